@@ -1,5 +1,6 @@
-/* custom_cuda.c: ops of your own in CUDA C: a GPU tutorial's product of two vectors and its doubling op, and what the exercises
- * ask for: matrices, two inputs, two results, inputs that do not lie in C order.  Needs a GPU. */
+/* custom_cuda.c: ops of your own in CUDA C: a GPU tutorial's product of two vectors and its doubling op, and
+ * what the exercises ask for: matrices, two inputs, two results, inputs that do not lie in C order.  Needs a
+ * GPU. */
 #include <monochord.h>
 
 /* What each kernel begins with: the thread's number. */
@@ -26,13 +27,14 @@ static const struct step {
     int rows, columns;
     const char *formula, *plain; /* the same without ops of our own */
 } steps[] = {
+    /* no copy: x as it lies */
     { "a product of 400 numbers", 1,  400, "product(x, y)",       "x * y"         },
     { "exercise: of a matrix",    20, 10,  "product(x, y)",       "x * y"         },
     { "the doubling op",          4,  5,   "doubling(x)",         "2 * x"         },
     { "exercise: two matrices",   4,  5,   "product(x, y)",       "x * y"         },
     { "exercise: two results",    4,  5,   "both(x, y)[0]",       "x + y"         },
     { "and the second of them",   4,  5,   "both(x, y)[1]",       "x - y"         },
-    { "exercise: strides",        4,  5,   "doubling(x.T[::-1])", "2 * x.T[::-1]" }, /* no copy: x as it lies */
+    { "exercise: strides",        4,  5,   "doubling(x.T[::-1])", "2 * x.T[::-1]" },
 };
 
 static int failed(const char *why)
@@ -49,7 +51,8 @@ static int run(mc_graph *g, const struct step *s, float *counted, float *others)
         return failed(mc_error(g));
     }
     mc_array *x = mc_array_wrap(MC_FLOAT32, MC_SHAPE(s->rows, s->columns), NULL, counted, NULL, NULL);
-    mc_array *y = mc_array_wrap(MC_FLOAT32, MC_SHAPE(s->rows, s->columns), NULL, others, NULL, NULL), *out = NULL;
+    mc_array *y = mc_array_wrap(MC_FLOAT32, MC_SHAPE(s->rows, s->columns), NULL, others, NULL, NULL),
+             *out = NULL;
     float off = 1;
     int bad = mc_call(f, MC_IN(x, y), MC_OUT(&out, &off)) < 0 ? failed(mc_last_error()) : off != 0;
     if (out) {

@@ -22,7 +22,8 @@ static mc_status twice_run(void *arg, int nin, const mc_array *const *in, int no
     return MC_OK;
 }
 
-static mc_node *twice_grad(void *arg, int nin, mc_node *const *in, int nout, mc_node *const *out, mc_node *const *out_grad, int wrt)
+static mc_node *twice_grad(void *arg, int nin, mc_node *const *in, int nout, mc_node *const *out,
+                           mc_node *const *out_grad, int wrt)
 {
     (void)arg, (void)nin, (void)in, (void)nout, (void)out, (void)wrt;
     return mc_add(out_grad[0], out_grad[0]);

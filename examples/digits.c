@@ -35,19 +35,22 @@ int main(int argc, char **argv)
     }
     mc_graph *g = mc_graph_new();
     mc_net *net = mc_net_new(g, NULL, 1);
-    mc_net_read(net, "digits.c", "input 1x28x28\n"
-                                 "dense 100 rectify\n"
-                                 "dropout 0.2\n"
-                                 "dense 10 softmax\n"
-                                 "rule adam rate=0.002");
-    mc_batches *b = mc_batches_new(data, &(mc_batch_spec){ .size = 100, .shuffle = 1, .seed = 1, .augment = "shift=1" });
+    mc_net_read(net, "digits.c",
+                "input 1x28x28\n"
+                "dense 100 rectify\n"
+                "dropout 0.2\n"
+                "dense 10 softmax\n"
+                "rule adam rate=0.002");
+    mc_batches *b = mc_batches_new(
+        data, &(mc_batch_spec){ .size = 100, .shuffle = 1, .seed = 1, .augment = "shift=1" });
     mc_batches *test = mc_batches_new(held, &(mc_batch_spec){ .size = 500 });
     mc_function *learn = mc_net_trainer(net), *look = mc_net_tester(net);
     double train_wrong = 0, wrong = -1;
     for (int64_t e = 0; b && test && learn && look && train_wrong >= 0 && e < epochs; e++) {
         train_wrong = epoch(learn, b, e);
         wrong = epoch(look, test, 0);
-        printf("epoch %lld  wrong %.1f%%  of the test set %.1f%%\n", (long long)e + 1, 100 * train_wrong, 100 * wrong);
+        printf("epoch %lld  wrong %.1f%%  of the test set %.1f%%\n", (long long)e + 1, 100 * train_wrong,
+               100 * wrong);
     }
     if (wrong < 0) {
         puts(mc_last_error());

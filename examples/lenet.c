@@ -1,5 +1,5 @@
-/* lenet.c: LeNet in C: the lines of models/lenet.txt as calls, a cost of one's own, and a few steps of training on
- * pictures of bars, upright and lying.
+/* lenet.c: LeNet in C: the lines of models/lenet.txt as calls, a cost of one's own, and a few steps of
+ * training on pictures of bars, upright and lying.
  *
  *     lenet [STEPS] */
 #include <monochord_nn.h>
@@ -17,7 +17,8 @@ static void draw(float *x, int32_t *t, unsigned *state)
         for (int p = 0; p < SIDE * SIDE; p++) {
             int at = label % 2 ? p / SIDE : p % SIDE;
             *state = *state * 1664525u + 1013904223u;
-            x[i * SIDE * SIDE + p] = (float)(*state >> 8) * 0x1p-25f + (at >= place && at < place + 3 ? 0.7f : 0);
+            x[i * SIDE * SIDE + p] = (float)(*state >> 8) * 0x1p-25f +
+                                     (at >= place && at < place + 3 ? 0.7f : 0);
         }
     }
 }
@@ -43,9 +44,14 @@ int main(int argc, char **argv)
     mc_input(g, "t", MC_INT32, 1);
     mc_node *cost = mc_formula(g, "cost = mean(crossentropy_1hot(dense2, t))");
     mc_updates u = mc_net_updates(net, cost, "momentum rate=0.02 momentum=0.9");
-    mc_function *train = mc_compile(g, &(mc_spec){ .inputs = "x, t", .outputs = "cost, mean(cast(neq(argmax(dense2, axis=1), t), floatX))",
-                                                   .update_of = u.of, .update = u.to, .nupdate = u.n });
-    mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(BATCH, 1, SIDE, SIDE)), *t = mc_array_new(MC_INT32, MC_SHAPE(BATCH));
+    mc_function *train = mc_compile(
+        g, &(mc_spec){ .inputs = "x, t",
+                       .outputs = "cost, mean(cast(neq(argmax(dense2, axis=1), t), floatX))",
+                       .update_of = u.of,
+                       .update = u.to,
+                       .nupdate = u.n });
+    mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(BATCH, 1, SIDE, SIDE)),
+             *t = mc_array_new(MC_INT32, MC_SHAPE(BATCH));
     unsigned state = 1;
     float now = 0, wrong = 0;
     for (int i = 1; train && i <= steps; i++) {

@@ -26,26 +26,28 @@ static void make_points(mc_array *x, mc_array *t)
 int main(void)
 {
     mc_graph *g = mc_graph_new();
-    mc_input(g, "x", MC_FLOAT32, 2);                       /* rows are points */
+    mc_input(g, "x", MC_FLOAT32, 2); /* rows are points */
     mc_input(g, "t", MC_FLOAT32, 1);
     mc_shared_zeros(g, "w", MC_FLOAT32, MC_SHAPE(FEATURES));
     mc_shared_zeros(g, "b", MC_FLOAT32, MC_NOSHAPE);
-    mc_formula(g, "p = sigmoid(dot(x, w) + b)");           /* how probable is 1 */
+    mc_formula(g, "p = sigmoid(dot(x, w) + b)"); /* how probable is 1 */
     mc_formula(g, "xent = -t * log(p) - (1 - t) * log(1 - p)");
     mc_formula(g, "cost = mean(xent) + 0.01 * sum(w ** 2)");
     mc_formula(g, "wrong = mean(neq(p > 0.5, t > 0.5))");
 
-    mc_function *train = mc_compile(g, &(mc_spec){
-        .inputs  = "x, t",
-        .outputs = "cost, wrong",
-        .updates = "w = w - 0.1 * grad(cost, w); b = b - 0.1 * grad(cost, b)",
-    });
+    mc_function *train = mc_compile(g,
+                                    &(mc_spec){
+                                        .inputs = "x, t",
+                                        .outputs = "cost, wrong",
+                                        .updates = "w = w - 0.1 * grad(cost, w); b = b - 0.1 * grad(cost, b)",
+                                    });
     mc_function *predict = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "p > 0.5" });
     if (!train || !predict) {
         return puts(mc_error(g)), 1;
     }
 
-    mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(POINTS, FEATURES)), *t = mc_array_new(MC_FLOAT32, MC_SHAPE(POINTS));
+    mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(POINTS, FEATURES)),
+             *t = mc_array_new(MC_FLOAT32, MC_SHAPE(POINTS));
     make_points(x, t);
     double cost = 0, wrong = 1;
     for (int step = 0; step <= STEPS; step++) {

@@ -5,7 +5,8 @@
 /* p = tanh(dot(x, W) + b), the parameters zero. */
 static mc_function *build(mc_graph *g)
 {
-    mc_formula(g, "input x float32[?, 3]; shared W float32[3, 2]; shared b float32[2]; p = tanh(dot(x, W) + b)");
+    mc_formula(g,
+               "input x float32[?, 3]; shared W float32[3, 2]; shared b float32[2]; p = tanh(dot(x, W) + b)");
     return mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "p" });
 }
 
@@ -44,7 +45,8 @@ int main(int argc, char **argv)
     if (good) {
         mc_array_print(p, stdout);
         good = memcmp(mc_array_data(p), mc_array_data(q), 2 * sizeof(float)) == 0;
-        printf("the other graph, with the parameters of %s, %s\n", path, good ? "agrees in every bit" : "differs");
+        printf("the other graph, with the parameters of %s, %s\n", path,
+               good ? "agrees in every bit" : "differs");
     } else {
         printf("%s%s %s\n", mc_error(first), mc_error(second), mc_last_error());
     }

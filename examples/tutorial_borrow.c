@@ -1,4 +1,5 @@
-/* tutorial_borrow.c: the third program: the same function with and without borrow; on a GPU, the result stays there.
+/* tutorial_borrow.c: the third program: the same function with and without borrow; on a GPU, the result stays
+ * there.
  *
  * borrow(...) hands out the function's own memory.  That saves an allocation and its page faults at
  * every call; the price is that the next call writes over the result. */
@@ -29,7 +30,8 @@ static int loop(mc_graph *g, const char *outputs, int iters)
     if (!f) {
         return puts(mc_error(g)), 1;
     }
-    printf("%s: looping %d times took %f seconds, %.1f us a call\nResult is ", outputs, iters, t, t / iters * 1e6);
+    printf("%s: looping %d times took %f seconds, %.1f us a call\nResult is ", outputs, iters, t,
+           t / iters * 1e6);
     mc_array *home = r ? mc_array_to(r, "cpu") : NULL;
     if (home) {
         mc_array_print(home, stdout);

@@ -139,7 +139,8 @@ MC_API mc_array *mc_array_wrap(mc_dtype d, int rank, const int64_t *dims, const 
                                void *data, void (*release)(void *arg), void *arg);
 MC_API mc_array *mc_array_scalar(mc_dtype d, double value); /* one element of rank 0 */
 MC_API mc_array *mc_array_ref(const mc_array *a);    /* one more owner; the same pointer */
-MC_API void mc_array_unref(mc_array **a);            /* one owner less; sets *a to NULL; frees with the last */
+/* one owner less; sets *a to NULL; frees with the last */
+MC_API void mc_array_unref(mc_array **a);
 
 /* ---- properties ---- */
 
@@ -180,7 +181,8 @@ MC_API mc_array *mc_array_to(const mc_array *a, const char *device);
 MC_API double mc_array_get(const mc_array *a, const int64_t *index);
 /* Writes one element, cast to the dtype. */
 MC_API mc_status mc_array_set(mc_array *a, const int64_t *index, double value);
-MC_API mc_status mc_array_print(const mc_array *a, FILE *to);               /* prints it as NumPy does, shortened */
+/* prints it as NumPy does, shortened */
+MC_API mc_status mc_array_print(const mc_array *a, FILE *to);
 /* What mc_array_print prints; free with mc_text_free. */
 MC_API char *mc_array_text(const mc_array *a);
 /* Frees a char * that the library returned. */
@@ -201,9 +203,11 @@ MC_API int mc_npz_count(const mc_npz *z);                           /* the numbe
 /* The name of the i-th, without ".npy"; lives as long as z. */
 MC_API const char *mc_npz_name(const mc_npz *z, int i);
 MC_API mc_array *mc_npz_load(mc_npz *z, const char *name);          /* the array of that name, read now */
-MC_API void mc_npz_close(mc_npz *z);                                /* closes it; arrays that were loaded stay */
+/* closes it; arrays that were loaded stay */
+MC_API void mc_npz_close(mc_npz *z);
 /* Saves n arrays under their names as one .npz file. */
-MC_API mc_status mc_npz_save(const char *path, int n, const char *const *names, const mc_array *const *arrays);
+MC_API mc_status mc_npz_save(const char *path, int n, const char *const *names,
+                             const mc_array *const *arrays);
 
 /* ---- DLPack ---- */
 
@@ -234,7 +238,8 @@ MC_API void mc_graph_free(mc_graph *g);
  * mc_graph_free.  Of NULL, this thread's last error. */
 MC_API const char *mc_error(const mc_graph *g);
 MC_API mc_status mc_graph_status(const mc_graph *g); /* the code of that mistake; MC_OK if there is none */
-MC_API void mc_graph_clear_error(mc_graph *g);       /* forgets that mistake; the error node stays the error node */
+/* forgets that mistake; the error node stays the error node */
+MC_API void mc_graph_clear_error(mc_graph *g);
 
 /* ---- inputs and constants ---- */
 
@@ -251,8 +256,9 @@ MC_API mc_node *mc_number(mc_graph *g, mc_dtype d, double value); /* a scalar of
 /* Formulas: docs/text-form.md.  Statements are separated by ';' or line ends; the value is that of
  * the last one.  Names are inputs, shared variables and what earlier formulas assigned. */
 MC_API mc_node *mc_formula(mc_graph *g, const char *text);
-/* The same, printf-like, numbers with a point in every locale: mc_formulaf(g, "y = %g * x", rate).  mc_formula itself
- * takes its text as it is, because % is an operator of the language; here that operator is written %%. */
+/* The same, printf-like, numbers with a point in every locale: mc_formulaf(g, "y = %g * x", rate).
+ * mc_formula itself takes its text as it is, because % is an operator of the language; here that operator is
+ * written %%. */
 MC_API mc_node *mc_formulaf(mc_graph *g, const char *fmt, ...) MC_FORMAT(2, 3);
 /* The node of that name; the error node if there is none. */
 MC_API mc_node *mc_var(mc_graph *g, const char *name);
@@ -286,7 +292,8 @@ MC_API mc_shared *mc_shared_zeros(mc_graph *g, const char *name, mc_dtype d, int
 MC_API mc_shared *mc_shared_sized(mc_graph *g, const char *name, const mc_array *value, const int64_t *dims);
 MC_API mc_shared *mc_shared_ref(mc_shared *s);    /* one more owner; the same pointer */
 MC_API void mc_shared_unref(mc_shared **s);       /* one owner less; sets *s to NULL */
-MC_API mc_node *mc_shared_node(mc_graph *g, mc_shared *s);     /* s as a node of g, which may be another graph */
+/* s as a node of g, which may be another graph */
+MC_API mc_node *mc_shared_node(mc_graph *g, mc_shared *s);
 /* The variable of that name, not counted; NULL if there is none. */
 MC_API mc_shared *mc_shared_named(mc_graph *g, const char *name);
 MC_API const char *mc_shared_name(const mc_shared *s);         /* its name */
@@ -299,8 +306,8 @@ MC_API mc_status mc_shared_set(mc_shared *s, const mc_array *value);
 MC_API mc_status mc_shared_default_update(mc_graph *g, mc_shared *s, mc_node *value);
 /* Saves all shared variables of the graph, those of random streams too, in an .npz file under their names. */
 MC_API mc_status mc_graph_save_shared(const mc_graph *g, const char *path);
-/* Loads all of them from such a file.  Every name, shape and dtype is checked first: a variable that is missing, one
- * too many, or one that does not fit is one error, and nothing has changed. */
+/* Loads all of them from such a file.  Every name, shape and dtype is checked first: a variable that is
+ * missing, one too many, or one that does not fit is one error, and nothing has changed. */
 MC_API mc_status mc_graph_load_shared(mc_graph *g, const char *path);
 
 /* ---------------------------------------------------------------------------- gradients ---- */
@@ -315,12 +322,14 @@ typedef struct mc_grad_spec { /* what mc_grads may be told */
     mc_node *const *consider_constant; int nconstant; /* nothing passes through these */
     /* Gradients that are given; cost may then be NULL.  With a cost, they replace what it would send. */
     mc_node *const *known; mc_node *const *known_grad; int nknown;
-    enum { MC_DISCONNECTED_RAISE, MC_DISCONNECTED_ZERO } disconnected; /* if the cost does not depend on a wrt */
+    /* if the cost does not depend on a wrt */
+    enum { MC_DISCONNECTED_RAISE, MC_DISCONNECTED_ZERO } disconnected;
 } mc_grad_spec;
 
 MC_API mc_node *mc_grad(mc_node *cost, mc_node *wrt); /* the gradient of cost by wrt */
 /* The gradients of cost by n nodes, into grads[n]; on failure all are the error node.  spec may be NULL. */
-MC_API mc_status mc_grads(mc_node *cost, int n, mc_node *const *wrt, mc_node **grads, const mc_grad_spec *spec);
+MC_API mc_status mc_grads(mc_node *cost, int n, mc_node *const *wrt, mc_node **grads,
+                          const mc_grad_spec *spec);
 /* The product eval . df/dwrt; eval has f's shape, the result wrt's. */
 MC_API mc_node *mc_Lop(mc_node *f, mc_node *wrt, mc_node *eval);
 /* The product df/dwrt . eval; eval has wrt's shape, the result f's. */
@@ -328,7 +337,8 @@ MC_API mc_node *mc_Rop(mc_node *f, mc_node *wrt, mc_node *eval);
 /* Compares the gradient of f, any float tensor, with central differences in float64 at a point: one array
  * for each wrt.  Needs no compiler.  *worst: the largest error; MC_ECHECK names the element that is off. */
 MC_API mc_status mc_verify_grad(mc_node *f, int n, mc_node *const *wrt, mc_array *const *at, double *worst);
-/* mc_verify_grad where f needs inputs that it is not differentiated by, of any dtype: value[i] of given[i]. */
+/* mc_verify_grad where f needs inputs that it is not differentiated by, of any dtype: value[i] of
+ * given[i]. */
 MC_API mc_status mc_verify_grad_given(mc_node *f, int n, mc_node *const *wrt, mc_array *const *at, int ngiven,
                                       mc_node *const *given, mc_array *const *value, double *worst);
 
@@ -372,7 +382,8 @@ typedef struct mc_spec { /* what mc_compile makes; fields that are left out are 
  * (mc_error).  Compiling takes as long as the C compiler, once for all shapes. */
 MC_API mc_function *mc_compile_at(mc_graph *g, const mc_spec *spec, const char *file, int line);
 #define mc_compile(g, ...) mc_compile_at((g), (__VA_ARGS__), __FILE__, __LINE__)
-MC_API void mc_function_free(mc_function *f); /* frees it; results that were delivered stay, but not borrowed ones */
+/* frees it; results that were delivered stay, but not borrowed ones */
+MC_API void mc_function_free(mc_function *f);
 /* A function with memory of its own and the same kernels and shared variables, for another thread.
  * share_updates 0: it does no updates. */
 MC_API mc_function *mc_function_copy(mc_function *f, int share_updates);
@@ -415,15 +426,30 @@ static inline mc_arg mc_arg_u16(unsigned short *p) { return mc_arg_number(MC_UIN
 static inline mc_arg mc_arg_i32(int *p) { return mc_arg_number(MC_INT32, p); }
 static inline mc_arg mc_arg_u32(unsigned *p) { return mc_arg_number(MC_UINT32, p); }
 static inline mc_arg mc_arg_long(long *p) { return mc_arg_number(sizeof *p == 8 ? MC_INT64 : MC_INT32, p); }
-static inline mc_arg mc_arg_ulong(unsigned long *p) { return mc_arg_number(sizeof *p == 8 ? MC_UINT64 : MC_UINT32, p); }
-static inline mc_arg mc_arg_llong(long long *p) { return mc_arg_number(MC_INT64, p); }
-static inline mc_arg mc_arg_ullong(unsigned long long *p) { return mc_arg_number(MC_UINT64, p); }
-static inline mc_arg mc_arg_i64(int64_t *p) { return mc_arg_number(MC_INT64, p); }
-static inline mc_arg mc_arg_u64(uint64_t *p) { return mc_arg_number(MC_UINT64, p); }
+static inline mc_arg mc_arg_ulong(unsigned long *p)
+{
+    return mc_arg_number(sizeof *p == 8 ? MC_UINT64 : MC_UINT32, p);
+}
+static inline mc_arg mc_arg_llong(long long *p)
+{
+    return mc_arg_number(MC_INT64, p);
+}
+static inline mc_arg mc_arg_ullong(unsigned long long *p)
+{
+    return mc_arg_number(MC_UINT64, p);
+}
+static inline mc_arg mc_arg_i64(int64_t *p)
+{
+    return mc_arg_number(MC_INT64, p);
+}
+static inline mc_arg mc_arg_u64(uint64_t *p)
+{
+    return mc_arg_number(MC_UINT64, p);
+}
 
 #if defined(__cplusplus)
-/* MC_SHAPE, MC_IN and MC_OUT from C++11 on, where no array literal stands inside a call: values that live as long as
- * the call.  MC_OUT takes the bool of C++.  monochord.hpp has classes. */
+/* MC_SHAPE, MC_IN and MC_OUT from C++11 on, where no array literal stands inside a call: values that live as
+ * long as the call.  MC_OUT takes the bool of C++.  monochord.hpp has classes. */
 extern "C++" {
 template <class T, int n> struct mc_cpp_list {
     enum { count = n };
@@ -459,7 +485,8 @@ template <bool null> struct mc_cpp_arg {
     static mc_arg out(mc_array **a) { return mc_arg_slot(a); }
     static mc_arg out(decltype(nullptr)) { return mc_arg_none(nullptr); }
     template <class T>
-    static typename std::enable_if<std::is_arithmetic<T>::value && !std::is_const<T>::value, mc_arg>::type out(T *p)
+    static typename std::enable_if<std::is_arithmetic<T>::value && !std::is_const<T>::value, mc_arg>::type
+    out(T *p)
     {
         static_assert(!std::is_same<T, long double>::value && !std::is_same<T, char>::value,
                       "MC_OUT takes no address of this type");
@@ -583,12 +610,14 @@ typedef struct mc_custom { /* one op; fields that are left out are 0 or NULL */
     mc_status (*run)(void *arg, int nin, const mc_array *const *in, int nout, mc_array *const *out);
     mc_node *(*grad)(void *arg, int nin, mc_node *const *in, int nout, mc_node *const *out,
                      mc_node *const *out_grad, int wrt);        /* NULL: no gradient */
-    const char *kernel; /* instead of run: C of one element, at most three inputs a, b, c; M(exp) is exp in their
-                         * precision, over vectors where there are: "a / (1 + M(exp)(-b))".  docs/adding-an-op.md */
+    /* instead of run: C of one element, at most three inputs a, b, c; M(exp) is exp in their precision,
+     * over vectors where there are: "a / (1 + M(exp)(-b))".  docs/adding-an-op.md */
+    const char *kernel;
     const char *kernel_grad[8]; /* formulas in the inputs, the result y and the gradient g */
-    /* CUDA C instead of run where the op is on a GPU: extern "C" __global__ void NAME(view<const float> x, view<float> y),
-     * inputs as they lie, then results.  x[i] is element i in C order, and an error of the call if there is none;
-     * x.n, x.rank, x.size, x.stride, x.data for more.  Started with a thread for each element of result 0. */
+    /* CUDA C instead of run where the op is on a GPU: extern "C" __global__ void NAME(view<const float> x,
+     * view<float> y), inputs as they lie, then results.  x[i] is element i in C order, and an error of the
+     * call if there is none; x.n, x.rank, x.size, x.stride, x.data for more.  Started with a thread for each
+     * element of result 0. */
     const char *cuda;
     int threads;        /* of a block; 0: 256 */
     void (*release)(void *arg);
@@ -611,7 +640,8 @@ MC_API char *mc_node_text(const mc_node *n);                /* a formula that pa
 MC_API char *mc_graph_text(const mc_graph *g, int n, mc_node *const *outputs);
 /* A picture for Graphviz. */
 MC_API mc_status mc_graph_dot(const mc_graph *g, int n, mc_node *const *outputs, FILE *to);
-MC_API mc_status mc_graph_svg(const mc_graph *g, int n, mc_node *const *outputs, FILE *to); /* a picture as SVG */
+/* a picture as SVG */
+MC_API mc_status mc_graph_svg(const mc_graph *g, int n, mc_node *const *outputs, FILE *to);
 /* The name of its op: "dot", "input", "constant", "shared". */
 MC_API const char *mc_node_op(const mc_node *n);
 MC_API const char *mc_node_name(const mc_node *n);          /* its name in formulas; "" if it has none */
@@ -620,7 +650,8 @@ MC_API int mc_node_rank(const mc_node *n);                  /* the number of axe
 MC_API const int64_t *mc_node_dims(const mc_node *n);       /* rank sizes; -1: not known before the call */
 MC_API int mc_node_ninputs(const mc_node *n);               /* the number of its inputs */
 MC_API mc_node *mc_node_input(const mc_node *n, int i);     /* its i-th input; NULL: it has none */
-MC_API const mc_array *mc_node_value(const mc_node *n);     /* the value of a constant, else NULL; not counted */
+/* the value of a constant, else NULL; not counted */
+MC_API const mc_array *mc_node_value(const mc_node *n);
 /* Its number in the graph; inputs have smaller ones. */
 MC_API uint32_t mc_node_id(const mc_node *n);
 
@@ -644,7 +675,8 @@ MC_API const char *mc_function_source(const mc_function *f);     /* the kernels'
 MC_API const char *mc_function_graph_text(const mc_function *f); /* the graph after the rewrites */
 MC_API size_t mc_function_memory(const mc_function *f);      /* bytes of the arena of the newest plan */
 typedef struct mc_compile_info { /* what compiling took */
-    double seconds, rewrite_seconds, cc_seconds; /* all of mc_compile; parts of it: the rules, the C compiler */
+    /* all of mc_compile; parts of it: the rules, the C compiler */
+    double seconds, rewrite_seconds, cc_seconds;
     size_t nodes_before, nodes_after;            /* the rules */
     double plan_seconds;                         /* of calls at sizes that were new: solvers, memory */
 } mc_compile_info;
@@ -654,7 +686,8 @@ MC_API mc_compile_info mc_function_compile_info(const mc_function *f);
 MC_API mc_status mc_function_profile(const mc_function *f, FILE *to);
 MC_API mc_status mc_function_report(const mc_function *f, FILE *to);    /* one self-contained HTML page */
 /* mc_function_report under a title of your own, with extra_html (well-formed, or NULL) above all else. */
-MC_API mc_status mc_function_report_with(const mc_function *f, FILE *to, const char *title, const char *extra_html);
+MC_API mc_status mc_function_report_with(const mc_function *f, FILE *to, const char *title,
+                                         const char *extra_html);
 
 /* ---- ops ---- */
 
@@ -672,7 +705,8 @@ MC_API const char *mc_op_doc(int i);        /* what op i does: "e to the a"; NUL
 MC_API mc_status mc_flag_set(const char *name, const char *value);
 /* Sets several: "floatX=float32,threads=2"; all of them or none. */
 MC_API mc_status mc_flags_parse(const char *text);
-MC_API const char *mc_flag_get(const char *name);      /* the value, which is never freed; NULL: no such flag */
+/* the value, which is never freed; NULL: no such flag */
+MC_API const char *mc_flag_get(const char *name);
 MC_API mc_status mc_flags_print(FILE *to);             /* every flag, its value and what it does */
 MC_API mc_status mc_info(FILE *to);                    /* processor, libraries found, cache, flags */
 
@@ -742,8 +776,8 @@ MC_API int mc_vsnprintf(char *text, size_t n, const char *fmt, va_list ap) MC_FO
 /* Rules of initial values, as `shared W float32[9, 9] = normal(std=0.02)` names them. */
 typedef struct mc_initial {
     const char *name, *doc;
-    /* In the order in which they may stand without their names.  preset: "0.01", or "false" of a truth value.  word:
-     * what may stand there instead of a number, and what it means; NULL: none. */
+    /* In the order in which they may stand without their names.  preset: "0.01", or "false" of a truth value.
+     * word: what may stand there instead of a number, and what it means; NULL: none. */
     struct { const char *name, *preset, *word; double means; } setting[6]; /* ended by one without a name */
     int random;         /* it draws numbers, and gives floats alone */
 } mc_initial;

@@ -1,6 +1,7 @@
 /* monochord_nn.h: networks of layers, written on monochord.h alone.
  *
- * A net is a graph's layers in order.  Each is made from one line of text, the same line that a model file has:
+ * A net is a graph's layers in order.  Each is made from one line of text, the same line that a model file
+ * has:
  *
  *     mc_flag_set("floatX", "float32");
  *     mc_graph *g = mc_graph_new();
@@ -14,15 +15,18 @@
  *     float cost, error;
  *     if (!train || mc_call(train, MC_IN(images, labels), MC_OUT(&cost, &error)) < 0) puts(mc_last_error());
  *
- * A layer is a formula over variables of the graph: its input, named as the layer it comes from, and its parameters,
- * named layer_W, layer_b; mc_layer_text shows it.  So a cost of your own is mc_formula(g, "mean(sqr(dense1 - t))").
+ * A layer is a formula over variables of the graph: its input, named as the layer it comes from, and its
+ * parameters, named layer_W, layer_b; mc_layer_text shows it.  So a cost of your own is mc_formula(g,
+ * "mean(sqr(dense1 - t))").
  *
- * The general rules are those of monochord.h.  Builders always return something usable: after a mistake the first
- * message stays with the graph (mc_error).  A NULL net, layer, data or batches, as makers return that failed, may be
- * handed on: that is an error again, and a layer or data that are not there have no properties.
+ * The general rules are those of monochord.h.  Builders always return something usable: after a mistake the
+ * first message stays with the graph (mc_error).  A NULL net, layer, data or batches, as makers return that
+ * failed, may be handed on: that is an error again, and a layer or data that are not there have no
+ * properties.
  *
- * Layers, texts, updates and parameters belong to their net, and live as long.  A net belongs to one thread at a time,
- * as its graph does; functions that are made from it are ordinary functions, which stay when it is freed.
+ * Layers, texts, updates and parameters belong to their net, and live as long.  A net belongs to one thread
+ * at a time, as its graph does; functions that are made from it are ordinary functions, which stay when it is
+ * freed.
  *
  * docs/networks.md has the words of a line; mc_nn_manual prints the tables they are read from. */
 #ifndef MONOCHORD_NN_H
@@ -43,7 +47,8 @@ typedef struct mc_layer mc_layer; /* a formula, its parameters, its shape; belon
  * that the net gives in the graph, so that a graph may have several nets (NULL: none).  All random
  * numbers, those of initial values too, follow from the seed. */
 MC_API mc_net *mc_net_new(mc_graph *g, const char *prefix, uint64_t seed);
-MC_API void mc_net_free(mc_net *net);              /* frees it, before its graph; parameters and functions stay */
+/* frees it, before its graph; parameters and functions stay */
+MC_API void mc_net_free(mc_net *net);
 MC_API mc_graph *mc_net_graph(const mc_net *net);  /* the graph that it was made in */
 
 /* Adds one line, printf-like: a layer, or a setting of the training.  The layer's input is the one before
@@ -60,7 +65,8 @@ MC_API mc_status mc_net_load(mc_net *net, const char *path); /* adds a whole mod
 /* What a layer computes is a node of the graph, of which there are two: for training and for use.  Layers
  * and texts belong to the net. */
 
-enum mc_pass { MC_TRAINING, MC_DETERMINISTIC }; /* with dropout, noise and the batch's statistics, or without */
+/* with dropout, noise and the batch's statistics, or without */
+enum mc_pass { MC_TRAINING, MC_DETERMINISTIC };
 
 MC_API int mc_net_nlayers(const mc_net *net);                           /* the number of layers */
 /* The i-th layer; -1: the last; NULL: no such layer. */
@@ -68,7 +74,8 @@ MC_API mc_layer *mc_net_layer(const mc_net *net, int i);
 /* The layer of that name; NULL if there is none. */
 MC_API mc_layer *mc_net_find(const mc_net *net, const char *name);
 MC_API const char *mc_layer_name(const mc_layer *l);                    /* its name: "conv1" */
-MC_API const char *mc_layer_kind(const mc_layer *l);                    /* the first word of its line: "conv" */
+/* the first word of its line: "conv" */
+MC_API const char *mc_layer_kind(const mc_layer *l);
 MC_API int mc_layer_ninputs(const mc_layer *l);                         /* the number of layers it reads */
 /* The i-th of them; NULL: no such layer. */
 MC_API mc_layer *mc_layer_input(const mc_layer *l, int i);
@@ -122,7 +129,8 @@ typedef struct mc_training { /* what the lines that are no layers said; presets 
     const char *loss, *rule, *schedule;  /* the words of their lines: "momentum rate=0.01" */
     const char *augment;                 /* "shift=2 flip=true"; "": not at all */
 } mc_training;
-MC_API const mc_training *mc_net_training(const mc_net *net);           /* the settings; they belong to the net */
+/* the settings; they belong to the net */
+MC_API const mc_training *mc_net_training(const mc_net *net);
 /* The rate that the schedule gives at an epoch. */
 MC_API double mc_net_rate(const mc_net *net, double epoch);
 /* Sets the rate, of functions that are compiled too. */
@@ -132,7 +140,8 @@ MC_API mc_status mc_net_set_rate(mc_net *net, double rate);
 
 /* Made on first use from the last layer and an input `t`. */
 
-MC_API mc_node *mc_net_target(mc_net *net);                     /* the input t: what the last layer should give */
+/* the input t: what the last layer should give */
+MC_API mc_node *mc_net_target(mc_net *net);
 MC_API mc_node *mc_net_cost(mc_net *net, enum mc_pass pass);    /* the mean of the loss, with penalties */
 /* How much of the batch is wrong; NULL: the loss cannot say. */
 MC_API mc_node *mc_net_wrong(mc_net *net, enum mc_pass pass);
@@ -167,12 +176,14 @@ typedef struct mc_updates { /* pairs of a variable and its new value, n of them;
  * the model's own rule. */
 MC_API mc_updates mc_net_updates(mc_net *net, mc_node *cost, const char *rule);
 /* The updates of a rule for any shared variables and any gradients (NULL: the cost's). */
-MC_API mc_updates mc_updates_of(mc_net *net, mc_node *cost, int n, mc_shared *const *params, mc_node *const *grads, const char *rule);
-/* The same for a graph without a net: mc_rule_updates(g, NULL, "adam rate=0.002", cost, n, params, NULL).  The
- * updates belong to the graph; n = 0 after a mistake (mc_error).  What the rule remembers are shared variables named
- * after the parameter, W_m and W_v: a second call with the same rule goes on where the first is.  The rate is the
- * shared variable `rate`, read at each call of the function; the number of steps is `step`.  A prefix, "critic" for
- * `critic_rate` and `critic_step`, lets a graph have several rules at different rates. */
+MC_API mc_updates mc_updates_of(mc_net *net, mc_node *cost, int n, mc_shared *const *params,
+                                mc_node *const *grads, const char *rule);
+/* The same for a graph without a net: mc_rule_updates(g, NULL, "adam rate=0.002", cost, n, params, NULL).
+ * The updates belong to the graph; n = 0 after a mistake (mc_error).  What the rule remembers are shared
+ * variables named after the parameter, W_m and W_v: a second call with the same rule goes on where the first
+ * is.  The rate is the shared variable `rate`, read at each call of the function; the number of steps is
+ * `step`.  A prefix, "critic" for `critic_rate` and `critic_step`, lets a graph have several rules at
+ * different rates. */
 MC_API mc_updates mc_rule_updates(mc_graph *g, const char *prefix, const char *rule, mc_node *cost, int n,
                                   mc_shared *const *params, mc_node *const *grads);
 
@@ -186,7 +197,8 @@ MC_API mc_updates mc_rule_updates(mc_graph *g, const char *prefix, const char *r
 MC_API mc_node *mc_loss(mc_net *net, const char *loss, mc_node *prediction, mc_node *target);
 /* An accuracy: 1 where right, else 0: "categorical", "top 5", "binary threshold=0.5". */
 MC_API mc_node *mc_accuracy(mc_net *net, const char *accuracy, mc_node *prediction, mc_node *target);
-/* A loss as one number: its mean, sum, or normalized_sum (over the sum of the weights); weights may be NULL. */
+/* A loss as one number: its mean, sum, or normalized_sum (over the sum of the weights); weights may be
+ * NULL. */
 MC_API mc_node *mc_aggregate(mc_net *net, const char *mode, mc_node *loss, mc_node *weights);
 /* The sum of a penalty, "l2 0.0005", over the parameters with these tags (NULL: regularizable) of one
  * layer, or of all. */
@@ -254,11 +266,14 @@ MC_API void *mc_image_png(const uint8_t *v, int64_t rows, int64_t columns, int c
 typedef struct mc_batches mc_batches; /* where batches come from */
 typedef struct mc_batch_spec { /* how batches are made */
     int64_t size;        /* examples; the last batch of an epoch may have fewer */
-    int shuffle;         /* another order each epoch; 0: the order of the data, and augment only crops, in the middle */
+    /* another order each epoch; 0: the order of the data, and augment only crops, in the middle */
+    int shuffle;
     uint64_t seed;
-    const char *augment; /* "shift=2 flip=true crop=24x24": moved by up to 2, mirrored, a part; NULL: as they are */
-    int resident;        /* where the flag device names a GPU, up to 1 GiB of examples stay there, are augmented
-                          * there, and batches are arrays there */
+    /* "shift=2 flip=true crop=24x24": moved by up to 2, mirrored, a part; NULL: as they are */
+    const char *augment;
+    /* where the flag device names a GPU, up to 1 GiB of examples stay there, are augmented there, and
+     * batches are arrays there */
+    int resident;
 } mc_batch_spec;
 /* Batches of d, which must outlive them; the caller's, to be freed by mc_batches_free. */
 MC_API mc_batches *mc_batches_new(const mc_data *d, const mc_batch_spec *spec);

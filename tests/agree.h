@@ -1,5 +1,5 @@
-/* agree.h: a compiled function against the reference of its graph: what the tests of kernels, of functions and
- * the fuzzer of graphs stand on. */
+/* agree.h: a compiled function against the reference of its graph: what the tests of kernels, of functions
+ * and the fuzzer of graphs stand on. */
 #ifndef AGREE_H
 #define AGREE_H
 
@@ -51,8 +51,13 @@ static inline mc_node *agree_output(struct agree *a, const char *formula)
 
 static inline mc_function *agree_compile(struct agree *a, const char *mode, int threads)
 {
-    return mc_compile(a->g, &(mc_spec){ .mode = mode, .threads = threads, .on_unused = "ignore", .input = a->in, .ninput = a->nin,
-                                        .output = a->out, .noutput = a->nout });
+    return mc_compile(a->g, &(mc_spec){ .mode = mode,
+                                        .threads = threads,
+                                        .on_unused = "ignore",
+                                        .input = a->in,
+                                        .ninput = a->nin,
+                                        .output = a->out,
+                                        .noutput = a->nout });
 }
 
 /* Calls f on the values; have[] gets new arrays, or those it holds are written to. */
@@ -94,14 +99,16 @@ static inline double agree_coarsest(const struct agree *a)
 }
 
 /* What is wrong with have, where want is right; NULL: nothing.  Static text. */
-static inline const char *agree_wrong(const mc_array *have, const mc_array *want, double scale, double coarsest)
+static inline const char *agree_wrong(const mc_array *have, const mc_array *want, double scale,
+                                      double coarsest)
 {
     static char text[300];
     if (have->dtype != want->dtype || !mc_dims_equal(have->rank, have->dims, want->rank, want->dims)) {
         struct mc_str h = { 0 }, w = { 0 };
         mc_dims_text(&h, have->rank, have->dims);
         mc_dims_text(&w, want->rank, want->dims);
-        snprintf(text, sizeof text, "%s%s, not %s%s", mc_dtype_name(have->dtype), h.s, mc_dtype_name(want->dtype), w.s);
+        snprintf(text, sizeof text, "%s%s, not %s%s", mc_dtype_name(have->dtype), h.s,
+                 mc_dtype_name(want->dtype), w.s);
         mc_str_free(&h);
         mc_str_free(&w);
         return text;
@@ -114,15 +121,17 @@ static inline const char *agree_wrong(const mc_array *have, const mc_array *want
     }
     mc_array *h = mc_array_copy(have), *w = mc_array_copy(want);
     size_t size = mc_dtypes[want->dtype].size;
-    snprintf(text, sizeof text, "element %lld of %lld is %.10g, not %.10g", (long long)bad, (long long)mc_array_size(want),
-             mc_load_f64(h->dtype, h->data + (size_t)bad * size), mc_load_f64(w->dtype, w->data + (size_t)bad * size));
+    snprintf(text, sizeof text, "element %lld of %lld is %.10g, not %.10g", (long long)bad,
+             (long long)mc_array_size(want), mc_load_f64(h->dtype, h->data + (size_t)bad * size),
+             mc_load_f64(w->dtype, w->data + (size_t)bad * size));
     mc_array_unref(&h);
     mc_array_unref(&w);
     return text;
 }
 
-/* Calls f twice, the second time into the arrays of the first, and compares with the reference.  The text says
- * what is wrong, NULL: nothing; where the reference fails, the call has to fail as well.  Static text. */
+/* Calls f twice, the second time into the arrays of the first, and compares with the reference.  The text
+ * says what is wrong, NULL: nothing; where the reference fails, the call has to fail as well.  Static
+ * text. */
 static inline const char *agree_calls(struct agree *a, mc_function *f, const char *what)
 {
     static char text[1200];
@@ -134,7 +143,8 @@ static inline const char *agree_calls(struct agree *a, mc_function *f, const cha
         mc_status c = agree_call(a, f, have);
         if (s < 0 || c < 0) {
             if (s >= 0 || c >= 0) {
-                snprintf(text, sizeof text, "%s: reference %s, call %s: %s", what, mc_status_name(s), mc_status_name(c), mc_last_error());
+                snprintf(text, sizeof text, "%s: reference %s, call %s: %s", what, mc_status_name(s),
+                         mc_status_name(c), mc_last_error());
                 wrong = text;
             }
             break;

@@ -64,8 +64,8 @@ double   test_uniform(double lo, double hi);
 /* True in the full tier: for a test that widens its grid there. */
 bool test_is_full(void);
 
-/* Compares text with tests/golden/NAME, is true if they agree, and shows the first line that differs; under `make bless`
- * (MC_BLESS=1) writes it there instead. */
+/* Compares text with tests/golden/NAME, is true if they agree, and shows the first line that differs; under
+ * `make bless` (MC_BLESS=1) writes it there instead. */
 #define GOLDEN(name, text) check_golden((name), (text), __FILE__, __LINE__)
 bool check_golden(const char *name, const char *text, const char *file, int line);
 

@@ -1,5 +1,5 @@
-/* compiling_room.h: the surroundings of a test that compiles: a folder of its own, and before the real compiler one
- * that keeps a tally, so a test can say how often it ran. */
+/* compiling_room.h: the surroundings of a test that compiles: a folder of its own, and before the real
+ * compiler one that keeps a tally, so a test can say how often it ran. */
 #ifndef COMPILING_ROOM_H
 #define COMPILING_ROOM_H
 
@@ -87,12 +87,12 @@ static inline int compilations(void)
     return ran("-x c");
 }
 
-#define NEEDS_CC()                                                                                                   \
-    do {                                                                                                             \
-        if (system("cc --version >/dev/null 2>&1") != 0) {                                                           \
-            SKIP("no C compiler");                                                                                   \
-        }                                                                                                            \
-        REQUIRE(begin("exec cc \"$@\""), "no folder for the test");                                                  \
+#define NEEDS_CC()                                                                                           \
+    do {                                                                                                     \
+        if (system("cc --version >/dev/null 2>&1") != 0) {                                                   \
+            SKIP("no C compiler");                                                                           \
+        }                                                                                                    \
+        REQUIRE(begin("exec cc \"$@\""), "no folder for the test");                                          \
     } while (0)
 
 static inline const char *text_of(int value)

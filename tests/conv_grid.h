@@ -73,15 +73,21 @@ static inline struct mc_conv_shape conv_parse(const char *s)
         }
         const bool pad = *s == 'p' || *s == 'q';
         s = triple(s + 1, n, pad ? 0 : 1, &axes);
-        int64_t *many = *key == 'i' ? p.in : *key == 'k' ? p.k : *key == 's' ? p.stride : *key == 'd' ? p.dilation
-                      : *key == 'p' ? p.pad : *key == 'q' ? q : NULL;
+        int64_t *many = *key == 'i'   ? p.in
+                        : *key == 'k' ? p.k
+                        : *key == 's' ? p.stride
+                        : *key == 'd' ? p.dilation
+                        : *key == 'p' ? p.pad
+                        : *key == 'q' ? q
+                                      : NULL;
         int64_t *one = *key == 'n' ? &p.n : *key == 'c' ? &p.c : *key == 'f' ? &p.f : &p.groups;
         memcpy(many ? many : one, many ? n : n + 2, many ? sizeof n : sizeof *n);
         behind |= *key == 'q';
         p.nd = *key == 'i' ? axes : p.nd;
     }
     for (int i = 0; i < 3; i++) {
-        const int64_t room = p.in[i] + p.pad[i] + (behind ? q[i] : p.pad[i]) - (p.k[i] - 1) * p.dilation[i] - 1;
+        const int64_t room = p.in[i] + p.pad[i] + (behind ? q[i] : p.pad[i]) - (p.k[i] - 1) * p.dilation[i] -
+                             1;
         p.out[i] = room < 0 ? 0 : room / p.stride[i] + 1;
     }
     return p;

@@ -14,7 +14,8 @@
 /* ---- cases ---- */
 
 enum { NO_C0, OTHER_C0, SAME_C0, NAN_C0 }; /* SAME: the result itself; NAN: beta is 0 */
-/* MIRROR: channels and the last axis run backwards; SPREAD: one image and one filter stand for all, where read */
+/* MIRROR: channels and the last axis run backwards; SPREAD: one image and one filter stand for all, where
+ * read */
 enum { BC01, B01C, C01B, GAPS, MIRROR, SPREAD, NLAYOUT };
 static const struct variant {
     mc_dtype dtype;
@@ -47,7 +48,8 @@ struct instance {
     struct guarded op[3], c0;
     int64_t reach[3];       /* elements, gaps included */
     char *data[3], *data_c0; /* where element 0 is */
-    double *number[3];      /* each operand as a dense array in C order; the result's: what the adjoint meets */
+    /* each operand as a dense array in C order; the result's: what the adjoint meets */
+    double *number[3];
     double *sum;            /* of the definition */
     double *start;          /* c0 */
     double worst;           /* the largest sum of absolute products */
@@ -116,14 +118,16 @@ static double after(double v)
 }
 
 /* Calls f for every product of the definition with the flat numbers of its x, w and y. */
-static void products(const struct mc_conv_shape *s, void (*f)(struct instance *x, int64_t ix, int64_t iw, int64_t iy),
-                     struct instance *x)
+static void products(const struct mc_conv_shape *s,
+                     void (*f)(struct instance *x, int64_t ix, int64_t iw, int64_t iy), struct instance *x)
 {
-    const int64_t cg = s->c / s->groups, fg = s->f / s->groups, taps = conv_volume(s->k), places = conv_volume(s->out);
+    const int64_t cg = s->c / s->groups, fg = s->f / s->groups, taps = conv_volume(s->k),
+                  places = conv_volume(s->out);
     for (int64_t a = 0; a < taps; a++) {
         for (int64_t u = 0; u < places; u++) {
             const int64_t at[3] = { a / (s->k[1] * s->k[2]), a / s->k[2] % s->k[1], a % s->k[2] };
-            const int64_t place[3] = { u / (s->out[1] * s->out[2]), u / s->out[2] % s->out[1], u % s->out[2] };
+            const int64_t place[3] = { u / (s->out[1] * s->out[2]), u / s->out[2] % s->out[1],
+                                       u % s->out[2] };
             int64_t i = 0, tap = 0;
             bool in = true;
             for (int z = 0; z < 3; z++) {
@@ -172,8 +176,13 @@ static struct instance make(struct mc_conv_shape s, struct variant v)
 {
     struct instance x = { .v = v };
     const int64_t size = mc_dtypes[v.dtype].size;
-    x.p = (struct mc_conv_problem){ .base.family = &mc_conv_family, .dtype = v.dtype, .s = s, .alpha = v.alpha,
-                                    .beta = v.beta, .has_epilogue = v.epilogue, .wide = v.wide };
+    x.p = (struct mc_conv_problem){ .base.family = &mc_conv_family,
+                                    .dtype = v.dtype,
+                                    .s = s,
+                                    .alpha = v.alpha,
+                                    .beta = v.beta,
+                                    .has_epilogue = v.epilogue,
+                                    .wide = v.wide };
     int64_t *const strides[] = { x.p.at.x, x.p.at.w, x.p.at.y };
     for (int role = CONV_X; role <= CONV_Y; role++) {
         x.array[role] = mc_conv_array(&x.p, role);

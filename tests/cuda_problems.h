@@ -1,5 +1,5 @@
-/* cuda_problems.h: what the tests of solvers on a GPU share: how often each of a family serves, and products and convolutions of
- * every kind of operand. */
+/* cuda_problems.h: what the tests of solvers on a GPU share: how often each of a family serves, and products
+ * and convolutions of every kind of operand. */
 #ifndef CUDA_PROBLEMS_H
 #define CUDA_PROBLEMS_H
 
@@ -85,24 +85,40 @@ static inline void strides(int64_t *s, char order, int64_t rows, int64_t cols, i
 }
 
 enum { NO_C0, FULL_C0, ROW_C0, COL_C0, ONE_C0 };
-static const struct product { double alpha, beta; int c0; enum mc_act act; int64_t batch, gap; bool share_a, share_b, apart; } products[] = {
-    { 1,   0,    NO_C0,   ACT_NONE, 1, 0, false, false },
-    { 0.5, 1,    ROW_C0,  ACT_RELU, 1, 3, false, false },
-    { -2,  0.25, FULL_C0, ACT_NONE, 3, 1, false, false },
-    { 1,   0,    FULL_C0, ACT_GELU, 2, 0, false, false },
-    { 2,   -1,   COL_C0,  ACT_NONE, 2, 2, false, true  },
-    { 1,   2,    ONE_C0,  ACT_RELU, 5, 0, true,  false },
-    { 1,   1,    ROW_C0,  ACT_GELU, 2, 0, false, true  },
-    { 1,   1,    FULL_C0, ACT_TANH, 1, 0, false, false, .apart = true },
-    { 1,   1,    ROW_C0,  ACT_ELU,  1, 1, false, false },
-    { 1,   0,    NO_C0,   ACT_SIGMOID, 2, 0, false, false },
-    { 1,   1,    ROW_C0,  ACT_GELU_ERF, 1, 0, false, false },
+static const struct product {
+    double alpha, beta;
+    int c0;
+    enum mc_act act;
+    int64_t batch, gap;
+    bool share_a, share_b, apart;
+} products[] = {
+    { 1, 0, NO_C0, ACT_NONE, 1, 0, false, false },
+    { 0.5, 1, ROW_C0, ACT_RELU, 1, 3, false, false },
+    { -2, 0.25, FULL_C0, ACT_NONE, 3, 1, false, false },
+    { 1, 0, FULL_C0, ACT_GELU, 2, 0, false, false },
+    { 2, -1, COL_C0, ACT_NONE, 2, 2, false, true },
+    { 1, 2, ONE_C0, ACT_RELU, 5, 0, true, false },
+    { 1, 1, ROW_C0, ACT_GELU, 2, 0, false, true },
+    { 1, 1, FULL_C0, ACT_TANH, 1, 0, false, false, .apart = true },
+    { 1, 1, ROW_C0, ACT_ELU, 1, 1, false, false },
+    { 1, 0, NO_C0, ACT_SIGMOID, 2, 0, false, false },
+    { 1, 1, ROW_C0, ACT_GELU_ERF, 1, 0, false, false },
 };
 
-static inline struct mc_gemm_problem product(mc_dtype d, int64_t m, int64_t n, int64_t k, const char *order, const struct product *v)
+static inline struct mc_gemm_problem product(mc_dtype d, int64_t m, int64_t n, int64_t k, const char *order,
+                                             const struct product *v)
 {
-    struct mc_gemm_problem p = { .base = { &mc_gemm_cuda }, .dtype = d, .batch = v->batch, .m = m, .n = n, .k = k, .alpha = v->alpha,
-                                 .beta = v->c0 == NO_C0 ? 0 : v->beta, .has_c0 = v->c0 != NO_C0, .c0_apart = v->apart, .act = v->act };
+    struct mc_gemm_problem p = { .base = { &mc_gemm_cuda },
+                                 .dtype = d,
+                                 .batch = v->batch,
+                                 .m = m,
+                                 .n = n,
+                                 .k = k,
+                                 .alpha = v->alpha,
+                                 .beta = v->c0 == NO_C0 ? 0 : v->beta,
+                                 .has_c0 = v->c0 != NO_C0,
+                                 .c0_apart = v->apart,
+                                 .act = v->act };
     strides(p.as, order[0], m, k, v->gap, v->share_a);
     strides(p.bs, order[1], k, n, v->gap, v->share_b);
     strides(p.cs, 'n', m, n, v->gap, false);
@@ -148,8 +164,11 @@ static const struct variant {
 
 static inline void lay_out(const struct mc_conv_problem *p, int role, int64_t *stride, int layout)
 {
-    static const int order[][5] = { [BC01] = { 0, 1, 2, 3, 4 }, [B01C] = { 0, 2, 3, 4, 1 }, [C01B] = { 1, 2, 3, 4, 0 },
-                                    [GAPS] = { 0, 1, 2, 3, 4 }, [MIRROR] = { 0, 1, 2, 3, 4 } };
+    static const int order[][5] = { [BC01] = { 0, 1, 2, 3, 4 },
+                                    [B01C] = { 0, 2, 3, 4, 1 },
+                                    [C01B] = { 1, 2, 3, 4, 0 },
+                                    [GAPS] = { 0, 1, 2, 3, 4 },
+                                    [MIRROR] = { 0, 1, 2, 3, 4 } };
     const struct mc_conv_array a = mc_conv_array(p, role);
     int64_t step = 1;
     mc_conv_dense_strides(&a, stride);
@@ -161,10 +180,17 @@ static inline void lay_out(const struct mc_conv_problem *p, int role, int64_t *s
     }
 }
 
-static inline struct mc_conv_problem convolution(const char *shape, enum mc_conv_pass pass, const struct variant *v)
+static inline struct mc_conv_problem convolution(const char *shape, enum mc_conv_pass pass,
+                                                 const struct variant *v)
 {
-    struct mc_conv_problem p = { .base = { &mc_conv_cuda }, .dtype = v->dtype, .s = conv_parse(shape), .alpha = v->alpha, .beta = v->beta,
-                                 .wide = v->wide, .c0_apart = v->apart, .has_bias = v->bias && pass == CONV_FORWARD,
+    struct mc_conv_problem p = { .base = { &mc_conv_cuda },
+                                 .dtype = v->dtype,
+                                 .s = conv_parse(shape),
+                                 .alpha = v->alpha,
+                                 .beta = v->beta,
+                                 .wide = v->wide,
+                                 .c0_apart = v->apart,
+                                 .has_bias = v->bias && pass == CONV_FORWARD,
                                  .act = pass == CONV_FORWARD ? v->act : ACT_NONE };
     p.s.pass = pass;
     lay_out(&p, CONV_X, p.at.x, v->layout);

@@ -1,4 +1,5 @@
-/* function_words.h: a small language for tests of functions: arrays of rising numbers, checks that tell the error. */
+/* function_words.h: a small language for tests of functions: arrays of rising numbers, checks that tell the
+ * error. */
 #ifndef FUNCTION_WORDS_H
 #define FUNCTION_WORDS_H
 
@@ -39,8 +40,8 @@ static inline bool fine(mc_status s)
 
 static inline bool refused(mc_status s, mc_status want, const char *part)
 {
-    return CHECK(s == want && strstr(mc_last_error(), part), "%s: %s; not %s with '%s'", mc_status_name(s), mc_last_error(),
-                 mc_status_name(want), part);
+    return CHECK(s == want && strstr(mc_last_error(), part), "%s: %s; not %s with '%s'", mc_status_name(s),
+                 mc_last_error(), mc_status_name(want), part);
 }
 
 static inline double shared_at(mc_shared *s, int64_t i)

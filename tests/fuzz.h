@@ -1,7 +1,8 @@
-/* fuzz.h: what the fuzzers share where no libFuzzer brings the bytes: a main that replays files or changes good inputs,
- * numbers that are the same on every run, bytes changed in a few places.
+/* fuzz.h: what the fuzzers share where no libFuzzer brings the bytes: a main that replays files or changes
+ * good inputs, numbers that are the same on every run, bytes changed in a few places.
  *
- * Invariant: the bytes lie in exactly as much memory as they need, so that a sanitizer sees a read past them. */
+ * Invariant: the bytes lie in exactly as much memory as they need, so that a sanitizer sees a read past
+ * them. */
 #ifndef FUZZ_H
 #define FUZZ_H
 
@@ -112,7 +113,8 @@ static inline long fuzz_replay(const char *path)
     return 1;
 }
 
-/* `fuzz_x FILE...` replays files and folders; `fuzz_x SECONDS` runs `one`, which makes an input and tries it. */
+/* `fuzz_x FILE...` replays files and folders; `fuzz_x SECONDS` runs `one`, which makes an input and tries
+ * it. */
 static inline int fuzz_main(int argc, char **argv, void (*one)(void))
 {
     struct stat st;

@@ -1,4 +1,5 @@
-/* fuzz_checkpoint.c: whatever the bytes, reading them as a net's parameters changes all of them or none, and says why.
+/* fuzz_checkpoint.c: whatever the bytes, reading them as a net's parameters changes all of them or none, and
+ * says why.
  *
  * Invariant: one folder, gone at the end. */
 #define FUZZ_MENDS 0

@@ -1,6 +1,7 @@
 /* fuzz_data.c: whatever is in the files, reading examples ends in sound data or in an error.  With libFuzzer
- * (-DMC_LIBFUZZER) the first byte says which file it is, the others are the file; without, `fuzz_data SECONDS` changes
- * good files at random, the same way on every run, and mends their check sums, so that what lies behind them is read.
+ * (-DMC_LIBFUZZER) the first byte says which file it is, the others are the file; without, `fuzz_data
+ * SECONDS` changes good files at random, the same way on every run, and mends their check sums, so that what
+ * lies behind them is read.
  *
  * Invariant: one folder, gone at the end; beside the file that is changed lie good ones. */
 #define FUZZ_MENDS 1 /* the first byte says which file */
@@ -52,7 +53,8 @@ static void add(struct file *f, const void *data, size_t n)
 
 static void make_idx(struct file *f, int rank)
 {
-    const unsigned char head[] = { 0, 0, 8, (unsigned char)rank, 0, 0, 0, EXAMPLES, 0, 0, 0, ROWS, 0, 0, 0, COLUMNS };
+    const unsigned char head[] = { 0, 0, 8,      (unsigned char)rank, 0, 0, 0, EXAMPLES, 0, 0, 0, ROWS, 0,
+                                   0, 0, COLUMNS };
     add(f, head, 4 + 4 * (size_t)rank);
     for (int i = 0; i < (rank == 1 ? EXAMPLES : EXAMPLES * ROWS * COLUMNS); i++) {
         f->bytes[f->n++] = (unsigned char)(i % 10);
@@ -67,7 +69,10 @@ static void make_gzip(struct file *f)
     uint32_t crc = mc_crc32(0, f->bytes, n);
     memcpy(in, f->bytes, n);
     f->n = 0;
-    add(f, (const unsigned char[]){ 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1, (unsigned char)n, 0, (unsigned char)~n, 0xff }, 15);
+    add(f,
+        (const unsigned char[]){ 0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 1, (unsigned char)n, 0,
+                                 (unsigned char)~n, 0xff },
+        15);
     add(f, in, n);
     add(f, &crc, 4);
     add(f, &(uint32_t){ (uint32_t)n }, 4);
@@ -78,7 +83,8 @@ static void make_npz(struct file *f)
     size_t n;
     char *data;
     mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(10, 3)), *y = mc_array_new(MC_INT16, MC_SHAPE(10));
-    if (mc_npz_save(in_folder("n.npz"), 2, (const char *[]){ "x", "y" }, (const mc_array *[]){ x, y }) < 0 || mc_file_read(in_folder("n.npz"), &data, &n) < 0) {
+    if (mc_npz_save(in_folder("n.npz"), 2, (const char *[]){ "x", "y" }, (const mc_array *[]){ x, y }) < 0 ||
+        mc_file_read(in_folder("n.npz"), &data, &n) < 0) {
         fputs(mc_last_error(), stderr);
         exit(2);
     }
@@ -114,8 +120,14 @@ static void make(void)
     memset(files[4].bytes, 7, files[4].n = 2 * (RECORD + 1));
     make_npz(&files[5]);
     make_png(&files[6], 3), make_png(&files[7], 3);
-    add(&files[8], "P6\n# words\n4 5\n255\n" "012345678901234567890123456789012345678901234567890123456789", 19 + 60);
-    add(&files[9], "P5 4 5 255\n" "01234567890123456789", 11 + 20);
+    add(&files[8],
+        "P6\n# words\n4 5\n255\n"
+        "012345678901234567890123456789012345678901234567890123456789",
+        19 + 60);
+    add(&files[9],
+        "P5 4 5 255\n"
+        "01234567890123456789",
+        11 + 20);
     for (size_t i = 0; i < NELEM(files); i++) {
         write_file(files[i].name, files[i].bytes, files[i].n);
     }
@@ -153,7 +165,8 @@ static void use(mc_data *d)
     }
     for (int64_t i = 0; i < n; i++) {
         mc_data_example(d, i, x);
-        if (mc_data_label(d, i) < 0 || mc_data_label(d, i) >= mc_data_classes(d) || !mc_data_class(d, mc_data_label(d, i))) {
+        if (mc_data_label(d, i) < 0 || mc_data_label(d, i) >= mc_data_classes(d) ||
+            !mc_data_class(d, mc_data_label(d, i))) {
             wrong("a label that is no class");
         }
     }

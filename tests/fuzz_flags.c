@@ -1,4 +1,5 @@
-/* fuzz_flags.c: whatever the text, setting flags ends in flags whose values can be set again, or in an error that changes none. */
+/* fuzz_flags.c: whatever the text, setting flags ends in flags whose values can be set again, or in an error
+ * that changes none. */
 #include "fuzz.h"
 
 static uint64_t values(void)
@@ -43,7 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 static void one(void)
 {
-    static const char *const good[] = { "floatX=float32,threads=2", "mode=DEBUG", "debug=plan:kernel", "workspace=64k,profile=True", "device=cuda0, seed = 7" };
+    static const char *const good[] = { "floatX=float32,threads=2", "mode=DEBUG", "debug=plan:kernel",
+                                        "workspace=64k,profile=True", "device=cuda0, seed = 7" };
     const char *text = good[fuzz_below(NELEM(good))];
     fuzz_one_of(&(struct mc_piece){ text, strlen(text) }, 1);
 }

@@ -1,5 +1,5 @@
-/* fuzz_graph.c: random graphs, compiled and by the reference.  `fuzz_graph SECONDS [SEED]`: seed after seed, the
- * first that fails is shown with its graph and ends it; `fuzz_graph 0 SEED` shows one. */
+/* fuzz_graph.c: random graphs, compiled and by the reference.  `fuzz_graph SECONDS [SEED]`: seed after seed,
+ * the first that fails is shown with its graph and ends it; `fuzz_graph 0 SEED` shows one. */
 #include "random_graph.h"
 
 #include <stdarg.h>

@@ -1,5 +1,6 @@
-/* fuzz_mend.h: check sums that fit changed bytes, so that what lies behind them is read: of the chunks of a PNG, of gzip, of the
- * members of a zip file.  A fuzzer that defines FUZZ_MENDS, the bytes before the file in its input, has three of four mended. */
+/* fuzz_mend.h: check sums that fit changed bytes, so that what lies behind them is read: of the chunks of a
+ * PNG, of gzip, of the members of a zip file.  A fuzzer that defines FUZZ_MENDS, the bytes before the file in
+ * its input, has three of four mended. */
 #ifndef FUZZ_MEND_H
 #define FUZZ_MEND_H
 
@@ -55,15 +56,19 @@ static inline void fuzz_mend_gzip(unsigned char *p, size_t n)
 static inline void fuzz_mend_member(const unsigned char *file, size_t n, unsigned char *p)
 {
     enum { MOST = 1 << 20 };
-    const uint32_t packed = fuzz_little(p + 20, 4), size = fuzz_little(p + 24, 4), at = fuzz_little(p + 42, 4);
-    const size_t from = n > 30 && at <= n - 30 ? at + 30 + fuzz_little(file + at + 26, 2) + fuzz_little(file + at + 28, 2) : n;
+    const uint32_t packed = fuzz_little(p + 20, 4), size = fuzz_little(p + 24, 4),
+                   at = fuzz_little(p + 42, 4);
+    const size_t from = n > 30 && at <= n - 30
+                            ? at + 30 + fuzz_little(file + at + 26, 2) + fuzz_little(file + at + 28, 2)
+                            : n;
     void *out = NULL;
     if (from > n || packed > n - from) {
         return;
     }
     if (fuzz_little(p + 10, 2) == 0) {
         fuzz_put_little(p + 16, mc_crc32(0, file + from, packed));
-    } else if (size <= MOST && (out = malloc(size + 1)) && mc_inflate(out, size, file + from, packed) == MC_OK) {
+    } else if (size <= MOST && (out = malloc(size + 1)) &&
+               mc_inflate(out, size, file + from, packed) == MC_OK) {
         fuzz_put_little(p + 16, mc_crc32(0, out, size));
     }
     free(out);

@@ -1,6 +1,6 @@
-/* fuzz_model.c: whatever is written, reading it as a model ends in a net or in a message with the line and a caret.  With
- * libFuzzer (-DMC_LIBFUZZER) it brings the text; without, `fuzz_model SECONDS` mixes words of good lines, the same way on
- * every run. */
+/* fuzz_model.c: whatever is written, reading it as a model ends in a net or in a message with the line and a
+ * caret.  With libFuzzer (-DMC_LIBFUZZER) it brings the text; without, `fuzz_model SECONDS` mixes words of
+ * good lines, the same way on every run. */
 #include "fuzz.h"
 #include <monochord_nn.h>
 
@@ -18,12 +18,14 @@ static void use(mc_net *net, const char *text)
     mc_graph *g = mc_net_graph(net);
     for (int i = 0; i < mc_net_nlayers(net); i++) {
         const mc_layer *l = mc_net_layer(net, i);
-        if (!mc_layer_node(l, MC_TRAINING) || !mc_layer_node(l, MC_DETERMINISTIC) || !*mc_layer_text(l, MC_TRAINING)) {
+        if (!mc_layer_node(l, MC_TRAINING) || !mc_layer_node(l, MC_DETERMINISTIC) ||
+            !*mc_layer_text(l, MC_TRAINING)) {
             wrong("a layer that is none:", text, mc_layer_name(l));
         }
     }
     mc_node *cost = mc_net_cost(net, MC_TRAINING);
-    mc_updates u = mc_graph_status(g) == MC_OK ? mc_net_updates(net, cost, NULL) : (mc_updates){ NULL, NULL, 0 };
+    mc_updates u = mc_graph_status(g) == MC_OK ? mc_net_updates(net, cost, NULL)
+                                               : (mc_updates){ NULL, NULL, 0 };
     if (!cost || (u.n && !u.to[u.n - 1]) || (mc_graph_status(g) < 0 && !*mc_error(g))) {
         wrong("neither a cost nor a message:", text, mc_error(g));
     }
@@ -41,7 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     memcpy(text, data, n);
     text[n] = 0;
     mc_status s = mc_net_read(net, "fuzz", text);
-    bool said = strncmp(mc_error(g), "fuzz:", 5) == 0 && (strchr(mc_error(g), '^') || strstr(mc_error(g), "there is no layer"));
+    bool said = strncmp(mc_error(g), "fuzz:", 5) == 0 &&
+                (strchr(mc_error(g), '^') || strstr(mc_error(g), "there is no layer"));
     if (s < 0 ? !said && !strstr(mc_error(g), "memory") : mc_graph_status(g) < 0) {
         wrong("neither a net nor a message with its line:", text, mc_error(g));
     }
@@ -75,7 +78,9 @@ static const char *const words[] = {
 static size_t change(char *text, size_t n, size_t room)
 {
     const char *seed = seeds[fuzz_below(NELEM(seeds))], *word = words[fuzz_below(NELEM(words))];
-    size_t at = fuzz_below(n + 1), gone = fuzz_below(2) ? strcspn(text + at, " \n=") : fuzz_below(n - at + 1) % 4, long_ = strlen(word);
+    size_t at = fuzz_below(n + 1),
+           gone = fuzz_below(2) ? strcspn(text + at, " \n=") : fuzz_below(n - at + 1) % 4,
+           long_ = strlen(word);
     if (fuzz_below(4) == 0) { /* a line of another model */
         size_t from = fuzz_below(strlen(seed));
         word = seed + from;

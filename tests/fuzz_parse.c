@@ -6,8 +6,9 @@
 
 #include <stdio.h>
 
-static const char *const declared = "input x float32[?, 3]; input y float32[?, 3]; input u float32[?]; input s float64; input k int64[?]; "
-                                    "input b bool[?]; shared W float32[3, 5]; input t float64[2, 3, 4]";
+static const char *const declared =
+    "input x float32[?, 3]; input y float32[?, 3]; input u float32[?]; input s float64; input k int64[?]; "
+    "input b bool[?]; shared W float32[3, 5]; input t float64[2, 3, 4]";
 
 static void wrong(const char *what, const char *text, const char *more)
 {
@@ -22,9 +23,11 @@ static void use(mc_graph *g, mc_node *n, const char *text)
     mc_node *again = mc_formula(g, back), *s = mc_var(g, "s");
     size_t count;
     mc_node **list = mc_graph_reach(1, &n, &count);
-    bool small = count < 200 && strlen(back) < 3000, impure = false; /* larger ones go as statements; deep ones are refused */
+    bool small = count < 200 && strlen(back) < 3000,
+         impure = false; /* larger ones go as statements; deep ones are refused */
     for (size_t i = 0; i < count; i++) {
-        impure |= list[i]->op->flags & (OP_IMPURE | OP_RANDOM) || list[i]->op == &mc_op_error; /* two prints are two */
+        impure |= list[i]->op->flags & (OP_IMPURE | OP_RANDOM) ||
+                  list[i]->op == &mc_op_error; /* two prints are two */
     }
     mc_free(list);
     bool deep = mc_is_error(again) && strstr(mc_error(g), "nested more than");

@@ -1,6 +1,7 @@
-/* fuzz_png.c: a PNG whose check sums are right and whose head, palette and rows are anything ends in a picture or in an error.  The
- * input is columns, rows, depth, kind, interlacing, the colours of its palette and where its pixels are cut into two chunks; then
- * its palette and its rows, each with a filter before it. */
+/* fuzz_png.c: a PNG whose check sums are right and whose head, palette and rows are anything ends in a
+ * picture or in an error.  The input is columns, rows, depth, kind, interlacing, the colours of its
+ * palette and where its pixels are cut into two chunks; then its palette and its rows, each with a filter
+ * before it. */
 #include "fuzz.h"
 #include <monochord_nn.h>
 
@@ -39,7 +40,9 @@ static void add_rows(struct mc_str *to, const unsigned char *rows, size_t n, siz
 {
     struct mc_str packed = { 0 };
     unsigned char sum[4];
-    const char head[] = { 0x78, 1, 1, (char)(n & 255), (char)(n >> 8), (char)(~n & 255), (char)(~n >> 8 & 255) };
+    const char head[] = {
+        0x78, 1, 1, (char)(n & 255), (char)(n >> 8), (char)(~n & 255), (char)(~n >> 8 & 255)
+    };
     mc_str_addn(&packed, head, sizeof head);
     mc_str_addn(&packed, (const char *)rows, n);
     fuzz_put_big(sum, adler32(rows, n));
@@ -63,7 +66,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     }
     const size_t colours = data[5] * 3u < n - HEAD ? data[5] * 3u : n - HEAD;
     mc_str_addn(&file, "\x89PNG\r\n\x1a\n", 8);
-    add_chunk(&file, "IHDR", (const unsigned char[]){ 0, 0, 0, data[0], 0, 0, 0, data[1], data[2], data[3], 0, 0, data[4] }, 13);
+    add_chunk(&file, "IHDR",
+              (const unsigned char[]){ 0, 0, 0, data[0], 0, 0, 0, data[1], data[2], data[3], 0, 0, data[4] },
+              13);
     if (colours) {
         add_chunk(&file, "PLTE", data + HEAD, colours);
     }
@@ -74,7 +79,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     }
     mc_clear_error();
     mc_array *a = mc_image_load(path);
-    if (a ? mc_array_rank(a) != 3 || mc_array_dims(a)[1] != data[1] || mc_array_dims(a)[2] != data[0] : !*mc_last_error()) {
+    if (a ? mc_array_rank(a) != 3 || mc_array_dims(a)[1] != data[1] || mc_array_dims(a)[2] != data[0]
+          : !*mc_last_error()) {
         fuzz_wrong("neither a picture of that size nor a message");
     }
     mc_array_unref(&a);
@@ -89,10 +95,16 @@ static void one(void)
 {
     static const char grey2[] = { 3, 2, 2, 0, 0, 0, 9, 0, 0x6c, 2, 0x33 };
     static const char grey[] = { 3, 2, 8, 0, 0, 0, 40, 1, 5, 6, 7, 4, 1, 2, 3 };
-    static const char rgb[] = { 3, 2, 8, 2, 0, 0, 8, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 2, 9, 8, 7, 6, 5, 4, 3, 2, 1 };
+    static const char rgb[] = { 3, 2, 8, 2, 0, 0, 8, 3, 1, 2, 3, 4, 5, 6,
+                                7, 8, 9, 2, 9, 8, 7, 6, 5, 4, 3, 2, 1 };
     static const char palette[] = { 3, 2, 1, 3, 0, 2, 3, 10, 20, 30, 40, 50, 60, 0, 0x40, 0, 0x20 };
     static const char interlaced[] = { 3, 2, 8, 0, 1, 0, 9, 0, 1, 0, 2, 0, 3, 0, 4, 5, 6 };
-    fuzz_one_of((const struct mc_piece[]){ { grey2, sizeof grey2 }, { grey, sizeof grey }, { rgb, sizeof rgb }, { palette, sizeof palette }, { interlaced, sizeof interlaced } }, 5);
+    fuzz_one_of((const struct mc_piece[]){ { grey2, sizeof grey2 },
+                                           { grey, sizeof grey },
+                                           { rgb, sizeof rgb },
+                                           { palette, sizeof palette },
+                                           { interlaced, sizeof interlaced } },
+                5);
 }
 
 int main(int argc, char **argv) { return fuzz_main(argc, argv, one); }

@@ -1,5 +1,6 @@
-/* fuzz_wisdom.c: whatever the lines, importing wisdom ends in lines that print and read back, or in an error.  The input stands
- * between a good first line and a last line that fits; or, where its first byte is odd, is the whole file.
+/* fuzz_wisdom.c: whatever the lines, importing wisdom ends in lines that print and read back, or in an error.
+ * The input stands between a good first line and a last line that fits; or, where its first byte is odd, is
+ * the whole file.
  *
  * Invariant: one folder, gone at the end; what was known before an import that fails is known afterwards. */
 #include "fuzz.h"
@@ -59,10 +60,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     mc_clear_error();
     mc_status s = mc_wisdom_import(path);
     after = printed(&after_n);
-    if (s < 0 ? !*mc_last_error() || strcmp(before, after) != 0 : !strstr(after, "\nknown before a 1.0000e+00\n")) {
+    if (s < 0 ? !*mc_last_error() || strcmp(before, after) != 0
+              : !strstr(after, "\nknown before a 1.0000e+00\n")) {
         fuzz_wrong(after);
     }
-    if (s == MC_OK && (mc_file_write(path, after, after_n) < 0 || mc_wisdom_clear() < 0 || mc_wisdom_import(path) < 0)) {
+    if (s == MC_OK &&
+        (mc_file_write(path, after, after_n) < 0 || mc_wisdom_clear() < 0 || mc_wisdom_import(path) < 0)) {
         fuzz_wrong("what is printed does not read back");
     }
     free(before);
@@ -75,7 +78,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 static void one(void)
 {
-    static const char good[] = "\2gemm f32 nn m64n64k64 t2 s0badcafe packed 3.1e-06\nconv b fft 2e-3\na b 0\n";
+    static const char good[] =
+        "\2gemm f32 nn m64n64k64 t2 s0badcafe packed 3.1e-06\nconv b fft 2e-3\na b 0\n";
     fuzz_one_of(&(struct mc_piece){ good, sizeof good - 1 }, 1);
 }
 

@@ -1,5 +1,5 @@
-/* gemm_cases.h: instances of matrix products, run and judged against the definition, summed here in float64 with the
- * bound that any order of summation keeps.
+/* gemm_cases.h: instances of matrix products, run and judged against the definition, summed here in float64
+ * with the bound that any order of summation keeps.
  *
  * Operands end where a page ends that may not be touched; gaps between rows hold NaN; the workspace
  * has canaries behind it and is filled with NaN before. */
@@ -62,7 +62,8 @@ static inline void set(const struct instance *x, char *at, const int64_t *s, int
     }
 }
 
-static inline double get(const struct instance *x, const char *at, const int64_t *s, int64_t b, int64_t i, int64_t j)
+static inline double get(const struct instance *x, const char *at, const int64_t *s, int64_t b, int64_t i,
+                         int64_t j)
 {
     return mc_load_f64(x->p.dtype, at + (b * s[0] + i * s[1] + j * s[2]) * mc_dtypes[x->p.dtype].size);
 }
@@ -73,7 +74,8 @@ static inline double after(double v)
     return v < 0 ? 0.5 * v : v;
 }
 
-static inline void epilogue(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c, int64_t row)
+static inline void epilogue(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c,
+                            int64_t row)
 {
     struct instance *x = arg;
     const mc_dtype d = x->p.dtype;
@@ -87,14 +89,15 @@ static inline void epilogue(void *arg, int64_t batch, int64_t i, int64_t j, int6
 }
 
 /* An operand as a dense (batch, rows, cols) of float64. */
-static inline double *widened(const struct instance *x, const char *at, const int64_t *s, int64_t rows, int64_t cols)
+static inline double *widened(const struct instance *x, const char *at, const int64_t *s, int64_t rows,
+                              int64_t cols)
 {
     const int64_t size = mc_dtypes[x->p.dtype].size;
     double *to = malloc((size_t)(x->p.batch * rows * cols + 1) * sizeof *to);
     for (int64_t b = 0; b < x->p.batch; b++) {
         for (int64_t i = 0; i < rows; i++) {
-            mc_convert(MC_FLOAT64, to + (b * rows + i) * cols, sizeof *to, x->p.dtype, at + (b * s[0] + i * s[1]) * size,
-                       s[2] * size, cols);
+            mc_convert(MC_FLOAT64, to + (b * rows + i) * cols, sizeof *to, x->p.dtype,
+                       at + (b * s[0] + i * s[1]) * size, s[2] * size, cols);
         }
     }
     return to;
@@ -120,7 +123,8 @@ static inline void expect(struct instance *x)
         }
         const double v = p->alpha * sum + c0;
         x->want[e] = x->v.epilogue ? after(v) : v;
-        x->bound[e] = eps * ((double)(p->k + 6) * fabs(p->alpha) * size + 4 * fabs(c0)) + mc_dtypes[d].eps * fabs(v) +
+        x->bound[e] = eps * ((double)(p->k + 6) * fabs(p->alpha) * size + 4 * fabs(c0)) +
+                      mc_dtypes[d].eps * fabs(v) +
                       (mc_dtypes[d].size == 2 ? 0x1p-24 : 0); /* the last: subnormal halves */
     }
     free(a);
@@ -132,8 +136,15 @@ static inline struct instance make(mc_dtype d, struct shape s, const char *order
     struct instance x = { .v = v };
     struct mc_gemm_problem *p = &x.p;
     const size_t size = mc_dtypes[d].size;
-    *p = (struct mc_gemm_problem){ .base.family = &mc_gemm_family, .dtype = d, .batch = v.batch, .m = s.m, .n = s.n,
-                                   .k = s.k, .alpha = v.alpha, .beta = v.beta, .has_c0 = v.c0 != NO_C0,
+    *p = (struct mc_gemm_problem){ .base.family = &mc_gemm_family,
+                                   .dtype = d,
+                                   .batch = v.batch,
+                                   .m = s.m,
+                                   .n = s.n,
+                                   .k = s.k,
+                                   .alpha = v.alpha,
+                                   .beta = v.beta,
+                                   .has_c0 = v.c0 != NO_C0,
                                    .has_epilogue = v.epilogue };
     strides(p->as, order[0], s.m, s.k, v.gap, v.share_a);
     strides(p->bs, order[1], s.k, s.n, v.gap, v.share_b);
@@ -231,9 +242,11 @@ static inline void judge(const struct instance *x, const struct mc_plan *plan, c
         }
     }
     CHECK(wrong == 0, "%s %s: %lld wrong, the first at %lld: %.9g, not %.9g within %.3g", text.s, kernel,
-          (long long)wrong, (long long)first, got, x->want[first < 0 ? 0 : first], x->bound[first < 0 ? 0 : first]);
+          (long long)wrong, (long long)first, got, x->want[first < 0 ? 0 : first],
+          x->bound[first < 0 ? 0 : first]);
     CHECK(missed == 0, "%s %s: the epilogue met %lld elements not once", text.s, kernel, (long long)missed);
-    CHECK(memcmp(gaps, x->start, (size_t)(x->c_count * size)) == 0, "%s %s: wrote between rows of C", text.s, kernel);
+    CHECK(memcmp(gaps, x->start, (size_t)(x->c_count * size)) == 0, "%s %s: wrote between rows of C", text.s,
+          kernel);
     free(gaps);
     mc_str_free(&text);
 }

@@ -1,4 +1,5 @@
-/* grad_scene.h: a graph with inputs of every rank, whole numbers among them, and values for them: what tests of gradients share. */
+/* grad_scene.h: a graph with inputs of every rank, whole numbers among them, and values for them: what tests
+ * of gradients share. */
 #ifndef GRAD_SCENE_H
 #define GRAD_SCENE_H
 
@@ -6,9 +7,10 @@
 #include "grad/grad.h"
 #include <math.h>
 
-static const char *const world = "input u float64[?]; input v float64[?]; input m float64[3, 4]; input n float64[?, ?]; "
-                                 "input r float64[1, ?]; input c float64[?, 1]; input t float64[2, 3, 4]; input s float64; "
-                                 "input k int64[?]; input b bool[?, ?]; input i int32";
+static const char *const world =
+    "input u float64[?]; input v float64[?]; input m float64[3, 4]; input n float64[?, ?]; "
+    "input r float64[1, ?]; input c float64[?, 1]; input t float64[2, 3, 4]; input s float64; "
+    "input k int64[?]; input b bool[?, ?]; input i int32";
 static const struct { const char *name; int64_t dims[3]; } shapes[] = {
     { "u", { 4 } }, { "v", { 4 } }, { "m", { 3, 4 } }, { "n", { 3, 4 } }, { "r", { 1, 4 } }, { "c", { 3, 1 } }, { "t", { 2, 3, 4 } },
     { "s", { 0 } }, { "k", { 3 } }, { "b", { 3, 4 } }, { "i", { 0 } },
@@ -28,7 +30,8 @@ static inline struct scene scene_new(void)
         mc_array *a = w.value[i];
         for (int64_t k = 0; k < mc_array_size(a); k++) {
             char *to = a->data + k * mc_dtypes[a->dtype].size;
-            mc_is_float(a->dtype) ? mc_store_f64(a->dtype, to, test_uniform(.2, .9)) : mc_store_i64(a->dtype, to, (int64_t)(test_random() % 2));
+            mc_is_float(a->dtype) ? mc_store_f64(a->dtype, to, test_uniform(.2, .9))
+                                  : mc_store_i64(a->dtype, to, (int64_t)(test_random() % 2));
         }
     }
     for (int64_t k = 0; k < 3; k++) { /* k = 2, 0, 1 */

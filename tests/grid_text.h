@@ -1,4 +1,5 @@
-/* grid_text.h: do a function's kernels, printed for a grid of threads, compile for every GPU that counts?  NVRTC needs none. */
+/* grid_text.h: do a function's kernels, printed for a grid of threads, compile for every GPU that counts?
+ * NVRTC needs none. */
 #ifndef GRID_TEXT_H
 #define GRID_TEXT_H
 

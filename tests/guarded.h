@@ -12,8 +12,8 @@ struct guarded {
     size_t mapped;
 };
 
-/* qemu 7.2 reads the lanes of AVX2 vectors that a mask leaves out, which no processor does: there the guard stands
- * some vectors behind the end. */
+/* qemu 7.2 reads the lanes of AVX2 vectors that a mask leaves out, which no processor does: there the guard
+ * stands some vectors behind the end. */
 static inline size_t masked_lanes(void)
 {
 #if defined(__x86_64__)
@@ -25,7 +25,8 @@ static inline size_t masked_lanes(void)
 
 static inline struct guarded guard(size_t bytes)
 {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), room = bytes + masked_lanes(), whole = (room + page - 1) / page * page;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), room = bytes + masked_lanes(),
+                 whole = (room + page - 1) / page * page;
     struct guarded g = { .mapped = whole + page };
     g.base = mmap(NULL, g.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (g.base == MAP_FAILED) {

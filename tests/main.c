@@ -1,4 +1,5 @@
-/* main.c: what a test may say, and which tests are run (run.c).  The closing line counts tests: "N passed, N failed". */
+/* main.c: what a test may say, and which tests are run (run.c).  The closing line counts tests: "N passed, N
+ * failed". */
 #include "run.h"
 
 #include <monochord.h>
@@ -140,8 +141,8 @@ bool check_golden(const char *name, const char *text, const char *file, int line
     }
     bool same = !strcmp(a, b);
     if (!same) {
-        check_failed("text is the golden text", file, line, "golden/%s:%d\n    want %.*s\n    have %.*s", name, at,
-                     (int)na, a, (int)nb, b);
+        check_failed("text is the golden text", file, line, "golden/%s:%d\n    want %.*s\n    have %.*s",
+                     name, at, (int)na, a, (int)nb, b);
     } else {
         check_passed();
     }
@@ -189,8 +190,9 @@ bool fail_next(struct fail_loop *l)
         bool more = l->phase == 1 && alloc_live > l->live, leaked = more && l->again;
         l->again = more && !leaked; /* the same once more */
         if (leaked) {
-            check_failed("memory given back", l->file, l->line, "allocation %ld failed: %ld more held after than before",
-                         l->n, (long)alloc_live - l->live);
+            check_failed("memory given back", l->file, l->line,
+                         "allocation %ld failed: %ld more held after than before", l->n,
+                         (long)alloc_live - l->live);
         }
         if (!l->again && (!fail_happened() || leaked || l->n == TOO_MANY)) {
             if (!leaked && l->n < TOO_MANY) {

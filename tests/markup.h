@@ -1,7 +1,8 @@
 /* markup.h: is this text well-formed XML (or HTML that is well-formed but for its void elements)?
  *
- * Checked: every element is closed by its own name and in order, attributes are quoted and none twice, '&' begins one
- * of the five entities or a number, no '<' stands in an attribute, no control character stands anywhere, one root. */
+ * Checked: every element is closed by its own name and in order, attributes are quoted and none twice, '&'
+ * begins one of the five entities or a number, no '<' stands in an attribute, no control character stands
+ * anywhere, one root. */
 #ifndef MARKUP_H
 #define MARKUP_H
 

@@ -1,4 +1,5 @@
-/* math_loops.h: loops over the functions of generated kernels, one number or a vector at a time, and how far off they are.
+/* math_loops.h: loops over the functions of generated kernels, one number or a vector at a time, and how far
+ * off they are.
  *
  * Invariant: what is compiled here is the text that kernels get, with the flags that kernels get. */
 #ifndef MATH_LOOPS_H
@@ -130,8 +131,11 @@ static inline struct mc_code *vector_code(const char *head)
     mc_str_add(&s, mc_wide_text);
     for (int i = 0; i < mc_nwide; i++) {
         if (vector_row(mc_wide_functions_known[i].name)) {
-            mc_str_addf(&s, "void run_%s(const float *x, const void *y, float *z, i64 n)\n{ (void)y; for (i64 i = 0; i < n; i += 16) {\n"
-                            "  vm m = n - i < 16 ? (vm)((1u << (n - i)) - 1) : (vm)-1; v_store(z + i, v_%s(v_load(x + i, m)), m); } }\n",
+            mc_str_addf(&s,
+                        "void run_%s(const float *x, const void *y, float *z, i64 n)\n{ (void)y; for (i64 i "
+                        "= 0; i < n; i += 16) {\n"
+                        "  vm m = n - i < 16 ? (vm)((1u << (n - i)) - 1) : (vm)-1; v_store(z + i, "
+                        "v_%s(v_load(x + i, m)), m); } }\n",
                         mc_wide_functions_known[i].name, mc_wide_functions_known[i].name);
         }
     }

@@ -35,7 +35,8 @@ static real acosh_wide(real x)
 static real pow_wide(real x, real y)
 {
     const real z = powl(x, y);
-    return x < 0 && isfinite(y) && rintl(y) == y ? copysignl(z, fabsl(fmodl(y, 2)) == 1 ? -1 : 1) : z; /* negative: y is odd */
+    /* negative: y is odd */
+    return x < 0 && isfinite(y) && rintl(y) == y ? copysignl(z, fabsl(fmodl(y, 2)) == 1 ? -1 : 1) : z;
 }
 
 static const real pi = 3.141592653589793238462643383279502884L;

@@ -6,7 +6,8 @@
 #include <math.h>
 #include <monochord.h>
 
-/* mean and std are what they should be, within what so many numbers allow; most: no number is larger; 0: some may be. */
+/* mean and std are what they should be, within what so many numbers allow; most: no number is larger; 0: some
+ * may be. */
 static inline void check_moments(const char *what, const mc_array *a, double want_mean, double want_std,
                                  double want_most)
 {

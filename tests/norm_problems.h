@@ -19,10 +19,19 @@ static inline void norm_any(struct mc_norm_problem *p, mc_dtype d)
     const int *order = orders[norm_below(3)];
     const bool plain = norm_below(2);
     *p = (struct mc_norm_problem){ .base = { &mc_norm_family }, .dtype = d };
-    p->s = (struct mc_norm_shape){ .backward = norm_below(2), .blocked = norm_below(4) == 0, .rank = 4, .axis = 1, .n = 1 + norm_below(12), .alpha = 0.3,
-                                   .beta = betas[norm_below(5)], .k = 1 + (double)norm_below(2) };
+    p->s = (struct mc_norm_shape){ .backward = norm_below(2),
+                                   .blocked = norm_below(4) == 0,
+                                   .rank = 4,
+                                   .axis = 1,
+                                   .n = 1 + norm_below(12),
+                                   .alpha = 0.3,
+                                   .beta = betas[norm_below(5)],
+                                   .k = 1 + (double)norm_below(2) };
     for (int i = 0; i < 4; i++) {
-        p->s.dims[i] = norm_below(12) == 0 ? 1 : 1 + norm_below(i == 1 ? 40 : i == 0 && order[3] == 0 ? 50 : 9);
+        p->s.dims[i] = norm_below(12) == 0 ? 1
+                                           : 1 + norm_below(i == 1                    ? 40
+                                                            : i == 0 && order[3] == 0 ? 50
+                                                                                      : 9);
     }
     for (int r = 0; r < 3; r++) {
         int64_t next = 1;

@@ -17,11 +17,14 @@ static inline bool pooled_axis(struct mc_pooled_problem *p, int a, int64_t most)
     p->w[a] = 1 + below(3);
     p->stride[a] = below(2) ? p->w[a] : 1 + below(3);
     p->pad[a] = below(3) ? 0 : below(p->w[a]);
-    p->out[a] = below(2) ? (s->out[a] + p->pad[a] - p->w[a]) / p->stride[a] + 1 : (s->out[a] + p->pad[a] - 1) / p->stride[a] + 1;
-    return s->in[a] + 2 * s->pad[a] >= s->k[a] && s->out[a] > 0 && p->out[a] > 0 && s->out[a] + p->pad[a] >= p->w[a];
+    p->out[a] = below(2) ? (s->out[a] + p->pad[a] - p->w[a]) / p->stride[a] + 1
+                         : (s->out[a] + p->pad[a] - 1) / p->stride[a] + 1;
+    return s->in[a] + 2 * s->pad[a] >= s->k[a] && s->out[a] > 0 && p->out[a] > 0 &&
+           s->out[a] + p->pad[a] >= p->w[a];
 }
 
-static inline bool pooled_any(struct mc_pooled_problem *p, enum mc_conv_pass pass, int64_t channels, int64_t most)
+static inline bool pooled_any(struct mc_pooled_problem *p, enum mc_conv_pass pass, int64_t channels,
+                              int64_t most)
 {
     static const int orders[][5] = { { 0, 1, 2, 3, 4 }, { 0, 2, 3, 4, 1 }, { 1, 2, 3, 4, 0 } };
     *p = (struct mc_pooled_problem){ .conv = { .base = { &mc_conv_family }, .dtype = MC_FLOAT32, .alpha = 1,
@@ -32,7 +35,8 @@ static inline bool pooled_any(struct mc_pooled_problem *p, enum mc_conv_pass pas
     if (!pooled_axis(p, 1, most) || !pooled_axis(p, 2, most)) {
         return false;
     }
-    const int64_t x[5] = { s->n, s->c, 1, s->in[1], s->in[2] }, w[5] = { s->f, s->c, 1, s->k[1], s->k[2] }, y[5] = { s->n, s->f, 1, s->out[1], s->out[2] };
+    const int64_t x[5] = { s->n, s->c, 1, s->in[1], s->in[2] }, w[5] = { s->f, s->c, 1, s->k[1], s->k[2] },
+                  y[5] = { s->n, s->f, 1, s->out[1], s->out[2] };
     const int64_t g[5] = { s->n, s->f, 1, p->out[1], p->out[2] };
     const int64_t gap = below(4) ? 0 : 8;
     s->flip = below(2);

@@ -1,8 +1,8 @@
 /* random_graph.h: random graphs with values for their inputs, for the fuzzer and for t_kernel.c.
  *
  * All arrays are cut from one space of up to four axes: a node has the full size or 1 along each, so most
- * pairs broadcast.  Jumps (comparisons, floor, argmax, division of integers) are only taken from exact values:
- * inputs and what keeps them exact, so that rounding cannot change which side of a jump is taken. */
+ * pairs broadcast.  Jumps (comparisons, floor, argmax, division of integers) are only taken from exact
+ * values: inputs and what keeps them exact, so that rounding cannot change which side of a jump is taken. */
 #ifndef RANDOM_GRAPH_H
 #define RANDOM_GRAPH_H
 
@@ -13,7 +13,8 @@ struct random_graph {
     struct agree a;
     int64_t size[4];                     /* of the space */
     int rank;
-    struct { mc_node *n; unsigned full; bool exact; } pool[400]; /* full: axes of the space; nodes of the space's rank */
+    /* full: axes of the space; nodes of the space's rank */
+    struct { mc_node *n; unsigned full; bool exact; } pool[400];
     int npool;
     bool structured;                     /* joins, slices, gathers, reshapes, products too */
     unsigned (*random)(void *arg);
@@ -27,7 +28,8 @@ static inline int rg_below(struct random_graph *r, int n)
 
 static inline void rg_add(struct random_graph *r, mc_node *n, unsigned full, bool exact)
 {
-    if (mc_is_error(n)) { /* the largest of a promised size 0, an index beyond a promised size: no such node */
+    /* the largest of a promised size 0, an index beyond a promised size: no such node */
+    if (mc_is_error(n)) {
         mc_graph_clear_error(r->a.g);
     } else if (r->npool < (int)NELEM(r->pool)) {
         r->pool[r->npool].n = n;
@@ -101,10 +103,12 @@ static inline mc_node *rg_expr(struct random_graph *r, const char *text, mc_node
     return mc_expr(r->a.g, text, b, z ? 3 : y ? 2 : 1);
 }
 
-/* An array that is longer along one axis, which is reduced: what fits the space afterwards must not share its loops. */
+/* An array that is longer along one axis, which is reduced: what fits the space afterwards must not share its
+ * loops. */
 static inline void rg_other(struct random_graph *r)
 {
-    static const char *const rows[] = { "sum(tanh(x), axis=%d, keepdims=True)", "max(x, axis=%d, keepdims=True)", "mean(x, axis=%d, keepdims=True)" };
+    static const char *const rows[] = { "sum(tanh(x), axis=%d, keepdims=True)",
+                                        "max(x, axis=%d, keepdims=True)", "mean(x, axis=%d, keepdims=True)" };
     static const char *const also[] = { "tanh(x) - y", "softmax(x + y, axis=-1)", "sum(x * y, axis=0)" };
     if (!r->rank || r->a.nout + 1 >= AGREE_MOST || r->a.nin + 1 >= AGREE_MOST) {
         return;
@@ -145,12 +149,15 @@ static inline void rg_scalar(struct random_graph *r)
         { "cast(x, 'uint8')", 1, true, true }, { "x // 2", 1, true, true },         { "cast(x, 'int32') % 3", 1, true, true },
         { "tanh(x) + arange(size(x, -1))", 1, false, false }, { "zeros_like(x) + y", 2, true, false }, { "relu(x)", 1, false, false },
     };
-    int i = rg_below(r, (int)NELEM(rows)), a = rg_below(r, r->npool), b = rg_below(r, r->npool), c = rg_below(r, r->npool);
-    bool exact = r->pool[a].exact && (rows[i].n < 2 || r->pool[b].exact) && (rows[i].n < 3 || r->pool[c].exact);
+    int i = rg_below(r, (int)NELEM(rows)), a = rg_below(r, r->npool), b = rg_below(r, r->npool),
+        c = rg_below(r, r->npool);
+    bool exact = r->pool[a].exact && (rows[i].n < 2 || r->pool[b].exact) &&
+                 (rows[i].n < 3 || r->pool[c].exact);
     if (rows[i].jumps && !(rows[i].n == 3 ? r->pool[a].exact : exact)) {
         return;
     }
-    unsigned full = r->pool[a].full | (rows[i].n > 1 ? r->pool[b].full : 0) | (rows[i].n > 2 ? r->pool[c].full : 0);
+    unsigned full = r->pool[a].full | (rows[i].n > 1 ? r->pool[b].full : 0) |
+                    (rows[i].n > 2 ? r->pool[c].full : 0);
     if (strstr(rows[i].text, "arange") && r->rank == 0) {
         return;
     }
@@ -161,7 +168,8 @@ static inline void rg_scalar(struct random_graph *r)
 /* A reduction over random axes, with the axes kept or put back; now and then left off as an output. */
 static inline void rg_reduce(struct random_graph *r)
 {
-    static const char *const names[] = { "sum", "sum", "mean", "max", "min", "prod", "any", "all", "argmax", "argmin", "var", "sum" };
+    static const char *const names[] = { "sum", "sum", "mean",   "max",    "min", "prod",
+                                         "any", "all", "argmax", "argmin", "var", "sum" };
     int i = rg_below(r, (int)NELEM(names)), a = rg_below(r, r->npool), at = 0;
     mc_node *x = r->pool[a].n, *y;
     bool position = strncmp(names[i], "arg", 3) == 0, logic = i == 6 || i == 7;
@@ -199,8 +207,9 @@ static inline void rg_reduce(struct random_graph *r)
     if (!keep) {
         at = snprintf(attrs, sizeof attrs, "order=[");
         for (int k = 0, next = 0; k < r->rank; k++) {
-            at += axes >> k & 1 ? snprintf(attrs + at, sizeof attrs - (size_t)at, "%s-1", k ? ", " : "")
-                                : snprintf(attrs + at, sizeof attrs - (size_t)at, "%s%d", k ? ", " : "", next++);
+            at += axes >> k & 1
+                      ? snprintf(attrs + at, sizeof attrs - (size_t)at, "%s-1", k ? ", " : "")
+                      : snprintf(attrs + at, sizeof attrs - (size_t)at, "%s%d", k ? ", " : "", next++);
         }
         snprintf(attrs + at, sizeof attrs - (size_t)at, "]");
         y = mc_op(r->a.g, "dimshuffle", 1, &y, attrs);
@@ -252,14 +261,18 @@ static inline void rg_structured(struct random_graph *r)
     int i = rg_below(r, (int)NELEM(rows)), a = rg_below(r, r->npool), b = rg_below(r, r->npool);
     mc_node *x = r->pool[a].n, *y = r->pool[b].n;
     if (r->rank < rows[i].least || (strstr(rows[i].text, "dot") && r->rank != 2) ||
-        (strstr(rows[i].text, "sort") && !r->pool[a].exact) || (rows[i].two && r->pool[a].full != r->pool[b].full)) {
+        (strstr(rows[i].text, "sort") && !r->pool[a].exact) ||
+        (rows[i].two && r->pool[a].full != r->pool[b].full)) {
         return;
     }
     mc_node *n = rg_expr(r, rows[i].text, x, y, NULL);
     if (mc_is_error(n) || rows[i].same) {
         rg_add(r, n, r->pool[a].full, r->pool[a].exact && !strstr(rows[i].text, "inc"));
     } else if (r->a.nout < AGREE_MOST) {
-        r->a.out[r->a.nout++] = rg_below(r, 2) && n->type.rank ? rg_expr(r, "tanh(x) + sum(tanh(x), axis=0, keepdims=True)", n, NULL, NULL) : n;
+        r->a.out[r->a.nout++] = rg_below(r, 2) && n->type.rank
+                                    ? rg_expr(r, "tanh(x) + sum(tanh(x), axis=0, keepdims=True)", n, NULL,
+                                              NULL)
+                                    : n;
     }
 }
 

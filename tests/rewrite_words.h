@@ -27,13 +27,17 @@ static inline mc_graph *variables(mc_dtype d)
 static inline int bind_all(mc_graph *g, double lo, double hi, mc_node **leaf, mc_array **value)
 {
     static const char *const names[] = { "x", "y", "W", "b", "s", "t", "i", "c", "X" };
-    static const int64_t dims[][3] = { { 4, 5 }, { 4, 5 }, { 5, 3 }, { 3 }, { 0 }, { 4 }, { 0 }, { 4, 5 }, { 2, 4, 5 } };
+    static const int64_t dims[][3] = { { 4, 5 }, { 4, 5 }, { 5, 3 }, { 3 },      { 0 },
+                                       { 4 },    { 0 },    { 4, 5 }, { 2, 4, 5 } };
     for (int i = 0; i < 9; i++) {
         leaf[i] = mc_var(g, names[i]);
         value[i] = mc_array_new(leaf[i]->type.dtype, leaf[i]->type.rank, dims[i]);
         for (int64_t k = 0; value[i] && k < mc_array_size(value[i]); k++) {
             char *at = value[i]->data + (size_t)k * mc_dtypes[value[i]->dtype].size;
-            double v = i == 5 ? (double)(k % 3) : i == 6 ? 2 : i == 7 ? (double)(test_random() & 1) : test_uniform(lo, hi);
+            double v = i == 5   ? (double)(k % 3)
+                       : i == 6 ? 2
+                       : i == 7 ? (double)(test_random() & 1)
+                                : test_uniform(lo, hi);
             mc_store_f64(value[i]->dtype, at, v);
         }
     }
@@ -45,7 +49,8 @@ static inline bool close(const mc_array *a, const mc_array *b, double tol)
 {
     size_t size = mc_dtypes[a->dtype].size;
     for (int64_t i = 0; i < mc_array_size(a); i++) {
-        double x = mc_load_f64(a->dtype, a->data + (size_t)i * size), y = mc_load_f64(b->dtype, b->data + (size_t)i * size);
+        double x = mc_load_f64(a->dtype, a->data + (size_t)i * size),
+               y = mc_load_f64(b->dtype, b->data + (size_t)i * size);
         if (isfinite(x) && !(fabs(x - y) <= tol * (1 + fabs(x)))) {
             return false;
         }

@@ -1,5 +1,5 @@
-/* run.c: one child process a test, several side by side if asked; what a child counts lies in memory that both see, so nothing is
- * lost when it dies.
+/* run.c: one child process a test, several side by side if asked; what a child counts lies in memory that
+ * both see, so nothing is lost when it dies.
  *
  * Invariant: what a test says stands together, whoever runs beside it. */
 #include "run.h"
@@ -58,7 +58,8 @@ static void verdict(const struct job *j, const struct run_options *o, struct run
     const struct test *t = j->test;
     struct counts *c = j->counts;
     if (c->failed) {
-        printf("FAILED %s %s: %ld of %ld checks\n", test_module(t), t->name, (long)c->failed, (long)c->checks);
+        printf("FAILED %s %s: %ld of %ld checks\n", test_module(t), t->name, (long)c->failed,
+               (long)c->checks);
     } else if (c->skipped) {
         printf("skipped %s %s: %s\n", test_module(t), t->name, c->reason);
     } else if (!c->checks) {
@@ -66,7 +67,8 @@ static void verdict(const struct job *j, const struct run_options *o, struct run
         printf("FAILED %s %s: it checks nothing\n", test_module(t), t->name);
     }
     if (o->times) {
-        printf("%8.3f s  %-16s %s, %ld checks\n", seconds() - j->start, test_module(t), t->name, (long)c->checks);
+        printf("%8.3f s  %-16s %s, %ld checks\n", seconds() - j->start, test_module(t), t->name,
+               (long)c->checks);
     }
     r->failed += c->failed > 0;
     r->skipped += !c->failed && c->skipped;
@@ -130,7 +132,8 @@ static void start(struct job *j, const struct test *t, const struct run_options 
     fflush(NULL);
     j->pid = fork();
     if (j->pid == 0) {
-        if (j->said && (dup2(fileno(j->said), STDOUT_FILENO) < 0 || dup2(fileno(j->said), STDERR_FILENO) < 0)) {
+        if (j->said &&
+            (dup2(fileno(j->said), STDOUT_FILENO) < 0 || dup2(fileno(j->said), STDERR_FILENO) < 0)) {
             exit(1);
         }
         alarm(o->timeout);
@@ -166,7 +169,8 @@ static bool any_runs(const struct job *jobs, int n)
 bool run_tests(const struct test *const *test, size_t n, const struct run_options *o, struct run_counts *r)
 {
     struct job jobs[MOST_JOBS] = { 0 };
-    struct counts *counts = mmap(NULL, MOST_JOBS * sizeof *counts, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct counts *counts = mmap(NULL, MOST_JOBS * sizeof *counts, PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (counts == MAP_FAILED) {
         perror("mmap");
         return false;

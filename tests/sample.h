@@ -5,8 +5,8 @@
 #include "check.h"
 #include "op/op.h"
 
-/* Random elements within lo..hi (whole for integers) behind random strides: axes turned round, gaps between elements, axes
- * in another order.  The caller drops it. */
+/* Random elements within lo..hi (whole for integers) behind random strides: axes turned round, gaps between
+ * elements, axes in another order.  The caller drops it. */
 static inline mc_array *sample(mc_dtype d, int rank, const int64_t *dims, double lo, double hi)
 {
     int64_t wide[MC_MAX_RANK] = { 0 };
@@ -45,7 +45,8 @@ static inline mc_array *sample(mc_dtype d, int rank, const int64_t *dims, double
     return t;
 }
 
-/* The value of a formula over x, by the reference; static sizes are given for the bits of `sized` only.  NULL: it failed. */
+/* The value of a formula over x, by the reference; static sizes are given for the bits of `sized` only.
+ * NULL: it failed. */
 static inline mc_array *run1(const char *formula, const mc_array *x, unsigned sized)
 {
     int64_t dims[MC_MAX_RANK];

@@ -1,5 +1,5 @@
-/* t_again.c: what kernels compute again instead of reading it: which values are kept, and that nothing else changes.
- * For src/lower/again.c. */
+/* t_again.c: what kernels compute again instead of reading it: which values are kept, and that nothing else
+ * changes. For src/lower/again.c. */
 #include "agree.h"
 #include "sample.h"
 
@@ -57,7 +57,8 @@ TEST(cheap_values_are_computed_again)
             }
             mc_function *f = agree_compile(&a, "FAST_RUN", 1);
             REQUIRE(f, "%s", mc_error(a.g));
-            CHECK(keeps(f, cases[i].op) == cases[i].kept, "%s: %s is%s kept", cases[i].formula, cases[i].op, cases[i].kept ? " not" : "");
+            CHECK(keeps(f, cases[i].op) == cases[i].kept, "%s: %s is%s kept", cases[i].formula, cases[i].op,
+                  cases[i].kept ? " not" : "");
             mc_function_free(f);
             agree(&a, cases[i].formula);
         }
@@ -76,7 +77,8 @@ TEST(signs_are_kept_in_a_byte)
         agree_input(&a, "w", sample(dtypes[d], MC_SHAPE(17, 17), -1, 1), 0);
         agree_input(&a, "b", mc_array_cast(b, dtypes[d]), 0);
         mc_array_unref(&b);
-        agree_output(&a, "s = dot(x, w) + b; p = dot(where(isnan(s), 0, maximum(s, 0)), w); sgn(s) * (1 + sqr(p))");
+        agree_output(
+            &a, "s = dot(x, w) + b; p = dot(where(isnan(s), 0, maximum(s, 0)), w); sgn(s) * (1 + sqr(p))");
         mc_function *f = agree_compile(&a, "FAST_RUN", 1);
         REQUIRE(f, "%s", mc_error(a.g));
         CHECK(keeps(f, "cast") && !keeps(f, "sgn"), "%s", mc_dtypes[dtypes[d]].name);

@@ -78,7 +78,8 @@ TEST(borrowed_memory_is_released_with_its_last_view)
     mc_array_unref(&a);
     mc_array_unref(&again);
     mc_array_unref(&t);
-    CHECK(released == 0 && mc_array_get(s, (int64_t[]){ 1, 1 }) == 4, "released %d times too early", released);
+    CHECK(released == 0 && mc_array_get(s, (int64_t[]){ 1, 1 }) == 4, "released %d times too early",
+          released);
     mc_array_unref(&s);
     CHECK(released == 1, "released %d times", released);
     CHECK(!mc_array_wrap(MC_FLOAT32, MC_SHAPE(-2), NULL, data, count_release, &released) && released == 1,
@@ -98,7 +99,8 @@ TEST(arrays_are_made_from_data_and_numbers)
     data[0] = 7;
     CHECK(mc_array_get(a, NULL) == -1 && mc_array_get(a, (int64_t[]){ 2 }) == 3, "not the data");
     CHECK(mc_array_get(s, NULL) == 1.5 && s->rank == 0, "not the number");
-    CHECK(mc_array_set(a, (int64_t[]){ 1 }, -9.9) == MC_OK && mc_array_get(a, (int64_t[]){ 1 }) == -9, "not set");
+    CHECK(mc_array_set(a, (int64_t[]){ 1 }, -9.9) == MC_OK && mc_array_get(a, (int64_t[]){ 1 }) == -9,
+          "not set");
     CHECK(isnan(mc_array_get(a, (int64_t[]){ 3 })), "beyond the end");
     CHECK(strcmp(mc_last_error(), "mc_array_get: index 3 in axis 0 of length 3") == 0, "%s", mc_last_error());
     CHECK(mc_array_set(a, (int64_t[]){ -1 }, 0) == MC_EINDEX, "before the beginning");
@@ -115,7 +117,8 @@ TEST(fresh_memory_is_poisoned)
 {
     for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
         mc_array *a = mc_array_empty(d, MC_SHAPE(4));
-        CHECK(mc_is_float(d) ? isnan(mc_array_get(a, NULL)) : mc_array_get(a, NULL) != 0, "%s", mc_dtype_name(d));
+        CHECK(mc_is_float(d) ? isnan(mc_array_get(a, NULL)) : mc_array_get(a, NULL) != 0, "%s",
+              mc_dtype_name(d));
         mc_array_unref(&a);
     }
 }
@@ -178,8 +181,8 @@ TEST(random_views_show_the_right_elements)
                 }
             }
             mc_array *copy = mc_array_copy(a);
-            CHECK(at == m && wrong == 0, "round %d, step %d: %lld of %lld wrong", round, step, (long long)wrong,
-                  (long long)m);
+            CHECK(at == m && wrong == 0, "round %d, step %d: %lld of %lld wrong", round, step,
+                  (long long)wrong, (long long)m);
             CHECK(copy && mc_array_is_contiguous(copy) && mc_array_same_bits(a, copy), "the copy differs");
             mc_array_unref(&copy);
         }
@@ -236,7 +239,8 @@ TEST(wrong_views_are_refused)
         { 1, 4, 3, 1, "mc_array_slice: 3 elements from 4 in steps of 1 do not lie in an axis of length 6" },
         { 1, 2, 4, -1, "mc_array_slice: 4 elements from 2 in steps of -1 do not lie in an axis of length 6" },
         { 1, 0, 2, INT64_MAX,
-          "mc_array_slice: 2 elements from 0 in steps of 9223372036854775807 do not lie in an axis of length 6" },
+          "mc_array_slice: 2 elements from 0 in steps of 9223372036854775807 do not lie in an axis of length "
+          "6" },
         { 1, 0, 2, 0, "mc_array_slice: 2 elements from 0 in steps of 0 do not lie in an axis of length 6" },
         { 1, 6, 1, 1, "mc_array_slice: 1 elements from 6 in steps of 1 do not lie in an axis of length 6" },
         { 1, -1, 1, 1, "mc_array_slice: 1 elements from -1 in steps of 1 do not lie in an axis of length 6" },
@@ -267,9 +271,11 @@ TEST(wrong_views_are_refused)
     r = mc_array_reshape(e, MC_SHAPE(5, -1));
     CHECK(r && r->dims[1] == 0, "%s", mc_last_error());
     mc_array_unref(&r);
-    CHECK(!mc_array_transpose(a, (int[]){ 0, 0 }) && !mc_array_transpose(a, (int[]){ 0, 2 }), "no permutation");
-    CHECK(!mc_array_slice(NULL, 0, 0, 0, 1) && !mc_array_transpose(NULL, NULL) && !mc_array_reshape(NULL, 0, NULL) &&
-              !mc_array_copy(NULL) && !mc_array_cast(NULL, MC_INT8) && !mc_array_text(NULL),
+    CHECK(!mc_array_transpose(a, (int[]){ 0, 0 }) && !mc_array_transpose(a, (int[]){ 0, 2 }),
+          "no permutation");
+    CHECK(!mc_array_slice(NULL, 0, 0, 0, 1) && !mc_array_transpose(NULL, NULL) &&
+              !mc_array_reshape(NULL, 0, NULL) && !mc_array_copy(NULL) && !mc_array_cast(NULL, MC_INT8) &&
+              !mc_array_text(NULL),
           "NULL passed");
     CHECK(!mc_array_cast(a, (mc_dtype)50) && strcmp(mc_last_error(), "50 is not a dtype") == 0, "%s",
           mc_last_error());
@@ -288,11 +294,13 @@ TEST(assigning_casts_and_survives_overlap)
     check_text(f, "[8. 7. 6. 5. 4. 3. 2. 1. 0. 0.]");
     CHECK(!mc_array_overlaps(a, f), "different memory overlaps");
     CHECK(mc_array_assign(from, a) == MC_ESHAPE, "shapes differ");
-    CHECK(strcmp(mc_last_error(), "mc_array_assign: cannot go from shape (10,) to (9,)") == 0, "%s", mc_last_error());
+    CHECK(strcmp(mc_last_error(), "mc_array_assign: cannot go from shape (10,) to (9,)") == 0, "%s",
+          mc_last_error());
     CHECK(mc_array_assign(NULL, a) == MC_EARG && mc_array_assign(a, NULL) == MC_EARG, "NULL passed");
     mc_array *left = mc_array_slice(a, 0, 0, 5, 1), *right = mc_array_slice(a, 0, 9, 5, -1),
              *none = mc_array_slice(a, 0, 3, 0, 1);
-    CHECK(!mc_array_overlaps(left, right) && mc_array_overlaps(right, a) && !mc_array_overlaps(none, a), "overlap");
+    CHECK(!mc_array_overlaps(left, right) && mc_array_overlaps(right, a) && !mc_array_overlaps(none, a),
+          "overlap");
     mc_array *all[] = { a, from, to, back, f, left, right, none };
     for (size_t i = 0; i < NELEM(all); i++) {
         mc_array_unref(&all[i]);
@@ -315,7 +323,8 @@ TEST(a_walk_visits_rows_in_order)
         rows++;
     } while (mc_walk_next(&w));
     CHECK(rows == 6, "%d rows", rows);
-    CHECK(mc_walk_begin(&w, 3, a->dims, 3, 1, &a->data, (const int64_t *[]){ a->strides }) && !mc_walk_next(&w),
+    CHECK(mc_walk_begin(&w, 3, a->dims, 3, 1, &a->data, (const int64_t *[]){ a->strides }) &&
+              !mc_walk_next(&w),
           "one row");
     CHECK(mc_walk_begin(&w, 0, NULL, 1, 1, &a->data, (const int64_t *[]){ a->strides }) && !mc_walk_next(&w),
           "a scalar");
@@ -327,7 +336,8 @@ TEST(a_walk_visits_rows_in_order)
 
 TEST(arrays_compare)
 {
-    mc_array *a = iota(MC_FLOAT32, MC_SHAPE(3, 200)), *b = mc_array_cast(a, MC_FLOAT64), *c = mc_array_copy(a);
+    mc_array *a = iota(MC_FLOAT32, MC_SHAPE(3, 200)), *b = mc_array_cast(a, MC_FLOAT64),
+             *c = mc_array_copy(a);
     mc_array *t = mc_array_transpose(a, NULL);
     CHECK(mc_array_differs(a, b, 0, 0) == -1 && mc_array_same_bits(a, c) && !mc_array_same_bits(a, b),
           "equal arrays differ");
@@ -339,7 +349,8 @@ TEST(arrays_compare)
     mc_array_set(b, (int64_t[]){ 1, 1 }, NAN);
     CHECK(mc_array_differs(a, b, 1, 1e9) == 201 && mc_array_differs(b, b, 0, 0) == -1, "NaN equals only NaN");
     mc_array_set(b, (int64_t[]){ 1, 1 }, INFINITY);
-    CHECK(mc_array_differs(a, b, 1, 1e9) == 201 && mc_array_differs(b, b, 0, 0) == -1, "infinity equals only itself");
+    CHECK(mc_array_differs(a, b, 1, 1e9) == 201 && mc_array_differs(b, b, 0, 0) == -1,
+          "infinity equals only itself");
     mc_array *i = mc_array_from(MC_INT64, MC_SHAPE(2), (int64_t[]){ INT64_C(1) << 60, 5 });
     mc_array *j = mc_array_from(MC_INT64, MC_SHAPE(2), (int64_t[]){ (INT64_C(1) << 60) + 1, 5 });
     CHECK(mc_array_differs(i, j, 0, 0) == 0, "large integers look equal");
@@ -358,7 +369,8 @@ TEST(arrays_survive_every_failed_allocation)
     ALLOC_FAIL_LOOP {
         mc_clear_error();
         mc_array *a = mc_array_new(MC_FLOAT32, MC_SHAPE(4, 6));
-        mc_array *t = a ? mc_array_transpose(a, NULL) : NULL, *r = t ? mc_array_reshape(t, MC_SHAPE(-1)) : NULL;
+        mc_array *t = a ? mc_array_transpose(a, NULL) : NULL,
+                 *r = t ? mc_array_reshape(t, MC_SHAPE(-1)) : NULL;
         mc_array *c = r ? mc_array_cast(r, MC_INT16) : NULL, *s = c ? mc_array_slice(c, 0, 5, 3, -2) : NULL;
         mc_array *b = s ? mc_array_slice(c, 0, 3, 3, -1) : NULL;
         char *text = b && mc_array_assign(b, s) == MC_OK ? mc_array_text(a) : NULL;
@@ -373,7 +385,8 @@ TEST(arrays_survive_every_failed_allocation)
         mc_array_unref(&b);
     }
     ALLOC_FAIL_LOOP { /* an error whose text needs memory */
-        mc_array *a = mc_array_new(MC_FLOAT32, MC_SHAPE(4, 6)), *r = a ? mc_array_reshape(a, MC_SHAPE(5)) : NULL;
+        mc_array *a = mc_array_new(MC_FLOAT32, MC_SHAPE(4, 6)),
+                 *r = a ? mc_array_reshape(a, MC_SHAPE(5)) : NULL;
         CHECK(!r && mc_last_status() == (ALLOC_FAILED ? MC_EMEMORY : MC_ESHAPE), "%s", mc_last_error());
         mc_array_unref(&a);
     }

@@ -1,4 +1,5 @@
-/* t_asan.c: does the address sanitizer's leak check, at exit, work in this program?  Here and not elsewhere it is built in. */
+/* t_asan.c: does the address sanitizer's leak check, at exit, work in this program?  Here and not elsewhere
+ * it is built in. */
 #include "compiling_room.h"
 #include <dlfcn.h>
 
@@ -63,8 +64,10 @@ TEST(asan_finds_leaks_and_no_others)
     char command[900];
     REQUIRE(begin("exit 1"), "no folder");
     snprintf(command, sizeof command,
-             "echo 'void *malloc(unsigned long); static _Thread_local char pad[32]; static _Thread_local char *held;"
-             "int hold(void) { held = held ? held : malloc(1234); held[0] = 1; return ++pad[0]; }' | cc -shared -fPIC -x c - -o %s",
+             "echo 'void *malloc(unsigned long); static _Thread_local char pad[32]; static _Thread_local "
+             "char *held;"
+             "int hold(void) { held = held ? held : malloc(1234); held[0] = 1; return ++pad[0]; }' | cc "
+             "-shared -fPIC -x c - -o %s",
              in_root("held.so"));
     REQUIRE(system(command) == 0, "no library");
     int code = in_child(hold_memory);

@@ -1,4 +1,5 @@
-/* t_bad_cache.c: cache folders and entries that somebody else may have prepared: none is used, nothing is written there. */
+/* t_bad_cache.c: cache folders and entries that somebody else may have prepared: none is used, nothing is
+ * written there. */
 #include "compiling_room.h"
 #include <dlfcn.h>
 
@@ -103,12 +104,13 @@ static int use(void)
     CHECK(answer(text_of(1)) == 1 && mc_last_status() == MC_OK, "%s: %s", done->name, mc_last_error());
     CHECK(compilations() == before + 1, "%s: the entry was used", done->name);
     CHECK(answer(text_of(2)) == 2, "%s: %s", done->name, mc_last_error());
-    CHECK(entries(".so", NULL, NULL) == (done->refused ? 1 : 2) && entries("tmp", NULL, NULL) == 0, "%s: %d entries", done->name,
-          entries(".so", NULL, NULL));
+    CHECK(entries(".so", NULL, NULL) == (done->refused ? 1 : 2) && entries("tmp", NULL, NULL) == 0,
+          "%s: %d entries", done->name, entries(".so", NULL, NULL));
     if (!done->refused) {
-        CHECK(answer_anew(text_of(1)) == 1 && compilations() == before + 2, "%s: it was not made again", done->name);
-        CHECK(lstat(entry(), &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0777) == 0600, "%s: mode %o", done->name,
-              (unsigned)st.st_mode);
+        CHECK(answer_anew(text_of(1)) == 1 && compilations() == before + 2, "%s: it was not made again",
+              done->name);
+        CHECK(lstat(entry(), &st) == 0 && S_ISREG(st.st_mode) && (st.st_mode & 0777) == 0600, "%s: mode %o",
+              done->name, (unsigned)st.st_mode);
     }
     return 0;
 }
@@ -154,7 +156,8 @@ TEST(bad_cache_says_why)
 static void check_mode(const char *path, unsigned want)
 {
     struct stat st = { 0 };
-    CHECK(lstat(path, &st) == 0 && (st.st_mode & 0777) == want, "%s: mode %o", path, (unsigned)st.st_mode & 0777);
+    CHECK(lstat(path, &st) == 0 && (st.st_mode & 0777) == want, "%s: mode %o", path,
+          (unsigned)st.st_mode & 0777);
 }
 
 TEST(cache_is_its_owners_alone)
@@ -192,7 +195,8 @@ TEST(cache_sweeps_no_folder_behind_a_link)
     mkdir(in_root("dear"), 0700);
     write_text(in_root("dear/letter"), "dear", 0600);
     REQUIRE(symlink(in_root("dear"), in_root("cache/kernels/tmp-old")) == 0, "%s", strerror(errno));
-    CHECK(utimensat(AT_FDCWD, in_root("cache/kernels/tmp-old"), when, AT_SYMLINK_NOFOLLOW) == 0, "%s", strerror(errno));
+    CHECK(utimensat(AT_FDCWD, in_root("cache/kernels/tmp-old"), when, AT_SYMLINK_NOFOLLOW) == 0, "%s",
+          strerror(errno));
     CHECK(answer(text_of(1)) == 1, "%s", mc_last_error());
     CHECK(access(in_root("dear/letter"), F_OK) == 0, "a file behind a link was removed");
     CHECK(entries("tmp-old", NULL, NULL) == 0, "the link is still there");
@@ -210,7 +214,8 @@ TEST(cache_loads_what_it_looked_at)
     struct mc_str path = { 0 }, content = { 0 };
     REQUIRE(sscanf(strrchr(entry(), '/') + 1, "%16llx%16llx", &at[0], &at[1]) == 2, "%s", entry());
     key.at[0] = at[0], key.at[1] = at[1];
-    REQUIRE(mc_cache_path(key, ".so", &path) && mc_cache_find(key, ".so", &content, &fd) && fd >= 0, "not found");
+    REQUIRE(mc_cache_path(key, ".so", &path) && mc_cache_find(key, ".so", &content, &fd) && fd >= 0,
+            "not found");
     unlink(path.s);
     write_text(path.s, "another file by now", 0600);
     void *library = mc_library_open(fd, path.s);
@@ -251,9 +256,11 @@ static int compute(const char *formula, const double want[3], int64_t *loaded)
     int64_t before = mc_code_stats().from_disk;
     mc_input(g, "x", MC_FLOAT64, 1);
     mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = formula });
-    bool good = CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK && mc_last_status() == MC_OK, "%s", mc_last_error());
+    bool good = CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK && mc_last_status() == MC_OK, "%s",
+                      mc_last_error());
     for (int i = 0; i < 3 && good; i++) {
-        good = CHECK(((const double *)mc_array_data(y))[i] == want[i], "element %d: %g", i, ((const double *)mc_array_data(y))[i]);
+        good = CHECK(((const double *)mc_array_data(y))[i] == want[i], "element %d: %g", i,
+                     ((const double *)mc_array_data(y))[i]);
     }
     *loaded = mc_code_stats().from_disk - before;
     mc_array_unref(&x);
@@ -277,8 +284,8 @@ static int then_without(void)
     mc_status s = MC_OK;
     CHECK(!mc_cc_present() && !mc_cc_version()[0], "there is a compiler");
     CHECK(answer(text_of(1)) == 1, "%s", mc_last_error());
-    CHECK(!mc_code_load(text_of(2), NULL, &s) && s == MC_ECOMPILE && strstr(mc_last_error(), "no C compiler"), "status %d: %s", s,
-          mc_last_error());
+    CHECK(!mc_code_load(text_of(2), NULL, &s) && s == MC_ECOMPILE && strstr(mc_last_error(), "no C compiler"),
+          "status %d: %s", s, mc_last_error());
     mc_clear_error();
     compute("x * x + 1", squares, &loaded);
     CHECK(loaded == 1, "%d kernels from disk", (int)loaded);

@@ -31,8 +31,8 @@ TEST(pages_are_aligned_and_cleared)
         size_t align = sizes[i] >= 2 << 20 ? 2 << 20 : 64, set = 0;
         char *p = mc_alloc_pages(sizes[i], "tests"), *q = mc_calloc_pages(sizes[i], "tests");
         REQUIRE(p && q, "%s", mc_last_error());
-        CHECK((uintptr_t)p % align == 0 && (uintptr_t)q % align == 0, "%zu bytes at %p, %p", sizes[i], (void *)p,
-              (void *)q);
+        CHECK((uintptr_t)p % align == 0 && (uintptr_t)q % align == 0, "%zu bytes at %p, %p", sizes[i],
+              (void *)p, (void *)q);
         memset(p, 1, sizes[i]);
         for (size_t k = 0; k < sizes[i]; k++) {
             set += q[k] != 0;
@@ -90,7 +90,8 @@ TEST(the_arena_gives_cleared_aligned_pieces)
         for (size_t k = 0; k < size[i]; k++) {
             clear &= piece[i][k] == 0;
         }
-        CHECK(clear && (uintptr_t)piece[i] % 16 == 0, "piece %d of %zu bytes at %p", i, size[i], (void *)piece[i]);
+        CHECK(clear && (uintptr_t)piece[i] % 16 == 0, "piece %d of %zu bytes at %p", i, size[i],
+              (void *)piece[i]);
         memset(piece[i], i, size[i]);
     }
     for (int i = 0; i < 500; i++) {
@@ -206,7 +207,8 @@ TEST(dictionaries_copy_their_keys)
         wrong += mc_dict_get(&d, key) != &at[i];
     }
     CHECK(wrong == 0 && d.n == 1000, "%zu keys lost of %zu", wrong, d.n);
-    CHECK(mc_dict_put(&d, "key7", &wrong) && mc_dict_get(&d, "key7") == &wrong && d.n == 1000, "not replaced");
+    CHECK(mc_dict_put(&d, "key7", &wrong) && mc_dict_get(&d, "key7") == &wrong && d.n == 1000,
+          "not replaced");
     CHECK(!mc_dict_get(&d, "key1000") && !mc_dict_get(&d, ""), "a key that was never put");
     mc_dict_free(&d);
 }

@@ -1,4 +1,5 @@
-/* t_batches.c: batches of examples, shuffled and changed on a thread beside, or by a formula where the examples stay on a device.
+/* t_batches.c: batches of examples, shuffled and changed on a thread beside, or by a formula where the
+ * examples stay on a device.
  *
  * Invariant: what a batch holds follows from seed, epoch and number, whoever makes it. */
 #include "nn/data.h"
@@ -16,7 +17,8 @@ static uint32_t epoch_crc(mc_batches *b, uint32_t *each)
     const mc_array *x, *t;
     uint32_t crc = 0;
     for (int i = 0; mc_batches_next(b, &x, &t) == 1; i++) {
-        mc_array *hx = mc_array_to(x, "cpu"), *ht = mc_array_to(t, "cpu"); /* themselves, unless they stay on a GPU */
+        mc_array *hx = mc_array_to(x, "cpu"),
+                 *ht = mc_array_to(t, "cpu"); /* themselves, unless they stay on a GPU */
         crc = fold(crc, mc_array_data(hx), (size_t)mc_array_size(hx) * sizeof(float));
         crc = fold(crc, mc_array_data(ht), (size_t)mc_array_size(ht) * sizeof(int32_t));
         if (each) {
@@ -32,7 +34,8 @@ static uint32_t epoch_crc(mc_batches *b, uint32_t *each)
 
 TEST(batches_follow_from_seed_epoch_and_number)
 {
-    static const char *const ways[] = { NULL, "shift=2", "shift=3 flip=true", "crop=24 flip", "shift=1 crop=20x16 flip=false" };
+    static const char *const ways[] = { NULL, "shift=2", "shift=3 flip=true", "crop=24 flip",
+                                        "shift=1 crop=20x16 flip=false" };
     mc_data *d = mc_data_digits(230, 3);
     REQUIRE(d, "%s", mc_last_error());
     for (size_t w = 0; w < COUNT(ways); w++) {
@@ -78,15 +81,20 @@ TEST(a_formula_changes_pictures_as_the_loop_does)
     };
     for (size_t c = 0; c < 4 * COUNT(cases); c++) {
         const char *augment = cases[c / 4].augment;
-        mc_array *x = mc_array_new(c % 2 ? MC_UINT8 : MC_FLOAT32, cases[c / 4].rank, cases[c / 4].dims), *t = mc_array_new(MC_INT32, MC_SHAPE(40));
+        mc_array *x = mc_array_new(c % 2 ? MC_UINT8 : MC_FLOAT32, cases[c / 4].rank, cases[c / 4].dims),
+                 *t = mc_array_new(MC_INT32, MC_SHAPE(40));
         for (int64_t i = 0; i < mc_array_size(x); i++) {
-            c % 2 ? (void)(((uint8_t *)mc_array_data(x))[i] = (uint8_t)test_random()) : (void)(((float *)mc_array_data(x))[i] = (float)test_random());
+            c % 2 ? (void)(((uint8_t *)mc_array_data(x))[i] = (uint8_t)test_random())
+                  : (void)(((float *)mc_array_data(x))[i] = (float)test_random());
         }
         memset(mc_array_data(t), 0, 40 * sizeof(int32_t));
         mc_data *d = mc_data_new(x, t, 0);
         struct mc_augment a;
-        mc_batches *b = mc_batches_new(d, &(mc_batch_spec){ .size = 40, .shuffle = c / 2 % 2 == 1, .seed = 5, .augment = augment });
-        REQUIRE(b && mc_augment_make(augment, c / 2 % 2 == 1, cases[c / 4].rank - 1, cases[c / 4].dims + 1, &a) == MC_OK, "%s", mc_last_error());
+        mc_batches *b = mc_batches_new(
+            d, &(mc_batch_spec){ .size = 40, .shuffle = c / 2 % 2 == 1, .seed = 5, .augment = augment });
+        REQUIRE(b && mc_augment_make(augment, c / 2 % 2 == 1, cases[c / 4].rank - 1, cases[c / 4].dims + 1,
+                                     &a) == MC_OK,
+                "%s", mc_last_error());
         struct mc_resident *r = mc_resident_new(d, &a);
         const mc_array *want, *labels, *have;
         int32_t order[40];
@@ -95,9 +103,13 @@ TEST(a_formula_changes_pictures_as_the_loop_does)
         for (int i = 0; i < 40; i++) {
             order[i] = (int32_t)mc_batches_example(b, i);
         }
-        REQUIRE(mc_resident_start(r, order, 40, mc_dice_key(5 + CHANGE, 3)) == MC_OK && mc_resident_batch(r, 0, 40, 40, &have, &labels) == MC_OK, "%s", mc_last_error());
+        REQUIRE(mc_resident_start(r, order, 40, mc_dice_key(5 + CHANGE, 3)) == MC_OK &&
+                    mc_resident_batch(r, 0, 40, 40, &have, &labels) == MC_OK,
+                "%s", mc_last_error());
         mc_array *home = mc_array_to(have, "cpu");
-        CHECK(mc_array_size(home) == mc_array_size(want) && memcmp(mc_array_data(home), mc_array_data(want), (size_t)mc_array_size(want) * sizeof(float)) == 0,
+        CHECK(mc_array_size(home) == mc_array_size(want) &&
+                  memcmp(mc_array_data(home), mc_array_data(want),
+                         (size_t)mc_array_size(want) * sizeof(float)) == 0,
               "'%s' of case %zu: other pictures", augment ? augment : "", c);
         mc_array_unref(&x), mc_array_unref(&t), mc_array_unref(&home);
         mc_resident_free(r);
@@ -122,7 +134,8 @@ TEST(an_epoch_has_each_example_once)
                 seen[i]++;
                 moved += i != all;
                 mc_data_example(d, i, want);
-                CHECK(memcmp(want, (float *)mc_array_data(x) + k * 784, sizeof want) == 0 && ((int32_t *)mc_array_data(t))[k] == mc_data_label(d, i),
+                CHECK(memcmp(want, (float *)mc_array_data(x) + k * 784, sizeof want) == 0 &&
+                          ((int32_t *)mc_array_data(t))[k] == mc_data_label(d, i),
                       "place %lld does not hold example %lld", (long long)all, (long long)i);
             }
         }
@@ -142,7 +155,8 @@ TEST(a_moved_picture_is_moved)
     for (int i = 0; i < 24; i++) {
         ((float *)v)[i] = (float)(i + 1);
     }
-    mc_array *x = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 1, 3, 4), v), *t = mc_array_from(MC_INT64, MC_SHAPE(2), label);
+    mc_array *x = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 1, 3, 4), v),
+             *t = mc_array_from(MC_INT64, MC_SHAPE(2), label);
     mc_data *d = mc_data_new(x, t, 0);
     mc_array_unref(&x), mc_array_unref(&t);
     mc_batches *b = mc_batches_new(d, &(mc_batch_spec){ .size = 2, .shuffle = 1, .augment = "shift=1 flip" });
@@ -183,11 +197,11 @@ TEST(wrong_batches_are_refused)
         mc_batch_spec spec;
         const char *says;
     } rows[] = {
-        { { .size = 0 },                           "a batch of 0 examples is none" },
-        { { .size = 5, .augment = "turn=3" },      "'turn=3' is no way to augment" },
-        { { .size = 5, .augment = "shift=-1" },    "is no way to augment" },
-        { { .size = 5, .augment = "shift=2x" },    "is no way to augment" },
-        { { .size = 5, .augment = "crop=29" },     "crop=29 is more than the pictures' 28" },
+        { { .size = 0 }, "a batch of 0 examples is none" },
+        { { .size = 5, .augment = "turn=3" }, "'turn=3' is no way to augment" },
+        { { .size = 5, .augment = "shift=-1" }, "is no way to augment" },
+        { { .size = 5, .augment = "shift=2x" }, "is no way to augment" },
+        { { .size = 5, .augment = "crop=29" }, "crop=29 is more than the pictures' 28" },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         mc_batches *b = mc_batches_new(d, &rows[i].spec);

@@ -1,5 +1,6 @@
-/* t_beside.c: recorded steps that know nothing of each other, done at the same time (flag cuda.beside).  tests/fake_gpu does what
- * is recorded in the order that is least like the recording's, as far as its edges allow.
+/* t_beside.c: recorded steps that know nothing of each other, done at the same time (flag cuda.beside).
+ * tests/fake_gpu does what is recorded in the order that is least like the recording's, as far as its edges
+ * allow.
  *
  * Invariant: the order never shows in a bit. */
 #include "agree.h"
@@ -7,8 +8,10 @@
 #include <monochord_nn.h>
 #include <string.h>
 
-static const char model[] = "input 2x9x9\nconv 6 3x3 tanh\npool 2x2\nconv 5 2x2 rectify pad=1\nbatch_norm\nbranch = conv 4 1x1 linear\nglobal_pool\n"
-                            "dense 7 tanh from=branch\nconcat dense1 global_pool1\ndense 3 softmax\nrule adam rate=0.01\n";
+static const char model[] =
+    "input 2x9x9\nconv 6 3x3 tanh\npool 2x2\nconv 5 2x2 rectify pad=1\nbatch_norm\nbranch = conv 4 1x1 "
+    "linear\nglobal_pool\n"
+    "dense 7 tanh from=branch\nconcat dense1 global_pool1\ndense 3 softmax\nrule adam rate=0.01\n";
 
 static mc_array *images(void)
 {
@@ -85,13 +88,16 @@ TEST(far_formulas_beside_each_other)
             mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = outputs[k] });
             REQUIRE(f, "%s", mc_error(g));
             for (int i = 0; i < 4; i++) {
-                REQUIRE(mc_call(f, MC_IN(x), MC_OUT(&y[way][0], &y[way][1], &y[way][2], &y[way][3])) == MC_OK, "%s", mc_last_error());
+                REQUIRE(mc_call(f, MC_IN(x), MC_OUT(&y[way][0], &y[way][1], &y[way][2], &y[way][3])) == MC_OK,
+                        "%s", mc_last_error());
             }
             mc_function_free(f);
         }
         for (int i = 0; i < 4; i++) {
             mc_array *a = mc_array_copy(y[0][i]), *b = mc_array_copy(y[1][i]);
-            CHECK(mc_array_size(a) == mc_array_size(b) && memcmp(mc_array_data(a), mc_array_data(b), (size_t)mc_array_size(a) * mc_dtype_size(mc_array_dtype(a))) == 0,
+            CHECK(mc_array_size(a) == mc_array_size(b) &&
+                      memcmp(mc_array_data(a), mc_array_data(b),
+                             (size_t)mc_array_size(a) * mc_dtype_size(mc_array_dtype(a))) == 0,
                   "%s: result %d", outputs[k], i);
             mc_array_unref(&a), mc_array_unref(&b), mc_array_unref(&y[0][i]), mc_array_unref(&y[1][i]);
         }

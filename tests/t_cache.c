@@ -75,7 +75,8 @@ TEST(cache_mends_damage)
     REQUIRE(answer(text_of(1000)) == 1000, "%s", mc_last_error());
     for (size_t i = 0; i < NELEM(damages); i++) {
         char path[512] = "";
-        REQUIRE(entries(".so", path, NULL) == 1, "%s: %d entries", damages[i].name, entries(".so", NULL, NULL));
+        REQUIRE(entries(".so", path, NULL) == 1, "%s: %d entries", damages[i].name,
+                entries(".so", NULL, NULL));
         damages[i].damage(path);
         int before = compilations();
         CHECK(answer_anew(text_of(1000)) == 1000, "%s: %s", damages[i].name, mc_last_error());
@@ -136,10 +137,12 @@ TEST(cache_read_only)
     REQUIRE(chmod(in_root("cache/kernels"), 0555) == 0, "%s", strerror(errno));
     char command[300];
     snprintf(command, sizeof command, "chown -R 65534 '%s'", in_root("cache"));
-    if (geteuid() == 0 && (system(command) != 0 || seteuid(65534) < 0)) { /* nobody: root could write there all the same */
+    if (geteuid() == 0 &&
+        (system(command) != 0 || seteuid(65534) < 0)) { /* nobody: root could write there all the same */
         SKIP("cannot stop being root");
     }
-    CHECK(answer_anew(text_of(10)) == 10 && compilations() == 1, "an entry cannot be read: %s", mc_last_error());
+    CHECK(answer_anew(text_of(10)) == 10 && compilations() == 1, "an entry cannot be read: %s",
+          mc_last_error());
     CHECK(answer(text_of(11)) == 11, "%s", mc_last_error());
     CHECK(answer_anew(text_of(11)) == 11 && compilations() == 3, "%d compilations", compilations());
     if (getuid() == 0) {
@@ -151,7 +154,8 @@ TEST(cache_read_only)
 /* Mounts in a name space of the test's own. */
 static bool own_mounts(void)
 {
-    return geteuid() == 0 && unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+    return geteuid() == 0 && unshare(CLONE_NEWNS) == 0 &&
+           mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
 }
 
 TEST(cache_disk_full)
@@ -162,7 +166,8 @@ TEST(cache_disk_full)
         SKIP("cannot mount a small disk");
     }
     CHECK(answer(text_of(12)) == 12, "%s", mc_last_error());
-    CHECK(entries(".so", NULL, NULL) == 0 && entries("tmp", NULL, NULL) == 0, "something is left on the full disk");
+    CHECK(entries(".so", NULL, NULL) == 0 && entries("tmp", NULL, NULL) == 0,
+          "something is left on the full disk");
     CHECK(umount2(in_root("cache"), MNT_DETACH) == 0, "%s", strerror(errno));
 }
 
@@ -180,7 +185,8 @@ TEST(cache_nothing_can_be_written)
     }
     mc_status s = MC_OK;
     CHECK(!mc_code_load(text_of(13), NULL, &s) && s == MC_ECOMPILE, "status %d", s);
-    CHECK(strstr(mc_last_error(), "no folder") && strstr(mc_last_error(), "Read-only"), "%s", mc_last_error());
+    CHECK(strstr(mc_last_error(), "no folder") && strstr(mc_last_error(), "Read-only"), "%s",
+          mc_last_error());
     umount2("/tmp", MNT_DETACH);
     umount2(in_root("cache"), MNT_DETACH);
     CHECK(answer(text_of(13)) == 13, "after it is writable again: %s", mc_last_error());
@@ -262,7 +268,8 @@ TEST(cache_use_is_noted_daily)
         make_older(path, ages[i].age);
         CHECK(answer_anew(text_of(0)) == 1 && stat(path, &st) == 0, "%s", mc_last_error());
         bool noted = time(NULL) - st.st_mtime < 1000;
-        CHECK(noted == ages[i].noted, "of an age of %ld s, %s", (long)ages[i].age, noted ? "noted" : "not noted");
+        CHECK(noted == ages[i].noted, "of an age of %ld s, %s", (long)ages[i].age,
+              noted ? "noted" : "not noted");
     }
 }
 
@@ -344,7 +351,8 @@ TEST(code_allocation_failures)
             struct mc_code *c = mc_code_load(text_of(n++), NULL, &s);
             CHECK(c ? s == MC_OK : s == MC_EMEMORY && ALLOC_FAILED, "status %d: %s", s, mc_last_error());
             struct mc_code *d = mc_code_load(text_of(0), NULL, &again);
-            CHECK(d ? again == MC_OK : again == MC_EMEMORY && ALLOC_FAILED, "status %d: %s", again, mc_last_error());
+            CHECK(d ? again == MC_OK : again == MC_EMEMORY && ALLOC_FAILED, "status %d: %s", again,
+                  mc_last_error());
             mc_code_unref(&c);
             mc_code_unref(&d);
             mc_code_flush();

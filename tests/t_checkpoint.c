@@ -13,7 +13,9 @@ static const char *differ(const char *a, const char *b)
 {
     static char name[64];
     mc_npz *x = mc_npz_open(a), *y = mc_npz_open(b);
-    snprintf(name, sizeof name, "%s", x && y && mc_npz_count(x) == mc_npz_count(y) ? "" : "they cannot be read, or one has more arrays");
+    snprintf(name, sizeof name, "%s",
+             x && y && mc_npz_count(x) == mc_npz_count(y) ? ""
+                                                          : "they cannot be read, or one has more arrays");
     for (int i = 0; !*name && i < mc_npz_count(x); i++) {
         const char *k = mc_npz_name(x, i);
         mc_array *p = mc_npz_load(x, k), *q = mc_npz_load(y, k);
@@ -22,7 +24,8 @@ static const char *differ(const char *a, const char *b)
         bool history = strcmp(k, "train/history") == 0, progress = strcmp(k, "train/progress") == 0;
         for (int64_t e = 0; same && e < mc_array_size(p); e++) {
             bool seconds = (history && e % 6 == 5) || (progress && e == 6);
-            same = seconds || memcmp((char *)mc_array_data(p) + (size_t)e * size, (char *)mc_array_data(q) + (size_t)e * size, size) == 0;
+            same = seconds || memcmp((char *)mc_array_data(p) + (size_t)e * size,
+                                     (char *)mc_array_data(q) + (size_t)e * size, size) == 0;
         }
         if (!same) {
             snprintf(name, sizeof name, "%s", k);
@@ -42,7 +45,8 @@ static bool there(const char *folder, const char *name)
     return access(path, F_OK) == 0;
 }
 
-/* One run that is never stopped, one that is stopped by `sig` again and again; both end with the same bits. */
+/* One run that is never stopped, one that is stopped by `sig` again and again; both end with the same
+ * bits. */
 static void stop_and_go(int which, int sig, const char *more)
 {
     char folder[] = "/tmp/mctrainXXXXXX", words[512], whole[64], broken[64];
@@ -52,7 +56,8 @@ static void stop_and_go(int which, int sig, const char *more)
     snprintf(words, sizeof words, "m.txt --data digits:900 --report none --save whole.npz %s", more);
     code = wait_for(start(folder, words));
     for (int tries = 0; code == 0 && tries < 60; tries++) {
-        snprintf(words, sizeof words, "m.txt --data digits:900 --report none --save broken.npz --every 0 %s %s", more,
+        snprintf(words, sizeof words,
+                 "m.txt --data digits:900 --report none --save broken.npz --every 0 %s %s", more,
                  there(folder, "broken.npz") ? "--resume" : "");
         pid_t p = start(folder, words);
         long ms = 10 + (long)(test_random() % 60);
@@ -150,25 +155,36 @@ TEST(checkpoints_with_strange_arrays)
         { "train/progress", "it does not say how far the run was", NULL, full(MC_FLOAT64, MC_SHAPE(8), ill) },
         { "train/progress", "it does not say how far the run was", NULL, full(MC_FLOAT64, MC_SHAPE(8), -2) },
         { "train/progress", "it does not say how far the run was", NULL, full(MC_FLOAT64, MC_SHAPE(3), 1) },
-        { "train/progress", "it does not say how far the run was", NULL, full(MC_FLOAT64, MC_SHAPE(8), 5) }, /* the best of one epoch is its sixth */
-        { "train/history",  "it does not say how far the run was", NULL, full(MC_FLOAT64, MC_SHAPE(3), 1) },
-        { "dense1_W",       "numbers that are not finite: dense1_W", "numbers that are not finite: dense1_W", full(MC_FLOAT32, MC_SHAPE(784, 24), ill) },
-        { "dense1_W",       "another dtype or shape than the model's: dense1_W", "another dtype or shape", full(MC_FLOAT32, MC_SHAPE(24, 784), 1) },
-        { "dense1_b",       "has no array 'dense1_b'", "has no array 'dense1_b'", NULL },
-        { "train/seed",     "is no checkpoint of a training", NULL, NULL },
+        { "train/progress", "it does not say how far the run was", NULL,
+          full(MC_FLOAT64, MC_SHAPE(8), 5) }, /* the best of one epoch is its sixth */
+        { "train/history", "it does not say how far the run was", NULL, full(MC_FLOAT64, MC_SHAPE(3), 1) },
+        { "dense1_W", "numbers that are not finite: dense1_W", "numbers that are not finite: dense1_W",
+          full(MC_FLOAT32, MC_SHAPE(784, 24), ill) },
+        { "dense1_W", "another dtype or shape than the model's: dense1_W", "another dtype or shape",
+          full(MC_FLOAT32, MC_SHAPE(24, 784), 1) },
+        { "dense1_b", "has no array 'dense1_b'", "has no array 'dense1_b'", NULL },
+        { "train/seed", "is no checkpoint of a training", NULL, NULL },
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
         int status;
         write_model(folder, 0);
-        CHECK(wait_for(start(folder, "m.txt --data digits:300 --epochs 1 --new --quiet --report none")) == 0, "no checkpoint");
+        CHECK(wait_for(start(folder, "m.txt --data digits:300 --epochs 1 --new --quiet --report none")) == 0,
+              "no checkpoint");
         change(path, rows[i].name, rows[i].value);
-        snprintf(command, sizeof command, "cd %s && rm -f m.npz.old && " TRAIN " m.txt --data digits:300 --epochs 2 --resume --report none --quiet", folder);
+        snprintf(command, sizeof command,
+                 "cd %s && rm -f m.npz.old && " TRAIN
+                 " m.txt --data digits:300 --epochs 2 --resume --report none --quiet",
+                 folder);
         const char *text = output_of(command, &status);
-        CHECK(status == 1 && strncmp(text, "monochord: cannot resume: 'm.npz'", 33) == 0 && strstr(text, rows[i].says), "row %d: %d: %s", (int)i, status, text);
+        CHECK(status == 1 && strncmp(text, "monochord: cannot resume: 'm.npz'", 33) == 0 &&
+                  strstr(text, rows[i].says),
+              "row %d: %d: %s", (int)i, status, text);
         CHECK(!strstr(text + 33, "'m.npz'"), "the file is named twice: %s", text);
         snprintf(command, sizeof command, "cd %s && @/monochord predict m.npz --data digits:300", folder);
         text = output_of(command, &status);
-        CHECK(status == (rows[i].predicted != NULL) && (!rows[i].predicted || strstr(text, rows[i].predicted)), "row %d: %d: %s", (int)i, status, text);
+        CHECK(status == (rows[i].predicted != NULL) &&
+                  (!rows[i].predicted || strstr(text, rows[i].predicted)),
+              "row %d: %d: %s", (int)i, status, text);
     }
     remove_folder(folder);
 }
@@ -200,7 +216,8 @@ static void write_data(const char *path)
         ((int64_t *)mc_array_data(y))[i] = i % 3;
         ((float *)mc_array_data(x))[4 * i + i % 3] = 1;
     }
-    CHECK(mc_npz_save(path, 2, (const char *[]){ "x", "y" }, (const mc_array *[]){ x, y }) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_npz_save(path, 2, (const char *[]){ "x", "y" }, (const mc_array *[]){ x, y }) == MC_OK, "%s",
+          mc_last_error());
     mc_array_unref(&x);
     mc_array_unref(&y);
 }
@@ -210,27 +227,31 @@ TEST(data_sets_are_not_replaced_by_checkpoints)
     static const struct {
         const char *words, *says;
     } rows[] = {
-        { "iris.txt --data iris.npz",                          "'iris.npz' is the data: it is not replaced; give another name with --save FILE" },
-        { "iris.txt --data iris.npz --new",                    "'iris.npz' is the data" },
-        { "iris.txt --data iris.npz --resume",                 "'iris.npz' is the data" },
-        { "iris.txt --data ./iris.npz --new",                  "'iris.npz' is the data" },
-        { "iris.txt --data link.npz --new",                    "'iris.npz' is the data" },
-        { "iris.txt --data iris.npz --save m.npz --report iris.npz", "'iris.npz' is the data: it is not replaced; give another name with --report FILE" },
-        { "iris.txt --data iris.npz --save m.npz --curve iris.npz",  "'iris.npz' is the data" },
-        { "iris.txt --data iris.npz --save iris.txt --new",    "'iris.txt' is the model" },
+        { "iris.txt --data iris.npz",
+          "'iris.npz' is the data: it is not replaced; give another name with --save FILE" },
+        { "iris.txt --data iris.npz --new", "'iris.npz' is the data" },
+        { "iris.txt --data iris.npz --resume", "'iris.npz' is the data" },
+        { "iris.txt --data ./iris.npz --new", "'iris.npz' is the data" },
+        { "iris.txt --data link.npz --new", "'iris.npz' is the data" },
+        { "iris.txt --data iris.npz --save m.npz --report iris.npz",
+          "'iris.npz' is the data: it is not replaced; give another name with --report FILE" },
+        { "iris.txt --data iris.npz --save m.npz --curve iris.npz", "'iris.npz' is the data" },
+        { "iris.txt --data iris.npz --save iris.txt --new", "'iris.txt' is the model" },
         { "iris.txt --data iris.npz --save m.npz --curve m.npz", "--save and --curve are both 'm.npz'" },
-        { "iris.txt --data link.npz --save other.npz --new",   "'other.npz' is there and is no checkpoint, so it is not replaced" },
-        { "iris.txt --data link.npz --save other.npz",         "'other.npz' is there and is no checkpoint" },
-        { "iris.txt --data link.npz --save notes --new",       "'notes' is there and is no checkpoint" },
-        { "iris.txt --data link.npz --save a --new",           "'a.old' is there and is no checkpoint" },
-        { "iris.txt --data link.npz --save b --new",           "'b.new' is there and is no checkpoint" },
-        { "iris.txt --data link.npz --save cut.npz --new",     "'cut.npz' is there and is no checkpoint" },
-        { "iris.txt --data link.npz --save folder --new",      "'folder' is there and is no checkpoint" },
-        { "iris.txt --data link.npz --save folder",            "'folder' is there and is no checkpoint" },
-        { "iris.txt --data link.npz --save pipe --new",        "'pipe' is there and is no checkpoint" },
+        { "iris.txt --data link.npz --save other.npz --new",
+          "'other.npz' is there and is no checkpoint, so it is not replaced" },
+        { "iris.txt --data link.npz --save other.npz", "'other.npz' is there and is no checkpoint" },
+        { "iris.txt --data link.npz --save notes --new", "'notes' is there and is no checkpoint" },
+        { "iris.txt --data link.npz --save a --new", "'a.old' is there and is no checkpoint" },
+        { "iris.txt --data link.npz --save b --new", "'b.new' is there and is no checkpoint" },
+        { "iris.txt --data link.npz --save cut.npz --new", "'cut.npz' is there and is no checkpoint" },
+        { "iris.txt --data link.npz --save folder --new", "'folder' is there and is no checkpoint" },
+        { "iris.txt --data link.npz --save folder", "'folder' is there and is no checkpoint" },
+        { "iris.txt --data link.npz --save pipe --new", "'pipe' is there and is no checkpoint" },
     };
     static const char *const texts[] = { "notes", "a.old", "b.new", "cut.npz" };
-    char folder[] = "/tmp/mctrainXXXXXX", path[2][64], link_path[64], command[512], *data[2] = { 0 }, *now = NULL;
+    char folder[] = "/tmp/mctrainXXXXXX", path[2][64], link_path[64], command[512], *data[2] = { 0 },
+         *now = NULL;
     size_t n[2], m;
     REQUIRE(mkdtemp(folder), "no folder");
     snprintf(path[0], sizeof path[0], "%s/iris.npz", folder);
@@ -252,7 +273,8 @@ TEST(data_sets_are_not_replaced_by_checkpoints)
     CHECK(mkdir(kept[0], 0700) == 0 && mkfifo(kept[1], 0600) == 0, "no folder, no pipe");
     for (size_t i = 0; i < COUNT(rows); i++) {
         int status;
-        snprintf(command, sizeof command, "cd %s && " TRAIN " %s --quiet%s", folder, rows[i].words, strstr(rows[i].words, "--report") ? "" : " --report none");
+        snprintf(command, sizeof command, "cd %s && " TRAIN " %s --quiet%s", folder, rows[i].words,
+                 strstr(rows[i].words, "--report") ? "" : " --report none");
         const char *text = output_of(command, &status);
         CHECK(status == 1 && strstr(text, rows[i].says), "%s: %d: %s", rows[i].words, status, text);
         for (int k = 0; k < 2; k++) {
@@ -264,12 +286,15 @@ TEST(data_sets_are_not_replaced_by_checkpoints)
             }
         }
         for (size_t k = 0; k < COUNT(texts); k++) {
-            CHECK(has_text(folder, texts[k], "PK, not a zip"), "%s: %s is another now", rows[i].words, texts[k]);
+            CHECK(has_text(folder, texts[k], "PK, not a zip"), "%s: %s is another now", rows[i].words,
+                  texts[k]);
             put_text(folder, texts[k], "PK, not a zip");
         }
-        CHECK(lstat(kept[0], &st) == 0 && S_ISDIR(st.st_mode), "%s: the folder is another now", rows[i].words);
+        CHECK(lstat(kept[0], &st) == 0 && S_ISDIR(st.st_mode), "%s: the folder is another now",
+              rows[i].words);
         CHECK(lstat(kept[1], &st) == 0 && S_ISFIFO(st.st_mode), "%s: the pipe is another now", rows[i].words);
-        CHECK(has_text(folder, "iris.txt", "input 4\ndense 3 softmax\nbatch 10\nepochs 1\n"), "%s: the model is another now", rows[i].words);
+        CHECK(has_text(folder, "iris.txt", "input 4\ndense 3 softmax\nbatch 10\nepochs 1\n"),
+              "%s: the model is another now", rows[i].words);
     }
     for (int i = 0; i < 2; i++) {
         mc_free(data[i]);
@@ -277,34 +302,37 @@ TEST(data_sets_are_not_replaced_by_checkpoints)
     remove_folder(folder);
 }
 
-/* Only the leavings of a killed run are removed: names that begin the same are others' files, and names are no patterns. */
+/* Only the leavings of a killed run are removed: names that begin the same are others' files, and names are
+ * no patterns. */
 TEST(files_with_names_like_a_checkpoints_stay)
 {
     static const struct {
         const char *save, *name;
         bool swept;
     } rows[] = {
-        { "m.npz",     "m.npz.newer-results.csv",   false },
-        { "m.npz",     "m.npz.new.txt",             false },
-        { "m.npz",     "m.npz.new.12-x.tmp",        false },
-        { "m.npz",     "m.npz.new.1-2.tmp.csv",     false },
-        { "m.npz",     "am.npz.new.1-2.tmp",        false },
-        { "m.npz",     "m.npz.new.4711-12.tmp",     true },
-        { "m[12].npz", "m1.npz.new.4711-12.tmp",    false },
+        { "m.npz", "m.npz.newer-results.csv", false },
+        { "m.npz", "m.npz.new.txt", false },
+        { "m.npz", "m.npz.new.12-x.tmp", false },
+        { "m.npz", "m.npz.new.1-2.tmp.csv", false },
+        { "m.npz", "am.npz.new.1-2.tmp", false },
+        { "m.npz", "m.npz.new.4711-12.tmp", true },
+        { "m[12].npz", "m1.npz.new.4711-12.tmp", false },
         { "m[12].npz", "m[12].npz.new.4711-12.tmp", true },
-        { "m*",        "mine.new.1-2.tmp",          false },
-        { "m?",        "ms.new.1-2.tmp",            false },
-        { "a\\b",      "a\\b.new.1-2.tmp",          true },
+        { "m*", "mine.new.1-2.tmp", false },
+        { "m?", "ms.new.1-2.tmp", false },
+        { "a\\b", "a\\b.new.1-2.tmp", true },
     };
     char folder[] = "/tmp/mctrainXXXXXX", words[256];
     REQUIRE(mkdtemp(folder), "no folder");
     write_model(folder, 0);
     for (size_t i = 0; i < COUNT(rows); i++) {
         put_text(folder, rows[i].name, "results");
-        snprintf(words, sizeof words, "m.txt --data digits:200 --epochs 1 --new --quiet --report none --save '%s'", rows[i].save);
+        snprintf(words, sizeof words,
+                 "m.txt --data digits:200 --epochs 1 --new --quiet --report none --save '%s'", rows[i].save);
         CHECK(wait_for(start(folder, words)) == 0, "%s is not saved", rows[i].save);
         CHECK(there(folder, rows[i].save), "no %s", rows[i].save);
-        CHECK(there(folder, rows[i].name) == !rows[i].swept, "saved as %s, %s %s", rows[i].save, rows[i].name, rows[i].swept ? "stays" : "is gone");
+        CHECK(there(folder, rows[i].name) == !rows[i].swept, "saved as %s, %s %s", rows[i].save, rows[i].name,
+              rows[i].swept ? "stays" : "is gone");
         CHECK(rows[i].swept || has_text(folder, rows[i].name, "results"), "%s is another now", rows[i].name);
     }
     remove_folder(folder);

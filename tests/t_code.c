@@ -21,10 +21,11 @@ TEST(code_is_shared_and_kept)
     CHECK(compilations() == 2, "%d compilations of two texts", compilations());
     CHECK(answer_anew(text_of(42)) == 42, "%s", mc_last_error());
     struct mc_code_stats n = mc_code_stats();
-    CHECK(n.compiled == 2 && n.from_memory == 2 && n.from_disk == 1, "compiled %d, from memory %d, from disk %d",
-          (int)n.compiled, (int)n.from_memory, (int)n.from_disk);
+    CHECK(n.compiled == 2 && n.from_memory == 2 && n.from_disk == 1,
+          "compiled %d, from memory %d, from disk %d", (int)n.compiled, (int)n.from_memory, (int)n.from_disk);
     CHECK(n.cc_seconds > 0, "compilations in no time");
-    CHECK(entries("", NULL, NULL) == 4, "%d files for two kernels, a version and the last compiler", entries("", NULL, NULL));
+    CHECK(entries("", NULL, NULL) == 4, "%d files for two kernels, a version and the last compiler",
+          entries("", NULL, NULL));
 }
 
 static int warm(void)
@@ -97,7 +98,8 @@ TEST(code_finds_the_libraries_it_needs)
     CHECK(mc_last_status() == MC_OK, "success, but the error is %s", mc_last_error());
     int before = compilations();
     CHECK(answer("int nowhere_at_all(void); int answer(void) { return nowhere_at_all(); }\n") == -1, "works");
-    CHECK(mc_last_status() == MC_ECOMPILE && strstr(mc_last_error(), "nowhere_at_all"), "%s", mc_last_error());
+    CHECK(mc_last_status() == MC_ECOMPILE && strstr(mc_last_error(), "nowhere_at_all"), "%s",
+          mc_last_error());
     CHECK(compilations() - before == 2, "linked %d times", compilations() - before);
 }
 

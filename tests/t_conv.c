@@ -1,7 +1,7 @@
 /* t_conv.c: every solver of convolutions in every pass against the definition.
  *
- * One grid serves all: a solver is tested because it has a row in the table.  The workspace has canaries behind it and is
- * filled with NaN before.  Beside the elements, the adjoint identity is held:
+ * One grid serves all: a solver is tested because it has a row in the table.  The workspace has canaries
+ * behind it and is filled with NaN before.  Beside the elements, the adjoint identity is held:
  *     <conv(x, w), y> = <x, inputs(w, y)> = <w, weights(x, y)> */
 #include "conv_instance.h"
 
@@ -39,7 +39,8 @@ static void run(struct instance *x, const struct mc_plan *plan, const char *name
     const int role = mc_conv_result(x->p.s.pass);
     const struct mc_conv_array a = result_of(x);
     const size_t bytes = (size_t)x->reach[role] * mc_dtypes[x->p.dtype].size;
-    void *operand[8] = { x->data[0], x->data[1], x->data[2], x->v.c0 == SAME_C0 ? x->data[role] : x->data_c0 };
+    void *operand[8] = { x->data[0], x->data[1], x->data[2],
+                         x->v.c0 == SAME_C0 ? x->data[role] : x->data_c0 };
     mc_conv_epilogue *f = epilogue;
     memcpy(&operand[CONV_EPILOGUE], &f, sizeof f);
     operand[CONV_EPILOGUE_ARG] = x;
@@ -63,8 +64,8 @@ static double bound(const struct instance *x, double want)
     const struct mc_conv_array a = result_of(x);
     const double eps = mc_dtypes[d].cls == CLASS_F64 || x->p.wide ? 0x1p-52 : 0x1p-23;
     const double taps = mc_conv_flops(&x->p) / 2 / (double)MC_MAX(mc_conv_count(&a), (int64_t)1);
-    return eps * ((sqrt(taps) + 8) * fabs(x->p.alpha) * x->worst + 4 * fabs(x->p.beta)) + mc_dtypes[d].eps * fabs(want) +
-           (mc_dtypes[d].size == 2 ? 0x1p-24 : 0);
+    return eps * ((sqrt(taps) + 8) * fabs(x->p.alpha) * x->worst + 4 * fabs(x->p.beta)) +
+           mc_dtypes[d].eps * fabs(want) + (mc_dtypes[d].size == 2 ? 0x1p-24 : 0);
 }
 
 /* Is every element right, every gap as before, and was every element finished once? */
@@ -94,13 +95,14 @@ static void judge(struct instance *x, const char *name)
         const int64_t byte = at + (x->data[role] - x->op[role].at);
         memcpy(gaps + byte, x->before + byte, (size_t)size);
     }
-    CHECK(wrong == 0, "%s: %lld of %lld wrong, the first at %lld: %.9g, not %.9g within %.3g", name, (long long)wrong,
-          (long long)n, (long long)first, got, wanted, bound(x, wanted));
+    CHECK(wrong == 0, "%s: %lld of %lld wrong, the first at %lld: %.9g, not %.9g within %.3g", name,
+          (long long)wrong, (long long)n, (long long)first, got, wanted, bound(x, wanted));
     CHECK(missed == 0, "%s: the epilogue met %lld elements not once", name, (long long)missed);
     CHECK(memcmp(gaps, x->before, bytes) == 0, "%s: wrote into gaps of the result", name);
     if (x->v.adjoint) {
         const double most = (mc_dtypes[d].cls == CLASS_F64 ? 0x1p-48 : 0x1p-19) * x->inner_size + 1e-300;
-        CHECK(fabs(inner - x->inner) <= most, "%s: <result, the third> is %.9g, not %.9g", name, inner, x->inner);
+        CHECK(fabs(inner - x->inner) <= most, "%s: <result, the third> is %.9g, not %.9g", name, inner,
+              x->inner);
     }
     free(gaps);
 }
@@ -132,8 +134,9 @@ static void same_bits(struct instance *x, const struct mc_solver *s)
 {
     const int role = mc_conv_result(x->p.s.pass);
     const size_t bytes = (size_t)x->reach[role] * mc_dtypes[x->p.dtype].size;
-    struct mc_plan *plan = strncmp(s->name, "onednn", 6) == 0 || (s->refuse && s->refuse(&x->p.base)) ? NULL
-                                                                                                      : mc_plan_with(&x->p.base, s);
+    struct mc_plan *plan = strncmp(s->name, "onednn", 6) == 0 || (s->refuse && s->refuse(&x->p.base))
+                               ? NULL
+                               : mc_plan_with(&x->p.base, s);
     if (!plan) {
         return;
     }
@@ -148,7 +151,8 @@ static void same_bits(struct instance *x, const struct mc_solver *s)
 
 TEST(conv_same_bits_by_any_threads)
 {
-    static const char *const shapes[] = { "n5c20f12 i20x21 k3x3 p1x1", "n1c33f24 i30 k9", "n9c8f16 i11x11 k1x1", "n2c3f8 i30x31 k7x7 s2x2 flip" };
+    static const char *const shapes[] = { "n5c20f12 i20x21 k3x3 p1x1", "n1c33f24 i30 k9",
+                                          "n9c8f16 i11x11 k1x1", "n2c3f8 i30x31 k7x7 s2x2 flip" };
     for (size_t i = 0; i < NELEM(shapes); i++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
             for (size_t v = 0; v < NELEM(variants); v += 3) {
@@ -177,7 +181,8 @@ static void try_all(enum mc_conv_pass pass, int *served)
             struct instance x = make(s, variants[v]);
             for (int row = 0; mc_conv_solvers[row]; row++) {
                 const char *no = NULL;
-                if (!test_is_full() && v > 0 && (g + v) % 2 && strncmp(mc_conv_solvers[row]->name, "onednn", 6) == 0) {
+                if (!test_is_full() && v > 0 && (g + v) % 2 &&
+                    strncmp(mc_conv_solvers[row]->name, "onednn", 6) == 0) {
                     continue; /* its plans take long to make */
                 }
                 name_solver(mc_conv_solvers[row]->name);
@@ -266,12 +271,15 @@ TEST(conv_of_a_library_runs_twice_where_room_is_short)
             const char *no = NULL;
             char most[32];
             name_solver("onednn");
-            struct mc_plan *whole = mc_plan_declines(&x.p.base, &mc_conv_onednn) ? NULL : mc_plan_with(&x.p.base, &mc_conv_onednn);
+            struct mc_plan *whole = mc_plan_declines(&x.p.base, &mc_conv_onednn)
+                                        ? NULL
+                                        : mc_plan_with(&x.p.base, &mc_conv_onednn);
             if (whole && whole->workspace > 0) {
                 snprintf(most, sizeof most, "%zu", whole->workspace - 1);
                 mc_flag_set("workspace", most);
                 struct mc_plan *two = mc_plan_with(&x.p.base, &mc_conv_onednn);
-                CHECK(two && two->child[0] && two->workspace < whole->workspace, "%s", two ? "needs no less" : mc_last_error());
+                CHECK(two && two->child[0] && two->workspace < whole->workspace, "%s",
+                      two ? "needs no less" : mc_last_error());
                 mc_plan_free(two);
                 halved++;
                 try_solver(&x, &mc_conv_onednn, &no);
@@ -290,7 +298,8 @@ TEST(conv_of_a_library_runs_twice_where_room_is_short)
 /* Under a low cap solvers work in smaller pieces, or the planner does without them; what is left is right. */
 TEST(conv_keeps_the_workspace_cap)
 {
-    static const char *const shapes[] = { "n3c40f12 i20x21 k3x3 p1x1", "n2c64f24 i40 k9 s2", "n5c33f8 i12x12 k5x5 g1 flip" };
+    static const char *const shapes[] = { "n3c40f12 i20x21 k3x3 p1x1", "n2c64f24 i40 k9 s2",
+                                          "n5c33f8 i12x12 k5x5 g1 flip" };
     for (size_t i = 0; i < NELEM(shapes); i++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
             struct mc_conv_shape s = conv_parse(shapes[i]);

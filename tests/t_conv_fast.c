@@ -1,5 +1,5 @@
-/* t_conv_fast.c: the solvers of convolutions with code for each instruction set, on all of them that this processor runs,
- * against the reference, whose result of a shape is kept: its sums take longest. */
+/* t_conv_fast.c: the solvers of convolutions with code for each instruction set, on all of them that this
+ * processor runs, against the reference, whose result of a shape is kept: its sums take longest. */
 #include "check.h"
 #include "heavy/conv/cpu/fft/plan.h"
 #include "heavy/conv/solver.h"
@@ -24,10 +24,17 @@ static const struct {
 
 static struct mc_conv_problem problem(size_t i, enum mc_conv_pass pass)
 {
-    struct mc_conv_problem p = { .base.family = &mc_conv_family, .dtype = MC_FLOAT32, .alpha = 0.5, .beta = 2 };
+    struct mc_conv_problem p = {
+        .base.family = &mc_conv_family, .dtype = MC_FLOAT32, .alpha = 0.5, .beta = 2
+    };
     struct mc_conv_shape *s = &p.s;
-    *s = (struct mc_conv_shape){ .pass = pass, .nd = 2, .n = shapes[i].n, .c = shapes[i].c, .f = shapes[i].f,
-                                 .groups = shapes[i].groups, .flip = shapes[i].flip };
+    *s = (struct mc_conv_shape){ .pass = pass,
+                                 .nd = 2,
+                                 .n = shapes[i].n,
+                                 .c = shapes[i].c,
+                                 .f = shapes[i].f,
+                                 .groups = shapes[i].groups,
+                                 .flip = shapes[i].flip };
     s->in[0] = s->out[0] = s->k[0] = s->stride[0] = s->dilation[0] = 1;
     for (int a = 1; a < 3; a++) {
         s->in[a] = shapes[i].in[a - 1], s->k[a] = shapes[i].k[a - 1], s->pad[a] = shapes[i].pad;
@@ -76,7 +83,8 @@ static bool verified(size_t i, const struct mc_conv_problem *p, const struct mc_
     static float *truth[NELEM(shapes)][CONV_WEIGHTS + 1];
     float **want = &truth[i][p->s.pass], *have = made_by(p, plan);
     *want = *want ? *want : made_by_reference(p);
-    const bool same = *want && have && mc_conv_compare(p, plan, (const char *)have, (const char *)*want) == MC_OK;
+    const bool same = *want && have &&
+                      mc_conv_compare(p, plan, (const char *)have, (const char *)*want) == MC_OK;
     mc_free(have);
     return same;
 }
@@ -122,7 +130,8 @@ TEST(conv_direct_in_every_instruction_set) { try_sets(&mc_conv_direct, 27); }
 /* Spectra written past the caches are those written into them. */
 TEST(conv_fft_far_spectra_are_the_same)
 {
-    static const struct mc_fft_kernel *const *const kernels[] = { &mc_fft_avx512, &mc_fft_avx2, &mc_fft_plain };
+    static const struct mc_fft_kernel *const *const kernels[] = { &mc_fft_avx512, &mc_fft_avx2,
+                                                                  &mc_fft_plain };
     enum { WIDTH = 2 * FFT_LANES, ROW = 2 * WIDTH, SIZE = FFT_MOST };
     static const char *const sets[] = { "avx512", "avx2", "plain" };
     float *image = mc_alloc_pages(sizeof(float) * FFT_LANES * SIZE * SIZE, "test");
@@ -141,14 +150,17 @@ TEST(conv_fft_far_spectra_are_the_same)
         for (int which = 0; which < FFT_SIZES; which++) {
             const int size = 8 << which;
             for (int l = 0; l < (*kernels[k])->lanes; l++) {
-                w.lane[l] = (struct mc_fft_lane){ .at = image + l * SIZE * SIZE, .bottom = MC_MAX(size - l, 1), .right = size };
+                w.lane[l] = (struct mc_fft_lane){ .at = image + l * SIZE * SIZE,
+                                                  .bottom = MC_MAX(size - l, 1),
+                                                  .right = size };
             }
             memset(near, 0, bytes);
             memset(far, 0, bytes);
             (*kernels[k])->forward[which](&w, k & 1, false, tile, near, ROW, WIDTH);
             (*kernels[k])->forward[which](&w, k & 1, true, tile, far, ROW, WIDTH);
             CHECK(memcmp(near, far, bytes) == 0, "%s, size %d", sets[k], size);
-            CHECK(near[0] != 0 && near[(fft_frequencies(size) - 1) * ROW] != 0, "%s, size %d: nothing was written", sets[k], size);
+            CHECK(near[0] != 0 && near[(fft_frequencies(size) - 1) * ROW] != 0,
+                  "%s, size %d: nothing was written", sets[k], size);
         }
     }
     mc_isa_only(NULL);
@@ -161,15 +173,19 @@ TEST(conv_fft_far_spectra_are_the_same)
 /* Of windows with few cells the others are not read: spectra as of the same cells among zeros. */
 TEST(conv_fft_leaves_out_what_is_zero)
 {
-    static const struct mc_fft_kernel *const *const kernels[] = { &mc_fft_avx512, &mc_fft_avx2, &mc_fft_plain };
+    static const struct mc_fft_kernel *const *const kernels[] = { &mc_fft_avx512, &mc_fft_avx2,
+                                                                  &mc_fft_plain };
     static const char *const sets[] = { "avx512", "avx2", "plain" };
     enum { WIDTH = FFT_LANES, ROW = 2 * WIDTH, SIZE = FFT_MOST };
     const size_t numbers = (size_t)fft_frequencies(SIZE) * ROW;
-    float *image = mc_alloc_pages(sizeof(float) * SIZE * SIZE, "test"), *tile = mc_alloc_pages(sizeof(float) * (size_t)fft_tile(SIZE, FFT_LANES), "test");
-    float *few = mc_alloc_pages(sizeof(float) * numbers, "test"), *all = mc_alloc_pages(sizeof(float) * numbers, "test");
+    float *image = mc_alloc_pages(sizeof(float) * SIZE * SIZE, "test"),
+          *tile = mc_alloc_pages(sizeof(float) * (size_t)fft_tile(SIZE, FFT_LANES), "test");
+    float *few = mc_alloc_pages(sizeof(float) * numbers, "test"),
+          *all = mc_alloc_pages(sizeof(float) * numbers, "test");
     REQUIRE(image && tile && few && all, "no memory");
     for (int i = 0; i < (int)NELEM(kernels) * FFT_SIZES * SIZE; i++) {
-        const int k = i / SIZE / FFT_SIZES, which = i / SIZE % FFT_SIZES, size = 8 << which, cells = i % SIZE + 1;
+        const int k = i / SIZE / FFT_SIZES, which = i / SIZE % FFT_SIZES, size = 8 << which,
+                  cells = i % SIZE + 1;
         if (cells > size || !*kernels[k] || !mc_isa_only(sets[k])) {
             continue;
         }
@@ -185,7 +201,8 @@ TEST(conv_fft_leaves_out_what_is_zero)
         (*kernels[k])->forward[which](&whole, false, false, tile, all, ROW, WIDTH);
         double most = 0;
         for (int64_t f = 0; f < fft_frequencies(size); f++) {
-            most = fmax(most, fmax(fabs(few[f * ROW] - all[f * ROW]), fabs(few[f * ROW + WIDTH] - all[f * ROW + WIDTH])));
+            most = fmax(most, fmax(fabs(few[f * ROW] - all[f * ROW]),
+                                   fabs(few[f * ROW + WIDTH] - all[f * ROW + WIDTH])));
         }
         CHECK(most < 1e-5 * size * size, "%s, %d of %d: %g", sets[k], cells, size, most);
     }
@@ -199,7 +216,8 @@ TEST(conv_fft_leaves_out_what_is_zero)
 /* What one call leaves, another gives again, whatever the threads. */
 TEST(conv_fast_gives_the_same_bits_on_any_threads)
 {
-    const struct mc_solver *const solvers[] = { &mc_conv_fft, &mc_conv_winograd, &mc_conv_winograd4, &mc_conv_direct, &mc_conv_spread };
+    const struct mc_solver *const solvers[] = { &mc_conv_fft, &mc_conv_winograd, &mc_conv_winograd4,
+                                                &mc_conv_direct, &mc_conv_spread };
     for (size_t q = 0; q < NELEM(solvers); q++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
             const struct mc_conv_problem p = problem(1, (enum mc_conv_pass)pass);
@@ -209,15 +227,18 @@ TEST(conv_fast_gives_the_same_bits_on_any_threads)
             const struct mc_conv_array a = mc_conv_array(&p, mc_conv_result(p.s.pass));
             const size_t bytes = (size_t)mc_conv_count(&a) * sizeof(float);
             struct mc_plan *plan = mc_plan_with(&p.base, solvers[q]);
-            void *operand[8], *work = plan ? mc_alloc_pages(plan->workspace, "test") : NULL, *first = mc_alloc(bytes, "test");
-            if (CHECK(plan && work && first && mc_conv_family.operands(&p.base, operand) == MC_OK, "%s", mc_last_error())) {
+            void *operand[8], *work = plan ? mc_alloc_pages(plan->workspace, "test") : NULL,
+                              *first = mc_alloc(bytes, "test");
+            if (CHECK(plan && work && first && mc_conv_family.operands(&p.base, operand) == MC_OK, "%s",
+                      mc_last_error())) {
                 void *result = operand[mc_conv_result(p.s.pass)];
                 plan->run(plan, operand, work, 1);
                 memcpy(first, result, bytes);
                 for (int threads = 1; threads < 4; threads++) {
                     memset(result, 0xff, bytes);
                     plan->run(plan, operand, work, threads);
-                    CHECK(memcmp(first, result, bytes) == 0, "%s, pass %d, %d threads", solvers[q]->name, pass, threads);
+                    CHECK(memcmp(first, result, bytes) == 0, "%s, pass %d, %d threads", solvers[q]->name,
+                          pass, threads);
                 }
                 mc_conv_family.discard(&p.base, operand);
             }
@@ -258,7 +279,8 @@ TEST(conv_slim_filters_in_every_instruction_set)
             const struct mc_conv_problem p = problem(k / 3, (enum mc_conv_pass)(CONV_FORWARD + k % 3));
             struct mc_plan *plan = mc_conv_fft.refuse(&p.base) ? NULL : mc_plan_with(&p.base, &mc_conv_fft);
             if (plan && make_slim(plan)) {
-                CHECK(verified(k / 3, &p, plan), "shape %zu, pass %zu, %s: %s", k / 3, k % 3, sets[i], mc_last_error());
+                CHECK(verified(k / 3, &p, plan), "shape %zu, pass %zu, %s: %s", k / 3, k % 3, sets[i],
+                      mc_last_error());
                 slim++;
             }
             mc_plan_free(plan);
@@ -326,7 +348,8 @@ TEST(conv_spectra_in_blocks_keep_the_cap)
                 continue;
             }
             const struct fft *d = (const struct fft *)(const void *)plan;
-            CHECK((int64_t)plan->workspace <= mc_flag_int(FLAG_workspace), "%s: %zu", caps[i / NELEM(solvers)], plan->workspace);
+            CHECK((int64_t)plan->workspace <= mc_flag_int(FLAG_workspace), "%s: %zu",
+                  caps[i / NELEM(solvers)], plan->workspace);
             CHECK(verified(NELEM(shapes) - 1, &p, plan), "%s: %s", caps[i / NELEM(solvers)], mc_last_error());
             cut += d->block[0] < d->all[0] && d->block[1] * d->block[2] < d->all[1] * d->all[2];
             partial += d->partial;

@@ -1,7 +1,8 @@
 /* t_conv_large.c: convolutions of an array with more than 2^31 elements, by every solver that takes them.
  *
- * The array is zeros that no memory stands behind but for the pages that are written: a few numbers at its ends and where
- * its elements and bytes are 2^31 and 2^32, whose windows are all of the result that is not zero. */
+ * The array is zeros that no memory stands behind but for the pages that are written: a few numbers at its
+ * ends and where its elements and bytes are 2^31 and 2^32, whose windows are all of the result that is not
+ * zero. */
 #include "check.h"
 #include "heavy/conv/solver.h"
 #include "conv_grid.h"
@@ -10,7 +11,8 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { ROOM_GB = 6 };   /* of free memory: the result, what is expected, a workspace, the pages that windows touch */
+/* of free memory: the result, what is expected, a workspace, the pages that windows touch */
+enum { ROOM_GB = 6 };
 
 static double free_gb(void)
 {
@@ -30,7 +32,9 @@ static double free_gb(void)
 
 static struct mc_conv_problem problem(mc_dtype dtype, const char *shape)
 {
-    struct mc_conv_problem p = { .base.family = &mc_conv_family, .dtype = dtype, .s = conv_parse(shape), .alpha = 1 };
+    struct mc_conv_problem p = {
+        .base.family = &mc_conv_family, .dtype = dtype, .s = conv_parse(shape), .alpha = 1
+    };
     int64_t *const strides[] = { p.at.x, p.at.w, p.at.y };
     p.s.pass = CONV_FORWARD;
     for (int role = CONV_X; role <= CONV_Y; role++) {
@@ -48,7 +52,8 @@ static void add_windows(const struct mc_conv_problem *p, int64_t e, double v, co
     for (int64_t a = 0; a < s->k[1]; a++) {
         for (int64_t b = 0; b < s->k[2]; b++) {
             const int64_t i = row + s->pad[1] - a, j = column + s->pad[2] - b;
-            if (i >= 0 && j >= 0 && i % s->stride[1] == 0 && j % s->stride[2] == 0 && i / s->stride[1] < s->out[1] && j / s->stride[2] < s->out[2]) {
+            if (i >= 0 && j >= 0 && i % s->stride[1] == 0 && j % s->stride[2] == 0 &&
+                i / s->stride[1] < s->out[1] && j / s->stride[2] < s->out[2]) {
                 y[i / s->stride[1] * s->out[2] + j / s->stride[2]] += v * w[(c * s->k[1] + a) * s->k[2] + b];
             }
         }
@@ -72,16 +77,27 @@ static bool runs(const struct mc_conv_problem *p, const struct mc_solver *s, voi
 static void by_solvers(mc_dtype dtype, const char *shape, const char *const *names)
 {
     const struct mc_conv_problem p = problem(dtype, shape);
-    const struct mc_conv_array x = mc_conv_array(&p, CONV_X), w = mc_conv_array(&p, CONV_W), y = mc_conv_array(&p, CONV_Y);
-    const int64_t nx = mc_conv_count(&x), nw = mc_conv_count(&w), ny = mc_conv_count(&y), size = mc_dtypes[dtype].size;
-    const int64_t at[] = { 0, 1, ((int64_t)1 << 31) - 1, (int64_t)1 << 31, ((int64_t)1 << 31) + 70, ((int64_t)1 << 32) / size + 3, nx - 2, nx - 1 };
+    const struct mc_conv_array x = mc_conv_array(&p, CONV_X), w = mc_conv_array(&p, CONV_W),
+                               y = mc_conv_array(&p, CONV_Y);
+    const int64_t nx = mc_conv_count(&x), nw = mc_conv_count(&w), ny = mc_conv_count(&y),
+                  size = mc_dtypes[dtype].size;
+    const int64_t at[] = { 0,
+                           1,
+                           ((int64_t)1 << 31) - 1,
+                           (int64_t)1 << 31,
+                           ((int64_t)1 << 31) + 70,
+                           ((int64_t)1 << 32) / size + 3,
+                           nx - 2,
+                           nx - 1 };
     REQUIRE(nx > (int64_t)1 << 31, "%lld elements", (long long)nx);
-    char *from = mmap(NULL, (size_t)(nx * size), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *from = mmap(NULL, (size_t)(nx * size), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (from == MAP_FAILED) {
         SKIP("no addresses for %lld elements", (long long)nx);
     }
     double *taps = calloc((size_t)nw, sizeof *taps), *want = calloc((size_t)ny, sizeof *want);
-    char *filter = mc_alloc_pages((size_t)(nw * size), "test"), *to = mc_alloc_pages((size_t)(ny * size), "test");
+    char *filter = mc_alloc_pages((size_t)(nw * size), "test"),
+         *to = mc_alloc_pages((size_t)(ny * size), "test");
     REQUIRE(taps && want && filter && to, "no memory");
     for (int64_t i = 0; i < nw; i++) {
         taps[i] = (double)(i * 37 % 17 - 8) / 8;
@@ -100,7 +116,8 @@ static void by_solvers(mc_dtype dtype, const char *shape, const char *const *nam
         }
         REQUIRE(s, "no solver %s", names[i]);
         memset(to, 0xff, (size_t)(ny * size));
-        if (!CHECK(runs(&p, s, operand), "%s does not take %s: %s", names[i], shape, mc_plan_declines(&p.base, s))) {
+        if (!CHECK(runs(&p, s, operand), "%s does not take %s: %s", names[i], shape,
+                   mc_plan_declines(&p.base, s))) {
             continue;
         }
         int64_t wrong = 0, first = -1;
@@ -109,7 +126,8 @@ static void by_solvers(mc_dtype dtype, const char *shape, const char *const *nam
             first = bad && first < 0 ? e : first;
             wrong += bad;
         }
-        CHECK(wrong == 0, "%s: %lld of %lld are wrong, the first at %lld", names[i], (long long)wrong, (long long)ny, (long long)first);
+        CHECK(wrong == 0, "%s: %lld of %lld are wrong, the first at %lld", names[i], (long long)wrong,
+              (long long)ny, (long long)first);
     }
     free(taps);
     free(want);

@@ -1,5 +1,5 @@
-/* t_conv_plan.c: how a convolution gets its solver: words, errors, what the flags and a node's algorithm ask for, two runs
- * that choose the same, and no memory. */
+/* t_conv_plan.c: how a convolution gets its solver: words, errors, what the flags and a node's algorithm ask
+ * for, two runs that choose the same, and no memory. */
 #include "check.h"
 #include "heavy/conv/solver.h"
 #include "conv_grid.h"
@@ -55,7 +55,8 @@ TEST(conv_layout_words)
     p.at.y[0] = 90;
     struct mc_str text = { 0 };
     mc_conv_family.word(&p.base, &text);
-    CHECK(strcmp(text.s, "conv f32 fwd n2c3i6x7 f4k3x3o4x5 x:b01c w:c01f y:90,20,,5,1 a c0 e") == 0, "%s", text.s);
+    CHECK(strcmp(text.s, "conv f32 fwd n2c3i6x7 f4k3x3o4x5 x:b01c w:c01f y:90,20,,5,1 a c0 e") == 0, "%s",
+          text.s);
     mc_str_free(&text);
 }
 
@@ -66,7 +67,8 @@ TEST(conv_errors)
         enum mc_conv_pass pass;
         const char *says;
     } rows[] = {
-        { "conv.algo_fwd=cudnn", "n2c3f4 i6x7 k3x3", CONV_FORWARD, "conv has no solver 'cudnn'; there are: auto" },
+        { "conv.algo_fwd=cudnn", "n2c3f4 i6x7 k3x3", CONV_FORWARD,
+          "conv has no solver 'cudnn'; there are: auto" },
         { "conv.algo_fwd=auto", "n2c3f4 i6x7 k3x3 g2", CONV_FORWARD, "these sizes cannot be" },
         { "conv.algo_fwd=auto", "n2c3f4 i6x7 k3x3 s0x1", CONV_FORWARD, "these sizes cannot be" },
         { "conv.algo_fwd=auto", "n-1c3f4 i6x7 k3x3", CONV_WEIGHTS, "these sizes cannot be" },
@@ -96,7 +98,8 @@ TEST(conv_algo_words)
     for (size_t i = 0; i < NELEM(words); i++) {
         name_solver(words[i]);
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
-            const struct mc_conv_problem p = problem("n2c3f4 i6x7 k3x3 s2x2 d1x2 flip", (enum mc_conv_pass)pass);
+            const struct mc_conv_problem p = problem("n2c3f4 i6x7 k3x3 s2x2 d1x2 flip",
+                                                     (enum mc_conv_pass)pass);
             struct mc_plan *plan = mc_conv_plan(&p);
             CHECK(plan, "%s: %s", words[i], mc_last_error());
             CHECK(!plan || plan->measured == (strncmp(words[i], "time", 4) == 0), "%s: measured %d", words[i],
@@ -118,7 +121,8 @@ TEST(conv_algo_of_a_problem)
     memset(algo, 'x', sizeof algo - 1);
     REQUIRE(plan, "%s", mc_last_error());
     CHECK(strcmp(plan->solver->name, "im2col") == 0, "%s", plan->solver->name);
-    CHECK(strcmp(((const struct mc_conv_problem *)(const void *)plan->problem)->algo, "im2col") == 0, "the text was the caller's");
+    CHECK(strcmp(((const struct mc_conv_problem *)(const void *)plan->problem)->algo, "im2col") == 0,
+          "the text was the caller's");
     mc_plan_free(plan);
     CHECK(!mc_conv_plan(&p) && strstr(mc_last_error(), "conv has no solver 'xxxxxx'"), "%s", mc_last_error());
     p.algo = "fft_tiling";
@@ -129,7 +133,9 @@ TEST(conv_algo_of_a_problem)
     mc_plan_free(plan);
     p.algo = "one";
     p.precision = NULL;
-    CHECK(!mc_conv_plan(&p) && strstr(mc_last_error(), "solver one, which was asked for, takes filters of one tap"), "%s", mc_last_error());
+    CHECK(!mc_conv_plan(&p) &&
+              strstr(mc_last_error(), "solver one, which was asked for, takes filters of one tap"),
+          "%s", mc_last_error());
     name_solver("auto");
 }
 
@@ -151,7 +157,8 @@ TEST(conv_algo_of_a_node)
         mc_formula(g, "input x float32[2, 3, 8, 9]; input w float32[4, 3, 3, 3]");
         mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w", .outputs = rows[i].formula });
         REQUIRE(f, "%s", mc_error(g));
-        mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(2, 3, 8, 9)), *w = mc_array_new(MC_FLOAT32, MC_SHAPE(4, 3, 3, 3)), *y = NULL;
+        mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(2, 3, 8, 9)),
+                 *w = mc_array_new(MC_FLOAT32, MC_SHAPE(4, 3, 3, 3)), *y = NULL;
         memset(mc_array_data(x), 0, (size_t)mc_array_size(x) * 4);
         memset(mc_array_data(w), 0, (size_t)mc_array_size(w) * 4);
         CHECK(mc_call(f, MC_IN(x, w), MC_OUT(&y)) == MC_OK, "%s: %s", rows[i].formula, mc_last_error());
@@ -173,7 +180,8 @@ TEST(conv_algo_of_a_node)
 /* The solver of the convolution in the function's last call. */
 static const char *solver_at(mc_function *f, int64_t n, int64_t c, int64_t size, int64_t k)
 {
-    mc_array *x = mc_array_new(MC_FLOAT64, MC_SHAPE(n, c, size, size)), *w = mc_array_new(MC_FLOAT64, MC_SHAPE(16, c, k, k)), *y = NULL;
+    mc_array *x = mc_array_new(MC_FLOAT64, MC_SHAPE(n, c, size, size)),
+             *w = mc_array_new(MC_FLOAT64, MC_SHAPE(16, c, k, k)), *y = NULL;
     const char *solver = "none";
     memset(mc_array_data(x), 0, (size_t)mc_array_size(x) * 8);
     memset(mc_array_data(w), 0, (size_t)mc_array_size(w) * 8);
@@ -188,8 +196,8 @@ static const char *solver_at(mc_function *f, int64_t n, int64_t c, int64_t size,
     return solver;
 }
 
-/* Two shapes whose estimates differ: once keeps the first one's solver, on_shape_change does not; a solver that declines the
- * next shape is not kept. */
+/* Two shapes whose estimates differ: once keeps the first one's solver, on_shape_change does not; a solver
+ * that declines the next shape is not kept. */
 TEST(conv_algo_chosen_once)
 {
     mc_flag_set("device", "cpu"); /* the solvers named here are the processor's */
@@ -198,10 +206,10 @@ TEST(conv_algo_chosen_once)
         int64_t first[4], second[4]; /* images, channels, size, taps */
         bool kept;
     } rows[] = {
-        { "guess_once",            { 1, 64, 20, 3 }, { 64, 2, 12, 9 }, true },
+        { "guess_once", { 1, 64, 20, 3 }, { 64, 2, 12, 9 }, true },
         { "guess_on_shape_change", { 1, 64, 20, 3 }, { 64, 2, 12, 9 }, false },
-        { "auto",                  { 1, 64, 20, 3 }, { 64, 2, 12, 9 }, false },
-        { "guess_once",            { 4, 64, 20, 1 }, { 64, 2, 12, 9 }, false }, /* one declines nine taps */
+        { "auto", { 1, 64, 20, 3 }, { 64, 2, 12, 9 }, false },
+        { "guess_once", { 4, 64, 20, 1 }, { 64, 2, 12, 9 }, false }, /* one declines nine taps */
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
         char formula[80];
@@ -211,25 +219,27 @@ TEST(conv_algo_chosen_once)
         mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w", .outputs = formula });
         REQUIRE(f, "%s", mc_error(g));
         const int64_t *a = rows[i].first, *b = rows[i].second;
-        const char *first = solver_at(f, a[0], a[1], a[2], a[3]), *second = solver_at(f, b[0], b[1], b[2], b[3]);
-        CHECK(strcmp(first, "exchange") != 0, "%s: the first shape is too much like the second", rows[i].algo);
-        CHECK(strcmp(second, rows[i].kept ? first : "exchange") == 0, "%s: %s, then %s", rows[i].algo, first, second);
+        const char *first = solver_at(f, a[0], a[1], a[2], a[3]),
+                   *second = solver_at(f, b[0], b[1], b[2], b[3]);
+        CHECK(strcmp(first, "exchange") != 0, "%s: the first shape is too much like the second",
+              rows[i].algo);
+        CHECK(strcmp(second, rows[i].kept ? first : "exchange") == 0, "%s: %s, then %s", rows[i].algo, first,
+              second);
         mc_function_free(f);
         mc_graph_free(g);
     }
 }
 
-/* In float64, where products of matrices are all there is, the rule of the two ways: by forward if n * taps < c * places. */
+/* In float64, where products of matrices are all there is, the rule of the two ways: by forward if n * taps <
+ * c * places. */
 TEST(conv_forward_by_the_better_product)
 {
     static const struct {
         const char *shape, *solver;
     } rows[] = {
-        { "n32c64f128 i32x32 k5x5",   "im2col" },
-        { "n32c64f128 i32x32 k28x28", "exchange" },
-        { "n1c64f64 i40x40 k3x3",     "im2col" },
-        { "n64c2f16 i12x12 k9x9",     "exchange" },
-        { "n1c2f4 i28x28 k15x15",     "im2col" },       /* by the other, the products alone would take less */
+        { "n32c64f128 i32x32 k5x5", "im2col" }, { "n32c64f128 i32x32 k28x28", "exchange" },
+        { "n1c64f64 i40x40 k3x3", "im2col" },   { "n64c2f16 i12x12 k9x9", "exchange" },
+        { "n1c2f4 i28x28 k15x15", "im2col" }, /* by the other, the products alone would take less */
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
         struct mc_conv_problem p = problem(rows[i].shape, CONV_FORWARD);
@@ -245,7 +255,8 @@ TEST(conv_forward_by_the_better_product)
 
 static char *bits_of(const struct mc_plan *plan, size_t *bytes)
 {
-    const struct mc_conv_array a = mc_conv_array(conv(plan->problem), mc_conv_result(conv(plan->problem)->s.pass));
+    const struct mc_conv_array a = mc_conv_array(conv(plan->problem),
+                                                 mc_conv_result(conv(plan->problem)->s.pass));
     void *operand[8];
     if (!CHECK(mc_conv_family.operands(plan->problem, operand) == MC_OK, "%s", mc_last_error())) {
         return NULL;
@@ -266,7 +277,8 @@ TEST(conv_two_runs_choose_the_same)
 #ifdef __SANITIZE_ADDRESS__
     mc_flag_set("onednn", "none"); /* the leak checker of gcc 12 dies of the threads it leaves behind */
 #endif
-    static const char *const shapes[] = { "n4c16f24 i20x21 k3x3 p1x1", "n3c4f20 i28x28 k5x5", "n2c8f8 i9x9 k1x1", "n2c3f8 i23x23 k7x7 s2x2 p3x3" };
+    static const char *const shapes[] = { "n4c16f24 i20x21 k3x3 p1x1", "n3c4f20 i28x28 k5x5",
+                                          "n2c8f8 i9x9 k1x1", "n2c3f8 i23x23 k7x7 s2x2 p3x3" };
     static const char *const modes[] = { "plan=estimate", "plan=measure" };
     char here[] = "/tmp/monochord-conv-XXXXXX", there[] = "/tmp/monochord-conv-XXXXXX";
     REQUIRE(mkdtemp(here) && mkdtemp(there), "no folders");
@@ -278,7 +290,9 @@ TEST(conv_two_runs_choose_the_same)
         mc_flags_parse(modes[i % 2]);
         for (int run = 0; run < 2; run++) {
             mc_flag_set("cache", here);
-            mc_flag_set("threads", i % 2 ? "0" : run ? "1" : "2"); /* wisdom is for one number of threads, estimates for any */
+            mc_flag_set("threads", i % 2 ? "0"
+                                   : run ? "1"
+                                         : "2"); /* wisdom is for one number of threads, estimates for any */
             struct mc_plan *plan = mc_conv_plan(&p);
             REQUIRE(plan, "%s", mc_last_error());
             mc_plan_text(plan, &text[run]);

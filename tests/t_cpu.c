@@ -32,13 +32,18 @@ TEST(features_agree_with_the_compiler)
 #endif
 }
 
-/* Each word of cpu.isa leaves out what the ones before it have, for hand-written kernels and for the compiler alike. */
+/* Each word of cpu.isa leaves out what the ones before it have, for hand-written kernels and for the compiler
+ * alike. */
 TEST(features_are_limited_by_a_flag)
 {
     static const struct {
         const char *word;
         bool avx512, avx2;
-    } rows[] = { { "native", true, true }, { "avx512", true, true }, { "avx2", false, true }, { "sse2", false, false }, { "neon", false, false } };
+    } rows[] = { { "native", true, true },
+                 { "avx512", true, true },
+                 { "avx2", false, true },
+                 { "sse2", false, false },
+                 { "neon", false, false } };
     mc_flag_set("cpu.isa", "native");
     const struct mc_cpu all = *mc_cpu();
     const uint64_t hash = mc_cpu_hash();
@@ -46,12 +51,17 @@ TEST(features_are_limited_by_a_flag)
         REQUIRE(mc_flag_set("cpu.isa", rows[i].word) == MC_OK, "%s", mc_last_error());
         const struct mc_cpu *c = mc_cpu();
         const char *word = rows[i].word, *flags = mc_cpu_flags();
-        CHECK(c->avx512f == (all.avx512f && rows[i].avx512) && c->avx512bf16 == (all.avx512bf16 && rows[i].avx512), "%s: AVX-512", word);
+        CHECK(c->avx512f == (all.avx512f && rows[i].avx512) &&
+                  c->avx512bf16 == (all.avx512bf16 && rows[i].avx512),
+              "%s: AVX-512", word);
         CHECK(c->avx2 == (all.avx2 && rows[i].avx2) && c->fma == (all.fma && rows[i].avx2), "%s: AVX2", word);
-        CHECK(!!strstr(flags, "512") == c->avx512f && !!strstr(flags, "-mavx2") == c->avx2, "%s: flags '%s'", word, flags);
+        CHECK(!!strstr(flags, "512") == c->avx512f && !!strstr(flags, "-mavx2") == c->avx2, "%s: flags '%s'",
+              word, flags);
         CHECK(rows[i].avx2 || !*flags, "%s: flags '%s'", word, flags);
-        CHECK(mc_isa_runs(ISA_AVX2) == (c->avx2 && c->fma) && (rows[i].avx512 || !mc_isa_runs(ISA_AVX512)), "%s: kernels", word);
-        CHECK(c->l2 == all.l2 && c->threads == all.threads && mc_cpu_hash() == hash, "%s: the processor is another", word);
+        CHECK(mc_isa_runs(ISA_AVX2) == (c->avx2 && c->fma) && (rows[i].avx512 || !mc_isa_runs(ISA_AVX512)),
+              "%s: kernels", word);
+        CHECK(c->l2 == all.l2 && c->threads == all.threads && mc_cpu_hash() == hash,
+              "%s: the processor is another", word);
     }
     CHECK(mc_flag_set("cpu.isa", "avx") == MC_EARG && strstr(mc_last_error(), "avx2"), "%s", mc_last_error());
 }
@@ -117,16 +127,18 @@ static int64_t missed(const struct seen *s)
 
 TEST(team_covers_each_number_once)
 {
-    static const int64_t sizes[] = { 0, 1, 2, 7, 8, 9, 63, 100, 999, 1000 }, grains[] = { 0, 1, 3, 8, 64, 5000 };
+    static const int64_t sizes[] = { 0, 1, 2, 7, 8, 9, 63, 100, 999, 1000 },
+                         grains[] = { 0, 1, 3, 8, 64, 5000 };
     for (size_t i = 0; i < NELEM(sizes); i++) {
         for (size_t g = 0; g < NELEM(grains); g++) {
             for (int threads = 1; threads <= PARTS; threads += 3) {
                 struct seen s = { .n = sizes[i], .grain = MC_MAX(1, grains[g]) };
                 mc_team_run(see, &s, s.n, grains[g], threads);
                 int64_t most = s.n ? (s.n - 1) / s.grain + 1 : 0, longest = 0, shortest = INT64_MAX;
-                CHECK(missed(&s) == 0 && !s.bad, "n %d grain %d threads %d: %d numbers wrong", (int)s.n, (int)s.grain,
-                      threads, (int)missed(&s));
-                CHECK(s.parts == MC_MIN(most, threads), "n %d grain %d: %d parts", (int)s.n, (int)s.grain, s.parts);
+                CHECK(missed(&s) == 0 && !s.bad, "n %d grain %d threads %d: %d numbers wrong", (int)s.n,
+                      (int)s.grain, threads, (int)missed(&s));
+                CHECK(s.parts == MC_MIN(most, threads), "n %d grain %d: %d parts", (int)s.n, (int)s.grain,
+                      s.parts);
                 for (int p = 0; p < s.parts; p++) {
                     longest = MC_MAX(longest, s.to[p] - s.from[p]);
                     shortest = MC_MIN(shortest, s.to[p] - s.from[p]);
@@ -186,7 +198,8 @@ static int run_once(void)
 TEST(team_survives_fork)
 {
     CHECK(run_once() == 0, "before the fork");
-#if !defined(__SANITIZE_THREAD__) /* which refuses threads in the child of a process that had some, as qemu does */
+/* which refuses threads in the child of a process that had some, as qemu does */
+#if !defined(__SANITIZE_THREAD__)
     if (!getenv("TEST_QEMU")) {
         CHECK(in_child(run_once) == 0, "in the child");
     }

@@ -20,7 +20,8 @@ TEST(devices_are_read_by_name)
     };
     for (size_t i = 0; i < NELEM(row); i++) {
         int n = 77;
-        CHECK(mc_cuda_parse(row[i].name, &n) == row[i].s && n == row[i].ordinal, "'%s' gives %d", row[i].name, n);
+        CHECK(mc_cuda_parse(row[i].name, &n) == row[i].s && n == row[i].ordinal, "'%s' gives %d", row[i].name,
+              n);
     }
     CHECK(!mc_nv_opened(NV_DRIVER), "reading a name opened the driver");
 }
@@ -50,16 +51,20 @@ TEST(without_a_driver_everything_says_so)
     }
     static const char want[] = "the NVIDIA driver is needed: libcuda.so.1 was not found";
     mc_clear_error();
-    CHECK(mc_cuda_count() == 0 && mc_last_status() == MC_OK, "counting none is an error: %s", mc_last_error());
-    CHECK(!mc_cuda_start(0) && mc_last_status() == MC_EDEVICE && strcmp(mc_last_error(), want) == 0, "%s", mc_last_error());
+    CHECK(mc_cuda_count() == 0 && mc_last_status() == MC_OK, "counting none is an error: %s",
+          mc_last_error());
+    CHECK(!mc_cuda_start(0) && mc_last_status() == MC_EDEVICE && strcmp(mc_last_error(), want) == 0, "%s",
+          mc_last_error());
     mc_array *a = mc_array_new(MC_FLOAT32, MC_SHAPE(3));
     CHECK(!mc_array_to(a, "cuda") && strcmp(mc_last_error(), want) == 0, "%s", mc_last_error());
     CHECK(mc_array_get(a, NULL) == 0, "the array is no longer usable");
     mc_array_unref(&a);
     struct mc_str report = { 0 };
     mc_cuda_report(&report);
-    CHECK(report.s && strstr(report.s, "GPU driver  none, so no GPU can be used: libcuda.so.1 was not found\n") == report.s, "%s",
-          report.s);
+    CHECK(report.s &&
+              strstr(report.s, "GPU driver  none, so no GPU can be used: libcuda.so.1 was not found\n") ==
+                  report.s,
+          "%s", report.s);
     mc_str_free(&report);
 }
 
@@ -68,28 +73,34 @@ TEST(a_library_that_is_none_is_told_from_one_that_is_missing)
     if (mc_nv_found(NV_CUFFT)->there) {
         SKIP("cuFFT %s is found by the loader", mc_nv_found(NV_CUFFT)->version);
     }
-    CHECK(strcmp(mc_nv_found(NV_CUFFT)->why, "libcufft.so.12 or libcufft.so.11 was not found") == 0, "%s", mc_nv_found(NV_CUFFT)->why);
+    CHECK(strcmp(mc_nv_found(NV_CUFFT)->why, "libcufft.so.12 or libcufft.so.11 was not found") == 0, "%s",
+          mc_nv_found(NV_CUFFT)->why);
     char folder[] = "/tmp/mc_cuda_XXXXXX", path[64], flag[80];
     REQUIRE(mkdtemp(folder), "no folder");
     snprintf(path, sizeof path, "%s/libcufft.so.12", folder);
     snprintf(flag, sizeof flag, "/nowhere:%s", folder);
-    CHECK(mc_file_write(path, "no library", 10) == MC_OK && mc_flag_set("cuda.path", flag) == MC_OK, "%s", mc_last_error());
-    CHECK(mc_nv_need(NV_CUFFT) == MC_EDEVICE && strstr(mc_last_error(), "cuFFT is needed: ") == mc_last_error() &&
-          strstr(mc_last_error(), path), "%s", mc_last_error());
+    CHECK(mc_file_write(path, "no library", 10) == MC_OK && mc_flag_set("cuda.path", flag) == MC_OK, "%s",
+          mc_last_error());
+    CHECK(mc_nv_need(NV_CUFFT) == MC_EDEVICE &&
+              strstr(mc_last_error(), "cuFFT is needed: ") == mc_last_error() &&
+              strstr(mc_last_error(), path),
+          "%s", mc_last_error());
     unlink(path);
     rmdir(folder);
 }
 
 /* ---- the table against the vendor's headers ---- */
 
-static const struct { const char *lib, *header, *any; } headers[] = { /* any: one of its functions, none of which takes a lone float */
+/* any: one of its functions, none of which takes a lone float */
+static const struct { const char *lib, *header, *any; } headers[] = {
     { "NV_DRIVER", "cuda.h", "cuInit" },          { "NV_NVRTC", "nvrtc.h", "nvrtcVersion" }, { "NV_CUBLASLT", "cublasLt.h", "cublasLtCreate" },
     { "NV_CUDNN", "cudnn.h", "cudnnCreate" },     { "NV_CUFFT", "cufft.h", "cufftCreate" },
 };
 
 static void add_folders_of(struct mc_str *out, const char *root, size_t n, const char *header, bool *found)
 {
-    static const char *const part[] = { "", "/include", "/*/include", "/nvidia/*/include", "/nvidia/*/include/cccl" };
+    static const char *const part[] = { "", "/include", "/*/include", "/nvidia/*/include",
+                                        "/nvidia/*/include/cccl" };
     for (size_t i = 0; i < NELEM(part); i++) {
         char pattern[512];
         glob_t g;
@@ -121,7 +132,8 @@ static void add_folders(struct mc_str *out, const char *header, bool *found)
 static int compare(size_t row, const char *folders, const char *more, char *said, size_t size)
 {
     struct mc_str c = { 0 };
-    mc_str_addf(&c, "c++ -std=c++17 -fsyntax-only -w -I'%s/../src'%s -DHEADER='<%s>' %s", TEST_ROOT, folders, headers[row].header, more);
+    mc_str_addf(&c, "c++ -std=c++17 -fsyntax-only -w -I'%s/../src'%s -DHEADER='<%s>' %s", TEST_ROOT, folders,
+                headers[row].header, more);
     for (size_t i = 0; i < NELEM(headers); i++) {
         mc_str_addf(&c, " -DLOOK_%s=%d", headers[i].lib, i == row);
     }
@@ -142,7 +154,8 @@ TEST(the_table_agrees_with_the_vendors_headers)
         struct mc_str folders = { 0 };
         bool found = false;
         add_folders(&folders, headers[i].header, &found);
-        if (found && compare(i, folders.s, "-DLOOK_none", said, sizeof said) != 0 && strstr(said, "fatal error")) {
+        if (found && compare(i, folders.s, "-DLOOK_none", said, sizeof said) != 0 &&
+            strstr(said, "fatal error")) {
             found = false; /* a header without those that it includes */
         }
         if (found) {
@@ -150,8 +163,8 @@ TEST(the_table_agrees_with_the_vendors_headers)
             CHECK(compare(i, folders.s, "", said, sizeof said) == 0, "%s\n%s", headers[i].header, said);
             char wrong[64];
             snprintf(wrong, sizeof wrong, "-DWRONG=%s", headers[i].any);
-            CHECK(compare(i, folders.s, wrong, said, sizeof said) != 0 && strstr(said, "static assertion"), "%s: a wrong row passes",
-                  headers[i].header);
+            CHECK(compare(i, folders.s, wrong, said, sizeof said) != 0 && strstr(said, "static assertion"),
+                  "%s: a wrong row passes", headers[i].header);
         }
         mc_str_free(&folders);
     }
@@ -168,16 +181,21 @@ TEST(texts_compile_for_each_architecture)
     NEEDS_NVRTC;
     for (size_t i = 0; i < NELEM(sm); i++) {
         size_t n = 0, again = 0;
-        CHECK(mc_cuda_try(TWICE, "", sm[i], &n) == MC_OK && n > 500, "sm_%d: %zu bytes: %s", sm[i], n, mc_last_error());
+        CHECK(mc_cuda_try(TWICE, "", sm[i], &n) == MC_OK && n > 500, "sm_%d: %zu bytes: %s", sm[i], n,
+              mc_last_error());
         int64_t compiled = mc_cuda_code_stats().compiled;
-        CHECK(mc_cuda_try(TWICE, "", sm[i], &again) == MC_OK && again == n && mc_cuda_code_stats().compiled == compiled,
+        CHECK(mc_cuda_try(TWICE, "", sm[i], &again) == MC_OK && again == n &&
+                  mc_cuda_code_stats().compiled == compiled,
               "sm_%d is compiled twice", sm[i]);
         CHECK(mc_cuda_try(TWICE, "-DOTHER=1 --fmad=false", sm[i], &again) == MC_OK, "%s", mc_last_error());
     }
     size_t n;
-    CHECK(mc_cuda_try(TWICE, "", 999, &n) == MC_OK && n > 100, "a GPU of the future gets no PTX: %s", mc_last_error());
-    CHECK(mc_cuda_try(TWICE, "", 30, &n) == MC_EDEVICE && n == 0 && strstr(mc_last_error(), "compiles nothing for GPUs as old as "
-          "compute capability 3.0"), "%s", mc_last_error());
+    CHECK(mc_cuda_try(TWICE, "", 999, &n) == MC_OK && n > 100, "a GPU of the future gets no PTX: %s",
+          mc_last_error());
+    CHECK(mc_cuda_try(TWICE, "", 30, &n) == MC_EDEVICE && n == 0 &&
+              strstr(mc_last_error(), "compiles nothing for GPUs as old as "
+                                      "compute capability 3.0"),
+          "%s", mc_last_error());
 }
 
 /* In a process of its own: was the text compiled, and was NVRTC opened?  -1: neither can be. */
@@ -197,7 +215,9 @@ static int compiled_afresh(const char *path)
         mc_status s = mc_cuda_try(TWICE, own, 90, &n);
         _exit(s < 0 ? 99 : (mc_cuda_code_stats().compiled ? 2 : 0) + mc_nv_opened(NV_NVRTC));
     }
-    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) != 99 ? WEXITSTATUS(status) : -1;
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) != 99
+               ? WEXITSTATUS(status)
+               : -1;
 }
 
 TEST(what_is_compiled_needs_no_compiler)
@@ -211,7 +231,8 @@ TEST(what_is_compiled_needs_no_compiler)
     CHECK(first == 3, "compiled, opened: %d", first);
     CHECK(compiled_afresh(NULL) == 0, "opened again for a text that is kept");
     const char *path = getenv("TEST_CUDA_PATH");
-    snprintf(other, sizeof other, "%s:/nowhere/%ld", path ? path : "", (long)getpid()); /* the same file, by another name of the place */
+    snprintf(other, sizeof other, "%s:/nowhere/%ld", path ? path : "",
+             (long)getpid()); /* the same file, by another name of the place */
     CHECK(compiled_afresh(other) == 1, "what was noted of one place is believed of another");
 }
 
@@ -219,11 +240,15 @@ TEST(the_compilers_message_has_the_users_lines)
 {
     size_t n;
     NEEDS_NVRTC;
-    CHECK(mc_cuda_try("extern \"C\" __global__ void k(float *p)\n{\n    p[0] = nonsense;\n}\n", "", 90, &n) == MC_ECOMPILE, "compiled");
-    CHECK(strstr(mc_last_error(), "kernel.cu(3): error: identifier \"nonsense\" is undefined") && strstr(mc_last_error(), "p[0] = nonsense;"),
+    CHECK(mc_cuda_try("extern \"C\" __global__ void k(float *p)\n{\n    p[0] = nonsense;\n}\n", "", 90, &n) ==
+              MC_ECOMPILE,
+          "compiled");
+    CHECK(strstr(mc_last_error(), "kernel.cu(3): error: identifier \"nonsense\" is undefined") &&
+              strstr(mc_last_error(), "p[0] = nonsense;"),
           "%s", mc_last_error());
-    CHECK(mc_cuda_try(TWICE, "--no-such-option", 90, &n) == MC_ECOMPILE && strstr(mc_last_error(), "no-such-option"), "%s",
-          mc_last_error());
+    CHECK(mc_cuda_try(TWICE, "--no-such-option", 90, &n) == MC_ECOMPILE &&
+              strstr(mc_last_error(), "no-such-option"),
+          "%s", mc_last_error());
     CHECK(mc_cuda_try(TWICE, "", 90, &n) == MC_OK, "not usable afterwards: %s", mc_last_error());
 }
 

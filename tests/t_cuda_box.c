@@ -1,4 +1,5 @@
-/* t_cuda_box.c: convolutions whose tiles of rows are boxes of images and places: results on a Hopper, who makes which tile anywhere. */
+/* t_cuda_box.c: convolutions whose tiles of rows are boxes of images and places: results on a Hopper, who
+ * makes which tile anywhere. */
 #include "cuda_problems.h"
 #include "heavy/conv/cuda/implicit/box.h"
 #include "heavy/gemm/cuda/hopper.h"
@@ -12,23 +13,31 @@
         }                                  \
     } while (0)
 
-/* Boxes of places: rows and columns that fill no tile, several tiles a block, images and channels that end within a box, places that
- * no tap reaches, strides and dilation, filters that lie either way and backwards. */
+/* Boxes of places: rows and columns that fill no tile, several tiles a block, images and channels that end
+ * within a box, places that no tap reaches, strides and dilation, filters that lie either way and
+ * backwards. */
 TEST(cuda_boxes_of_places)
 {
     static const char *const shapes[] = { "n5c64f32 i9x8 k3x3 p1x1", "n130c8f72 i5x6 k3x3 p2x2 flip", "n3c40f200 i13x13 k3x3", "n2c16f264 i20x17 k5x4 s2x2 p2x1", "n1c8f8 i40 k7 p3",
                                           "n2c72f24 i15x15 k3x3 d2x2 p2x2", "n2c8f16 i3x3 k1x1 p2x2", "n300c128f64 i3x4 k2x2", "n2c8f8 i12x16 k3x3 p-1x-2 q0x-1", "n2c24f40 i33x70 k1x1" };
-    static const struct { int variant; bool tf32, w_otherwise; } kinds[] = { { 4 }, { 1, true }, { 14 }, { 11, true }, { 17, false, true }, { 15, true, true }, { 14, false, true } };
+    static const struct {
+        int variant;
+        bool tf32, w_otherwise;
+    } kinds[] = {
+        { 4 }, { 1, true }, { 14 }, { 11, true }, { 17, false, true }, { 15, true, true }, { 14, false, true }
+    };
     struct tally t = { 0 };
     int wanted = 0;
     HOPPER_OR_SKIP();
     for (size_t s = 0; s < NELEM(shapes); s++) {
         for (int pass = CONV_FORWARD; pass <= CONV_INPUTS; pass++) {
             for (size_t v = 0; v < NELEM(kinds); v++) {
-                struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[kinds[v].variant]);
+                struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass,
+                                                       &variants[kinds[v].variant]);
                 p.tf32 = kinds[v].tf32;
                 if (kinds[v].w_otherwise) {
-                    const int64_t across[] = { 1, p.s.k[1] * p.s.k[2] * p.s.f, p.s.f, p.s.k[2] * p.s.f, p.s.f };
+                    const int64_t across[] = { 1, p.s.k[1] * p.s.k[2] * p.s.f, p.s.f, p.s.k[2] * p.s.f,
+                                               p.s.f };
                     memcpy(p.at.w, across, sizeof across);
                 }
                 one(&p.base, &mc_conv_cuda_box, &t);
@@ -70,7 +79,8 @@ TEST(cuda_boxes_of_unaligned_operands)
 /* ---- who makes which tile ---- */
 
 /* In how many tiles each place of each image is, and each column; a tile beyond all of them is none. */
-static void every_place_once(const struct mc_box_args *a, const struct mc_box_cut *c, const struct mc_box_tile *tile, const char *what)
+static void every_place_once(const struct mc_box_args *a, const struct mc_box_cut *c,
+                             const struct mc_box_tile *tile, const char *what)
 {
     const int64_t places = (int64_t)a->out[0] * a->out[1] * a->images;
     int *seen = calloc((size_t)places, sizeof *seen);
@@ -81,7 +91,8 @@ static void every_place_once(const struct mc_box_args *a, const struct mc_box_cu
         for (int n = t->image; n < MC_MIN(t->image + c->box[0], a->images); n++) {
             for (int y = t->line; y < MC_MIN(t->line + c->box[1], a->out[0]); y++) {
                 for (int x = t->place; x < MC_MIN(t->place + c->box[2], a->out[1]); x++) {
-                    seen[((int64_t)n * a->out[0] + y) * a->out[1] + x] += MC_MIN(c->tn, a->results - t->column);
+                    seen[((int64_t)n * a->out[0] + y) * a->out[1] + x] += MC_MIN(c->tn,
+                                                                                 a->results - t->column);
                 }
             }
         }
@@ -123,11 +134,14 @@ TEST(boxes_are_handed_out_evenly)
     for (size_t r = 0; r < NELEM(rows); r++) {
         const struct mc_box_args *a = &rows[r].a;
         const struct mc_box_cut c = mc_box_best_cut(a);
-        int first[BLOCKS + 1], least = INT32_MAX, late = 0; /* late: taps of a block before it got its last tile, at most */
-        CHECK(c.tn > 0 && c.seconds > 0 && c.box[0] * c.box[1] * c.box[2] <= 128 * c.mi, "%s: %d x %d x %d", rows[r].name, c.box[0], c.box[1], c.box[2]);
+        int first[BLOCKS + 1], least = INT32_MAX,
+                               late = 0; /* late: taps of a block before it got its last tile, at most */
+        CHECK(c.tn > 0 && c.seconds > 0 && c.box[0] * c.box[1] * c.box[2] <= 128 * c.mi, "%s: %d x %d x %d",
+              rows[r].name, c.box[0], c.box[1], c.box[2]);
         struct mc_box_tile *tile = malloc((size_t)c.tiles * sizeof *tile);
         REQUIRE(tile && mc_box_hand_out(a, &c, BLOCKS, tile, first), "%s", mc_last_error());
-        CHECK(first[0] == 0 && first[BLOCKS] == c.tiles, "%s: %d to %d of %lld", rows[r].name, first[0], first[BLOCKS], (long long)c.tiles);
+        CHECK(first[0] == 0 && first[BLOCKS] == c.tiles, "%s: %d to %d of %lld", rows[r].name, first[0],
+              first[BLOCKS], (long long)c.tiles);
         every_place_once(a, &c, tile, rows[r].name);
         for (int b = 0; b < BLOCKS; b++) {
             int own = 0, last = 0;
@@ -138,7 +152,8 @@ TEST(boxes_are_handed_out_evenly)
             late = MC_MAX(late, own - last);
         }
         /* a tile's results count for less than a tap */
-        CHECK(late <= least + c.tiles / BLOCKS + 1, "%s: a block with %d taps got one more tile, another has %d in all", rows[r].name, late, least);
+        CHECK(late <= least + c.tiles / BLOCKS + 1,
+              "%s: a block with %d taps got one more tile, another has %d in all", rows[r].name, late, least);
         free(tile);
     }
 }

@@ -1,5 +1,5 @@
-/* t_cuda_conv.c: convolutions on a GPU, every solver against the host's reference, on the grid that the host's solvers are tested
- * on; the flags, the planner, and its doubt. */
+/* t_cuda_conv.c: convolutions on a GPU, every solver against the host's reference, on the grid that the
+ * host's solvers are tested on; the flags, the planner, and its doubt. */
 #include "cuda_problems.h"
 #include <math.h>
 #include <stdlib.h>
@@ -7,13 +7,13 @@
 static bool serves(const struct mc_solver *s, enum mc_conv_pass pass)
 {
     return s == &mc_conv_cuda_few || s == &mc_conv_cuda_few_tensor ? pass != CONV_INPUTS
-           : s == &mc_conv_cuda_exchange_full ? pass != CONV_WEIGHTS
-           : s == &mc_conv_cuda_spread        ? pass == CONV_INPUTS
-           : s == &mc_conv_cuda_few_spread    ? pass == CONV_INPUTS
-           : s == &mc_conv_cuda_taps          ? pass == CONV_WEIGHTS
-           : s == &mc_conv_cuda_box           ? false /* t_cuda_box.c has its problems */
-           : s == &mc_conv_cudnn              ? mc_nv_found(NV_CUDNN)->there
-                                              : true;
+           : s == &mc_conv_cuda_exchange_full                      ? pass != CONV_WEIGHTS
+           : s == &mc_conv_cuda_spread                             ? pass == CONV_INPUTS
+           : s == &mc_conv_cuda_few_spread                         ? pass == CONV_INPUTS
+           : s == &mc_conv_cuda_taps                               ? pass == CONV_WEIGHTS
+           : s == &mc_conv_cuda_box                                ? false /* t_cuda_box.c has its problems */
+           : s == &mc_conv_cudnn                                   ? mc_nv_found(NV_CUDNN)->there
+                                                                   : true;
 }
 
 /* Solvers in three parts, which take about as long and can run side by side. */
@@ -42,7 +42,8 @@ static void conv_pass(enum mc_conv_pass pass, enum part part)
     tell(t, (int)NELEM(t));
     for (int k = 0; mc_conv_cuda_solvers[k]; k++) {
         const struct mc_solver *s = mc_conv_cuda_solvers[k];
-        CHECK(!belongs(s, part) || !serves(s, pass) || t[k].served > 0, "%s took nothing of the grid", s->name);
+        CHECK(!belongs(s, part) || !serves(s, pass) || t[k].served > 0, "%s took nothing of the grid",
+              s->name);
     }
 }
 
@@ -91,10 +92,12 @@ TEST(cuda_conv_weights_by_a_library)
     conv_pass(CONV_WEIGHTS, LIBRARY);
 }
 
-/* Every engine of cuDNN that its search meets and that is let through is as exact as the dtype: TF32 is not. */
+/* Every engine of cuDNN that its search meets and that is let through is as exact as the dtype: TF32 is
+ * not. */
 TEST(cudnn_planned_by_time)
 {
-    static const char *const shapes[] = { "n16c64f64 i28x28 k3x3 p1x1", "n8c3f32 i64x64 k11x11 s2x2", "n4c32f32 i32x32 k5x5 p2x2 g4" };
+    static const char *const shapes[] = { "n16c64f64 i28x28 k3x3 p1x1", "n8c3f32 i64x64 k11x11 s2x2",
+                                          "n4c32f32 i32x32 k5x5 p2x2 g4" };
     GPU_OR_SKIP();
     if (!mc_nv_found(NV_CUDNN)->there) {
         SKIP("%s", mc_nv_found(NV_CUDNN)->why);
@@ -110,14 +113,16 @@ TEST(cudnn_planned_by_time)
     }
 }
 
-/* dnn.enabled: required and not there is an error before anything of a GPU is touched; left alone, it declines. */
+/* dnn.enabled: required and not there is an error before anything of a GPU is touched; left alone, it
+ * declines. */
 TEST(cudnn_is_enabled_or_not)
 {
     struct mc_conv_problem p = convolution("n2c3f5 i7x9 k3x3", CONV_FORWARD, &variants[0]);
     struct mc_str with = { 0 }, without = { 0 };
     mc_flag_set("dnn.enabled", "True");
     if (!mc_nv_found(NV_CUDNN)->there) {
-        CHECK(!mc_conv_cuda_plan(&p) && strstr(mc_last_error(), "dnn.enabled is True"), "%s", mc_last_error());
+        CHECK(!mc_conv_cuda_plan(&p) && strstr(mc_last_error(), "dnn.enabled is True"), "%s",
+              mc_last_error());
     }
     mc_conv_cuda.word(&p.base, &with);
     mc_flag_set("dnn.enabled", "False");
@@ -148,8 +153,10 @@ TEST(cuda_conv_knows_the_words_of_flags)
         p.algo = words[i][0];
         const char *name = mc_conv_forced(&p.base, &mode);
         CHECK(name && strcmp(name, words[i][1]) == 0, "%s: %s", words[i][0], name);
-        CHECK(mode == (strstr(words[i][0], "guess") ? PLAN_ESTIMATE : strstr(words[i][0], "time") ? PLAN_MEASURE : PLAN_EXHAUSTIVE), "%s: %d", words[i][0],
-              (int)mode);
+        CHECK(mode == (strstr(words[i][0], "guess")  ? PLAN_ESTIMATE
+                       : strstr(words[i][0], "time") ? PLAN_MEASURE
+                                                     : PLAN_EXHAUSTIVE),
+              "%s: %d", words[i][0], (int)mode);
     }
     p.algo = "none";
     int64_t mode = PLAN_ESTIMATE;
@@ -163,22 +170,26 @@ TEST(cuda_conv_planner_remembers)
     GPU_OR_SKIP();
     mc_flag_set("plan", "measure");
     for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
-        const struct mc_conv_problem p = convolution("n32c16f32 i24x24 k5x5 p2x2", (enum mc_conv_pass)pass, &variants[0]);
+        const struct mc_conv_problem p = convolution("n32c16f32 i24x24 k5x5 p2x2", (enum mc_conv_pass)pass,
+                                                     &variants[0]);
         struct mc_plan *first = mc_conv_cuda_plan(&p);
         REQUIRE(first && first->measured, "%s", mc_last_error());
         const double start = mc_now();
         struct mc_plan *again = mc_conv_cuda_plan(&p);
         const double seconds = mc_now() - start;
         REQUIRE(again, "%s", mc_last_error());
-        CHECK(again->solver == first->solver && again->measured, "%s, then %s", first->solver->name, again->solver->name);
+        CHECK(again->solver == first->solver && again->measured, "%s, then %s", first->solver->name,
+              again->solver->name);
         CHECK(mc_conv_cuda.verify(&p.base, again) >= 0, "%s", mc_last_error());
-        printf("    %s takes %.1f us; from wisdom in %.1f ms\n", first->solver->name, first->cost * 1e6, seconds * 1e3);
+        printf("    %s takes %.1f us; from wisdom in %.1f ms\n", first->solver->name, first->cost * 1e6,
+               seconds * 1e3);
         mc_plan_free(first);
         mc_plan_free(again);
     }
 }
 
-/* Strides as channels: pads of every kind, flips, windows that leave a rest, images that no window reaches the end of. */
+/* Strides as channels: pads of every kind, flips, windows that leave a rest, images that no window reaches
+ * the end of. */
 TEST(cuda_conv_strides_as_channels)
 {
     static const char *const shapes[] = {
@@ -190,7 +201,8 @@ TEST(cuda_conv_strides_as_channels)
     for (size_t s = 0; s < NELEM(shapes); s++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
             for (size_t v = (s + (size_t)pass) % 3; v < NELEM(variants); v += test_is_full() ? 1 : 3) {
-                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[v]);
+                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass,
+                                                             &variants[v]);
                 one(&p.base, &mc_conv_cuda_fold, &t);
             }
         }
@@ -216,18 +228,21 @@ static double at_once(const struct mc_problem *p) { (void)p; return 1e-9; }
 
 static const struct mc_solver shrinking = { .name = "shrinking", .estimate = at_once, .plan = plan_shrinking, .doubted = true };
 
-/* Every pass, with strides, flips, groups, c0, bias and activation: what is exact is held to be, what is cut is not. */
+/* Every pass, with strides, flips, groups, c0, bias and activation: what is exact is held to be, what is cut
+ * is not. */
 TEST(cuda_conv_rounding_is_noticed)
 {
     static const struct mc_solver *const rows[] = { &shrinking, &mc_conv_cuda_direct, NULL };
-    static const char *const shapes[] = { "n3c8f12 i14x13 k5x3 p2x1", "n2c6f8 i11x9 k3x2 s2x1 d1x2 flip", "n2c8f16 i9x9 k3x3 p1x1 g2", "n4c3f4 i60 k9" };
+    static const char *const shapes[] = { "n3c8f12 i14x13 k5x3 p2x1", "n2c6f8 i11x9 k3x2 s2x1 d1x2 flip",
+                                          "n2c8f16 i9x9 k3x3 p1x1 g2", "n4c3f4 i60 k9" };
     struct mc_family liars = mc_conv_cuda;
     GPU_OR_SKIP();
     liars.solvers = rows;
     mc_flag_set("plan", "measure");
     for (size_t s = 0; s < NELEM(shapes); s++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
-            for (size_t v = (3 * s + (size_t)pass) % 12; v < NELEM(variants); v += test_is_full() ? 3 : 12) { /* two texts each */
+            for (size_t v = (3 * s + (size_t)pass) % 12; v < NELEM(variants);
+                 v += test_is_full() ? 3 : 12) { /* two texts each */
                 struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[v]);
                 struct mc_str word = { 0 };
                 p.base.family = &liars;
@@ -237,8 +252,10 @@ TEST(cuda_conv_rounding_is_noticed)
                     mc_wisdom_clear();
                     struct mc_plan *plan = mc_plan_make(&p.base);
                     const bool taken = plan && plan->solver == &shrinking;
-                    CHECK(plan && (cut ? !taken : true), "%s: %s", word.s, plan ? "is taken" : mc_last_error());
-                    CHECK(!cut || strstr(mc_last_error(), "shrinking is off by"), "%s: %s", word.s, mc_last_error());
+                    CHECK(plan && (cut ? !taken : true), "%s: %s", word.s,
+                          plan ? "is taken" : mc_last_error());
+                    CHECK(!cut || strstr(mc_last_error(), "shrinking is off by"), "%s: %s", word.s,
+                          mc_last_error());
                     CHECK(cut || !strstr(mc_last_error(), "is off by"), "%s: %s", word.s, mc_last_error());
                     mc_plan_free(plan);
                 }
@@ -248,16 +265,19 @@ TEST(cuda_conv_rounding_is_noticed)
     }
 }
 
-/* Taps as places make filters as large as images: who looks at every tap says so, and what its operations alone take. */
+/* Taps as places make filters as large as images: who looks at every tap says so, and what its operations
+ * alone take. */
 TEST(cuda_conv_estimates_of_exchanged_sizes)
 {
     const struct mc_conv_problem p = convolution("n4c3f64 i224x224 k3x3 p1x1", CONV_INPUTS, &variants[0]);
     const struct mc_conv_problem c = mc_conv_taps_as_places(&p);
-    CHECK(mc_conv_cuda_direct.estimate(&c.base) > 1 && mc_conv_cuda_direct.least(&c.base) > 0.01, "%g, at least %g s", mc_conv_cuda_direct.estimate(&c.base),
-          mc_conv_cuda_direct.least(&c.base));
+    CHECK(mc_conv_cuda_direct.estimate(&c.base) > 1 && mc_conv_cuda_direct.least(&c.base) > 0.01,
+          "%g, at least %g s", mc_conv_cuda_direct.estimate(&c.base), mc_conv_cuda_direct.least(&c.base));
     CHECK(mc_conv_cudnn.estimate(&c.base) > 1e-3, "%g s by cuDNN", mc_conv_cudnn.estimate(&c.base));
     CHECK(mc_conv_cudnn.estimate(&p.base) < 1e-3, "%g s as it is", mc_conv_cudnn.estimate(&p.base));
-    const struct mc_conv_problem first = convolution("n128c3f64 i224x224 k11x11 s4x4 p2x2", CONV_FORWARD, &variants[12]); /* float16 */
-    CHECK(mc_conv_cuda_fold.estimate(&first.base) < 0.5 * mc_conv_cudnn.estimate(&first.base), "%g s as it is, %g s by strides as channels",
-          mc_conv_cudnn.estimate(&first.base), mc_conv_cuda_fold.estimate(&first.base));
+    const struct mc_conv_problem first = convolution("n128c3f64 i224x224 k11x11 s4x4 p2x2", CONV_FORWARD,
+                                                     &variants[12]); /* float16 */
+    CHECK(mc_conv_cuda_fold.estimate(&first.base) < 0.5 * mc_conv_cudnn.estimate(&first.base),
+          "%g s as it is, %g s by strides as channels", mc_conv_cudnn.estimate(&first.base),
+          mc_conv_cuda_fold.estimate(&first.base));
 }

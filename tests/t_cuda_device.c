@@ -26,8 +26,10 @@ TEST(arrays_go_to_the_gpu_and_back)
         REQUIRE(there && second, "%s", mc_last_error());
         CHECK(mc_array_assign(second, there) == MC_OK, "%s", mc_last_error());
         mc_array *home = mc_array_to(second, "cpu");
-        CHECK(home && mc_array_same_bits(home, keep), "%lld bytes came back otherwise: %s", (long long)size[i], mc_last_error());
-        CHECK(mc_cuda_clear(d, second->data, (size_t)size[i]) == MC_OK && mc_array_same_bits(second, a), "not cleared");
+        CHECK(home && mc_array_same_bits(home, keep), "%lld bytes came back otherwise: %s",
+              (long long)size[i], mc_last_error());
+        CHECK(mc_cuda_clear(d, second->data, (size_t)size[i]) == MC_OK && mc_array_same_bits(second, a),
+              "not cleared");
         mc_array_unref(&home);
         mc_array_unref(&second);
         mc_array_unref(&there);
@@ -58,20 +60,25 @@ TEST(a_kernel_runs_alone_and_recorded)
     for (int i = 0; i < 3; i++) {
         CHECK(mc_cuda_launch(d, k, "twice", &one_block, &args, sizeof args) == MC_OK, "%s", mc_last_error());
     }
-    CHECK(!mc_cuda_alloc(d, 16, "nothing") && strstr(mc_last_error(), "while work is being recorded"), "%s", mc_last_error());
+    CHECK(!mc_cuda_alloc(d, 16, "nothing") && strstr(mc_last_error(), "while work is being recorded"), "%s",
+          mc_last_error());
     REQUIRE(mc_cuda_captured(d, &graph) == MC_OK && graph, "%s", mc_last_error());
-    CHECK(!mc_cuda_current() && mc_array_get(a, NULL) == 2, "recording did the work: %g", mc_array_get(a, NULL));
+    CHECK(!mc_cuda_current() && mc_array_get(a, NULL) == 2, "recording did the work: %g",
+          mc_array_get(a, NULL));
     void *from = mc_cuda_mark(d);
     CHECK(mc_cuda_replay(d, graph) == MC_OK && mc_cuda_replay(d, graph) == MC_OK, "%s", mc_last_error());
     double s = mc_cuda_between(d, from, mc_cuda_mark(d));
     CHECK(s > 0 && s < 1, "%g s", s);
     CHECK(mc_array_get(a, (int64_t[]){ 199 }) == 128, "%g", mc_array_get(a, (int64_t[]){ 199 }));
-    struct mc_grid empty = { { 0, 1, 1 }, { 256, 1, 1 }, 0 }, greedy = { { 1, 1, 1 }, { 256, 1, 1 }, d->shared };
+    struct mc_grid empty = { { 0, 1, 1 }, { 256, 1, 1 }, 0 },
+                   greedy = { { 1, 1, 1 }, { 256, 1, 1 }, d->shared };
     CHECK(mc_cuda_launch(d, k, "twice", &empty, &args, sizeof args) == MC_OK, "%s", mc_last_error());
-    CHECK(mc_cuda_launch(d, k, "twice", &greedy, &args, sizeof args) == MC_OK && mc_array_get(a, NULL) == 256, "%s", mc_last_error());
+    CHECK(mc_cuda_launch(d, k, "twice", &greedy, &args, sizeof args) == MC_OK && mc_array_get(a, NULL) == 256,
+          "%s", mc_last_error());
     greedy.shared++;
-    CHECK(mc_cuda_launch(d, k, "twice", &greedy, &args, sizeof args) == MC_EDEVICE && strstr(mc_last_error(), "launch of twice"), "%s",
-          mc_last_error());
+    CHECK(mc_cuda_launch(d, k, "twice", &greedy, &args, sizeof args) == MC_EDEVICE &&
+              strstr(mc_last_error(), "launch of twice"),
+          "%s", mc_last_error());
     mc_cuda_graph_free(d, graph);
     mc_cuda_code_free(same);
     mc_cuda_code_free(c);
@@ -86,11 +93,15 @@ TEST(out_of_memory_names_who_holds_it)
     REQUIRE(small && large, "%s", mc_last_error());
     CHECK(!mc_cuda_alloc(d, (size_t)1 << 46, "conv1") && mc_last_status() == MC_EMEMORY, "64 TiB were had");
     char want[200];
-    snprintf(want, sizeof want, "out of memory on cuda0: %.1f MiB asked for conv1, ", (double)((size_t)1 << 26));
+    snprintf(want, sizeof want, "out of memory on cuda0: %.1f MiB asked for conv1, ",
+             (double)((size_t)1 << 26));
     CHECK(strstr(mc_last_error(), want) == mc_last_error() &&
-          strstr(mc_last_error(), "holds 4.0 MiB: 3.0 MiB for activations in 1 block, 1.0 MiB for weights in 1 block"), "%s", mc_last_error());
+              strstr(mc_last_error(),
+                     "holds 4.0 MiB: 3.0 MiB for activations in 1 block, 1.0 MiB for weights in 1 block"),
+          "%s", mc_last_error());
     CHECK(mc_flag_set("cuda.memory", "5M") == MC_OK, "%s", mc_last_error());
-    CHECK(!mc_cuda_alloc(d, 2 << 20, "more") && strstr(mc_last_error(), "cuda.memory allows 5.0 MiB"), "%s", mc_last_error());
+    CHECK(!mc_cuda_alloc(d, 2 << 20, "more") && strstr(mc_last_error(), "cuda.memory allows 5.0 MiB"), "%s",
+          mc_last_error());
     mc_cuda_free(d, large);
     large = mc_cuda_alloc(d, 2 << 20, "more");
     CHECK(large, "%s", mc_last_error());
@@ -109,14 +120,18 @@ TEST(a_kernel_that_writes_where_it_must_not_is_named_ever_after)
     struct twice wild = { (void *)(uintptr_t)0x123456789000, 200 };
     mc_status s = mc_cuda_launch(d, k, "wild", &one_block, &wild, sizeof wild);
     s = s == MC_OK ? mc_cuda_wait(d) : s;
-    CHECK(s == MC_EDEVICE && strstr(mc_last_error(), "wild") && strstr(mc_last_error(), "illegal memory access"), "%s", mc_last_error());
+    CHECK(s == MC_EDEVICE && strstr(mc_last_error(), "wild") &&
+              strstr(mc_last_error(), "illegal memory access"),
+          "%s", mc_last_error());
     CHECK(mc_cuda_lost(d), "the device is said to be well");
     CHECK(!mc_cuda_alloc(d, 16, "more") && strstr(mc_last_error(), "wild") &&
-          strstr(mc_last_error(), "cuda0 is lost to this process, since an earlier error: "), "%s", mc_last_error());
+              strstr(mc_last_error(), "cuda0 is lost to this process, since an earlier error: "),
+          "%s", mc_last_error());
     CHECK(!mc_array_near(there) && strstr(mc_last_error(), "wild"), "%s", mc_last_error());
     mc_array_unref(&there);
     mc_cuda_code_free(c);
-    CHECK(mc_array_get(a, NULL) == 0 && mc_array_set(a, NULL, 1) == MC_OK, "the host is not usable afterwards");
+    CHECK(mc_array_get(a, NULL) == 0 && mc_array_set(a, NULL, 1) == MC_OK,
+          "the host is not usable afterwards");
     mc_array_unref(&a);
 }
 
@@ -152,8 +167,8 @@ TEST(a_forked_child_is_told)
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
-        bool told = !mc_cuda_alloc(d, 16, "x") && strstr(mc_last_error(), "CUDA does not survive a fork") && !mc_cuda_start(0) &&
-                    mc_cuda_count() == 0;
+        bool told = !mc_cuda_alloc(d, 16, "x") && strstr(mc_last_error(), "CUDA does not survive a fork") &&
+                    !mc_cuda_start(0) && mc_cuda_count() == 0;
         _exit(told ? 0 : 1);
     }
     int status = 1;
@@ -168,19 +183,23 @@ TEST(every_gpu_answers)
         REQUIRE(e && e == mc_cuda_start(i), "cuda%d: %s", i, mc_last_error());
         void *p = mc_cuda_alloc(e, 100, "x");
         CHECK(p && (uintptr_t)p % 256 == 0, "%s: %s", e->id, mc_last_error());
-        CHECK(mc_cuda_enter(e) == MC_OK && mc_cuda_enter(d) == MC_OK && mc_cuda_current() == d, "%s", mc_last_error());
+        CHECK(mc_cuda_enter(e) == MC_OK && mc_cuda_enter(d) == MC_OK && mc_cuda_current() == d, "%s",
+              mc_last_error());
         mc_cuda_leave(d);
         CHECK(mc_cuda_current() == e, "not back in %s", e->id);
         mc_cuda_leave(e);
         mc_cuda_free(e, p);
     }
-    CHECK(!mc_cuda_start(mc_cuda_count()) && strstr(mc_last_error(), "this machine has "), "%s", mc_last_error());
+    CHECK(!mc_cuda_start(mc_cuda_count()) && strstr(mc_last_error(), "this machine has "), "%s",
+          mc_last_error());
 }
 
-/* Solvers' texts cast as kernels do, and as docs/limits.md says: the nearest number that there is, NaN to 0. */
+/* Solvers' texts cast as kernels do, and as docs/limits.md says: the nearest number that there is, NaN to
+ * 0. */
 TEST(texts_of_solvers_cast_to_the_nearest_integer)
 {
-    static const float x[] = { 3.9f, -3.9f, 127.5f, -128.7f, 300, -300, 70000, -70000, 3e9f, -3e9f, 5e9f, 1e19f, -1e19f, 1e30f, INFINITY, -INFINITY, NAN };
+    static const float x[] = { 3.9f,  -3.9f, 127.5f, -128.7f, 300,   -300,     70000,     -70000, 3e9f,
+                               -3e9f, 5e9f,  1e19f,  -1e19f,  1e30f, INFINITY, -INFINITY, NAN };
     static const struct { mc_dtype to; double low, high; } rows[] = {
         { MC_INT8, -128, 127 }, { MC_INT16, -32768, 32767 }, { MC_INT32, -2147483648.0, 2147483647.0 }, { MC_INT64, -0x1p63, 0x1p63 },
         { MC_UINT8, 0, 255 },   { MC_UINT16, 0, 65535 },     { MC_UINT32, 0, 4294967295.0 },           { MC_UINT64, 0, 0x1p64 },
@@ -191,14 +210,19 @@ TEST(texts_of_solvers_cast_to_the_nearest_integer)
     REQUIRE(mc_cuda_enter(d) == MC_OK, "%s", mc_last_error());
     for (size_t i = 0; i < sizeof rows / sizeof *rows * 2; i++) {
         const mc_dtype to = rows[i / 2].to;
-        mc_array *floats = mc_array_from(MC_FLOAT32, MC_SHAPE(N), x), *wide = mc_array_cast(floats, from[i % 2]), *zeros = mc_array_new(to, MC_SHAPE(N));
+        mc_array *floats = mc_array_from(MC_FLOAT32, MC_SHAPE(N), x),
+                 *wide = mc_array_cast(floats, from[i % 2]), *zeros = mc_array_new(to, MC_SHAPE(N));
         mc_array *a = mc_array_to(wide, "cuda0"), *b = mc_array_to(zeros, "cuda0"), *home = NULL;
-        struct mc_cuda_copy *c = mc_cuda_copy_new(&(struct mc_cuda_layout){ to, from[i % 2], 1, { N }, { 1 }, { 1 }, { false } });
-        if (CHECK(a && b && c && mc_cuda_copy_run(c, b->data, a->data) == MC_OK && (home = mc_array_to(b, "cpu")), "%s", mc_last_error())) {
+        struct mc_cuda_copy *c = mc_cuda_copy_new(
+            &(struct mc_cuda_layout){ to, from[i % 2], 1, { N }, { 1 }, { 1 }, { false } });
+        if (CHECK(a && b && c && mc_cuda_copy_run(c, b->data, a->data) == MC_OK &&
+                      (home = mc_array_to(b, "cpu")),
+                  "%s", mc_last_error())) {
             for (int64_t k = 0; k < N; k++) {
-                const double v = (double)x[k], want = isnan(v) ? 0 : fmin(fmax(trunc(v), rows[i / 2].low), rows[i / 2].high);
-                CHECK(fabs(mc_array_get(home, &k) - want) <= 0, "%s to %s: %g is %.20g, not %.20g", mc_dtype_name(from[i % 2]), mc_dtype_name(to), v,
-                      mc_array_get(home, &k), want);
+                const double v = (double)x[k],
+                             want = isnan(v) ? 0 : fmin(fmax(trunc(v), rows[i / 2].low), rows[i / 2].high);
+                CHECK(fabs(mc_array_get(home, &k) - want) <= 0, "%s to %s: %g is %.20g, not %.20g",
+                      mc_dtype_name(from[i % 2]), mc_dtype_name(to), v, mc_array_get(home, &k), want);
             }
         }
         mc_cuda_copy_free(c);

@@ -19,17 +19,22 @@ static void gemm_grid(mc_dtype d)
     for (size_t s = 0, turn = (size_t)d; s < NELEM(sizes); s++) {
         for (size_t o = 0; o < NELEM(orders); o++, turn++) {
             for (size_t v = turn % step; v < NELEM(products); v += step) {
-                const struct mc_gemm_problem p = product(d, sizes[s][0], sizes[s][1], sizes[s][2], orders[o], &products[v]);
+                const struct mc_gemm_problem p = product(d, sizes[s][0], sizes[s][1], sizes[s][2], orders[o],
+                                                         &products[v]);
                 every(&p.base, t);
             }
         }
     }
     tell(t, 8);
-    CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cuda_plain) > 70, "our own kernel ran %d times", served(&mc_gemm_cuda, t, &mc_gemm_cuda_plain));
-    CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cuda_thin) > 30, "few columns %d", served(&mc_gemm_cuda, t, &mc_gemm_cuda_thin));
-    CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cuda_apart) > 30, "with what follows apart %d", served(&mc_gemm_cuda, t, &mc_gemm_cuda_apart));
+    CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cuda_plain) > 70, "our own kernel ran %d times",
+          served(&mc_gemm_cuda, t, &mc_gemm_cuda_plain));
+    CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cuda_thin) > 30, "few columns %d",
+          served(&mc_gemm_cuda, t, &mc_gemm_cuda_thin));
+    CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cuda_apart) > 30, "with what follows apart %d",
+          served(&mc_gemm_cuda, t, &mc_gemm_cuda_apart));
     if (mc_nv_found(NV_CUBLASLT)->there) {
-        CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cublaslt) > 30, "cuBLASLt ran %d times", served(&mc_gemm_cuda, t, &mc_gemm_cublaslt));
+        CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cublaslt) > 30, "cuBLASLt ran %d times",
+              served(&mc_gemm_cuda, t, &mc_gemm_cublaslt));
     }
 }
 
@@ -65,16 +70,21 @@ TEST(cuda_gemm_large_tiles)
     tell(t, 8);
 }
 
-/* Few columns or rows: one row a thread and several, sums shared by blocks, neighbours of S read at once and not, any strides. */
+/* Few columns or rows: one row a thread and several, sums shared by blocks, neighbours of S read at once and
+ * not, any strides. */
 TEST(cuda_gemm_few_columns)
 {
-    static const int64_t thin[][3] = { { 500, 10, 500 }, { 10, 500, 500 }, { 2000, 16, 70 }, { 3, 4, 20000 }, { 5000, 1, 33 }, { 16, 1500, 300 }, { 7, 2, 9 }, { 1, 130, 9000 } };
+    static const int64_t thin[][3] = {
+        { 500, 10, 500 }, { 10, 500, 500 },  { 2000, 16, 70 }, { 3, 4, 20000 },
+        { 5000, 1, 33 },  { 16, 1500, 300 }, { 7, 2, 9 },      { 1, 130, 9000 }
+    };
     struct tally t = { 0 };
     GPU_OR_SKIP();
     for (size_t s = 0; s < NELEM(thin); s++) {
         for (size_t o = 0; o < NELEM(orders); o++) {
             const struct product *v = &products[(3 * s + o) % NELEM(products)];
-            struct mc_gemm_problem p = product(floats[(s + o) % NELEM(floats)], thin[s][0], thin[s][1], thin[s][2], orders[o], v);
+            struct mc_gemm_problem p = product(floats[(s + o) % NELEM(floats)], thin[s][0], thin[s][1],
+                                               thin[s][2], orders[o], v);
             one(&p.base, &mc_gemm_cuda_thin, &t);
             if (v->batch == 1 && o == s % NELEM(orders)) {
                 memcpy(p.as, (int64_t[3]){ 0, 3 * thin[s][2] + 1, 3 }, sizeof p.as);
@@ -84,24 +94,28 @@ TEST(cuda_gemm_few_columns)
         }
     }
     tell(&t, 1);
-    CHECK(t.served > (int)(NELEM(thin) * NELEM(orders)) && t.failed == 0, "served %d, failed %d", t.served, t.failed);
+    CHECK(t.served > (int)(NELEM(thin) * NELEM(orders)) && t.failed == 0, "served %d, failed %d", t.served,
+          t.failed);
 }
 
-/* Small matrices on tensor cores: sums shared by blocks, tiles that are not full, every order, lines that cannot be read by fours;
- * what is no number comes out as float32 has it. */
+/* Small matrices on tensor cores: sums shared by blocks, tiles that are not full, every order, lines that
+ * cannot be read by fours; what is no number comes out as float32 has it. */
 TEST(cuda_gemm_cut_tiles)
 {
-    static const int64_t small[][3] = { { 64, 64, 64 }, { 1, 1, 1 }, { 100, 130, 200 }, { 65, 10, 333 }, { 7, 70, 1000 }, { 200, 120, 140 } };
+    static const int64_t small[][3] = { { 64, 64, 64 },  { 1, 1, 1 },     { 100, 130, 200 },
+                                        { 65, 10, 333 }, { 7, 70, 1000 }, { 200, 120, 140 } };
     struct tally t = { 0 };
     GPU_OR_SKIP();
     for (size_t s = 0; s < NELEM(small); s++) {
         for (size_t o = 0; o < NELEM(orders); o++) {
-            const struct mc_gemm_problem p = product(MC_FLOAT32, small[s][0], small[s][1], small[s][2], orders[o], &products[(s + o) % NELEM(products)]);
+            const struct mc_gemm_problem p = product(MC_FLOAT32, small[s][0], small[s][1], small[s][2],
+                                                     orders[o], &products[(s + o) % NELEM(products)]);
             one(&p.base, &mc_gemm_cuda_cut, &t);
         }
     }
     tell(&t, 1);
-    CHECK(t.served == (int)(NELEM(small) * NELEM(orders)) && t.failed == 0, "served %d, failed %d", t.served, t.failed);
+    CHECK(t.served == (int)(NELEM(small) * NELEM(orders)) && t.failed == 0, "served %d, failed %d", t.served,
+          t.failed);
 }
 
 TEST(cuda_gemm_cut_infinities)
@@ -127,8 +141,10 @@ TEST(cuda_gemm_cut_infinities)
     struct mc_cuda *d = mc_cuda_current();
     REQUIRE(mc_cuda_operands(e, 4, operand) >= 0, "%s", mc_last_error());
     void *work = plan->workspace ? mc_site_cuda.take(plan->workspace) : NULL;
-    CHECK(mc_cuda_put(d, operand[GEMM_A], a, sizeof a) >= 0 && mc_cuda_put(d, operand[GEMM_B], b, sizeof b) >= 0 && plan->run(plan, operand, work, 0) >= 0 &&
-          mc_cuda_get(d, c, operand[GEMM_C], sizeof c) >= 0, "%s", mc_last_error());
+    CHECK(mc_cuda_put(d, operand[GEMM_A], a, sizeof a) >= 0 &&
+              mc_cuda_put(d, operand[GEMM_B], b, sizeof b) >= 0 && plan->run(plan, operand, work, 0) >= 0 &&
+              mc_cuda_get(d, c, operand[GEMM_C], sizeof c) >= 0,
+          "%s", mc_last_error());
     for (int i = 0; i < M; i++) {
         for (int j = 0; j < N; j++) {
             double want = 0;
@@ -136,7 +152,10 @@ TEST(cuda_gemm_cut_infinities)
                 want += (double)a[i * K + k] * b[k * N + j];
             }
             const double got = c[i * N + j], off = got - want;
-            CHECK(isnan(want) ? isnan(got) : isinf(want) ? isinf(got) && (got > 0) == (want > 0) : off < 1e-4 && off > -1e-4, "(%d, %d): %g, not %g", i, j, got, want);
+            CHECK(isnan(want)   ? isnan(got)
+                  : isinf(want) ? isinf(got) && (got > 0) == (want > 0)
+                                : off < 1e-4 && off > -1e-4,
+                  "(%d, %d): %g, not %g", i, j, got, want);
         }
     }
     mc_site_cuda.give(work);
@@ -144,7 +163,8 @@ TEST(cuda_gemm_cut_infinities)
     mc_plan_free(plan);
 }
 
-/* Strides that no library takes, backwards and with gaps in both directions; integers that stay within int16. */
+/* Strides that no library takes, backwards and with gaps in both directions; integers that stay within
+ * int16. */
 TEST(cuda_gemm_any_strides_and_integers)
 {
     static const mc_dtype all[] = { MC_INT32, MC_INT64, MC_FLOAT32, MC_FLOAT64, MC_INT16 };
@@ -162,8 +182,10 @@ TEST(cuda_gemm_any_strides_and_integers)
     CHECK(t[7].served == NELEM(all), "our own kernel ran %d times", t[7].served);
 }
 
-/* The largest error of a solver, in units of float32's rounding of sqrt(k): what sums of that many products come to. */
-static double error_of(const struct mc_gemm_problem *p, const struct mc_solver *s, void *const *host, const float *truth)
+/* The largest error of a solver, in units of float32's rounding of sqrt(k): what sums of that many products
+ * come to. */
+static double error_of(const struct mc_gemm_problem *p, const struct mc_solver *s, void *const *host,
+                       const float *truth)
 {
     struct mc_extent e[4];
     void *there[8];
@@ -178,8 +200,9 @@ static double error_of(const struct mc_gemm_problem *p, const struct mc_solver *
     float *got = malloc((size_t)e[GEMM_C].count * sizeof *got);
     void *work = plan->workspace ? mc_site_cuda.take(plan->workspace) : NULL;
     CHECK(mc_cuda_put(d, there[GEMM_A], host[GEMM_A], (size_t)e[GEMM_A].count * sizeof(float)) >= 0 &&
-          mc_cuda_put(d, there[GEMM_B], host[GEMM_B], (size_t)e[GEMM_B].count * sizeof(float)) >= 0 &&
-          plan->run(plan, there, work, 0) >= 0 && mc_cuda_get(d, got, there[GEMM_C], (size_t)e[GEMM_C].count * sizeof *got) >= 0,
+              mc_cuda_put(d, there[GEMM_B], host[GEMM_B], (size_t)e[GEMM_B].count * sizeof(float)) >= 0 &&
+              plan->run(plan, there, work, 0) >= 0 &&
+              mc_cuda_get(d, got, there[GEMM_C], (size_t)e[GEMM_C].count * sizeof *got) >= 0,
           "%s: %s", s->name, mc_last_error());
     for (int64_t i = 0; i < e[GEMM_C].count; i++) {
         const double off = got[i] - truth[i];
@@ -202,18 +225,25 @@ TEST(cuda_products_are_as_exact_as_float32)
         void *host[8];
         near.base.family = &mc_gemm_family;
         struct mc_plan *truth = mc_plan_with(&near.base, &mc_gemm_reference);
-        REQUIRE(truth && mc_gemm_family.operands(&near.base, host) >= 0 && truth->run(truth, host, NULL, 0) >= 0, "%s", mc_last_error());
+        REQUIRE(truth && mc_gemm_family.operands(&near.base, host) >= 0 &&
+                    truth->run(truth, host, NULL, 0) >= 0,
+                "%s", mc_last_error());
         const double plain = error_of(&p, &mc_gemm_cuda_plain, host, host[GEMM_C]);
         const double library = error_of(&p, &mc_gemm_cublaslt, host, host[GEMM_C]);
-        const double split = mc_gemm_cuda_split.refuse(&p.base) ? 0 : error_of(&p, &mc_gemm_cuda_split, host, host[GEMM_C]);
+        const double split = mc_gemm_cuda_split.refuse(&p.base)
+                                 ? 0
+                                 : error_of(&p, &mc_gemm_cuda_split, host, host[GEMM_C]);
         const double cut = error_of(&p, &mc_gemm_cuda_cut, host, host[GEMM_C]);
         const double most = 8 + sqrt((double)ks[i]);
-        CHECK(split >= 0 && split <= 2 * plain + 2, "k %lld: in units of rounding, split operands are off by %.2f, our plain kernel by %.2f",
+        CHECK(split >= 0 && split <= 2 * plain + 2,
+              "k %lld: in units of rounding, split operands are off by %.2f, our plain kernel by %.2f",
               (long long)ks[i], split, plain);
-        CHECK(cut >= 0 && cut <= 2 * plain + 2, "k %lld: in units of rounding, tiles cut in halves are off by %.2f, our plain kernel by %.2f", (long long)ks[i],
-              cut, plain);
-        CHECK(plain >= 0 && plain <= most && library <= most, "k %lld: in units of rounding, our own kernel is off by %.2f, cuBLASLt by %.2f", (long long)ks[i],
-              plain, library);
+        CHECK(cut >= 0 && cut <= 2 * plain + 2,
+              "k %lld: in units of rounding, tiles cut in halves are off by %.2f, our plain kernel by %.2f",
+              (long long)ks[i], cut, plain);
+        CHECK(plain >= 0 && plain <= most && library <= most,
+              "k %lld: in units of rounding, our own kernel is off by %.2f, cuBLASLt by %.2f",
+              (long long)ks[i], plain, library);
         mc_gemm_family.discard(&near.base, host);
         mc_plan_free(truth);
     }

@@ -1,8 +1,8 @@
 /* t_cuda_own.c: convolutions on a GPU by solvers of our own, each on problems of the kind that it is for. */
 #include "cuda_problems.h"
 
-/* Transforms of 16, 32, 64 and 128, with rows and columns that fill no block; more images than there is room for at once; spectra
- * in float32, and in halves, where operands may lie anywhere but with gaps. */
+/* Transforms of 16, 32, 64 and 128, with rows and columns that fill no block; more images than there is room
+ * for at once; spectra in float32, and in halves, where operands may lie anywhere but with gaps. */
 struct transform_kind { int variant; bool tf32; };
 static void transforms(const char *workspace, const struct transform_kind *kinds, size_t n, struct tally t[3])
 {
@@ -12,7 +12,8 @@ static void transforms(const char *workspace, const struct transform_kind *kinds
     for (size_t i = 0; i < NELEM(shapes); i++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
             for (size_t v = 0; v < n; v++) {
-                struct mc_conv_problem p = convolution(shapes[i], (enum mc_conv_pass)pass, &variants[kinds[v].variant]);
+                struct mc_conv_problem p = convolution(shapes[i], (enum mc_conv_pass)pass,
+                                                       &variants[kinds[v].variant]);
                 p.tf32 = kinds[v].tf32;
                 one(&p.base, &mc_conv_cuda_fft, &t[0]);
                 one(&p.base, &mc_conv_cuda_fft_tiling, &t[1]);
@@ -25,12 +26,14 @@ static void transforms(const char *workspace, const struct transform_kind *kinds
 
 TEST(cuda_transforms_of_every_size)
 {
-    static const struct transform_kind kinds[] = { { 0 }, { 1 }, { 2 }, { 1, true }, { 2, true }, { 8, true }, { 9, true } };
+    static const struct transform_kind kinds[] = { { 0 },       { 1 },       { 2 },      { 1, true },
+                                                   { 2, true }, { 8, true }, { 9, true } };
     struct tally t[3] = { { 0 } };
     GPU_OR_SKIP();
     transforms("1G", kinds, NELEM(kinds), t);
     transforms("2M", kinds, NELEM(kinds), t);
-    CHECK(t[0].served >= 200 && t[1].served >= 150 && t[2].served >= 100, "whole images %d, tiles %d, in float32 %d", t[0].served, t[1].served, t[2].served);
+    CHECK(t[0].served >= 200 && t[1].served >= 150 && t[2].served >= 100,
+          "whole images %d, tiles %d, in float32 %d", t[0].served, t[1].served, t[2].served);
 }
 
 /* Those of two bytes, bf16's on tensor cores. */
@@ -40,14 +43,15 @@ static void transforms_of_halves(const char *workspace)
     struct tally t[3] = { { 0 } };
     GPU_OR_SKIP();
     transforms(workspace, kinds, NELEM(kinds), t);
-    CHECK(t[0].served >= 30 && t[1].served >= 20 && t[2].served >= 30, "whole images %d, tiles %d, in float32 %d", t[0].served, t[1].served, t[2].served);
+    CHECK(t[0].served >= 30 && t[1].served >= 20 && t[2].served >= 30,
+          "whole images %d, tiles %d, in float32 %d", t[0].served, t[1].served, t[2].served);
 }
 
 TEST(cuda_transforms_of_halves) { transforms_of_halves("1G"); }
 TEST(cuda_transforms_of_halves_image_by_image) { transforms_of_halves("2M"); }
 
-/* Few channels: whole images and rows of them, several images a tile and several tiles a block, lines that end within a
- * thread's places, sets of taps and groups of filters that are not full, a filter backwards. */
+/* Few channels: whole images and rows of them, several images a tile and several tiles a block, lines that
+ * end within a thread's places, sets of taps and groups of filters that are not full, a filter backwards. */
 TEST(cuda_few_channels)
 {
     static const char *const shapes[] = { "n5c1f32 i28x28 k5x5", "n7c1f9 i13x11 k3x3 p1x1", "n3c3f10 i61x67 k3x3 p1x1", "n2c3f12 i40x43 k7x7 s2x2 p3x3",
@@ -58,7 +62,8 @@ TEST(cuda_few_channels)
     for (size_t s = 0; s < NELEM(shapes); s++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass += CONV_WEIGHTS) {
             for (size_t v = 0; v < NELEM(kinds); v++) {
-                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[kinds[v]]);
+                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass,
+                                                             &variants[kinds[v]]);
                 one(&p.base, &mc_conv_cuda_few, &t);
             }
         }
@@ -67,15 +72,20 @@ TEST(cuda_few_channels)
     CHECK(t.served == 5 * 2 * NELEM(shapes) && t.failed == 0, "served %d, failed %d", t.served, t.failed);
 }
 
-/* The same on tensor cores: lines and filters that can be moved as words and that cannot, taps that fill no product and those of
- * many, filters for several blocks, whole images a tile and rows, strides up to 4, images that lie otherwise than y. */
+/* The same on tensor cores: lines and filters that can be moved as words and that cannot, taps that fill no
+ * product and those of many, filters for several blocks, whole images a tile and rows, strides up to 4,
+ * images that lie otherwise than y. */
 TEST(cuda_few_channels_on_tensor_cores)
 {
     static const char *const shapes[] = { "n5c1f32 i28x28 k5x5", "n7c1f9 i13x11 k3x3 p1x1", "n3c3f64 i18x32 k3x3 p1x1 flip", "n2c3f20 i40x43 k7x7 s2x2 p3x3",
                                           "n3c2f5 i31x200 k4x3 s1x2 p2x0 flip", "n2c4f130 i50 k11 p5", "n301c1f3 i6x6 k3x2", "n2c3f96 i35x38 k11x11 s4x4 p2x2 flip",
                                           "n3c3f12 i9x30 k11x11 p7x5", "n9c2f16 i16x16 k3x3 p1x1" };
-    static const struct { int variant; bool tf32, x_otherwise; } kinds[] = { { 4 }, { 1, true }, { 5 }, { 3, true }, { 14, false, true }, { 12 }, { 2, true }, { 17 }, { 8, true }, { 5, false, true },
-                                                                             { 9, true }, { 0 }, { 11, true } };
+    static const struct {
+        int variant;
+        bool tf32, x_otherwise;
+    } kinds[] = { { 4 },       { 1, true }, { 5 },       { 3, true }, { 14, false, true },
+                  { 12 },      { 2, true }, { 17 },      { 8, true }, { 5, false, true },
+                  { 9, true }, { 0 },       { 11, true } };
     struct tally t = { 0 };
     int wanted = 0;
     GPU_OR_SKIP();
@@ -83,7 +93,8 @@ TEST(cuda_few_channels_on_tensor_cores)
     for (size_t s = 0; s < NELEM(shapes); s++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass += CONV_WEIGHTS) {
             for (size_t v = s % step; v < NELEM(kinds); v += step) {
-                struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[kinds[v].variant]);
+                struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass,
+                                                       &variants[kinds[v].variant]);
                 p.tf32 = kinds[v].tf32;
                 if (kinds[v].x_otherwise) {
                     lay_out(&p, CONV_X, p.at.x, p.at.y[1] == 1 ? BC01 : B01C);
@@ -97,14 +108,18 @@ TEST(cuda_few_channels_on_tensor_cores)
     CHECK(t.served == wanted && t.failed == 0, "served %d of %d, failed %d", t.served, wanted, t.failed);
 }
 
-/* Gradients of inputs on tensor cores: lines of several images a block, and of whole blocks, that can be fetched in words and that
- * cannot; filters in chunks; lines and places of x that nothing reaches; strides beyond the filter; images that lie otherwise. */
+/* Gradients of inputs on tensor cores: lines of several images a block, and of whole blocks, that can be
+ * fetched in words and that cannot; filters in chunks; lines and places of x that nothing reaches; strides
+ * beyond the filter; images that lie otherwise. */
 TEST(cuda_few_channels_spread)
 {
     static const char *const shapes[] = { "n5c1f32 i28x28 k5x5", "n3c3f40 i20x41 k11x11", "n7c1f9 i13x11 k3x3 p1x1", "n2c3f96 i35x38 k11x11 s4x4 p2x2 flip", "n2c4f130 i50 k11 p5",
                                           "n3c2f5 i31x200 k4x3 s1x2 p2x0 flip", "n2c3f20 i17x300 k3x3 p1x1", "n2c1f200 i40x43 k9x8 p3x3", "n3c1f4 i9x11 k2x1 s3x4",
                                           "n2c3f17 i12x16 k3x3 p-1x-2 q0x-1", "n3c3f12 i9x30 k11x11 p7x5", "n2c4f8 i6x40 k2x20 p0x3" };
-    static const struct { int variant; bool tf32, x_otherwise; } kinds[] = { { 12 }, { 0, true }, { 5 }, { 2, true }, { 5, false, true }, { 8, true }, { 9, true } };
+    static const struct {
+        int variant;
+        bool tf32, x_otherwise;
+    } kinds[] = { { 12 }, { 0, true }, { 5 }, { 2, true }, { 5, false, true }, { 8, true }, { 9, true } };
     struct tally t = { 0 };
     int wanted = 0;
     GPU_OR_SKIP();
@@ -123,7 +138,8 @@ TEST(cuda_few_channels_spread)
     CHECK(t.served == wanted && t.failed == 0, "served %d of %d, failed %d", t.served, wanted, t.failed);
 }
 
-/* Filters of one tap: matrices that fill no tile, sums over more images than there are blocks for, places whose number is odd. */
+/* Filters of one tap: matrices that fill no tile, sums over more images than there are blocks for, places
+ * whose number is odd. */
 TEST(cuda_filters_of_one_tap)
 {
     static const char *const shapes[] = { "n3c70f33 i9x8 k1x1", "n5c5f130 i7x7 k1x1", "n41c64f20 i12 k1", "n2c200f64 i30x20 k1x1", "n2c3f4 i3x4x5 k1x1x1", "n9c5f130 i20x20 k1x1",
@@ -134,7 +150,8 @@ TEST(cuda_filters_of_one_tap)
     for (size_t s = 0; s < NELEM(shapes); s++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
             for (size_t v = 0; v < NELEM(kinds); v++) {
-                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[kinds[v]]);
+                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass,
+                                                             &variants[kinds[v]]);
                 one(&p.base, &mc_conv_cuda_cut, &t);
             }
         }
@@ -143,11 +160,12 @@ TEST(cuda_filters_of_one_tap)
     CHECK(t.served >= 140 && t.failed == 0, "served %d, failed %d", t.served, t.failed);
 }
 
-/* Small images on tensor cores: several a block and several blocks of channels, places and filters that fill no tile, zeros
- * around, strides, a filter backwards; by windows, and by places that are spread. */
+/* Small images on tensor cores: several a block and several blocks of channels, places and filters that fill
+ * no tile, zeros around, strides, a filter backwards; by windows, and by places that are spread. */
 TEST(cuda_whole_images)
 {
-    static const struct mc_solver *const solvers[] = { &mc_conv_cuda_whole, &mc_conv_cuda_spread, &mc_conv_cuda_taps };
+    static const struct mc_solver *const solvers[] = { &mc_conv_cuda_whole, &mc_conv_cuda_spread,
+                                                       &mc_conv_cuda_taps };
     static const char *const shapes[] = { "n5c32f64 i12x12 k5x5", "n3c70f20 i9x8 k3x3 p1x1", "n37c5f33 i4x5 k2x3 p1x0", "n2c16f100 i13x13 k3x3 p1x1",
                                           "n4c20f12 i15x14 k5x4 s2x3 p2x1 d1x2 flip", "n2c130f8 i7 k3 p1", "n11c9f70 i10x8 k4x3 p1x0" };
     struct tally t[3] = { { 0 } };
@@ -155,7 +173,8 @@ TEST(cuda_whole_images)
     for (size_t s = 0; s < NELEM(shapes); s++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
             for (size_t v = 0; v < 4; v += 1 + s % 2) {
-                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[v]);
+                const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass,
+                                                             &variants[v]);
                 for (size_t i = 0; i < NELEM(solvers); i++) {
                     one(&p.base, solvers[i], &t[i]);
                 }
@@ -163,6 +182,8 @@ TEST(cuda_whole_images)
         }
     }
     tell(t, 3);
-    CHECK(t[0].served >= 35 && t[1].served >= 10 && t[2].served >= 10, "served %d, %d and %d", t[0].served, t[1].served, t[2].served);
-    CHECK(t[0].failed + t[1].failed + t[2].failed == 0, "failed %d, %d and %d", t[0].failed, t[1].failed, t[2].failed);
+    CHECK(t[0].served >= 35 && t[1].served >= 10 && t[2].served >= 10, "served %d, %d and %d", t[0].served,
+          t[1].served, t[2].served);
+    CHECK(t[0].failed + t[1].failed + t[2].failed == 0, "failed %d, %d and %d", t[0].failed, t[1].failed,
+          t[2].failed);
 }

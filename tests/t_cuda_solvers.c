@@ -1,6 +1,6 @@
-/* t_cuda_solvers.c: solvers of pooling and normalisation on a GPU against the host's reference, and what a recorded function needs
- * of every solver.  Products and convolutions are tested in t_cuda_gemm.c and t_cuda_conv.c; that all texts compile, without
- * a GPU, in t_cuda_texts.c. */
+/* t_cuda_solvers.c: solvers of pooling and normalisation on a GPU against the host's reference, and what a
+ * recorded function needs of every solver.  Products and convolutions are tested in t_cuda_gemm.c and
+ * t_cuda_conv.c; that all texts compile, without a GPU, in t_cuda_texts.c. */
 #include "cuda_problems.h"
 #include "heavy/norm/solver.h"
 #include "norm_problems.h"
@@ -12,12 +12,15 @@
 
 TEST(cuda_pool_gives_the_reference)
 {
-    static const mc_dtype dtypes[] = { MC_FLOAT32, MC_FLOAT32, MC_FLOAT64, MC_FLOAT16, MC_BFLOAT16, MC_INT32 };
+    static const mc_dtype dtypes[] = {
+        MC_FLOAT32, MC_FLOAT32, MC_FLOAT64, MC_FLOAT16, MC_BFLOAT16, MC_INT32
+    };
     struct tally t[2] = { { 0 } };
     GPU_OR_SKIP();
     for (int turn = 0; turn < (test_is_full() ? 1500 : 250); turn++) {
         struct mc_pool_problem p;
-        if (pool_any(&p, dtypes[below(6)], below(4) ? 9 : 70) && (p.dtype != MC_INT32 || p.s.pass == POOL_FORWARD)) {
+        if (pool_any(&p, dtypes[below(6)], below(4) ? 9 : 70) &&
+            (p.dtype != MC_INT32 || p.s.pass == POOL_FORWARD)) {
             p.base.family = &mc_pool_cuda;
             every(&p.base, t);
         }
@@ -25,20 +28,34 @@ TEST(cuda_pool_gives_the_reference)
     CHECK(t[0].served > 50 && t[0].failed == 0, "served %d, failed %d", t[0].served, t[0].failed);
 }
 
-struct window { int64_t in[2], w[2], stride[2], pad[2], channels, gap; }; /* gap: elements between x's images */
+/* gap: elements between x's images */
+struct window { int64_t in[2], w[2], stride[2], pad[2], channels, gap; };
 
-/* Maxima or sums, forward or back, in a dtype that changes with the row; so many channels innermost, or, 0, planes in front. */
+/* Maxima or sums, forward or back, in a dtype that changes with the row; so many channels innermost, or, 0,
+ * planes in front. */
 static bool pooling_of(struct mc_pool_problem *p, size_t row, int v, const struct window *r)
 {
     static const mc_dtype dtypes[] = { MC_FLOAT32, MC_BFLOAT16, MC_FLOAT64 };
     const bool innermost = r->channels > 0;
     bool ok = true;
-    *p = (struct mc_pool_problem){ .base = { &mc_pool_cuda }, .dtype = dtypes[(row + (size_t)v / 2) % 3], .marks = row % 3 != 1 };
-    p->s = (struct mc_pool_shape){ .pass = v & 1 ? POOL_SPREAD : POOL_FORWARD, .mode = v & 2 ? (enum mc_pool_mode)(POOL_SUM + row % 3) : POOL_MAX,
-                                   .key = v & 2 ? POOL_KEY_NONE : POOL_KEY_MARKS, .whole = row & 1, .rank = 4, .nd = 2, .axis = { -1, -1, -1 },
-                                   .in = { 1 }, .out = { 1 }, .w = { 1 }, .stride = { 1 }, .mark = row == 4 ? MC_INT32 : MC_UINT8 };
+    *p = (struct mc_pool_problem){ .base = { &mc_pool_cuda },
+                                   .dtype = dtypes[(row + (size_t)v / 2) % 3],
+                                   .marks = row % 3 != 1 };
+    p->s = (struct mc_pool_shape){ .pass = v & 1 ? POOL_SPREAD : POOL_FORWARD,
+                                   .mode = v & 2 ? (enum mc_pool_mode)(POOL_SUM + row % 3) : POOL_MAX,
+                                   .key = v & 2 ? POOL_KEY_NONE : POOL_KEY_MARKS,
+                                   .whole = row & 1,
+                                   .rank = 4,
+                                   .nd = 2,
+                                   .axis = { -1, -1, -1 },
+                                   .in = { 1 },
+                                   .out = { 1 },
+                                   .w = { 1 },
+                                   .stride = { 1 },
+                                   .mark = row == 4 ? MC_INT32 : MC_UINT8 };
     for (int k = 0; k < 2; k++) {
-        ok = ok && pool_slot(&p->s, k + 1, k + (innermost ? 1 : 2), r->in[k], r->w[k], r->stride[k], r->pad[k]);
+        ok = ok &&
+             pool_slot(&p->s, k + 1, k + (innermost ? 1 : 2), r->in[k], r->w[k], r->stride[k], r->pad[k]);
     }
     const int64_t planes = 70000 / (innermost ? r->channels : 3) / (p->s.out[1] * p->s.out[2]) + 1;
     int64_t y[4] = { innermost ? planes : 3, innermost ? r->channels : planes, p->s.out[1], p->s.out[2] };
@@ -69,7 +86,8 @@ static void each_window(const struct window *rows, size_t n)
     CHECK(t[0].served == 4 * (int)n && t[0].failed == 0, "served %d, failed %d", t[0].served, t[0].failed);
 }
 
-/* Enough of it that threads have several windows: lines of whole fours and others, windows apart and over each other. */
+/* Enough of it that threads have several windows: lines of whole fours and others, windows apart and over
+ * each other. */
 TEST(cuda_pool_in_lines)
 {
     static const struct window rows[] = {
@@ -81,7 +99,8 @@ TEST(cuda_pool_in_lines)
     each_window(rows, NELEM(rows));
 }
 
-/* Channels innermost: as many as threads take at once, and others; arrays whose images do not begin where several can be moved. */
+/* Channels innermost: as many as threads take at once, and others; arrays whose images do not begin where
+ * several can be moved. */
 TEST(cuda_pool_of_lanes)
 {
     static const struct window rows[] = {
@@ -112,12 +131,15 @@ static void *downloaded(const struct mc_extent *e, const void *there)
 {
     const size_t size = mc_dtypes[e->dtype].size;
     void *here = malloc((size_t)e->count * size);
-    CHECK(mc_cuda_get(mc_cuda_current(), here, (const char *)there - (size_t)e->before * size, (size_t)e->count * size) >= 0, "%s", mc_last_error());
+    CHECK(mc_cuda_get(mc_cuda_current(), here, (const char *)there - (size_t)e->before * size,
+                      (size_t)e->count * size) >= 0,
+          "%s", mc_last_error());
     return here;
 }
 
 /* Run, and recorded and replayed twice: the same bits. */
-static void replays(const struct mc_problem *p, const struct mc_extent *result, int role, const struct mc_solver *only)
+static void replays(const struct mc_problem *p, const struct mc_extent *result, int role,
+                    const struct mc_solver *only)
 {
     struct mc_cuda *d = mc_cuda_current();
     for (int k = 0; p->family->solvers[k]; k++) {
@@ -132,15 +154,18 @@ static void replays(const struct mc_problem *p, const struct mc_extent *result, 
         CHECK(plan->run(plan, operand, work, 0) >= 0, "%s: %s", s->name, mc_last_error());
         void *want = downloaded(result, operand[role]);
         CHECK(mc_cuda_clear(d, (char *)operand[role] - (size_t)result->before * mc_dtypes[result->dtype].size,
-                            (size_t)result->count * mc_dtypes[result->dtype].size) >= 0, "%s", mc_last_error());
+                            (size_t)result->count * mc_dtypes[result->dtype].size) >= 0,
+              "%s", mc_last_error());
         CHECK(mc_cuda_capture(d) >= 0, "%s: %s", s->name, mc_last_error());
         const mc_status ran = plan->run(plan, operand, work, 0);
-        CHECK(ran >= 0 && mc_cuda_captured(d, &graph) >= 0 && graph, "%s cannot be recorded: %s", s->name, mc_last_error());
+        CHECK(ran >= 0 && mc_cuda_captured(d, &graph) >= 0 && graph, "%s cannot be recorded: %s", s->name,
+              mc_last_error());
         for (int i = 0; i < 2 && graph; i++) {
             CHECK(mc_cuda_replay(d, graph) >= 0, "%s: %s", s->name, mc_last_error());
         }
         void *have = downloaded(result, operand[role]);
-        CHECK(memcmp(want, have, (size_t)result->count * mc_dtypes[result->dtype].size) == 0, "%s: replayed, other bits come out", s->name);
+        CHECK(memcmp(want, have, (size_t)result->count * mc_dtypes[result->dtype].size) == 0,
+              "%s: replayed, other bits come out", s->name);
         free(want);
         free(have);
         mc_cuda_graph_free(d, graph);
@@ -154,12 +179,14 @@ TEST(cuda_plans_can_be_recorded)
 {
     GPU_OR_SKIP();
     for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
-        const struct mc_conv_problem p = convolution("n8c16f24 i20x21 k3x3 p1x1", (enum mc_conv_pass)pass, &variants[0]);
+        const struct mc_conv_problem p = convolution("n8c16f24 i20x21 k3x3 p1x1", (enum mc_conv_pass)pass,
+                                                     &variants[0]);
         struct mc_extent e[5];
         mc_conv_extents(&p, e);
         replays(&p.base, &e[mc_conv_result(p.s.pass)], mc_conv_result(p.s.pass), NULL);
     }
-    const struct mc_conv_problem last = convolution("n8c16f24 i20x21 k3x3 p1x1", CONV_FORWARD, &variants[4]);   /* channels innermost */
+    const struct mc_conv_problem last = convolution("n8c16f24 i20x21 k3x3 p1x1", CONV_FORWARD,
+                                                    &variants[4]); /* channels innermost */
     struct mc_extent of[5];
     mc_conv_extents(&last, of);
     replays(&last.base, &of[CONV_Y], CONV_Y, &mc_conv_cuda_box);
@@ -181,7 +208,8 @@ TEST(cuda_plans_in_place_and_unaligned)
     for (int k = 0; mc_gemm_cuda_solvers[k]; k++) {
         const struct mc_solver *s = mc_gemm_cuda_solvers[k];
         void *operand[8], *other[8];
-        struct mc_plan *plan = s->refuse && s->refuse(&in_place.base) ? NULL : mc_plan_with(&in_place.base, s);
+        struct mc_plan *plan = s->refuse && s->refuse(&in_place.base) ? NULL
+                                                                      : mc_plan_with(&in_place.base, s);
         if (!plan) {
             continue;
         }
@@ -204,7 +232,8 @@ TEST(cuda_plans_in_place_and_unaligned)
         float *a = downloaded(&c, operand[GEMM_C]), *b = downloaded(&c, other[GEMM_C]);
         int64_t differ = 0;
         for (int64_t i = 0; i < in_place.m * in_place.n * in_place.batch; i++) {
-            const int64_t row = i / in_place.n, at = row / in_place.m * in_place.cs[0] + row % in_place.m * in_place.cs[1] + i % in_place.n;
+            const int64_t row = i / in_place.n, at = row / in_place.m * in_place.cs[0] +
+                                                     row % in_place.m * in_place.cs[1] + i % in_place.n;
             differ += !(a[at] == b[at]);
         }
         CHECK(differ == 0, "%s: %lld elements differ in place", s->name, (long long)differ);

@@ -1,5 +1,5 @@
-/* t_cuda_texts.c: the texts of a GPU's solvers compile for every GPU that counts, without one; constants of cuDNN are those of
- * its header.  What the kernels compute is tested in t_cuda_gemm.c and its neighbours. */
+/* t_cuda_texts.c: the texts of a GPU's solvers compile for every GPU that counts, without one; constants of
+ * cuDNN are those of its header.  What the kernels compute is tested in t_cuda_gemm.c and its neighbours. */
 #include "cuda_test.h"
 #include "heavy/conv/cuda/cuda.h"
 #include "exec/cuda/cuda.h"
@@ -9,32 +9,62 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text, mc_pool_beside_text, mc_pooled_few_text;
+extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text, mc_pool_beside_text,
+    mc_pooled_few_text;
 
-#define FLOATS "#define T float\n#define A float\n#define FLOAT 1\n", "#define T half\n#define A float\n#define FLOAT 1\n", \
-    "#define T bf16\n#define A double\n#define FLOAT 1\n", "#define T double\n#define A double\n#define FLOAT 1\n"
+#define FLOATS                                                                                               \
+    "#define T float\n#define A float\n#define FLOAT 1\n",                                                   \
+        "#define T half\n#define A float\n#define FLOAT 1\n",                                                \
+        "#define T bf16\n#define A double\n#define FLOAT 1\n",                                               \
+        "#define T double\n#define A double\n#define FLOAT 1\n"
 #define LINES "#undef A\n#define THREADS 256\n#define SEGMENT 2048\n"
 #define HALVES "#define EDGES 1\n#define ACT 0\n#define FB 32\n#define BLOCKS 1\n"
 #define TAPS5 "#define IN0 12\n#define IN1 11\n#define OUT0 8\n#define OUT1 7\n#define K0 5\n#define K1 5\n"
-#define FEW1 "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define OH 24\n#define OW 24\n#define PITCH 48\n#define LEFT 0\n#define LEAD 0\n#define MANY 1\n" \
-    "#define DENSE 0\n#define STRAIGHT 0\n#define INSIDE 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n#define BLOCKS 2\n"
-#define FEW3 "#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define OH 31\n#define OW 29\n#define PITCH 240\n#define LEFT 16\n#define LEAD 7\n#define MANY 0\n" \
-    "#define DENSE 1\n#define STRAIGHT 1\n#define INSIDE 1\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n#define BLOCKS 2\n"
-#define SPREAD3 "#define C 3\n#define KH 11\n#define KW 11\n#define SH 1\n#define SW 1\n#define OH 118\n#define OW 118\n#define PW 2\n#define GW 4\n#define MT 4\n#define R 2\n" \
+#define FEW1                                                                                                 \
+    "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define OH 24\n#define OW "        \
+    "24\n#define PITCH 48\n#define LEFT 0\n#define LEAD 0\n#define MANY 1\n"                                 \
+    "#define DENSE 0\n#define STRAIGHT 0\n#define INSIDE 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define "  \
+    "ACT 0\n#define BLOCKS 2\n"
+#define FEW3                                                                                                 \
+    "#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define OH 31\n#define OW "        \
+    "29\n#define PITCH 240\n#define LEFT 16\n#define LEAD 7\n#define MANY 0\n"                               \
+    "#define DENSE 1\n#define STRAIGHT 1\n#define INSIDE 1\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define "  \
+    "ACT 2\n#define BLOCKS 2\n"
+#define SPREAD3                                                                                              \
+    "#define C 3\n#define KH 11\n#define KW 11\n#define SH 1\n#define SW 1\n#define OH 118\n#define OW "     \
+    "118\n#define PW 2\n#define GW 4\n#define MT 4\n#define R 2\n"                                           \
     "#define NE 5\n#define IMAGES 1\n#define SLOTS 3\n#define ZPITCH 132\n"
-#define SPREAD1 "#define C 1\n#define KH 5\n#define KW 7\n#define SH 2\n#define SW 3\n#define OH 24\n#define OW 48\n#define PW 2\n#define GW 4\n#define MT 4\n#define R 4\n" \
+#define SPREAD1                                                                                              \
+    "#define C 1\n#define KH 5\n#define KW 7\n#define SH 2\n#define SW 3\n#define OH 24\n#define OW "        \
+    "48\n#define PW 2\n#define GW 4\n#define MT 4\n#define R 4\n"                                            \
     "#define NE 1\n#define IMAGES 2\n#define SLOTS 2\n#define ZPITCH 52\n"
-#define FFT16 "#define N 16\n#define R1 4\n#define R2 4\n#define G 16\n#define THREADS 128\n#define BLOCKS 8\n#define BESIDE 1\n"
-#define FFT32 "#define N 32\n#define R1 8\n#define R2 4\n#define G 8\n#define THREADS 256\n#define BLOCKS 4\n#define BESIDE 1\n"
-#define FFT64 "#define N 64\n#define R1 8\n#define R2 8\n#define G 4\n#define THREADS 512\n#define BLOCKS 2\n#define BESIDE 1\n"
-#define FFT128 "#define N 128\n#define R1 16\n#define R2 8\n#define G 2\n#define THREADS 512\n#define BLOCKS 1\n#define BESIDE 2\n"
+#define FFT16                                                                                                \
+    "#define N 16\n#define R1 4\n#define R2 4\n#define G 16\n#define THREADS 128\n#define BLOCKS "           \
+    "8\n#define BESIDE 1\n"
+#define FFT32                                                                                                \
+    "#define N 32\n#define R1 8\n#define R2 4\n#define G 8\n#define THREADS 256\n#define BLOCKS 4\n#define " \
+    "BESIDE 1\n"
+#define FFT64                                                                                                \
+    "#define N 64\n#define R1 8\n#define R2 8\n#define G 4\n#define THREADS 512\n#define BLOCKS 2\n#define " \
+    "BESIDE 1\n"
+#define FFT128                                                                                               \
+    "#define N 128\n#define R1 16\n#define R2 8\n#define G 2\n#define THREADS 512\n#define BLOCKS "          \
+    "1\n#define BESIDE 2\n"
 #define GEMM "#define RM 4\n#define RN 4\n#define A_BY_K 1\n#define B_BY_K 0\n#define HAS_C0 1\n"
-#define POOL "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 0\n"
-#define POOL3 "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define WHOLE 0\n#define TOGETHER 1\n" \
-    "#define PLACES 4\n#define X_MANY 4\n#define Y_MANY 4\n" \
-    "#define W0 1\n#define W1 3\n#define W2 3\n#define S0 1\n#define S1 2\n#define S2 2\n#define P0 0\n#define P1 1\n#define P2 1\n"
-#define POOL2 "#define SIGNED 1\n#define PLANES_INSIDE 1\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define WHOLE 1\n#define TOGETHER 1\n" \
-    "#define W0 1\n#define W1 2\n#define W2 2\n#define S0 1\n#define S1 2\n#define S2 3\n#define P0 0\n#define P1 0\n#define P2 0\n"
+#define POOL                                                                                                 \
+    "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX "                  \
+    "unsigned\n#define FIXED 0\n"
+#define POOL3                                                                                                \
+    "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX "                  \
+    "unsigned\n#define FIXED 1\n#define WHOLE 0\n#define TOGETHER 1\n"                                       \
+    "#define PLACES 4\n#define X_MANY 4\n#define Y_MANY 4\n"                                                 \
+    "#define W0 1\n#define W1 3\n#define W2 3\n#define S0 1\n#define S1 2\n#define S2 2\n#define P0 "        \
+    "0\n#define P1 1\n#define P2 1\n"
+#define POOL2                                                                                                \
+    "#define SIGNED 1\n#define PLANES_INSIDE 1\n#define MARK unsigned char\n#define INDEX "                  \
+    "unsigned\n#define FIXED 1\n#define WHOLE 1\n#define TOGETHER 1\n"                                       \
+    "#define W0 1\n#define W1 2\n#define W2 2\n#define S0 1\n#define S1 2\n#define S2 3\n#define P0 "        \
+    "0\n#define P1 0\n#define P2 0\n"
 
 static const struct {
     const struct mc_cuda_text *text;
@@ -42,77 +72,146 @@ static const struct {
     const char *more[9];
 } texts[] = {
     { &mc_cuda_fill_text, { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" }, { "" } },
-    { &mc_cuda_copy_text, { "#define TO float\n#define FROM half\n", "#define TO bf16\n#define FROM double\n", "#define TO half\n#define FROM half\n" },
-      { "#define RANK 1\n#define INDEX unsigned\n", "#define RANK 2\n#define INDEX u64\n", "#define RANK 8\n#define INDEX unsigned\n" } },
-    { &mc_cuda_tail_text, { FLOATS }, { "#define INDEX unsigned\n#define RANK 1\n#define HAS_C0 0\n#define HAS_BIAS 0\n#define ACT 4\n",
-                                        "#define INDEX u64\n#define RANK 4\n#define HAS_C0 1\n#define HAS_BIAS 1\n#define ACT 5\n" } },
+    { &mc_cuda_copy_text,
+      { "#define TO float\n#define FROM half\n", "#define TO bf16\n#define FROM double\n",
+        "#define TO half\n#define FROM half\n" },
+      { "#define RANK 1\n#define INDEX unsigned\n", "#define RANK 2\n#define INDEX u64\n",
+        "#define RANK 8\n#define INDEX unsigned\n" } },
+    { &mc_cuda_tail_text,
+      { FLOATS },
+      { "#define INDEX unsigned\n#define RANK 1\n#define HAS_C0 0\n#define HAS_BIAS 0\n#define ACT 4\n",
+        "#define INDEX u64\n#define RANK 4\n#define HAS_C0 1\n#define HAS_BIAS 1\n#define ACT 5\n" } },
     { &mc_far_end_text, { "" }, { "#define PAIRS 120\n" } },
     { &mc_far_region_text, { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" }, { "" } },
-    { &mc_far_lines_text, { FLOATS }, { LINES "#define A double\n#define O T\n#define ORDER 0\n", LINES "#define A u64\n#define O i64\n#define ORDER 1\n" } },
-    { &mc_gemm_plain_text, { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" },
+    { &mc_far_lines_text,
+      { FLOATS },
+      { LINES "#define A double\n#define O T\n#define ORDER 0\n",
+        LINES "#define A u64\n#define O i64\n#define ORDER 1\n" } },
+    { &mc_gemm_plain_text,
+      { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" },
       { GEMM "#define ACT 0\n", GEMM "#define ACT 1\n" } },
-    { &mc_gemm_plain_text, { "#define T float\n#define A float\n#define FLOAT 1\n" },
-      { "#define RM 8\n#define RN 8\n#define A_BY_K 0\n#define B_BY_K 1\n#define HAS_C0 0\n#define ACT 2\n" } },
-    { &mc_gemm_thin_text, { FLOATS },
-      { "#define HAS_C0 1\n#define Q 10\n#define WIDE 1\n#define R 4\n#define VECTOR 2\n#define ACT 0\n", "#define HAS_C0 0\n#define Q 1\n#define WIDE 32\n#define R 16\n#define VECTOR 1\n#define ACT 2\n",
+    { &mc_gemm_plain_text,
+      { "#define T float\n#define A float\n#define FLOAT 1\n" },
+      { "#define RM 8\n#define RN 8\n#define A_BY_K 0\n#define B_BY_K 1\n#define HAS_C0 0\n#define ACT "
+        "2\n" } },
+    { &mc_gemm_thin_text,
+      { FLOATS },
+      { "#define HAS_C0 1\n#define Q 10\n#define WIDE 1\n#define R 4\n#define VECTOR 2\n#define ACT 0\n",
+        "#define HAS_C0 0\n#define Q 1\n#define WIDE 32\n#define R 16\n#define VECTOR 1\n#define ACT 2\n",
         "#define HAS_C0 1\n#define Q 16\n#define WIDE 8\n#define R 1\n#define VECTOR 4\n#define ACT 7\n" } },
-    { &mc_gemm_cut_text, { "#define ACT 0\n#define LINES 1\n", "#define ACT 3\n#define LINES 0\n" },
-      { "#define A_DENSE 1\n#define B_DENSE 0\n#define SPLIT 1\n#define TOGETHER 0\n", "#define A_DENSE 0\n#define B_DENSE 1\n#define SPLIT 0\n#define TOGETHER 0\n",
+    { &mc_gemm_cut_text,
+      { "#define ACT 0\n#define LINES 1\n", "#define ACT 3\n#define LINES 0\n" },
+      { "#define A_DENSE 1\n#define B_DENSE 0\n#define SPLIT 1\n#define TOGETHER 0\n",
+        "#define A_DENSE 0\n#define B_DENSE 1\n#define SPLIT 0\n#define TOGETHER 0\n",
         "#define A_DENSE 1\n#define B_DENSE 1\n#define SPLIT 1\n#define TOGETHER 1\n" } },
-    { &mc_conv_direct_text, { FLOATS },
-      { "#define INDEX unsigned\n#define PASS 0\n#define UNSHARED 0\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n",
-        "#define INDEX u64\n#define PASS 1\n#define UNSHARED 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n",
-        "#define INDEX unsigned\n#define PASS 2\n#define UNSHARED 1\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n" } },
-    { &mc_conv_few_text, { "#define BESIDE 0\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n", "#define BESIDE 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n",
-                           "#define BESIDE 1\n#define HAS_C0 1\n#define HAS_BIAS 1\n#define ACT 2\n" },
-      { "#define PASS 0\n#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q 8\n#define TA 1\n",
-        "#define PASS 2\n#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define Q 4\n#define TA 3\n" } },
-    { &mc_conv_few_forward_text, { "#define T half\n" FEW1 "#define BESIDE 0\n#define G 4\n", "#define T bf16\n" FEW1 "#define BESIDE 1\n#define G 4\n",
-                                   "#define T float\n" FEW3 "#define BESIDE 0\n#define G 1\n", "#define T bf16\n" FEW3 "#define BESIDE 1\n#define G 4\n",
-                                   "#define T float\n" FEW3 "#define BESIDE 1\n#define G 2\n" },
+    { &mc_conv_direct_text,
+      { FLOATS },
+      { "#define INDEX unsigned\n#define PASS 0\n#define UNSHARED 0\n#define HAS_C0 0\n#define HAS_BIAS "
+        "1\n#define ACT 2\n",
+        "#define INDEX u64\n#define PASS 1\n#define UNSHARED 0\n#define HAS_C0 1\n#define HAS_BIAS "
+        "0\n#define ACT 0\n",
+        "#define INDEX unsigned\n#define PASS 2\n#define UNSHARED 1\n#define HAS_C0 1\n#define HAS_BIAS "
+        "0\n#define ACT 0\n" } },
+    { &mc_conv_few_text,
+      { "#define BESIDE 0\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n",
+        "#define BESIDE 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n",
+        "#define BESIDE 1\n#define HAS_C0 1\n#define HAS_BIAS 1\n#define ACT 2\n" },
+      { "#define PASS 0\n#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q "
+        "8\n#define TA 1\n",
+        "#define PASS 2\n#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define Q "
+        "4\n#define TA 3\n" } },
+    { &mc_conv_few_forward_text,
+      { "#define T half\n" FEW1 "#define BESIDE 0\n#define G 4\n",
+        "#define T bf16\n" FEW1 "#define BESIDE 1\n#define G 4\n",
+        "#define T float\n" FEW3 "#define BESIDE 0\n#define G 1\n",
+        "#define T bf16\n" FEW3 "#define BESIDE 1\n#define G 4\n",
+        "#define T float\n" FEW3 "#define BESIDE 1\n#define G 2\n" },
       { "#define FE 8\n#define PE 4\n#define WARPS 8\n" } },
-    { &mc_conv_few_weights_text, { "#define T half\n" FEW1 "#define BESIDE 0\n#define U 2\n#define WHOLE true\n", "#define T bf16\n" FEW1 "#define BESIDE 1\n#define U 4\n#define WHOLE true\n",
-                                   "#define T float\n" FEW3 "#define BESIDE 0\n#define U 2\n#define WHOLE false\n", "#define T bf16\n" FEW3 "#define BESIDE 1\n#define U 8\n#define WHOLE true\n",
-                                   "#define T float\n" FEW3 "#define BESIDE 1\n#define U 4\n#define WHOLE false\n" },
+    { &mc_conv_few_weights_text,
+      { "#define T half\n" FEW1 "#define BESIDE 0\n#define U 2\n#define WHOLE true\n",
+        "#define T bf16\n" FEW1 "#define BESIDE 1\n#define U 4\n#define WHOLE true\n",
+        "#define T float\n" FEW3 "#define BESIDE 0\n#define U 2\n#define WHOLE false\n",
+        "#define T bf16\n" FEW3 "#define BESIDE 1\n#define U 8\n#define WHOLE true\n",
+        "#define T float\n" FEW3 "#define BESIDE 1\n#define U 4\n#define WHOLE false\n" },
       { "#define S16 4\n#define EK 5\n#define ACROSS 4\n#define DOWN 2\n" } },
-    { &mc_conv_few_spread_text, { "#define T half\n" SPREAD3 "#define CF 96\n#define PITCH 120\n#define UNIT 4\n", "#define T bf16\n" SPREAD3 "#define CF 96\n#define PITCH 120\n#define UNIT 4\n",
-                                  "#define T float\n" SPREAD3 "#define CF 48\n#define PITCH 136\n#define UNIT 4\n", "#define T bf16\n" SPREAD1 "#define CF 32\n#define PITCH 56\n#define UNIT 16\n",
-                                  "#define T float\n" SPREAD1 "#define CF 24\n#define PITCH 56\n#define UNIT 4\n" },
+    { &mc_conv_few_spread_text,
+      { "#define T half\n" SPREAD3 "#define CF 96\n#define PITCH 120\n#define UNIT 4\n",
+        "#define T bf16\n" SPREAD3 "#define CF 96\n#define PITCH 120\n#define UNIT 4\n",
+        "#define T float\n" SPREAD3 "#define CF 48\n#define PITCH 136\n#define UNIT 4\n",
+        "#define T bf16\n" SPREAD1 "#define CF 32\n#define PITCH 56\n#define UNIT 16\n",
+        "#define T float\n" SPREAD1 "#define CF 24\n#define PITCH 56\n#define UNIT 4\n" },
       { "#define HAS_C0 0\n", "#define HAS_C0 1\n" } },
-    { &mc_conv_fold_text, { "#define INDEX unsigned\n", "#define INDEX u64\n" }, { "#define T unsigned short\n#define PACK 8\n", "#define T unsigned long long\n#define PACK 1\n" } },
+    { &mc_conv_fold_text,
+      { "#define INDEX unsigned\n", "#define INDEX u64\n" },
+      { "#define T unsigned short\n#define PACK 8\n", "#define T unsigned long long\n#define PACK 1\n" } },
     { &mc_conv_im2col_text, { FLOATS }, { "#define INDEX unsigned\n", "#define INDEX u64\n" } },
-    { &mc_conv_fft_text, { "#define T float\n#define PEAKS 256\n", "#define T bf16\n#define PEAKS 256\n" },
-      { FFT16 "#define HALVES 0\n", FFT16 "#define HALVES 1\n", FFT32 "#define HALVES 0\n", FFT32 "#define HALVES 1\n", FFT64 "#define HALVES 0\n",
-        FFT64 "#define HALVES 1\n", FFT128 "#define HALVES 0\n", FFT128 "#define HALVES 1\n" } },
-    { &mc_conv_fft_tensor_text, { "#define T bf16\n#define PEAKS 256\n#define HALVES 1\n" },
+    { &mc_conv_fft_text,
+      { "#define T float\n#define PEAKS 256\n", "#define T bf16\n#define PEAKS 256\n" },
+      { FFT16 "#define HALVES 0\n", FFT16 "#define HALVES 1\n", FFT32 "#define HALVES 0\n",
+        FFT32 "#define HALVES 1\n", FFT64 "#define HALVES 0\n", FFT64 "#define HALVES 1\n",
+        FFT128 "#define HALVES 0\n", FFT128 "#define HALVES 1\n" } },
+    { &mc_conv_fft_tensor_text,
+      { "#define T bf16\n#define PEAKS 256\n#define HALVES 1\n" },
       { "#define N 64\n#define R1 8\n#define R2 8\n#define THREADS 256\n#define BLOCKS 2\n#define BESIDE 1\n",
-        "#define N 128\n#define R1 16\n#define R2 8\n#define THREADS 512\n#define BLOCKS 1\n#define BESIDE 2\n" } },
+        "#define N 128\n#define R1 16\n#define R2 8\n#define THREADS 512\n#define BLOCKS 1\n#define BESIDE "
+        "2\n" } },
     { &mc_conv_fft_products_text, { "#define BESIDE 2\n#define HALVES 0\n" }, { "" } },
     { &mc_conv_fft_halves_text, { "#define BESIDE 2\n#define HALVES 1\n" }, { "" } },
-    { &mc_conv_whole_text, { HALVES }, { "#define CC 32\n#define THREADS 128\n", "#define CC 64\n#define THREADS 160\n" } },
+    { &mc_conv_whole_text,
+      { HALVES },
+      { "#define CC 32\n#define THREADS 128\n", "#define CC 64\n#define THREADS 160\n" } },
     { &mc_conv_whole_weights_text, { HALVES }, { "#define CC 16\n#define THREADS 320\n" } },
-    { &mc_conv_taps_text, { HALVES }, { "#define CC 32\n#define THREADS 128\n#define KS 4\n#define SET 13\n#define FULL 1\n" TAPS5, "#define CC 16\n#define THREADS 64\n#define KS 2\n#define SET 3\n#define FULL 0\n" TAPS5 } },
-    { &mc_conv_spread_text, { HALVES }, { "#define CC 64\n#define THREADS 128\n", "#define CC 16\n#define THREADS 256\n" } },
-    { &mc_pool_text, { FLOATS },
-      { POOL "#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL "#define PASS 1\n#define MODE 0\n#define KEY 2\n",
-        POOL "#define PASS 1\n#define MODE 3\n#define KEY 0\n", POOL "#define PASS 2\n#define MODE 0\n#define KEY 1\n" } },
-    { &mc_pool_text, { "#define T float\n#define A float\n#define FLOAT 1\n", "#define T bf16\n#define A float\n#define FLOAT 1\n" },
-      { POOL3 "#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL3 "#define PASS 1\n#define MODE 0\n#define KEY 1\n" } },
-    { &mc_pool_lines_text, { "#define T float\n#define A float\n#define FLOAT 1\n", "#define T bf16\n#define A float\n#define FLOAT 1\n" },
-      { POOL3 "#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL3 "#define PASS 1\n#define MODE 0\n#define KEY 1\n",
-        POOL3 "#define PASS 0\n#define MODE 3\n#define KEY 0\n", POOL3 "#define PASS 1\n#define MODE 2\n#define KEY 0\n" } },
-    { &mc_pool_beside_text, { "#define T float\n#define A float\n#define FLOAT 1\n#define BESIDE 4\n", "#define T bf16\n#define A float\n#define FLOAT 1\n#define BESIDE 8\n" },
-      { POOL3 "#define PASS 0\n#define MODE 0\n#define KEY 1\n", POOL3 "#define PASS 1\n#define MODE 0\n#define KEY 1\n",
-        POOL3 "#define PASS 0\n#define MODE 3\n#define KEY 0\n", POOL3 "#define PASS 1\n#define MODE 2\n#define KEY 0\n",
-        POOL2 "#define PASS 1\n#define MODE 0\n#define KEY 1\n", POOL2 "#define PASS 1\n#define MODE 3\n#define KEY 0\n" } },
-    { &mc_pool_text, { "#define T unsigned char\n#define A u64\n#define FLOAT 0\n" }, { POOL "#define PASS 0\n#define MODE 2\n#define KEY 0\n" } },
-    { &mc_pooled_few_text, { "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q 8\n#define W1 2\n#define W2 2\n#define S1 2\n#define S2 2\n",
-                             "#define C 3\n#define KH 4\n#define KW 3\n#define SH 2\n#define SW 1\n#define Q 4\n#define W1 3\n#define W2 4\n#define S1 3\n#define S2 4\n" },
+    { &mc_conv_taps_text,
+      { HALVES },
+      { "#define CC 32\n#define THREADS 128\n#define KS 4\n#define SET 13\n#define FULL 1\n" TAPS5,
+        "#define CC 16\n#define THREADS 64\n#define KS 2\n#define SET 3\n#define FULL 0\n" TAPS5 } },
+    { &mc_conv_spread_text,
+      { HALVES },
+      { "#define CC 64\n#define THREADS 128\n", "#define CC 16\n#define THREADS 256\n" } },
+    { &mc_pool_text,
+      { FLOATS },
+      { POOL "#define PASS 0\n#define MODE 0\n#define KEY 1\n",
+        POOL "#define PASS 1\n#define MODE 0\n#define KEY 2\n",
+        POOL "#define PASS 1\n#define MODE 3\n#define KEY 0\n",
+        POOL "#define PASS 2\n#define MODE 0\n#define KEY 1\n" } },
+    { &mc_pool_text,
+      { "#define T float\n#define A float\n#define FLOAT 1\n",
+        "#define T bf16\n#define A float\n#define FLOAT 1\n" },
+      { POOL3 "#define PASS 0\n#define MODE 0\n#define KEY 1\n",
+        POOL3 "#define PASS 1\n#define MODE 0\n#define KEY 1\n" } },
+    { &mc_pool_lines_text,
+      { "#define T float\n#define A float\n#define FLOAT 1\n",
+        "#define T bf16\n#define A float\n#define FLOAT 1\n" },
+      { POOL3 "#define PASS 0\n#define MODE 0\n#define KEY 1\n",
+        POOL3 "#define PASS 1\n#define MODE 0\n#define KEY 1\n",
+        POOL3 "#define PASS 0\n#define MODE 3\n#define KEY 0\n",
+        POOL3 "#define PASS 1\n#define MODE 2\n#define KEY 0\n" } },
+    { &mc_pool_beside_text,
+      { "#define T float\n#define A float\n#define FLOAT 1\n#define BESIDE 4\n",
+        "#define T bf16\n#define A float\n#define FLOAT 1\n#define BESIDE 8\n" },
+      { POOL3 "#define PASS 0\n#define MODE 0\n#define KEY 1\n",
+        POOL3 "#define PASS 1\n#define MODE 0\n#define KEY 1\n",
+        POOL3 "#define PASS 0\n#define MODE 3\n#define KEY 0\n",
+        POOL3 "#define PASS 1\n#define MODE 2\n#define KEY 0\n",
+        POOL2 "#define PASS 1\n#define MODE 0\n#define KEY 1\n",
+        POOL2 "#define PASS 1\n#define MODE 3\n#define KEY 0\n" } },
+    { &mc_pool_text,
+      { "#define T unsigned char\n#define A u64\n#define FLOAT 0\n" },
+      { POOL "#define PASS 0\n#define MODE 2\n#define KEY 0\n" } },
+    { &mc_pooled_few_text,
+      { "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q 8\n#define W1 "
+        "2\n#define W2 2\n#define S1 2\n#define S2 2\n",
+        "#define C 3\n#define KH 4\n#define KW 3\n#define SH 2\n#define SW 1\n#define Q 4\n#define W1 "
+        "3\n#define W2 4\n#define S1 3\n#define S2 4\n" },
       { "#define PASS 0\n", "#define PASS 2\n" } },
-    { &mc_norm_text, { FLOATS }, { "#define BACKWARD 0\n#define QUARTERS 3\n#define CHUNK 0\n#define INDEX u64\n",
-                                 "#define BACKWARD 1\n#define QUARTERS 0\n#define CHUNK 0\n#define INDEX unsigned\n",
-                                 "#define BACKWARD 0\n#define QUARTERS 2\n#define CHUNK 4\n#define N 4\n#define BLOCKED 1\n#define INDEX u64\n",
-                                 "#define BACKWARD 1\n#define QUARTERS 3\n#define CHUNK 16\n#define N 5\n#define BLOCKED 0\n#define INDEX unsigned\n" } },
+    { &mc_norm_text,
+      { FLOATS },
+      { "#define BACKWARD 0\n#define QUARTERS 3\n#define CHUNK 0\n#define INDEX u64\n",
+        "#define BACKWARD 1\n#define QUARTERS 0\n#define CHUNK 0\n#define INDEX unsigned\n",
+        "#define BACKWARD 0\n#define QUARTERS 2\n#define CHUNK 4\n#define N 4\n#define BLOCKED 1\n#define "
+        "INDEX u64\n",
+        "#define BACKWARD 1\n#define QUARTERS 3\n#define CHUNK 16\n#define N 5\n#define BLOCKED 0\n#define "
+        "INDEX unsigned\n" } },
 };
 
 static void compile(const struct mc_cuda_text *t, const char *types, const char *more, int sm)
@@ -121,7 +220,8 @@ static void compile(const struct mc_cuda_text *t, const char *types, const char 
     size_t bytes = 0;
     mc_str_addf(&defines, "%s%s", types, more);
     mc_cuda_source(t, defines.s, &source);
-    CHECK(mc_cuda_try(source.s, "", sm, &bytes) == MC_OK && bytes > 0, "%s for sm_%d with\n%s%s", t->name, sm, defines.s, mc_last_error());
+    CHECK(mc_cuda_try(source.s, "", sm, &bytes) == MC_OK && bytes > 0, "%s for sm_%d with\n%s%s", t->name, sm,
+          defines.s, mc_last_error());
     mc_str_free(&defines);
     mc_str_free(&source);
 }
@@ -203,8 +303,12 @@ static bool stand_in(const char *folder)
     char path[64];
     snprintf(path, sizeof path, "%s/cuda_runtime_api.h", folder);
     FILE *f = fopen(path, "w");
-    return f && fputs("#include <stddef.h>\n#include <stdint.h>\ntypedef void *cudaStream_t, *cudaGraph_t, *cudaEvent_t;\n"
-                      "#define CUDART_VERSION 13000\n", f) >= 0 && fclose(f) == 0;
+    return f &&
+           fputs("#include <stddef.h>\n#include <stdint.h>\ntypedef void *cudaStream_t, *cudaGraph_t, "
+                 "*cudaEvent_t;\n"
+                 "#define CUDART_VERSION 13000\n",
+                 f) >= 0 &&
+           fclose(f) == 0;
 }
 
 /* TEST_CUDA_PATH leads to folders of the vendor's headers. */
@@ -217,12 +321,15 @@ TEST(cudnn_constants_are_its_own)
     };
     const char *path = getenv("TEST_CUDA_PATH");
     char command[2048], mine[] = "/tmp/mc_headers_XXXXXX";
-    snprintf(command, sizeof command, "ls '%s'/cudnn/include/cudnn_graph.h '%s'/*/include/library_types.h > /dev/null 2>&1", path ? path : "", path ? path : "");
+    snprintf(command, sizeof command,
+             "ls '%s'/cudnn/include/cudnn_graph.h '%s'/*/include/library_types.h > /dev/null 2>&1",
+             path ? path : "", path ? path : "");
     if (!path || system(command) != 0) {
         SKIP("TEST_CUDA_PATH leads to no headers of cuDNN");
     }
     REQUIRE(mkdtemp(mine) && stand_in(mine), "no temporary folder");
-    snprintf(command, sizeof command, "cc -fsyntax-only -x c - -I%s $(ls -d '%s'/*/include | sed 's/^/-I/')", mine, path);
+    snprintf(command, sizeof command, "cc -fsyntax-only -x c - -I%s $(ls -d '%s'/*/include | sed 's/^/-I/')",
+             mine, path);
     FILE *cc = popen(command, "w");
     REQUIRE(cc, "no shell");
     fputs("#include <cudnn_graph.h>\n", cc);

@@ -10,8 +10,9 @@
 
 struct counter { int runs, released; bool fails; };
 
-static mc_status pair_infer(void *arg, int nin, const mc_dtype *dtype, const int *rank, const int64_t *const *dims, int i,
-                            mc_dtype *out_dtype, int *out_rank, int64_t *out_dims)
+static mc_status pair_infer(void *arg, int nin, const mc_dtype *dtype, const int *rank,
+                            const int64_t *const *dims, int i, mc_dtype *out_dtype, int *out_rank,
+                            int64_t *out_dims)
 {
     (void)arg, (void)nin, (void)dtype;
     if (rank[0] != 2) {
@@ -45,7 +46,8 @@ static mc_status pair_run(void *arg, int nin, const mc_array *const *in, int nou
     return MC_OK;
 }
 
-static mc_node *pair_grad(void *arg, int nin, mc_node *const *in, int nout, mc_node *const *out, mc_node *const *g, int wrt)
+static mc_node *pair_grad(void *arg, int nin, mc_node *const *in, int nout, mc_node *const *out,
+                          mc_node *const *g, int wrt)
 {
     (void)arg, (void)nin, (void)nout, (void)out;
     mc_node *zero = mc_zeros_like(in[wrt]);
@@ -64,7 +66,14 @@ static void let_go(void *arg)
 
 static mc_custom pair(struct counter *c)
 {
-    return (mc_custom){ .name = "pair", .nin = 2, .nout = 2, .infer = pair_infer, .run = pair_run, .grad = pair_grad, .release = let_go, .arg = c };
+    return (mc_custom){ .name = "pair",
+                        .nin = 2,
+                        .nout = 2,
+                        .infer = pair_infer,
+                        .run = pair_run,
+                        .grad = pair_grad,
+                        .release = let_go,
+                        .arg = c };
 }
 
 TEST(callbacks_with_several_results)
@@ -103,16 +112,19 @@ TEST(functions_with_callbacks_outlive_their_graph)
     mc_input(g, "x", MC_FLOAT64, 2);
     mc_input(g, "b", MC_FLOAT64, 1);
     CHECK(mc_register(g, &op) == MC_OK, "%s", mc_last_error());
-    mc_function *f = mc_compile(g, &(mc_spec){ .name = "f", .inputs = "x, b", .outputs = "sum(pair(x, b)[0])" });
+    mc_function *f = mc_compile(g,
+                                &(mc_spec){ .name = "f", .inputs = "x, b", .outputs = "sum(pair(x, b)[0])" });
     CHECK(f != NULL, "%s", mc_error(g));
     mc_function *twin = mc_function_copy(f, 1);
     mc_graph_free(g);
     CHECK(c.released == 0, "released while a function needs it");
-    mc_array *x = mc_array_from(MC_FLOAT64, MC_SHAPE(1, 2), (double[]){ 2, 3 }), *b = mc_array_from(MC_FLOAT64, MC_SHAPE(2), (double[]){ 5, 7 });
+    mc_array *x = mc_array_from(MC_FLOAT64, MC_SHAPE(1, 2), (double[]){ 2, 3 }),
+             *b = mc_array_from(MC_FLOAT64, MC_SHAPE(2), (double[]){ 5, 7 });
     double y = 0;
     CHECK(mc_call(f, MC_IN(x, b), MC_OUT(&y)) == MC_OK && y == 31, "%g %s", y, mc_last_error());
     c.fails = true;
-    CHECK(mc_call(f, MC_IN(x, b), MC_OUT(&y)) == MC_ECHECK && strstr(mc_last_error(), "pair"), "%s", mc_last_error());
+    CHECK(mc_call(f, MC_IN(x, b), MC_OUT(&y)) == MC_ECHECK && strstr(mc_last_error(), "pair"), "%s",
+          mc_last_error());
     c.fails = false;
     mc_function_free(f);
     CHECK(mc_call(twin, MC_IN(x, b), MC_OUT(&y)) == MC_OK && y == 31, "%g", y);
@@ -167,12 +179,16 @@ TEST(kernel_text_of_literals)
         mc_graph *g = mc_graph_new();
         CHECK(mc_register(g, &swish) == MC_OK, "%s", mc_last_error());
         mc_input(g, "x", d, 0);
-        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "swish(2.0, 1.0) + x, swish(2, 1) * x, swish(2.0, 1)", .mode = modes[i / 2] });
+        mc_function *f = mc_compile(
+            g, &(mc_spec){ .inputs = "x",
+                           .outputs = "swish(2.0, 1.0) + x, swish(2, 1) * x, swish(2.0, 1)",
+                           .mode = modes[i / 2] });
         double sum = 0, product = 0, alone = 0;
         const double want = 1.7615941559557649;
-        CHECK(f && mc_call(f, MC_IN(0.5), MC_OUT(&sum, &product, &alone)) == MC_OK, "%s", f ? mc_last_error() : mc_error(g));
-        CHECK(fabs(sum - want - 0.5) < 1e-6 && fabs(product - want / 2) < 1e-6 && fabs(alone - want) < 1e-6, "%s of %s: %g, %g, %g", modes[i / 2], mc_dtype_name(d), sum,
-              product, alone);
+        CHECK(f && mc_call(f, MC_IN(0.5), MC_OUT(&sum, &product, &alone)) == MC_OK, "%s",
+              f ? mc_last_error() : mc_error(g));
+        CHECK(fabs(sum - want - 0.5) < 1e-6 && fabs(product - want / 2) < 1e-6 && fabs(alone - want) < 1e-6,
+              "%s of %s: %g, %g, %g", modes[i / 2], mc_dtype_name(d), sum, product, alone);
         mc_function_free(f);
         mc_graph_free(g);
     }
@@ -183,18 +199,22 @@ TEST(kernel_text_computes_what_it_says)
     mc_graph *g = mc_graph_new();
     CHECK(mc_register(g, &swish) == MC_OK, "%s", mc_last_error());
     mc_node *x = mc_input(g, "x", MC_FLOAT32, 1), *y = mc_formula(g, "swish(x, 1)");
-    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "swish(x, 1) + 1, grad(sum(swish(x, 1)), x)" });
+    mc_function *f = mc_compile(
+        g, &(mc_spec){ .inputs = "x", .outputs = "swish(x, 1) + 1, grad(sum(swish(x, 1)), x)" });
     CHECK(f != NULL, "%s", mc_error(g));
-    mc_array *a = mc_array_from(MC_FLOAT32, MC_SHAPE(3), (float[]){ -1, 0.5f, 3 }), *ref = NULL, *have = NULL, *slope = NULL;
+    mc_array *a = mc_array_from(MC_FLOAT32, MC_SHAPE(3), (float[]){ -1, 0.5f, 3 }), *ref = NULL, *have = NULL,
+             *slope = NULL;
     CHECK(mc_eval(1, &x, &a, 1, &y, &ref) == MC_OK, "%s", mc_last_error());
     CHECK(mc_call(f, MC_IN(a), MC_OUT(&have, &slope)) == MC_OK, "%s", mc_last_error());
     for (int64_t i = 0; i < 3 && ref && have && slope; i++) {
         double v = mc_array_get(a, &i), s = 1 / (1 + exp(-v));
         CHECK(fabs(mc_array_get(ref, &i) - v * s) < 1e-6 && fabs(mc_array_get(have, &i) - v * s - 1) < 1e-6 &&
                   fabs(mc_array_get(slope, &i) - (s + v * s * (1 - s))) < 1e-6,
-              "swish(%g) is %g, %g, its slope %g", v, mc_array_get(ref, &i), mc_array_get(have, &i) - 1, mc_array_get(slope, &i));
+              "swish(%g) is %g, %g, its slope %g", v, mc_array_get(ref, &i), mc_array_get(have, &i) - 1,
+              mc_array_get(slope, &i));
     }
-    CHECK(mc_function_nsteps(f) >= 1 && strcmp(mc_function_step(f, 0).kind, "kernel") == 0, "%s", mc_function_step(f, 0).kind);
+    CHECK(mc_function_nsteps(f) >= 1 && strcmp(mc_function_step(f, 0).kind, "kernel") == 0, "%s",
+          mc_function_step(f, 0).kind);
     double worst = 0;
     mc_array *at[1] = { mc_array_cast(a, MC_FLOAT64) };
     mc_graph *h = mc_graph_new();
@@ -236,7 +256,8 @@ TEST(kernel_text_may_say_anything_that_is_c)
         }
         CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", rows[i].text, mc_last_error());
         for (int64_t k = 0; y && k < 19; k++) {
-            CHECK(fabs(mc_array_get(y, &k) - 1 - rows[i].y) <= 2e-7 * (1 + fabs(rows[i].y)), "%s is %.9g, not %.9g", rows[i].text, mc_array_get(y, &k) - 1, rows[i].y);
+            CHECK(fabs(mc_array_get(y, &k) - 1 - rows[i].y) <= 2e-7 * (1 + fabs(rows[i].y)),
+                  "%s is %.9g, not %.9g", rows[i].text, mc_array_get(y, &k) - 1, rows[i].y);
         }
         mc_array_unref(&x);
         mc_array_unref(&y);
@@ -255,7 +276,8 @@ TEST(kernel_text_without_a_compiler_is_an_error_of_the_call)
     mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "swish(x, 1)" });
     mc_array *a = mc_array_new(MC_FLOAT32, MC_SHAPE(3)), *y = NULL;
     CHECK(f != NULL, "%s", mc_error(g));
-    CHECK(f && mc_call(f, MC_IN(a), MC_OUT(&y)) == MC_EUNSUPPORTED && strstr(mc_last_error(), "swish"), "%s", mc_last_error());
+    CHECK(f && mc_call(f, MC_IN(a), MC_OUT(&y)) == MC_EUNSUPPORTED && strstr(mc_last_error(), "swish"), "%s",
+          mc_last_error());
     mc_array_unref(&a);
     mc_function_free(f);
     mc_graph_free(g);
@@ -278,11 +300,14 @@ TEST(wrong_registrations_are_refused)
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
         mc_graph *g = mc_graph_new();
-        CHECK(mc_register(g, &rows[i].op) == MC_EARG && strstr(mc_last_error(), rows[i].says), "%s: %s", rows[i].says, mc_last_error());
+        CHECK(mc_register(g, &rows[i].op) == MC_EARG && strstr(mc_last_error(), rows[i].says), "%s: %s",
+              rows[i].says, mc_last_error());
         mc_graph_free(g);
     }
     mc_graph *g = mc_graph_new();
-    CHECK(mc_register(g, &swish) == MC_OK && mc_register(g, &swish) == MC_EARG && strstr(mc_error(g), "already"), "%s", mc_error(g));
+    CHECK(mc_register(g, &swish) == MC_OK && mc_register(g, &swish) == MC_EARG &&
+              strstr(mc_error(g), "already"),
+          "%s", mc_error(g));
     CHECK(mc_register(NULL, &swish) == MC_EARG && mc_register(g, NULL) == MC_EARG, "%s", mc_last_error());
     mc_graph_free(g);
 }
@@ -304,7 +329,8 @@ TEST(wrong_uses_of_users_ops_say_so)
         mc_input_sized(g, "x", MC_FLOAT32, MC_SHAPE(3));
         mc_input_sized(g, "y", MC_FLOAT32, MC_SHAPE(4));
         mc_formula(g, rows[i].formula);
-        CHECK(mc_graph_status(g) < 0 && strstr(mc_error(g), rows[i].says), "%s: '%s' is not in: %s", rows[i].formula, rows[i].says, mc_error(g));
+        CHECK(mc_graph_status(g) < 0 && strstr(mc_error(g), rows[i].says), "%s: '%s' is not in: %s",
+              rows[i].formula, rows[i].says, mc_error(g));
         mc_graph_free(g);
     }
 }
@@ -315,7 +341,8 @@ TEST(kernel_text_that_is_no_c_is_told_by_the_compiler)
     mc_custom op = { .name = "broken", .nin = 1, .nout = 1, .kernel = "a +* nothing" };
     CHECK(mc_register(g, &op) == MC_OK, "%s", mc_last_error());
     mc_input(g, "x", MC_FLOAT32, 1);
-    CHECK(!mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "broken(x)" }) && mc_graph_status(g) == MC_ECOMPILE && strstr(mc_error(g), "nothing"),
+    CHECK(!mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "broken(x)" }) &&
+              mc_graph_status(g) == MC_ECOMPILE && strstr(mc_error(g), "nothing"),
           "%s", mc_error(g));
     mc_graph_free(g);
 }
@@ -334,7 +361,9 @@ TEST(every_failed_allocation_of_users_ops_is_one_clean_error)
         if (both) {
             mc_input(g, "x", MC_FLOAT64, 2);
             mc_input(g, "b", MC_FLOAT64, 1);
-            f = mc_compile(g, &(mc_spec){ .inputs = "x, b", .outputs = "pair(x, b)[0], swish(x, 1)", .mode = "FAST_COMPILE" });
+            f = mc_compile(g, &(mc_spec){ .inputs = "x, b",
+                                          .outputs = "pair(x, b)[0], swish(x, 1)",
+                                          .mode = "FAST_COMPILE" });
         }
         CHECK(f || ALLOC_FAILED, "no function, yet memory: %s", g ? mc_error(g) : mc_last_error());
         mc_status s = f ? mc_call(f, MC_IN(x, b), MC_OUT(&y)) : MC_EMEMORY;

@@ -8,7 +8,8 @@
 static mc_function *made(mc_graph *g, const char *formula, const char *mode)
 {
     mc_node *out = mc_formula(g, formula);
-    mc_function *f = mc_compile(g, &(mc_spec){ .name = "f", .inputs = "x", .output = &out, .noutput = 1, .mode = mode });
+    mc_function *f = mc_compile(
+        g, &(mc_spec){ .name = "f", .inputs = "x", .output = &out, .noutput = 1, .mode = mode });
     CHECK(f, "%s: %s", formula, mc_error(g));
     return f;
 }
@@ -42,7 +43,9 @@ TEST(debug_names_a_wrong_rule)
             mc_function *f = made(g, rows[i].formula, debug ? "DEBUG" : "FAST_RUN");
             mc_status status = f ? called(f) : MC_OK;
             CHECK(status == (debug ? MC_ECHECK : MC_OK), "%s: %s", rows[i].formula, mc_last_error());
-            CHECK(!debug || (strstr(mc_last_error(), "DEBUG: the rule") && strstr(mc_last_error(), rows[i].from)), "%s", mc_last_error());
+            CHECK(!debug ||
+                      (strstr(mc_last_error(), "DEBUG: the rule") && strstr(mc_last_error(), rows[i].from)),
+                  "%s", mc_last_error());
             mc_function_free(f);
             mc_graph_free(g);
         }
@@ -92,7 +95,8 @@ TEST(debug_names_a_wrong_kernel)
         f->code->fn[step] = wrong;
         mc_status s = called(f);
         CHECK(s == (debug ? MC_ECHECK : MC_OK), "%s", mc_last_error());
-        CHECK(!debug || (strstr(mc_last_error(), "DEBUG: step") && strstr(mc_last_error(), "element 0")), "%s", mc_last_error());
+        CHECK(!debug || (strstr(mc_last_error(), "DEBUG: step") && strstr(mc_last_error(), "element 0")),
+              "%s", mc_last_error());
         mc_function_free(f);
         mc_graph_free(g);
     }
@@ -132,9 +136,14 @@ TEST(debug_forgives_what_cancels)
         CHECK(mc_register(g, &swish) == MC_OK, "%s", mc_last_error());
         mc_formula(g, "input f float32[?, ?, ?, ?]; input k float32[?, ?, ?, ?]; input m float32[?, ?]");
         mc_node *out = mc_formula(g, formulas[i]);
-        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "f, k, m", .output = &out, .noutput = 1, .on_unused = "ignore", .mode = "DEBUG" });
-        mc_array *field = mc_array_new(MC_FLOAT32, MC_SHAPE(1, 1, 40, 40)), *m = mc_array_new(MC_FLOAT32, MC_SHAPE(8, 300)), *y = NULL;
-        mc_array *k = mc_array_from(MC_FLOAT32, MC_SHAPE(1, 1, 3, 3), (float[]){ 0, 1, 0, 1, -4, 1, 0, 1, 0 });
+        mc_function *f = mc_compile(
+            g,
+            &(mc_spec){
+                .inputs = "f, k, m", .output = &out, .noutput = 1, .on_unused = "ignore", .mode = "DEBUG" });
+        mc_array *field = mc_array_new(MC_FLOAT32, MC_SHAPE(1, 1, 40, 40)),
+                 *m = mc_array_new(MC_FLOAT32, MC_SHAPE(8, 300)), *y = NULL;
+        mc_array *k = mc_array_from(MC_FLOAT32, MC_SHAPE(1, 1, 3, 3),
+                                    (float[]){ 0, 1, 0, 1, -4, 1, 0, 1, 0 });
         for (int j = 0; j < 1600; j++) { /* smooth: second differences are a thousandth of it, and less */
             mc_store_f64(MC_FLOAT32, field->data + j * 4, sin(j / 40 * 0.03) * cos(j % 40 * 0.05) + 2);
         }
@@ -159,11 +168,15 @@ TEST(debug_reads_shared_variables)
     mc_graph *g = mc_graph_new();
     mc_array *one = mc_array_from(MC_FLOAT32, MC_SHAPE(2), (float[]){ 1, -1 }), *y = NULL;
     CHECK(mc_shared_new(g, "w", one), "%s", mc_last_error());
-    mc_function *f = mc_compile(g, &(mc_spec){ .outputs = "sigmoid_binary_crossentropy(w, w)", .updates = "w = w + 1", .mode = "DEBUG" });
+    mc_function *f = mc_compile(g, &(mc_spec){ .outputs = "sigmoid_binary_crossentropy(w, w)",
+                                               .updates = "w = w + 1",
+                                               .mode = "DEBUG" });
     if (CHECK(f && mc_call(f, MC_NONE, MC_OUT(&y)) == MC_OK, "%s", f ? mc_last_error() : mc_error(g))) {
-        static const double want[] = { 0.31326168751822283, -0.68673831248177717 }; /* log(1 + exp(-|w|)) + max(w, 0) - w * w */
+        static const double want[] = { 0.31326168751822283,
+                                       -0.68673831248177717 }; /* log(1 + exp(-|w|)) + max(w, 0) - w * w */
         for (int i = 0; i < 2; i++) {
-            CHECK(fabs(mc_load_f64(MC_FLOAT32, y->data + i * 4) - want[i]) < 1e-6, "of %d: %g", i, mc_load_f64(MC_FLOAT32, y->data + i * 4));
+            CHECK(fabs(mc_load_f64(MC_FLOAT32, y->data + i * 4) - want[i]) < 1e-6, "of %d: %g", i,
+                  mc_load_f64(MC_FLOAT32, y->data + i * 4));
         }
     }
     mc_array_unref(&one);
@@ -177,9 +190,13 @@ TEST(debug_knows_kernels_over_nothing)
 {
     mc_graph *g = mc_graph_new();
     mc_formula(g, "input x float32[2, ?, ?, 2]; input y float32[1, 2]");
-    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, y", .mode = "DEBUG",
-        .outputs = "var(minimum(exp(x) / sum(exp(x), axis=0, keepdims=True), cast(y * 2, float64)), axis=3, ddof=1), sum(x * sqr(y), axis=2)" });
-    mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(2, 8, 0, 2)), *y = mc_array_from(MC_FLOAT32, MC_SHAPE(1, 2), (float[]){ 3, 7 }), *v = NULL, *sum = NULL;
+    mc_function *f = mc_compile(
+        g, &(mc_spec){ .inputs = "x, y",
+                       .mode = "DEBUG",
+                       .outputs = "var(minimum(exp(x) / sum(exp(x), axis=0, keepdims=True), cast(y * 2, "
+                                  "float64)), axis=3, ddof=1), sum(x * sqr(y), axis=2)" });
+    mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(2, 8, 0, 2)),
+             *y = mc_array_from(MC_FLOAT32, MC_SHAPE(1, 2), (float[]){ 3, 7 }), *v = NULL, *sum = NULL;
     CHECK(f && mc_call(f, MC_IN(x, y), MC_OUT(&v, &sum)) == MC_OK, "%s", mc_last_error());
     CHECK(v && mc_array_size(v) == 0 && sum && mc_array_size(sum) == 32, "other sizes");
     mc_array *all[] = { x, y, v, sum };
@@ -197,8 +214,12 @@ TEST(debug_survives_every_failed_allocation)
     ALLOC_FAIL_LOOP {
         mc_clear_error();
         mc_graph *g = mc_graph_new();
-        mc_node *x = g ? mc_input(g, "x", MC_FLOAT32, 1) : NULL, *out = x ? mc_formula(g, "log(1 + exp(x)) * 1 + x * 0") : NULL;
-        mc_function *f = g ? mc_compile(g, &(mc_spec){ .inputs = "x", .output = &out, .noutput = 1, .mode = "DEBUG" }) : NULL;
+        mc_node *x = g ? mc_input(g, "x", MC_FLOAT32, 1) : NULL,
+                *out = x ? mc_formula(g, "log(1 + exp(x)) * 1 + x * 0") : NULL;
+        mc_function *f = g ? mc_compile(
+                                 g,
+                                 &(mc_spec){ .inputs = "x", .output = &out, .noutput = 1, .mode = "DEBUG" })
+                           : NULL;
         mc_array *a = mc_array_from(MC_FLOAT32, MC_SHAPE(3), v), *y = NULL;
         mc_status s = f && a ? mc_call(f, MC_IN(a), MC_OUT(&y)) : MC_EMEMORY;
         CHECK(s == MC_OK || (ALLOC_FAILED && s == MC_EMEMORY), "%s: %s", mc_status_name(s), mc_last_error());

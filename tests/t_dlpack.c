@@ -36,7 +36,8 @@ TEST(dlpack_shares_memory_both_ways)
         mc_array_unref(&a);
         mc_array_unref(&t);
         mc_array_unref(&b);
-        CHECK(mc_array_get(v, (int64_t[]){ 2, 1 }) == 0, "%s is gone", mc_dtype_name(d)); /* a sanitizer would know */
+        CHECK(mc_array_get(v, (int64_t[]){ 2, 1 }) == 0, "%s is gone",
+              mc_dtype_name(d)); /* a sanitizer would know */
         mc_array_unref(&v);
     }
 }
@@ -64,9 +65,10 @@ TEST(foreign_tensors_are_checked)
     many.t.ndim = 9;
     CHECK(!mc_array_from_dlpack(&gpu) && mc_last_status() == MC_EDEVICE, "%s", mc_last_error());
     CHECK(!mc_array_from_dlpack(&lanes) && mc_last_status() == MC_EUNSUPPORTED, "%s", mc_last_error());
-    CHECK(strcmp(mc_last_error(), "mc_array_from_dlpack: no dtype has code 2, 32 bits and 4 lanes") == 0, "%s",
-          mc_last_error());
-    CHECK(!mc_array_from_dlpack(&complex) && !mc_array_from_dlpack(&many) && !mc_array_from_dlpack(NULL), "passed");
+    CHECK(strcmp(mc_last_error(), "mc_array_from_dlpack: no dtype has code 2, 32 bits and 4 lanes") == 0,
+          "%s", mc_last_error());
+    CHECK(!mc_array_from_dlpack(&complex) && !mc_array_from_dlpack(&many) && !mc_array_from_dlpack(NULL),
+          "passed");
     CHECK(deleted == 1, "what was refused was deleted");
     mc_array *odd = mc_array_wrap(MC_FLOAT32, MC_SHAPE(2), (int64_t[]){ 6 }, data, NULL, NULL);
     CHECK(!mc_array_to_dlpack(odd) && strstr(mc_last_error(), "6 bytes, which is not a whole float32"), "%s",

@@ -1,6 +1,6 @@
-/* t_errors.c: what is said about mistakes.  Each row is a wrong call and a part of the message it must get, for
- * formulas, for specs of functions, for calls.  Every message names the op or the argument, shows the operands
- * with their types, and points at the formula or at the line. */
+/* t_errors.c: what is said about mistakes.  Each row is a wrong call and a part of the message it must get,
+ * for formulas, for specs of functions, for calls.  Every message names the op or the argument, shows the
+ * operands with their types, and points at the formula or at the line. */
 #include "agree.h"
 #include <monochord_nn.h>
 
@@ -78,11 +78,16 @@ TEST(mistakes_in_formulas)
     for (size_t r = 0; r < NELEM(rows); r++) {
         mc_graph *g = scene();
         mc_node *y = mc_formula(g, rows[r].formula);
-        CHECK(mc_is_error(y) && strstr(mc_error(g), rows[r].says), "%s: '%s' is not in: %s", rows[r].formula, rows[r].says, mc_error(g));
-        CHECK(mc_graph_status(g) == rows[r].status, "%s: %s, not %s", rows[r].formula, mc_status_name(mc_graph_status(g)), mc_status_name(rows[r].status));
+        CHECK(mc_is_error(y) && strstr(mc_error(g), rows[r].says), "%s: '%s' is not in: %s", rows[r].formula,
+              rows[r].says, mc_error(g));
+        CHECK(mc_graph_status(g) == rows[r].status, "%s: %s, not %s", rows[r].formula,
+              mc_status_name(mc_graph_status(g)), mc_status_name(rows[r].status));
         CHECK(strstr(mc_error(g), "t_errors.c:"), "%s: no line in: %s", rows[r].formula, mc_error(g));
-        CHECK(mc_is_error(mc_add(y, mc_var(g, "x"))) && strstr(mc_error(g), rows[r].says), "the first message stays");
-        CHECK(!mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x" }) && strstr(mc_last_error(), rows[r].says), "compiling says it again: %s", mc_last_error());
+        CHECK(mc_is_error(mc_add(y, mc_var(g, "x"))) && strstr(mc_error(g), rows[r].says),
+              "the first message stays");
+        CHECK(!mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x" }) &&
+                  strstr(mc_last_error(), rows[r].says),
+              "compiling says it again: %s", mc_last_error());
         mc_graph_free(g);
     }
 }
@@ -94,9 +99,13 @@ TEST(mistakes_of_builders_name_the_line)
     mc_node *y = mc_dot(mc_var(g, "A"), mc_var(g, "B"));
     char where[40];
     snprintf(where, sizeof where, "t_errors.c:%d", line);
-    CHECK(mc_is_error(y) && strstr(mc_error(g), "dot: inner sizes 4 and 5 differ  [A: float32[3, 4]") && strstr(mc_error(g), where), "%s", mc_error(g));
+    CHECK(mc_is_error(y) && strstr(mc_error(g), "dot: inner sizes 4 and 5 differ  [A: float32[3, 4]") &&
+              strstr(mc_error(g), where),
+          "%s", mc_error(g));
     mc_graph_clear_error(g);
-    CHECK(mc_is_error(mc_add(mc_var(g, "A"), mc_var(h, "A"))) && strstr(mc_error(g), "add: argument 2 belongs to another graph"), "%s", mc_error(g));
+    CHECK(mc_is_error(mc_add(mc_var(g, "A"), mc_var(h, "A"))) &&
+              strstr(mc_error(g), "add: argument 2 belongs to another graph"),
+          "%s", mc_error(g));
     mc_graph_clear_error(g);
     CHECK(mc_is_error(mc_exp(mc_var(g, "nothing"))) && strstr(mc_error(g), "nothing"), "%s", mc_error(g));
     mc_graph_clear_error(g);
@@ -106,7 +115,9 @@ TEST(mistakes_of_builders_name_the_line)
     mc_graph_clear_error(g);
     CHECK(!mc_shared_zeros(g, "W", MC_FLOAT32, MC_SHAPE(2)) && strstr(mc_error(g), "'W'"), "%s", mc_error(g));
     mc_graph_clear_error(g);
-    CHECK(!mc_shared_zeros(g, "big", MC_FLOAT32, MC_SHAPE(INT64_C(1) << 40, INT64_C(1) << 40)) && mc_graph_status(g) < 0, "%s", mc_error(g));
+    CHECK(!mc_shared_zeros(g, "big", MC_FLOAT32, MC_SHAPE(INT64_C(1) << 40, INT64_C(1) << 40)) &&
+              mc_graph_status(g) < 0,
+          "%s", mc_error(g));
     CHECK(mc_add(NULL, NULL) == NULL && strstr(mc_last_error(), "add"), "%s", mc_last_error());
     mc_graph_free(g);
     mc_graph_free(h);
@@ -144,8 +155,9 @@ TEST(mistakes_in_specs)
     for (size_t r = 0; r < NELEM(rows); r++) {
         mc_graph *g = scene();
         mc_function *f = mc_compile(g, &rows[r].spec);
-        CHECK(!f && mc_graph_status(g) == rows[r].status && strstr(mc_error(g), rows[r].says), "row %d: %s, '%s' is not in: %s", (int)r,
-              mc_status_name(mc_graph_status(g)), rows[r].says, mc_error(g));
+        CHECK(!f && mc_graph_status(g) == rows[r].status && strstr(mc_error(g), rows[r].says),
+              "row %d: %s, '%s' is not in: %s", (int)r, mc_status_name(mc_graph_status(g)), rows[r].says,
+              mc_error(g));
         CHECK(strstr(mc_error(g), "t_errors.c:"), "no line in: %s", mc_error(g));
         mc_function_free(f);
         mc_graph_clear_error(g); /* and the graph is as good as new */
@@ -154,7 +166,8 @@ TEST(mistakes_in_specs)
         mc_function_free(f);
         mc_graph_free(g);
     }
-    CHECK(!mc_compile(NULL, &(mc_spec){ .outputs = "1" }) && strstr(mc_last_error(), "graph"), "%s", mc_last_error());
+    CHECK(!mc_compile(NULL, &(mc_spec){ .outputs = "1" }) && strstr(mc_last_error(), "graph"), "%s",
+          mc_last_error());
     mc_graph *g = scene();
     CHECK(!mc_compile(g, NULL) && strstr(mc_last_error(), "spec"), "%s", mc_last_error());
     mc_graph_free(g);
@@ -191,15 +204,20 @@ TEST(mistakes_in_calls)
     for (size_t r = 0; r < NELEM(rows) * NELEM(modes); r++) {
         size_t row = r / NELEM(modes);
         mc_graph *g = scene();
-        mc_function *f = mc_compile(g, &(mc_spec){ .name = "step", .inputs = "x, y, k, i", .outputs = rows[row].formula, .on_unused = "ignore",
+        mc_function *f = mc_compile(g, &(mc_spec){ .name = "step",
+                                                   .inputs = "x, y, k, i",
+                                                   .outputs = rows[row].formula,
+                                                   .on_unused = "ignore",
                                                    .mode = modes[r % NELEM(modes)] });
-        mc_array *x = mc_array_new(MC_FLOAT32, 2, rows[row].x), *y = mc_array_new(MC_FLOAT32, 2, rows[row].y), *out = NULL;
+        mc_array *x = mc_array_new(MC_FLOAT32, 2, rows[row].x), *y = mc_array_new(MC_FLOAT32, 2, rows[row].y),
+                 *out = NULL;
         mc_array *i = mc_array_from(MC_INT64, MC_SHAPE(2), (int64_t[]){ 0, 9 });
         if (CHECK(f != NULL, "%s: %s", rows[row].formula, mc_error(g))) {
             for (int turn = 0; turn < 2; turn++) { /* a second call says the same */
                 mc_status s = mc_call(f, MC_IN(x, y, 5, i), MC_OUT(&out));
-                CHECK(s == rows[row].status && strstr(mc_last_error(), rows[row].says), "%s in %s: %s, '%s' is not in: %s", rows[row].formula,
-                      modes[r % NELEM(modes)], mc_status_name(s), rows[row].says, mc_last_error());
+                CHECK(s == rows[row].status && strstr(mc_last_error(), rows[row].says),
+                      "%s in %s: %s, '%s' is not in: %s", rows[row].formula, modes[r % NELEM(modes)],
+                      mc_status_name(s), rows[row].says, mc_last_error());
                 CHECK(out == NULL && strncmp(mc_last_error(), "step: ", 6) == 0, "%s", mc_last_error());
             }
         }
@@ -215,37 +233,51 @@ TEST(mistakes_in_calls)
 TEST(mistakes_in_arguments_of_calls)
 {
     mc_graph *g = scene();
-    mc_function *f = mc_compile(g, &(mc_spec){ .name = "step", .inputs = "A, k, i", .outputs = "A * k + sum(i), k" });
-    mc_array *a = mc_array_new(MC_FLOAT32, MC_SHAPE(3, 4)), *i = mc_array_new(MC_INT64, MC_SHAPE(2)), *flat = mc_array_new(MC_FLOAT32, MC_SHAPE(12)),
-             *wide = mc_array_new(MC_FLOAT64, MC_SHAPE(3, 4)), *tall = mc_array_new(MC_FLOAT32, MC_SHAPE(4, 3)), *out = NULL,
+    mc_function *f = mc_compile(
+        g, &(mc_spec){ .name = "step", .inputs = "A, k, i", .outputs = "A * k + sum(i), k" });
+    mc_array *a = mc_array_new(MC_FLOAT32, MC_SHAPE(3, 4)), *i = mc_array_new(MC_INT64, MC_SHAPE(2)),
+             *flat = mc_array_new(MC_FLOAT32, MC_SHAPE(12)), *wide = mc_array_new(MC_FLOAT64, MC_SHAPE(3, 4)),
+             *tall = mc_array_new(MC_FLOAT32, MC_SHAPE(4, 3)), *out = NULL,
              *half = mc_array_new(MC_FLOAT32, MC_SHAPE(2)), *bytes = mc_array_new(MC_UINT8, MC_SHAPE(3, 4));
     double number = 0;
     float small = 0;
     CHECK(f != NULL, "%s", mc_error(g));
-#define REFUSED(in, out_, want, part)                                                              \
-    do {                                                                                           \
-        mc_status s_ = mc_call(f, in, out_);                                                       \
-        CHECK(s_ == (want) && strstr(mc_last_error(), part), "%s: '%s' is not in: %s", mc_status_name(s_), part, mc_last_error()); \
+#define REFUSED(in, out_, want, part)                                                                        \
+    do {                                                                                                     \
+        mc_status s_ = mc_call(f, in, out_);                                                                 \
+        CHECK(s_ == (want) && strstr(mc_last_error(), part), "%s: '%s' is not in: %s", mc_status_name(s_),   \
+              part, mc_last_error());                                                                        \
     } while (0)
-    REFUSED(MC_IN(flat, 1, i), MC_OUT(&out), MC_ESHAPE, "step: input 0 ('A') is float32(12,), not float32[3, 4]");
-    REFUSED(MC_IN(tall, 1, i), MC_OUT(&out), MC_ESHAPE, "step: input 0 ('A') is float32(4, 3), not float32[3, 4]");
-    REFUSED(MC_IN(wide, 1, i), MC_OUT(&out), MC_ETYPE, "step: input 0 ('A') is float64, which float32 cannot hold; cast it, or set allow_input_downcast");
-    REFUSED(MC_IN(a, 1, half), MC_OUT(&out), MC_ETYPE, "step: input 2 ('i') is float32, which int64 cannot hold");
+    REFUSED(MC_IN(flat, 1, i), MC_OUT(&out), MC_ESHAPE,
+            "step: input 0 ('A') is float32(12,), not float32[3, 4]");
+    REFUSED(MC_IN(tall, 1, i), MC_OUT(&out), MC_ESHAPE,
+            "step: input 0 ('A') is float32(4, 3), not float32[3, 4]");
+    REFUSED(
+        MC_IN(wide, 1, i), MC_OUT(&out), MC_ETYPE,
+        "step: input 0 ('A') is float64, which float32 cannot hold; cast it, or set allow_input_downcast");
+    REFUSED(MC_IN(a, 1, half), MC_OUT(&out), MC_ETYPE,
+            "step: input 2 ('i') is float32, which int64 cannot hold");
     REFUSED(MC_IN(a, a, i), MC_OUT(&out), MC_ESHAPE, "step: input 1 ('k')");
-    REFUSED(MC_IN(1, 1, i), MC_OUT(&out), MC_ESHAPE, "step: input 0 ('A') has rank 2, not 0: a number does not do");
-    REFUSED(MC_IN(a, 1.5, i), MC_OUT(&out), MC_ETYPE, "step: input 1 ('k') is int64, which does not hold 1.5");
+    REFUSED(MC_IN(1, 1, i), MC_OUT(&out), MC_ESHAPE,
+            "step: input 0 ('A') has rank 2, not 0: a number does not do");
+    REFUSED(MC_IN(a, 1.5, i), MC_OUT(&out), MC_ETYPE,
+            "step: input 1 ('k') is int64, which does not hold 1.5");
     REFUSED(MC_IN(a, INFINITY, i), MC_OUT(&out), MC_ETYPE, "which does not hold inf");
     REFUSED(MC_IN(a, NAN, i), MC_OUT(&out), MC_ETYPE, "step: input 1 ('k') is int64");
     REFUSED(MC_IN(a, 1e300, i), MC_OUT(&out), MC_ETYPE, "step: input 1 ('k') is int64");
     REFUSED(MC_IN(a, 1), MC_OUT(&out), MC_EARG, "step: input 2 ('i') is missing");
     REFUSED(MC_IN(a, 1, i, i), MC_OUT(&out), MC_EARG, "step: 4 inputs are given, it has 3");
     REFUSED(MC_IN(a, 1, (mc_array *)NULL), MC_OUT(&out), MC_EARG, "step: input 2 ('i') is no array");
-    REFUSED(MC_IN(a, 1, i), MC_OUT(&out, &number, &number), MC_EARG, "step: 3 places for outputs are given, it has 2");
+    REFUSED(MC_IN(a, 1, i), MC_OUT(&out, &number, &number), MC_EARG,
+            "step: 3 places for outputs are given, it has 2");
     REFUSED(MC_IN(a, 1, i), MC_OUT(&small), MC_ESHAPE, "step: output 0 has 12 elements; a number holds one");
     CHECK(out == NULL, "nothing was given");
-    CHECK(mc_call(f, MC_IN(bytes, 1, i), MC_OUT(&out)) == MC_OK && out, "uint8 fits float32: %s", mc_last_error());
-    REFUSED(MC_IN(a, 1, i), MC_OUT(&wide, &out), MC_ESHAPE, "step: output 1 has shape (); the array given has (3, 4)");
-    CHECK(mc_call(NULL, MC_IN(a), MC_OUT(&out)) == MC_EARG && strstr(mc_last_error(), "function"), "%s", mc_last_error());
+    CHECK(mc_call(f, MC_IN(bytes, 1, i), MC_OUT(&out)) == MC_OK && out, "uint8 fits float32: %s",
+          mc_last_error());
+    REFUSED(MC_IN(a, 1, i), MC_OUT(&wide, &out), MC_ESHAPE,
+            "step: output 1 has shape (); the array given has (3, 4)");
+    CHECK(mc_call(NULL, MC_IN(a), MC_OUT(&out)) == MC_EARG && strstr(mc_last_error(), "function"), "%s",
+          mc_last_error());
 #undef REFUSED
     CHECK(mc_flag_set("allow_input_downcast", "True") == MC_OK, "%s", mc_last_error());
     CHECK(mc_call(f, MC_IN(wide, 1, i), MC_OUT(&out)) == MC_OK, "%s", mc_last_error());
@@ -263,10 +295,12 @@ TEST(mistakes_of_flags_and_names)
         { "floatx", "float32", "did you mean 'floatX'" }, { "floatX", "float31", "float32" }, { "threads", "many", "threads" }, { "mode", "FAST", "FAST_RUN" },
     };
     for (size_t r = 0; r < NELEM(rows); r++) {
-        CHECK(mc_flag_set(rows[r].name, rows[r].value) < 0 && strstr(mc_last_error(), rows[r].says), "%s=%s: %s", rows[r].name, rows[r].value, mc_last_error());
+        CHECK(mc_flag_set(rows[r].name, rows[r].value) < 0 && strstr(mc_last_error(), rows[r].says),
+              "%s=%s: %s", rows[r].name, rows[r].value, mc_last_error());
     }
     mc_graph *g = scene();
-    CHECK(mc_is_error(mc_op(g, "no_such_op", 0, NULL, NULL)) && strstr(mc_error(g), "no_such_op"), "%s", mc_error(g));
+    CHECK(mc_is_error(mc_op(g, "no_such_op", 0, NULL, NULL)) && strstr(mc_error(g), "no_such_op"), "%s",
+          mc_error(g));
     mc_graph_clear_error(g);
     CHECK(!mc_var(g, "zz") || mc_is_error(mc_var(g, "zz")), "a variable that is not there");
     mc_graph_free(g);
@@ -283,24 +317,29 @@ TEST(errors_tell_nothing_of_earlier_ones)
     mc_array *y = NULL;
 #define EARLIER() mc_fail(MC_EFILE, "something earlier")
     EARLIER();
-    CHECK(mc_call(f, MC_IN((mc_array *)NULL), MC_OUT(&y)) == MC_EARG && !strstr(mc_last_error(), "earlier"), "%s", mc_last_error());
+    CHECK(mc_call(f, MC_IN((mc_array *)NULL), MC_OUT(&y)) == MC_EARG && !strstr(mc_last_error(), "earlier"),
+          "%s", mc_last_error());
     EARLIER();
     mc_constant(g, NULL);
     CHECK(mc_graph_status(g) == MC_EARG && !strstr(mc_error(g), "earlier"), "%s", mc_error(g));
     mc_graph_clear_error(g);
     EARLIER();
-    CHECK(!mc_shared_new(g, "s", NULL) && mc_graph_status(g) == MC_EARG && !strstr(mc_error(g), "earlier"), "%s", mc_error(g));
+    CHECK(!mc_shared_new(g, "s", NULL) && mc_graph_status(g) == MC_EARG && !strstr(mc_error(g), "earlier"),
+          "%s", mc_error(g));
     EARLIER();
-    CHECK(mc_net_read(NULL, "m", "input 3") == MC_EARG && !strstr(mc_last_error(), "earlier"), "%s", mc_last_error());
+    CHECK(mc_net_read(NULL, "m", "input 3") == MC_EARG && !strstr(mc_last_error(), "earlier"), "%s",
+          mc_last_error());
     mc_function_free(f);
     mc_graph_free(g);
 }
 
-/* Wrong calls of the rest of the API, with NULL, bad words, sizes and files: each leaves a status and a text of its own. */
+/* Wrong calls of the rest of the API, with NULL, bad words, sizes and files: each leaves a status and a text
+ * of its own. */
 TEST(every_wrong_call_has_a_text_of_its_own)
 {
     mc_graph *g = mc_graph_new(), *other = mc_graph_new();
-    mc_node *x = mc_input(g, "x", MC_FLOAT32, 1), *y = mc_sqr(mc_input(other, "y", MC_FLOAT32, 0)), *out = NULL;
+    mc_node *x = mc_input(g, "x", MC_FLOAT32, 1), *y = mc_sqr(mc_input(other, "y", MC_FLOAT32, 0)),
+            *out = NULL;
     mc_shared *s = mc_shared_zeros(g, "s", MC_FLOAT32, MC_SHAPE(3));
     mc_array *a = mc_array_new(MC_FLOAT32, MC_SHAPE(2, 3)), *b = mc_array_new(MC_FLOAT32, MC_SHAPE(4));
     mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x * 2" });
@@ -310,11 +349,12 @@ TEST(every_wrong_call_has_a_text_of_its_own)
     char *text = NULL, few[4];
     size_t n = 0;
     double worst;
-#define FAILS(call) \
-    do { \
-        mc_fail(MC_EDEVICE, "something earlier"); \
-        CHECK(call, "%s succeeds", #call); \
-        CHECK(*mc_last_error() && !strstr(mc_last_error(), "earlier") && mc_last_status() < 0, "%s: %s", #call, mc_last_error()); \
+#define FAILS(call)                                                                                          \
+    do {                                                                                                     \
+        mc_fail(MC_EDEVICE, "something earlier");                                                            \
+        CHECK(call, "%s succeeds", #call);                                                                   \
+        CHECK(*mc_last_error() && !strstr(mc_last_error(), "earlier") && mc_last_status() < 0, "%s: %s",     \
+              #call, mc_last_error());                                                                       \
     } while (0)
     FAILS(mc_dtype_parse("float33", &d) < 0);
     FAILS(mc_dtype_parse(NULL, &d) < 0);
@@ -418,11 +458,13 @@ TEST(statuses_of_a_graphs_mistake_have_its_text)
     EARLIER();
     CHECK(mc_grads(bad, 1, &x, &out, NULL) < 0 && strstr(mc_last_error(), "nobody"), "%s", mc_last_error());
     EARLIER();
-    CHECK(mc_shared_default_update(g, s, bad) < 0 && strstr(mc_last_error(), "nobody"), "%s", mc_last_error());
+    CHECK(mc_shared_default_update(g, s, bad) < 0 && strstr(mc_last_error(), "nobody"), "%s",
+          mc_last_error());
     EARLIER();
     CHECK(mc_net_read(net, "m", "input 3") < 0 && strstr(mc_last_error(), "nobody"), "%s", mc_last_error());
     EARLIER();
-    CHECK(!mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x" }) && strstr(mc_last_error(), "nobody"), "%s", mc_last_error());
+    CHECK(!mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x" }) && strstr(mc_last_error(), "nobody"),
+          "%s", mc_last_error());
 #undef EARLIER
     mc_net_free(net);
     mc_graph_free(g);

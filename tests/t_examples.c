@@ -119,16 +119,18 @@ TEST(examples_of_gpus_run_or_say_what_they_need)
 TEST(program_does_what_it_says) { run_rows(good, COUNT(good), output_of); }
 TEST(program_fails_with_a_message) { run_rows(bad, COUNT(bad), output_of); }
 
-/* docs/ops.md, docs/flags.md, docs/layers.md and docs/api/ops-*.md say what the tables say, and what the examples of ops
- * give; `make bless` or `make docs` writes them. */
+/* docs/ops.md, docs/flags.md, docs/layers.md and docs/api/ops-*.md say what the tables say, and what the
+ * examples of ops give; `make bless` or `make docs` writes them. */
 TEST(manuals_are_the_tables)
 {
     int status;
     bool bless = getenv("MC_BLESS") && *getenv("MC_BLESS") == '1';
-    const char *text = output_of(bless ? "@/monochord docs " TEST_ROOT "/../docs"
-                                       : "d=$(mktemp -d) && @/monochord docs $d >$d/said && cd " TEST_ROOT "/../docs && "
-                                         "for f in ops.md flags.md layers.md api/ops-*.md; do diff $f $d/$f || bad=1; done; "
-                                         "ls $d/api >$d/pages; ls api | grep ^ops- | diff - $d/pages || bad=1; rm -r $d; exit ${bad:-0}",
-                                 &status);
+    const char *text = output_of(
+        bless
+            ? "@/monochord docs " TEST_ROOT "/../docs"
+            : "d=$(mktemp -d) && @/monochord docs $d >$d/said && cd " TEST_ROOT "/../docs && "
+              "for f in ops.md flags.md layers.md api/ops-*.md; do diff $f $d/$f || bad=1; done; "
+              "ls $d/api >$d/pages; ls api | grep ^ops- | diff - $d/pages || bad=1; rm -r $d; exit ${bad:-0}",
+        &status);
     CHECK(status == 0, "older than the tables: make docs\n%.2000s", text);
 }

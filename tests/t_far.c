@@ -102,9 +102,11 @@ TEST(a_far_array_goes_out_and_comes_home_in_every_dtype)
         mc_array *host = iota(d, MC_SHAPE(3, 5)), *a = far_empty(d, MC_SHAPE(3, 5));
         REQUIRE(host && a, "%s", mc_last_error());
         int puts = fake.puts, gets = fake.gets;
-        CHECK(mc_array_assign(a, host) == MC_OK && fake.puts == puts + 1, "%s in %d puts", mc_dtype_name(d), fake.puts - puts);
+        CHECK(mc_array_assign(a, host) == MC_OK && fake.puts == puts + 1, "%s in %d puts", mc_dtype_name(d),
+              fake.puts - puts);
         mc_array *home = mc_array_near(a), *again = mc_array_copy(a);
-        CHECK(home && home != a && mc_array_same_bits(home, host), "%s came home otherwise", mc_dtype_name(d));
+        CHECK(home && home != a && mc_array_same_bits(home, host), "%s came home otherwise",
+              mc_dtype_name(d));
         CHECK(again && mc_array_same_bits(again, host) && fake.gets == gets + 2, "%d gets", fake.gets - gets);
         CHECK(strcmp(mc_array_device(a), "fake0") == 0 && strcmp(mc_array_device(home), "cpu") == 0, "%s, %s",
               mc_array_device(a), mc_array_device(home));
@@ -136,7 +138,8 @@ TEST(assignment_works_between_here_and_there)
     }
     int copies = fake.copies, gets = fake.gets;
     mc_array *second = far_empty(MC_FLOAT32, MC_SHAPE(4, 6));
-    CHECK(mc_array_assign(second, there) == MC_OK && fake.copies == copies + 1 && fake.gets == gets, "not by a copy there");
+    CHECK(mc_array_assign(second, there) == MC_OK && fake.copies == copies + 1 && fake.gets == gets,
+          "not by a copy there");
     CHECK(mc_array_assign(there, there) == MC_OK && fake.copies == copies + 1, "onto itself by a copy");
     mc_array *wrong = far_empty(MC_FLOAT32, MC_SHAPE(6, 4));
     CHECK(mc_array_assign(wrong, plain) == MC_ESHAPE, "%s", mc_last_error());
@@ -151,7 +154,8 @@ TEST(assignment_works_between_here_and_there)
 /* The two halves share memory: what is read must not have been written before. */
 TEST(far_arrays_that_overlap_are_assigned_as_if_they_did_not)
 {
-    mc_array *a = far_iota(MC_INT32, MC_SHAPE(10)), *low = mc_array_slice(a, 0, 0, 8, 1), *high = mc_array_slice(a, 0, 2, 8, 1);
+    mc_array *a = far_iota(MC_INT32, MC_SHAPE(10)), *low = mc_array_slice(a, 0, 0, 8, 1),
+             *high = mc_array_slice(a, 0, 2, 8, 1);
     REQUIRE(a && low && high, "%s", mc_last_error());
     CHECK(mc_array_assign(high, low) == MC_OK, "%s", mc_last_error());
     for (int64_t i = 0; i < 8; i++) {
@@ -175,19 +179,23 @@ TEST(all_that_reads_elements_reads_far_ones)
     mc_text_free(have);
 
     CHECK(mc_array_get(a, (int64_t[]){ 1, 1 }) == 4, "%g", mc_array_get(a, (int64_t[]){ 1, 1 }));
-    CHECK(mc_array_set(a, (int64_t[]){ 1, 1 }, 9) == MC_OK && mc_array_get(a, (int64_t[]){ 1, 1 }) == 9, "not set");
+    CHECK(mc_array_set(a, (int64_t[]){ 1, 1 }, 9) == MC_OK && mc_array_get(a, (int64_t[]){ 1, 1 }) == 9,
+          "not set");
     CHECK(mc_array_differs(a, host, 0, 0) == 4 && !mc_array_same_bits(host, a), "the change is not seen");
     CHECK(mc_array_set(a, (int64_t[]){ 1, 1 }, 4) == MC_OK && mc_array_same_bits(host, a), "not what it was");
 
     mc_array *cast = mc_array_cast(a, MC_INT16), *flat = mc_array_reshape(a, MC_SHAPE(6));
-    CHECK(cast && strcmp(mc_array_device(cast), "cpu") == 0 && mc_array_differs(cast, host, 0, 0) == -1, "cast");
-    CHECK(flat && strcmp(mc_array_device(flat), "fake0") == 0 && mc_array_get(flat, (int64_t[]){ 5 }) == 5, "reshaped");
+    CHECK(cast && strcmp(mc_array_device(cast), "cpu") == 0 && mc_array_differs(cast, host, 0, 0) == -1,
+          "cast");
+    CHECK(flat && strcmp(mc_array_device(flat), "fake0") == 0 && mc_array_get(flat, (int64_t[]){ 5 }) == 5,
+          "reshaped");
 
     CHECK(mc_npy_save(path, a) == MC_OK, "%s", mc_last_error());
     mc_array *back = mc_npy_load(path);
     CHECK(back && mc_array_same_bits(back, host), "saved otherwise");
     mc_array_unref(&back);
-    CHECK(mc_npz_save(path, 1, (const char *[]){ "a" }, (const mc_array *[]){ a }) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_npz_save(path, 1, (const char *[]){ "a" }, (const mc_array *[]){ a }) == MC_OK, "%s",
+          mc_last_error());
     mc_npz *z = mc_npz_open(path);
     back = z ? mc_npz_load(z, "a") : NULL;
     CHECK(back && mc_array_same_bits(back, host), "saved otherwise");
@@ -210,22 +218,27 @@ TEST(what_cannot_be_done_there_says_so)
     mc_array *a = far_iota(MC_FLOAT32, MC_SHAPE(4, 6)), *host = iota(MC_FLOAT32, MC_SHAPE(4, 6));
     REQUIRE(a && host, "%s", mc_last_error());
     CHECK(!mc_array_data(a), "the host has its address");
-    CHECK(strcmp(mc_last_error(), "mc_array_data: the array is on fake0; mc_array_to(a, \"cpu\") brings it to the host") == 0,
+    CHECK(strcmp(mc_last_error(),
+                 "mc_array_data: the array is on fake0; mc_array_to(a, \"cpu\") brings it to the host") == 0,
           "%s", mc_last_error());
-    CHECK(!mc_array_transpose(a, NULL) && mc_last_status() == MC_EUNSUPPORTED && strstr(mc_last_error(), "mc_array_transpose: on fake0 "),
+    CHECK(!mc_array_transpose(a, NULL) && mc_last_status() == MC_EUNSUPPORTED &&
+              strstr(mc_last_error(), "mc_array_transpose: on fake0 "),
           "%s", mc_last_error());
-    CHECK(!mc_array_slice(a, 1, 0, 2, 1) && strstr(mc_last_error(), "mc_array_slice: on fake0 "), "%s", mc_last_error());
+    CHECK(!mc_array_slice(a, 1, 0, 2, 1) && strstr(mc_last_error(), "mc_array_slice: on fake0 "), "%s",
+          mc_last_error());
     mc_array *rows = mc_array_slice(a, 0, 1, 2, 1);
     CHECK(rows && mc_array_get(rows, NULL) == 6, "rows behind one another are no view");
     mc_array_unref(&rows);
 
     fake.fail = true;
     CHECK(!mc_array_copy(a) && strcmp(mc_last_error(), "fake0: broken") == 0, "%s", mc_last_error());
-    CHECK(!mc_array_text(a) && isnan(mc_array_get(a, NULL)) && !mc_array_same_bits(a, host), "read from a broken device");
+    CHECK(!mc_array_text(a) && isnan(mc_array_get(a, NULL)) && !mc_array_same_bits(a, host),
+          "read from a broken device");
     CHECK(mc_array_differs(a, host, 0, 0) == 0, "what cannot be fetched is said to be equal");
     CHECK(mc_array_assign(host, a) == MC_EDEVICE && mc_array_assign(a, host) == MC_EDEVICE, "assigned");
     CHECK(mc_array_set(a, NULL, 1) == MC_EDEVICE && mc_npy_save("/tmp/never", a) == MC_EDEVICE, "set, saved");
-    CHECK(mc_npz_save("/tmp/never", 1, (const char *[]){ "a" }, (const mc_array *[]){ a }) == MC_EDEVICE, "saved");
+    CHECK(mc_npz_save("/tmp/never", 1, (const char *[]){ "a" }, (const mc_array *[]){ a }) == MC_EDEVICE,
+          "saved");
     CHECK(!mc_array_to_dlpack(a) && mc_last_status() == MC_EDEVICE, "given out");
     fake.fail = false;
     mc_array_unref(&host);
@@ -257,9 +270,12 @@ TEST(devices_by_name)
     CHECK(same == a, "an array that is home was copied");
     CHECK(home && strcmp(mc_array_device(home), "cpu") == 0 && mc_array_same_bits(home, a), "not home");
     CHECK(!mc_array_to(a, "gpu0") && mc_last_status() == MC_EARG, "%s", mc_last_error());
-    CHECK(strcmp(mc_last_error(), "mc_array_to: there is no device 'gpu0': it is cpu, cuda, or cuda with a GPU's number, "
-                                  "as in cuda1") == 0, "%s", mc_last_error());
-    CHECK(!mc_array_to(NULL, "cpu") && strcmp(mc_last_error(), "mc_array_to: no array") == 0, "%s", mc_last_error());
+    CHECK(strcmp(mc_last_error(),
+                 "mc_array_to: there is no device 'gpu0': it is cpu, cuda, or cuda with a GPU's number, "
+                 "as in cuda1") == 0,
+          "%s", mc_last_error());
+    CHECK(!mc_array_to(NULL, "cpu") && strcmp(mc_last_error(), "mc_array_to: no array") == 0, "%s",
+          mc_last_error());
     mc_array_unref(&same);
     mc_array_unref(&a);
     mc_array_unref(&home);

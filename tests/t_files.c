@@ -16,11 +16,13 @@ TEST(files_appear_whole)
     CHECK(mc_file_read(path, &data, &n) == MC_EFILE && !data && n == 0, "read what is not there");
     CHECK(strstr(mc_last_error(), path) && strstr(mc_last_error(), "No such file"), "%s", mc_last_error());
     CHECK(mc_file_write(path, "one", 3) == MC_OK, "%s", mc_last_error());
-    CHECK(mc_file_write_pieces(path, (struct mc_piece[]){ { "a\0", 2 }, { NULL, 0 }, { "b", 1 } }, 3) == MC_OK, "%s",
-          mc_last_error());
+    CHECK(mc_file_write_pieces(path, (struct mc_piece[]){ { "a\0", 2 }, { NULL, 0 }, { "b", 1 } }, 3) ==
+              MC_OK,
+          "%s", mc_last_error());
     CHECK(mc_file_read(path, &data, &n) == MC_OK && n == 3 && memcmp(data, "a\0b", 4) == 0, "%zu bytes", n);
     mc_free(data);
-    CHECK(mc_file_write(path, "", 0) == MC_OK && mc_file_read(path, &data, &n) == MC_OK && n == 0 && *data == '\0',
+    CHECK(mc_file_write(path, "", 0) == MC_OK && mc_file_read(path, &data, &n) == MC_OK && n == 0 &&
+              *data == '\0',
           "empty file");
     mc_free(data);
     CHECK(mc_file_read("/proc/self/status", &data, &n) == MC_OK && n > 100 && strlen(data) == n,
@@ -41,11 +43,15 @@ TEST(what_is_no_file_is_not_replaced)
     struct stat st;
     snprintf(pipe_path, sizeof pipe_path, "%s", in_folder("pipe"));
     snprintf(link_path, sizeof link_path, "%s", in_folder("link"));
-    REQUIRE(mkfifo(pipe_path, 0600) == 0 && symlink("target", link_path) == 0 && mc_file_write(in_folder("target"), "old", 3) == MC_OK, "%s", strerror(errno));
+    REQUIRE(mkfifo(pipe_path, 0600) == 0 && symlink("target", link_path) == 0 &&
+                mc_file_write(in_folder("target"), "old", 3) == MC_OK,
+            "%s", strerror(errno));
     const int end = open(pipe_path, O_RDWR | O_NONBLOCK);
-    CHECK(mc_file_write(pipe_path, "abc", 3) == MC_OK && read(end, got, 3) == 3 && strcmp(got, "abc") == 0, "%s", mc_last_error());
+    CHECK(mc_file_write(pipe_path, "abc", 3) == MC_OK && read(end, got, 3) == 3 && strcmp(got, "abc") == 0,
+          "%s", mc_last_error());
     CHECK(lstat(pipe_path, &st) == 0 && S_ISFIFO(st.st_mode), "a pipe was replaced");
-    CHECK(mc_file_write(link_path, "new!", 4) == MC_OK && lstat(link_path, &st) == 0 && S_ISLNK(st.st_mode), "a link was replaced");
+    CHECK(mc_file_write(link_path, "new!", 4) == MC_OK && lstat(link_path, &st) == 0 && S_ISLNK(st.st_mode),
+          "a link was replaced");
     CHECK(mc_file_read(in_folder("target"), &data, &n) == MC_OK && n == 4, "%zu bytes behind the link", n);
     mc_free(data);
     close(end);
@@ -70,7 +76,8 @@ TEST(folders_are_made_with_their_parents)
     CHECK(mc_dir_make(path) == MC_OK && stat(path, &st) == 0 && S_ISDIR(st.st_mode), "%s", mc_last_error());
     CHECK(mc_dir_make(path) == MC_OK, "%s", mc_last_error());
     CHECK(mc_file_write(in_folder("f"), "x", 1) == MC_OK, "%s", mc_last_error());
-    CHECK(mc_dir_make(in_folder("f")) == MC_EFILE && mc_dir_make(in_folder("f/g")) == MC_EFILE, "a file is a folder");
+    CHECK(mc_dir_make(in_folder("f")) == MC_EFILE && mc_dir_make(in_folder("f/g")) == MC_EFILE,
+          "a file is a folder");
     drop_folder();
 }
 

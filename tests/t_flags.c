@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a program sees of one formula over x = [-0, 2] (float32), i = 3 (int32) and a stream: text that tests compare. */
+/* What a program sees of one formula over x = [-0, 2] (float32), i = 3 (int32) and a stream: text that tests
+ * compare. */
 static void look(const char *formula, char *out, size_t size)
 {
     mc_graph *g = mc_graph_new();
@@ -36,7 +37,7 @@ static void look(const char *formula, char *out, size_t size)
 TEST(flags_do_what_they_say)
 {
     static const struct { const char *formula, *without, *flag, *value, *with; } rows[] = {
-        /* formula                          without                     flag                     value        with */
+        /* formula without flag value with */
         { "i / 2 + x[0]",                   "float64 1.5",              "floatX",                "float32",   "float32 1.5" },
         { "sum(uniform(rng, [9])) * i + x[0]", "",                      "seed",                  "777",       "!" },
         { "sum(x) + 1",                     "error: compile: input 'i' is not used", "on_unused_input", "ignore", "float32 3" },
@@ -57,10 +58,13 @@ TEST(flags_do_what_they_say)
         look(rows[k].formula, with, sizeof with);
         mc_flag_set(rows[k].flag, before);
         look(rows[k].formula, after, sizeof after);
-        CHECK(strncmp(without, rows[k].without, strlen(rows[k].without)) == 0, "%s: %s, not %s", rows[k].formula, without, rows[k].without);
-        CHECK(*rows[k].with == '!' ? strcmp(with, without) != 0 && !strstr(with, "error") : strncmp(with, rows[k].with, strlen(rows[k].with)) == 0,
+        CHECK(strncmp(without, rows[k].without, strlen(rows[k].without)) == 0, "%s: %s, not %s",
+              rows[k].formula, without, rows[k].without);
+        CHECK(*rows[k].with == '!' ? strcmp(with, without) != 0 && !strstr(with, "error")
+                                   : strncmp(with, rows[k].with, strlen(rows[k].with)) == 0,
               "%s with %s=%s: %s, not %s", rows[k].formula, rows[k].flag, rows[k].value, with, rows[k].with);
-        CHECK(strcmp(without, after) == 0, "%s: %s, and after %s was set back %s", rows[k].formula, without, rows[k].flag, after);
+        CHECK(strcmp(without, after) == 0, "%s: %s, and after %s was set back %s", rows[k].formula, without,
+              rows[k].flag, after);
         free(before);
     }
 }
@@ -72,7 +76,8 @@ TEST(strict_math_keeps_infinities)
         mc_flag_set("strict_math", strict ? "True" : "False");
         mc_graph *g = mc_graph_new();
         mc_input(g, "x", MC_FLOAT32, 0);
-        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x - x + 1", .on_unused = "ignore" });
+        mc_function *f = mc_compile(
+            g, &(mc_spec){ .inputs = "x", .outputs = "x - x + 1", .on_unused = "ignore" });
         double y = 0;
         CHECK(f && mc_call(f, MC_IN((double)INFINITY), MC_OUT(&y)) == MC_OK, "%s", mc_last_error());
         CHECK(strict ? isnan(y) : y == 1, "strict_math=%d: inf - inf + 1 is %g", strict, y);
@@ -95,9 +100,11 @@ TEST(strict_math_knows_sums_of_one)
             mc_input_sized(g, "x", MC_FLOAT32, 2, (int64_t[]){ 1, 1 });
             mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = formulas[i] });
             mc_array *x = mc_array_from(MC_FLOAT32, MC_SHAPE(1, 1), &number), *y = NULL;
-            if (CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", formulas[i], mc_last_error())) {
+            if (CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", formulas[i],
+                      mc_last_error())) {
                 const double have = mc_load_f64(MC_FLOAT32, y->data);
-                CHECK(have >= (double)number && have <= (double)number, "%s of %g: %g", formulas[i], (double)number, have);
+                CHECK(have >= (double)number && have <= (double)number, "%s of %g: %g", formulas[i],
+                      (double)number, have);
             }
             mc_array_unref(&x);
             mc_array_unref(&y);
@@ -108,19 +115,23 @@ TEST(strict_math_knows_sums_of_one)
     mc_flag_set("strict_math", "False");
 }
 
-/* Numbers of every C type go in and come out, and a function says how many of each it has and what memory it took. */
+/* Numbers of every C type go in and come out, and a function says how many of each it has and what memory it
+ * took. */
 TEST(numbers_of_every_c_type)
 {
     mc_graph *g = mc_graph_new();
     mc_input(g, "a", MC_FLOAT64, 0);
     mc_input(g, "b", MC_INT64, 0);
-    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "a, b", .outputs = "cast(a + 1, float32), a + b, cast(b * 2, int32), b * 3" });
+    mc_function *f = mc_compile(
+        g,
+        &(mc_spec){ .inputs = "a, b", .outputs = "cast(a + 1, float32), a + b, cast(b * 2, int32), b * 3" });
     REQUIRE(f, "%s", mc_error(g));
     float s = 0;
     double d = 0;
     int32_t i = 0;
     int64_t l = 0;
-    CHECK(mc_function_ninputs(f) == 2 && mc_function_noutputs(f) == 4, "%d and %d", mc_function_ninputs(f), mc_function_noutputs(f));
+    CHECK(mc_function_ninputs(f) == 2 && mc_function_noutputs(f) == 4, "%d and %d", mc_function_ninputs(f),
+          mc_function_noutputs(f));
     CHECK(mc_call(f, MC_IN(0.5f, 7), MC_OUT(&s, &d, &i, &l)) == MC_OK, "%s", mc_last_error());
     CHECK(s == 1.5f && d == 7.5 && i == 14 && l == 21, "%g %g %d %lld", (double)s, d, i, (long long)l);
     CHECK(mc_call(f, MC_IN(0.25, INT64_C(1) << 40), MC_OUT(&s, &d, &i, &l)) == MC_OK, "%s", mc_last_error());
@@ -135,7 +146,8 @@ TEST(numbers_of_every_c_type)
     REQUIRE(f, "%s", mc_error(g));
     CHECK(mc_function_memory(f) == 0, "not planned yet, but %zu bytes", mc_function_memory(f));
     mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(100, 100)), *y = NULL;
-    CHECK(mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK && mc_function_memory(f) >= 40000, "%zu bytes", mc_function_memory(f));
+    CHECK(mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK && mc_function_memory(f) >= 40000, "%zu bytes",
+          mc_function_memory(f));
     mc_array_unref(&x);
     mc_array_unref(&y);
     mc_function_free(f);

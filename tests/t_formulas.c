@@ -1,5 +1,5 @@
-/* t_formulas.c: ops that are formulas of others, tested from their table: a new row of formulas.def is called with
- * matrices unless a row of `calls` says how. */
+/* t_formulas.c: ops that are formulas of others, tested from their table: a new row of formulas.def is called
+ * with matrices unless a row of `calls` says how. */
 #include "plain.h"
 
 #include <math.h>
@@ -172,7 +172,8 @@ static void check_gradient(struct world *w, mc_node *y, const char *text)
             }
         }
         mc_free(list);
-        CHECK(n && mc_verify_grad(y, n, wrt, value, &worst) == MC_OK, "%s: %s", text, n ? mc_last_error() : "depends on nothing");
+        CHECK(n && mc_verify_grad(y, n, wrt, value, &worst) == MC_OK, "%s: %s", text,
+              n ? mc_last_error() : "depends on nothing");
     }
 }
 
@@ -209,7 +210,8 @@ TEST(every_formula_is_what_it_says)
 /* Families whose own tests see to it that no row is left out. */
 static bool tested_elsewhere(const struct mc_op *op)
 {
-    static const char *const families[] = { "Convolution by its other names", "cuda-convnet and Nervana", "Images" };
+    static const char *const families[] = { "Convolution by its other names", "cuda-convnet and Nervana",
+                                            "Images" };
     bool found = false;
     for (size_t i = 0; i < NELEM(families); i++) {
         found |= strcmp(mc_op_family(op), families[i]) == 0;
@@ -247,7 +249,8 @@ TEST(softmax_of_unsigned_numbers)
     mc_array *x = mc_array_from(MC_UINT8, MC_SHAPE(3), (uint8_t[]){ 1, 3, 2 }), *y = NULL;
     mc_node *in = mc_input(g, "x", MC_UINT8, 1), *out = mc_formula(g, "softmax(x)[0] / softmax(x)[2]");
     CHECK(mc_eval(1, &in, &x, 1, &out, &y) == MC_OK, "%s", mc_last_error());
-    CHECK(y && fabs(mc_load_f64(y->dtype, y->data) - exp(-1)) < 1e-12, "%g", y ? mc_load_f64(y->dtype, y->data) : 0);
+    CHECK(y && fabs(mc_load_f64(y->dtype, y->data) - exp(-1)) < 1e-12, "%g",
+          y ? mc_load_f64(y->dtype, y->data) : 0);
     mc_array_unref(&x);
     mc_array_unref(&y);
     mc_graph_free(g);

@@ -1,5 +1,5 @@
-/* t_function.c: compiled functions as programs use them: what goes in and comes out, modes, and what is left of a
- * function after something went wrong. */
+/* t_function.c: compiled functions as programs use them: what goes in and comes out, modes, and what is left
+ * of a function after something went wrong. */
 #include "function_words.h"
 
 /* ---- in and out ---- */
@@ -7,8 +7,14 @@
 TEST(inputs_by_name_and_by_node)
 {
     mc_graph *g = mc_graph_new();
-    mc_node *x = mc_input(g, "x", MC_FLOAT32, 1), *y = mc_input(g, "y", MC_FLOAT32, 0), *z = mc_formula(g, "x * 10 + y");
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "y", .input = &x, .ninput = 1, .outputs = "x + y", .output = &z, .noutput = 1 }));
+    mc_node *x = mc_input(g, "x", MC_FLOAT32, 1), *y = mc_input(g, "y", MC_FLOAT32, 0),
+            *z = mc_formula(g, "x * 10 + y");
+    mc_function *f = made(
+        g,
+        mc_compile(
+            g,
+            &(mc_spec){
+                .inputs = "y", .input = &x, .ninput = 1, .outputs = "x + y", .output = &z, .noutput = 1 }));
     mc_array *a = ramp(MC_FLOAT32, MC_SHAPE(3)), *p = NULL, *q = NULL;
     (void)y;
     if (fine(mc_call(f, MC_IN(2.5, a), MC_OUT(&p, &q)))) {
@@ -27,7 +33,9 @@ TEST(inputs_have_defaults)
     mc_input(g, "x", MC_FLOAT32, 0);
     mc_input(g, "lr", MC_FLOAT32, 0);
     mc_input(g, "v", MC_FLOAT64, 1);
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .name = "step", .inputs = "x, lr=0.5, v", .outputs = "x * lr + sum(v)" }));
+    mc_function *f = made(
+        g,
+        mc_compile(g, &(mc_spec){ .name = "step", .inputs = "x, lr=0.5, v", .outputs = "x * lr + sum(v)" }));
     double y = 0;
     refused(mc_call(f, MC_IN(3.0), MC_OUT(&y)), MC_EARG, "input 2 ('v') is missing");
     mc_array *v = ramp(MC_FLOAT64, MC_SHAPE(3));
@@ -51,7 +59,8 @@ TEST(numbers_go_in_and_out)
     mc_graph *g = mc_graph_new();
     mc_input(g, "i", MC_INT32, 0);
     mc_input(g, "x", MC_FLOAT32, 0);
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "i, x", .outputs = "i * 2, x + i, i > 3, x * 2" }));
+    mc_function *f = made(
+        g, mc_compile(g, &(mc_spec){ .inputs = "i, x", .outputs = "i * 2, x + i, i > 3, x * 2" }));
     int32_t a = 0;
     float b = 0;
     int64_t c = 7;
@@ -70,11 +79,13 @@ TEST(outputs_go_where_they_are_wanted)
 {
     mc_graph *g = mc_graph_new();
     mc_input(g, "x", MC_FLOAT32, 2);
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .name = "f", .inputs = "x", .outputs = "x.T + 1, borrow(tanh(x)), x" }));
+    mc_function *f = made(
+        g, mc_compile(g, &(mc_spec){ .name = "f", .inputs = "x", .outputs = "x.T + 1, borrow(tanh(x)), x" }));
     mc_array *x = ramp(MC_FLOAT32, MC_SHAPE(3, 4)), *y = NULL, *t = NULL, *same = NULL;
     fine(mc_call(f, MC_IN(x), MC_OUT(&y, &t, &same)));
     CHECK(at(y, 1) == 5 && fabs(at(t, 1) - tanh(1)) < 1e-6, "%g %g", at(y, 1), at(t, 1));
-    CHECK(same && same->data != x->data && at(same, 11) == 11, "an output that is an input is an array of its own");
+    CHECK(same && same->data != x->data && at(same, 11) == 11,
+          "an output that is an input is an array of its own");
     void *before = mc_array_data(y);
     mc_array_set(x, (int64_t[]){ 0, 1 }, 7);
     fine(mc_call(f, MC_IN(x), MC_OUT(&y)));
@@ -82,7 +93,9 @@ TEST(outputs_go_where_they_are_wanted)
     mc_array *turned = mc_array_transpose(same, NULL); /* not contiguous */
     fine(mc_call(f, MC_IN(x), MC_OUT(&turned)));
     CHECK(at(turned, 3) == 8 && at(same, 1) == 8, "%g %g", at(turned, 3), at(same, 1));
-    mc_array *wide = mc_array_new(MC_FLOAT64, MC_SHAPE(4, 3)), *narrow = mc_array_new(MC_FLOAT16, MC_SHAPE(4, 3)), *wrong = mc_array_new(MC_FLOAT32, MC_SHAPE(3, 4));
+    mc_array *wide = mc_array_new(MC_FLOAT64, MC_SHAPE(4, 3)),
+             *narrow = mc_array_new(MC_FLOAT16, MC_SHAPE(4, 3)),
+             *wrong = mc_array_new(MC_FLOAT32, MC_SHAPE(3, 4));
     fine(mc_call(f, MC_IN(x), MC_OUT(&wide)));
     CHECK(at(wide, 3) == 8, "%g", at(wide, 3));
     refused(mc_call(f, MC_IN(x), MC_OUT(&narrow)), MC_ETYPE, "output 0");
@@ -105,13 +118,17 @@ TEST(outputs_may_overlap_inputs)
 {
     mc_graph *g = mc_graph_new();
     mc_input(g, "x", MC_FLOAT32, 2);
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x + x.T + sum(x, axis=0), x * 2" }));
-    mc_array *x = ramp(MC_FLOAT32, MC_SHAPE(5, 5)), *copy = mc_array_copy(x), *want[2] = { NULL, NULL }, *two = NULL;
+    mc_function *f = made(
+        g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x + x.T + sum(x, axis=0), x * 2" }));
+    mc_array *x = ramp(MC_FLOAT32, MC_SHAPE(5, 5)), *copy = mc_array_copy(x), *want[2] = { NULL, NULL },
+             *two = NULL;
     fine(mc_call(f, MC_IN(copy), MC_OUT(&want[0], &want[1])));
     mc_array *into = mc_array_ref(x);
     fine(mc_call(f, MC_IN(x), MC_OUT(&into, &two)));
-    CHECK(mc_array_same_bits(into, want[0]) && mc_array_same_bits(two, want[1]), "written over its own input");
-    mc_array *both = mc_array_ref(copy), *again = mc_array_ref(copy); /* one array for two results: the last one is in it */
+    CHECK(mc_array_same_bits(into, want[0]) && mc_array_same_bits(two, want[1]),
+          "written over its own input");
+    mc_array *both = mc_array_ref(copy),
+             *again = mc_array_ref(copy); /* one array for two results: the last one is in it */
     fine(mc_call(f, MC_IN(copy), MC_OUT(&both, &again)));
     CHECK(mc_array_same_bits(copy, want[1]), "two results in one array");
     mc_array_unref(&both);
@@ -131,11 +148,14 @@ TEST(outputs_of_shared_variables_are_the_old_values)
     mc_graph *g = mc_graph_new();
     mc_array *v = ramp(MC_FLOAT32, MC_SHAPE(4));
     mc_shared *W = mc_shared_new(g, "W", v);
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .outputs = "W, W[::-1], W * 2", .updates = "W = W + 1" }));
+    mc_function *f = made(
+        g, mc_compile(g, &(mc_spec){ .outputs = "W, W[::-1], W * 2", .updates = "W = W + 1" }));
     mc_array *a = NULL, *b = NULL, *c = NULL;
     fine(mc_call(f, MC_NONE, MC_OUT(&a, &b, &c)));
-    CHECK(at(a, 3) == 3 && at(b, 0) == 3 && at(c, 3) == 6 && shared_at(W, 3) == 4, "%g %g %g %g", at(a, 3), at(b, 0), at(c, 3), shared_at(W, 3));
-    mc_array *inside = mc_shared_borrow(W), *into = mc_array_ref(inside); /* the variable's own memory as an output */
+    CHECK(at(a, 3) == 3 && at(b, 0) == 3 && at(c, 3) == 6 && shared_at(W, 3) == 4, "%g %g %g %g", at(a, 3),
+          at(b, 0), at(c, 3), shared_at(W, 3));
+    mc_array *inside = mc_shared_borrow(W),
+             *into = mc_array_ref(inside); /* the variable's own memory as an output */
     fine(mc_call(f, MC_NONE, MC_OUT(NULL, NULL, &into)));
     mc_array_unref(&into);
     mc_array_unref(&inside);
@@ -178,8 +198,13 @@ TEST(nanguard_names_the_step)
     mc_graph *g = mc_graph_new();
     mc_input(g, "x", MC_FLOAT32, 1);
     mc_shared *n = scalar(g, "n", MC_FLOAT32, 0);
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .name = "f", .inputs = "x", .mode = "NANGUARD", .outputs = "sum(log(x))", .updates = "n = n + 1" }));
-    mc_array *good = mc_array_from(MC_FLOAT32, MC_SHAPE(2), (float[]){ 1, 2 }), *bad = mc_array_from(MC_FLOAT32, MC_SHAPE(2), (float[]){ 1, -2 }),
+    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .name = "f",
+                                                       .inputs = "x",
+                                                       .mode = "NANGUARD",
+                                                       .outputs = "sum(log(x))",
+                                                       .updates = "n = n + 1" }));
+    mc_array *good = mc_array_from(MC_FLOAT32, MC_SHAPE(2), (float[]){ 1, 2 }),
+             *bad = mc_array_from(MC_FLOAT32, MC_SHAPE(2), (float[]){ 1, -2 }),
              *zero = mc_array_new(MC_FLOAT32, MC_SHAPE(2));
     double y = 0;
     CHECK(mc_call(f, MC_IN(good), MC_OUT(&y)) == MC_OK && fabs(y - log(2)) < 1e-6, "%g", y);
@@ -221,16 +246,20 @@ TEST(unused_inputs_are_refused_or_not)
     mc_graph *g = mc_graph_new();
     mc_input(g, "x", MC_FLOAT32, 0);
     mc_input(g, "y", MC_FLOAT32, 0);
-    CHECK(!mc_compile(g, &(mc_spec){ .inputs = "x, y", .outputs = "x + 1" }) && strstr(mc_error(g), "'y'"), "%s", mc_error(g));
+    CHECK(!mc_compile(g, &(mc_spec){ .inputs = "x, y", .outputs = "x + 1" }) && strstr(mc_error(g), "'y'"),
+          "%s", mc_error(g));
     mc_graph_clear_error(g);
     static const char *const words[] = { "warn", "ignore" };
     for (int i = 0; i < 2; i++) {
-        mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "y, x", .outputs = "x + 1", .on_unused = words[i] }));
+        mc_function *f = made(
+            g, mc_compile(g, &(mc_spec){ .inputs = "y, x", .outputs = "x + 1", .on_unused = words[i] }));
         double v = 0;
         CHECK(mc_call(f, MC_IN(5, 2), MC_OUT(&v)) == MC_OK && v == 3, "%g", v);
         mc_function_free(f);
     }
-    CHECK(!mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x + 1", .on_unused = "shout" }) && strstr(mc_error(g), "shout"), "%s", mc_error(g));
+    CHECK(!mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x + 1", .on_unused = "shout" }) &&
+              strstr(mc_error(g), "shout"),
+          "%s", mc_error(g));
     mc_graph_free(g);
 }
 
@@ -239,7 +268,9 @@ TEST(memory_is_given_back_after_calls_if_asked)
     fine(mc_flag_set("allow_gc", "True"));
     mc_graph *g = mc_graph_new();
     mc_input(g, "x", MC_FLOAT32, 2);
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "borrow(dot(x, x) + 1), sort(tanh(x), axis=0) * 2" }));
+    mc_function *f = made(
+        g, mc_compile(g, &(mc_spec){ .inputs = "x",
+                                     .outputs = "borrow(dot(x, x) + 1), sort(tanh(x), axis=0) * 2" }));
     mc_array *x = ramp(MC_FLOAT32, MC_SHAPE(5, 5)), *y = NULL, *z = NULL;
     for (int i = 0; i < 3; i++) {
         fine(mc_call(f, MC_IN(x), MC_OUT(&y, &z)));
@@ -260,8 +291,10 @@ TEST(functions_outlive_their_graph)
     mc_input(g, "x", MC_FLOAT32, 2);
     mc_array *v = ramp(MC_FLOAT32, MC_SHAPE(3, 3)), *y = NULL;
     mc_shared_new(g, "W", v);
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "dot(x, W) + 1", .updates = "W = W * 2" }));
-    mc_function *d = made(g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "tanh(dot(x, W))", .mode = "DEBUG" }));
+    mc_function *f = made(
+        g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "dot(x, W) + 1", .updates = "W = W * 2" }));
+    mc_function *d = made(
+        g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "tanh(dot(x, W))", .mode = "DEBUG" }));
     mc_graph_free(g);
     for (int i = 0; i < 3; i++) {
         fine(mc_call(f, MC_IN(v), MC_OUT(&y)));
@@ -285,7 +318,9 @@ TEST(one_graph_makes_many_functions)
     for (int i = 0; i < 20; i++) {
         char text[40];
         snprintf(text, sizeof text, "sum(y) + %d", i);
-        mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = text, .mode = i % 2 ? "FAST_COMPILE" : NULL }));
+        mc_function *f = made(
+            g, mc_compile(
+                   g, &(mc_spec){ .inputs = "x", .outputs = text, .mode = i % 2 ? "FAST_COMPILE" : NULL }));
         CHECK(mc_call(f, MC_IN(a), MC_OUT(&v)) == MC_OK && fabs(v - i - tanh(1)) < 1e-6, "%g", v);
         mc_function_free(f);
     }

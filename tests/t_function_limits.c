@@ -6,12 +6,14 @@
 static double chain(int n)
 {
     mc_graph *g = mc_graph_new();
-    mc_node *x = mc_input(g, "x", MC_FLOAT32, 1), *y = x, *one = mc_number(g, MC_FLOAT32, 1), *half = mc_number(g, MC_FLOAT32, 0.5);
+    mc_node *x = mc_input(g, "x", MC_FLOAT32, 1), *y = x, *one = mc_number(g, MC_FLOAT32, 1),
+            *half = mc_number(g, MC_FLOAT32, 0.5);
     for (int i = 0; i < n; i++) {
         y = i % 2 ? mc_mul(mc_add(y, x), half) : mc_tanh(mc_add(y, one));
     }
     double start = mc_now();
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x", .output = &y, .noutput = 1, .mode = "FAST_COMPILE" }));
+    mc_function *f = made(
+        g, mc_compile(g, &(mc_spec){ .inputs = "x", .output = &y, .noutput = 1, .mode = "FAST_COMPILE" }));
     double took = mc_now() - start;
     mc_array *a = ramp(MC_FLOAT32, MC_SHAPE(3)), *r = NULL;
     if (fine(mc_call(f, MC_IN(a), MC_OUT(&r)))) {
@@ -65,14 +67,17 @@ TEST(a_sum_of_200_operands)
         y = y ? mc_add(y, in[i]) : in[i];
         args[i] = mc_arg_array(a);
     }
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .input = in, .ninput = 200, .output = &y, .noutput = 1 }));
+    mc_function *f = made(
+        g, mc_compile(g, &(mc_spec){ .input = in, .ninput = 200, .output = &y, .noutput = 1 }));
     mc_arg out = mc_arg_slot(&r);
     fine(mc_call_args(f, 200, args, 1, &out));
     CHECK(r && at(r, 9) == 1800, "%g", r ? at(r, 9) : 0);
     mc_array_unref(&r);
     mc_function_free(f);
     y = mc_op(g, "join", 200, in, "axis=0"); /* more operands than any fixed list holds */
-    f = made(g, mc_compile(g, &(mc_spec){ .input = in, .ninput = 200, .outputs = "0 * 1", .output = &y, .noutput = 1 }));
+    f = made(
+        g, mc_compile(
+               g, &(mc_spec){ .input = in, .ninput = 200, .outputs = "0 * 1", .output = &y, .noutput = 1 }));
     out = mc_arg_slot(&r);
     fine(mc_call_args(f, 200, args, 2, (mc_arg[]){ mc_arg_none(NULL), out }));
     CHECK(r && r->dims[0] == 2000 && at(r, 1999) == 9, "%lld", r ? (long long)r->dims[0] : 0);
@@ -95,13 +100,16 @@ static void train(mc_array *x, mc_array *t)
         mc_shared_zeros(g, "W", MC_FLOAT32, MC_SHAPE(3, 2));
         mc_formula(g, "p = softmax(dot(x, W))");
         mc_formula(g, "cost = mean(crossentropy_1hot(p, t))");
-        f = mc_compile(g, &(mc_spec){ .inputs = "x, t", .outputs = "cost", .updates = "W = W - 0.1 * grad(cost, W)" });
+        f = mc_compile(
+            g, &(mc_spec){ .inputs = "x, t", .outputs = "cost", .updates = "W = W - 0.1 * grad(cost, W)" });
     }
     CHECK(f || ALLOC_FAILED, "no function, yet memory: %s", g ? mc_error(g) : mc_last_error());
     CHECK(f || !g || *mc_error(g), "no function and no word");
-    for (int turn = 0, failures = 0; f && turn < 3; turn++) { /* a call that found no memory may be made again */
+    for (int turn = 0, failures = 0; f && turn < 3;
+         turn++) { /* a call that found no memory may be made again */
         mc_status s = mc_call(f, MC_IN(x, t), MC_OUT(&cost));
-        CHECK(s == MC_OK || (ALLOC_FAILED && failures++ == 0 && s == MC_EMEMORY), "call %d: %s: %s", turn, mc_status_name(s), mc_last_error());
+        CHECK(s == MC_OK || (ALLOC_FAILED && failures++ == 0 && s == MC_EMEMORY), "call %d: %s: %s", turn,
+              mc_status_name(s), mc_last_error());
     }
     mc_function_free(f);
     mc_graph_free(g);
@@ -109,7 +117,8 @@ static void train(mc_array *x, mc_array *t)
 
 TEST(every_failed_allocation_of_a_training_step_is_one_clean_error)
 {
-    mc_array *x = ramp(MC_FLOAT32, MC_SHAPE(4, 3)), *t = mc_array_from(MC_INT32, MC_SHAPE(4), (int32_t[]){ 0, 1, 1, 0 });
+    mc_array *x = ramp(MC_FLOAT32, MC_SHAPE(4, 3)),
+             *t = mc_array_from(MC_INT32, MC_SHAPE(4), (int32_t[]){ 0, 1, 1, 0 });
     train(x, t); /* a GPU is started once, and what solvers there load stays */
     ALLOC_FAIL_LOOP {
         train(x, t);
@@ -127,7 +136,9 @@ TEST(every_failed_allocation_of_a_dynamic_call_is_one_clean_error)
         mc_function *f = NULL;
         if (g) {
             mc_input(g, "x", MC_FLOAT32, 1);
-            f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "tanh(x[x > 3]) * 2, sum(sort(x))", .mode = "FAST_COMPILE" });
+            f = mc_compile(g, &(mc_spec){ .inputs = "x",
+                                          .outputs = "tanh(x[x > 3]) * 2, sum(sort(x))",
+                                          .mode = "FAST_COMPILE" });
         }
         CHECK(f || ALLOC_FAILED, "no function, yet memory: %s", g ? mc_error(g) : mc_last_error());
         mc_status s = f ? mc_call(f, MC_IN(x), MC_OUT(&y)) : MC_EMEMORY;
@@ -146,7 +157,8 @@ TEST(every_failed_allocation_of_a_dynamic_call_is_one_clean_error)
 TEST(equal_kernels_are_one_text)
 {
     mc_graph *g = mc_graph_new();
-    mc_formula(g, "input x float32[?, 8]; y = x; y = tanh(sort(y, axis=1) * 2); y = tanh(sort(y, axis=1) * 2); y = tanh(sort(y, axis=1) * 2)");
+    mc_formula(g, "input x float32[?, 8]; y = x; y = tanh(sort(y, axis=1) * 2); y = tanh(sort(y, axis=1) * "
+                  "2); y = tanh(sort(y, axis=1) * 2)");
     mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "y" });
     REQUIRE(f, "%s", mc_last_error());
     int kernels = 0, texts = 0;
@@ -165,7 +177,8 @@ TEST(equal_kernels_are_one_text)
     for (int i = 0; i < 3; i++) {
         want = tanhf(2 * (i ? want : 5)); /* the largest stays the last */
     }
-    CHECK(y && fabs(mc_array_get(y, (int64_t[]){ 0, 7 }) - want) < 1e-6, "%g", y ? mc_array_get(y, (int64_t[]){ 0, 7 }) : 0);
+    CHECK(y && fabs(mc_array_get(y, (int64_t[]){ 0, 7 }) - want) < 1e-6, "%g",
+          y ? mc_array_get(y, (int64_t[]){ 0, 7 }) : 0);
     mc_array_unref(&x);
     mc_array_unref(&y);
     mc_function_free(f);

@@ -1,4 +1,5 @@
-/* t_fuzz.c: the fuzzers' corpus is replayed: inputs that once led somewhere new, or wrong.  `make fuzz` finds others. */
+/* t_fuzz.c: the fuzzers' corpus is replayed: inputs that once led somewhere new, or wrong.  `make fuzz` finds
+ * others. */
 #include "program.h"
 
 static const char *const fuzzers[] = { "parse", "npy", "data", "png", "model", "wisdom", "checkpoint", "flags" };

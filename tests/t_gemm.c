@@ -1,4 +1,5 @@
-/* t_gemm.c: every solver and kernel of matrix products on a grid of shapes, orders, dtypes and ways to call. */
+/* t_gemm.c: every solver and kernel of matrix products on a grid of shapes, orders, dtypes and ways to
+ * call. */
 #include "gemm_cases.h"
 
 /* ---- cases ---- */
@@ -140,13 +141,17 @@ TEST(gemm_nan_stays_in_its_row)
 
 TEST(gemm_threads_do_not_change_bits)
 {
-    static const struct shape shapes[] = { { 65, 97, 300 }, { 300, 10, 200 }, { 200, 10, 300 }, { 10, 500, 100 },
-                                           { 150, 200, 90 }, { 20, 24, 2100 }, { 1, 700, 400 } };
+    static const struct shape shapes[] = { { 65, 97, 300 },  { 300, 10, 200 }, { 200, 10, 300 },
+                                           { 10, 500, 100 }, { 150, 200, 90 }, { 20, 24, 2100 },
+                                           { 1, 700, 400 } };
     static const char *const counts[] = { "1", "2", "3", "8" };
     for (size_t i = 0; i < NELEM(shapes); i++) {
         for (size_t o = 0; o < NELEM(orders); o++) {
             const struct variant v = { 1, 1, ROW_C0, true, 1 + (int64_t)(i + o) % 2 * 3, 0 };
-            struct instance x = make(o == 1 ? MC_FLOAT64 : o == 3 ? MC_FLOAT16 : MC_FLOAT32, shapes[i], orders[o], v);
+            struct instance x = make(o == 1   ? MC_FLOAT64
+                                     : o == 3 ? MC_FLOAT16
+                                              : MC_FLOAT32,
+                                     shapes[i], orders[o], v);
             const size_t bytes = (size_t)x.c_count * mc_dtypes[x.p.dtype].size;
             char *one = malloc(bytes);
             for (const struct mc_solver *const *s = mc_gemm_solvers; *s; s++) {
@@ -161,10 +166,11 @@ TEST(gemm_threads_do_not_change_bits)
                     if (t == 0) {
                         memcpy(one, x.c.at, bytes);
                     }
-                    CHECK(memcmp(one, x.c.at, bytes) == 0, "%s %s, %s threads", (*s)->name, orders[o], counts[t]);
-                    run(&x, plan, 2);
-                    CHECK(memcmp(one, x.c.at, bytes) == 0, "%s %s, planned for %s threads, 2 run", (*s)->name, orders[o],
+                    CHECK(memcmp(one, x.c.at, bytes) == 0, "%s %s, %s threads", (*s)->name, orders[o],
                           counts[t]);
+                    run(&x, plan, 2);
+                    CHECK(memcmp(one, x.c.at, bytes) == 0, "%s %s, planned for %s threads, 2 run", (*s)->name,
+                          orders[o], counts[t]);
                     mc_plan_free(plan);
                 }
             }

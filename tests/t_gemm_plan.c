@@ -6,8 +6,16 @@
 
 static struct mc_gemm_problem dense(int64_t m, int64_t n, int64_t k)
 {
-    return (struct mc_gemm_problem){ .base.family = &mc_gemm_family, .dtype = MC_FLOAT32, .batch = 1, .m = m, .n = n,
-                                     .k = k, .as = { 0, k, 1 }, .bs = { 0, n, 1 }, .cs = { 0, n, 1 }, .alpha = 1 };
+    return (struct mc_gemm_problem){ .base.family = &mc_gemm_family,
+                                     .dtype = MC_FLOAT32,
+                                     .batch = 1,
+                                     .m = m,
+                                     .n = n,
+                                     .k = k,
+                                     .as = { 0, k, 1 },
+                                     .bs = { 0, n, 1 },
+                                     .cs = { 0, n, 1 },
+                                     .alpha = 1 };
 }
 
 TEST(gemm_word_says_what_matters)
@@ -17,11 +25,11 @@ TEST(gemm_word_says_what_matters)
         struct variant v;
         const char *order;
     } rows[] = {
-        { "gemm f32 nn m6n7k8",                          { 1, 0, NO_C0, false, 1, 0 },                  "nn" },
-        { "gemm f32 tn m6n7k8 lda8 ldb9 ldc9 c0 row",    { 1, 1, ROW_C0, false, 1, 2 },                 "tn" },
-        { "gemm f32 nt m6n7k8 b3 sharedb e",             { 1, 0, NO_C0, true, 3, 0, .share_b = true },  "nt" },
-        { "gemm f32 tt m6n7k8 c0 col",                   { 1, 1, COL_C0, false, 1, 0 },                 "tt" },
-        { "gemm f32 nn m6n7k8",                          { 1, 0, NAN_C0, false, 1, 0 },                 "nn" },
+        { "gemm f32 nn m6n7k8", { 1, 0, NO_C0, false, 1, 0 }, "nn" },
+        { "gemm f32 tn m6n7k8 lda8 ldb9 ldc9 c0 row", { 1, 1, ROW_C0, false, 1, 2 }, "tn" },
+        { "gemm f32 nt m6n7k8 b3 sharedb e", { 1, 0, NO_C0, true, 3, 0, .share_b = true }, "nt" },
+        { "gemm f32 tt m6n7k8 c0 col", { 1, 1, COL_C0, false, 1, 0 }, "tt" },
+        { "gemm f32 nn m6n7k8", { 1, 0, NAN_C0, false, 1, 0 }, "nn" },
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
         struct instance x = make(MC_FLOAT32, (struct shape){ 6, 7, 8 }, rows[i].order, rows[i].v);
@@ -38,20 +46,14 @@ static void check_choices(const char *level, const struct mc_cpu *caches)
 {
     static const struct {
         struct shape s;
-        const char *vectors, *plain;    /* the solver where there are AVX2 or AVX-512, and where not */
+        const char *vectors, *plain; /* the solver where there are AVX2 or AVX-512, and where not */
     } rows[] = {
-        { { 8, 32, 32 },        "direct",    "direct"    },
-        { { 32, 32, 32 },       "direct",    "direct"    },
-        { { 600, 10, 784 },     "thin",      "thin"      },
-        { { 784, 10, 600 },     "thin",      "thin"      },
-        { { 1, 4096, 4096 },    "thin",      "thin"      },
-        { { 4096, 1, 4096 },    "thin",      "thin"      },
-        { { 2048, 2048, 2048 }, "packed",    "packed"    },
-        { { 32, 32, 100000 },   "splitk",    "splitk"    },
-        { { 4096, 16, 4096 },   "direct",    "thin"      },
-        { { 16, 4096, 4096 },   "thin",      "thin"      },
-        { { 64, 64, 1024 },     "direct",    "direct"    },
-        { { 5, 5, 0 },          "reference", "reference" },
+        { { 8, 32, 32 }, "direct", "direct" },        { { 32, 32, 32 }, "direct", "direct" },
+        { { 600, 10, 784 }, "thin", "thin" },         { { 784, 10, 600 }, "thin", "thin" },
+        { { 1, 4096, 4096 }, "thin", "thin" },        { { 4096, 1, 4096 }, "thin", "thin" },
+        { { 2048, 2048, 2048 }, "packed", "packed" }, { { 32, 32, 100000 }, "splitk", "splitk" },
+        { { 4096, 16, 4096 }, "direct", "thin" },     { { 16, 4096, 4096 }, "thin", "thin" },
+        { { 64, 64, 1024 }, "direct", "direct" },     { { 5, 5, 0 }, "reference", "reference" },
     };
     const bool plain = strcmp(mc_gemm_kernel(MC_FLOAT32)->name, "plain") == 0;
     for (size_t i = 0; i < NELEM(rows); i++) {
@@ -59,8 +61,8 @@ static void check_choices(const char *level, const struct mc_cpu *caches)
         struct mc_gemm_problem p = dense(rows[i].s.m, rows[i].s.n, rows[i].s.k);
         struct mc_plan *plan = mc_gemm_plan(&p);
         REQUIRE(plan, "%s", mc_last_error());
-        CHECK(strcmp(plan->solver->name, want) == 0, "%s, second cache %zu KiB: m%d n%d k%d: %s, not %s", level, caches->l2 >> 10,
-              (int)p.m, (int)p.n, (int)p.k, plan->solver->name, want);
+        CHECK(strcmp(plan->solver->name, want) == 0, "%s, second cache %zu KiB: m%d n%d k%d: %s, not %s",
+              level, caches->l2 >> 10, (int)p.m, (int)p.n, (int)p.k, plan->solver->name, want);
         mc_plan_free(plan);
     }
 }
@@ -82,7 +84,8 @@ TEST(gemm_estimates_choose_sensibly)
         const struct mc_cpu here = *cpu;
         check_choices(levels[i], &here);
         for (size_t j = 0; j < NELEM(caches); j++) {
-            cpu->l1d = caches[j].l1d, cpu->l2 = caches[j].l2, cpu->l3 = caches[j].l3, cpu->shared = caches[j].shared;
+            cpu->l1d = caches[j].l1d, cpu->l2 = caches[j].l2, cpu->l3 = caches[j].l3,
+            cpu->shared = caches[j].shared;
             check_choices(levels[i], &caches[j]);
         }
         *cpu = here;
@@ -112,7 +115,8 @@ TEST(gemm_libraries_serve_where_they_gained)
     remember("own", "direct", 1e-3);
     remember("onednn", "onednn", 0.5e-3);
     remember("blas", "blas", 2e-3);
-    CHECK(strcmp(chosen(1000), mc_gemm_onednn_library() ? "onednn" : "direct") == 0, "%s, at half our time", chosen(1000));
+    CHECK(strcmp(chosen(1000), mc_gemm_onednn_library() ? "onednn" : "direct") == 0, "%s, at half our time",
+          chosen(1000));
     CHECK(strcmp(chosen(100), "direct") == 0, "%s, for a small product", chosen(100));
     mc_flag_set("onednn", "none");
     CHECK(strcmp(chosen(1000), "direct") == 0, "%s, where there is none", chosen(1000));
@@ -152,13 +156,13 @@ TEST(gemm_says_why_not)
         struct shape s;
         const char *part;
     } rows[] = {
-        { "gemm.algo=cublaslt",               { 100, 100, 100 }, "gemm has no solver 'cublaslt'; there are: auto direct" },
-        { "gemm.algo=thin",                   { 100, 100, 100 }, "solver thin, which was asked for, takes at most 16 rows" },
-        { "gemm.algo=packed,workspace=1k",    { 100, 100, 100 }, "bytes of workspace, the flag allows 1024" },
-        { "gemm.algo=onednn,onednn=none",     { 100, 100, 100 }, "finds no library" },
+        { "gemm.algo=cublaslt", { 100, 100, 100 }, "gemm has no solver 'cublaslt'; there are: auto direct" },
+        { "gemm.algo=thin", { 100, 100, 100 }, "solver thin, which was asked for, takes at most 16 rows" },
+        { "gemm.algo=packed,workspace=1k", { 100, 100, 100 }, "bytes of workspace, the flag allows 1024" },
+        { "gemm.algo=onednn,onednn=none", { 100, 100, 100 }, "finds no library" },
         { "gemm.algo=blas,blas=none,threads=2", { 100, 100, 100 }, "finds no library" },
-        { "gemm.algo=auto,workspace=1G",      { -1, 100, 100 },  "sizes batch 1, m -1" },
-        { "gemm.algo=auto",                   { INT64_C(1) << 40, INT64_C(1) << 40, 1 }, "cannot be" },
+        { "gemm.algo=auto,workspace=1G", { -1, 100, 100 }, "sizes batch 1, m -1" },
+        { "gemm.algo=auto", { INT64_C(1) << 40, INT64_C(1) << 40, 1 }, "cannot be" },
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
         mc_flags_parse(rows[i].flags);
@@ -211,7 +215,8 @@ TEST(gemm_library_leaves_no_thread_awake)
         const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
         REQUIRE(n > 0, "no path of this program");
         self[n] = '\0';
-        snprintf(command, sizeof command, "OMP_WAIT_POLICY=active '%s' t_gemm/gemm_library_leaves > /dev/null", self);
+        snprintf(command, sizeof command,
+                 "OMP_WAIT_POLICY=active '%s' t_gemm/gemm_library_leaves > /dev/null", self);
         CHECK(system(command) == 0, "a thread stays awake: %s", command);
         return;
     }
@@ -230,7 +235,9 @@ TEST(gemm_library_leaves_no_thread_awake)
 
 TEST(gemm_verifies_plans)
 {
-    static const struct shape shapes[] = { { 30, 40, 50 }, { 600, 10, 80 }, { 10, 600, 80 }, { 8, 8, 4000 }, { 0, 4, 4 } };
+    static const struct shape shapes[] = {
+        { 30, 40, 50 }, { 600, 10, 80 }, { 10, 600, 80 }, { 8, 8, 4000 }, { 0, 4, 4 }
+    };
     allow_libraries();
     mc_flags_parse("check=3,plan=exhaustive,cache=/nonexistent/folder,cache_size=0");
     for (size_t i = 0; i < NELEM(shapes); i++) {
@@ -243,7 +250,9 @@ TEST(gemm_verifies_plans)
 
 TEST(gemm_survives_failing_allocations)
 {
-    static const struct shape shapes[] = { { 30, 40, 50 }, { 100, 10, 80 }, { 200, 300, 400 }, { 8, 8, 5000 } };
+    static const struct shape shapes[] = {
+        { 30, 40, 50 }, { 100, 10, 80 }, { 200, 300, 400 }, { 8, 8, 5000 }
+    };
     for (size_t i = 0; i < NELEM(shapes); i++) {
         const struct mc_gemm_problem p = dense(shapes[i].m, shapes[i].n, shapes[i].k);
         ALLOC_FAIL_LOOP {

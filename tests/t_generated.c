@@ -91,25 +91,28 @@ static void declare_all(struct mc_str *out)
 static char *header(void)
 {
     struct mc_str out = { 0 };
-    mc_str_add(
-        &out,
-        "/* monochord_ops.h: one function an op.  Written from the table of ops (tests/t_generated.c); do not edit.\n"
-        " *\n"
-        " * A tensor that a signature lets out (b=None) may be NULL.  Attributes go as text, as in a formula, "
-        "printf-like;\n"
-        " * NULL leaves all at their defaults:\n"
-        " *\n"
-        " *     mc_node *y = mc_sum(x, \"axis=%d, keepdims=True\", 1), *z = mc_softmax(x, NULL);\n"
-        " *\n"
-        " * Ops with several results give a tuple: mc_item(t, 0).  Each function notes the file and line it is "
-        "called\n"
-        " * from, for messages; a name in brackets, (mc_exp)(x), does not. */\n"
-        "#ifndef MONOCHORD_OPS_H\n#define MONOCHORD_OPS_H\n\n#include <monochord.h>\n\n"
-        "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
+    mc_str_add(&out,
+               "/* monochord_ops.h: one function an op.  Written from the table of ops "
+               "(tests/t_generated.c); do not edit.\n"
+               " *\n"
+               " * A tensor that a signature lets out (b=None) may be NULL.  Attributes go as text, as in a "
+               "formula, "
+               "printf-like;\n"
+               " * NULL leaves all at their defaults:\n"
+               " *\n"
+               " *     mc_node *y = mc_sum(x, \"axis=%d, keepdims=True\", 1), *z = mc_softmax(x, NULL);\n"
+               " *\n"
+               " * Ops with several results give a tuple: mc_item(t, 0).  Each function notes the file and "
+               "line it is "
+               "called\n"
+               " * from, for messages; a name in brackets, (mc_exp)(x), does not. */\n"
+               "#ifndef MONOCHORD_OPS_H\n#define MONOCHORD_OPS_H\n\n#include <monochord.h>\n\n"
+               "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
     declare_all(&out);
     section(&out, "Where the user is");
-    mc_str_add(&out, "/* Nodes made from here on belong to this line of the user's. */\nMC_API void mc_here(const "
-                     "char *file, int line);\n\n");
+    mc_str_add(&out,
+               "/* Nodes made from here on belong to this line of the user's. */\nMC_API void mc_here(const "
+               "char *file, int line);\n\n");
     mc_str_add(&out, "#if !defined(MC_BUILD)\n");
     for (size_t i = 0; i < NELEM(noting); i++) {
         mc_str_addf(&out, "#define mc_%s(...) (mc_here(__FILE__, __LINE__), mc_%s(__VA_ARGS__))\n", noting[i],
@@ -118,7 +121,8 @@ static char *header(void)
     for (int i = 0; i < mc_op_count(); i++) {
         if (is_public(mc_op_at(i))) {
             const char *name = mc_op_function(mc_op_at(i));
-            mc_str_addf(&out, "#define mc_%s(...) (mc_here(__FILE__, __LINE__), mc_%s(__VA_ARGS__))\n", name, name);
+            mc_str_addf(&out, "#define mc_%s(...) (mc_here(__FILE__, __LINE__), mc_%s(__VA_ARGS__))\n", name,
+                        name);
         }
     }
     mc_str_add(&out, "#endif\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
@@ -144,8 +148,8 @@ static void same_file(const char *path, char *text)
         while (at < n && text[at] == have[at]) {
             line += text[at++] == '\n';
         }
-        CHECK(n == strlen(text) && at == n, "%s is older than the table of ops, from line %zu on; make bless", path,
-              line);
+        CHECK(n == strlen(text) && at == n, "%s is older than the table of ops, from line %zu on; make bless",
+              path, line);
     }
     mc_free(have);
     mc_free(text);

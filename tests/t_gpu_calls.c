@@ -1,7 +1,8 @@
-/* t_gpu_calls.c: what a call on a GPU asks of the driver: one launch of what was recorded, no wait where nothing comes home, no memory
- * where the last call's will do; and transfers, which cancel.
+/* t_gpu_calls.c: what a call on a GPU asks of the driver: one launch of what was recorded, no wait where
+ * nothing comes home, no memory where the last call's will do; and transfers, which cancel.
  *
- * Invariant: functions of the driver are counted by others put in their place in mc_nv, which pass everything on. */
+ * Invariant: functions of the driver are counted by others put in their place in mc_nv, which pass everything
+ * on. */
 #include "cuda_test.h"
 #include "sample.h"
 
@@ -68,7 +69,8 @@ TEST(far_calls_ask_for_no_more_than_they_need)
     };
     ON_GPU();
     count_what_is_asked();
-    mc_array *host = sample(MC_FLOAT32, 2, (int64_t[]){ 64, 96 }, -1, 1), *x = mc_array_to(host, "cuda"), *zero = mc_array_scalar(MC_FLOAT32, 0);
+    mc_array *host = sample(MC_FLOAT32, 2, (int64_t[]){ 64, 96 }, -1, 1), *x = mc_array_to(host, "cuda"),
+             *zero = mc_array_scalar(MC_FLOAT32, 0);
     for (size_t i = 0; i < NELEM(rows); i++) {
         mc_graph *g = mc_graph_new();
         mc_input(g, "x", MC_FLOAT32, 2);
@@ -84,13 +86,17 @@ TEST(far_calls_ask_for_no_more_than_they_need)
             for (int k = 0; rows[i].fresh && k < nout; k++) {
                 mc_array_unref(&y[k]);
             }
-            s = nout == 2 ? mc_call(f, MC_IN(x), MC_OUT(&y[0], &y[1])) : nout ? mc_call(f, MC_IN(x), MC_OUT(&y[0])) : mc_call(f, MC_IN(x), MC_NONE);
+            s = nout == 2 ? mc_call(f, MC_IN(x), MC_OUT(&y[0], &y[1]))
+                : nout    ? mc_call(f, MC_IN(x), MC_OUT(&y[0]))
+                          : mc_call(f, MC_IN(x), MC_NONE);
         }
         CHECK(s == MC_OK, "%s", mc_last_error());
         const char *what = rows[i].outputs ? rows[i].outputs : rows[i].updates;
         CHECK(asked.waits == 4 * rows[i].waits, "%s: 4 calls waited %d times", what, asked.waits);
-        CHECK(asked.replays == 4 && asked.launches == 0, "%s: 4 calls replayed %d times and launched %d kernels", what, asked.replays, asked.launches);
-        CHECK(asked.allocations == 4 * rows[i].allocations, "%s: 4 calls asked for memory %d times", what, asked.allocations);
+        CHECK(asked.replays == 4 && asked.launches == 0,
+              "%s: 4 calls replayed %d times and launched %d kernels", what, asked.replays, asked.launches);
+        CHECK(asked.allocations == 4 * rows[i].allocations, "%s: 4 calls asked for memory %d times", what,
+              asked.allocations);
         mc_array_unref(&y[0]);
         mc_array_unref(&y[1]);
         mc_function_free(f);
@@ -122,7 +128,8 @@ TEST(far_arenas_are_kept_or_not)
         mc_function_free(f);
         mc_graph_free(g);
     }
-    CHECK(held[0] >= 64 * 64 * 4 && held[1] < held[0], "%zu bytes are kept, and %zu with allow_gc", held[0], held[1]);
+    CHECK(held[0] >= 64 * 64 * 4 && held[1] < held[0], "%zu bytes are kept, and %zu with allow_gc", held[0],
+          held[1]);
     mc_flag_set("allow_gc", "False");
     mc_array_unref(&x);
     mc_array_unref(&host);
@@ -143,7 +150,8 @@ TEST(far_transfers_cancel)
         mc_input(g, "x", MC_FLOAT32, 2);
         mc_function *f = compiled(g, rows[i].output, NULL);
         CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", rows[i].output, mc_last_error());
-        CHECK(y && strcmp(mc_array_device(y), rows[i].lies) == 0, "%s lies on %s", rows[i].output, y ? mc_array_device(y) : "nothing");
+        CHECK(y && strcmp(mc_array_device(y), rows[i].lies) == 0, "%s lies on %s", rows[i].output,
+              y ? mc_array_device(y) : "nothing");
         CHECK(f && mc_function_nsteps(f) == 1, "%s: %d steps", rows[i].output, f ? mc_function_nsteps(f) : 0);
         mc_array_unref(&y);
         mc_function_free(f);

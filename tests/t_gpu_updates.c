@@ -2,7 +2,8 @@
 #include "far_words.h"
 #include "exec/backend.h"
 
-/* A shared variable that functions of each GPU change in turn, replayed; and arrays that go from one to the next by hand. */
+/* A shared variable that functions of each GPU change in turn, replayed; and arrays that go from one to the
+ * next by hand. */
 TEST(far_shared_values_go_from_gpu_to_gpu)
 {
     enum { GPUS = 2 };
@@ -16,16 +17,20 @@ TEST(far_shared_values_go_from_gpu_to_gpu)
     mc_function *f[GPUS] = { NULL };
     for (int i = 0; i < GPUS; i++) {
         REQUIRE(mc_flag_set("device", i ? "cuda1" : "cuda0") == MC_OK, "%s", mc_last_error());
-        f[i] = mc_compile(g, &(mc_spec){ .outputs = "gpu_from_host(w + 0)", .updates = i ? "w = w * 2" : "w = w + 1" });
+        f[i] = mc_compile(
+            g, &(mc_spec){ .outputs = "gpu_from_host(w + 0)", .updates = i ? "w = w * 2" : "w = w + 1" });
         REQUIRE(f[i], "%s", mc_error(g));
     }
     double want = 2999;
-    for (int round = 0; round < 6; round++) { /* one call on each, then three on the first, so that it replays */
+    for (int round = 0; round < 6;
+         round++) { /* one call on each, then three on the first, so that it replays */
         int which = round < 2 ? round : round == 5;
         mc_array_unref(&sum);
         CHECK(mc_call(f[which], MC_NONE, MC_OUT(&sum)) == MC_OK, "%s", mc_last_error());
         mc_array *moved = sum ? mc_array_to(sum, which ? "cuda0" : "cuda1") : NULL;
-        CHECK(moved && strcmp(mc_array_device(moved), which ? "cuda0" : "cuda1") == 0 && at(moved, 2999) == want, "round %d: %s", round, mc_last_error());
+        CHECK(moved && strcmp(mc_array_device(moved), which ? "cuda0" : "cuda1") == 0 &&
+                  at(moved, 2999) == want,
+              "round %d: %s", round, mc_last_error());
         mc_array_unref(&moved);
         want = which ? want * 2 : want + 1;
     }
@@ -45,7 +50,8 @@ TEST(far_updates_use_old_values)
     ON_GPU();
     mc_graph *g = mc_graph_new();
     mc_array *zero = counting(3), *three = mc_array_scalar(MC_FLOAT32, 3);
-    mc_shared *a = mc_shared_new(g, "a", zero), *b = mc_shared_new(g, "b", zero), *c = mc_shared_new(g, "c", three);
+    mc_shared *a = mc_shared_new(g, "a", zero), *b = mc_shared_new(g, "b", zero),
+              *c = mc_shared_new(g, "c", three);
     mc_function *swap = mc_compile(g, &(mc_spec){ .outputs = "a", .updates = "a = b + 1; b = a; c = c * 2" });
     mc_function *plain = mc_compile(g, &(mc_spec){ .updates = "a = a + 10; c = c + 1" });
     REQUIRE(swap && plain, "%s", mc_error(g));
@@ -64,8 +70,9 @@ TEST(far_updates_use_old_values)
         y = t;
         z = z * 2 + 1;
     }
-    CHECK(at(got, 2) == x && at(other, 2) == y && mc_array_get(scale, NULL) == z, "a %g, b %g, c %g instead of %g, %g, %g", at(got, 2), at(other, 2),
-          mc_array_get(scale, NULL), x, y, z);
+    CHECK(at(got, 2) == x && at(other, 2) == y && mc_array_get(scale, NULL) == z,
+          "a %g, b %g, c %g instead of %g, %g, %g", at(got, 2), at(other, 2), mc_array_get(scale, NULL), x, y,
+          z);
     CHECK(at(before, 2) == last, "the result is the old value %g, not %g", last, at(before, 2));
     mc_array *five = mc_array_scalar(MC_FLOAT32, 5);
     CHECK(mc_shared_set(c, five) == MC_OK, "%s", mc_last_error());
@@ -94,7 +101,8 @@ TEST(far_shared_values_go_where_they_are_used)
     mc_function *near = mc_compile(g, &(mc_spec){ .updates = "w = w + 1" });
     REQUIRE(near, "%s", mc_error(g));
     for (int i = 0; i < 3; i++) {
-        CHECK(mc_call(far, MC_NONE, MC_NONE) == MC_OK && mc_call(near, MC_NONE, MC_NONE) == MC_OK, "%s", mc_last_error());
+        CHECK(mc_call(far, MC_NONE, MC_NONE) == MC_OK && mc_call(near, MC_NONE, MC_NONE) == MC_OK, "%s",
+              mc_last_error());
     }
     mc_array *got = mc_shared_get(w);
     CHECK(at(got, 3) == 31, "((3 * 2 + 1) * 2 + 1) * 2 + 1 is not %g", at(got, 3));
@@ -108,7 +116,8 @@ TEST(far_shared_values_go_where_they_are_used)
     mc_graph_free(g);
 }
 
-/* Where new values are made, and that they are right wherever that is: the old ones of W are read first, at their own elements alone. */
+/* Where new values are made, and that they are right wherever that is: the old ones of W are read first, at
+ * their own elements alone. */
 TEST(far_updates_are_made_where_the_old_values_lie)
 {
     ON_GPU();
@@ -128,19 +137,23 @@ TEST(far_updates_are_made_where_the_old_values_lie)
         for (int d = 0; d < 2; d++) {
             mc_flag_set("device", d ? "cuda" : "cpu");
             mc_graph *g = mc_graph_new();
-            mc_array *w = mc_array_new(MC_FLOAT32, 2, (int64_t[]){ n, n }), *x = mc_array_new(MC_FLOAT32, 2, (int64_t[]){ n, n }), *t = mc_array_new(MC_INT64, 1, &n);
+            mc_array *w = mc_array_new(MC_FLOAT32, 2, (int64_t[]){ n, n }),
+                     *x = mc_array_new(MC_FLOAT32, 2, (int64_t[]){ n, n }),
+                     *t = mc_array_new(MC_INT64, 1, &n);
             for (int k = 0; k < n * n; k++) {
                 ((float *)w->data)[k] = (float)(k % 7) - 2;
                 ((float *)x->data)[k] = (float)(k % 5) / 4;
             }
             mc_shared *W = mc_shared_new(g, "W", w), *V = mc_shared_new(g, "V", x);
             mc_formula(g, "input x float32[?, ?]; input t int64[?]");
-            mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, t", .updates = cases[i].updates, .on_unused = "ignore" });
+            mc_function *f = mc_compile(
+                g, &(mc_spec){ .inputs = "x, t", .updates = cases[i].updates, .on_unused = "ignore" });
             REQUIRE(f, "%s: %s", cases[i].updates, mc_error(g));
             for (int k = 0; k < 3; k++) {
                 CHECK(mc_call(f, MC_IN(x, t), MC_NONE) == MC_OK, "%s: %s", cases[i].updates, mc_last_error());
             }
-            CHECK(!d || mc_is_in_place(f, f->plans, 0) == cases[i].in_place, "%s is%s made in place", cases[i].updates, cases[i].in_place ? " not" : "");
+            CHECK(!d || mc_is_in_place(f, f->plans, 0) == cases[i].in_place, "%s is%s made in place",
+                  cases[i].updates, cases[i].in_place ? " not" : "");
             got[d][0] = mc_shared_get(W);
             got[d][1] = mc_shared_get(V);
             mc_array_unref(&w);
@@ -150,7 +163,8 @@ TEST(far_updates_are_made_where_the_old_values_lie)
             mc_graph_free(g);
         }
         for (int k = 0; k < 2; k++) {
-            CHECK(mc_array_differs(got[0][k], got[1][k], 1e-5, 1e-5) < 0, "%s: %s differs", cases[i].updates, k ? "V" : "W");
+            CHECK(mc_array_differs(got[0][k], got[1][k], 1e-5, 1e-5) < 0, "%s: %s differs", cases[i].updates,
+                  k ? "V" : "W");
             mc_array_unref(&got[0][k]);
             mc_array_unref(&got[1][k]);
         }

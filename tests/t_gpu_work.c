@@ -1,4 +1,5 @@
-/* t_gpu_work.c: what kernels on a GPU compute, beside the processor: grids of every shape, rows, channels, sums that run, copies.
+/* t_gpu_work.c: what kernels on a GPU compute, beside the processor: grids of every shape, rows, channels,
+ * sums that run, copies.
  *
  * Invariant: each is called until it is replayed. */
 #include "agree.h"
@@ -10,27 +11,37 @@
 /* Shapes at which grids differ: nothing, one, a ragged vector, long rows, long columns, split sums. */
 TEST(far_shapes)
 {
-    static const int64_t shapes[][2] = { { 0, 5 }, { 1, 1 }, { 3, 7 }, { 64, 64 }, { 2, 40000 }, { 40000, 3 }, { 700, 1025 }, { 1, 300000 } };
+    static const int64_t shapes[][2] = { { 0, 5 },     { 1, 1 },     { 3, 7 },      { 64, 64 },
+                                         { 2, 40000 }, { 40000, 3 }, { 700, 1025 }, { 1, 300000 } };
     ON_GPU();
     struct agree a = { .g = mc_graph_new(), .scale = 4096 };
     mc_node *x = mc_input(a.g, "x", MC_FLOAT32, 2);
-    mc_function *f = mc_compile(a.g, &(mc_spec){ .inputs = "x", .outputs = "sum(x), sum(x, axis=0), sum(x, axis=1), tanh(x) + x[::-1, ::-1], "
-                                                            "softmax(x), exp(x.T) * 2, mean(x * x, axis=0), sum(abs(x), axis=1)" });
+    mc_function *f = mc_compile(
+        a.g, &(mc_spec){ .inputs = "x",
+                         .outputs = "sum(x), sum(x, axis=0), sum(x, axis=1), tanh(x) + x[::-1, ::-1], "
+                                    "softmax(x), exp(x.T) * 2, mean(x * x, axis=0), sum(abs(x), axis=1)" });
     REQUIRE(f && x, "%s", mc_error(a.g));
     REQUIRE(mc_flag_set("device", "cpu") == MC_OK, "%s", mc_last_error());
-    mc_function *h = mc_compile(a.g, &(mc_spec){ .inputs = "x", .outputs = "sum(x), sum(x, axis=0), sum(x, axis=1), tanh(x) + x[::-1, ::-1], "
-                                                            "softmax(x), exp(x.T) * 2, mean(x * x, axis=0), sum(abs(x), axis=1)" });
+    mc_function *h = mc_compile(
+        a.g, &(mc_spec){ .inputs = "x",
+                         .outputs = "sum(x), sum(x, axis=0), sum(x, axis=1), tanh(x) + x[::-1, ::-1], "
+                                    "softmax(x), exp(x.T) * 2, mean(x * x, axis=0), sum(abs(x), axis=1)" });
     REQUIRE(h, "%s", mc_error(a.g));
     for (int round = 0; round < 3; round++) {
         for (size_t i = 0; i < NELEM(shapes); i++) {
             mc_array *v = sample(MC_FLOAT32, 2, shapes[i], -1, 1), *y[8] = { 0 }, *z[8] = { 0 };
-            mc_status s = mc_call(f, MC_IN(v), MC_OUT(&y[0], &y[1], &y[2], &y[3], &y[4], &y[5], &y[6], &y[7]));
-            mc_status t = mc_call(h, MC_IN(v), MC_OUT(&z[0], &z[1], &z[2], &z[3], &z[4], &z[5], &z[6], &z[7]));
-            CHECK(s == MC_OK && t == MC_OK, "%lld x %lld: %s", (long long)shapes[i][0], (long long)shapes[i][1], mc_last_error());
+            mc_status s = mc_call(f, MC_IN(v),
+                                  MC_OUT(&y[0], &y[1], &y[2], &y[3], &y[4], &y[5], &y[6], &y[7]));
+            mc_status t = mc_call(h, MC_IN(v),
+                                  MC_OUT(&z[0], &z[1], &z[2], &z[3], &z[4], &z[5], &z[6], &z[7]));
+            CHECK(s == MC_OK && t == MC_OK, "%lld x %lld: %s", (long long)shapes[i][0],
+                  (long long)shapes[i][1], mc_last_error());
             for (int k = 0; k < 8 && s == MC_OK && t == MC_OK; k++) {
                 int64_t bad = mc_array_differs(y[k], z[k], 1e-5, 3e-4);
-                CHECK(bad < 0, "%lld x %lld, round %d: result %d differs at %lld: %g, %g", (long long)shapes[i][0], (long long)shapes[i][1], round, k,
-                      (long long)bad, mc_load_f64(MC_FLOAT32, y[k]->data + 4 * bad), mc_load_f64(MC_FLOAT32, z[k]->data + 4 * bad));
+                CHECK(bad < 0, "%lld x %lld, round %d: result %d differs at %lld: %g, %g",
+                      (long long)shapes[i][0], (long long)shapes[i][1], round, k, (long long)bad,
+                      mc_load_f64(MC_FLOAT32, y[k]->data + 4 * bad),
+                      mc_load_f64(MC_FLOAT32, z[k]->data + 4 * bad));
             }
             for (int k = 0; k < 8; k++) {
                 mc_array_unref(&y[k]);
@@ -44,10 +55,12 @@ TEST(far_shapes)
     agree_free(&a);
 }
 
-/* Rows that lanes keep in registers: a warp each, blocks full and ragged, too long for that; whole vectors and not. */
+/* Rows that lanes keep in registers: a warp each, blocks full and ragged, too long for that; whole vectors
+ * and not. */
 TEST(far_rows)
 {
-    static const int64_t shapes[][2] = { { 3, 64 }, { 130, 128 }, { 37, 300 }, { 9, 1024 }, { 2, 1026 }, { 1100, 260 }, { 5, 4096 }, { 3, 9000 }, { 0, 256 } };
+    static const int64_t shapes[][2] = { { 3, 64 },     { 130, 128 }, { 37, 300 }, { 9, 1024 }, { 2, 1026 },
+                                         { 1100, 260 }, { 5, 4096 },  { 3, 9000 }, { 0, 256 } };
     static const char *const formulas[] = { "softmax(x)", "max(x, axis=1)", "argmax(x, axis=1)", "grad(sum(softmax(x) * v), x)", "layer_norm(x)",
                                             "grad(sum(layer_norm(x) * v), x)", "sum(layer_norm(x) * v, axis=0)", "sum(v, axis=0)", "logsumexp(x, axis=1)",
                                             "x - min(x, axis=1, keepdims=True)", "x * arange(0, x.shape[1])" };
@@ -64,13 +77,14 @@ TEST(far_rows)
             CHECK(half || !mc_is_error(agree_output(&a, formulas[k])), "%s", mc_error(a.g));
         }
         const char *wrong = a.nout ? agree_in(&a, "FAST_RUN", 1) : NULL;
-        CHECK(!wrong, "%s of %lld rows of %lld: %s", mc_dtype_name(d), (long long)dims[0], (long long)dims[1], wrong);
+        CHECK(!wrong, "%s of %lld rows of %lld: %s", mc_dtype_name(d), (long long)dims[0], (long long)dims[1],
+              wrong);
         agree_free(&a);
     }
 }
 
-/* Few rows that are long: in the registers of several blocks that run together, or, odd or longer, walked by blocks that leave
- * their sums to the next launch. */
+/* Few rows that are long: in the registers of several blocks that run together, or, odd or longer, walked by
+ * blocks that leave their sums to the next launch. */
 TEST(far_few_long_rows)
 {
     static const struct { mc_dtype d; int64_t dims[2]; } cases[] = {
@@ -91,7 +105,8 @@ TEST(far_few_long_rows)
             CHECK(half || !mc_is_error(agree_output(&a, formulas[k])), "%s", mc_error(a.g));
         }
         const char *wrong = a.nout ? agree_in(&a, "FAST_RUN", 1) : NULL;
-        CHECK(!wrong, "%s of %lld rows of %lld: %s", mc_dtype_name(d), (long long)dims[0], (long long)dims[1], wrong);
+        CHECK(!wrong, "%s of %lld rows of %lld: %s", mc_dtype_name(d), (long long)dims[0], (long long)dims[1],
+              wrong);
         agree_free(&a);
     }
 }
@@ -110,7 +125,10 @@ TEST(far_powers_of_long_rows)
         const size_t r = i / NELEM(lengths);
         mc_array *x = sample(MC_FLOAT32, 2, (const int64_t[]){ 2, n }, -1, 1);
         for (int64_t at = 0; at < n; at++) {
-            mc_array_set(x, (int64_t[]){ 1, at }, at == 0 ? rows[r].first : at == n - 1 ? rows[r].last : rows[r].from + rows[r].step * (double)at);
+            mc_array_set(x, (int64_t[]){ 1, at },
+                         at == 0       ? rows[r].first
+                         : at == n - 1 ? rows[r].last
+                                       : rows[r].from + rows[r].step * (double)at);
         }
         struct agree a = { .scale = 256 };
         agree_input(&a, "x", x, 0);
@@ -132,14 +150,17 @@ TEST(far_long_rows_repeat)
     for (size_t i = 0; i < NELEM(lengths); i++) {
         mc_graph *g = mc_graph_new();
         mc_input(g, "x", MC_FLOAT32, 2);
-        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "softmax(x), sum(x, axis=1), layer_norm(x)" });
+        mc_function *f = mc_compile(
+            g, &(mc_spec){ .inputs = "x", .outputs = "softmax(x), sum(x, axis=1), layer_norm(x)" });
         REQUIRE(f, "%s", mc_error(g));
         mc_array *x = sample(MC_FLOAT32, 2, (const int64_t[]){ 3, lengths[i] }, -1, 1), *once[3] = { 0 };
         for (int round = 0; round < 4; round++) {
             mc_array *y[3] = { 0 };
             CHECK(mc_call(f, MC_IN(x), MC_OUT(&y[0], &y[1], &y[2])) == MC_OK, "%s", mc_last_error());
             for (int k = 0; k < 3; k++) {
-                CHECK(!round || memcmp(once[k]->data, y[k]->data, (size_t)mc_array_size(y[k]) * sizeof(float)) == 0, "rows of %lld, result %d changes", (long long)lengths[i], k);
+                CHECK(!round ||
+                          memcmp(once[k]->data, y[k]->data, (size_t)mc_array_size(y[k]) * sizeof(float)) == 0,
+                      "rows of %lld, result %d changes", (long long)lengths[i], k);
                 mc_array_unref(round ? &y[k] : &once[k]);
                 once[k] = round ? once[k] : y[k];
             }
@@ -154,7 +175,8 @@ TEST(far_long_rows_repeat)
 }
 
 /* What is normalised over all axes but that of channels, on shapes of x whose channels are there. */
-static void channels_agree(mc_dtype d, unsigned sized, const int64_t (*shapes)[4], size_t nshape, int channels, const char *const *formulas, size_t nformula)
+static void channels_agree(mc_dtype d, unsigned sized, const int64_t (*shapes)[4], size_t nshape,
+                           int channels, const char *const *formulas, size_t nformula)
 {
     for (size_t i = 0; i < nshape; i++) {
         struct agree a = { .scale = d == MC_FLOAT32 ? 16384 : 16 };
@@ -165,15 +187,18 @@ static void channels_agree(mc_dtype d, unsigned sized, const int64_t (*shapes)[4
             CHECK(!mc_is_error(agree_output(&a, formulas[k])), "%s", mc_error(a.g));
         }
         const char *wrong = a.nout ? agree_in(&a, "FAST_RUN", 1) : NULL;
-        CHECK(!wrong, "%s, shape %zu, %lld channels: %s", mc_dtype_name(d), i, (long long)shapes[i][channels], wrong);
+        CHECK(!wrong, "%s, shape %zu, %lld channels: %s", mc_dtype_name(d), i, (long long)shapes[i][channels],
+              wrong);
         agree_free(&a);
     }
 }
 
-/* Reductions around an axis that is kept: few points, each long enough for many blocks; whole vectors and not. */
+/* Reductions around an axis that is kept: few points, each long enough for many blocks; whole vectors and
+ * not. */
 TEST(far_channels)
 {
-    static const int64_t shapes[][4] = { { 4, 3, 64, 64 }, { 2, 5, 70, 71 }, { 3, 1, 90, 100 }, { 2, 40, 9, 4 }, { 1, 2, 100, 100 }, { 2, 33, 64, 68 } };
+    static const int64_t shapes[][4] = { { 4, 3, 64, 64 }, { 2, 5, 70, 71 },   { 3, 1, 90, 100 },
+                                         { 2, 40, 9, 4 },  { 1, 2, 100, 100 }, { 2, 33, 64, 68 } };
     static const char *const formulas[] = { "batch_normalization_train(x, g, g, axes='spatial')[0]", "grad(sum(batch_normalization_train(x + 100, g, g, axes='spatial')[0] * v), x)",
                                             "max(x, axis=[0, 2, 3])", "sum(x * v, axis=[0, 2, 3])", "x / max(abs(x), axis=[0, 2, 3], keepdims=True)",
                                             "var(x, axis=[0, 2, 3])" };
@@ -183,11 +208,14 @@ TEST(far_channels)
     channels_agree(MC_BFLOAT16, 0, shapes, NELEM(shapes), 1, &of_halves, 1);
 }
 
-/* The same with channels innermost: columns of few rows in one block, of more over several, whole warps of channels and not.  One
- * kernel makes all formulas of a call; a maximum in it has them walked another way, and what a stage stores has its moments walked. */
+/* The same with channels innermost: columns of few rows in one block, of more over several, whole warps of
+ * channels and not.  One kernel makes all formulas of a call; a maximum in it has them walked another way,
+ * and what a stage stores has its moments walked. */
 TEST(far_columns)
 {
-    static const int64_t shapes[][4] = { { 3, 5, 5, 33 }, { 1, 20, 20, 16 }, { 2, 16, 16, 40 }, { 4, 50, 60, 9 }, { 1, 40, 50, 300 } };
+    static const int64_t shapes[][4] = {
+        { 3, 5, 5, 33 }, { 1, 20, 20, 16 }, { 2, 16, 16, 40 }, { 4, 50, 60, 9 }, { 1, 40, 50, 300 }
+    };
     static const char *const formulas[] = { "batch_normalization_train(x + 9, g, g, axes=[0, 1, 2])[0]", "g * 3 - mean(x, axis=[0, 1, 2]) * (g + 1)",
                                             "grad(sum(batch_normalization_train(x + 9, g, g, axes=[0, 1, 2])[0] * v), x)",
                                             "x / max(abs(x), axis=[0, 1, 2], keepdims=True)", "var(x * v, axis=[0, 1, 2])" };
@@ -199,7 +227,9 @@ TEST(far_columns)
 
 TEST(far_columns_of_halves)
 {
-    static const int64_t shapes[][4] = { { 2, 16, 16, 40 }, { 1, 20, 20, 20 }, { 4, 50, 60, 64 }, { 3, 5, 5, 12 }, { 1, 40, 50, 9 } };
+    static const int64_t shapes[][4] = {
+        { 2, 16, 16, 40 }, { 1, 20, 20, 20 }, { 4, 50, 60, 64 }, { 3, 5, 5, 12 }, { 1, 40, 50, 9 }
+    };
     static const char *const formulas[] = { "sum(x, axis=[0, 1, 2])", "x - mean(x, axis=[0, 1, 2], keepdims=True)", "sum(x * v, axis=[0, 1, 2])", "var(x, axis=[0, 1, 2])",
                                             "batch_normalization_train(x + 2, g, g, axes=[0, 1, 2])[0]", "g * 3 - mean(x, axis=[0, 1, 2]) * (g + 1)" };
     ON_GPU();
@@ -209,7 +239,8 @@ TEST(far_columns_of_halves)
     channels_agree(MC_BFLOAT16, 0, shapes, NELEM(shapes), 3, &formulas[4], 2);
 }
 
-/* What one stage has stored the next one reads, rather than all that it was made of: blocks of their own for each, or not. */
+/* What one stage has stored the next one reads, rather than all that it was made of: blocks of their own for
+ * each, or not. */
 TEST(far_stages_read_back)
 {
     static const int64_t shapes[][4] = { { 4, 3, 64, 64 }, { 2, 5, 70, 71 }, { 2, 40, 9, 4 } };
@@ -224,16 +255,21 @@ TEST(far_stages_read_back)
         agree_output(&a, "x * v + u");
         agree_output(&a, "s = x * v + u; s - mean(s, axis=[0, 2, 3], keepdims=True)");
         const char *wrong = agree_in(&a, "FAST_RUN", 1);
-        CHECK(!wrong, "%s, %lld images, %lld channels: %s", mc_dtype_name(d), (long long)dims[0], (long long)dims[1], wrong);
+        CHECK(!wrong, "%s, %lld images, %lld channels: %s", mc_dtype_name(d), (long long)dims[0],
+              (long long)dims[1], wrong);
         agree_free(&a);
     }
 }
 
-/* Sums that run and lines in order: empty, short, longer than a block's shared memory, cut into chunks; NaN, equal ones; every dtype. */
+/* Sums that run and lines in order: empty, short, longer than a block's shared memory, cut into chunks; NaN,
+ * equal ones; every dtype. */
 TEST(far_lines)
 {
-    static const struct { int64_t dims[2]; const char *axis; } shapes[] = { { { 3, 1 }, "0" }, { { 7, 5 }, "1" }, { { 6, 200 }, "0" }, { { 2, 5000 }, "1" }, { { 20000, 2 }, "0" },
-                                                                                { { 0, 3 }, "0" }, { { 3, 0 }, "1" }, { { 0, 3 }, "1" } };
+    static const struct {
+        int64_t dims[2];
+        const char *axis;
+    } shapes[] = { { { 3, 1 }, "0" },     { { 7, 5 }, "1" }, { { 6, 200 }, "0" }, { { 2, 5000 }, "1" },
+                   { { 20000, 2 }, "0" }, { { 0, 3 }, "0" }, { { 3, 0 }, "1" },   { { 0, 3 }, "1" } };
     static const mc_dtype dtypes[] = { MC_FLOAT32, MC_FLOAT64, MC_INT8, MC_UINT64, MC_FLOAT16 };
     ON_GPU();
     for (size_t i = 0; i < NELEM(shapes) * NELEM(dtypes); i++) {
@@ -247,14 +283,18 @@ TEST(far_lines)
         }
         agree_input(&a, "x", x, 0);
         agree_input(&a, "v", sample(d, 2, dims, 1, 1), 0);
-        const char *const ops[] = { "sort(x, axis=%s)", "argsort(x, axis=%s)", "argsort(x[::-1], axis=%s)", "cumsum(v, axis=%s)", "cumprod(v, axis=%s)" };
+        const char *const ops[] = { "sort(x, axis=%s)", "argsort(x, axis=%s)", "argsort(x[::-1], axis=%s)",
+                                    "cumsum(v, axis=%s)", "cumprod(v, axis=%s)" };
         for (size_t k = 0; k < NELEM(ops); k++) {
             char formula[64];
             snprintf(formula, sizeof formula, ops[k], axis);
-            CHECK((d == MC_FLOAT16 && k == 3 && dims[0] + dims[1] > 1000) || !mc_is_error(agree_output(&a, formula)), "%s", mc_error(a.g)); /* sums beyond its range */
+            CHECK((d == MC_FLOAT16 && k == 3 && dims[0] + dims[1] > 1000) ||
+                      !mc_is_error(agree_output(&a, formula)),
+                  "%s", mc_error(a.g)); /* sums beyond its range */
         }
         const char *wrong = a.nout ? agree_in(&a, "FAST_RUN", 1) : NULL;
-        CHECK(!wrong, "%s of %lld x %lld: %s", mc_dtype_name(d), (long long)dims[0], (long long)dims[1], wrong);
+        CHECK(!wrong, "%s of %lld x %lld: %s", mc_dtype_name(d), (long long)dims[0], (long long)dims[1],
+              wrong);
         agree_free(&a);
     }
 }
@@ -272,7 +312,8 @@ TEST(far_integers_wrap)
         mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = rows[i].formula });
         mc_array *x = mc_array_from(MC_INT64, MC_SHAPE(1), (int64_t[]){ -3587159397303722207 }), *y = NULL;
         CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", rows[i].formula, mc_last_error());
-        CHECK(y && mc_load_i64(MC_INT64, y->data) == rows[i].want, "%s is not %lld", rows[i].formula, (long long)rows[i].want);
+        CHECK(y && mc_load_i64(MC_INT64, y->data) == rows[i].want, "%s is not %lld", rows[i].formula,
+              (long long)rows[i].want);
         mc_array_unref(&x);
         mc_array_unref(&y);
         mc_function_free(f);
@@ -299,7 +340,8 @@ TEST(far_forms_that_sizes_rule_out)
         const char *text = mc_function_source(f);
         const bool wanted[] = { cases[i].vector, cases[i].row, cases[i].few };
         for (size_t m = 0; m < NELEM(marks); m++) {
-            CHECK(f && (strstr(text, marks[m]) != NULL) == wanted[m], "%s in %s of %s: %s", marks[m], cases[i].formula, cases[i].input, mc_last_error());
+            CHECK(f && (strstr(text, marks[m]) != NULL) == wanted[m], "%s in %s of %s: %s", marks[m],
+                  cases[i].formula, cases[i].input, mc_last_error());
         }
         mc_function_free(f);
         mc_graph_free(g);
@@ -329,7 +371,8 @@ TEST(far_functions_after_every_pass)
     }
 }
 
-/* Joins, indices, parts that are set: there, in one recording with the kernels; repeated places are settled in their order. */
+/* Joins, indices, parts that are set: there, in one recording with the kernels; repeated places are settled
+ * in their order. */
 TEST(far_work)
 {
     static const struct { const char *formula, *here; } cases[] = { /* here: the step that nothing there can do */
@@ -364,8 +407,9 @@ TEST(far_work)
         for (int i = 0; i < mc_function_nsteps(f); i++) {
             mc_step_info s = mc_function_step(f, i);
             const char *here = cases[c / NELEM(dtypes)].here;
-            CHECK(strcmp(s.kind, "host") != 0 || (strcmp(s.device, "cpu") == 0) == (here && strstr(s.text, here) == s.text), "%s: %s ran on %s: %s", formula, s.text,
-                  s.device, s.reason);
+            CHECK(strcmp(s.kind, "host") != 0 ||
+                      (strcmp(s.device, "cpu") == 0) == (here && strstr(s.text, here) == s.text),
+                  "%s: %s ran on %s: %s", formula, s.text, s.device, s.reason);
         }
         mc_array_unref(&y[0]);
         mc_function_free(f);
@@ -373,10 +417,12 @@ TEST(far_work)
     }
 }
 
-/* Integers wrap on a GPU as they do here and in NumPy: also the least one, and sums, whose overflow C leaves open. */
+/* Integers wrap on a GPU as they do here and in NumPy: also the least one, and sums, whose overflow C leaves
+ * open. */
 TEST(gpu_integers_wrap)
 {
-    static const int64_t x[6] = { INT64_MIN, INT64_MAX, INT64_MIN, 7, -7, INT64_MAX }, y[6] = { -1, INT64_MAX, 1, -2, 2, -1 };
+    static const int64_t x[6] = { INT64_MIN, INT64_MAX, INT64_MIN, 7, -7, INT64_MAX },
+                         y[6] = { -1, INT64_MAX, 1, -2, 2, -1 };
     static const int64_t want[][6] = {
         { INT64_MIN, INT64_MAX, INT64_MIN, 7, 7, INT64_MAX },     /* abs(x) */
         { INT64_MIN, 1, INT64_MIN, -4, -4, -INT64_MAX },          /* x // y */
@@ -386,13 +432,15 @@ TEST(gpu_integers_wrap)
         { -2 },                                                   /* sum(x) = 2 * (2^63 - 1) - 2 * 2^63 */
         { 4 },                                                    /* sum(x[:3] * 2 + 2) */
     };
-    static const char *const formulas = "abs(x), x // y, x % y, -x, cast(abs(x) < 0, int64), sum(x), sum(x[:3] * 2 + 2)";
+    static const char *const formulas =
+        "abs(x), x // y, x % y, -x, cast(abs(x) < 0, int64), sum(x), sum(x[:3] * 2 + 2)";
     ON_GPU();
     mc_graph *g = mc_graph_new();
     mc_input(g, "x", MC_INT64, 1);
     mc_input(g, "y", MC_INT64, 1);
     mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, y", .outputs = formulas });
-    mc_array *a = mc_array_from(MC_INT64, MC_SHAPE(6), x), *b = mc_array_from(MC_INT64, MC_SHAPE(6), y), *r[7] = { NULL };
+    mc_array *a = mc_array_from(MC_INT64, MC_SHAPE(6), x), *b = mc_array_from(MC_INT64, MC_SHAPE(6), y),
+             *r[7] = { NULL };
     mc_arg src[2] = { MC_ARG(a), MC_ARG(b) }, dst[7];
     for (int i = 0; i < 7; i++) {
         dst[i] = MC_RES(&r[i]);
@@ -402,7 +450,8 @@ TEST(gpu_integers_wrap)
             mc_array *home = mc_array_to(r[i], "cpu");
             const int64_t *v = mc_array_data(home);
             for (int64_t k = 0; k < mc_array_size(home); k++) {
-                CHECK(v[k] == want[i][k], "result %d [%d]: %lld, not %lld", i, (int)k, (long long)v[k], (long long)want[i][k]);
+                CHECK(v[k] == want[i][k], "result %d [%d]: %lld, not %lld", i, (int)k, (long long)v[k],
+                      (long long)want[i][k]);
             }
             mc_array_unref(&home);
         }

@@ -58,7 +58,8 @@ static const char *const formulas[] = {
     "conv(t, t[:, :, :2])", "conv_inputs(t, swapaxes(t, 0, 1))", "conv_weights(t, t[:, :, 1:])",
 };
 
-/* A formula of the list may use an op that is not there; then it is named, unless no op has a gradient by it. */
+/* A formula of the list may use an op that is not there; then it is named, unless no op has a gradient by
+ * it. */
 TEST(every_gradient_against_differences)
 {
     for (size_t f = 0; f < NELEM(formulas); f++) {
@@ -84,14 +85,16 @@ TEST(no_gradient_goes_untested)
         size_t count;
         mc_node **list = mc_graph_reach(1, &y, &count);
         for (size_t i = 0; i < count; i++) {
-            seen[list[i]->op->flags & OP_LEAF || list[i]->op == &mc_op_item ? 511 : list[i]->op->index] = true;
+            seen[list[i]->op->flags & OP_LEAF || list[i]->op == &mc_op_item ? 511 : list[i]->op->index] =
+                true;
         }
         mc_free(list);
     }
     for (int i = 0; mc_op_at(i); i++) {
         const struct mc_op *op = mc_op_at(i);
         bool speaks = strcmp(op->name, "print_") == 0; /* not asked for a thousand values: see below */
-        CHECK(seen[i] || !op->grad || speaks, "%s has a gradient, and no formula of this file uses it", op->name);
+        CHECK(seen[i] || !op->grad || speaks, "%s has a gradient, and no formula of this file uses it",
+              op->name);
     }
     scene_free(&w);
 }
@@ -120,12 +123,14 @@ TEST(gradients_of_gradients)
         if (CHECK(!mc_is_error(y), "%s: %s", twice[f], mc_error(w.g))) {
             y = only_floats(&w, y, wrt, value, &n);
             mc_status s = mc_grads(y, n, wrt, grad, NULL);
-            for (int i = 0; s == MC_OK && i < n; i++) { /* the sum of all elements of all gradients, squared */
+            for (int i = 0; s == MC_OK && i < n;
+                 i++) { /* the sum of all elements of all gradients, squared */
                 mc_node *one = mc_op(w.g, "sqr", 1, &grad[i], NULL);
                 one = mc_op(w.g, "sum", 1, &one, NULL);
                 sum = sum ? mc_op(w.g, "add", 2, (mc_node *[]){ sum, one }, NULL) : one;
             }
-            CHECK(s == MC_OK && mc_verify_grad(sum, n, wrt, value, &worst) == MC_OK, "%s twice: %s", twice[f], mc_last_error());
+            CHECK(s == MC_OK && mc_verify_grad(sum, n, wrt, value, &worst) == MC_OK, "%s twice: %s", twice[f],
+                  mc_last_error());
         }
         scene_free(&w);
     }
@@ -142,9 +147,11 @@ TEST(shapes_and_dtypes_of_gradients)
     for (size_t i = 0; i < NELEM(row); i++) {
         struct scene w = scene_new();
         mc_node *x = mc_var(w.g, row[i].wrt), *d = mc_grad(mc_formula(w.g, row[i].cost), x);
-        CHECK(d->type.dtype == x->type.dtype && d->type.rank == x->type.rank, "%s by %s: %s", row[i].cost, row[i].wrt, mc_error(w.g));
+        CHECK(d->type.dtype == x->type.dtype && d->type.rank == x->type.rank, "%s by %s: %s", row[i].cost,
+              row[i].wrt, mc_error(w.g));
         for (int k = 0; k < x->type.rank; k++) {
-            CHECK(x->type.dims[k] != 1 || d->type.dims[k] == 1, "%s by %s: axis %d no longer broadcasts", row[i].cost, row[i].wrt, k);
+            CHECK(x->type.dims[k] != 1 || d->type.dims[k] == 1, "%s by %s: axis %d no longer broadcasts",
+                  row[i].cost, row[i].wrt, k);
         }
         scene_free(&w);
     }
@@ -165,19 +172,22 @@ TEST(an_intermediate_node_can_be_asked_for)
 TEST(known_gradients_in_place_of_a_cost)
 {
     struct scene w = scene_new();
-    mc_node *y = mc_formula(w.g, "y = dot(m, n.T)"), *g = mc_formula(w.g, "m[:, 0:3] * 2"), *wrt[2] = { mc_var(w.g, "m"), mc_var(w.g, "n") };
+    mc_node *y = mc_formula(w.g, "y = dot(m, n.T)"), *g = mc_formula(w.g, "m[:, 0:3] * 2"),
+            *wrt[2] = { mc_var(w.g, "m"), mc_var(w.g, "n") };
     mc_node *d[2];
     mc_grad_spec spec = { .known = &y, .known_grad = &g, .nknown = 1 };
     CHECK(mc_grads(NULL, 2, wrt, d, &spec) == MC_OK, "%s", mc_last_error());
     mc_name(d[0], "dm");
     mc_name(d[1], "dn");
     CHECK(eval1(&w, mc_formula(w.g, "sum(abs(dm - dot(m[:, 0:3] * 2, n)))")) < 1e-13, "%s", mc_error(w.g));
-    CHECK(eval1(&w, mc_formula(w.g, "sum(abs(dn - dot((m[:, 0:3] * 2).T, m)))")) < 1e-13, "%s", mc_error(w.g));
+    CHECK(eval1(&w, mc_formula(w.g, "sum(abs(dn - dot((m[:, 0:3] * 2).T, m)))")) < 1e-13, "%s",
+          mc_error(w.g));
 
     /* with a cost as well, a known gradient replaces what the cost would send */
-    mc_node *cost = mc_formula(w.g, "h = u * 3; cost = sum(h * v) + sum(u)"), *h = mc_var(w.g, "h"), *u = mc_var(w.g, "u"),
-            *ten = mc_formula(w.g, "10 + 0 * u");
-    CHECK(mc_grads(cost, 1, &u, d, &(mc_grad_spec){ .known = &h, .known_grad = &ten, .nknown = 1 }) == MC_OK, "%s", mc_last_error());
+    mc_node *cost = mc_formula(w.g, "h = u * 3; cost = sum(h * v) + sum(u)"), *h = mc_var(w.g, "h"),
+            *u = mc_var(w.g, "u"), *ten = mc_formula(w.g, "10 + 0 * u");
+    CHECK(mc_grads(cost, 1, &u, d, &(mc_grad_spec){ .known = &h, .known_grad = &ten, .nknown = 1 }) == MC_OK,
+          "%s", mc_last_error());
     CHECK(fabs(eval1(&w, d[0]) - 31) < 1e-13, "%g", eval1(&w, d[0]));
     scene_free(&w);
 }
@@ -185,12 +195,16 @@ TEST(known_gradients_in_place_of_a_cost)
 TEST(constants_on_demand)
 {
     struct scene w = scene_new();
-    mc_node *cost = mc_formula(w.g, "h = u * 3; cost = sum(h * u)"), *h = mc_var(w.g, "h"), *u = mc_var(w.g, "u"), *d;
-    CHECK(mc_grads(cost, 1, &u, &d, &(mc_grad_spec){ .consider_constant = &h, .nconstant = 1 }) == MC_OK, "%s", mc_last_error());
+    mc_node *cost = mc_formula(w.g, "h = u * 3; cost = sum(h * u)"), *h = mc_var(w.g, "h"),
+            *u = mc_var(w.g, "u"), *d;
+    CHECK(mc_grads(cost, 1, &u, &d, &(mc_grad_spec){ .consider_constant = &h, .nconstant = 1 }) == MC_OK,
+          "%s", mc_last_error());
     mc_name(d, "d");
     CHECK(eval1(&w, mc_formula(w.g, "sum(abs(d - 3 * u))")) < 1e-14, "h was not constant");
-    CHECK(eval1(&w, mc_formula(w.g, "sum(abs(grad(sum(consider_constant(u) * u), u) - u))")) < 1e-14, "%s", mc_error(w.g));
-    CHECK(mc_grads(cost, 1, &h, &d, &(mc_grad_spec){ .consider_constant = &h, .nconstant = 1 }) == MC_EGRAD, "a constant has a gradient");
+    CHECK(eval1(&w, mc_formula(w.g, "sum(abs(grad(sum(consider_constant(u) * u), u) - u))")) < 1e-14, "%s",
+          mc_error(w.g));
+    CHECK(mc_grads(cost, 1, &h, &d, &(mc_grad_spec){ .consider_constant = &h, .nconstant = 1 }) == MC_EGRAD,
+          "a constant has a gradient");
     scene_free(&w);
 }
 
@@ -215,11 +229,14 @@ TEST(disconnected_variables)
         struct mc_str want = { 0 };
         mc_str_addf(&want, "the cost does not depend on %s", row[r].wrt);
         CHECK(mc_is_error(d) == !row[r].connected, "%s by %s: %s", row[r].cost, row[r].wrt, mc_error(w.g));
-        CHECK(row[r].connected || (mc_graph_status(w.g) == MC_EGRAD && strstr(mc_error(w.g), want.s)), "%s", mc_error(w.g));
+        CHECK(row[r].connected || (mc_graph_status(w.g) == MC_EGRAD && strstr(mc_error(w.g), want.s)), "%s",
+              mc_error(w.g));
         mc_graph_clear_error(w.g);
         mc_str_free(&want);
-        CHECK(mc_grads(cost, 1, &x, &d, &(mc_grad_spec){ .disconnected = MC_DISCONNECTED_ZERO }) == MC_OK, "%s", mc_last_error());
-        CHECK(mc_is_float(d->type.dtype) && d->type.rank == x->type.rank, "the zeros are %s", mc_dtype_name(d->type.dtype));
+        CHECK(mc_grads(cost, 1, &x, &d, &(mc_grad_spec){ .disconnected = MC_DISCONNECTED_ZERO }) == MC_OK,
+              "%s", mc_last_error());
+        CHECK(mc_is_float(d->type.dtype) && d->type.rank == x->type.rank, "the zeros are %s",
+              mc_dtype_name(d->type.dtype));
         mc_node *sum = mc_op(w.g, "sum", 1, (mc_node *[]){ mc_op(w.g, "abs", 1, &d, NULL) }, NULL);
         CHECK(eval1(&w, sum) == 0, "%s by %s is not zero", row[r].cost, row[r].wrt);
         scene_free(&w);
@@ -257,14 +274,17 @@ TEST(constant_gradients_have_gradients)
         d = mc_grad(mc_formula(w.g, row[r].cost), x);
         mc_array *out = NULL, *shape = NULL;
         CHECK(mc_is_error(d) == !row[r].connected, "%s by %s: %s", row[r].cost, row[r].wrt, mc_error(w.g));
-        CHECK(row[r].connected || strstr(mc_error(w.g), "the cost does not depend on"), "%s by %s: %s", row[r].cost, row[r].wrt, mc_error(w.g));
+        CHECK(row[r].connected || strstr(mc_error(w.g), "the cost does not depend on"), "%s by %s: %s",
+              row[r].cost, row[r].wrt, mc_error(w.g));
         if (row[r].connected && !mc_is_error(d)) {
             mc_node *both[2] = { d, x };
             mc_array *made[2] = { NULL };
-            CHECK(mc_eval(NLEAF, w.leaf, w.value, 2, both, made) == MC_OK, "%s: %s", row[r].cost, mc_last_error());
+            CHECK(mc_eval(NLEAF, w.leaf, w.value, 2, both, made) == MC_OK, "%s: %s", row[r].cost,
+                  mc_last_error());
             out = made[0];
             shape = made[1];
-            CHECK(out && shape && mc_dims_equal(out->rank, out->dims, shape->rank, shape->dims), "%s: another shape", row[r].cost);
+            CHECK(out && shape && mc_dims_equal(out->rank, out->dims, shape->rank, shape->dims),
+                  "%s: another shape", row[r].cost);
             mc_node *sum = mc_op(w.g, "sum", 1, (mc_node *[]){ mc_op(w.g, "abs", 1, &d, NULL) }, NULL);
             CHECK(eval1(&w, sum) == 0, "%s by %s is not zero", row[r].cost, row[r].wrt);
         }
@@ -299,7 +319,8 @@ TEST(wrong_demands)
         struct scene w = scene_new();
         struct mc_str text = { 0 };
         mc_str_addf(&text, "grad(%s, %s)", row[r].cost, row[r].wrt);
-        CHECK(mc_is_error(mc_formula(w.g, text.s)) && mc_graph_status(w.g) == row[r].status, "%s: %d", text.s, (int)mc_graph_status(w.g));
+        CHECK(mc_is_error(mc_formula(w.g, text.s)) && mc_graph_status(w.g) == row[r].status, "%s: %d", text.s,
+              (int)mc_graph_status(w.g));
         CHECK(strstr(mc_error(w.g), row[r].says), "%s says: %s", text.s, mc_error(w.g));
         CHECK(strchr(mc_error(w.g), '^'), "no caret: %s", mc_error(w.g));
         mc_str_free(&text);
@@ -307,12 +328,18 @@ TEST(wrong_demands)
     }
     struct scene w = scene_new();
     mc_node *m = mc_var(w.g, "m"), *u = mc_var(w.g, "u"), *k = mc_var(w.g, "k"), *d;
-    CHECK(mc_grads(NULL, 1, &m, &d, NULL) == MC_EARG && strstr(mc_last_error(), "neither a cost nor"), "%s", mc_last_error());
-    CHECK(mc_grads(NULL, 1, &m, &d, &(mc_grad_spec){ .known = &m, .known_grad = &u, .nknown = 1 }) == MC_EGRAD &&
-              strstr(mc_last_error(), "rank 1"), "%s", mc_last_error());
-    CHECK(mc_grads(NULL, 1, &m, &d, &(mc_grad_spec){ .known = &k, .known_grad = &k, .nknown = 1 }) == MC_EGRAD, "%s", mc_last_error());
+    CHECK(mc_grads(NULL, 1, &m, &d, NULL) == MC_EARG && strstr(mc_last_error(), "neither a cost nor"), "%s",
+          mc_last_error());
+    CHECK(mc_grads(NULL, 1, &m, &d, &(mc_grad_spec){ .known = &m, .known_grad = &u, .nknown = 1 }) ==
+                  MC_EGRAD &&
+              strstr(mc_last_error(), "rank 1"),
+          "%s", mc_last_error());
+    CHECK(mc_grads(NULL, 1, &m, &d, &(mc_grad_spec){ .known = &k, .known_grad = &k, .nknown = 1 }) ==
+              MC_EGRAD,
+          "%s", mc_last_error());
     mc_node *pair = mc_formula(w.g, "max_and_argmax(m, axis=0)"), *cost = mc_formula(w.g, "sum(m)");
-    CHECK(mc_grads(cost, 1, &pair, &d, NULL) == MC_EARG && strstr(mc_last_error(), "is a tuple"), "%s", mc_last_error());
+    CHECK(mc_grads(cost, 1, &pair, &d, NULL) == MC_EARG && strstr(mc_last_error(), "is a tuple"), "%s",
+          mc_last_error());
     CHECK(mc_is_error(d), "an error gives a gradient");
     scene_free(&w);
 }
@@ -324,16 +351,21 @@ TEST(verify_grad_finds_a_wrong_gradient)
     struct scene w = scene_new();
     mc_node *m = mc_var(w.g, "m");
     double worst = 0;
-    /* consider_constant makes the gradient wrong on purpose: d(m * const(m)) = m, where differences say 2 m */
+    /* consider_constant makes the gradient wrong on purpose: d(m * const(m)) = m, where differences say 2
+     * m */
     mc_node *y = mc_formula(w.g, "m * consider_constant(m)");
     CHECK(mc_verify_grad(y, 1, &m, &w.value[2], &worst) == MC_ECHECK, "not found");
-    CHECK(worst > 0.2 && strstr(mc_last_error(), "by m[") && strstr(mc_last_error(), "(wrt 1)"), "%g: %s", worst, mc_last_error());
+    CHECK(worst > 0.2 && strstr(mc_last_error(), "by m[") && strstr(mc_last_error(), "(wrt 1)"), "%g: %s",
+          worst, mc_last_error());
     y = mc_formula(w.g, "m * m + floor(m * 3 - 7)");
-    CHECK(mc_verify_grad(y, 1, &m, &w.value[2], &worst) == MC_OK && worst < 1e-6, "%g: %s", worst, mc_last_error());
-    CHECK(mc_verify_grad(mc_formula(w.g, "2 * consider_constant(m)"), 1, &m, &w.value[2], &worst) == MC_EGRAD, "%s", mc_last_error());
-    CHECK(mc_verify_grad(y, 1, &m, &w.value[0], &worst) == MC_ETYPE, "%s", mc_last_error());
-    CHECK(mc_verify_grad(mc_formula(w.g, "m * u"), 1, &m, &w.value[2], &worst) == MC_EARG && strstr(mc_last_error(), "'u'"), "%s",
+    CHECK(mc_verify_grad(y, 1, &m, &w.value[2], &worst) == MC_OK && worst < 1e-6, "%g: %s", worst,
           mc_last_error());
+    CHECK(mc_verify_grad(mc_formula(w.g, "2 * consider_constant(m)"), 1, &m, &w.value[2], &worst) == MC_EGRAD,
+          "%s", mc_last_error());
+    CHECK(mc_verify_grad(y, 1, &m, &w.value[0], &worst) == MC_ETYPE, "%s", mc_last_error());
+    CHECK(mc_verify_grad(mc_formula(w.g, "m * u"), 1, &m, &w.value[2], &worst) == MC_EARG &&
+              strstr(mc_last_error(), "'u'"),
+          "%s", mc_last_error());
     scene_free(&w);
 }
 
@@ -341,20 +373,32 @@ TEST(verify_grad_finds_a_wrong_gradient)
 TEST(verify_grad_of_functions_of_more)
 {
     mc_graph *g = mc_graph_new();
-    mc_node *x = mc_input_sized(g, "x", MC_FLOAT32, 2, (int64_t[]){ -1, 3 }), *k = mc_input(g, "k", MC_INT64, 1), *b = mc_input(g, "b", MC_BOOL, 1),
+    mc_node *x = mc_input_sized(g, "x", MC_FLOAT32, 2, (int64_t[]){ -1, 3 }),
+            *k = mc_input(g, "k", MC_INT64, 1), *b = mc_input(g, "b", MC_BOOL, 1),
             *w = mc_input_sized(g, "w", MC_FLOAT32, 1, (int64_t[]){ 3 });
-    mc_array *ax = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 3), (float[]){ .5f, -.5f, 1, 2, 3, -1 }), *ak = mc_array_from(MC_INT64, MC_SHAPE(3), (int64_t[]){ 1, 0, 1 }),
-             *ab = mc_array_from(MC_BOOL, MC_SHAPE(3), (bool[]){ true, false, true }), *aw = mc_array_from(MC_FLOAT32, MC_SHAPE(3), (float[]){ 2, 3, 4 }),
+    mc_array *ax = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 3), (float[]){ .5f, -.5f, 1, 2, 3, -1 }),
+             *ak = mc_array_from(MC_INT64, MC_SHAPE(3), (int64_t[]){ 1, 0, 1 }),
+             *ab = mc_array_from(MC_BOOL, MC_SHAPE(3), (bool[]){ true, false, true }),
+             *aw = mc_array_from(MC_FLOAT32, MC_SHAPE(3), (float[]){ 2, 3, 4 }),
              *small = mc_array_from(MC_INT32, MC_SHAPE(3), (int32_t[]){ 1, 0, 1 });
-    mc_node *y = mc_formula(g, "where(b, tanh(x[k] * w), w)"), *bad = mc_formula(g, "x[k] * consider_constant(x)[k] * w"), *all[] = { k, b, w };
+    mc_node *y = mc_formula(g, "where(b, tanh(x[k] * w), w)"),
+            *bad = mc_formula(g, "x[k] * consider_constant(x)[k] * w"), *all[] = { k, b, w };
     mc_array *values[] = { ak, ab, aw };
     double worst = 0;
-    CHECK(mc_verify_grad_given(y, 1, &x, &ax, 3, all, values, &worst) == MC_OK && worst < 1e-4, "%g: %s", worst, mc_last_error());
-    CHECK(mc_verify_grad_given(y, 2, (mc_node *[]){ w, x }, (mc_array *[]){ aw, ax }, 2, all, values, &worst) == MC_OK, "%s", mc_last_error());
-    CHECK(mc_verify_grad_given(y, 1, &x, &ax, 3, all, (mc_array *[]){ small, ab, aw }, &worst) == MC_OK, "%s", mc_last_error());
-    CHECK(mc_verify_grad_given(bad, 1, &x, &ax, 3, all, values, &worst) == MC_ECHECK && strstr(mc_last_error(), "by x["), "%s", mc_last_error());
-    CHECK(mc_verify_grad_given(mc_formula(g, "x * 2"), 1, &x, &ax, 3, all, values, &worst) == MC_OK, "values that nobody needs: %s", mc_last_error());
-    CHECK(mc_verify_grad_given(mc_formula(g, "x * 2"), 1, &x, &ax, 0, NULL, NULL, NULL) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_verify_grad_given(y, 1, &x, &ax, 3, all, values, &worst) == MC_OK && worst < 1e-4, "%g: %s",
+          worst, mc_last_error());
+    CHECK(mc_verify_grad_given(y, 2, (mc_node *[]){ w, x }, (mc_array *[]){ aw, ax }, 2, all, values,
+                               &worst) == MC_OK,
+          "%s", mc_last_error());
+    CHECK(mc_verify_grad_given(y, 1, &x, &ax, 3, all, (mc_array *[]){ small, ab, aw }, &worst) == MC_OK, "%s",
+          mc_last_error());
+    CHECK(mc_verify_grad_given(bad, 1, &x, &ax, 3, all, values, &worst) == MC_ECHECK &&
+              strstr(mc_last_error(), "by x["),
+          "%s", mc_last_error());
+    CHECK(mc_verify_grad_given(mc_formula(g, "x * 2"), 1, &x, &ax, 3, all, values, &worst) == MC_OK,
+          "values that nobody needs: %s", mc_last_error());
+    CHECK(mc_verify_grad_given(mc_formula(g, "x * 2"), 1, &x, &ax, 0, NULL, NULL, NULL) == MC_OK, "%s",
+          mc_last_error());
     const struct { int n; mc_node *given[3]; mc_array *value[3]; mc_status status; const char *says; } rows[] = {
         { 2, { k, b },    { ak, ab },     MC_EARG,   "'w'" },
         { 3, { k, b, w }, { ak, ab, ak }, MC_OK,     NULL }, /* integers may stand for floats */
@@ -367,14 +411,20 @@ TEST(verify_grad_of_functions_of_more)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         mc_status s = mc_verify_grad_given(y, 1, &x, &ax, rows[i].n, rows[i].given, rows[i].value, &worst);
-        CHECK(rows[i].says ? s == rows[i].status && strstr(mc_last_error(), rows[i].says) : s == MC_OK, "row %zu: status %d, %s", i, s, mc_last_error());
+        CHECK(rows[i].says ? s == rows[i].status && strstr(mc_last_error(), rows[i].says) : s == MC_OK,
+              "row %zu: status %d, %s", i, s, mc_last_error());
     }
-    mc_array *two = mc_array_from(MC_FLOAT32, MC_SHAPE(2), (float[]){ 2, 3 }), *wide = mc_array_from(MC_FLOAT32, MC_SHAPE(3, 2), (float[]){ 1, 2, 3, 4, 5, 6 });
+    mc_array *two = mc_array_from(MC_FLOAT32, MC_SHAPE(2), (float[]){ 2, 3 }),
+             *wide = mc_array_from(MC_FLOAT32, MC_SHAPE(3, 2), (float[]){ 1, 2, 3, 4, 5, 6 });
     CHECK(mc_verify_grad_given(y, 1, &x, &ax, 3, all, (mc_array *[]){ ak, ab, two }, &worst) == MC_ESHAPE &&
-              strstr(mc_last_error(), "verify_grad: given 3, w is float32[3], and its array float32[2]"), "%s", mc_last_error());
+              strstr(mc_last_error(), "verify_grad: given 3, w is float32[3], and its array float32[2]"),
+          "%s", mc_last_error());
     CHECK(mc_verify_grad_given(y, 1, &x, &wide, 3, all, values, &worst) == MC_ESHAPE &&
-              strstr(mc_last_error(), "verify_grad: wrt 1, x is float32[?, 3], and its array float32[3, 2]"), "%s", mc_last_error());
-    CHECK(mc_verify_grad_given(y, 1, &k, &ak, 0, NULL, NULL, &worst) == MC_ETYPE && strstr(mc_last_error(), "wrt 1 is int64, and must be a float"), "%s", mc_last_error());
+              strstr(mc_last_error(), "verify_grad: wrt 1, x is float32[?, 3], and its array float32[3, 2]"),
+          "%s", mc_last_error());
+    CHECK(mc_verify_grad_given(y, 1, &k, &ak, 0, NULL, NULL, &worst) == MC_ETYPE &&
+              strstr(mc_last_error(), "wrt 1 is int64, and must be a float"),
+          "%s", mc_last_error());
     CHECK(mc_verify_grad_given(y, 1, &x, &ax, 1, NULL, NULL, &worst) == MC_EARG, "%s", mc_last_error());
     for (size_t i = 0; i < 7; i++) {
         mc_array_unref(&(mc_array *[]){ ax, ak, ab, aw, small, two, wide }[i]);
@@ -386,7 +436,8 @@ TEST(verify_grad_in_narrow_floats)
 {
     for (mc_dtype d = MC_FLOAT16; d <= MC_FLOAT32; d++) {
         mc_graph *g = mc_graph_new();
-        mc_node *x = mc_input(g, "x", d, 2), *y = mc_formula(g, "softmax(tanh(x) * 2)"), *bad = mc_formula(g, "exp(x) * consider_constant(x)");
+        mc_node *x = mc_input(g, "x", d, 2), *y = mc_formula(g, "softmax(tanh(x) * 2)"),
+                *bad = mc_formula(g, "exp(x) * consider_constant(x)");
         mc_array *a = mc_array_new(d, MC_SHAPE(3, 3));
         double worst;
         for (int64_t i = 0; i < 9; i++) {
@@ -406,7 +457,8 @@ TEST(a_failed_allocation_while_verifying)
         mc_graph *g = mc_graph_new();
         mc_array *a = mc_array_from(MC_FLOAT32, MC_SHAPE(2), (float[]){ .5f, -.5f });
         if (g && a) {
-            mc_node *x = mc_input(g, "x", MC_FLOAT32, 1), *z = mc_input(g, "z", MC_FLOAT32, 1), *y = mc_formula(g, "softmax(x) * z");
+            mc_node *x = mc_input(g, "x", MC_FLOAT32, 1), *z = mc_input(g, "z", MC_FLOAT32, 1),
+                    *y = mc_formula(g, "softmax(x) * z");
             double worst;
             mc_status s = mc_verify_grad_given(y, 1, &x, &a, 1, &z, &a, &worst);
             CHECK(s == MC_OK || ALLOC_FAILED, "%s", mc_last_error());
@@ -417,7 +469,8 @@ TEST(a_failed_allocation_while_verifying)
     }
 }
 
-/* x == max(x) holds for one element of each line, also where x is computed once more for the comparison, next to other work. */
+/* x == max(x) holds for one element of each line, also where x is computed once more for the comparison, next
+ * to other work. */
 TEST(each_line_has_its_maximum)
 {
     static const char *const others[] = { "(x - a) * b", "softmax((x - a) * b + a)", "x" };
@@ -425,20 +478,23 @@ TEST(each_line_has_its_maximum)
         const mc_dtype d = i & 1 ? MC_FLOAT64 : MC_FLOAT32;
         const int axis = i >> 1 & 1;
         char outputs[120];
-        snprintf(outputs, sizeof outputs, "%s, sum(grad(sum(max((x - a) * b + a, axis=%d)), x))", others[i >> 2], axis);
+        snprintf(outputs, sizeof outputs, "%s, sum(grad(sum(max((x - a) * b + a, axis=%d)), x))",
+                 others[i >> 2], axis);
         mc_graph *g = mc_graph_new();
         mc_input(g, "x", d, 2);
         mc_input_sized(g, "a", d, 2, (int64_t[]){ 1, 1 });
         mc_input_sized(g, "b", d, 2, (int64_t[]){ 1, 1 });
         mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, a, b", .outputs = outputs });
-        mc_array *x = mc_array_new(d, MC_SHAPE(37, 41)), *a = mc_array_new(d, MC_SHAPE(1, 1)), *b = mc_array_new(d, MC_SHAPE(1, 1));
+        mc_array *x = mc_array_new(d, MC_SHAPE(37, 41)), *a = mc_array_new(d, MC_SHAPE(1, 1)),
+                 *b = mc_array_new(d, MC_SHAPE(1, 1));
         mc_array *y = NULL, *sum = NULL;
         for (int k = 0; k < 37 * 41; k++) {
             mc_store_f64(d, x->data + (size_t)k * mc_dtypes[d].size, test_uniform(-2, 2));
         }
         mc_store_f64(d, a->data, 0.4);
         mc_store_f64(d, b->data, 1.36);
-        if (CHECK(f, "%s: %s", outputs, mc_error(g)) && CHECK(mc_call(f, MC_IN(x, a, b), MC_OUT(&y, &sum)) == MC_OK, "%s", mc_last_error())) {
+        if (CHECK(f, "%s: %s", outputs, mc_error(g)) &&
+            CHECK(mc_call(f, MC_IN(x, a, b), MC_OUT(&y, &sum)) == MC_OK, "%s", mc_last_error())) {
             const double have = mc_load_f64(d, sum->data), want = 1.36 * (axis ? 37 : 41);
             CHECK(fabs(have - want) < 1e-4, "%s of %s: %g, not %g", outputs, mc_dtype_name(d), have, want);
         }
@@ -469,10 +525,13 @@ TEST(maxima_over_axes_of_size_1)
         for (int64_t k = 0; k < rows; k++) {
             ((float *)mc_array_data(x))[k] = 1.3565979f - (float)k;
         }
-        CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", outputs, f ? mc_last_error() : mc_error(g));
+        CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", outputs,
+              f ? mc_last_error() : mc_error(g));
         for (int64_t k = 0; y && k < rows; k++) {
-            const double s = 1 / (1 + exp((double)k - 1.3565979)), want = s * (1 - s) * s * (4 - 6 * s), have = ((float *)mc_array_data(y))[k];
-            CHECK(fabs(have - want) < 1e-6, "%s of (%lld, %lld): %g, not %g", outputs, (long long)size[0], (long long)size[1], have, want);
+            const double s = 1 / (1 + exp((double)k - 1.3565979)), want = s * (1 - s) * s * (4 - 6 * s),
+                         have = ((float *)mc_array_data(y))[k];
+            CHECK(fabs(have - want) < 1e-6, "%s of (%lld, %lld): %g, not %g", outputs, (long long)size[0],
+                  (long long)size[1], have, want);
         }
         mc_array_unref(&x);
         mc_array_unref(&y);
@@ -493,7 +552,8 @@ TEST(each_column_has_its_maximum)
     for (size_t i = 0; i < NELEM(rows); i++) {
         const char *formula = rows[i].formula;
         char outputs[300];
-        snprintf(outputs, sizeof outputs, "sum(where(%s == max(%s, axis=0, keepdims=True), 1.0, 0.0), axis=1)", formula, formula);
+        snprintf(outputs, sizeof outputs,
+                 "sum(where(%s == max(%s, axis=0, keepdims=True), 1.0, 0.0), axis=1)", formula, formula);
         mc_graph *g = mc_graph_new();
         mc_input(g, "x", rows[i].dtype, 2);
         mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = outputs });
@@ -502,11 +562,13 @@ TEST(each_column_has_its_maximum)
         for (int k = 0; k < 37 * 41; k++) {
             mc_store_f64(x->dtype, x->data + (size_t)k * mc_dtypes[x->dtype].size, test_uniform(0.1, 2));
         }
-        CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", formula, f ? mc_last_error() : mc_error(g));
+        CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", formula,
+              f ? mc_last_error() : mc_error(g));
         for (int k = 0; y && k < 37; k++) {
             found += mc_load_f64(y->dtype, y->data + (size_t)k * mc_dtypes[y->dtype].size);
         }
-        CHECK(found >= 41, "%s of %s: %g of 41 columns have a largest element", formula, mc_dtype_name(rows[i].dtype), found);
+        CHECK(found >= 41, "%s of %s: %g of 41 columns have a largest element", formula,
+              mc_dtype_name(rows[i].dtype), found);
         mc_array_unref(&x);
         mc_array_unref(&y);
         mc_function_free(f);

@@ -17,16 +17,20 @@ TEST(Lop_and_Rop_are_adjoint)
     };
     for (size_t f = 0; f < NELEM(functions); f++) {
         struct scene w = scene_new();
-        mc_node *x = mc_var(w.g, "m"), *b = mc_var(w.g, "n"), *y = mc_name(mc_formula(w.g, functions[f]), "y");
+        mc_node *x = mc_var(w.g, "m"), *b = mc_var(w.g, "n"),
+                *y = mc_name(mc_formula(w.g, functions[f]), "y");
         mc_node *a = mc_name(mc_formula(w.g, "cos(y * 3)"), "a");
         mc_node *l = mc_Lop(y, x, a), *r = mc_Rop(y, x, b);
         if (CHECK(mc_graph_status(w.g) == MC_OK, "%s: %s", functions[f], mc_error(w.g))) {
             mc_name(l, "l");
             mc_name(r, "right");
-            double left = eval1(&w, mc_formula(w.g, "sum(l * n)")), right = eval1(&w, mc_formula(w.g, "sum(a * right)"));
-            CHECK(fabs(left - right) < 1e-12 * fmax(1, fabs(left)), "%s: %.17g and %.17g", functions[f], left, right);
+            double left = eval1(&w, mc_formula(w.g, "sum(l * n)")),
+                   right = eval1(&w, mc_formula(w.g, "sum(a * right)"));
+            CHECK(fabs(left - right) < 1e-12 * fmax(1, fabs(left)), "%s: %.17g and %.17g", functions[f], left,
+                  right);
 
-            mc_node *up = y, *down = y, *moved[2] = { mc_formula(w.g, "m + 1e-6 * n"), mc_formula(w.g, "m - 1e-6 * n") };
+            mc_node *up = y, *down = y,
+                    *moved[2] = { mc_formula(w.g, "m + 1e-6 * n"), mc_formula(w.g, "m - 1e-6 * n") };
             mc_graph_replace(w.g, 1, &x, &moved[0], 1, &up);
             mc_graph_replace(w.g, 1, &x, &moved[1], 1, &down);
             mc_name(up, "up");
@@ -34,7 +38,8 @@ TEST(Lop_and_Rop_are_adjoint)
             double off = eval1(&w, mc_formula(w.g, "max(abs((up - down) / 2e-6 - right))"));
             CHECK(off < 1e-8 * fmax(1, fabs(right)), "%s: Rop is off by %g", functions[f], off);
             mc_array *shape = matrix_of(&w, r), *like = matrix_of(&w, y);
-            CHECK(shape && like && mc_dims_equal(shape->rank, shape->dims, like->rank, like->dims), "%s: Rop has another shape", functions[f]);
+            CHECK(shape && like && mc_dims_equal(shape->rank, shape->dims, like->rank, like->dims),
+                  "%s: Rop has another shape", functions[f]);
             mc_array_unref(&shape);
             mc_array_unref(&like);
         }
@@ -53,6 +58,8 @@ TEST(Rop_leaves_no_trace)
     }
     CHECK(!mc_is_error(r) && count > 3, "%s", mc_error(w.g));
     mc_free(list);
-    CHECK(mc_is_error(mc_Rop(mc_var(w.g, "u"), mc_var(w.g, "v"), mc_var(w.g, "v"))) && mc_graph_status(w.g) == MC_EGRAD, "%s", mc_error(w.g));
+    CHECK(mc_is_error(mc_Rop(mc_var(w.g, "u"), mc_var(w.g, "v"), mc_var(w.g, "v"))) &&
+              mc_graph_status(w.g) == MC_EGRAD,
+          "%s", mc_error(w.g));
     scene_free(&w);
 }

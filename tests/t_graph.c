@@ -58,14 +58,17 @@ TEST(constants_are_shared_by_their_bits)
 {
     mc_graph *g = mc_graph_new();
     const float nans[2] = { NAN, 1 }, zeros[2] = { 0, 0 }, minus[2] = { -0.0f, 0 };
-    mc_array *a = mc_array_from(MC_FLOAT32, MC_SHAPE(2), nans), *b = mc_array_from(MC_FLOAT32, MC_SHAPE(2), nans);
-    mc_array *z = mc_array_from(MC_FLOAT32, MC_SHAPE(2), zeros), *m = mc_array_from(MC_FLOAT32, MC_SHAPE(2), minus);
+    mc_array *a = mc_array_from(MC_FLOAT32, MC_SHAPE(2), nans),
+             *b = mc_array_from(MC_FLOAT32, MC_SHAPE(2), nans);
+    mc_array *z = mc_array_from(MC_FLOAT32, MC_SHAPE(2), zeros),
+             *m = mc_array_from(MC_FLOAT32, MC_SHAPE(2), minus);
     CHECK(mc_constant(g, a) == mc_constant(g, b), "equal NaNs are two");
     CHECK(mc_constant(g, z) != mc_constant(g, m), "0 and -0 are one");
     CHECK(mc_number(g, MC_FLOAT32, 3) == mc_number(g, MC_FLOAT32, 3), "3 and 3 are two");
     CHECK(mc_number(g, MC_FLOAT32, 3) != mc_number(g, MC_FLOAT64, 3), "3 in two dtypes is one");
     mc_array_set(a, NULL, 7); /* the graph has a copy */
-    CHECK(isnan(mc_array_get(mc_node_value(mc_constant(g, b)), NULL)), "the constant changed with the caller's array");
+    CHECK(isnan(mc_array_get(mc_node_value(mc_constant(g, b)), NULL)),
+          "the constant changed with the caller's array");
     mc_array_unref(&a);
     mc_array_unref(&b);
     mc_array_unref(&z);
@@ -118,8 +121,8 @@ static mc_node *long_chain(mc_graph *g, mc_node *x)
     return x;
 }
 
-/* x -> maximum(1.0001 * x, k): its gradient nests a condition for each maximum.  x stays the larger: the gradient is
- * 1.0001 to the number of steps. */
+/* x -> maximum(1.0001 * x, k): its gradient nests a condition for each maximum.  x stays the larger: the
+ * gradient is 1.0001 to the number of steps. */
 TEST(a_chain_of_conditions_has_a_gradient_of_linear_size)
 {
     enum { STEPS = 20000 };
@@ -134,7 +137,8 @@ TEST(a_chain_of_conditions_has_a_gradient_of_linear_size)
     mc_free(mc_graph_reach(1, &dx, &n));
     CHECK(n < 12 * STEPS, "%zu nodes for %d steps", n, STEPS);
     CHECK(mc_eval(1, &x, &at, 1, &dx, &out) == MC_OK, "%s", mc_last_error());
-    CHECK(out && fabs(mc_array_get(out, NULL) / exp(STEPS * log1p(1e-4)) - 1) < 1e-9, "%.17g", out ? mc_array_get(out, NULL) : 0);
+    CHECK(out && fabs(mc_array_get(out, NULL) / exp(STEPS * log1p(1e-4)) - 1) < 1e-9, "%.17g",
+          out ? mc_array_get(out, NULL) : 0);
     mc_array_unref(&at);
     mc_array_unref(&out);
     mc_graph_free(g);
@@ -158,14 +162,16 @@ TEST(a_chain_of_100000_nodes)
     }
     CHECK(mc_eval(1, &x, &at, 2, wanted, out) == MC_OK, "%s", mc_last_error());
     CHECK(fabs(mc_array_get(out[0], NULL) - v) < 1e-14, "%.17g, not %.17g", mc_array_get(out[0], NULL), v);
-    CHECK(fabs(mc_array_get(out[1], NULL) - d) <= 1e-9 * fabs(d), "%g, not %g", mc_array_get(out[1], NULL), d);
+    CHECK(fabs(mc_array_get(out[1], NULL) - d) <= 1e-9 * fabs(d), "%g, not %g", mc_array_get(out[1], NULL),
+          d);
 
     char *text = mc_graph_text(g, 2, wanted); /* and read again */
     mc_formula(h, text);
     mc_node *twin[2] = { mc_var(h, "y"), mc_var(h, "dx") }, *tx = mc_var(h, "x");
     if (CHECK(mc_graph_status(h) == MC_OK, "%s", mc_error(h))) {
         CHECK(mc_eval(1, &tx, &at, 2, twin, again) == MC_OK, "%s", mc_last_error());
-        CHECK(mc_array_same_bits(out[0], again[0]) && mc_array_same_bits(out[1], again[1]), "read again it is another");
+        CHECK(mc_array_same_bits(out[0], again[0]) && mc_array_same_bits(out[1], again[1]),
+              "read again it is another");
     }
     mc_text_free(text);
     mc_text_free(mc_node_text(y));
@@ -194,10 +200,13 @@ TEST(wide_graphs)
     for (int i = 0; i < WIDE; i++) {
         part[i] = call2("mul", x, mc_number(g, MC_FLOAT64, i));
     }
-    mc_node *y = mc_op(g, "sum", 1, (mc_node *[]){ mc_op(g, "stack", WIDE, part, NULL) }, NULL), *dx = mc_grad(y, x);
+    mc_node *y = mc_op(g, "sum", 1, (mc_node *[]){ mc_op(g, "stack", WIDE, part, NULL) }, NULL),
+            *dx = mc_grad(y, x);
     mc_array *at = mc_array_scalar(MC_FLOAT64, 2), *out = NULL;
-    CHECK(mc_graph_status(g) == MC_OK && mc_eval(1, &x, &at, 1, &dx, &out) == MC_OK, "%s %s", mc_error(g), mc_last_error());
-    CHECK(out && mc_array_get(out, NULL) == (double)WIDE * (WIDE - 1) / 2, "%g", out ? mc_array_get(out, NULL) : 0.0);
+    CHECK(mc_graph_status(g) == MC_OK && mc_eval(1, &x, &at, 1, &dx, &out) == MC_OK, "%s %s", mc_error(g),
+          mc_last_error());
+    CHECK(out && mc_array_get(out, NULL) == (double)WIDE * (WIDE - 1) / 2, "%g",
+          out ? mc_array_get(out, NULL) : 0.0);
     mc_array_unref(&out);
     mc_array_unref(&at);
     free(part);
@@ -210,27 +219,39 @@ TEST(names)
 {
     mc_graph *g = mc_graph_new();
     mc_node *x = mc_input(g, "x", MC_FLOAT32, 1), *y = mc_formula(g, "y = exp(x)");
-    CHECK(mc_var(g, "x") == x && mc_var(g, "y") == y && strcmp(mc_node_name(y), "y") == 0, "%s", mc_node_name(y));
+    CHECK(mc_var(g, "x") == x && mc_var(g, "y") == y && strcmp(mc_node_name(y), "y") == 0, "%s",
+          mc_node_name(y));
     mc_node *again = mc_formula(g, "y = y + 1"); /* the last assignment wins */
     CHECK(mc_var(g, "y") == again && again != y && mc_node_input(again, 0) == y, "%s", mc_error(g));
-    CHECK(mc_is_error(mc_formula(g, "x = y")) && strstr(mc_error(g), "'x' is an input and cannot be assigned"), "%s", mc_error(g));
+    CHECK(mc_is_error(mc_formula(g, "x = y")) &&
+              strstr(mc_error(g), "'x' is an input and cannot be assigned"),
+          "%s", mc_error(g));
     mc_graph_clear_error(g);
     CHECK(mc_is_error(mc_name(y, "x")) && mc_var(g, "x") == x, "the name of an input was taken");
     mc_graph_clear_error(g);
     CHECK(mc_is_error(mc_formula(g, "z = x; z = y; z")) == false && mc_var(g, "x") == x, "%s", mc_error(g));
     CHECK(mc_name(y, "z") == y && mc_var(g, "z") == y && strcmp(mc_node_name(y), "y") == 0, "a second name");
-    CHECK(!mc_is_error(mc_formula(g, "a, b = max_and_argmax(x)")) && mc_node_dtype(mc_var(g, "b")) == MC_INT64, "%s", mc_error(g));
+    CHECK(!mc_is_error(mc_formula(g, "a, b = max_and_argmax(x)")) &&
+              mc_node_dtype(mc_var(g, "b")) == MC_INT64,
+          "%s", mc_error(g));
     mc_graph_free(g);
 }
 
 TEST(what_a_node_is_can_be_read)
 {
     mc_graph *g = mc_graph_new();
-    mc_node *x = mc_input_sized(g, "x", MC_FLOAT32, MC_SHAPE(-1, 3)), *y = mc_formula(g, "sum(x * 2.5, axis=0)");
+    mc_node *x = mc_input_sized(g, "x", MC_FLOAT32, MC_SHAPE(-1, 3)),
+            *y = mc_formula(g, "sum(x * 2.5, axis=0)");
     CHECK(strcmp(mc_node_op(x), "input") == 0 && strcmp(mc_node_op(y), "sum") == 0, "%s", mc_node_op(y));
-    CHECK(mc_node_dtype(y) == MC_FLOAT32 && mc_node_rank(y) == 1 && mc_node_dims(y)[0] == 3 && mc_node_dims(x)[0] == -1, "type");
-    CHECK(mc_node_ninputs(y) == 1 && mc_node_input(mc_node_input(y, 0), 0) == x && !mc_node_input(y, 1) && !mc_node_input(y, -1), "inputs");
-    CHECK(mc_array_get(mc_node_value(mc_node_input(mc_node_input(y, 0), 1)), NULL) == 2.5 && !mc_node_value(y), "value");
+    CHECK(mc_node_dtype(y) == MC_FLOAT32 && mc_node_rank(y) == 1 && mc_node_dims(y)[0] == 3 &&
+              mc_node_dims(x)[0] == -1,
+          "type");
+    CHECK(mc_node_ninputs(y) == 1 && mc_node_input(mc_node_input(y, 0), 0) == x && !mc_node_input(y, 1) &&
+              !mc_node_input(y, -1),
+          "inputs");
+    CHECK(mc_array_get(mc_node_value(mc_node_input(mc_node_input(y, 0), 1)), NULL) == 2.5 &&
+              !mc_node_value(y),
+          "value");
     CHECK(mc_node_id(x) < mc_node_id(y), "ids");
     mc_graph_free(g);
 }
@@ -254,8 +275,11 @@ TEST(shared_variables)
     mc_array_unref(&own);
 
     mc_node *n = mc_var(g, "w");
-    CHECK(mc_shared_node(g, w) == n && mc_shared_named(g, "w") == w && !mc_shared_named(g, "v"), "found otherwise");
-    CHECK(strcmp(mc_shared_name(w), "w") == 0 && mc_node_dims(n)[0] == 2 && strcmp(mc_node_op(n), "shared") == 0, "%s", mc_node_op(n));
+    CHECK(mc_shared_node(g, w) == n && mc_shared_named(g, "w") == w && !mc_shared_named(g, "v"),
+          "found otherwise");
+    CHECK(strcmp(mc_shared_name(w), "w") == 0 && mc_node_dims(n)[0] == 2 &&
+              strcmp(mc_node_op(n), "shared") == 0,
+          "%s", mc_node_op(n));
     CHECK(!mc_shared_new(g, "w", a) && strstr(mc_error(g), "the name 'w' is taken"), "%s", mc_error(g));
 
     mc_node *there = mc_shared_node(h, w); /* one variable in two graphs */
@@ -279,18 +303,27 @@ TEST(what_may_be_put_into_a_shared_variable)
 {
     mc_graph *g = mc_graph_new();
     mc_shared *w = mc_shared_zeros(g, "w", MC_FLOAT32, MC_SHAPE(2, 3));
-    mc_array *half = mc_array_new(MC_FLOAT16, MC_SHAPE(2, 3)), *wide = mc_array_new(MC_FLOAT64, MC_SHAPE(2, 3)),
+    mc_array *half = mc_array_new(MC_FLOAT16, MC_SHAPE(2, 3)),
+             *wide = mc_array_new(MC_FLOAT64, MC_SHAPE(2, 3)),
              *tall = mc_array_new(MC_FLOAT32, MC_SHAPE(3, 3)), *flat = mc_array_new(MC_FLOAT32, MC_SHAPE(6));
     CHECK(mc_shared_set(w, half) == MC_OK, "%s", mc_last_error());
-    CHECK(mc_shared_set(w, wide) == MC_ETYPE && strstr(mc_last_error(), "w holds float32; float64 would lose digits"), "%s", mc_last_error());
-    CHECK(mc_shared_set(w, tall) == MC_ESHAPE && strstr(mc_last_error(), "w has shape (2, 3), not (3, 3)"), "%s", mc_last_error());
+    CHECK(mc_shared_set(w, wide) == MC_ETYPE &&
+              strstr(mc_last_error(), "w holds float32; float64 would lose digits"),
+          "%s", mc_last_error());
+    CHECK(mc_shared_set(w, tall) == MC_ESHAPE && strstr(mc_last_error(), "w has shape (2, 3), not (3, 3)"),
+          "%s", mc_last_error());
     CHECK(mc_shared_set(w, flat) == MC_ESHAPE && mc_shared_set(w, NULL) == MC_EARG, "%s", mc_last_error());
     CHECK(!mc_shared_zeros(g, "v", MC_FLOAT32, MC_SHAPE(-2)) && mc_graph_status(g) < 0, "negative zeros");
     mc_graph_clear_error(g);
     mc_node *next = mc_formula(g, "w + 1");
-    CHECK(mc_shared_default_update(g, w, next) == MC_OK && mc_shared_default_update(g, w, mc_var(g, "w")) == MC_OK, "%s", mc_last_error());
-    CHECK(g->defaults.n == 1 && g->defaults.at[0].value == mc_var(g, "w"), "the newer one replaces the older");
-    CHECK(mc_shared_default_update(g, NULL, next) == MC_EARG && mc_shared_default_update(g, w, NULL) == MC_EARG, "%s", mc_last_error());
+    CHECK(mc_shared_default_update(g, w, next) == MC_OK &&
+              mc_shared_default_update(g, w, mc_var(g, "w")) == MC_OK,
+          "%s", mc_last_error());
+    CHECK(g->defaults.n == 1 && g->defaults.at[0].value == mc_var(g, "w"),
+          "the newer one replaces the older");
+    CHECK(mc_shared_default_update(g, NULL, next) == MC_EARG &&
+              mc_shared_default_update(g, w, NULL) == MC_EARG,
+          "%s", mc_last_error());
     mc_array_unref(&half);
     mc_array_unref(&wide);
     mc_array_unref(&tall);
@@ -308,8 +341,10 @@ TEST(a_failed_allocation_while_building)
         CHECK(g || ALLOC_FAILED, "no graph");
         if (g) {
             mc_formula(g, "input x float64[?, 3]; shared W float64[3, 2]; input t float64[?, 2]");
-            mc_node *cost = mc_formula(g, "p = softmax(dot(x, W) + 0.5); cost = mean(sqr(p - t) + relu(p[:, 0:1]))");
-            mc_node *w = mc_var(g, "W"), *dw = mc_formula(g, "grad(cost, W)"), *dx = mc_grad(cost, mc_var(g, "x"));
+            mc_node *cost = mc_formula(
+                g, "p = softmax(dot(x, W) + 0.5); cost = mean(sqr(p - t) + relu(p[:, 0:1]))");
+            mc_node *w = mc_var(g, "W"), *dw = mc_formula(g, "grad(cost, W)"),
+                    *dx = mc_grad(cost, mc_var(g, "x"));
             bool failed = mc_is_error(cost) || mc_is_error(w) || mc_is_error(dw) || mc_is_error(dx);
             CHECK(!failed || ALLOC_FAILED, "%s", mc_error(g));
             CHECK(!failed || (mc_graph_status(g) == MC_EMEMORY && *mc_error(g)), "%s", mc_error(g));

@@ -1,6 +1,6 @@
-/* t_grid.c: kernels printed for a grid of threads: every scalar op on every kind of dtype, every reduction in every
- * direction, several stages.  NVRTC compiles the text for each architecture, which needs no GPU; what they compute,
- * t_kernel.c and t_far.c ask where there is one. */
+/* t_grid.c: kernels printed for a grid of threads: every scalar op on every kind of dtype, every reduction in
+ * every direction, several stages.  NVRTC compiles the text for each architecture, which needs no GPU; what
+ * they compute, t_kernel.c and t_far.c ask where there is one. */
 #include "grid_text.h"
 
 #include <stdio.h>
@@ -29,7 +29,8 @@ static void scalar_ops(mc_dtype d)
         }
         out[n++] = mc_op(g, op->name, op->arity, arg, NULL);
     }
-    mc_function *f = mc_compile(g, &(mc_spec){ .on_unused = "ignore", .input = in, .ninput = 4, .output = out, .noutput = n });
+    mc_function *f = mc_compile(
+        g, &(mc_spec){ .on_unused = "ignore", .input = in, .ninput = 4, .output = out, .noutput = n });
     if (CHECK(f, "%s: %s", mc_dtype_name(d), mc_error(g))) {
         compiles(f, mc_dtype_name(d));
     }
@@ -74,7 +75,11 @@ TEST(grid_reductions)
         mc_input(g, "i", MC_INT16, 3);
         for (size_t k = 0; k < NELEM(ops); k++) {
             bool alone = strncmp(ops[k], "a", 1) == 0 && strcmp(ops[k], "argmax") != 0;
-            mc_str_addf(&out, "%s%s(%s%s)", k ? ", " : "", ops[k], alone ? "x > 0" : k % 2 ? "i" : "x", axes[a]);
+            mc_str_addf(&out, "%s%s(%s%s)", k ? ", " : "", ops[k],
+                        alone   ? "x > 0"
+                        : k % 2 ? "i"
+                                : "x",
+                        axes[a]);
         }
         mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, i", .outputs = out.s });
         if (CHECK(f, "%s: %s", out.s, mc_error(g))) {
@@ -93,8 +98,12 @@ TEST(grid_rows_of_several_stages)
     mc_input(g, "x", MC_FLOAT32, 2);
     mc_input(g, "w", MC_FLOAT32, 1);
     mc_input(g, "h", MC_FLOAT16, 2);
-    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w, h", .outputs = "softmax(x), layer_norm(x, w, w), grad(sum(softmax(x) * x), x), logsumexp(h, axis=1), "
-                                                                                "softmax(h), x[::-1] + w, cast(x, 'bfloat16'), sum(layer_norm(x, w, w) * x, axis=0)" });
+    mc_function *f = mc_compile(
+        g, &(mc_spec){
+               .inputs = "x, w, h",
+               .outputs =
+                   "softmax(x), layer_norm(x, w, w), grad(sum(softmax(x) * x), x), logsumexp(h, axis=1), "
+                   "softmax(h), x[::-1] + w, cast(x, 'bfloat16'), sum(layer_norm(x, w, w) * x, axis=0)" });
     REQUIRE(f, "%s", mc_error(g));
     compiles(f, "rows");
     mc_function_free(f);
@@ -118,7 +127,9 @@ TEST(grid_columns_of_row_values)
             snprintf(before, sizeof before, "%.*s", (int)(last - outputs[i]), outputs[i]);
             mc_formula(g, before);
         }
-        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "b, a, x", .outputs = last ? last + 1 : outputs[i], .on_unused = "ignore" });
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "b, a, x",
+                                                   .outputs = last ? last + 1 : outputs[i],
+                                                   .on_unused = "ignore" });
         REQUIRE(f, "%s", mc_error(g));
         compiles(f, outputs[i]);
         mc_function_free(f);
@@ -134,30 +145,38 @@ TEST(grid_stages_read_back)
         mc_graph *g = mc_graph_new();
         mc_input(g, "x", dtypes[i], 3);
         mc_input(g, "v", dtypes[i], 3);
-        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, v", .outputs = "x * v + 1, x * v + 1 - mean(x * v + 1, axis=[0, 2], keepdims=True)" });
+        mc_function *f = mc_compile(
+            g, &(mc_spec){ .inputs = "x, v",
+                           .outputs = "x * v + 1, x * v + 1 - mean(x * v + 1, axis=[0, 2], keepdims=True)" });
         REQUIRE(f, "%s", mc_error(g));
         struct mc_str text = { 0 };
         int back = 0;
         grid_text(f, &text);
-        for (const char *s = text.s; s && (s = strstr(s, " = a")); s++) { /* "const float v3 = a2[j];", but not "v0 = (float)a0[j]" */
+        for (const char *s = text.s; s && (s = strstr(s, " = a"));
+             s++) { /* "const float v3 = a2[j];", but not "v0 = (float)a0[j]" */
             back += s[4] >= '0' && s[4] <= '9' && s[5] == '[';
         }
-        CHECK((back > 0) == (dtypes[i] != MC_FLOAT16), "%s: %d values are read back\n%s", mc_dtype_name(dtypes[i]), back, text.s);
+        CHECK((back > 0) == (dtypes[i] != MC_FLOAT16), "%s: %d values are read back\n%s",
+              mc_dtype_name(dtypes[i]), back, text.s);
         mc_str_free(&text);
         mc_function_free(f);
         mc_graph_free(g);
     }
 }
 
-/* A normalisation of channels and its gradient: squares and products about the mean are summed in the walk that makes it, and the
- * walk behind goes back from the end. */
+/* A normalisation of channels and its gradient: squares and products about the mean are summed in the walk
+ * that makes it, and the walk behind goes back from the end. */
 TEST(grid_walks_of_a_normalisation)
 {
     mc_graph *g = mc_graph_new();
     mc_input(g, "x", MC_FLOAT32, 4);
     mc_input(g, "v", MC_FLOAT32, 4);
     mc_input(g, "g", MC_FLOAT32, 1);
-    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, v, g", .outputs = "batch_normalization_train(x, g, g, axes='spatial')[0], grad(sum(batch_normalization_train(x, g, g, axes='spatial')[0] * v), x)" });
+    mc_function *f = mc_compile(
+        g,
+        &(mc_spec){ .inputs = "x, v, g",
+                    .outputs = "batch_normalization_train(x, g, g, axes='spatial')[0], "
+                               "grad(sum(batch_normalization_train(x, g, g, axes='spatial')[0] * v), x)" });
     REQUIRE(f, "%s", mc_error(g));
     struct mc_str text = { 0 };
     grid_text(f, &text);
@@ -173,16 +192,22 @@ TEST(grid_walks_of_a_normalisation)
     mc_graph_free(g);
 }
 
-/* What the host says of a kernel is what the text has: NAME_v where vectors are, launches of their own for stages where sums are
- * split and no earlier walk makes them, NAME_r where rows are kept, NAME_t where by several blocks, NAME_q where they are in pieces, NAME_s where they may be short, NAME_tally where sums ride along. */
+/* What the host says of a kernel is what the text has: NAME_v where vectors are, launches of their own for
+ * stages where sums are split and no earlier walk makes them, NAME_r where rows are kept, NAME_t where by
+ * several blocks, NAME_q where they are in pieces, NAME_s where they may be short, NAME_tally where sums ride
+ * along. */
 TEST(grid_entries)
 {
     mc_graph *g = mc_graph_new();
     mc_input(g, "x", MC_FLOAT32, 2);
     mc_input(g, "y", MC_FLOAT32, 2);
     mc_input(g, "z", MC_FLOAT32, 4);
-    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, y, z", .outputs = "tanh(x), sum(y, axis=0), softmax(x), sum(softmax(x) * x, axis=0), cast(x, 'float64'), "
-                                                                             "z / var(z, axis=[0, 2, 3], keepdims=True)" });
+    mc_function *f = mc_compile(
+        g, &(mc_spec){
+               .inputs = "x, y, z",
+               .outputs =
+                   "tanh(x), sum(y, axis=0), softmax(x), sum(softmax(x) * x, axis=0), cast(x, 'float64'), "
+                   "z / var(z, axis=[0, 2, 3], keepdims=True)" });
     REQUIRE(f, "%s", mc_error(g));
     struct mc_str text = { 0 };
     grid_text(f, &text);
@@ -196,7 +221,8 @@ TEST(grid_entries)
         snprintf(name, sizeof name, " %s_v(", k->name);
         CHECK((mc_grid_vector(k) > 1) == (strstr(text.s, name) != NULL), "%s", name);
         snprintf(name, sizeof name, "void %s_of(", k->name);
-        const char *of = strstr(text.s, name), *end = of ? strstr(of, "\n}\nENTRY") : NULL, *stage = of ? strstr(of, "A.first") : NULL;
+        const char *of = strstr(text.s, name), *end = of ? strstr(of, "\n}\nENTRY") : NULL,
+                   *stage = of ? strstr(of, "A.first") : NULL;
         CHECK(end && mc_grid_splits(k) == (stage && stage < end), "%s", name);
         snprintf(name, sizeof name, "%s_r(", k->name);
         CHECK((mc_grid_row(k).vector > 0) == (strstr(text.s, name) != NULL), "%s", name);
@@ -207,7 +233,8 @@ TEST(grid_entries)
         snprintf(name, sizeof name, "%s_q(", k->name);
         CHECK((mc_grid_single(k).vector > 0) == (strstr(text.s, name) != NULL), "%s", name);
         const char *made = of ? strstr(of, "both_(z") : NULL;
-        CHECK(mc_grid_moments(k, 1) == (made && made < end), "%s: squares about a mean, a walk of their own or none", k->name);
+        CHECK(mc_grid_moments(k, 1) == (made && made < end),
+              "%s: squares about a mean, a walk of their own or none", k->name);
         snprintf(name, sizeof name, "ENTRY %s_tally(", k->name);
         CHECK(mc_grid_tallies(k) == (strstr(text.s, name) != NULL), "%s", name);
         maps += mc_grid_vector(k) > 1;
@@ -217,12 +244,14 @@ TEST(grid_entries)
         moments += mc_grid_moments(k, 1);
         tallies += mc_grid_tallies(k);
     }
-    CHECK(maps && splits && rows && pieces && moments && tallies, "%d maps over vectors, %d split sums, %d rows, %d in pieces, %d with moments, %d with tallies",
+    CHECK(maps && splits && rows && pieces && moments && tallies,
+          "%d maps over vectors, %d split sums, %d rows, %d in pieces, %d with moments, %d with tallies",
           maps, splits, rows, pieces, moments, tallies);
     size_t size = mc_grid_args_size(3);
     char *memory = mc_calloc(1, size, "test");
     struct mc_grid_args a = mc_grid_args(memory, 3);
-    CHECK((char *)a.head == memory + 24 && (char *)a.step == memory + 24 + sizeof *a.head && (char *)(a.step + 3) == memory + size,
+    CHECK((char *)a.head == memory + 24 && (char *)a.step == memory + 24 + sizeof *a.head &&
+              (char *)(a.step + 3) == memory + size,
           "three addresses, the head, three times eight steps");
     mc_free(memory);
     mc_str_free(&text);

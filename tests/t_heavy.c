@@ -1,5 +1,5 @@
-/* t_heavy.c: heavy work as steps of functions: convolutions with what comes before and behind them, against the
- * reference of the whole graph. */
+/* t_heavy.c: heavy work as steps of functions: convolutions with what comes before and behind them, against
+ * the reference of the whole graph. */
 #include "agree.h"
 #include "sample.h"
 
@@ -17,24 +17,52 @@ static const struct {
     int64_t x[5];
     const char *out[5];
 } alone[] = {
-    { MC_FLOAT32, 4, { 3, 5, 12, 13 }, { "max_pool_2d(x, [2, 2])", "grad(sum(sqr(max_pool_2d(x, [2, 2]))), x)", "pool(x, [3, 3], stride=[2, 2], pad=[1, 1])" } },
-    { MC_FLOAT32, 4, { 3, 5, 12, 13 }, { "pool(x, [3, 2], mode=\"average_inc_pad\", pad=[1, 0])", "pool(x, [3, 2], mode=\"sum\")",
-      "grad(sum(sqr(pool(x, [3, 2], mode=\"average_exc_pad\"))), x)", "tanh(pool(x, [2, 2])) + 1", "grad(sum(sqr(pool(x, [2, 2], ties=\"all\"))), x)" } },
+    { MC_FLOAT32,
+      4,
+      { 3, 5, 12, 13 },
+      { "max_pool_2d(x, [2, 2])", "grad(sum(sqr(max_pool_2d(x, [2, 2]))), x)",
+        "pool(x, [3, 3], stride=[2, 2], pad=[1, 1])" } },
+    { MC_FLOAT32,
+      4,
+      { 3, 5, 12, 13 },
+      { "pool(x, [3, 2], mode=\"average_inc_pad\", pad=[1, 0])", "pool(x, [3, 2], mode=\"sum\")",
+        "grad(sum(sqr(pool(x, [3, 2], mode=\"average_exc_pad\"))), x)", "tanh(pool(x, [2, 2])) + 1",
+        "grad(sum(sqr(pool(x, [2, 2], ties=\"all\"))), x)" } },
     { MC_FLOAT64, 5, { 2, 2, 6, 7, 8 }, { "pool(x, [2, 2, 2])", "grad(sum(tanh(pool(x, [2, 3, 2]))), x)" } },
     { MC_FLOAT16, 4, { 2, 4, 6, 6 }, { "pool(x, [2, 2])", "lrn(x)" } },
-    { MC_FLOAT32, 4, { 5, 8, 8, 4 }, { "max_pool(x, ds=3, stride=2)", "grad(sum(sqr(max_pool(x, ds=3, stride=2))), x)" } },
+    { MC_FLOAT32,
+      4,
+      { 5, 8, 8, 4 },
+      { "max_pool(x, ds=3, stride=2)", "grad(sum(sqr(max_pool(x, ds=3, stride=2))), x)" } },
     { MC_FLOAT32, 4, { 2, 11, 4, 5 }, { "lrn(x)", "grad(sum(sqr(lrn(x, n=5, alpha=0.1))), x)", "lrn(x.T)" } },
     { MC_FLOAT32, 4, { 0, 5, 4, 4 }, { "pool(x, [2, 2])", "lrn(x)" } },
-    /* finished by a map, by every solver: rows, lanes in parts, whole planes, packed; marks beside; what is spread */
-    { MC_FLOAT32, 4, { 7, 9, 21, 22 }, { "relu(pool(x, [3, 3], stride=[2, 2], pad=[1, 1]) - 0.5) + arange(11)",
-      "grad(sum(tanh(max_pool_2d(x, [2, 2], ignore_border=False) * 2)), x)", "tanh(pool_grad(x, pool(x, [2, 2], mode='sum'), [2, 2], mode='sum')) * x",
-      "exp(max_pool_2d(x, [2, 2])) + x[:, :, :11, :11][:, :, :10, :11][:, :, :10]", "tanh(pool_pick(x, x * x, 3, 1, 1, layout='bc01')) * x" } },
-    { MC_FLOAT32, 4, { 2, 5, 6, 200 }, { "sqr(pool(x, [2, 3], axis=[1, 2])) + arange(200)", "grad(sum(tanh(pool(x, [2, 2], axis=[1, 2]))), x) * x",
-      "tanh(pool(x, [2, 2], axis=[1, 2], mode='average_exc_pad'))" } },
-    { MC_FLOAT32, 4, { 6, 5, 7, 7 }, { "relu(pool(x, [7, 7], mode='average_exc_pad') + 0.1)", "tanh(pool_grad(x, pool(x, [7, 7], mode='sum'), [7, 7], mode='sum')) - x" } },
+    /* finished by a map, by every solver: rows, lanes in parts, whole planes, packed; marks beside; what is
+     * spread */
+    { MC_FLOAT32,
+      4,
+      { 7, 9, 21, 22 },
+      { "relu(pool(x, [3, 3], stride=[2, 2], pad=[1, 1]) - 0.5) + arange(11)",
+        "grad(sum(tanh(max_pool_2d(x, [2, 2], ignore_border=False) * 2)), x)",
+        "tanh(pool_grad(x, pool(x, [2, 2], mode='sum'), [2, 2], mode='sum')) * x",
+        "exp(max_pool_2d(x, [2, 2])) + x[:, :, :11, :11][:, :, :10, :11][:, :, :10]",
+        "tanh(pool_pick(x, x * x, 3, 1, 1, layout='bc01')) * x" } },
+    { MC_FLOAT32,
+      4,
+      { 2, 5, 6, 200 },
+      { "sqr(pool(x, [2, 3], axis=[1, 2])) + arange(200)",
+        "grad(sum(tanh(pool(x, [2, 2], axis=[1, 2]))), x) * x",
+        "tanh(pool(x, [2, 2], axis=[1, 2], mode='average_exc_pad'))" } },
+    { MC_FLOAT32,
+      4,
+      { 6, 5, 7, 7 },
+      { "relu(pool(x, [7, 7], mode='average_exc_pad') + 0.1)",
+        "tanh(pool_grad(x, pool(x, [7, 7], mode='sum'), [7, 7], mode='sum')) - x" } },
     { MC_FLOAT16, 4, { 3, 2, 6, 6 }, { "relu(pool(x, [2, 2])) * 3" } },
     { MC_FLOAT32, 4, { 0, 5, 4, 4 }, { "tanh(pool(x, [2, 2]))" } },
-    { MC_FLOAT64, 5, { 2, 3, 6, 4, 5 }, { "exp(-pool(x, [2, 2], axis=[0, 3]))", "tanh(pool(x.T, [2, 2], mode='sum'))" } },
+    { MC_FLOAT64,
+      5,
+      { 2, 3, 6, 4, 5 },
+      { "exp(-pool(x, [2, 2], axis=[0, 3]))", "tanh(pool(x.T, [2, 2], mode='sum'))" } },
 };
 
 TEST(pooling_and_norms_agree_with_their_reference)
@@ -59,21 +87,65 @@ static const struct {
     int64_t x[5], w[5], b;
     const char *out[5];
 } cases[] = {
-    { MC_FLOAT32, 4, { 2, 3, 9, 11 }, { 8, 3, 3, 3 }, 8, { "conv2d(x, w)", "relu(conv2d(x, w, border_mode=\"half\") + b[newaxis, :, newaxis, newaxis])" } },
-    { MC_FLOAT32, 4, { 2, 3, 9, 11 }, { 8, 3, 5, 3 }, 8,
-      { "tanh(conv(x, w, border=1, stride=[2, 1], flip=False) * 2)", "grad(sum(sqr(tanh(conv2d(x, w)))), w)", "grad(sum(sqr(tanh(conv2d(x, w)))), x)",
-        "w - 0.1 * grad(sum(sqr(tanh(conv2d(x, w)))), w)" } },
-    { MC_FLOAT64, 4, { 1, 4, 8, 8 }, { 6, 2, 3, 3 }, 6, { "exp(-conv(x, w, groups=2, dilation=2))", "grad(sum(exp(conv(x, w, groups=2))), x)" } },
+    { MC_FLOAT32,
+      4,
+      { 2, 3, 9, 11 },
+      { 8, 3, 3, 3 },
+      8,
+      { "conv2d(x, w)", "relu(conv2d(x, w, border_mode=\"half\") + b[newaxis, :, newaxis, newaxis])" } },
+    { MC_FLOAT32,
+      4,
+      { 2, 3, 9, 11 },
+      { 8, 3, 5, 3 },
+      8,
+      { "tanh(conv(x, w, border=1, stride=[2, 1], flip=False) * 2)", "grad(sum(sqr(tanh(conv2d(x, w)))), w)",
+        "grad(sum(sqr(tanh(conv2d(x, w)))), x)", "w - 0.1 * grad(sum(sqr(tanh(conv2d(x, w)))), w)" } },
+    { MC_FLOAT64,
+      4,
+      { 1, 4, 8, 8 },
+      { 6, 2, 3, 3 },
+      6,
+      { "exp(-conv(x, w, groups=2, dilation=2))", "grad(sum(exp(conv(x, w, groups=2))), x)" } },
     { MC_FLOAT16, 4, { 2, 2, 7, 7 }, { 4, 2, 3, 3 }, 4, { "conv2d(x, w)" } },
     { MC_BFLOAT16, 4, { 2, 2, 7, 7 }, { 4, 2, 3, 3 }, 4, { "conv2d(x, w) + 1" } },
-    { MC_FLOAT32, 4, { 5, 9, 9, 4 }, { 5, 3, 3, 8 }, 4, { "relu(conv(x, w, layout=\"c01b\"))", "grad(sum(conv(x, w, layout=\"c01b\", stride=2) ** 2), w)" } },
-    { MC_FLOAT32, 4, { 4, 9, 9, 5 }, { 8, 3, 3, 5 }, 8, { "conv(x, w, layout=\"b01c\") + b", "grad(sum(conv(x, w, layout=\"b01c\") ** 3), x)" } },
-    { MC_FLOAT32, 5, { 2, 3, 5, 6, 7 }, { 4, 3, 2, 3, 2 }, 4, { "sqr(conv3d(x, w))", "grad(sum(tanh(conv3d(x, w))), w)" } },
+    { MC_FLOAT32,
+      4,
+      { 5, 9, 9, 4 },
+      { 5, 3, 3, 8 },
+      4,
+      { "relu(conv(x, w, layout=\"c01b\"))", "grad(sum(conv(x, w, layout=\"c01b\", stride=2) ** 2), w)" } },
+    { MC_FLOAT32,
+      4,
+      { 4, 9, 9, 5 },
+      { 8, 3, 3, 5 },
+      8,
+      { "conv(x, w, layout=\"b01c\") + b", "grad(sum(conv(x, w, layout=\"b01c\") ** 3), x)" } },
+    { MC_FLOAT32,
+      5,
+      { 2, 3, 5, 6, 7 },
+      { 4, 3, 2, 3, 2 },
+      4,
+      { "sqr(conv3d(x, w))", "grad(sum(tanh(conv3d(x, w))), w)" } },
     { MC_FLOAT32, 3, { 3, 4, 20 }, { 6, 4, 5 }, 6, { "sqr(conv1d(x, w)) + b[newaxis, :, newaxis]" } },
-    { MC_FLOAT32, 4, { 0, 3, 9, 11 }, { 8, 3, 3, 3 }, 8, { "relu(conv2d(x, w))", "grad(sum(conv2d(x, w)), w)" } },
-    { MC_FLOAT32, 4, { 2, 3, 9, 11 }, { 8, 3, 3, 3 }, 8, { "conv2d(x.T.T[:, :, ::-1], w[:, :, ::2])", "conv2d(x, w) * conv2d(x, w, filter_flip=False)" } },
-    { MC_FLOAT32, 4, { 2, 3, 9, 11 }, { 8, 3, 3, 3 }, 8,
-      { "grad(sum(conv(x, w[:, :, ::-1, ::-1]) ** 3), x)", "grad(sum(conv(x, w[:, :, ::-1, ::-1]) ** 3), w)", "conv(x, w[:, :, ::-1])", "grad(sum(conv(x, w[:, :, ::-1]) ** 3), w)",
+    { MC_FLOAT32,
+      4,
+      { 0, 3, 9, 11 },
+      { 8, 3, 3, 3 },
+      8,
+      { "relu(conv2d(x, w))", "grad(sum(conv2d(x, w)), w)" } },
+    { MC_FLOAT32,
+      4,
+      { 2, 3, 9, 11 },
+      { 8, 3, 3, 3 },
+      8,
+      { "conv2d(x.T.T[:, :, ::-1], w[:, :, ::2])", "conv2d(x, w) * conv2d(x, w, filter_flip=False)" } },
+    { MC_FLOAT32,
+      4,
+      { 2, 3, 9, 11 },
+      { 8, 3, 3, 3 },
+      8,
+      { "grad(sum(conv(x, w[:, :, ::-1, ::-1]) ** 3), x)", "grad(sum(conv(x, w[:, :, ::-1, ::-1]) ** 3), w)",
+        "conv(x, w[:, :, ::-1])", "grad(sum(conv(x, w[:, :, ::-1]) ** 3), w)",
         "conv_inputs(w[:, :, ::-1, ::-1], conv(x, w), shape(x))" } },
 };
 
@@ -107,7 +179,8 @@ TEST(a_finisher_reads_what_dies_with_it)
         agree_input(&a, "q", values(MC_FLOAT32, MC_SHAPE(1, 1, 40, 40)), 0);
         agree_input(&a, "u", values(MC_FLOAT32, MC_SHAPE(1, 1, 1, 1)), 0);
         CHECK(!mc_is_error(agree_output(&a, outs[c / NELEM(modes)])), "%s", mc_error(a.g));
-        CHECK(!mc_is_error(agree_output(&a, "sum(u) + sum(q) + sum(x) + sum(w) + sum(z)")), "%s", mc_error(a.g)); /* no input is unused */
+        CHECK(!mc_is_error(agree_output(&a, "sum(u) + sum(q) + sum(x) + sum(w) + sum(z)")), "%s",
+              mc_error(a.g)); /* no input is unused */
         const char *wrong = agree_in(&a, modes[c % NELEM(modes)], 2);
         CHECK(!wrong, "%s in %s: %s", outs[c / NELEM(modes)], modes[c % NELEM(modes)], wrong);
         agree_free(&a);
@@ -131,8 +204,10 @@ TEST(nothing_is_copied_for_a_convolution)
     for (size_t i = 0; i < NELEM(rows); i++) {
         struct mc_str steps = { 0 };
         mc_graph *g = mc_graph_new();
-        mc_formula(g, "input x float32[2, 3, 9, 9]; input w float32[4, 3, 3, 3]; input v float32[4, 4, 3, 3]; input y float32[2, 4, 7, 7]");
-        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w, v, y", .outputs = rows[i].out, .on_unused = "ignore" });
+        mc_formula(g, "input x float32[2, 3, 9, 9]; input w float32[4, 3, 3, 3]; input v float32[4, 4, 3, "
+                      "3]; input y float32[2, 4, 7, 7]");
+        mc_function *f = mc_compile(
+            g, &(mc_spec){ .inputs = "x, w, v, y", .outputs = rows[i].out, .on_unused = "ignore" });
         REQUIRE(f, "%s", mc_error(g));
         for (int k = 0; k < mc_function_nsteps(f); k++) {
             mc_str_addf(&steps, "%s%s", k ? " " : "", mc_function_step(f, k).kind);
@@ -148,7 +223,9 @@ TEST(a_map_finishes_a_convolution)
 {
     mc_graph *g = mc_graph_new();
     mc_formula(g, "input x float32[?, 3, ?, ?]; input w float32[8, 3, 3, 3]; input b float32[8]");
-    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w, b", .outputs = "relu(conv2d(x, w) + b[newaxis, :, newaxis, newaxis])" });
+    mc_function *f = mc_compile(
+        g,
+        &(mc_spec){ .inputs = "x, w, b", .outputs = "relu(conv2d(x, w) + b[newaxis, :, newaxis, newaxis])" });
     REQUIRE(f, "%s", mc_error(g));
     int convs = 0, kernels = 0;
     for (int i = 0; i < mc_function_nsteps(f); i++) {
@@ -181,7 +258,9 @@ TEST(a_map_finishes_a_pooling)
             snprintf(before, sizeof before, "%.*s", (int)(last - rows[i].out), rows[i].out);
             mc_formula(g, before);
         }
-        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w, b", .outputs = last ? last + 1 : rows[i].out, .on_unused = "ignore" });
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w, b",
+                                                   .outputs = last ? last + 1 : rows[i].out,
+                                                   .on_unused = "ignore" });
         REQUIRE(f, "%s", mc_error(g));
         for (int k = 0; k < mc_function_nsteps(f); k++) {
             mc_str_addf(&steps, "%s%s", k ? " " : "", mc_function_step(f, k).kind);
@@ -198,7 +277,8 @@ TEST(convolutions_without_memory)
     mc_graph *g = mc_graph_new();
     mc_formula(g, "input x float32[?, 3, ?, ?]; input w float32[8, 3, 3, 3]");
     mc_array *x = values(MC_FLOAT32, MC_SHAPE(2, 3, 6, 6)), *w = values(MC_FLOAT32, MC_SHAPE(8, 3, 3, 3));
-    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w", .outputs = "tanh(conv2d(x, w))", .threads = 1 });
+    mc_function *f = mc_compile(
+        g, &(mc_spec){ .inputs = "x, w", .outputs = "tanh(conv2d(x, w))", .threads = 1 });
     REQUIRE(f && x && w, "%s", mc_error(g));
     ALLOC_FAIL_LOOP {
         mc_function *copy = mc_function_copy(f, true);

@@ -42,15 +42,17 @@ TEST(every_kind_of_block_is_inflated)
         CHECK((b.s[0] >> 1 & 3) == (int)i, "%s is of kind %d", packed_texts[i].name, b.s[0] >> 1 & 3);
         CHECK(mc_inflate(have, n, b.s, b.n) == MC_OK && memcmp(have, want, n) == 0 && have[n] == 77, "%s: %s",
               packed_texts[i].name, mc_last_error());
-        CHECK(mc_inflate(have, n - 1, b.s, b.n) == MC_EFORMAT && strstr(mc_last_error(), "more than was announced"),
+        CHECK(mc_inflate(have, n - 1, b.s, b.n) == MC_EFORMAT &&
+                  strstr(mc_last_error(), "more than was announced"),
               "%s: %s", packed_texts[i].name, mc_last_error());
-        CHECK(mc_inflate(have, n + 1, b.s, b.n) == MC_EFORMAT && strstr(mc_last_error(), "less than was announced"),
+        CHECK(mc_inflate(have, n + 1, b.s, b.n) == MC_EFORMAT &&
+                  strstr(mc_last_error(), "less than was announced"),
               "%s: %s", packed_texts[i].name, mc_last_error());
         for (size_t k = 0; k < b.n; k++) {
             char *part = mc_alloc(k, "tests");
             memcpy(part, b.s, k);
-            CHECK(mc_inflate(have, n, part, k) == MC_EFORMAT, "%s cut to %zu of %zu bytes", packed_texts[i].name, k,
-                  b.n);
+            CHECK(mc_inflate(have, n, part, k) == MC_EFORMAT, "%s cut to %zu of %zu bytes",
+                  packed_texts[i].name, k, b.n);
             mc_free(part);
         }
         mc_str_free(&b);

@@ -1,7 +1,7 @@
 /* t_initial.c: initial values of declarations, "shared W float32[784, 10] = normal(std=0.02)".
  *
- * Invariant: the numbers of known_numbers are from another program: Philox4x32-10 as its paper has it (checked by the
- * paper's third known answer), and Box and Muller in Python's math. */
+ * Invariant: the numbers of known_numbers are from another program: Philox4x32-10 as its paper has it
+ * (checked by the paper's third known answer), and Box and Muller in Python's math. */
 #include "moments.h"
 #include "op/op.h"
 #include "text_words.h"
@@ -14,7 +14,8 @@ static mc_array *value_of(mc_graph *g, const char *name)
 
 /* ---- what is written, what it is, how it prints ---- */
 
-static const struct { const char *declaration, *again; double first, last; } rows[] = { /* again: NULL: as it was written */
+/* again: NULL: as it was written */
+static const struct { const char *declaration, *again; double first, last; } rows[] = {
     { "shared W float32[2, 3]",                          NULL, 0, 0 },
     { "shared W float32[2, 3] = 0.5",                    NULL, 0.5, 0.5 },
     { "shared W float32 = -3",                           NULL, -3, -3 },

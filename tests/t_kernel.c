@@ -1,5 +1,6 @@
-/* t_kernel.c: kernels against the reference of the graphs they come from: every scalar op and dtype, odd sizes
- * and strides, memory that is used again.  What is compared is always whole functions, in FAST_RUN and in DEBUG. */
+/* t_kernel.c: kernels against the reference of the graphs they come from: every scalar op and dtype, odd
+ * sizes and strides, memory that is used again.  What is compared is always whole functions, in FAST_RUN and
+ * in DEBUG. */
 #include "random_graph.h"
 
 #include <string.h>
@@ -16,7 +17,8 @@ static mc_array *within(mc_dtype d, int rank, const int64_t *dims, const struct 
 {
     bool unsigned_ = mc_dtypes[d].kind == KIND_UINT || d == MC_BOOL;
     double lo = unsigned_ ? MC_MAX(op->lo, 0) : op->lo, hi = d == MC_BOOL ? 1 : op->hi;
-    return sample(d, rank, dims, mc_is_float(d) ? lo : ceil(lo), mc_is_float(d) ? hi : MC_MAX(floor(hi), ceil(lo)));
+    return sample(d, rank, dims, mc_is_float(d) ? lo : ceil(lo),
+                  mc_is_float(d) ? hi : MC_MAX(floor(hi), ceil(lo)));
 }
 
 /* All scalar ops on one dtype in one function: each op has operands of its own. */
@@ -52,7 +54,8 @@ TEST(alloc_repeats_what_has_fewer_axes)
     struct agree a = { 0 };
     agree_input(&a, "x", sample(MC_FLOAT32, 1, (const int64_t[]){ 6 }, -1, 1), 0);
     CHECK(!mc_is_error(agree_output(&a, "alloc(x, [3, 6]) * 2")), "%s", mc_error(a.g));
-    CHECK(!mc_is_error(agree_output(&a, "reshape(alloc(x, [3, 6]), [3, 2, 3])[:, 1, 1:2] + 1")), "%s", mc_error(a.g));
+    CHECK(!mc_is_error(agree_output(&a, "reshape(alloc(x, [3, 6]), [3, 2, 3])[:, 1, 1:2] + 1")), "%s",
+          mc_error(a.g));
     const char *wrong = agree_in(&a, "FAST_RUN", 1);
     CHECK(!wrong, "%s", wrong);
     agree_free(&a);
@@ -110,14 +113,16 @@ TEST(lines_are_shared_by_threads)
 {
     static const char *const formulas[] = { "sort(x, axis=1)", "argsort(x, axis=0)", "cumsum(x, axis=1)", "cumprod(x, axis=0)",
         "permute_row_elements(x, argsort(-x))", "sort(x.T, axis=-1)", "cumsum(reshape(x, [70, 10, 60]), axis=1)", "sort(x[0])" };
-    mc_array *x = sample(MC_FLOAT32, MC_SHAPE(70, 600), .9, 1.1), *bad = mc_array_new(MC_INT64, MC_SHAPE(70, 600));
+    mc_array *x = sample(MC_FLOAT32, MC_SHAPE(70, 600), .9, 1.1),
+             *bad = mc_array_new(MC_INT64, MC_SHAPE(70, 600));
     for (size_t i = 0; i < NELEM(formulas); i++) {
         struct agree a = { 0 };
         mc_array *one[1] = { 0 }, *three[1] = { 0 };
         agree_input(&a, "x", mc_array_ref(x), 0);
         agree_output(&a, formulas[i]);
         mc_function *f = agree_compile(&a, NULL, 1), *g = agree_compile(&a, NULL, 3);
-        if (CHECK(f && g && agree_call(&a, f, one) == MC_OK && agree_call(&a, g, three) == MC_OK, "%s: %s", formulas[i], mc_last_error())) {
+        if (CHECK(f && g && agree_call(&a, f, one) == MC_OK && agree_call(&a, g, three) == MC_OK, "%s: %s",
+                  formulas[i], mc_last_error())) {
             CHECK(mc_array_differs(one[0], three[0], 0, 0) < 0, "%s depends on threads", formulas[i]);
         }
         mc_array_unref(&one[0]);
@@ -130,10 +135,12 @@ TEST(lines_are_shared_by_threads)
     mc_graph *g = mc_graph_new();
     mc_array *y = NULL;
     mc_formula(g, "input x float32[?, ?]; input p int64[?, ?]");
-    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, p", .outputs = "permute_row_elements(x, p)", .threads = 3 });
+    mc_function *f = mc_compile(
+        g, &(mc_spec){ .inputs = "x, p", .outputs = "permute_row_elements(x, p)", .threads = 3 });
     mc_array_set(bad, (int64_t[]){ 40, 7 }, 601);
     mc_array_set(bad, (int64_t[]){ 60, 7 }, 602);
-    CHECK(f && mc_call(f, MC_IN(x, bad), MC_OUT(&y)) == MC_EINDEX && strstr(mc_last_error(), "no place 601"), "%s", mc_last_error());
+    CHECK(f && mc_call(f, MC_IN(x, bad), MC_OUT(&y)) == MC_EINDEX && strstr(mc_last_error(), "no place 601"),
+          "%s", mc_last_error());
     mc_array_unref(&y);
     mc_function_free(f);
     mc_graph_free(g);
@@ -143,7 +150,10 @@ TEST(lines_are_shared_by_threads)
 
 TEST(kernels_with_views_one_at_a_time)
 {
-    static const char *const formulas[] = { "x[::-1]", "x[2:, ::-2].T", "reshape(x.T, [-1])[5:9]", "x.T[1]", "x", "x[0, 0]", "x[:0]", "x[:, 3:3] + 1" };
+    static const char *const formulas[] = {
+        "x[::-1]", "x[2:, ::-2].T", "reshape(x.T, [-1])[5:9]", "x.T[1]", "x", "x[0, 0]",
+        "x[:0]",   "x[:, 3:3] + 1"
+    };
     for (size_t i = 0; i < NELEM(formulas); i++) {
         struct agree a = { 0 };
         agree_input(&a, "x", sample(MC_FLOAT32, MC_SHAPE(6, 7), -2, 2), 0);
@@ -194,7 +204,8 @@ TEST(functions_beyond_their_bound)
     for (int d = MC_FLOAT32; d <= MC_FLOAT64; d++) {
         for (size_t i = 0; i < NELEM(formulas); i++) {
             struct agree a = { .g = mc_graph_new() };
-            mc_array *strided = sample((mc_dtype)d, MC_SHAPE(9, 37), -9, 9), *x = mc_array_copy(strided), *n = mc_array_new(MC_INT64, MC_SHAPE(3));
+            mc_array *strided = sample((mc_dtype)d, MC_SHAPE(9, 37), -9, 9), *x = mc_array_copy(strided),
+                     *n = mc_array_new(MC_INT64, MC_SHAPE(3));
             for (size_t k = 0; k < NELEM(huge); k++) {
                 mc_store_f64((mc_dtype)d, x->data + 41 * k * mc_dtypes[d].size, huge[k]);
             }
@@ -222,7 +233,8 @@ TEST(threads_change_no_bit)
         agree_output(&a, formulas[i]);
     }
     a.scale = 1000; /* rows of three may have hardly any variance to divide by */
-    mc_function *f[3] = { agree_compile(&a, NULL, 1), agree_compile(&a, NULL, 2), agree_compile(&a, NULL, 3) };
+    mc_function *f[3] = { agree_compile(&a, NULL, 1), agree_compile(&a, NULL, 2),
+                          agree_compile(&a, NULL, 3) };
     for (size_t k = 0; k < NELEM(large); k++) {
         mc_array *have[3][AGREE_MOST] = { { 0 } };
         mc_array_unref(&a.value[0]);
@@ -235,8 +247,9 @@ TEST(threads_change_no_bit)
         }
         for (int t = 1; t < 3; t++) {
             for (int i = 0; i < a.nout && have[0][i] && have[t][i]; i++) {
-                CHECK(mc_array_same_bits(have[0][i], have[t][i]), "%s of (%lld, %lld) differs with %d threads", formulas[i],
-                      (long long)large[k][0], (long long)large[k][1], t + 1);
+                CHECK(mc_array_same_bits(have[0][i], have[t][i]),
+                      "%s of (%lld, %lld) differs with %d threads", formulas[i], (long long)large[k][0],
+                      (long long)large[k][1], t + 1);
             }
         }
         const char *wrong = agree_calls(&a, f[1], "two threads");
@@ -256,7 +269,8 @@ TEST(threads_change_no_bit)
 /* GCC 12 miscompiled this for AVX-512: bfloat16 is stored in 16 bits beside a sum in 32. */
 TEST(sums_of_signs_beside_the_signs)
 {
-    static const mc_dtype dtypes[] = { MC_FLOAT16, MC_BFLOAT16, MC_FLOAT32, MC_FLOAT64, MC_INT8, MC_INT16, MC_INT32 };
+    static const mc_dtype dtypes[] = { MC_FLOAT16, MC_BFLOAT16, MC_FLOAT32, MC_FLOAT64,
+                                       MC_INT8,    MC_INT16,    MC_INT32 };
     for (size_t i = 0; i < NELEM(dtypes); i++) {
         mc_graph *g = mc_graph_new();
         mc_input(g, "x", dtypes[i], 1);
@@ -277,8 +291,9 @@ TEST(sums_of_signs_beside_the_signs)
                 wrong += mc_load_f64(dtypes[i], y->data + (size_t)k * size) != (v > 0) - (v < 0);
             }
             const double have = sum ? mc_load_f64(sum->dtype, sum->data) : NAN;
-            CHECK(wrong == 0 && have == want, "%d of %s: %d signs are wrong, their sum is %g and should be %d", n, mc_dtype_name(dtypes[i]), wrong,
-                  have, want);
+            CHECK(wrong == 0 && have == want,
+                  "%d of %s: %d signs are wrong, their sum is %g and should be %d", n,
+                  mc_dtype_name(dtypes[i]), wrong, have, want);
             mc_array_unref(&x);
             mc_array_unref(&y);
             mc_array_unref(&sum);
@@ -305,10 +320,12 @@ TEST(rows_near_zero_divide)
         for (int k = 0; k < 12; k++) {
             mc_store_f64(rows[i].dtype, x->data + (size_t)k * size, rows[i].x);
         }
-        CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", rows[i].formula, f ? mc_last_error() : mc_error(g));
+        CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", rows[i].formula,
+              f ? mc_last_error() : mc_error(g));
         for (int64_t k = 0; y && k < mc_array_size(y); k++) {
             const double have = mc_load_f64(y->dtype, y->data + (size_t)k * size);
-            CHECK(fabs(have - rows[i].want) <= rows[i].off, "%s of %g: %g, not %g", rows[i].formula, rows[i].x, have, rows[i].want);
+            CHECK(fabs(have - rows[i].want) <= rows[i].off, "%s of %g: %g, not %g", rows[i].formula,
+                  rows[i].x, have, rows[i].want);
         }
         mc_array_unref(&x);
         mc_array_unref(&y);

@@ -7,7 +7,8 @@
 
 static const char *const reductions[] = { "sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "mean", "var" };
 
-/* x under each of these reductions over each set of axes, twice: kept (and used again, as a second walk would) and dropped. */
+/* x under each of these reductions over each set of axes, twice: kept (and used again, as a second walk
+ * would) and dropped. */
 static void reduce_all_ways(struct agree *a, const char *x, int rank, int from, int to)
 {
     for (int r = from; r < to; r++) {
@@ -28,21 +29,24 @@ static void reduce_all_ways(struct agree *a, const char *x, int rank, int from, 
 }
 
 /* One function called with arrays of all these shapes. */
-static void over_shapes(struct agree *a, const char *mode, mc_dtype d, int rank, int nshape, const int64_t (*shape)[4])
+static void over_shapes(struct agree *a, const char *mode, mc_dtype d, int rank, int nshape,
+                        const int64_t (*shape)[4])
 {
     mc_function *f = agree_compile(a, mode, 2);
     CHECK(f != NULL, "%s", mc_error(a->g));
     for (int i = 0; f && i < nshape; i++) {
         mc_array_unref(&a->value[0]);
-        a->value[0] = sample(d, rank, shape[i], mc_dtypes[d].kind == KIND_UINT || d == MC_BOOL ? 0 : -2, d == MC_BOOL ? 1 : 2);
+        a->value[0] = sample(d, rank, shape[i], mc_dtypes[d].kind == KIND_UINT || d == MC_BOOL ? 0 : -2,
+                             d == MC_BOOL ? 1 : 2);
         const char *wrong = agree_calls(a, f, mode);
-        CHECK(!wrong, "%s (%lld, %lld, %lld, %lld): %s", mc_dtype_name(d), (long long)shape[i][0], (long long)shape[i][1],
-              (long long)shape[i][2], (long long)shape[i][3], wrong);
+        CHECK(!wrong, "%s (%lld, %lld, %lld, %lld): %s", mc_dtype_name(d), (long long)shape[i][0],
+              (long long)shape[i][1], (long long)shape[i][2], (long long)shape[i][3], wrong);
     }
     mc_function_free(f);
 }
 
-static void reductions_of(const char *x, mc_dtype d, int rank, int from, int to, int nshape, const int64_t (*shape)[4])
+static void reductions_of(const char *x, mc_dtype d, int rank, int from, int to, int nshape,
+                          const int64_t (*shape)[4])
 {
     struct agree a = { 0 };
     agree_input(&a, "x", sample(d, rank, shape[0], 0, 1), 0);
@@ -68,9 +72,9 @@ TEST(kernels_reduce_over_every_set_of_axes)
 
 TEST(kernels_reduce_over_nothing)
 {
-    reductions_of("x", MC_FLOAT32, 3, 0, 2, NELEM(empty), empty);   /* 0 and 1 */
+    reductions_of("x", MC_FLOAT32, 3, 0, 2, NELEM(empty), empty); /* 0 and 1 */
     reductions_of("x", MC_INT8, 2, 4, 6, NELEM(empty), empty);
-    for (int r = 2; r < 8; r += 4) {                                /* an error, unless nothing is asked for */
+    for (int r = 2; r < 8; r += 4) { /* an error, unless nothing is asked for */
         struct agree a = { 0 };
         char text[40];
         agree_input(&a, "x", sample(MC_FLOAT32, 2, empty[0], 0, 1), 0);
@@ -116,8 +120,9 @@ TEST(argmax_is_the_first_of_equals_and_nan_wins)
     mc_array *have[AGREE_MOST] = { 0 };
     if (CHECK(f && agree_call(&a, f, have) == MC_OK, "%s%s", mc_error(a.g), mc_last_error())) {
         CHECK(mc_array_get(have[3], (int64_t[]){ 0 }) == 1 && mc_array_get(have[3], (int64_t[]){ 1 }) == 0 &&
-                  mc_array_get(have[3], (int64_t[]){ 2 }) == 0, "%g %g %g", mc_array_get(have[3], (int64_t[]){ 0 }),
-              mc_array_get(have[3], (int64_t[]){ 1 }), mc_array_get(have[3], (int64_t[]){ 2 }));
+                  mc_array_get(have[3], (int64_t[]){ 2 }) == 0,
+              "%g %g %g", mc_array_get(have[3], (int64_t[]){ 0 }), mc_array_get(have[3], (int64_t[]){ 1 }),
+              mc_array_get(have[3], (int64_t[]){ 2 }));
         CHECK(mc_array_get(have[6], NULL) == 4, "%g", mc_array_get(have[6], NULL));
     }
     for (int i = 0; i < a.nout; i++) {
@@ -219,7 +224,8 @@ static double first_of(const char *mode, const char *formula, const mc_array *x)
     mc_input_sized(g, "x", x->dtype, x->rank, unknown);
     mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = formula, .mode = mode });
     mc_array *y = NULL;
-    CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", formula, f ? mc_last_error() : mc_error(g));
+    CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", formula,
+          f ? mc_last_error() : mc_error(g));
     double v = y ? mc_load_f64(y->dtype, y->data) : NAN;
     mc_array_unref(&y);
     mc_function_free(f);
@@ -243,7 +249,8 @@ TEST(sums_add_in_the_type_that_is_asked_for)
         { mc_array_from(MC_FLOAT32, MC_SHAPE(5), big), "sum(x, acc_dtype=float64)", 16777220 },
         { mc_array_from(MC_FLOAT32, MC_SHAPE(5, 1), big), "sum(x, dtype=float64, axis=0)", 16777220 },
         { mc_array_from(MC_FLOAT32, MC_SHAPE(1, 5), big), "sum(x, dtype=float64, axis=1)", 16777220 },
-        { mc_array_from(MC_FLOAT32, MC_SHAPE(1, 5), big), "sum(x * 1.5, acc_dtype=float64, axis=1)", 25165830 },
+        { mc_array_from(MC_FLOAT32, MC_SHAPE(1, 5), big), "sum(x * 1.5, acc_dtype=float64, axis=1)",
+          25165830 },
         { mc_array_from(MC_FLOAT32, MC_SHAPE(3), split), "sum(x, dtype=int64)", 0 },
         { mc_array_from(MC_INT32, MC_SHAPE(2), most), "sum(x)", 4294967294. },
         { mc_array_from(MC_INT32, MC_SHAPE(2), most), "sum(x, dtype=int32)", -2 },
@@ -252,14 +259,16 @@ TEST(sums_add_in_the_type_that_is_asked_for)
     for (size_t i = 0; i < NELEM(rows); i++) {
         for (size_t m = 0; m < NELEM(modes); m++) {
             const double have = first_of(modes[m], rows[i].formula, rows[i].x);
-            CHECK(have == rows[i].want, "%s: %s is %.17g, not %.17g", modes[m], rows[i].formula, have, rows[i].want);
+            CHECK(have == rows[i].want, "%s: %s is %.17g, not %.17g", modes[m], rows[i].formula, have,
+                  rows[i].want);
         }
         mc_array *x = rows[i].x;
         mc_array_unref(&x);
     }
 }
 
-/* n times 0.1: each addition rounds the same way.  NumPy, which adds in pairs, is off by 1.2e-7 of the sum. */
+/* n times 0.1: each addition rounds the same way.  NumPy, which adds in pairs, is off by 1.2e-7 of the
+ * sum. */
 TEST(long_sums_lose_few_digits)
 {
     enum { N = 2000000 };
@@ -272,7 +281,8 @@ TEST(long_sums_lose_few_digits)
     }
     for (size_t i = 0; i < NELEM(formulas); i++) {
         for (size_t m = 0; m < NELEM(modes); m++) {
-            const double want = N * (double)0.1f / parts[i], error = fabs(first_of(modes[m], formulas[i], x) / want - 1);
+            const double want = N * (double)0.1f / parts[i],
+                         error = fabs(first_of(modes[m], formulas[i], x) / want - 1);
             CHECK(error <= 5e-7, "%s: %s is off by %g", modes[m], formulas[i], error);
         }
     }

@@ -1,5 +1,6 @@
-/* t_ladder.c: formulas that lose digits as they are written, their first and their second derivatives, on a ladder of
- * magnitudes: against tests/stable.txt, which tests/stable.py has computed by mpmath.  STABLE_TABLE names another table.
+/* t_ladder.c: formulas that lose digits as they are written, their first and their second derivatives, on a
+ * ladder of magnitudes: against tests/stable.txt, which tests/stable.py has computed by mpmath.  STABLE_TABLE
+ * names another table.
  *
  * A result is right within a few roundings of itself and of the inputs: FEW * eps * (|number| + slack). */
 #include "check.h"
@@ -155,8 +156,11 @@ static bool results(mc_graph *g, const char *text, mc_node **out)
 
 static bool is_right(double got, double want, double slack, mc_dtype d)
 {
-    const double eps = d == MC_FLOAT64 ? DBL_EPSILON : (double)FLT_EPSILON, most = d == MC_FLOAT64 ? DBL_MAX : (double)FLT_MAX;
-    const double least = d == MC_FLOAT64 ? 1e-58 : 1e-36; /* what underflows on the way, or is too small for differences to tell */
+    const double eps = d == MC_FLOAT64 ? DBL_EPSILON : (double)FLT_EPSILON,
+                 most = d == MC_FLOAT64 ? DBL_MAX : (double)FLT_MAX;
+    const double least =
+        d == MC_FLOAT64 ? 1e-58
+                        : 1e-36; /* what underflows on the way, or is too small for differences to tell */
     if (fabs(want) > most / 8) {
         return fabs(got - want) <= 1e-3 * fabs(want) || (isinf(got) && (got > 0) == (want > 0));
     }
@@ -164,7 +168,8 @@ static bool is_right(double got, double want, double slack, mc_dtype d)
     return fabs(got - want) <= FEW * eps * (fabs(want) + slack) + FEW * eps * 1e-60 + least + printed;
 }
 
-/* Of a formula composed at random: where its value overflows, or the derivative itself, it is made of infinities of either sign. */
+/* Of a formula composed at random: where its value overflows, or the derivative itself, it is made of
+ * infinities of either sign. */
 static bool is_beyond(const struct formula *f, int kind, int at, mc_dtype d)
 {
     const double most = (d == MC_FLOAT64 ? DBL_MAX : (double)FLT_MAX) / 8;
@@ -179,20 +184,23 @@ static void compare(const struct formula *f, int kind, const mc_array *a, const 
 {
     const struct wanted *w = &f->want[kind];
     const struct input *x = &f->scene->in[0];
-    if (!CHECK(mc_array_size(a) == w->n, "%s: %c has %lld elements, not %d", f->text, kinds[kind], (long long)mc_array_size(a), w->n)) {
+    if (!CHECK(mc_array_size(a) == w->n, "%s: %c has %lld elements, not %d", f->text, kinds[kind],
+               (long long)mc_array_size(a), w->n)) {
         return;
     }
     int wrong = 0, first = -1;
     double got = 0;
     for (int i = 0; i < w->n; i++) {
         double v = mc_load_f64(a->dtype, a->data + (size_t)i * mc_dtypes[a->dtype].size);
-        if (!is_right(v, w->number[i], w->slack[i], a->dtype) && !(isnan(v) && is_beyond(f, kind, i, a->dtype))) {
+        if (!is_right(v, w->number[i], w->slack[i], a->dtype) &&
+            !(isnan(v) && is_beyond(f, kind, i, a->dtype))) {
             got = wrong++ ? got : v;
             first = first < 0 ? i : first;
         }
     }
-    CHECK(!wrong, "%s, %s%s, scene %s: %c[%d] (x %g) is %.9g, not %.9g; %d of %d are wrong", f->text, mc_dtype_name(a->dtype), how, f->scene->name,
-          kinds[kind], first, w->n == x->n ? x->at[first] : NAN, got, w->number[first], wrong, w->n);
+    CHECK(!wrong, "%s, %s%s, scene %s: %c[%d] (x %g) is %.9g, not %.9g; %d of %d are wrong", f->text,
+          mc_dtype_name(a->dtype), how, f->scene->name, kinds[kind], first, w->n == x->n ? x->at[first] : NAN,
+          got, w->number[first], wrong, w->n);
 }
 
 static void check_formula(const struct formula *f, mc_dtype d, unsigned *fired)
@@ -201,12 +209,14 @@ static void check_formula(const struct formula *f, mc_dtype d, unsigned *fired)
     mc_node *out[3], *leaf[MOST_INPUTS];
     mc_array *value[MOST_INPUTS], *result[3] = { NULL };
     if (results(g, f->text, out) &&
-        CHECK(mc_rewrite(g, 3, out, &(struct mc_rewrite){ .fired = fired }) == MC_OK, "%s: %s", f->text, mc_last_error())) {
+        CHECK(mc_rewrite(g, 3, out, &(struct mc_rewrite){ .fired = fired }) == MC_OK, "%s: %s", f->text,
+              mc_last_error())) {
         for (int i = 0; i < f->scene->nin; i++) {
             leaf[i] = mc_var(g, f->scene->in[i].name);
             value[i] = value_of(&f->scene->in[i], d);
         }
-        if (CHECK(mc_eval(f->scene->nin, leaf, value, 3, out, result) == MC_OK, "%s: %s", f->text, mc_last_error())) {
+        if (CHECK(mc_eval(f->scene->nin, leaf, value, 3, out, result) == MC_OK, "%s: %s", f->text,
+                  mc_last_error())) {
             for (int k = 0; k < 3; k++) {
                 compare(f, k, result[k], "");
                 mc_array_unref(&result[k]);
@@ -256,9 +266,16 @@ static void check_program(const struct formula *const *f, int n, mc_dtype d, con
     for (int i = 0; i < 3 * n; i++) {
         dst[i] = MC_RES(&result[i]);
     }
-    mc_function *fn = fine ? mc_compile(g, &(mc_spec){ .input = in, .ninput = s->nin, .output = out, .noutput = 3 * n, .on_unused = "ignore", .mode = mode }) : NULL;
+    mc_function *fn = fine ? mc_compile(g, &(mc_spec){ .input = in,
+                                                       .ninput = s->nin,
+                                                       .output = out,
+                                                       .noutput = 3 * n,
+                                                       .on_unused = "ignore",
+                                                       .mode = mode })
+                           : NULL;
     if (CHECK(fn, "%s ...: %s", f[0]->text, mc_error(g)) &&
-        CHECK(mc_call_args(fn, s->nin, src, 3 * n, dst) == MC_OK, "%s ...: %s", f[0]->text, mc_last_error())) {
+        CHECK(mc_call_args(fn, s->nin, src, 3 * n, dst) == MC_OK, "%s ...: %s", f[0]->text,
+              mc_last_error())) {
         for (int i = 0; i < 3 * n; i++) {
             mc_array *home = mc_array_to(result[i], "cpu");
             compare(f[i / 3], i % 3, home, mode ? " in FAST_COMPILE" : " in kernels");
@@ -316,7 +333,8 @@ TEST(each_rule_that_mends_has_its_formula)
         while (at < n && mc_rule_at(at) != &mc_rules_stable.row[i]) {
             at++;
         }
-        CHECK(at < n && fired[at], "no formula of tests/stable.py meets '%s'", mc_rule_name(&mc_rules_stable.row[i]));
+        CHECK(at < n && fired[at], "no formula of tests/stable.py meets '%s'",
+              mc_rule_name(&mc_rules_stable.row[i]));
     }
     free(fired);
     free_table(&t);
@@ -342,14 +360,18 @@ TEST(gradients_of_stable_forms_are_those_of_the_cost)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         mc_graph *g = mc_graph_new();
-        mc_array *value[2] = { mc_array_from(MC_FLOAT64, MC_SHAPE(1, 2), (double[]){ 0, 1 }), mc_array_from(MC_FLOAT64, MC_SHAPE(1, 2), (double[]){ 1, 1 }) };
-        mc_node *leaf[2] = { mc_input(g, "x", MC_FLOAT64, 2), mc_input(g, "y", MC_FLOAT64, 2) }, *n = mc_formula(g, cases[i].formula);
+        mc_array *value[2] = { mc_array_from(MC_FLOAT64, MC_SHAPE(1, 2), (double[]){ 0, 1 }),
+                               mc_array_from(MC_FLOAT64, MC_SHAPE(1, 2), (double[]){ 1, 1 }) };
+        mc_node *leaf[2] = { mc_input(g, "x", MC_FLOAT64, 2), mc_input(g, "y", MC_FLOAT64, 2) },
+                *n = mc_formula(g, cases[i].formula);
         mc_array *r = NULL;
-        if (CHECK(!mc_is_error(n), "%s: %s", cases[i].formula, mc_error(g)) && CHECK(mc_rewrite(g, 1, &n, NULL) == MC_OK, "%s", mc_last_error()) &&
+        if (CHECK(!mc_is_error(n), "%s: %s", cases[i].formula, mc_error(g)) &&
+            CHECK(mc_rewrite(g, 1, &n, NULL) == MC_OK, "%s", mc_last_error()) &&
             CHECK(mc_eval(2, leaf, value, 1, &n, &r) == MC_OK, "%s: %s", cases[i].formula, mc_last_error())) {
             for (int k = 0; k < 2; k++) {
                 double got = mc_array_get(r, (int64_t[]){ 0, k });
-                CHECK(fabs(got - cases[i].want[k]) < 1e-12, "%s: [%d] is %.15g, not %.15g", cases[i].formula, k, got, cases[i].want[k]);
+                CHECK(fabs(got - cases[i].want[k]) < 1e-12, "%s: [%d] is %.15g, not %.15g", cases[i].formula,
+                      k, got, cases[i].want[k]);
             }
         }
         mc_array_unref(&r);
@@ -360,7 +382,9 @@ TEST(gradients_of_stable_forms_are_those_of_the_cost)
     mc_graph *g = mc_graph_new();
     mc_input(g, "x", MC_FLOAT64, 2);
     mc_input(g, "y", MC_FLOAT64, 2);
-    CHECK(mc_is_error(mc_formula(g, "grad(sum(log(softmax(x))), y)")) && strstr(mc_error(g), "does not depend on y"), "it says '%s'", mc_error(g));
+    CHECK(mc_is_error(mc_formula(g, "grad(sum(log(softmax(x))), y)")) &&
+              strstr(mc_error(g), "does not depend on y"),
+          "it says '%s'", mc_error(g));
     mc_graph_free(g);
 }
 
@@ -394,10 +418,13 @@ TEST(factors_do_not_wait_where_that_overflows)
         }
         mc_input(g, "x", MC_FLOAT32, 2);
         mc_formula(g, rows[i / 3].formula);
-        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "cast(y, float32)[0, 0]", .mode = modes[i % 3] });
+        mc_function *f = mc_compile(
+            g, &(mc_spec){ .inputs = "x", .outputs = "cast(y, float32)[0, 0]", .mode = modes[i % 3] });
         mc_array *a = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 4), x);
-        if (CHECK(f, "%s", mc_error(g)) && CHECK(mc_call(f, MC_IN(a), MC_OUT(&out)) == MC_OK, "%s", mc_last_error())) {
-            CHECK(fabs(out / rows[i / 3].want - 1) < 0.02, "%s of %g is %g, not %g, in %s", rows[i / 3].formula, rows[i / 3].x, out, rows[i / 3].want, modes[i % 3]);
+        if (CHECK(f, "%s", mc_error(g)) &&
+            CHECK(mc_call(f, MC_IN(a), MC_OUT(&out)) == MC_OK, "%s", mc_last_error())) {
+            CHECK(fabs(out / rows[i / 3].want - 1) < 0.02, "%s of %g is %g, not %g, in %s",
+                  rows[i / 3].formula, rows[i / 3].x, out, rows[i / 3].want, modes[i % 3]);
         }
         mc_array_unref(&a);
         mc_function_free(f);
@@ -407,8 +434,8 @@ TEST(factors_do_not_wait_where_that_overflows)
 
 /* ---- an axis of no elements ---- */
 
-/* log(0) = -inf and softmax of nothing is empty, as in SciPy and PyTorch; 0 / 0 is NaN.  The maximum that a stable form takes off must not
- * refuse what the formula as written has a value for. */
+/* log(0) = -inf and softmax of nothing is empty, as in SciPy and PyTorch; 0 / 0 is NaN.  The maximum that a
+ * stable form takes off must not refuse what the formula as written has a value for. */
 /* Rows of 1000 and 3, and of 4 and -1000: what has not become softmax is inf / inf. */
 TEST(softmax_is_found_behind_views)
 {
@@ -427,12 +454,16 @@ TEST(softmax_is_found_behind_views)
         char outputs[400];
         snprintf(outputs, sizeof outputs, "sum(%s), grad(sum(sqr(%s)), x)", rows[i].formula, rows[i].formula);
         mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = outputs });
-        mc_array *x = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 2), (float[]){ 1000, 3, 4, -1000 }), *y = NULL, *slope = NULL;
-        if (CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y, &slope)) == MC_OK, "%s: %s", rows[i].formula, f ? mc_last_error() : mc_error(g))) {
+        mc_array *x = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 2), (float[]){ 1000, 3, 4, -1000 }), *y = NULL,
+                 *slope = NULL;
+        if (CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y, &slope)) == MC_OK, "%s: %s", rows[i].formula,
+                  f ? mc_last_error() : mc_error(g))) {
             const double have = mc_load_f64(MC_FLOAT32, y->data);
-            CHECK(fabs(have - rows[i].sum) < 1e-3, "%s adds up to %g, not %g", rows[i].formula, have, rows[i].sum);
+            CHECK(fabs(have - rows[i].sum) < 1e-3, "%s adds up to %g, not %g", rows[i].formula, have,
+                  rows[i].sum);
             for (int k = 0; k < 4; k++) {
-                CHECK(isfinite(mc_load_f64(MC_FLOAT32, slope->data + k * 4)), "element %d of the gradient of %s is not finite", k, rows[i].formula);
+                CHECK(isfinite(mc_load_f64(MC_FLOAT32, slope->data + k * 4)),
+                      "element %d of the gradient of %s is not finite", k, rows[i].formula);
             }
         }
         mc_array_unref(&x);
@@ -475,15 +506,20 @@ TEST(stable_forms_of_no_elements)
         const int64_t *dims = sizes[i % 3];
         mc_graph *g = mc_graph_new();
         mc_input_sized(g, "x", MC_FLOAT32, 3, dims);
-        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = text, .mode = modes[i % 9 / 3] });
+        mc_function *f = mc_compile(g,
+                                    &(mc_spec){ .inputs = "x", .outputs = text, .mode = modes[i % 9 / 3] });
         mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(3, 1, 0)), *r = NULL, *y = NULL;
-        if (CHECK(f, "%s: %s", text, mc_error(g)) && CHECK(mc_call(f, MC_IN(x), MC_OUT(&r)) == MC_OK, "%s: %s", text, mc_last_error())) {
+        if (CHECK(f, "%s: %s", text, mc_error(g)) &&
+            CHECK(mc_call(f, MC_IN(x), MC_OUT(&r)) == MC_OK, "%s: %s", text, mc_last_error())) {
             y = mc_array_to(r, "cpu");
-            CHECK(mc_array_rank(y) == rows[i / 9].rank && memcmp(mc_array_dims(y), rows[i / 9].dims, (size_t)rows[i / 9].rank * sizeof(int64_t)) == 0,
+            CHECK(mc_array_rank(y) == rows[i / 9].rank &&
+                      memcmp(mc_array_dims(y), rows[i / 9].dims,
+                             (size_t)rows[i / 9].rank * sizeof(int64_t)) == 0,
                   "%s has another shape", text);
             for (int64_t k = 0; k < mc_array_size(y); k++) {
                 const double got = (double)((const float *)mc_array_data(y))[k], want = rows[i / 9].want;
-                CHECK(isnan(want) ? isnan(got) : got >= want && got <= want, "%s, %s [%d]: %g, not %g", text, modes[i % 9 / 3], (int)k, got, want);
+                CHECK(isnan(want) ? isnan(got) : got >= want && got <= want, "%s, %s [%d]: %g, not %g", text,
+                      modes[i % 9 / 3], (int)k, got, want);
             }
         }
         mc_array_unref(&x);

@@ -1,5 +1,5 @@
-/* t_layouts.c: images with channels innermost between convolutions: the same values, and no copies inside of a region; and
- * the sides that cost least.  For src/lower/layouts.c and src/lower/sides.c. */
+/* t_layouts.c: images with channels innermost between convolutions: the same values, and no copies inside of
+ * a region; and the sides that cost least.  For src/lower/layouts.c and src/lower/sides.c. */
 #include "heavy/conv/conv.h"
 #include "agree.h"
 #include "device/cuda/cuda.h"
@@ -48,7 +48,8 @@ TEST(turned_images_hold_the_same_values)
         }
         mc_function *f = compile_with(&a, "b01c");
         REQUIRE(f, "%s: %s", formulas[i / 2], mc_last_error());
-        CHECK(strstr(mc_function_graph_text(f), "b01c"), "%s: nothing was turned\n%s", formulas[i / 2], mc_function_graph_text(f));
+        CHECK(strstr(mc_function_graph_text(f), "b01c"), "%s: nothing was turned\n%s", formulas[i / 2],
+              mc_function_graph_text(f));
         mc_function_free(f);
         agree(&a, formulas[i / 2]);
     }
@@ -78,14 +79,16 @@ TEST(a_region_is_turned_at_its_borders_alone)
         mc_function *f = compile_with(&a, rows[i].layout);
         REQUIRE(f, "%s", mc_error(a.g));
         const char *text = mc_function_graph_text(f);
-        CHECK(count(text, "dimshuffle") == rows[i].turns && count(text, "axis=[1, 2]") == rows[i].poolings, "%s\n%s", rows[i].layout, text);
+        CHECK(count(text, "dimshuffle") == rows[i].turns && count(text, "axis=[1, 2]") == rows[i].poolings,
+              "%s\n%s", rows[i].layout, text);
         mc_function_free(f);
         agree_free(&a);
     }
 }
 
 #define CHAIN "sum(conv(pool(conv(relu(conv(x, w, border=2, dilation=2)), w, border=2, dilation=2), [2, 2]), w, border=1), axis=[0, 2, 3])"
-/* Where cuDNN multiplies halves or TF32 (nobody transforms what is dilated): three convolutions gain more than what stands around them costs, one alone does not. */
+/* Where cuDNN multiplies halves or TF32 (nobody transforms what is dilated): three convolutions gain more
+ * than what stands around them costs, one alone does not. */
 TEST(what_tensor_cores_take_is_turned_where_that_gains)
 {
     static const struct { const char *dtype, *formula; bool turned; const char *precision; } rows[] = {
@@ -105,7 +108,8 @@ TEST(what_tensor_cores_take_is_turned_where_that_gains)
         mc_input_sized(g, "w", d, 4, (int64_t[]){ 256, 256, 3, 3 });
         mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w", .outputs = rows[i].formula });
         REQUIRE(f, "%s", mc_error(g));
-        CHECK((strstr(mc_function_graph_text(f), "b01c") != NULL) == rows[i].turned, "%s, %s, %s:\n%s", rows[i].dtype, rows[i].precision, rows[i].formula, mc_function_graph_text(f));
+        CHECK((strstr(mc_function_graph_text(f), "b01c") != NULL) == rows[i].turned, "%s, %s, %s:\n%s",
+              rows[i].dtype, rows[i].precision, rows[i].formula, mc_function_graph_text(f));
         mc_function_free(f);
         mc_graph_free(g);
     }
@@ -124,7 +128,9 @@ TEST(sides_that_cost_least)
         for (int i = 0; i < THINGS; i++) {
             first[i] = (int64_t)(test_random() % 20);
             second[i] = (int64_t)(test_random() % 20);
-            CHECK(mc_sides_cost(&s, i, first[i], second[i] / 2) == MC_OK && mc_sides_cost(&s, i, 0, second[i] - second[i] / 2) == MC_OK, "no memory");
+            CHECK(mc_sides_cost(&s, i, first[i], second[i] / 2) == MC_OK &&
+                      mc_sides_cost(&s, i, 0, second[i] - second[i] / 2) == MC_OK,
+                  "no memory");
         }
         for (int k = 0; k < PAIRS; k++) {
             a[k] = (int)(test_random() % THINGS);
@@ -141,7 +147,8 @@ TEST(sides_that_cost_least)
                 cost += (found ? there[i] : way >> i & 1) ? second[i] : first[i];
             }
             for (int k = 0; k < PAIRS; k++) {
-                const bool x = found ? there[a[k]] : way >> a[k] & 1, y = found ? there[b[k]] : way >> b[k] & 1;
+                const bool x = found ? there[a[k]] : way >> a[k] & 1,
+                           y = found ? there[b[k]] : way >> b[k] & 1;
                 cost += x != y ? apart[k] : 0;
             }
             least = found ? least : MC_MIN(least, cost);
@@ -156,10 +163,15 @@ TEST(layouts_without_memory)
     mc_flag_set("layout", "b01c");
     ALLOC_FAIL_LOOP {
         mc_graph *g = mc_graph_new();
-        mc_node *n = g ? mc_formula(g, "input x float32[?, 3, 7, 8]; input w float32[8, 3, 3, 3]; input v float32[5, 8, 2, 2]; "
-                                       "h = pool(conv(x, w), [2, 2]); grad(sum(conv(relu(h), v)), w)") : NULL;
+        mc_node *n =
+            g ? mc_formula(
+                    g,
+                    "input x float32[?, 3, 7, 8]; input w float32[8, 3, 3, 3]; input v float32[5, 8, 2, 2]; "
+                    "h = pool(conv(x, w), [2, 2]); grad(sum(conv(relu(h), v)), w)")
+              : NULL;
         if (n && !mc_is_error(n)) {
-            const mc_status s = mc_lower_layouts(g, 1, &n, &(struct mc_layout_costs){ .convs = &mc_conv_family, .bandwidth = 2e10 });
+            const mc_status s = mc_lower_layouts(
+                g, 1, &n, &(struct mc_layout_costs){ .convs = &mc_conv_family, .bandwidth = 2e10 });
             CHECK(s == MC_OK || (s == MC_EMEMORY && ALLOC_FAILED), "%s", mc_last_error());
         }
         mc_graph_free(g);

@@ -18,17 +18,21 @@ static mc_array *value_of(const char *formula, mc_dtype d, int n, const void *da
     return y;
 }
 
-/* NumPy 2.4: a Python number takes the dtype of the array.  What differs is bool: the literal has int8 there. */
+/* NumPy 2.4: a Python number takes the dtype of the array.  What differs is bool: the literal has int8
+ * there. */
 TEST(a_literal_takes_the_dtype_it_meets)
 {
-    static const char *const same[] = { "x + 1", "1 - x", "x * 100", "x // 4", "x % 3", "x ** 2", "maximum(x, 1)", "where(x > 1, x, 2)", "clip(x, 0, 5)" };
+    static const char *const same[] = { "x + 1",        "1 - x",  "x * 100",       "x // 4",
+                                        "x % 3",        "x ** 2", "maximum(x, 1)", "where(x > 1, x, 2)",
+                                        "clip(x, 0, 5)" };
     mc_flag_set("floatX", "float32");
     for (mc_dtype d = MC_INT8; d < MC_NDTYPE; d++) {
         for (size_t i = 0; i < NELEM(same); i++) {
             mc_graph *g = mc_graph_new();
             mc_input(g, "x", d, 1);
             mc_node *y = mc_formula(g, same[i]);
-            CHECK(!mc_is_error(y) && y->type.dtype == d, "%s of %s is %s %s", same[i], mc_dtype_name(d), mc_dtype_name(y->type.dtype), mc_error(g));
+            CHECK(!mc_is_error(y) && y->type.dtype == d, "%s of %s is %s %s", same[i], mc_dtype_name(d),
+                  mc_dtype_name(y->type.dtype), mc_error(g));
             mc_graph_free(g);
         }
     }
@@ -43,7 +47,8 @@ TEST(a_literal_takes_the_dtype_it_meets)
         mc_graph *g = mc_graph_new();
         mc_input(g, "x", others[i].d, 1);
         mc_node *y = mc_formula(g, others[i].formula);
-        CHECK(!mc_is_error(y) && y->type.dtype == others[i].y, "%s of %s is %s %s", others[i].formula, mc_dtype_name(others[i].d), mc_dtype_name(y->type.dtype), mc_error(g));
+        CHECK(!mc_is_error(y) && y->type.dtype == others[i].y, "%s of %s is %s %s", others[i].formula,
+              mc_dtype_name(others[i].d), mc_dtype_name(y->type.dtype), mc_error(g));
         mc_graph_free(g);
     }
 }
@@ -56,7 +61,8 @@ static void check_values(mc_dtype d, int n, const void *data, const struct value
         mc_array *y = value_of(row[i].formula, d, n, data);
         for (int k = 0; y && k < n; k++) {
             int64_t have = mc_load_i64(y->dtype, y->data + (size_t)k * mc_dtypes[y->dtype].size);
-            CHECK(have == row[i].y[k], "%s of %s, element %d: %lld, not %lld", row[i].formula, mc_dtype_name(d), k, (long long)have, (long long)row[i].y[k]);
+            CHECK(have == row[i].y[k], "%s of %s, element %d: %lld, not %lld", row[i].formula,
+                  mc_dtype_name(d), k, (long long)have, (long long)row[i].y[k]);
         }
         mc_array_unref(&y);
     }
@@ -85,7 +91,8 @@ TEST(integers_beside_literals)
         { "x == 2 ** 63", { 0, 0, 0 } }, { "x != 2 ** 63", { 1, 1, 1 } }, { "x < 2 ** 100", { 1, 1, 1 } }, { "x == -(2 ** 63)", { 1, 0, 0 } },
     };
     check_values(MC_INT64, 3, ends, of_ends, NELEM(of_ends));
-    static const int32_t near[3] = { 16777216, 16777217, 16777218 }; /* float32 does not tell the first two apart */
+    static const int32_t near[3] = { 16777216, 16777217,
+                                     16777218 }; /* float32 does not tell the first two apart */
     static const struct valued of_near[] = {
         { "x > 16777216.5", { 0, 1, 1 } }, { "x <= 16777217.0", { 1, 1, 0 } }, { "16777217.0 == x", { 0, 1, 0 } },
     };

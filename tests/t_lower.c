@@ -25,7 +25,8 @@ static const struct program pools[] = {
       { { 0.00292437304985552, 0.00292437304985552, -0.426620820087783, -0.426620820087783, NAN } } },
 };
 
-/* x of shape (3, 4): (i * 7 % 16 - 8) / 8.  Two kernels of which each could take in what reads the other: then both waited. */
+/* x of shape (3, 4): (i * 7 % 16 - 8) / 8.  Two kernels of which each could take in what reads the other:
+ * then both waited. */
 static const struct program cycles[] = {
     { "e = exp(x); s = sort(e, axis=0); b = tanh(x * 2); n = e * sort(b, axis=1); m = b * s", "n, m",
       { { -0.354645927432149, -0.560516983161632, -0.518492812377406, 0.622098690446488, -1.55206587403727, -0.454053512912947, 0.593370175409339,
@@ -51,8 +52,9 @@ static mc_array *numbers(mc_dtype d, int rank, const int64_t *dims, int times, i
 static void has(const mc_array *y, const double *want, double tol, const char *what)
 {
     for (int i = 0; i < MOST && !isnan(want[i]); i++) {
-        if (!CHECK(i < mc_array_size(y) && fabs(at(y, i) - want[i]) <= tol * (1 + fabs(want[i])), "%s: element %d is %.9g, not %.9g", what, i,
-                   i < mc_array_size(y) ? at(y, i) : NAN, want[i])) {
+        if (!CHECK(i < mc_array_size(y) && fabs(at(y, i) - want[i]) <= tol * (1 + fabs(want[i])),
+                   "%s: element %d is %.9g, not %.9g", what, i, i < mc_array_size(y) ? at(y, i) : NAN,
+                   want[i])) {
             return;
         }
     }
@@ -65,11 +67,16 @@ TEST(derivatives_of_poolings_that_maps_finish)
         const struct program *p = &pools[c / 2];
         mc_dtype d = c % 2 ? MC_FLOAT64 : MC_FLOAT32;
         mc_graph *g = mc_graph_new();
-        mc_node *in[] = { mc_input(g, "x", d, 4), mc_input(g, "v", d, 4), mc_input(g, "gamma", d, 1), mc_input(g, "beta", d, 1) };
+        mc_node *in[] = { mc_input(g, "x", d, 4), mc_input(g, "v", d, 4), mc_input(g, "gamma", d, 1),
+                          mc_input(g, "beta", d, 1) };
         CHECK(!mc_is_error(mc_formula(g, p->formulas)), "%s", mc_error(g));
-        mc_function *f = made(g, mc_compile(g, &(mc_spec){ .input = in, .ninput = 4, .outputs = p->outputs, .on_unused = "ignore" }));
-        mc_array *x = numbers(d, MC_SHAPE(1, 1, 4, 4), 7, 8, 4), *v = numbers(d, MC_SHAPE(1, 1, 4, 4), 5, 7, 8);
-        mc_array *gamma = mc_array_new(d, MC_SHAPE(1)), *beta = mc_array_new(d, MC_SHAPE(1)), *y[2] = { NULL, NULL };
+        mc_function *f = made(
+            g, mc_compile(
+                   g, &(mc_spec){ .input = in, .ninput = 4, .outputs = p->outputs, .on_unused = "ignore" }));
+        mc_array *x = numbers(d, MC_SHAPE(1, 1, 4, 4), 7, 8, 4),
+                 *v = numbers(d, MC_SHAPE(1, 1, 4, 4), 5, 7, 8);
+        mc_array *gamma = mc_array_new(d, MC_SHAPE(1)), *beta = mc_array_new(d, MC_SHAPE(1)),
+                 *y[2] = { NULL, NULL };
         mc_array_set(gamma, NULL, 1.5);
         mc_array_set(beta, NULL, 0.1);
         mc_arg arg[] = { mc_arg_array(x), mc_arg_array(v), mc_arg_array(gamma), mc_arg_array(beta) };
@@ -89,8 +96,8 @@ TEST(derivatives_of_poolings_that_maps_finish)
     }
 }
 
-/* Sizes of what a kernel makes while it finishes heavy work: asked for behind it, and by what it waits for itself.  The rules
- * would take the sizes from the operands, so they are off. */
+/* Sizes of what a kernel makes while it finishes heavy work: asked for behind it, and by what it waits for
+ * itself.  The rules would take the sizes from the operands, so they are off. */
 TEST(sizes_of_what_maps_finish)
 {
     static const struct { const char *formulas, *outputs; double want[2][4]; } rows[] = {
@@ -100,17 +107,25 @@ TEST(sizes_of_what_maps_finish)
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
         mc_graph *g = mc_graph_new();
-        mc_node *in[] = { mc_input(g, "x", MC_FLOAT32, 2), mc_input_sized(g, "w", MC_FLOAT32, MC_SHAPE(2, 2)), mc_input_sized(g, "b", MC_FLOAT32, MC_SHAPE(2)) };
+        mc_node *in[] = { mc_input(g, "x", MC_FLOAT32, 2), mc_input_sized(g, "w", MC_FLOAT32, MC_SHAPE(2, 2)),
+                          mc_input_sized(g, "b", MC_FLOAT32, MC_SHAPE(2)) };
         CHECK(!mc_is_error(mc_formula(g, rows[i].formulas)), "%s", mc_error(g));
-        mc_function *f = made(g, mc_compile(g, &(mc_spec){ .input = in, .ninput = 3, .outputs = rows[i].outputs, .on_unused = "ignore",
-                                                           .excluding = "canonicalize:recognise:stabilize:specialize" }));
-        mc_array *x = numbers(MC_FLOAT32, MC_SHAPE(2, 2), 1, -1, 1), *w = numbers(MC_FLOAT32, MC_SHAPE(2, 2), 3, 4, 8);
+        mc_function *f = made(
+            g, mc_compile(g, &(mc_spec){ .input = in,
+                                         .ninput = 3,
+                                         .outputs = rows[i].outputs,
+                                         .on_unused = "ignore",
+                                         .excluding = "canonicalize:recognise:stabilize:specialize" }));
+        mc_array *x = numbers(MC_FLOAT32, MC_SHAPE(2, 2), 1, -1, 1),
+                 *w = numbers(MC_FLOAT32, MC_SHAPE(2, 2), 3, 4, 8);
         mc_array *b = numbers(MC_FLOAT32, MC_SHAPE(2), 2, -5, 1), *y[2] = { NULL, NULL };
-        if (f && fine(mc_call_args(f, 3, (mc_arg[]){ mc_arg_array(x), mc_arg_array(w), mc_arg_array(b) }, mc_function_noutputs(f),
+        if (f && fine(mc_call_args(f, 3, (mc_arg[]){ mc_arg_array(x), mc_arg_array(w), mc_arg_array(b) },
+                                   mc_function_noutputs(f),
                                    (mc_arg[]){ mc_arg_slot(&y[0]), mc_arg_slot(&y[1]) }))) {
             for (int k = 0; k < mc_function_noutputs(f); k++) {
                 for (int j = 0; j < 4; j++) {
-                    CHECK(mc_array_size(y[k]) == 4 && at(y[k], j) == rows[i].want[k][j], "%s: output %d, element %d is %g", rows[i].formulas, k, j, at(y[k], j));
+                    CHECK(mc_array_size(y[k]) == 4 && at(y[k], j) == rows[i].want[k][j],
+                          "%s: output %d, element %d is %g", rows[i].formulas, k, j, at(y[k], j));
                 }
             }
         }
@@ -130,10 +145,14 @@ TEST(fusion_can_be_excluded)
         mc_array *y = NULL;
         mc_graph *g = mc_graph_new();
         mc_input(g, "x", MC_FLOAT32, 1);
-        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "exp(x) * x - 1", .mode = "FAST_RUN",
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x",
+                                                   .outputs = "exp(x) * x - 1",
+                                                   .mode = "FAST_RUN",
                                                    .excluding = i ? "fusion" : "" });
-        CHECK(f && mc_function_nsteps(f) == (i ? 3 : 1), "%s: %d steps", i ? "without fusion" : "fused", f ? mc_function_nsteps(f) : -1);
-        CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK && fabs(at(y, 2) - 13.7781122) < 1e-5, "%s", mc_last_error());
+        CHECK(f && mc_function_nsteps(f) == (i ? 3 : 1), "%s: %d steps", i ? "without fusion" : "fused",
+              f ? mc_function_nsteps(f) : -1);
+        CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK && fabs(at(y, 2) - 13.7781122) < 1e-5, "%s",
+              mc_last_error());
         mc_array_unref(&y);
         mc_function_free(f);
         mc_graph_free(g);

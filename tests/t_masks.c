@@ -1,9 +1,11 @@
-/* t_masks.c: masks have the sizes of what they mask; an indexed part is updated in the tensor that was indexed. */
+/* t_masks.c: masks have the sizes of what they mask; an indexed part is updated in the tensor that was
+ * indexed. */
 #include "function_words.h"
 
 static const char *const modes[] = { "FAST_RUN", "FAST_COMPILE" };
 
-/* What NumPy refuses with an IndexError is refused: while building where sizes are known, otherwise when called. */
+/* What NumPy refuses with an IndexError is refused: while building where sizes are known, otherwise when
+ * called. */
 TEST(masks_of_the_wrong_size)
 {
     static const struct { const char *declared, *text; int64_t x[2]; int64_t keep; const char *says; } rows[] = {
@@ -16,10 +18,13 @@ TEST(masks_of_the_wrong_size)
     for (size_t i = 0; i < 2 * NELEM(rows); i++) {
         mc_graph *g = mc_graph_new();
         mc_formula(g, rows[i / 2].declared);
-        mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x, k", .outputs = rows[i / 2].text, .mode = modes[i % 2] }));
-        mc_array *x = ramp(MC_FLOAT32, 2, rows[i / 2].x), *k = mc_array_new(MC_BOOL, 1, &rows[i / 2].keep), *y = NULL;
-        CHECK(f && mc_call(f, MC_IN(x, k), MC_OUT(&y)) < 0 && strstr(mc_last_error(), rows[i / 2].says), "%s of %s in %s: %s", rows[i / 2].text,
-              rows[i / 2].declared, modes[i % 2], mc_last_error());
+        mc_function *f = made(
+            g,
+            mc_compile(g, &(mc_spec){ .inputs = "x, k", .outputs = rows[i / 2].text, .mode = modes[i % 2] }));
+        mc_array *x = ramp(MC_FLOAT32, 2, rows[i / 2].x), *k = mc_array_new(MC_BOOL, 1, &rows[i / 2].keep),
+                 *y = NULL;
+        CHECK(f && mc_call(f, MC_IN(x, k), MC_OUT(&y)) < 0 && strstr(mc_last_error(), rows[i / 2].says),
+              "%s of %s in %s: %s", rows[i / 2].text, rows[i / 2].declared, modes[i % 2], mc_last_error());
         mc_array_unref(&x);
         mc_array_unref(&k);
         mc_array_unref(&y);
@@ -35,7 +40,9 @@ TEST(masks_of_the_wrong_size)
     for (size_t i = 0; i < NELEM(known); i++) {
         mc_graph *g = mc_graph_new();
         mc_formula(g, "input x float32[3, 4]; input k bool[2]");
-        CHECK(mc_is_error(mc_formula(g, known[i][0])) && mc_graph_status(g) == MC_ESHAPE && strstr(mc_error(g), known[i][1]), "%s says %s", known[i][0], mc_error(g));
+        CHECK(mc_is_error(mc_formula(g, known[i][0])) && mc_graph_status(g) == MC_ESHAPE &&
+                  strstr(mc_error(g), known[i][1]),
+              "%s says %s", known[i][0], mc_error(g));
         mc_graph_free(g);
     }
 }
@@ -74,13 +81,19 @@ TEST(parts_with_new_axes)
     for (size_t i = 0; i < 2 * NELEM(rows); i++) {
         mc_graph *g = mc_graph_new();
         mc_formula(g, "input x float32[?, 3]; input u float32[3]; input t float32[3, 3, 3]");
-        mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x, u, t", .outputs = rows[i / 2].text, .mode = modes[i % 2], .on_unused = "ignore" }));
-        mc_array *x = ramp(MC_FLOAT32, 2, (int64_t[]){ 3, 3 }), *t = ramp(MC_FLOAT32, 3, (int64_t[]){ 3, 3, 3 }), *y = NULL;
+        mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x, u, t",
+                                                           .outputs = rows[i / 2].text,
+                                                           .mode = modes[i % 2],
+                                                           .on_unused = "ignore" }));
+        mc_array *x = ramp(MC_FLOAT32, 2, (int64_t[]){ 3, 3 }),
+                 *t = ramp(MC_FLOAT32, 3, (int64_t[]){ 3, 3, 3 }), *y = NULL;
         mc_array *u = mc_array_from(MC_FLOAT32, 1, (int64_t[]){ 3 }, (float[]){ 10, 20, 30 });
         if (f && fine(mc_call(f, MC_IN(x, u, t), MC_OUT(&y)))) {
-            CHECK(mc_dims_equal(y->rank, y->dims, rows[i / 2].rank, rows[i / 2].dims), "%s has another shape", rows[i / 2].text);
+            CHECK(mc_dims_equal(y->rank, y->dims, rows[i / 2].rank, rows[i / 2].dims), "%s has another shape",
+                  rows[i / 2].text);
             for (int64_t k = 0; k < mc_array_size(y); k++) {
-                CHECK(at(y, k) == rows[i / 2].y[k], "%s, element %d: %g, not %g", rows[i / 2].text, (int)k, at(y, k), rows[i / 2].y[k]);
+                CHECK(at(y, k) == rows[i / 2].y[k], "%s, element %d: %g, not %g", rows[i / 2].text, (int)k,
+                      at(y, k), rows[i / 2].y[k]);
             }
         }
         mc_array_unref(&x);

@@ -1,5 +1,5 @@
-/* t_math.c: the functions of generated kernels against libm in the next wider precision, on numbers of every kind;
- * t_math_every.c has every number.
+/* t_math.c: the functions of generated kernels against libm in the next wider precision, on numbers of every
+ * kind; t_math_every.c has every number.
  *
  * Each text is run twice: compiled as a kernel, with the flags kernels get, and as plain C of this
  * file, which on most processors has no fused multiply-add.  Both must keep the row's bound.
@@ -85,12 +85,9 @@ static double any_double(const struct ref *ref)
         u = test_random();
         memcpy(&x, &u, sizeof x);
         return x;
-    case 1:
-        return test_uniform(-2, 2);
-    case 2:
-        return test_uniform(-50, 50);
-    default:
-        return test_uniform(-800, 800);
+    case 1: return test_uniform(-2, 2);
+    case 2: return test_uniform(-50, 50);
+    default: return test_uniform(-800, 800);
     }
 }
 
@@ -152,8 +149,9 @@ static void test_binary(const struct mc_math_row *row, loop *run, int blocks, co
         for (int i = 0; i < BLOCK; i++, k++) {
             double s = test_uniform(-1, 1) * (test_random() % 3 ? 2 : 40);
             x[i] = k < pairs ? special[k / NELEM(special)] : exp(s);
-            y[i] = k < pairs ? special[k % NELEM(special)]
-                 : test_random() % 2 ? test_uniform(-4, 4) : test_uniform(-1, 1) * (wide ? 740 : 100) / s;
+            y[i] = k < pairs           ? special[k % NELEM(special)]
+                   : test_random() % 2 ? test_uniform(-4, 4)
+                                       : test_uniform(-1, 1) * (wide ? 740 : 100) / s;
             xf[i] = (float)x[i];
             yf[i] = (float)y[i];
         }
@@ -211,8 +209,10 @@ TEST(math_text_is_printed_once)
     CHECK(s.n == n, "printed twice: %s", s.s + n);
     mc_math_add(&s, have, "rint", MC_FLOAT32);
     mc_math_add(&s, have, "rint", MC_FLOAT64);
-    CHECK(strcmp(s.s + n, "#define mcf_rint __builtin_rintf\n#define mcd_rint __builtin_rint\n") == 0, "%s", s.s + n);
-    CHECK(!mc_math_text("rint", MC_FLOAT32) && !mc_math_text("asinh", MC_FLOAT64), "a text where libm's is used");
+    CHECK(strcmp(s.s + n, "#define mcf_rint __builtin_rintf\n#define mcd_rint __builtin_rint\n") == 0, "%s",
+          s.s + n);
+    CHECK(!mc_math_text("rint", MC_FLOAT32) && !mc_math_text("asinh", MC_FLOAT64),
+          "a text where libm's is used");
     mc_str_free(&s);
 }
 
@@ -280,8 +280,8 @@ TEST(math_becomes_vectors)
         calls |= strstr(line, "\tcall") != NULL;
         if (row && strstr(line, "\t.size\trun_")) {
             bool libm = strstr(row->name, "lgamma");
-            CHECK(libm ? calls : vectors && !calls, "%s: %s, %s", row->name, vectors ? "vectors" : "no vectors",
-                  calls ? "calls" : "no calls");
+            CHECK(libm ? calls : vectors && !calls, "%s: %s, %s", row->name,
+                  vectors ? "vectors" : "no vectors", calls ? "calls" : "no calls");
             row = NULL;
             seen++;
         }
@@ -300,13 +300,15 @@ TEST(math_on_vectors)
     for (int i = 0; code && i < mc_nwide; i++) {
         const struct mc_math_row *row = vector_row(mc_wide_functions_known[i].name);
         if (row) { /* the others are single instructions */
-            test_row(row, vector_loop(code, mc_wide_functions_known[i].name), test_is_full() ? 16 : 1, "on vectors");
+            test_row(row, vector_loop(code, mc_wide_functions_known[i].name), test_is_full() ? 16 : 1,
+                     "on vectors");
         }
     }
     mc_code_unref(&code);
 }
 
-/* Kernels that are exact compute the same bits over vectors as one number at a time: x == max(x) may need both. */
+/* Kernels that are exact compute the same bits over vectors as one number at a time: x == max(x) may need
+ * both. */
 TEST(math_on_vectors_has_the_bits_of_plain_kernels)
 {
     if (!vectors_run()) {
@@ -337,7 +339,8 @@ TEST(math_on_vectors_has_the_bits_of_plain_kernels)
             }
         }
         if (row) {
-            CHECK(f->differs == (apart > 0), "%s: %d of %d numbers differ, such as that of %a", f->name, apart, 64 * BLOCK, (double)at);
+            CHECK(f->differs == (apart > 0), "%s: %d of %d numbers differ, such as that of %a", f->name,
+                  apart, 64 * BLOCK, (double)at);
         }
     }
     mc_code_unref(&scalars);

@@ -1,6 +1,8 @@
-/* t_math_every.c: the functions of generated kernels on every float32 there is, one number and a vector at a time.
+/* t_math_every.c: the functions of generated kernels on every float32 there is, one number and a vector at a
+ * time.
  *
- * Invariant: a right result is libm's in double, or the float64 row's, which t_math.c holds to long double. */
+ * Invariant: a right result is libm's in double, or the float64 row's, which t_math.c holds to long
+ * double. */
 #include "math_loops.h"
 
 struct sweep {

@@ -100,11 +100,11 @@ static char *loops(const struct mc_math_row *row, int bytes)
                 row->dtype == MC_FLOAT64 ? "double" : "float", bytes);
     for (size_t k = 0; k < NELEM(kinds); k++) {
         const char *t = kinds[k].type;
-        mc_str_addf(&s, "void %s(const %s *x, const %s *y, %s *z, long long n, %s (*f)(%s%s%s))\n{\n", kinds[k].name, t,
-                    t, t, t, t, two ? ", " : "", two ? t : "");
+        mc_str_addf(&s, "void %s(const %s *x, const %s *y, %s *z, long long n, %s (*f)(%s%s%s))\n{\n",
+                    kinds[k].name, t, t, t, t, t, two ? ", " : "", two ? t : "");
         mc_str_addf(&s, "    n /= (long long)(sizeof(%s) / sizeof(T));\n#pragma GCC ivdep\n", t);
-        mc_str_addf(&s, "    for (long long i = 0; i < n; i++) { z[i] = %s(x[i]%s); }\n}\n", k ? "f" : row->name,
-                    two ? ", y[i]" : "");
+        mc_str_addf(&s, "    for (long long i = 0; i < n; i++) { z[i] = %s(x[i]%s); }\n}\n",
+                    k ? "f" : row->name, two ? ", y[i]" : "");
     }
     return mc_str_take(&s);
 }
@@ -122,7 +122,8 @@ static void *callee(void *lib, const struct mc_math_row *row, int bytes, int pee
     if (peer == LIBM) {
         snprintf(name, sizeof name, "%s%s", f, tail);
     } else if (peer == MVEC) {
-        snprintf(name, sizeof name, "_ZGV%cN%dv%s_%s%s", bytes == 64 ? 'e' : 'd', lanes, two ? "v" : "", f, tail);
+        snprintf(name, sizeof name, "_ZGV%cN%dv%s_%s%s", bytes == 64 ? 'e' : 'd', lanes, two ? "v" : "", f,
+                 tail);
     } else {
         snprintf(name, sizeof name, "Sleef_%s%c%d_u10", f, wide ? 'd' : 'f', lanes);
         void *p = dlsym(lib, name);
@@ -159,13 +160,15 @@ static void time_all(struct peer *peers, const struct numbers *v)
     }
 }
 
-static void judge(struct peer *p, const struct mc_math_row *row, const struct numbers *v, const struct ref *ref)
+static void judge(struct peer *p, const struct mc_math_row *row, const struct numbers *v,
+                  const struct ref *ref)
 {
     p->run(v->x, v->y, v->z, LARGE, p->callee);
     for (int64_t i = 0; i < LARGE; i++) {
         double x = get(row, v->x, i), y = get(row, v->y, i);
         bool wide = row->dtype == MC_FLOAT64;
-        if ((wide && ref->hi > 0 && !(x >= ref->lo && x <= ref->hi)) || (!wide && ref->lo32 > 0 && !(x >= ref->lo32))) {
+        if ((wide && ref->hi > 0 && !(x >= ref->lo && x <= ref->hi)) ||
+            (!wide && ref->lo32 > 0 && !(x >= ref->lo32))) {
             continue;
         }
         real r = ref->wide2 ? ref->wide2(x, y) : wide || !ref->narrow ? ref->wide(x) : (real)ref->narrow(x);
@@ -181,7 +184,8 @@ static void print_row(FILE *to, const struct mc_math_row *row, const struct peer
     fprintf(to, "| %s |", row->name + 4);
     for (const struct peer *p = peers; p < peers + NPEER; p++) {
         if (p->run) {
-            fprintf(to, p->ulp < 1000 ? " %.3f | %.3f | %.2f |" : " %.3f | %.3f | > 1000 |", p->small, p->large, p->ulp);
+            fprintf(to, p->ulp < 1000 ? " %.3f | %.3f | %.2f |" : " %.3f | %.3f | > 1000 |", p->small,
+                    p->large, p->ulp);
         } else {
             fputs(" | | |", to);
         }
@@ -190,7 +194,8 @@ static void print_row(FILE *to, const struct mc_math_row *row, const struct peer
     fflush(to);
 }
 
-static void measure(FILE *to, const struct mc_math_row *row, void *const lib[NPEER], int bytes, const struct numbers *v)
+static void measure(FILE *to, const struct mc_math_row *row, void *const lib[NPEER], int bytes,
+                    const struct numbers *v)
 {
     mc_status status = MC_OK;
     char *text = loops(row, bytes);
@@ -226,9 +231,12 @@ static void measure(FILE *to, const struct mc_math_row *row, void *const lib[NPE
 
 static void print_table(FILE *to, mc_dtype d, void *const lib[NPEER], int bytes, const struct numbers *v)
 {
-    fprintf(to, "\n## %s\n\n"
-            "| function | ours L1 | L2 | ulp | libmvec L1 | L2 | ulp | SLEEF L1 | L2 | ulp | libm L1 | L2 | ulp |\n"
-            "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n", mc_dtype_name(d));
+    fprintf(to,
+            "\n## %s\n\n"
+            "| function | ours L1 | L2 | ulp | libmvec L1 | L2 | ulp | SLEEF L1 | L2 | ulp | libm L1 | L2 | "
+            "ulp |\n"
+            "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+            mc_dtype_name(d));
     for (size_t i = 0; i < mc_nmath; i++) {
         if (mc_math_rows[i].arity && mc_math_rows[i].dtype == d) {
             measure(to, &mc_math_rows[i], lib, bytes, v);
@@ -250,14 +258,18 @@ TEST_FULL(math_table)
     const char *path = getenv("MATH_TABLE");
     FILE *to = path ? fopen(path, "w") : stdout;
     REQUIRE(to, "%s cannot be written", path);
-    fprintf(to, "# The functions of kernels\n\n"
-            "Printed by `MATH_TABLE=docs/math.md build/monochord_tests --tier full math_table`\n"
-            "on %s, %s, vectors of %d bits, one thread.\n\n"
-            "Times are ns an element, the least of %d turns, taken on a machine that others used as well:\n"
-            "L1 over %d elements of ordinary size, L2 over %d. ulp is the largest error seen over random bit\n"
-            "patterns and ordinary arguments, against libm in a wider precision (of sin, cos and tan below 2^45,\n"
-            "beyond which kernels leave it to the reference). The error of SLEEF is that of its u10 functions. lgamma is libm's.\n",
-            mc_cpu()->brand, mc_cc_version(), 8 * bytes, TURNS, SMALL, LARGE);
+    fprintf(
+        to,
+        "# The functions of kernels\n\n"
+        "Printed by `MATH_TABLE=docs/math.md build/monochord_tests --tier full math_table`\n"
+        "on %s, %s, vectors of %d bits, one thread.\n\n"
+        "Times are ns an element, the least of %d turns, taken on a machine that others used as well:\n"
+        "L1 over %d elements of ordinary size, L2 over %d. ulp is the largest error seen over random bit\n"
+        "patterns and ordinary arguments, against libm in a wider precision (of sin, cos and tan below "
+        "2^45,\n"
+        "beyond which kernels leave it to the reference). The error of SLEEF is that of its u10 functions. "
+        "lgamma is libm's.\n",
+        mc_cpu()->brand, mc_cc_version(), 8 * bytes, TURNS, SMALL, LARGE);
     print_table(to, MC_FLOAT32, lib, bytes, &v);
     print_table(to, MC_FLOAT64, lib, bytes, &v);
     if (path) {

@@ -1,6 +1,7 @@
 /* t_nn_rule.c: rules, losses, penalties, initial values: Lasagne's printed numbers, and mathematics.
  *
- * Invariant: the numbers of lasagne_values were computed by another library (torch.optim) and are in Lasagne's tests. */
+ * Invariant: the numbers of lasagne_values were computed by another library (torch.optim) and are in
+ * Lasagne's tests. */
 #include "moments.h"
 #include "nn_words.h"
 #include "op/op.h"
@@ -58,7 +59,8 @@ TEST(rules_give_lasagnes_numbers)
         double got[3];
         if (descend(lasagne_values[i].rule, "sum([0.1, 0.2, 0.3] * a ** 2)", 10, got)) {
             for (int k = 0; k < 3; k++) {
-                CHECK(fabs(got[k] - lasagne_values[i].value[k]) < 1e-5 * lasagne_values[i].value[k], "%s: %.14f, not %.14f", lasagne_values[i].rule, got[k], lasagne_values[i].value[k]);
+                CHECK(fabs(got[k] - lasagne_values[i].value[k]) < 1e-5 * lasagne_values[i].value[k],
+                      "%s: %.14f, not %.14f", lasagne_values[i].rule, got[k], lasagne_values[i].value[k]);
             }
         }
     }
@@ -66,7 +68,8 @@ TEST(rules_give_lasagnes_numbers)
 
 /* ---- without a net ---- */
 
-/* The same numbers in a graph that knows nothing of nets, in two dtypes at once; a is of floatX, b is of float32. */
+/* The same numbers in a graph that knows nothing of nets, in two dtypes at once; a is of floatX, b is of
+ * float32. */
 TEST(rules_without_a_net)
 {
     for (int i = 0; i < COUNT(lasagne_values); i++) {
@@ -96,7 +99,8 @@ TEST(rules_without_a_net)
     }
 }
 
-/* By hand: a = 3, its gradient is 1: two steps of 0.5, then two of 0.25.  A second function goes on with the velocity. */
+/* By hand: a = 3, its gradient is 1: two steps of 0.5, then two of 0.25.  A second function goes on with the
+ * velocity. */
 TEST(the_rate_is_a_variable_and_rules_go_on)
 {
     mc_graph *g = mc_graph_new();
@@ -130,18 +134,25 @@ TEST(the_rate_is_a_variable_and_rules_go_on)
     mc_graph_free(g);
 }
 
-static const struct { const char *rule; int n; bool params, cost; const char *which, *says; mc_status status; } wrong_rules[] = {
-    { "adma 0.1",        1, true,  true,  "a",  "there is no rule 'adma'; did you mean 'adam'?\n    adma 0.1\n    ^", MC_EARG },
-    { "adam beta=0.1",   1, true,  true,  "a",  "adam has no setting 'beta'; did you mean 'beta1'?", MC_EARG },
-    { "sgd -1",          1, true,  true,  "a",  "sgd: rate takes a number in [0, inf), not '-1'", MC_EARG },
-    { "",                1, true,  true,  "a",  "a rule is missing", MC_EARG },
-    { NULL,              1, true,  true,  "a",  "rule: there is no rule", MC_EARG },
-    { "sgd",             0, true,  true,  "a",  "rule: there is no parameter", MC_EARG },
-    { "sgd",             1, false, true,  "a",  "rule: there is no parameter", MC_EARG },
-    { "sgd",             1, true,  true,  "no", "rule: parameter 1 is NULL", MC_EARG },
-    { "sgd",             1, true,  true,  "k",  "rule: parameter 1, k, holds int32; only floats learn", MC_ETYPE },
-    { "sgd",             1, true,  false, "a",  "there is no cost, and there are no gradients", MC_EARG },
-    { "sgd",             1, true,  true,  "b",  "the cost does not depend on b", MC_EGRAD },
+static const struct {
+    const char *rule;
+    int n;
+    bool params, cost;
+    const char *which, *says;
+    mc_status status;
+} wrong_rules[] = {
+    { "adma 0.1", 1, true, true, "a", "there is no rule 'adma'; did you mean 'adam'?\n    adma 0.1\n    ^",
+      MC_EARG },
+    { "adam beta=0.1", 1, true, true, "a", "adam has no setting 'beta'; did you mean 'beta1'?", MC_EARG },
+    { "sgd -1", 1, true, true, "a", "sgd: rate takes a number in [0, inf), not '-1'", MC_EARG },
+    { "", 1, true, true, "a", "a rule is missing", MC_EARG },
+    { NULL, 1, true, true, "a", "rule: there is no rule", MC_EARG },
+    { "sgd", 0, true, true, "a", "rule: there is no parameter", MC_EARG },
+    { "sgd", 1, false, true, "a", "rule: there is no parameter", MC_EARG },
+    { "sgd", 1, true, true, "no", "rule: parameter 1 is NULL", MC_EARG },
+    { "sgd", 1, true, true, "k", "rule: parameter 1, k, holds int32; only floats learn", MC_ETYPE },
+    { "sgd", 1, true, false, "a", "there is no cost, and there are no gradients", MC_EARG },
+    { "sgd", 1, true, true, "b", "the cost does not depend on b", MC_EGRAD },
 };
 
 TEST(wrong_rules_without_a_net)
@@ -199,14 +210,16 @@ TEST(gradients_are_clipped_together)
 {
     double got[3];
     descend("sgd 1 clip=0.5", "sum([3, 0, 4] * a)", 1, got);
-    CHECK(fabs(got[0] - (1 - 0.3)) < 1e-6 && fabs(got[1] - 1) < 1e-6 && fabs(got[2] - (1 - 0.4)) < 1e-6, "%g %g %g", got[0], got[1], got[2]);
+    CHECK(fabs(got[0] - (1 - 0.3)) < 1e-6 && fabs(got[1] - 1) < 1e-6 && fabs(got[2] - (1 - 0.4)) < 1e-6,
+          "%g %g %g", got[0], got[1], got[2]);
 }
 
 TEST(norms_are_held)
 {
     mc_graph *g = mc_graph_new();
     mc_net *net = mc_net_new(g, NULL, 3);
-    mc_net_read(net, "test", "input 20\ndense 7 linear W=normal(5)\nloss squared_error\nrule sgd 0 max_norm=2\n");
+    mc_net_read(net, "test",
+                "input 20\ndense 7 linear W=normal(5)\nloss squared_error\nrule sgd 0 max_norm=2\n");
     mc_function *f = mc_net_trainer(net);
     mc_array *x = mc_array_new(MC_FLOAT64, MC_SHAPE(2, 20)), *t = mc_array_new(MC_FLOAT64, MC_SHAPE(2, 7));
     double cost;
@@ -236,14 +249,32 @@ static const struct {
     double p[6], t[6], want[6];
     int columns, results;
 } loss_rows[] = {
-    { "categorical_crossentropy", MC_INT32, { 0.5, 0.25, 0.25, 0.1, 0.8, 0.1 }, { 0, 1 }, { 0.69314718055994531, 0.22314355131420976 }, 3, 2 },
-    { "categorical_crossentropy", MC_FLOAT64, { 0.5, 0.25, 0.25, 0.1, 0.8, 0.1 }, { 1, 0, 0, 0.5, 0.5, 0 }, { 0.69314718055994531, 1.2628643221541278 }, 3, 2 },
-    { "binary_crossentropy",      MC_FLOAT64, { 0.5, 0.25, 0.9, 0.1 }, { 1, 0, 1, 1 }, { 0.69314718055994531, 0.28768207245178090, 0.10536051565782628, 2.3025850929940455 }, 2, 4 },
-    { "squared_error",            MC_FLOAT64, { 1, 2, 3, 4 }, { 1, 1, 1, 2 }, { 0, 1, 4, 4 }, 2, 4 },
-    { "huber",                    MC_FLOAT64, { 1, 2, 3, 4 }, { 1, 1.5, 1, 7 }, { 0, 0.125, 1.5, 2.5 }, 2, 4 },
-    { "huber delta=2",            MC_FLOAT64, { 1, 2, 3, 4 }, { 1, 1.5, 1, 7 }, { 0, 0.125, 2, 4 }, 2, 4 },
-    { "binary_hinge",             MC_FLOAT64, { 0.5, -2, 3, -0.5 }, { 1, 0, 0, 0 }, { 0.5, 0, 4, 0.5 }, 2, 4 },
-    { "multiclass_hinge",         MC_INT32, { 1, 2, 3, 4, 0, 0 }, { 1, 0 }, { 2, 0 }, 3, 2 },
+    { "categorical_crossentropy",
+      MC_INT32,
+      { 0.5, 0.25, 0.25, 0.1, 0.8, 0.1 },
+      { 0, 1 },
+      { 0.69314718055994531, 0.22314355131420976 },
+      3,
+      2 },
+    { "categorical_crossentropy",
+      MC_FLOAT64,
+      { 0.5, 0.25, 0.25, 0.1, 0.8, 0.1 },
+      { 1, 0, 0, 0.5, 0.5, 0 },
+      { 0.69314718055994531, 1.2628643221541278 },
+      3,
+      2 },
+    { "binary_crossentropy",
+      MC_FLOAT64,
+      { 0.5, 0.25, 0.9, 0.1 },
+      { 1, 0, 1, 1 },
+      { 0.69314718055994531, 0.28768207245178090, 0.10536051565782628, 2.3025850929940455 },
+      2,
+      4 },
+    { "squared_error", MC_FLOAT64, { 1, 2, 3, 4 }, { 1, 1, 1, 2 }, { 0, 1, 4, 4 }, 2, 4 },
+    { "huber", MC_FLOAT64, { 1, 2, 3, 4 }, { 1, 1.5, 1, 7 }, { 0, 0.125, 1.5, 2.5 }, 2, 4 },
+    { "huber delta=2", MC_FLOAT64, { 1, 2, 3, 4 }, { 1, 1.5, 1, 7 }, { 0, 0.125, 2, 4 }, 2, 4 },
+    { "binary_hinge", MC_FLOAT64, { 0.5, -2, 3, -0.5 }, { 1, 0, 0, 0 }, { 0.5, 0, 4, 0.5 }, 2, 4 },
+    { "multiclass_hinge", MC_INT32, { 1, 2, 3, 4, 0, 0 }, { 1, 0 }, { 2, 0 }, 3, 2 },
     { "multiclass_hinge delta=5", MC_FLOAT64, { 1, 2, 3, 4, 0, 0 }, { 0, 1, 0, 1, 0, 0 }, { 6, 1 }, 3, 2 },
 };
 
@@ -261,21 +292,28 @@ TEST(losses_are_right)
         int64_t dims[2] = { 2, loss_rows[i].columns };
         mc_graph *g = mc_graph_new();
         mc_net *net = mc_net_new(g, NULL, 1);
-        mc_node *p = mc_input(g, "p", MC_FLOAT64, 2), *t = mc_input(g, "t", loss_rows[i].dtype, labels ? 1 : 2);
-        mc_node *loss = mc_loss(net, loss_rows[i].loss, p, t), *gradient = mc_grad(mc_aggregate(net, "sum", loss, NULL), p), *out[] = { loss, gradient };
-        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "p, t", .output = out, .noutput = 2, .mode = "FAST_COMPILE" });
-        mc_array *pv = array_of(MC_FLOAT64, 2, dims, loss_rows[i].p), *tv = array_of(loss_rows[i].dtype, labels ? 1 : 2, dims, loss_rows[i].t);
+        mc_node *p = mc_input(g, "p", MC_FLOAT64, 2),
+                *t = mc_input(g, "t", loss_rows[i].dtype, labels ? 1 : 2);
+        mc_node *loss = mc_loss(net, loss_rows[i].loss, p, t),
+                *gradient = mc_grad(mc_aggregate(net, "sum", loss, NULL), p), *out[] = { loss, gradient };
+        mc_function *f = mc_compile(
+            g, &(mc_spec){ .inputs = "p, t", .output = out, .noutput = 2, .mode = "FAST_COMPILE" });
+        mc_array *pv = array_of(MC_FLOAT64, 2, dims, loss_rows[i].p),
+                 *tv = array_of(loss_rows[i].dtype, labels ? 1 : 2, dims, loss_rows[i].t);
         mc_array *y = NULL, *d = NULL, *flat = NULL;
-        if (CHECK(f && mc_call(f, MC_IN(pv, tv), MC_OUT(&y, &d)) == MC_OK, "%s: %s", loss_rows[i].loss, mc_last_error())) {
+        if (CHECK(f && mc_call(f, MC_IN(pv, tv), MC_OUT(&y, &d)) == MC_OK, "%s: %s", loss_rows[i].loss,
+                  mc_last_error())) {
             int64_t n = mc_array_size(y);
             flat = mc_array_reshape(y, 1, &n);
             CHECK(n == loss_rows[i].results, "%s: %d results", loss_rows[i].loss, (int)n);
             for (int64_t k = 0; k < n; k++) {
-                CHECK(fabs(mc_array_get(flat, &k) - loss_rows[i].want[k]) < 1e-9, "%s: result %d is %.15g, not %.15g", loss_rows[i].loss, (int)k,
-                      mc_array_get(flat, &k), loss_rows[i].want[k]);
+                CHECK(fabs(mc_array_get(flat, &k) - loss_rows[i].want[k]) < 1e-9,
+                      "%s: result %d is %.15g, not %.15g", loss_rows[i].loss, (int)k, mc_array_get(flat, &k),
+                      loss_rows[i].want[k]);
             }
             for (int64_t k = 0; k < mc_array_size(d); k++) {
-                CHECK(isfinite(((double *)mc_array_data(d))[k]), "%s: its gradient is not finite", loss_rows[i].loss);
+                CHECK(isfinite(((double *)mc_array_data(d))[k]), "%s: its gradient is not finite",
+                      loss_rows[i].loss);
             }
         }
         mc_array_unref(&flat);
@@ -302,10 +340,16 @@ TEST(accuracies_means_and_penalties)
 {
     mc_graph *g = mc_graph_new();
     mc_net *net = mc_net_new(g, NULL, 1);
-    mc_node *p = mc_formula(g, "[[0.1, 0.7, 0.2], [0.5, 0.2, 0.3], [0.2, 0.3, 0.5]]"), *t = mc_formula(g, "[1, 2, 0]"), *w = mc_formula(g, "[1.0, 2.0, 3.0]");
-    static const struct { const char *accuracy; double sum; } rows[] = { { "categorical", 1 }, { "top 2", 2 }, { "top 3", 3 } };
+    mc_node *p = mc_formula(g, "[[0.1, 0.7, 0.2], [0.5, 0.2, 0.3], [0.2, 0.3, 0.5]]"),
+            *t = mc_formula(g, "[1, 2, 0]"), *w = mc_formula(g, "[1.0, 2.0, 3.0]");
+    static const struct {
+        const char *accuracy;
+        double sum;
+    } rows[] = { { "categorical", 1 }, { "top 2", 2 }, { "top 3", 3 } };
     for (int i = 0; i < COUNT(rows); i++) {
-        double v = value_of(g, mc_aggregate(net, "sum", mc_cast(mc_accuracy(net, rows[i].accuracy, p, t), "dtype=float64"), NULL));
+        double v = value_of(
+            g, mc_aggregate(net, "sum", mc_cast(mc_accuracy(net, rows[i].accuracy, p, t), "dtype=float64"),
+                            NULL));
         CHECK(v == rows[i].sum, "%s: %g right", rows[i].accuracy, v);
     }
     CHECK(value_of(g, mc_aggregate(net, "mean", w, NULL)) == 2, "mean");
@@ -313,10 +357,14 @@ TEST(accuracies_means_and_penalties)
     CHECK(fabs(value_of(g, mc_aggregate(net, "normalized_sum", w, w)) - 14. / 6) < 1e-12, "normalized sum");
     mc_net_read(net, "test", "input 3\na = dense 2 W=0.5 b=3\nb = dense 1 W=-2\n");
     CHECK(fabs(value_of(g, mc_penalty(net, "l1 0.1", NULL, NULL)) - 0.1 * (6 * 0.5 + 2 * 2)) < 1e-12, "l1");
-    CHECK(fabs(value_of(g, mc_penalty(net, "l2", mc_net_find(net, "a"), NULL)) - 6 * 0.25) < 1e-12, "l2 of a layer");
-    CHECK(fabs(value_of(g, mc_penalty(net, "l1", NULL, "trainable -regularizable")) - 6) < 1e-12, "l1 of biases");
+    CHECK(fabs(value_of(g, mc_penalty(net, "l2", mc_net_find(net, "a"), NULL)) - 6 * 0.25) < 1e-12,
+          "l2 of a layer");
+    CHECK(fabs(value_of(g, mc_penalty(net, "l1", NULL, "trainable -regularizable")) - 6) < 1e-12,
+          "l1 of biases");
     CHECK(!*mc_error(g), "%s", mc_error(g));
-    CHECK(mc_graph_status(g) == MC_OK && mc_aggregate(net, "normalized_sum", w, NULL) && strstr(mc_error(g), "needs weights"), "%s", mc_error(g));
+    CHECK(mc_graph_status(g) == MC_OK && mc_aggregate(net, "normalized_sum", w, NULL) &&
+              strstr(mc_error(g), "needs weights"),
+          "%s", mc_error(g));
     mc_net_free(net);
     mc_graph_free(g);
 }
@@ -387,14 +435,17 @@ TEST(orthogonal_is_and_sparse_has_its_share)
     mc_net *net = mc_net_new(g, NULL, 5);
     for (int i = 0; i < COUNT(shapes); i++) {
         int64_t rows = shapes[i][0], columns = shapes[i][1] * shapes[i][2];
-        mc_array *a = mc_init(net, "orthogonal(2)", 3, shapes[i]), *flat = mc_array_reshape(a, 2, (int64_t[]){ rows, columns });
+        mc_array *a = mc_init(net, "orthogonal(2)", 3, shapes[i]),
+                 *flat = mc_array_reshape(a, 2, (int64_t[]){ rows, columns });
         bool wide = columns > rows;
         for (int64_t p = 0; p < (wide ? rows : columns); p++) {
             for (int64_t q = 0; q <= p; q++) {
                 double dot = 0;
                 for (int64_t k = 0; k < (wide ? columns : rows); k++) {
-                    dot += wide ? mc_array_get(flat, (int64_t[]){ p, k }) * mc_array_get(flat, (int64_t[]){ q, k })
-                                : mc_array_get(flat, (int64_t[]){ k, p }) * mc_array_get(flat, (int64_t[]){ k, q });
+                    dot += wide ? mc_array_get(flat, (int64_t[]){ p, k }) *
+                                      mc_array_get(flat, (int64_t[]){ q, k })
+                                : mc_array_get(flat, (int64_t[]){ k, p }) *
+                                      mc_array_get(flat, (int64_t[]){ k, q });
                 }
                 CHECK(fabs(dot - (p == q ? 4 : 0)) < 1e-9, "vectors %d and %d: %g", (int)p, (int)q, dot);
             }

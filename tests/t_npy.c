@@ -1,4 +1,5 @@
-/* t_npy.c: .npy and .npz: what NumPy writes is read, what is written NumPy reads, and no damage to a file does harm. */
+/* t_npy.c: .npy and .npz: what NumPy writes is read, what is written NumPy reads, and no damage to a file
+ * does harm. */
 #include "array_text.h"
 #include "unhex.h"
 #include "value/value.h"
@@ -50,7 +51,8 @@ static const char packed_npz[] =
 
 #define DICT(descr, order, shape) "{'descr': '" descr "', 'fortran_order': " order ", 'shape': " shape ", }\n"
 
-static const char six_le[] = "\1\0\2\0\3\0\4\0\5\0\6", six_be[] = "\0\1\0\2\0\3\0\4\0\5\0\6"; /* int16; 12 bytes */
+/* int16; 12 bytes */
+static const char six_le[] = "\1\0\2\0\3\0\4\0\5\0\6", six_be[] = "\0\1\0\2\0\3\0\4\0\5\0\6";
 
 TEST(what_numpy_writes_is_read)
 {
@@ -110,13 +112,17 @@ TEST(damaged_files_are_refused)
           "'mem' holds elements of type '<', for which there is no dtype" },
         { 1, DICT("<i2", "Maybe", "(6,)"), MC_EFORMAT,
           "'mem' has a damaged .npy header: neither True nor False at 'Maybe, 'shape': (6,)'" },
-        { 1, DICT("<i2", "False", "(-6,)"), MC_EFORMAT, "'mem' has a damaged .npy header: no number at '-6,), }\n'" },
-        { 1, DICT("<i2", "False", "(2 3)"), MC_EFORMAT, "'mem' has a damaged .npy header: no comma at '3), }\n'" },
+        { 1, DICT("<i2", "False", "(-6,)"), MC_EFORMAT,
+          "'mem' has a damaged .npy header: no number at '-6,), }\n'" },
+        { 1, DICT("<i2", "False", "(2 3)"), MC_EFORMAT,
+          "'mem' has a damaged .npy header: no comma at '3), }\n'" },
         { 1, DICT("<i2", "False", "6"), MC_EFORMAT, "'mem' has a damaged .npy header: no shape at '6, }\n'" },
-        { 1, DICT("<i2", "False", "(6,"), MC_EFORMAT, "'mem' has a damaged .npy header: no number at ', }\n'" },
+        { 1, DICT("<i2", "False", "(6,"), MC_EFORMAT,
+          "'mem' has a damaged .npy header: no number at ', }\n'" },
         { 1, DICT("<i2", "False", "(99999999999999999999,)"), MC_EFORMAT,
           "'mem' has a damaged .npy header: a number too large at '99999999999999999999'" },
-        { 1, DICT("<i2", "False", "(4611686018427387904,2)"), MC_EFORMAT, "'mem' is cut short: it has 99 bytes" },
+        { 1, DICT("<i2", "False", "(4611686018427387904,2)"), MC_EFORMAT,
+          "'mem' is cut short: it has 99 bytes" },
         { 1, DICT("<i2", "False", "(4611686018427387904,4611686018427387904,0)"), MC_ESHAPE,
           "too large to count: the shape (4611686018427387904, 4611686018427387904, 0)" },
         { 1, DICT("<i2", "False", "(1,1,1,1,1,1,1,1,6)"), MC_EUNSUPPORTED,
@@ -182,15 +188,18 @@ TEST(arrays_survive_a_file)
         for (size_t i = 0; i < NELEM(all); i++) {
             CHECK(mc_npy_save(scratch(), all[i]) == MC_OK, "%s", mc_last_error());
             mc_array *b = mc_npy_load(scratch());
-            CHECK(b && mc_array_same_bits(all[i], b), "%s, array %zu: %s", mc_dtype_name(d), i, mc_last_error());
+            CHECK(b && mc_array_same_bits(all[i], b), "%s, array %zu: %s", mc_dtype_name(d), i,
+                  mc_last_error());
             mc_array_unref(&b);
             mc_array_unref(&all[i]);
         }
     }
     struct mc_str head = { 0 };
     mc_array *a = mc_array_new(MC_FLOAT32, MC_SHAPE(600));
-    CHECK(mc_npy_head(&head, a) == MC_OK && head.n % 64 == 0 && head.s[head.n - 1] == '\n', "%zu bytes", head.n);
-    CHECK(memcmp(head.s, "\x93NUMPY\1\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (600,), } ", 70) == 0,
+    CHECK(mc_npy_head(&head, a) == MC_OK && head.n % 64 == 0 && head.s[head.n - 1] == '\n', "%zu bytes",
+          head.n);
+    CHECK(memcmp(head.s, "\x93NUMPY\1\0v\0{'descr': '<f4', 'fortran_order': False, 'shape': (600,), } ",
+                 70) == 0,
           "%s", head.s + 10);
     mc_str_free(&head);
     mc_array_unref(&a);
@@ -204,8 +213,8 @@ TEST(files_that_are_not_there_are_told)
     CHECK(strcmp(mc_last_error(), "cannot open '/nowhere/x.npy': No such file or directory") == 0, "%s",
           mc_last_error());
     CHECK(!mc_npz_open("/nowhere/x.npz") && mc_last_status() == MC_EFILE, "%s", mc_last_error());
-    CHECK(!mc_npy_load("/tmp") && strcmp(mc_last_error(), "cannot read '/tmp': not a regular file") == 0, "%s",
-          mc_last_error());
+    CHECK(!mc_npy_load("/tmp") && strcmp(mc_last_error(), "cannot read '/tmp': not a regular file") == 0,
+          "%s", mc_last_error());
     CHECK(mc_npy_save("/nowhere/x.npy", a) == MC_EFILE, "saved into no folder");
     CHECK(!mc_npy_load(NULL) && !mc_npz_open(NULL) && mc_npy_save(NULL, a) == MC_EARG &&
               mc_npy_save("/nowhere/x", NULL) == MC_EARG && !mc_npz_load(NULL, "x"),
@@ -221,8 +230,8 @@ static struct mc_str saved_npz(void) /* {x: int16 [[1 2 3] [-4 500 6]], yy: 2.5}
     struct mc_str b = { 0 };
     mc_array *x = mc_array_from(MC_INT16, MC_SHAPE(2, 3), (int16_t[]){ 1, 2, 3, -4, 500, 6 }),
              *y = mc_array_scalar(MC_FLOAT64, 2.5);
-    CHECK(mc_npz_save(scratch(), 2, (const char *[]){ "x", "yy" }, (const mc_array *[]){ x, y }) == MC_OK, "%s",
-          mc_last_error());
+    CHECK(mc_npz_save(scratch(), 2, (const char *[]){ "x", "yy" }, (const mc_array *[]){ x, y }) == MC_OK,
+          "%s", mc_last_error());
     CHECK(mc_file_read(scratch(), &b.s, &b.n) == MC_OK, "%s", mc_last_error());
     unlink(scratch());
     mc_array_unref(&x);
@@ -306,7 +315,8 @@ TEST(wrong_npz_files_are_not_written)
     CHECK(mc_npz_save(scratch(), 2, (const char *[]){ "a", "a" }, two) == MC_EARG, "saved");
     CHECK(strcmp(mc_last_error(), "mc_npz_save: the name 'a' is there twice") == 0, "%s", mc_last_error());
     CHECK(mc_npz_save(scratch(), 2, (const char *[]){ "a", "b" }, none) == MC_EARG, "saved");
-    CHECK(mc_npz_save(scratch(), 1, NULL, two) == MC_EARG && mc_npz_save(NULL, 0, NULL, NULL) == MC_EARG, "saved");
+    CHECK(mc_npz_save(scratch(), 1, NULL, two) == MC_EARG && mc_npz_save(NULL, 0, NULL, NULL) == MC_EARG,
+          "saved");
     CHECK(access(scratch(), F_OK) != 0, "a file is there");
     CHECK(mc_npz_save(scratch(), 0, NULL, NULL) == MC_OK, "%s", mc_last_error());
     mc_npz *z = mc_npz_open(scratch());
@@ -368,7 +378,8 @@ TEST(files_survive_every_failed_allocation)
     ALLOC_FAIL_LOOP {
         mc_clear_error();
         struct mc_source s = memory(fortran.s, fortran.n);
-        mc_array *a = mc_npy_read(&s), *t = a ? mc_array_transpose(a, NULL) : NULL, *b = NULL, *c = NULL, *d = NULL;
+        mc_array *a = mc_npy_read(&s), *t = a ? mc_array_transpose(a, NULL) : NULL, *b = NULL, *c = NULL,
+                 *d = NULL;
         mc_npz *z = NULL, *p = NULL;
         if (t && mc_npy_save(scratch(), t) == MC_OK && (b = mc_npy_load(scratch())) &&
             mc_npz_save(scratch(), 2, (const char *[]){ "t", "b" }, (const mc_array *[]){ t, b }) == MC_OK &&

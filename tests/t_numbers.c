@@ -1,5 +1,6 @@
-/* t_numbers.c: what numbers become at the edges of their types: floor division and its remainder, powers, order, casts.
- * What is expected is NumPy's and SciPy's, but for casts of what an integer cannot hold, which docs/limits.md defines. */
+/* t_numbers.c: what numbers become at the edges of their types: floor division and its remainder, powers,
+ * order, casts. What is expected is NumPy's and SciPy's, but for casts of what an integer cannot hold, which
+ * docs/limits.md defines. */
 #include "function_words.h"
 #include <stdint.h>
 
@@ -14,7 +15,8 @@ struct row {
     uint64_t bits;      /* instead: of an integer that double has not */
 };
 
-/* a and b as arrays of one element, and of so many that vectors and threads take part, compiled and by the reference. */
+/* a and b as arrays of one element, and of so many that vectors and threads take part, compiled and by the
+ * reference. */
 static void check_row(const struct row *r, const char *mode, int n)
 {
     mc_graph *g = mc_graph_new();
@@ -26,8 +28,11 @@ static void check_row(const struct row *r, const char *mode, int n)
     }
     mc_input(g, "a", r->d, 1);
     mc_input(g, "b", r->d, 1);
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "a, b", .outputs = r->formula, .mode = mode, .on_unused = "ignore" }));
-    if (f && fine(mc_call(f, MC_IN(in[0], in[1]), MC_OUT(&y))) && CHECK(mc_array_size(y) > 0, "%s is empty", r->formula)) {
+    mc_function *f = made(
+        g, mc_compile(g, &(mc_spec){
+                             .inputs = "a, b", .outputs = r->formula, .mode = mode, .on_unused = "ignore" }));
+    if (f && fine(mc_call(f, MC_IN(in[0], in[1]), MC_OUT(&y))) &&
+        CHECK(mc_array_size(y) > 0, "%s is empty", r->formula)) {
         const char *last = y->data + (size_t)(mc_array_size(y) - 1) * mc_dtypes[y->dtype].size;
         const double have = mc_load_f64(y->dtype, last);
         double want = r->want;
@@ -36,9 +41,11 @@ static void check_row(const struct row *r, const char *mode, int n)
         want = mc_load_f64(y->dtype, rounded);
         uint64_t whole;
         mc_convert(MC_UINT64, &whole, 8, y->dtype, last, 0, 1);
-        const bool same = r->bits ? whole == r->bits : have == want ? signbit(have) == signbit(want) : isnan(have) && isnan(want);
-        CHECK(same, "%s, %s: %s of %.17g and %.17g is %.17g, not %.17g", mode, mc_dtype_name(r->d), r->formula, r->a, r->b, have,
-              r->bits ? (double)r->bits : want);
+        const bool same = r->bits        ? whole == r->bits
+                          : have == want ? signbit(have) == signbit(want)
+                                         : isnan(have) && isnan(want);
+        CHECK(same, "%s, %s: %s of %.17g and %.17g is %.17g, not %.17g", mode, mc_dtype_name(r->d),
+              r->formula, r->a, r->b, have, r->bits ? (double)r->bits : want);
     }
     mc_array_unref(&in[0]);
     mc_array_unref(&in[1]);
@@ -126,7 +133,8 @@ TEST(casts_of_floats_to_integers_end_at_what_there_is)
     check_rows(more, NELEM(more));
 }
 
-/* Just above a tie of halves, nearer to it than float32 can tell: by way of float32 it would be rounded to even. */
+/* Just above a tie of halves, nearer to it than float32 can tell: by way of float32 it would be rounded to
+ * even. */
 TEST(halves_are_rounded_once)
 {
     static const struct row rows[] = {
@@ -183,7 +191,9 @@ TEST(what_differs_from_numpy)
     static const struct { const char *formula; mc_dtype is; } types[] = {
         { "cast(1, bool) + 1", MC_INT8 }, { "j + 300", MC_INT16 }, { "t + 1", MC_INT8 }, { "t & True", MC_BOOL },
     };
-    static const char *const refused[] = { "1 // 0", "1 % 0", "j ** -1", "j and t", "u + (-1)", "x @ 2", "matmul(2, x)", "norm(x, 'fro')", "norm(x, 'nuc')" };
+    static const char *const refused[] = { "1 // 0",       "1 % 0",          "j ** -1",
+                                           "j and t",      "u + (-1)",       "x @ 2",
+                                           "matmul(2, x)", "norm(x, 'fro')", "norm(x, 'nuc')" };
     check_rows(rows, NELEM(rows));
     for (size_t i = 0; i < NELEM(types) + NELEM(refused); i++) {
         mc_graph *g = mc_graph_new();
@@ -191,7 +201,8 @@ TEST(what_differs_from_numpy)
         const char *text = i < NELEM(types) ? types[i].formula : refused[i - NELEM(types)];
         mc_node *n = mc_formula(g, text);
         if (i < NELEM(types)) {
-            CHECK(!mc_is_error(n) && mc_node_dtype(n) == types[i].is, "%s is %s: %s", text, mc_dtype_name(mc_node_dtype(n)), mc_error(g));
+            CHECK(!mc_is_error(n) && mc_node_dtype(n) == types[i].is, "%s is %s: %s", text,
+                  mc_dtype_name(mc_node_dtype(n)), mc_error(g));
         } else {
             CHECK(mc_is_error(n) && *mc_error(g), "%s is accepted", text);
         }
@@ -202,10 +213,12 @@ TEST(what_differs_from_numpy)
 /* Order of what is in a's dtype the largest, and of floats, where NaN is last. */
 TEST(order_is_that_of_the_numbers)
 {
-    static const double whole[] = { 1, 4294967295., 0, 2147483648., 2147483647 }, sorted[] = { 0, 1, 2147483647, 2147483648., 4294967295. };
+    static const double whole[] = { 1, 4294967295., 0, 2147483648., 2147483647 },
+                        sorted[] = { 0, 1, 2147483647, 2147483648., 4294967295. };
     static const double small[] = { 1, -128, 127, 0, -1 }, small_sorted[] = { -128, -1, 0, 1, 127 };
     static const double bytes[] = { 1, 255, 128, 0, 127 }, bytes_sorted[] = { 0, 1, 127, 128, 255 };
-    static const double real[] = { NAN, -INFINITY, 1, INFINITY, -1 }, real_sorted[] = { -INFINITY, -1, 1, INFINITY, NAN };
+    static const double real[] = { NAN, -INFINITY, 1, INFINITY, -1 },
+                        real_sorted[] = { -INFINITY, -1, 1, INFINITY, NAN };
     static const struct { mc_dtype d; const double *x, *want; } rows[] = {
         { MC_UINT32, whole, sorted }, { MC_UINT64, whole, sorted }, { MC_INT64, whole, sorted }, { MC_INT8, small, small_sorted },
         { MC_INT16, small, small_sorted }, { MC_INT32, small, small_sorted }, { MC_UINT8, bytes, bytes_sorted }, { MC_UINT16, bytes, bytes_sorted },
@@ -220,12 +233,13 @@ TEST(order_is_that_of_the_numbers)
             mc_store_f64(d, x->data + (size_t)k * mc_dtypes[d].size, rows[i / 2].x[k % 5]);
         }
         mc_input(g, "x", d, 1);
-        mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "sort(x), x[argsort(x)]" }));
+        mc_function *f = made(
+            g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "sort(x), x[argsort(x)]" }));
         if (f && fine(mc_call(f, MC_IN(x), MC_OUT(&y, &z)))) {
             for (int k = 0; k < n; k++) {
                 const double want = rows[i / 2].want[k / (n / 5)], have = at(y, k), by = at(z, k);
-                CHECK((have == want && by == want) || (isnan(have) && isnan(by) && isnan(want)), "%s, %d: %g and %g at %d, not %g", mc_dtype_name(d), n,
-                      have, by, k, want);
+                CHECK((have == want && by == want) || (isnan(have) && isnan(by) && isnan(want)),
+                      "%s, %d: %g and %g at %d, not %g", mc_dtype_name(d), n, have, by, k, want);
             }
         }
         mc_array_unref(&x);

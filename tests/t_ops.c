@@ -100,7 +100,8 @@ TEST(every_oracle_is_of_an_op)
 
 TEST(scalar_ops_agree_with_the_oracles)
 {
-    EACH_SCALAR(op) {
+    EACH_SCALAR(op)
+    {
         const struct oracle *o = oracle_of(op);
         mc_array *in[3], *y;
         for (int i = 0; i < op->arity; i++) {
@@ -108,9 +109,11 @@ TEST(scalar_ops_agree_with_the_oracles)
         }
         if (o && (y = apply(op, in))) {
             for (int64_t i = 0; i < 300; i++) {
-                double a = at(in[0], i), b = op->arity > 1 ? at(in[1], i) : 0, c = op->arity > 2 ? at(in[2], i) : 0;
+                double a = at(in[0], i), b = op->arity > 1 ? at(in[1], i) : 0,
+                       c = op->arity > 2 ? at(in[2], i) : 0;
                 double want = (double)o->f(a, b, c);
-                CHECK(near(at(y, i), want, 1e-14), "%s(%.17g, %.17g, %.17g) is %.17g, not %.17g", op->name, a, b, c, at(y, i), want);
+                CHECK(near(at(y, i), want, 1e-14), "%s(%.17g, %.17g, %.17g) is %.17g, not %.17g", op->name, a,
+                      b, c, at(y, i), want);
             }
             mc_array_unref(&y);
         }
@@ -139,7 +142,8 @@ static void odd_operands(const struct mc_op *op, mc_dtype d, mc_array **in)
 
 TEST(special_values)
 {
-    EACH_SCALAR(op) {
+    EACH_SCALAR(op)
+    {
         const struct oracle *o = oracle_of(op);
         mc_array *in[3], *y;
         if (op->typing == TYPE_BITS || !o || !o->everywhere || op->typing == TYPE_INT64) {
@@ -148,7 +152,8 @@ TEST(special_values)
         odd_operands(op, MC_FLOAT64, in);
         y = apply(op, in);
         for (int64_t i = 0; y && i < mc_array_size(y); i++) {
-            double a = at(in[0], i), b = op->arity > 1 ? at(in[1], i) : 0, c = op->arity > 2 ? at(in[2], i) : 0;
+            double a = at(in[0], i), b = op->arity > 1 ? at(in[1], i) : 0,
+                   c = op->arity > 2 ? at(in[2], i) : 0;
             double want = (double)o->f(a, b, c), have = at(y, i);
             bool ok = near(have, want, 1e-13) || fabs(have - want) <= 1e-13 * fabs(want);
             CHECK(ok || fabs(a) == 1e30, "%s(%g, %g, %g) is %g, not %g", op->name, a, b, c, have, want);
@@ -161,7 +166,8 @@ TEST(special_values)
 /* What is NaN or infinite in float64 is so in float32. */
 TEST(special_values_are_the_same_in_every_float)
 {
-    EACH_SCALAR(op) {
+    EACH_SCALAR(op)
+    {
         mc_array *in[3], *wide[3], *y, *w;
         if (op->typing == TYPE_BITS || op->typing == TYPE_INT64) {
             continue;
@@ -176,8 +182,8 @@ TEST(special_values_are_the_same_in_every_float)
                 double v = fabs(at(wide[k], i));
                 huge |= v == 1e30 || v == 1e-30;
             }
-            CHECK(huge || near(at(y, i), at(w, i), 1e-5), "%s: %g in float32, %g in float64 of %g, %g", op->name, at(y, i), at(w, i),
-                  at(wide[0], i), op->arity > 1 ? at(wide[1], i) : 0);
+            CHECK(huge || near(at(y, i), at(w, i), 1e-5), "%s: %g in float32, %g in float64 of %g, %g",
+                  op->name, at(y, i), at(w, i), at(wide[0], i), op->arity > 1 ? at(wide[1], i) : 0);
         }
         mc_array_unref(&y);
         mc_array_unref(&w);
@@ -191,10 +197,13 @@ TEST(special_values_are_the_same_in_every_float)
 /* Each dtype computes what the widest of its class computes, rounded or wrapped. */
 TEST(every_op_in_every_dtype)
 {
-    EACH_SCALAR(op) {
+    EACH_SCALAR(op)
+    {
         for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
             mc_dtype wide = mc_is_float(d) || op->typing == TYPE_FLOAT || op->typing == TYPE_DIV ? MC_FLOAT64
-                            : mc_dtypes[d].kind == KIND_UINT ? MC_UINT64 : d == MC_BOOL ? MC_BOOL : MC_INT64;
+                            : mc_dtypes[d].kind == KIND_UINT                                     ? MC_UINT64
+                            : d == MC_BOOL                                                       ? MC_BOOL
+                                                                                                 : MC_INT64;
             mc_array *in[3], *big[3], *y, *w;
             if (!takes(op, d)) {
                 continue;
@@ -206,15 +215,17 @@ TEST(every_op_in_every_dtype)
             y = apply(op, in);
             w = apply(op, big);
             mc_dtype want = result_dtype(op, d);
-            if (y && w && CHECK(y->dtype == want, "%s of %s is %s", op->name, mc_dtype_name(d), mc_dtype_name(y->dtype))) {
+            if (y && w &&
+                CHECK(y->dtype == want, "%s of %s is %s", op->name, mc_dtype_name(d),
+                      mc_dtype_name(y->dtype))) {
                 mc_array *r = mc_array_cast(w, want);
                 double eps = mc_dtypes[want].eps;
                 for (int64_t i = 0; i < 60; i++) {
                     bool ok = eps > 0 ? near(at(y, i), at(w, i), 4 * eps)
-                                      : memcmp(y->data + i * mc_dtypes[want].size, r->data + i * mc_dtypes[want].size,
-                                               mc_dtypes[want].size) == 0;
-                    CHECK(ok, "%s(%g, %g) in %s is %.9g, not %.9g", op->name, at(in[0], i), op->arity > 1 ? at(in[1], i) : 0,
-                          mc_dtype_name(d), at(y, i), at(w, i));
+                                      : memcmp(y->data + i * mc_dtypes[want].size,
+                                               r->data + i * mc_dtypes[want].size, mc_dtypes[want].size) == 0;
+                    CHECK(ok, "%s(%g, %g) in %s is %.9g, not %.9g", op->name, at(in[0], i),
+                          op->arity > 1 ? at(in[1], i) : 0, mc_dtype_name(d), at(y, i), at(w, i));
                 }
                 mc_array_unref(&r);
             }
@@ -235,7 +246,8 @@ TEST(dtypes_that_do_not_fit)
         mc_graph *g = mc_graph_new();
         mc_node *in[2] = { mc_input(g, "a", wrong[i].d, 1), mc_input(g, "b", wrong[i].d, 1) };
         mc_node *y = mc_op(g, wrong[i].op, mc_op_scalar(wrong[i].op)->arity, in, NULL);
-        CHECK(mc_is_error(y) && mc_graph_status(g) == MC_ETYPE, "%s of %s is allowed", wrong[i].op, mc_dtype_name(wrong[i].d));
+        CHECK(mc_is_error(y) && mc_graph_status(g) == MC_ETYPE, "%s of %s is allowed", wrong[i].op,
+              mc_dtype_name(wrong[i].d));
         CHECK(strncmp(mc_error(g), wrong[i].op, strlen(wrong[i].op)) == 0, "%s", mc_error(g));
         mc_graph_free(g);
     }
@@ -254,11 +266,13 @@ TEST(whole_numbers_at_the_edge)
         { "abs", INT64_MIN, 0, INT64_MIN },  { "neg", INT64_MIN, 0, INT64_MIN },  { "xor", -1, 1, -2 },
     };
     for (size_t i = 0; i < NELEM(row); i++) {
-        mc_array *in[2] = { mc_array_from(MC_INT64, 0, NULL, &row[i].a), mc_array_from(MC_INT64, 0, NULL, &row[i].b) };
+        mc_array *in[2] = { mc_array_from(MC_INT64, 0, NULL, &row[i].a),
+                            mc_array_from(MC_INT64, 0, NULL, &row[i].b) };
         mc_array *y = apply(mc_op_scalar(row[i].op), in);
         if (y) {
             int64_t have = mc_load_i64(MC_INT64, y->data);
-            CHECK(have == row[i].want, "%s(%lld, %lld) is %lld", row[i].op, (long long)row[i].a, (long long)row[i].b, (long long)have);
+            CHECK(have == row[i].want, "%s(%lld, %lld) is %lld", row[i].op, (long long)row[i].a,
+                  (long long)row[i].b, (long long)have);
         }
         mc_array_unref(&y);
         drop(in, 2);
@@ -273,15 +287,19 @@ TEST(rows_are_whole)
         const struct mc_op *op = mc_op_at(i);
         CHECK(mc_op_find(op->name) == op && op->index == i, "%s stands twice", op->name);
         CHECK(op->doc && *op->doc, "%s is not documented", op->name);
-        CHECK(strlen(op->doc) > 0 && op->doc[strlen(op->doc) - 1] != '.', "%s: its line ends with a full stop", op->name);
+        CHECK(strlen(op->doc) > 0 && op->doc[strlen(op->doc) - 1] != '.',
+              "%s: its line ends with a full stop", op->name);
         CHECK(op->infer || op->build || op->formula, "%s has no types", op->name);
-        CHECK(op->build || op->eval || (op->formula && !(op->flags & OP_EXPANDS)), "%s has no reference", op->name);
+        CHECK(op->build || op->eval || (op->formula && !(op->flags & OP_EXPANDS)), "%s has no reference",
+              op->name);
         CHECK(!(op->flags & OP_EXPANDS) || op->formula, "%s expands to nothing", op->name);
         CHECK(op->sig->nparam < 16, "%s has %d parameters", op->name, op->sig->nparam);
     }
-    CHECK(mc_op_count() > 100 && strcmp(mc_op_name(0), mc_op_at(0)->name) == 0 && mc_op_doc(0) == mc_op_at(0)->doc, "%d",
-          mc_op_count());
-    CHECK(!mc_op_name(-1) && !mc_op_doc(mc_op_count()) && !mc_op_find(NULL) && !mc_op_find("no such op"), "found");
+    CHECK(mc_op_count() > 100 && strcmp(mc_op_name(0), mc_op_at(0)->name) == 0 &&
+              mc_op_doc(0) == mc_op_at(0)->doc,
+          "%d", mc_op_count());
+    CHECK(!mc_op_name(-1) && !mc_op_doc(mc_op_count()) && !mc_op_find(NULL) && !mc_op_find("no such op"),
+          "found");
 }
 
 /* Unsigned numbers do not wrap below their maximum. */

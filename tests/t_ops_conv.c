@@ -1,5 +1,5 @@
-/* t_ops_conv.c: the three nodes of convolution against one loop over the definition, in every rank, border, stride,
- * dilation, group, layout; identities between the passes; gradients of every order. */
+/* t_ops_conv.c: the three nodes of convolution against one loop over the definition, in every rank, border,
+ * stride, dilation, group, layout; identities between the passes; gradients of every order. */
 #include "world.h"
 #include "op/conv.h"
 #include <math.h>
@@ -63,7 +63,8 @@ static mc_array *by_definition(const struct grid *q, int result, mc_array *const
         }
         if (inside) {
             int u = result == X ? W : X, v = result == Y ? W : Y;
-            mc_array_set(sum, i[result], mc_array_get(sum, i[result]) + mc_array_get(a[u], i[u]) * mc_array_get(a[v], i[v]));
+            mc_array_set(sum, i[result],
+                         mc_array_get(sum, i[result]) + mc_array_get(a[u], i[u]) * mc_array_get(a[v], i[v]));
         }
     }
     y = mc_array_cast(sum, d);
@@ -74,7 +75,8 @@ static mc_array *by_definition(const struct grid *q, int result, mc_array *const
 /* The same numbers, but for the order in which they were added. */
 static void close_to(const mc_array *have, const mc_array *want, const char *what)
 {
-    if (have && want && have->dtype == want->dtype && mc_dims_equal(have->rank, have->dims, want->rank, want->dims)) {
+    if (have && want && have->dtype == want->dtype &&
+        mc_dims_equal(have->rank, have->dims, want->rank, want->dims)) {
         double eps = mc_dtypes[have->dtype].eps;
         int64_t at = mc_array_differs(have, want, 4 * eps, MC_MAX(eps * 1e-3, 1e-13) * 100);
         CHECK(at < 0, "%s: element %lld differs", what, (long long)at);
@@ -85,7 +87,8 @@ static void close_to(const mc_array *have, const mc_array *want, const char *wha
 
 /* ---- random grids ---- */
 
-static const struct { const char *name; int a, b, c, d; } borders[] = { /* before (a*e + b) / c, behind (.. + d) / c */
+/* before (a*e + b) / c, behind (.. + d) / c */
+static const struct { const char *name; int a, b, c, d; } borders[] = {
     { "'valid'", 0, 0, 1, 0 }, { "'full'", 1, -1, 1, 0 }, { "'half'", 1, 0, 2, 0 }, { "'same'", 1, -1, 2, 1 },
     { "'causal'", 1, -1, 1, 0 },
 };
@@ -100,7 +103,11 @@ static void draw(struct grid *q, char *how, size_t size)
 {
     char border[80], stride[40], dilation[40];
     for (bool fits = false; !fits;) {
-        *q = (struct grid){ .nd = (int)pick(1, 3), .n = pick(1, 2), .groups = pick(1, 2), .flip = pick(0, 1), .unshared = pick(0, 4) == 0 };
+        *q = (struct grid){ .nd = (int)pick(1, 3),
+                            .n = pick(1, 2),
+                            .groups = pick(1, 2),
+                            .flip = pick(0, 1),
+                            .unshared = pick(0, 4) == 0 };
         q->c = q->groups * pick(1, 2);
         q->f = q->groups * pick(1, 3);
         int kind = (int)pick(0, 7), at = 0;
@@ -114,13 +121,16 @@ static void draw(struct grid *q, char *how, size_t size)
             int64_t e = (q->k[j] - 1) * q->dilation[j] + 1;
             if (kind < 5) {
                 q->before[j] = (borders[kind].a * e + borders[kind].b) / borders[kind].c;
-                q->behind[j] = kind == 4 ? 0 : (borders[kind].a * e + borders[kind].b + borders[kind].d) / borders[kind].c;
+                q->behind[j] = kind == 4 ? 0
+                                         : (borders[kind].a * e + borders[kind].b + borders[kind].d) /
+                                               borders[kind].c;
             } else {
                 q->before[j] = pick(0, 3);
                 q->behind[j] = kind == 5 ? q->before[j] : pick(0, 3);
-                at += kind == 5 ? snprintf(border + at, sizeof border - (size_t)at, "%s%d", j ? ", " : "", (int)q->before[j])
-                                : snprintf(border + at, sizeof border - (size_t)at, "%s[%d, %d]", j ? ", " : "", (int)q->before[j],
-                                           (int)q->behind[j]);
+                at += kind == 5 ? snprintf(border + at, sizeof border - (size_t)at, "%s%d", j ? ", " : "",
+                                           (int)q->before[j])
+                                : snprintf(border + at, sizeof border - (size_t)at, "%s[%d, %d]",
+                                           j ? ", " : "", (int)q->before[j], (int)q->behind[j]);
             }
             int64_t over = q->in[j] + q->before[j] + q->behind[j] - e;
             q->out[j] = over < 0 ? 0 : over / q->stride[j] + 1;
@@ -133,8 +143,8 @@ static void draw(struct grid *q, char *how, size_t size)
         s += snprintf(stride + s, sizeof stride - (size_t)s, "%s%d", j ? ", " : "", (int)q->stride[j]);
         d += snprintf(dilation + d, sizeof dilation - (size_t)d, "%s%d", j ? ", " : "", (int)q->dilation[j]);
     }
-    snprintf(how, size, "border=%s, stride=[%s], dilation=[%s], groups=%d, flip=%s, unshared=%s", border, stride, dilation, (int)q->groups,
-             q->flip ? "True" : "False", q->unshared ? "True" : "False");
+    snprintf(how, size, "border=%s, stride=[%s], dilation=[%s], groups=%d, flip=%s, unshared=%s", border,
+             stride, dilation, (int)q->groups, q->flip ? "True" : "False", q->unshared ? "True" : "False");
 }
 
 static const char *const called[3] = { "conv_inputs(w, y, shape(x)", "conv_weights(x, y, shape(w)", "conv(x, w" };
@@ -175,19 +185,31 @@ TEST(all_passes_by_definition)
 
 /* ---- shapes ---- */
 
-/* One size of y belongs to several of x where the stride is not 1: the shape decides, and every one is right. */
+/* One size of y belongs to several of x where the stride is not 1: the shape decides, and every one is
+ * right. */
 TEST(shapes_that_are_given)
 {
     static const int64_t w[4] = { 3, 2, 3, 3 }, y[4] = { 2, 3, 4, 5 };
     mc_array *a[2] = { sample(MC_FLOAT64, 4, w, -1, 1), sample(MC_FLOAT64, 4, y, -1, 1) };
     for (int64_t rows = 9; rows <= 10; rows++) {
         for (int full = 0; full < 2; full++) {
-            struct grid q = { .nd = 2, .n = 2, .c = 2, .f = 3, .groups = 1, .in = { rows, 11 }, .k = { 3, 3 }, .out = { 4, 5 },
-                              .stride = { 2, 2 }, .dilation = { 1, 1 }, .flip = true };
+            struct grid q = { .nd = 2,
+                              .n = 2,
+                              .c = 2,
+                              .f = 3,
+                              .groups = 1,
+                              .in = { rows, 11 },
+                              .k = { 3, 3 },
+                              .out = { 4, 5 },
+                              .stride = { 2, 2 },
+                              .dilation = { 1, 1 },
+                              .flip = true };
             struct leaf leaf[2] = { { "w", a[0], 0, false }, { "y", a[1], 0, false } };
             char call[100];
-            snprintf(call, sizeof call, "conv_inputs(w, y, [%s%d, 11], stride=2)", full ? "2, 2, " : "", (int)rows);
-            mc_array *have = run(2, leaf, call), *want = by_definition(&q, X, (mc_array *[]){ NULL, a[0], a[1] }, MC_FLOAT64);
+            snprintf(call, sizeof call, "conv_inputs(w, y, [%s%d, 11], stride=2)", full ? "2, 2, " : "",
+                     (int)rows);
+            mc_array *have = run(2, leaf, call),
+                     *want = by_definition(&q, X, (mc_array *[]){ NULL, a[0], a[1] }, MC_FLOAT64);
             close_to(have, want, call);
             mc_array_unref(&have);
             mc_array_unref(&want);
@@ -212,15 +234,20 @@ TEST(layouts_are_orders_of_axes)
     static const int64_t dx[5] = { 2, 4, 5, 6, 4 }, dw[5] = { 6, 2, 2, 3, 2 };
     for (size_t i = 0; i < NELEM(row); i++) {
         static const char *const how = "stride=2, groups=2, border='half'";
-        mc_array *x = sample(MC_FLOAT64, row[i].nd + 2, dx, -1, 1), *w = sample(MC_FLOAT64, row[i].nd + 2, dw, -1, 1);
-        struct leaf leaf[2] = { { "x", x, (unsigned)test_random(), false }, { "w", w, (unsigned)test_random(), false } };
+        mc_array *x = sample(MC_FLOAT64, row[i].nd + 2, dx, -1, 1),
+                 *w = sample(MC_FLOAT64, row[i].nd + 2, dw, -1, 1);
+        struct leaf leaf[2] = { { "x", x, (unsigned)test_random(), false },
+                                { "w", w, (unsigned)test_random(), false } };
         char text[3][600], there[400];
         mc_array *have, *want;
-        snprintf(there, sizeof there, "u = dimshuffle(x, %s); v = dimshuffle(w, %s); z = conv(u, v, layout='%s', %s); ", row[i].x, row[i].w,
-                 row[i].layout, how);
+        snprintf(there, sizeof there,
+                 "u = dimshuffle(x, %s); v = dimshuffle(w, %s); z = conv(u, v, layout='%s', %s); ", row[i].x,
+                 row[i].w, row[i].layout, how);
         snprintf(text[0], sizeof text[0], "%sdimshuffle(z, %s)", there, row[i].y);
-        snprintf(text[1], sizeof text[1], "%sdimshuffle(conv_inputs(v, z, shape(u), layout='%s', %s), %s)", there, row[i].layout, how, row[i].xb);
-        snprintf(text[2], sizeof text[2], "%sdimshuffle(conv_weights(u, z, shape(v), layout='%s', %s), %s)", there, row[i].layout, how, row[i].wb);
+        snprintf(text[1], sizeof text[1], "%sdimshuffle(conv_inputs(v, z, shape(u), layout='%s', %s), %s)",
+                 there, row[i].layout, how, row[i].xb);
+        snprintf(text[2], sizeof text[2], "%sdimshuffle(conv_weights(u, z, shape(v), layout='%s', %s), %s)",
+                 there, row[i].layout, how, row[i].wb);
         static const char *const plain[3] = { "conv(x, w, %s)", "conv_inputs(w, conv(x, w, %s), shape(x), %s)",
                                               "conv_weights(x, conv(x, w, %s), shape(w), %s)" };
         for (int k = 0; k < 3; k++) {
@@ -255,7 +282,8 @@ TEST(passes_answer_for_each_other)
     static const int64_t dx[4] = { 2, 3, 9, 11 }, dw[4] = { 4, 3, 3, 5 };
     mc_array *x = sample(MC_FLOAT64, 4, dx, -1, 1), *w = sample(MC_FLOAT64, 4, dw, -1, 1);
     struct leaf leaf[2] = { { "x", x, 0, false }, { "w", w, 0, false } };
-    static const char *const T = "dimshuffle(conv_weights(dimshuffle(x, [1, 0, 2, 3]), dimshuffle(%s, [1, 0, 2, 3])%s), [1, 0, 2, 3])";
+    static const char *const T =
+        "dimshuffle(conv_weights(dimshuffle(x, [1, 0, 2, 3]), dimshuffle(%s, [1, 0, 2, 3])%s), [1, 0, 2, 3])";
     char text[300];
     agree(2, leaf, "conv(x, w)", "conv(x, w[:, :, ::-1, ::-1], flip=False)");
     agree(2, leaf, "conv(x, w, border='full')", "conv_inputs(dimshuffle(w, [1, 0, 2, 3]), x, flip=False)");
@@ -263,7 +291,8 @@ TEST(passes_answer_for_each_other)
     agree(2, leaf, "conv(x, w)", text);
     snprintf(text, sizeof text, T, "w", ", flip=False, border=[1, 2]"); /* with a border */
     agree(2, leaf, "conv(x, w, border=[1, 2], flip=False)", text);
-    snprintf(text, sizeof text, T, "w", ", flip=False, dilation=2, shape=[4, 4]"); /* stride and dilation exchanged */
+    snprintf(text, sizeof text, T, "w",
+             ", flip=False, dilation=2, shape=[4, 4]"); /* stride and dilation exchanged */
     agree(2, leaf, "conv(x, w, stride=2, flip=False)", text);
     snprintf(text, sizeof text, T, "w", ", flip=False, stride=2, shape=[5, 3]");
     agree(2, leaf, "conv(x, w, dilation=2, flip=False)", text);
@@ -319,7 +348,8 @@ TEST(gradients_of_every_order)
         mc_array *x = sample(MC_FLOAT64, row[i].nd + 2, row[i].x, .2, 1),
                  *w = sample(MC_FLOAT64, row[i].nd * (unshared ? 2 : 1) + 2, row[i].w, .2, 1);
         for (size_t k = 0; k < NELEM(orders); k++) {
-            struct leaf leaf[2] = { { "x", x, (unsigned)test_random(), false }, { "w", w, (unsigned)test_random(), false } };
+            struct leaf leaf[2] = { { "x", x, (unsigned)test_random(), false },
+                                    { "w", w, (unsigned)test_random(), false } };
             char text[300];
             snprintf(text, sizeof text, orders[k], row[i].how);
             check_slopes(2, leaf, text);

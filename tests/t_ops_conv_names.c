@@ -6,7 +6,8 @@
 
 static bool close_to(const mc_array *have, const mc_array *want, const char *what)
 {
-    if (!have || !want || have->dtype != want->dtype || !mc_dims_equal(have->rank, have->dims, want->rank, want->dims)) {
+    if (!have || !want || have->dtype != want->dtype ||
+        !mc_dims_equal(have->rank, have->dims, want->rank, want->dims)) {
         return check_same(have, want, what);
     }
     int64_t at = mc_array_differs(have, want, 8 * mc_dtypes[have->dtype].eps, 8 * mc_dtypes[have->dtype].eps);
@@ -27,7 +28,8 @@ static const struct { const char *name; int rank; int64_t dims[6]; } arrays[NARR
 static void setting(struct leaf *leaf, unsigned sized)
 {
     for (int i = 0; i < NARRAY; i++) {
-        leaf[i] = (struct leaf){ arrays[i].name, sample(MC_FLOAT64, arrays[i].rank, arrays[i].dims, -1, 1), sized, false };
+        leaf[i] = (struct leaf){ arrays[i].name, sample(MC_FLOAT64, arrays[i].rank, arrays[i].dims, -1, 1),
+                                 sized, false };
     }
 }
 
@@ -37,7 +39,8 @@ static int used(const struct leaf *all, const char *text, struct leaf *leaf)
     int n = 0;
     for (int i = 0; i < NARRAY; i++) {
         for (const char *at = strchr(text, all[i].name[0]); at; at = strchr(at + 1, all[i].name[0])) {
-            bool word = (at > text && (at[-1] == '_' || (at[-1] >= 'a' && at[-1] <= 'z') || (at[-1] >= '0' && at[-1] <= '9'))) ||
+            bool word = (at > text && (at[-1] == '_' || (at[-1] >= 'a' && at[-1] <= 'z') ||
+                                       (at[-1] >= '0' && at[-1] <= '9'))) ||
                         at[1] == '_' || at[1] == '=' || (at[1] >= 'a' && at[1] <= 'z');
             if (!word) {
                 leaf[n++] = all[i];
@@ -142,12 +145,13 @@ TEST(names_are_what_they_stand_for)
 /* Every row of the three families stands above, or in a test of its own below. */
 TEST(no_name_is_left_out)
 {
-    static const char *const elsewhere[] = { "images2neibs", "neibs2images", "bilinear_kernel_1D", "bilinear_kernel_2D", "bilinear_upsampling" };
+    static const char *const elsewhere[] = { "images2neibs", "neibs2images", "bilinear_kernel_1D",
+                                             "bilinear_kernel_2D", "bilinear_upsampling" };
     for (int i = 0; mc_op_at(i); i++) {
         const struct mc_op *op = mc_op_at(i);
         const char *family = mc_op_family(op);
-        bool ours = strcmp(family, "Convolution by its other names") == 0 || strcmp(family, "cuda-convnet and Nervana") == 0 ||
-                    strcmp(family, "Images") == 0;
+        bool ours = strcmp(family, "Convolution by its other names") == 0 ||
+                    strcmp(family, "cuda-convnet and Nervana") == 0 || strcmp(family, "Images") == 0;
         bool seen = !ours || (op->flags & OP_HIDDEN);
         for (size_t k = 0; k < NELEM(rows); k++) {
             size_t n = strlen(op->name);
@@ -165,16 +169,21 @@ TEST(algorithms_are_attributes)
 {
     mc_graph *g = mc_graph_new();
     mc_formula(g, "input x float32[?, 2, 8, 8]; input w float32[3, 2, 3, 3]");
-    mc_node *y = mc_formula(g, "dnn_conv(x, w, algo='winograd', precision='float32')"), *d = mc_formula(g, "grad(sum(dnn_conv(x, w, workmem='small', precision='float64')), w)");
+    mc_node *y = mc_formula(g, "dnn_conv(x, w, algo='winograd', precision='float32')"),
+            *d = mc_formula(g, "grad(sum(dnn_conv(x, w, workmem='small', precision='float64')), w)");
     REQUIRE(!mc_is_error(y) && !mc_is_error(d), "%s", mc_error(g));
-    CHECK(strcmp(mc_attr_named(y, "algo")->text, "winograd") == 0 && strcmp(mc_attr_named(y, "precision")->text, "float32") == 0, "they are lost");
-    CHECK(strcmp(d->op->name, "conv_weights") == 0 && mc_attr_named(d, "algo")->none, "the gradient asks for %s",
+    CHECK(strcmp(mc_attr_named(y, "algo")->text, "winograd") == 0 &&
+              strcmp(mc_attr_named(y, "precision")->text, "float32") == 0,
+          "they are lost");
+    CHECK(strcmp(d->op->name, "conv_weights") == 0 && mc_attr_named(d, "algo")->none,
+          "the gradient asks for %s",
           mc_attr_named(d, "algo")->none ? "nothing" : mc_attr_named(d, "algo")->text);
     CHECK(strcmp(mc_attr_named(d, "precision")->text, "float64") == 0, "the gradient forgets the precision");
     mc_graph_free(g);
 }
 
-/* -1 where strides or the border leave several sizes, and algorithms that there are not, are refused while building. */
+/* -1 where strides or the border leave several sizes, and algorithms that there are not, are refused while
+ * building. */
 TEST(convolutions_refused_while_building)
 {
     static const char *const refused[][2] = {
@@ -188,7 +197,8 @@ TEST(convolutions_refused_while_building)
     for (size_t i = 0; i < NELEM(refused); i++) {
         mc_graph *g = mc_graph_new();
         mc_formula(g, "input x float32[?, 2, 8, 8]; input w float32[3, 2, 3, 3]");
-        CHECK(mc_is_error(mc_formula(g, refused[i][0])) && strstr(mc_error(g), refused[i][1]), "%s says %s", refused[i][0], mc_error(g));
+        CHECK(mc_is_error(mc_formula(g, refused[i][0])) && strstr(mc_error(g), refused[i][1]), "%s says %s",
+              refused[i][0], mc_error(g));
         mc_graph_free(g);
     }
 }
@@ -222,7 +232,8 @@ TEST(larger_images)
     for (size_t i = 0; i < NELEM(row); i++) {
         for (unsigned sized = 0; sized < 2; sized++) {
             mc_array *x = sample(MC_FLOAT64, 4, dims, -1, 1);
-            int64_t size[4] = { 2, 3, (4 * row[i].r[0] + row[i].each[0] - 1) / row[i].each[0], (5 * row[i].r[1] + row[i].each[1] - 1) / row[i].each[1] },
+            int64_t size[4] = { 2, 3, (4 * row[i].r[0] + row[i].each[0] - 1) / row[i].each[0],
+                                (5 * row[i].r[1] + row[i].each[1] - 1) / row[i].each[1] },
                     at[4] = { 0 };
             struct leaf leaf = { "x", x, sized ? ~0u : 0, false };
             mc_array *want = mc_array_new(MC_FLOAT64, 4, size);
@@ -230,7 +241,8 @@ TEST(larger_images)
                 int64_t from[4] = { at[0], at[1], 0, 0 };
                 double place[2];
                 for (int j = 0; j < 2; j++) {
-                    place[j] = (double)(at[2 + j] * row[i].each[j] - (row[i].r[j] - 1) / 2) / (double)row[i].r[j];
+                    place[j] = (double)(at[2 + j] * row[i].each[j] - (row[i].r[j] - 1) / 2) /
+                               (double)row[i].r[j];
                 }
                 mc_array_set(want, at, between(x, from, place));
             } while (next_index(4, size, at));
@@ -254,12 +266,16 @@ TEST(rising_and_falling_kernels)
     static const double want[2][5] = { { 1, 2, 3, 2, 1 }, { 1. / 3, 2. / 3, 1, 2. / 3, 1. / 3 } };
     mc_flag_set("floatX", "float64");
     for (int n = 0; n < 2; n++) {
-        mc_array *k = run(0, NULL, n ? "bilinear_kernel_1D(3)" : "bilinear_kernel_1D(3, normalize=False)"), *m = run(0, NULL, n ? "bilinear_kernel_2D(3)" : "bilinear_kernel_2D(3, False)");
+        mc_array *k = run(0, NULL, n ? "bilinear_kernel_1D(3)" : "bilinear_kernel_1D(3, normalize=False)"),
+                 *m = run(0, NULL, n ? "bilinear_kernel_2D(3)" : "bilinear_kernel_2D(3, False)");
         REQUIRE(k && m, "%s", mc_last_error());
-        CHECK(k->rank == 1 && k->dims[0] == 5 && m->rank == 2 && m->dims[0] == 5 && m->dims[1] == 5, "the sizes are wrong");
+        CHECK(k->rank == 1 && k->dims[0] == 5 && m->rank == 2 && m->dims[0] == 5 && m->dims[1] == 5,
+              "the sizes are wrong");
         for (int64_t i = 0; i < 25; i++) {
-            double one = mc_array_get(k, &(int64_t){ i / 5 }), two = mc_array_get(m, (int64_t[]){ i / 5, i % 5 });
-            CHECK(fabs(one - want[n][i / 5]) < 1e-15 && fabs(two - want[n][i / 5] * want[n][i % 5]) < 1e-15, "element %d is %g, %g", (int)i, one, two);
+            double one = mc_array_get(k, &(int64_t){ i / 5 }),
+                   two = mc_array_get(m, (int64_t[]){ i / 5, i % 5 });
+            CHECK(fabs(one - want[n][i / 5]) < 1e-15 && fabs(two - want[n][i / 5] * want[n][i % 5]) < 1e-15,
+                  "element %d is %g, %g", (int)i, one, two);
         }
         mc_array_unref(&k);
         mc_array_unref(&m);
@@ -270,10 +286,12 @@ TEST(rising_and_falling_kernels)
 
 TEST(gradients_through_names)
 {
-    static const int64_t dx[4] = { 2, 5, 6, 2 }, dw[4] = { 2, 3, 2, 2 }, db[4] = { 2, 2, 5, 6 }, dv[4] = { 2, 2, 2, 3 };
-    mc_array *x = sample(MC_FLOAT64, 4, dx, .2, 1), *w = sample(MC_FLOAT64, 4, dw, .2, 1), *b = sample(MC_FLOAT64, 4, db, .2, 1),
-             *v = sample(MC_FLOAT64, 4, dv, .2, 1);
-    struct leaf kin[2] = { { "x", x, 0, false }, { "w", w, 0, false } }, plain[2] = { { "x", b, 0, false }, { "w", v, 0, false } };
+    static const int64_t dx[4] = { 2, 5, 6, 2 }, dw[4] = { 2, 3, 2, 2 }, db[4] = { 2, 2, 5, 6 },
+                         dv[4] = { 2, 2, 2, 3 };
+    mc_array *x = sample(MC_FLOAT64, 4, dx, .2, 1), *w = sample(MC_FLOAT64, 4, dw, .2, 1),
+             *b = sample(MC_FLOAT64, 4, db, .2, 1), *v = sample(MC_FLOAT64, 4, dv, .2, 1);
+    struct leaf kin[2] = { { "x", x, 0, false }, { "w", w, 0, false } },
+                plain[2] = { { "x", b, 0, false }, { "w", v, 0, false } };
     check_slopes(2, kin, "filter_acts(x, w, pad=1, stride=2)");
     check_slopes(2, kin, "grad(sum(sqr(filter_acts(x, w, pad=1, stride=2))), w)");
     check_slopes(2, kin, "image_acts(filter_acts(x, w, stride=2), w, [5, 6], stride=2)");
@@ -342,7 +360,8 @@ TEST(wrong_calls_by_name)
     setting(all, ~0u);
     for (size_t i = 0; i < NELEM(row); i++) {
         mc_array *y = value(all, row[i].call);
-        CHECK(!y && strstr(mc_last_error(), row[i].says), "%s: says '%s', not '%s'", row[i].call, y ? "nothing" : mc_last_error(), row[i].says);
+        CHECK(!y && strstr(mc_last_error(), row[i].says), "%s: says '%s', not '%s'", row[i].call,
+              y ? "nothing" : mc_last_error(), row[i].says);
         mc_array_unref(&y);
     }
     for (int i = 0; i < NARRAY; i++) {
@@ -350,7 +369,8 @@ TEST(wrong_calls_by_name)
     }
 }
 
-/* cuda-convnet's limits, when strict asks for them: while building where sizes are known, else when it runs. */
+/* cuda-convnet's limits, when strict asks for them: while building where sizes are known, else when it
+ * runs. */
 TEST(limits_come_back_when_asked)
 {
     static const struct { int64_t x[4], w[4]; const char *call, *says; } row[] = {
@@ -371,7 +391,8 @@ TEST(limits_come_back_when_asked)
             struct leaf leaf[2] = { { "x", x, sized ? ~0u : 0, false }, { "w", w, sized ? ~0u : 0, false } };
             mc_array *y = checked(2, leaf, row[i].call);
             const char *said = y ? "nothing" : mc_last_error();
-            CHECK(row[i].says ? !y && strstr(said, row[i].says) : y != NULL, "%s: says '%s', not '%s'", row[i].call, said, row[i].says ? row[i].says : "nothing");
+            CHECK(row[i].says ? !y && strstr(said, row[i].says) : y != NULL, "%s: says '%s', not '%s'",
+                  row[i].call, said, row[i].says ? row[i].says : "nothing");
             mc_array_unref(&y);
             mc_array_unref(&x);
             mc_array_unref(&w);
@@ -391,8 +412,10 @@ TEST(names_without_memory)
             mc_graph *g = x ? mc_graph_new() : NULL;
             mc_node *in = g ? mc_input(g, "x", MC_FLOAT32, 4) : NULL, *c = g ? mc_formula(g, calls[i]) : NULL;
             mc_status s = c && !mc_is_error(c) ? mc_eval(1, &in, &x, 1, &c, &y) : MC_EMEMORY;
-            bool impossible = strstr(calls[i], "transpose") != NULL; /* its channels do not match: an error, and clean */
-            CHECK((s == MC_OK && y) || ALLOC_FAILED || impossible, "%s: nothing, yet memory: %s %s", calls[i], mc_last_error(), g ? mc_error(g) : "");
+            bool impossible = strstr(calls[i], "transpose") !=
+                              NULL; /* its channels do not match: an error, and clean */
+            CHECK((s == MC_OK && y) || ALLOC_FAILED || impossible, "%s: nothing, yet memory: %s %s", calls[i],
+                  mc_last_error(), g ? mc_error(g) : "");
             mc_array_unref(&y);
             mc_graph_free(g);
             mc_array_unref(&x);

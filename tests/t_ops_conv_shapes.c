@@ -1,4 +1,5 @@
-/* t_ops_conv_shapes.c: sizes that convolutions have, those that are impossible, and those that no memory holds. */
+/* t_ops_conv_shapes.c: sizes that convolutions have, those that are impossible, and those that no memory
+ * holds. */
 #include "world.h"
 #include <stdio.h>
 
@@ -11,7 +12,8 @@ static void shape_is(int nd, const int64_t *x, const int64_t *w, const char *cal
 {
     mc_array *a[2] = { zeros(nd + 2, x), zeros(nd + 2, w) };
     for (unsigned sized = 0; sized < 2; sized++) { /* known while building, or only when run */
-        struct leaf leaf[2] = { { "x", a[0], sized ? ~0u : 0, false }, { "w", a[1], sized ? ~0u : 0, false } };
+        struct leaf leaf[2] = { { "x", a[0], sized ? ~0u : 0, false },
+                                { "w", a[1], sized ? ~0u : 0, false } };
         mc_array *y = run(2, leaf, call), *same = zeros(nd + 2, want);
         check_same(y, same, call);
         mc_array_unref(&y);
@@ -32,9 +34,11 @@ TEST(fixed_shapes)
     for (size_t i = 0; i < NELEM(row); i++) {
         char call[200];
         bool list = row[i].border[0] == '[';
-        snprintf(call, sizeof call, "conv(x, w, border=%s, stride=[1, 2], dilation=[2, 1])", list ? "[1, 2]" : row[i].border);
+        snprintf(call, sizeof call, "conv(x, w, border=%s, stride=[1, 2], dilation=[2, 1])",
+                 list ? "[1, 2]" : row[i].border);
         shape_is(2, x, w, call, row[i].flat);
-        snprintf(call, sizeof call, "conv(x, w, border=%s, stride=[1, 2, 1], dilation=[2, 1, 1])", row[i].border);
+        snprintf(call, sizeof call, "conv(x, w, border=%s, stride=[1, 2, 1], dilation=[2, 1, 1])",
+                 row[i].border);
         int64_t deep[5];
         memcpy(deep, row[i].deep, sizeof deep);
         deep[4] = list ? 7 + 2 * 3 - 4 + 1 : deep[4];
@@ -148,10 +152,12 @@ TEST(impossible_convolutions_say_the_formula)
             int64_t tall[4] = { 2, 2, 5, 4 };
             bool first = i == 0;
             mc_array *a[3] = { zeros(4, first ? tall : x), zeros(4, w), zeros(4, y) };
-            struct leaf leaf[3] = { { "x", a[0], late ? 0 : ~0u, false }, { "w", a[1], late ? 0 : ~0u, false }, { "y", a[2], late ? 0 : ~0u, false } };
+            struct leaf leaf[3] = { { "x", a[0], late ? 0 : ~0u, false },
+                                    { "w", a[1], late ? 0 : ~0u, false },
+                                    { "y", a[2], late ? 0 : ~0u, false } };
             mc_array *got = run(3, leaf, row[i].call);
-            CHECK(!got && strstr(mc_last_error(), row[i].says), "%s, %s: says '%s', not '%s'", row[i].call, late ? "late" : "early",
-                  got ? "nothing" : mc_last_error(), row[i].says);
+            CHECK(!got && strstr(mc_last_error(), row[i].says), "%s, %s: says '%s', not '%s'", row[i].call,
+                  late ? "late" : "early", got ? "nothing" : mc_last_error(), row[i].says);
             mc_array_unref(&got);
             for (int k = 0; k < 3; k++) {
                 mc_array_unref(&a[k]);
@@ -163,7 +169,8 @@ TEST(impossible_convolutions_say_the_formula)
 TEST(sizes_that_no_memory_holds)
 {
     mc_graph *g = mc_graph_new();
-    mc_formula(g, "input x float32[1, 1, 4611686018427387904, 4]; input w float32[4, 1, 1, 1]; input v float32[1, 1, 1, 4611686018427387904]");
+    mc_formula(g, "input x float32[1, 1, 4611686018427387904, 4]; input w float32[4, 1, 1, 1]; input v "
+                  "float32[1, 1, 1, 4611686018427387904]");
     mc_formula(g, "conv(x, w)");
     CHECK(strstr(mc_error(g), "overflow"), "%s", mc_error(g));
     mc_graph_clear_error(g);
@@ -180,11 +187,14 @@ TEST(convolutions_without_memory)
     ALLOC_FAIL_LOOP {
         mc_array *x = mc_array_new(MC_FLOAT32, 4, dx), *w = mc_array_new(MC_FLOAT32, 4, dw), *y = NULL;
         mc_graph *g = x && w ? mc_graph_new() : NULL;
-        mc_node *in[2] = { g ? mc_input(g, "x", MC_FLOAT32, 4) : NULL, g ? mc_input(g, "w", MC_FLOAT32, 4) : NULL };
+        mc_node *in[2] = { g ? mc_input(g, "x", MC_FLOAT32, 4) : NULL,
+                           g ? mc_input(g, "w", MC_FLOAT32, 4) : NULL };
         mc_node *c = g ? mc_formula(g, "conv(x, w, border='half', stride=2)") : NULL;
-        mc_node *d = g && !mc_is_error(c) ? mc_formula(g, "grad(sum(conv(x, w, border='half', stride=2)), w)") : NULL;
+        mc_node *d = g && !mc_is_error(c) ? mc_formula(g, "grad(sum(conv(x, w, border='half', stride=2)), w)")
+                                          : NULL;
         mc_status s = d && !mc_is_error(d) ? mc_eval(2, in, (mc_array *[]){ x, w }, 1, &d, &y) : MC_EMEMORY;
-        CHECK((s == MC_OK && y) || ALLOC_FAILED, "no gradient, yet memory: %s %s", mc_last_error(), g ? mc_error(g) : "");
+        CHECK((s == MC_OK && y) || ALLOC_FAILED, "no gradient, yet memory: %s %s", mc_last_error(),
+              g ? mc_error(g) : "");
         mc_array_unref(&y);
         mc_graph_free(g);
         mc_array_unref(&x);

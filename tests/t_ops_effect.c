@@ -14,7 +14,8 @@ TEST(effects_hand_on_their_input)
             mc_array *x = sample(d, 3, dims, 0, 5), *y = run1(rows[k], x, 2), *e = sample(d, 2, none, 0, 1),
                      *z = run1(rows[k], e, 0);
             CHECK(y && mc_array_same_bits(x, y), "%s of %s: %s", rows[k], mc_dtype_name(d), mc_last_error());
-            CHECK(z && mc_dims_equal(z->rank, z->dims, 2, none), "%s of nothing: %s", rows[k], mc_last_error());
+            CHECK(z && mc_dims_equal(z->rank, z->dims, 2, none), "%s of nothing: %s", rows[k],
+                  mc_last_error());
             mc_array_unref(&x);
             mc_array_unref(&y);
             mc_array_unref(&e);
@@ -88,11 +89,13 @@ TEST(print_writes_a_line)
     mc_array *x = mc_array_from(MC_FLOAT32, MC_SHAPE(3), ((float[]){ 1, 2, 3 }));
     fflush(stdout);
     dup2(fd, STDOUT_FILENO);
-    mc_array *y = run1("print_(print_(x, \"x is\") + 1)", x, 0), *dx = run1("grad(sum(x * print_(x)), x)", x, 0);
+    mc_array *y = run1("print_(print_(x, \"x is\") + 1)", x, 0),
+             *dx = run1("grad(sum(x * print_(x)), x)", x, 0);
     fflush(stdout);
     dup2(out, STDOUT_FILENO);
     CHECK(y && mc_array_get(y, NULL) == 2 && dx && mc_array_get(dx, NULL) == 2, "%s", mc_last_error());
-    CHECK(pread(fd, text, sizeof text - 1, 0) > 0 && strcmp(text, "x is [1. 2. 3.]\n[2. 3. 4.]\n[1. 2. 3.]\n") == 0,
+    CHECK(pread(fd, text, sizeof text - 1, 0) > 0 &&
+              strcmp(text, "x is [1. 2. 3.]\n[2. 3. 4.]\n[1. 2. 3.]\n") == 0,
           "printed '%s'", text);
     close(fd);
     close(out);

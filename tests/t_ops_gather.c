@@ -1,4 +1,5 @@
-/* t_ops_gather.c: index tensors, masks, nonzero and take against loops that follow NumPy's words, element by element. */
+/* t_ops_gather.c: index tensors, masks, nonzero and take against loops that follow NumPy's words, element by
+ * element. */
 #include "world.h"
 
 /* ---- index tensors ---- */
@@ -166,11 +167,13 @@ TEST(index_tensors_out_of_range)
     CHECK(!run(3, leaf, "x[:, i]") && mc_last_status() == MC_EINDEX &&
               strcmp(mc_last_error(), "index -6 is out of range for axis 1 with size 5") == 0,
           "%s", mc_last_error());
-    CHECK(!run(3, leaf, "inc_subtensor(x[i], 1)") && strstr(mc_last_error(), "index -6 is out of range for axis 0"),
+    CHECK(!run(3, leaf, "inc_subtensor(x[i], 1)") &&
+              strstr(mc_last_error(), "index -6 is out of range for axis 0"),
           "%s", mc_last_error());
-    CHECK(!run(3, leaf, "e[i]") && strstr(mc_last_error(), "index 0 is out of range for axis 0 with size 0"), "%s",
-          mc_last_error());
-    CHECK(!run(3, leaf, "e[:, i]") && strstr(mc_last_error(), "index -6 is out of range for axis 1 with size 2"),
+    CHECK(!run(3, leaf, "e[i]") && strstr(mc_last_error(), "index 0 is out of range for axis 0 with size 0"),
+          "%s", mc_last_error());
+    CHECK(!run(3, leaf, "e[:, i]") &&
+              strstr(mc_last_error(), "index -6 is out of range for axis 1 with size 2"),
           "an empty result does not excuse: %s", mc_last_error());
     mc_array_unref(&x);
     mc_array_unref(&i);
@@ -184,8 +187,8 @@ TEST(nonzero_finds_what_is_not_zero)
     for (int t = 0; t < 60; t++) {
         mc_dtype d = (mc_dtype)(t % MC_NDTYPE);
         int rank = 1 + t % 3;
-        int64_t dims[3] = { (int64_t)(test_random() % 4), 3, (int64_t)(test_random() % 3) + 1 }, at[3] = { 0 }, n = 0,
-                place[3][64];
+        int64_t dims[3] = { (int64_t)(test_random() % 4), 3, (int64_t)(test_random() % 3) + 1 },
+                at[3] = { 0 }, n = 0, place[3][64];
         mc_array *x = sample(d, rank, dims, mc_is_float(d) ? -.4 : 0, mc_is_float(d) ? .4 : 1);
         if (mc_array_size(x)) {
             do {
@@ -227,7 +230,8 @@ TEST(nan_is_not_zero)
     mc_array *x = mc_array_from(MC_FLOAT32, MC_SHAPE(4), (float[]){ 0, 0.f / 1, -0.f, 1 });
     mc_array_set(x, (int64_t[]){ 1 }, 0. / mc_array_get(x, (int64_t[]){ 0 }));
     struct leaf leaf[] = { { "x", x, 0, false } };
-    mc_array *y = run(1, leaf, "nonzero(x)"), *want = mc_array_from(MC_INT64, MC_SHAPE(2), (int64_t[]){ 1, 3 });
+    mc_array *y = run(1, leaf, "nonzero(x)"),
+             *want = mc_array_from(MC_INT64, MC_SHAPE(2), (int64_t[]){ 1, 3 });
     check_same(y, want, "NaN, and -0");
     mc_array_unref(&x);
     mc_array_unref(&y);
@@ -247,7 +251,8 @@ TEST(take_has_three_modes)
     CHECK(w->rank == 3 && w->dims[0] == 2 && w->dims[1] == 3 && w->dims[2] == 3, "rank %d", w->rank);
     CHECK(column->rank == 3 && column->dims[0] == 4 && column->dims[2] == 3, "rank %d", column->rank);
     for (int k = 0; k < 6; k++) {
-        int64_t at[3] = { k / 3, k % 3, 2 }, index = (int64_t)mc_array_get(i, at), a = index < 0 ? -index : index;
+        int64_t at[3] = { k / 3, k % 3, 2 }, index = (int64_t)mc_array_get(i, at),
+                a = index < 0 ? -index : index;
         CHECK(mc_array_get(w, at) == mc_array_get(x, (int64_t[]){ wrap[k], 2 }), "wrap %d", k);
         CHECK(mc_array_get(c, at) == mc_array_get(x, (int64_t[]){ hold[k], 2 }), "clip %d", k);
         CHECK(mc_array_get(flat, at) == mc_array_get(x, (int64_t[]){ a / 3, a % 3 }), "flat %d", k);

@@ -1,4 +1,5 @@
-/* t_ops_index.c: slices, index tensors and updates against loops that follow NumPy's words, element by element. */
+/* t_ops_index.c: slices, index tensors and updates against loops that follow NumPy's words, element by
+ * element. */
 #include "world.h"
 
 /* ---- what an index takes of one axis: a list of places, by counting ---- */
@@ -15,8 +16,10 @@ static int64_t held(int64_t v, int64_t lo, int64_t hi)
     return v < lo ? lo : v > hi ? hi : v;
 }
 
-/* A random index for an axis of this size.  Bounds go as numbers, or as inputs i0, i1, ... (up to 6 of them). */
-static struct axis_case random_axis(int64_t size, struct leaf *leaf, int *nleaf, mc_array **bounds, int *nbounds)
+/* A random index for an axis of this size.  Bounds go as numbers, or as inputs i0, i1, ... (up to 6 of
+ * them). */
+static struct axis_case random_axis(int64_t size, struct leaf *leaf, int *nleaf, mc_array **bounds,
+                                    int *nbounds)
 {
     struct axis_case c = { .text = "" };
     char part[3][24] = { "", "", "" };
@@ -188,7 +191,8 @@ TEST(parts_of_stacks_are_set)
         CHECK(have && have->rank == 1 && have->dims[0] == 3, "%s has not three elements", rows[r].formula);
         for (int64_t i = 0; have && have->rank == 1 && i < 3; i++) {
             const double v = mc_array_get(have, &i);
-            CHECK(v >= rows[r].want[i] && v <= rows[r].want[i], "%s: element %d is %g, not %g", rows[r].formula, (int)i, v, rows[r].want[i]);
+            CHECK(v >= rows[r].want[i] && v <= rows[r].want[i], "%s: element %d is %g, not %g",
+                  rows[r].formula, (int)i, v, rows[r].want[i]);
         }
         mc_array_unref(&have);
         mc_array_unref(&x);
@@ -202,16 +206,18 @@ TEST(index_out_of_range_says_where)
     CHECK(!run(2, leaf, "x[:, i]") && mc_last_status() == MC_EINDEX &&
               strcmp(mc_last_error(), "index 7 is out of range for axis 1 with size 5") == 0,
           "%s", mc_last_error());
-    CHECK(!run(2, leaf, "x[-4]") && strstr(mc_last_error(), "index -4 is out of range for axis 0 with size 3"), "%s",
-          mc_last_error());
+    CHECK(!run(2, leaf, "x[-4]") &&
+              strstr(mc_last_error(), "index -4 is out of range for axis 0 with size 3"),
+          "%s", mc_last_error());
     CHECK(!run(2, leaf, "set_subtensor(x[3], 1)") && strstr(mc_last_error(), "index 3 is out of range"), "%s",
           mc_last_error());
-    CHECK(!run(2, leaf, "x[::i - 7]") && strstr(mc_last_error(), "the step of a slice is 0"), "%s", mc_last_error());
+    CHECK(!run(2, leaf, "x[::i - 7]") && strstr(mc_last_error(), "the step of a slice is 0"), "%s",
+          mc_last_error());
     leaf[0].sized = 3;
-    CHECK(
-        !run(2, leaf, "x[0, 5]") &&
-            strstr(mc_last_error(), "subtensor: index 5 is out of range for axis 1 with size 5  [x: float32[3, 5]]"),
-        "%s", mc_last_error());
+    CHECK(!run(2, leaf, "x[0, 5]") &&
+              strstr(mc_last_error(),
+                     "subtensor: index 5 is out of range for axis 1 with size 5  [x: float32[3, 5]]"),
+          "%s", mc_last_error());
     mc_array_unref(&x);
     mc_array_unref(&i);
 }
@@ -268,8 +274,8 @@ TEST(texts_of_indexing)
     for (size_t r = 0; r < NELEM(rows); r++) {
         mc_node *n = mc_formula(g, rows[r][0]);
         char *text = mc_node_text(n);
-        CHECK(!mc_is_error(n) && (!rows[r][1] || strcmp(text, rows[r][1]) == 0), "%s prints as %s  %s", rows[r][0],
-              text, mc_error(g));
+        CHECK(!mc_is_error(n) && (!rows[r][1] || strcmp(text, rows[r][1]) == 0), "%s prints as %s  %s",
+              rows[r][0], text, mc_error(g));
         CHECK(mc_formula(g, text) == n, "%s prints as %s, another node  %s", rows[r][0], text, mc_error(g));
         mc_text_free(text);
     }
@@ -353,8 +359,9 @@ TEST(indexing_without_memory)
                 mc_node *in[2] = { mc_input(g, "x", MC_FLOAT32, 2), mc_input(g, "k", MC_INT64, 1) },
                         *y = mc_formula(g, rows[r]);
                 mc_array *out = NULL;
-                mc_status s = mc_is_error(y) ? mc_graph_status(g)
-                                             : mc_eval(2, in, (mc_array *[]){ leaf[0].a, leaf[1].a }, 1, &y, &out);
+                mc_status s = mc_is_error(y)
+                                  ? mc_graph_status(g)
+                                  : mc_eval(2, in, (mc_array *[]){ leaf[0].a, leaf[1].a }, 1, &y, &out);
                 CHECK(s == MC_OK || ALLOC_FAILED, "%s failed with memory: %s", rows[r], mc_last_error());
                 CHECK(s < 0 || out, "%s has no result", rows[r]);
                 mc_array_unref(&out);

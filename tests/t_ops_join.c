@@ -45,7 +45,8 @@ TEST(join_along_every_axis)
             leaf[i] = (struct leaf){ names[i], part[i], (unsigned)test_random(), false };
             snprintf(text + strlen(text), sizeof text - strlen(text), "%s, ", names[i]);
         }
-        snprintf(text + strlen(text), sizeof text - strlen(text), "axis=%d)", test_random() % 2 ? axis : axis - rank);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "axis=%d)",
+                 test_random() % 2 ? axis : axis - rank);
         mc_array *y = run(n, leaf, text), *want = joined(n, part, axis, d);
         check_same(y, want, text);
         mc_array_unref(&y);
@@ -67,7 +68,9 @@ TEST(stack_of_numbers_and_tensors)
             CHECK(v->dtype == d && v->rank == 1 && v->dims[0] == 2 &&
                       mc_array_get(v, (int64_t[]){ 1 }) == mc_array_get(s, NULL),
                   "two");
-            CHECK(mixed->dtype == (mc_is_float(d) ? d : d == MC_BOOL ? MC_INT8 : d) &&
+            CHECK(mixed->dtype == (mc_is_float(d) ? d
+                                   : d == MC_BOOL ? MC_INT8
+                                                  : d) &&
                       mc_array_get(mixed, (int64_t[]){ 1 }) == 1,
                   "%s with a literal is %s", mc_dtype_name(d), mc_dtype_name(mixed->dtype));
             CHECK(t->rank == 3 && t->dims[0] == 2 && t->dims[1] == 3 && t->dims[2] == 3, "rank %d", t->rank);

@@ -40,7 +40,8 @@ TEST(alloc_repeats)
 TEST(alloc_of_one_number_is_a_vector)
 {
     mc_array *x = mc_array_scalar(MC_FLOAT32, 3), *y = run1("alloc(x, 5)", x, 0);
-    CHECK(y && y->rank == 1 && y->dims[0] == 5 && mc_array_get(y, (int64_t[]){ 4 }) == 3, "%s", mc_last_error());
+    CHECK(y && y->rank == 1 && y->dims[0] == 5 && mc_array_get(y, (int64_t[]){ 4 }) == 3, "%s",
+          mc_last_error());
     mc_array_unref(&x);
     mc_array_unref(&y);
 }
@@ -111,8 +112,8 @@ TEST(arange_counts)
                   "%s: %s, %lld elements, not %lld: %s", rows[k].text, y ? mc_dtype_name(y->dtype) : "",
                   y ? (long long)y->dims[0] : -1, (long long)n, mc_last_error())) {
             for (int64_t i = 0; i < n; i++) {
-                CHECK(mc_array_get(y, &i) == rows[k].start + (double)i * rows[k].step, "%s[%lld] is %g", rows[k].text,
-                      (long long)i, mc_array_get(y, &i));
+                CHECK(mc_array_get(y, &i) == rows[k].start + (double)i * rows[k].step, "%s[%lld] is %g",
+                      rows[k].text, (long long)i, mc_array_get(y, &i));
             }
         }
         mc_array_unref(&y);
@@ -145,7 +146,8 @@ TEST(grids_say_where_points_lie)
     mc_array *x = mc_array_scalar(MC_INT64, 3);
     for (size_t k = 0; k < NELEM(same); k++) {
         mc_array *y = run1(same[k][0], x, 0), *z = run1(same[k][1], x, 0);
-        CHECK(y && z && mc_array_differs(y, z, 0, 0) < 0, "%s is not %s: %s", same[k][0], same[k][1], mc_last_error());
+        CHECK(y && z && mc_array_differs(y, z, 0, 0) < 0, "%s is not %s: %s", same[k][0], same[k][1],
+              mc_last_error());
         mc_array_unref(&y);
         mc_array_unref(&z);
     }
@@ -154,11 +156,13 @@ TEST(grids_say_where_points_lie)
 
 TEST(gradients_through_grids)
 {
-    static const char *const formulas[] = { "meshgrid(x, x * 2)[0] * meshgrid(x, sqr(x))[1]", "sqr(ogrid(x, 3)[0] + mgrid(3, x)[1])" };
+    static const char *const formulas[] = { "meshgrid(x, x * 2)[0] * meshgrid(x, sqr(x))[1]",
+                                            "sqr(ogrid(x, 3)[0] + mgrid(3, x)[1])" };
     mc_array *x = sample(MC_FLOAT64, MC_SHAPE(3), .5, 1.5);
     for (size_t k = 0; k < NELEM(formulas); k++) {
         double worst = 0;
-        CHECK(check_grad(formulas[k], x, 0, &worst) == MC_OK, "%s: %g: %s", formulas[k], worst, mc_last_error());
+        CHECK(check_grad(formulas[k], x, 0, &worst) == MC_OK, "%s: %g: %s", formulas[k], worst,
+              mc_last_error());
     }
     mc_array_unref(&x);
 }
@@ -183,7 +187,8 @@ TEST(triangles_keep_the_dtype)
         mc_input(g, "x", d, 2);
         mc_node *n[] = { mc_formula(g, "tril(x)"), mc_formula(g, "triu(x, k=1)") };
         for (size_t i = 0; i < NELEM(n); i++) {
-            CHECK(mc_node_dtype(n[i]) == d, "%s of %s: %s", i ? "triu" : "tril", mc_dtype_name(d), mc_dtype_name(mc_node_dtype(n[i])));
+            CHECK(mc_node_dtype(n[i]) == d, "%s of %s: %s", i ? "triu" : "tril", mc_dtype_name(d),
+                  mc_dtype_name(mc_node_dtype(n[i])));
         }
         mc_graph_free(g);
     }
@@ -204,8 +209,8 @@ TEST(sizes_known_while_building)
     mc_input(g, "n", MC_INT64, 0);
     for (size_t k = 0; k < NELEM(rows); k++) {
         mc_node *n = mc_formula(g, rows[k].text);
-        CHECK(!mc_is_error(n) && mc_dims_equal(n->type.rank, n->type.dims, rows[k].rank, rows[k].dims), "%s: %s",
-              rows[k].text, mc_error(g));
+        CHECK(!mc_is_error(n) && mc_dims_equal(n->type.rank, n->type.dims, rows[k].rank, rows[k].dims),
+              "%s: %s", rows[k].text, mc_error(g));
     }
     mc_graph_free(g);
 }

@@ -1,4 +1,5 @@
-/* t_ops_pool.c: pooling and what is made of it: values from a second way to compute them, gradients from differences and from the adjoint identity. */
+/* t_ops_pool.c: pooling and what is made of it: values from a second way to compute them, gradients from
+ * differences and from the adjoint identity. */
 #include "agree.h"
 #include "op/pool.h"
 #include "pool_words.h"
@@ -10,9 +11,11 @@
 static void expect(const char *formula, const mc_array *x, int n, const double *want)
 {
     mc_array *y = run1(formula, x, 0xff);
-    if (CHECK(y, "%s: %s", formula, mc_last_error()) && CHECK(mc_array_size(y) == n, "%s: %d elements", formula, (int)mc_array_size(y))) {
+    if (CHECK(y, "%s: %s", formula, mc_last_error()) &&
+        CHECK(mc_array_size(y) == n, "%s: %d elements", formula, (int)mc_array_size(y))) {
         for (int i = 0; i < n; i++) {
-            CHECK(fabs(at(y, i) - want[i]) < 1e-12, "%s: element %d is %g, not %g", formula, i, at(y, i), want[i]);
+            CHECK(fabs(at(y, i) - want[i]) < 1e-12, "%s: element %d is %g, not %g", formula, i, at(y, i),
+                  want[i]);
         }
     }
     mc_array_unref(&y);
@@ -24,7 +27,8 @@ enum { NAXIS = 4 };
 struct pooling { int64_t w[2], s[2], p[2], b[2]; char border; const char *mode, *ties, *layout; };
 
 /* Pools the two axes in front of the last, or the last two, of (2, a, b) or (2, a, b, 3), cell by cell. */
-static double brute(const mc_array *x, const struct pooling *q, int first, int64_t n, int64_t u, int64_t v, int64_t lane)
+static double brute(const mc_array *x, const struct pooling *q, int first, int64_t n, int64_t u, int64_t v,
+                    int64_t lane)
 {
     double most = 0, sum = 0;
     int count = 0;
@@ -32,7 +36,8 @@ static double brute(const mc_array *x, const struct pooling *q, int first, int64
     for (int64_t a = 0; a < x->dims[first]; a++) {
         for (int64_t b = 0; b < x->dims[first + 1]; b++) {
             int64_t index[4] = { n, a, b, lane };
-            const int64_t da = a - (u * q->s[0] - q->p[0] + q->b[0]), db = b - (v * q->s[1] - q->p[1] + q->b[1]);
+            const int64_t da = a - (u * q->s[0] - q->p[0] + q->b[0]),
+                          db = b - (v * q->s[1] - q->p[1] + q->b[1]);
             if (da >= 0 && da < q->w[0] && db >= 0 && db < q->w[1]) {
                 double e = mc_array_get(x, index);
                 nan |= isnan(e);
@@ -43,17 +48,23 @@ static double brute(const mc_array *x, const struct pooling *q, int first, int64
         }
     }
     double whole = (double)(q->w[0] * q->w[1]);
-    return strcmp(q->mode, "max") == 0 ? (nan ? NAN : most) : strcmp(q->mode, "sum") == 0 ? sum
-           : strcmp(q->mode, "average_inc_pad") == 0 && q->border == 'i' ? sum / whole : sum / count;
+    return strcmp(q->mode, "max") == 0                                   ? (nan ? NAN : most)
+           : strcmp(q->mode, "sum") == 0                                 ? sum
+           : strcmp(q->mode, "average_inc_pad") == 0 && q->border == 'i' ? sum / whole
+                                                                         : sum / count;
 }
 
 static void text_of(const struct pooling *q, const char *op, const char *args, char *out, size_t n)
 {
     char border[64];
-    snprintf(border, sizeof border, q->border == 'c' ? "start=[%d, %d]" : q->border == 'k' ? "ignore_border=False" : "ignore_border=True",
+    snprintf(border, sizeof border,
+             q->border == 'c'   ? "start=[%d, %d]"
+             : q->border == 'k' ? "ignore_border=False"
+                                : "ignore_border=True",
              (int)q->b[0], (int)q->b[1]);
-    snprintf(out, n, "%s(%s, [%d, %d], [%d, %d], [%d, %d], mode='%s', ties='%s', layout='%s', %s)", op, args, (int)q->w[0],
-             (int)q->w[1], (int)q->s[0], (int)q->s[1], (int)q->p[0], (int)q->p[1], q->mode, q->ties, q->layout, border);
+    snprintf(out, n, "%s(%s, [%d, %d], [%d, %d], [%d, %d], mode='%s', ties='%s', layout='%s', %s)", op, args,
+             (int)q->w[0], (int)q->w[1], (int)q->s[0], (int)q->s[1], (int)q->p[0], (int)q->p[1], q->mode,
+             q->ties, q->layout, border);
 }
 
 static struct pooling any_pooling(const int64_t i[2])
@@ -97,7 +108,8 @@ TEST(pool_against_counting_cells)
         }
         CHECK(y->dims[1] == want[0] && y->dims[2] == want[1], "%s", text);
         for (int64_t k = 0, size = mc_array_size(y), lanes = rank == 4 ? 3 : 1; k < size; k++) {
-            double v = brute(x, &q, 1, k / lanes / want[1] / want[0], k / lanes / want[1] % want[0], k / lanes % want[1], k % lanes);
+            double v = brute(x, &q, 1, k / lanes / want[1] / want[0], k / lanes / want[1] % want[0],
+                             k / lanes % want[1], k % lanes);
             double have = at(y, k);
             bool same = isnan(v) ? isnan(have) : fabs(have - v) < (d == MC_FLOAT32 ? 1e-6 : 1e-13) * 16;
             if (!CHECK(same, "%s: element %d is %g, not %g", text, (int)k, have, v)) {
@@ -126,7 +138,8 @@ TEST(other_names_of_pooling)
     mc_array *x = numbers(MC_SHAPE(2, 4), square);
     expect("max_pool_2d_same_size(x, [2, 2])", x, 8, (const double[]){ 0, 0, 0, 0, 0, 6, 0, 8 });
     expect("max_pool_2d_same_size(x * 0 + 1, [2, 2])", x, 8, (const double[]){ 1, 1, 1, 1, 1, 1, 1, 1 });
-    expect("max_pool_2d_same_size(x * 0 + 1, [2, 2], ties='first')", x, 8, (const double[]){ 1, 0, 1, 0, 0, 0, 0, 0 });
+    expect("max_pool_2d_same_size(x * 0 + 1, [2, 2], ties='first')", x, 8,
+           (const double[]){ 1, 0, 1, 0, 0, 0, 0, 0 });
     expect("max_pool_2d(x, [2, 2])", x, 2, (const double[]){ 6, 8 });
     expect("pool_2d(x, 3)", x, 2, (const double[]){ 7, 8 });
     expect("pool_2d(x, [1, 3], mode='average_inc_pad')", x, 4, (const double[]){ 2, 4, 6, 8 });
@@ -140,18 +153,25 @@ TEST(other_names_of_pooling)
     expect("max_pool(reshape(x, [1, 2, 4, 1]), ds=2, start=1)", x, 2, (const double[]){ 7, 8 });
     expect("max_pool(reshape(x, [1, 2, 4, 1]), ds=3, stride=2)", x, 2, (const double[]){ 7, 8 });
     expect("max_pool_c01b(reshape(x, [1, 2, 4, 1]), [1, 3])", x, 4, (const double[]){ 3, 4, 7, 8 });
-    expect("max_pool_grad(reshape(x, [1, 2, 4, 1]), reshape(x[0, :2], [1, 1, 2, 1]), ds=2)", x, 8, (const double[]){ 0, 0, 0, 0, 0, 1, 0, 2 });
-    expect("max_pool_rop(reshape(x, [1, 2, 4, 1]), 10 * reshape(x, [1, 2, 4, 1]), ds=2)", x, 2, (const double[]){ 60, 80 });
-    expect("weighted_max_pool(reshape(x, [1, 2, 4, 1]), ds=2)", x, 2, (const double[]){ 66. / 14, 138. / 22 });
+    expect("max_pool_grad(reshape(x, [1, 2, 4, 1]), reshape(x[0, :2], [1, 1, 2, 1]), ds=2)", x, 8,
+           (const double[]){ 0, 0, 0, 0, 0, 1, 0, 2 });
+    expect("max_pool_rop(reshape(x, [1, 2, 4, 1]), 10 * reshape(x, [1, 2, 4, 1]), ds=2)", x, 2,
+           (const double[]){ 60, 80 });
+    expect("weighted_max_pool(reshape(x, [1, 2, 4, 1]), ds=2)", x, 2,
+           (const double[]){ 66. / 14, 138. / 22 });
     expect("weighted_max_pool(reshape(x * 0, [1, 2, 4, 1]), ds=2)", x, 2, (const double[]){ 0, 0 });
     expect("global_pool(reshape(x, [1, 2, 2, 2]))", x, 2, (const double[]){ 2.5, 6.5 });
     expect("global_pool(reshape(x, [1, 2, 2, 2]), mode='max')", x, 2, (const double[]){ 4, 8 });
-    expect("upscale(x[:, :2], factor=2)", x, 16, (const double[]){ 1, 1, 2, 2, 1, 1, 2, 2, 5, 5, 6, 6, 5, 5, 6, 6 });
+    expect("upscale(x[:, :2], factor=2)", x, 16,
+           (const double[]){ 1, 1, 2, 2, 1, 1, 2, 2, 5, 5, 6, 6, 5, 5, 6, 6 });
     expect("upscale(x[:1, :3], factor=2, mode='dilate', nd=1)", x, 6, (const double[]){ 1, 0, 2, 0, 3, 0 });
-    expect("spatial_pyramid_pool(reshape(x, [1, 1, 2, 4]), pool_dims=[2, 1])", x, 5, (const double[]){ 2, 4, 6, 8, 8 });
-    expect("spatial_pyramid_pool(reshape(x[0, :3], [1, 1, 1, 3]), pool_dims=[2], implementation='kaiming')", x, 4, (const double[]){ 2, 3, 2, 3 });
-    expect("spatial_pyramid_pool(reshape(x, [1, 1, 2, 4]), pool_dims=[3, 1], mode='average_inc_pad', implementation='kaiming')", x, 10,
-           (const double[]){ 1.5, 2.5, 3.5, 3.5, 4.5, 5.5, 5.5, 6.5, 7.5, 4.5 });
+    expect("spatial_pyramid_pool(reshape(x, [1, 1, 2, 4]), pool_dims=[2, 1])", x, 5,
+           (const double[]){ 2, 4, 6, 8, 8 });
+    expect("spatial_pyramid_pool(reshape(x[0, :3], [1, 1, 1, 3]), pool_dims=[2], implementation='kaiming')",
+           x, 4, (const double[]){ 2, 3, 2, 3 });
+    expect("spatial_pyramid_pool(reshape(x, [1, 1, 2, 4]), pool_dims=[3, 1], mode='average_inc_pad', "
+           "implementation='kaiming')",
+           x, 10, (const double[]){ 1.5, 2.5, 3.5, 3.5, 4.5, 5.5, 5.5, 6.5, 7.5, 4.5 });
     expect("c01b_to_bc01(bc01_to_c01b(reshape(x, [1, 2, 2, 2])))", x, 8, square);
     mc_array_unref(&x);
 }
@@ -161,7 +181,8 @@ TEST(pyramids_of_any_size)
     for (int64_t a = 4; a < 11; a++) {
         mc_array *x = sample(MC_FLOAT64, MC_SHAPE(2, 3, a, 15 - a), -1, 1);
         mc_array *y = run1("spatial_pyramid_pool(x)", x, 0), *z = run1("spatial_pyramid_pool(x)", x, 15);
-        CHECK(y && z && y->dims[2] == 21 && z->dims[2] == 21 && mc_array_differs(y, z, 0, 0) < 0, "%d: %s", (int)a, mc_last_error());
+        CHECK(y && z && y->dims[2] == 21 && z->dims[2] == 21 && mc_array_differs(y, z, 0, 0) < 0, "%d: %s",
+              (int)a, mc_last_error());
         drop((mc_array *[]){ x, y, z }, 3);
     }
 }
@@ -181,7 +202,8 @@ TEST(pool_gradients_against_differences)
         CHECK(check_grad(text, x, (unsigned)test_random(), &worst) == MC_OK, "%s: %s", text, mc_last_error());
         snprintf(text, sizeof text, "y = %s; d = grad(sum(y * y * y), x); sum(d * d * x)", pool); /* second */
         CHECK(check_grad(text, x, (unsigned)test_random(), &worst) == MC_OK, "%s: %s", text, mc_last_error());
-        snprintf(text, sizeof text, "y = %s; d = grad(sum(y ** 3), x); e = grad(sum(d * d), x); sum(e * e)", pool); /* third */
+        snprintf(text, sizeof text, "y = %s; d = grad(sum(y ** 3), x); e = grad(sum(d * d), x); sum(e * e)",
+                 pool); /* third */
         CHECK(check_grad(text, x, (unsigned)test_random(), &worst) == MC_OK, "%s: %s", text, mc_last_error());
         mc_array_unref(&x);
     }
@@ -198,11 +220,15 @@ TEST(pool_grad_and_pick_are_adjoint)
         text_of(&q, "pool", "x", pool, sizeof pool);
         text_of(&q, "pool_grad", "x, g", grad, sizeof grad);
         text_of(&q, "pool_pick", "x, v", pick, sizeof pick);
-        snprintf(text, sizeof text, "v = floor(7 * cos(13 * x + 5 * x.T.T)); y = %s; g = floor(5 * y + 3); sum(%s * g) - sum(v * %s)", pool,
-                 pick, grad);
-        mc_array *s = sample(MC_INT8, (int)strlen(q.layout), dims, -2, 2), *x = mc_array_cast(s, MC_FLOAT64); /* many ties */
+        snprintf(
+            text, sizeof text,
+            "v = floor(7 * cos(13 * x + 5 * x.T.T)); y = %s; g = floor(5 * y + 3); sum(%s * g) - sum(v * %s)",
+            pool, pick, grad);
+        mc_array *s = sample(MC_INT8, (int)strlen(q.layout), dims, -2, 2),
+                 *x = mc_array_cast(s, MC_FLOAT64); /* many ties */
         mc_array *zero = run1(text, x, 0);
-        CHECK(zero && at(zero, 0) == 0, "%s: %g %s", text, zero ? at(zero, 0) : 0, zero ? "" : mc_last_error());
+        CHECK(zero && at(zero, 0) == 0, "%s: %g %s", text, zero ? at(zero, 0) : 0,
+              zero ? "" : mc_last_error());
         drop((mc_array *[]){ s, x, zero }, 3);
     }
 }
@@ -251,7 +277,9 @@ TEST(prob_max_pool_is_a_distribution)
         mc_array_unref(&d);
     }
     double worst;
-    CHECK(check_grad("r = prob_max_pool(x, sum(x), ds=2); sum(r[0] ** 2) + sum(r[1] ** 3)", z, 0, &worst) == MC_OK, "%s", mc_last_error());
+    CHECK(check_grad("r = prob_max_pool(x, sum(x), ds=2); sum(r[0] ** 2) + sum(r[1] ** 3)", z, 0, &worst) ==
+              MC_OK,
+          "%s", mc_last_error());
     mc_array_unref(&z);
 }
 
@@ -262,7 +290,8 @@ TEST(stochastic_max_pool_draws_in_proportion)
     mc_graph *g = mc_graph_new();
     mc_array *x = mc_array_new(MC_FLOAT64, 4, dims), *out[2] = { 0 };
     for (int64_t i = 0; i < 4 * 2000; i++) {
-        mc_array_set(x, (const int64_t[]){ 0, i / 4000, i / 2000 % 2, i % 2000 }, i % 2000 < 1900 ? cells[i / 2000] : 0);
+        mc_array_set(x, (const int64_t[]){ 0, i / 4000, i / 2000 % 2, i % 2000 },
+                     i % 2000 < 1900 ? cells[i / 2000] : 0);
     }
     mc_shared *rng = mc_random(g, "rng", 7);
     mc_node *in = mc_input(g, "x", MC_FLOAT64, 4), *y[2];
@@ -279,7 +308,8 @@ TEST(stochastic_max_pool_draws_in_proportion)
             CHECK(at(out[1], k * 2000 + i) == (k == cell), "the gradient of window %d at cell %d", (int)i, k);
         }
     }
-    CHECK(abs(count[0] - 237) < 70 && abs(count[2] - 712) < 100 && abs(count[3] - 950) < 110, "drawn %d, %d, %d times", count[0], count[2], count[3]);
+    CHECK(abs(count[0] - 237) < 70 && abs(count[2] - 712) < 100 && abs(count[3] - 950) < 110,
+          "drawn %d, %d, %d times", count[0], count[2], count[3]);
     drop((mc_array *[]){ x, out[0], out[1] }, 3);
     mc_graph_free(g);
 }

@@ -1,4 +1,5 @@
-/* t_ops_pool_sizes.c: sizes of pooling by counting windows, those that cannot be, and what a plan is told of them. */
+/* t_ops_pool_sizes.c: sizes of pooling by counting windows, those that cannot be, and what a plan is told of
+ * them. */
 #include "op/pool.h"
 #include "pool_words.h"
 #include <stdio.h>
@@ -9,14 +10,18 @@
 static void check_size(int64_t i, int64_t w, int64_t s, int64_t p, char border, int64_t b)
 {
     char how[64], formula[200];
-    snprintf(how, sizeof how, border == 'i' ? "ignore_border=True" : border == 'k' ? "ignore_border=False" : "start=%d", (int)b);
+    snprintf(how, sizeof how,
+             border == 'i'   ? "ignore_border=True"
+             : border == 'k' ? "ignore_border=False"
+                             : "start=%d",
+             (int)b);
     snprintf(formula, sizeof formula, "shape(pool(x, %d, %d, %d, axis=1, %s))", (int)w, (int)s, (int)p, how);
     int64_t want = count_windows(i, w, s, p, border, b);
     mc_array *x = sample(MC_FLOAT32, MC_SHAPE(2, i), 0, 1);
     for (unsigned sized = 0; sized < 4; sized += 3) {
         mc_array *shape = run1(formula, x, sized);
-        CHECK(shape && at(shape, 0) == 2 && at(shape, 1) == (double)want, "size %d: %s has %g, not %d (%s)", (int)i, formula,
-              shape ? at(shape, 1) : -1, (int)want, shape ? "" : mc_last_error());
+        CHECK(shape && at(shape, 0) == 2 && at(shape, 1) == (double)want, "size %d: %s has %g, not %d (%s)",
+              (int)i, formula, shape ? at(shape, 1) : -1, (int)want, shape ? "" : mc_last_error());
         mc_array_unref(&shape);
     }
     snprintf(formula, sizeof formula, "pool(x, %d, %d, %d, axis=1, %s)", (int)w, (int)s, (int)p, how);
@@ -42,7 +47,8 @@ TEST(pool_sizes_by_counting)
 
 TEST(pool_sizes_of_the_known_table)
 {
-    static const int ws[4][2] = { { 1, 1 }, { 3, 3 }, { 5, 3 }, { 16, 16 } }, st[3][2] = { { 1, 1 }, { 3, 3 }, { 5, 7 } };
+    static const int ws[4][2] = { { 1, 1 }, { 3, 3 }, { 5, 3 }, { 16, 16 } },
+                     st[3][2] = { { 1, 1 }, { 3, 3 }, { 5, 7 } };
     static const int out[24][2] = {
         { 16, 16 }, { 6, 6 }, { 4, 3 }, { 16, 16 }, { 6, 6 }, { 4, 3 }, { 14, 14 }, { 5, 5 }, { 3, 2 }, { 14, 14 }, { 6, 6 }, { 4, 3 },
         { 12, 14 }, { 4, 5 }, { 3, 2 }, { 12, 14 }, { 5, 6 }, { 4, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 1, 1 },
@@ -50,8 +56,8 @@ TEST(pool_sizes_of_the_known_table)
     mc_array *x = sample(MC_FLOAT32, MC_SHAPE(1, 2, 16, 16), 0, 1);
     for (int k = 0; k < 24; k++) {
         char formula[200];
-        snprintf(formula, sizeof formula, "pool_2d(x, [%d, %d], [%d, %d], ignore_border=%s)", ws[k / 6][0], ws[k / 6][1],
-                 st[k % 3][0], st[k % 3][1], k / 3 % 2 ? "False" : "True");
+        snprintf(formula, sizeof formula, "pool_2d(x, [%d, %d], [%d, %d], ignore_border=%s)", ws[k / 6][0],
+                 ws[k / 6][1], st[k % 3][0], st[k % 3][1], k / 3 % 2 ? "False" : "True");
         mc_array *y = run1(formula, x, 0);
         CHECK(y && y->dims[2] == out[k][0] && y->dims[3] == out[k][1], "%s: (%d, %d), not (%d, %d)", formula,
               y ? (int)y->dims[2] : -1, y ? (int)y->dims[3] : -1, out[k][0], out[k][1]);
@@ -72,18 +78,21 @@ TEST(windows_that_are_values)
                            mc_input(g, "p", MC_INT64, 0) };
         char text[200];
         snprintf(text, sizeof text, "y = pool(x, w, s, p, axis=1, %s)", how[k]);
-        mc_node *y[3] = { mc_formula(g, text), mc_formula(g, "grad(sum(y * y), x)"), mc_formula(g, "size(y, 1)") };
+        mc_node *y[3] = { mc_formula(g, text), mc_formula(g, "grad(sum(y * y), x)"),
+                          mc_formula(g, "size(y, 1)") };
         mc_array *out[3] = { 0 }, *want;
         snprintf(text, sizeof text, "y = pool(x, 4, 3, 1, axis=1, %s); grad(sum(y * y), x)", how[k]);
         want = run1(text, value[0], 3);
-        if (CHECK(mc_eval(4, in, value, 3, y, out) == MC_OK && want, "%s: %s %s", text, mc_last_error(), mc_error(g))) {
+        if (CHECK(mc_eval(4, in, value, 3, y, out) == MC_OK && want, "%s: %s %s", text, mc_last_error(),
+                  mc_error(g))) {
             CHECK(out[0]->dims[1] == 4 && at(out[2], 0) == 4, "%d windows", (int)out[0]->dims[1]);
             CHECK(mc_array_differs(out[1], want, 1e-14, 1e-14) < 0, "%s: the gradient differs", how[k]);
         }
         drop(out, 3);
         mc_array_unref(&value[1]);
         value[1] = mc_array_scalar(MC_INT64, 0); /* checked when it is known */
-        CHECK(mc_eval(4, in, value, 1, y, out) == MC_ESHAPE && strstr(mc_last_error(), "window 0"), "%s", mc_last_error());
+        CHECK(mc_eval(4, in, value, 1, y, out) == MC_ESHAPE && strstr(mc_last_error(), "window 0"), "%s",
+              mc_last_error());
         mc_array_unref(&value[1]);
         value[1] = mc_array_scalar(MC_INT64, 4);
         mc_array_unref(&want);
@@ -154,7 +163,8 @@ TEST(geometry_of_a_node)
 {
     mc_graph *g = mc_graph_new();
     const int64_t dims[4] = { 96, 13, 13, 128 };
-    mc_node *x = mc_input_sized(g, "x", MC_FLOAT32, 4, dims), *y = mc_formula(g, "y = max_pool(x, ds=3, stride=2, start=1)");
+    mc_node *x = mc_input_sized(g, "x", MC_FLOAT32, 4, dims),
+            *y = mc_formula(g, "y = max_pool(x, ds=3, stride=2, start=1)");
     mc_node *dx = mc_formula(g, "grad(sum(y), x)");
     struct mc_pool_shape s;
     int role[POOL_NARRAY];
@@ -165,13 +175,18 @@ TEST(geometry_of_a_node)
         type[i] = y->in[0]->in[i]->type;
     }
     REQUIRE(mc_pool_shape_of(y->in[0], type, NULL, &s) == MC_OK, "%s", mc_last_error());
-    CHECK(s.axis[0] == -1 && s.axis[1] == 1 && s.axis[2] == 2 && s.out[1] == 6 && s.pad[2] == -1 && s.w[0] == 1 && s.w[1] == 3 &&
-              s.key == POOL_KEY_MARKS && s.mark == MC_UINT8 && s.pass == POOL_FORWARD, "axes %d %d %d", s.axis[0], s.axis[1], s.axis[2]);
+    CHECK(s.axis[0] == -1 && s.axis[1] == 1 && s.axis[2] == 2 && s.out[1] == 6 && s.pad[2] == -1 &&
+              s.w[0] == 1 && s.w[1] == 3 && s.key == POOL_KEY_MARKS && s.mark == MC_UINT8 &&
+              s.pass == POOL_FORWARD,
+          "axes %d %d %d", s.axis[0], s.axis[1], s.axis[2]);
     for (int i = 0; i < dx->nin; i++) {
         type[i] = dx->in[i]->type;
     }
-    REQUIRE(mc_pool_roles(dx, role) && role[POOL_X] == POOL_RESULT && role[POOL_Y] == 0 && role[POOL_KEY] == 5, "%s", dx->op->name);
+    REQUIRE(mc_pool_roles(dx, role) && role[POOL_X] == POOL_RESULT && role[POOL_Y] == 0 &&
+                role[POOL_KEY] == 5,
+            "%s", dx->op->name);
     REQUIRE(mc_pool_shape_of(dx, type, NULL, &s) == MC_OK, "%s", mc_last_error());
-    CHECK(s.pass == POOL_SPREAD && s.in[1] == 13 && s.dims[3] == 128 && s.mark == MC_UINT8, "%d", (int)s.in[1]);
+    CHECK(s.pass == POOL_SPREAD && s.in[1] == 13 && s.dims[3] == 128 && s.mark == MC_UINT8, "%d",
+          (int)s.in[1]);
     mc_graph_free(g);
 }

@@ -1,4 +1,5 @@
-/* t_ops_product.c: products of every rank against one loop over NumPy's definition: the sum over paired axes. */
+/* t_ops_product.c: products of every rank against one loop over NumPy's definition: the sum over paired
+ * axes. */
 #include "world.h"
 #include <math.h>
 
@@ -92,10 +93,12 @@ static void check_close(const mc_array *have, const mc_array *want, const char *
     }
 }
 
-static void try_product(const char *text, int ra, const int64_t *da, int rb, const int64_t *db, const struct pairing *p)
+static void try_product(const char *text, int ra, const int64_t *da, int rb, const int64_t *db,
+                        const struct pairing *p)
 {
     for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
-        mc_dtype e = test_random() % 3 ? d : (mc_dtype)(test_random() % MC_NDTYPE), to = mc_dtype_promote(d, e);
+        mc_dtype e = test_random() % 3 ? d : (mc_dtype)(test_random() % MC_NDTYPE),
+                 to = mc_dtype_promote(d, e);
         mc_array *a = sample(d, ra, da, 0, 12), *b = sample(e, rb, db, 0, 12);
         struct leaf leaf[] = { { "a", a, (unsigned)test_random(), false },
                                { "b", b, (unsigned)test_random(), false } };
@@ -175,8 +178,9 @@ TEST(products_in_text)
         { "tensordot(x, W, axes=1)", "dot(x, W)" }, { "tensordot(x, W, axes=[1], axes_b=[0])", "dot(x, W)" },
     };
     mc_graph *g = mc_graph_new();
-    mc_formula(g,
-               "input x float32[?, 784]; input W float32[784, 10]; input t float32[?, ?, ?]; input v float32[784]");
+    mc_formula(
+        g,
+        "input x float32[?, 784]; input W float32[784, 10]; input t float32[?, ?, ?]; input v float32[784]");
     for (size_t i = 0; i < NELEM(rows); i++) {
         char *text = mc_node_text(mc_formula(g, rows[i][0]));
         CHECK(text && strcmp(text, rows[i][1]) == 0, "%s prints as %s  %s", rows[i][0], text, mc_error(g));
@@ -186,7 +190,8 @@ TEST(products_in_text)
     CHECK(y->type.dims[0] == -1 && y->type.dims[1] == 784, "dims %lld", (long long)y->type.dims[1]);
     CHECK(s->type.rank == 0, "rank %d", s->type.rank);
     CHECK(mc_formula(g, "size(dot(x, W), 0)") != NULL &&
-              mc_formula(g, "dot(x, W)")->op->size(mc_formula(g, "dot(x, W)"), 0, 0) == mc_formula(g, "size(x, 0)"),
+              mc_formula(g, "dot(x, W)")->op->size(mc_formula(g, "dot(x, W)"), 0, 0) ==
+                  mc_formula(g, "size(x, 0)"),
           "the size of a product is that of its operand");
     mc_graph_free(g);
 }
@@ -209,8 +214,9 @@ TEST(mistakes_in_products)
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
         mc_graph *g = mc_graph_new();
-        mc_formula(g, "input x float32[?, 784]; input V float32[512, 10]; input v float32[512]; input t float32[2, "
-                      "4, 5]; input s float32[3, 5, 1]");
+        mc_formula(
+            g, "input x float32[?, 784]; input V float32[512, 10]; input v float32[512]; input t float32[2, "
+               "4, 5]; input s float32[3, 5, 1]");
         mc_formula(g, rows[i][0]);
         CHECK(strstr(mc_error(g), rows[i][1]), "%s says %s", rows[i][0], mc_error(g));
         mc_graph_free(g);
@@ -266,7 +272,8 @@ TEST(products_without_memory)
     mc_array_unref(&a);
 }
 
-/* Where the processor can fuse a product with a sum, kernels may, and the reference does not: -1 + (1 - 2^-54) is 0. */
+/* Where the processor can fuse a product with a sum, kernels may, and the reference does not: -1 + (1 -
+ * 2^-54) is 0. */
 TEST(the_reference_rounds_every_product)
 {
     mc_array *a = mc_array_from(MC_FLOAT64, MC_SHAPE(2), (double[]){ 1, 1 + 0x1p-27 });

@@ -52,8 +52,8 @@ TEST(philox_gives_the_published_words)
     for (size_t k = 0; k < NELEM(rows); k++) {
         uint32_t out[4];
         mc_philox(rows[k].key, rows[k].counter, out);
-        CHECK(memcmp(out, rows[k].words, sizeof out) == 0, "row %zu: %08x %08x %08x %08x", k, out[0], out[1], out[2],
-              out[3]);
+        CHECK(memcmp(out, rows[k].words, sizeof out) == 0, "row %zu: %08x %08x %08x %08x", k, out[0], out[1],
+              out[2], out[3]);
     }
 }
 
@@ -65,7 +65,8 @@ static double uniform_by_hand(mc_dtype d, uint64_t seed, uint64_t step, int64_t 
     uint32_t c[4] = { (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)step, (uint32_t)(step >> 32) };
     mc_philox(k, c, w);
     switch ((int)d) {
-    case MC_FLOAT64: return ldexp((double)(w[2 * (i % 2) + 1]), -32) + ldexp((double)(w[2 * (i % 2)] >> 11), -53);
+    case MC_FLOAT64:
+        return ldexp((double)(w[2 * (i % 2) + 1]), -32) + ldexp((double)(w[2 * (i % 2)] >> 11), -53);
     case MC_FLOAT16: return ldexp((double)(w[i % 4] >> 21), -11);
     case MC_BFLOAT16: return ldexp((double)(w[i % 4] >> 24), -8);
     default: return ldexp((double)(w[i % 4] >> 8), -24);
@@ -83,7 +84,8 @@ TEST(uniforms_follow_their_definition)
                 snprintf(text, sizeof text, "uniform(rng, [%lld], dtype=%s, stream=%d)", (long long)n,
                          mc_dtype_name(d), (int)k);
                 mc_array *y = drawn_at(text, seed, steps[k]);
-                REQUIRE(y && y->dtype == d && y->rank == 1 && y->dims[0] == n, "%s: %s", text, mc_last_error());
+                REQUIRE(y && y->dtype == d && y->rank == 1 && y->dims[0] == n, "%s: %s", text,
+                        mc_last_error());
                 for (int64_t i = 0; i < n; i++) {
                     double want = uniform_by_hand(d, seed, steps[k], (int64_t)k, (uint64_t)i);
                     CHECK(at(y, i) == want && want >= 0 && want < 1, "%s[%lld] is %.17g, not %.17g", text,
@@ -127,8 +129,8 @@ TEST(each_draw_has_its_own_stream)
     mc_array *next = NULL;
     mc_eval(0, NULL, NULL, 1, &g->defaults.at[0].value, &next);
     uint64_t want[2] = { 3, 1 };
-    CHECK(next && next->dtype == MC_UINT64 && memcmp(next->data, want, sizeof want) == 0, "which counts the step: %s",
-          mc_last_error());
+    CHECK(next && next->dtype == MC_UINT64 && memcmp(next->data, want, sizeof want) == 0,
+          "which counts the step: %s", mc_last_error());
     mc_array_unref(&next);
     mc_graph_free(g);
 }
@@ -167,11 +169,13 @@ TEST(moments_of_distributions)
     for (size_t k = 0; k < NELEM(rows); k++) {
         mc_array *y = drawn(rows[k].text);
         double mean, var;
-        if (CHECK(y && y->dtype == rows[k].d && mc_array_size(y) == 40000, "%s: %s", rows[k].text, mc_last_error())) {
+        if (CHECK(y && y->dtype == rows[k].d && mc_array_size(y) == 40000, "%s: %s", rows[k].text,
+                  mc_last_error())) {
             moments(y, &mean, &var);
-            CHECK(fabs(mean - rows[k].mean) < 4 * sqrt(rows[k].var / 40000), "%s: mean %g, not %g", rows[k].text,
-                  mean, rows[k].mean);
-            CHECK(fabs(var / rows[k].var - 1) < .04, "%s: variance %g, not %g", rows[k].text, var, rows[k].var);
+            CHECK(fabs(mean - rows[k].mean) < 4 * sqrt(rows[k].var / 40000), "%s: mean %g, not %g",
+                  rows[k].text, mean, rows[k].mean);
+            CHECK(fabs(var / rows[k].var - 1) < .04, "%s: variance %g, not %g", rows[k].text, var,
+                  rows[k].var);
         }
         mc_array_unref(&y);
     }
@@ -197,7 +201,8 @@ TEST(draws_are_independent)
         for (int i = 0; i < 64; i++) {
             chi += (seen[i] - N / 64.) * (seen[i] - N / 64.) / (N / 64.);
         }
-        CHECK(chi > 30 && chi < 110, "%s: chi squared %g of 63 degrees", rows[k].name, chi); /* beyond: one in 10^4 */
+        CHECK(chi > 30 && chi < 110, "%s: chi squared %g of 63 degrees", rows[k].name,
+              chi); /* beyond: one in 10^4 */
     }
     mc_array_unref(&a);
     mc_array_unref(&b);
@@ -231,7 +236,8 @@ TEST(multinomial_rows)
         snprintf(text, sizeof text, "multinomial(rng, alloc(cast([0.5, 0.0, 3.0, 1.5], %s), [%d, 4]))",
                  mc_dtype_name(d), N);
         mc_array *y = drawn(text);
-        REQUIRE(y && y->dtype == MC_INT64 && y->dims[0] == N && y->dims[1] == 4, "%s: %s", text, mc_last_error());
+        REQUIRE(y && y->dtype == MC_INT64 && y->dims[0] == N && y->dims[1] == 4, "%s: %s", text,
+                mc_last_error());
         int64_t seen[4] = { 0 };
         for (int64_t i = 0; i < N; i++) {
             int64_t ones = 0;
@@ -243,8 +249,8 @@ TEST(multinomial_rows)
         }
         for (int k = 0; k < 4; k++) {
             double p = (double)seen[k] / N;
-            CHECK(fabs(p - want[k]) <= 4 * sqrt(want[k] * (1 - want[k]) / N), "%s: column %d has %g, not %g", text, k,
-                  p, want[k]);
+            CHECK(fabs(p - want[k]) <= 4 * sqrt(want[k] * (1 - want[k]) / N), "%s: column %d has %g, not %g",
+                  text, k, p, want[k]);
         }
         mc_array_unref(&y);
     }
@@ -302,7 +308,8 @@ TEST(gradients_of_draws)
         mc_array *two = mc_array_scalar(MC_FLOAT64, 2), *y = NULL;
         CHECK(!mc_is_error(n) && mc_eval(1, &a, &two, 1, &n, &y) == MC_OK &&
                   fabs(mc_array_get(y, NULL) - rows[k].want) < 1e-12,
-              "%s is %g: %s %s", rows[k].text, y ? mc_array_get(y, NULL) : (double)NAN, mc_error(g), mc_last_error());
+              "%s is %g: %s %s", rows[k].text, y ? mc_array_get(y, NULL) : (double)NAN, mc_error(g),
+              mc_last_error());
         mc_array_unref(&two);
         mc_array_unref(&y);
         mc_graph_free(g);

@@ -5,7 +5,8 @@
 
 static const char *const names[] = { "sum", "prod", "max", "min", "argmax", "argmin", "any", "all" };
 
-/* One result by definition: elements of x whose kept coordinates are `at`, in C order of the axes in `mask`. */
+/* One result by definition: elements of x whose kept coordinates are `at`, in C order of the axes in
+ * `mask`. */
 static double by_hand(const char *name, const mc_array *x, const int64_t *at, unsigned mask)
 {
     int64_t index[MC_MAX_RANK], count = 1;
@@ -59,7 +60,8 @@ static void axes_text(char *to, size_t n, int rank, unsigned mask)
     size_t at = (size_t)snprintf(to, n, "[");
     for (int i = 0; i < rank; i++) {
         if (mask >> i & 1) {
-            at += (size_t)snprintf(to + at, n - at, "%s%d", at > 1 ? ", " : "", test_random() % 2 ? i : i - rank);
+            at += (size_t)snprintf(to + at, n - at, "%s%d", at > 1 ? ", " : "",
+                                   test_random() % 2 ? i : i - rank);
         }
     }
     snprintf(to + at, n - at, "]");
@@ -81,7 +83,8 @@ static void check_reduction(const char *name, const mc_array *x, unsigned mask, 
     for (int i = 0; i < x->rank; i++) {
         bool gone = mask >> i & 1;
         if (!gone || keep) {
-            CHECK(y->rank > rank && y->dims[rank] == (gone ? 1 : x->dims[i]), "%s: size of axis %d", text, rank);
+            CHECK(y->rank > rank && y->dims[rank] == (gone ? 1 : x->dims[i]), "%s: size of axis %d", text,
+                  rank);
             rank++;
         }
         total *= gone ? 1 : x->dims[i];
@@ -93,10 +96,12 @@ static void check_reduction(const char *name, const mc_array *x, unsigned mask, 
                 in_y[to++] = mask >> k & 1 ? 0 : at[k];
             }
         }
-        double want = by_hand(name, x, at, mask), have = mc_array_get(y, in_y), eps = mc_dtypes[y->dtype].eps * 4;
+        double want = by_hand(name, x, at, mask), have = mc_array_get(y, in_y),
+               eps = mc_dtypes[y->dtype].eps * 4;
         bool same = fabs(have - want) <= eps * (1 + fabs(want)) || (isnan(have) && isnan(want)) ||
                     (isinf(have) && have * want > 0 && isinf(want));
-        CHECK(same, "%s of %s: element %lld is %g, not %g", text, mc_dtype_name(x->dtype), (long long)i, have, want);
+        CHECK(same, "%s of %s: element %lld is %g, not %g", text, mc_dtype_name(x->dtype), (long long)i, have,
+              want);
         for (int k = x->rank; k-- > 0;) {
             if (!(mask >> k & 1)) {
                 if (++at[k] < x->dims[k]) {
@@ -146,7 +151,8 @@ TEST(reductions_of_nothing)
             snprintf(text, sizeof text, "%s(x, axis=%s)", names[k], axes);
             for (unsigned sized = 0; sized < 8; sized += 7) {
                 mc_array *y = run1(text, x, sized);
-                CHECK(!y && strstr(mc_last_error(), "of no elements"), "%s of nothing: %s", text, mc_last_error());
+                CHECK(!y && strstr(mc_last_error(), "of no elements"), "%s of nothing: %s", text,
+                      mc_last_error());
                 mc_array_unref(&y);
             }
         }
@@ -185,7 +191,8 @@ TEST(extremes_of_the_widest_integers)
     };
     for (size_t k = 0; k < NELEM(rows); k++) {
         mc_array *a = run1(rows[k].text, x, 1), *b = run1(rows[k].text, z, 1);
-        CHECK(a && b && mc_load_i64(a->dtype, a->data) == rows[k].u && mc_load_i64(b->dtype, b->data) == rows[k].s,
+        CHECK(a && b && mc_load_i64(a->dtype, a->data) == rows[k].u &&
+                  mc_load_i64(b->dtype, b->data) == rows[k].s,
               "%s: %s", rows[k].text, mc_last_error());
         mc_array_unref(&a);
         mc_array_unref(&b);
@@ -212,15 +219,18 @@ TEST(sums_accumulate_in_more_than_they_hold)
             mc_array_set(x, &i, 0.1);
         }
         mc_array *y = run1(rows[k].text, x, 0);
-        CHECK(y && fabs(mc_array_get(y, NULL) - rows[k].want) <= rows[k].tol, "%s of %s is %.9g, not %.9g: %s",
-              rows[k].text, mc_dtype_name(rows[k].d), y ? mc_array_get(y, NULL) : (double)NAN, rows[k].want,
-              mc_last_error());
+        CHECK(y && fabs(mc_array_get(y, NULL) - rows[k].want) <= rows[k].tol,
+              "%s of %s is %.9g, not %.9g: %s", rows[k].text, mc_dtype_name(rows[k].d),
+              y ? mc_array_get(y, NULL) : (double)NAN, rows[k].want, mc_last_error());
         mc_array_unref(&y);
         mc_array_unref(&x);
     }
-    mc_array *small = mc_array_from(MC_FLOAT32, MC_SHAPE(3), (float[]){ 16777216, 1, 1 }); /* a float32 accumulator loses what float64 keeps */
+    mc_array *small = mc_array_from(
+        MC_FLOAT32, MC_SHAPE(3),
+        (float[]){ 16777216, 1, 1 }); /* a float32 accumulator loses what float64 keeps */
     mc_array *wide = run1("sum(x)", small, 0), *narrow = run1("sum(x, acc_dtype=float32)", small, 0);
-    CHECK(wide && narrow && mc_array_get(wide, NULL) == 16777218 && mc_array_get(narrow, NULL) == 16777216, "accumulators: %s", mc_last_error());
+    CHECK(wide && narrow && mc_array_get(wide, NULL) == 16777218 && mc_array_get(narrow, NULL) == 16777216,
+          "accumulators: %s", mc_last_error());
     mc_array_unref(&wide);
     mc_array_unref(&narrow);
     mc_array_unref(&small);
@@ -262,7 +272,8 @@ TEST(running_sums_and_products)
     for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
         double lo = mc_dtypes[d].kind == KIND_UINT || d == MC_BOOL ? 0 : -2;
         mc_array *x = sample(d, 3, dims, lo, d == MC_BOOL ? 1 : 2), *e = sample(d, 2, none, 0, 1);
-        mc_array *wide = sample(d, 2, (int64_t[]){ 3, 300 }, lo, d == MC_BOOL ? 1 : 2); /* more lines than go side by side at once */
+        mc_array *wide = sample(d, 2, (int64_t[]){ 3, 300 }, lo,
+                                d == MC_BOOL ? 1 : 2); /* more lines than go side by side at once */
         check_running("cumsum", wide, 0);
         check_running("cumprod", wide, 0);
         mc_array_unref(&wide);
@@ -275,8 +286,8 @@ TEST(running_sums_and_products)
         mc_array *flat = run1("cumsum(x) - cumsum(ravel(x), axis=0)", x, 0),
                  *last = run1("cumsum(x)[-1] - sum(x)", x, 0);
         CHECK(flat && flat->rank == 1 && flat->dims[0] == 24, "cumsum flattens: %s", mc_last_error());
-        CHECK(last && fabs(mc_array_get(last, NULL)) <= 64 * mc_dtypes[last->dtype].eps, "the last is the sum: %s",
-              mc_last_error());
+        CHECK(last && fabs(mc_array_get(last, NULL)) <= 64 * mc_dtypes[last->dtype].eps,
+              "the last is the sum: %s", mc_last_error());
         mc_array_unref(&flat);
         mc_array_unref(&last);
         mc_array_unref(&x);
@@ -318,10 +329,10 @@ TEST(product_gradients_at_zeros)
                 part *= i == j ? 1 : rows[k][i];
                 cum += i >= j ? part : 0;
             }
-            CHECK(fabs(mc_array_get(p, &j) - want) < 1e-12, "row %zu, prod: %g, not %g", k, mc_array_get(p, &j),
-                  want);
-            CHECK(fabs(mc_array_get(c, &j) - cum) < 1e-12, "row %zu, cumprod: %g, not %g", k, mc_array_get(c, &j),
-                  cum);
+            CHECK(fabs(mc_array_get(p, &j) - want) < 1e-12, "row %zu, prod: %g, not %g", k,
+                  mc_array_get(p, &j), want);
+            CHECK(fabs(mc_array_get(c, &j) - cum) < 1e-12, "row %zu, cumprod: %g, not %g", k,
+                  mc_array_get(c, &j), cum);
         }
         mc_array_unref(&p);
         mc_array_unref(&c);
@@ -329,7 +340,8 @@ TEST(product_gradients_at_zeros)
     }
 }
 
-/* Of prod and of sum(cumprod) alike: the second derivative by x[j] and x[k] is the product of the others, 0 where j = k. */
+/* Of prod and of sum(cumprod) alike: the second derivative by x[j] and x[k] is the product of the others, 0
+ * where j = k. */
 static double hessian_by_hand(const double *x, int n, int j, int k, bool running)
 {
     double part = 1, sum = 0;
@@ -351,13 +363,15 @@ static double third_by_hand(const double *x, int n, int j, int k, int l)
 
 TEST(product_hessians_at_zeros)
 {
-    static const double rows[][4] = { { 2, 0, 3, 4 }, { 0, 2, 0, 3 }, { 0, 0, 0, 0 }, { 5, 2, 3, 0 }, { 0, 0, 2, 3 }, { 1, 2, 3, 4 }, { 0, 0, 0, 7 } };
+    static const double rows[][4] = { { 2, 0, 3, 4 }, { 0, 2, 0, 3 }, { 0, 0, 0, 0 }, { 5, 2, 3, 0 },
+                                      { 0, 0, 2, 3 }, { 1, 2, 3, 4 }, { 0, 0, 0, 7 } };
     static const struct { const char *text; bool running; } costs[] = {
         { "prod(x)", false }, { "sum(cumprod(x))", true }, { "prod(reshape(x, [2, 2]))", false },
         { "sum(prod(reshape(x, [2, 1, 2]), axis=[0, 2]))", false }, { "prod(x, keepdims=True)[0]", false },
         { "sum(cumprod(expand_dims(x, 1), axis=0))", true },
     };
-    for (size_t i = 0; i < NELEM(costs) * 4; i++) { /* by the reference and in kernels, all elements of a column at once */
+    for (size_t i = 0; i < NELEM(costs) * 4;
+         i++) { /* by the reference and in kernels, all elements of a column at once */
         char text[200], third[200];
         snprintf(text, sizeof text, "grad(grad(%s, x)[%d], x)", costs[i / 4].text, (int)i % 4);
         snprintf(third, sizeof third, "grad(grad(grad(%s, x)[%d], x)[1], x)", costs[i / 4].text, (int)i % 4);
@@ -366,15 +380,17 @@ TEST(product_hessians_at_zeros)
         mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = text });
         CHECK(f, "%s: %s", text, mc_error(g));
         for (size_t r = 0; r < NELEM(rows) && f; r++) {
-            mc_array *x = mc_array_from(MC_FLOAT64, MC_SHAPE(4), rows[r]), *y = run1(text, x, 0), *z = NULL, *t = run1(third, x, 0);
+            mc_array *x = mc_array_from(MC_FLOAT64, MC_SHAPE(4), rows[r]), *y = run1(text, x, 0), *z = NULL,
+                     *t = run1(third, x, 0);
             REQUIRE(y && t && mc_call(f, MC_IN(x), MC_OUT(&z)) == MC_OK, "%s: %s", text, mc_last_error());
             for (int64_t j = 0; j < 4; j++) {
                 const double want = hessian_by_hand(rows[r], 4, (int)i % 4, (int)j, costs[i / 4].running);
                 CHECK(fabs(mc_array_get(y, &j) - want) < 1e-12 && fabs(mc_array_get(z, &j) - want) < 1e-12,
-                      "%s, row %zu [%d]: %g by the reference, %g compiled, not %g", text, r, (int)j, mc_array_get(y, &j), mc_array_get(z, &j), want);
+                      "%s, row %zu [%d]: %g by the reference, %g compiled, not %g", text, r, (int)j,
+                      mc_array_get(y, &j), mc_array_get(z, &j), want);
                 const double cube = third_by_hand(rows[r], 4, (int)i % 4, (int)j, 1);
-                CHECK(costs[i / 4].running || fabs(mc_array_get(t, &j) - cube) < 1e-12, "%s, row %zu [%d]: %g, not %g", third, r, (int)j,
-                      mc_array_get(t, &j), cube);
+                CHECK(costs[i / 4].running || fabs(mc_array_get(t, &j) - cube) < 1e-12,
+                      "%s, row %zu [%d]: %g, not %g", third, r, (int)j, mc_array_get(t, &j), cube);
             }
             mc_array_unref(&x);
             mc_array_unref(&y);
@@ -386,7 +402,8 @@ TEST(product_hessians_at_zeros)
     }
 }
 
-/* By mathematics: of norm(x) at (3, 0, 4) the entries (1 - x[i] * x[j] / 25) / 5; of x ** 0 and x ** 1 nothing, of x ** 2 it is 2. */
+/* By mathematics: of norm(x) at (3, 0, 4) the entries (1 - x[i] * x[j] / 25) / 5; of x ** 0 and x ** 1
+ * nothing, of x ** 2 it is 2. */
 TEST(second_derivatives_at_zeros)
 {
     static const struct { const char *text; double want[3]; } rows[] = {
@@ -406,10 +423,12 @@ TEST(second_derivatives_at_zeros)
         { "grad(sum(grad(sum(x ** 1), x)), x)", { 0, 0, 0 } },
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
-        mc_array *x = mc_array_from(MC_FLOAT64, MC_SHAPE(3), (double[]){ 3, 0, 4 }), *y = run1(rows[i].text, x, 0);
+        mc_array *x = mc_array_from(MC_FLOAT64, MC_SHAPE(3), (double[]){ 3, 0, 4 }),
+                 *y = run1(rows[i].text, x, 0);
         REQUIRE(y, "%s: %s", rows[i].text, mc_last_error());
         for (int64_t j = 0; j < 3; j++) {
-            CHECK(fabs(mc_array_get(y, &j) - rows[i].want[j]) < 1e-12, "%s [%d]: %g, not %g", rows[i].text, (int)j, mc_array_get(y, &j), rows[i].want[j]);
+            CHECK(fabs(mc_array_get(y, &j) - rows[i].want[j]) < 1e-12, "%s [%d]: %g, not %g", rows[i].text,
+                  (int)j, mc_array_get(y, &j), rows[i].want[j]);
         }
         mc_array_unref(&x);
         mc_array_unref(&y);
@@ -419,7 +438,8 @@ TEST(second_derivatives_at_zeros)
 TEST(all_ties_receive_the_gradient)
 {
     double v[6] = { 1, 3, 3, 2, 0, 2 }, want[6] = { 0, 1, 1, 1, 0, 1 };
-    mc_array *x = mc_array_from(MC_FLOAT64, MC_SHAPE(2, 3), v), *g = run1("grad(sum(max(x, axis=1)), x)", x, 0);
+    mc_array *x = mc_array_from(MC_FLOAT64, MC_SHAPE(2, 3), v),
+             *g = run1("grad(sum(max(x, axis=1)), x)", x, 0);
     REQUIRE(g, "%s", mc_last_error());
     CHECK(memcmp(g->data, want, sizeof want) == 0, "ties");
     mc_array_unref(&g);
@@ -455,7 +475,8 @@ TEST(sizes_of_reductions)
     for (size_t k = 0; k < NELEM(rows); k++) {
         mc_node *n = mc_formula(g, rows[k].text);
         for (int axis = 0; axis < 2; axis++) {
-            mc_node *want = mc_formula(g, axis ? rows[k].size1 : rows[k].size0), *have = n->op->size(n, 0, axis);
+            mc_node *want = mc_formula(g, axis ? rows[k].size1 : rows[k].size0),
+                    *have = n->op->size(n, 0, axis);
             CHECK(have == want || mc_cast_to(want, MC_INT64)->id == have->id ||
                       (mc_is_const(have) && mc_is_const(want)),
                   "%s, axis %d: %s", rows[k].text, axis, mc_node_op(have));
@@ -478,7 +499,8 @@ TEST(reductions_without_memory)
     mc_array_unref(&x);
 }
 
-/* numpy.linalg.norm of [3, -4, 0, 0.5, -0.25, -7], to 16 digits; its gradient at order inf and -inf by torch.linalg.vector_norm. */
+/* numpy.linalg.norm of [3, -4, 0, 0.5, -0.25, -7], to 16 digits; its gradient at order inf and -inf by
+ * torch.linalg.vector_norm. */
 TEST(norms_of_every_order)
 {
     static const struct { const char *text; double y; } rows[] = {
@@ -494,7 +516,8 @@ TEST(norms_of_every_order)
         struct leaf leaf[] = { { "x", a, 0, false } };
         mc_array *y = run(1, leaf, rows[i].text);
         double have = y ? mc_load_f64(y->dtype, y->data) : NAN;
-        CHECK(fabs(have - rows[i].y) <= 1e-12 * fabs(rows[i].y), "%s is %.17g, not %.17g: %s", rows[i].text, have, rows[i].y, mc_last_error());
+        CHECK(fabs(have - rows[i].y) <= 1e-12 * fabs(rows[i].y), "%s is %.17g, not %.17g: %s", rows[i].text,
+              have, rows[i].y, mc_last_error());
         mc_array_unref(&y);
     }
     mc_graph *g = mc_graph_new();

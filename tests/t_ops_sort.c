@@ -8,7 +8,8 @@ static bool before(double a, double b)
     return a < b || (isnan(b) && !isnan(a));
 }
 
-/* An element's place is the number of elements that stand before it, equal ones counted if they come earlier. */
+/* An element's place is the number of elements that stand before it, equal ones counted if they come
+ * earlier. */
 static void check_sorted(const mc_array *x, const char *axis_text, int axis)
 {
     char sort[64], argsort[64];
@@ -32,8 +33,8 @@ static void check_sorted(const mc_array *x, const char *axis_text, int axis)
         double have = mc_array_get(y, other);
         CHECK(have == v || (isnan(have) && isnan(v)), "%s of %s: %g stands where %g should", sort,
               mc_dtype_name(x->dtype), have, v);
-        CHECK(mc_array_get(p, other) == (double)own, "%s of %s: place %g, not %lld", argsort, mc_dtype_name(x->dtype),
-              mc_array_get(p, other), (long long)own);
+        CHECK(mc_array_get(p, other) == (double)own, "%s of %s: place %g, not %lld", argsort,
+              mc_dtype_name(x->dtype), mc_array_get(p, other), (long long)own);
         for (int a = x->rank; a-- > 0 && ++at[a] == x->dims[a];) {
             at[a] = 0;
         }
@@ -67,7 +68,8 @@ TEST(sorting_special_values)
     uint64_t u[3] = { UINT64_MAX, 0, UINT64_MAX - 1 };
     int64_t s[3] = { INT64_MAX, INT64_MIN, INT64_MAX - 1 };
     for (mc_dtype d = MC_FLOAT16; d <= MC_FLOAT64; d++) {
-        mc_array *a = mc_array_from(MC_FLOAT64, MC_SHAPE(9), v), *x = mc_array_cast(a, d), *many = mc_array_new(d, MC_SHAPE(135));
+        mc_array *a = mc_array_from(MC_FLOAT64, MC_SHAPE(9), v), *x = mc_array_cast(a, d),
+                 *many = mc_array_new(d, MC_SHAPE(135));
         for (int64_t i = 0; i < 135; i++) {
             mc_array_set(many, &i, v[test_random() % 9]);
         }
@@ -94,10 +96,11 @@ TEST(permutations_and_their_inverse)
     for (int axis = -2; axis < 2; axis++) {
         char text[160];
         mc_array *x = sample(MC_FLOAT32, 2, dims, -1, 1);
-        snprintf(text, sizeof text,
-                 "permute_row_elements(permute_row_elements(x, argsort(x, axis=%d), axis=%d), argsort(argsort(x, "
-                 "axis=%d), axis=%d), axis=%d)",
-                 axis, axis, axis, axis, axis);
+        snprintf(
+            text, sizeof text,
+            "permute_row_elements(permute_row_elements(x, argsort(x, axis=%d), axis=%d), argsort(argsort(x, "
+            "axis=%d), axis=%d), axis=%d)",
+            axis, axis, axis, axis, axis);
         mc_array *y = run1(text, x, 0), *z = run1("inverse_permutation([2, 0, 3, 1])", x, 0);
         int64_t back[4] = { 1, 3, 0, 2 };
         CHECK(y && mc_array_differs(y, x, 0, 0) < 0, "axis %d: %s", axis, mc_last_error());
@@ -133,7 +136,8 @@ TEST(sorting_complaints)
         const char *said = complaint(rows[k].text, MC_FLOAT32, rows[k].rank);
         CHECK(strstr(said, rows[k].says), "%s says '%s'", rows[k].text, said);
     }
-    mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(3)), *y = run1("permute_row_elements(x, [0, 1, 3])", x, 0);
+    mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(3)),
+             *y = run1("permute_row_elements(x, [0, 1, 3])", x, 0);
     CHECK(!y && strstr(mc_last_error(), "there is no place 3 in a line of 3"), "says '%s'", mc_last_error());
     mc_array_unref(&x);
 }
@@ -165,7 +169,8 @@ TEST(permutations_broadcast)
         mc_array *y = run1(rows[k].text, x, 0);
         REQUIRE(y && mc_array_size(y) == 6, "%s: %s", rows[k].text, mc_last_error());
         for (int64_t i = 0; i < 6; i++) {
-            CHECK(mc_array_get(y, (int64_t[]){ i / 3, i % 3 }) == rows[k].y[i], "%s, element %d", rows[k].text, (int)i);
+            CHECK(mc_array_get(y, (int64_t[]){ i / 3, i % 3 }) == rows[k].y[i], "%s, element %d",
+                  rows[k].text, (int)i);
         }
         mc_array_unref(&y);
     }

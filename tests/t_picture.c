@@ -10,7 +10,8 @@ static mc_graph *regression(mc_node **out)
     mc_input(g, "x", MC_FLOAT32, 2);
     mc_input(g, "t", MC_FLOAT32, 1);
     mc_shared_zeros(g, "w", MC_FLOAT32, MC_SHAPE(784));
-    out[0] = mc_formula(g, "p = sigmoid(dot(x, w)); cost = mean(-t * log(p) - (1 - t) * log(1 - p)) + 0.01 * sum(w * w)");
+    out[0] = mc_formula(
+        g, "p = sigmoid(dot(x, w)); cost = mean(-t * log(p) - (1 - t) * log(1 - p)) + 0.01 * sum(w * w)");
     out[1] = mc_formula(g, "w - 0.5 * grad(cost, w)");
     return g;
 }
@@ -31,7 +32,9 @@ static void check_boxes(const struct mc_picture *p, const struct mc_layout *l)
 {
     for (size_t i = 0; i < p->node.n; i++) {
         const struct mc_box *a = &l->box[i];
-        CHECK(a->x - a->w / 2 > -0.01 && a->x + a->w / 2 < l->w + 0.01 && a->y >= 0 && a->y + a->h < l->h + 0.01, "box %zu leaves the sheet", i);
+        CHECK(a->x - a->w / 2 > -0.01 && a->x + a->w / 2 < l->w + 0.01 && a->y >= 0 &&
+                  a->y + a->h < l->h + 0.01,
+              "box %zu leaves the sheet", i);
         for (size_t k = 0; k < i; k++) {
             const struct mc_box *b = &l->box[k];
             bool apart = fabs(a->x - b->x) > (a->w + b->w) / 2 || a->y > b->y + b->h || b->y > a->y + a->h;
@@ -40,12 +43,14 @@ static void check_boxes(const struct mc_picture *p, const struct mc_layout *l)
     }
     for (size_t i = 0; i < p->arrow.n; i++) {
         const struct mc_arrow *a = &p->arrow.at[i];
-        CHECK(l->box[a->from].y + l->box[a->from].h < l->box[a->to].y, "an arrow goes up, to %s", p->node.at[a->to].head);
+        CHECK(l->box[a->from].y + l->box[a->from].h < l->box[a->to].y, "an arrow goes up, to %s",
+              p->node.at[a->to].head);
     }
     for (size_t i = 0; i < l->bend.n; i++) { /* a wire passes beside boxes, not through them */
         const struct mc_bend *n = &l->bend.at[i];
         for (size_t k = 0; k < p->node.n; k++) {
-            CHECK(l->box[k].layer != n->layer || fabs(l->box[k].x - n->x) > l->box[k].w / 2, "a wire crosses %s", p->node.at[k].head);
+            CHECK(l->box[k].layer != n->layer || fabs(l->box[k].x - n->x) > l->box[k].w / 2,
+                  "a wire crosses %s", p->node.at[k].head);
         }
     }
 }
@@ -94,11 +99,13 @@ TEST(svg_shows_every_node)
         CHECK(strstr(svg, text), "%s is not there", word);
         small += mc_is_const(list[i]);
     }
-    CHECK(markup_count(svg, "<title>") >= (int)count, "%d boxes for %zu nodes", markup_count(svg, "<title>"), count);
+    CHECK(markup_count(svg, "<title>") >= (int)count, "%d boxes for %zu nodes", markup_count(svg, "<title>"),
+          count);
     CHECK(small > 0 && markup_count(svg, "<title>") < 2 * (int)count, "%zu constants", small);
     CHECK(strstr(svg, "float32[?, 784]") || strstr(svg, "float32[?, ?]"), "types are shown");
     CHECK(markup_count(svg, "rect class=\"input\"") == 3 && markup_count(svg, "rect class=\"shared\"") == 2 &&
-          markup_count(svg, "rect class=\"output\"") == 3, "two inputs, a shared variable, two outputs, and the key to the colours");
+              markup_count(svg, "rect class=\"output\"") == 3,
+          "two inputs, a shared variable, two outputs, and the key to the colours");
     CHECK(!strstr(svg, "nearest the outputs"), "all of it is shown");
     mc_free(list);
     free(svg);
@@ -111,7 +118,8 @@ TEST(dot_shows_every_node)
     mc_graph *g = regression(out);
     mc_status s;
     char *dot = MARKUP_WRITTEN(s, to, mc_graph_dot(g, 2, out, to));
-    CHECK(s == MC_OK && strncmp(dot, "digraph", 7) == 0 && strstr(dot, "label=\"w\\nshared\\nfloat32[784]\""), "%s", dot);
+    CHECK(s == MC_OK && strncmp(dot, "digraph", 7) == 0 && strstr(dot, "label=\"w\\nshared\\nfloat32[784]\""),
+          "%s", dot);
     CHECK(strstr(dot, " -> ") && dot[strlen(dot) - 2] == '}', "%s", dot);
     free(dot);
     mc_graph_free(g);
@@ -158,7 +166,8 @@ TEST(pictures_of_nothing_are_errors)
     mc_graph *g = mc_graph_new();
     mc_node *bad = mc_formula(g, "1 +");
     CHECK(mc_graph_svg(g, 0, NULL, stderr) == MC_EARG, "%s", mc_last_error());
-    CHECK(mc_graph_svg(g, 1, &bad, stderr) == MC_EARG && strstr(mc_last_error(), "1 +"), "%s", mc_last_error());
+    CHECK(mc_graph_svg(g, 1, &bad, stderr) == MC_EARG && strstr(mc_last_error(), "1 +"), "%s",
+          mc_last_error());
     mc_node *none = NULL;
     CHECK(mc_graph_dot(g, 1, &none, stderr) == MC_EARG, "%s", mc_last_error());
     mc_graph_free(g);

@@ -1,9 +1,11 @@
-/* t_pieces.c: kernels over the channels of images, which lie in pieces, or side by side: kept in registers where they are short,
- * split over blocks where they are long, against the reference; and the sums of squares that take no walk of their own. */
+/* t_pieces.c: kernels over the channels of images, which lie in pieces, or side by side: kept in registers
+ * where they are short, split over blocks where they are long, against the reference; and the sums of squares
+ * that take no walk of their own. */
 #include "agree.h"
 #include "sample.h"
 
-/* By axes that are kept, lengths and pieces: what a block has room for and what it has not, whole vectors and single elements. */
+/* By axes that are kept, lengths and pieces: what a block has room for and what it has not, whole vectors and
+ * single elements. */
 static const struct {
     int rank;
     int64_t dims[5];
@@ -97,7 +99,8 @@ TEST(variances_far_from_zero_are_exact)
                 }
             }
             const double have = mc_array_get(v, &k);
-            CHECK(fabs(have - sum) < 1e-5 * sum, "case %zu, channel %d: %.9g, not %.9g", c, (int)k, have, sum);
+            CHECK(fabs(have - sum) < 1e-5 * sum, "case %zu, channel %d: %.9g, not %.9g", c, (int)k, have,
+                  sum);
         }
         mc_function_free(f);
         mc_graph_free(g);

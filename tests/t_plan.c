@@ -15,18 +15,19 @@ TEST(plan_choices)
         int size;
         const char *solver, *error;
     } rows[] = {
-        { "deterministic=True",             "auto",    2,  "quick", NULL },
-        { "deterministic=False",            "auto",    2,  "loose", NULL },
-        { "deterministic=True",             "auto",    3,  "quick", NULL }, /* never fails to plan, and is passed over */
-        { "workspace=1k",                   "auto",    2,  "slow",  NULL },
-        { "workspace=1k",                   "quick",   2,  NULL,    "quick needs 4096 bytes of workspace, the flag allows 1024" },
-        { "workspace=1G",                   "slow",    2,  "slow",  NULL },
-        { "workspace=1G",                   "sloww",   2,  NULL,    "toy has no solver 'sloww'; there are: auto loose never" },
-        { "workspace=1G",                   "never",   2,  NULL,    "toy 2: solver never, which was asked for, takes odd sizes only" },
-        { "workspace=1G",                   "never",   3,  NULL,    "never failed: the moon is not full" },
-        { "deterministic=True",             "loose",   2,  NULL,    "loose, which was asked for, is not deterministic" },
-        { "deterministic=True",             "auto",    -2, NULL,    "no solver for toy -2: loose is not deterministic" },
-        { "deterministic=True",             "auto",    -2, NULL,    "; slow takes positive sizes only" },
+        { "deterministic=True", "auto", 2, "quick", NULL },
+        { "deterministic=False", "auto", 2, "loose", NULL },
+        { "deterministic=True", "auto", 3, "quick", NULL }, /* never fails to plan, and is passed over */
+        { "workspace=1k", "auto", 2, "slow", NULL },
+        { "workspace=1k", "quick", 2, NULL, "quick needs 4096 bytes of workspace, the flag allows 1024" },
+        { "workspace=1G", "slow", 2, "slow", NULL },
+        { "workspace=1G", "sloww", 2, NULL, "toy has no solver 'sloww'; there are: auto loose never" },
+        { "workspace=1G", "never", 2, NULL,
+          "toy 2: solver never, which was asked for, takes odd sizes only" },
+        { "workspace=1G", "never", 3, NULL, "never failed: the moon is not full" },
+        { "deterministic=True", "loose", 2, NULL, "loose, which was asked for, is not deterministic" },
+        { "deterministic=True", "auto", -2, NULL, "no solver for toy -2: loose is not deterministic" },
+        { "deterministic=True", "auto", -2, NULL, "; slow takes positive sizes only" },
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
         mc_flags_parse(rows[i].flags);
@@ -36,7 +37,8 @@ TEST(plan_choices)
             CHECK(p && strcmp(p->solver->name, rows[i].solver) == 0, "row %zu: %s", i,
                   p ? p->solver->name : mc_last_error());
         } else {
-            CHECK(!p && strstr(mc_last_error(), rows[i].error), "row %zu: %s", i, p ? p->solver->name : mc_last_error());
+            CHECK(!p && strstr(mc_last_error(), rows[i].error), "row %zu: %s", i,
+                  p ? p->solver->name : mc_last_error());
         }
         mc_plan_free(p);
     }
@@ -75,7 +77,8 @@ TEST(plan_measures_and_remembers)
     ran = 0;
     p = planned(3);
     REQUIRE(p, "%s", mc_last_error());
-    CHECK(strcmp(p->solver->name, "slow") == 0 && p->measured && ran == 0, "%s after %d runs", p->solver->name, ran);
+    CHECK(strcmp(p->solver->name, "slow") == 0 && p->measured && ran == 0, "%s after %d runs",
+          p->solver->name, ran);
     mc_plan_free(p);
     mc_flags_parse("plan=estimate");
     p = planned(3);
@@ -102,8 +105,8 @@ TEST(plan_remembers_for_the_room_there_was)
         mc_flags_parse(rows[i].flags);
         ran = 0;
         struct mc_plan *p = planned(2);
-        CHECK(p && strcmp(p->solver->name, rows[i].want) == 0 && (ran > 0) == rows[i].timed, "%s: %s after %d runs", rows[i].flags,
-              p ? p->solver->name : mc_last_error(), ran);
+        CHECK(p && strcmp(p->solver->name, rows[i].want) == 0 && (ran > 0) == rows[i].timed,
+              "%s: %s after %d runs", rows[i].flags, p ? p->solver->name : mc_last_error(), ran);
         mc_plan_free(p);
     }
     mc_wisdom_clear();
@@ -141,7 +144,8 @@ TEST(plan_stops_what_is_clearly_slower)
     gone();
 }
 
-/* Solvers that take long get few runs, and what has no time left none: a second is enough for six of 0.12 s. */
+/* Solvers that take long get few runs, and what has no time left none: a second is enough for six of 0.12
+ * s. */
 TEST(plan_keeps_its_time)
 {
     own_cache();
@@ -150,7 +154,8 @@ TEST(plan_keeps_its_time)
     slow_ran = 0;
     const double start = mc_now();
     struct mc_plan *p = planned(2);
-    CHECK(p && mc_now() - start < 1, "%s after %g s", p ? p->solver->name : mc_last_error(), mc_now() - start);
+    CHECK(p && mc_now() - start < 1, "%s after %g s", p ? p->solver->name : mc_last_error(),
+          mc_now() - start);
     CHECK(slow_ran == 0, "slow, the fourth, was still tried");
     mc_plan_free(p);
     mc_wisdom_clear();
@@ -183,8 +188,8 @@ TEST(plan_times_a_sample)
     slow_takes = 20e-6;
     struct mc_plan *p = planned(SAMPLED);
     REQUIRE(p, "%s", mc_last_error());
-    CHECK(strcmp(p->solver->name, "slow") == 0 && p->cost >= 100 * 20e-6 && p->cost < 100 * 60e-6, "%s takes %g",
-          p->solver->name, p->cost);
+    CHECK(strcmp(p->solver->name, "slow") == 0 && p->cost >= 100 * 20e-6 && p->cost < 100 * 60e-6,
+          "%s takes %g", p->solver->name, p->cost);
     CHECK(((const struct toy *)(const void *)p->problem)->size == SAMPLED, "the plan is the sample's");
     mc_plan_free(p);
     mc_wisdom_clear();
@@ -192,7 +197,8 @@ TEST(plan_times_a_sample)
     p = planned(SAMPLED);
     slow_grows = LARGER;
     REQUIRE(p, "%s", mc_last_error());
-    CHECK(strcmp(p->solver->name, "quick") == 0, "%s takes %g, though its sample tells too little", p->solver->name, p->cost);
+    CHECK(strcmp(p->solver->name, "quick") == 0, "%s takes %g, though its sample tells too little",
+          p->solver->name, p->cost);
     mc_plan_free(p);
     CHECK(plans == 0, "%d plans are left", plans);
     mc_wisdom_clear();
@@ -202,11 +208,25 @@ TEST(plan_times_a_sample)
 /* ---- doubt, and what cannot be ---- */
 
 static double off; /* of the result of who is doubted */
-static double toy_error(const struct mc_problem *p, void *const *operand) { (void)p, (void)operand; return off; }
-static double toy_allows(const struct mc_problem *p) { (void)p; return 1e-6; }
-static double a_second(const struct mc_problem *p) { (void)p; return 1; }
+static double toy_error(const struct mc_problem *p, void *const *operand)
+{
+    (void)p, (void)operand;
+    return off;
+}
+static double toy_allows(const struct mc_problem *p)
+{
+    (void)p;
+    return 1e-6;
+}
+static double a_second(const struct mc_problem *p)
+{
+    (void)p;
+    return 1;
+}
 
-static const struct mc_solver liar    = { .name = "liar",    .refuse = positive_only, .estimate = cost3, .plan = plan_slow, .doubted = true };
+static const struct mc_solver liar = {
+    .name = "liar", .refuse = positive_only, .estimate = cost3, .plan = plan_slow, .doubted = true
+};
 static const struct mc_solver endless = { .name = "endless", .refuse = positive_only, .estimate = cost3, .plan = plan_slow, .least = a_second };
 
 static const struct mc_solver finer   = { .name = "finer",   .refuse = positive_only, .estimate = cost3, .plan = plan_slow, .finer = true };
@@ -225,7 +245,17 @@ static const struct mc_solver around = { .name = "around", .refuse = positive_on
 static const char *chosen_from(const struct mc_solver *other, const char **why)
 {
     const struct mc_solver *const two[] = { &quick, other, NULL };
-    const struct mc_family f = { "toy", two, sizeof(struct toy), word, operands, discard, verify, forced, sample, .error = toy_error, .allows = toy_allows };
+    const struct mc_family f = { "toy",
+                                 two,
+                                 sizeof(struct toy),
+                                 word,
+                                 operands,
+                                 discard,
+                                 verify,
+                                 forced,
+                                 sample,
+                                 .error = toy_error,
+                                 .allows = toy_allows };
     const struct toy t = { { &f }, 2 };
     mc_wisdom_clear();
     slow_ran = 0;
@@ -236,7 +266,8 @@ static const char *chosen_from(const struct mc_solver *other, const char **why)
     return name;
 }
 
-/* Quicker than the others, and further off than is allowed: the others are taken.  Who cannot be asked is believed. */
+/* Quicker than the others, and further off than is allowed: the others are taken.  Who cannot be asked is
+ * believed. */
 TEST(plan_doubts_who_rounds)
 {
     static const struct { const struct mc_solver *s; double off; bool taken; } rows[] = {
@@ -250,19 +281,24 @@ TEST(plan_doubts_who_rounds)
         const char *why, *name;
         off = rows[i].off;
         name = chosen_from(rows[i].s, &why);
-        CHECK(strcmp(name, rows[i].taken ? rows[i].s->name : "quick") == 0 && slow_ran > 0, "row %zu: %s", i, name);
-        CHECK(rows[i].taken || strstr(why, "is off by 1.0e-03 of its result, and 1.0e-06 is allowed"), "row %zu: %s", i, why);
+        CHECK(strcmp(name, rows[i].taken ? rows[i].s->name : "quick") == 0 && slow_ran > 0, "row %zu: %s", i,
+              name);
+        CHECK(rows[i].taken || strstr(why, "is off by 1.0e-03 of its result, and 1.0e-06 is allowed"),
+              "row %zu: %s", i, why);
     }
     CHECK(plans == 0, "%d plans are left", plans);
     mc_wisdom_clear();
     gone();
 }
 
-/* As quick as what comes first by estimate, and more exact than was asked: it is taken; slower, it is not.  A machine that others
- * use may make it seem slower, but not every time. */
+/* As quick as what comes first by estimate, and more exact than was asked: it is taken; slower, it is not.  A
+ * machine that others use may make it seem slower, but not every time. */
 TEST(plan_takes_the_finer_of_equals)
 {
-    static const struct { double takes; bool taken; } rows[] = { { 40e-6, true }, { 80e-6, false }, { 20e-6, true } };
+    static const struct {
+        double takes;
+        bool taken;
+    } rows[] = { { 40e-6, true }, { 80e-6, false }, { 20e-6, true } };
     own_cache();
     mc_flags_parse("plan=measure");
     quick_takes = 40e-6;

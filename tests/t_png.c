@@ -14,7 +14,9 @@ TEST(png_of_every_kind)
         if (!CHECK(a, "%s: %s", s->name, mc_last_error())) {
             continue;
         }
-        CHECK(mc_array_dims(a)[0] == s->channels && mc_array_dims(a)[1] == s->rows && mc_array_dims(a)[2] == s->columns, "%s: shape", s->name);
+        CHECK(mc_array_dims(a)[0] == s->channels && mc_array_dims(a)[1] == s->rows &&
+                  mc_array_dims(a)[2] == s->columns,
+              "%s: shape", s->name);
         uint32_t crc = mc_crc32(0, mc_array_data(a), (size_t)mc_array_size(a));
         CHECK(crc == s->crc, "%s: pixels %#x", s->name, crc);
         mc_array_unref(&a);
@@ -54,7 +56,8 @@ TEST(damaged_pictures_are_noticed)
         for (size_t k = 0; k < s->n; k++) {
             memcpy(file, s->data, s->n);
             put_file("cut.png", file, k);
-            CHECK(!mc_image_load(in_folder("cut.png")), "%s cut to %zu of %zu bytes was read", s->name, k, s->n);
+            CHECK(!mc_image_load(in_folder("cut.png")), "%s cut to %zu of %zu bytes was read", s->name, k,
+                  s->n);
             file[k] ^= (unsigned char)(1 + test_random() % 255);
             put_file("bad.png", file, s->n);
             CHECK(!mc_image_load(in_folder("bad.png")), "%s with byte %zu changed was read", s->name, k);

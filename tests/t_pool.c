@@ -1,4 +1,5 @@
-/* t_pool.c: every solver of pooling against the reference, on one grid of problems; the family's words and errors. */
+/* t_pool.c: every solver of pooling against the reference, on one grid of problems; the family's words and
+ * errors. */
 #include "check.h"
 #include "op/op.h"
 #include "heavy/pool/solver.h"
@@ -16,7 +17,8 @@ static void check_solvers(const struct mc_pool_problem *p, int *ran)
         }
         struct mc_plan *plan = mc_plan_with(&p->base, s);
         if (CHECK(plan, "%s: %s: %s", s->name, text.s, mc_last_error())) {
-            CHECK(mc_pool_family.verify(&p->base, plan) == MC_OK, "%s: %s: %s", s->name, text.s, mc_last_error());
+            CHECK(mc_pool_family.verify(&p->base, plan) == MC_OK, "%s: %s: %s", s->name, text.s,
+                  mc_last_error());
             CHECK(s->estimate(&p->base) > 0, "%s: %s", s->name, text.s);
         }
         ran[k]++;
@@ -43,11 +45,13 @@ TEST(every_pool_solver_gives_the_reference)
     }
     mc_isa_only(NULL);
     /* whole, lanes, rows, slide, packed, reference */
-    CHECK(ran[1] > 50 && ran[2] > 50 && ran[4] > ran[1] && ran[5] > ran[4], "ran %d, %d, %d, %d times", ran[1], ran[2], ran[4], ran[5]);
+    CHECK(ran[1] > 50 && ran[2] > 50 && ran[4] > ran[1] && ran[5] > ran[4], "ran %d, %d, %d, %d times",
+          ran[1], ran[2], ran[4], ran[5]);
 }
 
 /* bc01, as a convolutional net has it. */
-static struct mc_pool_problem plain_problem(enum mc_pool_mode mode, enum mc_pool_pass pass, int64_t in, int64_t w, int64_t st)
+static struct mc_pool_problem plain_problem(enum mc_pool_mode mode, enum mc_pool_pass pass, int64_t in,
+                                            int64_t w, int64_t st)
 {
     const int64_t out = (in - w) / st + 1;
     struct mc_pool_problem p = {
@@ -60,13 +64,15 @@ static struct mc_pool_problem plain_problem(enum mc_pool_mode mode, enum mc_pool
     return p;
 }
 
-/* One window over the plane: planned without being named, and right for every number of cells around whole vectors. */
+/* One window over the plane: planned without being named, and right for every number of cells around whole
+ * vectors. */
 TEST(pool_of_whole_planes)
 {
     static const enum mc_pool_mode modes[] = { POOL_SUM, POOL_AVERAGE_INC, POOL_AVERAGE_EXC };
     for (int64_t in = 1; in <= 13; in++) {
         for (size_t m = 0; m < 4 * NELEM(modes); m++) {
-            struct mc_pool_problem p = plain_problem(modes[m / 4], m & 1 ? POOL_SPREAD : POOL_FORWARD, in, in, 2);
+            struct mc_pool_problem p = plain_problem(modes[m / 4], m & 1 ? POOL_SPREAD : POOL_FORWARD, in, in,
+                                                     2);
             p.dtype = m & 2 ? MC_FLOAT64 : MC_FLOAT32;
             struct mc_plan *plan = mc_pool_plan(&p);
             REQUIRE(plan, "%s", mc_last_error());
@@ -81,12 +87,14 @@ TEST(pool_of_whole_planes)
     CHECK(strstr(mc_pool_whole.refuse(&p.base), "all of its plane"), "takes less than a plane");
 }
 
-/* Windows that move by one: planned without being named, and right whatever the border cuts off, at lines of cells around
- * whole vectors, in every mode. */
+/* Windows that move by one: planned without being named, and right whatever the border cuts off, at lines of
+ * cells around whole vectors, in every mode. */
 TEST(pool_of_sliding_windows)
 {
     static const enum mc_pool_mode modes[] = { POOL_SUM, POOL_AVERAGE_INC, POOL_AVERAGE_EXC };
-    static const struct { int64_t w, pad, beyond; } cases[] = { { 3, 1, 0 }, { 3, 0, 0 }, { 5, 4, 0 }, { 2, 1, 0 }, { 8, 0, 3 }, { 4, -1, 2 } };
+    static const struct {
+        int64_t w, pad, beyond;
+    } cases[] = { { 3, 1, 0 }, { 3, 0, 0 }, { 5, 4, 0 }, { 2, 1, 0 }, { 8, 0, 3 }, { 4, -1, 2 } };
     for (int64_t in = 8; in <= 34; in++) {
         for (size_t m = 0; m < 2 * NELEM(modes) * NELEM(cases); m++) {
             const size_t c = m % NELEM(cases), mode = m / NELEM(cases) / 2;
@@ -102,7 +110,8 @@ TEST(pool_of_sliding_windows)
             struct mc_plan *plan = mc_pool_plan(&p);
             REQUIRE(plan, "%s", mc_last_error());
             CHECK(strcmp(plan->solver->name, "slide") == 0, "%s", plan->solver->name);
-            CHECK(mc_pool_family.verify(&p.base, plan) == MC_OK, "in %d, case %zu: %s", (int)in, m, mc_last_error());
+            CHECK(mc_pool_family.verify(&p.base, plan) == MC_OK, "in %d, case %zu: %s", (int)in, m,
+                  mc_last_error());
             mc_plan_free(plan);
         }
     }
@@ -125,14 +134,16 @@ TEST(pool_words_and_plans)
         mc_pool_family.word(&p.base, &word);
         CHECK(word.s && strcmp(word.s, cases[i].word) == 0, "%s", word.s);
         struct mc_plan *plan = mc_pool_plan(&p);
-        CHECK(plan && strcmp(plan->solver->name, "rows") == 0, "%s", plan ? plan->solver->name : mc_last_error());
+        CHECK(plan && strcmp(plan->solver->name, "rows") == 0, "%s",
+              plan ? plan->solver->name : mc_last_error());
         mc_plan_free(plan);
         mc_str_free(&word);
     }
     struct mc_pool_problem p = plain_problem(POOL_MAX, POOL_FORWARD, 13, 3, 2);
     mc_flag_set("pool.algo", "reference");
     struct mc_plan *plan = mc_pool_plan(&p);
-    CHECK(plan && strcmp(plan->solver->name, "reference") == 0, "%s", plan ? plan->solver->name : mc_last_error());
+    CHECK(plan && strcmp(plan->solver->name, "reference") == 0, "%s",
+          plan ? plan->solver->name : mc_last_error());
     mc_plan_free(plan);
     mc_flag_set("pool.algo", "lanes"); /* declines, and says why */
     CHECK(!mc_pool_plan(&p) && strstr(mc_last_error(), "side by side"), "%s", mc_last_error());
@@ -146,7 +157,8 @@ TEST(pool_plans_when_memory_runs_out)
     struct mc_pool_problem p = plain_problem(POOL_SUM, POOL_SPREAD, 8, 2, 2);
     ALLOC_FAIL_LOOP {
         struct mc_plan *plan = mc_pool_plan(&p);
-        CHECK(plan ? mc_pool_family.verify(&p.base, plan) == MC_OK || ALLOC_FAILED : ALLOC_FAILED, "%s", mc_last_error());
+        CHECK(plan ? mc_pool_family.verify(&p.base, plan) == MC_OK || ALLOC_FAILED : ALLOC_FAILED, "%s",
+              mc_last_error());
         mc_plan_free(plan);
     }
 }
@@ -161,9 +173,12 @@ TEST(pool_bits_do_not_depend_on_threads)
         }
         void *a[8], *b[8];
         struct mc_plan *plan = mc_pool_plan(&p);
-        REQUIRE(plan && mc_pool_family.operands(&p.base, a) == MC_OK && mc_pool_family.operands(&p.base, b) == MC_OK, "%s", mc_last_error());
+        REQUIRE(plan && mc_pool_family.operands(&p.base, a) == MC_OK &&
+                    mc_pool_family.operands(&p.base, b) == MC_OK,
+                "%s", mc_last_error());
         void *work = mc_alloc_pages(plan->workspace + 1, "tests");
-        CHECK(plan->run(plan, a, work, 1) == MC_OK && plan->run(plan, b, work, 2) == MC_OK, "%s", mc_last_error());
+        CHECK(plan->run(plan, a, work, 1) == MC_OK && plan->run(plan, b, work, 2) == MC_OK, "%s",
+              mc_last_error());
         const int role = p.s.pass == POOL_SPREAD ? POOL_X : POOL_Y;
         int64_t far = 0, low = 0;
         for (int i = 0; i < 4; i++) {
@@ -174,7 +189,8 @@ TEST(pool_bits_do_not_depend_on_threads)
             far += (n - 1) * (p.at[role][i] > 0 ? p.at[role][i] : -p.at[role][i]);
             low += p.at[role][i] < 0 ? (n - 1) * p.at[role][i] : 0;
         }
-        CHECK(memcmp((float *)a[role] + low, (float *)b[role] + low, (size_t)(far + 1) * 4) == 0, "the bits differ");
+        CHECK(memcmp((float *)a[role] + low, (float *)b[role] + low, (size_t)(far + 1) * 4) == 0,
+              "the bits differ");
         mc_free_pages(work);
         mc_pool_family.discard(&p.base, a);
         mc_pool_family.discard(&p.base, b);
@@ -192,7 +208,12 @@ static mc_status run_planned(const mc_node *n, mc_array *const *in, mc_array **o
     const int64_t *strides[POOL_NARRAY] = { NULL };
     void *operand[POOL_NOPERAND] = { NULL };
     int role[POOL_NARRAY];
-    struct mc_infer q = { .op = n->op, .nin = n->nin, .in = type, .value = (const mc_array *const *)in, .attr = n->attr, .nout = n->op->nout };
+    struct mc_infer q = { .op = n->op,
+                          .nin = n->nin,
+                          .in = type,
+                          .value = (const mc_array *const *)in,
+                          .attr = n->attr,
+                          .nout = n->op->nout };
     for (int i = 0; i < n->nin; i++) {
         type[i] = mc_type_make(in[i]->dtype, in[i]->rank, in[i]->dims);
     }
@@ -204,7 +225,9 @@ static mc_status run_planned(const mc_node *n, mc_array *const *in, mc_array **o
         return mc_fail(MC_EARG, "%s has no roles", n->op->name);
     }
     for (int r = 0; r < POOL_NARRAY; r++) {
-        const mc_array *a = role[r] < 0 ? NULL : role[r] < POOL_RESULT ? in[role[r]] : out[role[r] - POOL_RESULT];
+        const mc_array *a = role[r] < 0             ? NULL
+                            : role[r] < POOL_RESULT ? in[role[r]]
+                                                    : out[role[r] - POOL_RESULT];
         strides[r] = a ? a->strides : NULL;
         operand[r] = a ? a->data : NULL;
     }
@@ -244,9 +267,11 @@ TEST(plans_of_nodes_do_what_nodes_do)
             planned++;
             mc_status s = mc_eval(1, &in, &x, list[k]->nin, list[k]->in, value);
             s = s < 0 ? s : mc_eval_node(list[k], value, want);
-            CHECK(s == MC_OK && run_planned(list[k], value, have) == MC_OK, "%s: %s", formulas[i], mc_last_error());
+            CHECK(s == MC_OK && run_planned(list[k], value, have) == MC_OK, "%s: %s", formulas[i],
+                  mc_last_error());
             for (int r = 0; r < list[k]->nout && have[r] && want[r]; r++) {
-                CHECK(mc_array_differs(have[r], want[r], 1e-5, 1e-5) < 0, "%s: result %d of %s differs", formulas[i], r, list[k]->op->name);
+                CHECK(mc_array_differs(have[r], want[r], 1e-5, 1e-5) < 0, "%s: result %d of %s differs",
+                      formulas[i], r, list[k]->op->name);
             }
             for (int r = 0; r < 8; r++) {
                 mc_array_unref(&value[r]);

@@ -1,4 +1,5 @@
-/* t_pooled.c: convolutions whose y is pooled to its maxima: every solver against the reference; functions with and without them. */
+/* t_pooled.c: convolutions whose y is pooled to its maxima: every solver against the reference; functions
+ * with and without them. */
 #include "check.h"
 #include "heavy/conv_pool/solver.h"
 #include "pooled_problems.h"
@@ -24,7 +25,8 @@ TEST(pooled_solvers_give_the_reference)
             struct mc_plan *plan = mc_pooled_plan(&p);
             struct mc_str word = { 0 };
             mc_pooled_word(&p.base, &word);
-            CHECK(!plan || mc_pooled_family.verify(&p.base, plan) == MC_OK, "%s: %s: %s", kernels[k] ? kernels[k] : "the best", word.s, mc_last_error());
+            CHECK(!plan || mc_pooled_family.verify(&p.base, plan) == MC_OK, "%s: %s: %s",
+                  kernels[k] ? kernels[k] : "the best", word.s, mc_last_error());
             CHECK(!plan || plan->cost > 0, "%s", word.s);
             ran[turn & 1] += plan != NULL;
             mc_str_free(&word);
@@ -47,7 +49,9 @@ TEST(pooled_words_and_refusals)
     };
     struct mc_str word = { 0 };
     mc_pooled_word(&p.base, &word);
-    CHECK(word.s && strcmp(word.s, "pooled conv f32 weights n2c3i8x8 f4k3x3o6x6 w1x2x2 s1x2x2 p0x0x0 o1x3x3") == 0, "%s", word.s);
+    CHECK(word.s &&
+              strcmp(word.s, "pooled conv f32 weights n2c3i8x8 f4k3x3o6x6 w1x2x2 s1x2x2 p0x0x0 o1x3x3") == 0,
+          "%s", word.s);
     mc_str_free(&word);
     p.marks = MC_INT32;
     CHECK(strstr(mc_pooled_marked.refuse(&p.base), "marks of one byte"), "takes wide marks");
@@ -60,29 +64,34 @@ TEST(pooled_words_and_refusals)
     mc_flag_set("conv.algo_bwd_filter", "auto");
     ALLOC_FAIL_LOOP {
         struct mc_plan *plan = mc_pooled_plan(&p);
-        CHECK(plan ? mc_pooled_family.verify(&p.base, plan) == MC_OK || ALLOC_FAILED : ALLOC_FAILED, "%s", mc_last_error());
+        CHECK(plan ? mc_pooled_family.verify(&p.base, plan) == MC_OK || ALLOC_FAILED : ALLOC_FAILED, "%s",
+              mc_last_error());
         mc_plan_free(plan);
     }
 }
 
 /* ---- functions ---- */
 
-/* What two modes make of the gradients of a convolution under a pooling; how many steps of the first had these solvers. */
-static void compare_modes(const char *net, const char *outputs, const char *const solver[2], int found[2], double *most)
+/* What two modes make of the gradients of a convolution under a pooling; how many steps of the first had
+ * these solvers. */
+static void compare_modes(const char *net, const char *outputs, const char *const solver[2], int found[2],
+                          double *most)
 {
     mc_array *y[2][3] = { { 0 } };
     *most = 0;
     for (int mode = 0; mode < 2; mode++) {
         mc_graph *g = mc_graph_new();
         mc_formula(g, net);
-        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = outputs, .mode = mode ? "FAST_COMPILE" : NULL });
+        mc_function *f = mc_compile(
+            g, &(mc_spec){ .inputs = "x", .outputs = outputs, .mode = mode ? "FAST_COMPILE" : NULL });
         mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(40, 4, 20, 20));
         REQUIRE(f && x, "%s", mc_last_error());
         for (int64_t i = 0; i < mc_array_size(x); i++) {
             ((float *)mc_array_data(x))[i] = (float)((i * 7919) % 4093) / 4093 - 0.5f;
         }
         for (int call = 0; call < 2; call++) {
-            REQUIRE(mc_call(f, MC_IN(x), MC_OUT(&y[mode][0], &y[mode][1], &y[mode][2])) == MC_OK, "%s", mc_last_error());
+            REQUIRE(mc_call(f, MC_IN(x), MC_OUT(&y[mode][0], &y[mode][1], &y[mode][2])) == MC_OK, "%s",
+                    mc_last_error());
         }
         for (int i = 0; i < mc_function_nsteps(f) && mode == 0; i++) {
             const char *s = mc_function_step(f, i).solver;
@@ -97,7 +106,8 @@ static void compare_modes(const char *net, const char *outputs, const char *cons
     for (int k = 0; k < 3; k++) {
         double sum[2] = { 0 };
         for (int64_t i = 0; i < mc_array_size(y[0][k]); i++) {
-            const double a = (double)((const float *)mc_array_data(y[0][k]))[i], b = (double)((const float *)mc_array_data(y[1][k]))[i];
+            const double a = (double)((const float *)mc_array_data(y[0][k]))[i],
+                         b = (double)((const float *)mc_array_data(y[1][k]))[i];
             sum[0] += (a - b) * (a - b);
             sum[1] += b * b;
         }
@@ -107,12 +117,13 @@ static void compare_modes(const char *net, const char *outputs, const char *cons
     }
 }
 
-#define NET                                                                                                            \
-    "input x float32[?, 4, 20, 20]; V = 0.3 * sin(reshape(cast(arange(48 * 4 * 9), float32), [48, 4, 3, 3]));"          \
-    "W = 0.3 * cos(reshape(cast(arange(48 * 48 * 25), float32), [48, 48, 5, 5]));"                                       \
+#define NET                                                                                                  \
+    "input x float32[?, 4, 20, 20]; V = 0.3 * sin(reshape(cast(arange(48 * 4 * 9), float32), [48, 4, 3, 3]));" \
+    "W = 0.3 * cos(reshape(cast(arange(48 * 48 * 25), float32), [48, 48, 5, 5]));"                           \
     "p = tanh(pool(conv(x, V), [2, 2])); q = pool(conv(p, W), [2, 2]); cost = sum(sqr(q))"
 
-/* The gradients of both convolutions read maxima and marks; y of neither has a gradient as large as itself. */
+/* The gradients of both convolutions read maxima and marks; y of neither has a gradient as large as
+ * itself. */
 TEST(functions_join_convolutions_and_poolings)
 {
     static const char *const solvers[] = { "marked", "idle" };
@@ -120,7 +131,8 @@ TEST(functions_join_convolutions_and_poolings)
     double d;
     compare_modes(NET, "grad(cost, V), grad(cost, W), grad(cost, x)", solvers, found, &d);
     CHECK(d < 1e-10, "off by %g", d);
-    CHECK((found[0] >= 3 && found[1] >= 1) || strcmp(mc_flag_get("device"), "cpu") != 0, "%d steps joined, %d idle", found[0], found[1]);
+    CHECK((found[0] >= 3 && found[1] >= 1) || strcmp(mc_flag_get("device"), "cpu") != 0,
+          "%d steps joined, %d idle", found[0], found[1]);
 }
 
 /* A gradient that something else reads is made as ever. */
@@ -129,8 +141,10 @@ TEST(what_others_read_is_not_left_out)
     static const char *const solvers[] = { "marked", "idle" };
     int found[2] = { 0 };
     double d;
-    compare_modes(NET "; c = conv(p, W); r = sum(sqr(pool(c, [2, 2])))", "grad(r, W), grad(r, c), grad(r, p)", solvers, found, &d);
-    CHECK(d < 1e-10 && ((found[0] == 0 && found[1] == 0) || strcmp(mc_flag_get("device"), "cpu") != 0), "off by %g, %d steps joined, %d idle", d, found[0], found[1]);
+    compare_modes(NET "; c = conv(p, W); r = sum(sqr(pool(c, [2, 2])))", "grad(r, W), grad(r, c), grad(r, p)",
+                  solvers, found, &d);
+    CHECK(d < 1e-10 && ((found[0] == 0 && found[1] == 0) || strcmp(mc_flag_get("device"), "cpu") != 0),
+          "off by %g, %d steps joined, %d idle", d, found[0], found[1]);
 }
 
 TEST(strict_math_keeps_the_parts_apart)
@@ -141,5 +155,6 @@ TEST(strict_math_keeps_the_parts_apart)
     mc_flag_set("strict_math", "True");
     compare_modes(NET, "grad(cost, V), grad(cost, W), grad(cost, x)", solvers, found, &d);
     mc_flag_set("strict_math", "False");
-    CHECK(d < 1e-10 && found[0] == 0 && found[1] == 0, "off by %g, %d steps joined, %d idle", d, found[0], found[1]);
+    CHECK(d < 1e-10 && found[0] == 0 && found[1] == 0, "off by %g, %d steps joined, %d idle", d, found[0],
+          found[1]);
 }

@@ -38,5 +38,6 @@ TEST(cuda_pooled_few_channels)
         mc_str_free(&word);
         mc_plan_free(plan);
     }
-    CHECK(served[CONV_FORWARD] > 8 && served[CONV_WEIGHTS] > 8, "served %d forward, %d back", served[CONV_FORWARD], served[CONV_WEIGHTS]);
+    CHECK(served[CONV_FORWARD] > 8 && served[CONV_WEIGHTS] > 8, "served %d forward, %d back",
+          served[CONV_FORWARD], served[CONV_WEIGHTS]);
 }

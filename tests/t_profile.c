@@ -13,8 +13,11 @@ static mc_function *trained(mc_graph **g, int profile, int calls)
     mc_input(*g, "t", MC_INT32, 1);
     mc_shared_zeros(*g, "W", MC_FLOAT32, MC_SHAPE(20, 5));
     mc_formula(*g, "h = dot(x, W); cost = mean(crossentropy_softmax_1hot(h, t))");
-    mc_function *f = mc_compile(*g, &(mc_spec){ .name = "train <1>", .inputs = "x, t", .outputs = "cost, argmax(h, axis=1)",
-                                                .updates = "W = W - 0.1 * grad(cost, W)", .profile = profile });
+    mc_function *f = mc_compile(*g, &(mc_spec){ .name = "train <1>",
+                                                .inputs = "x, t",
+                                                .outputs = "cost, argmax(h, axis=1)",
+                                                .updates = "W = W - 0.1 * grad(cost, W)",
+                                                .profile = profile });
     mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(30, 20)), *t = mc_array_new(MC_INT32, MC_SHAPE(30));
     double cost;
     for (int i = 0; i < calls && f; i++) {
@@ -52,18 +55,23 @@ TEST(tables_add_up)
     CHECK(s == MC_OK, "%s", mc_last_error());
     CHECK(strstr(text, "Function: train <1>") && strstr(text, "Time in 7 calls"), "%s", text);
     double by_class = column(text, "<Class name>", &classes), by_step = column(text, "<Step>", &steps);
-    CHECK(fabs(by_class - 100) < 0.06 * classes && fabs(by_step - 100) < 0.06 * steps, "%g and %g", by_class, by_step);
+    CHECK(fabs(by_class - 100) < 0.06 * classes && fabs(by_step - 100) < 0.06 * steps, "%g and %g", by_class,
+          by_step);
     int worked = 0;
     for (int i = 0; i < mc_function_nsteps(f); i++) {
         mc_step_info one = mc_function_step(f, i);
         worked += one.calls && strcmp(one.kind, "size") != 0;
-        CHECK(strcmp(one.kind, "kernel") != 0 || one.calls == 7, "step %d ran %lld times", i, (long long)one.calls);
+        CHECK(strcmp(one.kind, "kernel") != 0 || one.calls == 7, "step %d ran %lld times", i,
+              (long long)one.calls);
     }
     mc_compile_info info = mc_function_compile_info(f);
     CHECK(info.plan_seconds > 0, "%g s of planning", info.plan_seconds);
-    CHECK(info.nodes_before > 0 && info.nodes_after > 0, "%zu nodes, %zu after", info.nodes_before, info.nodes_after);
-    CHECK(steps == worked && classes > 1 && classes <= steps, "%d lines for %d steps, %d classes", steps, worked, classes);
-    CHECK(strstr(text, "  cost: float32\n") && strstr(text, "  new W: float32[20, 5]\n"), "results go by their names:\n%s", text);
+    CHECK(info.nodes_before > 0 && info.nodes_after > 0, "%zu nodes, %zu after", info.nodes_before,
+          info.nodes_after);
+    CHECK(steps == worked && classes > 1 && classes <= steps, "%d lines for %d steps, %d classes", steps,
+          worked, classes);
+    CHECK(strstr(text, "  cost: float32\n") && strstr(text, "  new W: float32[20, 5]\n"),
+          "results go by their names:\n%s", text);
     CHECK(!strstr(text, "result "), "a name or a formula stands for each:\n%s", text);
     CHECK(strstr(text, "gemm "), "%s", text);
     free(text);
@@ -80,27 +88,32 @@ TEST(lives_lie_in_the_arena_and_apart)
     struct mc_profile p;
     int works = 0;
     REQUIRE(mc_profile_make(&p, f) == MC_OK, "%s", mc_last_error());
-    CHECK(p.life.n > 1 && p.arena > 0 && p.arena <= p.separate, "%zu values, %zu of %zu bytes", p.life.n, p.arena, p.separate);
+    CHECK(p.life.n > 1 && p.arena > 0 && p.arena <= p.separate, "%zu values, %zu of %zu bytes", p.life.n,
+          p.arena, p.separate);
     for (size_t i = 0; i < p.life.n; i++) {
         const struct mc_life *a = &p.life.at[i];
-        CHECK(a->offset >= 0 && (size_t)a->offset + a->bytes <= p.arena && a->first <= a->last, "value %d", a->value);
+        CHECK(a->offset >= 0 && (size_t)a->offset + a->bytes <= p.arena && a->first <= a->last, "value %d",
+              a->value);
         CHECK(!i || p.life.at[i - 1].bytes >= a->bytes, "the largest first");
         for (size_t k = 0; k < i; k++) {
             const struct mc_life *b = &p.life.at[k];
             bool takes_over = a->offset == b->offset && (a->first == b->last || b->first == a->last);
-            bool apart = a->first > b->last || b->first > a->last || a->offset >= b->offset + (int64_t)b->bytes ||
+            bool apart = a->first > b->last || b->first > a->last ||
+                         a->offset >= b->offset + (int64_t)b->bytes ||
                          b->offset >= a->offset + (int64_t)a->bytes;
             CHECK(apart || takes_over, "values %d and %d meet", a->value, b->value);
         }
         for (int step = a->first; step <= a->last; step++) {
             const struct mc_step_plan *w = &f->plans->step[step];
             works += w->workspace > 0;
-            CHECK(!w->workspace || (int64_t)(w->workspace_at + w->workspace) <= a->offset || (int64_t)w->workspace_at >= a->offset + (int64_t)a->bytes,
+            CHECK(!w->workspace || (int64_t)(w->workspace_at + w->workspace) <= a->offset ||
+                      (int64_t)w->workspace_at >= a->offset + (int64_t)a->bytes,
                   "step %d works upon value %d", step, a->value);
             CHECK(w->workspace_at + w->workspace <= f->plans->memory, "step %d works outside", step);
         }
     }
-    CHECK(works > 0 && f->plans->memory >= p.arena && f->plans->memory <= p.arena + p.scratch, "%d, %zu bytes in all", works, f->plans->memory);
+    CHECK(works > 0 && f->plans->memory >= p.arena && f->plans->memory <= p.arena + p.scratch,
+          "%d, %zu bytes in all", works, f->plans->memory);
     mc_profile_free(&p);
     mc_function_free(f);
     mc_graph_free(g);
@@ -115,7 +128,8 @@ TEST(profile_without_times_says_so)
     char *text = MARKUP_WRITTEN(s, to, mc_function_profile(f, to));
     CHECK(s == MC_OK && strstr(text, "not timed") && strstr(text, "was not called"), "%s", text);
     free(text);
-    CHECK(mc_function_profile(NULL, stderr) == MC_EARG && mc_function_report(NULL, stderr) == MC_EARG, "no function");
+    CHECK(mc_function_profile(NULL, stderr) == MC_EARG && mc_function_report(NULL, stderr) == MC_EARG,
+          "no function");
     mc_function_free(f);
     mc_graph_free(g);
 }
@@ -129,18 +143,23 @@ TEST(report_is_one_good_page)
         REQUIRE(f, "%s", mc_error(g));
         mc_status s;
         struct markup m;
-        char *page = MARKUP_WRITTEN(s, to, mc_function_report_with(f, to, "A & B", "<p id=\"mine\">extra</p>"));
+        char *page = MARKUP_WRITTEN(s, to,
+                                    mc_function_report_with(f, to, "A & B", "<p id=\"mine\">extra</p>"));
         CHECK(s == MC_OK && markup_good(&m, page, true), "%s %s", mc_last_error(), m.why);
-        CHECK(strstr(page, "<title>A &amp; B</title>") && strstr(page, "<p id=\"mine\">extra</p>"), "title and extra");
-        CHECK(strstr(page, "new W") && strstr(page, ">cost<") && strstr(page, "result 2"), "results are named");
-        CHECK(!strstr(page, "http://") || markup_count(page, "http://") == markup_count(page, "http://www.w3.org/2000/svg"),
+        CHECK(strstr(page, "<title>A &amp; B</title>") && strstr(page, "<p id=\"mine\">extra</p>"),
+              "title and extra");
+        CHECK(strstr(page, "new W") && strstr(page, ">cost<") && strstr(page, "result 2"),
+              "results are named");
+        CHECK(!strstr(page, "http://") ||
+                  markup_count(page, "http://") == markup_count(page, "http://www.w3.org/2000/svg"),
               "nothing is fetched");
         for (int i = 0; i < mc_function_nsteps(f); i++) {
             mc_step_info info = mc_function_step(f, i);
             char head[64];
             snprintf(head, sizeof head, "void %s(", info.solver);
             bool kernel = strcmp(info.kind, "kernel") == 0 && *mc_function_source(f);
-            CHECK(!kernel || markup_count(page, head) == 2, "the source of %s stands there twice: its own and the whole", info.solver);
+            CHECK(!kernel || markup_count(page, head) == 2,
+                  "the source of %s stands there twice: its own and the whole", info.solver);
         }
         CHECK(!profile || markup_count(page, "class=\"fill\"") > 1, "bars");
         CHECK(!profile || strstr(page, "<h2>Memory</h2>"), "memory");
@@ -206,7 +225,9 @@ TEST(calls_leave_a_trace)
     snprintf(name, sizeof name, "%s/trace.json", folder);
     mc_graph *g;
     CHECK(mc_flag_set("trace", "/nowhere/at all") == MC_OK, "%s", mc_last_error());
-    REQUIRE(!trained(&g, 0, 0) && mc_last_status() == MC_EFILE && strstr(mc_last_error(), "trace: cannot write '/nowhere/at all'"), "%s", mc_last_error());
+    REQUIRE(!trained(&g, 0, 0) && mc_last_status() == MC_EFILE &&
+                strstr(mc_last_error(), "trace: cannot write '/nowhere/at all'"),
+            "%s", mc_last_error());
     mc_graph_free(g);
     CHECK(mc_flag_set("trace", name) == MC_OK, "%s", mc_last_error());
     mc_function *f = trained(&g, 0, 3);
@@ -225,7 +246,8 @@ TEST(calls_leave_a_trace)
         steps += strcmp(kind, "view") != 0 && strcmp(kind, "size") != 0;
     }
     CHECK(whole_json(text), "%s", text);
-    CHECK(count_of(text, "\"cat\":\"call\"") == 3 && count_of(text, "\"name\":\"train \\u003c1>\"") == 3, "%s", text);
+    CHECK(count_of(text, "\"cat\":\"call\"") == 3 && count_of(text, "\"name\":\"train \\u003c1>\"") == 3,
+          "%s", text);
     CHECK(steps > 2 && count_of(text, "\"cat\":\"step\"") == 3 * steps, "%d steps in %s", steps, text);
     mc_function_free(f);
     mc_graph_free(g);

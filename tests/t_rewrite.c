@@ -133,7 +133,8 @@ TEST(rewrites_as_text)
             mc_text_free(text);
             same_value(g, n, after, formulas[i]);
             mc_node *again = after;
-            CHECK(mc_rewrite(g, 1, &again, NULL) == MC_OK && again == after, "%s: a second run changes it", formulas[i]);
+            CHECK(mc_rewrite(g, 1, &again, NULL) == MC_OK && again == after, "%s: a second run changes it",
+                  formulas[i]);
         }
         mc_graph_free(g);
     }
@@ -179,7 +180,8 @@ TEST(rewrites_leave_nothing_computed_for_a_size)
         size_t count;
         mc_node **list = mc_graph_reach(1, &n, &count);
         for (size_t k = 0; k < count; k++) {
-            CHECK(!mc_is_float(list[k]->type.dtype) || list[k]->op->flags & OP_LEAF, "%s computes %s", texts[i], list[k]->op->name);
+            CHECK(!mc_is_float(list[k]->type.dtype) || list[k]->op->flags & OP_LEAF, "%s computes %s",
+                  texts[i], list[k]->op->name);
         }
         mc_free(list);
         mc_graph_free(g);
@@ -190,7 +192,8 @@ TEST(rewrites_merge_equal_expressions)
 {
     mc_graph *g = variables(MC_FLOAT64);
     mc_node *pair[2] = { mc_formula(g, "exp(x + y) * (y + x)"), mc_formula(g, "(x + y) * exp(y + x)") };
-    CHECK(mc_rewrite(g, 2, pair, NULL) == MC_OK && pair[0] == pair[1], "%s and %s", mc_node_text(pair[0]), mc_node_text(pair[1]));
+    CHECK(mc_rewrite(g, 2, pair, NULL) == MC_OK && pair[0] == pair[1], "%s and %s", mc_node_text(pair[0]),
+          mc_node_text(pair[1]));
     mc_graph_free(g);
 }
 
@@ -223,12 +226,15 @@ TEST(rewrites_by_name_tag_and_strictness)
     };
     for (size_t i = 0; i < NELEM(stages); i++) {
         struct mc_rewrite off = { .excluding = stages[i].stage, .including = "" };
-        CHECK(mc_is_op(rewritten(g, stages[i].formula, &off), stages[i].op), "%s without %s is not %s", stages[i].formula, stages[i].stage, stages[i].op);
-        CHECK(!mc_is_op(rewritten(g, stages[i].formula, NULL), stages[i].op), "%s stays %s", stages[i].formula, stages[i].op);
+        CHECK(mc_is_op(rewritten(g, stages[i].formula, &off), stages[i].op), "%s without %s is not %s",
+              stages[i].formula, stages[i].stage, stages[i].op);
+        CHECK(!mc_is_op(rewritten(g, stages[i].formula, NULL), stages[i].op), "%s stays %s",
+              stages[i].formula, stages[i].op);
     }
     struct mc_rewrite fast = { .level = REWRITE_FAST, .including = "", .excluding = "" };
     CHECK(mc_is_op(rewritten(g, "log(1 + x)", &fast), "log1p"), "level FAST keeps digits");
-    CHECK(mc_is_op(rewritten(g, "x ** 3", &fast), "pow") && !mc_is_op(rewritten(g, "x ** 3", NULL), "pow"), "level FAST looks for faster forms");
+    CHECK(mc_is_op(rewritten(g, "x ** 3", &fast), "pow") && !mc_is_op(rewritten(g, "x ** 3", NULL), "pow"),
+          "level FAST looks for faster forms");
     mc_graph_free(g);
 }
 
@@ -239,7 +245,8 @@ TEST(rewrites_of_the_user)
     CHECK(mc_is_op(rewritten(g, "gammaln(x + y)", NULL), "mul"), "the rule did not run");
     struct mc_rewrite no = { .excluding = "mine" };
     CHECK(mc_is_op(rewritten(g, "gammaln(x + y)", &no), "gammaln"), "excluded by tag, yet it ran");
-    CHECK(mc_rewrite_add(g, "sum(abs(x), axis=a, keepdims=b)", "max(x, axis=a, keepdims=b)", NULL) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_rewrite_add(g, "sum(abs(x), axis=a, keepdims=b)", "max(x, axis=a, keepdims=b)", NULL) == MC_OK,
+          "%s", mc_last_error());
     CHECK(mc_is_op(rewritten(g, "sum(abs(x), axis=1)", NULL), "max"), "the rule with attributes did not run");
     static const struct { const char *from, *to, *says; } wrong[] = {
         { "exp(x", "x", "the formula ends" }, { "exp(x)", "y", "'y' does not stand on the left side" }, { "x", "x", "must be a function" },
@@ -249,11 +256,15 @@ TEST(rewrites_of_the_user)
         { "----------------------------------------------------------------------x", "x", "nested more than" },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        CHECK(mc_rewrite_add(g, wrong[i].from, wrong[i].to, NULL) < 0, "%s => %s was taken", wrong[i].from, wrong[i].to);
-        CHECK(strstr(mc_last_error(), wrong[i].says), "%s => %s: %s", wrong[i].from, wrong[i].to, mc_last_error());
+        CHECK(mc_rewrite_add(g, wrong[i].from, wrong[i].to, NULL) < 0, "%s => %s was taken", wrong[i].from,
+              wrong[i].to);
+        CHECK(strstr(mc_last_error(), wrong[i].says), "%s => %s: %s", wrong[i].from, wrong[i].to,
+              mc_last_error());
         CHECK(mc_graph_status(g) == MC_OK, "the graph is blamed for a rule");
     }
-    CHECK(mc_rewrite_add(NULL, "exp(x)", "x", NULL) == MC_EARG && mc_rewrite_add(g, NULL, "x", NULL) == MC_EARG, "NULL was taken");
+    CHECK(mc_rewrite_add(NULL, "exp(x)", "x", NULL) == MC_EARG &&
+              mc_rewrite_add(g, NULL, "x", NULL) == MC_EARG,
+          "NULL was taken");
     mc_graph_free(g);
 }
 
@@ -262,10 +273,11 @@ TEST(rewrites_that_fail_are_rolled_back)
 {
     mc_graph *g = variables(MC_FLOAT64);
     mc_rewrite_add(g, "gammaln(x)", "argmax(x)", NULL);     /* another dtype */
-    mc_rewrite_add(g, "psi(x)", "batched_dot(x, x)", NULL);    /* a mistake while building */
+    mc_rewrite_add(g, "psi(x)", "batched_dot(x, x)", NULL); /* a mistake while building */
     mc_rewrite_add(g, "erf(x)", "sum(x)", NULL);            /* another shape: filled out, so it is taken */
     mc_node *n = rewritten(g, "gammaln(x * 1) + psi(x)", NULL);
-    CHECK(mc_is_op(n, "add") && mc_is_op(n->in[0], "psi") && mc_is_op(n->in[1], "gammaln"), "%s", mc_node_text(n));
+    CHECK(mc_is_op(n, "add") && mc_is_op(n->in[0], "psi") && mc_is_op(n->in[1], "gammaln"), "%s",
+          mc_node_text(n));
     CHECK(n->in[1]->in[0] == mc_var(g, "x"), "the other rules did not run");
     CHECK(mc_graph_status(g) == MC_OK, "%s", mc_error(g));
     n = rewritten(g, "erf(x)", NULL);
@@ -343,7 +355,8 @@ TEST(rewrites_remember_what_is_shared)
     mc_graph *g = variables(MC_FLOAT64);
     mc_node *z = mc_var(g, "x");
     for (int i = 0; i < 2000; i++) {
-        mc_node *a = mc_op2("mul", z, mc_node_number(g, MC_FLOAT64, 1)), *b = mc_op2("mul", mc_op1("tanh", z), mc_var(g, "y"));
+        mc_node *a = mc_op2("mul", z, mc_node_number(g, MC_FLOAT64, 1)),
+                *b = mc_op2("mul", mc_op1("tanh", z), mc_var(g, "y"));
         z = mc_op2("add", mc_op2("add", a, b), mc_op2("mul", z, b));
     }
     double t = processor_seconds();
@@ -358,7 +371,9 @@ TEST(rewrites_without_memory_say_so)
 {
     ALLOC_FAIL_LOOP {
         mc_graph *g = mc_graph_new();
-        mc_node *n = g && mc_input(g, "x", MC_FLOAT64, 2) ? mc_formula(g, "log(1 + exp(x * 1)) + sum(x, axis=0) * 2 + [1.0f64 + 2.0f64]") : NULL;
+        mc_node *n = g && mc_input(g, "x", MC_FLOAT64, 2)
+                         ? mc_formula(g, "log(1 + exp(x * 1)) + sum(x, axis=0) * 2 + [1.0f64 + 2.0f64]")
+                         : NULL;
         if (n && !mc_is_error(n)) {
             mc_status s = mc_rewrite_add(g, "log(gammaln(x))", "exp(x) + 1", "mine");
             CHECK(s == MC_OK || (s == MC_EMEMORY && ALLOC_FAILED), "%d %s", s, mc_last_error());

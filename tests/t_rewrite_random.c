@@ -6,7 +6,9 @@
 /* A formula of x's shape. */
 static void grow(struct mc_str *out, int depth)
 {
-    static const char *const leaves[] = { "x", "y", "s", "2.0", "0.5", "1", "0", "x[0]", "transpose(transpose(y))", "alloc(s, x.shape)" };
+    static const char *const leaves[] = {
+        "x", "y", "s", "2.0", "0.5", "1", "0", "x[0]", "transpose(transpose(y))", "alloc(s, x.shape)"
+    };
     static const char *const unary[] = { "exp(-abs(%))", "tanh(%)", "log(1 + sqr(%))", "sigmoid(%)", "-(%)", "sqr(%)", "abs(%)", "(%)[0:4]",
                                          "softmax(%)", "transpose(transpose(%) * 2)", "reshape(%, [4, 5])", "cast(cast(%, float32), float64)",
                                          "where(c, %, y)", "(%)[::-1][::-1]", "expand_dims(sum(%, axis=1), 1)", "log(sum(exp(%), axis=1, keepdims=True))" };
@@ -19,7 +21,8 @@ static void grow(struct mc_str *out, int depth)
         return;
     }
     bool two = test_random() & 1;
-    const char *shape = two ? binary[test_random() % (sizeof binary / sizeof *binary)] : unary[test_random() % (sizeof unary / sizeof *unary)];
+    const char *shape = two ? binary[test_random() % (sizeof binary / sizeof *binary)]
+                            : unary[test_random() % (sizeof unary / sizeof *unary)];
     mc_str_add(out, "(0*y + ");
     for (; *shape; shape++) {
         if (*shape == '%') {
@@ -82,9 +85,12 @@ TEST(rewrites_hold_for_empty_and_single)
             }
             mc_array_unref(&value[5]);
             value[5] = mc_array_new(MC_INT32, 1, sizes[k]);
-            mc_status a = mc_eval(n, leaf, value, 1, &side[0], &v[0]), b = mc_eval(n, leaf, value, 1, &side[1], &v[1]);
-            CHECK(a < 0 || b == MC_OK, "%s at %d x %d: %s", texts[i], (int)sizes[k][0], (int)sizes[k][1], mc_last_error());
-            CHECK(a < 0 || b < 0 || close(v[0], v[1], 1e-9), "%s at %d x %d: another value", texts[i], (int)sizes[k][0], (int)sizes[k][1]);
+            mc_status a = mc_eval(n, leaf, value, 1, &side[0], &v[0]),
+                      b = mc_eval(n, leaf, value, 1, &side[1], &v[1]);
+            CHECK(a < 0 || b == MC_OK, "%s at %d x %d: %s", texts[i], (int)sizes[k][0], (int)sizes[k][1],
+                  mc_last_error());
+            CHECK(a < 0 || b < 0 || close(v[0], v[1], 1e-9), "%s at %d x %d: another value", texts[i],
+                  (int)sizes[k][0], (int)sizes[k][1]);
             for (int j = 0; j < n; j++) {
                 mc_array_unref(&value[j]);
             }

@@ -1,5 +1,5 @@
-/* t_rewrite_stable.c: what rewrites do for formulas that lose digits as they are written: by the reference, rewritten,
- * against what is true. */
+/* t_rewrite_stable.c: what rewrites do for formulas that lose digits as they are written: by the reference,
+ * rewritten, against what is true. */
 #include "rewrite_words.h"
 
 /* ---- stability: the whole table, in float32 against what is true ---- */
@@ -80,8 +80,10 @@ TEST(rewrites_are_stable)
     int improved = 0, n = (int)(sizeof stable / sizeof *stable);
     for (int i = 0; i < n; i++) {
         double want = stable[i].truth(stable[i].at), tol = 3e-6 * fabs(want);
-        double plain = at_number(stable[i].text, stable[i].at, false), got = at_number(stable[i].text, stable[i].at, true);
-        CHECK(fabs(got - want) <= tol, "%s at %g: %.9g, not %.9g (unrewritten %.9g)", stable[i].text, stable[i].at, got, want, plain);
+        double plain = at_number(stable[i].text, stable[i].at, false),
+               got = at_number(stable[i].text, stable[i].at, true);
+        CHECK(fabs(got - want) <= tol, "%s at %g: %.9g, not %.9g (unrewritten %.9g)", stable[i].text,
+              stable[i].at, got, want, plain);
         improved += !(fabs(plain - want) <= tol);
     }
     CHECK(improved > 2 * n / 3, "only %d of %d formulas need their rule", improved, n);
@@ -105,7 +107,9 @@ static double softmax_case(const char *text, int row, int col)
         mc_array_set(value[5], (int64_t[]){ i }, i == 3 ? -5 : 0);
     }
     if (CHECK(mc_eval(count, leaf, value, 1, &n, &out) == MC_OK, "%s: %s", text, mc_last_error())) {
-        r = mc_array_get(out, out->rank == 2 ? (int64_t[]){ row, col } : out->rank == 1 ? (int64_t[]){ row } : NULL);
+        r = mc_array_get(out, out->rank == 2   ? (int64_t[]){ row, col }
+                              : out->rank == 1 ? (int64_t[]){ row }
+                                               : NULL);
     }
     for (int i = 0; i < count; i++) {
         mc_array_unref(&value[i]);
@@ -143,7 +147,7 @@ TEST(rewrites_keep_softmax_from_vanishing)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double got = softmax_case(cases[i].text, cases[i].row, cases[i].col);
-        CHECK(fabs(got - cases[i].want) <= 1e-5 * fabs(cases[i].want), "%s at %d, %d: %g, not %g", cases[i].text, cases[i].row,
-              cases[i].col, got, cases[i].want);
+        CHECK(fabs(got - cases[i].want) <= 1e-5 * fabs(cases[i].want), "%s at %d, %d: %g, not %g",
+              cases[i].text, cases[i].row, cases[i].col, got, cases[i].want);
     }
 }

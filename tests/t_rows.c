@@ -1,9 +1,10 @@
-/* t_rows.c: kernels over rows that are one vector of the processor's, and those just longer, against the reference. */
+/* t_rows.c: kernels over rows that are one vector of the processor's, and those just longer, against the
+ * reference. */
 #include "agree.h"
 #include "sample.h"
 
-/* x (a matrix), v (its like), t (a class of each row): reductions of each kind, positions, NaN, sums that ride along, one
- * result for a row, results that several walks share. */
+/* x (a matrix), v (its like), t (a class of each row): reductions of each kind, positions, NaN, sums that
+ * ride along, one result for a row, results that several walks share. */
 static const char *const formulas[][4] = {
     { "softmax(x)", "sum(v, axis=0)", "sum(softmax(x) * v, axis=0)" },
     { "argmax(x, axis=1)", "max(sqrt(x + 1.8), axis=1)", "min(x, axis=1)" },
@@ -30,7 +31,8 @@ static void check_rows(const char *const *out, int64_t n, unsigned sized, int th
         CHECK(!mc_is_error(agree_output(&a, out[k])), "%s", mc_error(a.g));
     }
     const char *wrong = agree_in(&a, "FAST_RUN", threads);
-    CHECK(!wrong, "%s and its like, rows of %lld%s: %s", out[0], (long long)n, sized ? ", promised" : "", wrong);
+    CHECK(!wrong, "%s and its like, rows of %lld%s: %s", out[0], (long long)n, sized ? ", promised" : "",
+          wrong);
     agree_free(&a);
 }
 
@@ -47,7 +49,8 @@ TEST(short_rows_agree_with_the_reference)
     }
 }
 
-/* Reduced axes that lie apart are walked one inside the other: a row of them is no vector, though it be short. */
+/* Reduced axes that lie apart are walked one inside the other: a row of them is no vector, though it be
+ * short. */
 TEST(short_rows_in_pieces_agree_with_the_reference)
 {
     static const int64_t dims[] = { 3, 40, 4 };
@@ -78,8 +81,10 @@ TEST(a_promised_length_leaves_out_a_form)
         REQUIRE(f, "%s", mc_error(g));
         const char *source = mc_function_source(f);
         const bool wide = strstr(source, "VECTOR vf op_exp_v") != NULL;
-        CHECK(!wide || (strstr(source, "v_load(a0, keep)") != NULL) == cases[i].vector, "%s: a row as one vector: %s", cases[i].type, source);
-        CHECK(!wide || (strstr(source, "if (m >= e) break;") != NULL) == cases[i].loop, "%s: a row of any length: %s", cases[i].type, source);
+        CHECK(!wide || (strstr(source, "v_load(a0, keep)") != NULL) == cases[i].vector,
+              "%s: a row as one vector: %s", cases[i].type, source);
+        CHECK(!wide || (strstr(source, "if (m >= e) break;") != NULL) == cases[i].loop,
+              "%s: a row of any length: %s", cases[i].type, source);
         CHECK(wide || !cases[i].vector || !mc_cpu()->avx512f, "%s: not over vectors", cases[i].type);
         mc_function_free(f);
         mc_graph_free(g);

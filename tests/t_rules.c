@@ -17,7 +17,8 @@ static const double constants[] = { 2, -3, 0.5, 7, 1, 4, -2, 3 };
 /* One letter's values: special ones so that every two letters meet in all pairs, or random ones. */
 static double special(int k)
 {
-    static const double v[] = { 0, -0.0, 1, -1, 2.5, -3.75, INFINITY, -INFINITY, NAN, 1e-310, -1e-40, 65535, 1e30 };
+    static const double v[] = { 0,         -0.0, 1,      -1,     2.5,   -3.75, INFINITY,
+                                -INFINITY, NAN,  1e-310, -1e-40, 65535, 1e30 };
     return v[k % ROWS];
 }
 
@@ -35,7 +36,10 @@ static mc_array *fill(struct sample *s, int letter, int rank, const int64_t *dim
 {
     mc_array *a = mc_array_new(s->dtype, rank, dims);
     for (int64_t i = 0; a && i < mc_array_size(a); i++) {
-        int row = (int)(i / COLS) % ROWS, col = (int)(i % COLS), pick = letter % 3 == 0 ? row : letter % 3 == 1 ? col : row + col;
+        int row = (int)(i / COLS) % ROWS, col = (int)(i % COLS),
+            pick = letter % 3 == 0   ? row
+                   : letter % 3 == 1 ? col
+                                     : row + col;
         double v = s->specials ? special(pick) : test_uniform(s->lo, s->hi);
         char *at = a->data + (size_t)i * mc_dtypes[s->dtype].size;
         if (mc_is_float(s->dtype)) {
@@ -95,7 +99,8 @@ static bool same_bits(const mc_array *a, const mc_array *b)
     size_t size = mc_dtypes[a->dtype].size;
     for (int64_t i = 0; i < mc_array_size(a); i++) {
         const char *p = a->data + (size_t)i * size, *q = b->data + (size_t)i * size;
-        bool nan = mc_is_float(a->dtype) && isnan(mc_load_f64(a->dtype, p)) && isnan(mc_load_f64(b->dtype, q));
+        bool nan = mc_is_float(a->dtype) && isnan(mc_load_f64(a->dtype, p)) &&
+                   isnan(mc_load_f64(b->dtype, q));
         if (!nan && memcmp(p, q, size) != 0) {
             return false;
         }
@@ -111,7 +116,8 @@ static bool close_where_finite(const mc_array *a, const mc_array *b, bool *enoug
     size_t size = mc_dtypes[a->dtype].size;
     bool ok = true;
     for (int64_t i = 0; i < n; i++) {
-        double x = mc_load_f64(a->dtype, a->data + (size_t)i * size), y = mc_load_f64(a->dtype, b->data + (size_t)i * size);
+        double x = mc_load_f64(a->dtype, a->data + (size_t)i * size),
+               y = mc_load_f64(a->dtype, b->data + (size_t)i * size);
         if (isfinite(x)) {
             seen++;
             ok &= fabs(x - y) <= tol * (1 + fabs(x));
@@ -126,13 +132,19 @@ enum outcome { NO_MATCH, HOLDS, BROKEN };
 /* Both sides over one sample. */
 static enum outcome try_row(const struct mc_rule *row, struct sample *s, enum cast_of c, const char **why)
 {
-    enum cast_of x = c == SCATTER ? SCATTER : c == THIN ? COLUMN : c == CUBE_NUMBER ? CUBE : c == CUBE ? CUBE : MATRIX;
+    enum cast_of x = c == SCATTER       ? SCATTER
+                     : c == THIN        ? COLUMN
+                     : c == CUBE_NUMBER ? CUBE
+                     : c == CUBE        ? CUBE
+                                        : MATRIX;
     enum cast_of y = c == SCATTER ? SOFTMAX : c == THIN ? MATRIX : c == CUBE_NUMBER ? NUMBER : c;
     enum cast_of other = c == THIN ? ROW : c == CUBE || c == CUBE_NUMBER ? CUBE : MATRIX;
     int64_t axis = 1, yes = 1;
-    struct mc_attr a = { .kind = ATTR_AXES, .n = 1, .ints = &axis }, b = { .kind = ATTR_BOOL, .n = 1, .ints = &yes };
+    struct mc_attr a = { .kind = ATTR_AXES, .n = 1, .ints = &axis },
+                   b = { .kind = ATTR_BOOL, .n = 1, .ints = &yes };
     struct mc_match m = { .g = s->g }, found = { .g = s->g };
-    const struct mc_pattern *from = mc_pattern_parse(s->g, row->from, NULL), *to = mc_pattern_parse(s->g, row->to, from);
+    const struct mc_pattern *from = mc_pattern_parse(s->g, row->from, NULL),
+                            *to = mc_pattern_parse(s->g, row->to, from);
     if (!from || !to) {
         *why = mc_error(s->g);
         return BROKEN;
@@ -145,8 +157,10 @@ static enum outcome try_row(const struct mc_rule *row, struct sample *s, enum ca
         const char *at = row->from;
         bool used = false;
         for (; (at = strstr(at, letter)); at++) { /* a letter by itself */
-            bool left = at == row->from || !((at[-1] >= 'a' && at[-1] <= 'z') || at[-1] == '=' || at[-1] == '_');
-            bool right = !((at[1] >= 'a' && at[1] <= 'z') || at[1] == '_' || at[1] == '(' || (at[1] >= '0' && at[1] <= '9'));
+            bool left = at == row->from ||
+                        !((at[-1] >= 'a' && at[-1] <= 'z') || at[-1] == '=' || at[-1] == '_');
+            bool right = !((at[1] >= 'a' && at[1] <= 'z') || at[1] == '_' || at[1] == '(' ||
+                           (at[1] >= '0' && at[1] <= '9'));
             used |= left && right;
         }
         if (used && !(m.bound[i] = letter_node(s, i, i == 'x' - 'a' ? x : i == 'y' - 'a' ? y : other))) {
@@ -154,7 +168,8 @@ static enum outcome try_row(const struct mc_rule *row, struct sample *s, enum ca
         }
     }
     mc_node *side[2] = { mc_pattern_build(from, &m), NULL };
-    if (!side[0] || mc_is_error(side[0]) || !mc_pattern_may_match(from, side[0]) || !mc_pattern_match(from, row, side[0], &found)) {
+    if (!side[0] || mc_is_error(side[0]) || !mc_pattern_may_match(from, side[0]) ||
+        !mc_pattern_match(from, row, side[0], &found)) {
         return NO_MATCH;
     }
     side[1] = mc_pattern_build(to, &found);
@@ -289,14 +304,16 @@ static void check_sample(int rule, const char *text)
         mc_node *side[2] = { mc_formula(s.g, text), NULL };
         side[1] = side[0];
         mc_array *v[2] = { NULL, NULL };
-        struct mc_rewrite o = { .fired = fired, .excluding = alone ? others : "", .including = mc_rule_name(row) };
+        struct mc_rewrite o = { .fired = fired,
+                                .excluding = alone ? others : "",
+                                .including = mc_rule_name(row) };
         if (CHECK(!mc_is_error(side[0]), "%s: %s", text, mc_error(s.g)) &&
             CHECK(mc_rewrite(s.g, 1, &side[1], &o) == MC_OK, "%s: %s", text, mc_last_error()) &&
             CHECK(mc_eval(2, s.input, s.value, 2, side, v) == MC_OK, "%s: %s", text, mc_last_error())) {
             bool real = mc_is_float(v[0]->dtype), enough;
             bool exact = alone && row->promise == EXACT;
-            CHECK(!real || exact ? same_bits(v[0], v[1]) : close_where_finite(v[0], v[1], &enough), "%s: %s changes the value of %s",
-                  text, mc_rule_name(row), alone ? "it alone" : "it");
+            CHECK(!real || exact ? same_bits(v[0], v[1]) : close_where_finite(v[0], v[1], &enough),
+                  "%s: %s changes the value of %s", text, mc_rule_name(row), alone ? "it alone" : "it");
         }
         any |= fired[rule] > 0;
         mc_array_unref(&v[0]);
@@ -316,7 +333,7 @@ TEST(rules_in_c_fire_and_keep_values)
             continue;
         }
         CHECK(row->sample != NULL, "%s has no sample", mc_rule_name(row));
-        for (const char *at = row->sample; at && *at; ) {
+        for (const char *at = row->sample; at && *at;) {
             char text[512];
             size_t n = strcspn(at, ";");
             snprintf(text, sizeof text, "%.*s", (int)n, at);

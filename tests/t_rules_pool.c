@@ -1,5 +1,5 @@
-/* t_rules_pool.c: what is done to cells around a pooling is done to windows, in value and gradients; and where it may not
- * be, nothing changes.  For src/rewrite/rules_pool.c. */
+/* t_rules_pool.c: what is done to cells around a pooling is done to windows, in value and gradients; and
+ * where it may not be, nothing changes.  For src/rewrite/rules_pool.c. */
 #include "agree.h"
 #include "rewrite/rewrite.h"
 #include "sample.h"
@@ -56,12 +56,14 @@ static void one_net(size_t w, const char *f, mc_dtype d, unsigned sized)
     agree_output(&a, text);
     agree_output(&a, "cost = sum(y * sqr(y)); grad(cost, x)");
     agree_output(&a, "grad(cost, b)");
-    REQUIRE(!mc_is_error(a.out[0]) && !mc_is_error(a.out[1]) && !mc_is_error(a.out[2]), "%s: %s", text, mc_error(a.g));
+    REQUIRE(!mc_is_error(a.out[0]) && !mc_is_error(a.out[1]) && !mc_is_error(a.out[2]), "%s: %s", text,
+            mc_error(a.g));
     if (sized == ~0u) {
         mc_node *out[3];
         memcpy(out, a.out, sizeof out);
         CHECK(mc_rewrite(a.g, 3, out, NULL) == MC_OK, "%s", mc_last_error());
-        CHECK(count_large(3, out, a.in[0]) == 0, "%s: %d nodes still work on cells", text, count_large(3, out, a.in[0]));
+        CHECK(count_large(3, out, a.in[0]) == 0, "%s: %d nodes still work on cells", text,
+              count_large(3, out, a.in[0]));
     }
     agree(&a, text);
 }
@@ -106,7 +108,8 @@ TEST(cells_that_are_asked_for_stay)
         for (int k = 0; k < n->nout; k++) {
             out[k] = a.out[k] = n->nout > 1 ? mc_item(n, k) : n;
         }
-        CHECK(mc_rewrite(a.g, a.nout, out, &(struct mc_rewrite){ .fired = fired }) == MC_OK, "%s", mc_last_error());
+        CHECK(mc_rewrite(a.g, a.nout, out, &(struct mc_rewrite){ .fired = fired }) == MC_OK, "%s",
+              mc_last_error());
         for (int k = 0; k < mc_rules_pool.n; k++) {
             for (int r = 0; r < mc_rule_count(); r++) {
                 changed += mc_rule_at(r) == &mc_rules_pool.row[k] && fired[r];
@@ -123,11 +126,14 @@ TEST(marks_of_equal_cells_stay_where_they_are_seen)
 {
     mc_graph *g = mc_graph_new();
     mc_node *x = mc_input_sized(g, "x", MC_FLOAT32, MC_SHAPE(2, 4));
-    mc_array *v = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 4), (float[]){ -4, -1, 3, -1, -3, -2, -2, 2 }), *d[2] = { NULL, NULL };
-    mc_node *n = mc_formula(g, "t = maximum(x, 0); y = pool(t, [2, 2]); grad(sum(y), t)"), *out[2] = { n, mc_formula(g, "y") };
+    mc_array *v = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 4), (float[]){ -4, -1, 3, -1, -3, -2, -2, 2 }),
+             *d[2] = { NULL, NULL };
+    mc_node *n = mc_formula(g, "t = maximum(x, 0); y = pool(t, [2, 2]); grad(sum(y), t)"),
+            *out[2] = { n, mc_formula(g, "y") };
     static const float want[8] = { 1, 0, 1, 0, 0, 0, 0, 0 };
     REQUIRE(!mc_is_error(n) && mc_rewrite(g, 2, out, NULL) == MC_OK, "%s", mc_error(g));
-    CHECK(mc_eval(1, &x, &v, 2, out, d) == MC_OK && d[0] && memcmp(d[0]->data, want, sizeof want) == 0, "the gradient went elsewhere");
+    CHECK(mc_eval(1, &x, &v, 2, out, d) == MC_OK && d[0] && memcmp(d[0]->data, want, sizeof want) == 0,
+          "the gradient went elsewhere");
     mc_array_unref(&d[0]);
     mc_array_unref(&d[1]);
     mc_array_unref(&v);
@@ -143,8 +149,10 @@ TEST(logarithms_are_stable_before_they_are_pooled)
         mc_graph *g = mc_graph_new();
         mc_input(g, "x", MC_FLOAT32, 4);
         mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = formulas[i] });
-        mc_array *x = mc_array_from(MC_FLOAT32, MC_SHAPE(1, 1, 2, 2), (float[]){ 1000, 3, 4, -1000 }), *y = NULL;
-        if (CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", formulas[i], f ? mc_last_error() : mc_error(g))) {
+        mc_array *x = mc_array_from(MC_FLOAT32, MC_SHAPE(1, 1, 2, 2), (float[]){ 1000, 3, 4, -1000 }),
+                 *y = NULL;
+        if (CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&y)) == MC_OK, "%s: %s", formulas[i],
+                  f ? mc_last_error() : mc_error(g))) {
             const double have = mc_load_f64(MC_FLOAT32, y->data);
             CHECK(have >= 1000 && have <= 1000, "%s: %g, not 1000", formulas[i], have);
         }

@@ -76,7 +76,8 @@ TEST(settings_are_checked)
     }
     for (size_t i = 0; i < NELEM(wrong); i++) {
         const char *before = mc_flag_get(wrong[i].name);
-        CHECK(mc_flag_set(wrong[i].name, wrong[i].value) == MC_EARG, "%s=%s passed", wrong[i].name, wrong[i].value);
+        CHECK(mc_flag_set(wrong[i].name, wrong[i].value) == MC_EARG, "%s=%s passed", wrong[i].name,
+              wrong[i].value);
         CHECK(strcmp(mc_last_error(), wrong[i].want) == 0, "%s", mc_last_error());
         CHECK(mc_flag_get(wrong[i].name) == before, "%s changed", wrong[i].name);
     }
@@ -92,7 +93,8 @@ TEST(flags_read_as_numbers)
     CHECK(mc_flag_int(FLAG_floatX) == 3, "%lld", (long long)mc_flag_int(FLAG_floatX));
     CHECK(mc_flag_int(FLAG_workspace) == INT64_C(2) << 30, "%lld", (long long)mc_flag_int(FLAG_workspace));
     CHECK(mc_flag_real(FLAG_workspace) == 0x1p31, "%g", mc_flag_real(FLAG_workspace));
-    CHECK(mc_flag_int(FLAG_debug) == (1 << LOG_REWRITE | 1 << LOG_TIME), "%lld", (long long)mc_flag_int(FLAG_debug));
+    CHECK(mc_flag_int(FLAG_debug) == (1 << LOG_REWRITE | 1 << LOG_TIME), "%lld",
+          (long long)mc_flag_int(FLAG_debug));
     CHECK(mc_log_mask == (1u << LOG_REWRITE | 1u << LOG_TIME), "%u", mc_log_mask);
     mc_flag_set("debug", "");
     const char *old = mc_flag_text(FLAG_cc);
@@ -110,7 +112,8 @@ TEST(a_list_of_flags_counts_whole_or_not_at_all)
     CHECK(strcmp(mc_last_error(), "unknown flag 'plna'; did you mean 'plan'?") == 0, "%s", mc_last_error());
     CHECK(mc_flag_int(FLAG_threads) == 2, "threads is %s", mc_flag_get("threads"));
     CHECK(mc_flags_parse("profile") == MC_EARG, "passed");
-    CHECK(strcmp(mc_last_error(), "flag 'profile' has no value: expected name=value") == 0, "%s", mc_last_error());
+    CHECK(strcmp(mc_last_error(), "flag 'profile' has no value: expected name=value") == 0, "%s",
+          mc_last_error());
     CHECK(mc_flags_parse("") == MC_OK && mc_flags_parse(NULL) == MC_EARG, "empty or NULL");
 }
 
@@ -125,10 +128,12 @@ TEST(the_file_and_the_environment_set_flags)
     setenv("MONOCHORD_FLAGS", "threads=5,check=2", 1);
     mc_fail(MC_EGRAD, "an older error");
     CHECK(mc_flag_int(FLAG_threads) == 5, "the environment comes last: %s", mc_flag_get("threads"));
-    CHECK(mc_last_status() == MC_EGRAD && strcmp(mc_last_error(), "an older error") == 0, "%s", mc_last_error());
+    CHECK(mc_last_status() == MC_EGRAD && strcmp(mc_last_error(), "an older error") == 0, "%s",
+          mc_last_error());
     CHECK(mc_flags_status() == MC_OK, "%s", mc_last_error());
     CHECK(mc_flag_int(FLAG_check) == 2 && mc_flag_int(FLAG_floatX) == 1, "not set");
-    CHECK(strcmp(mc_flag_get("rewrite.excluding"), "fusion:inplace") == 0, "%s", mc_flag_get("rewrite.excluding"));
+    CHECK(strcmp(mc_flag_get("rewrite.excluding"), "fusion:inplace") == 0, "%s",
+          mc_flag_get("rewrite.excluding"));
     CHECK(strcmp(mc_flag_get("gemm.algo"), "blas") == 0, "%s", mc_flag_get("gemm.algo"));
     drop_folder();
 }
@@ -141,8 +146,8 @@ TEST(mistakes_in_the_environment_are_remembered)
     CHECK(mc_flag_int(FLAG_check) == 3, "the rest does not count");
     for (int i = 0; i < 2; i++) {
         CHECK(mc_flags_status() == MC_EARG, "no mistake");
-        CHECK(strcmp(mc_last_error(), "MONOCHORD_FLAGS: unknown flag 'devcie'; did you mean 'device'?") == 0, "%s",
-              mc_last_error());
+        CHECK(strcmp(mc_last_error(), "MONOCHORD_FLAGS: unknown flag 'devcie'; did you mean 'device'?") == 0,
+              "%s", mc_last_error());
         mc_clear_error();
     }
 }
@@ -235,9 +240,11 @@ TEST(flags_of_solvers_take_names_that_there_are)
         { "norm.algo",            "aut",      "flag 'norm.algo' cannot be 'aut'; did you mean 'auto'?",                 "auto" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        CHECK(mc_flag_set(rows[i].flag, rows[i].good) == MC_OK, "%s=%s: %s", rows[i].flag, rows[i].good, mc_last_error());
-        CHECK(mc_flag_set(rows[i].flag, rows[i].bad) == MC_EARG && strstr(mc_last_error(), rows[i].says), "%s=%s: %s", rows[i].flag, rows[i].bad,
+        CHECK(mc_flag_set(rows[i].flag, rows[i].good) == MC_OK, "%s=%s: %s", rows[i].flag, rows[i].good,
               mc_last_error());
-        CHECK(strcmp(mc_flag_get(rows[i].flag), rows[i].good) == 0, "%s is %s now", rows[i].flag, mc_flag_get(rows[i].flag));
+        CHECK(mc_flag_set(rows[i].flag, rows[i].bad) == MC_EARG && strstr(mc_last_error(), rows[i].says),
+              "%s=%s: %s", rows[i].flag, rows[i].bad, mc_last_error());
+        CHECK(strcmp(mc_flag_get(rows[i].flag), rows[i].good) == 0, "%s is %s now", rows[i].flag,
+              mc_flag_get(rows[i].flag));
     }
 }

@@ -1,5 +1,5 @@
-/* t_shapes.c: one function called with many shapes: plans made, kept, found again; sizes that only running tells;
- * what broadcasts. */
+/* t_shapes.c: one function called with many shapes: plans made, kept, found again; sizes that only running
+ * tells; what broadcasts. */
 #include "function_words.h"
 
 /* ---- plans ---- */
@@ -9,7 +9,9 @@ TEST(shapes_that_come_back_find_their_plan)
     mc_graph *g = mc_graph_new();
     mc_input(g, "x", MC_FLOAT32, 2);
     mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "softmax(dot(x, x.T))" }));
-    mc_array *x[3] = { ramp(MC_FLOAT32, MC_SHAPE(3, 4)), ramp(MC_FLOAT32, MC_SHAPE(5, 2)), ramp(MC_FLOAT32, MC_SHAPE(4, 3)) }, *y = NULL;
+    mc_array *x[3] = { ramp(MC_FLOAT32, MC_SHAPE(3, 4)), ramp(MC_FLOAT32, MC_SHAPE(5, 2)),
+                       ramp(MC_FLOAT32, MC_SHAPE(4, 3)) },
+             *y = NULL;
     x[2] = (mc_array_unref(&x[2]), mc_array_transpose(x[0], NULL));
     for (int i = 0; i < 30; i++) {
         fine(mc_call(f, MC_IN(x[i % 3]), MC_OUT(&y)));
@@ -41,9 +43,15 @@ TEST(contents_that_decide_sizes_find_their_own_plan)
         mc_graph *g = mc_graph_new();
         mc_input_sized(g, "x", MC_FLOAT32, 1, (int64_t[]){ 3 });
         mc_input(g, "n", MC_FLOAT64, 0);
-        mc_function *values = made(g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "nonzero_values(x * 2)", .mode = modes[k] }));
-        mc_function *range = made(g, mc_compile(g, &(mc_spec){ .inputs = "n", .outputs = "arange(cast(n * 4, int64))", .mode = modes[k] }));
-        static const float of[][3] = { { .75f, .75f, .75f }, { .25f, .25f, .25f }, { .75f, .5f, .25f }, { .75f, .75f, .75f } };
+        mc_function *values = made(
+            g,
+            mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "nonzero_values(x * 2)", .mode = modes[k] }));
+        mc_function *range = made(g, mc_compile(g, &(mc_spec){ .inputs = "n",
+                                                               .outputs = "arange(cast(n * 4, int64))",
+                                                               .mode = modes[k] }));
+        static const float of[][3] = {
+            { .75f, .75f, .75f }, { .25f, .25f, .25f }, { .75f, .5f, .25f }, { .75f, .75f, .75f }
+        };
         for (size_t i = 0; i < NELEM(of); i++) {
             mc_array *x = mc_array_from(MC_FLOAT32, MC_SHAPE(3), of[i]), *y = NULL;
             fine(mc_call(values, MC_IN(x), MC_OUT(&y)));
@@ -52,7 +60,8 @@ TEST(contents_that_decide_sizes_find_their_own_plan)
             }
             mc_array_unref(&y);
             fine(mc_call(range, MC_IN((double)of[i][1]), MC_OUT(&y)));
-            CHECK(mc_array_size(y) == (int64_t)(4 * of[i][1]), "%s, call %zu: %lld", modes[k], i, (long long)mc_array_size(y));
+            CHECK(mc_array_size(y) == (int64_t)(4 * of[i][1]), "%s, call %zu: %lld", modes[k], i,
+                  (long long)mc_array_size(y));
             mc_array_unref(&y);
             mc_array_unref(&x);
         }
@@ -67,8 +76,10 @@ TEST(sizes_that_only_running_tells)
     mc_graph *g = mc_graph_new();
     mc_input(g, "x", MC_FLOAT32, 1);
     mc_shared *n = scalar(g, "n", MC_INT64, 0);
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x[x > 2] * 2, nonzero(x), sum(x[x > 2]), x[x > 2].shape[0]",
-                                                       .updates = "n = n + x[x > 2].shape[0]" }));
+    mc_function *f = made(
+        g, mc_compile(g, &(mc_spec){ .inputs = "x",
+                                     .outputs = "x[x > 2] * 2, nonzero(x), sum(x[x > 2]), x[x > 2].shape[0]",
+                                     .updates = "n = n + x[x > 2].shape[0]" }));
     for (int k = 1; k < 8; k++) {
         mc_array *x = ramp(MC_FLOAT32, MC_SHAPE(k)), *y = NULL, *z = NULL;
         double s = 0, want = 0;
@@ -77,8 +88,9 @@ TEST(sizes_that_only_running_tells)
         for (int i = 3; i < k; i++) {
             want += i;
         }
-        CHECK(y && y->dims[0] == MC_MAX(k - 3, 0) && z->dims[0] == k - 1 && s == want && count == MC_MAX(k - 3, 0), "of %d: %lld, %g, %lld", k,
-              y ? (long long)y->dims[0] : -1, s, (long long)count);
+        CHECK(y && y->dims[0] == MC_MAX(k - 3, 0) && z->dims[0] == k - 1 && s == want &&
+                  count == MC_MAX(k - 3, 0),
+              "of %d: %lld, %g, %lld", k, y ? (long long)y->dims[0] : -1, s, (long long)count);
         mc_array_unref(&x);
         mc_array_unref(&y);
         mc_array_unref(&z);
@@ -88,7 +100,8 @@ TEST(sizes_that_only_running_tells)
     mc_graph_free(g);
 }
 
-/* Sizes from inputs' values, from variables, from masks, from what was computed: by plan, or while running. */
+/* Sizes from inputs' values, from variables, from masks, from what was computed: by plan, or while
+ * running. */
 TEST(sizes_from_anywhere)
 {
     static const char *const formulas[] = {
@@ -136,7 +149,10 @@ TEST(slices_and_ranges_with_bounds_from_inputs)
     mc_graph *g = mc_graph_new();
     mc_input(g, "x", MC_FLOAT32, 2);
     mc_input(g, "i", MC_INT64, 0);
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x, i", .outputs = "x[i*3:(i+1)*3], sum(x[i:] + 1), arange(i), x[i], x[::i-3, 1], sum(arange(i * 2) * 2)" }));
+    mc_function *f = made(
+        g, mc_compile(g, &(mc_spec){ .inputs = "x, i",
+                                     .outputs = "x[i*3:(i+1)*3], sum(x[i:] + 1), arange(i), x[i], x[::i-3, "
+                                                "1], sum(arange(i * 2) * 2)" }));
     mc_array *x = ramp(MC_FLOAT32, MC_SHAPE(8, 2));
     for (int i = 0; i < 3; i++) {
         mc_array *a = NULL, *r = NULL, *row = NULL, *col = NULL;
@@ -145,8 +161,9 @@ TEST(slices_and_ranges_with_bounds_from_inputs)
         for (int k = 2 * i; k < 16; k++) {
             want += k + 1;
         }
-        CHECK(a && a->dims[0] == MC_MIN(3, 8 - 3 * i) && at(a, 0) == 6 * i && s == want && r->dims[0] == i && at(row, 1) == 2 * i + 1 &&
-                  at(col, 0) == 15 && col->dims[0] == (7 + 3 - i) / (3 - i) && twice == 2 * i * (2 * i - 1),
+        CHECK(a && a->dims[0] == MC_MIN(3, 8 - 3 * i) && at(a, 0) == 6 * i && s == want && r->dims[0] == i &&
+                  at(row, 1) == 2 * i + 1 && at(col, 0) == 15 && col->dims[0] == (7 + 3 - i) / (3 - i) &&
+                  twice == 2 * i * (2 * i - 1),
               "%d: %g %g %g", i, s, want, twice);
         mc_array_unref(&a);
         mc_array_unref(&r);
@@ -161,7 +178,8 @@ TEST(slices_and_ranges_with_bounds_from_inputs)
 
 /* ---- promises of size 1 ---- */
 
-/* row (1, 3) and x (2, 3): where an axis of size 1 may be repeated, and where that is a mistake when called. */
+/* row (1, 3) and x (2, 3): where an axis of size 1 may be repeated, and where that is a mistake when
+ * called. */
 TEST(promises_given_back_and_made_again)
 {
     static const struct { const char *formula; bool meets; } rows[] = {
@@ -185,9 +203,12 @@ TEST(promises_given_back_and_made_again)
         mc_array *y = NULL;
         mc_input(g, "x", MC_FLOAT32, 2);
         mc_input_sized(g, "row", MC_FLOAT32, 2, row->dims);
-        mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x, row", .outputs = rows[k / 2].formula, .mode = modes[k % 2] }));
+        mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x, row",
+                                                           .outputs = rows[k / 2].formula,
+                                                           .mode = modes[k % 2] }));
         mc_status s = f ? mc_call(f, MC_IN(x, row), MC_OUT(&y)) : MC_EARG;
-        CHECK(s == (rows[k / 2].meets ? MC_OK : MC_ESHAPE), "%s: %d: %s", rows[k / 2].formula, s, mc_last_error());
+        CHECK(s == (rows[k / 2].meets ? MC_OK : MC_ESHAPE), "%s: %d: %s", rows[k / 2].formula, s,
+              mc_last_error());
         mc_array_unref(&y);
         mc_function_free(f);
         mc_graph_free(g);
@@ -205,7 +226,8 @@ TEST(promises_that_do_not_fit_are_refused)
     for (size_t k = 0; k < NELEM(rows); k++) {
         mc_graph *g = mc_graph_new();
         mc_input(g, "x", MC_FLOAT32, 2);
-        CHECK(mc_is_error(mc_formula(g, rows[k][0])) && strstr(mc_error(g), rows[k][1]), "%s says '%s'", rows[k][0], mc_error(g));
+        CHECK(mc_is_error(mc_formula(g, rows[k][0])) && strstr(mc_error(g), rows[k][1]), "%s says '%s'",
+              rows[k][0], mc_error(g));
         mc_graph_free(g);
     }
 }
@@ -213,15 +235,19 @@ TEST(promises_that_do_not_fit_are_refused)
 /* A rule may drop an operand; its known sizes stay checked: 1 row is refused where c has 4. */
 TEST(sizes_of_operands_that_are_left_out)
 {
-    static const char *const formulas[] = { "where(c > 0, x, x)", "where(isclose(c, c), x, 1)", "where(c > 0, x, x) + c", "x * 1 ** c", "sum(where(c == c, x, x), axis=1)" };
+    static const char *const formulas[] = { "where(c > 0, x, x)", "where(isclose(c, c), x, 1)",
+                                            "where(c > 0, x, x) + c", "x * 1 ** c",
+                                            "sum(where(c == c, x, x), axis=1)" };
     for (size_t k = 0; k < NELEM(formulas); k++) {
         for (int64_t rows = 1; rows <= 4; rows += 3) {
             mc_graph *g = mc_graph_new();
             mc_formula(g, "input x float32[?, ?]; input c float32[4, 1]");
             mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x, c", .outputs = formulas[k] }));
-            mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(rows, 3)), *c = mc_array_new(MC_FLOAT32, MC_SHAPE(4, 1)), *y = NULL;
+            mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(rows, 3)),
+                     *c = mc_array_new(MC_FLOAT32, MC_SHAPE(4, 1)), *y = NULL;
             const mc_status s = mc_call(f, MC_IN(x, c), MC_OUT(&y));
-            CHECK(s == (rows == 4 ? MC_OK : MC_ESHAPE), "%s of %lld rows: %s", formulas[k], (long long)rows, mc_status_name(s));
+            CHECK(s == (rows == 4 ? MC_OK : MC_ESHAPE), "%s of %lld rows: %s", formulas[k], (long long)rows,
+                  mc_status_name(s));
             CHECK(s != MC_OK || y->dims[0] == 4, "%s has %lld rows", formulas[k], (long long)y->dims[0]);
             mc_array_unref(&x);
             mc_array_unref(&c);
@@ -242,9 +268,11 @@ TEST(vectors_of_one_do_not_fill_rows)
             mc_graph *g = mc_graph_new();
             mc_formula(g, "input x float32[?]; input c bool[?, ?]");
             mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x, c", .outputs = formulas[k] }));
-            mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(n)), *c = mc_array_new(MC_BOOL, MC_SHAPE(2, 3)), *y = NULL;
+            mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(n)), *c = mc_array_new(MC_BOOL, MC_SHAPE(2, 3)),
+                     *y = NULL;
             const mc_status s = mc_call(f, MC_IN(x, c), MC_OUT(&y));
-            CHECK(s == (n == 3 ? MC_OK : MC_ESHAPE), "%s of %lld: %s", formulas[k], (long long)n, mc_status_name(s));
+            CHECK(s == (n == 3 ? MC_OK : MC_ESHAPE), "%s of %lld: %s", formulas[k], (long long)n,
+                  mc_status_name(s));
             mc_array_unref(&x);
             mc_array_unref(&c);
             mc_array_unref(&y);
@@ -259,13 +287,17 @@ TEST(counts_of_products_that_a_kernel_reads)
 {
     mc_graph *g = mc_graph_new();
     mc_formula(g, "input x float64[?, ?]; t = dot(x, x.T)");
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "sum(nonzero(t)[0] * 0 + 1), grad(sum(sqr(t)), x)" }));
-    mc_array *x = mc_array_from(MC_FLOAT64, MC_SHAPE(2, 3), (double[]){ 1, 0, 0, 0, 2, 0 }), *count = NULL, *slope = NULL;
+    mc_function *f = made(
+        g, mc_compile(g, &(mc_spec){ .inputs = "x",
+                                     .outputs = "sum(nonzero(t)[0] * 0 + 1), grad(sum(sqr(t)), x)" }));
+    mc_array *x = mc_array_from(MC_FLOAT64, MC_SHAPE(2, 3), (double[]){ 1, 0, 0, 0, 2, 0 }), *count = NULL,
+             *slope = NULL;
     if (f && fine(mc_call(f, MC_IN(x), MC_OUT(&count, &slope)))) { /* t = diag(1, 4); 4 t x */
         static const double want[] = { 4, 0, 0, 0, 32, 0 };
         CHECK(at(count, 0) == 2, "%g are not 0", at(count, 0));
         for (int i = 0; i < 6; i++) {
-            CHECK(at(slope, i) == want[i], "element %d of the gradient is %g, not %g", i, at(slope, i), want[i]);
+            CHECK(at(slope, i) == want[i], "element %d of the gradient is %g, not %g", i, at(slope, i),
+                  want[i]);
         }
     }
     mc_array_unref(&x);
@@ -278,7 +310,8 @@ TEST(counts_of_products_that_a_kernel_reads)
 /* ---- axes of size 1: their strides mean nothing ---- */
 
 /* A view over rising numbers with these strides, in elements, through a formula on unknown sizes. */
-static void check_view(const char *formula, int rank, const int64_t *dims, const int64_t *strides, int n, const double *want)
+static void check_view(const char *formula, int rank, const int64_t *dims, const int64_t *strides, int n,
+                       const double *want)
 {
     static const int64_t unknown[] = { -1, -1, -1, -1 };
     float data[256];
@@ -293,7 +326,8 @@ static void check_view(const char *formula, int rank, const int64_t *dims, const
     mc_input_sized(g, "x", MC_FLOAT32, rank, unknown);
     mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = formula }));
     mc_array *x = mc_array_wrap(MC_FLOAT32, rank, dims, bytes, data, NULL, NULL), *y = NULL;
-    if (fine(mc_call(f, MC_IN(x), MC_OUT(&y))) && CHECK(mc_array_size(y) == n, "%s: %lld elements", formula, (long long)mc_array_size(y))) {
+    if (fine(mc_call(f, MC_IN(x), MC_OUT(&y))) &&
+        CHECK(mc_array_size(y) == n, "%s: %lld elements", formula, (long long)mc_array_size(y))) {
         for (int i = 0; i < n; i++) {
             CHECK(at(y, i) == want[i], "%s: element %d is %g, not %g", formula, i, at(y, i), want[i]);
         }
@@ -313,24 +347,25 @@ TEST(strides_of_axes_of_size_1_mean_nothing)
         double want[12];
     } rows[] = {
         { "dimshuffle(x, [2,0,1]) * 2", 3, 6, { 3, 1, 2 }, { 2, 2, 1 }, { 0, 4, 8, 2, 6, 10 } },
-        { "x * 2",                      3, 6, { 2, 3, 1 }, { 2, 4, 4 }, { 0, 8, 16, 4, 12, 20 } },
-        { "x * 2",                      3, 6, { 2, 3, 1 }, { 2, 4, -4 }, { 0, 8, 16, 4, 12, 20 } },
-        { "x * 2",                      2, 3, { 3, 1 }, { 5, 0 }, { 0, 10, 20 } },
-        { "x[::-1] + 1",                3, 4, { 2, 2, 1 }, { 1, 2, 2 }, { 2, 4, 1, 3 } },
-        { "sum(x, axis=1)",             4, 2, { 1, 3, 2, 1 }, { 3, 1, 3, 3 }, { 3, 12 } },
+        { "x * 2", 3, 6, { 2, 3, 1 }, { 2, 4, 4 }, { 0, 8, 16, 4, 12, 20 } },
+        { "x * 2", 3, 6, { 2, 3, 1 }, { 2, 4, -4 }, { 0, 8, 16, 4, 12, 20 } },
+        { "x * 2", 2, 3, { 3, 1 }, { 5, 0 }, { 0, 10, 20 } },
+        { "x[::-1] + 1", 3, 4, { 2, 2, 1 }, { 1, 2, 2 }, { 2, 4, 1, 3 } },
+        { "sum(x, axis=1)", 4, 2, { 1, 3, 2, 1 }, { 3, 1, 3, 3 }, { 3, 12 } },
         { "x + sum(x, axis=0, keepdims=True)", 3, 4, { 2, 2, 1 }, { 1, 2, 2 }, { 1, 7, 2, 8 } },
-        { "argmax(-x, axis=0)",         3, 3, { 3, 3, 1 }, { 1, 3, 3 }, { 0, 0, 0 } },
-        { "reshape(x, [-1]) + 1",       3, 4, { 2, 1, 2 }, { 3, 3, 7 }, { 1, 8, 4, 11 } },
-        { "dot(x, x.T)",                2, 4, { 2, 1 }, { 3, 3 }, { 0, 0, 0, 9 } },
-        { "dot(x.T, x) + 1",            2, 1, { 3, 1 }, { 3, 3 }, { 46 } },
-        { "cumsum(x, axis=0)",          3, 4, { 2, 2, 1 }, { 1, 2, 2 }, { 0, 2, 1, 5 } },
+        { "argmax(-x, axis=0)", 3, 3, { 3, 3, 1 }, { 1, 3, 3 }, { 0, 0, 0 } },
+        { "reshape(x, [-1]) + 1", 3, 4, { 2, 1, 2 }, { 3, 3, 7 }, { 1, 8, 4, 11 } },
+        { "dot(x, x.T)", 2, 4, { 2, 1 }, { 3, 3 }, { 0, 0, 0, 9 } },
+        { "dot(x.T, x) + 1", 2, 1, { 3, 1 }, { 3, 3 }, { 46 } },
+        { "cumsum(x, axis=0)", 3, 4, { 2, 2, 1 }, { 1, 2, 2 }, { 0, 2, 1, 5 } },
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
         check_view(rows[i].formula, rows[i].rank, rows[i].dims, rows[i].strides, rows[i].n, rows[i].want);
     }
 }
 
-/* alloc(x, [1]) says that x has one element, sum(x, axis=0) of a matrix that is summed once more has dropped two axes. */
+/* alloc(x, [1]) says that x has one element, sum(x, axis=0) of a matrix that is summed once more has dropped
+ * two axes. */
 TEST(axes_of_size_1_are_promised_and_dropped)
 {
     static const struct { const char *formula; int rank; int n; double want[6]; } cases[] = { /* x is 3, m [[1, 2], [3, 4]] */
@@ -364,16 +399,20 @@ TEST(axes_of_size_1_are_promised_and_dropped)
         mc_input(g, "x", MC_FLOAT32, cases[i / 3].rank);
         mc_input(g, "y", MC_FLOAT32, 1);
         mc_input(g, "m", MC_FLOAT32, 2);
-        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, y, m", .outputs = text, .on_unused = "ignore", .mode = mode });
-        mc_array *x = mc_array_from(MC_FLOAT32, cases[i / 3].rank, (int64_t[]){ 1 }, (float[]){ 3 }), *r = NULL;
+        mc_function *f = mc_compile(
+            g, &(mc_spec){ .inputs = "x, y, m", .outputs = text, .on_unused = "ignore", .mode = mode });
+        mc_array *x = mc_array_from(MC_FLOAT32, cases[i / 3].rank, (int64_t[]){ 1 }, (float[]){ 3 }),
+                 *r = NULL;
         mc_array *y = mc_array_from(MC_FLOAT32, MC_SHAPE(3), (float[]){ 1, 2, 3 });
         mc_array *m = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 2), (float[]){ 1, 2, 3, 4 });
         if (CHECK(f, "%s in %s: %s", text, mode, mc_error(g)) &&
-            CHECK(mc_call(f, MC_IN(x, y, m), MC_OUT(&r)) == MC_OK, "%s in %s: %s", text, mode, mc_last_error()) &&
-            CHECK(mc_array_size(r) == cases[i / 3].n, "%s in %s has %lld elements", text, mode, (long long)mc_array_size(r))) {
+            CHECK(mc_call(f, MC_IN(x, y, m), MC_OUT(&r)) == MC_OK, "%s in %s: %s", text, mode,
+                  mc_last_error()) &&
+            CHECK(mc_array_size(r) == cases[i / 3].n, "%s in %s has %lld elements", text, mode,
+                  (long long)mc_array_size(r))) {
             for (int k = 0; k < cases[i / 3].n; k++) {
-                CHECK(fabs(at(r, k) - cases[i / 3].want[k]) <= 1e-5 * (1 + fabs(cases[i / 3].want[k])), "%s in %s: [%d] is %g, not %g", text, mode, k,
-                      at(r, k), cases[i / 3].want[k]);
+                CHECK(fabs(at(r, k) - cases[i / 3].want[k]) <= 1e-5 * (1 + fabs(cases[i / 3].want[k])),
+                      "%s in %s: [%d] is %g, not %g", text, mode, k, at(r, k), cases[i / 3].want[k]);
             }
         }
         mc_array_unref(&x);

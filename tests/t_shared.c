@@ -1,5 +1,5 @@
-/* t_shared.c: all shared variables of a graph in a file: what is saved comes back, and a file that does not fit
- * changes nothing. */
+/* t_shared.c: all shared variables of a graph in a file: what is saved comes back, and a file that does not
+ * fit changes nothing. */
 #include "own_folder.h"
 #include "op/op.h"
 

@@ -1,12 +1,13 @@
-/* t_stable.c: formulas that lose everything as they are written, far from where they are usually called.  Each
- * row of the table of stable forms is compiled for float32 and must give what it means. */
+/* t_stable.c: formulas that lose everything as they are written, far from where they are usually called.
+ * Each row of the table of stable forms is compiled for float32 and must give what it means. */
 #include "check.h"
 #include <math.h>
 #include <monochord.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* x and y are matrices of one row, t is [1]; the first element of the result, summed over the rest with [0, -1]. */
+/* x and y are matrices of one row, t is [1]; the first element of the result, summed over the rest with [0,
+ * -1]. */
 static const struct stable_case {
     const char *formula;
     double x[2], y[2], want;
@@ -88,10 +89,13 @@ static double first_of(const struct stable_case *c, const char *mode)
     mc_input(g, "y", MC_FLOAT32, 2);
     mc_input(g, "t", MC_INT32, 1);
     mc_node *out = mc_formula(g, c->formula);
-    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, y, t", .output = &out, .noutput = 1, .on_unused = "ignore", .mode = mode });
+    mc_function *f = mc_compile(
+        g,
+        &(mc_spec){ .inputs = "x, y, t", .output = &out, .noutput = 1, .on_unused = "ignore", .mode = mode });
     if (CHECK(f, "%s: %s", c->formula, mc_error(g))) {
         float in[2][2] = { { (float)c->x[0], (float)c->x[1] }, { (float)c->y[0], (float)c->y[1] } };
-        mc_array *x = mc_array_from(MC_FLOAT32, MC_SHAPE(1, 2), in[0]), *y = mc_array_from(MC_FLOAT32, MC_SHAPE(1, 2), in[1]), *r = NULL;
+        mc_array *x = mc_array_from(MC_FLOAT32, MC_SHAPE(1, 2), in[0]),
+                 *y = mc_array_from(MC_FLOAT32, MC_SHAPE(1, 2), in[1]), *r = NULL;
         mc_array *t = mc_array_from(MC_INT32, MC_SHAPE(1), (int32_t[]){ 1 });
         CHECK(mc_call(f, MC_IN(x, y, t), MC_OUT(&r)) == MC_OK, "%s: %s", c->formula, mc_last_error());
         mc_array *wide = r ? mc_array_cast(r, MC_FLOAT64) : NULL;
@@ -116,11 +120,13 @@ TEST(stable_forms_mean_what_they_say)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double got = first_of(&cases[i], "FAST_RUN");
-        CHECK(means_it(&cases[i], got), "%s at %g, %g: %.9g, not %.9g", cases[i].formula, cases[i].x[0], cases[i].y[0], got, cases[i].want);
+        CHECK(means_it(&cases[i], got), "%s at %g, %g: %.9g, not %.9g", cases[i].formula, cases[i].x[0],
+              cases[i].y[0], got, cases[i].want);
     }
 }
 
-/* DEBUG compares each form with the one it mends, and does not take what that one lost for a fault of the rule. */
+/* DEBUG compares each form with the one it mends, and does not take what that one lost for a fault of the
+ * rule. */
 TEST(stable_forms_are_no_faults)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

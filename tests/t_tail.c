@@ -1,5 +1,5 @@
-/* t_tail.c: on a GPU, what follows a product or a convolution is its solver's where it can be, and a kernel's where not; either way
- * the results are the reference's. */
+/* t_tail.c: on a GPU, what follows a product or a convolution is its solver's where it can be, and a kernel's
+ * where not; either way the results are the reference's. */
 #include "exec/heavy/heavy.h"
 #include "agree.h"
 #include "cuda_problems.h"
@@ -87,7 +87,8 @@ static void tails_of_row(const struct row *r, mc_dtype d)
     if (CHECK(f, "%s: %s", r->formula, mc_error(a.g))) {
         const char *wrong = agree_calls(&a, f, r->formula);
         CHECK(!wrong, "%s by %s: %s", mc_dtype_name(d), r->algo, wrong);
-        CHECK(tails_of(f) == r->tails, "%s in %s by %s: %d tails, not %d", r->formula, mc_dtype_name(d), r->algo, tails_of(f), r->tails);
+        CHECK(tails_of(f) == r->tails, "%s in %s by %s: %d tails, not %d", r->formula, mc_dtype_name(d),
+              r->algo, tails_of(f), r->tails);
     }
     mc_function_free(f);
     agree_free(&a);
@@ -108,7 +109,8 @@ TEST(tails_are_the_solvers_where_they_can_be)
     mc_flag_set("conv.algo_fwd", "auto");
 }
 
-/* DEBUG compares the bare result, strict_math keeps a NaN that a library's maximum might drop: a kernel there. */
+/* DEBUG compares the bare result, strict_math keeps a NaN that a library's maximum might drop: a kernel
+ * there. */
 TEST(tails_are_kernels_where_the_bare_result_counts)
 {
     static const char *const modes[] = { "FAST_RUN", "DEBUG", "NANGUARD", "FAST_RUN" };
@@ -142,10 +144,12 @@ TEST(tails_of_halves_are_rounded_once)
         for (int64_t j = 0; j < 8; j++) {
             double sum = mc_array_get(a.value[6], &j), got = mc_array_get(y, (int64_t[]){ i, j });
             for (int64_t k = 0; k < 5; k++) {
-                sum += mc_array_get(a.value[4], (int64_t[]){ i, k }) * mc_array_get(a.value[5], (int64_t[]){ k, j });
+                sum += mc_array_get(a.value[4], (int64_t[]){ i, k }) *
+                       mc_array_get(a.value[5], (int64_t[]){ k, j });
             }
             const double want = MC_MAX(sum, 0.0), place = ldexp(1, ilogb(MC_MAX(want, 0x1p-14)) - 10);
-            CHECK(fabs(got - want) <= 0.501 * place, "[%lld, %lld] is %.9g, not %.9g", (long long)i, (long long)j, got, want);
+            CHECK(fabs(got - want) <= 0.501 * place, "[%lld, %lld] is %.9g, not %.9g", (long long)i,
+                  (long long)j, got, want);
         }
     }
     mc_array_unref(&y);

@@ -7,13 +7,28 @@ static const struct {
     int64_t dims[4];
     const char *out[4];
 } cases[] = {
-    { 2, { 300, 33 }, { "softmax(x) * v", "sum(v, axis=0)", "sum(softmax(x) * v, axis=0)", "sum(x, axis=1)" } },
-    { 2, { 1, 7 }, { "x - mean(x, axis=1, keepdims=True)", "sum(x - mean(x, axis=1, keepdims=True), axis=0)" } },
-    { 2, { 0, 7 }, { "x - mean(x, axis=1, keepdims=True)", "sum(x - max(x, axis=1, keepdims=True), axis=0)" } },
-    { 2, { 129, 1600 }, { "layer_norm(x) * v", "sum(layer_norm(x) * v, axis=0, keepdims=True)", "sum(x, axis=0) + 1" } },
-    { 3, { 20, 11, 18 }, { "softmax(x)", "sum(softmax(x) * v, axis=[0, 1])", "sum(v, axis=[0, 1], keepdims=True)" } },
-    { 3, { 5, 40, 16 }, { "x / sum(v, axis=[1, 2], keepdims=True)", "sum(x * v, axis=0)", "sum(x / sum(v, axis=[1, 2], keepdims=True), axis=0)" } },
-    { 3, { 6, 5, 16 }, { "softmax(dimshuffle(x, [1, 0, 2]))", "sum(softmax(dimshuffle(x, [1, 0, 2])), axis=[0, 1])" } },
+    { 2,
+      { 300, 33 },
+      { "softmax(x) * v", "sum(v, axis=0)", "sum(softmax(x) * v, axis=0)", "sum(x, axis=1)" } },
+    { 2,
+      { 1, 7 },
+      { "x - mean(x, axis=1, keepdims=True)", "sum(x - mean(x, axis=1, keepdims=True), axis=0)" } },
+    { 2,
+      { 0, 7 },
+      { "x - mean(x, axis=1, keepdims=True)", "sum(x - max(x, axis=1, keepdims=True), axis=0)" } },
+    { 2,
+      { 129, 1600 },
+      { "layer_norm(x) * v", "sum(layer_norm(x) * v, axis=0, keepdims=True)", "sum(x, axis=0) + 1" } },
+    { 3,
+      { 20, 11, 18 },
+      { "softmax(x)", "sum(softmax(x) * v, axis=[0, 1])", "sum(v, axis=[0, 1], keepdims=True)" } },
+    { 3,
+      { 5, 40, 16 },
+      { "x / sum(v, axis=[1, 2], keepdims=True)", "sum(x * v, axis=0)",
+        "sum(x / sum(v, axis=[1, 2], keepdims=True), axis=0)" } },
+    { 3,
+      { 6, 5, 16 },
+      { "softmax(dimshuffle(x, [1, 0, 2]))", "sum(softmax(dimshuffle(x, [1, 0, 2])), axis=[0, 1])" } },
 };
 
 TEST(tallies_agree_with_the_reference)
@@ -29,7 +44,8 @@ TEST(tallies_agree_with_the_reference)
             CHECK(!mc_is_error(agree_output(&a, cases[i].out[k])), "%s", mc_error(a.g));
         }
         const char *wrong = agree_in(&a, modes[c / 2 % 2], 1 + (int)(c % 2));
-        CHECK(!wrong, "%s and its like, %s, in %s: %s", cases[i].out[0], mc_dtype_name(dtypes[c % 2]), modes[c / 2 % 2], wrong);
+        CHECK(!wrong, "%s and its like, %s, in %s: %s", cases[i].out[0], mc_dtype_name(dtypes[c % 2]),
+              modes[c / 2 % 2], wrong);
         agree_free(&a);
     }
 }
@@ -39,8 +55,10 @@ TEST(a_normalisation_and_its_gradients_are_one_kernel)
 {
     mc_flag_set("device", "cpu"); /* what this says is of the processor */
     mc_graph *g = mc_graph_new();
-    mc_formula(g, "input x float32[?, ?]; input w float32[?]; input b float32[?]; input v float32[?, ?]; y = layer_norm(x, w, b); c = sum(y * v)");
-    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w, b, v", .outputs = "y, grad(c, x), grad(c, w), grad(c, b)" });
+    mc_formula(g, "input x float32[?, ?]; input w float32[?]; input b float32[?]; input v float32[?, ?]; y = "
+                  "layer_norm(x, w, b); c = sum(y * v)");
+    mc_function *f = mc_compile(
+        g, &(mc_spec){ .inputs = "x, w, b, v", .outputs = "y, grad(c, x), grad(c, w), grad(c, b)" });
     REQUIRE(f, "%s", mc_error(g));
     int kernels = 0;
     for (int i = 0; i < mc_function_nsteps(f); i++) {

@@ -167,8 +167,8 @@ TEST(formulas_and_their_text)
         mc_graph *g = graph_of(declared);
         mc_node *n = mc_formula(g, prints[i].formula);
         char *text = text_without_names(g, n);
-        CHECK(text && strcmp(text, prints[i].text) == 0, "%s is printed as\n    %s, not as\n    %s %s", prints[i].formula, text,
-              prints[i].text, mc_error(g));
+        CHECK(text && strcmp(text, prints[i].text) == 0, "%s is printed as\n    %s, not as\n    %s %s",
+              prints[i].formula, text, prints[i].text, mc_error(g));
         CHECK(mc_formula(g, text) == n, "%s is not what it was printed from: %s", text, mc_error(g));
         mc_text_free(text);
         mc_graph_free(g);
@@ -301,7 +301,9 @@ TEST(every_prefix_ends_well)
             mc_graph *g = graph_of(declared);
             part[cut] = 0;
             mc_node *r = mc_formula(g, part);
-            CHECK(mc_is_error(r) ? mc_graph_status(g) < 0 && strchr(mc_error(g), '^') : mc_graph_status(g) == MC_OK, "%s: %s", part, mc_error(g));
+            CHECK(mc_is_error(r) ? mc_graph_status(g) < 0 && strchr(mc_error(g), '^')
+                                 : mc_graph_status(g) == MC_OK,
+                  "%s: %s", part, mc_error(g));
             mc_text_free(part);
             mc_graph_free(g);
         }
@@ -330,7 +332,8 @@ TEST(deep_formulas_are_refused)
     for (size_t i = 0; i < NELEM(deep); i++) {
         char *text = repeated("", deep[i].one, 100000, deep[i].tail);
         mc_graph *g = graph_of(declared);
-        CHECK(mc_is_error(mc_formula(g, text)) && strstr(mc_error(g), "nested more than 200 deep"), "%s: %.60s", deep[i].one, mc_error(g));
+        CHECK(mc_is_error(mc_formula(g, text)) && strstr(mc_error(g), "nested more than 200 deep"),
+              "%s: %.60s", deep[i].one, mc_error(g));
         mc_text_free(text);
         mc_graph_free(g);
     }
@@ -345,15 +348,19 @@ TEST(deep_formulas_are_refused)
 TEST(long_formulas_are_fine)
 {
     mc_graph *g = graph_of(declared);
-    char *sum = repeated("s", " + s", 20000, ""), *list = repeated("[", "s, ", 20000, "s]"), *numbers = repeated("[", "7, ", 20000, "7]");
+    char *sum = repeated("s", " + s", 20000, ""), *list = repeated("[", "s, ", 20000, "s]"),
+         *numbers = repeated("[", "7, ", 20000, "7]");
     char *statements = repeated("", "q = s * 2; ", 5000, "q"), *members = repeated("x", ".T", 1000, "");
     CHECK(!mc_is_error(mc_formula(g, sum)), "%.80s", mc_error(g));
     mc_node *l = mc_formula(g, list), *n = mc_formula(g, numbers);
-    CHECK(!mc_is_error(l) && mc_node_dims(l)[0] == 20001 && mc_node_ninputs(l) == 20001, "%.80s", mc_error(g));
+    CHECK(!mc_is_error(l) && mc_node_dims(l)[0] == 20001 && mc_node_ninputs(l) == 20001, "%.80s",
+          mc_error(g));
     CHECK(!mc_is_error(n) && mc_node_dims(n)[0] == 20001 && mc_node_value(n), "%.80s", mc_error(g));
-    CHECK(!mc_is_error(mc_formula(g, statements)) && !mc_is_error(mc_formula(g, members)), "%.80s", mc_error(g));
+    CHECK(!mc_is_error(mc_formula(g, statements)) && !mc_is_error(mc_formula(g, members)), "%.80s",
+          mc_error(g));
     char *back = mc_node_text(n); /* as bytes */
-    CHECK(strncmp(back, "array(int64, [20001], \"0700000000000000", 38) == 0 && mc_formula(g, back) == n, "%.60s", back);
+    CHECK(strncmp(back, "array(int64, [20001], \"0700000000000000", 38) == 0 && mc_formula(g, back) == n,
+          "%.60s", back);
     mc_text_free(back);
     mc_text_free(sum);
     mc_text_free(list);
@@ -370,23 +377,39 @@ TEST(lists_of_named_values)
     struct mc_named *v;
     int n;
     mc_graph *g = graph_of(declared);
-    CHECK(mc_parse_list(g, "x, lr=0.1, borrow(s + 1), total = sum(x)", false, &v, &n) == MC_OK && n == 4, "%s", mc_error(g));
+    CHECK(mc_parse_list(g, "x, lr=0.1, borrow(s + 1), total = sum(x)", false, &v, &n) == MC_OK && n == 4,
+          "%s", mc_error(g));
     CHECK(strcmp(v[0].name, "x") == 0 && v[0].node == mc_var(g, "x") && !v[0].has_default, "x");
     CHECK(strcmp(v[1].name, "lr") == 0 && v[1].has_default && v[1].dflt == 0.1, "lr");
-    CHECK(!v[2].name && v[2].borrow && v[3].node == mc_formula(g, "sum(x)") && strcmp(v[3].name, "total") == 0, "total");
+    CHECK(!v[2].name && v[2].borrow && v[3].node == mc_formula(g, "sum(x)") &&
+              strcmp(v[3].name, "total") == 0,
+          "total");
     mc_named_free(v, n);
-    CHECK(mc_parse_list(g, "W = W - 0.1 * W; s = 3\n", true, &v, &n) == MC_OK && n == 2 && strcmp(v[1].name, "s") == 0, "%s", mc_error(g));
+    CHECK(mc_parse_list(g, "W = W - 0.1 * W; s = 3\n", true, &v, &n) == MC_OK && n == 2 &&
+              strcmp(v[1].name, "s") == 0,
+          "%s", mc_error(g));
     mc_named_free(v, n);
-    CHECK(mc_parse_list(g, "grad(sum(sqr(x)) + sum(sqr(W)), [x, W]), borrow(grad(s * s, [s]))", false, &v, &n) == MC_OK && n == 3, "%s", mc_error(g));
-    CHECK(n == 3 && v[0].node->type.rank == 2 && v[1].node->type.dims[1] == 5 && v[2].node->type.rank == 0 && v[2].borrow && !v[1].borrow, "a value for each");
+    CHECK(mc_parse_list(g, "grad(sum(sqr(x)) + sum(sqr(W)), [x, W]), borrow(grad(s * s, [s]))", false, &v,
+                        &n) == MC_OK &&
+              n == 3,
+          "%s", mc_error(g));
+    CHECK(n == 3 && v[0].node->type.rank == 2 && v[1].node->type.dims[1] == 5 && v[2].node->type.rank == 0 &&
+              v[2].borrow && !v[1].borrow,
+          "a value for each");
     mc_named_free(v, n);
-    CHECK(mc_parse_list(g, "d = grad(s * s + u[0], [s, u])", false, &v, &n) < 0 && strstr(mc_error(g), "1 name for 2 values"), "%s", mc_error(g));
+    CHECK(mc_parse_list(g, "d = grad(s * s + u[0], [s, u])", false, &v, &n) < 0 &&
+              strstr(mc_error(g), "1 name for 2 values"),
+          "%s", mc_error(g));
     mc_graph_clear_error(g);
     CHECK(mc_parse_list(g, "", false, &v, &n) == MC_OK && n == 0, "%s", mc_error(g));
     mc_named_free(v, n);
-    CHECK(mc_parse_list(g, "W + 1", true, &v, &n) < 0 && n == 0 && strstr(mc_error(g), "expected 'name = value'"), "%s", mc_error(g));
+    CHECK(mc_parse_list(g, "W + 1", true, &v, &n) < 0 && n == 0 &&
+              strstr(mc_error(g), "expected 'name = value'"),
+          "%s", mc_error(g));
     mc_graph_clear_error(g);
-    CHECK(mc_parse_list(g, "x y", false, &v, &n) < 0 && !v && strstr(mc_error(g), "expected ',' or ';', not 'y'"), "%s", mc_error(g));
+    CHECK(mc_parse_list(g, "x y", false, &v, &n) < 0 && !v &&
+              strstr(mc_error(g), "expected ',' or ';', not 'y'"),
+          "%s", mc_error(g));
     mc_graph_free(g);
 }
 

@@ -75,7 +75,8 @@ static mc_array *value_for(const mc_node *x)
     mc_array *a = mc_array_new(x->type.dtype, x->type.rank, dims);
     for (int64_t i = 0; i < mc_array_size(a); i++) {
         char *to = a->data + i * mc_dtypes[a->dtype].size;
-        mc_is_float(a->dtype) ? mc_store_f64(a->dtype, to, test_uniform(.2, .9)) : mc_store_i64(a->dtype, to, below(2));
+        mc_is_float(a->dtype) ? mc_store_f64(a->dtype, to, test_uniform(.2, .9))
+                              : mc_store_i64(a->dtype, to, below(2));
     }
     return a;
 }
@@ -104,12 +105,16 @@ static void round_trip(mc_graph *g, int n, mc_node **out)
         from[i] = mc_var(g, leaves[i]);
         to[i] = mc_dict_get(&h->names, leaves[i]);
         value[i] = value_for(from[i]);
-        to[i] = to[i] ? to[i] : mc_input_sized(h, leaves[i], from[i]->type.dtype, from[i]->type.rank, from[i]->type.dims);
+        to[i] = to[i] ? to[i]
+                      : mc_input_sized(h, leaves[i], from[i]->type.dtype, from[i]->type.rank,
+                                       from[i]->type.dims);
     }
     char *second = mc_graph_text(h, n, again);
-    CHECK(second && strcmp(text, second) == 0, "printed again it is another:\n%s--\n%s", text, second ? second : "");
+    CHECK(second && strcmp(text, second) == 0, "printed again it is another:\n%s--\n%s", text,
+          second ? second : "");
     mc_status sa = mc_eval(NLEAVES, from, value, n, out, a), sb = mc_eval(NLEAVES, to, value, n, again, b);
-    CHECK((sa == MC_OK) == (sb == MC_OK), "one ends with %d, the other with %d: %s\n%s", (int)sa, (int)sb, mc_last_error(), text);
+    CHECK((sa == MC_OK) == (sb == MC_OK), "one ends with %d, the other with %d: %s\n%s", (int)sa, (int)sb,
+          mc_last_error(), text);
     for (int i = 0; i < n; i++) {
         CHECK(sa != MC_OK || mc_array_same_bits(a[i], b[i]), "result %d differs of\n%s", i, text);
         mc_array_unref(&a[i]);

@@ -56,13 +56,17 @@ TEST(copies_share_kernels_but_not_memory)
     mc_input(g, "x", MC_FLOAT32, 1);
     mc_input(g, "k", MC_FLOAT32, 0);
     mc_shared *n = scalar(g, "n", MC_FLOAT32, 0);
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .name = "f", .inputs = "x, k=2", .outputs = "borrow(x * k + n)", .updates = "n = n + 1" }));
+    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .name = "f",
+                                                       .inputs = "x, k=2",
+                                                       .outputs = "borrow(x * k + n)",
+                                                       .updates = "n = n + 1" }));
     mc_function *looks = mc_function_copy(f, 0), *works = mc_function_copy(f, 1);
     mc_array *x = ramp(MC_FLOAT32, MC_SHAPE(5)), *y = NULL, *z = NULL;
     fine(mc_call(looks, MC_IN(x), MC_OUT(&y)));
     CHECK(shared_at(n, 0) == 0 && at(y, 4) == 8, "%g", at(y, 4));
     fine(mc_call(works, MC_IN(x), MC_OUT(&z)));
-    CHECK(shared_at(n, 0) == 1 && at(y, 4) == 8 && mc_array_data(y) != mc_array_data(z), "%g", shared_at(n, 0));
+    CHECK(shared_at(n, 0) == 1 && at(y, 4) == 8 && mc_array_data(y) != mc_array_data(z), "%g",
+          shared_at(n, 0));
     fine(mc_function_set(works, "k", mc_arg_real(5)));
     mc_array_unref(&y);
     mc_array_unref(&z);
@@ -231,9 +235,9 @@ static const char *predict(struct caller *c)
             return "a call failed";
         }
     }
-    return apart != 0   ? "one variable was updated, the other not yet"
-         : before > now ? "an update was undone"
-                        : NULL;
+    return apart != 0     ? "one variable was updated, the other not yet"
+           : before > now ? "an update was undone"
+                          : NULL;
 }
 
 TEST(a_predictor_sees_all_updates_of_a_step_or_none)

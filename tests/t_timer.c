@@ -20,8 +20,8 @@ TEST(timer_times)
         calls = fail_at = 0;
         const double start = mc_now();
         const struct mc_timing got = mc_time(work, &t, 20e-3, 0);
-        CHECK(got.n > 0 && got.least <= got.median && got.median <= got.most, "%d: %g %g %g", got.n, got.least,
-              got.median, got.most);
+        CHECK(got.n > 0 && got.least <= got.median && got.median <= got.most, "%d: %g %g %g", got.n,
+              got.least, got.median, got.most);
         CHECK(got.least >= t, "%g in %g", t, got.least);
         CHECK(calls > got.n, "no call went before");
         CHECK(mc_now() - start < 1, "the budget was overrun by far");

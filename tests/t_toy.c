@@ -1,8 +1,8 @@
-/* t_toy.c: a device of the tests alone, which shows that a backend needs no change of another file: memory that the host
- * must not touch, kernels by the C dialect, heavy work by the processor's solvers.
+/* t_toy.c: a device of the tests alone, which shows that a backend needs no change of another file: memory
+ * that the host must not touch, kernels by the C dialect, heavy work by the processor's solvers.
  *
- * `make test-toy` runs the suite on it.  Its memory is one range of addresses.  The range is protected except while a step or
- * a transfer runs: host code that reads a value there is ended by SIGSEGV. */
+ * `make test-toy` runs the suite on it.  Its memory is one range of addresses.  The range is protected except
+ * while a step or a transfer runs: host code that reads a value there is ended by SIGSEGV. */
 #include "check.h"
 #include "heavy/conv/conv.h"
 #include "exec/heavy/heavy.h"
@@ -23,7 +23,8 @@
 enum { LINE = 256, MOST_BLOCKS = 1 << 16 };
 #define RANGE ((size_t)16 << 30)
 
-static struct block { size_t at, size; bool used; } block[MOST_BLOCKS]; /* in order, without gaps, up to `end` */
+/* in order, without gaps, up to `end` */
+static struct block { size_t at, size; bool used; } block[MOST_BLOCKS];
 static int nblock;
 static size_t end;
 static char *range;
@@ -130,18 +131,42 @@ static mc_status move(void *to, const void *from, size_t n)
     return MC_OK;
 }
 
-static mc_status put(const struct mc_space *s, void *there, const void *here, size_t n) { (void)s; return move(there, here, n); }
-static mc_status get(const struct mc_space *s, void *here, const void *there, size_t n) { (void)s; return move(here, there, n); }
-static mc_status copy_there(const struct mc_space *s, void *to, const void *from, size_t n) { (void)s; return move(to, from, n); }
-static void release(const struct mc_space *s, void *p) { toy_free(s->device, p); }
+static mc_status put(const struct mc_space *s, void *there, const void *here, size_t n)
+{
+    (void)s;
+    return move(there, here, n);
+}
+static mc_status get(const struct mc_space *s, void *here, const void *there, size_t n)
+{
+    (void)s;
+    return move(here, there, n);
+}
+static mc_status copy_there(const struct mc_space *s, void *to, const void *from, size_t n)
+{
+    (void)s;
+    return move(to, from, n);
+}
+static void release(const struct mc_space *s, void *p)
+{
+    toy_free(s->device, p);
+}
 
-static mc_status enter(struct mc_device *d) { (void)d; return MC_OK; }
-static void leave(struct mc_device *d) { (void)d; }
+static mc_status enter(struct mc_device *d)
+{
+    (void)d;
+    return MC_OK;
+}
+static void leave(struct mc_device *d)
+{
+    (void)d;
+}
 
 static mc_array *toy_array(struct mc_device *d, mc_dtype t, int rank, const int64_t *dims)
 {
     size_t bytes = 0;
-    void *p = mc_mul_size((size_t)mc_dims_count(rank, dims), mc_dtype_size(t), &bytes) ? toy_alloc(d, bytes, "an array") : NULL;
+    void *p = mc_mul_size((size_t)mc_dims_count(rank, dims), mc_dtype_size(t), &bytes)
+                  ? toy_alloc(d, bytes, "an array")
+                  : NULL;
     mc_array *a = p ? mc_array_far(d->space, t, rank, dims, p) : NULL;
     if (!a) {
         toy_free(d, p);
@@ -161,7 +186,8 @@ struct within {                 /* an executor of the processor, run while the m
     struct mc_exec *inner;
 };
 
-static mc_status within_run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
+static mc_status within_run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
+                            char *scratch)
 {
     struct mc_exec *inner = ((struct within *)e)->inner;
     open_memory();
@@ -212,11 +238,8 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     struct mc_step_plan *sp = &p->step[step];
     switch (st->kind) {
     case STEP_EARLY:
-    case STEP_TYPE:
-        break;
-    case STEP_VIEW:
-        sp->exec = p->slot[st->dst[0]].own ? &mc_exec_reference : NULL;
-        break;
+    case STEP_TYPE: break;
+    case STEP_VIEW: sp->exec = p->slot[st->dst[0]].own ? &mc_exec_reference : NULL; break;
     case STEP_KERNEL:
         TRY(plan_kernel(f, p, step, &sp->exec));
         sp->exec = sp->exec ? sp->exec : &mc_exec_reference;
@@ -228,9 +251,7 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
         TRY(plan_kernel(f, p, step, &sp->behind));
         sp->exec = &mc_exec_reference;
         return sp->behind ? wrap(&sp->heavy->exec, &sp->exec) : MC_OK;
-    case STEP_HOST:
-        sp->exec = &mc_exec_reference;
-        break;
+    case STEP_HOST: sp->exec = &mc_exec_reference; break;
     }
     return MC_OK;
 }
@@ -282,7 +303,8 @@ __attribute__((constructor)) static void add(void)
 
 /* ---- tests ---- */
 
-/* A step of logistic regression by hand: p = 1 / (1 + exp(0)) = 1/2 for each example, so W becomes -lr * x' (p - t). */
+/* A step of logistic regression by hand: p = 1 / (1 + exp(0)) = 1/2 for each example, so W becomes -lr * x'
+ * (p - t). */
 TEST(toy_device_trains_in_its_own_memory)
 {
     mc_graph *g = mc_graph_new();
@@ -291,16 +313,20 @@ TEST(toy_device_trains_in_its_own_memory)
     mc_input(g, "t", MC_FLOAT32, 2);
     mc_shared *w = mc_shared_zeros(g, "W", MC_FLOAT32, MC_SHAPE(3, 1));
     mc_formula(g, "p = sigmoid(dot(x, W)); cost = sum(binary_crossentropy(p, t))");
-    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, t", .outputs = "cost, p", .updates = "W = W - 0.5 * grad(cost, W)" });
+    mc_function *f = mc_compile(
+        g, &(mc_spec){ .inputs = "x, t", .outputs = "cost, p", .updates = "W = W - 0.5 * grad(cost, W)" });
     mc_flag_set("device", "cpu");
     const float x[] = { 1, 2, 3, -4, 5, -6 }, t[] = { 1, 0 };
-    mc_array *a = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 3), x), *b = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 1), t), *p = NULL;
+    mc_array *a = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 3), x),
+             *b = mc_array_from(MC_FLOAT32, MC_SHAPE(2, 1), t), *p = NULL;
     float cost = 0;
-    if (CHECK(f, "%s", mc_error(g)) && CHECK(mc_call(f, MC_IN(a, b), MC_OUT(&cost, &p)) == MC_OK, "%s", mc_last_error())) {
+    if (CHECK(f, "%s", mc_error(g)) &&
+        CHECK(mc_call(f, MC_IN(a, b), MC_OUT(&cost, &p)) == MC_OK, "%s", mc_last_error())) {
         CHECK(fabsf(cost - 1.3862944f) < 1e-6f, "the cost is %g", (double)cost);
         CHECK(mc_array_get(p, (int64_t[]){ 1, 0 }) == 0.5, "p is %g", mc_array_get(p, (int64_t[]){ 1, 0 }));
         mc_array *now = mc_shared_get(w);
-        const double want[] = { 0.5 * (0.5 * 1 - 0.5 * -4), 0.5 * (0.5 * 2 - 0.5 * 5), 0.5 * (0.5 * 3 - 0.5 * -6) };
+        const double want[] = { 0.5 * (0.5 * 1 - 0.5 * -4), 0.5 * (0.5 * 2 - 0.5 * 5),
+                                0.5 * (0.5 * 3 - 0.5 * -6) };
         for (int i = 0; i < 3 && now; i++) {
             const double is = mc_array_get(now, (int64_t[]){ i, 0 });
             CHECK(fabs(is - want[i]) < 1e-6, "W[%d] is %g, not %g", i, is, want[i]);
@@ -326,6 +352,7 @@ TEST(toy_memory_ends_who_reads_it)
         _exit(*(volatile char *)p);
     }
     int how = 0;
-    CHECK(waitpid(child, &how, 0) == child && WIFSIGNALED(how) && WTERMSIG(how) == SIGSEGV, "the child ended with %d", how);
+    CHECK(waitpid(child, &how, 0) == child && WIFSIGNALED(how) && WTERMSIG(how) == SIGSEGV,
+          "the child ended with %d", how);
     toy_free(&toy, p);
 }

@@ -1,4 +1,5 @@
-/* t_train.c: monochord train and predict: what is learned, what is said when something is wrong, what the report holds. */
+/* t_train.c: monochord train and predict: what is learned, what is said when something is wrong, what the
+ * report holds. */
 #include "markup.h"
 #include "train_room.h"
 #include <monochord_nn.h>
@@ -80,25 +81,37 @@ static const struct row good[] = {
 TEST(training_does_what_it_says) { run_rows(good, COUNT(good), in_folder); }
 TEST(training_fails_with_a_message) { run_rows(bad, COUNT(bad), in_folder); }
 
-/* A disk that takes no more: the checkpoint that was there stays as it was, and the run goes on to its end. */
+/* A disk that takes no more: the checkpoint that was there stays as it was, and the run goes on to its
+ * end. */
 TEST(a_full_disk_leaves_the_checkpoint)
 {
     int status;
-    const char *text = in_folder(TRAIN " m.txt" SMALL " --quiet --report none --epochs 1 && cp m.npz was && (trap '' XFSZ; ulimit -f 20; " TRAIN
-                                 " m.txt" SMALL " --resume --report none; echo ended with $?); cmp m.npz was && echo there: && ls", &status);
-    CHECK(status == 0 && strstr(text, "the checkpoint was not saved, the one before it stays") && strstr(text, "ended with 1") && strstr(text, "     4  "),
+    const char *text = in_folder(
+        TRAIN " m.txt" SMALL
+              " --quiet --report none --epochs 1 && cp m.npz was && (trap '' XFSZ; ulimit -f 20; " TRAIN
+              " m.txt" SMALL
+              " --resume --report none; echo ended with $?); cmp m.npz was && echo there: && ls",
+        &status);
+    CHECK(status == 0 && strstr(text, "the checkpoint was not saved, the one before it stays") &&
+              strstr(text, "ended with 1") && strstr(text, "     4  "),
           "%s", text);
     text = strstr(text, "there:");
-    CHECK(text && !strstr(text, ".tmp") && !strstr(text, ".new"), "something is left behind: %s", text ? text : "");
+    CHECK(text && !strstr(text, ".tmp") && !strstr(text, ".new"), "something is left behind: %s",
+          text ? text : "");
 }
 
 /* A report that finds no room leaves the page that was there. */
 TEST(a_full_disk_leaves_the_report)
 {
     int status;
-    const char *text = in_folder(TRAIN " fit.txt" SMALL " --quiet --report none --epochs 1 && echo a page > report.html && (trap '' XFSZ; ulimit -f 20; " TRAIN
-                                 " fit.txt" SMALL " --quiet --save none --new; echo ended with $?); cat report.html && ls", &status);
-    CHECK(status == 0 && strstr(text, "cannot write the report: ") && strstr(text, "ended with 1") && strstr(text, "a page\n"), "%s", text);
+    const char *text = in_folder(
+        TRAIN " fit.txt" SMALL " --quiet --report none --epochs 1 && echo a page > report.html && (trap '' "
+              "XFSZ; ulimit -f 20; " TRAIN " fit.txt" SMALL
+              " --quiet --save none --new; echo ended with $?); cat report.html && ls",
+        &status);
+    CHECK(status == 0 && strstr(text, "cannot write the report: ") && strstr(text, "ended with 1") &&
+              strstr(text, "a page\n"),
+          "%s", text);
     CHECK(!strstr(text, ".tmp"), "something is left behind: %s", text);
 }
 
@@ -121,8 +134,11 @@ TEST(a_picture_is_recognised)
         CHECK(mc_file_write(command, png, n) == MC_OK, "%s", mc_last_error());
         mc_free(png);
     }
-    snprintf(command, sizeof command, TRAIN " flat.txt --data digits:3000 --quiet --report none --epochs 5 --line 'rule adam rate=0.003' && "
-             "@/monochord predict flat.npz --invert %s/?.png; s=$?; rm -r %s; exit $s", folder, folder);
+    snprintf(command, sizeof command,
+             TRAIN
+             " flat.txt --data digits:3000 --quiet --report none --epochs 5 --line 'rule adam rate=0.003' && "
+             "@/monochord predict flat.npz --invert %s/?.png; s=$?; rm -r %s; exit $s",
+             folder, folder);
     const char *text = in_folder(command, &status);
     CHECK(status == 0, "%s", text);
     const char *at = text;
@@ -151,7 +167,8 @@ TEST(the_report_is_a_page_of_its_own)
         CHECK(strstr(text, says[i]), "the report lacks '%s'", says[i]);
     }
     CHECK(markup_good(&m, text, true), "%s", m.why);
-    CHECK(!strstr(text, "src=\"http") && !strstr(text, "href=") && !strstr(text, "url("), "it asks for something else");
+    CHECK(!strstr(text, "src=\"http") && !strstr(text, "href=") && !strstr(text, "url("),
+          "it asks for something else");
     mc_free(text);
     remove_folder(folder);
 }

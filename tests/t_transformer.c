@@ -1,5 +1,5 @@
-/* t_transformer.c: training steps of a small transformer: embedding, layer norm, attention with a mask, gelu, Adam.  Losses are
- * PyTorch's, in float64, of the same weights. */
+/* t_transformer.c: training steps of a small transformer: embedding, layer norm, attention with a mask, gelu,
+ * Adam.  Losses are PyTorch's, in float64, of the same weights. */
 #include "grid_text.h"
 
 #include <math.h>
@@ -18,12 +18,14 @@ struct model {
 };
 
 /* Element i of the k-th one is ((i * (2k + 3)) % 19 - 9) / 50, plus `more`. */
-static void parameter(struct model *m, mc_dtype d, const char *name, int layer, double more, int rank, const int64_t *dims)
+static void parameter(struct model *m, mc_dtype d, const char *name, int layer, double more, int rank,
+                      const int64_t *dims)
 {
     char whole[16];
     mc_array *a = mc_array_new(d, rank, dims);
     for (int64_t i = 0, n = mc_array_size(a); i < n; i++) {
-        mc_store_f64(d, a->data + (size_t)i * mc_dtypes[d].size, (double)(i * (2 * m->n + 3) % 19 - 9) * .02 + more);
+        mc_store_f64(d, a->data + (size_t)i * mc_dtypes[d].size,
+                     (double)(i * (2 * m->n + 3) % 19 - 9) * .02 + more);
     }
     snprintf(whole, sizeof whole, layer < 0 ? "%s" : "%s%d", name, layer);
     m->of[m->n++] = mc_shared_new(m->g, whole, a);
@@ -37,12 +39,16 @@ static void add_layer(struct model *m, mc_dtype d, int l)
         { "Qkv", 0, 2, { C, 3 * C } },    { "O", 0, 2, { C, C } },     { "W", 0, 2, { C, 4 * C } }, { "c", 0, 1, { 4 * C } },
         { "U", 0, 2, { 4 * C, C } },      { "e", 0, 1, { C } },
     };
-    static const char text[] = "n = layer_norm(h, g@, b@); qkv = dimshuffle(reshape(dot(n, Qkv@), [2, 8, 3, 2, 8]), [2, 0, 3, 1, 4])\n"
-                               "query = reshape(qkv[0], [4, 8, 8]); key = reshape(qkv[1], [4, 8, 8]); value = reshape(qkv[2], [4, 8, 8])\n"
+    static const char text[] = "n = layer_norm(h, g@, b@); qkv = dimshuffle(reshape(dot(n, Qkv@), [2, 8, 3, "
+                               "2, 8]), [2, 0, 3, 1, 4])\n"
+                               "query = reshape(qkv[0], [4, 8, 8]); key = reshape(qkv[1], [4, 8, 8]); value "
+                               "= reshape(qkv[2], [4, 8, 8])\n"
                                "s = batched_dot(query, dimshuffle(key, [0, 2, 1])) / 2.8284271247461903\n"
                                "a = softmax(where(tri(t, dtype=bool), s, -inf))\n"
-                               "h = h + dot(reshape(dimshuffle(reshape(batched_dot(a, value), [2, 2, t, 8]), [0, 2, 1, 3]), [2, t, 16]), O@)\n"
-                               "m = dot(layer_norm(h, p@, q@), W@) + c@; m = 0.5 * m * (1 + erf(m * 0.7071067811865476)); h = h + dot(m, U@) + e@";
+                               "h = h + dot(reshape(dimshuffle(reshape(batched_dot(a, value), [2, 2, t, 8]), "
+                               "[0, 2, 1, 3]), [2, t, 16]), O@)\n"
+                               "m = dot(layer_norm(h, p@, q@), W@) + c@; m = 0.5 * m * (1 + erf(m * "
+                               "0.7071067811865476)); h = h + dot(m, U@) + e@";
     char formula[sizeof text];
     for (size_t i = 0; i < NELEM(rows); i++) {
         parameter(m, d, rows[i].name, l, rows[i].more, rows[i].rank, rows[i].dims);
@@ -65,10 +71,16 @@ static mc_function *trainer(struct model *m, mc_net *net, mc_dtype d)
         add_layer(m, d, l);
     }
     parameter(m, d, "Last", -1, 0, MC_SHAPE(C, V));
-    mc_node *cost = mc_formula(m->g, "mean(crossentropy_softmax_1hot(reshape(dot(layer_norm(h), Last), [-1, 11]), ravel(next)))");
+    mc_node *cost = mc_formula(
+        m->g, "mean(crossentropy_softmax_1hot(reshape(dot(layer_norm(h), Last), [-1, 11]), ravel(next)))");
     CHECK(!mc_is_error(cost), "%s", mc_error(m->g));
     mc_updates u = mc_updates_of(net, cost, m->n, m->of, NULL, "adam rate=0.003");
-    return mc_compile(m->g, &(mc_spec){ .inputs = "words, next", .output = &cost, .noutput = 1, .update_of = u.of, .update = u.to, .nupdate = u.n });
+    return mc_compile(m->g, &(mc_spec){ .inputs = "words, next",
+                                        .output = &cost,
+                                        .noutput = 1,
+                                        .update_of = u.of,
+                                        .update = u.to,
+                                        .nupdate = u.n });
 }
 
 static void losses_of(mc_dtype d, double tol)
@@ -84,12 +96,14 @@ static void losses_of(mc_dtype d, double tol)
             next[b * T + i] = (i * 7 + b * 2 + 1) % V;
         }
     }
-    mc_array *x = mc_array_from(MC_INT32, MC_SHAPE(B, T), word), *y = mc_array_from(MC_INT32, MC_SHAPE(B, T), next);
+    mc_array *x = mc_array_from(MC_INT32, MC_SHAPE(B, T), word),
+             *y = mc_array_from(MC_INT32, MC_SHAPE(B, T), next);
     CHECK(f, "%s", mc_error(m.g));
     for (int i = 0; i < STEPS && f; i++) {
         double cost = NAN;
         mc_status s = mc_call(f, MC_IN(x, y), MC_OUT(&cost));
-        CHECK(s == MC_OK && fabs(cost - losses[i]) < tol, "%s, step %d: %.9g, not %.9g: %s", mc_dtype_name(d), i, cost, losses[i], mc_last_error());
+        CHECK(s == MC_OK && fabs(cost - losses[i]) < tol, "%s, step %d: %.9g, not %.9g: %s", mc_dtype_name(d),
+              i, cost, losses[i], mc_last_error());
     }
     mc_array_unref(&x);
     mc_array_unref(&y);

@@ -6,14 +6,17 @@
 TEST(updates_are_made_from_old_values)
 {
     mc_graph *g = mc_graph_new();
-    mc_shared *a = scalar(g, "a", MC_FLOAT32, 1), *b = scalar(g, "b", MC_FLOAT32, 2), *c = scalar(g, "c", MC_FLOAT64, 3);
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .outputs = "a + b", .updates = "a = b; b = a; c = c + a" }));
+    mc_shared *a = scalar(g, "a", MC_FLOAT32, 1), *b = scalar(g, "b", MC_FLOAT32, 2),
+              *c = scalar(g, "c", MC_FLOAT64, 3);
+    mc_function *f = made(
+        g, mc_compile(g, &(mc_spec){ .outputs = "a + b", .updates = "a = b; b = a; c = c + a" }));
     double y = 0;
     for (int i = 0; i < 3; i++) {
         fine(mc_call(f, MC_NONE, MC_OUT(&y)));
         CHECK(y == 3, "%g", y);
     }
-    CHECK(shared_at(a, 0) == 2 && shared_at(b, 0) == 1 && shared_at(c, 0) == 3 + 1 + 2 + 1, "%g %g %g", shared_at(a, 0), shared_at(b, 0), shared_at(c, 0));
+    CHECK(shared_at(a, 0) == 2 && shared_at(b, 0) == 1 && shared_at(c, 0) == 3 + 1 + 2 + 1, "%g %g %g",
+          shared_at(a, 0), shared_at(b, 0), shared_at(c, 0));
     mc_function_free(f);
     mc_graph_free(g);
 }
@@ -21,7 +24,8 @@ TEST(updates_are_made_from_old_values)
 TEST(updates_of_arrays_swap_and_turn)
 {
     mc_graph *g = mc_graph_new();
-    mc_array *v = ramp(MC_FLOAT32, MC_SHAPE(6, 6)), *turned = mc_array_transpose(v, NULL), *want = mc_array_copy(turned);
+    mc_array *v = ramp(MC_FLOAT32, MC_SHAPE(6, 6)), *turned = mc_array_transpose(v, NULL),
+             *want = mc_array_copy(turned);
     mc_shared *W = mc_shared_new(g, "W", v), *V = mc_shared_new(g, "V", want);
     mc_function *f = made(g, mc_compile(g, &(mc_spec){ .updates = "W = V; V = W" }));
     fine(mc_call(f, MC_NONE, MC_NONE));
@@ -49,11 +53,13 @@ TEST(two_updates_with_one_value)
 {
     mc_graph *g = mc_graph_new();
     mc_shared *a = scalar(g, "a", MC_FLOAT32, 1), *b = scalar(g, "b", MC_FLOAT32, 2);
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .outputs = "a + b", .updates = "a = a + b; b = a + b" }));
+    mc_function *f = made(g,
+                          mc_compile(g, &(mc_spec){ .outputs = "a + b", .updates = "a = a + b; b = a + b" }));
     float y = 0;
     fine(mc_call(f, MC_NONE, MC_OUT(&y)));
     fine(mc_call(f, MC_NONE, MC_OUT(&y)));
-    CHECK(y == 6 && shared_at(a, 0) == 6 && shared_at(b, 0) == 6, "%g %g %g", (double)y, shared_at(a, 0), shared_at(b, 0));
+    CHECK(y == 6 && shared_at(a, 0) == 6 && shared_at(b, 0) == 6, "%g %g %g", (double)y, shared_at(a, 0),
+          shared_at(b, 0));
     mc_function_free(f);
     mc_graph_free(g);
 }
@@ -64,16 +70,21 @@ TEST(updates_may_change_sizes_that_are_not_promised)
     mc_input(g, "x", MC_FLOAT32, 2);
     mc_array *v = ramp(MC_FLOAT32, MC_SHAPE(1, 3));
     mc_shared *W = mc_shared_sized(g, "W", v, (int64_t[]){ -1, 3 });
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .name = "grow", .inputs = "x", .outputs = "sum(W)", .updates = "W = join([W, x], axis=0)" }));
+    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .name = "grow",
+                                                       .inputs = "x",
+                                                       .outputs = "sum(W)",
+                                                       .updates = "W = join([W, x], axis=0)" }));
     double y = 0;
     for (int i = 0; i < 3; i++) {
         fine(mc_call(f, MC_IN(v), MC_OUT(&y)));
         CHECK(y == 3 * (i + 1), "%g", y);
     }
     mc_array *now = mc_shared_get(W);
-    CHECK(now->dims[0] == 4 && now->dims[1] == 3, "(%lld, %lld)", (long long)now->dims[0], (long long)now->dims[1]);
+    CHECK(now->dims[0] == 4 && now->dims[1] == 3, "(%lld, %lld)", (long long)now->dims[0],
+          (long long)now->dims[1]);
     mc_array_unref(&now);
-    mc_array *five = mc_array_new(MC_FLOAT32, MC_SHAPE(5, 3)), *wrong = mc_array_new(MC_FLOAT32, MC_SHAPE(5, 4));
+    mc_array *five = mc_array_new(MC_FLOAT32, MC_SHAPE(5, 3)),
+             *wrong = mc_array_new(MC_FLOAT32, MC_SHAPE(5, 4));
     fine(mc_shared_set(W, five));
     refused(mc_shared_set(W, wrong), MC_ESHAPE, "W");
     CHECK(mc_call(f, MC_IN(v), MC_OUT(&y)) == MC_OK && y == 0, "%g", y);
@@ -98,16 +109,25 @@ TEST(updates_are_all_or_none)
         mc_graph *g = mc_graph_new();
         mc_input(g, "i", MC_INT64, 1);
         mc_array *v = ramp(MC_FLOAT32, MC_SHAPE(4)), *out = mc_array_new(MC_FLOAT32, MC_SHAPE(4));
-        mc_shared *a = mc_shared_new(g, "a", v), *b = mc_shared_new(g, "b", v), *n = scalar(g, "n", MC_INT32, 0);
-        mc_function *f = made(g, mc_compile(g, &(mc_spec){ .name = "f", .mode = modes[m], .inputs = "i", .outputs = "a * 2, sum(b[i])",
-                                                           .updates = "a = a + 1; b = b * 2 + sum(a[i]); n = n + 1" }));
-        mc_array *good = mc_array_from(MC_INT64, MC_SHAPE(2), (int64_t[]){ 3, -4 }), *bad = mc_array_from(MC_INT64, MC_SHAPE(2), (int64_t[]){ 3, 4 });
+        mc_shared *a = mc_shared_new(g, "a", v), *b = mc_shared_new(g, "b", v),
+                  *n = scalar(g, "n", MC_INT32, 0);
+        mc_function *f = made(
+            g, mc_compile(g, &(mc_spec){ .name = "f",
+                                         .mode = modes[m],
+                                         .inputs = "i",
+                                         .outputs = "a * 2, sum(b[i])",
+                                         .updates = "a = a + 1; b = b * 2 + sum(a[i]); n = n + 1" }));
+        mc_array *good = mc_array_from(MC_INT64, MC_SHAPE(2), (int64_t[]){ 3, -4 }),
+                 *bad = mc_array_from(MC_INT64, MC_SHAPE(2), (int64_t[]){ 3, 4 });
         double s = 0, number = 0;
         fine(mc_call(f, MC_IN(good), MC_OUT(&out, &s)));
-        CHECK(s == 3 && shared_at(a, 3) == 4 && shared_at(b, 1) == 5 && shared_at(n, 0) == 1, "%s: %g %g %g", modes[m], s, shared_at(a, 3), shared_at(b, 1));
+        CHECK(s == 3 && shared_at(a, 3) == 4 && shared_at(b, 1) == 5 && shared_at(n, 0) == 1, "%s: %g %g %g",
+              modes[m], s, shared_at(a, 3), shared_at(b, 1));
         refused(mc_call(f, MC_IN(bad), MC_OUT(&out, &s)), MC_EINDEX, "4");
-        CHECK(shared_at(a, 3) == 4 && shared_at(b, 1) == 5 && shared_at(n, 0) == 1, "%s: %g %g %g", modes[m], shared_at(a, 3), shared_at(b, 1), shared_at(n, 0));
-        refused(mc_call(f, MC_IN(good), MC_OUT(&number)), MC_ESHAPE, "4 elements"); /* seen when results are handed over */
+        CHECK(shared_at(a, 3) == 4 && shared_at(b, 1) == 5 && shared_at(n, 0) == 1, "%s: %g %g %g", modes[m],
+              shared_at(a, 3), shared_at(b, 1), shared_at(n, 0));
+        refused(mc_call(f, MC_IN(good), MC_OUT(&number)), MC_ESHAPE,
+                "4 elements"); /* seen when results are handed over */
         CHECK(shared_at(n, 0) == 1, "%g", shared_at(n, 0));
         fine(mc_call(f, MC_IN(good), MC_OUT(&out, &s)));
         CHECK(shared_at(n, 0) == 2, "%g", shared_at(n, 0));
@@ -131,7 +151,8 @@ TEST(default_updates_are_made_unless_told_otherwise)
     mc_function *own = made(g, mc_compile(g, &(mc_spec){ .outputs = "n", .updates = "n = n * 0" }));
     int64_t y = 0;
     fine(mc_call(f, MC_NONE, MC_OUT(&y)));
-    CHECK(y == 0 && shared_at(n, 0) == 10 && shared_at(m, 0) == 11, "%lld %g %g", (long long)y, shared_at(n, 0), shared_at(m, 0));
+    CHECK(y == 0 && shared_at(n, 0) == 10 && shared_at(m, 0) == 11, "%lld %g %g", (long long)y,
+          shared_at(n, 0), shared_at(m, 0));
     fine(mc_call(h, MC_NONE, MC_OUT(&y)));
     CHECK(y == 10 && shared_at(n, 0) == 10, "%lld", (long long)y);
     fine(mc_call(own, MC_NONE, MC_OUT(&y)));
@@ -150,7 +171,8 @@ TEST(givens_stand_in_for_inputs)
     mc_input(g, "x", MC_FLOAT32, 2);
     mc_input(g, "i", MC_INT32, 0);
     mc_formula(g, "y = sum(x * x)");
-    mc_function *f = made(g, mc_compile(g, &(mc_spec){ .inputs = "i", .outputs = "y, x", .givens = "x = data[i*4:(i+1)*4]" }));
+    mc_function *f = made(
+        g, mc_compile(g, &(mc_spec){ .inputs = "i", .outputs = "y, x", .givens = "x = data[i*4:(i+1)*4]" }));
     for (int i = 0; i < 5; i++) {
         double y = 0, want = 0;
         mc_array *x = NULL;
@@ -158,7 +180,8 @@ TEST(givens_stand_in_for_inputs)
         for (int k = 12 * i; k < 12 * i + 12; k++) {
             want += at(v, k) * at(v, k);
         }
-        CHECK(y == want && x->dims[0] == 4 && x->dtype == MC_FLOAT32 && at(x, 0) == at(v, 12 * i), "%g, not %g", y, want);
+        CHECK(y == want && x->dims[0] == 4 && x->dtype == MC_FLOAT32 && at(x, 0) == at(v, 12 * i),
+              "%g, not %g", y, want);
         mc_array_unref(&x);
     }
     mc_array_unref(&v);
@@ -169,7 +192,8 @@ TEST(givens_stand_in_for_inputs)
 TEST(shared_variables_set_between_calls)
 {
     mc_graph *g = mc_graph_new();
-    mc_array *v = ramp(MC_FLOAT32, MC_SHAPE(3)), *w = mc_array_new(MC_FLOAT32, MC_SHAPE(3)), *long_ = ramp(MC_FLOAT32, MC_SHAPE(7));
+    mc_array *v = ramp(MC_FLOAT32, MC_SHAPE(3)), *w = mc_array_new(MC_FLOAT32, MC_SHAPE(3)),
+             *long_ = ramp(MC_FLOAT32, MC_SHAPE(7));
     mc_shared *W = mc_shared_sized(g, "W", v, NULL);
     mc_function *f = made(g, mc_compile(g, &(mc_spec){ .outputs = "sum(W * W), W.shape[0]" }));
     double y = 0;

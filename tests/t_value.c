@@ -17,8 +17,9 @@ TEST(the_table_of_dtypes_agrees_with_itself)
         CHECK(mc_dtype_parse(r->name, &found) == MC_OK && found == d, "%s", r->name);
         CHECK(strcmp(mc_dtype_name(d), r->name) == 0 && mc_dtype_size(d) == r->size, "%s", r->name);
         CHECK(r->npy[1] - '0' == r->size, "%s in a .npy file is %s", r->name, r->npy);
-        CHECK(mc_is_float(d) == (r->eps > 0) && mc_is_float(d) == (r->cls == CLASS_F32 || r->cls == CLASS_F64), "%s",
-              r->name);
+        CHECK(mc_is_float(d) == (r->eps > 0) &&
+                  mc_is_float(d) == (r->cls == CLASS_F32 || r->cls == CLASS_F64),
+              "%s", r->name);
         if (mc_is_float(d)) { /* the next number after one */
             unsigned char one[8], next[8];
             mc_store_f64(d, one, 1);
@@ -30,12 +31,15 @@ TEST(the_table_of_dtypes_agrees_with_itself)
     }
     CHECK(mc_dtype_size((mc_dtype)99) == 0 && strcmp(mc_dtype_name((mc_dtype)99), "?") == 0, "99 is a dtype");
     CHECK(mc_dtype_parse("flaot32", &found) == MC_ETYPE, "parsed");
-    CHECK(strcmp(mc_last_error(), "unknown dtype 'flaot32'; did you mean 'float32'?") == 0, "%s", mc_last_error());
+    CHECK(strcmp(mc_last_error(), "unknown dtype 'flaot32'; did you mean 'float32'?") == 0, "%s",
+          mc_last_error());
     mc_flag_set("floatX", "float16");
-    CHECK(mc_dtype_parse("floatX", &found) == MC_OK && found == MC_FLOAT16 && mc_dtype_floatX() == MC_FLOAT16, "%d",
-          found);
-    CHECK(mc_dtype_to_float(MC_INT8) == MC_FLOAT32 && mc_dtype_to_float(MC_INT64) == MC_FLOAT64, "not the float");
-    CHECK(mc_dtype_to_float(MC_FLOAT16) == MC_FLOAT16 && mc_dtype_to_float(MC_BOOL) == MC_FLOAT32, "not the float");
+    CHECK(mc_dtype_parse("floatX", &found) == MC_OK && found == MC_FLOAT16 && mc_dtype_floatX() == MC_FLOAT16,
+          "%d", found);
+    CHECK(mc_dtype_to_float(MC_INT8) == MC_FLOAT32 && mc_dtype_to_float(MC_INT64) == MC_FLOAT64,
+          "not the float");
+    CHECK(mc_dtype_to_float(MC_FLOAT16) == MC_FLOAT16 && mc_dtype_to_float(MC_BOOL) == MC_FLOAT32,
+          "not the float");
 }
 
 /* The dtype of a sum or product: what both fit into, in either order.  The golden table is NumPy's. */
@@ -115,9 +119,11 @@ TEST(every_pair_of_dtypes_converts_in_every_layout)
     static char src[N * 24], dst[N * 24], one[8];
     for (mc_dtype s = 0; s < MC_NDTYPE; s++) {
         for (mc_dtype d = 0; d < MC_NDTYPE; d++) {
-            bool whole = !mc_is_float(s), negative = mc_dtypes[s].kind != KIND_UINT && mc_dtypes[d].kind != KIND_UINT;
+            bool whole = !mc_is_float(s),
+                 negative = mc_dtypes[s].kind != KIND_UINT && mc_dtypes[d].kind != KIND_UINT;
             for (int layout = 0; layout < 4; layout++) {
-                int64_t ss = mc_dtypes[s].size * (layout & 1 ? 3 : 1), ds = mc_dtypes[d].size * (layout & 2 ? 2 : 1);
+                int64_t ss = mc_dtypes[s].size * (layout & 1 ? 3 : 1),
+                        ds = mc_dtypes[d].size * (layout & 2 ? 2 : 1);
                 long wrong = 0, touched = 0;
                 memset(dst, 0x55, sizeof dst);
                 for (int64_t i = 0; i < N; i++) {
@@ -135,8 +141,8 @@ TEST(every_pair_of_dtypes_converts_in_every_layout)
                     }
                 }
                 CHECK(wrong == 0 && touched == 0 && dst[N * ds] == 0x55,
-                      "%s to %s, layout %d: %ld wrong, %ld between", mc_dtype_name(s), mc_dtype_name(d), layout,
-                      wrong, touched);
+                      "%s to %s, layout %d: %ld wrong, %ld between", mc_dtype_name(s), mc_dtype_name(d),
+                      layout, wrong, touched);
             }
         }
     }
@@ -194,7 +200,8 @@ TEST(conversions_without_an_answer_are_defined)
         CHECK(have == rows[i].want, "%g as %s is %g", rows[i].from, mc_dtype_name(rows[i].to), have);
     }
     uint64_t big = UINT64_MAX;
-    CHECK(mc_load_f64(MC_UINT64, &big) == 0x1p64 && mc_load_i64(MC_UINT64, &big) == -1, "the greatest uint64");
+    CHECK(mc_load_f64(MC_UINT64, &big) == 0x1p64 && mc_load_i64(MC_UINT64, &big) == -1,
+          "the greatest uint64");
     int64_t least = INT64_MIN, odd = (INT64_C(1) << 53) + 1;
     unsigned char p[8];
     mc_store_i64(MC_INT32, p, odd);

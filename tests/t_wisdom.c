@@ -67,9 +67,11 @@ TEST(wisdom_is_of_one_level)
     CHECK(!knows("gemm f32 nn m1n1k1"), "the time with all instructions counts with few");
     mc_wisdom_put("gemm f32 nn m1n1k1", "direct", 2e-6);
     for (int i = 0; i < 2; i++) {
-        CHECK(mc_wisdom_find("gemm f32 nn m1n1k1", solver, &seconds) && strcmp(solver, "direct") == 0, "sse2 %d: not kept", i);
+        CHECK(mc_wisdom_find("gemm f32 nn m1n1k1", solver, &seconds) && strcmp(solver, "direct") == 0,
+              "sse2 %d: not kept", i);
         mc_flag_set("cpu.isa", "native");
-        CHECK(mc_wisdom_find("gemm f32 nn m1n1k1", solver, &seconds) && strcmp(solver, "packed") == 0, "native %d: not kept", i);
+        CHECK(mc_wisdom_find("gemm f32 nn m1n1k1", solver, &seconds) && strcmp(solver, "packed") == 0,
+              "native %d: not kept", i);
         mc_flag_set("cpu.isa", "sse2");
         reread();
     }
@@ -113,7 +115,8 @@ TEST(wisdom_that_is_damaged_is_ignored)
         reread();
         CHECK(!knows("a b") && !knows("c") && !knows(""), "byte %zu %s", i % n, i < n ? "cut" : "changed");
         mc_clear_error();
-        CHECK(mc_wisdom_import(path) == MC_EFORMAT, "byte %zu %s: imported", i % n, i < n ? "cut" : "changed");
+        CHECK(mc_wisdom_import(path) == MC_EFORMAT, "byte %zu %s: imported", i % n,
+              i < n ? "cut" : "changed");
         free(bad);
     }
     mc_file_write(path, good, n);
@@ -202,7 +205,11 @@ TEST(wisdom_sweeps_what_killed_writers_left)
     static const struct {
         const char *name;
         bool swept;
-    } rows[] = { { ".4711-0.tmp", true }, { ".1-12.tmp", true }, { ".tmp", false }, { ".mine", false }, { "x.1-1.tmp", false } };
+    } rows[] = { { ".4711-0.tmp", true },
+                 { ".1-12.tmp", true },
+                 { ".tmp", false },
+                 { ".mine", false },
+                 { "x.1-1.tmp", false } };
     char path[256], left[300];
     wisdom_path(path);
     for (size_t i = 0; i < NELEM(rows); i++) {
@@ -212,7 +219,8 @@ TEST(wisdom_sweeps_what_killed_writers_left)
     mc_wisdom_put("a", "b", 1);
     for (size_t i = 0; i < NELEM(rows); i++) {
         snprintf(left, sizeof left, "%s%s", path, rows[i].name);
-        CHECK((access(left, F_OK) != 0) == rows[i].swept, "wisdom.txt%s %s", rows[i].name, rows[i].swept ? "stays" : "is gone");
+        CHECK((access(left, F_OK) != 0) == rows[i].swept, "wisdom.txt%s %s", rows[i].name,
+              rows[i].swept ? "stays" : "is gone");
         remove(left);
     }
     CHECK(knows("a"), "lost");

@@ -7,10 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const declared = "input x float32[?, 3]; input y float32[?, 3]; input u float32[?]; input s float32; input k int64[?]; "
-                                    "input j int8[?]; input b bool[?]; shared W float32[3, 5]; input t float64[2, 3, 4]";
+static const char *const declared =
+    "input x float32[?, 3]; input y float32[?, 3]; input u float32[?]; input s float32; input k int64[?]; "
+    "input j int8[?]; input b bool[?]; shared W float32[3, 5]; input t float64[2, 3, 4]";
 
-/* The graph's mistake without its last line, the place in the program; the column of its caret in the formula, -1: it has none. */
+/* The graph's mistake without its last line, the place in the program; the column of its caret in the
+ * formula, -1: it has none. */
 struct said { char text[2000]; bool placed; int column; };
 static inline struct said what_it_says(mc_graph *g, const char *file)
 {

@@ -43,7 +43,8 @@ static void destroy(struct mc_plan *p)
     plans--;
 }
 
-static struct mc_plan *make(mc_status (*run)(const struct mc_plan *, void *const *, void *, int), size_t workspace)
+static struct mc_plan *make(mc_status (*run)(const struct mc_plan *, void *const *, void *, int),
+                            size_t workspace)
 {
     struct mc_plan *p = mc_calloc(1, sizeof *p, "plans");
     if (p) {
@@ -83,12 +84,30 @@ static struct mc_plan *plan_never(const struct mc_problem *p)
 /* How many times longer they say that the whole takes than a sample; and slow, of which others know less. */
 enum { SAMPLED = 1000, LARGER = 100 }; /* sizes from which a sample is timed, a hundredth of them */
 static double slow_grows = LARGER;
-static double grows(const struct mc_problem *p, double by) { return ((const struct toy *)(const void *)p)->size >= SAMPLED ? by : 1; }
-static double cost1(const struct mc_problem *p) { return grows(p, LARGER) * 1e-6; }
-static double cost2(const struct mc_problem *p) { return grows(p, LARGER) * 2e-6; }
-static double cost3(const struct mc_problem *p) { return grows(p, LARGER) * 3e-6; }
-static double cost_slow(const struct mc_problem *p) { return grows(p, slow_grows) * 3e-6; }
-static double cost9(const struct mc_problem *p) { return grows(p, LARGER) * 9e-6; }
+static double grows(const struct mc_problem *p, double by)
+{
+    return ((const struct toy *)(const void *)p)->size >= SAMPLED ? by : 1;
+}
+static double cost1(const struct mc_problem *p)
+{
+    return grows(p, LARGER) * 1e-6;
+}
+static double cost2(const struct mc_problem *p)
+{
+    return grows(p, LARGER) * 2e-6;
+}
+static double cost3(const struct mc_problem *p)
+{
+    return grows(p, LARGER) * 3e-6;
+}
+static double cost_slow(const struct mc_problem *p)
+{
+    return grows(p, slow_grows) * 3e-6;
+}
+static double cost9(const struct mc_problem *p)
+{
+    return grows(p, LARGER) * 9e-6;
+}
 
 static const char *odd_only(const struct mc_problem *p)
 {

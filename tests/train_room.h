@@ -1,6 +1,7 @@
 /* train_room.h: a folder with models, and monochord train run in it.
  *
- * Invariant: every run has a folder of its own, and nets are so small that a run takes a fraction of a second. */
+ * Invariant: every run has a folder of its own, and nets are so small that a run takes a fraction of a
+ * second. */
 #ifndef TRAIN_ROOM_H
 #define TRAIN_ROOM_H
 
@@ -14,20 +15,24 @@
 static const struct {
     const char *name, *text;
 } models[] = {
-    { "m.txt",    "input 1x28x28\ndense 24 tanh\ndropout 0.2\ndense 10 softmax\nbatch 100\nepochs 4\nrule momentum rate=0.1 momentum=0.9\naugment shift=1\n" },
-    { "c.txt",    "input 1x28x28\nconv 4 5x5 tanh\npool 4x4\ndense 10 softmax\nbatch 100\nepochs 2\nrule adam rate=0.01\n" },
-    { "n.txt",    "input 1x28x28\nbatch_norm\ndense 10 softmax\nbatch 100\nepochs 3\nrule sgd rate=0.1\nschedule step every=1 by=0.5\n" },
+    { "m.txt", "input 1x28x28\ndense 24 tanh\ndropout 0.2\ndense 10 softmax\nbatch 100\nepochs 4\nrule "
+               "momentum rate=0.1 momentum=0.9\naugment shift=1\n" },
+    { "c.txt", "input 1x28x28\nconv 4 5x5 tanh\npool 4x4\ndense 10 softmax\nbatch 100\nepochs 2\nrule adam "
+               "rate=0.01\n" },
+    { "n.txt", "input 1x28x28\nbatch_norm\ndense 10 softmax\nbatch 100\nepochs 3\nrule sgd "
+               "rate=0.1\nschedule step every=1 by=0.5\n" },
     { "five.txt", "input 1x28x28\ndense 5 softmax\n" },
     { "flat.txt", "input 784\ndense 10 softmax\nepochs 1\n" },
     { "size.txt", "input 1x29x28\ndense 10 softmax\n" },
     { "maps.txt", "input 1x28x28\nconv 10 5x5 softmax\n" },
     { "typo.txt", "input 1x28x28\nconf 32 5x5\ndense 10 softmax\n" },
-    { "wild.txt", "input 1x28x28\ndense 24 rectify\ndense 10 softmax\nbatch 50\nepochs 4\nrule sgd rate=1e38\n" },
+    { "wild.txt",
+      "input 1x28x28\ndense 24 rectify\ndense 10 softmax\nbatch 50\nepochs 4\nrule sgd rate=1e38\n" },
     { "none.txt", "# nothing\n" },
     { "rows.txt", "input 1x28x28\nreshape 7,112\ndense 10 softmax\n" },
     { "relu.txt", "input 1x28x28\ndense 10\n" },
     { "sums.txt", "input 1x28x28\ndense 10 linear\n" },
-    { "fit.txt",  "input 28x28\ndense 10 softmax\nepochs 1\nbatch 100\n" },
+    { "fit.txt", "input 28x28\ndense 10 softmax\nepochs 1\nbatch 100\n" },
 };
 
 /* A command run in a fresh folder with the models; @ is the build's.  To free. */
@@ -36,7 +41,8 @@ static inline char *in_folder(const char *command, int *status)
     char whole[6144], *text;
     size_t at = (size_t)snprintf(whole, sizeof whole, "d=$(mktemp -d) && cd $d || exit 99; ");
     for (size_t i = 0; i < COUNT(models); i++) {
-        at += (size_t)snprintf(whole + at, sizeof whole - at, "printf '%%s' '%s' > %s; ", models[i].text, models[i].name);
+        at += (size_t)snprintf(whole + at, sizeof whole - at, "printf '%%s' '%s' > %s; ", models[i].text,
+                               models[i].name);
     }
     snprintf(whole + at, sizeof whole - at, "(%s) 2>&1; s=$?; cd /; rm -r $d; exit $s", command);
     text = output_of(whole, status);
@@ -71,7 +77,8 @@ static inline void write_model(const char *folder, int which)
 {
     char path[256];
     snprintf(path, sizeof path, "%s/m.txt", folder);
-    CHECK(mc_file_write(path, models[which].text, strlen(models[which].text)) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_file_write(path, models[which].text, strlen(models[which].text)) == MC_OK, "%s",
+          mc_last_error());
 }
 
 static inline void remove_folder(const char *folder)

@@ -1,5 +1,6 @@
-/* world.h: formulas over several named arrays, run by the reference.  Every run also checks what must hold of any
- * node: its text parses back to it, sizes it promises come true, and its formulas of sizes say the same. */
+/* world.h: formulas over several named arrays, run by the reference.  Every run also checks what must hold
+ * of any node: its text parses back to it, sizes it promises come true, and its formulas of sizes say the
+ * same. */
 #ifndef WORLD_H
 #define WORLD_H
 
@@ -56,7 +57,8 @@ static inline void check_text(const struct world *w, const char *formula)
 {
     char *text = mc_node_text(w->y);
     mc_node *back = text ? mc_formula(w->g, text) : NULL;
-    CHECK(back == w->y, "%s prints as %s, which is another node  %s", formula, text ? text : "nothing", mc_error(w->g));
+    CHECK(back == w->y, "%s prints as %s, which is another node  %s", formula, text ? text : "nothing",
+          mc_error(w->g));
     mc_text_free(text);
 }
 
@@ -64,11 +66,14 @@ static inline void check_sizes(const struct world *w, const char *formula, const
 {
     for (int k = 0; k < y->rank; k++) {
         int64_t said = w->y->type.dims[k];
-        CHECK(said < 0 || said == y->dims[k], "%s: axis %d has %lld, promised %lld", formula, k, (long long)y->dims[k], (long long)said);
-        mc_node *size = said < 0 && w->y->op->size && w->y->op != &mc_op_item ? w->y->op->size(w->y, 0, k) : NULL;
+        CHECK(said < 0 || said == y->dims[k], "%s: axis %d has %lld, promised %lld", formula, k,
+              (long long)y->dims[k], (long long)said);
+        mc_node *size = said < 0 && w->y->op->size && w->y->op != &mc_op_item ? w->y->op->size(w->y, 0, k)
+                                                                              : NULL;
         mc_array *v = size ? world_eval(w, size) : NULL;
-        CHECK(!size || (v && v->rank == 0 && mc_load_i64(v->dtype, v->data) == y->dims[k]), "%s: axis %d has %lld, its formula says %g  %s",
-              formula, k, (long long)y->dims[k], v ? mc_array_get(v, NULL) : -1, v ? "" : mc_error(w->g));
+        CHECK(!size || (v && v->rank == 0 && mc_load_i64(v->dtype, v->data) == y->dims[k]),
+              "%s: axis %d has %lld, its formula says %g  %s", formula, k, (long long)y->dims[k],
+              v ? mc_array_get(v, NULL) : -1, v ? "" : mc_error(w->g));
         mc_array_unref(&v);
     }
 }
@@ -108,15 +113,16 @@ static inline void check_slopes(int n, const struct leaf *leaf, const char *form
     }
     w.nwrt = kept;
     mc_free(list);
-    CHECK(!mc_is_error(w.y) && mc_verify_grad(w.y, w.nwrt, w.wrt, w.at, &worst) == MC_OK, "%s: worst %g: %s  %s", formula, worst,
-          mc_last_error(), mc_error(w.g));
+    CHECK(!mc_is_error(w.y) && mc_verify_grad(w.y, w.nwrt, w.wrt, w.at, &worst) == MC_OK,
+          "%s: worst %g: %s  %s", formula, worst, mc_last_error(), mc_error(w.g));
     mc_graph_free(w.g);
 }
 
 /* The same elements, exactly; `what` says which case. */
 static inline bool check_same(const mc_array *have, const mc_array *want, const char *what)
 {
-    bool ok = have && want && have->dtype == want->dtype && mc_dims_equal(have->rank, have->dims, want->rank, want->dims);
+    bool ok = have && want && have->dtype == want->dtype &&
+              mc_dims_equal(have->rank, have->dims, want->rank, want->dims);
     if (!ok) {
         struct mc_str a = { 0 }, b = { 0 };
         if (have) {
@@ -125,8 +131,9 @@ static inline bool check_same(const mc_array *have, const mc_array *want, const 
         if (want) {
             mc_dims_text(&b, want->rank, want->dims);
         }
-        CHECK(ok, "%s: is %s %s, not %s %s  %s", what, have ? mc_dtype_name(have->dtype) : "nothing", a.s ? a.s : "",
-              want ? mc_dtype_name(want->dtype) : "nothing", b.s ? b.s : "", have ? "" : mc_last_error());
+        CHECK(ok, "%s: is %s %s, not %s %s  %s", what, have ? mc_dtype_name(have->dtype) : "nothing",
+              a.s ? a.s : "", want ? mc_dtype_name(want->dtype) : "nothing", b.s ? b.s : "",
+              have ? "" : mc_last_error());
         mc_str_free(&a);
         mc_str_free(&b);
         return false;
@@ -147,7 +154,8 @@ static inline bool next_index(int rank, const int64_t *dims, int64_t *at)
     return false;
 }
 
-/* As run, for graphs with checks in them: the node of a check is never shared, so it has no text to come back from. */
+/* As run, for graphs with checks in them: the node of a check is never shared, so it has no text to come back
+ * from. */
 static inline mc_array *checked(int n, const struct leaf *leaf, const char *text)
 {
     struct world u = world_new(n, leaf, text);

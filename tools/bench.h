@@ -14,7 +14,8 @@ struct result {
 };
 void bench_report(const struct result *r);
 bool bench_wanted(const char *name, const char *pass); /* --only, if given, is part of "NAME PASS" */
-bool bench_fail(const char *name); /* complains that this case cannot be measured: the library's error; false */
+/* complains that this case cannot be measured: the library's error; false */
+bool bench_fail(const char *name);
 
 /* A compiled function, its inputs and its results, ready to be called again and again. */
 enum { MOST_ARGS = 6 };
@@ -29,11 +30,15 @@ bool bench_call(void *function); /* once() of time_calls */
 double bench_seconds(void); /* that a case is called again and again, as the peers take it */
 void bench_free(struct bench_function *b);
 bool bench_far(void);                                       /* the flag device is not the processor */
-mc_array *bench_place(mc_array *a);                         /* takes a; there, if the functions run there; NULL: failed */
-void bench_home(struct bench_function *b);                  /* inputs and results, so that they can be read here */
-void bench_stay(struct text *to, const char *outputs);      /* "borrow(y)" as "borrow(gpu_from_host(y))", if so */
+/* takes a; there, if the functions run there; NULL: failed */
+mc_array *bench_place(mc_array *a);
+/* inputs and results, so that they can be read here */
+void bench_home(struct bench_function *b);
+/* "borrow(y)" as "borrow(gpu_from_host(y))", if so */
+void bench_stay(struct text *to, const char *outputs);
 
-/* monochord_bench_train.c: a model's training step on noise; s is zeroed, and to bench_net_end whatever begin says. */
+/* monochord_bench_train.c: a model's training step on noise; s is zeroed, and to bench_net_end whatever begin
+ * says. */
 struct bench_net {
     mc_net *net;
     struct bench_function b;
@@ -44,7 +49,8 @@ bool bench_net_batch(struct bench_net *s, int64_t batch);                      /
 bool bench_net_begin(struct bench_net *s, const char *name, const char *model, int64_t batch); /* both */
 void bench_net_end(struct bench_net *s);
 double bench_net_flops(const struct bench_net *s, int64_t batch); /* of a step */
-void bench_net_profile(const struct bench_net *s);               /* on stderr, if the flag profile asks for it */
+/* on stderr, if the flag profile asks for it */
+void bench_net_profile(const struct bench_net *s);
 
 /* monochord_bench_sums.c: a convolution of float32 operands, by its definition. */
 struct bench_sums {
@@ -70,10 +76,12 @@ int bench_compile_child(void);         /* compiles once in this process and prin
 int bench_planning_child(void);        /* plans once in this process, and prints as many */
 double bench_start_device(void);       /* milliseconds; 0 where that is the processor */
 int bench_lenet_child(void);
-enum { CHILD_TIMES = 4 };              /* milliseconds: until the first result, until what makes it is compiled, of that mc_compile alone; the device, before all that */
+/* milliseconds: until the first result, until what makes it is compiled, of that mc_compile alone; the
+ * device, before all that */
+enum { CHILD_TIMES = 4 };
 enum { MOST_ROUNDS = 7 };
-/* `monochord bench CHILD` with a fresh folder, and again, so many rounds: its times, by these names; NULL: the last is
- * the device's. */
+/* `monochord bench CHILD` with a fresh folder, and again, so many rounds: its times, by these names; NULL:
+ * the last is the device's. */
 bool bench_children(const char *suite, const char *child, const char *const what[CHILD_TIMES], int rounds);
 extern const char *const bench_compiling[CHILD_TIMES];  /* those of who compiles */
 

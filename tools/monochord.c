@@ -57,7 +57,8 @@ static const struct command *find_command(const char *name)
 
 static void print_usage(const struct command *c, FILE *to)
 {
-    fprintf(to, "usage: monochord %s %s\n      %s\n%s", c->name, c->usage, c->doc, c->options ? c->options : "");
+    fprintf(to, "usage: monochord %s %s\n      %s\n%s", c->name, c->usage, c->doc,
+            c->options ? c->options : "");
 }
 
 int complain_usage(const char *command)
@@ -74,7 +75,8 @@ static const char *near_option(const struct command *c, const char *word)
     const char *names[MOST_OPTIONS];
     size_t n = 0;
     snprintf(text, sizeof text, "%s %s", c->usage, c->options ? c->options : "");
-    for (char *next = NULL, *w = strtok_r(text, " ,;[]\n", &next); w && n < MOST_OPTIONS; w = strtok_r(NULL, " ,;[]\n", &next)) {
+    for (char *next = NULL, *w = strtok_r(text, " ,;[]\n", &next); w && n < MOST_OPTIONS;
+         w = strtok_r(NULL, " ,;[]\n", &next)) {
         if (strncmp(w, "--", 2) == 0) {
             names[n++] = w;
         }
@@ -249,7 +251,8 @@ bool time_turns(bool (*once)(void *arg), int n, void *const arg[], double second
         good = calls[i] > 0;
     }
     const double start = seconds_now();
-    for (double past = 0; good && taken < MOST && (taken < LEAST || past < n * seconds || (taken < FEWEST && past < 3 * n * seconds));
+    for (double past = 0; good && taken < MOST &&
+                          (taken < LEAST || past < n * seconds || (taken < FEWEST && past < 3 * n * seconds));
          past = seconds_now() - start) {
         for (int i = 0; i < n && good; i++) {
             sample[i][taken] = batch(once, arg[i], calls[i]);
@@ -294,7 +297,9 @@ static int export_wisdom(const char *path)
         return complain("cannot write '%s': %s", path, strerror(errno));
     }
     mc_status s = mc_wisdom_print(to);
-    return fclose(to) != 0 ? complain("cannot write '%s': %s", path, strerror(errno)) : s < 0 ? complain_library("wisdom") : 0;
+    return fclose(to) != 0 ? complain("cannot write '%s': %s", path, strerror(errno))
+           : s < 0         ? complain_library("wisdom")
+                           : 0;
 }
 
 static int command_wisdom(int argc, char **argv)
@@ -313,7 +318,8 @@ static int command_wisdom(int argc, char **argv)
         return wisdom_picture(argv[2]);
     } else {
         if (argc > 1) {
-            complain("wisdom: '%s%s%s' is not understood", what, argc > 2 ? " " : "", argc > 2 ? argv[2] : "");
+            complain("wisdom: '%s%s%s' is not understood", what, argc > 2 ? " " : "",
+                     argc > 2 ? argv[2] : "");
         }
         return complain_usage("wisdom");
     }
@@ -362,7 +368,8 @@ static int command_docs(int argc, char **argv)
     if (mkdir(argv[1], 0777) != 0 && errno != EEXIST) {
         return complain("cannot make '%s': %s", argv[1], strerror(errno));
     }
-    return write_manual(argv[1], "ops.md", mc_ops_manual) || write_manual(argv[1], "flags.md", mc_flags_manual) ||
+    return write_manual(argv[1], "ops.md", mc_ops_manual) ||
+           write_manual(argv[1], "flags.md", mc_flags_manual) ||
            write_manual(argv[1], "layers.md", mc_nn_manual) || write_pages(argv[1]);
 }
 
@@ -380,7 +387,9 @@ static int command_ops(int argc, char **argv)
             shown++;
         }
     }
-    return shown ? 0 : complain("there is no such op: none has '%s'%s in its name or description", argc > 1 ? argv[1] : "", argc > 2 ? " and the other words" : "");
+    return shown ? 0
+                 : complain("there is no such op: none has '%s'%s in its name or description",
+                            argc > 1 ? argv[1] : "", argc > 2 ? " and the other words" : "");
 }
 
 static int no_command(const char *word)

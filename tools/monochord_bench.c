@@ -1,4 +1,5 @@
-/* monochord_bench.c: `monochord bench SUITE [--only TEXT] [--json]`: the table of suites, and how results are printed.
+/* monochord_bench.c: `monochord bench SUITE [--only TEXT] [--json]`: the table of suites, and how results are
+ * printed.
  *
  * Invariant: with --json standard output holds one object a line and nothing else. */
 #include "bench.h"
@@ -9,27 +10,29 @@ static const struct suite {
     bool (*run)(const char *suite);
     const char *doc;
 } suites[] = {
-    { "exp",         bench_cases,   "exp of 230,400 floats" },
-    { "call",        bench_cases,   "a function of one op on four floats: the cost of a call" },
-    { "elementwise", bench_cases,   "a chain of elementwise ops on 64 million floats, and copies of them" },
-    { "rows",        bench_cases,   "softmax, log-sum-exp, layer normalisation of 4096 rows of 1024" },
-    { "gemm",        bench_gemm,    "matrix products, by each solver" },
-    { "conv",        bench_conv,    "five convolutions in three passes, planned by measuring" },
-    { "conv128",     bench_conv,    "the same of 128 images" },
-    { "narrow",      bench_conv,    "the same where fewer bits are allowed: float32, TF32, bfloat16" },
-    { "corrmm",      bench_conv,    "the same by matrix products of columns alone" },
-    { "room",        bench_conv,    "conv and conv128, and again with a workspace of 64 MB" },
-    { "nets",        bench_conv,    "convolutions of LeNet, VGG and ResNet, of one and three axes, one pair that should take the same" },
-    { "layouts",     bench_conv,    "convolutions of AlexNet, VGG-A, ResNet-50 with channels innermost and not" },
-    { "few",         bench_conv,    "convolutions of one and three channels" },
-    { "planning",    bench_planning, "planning the layers of LeNet and AlexNet: by measuring, and from wisdom" },
-    { "pool",        bench_layers,  "pooling, forward and with gradients" },
-    { "norm",        bench_layers,  "normalisation across channels and over batches" },
-    { "softmax",     bench_layers,  "softmax of rows and of channels" },
-    { "logreg",      bench_logreg,  "a step of logistic regression, 600 x 784 x 10" },
-    { "lenet",       bench_lenet,   "a training step of LeNet, batch 500, in the layouts of its convolutions; compiling it" },
-    { "nets-train",  bench_train,   "training steps of AlexNet, VGG-A, ResNet-50: float32, TF32, bfloat16" },
-    { "compile",     bench_compile, "compiling: cold, warm, at a new batch size, large graphs" },
+    { "exp", bench_cases, "exp of 230,400 floats" },
+    { "call", bench_cases, "a function of one op on four floats: the cost of a call" },
+    { "elementwise", bench_cases, "a chain of elementwise ops on 64 million floats, and copies of them" },
+    { "rows", bench_cases, "softmax, log-sum-exp, layer normalisation of 4096 rows of 1024" },
+    { "gemm", bench_gemm, "matrix products, by each solver" },
+    { "conv", bench_conv, "five convolutions in three passes, planned by measuring" },
+    { "conv128", bench_conv, "the same of 128 images" },
+    { "narrow", bench_conv, "the same where fewer bits are allowed: float32, TF32, bfloat16" },
+    { "corrmm", bench_conv, "the same by matrix products of columns alone" },
+    { "room", bench_conv, "conv and conv128, and again with a workspace of 64 MB" },
+    { "nets", bench_conv,
+      "convolutions of LeNet, VGG and ResNet, of one and three axes, one pair that should take the same" },
+    { "layouts", bench_conv, "convolutions of AlexNet, VGG-A, ResNet-50 with channels innermost and not" },
+    { "few", bench_conv, "convolutions of one and three channels" },
+    { "planning", bench_planning, "planning the layers of LeNet and AlexNet: by measuring, and from wisdom" },
+    { "pool", bench_layers, "pooling, forward and with gradients" },
+    { "norm", bench_layers, "normalisation across channels and over batches" },
+    { "softmax", bench_layers, "softmax of rows and of channels" },
+    { "logreg", bench_logreg, "a step of logistic regression, 600 x 784 x 10" },
+    { "lenet", bench_lenet,
+      "a training step of LeNet, batch 500, in the layouts of its convolutions; compiling it" },
+    { "nets-train", bench_train, "training steps of AlexNet, VGG-A, ResNet-50: float32, TF32, bfloat16" },
+    { "compile", bench_compile, "compiling: cold, warm, at a new batch size, large graphs" },
 };
 
 static bool json;
@@ -44,11 +47,13 @@ bool bench_wanted(const char *name, const char *pass)
 
 static void print_json(const struct result *r)
 {
-    printf("{\"suite\": \"%s\", \"case\": \"%s\", \"pass\": \"%s\", \"device\": \"%s\", \"dtype\": \"%s\", \"algo\": \"%s\", "
+    printf("{\"suite\": \"%s\", \"case\": \"%s\", \"pass\": \"%s\", \"device\": \"%s\", \"dtype\": \"%s\", "
+           "\"algo\": \"%s\", "
            "\"ms\": %.6g, \"ms_min\": %.6g, \"ms_max\": %.6g, ",
-           r->suite, r->name, r->pass, mc_flag_get("device"), r->dtype, r->algo, r->time.median * 1e3, r->time.least * 1e3,
-           r->time.most * 1e3);
-    printf("\"gflops\": %.5g, \"gbs\": %.5g, ", r->flops / r->time.median * 1e-9, r->bytes / r->time.median * 1e-9);
+           r->suite, r->name, r->pass, mc_flag_get("device"), r->dtype, r->algo, r->time.median * 1e3,
+           r->time.least * 1e3, r->time.most * 1e3);
+    printf("\"gflops\": %.5g, \"gbs\": %.5g, ", r->flops / r->time.median * 1e-9,
+           r->bytes / r->time.median * 1e-9);
     if (r->time.beside > 0) {
         printf("\"beside\": %.4g, ", r->time.beside);
     }
@@ -67,8 +72,8 @@ static void print_row(const struct result *r)
     if (r->error >= 0) {
         snprintf(error, sizeof error, "%.1e", r->error);
     }
-    printf("%-28s %-8s %-8s %-14s %11.5f %11.5f %11.5f %9s %8s %9s\n", r->name, r->pass, r->dtype, r->algo, r->time.median * 1e3,
-           r->time.least * 1e3, r->time.most * 1e3, rate[0], rate[1], error);
+    printf("%-28s %-8s %-8s %-14s %11.5f %11.5f %11.5f %9s %8s %9s\n", r->name, r->pass, r->dtype, r->algo,
+           r->time.median * 1e3, r->time.least * 1e3, r->time.most * 1e3, rate[0], rate[1], error);
 }
 
 void bench_report(const struct result *r)
@@ -202,8 +207,8 @@ int command_bench(int argc, char **argv)
     for (int i = 0; i < COUNT(suites); i++) {
         if (strcmp(suites[i].name, name) == 0) {
             if (!json) {
-                printf("%-28s %-8s %-8s %-14s %11s %11s %11s %9s %8s %9s\n", "case", "pass", "dtype", "algo", "ms", "least", "most",
-                       "GFLOP/s", "GB/s", "error");
+                printf("%-28s %-8s %-8s %-14s %11s %11s %11s %9s %8s %9s\n", "case", "pass", "dtype", "algo",
+                       "ms", "least", "most", "GFLOP/s", "GB/s", "error");
             }
             return !suites[i].run(name);
         }

@@ -16,9 +16,12 @@ enum { BATCH = 600, PIXELS = 784, CLASSES = 10, ROUNDS = MOST_ROUNDS };
 
 static mc_function *logistic(mc_graph *g)
 {
-    mc_formula(g, "input x float32[?, 784]; input t int32[?]; shared W float32[784, 10]; shared b float32[10]");
+    mc_formula(g,
+               "input x float32[?, 784]; input t int32[?]; shared W float32[784, 10]; shared b float32[10]");
     mc_formula(g, "p = softmax(dot(x, W) + b); cost = mean(crossentropy_1hot(p, t))");
-    return mc_compile(g, &(mc_spec){ .name = "logistic", .inputs = "x, t", .outputs = "cost",
+    return mc_compile(g, &(mc_spec){ .name = "logistic",
+                                     .inputs = "x, t",
+                                     .outputs = "cost",
                                      .updates = "W = W - 0.1 * grad(cost, W); b = b - 0.1 * grad(cost, b)" });
 }
 
@@ -66,7 +69,9 @@ static double second_cost(const struct bench_function *b)
 bool bench_logreg(const char *suite)
 {
     struct bench_function b = { .g = must(mc_graph_new()) };
-    struct result r = { suite, "step 600x784x10", "train", "float32", "", .flops = 4. * BATCH * PIXELS * CLASSES };
+    struct result r = { suite,   "step 600x784x10",
+                        "train", "float32",
+                        "",      .flops = 4. * BATCH * PIXELS * CLASSES };
     make_data(&b, BATCH);
     b.f = logistic(b.g);
     bool good = b.f && bench_call(&b) && bench_call(&b);
@@ -108,7 +113,9 @@ int bench_compile_child(void)
     double compiled = seconds_now();
     bool good = b.f && bench_call(&b);
     double called = seconds_now();
-    good ? printf("%.6f %.6f %.6f %.6f\n", (called - start) * 1e3, (compiled - start) * 1e3, (compiled - start) * 1e3, device) : complain_library("compile");
+    good ? printf("%.6f %.6f %.6f %.6f\n", (called - start) * 1e3, (compiled - start) * 1e3,
+                  (compiled - start) * 1e3, device)
+         : complain_library("compile");
     bench_free(&b);
     return !good;
 }
@@ -159,7 +166,8 @@ static void report_times(const char *suite, const char *name, const char *algo, 
 {
     qsort(ms, (size_t)n, sizeof *ms, by_size);
     bench_report(&(struct result){ suite, name, "", "float32", algo,
-                                   .time = { ms[n / 2] * 1e-3, ms[0] * 1e-3, ms[n - 1] * 1e-3, n }, .error = -1 });
+                                   .time = { ms[n / 2] * 1e-3, ms[0] * 1e-3, ms[n - 1] * 1e-3, n },
+                                   .error = -1 });
 }
 
 const char *const bench_compiling[CHILD_TIMES] = { "first result", "made and compiled", "mc_compile alone", NULL };
@@ -259,7 +267,8 @@ static mc_node *chain_of(mc_graph *g, mc_node *x, int n)
     return y;
 }
 
-static bool large_graph(const char *suite, const char *what, mc_node *(*build)(mc_graph *g, mc_node *x, int n), int n, const char *mode,
+static bool large_graph(const char *suite, const char *what,
+                        mc_node *(*build)(mc_graph *g, mc_node *x, int n), int n, const char *mode,
                         bool rewriting)
 {
     enum { TIMES = 3 };

@@ -1,10 +1,11 @@
-/* monochord_bench_conv.c: convolutions in three passes, planned by measuring: the suites conv and conv128; narrow, which allows
- * fewer bits; corrmm, by products of columns alone, and on a GPU of windows that are gathered while they are multiplied; room,
- * which allows less workspace; few, those of one and three channels; nets, the layers that networks are made of; layouts, those
- * of steps of training, with channels innermost and not.  bench/peers/layers.py has the same table.
+/* monochord_bench_conv.c: convolutions in three passes, planned by measuring: the suites conv and conv128;
+ * narrow, which allows fewer bits; corrmm, by products of columns alone, and on a GPU of windows that are
+ * gathered while they are multiplied; room, which allows less workspace; few, those of one and three
+ * channels; nets, the layers that networks are made of; layouts, those of steps of training, with channels
+ * innermost and not.  bench/peers/layers.py has the same table.
  *
- * Invariant: the row whose algo begins with "auto" is what a user gets with plan=measure, wisdom included; with "b01c", what
- * one gets who keeps channels innermost. */
+ * Invariant: the row whose algo begins with "auto" is what a user gets with plan=measure, wisdom included;
+ * with "b01c", what one gets who keeps channels innermost. */
 #include "bench.h"
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +107,8 @@ static const struct suite {
     double seconds;
     const char *solvers[2], *there; /* there: on a GPU, beside the first */
     int here;                   /* so many images on a processor; 0: as many as there */
-    const char *room;           /* each layer once more within so much workspace, in turns with itself; NULL: as the flag says */
+    /* each layer once more within so much workspace, in turns with itself; NULL: as the flag says */
+    const char *room;
 } suites[] = {
     { "conv",    { "conv" },            1, true,  0.5, { "auto", "onednn" } },
     { "conv128", { "conv128" },         1, true,  0.3, { "auto" } },
@@ -145,10 +147,11 @@ static void formula(const struct layer *l, const struct pass *p, bool last, char
     char sizes_text[64] = ", [";
     for (int i = 3 - axes(l); i < 3; i++) {
         size_t used = strlen(sizes_text);
-        snprintf(sizes_text + used, sizeof sizes_text - used, "%lld%s", (long long)shape[i], i < 2 ? ", " : "]");
+        snprintf(sizes_text + used, sizeof sizes_text - used, "%lld%s", (long long)shape[i],
+                 i < 2 ? ", " : "]");
     }
-    snprintf(to, room, "borrow(%s%s, flip=False, stride=%d, border=%d%s))", p->call, p->result == 2 ? "" : sizes_text, l->stride, l->pad,
-             layouts[last ? axes(l) : 0]);
+    snprintf(to, room, "borrow(%s%s, flip=False, stride=%d, border=%d%s))", p->call,
+             p->result == 2 ? "" : sizes_text, l->stride, l->pad, layouts[last ? axes(l) : 0]);
 }
 
 /* (first, second, others) to (first, others, second). */
@@ -173,7 +176,8 @@ static void own_sizes(const int64_t dims[5], int n, bool last, int64_t own[5])
 }
 
 /* Random numbers of [-1, 1) in a dtype and layout, and the same as floats with the second axis second. */
-static mc_array *numbers(const struct mode *m, int n, const int64_t dims[5], bool last, uint64_t *state, mc_array **plain)
+static mc_array *numbers(const struct mode *m, int n, const int64_t dims[5], bool last, uint64_t *state,
+                         mc_array **plain)
 {
     int64_t own[5];
     own_sizes(dims, n, false, own);
@@ -206,7 +210,8 @@ struct timed {
     char algo[48];
 };
 
-static void set_flags(const struct layer *l, const struct pass *p, const struct mode *m, const char *solver, const char *plan)
+static void set_flags(const struct layer *l, const struct pass *p, const struct mode *m, const char *solver,
+                      const char *plan)
 {
     static const char *const flags[] = { "conv.algo_bwd_data", "conv.algo_bwd_filter", "conv.algo_fwd" };
     if (l->workspace) {
@@ -239,7 +244,8 @@ static void take_operands(struct timed *t, const struct mode *m)
 }
 
 /* The first call plans.  What it then asks of the flags is theirs as they were. */
-static bool begin(struct timed *t, const struct layer *l, const struct pass *p, const struct mode *m, bool last, const char *solver)
+static bool begin(struct timed *t, const struct layer *l, const struct pass *p, const struct mode *m,
+                  bool last, const char *solver)
 {
     struct text stays = { 0 };
     char output[240], *room = must(strdup(mc_flag_get("workspace")));
@@ -265,7 +271,9 @@ static bool begin(struct timed *t, const struct layer *l, const struct pass *p, 
 static double error_of(const struct timed *t)
 {
     const struct layer *l = t->l;
-    struct bench_sums sums = { .axes = axes(l), .stride = l->stride, .pad = l->pad, .result = t->p->result, .last = t->last };
+    struct bench_sums sums = {
+        .axes = axes(l), .stride = l->stride, .pad = l->pad, .result = t->p->result, .last = t->last
+    };
     mc_array *home = must(mc_array_to(t->b.out[0], "cpu")), *wide = must(mc_array_cast(home, MC_FLOAT32));
     sizes(l, sums.dims);
     for (int i = 0; i < 3; i++) {
@@ -281,7 +289,8 @@ static void report(const struct suite *suite, const struct timed *t, const struc
 {
     const struct layer *l = t->l;
     struct result r = { suite->name, l->name, t->p->name, m->name, t->algo, time };
-    r.flops = 2. * l->n * l->f * l->c * (double)(l->k[0] * l->k[1] * l->k[2] * out(l, 0) * out(l, 1) * out(l, 2));
+    r.flops = 2. * l->n * l->f * l->c *
+              (double)(l->k[0] * l->k[1] * l->k[2] * out(l, 0) * out(l, 1) * out(l, 2));
     r.error = error_of(t);
     bench_report(&r);
 }
@@ -296,7 +305,8 @@ static void end(struct timed *t)
 }
 
 /* Twins in turns; false: not all of them could be. */
-static bool measure(const struct suite *suite, int n, const struct layer *twin, const struct pass *p, const struct mode *m, bool last, const char *solver)
+static bool measure(const struct suite *suite, int n, const struct layer *twin, const struct pass *p,
+                    const struct mode *m, bool last, const char *solver)
 {
     struct timed t[MOST_TURNS];
     struct timing time[MOST_TURNS];
@@ -325,7 +335,8 @@ struct rows {
     int n;
 };
 
-static void add_row(struct rows *r, const struct layer *l, const struct suite *s, const char *room, const struct pass *p, const struct mode *m)
+static void add_row(struct rows *r, const struct layer *l, const struct suite *s, const char *room,
+                    const struct pass *p, const struct mode *m)
 {
     char wanted[64];
     snprintf(r->name[r->n], sizeof r->name[r->n], "%s%s%s", l->name, room ? " in " : "", room ? room : "");
@@ -338,7 +349,8 @@ static void add_row(struct rows *r, const struct layer *l, const struct suite *s
     }
 }
 
-/* One row for each twin by each of a suite's modes, layouts and solvers; false: the planner's own choice failed. */
+/* One row for each twin by each of a suite's modes, layouts and solvers; false: the planner's own choice
+ * failed. */
 static bool measure_all(const struct suite *s, int n, const struct layer *l, const struct pass *p)
 {
     bool good = true;
@@ -354,7 +366,8 @@ static bool measure_all(const struct suite *s, int n, const struct layer *l, con
         for (int j = 0; j < n && s->room; j++) {
             add_row(&r, &l[j], s, s->room, p, m);
         }
-        if (solver && r.n && !measure(s, r.n, r.row, p, m, i / solvers % layouts, solver) && i % solvers == 0) {
+        if (solver && r.n && !measure(s, r.n, r.row, p, m, i / solvers % layouts, solver) &&
+            i % solvers == 0) {
             good = bench_fail(l->name);
         }
     }

@@ -99,7 +99,9 @@ struct timing copy_time(char *dst, const char *src, size_t n, int threads, bool 
     struct worker w[MOST_THREADS];
     int started = 1;
     bool aligned = (uintptr_t)dst % LINE == 0;
-    struct copier c = { .dst = dst, .src = src, .n = n, .copy = streaming && aligned ? copy_streaming : copy_plain };
+    struct copier c = {
+        .dst = dst, .src = src, .n = n, .copy = streaming && aligned ? copy_streaming : copy_plain
+    };
     threads = threads < MOST_THREADS ? threads : MOST_THREADS;
     for (; started < threads; started++) {
         w[started] = (struct worker){ .c = &c, .number = started };

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct shape { int m, k, n; char turned; } shapes[] = {  /* turned: which operand lies the other way */
+/* turned: which operand lies the other way */
+static const struct shape { int m, k, n; char turned; } shapes[] = {
     { 500, 500, 500 },  { 1000, 1000, 1000 }, { 2000, 2000, 2000 }, { 4096, 4096, 4096 },
     { 600, 784, 10 },   { 784, 600, 10 },     { 600, 784, 500 },    { 4096, 4096, 16 },
     { 1, 4096, 4096 },  { 16, 4096, 4096 },   { 128, 128, 128 },    { 64, 100000, 64 },
@@ -15,7 +16,8 @@ static const struct shape { int m, k, n; char turned; } shapes[] = {  /* turned:
     { 500, 1024, 500 }, { 500, 500, 1024, 'B' }, { 1024, 500, 500, 'A' },
     { 500, 500, 10 },   { 500, 10, 500, 'B' },   { 500, 500, 10, 'A' },
 };
-static const struct { const char *name; bool large; } solvers[] = { /* large: also where one call takes long; the last three are a GPU's */
+/* large: also where one call takes long; the last three are a GPU's */
+static const struct { const char *name; bool large; } solvers[] = {
     { "auto", true },  { "packed", true }, { "thin", false },    { "splitk", false }, { "direct", false }, { "onednn", true },
     { "blas", true },  { "cut", false },   { "split", true },    { "cublaslt", true },
 };
@@ -23,10 +25,12 @@ static const struct { const char *name; bool large; } solvers[] = { /* large: al
 /* Frobenius, on rows spread over the result. */
 static double error_of(const struct shape *s, const struct bench_function *b)
 {
-    mc_array *home[] = { must(mc_array_to(b->in[0], "cpu")), must(mc_array_to(b->in[1], "cpu")), must(mc_array_to(b->out[0], "cpu")) };
+    mc_array *home[] = { must(mc_array_to(b->in[0], "cpu")), must(mc_array_to(b->in[1], "cpu")),
+                         must(mc_array_to(b->out[0], "cpu")) };
     const float *x = mc_array_data(home[0]), *y = mc_array_data(home[1]), *z = mc_array_data(home[2]);
     const size_t m = (size_t)s->m, n = (size_t)s->n, depth = (size_t)s->k;
-    const size_t along_a = s->turned == 'A' ? m : 1, down_a = s->turned == 'A' ? 1 : depth, along_b = s->turned == 'B' ? depth : 1, down_b = s->turned == 'B' ? 1 : n;
+    const size_t along_a = s->turned == 'A' ? m : 1, down_a = s->turned == 'A' ? 1 : depth,
+                 along_b = s->turned == 'B' ? depth : 1, down_b = s->turned == 'B' ? 1 : n;
     double *row = must(calloc(n, sizeof *row)), wrong = 0, all = 0;
     int step = s->m > 16 ? s->m / 16 : 1;
     for (int i = 0; i < s->m; i += step) {
@@ -76,7 +80,8 @@ static bool make(const struct shape *s, struct bench_function *b)
 }
 
 /* False: not by this solver. */
-static bool by_solver(const char *suite, const char *name, const struct shape *s, const char *solver, struct bench_function *b)
+static bool by_solver(const char *suite, const char *name, const struct shape *s, const char *solver,
+                      struct bench_function *b)
 {
     char algo[48];
     struct result r = { suite, name, "", "float32", algo, .error = -1 };
@@ -111,7 +116,10 @@ bool bench_gemm(const char *suite)
         const struct shape *s = &shapes[i];
         struct bench_function b = { 0 };
         char name[48];
-        snprintf(name, sizeof name, "%dx%dx%d%s", s->m, s->k, s->n, s->turned == 'A' ? " tn" : s->turned == 'B' ? " nt" : "");
+        snprintf(name, sizeof name, "%dx%dx%d%s", s->m, s->k, s->n,
+                 s->turned == 'A'   ? " tn"
+                 : s->turned == 'B' ? " nt"
+                                    : "");
         if (!bench_wanted(name, "")) {
             continue;
         }

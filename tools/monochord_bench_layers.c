@@ -23,39 +23,69 @@ static const struct layer_case {
     struct { const char *name; int64_t dims[4]; } in[MOST_ARGS]; /* sizes end at 0 */
     const char *formulas, *outputs;
 } cases[] = {
-    /* suite    case                            pass       inputs                                             formulas */
-    { "pool",    "max 3x3 s2 16x96x55x55",      "fwd",     { X(16, 96, 55, 55) },                             MAX3,  FORWARD },
-    { "pool",    "max 3x3 s2 16x96x55x55",      "fwd+bwd", { X(16, 96, 55, 55), V(16, 96, 27, 27) },          MAX3,  BACKWARD },
-    { "pool",    "max 3x3 s2 p1 16x64x112x112", "fwd",     { X(16, 64, 112, 112) },                           MAX3P, FORWARD },
-    { "pool",    "max 3x3 s2 p1 16x64x112x112", "fwd+bwd", { X(16, 64, 112, 112), V(16, 64, 56, 56) },        MAX3P, BACKWARD },
-    { "pool",    "max 2x2 16x64x112x112",       "fwd",     { X(16, 64, 112, 112) },                           MAX2,  FORWARD },
-    { "pool",    "max 2x2 16x64x112x112",       "fwd+bwd", { X(16, 64, 112, 112), V(16, 64, 56, 56) },        MAX2,  BACKWARD },
-    { "pool",    "max 2x2 500x32x24x24",        "fwd",     { X(500, 32, 24, 24) },                            MAX2,  FORWARD },
-    { "pool",    "max 2x2 500x32x24x24",        "fwd+bwd", { X(500, 32, 24, 24), V(500, 32, 12, 12) },        MAX2,  BACKWARD },
-    { "pool",    "max 2x2 16x32x24x24",         "fwd",     { X(16, 32, 24, 24) },                             MAX2,  FORWARD },
-    { "pool",    "max 2x2 16x32x24x24",         "fwd+bwd", { X(16, 32, 24, 24), V(16, 32, 12, 12) },          MAX2,  BACKWARD },
-    { "pool",    "mean 7x7 16x2048x7x7",        "fwd",     { X(16, 2048, 7, 7) },                             MEAN7, FORWARD },
-    { "pool",    "mean 7x7 16x2048x7x7",        "fwd+bwd", { X(16, 2048, 7, 7), V(16, 2048, 1, 1) },          MEAN7, BACKWARD },
-    { "pool",    "mean 3x3 p1 16x192x28x28",    "fwd",     { X(16, 192, 28, 28) },                            MEAN3, FORWARD },
-    { "pool",    "mean 3x3 p1 16x192x28x28",    "fwd+bwd", { X(16, 192, 28, 28), V(16, 192, 28, 28) },        MEAN3, BACKWARD },
-    { "norm",    "lrn 16x96x27x27",             "fwd",     { X(16, 96, 27, 27) },                             LRN,   FORWARD },
-    { "norm",    "lrn 16x96x27x27",             "fwd+bwd", { X(16, 96, 27, 27), V(16, 96, 27, 27) },          LRN,   BACKWARD },
-    { "norm",    "lrn 16x64x56x56",             "fwd",     { X(16, 64, 56, 56) },                             LRN,   FORWARD },
-    { "norm",    "lrn 16x64x56x56",             "fwd+bwd", { X(16, 64, 56, 56), V(16, 64, 56, 56) },          LRN,   BACKWARD },
-    { "norm",    "batch 32x64x56x56",           "fwd",     { X(32, 64, 56, 56), PARAMETERS(64) },             BATCH, FORWARD },
-    { "norm",    "batch 32x64x56x56",           "fwd+bwd", { X(32, 64, 56, 56), PARAMETERS(64), V(32, 64, 56, 56) }, BATCH, BACKWARD },
-    { "softmax", "rows 600x10",                 "fwd",     { X(600, 10) },                                    "y = softmax(x)", FORWARD },
-    { "softmax", "rows 600x10",                 "fwd+bwd", { X(600, 10), V(600, 10) },                        "y = softmax(x)", BACKWARD },
-    { "softmax", "rows 128x1000",               "fwd",     { X(128, 1000) },                                  "y = softmax(x)", FORWARD },
-    { "softmax", "rows 128x1000",               "fwd+bwd", { X(128, 1000), V(128, 1000) },                    "y = softmax(x)", BACKWARD },
-    { "softmax", "rows 64x32000",               "fwd",     { X(64, 32000) },                                  "y = softmax(x)", FORWARD },
-    { "softmax", "rows 64x32000",               "fwd+bwd", { X(64, 32000), V(64, 32000) },                    "y = softmax(x)", BACKWARD },
-    { "softmax", "rows 8x262144",               "fwd",     { X(8, 262144) },                                  "y = softmax(x)", FORWARD },
-    { "softmax", "rows 8x262144",               "fwd+bwd", { X(8, 262144), V(8, 262144) },                    "y = softmax(x)", BACKWARD },
-    { "softmax", "log rows 128x1000",           "fwd",     { X(128, 1000) },                                  "y = logsoftmax(x)", FORWARD },
-    { "softmax", "log rows 128x1000",           "fwd+bwd", { X(128, 1000), V(128, 1000) },                    "y = logsoftmax(x)", BACKWARD },
-    { "softmax", "channels 8x21x64x64",         "fwd",     { X(8, 21, 64, 64) },                              "y = dnn_softmax(x)", FORWARD },
-    { "softmax", "channels 8x21x64x64",         "fwd+bwd", { X(8, 21, 64, 64), V(8, 21, 64, 64) },            "y = dnn_softmax(x)", BACKWARD },
+    /* suite case pass inputs formulas */
+    { "pool", "max 3x3 s2 16x96x55x55", "fwd", { X(16, 96, 55, 55) }, MAX3, FORWARD },
+    { "pool", "max 3x3 s2 16x96x55x55", "fwd+bwd", { X(16, 96, 55, 55), V(16, 96, 27, 27) }, MAX3, BACKWARD },
+    { "pool", "max 3x3 s2 p1 16x64x112x112", "fwd", { X(16, 64, 112, 112) }, MAX3P, FORWARD },
+    { "pool",
+      "max 3x3 s2 p1 16x64x112x112",
+      "fwd+bwd",
+      { X(16, 64, 112, 112), V(16, 64, 56, 56) },
+      MAX3P,
+      BACKWARD },
+    { "pool", "max 2x2 16x64x112x112", "fwd", { X(16, 64, 112, 112) }, MAX2, FORWARD },
+    { "pool",
+      "max 2x2 16x64x112x112",
+      "fwd+bwd",
+      { X(16, 64, 112, 112), V(16, 64, 56, 56) },
+      MAX2,
+      BACKWARD },
+    { "pool", "max 2x2 500x32x24x24", "fwd", { X(500, 32, 24, 24) }, MAX2, FORWARD },
+    { "pool", "max 2x2 500x32x24x24", "fwd+bwd", { X(500, 32, 24, 24), V(500, 32, 12, 12) }, MAX2, BACKWARD },
+    { "pool", "max 2x2 16x32x24x24", "fwd", { X(16, 32, 24, 24) }, MAX2, FORWARD },
+    { "pool", "max 2x2 16x32x24x24", "fwd+bwd", { X(16, 32, 24, 24), V(16, 32, 12, 12) }, MAX2, BACKWARD },
+    { "pool", "mean 7x7 16x2048x7x7", "fwd", { X(16, 2048, 7, 7) }, MEAN7, FORWARD },
+    { "pool", "mean 7x7 16x2048x7x7", "fwd+bwd", { X(16, 2048, 7, 7), V(16, 2048, 1, 1) }, MEAN7, BACKWARD },
+    { "pool", "mean 3x3 p1 16x192x28x28", "fwd", { X(16, 192, 28, 28) }, MEAN3, FORWARD },
+    { "pool",
+      "mean 3x3 p1 16x192x28x28",
+      "fwd+bwd",
+      { X(16, 192, 28, 28), V(16, 192, 28, 28) },
+      MEAN3,
+      BACKWARD },
+    { "norm", "lrn 16x96x27x27", "fwd", { X(16, 96, 27, 27) }, LRN, FORWARD },
+    { "norm", "lrn 16x96x27x27", "fwd+bwd", { X(16, 96, 27, 27), V(16, 96, 27, 27) }, LRN, BACKWARD },
+    { "norm", "lrn 16x64x56x56", "fwd", { X(16, 64, 56, 56) }, LRN, FORWARD },
+    { "norm", "lrn 16x64x56x56", "fwd+bwd", { X(16, 64, 56, 56), V(16, 64, 56, 56) }, LRN, BACKWARD },
+    { "norm", "batch 32x64x56x56", "fwd", { X(32, 64, 56, 56), PARAMETERS(64) }, BATCH, FORWARD },
+    { "norm",
+      "batch 32x64x56x56",
+      "fwd+bwd",
+      { X(32, 64, 56, 56), PARAMETERS(64), V(32, 64, 56, 56) },
+      BATCH,
+      BACKWARD },
+    { "softmax", "rows 600x10", "fwd", { X(600, 10) }, "y = softmax(x)", FORWARD },
+    { "softmax", "rows 600x10", "fwd+bwd", { X(600, 10), V(600, 10) }, "y = softmax(x)", BACKWARD },
+    { "softmax", "rows 128x1000", "fwd", { X(128, 1000) }, "y = softmax(x)", FORWARD },
+    { "softmax", "rows 128x1000", "fwd+bwd", { X(128, 1000), V(128, 1000) }, "y = softmax(x)", BACKWARD },
+    { "softmax", "rows 64x32000", "fwd", { X(64, 32000) }, "y = softmax(x)", FORWARD },
+    { "softmax", "rows 64x32000", "fwd+bwd", { X(64, 32000), V(64, 32000) }, "y = softmax(x)", BACKWARD },
+    { "softmax", "rows 8x262144", "fwd", { X(8, 262144) }, "y = softmax(x)", FORWARD },
+    { "softmax", "rows 8x262144", "fwd+bwd", { X(8, 262144), V(8, 262144) }, "y = softmax(x)", BACKWARD },
+    { "softmax", "log rows 128x1000", "fwd", { X(128, 1000) }, "y = logsoftmax(x)", FORWARD },
+    { "softmax",
+      "log rows 128x1000",
+      "fwd+bwd",
+      { X(128, 1000), V(128, 1000) },
+      "y = logsoftmax(x)",
+      BACKWARD },
+    { "softmax", "channels 8x21x64x64", "fwd", { X(8, 21, 64, 64) }, "y = dnn_softmax(x)", FORWARD },
+    { "softmax",
+      "channels 8x21x64x64",
+      "fwd+bwd",
+      { X(8, 21, 64, 64), V(8, 21, 64, 64) },
+      "y = dnn_softmax(x)",
+      BACKWARD },
 };
 
 static int rank_of(const int64_t dims[4])
@@ -68,7 +98,8 @@ static int rank_of(const int64_t dims[4])
 }
 
 /* The case's function in a dtype, on numbers that are those of `like`, or new ones where that is NULL. */
-static bool make(const struct layer_case *c, mc_dtype dtype, const struct bench_function *like, struct bench_function *b)
+static bool make(const struct layer_case *c, mc_dtype dtype, const struct bench_function *like,
+                 struct bench_function *b)
 {
     struct text inputs = { 0 }, outputs = { 0 };
     uint64_t state = 1;
@@ -118,7 +149,8 @@ static bool run(const struct layer_case *c)
 {
     struct bench_function b = { 0 };
     struct result r = { c->suite, c->name, c->pass, "float32", "" };
-    bool good = make(c, MC_FLOAT32, NULL, &b) && (r.time = time_calls(bench_call, &b, bench_seconds() / 2)).calls > 0;
+    bool good = make(c, MC_FLOAT32, NULL, &b) &&
+                (r.time = time_calls(bench_call, &b, bench_seconds() / 2)).calls > 0;
     if (good) {
         for (int i = 0; i < b.nin; i++) {
             r.bytes += 4. * (double)mc_array_size(b.in[i]);

@@ -1,9 +1,9 @@
-/* monochord_bench_lenet.c: the suite lenet: a training step of LeNet, batch 500, as the layouts and solvers that were
- * compared from the first have it, an epoch of them on a GPU, and how long it takes until there is one: the lines read, weights
- * drawn, the function compiled.
+/* monochord_bench_lenet.c: the suite lenet: a training step of LeNet, batch 500, as the layouts and solvers
+ * that were compared from the first have it, an epoch of them on a GPU, and how long it takes until there is
+ * one: the lines read, weights drawn, the function compiled.
  *
- * Invariant: every case is the same network from the same initial values on the same pictures; only how its convolutions
- * are said and chosen differs. */
+ * Invariant: every case is the same network from the same initial values on the same pictures; only how its
+ * convolutions are said and chosen differs. */
 #include "bench.h"
 #include <math.h>
 #include <string.h>
@@ -15,14 +15,17 @@ enum { BATCH = 500, EPOCH = 50000 };
 static const struct lenet_case {
     const char *name, *model, *algo, *plan; /* algo: the solver asked for, or auto */
 } cases[] = {
-    { "step",           PLAIN, "auto",   "measure" }, /* the planner's choice */
-    { "step, estimated", PLAIN, "auto",  "estimate" },
-    { "step, products", PLAIN, "im2col", "estimate" }, /* plain convolution: windows as columns of a product */
+    { "step", PLAIN, "auto", "measure" }, /* the planner's choice */
+    /* plain convolution: windows as columns of a product */
+    { "step, estimated", PLAIN, "auto", "estimate" },
+    { "step, products", PLAIN, "im2col", "estimate" },
     { "step, shuffled",
-      "input 1x28x28\nconv_cc 32 5x5 tanh\npool_cc 2\nconv_cc 64 5x5 tanh\npool_cc 2\n" TAIL, "auto", "measure" },
+      "input 1x28x28\nconv_cc 32 5x5 tanh\npool_cc 2\nconv_cc 64 5x5 tanh\npool_cc 2\n" TAIL, "auto",
+      "measure" },
     { "step, c01b",
       "input 1x28x28\nbc01_to_c01b\nconv_cc 32 5x5 tanh dimshuffle=false\npool_cc 2 dimshuffle=false\n"
-      "conv_cc 64 5x5 tanh dimshuffle=false\npool_cc 2 dimshuffle=false\nc01b_to_bc01\n" TAIL, "auto", "measure" },
+      "conv_cc 64 5x5 tanh dimshuffle=false\npool_cc 2 dimshuffle=false\nc01b_to_bc01\n" TAIL,
+      "auto", "measure" },
 };
 static const char *const directions[] = { "conv.algo_fwd", "conv.algo_bwd_data", "conv.algo_bwd_filter" };
 
@@ -56,7 +59,8 @@ static bool begin_truth(struct bench_net *truth, const struct bench_net *s, cons
 /* Adds squares of differences and of b's numbers. */
 static void compare(mc_shared *a, mc_shared *b, double sum[2])
 {
-    mc_array *narrow = must(mc_shared_get(a)), *x = must(mc_array_cast(narrow, MC_FLOAT64)), *y = must(mc_shared_get(b));
+    mc_array *narrow = must(mc_shared_get(a)), *x = must(mc_array_cast(narrow, MC_FLOAT64)),
+             *y = must(mc_shared_get(b));
     const double *u = mc_array_data(x), *v = mc_array_data(y);
     for (int64_t i = 0; i < mc_array_size(y); i++) {
         sum[0] += (u[i] - v[i]) * (u[i] - v[i]);
@@ -73,7 +77,8 @@ static double error_of(const char *model)
     struct bench_net s = { 0 }, truth = { 0 };
     double sum[2] = { 0 };
     mc_param p;
-    bool good = bench_net_begin(&s, "lenet", model, BATCH) && begin_truth(&truth, &s, model) && bench_call(&s.b) && bench_call(&truth.b);
+    bool good = bench_net_begin(&s, "lenet", model, BATCH) && begin_truth(&truth, &s, model) &&
+                bench_call(&s.b) && bench_call(&truth.b);
     for (int i = 0; good && (p = mc_net_param(s.net, "state", i)).name; i++) {
         size_t n = strlen(p.name);
         if (n > 2 && strcmp(p.name + n - 2, "_v") == 0) {
@@ -87,7 +92,8 @@ static double error_of(const char *model)
 
 /* ---- memory ---- */
 
-/* A line of /proc/self/status in MiB: VmRSS, what this process has in memory; VmHWM, the most it had.  0: not told. */
+/* A line of /proc/self/status in MiB: VmRSS, what this process has in memory; VmHWM, the most it had.  0: not
+ * told. */
 static double resident(const char *name)
 {
     char line[256];
@@ -112,7 +118,8 @@ static bool forget_peak(void)
     return to && fclose(to) == 0 && good;
 }
 
-/* On a GPU what the function and its net hold there: intermediate values with workspaces, variables, a batch. */
+/* On a GPU what the function and its net hold there: intermediate values with workspaces, variables, a
+ * batch. */
 static double far_memory(const struct bench_net *s)
 {
     static const char *const tags[] = { NULL, "state" };
@@ -130,7 +137,8 @@ static bool memory(void)
     struct result r = { "lenet", "step, MiB of memory", "train", "float32", "auto", .error = -1 };
     double before = resident("VmRSS"), most = 0;
     mc_flag_set("plan", "measure");
-    bool good = bench_net_begin(&s, "lenet", PLAIN, BATCH) && bench_call(&s.b) && bench_call(&s.b), told = good && forget_peak();
+    bool good = bench_net_begin(&s, "lenet", PLAIN, BATCH) && bench_call(&s.b) && bench_call(&s.b),
+         told = good && forget_peak();
     good = good && bench_call(&s.b) && bench_call(&s.b);
     most = !good ? 0 : bench_far() ? far_memory(&s) : told ? resident("VmHWM") - before : 0;
     if (most > 0) {
@@ -155,7 +163,8 @@ static bool run(const struct lenet_case *c)
     }
     mc_flag_set("plan", c->plan);
     r.error = error_of(c->model);
-    bool good = r.error < 1e-3 && bench_net_begin(&s, "lenet", c->model, BATCH) && bench_call(&s.b) && (r.time = time_calls(bench_call, &s.b, 2)).calls > 0;
+    bool good = r.error < 1e-3 && bench_net_begin(&s, "lenet", c->model, BATCH) && bench_call(&s.b) &&
+                (r.time = time_calls(bench_call, &s.b, 2)).calls > 0;
     if (good) {
         r.flops = bench_net_flops(&s, BATCH);
         bench_report(&r);
@@ -202,11 +211,14 @@ static bool epochs(void)
     mc_function_free(s.b.f);
     s.b.f = good ? mc_net_learner(s.net) : NULL;
     uint64_t state = 1;
-    mc_array *x = must(mc_array_new(MC_FLOAT32, MC_SHAPE(EPOCH, 1, 28, 28))), *t = must(mc_array_new(MC_INT32, MC_SHAPE(EPOCH)));
+    mc_array *x = must(mc_array_new(MC_FLOAT32, MC_SHAPE(EPOCH, 1, 28, 28))),
+             *t = must(mc_array_new(MC_INT32, MC_SHAPE(EPOCH)));
     random_fill(x, &state, 1);
     random_fill(t, &state, 10);
     mc_data *d = must(mc_data_new(x, t, 10));
-    struct epochs e = { &s, mc_batches_new(d, &(mc_batch_spec){ .size = BATCH, .shuffle = 1, .seed = 1, .resident = 1 }), 0 };
+    struct epochs e = {
+        &s, mc_batches_new(d, &(mc_batch_spec){ .size = BATCH, .shuffle = 1, .seed = 1, .resident = 1 }), 0
+    };
     good = s.b.f && e.batches && epoch(&e) && (r.time = time_calls(epoch, &e, 2)).calls > 0;
     if (good) {
         r.flops = EPOCH / BATCH * bench_net_flops(&s, BATCH);
@@ -230,7 +242,9 @@ int bench_lenet_child(void)
     double made = seconds_now();
     good = good && bench_net_batch(&s, BATCH) && bench_call(&s.b);
     double called = seconds_now();
-    good ? printf("%.6f %.6f %.6f %.6f\n", (called - start) * 1e3, (made - start) * 1e3, s.compiling * 1e3, device) : complain_library("lenet");
+    good ? printf("%.6f %.6f %.6f %.6f\n", (called - start) * 1e3, (made - start) * 1e3, s.compiling * 1e3,
+                  device)
+         : complain_library("lenet");
     bench_net_end(&s);
     return !good;
 }
@@ -238,10 +252,13 @@ int bench_lenet_child(void)
 bool bench_lenet(const char *suite)
 {
     mc_flag_set("floatX", "float32");
-    bool good = !bench_wanted("step, MiB of memory", "train") || memory(); /* first: nothing else has been here */
+    bool good = !bench_wanted("step, MiB of memory", "train") ||
+                memory(); /* first: nothing else has been here */
     for (int i = 0; i < COUNT(cases); i++) {
         good = run(&cases[i]) && good;
     }
     good = (!bench_far() || !bench_wanted("epoch of 50,000", "train") || epochs()) && good;
-    return (!bench_wanted("cold", "") || bench_children(suite, "lenet-child", bench_compiling, MOST_ROUNDS)) && good;
+    return (!bench_wanted("cold", "") ||
+            bench_children(suite, "lenet-child", bench_compiling, MOST_ROUNDS)) &&
+           good;
 }

@@ -1,12 +1,13 @@
-/* monochord_bench_planning.c: the suite planning: what it takes to choose the solvers of a step of training, in processes of
- * their own: by measuring, with a fresh folder, and from the wisdom that this left.
+/* monochord_bench_planning.c: the suite planning: what it takes to choose the solvers of a step of training,
+ * in processes of their own: by measuring, with a fresh folder, and from the wisdom that this left.
  *
- * Invariant: only the choice is counted, with the memory plan beside it: neither compiling nor the step that follows. */
+ * Invariant: only the choice is counted, with the memory plan beside it: neither compiling nor the step that
+ * follows. */
 #include "bench.h"
 #include <string.h>
 
-/* In the order in which a child prints them.  Who is first in a process opens the libraries, and has them make what they run;
- * again: another function of the same. */
+/* In the order in which a child prints them.  Who is first in a process opens the libraries, and has them
+ * make what they run; again: another function of the same. */
 static const char *const what[CHILD_TIMES] = { "LeNet b500", "LeNet b500 again", "AlexNet b16", "AlexNet b16 again" };
 static const struct net { const char *name; int64_t batch; } nets[] = { { "lenet", 500 }, { "alexnet", 16 } };
 
@@ -15,7 +16,8 @@ static double plan_one(const struct net *n)
 {
     struct bench_net s = { 0 };
     struct text model = { 0 };
-    const bool good = model_find(&model, n->name) && bench_net_begin(&s, n->name, model.s, n->batch) && bench_call(&s.b);
+    const bool good = model_find(&model, n->name) && bench_net_begin(&s, n->name, model.s, n->batch) &&
+                      bench_call(&s.b);
     const double ms = good ? mc_function_compile_info(s.b.f).plan_seconds * 1e3 : -1;
     text_free(&model);
     bench_net_end(&s);

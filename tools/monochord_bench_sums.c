@@ -1,4 +1,5 @@
-/* monochord_bench_sums.c: how far a convolution's result is off: elements drawn from it, made again by the definition.
+/* monochord_bench_sums.c: how far a convolution's result is off: elements drawn from it, made again by the
+ * definition.
  *
  * Invariant: sums are in float64, of the numbers that the convolution was given. */
 #include "bench.h"
@@ -21,7 +22,8 @@ static double read(const float *a, const int64_t dims[5], int64_t first, int64_t
 /* Where tap w and a place of y meet, the terms of all channels, filters or images are added. */
 static double element(const struct bench_sums *s, const int64_t at[5])
 {
-    const int64_t (*dims)[5] = s->dims, *loop = s->result == 1 ? dims[2] + 2 : dims[1] + 2; /* over places, or over taps */
+    const int64_t(*dims)[5] = s->dims,
+          *loop = s->result == 1 ? dims[2] + 2 : dims[1] + 2; /* over places, or over taps */
     const int64_t sum_over = s->result == 2 ? dims[0][1] : s->result == 0 ? dims[1][0] : dims[0][0];
     double sum = 0;
     for (int64_t i = 0; i < sum_over; i++) {
@@ -32,14 +34,20 @@ static double element(const struct bench_sums *s, const int64_t at[5])
                 bool there = k >= 3 - s->axes;
                 int64_t stride = there ? s->stride : 1, pad = there ? s->pad : 0;
                 w[k] = s->result == 1 ? at[2 + k] : rest[k];
-                y[k] = s->result == 2 ? at[2 + k] : s->result == 1 ? rest[k] : (at[2 + k] + pad - w[k]) / stride;
+                y[k] = s->result == 2   ? at[2 + k]
+                       : s->result == 1 ? rest[k]
+                                        : (at[2 + k] + pad - w[k]) / stride;
                 x[k] = s->result == 0 ? at[2 + k] : y[k] * stride - pad + w[k];
-                meet = meet && (s->result != 0 || (at[2 + k] + pad - w[k] >= 0 && (at[2 + k] + pad - w[k]) % stride == 0));
+                meet = meet && (s->result != 0 ||
+                                (at[2 + k] + pad - w[k] >= 0 && (at[2 + k] + pad - w[k]) % stride == 0));
             }
             if (meet) {
-                sum += s->result == 2   ? read(s->operand[0], dims[0], at[0], i, x) * read(s->operand[1], dims[1], at[1], i, w)
-                       : s->result == 1 ? read(s->operand[0], dims[0], i, at[1], x) * read(s->operand[2], dims[2], i, at[0], y)
-                                        : read(s->operand[2], dims[2], at[0], i, y) * read(s->operand[1], dims[1], i, at[1], w);
+                sum += s->result == 2 ? read(s->operand[0], dims[0], at[0], i, x) *
+                                            read(s->operand[1], dims[1], at[1], i, w)
+                       : s->result == 1 ? read(s->operand[0], dims[0], i, at[1], x) *
+                                              read(s->operand[2], dims[2], i, at[0], y)
+                                        : read(s->operand[2], dims[2], at[0], i, y) *
+                                              read(s->operand[1], dims[1], i, at[1], w);
             }
         }
     }

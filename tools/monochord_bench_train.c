@@ -1,6 +1,6 @@
-/* monochord_bench_train.c: the suite nets-train: training steps of the models that come along, on pictures of noise, in
- * float32, with TF32 where a GPU may use it, and all in bfloat16; and what is shared with the suite lenet: a net, its
- * trainer, a batch.
+/* monochord_bench_train.c: the suite nets-train: training steps of the models that come along, on pictures of
+ * noise, in float32, with TF32 where a GPU may use it, and all in bfloat16; and what is shared with the suite
+ * lenet: a net, its trainer, a batch.
  *
  * Invariant: a case is timed after a step that gave a finite cost near that of a net that knows nothing. */
 #include "bench.h"
@@ -48,7 +48,8 @@ bool bench_net_batch(struct bench_net *s, int64_t batch)
     const mc_layer *first = mc_net_layer(s->net, 0), *last = mc_net_layer(s->net, -1);
     memcpy(dims, mc_layer_dims(first), (size_t)mc_layer_rank(first) * sizeof *dims);
     dims[0] = batch;
-    mc_array *x = must(mc_array_new(mc_node_dtype(mc_layer_node(first, MC_TRAINING)), mc_layer_rank(first), dims));
+    mc_array *x = must(
+        mc_array_new(mc_node_dtype(mc_layer_node(first, MC_TRAINING)), mc_layer_rank(first), dims));
     mc_array *t = must(mc_array_new(MC_INT32, 1, dims));
     random_fill(x, &state, 1);
     random_fill(t, &state, mc_layer_dims(last)[1]);
@@ -69,7 +70,8 @@ void bench_net_end(struct bench_net *s)
     bench_free(&s->b);
 }
 
-/* Two operations a weight and place of its layer, in each pass: forward, and both gradients but that of the pictures. */
+/* Two operations a weight and place of its layer, in each pass: forward, and both gradients but that of the
+ * pictures. */
 double bench_net_flops(const struct bench_net *s, int64_t batch)
 {
     double all = 0;
@@ -82,7 +84,8 @@ double bench_net_flops(const struct bench_net *s, int64_t batch)
         }
         const int64_t *dims = mc_layer_dims(p.layer);
         int rank = mc_layer_rank(p.layer);
-        for (int k = dims[0] < 0 ? 2 : 1; k < rank && dims[k] > 0; k++) { /* behind batch and channels, or between channels and batch */
+        for (int k = dims[0] < 0 ? 2 : 1; k < rank && dims[k] > 0;
+             k++) { /* behind batch and channels, or between channels and batch */
             one *= (double)dims[k];
         }
         all += mc_node_rank(w) > 1 ? one * (i ? 3 : 2) : 0;
@@ -107,7 +110,8 @@ static bool run(const char *suite, const struct train_case *c, const struct mode
     mc_flag_set("floatX", m->floatX);
     mc_flag_set("conv.precision", m->conv);
     mc_flag_set("gemm.precision", m->gemm);
-    bool good = model_find(&model, c->model) && bench_net_begin(&s, c->model, model.s, c->batch) && bench_call(&s.b);
+    bool good = model_find(&model, c->model) && bench_net_begin(&s, c->model, model.s, c->batch) &&
+                bench_call(&s.b);
     if (good) {
         mc_array *cost = mc_array_to(s.b.out[0], "cpu");
         double first = cost ? mc_array_get(cost, NULL) : NAN;

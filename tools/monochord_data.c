@@ -35,7 +35,10 @@ static void place(uint8_t *sheet, const mc_data *d, int64_t i, int64_t down, int
     for (int64_t y = 0; y < rows; y++) {
         for (int64_t k = 0; k < columns * channels; k++) {
             float v = x[(k % channels * rows + y) * columns + k / channels];
-            sheet[((down * rows + y) * ACROSS * columns + across * columns) * channels + k] = (uint8_t)(v < 0 ? 0 : v > 1 ? 255 : v * 255 + 0.5f);
+            sheet[((down * rows + y) * ACROSS * columns + across * columns) * channels + k] =
+                (uint8_t)(v < 0   ? 0
+                          : v > 1 ? 255
+                                  : v * 255 + 0.5f);
         }
     }
     free(x);

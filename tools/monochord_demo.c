@@ -1,4 +1,5 @@
-/* monochord_demo.c: `monochord demo`: the loop of Theano's GPU tutorial, and LeNet learning to read drawn digits.
+/* monochord_demo.c: `monochord demo`: the loop of Theano's GPU tutorial, and LeNet learning to read drawn
+ * digits.
  *
  * Invariant: the data are drawn here, the same on every run; nothing is read but what NumPy's side prints. */
 #include "train.h"
@@ -97,7 +98,10 @@ static void beside_numpy(struct text *t, double seconds)
 
 static void tell(struct text *t, const struct race *d)
 {
-    text_addf(t, "<h2>exp of 230,400 floats, %d calls</h2>\n<div class=\"card\"><p>The loop of Theano's GPU tutorial. Into new arrays: %.3f s", LOOPS, d->ours[0]);
+    text_addf(t,
+              "<h2>exp of 230,400 floats, %d calls</h2>\n<div class=\"card\"><p>The loop of Theano's GPU "
+              "tutorial. Into new arrays: %.3f s",
+              LOOPS, d->ours[0]);
     beside_numpy(t, d->numpy[0]);
     text_addf(t, ". Into one array: %.3f s", d->ours[1]);
     beside_numpy(t, d->numpy[1]);
@@ -117,10 +121,14 @@ int command_demo(int argc, char **argv)
         return 1;
     }
     tell(&extra, &d);
-    printf("\nLeNet learns to read digits that are drawn here, 28x28 pixels each, no two alike\n  %s train %s --data %s --epochs 8\n", program_invocation_name, o.model, o.data);
+    printf("\nLeNet learns to read digits that are drawn here, 28x28 pixels each, no two alike\n  %s train "
+           "%s --data %s --epochs 8\n",
+           program_invocation_name, o.model, o.data);
     int status = train_and_report(&o, extra.s);
     if (status == 0) {
-        printf("what it makes of a picture of yours, 28x28 pixels, dark ink on a light ground:\n  %s predict %s --invert PICTURE.png\n", program_invocation_name, o.save);
+        printf("what it makes of a picture of yours, 28x28 pixels, dark ink on a light ground:\n  %s predict "
+               "%s --invert PICTURE.png\n",
+               program_invocation_name, o.save);
     }
     text_free(&extra);
     return status;

@@ -1,6 +1,8 @@
-/* monochord_picture.c: `monochord wisdom picture FILE`: which solver was fastest for each convolution, as a page of SVG.
+/* monochord_picture.c: `monochord wisdom picture FILE`: which solver was fastest for each convolution, as a
+ * page of SVG.
  *
- * Invariant: it shows what wisdom says and nothing else; a convolution has one row, its passes a column each. */
+ * Invariant: it shows what wisdom says and nothing else; a convolution has one row, its passes a column
+ * each. */
 #include "tool.h"
 #include <ctype.h>
 #include <errno.h>
@@ -45,8 +47,8 @@ static double product(const char *label, char letter)
 
 static double flops_of(const char *label)
 {
-    return 2 * product(label, 'n') * product(label, 'f') * product(label, 'c') / product(label, 'g') * product(label, 'k') *
-           product(label, 'o');
+    return 2 * product(label, 'n') * product(label, 'f') * product(label, 'c') / product(label, 'g') *
+           product(label, 'k') * product(label, 'o');
 }
 
 static struct choice *row_of(struct picture *p, const char *label)
@@ -88,7 +90,9 @@ static void take_line(struct picture *p, char *line)
     if (n < 8 || strcmp(word[0], "conv") != 0 || (pass = pass_of(word[2])) < 0) {
         return;
     }
-    word[2] = strcmp(word[1], "f32") == 0 ? "" : word[1]; /* the pass is known; a dtype that is not usual is part of the label */
+    word[2] = strcmp(word[1], "f32") == 0
+                  ? ""
+                  : word[1]; /* the pass is known; a dtype that is not usual is part of the label */
     for (int i = 2; i < n && !(word[i][0] == 't' && isdigit((unsigned char)word[i][1])); i++) {
         if (strncmp(word[i], "in", 2) == 0 && isdigit((unsigned char)word[i][2])) {
             return; /* a part of another convolution's plan */
@@ -139,21 +143,27 @@ static void draw_cell(struct picture *p, const struct choice *c, int pass, int y
     if (!*c->of[pass].solver) {
         return;
     }
-    fprintf(to, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"3\" fill=\"%s\"/>\n", x, y, CELL - 4, ROW - 4,
-            colour_of(p, c->of[pass].solver));
+    fprintf(to, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" rx=\"3\" fill=\"%s\"/>\n", x, y, CELL - 4,
+            ROW - 4, colour_of(p, c->of[pass].solver));
     fprintf(to, "<text x=\"%d\" y=\"%d\">%s</text>\n", x + 6, y + 15, c->of[pass].solver);
-    fprintf(to, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\" class=\"s\">%.3g ms, %.0f GFLOP/s</text>\n", x + CELL - 10, y + 15, seconds * 1e3,
-            seconds > 0 ? c->flops / seconds * 1e-9 : 0);
+    fprintf(to, "<text x=\"%d\" y=\"%d\" text-anchor=\"end\" class=\"s\">%.3g ms, %.0f GFLOP/s</text>\n",
+            x + CELL - 10, y + 15, seconds * 1e3, seconds > 0 ? c->flops / seconds * 1e-9 : 0);
 }
 
 static void draw(struct picture *p, FILE *to)
 {
     int width = 2 * MARGIN + LABEL + PASSES * CELL, height = TOP + p->n * ROW + MARGIN;
-    fprintf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\">\n", width, height, width, height);
-    fputs("<style>text{font:12px sans-serif;fill:#222}.s{font-size:10px;fill:#555}.h{font-weight:bold}.l{font-family:monospace;font-size:11px}"
-          "</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n", to);
+    fprintf(to,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\">\n",
+            width, height, width, height);
+    fputs("<style>text{font:12px "
+          "sans-serif;fill:#222}.s{font-size:10px;fill:#555}.h{font-weight:bold}.l{font-family:monospace;"
+          "font-size:11px}"
+          "</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
+          to);
     for (int i = 0; i < PASSES; i++) {
-        fprintf(to, "<text x=\"%d\" y=\"%d\" class=\"h\">%s</text>\n", MARGIN + LABEL + i * CELL + 6, TOP - 14, titles[i]);
+        fprintf(to, "<text x=\"%d\" y=\"%d\" class=\"h\">%s</text>\n", MARGIN + LABEL + i * CELL + 6,
+                TOP - 14, titles[i]);
     }
     for (int i = 0; i < p->n; i++) {
         int y = TOP + i * ROW;

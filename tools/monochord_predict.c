@@ -1,6 +1,7 @@
 /* monochord_predict.c: `monochord predict`: a trained model's answers.
  *
- * Invariant: all that is needed is in the checkpoint: the model's text, its parameters, the names of the classes. */
+ * Invariant: all that is needed is in the checkpoint: the model's text, its parameters, the names of the
+ * classes. */
 #include "train.h"
 #include <math.h>
 #include <stdlib.h>
@@ -30,12 +31,17 @@ static mc_data *as_data(const struct model *m, const char *path, bool invert)
         complain("%s", mc_last_error());
         return NULL;
     }
-    int64_t have = mc_array_dims(a)[0], rows = mc_array_dims(a)[1], columns = mc_array_dims(a)[2], plane = rows * columns;
+    int64_t have = mc_array_dims(a)[0], rows = mc_array_dims(a)[1], columns = mc_array_dims(a)[2],
+            plane = rows * columns;
     int64_t channels = have == 3 && want == 1 ? 1 : have == 1 && want == 3 ? 3 : have;
-    mc_array *x = must(mc_array_new(MC_UINT8, MC_SHAPE(1, channels, rows, columns))), *t = must(mc_array_new(MC_INT32, MC_SHAPE(1)));
+    mc_array *x = must(mc_array_new(MC_UINT8, MC_SHAPE(1, channels, rows, columns))),
+             *t = must(mc_array_new(MC_INT32, MC_SHAPE(1)));
     const uint8_t *from = mc_array_data(a);
     for (int64_t i = 0; i < channels * plane; i++) {
-        int v = have == channels ? from[i] : have == 1 ? from[i % plane] : (299 * from[i] + 587 * from[plane + i] + 114 * from[2 * plane + i] + 500) / 1000;
+        int v = have == channels ? from[i]
+                : have == 1
+                    ? from[i % plane]
+                    : (299 * from[i] + 587 * from[plane + i] + 114 * from[2 * plane + i] + 500) / 1000;
         ((uint8_t *)mc_array_data(x))[i] = (uint8_t)(invert ? 255 - v : v);
     }
     mc_data *d = must(mc_data_new(x, t, 1));
@@ -65,7 +71,9 @@ static bool answer(struct model *m, mc_function *f, const char *path, bool inver
 {
     const mc_array *x, *t;
     mc_data *d = as_data(m, path, invert);
-    mc_batches *b = d ? must(mc_batches_new(d, &(mc_batch_spec){ .size = 1, .augment = mc_net_training(m->net)->augment })) : NULL;
+    mc_batches *b = d ? must(mc_batches_new(
+                            d, &(mc_batch_spec){ .size = 1, .augment = mc_net_training(m->net)->augment }))
+                      : NULL;
     bool good = b && model_fits(m, d, mc_batches_dims(b), path) && mc_batches_next(b, &x, &t) == 1;
     mc_array *p = NULL, *in = good ? model_input(m, x) : NULL;
     if (good && mc_call(f, MC_IN(in), MC_OUT(&p)) < 0) {
@@ -106,7 +114,8 @@ static bool evaluate(struct model *m, const char *where)
     good = good && test_run(m, b, &f);
     if (good) {
         show_confusion(&f, d);
-        printf("\n%lld examples: error %.2f%%, loss %.4f\n", (long long)mc_data_count(d), 100 * f.error, f.loss);
+        printf("\n%lld examples: error %.2f%%, loss %.4f\n", (long long)mc_data_count(d), 100 * f.error,
+               f.loss);
     }
     findings_free(&f);
     mc_batches_free(b);
@@ -142,7 +151,8 @@ int command_predict(int argc, char **argv)
         }
     }
     if (good && !(file && (pictures || where))) {
-        good = !(file ? complain("predict: nothing to look at: name pictures, or --data WHERE") : complain_usage("predict"));
+        good = !(file ? complain("predict: nothing to look at: name pictures, or --data WHERE")
+                      : complain_usage("predict"));
     }
     good = good && train_floats() && checkpoint_model(&m, file, &classes, &data);
     mc_function *f = good && pictures ? mc_net_predictor(m.net) : NULL;

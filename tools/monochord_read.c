@@ -1,4 +1,5 @@
-/* monochord_read.c: reads the programs of `monochord run`: what mc_formula reads, and two kinds of statement more:
+/* monochord_read.c: reads the programs of `monochord run`: what mc_formula reads, and two kinds of statement
+ * more:
  *
  *     input x float32[?, 784]; input t int32[?]
  *     shared W float32[784, 10]
@@ -96,9 +97,11 @@ static bool split_statements(struct program *p)
     for (size_t at = 0, n; s[at]; at += n + (s[at + n] != '\0')) {
         n = statement(s + at);
         char *from = s + at + strspn(s + at, " \t\r");
-        size_t word = word_length(from), left = n - (size_t)(from - (s + at)), rest = word + strspn(from + word, " \t");
+        size_t word = word_length(from), left = n - (size_t)(from - (s + at)),
+               rest = word + strspn(from + word, " \t");
         bool assigned = from[rest] == '=' && from[rest + 1] != '='; /* a variable of that name */
-        bool output = word_is(from, word, "output") && !assigned, update = word_is(from, word, "update") && !assigned;
+        bool output = word_is(from, word, "output") && !assigned,
+             update = word_is(from, word, "update") && !assigned;
         if (word_is(from, word, "input") && !add_input(p, from + word)) {
             return false;
         }
@@ -117,7 +120,8 @@ static bool split_statements(struct program *p)
 
 static bool some_results(const struct program *p)
 {
-    return p->outputs.n || p->updates.n || !complain("%s: nothing to compute: say 'output NAME, ...' or 'update NAME = ...'", p->path);
+    return p->outputs.n || p->updates.n ||
+           !complain("%s: nothing to compute: say 'output NAME, ...' or 'update NAME = ...'", p->path);
 }
 
 static bool good_graph(const struct program *p)
@@ -164,5 +168,6 @@ bool read_program(struct program *p)
     if (!says_nothing(p->formulas.s)) {
         (mc_formula)(p->g, p->formulas.s);
     }
-    return good_graph(p) && some_results(p) && add_results(p, p->outputs.s, ',') && (p->nnamed = p->nresult, true) && add_results(p, p->updates.s, ';');
+    return good_graph(p) && some_results(p) && add_results(p, p->outputs.s, ',') &&
+           (p->nnamed = p->nresult, true) && add_results(p, p->updates.s, ';');
 }

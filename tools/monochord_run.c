@@ -28,7 +28,8 @@ static const char *value_of(const struct pair *list, int n, const char *name)
     return NULL;
 }
 
-/* Sizes of input i: from --size, which says as many as the declaration leaves open at least; else as declared, or UNKNOWN_SIZE. */
+/* Sizes of input i: from --size, which says as many as the declaration leaves open at least; else as
+ * declared, or UNKNOWN_SIZE. */
 static bool sizes_of(const struct program *p, int i, const struct options *o, int64_t *dims)
 {
     mc_node *x = mc_var(p->g, p->input[i]);
@@ -109,7 +110,8 @@ static bool feed_inputs(struct program *p, const struct options *o)
         if (file) {
             p->in[i] = mc_npy_load(file);
         } else if (!o->random) {
-            complain("input '%s' has no value: say --feed random or --feed %s=FILE.npy", p->input[i], p->input[i]);
+            complain("input '%s' has no value: say --feed random or --feed %s=FILE.npy", p->input[i],
+                     p->input[i]);
             return false;
         } else if (!sizes_of(p, i, o, dims)) {
             return false;
@@ -150,7 +152,8 @@ static bool run_calls(struct program *p, const struct options *o)
     }
     if (o->time) {
         struct timing t = time_calls(call, p, 1);
-        printf("%.4f ms a call (%.4f to %.4f), %ld calls\n", t.median * 1e3, t.least * 1e3, t.most * 1e3, t.calls);
+        printf("%.4f ms a call (%.4f to %.4f), %ld calls\n", t.median * 1e3, t.least * 1e3, t.most * 1e3,
+               t.calls);
     }
     return true;
 }
@@ -279,9 +282,12 @@ static bool write_file(const struct program *p, const char *path, const char *wh
 const char run_options[] =
     "  FILE               declarations and formulas, docs/text-form.md; - is standard input\n"
     "  --pass NAME        show formulas, graph, kernels, steps or plan\n"
-    "  --feed random      uniform numbers for every input; --feed NAME=FILE.npy for one input or shared variable\n"
-    "  --size NAME=6,784  sizes of a random input, all that its declaration leaves open; 8 each where it is not named\n"
-    "  --save FILE.npz    write the results of the last call under their names, output_0, output_1 where they have none\n"
+    "  --feed random      uniform numbers for every input; --feed NAME=FILE.npy for one input or shared "
+    "variable\n"
+    "  --size NAME=6,784  sizes of a random input, all that its declaration leaves open; 8 each where it is "
+    "not named\n"
+    "  --save FILE.npz    write the results of the last call under their names, output_0, output_1 where "
+    "they have none\n"
     "  --below N          random whole numbers are less than N (2)\n"
     "  --calls N          call N times (1)\n"
     "  --time             call for a second and print what one call takes\n"
@@ -328,14 +334,16 @@ static bool read_options(int argc, char **argv, struct options *o, const char **
             { "--svg", &o->svg, NULL, NULL },      { "--report", &o->report, NULL, NULL }, { "--time", NULL, &o->time, NULL },
             { "--save", &o->save, NULL, NULL },    { "--profile", NULL, &o->profile, NULL }, { "--calls", NULL, NULL, &o->calls }, { "--below", NULL, NULL, &o->below },
         };
-        bool feed = strcmp(word, "--feed") == 0, size = strcmp(word, "--size") == 0, known = feed || size, good = true;
+        bool feed = strcmp(word, "--feed") == 0, size = strcmp(word, "--size") == 0, known = feed || size,
+             good = true;
         bool value = known;
         for (int k = 0; k < COUNT(table); k++) {
             if (strcmp(word, table[k].name) == 0) {
                 known = true;
                 value = !table[k].yes;
                 if (value && next) {
-                    table[k].text ? (void)(*table[k].text = next) : (void)(good = whole(word, next, table[k].number));
+                    table[k].text ? (void)(*table[k].text = next)
+                                  : (void)(good = whole(word, next, table[k].number));
                 } else if (!value) {
                     *table[k].yes = true;
                 }
@@ -381,7 +389,8 @@ static bool run(struct program *p, const struct options *o)
         complain("there is no pass '%s'; there are formulas, graph, kernels, steps and plan", o->pass);
         return false;
     }
-    if (!read_program(p) || (o->dot && !write_file(p, o->dot, "dot")) || (o->svg && !write_file(p, o->svg, "svg")) || !compile(p, o)) {
+    if (!read_program(p) || (o->dot && !write_file(p, o->dot, "dot")) ||
+        (o->svg && !write_file(p, o->svg, "svg")) || !compile(p, o)) {
         return false;
     }
     bool calls = o->time || o->profile || o->report || o->save || o->nfeed || o->random ||

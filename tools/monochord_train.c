@@ -1,4 +1,5 @@
-/* monochord_train.c: `monochord train`: a model from its text, data, and the loop that makes one learn the other.
+/* monochord_train.c: `monochord train`: a model from its text, data, and the loop that makes one learn the
+ * other.
  *
  * Invariant: a signal only sets a flag; the loop sees it between two batches, saves, and ends. */
 #include "train.h"
@@ -11,7 +12,8 @@
 #include <unistd.h>
 
 static const double look_again = 0.1;    /* seconds between looks at a GPU's sums */
-static const double saving_share = 20;   /* an epoch is saved when so many times the last saving's time has passed */
+/* an epoch is saved when so many times the last saving's time has passed */
+static const double saving_share = 20;
 
 static volatile sig_atomic_t stopped;
 
@@ -47,7 +49,9 @@ static bool stays_in_sight(const struct run *r, const char *augment)
     long shift = at ? strtol(at + strlen("shift="), NULL, 10) : 0;
     for (int k = mc_data_rank(r->train) - 1; k >= 0 && k >= mc_data_rank(r->train) - 2; k--) {
         if (shift > 0 && shift >= mc_data_dims(r->train)[k]) {
-            return complain("shift=%ld moves pictures of %lld out of sight", shift, (long long)mc_data_dims(r->train)[k]), false;
+            return complain("shift=%ld moves pictures of %lld out of sight", shift,
+                            (long long)mc_data_dims(r->train)[k]),
+                   false;
         }
     }
     return true;
@@ -64,13 +68,20 @@ static bool open_data(struct run *r)
     if (!stays_in_sight(r, t->augment)) {
         return false;
     }
-    r->batches = mc_batches_new(r->train, &(mc_batch_spec){ .size = t->batch, .shuffle = 1, .seed = (uint64_t)r->o.seed, .augment = t->augment,
-                                                             .resident = 1 });
-    r->test_batches = r->batches ? mc_batches_new(r->held, &(mc_batch_spec){ .size = t->batch, .augment = t->augment, .resident = 1 }) : NULL;
+    r->batches = mc_batches_new(r->train, &(mc_batch_spec){ .size = t->batch,
+                                                            .shuffle = 1,
+                                                            .seed = (uint64_t)r->o.seed,
+                                                            .augment = t->augment,
+                                                            .resident = 1 });
+    r->test_batches = r->batches ? mc_batches_new(r->held, &(mc_batch_spec){ .size = t->batch,
+                                                                             .augment = t->augment,
+                                                                             .resident = 1 })
+                                 : NULL;
     if (!r->test_batches) {
         return complain("%s", mc_last_error()), false;
     }
-    return model_fits(&r->m, r->train, mc_batches_dims(r->batches), r->o.data) && model_fits(&r->m, r->held, mc_batches_dims(r->test_batches), r->o.data);
+    return model_fits(&r->m, r->train, mc_batches_dims(r->batches), r->o.data) &&
+           model_fits(&r->m, r->held, mc_batches_dims(r->test_batches), r->o.data);
 }
 
 static bool compile(struct run *r)
@@ -82,9 +93,11 @@ static bool compile(struct run *r)
     }
     if (!r->o.quiet) {
         const mc_training *t = mc_net_training(r->m.net);
-        printf("%s: %lld parameters, %s; %s\n", r->o.model, (long long)mc_net_count(r->m.net, "trainable"), t->rule, t->loss);
-        printf("%s, %d classes: %lld to learn, %lld to test, in batches of %lld\n", mc_data_text(r->train), mc_data_classes(r->train),
-               (long long)mc_data_count(r->train), (long long)mc_data_count(r->held), (long long)t->batch);
+        printf("%s: %lld parameters, %s; %s\n", r->o.model, (long long)mc_net_count(r->m.net, "trainable"),
+               t->rule, t->loss);
+        printf("%s, %d classes: %lld to learn, %lld to test, in batches of %lld\n", mc_data_text(r->train),
+               mc_data_classes(r->train), (long long)mc_data_count(r->train),
+               (long long)mc_data_count(r->held), (long long)t->batch);
         printf("compiled for %s in %.2f s\n\n", mc_flag_get("device"), seconds_now() - start);
         fflush(stdout);
     }
@@ -98,8 +111,8 @@ static bool has_room(const char *path)
     struct stat there;
     struct text folder = { 0 };
     text_addf(&folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-    bool good = !path || (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) || access(folder.s, W_OK) == 0 ||
-                !complain("cannot write '%s': %s", path, strerror(errno));
+    bool good = !path || (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) ||
+                access(folder.s, W_OK) == 0 || !complain("cannot write '%s': %s", path, strerror(errno));
     text_free(&folder);
     return good;
 }
@@ -107,7 +120,10 @@ static bool has_room(const char *path)
 static bool same_file(const char *a, const char *b)
 {
     struct stat x, y;
-    return a && b && ((stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino) || strcmp(a, b) == 0);
+    return a && b &&
+           ((stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) && x.st_dev == y.st_dev &&
+             x.st_ino == y.st_ino) ||
+            strcmp(a, b) == 0);
 }
 
 /* What is written is not what is read, nor written twice. */
@@ -115,11 +131,14 @@ static bool keeps_apart(const struct options *o)
 {
     const struct {
         const char *option, *path;
-    } to[] = { { "--save", o->save }, { "--report", o->report }, { "--curve", o->curve } }, from[] = { { "the data", o->data }, { "the model", o->model } };
+    } to[] = { { "--save", o->save }, { "--report", o->report }, { "--curve", o->curve } },
+      from[] = { { "the data", o->data }, { "the model", o->model } };
     for (int i = 0; i < COUNT(to); i++) {
         for (int k = 0; k < COUNT(from); k++) {
             if (same_file(to[i].path, from[k].path)) {
-                return complain("'%s' is %s: it is not replaced; give another name with %s FILE", to[i].path, from[k].option, to[i].option), false;
+                return complain("'%s' is %s: it is not replaced; give another name with %s FILE", to[i].path,
+                                from[k].option, to[i].option),
+                       false;
             }
         }
         for (int k = 0; k < i; k++) {
@@ -140,9 +159,11 @@ static bool set_up(struct run *r)
         return false;
     }
     if (!r->o.resume && !r->o.anew && access(r->o.save, F_OK) == 0) {
-        return complain("'%s' is there already: --resume goes on from it, --new begins anew", r->o.save), false;
+        return complain("'%s' is there already: --resume goes on from it, --new begins anew", r->o.save),
+               false;
     }
-    if (!model_find(&r->m.text, r->o.model) || !model_make(&r->m, r->o.model, r->o.seed, r->o.lines, r->o.nlines) || !open_data(r) || !compile(r)) {
+    if (!model_find(&r->m.text, r->o.model) ||
+        !model_make(&r->m, r->o.model, r->o.seed, r->o.lines, r->o.nlines) || !open_data(r) || !compile(r)) {
         return false;
     }
     r->p.best = -1;
@@ -211,15 +232,15 @@ static void next_epoch(struct run *r)
     p->cost = p->wrong = p->seen = p->seconds = 0;
 }
 
-/* A parameter or the cost is not finite: from the last snapshot the same steps are taken again, each of their results
- * looked at, until it is known where. */
+/* A parameter or the cost is not finite: from the last snapshot the same steps are taken again, each of their
+ * results looked at, until it is known where. */
 static void explain(struct run *r, const char *ill)
 {
     int64_t found = r->p.step;
     const mc_array *x, *t;
     bool good = true;
-    complain("%s is not finite in epoch %lld, batch %lld (step %lld)%s", ill, (long long)r->p.epoch + 1, (long long)r->p.batch, (long long)r->p.step,
-             r->kept ? "; the checkpoint is from before" : "");
+    complain("%s is not finite in epoch %lld, batch %lld (step %lld)%s", ill, (long long)r->p.epoch + 1,
+             (long long)r->p.batch, (long long)r->p.step, r->kept ? "; the checkpoint is from before" : "");
     mc_function_free(r->m.step);
     r->m.step = mc_flag_set("mode", "NANGUARD") == MC_OK ? mc_net_learner(r->m.net) : NULL;
     if (!r->m.step || !snapshot_return(r, r->last) || !begin(r)) {
@@ -236,13 +257,15 @@ static void explain(struct run *r, const char *ill)
     if (good) {
         complain("taking the same steps again with every result looked at found none that is not finite");
     } else {
-        complain("it arose in epoch %lld, batch %lld (step %lld): %s", (long long)r->p.epoch + 1, (long long)r->p.batch, (long long)r->p.step, mc_last_error());
+        complain("it arose in epoch %lld, batch %lld (step %lld): %s", (long long)r->p.epoch + 1,
+                 (long long)r->p.batch, (long long)r->p.step, mc_last_error());
     }
 }
 
 /* ---- checkpoints ---- */
 
-/* False: a parameter is not finite.  A disk that takes no more does not end the run: the next one may go there. */
+/* False: a parameter is not finite.  A disk that takes no more does not end the run: the next one may go
+ * there. */
 static bool save(struct run *r)
 {
     struct text ill = { 0 };
@@ -266,7 +289,8 @@ static bool save(struct run *r)
 
 /* ---- epochs ---- */
 
-/* Are the sums to be looked at now?  Here after each step; on a GPU, where that makes steps wait, now and then. */
+/* Are the sums to be looked at now?  Here after each step; on a GPU, where that makes steps wait, now and
+ * then. */
 static bool due(const struct run *r)
 {
     return strncmp(mc_flag_get("device"), "cpu", 3) == 0 || seconds_now() - r->looked > look_again;
@@ -278,7 +302,8 @@ static enum outcome batches(struct run *r)
     int more;
     while ((more = mc_batches_next(r->batches, &x, &t)) == 1) {
         bool last = r->p.batch + 1 == mc_batches_count(r->batches);
-        bool stop_here = stopped && !last, saves = stop_here || (seconds_now() - r->saved >= (double)r->o.seconds && !last);
+        bool stop_here = stopped && !last,
+             saves = stop_here || (seconds_now() - r->saved >= (double)r->o.seconds && !last);
         if (!step(r, x, t) || ((last || saves || due(r)) && !look(r))) {
             complain_library("training");
             return FAILED;
@@ -341,7 +366,8 @@ static enum outcome epoch(struct run *r)
 static enum outcome train(struct run *r)
 {
     const mc_training *t = mc_net_training(r->m.net);
-    bool many = t->epochs * mc_batches_count(r->batches) >= MANY_STEPS; /* timing the solvers once pays; what it finds is kept */
+    bool many = t->epochs * mc_batches_count(r->batches) >=
+                MANY_STEPS; /* timing the solvers once pays; what it finds is kept */
     enum outcome o = (!many || preset("plan", "measure")) && preset("cuda.beside", "True") ? DONE : FAILED;
     r->saved = seconds_now();
     r->last = snapshot_params(r);
@@ -366,8 +392,8 @@ static bool conclude(struct run *r, const char *extra_html)
     if (good && !r->o.quiet) {
         show_curve(&r->p);
         show_confusion(&f, r->train);
-        printf("\ntest error %.2f%%%s, loss %.4f%s%s\n", 100 * f.error, r->best ? " (of the best epoch)" : "", f.loss, r->unsaved ? "" : "; saved as ",
-               r->unsaved ? "" : r->o.save);
+        printf("\ntest error %.2f%%%s, loss %.4f%s%s\n", 100 * f.error, r->best ? " (of the best epoch)" : "",
+               f.loss, r->unsaved ? "" : "; saved as ", r->unsaved ? "" : r->o.save);
     }
     good = good && (!r->o.curve || curve_write(r));
     good = good && (!r->o.report || report_write(r, &f, extra_html));
@@ -392,7 +418,8 @@ int train_and_report(const struct options *o, const char *extra_html)
     if (r.unsaved) {
         good = !complain("the last checkpoint was not saved");
     } else if (end == STOPPED) {
-        printf("\nstopped in epoch %lld, batch %lld; --resume goes on from %s\n", (long long)r.p.epoch + 1, (long long)r.p.batch, r.o.save);
+        printf("\nstopped in epoch %lld, batch %lld; --resume goes on from %s\n", (long long)r.p.epoch + 1,
+               (long long)r.p.batch, r.o.save);
     }
     if (end == DONE) {
         good = conclude(&r, extra_html) && good;

@@ -10,9 +10,12 @@ enum { WIDE = 520, HIGH = 260, LEFT = 54, RIGHT = 10, TOP = 30, BOTTOM = 30 };
 
 /* A chart is right by itself, in a reader's light or dark, and in a page. */
 static const char chart_style[] =
-    "<style>svg.chart{width:100%;height:auto;display:block}svg.chart text{font:12px system-ui,sans-serif;fill:#5f6872}svg.chart .t{font-size:13px;fill:#1f2328}"
-    "svg.chart .g{stroke:#dfe3e8}svg.chart .a{stroke:#3b7dd8}svg.chart .d{stroke:#d97706}svg.chart circle.a{fill:#3b7dd8}svg.chart circle.d{fill:#d97706}"
-    "@media(prefers-color-scheme:dark){svg.chart text{fill:#9aa3ad}svg.chart .t{fill:#e8eaed}svg.chart .g{stroke:#2b3038}svg.chart .a{stroke:#5b9bf0}"
+    "<style>svg.chart{width:100%;height:auto;display:block}svg.chart text{font:12px "
+    "system-ui,sans-serif;fill:#5f6872}svg.chart .t{font-size:13px;fill:#1f2328}"
+    "svg.chart .g{stroke:#dfe3e8}svg.chart .a{stroke:#3b7dd8}svg.chart .d{stroke:#d97706}svg.chart "
+    "circle.a{fill:#3b7dd8}svg.chart circle.d{fill:#d97706}"
+    "@media(prefers-color-scheme:dark){svg.chart text{fill:#9aa3ad}svg.chart .t{fill:#e8eaed}svg.chart "
+    ".g{stroke:#2b3038}svg.chart .a{stroke:#5b9bf0}"
     "svg.chart .d{stroke:#f0a04b}svg.chart circle.a{fill:#5b9bf0}svg.chart circle.d{fill:#f0a04b}}"
     "@media(max-width:480px){svg.chart text,svg.chart .t{font-size:16px}}</style>";
 
@@ -53,7 +56,8 @@ static double round_to(double v, bool up)
 }
 
 /* Two curves over the epochs, up by factors.  scale: 100 for percent. */
-static void chart(struct text *t, const struct progress *p, const struct curve c[2], const char *title, double scale, const char *unit)
+static void chart(struct text *t, const struct progress *p, const struct curve c[2], const char *title,
+                  double scale, const char *unit)
 {
     double least = 1e300, most = 1e-6;
     for (int i = 0; i < p->nhistory; i++) {
@@ -64,29 +68,42 @@ static void chart(struct text *t, const struct progress *p, const struct curve c
         }
     }
     double low = log10(round_to(fmin(least, most), false)), high = log10(round_to(most, true) * 1.05);
-    text_addf(t, "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">%s\n"
-              "<text x=\"%d\" y=\"13\" class=\"t\">%s</text>\n", WIDE, HIGH, title, chart_style, LEFT, title);
+    text_addf(t,
+              "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 %d %d\" role=\"img\" "
+              "aria-label=\"%s\">%s\n"
+              "<text x=\"%d\" y=\"13\" class=\"t\">%s</text>\n",
+              WIDE, HIGH, title, chart_style, LEFT, title);
     static const char *const keys[] = { "training", "test" };
     for (int k = 0; k < 2; k++) {
         int x = WIDE - RIGHT - 166 + 100 * k;
-        text_addf(t, "<line x1=\"%d\" x2=\"%d\" y1=\"9\" y2=\"9\" stroke-width=\"3\" class=\"%s\"/><text x=\"%d\" y=\"13\">%s</text>\n", x, x + 18, c[k].class, x + 24, keys[k]);
+        text_addf(t,
+                  "<line x1=\"%d\" x2=\"%d\" y1=\"9\" y2=\"9\" stroke-width=\"3\" class=\"%s\"/><text "
+                  "x=\"%d\" y=\"13\">%s</text>\n",
+                  x, x + 18, c[k].class, x + 24, keys[k]);
     }
     bool fine = high - low < 3.2;
     for (int e = (int)floor(low); e <= (int)ceil(high); e++) {
         for (int k = 0; k < COUNT(steps); k += fine ? 1 : COUNT(steps)) {
             double v = steps[k] * pow(10, e);
             if (log10(v) >= low - 1e-9 && log10(v) <= high) {
-                text_addf(t, "<line class=\"g\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g%s</text>\n", LEFT,
-                          WIDE - RIGHT, y_of(v, low, high), y_of(v, low, high), LEFT - 8, y_of(v, low, high) + 4, v, unit);
+                text_addf(t,
+                          "<line class=\"g\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/><text x=\"%d\" "
+                          "y=\"%.1f\" text-anchor=\"end\">%g%s</text>\n",
+                          LEFT, WIDE - RIGHT, y_of(v, low, high), y_of(v, low, high), LEFT - 8,
+                          y_of(v, low, high) + 4, v, unit);
             }
         }
     }
     int every = p->nhistory > 12 ? (p->nhistory + 9) / 10 : 1;
     for (int i = 0; i < p->nhistory; i += every) {
-        text_addf(t, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n", x_of(p, i), HIGH - 8, i + 1);
+        text_addf(t, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n", x_of(p, i), HIGH - 8,
+                  i + 1);
     }
     for (int k = 0; k < 2; k++) {
-        text_addf(t, "<polyline fill=\"none\" class=\"%s\" stroke-width=\"2.5\" stroke-linejoin=\"round\" stroke-linecap=\"round\" points=\"", c[k].class);
+        text_addf(t,
+                  "<polyline fill=\"none\" class=\"%s\" stroke-width=\"2.5\" stroke-linejoin=\"round\" "
+                  "stroke-linecap=\"round\" points=\"",
+                  c[k].class);
         for (int i = 0; i < p->nhistory; i++) {
             double v = at_epoch(p, &c[k], i) * scale;
             text_addf(t, "%.1f,%.1f ", x_of(p, i), y_of(v > 0 ? v : pow(10, low), low, high));
@@ -94,8 +111,10 @@ static void chart(struct text *t, const struct progress *p, const struct curve c
         text_addf(t, "\"/>\n");
         for (int i = 0; i < p->nhistory; i++) {
             double v = at_epoch(p, &c[k], i) * scale;
-            text_addf(t, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" class=\"%s\"><title>epoch %d: %.4g%s</title></circle>\n", x_of(p, i),
-                      y_of(v > 0 ? v : pow(10, low), low, high), c[k].class, i + 1, v, unit);
+            text_addf(t,
+                      "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" class=\"%s\"><title>epoch %d: "
+                      "%.4g%s</title></circle>\n",
+                      x_of(p, i), y_of(v > 0 ? v : pow(10, low), low, high), c[k].class, i + 1, v, unit);
         }
     }
     text_addf(t, "</svg>\n");
@@ -110,7 +129,8 @@ void draw_curves(struct text *t, const struct run *r)
     chart(t, &r->p, errors, "Wrong, by epoch", 100, "%");
     text_addf(t, "</div>\n<div class=\"card\">");
     chart(t, &r->p, losses, "Loss, by epoch", 1, "");
-    text_addf(t, "</div></div>\n<p class=\"dim small\">The training figures are means over an epoch while the parameters still change, those of the test set are "
+    text_addf(t, "</div></div>\n<p class=\"dim small\">The training figures are means over an epoch while "
+                 "the parameters still change, those of the test set are "
                  "taken at its end, without dropout.</p>\n");
 }
 
@@ -129,17 +149,21 @@ static void base64(struct text *t, const unsigned char *s, size_t n)
 {
     static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < n; i += 3) {
-        unsigned v = (unsigned)s[i] << 16 | (i + 1 < n ? (unsigned)s[i + 1] << 8 : 0) | (i + 2 < n ? s[i + 2] : 0);
-        char four[4] = { digit[v >> 18], digit[v >> 12 & 63], i + 1 < n ? digit[v >> 6 & 63] : '=', i + 2 < n ? digit[v & 63] : '=' };
+        unsigned v = (unsigned)s[i] << 16 | (i + 1 < n ? (unsigned)s[i + 1] << 8 : 0) |
+                     (i + 2 < n ? s[i + 2] : 0);
+        char four[4] = { digit[v >> 18], digit[v >> 12 & 63], i + 1 < n ? digit[v >> 6 & 63] : '=',
+                         i + 2 < n ? digit[v & 63] : '=' };
         text_add(t, four, 4);
     }
 }
 
-void draw_picture(struct text *t, const uint8_t *v, int64_t rows, int64_t columns, int channels, int wide, const char *says)
+void draw_picture(struct text *t, const uint8_t *v, int64_t rows, int64_t columns, int channels, int wide,
+                  const char *says)
 {
     size_t n;
     void *png = must(mc_image_png(v, rows, columns, channels, &n));
-    text_addf(t, "<img width=\"%d\" height=\"%lld\" alt=\"%s\" title=\"%s\" src=\"data:image/png;base64,", wide, (long long)(wide * rows / columns), says, says);
+    text_addf(t, "<img width=\"%d\" height=\"%lld\" alt=\"%s\" title=\"%s\" src=\"data:image/png;base64,",
+              wide, (long long)(wide * rows / columns), says, says);
     base64(t, png, n);
     text_addf(t, "\"/>");
     mc_free(png);

@@ -1,6 +1,7 @@
 /* monochord_train_model.c: a model from its text, and does it fit the data?
  *
- * Invariant: a model that was made has one input and one row of numbers for each example, a number a class. */
+ * Invariant: a model that was made has one input and one row of numbers for each example, a number a
+ * class. */
 #include "train.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -53,7 +54,8 @@ bool model_find(struct text *out, const char *name)
         text_free(&known);
         return text_read(out, name);
     }
-    complain("there is no file '%s', and no such model%s%s%s; models: %s", name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", known.s);
+    complain("there is no file '%s', and no such model%s%s%s; models: %s", name,
+             near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", known.s);
     text_free(&known);
     return false;
 }
@@ -86,8 +88,9 @@ static bool check_shape(struct model *m, const char *name)
         return complain("%s: the last layer gives no row of numbers, one for each class", name), false;
     }
     if (mc_layer_dims(out)[0] >= 0 && mc_layer_dims(out)[0] != mc_layer_dims(mc_net_layer(m->net, 0))[0]) {
-        return complain("%s: the last layer, %s, gives %lld rows however many examples there are", name, mc_layer_name(out),
-                        (long long)mc_layer_dims(out)[0]), false;
+        return complain("%s: the last layer, %s, gives %lld rows however many examples there are", name,
+                        mc_layer_name(out), (long long)mc_layer_dims(out)[0]),
+               false;
     }
     for (int k = 0; k < input_rank(m); k++) {
         if (input_dims(m)[k] < 0) {
@@ -102,15 +105,22 @@ static bool check_shape(struct model *m, const char *name)
 static bool check_loss(struct model *m, const char *name)
 {
     const mc_layer *out = mc_net_layer(m->net, -1);
-    const char *loss = mc_net_training(m->net)->loss, *formula = strchr(mc_layer_text(out, MC_DETERMINISTIC), '=');
-    bool relu = formula && strncmp(formula, "= relu(", 7) == 0, sums = formula && strncmp(formula, "= dot(", 6) == 0;
+    const char *loss = mc_net_training(m->net)->loss,
+               *formula = strchr(mc_layer_text(out, MC_DETERMINISTIC), '=');
+    bool relu = formula && strncmp(formula, "= relu(", 7) == 0,
+         sums = formula && strncmp(formula, "= dot(", 6) == 0;
     if ((relu || sums) && strcmp(loss, "categorical_crossentropy") == 0) {
-        return complain("%s: %s takes probabilities, but the last layer, %s, gives %s; 'dense %d softmax' gives them", name, loss, mc_layer_name(out),
-                        relu ? "relu's" : "sums", m->classes), false;
+        return complain("%s: %s takes probabilities, but the last layer, %s, gives %s; 'dense %d softmax' "
+                        "gives them",
+                        name, loss, mc_layer_name(out), relu ? "relu's" : "sums", m->classes),
+               false;
     }
     if (!mc_net_wrong(m->net, MC_DETERMINISTIC) || mc_node_rank(mc_net_target(m->net)) != 1) {
-        return (mc_graph_status(m->g) < 0 ? complain("%s: %s", name, mc_error(m->g))
-                                          : complain("%s: the loss %s does not tell classes apart; categorical_crossentropy does", name, loss)), false;
+        return (mc_graph_status(m->g) < 0
+                    ? complain("%s: %s", name, mc_error(m->g))
+                    : complain("%s: the loss %s does not tell classes apart; categorical_crossentropy does",
+                               name, loss)),
+               false;
     }
     return true;
 }
@@ -161,7 +171,8 @@ static int squeezed(int rank, const int64_t *dims, int64_t out[MC_MAX_RANK])
 bool model_fits(const struct model *m, const mc_data *d, const int64_t *dims, const char *where)
 {
     int64_t given[MC_MAX_RANK], taken[MC_MAX_RANK];
-    int ngiven = squeezed(mc_data_rank(d), dims, given), ntaken = squeezed(input_rank(m), input_dims(m), taken);
+    int ngiven = squeezed(mc_data_rank(d), dims, given),
+        ntaken = squeezed(input_rank(m), input_dims(m), taken);
     int64_t have = 1, want = 1;
     for (int k = 0; k < mc_data_rank(d); k++) {
         have *= dims[k];
@@ -181,7 +192,9 @@ bool model_fits(const struct model *m, const mc_data *d, const int64_t *dims, co
         return false;
     }
     if (mc_data_classes(d) > m->classes) {
-        return complain("%s: the examples are of %d classes, but the model tells %d apart", where, mc_data_classes(d), m->classes), false;
+        return complain("%s: the examples are of %d classes, but the model tells %d apart", where,
+                        mc_data_classes(d), m->classes),
+               false;
     }
     return true;
 }
@@ -192,7 +205,8 @@ mc_array *model_input(const struct model *m, const mc_array *x)
     mc_dtype want = mc_node_dtype(mc_layer_node(mc_net_layer(m->net, 0), MC_TRAINING));
     memcpy(dims + 1, input_dims(m), (size_t)input_rank(m) * sizeof *dims);
     mc_array *shaped = must(mc_array_reshape(x, input_rank(m) + 1, dims));
-    mc_array *cast = mc_array_dtype(shaped) == want ? mc_array_ref(shaped) : must(mc_array_cast(shaped, want));
+    mc_array *cast = mc_array_dtype(shaped) == want ? mc_array_ref(shaped)
+                                                    : must(mc_array_cast(shaped, want));
     mc_array_unref(&shaped);
     return cast;
 }

@@ -8,7 +8,8 @@
 
 const char train_options[] =
     "  MODEL            a file with a layer a line, or lenet, mlp, ...: docs/networks.md\n"
-    "  --data WHERE     MNIST, CIFAR, .npz, folders of pictures; digits or digits:N, drawn here (the preset)\n"
+    "  --data WHERE     MNIST, CIFAR, .npz, folders of pictures; digits or digits:N, drawn here (the "
+    "preset)\n"
     "  --epochs N       instead of what the model says\n"
     "  --batch N        the same\n"
     "  --line TEXT      one more line for the model: \"rule adam rate=0.001\"\n"
@@ -27,7 +28,8 @@ static bool whole(const char *option, const char *word, long least, long *out)
     errno = 0;
     *out = word ? strtol(word, &end, 10) : 0;
     if (!word || *end || end == word || errno || *out < least) {
-        return complain("%s wants a whole number from %ld on, not '%s'", option, least, word ? word : ""), false;
+        return complain("%s wants a whole number from %ld on, not '%s'", option, least, word ? word : ""),
+               false;
     }
     return true;
 }
@@ -68,7 +70,8 @@ bool options_read(struct options *o, int argc, char **argv)
     *o = (struct options){ .data = "digits", .report = "report.html", .seed = 1, .seconds = 60 };
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-        static const char *const take[] = { "--data", "--epochs", "--batch", "--line", "--seed", "--save", "--every", "--report", "--curve" };
+        static const char *const take[] = { "--data", "--epochs", "--batch",  "--line", "--seed",
+                                            "--save", "--every",  "--report", "--curve" };
         int with = 0;
         for (int k = 0; k < COUNT(take); k++) {
             with |= strcmp(a, take[k]) == 0;

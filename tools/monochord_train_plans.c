@@ -1,7 +1,8 @@
-/* monochord_train_plans.c: in a page, how each convolution of a function is computed: of which layer, by which solver, how fast.
+/* monochord_train_plans.c: in a page, how each convolution of a function is computed: of which layer, by
+ * which solver, how fast.
  *
- * Invariant: layers are found by the names of their weights in what a step says of itself; where no such name stands, none is
- * said. */
+ * Invariant: layers are found by the names of their weights in what a step says of itself; where no such name
+ * stands, none is said. */
 #include "train.h"
 #include <ctype.h>
 #include <string.h>
@@ -11,7 +12,8 @@ static bool is_convolution(const mc_step_info *s)
     return strncmp(s->kind, "conv", 4) == 0;
 }
 
-/* What a step's formula begins with, and what that is; the longer names first.  weights: which argument they are. */
+/* What a step's formula begins with, and what that is; the longer names first.  weights: which argument they
+ * are. */
 static const struct direction {
     const char *begin, *what;
     int weights;
@@ -20,7 +22,8 @@ static const struct direction {
 static const struct direction *direction_of(const char *formula)
 {
     int k = 0;
-    while (k + 1 < COUNT(directions) && strncmp(formula, directions[k].begin, strlen(directions[k].begin)) != 0) {
+    while (k + 1 < COUNT(directions) &&
+           strncmp(formula, directions[k].begin, strlen(directions[k].begin)) != 0) {
         k++;
     }
     return &directions[k];
@@ -66,15 +69,18 @@ static const char *word_in(const char *text, const char *word)
     return at;
 }
 
-/* The layer whose weights a convolution reads, or, where what follows it in the step makes their new values, writes; NULL: that is
- * not told. */
+/* The layer whose weights a convolution reads, or, where what follows it in the step makes their new values,
+ * writes; NULL: that is not told. */
 static const char *layer_of(const struct run *r, const struct direction *d, const struct call *c)
 {
     mc_param p;
     const char *first = NULL, *name = NULL;
     for (int i = 0; (p = mc_net_param(r->m.net, "trainable", i)).name; i++) {
-        bool reads = d->weights >= 0 && d->weights < c->n && (size_t)(c->end[d->weights] - c->at[d->weights]) == strlen(p.name);
-        const char *at = d->weights < 0 ? word_in(c->after, p.name) : reads && strncmp(c->at[d->weights], p.name, strlen(p.name)) == 0 ? c->after : NULL;
+        bool reads = d->weights >= 0 && d->weights < c->n &&
+                     (size_t)(c->end[d->weights] - c->at[d->weights]) == strlen(p.name);
+        const char *at = d->weights < 0 ? word_in(c->after, p.name)
+                         : reads && strncmp(c->at[d->weights], p.name, strlen(p.name)) == 0 ? c->after
+                                                                                            : NULL;
         if (at && p.layer && (!first || at < first)) {
             first = at;
             name = mc_layer_name(p.layer);
@@ -107,8 +113,11 @@ static void convolution(struct text *t, const struct run *r, const mc_step_info 
     html_add(t, layer ? layer : "");
     text_addf(t, "</td><td>%s</td><td>", d->what);
     html_add(t, s->solver ? s->solver : "");
-    text_addf(t, "</td><td class=\"r\">%.2f ms</td><td class=\"r\">%.0f%%</td><td class=\"r\">%.0f</td><td class=\"r\">%d</td><td><code>",
-              s->calls ? 1e3 * s->seconds / (double)s->calls : 0, all > 0 ? 100 * s->seconds / all : 0, s->seconds > 0 ? s->flops / s->seconds * 1e-9 : 0, step);
+    text_addf(t,
+              "</td><td class=\"r\">%.2f ms</td><td class=\"r\">%.0f%%</td><td class=\"r\">%.0f</td><td "
+              "class=\"r\">%d</td><td><code>",
+              s->calls ? 1e3 * s->seconds / (double)s->calls : 0, all > 0 ? 100 * s->seconds / all : 0,
+              s->seconds > 0 ? s->flops / s->seconds * 1e-9 : 0, step);
     short_formula(t, s->text, &c);
     text_addf(t, "</code></td></tr>\n");
 }
@@ -125,8 +134,10 @@ void plans_add(struct text *t, const struct run *r, const mc_function *f)
     if (!n) {
         return;
     }
-    text_addf(t, "<h2>How its convolutions are computed</h2>\n<div class=\"card\"><table class=\"plain\"><tr><th>layer</th><th>pass</th><th>solver</th>"
-              "<th class=\"r\">a call</th><th class=\"r\">share</th><th class=\"r\">GFLOP/s</th><th class=\"r\">step</th><th>its formula</th></tr>\n");
+    text_addf(t, "<h2>How its convolutions are computed</h2>\n<div class=\"card\"><table "
+                 "class=\"plain\"><tr><th>layer</th><th>pass</th><th>solver</th>"
+                 "<th class=\"r\">a call</th><th class=\"r\">share</th><th class=\"r\">GFLOP/s</th><th "
+                 "class=\"r\">step</th><th>its formula</th></tr>\n");
     for (int i = 0; i < mc_function_nsteps(f); i++) {
         mc_step_info s = mc_function_step(f, i);
         if (is_convolution(&s)) {

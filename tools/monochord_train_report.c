@@ -1,6 +1,8 @@
-/* monochord_train_report.c: a run as one page of HTML: how it learned, what it sees, what it gets wrong, how it is computed.
+/* monochord_train_report.c: a run as one page of HTML: how it learned, what it sees, what it gets wrong, how
+ * it is computed.
  *
- * Invariant: the page needs nothing but itself; what it draws comes from monochord_train_draw.c and monochord_train_see.c. */
+ * Invariant: the page needs nothing but itself; what it draws comes from monochord_train_draw.c and
+ * monochord_train_see.c. */
 #include "train.h"
 #include <stdarg.h>
 #include <stdlib.h>
@@ -14,21 +16,31 @@ static const char style[] =
     ".shots img,.filters img{image-rendering:pixelated;display:block;border-radius:5px}"
     ".shots figcaption{font-size:13px;margin-top:3px}.shots figcaption b{color:var(--d)}"
     ".filters{display:flex;flex-wrap:wrap;gap:6px}"
-    "table.plain{border-collapse:collapse;font-size:13.5px;width:100%}table.plain th{text-align:left;font-weight:600;color:var(--dim)}"
-    "table.plain td,table.plain th{padding:4px 10px 4px 0;border-bottom:1px solid var(--line);vertical-align:top}"
+    "table.plain{border-collapse:collapse;font-size:13.5px;width:100%}table.plain "
+    "th{text-align:left;font-weight:600;color:var(--dim)}"
+    "table.plain td,table.plain th{padding:4px 10px 4px 0;border-bottom:1px solid "
+    "var(--line);vertical-align:top}"
     "table.plain td.r,table.plain th.r{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
-    "table.plain tr:last-child td{border-bottom:0}table.plain code{overflow-wrap:anywhere;display:block;min-width:15em}.card{overflow-x:auto}"
+    "table.plain tr:last-child td{border-bottom:0}table.plain "
+    "code{overflow-wrap:anywhere;display:block;min-width:15em}.card{overflow-x:auto}"
     "table.plain td:first-child{white-space:nowrap}"
     "table.mat{border-collapse:separate;border-spacing:2px;font-size:13px;font-variant-numeric:tabular-nums}"
-    "table.mat td,table.mat th{min-width:clamp(22px,6.4vw,38px);height:30px;text-align:center;border-radius:4px;font-weight:400;color:var(--dim)}"
-    "table.mat td{color:var(--ink);padding:0}table.mat .e{padding-left:12px;white-space:nowrap}table.mat td.z{color:var(--line)}table.mat td.ok{background:color-mix(in srgb,var(--c) 24%,transparent)}"
+    "table.mat td,table.mat "
+    "th{min-width:clamp(22px,6.4vw,38px);height:30px;text-align:center;border-radius:4px;font-weight:400;"
+    "color:var(--dim)}"
+    "table.mat td{color:var(--ink);padding:0}table.mat .e{padding-left:12px;white-space:nowrap}table.mat "
+    "td.z{color:var(--line)}table.mat td.ok{background:color-mix(in srgb,var(--c) 24%,transparent)}"
     "@media(max-width:480px){table.mat{font-size:11px;border-spacing:1px}table.mat .e{padding-left:3px}}"
     "</style>\n";
 
 void html_add(struct text *t, const char *s)
 {
     for (; *s; s++) {
-        const char *as = *s == '<' ? "&lt;" : *s == '>' ? "&gt;" : *s == '&' ? "&amp;" : *s == '"' ? "&quot;" : NULL;
+        const char *as = *s == '<'   ? "&lt;"
+                         : *s == '>' ? "&gt;"
+                         : *s == '&' ? "&amp;"
+                         : *s == '"' ? "&quot;"
+                                     : NULL;
         text_add(t, as ? as : s, as ? strlen(as) : 1);
     }
 }
@@ -86,7 +98,8 @@ static void mistakes(struct text *t, const struct run *r, const struct findings 
         text_addf(t, "<p>There are none: every example of the test set is answered rightly.</p></div>\n");
         return;
     }
-    text_addf(t, "<p class=\"dim small\">What was answered wrongly with the most confidence: the label, and in orange the answer.</p><div class=\"shots\">\n");
+    text_addf(t, "<p class=\"dim small\">What was answered wrongly with the most confidence: the label, and "
+                 "in orange the answer.</p><div class=\"shots\">\n");
     for (int i = 0; i < f->nworst; i++) {
         const struct mistake *m = &f->worst[i];
         text_addf(t, "<figure>");
@@ -111,7 +124,8 @@ static void confusion(struct text *t, const struct run *r, const struct findings
     for (int i = 0; i < n * f->classes; i++) {
         most = i / f->classes != i % f->classes && f->confusion[i] > most ? f->confusion[i] : most;
     }
-    text_addf(t, "<h2>Labels and answers</h2>\n<div class=\"card\"><p class=\"dim small\">A row for each class, a column for each answer.</p><table class=\"mat\"><tr><th></th>");
+    text_addf(t, "<h2>Labels and answers</h2>\n<div class=\"card\"><p class=\"dim small\">A row for each "
+                 "class, a column for each answer.</p><table class=\"mat\"><tr><th></th>");
     for (int k = 0; k < n; k++) {
         text_addf(t, "<th>");
         html_add(t, mc_data_class(r->held, k));
@@ -131,13 +145,16 @@ static void confusion(struct text *t, const struct run *r, const struct findings
             if (i == k) {
                 text_addf(t, "<td class=\"ok\">%lld</td>", (long long)v);
             } else if (v) {
-                text_addf(t, "<td style=\"background:color-mix(in srgb,var(--d) %.0f%%,transparent)\">%lld</td>", 15 + 60.0 * (double)v / (double)most, (long long)v);
+                text_addf(t,
+                          "<td style=\"background:color-mix(in srgb,var(--d) %.0f%%,transparent)\">%lld</td>",
+                          15 + 60.0 * (double)v / (double)most, (long long)v);
             } else {
                 text_addf(t, "<td class=\"z\">·</td>");
             }
         }
         if (of_class) {
-            text_addf(t, "<th class=\"e\">%.1f%%</th>", 100.0 * (double)(of_class - f->confusion[i * f->classes + i]) / (double)of_class);
+            text_addf(t, "<th class=\"e\">%.1f%%</th>",
+                      100.0 * (double)(of_class - f->confusion[i * f->classes + i]) / (double)of_class);
         }
         text_addf(t, "</tr>\n");
     }
@@ -148,7 +165,8 @@ static void confusion(struct text *t, const struct run *r, const struct findings
 
 static void layers(struct text *t, const struct run *r)
 {
-    text_addf(t, "<h2>The model</h2>\n<div class=\"card\"><table class=\"plain\"><tr><th>layer</th><th class=\"r\">gives</th><th>its formula</th></tr>\n");
+    text_addf(t, "<h2>The model</h2>\n<div class=\"card\"><table class=\"plain\"><tr><th>layer</th><th "
+                 "class=\"r\">gives</th><th>its formula</th></tr>\n");
     for (int i = 0; i < mc_net_nlayers(r->m.net); i++) {
         const mc_layer *l = mc_net_layer(r->m.net, i);
         text_addf(t, "<tr><td>");
@@ -167,11 +185,19 @@ static void layers(struct text *t, const struct run *r)
 /* The training function once more, each step of it timed. */
 static mc_function *profiled(struct run *r)
 {
-    mc_node *cost = mc_net_cost(r->m.net, MC_TRAINING), *in[] = { mc_layer_node(mc_net_layer(r->m.net, 0), MC_TRAINING), mc_net_target(r->m.net) };
+    mc_node *cost = mc_net_cost(r->m.net, MC_TRAINING),
+            *in[] = { mc_layer_node(mc_net_layer(r->m.net, 0), MC_TRAINING), mc_net_target(r->m.net) };
     mc_updates u = mc_net_updates(r->m.net, cost, NULL);
     const mc_array *x, *t;
-    mc_function *f = mc_compile(r->m.g, &(mc_spec){ .name = "train", .input = in, .ninput = 2, .output = &cost, .noutput = 1, .update_of = u.of,
-                                                    .update = u.to, .nupdate = u.n, .profile = 1 });
+    mc_function *f = mc_compile(r->m.g, &(mc_spec){ .name = "train",
+                                                    .input = in,
+                                                    .ninput = 2,
+                                                    .output = &cost,
+                                                    .noutput = 1,
+                                                    .update_of = u.of,
+                                                    .update = u.to,
+                                                    .nupdate = u.n,
+                                                    .profile = 1 });
     mc_batches_start(r->batches, 0, 0);
     for (int i = 0; f && i < PROFILED && mc_batches_next(r->batches, &x, &t) == 1; i++) {
         mc_array *shaped = model_input(&r->m, x);
@@ -195,7 +221,8 @@ static bool page_write(const char *path, const mc_function *step, const char *ti
     size_t n = 0;
     FILE *to = must(open_memstream(&page, &n));
     bool good = mc_function_report_with(step, to, title, extra_html) == MC_OK;
-    good = (fclose(to) == 0 || (mc_fail(MC_EMEMORY, "out of memory"), false)) && good && mc_file_write(path, page, n) == MC_OK;
+    good = (fclose(to) == 0 || (mc_fail(MC_EMEMORY, "out of memory"), false)) && good &&
+           mc_file_write(path, page, n) == MC_OK;
     free(page);
     return good;
 }

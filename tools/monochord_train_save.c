@@ -1,8 +1,9 @@
-/* monochord_train_save.c: checkpoints: one .npz with the parameters, what the rule remembers, and how far the run was.
+/* monochord_train_save.c: checkpoints: one .npz with the parameters, what the rule remembers, and how far the
+ * run was.
  *
- * Invariant: whatever happens while one is written, FILE or FILE.old is whole: the new one gets its name when its bytes
- * are on the disk, and the one before it has its second name by then.  Only finite parameters are ever saved, and only
- * checkpoints are ever replaced. */
+ * Invariant: whatever happens while one is written, FILE or FILE.old is whole: the new one gets its name when
+ * its bytes are on the disk, and the one before it has its second name by then.  Only finite parameters are
+ * ever saved, and only checkpoints are ever replaced. */
 #include "train.h"
 #include <dirent.h>
 #include <errno.h>
@@ -43,7 +44,8 @@ static bool is_left(const char *name, const char *fresh)
         return true;
     }
     static const char digits[] = "0123456789";
-    size_t pid = *rest == '.' ? strspn(rest + 1, digits) : 0, count = pid && rest[1 + pid] == '-' ? strspn(rest + 2 + pid, digits) : 0;
+    size_t pid = *rest == '.' ? strspn(rest + 1, digits) : 0,
+           count = pid && rest[1 + pid] == '-' ? strspn(rest + 2 + pid, digits) : 0;
     return count && strcmp(rest + 2 + pid + count, ".tmp") == 0;
 }
 
@@ -66,8 +68,8 @@ static void sweep(const char *fresh)
     text_free(&folder);
 }
 
-/* FILE gets a second name, FILE.old, so that it is there all the while (where no file has two names it is FILE.old alone
- * for a moment, which resuming finds too); then the new one takes the first. */
+/* FILE gets a second name, FILE.old, so that it is there all the while (where no file has two names it is
+ * FILE.old alone for a moment, which resuming finds too); then the new one takes the first. */
 static bool take_name(const char *fresh, const char *path)
 {
     struct text old = { 0 }, spare = { 0 }, folder = { 0 };
@@ -75,7 +77,8 @@ static bool take_name(const char *fresh, const char *path)
     text_addf(&spare, "%s.new.link", path);
     folder_of(&folder, path);
     unlink(spare.s);
-    bool ok = link(path, spare.s) == 0 ? rename(spare.s, old.s) == 0 : errno == ENOENT || rename(path, old.s) == 0;
+    bool ok = link(path, spare.s) == 0 ? rename(spare.s, old.s) == 0
+                                       : errno == ENOENT || rename(path, old.s) == 0;
     ok = ok && rename(fresh, path) == 0;
     ok = ok && on_disk(folder.s);
     text_free(&old);
@@ -90,7 +93,8 @@ bool snapshot_save(const struct run *r, const struct snapshot *s)
     const char *path = r->o.save;
     text_addf(&fresh, "%s.new", path);
     sweep(fresh.s);
-    bool ok = mc_npz_save(fresh.s, s->n, (const char *const *)s->name, (const mc_array *const *)s->value) == MC_OK;
+    bool ok = mc_npz_save(fresh.s, s->n, (const char *const *)s->name, (const mc_array *const *)s->value) ==
+              MC_OK;
     if (!ok) {
         complain("the checkpoint was not saved, the one before it stays: %s", mc_last_error());
     } else if (!on_disk(fresh.s) || !take_name(fresh.s, path)) {
@@ -138,7 +142,8 @@ static bool sound(const double v[PROGRESS_NUMBERS])
     bool good = true;
     for (int i = 0; i < PROGRESS_NUMBERS; i++) {
         bool best = i == PROGRESS_NUMBERS - 1, count = i < 3 || best;
-        good = good && isfinite(v[i]) && v[i] >= (best ? -1 : 0) && v[i] < 0x1p53 && (!count || v[i] == floor(v[i]));
+        good = good && isfinite(v[i]) && v[i] >= (best ? -1 : 0) && v[i] < 0x1p53 &&
+               (!count || v[i] == floor(v[i]));
     }
     return good;
 }
@@ -146,9 +151,11 @@ static bool sound(const double v[PROGRESS_NUMBERS])
 static bool read_progress(mc_npz *z, struct progress *p, struct text *why)
 {
     int rows = 0, one = 0;
-    double *v = numbers(z, "train/progress", PROGRESS_NUMBERS, &one), *h = v && one == 1 && sound(v) ? numbers(z, "train/history", EPOCH_NUMBERS, &rows) : NULL;
+    double *v = numbers(z, "train/progress", PROGRESS_NUMBERS, &one),
+           *h = v && one == 1 && sound(v) ? numbers(z, "train/history", EPOCH_NUMBERS, &rows) : NULL;
     if (h && v[PROGRESS_NUMBERS - 1] < rows) { /* the best epoch is one of these */
-        *p = (struct progress){ (int64_t)v[0], (int64_t)v[1], (int64_t)v[2], v[3], v[4], v[5], v[6], (int64_t)v[7], .nhistory = rows, .cap = rows + 1 };
+        *p = (struct progress){ (int64_t)v[0], (int64_t)v[1], (int64_t)v[2],    v[3],           v[4], v[5],
+                                v[6],          (int64_t)v[7], .nhistory = rows, .cap = rows + 1 };
         p->history = must(malloc((size_t)p->cap * sizeof *p->history));
         memcpy(p->history, h, (size_t)rows * sizeof *p->history);
     } else {
@@ -159,7 +166,8 @@ static bool read_progress(mc_npz *z, struct progress *p, struct text *why)
     return p->history != NULL;
 }
 
-/* The next line and its length; those that say how many epochs are passed over, so that a run can be made longer. */
+/* The next line and its length; those that say how many epochs are passed over, so that a run can be made
+ * longer. */
 static const char *next_line(const char *s, size_t *n)
 {
     for (;; s += *n + 1) {
@@ -218,8 +226,8 @@ static bool has(const mc_npz *z, const char *name)
     return false;
 }
 
-/* Is there a file that is no checkpoint, whatever training it is of?  One that begins as an archive and is damaged counts as one
- * where `damaged` does. */
+/* Is there a file that is no checkpoint, whatever training it is of?  One that begins as an archive and is
+ * damaged counts as one where `damaged` does. */
 static bool is_other_file(const char *path, bool damaged)
 {
     struct stat st;
@@ -249,7 +257,8 @@ bool checkpoint_room(const struct options *o)
         struct text path = { 0 };
         text_addf(&path, "%s%s", o->save, names[i]);
         if (is_other_file(path.s, o->resume)) {
-            good = !complain("'%s' is there and is no checkpoint, so it is not replaced: move it away, or give the checkpoint another name with --save FILE",
+            good = !complain("'%s' is there and is no checkpoint, so it is not replaced: move it away, or "
+                             "give the checkpoint another name with --save FILE",
                              path.s);
         }
         text_free(&path);
@@ -266,11 +275,16 @@ static struct snapshot *read_params(const struct run *r, mc_npz *z, const char *
         text_addf(&name, "%s%s", before, want->name[i]);
         mc_array *a = mc_npz_load(z, name.s), *w = want->value[i];
         bool same = a && mc_array_dtype(a) == mc_array_dtype(w) && mc_array_rank(a) == mc_array_rank(w) &&
-                    memcmp(mc_array_dims(a), mc_array_dims(w), (size_t)mc_array_rank(w) * sizeof(int64_t)) == 0;
+                    memcmp(mc_array_dims(a), mc_array_dims(w), (size_t)mc_array_rank(w) * sizeof(int64_t)) ==
+                        0;
         if (same && snapshot_finite(a)) {
             snapshot_add(s, want->name[i], a);
         } else {
-            text_addf(why, "%s%s", !a ? "" : same ? "numbers that are not finite: " : "another dtype or shape than the model's: ", a ? name.s : mc_last_error());
+            text_addf(why, "%s%s",
+                      !a     ? ""
+                      : same ? "numbers that are not finite: "
+                             : "another dtype or shape than the model's: ",
+                      a ? name.s : mc_last_error());
             mc_array_unref(&a);
             snapshot_free(s);
             s = NULL;
@@ -355,7 +369,8 @@ bool checkpoint_model(struct model *m, const char *path, struct text *classes, s
     bool ok = z != NULL;
     if (!ok) {
         complain("%s", mc_last_error());
-    } else if (!array_text(z, "train/model", &m->text) || !array_text(z, "train/classes", classes) || !array_text(z, "train/data", data)) {
+    } else if (!array_text(z, "train/model", &m->text) || !array_text(z, "train/classes", classes) ||
+               !array_text(z, "train/data", data)) {
         ok = false;
         complain("'%s' is no checkpoint of a training", path);
     }

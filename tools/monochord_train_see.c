@@ -1,5 +1,5 @@
-/* monochord_train_see.c: what a network has learned to see, as pictures in a page: its first filters, and one example on
- * its way through the layers.
+/* monochord_train_see.c: what a network has learned to see, as pictures in a page: its first filters, and one
+ * example on its way through the layers.
  *
  * Invariant: nothing here changes a parameter; a network that has no such thing leaves that part out. */
 #include "train.h"
@@ -11,9 +11,10 @@ enum { MOST_FILTERS = 64, MOST_MAPS = 32, MOST_LAYERS = 12 };
 
 /* ---- filters ---- */
 
-/* Below zero blue, zero white, above orange; or the three channels as colours.  turned: the convolution turns its filters
- * about, so what it looks for is the filter from its end to its begin. */
-static void filter(struct text *t, const float *from, bool turned, int64_t channels, int64_t rows, int64_t columns, float most, const char *says)
+/* Below zero blue, zero white, above orange; or the three channels as colours.  turned: the convolution turns
+ * its filters about, so what it looks for is the filter from its end to its begin. */
+static void filter(struct text *t, const float *from, bool turned, int64_t channels, int64_t rows,
+                   int64_t columns, float most, const char *says)
 {
     int64_t plane = rows * columns;
     float *w = must(malloc((size_t)(channels * plane) * sizeof *w));
@@ -54,13 +55,16 @@ static mc_param first_weights(const struct run *r)
 void draw_filters(struct text *t, const struct run *r)
 {
     mc_param p = first_weights(r);
-    mc_array *got = p.name && draw_can(r->train) ? mc_shared_get(p.shared) : NULL, *all = got ? mc_array_cast(got, MC_FLOAT32) : NULL;
+    mc_array *got = p.name && draw_can(r->train) ? mc_shared_get(p.shared) : NULL,
+             *all = got ? mc_array_cast(got, MC_FLOAT32) : NULL;
     const int64_t *image = mc_batches_dims(r->batches);
-    if (all && mc_array_rank(all) == 2 && mc_array_dims(all)[0] == image[0] * image[1] * image[2]) { /* a column is what one unit looks for */
+    if (all && mc_array_rank(all) == 2 &&
+        mc_array_dims(all)[0] == image[0] * image[1] * image[2]) { /* a column is what one unit looks for */
         mc_array *turned = mc_array_transpose(all, NULL), *flat = turned ? mc_array_copy(turned) : NULL;
         mc_array_unref(&turned);
         mc_array_unref(&all);
-        all = flat ? mc_array_reshape(flat, MC_SHAPE(mc_array_dims(flat)[0], image[0], image[1], image[2])) : NULL;
+        all = flat ? mc_array_reshape(flat, MC_SHAPE(mc_array_dims(flat)[0], image[0], image[1], image[2]))
+                   : NULL;
         mc_array_unref(&flat);
     }
     mc_array_unref(&got);
@@ -71,10 +75,14 @@ void draw_filters(struct text *t, const struct run *r)
     const int64_t *d = mc_array_dims(all);
     const float *w = mc_array_data(all);
     int64_t size = d[1] * d[2] * d[3], n = d[0] < MOST_FILTERS ? d[0] : MOST_FILTERS;
-    bool turned = strcmp(mc_layer_kind(p.layer), "conv") == 0 && !strstr(mc_layer_text(p.layer, MC_TRAINING), "flip=False");
-    text_addf(t, "<h2>What the first layer looks for</h2>\n<div class=\"card\"><p class=\"dim small\">%s of the %lld filters of <code>%s</code>, %lldx%lld each%s.</p><div class=\"filters\">\n",
+    bool turned = strcmp(mc_layer_kind(p.layer), "conv") == 0 &&
+                  !strstr(mc_layer_text(p.layer, MC_TRAINING), "flip=False");
+    text_addf(t,
+              "<h2>What the first layer looks for</h2>\n<div class=\"card\"><p class=\"dim small\">%s of the "
+              "%lld filters of <code>%s</code>, %lldx%lld each%s.</p><div class=\"filters\">\n",
               n == d[0] ? "All" : "The first", (long long)d[0], p.name, (long long)d[2], (long long)d[3],
-              d[1] == 3 ? ", its channels as colours" : ": orange speaks for ink in that place, blue against it");
+              d[1] == 3 ? ", its channels as colours"
+                        : ": orange speaks for ink in that place, blue against it");
     for (int64_t k = 0; k < n; k++) {
         float most = 1e-9f;
         for (int64_t i = 0; i < size; i++) {
@@ -97,8 +105,10 @@ static void maps(struct text *t, const char *name, const mc_array *a)
     int64_t plane = d[2] * d[3], n = d[1] < MOST_MAPS ? d[1] : MOST_MAPS;
     mc_array *cast = must(mc_array_cast(a, MC_FLOAT32)), *whole = must(mc_array_copy(cast));
     uint8_t *v = must(malloc((size_t)plane));
-    text_addf(t, "<p class=\"small\"><code>%s</code> <span class=\"dim\">%lld maps of %lldx%lld%s</span></p><div class=\"filters\">\n", name, (long long)d[1],
-              (long long)d[2], (long long)d[3], n < d[1] ? ", the first of them" : "");
+    text_addf(t,
+              "<p class=\"small\"><code>%s</code> <span class=\"dim\">%lld maps of "
+              "%lldx%lld%s</span></p><div class=\"filters\">\n",
+              name, (long long)d[1], (long long)d[2], (long long)d[3], n < d[1] ? ", the first of them" : "");
     for (int64_t c = 0; c < n; c++) {
         const float *x = (const float *)mc_array_data(whole) + c * plane;
         float low = x[0], high = x[0];
@@ -130,17 +140,22 @@ void draw_way(struct text *t, const struct run *r)
             out[n++] = mc_layer_node(l, MC_DETERMINISTIC);
         }
     }
-    mc_function *f = n ? mc_compile(r->m.g, &(mc_spec){ .name = "layers", .input = &in, .ninput = 1, .output = out, .noutput = n }) : NULL;
+    mc_function *f =
+        n ? mc_compile(r->m.g,
+                       &(mc_spec){ .name = "layers", .input = &in, .ninput = 1, .output = out, .noutput = n })
+          : NULL;
     mc_batches_start(r->test_batches, 0, 0);
     if (f && mc_batches_next(r->test_batches, &x, &label) == 1) {
-        mc_array *got[MOST_LAYERS] = { NULL }, *one = must(mc_array_slice(x, 0, 0, 1, 1)), *shaped = model_input(&r->m, one);
+        mc_array *got[MOST_LAYERS] = { NULL }, *one = must(mc_array_slice(x, 0, 0, 1, 1)),
+                 *shaped = model_input(&r->m, one);
         mc_arg result[MOST_LAYERS], given = mc_arg_array(shaped);
         for (int i = 0; i < n; i++) {
             result[i] = mc_arg_slot(&got[i]);
         }
         if (mc_call_args(f, 1, &given, n, result) == MC_OK) {
-            text_addf(t, "<h2>One example on its way</h2>\n<div class=\"card\"><p class=\"small dim\">The first example of the test set, and what each layer makes of it.</p>"
-                      "<div class=\"filters\">");
+            text_addf(t, "<h2>One example on its way</h2>\n<div class=\"card\"><p class=\"small dim\">The "
+                         "first example of the test set, and what each layer makes of it.</p>"
+                         "<div class=\"filters\">");
             draw_example(t, r->held, mc_batches_example(r->test_batches, 0), 84, "");
             text_addf(t, "</div>\n");
             for (int i = 0; i < n; i++) {

@@ -1,7 +1,7 @@
 /* monochord_train_show.c: how a run looks in a terminal.
  *
- * Invariant: a line is written over only on a terminal, and is not longer than that is wide; a file or a pipe gets one plain
- * line an epoch. */
+ * Invariant: a line is written over only on a terminal, and is not longer than that is wide; a file or a pipe
+ * gets one plain line an epoch. */
 #include "train.h"
 #include <math.h>
 #include <string.h>
@@ -16,7 +16,8 @@ static bool on_terminal(void) { return isatty(STDOUT_FILENO); }
 static int bar_length(void)
 {
     struct winsize w;
-    int columns = ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col ? w.ws_col : WIDTH, room = columns - 1 - BESIDE_BAR;
+    int columns = ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col ? w.ws_col : WIDTH,
+        room = columns - 1 - BESIDE_BAR;
     return room < 0 ? 0 : room < BAR ? room : BAR;
 }
 
@@ -46,12 +47,15 @@ void show_progress(const struct run *r, bool force)
         return;
     }
     last = now;
-    double speed = r->p.seen / spent, left_epochs = (double)(mc_net_training(r->m.net)->epochs - r->p.epoch) - r->p.seen / (double)all;
+    double speed = r->p.seen / spent,
+           left_epochs = (double)(mc_net_training(r->m.net)->epochs - r->p.epoch) - r->p.seen / (double)all;
     int bar = bar_length(), done = (int)(bar * r->p.batch / batches);
     char left[48], loss[16];
     clock_text(left, left_epochs * (double)all / speed);
-    printf("\r%5lld  %.*s%.*s  %3.0f%%  loss %s  error %5.2f%%  %.0f/s  %s left\033[K", (long long)r->p.epoch + 1, done, "########################",
-           bar - done, "........................", 100 * r->p.seen / (double)all, loss_text(loss, r->p.cost / r->p.seen), 100 * r->p.wrong / r->p.seen, speed, left);
+    printf("\r%5lld  %.*s%.*s  %3.0f%%  loss %s  error %5.2f%%  %.0f/s  %s left\033[K",
+           (long long)r->p.epoch + 1, done, "########################", bar - done,
+           "........................", 100 * r->p.seen / (double)all, loss_text(loss, r->p.cost / r->p.seen),
+           100 * r->p.wrong / r->p.seen, speed, left);
     fflush(stdout);
 }
 
@@ -62,18 +66,21 @@ void show_epoch(const struct run *r, const struct epoch *e)
         return;
     }
     if (r->p.epoch == 0 || r->p.nhistory == 0) {
-        printf("%s%6s  %8s  %7s  %9s  %10s  %7s  %8s  %10s\n", on_terminal() ? "\r\033[K" : "", "epoch", "loss", "error", "test loss", "test error", "rate",
-               "time", "examples/s");
+        printf("%s%6s  %8s  %7s  %9s  %10s  %7s  %8s  %10s\n", on_terminal() ? "\r\033[K" : "", "epoch",
+               "loss", "error", "test loss", "test error", "rate", "time", "examples/s");
     }
-    printf("%s%6lld  %8s  %6.2f%%  %9s  %9.2f%%  %7.3g  %6.1f s  %10.0f\n", on_terminal() ? "\r\033[K" : "", (long long)r->p.epoch + 1, loss_text(loss, e->loss),
-           100 * e->error, loss_text(test_loss, e->test_loss), 100 * e->test_error, e->rate, e->seconds, (double)mc_data_count(r->train) / e->seconds);
+    printf("%s%6lld  %8s  %6.2f%%  %9s  %9.2f%%  %7.3g  %6.1f s  %10.0f\n", on_terminal() ? "\r\033[K" : "",
+           (long long)r->p.epoch + 1, loss_text(loss, e->loss), 100 * e->error,
+           loss_text(test_loss, e->test_loss), 100 * e->test_error, e->rate, e->seconds,
+           (double)mc_data_count(r->train) / e->seconds);
     fflush(stdout);
 }
 
 /* ---- the curve: errors over epochs, up by factors ---- */
 
 /* Between two epochs a straight line, up by factors. */
-static void plot(char cell[ROWS][COLUMNS + 1], const struct progress *p, int wide, bool test, double low, double high)
+static void plot(char cell[ROWS][COLUMNS + 1], const struct progress *p, int wide, bool test, double low,
+                 double high)
 {
     for (int x = 0; x < wide; x++) {
         double place = (double)(p->nhistory - 1) * x / (wide - 1), share = place - floor(place), at = 0;
@@ -113,7 +120,8 @@ void show_curve(const struct progress *p)
         double v = exp(high - (high - low) * y / (ROWS - 1));
         printf("  %6.2f%% |%s\n", 100 * v, cell[y]);
     }
-    printf("          +%.*s\n           1%*d\n", wide, "------------------------------------------------------------", wide - 1, p->nhistory);
+    printf("          +%.*s\n           1%*d\n", wide,
+           "------------------------------------------------------------", wide - 1, p->nhistory);
 }
 
 /* ---- labels and answers ---- */

@@ -15,7 +15,8 @@ bool snapshot_finite(const mc_array *a)
     mc_array *row = must(mc_array_reshape(a, 1, &flat));
     bool ok = true;
     for (int64_t i = 0; i < n && ok; i++) {
-        ok = mc_array_dtype(a) == MC_FLOAT32 ? isfinite(((const float *)mc_array_data(row))[i]) : isfinite(((const double *)mc_array_data(row))[i]);
+        ok = mc_array_dtype(a) == MC_FLOAT32 ? isfinite(((const float *)mc_array_data(row))[i])
+                                             : isfinite(((const double *)mc_array_data(row))[i]);
     }
     mc_array_unref(&row);
     return ok;
@@ -45,7 +46,9 @@ static void add_progress(struct snapshot *s, const struct run *r)
         text_addf(&classes, "%s\n", mc_data_class(r->train, k));
     }
     snapshot_add(s, "train/progress", mc_array_from(MC_FLOAT64, MC_SHAPE(PROGRESS_NUMBERS), numbers));
-    snapshot_add(s, "train/history", mc_array_from(MC_FLOAT64, MC_SHAPE(p->nhistory, EPOCH_NUMBERS), p->history ? (const void *)p->history : (const void *)numbers));
+    snapshot_add(s, "train/history",
+                 mc_array_from(MC_FLOAT64, MC_SHAPE(p->nhistory, EPOCH_NUMBERS),
+                               p->history ? (const void *)p->history : (const void *)numbers));
     snapshot_add(s, "train/seed", mc_array_from(MC_INT64, MC_NOSHAPE, &(int64_t){ r->o.seed }));
     snapshot_add(s, "train/model", text_array(r->m.text.s));
     snapshot_add(s, "train/data", text_array(r->o.data));

@@ -38,7 +38,8 @@ static void keep(struct findings *f, struct mistake m)
 static void look(struct findings *f, const mc_batches *b, const mc_array *t, const mc_array *p)
 {
     int64_t n = mc_array_dims(p)[0], classes = mc_array_dims(p)[1];
-    mc_array *y = mc_array_cast(p, MC_FLOAT64), *whole = must(mc_array_copy(must(y))), *labels = must(mc_array_to(t, "cpu"));
+    mc_array *y = mc_array_cast(p, MC_FLOAT64), *whole = must(mc_array_copy(must(y))),
+             *labels = must(mc_array_to(t, "cpu"));
     for (int64_t i = 0; i < n; i++) {
         const double *row = (const double *)mc_array_data(whole) + i * classes;
         int32_t label = ((const int32_t *)mc_array_data(labels))[i], answer = 0;

@@ -1,5 +1,5 @@
-/* run.h: a text-form program between monochord_read.c, which reads it, and monochord_run.c, which does what the
- * command line asks of it. */
+/* run.h: a text-form program between monochord_read.c, which reads it, and monochord_run.c, which does what
+ * the command line asks of it. */
 #ifndef RUN_H
 #define RUN_H
 
@@ -22,6 +22,7 @@ struct program {
 };
 
 bool word_is(const char *s, size_t n, const char *word);
-bool read_program(struct program *p); /* the file, its declarations, formulas and results; false: complained */
+/* the file, its declarations, formulas and results; false: complained */
+bool read_program(struct program *p);
 
 #endif

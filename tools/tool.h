@@ -49,12 +49,13 @@ void random_fill(mc_array *a, uint64_t *state, int64_t below);
 struct timing {
     double median, least, most; /* seconds */
     long calls;
-    double beside; /* in turns with others: of the first's time over its own, turn by turn, the median; 0: alone, or first */
+    /* in turns with others: of the first's time over its own, turn by turn, the median; 0: alone, or first */
+    double beside;
 };
 /* Runs once() for about `seconds`, at least three batches; calls is 0 when it returned false. */
 struct timing time_calls(bool (*once)(void *arg), void *arg, double seconds);
-/* The same of n at most, a batch of each in turn, `seconds` for each: what the machine does for seconds at a time meets all
- * of them alike.  False: one of them failed, and none was timed. */
+/* The same of n at most, a batch of each in turn, `seconds` for each: what the machine does for seconds at a
+ * time meets all of them alike.  False: one of them failed, and none was timed. */
 enum { MOST_TURNS = 4 };
 bool time_turns(bool (*once)(void *arg), int n, void *const arg[], double seconds, struct timing t[]);
 

@@ -1,7 +1,8 @@
 /* train.h: what the parts of `monochord train` and `monochord predict` share.
  *
- * Invariant: all that a run goes on from is in its parameters and in struct progress; the order of the data, their
- * augmentation and the rate follow from these and the model's text.  So a run that was broken off ends with the same bits. */
+ * Invariant: all that a run goes on from is in its parameters and in struct progress; the order of the data,
+ * their augmentation and the rate follow from these and the model's text.  So a run that was broken off ends
+ * with the same bits. */
 #ifndef TRAIN_H
 #define TRAIN_H
 
@@ -25,7 +26,8 @@ struct epoch {
 
 struct progress {
     int64_t epoch, batch, step;  /* what comes next; steps done */
-    double cost, wrong, seen;    /* sums over the epoch's examples; the first two as when they were looked at last */
+    /* sums over the epoch's examples; the first two as when they were looked at last */
+    double cost, wrong, seen;
     double seconds;              /* spent on this epoch before it was broken off */
     int64_t best;                /* the epoch with the least test error, -1: none */
     int nhistory, cap;
@@ -57,7 +59,8 @@ struct run {
     struct progress p;
     struct snapshot *last;       /* as it was when it was saved last, or began */
     struct snapshot *best;       /* of the best epoch; only where the model has patience */
-    double began, saved, looked; /* this epoch, the last checkpoint, the last look at the sums: on the clock */
+    /* this epoch, the last checkpoint, the last look at the sums: on the clock */
+    double began, saved, looked;
     double saving;               /* seconds that took */
     bool newer;                  /* an epoch has ended since */
     bool kept;                   /* there is a checkpoint of this run */
@@ -65,7 +68,8 @@ struct run {
 };
 
 /* ---- monochord_train_options.c ---- */
-bool options_read(struct options *o, int argc, char **argv); /* false: complained; to options_free in any case */
+/* false: complained; to options_free in any case */
+bool options_read(struct options *o, int argc, char **argv);
 void options_free(struct options *o);
 
 /* ---- monochord_train_model.c ---- */
@@ -78,8 +82,10 @@ bool model_fits(const struct model *m, const mc_data *d, const int64_t *dims, co
 mc_array *model_input(const struct model *m, const mc_array *x);
 
 /* ---- monochord_train_snapshot.c ---- */
-struct snapshot *snapshot_take(const struct run *r, struct text *ill); /* NULL: a parameter is not finite, ill says which */
-struct snapshot *snapshot_params(const struct run *r);                 /* the parameters and how far, nothing else */
+/* NULL: a parameter is not finite, ill says which */
+struct snapshot *snapshot_take(const struct run *r, struct text *ill);
+/* the parameters and how far, nothing else */
+struct snapshot *snapshot_params(const struct run *r);
 bool snapshot_put(struct run *r, const struct snapshot *s);            /* the parameters as they were */
 bool snapshot_return(struct run *r, const struct snapshot *s);         /* and how far the run was */
 void snapshot_free(struct snapshot *s);
@@ -89,11 +95,15 @@ void snapshot_add(struct snapshot *s, const char *name, mc_array *value); /* tak
 enum { PROGRESS_NUMBERS = 8, EPOCH_NUMBERS = 6 }; /* of struct progress that are saved; of struct epoch */
 
 /* ---- monochord_train_save.c ---- */
-/* The file appears whole or not at all, the one before it stays as FILE.old.  False: complained, what was there is there. */
+/* The file appears whole or not at all, the one before it stays as FILE.old.  False: complained, what was
+ * there is there. */
 bool snapshot_save(const struct run *r, const struct snapshot *s);
-bool checkpoint_room(const struct options *o);                            /* nothing but checkpoints has their names; else complains */
-bool checkpoint_load(struct run *r);                                   /* FILE, or FILE.old where that is damaged */
-bool checkpoint_model(struct model *m, const char *path, struct text *classes, struct text *data); /* for predict */
+/* nothing but checkpoints has their names; else complains */
+bool checkpoint_room(const struct options *o);
+/* FILE, or FILE.old where that is damaged */
+bool checkpoint_load(struct run *r);
+/* for predict */
+bool checkpoint_model(struct model *m, const char *path, struct text *classes, struct text *data);
 
 /* ---- monochord_train_test.c ---- */
 struct mistake {
@@ -123,7 +133,8 @@ void show_confusion(const struct findings *f, const mc_data *d);
 void draw_curves(struct text *t, const struct run *r);
 bool curve_write(const struct run *r); /* the curve of errors alone, as SVG, to where the options say */
 /* v: (rows, columns, channels); says: what stands over it when one points at it. */
-void draw_picture(struct text *t, const uint8_t *v, int64_t rows, int64_t columns, int channels, int wide, const char *says);
+void draw_picture(struct text *t, const uint8_t *v, int64_t rows, int64_t columns, int channels, int wide,
+                  const char *says);
 bool draw_can(const mc_data *d);       /* are its examples pictures? */
 void draw_example(struct text *t, const mc_data *d, int64_t i, int wide, const char *says);
 static inline uint8_t draw_byte(double v) { return (uint8_t)(v <= 0 ? 0 : v >= 1 ? 255 : v * 255 + 0.5); }

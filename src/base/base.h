@@ -87,7 +87,8 @@ void mc_str_json(struct mc_str *b, const char *s);   /* quoted and escaped */
 void mc_str_html(struct mc_str *b, const char *s);   /* escaped for HTML and SVG text */
 char *mc_str_take(struct mc_str *b);                 /* the text, owned by the caller; NULL if bad */
 void mc_str_free(struct mc_str *b);
-mc_status mc_str_write(struct mc_str *b, FILE *to, const char *what); /* to a stream, and frees it; what: for the message */
+/* to a stream, and frees it; what: for the message */
+mc_status mc_str_write(struct mc_str *b, FILE *to, const char *what);
 
 /* ---- number.c: beside mc_strtod and mc_snprintf, which are public; all as in the C locale ---- */
 float mc_strtof(const char *s, char **end);
@@ -152,15 +153,19 @@ typedef size_t mc_flag_names(const char **names, size_t room);
 extern mc_flag_names *mc_flag_names_of[];
 mc_status   mc_flags_status(void);         /* the first mistake in the file or the environment, if any */
 
-/* ---- file.c: beside mc_file_read and mc_file_write (a temporary file, then rename), which are public ---- */
+/* ---- file.c: beside mc_file_read and mc_file_write (a temporary file, then rename), which are public
+ * ---- */
 struct mc_piece {
     const void *data;
     size_t n;
 };
-mc_status mc_file_write_pieces(const char *path, const struct mc_piece *piece, size_t n); /* one after another */
-mc_status mc_fd_read(int fd, const char *path, char **data, size_t *n);   /* from where it stands; path: for messages */
+/* one after another */
+mc_status mc_file_write_pieces(const char *path, const struct mc_piece *piece, size_t n);
+/* from where it stands; path: for messages */
+mc_status mc_fd_read(int fd, const char *path, char **data, size_t *n);
 mc_status mc_fd_write(int fd, const char *path, struct mc_piece p);
-mc_status mc_dir_make(const char *path);                                  /* with parents, for this user alone */
+/* with parents, for this user alone */
+mc_status mc_dir_make(const char *path);
 double    mc_now(void);                                                   /* seconds, monotonic */
 
 #endif

@@ -131,7 +131,7 @@ mc_status mc_file_write_pieces(const char *path, const struct mc_piece *piece, s
         return mc_fail(MC_EARG, "there is no path of a file to write (NULL)");
     }
     const bool special = is_special(path);
-    path = realpath(path, real) ? real : path;  /* a link stays a link */
+    path = realpath(path, real) ? real : path; /* a link stays a link */
     int fd = special ? open(path, O_WRONLY | O_CLOEXEC) : open_neighbour(path, &name);
     if (fd < 0) {
         return special ? fail_at("write", path) : mc_last_status();

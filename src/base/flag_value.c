@@ -23,7 +23,8 @@ static mc_status bad(const struct mc_flag_row *r, const char *text)
     static const char *const what[] = { [BOOL] = "True or False", [INT] = "a number in ",
                                         [REAL] = "a number",      [BYTES] = "a size such as 64k, 2M or 1G",
                                         [WORD] = "one of ",       [WORDS] = "words joined by ':' of " };
-    return mc_fail(MC_EARG, "flag '%s' cannot be '%s': it takes %s%s", r->name, text, what[r->kind], r->values);
+    return mc_fail(MC_EARG, "flag '%s' cannot be '%s': it takes %s%s", r->name, text, what[r->kind],
+                   r->values);
 }
 
 /* The i-th word of "a|b|c" as text[n], or NULL. */
@@ -169,8 +170,11 @@ static mc_status parse_text(const struct mc_flag_row *r, const char *text, struc
         mc_str_addf(&all, i ? ", %s" : "%s", names[i]);
     }
     const char *near = n ? mc_near_miss(text, names, n) : NULL;
-    mc_status s = !n ? MC_OK : near ? mc_fail(MC_EARG, "flag '%s' cannot be '%s'; did you mean '%s'?", r->name, text, near)
-                                    : mc_fail(MC_EARG, "flag '%s' cannot be '%s': it takes one of %s", r->name, text, all.s ? all.s : "");
+    mc_status s = !n ? MC_OK
+                  : near
+                      ? mc_fail(MC_EARG, "flag '%s' cannot be '%s'; did you mean '%s'?", r->name, text, near)
+                      : mc_fail(MC_EARG, "flag '%s' cannot be '%s': it takes one of %s", r->name, text,
+                                all.s ? all.s : "");
     mc_str_free(&all);
     return s;
 }

@@ -1,6 +1,7 @@
 /* number.c: numbers as text and text as numbers, in the C locale whatever the program's locale is.
  *
- * Invariant: the rest of the library calls no printf, scanf, strtod or ctype function; scripts/symbols.sh checks that. */
+ * Invariant: the rest of the library calls no printf, scanf, strtod or ctype function; scripts/symbols.sh
+ * checks that. */
 #include "base/base.h"
 #include <locale.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@ static void make_plain(void)
     plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-/* This thread's locale becomes C's; the one before it, for leave.  Where there is no memory for one, it stays. */
+/* This thread's locale becomes C's; the one before it, for leave.  Where there is no memory for one, it
+ * stays. */
 static locale_t enter(void)
 {
     pthread_once(&once, make_plain);

@@ -8,14 +8,15 @@
 
 /* ---- arguments ---- */
 
-static mc_status shape_error(const struct mc_function *f, int i, const mc_array *a, const struct mc_type *want)
+static mc_status shape_error(const struct mc_function *f, int i, const mc_array *a,
+                             const struct mc_type *want)
 {
     struct mc_str have = { 0 }, need = { 0 };
     mc_str_addf(&have, "%s", mc_dtype_name(a->dtype));
     mc_dims_text(&have, a->rank, a->dims);
     mc_type_text(&need, want);
-    mc_status s = mc_fail(MC_ESHAPE, "%s: input %d ('%s') is %s, not %s", f->name, i, f->input[i].name, have.s ? have.s : "",
-                          need.s ? need.s : "");
+    mc_status s = mc_fail(MC_ESHAPE, "%s: input %d ('%s') is %s, not %s", f->name, i, f->input[i].name,
+                          have.s ? have.s : "", need.s ? need.s : "");
     mc_str_free(&have);
     mc_str_free(&need);
     return s;
@@ -35,7 +36,8 @@ static mc_status check_array(const struct mc_function *f, int i, const mc_array 
     return MC_OK;
 }
 
-/* An array of the wanted dtype; another one is converted if nothing can be lost, or downcasting is allowed. */
+/* An array of the wanted dtype; another one is converted if nothing can be lost, or downcasting is
+ * allowed. */
 static mc_status take_array(struct mc_function *f, int i, const mc_array *a)
 {
     mc_dtype want = f->code->program.input[i]->type.dtype;
@@ -45,7 +47,8 @@ static mc_status take_array(struct mc_function *f, int i, const mc_array *a)
         for (int k = 0; k < a->rank; k++) {
             whole &= a->strides[k] % (int64_t)mc_dtypes[want].size == 0;
         }
-        f->arg[i] = whole && (uintptr_t)a->data % mc_dtypes[want].size == 0 ? mc_array_ref(a) : mc_array_copy(a);
+        f->arg[i] = whole && (uintptr_t)a->data % mc_dtypes[want].size == 0 ? mc_array_ref(a)
+                                                                            : mc_array_copy(a);
         if (f->arg[i] && f->code->backend->dense_inputs && !mc_array_is_contiguous(f->arg[i])) {
             mc_array_unref(&f->arg[i]);
             f->arg[i] = mc_array_copy(a);
@@ -53,12 +56,14 @@ static mc_status take_array(struct mc_function *f, int i, const mc_array *a)
     } else if (mc_dtype_promote(a->dtype, want) == want || mc_flag_int(FLAG_allow_downcast)) {
         f->arg[i] = mc_array_cast(a, want);
     } else {
-        return mc_fail(MC_ETYPE, "%s: input %d ('%s') is %s, which %s cannot hold; cast it, or set allow_input_downcast", f->name, i,
-                       f->input[i].name, mc_dtype_name(a->dtype), mc_dtype_name(want));
+        return mc_fail(
+            MC_ETYPE, "%s: input %d ('%s') is %s, which %s cannot hold; cast it, or set allow_input_downcast",
+            f->name, i, f->input[i].name, mc_dtype_name(a->dtype), mc_dtype_name(want));
     }
     const struct mc_space *space = f->arg[i] ? mc_array_space(f->arg[i]) : NULL;
     if (space && (f->code->program.key_input[i] || space != f->code->device->space)) {
-        mc_array *near = mc_array_near(f->arg[i]); /* what decides sizes is looked at here; what lies elsewhere comes here first */
+        mc_array *near = mc_array_near(
+            f->arg[i]); /* what decides sizes is looked at here; what lies elsewhere comes here first */
         mc_array_unref(&f->arg[i]);
         f->arg[i] = near;
     }
@@ -69,10 +74,13 @@ static mc_status take_number(struct mc_function *f, int i, const mc_arg *arg)
 {
     const struct mc_type *want = &f->code->program.input[i]->type;
     if (want->rank != 0) {
-        return mc_fail(MC_ESHAPE, "%s: input %d ('%s') has rank %d, not 0: a number does not do", f->name, i, f->input[i].name, want->rank);
+        return mc_fail(MC_ESHAPE, "%s: input %d ('%s') has rank %d, not 0: a number does not do", f->name, i,
+                       f->input[i].name, want->rank);
     }
     const bool wide = arg->kind == 2 && arg->dtype == MC_UINT64 && arg->u.integer < 0; /* 2^63 and more */
-    const double v = arg->kind == 1 ? arg->u.real : wide ? (double)(uint64_t)arg->u.integer : (double)arg->u.integer;
+    const double v = arg->kind == 1 ? arg->u.real
+                     : wide         ? (double)(uint64_t)arg->u.integer
+                                    : (double)arg->u.integer;
     f->arg[i] = mc_array_empty(want->dtype, 0, NULL);
     if (!f->arg[i]) {
         return mc_last_status();
@@ -93,14 +101,17 @@ static mc_status take_number(struct mc_function *f, int i, const mc_arg *arg)
         kept = mc_load_i64(want->dtype, data) == arg->u.integer;
         kept = kept && (want->dtype == MC_UINT64 ? wide || arg->u.integer >= 0 : !wide);
     }
-    return kept ? MC_OK : mc_fail(MC_ETYPE, "%s: input %d ('%s') is %s, which does not hold %.17g", f->name, i, f->input[i].name,
-                                  mc_dtype_name(want->dtype), v);
+    return kept ? MC_OK
+                : mc_fail(MC_ETYPE, "%s: input %d ('%s') is %s, which does not hold %.17g", f->name, i,
+                          f->input[i].name, mc_dtype_name(want->dtype), v);
 }
 
 static mc_status take_input(struct mc_function *f, int i, const mc_arg *arg)
 {
     if (arg && arg->kind == 5 && arg->u.number) {
-        return mc_fail(MC_EARG, "%s: input %d ('%s') is given as a void *, which says no type; give an array, a number, or NULL for its default",
+        return mc_fail(MC_EARG,
+                       "%s: input %d ('%s') is given as a void *, which says no type; give an array, a "
+                       "number, or NULL for its default",
                        f->name, i, f->input[i].name);
     }
     if (!arg || arg->kind == 5) {
@@ -187,7 +198,8 @@ mc_status mc_call_args(mc_function *f, int nin, const mc_arg *in, int nout, cons
     const struct mc_program *pr = &f->code->program;
     if (nin > pr->ninput || nout > pr->noutput) {
         return mc_fail(MC_EARG, "%s: %d %s given, it has %d", f->name, nin > pr->ninput ? nin : nout,
-                       nin > pr->ninput ? "inputs are" : "places for outputs are", nin > pr->ninput ? pr->ninput : pr->noutput);
+                       nin > pr->ninput ? "inputs are" : "places for outputs are",
+                       nin > pr->ninput ? pr->ninput : pr->noutput);
     }
     pthread_mutex_lock(&f->lock);
     double start = f->profile ? mc_now() : 0;

@@ -1,4 +1,5 @@
-/* results.c: what a call hands over, and then changes: outputs where the caller wants them, updates all from old values.
+/* results.c: what a call hands over, and then changes: outputs where the caller wants them, updates all from
+ * old values.
  *
  * Invariant: no shared variable changes before every output is safe. */
 #include "call/call.h"
@@ -8,7 +9,10 @@
 mc_status mc_result_place(const struct mc_function *f, int i, const mc_arg *out)
 {
     if (out && out->kind == 5 && out->u.number) {
-        return mc_fail(MC_EARG, "%s: the place for output %d is a void *, which says no type; give an int64_t *, a float *, ..., or NULL", f->name, i);
+        return mc_fail(MC_EARG,
+                       "%s: the place for output %d is a void *, which says no type; give an int64_t *, a "
+                       "float *, ..., or NULL",
+                       f->name, i);
     }
     if (out && (out->kind < 3 || out->kind > 5)) {
         return mc_fail(MC_EARG, "%s: the place for output %d is a value, not an address", f->name, i);
@@ -28,7 +32,8 @@ static bool number_holds(mc_dtype to, mc_dtype from, const void *at)
     const int64_t v = mc_load_i64(from, at);
     const bool minus = v < 0 && from != MC_UINT64, sign = mc_dtypes[to].kind == KIND_INT;
     const int bits = to == MC_BOOL ? 1 : 8 * (int)mc_dtypes[to].size - sign;
-    const uint64_t most = UINT64_MAX >> (64 - bits), u = minus ? ~(uint64_t)v : (uint64_t)v; /* ~v is -v - 1 */
+    const uint64_t most = UINT64_MAX >> (64 - bits),
+                   u = minus ? ~(uint64_t)v : (uint64_t)v; /* ~v is -v - 1 */
     return u <= most && (!minus || sign);
 }
 
@@ -53,7 +58,8 @@ mc_status mc_result_check(struct mc_function *f, int i, const mc_arg *out)
             mc_snprintf(value, sizeof value, "%s%llu", v < 0 && r->dtype != MC_UINT64 ? "-" : "",
                         v < 0 && r->dtype != MC_UINT64 ? 0 - (unsigned long long)v : (unsigned long long)v);
         }
-        return mc_fail(MC_ETYPE, "%s: output %d is %s, which the given number's %s does not hold", f->name, i, value, mc_dtype_name(out->dtype));
+        return mc_fail(MC_ETYPE, "%s: output %d is %s, which the given number's %s does not hold", f->name, i,
+                       value, mc_dtype_name(out->dtype));
     }
     return MC_OK;
 }
@@ -113,7 +119,8 @@ mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p
         }
         return MC_OK;
     }
-    mc_array *few[8] = { 0 }, **next = pr->nupdate <= 8 ? few : mc_calloc((size_t)pr->nupdate, sizeof *next, "call");
+    mc_array *few[8] = { 0 },
+             **next = pr->nupdate <= 8 ? few : mc_calloc((size_t)pr->nupdate, sizeof *next, "call");
     mc_status s = next ? MC_OK : MC_EMEMORY;
     for (int i = 0; i < pr->nupdate && s == MC_OK; i++) {
         const struct mc_slot *at = &p->slot[pr->update[i]];
@@ -123,8 +130,9 @@ mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p
         }
         for (int k = 0; s == MC_OK && k < at->type.rank; k++) {
             if (f->target[i]->type.dims[k] >= 0 && f->target[i]->type.dims[k] != at->type.dims[k]) {
-                s = mc_fail(MC_ESHAPE, "%s: the update of %s has size %lld on axis %d, not %lld", f->name, f->target[i]->name,
-                            (long long)at->type.dims[k], k, (long long)f->target[i]->type.dims[k]);
+                s = mc_fail(MC_ESHAPE, "%s: the update of %s has size %lld on axis %d, not %lld", f->name,
+                            f->target[i]->name, (long long)at->type.dims[k], k,
+                            (long long)f->target[i]->type.dims[k]);
             }
         }
     }

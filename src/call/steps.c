@@ -30,8 +30,8 @@ static mc_status no_room(const struct mc_function *f, const struct mc_shape_plan
     for (int i = 0; i < f->code->nstep; i++) {
         most = p->step[i].workspace > p->step[most].workspace ? i : most;
     }
-    return mc_fail_again("%s: %zu bytes of values, %zu for step %d, %.200s: ", f->name, p->arena, p->scratch, most,
-                         mc_step_name(f, most));
+    return mc_fail_again("%s: %zu bytes of values, %zu for step %d, %.200s: ", f->name, p->arena, p->scratch,
+                         most, mc_step_name(f, most));
 }
 
 /* Where memory is short, solvers that work with a quarter are asked, until there are none. */
@@ -66,8 +66,10 @@ static mc_status not_finite(const struct mc_function *f, int value, int step, do
     struct mc_str formula = { 0 }, line = { 0 };
     mc_node_print(&formula, f->code->program.value.at[value].node, 3);
     mc_str_line(&line, formula.s ? formula.s : "", COLUMNS);
-    mc_status s = formula.bad || line.bad ? MC_EMEMORY
-                : mc_fail(MC_ECHECK, "NANGUARD: step %d makes %s at element %lld: %s", step, isnan(v) ? "NaN" : "an infinity", (long long)at, line.s);
+    mc_status s = formula.bad || line.bad
+                      ? MC_EMEMORY
+                      : mc_fail(MC_ECHECK, "NANGUARD: step %d makes %s at element %lld: %s", step,
+                                isnan(v) ? "NaN" : "an infinity", (long long)at, line.s);
     mc_str_free(&formula);
     mc_str_free(&line);
     return s;
@@ -84,7 +86,8 @@ static mc_status check_finite(struct mc_function *f, const struct mc_shape_plan 
         mc_array *a = mc_value_array(f, p, st->dst[i]);
         int64_t n = a ? mc_array_size(a) : 0, bad = 0;
         double v = 0;
-        while (bad < n && isfinite(v = mc_load_f64(at->type.dtype, a->data + (size_t)bad * mc_dtypes[at->type.dtype].size))) {
+        while (bad < n && isfinite(v = mc_load_f64(at->type.dtype,
+                                                   a->data + (size_t)bad * mc_dtypes[at->type.dtype].size))) {
             bad++;
         }
         mc_array_unref(&a);

@@ -162,10 +162,11 @@ static mc_status rewrite(struct compiling *c)
 static mc_status lower(struct compiling *c)
 {
     const struct mc_backend *b = c->code->backend;
-    bool whole = c->mode != MODE_FAST_COMPILE && !c->code->uncompiled && (!b->may_compile || b->may_compile()) && !mc_stage_off("fusion", c->spec->excluding);
+    bool whole = c->mode != MODE_FAST_COMPILE && !c->code->uncompiled &&
+                 (!b->may_compile || b->may_compile()) && !mc_stage_off("fusion", c->spec->excluding);
     enum mc_fusing fuse = whole ? b->fuses : FUSE_NOTHING;
-    mc_status s = mc_program_make(&c->code->program, c->g, (int)c->in.n, c->in.at, (int)c->out.n, c->out.at, (int)c->target.n,
-                                  c->target.at, c->update.at, fuse, c->mode == MODE_DEBUG);
+    mc_status s = mc_program_make(&c->code->program, c->g, (int)c->in.n, c->in.at, (int)c->out.n, c->out.at,
+                                  (int)c->target.n, c->target.at, c->update.at, fuse, c->mode == MODE_DEBUG);
     c->code->graph = c->g;
     c->g = NULL; /* the code's now */
     const struct mc_backend *other = s == MC_OK && c->code->program.dynamic ? b->grows() : b;
@@ -219,8 +220,8 @@ static mc_status compile_kernels(struct compiling *c)
     return s;
 }
 
-/* Without a compiler, kernels that the cache has serve; if it lacks one, the steps are made again, nothing fused, so that
- * at least heavy work is not left to the reference. */
+/* Without a compiler, kernels that the cache has serve; if it lacks one, the steps are made again, nothing
+ * fused, so that at least heavy work is not left to the reference. */
 static mc_status kernels(struct compiling *c)
 {
     bool clean = mc_last_status() == MC_OK;
@@ -246,7 +247,8 @@ static mc_status make_function(struct compiling *c)
 {
     bool traced;
     TRY(mc_trace_open(&traced));
-    c->f = mc_function_new(c->code, c->spec->name, c->spec->threads, c->spec->profile || mc_flag_int(FLAG_profile) || traced);
+    c->f = mc_function_new(c->code, c->spec->name, c->spec->threads,
+                           c->spec->profile || mc_flag_int(FLAG_profile) || traced);
     if (!c->f) {
         return mc_last_status();
     }
@@ -258,8 +260,10 @@ static mc_status make_function(struct compiling *c)
         }
         if (c->inputs.at[i].has_default) {
             if (c->in.at[i]->type.rank) {
-                return mc_fail(MC_ESHAPE, "compile: inputs: '%s' has rank %d; only a scalar can have a number as default", c->inputs.at[i].name,
-                               c->in.at[i]->type.rank);
+                return mc_fail(
+                    MC_ESHAPE,
+                    "compile: inputs: '%s' has rank %d; only a scalar can have a number as default",
+                    c->inputs.at[i].name, c->in.at[i]->type.rank);
             }
             c->f->input[i].has_default = true;
             c->f->input[i].dflt = mc_array_scalar(c->in.at[i]->type.dtype, c->inputs.at[i].dflt);
@@ -268,12 +272,15 @@ static mc_status make_function(struct compiling *c)
             }
         }
     }
-    const char **name = c->code->output_name = mc_arena_alloc(&c->code->program.arena, (c->out.n + 1) * sizeof *name);
+    const char **name = c->code->output_name = mc_arena_alloc(&c->code->program.arena,
+                                                              (c->out.n + 1) * sizeof *name);
     if (!name) {
         return MC_EMEMORY;
     }
     for (size_t i = 0; i < c->out.n; i++) {
-        name[i] = c->out_name.at[i] ? mc_arena_str(&c->code->program.arena, c->out_name.at[i], strlen(c->out_name.at[i])) : NULL;
+        name[i] = c->out_name.at[i]
+                      ? mc_arena_str(&c->code->program.arena, c->out_name.at[i], strlen(c->out_name.at[i]))
+                      : NULL;
         if (c->out_name.at[i] && !name[i]) {
             return MC_EMEMORY;
         }
@@ -287,8 +294,10 @@ static mc_status known_words(struct compiling *c)
 {
     TRY(mc_rewrite_words(c->user, "including", c->spec->including));
     TRY(mc_rewrite_words(c->user, "excluding", c->spec->excluding));
-    TRY(mc_rewrite_words(c->user, "the flag rewrite.including", c->spec->including ? NULL : mc_flag_text(FLAG_including)));
-    return mc_rewrite_words(c->user, "the flag rewrite.excluding", c->spec->excluding ? NULL : mc_flag_text(FLAG_excluding));
+    TRY(mc_rewrite_words(c->user, "the flag rewrite.including",
+                         c->spec->including ? NULL : mc_flag_text(FLAG_including)));
+    return mc_rewrite_words(c->user, "the flag rewrite.excluding",
+                            c->spec->excluding ? NULL : mc_flag_text(FLAG_excluding));
 }
 
 static mc_status find_mode(struct compiling *c)
@@ -301,7 +310,8 @@ static mc_status find_mode(struct compiling *c)
         }
     }
     const char *near = mc_near_miss(word, modes, NELEM(modes));
-    return mc_fail(MC_EARG, "compile: there is no mode '%s'%s%s%s", word, near ? "; did you mean '" : "; there are FAST_RUN, FAST_COMPILE, DEBUG and NANGUARD",
+    return mc_fail(MC_EARG, "compile: there is no mode '%s'%s%s%s", word,
+                   near ? "; did you mean '" : "; there are FAST_RUN, FAST_COMPILE, DEBUG and NANGUARD",
                    near ? near : "", near ? "'?" : "");
 }
 
@@ -343,7 +353,8 @@ mc_function *mc_compile_at(mc_graph *g, const mc_spec *spec, const char *file, i
     }
     for (size_t i = 0; i < NELEM(passes) && s == MC_OK; i++) {
         s = passes[i].run(&c);
-        LOG(LOG_TIME, "%s: %s done at %.3f ms", spec->name ? spec->name : "function", passes[i].name, (mc_now() - start) * 1e3);
+        LOG(LOG_TIME, "%s: %s done at %.3f ms", spec->name ? spec->name : "function", passes[i].name,
+            (mc_now() - start) * 1e3);
     }
     if (s < 0) {
         fail_at(&c, s);

@@ -32,12 +32,14 @@ void mc_spec_put_results(struct compiling *c, mc_node *const *all);
 /* life.c: functions made, copied, freed */
 mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int threads, bool profile);
 void mc_code_unit_unref(struct mc_code_unit *u);
-void mc_code_unit_drop_steps(struct mc_code_unit *u); /* the program, its texts and its kernels; the graph stays */
+/* the program, its texts and its kernels; the graph stays */
+void mc_code_unit_drop_steps(struct mc_code_unit *u);
 void mc_memory_free(struct mc_function *f);           /* its arena */
 
 /* debug.c */
 mc_status mc_debug_note(void *compiling, const struct mc_rule *rule, mc_node *from, mc_node *to);
 mc_status mc_debug_widen(struct compiling *c);
-mc_status mc_debug_rewrites(const struct mc_function *f); /* MC_ECHECK: a rule changed values; between steps and updates */
+/* MC_ECHECK: a rule changed values; between steps and updates */
+mc_status mc_debug_rewrites(const struct mc_function *f);
 
 #endif

@@ -1,8 +1,8 @@
-/* debug.c: DEBUG mode's watch over the rules: each node that one replaced is computed beside what it became, by the
- * reference, from the arguments of the call.
+/* debug.c: DEBUG mode's watch over the rules: each node that one replaced is computed beside what it became,
+ * by the reference, from the arguments of the call.
  *
- * Invariant: both are built anew over inputs of float64, whatever the graph's floats are, so what differs is the rule
- * and not its rounding: a stable form may then be held to the form that it mends. */
+ * Invariant: both are built anew over inputs of float64, whatever the graph's floats are, so what differs is
+ * the rule and not its rounding: a stable form may then be held to the form that it mends. */
 #include "compile/compiling.h"
 #include <math.h>
 
@@ -14,7 +14,9 @@ mc_status mc_debug_note(void *arg, const struct mc_rule *rule, mc_node *from, mc
 {
     struct compiling *c = arg;
     const char *name = mc_rule_name(rule);
-    struct mc_rewritten one = { mc_arena_str(&c->g->arena, name, strlen(name)), rule->promise == EXACT, from, to, { from, to } };
+    struct mc_rewritten one = {
+        mc_arena_str(&c->g->arena, name, strlen(name)), rule->promise == EXACT, from, to, { from, to }
+    };
     return one.rule && VEC_PUSH(c->code->rewritten, one) ? MC_OK : MC_EMEMORY;
 }
 
@@ -23,11 +25,14 @@ static mc_status add_twin(struct compiling *c, mc_node *n)
 {
     char name[40];
     mc_snprintf(name, sizeof name, "float64_of_%u", (unsigned)n->id);
-    struct mc_twin t = { n, mc_is_float(n->type.dtype) ? mc_input_sized(c->g, name, MC_FLOAT64, n->type.rank, n->type.dims) : n };
+    struct mc_twin t = { n, mc_is_float(n->type.dtype)
+                                ? mc_input_sized(c->g, name, MC_FLOAT64, n->type.rank, n->type.dims)
+                                : n };
     return !mc_is_error(t.wide) && VEC_PUSH(c->code->twin, t) ? MC_OK : MC_EMEMORY;
 }
 
-/* x in float64, if it is a narrower constant or a cast to a narrower float: no twin of an input widens these. */
+/* x in float64, if it is a narrower constant or a cast to a narrower float: no twin of an input widens
+ * these. */
 static mc_node *widened(mc_node *x)
 {
     const bool narrow = mc_is_float(x->type.dtype) && x->type.dtype != MC_FLOAT64;
@@ -37,12 +42,14 @@ static mc_node *widened(mc_node *x)
     return narrow && x->op->form == FORM_CAST ? mc_cast_to(x->in[0], MC_FLOAT64) : NULL;
 }
 
-/* requires: inputs and shared variables are replaced by their twins.  What a cast reads must be over the twins too: a call
- * holds the locks of the variables themselves.  Returns how many were replaced; casts below them may be left. */
+/* requires: inputs and shared variables are replaced by their twins.  What a cast reads must be over the
+ * twins too: a call holds the locks of the variables themselves.  Returns how many were replaced; casts below
+ * them may be left. */
 static int widen_numbers(mc_graph *g, int n, mc_node **node)
 {
     size_t have = 0;
-    mc_node **from = mc_graph_reach(n, node, &have), **to = from ? mc_alloc((have + 1) * sizeof *to, "debug") : NULL;
+    mc_node **from = mc_graph_reach(n, node, &have),
+            **to = from ? mc_alloc((have + 1) * sizeof *to, "debug") : NULL;
     int many = 0;
     for (size_t i = 0; i < have && to; i++) {
         mc_node *x = from[i], *wide = widened(x);
@@ -85,12 +92,14 @@ static mc_status widen(struct compiling *c, mc_node **node, mc_node **from, mc_n
     return MC_OK;
 }
 
-/* requires: the rules are through.  leaves: what they replaced over float64, or nothing if an op wants its own dtype. */
+/* requires: the rules are through.  leaves: what they replaced over float64, or nothing if an op wants its
+ * own dtype. */
 mc_status mc_debug_widen(struct compiling *c)
 {
     size_t n = c->code->rewritten.n, leaves = c->g->nodes.n;
     mc_node **node = mc_alloc((2 * n + 1) * sizeof *node, "debug");
-    mc_node **from = mc_alloc((leaves + 1) * sizeof *from, "debug"), **to = mc_alloc((leaves + 1) * sizeof *to, "debug");
+    mc_node **from = mc_alloc((leaves + 1) * sizeof *from, "debug"),
+            **to = mc_alloc((leaves + 1) * sizeof *to, "debug");
     mc_status s = node && from && to ? widen(c, node, from, to) : MC_EMEMORY;
     if (s < 0 && s != MC_EMEMORY) {
         LOG(LOG_REWRITE, "DEBUG cannot compute in float64 what was rewritten: %s", mc_error(c->g));
@@ -117,10 +126,13 @@ static double largest(double most, const mc_array *a)
     return most;
 }
 
-/* The first element that differs by more than rounding where both are finite; -1: none.  slack: float64, or NULL. */
-static int64_t differs(const struct mc_rewritten *r, const mc_array *from, const mc_array *to, const mc_array *slack)
+/* The first element that differs by more than rounding where both are finite; -1: none.  slack: float64, or
+ * NULL. */
+static int64_t differs(const struct mc_rewritten *r, const mc_array *from, const mc_array *to,
+                       const mc_array *slack)
 {
-    size_t size = mc_dtypes[from->dtype].size, other = mc_dtypes[to->dtype].size; /* what no input reaches stays as it was */
+    size_t size = mc_dtypes[from->dtype].size,
+           other = mc_dtypes[to->dtype].size; /* what no input reaches stays as it was */
     if (!mc_dims_equal(from->rank, from->dims, to->rank, to->dims)) {
         return 0;
     }
@@ -130,8 +142,10 @@ static int64_t differs(const struct mc_rewritten *r, const mc_array *from, const
     double least = noise * largest(largest(0, from), to);
     const double *more = slack ? (const double *)(const void *)slack->data : NULL;
     for (int64_t i = 0, n = mc_array_size(from); i < n; i++) {
-        double a = mc_load_f64(from->dtype, from->data + (size_t)i * size), b = mc_load_f64(to->dtype, to->data + (size_t)i * other);
-        if (isfinite(a) && isfinite(b) && fabs(a - b) > fmax(fabs(a), fabs(b)) / LEEWAY + least + (more ? more[i] : 0)) {
+        double a = mc_load_f64(from->dtype, from->data + (size_t)i * size),
+               b = mc_load_f64(to->dtype, to->data + (size_t)i * other);
+        if (isfinite(a) && isfinite(b) &&
+            fabs(a - b) > fmax(fabs(a), fabs(b)) / LEEWAY + least + (more ? more[i] : 0)) {
             return i;
         }
     }
@@ -144,7 +158,8 @@ struct leaves { VEC(mc_node *) node; VEC(mc_array *) value; };
 
 static mc_status add_leaf(struct leaves *l, mc_node *n, const mc_array *a)
 {
-    mc_array *near = mc_array_near(a), *v = near && mc_is_float(near->dtype) ? mc_array_cast(near, MC_FLOAT64) : mc_array_ref(near);
+    mc_array *near = mc_array_near(a),
+             *v = near && mc_is_float(near->dtype) ? mc_array_cast(near, MC_FLOAT64) : mc_array_ref(near);
     mc_array_unref(&near);
     if (!v) {
         return mc_last_status();
@@ -189,8 +204,9 @@ static bool *acts(const struct mc_graph *g)
 
 /* ---- what is said ---- */
 
-/* How far n may be off if the nodes below it, to this depth, are off by noise and n itself by tol: erf(6) - 1 and -erfc(6)
- * agree in nothing but being small, and x - 1e18 has lost x.  value: n's.  NULL: it cannot be told. */
+/* How far n may be off if the nodes below it, to this depth, are off by noise and n itself by tol: erf(6) - 1
+ * and -erfc(6) agree in nothing but being small, and x - 1e18 has lost x.  value: n's.  NULL: it cannot be
+ * told. */
 static mc_array *noise_within(const mc_node *n, const struct leaves *l, const mc_array *value, double tol,
                               int depth)
 {
@@ -210,7 +226,8 @@ static mc_array *noise_within(const mc_node *n, const struct leaves *l, const mc
     return all;
 }
 
-static mc_status compare(const struct mc_function *f, const struct mc_rewritten *r, const struct leaves *l, const mc_array *from, const mc_array *to)
+static mc_status compare(const struct mc_function *f, const struct mc_rewritten *r, const struct leaves *l,
+                         const mc_array *from, const mc_array *to)
 {
     int64_t bad = differs(r, from, to, NULL);
     if (bad >= 0) {
@@ -224,8 +241,9 @@ static mc_status compare(const struct mc_function *f, const struct mc_rewritten 
     struct mc_str a = { 0 }, b = { 0 };
     mc_node_print(&a, r->from, 5);
     mc_node_print(&b, r->to, 5);
-    mc_status s = mc_fail(MC_ECHECK, "%s: DEBUG: the rule '%s' changed element %lld of %.300s, which became %.300s", f->name, r->rule,
-                          (long long)bad, a.s ? a.s : "", b.s ? b.s : "");
+    mc_status s = mc_fail(MC_ECHECK,
+                          "%s: DEBUG: the rule '%s' changed element %lld of %.300s, which became %.300s",
+                          f->name, r->rule, (long long)bad, a.s ? a.s : "", b.s ? b.s : "");
     mc_str_free(&a);
     mc_str_free(&b);
     return s;

@@ -5,7 +5,7 @@
 
 static int by_address(const void *a, const void *b)
 {
-    uintptr_t x = (uintptr_t)*(struct mc_shared *const *)a, y = (uintptr_t)*(struct mc_shared *const *)b;
+    uintptr_t x = (uintptr_t) * (struct mc_shared *const *)a, y = (uintptr_t) * (struct mc_shared *const *)b;
     return x < y ? -1 : x > y;
 }
 
@@ -61,7 +61,9 @@ mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int th
     f->time = mc_calloc(p->step.n + 1, sizeof *f->time, "function");
     f->threads = mc_step_threads(threads);
     f->profile = profile;
-    mc_status s = f->name && f->input && f->output && f->ptr && f->arg && f->result && f->lent && f->time ? collect_shared(f) : MC_EMEMORY;
+    mc_status s = f->name && f->input && f->output && f->ptr && f->arg && f->result && f->lent && f->time
+                      ? collect_shared(f)
+                      : MC_EMEMORY;
     nkey += (size_t)f->nshared * 2 * MC_MAX_RANK;
     f->key = mc_alloc(nkey * sizeof *f->key, "function");
     s = s < 0 ? s : !f->key ? MC_EMEMORY : code->backend->made ? code->backend->made(f) : MC_OK;

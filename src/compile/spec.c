@@ -31,7 +31,8 @@ mc_status mc_spec_inputs(struct compiling *c)
     for (size_t i = 0; i < c->inputs.n; i++) {
         mc_node *x = c->inputs.at[i].node;
         if (!x || x->graph != c->user || x->op != &mc_op_input) {
-            return mc_fail(MC_EARG, "compile: inputs: '%s' is not an input of this graph", c->inputs.at[i].name ? c->inputs.at[i].name : "");
+            return mc_fail(MC_EARG, "compile: inputs: '%s' is not an input of this graph",
+                           c->inputs.at[i].name ? c->inputs.at[i].name : "");
         }
         for (size_t k = 0; k < i; k++) {
             if (c->inputs.at[k].node == x) {
@@ -51,7 +52,8 @@ static mc_status add_output(struct compiling *c, mc_node *n, bool borrow)
         return mc_fail(MC_EARG, "compile: an output is missing or belongs to another graph");
     }
     if (mc_is_error(n)) {
-        return c->user->status < 0 ? c->user->status : mc_fail(MC_EARG, "compile: an output is the error node");
+        return c->user->status < 0 ? c->user->status
+                                   : mc_fail(MC_EARG, "compile: an output is the error node");
     }
     bool stays = n->op->flags & OP_STAYS;
     for (int i = 0; i < n->nout; i++) { /* a tuple is all of its items */
@@ -87,24 +89,29 @@ static mc_status add_update(struct compiling *c, struct mc_shared *t, mc_node *v
         }
     }
     if (!value || mc_is_error(value)) {
-        return c->user->status < 0 ? c->user->status : mc_fail(MC_EARG, "compile: updates: the value of '%s' is missing", t->name);
+        return c->user->status < 0
+                   ? c->user->status
+                   : mc_fail(MC_EARG, "compile: updates: the value of '%s' is missing", t->name);
     }
     if (value->nout != 1) {
-        return mc_fail(MC_EARG, "compile: updates: the new value of '%s' is %d values; take one of them", t->name, value->nout);
+        return mc_fail(MC_EARG, "compile: updates: the new value of '%s' is %d values; take one of them",
+                       t->name, value->nout);
     }
     if (value->type.rank != t->type.rank) {
-        return mc_fail(MC_ESHAPE, "compile: updates: '%s' has rank %d, its new value rank %d", t->name, t->type.rank, value->type.rank);
+        return mc_fail(MC_ESHAPE, "compile: updates: '%s' has rank %d, its new value rank %d", t->name,
+                       t->type.rank, value->type.rank);
     }
     for (int i = 0; i < t->type.rank; i++) {
         if (t->type.dims[i] >= 0 && value->type.dims[i] >= 0 && t->type.dims[i] != value->type.dims[i]) {
-            return mc_fail(MC_ESHAPE, "compile: updates: '%s' has size %lld on axis %d, its new value %lld", t->name,
-                           (long long)t->type.dims[i], i, (long long)value->type.dims[i]);
+            return mc_fail(MC_ESHAPE, "compile: updates: '%s' has size %lld on axis %d, its new value %lld",
+                           t->name, (long long)t->type.dims[i], i, (long long)value->type.dims[i]);
         }
     }
     if (value->type.dtype != t->type.dtype) {
         if (mc_is_float(value->type.dtype) && !mc_is_float(t->type.dtype)) {
-            return mc_fail(MC_ETYPE, "compile: updates: '%s' is %s, its new value %s; cast it if digits may be lost", t->name,
-                           mc_dtype_name(t->type.dtype), mc_dtype_name(value->type.dtype));
+            return mc_fail(MC_ETYPE,
+                           "compile: updates: '%s' is %s, its new value %s; cast it if digits may be lost",
+                           t->name, mc_dtype_name(t->type.dtype), mc_dtype_name(value->type.dtype));
         }
         value = mc_cast_to(value, t->type.dtype);
     }
@@ -181,7 +188,8 @@ mc_status mc_spec_givens(struct compiling *c)
     int n = 0;
     size_t nall;
     mc_status s = c->spec->givens ? mc_parse_list(c->user, c->spec->givens, true, &v, &n) : MC_OK;
-    mc_node **from = mc_alloc((size_t)(n + 1) * sizeof *from, "compile"), **to = mc_alloc((size_t)(n + 1) * sizeof *to, "compile");
+    mc_node **from = mc_alloc((size_t)(n + 1) * sizeof *from, "compile"),
+            **to = mc_alloc((size_t)(n + 1) * sizeof *to, "compile");
     mc_node **all = mc_spec_results(c, &nall);
     s = from && to && all ? s : MC_EMEMORY;
     for (int i = 0; i < n && s == MC_OK; i++) {
@@ -190,7 +198,8 @@ mc_status mc_spec_givens(struct compiling *c)
         if (!from[i]) {
             s = mc_fail(MC_EARG, "compile: givens: there is no variable '%s'", v[i].name);
         } else if (from[i]->type.rank != to[i]->type.rank) {
-            s = mc_fail(MC_ESHAPE, "compile: givens: '%s' has rank %d, what is given rank %d", v[i].name, from[i]->type.rank, to[i]->type.rank);
+            s = mc_fail(MC_ESHAPE, "compile: givens: '%s' has rank %d, what is given rank %d", v[i].name,
+                        from[i]->type.rank, to[i]->type.rank);
         } else {
             to[i] = mc_cast_to(to[i], from[i]->type.dtype);
         }
@@ -226,7 +235,8 @@ mc_status mc_spec_unused(struct compiling *c)
             given |= c->in.at[k] == list[i];
         }
         if (!given) {
-            s = mc_fail(MC_EARG, "compile: '%s' is needed but is not among the inputs", mc_node_name(list[i]));
+            s = mc_fail(MC_EARG, "compile: '%s' is needed but is not among the inputs",
+                        mc_node_name(list[i]));
         }
     }
     for (size_t k = 0; k < c->in.n && s == MC_OK && strcmp(what, "ignore") != 0; k++) {
@@ -237,7 +247,9 @@ mc_status mc_spec_unused(struct compiling *c)
         if (!used && strcmp(what, "warn") == 0) {
             LOG(LOG_PLAN, "compile: input '%s' is not used", mc_node_name(c->in.at[k]));
         } else if (!used) {
-            s = mc_fail(MC_EARG, "compile: input '%s' is not used; leave it out, or set on_unused to warn or ignore", mc_node_name(c->in.at[k]));
+            s = mc_fail(MC_EARG,
+                        "compile: input '%s' is not used; leave it out, or set on_unused to warn or ignore",
+                        mc_node_name(c->in.at[k]));
         }
     }
     mc_free(all);

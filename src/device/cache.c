@@ -64,7 +64,7 @@ static const char kernels[] = "kernels"; /* the folder of entries, in that of th
 static const char *distrust(const struct stat *st)
 {
     return st->st_uid != geteuid() && st->st_uid != 0 ? "it belongs to another user"
-         : st->st_mode & (S_IWGRP | S_IWOTH)          ? "others may write to it"
+           : st->st_mode & (S_IWGRP | S_IWOTH)        ? "others may write to it"
                                                       : NULL;
 }
 
@@ -235,7 +235,8 @@ bool mc_cache_folder(struct mc_str *path)
 
 static bool entry_name(struct mc_key key, const char *suffix, struct mc_str *name)
 {
-    mc_str_addf(name, "%016llx%016llx%s", (unsigned long long)key.at[0], (unsigned long long)key.at[1], suffix);
+    mc_str_addf(name, "%016llx%016llx%s", (unsigned long long)key.at[0], (unsigned long long)key.at[1],
+                suffix);
     return !name->bad;
 }
 
@@ -254,14 +255,16 @@ bool mc_cache_path(struct mc_key key, const char *suffix, struct mc_str *path)
 static int open_entry(int folder, const char *name, struct stat *st)
 {
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd >= 0 && (fstat(fd, st) < 0 || !S_ISREG(st->st_mode) || distrust(st) || st->st_size > mc_flag_int(FLAG_cache_size))) {
+    if (fd >= 0 && (fstat(fd, st) < 0 || !S_ISREG(st->st_mode) || distrust(st) ||
+                    st->st_size > mc_flag_int(FLAG_cache_size))) {
         close(fd);
         fd = -1;
     }
     return fd;
 }
 
-static bool read_entry(struct mc_key key, int folder, const char *name, int fd, const struct stat *st, struct mc_str *content)
+static bool read_entry(struct mc_key key, int folder, const char *name, int fd, const struct stat *st,
+                       struct mc_str *content)
 {
     if (mc_fd_read(fd, name, &content->s, &content->n) < 0) {
         return false; /* unreadable is not damaged: no memory, an error of the disk */

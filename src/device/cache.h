@@ -14,7 +14,8 @@ struct mc_key mc_key(const char *const *part, size_t n); /* of the texts and of 
 /* Entries are files NAME = <key><suffix> of the folder <cache>/kernels, sealed by a trailer which
  * holds key, size and hash; so a damaged or misnamed file is never used, but removed.  Neither is one that
  * others may write, or that belongs to another user than this one or root, or any in such a folder. */
-const char *mc_cache_refused(void);         /* why there is no cache, of a folder that others have a hand in; "" if it is not for that */
+/* why there is no cache, of a folder that others have a hand in; "" if it is not for that */
+const char *mc_cache_refused(void);
 bool mc_cache_folder(struct mc_str *path);  /* makes it; false: no cache */
 bool mc_cache_path(struct mc_key key, const char *suffix, struct mc_str *path);
 /* The content without its seal.  fd, unless NULL: the file itself, still open, for the caller to close. */
@@ -23,7 +24,8 @@ void mc_cache_put(struct mc_key key, const char *suffix, const char *content, si
 void mc_cache_drop(struct mc_key key, const char *suffix);
 
 /* ---- sweep.c ---- */
-void mc_cache_sweep(int folder, size_t added); /* after `added` more bytes: stale and least recently used files go */
+/* after `added` more bytes: stale and least recently used files go */
+void mc_cache_sweep(int folder, size_t added);
 void mc_folder_remove(const char *path);    /* with the files in it */
 
 #endif

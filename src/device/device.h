@@ -19,7 +19,8 @@ struct mc_device_ops {
     void (*leave)(struct mc_device *d);
     void *(*alloc)(struct mc_device *d, size_t bytes, const char *what); /* NULL: error */
     void (*free)(struct mc_device *d, void *p);
-    mc_array *(*array)(struct mc_device *d, mc_dtype t, int rank, const int64_t *dims); /* contiguous, not cleared */
+    /* contiguous, not cleared */
+    mc_array *(*array)(struct mc_device *d, mc_dtype t, int rank, const int64_t *dims);
 };
 extern struct mc_device mc_host;
 mc_status mc_device_unknown(const char *name); /* the error for it */

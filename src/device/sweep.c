@@ -110,7 +110,8 @@ static int64_t sweep(int folder, int64_t cap)
 {
     struct listing l = { 0 };
     struct dirent *e;
-    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* with a place in the list of its own */
+    int fd = openat(folder, ".",
+                    O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* with a place in the list of its own */
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     bool whole = d != NULL;
     while (whole && (e = readdir(d))) {

@@ -1,5 +1,6 @@
-/* backend.h: what runs programs.  A program, the places of its values and the order of its steps are the same everywhere;
- * a backend compiles its kernels, plans each step at a shape, runs it, and moves values to and from its device.
+/* backend.h: what runs programs.  A program, the places of its values and the order of its steps are the same
+ * everywhere; a backend compiles its kernels, plans each step at a shape, runs it, and moves values to and
+ * from its device.
  *
  * Invariant: nothing outside a backend's own files asks which one it is. */
 #ifndef MC_BACKEND_H
@@ -19,7 +20,8 @@ struct mc_pooled_problem;
 enum mc_epilogues {
     EPILOGUE_BEHIND,            /* the step's kernel, which runs after the solver */
     EPILOGUE_BLOCKS,            /* the step's kernel, which the solver calls for each finished block */
-    EPILOGUE_SOLVER,            /* the solver, if it is a bias, a residual and an activation; else as BEHIND */
+    /* the solver, if it is a bias, a residual and an activation; else as BEHIND */
+    EPILOGUE_SOLVER,
 };
 
 struct mc_backend {
@@ -33,9 +35,10 @@ struct mc_backend {
     enum mc_fusing fuses;
     bool numbered;              /* there may be several devices: "cuda1" */
     enum mc_epilogues epilogues;
-    const struct mc_backend *(*grows)(void); /* who runs a program with sizes that only running tells; NULL: error */
-    /* Kernels need a compiler, without which the reference runs.  may: its kernels may be had, if only from the cache; has: it
-     * works, which is tried once.  NULL: always. */
+    /* who runs a program with sizes that only running tells; NULL: error */
+    const struct mc_backend *(*grows)(void);
+    /* Kernels need a compiler, without which the reference runs.  may: its kernels may be had, if only from
+     * the cache; has: it works, which is tried once.  NULL: always. */
     bool (*may_compile)(void), (*has_compiler)(void);
     bool in_place;              /* kernels make new values of shared variables where the old ones lie */
     bool dense_inputs;          /* an input's elements lie side by side */
@@ -51,13 +54,14 @@ struct mc_backend {
     struct mc_plan *(*pooled)(const struct mc_pooled_problem *q);
     struct mc_layout_costs layouts; /* what the order of axes costs */
 
-    /* From here on what may be NULL says so: there is nothing to do.
-     * A function; the device is entered.  compiled: has the step's kernel a compiled form?  left: is a step without a
-     * kernel left to the reference, at the newest shape?  NULL: it is. */
+    /* From here on what may be NULL says so: there is nothing to do. A function; the device is entered.
+     * compiled: has the step's kernel a compiled form?  left: is a step without a kernel left to the
+     * reference, at the newest shape?  NULL: it is. */
     mc_status (*kernels)(struct mc_code_unit *u); /* compiled, for all shapes */
     bool (*compiled)(const struct mc_function *f, int step);
     bool (*left)(const struct mc_function *f, int step);
-    void (*drop_kernels)(struct mc_code_unit *u); /* those compiled; the code may be compiled again; or NULL */
+    /* those compiled; the code may be compiled again; or NULL */
+    void (*drop_kernels)(struct mc_code_unit *u);
     void (*code_free)(struct mc_code_unit *u); /* or NULL */
     mc_status (*made)(struct mc_function *f);  /* or NULL */
     void (*gone)(struct mc_function *f);       /* or NULL */
@@ -77,7 +81,8 @@ struct mc_backend {
     mc_status (*checks)(struct mc_function *f); /* what kernels found wrong.  Waits; or NULL */
     mc_status (*told)(struct mc_function *f);   /* the same, where it is known already; or NULL */
 
-    /* values.  fetch: for the host to read; perhaps a copy.  copy: dense, within its memory.  keep: a copy there */
+    /* values.  fetch: for the host to read; perhaps a copy.  copy: dense, within its memory.  keep: a copy
+     * there */
     mc_array *(*fetch)(struct mc_function *f, const struct mc_shape_plan *p, int value);
     mc_status (*store)(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a);
     mc_status (*copy)(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst);
@@ -102,7 +107,8 @@ void mc_backend_add(const struct mc_backend *b);
 /* destination.c: where results and updates go */
 bool mc_result_wanted(const mc_arg *out);
 /* Can what the caller gave for output i hold such a result? */
-mc_status mc_result_given(const struct mc_function *f, int i, const mc_arg *out, mc_dtype d, int rank, const int64_t *dims);
+mc_status mc_result_given(const struct mc_function *f, int i, const mc_arg *out, mc_dtype d, int rank,
+                          const int64_t *dims);
 /* The caller's array if it fits as it is, else a fresh one. */
 mc_status mc_result_near(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out);
 /* Is the new value made in the variable's own memory? */

@@ -13,13 +13,15 @@
 #include "rewrite/rewrite.h"
 #include "exec/slot.h"
 
-/* What kernels are compiled with: integers wrap, loops say themselves what may be reordered.  GCC 12 and 13 miscompile sums
- * beside stores of 16 bits for AVX-512 where jump threading has merged conditions (t_kernel/sums_of_signs_beside_the_signs). */
+/* What kernels are compiled with: integers wrap, loops say themselves what may be reordered.  GCC 12 and 13
+ * miscompile sums beside stores of 16 bits for AVX-512 where jump threading has merged conditions
+ * (t_kernel/sums_of_signs_beside_the_signs). */
 #define MC_KERNEL_FLAGS "-fwrapv -fopenmp-simd -fno-thread-jumps"
 
 enum mc_mode { MODE_FAST_RUN, MODE_FAST_COMPILE, MODE_DEBUG, MODE_NANGUARD };
 
-struct mc_rewritten { const char *rule; bool exact; mc_node *from, *to, *wide[2]; }; /* exact: the rule promises the same bits; wide: both in float64 */
+/* exact: the rule promises the same bits; wide: both in float64 */
+struct mc_rewritten { const char *rule; bool exact; mc_node *from, *to, *wide[2]; };
 struct mc_twin { mc_node *of, *wide; };
 
 enum { MC_TEXTS = 8 };          /* of C, compiled at once */
@@ -50,7 +52,8 @@ struct mc_function;
 struct mc_shape_plan;
 struct mc_exec { const struct mc_exec_ops *ops; };
 struct mc_exec_ops {
-    mc_status (*run)(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch);
+    mc_status (*run)(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
+                     char *scratch);
     void (*free)(struct mc_exec *e); /* what it owns, and itself; NULL: it is kept elsewhere */
     bool host;                  /* the reference does it, on the host */
 };
@@ -79,7 +82,8 @@ struct mc_shape_plan {
     size_t scratch;             /* of the step that needs most beside them: row buffers, workspaces */
     size_t memory;              /* of both: what a step needs lies where no value is alive */
     mc_blocks block;            /* where values lie and when; until workspaces have their places */
-    int apart;                  /* steps that lie between two uses of the same memory; 0: they run one after another */
+    /* steps that lie between two uses of the same memory; 0: they run one after another */
+    int apart;
     void *own;                  /* what the backend keeps */
     bool direct_output;         /* some outputs are made where the caller wants them */
     uint64_t used;
@@ -119,22 +123,27 @@ struct mc_function {
 
 /* step.c */
 const char *mc_step_name(const struct mc_function *f, int step);
-bool mc_step_compiled(const struct mc_function *f, int step);  /* does it have a kernel, and a compiled form of it? */
+/* does it have a kernel, and a compiled form of it? */
+bool mc_step_compiled(const struct mc_function *f, int step);
 mc_status mc_step_run(struct mc_function *f, const struct mc_shape_plan *p, int step);
 /* The last error, with the names of the function and the step added; returns s. */
 mc_status mc_step_blame(const struct mc_function *f, int step, mc_status s);
-int mc_step_threads(int asked);       /* threads of the processor that steps use; asked 0: those of the flag, else all */
+/* threads of the processor that steps use; asked 0: those of the flag, else all */
+int mc_step_threads(int asked);
 void mc_exec_free(struct mc_exec *e); /* of an executor that owns nothing but itself */
 /* reference.c */
 extern struct mc_exec mc_exec_reference;
-mc_array *mc_value_array(struct mc_function *f, const struct mc_shape_plan *p, int value);    /* on a GPU: a copy on the host */
+/* on a GPU: a copy on the host */
+mc_array *mc_value_array(struct mc_function *f, const struct mc_shape_plan *p, int value);
 mc_status mc_value_store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a);
 mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p, int step, bool compare);
 /* slack.c: tol of each element's magnitude, 0 where it is not finite */
 #define MC_SLACK_ANY 1e300
 mc_array *mc_slack_of(const mc_array *a, double tol);
-/* How far apart two right ways to compute n over in may be.  in[i] may be off by slack[i]; NULL: both read the same. */
-mc_array *mc_slack(const mc_node *n, mc_array *const *in, mc_array *const *slack, const mc_array *value, double tol);
+/* How far apart two right ways to compute n over in may be.  in[i] may be off by slack[i]; NULL: both read
+ * the same. */
+mc_array *mc_slack(const mc_node *n, mc_array *const *in, mc_array *const *slack, const mc_array *value,
+                   double tol);
 /* custom.c: sets mc_custom_kernel_hook.  compile.c calls it so that archives bring the file along */
 void mc_custom_install(void);
 /* lines.c: can threads share the work of n?  Then mc_lines_eval fills out with that many threads. */

@@ -3,7 +3,8 @@
 
 int *mc_kernels_share(struct mc_program *p)
 {
-    int *first = mc_alloc((p->step.n + 1) * sizeof *first, "compile"), *kept = mc_alloc((p->step.n + 1) * sizeof *kept, "compile"), n = 0;
+    int *first = mc_alloc((p->step.n + 1) * sizeof *first, "compile"),
+        *kept = mc_alloc((p->step.n + 1) * sizeof *kept, "compile"), n = 0;
     for (size_t i = 0; first && kept && i < p->step.n; i++) {
         struct mc_kernel *k = p->step.at[i].kernel;
         int j = k ? 0 : n;
@@ -25,7 +26,8 @@ int *mc_kernels_share(struct mc_program *p)
     return first;
 }
 
-void mc_kernels_rule_out(const struct mc_program *p, const int *first, unsigned (*never)(const struct mc_step *st))
+void mc_kernels_rule_out(const struct mc_program *p, const int *first,
+                         unsigned (*never)(const struct mc_step *st))
 {
     for (size_t i = 0; i < p->step.n; i++) {
         if (first[i] >= 0) {
@@ -44,7 +46,8 @@ void mc_kernels_rule_out(const struct mc_program *p, const int *first, unsigned 
 /* What compiling a kernel takes, roughly, in the time of a map. */
 static int weight(const struct mc_kernel *k)
 {
-    const int loops = k->never & ROW_LOOP ? 0 : 2 + 2 * k->nstage, vector = k->mode != KERNEL_ROW || k->never & ROW_VECTOR ? 0 : 2;
+    const int loops = k->never & ROW_LOOP ? 0 : 2 + 2 * k->nstage,
+              vector = k->mode != KERNEL_ROW || k->never & ROW_VECTOR ? 0 : 2;
     return (int)(10 + k->val.n) * (k->mode == KERNEL_MAP ? 1 : loops + vector);
 }
 
@@ -60,7 +63,10 @@ int mc_kernels_spread(const struct mc_program *p, const int *first, int most, in
         int heaviest = -1, lightest = 0;
         for (int i = 0; i < (int)p->step.n; i++) {
             bool open = first[i] == i && to[i] < 0;
-            heaviest = open && (heaviest < 0 || weight(p->step.at[i].kernel) > weight(p->step.at[heaviest].kernel)) ? i : heaviest;
+            heaviest = open && (heaviest < 0 ||
+                                weight(p->step.at[i].kernel) > weight(p->step.at[heaviest].kernel))
+                           ? i
+                           : heaviest;
         }
         for (int t = 1; t < most; t++) {
             lightest = total[t] < total[lightest] ? t : lightest;

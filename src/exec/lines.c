@@ -35,7 +35,8 @@ static int other_axis(const mc_node *n, const mc_array *x)
 static void part(void *arg, int64_t at, int slot)
 {
     struct lines *l = arg;
-    const int64_t size = l->out->dims[l->axis], from = size * at / l->parts, count = size * (at + 1) / l->parts - from;
+    const int64_t size = l->out->dims[l->axis], from = size * at / l->parts,
+                  count = size * (at + 1) / l->parts - from;
     mc_array *in[MOST_INPUTS] = { 0 }, *out = mc_array_slice(l->out, l->axis, from, count, 1);
     mc_status s = out ? MC_OK : mc_last_status();
     (void)slot;
@@ -66,7 +67,9 @@ bool mc_lines_apart(const mc_node *n, const mc_array *out)
 
 mc_status mc_lines_eval(const mc_node *n, mc_array *const *in, mc_array *out, int threads)
 {
-    struct lines l = { .n = n, .in = in, .out = out, .axis = other_axis(n, out), .lock = PTHREAD_MUTEX_INITIALIZER };
+    struct lines l = {
+        .n = n, .in = in, .out = out, .axis = other_axis(n, out), .lock = PTHREAD_MUTEX_INITIALIZER
+    };
     l.parts = MC_MIN(out->dims[l.axis], (int64_t)threads * PARTS);
     mc_team_tasks(part, &l, l.parts, threads, threads, (double)mc_array_size(out) * SECONDS);
     pthread_mutex_destroy(&l.lock);

@@ -3,7 +3,8 @@
 #include "exec/backend.h"
 #include <math.h>
 
-struct known { const mc_node *node; mc_array *array, *slack; bool made, asked; }; /* made: by this step; asked: slack is there */
+/* made: by this step; asked: slack is there */
+struct known { const mc_node *node; mc_array *array, *slack; bool made, asked; };
 struct table { VEC(struct known) at; struct mc_function *f; const struct mc_shape_plan *p; };
 
 mc_array *mc_value_array(struct mc_function *f, const struct mc_shape_plan *p, int value)
@@ -12,7 +13,8 @@ mc_array *mc_value_array(struct mc_function *f, const struct mc_shape_plan *p, i
     if (at->base == BASE_FIXED) {
         return mc_array_ref(at->fixed);
     }
-    if (at->base == BASE_INPUT && f->code->program.value.at[value].kind == VALUE_INPUT) { /* also while planning */
+    if (at->base == BASE_INPUT &&
+        f->code->program.value.at[value].kind == VALUE_INPUT) { /* also while planning */
         return mc_array_near(f->arg[at->index]);
     }
     return f->code->backend->fetch(f, p, value);
@@ -41,7 +43,8 @@ static mc_array *array_of(struct table *t, mc_node *n, int depth)
     if (a) {
         return a;
     }
-    if (v >= 0 && t->p->slot[v].base != BASE_NONE && mc_position_axis(n) < 0) { /* kernels count; they read no positions */
+    if (v >= 0 && t->p->slot[v].base != BASE_NONE &&
+        mc_position_axis(n) < 0) { /* kernels count; they read no positions */
         a = mc_value_array(t->f, t->p, v);
     } else if (n->value) {
         a = mc_array_ref(n->value);
@@ -68,7 +71,8 @@ static mc_dtype adds_in(const mc_node *n)
     return asked ? (mc_dtype)mc_attr_int(&n->attr[3]) : n->type.dtype;
 }
 
-/* The coarsest float among the step's nodes and what they read: a float64 made from float32 has its digits. */
+/* The coarsest float among the step's nodes and what they read: a float64 made from float32 has its
+ * digits. */
 static double tolerance(const struct mc_step *st)
 {
     double eps = 0;
@@ -106,7 +110,8 @@ static mc_array *slack_at(struct table *t, mc_node *n, mc_array *value, double t
     return ok ? mc_slack(n, in, slack, value, tol) : NULL;
 }
 
-/* What the step has made of n may be so far from another right way; NULL: it is no work of this step.  Kept in the table. */
+/* What the step has made of n may be so far from another right way; NULL: it is no work of this step.  Kept
+ * in the table. */
 static mc_array *slack_of(struct table *t, mc_node *n, double tol)
 {
     size_t i = 0;
@@ -123,7 +128,8 @@ static mc_array *slack_of(struct table *t, mc_node *n, double tol)
 }
 
 /* The first element that is beyond its slack as well; -1: none. */
-static int64_t beyond(struct table *t, mc_node *n, const mc_array *have, mc_array *want, double tol, double rough)
+static int64_t beyond(struct table *t, mc_node *n, const mc_array *have, mc_array *want, double tol,
+                      double rough)
 {
     mc_array *slack = slack_at(t, n, want, tol), *near = slack ? mc_array_copy(have) : NULL;
     int64_t bad = near && mc_array_is_contiguous(want) ? -1 : 0;
@@ -132,7 +138,8 @@ static int64_t beyond(struct table *t, mc_node *n, const mc_array *have, mc_arra
         const char *pa = near->data + (size_t)i * size, *pb = want->data + (size_t)i * size;
         double a = mc_load_f64(want->dtype, pa), b = mc_load_f64(want->dtype, pb);
         double may = ((const double *)(const void *)slack->data)[i];
-        bool same = memcmp(pa, pb, size) == 0 || (isnan(a) && isnan(b)) || (mc_is_float(want->dtype) && a == b);
+        bool same = memcmp(pa, pb, size) == 0 || (isnan(a) && isnan(b)) ||
+                    (mc_is_float(want->dtype) && a == b);
         bool near_enough = may >= MC_SLACK_ANY || (isfinite(a) && isfinite(b) && fabs(a - b) <= may + rough);
         bad = same || near_enough ? -1 : i;
     }
@@ -141,8 +148,9 @@ static int64_t beyond(struct table *t, mc_node *n, const mc_array *have, mc_arra
     return bad;
 }
 
-/* n's result number `item`, which is in value v.  Sums may cancel: where something is reduced, what was added says how far two
- * right ways of adding may differ, and where that is not enough, the step's slacks say it of each element. */
+/* n's result number `item`, which is in value v.  Sums may cancel: where something is reduced, what was added
+ * says how far two right ways of adding may differ, and where that is not enough, the step's slacks say it of
+ * each element. */
 static mc_status compare_value(struct table *t, int step, int v, mc_node *n, int item, mc_array *want)
 {
     const struct mc_step *st = &t->f->code->program.step.at[step];
@@ -161,8 +169,9 @@ static mc_status compare_value(struct table *t, int step, int v, mc_node *n, int
         bad = beyond(t, n, have, want, eps, rough);
     }
     mc_array_unref(&have);
-    return bad < 0 ? MC_OK : mc_fail(MC_ECHECK, "DEBUG: step %d, %s: element %lld differs from the reference", step,
-                                     t->f->code->step_text[step], (long long)bad);
+    return bad < 0 ? MC_OK
+                   : mc_fail(MC_ECHECK, "DEBUG: step %d, %s: element %lld differs from the reference", step,
+                             t->f->code->step_text[step], (long long)bad);
 }
 
 /* The places of a host step's results, which lie apart from what it reads. */
@@ -188,8 +197,8 @@ static bool has_none(const struct mc_step *st)
     return c && !c->run && !c->kernel;
 }
 
-/* Does the step's kernel have a result without elements?  Then its loop does not run, and its other results stay unset:
- * all their readers loop over no elements either. */
+/* Does the step's kernel have a result without elements?  Then its loop does not run, and its other results
+ * stay unset: all their readers loop over no elements either. */
 static bool goes_over_none(const struct mc_step *st, const struct mc_shape_plan *p)
 {
     bool none = false;
@@ -222,21 +231,26 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
             left_out &= s == MC_OK && mc_array_size(in[k]) > 0;
         }
         s = s < 0 ? s : direct ? results(&t, step, n, made) : MC_OK;
-        s = s < 0 ? s : direct && mc_lines_apart(n, made[0]) ? mc_lines_eval(n, in, made[0], f->threads) : mc_eval_node(n, in, made);
+        s = s < 0                                  ? s
+            : direct && mc_lines_apart(n, made[0]) ? mc_lines_eval(n, in, made[0], f->threads)
+                                                   : mc_eval_node(n, in, made);
         mc_free(in);
         for (int k = 0; k < n->nout && s == MC_OK; k++) {
             int v = n->nout == 1 ? pr->value_of[n->id] : st->dst[st->ndst - n->nout + k];
             if (direct && v >= 0 && made[k]->data == f->ptr[v]) {
                 continue; /* there already */
             }
-            bool ours = v >= 0 && (pr->value.at[v].step == step || n->nout > 1) && p->slot[v].base != BASE_TYPE;
+            bool ours = v >= 0 && (pr->value.at[v].step == step || n->nout > 1) &&
+                        p->slot[v].base != BASE_TYPE;
             if (ours && compare && !left_out) {
                 s = compare_value(&t, step, v, n, k, made[k]);
             } else if (ours && !compare) {
                 s = mc_value_store(f, p, v, made[k]);
             }
         }
-        struct known k = { .node = n->nout == 1 || i >= 0 ? n : mc_item(n, 0), .array = made[0], .made = true };
+        struct known k = { .node = n->nout == 1 || i >= 0 ? n : mc_item(n, 0),
+                           .array = made[0],
+                           .made = true };
         if ((n->nout == 1 || i < 0) && s == MC_OK) {
             s = VEC_PUSH(t.at, k) ? MC_OK : MC_EMEMORY;
             made[0] = s == MC_OK ? NULL : made[0];
@@ -253,7 +267,8 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
     return s;
 }
 
-static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
+static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
+                     char *scratch)
 {
     (void)e;
     (void)scratch;

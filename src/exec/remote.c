@@ -1,5 +1,5 @@
-/* remote.c: values in the memory of a device that the host cannot touch: constants are sent once a shape, inputs at every
- * call; results come back as they are asked for.  It knows no device but by its functions.
+/* remote.c: values in the memory of a device that the host cannot touch: constants are sent once a shape,
+ * inputs at every call; results come back as they are asked for.  It knows no device but by its functions.
  *
  * Invariant: values in that memory are contiguous, but for views of them. */
 #include "exec/remote.h"
@@ -34,7 +34,8 @@ static mc_status send_fixed(struct mc_function *f, struct mc_shape_plan *p, stru
         if (q->at[v] < 0) {
             continue;
         }
-        mc_array *dense = mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, NULL, here + q->at[v], NULL, NULL);
+        mc_array *dense = mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, NULL, here + q->at[v],
+                                        NULL, NULL);
         s = dense ? mc_array_assign(dense, at->fixed) : mc_last_status();
         mc_array_unref(&dense);
         mc_contiguous_strides(at->type.dtype, at->type.rank, at->type.dims, at->strides);
@@ -113,7 +114,10 @@ char *mc_remote_address(const struct mc_function *f, const struct mc_shape_plan 
     const struct mc_slot *at = &p->slot[v];
     switch (at->base) {
     case BASE_ARENA: return f->arena + at->offset;
-    case BASE_INPUT: return (mc_remote_is(f, f->arg[at->index]) ? f->arg[at->index]->data : f->arena + mc_remote_of(p)->slot[at->index]) + at->offset;
+    case BASE_INPUT:
+        return (mc_remote_is(f, f->arg[at->index]) ? f->arg[at->index]->data
+                                                   : f->arena + mc_remote_of(p)->slot[at->index]) +
+               at->offset;
     case BASE_SHARED: return f->shared[at->index]->value->data + at->offset;
     case BASE_FIXED: return mc_remote_of(p)->fixed + mc_remote_of(p)->at[v];
     case BASE_OUTPUT:
@@ -153,7 +157,9 @@ static mc_status fill(struct mc_function *f, const struct mc_shape_plan *p, int 
     extent(at, &below, &bytes);
     char *all = mc_alloc((size_t)bytes, "transfer");
     mc_status s = all ? mc_remote_get(f, all, f->ptr[value] - below, (size_t)bytes) : MC_EMEMORY;
-    mc_array *view = s == MC_OK ? mc_array_wrap(t->dtype, t->rank, t->dims, at->strides, all + below, NULL, NULL) : NULL;
+    mc_array *view = s == MC_OK
+                         ? mc_array_wrap(t->dtype, t->rank, t->dims, at->strides, all + below, NULL, NULL)
+                         : NULL;
     s = s < 0 ? s : view ? mc_array_assign(to, view) : mc_last_status();
     mc_array_unref(&view);
     mc_free(all);
@@ -173,7 +179,7 @@ mc_array *mc_remote_fetch(struct mc_function *f, const struct mc_shape_plan *p, 
 mc_status mc_remote_store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a)
 {
     const struct mc_slot *at = &p->slot[value];
-    mc_array *dense = a->dtype != at->type.dtype        ? mc_array_cast(a, at->type.dtype)
+    mc_array *dense = a->dtype != at->type.dtype  ? mc_array_cast(a, at->type.dtype)
                       : mc_array_is_contiguous(a) ? mc_array_ref(a)
                                                   : mc_array_copy(a);
     mc_status s = dense ? MC_OK : mc_last_status();
@@ -189,7 +195,9 @@ mc_array *mc_remote_keep(struct mc_function *f, const struct mc_shape_plan *p, i
 {
     const struct mc_slot *at = &p->slot[value];
     mc_array *a = f->code->device->ops->array(f->code->device, at->type.dtype, at->type.rank, at->type.dims);
-    mc_status s = !a ? mc_last_status() : mc_array_size(a) ? f->code->backend->copy(f, at, f->ptr[value], a->data) : MC_OK;
+    mc_status s = !a                 ? mc_last_status()
+                  : mc_array_size(a) ? f->code->backend->copy(f, at, f->ptr[value], a->data)
+                                     : MC_OK;
     if (s < 0) {
         mc_array_unref(&a);
     }
@@ -204,7 +212,8 @@ static void nothing(void *arg)
 static bool lends(const struct mc_function *f, const struct mc_shape_plan *p, int output)
 {
     const struct mc_slot *at = &p->slot[f->code->program.output[output]];
-    return f->output[output].borrow && at->base == BASE_ARENA && mc_slot_contiguous(at) && !mc_flag_int(FLAG_allow_gc);
+    return f->output[output].borrow && at->base == BASE_ARENA && mc_slot_contiguous(at) &&
+           !mc_flag_int(FLAG_allow_gc);
 }
 
 /* The arena itself, until the next call; the last call's array if it still says the same. */
@@ -213,9 +222,11 @@ static mc_array *lend(struct mc_function *f, const struct mc_shape_plan *p, int 
     int value = f->code->program.output[output];
     const struct mc_slot *at = &p->slot[value];
     mc_array *old = f->lent[output];
-    if (!old || old->data != f->ptr[value] || old->dtype != at->type.dtype || !mc_dims_equal(old->rank, old->dims, at->type.rank, at->type.dims)) {
+    if (!old || old->data != f->ptr[value] || old->dtype != at->type.dtype ||
+        !mc_dims_equal(old->rank, old->dims, at->type.rank, at->type.dims)) {
         mc_array_unref(&f->lent[output]);
-        f->lent[output] = mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, NULL, f->ptr[value], nothing, NULL);
+        f->lent[output] = mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, NULL, f->ptr[value],
+                                        nothing, NULL);
         if (f->lent[output]) {
             f->lent[output]->storage->space = f->code->device->space;
         }

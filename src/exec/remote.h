@@ -21,16 +21,21 @@ static inline mc_status mc_remote_get(const struct mc_function *f, void *to, con
     return f->code->device->space->get(f->code->device->space, to, from, n);
 }
 
-size_t mc_remote_inputs(const struct mc_function *f);                           /* .front: host inputs lie at the arena's beginning */
-mc_status mc_remote_plan(struct mc_function *f, struct mc_shape_plan *p);       /* .shape: constants are sent; p->own is made if it is NULL */
+/* .front: host inputs lie at the arena's beginning */
+size_t mc_remote_inputs(const struct mc_function *f);
+/* .shape: constants are sent; p->own is made if it is NULL */
+mc_status mc_remote_plan(struct mc_function *f, struct mc_shape_plan *p);
 void mc_remote_forget(struct mc_function *f, struct mc_shape_plan *p);          /* .forget */
 char *mc_remote_address(const struct mc_function *f, const struct mc_shape_plan *p, size_t value);
 mc_status mc_remote_send(struct mc_function *f, const struct mc_shape_plan *p); /* for .begin: the inputs */
 bool mc_remote_is(const struct mc_function *f, const mc_array *a);              /* in the device's memory? */
 mc_array *mc_remote_fetch(struct mc_function *f, const struct mc_shape_plan *p, int value);   /* a copy */
 mc_status mc_remote_store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a);
-mc_array *mc_remote_keep(struct mc_function *f, const struct mc_shape_plan *p, int value);    /* a copy on the device */
-mc_status mc_remote_make(struct mc_function *f, const struct mc_shape_plan *p, int output, const mc_arg *out); /* where a result goes */
-mc_status mc_remote_take(struct mc_function *f, const struct mc_shape_plan *p, int output);   /* it goes there */
+/* a copy on the device */
+mc_array *mc_remote_keep(struct mc_function *f, const struct mc_shape_plan *p, int value);
+/* where a result goes */
+mc_status mc_remote_make(struct mc_function *f, const struct mc_shape_plan *p, int output, const mc_arg *out);
+/* it goes there */
+mc_status mc_remote_take(struct mc_function *f, const struct mc_shape_plan *p, int output);
 
 #endif

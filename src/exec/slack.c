@@ -1,14 +1,16 @@
-/* slack.c: how far apart two right ways to compute a node may be, element by element.  What was added up says it, not what is
- * left of it: 1e6 - 1e6 may be off by the rounding of 1e6.
+/* slack.c: how far apart two right ways to compute a node may be, element by element.  What was added up says
+ * it, not what is left of it: 1e6 - 1e6 may be off by the rounding of 1e6.
  *
  *   elementwise ops   the rounding of the result, and how far it moves when an operand moves by its own slack
  *   comparisons       1 where the operands differ by no more than their slacks
  *   positions         of a largest element: any, where others come so near to it
  *   other ops         the rounding of the same op over absolute values, and how far that moves
  *     heavy work      may add up in transformed domains: the largest of these for all elements
- *     neither heavy nor a reduction, as softmax: at least how far it moves if an operand's elements move, each its own way
+ *     neither heavy nor a reduction, as softmax: at least how far it moves if an operand's elements move,
+ *     each its own way
  *
- * Slacks are arrays of float64 in C order; NULL: none; MC_SLACK_ANY: what an operand's slack makes infinite may be anything.  Invariant: what has no slack must be equal. */
+ * Slacks are arrays of float64 in C order; NULL: none; MC_SLACK_ANY: what an operand's slack makes infinite
+ * may be anything.  Invariant: what has no slack must be equal. */
 #include "exec/function.h"
 #include <math.h>
 
@@ -51,7 +53,8 @@ static mc_array *with(const mc_node *n, mc_array *const *in, int which, mc_array
     return out[0];
 }
 
-static void move_operand(const mc_node *n, mc_array *const *in, int which, const mc_array *by, const mc_array *value, mc_array *slack)
+static void move_operand(const mc_node *n, mc_array *const *in, int which, const mc_array *by,
+                         const mc_array *value, mc_array *slack)
 {
     mc_array *far[2] = { NULL, NULL };
     for (int k = 0; k < 2; k++) {
@@ -66,7 +69,8 @@ static void move_operand(const mc_node *n, mc_array *const *in, int which, const
     mc_array_unref(&far[1]);
 }
 
-/* The same, but each element moves up or down by a sign of its own: softmax does not move if all move alike. */
+/* The same, but each element moves up or down by a sign of its own: softmax does not move if all move
+ * alike. */
 static void shake_operand(const mc_node *n, mc_array *const *in, int which, const mc_array *by,
                           const mc_array *value, mc_array *slack)
 {
@@ -99,7 +103,8 @@ static int64_t place_in(const mc_array *x, const mc_array *y, int64_t i)
 static void turn_over(mc_array *const *in, mc_array *const *slack, mc_array *to)
 {
     mc_array *x[2] = { mc_array_copy(in[0]), mc_array_copy(in[1]) };
-    for (int64_t i = 0, size = x[0] && x[1] && (slack[0] || slack[1]) ? mc_array_size(to) : 0; i < size; i++) {
+    for (int64_t i = 0, size = x[0] && x[1] && (slack[0] || slack[1]) ? mc_array_size(to) : 0; i < size;
+         i++) {
         double v[2], may = 0;
         for (int k = 0; k < 2; k++) {
             const int64_t place = place_in(x[k], to, i);
@@ -112,8 +117,8 @@ static void turn_over(mc_array *const *in, mc_array *const *slack, mc_array *to)
     mc_array_unref(&x[1]);
 }
 
-/* The position of a largest or smallest element may be any other one where several come so near to it; which ones is not told
- * apart.  best: the extreme of what each element is at least. */
+/* The position of a largest or smallest element may be any other one where several come so near to it; which
+ * ones is not told apart.  best: the extreme of what each element is at least. */
 static void other_positions(const mc_node *n, const mc_array *x, const mc_array *slack, mc_array *to)
 {
     int axis[MC_MAX_RANK];
@@ -157,7 +162,8 @@ static bool is_summand(const mc_node *n, int i, const mc_array *a)
     return mc_is_float(a->dtype) && (strncmp(n->op->name, "pool", 4) != 0 || i == 0);
 }
 
-static void over_absolute_values(const mc_node *n, mc_array *const *in, mc_array *const *slack, double tol, mc_array *to)
+static void over_absolute_values(const mc_node *n, mc_array *const *in, mc_array *const *slack, double tol,
+                                 mc_array *to)
 {
     mc_array *all[2][8] = { { 0 } }, *out[2][16] = { { 0 } };
     mc_status s = MC_OK;
@@ -169,7 +175,8 @@ static void over_absolute_values(const mc_node *n, mc_array *const *in, mc_array
         s = s < 0 ? s : mc_eval_node(n, all[k], out[k]);
     }
     double most = 0;
-    for (int64_t i = 0, size = s == MC_OK && mc_is_float(out[0][0]->dtype) ? mc_array_size(to) : 0; i < size; i++) {
+    for (int64_t i = 0, size = s == MC_OK && mc_is_float(out[0][0]->dtype) ? mc_array_size(to) : 0; i < size;
+         i++) {
         double a = fabs(at(out[0][0], i)), more = tol * a + fabs(fabs(at(out[1][0], i)) - a);
         most = isfinite(more) ? fmax(most, more) : most;
         add(to, i, more);
@@ -209,12 +216,15 @@ mc_array *mc_slack_of(const mc_array *a, double tol)
 }
 
 /* Of n's first result, which is `value`; a NULL in slack: that operand has none. */
-mc_array *mc_slack(const mc_node *n, mc_array *const *in, mc_array *const *slack, const mc_array *value, double tol)
+mc_array *mc_slack(const mc_node *n, mc_array *const *in, mc_array *const *slack, const mc_array *value,
+                   double tol)
 {
-    const bool again = !(n->op->flags & (OP_IMPURE | OP_RANDOM)) && (!n->op->custom || n->op->code); /* may it be run again? */
+    const bool again = !(n->op->flags & (OP_IMPURE | OP_RANDOM)) &&
+                       (!n->op->custom || n->op->code); /* may it be run again? */
     mc_array *to = n->nin <= 8 && again ? mc_array_new(MC_FLOAT64, value->rank, value->dims) : NULL;
     bool each = mc_is_elementwise(n);
-    for (int64_t i = 0, size = to && each && mc_is_float(value->dtype) ? mc_array_size(to) : 0; i < size; i++) {
+    for (int64_t i = 0, size = to && each && mc_is_float(value->dtype) ? mc_array_size(to) : 0; i < size;
+         i++) {
         add(to, i, tol * fabs(at(value, i)) + least(value->dtype));
     }
     mc_array *digit = to && is_off_near_roots(n) && !slack[0] ? mc_slack_of(in[0], tol / 16) : NULL;
@@ -226,7 +236,8 @@ mc_array *mc_slack(const mc_node *n, mc_array *const *in, mc_array *const *slack
         turn_over(in, slack, to);
         return to;
     }
-    if (to && slack[0] && mc_dtypes[value->dtype].kind == KIND_INT && n->op->flags & OP_REDUCES && mc_is_float(in[0]->dtype)) {
+    if (to && slack[0] && mc_dtypes[value->dtype].kind == KIND_INT && n->op->flags & OP_REDUCES &&
+        mc_is_float(in[0]->dtype)) {
         other_positions(n, in[0], slack[0], to);
         return to;
     }

@@ -1,5 +1,5 @@
-/* slot.h: where a value lies at one shape, and what it looks like: a table by value, which planning fills and executors
- * read.  A slot knows no device and no plan. */
+/* slot.h: where a value lies at one shape, and what it looks like: a table by value, which planning fills and
+ * executors read.  A slot knows no device and no plan. */
 #ifndef MC_SLOT_H
 #define MC_SLOT_H
 
@@ -16,7 +16,8 @@ struct mc_slot {
     struct mc_type type;        /* all sizes known */
     int64_t strides[MC_MAX_RANK]; /* bytes */
 };
-void mc_slot_set(struct mc_slot *slot, const struct mc_type *t); /* contiguous, in the arena; the offset is set later */
+/* contiguous, in the arena; the offset is set later */
+void mc_slot_set(struct mc_slot *slot, const struct mc_type *t);
 bool mc_slot_contiguous(const struct mc_slot *slot);
 size_t mc_slot_bytes(const struct mc_slot *slot);
 

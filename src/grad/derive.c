@@ -8,8 +8,8 @@ static mc_node *no_gradient(mc_node *n, int wrt)
 {
     struct mc_str text = { 0 };
     mc_node_print(&text, n, 2);
-    mc_node *e = mc_node_fail(n->graph, MC_EGRAD, "%s has no gradient by its argument %d: %s", n->op->name, wrt + 1,
-                              text.s ? text.s : "");
+    mc_node *e = mc_node_fail(n->graph, MC_EGRAD, "%s has no gradient by its argument %d: %s", n->op->name,
+                              wrt + 1, text.s ? text.s : "");
     mc_str_free(&text);
     return e;
 }
@@ -40,8 +40,8 @@ mc_node *mc_grad_fit(mc_node *c, mc_node *x)
         return c;
     }
     if (c->type.rank != x->type.rank) {
-        return mc_node_fail(x->graph, MC_EGRAD, "a gradient of rank %d for %s(...) of rank %d", c->type.rank, x->op->name,
-                            x->type.rank);
+        return mc_node_fail(x->graph, MC_EGRAD, "a gradient of rank %d for %s(...) of rank %d", c->type.rank,
+                            x->op->name, x->type.rank);
     }
     for (int i = 0; i < x->type.rank; i++) {
         bool one = x->type.dims[i] == 1 && c->type.dims[i] < 0;
@@ -87,7 +87,8 @@ static mc_node *unbroadcast(mc_node *c, mc_node *n, const mc_node *x)
 
 /* ---- one node: from the gradients of its results to that of one input ---- */
 
-/* A derivative as a formula: over the parameters and attributes of the op, the result y and its gradient g. */
+/* A derivative as a formula: over the parameters and attributes of the op, the result y and its gradient
+ * g. */
 static mc_node *by_formula(mc_node *n, const char *dx, mc_node *g)
 {
     const struct mc_signature *sig = n->op->sig;
@@ -146,18 +147,21 @@ mc_node *mc_grad_within(mc_node *g, int branch, mc_node *c)
     return mc_is_error(c) ? c : mc_call_op(g->graph, "where", 3, in, NULL);
 }
 
-/* by_formula inside the branch of g: a derivative may be infinite where a branch was not taken, and 0 * inf is NaN.
- * Conditions nest; so that a chain of them stays linear, only so many levels are entered. */
+/* by_formula inside the branch of g: a derivative may be infinite where a branch was not taken, and 0 * inf
+ * is NaN. Conditions nest; so that a chain of them stays linear, only so many levels are entered. */
 static mc_node *by_branch(mc_node *n, const char *dx, mc_node *g, int levels)
 {
     const int branch = n->op->arity && levels ? mc_grad_branch(g) : 0;
-    return branch ? mc_grad_within(g, branch, by_branch(n, dx, g->in[branch], levels - 1)) : by_formula(n, dx, g);
+    return branch ? mc_grad_within(g, branch, by_branch(n, dx, g->in[branch], levels - 1))
+                  : by_formula(n, dx, g);
 }
 
-/* op->grad inside the branch of g[0] where n only moves elements or converts them: what stands below may be such a formula. */
+/* op->grad inside the branch of g[0] where n only moves elements or converts them: what stands below may be
+ * such a formula. */
 static mc_node *by_function(mc_node *n, int k, mc_node *const *g, int levels)
 {
-    const bool moves = n->op->form == FORM_DIMSHUFFLE, converts = n->op->form == FORM_CAST && mc_is_float(n->in[0]->type.dtype);
+    const bool moves = n->op->form == FORM_DIMSHUFFLE,
+               converts = n->op->form == FORM_CAST && mc_is_float(n->in[0]->type.dtype);
     const int branch = (moves || converts) && levels && g[0] ? mc_grad_branch(g[0]) : 0;
     if (!branch) {
         return n->op->grad(n, k, g);

@@ -21,8 +21,9 @@ struct sweep {
     struct mc_arena memory; /* of the item arrays */
 };
 
-static mc_status sweep_through(mc_graph *g, int nknown, mc_node *const *known, mc_node *const *known_grad, int nedge,
-                               mc_node *const *edge, int nwrt, mc_node *const *wrt, bool edge_wanted, mc_node **grad);
+static mc_status sweep_through(mc_graph *g, int nknown, mc_node *const *known, mc_node *const *known_grad,
+                               int nedge, mc_node *const *edge, int nwrt, mc_node *const *wrt,
+                               bool edge_wanted, mc_node **grad);
 
 static mc_status failure(const mc_graph *g)
 {
@@ -194,8 +195,9 @@ static void mark_wanted(struct sweep *s, int nwrt, mc_node *const *wrt, bool edg
 }
 
 /* grad[i] of wrt[i], given the gradients of the known nodes: NULL where disconnected, ZERO where zero. */
-static mc_status sweep_through(mc_graph *g, int nknown, mc_node *const *known, mc_node *const *known_grad, int nedge,
-                               mc_node *const *edge, int nwrt, mc_node *const *wrt, bool edge_wanted, mc_node **grad)
+static mc_status sweep_through(mc_graph *g, int nknown, mc_node *const *known, mc_node *const *known_grad,
+                               int nedge, mc_node *const *edge, int nwrt, mc_node *const *wrt,
+                               bool edge_wanted, mc_node **grad)
 {
     struct sweep s = { .graph = g };
     mc_status st = reach(&s, nknown, known, nedge, edge);
@@ -230,11 +232,13 @@ mc_status mc_grad_check(mc_graph *g, const char *what, int n, mc_node *const *no
 {
     for (int i = 0; i < n; i++) {
         if (!nodes[i] || nodes[i]->graph != g) {
-            mc_node_fail(g, MC_EARG, "grad: %s %d %s", what, i + 1, nodes[i] ? "belongs to another graph" : "is missing (NULL)");
+            mc_node_fail(g, MC_EARG, "grad: %s %d %s", what, i + 1,
+                         nodes[i] ? "belongs to another graph" : "is missing (NULL)");
             return MC_EARG;
         }
         if (mc_is_error(nodes[i])) {
-            return g->status < 0 ? mc_fail(g->status, "%s", mc_error(g)) : mc_fail(MC_EARG, "grad: %s %d is the error node", what, i + 1);
+            return g->status < 0 ? mc_fail(g->status, "%s", mc_error(g))
+                                 : mc_fail(MC_EARG, "grad: %s %d is the error node", what, i + 1);
         }
         if (nodes[i]->nout != 1) {
             mc_node_fail(g, MC_EARG, "grad: %s %d is a tuple; take one of its items", what, i + 1);
@@ -264,7 +268,8 @@ static mc_status start(mc_graph *g, mc_node *cost, const mc_grad_spec *spec, mc_
         if (cost->type.rank || !mc_is_float(cost->type.dtype)) {
             struct mc_str text = { 0 };
             mc_type_text(&text, &cost->type);
-            mc_node_fail(g, MC_EGRAD, "grad: the cost must be a float scalar, not %s; take its sum or mean", text.s ? text.s : "");
+            mc_node_fail(g, MC_EGRAD, "grad: the cost must be a float scalar, not %s; take its sum or mean",
+                         text.s ? text.s : "");
             mc_str_free(&text);
             return MC_EGRAD;
         }
@@ -278,8 +283,8 @@ static mc_status start(mc_graph *g, mc_node *cost, const mc_grad_spec *spec, mc_
 /* ---- what gradients are taken of ---- */
 
 /* What the stable form has no use for is connected all the same where the cost is: its gradient is zero. */
-static mc_status connect(mc_graph *g, mc_node *known, mc_node *known_grad, const mc_grad_spec *spec, int n, mc_node *const *wrt,
-                         mc_node **grad)
+static mc_status connect(mc_graph *g, mc_node *known, mc_node *known_grad, const mc_grad_spec *spec, int n,
+                         mc_node *const *wrt, mc_node **grad)
 {
     bool lost = false;
     for (int i = 0; i < n; i++) {
@@ -289,7 +294,8 @@ static mc_status connect(mc_graph *g, mc_node *known, mc_node *known_grad, const
     if (!lost || !plain) {
         return lost ? MC_EMEMORY : MC_OK;
     }
-    mc_status s = sweep_through(g, 1, &known, &known_grad, spec->nconstant, spec->consider_constant, n, wrt, false, plain);
+    mc_status s = sweep_through(g, 1, &known, &known_grad, spec->nconstant, spec->consider_constant, n, wrt,
+                                false, plain);
     for (int i = 0; i < n && s == MC_OK; i++) {
         grad[i] = grad[i] || !plain[i] ? grad[i] : ZERO;
     }
@@ -301,20 +307,24 @@ mc_status mc_grad_links(mc_node *c, const mc_grad_spec *spec, int n, mc_node *co
 {
     mc_node *zero = mc_grad_zeros(c); /* not ZERO: for that, no gradient is asked whether it passes */
     return mc_is_error(zero) ? failure(c->graph)
-                             : sweep_through(c->graph, 1, &c, &zero, spec->nconstant, spec->consider_constant, n, wrt, false, link);
+                             : sweep_through(c->graph, 1, &c, &zero, spec->nconstant, spec->consider_constant,
+                                             n, wrt, false, link);
 }
 
-/* One known node is swept from its stable form.  Where there are several, one may be part of another: they stay. */
-static mc_status sweep_known(mc_graph *g, int nknown, mc_node **known, mc_node **known_grad, const mc_grad_spec *spec, int n,
-                             mc_node *const *wrt, mc_node **grad)
+/* One known node is swept from its stable form.  Where there are several, one may be part of another: they
+ * stay. */
+static mc_status sweep_known(mc_graph *g, int nknown, mc_node **known, mc_node **known_grad,
+                             const mc_grad_spec *spec, int n, mc_node *const *wrt, mc_node **grad)
 {
     mc_node *plain = known[0];
     TRY(nknown == 1 ? mc_grad_stable(g, n, wrt, spec, &known[0]) : MC_OK);
-    TRY(sweep_through(g, nknown, known, known_grad, spec->nconstant, spec->consider_constant, n, wrt, false, grad));
+    TRY(sweep_through(g, nknown, known, known_grad, spec->nconstant, spec->consider_constant, n, wrt, false,
+                      grad));
     return known[0] == plain ? MC_OK : connect(g, plain, known_grad[0], spec, n, wrt, grad);
 }
 
-static mc_status finish(mc_node *wrt, mc_node **grad, int nknown, mc_node *const *known, const mc_grad_spec *spec)
+static mc_status finish(mc_node *wrt, mc_node **grad, int nknown, mc_node *const *known,
+                        const mc_grad_spec *spec)
 {
     bool depends = *grad || spec->disconnected != MC_DISCONNECTED_RAISE;
     TRY(depends ? MC_OK : mc_grad_depends(nknown, known, spec, wrt, &depends));
@@ -332,7 +342,8 @@ static mc_status finish(mc_node *wrt, mc_node **grad, int nknown, mc_node *const
     return mc_is_error(*grad) ? failure(wrt->graph) : mc_grad_remember(wrt->graph, grad, nknown, known);
 }
 
-static mc_status grads(mc_graph *g, mc_node *cost, int n, mc_node *const *wrt, mc_node **grad, const mc_grad_spec *spec)
+static mc_status grads(mc_graph *g, mc_node *cost, int n, mc_node *const *wrt, mc_node **grad,
+                       const mc_grad_spec *spec)
 {
     int nknown = spec->nknown + (cost != NULL);
     TRY(mc_grad_check(g, "cost", cost != NULL, &cost));
@@ -344,7 +355,8 @@ static mc_status grads(mc_graph *g, mc_node *cost, int n, mc_node *const *wrt, m
         mc_node_fail(g, MC_EARG, "grad: there is neither a cost nor a known gradient");
         return MC_EARG;
     }
-    mc_node **known = mc_alloc((size_t)nknown * 3 * sizeof *known, "grad"), **of = known ? known + 2 * nknown : NULL;
+    mc_node **known = mc_alloc((size_t)nknown * 3 * sizeof *known, "grad"),
+            **of = known ? known + 2 * nknown : NULL;
     mc_status s = known ? start(g, cost, spec, known, known + nknown) : MC_EMEMORY;
     if (s == MC_OK) {
         memcpy(of, known, (size_t)nknown * sizeof *of); /* before they become stable forms */
@@ -380,7 +392,9 @@ mc_node *mc_grad(mc_node *cost, mc_node *wrt)
     mc_node *out = NULL;
     if (!cost || !wrt) {
         mc_node *one = cost ? cost : wrt;
-        return one ? mc_node_fail(one->graph, MC_EARG, "grad: the %s is missing (NULL)", cost ? "wrt" : "cost") : NULL;
+        return one ? mc_node_fail(one->graph, MC_EARG, "grad: the %s is missing (NULL)",
+                                  cost ? "wrt" : "cost")
+                   : NULL;
     }
     mc_grads(cost, 1, &wrt, &out, NULL);
     return out;

@@ -23,7 +23,8 @@ static mc_status needs_elements(mc_node *n, const mc_node *x, bool *needs)
         mark[x->id] = 1;
         for (size_t i = 0; i < count; i++) {
             for (int k = 0; k < list[i]->nin; k++) {
-                mark[list[i]->id] |= mark[list[i]->in[k]->id] && !(k < 8 && list[i]->op->disconnected >> k & 1);
+                mark[list[i]->id] |= mark[list[i]->in[k]->id] &&
+                                     !(k < 8 && list[i]->op->disconnected >> k & 1);
             }
         }
         *needs = mark[n->id];
@@ -51,11 +52,14 @@ mc_node *mc_Rop(mc_node *f, mc_node *wrt, mc_node *eval)
     if (mc_is_error(out)) {
         return out;
     }
-    mc_status s = mc_grads(NULL, 1, &u, &out, &(mc_grad_spec){ .known = &v, .known_grad = &eval, .nknown = 1,
-                                                               .disconnected = MC_DISCONNECTED_ZERO });
+    mc_status s = mc_grads(
+        NULL, 1, &u, &out,
+        &(mc_grad_spec){
+            .known = &v, .known_grad = &eval, .nknown = 1, .disconnected = MC_DISCONNECTED_ZERO });
     s = s < 0 ? s : needs_elements(out, u, &nonlinear);
     if (s == MC_OK && nonlinear) {
-        return mc_node_fail(g, MC_EGRAD, "Rop: the gradient of %s(...) is not linear in its last argument", f->op->name);
+        return mc_node_fail(g, MC_EGRAD, "Rop: the gradient of %s(...) is not linear in its last argument",
+                            f->op->name);
     }
     s = s < 0 ? s : mc_graph_replace(g, 1, &u, &f, 1, &out);
     return s < 0 ? g->error : out;

@@ -1,6 +1,6 @@
-/* stable.c: what a gradient is taken of.  The derivative of a formula that loses digits loses them too, and in ways that no
- * rule can see in the result: so a formula that is written anew when a program is compiled is written anew before it is
- * differentiated.
+/* stable.c: what a gradient is taken of.  The derivative of a formula that loses digits loses them too, and
+ * in ways that no rule can see in the result: so a formula that is written anew when a program is compiled is
+ * written anew before it is differentiated.
  *
  * Invariant: the nodes that are asked for, and those where the sweep ends, stay what they are. */
 #include "grad/grad.h"
@@ -16,7 +16,8 @@ static mc_status mark_points(struct points *p, int n, mc_node *const *nodes)
         for (size_t k = 0; k < p->from.n; k++) {
             taken |= p->from.at[k] == nodes[i];
         }
-        if (!taken && !(VEC_PUSH(p->from, nodes[i]) && VEC_PUSH(p->to, mc_node_blank(nodes[i]->graph, &nodes[i]->type)))) {
+        if (!taken && !(VEC_PUSH(p->from, nodes[i]) &&
+                        VEC_PUSH(p->to, mc_node_blank(nodes[i]->graph, &nodes[i]->type)))) {
             return MC_EMEMORY;
         }
     }

@@ -45,7 +45,8 @@ static bool add(struct open *o, mc_node *n)
 static mc_status add_taken(struct open *o, mc_node *c, const mc_grad_spec *spec)
 {
     size_t count = 0, n = 0;
-    mc_node **list = mc_graph_reach(1, &c, &count), **link = list ? mc_alloc((count + 1) * sizeof *link, "grad") : NULL;
+    mc_node **list = mc_graph_reach(1, &c, &count),
+            **link = list ? mc_alloc((count + 1) * sizeof *link, "grad") : NULL;
     for (size_t i = 0; link && i < count; i++) {
         if (mc_map_get(&c->graph->taken, list[i]->id, NULL)) {
             list[n++] = list[i];
@@ -53,7 +54,8 @@ static mc_status add_taken(struct open *o, mc_node *c, const mc_grad_spec *spec)
     }
     mc_status s = link ? mc_grad_links(c, spec, (int)n, list, link) : MC_EMEMORY;
     for (size_t i = 0; i < n && s == MC_OK; i++) {
-        for (const struct mc_taken *t = link[i] ? mc_map_get(&c->graph->taken, list[i]->id, NULL) : NULL; t && s == MC_OK; t = t->next) {
+        for (const struct mc_taken *t = link[i] ? mc_map_get(&c->graph->taken, list[i]->id, NULL) : NULL;
+             t && s == MC_OK; t = t->next) {
             s = add(o, t->of) ? MC_OK : MC_EMEMORY;
         }
     }

@@ -62,7 +62,8 @@ static mc_node *twin_node(mc_graph *g, const mc_node *x, mc_node *const *in)
 static mc_status twin_make(struct twin *t, mc_node *f, const struct point *p)
 {
     size_t count = 0;
-    mc_node **list = mc_graph_reach(1, &f, &count), **map = mc_calloc((size_t)f->id + 1, sizeof *map, "verify");
+    mc_node **list = mc_graph_reach(1, &f, &count),
+            **map = mc_calloc((size_t)f->id + 1, sizeof *map, "verify");
     mc_status s = list && map && (t->graph = mc_graph_new()) ? MC_OK : MC_EMEMORY;
 
     for (int i = 0; s == MC_OK && i < p->n; i++) {
@@ -82,8 +83,10 @@ static mc_status twin_make(struct twin *t, mc_node *f, const struct point *p)
         }
         if (!map[x->id]) {
             map[x->id] = in ? x->nin ? twin_node(t->graph, x, in) : twin_leaf(t->graph, x) : NULL;
-            s = !in ? MC_EMEMORY : mc_is_error(map[x->id]) ? mc_fail(t->graph->status < 0 ? t->graph->status : MC_EMEMORY,
-                                                                     "verify_grad: %s", mc_error(t->graph)) : MC_OK;
+            s = !in                       ? MC_EMEMORY
+                : mc_is_error(map[x->id]) ? mc_fail(t->graph->status < 0 ? t->graph->status : MC_EMEMORY,
+                                                    "verify_grad: %s", mc_error(t->graph))
+                                          : MC_OK;
         }
         mc_free(in);
     }
@@ -98,7 +101,8 @@ static mc_status project(const struct twin *t, double *out)
 {
     mc_array *y = NULL;
     TRY(mc_eval(t->at.n, t->at.node, t->at.value, 1, &t->f, &y));
-    const double *v = (const double *)(const void *)y->data, *w = (const double *)(const void *)t->weight->data;
+    const double *v = (const double *)(const void *)y->data,
+                 *w = (const double *)(const void *)t->weight->data;
     *out = 0;
     for (int64_t i = 0; i < mc_array_size(y); i++) {
         *out += v[i] * w[i];
@@ -120,7 +124,8 @@ static mc_array *weights(int rank, const int64_t *dims)
 
 /* ---- comparing ---- */
 
-static mc_status too_far(const mc_node *wrt, int which, const mc_array *a, int64_t flat, double have, double want)
+static mc_status too_far(const mc_node *wrt, int which, const mc_array *a, int64_t flat, double have,
+                         double want)
 {
     struct mc_str text = { 0 };
     int64_t index[MC_MAX_RANK];
@@ -132,14 +137,16 @@ static mc_status too_far(const mc_node *wrt, int which, const mc_array *a, int64
     for (int k = 0; k < a->rank; k++) {
         mc_str_addf(&text, k ? ", %lld" : "[%lld", (long long)index[k]);
     }
-    mc_status s = mc_fail(MC_ECHECK, "verify_grad: by %s%s (wrt %d) the gradient is %.9g, differences say %.9g",
+    mc_status s = mc_fail(MC_ECHECK,
+                          "verify_grad: by %s%s (wrt %d) the gradient is %.9g, differences say %.9g",
                           text.s ? text.s : "", a->rank ? "]" : "", which + 1, have, want);
     mc_str_free(&text);
     return s;
 }
 
 /* Each element of wrt number k against (f(x + h) - f(x - h)) / 2h. */
-static mc_status compare(const struct twin *t, int k, const mc_node *wrt, const mc_array *grad, double tol, double *worst)
+static mc_status compare(const struct twin *t, int k, const mc_node *wrt, const mc_array *grad, double tol,
+                         double *worst)
 {
     double *x = (double *)(void *)t->at.value[k]->data;
     const double *g = (const double *)(const void *)grad->data;
@@ -192,7 +199,8 @@ static mc_status own_gradients(mc_node *f, const struct point *p, const mc_array
 
 /* ---- the point ---- */
 
-/* The array must have the node's rank and the sizes that are known, and floats are no values of an integer. */
+/* The array must have the node's rank and the sizes that are known, and floats are no values of an
+ * integer. */
 static mc_status check_value(const mc_node *x, const mc_array *a, const char *what, int which)
 {
     bool fits = a->rank == x->type.rank;
@@ -206,18 +214,22 @@ static mc_status check_value(const mc_node *x, const mc_array *a, const char *wh
     struct mc_type type = mc_type_make(a->dtype, a->rank, a->dims);
     mc_type_text(&want, &x->type);
     mc_type_text(&have, &type);
-    mc_status s = mc_fail(fits || a->rank != x->type.rank ? MC_ETYPE : MC_ESHAPE, "verify_grad: %s %d%s%s is %s, and its array %s", what, which + 1,
-                          x->name ? ", " : "", x->name ? x->name : "", want.s ? want.s : "", have.s ? have.s : "");
+    mc_status s = mc_fail(fits || a->rank != x->type.rank ? MC_ETYPE : MC_ESHAPE,
+                          "verify_grad: %s %d%s%s is %s, and its array %s", what, which + 1,
+                          x->name ? ", " : "", x->name ? x->name : "", want.s ? want.s : "",
+                          have.s ? have.s : "");
     mc_str_free(&want);
     mc_str_free(&have);
     return s;
 }
 
-static mc_status check_nodes(const mc_node *f, int n, mc_node *const *node, mc_array *const *value, const char *what)
+static mc_status check_nodes(const mc_node *f, int n, mc_node *const *node, mc_array *const *value,
+                             const char *what)
 {
     for (int i = 0; i < n; i++) {
         if (!node[i] || mc_is_error(node[i]) || !value[i] || node[i]->graph != f->graph) {
-            return mc_fail(MC_EARG, "verify_grad: %s %d or its array is missing or of another graph", what, i + 1);
+            return mc_fail(MC_EARG, "verify_grad: %s %d or its array is missing or of another graph", what,
+                           i + 1);
         }
         TRY(check_value(node[i], value[i], what, i));
     }
@@ -229,7 +241,9 @@ static mc_status check_function(const mc_node *f)
     if (!f || mc_is_error(f)) {
         return mc_fail(MC_EARG, "verify_grad: %s", f ? mc_error(f->graph) : "an argument is missing");
     }
-    return f->nout == 1 && mc_is_float(f->type.dtype) ? MC_OK : mc_fail(MC_EGRAD, "verify_grad: f must be one float tensor");
+    return f->nout == 1 && mc_is_float(f->type.dtype)
+               ? MC_OK
+               : mc_fail(MC_EGRAD, "verify_grad: f must be one float tensor");
 }
 
 static void point_free(struct point *p)
@@ -243,7 +257,8 @@ static void point_free(struct point *p)
 
 static mc_status point_room(struct point *p, int nwrt, int n)
 {
-    *p = (struct point){ n, nwrt, mc_calloc((size_t)n, sizeof *p->node, "verify"), mc_calloc((size_t)n, sizeof *p->value, "verify") };
+    *p = (struct point){ n, nwrt, mc_calloc((size_t)n, sizeof *p->node, "verify"),
+                         mc_calloc((size_t)n, sizeof *p->value, "verify") };
     return p->node && p->value ? MC_OK : MC_EMEMORY;
 }
 
@@ -297,8 +312,8 @@ static mc_status verify(mc_node *f, const struct point *from, double *worst)
     return s;
 }
 
-mc_status mc_verify_grad_given(mc_node *f, int n, mc_node *const *wrt, mc_array *const *at, int ngiven, mc_node *const *given,
-                               mc_array *const *value, double *worst)
+mc_status mc_verify_grad_given(mc_node *f, int n, mc_node *const *wrt, mc_array *const *at, int ngiven,
+                               mc_node *const *given, mc_array *const *value, double *worst)
 {
     struct point p = { .n = 0 };
     double most = 0;
@@ -312,10 +327,14 @@ mc_status mc_verify_grad_given(mc_node *f, int n, mc_node *const *wrt, mc_array 
     for (int i = 0; i < n + ngiven && s == MC_OK; i++) {
         p.node[i] = i < n ? wrt[i] : given[i - n];
         p.value[i] = mc_array_ref(i < n ? at[i] : value[i - n]);
-        s = i >= n || mc_is_float(p.node[i]->type.dtype) ? s : mc_fail(MC_ETYPE, "verify_grad: wrt %d is %s, and must be a float", i + 1,
-                                                                       mc_dtype_name(p.node[i]->type.dtype));
+        s = i >= n || mc_is_float(p.node[i]->type.dtype)
+                ? s
+                : mc_fail(MC_ETYPE, "verify_grad: wrt %d is %s, and must be a float", i + 1,
+                          mc_dtype_name(p.node[i]->type.dtype));
         for (int k = 0; k < i && s == MC_OK; k++) {
-            s = i < n || p.node[k] != p.node[i] ? s : mc_fail(MC_EARG, "verify_grad: given %d has a value already", i - n + 1);
+            s = i < n || p.node[k] != p.node[i]
+                    ? s
+                    : mc_fail(MC_EARG, "verify_grad: given %d has a value already", i - n + 1);
         }
     }
     s = s < 0 ? s : verify(f, &p, &most);

@@ -29,7 +29,8 @@ static bool is_whole_literal(const mc_node *n)
 /* Does the integer dtype d hold a whole literal?  It has uint64 only from 2 ** 63 on. */
 static bool literal_fits(const mc_node *n, mc_dtype d)
 {
-    return n->type.dtype == MC_UINT64 ? d == MC_UINT64 : mc_literal_fits(mc_load_i64(n->type.dtype, n->value->data), d);
+    return n->type.dtype == MC_UINT64 ? d == MC_UINT64
+                                      : mc_literal_fits(mc_load_i64(n->type.dtype, n->value->data), d);
 }
 
 mc_node *mc_cast_to(mc_node *x, mc_dtype d)
@@ -40,7 +41,8 @@ mc_node *mc_cast_to(mc_node *x, mc_dtype d)
     if (is_whole_literal(x) && !mc_is_float(d) && d != MC_BOOL && !literal_fits(x, d)) {
         struct mc_str text = { 0 };
         mc_node_print(&text, x, 0);
-        mc_node_fail(x->graph, MC_ETYPE, "the literal %s does not fit into %s", text.s ? text.s : "", mc_dtype_name(d));
+        mc_node_fail(x->graph, MC_ETYPE, "the literal %s does not fit into %s", text.s ? text.s : "",
+                     mc_dtype_name(d));
         mc_str_free(&text);
         return x->graph->error;
     }
@@ -93,28 +95,33 @@ static mc_status meet_for(const struct mc_op *op, int nin, mc_node *const *in, m
     if ((op->typing == TYPE_FLOAT || op->typing == TYPE_DIV) && !mc_is_float(*d)) {
         *d = op->typing == TYPE_DIV ? mc_dtype_floatX() : mc_dtype_to_float(*d);
     }
-    for (int i = 0; i < nin && op->typing == TYPE_BOOL && nin == 2; i++) { /* the result shows no dtype: what is exact */
-        if (in[i]->weak && mc_is_float(in[i]->type.dtype) && !in[1 - i]->weak && !mc_is_float(in[1 - i]->type.dtype)) {
+    for (int i = 0; i < nin && op->typing == TYPE_BOOL && nin == 2;
+         i++) { /* the result shows no dtype: what is exact */
+        if (in[i]->weak && mc_is_float(in[i]->type.dtype) && !in[1 - i]->weak &&
+            !mc_is_float(in[1 - i]->type.dtype)) {
             *d = MC_FLOAT64;
         }
     }
     if (op->typing == TYPE_BITS && mc_is_float(*d)) {
         return mc_fail(MC_ETYPE, "%s: needs integers or bool, not %s", op->name, mc_dtype_name(*d));
     }
-    if (*d == MC_BOOL && op->typing == TYPE_SAME && (strcmp(op->name, "sub") == 0 || strcmp(op->name, "neg") == 0)) {
+    if (*d == MC_BOOL && op->typing == TYPE_SAME &&
+        (strcmp(op->name, "sub") == 0 || strcmp(op->name, "neg") == 0)) {
         return mc_fail(MC_ETYPE, "%s: not defined for bool; use xor or invert", op->name);
     }
     const mc_array *to = nin == 2 && !mc_is_float(*d) && strcmp(op->name, "pow") == 0 ? in[1]->value : NULL;
     for (int64_t i = 0; to && mc_dtypes[to->dtype].kind == KIND_INT && i < mc_array_size(to); i++) {
         if (mc_load_i64(to->dtype, to->data + i * (int64_t)mc_dtypes[to->dtype].size) < 0) {
-            return mc_fail(MC_ETYPE, "%s: an integer to a negative power is no integer; cast %s to a float", op->name, mc_dtype_name(*d));
+            return mc_fail(MC_ETYPE, "%s: an integer to a negative power is no integer; cast %s to a float",
+                           op->name, mc_dtype_name(*d));
         }
     }
     return MC_OK;
 }
 
-/* x < L where no integer dtype holds both x and the literal L: L lies below or above all of x, and so
- * every element gives the same answer.  In *to the operands of a comparison that gives it; NULL: L is nothing of that kind. */
+/* x < L where no integer dtype holds both x and the literal L: L lies below or above all of x, and so every
+ * element gives the same answer.  In *to the operands of a comparison that gives it; NULL: L is nothing of
+ * that kind. */
 static const struct mc_op *compare_beyond(const struct mc_op *op, mc_node *const *in, mc_node **to)
 {
     static const struct { const char *op; bool below, above; } rows[] = { /* the answer with L on the right */
@@ -126,16 +133,20 @@ static const struct mc_op *compare_beyond(const struct mc_op *op, mc_node *const
     const int left = in[0]->weak; /* 1: L stands on the left */
     mc_node *x = in[left], *literal = in[!left];
     mc_dtype d = x->type.dtype;
-    if (!is_whole_literal(literal) || mc_is_float(d) || !mc_is_float(mc_dtype_promote(d, literal->type.dtype)) || literal_fits(literal, d)) {
+    if (!is_whole_literal(literal) || mc_is_float(d) ||
+        !mc_is_float(mc_dtype_promote(d, literal->type.dtype)) || literal_fits(literal, d)) {
         return NULL;
     }
     bool below = literal->type.dtype != MC_UINT64;
     for (size_t i = 0; i < NELEM(rows); i++) {
         if (strcmp(op->name, rows[i].op) == 0) {
-            bool symmetric = rows[i].below == rows[i].above, answer = below != (left && !symmetric) ? rows[i].below : rows[i].above;
+            bool symmetric = rows[i].below == rows[i].above,
+                 answer = below != (left && !symmetric) ? rows[i].below : rows[i].above;
             int64_t least = 0, most = INT64_MAX; /* below: of uint64; above: of int64 */
             to[0] = mc_cast_to(x, below ? MC_UINT64 : MC_INT64);
-            to[1] = mc_node_const(x->graph, mc_array_from(below ? MC_UINT64 : MC_INT64, 0, NULL, below ? &least : &most), false);
+            to[1] = mc_node_const(
+                x->graph, mc_array_from(below ? MC_UINT64 : MC_INT64, 0, NULL, below ? &least : &most),
+                false);
             return mc_op_named(x->graph, below ? (answer ? "ge" : "lt") : answer ? "le" : "gt");
         }
     }
@@ -202,7 +213,8 @@ static mc_node *fold_literals(mc_graph *g, const struct mc_op *op, mc_node *cons
         }
         mc_array_unref(&r);
     }
-    return y ? mc_node_const(g, y, y->dtype != MC_BOOL) : mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
+    return y ? mc_node_const(g, y, y->dtype != MC_BOOL)
+             : mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
 }
 
 static mc_node *apply_scalar(mc_graph *g, const struct mc_op *op, mc_node *const *in)
@@ -244,7 +256,8 @@ static mc_node *apply_scalar(mc_graph *g, const struct mc_op *op, mc_node *const
 }
 
 /* Literals become what they would be alone; formulas and built ops become what they stand for. */
-static mc_node *apply_other(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr)
+static mc_node *apply_other(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in,
+                            const struct mc_attr *attr)
 {
     if (op->build) {
         return op->build(g, nin, in, attr);
@@ -257,8 +270,9 @@ static mc_node *apply_other(mc_graph *g, const struct mc_op *op, int nin, mc_nod
         return mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error());
     }
     for (int i = 0; i < nin; i++) {
-        arg[i] = !in[i]->weak ? in[i] : mc_is_float(in[i]->type.dtype) ? mc_cast_to(in[i], mc_dtype_floatX())
-                                      : mc_node_const(g, mc_array_ref(in[i]->value), false);
+        arg[i] = !in[i]->weak                     ? in[i]
+                 : mc_is_float(in[i]->type.dtype) ? mc_cast_to(in[i], mc_dtype_floatX())
+                                                  : mc_node_const(g, mc_array_ref(in[i]->value), false);
         if (arg[i]->weak) { /* floatX is float64 already */
             arg[i] = mc_node_const(g, mc_array_ref(in[i]->value), false);
         }
@@ -287,7 +301,10 @@ static mc_node *explain(mc_graph *g, const struct mc_op *op, int nin, mc_node *c
     mc_status code = mc_last_status();
     const char *why = mc_last_error(), *args_within = strstr(why, "  [");
     /* of a mistake within a formula what is wrong, not how the op is written */
-    mc_str_addn(&said, why, op->formula && args_within ? (size_t)(args_within - why) : op->formula ? strcspn(why, "\n") : strlen(why));
+    mc_str_addn(&said, why,
+                op->formula && args_within ? (size_t)(args_within - why)
+                : op->formula              ? strcspn(why, "\n")
+                                           : strlen(why));
     if (strncmp(said.s ? said.s : "", op->name, strlen(op->name)) != 0) {
         struct mc_str named = { 0 };
         mc_str_addf(&named, "%s: %s", op->name, said.s ? said.s : "");
@@ -301,7 +318,8 @@ static mc_node *explain(mc_graph *g, const struct mc_op *op, int nin, mc_node *c
     return e;
 }
 
-mc_node *mc_apply(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr)
+mc_node *mc_apply(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in,
+                  const struct mc_attr *attr)
 {
     if (!op) { /* the table of ops could not be made */
         return mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error());
@@ -322,7 +340,8 @@ mc_node *mc_apply(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *
             return g->error;
         }
         if (in[i]->nout != 1) {
-            return mc_node_fail(g, MC_EARG, "%s: argument %d is a tuple; take one of its items", op->name, i + 1);
+            return mc_node_fail(g, MC_EARG, "%s: argument %d is a tuple; take one of its items", op->name,
+                                i + 1);
         }
     }
     if (op->flags & OP_LEAF) {
@@ -337,8 +356,8 @@ mc_node *mc_apply(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *
         need++;
     }
     if (nin < need) {
-        return mc_node_fail(g, MC_EARG, "%s needs the argument '%s': %s(%s)", op->name, s->param[nin].name, op->name,
-                            op->params);
+        return mc_node_fail(g, MC_EARG, "%s needs the argument '%s': %s(%s)", op->name, s->param[nin].name,
+                            op->name, op->params);
     }
     if (g->status < 0 && g->nodes.n == 0) {
         return g->error;

@@ -1,6 +1,7 @@
 /* graph.c: a graph's life, its mistakes, and reading it from outside.
  *
- * Invariant: where there is a graph there is its error node, and the first mistake stays until somebody clears it. */
+ * Invariant: where there is a graph there is its error node, and the first mistake stays until somebody
+ * clears it. */
 #include "graph/graph.h"
 
 mc_graph *mc_graph_make(const struct mc_language *language)
@@ -11,7 +12,8 @@ mc_graph *mc_graph_make(const struct mc_language *language)
     }
     g->language = language;
     struct mc_node *e = mc_arena_alloc(&g->arena, sizeof *e);
-    if (!e || !VEC_PUSH(g->nodes, e) || !mc_op_named(g, "add")) { /* where there is a graph there is the table of ops */
+    if (!e || !VEC_PUSH(g->nodes, e) ||
+        !mc_op_named(g, "add")) { /* where there is a graph there is the table of ops */
         mc_graph_free(g);
         return NULL;
     }
@@ -59,11 +61,13 @@ void *mc_graph_keep(mc_graph *g, size_t n)
 
 /* ---- mistakes ---- */
 
-/* The line of text that holds byte `at`, and under it a caret: behind the last word where the text ends too early. */
+/* The line of text that holds byte `at`, and under it a caret: behind the last word where the text ends too
+ * early. */
 static void caret(struct mc_str *out, const struct mc_place *p)
 {
     size_t at = p->at;
-    while (at > 0 && !p->text[p->at + strspn(p->text + p->at, " \t\r\n")] && strchr(" \t\r\n", p->text[at - 1])) {
+    while (at > 0 && !p->text[p->at + strspn(p->text + p->at, " \t\r\n")] &&
+           strchr(" \t\r\n", p->text[at - 1])) {
         at--;
     }
     size_t from = at, to = at;

@@ -65,18 +65,22 @@ enum {
     OP_LEAF       = 1 << 10, /* input, constant, shared: made by their own functions */
     OP_HEAVY      = 1 << 12, /* floats: a family of solvers does it, by the planner's choice */
     OP_REDUCES    = 1 << 11, /* attribute 0 is axis, attribute 1 is keepdims */
-    OP_LINES      = 1 << 13, /* inputs and result have one shape; attribute 0 is axis, each line along it is made of such lines alone */
+    /* inputs and result have one shape; attribute 0 is axis, each line along it is made of such lines
+     * alone */
+    OP_LINES      = 1 << 13,
     OP_TRANSFER   = 1 << 14, /* only says where a value shall lie */
     OP_STAYS      = 1 << 15, /* a result of a function that is made by it stays on the device */
     OP_DIVIDES    = 1 << 16, /* as slow as a division */
-    OP_PICKS      = 1 << 17, /* the result is an operand; of equal ones, such as 0 and -0, their order says which */
-    OP_ROOTS      = 1 << 18, /* near a root or a pole the last digit of the argument moves many of the result's */
+    /* the result is an operand; of equal ones, such as 0 and -0, their order says which */
+    /* near a root or a pole the last digit of the argument moves many of the result's */
+    OP_PICKS      = 1 << 17,
+    OP_ROOTS      = 1 << 18,
     OP_BLOCKS     = 1 << 19, /* heavy: its result is made block by block, and a kernel may finish each */
     OP_MATMUL     = 1 << 20, /* products of matrices */
     OP_SUMS       = 1 << 21  /* a reduction that adds up */
 };
-/* The ops in which sizes, views and dtypes are said: passes must know what such a node stands for.  All others are
- * FORM_NONE, and are known by their flags alone. */
+/* The ops in which sizes, views and dtypes are said: passes must know what such a node stands for.  All
+ * others are FORM_NONE, and are known by their flags alone. */
 enum mc_op_form {
     FORM_NONE,
     FORM_CAST, FORM_DIMSHUFFLE, FORM_RESHAPE, FORM_SUBTENSOR, FORM_GATHER, FORM_JOIN, FORM_STACK,
@@ -122,34 +126,43 @@ struct mc_op {
     mc_status (*eval)(const mc_node *n, mc_array *const *in, mc_array *const *out);
     /* d cost / d input `wrt`, given g[i] = d cost / d result i (NULL: none).  NULL back: disconnected. */
     mc_node *(*grad)(mc_node *n, int wrt, mc_node *const *g);
-    const char *dx[4];              /* the same as formulas over parameter names, y and g; used if grad is NULL */
+    /* the same as formulas over parameter names, y and g; used if grad is NULL */
+    const char *dx[4];
     const char *formula;            /* what a formula op stands for, over parameter names */
-    /* Made of other ops at once, in C: no node of this op exists.  in[i] is NULL for an optional one not given. */
+    /* Made of other ops at once, in C: no node of this op exists.  in[i] is NULL for an optional one not
+     * given. */
     mc_node *(*build)(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr);
     const char *doc;
-    const char *example;            /* "x = [1, 2]; sum(x)", for docs/api; NULL: one is found (src/inspect/pages.c) */
+    /* "x = [1, 2]; sum(x)", for docs/api; NULL: one is found (src/inspect/pages.c) */
+    const char *example;
     /* scalar ops only */
     enum mc_typing typing;
     int arity;                      /* > 0: a scalar op */
     const char *code, *icode;       /* C expression over a, b, c for floats; for integers (NULL: the same) */
     double lo, hi;                  /* test domain */
-    bool (*print)(struct mc_str *out, const mc_node *n, void (*arg)(struct mc_str *out, const mc_node *n, int i, void *ctx),
-                  void *ctx);       /* own notation, e.g. x[1:2]; NULL, or false and nothing printed: name(args) */
+    bool (*print)(struct mc_str *out, const mc_node *n,
+                  void (*arg)(struct mc_str *out, const mc_node *n, int i, void *ctx),
+                  void *ctx); /* own notation, e.g. x[1:2]; NULL, or false and nothing printed: name(args) */
     int index;                      /* in the table of ops, set at start */
     const struct mc_signature *sig; /* parsed from params at start */
     const struct mc_custom *custom; /* a user's op */
-    unsigned shape_args;            /* bit i: input i's value decides the result's sizes; bit 31: all from input 1 on */
-    unsigned char disconnected;     /* bit i: input i has no gradient (custom and structured ops without grad) */
+    /* bit i: input i's value decides the result's sizes; bit 31: all from input 1 on */
+    unsigned shape_args;
+    /* bit i: input i has no gradient (custom and structured ops without grad) */
+    unsigned char disconnected;
 };
 /* What a graph is told of the layers above it when it is made. */
 struct mc_language {
-    const struct mc_op *(*find)(const char *name);   /* of the table of ops, signatures parsed; NULL: there is none */
+    /* of the table of ops, signatures parsed; NULL: there is none */
+    const struct mc_op *(*find)(const char *name);
     const struct mc_op *(*op)(int i);                /* NULL: beyond the last */
-    mc_node *(*expand)(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr);
+    mc_node *(*expand)(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in,
+                       const struct mc_attr *attr);
     void (*forget)(struct mc_op *op);                /* a user's op: one owner less */
     /* of formulas; all NULL: these words are an error in formulas of this graph */
     mc_status (*grads)(mc_node *cost, int n, mc_node *const *wrt, mc_node **grads, const mc_grad_spec *spec);
-    mc_node *(*Lop)(mc_node *f, mc_node *wrt, mc_node *eval), *(*Rop)(mc_node *f, mc_node *wrt, mc_node *eval);
+    mc_node *(*Lop)(mc_node *f, mc_node *wrt, mc_node *eval),
+        *(*Rop)(mc_node *f, mc_node *wrt, mc_node *eval);
 };
 mc_status mc_signature_parse(const char *params, struct mc_arena *a, struct mc_signature *out);
 
@@ -169,7 +182,8 @@ struct mc_node {
     mc_array *value;               /* constants */
     struct mc_shared *shared;
     const char *name;              /* NULL: none */
-    mc_node *indexed;              /* x, where this is x[...]: the last such x if there are several; NULL: none */
+    /* x, where this is x[...]: the last such x if there are several; NULL: none */
+    mc_node *indexed;
     const char *file;              /* where the user made it; NULL: unknown */
     int line;
     uint64_t hash;
@@ -194,7 +208,8 @@ struct mc_graph {
     VEC(struct mc_shared *) shareds;
     VEC(struct mc_op *) custom;
     VEC(struct mc_default_update) defaults;
-    struct mc_map sent;            /* what gradients sent to inputs before (grad.c): asking for one more is cheap */
+    /* what gradients sent to inputs before (grad.c): asking for one more is cheap */
+    struct mc_map sent;
     struct mc_map taken;           /* what gradients are of (twice.c), by their ids */
     struct mc_user_rule *rules;    /* mc_rewrite_add's, in the arena */
     mc_node *error;                /* the error node, made first so that it is always there */
@@ -212,30 +227,38 @@ struct mc_default_update { struct mc_shared *shared; mc_node *value; };
 
 /* graph.c, shared.c, node.c */
 extern const struct mc_op mc_op_error, mc_op_input, mc_op_constant, mc_op_shared, mc_op_item;
-mc_node *mc_node_make(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr);
+mc_node *mc_node_make(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in,
+                      const struct mc_attr *attr);
 mc_node *mc_node_leaf(mc_graph *g, struct mc_node leaf);
 mc_node *mc_node_no_memory(mc_graph *g);                               /* the error node, for want of it */
 /* leaf.c */
-mc_node *mc_node_const(mc_graph *g, mc_array *value, bool weak);      /* takes value over; equal values shared */
+/* takes value over; equal values shared */
+mc_node *mc_node_const(mc_graph *g, mc_array *value, bool weak);
 mc_node *mc_node_number(mc_graph *g, mc_dtype d, double v);           /* exact for |v| < 2^53 */
 mc_node *mc_node_int(mc_graph *g, int64_t v);                         /* int64 scalar */
 mc_node *mc_node_ints(mc_graph *g, int n, const int64_t *v);          /* int64 vector */
 mc_node *mc_node_like(mc_node *like, double v);                       /* scalar constant of like's dtype */
 mc_node *mc_shared_leaf(mc_graph *g, struct mc_shared *s);
-mc_node *mc_node_blank(mc_graph *g, const struct mc_type *t);         /* an input without a name, to be replaced later */
+/* an input without a name, to be replaced later */
+mc_node *mc_node_blank(mc_graph *g, const struct mc_type *t);
 mc_node *mc_node_fail(mc_graph *g, mc_status code, const char *fmt, ...) MC_PRINTF(3, 4); /* the error node */
 static inline bool mc_is_error(const mc_node *n) { return !n || n == n->graph->error; }
 static inline bool mc_is_op(const mc_node *n, const char *name) { return strcmp(n->op->name, name) == 0; }
 /* Is each element of the result made of one element of each input? */
-static inline bool mc_is_elementwise(const mc_node *n) { return n->op->arity > 0 || n->op->form == FORM_CAST; }
+static inline bool mc_is_elementwise(const mc_node *n)
+{
+    return n->op->arity > 0 || n->op->form == FORM_CAST;
+}
 /* Does it look at no element of its input, but at its sizes? */
 static inline bool mc_reads_type_only(const mc_node *n)
 {
     return n->op->form == FORM_SIZE || n->op->form == FORM_SHAPE;
 }
 static inline bool mc_is_const(const mc_node *n) { return n->op == &mc_op_constant; }
-bool mc_const_number(const mc_node *n, double *v);   /* a constant all of whose elements are v (broadcasts too) */
-bool mc_const_ints(const mc_node *n, int64_t *v, int max, int *count); /* small integer constant, rank 0 or 1 */
+/* a constant all of whose elements are v (broadcasts too) */
+bool mc_const_number(const mc_node *n, double *v);
+/* small integer constant, rank 0 or 1 */
+bool mc_const_ints(const mc_node *n, int64_t *v, int max, int *count);
 mc_graph *mc_graph_of(int n, mc_node *const *nodes); /* the first non-error's graph; NULL if there is none */
 /* Where the user is: the wrappers of monochord_ops.h set it, nodes and messages carry it. */
 MC_API void mc_here(const char *file, int line);
@@ -244,31 +267,47 @@ void mc_here_text(char *text, size_t n);             /* "\n    at train.c:17", "
 mc_node **mc_graph_reach(int n, mc_node *const *outputs, size_t *count);
 
 /* apply.c: the one way to apply an op with its typing, weak literals, casts and broadcasting checks */
-mc_node *mc_apply(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr);
-mc_node *mc_apply_plain(mc_graph *g, const char *name, int nin, mc_node *const *in);  /* attributes have their defaults */
+mc_node *mc_apply(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in,
+                  const struct mc_attr *attr);
+/* attributes have their defaults */
+mc_node *mc_apply_plain(mc_graph *g, const char *name, int nin, mc_node *const *in);
 mc_node *mc_cast_to(mc_node *x, mc_dtype d);         /* x itself if it has that dtype */
-mc_dtype mc_literal_dtype(int64_t v);                /* of a whole literal: the smallest signed one that holds it */
+/* of a whole literal: the smallest signed one that holds it */
+mc_dtype mc_literal_dtype(int64_t v);
 bool mc_literal_fits(int64_t v, mc_dtype d);         /* d an integer dtype; false for others */
-mc_dtype mc_meet(int nin, mc_node *const *in, int from); /* the dtype in which in[from..] meet; literals follow the others */
+/* the dtype in which in[from..] meet; literals follow the others */
+mc_dtype mc_meet(int nin, mc_node *const *in, int from);
 mc_node *mc_size_of(mc_node *x, int axis);           /* int64 scalar: a constant if known */
 mc_node *mc_shape_of(mc_node *x);                    /* int64 vector */
-mc_status mc_broadcast(const struct mc_op *op, int nin, const struct mc_type *in, struct mc_type *out); /* sizes only */
+/* sizes only */
+mc_status mc_broadcast(const struct mc_op *op, int nin, const struct mc_type *in, struct mc_type *out);
 
 /* parse.c: formulas.  mc_expr evaluates one with names bound to nodes or attributes:
  *     mc_expr(g, "dot(g, W.T)", (struct mc_bind[]){ { "g", gy }, { "W", w } }, 2) */
 struct mc_bind { const char *name; mc_node *node; const struct mc_attr *attr; };
 mc_node *mc_expr(mc_graph *g, const char *text, const struct mc_bind *bind, int nbind);
-extern const struct mc_op mc_op_tuple;               /* several nodes as one value: a formula with several results */
+/* several nodes as one value: a formula with several results */
+extern const struct mc_op mc_op_tuple;
 /* Several values "a, b" or statements "W = e; b = e2": called for each; see struct mc_item_text. */
 struct mc_named { char *name; bool borrow, has_default; double dflt; mc_node *node; };
 mc_status mc_parse_list(mc_graph *g, const char *text, bool statements, struct mc_named **out, int *n);
 void mc_named_free(struct mc_named *v, int n);
 /* parse_attr.c: an op by name, its attributes as in a formula */
-mc_node *mc_call_op(mc_graph *g, const char *name, int nin, mc_node *const *in, const char *attrs, ...) MC_PRINTF(5, 6);
+mc_node *mc_call_op(mc_graph *g, const char *name, int nin, mc_node *const *in, const char *attrs, ...)
+    MC_PRINTF(5, 6);
 
 /* index.c: attribute "spec" of subtensor and inc_subtensor: SPEC_N numbers for each axis of x.  A kind
  * says whether a bound is absent, the number itself, or the op's input of that number. */
-enum { SPEC_INDEX, SPEC_START_KIND, SPEC_START, SPEC_STOP_KIND, SPEC_STOP, SPEC_STEP_KIND, SPEC_STEP, SPEC_N };
+enum {
+    SPEC_INDEX,
+    SPEC_START_KIND,
+    SPEC_START,
+    SPEC_STOP_KIND,
+    SPEC_STOP,
+    SPEC_STEP_KIND,
+    SPEC_STEP,
+    SPEC_N
+};
 enum { BOUND_NONE, BOUND_CONST, BOUND_INPUT };
 /* x with the region that `region` (an indexing of x) names set to y, or increased by it. */
 mc_node *mc_index_update(mc_node *region, mc_node *y, bool set);
@@ -276,16 +315,18 @@ mc_node *mc_index_update(mc_node *region, mc_node *y, bool set);
 /* print.c */
 void mc_attr_defaults(const struct mc_op *op, struct mc_attr *out);
 void mc_attr_text(struct mc_str *out, const struct mc_attr *a);
-void mc_node_print(struct mc_str *out, const mc_node *n, int depth); /* nested up to depth, then ... ; <0: all */
+/* nested up to depth, then ... ; <0: all */
+void mc_node_print(struct mc_str *out, const mc_node *n, int depth);
 /* custom.c: users' ops, counted: functions keep them when the graph is gone */
 mc_status mc_custom_share(mc_graph *to, const mc_graph *from);
 extern mc_status (*mc_custom_kernel_hook)(const mc_node *n, mc_array *const *in, mc_array *const *out);
-/* Defined by src/op (initial.c): an mc_initial_draw of numbers that follow from the seed, the variable's name and
- * their order alone, to the bit on every machine. */
+/* Defined by src/op (initial.c): an mc_initial_draw of numbers that follow from the seed, the variable's name
+ * and their order alone, to the bit on every machine. */
 struct mc_numbers { uint64_t key, at; };
 struct mc_numbers mc_numbers_of(uint64_t seed, const char *name);
 mc_array *mc_numbers_draw(void *numbers, int normal, int64_t n, double a, double b);
 /* replace.c: the nodes of out rebuilt with from[i] replaced by to[i] */
-mc_status mc_graph_replace(mc_graph *g, int n, mc_node *const *from, mc_node *const *to, int nout, mc_node **out);
+mc_status mc_graph_replace(mc_graph *g, int n, mc_node *const *from, mc_node *const *to, int nout,
+                           mc_node **out);
 
 #endif

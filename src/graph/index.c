@@ -31,7 +31,8 @@ static void bound(struct parser *p, struct plan_index *q, const struct val *v, i
         *kind = BOUND_CONST;
         *value = v->i;
     } else if (!is_scalar_int(v)) {
-        mc_parse_fail(p, v->at, "an index must be a whole number, a slice, a list, a tensor of integers or a mask");
+        mc_parse_fail(p, v->at,
+                      "an index must be a whole number, a slice, a list, a tensor of integers or a mask");
     } else {
         mc_node *node = mc_val_node(p, v);
         if (mc_const_ints(node, &c, 1, &n)) {
@@ -58,10 +59,13 @@ static int axes_used(const struct val *v)
     if (v->kind == V_NONE || v->kind == V_ELLIPSIS) {
         return 0;
     }
-    return v->kind == V_NODE && v->node && v->node->type.dtype == MC_BOOL && v->node->type.rank > 0 ? v->node->type.rank : 1;
+    return v->kind == V_NODE && v->node && v->node->type.dtype == MC_BOOL && v->node->type.rank > 0
+               ? v->node->type.rank
+               : 1;
 }
 
-/* Where a mask is True, as a vector of indices for each axis.  It has the sizes of the axes of x that it stands for. */
+/* Where a mask is True, as a vector of indices for each axis.  It has the sizes of the axes of x that it
+ * stands for. */
 static mc_node *mask_indices(mc_node *mask, mc_node *x, int axis)
 {
     mc_node *in[1 + MC_MAX_RANK] = { mask };
@@ -70,7 +74,8 @@ static mc_node *mask_indices(mc_node *mask, mc_node *x, int axis)
         int64_t have = mask->type.dims[k], want = x->type.dims[axis + k];
         known &= have >= 0 && want >= 0;
         if (have >= 0 && want >= 0 && have != want) {
-            return mc_node_fail(x->graph, MC_ESHAPE, "a mask of size %lld for axis %d, which has size %lld", (long long)have, axis + k, (long long)want);
+            return mc_node_fail(x->graph, MC_ESHAPE, "a mask of size %lld for axis %d, which has size %lld",
+                                (long long)have, axis + k, (long long)want);
         }
         in[1 + k] = mc_size_of(x, axis + k);
     }
@@ -123,7 +128,8 @@ static void one_entry(struct parser *p, struct plan_index *q, const struct val *
             return;
         }
         if (mc_is_float(n->type.dtype) || v->kind == V_WIDE) {
-            mc_parse_fail(p, v->at, "an index must be a whole number, a slice, a list, a tensor of integers or a mask");
+            mc_parse_fail(p, v->at,
+                          "an index must be a whole number, a slice, a list, a tensor of integers or a mask");
             return;
         }
         q->index[q->nindex] = n;
@@ -142,8 +148,8 @@ static bool adjacent(int n, const int64_t *axis)
     return all;
 }
 
-/* The index tensors take from x first, and new axes come behind that, so that an update can be undone step by step.
- * A new axis between index tensors separates them all the same: what they span is then in front. */
+/* The index tensors take from x first, and new axes come behind that, so that an update can be undone step by
+ * step. A new axis between index tensors separates them all the same: what they span is then in front. */
 static mc_node *gather(const struct plan_index *q, mc_node *x)
 {
     mc_node *in[1 + MC_MAX_RANK] = { x };
@@ -191,7 +197,8 @@ static mc_node *gather(const struct plan_index *q, mc_node *x)
     return mc_apply(x->graph, mc_op_named(x->graph, "dimshuffle"), 1, &y, &to);
 }
 
-/* *unfolded: where stack([a, b])[0] has become a, the subtensor node that it would have been; NULL elsewhere. */
+/* *unfolded: where stack([a, b])[0] has become a, the subtensor node that it would have been; NULL
+ * elsewhere. */
 static mc_node *apply(struct parser *p, mc_node *x, struct val *item, int n, mc_node **unfolded)
 {
     struct plan_index q = { .in = { x }, .nin = 1 };
@@ -201,14 +208,18 @@ static mc_node *apply(struct parser *p, mc_node *x, struct val *item, int n, mc_
 
     for (int i = 0; i < n; i++) {
         if (item[i].kind == V_LIST) {
-            item[i] = (struct val){ .kind = V_NODE, .node = mc_val_node(p, &item[i]), .at = item[i].at, .dtype = -1 };
+            item[i] = (struct val){
+                .kind = V_NODE, .node = mc_val_node(p, &item[i]), .at = item[i].at, .dtype = -1
+            };
         }
         used += axes_used(&item[i]);
         dots += item[i].kind == V_ELLIPSIS;
         advanced |= item[i].kind == V_NODE && item[i].node && item[i].node->type.rank > 0;
     }
     if (dots > 1 || used > x->type.rank) {
-        return mc_node_fail(g, MC_ESHAPE, dots > 1 ? "only one ... may stand in an index" : "%d indices for a tensor of rank %d",
+        return mc_node_fail(g, MC_ESHAPE,
+                            dots > 1 ? "only one ... may stand in an index"
+                                     : "%d indices for a tensor of rank %d",
                             used, x->type.rank);
     }
     for (int i = 0; i <= n && !p->failed; i++) {
@@ -246,8 +257,8 @@ static mc_node *apply(struct parser *p, mc_node *x, struct val *item, int n, mc_
     return x;
 }
 
-/* The node remembers x: whoever sets x[...] gets x with that part set, also where x is a part of another tensor.  A folded
- * part remembers its unfolded one, which remembers x. */
+/* The node remembers x: whoever sets x[...] gets x with that part set, also where x is a part of another
+ * tensor.  A folded part remembers its unfolded one, which remembers x. */
 mc_node *mc_index_apply(struct parser *p, mc_node *x, struct val *item, int n)
 {
     mc_node *unfolded = NULL, *part = apply(p, x, item, n, &unfolded);
@@ -264,7 +275,8 @@ mc_node *mc_index_apply(struct parser *p, mc_node *x, struct val *item, int n)
 static mc_node *update_all(mc_node *x, mc_node *y, bool set)
 {
     int64_t spec[MC_MAX_RANK * SPEC_N], flag = set;
-    struct mc_attr a[2] = { { .kind = ATTR_INTS, .n = x->type.rank * SPEC_N, .ints = spec }, { .kind = ATTR_BOOL, .n = 1, .ints = &flag } };
+    struct mc_attr a[2] = { { .kind = ATTR_INTS, .n = x->type.rank * SPEC_N, .ints = spec },
+                            { .kind = ATTR_BOOL, .n = 1, .ints = &flag } };
     for (int i = 0; i < x->type.rank; i++) {
         whole_axis(&spec[i * SPEC_N]);
     }
@@ -299,7 +311,8 @@ static mc_node *shuffled_back(mc_node *region, mc_node *y)
     return mc_is_error(y) ? y : mc_apply(g, mc_op_named(g, "dimshuffle"), 1, &y, &a);
 }
 
-/* region = gather or subtensor of base, or one behind the other, also with axes exchanged or added: undone from outside in. */
+/* region = gather or subtensor of base, or one behind the other, also with axes exchanged or added: undone
+ * from outside in. */
 static mc_node *update_of(const mc_node *base, mc_node *region, mc_node *y, bool set)
 {
     mc_graph *g = region->graph;
@@ -309,12 +322,15 @@ static mc_node *update_of(const mc_node *base, mc_node *region, mc_node *y, bool
     if (region == base) {
         return update_all(region, y, set);
     }
-    if (region->op->form == FORM_DIMSHUFFLE && (region->in[0] == base || region->in[0]->op->form == FORM_SUBTENSOR || region->in[0]->op->form == FORM_GATHER) &&
+    if (region->op->form == FORM_DIMSHUFFLE &&
+        (region->in[0] == base || region->in[0]->op->form == FORM_SUBTENSOR ||
+         region->in[0]->op->form == FORM_GATHER) &&
         region->in[0]->type.rank <= region->type.rank) {
         return update_of(base, region->in[0], y->type.rank ? shuffled_back(region, y) : y, set);
     }
     if (!sub && !gathers && region->op->flags & OP_VIEW) {
-        return mc_node_fail(g, MC_EARG, "%s: the first argument must be an indexed tensor like x[2:4], not %s(...)",
+        return mc_node_fail(g, MC_EARG,
+                            "%s: the first argument must be an indexed tensor like x[2:4], not %s(...)",
                             set ? "set_subtensor" : "inc_subtensor", region->op->name);
     }
     if (!sub && !gathers) {
@@ -326,7 +342,8 @@ static mc_node *update_of(const mc_node *base, mc_node *region, mc_node *y, bool
     }
     a[0] = region->attr[0];
     mc_node *x = region->in[0];
-    mc_node *inner = mc_apply(g, mc_op_named(g, sub ? "subtensor_update" : "gather_update"), region->nin + 1, in, a);
+    mc_node *inner = mc_apply(g, mc_op_named(g, sub ? "subtensor_update" : "gather_update"), region->nin + 1,
+                              in, a);
     if (!mc_is_error(inner) && x != base && (x->op->form == FORM_SUBTENSOR || x->op->form == FORM_GATHER)) {
         return update_of(base, x, inner, true); /* x[1:, idx]: put the changed part back */
     }
@@ -336,8 +353,8 @@ static mc_node *update_of(const mc_node *base, mc_node *region, mc_node *y, bool
 static bool is_folded(const mc_node *part)
 {
     const mc_node *x = part->indexed;
-    return x && x->op->form == FORM_SUBTENSOR && x->type.rank == part->type.rank && part->op->form != FORM_SUBTENSOR &&
-           part->op->form != FORM_GATHER && !(part->op->flags & OP_VIEW);
+    return x && x->op->form == FORM_SUBTENSOR && x->type.rank == part->type.rank &&
+           part->op->form != FORM_SUBTENSOR && part->op->form != FORM_GATHER && !(part->op->flags & OP_VIEW);
 }
 
 mc_node *mc_index_update(mc_node *region, mc_node *y, bool set)
@@ -378,7 +395,9 @@ static mc_node *update(mc_node *region, mc_node *y, bool set)
     mc_graph *g = mc_graph_of(2, (mc_node *[]){ region, y });
     if (g && (!region || !y || region->graph != y->graph)) {
         return mc_node_fail(g, MC_EARG, "%s: %s", set ? "set_subtensor" : "inc_subtensor",
-                            !region ? "there is no region" : !y ? "there is no value" : "region and value belong to two graphs");
+                            !region ? "there is no region"
+                            : !y    ? "there is no value"
+                                    : "region and value belong to two graphs");
     }
     return g ? mc_index_update(region, y, set) : NULL;
 }

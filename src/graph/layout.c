@@ -13,7 +13,8 @@ static const double gap_boxes = 20, gap_bends = 12, gap_layers = 38;
 
 /* A box or a bend; a bend's number is the number of boxes plus its own. */
 struct cell { int layer; double x, w; };
-struct tie { int a, b; double port; }; /* cell a lies in the layer above b's; port: where on b, from its middle */
+/* cell a lies in the layer above b's; port: where on b, from its middle */
+struct tie { int a, b; double port; };
 struct slot { double want, weight; int cell; size_t rank; };
 struct nets {
     struct mc_layout *l;
@@ -111,7 +112,8 @@ static mc_status find_ties(struct nets *t)
     for (size_t i = 0; i < t->p->arrow.n && good; i++) {
         const struct mc_arrow *a = &t->p->arrow.at[i];
         int above = l->box[a->to].layer - 1 - l->box[a->from].layer; /* bends passed */
-        struct tie e = { above ? n + l->first_bend[a->from] + above - 1 : a->from, a->to, port_of(l, t->p, a) };
+        struct tie e = { above ? n + l->first_bend[a->from] + above - 1 : a->from, a->to,
+                         port_of(l, t->p, a) };
         good = VEC_PUSH(t->tie, e);
     }
     return good ? MC_OK : MC_EMEMORY;
@@ -130,7 +132,8 @@ static mc_status find_lists(struct nets *t)
     t->mean = mc_alloc((nc + 1) * sizeof *t->mean, "picture");
     t->mass = mc_alloc((nc + 1) * sizeof *t->mass, "picture");
     t->size = mc_alloc((nc + 1) * sizeof *t->size, "picture");
-    if (!t->up || !t->down || !t->up_at || !t->down_at || !t->slot || !t->slot_at || !t->mean || !t->mass || !t->size) {
+    if (!t->up || !t->down || !t->up_at || !t->down_at || !t->slot || !t->slot_at || !t->mean || !t->mass ||
+        !t->size) {
         return MC_EMEMORY;
     }
     for (size_t i = 0; i < nt; i++) { /* counts one place further, so that filling moves them into place */
@@ -187,7 +190,8 @@ static double apart(const struct nets *t, int a, int b)
     return (wa + wb) / 2 + (wa > 0 || wb > 0 ? gap_boxes : gap_bends);
 }
 
-/* Least squares: wishes less the room needed to their left must not decrease; blocks that would are pooled. */
+/* Least squares: wishes less the room needed to their left must not decrease; blocks that would are
+ * pooled. */
 static void settle(struct nets *t, struct slot *s, int n)
 {
     double room = 0;
@@ -199,7 +203,9 @@ static void settle(struct nets *t, struct slot *s, int n)
         t->size[blocks] = 1;
         for (; blocks > 0 && t->mean[blocks - 1] > t->mean[blocks]; blocks--) {
             double mass = t->mass[blocks - 1] + t->mass[blocks];
-            t->mean[blocks - 1] = (t->mean[blocks - 1] * t->mass[blocks - 1] + t->mean[blocks] * t->mass[blocks]) / mass;
+            t->mean[blocks - 1] = (t->mean[blocks - 1] * t->mass[blocks - 1] +
+                                   t->mean[blocks] * t->mass[blocks]) /
+                                  mass;
             t->mass[blocks - 1] = mass;
             t->size[blocks - 1] += t->size[blocks];
         }

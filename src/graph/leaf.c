@@ -46,7 +46,8 @@ mc_node *mc_node_like(mc_node *like, double v)
     return mc_node_number(like->graph, like->type.dtype, v);
 }
 
-static bool valid_sizes(mc_graph *g, const char *what, const char *name, mc_dtype d, int rank, const int64_t *dims)
+static bool valid_sizes(mc_graph *g, const char *what, const char *name, mc_dtype d, int rank,
+                        const int64_t *dims)
 {
     if ((unsigned)d >= MC_NDTYPE) {
         mc_node_fail(g, MC_ETYPE, "%s %s: there is no dtype number %d", what, name, (int)d);
@@ -58,7 +59,8 @@ static bool valid_sizes(mc_graph *g, const char *what, const char *name, mc_dtyp
     }
     for (int i = 0; dims && i < rank; i++) {
         if (dims[i] < -1) {
-            mc_node_fail(g, MC_ESHAPE, "%s %s: size %lld of axis %d is negative", what, name, (long long)dims[i], i);
+            mc_node_fail(g, MC_ESHAPE, "%s %s: size %lld of axis %d is negative", what, name,
+                         (long long)dims[i], i);
             return false;
         }
     }
@@ -71,7 +73,8 @@ static const char *name_fault(const char *s)
     static const char *const words[] = { "True", "False", "None", "newaxis", "inf", "nan", "pi", "and", "or", "not", "input",
                                          "shared", "borrow", "floatX" };
     mc_dtype d;
-    if (!s || !*s || strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") != strlen(s) ||
+    if (!s || !*s ||
+        strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") != strlen(s) ||
         (*s >= '0' && *s <= '9')) {
         return "is not a name";
     }
@@ -150,7 +153,8 @@ mc_node *mc_name(mc_node *n, const char *name)
         return mc_node_fail(g, MC_EARG, "'%s' %s", name ? name : "", name_fault(name));
     }
     mc_node *old = mc_dict_get(&g->names, name);
-    if (old && old != n && (old->op == &mc_op_input || old->op == &mc_op_shared) && strcmp(old->name, name) == 0) {
+    if (old && old != n && (old->op == &mc_op_input || old->op == &mc_op_shared) &&
+        strcmp(old->name, name) == 0) {
         return mc_node_fail(g, MC_EARG, "the name '%s' is taken by %s", name,
                             old->op == &mc_op_input ? "an input" : "a shared variable");
     }

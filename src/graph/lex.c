@@ -46,7 +46,9 @@ void mc_parse_memory(struct parser *p)
 
 void mc_parse_begin(struct parser *p, mc_graph *g, const char *text, const struct mc_bind *bind, int nbind)
 {
-    *p = (struct parser){ .g = g, .text = text, .bind = bind, .nbind = nbind, .place = { text, 0 }, .outer = g->place };
+    *p = (struct parser){
+        .g = g, .text = text, .bind = bind, .nbind = nbind, .place = { text, 0 }, .outer = g->place
+    };
     if (!p->outer) { /* of formulas within formulas the user's own is shown */
         g->place = &p->place;
     }
@@ -71,7 +73,8 @@ void mc_parse_next(struct parser *p)
             while (s[p->at] && s[p->at] != '\n') {
                 p->at++;
             }
-        } else if (s[p->at] == ' ' || s[p->at] == '\t' || s[p->at] == '\r' || (s[p->at] == '\n' && p->brackets > 0)) {
+        } else if (s[p->at] == ' ' || s[p->at] == '\t' || s[p->at] == '\r' ||
+                   (s[p->at] == '\n' && p->brackets > 0)) {
             p->at++;
         } else if (s[p->at] == '\\' && s[p->at + 1] == '\n') {
             p->at += 2;
@@ -150,7 +153,8 @@ bool mc_parse_take(struct parser *p, const char *op)
 
 bool mc_parse_word(const struct parser *p, const char *word)
 {
-    return p->tok.kind == T_NAME && p->tok.n == strlen(word) && strncmp(p->text + p->tok.at, word, p->tok.n) == 0;
+    return p->tok.kind == T_NAME && p->tok.n == strlen(word) &&
+           strncmp(p->text + p->tok.at, word, p->tok.n) == 0;
 }
 
 void mc_parse_expect(struct parser *p, const char *op)
@@ -172,7 +176,8 @@ void mc_parse_separator(struct parser *p, const char *close)
     if (p->tok.kind == T_END || mc_parse_is(p, "\n")) {
         mc_parse_fail(p, p->tok.at, "expected ',' or '%s', but the formula ends", close);
     } else {
-        mc_parse_fail(p, p->tok.at, "expected ',' or '%s', not '%.*s'", close, (int)p->tok.n, p->text + p->tok.at);
+        mc_parse_fail(p, p->tok.at, "expected ',' or '%s', not '%.*s'", close, (int)p->tok.n,
+                      p->text + p->tok.at);
     }
 }
 
@@ -207,7 +212,8 @@ struct val mc_parse_number(struct parser *p)
     bool hex = word[0] == '0' && (word[1] == 'x' || word[1] == 'X');
     for (size_t k = 0; k < NELEM(suffixes); k++) {
         size_t n = strlen(suffixes[k].suffix);
-        if (t.n > n && strcmp(word + t.n - n, suffixes[k].suffix) == 0 && !(hex && strchr("bf", suffixes[k].suffix[0]))) {
+        if (t.n > n && strcmp(word + t.n - n, suffixes[k].suffix) == 0 &&
+            !(hex && strchr("bf", suffixes[k].suffix[0]))) {
             v.dtype = (int)suffixes[k].dtype;
             word[t.n - n] = 0;
             break;
@@ -220,7 +226,8 @@ struct val mc_parse_number(struct parser *p)
     } else {
         unsigned long long u = strtoull(word, &end, hex ? 16 : 10);
         struct whole w;
-        const bool read = !*end && end != word && mc_whole_read(word + (hex ? 2 : 0), hex ? 16 : 10, &w), wide = read && w.n > 2;
+        const bool read = !*end && end != word && mc_whole_read(word + (hex ? 2 : 0), hex ? 16 : 10, &w),
+                   wide = read && w.n > 2;
         v.i = (int64_t)u;
         v.real = (double)u;
         if (wide && v.dtype >= 0 && !mc_is_float((mc_dtype)v.dtype)) {
@@ -230,7 +237,8 @@ struct val mc_parse_number(struct parser *p)
             v.real = wide ? mc_whole_real(&w) : v.real;
         } else if (v.dtype >= 0 && v.dtype != MC_UINT64) { /* a minus may stand before it: 128i8 */
             int bits = 8 * (int)mc_dtypes[v.dtype].size;
-            uint64_t most = mc_dtypes[v.dtype].kind == KIND_UINT ? (UINT64_C(1) << bits) - 1 : UINT64_C(1) << (bits - 1);
+            uint64_t most = mc_dtypes[v.dtype].kind == KIND_UINT ? (UINT64_C(1) << bits) - 1
+                                                                 : UINT64_C(1) << (bits - 1);
             if (u > most) {
                 mc_parse_fail(p, t.at, "%s does not fit into %s", word, mc_dtype_name((mc_dtype)v.dtype));
             }

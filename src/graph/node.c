@@ -92,7 +92,8 @@ static uint64_t node_hash(const struct mc_node *n)
 
 static bool node_equal(const struct mc_node *a, const struct mc_node *b)
 {
-    if (a->op != b->op || a->nin != b->nin || a->item != b->item || a->weak != b->weak || a->shared != b->shared) {
+    if (a->op != b->op || a->nin != b->nin || a->item != b->item || a->weak != b->weak ||
+        a->shared != b->shared) {
         return false;
     }
     for (int i = 0; i < a->nin; i++) {
@@ -177,7 +178,8 @@ static struct mc_attr *copy_attrs(struct mc_arena *a, const struct mc_op *op, co
     int n = op->sig->nattr;
     struct mc_attr *copy = mc_arena_copy(a, attr, (size_t)n * sizeof *attr);
     for (int i = 0; copy && i < n; i++) {
-        if (attr[i].n && !(copy[i].ints = mc_arena_copy(a, attr[i].ints, (size_t)attr[i].n * sizeof(int64_t)))) {
+        if (attr[i].n &&
+            !(copy[i].ints = mc_arena_copy(a, attr[i].ints, (size_t)attr[i].n * sizeof(int64_t)))) {
             return NULL;
         }
         if (attr[i].text && !(copy[i].text = mc_arena_str(a, attr[i].text, strlen(attr[i].text)))) {
@@ -200,8 +202,14 @@ static mc_status infer_types(mc_graph *g, const struct mc_op *op, int nin, mc_no
             type[i] = in[i]->type;
             value[i] = in[i]->value;
         }
-        *q = (struct mc_infer){ .op = op, .graph = g, .nin = nin, .in = type, .value = value, .node = in,
-                                .attr = attr, .nout = op->nout };
+        *q = (struct mc_infer){ .op = op,
+                                .graph = g,
+                                .nin = nin,
+                                .in = type,
+                                .value = value,
+                                .node = in,
+                                .attr = attr,
+                                .nout = op->nout };
         s = op->infer(q);
     }
     if (type != few) {
@@ -213,7 +221,8 @@ static mc_status infer_types(mc_graph *g, const struct mc_op *op, int nin, mc_no
     return s;
 }
 
-mc_node *mc_node_make(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr)
+mc_node *mc_node_make(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in,
+                      const struct mc_attr *attr)
 {
     struct mc_infer q = { 0 };
     if (!op) {
@@ -232,8 +241,13 @@ mc_node *mc_node_make(mc_graph *g, const struct mc_op *op, int nin, mc_node *con
     if (!n) {
         return mc_node_no_memory(g);
     }
-    *n = (struct mc_node){ .op = op, .graph = g, .nin = nin, .type = q.out[0], .nout = q.nout,
-                           .file = here_file, .line = here_line };
+    *n = (struct mc_node){ .op = op,
+                           .graph = g,
+                           .nin = nin,
+                           .type = q.out[0],
+                           .nout = q.nout,
+                           .file = here_file,
+                           .line = here_line };
     n->in = mc_arena_copy(&g->arena, in, (size_t)nin * sizeof *in);
     n->attr = op->sig->nattr ? copy_attrs(&g->arena, op, attr) : NULL;
     n->types = n->nout == 1 ? &n->type : mc_arena_copy(&g->arena, q.out, (size_t)n->nout * sizeof q.out[0]);
@@ -269,7 +283,8 @@ mc_node *mc_item(mc_node *tuple, int i)
     }
     mc_graph *g = tuple->graph;
     if (i < 0 || i >= tuple->nout) {
-        return mc_node_fail(g, MC_EARG, "item: %s has %d results, asked for number %d", tuple->op->name, tuple->nout, i);
+        return mc_node_fail(g, MC_EARG, "item: %s has %d results, asked for number %d", tuple->op->name,
+                            tuple->nout, i);
     }
     if (tuple->nout == 1) {
         return tuple;

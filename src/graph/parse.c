@@ -10,11 +10,11 @@ static const struct infix {
     int level;            /* higher binds tighter */
     const char *op;
 } infixes[] = {
-    { "or", 1, "or_" },   { "and", 2, "and_" },
-    { "==", 4, "eq" },    { "!=", 4, "neq" },  { "<=", 4, "le" }, { ">=", 4, "ge" }, { "<", 4, "lt" }, { ">", 4, "gt" },
-    { "|", 5, "or_" },    { "^", 6, "xor" },   { "&", 7, "and_" },
-    { "+", 8, "add" },    { "-", 8, "sub" },
-    { "*", 9, "mul" },    { "//", 9, "int_div" }, { "/", 9, "true_div" }, { "%", 9, "mod" }, { "@", 9, "matmul" },
+    { "or", 1, "or_" }, { "and", 2, "and_" }, { "==", 4, "eq" },      { "!=", 4, "neq" },
+    { "<=", 4, "le" },  { ">=", 4, "ge" },    { "<", 4, "lt" },       { ">", 4, "gt" },
+    { "|", 5, "or_" },  { "^", 6, "xor" },    { "&", 7, "and_" },     { "+", 8, "add" },
+    { "-", 8, "sub" },  { "*", 9, "mul" },    { "//", 9, "int_div" }, { "/", 9, "true_div" },
+    { "%", 9, "mod" },  { "@", 9, "matmul" },
 };
 
 static double real_add(double x, double y) { return x + y; }
@@ -35,7 +35,8 @@ static const struct { const char *op; int64_t (*make)(int64_t x, int64_t y); } b
 };
 
 /* Arithmetic between literals gives a literal: exact for whole numbers, in float64 for others. */
-static struct val fold_numbers(struct parser *p, const char *op, const struct val *a, const struct val *b, size_t at, bool *done)
+static struct val fold_numbers(struct parser *p, const char *op, const struct val *a, const struct val *b,
+                               size_t at, bool *done)
 {
     struct val v = { .kind = V_REAL, .dtype = -1, .at = a->at };
     struct whole x, y, r;
@@ -54,7 +55,8 @@ static struct val fold_numbers(struct parser *p, const char *op, const struct va
             return v;
         }
     }
-    for (size_t i = 0; i < NELEM(bits) && a->kind == V_INT && b->kind == V_INT && a->dtype < 0 && b->dtype < 0; i++) {
+    for (size_t i = 0;
+         i < NELEM(bits) && a->kind == V_INT && b->kind == V_INT && a->dtype < 0 && b->dtype < 0; i++) {
         if (strcmp(op, bits[i].op) == 0) {
             v.kind = V_INT;
             v.i = bits[i].make(a->i, b->i);
@@ -124,7 +126,8 @@ static struct val parse_unary(struct parser *p)
         if (mc_val_whole(&v, &w)) {
             w = mc_whole_neg(&w);
             v = mc_val_of_whole(p, &w, v.at);
-        } else if ((v.kind == V_INT || v.kind == V_REAL) && (v.dtype < 0 || mc_dtypes[v.dtype].kind != KIND_UINT)) {
+        } else if ((v.kind == V_INT || v.kind == V_REAL) &&
+                   (v.dtype < 0 || mc_dtypes[v.dtype].kind != KIND_UINT)) {
             v.i = v.i == INT64_MIN ? v.i : -v.i;
             v.real = -v.real;
         } else {
@@ -153,15 +156,20 @@ static struct val parse_unary(struct parser *p)
 /* and, or, not: of truth values alone; Python's meaning of other operands is not that of the bits. */
 static void need_bool(struct parser *p, const struct val *v, const char *word, const char *instead)
 {
-    bool is = v->kind == V_BOOL || (v->kind == V_NODE && v->node && v->node->nout == 1 && (mc_is_error(v->node) || v->node->type.dtype == MC_BOOL));
+    bool is = v->kind == V_BOOL || (v->kind == V_NODE && v->node && v->node->nout == 1 &&
+                                    (mc_is_error(v->node) || v->node->type.dtype == MC_BOOL));
     if (!is && !p->failed) {
-        const char *have = v->kind == V_NODE && v->node && v->node->nout == 1 ? mc_dtype_name(v->node->type.dtype) : "what stands here";
-        mc_parse_fail(p, v->at, "'%s' needs bool, not %s; '%s' works on the bits of integers", word, have, instead);
+        const char *have = v->kind == V_NODE && v->node && v->node->nout == 1
+                               ? mc_dtype_name(v->node->type.dtype)
+                               : "what stands here";
+        mc_parse_fail(p, v->at, "'%s' needs bool, not %s; '%s' works on the bits of integers", word, have,
+                      instead);
     }
 }
 
 /* x < y < z: both hold, as in Python. */
-static struct val parse_comparison(struct parser *p, const struct infix *o, struct val left, const struct val *before, const struct val *right, size_t at)
+static struct val parse_comparison(struct parser *p, const struct infix *o, struct val left,
+                                   const struct val *before, const struct val *right, size_t at)
 {
     struct val v = mc_parse_apply(p, o->op, (struct val[]){ before ? *before : left, *right }, 2, at);
     return before && !p->failed ? mc_parse_apply(p, "and_", (struct val[]){ left, v }, 2, at) : v;

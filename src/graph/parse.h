@@ -65,32 +65,37 @@ struct val mc_parse_string(struct parser *p);
 enum whole_result { WHOLE_NOT, WHOLE_MADE, WHOLE_BOOL, WHOLE_FAULT };
 struct whole mc_whole_of(int64_t v);
 struct whole mc_whole_neg(const struct whole *a);
-bool mc_whole_read(const char *digits, int base, struct whole *out); /* false: no digits, or more than 1024 bits */
+/* false: no digits, or more than 1024 bits */
+bool mc_whole_read(const char *digits, int base, struct whole *out);
 bool mc_whole_i64(const struct whole *a, int64_t *out);             /* false: it does not fit */
 bool mc_whole_u64(const struct whole *a, uint64_t *out);
 double mc_whole_real(const struct whole *a);
 int mc_whole_compare(const struct whole *a, const struct whole *b);
 /* The op of two whole numbers; WHOLE_NOT: it is none of theirs, or its result is not whole. */
-enum whole_result mc_whole_op(const char *op, const struct whole *a, const struct whole *b, struct whole *out, const char **fault);
+enum whole_result mc_whole_op(const char *op, const struct whole *a, const struct whole *b, struct whole *out,
+                              const char **fault);
 /* val.c */
 bool mc_val_is_number(const struct val *v);                          /* without a suffix */
-bool mc_val_whole(const struct val *v, struct whole *out);           /* false: it is not a whole number without a suffix */
+/* false: it is not a whole number without a suffix */
+bool mc_val_whole(const struct val *v, struct whole *out);
 struct val mc_val_of_whole(struct parser *p, const struct whole *w, size_t at);
 struct val mc_val_of(mc_node *n, size_t at);
 struct val mc_val_list(struct parser *p, const struct val *item, int n, size_t at);
-struct val mc_val_made(struct parser *p, mc_node *n, size_t at);           /* the parse ends if n is an error */
+/* the parse ends if n is an error */
+struct val mc_val_made(struct parser *p, mc_node *n, size_t at);
 mc_node *mc_val_node(struct parser *p, const struct val *v);
 /* parse_call.c: behind name( ; self: what stands before the dot, or NULL */
 struct val mc_parse_call(struct parser *p, const char *name, const struct val *self, size_t at);
 const struct mc_op *mc_parse_op(struct parser *p, const char *name);       /* the user's ops first */
-/* parse_initial.c: behind "shared name type =": the value, and in *rule the text that printing repeats; NULL: the
- * parse has failed */
+/* parse_initial.c: behind "shared name type =": the value, and in *rule the text that printing repeats; NULL:
+ * the parse has failed */
 mc_array *mc_parse_initial(struct parser *p, const char *name, const struct mc_type *t, char **rule);
 /* primary.c */
 struct val mc_parse_primary(struct parser *p);
 /* parse.c */
 struct val mc_parse_expr(struct parser *p);
-struct val mc_parse_apply(struct parser *p, const char *name, const struct val *arg, int n, size_t at); /* numbers stay numbers */
+/* numbers stay numbers */
+struct val mc_parse_apply(struct parser *p, const char *name, const struct val *arg, int n, size_t at);
 bool mc_parse_skip(struct parser *p); /* line ends and semicolons */
 /* attr.c */
 bool mc_val_attr(struct parser *p, const struct mc_op *op, const struct mc_param *param, const struct val *v,

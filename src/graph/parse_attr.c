@@ -32,15 +32,16 @@ static mc_status parse_all(mc_graph *g, const struct mc_op *op, const char *text
                 continue;
             }
             k++;
-            if (named ? strlen(r->name) == name.n && strncmp(r->name, p.text + name.at, name.n) == 0 : k == position) {
+            if (named ? strlen(r->name) == name.n && strncmp(r->name, p.text + name.at, name.n) == 0
+                      : k == position) {
                 q = r;
                 found = k;
                 given[i] = true;
             }
         }
         if (!q) {
-            mc_parse_fail(&p, name.at, "%s has no parameter '%.*s': %s(%s)", op->name, (int)name.n, p.text + name.at,
-                          op->name, op->params);
+            mc_parse_fail(&p, name.at, "%s has no parameter '%.*s': %s(%s)", op->name, (int)name.n,
+                          p.text + name.at, op->name, op->params);
             break;
         }
         position = found + 1;
@@ -56,7 +57,8 @@ static mc_status parse_all(mc_graph *g, const struct mc_op *op, const char *text
     mc_parse_end(&p);
     missing = mc_attr_missing(op, given);
     if (missing && !failed) {
-        mc_node_fail(g, MC_EARG, "%s needs the argument '%s': %s(%s)", op->name, missing->name, op->name, op->params);
+        mc_node_fail(g, MC_EARG, "%s needs the argument '%s': %s(%s)", op->name, missing->name, op->name,
+                     op->params);
         failed = true;
     }
     return failed ? g->status : MC_OK;
@@ -84,7 +86,8 @@ mc_node *mc_call_op(mc_graph *g, const char *name, int nin, mc_node *const *in, 
         va_end(ap);
     }
     const bool lost = text.bad; /* without its text an op would be another one */
-    mc_status s = lost ? MC_EMEMORY : parse_all(g, op, text.s, attr); /* in the graph's arena: a few bytes a call */
+    mc_status s = lost ? MC_EMEMORY
+                       : parse_all(g, op, text.s, attr); /* in the graph's arena: a few bytes a call */
     mc_str_free(&text);
     if (s < 0) {
         return lost ? mc_node_fail(g, MC_EMEMORY, "out of memory") : g->error;

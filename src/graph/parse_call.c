@@ -86,7 +86,8 @@ static struct val call_product(struct parser *p, struct args *a, size_t at, bool
 {
     mc_node *in[3] = { NULL };
     if (a->n != 3) {
-        mc_parse_fail(p, at, "%s takes f, what to differentiate by, and %s", left ? "Lop" : "Rop", left ? "what stands for f's gradient" : "its direction");
+        mc_parse_fail(p, at, "%s takes f, what to differentiate by, and %s", left ? "Lop" : "Rop",
+                      left ? "what stands for f's gradient" : "its direction");
     }
     for (int i = 0; i < 3 && !p->failed; i++) {
         in[i] = mc_val_node(p, &a->value[i]);
@@ -109,15 +110,17 @@ static struct val call_tuple(struct parser *p, struct args *a, size_t at)
         mc_parse_fail(p, at, "a tuple has two values or more");
     }
     p->place.at = at;
-    return p->failed ? mc_val_of(p->g->error, at) : mc_val_made(p, mc_node_make(p->g, &mc_op_tuple, a->n, in, NULL), at);
+    return p->failed ? mc_val_of(p->g->error, at)
+                     : mc_val_made(p, mc_node_make(p->g, &mc_op_tuple, a->n, in, NULL), at);
 }
 
 static struct val call_update(struct parser *p, struct args *a, size_t at, bool set)
 {
-    mc_node *x = a->n == 2 ? mc_val_node(p, &a->value[0]) : NULL, *y = a->n == 2 ? mc_val_node(p, &a->value[1]) : NULL;
+    mc_node *x = a->n == 2 ? mc_val_node(p, &a->value[0]) : NULL,
+            *y = a->n == 2 ? mc_val_node(p, &a->value[1]) : NULL;
     if (a->n != 2) {
-        mc_parse_fail(p, at, "%s takes an indexed tensor and a value: %s(x[2:4], y)", set ? "set_subtensor" : "inc_subtensor",
-                      set ? "set_subtensor" : "inc_subtensor");
+        mc_parse_fail(p, at, "%s takes an indexed tensor and a value: %s(x[2:4], y)",
+                      set ? "set_subtensor" : "inc_subtensor", set ? "set_subtensor" : "inc_subtensor");
     }
     p->place.at = at;
     return p->failed ? mc_val_of(p->g->error, at) : mc_val_made(p, mc_index_update(x, y, set), at);
@@ -136,7 +139,8 @@ static struct val call_array(struct parser *p, struct args *a, size_t at)
         ok = a->value[1].item[i].kind == V_INT && dims[i] >= 0 && mc_mul_size(bytes, (size_t)dims[i], &bytes);
     }
     const char *hex = ok ? a->value[2].text : "";
-    ok = ok && strlen(hex) / 2 == bytes && strlen(hex) % 2 == 0 && hex[strspn(hex, "0123456789abcdef")] == '\0';
+    ok = ok && strlen(hex) / 2 == bytes && strlen(hex) % 2 == 0 &&
+         hex[strspn(hex, "0123456789abcdef")] == '\0';
     mc_array *v = ok ? mc_array_new(d, a->value[1].n, dims) : NULL; /* never larger than the text */
     if (!v) {
         mc_parse_fail(p, at, "array takes a dtype, a list of sizes and as many hexadecimal bytes");
@@ -200,19 +204,20 @@ static int parameter_named(struct parser *p, const struct mc_op *op, const char 
         }
     }
     const char *near = mc_near_miss(name, list, (size_t)op->sig->nparam);
-    mc_parse_fail(p, at, "%s has no parameter '%s'%s%s%s: %s(%s)", op->name, name, near ? "; did you mean '" : "", near ? near : "",
-                  near ? "'?" : "", op->name, op->params);
+    mc_parse_fail(p, at, "%s has no parameter '%s'%s%s%s: %s(%s)", op->name, name,
+                  near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "", op->name, op->params);
     return -1;
 }
 
 /* The parameter that argument i is for; -1: there is none. */
-static int parameter_of(struct parser *p, const struct mc_op *op, const struct args *a, int i, struct sorted *q)
+static int parameter_of(struct parser *p, const struct mc_op *op, const struct args *a, int i,
+                        struct sorted *q)
 {
     const struct mc_signature *s = op->sig;
     int k = a->name[i] ? parameter_named(p, op, a->name[i], a->at[i]) : q->position;
     if (k >= s->nparam) {
-        mc_parse_fail(p, a->value[i].at, "%s takes %d argument%s: %s(%s)", op->name, s->nparam, s->nparam == 1 ? "" : "s", op->name,
-                      op->params);
+        mc_parse_fail(p, a->value[i].at, "%s takes %d argument%s: %s(%s)", op->name, s->nparam,
+                      s->nparam == 1 ? "" : "s", op->name, op->params);
         return -1;
     }
     if (k >= 0 && q->given[k] && s->param[k].kind != ATTR_TENSORS) {
@@ -279,12 +284,14 @@ static struct val call_op(struct parser *p, const struct mc_op *op, struct args 
     }
     for (int i = 0; i < q.nin && !p->failed; i++) {
         if (!q.arg[i] && !(op->sig->param[i].optional && (op->build || op->formula))) {
-            mc_parse_fail(p, at, "%s needs the argument '%s': %s(%s)", op->name, op->sig->param[i].name, op->name, op->params);
+            mc_parse_fail(p, at, "%s needs the argument '%s': %s(%s)", op->name, op->sig->param[i].name,
+                          op->name, op->params);
         }
     }
     const struct mc_param *missing = mc_attr_missing(op, q.given);
     if (missing && !p->failed) {
-        mc_parse_fail(p, at, "%s needs the argument '%s': %s(%s)", op->name, missing->name, op->name, op->params);
+        mc_parse_fail(p, at, "%s needs the argument '%s': %s(%s)", op->name, missing->name, op->name,
+                      op->params);
     }
     if (p->failed) {
         return mc_val_of(p->g->error, at);
@@ -320,7 +327,8 @@ struct val mc_parse_call(struct parser *p, const char *name, const struct val *s
         v = call_array(p, a, at);
     } else if (strcmp(name, "tuple") == 0) {
         v = call_tuple(p, a, at);
-    } else if (strcmp(name, "item") == 0 && a->n == 2 && a->value[0].kind == V_NODE && a->value[1].kind == V_INT) {
+    } else if (strcmp(name, "item") == 0 && a->n == 2 && a->value[0].kind == V_NODE &&
+               a->value[1].kind == V_INT) {
         v = mc_val_made(p, mc_item(a->value[0].node, (int)a->value[1].i), at);
     } else if (op) {
         v = call_op(p, op, a, at);

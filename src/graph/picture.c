@@ -18,13 +18,18 @@ enum { HEAD_COLUMNS = 30, TIP_COLUMNS = 400, TIP_DEPTH = 4, FEW_ELEMENTS = 8 };
 /* Bytes of the UTF-8 character at s; 0: none begins here. */
 static size_t utf8(const unsigned char *s)
 {
-    size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+    size_t n = s[0] < 0x80                   ? 1
+               : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
+               : (s[0] & 0xf0) == 0xe0       ? 3
+               : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+                                             : 0;
     for (size_t i = 1; i < n; i++) {
         if ((s[i] & 0xc0) != 0x80) {
             return 0;
         }
     }
-    bool surrogate = s[0] == 0xed && s[1] >= 0xa0, overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
+    bool surrogate = s[0] == 0xed && s[1] >= 0xa0,
+         overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
     bool beyond = (s[0] == 0xf4 && s[1] >= 0x90) || (s[0] == 0xef && s[1] == 0xbf && n == 3 && s[2] >= 0xbe);
     return n > 1 && (surrogate || overlong || beyond) ? 0 : n;
 }
@@ -84,7 +89,8 @@ static void op_text(struct mc_str *out, const mc_node *n)
             continue;
         }
         const struct mc_attr *a = &n->attr[k++], *d = &p->dflt;
-        bool same = p->optional && a->none == d->none && a->n == d->n && !(a->real < d->real) && !(a->real > d->real) &&
+        bool same = p->optional && a->none == d->none && a->n == d->n && !(a->real < d->real) &&
+                    !(a->real > d->real) &&
                     (!a->n || memcmp(a->ints, d->ints, (size_t)a->n * sizeof *a->ints) == 0) &&
                     (a->text == d->text || (a->text && d->text && strcmp(a->text, d->text) == 0));
         if (!same && strcmp(p->name, "spec") != 0) { /* an index says nothing as numbers */
@@ -108,7 +114,8 @@ static enum mc_role role_of(const mc_node *n, int nout, mc_node *const *outputs)
 }
 
 /* What this output is called, several names joined: one node may serve two outputs. */
-static void output_text(struct mc_str *out, const mc_node *n, int nout, mc_node *const *outputs, const struct mc_picture_says *says)
+static void output_text(struct mc_str *out, const mc_node *n, int nout, mc_node *const *outputs,
+                        const struct mc_picture_says *says)
 {
     for (int i = 0; says && says->output && i < nout; i++) {
         if (outputs[i] == n && says->output[i] && *says->output[i]) {
@@ -124,7 +131,8 @@ static mc_status describe(struct mc_picture *p, struct mc_pictured *to, int nout
     struct mc_str head = { 0 }, sub = { 0 }, type = { 0 }, tip = { 0 };
     to->role = role_of(n, nout, outputs);
     output_text(&head, n, nout, outputs, says);
-    if (!head.n && n->name && (!n->nin || mc_dict_get(&n->graph->names, n->name) == n)) { /* the name may have gone to another */
+    if (!head.n && n->name &&
+        (!n->nin || mc_dict_get(&n->graph->names, n->name) == n)) { /* the name may have gone to another */
         mc_str_add(&head, n->name);
     }
     bool named = head.n > 0;
@@ -182,7 +190,8 @@ static bool is_small_constant(const mc_node *n)
     return mc_is_const(n) && mc_array_size(n->value) <= FEW_ELEMENTS;
 }
 
-static mc_status add_node(struct mc_picture *p, const mc_node *x, int n, mc_node *const *outputs, const struct mc_picture_says *says)
+static mc_status add_node(struct mc_picture *p, const mc_node *x, int n, mc_node *const *outputs,
+                          const struct mc_picture_says *says)
 {
     struct mc_pictured one = { .node = x };
     TRY(describe(p, &one, n, outputs, says));
@@ -190,8 +199,8 @@ static mc_status add_node(struct mc_picture *p, const mc_node *x, int n, mc_node
 }
 
 /* x after its inputs; small constants are made anew for it. */
-static mc_status add_reader(struct mc_picture *p, const mc_node *x, const unsigned char *shown, int *at, int n,
-                            mc_node *const *outputs, const struct mc_picture_says *says)
+static mc_status add_reader(struct mc_picture *p, const mc_node *x, const unsigned char *shown, int *at,
+                            int n, mc_node *const *outputs, const struct mc_picture_says *says)
 {
     VEC(struct mc_arrow) in = { 0 };
     mc_status s = MC_OK;
@@ -222,7 +231,8 @@ static mc_status add_reader(struct mc_picture *p, const mc_node *x, const unsign
     return s;
 }
 
-mc_status mc_picture_make(struct mc_picture *p, int n, mc_node *const *outputs, const struct mc_picture_says *says)
+mc_status mc_picture_make(struct mc_picture *p, int n, mc_node *const *outputs,
+                          const struct mc_picture_says *says)
 {
     *p = (struct mc_picture){ 0 };
     if (n > 0 && !outputs) {
@@ -281,10 +291,12 @@ static void quoted(struct mc_str *out, const char *s)
 
 static void dot(struct mc_str *out, const struct mc_picture *p)
 {
-    mc_str_add(out, "digraph monochord {\n    rankdir=TB;\n    node [shape=box, style=\"rounded,filled\", fontname=\"monospace\", "
+    mc_str_add(out, "digraph monochord {\n    rankdir=TB;\n    node [shape=box, style=\"rounded,filled\", "
+                    "fontname=\"monospace\", "
                     "fontsize=10];\n    edge [color=\"#8b949e\", arrowsize=0.6];\n");
     if (p->total > PICTURE_MOST) {
-        mc_str_addf(out, "    label=\"%d of %zu nodes: those nearest the outputs\";\n", PICTURE_MOST, p->total);
+        mc_str_addf(out, "    label=\"%d of %zu nodes: those nearest the outputs\";\n", PICTURE_MOST,
+                    p->total);
     }
     for (size_t i = 0; i < p->node.n; i++) {
         const struct mc_pictured *x = &p->node.at[i];

@@ -35,7 +35,8 @@ struct mc_picture_says {
     const char *const *badge;   /* by node id; NULL: nothing */
 };
 /* picture.c.  Constants of few elements are drawn once for each reader, so that they tie no knots. */
-mc_status mc_picture_make(struct mc_picture *p, int n, mc_node *const *outputs, const struct mc_picture_says *says);
+mc_status mc_picture_make(struct mc_picture *p, int n, mc_node *const *outputs,
+                          const struct mc_picture_says *says);
 void mc_picture_free(struct mc_picture *p);
 /* s in one line, at most `columns` wide: control characters and broken UTF-8 become '?'. */
 void mc_str_line(struct mc_str *out, const char *s, int columns);

@@ -21,7 +21,9 @@ static void unknown_name(struct parser *p, const char *name, size_t at)
     if (op) {
         mc_parse_fail(p, at, "'%s' is a function: %s(%s)", name, name, op->params);
     } else {
-        mc_parse_fail(p, at, near ? "there is no variable '%s'; did you mean '%s'?" : "there is no variable '%s'", name, near);
+        mc_parse_fail(p, at,
+                      near ? "there is no variable '%s'; did you mean '%s'?" : "there is no variable '%s'",
+                      name, near);
     }
 }
 
@@ -32,7 +34,8 @@ static bool nonfinite(const char *name, struct val *v)
         { "", -1 }, { "f16", MC_FLOAT16 }, { "bf16", MC_BFLOAT16 }, { "f32", MC_FLOAT32 }, { "f64", MC_FLOAT64 },
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
-        if ((strncmp(name, "inf", 3) == 0 || strncmp(name, "nan", 3) == 0) && strcmp(name + 3, rows[i].suffix) == 0) {
+        if ((strncmp(name, "inf", 3) == 0 || strncmp(name, "nan", 3) == 0) &&
+            strcmp(name + 3, rows[i].suffix) == 0) {
             v->real = name[0] == 'i' ? (double)INFINITY : (double)NAN;
             v->dtype = rows[i].dtype;
             return true;
@@ -53,7 +56,11 @@ static struct val name_value(struct parser *p, const struct tok *t)
         if (strcmp(p->bind[i].name, name) == 0) {
             v.node = p->bind[i].node;
             v.attr = p->bind[i].attr;
-            v.kind = v.attr ? (v.attr->none ? V_NONE : v.attr->text ? V_TEXT : V_ATTR) : v.node ? V_NODE : V_NONE;
+            v.kind = v.attr   ? (v.attr->none   ? V_NONE
+                                 : v.attr->text ? V_TEXT
+                                                : V_ATTR)
+                     : v.node ? V_NODE
+                              : V_NONE;
             v.text = v.attr ? v.attr->text : NULL;
             return v;
         }
@@ -182,18 +189,21 @@ static struct val parse_member(struct parser *p, struct val x)
     }
     mc_node *n = mc_val_node(p, &x);
     if (strcmp(word, "T") == 0) {
-        return mc_parse_apply(p, "transpose", &(struct val){ .kind = V_NODE, .node = n, .at = x.at, .dtype = -1 }, 1, name.at);
+        return mc_parse_apply(
+            p, "transpose", &(struct val){ .kind = V_NODE, .node = n, .at = x.at, .dtype = -1 }, 1, name.at);
     }
     if (strcmp(word, "shape") == 0) {
         return p->failed ? x : mc_val_made(p, mc_shape_of(n), x.at);
     }
     if (strcmp(word, "ndim") == 0) {
-        return (struct val){ .kind = V_INT, .i = n->type.rank, .real = n->type.rank, .dtype = -1, .at = x.at };
+        return (
+            struct val){ .kind = V_INT, .i = n->type.rank, .real = n->type.rank, .dtype = -1, .at = x.at };
     }
     if (strcmp(word, "dtype") == 0) {
         return (struct val){ .kind = V_TEXT, .text = mc_dtype_name(n->type.dtype), .dtype = -1, .at = x.at };
     }
-    mc_parse_fail(p, name.at, "a tensor has no '.%s'; there are .T, .shape, .ndim, .dtype and every function", word);
+    mc_parse_fail(p, name.at, "a tensor has no '.%s'; there are .T, .shape, .ndim, .dtype and every function",
+                  word);
     return x;
 }
 

@@ -125,7 +125,8 @@ static void print_arg(struct mc_str *out, const mc_node *n, int i, void *ctx)
 
 static bool attr_is_default(const struct mc_attr *a, const struct mc_attr *d)
 {
-    return a->none == d->none && a->n == d->n && (a->n == 0 || memcmp(a->ints, d->ints, (size_t)a->n * sizeof *a->ints) == 0) &&
+    return a->none == d->none && a->n == d->n &&
+           (a->n == 0 || memcmp(a->ints, d->ints, (size_t)a->n * sizeof *a->ints) == 0) &&
            memcmp(&a->real, &d->real, sizeof a->real) == 0 &&
            (a->text == d->text || (a->text && d->text && strcmp(a->text, d->text) == 0));
 }
@@ -161,7 +162,9 @@ static void call(struct printer *p, const mc_node *n)
 
 static const char *sign_of(const mc_node *n)
 {
-    static const struct { const char *op, *text; } signs[] = { { "neg", "-" }, { "invert", "~" } };
+    static const struct {
+        const char *op, *text;
+    } signs[] = { { "neg", "-" }, { "invert", "~" } };
     for (size_t i = 0; i < NELEM(signs); i++) {
         if (strcmp(signs[i].op, n->op->name) == 0) {
             return signs[i].text;
@@ -180,7 +183,8 @@ static void print(struct printer *p, const mc_node *n, int level)
         mc_str_add(p->out, "error");
         return;
     }
-    bool named = n->name && mc_dict_get(&n->graph->names, n->name) == n; /* the name may have gone to another since */
+    bool named = n->name &&
+                 mc_dict_get(&n->graph->names, n->name) == n; /* the name may have gone to another since */
     if (named && (n != p->top || !n->nin) && (p->depth >= 0 || !n->nin) && !p->label) {
         mc_str_add(p->out, n->name); /* outside statements a name is the best description */
         return;
@@ -216,7 +220,10 @@ static void print(struct printer *p, const mc_node *n, int level)
         if (strcmp(operators[i].op, n->op->name) == 0) {
             int own = operators[i].level;
             mc_str_add(p->out, own < level ? "(" : "");
-            print(p, n->in[0], own == 11 ? 12 : own == 4 ? 5 : own); /* a < b < c is another formula than (a < b) < c */
+            print(p, n->in[0],
+                  own == 11  ? 12
+                  : own == 4 ? 5
+                             : own); /* a < b < c is another formula than (a < b) < c */
             mc_str_addf(p->out, " %s ", operators[i].text);
             print(p, n->in[1], own == 11 ? 10 : own + 1);
             mc_str_add(p->out, own < level ? ")" : "");
@@ -224,7 +231,8 @@ static void print(struct printer *p, const mc_node *n, int level)
             return;
         }
     }
-    const char *sign = n->nin == 1 && !mc_is_const(n->in[0]) ? sign_of(n) : NULL; /* -(2) is a number, neg(2) a node */
+    const char *sign = n->nin == 1 && !mc_is_const(n->in[0]) ? sign_of(n)
+                                                             : NULL; /* -(2) is a number, neg(2) a node */
     if (sign) {
         mc_str_add(p->out, level > 10 ? "(" : "");
         mc_str_add(p->out, sign);
@@ -247,7 +255,8 @@ static bool is_short(mc_node *const *list, size_t count)
 {
     enum { MOST_TEXT = 200, MOST_WRITTEN = 1000 };
     uint32_t top = count ? list[count - 1]->id : 0;
-    size_t *size = count && count < MOST_TEXT ? mc_calloc((size_t)top + 1, sizeof *size, "text") : NULL, whole = 0;
+    size_t *size = count && count < MOST_TEXT ? mc_calloc((size_t)top + 1, sizeof *size, "text") : NULL,
+           whole = 0;
     for (size_t i = 0; i < count && size; i++) {
         whole = 1;
         for (int k = 0; k < list[i]->nin; k++) {
@@ -269,7 +278,8 @@ char *mc_node_text(const mc_node *n)
     mc_node *one = (mc_node *)n;
     size_t count;
     mc_node **list = mc_graph_reach(1, &one, &count);
-    bool formula = list && is_short(list, count); /* others go as statements, each shared node as one of its own */
+    bool formula = list &&
+                   is_short(list, count); /* others go as statements, each shared node as one of its own */
     mc_free(list);
     if (!formula) {
         return mc_graph_text(n->graph, 1, &one);
@@ -307,7 +317,8 @@ char *mc_graph_text(const mc_graph *g, int n, mc_node *const *outputs)
     }
     mc_node **list = mc_graph_reach(n, outputs, &count);
     const char **label = mc_calloc(g->nodes.n + 1, sizeof *label, "text");
-    uint16_t *uses = mc_calloc(g->nodes.n + 1, sizeof *uses, "text"), *deep = mc_calloc(g->nodes.n + 1, sizeof *deep, "text");
+    uint16_t *uses = mc_calloc(g->nodes.n + 1, sizeof *uses, "text"),
+             *deep = mc_calloc(g->nodes.n + 1, sizeof *deep, "text");
     struct mc_arena names = { 0 };
     if (!list || !label || !uses || !deep) {
         out.bad = true;
@@ -338,7 +349,9 @@ char *mc_graph_text(const mc_graph *g, int n, mc_node *const *outputs)
             do {
                 mc_snprintf(word, sizeof word, "t%zu", ++temp);
             } while (!x->name && mc_dict_get(&g->names, word));
-            label[x->id] = x->name && mc_dict_get(&g->names, x->name) == x ? x->name : mc_arena_str(&names, word, strlen(word));
+            label[x->id] = x->name && mc_dict_get(&g->names, x->name) == x
+                               ? x->name
+                               : mc_arena_str(&names, word, strlen(word));
             struct printer p = { .out = &out, .depth = -1, .label = label, .top = x };
             mc_str_addf(&out, "%s = ", label[x->id] ? label[x->id] : "t");
             print(&p, x, 0);

@@ -1,7 +1,8 @@
 /* replace.c: a graph rebuilt with some nodes replaced: givens, clones, gradients' points. */
 #include "graph/graph.h"
 
-mc_status mc_graph_replace(mc_graph *g, int n, mc_node *const *from, mc_node *const *to, int nout, mc_node **out)
+mc_status mc_graph_replace(mc_graph *g, int n, mc_node *const *from, mc_node *const *to, int nout,
+                           mc_node **out)
 {
     size_t count = 0;
     mc_node **list = mc_graph_reach(nout, out, &count);
@@ -29,7 +30,9 @@ mc_status mc_graph_replace(mc_graph *g, int n, mc_node *const *from, mc_node *co
             in[k] = map[x->in[k]->id];
             changed |= in[k] != x->in[k];
         }
-        map[x->id] = !changed ? x : x->op == &mc_op_item ? mc_item(in[0], x->item) : mc_apply(g, x->op, x->nin, in, x->attr);
+        map[x->id] = !changed               ? x
+                     : x->op == &mc_op_item ? mc_item(in[0], x->item)
+                                            : mc_apply(g, x->op, x->nin, in, x->attr);
         mc_free(in);
         if (mc_is_error(map[x->id]) && !mc_is_error(x)) {
             s = g->status < 0 ? g->status : MC_EARG;

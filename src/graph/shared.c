@@ -1,6 +1,7 @@
 /* shared.c: shared variables: values that live beside graphs, and are counted.
  *
- * Invariant: what a variable holds has its dtype, its rank and the sizes it promised; it is changed under its lock. */
+ * Invariant: what a variable holds has its dtype, its rank and the sizes it promised; it is changed under its
+ * lock. */
 #include "graph/graph.h"
 
 /* dims: what may be put in; NULL: arrays of value's shape. */
@@ -56,12 +57,14 @@ mc_shared *mc_shared_sized(mc_graph *g, const char *name, const mc_array *value,
     dims = dims ? dims : any;
     for (int i = 0; value && i < value->rank; i++) {
         if (dims[i] >= 0 && dims[i] != value->dims[i]) {
-            mc_node_fail(g, MC_ESHAPE, "shared %s: its size on axis %d is promised to be %lld; the value has %lld", name ? name : "", i,
-                         (long long)dims[i], (long long)value->dims[i]);
+            mc_node_fail(g, MC_ESHAPE,
+                         "shared %s: its size on axis %d is promised to be %lld; the value has %lld",
+                         name ? name : "", i, (long long)dims[i], (long long)value->dims[i]);
             return NULL;
         }
     }
-    return value ? shared_make(g, name ? name : "", mc_array_copy(value), dims) : mc_shared_new(g, name, NULL);
+    return value ? shared_make(g, name ? name : "", mc_array_copy(value), dims)
+                 : mc_shared_new(g, name, NULL);
 }
 
 mc_shared *mc_shared_zeros(mc_graph *g, const char *name, mc_dtype d, int rank, const int64_t *dims)
@@ -216,7 +219,8 @@ mc_status mc_shared_default_update(mc_graph *g, mc_shared *s, mc_node *value)
         return mc_fail(MC_EARG, "default_update: an argument is missing");
     }
     if (mc_is_error(value)) {
-        return mc_fail(g->status < 0 ? g->status : MC_EARG, "default_update: %s", g->status < 0 ? mc_error(g) : "the value is the error node");
+        return mc_fail(g->status < 0 ? g->status : MC_EARG, "default_update: %s",
+                       g->status < 0 ? mc_error(g) : "the value is the error node");
     }
     for (size_t i = 0; i < g->defaults.n; i++) {
         if (g->defaults.at[i].shared == s) {

@@ -139,8 +139,10 @@ static mc_node *assign(struct parser *p, const struct tok *t, mc_node *n)
     mc_node *old = name ? mc_dict_get(&p->g->names, name) : NULL;
     p->place.at = t->at;
     bool leaf = old && (old->op == &mc_op_input || old->op == &mc_op_shared);
-    if (leaf && old != n && old->name && strcmp(old->name, name) == 0) { /* another name of an input is free */
-        return mc_node_fail(p->g, MC_EARG, "'%s' is %s and cannot be assigned; use another name, or an update", name,
+    if (leaf && old != n && old->name &&
+        strcmp(old->name, name) == 0) { /* another name of an input is free */
+        return mc_node_fail(p->g, MC_EARG,
+                            "'%s' is %s and cannot be assigned; use another name, or an update", name,
                             old->op == &mc_op_input ? "an input" : "a shared variable");
     }
     return name ? mc_name(n, name) : p->g->error;
@@ -191,7 +193,8 @@ mc_node *mc_formula(mc_graph *g, const char *text)
         if (mc_is_error(last)) {
             p.failed = true;
         } else if (!mc_parse_skip(&p) && p.tok.kind != T_END) {
-            mc_parse_fail(&p, p.tok.at, "expected the end of the statement, not '%.*s'", (int)p.tok.n, p.text + p.tok.at);
+            mc_parse_fail(&p, p.tok.at, "expected the end of the statement, not '%.*s'", (int)p.tok.n,
+                          p.text + p.tok.at);
         }
     }
     if (!p.failed && !last) {
@@ -228,7 +231,8 @@ void mc_named_free(struct mc_named *v, int n)
     mc_free(v);
 }
 
-/* "W = e" of updates and givens; "x, lr=0.1" of inputs; "cost, borrow(p), y = e" of outputs.  all: the value as it was read. */
+/* "W = e" of updates and givens; "x, lr=0.1" of inputs; "cost, borrow(p), y = e" of outputs.  all: the value
+ * as it was read. */
 static bool parse_named(struct parser *p, bool statement, struct mc_named *out, struct val *all)
 {
     struct tok name;
@@ -294,7 +298,8 @@ mc_status mc_parse_list(mc_graph *g, const char *text, bool statements, struct m
             p.failed = true;
             break;
         }
-        for (int i = 1; all.several && i < all.n && !p.failed; i++) { /* grad(cost, [x, w]): a value for each */
+        for (int i = 1; all.several && i < all.n && !p.failed;
+             i++) { /* grad(cost, [x, w]): a value for each */
             struct mc_named more = { .borrow = one.borrow, .node = mc_val_node(&p, &all.item[i]) };
             if (!p.failed && !VEC_PUSH(list, more)) {
                 mc_parse_memory(&p);

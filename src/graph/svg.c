@@ -1,6 +1,7 @@
 /* svg.c: a picture as one self-contained <svg> element: its own style, light and dark, its own ground.
  *
- * Invariant: what is written is well-formed XML; every text in it went through mc_str_line and mc_str_html. */
+ * Invariant: what is written is well-formed XML; every text in it went through mc_str_line and
+ * mc_str_html. */
 #include "graph/picture.h"
 
 /* Of the font below; all texts are monospaced, so their widths are known here. */
@@ -8,12 +9,17 @@ static const double column = 7.25, small_column = 6.05, row = 15, margin = 16;
 
 static const char style[] =
     "<style>"
-    ".mcp{--g:#fcfcfb;--ink:#1f2328;--dim:#5f6872;--wire:#98a1ab;--op:#fff;--op-e:#c3c9d0;--in:#dceaff;--in-e:#3b7dd8;"
+    ".mcp{--g:#fcfcfb;--ink:#1f2328;--dim:#5f6872;--wire:#98a1ab;--op:#fff;--op-e:#c3c9d0;--in:#dceaff;--in-"
+    "e:#3b7dd8;"
     "--sh:#dff3e4;--sh-e:#2f9e5b;--co:#f1f2f4;--co-e:#c3c9d0;--ou:#ffe9d1;--ou-e:#d97706}"
-    "@media(prefers-color-scheme:dark){.mcp{--g:#16181c;--ink:#e8eaed;--dim:#9aa3ad;--wire:#6b7480;--op:#20242a;--op-e:#4a525c;"
-    "--in:#17304f;--in-e:#5b9bf0;--sh:#173a28;--sh-e:#4cc27f;--co:#23272d;--co-e:#4a525c;--ou:#4a2f10;--ou-e:#f0a04b}}"
-    ".mcp text{font:12px ui-monospace,'SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:var(--ink);text-anchor:middle}"
-    ".mcp .h{font-weight:600}.mcp .t,.mcp .n{font-size:10px;fill:var(--dim)}.mcp .l{text-anchor:start;font-size:11px}"
+    "@media(prefers-color-scheme:dark){.mcp{--g:#16181c;--ink:#e8eaed;--dim:#9aa3ad;--wire:#6b7480;--op:#"
+    "20242a;--op-e:#4a525c;"
+    "--in:#17304f;--in-e:#5b9bf0;--sh:#173a28;--sh-e:#4cc27f;--co:#23272d;--co-e:#4a525c;--ou:#4a2f10;--ou-e:"
+    "#f0a04b}}"
+    ".mcp text{font:12px ui-monospace,'SF Mono',Menlo,Consolas,'DejaVu Sans "
+    "Mono',monospace;fill:var(--ink);text-anchor:middle}"
+    ".mcp .h{font-weight:600}.mcp .t,.mcp .n{font-size:10px;fill:var(--dim)}.mcp "
+    ".l{text-anchor:start;font-size:11px}"
     ".mcp rect{stroke-width:1.2}.mcp .g{fill:var(--g)}"
     ".mcp .op{fill:var(--op);stroke:var(--op-e)}.mcp .input{fill:var(--in);stroke:var(--in-e)}"
     ".mcp .shared{fill:var(--sh);stroke:var(--sh-e)}.mcp .constant{fill:var(--co);stroke:var(--co-e)}"
@@ -27,7 +33,8 @@ static void sized(const struct mc_picture *p, struct mc_layout *l)
     for (size_t i = 0; i < p->node.n; i++) {
         const struct mc_pictured *x = &p->node.at[i];
         double head = column * mc_text_columns(x->head), sub = column * mc_text_columns(x->sub);
-        double type = small_column * (mc_text_columns(x->type) + (*x->badge ? mc_text_columns(x->badge) + 3 : 0));
+        double type = small_column *
+                      (mc_text_columns(x->type) + (*x->badge ? mc_text_columns(x->badge) + 3 : 0));
         bool bare = x->role == ROLE_CONSTANT && !x->node->type.rank; /* its text says the dtype already */
         l->box[i].w = MC_MAX(MC_MAX(head, sub), bare ? 0 : type) + 20;
         l->box[i].h = 12 + row * (1 + (*x->sub != '\0') + !bare);
@@ -61,7 +68,8 @@ static void wire(struct mc_str *out, const struct mc_layout *l, int from)
     mc_str_add(out, "\"/>\n");
 }
 
-static void arrow(struct mc_str *out, const struct mc_picture *p, const struct mc_layout *l, const struct mc_arrow *a)
+static void arrow(struct mc_str *out, const struct mc_picture *p, const struct mc_layout *l,
+                  const struct mc_arrow *a)
 {
     const struct mc_box *from = &l->box[a->from], *to = &l->box[a->to];
     int above = to->layer - 1 - from->layer, n = MC_MAX(p->node.at[a->to].node->nin, a->port + 1);
@@ -93,7 +101,8 @@ static void box(struct mc_str *out, const struct mc_pictured *x, const struct mc
     }
     mc_str_add(out, "<g><title>");
     mc_str_html(out, x->tip);
-    mc_str_addf(out, "</title><rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"%d\"/>",
+    mc_str_addf(out,
+                "</title><rect class=\"%s\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"%d\"/>",
                 mc_role_name[x->role], b->x - b->w / 2, b->y, b->w, b->h, x->role == ROLE_CONSTANT ? 3 : 7);
     text(out, "h", b->x, y, x->head);
     if (*x->sub) {
@@ -120,7 +129,8 @@ static double legend(struct mc_str *out, const struct mc_picture *p)
             any |= p->node.at[i].role == order[k];
         }
         if (any) {
-            mc_str_addf(out, "<rect class=\"%s\" x=\"%.1f\" y=\"0\" width=\"12\" height=\"12\" rx=\"3\"/>", mc_role_name[order[k]], x);
+            mc_str_addf(out, "<rect class=\"%s\" x=\"%.1f\" y=\"0\" width=\"12\" height=\"12\" rx=\"3\"/>",
+                        mc_role_name[order[k]], x);
             text(out, "l", x + 18, 10, mc_role_name[order[k]]);
             x += 18 + 6.7 * (double)strlen(mc_role_name[order[k]]) + 18;
         }
@@ -145,13 +155,17 @@ mc_status mc_svg_add(struct mc_str *out, const struct mc_picture *p)
         s = mc_layout_make(&l, p);
     }
     if (s == MC_OK) {
-        double head = p->total > PICTURE_MOST ? 52 : 32, w = MC_MAX(legend(&key, p), l.w) + 2 * margin, h = head + l.h + 2 * margin;
+        double head = p->total > PICTURE_MOST ? 52 : 32, w = MC_MAX(legend(&key, p), l.w) + 2 * margin,
+               h = head + l.h + 2 * margin;
         double shift = margin + (w - 2 * margin - l.w) / 2;
-        mc_str_addf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"mcp\" width=\"%.0f\" height=\"%.0f\" "
-                    "viewBox=\"0 0 %.0f %.0f\" role=\"img\">\n", w, h, w, h);
+        mc_str_addf(out,
+                    "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"mcp\" width=\"%.0f\" height=\"%.0f\" "
+                    "viewBox=\"0 0 %.0f %.0f\" role=\"img\">\n",
+                    w, h, w, h);
         mc_str_add(out, style);
         mc_str_addf(out, "\n<rect class=\"g\" width=\"%.0f\" height=\"%.0f\" rx=\"8\"/>\n", w, h);
-        mc_str_addf(out, "<g transform=\"translate(%.1f %.1f)\">%s</g>\n", margin, margin, key.bad ? "" : key.s);
+        mc_str_addf(out, "<g transform=\"translate(%.1f %.1f)\">%s</g>\n", margin, margin,
+                    key.bad ? "" : key.s);
         mc_str_addf(out, "<g transform=\"translate(%.1f %.1f)\">\n", shift, margin + head);
         for (size_t i = 0; i < p->node.n; i++) {
             if (l.first_bend[i] >= 0) {

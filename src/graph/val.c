@@ -57,7 +57,8 @@ static mc_node *literal(struct parser *p, const struct val *v)
     if (v->kind == V_WIDE && mc_whole_u64(v->wide, &u)) {
         return mc_node_const(p->g, mc_array_from(MC_UINT64, 0, NULL, &u), true);
     }
-    return mc_node_const(p->g, mc_array_scalar(v->dtype >= 0 ? (mc_dtype)v->dtype : MC_FLOAT64, v->real), v->dtype < 0);
+    return mc_node_const(p->g, mc_array_scalar(v->dtype >= 0 ? (mc_dtype)v->dtype : MC_FLOAT64, v->real),
+                         v->dtype < 0);
 }
 
 /* What the literals of a list ask of its dtype. */
@@ -190,7 +191,10 @@ mc_node *mc_val_node(struct parser *p, const struct val *v)
     p->place.at = v->at;
     switch (v->kind) {
     case V_NODE: n = v->node; break;
-    case V_INT: case V_WIDE: case V_REAL: case V_BOOL: n = literal(p, v); break;
+    case V_INT:
+    case V_WIDE:
+    case V_REAL:
+    case V_BOOL: n = literal(p, v); break;
     case V_LIST: n = list_node(p, v); break;
     case V_ATTR:
         if (v->attr->kind == ATTR_REAL) {

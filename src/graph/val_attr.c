@@ -93,12 +93,16 @@ bool mc_val_attr(struct parser *p, const struct mc_op *op, const struct mc_param
         ok = v->text && (strcmp(v->text, "inf") == 0 || strcmp(v->text, "-inf") == 0);
         out->real = ok && v->text[0] == '-' ? -(double)INFINITY : (double)INFINITY;
     } else if (param->kind == ATTR_REAL) {
-        ok = v->kind == V_REAL || v->kind == V_INT || v->kind == V_WIDE || (v->kind == V_ATTR && v->attr->kind == ATTR_REAL) ||
+        ok = v->kind == V_REAL || v->kind == V_INT || v->kind == V_WIDE ||
+             (v->kind == V_ATTR && v->attr->kind == ATTR_REAL) ||
              (v->kind == V_NODE && mc_const_number(v->node, &out->real));
         if (ok && v->kind != V_NODE) {
-            out->real = v->kind == V_ATTR ? v->attr->real : v->kind == V_REAL || v->kind == V_WIDE ? v->real : (double)v->i;
+            out->real = v->kind == V_ATTR                        ? v->attr->real
+                        : v->kind == V_REAL || v->kind == V_WIDE ? v->real
+                                                                 : (double)v->i;
         }
-    } else if (param->kind == ATTR_TEXT || (param->kind == ATTR_BORDER && (v->kind == V_TEXT || (v->kind == V_ATTR && v->attr->text)))) {
+    } else if (param->kind == ATTR_TEXT ||
+               (param->kind == ATTR_BORDER && (v->kind == V_TEXT || (v->kind == V_ATTR && v->attr->text)))) {
         ok = v->kind == V_TEXT || (v->kind == V_ATTR && v->attr->text);
         out->text = ok ? (v->kind == V_TEXT ? v->text : v->attr->text) : NULL;
     } else if (param->kind == ATTR_DTYPE) {
@@ -115,7 +119,8 @@ bool mc_val_attr(struct parser *p, const struct mc_op *op, const struct mc_param
     } else {
         ok = as_ints(p, v, out);
     }
-    if (ok && !out->none && (param->kind == ATTR_INT || param->kind == ATTR_BOOL || param->kind == ATTR_DTYPE)) {
+    if (ok && !out->none &&
+        (param->kind == ATTR_INT || param->kind == ATTR_BOOL || param->kind == ATTR_DTYPE)) {
         out->n = 1;
         out->ints = mc_arena_copy(&p->g->arena, &i, sizeof i);
         ok = out->ints != NULL;

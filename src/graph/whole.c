@@ -42,7 +42,10 @@ bool mc_whole_read(const char *digits, int base, struct whole *out)
 {
     *out = (struct whole){ 0 };
     for (const char *s = digits; *s; s++) {
-        int d = *s >= '0' && *s <= '9' ? *s - '0' : *s >= 'a' && *s <= 'f' ? *s - 'a' + 10 : *s >= 'A' && *s <= 'F' ? *s - 'A' + 10 : 16;
+        int d = *s >= '0' && *s <= '9'   ? *s - '0'
+                : *s >= 'a' && *s <= 'f' ? *s - 'a' + 10
+                : *s >= 'A' && *s <= 'F' ? *s - 'A' + 10
+                                         : 16;
         if (d >= base || !scale(out, (uint32_t)base, (uint32_t)d)) {
             return false;
         }
@@ -190,7 +193,8 @@ static void divide(const struct whole *a, const struct whole *b, struct whole *q
 {
     struct whole q = { .n = a->n }, r = { 0 }, positive = *b;
     positive.neg = false;
-    for (int i = a->n; i-- > 0;) { /* a bit at a time; r < |b| has room for one more, or b has 1024 bits too */
+    for (int i = a->n;
+         i-- > 0;) { /* a bit at a time; r < |b| has room for one more, or b has 1024 bits too */
         for (int k = 32; k-- > 0;) {
             bool over = !scale(&r, 2, a->limb[i] >> k & 1);
             if (over || compare_size(&r, &positive) >= 0) {
@@ -247,11 +251,16 @@ static bool power(const struct whole *a, const struct whole *b, struct whole *ou
     return true;
 }
 
-static const struct { const char *op; bool (*make)(const struct whole *a, const struct whole *b, struct whole *out); } makes[] = {
-    { "add", add }, { "sub", subtract }, { "mul", multiply }, { "int_div", floored }, { "mod", modulo }, { "pow", power },
+static const struct {
+    const char *op;
+    bool (*make)(const struct whole *a, const struct whole *b, struct whole *out);
+} makes[] = {
+    { "add", add },         { "sub", subtract }, { "mul", multiply },
+    { "int_div", floored }, { "mod", modulo },   { "pow", power },
 };
 
-enum whole_result mc_whole_op(const char *op, const struct whole *a, const struct whole *b, struct whole *out, const char **fault)
+enum whole_result mc_whole_op(const char *op, const struct whole *a, const struct whole *b, struct whole *out,
+                              const char **fault)
 {
     static const struct { const char *op; bool less, equal, more; } tests[] = {
         { "lt", true, false, false }, { "le", true, true, false }, { "gt", false, false, true }, { "ge", false, true, true },
@@ -271,7 +280,9 @@ enum whole_result mc_whole_op(const char *op, const struct whole *a, const struc
         if (makes[i].make == power && b->neg) {
             return WHOLE_NOT; /* a real number */
         }
-        *fault = (makes[i].make == floored || makes[i].make == modulo) && !b->n ? "a whole number is divided by 0" : NULL;
+        *fault = (makes[i].make == floored || makes[i].make == modulo) && !b->n
+                     ? "a whole number is divided by 0"
+                     : NULL;
         if (!*fault && !makes[i].make(a, b, out)) {
             *fault = "this whole number has more than 1024 bits";
         }

@@ -24,8 +24,8 @@ mc_compile_info mc_function_compile_info(const mc_function *f)
 {
     mc_compile_info info = { 0 };
     if (f) {
-        info = (mc_compile_info){ f->code->compile_seconds, f->code->rewrite_seconds, f->code->cc_seconds, f->code->nodes_before,
-                                  f->code->nodes_after, f->plan_seconds };
+        info = (mc_compile_info){ f->code->compile_seconds, f->code->rewrite_seconds, f->code->cc_seconds,
+                                  f->code->nodes_before,    f->code->nodes_after,     f->plan_seconds };
     }
     return info;
 }
@@ -92,7 +92,10 @@ mc_status mc_info(FILE *to)
     mc_backends_describe(&out);
     cache(&out);
     changed_flags(&out);
-    mc_status s = out.bad ? MC_EMEMORY : fwrite(out.s, 1, out.n, to) == out.n ? MC_OK : mc_fail(MC_EFILE, "info: cannot write: %s", strerror(errno));
+    mc_status s = out.bad ? MC_EMEMORY
+                  : fwrite(out.s, 1, out.n, to) == out.n
+                      ? MC_OK
+                      : mc_fail(MC_EFILE, "info: cannot write: %s", strerror(errno));
     mc_str_free(&out);
     return s;
 }

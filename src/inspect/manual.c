@@ -6,7 +6,10 @@
 
 static mc_status print(struct mc_str *text, FILE *to)
 {
-    mc_status s = text->bad ? MC_EMEMORY : fwrite(text->s, 1, text->n, to) == text->n ? MC_OK : mc_fail(MC_EFILE, "manual: cannot write: %s", strerror(errno));
+    mc_status s = text->bad ? MC_EMEMORY
+                  : fwrite(text->s, 1, text->n, to) == text->n
+                      ? MC_OK
+                      : mc_fail(MC_EFILE, "manual: cannot write: %s", strerror(errno));
     mc_str_free(text);
     return s;
 }
@@ -48,10 +51,12 @@ mc_status mc_ops_manual(FILE *to)
 {
     struct mc_str out = { 0 };
     const char *family = "";
-    mc_str_add(&out, "# Ops\n\n"
-                     "Written by `make docs` from the table of ops. Each name can be used in a formula, "
-                     "`mc_formula(g, \"sum(x, axis=0)\")`, and is a C function with the prefix `mc_`. Arguments after "
-                     "`axis=`, `dtype=` and the like are attributes: numbers, lists, words.\n");
+    mc_str_add(
+        &out,
+        "# Ops\n\n"
+        "Written by `make docs` from the table of ops. Each name can be used in a formula, "
+        "`mc_formula(g, \"sum(x, axis=0)\")`, and is a C function with the prefix `mc_`. Arguments after "
+        "`axis=`, `dtype=` and the like are attributes: numbers, lists, words.\n");
     for (int i = 0; i < mc_op_count(); i++) {
         const struct mc_op *op = mc_op_at(i);
         if (op->flags & (OP_HIDDEN | OP_LEAF)) {
@@ -73,15 +78,18 @@ mc_status mc_flags_manual(FILE *to)
     static const char *const kind[] = { [BOOL] = "True or False", [INT] = "number", [REAL] = "number", [BYTES] = "bytes: 1k, 2M, 3G",
                                         [WORD] = "one of ", [WORDS] = "any of ", [TEXT] = "text" };
     struct mc_str out = { 0 };
-    mc_str_add(&out, "# Flags\n\n"
-                     "Written by `make docs` from the table of flags. They are read from `~/.monochordrc` (or the file "
-                     "`$MONOCHORDRC` names), then from `MONOCHORD_FLAGS=name=value,name=value`, then set by "
-                     "`mc_flag_set(\"name\", \"value\")`; the last one counts. An unknown name or value is an error that "
-                     "says what is near it.\n\n"
-                     "| flag | default | values | what it does |\n| --- | --- | --- | --- |\n");
+    mc_str_add(
+        &out,
+        "# Flags\n\n"
+        "Written by `make docs` from the table of flags. They are read from `~/.monochordrc` (or the file "
+        "`$MONOCHORDRC` names), then from `MONOCHORD_FLAGS=name=value,name=value`, then set by "
+        "`mc_flag_set(\"name\", \"value\")`; the last one counts. An unknown name or value is an error that "
+        "says what is near it.\n\n"
+        "| flag | default | values | what it does |\n| --- | --- | --- | --- |\n");
     for (int f = 0; f < MC_NFLAG; f++) {
         const struct mc_flag_row *r = &mc_flag_rows[f];
-        mc_str_addf(&out, "| `%s` | %s%s%s | %s", r->name, *r->dflt ? "`" : "", r->dflt, *r->dflt ? "`" : "", kind[r->kind]);
+        mc_str_addf(&out, "| `%s` | %s%s%s | %s", r->name, *r->dflt ? "`" : "", r->dflt, *r->dflt ? "`" : "",
+                    kind[r->kind]);
         if (r->kind == INT && *r->values) {
             mc_str_add(&out, ", ");
         }

@@ -20,7 +20,8 @@ enum { ARGUMENTS = 8, CHOICES = 8, LONGEST_SIZE = 60 };
 #define TALL "[[1., 0], [2, -1], [0, 1]]"
 #define STREAM "" /* no value: a random stream */
 
-/* What stands for an argument of this name, in the order in which it is tried; other names have what x has. */
+/* What stands for an argument of this name, in the order in which it is tried; other names have what x
+ * has. */
 static const struct { const char *name, *value[CHOICES]; } values[] = {
     { "x",         { MATRIX, "[3., 1.5, 2]", IMAGE, VOLUME, SERIES, "2.", "3" } },
     { "a",         { "[1.5, -2, 0]", MATRIX } },
@@ -131,7 +132,8 @@ static void bind_scalar(struct example *e, const struct mc_op *op)
     }
 }
 
-/* The row's own example: "x = [1, 2]; sum(x)".  Arguments that it leaves out are found as those of other rows. */
+/* The row's own example: "x = [1, 2]; sum(x)".  Arguments that it leaves out are found as those of other
+ * rows. */
 static void bind_own(struct example *e, const char *text)
 {
     for (const char *at = text, *end; *at; at = *end ? end + 2 : end) {
@@ -427,7 +429,8 @@ static bool is_zero(const mc_node *n)
     return mc_const_number(n, &v) && v == 0;
 }
 
-/* The gradient of the sum of all results by an argument: 'y'es, 'z'ero, 'n'one; ' ': the argument is no float. */
+/* The gradient of the sum of all results by an argument: 'y'es, 'z'ero, 'n'one; ' ': the argument is no
+ * float. */
 static char gradient_of(const struct example *e, const struct mc_op *op, int arg)
 {
     struct built b = build(e, op, AS_INPUTS);

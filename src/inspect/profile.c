@@ -24,7 +24,9 @@ static void classify(const struct mc_function *f, int step, struct mc_step_row *
         r->type = !compiled ? "ref" : f->code->backend->language;
         break;
     case STEP_HEAVY: {
-        mc_snprintf(r->class, sizeof r->class, "%s %s%s", mc_heavy_family(s), f->plans ? mc_heavy_solver(f->plans->step[step].heavy) : "", s->kernel ? " + kernel" : "");
+        mc_snprintf(r->class, sizeof r->class, "%s %s%s", mc_heavy_family(s),
+                    f->plans ? mc_heavy_solver(f->plans->step[step].heavy) : "",
+                    s->kernel ? " + kernel" : "");
         r->type = s->kernel && !compiled ? "ref" : "lib";
         break;
     }
@@ -32,9 +34,7 @@ static void classify(const struct mc_function *f, int step, struct mc_step_row *
         mc_snprintf(r->class, sizeof r->class, "view");
         r->type = "view";
         break;
-    default:
-        mc_snprintf(r->class, sizeof r->class, "host %.40s", s->node[0]->op->name);
-        r->type = "ref";
+    default: mc_snprintf(r->class, sizeof r->class, "host %.40s", s->node[0]->op->name); r->type = "ref";
     }
 }
 
@@ -53,7 +53,9 @@ static double step_bytes(const struct mc_function *f, int step)
 static int by_seconds(const void *a, const void *b)
 {
     const struct mc_step_row *x = a, *y = b;
-    return x->seconds > y->seconds ? -1 : x->seconds < y->seconds ? 1 : (x->step > y->step) - (x->step < y->step);
+    return x->seconds > y->seconds   ? -1
+           : x->seconds < y->seconds ? 1
+                                     : (x->step > y->step) - (x->step < y->step);
 }
 
 static mc_status find_rows(struct mc_profile *p, const struct mc_function *f)
@@ -61,7 +63,9 @@ static mc_status find_rows(struct mc_profile *p, const struct mc_function *f)
     for (int i = 0; i < f->code->nstep; i++) {
         enum mc_step_kind kind = f->code->program.step.at[i].kind;
         const struct mc_step_time *t = &f->time[i];
-        struct mc_step_row r = { .step = i, .calls = t->calls, .seconds = t->seconds, .flops = t->flops, .bytes = t->bytes };
+        struct mc_step_row r = {
+            .step = i, .calls = t->calls, .seconds = t->seconds, .flops = t->flops, .bytes = t->bytes
+        };
         if (!t->calls || kind == STEP_EARLY || kind == STEP_TYPE) {
             continue;
         }
@@ -97,7 +101,8 @@ static mc_status find_lives(struct mc_profile *p, const struct mc_function *f)
         if (!own || at->base != BASE_ARENA || v->step < 0) {
             continue;
         }
-        struct mc_life l = { (int)i, mc_slot_bytes(at), at->offset, v->step, MC_MIN(MC_MAX(v->last, v->step), f->code->nstep - 1) };
+        struct mc_life l = { (int)i, mc_slot_bytes(at), at->offset, v->step,
+                             MC_MIN(MC_MAX(v->last, v->step), f->code->nstep - 1) };
         p->separate += (l.bytes + 63) / 64 * 64;
         if (!VEC_PUSH(p->life, l)) {
             return MC_EMEMORY;
@@ -189,14 +194,17 @@ static void header(struct mc_str *out, const struct mc_function *f, const struct
     mc_str_addf(out, "Function profiling\n==================\n  Function: %s\n", f->name);
     mc_str_addf(out, "  Time in %lld calls to mc_call: %.6es\n", (long long)f->calls, f->call_seconds);
     mc_str_addf(out, "  Time in steps: %.6es (%.3f%%)\n", p->seconds, share(p->seconds, f->call_seconds));
-    mc_str_addf(out, "  Time in %lld plans: %.6es (%.3f%%)\n", (long long)f->planned, f->plan_seconds, share(f->plan_seconds, f->call_seconds));
+    mc_str_addf(out, "  Time in %lld plans: %.6es (%.3f%%)\n", (long long)f->planned, f->plan_seconds,
+                share(f->plan_seconds, f->call_seconds));
     mc_str_addf(out, "  Total compile time: %.6es\n", c->compile_seconds);
-    mc_str_addf(out, "    Number of nodes: %zu before the rewriting, %zu after\n", c->nodes_before, c->nodes_after);
+    mc_str_addf(out, "    Number of nodes: %zu before the rewriting, %zu after\n", c->nodes_before,
+                c->nodes_after);
     mc_str_addf(out, "    Number of steps: %d, of which %d kernels\n", c->nstep, c->program.nkernel);
     mc_str_addf(out, "    Rewriting time: %.6es\n", c->rewrite_seconds);
     mc_str_addf(out, "    Rendering and C compiler time: %.6es\n", c->cc_seconds);
     if (!f->profile) {
-        mc_str_add(out, "\n  The steps were not timed: compile with .profile = 1, or set the flag profile.\n");
+        mc_str_add(out,
+                   "\n  The steps were not timed: compile with .profile = 1, or set the flag profile.\n");
     }
     mc_str_add(out, "\n");
 }
@@ -207,7 +215,8 @@ static mc_status by_class(const struct mc_profile *p, struct mc_profile *sums)
     for (size_t i = 0; i < p->row.n; i++) {
         const struct mc_step_row *r = &p->row.at[i];
         size_t k = 0;
-        while (k < sums->row.n && (strcmp(sums->row.at[k].class, r->class) != 0 || strcmp(sums->row.at[k].type, r->type) != 0)) {
+        while (k < sums->row.n &&
+               (strcmp(sums->row.at[k].class, r->class) != 0 || strcmp(sums->row.at[k].type, r->type) != 0)) {
             k++;
         }
         if (k == sums->row.n) {
@@ -234,12 +243,15 @@ static mc_status class_table(struct mc_str *out, const struct mc_profile *p)
     struct mc_profile sums = { 0 };
     double sum = 0;
     mc_status s = by_class(p, &sums);
-    mc_str_add(out, "Class\n---\n<% time> <sum %> <step time> <time per call> <type> <#call> <#step> <Class name>\n");
+    mc_str_add(
+        out,
+        "Class\n---\n<% time> <sum %> <step time> <time per call> <type> <#call> <#step> <Class name>\n");
     for (size_t i = 0; i < sums.row.n && s == MC_OK; i++) {
         const struct mc_step_row *r = &sums.row.at[i];
         sum += r->seconds;
-        mc_str_addf(out, "%6.1f%%  %6.1f%%  %9.3fs      %.2es  %-6s %7lld %7d  %s\n", share(r->seconds, p->seconds), share(sum, p->seconds),
-                    r->seconds, r->seconds / (double)r->calls, r->type, (long long)r->calls, r->step, r->class);
+        mc_str_addf(out, "%6.1f%%  %6.1f%%  %9.3fs      %.2es  %-6s %7lld %7d  %s\n",
+                    share(r->seconds, p->seconds), share(sum, p->seconds), r->seconds,
+                    r->seconds / (double)r->calls, r->type, (long long)r->calls, r->step, r->class);
     }
     mc_str_add(out, "\n");
     mc_profile_free(&sums);
@@ -268,7 +280,9 @@ static void results(struct mc_str *out, const struct mc_function *f, int step)
 static void step_table(struct mc_str *out, const struct mc_function *f, const struct mc_profile *p)
 {
     double sum = 0;
-    mc_str_add(out, "Steps\n------\n<% time> <sum %> <step time> <time per call> <#call> <id> <GFLOP/s> <GB/s> <Step>\n");
+    mc_str_add(
+        out,
+        "Steps\n------\n<% time> <sum %> <step time> <time per call> <#call> <id> <GFLOP/s> <GB/s> <Step>\n");
     for (size_t i = 0; i < p->row.n; i++) {
         const struct mc_step_row *r = &p->row.at[i];
         struct mc_str flops = { 0 }, bytes = { 0 };
@@ -277,9 +291,10 @@ static void step_table(struct mc_str *out, const struct mc_function *f, const st
         mc_rate_text(&bytes, r->bytes, r->seconds);
         out->bad |= flops.bad || bytes.bad;
         if (!out->bad) {
-            mc_str_addf(out, "%6.1f%%  %6.1f%%  %9.3fs      %.2es %7lld %4d %9s %6s  %s: ", share(r->seconds, p->seconds),
-                        share(sum, p->seconds), r->seconds, r->seconds / (double)r->calls, (long long)r->calls, r->step, flops.s,
-                        bytes.s, r->class);
+            mc_str_addf(out, "%6.1f%%  %6.1f%%  %9.3fs      %.2es %7lld %4d %9s %6s  %s: ",
+                        share(r->seconds, p->seconds), share(sum, p->seconds), r->seconds,
+                        r->seconds / (double)r->calls, (long long)r->calls, r->step, flops.s, bytes.s,
+                        r->class);
         }
         mc_str_line(out, mc_step_name(f, r->step), LINE_COLUMNS);
         mc_str_add(out, "\n");

@@ -31,11 +31,15 @@ mc_status mc_profile_make(struct mc_profile *p, const struct mc_function *f);
 void mc_profile_free(struct mc_profile *p);
 void mc_value_text(struct mc_str *out, const struct mc_function *f, int value); /* name or formula, short */
 void mc_seconds_text(struct mc_str *out, double seconds);                       /* "1.5 ms" */
-void mc_rate_text(struct mc_str *out, double amount, double seconds);           /* in 1e9 a second; "-" if there is none */
+/* in 1e9 a second; "-" if there is none */
+void mc_rate_text(struct mc_str *out, double amount, double seconds);
 
 /* trace.c */
-mc_status mc_trace_open(bool *on);                                              /* the file of the flag; on: there is to be one */
-void mc_trace_step(const struct mc_function *f, const struct mc_shape_plan *p, int step, double from, double seconds);
-void mc_trace_call(const struct mc_function *f, double from, double seconds);   /* an event that finds no memory is left out */
+/* the file of the flag; on: there is to be one */
+mc_status mc_trace_open(bool *on);
+void mc_trace_step(const struct mc_function *f, const struct mc_shape_plan *p, int step, double from,
+                   double seconds);
+/* an event that finds no memory is left out */
+void mc_trace_call(const struct mc_function *f, double from, double seconds);
 
 #endif

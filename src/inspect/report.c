@@ -11,32 +11,42 @@ static const double least_rated = 1e-6; /* seconds a call */
 
 static const char style[] =
     "<style>"
-    ":root{color-scheme:light dark;--g:#f4f5f7;--card:#fcfcfb;--ink:#1f2328;--dim:#5f6872;--line:#dfe3e8;--bar:#3b7dd8;--soft:#e6eefa;"
+    ":root{color-scheme:light "
+    "dark;--g:#f4f5f7;--card:#fcfcfb;--ink:#1f2328;--dim:#5f6872;--line:#dfe3e8;--bar:#3b7dd8;--soft:#e6eefa;"
     "--a:#3b7dd8;--b:#7aa7e6;--c:#2f9e5b;--d:#d97706}"
-    "@media(prefers-color-scheme:dark){:root{--g:#0d0f12;--card:#16181c;--ink:#e8eaed;--dim:#9aa3ad;--line:#2b3038;--bar:#5b9bf0;"
+    "@media(prefers-color-scheme:dark){:root{--g:#0d0f12;--card:#16181c;--ink:#e8eaed;--dim:#9aa3ad;--line:#"
+    "2b3038;--bar:#5b9bf0;"
     "--soft:#1c2939;--a:#5b9bf0;--b:#35619e;--c:#4cc27f;--d:#f0a04b}}"
     "*{box-sizing:border-box}"
     "body{margin:0 auto;padding:28px 20px 60px;max-width:1120px;background:var(--g);color:var(--ink);"
     "font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',sans-serif}"
     "h1{font-size:26px;margin:0 0 2px}h2{font-size:17px;margin:34px 0 10px}p{margin:6px 0}"
     ".dim{color:var(--dim)}.small{font-size:13px}"
-    ".card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px 16px;overflow:auto}"
+    ".card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px "
+    "16px;overflow:auto}"
     ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:10px;margin-top:18px}"
     ".tiles div{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:10px 14px}"
     ".tiles b{display:block;font-size:21px;font-weight:600}.tiles span{color:var(--dim);font-size:13px}"
-    "pre,code{font:12.5px/1.5 ui-monospace,'SF Mono',Menlo,Consolas,'DejaVu Sans Mono',monospace}pre{margin:0;white-space:pre}"
+    "pre,code{font:12.5px/1.5 ui-monospace,'SF Mono',Menlo,Consolas,'DejaVu Sans "
+    "Mono',monospace}pre{margin:0;white-space:pre}"
     ".graph{padding:0;max-height:80vh;text-align:center;"
-    "width:min(96vw,1700px);position:relative;left:50%;transform:translateX(-50%)}.graph svg{display:inline-block;vertical-align:top}"
+    "width:min(96vw,1700px);position:relative;left:50%;transform:translateX(-50%)}.graph "
+    "svg{display:inline-block;vertical-align:top}"
     "details.step{border-top:1px solid var(--line);padding:9px 0}details.step:first-child{border:0}"
-    "details.step summary{cursor:pointer;list-style:none;display:grid;grid-template-columns:34px 150px 1fr 210px;gap:4px 12px;align-items:center}"
-    "@media(max-width:640px){details.step summary{grid-template-columns:26px 1fr auto}details.step .track{display:none}"
+    "details.step summary{cursor:pointer;list-style:none;display:grid;grid-template-columns:34px 150px 1fr "
+    "210px;gap:4px 12px;align-items:center}"
+    "@media(max-width:640px){details.step summary{grid-template-columns:26px 1fr auto}details.step "
+    ".track{display:none}"
     ".mem{min-width:640px}body{padding:20px 14px 40px}}"
     "details.step summary::-webkit-details-marker{display:none}"
-    ".track{height:14px;background:var(--soft);border-radius:4px;overflow:hidden}.fill{height:14px;background:var(--bar);border-radius:4px;min-width:2px}"
+    ".track{height:14px;background:var(--soft);border-radius:4px;overflow:hidden}.fill{height:14px;"
+    "background:var(--bar);border-radius:4px;min-width:2px}"
     ".num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
     ".what{grid-column:2/-1;color:var(--dim);overflow-wrap:anywhere}"
-    "details pre{margin:10px 0 4px;padding:10px 12px;border-radius:8px;background:var(--soft);overflow:auto;max-height:420px}"
-    ".mem{display:block;width:100%;height:auto}.mem text{font:11px system-ui,sans-serif;fill:var(--dim)}.mem .in{fill:#fff}"
+    "details pre{margin:10px 0 4px;padding:10px "
+    "12px;border-radius:8px;background:var(--soft);overflow:auto;max-height:420px}"
+    ".mem{display:block;width:100%;height:auto}.mem text{font:11px system-ui,sans-serif;fill:var(--dim)}.mem "
+    ".in{fill:#fff}"
     ".mem line{stroke:var(--line)}.mem .v{stroke:var(--card);stroke-width:1}"
     "</style>";
 
@@ -56,7 +66,8 @@ static void tile(struct mc_str *out, const char *value, const char *what)
 }
 
 /* One tile whose value `print` makes. */
-static void tile_of(struct mc_str *out, void (*print)(struct mc_str *out, double v), double v, const char *what)
+static void tile_of(struct mc_str *out, void (*print)(struct mc_str *out, double v), double v,
+                    const char *what)
 {
     struct mc_str s = { 0 };
     print(&s, v);
@@ -97,7 +108,8 @@ static void summary(const struct page *g)
 static const char *step_word(struct mc_arena *a, const struct mc_step *s, int step)
 {
     char word[32];
-    mc_snprintf(word, sizeof word, "%s %s", s->heavy ? s->heavy->op->name : "kernel", s->kernel ? s->kernel->name : "");
+    mc_snprintf(word, sizeof word, "%s %s", s->heavy ? s->heavy->op->name : "kernel",
+                s->kernel ? s->kernel->name : "");
     if (!s->kernel) {
         mc_snprintf(word, sizeof word, "%s %d", s->heavy ? s->heavy->op->name : "step", step);
     }
@@ -145,7 +157,8 @@ static mc_status graph(const struct page *g)
     if (n && s == MC_OK) {
         s = mc_picture_make(&pic, n, out, &(struct mc_picture_says){ label, badge });
         if (s == MC_OK) {
-            mc_str_add(g->out, "<h2>Graph</h2>\n<p class=\"dim small\">After rewriting and lowering; each box says which step computes it.</p>\n"
+            mc_str_add(g->out, "<h2>Graph</h2>\n<p class=\"dim small\">After rewriting and lowering; each "
+                               "box says which step computes it.</p>\n"
                                "<div class=\"card graph\">\n");
             s = mc_svg_add(g->out, &pic);
             mc_str_add(g->out, "</div>\n");
@@ -192,10 +205,13 @@ static void numbers(struct mc_str *out, const struct mc_step_row *r, double all)
         mc_str_add(out, "<span></span><span></span>");
         return;
     }
-    mc_str_addf(out, "<span class=\"track\"><span class=\"fill\" style=\"display:block;width:%.2f%%\"></span></span>", 100 * r->seconds / all);
+    mc_str_addf(
+        out, "<span class=\"track\"><span class=\"fill\" style=\"display:block;width:%.2f%%\"></span></span>",
+        100 * r->seconds / all);
     mc_str_addf(out, "<span class=\"num small\">%.1f%% · ", 100 * r->seconds / all);
     mc_seconds_text(out, r->seconds / (double)r->calls);
-    bool rated = r->seconds >= least_rated * (double)r->calls; /* or else nothing was done, or the clock took most of it */
+    bool rated = r->seconds >=
+                 least_rated * (double)r->calls; /* or else nothing was done, or the clock took most of it */
     if (rated && r->flops > r->bytes * 4) {
         mc_str_add(out, " · ");
         mc_rate_text(out, r->flops, r->seconds);
@@ -263,7 +279,9 @@ static void steps(const struct page *g)
     }
     mc_str_add(g->out, "</div>\n");
     if (quiet) {
-        mc_str_addf(g->out, "<p class=\"dim small\">%d more only make views or sizes and take no time of note.</p>\n", quiet);
+        mc_str_addf(g->out,
+                    "<p class=\"dim small\">%d more only make views or sizes and take no time of note.</p>\n",
+                    quiet);
     }
 }
 
@@ -274,7 +292,8 @@ static void value_box(const struct page *g, const struct mc_life *l, double wide
     static const char *const fill[] = { "var(--a)", "var(--b)", "var(--c)", "var(--d)" };
     int n = MC_MAX(g->f->code->nstep, 1);
     double x = 60 + wide * l->first / n, w = wide * (l->last + 1 - l->first) / n;
-    double h = MC_MAX(high * (double)l->bytes / arena, 1), y = 8 + high - high * (double)l->offset / arena - h;
+    double h = MC_MAX(high * (double)l->bytes / arena, 1),
+           y = 8 + high - high * (double)l->offset / arena - h;
     struct mc_str text = { 0 }, size = { 0 };
     mc_value_text(&text, g->f, l->value);
     mc_str_bytes(&size, (double)l->bytes);
@@ -285,8 +304,10 @@ static void value_box(const struct page *g, const struct mc_life *l, double wide
     struct mc_str line = { 0 };
     mc_str_line(&line, text.s ? text.s : "", TEXT_COLUMNS);
     mc_str_html(g->out, line.s ? line.s : "");
-    mc_str_addf(g->out, "</title><rect class=\"v\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"2\" fill=\"%s\"/>", x, y, w, h,
-                fill[l->value % (int)NELEM(fill)]);
+    mc_str_addf(g->out,
+                "</title><rect class=\"v\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"2\" "
+                "fill=\"%s\"/>",
+                x, y, w, h, fill[l->value % (int)NELEM(fill)]);
     if (h > 15 && w > 60) {
         mc_str_addf(g->out, "<text class=\"in\" x=\"%.1f\" y=\"%.1f\">", x + 6, y + h / 2 + 4);
         mc_str_html(g->out, size.s ? size.s : "");
@@ -302,23 +323,31 @@ static void memory(const struct page *g)
 {
     double wide = 920, high = 220, arena = (double)MC_MAX(g->p->arena, (size_t)1);
     int n = MC_MAX(g->f->code->nstep, 1);
-    mc_str_add(g->out, "<h2>Memory</h2>\n<p class=\"dim small\">Where intermediate values lie in the arena, and from which step to which. ");
+    mc_str_add(g->out, "<h2>Memory</h2>\n<p class=\"dim small\">Where intermediate values lie in the arena, "
+                       "and from which step to which. ");
     mc_str_bytes(g->out, (double)g->p->arena);
     mc_str_add(g->out, " hold what would take ");
     mc_str_bytes(g->out, (double)g->p->separate);
     mc_str_add(g->out, " if no two shared memory; workspaces take ");
     mc_str_bytes(g->out, (double)g->p->scratch);
-    mc_str_addf(g->out, ".</p>\n<div class=\"card\"><svg class=\"mem\" viewBox=\"0 0 1000 %.0f\" role=\"img\">\n", high + 46);
+    mc_str_addf(g->out,
+                ".</p>\n<div class=\"card\"><svg class=\"mem\" viewBox=\"0 0 1000 %.0f\" role=\"img\">\n",
+                high + 46);
     for (int k = 0; k <= 4; k++) {
         double y = 8 + high - high * k / 4;
-        mc_str_addf(g->out, "<line x1=\"60\" x2=\"%.0f\" y1=\"%.1f\" y2=\"%.1f\"/><text x=\"52\" y=\"%.1f\" text-anchor=\"end\">", 60 + wide, y, y, y + 4);
+        mc_str_addf(g->out,
+                    "<line x1=\"60\" x2=\"%.0f\" y1=\"%.1f\" y2=\"%.1f\"/><text x=\"52\" y=\"%.1f\" "
+                    "text-anchor=\"end\">",
+                    60 + wide, y, y, y + 4);
         mc_str_bytes(g->out, arena * k / 4);
         mc_str_add(g->out, "</text>\n");
     }
     for (int i = 0; i < n; i += MC_MAX(1, n / 20)) {
-        mc_str_addf(g->out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%d</text>\n", 60 + wide * (i + 0.5) / n, high + 24, i);
+        mc_str_addf(g->out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%d</text>\n",
+                    60 + wide * (i + 0.5) / n, high + 24, i);
     }
-    mc_str_addf(g->out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">step</text>\n", 60 + wide / 2, high + 40);
+    mc_str_addf(g->out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">step</text>\n", 60 + wide / 2,
+                high + 40);
     for (size_t i = 0; i < g->p->life.n; i++) {
         value_box(g, &g->p->life.at[i], wide, high, arena);
     }
@@ -336,7 +365,8 @@ static mc_status page(const struct page *g, const char *title, const char *extra
     mc_str_add(g->out, style);
     mc_str_add(g->out, "</head>\n<body>\n<h1>");
     mc_str_html(g->out, title);
-    mc_str_addf(g->out, "</h1>\n<p class=\"dim\">%s Monochord %s</p>\n", extra_html ? "By" : "A function compiled by", mc_version());
+    mc_str_addf(g->out, "</h1>\n<p class=\"dim\">%s Monochord %s</p>\n",
+                extra_html ? "By" : "A function compiled by", mc_version());
     mc_str_add(g->out, extra_html ? extra_html : "");
     summary(g);
     steps(g);
@@ -345,7 +375,8 @@ static mc_status page(const struct page *g, const char *title, const char *extra
     if (g->p->life.n) {
         memory(g);
     }
-    mc_str_add(g->out, "<h2>Kernels</h2>\n<div class=\"card\"><details><summary>The whole source</summary><pre>");
+    mc_str_add(g->out,
+               "<h2>Kernels</h2>\n<div class=\"card\"><details><summary>The whole source</summary><pre>");
     mc_str_html(g->out, g->f->code->source);
     mc_str_add(g->out, "</pre></details></div>\n</body></html>\n");
     return s;

@@ -1,13 +1,16 @@
-/* trace.c: the file of the flag `trace`: calls and their steps with times, as Chrome's and Perfetto's viewers read them.
+/* trace.c: the file of the flag `trace`: calls and their steps with times, as Chrome's and Perfetto's viewers
+ * read them.
  *
- * Invariant: between two calls the file is whole JSON; who writes next writes over the bracket that closes it. */
+ * Invariant: between two calls the file is whole JSON; who writes next writes over the bracket that closes
+ * it. */
 #include "exec/backend.h"
 #include "inspect/profile.h"
 #include <errno.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
-enum { FORMULA_COLUMNS = 200, GPU_TRACK = 1 << 24 }; /* tracks: threads in the order of their first call, GPUs from there on */
+/* tracks: threads in the order of their first call, GPUs from there on */
+enum { FORMULA_COLUMNS = 200, GPU_TRACK = 1 << 24 };
 
 static struct {
     pthread_mutex_t lock;
@@ -31,7 +34,9 @@ static mc_status begin(const char *name)
     trace.name = copy;
     trace.to = to;
     memset(trace.named, 0, sizeof trace.named);
-    mc_fprintf(to, "[{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"monochord\"}}\n]", (int)getpid());
+    mc_fprintf(to,
+               "[{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"monochord\"}}\n]",
+               (int)getpid());
     fflush(to);
     return MC_OK;
 }
@@ -68,8 +73,8 @@ static void head(struct mc_str *out, const char *name, int gpu, double from, dou
 {
     mc_str_add(out, "{\"name\":");
     mc_str_json(out, name);
-    mc_str_addf(out, ",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f", (int)getpid(), gpu >= 0 ? GPU_TRACK + gpu : own_track(),
-                from * 1e6, seconds * 1e6);
+    mc_str_addf(out, ",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f", (int)getpid(),
+                gpu >= 0 ? GPU_TRACK + gpu : own_track(), from * 1e6, seconds * 1e6);
 }
 
 static void name_track(int gpu, const char *device)
@@ -78,7 +83,8 @@ static void name_track(int gpu, const char *device)
         return;
     }
     struct mc_str out = { 0 };
-    mc_str_addf(&out, "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":", (int)getpid(), GPU_TRACK + gpu);
+    mc_str_addf(&out, "{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":",
+                (int)getpid(), GPU_TRACK + gpu);
     mc_str_json(&out, device);
     mc_str_add(&out, "}}");
     add(&out);
@@ -86,7 +92,8 @@ static void name_track(int gpu, const char *device)
     mc_str_free(&out);
 }
 
-void mc_trace_step(const struct mc_function *f, const struct mc_shape_plan *p, int step, double from, double seconds)
+void mc_trace_step(const struct mc_function *f, const struct mc_shape_plan *p, int step, double from,
+                   double seconds)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     if (st->kind != STEP_KERNEL && st->kind != STEP_HEAVY && st->kind != STEP_HOST) {

@@ -1,8 +1,10 @@
-/* again.c: what is computed again by each kernel that reads it, and not kept: a few cheap operations over what is kept
- * anyway, such as 1 - sqr(y) beside y = tanh(x), or x - m beside x and its mean; or over one thing that takes fewer bytes and is
- * kept in its stead, such as a float made of a byte.  Memory is what kernels wait for.
+/* again.c: what is computed again by each kernel that reads it, and not kept: a few cheap operations over
+ * what is kept anyway, such as 1 - sqr(y) beside y = tanh(x), or x - m beside x and its mean; or over one
+ * thing that takes fewer bytes and is kept in its stead, such as a float made of a byte.  Memory is what
+ * kernels wait for.
  *
- * Invariant: what is computed again is computed of values with memory that are there before its readers run. */
+ * Invariant: what is computed again is computed of values with memory that are there before its readers
+ * run. */
 #include "lower/make.h"
 #include <stdlib.h>
 
@@ -95,7 +97,8 @@ static bool is_kept(const struct again *a, const mc_node *x, const mc_node *n)
 {
     const int group = a->m->groups.of[n->id];
     const unsigned reduced = group < 0 ? 0 : a->m->groups.axes[group].reduced;
-    const bool row = reduced && !(mc_varies(&x->type) & reduced) && mc_varies(&n->type) & reduced && mc_is_fusible(x) && mc_inside(a->m, x, group);
+    const bool row = reduced && !(mc_varies(&x->type) & reduced) && mc_varies(&n->type) & reduced &&
+                     mc_is_fusible(x) && mc_inside(a->m, x, group);
     return x->op->flags & OP_LEAF || a->m->early[x->id] || a->m->wanted[x->id] || row;
 }
 
@@ -110,8 +113,9 @@ static bool is_narrower(const struct again *a, const mc_node *x)
     const mc_node *than = a->narrower;
     const mc_node *only = NULL;
     int of = 0;
-    if (!than || bytes(x) >= bytes(than) || !mc_is_fusible(x) || !mc_inside(a->m, x, a->m->groups.of[than->id]) ||
-        mc_varies(&x->type) != mc_varies(&than->type) || !read_by_kernels(a, x)) {
+    if (!than || bytes(x) >= bytes(than) || !mc_is_fusible(x) ||
+        !mc_inside(a->m, x, a->m->groups.of[than->id]) || mc_varies(&x->type) != mc_varies(&than->type) ||
+        !read_by_kernels(a, x)) {
         return false;
     }
     for (int i = 0; i < x->nin; i++) {
@@ -270,7 +274,8 @@ mc_status mc_kernel_nodes(struct make *m, int group, mc_node *const *node, int n
             mc_node *in = x->in[k];
             bool size = k >= 1 && (x->op->form == FORM_ALLOC || x->op->form == FORM_ARANGE);
             bool inside = mc_inside(m, in, group) || !m->wanted[in->id];
-            if (m->within[in->id] == group + 1 || size || !inside || mc_takes_no_memory(in) || in->op->flags & OP_LEAF || m->early[in->id]) {
+            if (m->within[in->id] == group + 1 || size || !inside || mc_takes_no_memory(in) ||
+                in->op->flags & OP_LEAF || m->early[in->id]) {
                 continue;
             }
             m->within[in->id] = group + 1;

@@ -1,10 +1,11 @@
-/* draw.c: a random draw as work for kernels: words of Philox at the positions of its elements, scaled.  So it is fused
- * with what is made of it, and runs on any device.
+/* draw.c: a random draw as work for kernels: words of Philox at the positions of its elements, scaled.  So it
+ * is fused with what is made of it, and runs on any device.
  *
  * Invariant: every element is the one that random.c's reference draws, to the bit. */
 #include "lower/lower.h"
 
-static const struct unit { const char *word; double drop, unit; } units[MC_NDTYPE] = { /* bits dropped are a factor of the word */
+/* bits dropped are a factor of the word */
+static const struct unit { const char *word; double drop, unit; } units[MC_NDTYPE] = {
     [MC_FLOAT64]  = { "random_pair", 0x1p11, 0x1p-53 },
     [MC_FLOAT32]  = { "random_word", 0x1p8,  0x1p-24 },
     [MC_FLOAT16]  = { "random_word", 0x1p21, 0x1p-11 },
@@ -34,7 +35,10 @@ static mc_node *positions(mc_node *shape, int rank)
         for (int i = 0; i < rank; i++) {
             order[i] = i == a ? 0 : -1;
         }
-        struct mc_bind b[] = { { "n", size, NULL }, { "zero", number(g, MC_INT64, 0), NULL }, { "one", number(g, MC_INT64, 1), NULL }, { "sum", sum, NULL } };
+        struct mc_bind b[] = { { "n", size, NULL },
+                               { "zero", number(g, MC_INT64, 0), NULL },
+                               { "one", number(g, MC_INT64, 1), NULL },
+                               { "sum", sum, NULL } };
         mc_node *along = mc_expr(g, "arange(zero, n, one)", b, 3);
         struct mc_attr attr = { .kind = ATTR_INTS, .n = rank, .ints = order };
         mc_node *x = mc_is_error(along) ? along : mc_apply(g, mc_op_find("dimshuffle"), 1, &along, &attr);
@@ -52,12 +56,14 @@ mc_node *mc_lower_draw(mc_node *n, mc_node **in)
     if (!at) { /* sizes that only running tells */
         return mc_apply(g, n->op, n->nin, in, n->attr);
     }
-    struct mc_bind b[] = { { "at", mc_cast_to(at, MC_UINT64), NULL }, { "rng", in[0], NULL },
+    struct mc_bind b[] = { { "at", mc_cast_to(at, MC_UINT64), NULL },
+                           { "rng", in[0], NULL },
                            { "stream", number(g, MC_UINT64, (uint64_t)mc_attr_int(&n->attr[0])), NULL } };
     mc_node *key = mc_expr(g, "random_key(rng[0], stream)", b, 3), *step = mc_expr(g, "rng[1]", b, 3);
     mc_node *arg[3] = { b[0].node, key, step };
     mc_node *word = mc_op(g, units[d].word, 3, arg, NULL);
-    struct mc_bind w[] = { { "w", word, NULL }, { "drop", number(g, MC_UINT64, (uint64_t)units[d].drop), NULL },
+    struct mc_bind w[] = { { "w", word, NULL },
+                           { "drop", number(g, MC_UINT64, (uint64_t)units[d].drop), NULL },
                            { "unit", NULL, NULL } };
     w[2].node = mc_node_number(g, d, units[d].unit);
     mc_node *top = mc_cast_to(mc_expr(g, "w // drop", w, 2), d);

@@ -16,8 +16,9 @@ void mc_find_shape_work(struct make *m, mc_node *const *list, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const mc_node *n = list[i];
-        bool all = small(&n->type) && n->nout == 1 && n->nin > 0 && !(n->op->flags & (OP_IMPURE | OP_RANDOM | OP_LEAF)) &&
-                   n->op != &mc_op_item && !n->op->custom;
+        bool all = small(&n->type) && n->nout == 1 && n->nin > 0 &&
+                   !(n->op->flags & (OP_IMPURE | OP_RANDOM | OP_LEAF)) && n->op != &mc_op_item &&
+                   !n->op->custom;
         for (int k = 0; k < n->nin; k++) {
             all &= mc_reads_type_only(n) || mc_is_const(n->in[k]) || m->early[n->in[k]->id];
         }
@@ -43,7 +44,8 @@ void mc_find_required(struct make *m, mc_node *const *list, size_t count)
             for (int k = 0; k < m->p->ninput; k++) {
                 m->p->key_input[k] |= m->p->input[k] == n;
             }
-        } else if ((n->op->flags & OP_LEAF) || !small(&n->type) || n->nout != 1 || (n->op->flags & (OP_IMPURE | OP_RANDOM))) {
+        } else if ((n->op->flags & OP_LEAF) || !small(&n->type) || n->nout != 1 ||
+                   (n->op->flags & (OP_IMPURE | OP_RANDOM))) {
             m->p->dynamic = true;
         } else {
             m->early[n->id] = 2;

@@ -1,7 +1,8 @@
 /* expand.c: the last changes of the graph before kernels are made of it.
  *
  *   formulas       softmax(x) becomes what it stands for
- *   draws          become words of Philox at positions (draw.c), where that is wanted: the reference makes a block of
+ *   draws          become words of Philox at positions (draw.c), where that is wanted: the reference makes a
+ *                  block of
  *                  numbers at once, which one thread does faster
  *   no-ops         consider_constant, grad_clip, ...: only gradients saw them
  *   reductions     keep their axes as size 1, so that all values of a kernel have one rank; a dimshuffle
@@ -84,7 +85,8 @@ static mc_node *sink(mc_node *n, mc_node **in)
     const int64_t *kept = d->attr[0].ints;
     for (int i = 0; i < n->nin; i++) {
         int64_t order[MC_MAX_RANK];
-        if (in[i]->type.rank == 0 && full) { /* a number; what it was before it lost its axes, all of size 1, if they are as many */
+        if (in[i]->type.rank == 0 &&
+            full) { /* a number; what it was before it lost its axes, all of size 1, if they are as many */
             arg[i] = drops(in[i]) && in[i]->in[0]->type.rank == full ? in[i]->in[0] : in[i];
             continue;
         }
@@ -99,7 +101,8 @@ static mc_node *sink(mc_node *n, mc_node **in)
     return mc_is_error(f) ? f : shuffle(f, d->attr[0].n, kept);
 }
 
-/* dimshuffle(drop(a)) as one dimshuffle of a; a new axis where one of size 1 was dropped is that axis again. */
+/* dimshuffle(drop(a)) as one dimshuffle of a; a new axis where one of size 1 was dropped is that axis
+ * again. */
 static mc_node *compose(mc_node *n, mc_node *x)
 {
     int64_t order[MC_MAX_RANK];
@@ -159,13 +162,15 @@ static mc_node *keep_axes(mc_node *n, mc_node *x)
     return shuffle(r, k, order);
 }
 
-/* The size of what is computed, from the sizes of what it is computed from: no kernel need keep it for that. */
+/* The size of what is computed, from the sizes of what it is computed from: no kernel need keep it for
+ * that. */
 static mc_node *resolve_size(mc_node *x, int axis)
 {
     mc_node *n = mc_size_of(x, axis);
     for (int steps = 0; steps < 10000 && !mc_is_error(n) && n->op->form == FORM_SIZE; steps++) {
         mc_node *of = n->in[0], *tuple = of->op == &mc_op_item ? of->in[0] : of;
-        mc_node *better = tuple->op->size ? tuple->op->size(tuple, of->item, (int)mc_attr_int(&n->attr[0])) : NULL;
+        mc_node *better = tuple->op->size ? tuple->op->size(tuple, of->item, (int)mc_attr_int(&n->attr[0]))
+                                          : NULL;
         if (!better || mc_is_error(better) || better == n) {
             break;
         }
@@ -198,7 +203,8 @@ static mc_node *expand_one(mc_node *n, mc_node **in, const void *arg)
 }
 
 /* map[] leads from old nodes to new.  Formulas are opened first, in a sweep of their own. */
-mc_status mc_lower_sweep(mc_graph *g, int n, mc_node **out, mc_node *(*one)(mc_node *n, mc_node **in, const void *arg), const void *arg)
+mc_status mc_lower_sweep(mc_graph *g, int n, mc_node **out,
+                         mc_node *(*one)(mc_node *n, mc_node **in, const void *arg), const void *arg)
 {
     size_t count = 0, widest = 1;
     mc_node **list = mc_graph_reach(n, out, &count);
@@ -242,7 +248,8 @@ static mc_node *open_formula(mc_node *n, mc_node **in, const void *arg)
 static mc_node *open_draw(mc_node *n, mc_node **in, const void *arg)
 {
     (void)arg;
-    return mc_is_op(n, "random_uniform") ? mc_lower_draw(n, in) : mc_apply(n->graph, n->op, n->nin, in, n->attr);
+    return mc_is_op(n, "random_uniform") ? mc_lower_draw(n, in)
+                                         : mc_apply(n->graph, n->op, n->nin, in, n->attr);
 }
 
 mc_status mc_lower_expand(mc_graph *g, int n, mc_node **out, bool draws)

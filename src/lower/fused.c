@@ -56,15 +56,18 @@ static int outside_value(struct make *m, struct mc_kernel *k, mc_node *x)
     }
     v.varies = axis >= 0 ? 1u << axis : mc_varies(&x->type);
     v.kind = axis >= 0 ? K_INDEX : K_LOAD;
-    v.operand = add_operand(k, (struct mc_koperand){ .dtype = v.dtype, .varies = v.varies, .index = axis >= 0, .val = (int)x->id });
+    v.operand = add_operand(
+        k,
+        (struct mc_koperand){ .dtype = v.dtype, .varies = v.varies, .index = axis >= 0, .val = (int)x->id });
     return v.operand < 0 ? -1 : mc_kernel_add(k, v);
 }
 
 /* x / row becomes x * (1 / row): one division a row, not one an element.  Not if 1 / row might overflow. */
 static bool divides_row(const struct mc_kernel *k, const mc_node *n, const struct mc_kval *v)
 {
-    return n->op->flags & OP_DIVIDES && n->nin == 2 && k->reduced && v->varies & k->reduced && !(k->val.at[v->arg[1]].varies & k->reduced) &&
-           k->val.at[v->arg[1]].kind != K_CONST && mc_lower_bound(n->in[1], 6) > 0x1p-100;
+    return n->op->flags & OP_DIVIDES && n->nin == 2 && k->reduced && v->varies & k->reduced &&
+           !(k->val.at[v->arg[1]].varies & k->reduced) && k->val.at[v->arg[1]].kind != K_CONST &&
+           mc_lower_bound(n->in[1], 6) > 0x1p-100;
 }
 
 /* Is n a sum over the other axes than those its row kernel reduces? */
@@ -78,14 +81,16 @@ static const mc_dtype added_in[MC_NCLASS] = {
     [CLASS_I64] = MC_INT64, [CLASS_U64] = MC_UINT64, [CLASS_F32] = MC_FLOAT32, [CLASS_F64] = MC_FLOAT64,
 };
 
-/* Is what a sum or a product adds in the user's choice, or another kind of number than the elements are?  Else its elements are
- * added in their own type, a few at a time. */
+/* Is what a sum or a product adds in the user's choice, or another kind of number than the elements are?
+ * Else its elements are added in their own type, a few at a time. */
 static bool acc_is_asked(const mc_node *n, const struct mc_attr *acc, mc_dtype x)
 {
-    return !acc->none || (mc_is_float(x) ? mc_dtypes[n->type.dtype].cls != mc_dtypes[x].cls : mc_is_float(n->type.dtype));
+    return !acc->none ||
+           (mc_is_float(x) ? mc_dtypes[n->type.dtype].cls != mc_dtypes[x].cls : mc_is_float(n->type.dtype));
 }
 
-/* The kernel value v.  Kernels compute halves in float32: if the program rounds, a cast to v's own dtype follows. */
+/* The kernel value v.  Kernels compute halves in float32: if the program rounds, a cast to v's own dtype
+ * follows. */
 static int add_rounded(const struct make *m, struct mc_kernel *k, struct mc_kval v)
 {
     const bool half = mc_is_float(v.dtype) && mc_dtypes[v.dtype].size == 2;
@@ -100,7 +105,9 @@ static int add_rounded(const struct make *m, struct mc_kernel *k, struct mc_kval
 
 static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group)
 {
-    struct mc_kval v = { .kind = K_OP, .op = n->op, .dtype = n->type.dtype, .varies = mc_varies(&n->type), .narg = n->nin };
+    struct mc_kval v = {
+        .kind = K_OP, .op = n->op, .dtype = n->type.dtype, .varies = mc_varies(&n->type), .narg = n->nin
+    };
     bool alloc = n->op->form == FORM_ALLOC;
     if (mc_counts(n)) {
         return outside_value(m, k, n);
@@ -115,7 +122,12 @@ static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group
     }
     if (!m->exact && divides_row(k, n, &v)) {
         const struct mc_kval *row = &k->val.at[v.arg[1]];
-        struct mc_kval once = { .kind = K_OP, .op = mc_op_find("reciprocal"), .dtype = v.dtype, .narg = 1, .arg = { v.arg[1] }, .varies = row->varies };
+        struct mc_kval once = { .kind = K_OP,
+                                .op = mc_op_find("reciprocal"),
+                                .dtype = v.dtype,
+                                .narg = 1,
+                                .arg = { v.arg[1] },
+                                .varies = row->varies };
         v.op = mc_op_find("mul");
         v.arg[1] = once.op && v.op ? mc_kernel_add(k, once) : -1;
         if (v.arg[1] < 0) {
@@ -132,8 +144,11 @@ static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group
         const struct mc_attr *acc = mc_attr_named(n, "acc_dtype");
         const struct mc_kval *x = &k->val.at[v.arg[0]];
         v.acc = added_in[mc_dtypes[acc && !acc->none ? (mc_dtype)mc_attr_int(acc) : mc_sum_acc(v.dtype)].cls];
-        if (acc && acc_is_asked(n, acc, x->dtype) && mc_dtypes[x->dtype].cls != mc_dtypes[v.acc].cls) { /* each element is read as what is added */
-            v.arg[0] = mc_kernel_add(k, (struct mc_kval){ .kind = K_CAST, .dtype = v.acc, .narg = 1, .arg = { v.arg[0] }, .varies = x->varies });
+        if (acc && acc_is_asked(n, acc, x->dtype) &&
+            mc_dtypes[x->dtype].cls != mc_dtypes[v.acc].cls) { /* each element is read as what is added */
+            v.arg[0] = mc_kernel_add(
+                k, (struct mc_kval){
+                       .kind = K_CAST, .dtype = v.acc, .narg = 1, .arg = { v.arg[0] }, .varies = x->varies });
             if (v.arg[0] < 0) {
                 return -1;
             }
@@ -179,7 +194,7 @@ static mc_status values(struct fused *f)
     struct make *m = f->m;
     for (int i = 0; i < f->nnode; i++) {
         mc_node *n = f->node[i], *x = n->in[0];
-        m->val[n->id] = !is_tally(m, n, f->group) ? node_value(m, f->k, n, f->group)
+        m->val[n->id] = !is_tally(m, n, f->group)          ? node_value(m, f->k, n, f->group)
                         : m->within[x->id] == f->group + 1 ? m->val[x->id]
                                                            : outside_value(m, f->k, x);
         m->made[n->id] = (int)m->p->step.n + 1;
@@ -227,11 +242,15 @@ static mc_status results(struct fused *f)
         }
         struct mc_koperand o = { .dtype = n->type.dtype, .varies = mc_varies(&n->type), .dst = true,
                                 .tally = is_tally(m, n, f->group), .val = m->val[n->id] };
-        if (!o.tally && ((k->val.at[o.val].varies & o.varies) != o.varies || k->val.at[o.val].kind == K_CONST)) {
-            struct mc_kval wide = { .kind = K_CAST, .dtype = o.dtype, .narg = 1, .arg = { o.val }, .varies = o.varies };
+        if (!o.tally &&
+            ((k->val.at[o.val].varies & o.varies) != o.varies || k->val.at[o.val].kind == K_CONST)) {
+            struct mc_kval wide = {
+                .kind = K_CAST, .dtype = o.dtype, .narg = 1, .arg = { o.val }, .varies = o.varies
+            };
             o.val = mc_kernel_add(k, wide); /* a broadcast or a constant, stored everywhere */
         }
-        int v = mc_add_value(m, VALUE_TEMP, n, (int)m->p->step.n), at = v >= 0 && o.val >= 0 ? add_operand(k, o) : -1;
+        int v = mc_add_value(m, VALUE_TEMP, n, (int)m->p->step.n),
+            at = v >= 0 && o.val >= 0 ? add_operand(k, o) : -1;
         if (at < 0) {
             return MC_EMEMORY;
         }
@@ -276,7 +295,8 @@ static mc_status add_step(struct fused *f)
     s->dst = f->dst;
     s->operand = f->operand;
     s->node = mc_arena_copy(&p->arena, f->node, (size_t)f->nnode * sizeof *f->node);
-    s->src = mc_arena_alloc(&p->arena, (size_t)(f->nsource + (s->heavy ? s->heavy->nin : 0) + 1) * sizeof *s->src);
+    s->src = mc_arena_alloc(&p->arena,
+                            (size_t)(f->nsource + (s->heavy ? s->heavy->nin : 0) + 1) * sizeof *s->src);
     if (!s->node || !s->src) {
         return MC_EMEMORY;
     }
@@ -303,13 +323,19 @@ static mc_status fuse(struct fused *f)
 
 mc_status mc_make_kernel(struct make *m, int group, mc_node **node, int nnode)
 {
-    struct fused f = { .m = m, .group = group, .node = node, .nnode = nnode, .k = mc_calloc(1, sizeof *f.k, "kernel") };
+    struct fused f = {
+        .m = m, .group = group, .node = node, .nnode = nnode, .k = mc_calloc(1, sizeof *f.k, "kernel")
+    };
     if (!f.k) {
         return MC_EMEMORY;
     }
     mc_snprintf(f.k->name, sizeof f.k->name, "k%d", m->p->nkernel++);
-    f.step = (struct mc_step){ .kind = m->epilogue[group] >= 0 ? STEP_HEAVY : STEP_KERNEL, .kernel = f.k, .nnode = nnode, .product = -1,
-                               .before = -1, .reason = "" };
+    f.step = (struct mc_step){ .kind = m->epilogue[group] >= 0 ? STEP_HEAVY : STEP_KERNEL,
+                               .kernel = f.k,
+                               .nnode = nnode,
+                               .product = -1,
+                               .before = -1,
+                               .reason = "" };
     mc_status s = fuse(&f);
     if (s < 0) {
         mc_kernel_free(f.k);

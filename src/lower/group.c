@@ -18,11 +18,12 @@ unsigned mc_varies(const struct mc_type *t)
 static bool counts_from_zero(const mc_node *n)
 {
     double start = 1, step = 0;
-    return n->op->form == FORM_ARANGE && n->nin == 3 && n->type.dtype == MC_INT64 && mc_const_number(n->in[0], &start) && start == 0 &&
-           mc_const_number(n->in[2], &step) && step == 1;
+    return n->op->form == FORM_ARANGE && n->nin == 3 && n->type.dtype == MC_INT64 &&
+           mc_const_number(n->in[0], &start) && start == 0 && mc_const_number(n->in[2], &step) && step == 1;
 }
 
-/* A kernel counts the axes of an operand as its own: a value of fewer axes, but for a number, would be repeated along others. */
+/* A kernel counts the axes of an operand as its own: a value of fewer axes, but for a number, would be
+ * repeated along others. */
 static bool repeats_alike(const mc_node *n)
 {
     return n->op->form == FORM_ALLOC && (n->in[0]->type.rank == 0 || n->in[0]->type.rank == n->type.rank);
@@ -79,7 +80,8 @@ mc_status mc_group_raise(struct fuse *f, int g)
     return MC_OK;
 }
 
-/* Does group a wait for b?  A search among what a reads, backwards and not beyond b's age; yes if it takes long. */
+/* Does group a wait for b?  A search among what a reads, backwards and not beyond b's age; yes if it takes
+ * long. */
 bool mc_group_waits(struct fuse *f, int a, int b)
 {
     const uint32_t newest = f->raised > f->most ? 0 : f->group.at[b].newest;
@@ -153,7 +155,8 @@ static bool joins(const struct fuse *f, const struct group *g, const mc_node *n,
     if (g->reduced) {
         unsigned kept = g->varies & ~g->reduced;
         if (kept == 0) {
-            return v == 0 || (v == g->varies && !reads_row(f, g, n)); /* a fold's rows are scalars; no second walk */
+            return v == 0 ||
+                   (v == g->varies && !reads_row(f, g, n)); /* a fold's rows are scalars; no second walk */
         }
         return v == g->varies || v == kept || v == 0;
     }
@@ -202,14 +205,16 @@ static bool makes_cycle(struct fuse *f, int g, const mc_node *n)
     return false;
 }
 
-/* The group that n joins: one that reduces before others, for small work beside its sums can be put into it later. -1: none. */
+/* The group that n joins: one that reduces before others, for small work beside its sums can be put into it
+ * later. -1: none. */
 static int find_home(struct fuse *f, const mc_node *n)
 {
     for (int any = 0; any < 2; any++) {
         for (int i = 0; i < n->nin; i++) {
             int h = f->of[n->in[i]->id];
             h = h < 0 ? h : mc_group_root(f, h);
-            if (h >= 0 && (any || f->group.at[h].reduced) && joins(f, &f->group.at[h], n, n->in[i]) && !makes_cycle(f, h, n)) {
+            if (h >= 0 && (any || f->group.at[h].reduced) && joins(f, &f->group.at[h], n, n->in[i]) &&
+                !makes_cycle(f, h, n)) {
                 return h;
             }
         }
@@ -230,8 +235,8 @@ static mc_status place(struct fuse *f, const mc_node *n, bool fuse)
     for (int i = 0; i < n->nin && home >= 0; i++) {
         int h = f->of[n->in[i]->id];
         h = h < 0 ? h : mc_group_root(f, h);
-        if (h >= 0 && h != home && joins(f, &f->group.at[h], n, n->in[i]) && !makes_cycle(f, h, n) && mc_group_can_merge(f, home, h) &&
-            mc_group_keeps_fold(f, home, h)) {
+        if (h >= 0 && h != home && joins(f, &f->group.at[h], n, n->in[i]) && !makes_cycle(f, h, n) &&
+            mc_group_can_merge(f, home, h) && mc_group_keeps_fold(f, home, h)) {
             TRY(mc_group_merge(f, home, h));
         }
     }

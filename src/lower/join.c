@@ -1,6 +1,6 @@
-/* join.c: steps that may do the work of one in front of them: a pooling by maxima that of the convolution it pools, the
- * gradients of a convolution that of spreading maxima over its y.  Whether they do is decided for each shape; not under the
- * flag strict_math: a NaN that would meet one of y's zeros is not read then.
+/* join.c: steps that may do the work of one in front of them: a pooling by maxima that of the convolution it
+ * pools, the gradients of a convolution that of spreading maxima over its y.  Whether they do is decided for
+ * each shape; not under the flag strict_math: a NaN that would meet one of y's zeros is not read then.
  *
  * Invariant: what the step in front makes is read by such steps alone. */
 #include "lower/lower.h"
@@ -11,24 +11,27 @@
 static mc_node *joint(const mc_node *n)
 {
     const int pass = mc_conv_pass_of(n->op);
-    return mc_pool_marks(n)                                ? n->in[0]
-           : pass == CONV_INPUTS || pass == CONV_WEIGHTS   ? n->in[mc_conv_operand[pass][CONV_Y]]
-                                                           : NULL;
+    return mc_pool_marks(n)                              ? n->in[0]
+           : pass == CONV_INPUTS || pass == CONV_WEIGHTS ? n->in[mc_conv_operand[pass][CONV_Y]]
+                                                         : NULL;
 }
 
 /* Maxima are taken of a convolution's result; gradients of a convolution read what marked maxima spread. */
 static bool may_join(const mc_node *n, const mc_node *made)
 {
     int role[POOL_NARRAY];
-    return mc_pool_marks(n) ? mc_conv_pass_of(made->op) == CONV_FORWARD
-                            : mc_pool_pass_of(made) == POOL_SPREAD && mc_pool_roles(made, role) && role[POOL_KEY] >= 0;
+    return mc_pool_marks(n)
+               ? mc_conv_pass_of(made->op) == CONV_FORWARD
+               : mc_pool_pass_of(made) == POOL_SPREAD && mc_pool_roles(made, role) && role[POOL_KEY] >= 0;
 }
 
-/* The step that makes the joint input of step s, by such an op and nothing that finishes it; -1: it is none. */
+/* The step that makes the joint input of step s, by such an op and nothing that finishes it; -1: it is
+ * none. */
 static int in_front(const struct mc_program *p, const struct mc_step *s)
 {
     mc_node *x = s->heavy ? joint(s->heavy) : NULL;
-    const int v = x ? p->value_of[x->id] : -1, made = v < 0 || p->value.at[v].kind != VALUE_TEMP ? -1 : p->value.at[v].step;
+    const int v = x ? p->value_of[x->id] : -1,
+              made = v < 0 || p->value.at[v].kind != VALUE_TEMP ? -1 : p->value.at[v].step;
     const struct mc_step *m = made < 0 ? NULL : &p->step.at[made];
     return m && m->heavy && !m->kernel && may_join(s->heavy, m->heavy) ? made : -1;
 }

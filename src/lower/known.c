@@ -21,7 +21,10 @@ int64_t mc_known_length(const struct mc_step *st)
     }
     for (int a = 0; a < k->rank && length >= 0; a++) {
         bool walked = k->mode == KERNEL_MAP || k->reduced & 1u << a;
-        length = !walked ? length : size[a] < 0 || !mc_mul_size((size_t)length, (size_t)size[a], &(size_t){ 0 }) ? -1 : length * size[a];
+        length = !walked ? length
+                 : size[a] < 0 || !mc_mul_size((size_t)length, (size_t)size[a], &(size_t){ 0 })
+                     ? -1
+                     : length * size[a];
     }
     return length;
 }

@@ -1,12 +1,14 @@
-/* layouts.c: in which order images lie between the layers of a net: as it was written, bc01, or with channels innermost,
- * b01c, as the tensor cores of a GPU want them.
+/* layouts.c: in which order images lie between the layers of a net: as it was written, bc01, or with channels
+ * innermost, b01c, as the tensor cores of a GPU want them.
  *
- * Convolutions, poolings, maps and sums over them that are joined by tensors are one region.  What each convolution
- * takes in either order, and what it takes to turn a tensor where the two meet, is given to sides.c, which finds the
- * orders that take least in all.  Sizes are needed for that: where the number of images is known only to a call it is
- * taken to be IMAGES, for costs grow with it alike; whatever else is not known leaves a node as it was written.
+ * Convolutions, poolings, maps and sums over them that are joined by tensors are one region.  What each
+ * convolution takes in either order, and what it takes to turn a tensor where the two meet, is given to
+ * sides.c, which finds the orders that take least in all.  Sizes are needed for that: where the number of
+ * images is known only to a call it is taken to be IMAGES, for costs grow with it alike; whatever else is not
+ * known leaves a node as it was written.
  *
- * Invariant: a node that is not turned sees its inputs' axes in the order in which they were written, through views. */
+ * Invariant: a node that is not turned sees its inputs' axes in the order in which they were written, through
+ * views. */
 #include "lower/layouts.h"
 #include "heavy/conv/conv.h"
 #include "lower/sides.h"
@@ -45,20 +47,25 @@ static void dense(int n, const int64_t *size, const int *order, int64_t *stride)
     }
 }
 
-/* What tensor cores multiply is: they want channels innermost, and what lies otherwise is copied for them.  What else there is
- * re-lays tile by tile, in registers and caches, and takes the same either way. */
+/* What tensor cores multiply is: they want channels innermost, and what lies otherwise is copied for them.
+ * What else there is re-lays tile by tile, in registers and caches, and takes the same either way. */
 static bool may_gain(const struct layouts *l, const mc_node *n)
 {
     const mc_dtype d = n->type.dtype;
-    return l->costs->tensor && (mc_dtypes[d].size == 2 || mc_conv_may_round(d, mc_attr_named(n, "precision")->text));
+    return l->costs->tensor &&
+           (mc_dtypes[d].size == 2 || mc_conv_may_round(d, mc_attr_named(n, "precision")->text));
 }
 
-/* Seconds of a convolution whose images lie in that order; filters lie as they were written. < 0: not known. */
+/* Seconds of a convolution whose images lie in that order; filters lie as they were written. < 0: not
+ * known. */
 static double conv_seconds(const struct layouts *l, const mc_node *n, bool last)
 {
     static const int orders[2][5] = { { 0, 1, 2, 3, 4 }, { 0, 2, 3, 4, 1 } };
     struct mc_type in[3], out = sized(&n->type);
-    struct mc_conv_problem q = { .dtype = n->type.dtype, .alpha = 1, .algo = mc_attr_named(n, "algo")->text, .precision = mc_attr_named(n, "precision")->text };
+    struct mc_conv_problem q = { .dtype = n->type.dtype,
+                                 .alpha = 1,
+                                 .algo = mc_attr_named(n, "algo")->text,
+                                 .precision = mc_attr_named(n, "precision")->text };
     const bool weights = mc_conv_pass_of(n->op) == CONV_WEIGHTS;
     for (int i = 0; i < n->nin; i++) {
         in[i] = mc_turn_image(n, i) ? sized(&n->in[i]->type) : n->in[i]->type;
@@ -74,7 +81,8 @@ static double conv_seconds(const struct layouts *l, const mc_node *n, bool last)
     return mc_conv_seconds(l->costs->convs, &q);
 }
 
-static const int64_t step = 2000000, never = INT64_MAX >> 20; /* picoseconds: one step more, whatever its size; what is out of the question */
+/* picoseconds: one step more, whatever its size; what is out of the question */
+static const int64_t step = 2000000, never = INT64_MAX >> 20;
 
 static int64_t picoseconds(double seconds)
 {
@@ -102,7 +110,8 @@ static void find_parts(struct layouts *l, int n, mc_node *const *out, int *thing
         l->thing[x->id] = -1;
         l->part[x->id] = mc_turn_of(x);
     }
-    for (int i = 0; i < n; i++) { /* what is asked for is as it was written, and so is the tuple that it is of */
+    for (int i = 0; i < n;
+         i++) { /* what is asked for is as it was written, and so is the tuple that it is of */
         if (mc_turn_makes_images(out[i])) {
             l->part[out[i]->id] = NULL;
             l->part[out[i]->op == &mc_op_item ? out[i]->in[0]->id : out[i]->id] = NULL;
@@ -122,12 +131,14 @@ static void find_parts(struct layouts *l, int n, mc_node *const *out, int *thing
 static bool weigh_conv(const struct layouts *l, const mc_node *x, int64_t *first, int64_t *last)
 {
     const bool asked = !l->always && may_gain(l, x);
-    const double plain = asked ? conv_seconds(l, x, false) : -1, turned = asked ? conv_seconds(l, x, true) : -1;
+    const double plain = asked ? conv_seconds(l, x, false) : -1,
+                 turned = asked ? conv_seconds(l, x, true) : -1;
     const bool known = plain >= 0 && turned >= 0;
     *first = l->always ? never : known ? picoseconds(plain) : 0;
     *last = l->always ? 0 : known ? picoseconds(turned) : never;
     if (asked) {
-        LOG(LOG_PLAN, "layouts: %s takes %.3g us in bc01, %.3g us in b01c", x->op->name, plain * 1e6, turned * 1e6);
+        LOG(LOG_PLAN, "layouts: %s takes %.3g us in bc01, %.3g us in b01c", x->op->name, plain * 1e6,
+            turned * 1e6);
     }
     return *last < *first;
 }
@@ -137,11 +148,14 @@ static mc_status weigh_input(const struct layouts *l, struct mc_sides *c, const 
 {
     const mc_node *u = x->in[k];
     const int reader = l->thing[x->id], maker = mc_turn_makes_images(u) ? l->thing[u->id] : -1;
-    const int64_t cost = u->type.rank == TURN_RANK ? (mc_turn_pools(x) ? MIXED : 1) * turning(l, &u->type) : 0;
-    if (x->op == &mc_op_item || cost == 0 || (reader >= 0 && !mc_turn_image(x, k)) || (reader < 0 && (maker < 0 || mc_reads_type_only(x)))) {
+    const int64_t cost = u->type.rank == TURN_RANK ? (mc_turn_pools(x) ? MIXED : 1) * turning(l, &u->type)
+                                                   : 0;
+    if (x->op == &mc_op_item || cost == 0 || (reader >= 0 && !mc_turn_image(x, k)) ||
+        (reader < 0 && (maker < 0 || mc_reads_type_only(x)))) {
         return MC_OK;
     }
-    return reader >= 0 && maker >= 0 ? mc_sides_parted(c, reader, maker, cost) : mc_sides_cost(c, reader >= 0 ? reader : maker, 0, cost);
+    return reader >= 0 && maker >= 0 ? mc_sides_parted(c, reader, maker, cost)
+                                     : mc_sides_cost(c, reader >= 0 ? reader : maker, 0, cost);
 }
 
 /* What each side costs.  *gains: is any convolution faster when it is turned? */
@@ -174,7 +188,8 @@ static mc_node *rebuilt(struct layouts *l, mc_node *n)
     bool changed = turns(l, n);
     for (int i = 0; in && i < n->nin; i++) {
         mc_node *x = n->in[i];
-        const bool there = turns(l, x) && mc_turn_makes_images(x) && x->nout == 1, wanted = turns(l, n) && mc_turn_image(n, i) && x->nout == 1;
+        const bool there = turns(l, x) && mc_turn_makes_images(x) && x->nout == 1,
+                   wanted = turns(l, n) && mc_turn_image(n, i) && x->nout == 1;
         in[i] = l->now[x->id];
         in[i] = there == wanted ? in[i] : mc_turn_axes(in[i], wanted ? mc_turn_there : mc_turn_back);
         changed |= in[i] != x;

@@ -25,7 +25,8 @@ struct mc_value {
 };
 enum mc_step_kind {
     STEP_KERNEL,   /* a fused kernel */
-    STEP_HEAVY,    /* matrix products, convolutions...: by the planner's choice, maybe with a kernel as epilogue */
+    /* matrix products, convolutions...: by the planner's choice, maybe with a kernel as epilogue */
+    STEP_HEAVY,
     STEP_VIEW,     /* no work: sizes and strides */
     STEP_EARLY,    /* on the host, when the plan is made */
     STEP_TYPE,     /* no work: only the size of the result is asked for */
@@ -56,7 +57,8 @@ struct mc_program {
     int *update;           /* value ids */
     bool dynamic;          /* some sizes are known only while running */
     bool *key_input;       /* inputs whose contents decide sizes */
-    int last_check;        /* the last step that may end a call with an error: it checks indices, or runs on the host; -1 */
+    /* the last step that may end a call with an error: it checks indices, or runs on the host; -1 */
+    int last_check;
     struct mc_arena arena;
     int nkernel;
 };
@@ -64,7 +66,8 @@ struct mc_program {
 /* expand.c: formulas become their ops, reductions keep their axes, dropped axes wander to the end */
 mc_status mc_lower_expand(mc_graph *g, int n, mc_node **out, bool draws);
 /* One sweep in id order: each node but leaves becomes what `one` makes of it over the new inputs. */
-mc_status mc_lower_sweep(mc_graph *g, int n, mc_node **out, mc_node *(*one)(mc_node *n, mc_node **in, const void *arg), const void *arg);
+mc_status mc_lower_sweep(mc_graph *g, int n, mc_node **out,
+                         mc_node *(*one)(mc_node *n, mc_node **in, const void *arg), const void *arg);
 /* draw.c: of random_uniform, over in[] */
 mc_node *mc_lower_draw(mc_node *n, mc_node **in);
 /* sizes.c: axes that have the same size whatever it is */
@@ -73,21 +76,32 @@ mc_status mc_sizes_find(struct mc_sizes *s, const mc_graph *g, mc_node *const *l
 bool mc_sizes_equal(const struct mc_sizes *s, const mc_node *a, const mc_node *b, int axis);
 void mc_sizes_free(struct mc_sizes *s);
 /* group.c: which nodes go into one kernel: group[id], -1 for leaves; singletons for what is no kernel */
-struct mc_groups { int *of; int n; struct mc_group_axes { unsigned varies, reduced; } *axes; mc_node **list; size_t count; };
+struct mc_groups {
+    int *of;
+    int n;
+    struct mc_group_axes {
+        unsigned varies, reduced;
+    } * axes;
+    mc_node **list;
+    size_t count;
+};
 bool mc_is_fusible(const mc_node *n);
-enum mc_fusing { FUSE_NOTHING, FUSE_TALLIES, FUSE_DRAWS }; /* tallies: sums over rows ride along with what one thread walks; draws: they too, as kernels' work */
+/* tallies: sums over rows ride along with what one thread walks; draws: they too, as kernels' work */
+enum mc_fusing { FUSE_NOTHING, FUSE_TALLIES, FUSE_DRAWS };
 mc_status mc_group(mc_graph *g, int n, mc_node *const *out, enum mc_fusing fuse, struct mc_groups *groups);
 void mc_groups_free(struct mc_groups *groups);
 /* program.c; rounds: float16 and bfloat16 are rounded after each operation, as the reference does */
-mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout, mc_node *const *out,
-                          int nup, struct mc_shared *const *shared, mc_node *const *update, enum mc_fusing fuse, bool rounds);
+mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout,
+                          mc_node *const *out, int nup, struct mc_shared *const *shared,
+                          mc_node *const *update, enum mc_fusing fuse, bool rounds);
 int mc_value_root(const struct mc_program *p, int v);   /* whose memory it is a view of */
 void mc_program_free(struct mc_program *p);
 /* join.c: which steps may do the work of one in front; before lifetimes are known */
 void mc_join_steps(struct mc_program *p);
 /* known.c: elements along the axes that a walk of a step's kernel goes along; -1: only a call tells */
 int64_t mc_known_length(const struct mc_step *st);
-/* The axis along which n is a position 0, 1, 2...: arange, or arange with axes of size 1 around it; -1: it is none. */
+/* The axis along which n is a position 0, 1, 2...: arange, or arange with axes of size 1 around it; -1: it is
+ * none. */
 int mc_position_axis(const mc_node *n);
 unsigned mc_varies(const struct mc_type *t);  /* axes not known to have size 1 */
 

@@ -1,13 +1,15 @@
-/* merge.c: groups of a fusion put together: where both feed a node, where they reduce the same elements, where one is small work
- * for the other alone.
+/* merge.c: groups of a fusion put together: where both feed a node, where they reduce the same elements,
+ * where one is small work for the other alone.
  *
- * Invariant: two groups become one only if neither waits for the other, or if nothing else waits for the one that goes. */
+ * Invariant: two groups become one only if neither waits for the other, or if nothing else waits for the one
+ * that goes. */
 #include "lower/group.h"
 
 bool mc_group_can_merge(struct fuse *f, int a, int b)
 {
     const struct group *x = &f->group.at[a], *y = &f->group.at[b];
-    return x->fusible && y->fusible && x->rank == y->rank && x->varies == y->varies && mc_group_same_space(f, x, y->space, x->varies) &&
+    return x->fusible && y->fusible && x->rank == y->rank && x->varies == y->varies &&
+           mc_group_same_space(f, x, y->space, x->varies) &&
            (x->reduced == y->reduced || !x->reduced || !y->reduced) && x->nnode + y->nnode <= MOST_NODES &&
            x->nsource + y->nsource <= MOST_SOURCES && !mc_group_waits(f, a, b) && !mc_group_waits(f, b, a);
 }
@@ -75,7 +77,8 @@ static mc_status read_together(struct fuse *f, int *reader, const mc_node *x, in
 
 mc_status mc_group_merge_siblings(struct fuse *f, mc_node *const *list, size_t count, size_t nodes)
 {
-    int *reader = mc_alloc((nodes + 1) * sizeof *reader, "lower"); /* by node: the first group that reads it so */
+    int *reader = mc_alloc((nodes + 1) * sizeof *reader,
+                           "lower"); /* by node: the first group that reads it so */
     mc_status s = reader ? MC_OK : MC_EMEMORY;
     for (size_t i = 0; i < nodes && s == MC_OK; i++) {
         reader[i] = -1;
@@ -97,7 +100,8 @@ mc_status mc_group_merge_siblings(struct fuse *f, mc_node *const *list, size_t c
 enum { CHEAP = 4 };
 
 /* By group: the one group that reads it, -1 none yet, -2 several or the world outside. */
-static void find_readers(const struct fuse *f, mc_node *const *list, size_t count, int n, mc_node *const *out, int *reader)
+static void find_readers(const struct fuse *f, mc_node *const *list, size_t count, int n, mc_node *const *out,
+                         int *reader)
 {
     for (size_t i = 0; i < f->group.n; i++) {
         reader[i] = -1;
@@ -108,7 +112,9 @@ static void find_readers(const struct fuse *f, mc_node *const *list, size_t coun
             int from = f->of[list[i]->in[k]->id];
             from = from < 0 ? from : mc_group_root(f, from);
             if (from >= 0 && from != mc_group_root(f, to)) {
-                reader[from] = reader[from] == -1 || reader[from] == mc_group_root(f, to) ? mc_group_root(f, to) : -2;
+                reader[from] = reader[from] == -1 || reader[from] == mc_group_root(f, to)
+                                   ? mc_group_root(f, to)
+                                   : -2;
             }
         }
     }
@@ -125,8 +131,9 @@ static void find_readers(const struct fuse *f, mc_node *const *list, size_t coun
 static bool goes_along(const struct group *a, const struct group *b, bool costly)
 {
     bool rows = b->reduced && !(a->varies & b->reduced);
-    return a->fusible && b->fusible && !a->reduced && a->rank == b->rank && (a->varies & ~b->varies) == 0 && b->varies &&
-           (rows || (a->nnode <= CHEAP && !costly)) && a->nnode + b->nnode <= MOST_NODES && a->nsource + b->nsource <= MOST_SOURCES;
+    return a->fusible && b->fusible && !a->reduced && a->rank == b->rank && (a->varies & ~b->varies) == 0 &&
+           b->varies && (rows || (a->nnode <= CHEAP && !costly)) && a->nnode + b->nnode <= MOST_NODES &&
+           a->nsource + b->nsource <= MOST_SOURCES;
 }
 
 static bool is_costly(const mc_node *n)
@@ -151,8 +158,10 @@ mc_status mc_group_absorb(struct fuse *f, mc_node *const *list, size_t count, in
     }
     for (size_t i = f->group.n; i-- > 0 && s == MC_OK;) {
         int to = reader[i] < 0 ? -1 : mc_group_root(f, reader[i]);
-        if (to >= 0 && f->group.at[i].into < 0 && to != (int)i && goes_along(&f->group.at[i], &f->group.at[to], costly[i]) &&
-            !(f->group.at[to].reduced && !(f->group.at[to].varies & ~f->group.at[to].reduced) && f->group.at[i].varies)) {
+        if (to >= 0 && f->group.at[i].into < 0 && to != (int)i &&
+            goes_along(&f->group.at[i], &f->group.at[to], costly[i]) &&
+            !(f->group.at[to].reduced && !(f->group.at[to].varies & ~f->group.at[to].reduced) &&
+              f->group.at[i].varies)) {
             s = mc_group_merge_into(f, to, (int)i);
         }
     }

@@ -1,7 +1,8 @@
-/* narrow.c: values of few kinds, kept between kernels in a byte.  The sign that a relu keeps for its gradient is -1, 0, 1 or no
- * number, whatever its dtype: a kernel stores which, and the next makes the value of it.
+/* narrow.c: values of few kinds, kept between kernels in a byte.  The sign that a relu keeps for its gradient
+ * is -1, 0, 1 or no number, whatever its dtype: a kernel stores which, and the next makes the value of it.
  *
- * requires: what again.c left to be stored.  leaves: there a value that is made of a narrower one, which again.c then keeps.
+ * requires: what again.c left to be stored.  leaves: there a value that is made of a narrower one, which
+ * again.c then keeps.
  *
  * Invariant: who reads the value gets the same number; only a zero's sign is lost. */
 #include "lower/make.h"
@@ -34,7 +35,9 @@ static mc_node *narrowed(mc_node *n, mc_node **in, const void *coded)
     }
     const struct narrow *row = row_of(n);
     mc_node *c = mc_expr(n->graph, row->code, (struct mc_bind[]){ { "a", in[0], NULL } }, 1);
-    return mc_is_error(c) ? c : mc_expr(n->graph, row->value, (struct mc_bind[]){ { "a", in[0], NULL }, { "c", c, NULL } }, 2);
+    return mc_is_error(c) ? c
+                          : mc_expr(n->graph, row->value,
+                                    (struct mc_bind[]){ { "a", in[0], NULL }, { "c", c, NULL } }, 2);
 }
 
 mc_status mc_lower_narrow(const struct make *m, int nout, mc_node **out, bool *changed)

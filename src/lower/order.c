@@ -15,8 +15,9 @@ void mc_want_inputs(struct make *m, mc_node *n)
     bool kernel = mc_is_fusible(n);
     for (int i = 0; i < n->nin && (mc_position_axis(n) < 0 || m->wanted[n->id]); i++) {
         mc_node *x = n->in[i];
-        if (mc_reads_type_only(n) || (kernel && i >= 1 && (n->op->form == FORM_ALLOC || n->op->form == FORM_ARANGE)) || (kernel && mc_inside(m, x, group)) ||
-            (kernel && mc_takes_no_memory(x))) {
+        if (mc_reads_type_only(n) ||
+            (kernel && i >= 1 && (n->op->form == FORM_ALLOC || n->op->form == FORM_ARANGE)) ||
+            (kernel && mc_inside(m, x, group)) || (kernel && mc_takes_no_memory(x))) {
             continue;
         }
         m->wanted[x->id] = 1;
@@ -34,8 +35,8 @@ mc_node *mc_main_result(mc_node *n)
     return n->nout == 1 ? n : mc_item(n, 0);
 }
 
-/* The group besides its own inputs' that n waits for: what else heavy work makes is there when the map that finishes it
- * has run.  -1: none. */
+/* The group besides its own inputs' that n waits for: what else heavy work makes is there when the map that
+ * finishes it has run.  -1: none. */
 static int maker(const struct make *m, const mc_node *n)
 {
     return n->op == &mc_op_item && n->item > 0 ? m->finisher[n->in[0]->id] - 1 : -1;
@@ -53,8 +54,10 @@ struct members { int *first, *next, *seen, *stack, search; };
 static mc_status find_members(struct members *s, const struct make *m, mc_node *const *list, size_t count)
 {
     size_t ng = (size_t)m->groups.n + 1;
-    *s = (struct members){ mc_calloc(ng, sizeof *s->first, "lower"), mc_calloc(count + 1, sizeof *s->next, "lower"),
-                           mc_calloc(ng, sizeof *s->seen, "lower"), mc_alloc(ng * sizeof *s->stack, "lower"), 0 };
+    *s = (struct members){ mc_calloc(ng, sizeof *s->first, "lower"),
+                           mc_calloc(count + 1, sizeof *s->next, "lower"),
+                           mc_calloc(ng, sizeof *s->seen, "lower"), mc_alloc(ng * sizeof *s->stack, "lower"),
+                           0 };
     if (!s->first || !s->next || !s->seen || !s->stack) {
         return MC_EMEMORY;
     }
@@ -87,9 +90,10 @@ static bool visit(struct members *s, int group, int n)
     return true;
 }
 
-/* Would a group wait for itself if it finished the heavy work?  It would if it waits for a result other than the main one,
- * or for another group that reads the main one's sizes. */
-static bool waits_for_itself(struct members *s, const struct make *m, mc_node *const *list, int group, mc_node *heavy)
+/* Would a group wait for itself if it finished the heavy work?  It would if it waits for a result other than
+ * the main one, or for another group that reads the main one's sizes. */
+static bool waits_for_itself(struct members *s, const struct make *m, mc_node *const *list, int group,
+                             mc_node *heavy)
 {
     const mc_node *y = mc_main_result(heavy);
     int n = 0;
@@ -114,8 +118,9 @@ static bool waits_for_itself(struct members *s, const struct make *m, mc_node *c
     return false;
 }
 
-/* A map over all that heavy work makes, and its only reader, finishes it block by block.  It may have no axis besides, along
- * which what the work makes is broadcast, and it may not wait for itself: no result of the work exists before it has run. */
+/* A map over all that heavy work makes, and its only reader, finishes it block by block.  It may have no axis
+ * besides, along which what the work makes is broadcast, and it may not wait for itself: no result of the
+ * work exists before it has run. */
 mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
 {
     struct members members;
@@ -133,7 +138,8 @@ mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
                 asked |= list[k]->in[j] == y && !m->needed[list[k]->id];
                 if (list[k]->in[j] == y && (m->needed[list[k]->id] || mc_is_shape_arg(list[k], j))) {
                     int h = mc_is_fusible(list[k]) && !m->early[list[k]->id] ? m->groups.of[list[k]->id] : -1;
-                    only &= h >= 0 && (group < 0 || group == h) && list[k]->type.rank == y->type.rank && mc_varies(&list[k]->type) == mc_varies(&y->type);
+                    only &= h >= 0 && (group < 0 || group == h) && list[k]->type.rank == y->type.rank &&
+                            mc_varies(&list[k]->type) == mc_varies(&y->type);
                     group = h;
                 }
             }
@@ -141,7 +147,8 @@ mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
         for (int k = 0; k < m->p->noutput + m->p->nupdate; k++) {
             only &= (k < m->p->noutput ? m->p->output[k] : m->p->update[k - m->p->noutput]) != (int)y->id;
         }
-        if (only && group >= 0 && m->groups.axes[group].reduced == 0 && m->groups.axes[group].varies == mc_varies(&y->type) && m->epilogue[group] < 0 &&
+        if (only && group >= 0 && m->groups.axes[group].reduced == 0 &&
+            m->groups.axes[group].varies == mc_varies(&y->type) && m->epilogue[group] < 0 &&
             ((n->nout == 1 && !asked) || !waits_for_itself(&members, m, list, group, n))) {
             m->epilogue[group] = (int)y->id;
             m->finisher[n->id] = group + 1;
@@ -157,8 +164,10 @@ mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
 mc_status mc_order_groups(struct make *m, mc_node *const *list, size_t count, mc_node **sorted)
 {
     size_t ng = (size_t)m->groups.n;
-    int *waiting = mc_calloc(ng + 1, sizeof *waiting, "lower"), *ready = mc_alloc((ng + 1) * sizeof *ready, "lower");
-    VEC(int) *users = mc_calloc(ng + 1, sizeof *users, "lower"), *members = mc_calloc(ng + 1, sizeof *members, "lower");
+    int *waiting = mc_calloc(ng + 1, sizeof *waiting, "lower"),
+        *ready = mc_alloc((ng + 1) * sizeof *ready, "lower");
+    VEC(int) *users = mc_calloc(ng + 1, sizeof *users, "lower"),
+             *members = mc_calloc(ng + 1, sizeof *members, "lower");
     size_t head = 0, tail = 0, k = 0, all = 0;
     mc_status st = waiting && ready && users && members ? MC_OK : MC_EMEMORY;
     for (size_t i = 0; i < count && st == MC_OK; i++) {

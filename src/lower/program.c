@@ -53,11 +53,15 @@ mc_status mc_add_step(struct make *m, enum mc_step_kind kind, mc_node *n, const 
     struct mc_program *p = m->p;
     VEC(int) src = { 0 };
     int dst[16];
-    struct mc_step s = { .kind = kind, .nnode = 1, .product = -1, .before = -1, .reason = reason, .ndst = n->nout };
+    struct mc_step s = {
+        .kind = kind, .nnode = 1, .product = -1, .before = -1, .reason = reason, .ndst = n->nout
+    };
     mc_status st = MC_OK;
     for (int i = 0; i < n->nin && st == MC_OK; i++) {
         int v = kind == STEP_TYPE || mc_reads_type_only(n) ? size_of(m, n->in[i]) : mc_value_of(m, n->in[i]);
-        st = v < 0 ? mc_fail(MC_EINTERNAL, "lower: no value for input %d of %s", i, n->op->name) : VEC_PUSH(src, v) ? MC_OK : MC_EMEMORY;
+        st = v < 0              ? mc_fail(MC_EINTERNAL, "lower: no value for input %d of %s", i, n->op->name)
+             : VEC_PUSH(src, v) ? MC_OK
+                                : MC_EMEMORY;
     }
     s.nsrc = (int)src.n;
     enum mc_value_kind made = kind == STEP_EARLY ? VALUE_EARLY : kind == STEP_VIEW ? VALUE_VIEW : VALUE_TEMP;
@@ -75,7 +79,8 @@ mc_status mc_add_step(struct make *m, enum mc_step_kind kind, mc_node *n, const 
     }
     s.node = mc_arena_copy(&p->arena, &n, sizeof n);
     s.heavy = kind == STEP_HEAVY ? n : NULL;
-    if (st == MC_OK && (!s.node || !mc_copy_list(p, &s.src, src.at, s.nsrc) || !mc_copy_list(p, &s.dst, dst, s.ndst) || !VEC_PUSH(p->step, s))) {
+    if (st == MC_OK && (!s.node || !mc_copy_list(p, &s.src, src.at, s.nsrc) ||
+                        !mc_copy_list(p, &s.dst, dst, s.ndst) || !VEC_PUSH(p->step, s))) {
         st = MC_EMEMORY;
     }
     VEC_FREE(src);
@@ -165,7 +170,8 @@ static void find_lifetimes(struct mc_program *p)
         }
     }
     for (int i = 0; i < p->noutput + p->nupdate; i++) {
-        for (int v = i < p->noutput ? p->output[i] : p->update[i - p->noutput]; v >= 0; v = p->value.at[v].view_of) {
+        for (int v = i < p->noutput ? p->output[i] : p->update[i - p->noutput]; v >= 0;
+             v = p->value.at[v].view_of) {
             p->value.at[v].last = INT_MAX;
             p->value.at[v].is_output = true;
         }
@@ -191,8 +197,8 @@ static mc_status make_room(struct make *m)
     m->within = mc_calloc(n, sizeof *m->within, "lower");
     m->finisher = mc_calloc(n, sizeof *m->finisher, "lower");
     m->epilogue = mc_alloc((size_t)(m->groups.n + 1) * sizeof *m->epilogue, "lower");
-    if (!p->value_of || !m->early || !m->needed || !m->wanted || !m->coded || !m->val || !m->made || !m->within || !m->finisher ||
-        !m->epilogue) {
+    if (!p->value_of || !m->early || !m->needed || !m->wanted || !m->coded || !m->val || !m->made ||
+        !m->within || !m->finisher || !m->epilogue) {
         return MC_EMEMORY;
     }
     for (size_t i = 0; i < n; i++) {
@@ -243,7 +249,8 @@ static mc_status find_wanted(struct make *m, mc_node *const *out, int nout, enum
             m->wanted[list[i]->in[k]->id] |= mc_is_shape_arg(list[i], k);
         }
     }
-    for (size_t i = 0; i < count; i++) { /* a size of what only a kernel knows: it must have memory after all */
+    for (size_t i = 0; i < count;
+         i++) { /* a size of what only a kernel knows: it must have memory after all */
         if (mc_reads_type_only(list[i]) && m->early[list[i]->id]) {
             m->wanted[list[i]->in[0]->id] = 1;
         }
@@ -280,9 +287,10 @@ static mc_status begin_narrow(struct make *m, mc_node **out, int nout, enum mc_f
     return MC_OK;
 }
 
-/* x == max(x) compares bits, and x may be computed twice: once for the maximum, once here.  The two must round alike, or no
- * element is the largest.  They would not if the compiler fuses a product and a sum in one place alone, if one multiplies by
- * 1 / y where the other divides, or if one is a half that was stored and the other was not. */
+/* x == max(x) compares bits, and x may be computed twice: once for the maximum, once here.  The two must
+ * round alike, or no element is the largest.  They would not if the compiler fuses a product and a sum in one
+ * place alone, if one multiplies by 1 / y where the other divides, or if one is a half that was stored and
+ * the other was not. */
 static bool compares(mc_node *const *list, size_t n)
 {
     bool found = false;
@@ -349,8 +357,9 @@ static mc_status add_inputs(struct make *m, int nin, mc_node *const *in)
     return MC_OK;
 }
 
-mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout, mc_node *const *out,
-                          int nup, struct mc_shared *const *shared, mc_node *const *update, enum mc_fusing fuse, bool rounds)
+mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout,
+                          mc_node *const *out, int nup, struct mc_shared *const *shared,
+                          mc_node *const *update, enum mc_fusing fuse, bool rounds)
 {
     *p = (struct mc_program){ .graph = g, .ninput = nin, .noutput = nout, .nupdate = nup };
     mc_node **all = mc_alloc((size_t)(nout + nup + 1) * sizeof *all, "lower");
@@ -360,7 +369,8 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
     p->output = mc_arena_alloc(&p->arena, (size_t)(nout + 1) * sizeof *p->output);
     p->update = mc_arena_alloc(&p->arena, (size_t)(nup + 1) * sizeof *p->update);
     p->shared = mc_arena_alloc(&p->arena, (size_t)(nup + 1) * sizeof *shared);
-    mc_status st = all && p->input && p->key_input && p->output && p->update && p->shared ? MC_OK : MC_EMEMORY;
+    mc_status st = all && p->input && p->key_input && p->output && p->update && p->shared ? MC_OK
+                                                                                          : MC_EMEMORY;
     for (int i = 0; i < nout + nup && st == MC_OK; i++) {
         all[i] = i < nout ? out[i] : update[i - nout];
     }
@@ -377,7 +387,8 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
     p->last_check = -1;
     for (size_t i = 0; i < p->step.n; i++) {
         const struct mc_step *s = &p->step.at[i];
-        p->last_check = s->kind == STEP_HOST || (s->kernel && mc_kernel_checks(s->kernel)) ? (int)i : p->last_check;
+        p->last_check = s->kind == STEP_HOST || (s->kernel && mc_kernel_checks(s->kernel)) ? (int)i
+                                                                                           : p->last_check;
     }
     mc_free(all);
     free_room(&m);

@@ -1,7 +1,8 @@
-/* sides.c: things that go to one of two sides, each with what it costs there, some with what it costs to be parted: the
- * sides that cost least in all.  A minimum cut, by shortest augmenting paths.
+/* sides.c: things that go to one of two sides, each with what it costs there, some with what it costs to be
+ * parted: the sides that cost least in all.  A minimum cut, by shortest augmenting paths.
  *
- * Invariant: arcs stand in pairs, each behind or before its reverse; the rooms of a pair have the same sum for ever. */
+ * Invariant: arcs stand in pairs, each behind or before its reverse; the rooms of a pair have the same sum
+ * for ever. */
 #include "lower/sides.h"
 
 /* Things are numbered from 0; the first side and the second are two more. */
@@ -55,8 +56,8 @@ mc_status mc_sides_parted(struct mc_sides *c, int a, int b, int64_t cost)
     return join(c, a, b, cost, cost);
 }
 
-/* From the second side backwards along arcs with room: by[] has the arc that leads on, -1 where none does.  Is the
- * first side reached? */
+/* From the second side backwards along arcs with room: by[] has the arc that leads on, -1 where none does.
+ * Is the first side reached? */
 static bool search(struct mc_sides *c)
 {
     int head = 0, tail = 0;

@@ -1,7 +1,7 @@
 /* sizes.c: which axes of which nodes have the same size, whatever it is: what may be computed in one loop.
  *
- * Axes are joined where an op would not run if they differed.  Two axes are one size if they were joined, or if
- * both are known to be the same number. */
+ * Axes are joined where an op would not run if they differed.  Two axes are one size if they were joined, or
+ * if both are known to be the same number. */
 #include "lower/lower.h"
 
 static size_t root(const struct mc_sizes *s, const mc_node *n, int axis)
@@ -23,7 +23,8 @@ static void join(struct mc_sizes *s, const mc_node *a, int i, const mc_node *b, 
 /* n = size(x, axis). */
 static const mc_node *measured(const mc_node *n, int *axis)
 {
-    if (n->op->form != FORM_SIZE || mc_axis_check("size", mc_attr_int(&n->attr[0]), n->in[0]->type.rank, axis) < 0) {
+    if (n->op->form != FORM_SIZE ||
+        mc_axis_check("size", mc_attr_int(&n->attr[0]), n->in[0]->type.rank, axis) < 0) {
         return NULL;
     }
     return n->in[0];
@@ -75,7 +76,8 @@ static void join_inputs(struct mc_sizes *s, const mc_node *n)
 mc_status mc_sizes_find(struct mc_sizes *s, const mc_graph *g, mc_node *const *list, size_t count)
 {
     size_t n = (g->nodes.n + 1) * MC_MAX_RANK;
-    *s = (struct mc_sizes){ mc_alloc(n * sizeof *s->parent, "lower"), mc_alloc(n * sizeof *s->known, "lower") };
+    *s = (struct mc_sizes){ mc_alloc(n * sizeof *s->parent, "lower"),
+                            mc_alloc(n * sizeof *s->known, "lower") };
     if (!s->parent || !s->known) {
         return MC_EMEMORY;
     }

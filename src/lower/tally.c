@@ -1,5 +1,5 @@
-/* tally.c: sums over the rows of a row kernel ride along with it: what the kernel has in hand need not be stored and
- * read again, as the gradients of a normalisation's gain and of a bias behind a softmax.
+/* tally.c: sums over the rows of a row kernel ride along with it: what the kernel has in hand need not be
+ * stored and read again, as the gradients of a normalisation's gain and of a bias behind a softmax.
  *
  * Invariant: a group that is put into another one waits for nothing that waits for that one. */
 #include "lower/group.h"
@@ -8,8 +8,9 @@ static bool tallies(struct fuse *f, int a, int b)
 {
     const struct group *x = &f->group.at[a], *y = &f->group.at[b];
     unsigned kept = x->varies & ~x->reduced;
-    if (a == b || !x->fusible || !y->fusible || !x->reduced || !kept || y->reduced != kept || x->rank != y->rank || x->varies != y->varies ||
-        x->reduced < kept || x->nnode + y->nnode > MOST_NODES || x->nsource + y->nsource > MOST_SOURCES ||
+    if (a == b || !x->fusible || !y->fusible || !x->reduced || !kept || y->reduced != kept ||
+        x->rank != y->rank || x->varies != y->varies || x->reduced < kept ||
+        x->nnode + y->nnode > MOST_NODES || x->nsource + y->nsource > MOST_SOURCES ||
         !mc_group_same_space(f, x, y->space, x->varies) || mc_group_waits(f, a, b)) {
         return false;
     }
@@ -34,7 +35,9 @@ static void find_plain(const struct fuse *f, mc_node *const *list, size_t count,
         if (h < 0) {
             continue;
         }
-        bool sum = n->op->flags & OP_SUMS && mc_attr_named(n, "acc_dtype")->none && n->type.dtype == n->in[0]->type.dtype && (n->type.dtype == MC_FLOAT32 || n->type.dtype == MC_FLOAT64);
+        bool sum = n->op->flags & OP_SUMS && mc_attr_named(n, "acc_dtype")->none &&
+                   n->type.dtype == n->in[0]->type.dtype &&
+                   (n->type.dtype == MC_FLOAT32 || n->type.dtype == MC_FLOAT64);
         plain[h] &= n->op->flags & OP_REDUCES ? sum : mc_varies(&n->type) == f->group.at[h].varies;
         for (int k = 0; k < n->nin; k++) {
             int from = f->of[n->in[k]->id];
@@ -53,7 +56,8 @@ static bool over_rows(const struct group *g)
 mc_status mc_group_add_tallies(struct fuse *f, mc_node *const *list, size_t count, size_t nodes)
 {
     bool *plain = mc_calloc(f->group.n + 1, sizeof *plain, "lower");
-    int *reader = mc_alloc((nodes + 1) * sizeof *reader, "lower"); /* by node id: the first row kernel that reads it */
+    int *reader = mc_alloc((nodes + 1) * sizeof *reader,
+                           "lower"); /* by node id: the first row kernel that reads it */
     mc_status s = plain && reader ? MC_OK : MC_EMEMORY;
     for (size_t i = 0; i < nodes && s == MC_OK; i++) {
         reader[i] = -1;

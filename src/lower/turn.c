@@ -32,7 +32,8 @@ static bool all_known(const struct mc_type *t)
 static bool is_conv(const mc_node *n)
 {
     struct mc_conv_form f;
-    if (mc_conv_pass_of(n->op) < 0 || n->type.rank != TURN_RANK || !n->attr[CONV_LAYOUT].none || (n->nin > 2 && !mc_shape_entry_node(n->in[2], 0))) {
+    if (mc_conv_pass_of(n->op) < 0 || n->type.rank != TURN_RANK || !n->attr[CONV_LAYOUT].none ||
+        (n->nin > 2 && !mc_shape_entry_node(n->in[2], 0))) {
         return false;
     }
     mc_conv_form_of(n, &f);
@@ -43,7 +44,8 @@ static bool is_pool(const mc_node *n)
 {
     int role[POOL_NARRAY];
     const struct mc_attr *axis = mc_pool_roles(n, role) ? &n->attr[POOL_AXIS] : NULL;
-    const bool places = axis && n->type.rank == TURN_RANK && !axis->none && axis->n == 2 && axis->ints[0] == 2 && axis->ints[1] == 3;
+    const bool places = axis && n->type.rank == TURN_RANK && !axis->none && axis->n == 2 &&
+                        axis->ints[0] == 2 && axis->ints[1] == 3;
     return places && (mc_pool_pass_of(n) != POOL_SPREAD || mc_shape_entry_node(n->in[1], 0));
 }
 

@@ -9,16 +9,19 @@ static const struct act {
     const char *form;
 } acts[] = {
     /* name                  settings                                                            formula */
-    { "linear",              { { NULL } },                                                       "$x" },
-    { "identity",            { { NULL } },                                                       "$x" },
-    { "none",                { { NULL } },                                                       "$x" },
-    { "rectify",             { { NULL } },                                                       "relu($x)" },
-    { "leaky_rectify",       { { "alpha", NN_REAL, "0.01" } },                                   "relu($x, alpha=$alpha)" },
-    { "very_leaky_rectify",  { { NULL } },                                                       "relu($x, alpha=0.3333333333333333)" },
-    { "scaled_tanh",         { { "scale_in", NN_REAL, "1" }, { "scale_out", NN_REAL, "1" } },    "tanh(($x) * $scale_in) * $scale_out" },
-    { "elu",                 { { "alpha", NN_REAL, "1" } },                                      "elu($x, alpha=$alpha)" },
-    { "selu",                { { "scale", NN_REAL, "1.0507009873554805" }, { "scale_neg", NN_REAL, "1.6732632423543772" } },
-                                                                                                 "elu($x, alpha=$scale_neg) * $scale" },
+    { "linear", { { NULL } }, "$x" },
+    { "identity", { { NULL } }, "$x" },
+    { "none", { { NULL } }, "$x" },
+    { "rectify", { { NULL } }, "relu($x)" },
+    { "leaky_rectify", { { "alpha", NN_REAL, "0.01" } }, "relu($x, alpha=$alpha)" },
+    { "very_leaky_rectify", { { NULL } }, "relu($x, alpha=0.3333333333333333)" },
+    { "scaled_tanh",
+      { { "scale_in", NN_REAL, "1" }, { "scale_out", NN_REAL, "1" } },
+      "tanh(($x) * $scale_in) * $scale_out" },
+    { "elu", { { "alpha", NN_REAL, "1" } }, "elu($x, alpha=$alpha)" },
+    { "selu",
+      { { "scale", NN_REAL, "1.0507009873554805" }, { "scale_neg", NN_REAL, "1.6732632423543772" } },
+      "elu($x, alpha=$scale_neg) * $scale" },
     { NULL, { { NULL } }, NULL },
 };
 
@@ -53,7 +56,8 @@ static struct mc_nn_hint near_act(struct mc_nn_slice name)
     return *hint.text ? hint : mc_nn_near(name, usual, COUNT(usual));
 }
 
-static bool from_table(struct mc_nn_text *out, const struct mc_nn_line *line, const struct act *a, struct mc_nn_slice args, const char *inner)
+static bool from_table(struct mc_nn_text *out, const struct mc_nn_line *line, const struct act *a,
+                       struct mc_nn_slice args, const char *inner)
 {
     struct mc_nn_settings s;
     struct mc_nn_holes h = { .n = 0 };
@@ -72,7 +76,8 @@ static bool from_table(struct mc_nn_text *out, const struct mc_nn_line *line, co
     return good;
 }
 
-bool mc_nn_act(struct mc_nn_text *out, const struct mc_nn_line *line, struct mc_nn_slice call, const char *inner)
+bool mc_nn_act(struct mc_nn_text *out, const struct mc_nn_line *line, struct mc_nn_slice call,
+               const char *inner)
 {
     struct mc_nn_slice args, name = mc_nn_call(call, &args);
     for (const struct act *a = acts; a->name; a++) {
@@ -81,7 +86,8 @@ bool mc_nn_act(struct mc_nn_text *out, const struct mc_nn_line *line, struct mc_
         }
     }
     if (!is_op(name)) {
-        return mc_nn_wrong(line, name.s, MC_EARG, "there is no nonlinearity '%.*s'%s", (int)name.n, name.s, near_act(name).text);
+        return mc_nn_wrong(line, name.s, MC_EARG, "there is no nonlinearity '%.*s'%s", (int)name.n, name.s,
+                           near_act(name).text);
     }
     mc_nn_addf(out, "%.*s(%s%s%.*s)", (int)name.n, name.s, inner, args.n ? ", " : "", (int)args.n, args.s);
     return true;
@@ -93,5 +99,6 @@ void mc_nn_manual_acts(struct mc_nn_text *t)
     for (const struct act *a = acts; a->name; a++) {
         mc_nn_manual_row(t, a->name, a->field, a->form, true);
     }
-    mc_nn_add(t, "\nBesides these, every op of one tensor, with its settings in brackets: `tanh`, `softplus`, `relu(alpha=0.1)`.\n");
+    mc_nn_add(t, "\nBesides these, every op of one tensor, with its settings in brackets: `tanh`, "
+                 "`softplus`, `relu(alpha=0.1)`.\n");
 }

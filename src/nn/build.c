@@ -49,8 +49,9 @@ int mc_nn_rank(const struct mc_nn_build *b, int input)
 bool mc_nn_known(struct mc_nn_build *b, const char *why, int axis)
 {
     return axis < mc_nn_rank(b, 0) && mc_nn_dims(b, 0)[axis] >= 0 ? true
-           : axis < mc_nn_rank(b, 0) ? mc_nn_refuse(b, NULL, "size %d of its input must be known, for %s", axis, why)
-                                     : mc_nn_refuse(b, NULL, "its input has rank %d, and no axis %d", mc_nn_rank(b, 0), axis);
+           : axis < mc_nn_rank(b, 0)
+               ? mc_nn_refuse(b, NULL, "size %d of its input must be known, for %s", axis, why)
+               : mc_nn_refuse(b, NULL, "its input has rank %d, and no axis %d", mc_nn_rank(b, 0), axis);
 }
 
 void mc_nn_let_shape(struct mc_nn_build *b, const char *name, int rank, const int64_t *dims)
@@ -58,7 +59,8 @@ void mc_nn_let_shape(struct mc_nn_build *b, const char *name, int rank, const in
     struct mc_nn_text t = { 0 };
     mc_nn_add(&t, "[");
     for (int i = 0; i < rank; i++) {
-        mc_nn_addf(&t, dims[i] >= 0 ? "%s%lld" : "%ssize($x, %lld)", i ? ", " : "", dims[i] >= 0 ? (long long)dims[i] : (long long)i);
+        mc_nn_addf(&t, dims[i] >= 0 ? "%s%lld" : "%ssize($x, %lld)", i ? ", " : "",
+                   dims[i] >= 0 ? (long long)dims[i] : (long long)i);
     }
     mc_nn_add(&t, "]");
     mc_nn_let(b, name, "%s", t.bad ? "" : t.s);
@@ -74,7 +76,8 @@ bool mc_nn_sizes(struct mc_nn_build *b, const char *field, int n, int64_t least,
     for (int i = 0; i < n; i++) {
         out[i] = out[have == 1 ? 0 : i];
         if (out[i] < least) {
-            return mc_nn_refuse(b, field, "%s is %lld, less than %lld", field, (long long)out[i], (long long)least);
+            return mc_nn_refuse(b, field, "%s is %lld, less than %lld", field, (long long)out[i],
+                                (long long)least);
         }
     }
     return true;
@@ -83,7 +86,9 @@ bool mc_nn_sizes(struct mc_nn_build *b, const char *field, int n, int64_t least,
 bool mc_nn_axes(struct mc_nn_build *b, const char *field, int rank, bool *in)
 {
     int64_t list[NN_MOST_AXES];
-    int n = mc_nn_is(&b->set, field, "auto") || mc_nn_is(&b->set, field, "all") ? 0 : mc_nn_list(mc_nn_get(&b->set, field), list, NN_MOST_AXES);
+    int n = mc_nn_is(&b->set, field, "auto") || mc_nn_is(&b->set, field, "all")
+                ? 0
+                : mc_nn_list(mc_nn_get(&b->set, field), list, NN_MOST_AXES);
     for (int i = 0; i < rank; i++) {
         in[i] = mc_nn_is(&b->set, field, "all") || (mc_nn_is(&b->set, field, "auto") && i != 1);
     }
@@ -98,7 +103,8 @@ bool mc_nn_axes(struct mc_nn_build *b, const char *field, int rank, bool *in)
 }
 
 /* A variable that is there already, under that name: shared between layers. */
-static bool borrow(struct mc_nn_build *b, const char *field, mc_shared *s, const char *tags, int rank, const int64_t *dims)
+static bool borrow(struct mc_nn_build *b, const char *field, mc_shared *s, const char *tags, int rank,
+                   const int64_t *dims)
 {
     mc_node *n = mc_shared_node(b->net->g, s);
     bool same = mc_node_rank(n) == rank, known = false;
@@ -112,8 +118,9 @@ static bool borrow(struct mc_nn_build *b, const char *field, mc_shared *s, const
         known |= b->net->param[i].shared == s;
     }
     mc_nn_let(b, field, "%s", mc_shared_name(s));
-    return known || mc_nn_push(b->net, &b->net->param, &b->net->nparam, &b->net->param_cap, sizeof *b->net->param,
-                               &(struct mc_nn_param){ mc_shared_name(s), tags, s, b->layer });
+    return known ||
+           mc_nn_push(b->net, &b->net->param, &b->net->nparam, &b->net->param_cap, sizeof *b->net->param,
+                      &(struct mc_nn_param){ mc_shared_name(s), tags, s, b->layer });
 }
 
 bool mc_nn_weights(struct mc_nn_build *b, const char *field, const char *tags, int rank, const int64_t *dims)

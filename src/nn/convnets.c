@@ -1,13 +1,16 @@
-/* convnets.c: layers of the cuda-convnet and Nervana families, with images c01b: channels, rows, columns, batch.
+/* convnets.c: layers of the cuda-convnet and Nervana families, with images c01b: channels, rows, columns,
+ * batch.
  *
- * Invariant: with dimshuffle=true a layer takes and gives bc01, its filters too, and shuffles on the way in and out. */
+ * Invariant: with dimshuffle=true a layer takes and gives bc01, its filters too, and shuffles on the way in
+ * and out. */
 #include "nn/kind.h"
 
 enum { C01B_RANK = 4 };
 
 static bool is_rank_4(struct mc_nn_build *b)
 {
-    return mc_nn_rank(b, 0) == C01B_RANK || mc_nn_refuse(b, NULL, "its input has rank %d; four axes are possible", mc_nn_rank(b, 0));
+    return mc_nn_rank(b, 0) == C01B_RANK ||
+           mc_nn_refuse(b, NULL, "its input has rank %d; four axes are possible", mc_nn_rank(b, 0));
 }
 
 /* The one number that square settings come down to. */
@@ -18,7 +21,8 @@ static bool square(struct mc_nn_build *b, const char *field, int64_t least, int6
         return false;
     }
     *out = two[0];
-    return two[0] == two[1] || mc_nn_refuse(b, field, "%s is %lldx%lld; it must be square", field, (long long)two[0], (long long)two[1]);
+    return two[0] == two[1] || mc_nn_refuse(b, field, "%s is %lldx%lld; it must be square", field,
+                                            (long long)two[0], (long long)two[1]);
 }
 
 /* Weights that no setting gave are drawn for filters (channels, rows, columns, filters). */
@@ -31,13 +35,15 @@ static void preset_c01b(struct mc_nn_build *b)
     }
 }
 
-/* FilterActs: correlation of square filters.  Its sizes are rounded up, Lasagne's layer cuts them down again: the same as
- * a convolution in this layout, which serves where that makes a difference. */
+/* FilterActs: correlation of square filters.  Its sizes are rounded up, Lasagne's layer cuts them down again:
+ * the same as a convolution in this layout, which serves where that makes a difference. */
 static void conv_cc(struct mc_nn_build *b)
 {
     int64_t filters = mc_nn_int(&b->set, "filters"), taps, stride, pad;
-    bool shuffle = mc_nn_bool(&b->set, "dimshuffle"), same = mc_nn_is(&b->set, "pad", "same"), full = mc_nn_is(&b->set, "pad", "full");
-    if (!is_rank_4(b) || !mc_nn_known(b, "its filters", shuffle ? 1 : 0) || !square(b, "size", 1, &taps) || !square(b, "stride", 1, &stride)) {
+    bool shuffle = mc_nn_bool(&b->set, "dimshuffle"), same = mc_nn_is(&b->set, "pad", "same"),
+         full = mc_nn_is(&b->set, "pad", "full");
+    if (!is_rank_4(b) || !mc_nn_known(b, "its filters", shuffle ? 1 : 0) || !square(b, "size", 1, &taps) ||
+        !square(b, "stride", 1, &stride)) {
         return;
     }
     if (same || full) {
@@ -53,7 +59,8 @@ static void conv_cc(struct mc_nn_build *b)
         return;
     }
     if (channels > 3 && channels % 4) {
-        mc_nn_refuse(b, NULL, "its input has %lld channels; 1, 2, 3 or a multiple of 4 are possible", (long long)channels);
+        mc_nn_refuse(b, NULL, "its input has %lld channels; 1, 2, 3 or a multiple of 4 are possible",
+                     (long long)channels);
         return;
     }
     if (!shuffle) {
@@ -64,12 +71,14 @@ static void conv_cc(struct mc_nn_build *b)
     mc_nn_let(b, "turned", shuffle ? "dimshuffle($W, [1, 2, 3, 0])" : "$W");
     mc_nn_let(b, "filters_", mc_nn_bool(&b->set, "flip") ? "$turned[:, ::-1, ::-1, :]" : "$turned");
     mc_nn_let_unless(b, "pad", pad == 0, pad);
-    mc_nn_let_unless(b, "partial", mc_nn_is(&b->set, "partial_sum", "none"), mc_nn_int(&b->set, "partial_sum"));
+    mc_nn_let_unless(b, "partial", mc_nn_is(&b->set, "partial_sum", "none"),
+                     mc_nn_int(&b->set, "partial_sum"));
     if (stride == 1) {
         mc_nn_let(b, "conv", "%s", "filter_acts($images, $filters_{, pad=$pad}{, partial_sum=$partial})");
     } else {
         mc_nn_let(b, "stride", "%lld", (long long)stride);
-        mc_nn_let(b, "conv", "%s", "conv($images, $filters_{, border=$pad}, stride=$stride, flip=False, layout='c01b')");
+        mc_nn_let(b, "conv", "%s",
+                  "conv($images, $filters_{, border=$pad}, stride=$stride, flip=False, layout='c01b')");
     }
     if (shuffle) {
         b->form[0] = b->form[1] = "c01b_to_bc01($conv{ + $bias})";
@@ -91,7 +100,8 @@ static void pool_cc(struct mc_nn_build *b)
         return;
     }
     if (stride > size) {
-        mc_nn_refuse(b, "stride", "stride %lld of windows of %lld leaves gaps", (long long)stride, (long long)size);
+        mc_nn_refuse(b, "stride", "stride %lld of windows of %lld leaves gaps", (long long)stride,
+                     (long long)size);
         return;
     }
     mc_nn_let(b, "size", "%lld", (long long)size);
@@ -106,32 +116,38 @@ static void nin_c01b(struct mc_nn_build *b)
 {
     if (is_rank_4(b) && mc_nn_known(b, "its weights", 0)) {
         mc_nn_let(b, "conv", "%s", "conv($x, dimshuffle($W, [1, -1, -1, 0]), layout='c01b')");
-        (void)(mc_nn_weights(b, "W", REGULARIZABLE, 2, (int64_t[]){ mc_nn_int(&b->set, "units"), mc_nn_dims(b, 0)[0] }) &&
+        (void)(mc_nn_weights(b, "W", REGULARIZABLE, 2,
+                             (int64_t[]){ mc_nn_int(&b->set, "units"), mc_nn_dims(b, 0)[0] }) &&
                mc_nn_bias(b, "$conv", C01B_RANK, 0, 3));
     }
 }
 
-/* Correlation along one to three axes; same pads (k - 1) // 2 here.  Filters: (filters, channels, taps), or without
- * shuffles (channels, taps, filters). */
+/* Correlation along one to three axes; same pads (k - 1) // 2 here.  Filters: (filters, channels, taps), or
+ * without shuffles (channels, taps, filters). */
 static void nervana(struct mc_nn_build *b)
 {
     int n = mc_nn_rank(b, 0) - 2;
-    bool shuffle = mc_nn_bool(&b->set, "dimshuffle"), border = !mc_nn_is(&b->set, "border_mode", "none"), pad = !mc_nn_is(&b->set, "pad", "none");
-    int64_t taps[NN_MOST_AXES], stride[NN_MOST_AXES], around[NN_MOST_AXES] = { 0 }, dims[NN_MOST_AXES], filters = mc_nn_int(&b->set, "filters");
+    bool shuffle = mc_nn_bool(&b->set, "dimshuffle"), border = !mc_nn_is(&b->set, "border_mode", "none"),
+         pad = !mc_nn_is(&b->set, "pad", "none");
+    int64_t taps[NN_MOST_AXES], stride[NN_MOST_AXES], around[NN_MOST_AXES] = { 0 }, dims[NN_MOST_AXES],
+                                                      filters = mc_nn_int(&b->set, "filters");
     if (n < 1 || n > 3) {
-        mc_nn_refuse(b, NULL, "its input has rank %d; batch, channels and one to three axes are possible", n + 2);
+        mc_nn_refuse(b, NULL, "its input has rank %d; batch, channels and one to three axes are possible",
+                     n + 2);
         return;
     }
     if (border && pad) {
         mc_nn_refuse(b, "border_mode", "border_mode and pad are both given");
         return;
     }
-    if (!mc_nn_known(b, "its filters", shuffle ? 1 : 0) || !mc_nn_sizes(b, "size", n, 1, taps) || !mc_nn_sizes(b, "stride", n, 1, stride) ||
-        (pad && !mc_nn_sizes(b, "pad", n, 0, around))) {
+    if (!mc_nn_known(b, "its filters", shuffle ? 1 : 0) || !mc_nn_sizes(b, "size", n, 1, taps) ||
+        !mc_nn_sizes(b, "stride", n, 1, stride) || (pad && !mc_nn_sizes(b, "pad", n, 0, around))) {
         return;
     }
     for (int i = 0; i < n && border; i++) {
-        around[i] = mc_nn_is(&b->set, "border_mode", "same") ? (taps[i] - 1) / 2 : mc_nn_is(&b->set, "border_mode", "full") ? taps[i] - 1 : 0;
+        around[i] = mc_nn_is(&b->set, "border_mode", "same")   ? (taps[i] - 1) / 2
+                    : mc_nn_is(&b->set, "border_mode", "full") ? taps[i] - 1
+                                                               : 0;
     }
     if (!shuffle && n != 2 && !b->set.given[mc_nn_field(&b->set, "W")]) {
         mc_nn_refuse(b, NULL, "W must be given: without shuffles only filters of four axes have a preset");
@@ -146,7 +162,8 @@ static void nervana(struct mc_nn_build *b)
     mc_nn_let_ints(b, "padding", n, around);
     mc_nn_let_ints(b, "strides", n, stride);
     mc_nn_let(b, "mode", shuffle ? "" : "False");
-    mc_nn_let(b, "conv", "%s", "nervana_conv($x, $W, padding=$padding, strides=$strides{, dimshuffle=$mode})");
+    mc_nn_let(b, "conv", "%s",
+              "nervana_conv($x, $W, padding=$padding, strides=$strides{, dimshuffle=$mode})");
     if (mc_nn_weights(b, "W", REGULARIZABLE, n + 2, dims)) {
         mc_nn_bias(b, "$conv", n + 2, shuffle ? 1 : 0, shuffle ? 0 : n + 1);
     }

@@ -1,7 +1,7 @@
 /* convs.c: convolutions along one to three axes, by the input's rank.
  *
- * Invariant: images are (batch, channels, places), filters (filters, channels / groups, taps), as in Lasagne; sizes are
- * those of conv. */
+ * Invariant: images are (batch, channels, places), filters (filters, channels / groups, taps), as in Lasagne;
+ * sizes are those of conv. */
 #include "nn/kind.h"
 
 #define FILTERS { "filters", NN_COUNT, NULL }, { "size", NN_SIZES, NULL }, ACT("rectify")
@@ -19,7 +19,8 @@ static bool read_sizes(struct mc_nn_build *b, struct sizes *z)
 {
     z->n = mc_nn_rank(b, 0) - 2;
     if (z->n < 1 || z->n > 3) {
-        return mc_nn_refuse(b, NULL, "its input has rank %d; batch, channels and one to three axes are possible", z->n + 2);
+        return mc_nn_refuse(
+            b, NULL, "its input has rank %d; batch, channels and one to three axes are possible", z->n + 2);
     }
     if (!mc_nn_known(b, "its filters", 1) || !mc_nn_sizes(b, "size", z->n, 1, z->taps)) {
         return false;
@@ -28,7 +29,8 @@ static bool read_sizes(struct mc_nn_build *b, struct sizes *z)
     z->channels = mc_nn_dims(b, 0)[1];
     z->groups = mc_nn_field(&b->set, "groups") < 0 ? 1 : mc_nn_int(&b->set, "groups");
     if (z->filters < 1 || z->groups < 1 || z->filters % z->groups || z->channels % z->groups) {
-        return mc_nn_refuse(b, z->groups == 1 ? "filters" : "groups", "%lld filters and %lld channels do not make %lld groups", (long long)z->filters,
+        return mc_nn_refuse(b, z->groups == 1 ? "filters" : "groups",
+                            "%lld filters and %lld channels do not make %lld groups", (long long)z->filters,
                             (long long)z->channels, (long long)z->groups);
     }
     return true;
@@ -76,13 +78,15 @@ static bool let_filters(struct mc_nn_build *b, const struct sizes *z, int64_t fi
 static void conv(struct mc_nn_build *b)
 {
     struct sizes z;
-    if (!read_sizes(b, &z) || !let_border(b, "pad", z.n) || !let_steps(b, "stride", z.n) || !let_steps(b, "dilation", z.n) ||
-        !let_filters(b, &z, z.filters, z.channels / z.groups)) {
+    if (!read_sizes(b, &z) || !let_border(b, "pad", z.n) || !let_steps(b, "stride", z.n) ||
+        !let_steps(b, "dilation", z.n) || !let_filters(b, &z, z.filters, z.channels / z.groups)) {
         return;
     }
     mc_nn_let(b, "flip", "%s", mc_nn_bool(&b->set, "flip") ? "" : "False");
     mc_nn_let_unless(b, "groups", z.groups == 1, z.groups);
-    mc_nn_let(b, "conv", "%s", "conv($x, $W{, border=$border}{, stride=$stride}{, dilation=$dilation}{, groups=$groups}{, flip=$flip})");
+    mc_nn_let(b, "conv", "%s",
+              "conv($x, $W{, border=$border}{, stride=$stride}{, dilation=$dilation}{, groups=$groups}{, "
+              "flip=$flip})");
     mc_nn_bias(b, "$conv", z.n + 2, 1, 0);
 }
 
@@ -97,7 +101,8 @@ static void dilated(struct mc_nn_build *b)
 }
 
 /* The smallest input that a convolution with these numbers turns into this layer's: (i - 1) * s - 2p + k. */
-static bool let_output(struct mc_nn_build *b, const struct sizes *z, const int64_t *stride, const int64_t *crop)
+static bool let_output(struct mc_nn_build *b, const struct sizes *z, const int64_t *stride,
+                       const int64_t *crop)
 {
     struct mc_nn_text t = { 0 };
     int64_t given[NN_MOST_AXES];
@@ -127,7 +132,8 @@ static void deconv(struct mc_nn_build *b)
     if (!read_sizes(b, &z) || !mc_nn_sizes(b, "stride", z.n, 1, stride)) {
         return;
     }
-    bool same = mc_nn_is(&b->set, "crop", "same") || mc_nn_is(&b->set, "crop", "half"), full = mc_nn_is(&b->set, "crop", "full");
+    bool same = mc_nn_is(&b->set, "crop", "same") || mc_nn_is(&b->set, "crop", "half"),
+         full = mc_nn_is(&b->set, "crop", "full");
     if (same || full || mc_nn_is(&b->set, "crop", "valid")) {
         for (int i = 0; i < z.n; i++) {
             crop[i] = same ? z.taps[i] / 2 : full ? z.taps[i] - 1 : 0;
@@ -136,15 +142,18 @@ static void deconv(struct mc_nn_build *b)
         return;
     }
     mc_nn_let_ints(b, "border", z.n, crop);
-    if (!let_steps(b, "stride", z.n) || !let_output(b, &z, stride, crop) || !let_filters(b, &z, z.channels, z.filters)) {
+    if (!let_steps(b, "stride", z.n) || !let_output(b, &z, stride, crop) ||
+        !let_filters(b, &z, z.channels, z.filters)) {
         return;
     }
-    mc_nn_let(b, "flip", "%s", mc_nn_bool(&b->set, "flip") ? "False" : ""); /* what is turned back is not turned */
+    mc_nn_let(b, "flip", "%s",
+              mc_nn_bool(&b->set, "flip") ? "False" : ""); /* what is turned back is not turned */
     mc_nn_let(b, "conv", "%s", "conv_inputs($W, $x, $shape, border=$border{, stride=$stride}{, flip=$flip})");
     mc_nn_bias(b, "$conv", z.n + 2, 1, 0);
 }
 
-/* Filters of its own for each place: (filters, channels, taps, places), or without channels where each has one filter. */
+/* Filters of its own for each place: (filters, channels, taps, places), or without channels where each has
+ * one filter. */
 static void local(struct mc_nn_build *b)
 {
     struct sizes z;
@@ -157,18 +166,22 @@ static void local(struct mc_nn_build *b)
         return;
     }
     if (each && z.filters != z.channels) {
-        mc_nn_refuse(b, "channelwise", "%lld filters for %lld channels; channelwise means one each", (long long)z.filters, (long long)z.channels);
+        mc_nn_refuse(b, "channelwise", "%lld filters for %lld channels; channelwise means one each",
+                     (long long)z.filters, (long long)z.channels);
         return;
     }
     int64_t rows = mc_nn_dims(b, 0)[2], columns = mc_nn_dims(b, 0)[3];
-    int64_t all[] = { z.filters, z.channels, z.taps[0], z.taps[1], rows, columns }, own[] = { z.filters, z.taps[0], z.taps[1], rows, columns };
+    int64_t all[] = { z.filters, z.channels, z.taps[0], z.taps[1], rows, columns },
+            own[] = { z.filters, z.taps[0], z.taps[1], rows, columns };
     if (!mc_nn_weights(b, "W", REGULARIZABLE, each ? 5 : 6, each ? own : all)) {
         return;
     }
     mc_nn_let_unless(b, "groups", !each, z.filters);
     mc_nn_let(b, "flip", "%s", mc_nn_bool(&b->set, "flip") ? "" : "False");
-    mc_nn_let(b, "places", "%s", each ? "dimshuffle($W, [0, 3, 4, -1, 1, 2])" : "dimshuffle($W, [0, 4, 5, 1, 2, 3])");
-    mc_nn_let(b, "conv", "%s", "conv($x, $places, border='same'{, groups=$groups}{, flip=$flip}, unshared=True)");
+    mc_nn_let(b, "places", "%s",
+              each ? "dimshuffle($W, [0, 3, 4, -1, 1, 2])" : "dimshuffle($W, [0, 4, 5, 1, 2, 3])");
+    mc_nn_let(b, "conv", "%s",
+              "conv($x, $places, border='same'{, groups=$groups}{, flip=$flip}, unshared=True)");
     mc_nn_bias(b, "$conv", 4, 1, 0);
 }
 

@@ -1,7 +1,7 @@
 /* data.c: labelled examples, where they come from, and what is asked of any of them.
  *
- * Invariant: a mc_data is sound: at least one example, as many labels as examples, each label one of the classes, x
- * contiguous and of uint8 or float32.  All readers end in mc_data_finish, which sees to it. */
+ * Invariant: a mc_data is sound: at least one example, as many labels as examples, each label one of the
+ * classes, x contiguous and of uint8 or float32.  All readers end in mc_data_finish, which sees to it. */
 #include "nn/data.h"
 #include <stdio.h>
 
@@ -74,8 +74,8 @@ static mc_status check_labels(struct mc_raw *r)
         at = t[i] < 0 || t[i] >= (r->classes ? r->classes : MOST_CLASSES) ? i : -1;
     }
     if (at >= 0) {
-        return mc_fail(MC_EFORMAT, "the label of example %lld is %lld, but classes are 0 to %d", (long long)at, (long long)t[at],
-                       (r->classes ? r->classes : MOST_CLASSES) - 1);
+        return mc_fail(MC_EFORMAT, "the label of example %lld is %lld, but classes are 0 to %d",
+                       (long long)at, (long long)t[at], (r->classes ? r->classes : MOST_CLASSES) - 1);
     }
     r->classes = r->classes ? r->classes : (int)most + 1;
     return MC_OK;
@@ -86,16 +86,20 @@ static mc_status check(struct mc_raw *r)
     int64_t n = mc_array_rank(r->x) ? mc_array_dims(r->x)[0] : 0;
     mc_dtype d = mc_array_dtype(r->t);
     if (mc_array_rank(r->x) < 2) {
-        return mc_fail(MC_ESHAPE, "examples want an array of rank 2 or more, one along its first axis, not of rank %d", mc_array_rank(r->x));
+        return mc_fail(MC_ESHAPE,
+                       "examples want an array of rank 2 or more, one along its first axis, not of rank %d",
+                       mc_array_rank(r->x));
     }
     if (mc_array_size(r->x) == 0) {
         return mc_fail(MC_EFORMAT, "there are no examples");
     }
     if (mc_array_rank(r->t) > 1 && mc_array_dims(r->t)[0] == n && mc_array_size(r->t) != n) {
-        return mc_fail(MC_ESHAPE, "labels are one whole number for each example, not %lld", (long long)(mc_array_size(r->t) / n));
+        return mc_fail(MC_ESHAPE, "labels are one whole number for each example, not %lld",
+                       (long long)(mc_array_size(r->t) / n));
     }
     if (mc_array_size(r->t) != n) {
-        return mc_fail(MC_ESHAPE, "%lld examples have %lld labels", (long long)n, (long long)mc_array_size(r->t));
+        return mc_fail(MC_ESHAPE, "%lld examples have %lld labels", (long long)n,
+                       (long long)mc_array_size(r->t));
     }
     if (d == MC_BOOL || d > MC_UINT64) {
         return mc_fail(MC_ETYPE, "labels are whole numbers, not %s", mc_dtype_name(d));
@@ -106,13 +110,15 @@ static mc_status check(struct mc_raw *r)
 /* Every HELD_OUT-th example, or the others. */
 static mc_status hold_out(struct mc_raw *r, enum mc_part part)
 {
-    int64_t n = mc_array_dims(r->x)[0], ntest = n / HELD_OUT, keep = part == MC_TEST ? ntest : n - ntest, dims[MC_MAX_RANK];
+    int64_t n = mc_array_dims(r->x)[0], ntest = n / HELD_OUT, keep = part == MC_TEST ? ntest : n - ntest,
+            dims[MC_MAX_RANK];
     memcpy(dims, mc_array_dims(r->x), (size_t)mc_array_rank(r->x) * sizeof *dims);
     if (keep == 0) {
         return mc_fail(MC_EFORMAT, "%lld examples are too few to hold some out for testing", (long long)n);
     }
     dims[0] = keep;
-    mc_array *x = mc_array_new(mc_array_dtype(r->x), mc_array_rank(r->x), dims), *t = mc_array_new(MC_INT32, 1, dims);
+    mc_array *x = mc_array_new(mc_array_dtype(r->x), mc_array_rank(r->x), dims),
+             *t = mc_array_new(MC_INT32, 1, dims);
     if (x && t) {
         size_t size = (size_t)(mc_array_size(x) / keep) * mc_dtype_size(mc_array_dtype(x));
         char *to = mc_array_data(x);
@@ -162,9 +168,13 @@ mc_data *mc_data_open(const char *where, enum mc_part part)
     }
     if (i == COUNT(readers)) {
         if (mc_path_is(where, true) || mc_path_is(where, false)) {
-            mc_fail(MC_EFORMAT, "'%s' is no data that is understood: MNIST's or CIFAR's files, .npz, or a folder of pictures for each class", where);
+            mc_fail(MC_EFORMAT,
+                    "'%s' is no data that is understood: MNIST's or CIFAR's files, .npz, or a folder of "
+                    "pictures for each class",
+                    where);
         } else {
-            mc_fail(MC_EFILE, "there is no '%s'; without files, the word digits stands for digits drawn here", where);
+            mc_fail(MC_EFILE, "there is no '%s'; without files, the word digits stands for digits drawn here",
+                    where);
         }
         return NULL;
     }
@@ -184,7 +194,9 @@ mc_data *mc_data_new(const mc_array *x, const mc_array *labels, int classes)
     if (mc_nn_none(x, "array of examples") || mc_nn_none(labels, "array of labels")) {
         return NULL;
     }
-    struct mc_raw r = { .x = mc_array_ref(x), .t = mc_array_ref(labels), .classes = classes, .text = "examples" };
+    struct mc_raw r = {
+        .x = mc_array_ref(x), .t = mc_array_ref(labels), .classes = classes, .text = "examples"
+    };
     return mc_data_finish(&r, MC_TRAIN);
 }
 
@@ -203,7 +215,10 @@ int64_t mc_data_count(const mc_data *d)       { return d ? mc_array_dims(d->x)[0
 int mc_data_rank(const mc_data *d)            { return d ? mc_array_rank(d->x) - 1 : 0; }
 const int64_t *mc_data_dims(const mc_data *d) { return d ? mc_array_dims(d->x) + 1 : NULL; }
 int mc_data_classes(const mc_data *d)         { return d ? d->classes : 0; }
-int32_t mc_data_label(const mc_data *d, int64_t i) { return d ? ((const int32_t *)mc_array_data(d->t))[i] : -1; }
+int32_t mc_data_label(const mc_data *d, int64_t i)
+{
+    return d ? ((const int32_t *)mc_array_data(d->t))[i] : -1;
+}
 
 const char *mc_data_class(const mc_data *d, int k)
 {

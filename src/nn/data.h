@@ -1,4 +1,5 @@
-/* data.h: what the readers of data share: raw examples on their way to a mc_data, and random numbers by counter.
+/* data.h: what the readers of data share: raw examples on their way to a mc_data, and random numbers by
+ * counter.
  *
  * Invariant: a reader that fails has set the error and leaves a raw that mc_raw_free takes. */
 #ifndef MC_DATA_H
@@ -20,7 +21,8 @@ void mc_raw_free(struct mc_raw *r);
 mc_status mc_raw_names(struct mc_raw *r, int n); /* room for n names, all NULL */
 mc_data *mc_data_finish(struct mc_raw *r, enum mc_part part); /* takes what r has, also when it fails */
 
-void mc_data_arrays(const mc_data *d, const mc_array **x, const mc_array **t); /* borrowed: (n, ...) uint8 or float32; (n) int32 */
+/* borrowed: (n, ...) uint8 or float32; (n) int32 */
+void mc_data_arrays(const mc_data *d, const mc_array **x, const mc_array **t);
 
 /* A counter's random numbers: those of one stream follow from its key alone. */
 struct mc_dice {
@@ -57,7 +59,8 @@ struct mc_augment {
     bool flip, drawn;       /* drawn: where the part lies is by chance, otherwise it is the middle */
     int rank;
     int64_t dims[MC_MAX_RANK]; /* of what becomes of an example */
-    int64_t planes, rows, columns, high, wide; /* of a picture as it is; of the part; where there are changes */
+    /* of a picture as it is; of the part; where there are changes */
+    int64_t planes, rows, columns, high, wide;
 };
 /* As text says, for examples of these sizes. */
 mc_status mc_augment_make(const char *text, bool drawn, int rank, const int64_t *dims, struct mc_augment *a);
@@ -67,13 +70,15 @@ void mc_augment_example(const struct mc_augment *a, struct mc_dice dice, const f
 mc_status mc_augment_formula(const struct mc_augment *a, mc_graph *g);
 
 /* data_resident.c: examples, augmented or not, kept where the flag device says. */
-bool mc_resident_fits(const mc_data *d, const struct mc_augment *a); /* that is a GPU, and they are not too many */
+/* that is a GPU, and they are not too many */
+bool mc_resident_fits(const mc_data *d, const struct mc_augment *a);
 struct mc_resident *mc_resident_new(const mc_data *d, const struct mc_augment *a); /* NULL: mc_last_error */
 void mc_resident_free(struct mc_resident *r);
 /* n examples in this order, changed as key says. */
 mc_status mc_resident_start(struct mc_resident *r, const int32_t *order, int64_t n, uint64_t key);
 /* Examples at to at + n of that order, n at most size; the arrays are valid until the next call. */
-mc_status mc_resident_batch(struct mc_resident *r, int64_t at, int64_t n, int64_t size, const mc_array **x, const mc_array **t);
+mc_status mc_resident_batch(struct mc_resident *r, int64_t at, int64_t n, int64_t size, const mc_array **x,
+                            const mc_array **t);
 
 /* One a format: does `where` look like it, and reading it. */
 struct mc_reader {
@@ -96,6 +101,7 @@ enum { MC_PATH = 4096 };
 char *mc_path_join(char path[MC_PATH], const char *folder, const char *name); /* path; cut off if too long */
 bool mc_path_is(const char *path, bool folder);
 bool mc_path_ends(const char *path, const char *end);
-mc_status mc_file_unpacked(const char *path, char **data, size_t *n); /* a file, or what is in it if it is gzip */
+/* a file, or what is in it if it is gzip */
+mc_status mc_file_unpacked(const char *path, char **data, size_t *n);
 
 #endif

@@ -1,7 +1,7 @@
 /* data_augment.c: pictures moved, mirrored, cropped: one by a loop, or many by a formula where functions run.
  *
- * Invariant: both give the same bits.  An example's changes follow from its dice alone, which are thrown in the order
- * top, left, flip. */
+ * Invariant: both give the same bits.  An example's changes follow from its dice alone, which are thrown in
+ * the order top, left, flip. */
 #include "nn/data.h"
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,7 +42,10 @@ static mc_status parse(const char *text, struct mc_augment *a)
     return s == MC_OK ? s : mc_fail(MC_EARG, "'%s' is no way to augment: shift=2 flip=true crop=24", text);
 }
 
-bool mc_augment_changes(const struct mc_augment *a) { return a->shift || a->crop[0] || a->crop[1] || a->flip; }
+bool mc_augment_changes(const struct mc_augment *a)
+{
+    return a->shift || a->crop[0] || a->crop[1] || a->flip;
+}
 
 /* Rows and columns are the last two axes. */
 static mc_status fit(struct mc_augment *a, int rank, const int64_t *dims)
@@ -53,12 +56,14 @@ static mc_status fit(struct mc_augment *a, int rank, const int64_t *dims)
         return MC_OK;
     }
     if (rank < 2) {
-        return mc_fail(MC_ESHAPE, "only pictures can be moved, mirrored or cropped, not examples of rank %d", rank);
+        return mc_fail(MC_ESHAPE, "only pictures can be moved, mirrored or cropped, not examples of rank %d",
+                       rank);
     }
     for (int k = 0; k < 2; k++) {
         int64_t *have = &a->dims[rank - 2 + k];
         if (a->crop[k] > *have) {
-            return mc_fail(MC_ESHAPE, "crop=%lld is more than the pictures' %lld", (long long)a->crop[k], (long long)*have);
+            return mc_fail(MC_ESHAPE, "crop=%lld is more than the pictures' %lld", (long long)a->crop[k],
+                           (long long)*have);
         }
         *have = a->crop[k] ? a->crop[k] : *have;
     }
@@ -82,7 +87,8 @@ mc_status mc_augment_make(const char *text, bool drawn, int rank, const int64_t 
 
 /* ---- by a loop ---- */
 
-/* Where the part begins that is `part` of `have` rows or columns; outside of the picture, too, where it is moved there. */
+/* Where the part begins that is `part` of `have` rows or columns; outside of the picture, too, where it is
+ * moved there. */
 static int64_t start(const struct mc_augment *a, int64_t have, int64_t part, struct mc_dice *dice)
 {
     return a->drawn ? mc_dice_below(dice, have - part + 2 * a->shift + 1) - a->shift : (have - part) / 2;
@@ -126,11 +132,13 @@ static void add(mc_graph *g, const char *fmt, ...)
 /* name: the number of `below` that the draw-th throw gives each example, less `minus`. */
 static void add_throw(mc_graph *g, const char *name, int draw, int64_t below, int64_t minus)
 {
-    add(g, "k = dice + %lluu64\n" MIX "%s = cast(k // 0x100000000u64 * %lldu64 // 0x100000000u64, int32) - %lld",
+    add(g,
+        "k = dice + %lluu64\n" MIX "%s = cast(k // 0x100000000u64 * %lldu64 // 0x100000000u64, int32) - %lld",
         (unsigned long long)((uint64_t)draw * MC_DICE_STEP), name, (long long)below, (long long)minus);
 }
 
-static void add_start(const struct mc_augment *a, mc_graph *g, const char *name, int draw, int64_t have, int64_t part)
+static void add_start(const struct mc_augment *a, mc_graph *g, const char *name, int draw, int64_t have,
+                      int64_t part)
 {
     if (a->drawn) {
         add_throw(g, name, draw, have - part + 2 * a->shift + 1, a->shift);
@@ -147,16 +155,19 @@ static void add_changes(const struct mc_augment *a, mc_graph *g)
     add(g, "across = arange(%lld, dtype=int32)[None, None, None, :]", (long long)a->wide);
     if (a->drawn && a->flip) {
         add_throw(g, "flip", 3, 2, 0);
-        add(g, "across = where(flip[:, None, None, None] == 1, %lld - across, across)", (long long)a->wide - 1);
+        add(g, "across = where(flip[:, None, None, None] == 1, %lld - across, across)",
+            (long long)a->wide - 1);
     }
-    add(g, "sy = top[:, None, None, None] + arange(%lld, dtype=int32)[None, None, :, None]\n"
-           "sx = left[:, None, None, None] + across\n"
-           "plane = arange(%lld, dtype=int32)[None, :, None, None]\n"
-           "pictures = reshape(data, [-1, %lld, %lld, %lld])\n"
-           "x = pictures[order[:, None, None, None], plane, clip(sy, 0, %lld), clip(sx, 0, %lld)]\n"
-           "x = where((sy >= 0) & (sy < %lld) & (sx >= 0) & (sx < %lld), x, cast(0, x.dtype))",
-        (long long)a->high, (long long)a->planes, (long long)a->planes, (long long)a->rows, (long long)a->columns,
-        (long long)a->rows - 1, (long long)a->columns - 1, (long long)a->rows, (long long)a->columns);
+    add(g,
+        "sy = top[:, None, None, None] + arange(%lld, dtype=int32)[None, None, :, None]\n"
+        "sx = left[:, None, None, None] + across\n"
+        "plane = arange(%lld, dtype=int32)[None, :, None, None]\n"
+        "pictures = reshape(data, [-1, %lld, %lld, %lld])\n"
+        "x = pictures[order[:, None, None, None], plane, clip(sy, 0, %lld), clip(sx, 0, %lld)]\n"
+        "x = where((sy >= 0) & (sy < %lld) & (sx >= 0) & (sx < %lld), x, cast(0, x.dtype))",
+        (long long)a->high, (long long)a->planes, (long long)a->planes, (long long)a->rows,
+        (long long)a->columns, (long long)a->rows - 1, (long long)a->columns - 1, (long long)a->rows,
+        (long long)a->columns);
 }
 
 /* mc_data_example's numbers, for bytes. */

@@ -1,8 +1,9 @@
-/* data_batches.c: batches of an epoch, prepared by a thread of their own while the one before is being learned from.
+/* data_batches.c: batches of an epoch, prepared by a thread of their own while the one before is being
+ * learned from.
  *
- * Invariant: a batch's contents follow from the seed, its epoch and its number alone; never from how far the thread is.
- * Slots go round: the thread fills slot `made`, the caller holds slot `taken` - 1, and made - taken < SLOTS.  Data that
- * stay where functions run (data_resident.c) need neither. */
+ * Invariant: a batch's contents follow from the seed, its epoch and its number alone; never from how far the
+ * thread is. Slots go round: the thread fills slot `made`, the caller holds slot `taken` - 1, and made -
+ * taken < SLOTS.  Data that stay where functions run (data_resident.c) need neither. */
 #include "nn/data.h"
 #include <pthread.h>
 #include <signal.h>
@@ -57,7 +58,8 @@ static void fill(mc_batches *b, int64_t batch)
         int64_t i = b->order[batch * b->size + k];
         if (mc_augment_changes(&b->augment)) {
             mc_data_example(b->d, i, b->scratch);
-            mc_augment_example(&b->augment, (struct mc_dice){ mc_dice_mix(key + (uint64_t)i) }, b->scratch, x + k * size);
+            mc_augment_example(&b->augment, (struct mc_dice){ mc_dice_mix(key + (uint64_t)i) }, b->scratch,
+                               x + k * size);
         } else {
             mc_data_example(b->d, i, x + k * size);
         }
@@ -125,7 +127,8 @@ void mc_batches_start(mc_batches *b, int64_t epoch, int64_t batch)
     put_order(b);
     b->made = b->taken = batch < b->count ? batch : b->count;
     b->end = b->count;
-    b->bad = b->resident ? mc_resident_start(b->resident, b->order, mc_data_count(b->d), change_key(b)) : MC_OK;
+    b->bad = b->resident ? mc_resident_start(b->resident, b->order, mc_data_count(b->d), change_key(b))
+                         : MC_OK;
     pthread_cond_signal(&b->work);
     pthread_mutex_unlock(&b->lock);
 }
@@ -167,7 +170,8 @@ int mc_batches_next(mc_batches *b, const mc_array **x, const mc_array **t)
     struct slot *s = &b->slot[batch % SLOTS];
     int64_t n = batch_size(b, batch);
     if (b->resident) {
-        mc_status bad = b->bad < 0 ? b->bad : mc_resident_batch(b->resident, batch * b->size, n, b->size, x, t);
+        mc_status bad = b->bad < 0 ? b->bad
+                                   : mc_resident_batch(b->resident, batch * b->size, n, b->size, x, t);
         return bad < 0 ? bad : 1;
     }
     if (!b->threaded) {
@@ -185,9 +189,18 @@ int mc_batches_next(mc_batches *b, const mc_array **x, const mc_array **t)
     return 1;
 }
 
-int64_t mc_batches_example(const mc_batches *b, int64_t i) { return b ? b->order[(b->taken - 1) * b->size + i] : -1; }
-int64_t mc_batches_count(const mc_batches *b)              { return b ? b->count : 0; }
-const int64_t *mc_batches_dims(const mc_batches *b)        { return b ? b->augment.dims : NULL; }
+int64_t mc_batches_example(const mc_batches *b, int64_t i)
+{
+    return b ? b->order[(b->taken - 1) * b->size + i] : -1;
+}
+int64_t mc_batches_count(const mc_batches *b)
+{
+    return b ? b->count : 0;
+}
+const int64_t *mc_batches_dims(const mc_batches *b)
+{
+    return b ? b->augment.dims : NULL;
+}
 
 /* ---- life ---- */
 
@@ -231,8 +244,9 @@ mc_batches *mc_batches_new(const mc_data *d, const mc_batch_spec *spec)
     pthread_cond_init(&b->work, NULL);
     pthread_cond_init(&b->ready, NULL);
     mc_status s = spec->size < 1 ? mc_fail(MC_EARG, "a batch of %lld examples is none", (long long)spec->size)
-                : n > INT32_MAX  ? mc_fail(MC_EUNSUPPORTED, "%lld examples are more than 2^31", (long long)n)
-                                 : mc_augment_make(spec->augment, b->shuffle, mc_data_rank(d), mc_data_dims(d), &b->augment);
+                  : n > INT32_MAX ? mc_fail(MC_EUNSUPPORTED, "%lld examples are more than 2^31", (long long)n)
+                                  : mc_augment_make(spec->augment, b->shuffle, mc_data_rank(d),
+                                                    mc_data_dims(d), &b->augment);
     if (s == MC_OK && spec->resident && mc_resident_fits(d, &b->augment)) {
         b->resident = mc_resident_new(d, &b->augment);
         s = b->resident ? s : mc_last_status();

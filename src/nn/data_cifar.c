@@ -1,5 +1,5 @@
-/* data_cifar.c: CIFAR-10 and CIFAR-100 in their binary form: records of a label (in CIFAR-100 a coarse one before it) and
- * 3 x 32 x 32 bytes.
+/* data_cifar.c: CIFAR-10 and CIFAR-100 in their binary form: records of a label (in CIFAR-100 a coarse one
+ * before it) and 3 x 32 x 32 bytes.
  *
  * Invariant: a file is whole records; its kind follows from the name. */
 #include "nn/data.h"
@@ -13,8 +13,13 @@ static const struct kind {
     int labels, classes;        /* bytes before the pixels, the last of which counts */
     const char *names, *text;
 } kinds[] = {
-    { { { "data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin" }, { "test_batch.bin" } },
-      1, 10, "batches.meta.txt", "pictures of CIFAR-10" },
+    { { { "data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+          "data_batch_5.bin" },
+        { "test_batch.bin" } },
+      1,
+      10,
+      "batches.meta.txt",
+      "pictures of CIFAR-10" },
     { { { "train.bin" }, { "test.bin" } }, 2, 100, "fine_label_names.txt", "pictures of CIFAR-100" },
 };
 
@@ -87,8 +92,9 @@ static int64_t records(const char *path, const struct kind *k)
         return -1;
     }
     if (size % record) {
-        mc_fail(MC_EFORMAT, "'%s' is truncated or no file of CIFAR: %lld bytes are no whole number of records of %lld", path, (long long)size,
-                (long long)record);
+        mc_fail(MC_EFORMAT,
+                "'%s' is truncated or no file of CIFAR: %lld bytes are no whole number of records of %lld",
+                path, (long long)size, (long long)record);
         return -1;
     }
     return size / record;
@@ -114,8 +120,9 @@ mc_status mc_cifar_read(const char *where, enum mc_part part, struct mc_raw *out
     s = out->t ? s : mc_last_status();
     n = 0;
     for (int i = 0; i < FILES && k->file[part][i] && s == MC_OK; i++) {
-        s = read_records(mc_path_join(path, where, k->file[part][i]), k, (uint8_t *)mc_array_data(out->x) + n * PIXELS,
-                         (int32_t *)mc_array_data(out->t) + n, count[i]);
+        s = read_records(mc_path_join(path, where, k->file[part][i]), k,
+                         (uint8_t *)mc_array_data(out->x) + n * PIXELS, (int32_t *)mc_array_data(out->t) + n,
+                         count[i]);
         n += count[i];
     }
     return s;

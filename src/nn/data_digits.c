@@ -1,15 +1,18 @@
-/* data_digits.c: digits as a hand might write them, drawn here: strokes through points that tremble, slant, stretch and
- * move, by a pen of varying width, on paper that is not quite clean.
+/* data_digits.c: digits as a hand might write them, drawn here: strokes through points that tremble, slant,
+ * stretch and move, by a pen of varying width, on paper that is not quite clean.
  *
- * Invariant: whole numbers alone, so every machine draws the same bits, and picture i follows from the seed and i. */
+ * Invariant: whole numbers alone, so every machine draws the same bits, and picture i follows from the seed
+ * and i. */
 #include "nn/data.h"
 #include <stdlib.h>
 
 enum { SIDE = 28, PIXELS = SIDE * SIDE, CLASSES = 10, TRAIN = 60000, TEST = 10000 };
 enum { UNIT = 256 };                                 /* of a pixel; the page's middle is the origin */
-enum { POINTS = 24, CUT = 4, LINES = POINTS * CUT }; /* of a digit; straight pieces of a curve between two points */
+/* of a digit; straight pieces of a curve between two points */
+enum { POINTS = 24, CUT = 4, LINES = POINTS * CUT };
 
-/* Curves run through their points, given as x,y between 0 and 100; a point given twice is a corner, ; lifts the pen. */
+/* Curves run through their points, given as x,y between 0 and 100; a point given twice is a corner, ; lifts
+ * the pen. */
 static const struct glyph {
     int digit;
     const char *path;
@@ -65,14 +68,16 @@ struct hand {
 static struct hand hand_of(struct mc_dice *d)
 {
     int32_t size = between(d, 800, 1080), wide = size * between(d, 780, 1100) / 1024;
-    return (struct hand){ wide, tremble(d, 500), tremble(d, 300), size, tremble(d, 3 * UNIT), tremble(d, 3 * UNIT) };
+    return (struct hand){ wide, tremble(d, 500),      tremble(d, 300),
+                          size, tremble(d, 3 * UNIT), tremble(d, 3 * UNIT) };
 }
 
 static struct point placed(const struct hand *h, int32_t x, int32_t y, struct mc_dice *d)
 {
     enum { SCALE = 56 }; /* a hundred of the path's numbers are 22 pixels: 56 UNITs to one */
     int32_t u = (x - 50) * SCALE + tremble(d, 2 * UNIT), v = (y - 50) * SCALE + tremble(d, 2 * UNIT);
-    return (struct point){ (h->xx * u - h->xy * v) / 1024 + h->right, (h->yx * u + h->yy * v) / 1024 + h->down };
+    return (struct point){ (h->xx * u - h->xy * v) / 1024 + h->right,
+                           (h->yx * u + h->yy * v) / 1024 + h->down };
 }
 
 /* The curve of Catmull and Rom between b and c at k/CUT, a and e being their neighbours:
@@ -80,13 +85,15 @@ static struct point placed(const struct hand *h, int32_t x, int32_t y, struct mc
 static int32_t curve(int32_t a, int32_t b, int32_t c, int32_t e, int32_t k)
 {
     int32_t cubic = (3 * b - a - 3 * c + e) * k, square = (2 * a - 5 * b + 4 * c - e) * CUT;
-    return (2 * b * CUT * CUT * CUT + ((cubic + square) * k + (c - a) * CUT * CUT) * k) / (2 * CUT * CUT * CUT);
+    return (2 * b * CUT * CUT * CUT + ((cubic + square) * k + (c - a) * CUT * CUT) * k) /
+           (2 * CUT * CUT * CUT);
 }
 
 static void stroke(struct drawing *w, const struct point *p, int n)
 {
     for (int i = 0; i + 1 < n; i++) {
-        const struct point *a = p + (i ? i - 1 : 0), *b = p + i, *c = p + i + 1, *e = p + (i + 2 < n ? i + 2 : n - 1);
+        const struct point *a = p + (i ? i - 1 : 0), *b = p + i, *c = p + i + 1,
+                           *e = p + (i + 2 < n ? i + 2 : n - 1);
         struct point at = *b;
         for (int k = 1; k <= CUT && w->n < LINES; k++) {
             struct point next = { curve(a->x, b->x, c->x, e->x, k), curve(a->y, b->y, c->y, e->y, k) };
@@ -126,7 +133,8 @@ static void write_glyph(struct drawing *w, const char *path, struct mc_dice *d)
 /* The square of the distance from (x, y) to a piece, in UNITs. */
 static int64_t distance(int32_t x, int32_t y, struct point a, struct point b)
 {
-    int64_t dx = b.x - a.x, dy = b.y - a.y, px = x - a.x, py = y - a.y, dot = px * dx + py * dy, len = dx * dx + dy * dy;
+    int64_t dx = b.x - a.x, dy = b.y - a.y, px = x - a.x, py = y - a.y, dot = px * dx + py * dy,
+            len = dx * dx + dy * dy;
     if (dot <= 0 || len == 0) {
         return px * px + py * py;
     }
@@ -146,11 +154,14 @@ static int row_of(int32_t v) /* the pixel in which v lies, kept on the page */
 /* Ink falls from full to none over one pixel at the pen's edge: linearly in the distance's square. */
 static void ink(uint8_t *page, const struct drawing *w, int32_t pen)
 {
-    int64_t inner = pen - UNIT / 2, outer = pen + UNIT / 2, full = inner > 0 ? inner * inner : 0, none = outer * outer;
+    int64_t inner = pen - UNIT / 2, outer = pen + UNIT / 2, full = inner > 0 ? inner * inner : 0,
+            none = outer * outer;
     for (int i = 0; i < w->n; i++) {
         struct point a = w->from[i], b = w->to[i];
-        int left = row_of((a.x < b.x ? a.x : b.x) - (int32_t)outer), right = row_of((a.x > b.x ? a.x : b.x) + (int32_t)outer);
-        int top = row_of((a.y < b.y ? a.y : b.y) - (int32_t)outer), bottom = row_of((a.y > b.y ? a.y : b.y) + (int32_t)outer);
+        int left = row_of((a.x < b.x ? a.x : b.x) - (int32_t)outer),
+            right = row_of((a.x > b.x ? a.x : b.x) + (int32_t)outer);
+        int top = row_of((a.y < b.y ? a.y : b.y) - (int32_t)outer),
+            bottom = row_of((a.y > b.y ? a.y : b.y) + (int32_t)outer);
         for (int y = top; y <= bottom; y++) {
             for (int x = left; x <= right; x++) {
                 int64_t far = distance((x * 2 + 1 - SIDE) * UNIT / 2, (y * 2 + 1 - SIDE) * UNIT / 2, a, b);

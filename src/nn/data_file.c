@@ -6,7 +6,8 @@
 #include <sys/stat.h>
 
 enum { GZIP_HEAD = 10, GZIP_TAIL = 8, LARGEST_RATIO = 1032 };
-enum { GZIP_CHECK = 2, GZIP_EXTRA = 4, GZIP_NAME = 8, GZIP_REMARK = 16 }; /* what stands between head and data */
+/* what stands between head and data */
+enum { GZIP_CHECK = 2, GZIP_EXTRA = 4, GZIP_NAME = 8, GZIP_REMARK = 16 };
 
 char *mc_path_join(char path[MC_PATH], const char *folder, const char *name)
 {
@@ -56,7 +57,8 @@ mc_status mc_file_unpacked(const char *path, char **data, size_t *n)
         return s;
     }
     size_t body = *n >= GZIP_HEAD + GZIP_TAIL && p[2] == 8 ? gzip_body(p, *n) : *n;
-    size_t packed = body + GZIP_TAIL <= *n ? *n - body - GZIP_TAIL : 0, size = packed ? little(p + *n - 4) : 0;
+    size_t packed = body + GZIP_TAIL <= *n ? *n - body - GZIP_TAIL : 0,
+           size = packed ? little(p + *n - 4) : 0;
     char *out = NULL;
     if (packed == 0 || size / LARGEST_RATIO > packed) {
         s = mc_fail(MC_EFORMAT, "'%s' is a damaged or truncated gzip file", path);

@@ -1,5 +1,5 @@
-/* data_idx.c: IDX, the format of MNIST and its kin: two zero bytes, 8 for unsigned bytes, the rank, the sizes with the
- * large end first, the bytes.  Pictures and labels are two files; .gz is taken as well.
+/* data_idx.c: IDX, the format of MNIST and its kin: two zero bytes, 8 for unsigned bytes, the rank, the sizes
+ * with the large end first, the bytes.  Pictures and labels are two files; .gz is taken as well.
  *
  * Invariant: as many bytes follow as the sizes say, no fewer and no more. */
 #include "nn/data.h"
@@ -9,15 +9,18 @@
 static const struct {
     const char *x, *t;
 } pairs[][2] = {
-    { { "train-images-idx3-ubyte", "train-labels-idx1-ubyte" }, { "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte" } },
-    { { "train-images.idx3-ubyte", "train-labels.idx1-ubyte" }, { "t10k-images.idx3-ubyte", "t10k-labels.idx1-ubyte" } },
+    { { "train-images-idx3-ubyte", "train-labels-idx1-ubyte" },
+      { "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte" } },
+    { { "train-images.idx3-ubyte", "train-labels.idx1-ubyte" },
+      { "t10k-images.idx3-ubyte", "t10k-labels.idx1-ubyte" } },
 };
 
 static bool find(char path[MC_PATH], const char *folder, const char *name)
 {
     char packed[MC_PATH];
     mc_snprintf(packed, sizeof packed, "%s.gz", name);
-    return mc_path_is(mc_path_join(path, folder, name), false) || mc_path_is(mc_path_join(path, folder, packed), false);
+    return mc_path_is(mc_path_join(path, folder, name), false) ||
+           mc_path_is(mc_path_join(path, folder, packed), false);
 }
 
 bool mc_idx_knows(const char *where)
@@ -43,18 +46,22 @@ static mc_array *read_one(const char *path)
     int rank = n >= 4 && p[0] == 0 && p[1] == 0 && p[2] == 8 && p[3] <= 4 ? p[3] : 0;
     int64_t dims[4], left = (int64_t)n - 4 - 4 * rank, want = 1;
     for (int k = 0; k < rank && left >= 0; k++) {
-        dims[k] = (int64_t)p[4 + 4 * k] << 24 | (int64_t)p[5 + 4 * k] << 16 | (int64_t)p[6 + 4 * k] << 8 | (int64_t)p[7 + 4 * k];
-        want = want > left ? want : want * dims[k]; /* past what there is no product matters, unless by zero */
+        dims[k] = (int64_t)p[4 + 4 * k] << 24 | (int64_t)p[5 + 4 * k] << 16 | (int64_t)p[6 + 4 * k] << 8 |
+                  (int64_t)p[7 + 4 * k];
+        want = want > left ? want
+                           : want * dims[k]; /* past what there is no product matters, unless by zero */
     }
     for (int k = 0; k < rank && left >= 0; k++) {
         want = dims[k] ? want : 0;
     }
     if (n >= 4 && rank == 0) {
-        mc_fail(MC_EFORMAT, "'%s' is no IDX file of bytes: it begins with %02x %02x %02x %02x", path, p[0], p[1], p[2], p[3]);
+        mc_fail(MC_EFORMAT, "'%s' is no IDX file of bytes: it begins with %02x %02x %02x %02x", path, p[0],
+                p[1], p[2], p[3]);
     } else if (n < 4 || left < 0 || left < want) {
         mc_fail(MC_EFORMAT, "'%s' is truncated: it ends after %zu bytes", path, n);
     } else if (left > want) {
-        mc_fail(MC_EFORMAT, "'%s' is damaged: %lld bytes follow what its sizes announce", path, (long long)(left - want));
+        mc_fail(MC_EFORMAT, "'%s' is damaged: %lld bytes follow what its sizes announce", path,
+                (long long)(left - want));
     } else {
         a = mc_array_from(MC_UINT8, rank, dims, p + 4 + 4 * rank);
     }

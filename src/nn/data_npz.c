@@ -1,15 +1,21 @@
 /* data_npz.c: examples in a .npz file, under the names that are in use for it.
  *
- * Invariant: pictures of bytes become (n, channels, rows, columns): without an axis of channels they get one, with
- * channels last they are turned; all else is left as it is. */
+ * Invariant: pictures of bytes become (n, channels, rows, columns): without an axis of channels they get one,
+ * with channels last they are turned; all else is left as it is. */
 #include "nn/data.h"
 
 static const struct {
     const char *x, *t;
     bool whole;
 } names[2][4] = {
-    { { "x_train", "y_train", false }, { "train_x", "train_y", false }, { "x", "y", true }, { "images", "labels", true } },
-    { { "x_test",  "y_test",  false }, { "test_x",  "test_y",  false }, { "x", "y", true }, { "images", "labels", true } },
+    { { "x_train", "y_train", false },
+      { "train_x", "train_y", false },
+      { "x", "y", true },
+      { "images", "labels", true } },
+    { { "x_test", "y_test", false },
+      { "test_x", "test_y", false },
+      { "x", "y", true },
+      { "images", "labels", true } },
 };
 
 bool mc_npz_knows(const char *where)
@@ -29,7 +35,8 @@ static bool has(const mc_npz *z, const char *name)
 
 static bool few(int64_t channels) { return channels == 1 || channels == 3; }
 
-/* A view of pictures that are not (n, channels, rows, columns) as such; NULL: they are, or are no pictures. */
+/* A view of pictures that are not (n, channels, rows, columns) as such; NULL: they are, or are no
+ * pictures. */
 static mc_array *channels_second(const mc_array *x)
 {
     const int64_t *d = mc_array_dims(x);
@@ -49,7 +56,8 @@ mc_status mc_npz_read_data(const char *where, enum mc_part part, struct mc_raw *
         i++;
     }
     if (s == MC_OK && i == COUNT(names[part])) {
-        s = mc_fail(MC_EFORMAT, "'%s' has neither %s and %s nor x and y", where, names[part][0].x, names[part][0].t);
+        s = mc_fail(MC_EFORMAT, "'%s' has neither %s and %s nor x and y", where, names[part][0].x,
+                    names[part][0].t);
     }
     if (s == MC_OK) {
         out->text = "examples from a .npz file";

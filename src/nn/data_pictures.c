@@ -1,7 +1,7 @@
 /* data_pictures.c: a folder with a folder of pictures for each class: PNG, PPM, PGM.
  *
- * Invariant: classes and pictures are taken in the order of their names, so every machine reads the same data; all
- * pictures have the size of the first. */
+ * Invariant: classes and pictures are taken in the order of their names, so every machine reads the same
+ * data; all pictures have the size of the first. */
 #include "nn/data.h"
 #include <dirent.h>
 #include <errno.h>
@@ -128,8 +128,9 @@ static mc_status place(struct mc_raw *out, const struct list *paths, size_t i)
         want = mc_array_dims(out->x) + 1;
     }
     if (memcmp(have, want, 3 * sizeof *have) != 0) {
-        s = mc_fail(MC_ESHAPE, "'%s' is %lldx%lldx%lld (channels, rows, columns), but '%s' is %lldx%lldx%lld", paths->at[i], (long long)have[0],
-                    (long long)have[1], (long long)have[2], paths->at[0], (long long)want[0], (long long)want[1], (long long)want[2]);
+        s = mc_fail(MC_ESHAPE, "'%s' is %lldx%lldx%lld (channels, rows, columns), but '%s' is %lldx%lldx%lld",
+                    paths->at[i], (long long)have[0], (long long)have[1], (long long)have[2], paths->at[0],
+                    (long long)want[0], (long long)want[1], (long long)want[2]);
     }
     if (s == MC_OK) {
         memcpy((uint8_t *)mc_array_data(out->x) + i * size, mc_array_data(a), size);
@@ -143,16 +144,20 @@ mc_status mc_pictures_read(const char *where, enum mc_part part, struct mc_raw *
     static const char *const parts[] = { "train", "test" };
     char folder[MC_PATH], path[MC_PATH];
     struct list class = { 0 }, paths = { 0 };
-    bool parted = mc_path_is(mc_path_join(path, where, parts[MC_TRAIN]), true) && mc_path_is(mc_path_join(path, where, parts[MC_TEST]), true);
+    bool parted = mc_path_is(mc_path_join(path, where, parts[MC_TRAIN]), true) &&
+                  mc_path_is(mc_path_join(path, where, parts[MC_TEST]), true);
     out->text = "pictures from folders";
     out->whole = !parted;
     /* classes are those of the training part */
-    mc_status s = list_folder(&class, parted ? mc_path_join(folder, where, parts[MC_TRAIN]) : where, is_folder);
+    mc_status s = list_folder(&class, parted ? mc_path_join(folder, where, parts[MC_TRAIN]) : where,
+                              is_folder);
     if (s == MC_OK && parted) {
         mc_path_join(folder, where, parts[part]);
         for (size_t k = 0; k < class.n && s == MC_OK; k++) {
-            s = is_folder(mc_path_join(path, folder, class.at[k])) ? MC_OK
-                : mc_fail(MC_EFORMAT, "'%s' has no folder %s, which '%s/%s' has", folder, class.at[k], where, parts[MC_TRAIN]);
+            s = is_folder(mc_path_join(path, folder, class.at[k]))
+                    ? MC_OK
+                    : mc_fail(MC_EFORMAT, "'%s' has no folder %s, which '%s/%s' has", folder, class.at[k],
+                              where, parts[MC_TRAIN]);
         }
     }
     s = s < 0 ? s : find(parted ? folder : where, &class, &paths, &out->t);

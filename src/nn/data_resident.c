@@ -1,15 +1,17 @@
-/* data_resident.c: data that stay where functions run: sent once, put into an epoch's order and changed there, batches
- * copied from there.
+/* data_resident.c: data that stay where functions run: sent once, put into an epoch's order and changed
+ * there, batches copied from there.
  *
- * Invariant: a batch holds, to the bit, what the thread of data_batches.c would have made; its arrays lie at the same
- * addresses at every call, so that what was recorded with them can be replayed. */
+ * Invariant: a batch holds, to the bit, what the thread of data_batches.c would have made; its arrays lie at
+ * the same addresses at every call, so that what was recorded with them can be replayed. */
 #include "nn/data.h"
 
-static const int64_t most_bytes = INT64_C(1) << 30; /* of all examples as floats; they are there twice while an epoch begins */
+/* of all examples as floats; they are there twice while an epoch begins */
+static const int64_t most_bytes = INT64_C(1) << 30;
 
 struct mc_resident {
     mc_graph *g;
-    mc_function *order;                    /* numbers of examples to these examples, changed, and their labels */
+    /* numbers of examples to these examples, changed, and their labels */
+    mc_function *order;
     mc_array *all_x, *all_t;               /* those of the epoch, in its order: that function's own memory */
     mc_array *x, *t, *part_x, *part_t;     /* a batch; what there is of it, if it is a shorter one */
 };
@@ -36,8 +38,11 @@ static mc_status begin(struct mc_resident *r, const mc_data *d, const struct mc_
     mc_input(r->g, "order", MC_INT32, 1);
     mc_input(r->g, "key", MC_UINT64, 0);
     mc_augment_formula(a, r->g);
-    r->order = mc_compile(r->g, &(mc_spec){ .name = "data", .inputs = "order, key", .on_unused = "ignore",
-                                            .outputs = "borrow(gpu_from_host(x)), borrow(gpu_from_host(labels[order]))" });
+    r->order = mc_compile(
+        r->g, &(mc_spec){ .name = "data",
+                          .inputs = "order, key",
+                          .on_unused = "ignore",
+                          .outputs = "borrow(gpu_from_host(x)), borrow(gpu_from_host(labels[order]))" });
     return r->order ? MC_OK : mc_last_status();
 }
 
@@ -66,17 +71,20 @@ void mc_resident_free(struct mc_resident *r)
 
 mc_status mc_resident_start(struct mc_resident *r, const int32_t *order, int64_t n, uint64_t key)
 {
-    mc_array *numbers = mc_array_from(MC_INT32, MC_SHAPE(n), order), *one = mc_array_from(MC_UINT64, 0, NULL, &key);
+    mc_array *numbers = mc_array_from(MC_INT32, MC_SHAPE(n), order),
+             *one = mc_array_from(MC_UINT64, 0, NULL, &key);
     mc_array_unref(&r->all_x);
     mc_array_unref(&r->all_t);
-    mc_status s = numbers && one ? mc_call(r->order, MC_IN(numbers, one), MC_OUT(&r->all_x, &r->all_t)) : mc_last_status();
+    mc_status s = numbers && one ? mc_call(r->order, MC_IN(numbers, one), MC_OUT(&r->all_x, &r->all_t))
+                                 : mc_last_status();
     mc_array_unref(&numbers);
     mc_array_unref(&one);
     return s;
 }
 
 /* Examples `at` to at + n of all into a batch of `size`, which is made when there is none. */
-static mc_status put(mc_array **batch, mc_array **part, const mc_array *all, int64_t at, int64_t n, int64_t size)
+static mc_status put(mc_array **batch, mc_array **part, const mc_array *all, int64_t at, int64_t n,
+                     int64_t size)
 {
     mc_array *from = mc_array_slice(all, 0, at, n, 1);
     if (!*batch) {
@@ -92,7 +100,8 @@ static mc_status put(mc_array **batch, mc_array **part, const mc_array *all, int
     return s;
 }
 
-mc_status mc_resident_batch(struct mc_resident *r, int64_t at, int64_t n, int64_t size, const mc_array **x, const mc_array **t)
+mc_status mc_resident_batch(struct mc_resident *r, int64_t at, int64_t n, int64_t size, const mc_array **x,
+                            const mc_array **t)
 {
     mc_status s = put(&r->x, &r->part_x, r->all_x, at, n, size);
     s = s < 0 ? s : put(&r->t, &r->part_t, r->all_t, at, n, size);

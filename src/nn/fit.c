@@ -1,6 +1,7 @@
 /* fit.c: what a net is trained with: its target, cost, errors, and the functions that compute them.
  *
- * Invariant: they belong to the layer that was last when they were made; a layer more, and they are made anew. */
+ * Invariant: they belong to the layer that was last when they were made; a layer more, and they are made
+ * anew. */
 #include "nn/nn.h"
 
 /* ---- target, cost, what is wrong ---- */
@@ -34,7 +35,9 @@ mc_node *mc_net_target(mc_net *net)
         const char *name = mc_nn_name(net, "t");
         mc_node *p = prediction(net, 0);
         bool labels = mc_nn_loss_labels(net->train.loss);
-        net->target = name ? mc_input_sized(net->g, name, labels ? MC_INT32 : mc_nn_float(), mc_node_rank(p) - labels, mc_node_dims(p)) : NULL;
+        net->target = name ? mc_input_sized(net->g, name, labels ? MC_INT32 : mc_nn_float(),
+                                            mc_node_rank(p) - labels, mc_node_dims(p))
+                           : NULL;
         net->target = mc_graph_status(net->g) == MC_OK ? net->target : NULL;
     }
     return net->target;
@@ -89,7 +92,8 @@ static int inputs(mc_net *net, bool target, mc_node **in, int most)
     return n;
 }
 
-static mc_function *compile(mc_net *net, const char *name, bool target, int nout, mc_node *const *out, const mc_updates *u)
+static mc_function *compile(mc_net *net, const char *name, bool target, int nout, mc_node *const *out,
+                            const mc_updates *u)
 {
     enum { MOST = 16 };
     mc_node *in[MOST];
@@ -98,8 +102,16 @@ static mc_function *compile(mc_net *net, const char *name, bool target, int nout
         mc_fail(mc_graph_status(net->g), "%s", mc_error(net->g));
         return NULL;
     }
-    return mc_compile_at(net->g, &(mc_spec){ .name = name, .input = in, .ninput = n, .output = out, .noutput = nout,
-                                          .update_of = u ? u->of : NULL, .update = u ? u->to : NULL, .nupdate = u ? u->n : 0 }, NULL, 0);
+    return mc_compile_at(net->g,
+                         &(mc_spec){ .name = name,
+                                     .input = in,
+                                     .ninput = n,
+                                     .output = out,
+                                     .noutput = nout,
+                                     .update_of = u ? u->of : NULL,
+                                     .update = u ? u->to : NULL,
+                                     .nupdate = u ? u->n : 0 },
+                         NULL, 0);
 }
 
 mc_function *mc_net_trainer(mc_net *net)
@@ -107,7 +119,8 @@ mc_function *mc_net_trainer(mc_net *net)
     if (mc_nn_none(net, "net")) {
         return NULL;
     }
-    mc_node *cost = mc_net_cost(net, MC_TRAINING), *wrong = mc_net_wrong(net, MC_TRAINING), *out[] = { cost, wrong };
+    mc_node *cost = mc_net_cost(net, MC_TRAINING), *wrong = mc_net_wrong(net, MC_TRAINING),
+            *out[] = { cost, wrong };
     mc_updates u = mc_net_updates(net, cost, NULL);
     return compile(net, "train", true, wrong ? 2 : 1, out, &u);
 }
@@ -127,8 +140,8 @@ static bool sums(mc_net *net)
 static mc_node *summed(mc_net *net, mc_node *cost, mc_node *wrong)
 {
     struct mc_nn_text form = { 0 };
-    mc_nn_addf(&form, "%s + cast(size(%s, axis=0), float64) * cast(where(arange(2) < 1, $p, %s), float64)", mc_shared_name(net->sums),
-               mc_node_name(mc_net_target(net)), wrong ? "$t" : "0");
+    mc_nn_addf(&form, "%s + cast(size(%s, axis=0), float64) * cast(where(arange(2) < 1, $p, %s), float64)",
+               mc_shared_name(net->sums), mc_node_name(mc_net_target(net)), wrong ? "$t" : "0");
     mc_node *n = mc_nn_told(net, !form.bad) ? mc_nn_both(net, "sums", form.s, cost, wrong) : NULL;
     mc_nn_free(&form);
     return n;
@@ -174,7 +187,9 @@ mc_status mc_net_set_sums(mc_net *net, const double to[2])
         return MC_EARG;
     }
     mc_array *a = net->sums ? mc_array_from(MC_FLOAT64, MC_SHAPE(2), to) : NULL;
-    mc_status s = a ? mc_shared_set(net->sums, a) : net->sums ? mc_last_status() : mc_fail(MC_EARG, "sums: the net has no learner");
+    mc_status s = a           ? mc_shared_set(net->sums, a)
+                  : net->sums ? mc_last_status()
+                              : mc_fail(MC_EARG, "sums: the net has no learner");
     mc_array_unref(&a);
     return s;
 }
@@ -184,7 +199,8 @@ mc_function *mc_net_tester(mc_net *net)
     if (mc_nn_none(net, "net")) {
         return NULL;
     }
-    mc_node *cost = mc_net_cost(net, MC_DETERMINISTIC), *wrong = mc_net_wrong(net, MC_DETERMINISTIC), *y = prediction(net, 1);
+    mc_node *cost = mc_net_cost(net, MC_DETERMINISTIC), *wrong = mc_net_wrong(net, MC_DETERMINISTIC),
+            *y = prediction(net, 1);
     mc_node *out[] = { cost, wrong ? wrong : y, y };
     return compile(net, "test", true, wrong ? 3 : 2, out, NULL);
 }

@@ -1,7 +1,8 @@
 /* image.c: pictures in files: PNG in all its kinds, PPM and PGM (binary); and a PNG written.
  *
- * Invariant: no size is believed before it is known what bytes there are for it; a file that is damaged or cut off
- * anywhere is an error.  What comes out is bytes (1 or 3, rows, columns); what a PNG says of transparency is left out. */
+ * Invariant: no size is believed before it is known what bytes there are for it; a file that is damaged or
+ * cut off anywhere is an error.  What comes out is bytes (1 or 3, rows, columns); what a PNG says of
+ * transparency is left out. */
 #include "nn/data.h"
 
 enum { MOST = 65536 }; /* rows or columns */
@@ -48,9 +49,18 @@ static const struct pass {
     int x, y, dx, dy;
 } passes[8] = { { 0, 0, 1, 1 }, { 0, 0, 8, 8 }, { 4, 0, 8, 8 }, { 0, 4, 4, 8 }, { 2, 0, 4, 4 }, { 0, 2, 2, 4 }, { 1, 0, 2, 2 }, { 0, 1, 1, 2 } };
 
-static int64_t pass_columns(const struct png *g, const struct pass *p) { return (g->columns - p->x + p->dx - 1) / p->dx; }
-static int64_t pass_rows(const struct png *g, const struct pass *p)    { return (g->rows - p->y + p->dy - 1) / p->dy; }
-static int64_t row_bytes(const struct png *g, int64_t columns)         { return (columns * g->channels * g->depth + 7) / 8; }
+static int64_t pass_columns(const struct png *g, const struct pass *p)
+{
+    return (g->columns - p->x + p->dx - 1) / p->dx;
+}
+static int64_t pass_rows(const struct png *g, const struct pass *p)
+{
+    return (g->rows - p->y + p->dy - 1) / p->dy;
+}
+static int64_t row_bytes(const struct png *g, int64_t columns)
+{
+    return (columns * g->channels * g->depth + 7) / 8;
+}
 
 static mc_status read_head(struct png *g, struct bytes c)
 {
@@ -63,8 +73,10 @@ static mc_status read_head(struct png *g, struct bytes c)
     g->kind = c.p[9];
     g->interlaced = c.p[12];
     g->channels = g->kind < 7 ? png_kinds[g->kind].channels : 0;
-    bool depth_fits = g->channels && (g->depth & (g->depth - 1)) == 0 && (g->depth & png_kinds[g->kind].depths);
-    if (g->rows < 1 || g->columns < 1 || g->rows > MOST || g->columns > MOST || !depth_fits || c.p[10] || c.p[11] || g->interlaced > 1) {
+    bool depth_fits = g->channels && (g->depth & (g->depth - 1)) == 0 &&
+                      (g->depth & png_kinds[g->kind].depths);
+    if (g->rows < 1 || g->columns < 1 || g->rows > MOST || g->columns > MOST || !depth_fits || c.p[10] ||
+        c.p[11] || g->interlaced > 1) {
         return damaged("its head");
     }
     return MC_OK;
@@ -131,7 +143,8 @@ static mc_status unfilter(int filter, unsigned char *row, const unsigned char *a
         return damaged("a filter");
     }
     for (int64_t i = 0; i < n; i++) {
-        int left = i >= step ? row[i - step] : 0, up = above ? above[i] : 0, corner = above && i >= step ? above[i - step] : 0;
+        int left = i >= step ? row[i - step] : 0, up = above ? above[i] : 0,
+            corner = above && i >= step ? above[i - step] : 0;
         int guess[5] = { 0, left, up, (left + up) / 2, paeth(left, up, corner) };
         row[i] = (unsigned char)(row[i] + guess[filter]);
     }
@@ -242,7 +255,8 @@ static int64_t number(struct bytes in, size_t *at)
 {
     int64_t v = -1;
     bool remark = false;
-    for (; *at < in.n && (remark || in.p[*at] == '#' || (in.p[*at] && strchr(" \t\r\n\f", in.p[*at]))); (*at)++) {
+    for (; *at < in.n && (remark || in.p[*at] == '#' || (in.p[*at] && strchr(" \t\r\n\f", in.p[*at])));
+         (*at)++) {
         remark = in.p[*at] == '#' || (remark && in.p[*at] != '\n');
     }
     for (; *at < in.n && in.p[*at] >= '0' && in.p[*at] <= '9' && v < MOST; (*at)++) {
@@ -254,7 +268,8 @@ static int64_t number(struct bytes in, size_t *at)
 static mc_array *read_pnm(struct bytes in)
 {
     size_t at = 2;
-    int64_t channels = in.p[1] == '6' ? 3 : 1, columns = number(in, &at), rows = number(in, &at), most = number(in, &at);
+    int64_t channels = in.p[1] == '6' ? 3 : 1, columns = number(in, &at), rows = number(in, &at),
+            most = number(in, &at);
     if (at >= in.n) {
         return truncated(), NULL;
     }
@@ -334,7 +349,8 @@ static unsigned char *put_stored(unsigned char *to, const unsigned char *from, s
     do {
         size_t now = n < 65535 ? n : 65535;
         n -= now;
-        unsigned char head[5] = { n == 0, (unsigned char)now, (unsigned char)(now >> 8), (unsigned char)~now, (unsigned char)(~now >> 8) };
+        unsigned char head[5] = { n == 0, (unsigned char)now, (unsigned char)(now >> 8), (unsigned char)~now,
+                                  (unsigned char)(~now >> 8) };
         memcpy(to, head, sizeof head);
         memcpy(to + sizeof head, from, now);
         to += sizeof head + now;
@@ -346,7 +362,8 @@ static unsigned char *put_stored(unsigned char *to, const unsigned char *from, s
 void *mc_image_png(const uint8_t *v, int64_t rows, int64_t columns, int channels, size_t *n)
 {
     size_t width = (size_t)columns * (size_t)channels, all = (size_t)rows * (width + 1);
-    unsigned char *raw = mc_alloc(all, "data"), *out = mc_alloc(all + all / 65535 * 5 + 128, "data"), *at = out;
+    unsigned char *raw = mc_alloc(all, "data"), *out = mc_alloc(all + all / 65535 * 5 + 128, "data"),
+                  *at = out;
     if (!raw || !out) {
         mc_free(raw);
         mc_free(out);

@@ -1,5 +1,6 @@
-/* init.c: initial values of layers, by the library's rules.  Random ones are its counter-based numbers, drawn by
- * functions of the net's own graph: they follow from the seed and the order of the layers alone, on every machine.
+/* init.c: initial values of layers, by the library's rules.  Random ones are its counter-based numbers, drawn
+ * by functions of the net's own graph: they follow from the seed and the order of the layers alone, on every
+ * machine.
  *
  * Invariant: the rules and their settings are those of mc_initial_at; here they are read from a line. */
 #include "nn/nn.h"
@@ -17,8 +18,12 @@ static mc_array *numbers(void *arg, int how, int64_t n, double low, double high)
     mc_function **f = &net->draw[2 * how + many];
     mc_array *out = NULL;
     if (!*f) {
-        *f = mc_compile_at(net->draw_graph, &(mc_spec){ .name = "initial values", .inputs = "n, a, b", .outputs = form[how],
-                                                     .mode = many ? "FAST_RUN" : "FAST_COMPILE" }, NULL, 0);
+        *f = mc_compile_at(net->draw_graph,
+                           &(mc_spec){ .name = "initial values",
+                                       .inputs = "n, a, b",
+                                       .outputs = form[how],
+                                       .mode = many ? "FAST_RUN" : "FAST_COMPILE" },
+                           NULL, 0);
     }
     if (!*f || mc_call(*f, MC_IN(n, low, high), MC_OUT(&out)) < 0) {
         mc_mistake(net->g, MC_EMEMORY, "initial values: %s", mc_last_error());
@@ -37,8 +42,7 @@ static void fields_of(const mc_initial *rule, struct mc_nn_field field[MOST_SETT
     for (; rule->setting[i].name; i++) {
         bool truth = mc_nn_same((struct mc_nn_slice){ "false", 5 }, rule->setting[i].preset);
         enum mc_nn_type type = truth ? NN_BOOL : rule->setting[i].word ? NN_TEXT : NN_REAL;
-        field[i] = (struct mc_nn_field){ rule->setting[i].name, type,
-                                         rule->setting[i].preset, NULL };
+        field[i] = (struct mc_nn_field){ rule->setting[i].name, type, rule->setting[i].preset, NULL };
     }
     field[i].name = NULL;
 }
@@ -73,12 +77,13 @@ static const mc_initial *find_rule(const struct mc_nn_line *line, struct mc_nn_s
             return mc_initial_at(n);
         }
     }
-    mc_nn_wrong(line, name->s, MC_EARG, "there is no initial value and no variable '%.*s'%s", (int)name->n, name->s,
-                mc_nn_near(*name, names, n).text);
+    mc_nn_wrong(line, name->s, MC_EARG, "there is no initial value and no variable '%.*s'%s", (int)name->n,
+                name->s, mc_nn_near(*name, names, n).text);
     return NULL;
 }
 
-mc_array *mc_nn_draw(mc_net *net, const struct mc_nn_line *line, struct mc_nn_slice call, int rank, const int64_t *dims)
+mc_array *mc_nn_draw(mc_net *net, const struct mc_nn_line *line, struct mc_nn_slice call, int rank,
+                     const int64_t *dims)
 {
     struct mc_nn_slice args;
     struct mc_nn_field field[MOST_SETTINGS];

@@ -1,5 +1,5 @@
-/* layer.c: a line becomes a layer: its kind's row, its settings, its inputs, its parameters, and for each pass a
- * formula, which the graph reads.
+/* layer.c: a line becomes a layer: its kind's row, its settings, its inputs, its parameters, and for each
+ * pass a formula, which the graph reads.
  *
  * Invariant: a layer's shape is that of its node: no rule about shapes is stated twice. */
 #include "nn/nn.h"
@@ -36,7 +36,8 @@ static struct mc_nn_hint near_kind(struct mc_nn_slice word)
     int n = 0;
     if (mc_nn_is_act(word)) {
         struct mc_nn_hint alone;
-        mc_snprintf(alone.text, sizeof alone.text, "; a nonlinearity alone is 'nonlinearity %.*s'", (int)word.n, word.s);
+        mc_snprintf(alone.text, sizeof alone.text, "; a nonlinearity alone is 'nonlinearity %.*s'",
+                    (int)word.n, word.s);
         return alone;
     }
     for (const struct mc_nn_kind *k; n < COUNT(names) && (k = kind_at(n)); n++) {
@@ -57,7 +58,8 @@ static bool add_input(struct mc_nn_build *b, struct mc_nn_slice name, mc_layer *
         return mc_nn_wrong(b->set.line, name.s, MC_EARG, "there is no layer '%.*s'", (int)name.n, name.s);
     }
     if (*n == most) {
-        return mc_nn_wrong(b->set.line, name.s, MC_EARG, "%s takes no more than %d layers", b->layer->kind->name, most);
+        return mc_nn_wrong(b->set.line, name.s, MC_EARG, "%s takes no more than %d layers",
+                           b->layer->kind->name, most);
     }
     in[(*n)++] = l;
     return true;
@@ -86,11 +88,13 @@ static bool find_inputs(struct mc_nn_build *b)
         in[n++] = b->net->layer[b->net->nlayer - 1];
     }
     if (want == 1 && n != 1) {
-        return mc_nn_wrong(b->set.line, b->set.line->text, MC_EARG, "%s needs a layer before it; a model begins with its input, as in 'input 1x28x28'",
+        return mc_nn_wrong(b->set.line, b->set.line->text, MC_EARG,
+                           "%s needs a layer before it; a model begins with its input, as in 'input 1x28x28'",
                            b->layer->kind->name);
     }
     if (want < 0 ? n < 2 : n != want) {
-        return mc_nn_wrong(b->set.line, b->set.line->text, MC_EARG, "%s needs the names of %s layers", b->layer->kind->name, want < 0 ? "two or more" : "two");
+        return mc_nn_wrong(b->set.line, b->set.line->text, MC_EARG, "%s needs the names of %s layers",
+                           b->layer->kind->name, want < 0 ? "two or more" : "two");
     }
     b->layer->nin = n;
     b->layer->in = mc_nn_keep(b->net, (size_t)n * sizeof *in);
@@ -133,8 +137,11 @@ static bool statement(struct mc_nn_build *b, int pass, struct mc_nn_text *out)
     if (good && b->layer->kind->nin == 0) {
         mc_nn_add(out, value);
     } else if (good) {
-        mc_nn_addf(out, "%.*s%s%s = ", last ? (int)(last - body.s) : 0, body.s, last ? "; " : "", b->layer->var[pass]);
-        good = mc_nn_field(&b->set, "act") < 0 ? (mc_nn_add(out, value), true) : mc_nn_act(out, b->set.line, mc_nn_get(&b->set, "act"), value);
+        mc_nn_addf(out, "%.*s%s%s = ", last ? (int)(last - body.s) : 0, body.s, last ? "; " : "",
+                   b->layer->var[pass]);
+        good = mc_nn_field(&b->set, "act") < 0
+                   ? (mc_nn_add(out, value), true)
+                   : mc_nn_act(out, b->set.line, mc_nn_get(&b->set, "act"), value);
     }
     mc_nn_free(&body);
     return good && !out->bad;
@@ -150,7 +157,8 @@ static bool run(struct mc_nn_build *b, int pass)
         mc_nn_addf(&where, "%s %s", l->kind->name, l->name);
         l->node[pass] = mc_nn_formula(b->net, b->set.line, where.bad ? l->name : where.s, t.s);
     } else if (mc_graph_status(b->net->g) == MC_OK) {
-        mc_nn_wrong(b->set.line, b->set.line->text, MC_EARG, "%s: its formula has a name in it that is no setting: %s", l->kind->name, b->form[pass]);
+        mc_nn_wrong(b->set.line, b->set.line->text, MC_EARG,
+                    "%s: its formula has a name in it that is no setting: %s", l->kind->name, b->form[pass]);
     }
     mc_nn_free(&t);
     mc_nn_free(&where);
@@ -190,7 +198,8 @@ static bool name_it(struct mc_nn_build *b, struct mc_nn_slice given)
     struct mc_nn_text t = { 0 };
     int same = 1;
     if (given.n && !is_name(given)) {
-        return mc_nn_wrong(b->set.line, given.s, MC_ESYNTAX, "'%.*s' is no name: letters, digits and _, no digit first", (int)given.n, given.s);
+        return mc_nn_wrong(b->set.line, given.s, MC_ESYNTAX,
+                           "'%.*s' is no name: letters, digits and _, no digit first", (int)given.n, given.s);
     }
     for (int i = 0; i < b->net->nlayer; i++) {
         same += b->net->layer[i]->kind == l->kind;
@@ -205,7 +214,8 @@ static bool name_it(struct mc_nn_build *b, struct mc_nn_slice given)
     l->name = t.bad ? NULL : mc_nn_keep_text(b->net, t.s, t.n);
     if (l->name && mc_net_find(b->net, l->name)) {
         mc_nn_free(&t);
-        return mc_nn_wrong(b->set.line, given.n ? given.s : b->set.line->text, MC_EARG, "there is a layer '%s' already", l->name);
+        return mc_nn_wrong(b->set.line, given.n ? given.s : b->set.line->text, MC_EARG,
+                           "there is a layer '%s' already", l->name);
     }
     t.n = 0;
     mc_nn_addf(&t, "%s_det", l->name);
@@ -223,7 +233,9 @@ static void let_fields(struct mc_nn_build *b)
     for (int i = 0; b->field[i].name; i++) {
         struct mc_nn_slice v = b->set.value[i];
         int64_t list[NN_MOST_AXES];
-        int n = b->field[i].type == NN_SIZES || b->field[i].type == NN_AXES ? mc_nn_list(v, list, NN_MOST_AXES) : -1;
+        int n = b->field[i].type == NN_SIZES || b->field[i].type == NN_AXES
+                    ? mc_nn_list(v, list, NN_MOST_AXES)
+                    : -1;
         if (n > 0) {
             mc_nn_let_ints(b, b->field[i].name, n, list);
         } else if (b->field[i].type == NN_BOOL) {
@@ -234,7 +246,8 @@ static void let_fields(struct mc_nn_build *b)
     }
 }
 
-static bool make(struct mc_nn_build *b, const struct mc_nn_line *line, const char *at, struct mc_nn_slice name)
+static bool make(struct mc_nn_build *b, const struct mc_nn_line *line, const char *at,
+                 struct mc_nn_slice name)
 {
     const struct mc_nn_kind *k = b->layer->kind;
     int n = 0;
@@ -246,7 +259,8 @@ static bool make(struct mc_nn_build *b, const struct mc_nn_line *line, const cha
     if (!from) {
         b->field[n] = (struct mc_nn_field){ "from", NN_TEXT, "" };
     }
-    if (!mc_nn_read(&b->set, line, at, line->end, ' ', b->field, k->name) || !find_inputs(b) || !name_it(b, name)) {
+    if (!mc_nn_read(&b->set, line, at, line->end, ' ', b->field, k->name) || !find_inputs(b) ||
+        !name_it(b, name)) {
         return false;
     }
     mc_nn_hole(&b->holes, "random", b->net->rng);
@@ -271,7 +285,8 @@ mc_layer *mc_nn_layer(mc_net *net, const struct mc_nn_line *line)
     const char *behind = at;
     if (setting.n) { /* name=kind */
         name = setting;
-    } else if (mc_nn_next_word(line, &behind, ' ', &setting, &equals) && mc_nn_same(equals, "=")) { /* name = kind */
+    } else if (mc_nn_next_word(line, &behind, ' ', &setting, &equals) &&
+               mc_nn_same(equals, "=")) { /* name = kind */
         name = word;
         at = behind;
         if (!mc_nn_next_word(line, &at, ' ', &setting, &word)) {
@@ -281,7 +296,8 @@ mc_layer *mc_nn_layer(mc_net *net, const struct mc_nn_line *line)
     }
     const struct mc_nn_kind *kind = find_kind(word);
     if (!kind) {
-        mc_nn_wrong(line, word.s, MC_EARG, "there is no layer '%.*s'%s", (int)word.n, word.s, near_kind(word).text);
+        mc_nn_wrong(line, word.s, MC_EARG, "there is no layer '%.*s'%s", (int)word.n, word.s,
+                    near_kind(word).text);
         return &net->broken;
     }
     struct mc_nn_build *b = mc_nn_keep(net, sizeof *b);
@@ -292,7 +308,8 @@ mc_layer *mc_nn_layer(mc_net *net, const struct mc_nn_line *line)
     *l = (mc_layer){ .net = net, .kind = kind };
     b->net = net;
     b->layer = l;
-    bool made = make(b, line, at, name) && mc_nn_push(net, &net->layer, &net->nlayer, &net->layer_cap, sizeof l, &l);
+    bool made = make(b, line, at, name) &&
+                mc_nn_push(net, &net->layer, &net->nlayer, &net->layer_cap, sizeof l, &l);
     if (!mc_nn_told(net, made) && !strchr(mc_error(net->g), '^')) {
         mc_nn_tell(net->g, line, kind->name); /* a variable's name or sizes, which the graph refused */
     }

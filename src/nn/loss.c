@@ -5,7 +5,7 @@
 
 #define PICKED "$p[arange(size($p, 0)), $t]"
 static const struct mc_nn_row losses[] = {
-    /* name                        settings                                          targets like the prediction */
+    /* name settings targets like the prediction */
     { "categorical_crossentropy", { { NULL } },                                     "categorical_crossentropy($p, $t)" },
     { "binary_crossentropy",      { { NULL } },                                     "binary_crossentropy($p, $t)" },
     { "squared_error",            { { NULL } },                                     "sqr($p - $t)" },
@@ -39,7 +39,8 @@ struct mc_nn_line mc_nn_own_line(mc_net *net, const char *text)
 }
 
 /* The row that the first word names; *at moves behind it. */
-static const struct mc_nn_row *find(const struct mc_nn_line *line, const char **at, const struct mc_nn_row *table, const char *what)
+static const struct mc_nn_row *find(const struct mc_nn_line *line, const char **at,
+                                    const struct mc_nn_row *table, const char *what)
 {
     struct mc_nn_slice name, word;
     if (!mc_nn_next_word(line, at, ' ', &name, &word) || !word.s) {
@@ -51,12 +52,13 @@ static const struct mc_nn_row *find(const struct mc_nn_line *line, const char **
             return r;
         }
     }
-    mc_nn_wrong(line, word.s, MC_EARG, "there is no %s '%.*s'%s", what, (int)word.n, word.s, mc_nn_near_row(word, table, sizeof *table).text);
+    mc_nn_wrong(line, word.s, MC_EARG, "there is no %s '%.*s'%s", what, (int)word.n, word.s,
+                mc_nn_near_row(word, table, sizeof *table).text);
     return NULL;
 }
 
-bool mc_nn_row(struct mc_nn_text *out, const struct mc_nn_line *line, const char *at, const char *end, const struct mc_nn_row *table,
-               const char *what, struct mc_nn_holes *holes)
+bool mc_nn_row(struct mc_nn_text *out, const struct mc_nn_line *line, const char *at, const char *end,
+               const struct mc_nn_row *table, const char *what, struct mc_nn_holes *holes)
 {
     struct mc_nn_settings s;
     const struct mc_nn_row *r = find(line, &at, table, what);
@@ -90,7 +92,8 @@ mc_node *mc_nn_both(mc_net *net, const char *what, const char *form, mc_node *p,
 }
 
 /* The row of words, filled, of p and t. */
-static mc_node *of_row(mc_net *net, const char *words, const struct mc_nn_row *table, const char *what, mc_node *p, mc_node *t)
+static mc_node *of_row(mc_net *net, const char *words, const struct mc_nn_row *table, const char *what,
+                       mc_node *p, mc_node *t)
 {
     struct mc_nn_line line = mc_nn_own_line(net, words);
     struct mc_nn_holes h = { .n = 0 };
@@ -124,7 +127,8 @@ mc_node *mc_loss(mc_net *net, const char *loss, mc_node *prediction, mc_node *ta
     if (mc_nn_none(net, "net") || mc_nn_none(loss, "loss")) {
         return NULL;
     }
-    bool labels = prediction && target && mc_node_rank(target) == mc_node_rank(prediction) - 1 && whole(target);
+    bool labels = prediction && target && mc_node_rank(target) == mc_node_rank(prediction) - 1 &&
+                  whole(target);
     const struct mc_nn_row *table = losses;
     for (const struct mc_nn_row *r = for_labels; labels && r->name; r++) {
         table = strncmp(loss, r->name, strlen(r->name)) == 0 ? for_labels : table;
@@ -137,7 +141,8 @@ mc_node *mc_accuracy(mc_net *net, const char *accuracy, mc_node *prediction, mc_
     if (mc_nn_none(net, "net") || mc_nn_none(accuracy, "accuracy")) {
         return NULL;
     }
-    bool binary = strncmp(accuracy, "binary", 6) == 0, same = prediction && target && mc_node_rank(prediction) == mc_node_rank(target);
+    bool binary = strncmp(accuracy, "binary", 6) == 0,
+         same = prediction && target && mc_node_rank(prediction) == mc_node_rank(target);
     mc_node *t = binary ? align(prediction, target) : same ? mc_argmax(target, "axis=-1") : target;
     return of_row(net, accuracy, accuracies, "accuracy", prediction, t);
 }
@@ -155,7 +160,8 @@ mc_node *mc_aggregate(mc_net *net, const char *mode, mc_node *loss, mc_node *wei
     for (int i = 0; i < COUNT(modes); i++) {
         const char *form = weights ? modes[i].weighted : modes[i].form;
         if (strcmp(mode, modes[i].mode) == 0) {
-            return form ? mc_nn_both(net, "aggregate", form, loss, weights) : mc_mistake(net->g, MC_EARG, "aggregate: %s needs weights", mode);
+            return form ? mc_nn_both(net, "aggregate", form, loss, weights)
+                        : mc_mistake(net->g, MC_EARG, "aggregate: %s needs weights", mode);
         }
     }
     return mc_mistake(net->g, MC_EARG, "aggregate: there is no mode '%s'; mean, sum or normalized_sum", mode);
@@ -179,7 +185,9 @@ bool mc_nn_loss_labels(const char *loss)
 
 const char *mc_nn_loss_accuracy(const char *loss)
 {
-    return mc_nn_loss_labels(loss) ? "categorical" : strncmp(loss, "binary_crossentropy", 19) == 0 ? "binary" : NULL;
+    return mc_nn_loss_labels(loss)                         ? "categorical"
+           : strncmp(loss, "binary_crossentropy", 19) == 0 ? "binary"
+                                                           : NULL;
 }
 
 /* ---- penalties ---- */
@@ -211,7 +219,10 @@ void mc_nn_manual_losses(struct mc_nn_text *t)
     static const struct {
         const char *title;
         const struct mc_nn_row *rows;
-    } tables[] = { { "Losses", losses }, { "Losses of whole numbers", for_labels }, { "Accuracies", accuracies }, { "Penalties", penalties } };
+    } tables[] = { { "Losses", losses },
+                   { "Losses of whole numbers", for_labels },
+                   { "Accuracies", accuracies },
+                   { "Penalties", penalties } };
     for (int i = 0; i < COUNT(tables); i++) {
         mc_nn_manual_head(t, tables[i].title, "formula");
         for (const struct mc_nn_row *r = tables[i].rows; r->name; r++) {

@@ -14,7 +14,8 @@ void mc_nn_manual_head(struct mc_nn_text *t, const char *title, const char *seco
     mc_nn_addf(t, "\n## %s\n\n| name and settings | %s |\n| --- | --- |\n", title, second);
 }
 
-void mc_nn_manual_row(struct mc_nn_text *t, const char *name, const struct mc_nn_field *fields, const char *doc, bool code)
+void mc_nn_manual_row(struct mc_nn_text *t, const char *name, const struct mc_nn_field *fields,
+                      const char *doc, bool code)
 {
     mc_nn_addf(t, "| `%s", name);
     for (const struct mc_nn_field *f = fields; f && f->name; f++) {

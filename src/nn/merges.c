@@ -25,15 +25,17 @@ static bool agree(struct mc_nn_build *b, int axis)
     int rank = mc_nn_rank(b, 0);
     for (int i = 1; i < b->layer->nin; i++) {
         if (mc_nn_rank(b, i) != rank) {
-            return mc_nn_refuse(b, "from", "'%s' has rank %d, '%s' has %d", b->layer->in[0]->name, rank, b->layer->in[i]->name, mc_nn_rank(b, i));
+            return mc_nn_refuse(b, "from", "'%s' has rank %d, '%s' has %d", b->layer->in[0]->name, rank,
+                                b->layer->in[i]->name, mc_nn_rank(b, i));
         }
     }
     for (int a = 0; a < rank; a++) {
         for (int i = 0, first = -1; i < b->layer->nin && a != axis && !crop_of(b, a).n; i++) {
             int64_t d = mc_nn_dims(b, i)[a];
             if (d >= 0 && first >= 0 && mc_nn_dims(b, first)[a] != d) {
-                return mc_nn_refuse(b, "from", "on axis %d '%s' has size %lld, '%s' has %lld", a, b->layer->in[first]->name,
-                                    (long long)mc_nn_dims(b, first)[a], b->layer->in[i]->name, (long long)d);
+                return mc_nn_refuse(b, "from", "on axis %d '%s' has size %lld, '%s' has %lld", a,
+                                    b->layer->in[first]->name, (long long)mc_nn_dims(b, first)[a],
+                                    b->layer->in[i]->name, (long long)d);
             }
             first = d >= 0 && first < 0 ? i : first;
         }

@@ -1,4 +1,5 @@
-/* mistake.c: what is said when the formula of a layer, a loss or a rule is wrong: the line of the model it comes from. */
+/* mistake.c: what is said when the formula of a layer, a loss or a rule is wrong: the line of the model it
+ * comes from. */
 #include "nn/nn.h"
 
 void mc_nn_tell(mc_graph *g, const struct mc_nn_line *line, const char *where)
@@ -35,8 +36,9 @@ bool mc_nn_refuse(struct mc_nn_build *b, const char *field, const char *fmt, ...
     mc_nn_addv(&t, fmt, ap);
     va_end(ap);
     if (!b->failed) {
-        mc_nn_wrong(b->set.line, field ? mc_nn_get(&b->set, field).s : b->set.line->text, t.bad ? MC_EMEMORY : MC_ESHAPE, "%s: %s",
-                    b->layer->kind->name, t.s ? t.s : "out of memory");
+        mc_nn_wrong(b->set.line, field ? mc_nn_get(&b->set, field).s : b->set.line->text,
+                    t.bad ? MC_EMEMORY : MC_ESHAPE, "%s: %s", b->layer->kind->name,
+                    t.s ? t.s : "out of memory");
     }
     mc_nn_free(&t);
     b->failed = true;

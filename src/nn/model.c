@@ -1,6 +1,7 @@
 /* model.c: a text of lines: layers, and settings of the training.
  *
- * Invariant: a line's first word says what it is; a mistake stops the reading, and shows the line with a caret. */
+ * Invariant: a line's first word says what it is; a mistake stops the reading, and shows the line with a
+ * caret. */
 #include "nn/nn.h"
 #include <stdio.h>
 
@@ -17,7 +18,8 @@ static const char *rest(mc_net *net, const struct mc_nn_line *line, const char *
     return kept ? kept : "";
 }
 
-static bool whole(const struct mc_nn_line *line, const char *at, const char *what, int64_t least, int64_t *out)
+static bool whole(const struct mc_nn_line *line, const char *at, const char *what, int64_t least,
+                  int64_t *out)
 {
     const struct mc_nn_field field[] = { { what, NN_INT, NULL, NULL }, { NULL, NN_INT, NULL, NULL } };
     struct mc_nn_settings s;
@@ -25,7 +27,8 @@ static bool whole(const struct mc_nn_line *line, const char *at, const char *wha
         return false;
     }
     *out = mc_nn_int(&s, what);
-    return *out >= least || mc_nn_wrong(line, s.value[0].s, MC_EARG, "%s is %lld, less than %lld", what, (long long)*out, (long long)least);
+    return *out >= least || mc_nn_wrong(line, s.value[0].s, MC_EARG, "%s is %lld, less than %lld", what,
+                                        (long long)*out, (long long)least);
 }
 
 static bool batch(mc_net *net, const struct mc_nn_line *line, const char *at)
@@ -73,7 +76,9 @@ static bool penalty(mc_net *net, const struct mc_nn_line *line, const char *at)
 
 static bool augment(mc_net *net, const struct mc_nn_line *line, const char *at)
 {
-    static const struct mc_nn_field fields[] = { { "shift", NN_INT, "0", NULL }, { "flip", NN_BOOL, "false", NULL }, { "crop", NN_SIZES, "none", "none" },
+    static const struct mc_nn_field fields[] = { { "shift", NN_INT, "0", NULL },
+                                                 { "flip", NN_BOOL, "false", NULL },
+                                                 { "crop", NN_SIZES, "none", "none" },
                                                  { NULL, NN_INT, NULL, NULL } };
     struct mc_nn_settings s;
     net->train.augment = rest(net, line, at);
@@ -170,7 +175,8 @@ mc_status mc_net_read(mc_net *net, const char *name, const char *text)
         return MC_EARG;
     }
     name = name ? name : "model";
-    const char *kept = mc_nn_keep_text(net, text, strlen(text)), *file = mc_nn_keep_text(net, name, strlen(name));
+    const char *kept = mc_nn_keep_text(net, text, strlen(text)),
+               *file = mc_nn_keep_text(net, name, strlen(name));
     int number = 1;
     for (const char *c = kept; file && c && *c && mc_graph_status(net->g) == MC_OK; number++) {
         const char *end = c + strcspn(c, "\n");

@@ -1,7 +1,7 @@
 /* net.c: a net's life, its layers and its parameters.
  *
- * Invariant: memory that a net handed out stays where it is until the net is freed; lists of it may move, what they
- * point at does not. */
+ * Invariant: memory that a net handed out stays where it is until the net is freed; lists of it may move,
+ * what they point at does not. */
 #include "nn/nn.h"
 #include <stdio.h>
 
@@ -94,8 +94,13 @@ static bool start(mc_net *net, const char *prefix, uint64_t seed)
     net->prefix = mc_nn_keep_text(net, prefix, strlen(prefix));
     const char *rng = net->rng = net->prefix ? mc_nn_name(net, "random") : NULL;
     net->broken = (mc_layer){ .net = net, .name = "", .text = { "", "" } };
-    net->train = (struct mc_training){ .batch = 100, .epochs = 10, .rate = 0.01, .loss = "categorical_crossentropy", .rule = "sgd 0.01",
-                                       .schedule = "constant", .augment = "" };
+    net->train = (struct mc_training){ .batch = 100,
+                                       .epochs = 10,
+                                       .rate = 0.01,
+                                       .loss = "categorical_crossentropy",
+                                       .rule = "sgd 0.01",
+                                       .schedule = "constant",
+                                       .augment = "" };
     net->draw_graph = mc_graph_new();
     if (!rng || !net->draw_graph) {
         return false;
@@ -229,7 +234,8 @@ mc_status mc_net_tag(mc_net *net, mc_shared *s, const char *tags)
     }
     struct mc_nn_text words = { 0 };
     mc_nn_addf(&words, " %s ", tags ? tags : "");
-    const char *kept = words.bad ? NULL : mc_nn_keep_text(net, words.s, words.n), *name = mc_nn_keep_text(net, mc_shared_name(s), strlen(mc_shared_name(s)));
+    const char *kept = words.bad ? NULL : mc_nn_keep_text(net, words.s, words.n),
+               *name = mc_nn_keep_text(net, mc_shared_name(s), strlen(mc_shared_name(s)));
     mc_nn_free(&words);
     if (!kept || !name) {
         return MC_EMEMORY;
@@ -303,7 +309,8 @@ static void shape_text(const mc_layer *l, char *out, size_t n)
     *out = '\0';
     for (int i = 0; i < mc_layer_rank(l) && at + 24 < n; i++) {
         int64_t d = mc_layer_dims(l)[i];
-        at += (size_t)(d < 0 ? mc_snprintf(out + at, n - at, "%s?", i ? "x" : "") : mc_snprintf(out + at, n - at, "%s%lld", i ? "x" : "", (long long)d));
+        at += (size_t)(d < 0 ? mc_snprintf(out + at, n - at, "%s?", i ? "x" : "")
+                             : mc_snprintf(out + at, n - at, "%s%lld", i ? "x" : "", (long long)d));
     }
 }
 

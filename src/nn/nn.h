@@ -1,7 +1,7 @@
 /* nn.h: how a line of text becomes a layer, a rule or a setting.  Written on the public headers alone.
  *
- * Invariant: whatever a net makes lives in its memory (mc_nn_keep) until mc_net_free; names and texts are never
- * freed one by one. */
+ * Invariant: whatever a net makes lives in its memory (mc_nn_keep) until mc_net_free; names and texts are
+ * never freed one by one. */
 #ifndef MC_NN_H
 #define MC_NN_H
 
@@ -26,8 +26,8 @@ void mc_nn_addf(struct mc_nn_text *t, const char *fmt, ...) MC_FORMAT(2, 3);
 void mc_nn_addv(struct mc_nn_text *t, const char *fmt, va_list ap);
 void mc_nn_free(struct mc_nn_text *t);
 
-/* Fills holes: $name is the text of that name, itself filled; $_name is `own`_name, a name for an intermediate value;
- * {...} is left out where a hole in it is empty.  False: a name that is not there. */
+/* Fills holes: $name is the text of that name, itself filled; $_name is `own`_name, a name for an
+ * intermediate value; {...} is left out where a hole in it is empty.  False: a name that is not there. */
 struct mc_nn_hole {
     const char *name, *text;
 };
@@ -81,22 +81,26 @@ struct mc_nn_settings {
 };
 
 /* One word at *at, which moves behind it; name is empty unless it is name=text.  False: no more. */
-bool mc_nn_next_word(const struct mc_nn_line *line, const char **at, char separator, struct mc_nn_slice *name, struct mc_nn_slice *text);
-/* Reads words from `at` to the end of the line into fields (ended by one without a name).  what: for messages. */
-bool mc_nn_read(struct mc_nn_settings *s, const struct mc_nn_line *line, const char *at, const char *end, char separator,
-                const struct mc_nn_field *fields, const char *what);
+bool mc_nn_next_word(const struct mc_nn_line *line, const char **at, char separator, struct mc_nn_slice *name,
+                     struct mc_nn_slice *text);
+/* Reads words from `at` to the end of the line into fields (ended by one without a name).  what: for
+ * messages. */
+bool mc_nn_read(struct mc_nn_settings *s, const struct mc_nn_line *line, const char *at, const char *end,
+                char separator, const struct mc_nn_field *fields, const char *what);
 int mc_nn_field(const struct mc_nn_settings *s, const char *name); /* its number; it is there */
 struct mc_nn_slice mc_nn_get(const struct mc_nn_settings *s, const char *name);
 bool mc_nn_is(const struct mc_nn_settings *s, const char *name, const char *word);
 int64_t mc_nn_int(const struct mc_nn_settings *s, const char *name);
 double mc_nn_real(const struct mc_nn_settings *s, const char *name);
 bool mc_nn_bool(const struct mc_nn_settings *s, const char *name);
-int mc_nn_list(struct mc_nn_slice text, int64_t *out, int most); /* 5x5, 0,2 or [5, 5]; how many, -1: no list of numbers */
+/* 5x5, 0,2 or [5, 5]; how many, -1: no list of numbers */
+int mc_nn_list(struct mc_nn_slice text, int64_t *out, int most);
 /* "normal(0.1)" taken apart: its name, and what stands in the brackets (empty: nothing). */
 struct mc_nn_slice mc_nn_call(struct mc_nn_slice call, struct mc_nn_slice *args);
 bool mc_nn_same(struct mc_nn_slice a, const char *b);
 bool mc_nn_is_letter(char c); /* a letter, a digit, an underscore */
-/* "; did you mean 'conv'?" for the nearest of the names, or one that is part of the word or has it as a part; or "". */
+/* "; did you mean 'conv'?" for the nearest of the names, or one that is part of the word or has it as a part;
+ * or "". */
 struct mc_nn_hint {
     char text[80];
 };
@@ -104,7 +108,8 @@ struct mc_nn_hint mc_nn_near(struct mc_nn_slice word, const char *const *names, 
 /* The same for a table whose rows, `size` apart, begin with their name; the last has none. */
 struct mc_nn_hint mc_nn_near_row(struct mc_nn_slice word, const void *table, size_t size);
 /* A mistake at byte `at` of the line (NULL: at its begin); false, to return. */
-bool mc_nn_wrong(const struct mc_nn_line *line, const char *at, mc_status code, const char *fmt, ...) MC_FORMAT(4, 5);
+bool mc_nn_wrong(const struct mc_nn_line *line, const char *at, mc_status code, const char *fmt, ...)
+    MC_FORMAT(4, 5);
 
 /* ---- net.c ---- */
 
@@ -154,7 +159,8 @@ void *mc_nn_keep(mc_net *net, size_t n);                    /* zeroed; NULL: no 
 bool mc_nn_told(mc_net *net, bool good);                    /* good; what failed without a word was memory */
 char *mc_nn_keep_text(mc_net *net, const char *s, size_t n);
 char *mc_nn_keep_printed(mc_net *net, const char *fmt, va_list ap);
-bool mc_nn_push(mc_net *net, void *list, int *n, int *cap, size_t size, const void *item); /* list: the address of a pointer */
+/* list: the address of a pointer */
+bool mc_nn_push(mc_net *net, void *list, int *n, int *cap, size_t size, const void *item);
 const char *mc_nn_name(mc_net *net, const char *name);      /* with the net's prefix; NULL: no memory */
 /* Makes a shared variable, known to the net by its tags.  Takes value over. */
 mc_shared *mc_nn_param(mc_net *net, mc_layer *layer, const char *name, const char *tags, mc_array *value);
@@ -179,36 +185,41 @@ struct mc_nn_kind {
     const char *name, *doc;
     int nin; /* 0, 1, 2; -1: two or more */
     struct mc_nn_field field[NN_MOST_FIELDS];
-    void (*make)(struct mc_nn_build *b); /* checks, parameters, holes; NULL: fields are all the holes there are */
+    /* checks, parameters, holes; NULL: fields are all the holes there are */
+    void (*make)(struct mc_nn_build *b);
     const char *training, *deterministic; /* forms; NULL: the same */
 };
 extern const struct mc_nn_kind *const mc_nn_kinds[]; /* tables, each ended by a row without a name; NULL */
-extern const struct mc_nn_kind mc_nn_plain[], mc_nn_convs[], mc_nn_pools[], mc_nn_merges[], mc_nn_noises[], mc_nn_norms[],
-    mc_nn_shapes[], mc_nn_specials[], mc_nn_convnets[];
+extern const struct mc_nn_kind mc_nn_plain[], mc_nn_convs[], mc_nn_pools[], mc_nn_merges[], mc_nn_noises[],
+    mc_nn_norms[], mc_nn_shapes[], mc_nn_specials[], mc_nn_convnets[];
 mc_layer *mc_nn_layer(mc_net *net, const struct mc_nn_line *line);
 
 /* For make: build.c, and mc_nn_refuse of mistake.c */
 void mc_nn_let(struct mc_nn_build *b, const char *name, const char *fmt, ...) MC_FORMAT(3, 4); /* a hole */
-void mc_nn_let_unless(struct mc_nn_build *b, const char *name, bool empty, int64_t v);           /* the number, or nothing */
+/* the number, or nothing */
+void mc_nn_let_unless(struct mc_nn_build *b, const char *name, bool empty, int64_t v);
 void mc_nn_let_ints(struct mc_nn_build *b, const char *name, int n, const int64_t *v);           /* [5, 5] */
 bool mc_nn_refuse(struct mc_nn_build *b, const char *field, const char *fmt, ...) MC_FORMAT(3, 4); /* false */
-/* The parameter layer_name, drawn as the field of that name says ("none": no parameter, the hole is empty). */
+/* The parameter layer_name, drawn as the field of that name says ("none": no parameter, the hole is
+ * empty). */
 bool mc_nn_weights(struct mc_nn_build *b, const char *name, const char *tags, int rank, const int64_t *dims);
 /* A field's numbers, n of them (one stands for all), none below least. */
 bool mc_nn_sizes(struct mc_nn_build *b, const char *field, int n, int64_t least, int64_t *out);
 bool mc_nn_axes(struct mc_nn_build *b, const char *field, int rank, bool *in); /* auto: all but axis 1 */
 const int64_t *mc_nn_dims(const struct mc_nn_build *b, int input);
 int mc_nn_rank(const struct mc_nn_build *b, int input);
-bool mc_nn_known(struct mc_nn_build *b, const char *why, int axis); /* is that size of the input known?  refuses */
+/* is that size of the input known?  refuses */
+bool mc_nn_known(struct mc_nn_build *b, const char *why, int axis);
 /* The hole `name`: the sizes of the input as a list, unknown ones by formula. */
 void mc_nn_let_shape(struct mc_nn_build *b, const char *name, int rank, const int64_t *dims);
 
 /* act.c: a nonlinearity around a formula */
 bool mc_nn_is_act(struct mc_nn_slice name); /* one of the usual ones */
-bool mc_nn_act(struct mc_nn_text *out, const struct mc_nn_line *line, struct mc_nn_slice call, const char *inner);
+bool mc_nn_act(struct mc_nn_text *out, const struct mc_nn_line *line, struct mc_nn_slice call,
+               const char *inner);
 /* init.c */
-mc_array *mc_nn_draw(mc_net *net, const struct mc_nn_line *line, struct mc_nn_slice call, int rank, const int64_t *dims);
-
+mc_array *mc_nn_draw(mc_net *net, const struct mc_nn_line *line, struct mc_nn_slice call, int rank,
+                     const int64_t *dims);
 
 /* Rows that are formulas: a loss, an accuracy, a penalty. */
 struct mc_nn_row {
@@ -217,14 +228,16 @@ struct mc_nn_row {
     const char *form;
 };
 /* Fills the form of the row that the words from at to end name; what: "loss".  The text is in out. */
-bool mc_nn_row(struct mc_nn_text *out, const struct mc_nn_line *line, const char *at, const char *end, const struct mc_nn_row *table,
-               const char *what, struct mc_nn_holes *holes);
+bool mc_nn_row(struct mc_nn_text *out, const struct mc_nn_line *line, const char *at, const char *end,
+               const struct mc_nn_row *table, const char *what, struct mc_nn_holes *holes);
 struct mc_nn_line mc_nn_own_line(mc_net *net, const char *text); /* a text of a call */
-mc_node *mc_nn_both(mc_net *net, const char *what, const char *form, mc_node *p, mc_node *t); /* form with $p and $t */
+/* form with $p and $t */
+mc_node *mc_nn_both(mc_net *net, const char *what, const char *form, mc_node *p, mc_node *t);
 
 /* manual.c: a table's head, and a row of it; each file prints its own tables */
 void mc_nn_manual_head(struct mc_nn_text *t, const char *title, const char *second);
-void mc_nn_manual_row(struct mc_nn_text *t, const char *name, const struct mc_nn_field *fields, const char *doc, bool code);
+void mc_nn_manual_row(struct mc_nn_text *t, const char *name, const struct mc_nn_field *fields,
+                      const char *doc, bool code);
 void mc_nn_manual_acts(struct mc_nn_text *t);
 void mc_nn_manual_inits(struct mc_nn_text *t);
 void mc_nn_manual_rules(struct mc_nn_text *t);
@@ -238,7 +251,8 @@ bool mc_nn_setting(mc_net *net, const struct mc_nn_line *line);
 bool mc_nn_loss_check(const struct mc_nn_line *line, const char *at);
 bool mc_nn_penalty_check(const struct mc_nn_line *line, const char *at);
 bool mc_nn_rule_check(const struct mc_nn_line *line, const char *at, double *rate);
-bool mc_nn_schedule(const struct mc_nn_line *line, const char *at, double epoch, double epochs, double *factor);
+bool mc_nn_schedule(const struct mc_nn_line *line, const char *at, double epoch, double epochs,
+                    double *factor);
 bool mc_nn_loss_labels(const char *loss);           /* are its targets whole numbers? */
 const char *mc_nn_loss_accuracy(const char *loss);  /* what is right, for mc_accuracy; NULL */
 

@@ -5,7 +5,8 @@
 #include <monochord_nn.h>
 #include <stdbool.h>
 
-/* Is p what a maker returns that failed?  Then this is an error too; what that maker said may not be the last error any more. */
+/* Is p what a maker returns that failed?  Then this is an error too; what that maker said may not be the last
+ * error any more. */
 static inline bool mc_nn_none(const void *p, const char *what)
 {
     return !p && mc_fail(MC_EARG, "there is no %s (NULL)", what) < 0;

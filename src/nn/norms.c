@@ -1,4 +1,5 @@
-/* norms.c: normalisation across channels, over batches, over examples; biases, scales and slopes of their own.
+/* norms.c: normalisation across channels, over batches, over examples; biases, scales and slopes of their
+ * own.
  *
  * Invariant: a batch normalisation keeps the inverse of the standard deviation, as Lasagne does. */
 #include "nn/kind.h"
@@ -26,7 +27,8 @@ static bool let_axes(struct mc_nn_build *b, const bool *over, int64_t *dims, int
     return mc_nn_kept_sizes(b, rank, over, dims, n);
 }
 
-/* The statistic becomes (1 - alpha) times itself plus alpha times the batch's, whenever the net is trained. */
+/* The statistic becomes (1 - alpha) times itself plus alpha times the batch's, whenever the net is
+ * trained. */
 static void running(struct mc_nn_build *b, const char *name, int item)
 {
     struct mc_nn_text form = { 0 }, own = { 0 };
@@ -34,9 +36,11 @@ static void running(struct mc_nn_build *b, const char *name, int item)
     mc_nn_addf(&form, "(1 - $alpha) * $%s + $alpha * reshape($batch[%d], $sizes)", name, item);
     mc_node *now = form.bad ? NULL : mc_nn_probe(b, form.s);
     form.n = 0;
-    mc_shared *s = now && !own.bad && mc_nn_fill(&form, own.s, &b->holes) && !form.bad ? mc_shared_named(b->net->g, form.s) : NULL;
-    b->failed |= !s || !mc_nn_push(b->net, &b->net->running, &b->net->nrunning, &b->net->running_cap, sizeof *b->net->running,
-                                   &(struct mc_nn_running){ s, now });
+    mc_shared *s = now && !own.bad && mc_nn_fill(&form, own.s, &b->holes) && !form.bad
+                       ? mc_shared_named(b->net->g, form.s)
+                       : NULL;
+    b->failed |= !s || !mc_nn_push(b->net, &b->net->running, &b->net->nrunning, &b->net->running_cap,
+                                   sizeof *b->net->running, &(struct mc_nn_running){ s, now });
     mc_nn_free(&form);
     mc_nn_free(&own);
 }
@@ -48,13 +52,15 @@ static void batch_norm(struct mc_nn_build *b)
     bool over[NN_MOST_AXES];
     int64_t dims[NN_MOST_AXES];
     int n;
-    if (!mc_nn_axes(b, "axes", mc_nn_rank(b, 0), over) || !let_axes(b, over, dims, &n) || !mc_nn_weights(b, "beta", TRAINABLE, n, dims) ||
-        !mc_nn_weights(b, "gamma", REGULARIZABLE, n, dims) || !mc_nn_weights(b, "mean", " batch_norm_stat ", n, dims) ||
+    if (!mc_nn_axes(b, "axes", mc_nn_rank(b, 0), over) || !let_axes(b, over, dims, &n) ||
+        !mc_nn_weights(b, "beta", TRAINABLE, n, dims) || !mc_nn_weights(b, "gamma", REGULARIZABLE, n, dims) ||
+        !mc_nn_weights(b, "mean", " batch_norm_stat ", n, dims) ||
         !mc_nn_weights(b, "inv_std", " batch_norm_stat ", n, dims)) {
         return;
     }
     if (mc_nn_is(&b->set, "mean", "none") || mc_nn_is(&b->set, "inv_std", "none")) {
-        mc_nn_refuse(b, mc_nn_is(&b->set, "mean", "none") ? "mean" : "inv_std", "the deterministic pass needs both averages");
+        mc_nn_refuse(b, mc_nn_is(&b->set, "mean", "none") ? "mean" : "inv_std",
+                     "the deterministic pass needs both averages");
         return;
     }
     mc_nn_let_ints(b, "sizes", n, dims);
@@ -62,7 +68,8 @@ static void batch_norm(struct mc_nn_build *b)
         bool none = mc_nn_is(&b->set, names[i], "none");
         mc_nn_let(b, i ? "scale" : "shift", none ? "%s($sizes)" : "$%s", none ? zeros_or_ones[i] : names[i]);
     }
-    mc_nn_let(b, "batch", "%s", "batch_normalization_train($x, $scale, $shift, axes=$axes, epsilon=$epsilon)");
+    mc_nn_let(b, "batch", "%s",
+              "batch_normalization_train($x, $scale, $shift, axes=$axes, epsilon=$epsilon)");
     running(b, "mean", 1);
     running(b, "inv_std", 2);
 }
@@ -70,14 +77,17 @@ static void batch_norm(struct mc_nn_build *b)
 static void standardize(struct mc_nn_build *b)
 {
     int rank = mc_nn_rank(b, 0);
-    bool over[NN_MOST_AXES] = { false }, features = mc_nn_is(&b->set, "axes", "features"), spatial = mc_nn_is(&b->set, "axes", "spatial");
+    bool over[NN_MOST_AXES] = { false }, features = mc_nn_is(&b->set, "axes", "features"),
+         spatial = mc_nn_is(&b->set, "axes", "spatial");
     int64_t axes[NN_MOST_AXES];
     int n = 0;
     if (!features && !spatial && !mc_nn_is(&b->set, "axes", "auto") && !mc_nn_axes(b, "axes", rank, over)) {
         return;
     }
     for (int i = 0; i < rank; i++) {
-        over[i] |= features ? i > 0 : spatial ? i > 1 : mc_nn_is(&b->set, "axes", "auto") && (rank == 2 ? i == 1 : i > 1);
+        over[i] |= features  ? i > 0
+                   : spatial ? i > 1
+                             : mc_nn_is(&b->set, "axes", "auto") && (rank == 2 ? i == 1 : i > 1);
         if (over[i]) {
             axes[n++] = i;
         }

@@ -55,7 +55,10 @@ bool mc_nn_bias(struct mc_nn_build *b, const char *hole, int rank, int axis, int
         return false;
     }
     mc_nn_let_order(b, "order", rank, gone);
-    mc_nn_let(b, "bias", mc_nn_is(&b->set, "b", "none") ? "" : rank == n + batch && n < rank && untie ? "$b" : "dimshuffle($b, $order)");
+    mc_nn_let(b, "bias",
+              mc_nn_is(&b->set, "b", "none")           ? ""
+              : rank == n + batch && n < rank && untie ? "$b"
+                                                       : "dimshuffle($b, $order)");
     return true;
 }
 
@@ -81,7 +84,8 @@ static void dense(struct mc_nn_build *b)
     int64_t axes = mc_nn_int(&b->set, "axes"), in = 1;
     axes += axes < 0 ? rank : 0;
     if (axes < 1 || axes >= rank) {
-        mc_nn_refuse(b, "axes", "axes=%lld of an input of rank %d leaves nothing to multiply", (long long)mc_nn_int(&b->set, "axes"), rank);
+        mc_nn_refuse(b, "axes", "axes=%lld of an input of rank %d leaves nothing to multiply",
+                     (long long)mc_nn_int(&b->set, "axes"), rank);
         return;
     }
     for (int i = (int)axes; i < rank; i++) {
@@ -92,26 +96,31 @@ static void dense(struct mc_nn_build *b)
     }
     int64_t units = mc_nn_int(&b->set, "units");
     mc_nn_let(b, "rows", rank == axes + 1 ? "$x" : "flatten($x, ndim=%d)", (int)axes + 1);
-    (void)(mc_nn_weights(b, "W", REGULARIZABLE, 2, (int64_t[]){ in, units }) && mc_nn_weights(b, "b", TRAINABLE, 1, &units));
+    (void)(mc_nn_weights(b, "W", REGULARIZABLE, 2, (int64_t[]){ in, units }) &&
+           mc_nn_weights(b, "b", TRAINABLE, 1, &units));
 }
 
 /* A dense layer at every place: a convolution with filters of one tap. */
 static void nin(struct mc_nn_build *b)
 {
     int rank = mc_nn_rank(b, 0);
-    static const char *const order[] = { NULL, NULL, NULL, "[1, 0, -1]", "[1, 0, -1, -1]", "[1, 0, -1, -1, -1]" };
+    static const char *const order[] = {
+        NULL, NULL, NULL, "[1, 0, -1]", "[1, 0, -1, -1]", "[1, 0, -1, -1, -1]"
+    };
     if (rank < 3 || rank > 5) {
         mc_nn_refuse(b, NULL, "its input has rank %d; 3 to 5 are possible", rank);
     } else if (mc_nn_known(b, "its weights", 1)) {
         mc_nn_let(b, "conv", "conv($x, dimshuffle($W, %s))", order[rank]);
-        (void)(mc_nn_weights(b, "W", REGULARIZABLE, 2, (int64_t[]){ mc_nn_dims(b, 0)[1], mc_nn_int(&b->set, "units") }) &&
+        (void)(mc_nn_weights(b, "W", REGULARIZABLE, 2,
+                             (int64_t[]){ mc_nn_dims(b, 0)[1], mc_nn_int(&b->set, "units") }) &&
                mc_nn_bias(b, "$conv", rank, 1, 0));
     }
 }
 
 static void embedding(struct mc_nn_build *b)
 {
-    mc_nn_weights(b, "W", REGULARIZABLE, 2, (int64_t[]){ mc_nn_int(&b->set, "words"), mc_nn_int(&b->set, "units") });
+    mc_nn_weights(b, "W", REGULARIZABLE, 2,
+                  (int64_t[]){ mc_nn_int(&b->set, "words"), mc_nn_int(&b->set, "units") });
 }
 
 const struct mc_nn_kind mc_nn_plain[] = {

@@ -9,7 +9,8 @@ static void pool(struct mc_nn_build *b)
     int64_t v[NN_MOST_AXES];
     static const char *const fields[] = { "size", "stride", "pad" };
     if (n < 1 || n > 3) {
-        mc_nn_refuse(b, NULL, "its input has rank %d; batch, channels and one to three axes are possible", n + 2);
+        mc_nn_refuse(b, NULL, "its input has rank %d; batch, channels and one to three axes are possible",
+                     n + 2);
         return;
     }
     for (int i = 0; i < COUNT(fields); i++) {
@@ -22,7 +23,10 @@ static void pool(struct mc_nn_build *b)
             mc_nn_let_ints(b, fields[i], n, v);
         }
     }
-    mc_nn_let(b, "mode", "%s", mc_nn_is(&b->set, "mode", "max") ? "" : mc_nn_is(&b->set, "mode", "mean") ? "average_exc_pad" : "$mode_");
+    mc_nn_let(b, "mode", "%s",
+              mc_nn_is(&b->set, "mode", "max")    ? ""
+              : mc_nn_is(&b->set, "mode", "mean") ? "average_exc_pad"
+                                                  : "$mode_");
     mc_nn_let(b, "mode_", "%.*s", (int)mc_nn_get(&b->set, "mode").n, mc_nn_get(&b->set, "mode").s);
     mc_nn_let(b, "border", "%s", mc_nn_bool(&b->set, "ignore_border") ? "" : "False");
 }
@@ -33,7 +37,8 @@ static void upscale(struct mc_nn_build *b)
     int64_t f[NN_MOST_AXES];
     struct mc_nn_text form = { 0 };
     if (n < 1 || n > 3 || !mc_nn_sizes(b, "factor", n, 1, f)) {
-        mc_nn_refuse(b, NULL, "its input has rank %d; batch, channels and one to three axes are possible", n + 2);
+        mc_nn_refuse(b, NULL, "its input has rank %d; batch, channels and one to three axes are possible",
+                     n + 2);
         return;
     }
     bool same = true, repeat = mc_nn_is(&b->set, "mode", "repeat");
@@ -54,7 +59,8 @@ static void upscale(struct mc_nn_build *b)
         mc_nn_add(&form, "set_subtensor(zeros([size($x, 0), size($x, 1)");
         for (int i = 0; i < n; i++) {
             int64_t d = mc_nn_dims(b, 0)[i + 2];
-            mc_nn_addf(&form, d >= 0 ? ", %lld" : ", size($x, %lld) * %lld", (long long)(d >= 0 ? d * f[i] : i + 2), (long long)f[i]);
+            mc_nn_addf(&form, d >= 0 ? ", %lld" : ", size($x, %lld) * %lld",
+                       (long long)(d >= 0 ? d * f[i] : i + 2), (long long)f[i]);
         }
         mc_nn_add(&form, "], dtype=$float)[:, :");
         for (int i = 0; i < n; i++) {
@@ -71,7 +77,8 @@ static void upscale(struct mc_nn_build *b)
 static void groups(struct mc_nn_build *b)
 {
     int rank = mc_nn_rank(b, 0);
-    int64_t size = mc_nn_int(&b->set, "size"), axis = mc_nn_int(&b->set, "axis"), all[NN_MOST_AXES + 1], order[NN_MOST_AXES + 1];
+    int64_t size = mc_nn_int(&b->set, "size"), axis = mc_nn_int(&b->set, "axis"), all[NN_MOST_AXES + 1],
+            order[NN_MOST_AXES + 1];
     struct mc_nn_text t = { 0 };
     axis += axis < 0 ? rank : 0;
     if (axis < 0 || !mc_nn_known(b, "its groups", (int)axis)) {
@@ -79,7 +86,8 @@ static void groups(struct mc_nn_build *b)
         return;
     }
     if (size < 1 || mc_nn_dims(b, 0)[axis] % size) {
-        mc_nn_refuse(b, "size", "%lld channels do not make groups of %lld", (long long)mc_nn_dims(b, 0)[axis], (long long)size);
+        mc_nn_refuse(b, "size", "%lld channels do not make groups of %lld", (long long)mc_nn_dims(b, 0)[axis],
+                     (long long)size);
         return;
     }
     for (int i = 0; i < rank; i++) {
@@ -88,7 +96,8 @@ static void groups(struct mc_nn_build *b)
         if (i == axis) {
             mc_nn_addf(&t, "%s%lld, %lld", i ? ", " : "", (long long)(all[i] / size), (long long)size);
         } else {
-            mc_nn_addf(&t, all[i] >= 0 ? "%s%lld" : "%ssize($x, %lld)", i ? ", " : "", all[i] >= 0 ? (long long)all[i] : (long long)i);
+            mc_nn_addf(&t, all[i] >= 0 ? "%s%lld" : "%ssize($x, %lld)", i ? ", " : "",
+                       all[i] >= 0 ? (long long)all[i] : (long long)i);
         }
     }
     order[axis + 1] = 0;

@@ -1,7 +1,7 @@
 /* rule.c: how parameters learn: a rule is a row of formulas over a parameter p, its gradient g and the rate.
  *
- * Invariant: what a rule remembers is a shared variable named after the parameter, tagged state, and is found again by
- * that name, so a second function with the same rule goes on where the first one is. */
+ * Invariant: what a rule remembers is a shared variable named after the parameter, tagged state, and is found
+ * again by that name, so a second function with the same rule goes on where the first one is. */
 #include "nn/nn.h"
 
 struct slot {
@@ -26,27 +26,78 @@ static const struct rule {
 #define M_NEXT "$_m1 = $beta1 * $m + (1 - $beta1) * $g; "
 #define V_NEXT "$_v1 = $beta2 * $v + (1 - $beta2) * sqr($g); "
 #define STEP "$rate * sqrt(1 - $beta2 ** $t) / (1 - $beta1 ** $t)"
-    { "sgd",      { COMMON("0.01"), LIMITS }, NULL, { { NULL, NULL } },
-      NULL, "$p - $rate * $g", false, "against the gradient" },
-    { "momentum", MOMENTUM, "base", { { "v", "$_x - $p" } },
-      "$_x = $momentum * $v + $new", "$_x", false, "and on in the direction there was" },
-    { "nesterov", MOMENTUM, "base", { { "v", "$_x" } },
-      "$_x = $momentum * $v + $new - $p", "$momentum * $_x + $new", false, "the same, looking ahead" },
-    { "adagrad",  { COMMON("1"), EPSILON("1e-6"), LIMITS }, NULL, { { "accu", "$_a" } },
-      "$_a = $accu + sqr($g)", "$p - $rate * $g / sqrt($_a + $epsilon)", false, "over the root of all squares so far" },
-    { "rmsprop",  { COMMON("1"), { "rho", NN_REAL, "0.9", BELOW_1 }, EPSILON("1e-6"), LIMITS }, NULL, { { "accu", "$_a" } },
-      "$_a = $rho * $accu + (1 - $rho) * sqr($g)", "$p - $rate * $g / sqrt($_a + $epsilon)", false, "over the root of recent squares" },
-    { "adadelta", { COMMON("1"), { "rho", NN_REAL, "0.95", BELOW_1 }, EPSILON("1e-6"), LIMITS }, NULL,
+    { "sgd",
+      { COMMON("0.01"), LIMITS },
+      NULL,
+      { { NULL, NULL } },
+      NULL,
+      "$p - $rate * $g",
+      false,
+      "against the gradient" },
+    { "momentum",
+      MOMENTUM,
+      "base",
+      { { "v", "$_x - $p" } },
+      "$_x = $momentum * $v + $new",
+      "$_x",
+      false,
+      "and on in the direction there was" },
+    { "nesterov",
+      MOMENTUM,
+      "base",
+      { { "v", "$_x" } },
+      "$_x = $momentum * $v + $new - $p",
+      "$momentum * $_x + $new",
+      false,
+      "the same, looking ahead" },
+    { "adagrad",
+      { COMMON("1"), EPSILON("1e-6"), LIMITS },
+      NULL,
+      { { "accu", "$_a" } },
+      "$_a = $accu + sqr($g)",
+      "$p - $rate * $g / sqrt($_a + $epsilon)",
+      false,
+      "over the root of all squares so far" },
+    { "rmsprop",
+      { COMMON("1"), { "rho", NN_REAL, "0.9", BELOW_1 }, EPSILON("1e-6"), LIMITS },
+      NULL,
+      { { "accu", "$_a" } },
+      "$_a = $rho * $accu + (1 - $rho) * sqr($g)",
+      "$p - $rate * $g / sqrt($_a + $epsilon)",
+      false,
+      "over the root of recent squares" },
+    { "adadelta",
+      { COMMON("1"), { "rho", NN_REAL, "0.95", BELOW_1 }, EPSILON("1e-6"), LIMITS },
+      NULL,
       { { "accu", "$_a" }, { "delta", "$rho * $delta + (1 - $rho) * sqr($_d)" } },
-      "$_a = $rho * $accu + (1 - $rho) * sqr($g); $_d = $g * sqrt($delta + $epsilon) / sqrt($_a + $epsilon)", "$p - $rate * $_d", false,
+      "$_a = $rho * $accu + (1 - $rho) * sqr($g); $_d = $g * sqrt($delta + $epsilon) / sqrt($_a + $epsilon)",
+      "$p - $rate * $_d",
+      false,
       "in steps as large as recent ones" },
-    { "adam",     ADAM("0.001"), NULL, { M, { "v", "$_v1" } },
-      M_NEXT V_NEXT "$_s = " STEP " * $_m1 / (sqrt($_v1) + $epsilon)", "$p - $_s", true, "recent mean over the root of recent squares" },
-    { "adamax",   ADAM("0.002"), NULL, { M, { "u", "$_u1" } },
-      M_NEXT "$_u1 = maximum($beta2 * $u, abs($g)); $_s = $rate / (1 - $beta1 ** $t) * $_m1 / ($_u1 + $epsilon)", "$p - $_s", true,
+    { "adam",
+      ADAM("0.001"),
+      NULL,
+      { M, { "v", "$_v1" } },
+      M_NEXT V_NEXT "$_s = " STEP " * $_m1 / (sqrt($_v1) + $epsilon)",
+      "$p - $_s",
+      true,
+      "recent mean over the root of recent squares" },
+    { "adamax",
+      ADAM("0.002"),
+      NULL,
+      { M, { "u", "$_u1" } },
+      M_NEXT
+      "$_u1 = maximum($beta2 * $u, abs($g)); $_s = $rate / (1 - $beta1 ** $t) * $_m1 / ($_u1 + $epsilon)",
+      "$p - $_s",
+      true,
       "the same over the recent largest" },
-    { "amsgrad",  ADAM("0.001"), NULL, { M, { "v", "$_v1" }, { "top", "$_w1" } },
-      M_NEXT V_NEXT "$_w1 = maximum($top, $_v1); $_s = " STEP " * $_m1 / (sqrt($_w1) + $epsilon)", "$p - $_s", true,
+    { "amsgrad",
+      ADAM("0.001"),
+      NULL,
+      { M, { "v", "$_v1" }, { "top", "$_w1" } },
+      M_NEXT V_NEXT "$_w1 = maximum($top, $_v1); $_s = " STEP " * $_m1 / (sqrt($_w1) + $epsilon)",
+      "$p - $_s",
+      true,
       "adam over the largest so far" },
     { NULL, { { NULL } }, NULL, { { NULL, NULL } }, NULL, NULL, false, NULL },
 };
@@ -66,11 +117,13 @@ static const struct rule *find(struct mc_nn_slice name)
     return r->name ? r : NULL;
 }
 
-static bool read_use(struct use *u, const struct mc_nn_line *line, struct mc_nn_slice name, const char *at, const char *end, char separator)
+static bool read_use(struct use *u, const struct mc_nn_line *line, struct mc_nn_slice name, const char *at,
+                     const char *end, char separator)
 {
     u->rule = find(name);
     return u->rule ? mc_nn_read(&u->set, line, at, end, separator, u->rule->field, u->rule->name)
-                   : mc_nn_wrong(line, name.s, MC_EARG, "there is no rule '%.*s'%s", (int)name.n, name.s, mc_nn_near_row(name, rules, sizeof *rules).text);
+                   : mc_nn_wrong(line, name.s, MC_EARG, "there is no rule '%.*s'%s", (int)name.n, name.s,
+                                 mc_nn_near_row(name, rules, sizeof *rules).text);
 }
 
 /* use[0]: the rule; use[1]: its base, or one without a rule. */
@@ -90,7 +143,8 @@ static bool read_rule(struct use use[2], const struct mc_nn_line *line, const ch
             return false;
         }
         if (use[1].rule->base) {
-            return mc_nn_wrong(line, call.s, MC_EARG, "%s is no base for %s", use[1].rule->name, use[0].rule->name);
+            return mc_nn_wrong(line, call.s, MC_EARG, "%s is no base for %s", use[1].rule->name,
+                               use[0].rule->name);
         }
     }
     return true;
@@ -183,7 +237,8 @@ static mc_node *run(struct making *m, const struct mc_nn_holes *h, const char *f
     return n;
 }
 
-static void let(struct making *m, struct mc_nn_holes *h, const char *name, const char *fmt, ...) MC_FORMAT(4, 5);
+static void let(struct making *m, struct mc_nn_holes *h, const char *name, const char *fmt, ...)
+    MC_FORMAT(4, 5);
 static void let(struct making *m, struct mc_nn_holes *h, const char *name, const char *fmt, ...)
 {
     struct mc_nn_text t = { 0 };
@@ -208,7 +263,8 @@ static mc_node *step(struct making *m, struct use *u, struct mc_nn_holes *h, mc_
     }
     for (int i = 0; i < COUNT(r->slot) && r->slot[i].name; i++) {
         let(m, h, r->slot[i].name, "%s_%s", h->own, r->slot[i].name);
-        mc_shared *s = remembered(m->net, h->at[h->n - 1].text, mc_node_dtype(p), mc_node_rank(p), mc_node_dims(p));
+        mc_shared *s = remembered(m->net, h->at[h->n - 1].text, mc_node_dtype(p), mc_node_rank(p),
+                                  mc_node_dims(p));
         slot[i] = s ? mc_shared_node(m->net->g, s) : NULL;
     }
     if (r->let) {
@@ -257,7 +313,8 @@ static bool one_parameter(struct making *m, struct use use[2], mc_shared *param,
     return to && add(m, p, to);
 }
 
-static bool gradients(struct making *m, mc_node *cost, int n, mc_shared *const *params, mc_node *const *given, double clip, mc_node **grad)
+static bool gradients(struct making *m, mc_node *cost, int n, mc_shared *const *params, mc_node *const *given,
+                      double clip, mc_node **grad)
 {
     mc_graph *g = m->net->g;
     mc_node **p = mc_nn_keep(m->net, (size_t)n * sizeof *p + 1);
@@ -277,7 +334,8 @@ static bool gradients(struct making *m, mc_node *cost, int n, mc_shared *const *
     return clip <= 0 || mc_total_norm_constraint(m->net, n, grad, clip, grad) == MC_OK;
 }
 
-static mc_updates make(mc_net *net, mc_node *cost, int n, mc_shared *const *params, mc_node *const *grads, const char *rule)
+static mc_updates make(mc_net *net, mc_node *cost, int n, mc_shared *const *params, mc_node *const *grads,
+                       const char *rule)
 {
     struct mc_nn_line line = mc_nn_own_line(net, rule ? rule : net->train.rule);
     struct making m = { .net = net, .line = &line };
@@ -299,7 +357,8 @@ static mc_updates make(mc_net *net, mc_node *cost, int n, mc_shared *const *para
     return m.out;
 }
 
-mc_updates mc_updates_of(mc_net *net, mc_node *cost, int n, mc_shared *const *params, mc_node *const *grads, const char *rule)
+mc_updates mc_updates_of(mc_net *net, mc_node *cost, int n, mc_shared *const *params, mc_node *const *grads,
+                         const char *rule)
 {
     if (mc_nn_none(net, "net")) {
         return (mc_updates){ NULL, NULL, 0 };
@@ -400,7 +459,9 @@ mc_node *mc_norm_constraint(mc_net *net, mc_node *x, double max, const char *axi
     if (mc_nn_none(net, "net")) {
         return NULL;
     }
-    static const char *const of_unit[] = { NULL, NULL, "axis=0", "axis=[1, 2]", "axis=[1, 2, 3]", "axis=[1, 2, 3, 4]" };
+    static const char *const of_unit[] = {
+        NULL, NULL, "axis=0", "axis=[1, 2]", "axis=[1, 2, 3]", "axis=[1, 2, 3, 4]"
+    };
     int rank = x ? mc_node_rank(x) : 0;
     axis = axis ? axis : rank < COUNT(of_unit) ? of_unit[rank] : NULL;
     if (!x || !axis) {

@@ -1,6 +1,7 @@
 /* schedule.c: how the rate changes while a net is trained: a factor for each moment, counted in epochs.
  *
- * Invariant: the factor is a function of the epoch alone, so a training that was broken off goes on as if it had not been. */
+ * Invariant: the factor is a function of the epoch alone, so a training that was broken off goes on as if it
+ * had not been. */
 #include "nn/nn.h"
 #include <math.h>
 
@@ -46,15 +47,19 @@ static const struct row {
 #define WARM { "warmup", NN_REAL, "0", NN_FROM_0 }
 #define BY(preset) { "by", NN_REAL, preset, NN_FROM_0 }, WARM
 #define TO { "to", NN_REAL, "0", NN_FROM_0 }, WARM
-    { "constant",    { WARM },                                              constant,    "1" },
-    { "step",        { { "every", NN_REAL, NULL, "(0, inf)" }, BY("0.1") }, steps,       "by to the number of whole everies" },
-    { "exponential", { BY(NULL) },                                          exponential, "by to the number of epochs" },
-    { "linear",      { TO },                                                linear,      "from 1 to `to`, straight" },
-    { "cosine",      { TO },                                                cosine,      "from 1 to `to`, as half a wave" },
+    { "constant", { WARM }, constant, "1" },
+    { "step",
+      { { "every", NN_REAL, NULL, "(0, inf)" }, BY("0.1") },
+      steps,
+      "by to the number of whole everies" },
+    { "exponential", { BY(NULL) }, exponential, "by to the number of epochs" },
+    { "linear", { TO }, linear, "from 1 to `to`, straight" },
+    { "cosine", { TO }, cosine, "from 1 to `to`, as half a wave" },
     { NULL, { { NULL } }, NULL, NULL },
 };
 
-bool mc_nn_schedule(const struct mc_nn_line *line, const char *at, double epoch, double epochs, double *factor)
+bool mc_nn_schedule(const struct mc_nn_line *line, const char *at, double epoch, double epochs,
+                    double *factor)
 {
     struct mc_nn_slice name, word;
     struct mc_nn_settings s;
@@ -66,7 +71,8 @@ bool mc_nn_schedule(const struct mc_nn_line *line, const char *at, double epoch,
         r++;
     }
     if (!r->name) {
-        return mc_nn_wrong(line, word.s, MC_EARG, "there is no schedule '%.*s'%s", (int)word.n, word.s, mc_nn_near_row(word, rows, sizeof *rows).text);
+        return mc_nn_wrong(line, word.s, MC_EARG, "there is no schedule '%.*s'%s", (int)word.n, word.s,
+                           mc_nn_near_row(word, rows, sizeof *rows).text);
     }
     if (!mc_nn_read(&s, line, at, line->end, ' ', r->field, r->name)) {
         return false;

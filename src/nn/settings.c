@@ -1,7 +1,7 @@
 /* settings.c: a line as words, words as settings of the fields that a row of some table declares.
  *
- * Invariant: a value is a slice of the line it was read from (or the field's preset), so a mistake in it can point
- * at it. */
+ * Invariant: a value is a slice of the line it was read from (or the field's preset), so a mistake in it can
+ * point at it. */
 #include "nn/nn.h"
 #include <math.h>
 #include <stdio.h>
@@ -85,8 +85,8 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-static bool next_word(const struct mc_nn_line *line, const char **at, const char *end, char separator, struct mc_nn_slice *name,
-                      struct mc_nn_slice *text)
+static bool next_word(const struct mc_nn_line *line, const char **at, const char *end, char separator,
+                      struct mc_nn_slice *name, struct mc_nn_slice *text)
 {
     const char *c = *at;
     while (c < end && (is_space(*c) || *c == separator)) {
@@ -108,7 +108,8 @@ static bool next_word(const struct mc_nn_line *line, const char **at, const char
     *at = c;
     if (quote || depth > 0) {
         *at = end;
-        mc_nn_wrong(line, quote ? quote : from, MC_ESYNTAX, quote ? "this quote does not end" : "a bracket in this word does not close");
+        mc_nn_wrong(line, quote ? quote : from, MC_ESYNTAX,
+                    quote ? "this quote does not end" : "a bracket in this word does not close");
         *name = (struct mc_nn_slice){ NULL, 0 }; /* a mistake: no word */
         *text = *name;
         return true;
@@ -120,7 +121,8 @@ static bool next_word(const struct mc_nn_line *line, const char **at, const char
     return c > from || equals;
 }
 
-bool mc_nn_next_word(const struct mc_nn_line *line, const char **at, char separator, struct mc_nn_slice *name, struct mc_nn_slice *text)
+bool mc_nn_next_word(const struct mc_nn_line *line, const char **at, char separator, struct mc_nn_slice *name,
+                     struct mc_nn_slice *text)
 {
     return next_word(line, at, line->end, separator, name, text);
 }
@@ -247,8 +249,8 @@ static bool set(struct mc_nn_settings *s, int i, struct mc_nn_slice v, const cha
     }
     if (!fits(f, v)) {
         const char *then = f->words ? before_words[f->type] : NULL;
-        return mc_nn_wrong(s->line, v.s, MC_EARG, "%s: %s takes %s%s%s, not '%.*s'", what, f->name, expected[f->type], then ? then : "",
-                           then ? f->words : "", (int)v.n, v.s);
+        return mc_nn_wrong(s->line, v.s, MC_EARG, "%s: %s takes %s%s%s, not '%.*s'", what, f->name,
+                           expected[f->type], then ? then : "", then ? f->words : "", (int)v.n, v.s);
     }
     s->value[i] = v;
     s->given[i] = true;
@@ -269,13 +271,14 @@ static bool place(struct mc_nn_settings *s, struct mc_nn_slice v, int *next, con
         ++*next;
     }
     if (!s->field[*next].name) {
-        return mc_nn_wrong(s->line, v.s, MC_EARG, "%s takes no more than this; '%.*s' is one too many", what, (int)v.n, v.s);
+        return mc_nn_wrong(s->line, v.s, MC_EARG, "%s takes no more than this; '%.*s' is one too many", what,
+                           (int)v.n, v.s);
     }
     return set(s, (*next)++, v, what);
 }
 
-bool mc_nn_read(struct mc_nn_settings *s, const struct mc_nn_line *line, const char *at, const char *end, char separator,
-                const struct mc_nn_field *fields, const char *what)
+bool mc_nn_read(struct mc_nn_settings *s, const struct mc_nn_line *line, const char *at, const char *end,
+                char separator, const struct mc_nn_field *fields, const char *what)
 {
     struct mc_nn_slice name, text;
     int next = 0;
@@ -295,8 +298,8 @@ bool mc_nn_read(struct mc_nn_settings *s, const struct mc_nn_line *line, const c
     }
     for (int i = 0; fields[i].name; i++) {
         if (!s->given[i] && !fields[i].preset) {
-            return mc_nn_wrong(line, end, MC_EARG, "%s needs %s: %s%s", what, fields[i].name, expected[fields[i].type],
-                               fields[i].type == NN_WORD ? fields[i].words : "");
+            return mc_nn_wrong(line, end, MC_EARG, "%s needs %s: %s%s", what, fields[i].name,
+                               expected[fields[i].type], fields[i].type == NN_WORD ? fields[i].words : "");
         }
         if (!s->given[i]) {
             s->value[i] = (struct mc_nn_slice){ fields[i].preset, strlen(fields[i].preset) };

@@ -35,12 +35,14 @@ static void reshape(struct mc_nn_build *b)
         bool ref = *c == '[';
         char *after;
         long d = strtol(c + ref, &after, 10);
-        if (after == c + ref || after + ref != stop || (ref && (*after != ']' || d < 0)) || (!ref && (d == 0 || d < -1))) {
+        if (after == c + ref || after + ref != stop || (ref && (*after != ']' || d < 0)) ||
+            (!ref && (d == 0 || d < -1))) {
             mc_nn_refuse(b, "shape", "'%.*s' is no size: a number, [axis] or -1", (int)(stop - c), c);
             return;
         }
         if (n == MC_MAX_RANK || (ref && d >= rank)) {
-            n == MC_MAX_RANK ? mc_nn_refuse(b, "shape", "more than %d sizes", n) : mc_nn_refuse(b, "shape", "[%ld] of an input of rank %d", d, rank);
+            n == MC_MAX_RANK ? mc_nn_refuse(b, "shape", "more than %d sizes", n)
+                             : mc_nn_refuse(b, "shape", "[%ld] of an input of rank %d", d, rank);
             return;
         }
         axis[n] = ref ? (int)d : -1;
@@ -50,7 +52,10 @@ static void reshape(struct mc_nn_build *b)
     int64_t follows = rest(b, size, axis, n);
     for (int k = 0; k < n; k++) {
         bool known = size[k] >= 0 || axis[k] < 0;
-        mc_nn_addf(&t, known ? "%s%lld" : "%ssize($x, %lld)", k ? ", " : "", (long long)(!known ? axis[k] : size[k] < 0 ? follows : size[k]));
+        mc_nn_addf(&t, known ? "%s%lld" : "%ssize($x, %lld)", k ? ", " : "",
+                   (long long)(!known        ? axis[k]
+                               : size[k] < 0 ? follows
+                                             : size[k]));
     }
     mc_nn_let(b, "sizes", "[%s]", t.bad || !t.s ? "" : t.s);
     mc_nn_free(&t);
@@ -64,7 +69,8 @@ static void dimshuffle(struct mc_nn_build *b)
     for (const char *c = v.s, *end = v.s + v.n; c < end;) {
         const char *comma = memchr(c, ',', (size_t)(end - c)), *stop = comma ? comma : end;
         struct mc_nn_slice one = { c, (size_t)(stop - c) };
-        mc_nn_addf(&t, "%s%.*s", t.n ? ", " : "", mc_nn_same(one, "x") ? 2 : (int)one.n, mc_nn_same(one, "x") ? "-1" : one.s);
+        mc_nn_addf(&t, "%s%.*s", t.n ? ", " : "", mc_nn_same(one, "x") ? 2 : (int)one.n,
+                   mc_nn_same(one, "x") ? "-1" : one.s);
         c = stop + (stop < end);
     }
     mc_nn_let(b, "axes", "[%s]", t.bad || !t.s ? "" : t.s);
@@ -85,7 +91,8 @@ static void pad(struct mc_nn_build *b)
             behind[n] = strtol(after + 1, &after, 10);
         }
         if (after == c || (after < end && *after != ',') || front[n] < 0 || behind[n] < 0) {
-            mc_nn_refuse(b, "width", "'%.*s' is none: 2 or 1:2, one for all axes or for each, by commas", (int)v.n, v.s);
+            mc_nn_refuse(b, "width", "'%.*s' is none: 2 or 1:2, one for all axes or for each, by commas",
+                         (int)v.n, v.s);
             return;
         }
         c = after + (after < end);
@@ -127,7 +134,8 @@ static void slice(struct mc_nn_build *b)
     struct mc_nn_text t = { 0 };
     axis += axis < 0 ? rank : 0;
     if (axis < 0 || axis >= rank) {
-        mc_nn_refuse(b, "axis", "there is no axis %lld in rank %d", (long long)mc_nn_int(&b->set, "axis"), rank);
+        mc_nn_refuse(b, "axis", "there is no axis %lld in rank %d", (long long)mc_nn_int(&b->set, "axis"),
+                     rank);
         return;
     }
     for (int i = 0; i < axis; i++) {

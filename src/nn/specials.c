@@ -1,6 +1,7 @@
 /* specials.c: a layer turned round, and images looked at through a grid that another layer moves.
  *
- * Invariant: coordinates run from -1 to 1 over an image, from the middle of its first cell to that of its last. */
+ * Invariant: coordinates run from -1 to 1 over an image, from the middle of its first cell to that of its
+ * last. */
 #include "nn/kind.h"
 #include <math.h>
 
@@ -32,17 +33,20 @@ static bool is_moved(struct mc_nn_build *b, int64_t n)
     int64_t f[NN_MOST_AXES];
     static const char *const size[] = { "rows", "columns" };
     if (mc_nn_rank(b, 0) != 4) {
-        return mc_nn_refuse(b, "from", "'%s' has rank %d; images have four axes", b->layer->in[0]->name, mc_nn_rank(b, 0));
+        return mc_nn_refuse(b, "from", "'%s' has rank %d; images have four axes", b->layer->in[0]->name,
+                            mc_nn_rank(b, 0));
     }
     if (mc_nn_rank(b, 1) != 2 || mc_nn_dims(b, 1)[1] != n) {
-        return mc_nn_refuse(b, "from", "'%s' does not give %lld numbers an image", b->layer->in[1]->name, (long long)n);
+        return mc_nn_refuse(b, "from", "'%s' does not give %lld numbers an image", b->layer->in[1]->name,
+                            (long long)n);
     }
     if (!mc_nn_sizes(b, "downsample", 2, 1, f)) {
         return false;
     }
     for (int i = 0; i < 2; i++) {
         int64_t d = mc_nn_dims(b, 0)[i + 2];
-        mc_nn_let(b, size[i], d >= 0 ? "%lld" : "size($x, %lld) // %lld", (long long)(d >= 0 ? d / f[i] : i + 2), (long long)f[i]);
+        mc_nn_let(b, size[i], d >= 0 ? "%lld" : "size($x, %lld) // %lld",
+                  (long long)(d >= 0 ? d / f[i] : i + 2), (long long)f[i]);
     }
     return true;
 }
@@ -115,7 +119,8 @@ static bool invert(double *a, double *out, int n)
 static bool constant(struct mc_nn_build *b, const char *what, int64_t rows, int64_t columns, const double *v)
 {
     struct mc_nn_text name = { 0 };
-    mc_array *a = mc_array_from(MC_FLOAT64, MC_SHAPE(rows, columns), v), *cast = a ? mc_array_cast(a, mc_nn_float()) : NULL;
+    mc_array *a = mc_array_from(MC_FLOAT64, MC_SHAPE(rows, columns), v),
+             *cast = a ? mc_array_cast(a, mc_nn_float()) : NULL;
     mc_nn_addf(&name, "%s_%s", b->layer->var[0], what);
     mc_node *n = cast && !name.bad ? mc_name(mc_constant(b->net->g, cast), name.s) : NULL;
     mc_nn_let(b, what, "%s", name.bad ? "" : name.s);
@@ -126,8 +131,8 @@ static bool constant(struct mc_nn_build *b, const char *what, int64_t rows, int6
     return n != NULL;
 }
 
-/* Control points in a square from -1 to 1; what turns their places into the spline's coefficients is the part of the
- * inverse of [[0 P], [P' K]] that meets them, K how far each bends for each, P ones and places. */
+/* Control points in a square from -1 to 1; what turns their places into the spline's coefficients is the part
+ * of the inverse of [[0 P], [P' K]] that meets them, K how far each bends for each, P ones and places. */
 static bool let_spline(struct mc_nn_build *b, int side)
 {
     int points = side * side, n = points + 3;
@@ -136,7 +141,8 @@ static bool let_spline(struct mc_nn_build *b, int side)
         b->failed = true;
         return false;
     }
-    double *l = memory, *inverse = l + n * n, *at = inverse + n * n, *part = at + 2 * points; /* at: (2, points) */
+    double *l = memory, *inverse = l + n * n, *at = inverse + n * n,
+           *part = at + 2 * points; /* at: (2, points) */
     for (int i = 0; i < points; i++) {
         at[i] = side > 1 ? 2.0 * (i % side) / (side - 1) - 1 : 0;
         at[points + i] = side > 1 ? 2.0 * (i / side) / (side - 1) - 1 : 0;
@@ -168,45 +174,67 @@ static void thin_plate(struct mc_nn_build *b)
     int64_t points = mc_nn_int(&b->set, "points");
     int side = (int)lround(sqrt((double)(points > 0 ? points : 0)));
     if (points < 4 || points > 400 || side * side != points) {
-        mc_nn_refuse(b, "points", "%lld control points; the square of a number from 2 to 20 is possible", (long long)points);
+        mc_nn_refuse(b, "points", "%lld control points; the square of a number from 2 to 20 is possible",
+                     (long long)points);
         return;
     }
     mc_nn_let(b, "npoints", "%lld", (long long)points);
     (void)(is_moved(b, 2 * points) && let_edge(b) && let_spline(b, side));
 }
 
-/* $_across, $_down: a grid from -1 to 1; then $_sx, $_sy (batch, rows, columns), where it looks at the images. */
+/* $_across, $_down: a grid from -1 to 1; then $_sx, $_sy (batch, rows, columns), where it looks at the
+ * images. */
 #define GRID \
     "$_across = 2 * cast(arange($columns), $x.dtype) / maximum($columns - 1, 1) - 1; " \
     "$_down = 2 * cast(arange($rows), $x.dtype) / maximum($rows - 1, 1) - 1; "
 #define PICK(x, y) "$_all[arange(size($x, 0))[:, None, None], " y ", " x "]"
 #define WEIGH(x, y) "dimshuffle(" x " * " y ", [0, 1, 2, -1])"
-#define LOOK \
-    "$_w = cast(size($x, 3) - 1, $x.dtype); $_h = cast(size($x, 2) - 1, $x.dtype); " \
-    "$_px = ($_sx + 1) / 2 * $_w; $_py = ($_sy + 1) / 2 * $_h; $_left = floor($_px); $_top = floor($_py); " \
-    "$_i = $_left; $_j = $_top; $_x0 = cast($at_x, int64); $_y0 = cast($at_y, int64); " \
-    "$_i = $_left + 1; $_j = $_top + 1; $_x1 = cast($at_x, int64); $_y1 = cast($at_y, int64); " \
-    "$_all = dimshuffle($x, [0, 2, 3, 1]); $_fx = $_px - $_left; $_fy = $_py - $_top; " \
+#define LOOK                                                                                                 \
+    "$_w = cast(size($x, 3) - 1, $x.dtype); $_h = cast(size($x, 2) - 1, $x.dtype); "                         \
+    "$_px = ($_sx + 1) / 2 * $_w; $_py = ($_sy + 1) / 2 * $_h; $_left = floor($_px); $_top = floor($_py); "  \
+    "$_i = $_left; $_j = $_top; $_x0 = cast($at_x, int64); $_y0 = cast($at_y, int64); "                      \
+    "$_i = $_left + 1; $_j = $_top + 1; $_x1 = cast($at_x, int64); $_y1 = cast($at_y, int64); "              \
+    "$_all = dimshuffle($x, [0, 2, 3, 1]); $_fx = $_px - $_left; $_fy = $_py - $_top; "                      \
     "$_seen = " WEIGH("(1 - $_fx)", "(1 - $_fy)") " * " PICK("$_x0", "$_y0") " + " WEIGH("(1 - $_fx)", "$_fy") " * " PICK("$_x0", "$_y1") \
     " + " WEIGH("$_fx", "(1 - $_fy)") " * " PICK("$_x1", "$_y0") " + " WEIGH("$_fx", "$_fy") " * " PICK("$_x1", "$_y1") "; " \
     "dimshuffle($_seen, [0, 3, 1, 2])"
-#define ROW(k) \
-    "$_theta[:, " k ", 0:1, None] * $_across[None, None, :] + $_theta[:, " k ", 1:2, None] * $_down[None, :, None] + $_theta[:, " k ", 2:3, None]; "
-#define SHARED_FIELDS { "downsample", NN_SIZES, "1" }, { "border", NN_WORD, "nearest", "nearest|mirror|wrap" }
+#define ROW(k)                                                                                               \
+    "$_theta[:, " k ", 0:1, None] * $_across[None, None, :] + $_theta[:, " k                                 \
+    ", 1:2, None] * $_down[None, :, None] + $_theta[:, " k ", 2:3, None]; "
+#define SHARED_FIELDS                                                                                        \
+    { "downsample", NN_SIZES, "1" },                                                                         \
+    {                                                                                                        \
+        "border", NN_WORD, "nearest", "nearest|mirror|wrap"                                                  \
+    }
 const struct mc_nn_kind mc_nn_specials[] = {
-    { "inverse",     "another layer backwards: unpooling, for one",                                  1, { { "of", NN_TEXT, NULL } },
-      inverse,       "Lop($done, $by, $x)", "Lop($done_det, $by_det, $x)" },
-    { "transformer", "images seen through a grid that the second layer's six numbers turn and move", 2,
+    { "inverse",
+      "another layer backwards: unpooling, for one",
+      1,
+      { { "of", NN_TEXT, NULL } },
+      inverse,
+      "Lop($done, $by, $x)",
+      "Lop($done_det, $by_det, $x)" },
+    { "transformer",
+      "images seen through a grid that the second layer's six numbers turn and move",
+      2,
       { LAYERS, SHARED_FIELDS },
-      affine,        GRID "$_theta = reshape($x2, [-1, 2, 3]); $_sx = " ROW("0") "$_sy = " ROW("1") LOOK, NULL },
-    { "tps_transformer", "the same, bent as the second layer moves control points",                  2,
+      affine,
+      GRID "$_theta = reshape($x2, [-1, 2, 3]); $_sx = " ROW("0") "$_sy = " ROW("1") LOOK,
+      NULL },
+    { "tps_transformer",
+      "the same, bent as the second layer moves control points",
+      2,
       { LAYERS, SHARED_FIELDS, { "points", NN_COUNT, "16" } },
       thin_plate,
-      GRID "$_gx = ravel($_across[None, :] + zeros_like($_down)[:, None]); $_gy = ravel($_down[:, None] + zeros_like($_across)[None, :]); "
-      "$_r = sqr($_gx[None, :] - $points[0][:, None]) + sqr($_gy[None, :] - $points[1][:, None]); "
-      "$_bend = where($_r > 0, $_r * log(where($_r > 0, $_r, 1)), 0); "
-      "$_basis = join(stack(ones_like($_gx), $_gx, $_gy), $_bend, axis=0); "
-      "$_coefficients = dot($points + reshape($x2, [-1, 2, $npoints]), $spline); $_moved = dot($_coefficients, $_basis); "
-      "$_sx = reshape($_moved[:, 0], [-1, $rows, $columns]); $_sy = reshape($_moved[:, 1], [-1, $rows, $columns]); " LOOK, NULL },
+      GRID "$_gx = ravel($_across[None, :] + zeros_like($_down)[:, None]); $_gy = ravel($_down[:, None] + "
+           "zeros_like($_across)[None, :]); "
+           "$_r = sqr($_gx[None, :] - $points[0][:, None]) + sqr($_gy[None, :] - $points[1][:, None]); "
+           "$_bend = where($_r > 0, $_r * log(where($_r > 0, $_r, 1)), 0); "
+           "$_basis = join(stack(ones_like($_gx), $_gx, $_gy), $_bend, axis=0); "
+           "$_coefficients = dot($points + reshape($x2, [-1, 2, $npoints]), $spline); $_moved = "
+           "dot($_coefficients, $_basis); "
+           "$_sx = reshape($_moved[:, 0], [-1, $rows, $columns]); $_sy = reshape($_moved[:, 1], [-1, $rows, "
+           "$columns]); " LOOK,
+      NULL },
     LAST_KIND,
 };

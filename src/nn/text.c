@@ -99,7 +99,8 @@ static size_t name_length(const char *s)
 }
 
 /* Fills from form to end; *empty: a hole in it has no text. */
-static bool fill(struct mc_nn_text *out, const char *form, const char *end, const struct mc_nn_holes *h, bool *empty)
+static bool fill(struct mc_nn_text *out, const char *form, const char *end, const struct mc_nn_holes *h,
+                 bool *empty)
 {
     while (form < end) {
         size_t n = 1;

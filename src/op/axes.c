@@ -1,6 +1,7 @@
 /* axes.c: ops of axes and dtypes that are built of those of shape.c, and so are no nodes of their own.
  *
- * Invariant: a row here has no function but build: what runs, and what is differentiated, is what it built. */
+ * Invariant: a row here has no function but build: what runs, and what is differentiated, is what it
+ * built. */
 #include "op/op.h"
 
 /* ---- axes ---- */
@@ -39,7 +40,8 @@ static mc_node *build_swapaxes(mc_graph *g, int nin, mc_node *const *in, const s
     (void)nin;
     int64_t order[MC_MAX_RANK];
     int r = in[0]->type.rank, a, b;
-    if (mc_axis_check("swapaxes", mc_attr_int(&attr[0]), r, &a) < 0 || mc_axis_check("swapaxes", mc_attr_int(&attr[1]), r, &b) < 0) {
+    if (mc_axis_check("swapaxes", mc_attr_int(&attr[0]), r, &a) < 0 ||
+        mc_axis_check("swapaxes", mc_attr_int(&attr[1]), r, &b) < 0) {
         return build_failed(g);
     }
     for (int i = 0; i < r; i++) {
@@ -67,7 +69,8 @@ static mc_node *pad(mc_node *x, int left, int right)
     int64_t order[4 * MC_MAX_RANK];
     int n = 0;
     if (left < 0 || right < 0 || left + right + x->type.rank > MC_MAX_RANK) {
-        return mc_node_fail(x->graph, MC_ESHAPE, "shape_pad: the result would have more than %d axes", MC_MAX_RANK);
+        return mc_node_fail(x->graph, MC_ESHAPE, "shape_pad: the result would have more than %d axes",
+                            MC_MAX_RANK);
     }
     while (n < left) {
         order[n++] = -1;
@@ -173,7 +176,8 @@ static mc_node *build_count(mc_graph *g, int nin, mc_node *const *in, const stru
         int64_t a, b, c;
         int k;
         r = mc_const_ints(pair[0], &a, 1, &k) && mc_const_ints(pair[1], &b, 1, &k) && mc_mul_i64(a, b, &c)
-                ? mc_node_int(g, c) : mc_call_op(g, "mul", 2, pair, NULL);
+                ? mc_node_int(g, c)
+                : mc_call_op(g, "mul", 2, pair, NULL);
     }
     return r;
 }
@@ -195,7 +199,9 @@ static mc_node *build_wide(mc_graph *g, int nin, mc_node *const *in, const struc
     (void)nin;
     (void)attr;
     mc_dtype d = in[0]->type.dtype;
-    return !mc_is_float(d) ? mc_cast_to(in[0], MC_FLOAT64) : mc_dtypes[d].size < 4 ? mc_cast_to(in[0], MC_FLOAT32) : in[0];
+    return !mc_is_float(d)         ? mc_cast_to(in[0], MC_FLOAT64)
+           : mc_dtypes[d].size < 4 ? mc_cast_to(in[0], MC_FLOAT32)
+                                   : in[0];
 }
 
 static mc_node *build_cast_to(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
@@ -211,7 +217,8 @@ static mc_node *build_default(mc_graph *g, int nin, mc_node *const *in, const st
     return nin < 2 ? mc_node_fail(g, MC_EARG, "default: needs two arguments") : in[0] ? in[0] : in[1];
 }
 
-/* pattern[i]: 1 promises size 1 along axis i, which then broadcasts; 0 gives such a promise back; else as it is. */
+/* pattern[i]: 1 promises size 1 along axis i, which then broadcasts; 0 gives such a promise back; else as it
+ * is. */
 static mc_node *rebroadcast(mc_graph *g, mc_node *x, const int64_t *pattern)
 {
     int64_t sizes[MC_MAX_RANK], given_back[MC_MAX_RANK];
@@ -224,7 +231,8 @@ static mc_node *rebroadcast(mc_graph *g, mc_node *x, const int64_t *pattern)
             given_back[n++] = i;
         }
     }
-    struct mc_attr promise = { .kind = ATTR_INTS, .n = r, .ints = sizes }, back = { .kind = ATTR_AXES, .n = n, .ints = given_back };
+    struct mc_attr promise = { .kind = ATTR_INTS, .n = r, .ints = sizes },
+                   back = { .kind = ATTR_AXES, .n = n, .ints = given_back };
     x = promised ? mc_apply(g, mc_op_named(g, "specify_shape"), 1, &x, &promise) : x;
     return n && !mc_is_error(x) ? mc_node_make(g, mc_op_named(g, "unbroadcast"), 1, &x, &back) : x;
 }
@@ -264,7 +272,8 @@ static mc_node *build_patternbroadcast(mc_graph *g, int nin, mc_node *const *in,
     (void)nin;
     return attr[0].n == in[0]->type.rank
                ? rebroadcast(g, in[0], attr[0].ints)
-               : mc_node_fail(g, MC_EARG, "patternbroadcast: %d entries for rank %d", attr[0].n, in[0]->type.rank);
+               : mc_node_fail(g, MC_EARG, "patternbroadcast: %d entries for rank %d", attr[0].n,
+                              in[0]->type.rank);
 }
 
 /* While building, sizes are forgotten; a plan knows them all. */

@@ -2,8 +2,8 @@
  * passed on at all, so that a function and a formula make the same node. */
 #include "op/call.h"
 
-static mc_node *apply(const char *name, mc_graph *g, int nfirst, mc_node *const *first, int n, mc_node *const *more,
-                      const char *attrs)
+static mc_node *apply(const char *name, mc_graph *g, int nfirst, mc_node *const *first, int n,
+                      mc_node *const *more, const char *attrs)
 {
     mc_node *few[16], **in = nfirst + n <= (int)NELEM(few) ? few : NULL;
     g = g ? g : mc_graph_of(nfirst, first);
@@ -31,13 +31,14 @@ static mc_node *apply(const char *name, mc_graph *g, int nfirst, mc_node *const 
     return mc_call_op(g, name, nfirst + n, in, attrs ? "%s" : NULL, attrs);
 }
 
-mc_node *mc_call_plain(const char *name, mc_graph *g, int nfirst, mc_node *const *first, int n, mc_node *const *more)
+mc_node *mc_call_plain(const char *name, mc_graph *g, int nfirst, mc_node *const *first, int n,
+                       mc_node *const *more)
 {
     return apply(name, g, nfirst, first, n, more, NULL);
 }
 
-mc_node *mc_call_how(const char *name, mc_graph *g, int nfirst, mc_node *const *first, int n, mc_node *const *more,
-                     const char *how, va_list ap)
+mc_node *mc_call_how(const char *name, mc_graph *g, int nfirst, mc_node *const *first, int n,
+                     mc_node *const *more, const char *how, va_list ap)
 {
     struct mc_str text = { 0 };
     if (how) {

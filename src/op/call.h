@@ -6,8 +6,9 @@
 #include "op/op.h"
 
 /* g may be NULL if a tensor is given: its graph is the one.  ap: the arguments of how. */
-mc_node *mc_call_plain(const char *name, mc_graph *g, int nfirst, mc_node *const *first, int n, mc_node *const *more);
-mc_node *mc_call_how(const char *name, mc_graph *g, int nfirst, mc_node *const *first, int n, mc_node *const *more,
-                     const char *how, va_list ap);
+mc_node *mc_call_plain(const char *name, mc_graph *g, int nfirst, mc_node *const *first, int n,
+                       mc_node *const *more);
+mc_node *mc_call_how(const char *name, mc_graph *g, int nfirst, mc_node *const *first, int n,
+                     mc_node *const *more, const char *how, va_list ap);
 
 #endif

@@ -1,8 +1,9 @@
 /* conv.c: the three nodes that every convolution lowers to.
  *
- * Invariant: each is the derivative of the others.  With three arrays x, w and y that take part in one sum, a node
- * computes one of them from the two others; the gradient with respect to an operand is the node that computes that
- * operand, with the incoming gradient in the place of the result.  So gradients of every order stay within the three. */
+ * Invariant: each is the derivative of the others.  With three arrays x, w and y that take part in one sum, a
+ * node computes one of them from the two others; the gradient with respect to an operand is the node that
+ * computes that operand, with the incoming gradient in the place of the result.  So gradients of every order
+ * stay within the three. */
 #include "op/conv_node.h"
 
 /* ---- types ---- */
@@ -15,7 +16,11 @@ static mc_status check_precision(const struct mc_attr *a)
     for (size_t i = 0; i < NELEM(words) && !known; i++) {
         known = strcmp(a->text, words[i]) == 0;
     }
-    return known ? MC_OK : mc_fail(MC_EARG, "there is no precision '%s'; there are as_input_f32, as_input, float16, float32, float64", a->text);
+    return known ? MC_OK
+                 : mc_fail(MC_EARG,
+                           "there is no precision '%s'; there are as_input_f32, as_input, float16, float32, "
+                           "float64",
+                           a->text);
 }
 
 static mc_status result_type(struct mc_infer *q)
@@ -24,20 +29,25 @@ static mc_status result_type(struct mc_infer *q)
     struct mc_conv_shape s;
     int64_t dims[MC_MAX_RANK], known = 1;
     enum mc_conv_pass pass = (enum mc_conv_pass)mc_conv_pass_of(q->op);
-    int role = pass == CONV_FORWARD ? CONV_Y : pass == CONV_INPUTS ? CONV_X : CONV_W, nd = q->in[pass == CONV_INPUTS].rank - 2;
+    int role = pass == CONV_FORWARD  ? CONV_Y
+               : pass == CONV_INPUTS ? CONV_X
+                                     : CONV_W,
+        nd = q->in[pass == CONV_INPUTS].rank - 2;
     if (nd < 1 || nd > 3) {
-        return mc_fail(MC_ESHAPE, "%s has rank %d; 3 to 5 are needed, for 1 to 3 spatial axes", pass == CONV_INPUTS ? "y" : "x", nd + 2);
+        return mc_fail(MC_ESHAPE, "%s has rank %d; 3 to 5 are needed, for 1 to 3 spatial axes",
+                       pass == CONV_INPUTS ? "y" : "x", nd + 2);
     }
     TRY(mc_conv_form_read(pass, nd, q->attr, &f));
     for (int r = 0; r < 3; r++) {
         int i = mc_conv_operand[pass][r];
         if (i >= 0 && q->in[i].rank != mc_conv_rank(&f, r)) {
-            return mc_fail(MC_ESHAPE, "%c has rank %d; %d are needed", "xwy"[r], q->in[i].rank, mc_conv_rank(&f, r));
+            return mc_fail(MC_ESHAPE, "%c has rank %d; %d are needed", "xwy"[r], q -> in[i].rank,
+                           mc_conv_rank(&f, r));
         }
     }
     if (!mc_is_float(q->in[0].dtype) || q->in[0].dtype != q->in[1].dtype) {
-        return mc_fail(MC_ETYPE, "the operands must be floats of one dtype, not %s and %s", mc_dtype_name(q->in[0].dtype),
-                       mc_dtype_name(q->in[1].dtype));
+        return mc_fail(MC_ETYPE, "the operands must be floats of one dtype, not %s and %s",
+                       mc_dtype_name(q->in[0].dtype), mc_dtype_name(q->in[1].dtype));
     }
     TRY(check_precision(&q->attr[CONV_PRECISION]));
     TRY(mc_conv_solve(q, &f, NULL, &s));
@@ -61,7 +71,9 @@ static mc_status conv_infer(struct mc_infer *q)
 
 static mc_node *conv_grad(mc_node *n, int wrt, mc_node *const *g)
 {
-    static const enum mc_conv_pass makes[3] = { [CONV_X] = CONV_INPUTS, [CONV_W] = CONV_WEIGHTS, [CONV_Y] = CONV_FORWARD };
+    static const enum mc_conv_pass makes[3] = {
+        [CONV_X] = CONV_INPUTS, [CONV_W] = CONV_WEIGHTS, [CONV_Y] = CONV_FORWARD
+    };
     const signed char *from = mc_conv_operand[mc_conv_pass_of(n->op)];
     int role = 0, nin = 2;
     while (role < 3 && from[role] != wrt) {
@@ -82,7 +94,8 @@ static mc_node *conv_grad(mc_node *n, int wrt, mc_node *const *g)
         in[nin++] = mc_shape_of(n->in[wrt]);
     }
     memcpy(attr, n->attr, sizeof attr);
-    attr[CONV_ALGO] = (struct mc_attr){ .kind = ATTR_TEXT, .none = true }; /* an algorithm is asked for one pass */
+    attr[CONV_ALGO] = (struct mc_attr){ .kind = ATTR_TEXT,
+                                        .none = true }; /* an algorithm is asked for one pass */
     return mc_apply(n->graph, mc_op_named(n->graph, mc_conv_name(makes[role])), nin, in, attr);
 }
 
@@ -105,7 +118,8 @@ struct canon {
     int64_t border[6], stride[3], dilation[3];
 };
 
-/* A border by name becomes numbers once the filter's size is known, pairs that are equal one number each, zeros 'valid'. */
+/* A border by name becomes numbers once the filter's size is known, pairs that are equal one number each,
+ * zeros 'valid'. */
 static void canon_border(struct canon *c, const struct mc_conv_form *f, const struct mc_conv_shape *s)
 {
     struct mc_attr *a = &c->attr[CONV_BORDER];
@@ -138,7 +152,8 @@ static void canon_border(struct canon *c, const struct mc_conv_form *f, const st
 }
 
 /* The attributes in their one form; a mistake is left for infer to find and to say. */
-static void canon(struct canon *c, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr)
+static void canon(struct canon *c, const struct mc_op *op, int nin, mc_node *const *in,
+                  const struct mc_attr *attr)
 {
     const mc_array *value[3] = { NULL };
     struct mc_type type[3];
@@ -150,9 +165,17 @@ static void canon(struct canon *c, const struct mc_op *op, int nin, mc_node *con
         type[i] = in[i]->type;
         value[i] = in[i]->value;
     }
-    struct mc_infer q = { .op = op, .graph = in[0]->graph, .nin = nin, .in = type, .value = value, .node = in, .attr = c->attr, .nout = 1 };
+    struct mc_infer q = { .op = op,
+                          .graph = in[0]->graph,
+                          .nin = nin,
+                          .in = type,
+                          .value = value,
+                          .node = in,
+                          .attr = c->attr,
+                          .nout = 1 };
     int nd = type[pass == CONV_INPUTS].rank - 2;
-    if (conv_infer(&q) < 0 || mc_conv_form_read(pass, nd, attr, &f) < 0 || mc_conv_solve(&q, &f, NULL, &s) < 0) {
+    if (conv_infer(&q) < 0 || mc_conv_form_read(pass, nd, attr, &f) < 0 ||
+        mc_conv_solve(&q, &f, NULL, &s) < 0) {
         mc_clear_error();
         return;
     }
@@ -223,7 +246,8 @@ void mc_conv_attrs(const struct mc_op *op, const struct mc_attr *const *given, s
     }
 }
 
-mc_node *mc_conv_make(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *const *in, const struct mc_attr *const *given)
+mc_node *mc_conv_make(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *const *in,
+                      const struct mc_attr *const *given)
 {
     const struct mc_op *op = mc_op_named(g, mc_conv_name(pass));
     struct mc_attr attr[CONV_NATTR];
@@ -231,8 +255,8 @@ mc_node *mc_conv_make(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *con
     return mc_apply(g, op, nin > 2 && in[2] ? 3 : 2, in, attr);
 }
 
-#define CONV_ATTRS                                                                                 \
-    "border=valid:border, stride=1:ints, dilation=1:ints, groups=1:int, flip=True:bool, unshared=False:bool, "         \
+#define CONV_ATTRS                                                                                           \
+    "border=valid:border, stride=1:ints, dilation=1:ints, groups=1:int, flip=True:bool, unshared=False:bool, " \
     "layout=None:text, ceil=False:bool, algo=None:text, precision=None:text"
 #define CONV .flags = OP_HEAVY | OP_BLOCKS, .nout = 1, .infer = conv_infer, .size = mc_conv_size, .eval = mc_conv_eval, .grad = conv_grad
 const struct mc_op mc_ops_conv[] = {

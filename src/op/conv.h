@@ -2,14 +2,17 @@
  *
  * One sum over the taps a of a window, in three directions, on one set of sizes:
  *
- *   y[n, f, u] = sum over c of the group of f, over a:   x[n, c, u * stride - pad + a * dilation] * w[f, c, a']
+ *   y[n, f, u] = sum over c of the group of f, over a:   x[n, c, u * stride - pad + a * dilation] * w[f, c,
+ *                                                        a']
  *
- * a' is a (correlation), or k - 1 - a when the filter is flipped (convolution).  Outside of x there are zeros:
- * how far the last window reaches over the end follows from `out`, so one-sided padding, cuda-convnet's rounding
- * up and cropping need no fields of their own.  INPUTS is the gradient with respect to x given w and y's
- * gradient, WEIGHTS the one with respect to w given x and y's gradient; both are the same sum, read otherwise.
+ * a' is a (correlation), or k - 1 - a when the filter is flipped (convolution).  Outside of x there are
+ * zeros: how far the last window reaches over the end follows from `out`, so one-sided padding,
+ * cuda-convnet's rounding up and cropping need no fields of their own.  INPUTS is the gradient with respect
+ * to x given w and y's gradient, WEIGHTS the one with respect to w given x and y's gradient; both are the
+ * same sum, read otherwise.
  *
- * There are always three spatial axes here; what has fewer has leading axes of size 1, taps 1, stride 1, pad 0. */
+ * There are always three spatial axes here; what has fewer has leading axes of size 1, taps 1, stride 1, pad
+ * 0. */
 #ifndef MC_OP_CONV_H
 #define MC_OP_CONV_H
 
@@ -37,20 +40,21 @@ struct mc_conv_strides {
 extern const signed char mc_conv_operand[3][3];
 int mc_conv_pass_of(const struct mc_op *op);    /* CONV_FORWARD, ...; -1: not one of the three nodes */
 
-/* conv_shape.c: the shape of a conv node, all sizes known.  in[]: types of its inputs; value[] (or NULL): arrays of those that
- * are known, of which only the `shape` input's is read; out: the result's type, or NULL if it follows from the inputs.
- * An impossible shape is an error that prints the formula. */
-mc_status mc_conv_shape_of(const struct mc_node *n, const struct mc_type *in, const mc_array *const *value, const struct mc_type *out,
-                           struct mc_conv_shape *s);
-/* The strides by meaning, from those of the arrays by role and the node's layout, divided by unit: 1 for strides in elements,
- * the element's size for strides in bytes.  Axes that are not there have stride 0. */
-void mc_conv_strides_of(const struct mc_node *n, const int64_t *x, const int64_t *w, const int64_t *y, int64_t unit,
-                        struct mc_conv_strides *at);
+/* conv_shape.c: the shape of a conv node, all sizes known.  in[]: types of its inputs; value[] (or NULL):
+ * arrays of those that are known, of which only the `shape` input's is read; out: the result's type, or NULL
+ * if it follows from the inputs. An impossible shape is an error that prints the formula. */
+mc_status mc_conv_shape_of(const struct mc_node *n, const struct mc_type *in, const mc_array *const *value,
+                           const struct mc_type *out, struct mc_conv_shape *s);
+/* The strides by meaning, from those of the arrays by role and the node's layout, divided by unit: 1 for
+ * strides in elements, the element's size for strides in bytes.  Axes that are not there have stride 0. */
+void mc_conv_strides_of(const struct mc_node *n, const int64_t *x, const int64_t *w, const int64_t *y,
+                        int64_t unit, struct mc_conv_strides *at);
 
 /* Set by the family of solvers: an error unless a node may ask for an algorithm of this name. */
 extern mc_status (*mc_conv_algo_hook)(const char *algo);
 
-/* Which axis of a node's result has which meaning: n, f (or c), three spatial axes; weights: f, c, three taps; -1: not there. */
+/* Which axis of a node's result has which meaning: n, f (or c), three spatial axes; weights: f, c, three
+ * taps; -1: not there. */
 void mc_conv_result_axes(const mc_node *n, int axis[5]);
 
 #endif

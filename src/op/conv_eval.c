@@ -1,7 +1,8 @@
 /* conv_eval.c: the reference of all three passes, in double.
  *
  * One sum over images, filters, channels, taps and places; a pass says which of the three arrays is added to.
- * Invariant: a place is visited only if its tap falls on an element of x, so zeros around x are never multiplied. */
+ * Invariant: a place is visited only if its tap falls on an element of x, so zeros around x are never
+ * multiplied. */
 #include "op/conv_node.h"
 
 struct sum {
@@ -100,13 +101,15 @@ mc_status mc_conv_eval(const mc_node *n, mc_array *const *in, mc_array *const *o
     TRY(mc_conv_shape_of(n, type, (const mc_array *const *)in, NULL, &q.s));
     mc_status s = MC_OK;
     for (int r = 0; s == MC_OK && r < 3; r++) {
-        wide[r] = from[r] >= 0 ? widened(in[(int)from[r]]) : mc_array_new(MC_FLOAT64, out[0]->rank, out[0]->dims);
+        wide[r] = from[r] >= 0 ? widened(in[(int)from[r]])
+                               : mc_array_new(MC_FLOAT64, out[0]->rank, out[0]->dims);
         s = wide[r] ? MC_OK : mc_last_status();
         q.p[r] = wide[r] ? (double *)(void *)wide[r]->data : NULL;
         q.result = from[r] < 0 ? r : q.result;
     }
     if (s == MC_OK) {
-        mc_conv_strides_of(n, wide[CONV_X]->strides, wide[CONV_W]->strides, wide[CONV_Y]->strides, sizeof(double), &q.at);
+        mc_conv_strides_of(n, wide[CONV_X]->strides, wide[CONV_W]->strides, wide[CONV_Y]->strides,
+                           sizeof(double), &q.at);
         add_up(&q);
         s = mc_array_assign(out[0], wide[q.result]);
     }

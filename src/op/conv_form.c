@@ -79,7 +79,9 @@ static mc_status read_each(const char *what, const struct mc_attr *a, int nd, in
         slot[j] = j < 3 - nd ? 1 : a->ints[a->n == 1 ? 0 : j - (3 - nd)];
         if (slot[j] < least || slot[j] > LARGEST) {
             return mc_fail(MC_EARG, "%s is %lld, and must be %s", what, (long long)slot[j],
-                           slot[j] > LARGEST ? "less than 2^31" : least ? "at least 1" : "at least 0");
+                           slot[j] > LARGEST ? "less than 2^31"
+                           : least           ? "at least 1"
+                                             : "at least 0");
         }
     }
     return MC_OK;
@@ -90,11 +92,16 @@ static mc_status read_border(const struct mc_attr *a, struct mc_conv_form *f)
     int first = 3 - f->nd;
     if (a->text) {
         f->border = mc_border_find(a->text);
-        return f->border ? MC_OK : mc_fail(MC_EARG, "there is no border '%s'; there are valid, full, half, same, causal, and numbers",
-                                           a->text);
+        return f->border
+                   ? MC_OK
+                   : mc_fail(
+                         MC_EARG,
+                         "there is no border '%s'; there are valid, full, half, same, causal, and numbers",
+                         a->text);
     }
     if (a->n != 1 && a->n != f->nd && a->n != 2 * f->nd) {
-        return mc_fail(MC_EARG, "the border has %d numbers; 1, %d or %d pairs are needed", a->n, f->nd, f->nd);
+        return mc_fail(MC_EARG, "the border has %d numbers; 1, %d or %d pairs are needed", a->n, f->nd,
+                       f->nd);
     }
     struct mc_attr side = { .n = f->nd };
     int64_t v[2][3];
@@ -112,8 +119,8 @@ static mc_status read_border(const struct mc_attr *a, struct mc_conv_form *f)
     return MC_OK;
 }
 
-/* 'bc01', 'b01c', 'c01b' and their kin: where each letter stands.  w has its filters where x has b, its channels at c;
- * y has its channels at c.  An unshared w has the places of y behind its filters. */
+/* 'bc01', 'b01c', 'c01b' and their kin: where each letter stands.  w has its filters where x has b, its
+ * channels at c; y has its channels at c.  An unshared w has the places of y behind its filters. */
 static mc_status read_layout(const char *text, struct mc_conv_form *f)
 {
     int at[5], rank = f->nd + 2, first = 3 - f->nd;
@@ -136,7 +143,8 @@ static mc_status read_layout(const char *text, struct mc_conv_form *f)
     return MC_OK;
 }
 
-mc_status mc_conv_form_read(enum mc_conv_pass pass, int nd, const struct mc_attr *attr, struct mc_conv_form *f)
+mc_status mc_conv_form_read(enum mc_conv_pass pass, int nd, const struct mc_attr *attr,
+                            struct mc_conv_form *f)
 {
     int64_t groups[3];
     *f = (struct mc_conv_form){ .pass = pass, .nd = nd };
@@ -179,8 +187,8 @@ static void pick(const int *axis, int n, const int64_t *from, int64_t unit, int6
     }
 }
 
-void mc_conv_strides_of(const struct mc_node *n, const int64_t *x, const int64_t *w, const int64_t *y, int64_t unit,
-                        struct mc_conv_strides *at)
+void mc_conv_strides_of(const struct mc_node *n, const int64_t *x, const int64_t *w, const int64_t *y,
+                        int64_t unit, struct mc_conv_strides *at)
 {
     struct mc_conv_form f;
     mc_conv_form_of(n, &f);
@@ -193,5 +201,9 @@ void mc_conv_result_axes(const mc_node *n, int axis[5])
 {
     struct mc_conv_form f;
     mc_conv_form_of(n, &f);
-    memcpy(axis, mc_conv_axes(&f, f.pass == CONV_FORWARD ? CONV_Y : f.pass == CONV_INPUTS ? CONV_X : CONV_W), 5 * sizeof *axis);
+    memcpy(axis,
+           mc_conv_axes(&f, f.pass == CONV_FORWARD  ? CONV_Y
+                            : f.pass == CONV_INPUTS ? CONV_X
+                                                    : CONV_W),
+           5 * sizeof *axis);
 }

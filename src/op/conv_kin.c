@@ -1,8 +1,8 @@
 /* conv_kin.c: the interfaces of two families of GPU kernels, in terms of the nodes of conv.c.
  *
- * cuda-convnet: images (channels, rows, columns, batch), correlation, sizes rounded up so that the last window may hang
- * over.  Its kernels' limits are lifted; strict=True brings them back as errors.
- * Nervana: rank says how many axes; the same order with dimshuffle=False, images first with dimshuffle=True. */
+ * cuda-convnet: images (channels, rows, columns, batch), correlation, sizes rounded up so that the last
+ * window may hang over.  Its kernels' limits are lifted; strict=True brings them back as errors. Nervana:
+ * rank says how many axes; the same order with dimshuffle=False, images first with dimshuffle=True. */
 #include "op/conv_node.h"
 
 static int64_t yes = 1, no = 0; /* what attributes point at */
@@ -13,8 +13,8 @@ static const struct mc_attr True = { .kind = ATTR_BOOL, .n = 1, .ints = &yes }, 
 enum { FILTER = 1, IMAGE = 2, WEIGHT = 4 };
 enum { A_PAD, A_PARTIAL, A_STRIDE, A_STRICT };
 
-/* x: images, w: filters, y: what the filters make of them; those of the three that an op has.  s: stride, p: pad,
- * k: partial_sum; None and 0 add up all places at once. */
+/* x: images, w: filters, y: what the filters make of them; those of the three that an op has.  s: stride, p:
+ * pad, k: partial_sum; None and 0 add up all places at once. */
 static const struct { unsigned ops; const char *holds, *says; bool partial; } limits[] = {
     { FILTER | IMAGE, "size(w, 1) == size(w, 2)", "strict: the filters must be square" },
     { FILTER | IMAGE, "s <= size(w, 1)", "strict: the stride must not be larger than the filters" },
@@ -29,11 +29,15 @@ static const struct { unsigned ops; const char *holds, *says; bool partial; } li
 static mc_node *within_limits(unsigned op, mc_node *operand, mc_node *const *xwy, const struct mc_attr *attr)
 {
     mc_graph *g = operand->graph;
-    struct mc_bind b[5] = { { "x", xwy[CONV_X], NULL }, { "w", xwy[CONV_W], NULL }, { "y", xwy[CONV_Y], NULL },
-                            { "s", NULL, &attr[A_STRIDE] }, { "k", NULL, &attr[A_PARTIAL] } };
+    struct mc_bind b[5] = { { "x", xwy[CONV_X], NULL },
+                            { "w", xwy[CONV_W], NULL },
+                            { "y", xwy[CONV_Y], NULL },
+                            { "s", NULL, &attr[A_STRIDE] },
+                            { "k", NULL, &attr[A_PARTIAL] } };
     const bool parts = !attr[A_PARTIAL].none && mc_attr_int(&attr[A_PARTIAL]) > 0;
     if (operand->type.dtype != MC_FLOAT32) {
-        return mc_node_fail(g, MC_ETYPE, "strict: float32 is needed, not %s", mc_dtype_name(operand->type.dtype));
+        return mc_node_fail(g, MC_ETYPE, "strict: float32 is needed, not %s",
+                            mc_dtype_name(operand->type.dtype));
     }
     for (size_t i = 0; i < NELEM(limits) && !mc_is_error(operand); i++) {
         if (limits[i].ops & op && !(limits[i].partial && !parts)) {
@@ -47,7 +51,8 @@ static mc_node *acts(mc_graph *g, unsigned op, int nin, mc_node *const *in, cons
 {
     static const struct mc_attr layout = { .kind = ATTR_TEXT, .text = "c01b" };
     enum mc_conv_pass pass = op == FILTER ? CONV_FORWARD : op == IMAGE ? CONV_INPUTS : CONV_WEIGHTS;
-    mc_node *arg[3] = { in[op == IMAGE], in[op != IMAGE], nin > 2 ? in[2] : NULL }; /* hid_acts come before filters */
+    mc_node *arg[3] = { in[op == IMAGE], in[op != IMAGE],
+                        nin > 2 ? in[2] : NULL }; /* hid_acts come before filters */
     const struct mc_attr *given[CONV_NATTR] = { [CONV_BORDER] = &attr[A_PAD], [CONV_STRIDE] = &attr[A_STRIDE], [CONV_FLIP] = &False,
                                                 [CONV_LAYOUT] = &layout, [CONV_CEIL] = &True };
     mc_node *xwy[3] = { NULL };
@@ -56,10 +61,13 @@ static mc_node *acts(mc_graph *g, unsigned op, int nin, mc_node *const *in, cons
         xwy[r] = from >= 0 ? arg[from] : NULL;
     }
     if (arg[0]->type.rank != 4 || arg[1]->type.rank != 4) {
-        return mc_node_fail(g, MC_ESHAPE, "the ranks are %d and %d; both must be 4", in[0]->type.rank, in[1]->type.rank);
+        return mc_node_fail(g, MC_ESHAPE, "the ranks are %d and %d; both must be 4", in[0]->type.rank,
+                            in[1]->type.rank);
     }
     if (!attr[A_PARTIAL].none && mc_attr_int(&attr[A_PARTIAL]) < 0) {
-        return mc_node_fail(g, MC_EARG, "partial_sum is %lld; it is a number of places, or 0 or None for all at once", (long long)mc_attr_int(&attr[A_PARTIAL]));
+        return mc_node_fail(g, MC_EARG,
+                            "partial_sum is %lld; it is a number of places, or 0 or None for all at once",
+                            (long long)mc_attr_int(&attr[A_PARTIAL]));
     }
     if (mc_attr_int(&attr[A_STRICT])) {
         mc_node **smaller = &arg[op != IMAGE]; /* the filters, or what they made of the images */
@@ -97,14 +105,16 @@ static mc_node *relu_if(mc_node *y, const struct mc_attr *relu)
 
 static mc_node *build_nervana_conv(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
-    static const struct mc_attr last[3] = { { .text = "c0b" }, { .text = "c01b" }, { .text = "c012b" } }, half = { .text = "half" };
+    static const struct mc_attr last[3] = { { .text = "c0b" }, { .text = "c01b" }, { .text = "c012b" } },
+                                half = { .text = "half" };
     int nd = in[0]->type.rank - 2;
     const struct mc_attr *padding = &attr[N_PADDING];
     bool same = padding->text && strcmp(padding->text, "same") == 0; /* here k // 2 on both sides, as half */
     const struct mc_attr *given[CONV_NATTR] = { [CONV_BORDER] = padding->none ? NULL : same ? &half : padding, [CONV_STRIDE] = &attr[N_STRIDES],
                                                 [CONV_FLIP] = &False };
     if (nd < 1 || nd > 3 || in[1]->type.rank != nd + 2) {
-        return mc_node_fail(g, MC_ESHAPE, "images and filters have ranks %d and %d; both need one of 3 to 5", nd + 2, in[1]->type.rank);
+        return mc_node_fail(g, MC_ESHAPE, "images and filters have ranks %d and %d; both need one of 3 to 5",
+                            nd + 2, in[1]->type.rank);
     }
     given[CONV_LAYOUT] = mc_attr_int(&attr[N_DIMSHUFFLE]) ? NULL : &last[nd - 1];
     return relu_if(mc_conv_make(g, CONV_FORWARD, nin, in, given), &attr[N_RELU]);
@@ -113,7 +123,8 @@ static mc_node *build_nervana_conv(mc_graph *g, int nin, mc_node *const *in, con
 static mc_node *build_nervana_dot(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     if (in[0]->type.rank != 2 || in[1]->type.rank != 2) {
-        return mc_node_fail(g, MC_ESHAPE, "the ranks are %d and %d; both must be 2", in[0]->type.rank, in[1]->type.rank);
+        return mc_node_fail(g, MC_ESHAPE, "the ranks are %d and %d; both must be 2", in[0]->type.rank,
+                            in[1]->type.rank);
     }
     return relu_if(mc_call_op(g, "dot", nin, in, NULL), &attr[0]);
 }

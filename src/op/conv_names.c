@@ -1,5 +1,5 @@
-/* conv_names.c: the names under which others know convolution: Theano's abstract convolutions and their gradients,
- * its GEMM and cuDNN ops, transposed, separable and causal convolution.
+/* conv_names.c: the names under which others know convolution: Theano's abstract convolutions and their
+ * gradients, its GEMM and cuDNN ops, transposed, separable and causal convolution.
  *
  * Invariant: no node has these names; each row makes the nodes of conv.c, and says how its defaults differ:
  * corrmm correlates, all others convolve (turn the filter round) unless told otherwise. */
@@ -15,7 +15,8 @@ static mc_node *build_with_rank(mc_graph *g, int nin, mc_node *const *in, const 
 {
     (void)nin;
     if (!attr[0].none && in[0]->type.rank != mc_attr_int(&attr[0])) {
-        return mc_node_fail(g, MC_ESHAPE, "an argument has rank %d; %d is needed", in[0]->type.rank, (int)mc_attr_int(&attr[0]));
+        return mc_node_fail(g, MC_ESHAPE, "an argument has rank %d; %d is needed", in[0]->type.rank,
+                            (int)mc_attr_int(&attr[0]));
     }
     return attr[1].none ? in[0] : mc_apply(g, mc_op_named(g, "specify_shape"), 1, in, &attr[1]);
 }
@@ -25,14 +26,17 @@ static mc_node *build_with_rank(mc_graph *g, int nin, mc_node *const *in, const 
 enum { T_BORDER, T_STRIDE, T_DILATION, T_GROUPS, T_FLIP, T_LAYOUT, T_PADDING };
 
 /* (o - 1) * s + e - p for each spatial axis, and output_padding more: one of the s sizes that give o. */
-static mc_node *smallest(mc_graph *g, mc_node *const *in, const struct mc_conv_form *f, const struct mc_attr *more)
+static mc_node *smallest(mc_graph *g, mc_node *const *in, const struct mc_conv_form *f,
+                         const struct mc_attr *more)
 {
     mc_node *size[3];
     for (int i = 0; i < f->nd; i++) {
         int slot = 3 - f->nd + i;
         mc_node *k = mc_size_of(in[1], f->w[2 + slot]), *o = mc_size_of(in[0], f->y[2 + slot]);
-        struct mc_bind b[4] = { { "o", o, NULL }, { "s", mc_node_int(g, f->stride[slot]), NULL },
-                                { "m", mc_conv_margin(f, slot, k), NULL }, { "more", mc_node_int(g, more->ints[more->n == 1 ? 0 : i]), NULL } };
+        struct mc_bind b[4] = { { "o", o, NULL },
+                                { "s", mc_node_int(g, f->stride[slot]), NULL },
+                                { "m", mc_conv_margin(f, slot, k), NULL },
+                                { "more", mc_node_int(g, more->ints[more->n == 1 ? 0 : i]), NULL } };
         int64_t v[2];
         int n;
         if (mc_const_ints(o, &v[0], 1, &n) && mc_const_ints(b[2].node, &v[1], 1, &n)) {
@@ -57,7 +61,8 @@ static mc_node *build_transpose(mc_graph *g, int nin, mc_node *const *in, const 
     struct mc_conv_form f;
     int nd = in[0]->type.rank - 2;
     if (nd < 1 || nd > 3 || in[1]->type.rank != nd + 2) {
-        return mc_node_fail(g, MC_ESHAPE, "x and w have ranks %d and %d; both need one of 3 to 5", nd + 2, in[1]->type.rank);
+        return mc_node_fail(g, MC_ESHAPE, "x and w have ranks %d and %d; both need one of 3 to 5", nd + 2,
+                            in[1]->type.rank);
     }
     if (arg[2] && (more->n != 1 || more->ints[0] != 0)) {
         return mc_node_fail(g, MC_EARG, "shape and output_padding say the same thing twice");
@@ -77,15 +82,18 @@ static mc_node *build_transpose(mc_graph *g, int nin, mc_node *const *in, const 
 
 enum { G_BORDER, G_STRIDE, G_DILATION, G_GROUPS, G_UNSHARED, G_PAD };
 
-/* pad is the old way to say a border in numbers; 'auto' is the padding with which a valid correlation is a full one. */
-static mc_node *gemm(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *const *in, const struct mc_attr *attr)
+/* pad is the old way to say a border in numbers; 'auto' is the padding with which a valid correlation is a
+ * full one. */
+static mc_node *gemm(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *const *in,
+                     const struct mc_attr *attr)
 {
     int64_t flips = 0;
     struct mc_attr flip = { .kind = ATTR_BOOL, .n = 1, .ints = &flips };
     const struct mc_attr *border = &attr[G_BORDER], *pad = &attr[G_PAD];
     const struct mc_attr full = { .kind = ATTR_BORDER, .text = "full" };
     const bool automatic = pad->text && strcmp(pad->text, "auto") == 0;
-    if (!pad->none && !(border->text && (strcmp(border->text, "valid") == 0 || (automatic && strcmp(border->text, "full") == 0)))) {
+    if (!pad->none && !(border->text && (strcmp(border->text, "valid") == 0 ||
+                                         (automatic && strcmp(border->text, "full") == 0)))) {
         return mc_node_fail(g, MC_EARG, "pad is the old name of border_mode; give one of them");
     }
     border = automatic ? &full : pad->none ? border : pad;
@@ -112,8 +120,8 @@ static mc_node *build_corrmm_inputs(mc_graph *g, int nin, mc_node *const *in, co
 /* ---- cuDNN's ---- */
 
 enum { D_BORDER, D_STRIDE, D_DILATION, D_MODE, D_HINT, D_WORKMEM, D_ALGO, D_PRECISION, D_GROUPS };
-#define DNN_ATTRS                                                                          \
-    "border_mode=valid:border, subsample=1:ints, dilation=1:ints, conv_mode=conv:text, direction_hint=None:text, "     \
+#define DNN_ATTRS                                                                                            \
+    "border_mode=valid:border, subsample=1:ints, dilation=1:ints, conv_mode=conv:text, direction_hint=None:text, " \
     "workmem=None:text, algo=None:text, precision=None:text, num_groups=1:int"
 
 /* One of `n` words, or None. */
@@ -126,16 +134,22 @@ static bool is_word(const struct mc_attr *a, int n, const char *const *word)
     return found;
 }
 
-static mc_node *dnn(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *const *in, const struct mc_attr *attr)
+static mc_node *dnn(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *const *in,
+                    const struct mc_attr *attr)
 {
-    static const char *const modes[] = { "conv", "cross" }, *const hints[] = { "forward", "forward!", "bprop weights", "bprop inputs" };
+    static const char *const modes[] = { "conv", "cross" }, *const hints[] = { "forward", "forward!",
+                                                                               "bprop weights",
+                                                                               "bprop inputs" };
     int64_t flips = 0;
     if (attr[D_MODE].none || !is_word(&attr[D_MODE], NELEM(modes), modes)) {
-        return mc_node_fail(g, MC_EARG, "there is no conv_mode '%s'; there are conv and cross", attr[D_MODE].none ? "None" : attr[D_MODE].text);
+        return mc_node_fail(g, MC_EARG, "there is no conv_mode '%s'; there are conv and cross",
+                            attr[D_MODE].none ? "None" : attr[D_MODE].text);
     }
     if (!is_word(&attr[D_HINT], NELEM(hints), hints)) {
-        return mc_node_fail(g, MC_EARG, "there is no direction_hint '%s'; there are forward, forward!, bprop weights and bprop inputs",
-                            attr[D_HINT].text);
+        return mc_node_fail(
+            g, MC_EARG,
+            "there is no direction_hint '%s'; there are forward, forward!, bprop weights and bprop inputs",
+            attr[D_HINT].text);
     }
     if (!attr[D_WORKMEM].none && !attr[D_ALGO].none) {
         return mc_node_fail(g, MC_EARG, "workmem is the old name of algo; give one of them");
@@ -172,74 +186,132 @@ static mc_node *build_dnn_gradweight(mc_graph *g, int nin, mc_node *const *in, c
     ", border=" border ", stride=" stride ", dilation=filter_dilation, groups=" groups ", flip=" flip
 #define PASS PASS_FLIP("border_mode", "subsample", "filter_flip", "num_groups") ", unshared=unshared)"
 
-#define ABSTRACT(nd, rank)                                                                         \
-    { .name = "conv" nd "d", .params = "x, w, " SIZES BORDER STEPS, .nout = 1,                                         \
-      .formula = "conv(with_rank(x, " rank ", input_shape), with_rank(w, sizes=filter_shape)" PASS,                    \
-      .doc = "conv along " nd " axes, by the names of Theano's conv" nd "d; shapes are promises, -1 promises nothing" }
-#define GRADIENTS(nd, rank)                                                                        \
-    { .name = "conv" nd "d_grad_wrt_inputs", .params = "output_grad, filters, input_shape=None, filter_shape=None:ints, " BORDER STEPS, \
-      .nout = 1,                                                                                                       \
-      .formula = "conv_inputs(with_rank(filters, sizes=filter_shape), with_rank(output_grad, " rank "), input_shape" PASS, \
-      .doc = "the gradient of conv" nd "d with respect to its images, which have input_shape" },                       \
-    { .name = "conv" nd "d_grad_wrt_weights", .params = "input_, output_grad, filter_shape=None, input_shape=None:ints, " BORDER STEPS, \
-      .nout = 1,                                                                                                       \
-      .formula = "conv_weights(with_rank(input_, " rank ", input_shape), output_grad, filter_shape" PASS,              \
-      .doc = "the gradient of conv" nd "d with respect to its filters, which have filter_shape" },                     \
-    { .name = "conv" nd "d_transpose", .nout = 1,                                                                      \
-      .params = "x, filters, output_shape=None, filter_shape=None:ints, " BORDER                                       \
-                "input_dilation=1:ints, filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool", \
-      .formula = "conv_inputs(with_rank(filters, sizes=filter_shape), with_rank(x, " rank "), output_shape"            \
-                 PASS_FLIP("border_mode", "input_dilation", "filter_flip", "num_groups") ", unshared=unshared)",       \
-      .doc = "conv" nd "d_grad_wrt_inputs by its other name: filters as the forward convolution has them" },           \
-    { .name = "separable_conv" nd "d", .nout = 1,                                                                      \
-      .params = "x, depthwise_filters, pointwise_filters, num_channels:int, " BORDER                                   \
-                "subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints, input_shape=None:ints, "             \
-                "depthwise_filter_shape=None:ints, pointwise_filter_shape=None:ints",                                  \
-      .formula = "conv(conv(with_rank(x, " rank ", input_shape), with_rank(depthwise_filters, " rank ", depthwise_filter_shape)" \
-                 PASS_FLIP("border_mode", "subsample", "filter_flip", "num_channels")                                  \
-                 "), with_rank(pointwise_filters, " rank ", pointwise_filter_shape), flip=filter_flip)",               \
-      .doc = "each of num_channels channels with filters of its own, then a convolution across channels, of one tap as a rule" }
+#define ABSTRACT(nd, rank)                                                                                   \
+    {                                                                                                        \
+        .name = "conv" nd "d", .params = "x, w, " SIZES BORDER STEPS, .nout = 1,                             \
+        .formula = "conv(with_rank(x, " rank ", input_shape), with_rank(w, sizes=filter_shape)" PASS,        \
+        .doc = "conv along " nd " axes, by the names of Theano's conv" nd                                    \
+               "d; shapes are promises, -1 promises nothing"                                                 \
+    }
+#define GRADIENTS(nd, rank)                                                                                  \
+    { .name = "conv" nd "d_grad_wrt_inputs",                                                                 \
+      .params = "output_grad, filters, input_shape=None, filter_shape=None:ints, " BORDER STEPS,             \
+      .nout = 1,                                                                                             \
+      .formula = "conv_inputs(with_rank(filters, sizes=filter_shape), with_rank(output_grad, " rank          \
+                 "), input_shape" PASS,                                                                      \
+      .doc = "the gradient of conv" nd "d with respect to its images, which have input_shape" },             \
+        { .name = "conv" nd "d_grad_wrt_weights",                                                            \
+          .params = "input_, output_grad, filter_shape=None, input_shape=None:ints, " BORDER STEPS,          \
+          .nout = 1,                                                                                         \
+          .formula = "conv_weights(with_rank(input_, " rank                                                  \
+                     ", input_shape), output_grad, filter_shape" PASS,                                       \
+          .doc = "the gradient of conv" nd "d with respect to its filters, which have filter_shape" },       \
+        { .name = "conv" nd "d_transpose",                                                                   \
+          .nout = 1,                                                                                         \
+          .params = "x, filters, output_shape=None, filter_shape=None:ints, " BORDER                         \
+                    "input_dilation=1:ints, filter_flip=True:bool, filter_dilation=1:ints, "                 \
+                    "num_groups=1:int, unshared=False:bool",                                                 \
+          .formula = "conv_inputs(with_rank(filters, sizes=filter_shape), with_rank(x, " rank                \
+                     "), output_shape" PASS_FLIP("border_mode", "input_dilation", "filter_flip",             \
+                                                 "num_groups") ", unshared=unshared)",                       \
+          .doc = "conv" nd                                                                                   \
+                 "d_grad_wrt_inputs by its other name: filters as the forward convolution has them" },       \
+    {                                                                                                        \
+        .name = "separable_conv" nd "d", .nout = 1,                                                          \
+        .params = "x, depthwise_filters, pointwise_filters, num_channels:int, " BORDER                       \
+                  "subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints, input_shape=None:ints, " \
+                  "depthwise_filter_shape=None:ints, pointwise_filter_shape=None:ints",                      \
+        .formula = "conv(conv(with_rank(x, " rank ", input_shape), with_rank(depthwise_filters, " rank       \
+                   ", depthwise_filter_shape)" PASS_FLIP(                                                    \
+                       "border_mode", "subsample", "filter_flip",                                            \
+                       "num_channels") "), with_rank(pointwise_filters, " rank                               \
+                                       ", pointwise_filter_shape), flip=filter_flip)",                       \
+        .doc = "each of num_channels channels with filters of its own, then a convolution across channels, " \
+               "of one tap as a rule"                                                                        \
+    }
 
-#define GEMM "border_mode=valid:border, subsample=1:ints, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool, pad=None:border"
-#define PASS_DNN                                                                                   \
-    ", border_mode=border_mode, subsample=subsample, dilation=dilation, conv_mode=conv_mode, direction_hint=direction_hint, " \
+#define GEMM                                                                                                 \
+    "border_mode=valid:border, subsample=1:ints, filter_dilation=1:ints, num_groups=1:int, "                 \
+    "unshared=False:bool, pad=None:border"
+#define PASS_DNN                                                                                             \
+    ", border_mode=border_mode, subsample=subsample, dilation=dilation, conv_mode=conv_mode, "               \
+    "direction_hint=direction_hint, "                                                                        \
     "workmem=workmem, algo=algo, precision=precision, num_groups=num_groups)"
 
 const struct mc_op mc_ops_conv_names[] = {
-    { .name = "with_rank", .flags = OP_HIDDEN, .params = "x, ndim=None:int, sizes=None:ints", .nout = 1, .build = build_with_rank,
+    { .name = "with_rank",
+      .flags = OP_HIDDEN,
+      .params = "x, ndim=None:int, sizes=None:ints",
+      .nout = 1,
+      .build = build_with_rank,
       .doc = "x, which must have ndim axes, and is promised these sizes" },
     ABSTRACT("1", "3"),
     ABSTRACT("2", "4"),
     ABSTRACT("3", "5"),
     GRADIENTS("2", "4"),
     GRADIENTS("3", "5"),
-    { .name = "conv_transpose", .nout = 1, .build = build_transpose,
-      .params = "x, w, shape=None, border=valid:border, stride=1:ints, dilation=1:ints, groups=1:int, flip=True:bool, layout=None:text, "
+    { .name = "conv_transpose",
+      .nout = 1,
+      .build = build_transpose,
+      .params = "x, w, shape=None, border=valid:border, stride=1:ints, dilation=1:ints, groups=1:int, "
+                "flip=True:bool, layout=None:text, "
                 "output_padding=0:ints",
-      .doc = "what conv does to the sizes of an image, undone: the result has (o - 1)*s + (k - 1)*d + 1 - p places along an axis and "
+      .doc = "what conv does to the sizes of an image, undone: the result has (o - 1)*s + (k - 1)*d + 1 - p "
+             "places along an axis and "
              "output_padding more, or the shape given; w as conv has it: x's channels are w's filters" },
-    { .name = "causal_conv1d", .nout = 1, .params = "x, w, filter_shape=None:ints, input_shape=None:ints, " STEPS,
-      .formula = "conv(with_rank(x, 3, input_shape), with_rank(w, sizes=filter_shape)"
-                 PASS_FLIP("'causal'", "subsample", "filter_flip", "num_groups") ", unshared=unshared)",
+    { .name = "causal_conv1d",
+      .nout = 1,
+      .params = "x, w, filter_shape=None:ints, input_shape=None:ints, " STEPS,
+      .formula = "conv(with_rank(x, 3, input_shape), with_rank(w, sizes=filter_shape)" PASS_FLIP(
+          "'causal'", "subsample", "filter_flip", "num_groups") ", unshared=unshared)",
       .doc = "conv1d whose result at t follows from x up to t: dilation*(k - 1) zeros in front" },
-    { .name = "corrmm", .params = "x, w, " GEMM, .nout = 1, .build = build_corrmm,
-      .doc = "correlation, by the names of Theano's CorrMM: conv with flip=False; pad: border_mode by its first name" },
-    { .name = "corrmm_grad_weights", .params = "x, topgrad, shape=None, " GEMM, .nout = 1, .build = build_corrmm_weights,
+    { .name = "corrmm",
+      .params = "x, w, " GEMM,
+      .nout = 1,
+      .build = build_corrmm,
+      .doc = "correlation, by the names of Theano's CorrMM: conv with flip=False; pad: border_mode by its "
+             "first name" },
+    { .name = "corrmm_grad_weights",
+      .params = "x, topgrad, shape=None, " GEMM,
+      .nout = 1,
+      .build = build_corrmm_weights,
       .doc = "the gradient of corrmm with respect to its filters" },
-    { .name = "corrmm_grad_inputs", .params = "w, topgrad, shape=None, " GEMM, .nout = 1, .build = build_corrmm_inputs,
+    { .name = "corrmm_grad_inputs",
+      .params = "w, topgrad, shape=None, " GEMM,
+      .nout = 1,
+      .build = build_corrmm_inputs,
       .doc = "the gradient of corrmm with respect to its images" },
-    { .name = "dnn_conv", .params = "img, kerns, " DNN_ATTRS, .nout = 1, .build = build_dnn_conv,
-      .doc = "conv by the names of Theano's cuDNN module; conv_mode: conv turns the filter round, cross does not; algo: the solver "
+    { .name = "dnn_conv",
+      .params = "img, kerns, " DNN_ATTRS,
+      .nout = 1,
+      .build = build_dnn_conv,
+      .doc = "conv by the names of Theano's cuDNN module; conv_mode: conv turns the filter round, cross does "
+             "not; algo: the solver "
              "that is asked for; direction_hint is read, and the planner decides" },
-    { .name = "dnn_gradinput", .params = "kerns, topgrad, img_shp, " DNN_ATTRS, .nout = 1, .build = build_dnn_gradinput,
+    { .name = "dnn_gradinput",
+      .params = "kerns, topgrad, img_shp, " DNN_ATTRS,
+      .nout = 1,
+      .build = build_dnn_gradinput,
       .doc = "the gradient of dnn_conv with respect to images of shape img_shp" },
-    { .name = "dnn_gradweight", .params = "img, topgrad, kerns_shp, " DNN_ATTRS, .nout = 1, .build = build_dnn_gradweight,
+    { .name = "dnn_gradweight",
+      .params = "img, topgrad, kerns_shp, " DNN_ATTRS,
+      .nout = 1,
+      .build = build_dnn_gradweight,
       .doc = "the gradient of dnn_conv with respect to filters of shape kerns_shp" },
-    { .name = "dnn_conv3d", .params = "img, kerns, " DNN_ATTRS, .nout = 1, .formula = "dnn_conv(with_rank(img, 5), kerns" PASS_DNN,
+    { .name = "dnn_conv3d",
+      .params = "img, kerns, " DNN_ATTRS,
+      .nout = 1,
+      .formula = "dnn_conv(with_rank(img, 5), kerns" PASS_DNN,
       .doc = "dnn_conv along 3 axes" },
-    { .name = "dnn_gradinput3d", .params = "kerns, topgrad, img_shp, " DNN_ATTRS, .nout = 1,
-      .formula = "dnn_gradinput(with_rank(kerns, 5), topgrad, img_shp" PASS_DNN, .doc = "dnn_gradinput along 3 axes" },
-    { .name = "dnn_gradweight3d", .params = "img, topgrad, kerns_shp, " DNN_ATTRS, .nout = 1,
-      .formula = "dnn_gradweight(with_rank(img, 5), topgrad, kerns_shp" PASS_DNN, .doc = "dnn_gradweight along 3 axes" },
+    { .name = "dnn_gradinput3d",
+      .params = "kerns, topgrad, img_shp, " DNN_ATTRS,
+      .nout = 1,
+      .formula = "dnn_gradinput(with_rank(kerns, 5), topgrad, img_shp" PASS_DNN,
+      .doc = "dnn_gradinput along 3 axes" },
+    { .name = "dnn_gradweight3d",
+      .params = "img, topgrad, kerns_shp, " DNN_ATTRS,
+      .nout = 1,
+      .formula = "dnn_gradweight(with_rank(img, 5), topgrad, kerns_shp" PASS_DNN,
+      .doc = "dnn_gradweight along 3 axes" },
 };
 const int mc_nops_conv_names = (int)NELEM(mc_ops_conv_names);

@@ -6,8 +6,19 @@
 #include "op/op.h"
 
 /* The attributes of conv, conv_inputs and conv_weights, in the order of their signature. */
-enum { CONV_BORDER, CONV_STRIDE, CONV_DILATION, CONV_GROUPS, CONV_FLIP, CONV_UNSHARED, CONV_LAYOUT, CONV_CEIL, CONV_ALGO,
-       CONV_PRECISION, CONV_NATTR };
+enum {
+    CONV_BORDER,
+    CONV_STRIDE,
+    CONV_DILATION,
+    CONV_GROUPS,
+    CONV_FLIP,
+    CONV_UNSHARED,
+    CONV_LAYOUT,
+    CONV_CEIL,
+    CONV_ALGO,
+    CONV_PRECISION,
+    CONV_NATTR
+};
 
 /* A border by name: zeros in front of and behind an axis, for a filter that covers e elements of it. */
 struct mc_border {
@@ -17,7 +28,8 @@ struct mc_border {
     bool tells;                     /* does the size of y still tell that of the filter? */
 };
 
-/* What the attributes say.  Spatial axes stand in the last nd of three slots; axis[] of what is not there is -1. */
+/* What the attributes say.  Spatial axes stand in the last nd of three slots; axis[] of what is not there is
+ * -1. */
 struct mc_conv_form {
     enum mc_conv_pass pass;
     int nd;
@@ -30,17 +42,21 @@ struct mc_conv_form {
 /* conv_form.c */
 const struct mc_border *mc_border_find(const char *name);
 const char *mc_conv_name(enum mc_conv_pass pass);
-mc_status mc_conv_form_read(enum mc_conv_pass pass, int nd, const struct mc_attr *attr, struct mc_conv_form *f);
+mc_status mc_conv_form_read(enum mc_conv_pass pass, int nd, const struct mc_attr *attr,
+                            struct mc_conv_form *f);
 void mc_conv_form_of(const mc_node *n, struct mc_conv_form *f);
 int mc_conv_rank(const struct mc_conv_form *f, int role);       /* axes of x, w or y */
 const int *mc_conv_axes(const struct mc_conv_form *f, int role);
 
 /* conv_shape.c */
-/* What is known of a node's sizes, -1 what is not; an error if they cannot be.  out: the result's type where it is known. */
-mc_status mc_conv_solve(const struct mc_infer *q, const struct mc_conv_form *f, const struct mc_type *out, struct mc_conv_shape *s);
+/* What is known of a node's sizes, -1 what is not; an error if they cannot be.  out: the result's type where
+ * it is known. */
+mc_status mc_conv_solve(const struct mc_infer *q, const struct mc_conv_form *f, const struct mc_type *out,
+                        struct mc_conv_shape *s);
 void mc_conv_dims(const struct mc_conv_form *f, const struct mc_conv_shape *s, int role, int64_t *dims);
 /* conv_size.c: the same as formulas */
-mc_node *mc_conv_margin(const struct mc_conv_form *f, int slot, mc_node *k); /* zeros around an axis, less the filter's reach */
+/* zeros around an axis, less the filter's reach */
+mc_node *mc_conv_margin(const struct mc_conv_form *f, int slot, mc_node *k);
 mc_node *mc_conv_size(mc_node *n, int item, int axis);
 /* The input `shape` of op(in[0], in[1], shape), each -1 in it replaced by what follows from the operands. */
 mc_node *mc_conv_whole_shape(const struct mc_op *op, mc_node *const *in, const struct mc_attr *attr);
@@ -48,8 +64,10 @@ mc_node *mc_conv_whole_shape(const struct mc_op *op, mc_node *const *in, const s
 /* conv_eval.c */
 mc_status mc_conv_eval(const mc_node *n, mc_array *const *in, mc_array *const *out);
 
-/* conv.c: one of the three nodes from attributes by meaning; given[i] NULL: the default; in[2] may be NULL. */
+/* conv.c: one of the three nodes from attributes by meaning; given[i] NULL: the default; in[2] may be
+ * NULL. */
 void mc_conv_attrs(const struct mc_op *op, const struct mc_attr *const *given, struct mc_attr *attr);
-mc_node *mc_conv_make(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *const *in, const struct mc_attr *const *given);
+mc_node *mc_conv_make(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *const *in,
+                      const struct mc_attr *const *given);
 
 #endif

@@ -1,9 +1,11 @@
-/* conv_shape.c: the sizes of a convolution.  What is known of x, w and y is put together, and what is left follows
- * along each axis from
+/* conv_shape.c: the sizes of a convolution.  What is known of x, w and y is put together, and what is left
+ * follows along each axis from
  *
- *     o = (i + p - e) // s + 1        e = (k - 1) * d + 1, the elements that the filter covers; p: zeros on both sides
+ *     o = (i + p - e) // s + 1        e = (k - 1) * d + 1, the elements that the filter covers; p: zeros on
+ *                                     both sides
  *
- * Invariant: -1 is a size that is not known; sizes that are known together obey the formula, or there is an error. */
+ * Invariant: -1 is a size that is not known; sizes that are known together obey the formula, or there is an
+ * error. */
 #include "op/conv_node.h"
 
 enum { SHAPE = 2 }; /* the input that is a shape */
@@ -28,7 +30,8 @@ void mc_conv_dims(const struct mc_conv_form *f, const struct mc_conv_shape *s, i
 static mc_status agree(int64_t *size, int64_t also, const char *what, const char *a, const char *b)
 {
     if (*size >= 0 && also >= 0 && *size != also) {
-        return mc_fail(MC_ESHAPE, "%s has %lld %s, and %s has %lld", a, (long long)*size, what, b, (long long)also);
+        return mc_fail(MC_ESHAPE, "%s has %lld %s, and %s has %lld", a, (long long)*size, what, b,
+                       (long long)also);
     }
     *size = *size >= 0 ? *size : also;
     return MC_OK;
@@ -48,9 +51,11 @@ static mc_status put_w(const struct mc_conv_form *f, const int64_t *dims, struct
 {
     int64_t each = dims[f->w[1]], c = -1;
     if (s->c >= 0 && each >= 0 && (s->c % f->groups || s->c / f->groups != each)) {
-        return f->groups == 1 ? mc_fail(MC_ESHAPE, "x has %lld channels, and w takes %lld", (long long)s->c, (long long)each)
-                              : mc_fail(MC_ESHAPE, "x has %lld channels, and w takes %lld in each of %lld groups", (long long)s->c,
-                                        (long long)each, (long long)f->groups);
+        return f->groups == 1
+                   ? mc_fail(MC_ESHAPE, "x has %lld channels, and w takes %lld", (long long)s->c,
+                             (long long)each)
+                   : mc_fail(MC_ESHAPE, "x has %lld channels, and w takes %lld in each of %lld groups",
+                             (long long)s->c, (long long)each, (long long)f->groups);
     }
     if (each >= 0 && !mc_mul_i64(each, f->groups, &c)) {
         return mc_fail(MC_ESHAPE, "the sizes overflow");
@@ -86,7 +91,8 @@ static mc_status wanted(const struct mc_infer *q, const struct mc_conv_form *f, 
     int rank = mc_conv_rank(f, role);
     TRY(mc_shape_wanted(q, SHAPE, MC_INT64, &t));
     if (t.rank != rank && t.rank != f->nd) {
-        return mc_fail(MC_ESHAPE, "the shape has %d sizes; %d spatial ones or all %d are needed", t.rank, f->nd, rank);
+        return mc_fail(MC_ESHAPE, "the shape has %d sizes; %d spatial ones or all %d are needed", t.rank,
+                       f->nd, rank);
     }
     for (int i = 0; i < t.rank; i++) {
         dims[t.rank == rank ? i : mc_conv_axes(f, role)[2 + 3 - f->nd + i]] = t.dims[i];
@@ -113,7 +119,8 @@ static bool reach(const struct mc_conv_form *f, struct line *l)
         return false;
     }
     l->e = last + 1;
-    l->p = f->border ? f->border->before(l->e) + f->border->behind(l->e) : f->before[l->slot] + f->behind[l->slot];
+    l->p = f->border ? f->border->before(l->e) + f->border->behind(l->e)
+                     : f->before[l->slot] + f->behind[l->slot];
     return true;
 }
 
@@ -130,10 +137,12 @@ static mc_status forward(const struct mc_conv_form *f, struct line *l, const cha
         if (o >= 1) {
             mc_snprintf(why, sizeof why, "%s %lld", also, (long long)l->o);
         }
-        return mc_fail(MC_ESHAPE, "axis %d: %s(i + p - ((k - 1)*d + 1))%s + 1 = %s(%lld + %lld - ((%lld - 1)*%lld + 1))%s%lld%s + 1 = %lld: %s",
-                       l->axis, f->ceil ? "ceil(" : "", f->ceil ? "/s)" : "//s", f->ceil ? "ceil(" : "", (long long)l->i, (long long)l->p,
-                       (long long)l->k, (long long)f->dilation[l->slot], f->ceil ? "/" : "//", (long long)s, f->ceil ? ")" : "",
-                       (long long)o, why);
+        return mc_fail(MC_ESHAPE,
+                       "axis %d: %s(i + p - ((k - 1)*d + 1))%s + 1 = %s(%lld + %lld - ((%lld - 1)*%lld + "
+                       "1))%s%lld%s + 1 = %lld: %s",
+                       l->axis, f->ceil ? "ceil(" : "", f->ceil ? "/s)" : "//s", f->ceil ? "ceil(" : "",
+                       (long long)l->i, (long long)l->p, (long long)l->k, (long long)f->dilation[l->slot],
+                       f->ceil ? "/" : "//", (long long)s, f->ceil ? ")" : "", (long long)o, why);
     }
     l->o = o;
     return MC_OK;
@@ -150,8 +159,10 @@ static mc_status backward(const struct mc_conv_form *f, struct line *l)
         return mc_fail(MC_ESHAPE, "the sizes overflow");
     }
     return l->i >= 0 ? MC_OK
-                     : mc_fail(MC_ESHAPE, "axis %d: o + (k - 1)*d - p = %lld + (%lld - 1)*%lld - %lld = %lld: no size", l->axis,
-                               (long long)l->o, (long long)l->k, (long long)f->dilation[l->slot], (long long)l->p, (long long)l->i);
+                     : mc_fail(MC_ESHAPE,
+                               "axis %d: o + (k - 1)*d - p = %lld + (%lld - 1)*%lld - %lld = %lld: no size",
+                               l->axis, (long long)l->o, (long long)l->k, (long long)f->dilation[l->slot],
+                               (long long)l->p, (long long)l->i);
 }
 
 /* k from i and o, where there is only one: e = i + p - o + 1, or o - i + 1 when the border is full. */
@@ -164,7 +175,8 @@ static mc_status inwards(const struct mc_conv_form *f, struct line *l)
                        (long long)f->stride[l->slot]);
     }
     if (f->border && !f->border->tells) {
-        return mc_fail(MC_ESHAPE, "with border '%s' several sizes of w give one size of y: give the shape", f->border->name);
+        return mc_fail(MC_ESHAPE, "with border '%s' several sizes of w give one size of y: give the shape",
+                       f->border->name);
     }
     int64_t taps = full ? l->o - l->i : l->i + p - l->o; /* e - 1 */
     if (taps < 0 || taps % d) {
@@ -192,13 +204,21 @@ static mc_status along(const struct mc_conv_form *f, bool shaped, struct line *l
     if (f->pass == CONV_WEIGHTS && !shaped && l->i >= 0 && l->o >= 0) {
         TRY(inwards(f, l));
     }
-    return l->i >= 0 && l->k >= 0 ? forward(f, l, f->pass == CONV_FORWARD ? "w has places for" : "y has") : MC_OK;
+    return l->i >= 0 && l->k >= 0 ? forward(f, l, f->pass == CONV_FORWARD ? "w has places for" : "y has")
+                                  : MC_OK;
 }
 
-mc_status mc_conv_solve(const struct mc_infer *q, const struct mc_conv_form *f, const struct mc_type *out, struct mc_conv_shape *s)
+mc_status mc_conv_solve(const struct mc_infer *q, const struct mc_conv_form *f, const struct mc_type *out,
+                        struct mc_conv_shape *s)
 {
     bool shaped = q->nin > SHAPE || out;
-    *s = (struct mc_conv_shape){ .pass = f->pass, .nd = f->nd, .n = -1, .c = -1, .f = -1, .groups = f->groups, .flip = f->flip,
+    *s = (struct mc_conv_shape){ .pass = f->pass,
+                                 .nd = f->nd,
+                                 .n = -1,
+                                 .c = -1,
+                                 .f = -1,
+                                 .groups = f->groups,
+                                 .flip = f->flip,
                                  .unshared = f->unshared };
     for (int j = 0; j < 3; j++) {
         bool here = j >= 3 - f->nd;
@@ -206,7 +226,8 @@ mc_status mc_conv_solve(const struct mc_infer *q, const struct mc_conv_form *f, 
         s->stride[j] = f->stride[j];
         s->dilation[j] = f->dilation[j];
     }
-    for (int role = 0; role < 3; role++) { /* x, then w, then y: each checks what it has in common with those before */
+    for (int role = 0; role < 3;
+         role++) { /* x, then w, then y: each checks what it has in common with those before */
         int64_t dims[MC_MAX_RANK], from = mc_conv_operand[f->pass][role];
         for (int i = 0; i < MC_MAX_RANK; i++) {
             dims[i] = -1;
@@ -220,8 +241,9 @@ mc_status mc_conv_solve(const struct mc_infer *q, const struct mc_conv_form *f, 
     }
     bool channels = s->c >= 0 && s->c % f->groups, filters = s->f >= 0 && s->f % f->groups;
     if (channels || filters) {
-        return mc_fail(MC_ESHAPE, "%lld %s do not divide into %lld groups", (long long)(channels ? s->c : s->f),
-                       channels ? "channels" : "filters", (long long)f->groups);
+        return mc_fail(MC_ESHAPE, "%lld %s do not divide into %lld groups",
+                       (long long)(channels ? s->c : s->f), channels ? "channels" : "filters",
+                       (long long)f->groups);
     }
     for (int j = 3 - f->nd; j < 3; j++) {
         struct line l = { .slot = j, .axis = j - (3 - f->nd), .i = s->in[j], .k = s->k[j], .o = s->out[j] };
@@ -236,15 +258,17 @@ mc_status mc_conv_solve(const struct mc_infer *q, const struct mc_conv_form *f, 
 
 /* ---- for what is above ---- */
 
-mc_status mc_conv_shape_of(const struct mc_node *n, const struct mc_type *in, const mc_array *const *value, const struct mc_type *out,
-                           struct mc_conv_shape *s)
+mc_status mc_conv_shape_of(const struct mc_node *n, const struct mc_type *in, const mc_array *const *value,
+                           const struct mc_type *out, struct mc_conv_shape *s)
 {
     const mc_array *known[3] = { NULL };
     struct mc_conv_form f;
     for (int i = 0; i < n->nin; i++) {
         known[i] = value && value[i] ? value[i] : n->in[i]->value;
     }
-    struct mc_infer q = { .op = n->op, .nin = n->nin, .in = in, .value = known, .attr = n->attr, .node = n->in };
+    struct mc_infer q = {
+        .op = n->op, .nin = n->nin, .in = in, .value = known, .attr = n->attr, .node = n->in
+    };
     mc_conv_form_of(n, &f);
     TRY(mc_conv_solve(&q, &f, out, s));
     bool all = s->n >= 0 && s->c >= 0 && s->f >= 0;

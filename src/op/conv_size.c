@@ -1,5 +1,5 @@
-/* conv_size.c: the sizes of a convolution's result as formulas over those of its inputs, so that they are known
- * without computing anything.  The formulas are those of conv_shape.c. */
+/* conv_size.c: the sizes of a convolution's result as formulas over those of its inputs, so that they are
+ * known without computing anything.  The formulas are those of conv_shape.c. */
 #include "op/conv_node.h"
 
 static mc_node *number(mc_graph *g, int64_t v)
@@ -17,8 +17,13 @@ mc_node *mc_conv_margin(const struct mc_conv_form *f, int slot, mc_node *k)
         p = f->border ? f->border->before(e) + f->border->behind(e) : p;
         return number(g, p - e);
     }
-    mc_node *e = d == 1 ? k : mc_expr(g, "(k - 1) * d + 1", (struct mc_bind[]){ { "k", k, NULL }, { "d", number(g, d), NULL } }, 2);
-    return mc_expr(g, f->border ? f->border->margin : p ? "p - e" : "-e",
+    mc_node *e = d == 1 ? k
+                        : mc_expr(g, "(k - 1) * d + 1",
+                                  (struct mc_bind[]){ { "k", k, NULL }, { "d", number(g, d), NULL } }, 2);
+    return mc_expr(g,
+                   f->border ? f->border->margin
+                   : p       ? "p - e"
+                             : "-e",
                    (struct mc_bind[]){ { "e", e, NULL }, { "p", number(g, p), NULL } }, 2);
 }
 
@@ -33,16 +38,22 @@ static mc_node *operand(mc_node *n, enum mc_conv_pass pass, int role)
 static mc_node *places(const struct mc_conv_form *f, int slot, mc_node *x, mc_node *w)
 {
     mc_node *k = mc_size_of(w, f->w[2 + slot]);
-    struct mc_bind b[3] = { { "i", mc_size_of(x, f->x[2 + slot]), NULL }, { "m", mc_conv_margin(f, slot, k), NULL },
+    struct mc_bind b[3] = { { "i", mc_size_of(x, f->x[2 + slot]), NULL },
+                            { "m", mc_conv_margin(f, slot, k), NULL },
                             { "s", number(x->graph, f->stride[slot]), NULL } };
-    return mc_expr(x->graph, f->stride[slot] == 1 ? "i + m + 1" : f->ceil ? "1 - (-(i + m)) // s" : "(i + m) // s + 1", b, 3);
+    return mc_expr(x->graph,
+                   f->stride[slot] == 1 ? "i + m + 1"
+                   : f->ceil            ? "1 - (-(i + m)) // s"
+                                        : "(i + m) // s + 1",
+                   b, 3);
 }
 
 /* o + e - p - 1, with stride 1 */
 static mc_node *length(const struct mc_conv_form *f, int slot, mc_node *w, mc_node *y)
 {
     mc_node *k = mc_size_of(w, f->w[2 + slot]);
-    struct mc_bind b[2] = { { "o", mc_size_of(y, f->y[2 + slot]), NULL }, { "m", mc_conv_margin(f, slot, k), NULL } };
+    struct mc_bind b[2] = { { "o", mc_size_of(y, f->y[2 + slot]), NULL },
+                            { "m", mc_conv_margin(f, slot, k), NULL } };
     return mc_expr(w->graph, "o - m - 1", b, 2);
 }
 
@@ -50,8 +61,10 @@ static mc_node *length(const struct mc_conv_form *f, int slot, mc_node *w, mc_no
 static mc_node *taps(const struct mc_conv_form *f, int slot, mc_node *x, mc_node *y)
 {
     bool full = f->border && f->border->before(2) > 0;
-    struct mc_bind b[4] = { { "i", mc_size_of(x, f->x[2 + slot]), NULL }, { "o", mc_size_of(y, f->y[2 + slot]), NULL },
-                            { "p", number(x->graph, f->border ? 0 : f->before[slot] + f->behind[slot]), NULL },
+    struct mc_bind b[4] = { { "i", mc_size_of(x, f->x[2 + slot]), NULL },
+                            { "o", mc_size_of(y, f->y[2 + slot]), NULL },
+                            { "p", number(x->graph, f->border ? 0 : f->before[slot] + f->behind[slot]),
+                              NULL },
                             { "d", number(x->graph, f->dilation[slot]), NULL } };
     return mc_expr(x->graph, full ? "(o - i) // d + 1" : "(i + p - o) // d + 1", b, 4);
 }
@@ -60,7 +73,9 @@ static mc_node *taps(const struct mc_conv_form *f, int slot, mc_node *x, mc_node
 
 static mc_node *size_of_y(const struct mc_conv_form *f, int means, mc_node *x, mc_node *w)
 {
-    return means == 0 ? mc_size_of(x, f->x[0]) : means == 1 ? mc_size_of(w, f->w[0]) : places(f, means - 2, x, w);
+    return means == 0   ? mc_size_of(x, f->x[0])
+           : means == 1 ? mc_size_of(w, f->w[0])
+                        : places(f, means - 2, x, w);
 }
 
 static mc_node *size_of_x(const struct mc_conv_form *f, int means, mc_node *w, mc_node *y)
@@ -75,7 +90,9 @@ static mc_node *size_of_x(const struct mc_conv_form *f, int means, mc_node *w, m
 static mc_node *size_of_w(const struct mc_conv_form *f, int means, mc_node *x, mc_node *y)
 {
     if (means != 1) {
-        return means == 0 ? mc_size_of(y, f->y[1]) : means >= 5 ? mc_size_of(y, f->y[means - 3]) : taps(f, means - 2, x, y);
+        return means == 0   ? mc_size_of(y, f->y[1])
+               : means >= 5 ? mc_size_of(y, f->y[means - 3])
+                            : taps(f, means - 2, x, y);
     }
     mc_node *in[2] = { mc_size_of(x, f->x[1]), number(x->graph, f->groups) };
     return f->groups == 1 ? in[0] : mc_call_op(x->graph, "int_div", 2, in, NULL);
@@ -107,7 +124,9 @@ mc_node *mc_conv_size(mc_node *n, int item, int axis)
     if (said || (slot >= 0 && n->nin > 2)) {
         return said; /* what was given does not follow from the operands */
     }
-    return role == CONV_Y ? size_of_y(&f, means, x, w) : role == CONV_X ? size_of_x(&f, means, w, y) : size_of_w(&f, means, x, y);
+    return role == CONV_Y   ? size_of_y(&f, means, x, w)
+           : role == CONV_X ? size_of_x(&f, means, w, y)
+                            : size_of_w(&f, means, x, y);
 }
 
 /* Does a spatial size of the result follow from the operands? */
@@ -125,7 +144,8 @@ mc_node *mc_conv_whole_shape(const struct mc_op *op, mc_node *const *in, const s
     const int64_t count = shape->type.rank ? shape->type.dims[0] : 1;
     struct mc_conv_form f;
     bool any = false;
-    if (mc_conv_form_read(pass, in[pass == CONV_INPUTS]->type.rank - 2, attr, &f) < 0 || (count != f.nd && count != mc_conv_rank(&f, role))) {
+    if (mc_conv_form_read(pass, in[pass == CONV_INPUTS]->type.rank - 2, attr, &f) < 0 ||
+        (count != f.nd && count != mc_conv_rank(&f, role))) {
         mc_clear_error();
         return shape; /* a mistake, which infer says */
     }
@@ -150,9 +170,13 @@ mc_node *mc_conv_whole_shape(const struct mc_op *op, mc_node *const *in, const s
             means++;
         }
         if (means >= 2 && means < 5 && !follows(&f, role, means - 2)) {
-            return mc_node_fail(g, MC_ESHAPE, "%s: size %d of the shape is -1, and does not follow from the other sizes: give it", op->name, i);
+            return mc_node_fail(
+                g, MC_ESHAPE,
+                "%s: size %d of the shape is -1, and does not follow from the other sizes: give it", op->name,
+                i);
         }
-        size[i] = role == CONV_X ? size_of_x(&f, means, of[CONV_W], of[CONV_Y]) : size_of_w(&f, means, of[CONV_X], of[CONV_Y]);
+        size[i] = role == CONV_X ? size_of_x(&f, means, of[CONV_W], of[CONV_Y])
+                                 : size_of_w(&f, means, of[CONV_X], of[CONV_Y]);
         any = true;
     }
     return any ? mc_shape_stack(g, (int)count, size) : shape;

@@ -35,7 +35,8 @@ static mc_status infer(struct mc_infer *q)
                 return *mc_last_error() ? s : mc_fail(s, "%s: its infer said %s", c->name, mc_status_name(s));
             }
             if (t->rank < 0 || t->rank > MC_MAX_RANK || (unsigned)t->dtype >= MC_NDTYPE) {
-                return mc_fail(MC_EARG, "%s: its infer gave result %d rank %d, dtype %d", c->name, i, t->rank, (int)t->dtype);
+                return mc_fail(MC_EARG, "%s: its infer gave result %d rank %d, dtype %d", c->name, i, t->rank,
+                               (int)t->dtype);
             }
         }
     }
@@ -46,7 +47,8 @@ static mc_status eval(const mc_node *n, mc_array *const *in, mc_array *const *ou
 {
     const mc_custom *c = n->op->custom;
     mc_array *dense[8] = { 0 };
-    mc_status s = c->run ? MC_OK : mc_fail(MC_EUNSUPPORTED, "%s: has CUDA C alone, and runs on a GPU alone", c->name);
+    mc_status s = c->run ? MC_OK
+                         : mc_fail(MC_EUNSUPPORTED, "%s: has CUDA C alone, and runs on a GPU alone", c->name);
     for (int i = 0; i < n->nin && s == MC_OK; i++) { /* callbacks may count on C order */
         dense[i] = mc_array_is_contiguous(in[i]) ? mc_array_ref(in[i]) : mc_array_copy(in[i]);
         s = dense[i] ? MC_OK : mc_last_status();
@@ -66,8 +68,9 @@ static mc_status eval(const mc_node *n, mc_array *const *in, mc_array *const *ou
 
 static mc_status kernel_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
 {
-    return mc_custom_kernel_hook ? mc_custom_kernel_hook(n, in, out)
-                                 : mc_fail(MC_EUNSUPPORTED, "%s: kernel text needs a C compiler", n->op->name);
+    return mc_custom_kernel_hook
+               ? mc_custom_kernel_hook(n, in, out)
+               : mc_fail(MC_EUNSUPPORTED, "%s: kernel text needs a C compiler", n->op->name);
 }
 
 static void drop(struct custom *c)
@@ -110,7 +113,8 @@ static bool fill(struct custom *c, const mc_custom *row)
     c->row.name = keep(c, row->name);
     c->row.kernel = keep(c, row->kernel);
     c->row.cuda = keep(c, row->cuda);
-    bool ok = c->row.name && (!row->kernel || c->row.kernel) && (!row->cuda || c->row.cuda) && mc_signature_parse(params[row->nin], &c->memory, &c->sig) == MC_OK;
+    bool ok = c->row.name && (!row->kernel || c->row.kernel) && (!row->cuda || c->row.cuda) &&
+              mc_signature_parse(params[row->nin], &c->memory, &c->sig) == MC_OK;
     struct mc_op op = { .name = c->row.name, .params = params[row->nin], .nout = row->nout, .infer = infer, .eval = eval,
                         .doc = "a custom op", .sig = &c->sig, .custom = &c->row, .index = -1 };
     if (row->kernel) {
@@ -142,15 +146,17 @@ mc_status mc_register(mc_graph *g, const mc_custom *row)
     if (!g || !row || !row->name || !*row->name) {
         return mc_fail(MC_EARG, "register: there is no %s", !g ? "graph" : "name");
     }
-    const char *wrong = row->nin < 0 || row->nin > 8                      ? "takes at most 8 inputs"
-                        : row->nout < 1 || row->nout > 8                  ? "gives 1 to 8 results"
-                        : row->kernel && (row->nin > 3 || row->nin < 1)   ? "has kernel text: 1 to 3 inputs"
-                        : row->kernel && row->nout != 1                   ? "has kernel text: one result"
-                        : row->kernel && row->cuda                        ? "has kernel text, which GPUs run too, and CUDA C"
-                        : row->threads < 0 || row->threads > 1024         ? "asks for blocks that are not of 1 to 1024 threads"
-                        : !row->kernel && !row->run && !row->cuda         ? "has neither run nor kernel nor cuda"
-                        : !is_word(row->name)                             ? "is no name: letters, digits and _"
-                        : mc_op_named(g, row->name)                       ? "has the name of an op there is" : NULL;
+    const char *wrong = row->nin < 0 || row->nin > 8                    ? "takes at most 8 inputs"
+                        : row->nout < 1 || row->nout > 8                ? "gives 1 to 8 results"
+                        : row->kernel && (row->nin > 3 || row->nin < 1) ? "has kernel text: 1 to 3 inputs"
+                        : row->kernel && row->nout != 1                 ? "has kernel text: one result"
+                        : row->kernel && row->cuda ? "has kernel text, which GPUs run too, and CUDA C"
+                        : row->threads < 0 || row->threads > 1024
+                            ? "asks for blocks that are not of 1 to 1024 threads"
+                        : !row->kernel && !row->run && !row->cuda ? "has neither run nor kernel nor cuda"
+                        : !is_word(row->name)                     ? "is no name: letters, digits and _"
+                        : mc_op_named(g, row->name)               ? "has the name of an op there is"
+                                                                  : NULL;
     for (size_t i = 0; i < g->custom.n; i++) {
         wrong = strcmp(g->custom.at[i]->name, row->name) == 0 ? "is registered already" : wrong;
     }

@@ -113,7 +113,8 @@ mc_node *mc_hold(mc_node *x, mc_node *condition, const char *says)
     mc_free(list);
     if (!known) {
         struct mc_attr msg = { .kind = ATTR_TEXT, .text = says };
-        return list ? mc_apply(x->graph, mc_op_named(x->graph, "assert_"), 2, (mc_node *[]){ x, condition }, &msg)
+        return list ? mc_apply(x->graph, mc_op_named(x->graph, "assert_"), 2, (mc_node *[]){ x, condition },
+                               &msg)
                     : mc_node_fail(x->graph, MC_EMEMORY, "%s", mc_last_error());
     }
     if (mc_eval(0, NULL, NULL, 1, &condition, &value) < 0) {

@@ -5,7 +5,8 @@
 /* Can a result of type t be made right in a? */
 static bool takes(const mc_array *a, const struct mc_type *t)
 {
-    return a->dtype == t->dtype && mc_dims_equal(a->rank, a->dims, t->rank, t->dims) && mc_array_is_contiguous(a);
+    return a->dtype == t->dtype && mc_dims_equal(a->rank, a->dims, t->rank, t->dims) &&
+           mc_array_is_contiguous(a);
 }
 
 mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out)
@@ -21,8 +22,10 @@ mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out)
             if (n->op->arity && in[i]->dims[k] == 1 && known->dims[k] != 1) {
                 for (int j = 0; j < n->nin; j++) { /* only a promised 1 broadcasts */
                     if (in[j]->rank == in[i]->rank && in[j]->dims[k] != 1) {
-                        s = mc_fail(MC_ESHAPE, "%s: axis %d has size 1 in argument %d and %lld in argument %d; declare "
-                                    "the size 1 to broadcast it", n->op->name, k, i + 1, (long long)in[j]->dims[k], j + 1);
+                        s = mc_fail(MC_ESHAPE,
+                                    "%s: axis %d has size 1 in argument %d and %lld in argument %d; declare "
+                                    "the size 1 to broadcast it",
+                                    n->op->name, k, i + 1, (long long)in[j]->dims[k], j + 1);
                     }
                 }
             }
@@ -40,7 +43,8 @@ mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out)
         s = out[i] ? MC_OK : mc_last_status();
     }
     if (s == MC_OK) {
-        s = n->op->eval ? n->op->eval(n, in, out) : mc_fail(MC_EUNSUPPORTED, "%s: has no reference", n->op->name);
+        s = n->op->eval ? n->op->eval(n, in, out)
+                        : mc_fail(MC_EUNSUPPORTED, "%s: has no reference", n->op->name);
     }
     for (int i = 0; s < 0 && i < q.nout; i++) {
         mc_array_unref(&out[i]);
@@ -64,7 +68,8 @@ static mc_array *leaf_value(const mc_node *n)
     return NULL;
 }
 
-mc_status mc_eval(int nfrom, mc_node *const *from, mc_array *const *value, int nout, mc_node *const *output, mc_array **out)
+mc_status mc_eval(int nfrom, mc_node *const *from, mc_array *const *value, int nout, mc_node *const *output,
+                  mc_array **out)
 {
     size_t count = 0;
     mc_node **list = mc_graph_reach(nout, output, &count);

@@ -3,7 +3,8 @@
 
 const struct mc_language *mc_formula_language;
 
-mc_node *mc_formula_expand(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr)
+mc_node *mc_formula_expand(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in,
+                           const struct mc_attr *attr)
 {
     struct mc_bind bind[32];
     int n = 0, tensor = 0, k = 0;
@@ -20,8 +21,8 @@ mc_node *mc_formula_expand(mc_graph *g, const struct mc_op *op, int nin, mc_node
 }
 
 /* A graph of its own holds inputs of the given types and the formula over them. */
-static mc_graph *scratch(const struct mc_op *op, int nin, const struct mc_type *in, const struct mc_attr *attr,
-                         mc_node **arg, mc_node **result)
+static mc_graph *scratch(const struct mc_op *op, int nin, const struct mc_type *in,
+                         const struct mc_attr *attr, mc_node **arg, mc_node **result)
 {
     mc_graph *g = mc_graph_make(mc_formula_language);
     for (int i = 0; g && i < nin; i++) {
@@ -55,7 +56,8 @@ mc_status mc_formula_eval(const mc_node *n, mc_array *const *in, mc_array *const
     mc_array *value[16] = { 0 };
     for (int i = 0; i < n->nin; i++) {
         type[i] = mc_type_make(in[i]->dtype, in[i]->rank, in[i]->dims);
-        for (int k = 0; k < in[i]->rank; k++) { /* broadcasting is what the graph said, not what sizes happen to be */
+        for (int k = 0; k < in[i]->rank;
+             k++) { /* broadcasting is what the graph said, not what sizes happen to be */
             type[i].dims[k] = n->in[i]->type.dims[k] == 1 ? 1 : in[i]->dims[k];
         }
     }

@@ -128,7 +128,8 @@ static void move(const struct region *r, mc_dtype d, enum way way, char *x, char
 {
     struct mc_walk w;
     int last = r->nfree - 1;
-    if (!mc_walk_begin(&w, r->nfree, r->free, 1, 2, (char *[]){ x, y }, (const int64_t *[]){ r->xfree, r->yfree })) {
+    if (!mc_walk_begin(&w, r->nfree, r->free, 1, 2, (char *[]){ x, y },
+                       (const int64_t *[]){ r->xfree, r->yfree })) {
         return;
     }
     int64_t count = last < 0 ? 1 : r->free[last], xs = last < 0 ? 0 : r->xfree[last],
@@ -162,8 +163,8 @@ static mc_status run(const struct region *r, const mc_array *x, mc_array *const 
         for (int i = 0; i < r->n; i++) {
             int64_t k = mc_load_i64(index[i]->dtype, w.p[i]), size = x->dims[r->axis[i]];
             if (k < -size || k >= size) {
-                return mc_fail(MC_EINDEX, "index %lld is out of range for axis %d with size %lld", (long long)k,
-                               (int)r->axis[i], (long long)size);
+                return mc_fail(MC_EINDEX, "index %lld is out of range for axis %d with size %lld",
+                               (long long)k, (int)r->axis[i], (long long)size);
             }
             at += (k < 0 ? k + size : k) * x->strides[r->axis[i]];
         }
@@ -216,8 +217,8 @@ static mc_node *gather_grad(mc_node *n, int wrt, mc_node *const *g)
 }
 
 /* Axes counted from the front, ascending, their index tensors along with them; literals become tensors. */
-static bool order(mc_graph *g, const char *op, mc_node *x, int n, mc_node *const *index, const struct mc_attr *axes,
-                  mc_node **to, int64_t *axis)
+static bool order(mc_graph *g, const char *op, mc_node *x, int n, mc_node *const *index,
+                  const struct mc_attr *axes, mc_node **to, int64_t *axis)
 {
     if (n != axes->n || n == 0 || n > x->type.rank) {
         mc_node_fail(g, MC_EARG, "%s: %d index tensors for %d axes of rank %d", op, n, axes->n, x->type.rank);
@@ -257,10 +258,12 @@ static mc_node *build_gather(mc_graph *g, int nin, mc_node *const *in, const str
         return g->error;
     }
     for (int i = 1; i < nin; i++) {
-        numbers &= arg[i]->type.rank == 0 && mc_is_int(arg[i]->type.dtype) && (i == 1 || axis[i - 1] > axis[i - 2]);
+        numbers &= arg[i]->type.rank == 0 && mc_is_int(arg[i]->type.dtype) &&
+                   (i == 1 || axis[i - 1] > axis[i - 2]);
     }
     struct mc_attr a = { .kind = ATTR_INTS, .n = nin - 1, .ints = axis };
-    return numbers ? pick_all(in[0], nin - 1, arg + 1, axis) : mc_node_make(g, mc_op_named(g, "gather"), nin, arg, &a);
+    return numbers ? pick_all(in[0], nin - 1, arg + 1, axis)
+                   : mc_node_make(g, mc_op_named(g, "gather"), nin, arg, &a);
 }
 
 /* ---- gather_update ---- */
@@ -290,13 +293,14 @@ static mc_node *update_grad(mc_node *n, int wrt, mc_node *const *g)
         return NULL;
     }
     if (wrt == 0) {
-        return mc_attr_int(&n->attr[1])
-                   ? mc_region_put("gather_update", g[0], mc_node_like(g[0], 0), n->nin - 2, n->in + 2, &n->attr[0], true)
-                   : g[0];
+        return mc_attr_int(&n->attr[1]) ? mc_region_put("gather_update", g[0], mc_node_like(g[0], 0),
+                                                        n->nin - 2, n->in + 2, &n->attr[0], true)
+                                        : g[0];
     }
     mc_node *in[1 + MC_MAX_RANK] = { g[0] };
     memcpy(in + 1, n->in + 2, (size_t)(n->nin - 2) * sizeof *in);
-    return mc_region_grad(mc_apply(n->graph, mc_op_named(n->graph, "gather"), n->nin - 1, in, &n->attr[0]), n->in[1]);
+    return mc_region_grad(mc_apply(n->graph, mc_op_named(n->graph, "gather"), n->nin - 1, in, &n->attr[0]),
+                          n->in[1]);
 }
 
 static mc_node *build_update(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)

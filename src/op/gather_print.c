@@ -1,4 +1,5 @@
-/* gather_print.c: index tensors as they are written: x[:, rows, cols], and what replaces or increases them. */
+/* gather_print.c: index tensors as they are written: x[:, rows, cols], and what replaces or increases
+ * them. */
 #include "op/index.h"
 
 static void print_region(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx)

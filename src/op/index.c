@@ -41,7 +41,8 @@ static mc_node *subtensor_size(mc_node *n, int item, int axis)
                             { "b", mc_node_int(n->graph, s[SPEC_STOP]), NULL },
                             { "s", mc_node_int(n->graph, step), NULL } };
     bool starts = s[SPEC_START_KIND] != BOUND_NONE, stops = s[SPEC_STOP_KIND] != BOUND_NONE;
-    if (s[SPEC_START_KIND] == BOUND_INPUT || s[SPEC_STOP_KIND] == BOUND_INPUT || s[SPEC_STEP_KIND] == BOUND_INPUT) {
+    if (s[SPEC_START_KIND] == BOUND_INPUT || s[SPEC_STOP_KIND] == BOUND_INPUT ||
+        s[SPEC_STEP_KIND] == BOUND_INPUT) {
         return NULL;
     }
     if (step < 0) {
@@ -50,19 +51,21 @@ static mc_node *subtensor_size(mc_node *n, int item, int axis)
                : step == -1                            ? size
                                                        : mc_expr(n->graph, "-((-n) // s)", b, 4);
     }
-    const char *text = !starts && !stops   ? "n"
-                       : !starts           ? (s[SPEC_STOP] < 0 ? "maximum(n + b, 0)" : "minimum(n, b)")
-                       : !stops            ? (s[SPEC_START] < 0 ? "minimum(n, -a)" : "maximum(n - a, 0)")
-                       : s[SPEC_START] < 0 ? (s[SPEC_STOP] < 0 ? "maximum(maximum(n + b, 0) - maximum(n + a, 0), 0)"
-                                                               : "maximum(minimum(n, b) - maximum(n + a, 0), 0)")
-                       : s[SPEC_STOP] < 0  ? "maximum(n + b - a, 0)"
-                                           : "maximum(minimum(n, b) - a, 0)";
+    const char *text = !starts && !stops ? "n"
+                       : !starts         ? (s[SPEC_STOP] < 0 ? "maximum(n + b, 0)" : "minimum(n, b)")
+                       : !stops          ? (s[SPEC_START] < 0 ? "minimum(n, -a)" : "maximum(n - a, 0)")
+                       : s[SPEC_START] < 0
+                           ? (s[SPEC_STOP] < 0 ? "maximum(maximum(n + b, 0) - maximum(n + a, 0), 0)"
+                                               : "maximum(minimum(n, b) - maximum(n + a, 0), 0)")
+                       : s[SPEC_STOP] < 0 ? "maximum(n + b - a, 0)"
+                                          : "maximum(minimum(n, b) - a, 0)";
     mc_node *length = mc_expr(n->graph, text, b, 4);
     b[0].node = length;
     return step == 1 ? length : mc_expr(n->graph, "-((-n) // s)", b, 4);
 }
 
-mc_node *mc_region_put(const char *op, mc_node *x, mc_node *y, int n, mc_node *const *at, const struct mc_attr *where, bool set)
+mc_node *mc_region_put(const char *op, mc_node *x, mc_node *y, int n, mc_node *const *at,
+                       const struct mc_attr *where, bool set)
 {
     int64_t flag = set;
     mc_node *in[2 + 3 * MC_MAX_RANK] = { x, y };
@@ -99,7 +102,8 @@ static mc_node *known_element(mc_node *x, const int64_t *s)
     }
     if (mc_is_const(x)) {
         return mc_node_const(
-            x->graph, mc_array_from(x->type.dtype, 0, NULL, x->value->data + at * x->value->strides[0]), false);
+            x->graph, mc_array_from(x->type.dtype, 0, NULL, x->value->data + at * x->value->strides[0]),
+            false);
     }
     return NULL;
 }
@@ -139,8 +143,8 @@ mc_node *mc_region_value(const char *op, mc_node *x, mc_node *y, int rank)
     int64_t order[MC_MAX_RANK];
     int more = rank - y->type.rank;
     if (more < 0) {
-        return mc_node_fail(x->graph, MC_ESHAPE, "%s: a value of rank %d for a region of rank %d", op, y->type.rank,
-                            rank);
+        return mc_node_fail(x->graph, MC_ESHAPE, "%s: a value of rank %d for a region of rank %d", op,
+                            y->type.rank, rank);
     }
     bool rounds = y->weak ? mc_is_float(y->type.dtype) && !mc_is_float(x->type.dtype)
                           : mc_dtype_promote(x->type.dtype, y->type.dtype) != x->type.dtype;
@@ -174,8 +178,8 @@ static mc_status region_fits(const char *op, const struct mc_type *y, const stru
     struct mc_str a = { 0 }, b = { 0 };
     mc_dims_text(&a, y->rank, y->dims);
     mc_dims_text(&b, region->rank, region->dims);
-    mc_status s = mc_fail(MC_ESHAPE, "%s: a value of shape %s does not fit a region of shape %s", op, a.s ? a.s : "",
-                          b.s ? b.s : "");
+    mc_status s = mc_fail(MC_ESHAPE, "%s: a value of shape %s does not fit a region of shape %s", op,
+                          a.s ? a.s : "", b.s ? b.s : "");
     mc_str_free(&a);
     mc_str_free(&b);
     return s;
@@ -185,12 +189,14 @@ mc_status mc_region_update(struct mc_infer *q, const struct mc_type *region)
 {
     q->out[0] = q->in[0];
     if (q->in[1].dtype != q->in[0].dtype) {
-        return mc_fail(MC_ETYPE, "%s: a value of dtype %s for %s", q->op->name, mc_dtype_name(q->in[1].dtype), mc_dtype_name(q->in[0].dtype));
+        return mc_fail(MC_ETYPE, "%s: a value of dtype %s for %s", q->op->name, mc_dtype_name(q->in[1].dtype),
+                       mc_dtype_name(q->in[0].dtype));
     }
     return region_fits(q->op->name, &q->in[1], region);
 }
 
-mc_status mc_region_strides(const mc_node *n, const mc_array *y, int rank, const int64_t *dims, int64_t *strides)
+mc_status mc_region_strides(const mc_node *n, const mc_array *y, int rank, const int64_t *dims,
+                            int64_t *strides)
 {
     struct mc_type have = mc_type_make(y->dtype, y->rank, y->dims), want = mc_type_make(y->dtype, rank, dims);
     TRY(region_fits(n->op->name, &have, &want));
@@ -289,13 +295,14 @@ static mc_node *update_grad(mc_node *n, int wrt, mc_node *const *g)
         return NULL;
     }
     if (wrt == 0) {
-        return mc_attr_int(&n->attr[1])
-                   ? mc_region_put("subtensor_update", g[0], mc_node_like(g[0], 0), n->nin - 2, n->in + 2, &n->attr[0], true)
-                   : g[0];
+        return mc_attr_int(&n->attr[1]) ? mc_region_put("subtensor_update", g[0], mc_node_like(g[0], 0),
+                                                        n->nin - 2, n->in + 2, &n->attr[0], true)
+                                        : g[0];
     }
     mc_node *in[1 + 3 * MC_MAX_RANK] = { g[0] };
     memcpy(in + 1, n->in + 2, (size_t)(n->nin - 2) * sizeof *in);
-    return mc_region_grad(mc_apply(n->graph, mc_op_named(n->graph, "subtensor"), n->nin - 1, in, &n->attr[0]), n->in[1]);
+    return mc_region_grad(mc_apply(n->graph, mc_op_named(n->graph, "subtensor"), n->nin - 1, in, &n->attr[0]),
+                          n->in[1]);
 }
 
 static mc_node *build_update(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)

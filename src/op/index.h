@@ -11,7 +11,8 @@ typedef void print_arg(struct mc_str *out, const mc_node *n, int i, void *ctx);
 bool mc_spec_is_whole(const int64_t *s);             /* the numbers of one axis */
 /* Does the spec fit x and name bounds that are there?  What does not is left to infer to explain. */
 bool mc_spec_is_sound(const struct mc_attr *spec, const mc_node *x, int nbound);
-/* The spec with constant bounds written into it, and the bounds left; returns how many.  bound[1] is the first. */
+/* The spec with constant bounds written into it, and the bounds left; returns how many.  bound[1] is the
+ * first. */
 int mc_spec_fold(const struct mc_attr *spec, mc_node *const *bound, int64_t *out, mc_node **left);
 /* The region's type; first: which input is the first bound. */
 mc_status mc_spec_infer(const struct mc_infer *q, int first, struct mc_type *out);
@@ -25,11 +26,15 @@ void mc_print_indexed(struct mc_str *out, const mc_node *n, print_arg *arg, void
 
 /* index.c.  y as it must be to fill a region of x: x's dtype, the region's rank. */
 mc_node *mc_region_value(const char *op, mc_node *x, mc_node *y, int rank);
-mc_status mc_region_update(struct mc_infer *q, const struct mc_type *region); /* x with that part of it set to input 1: x's type, if it fits */
-/* The node that sets, or adds to, the region of x at these bounds or index tensors: subtensor_update, gather_update. */
-mc_node *mc_region_put(const char *op, mc_node *x, mc_node *y, int n, mc_node *const *at, const struct mc_attr *where, bool set);
+/* x with that part of it set to input 1: x's type, if it fits */
+mc_status mc_region_update(struct mc_infer *q, const struct mc_type *region);
+/* The node that sets, or adds to, the region of x at these bounds or index tensors: subtensor_update,
+ * gather_update. */
+mc_node *mc_region_put(const char *op, mc_node *x, mc_node *y, int n, mc_node *const *at,
+                       const struct mc_attr *where, bool set);
 /* Strides under which y has the region's shape; only sizes of 1 that were promised repeat. */
-mc_status mc_region_strides(const mc_node *n, const mc_array *y, int rank, const int64_t *dims, int64_t *strides);
+mc_status mc_region_strides(const mc_node *n, const mc_array *y, int rank, const int64_t *dims,
+                            int64_t *strides);
 mc_node *mc_region_grad(mc_node *g, mc_node *y);     /* the region's gradient, summed to y's shape */
 /* n elements x = y, or x += y, in dtype d */
 void mc_region_row(mc_dtype d, bool set, char *x, int64_t xstep, const char *y, int64_t ystep, int64_t n);

@@ -332,19 +332,32 @@ static const struct row {
     mc_initial rule;
     bool (*fill)(struct value *v);
 } rows[] = {
-    { { "constant", "all the same; a number alone says it too", { { "value", "0", NULL, 0 } }, 0 }, constant },
+    { { "constant", "all the same; a number alone says it too", { { "value", "0", NULL, 0 } }, 0 },
+      constant },
     { { "zeros", "zeros", { { NULL, NULL, NULL, 0 } }, 0 }, zeros },
     { { "ones", "ones", { { NULL, NULL, NULL, 0 } }, 0 }, ones },
     { { "normal", "normal numbers", { { "std", "0.01", NULL, 0 }, { "mean", "0", NULL, 0 } }, 1 }, normal },
-    { { "uniform", "from -range to range, or from low (or range) to high, or with a standard deviation",
-        { { "range", "0.01", NULL, 0 }, { "high", AUTO }, { "std", "0", NULL, 0 }, { "mean", "0", NULL, 0 }, { "low", AUTO } }, 1 }, uniform },
-    { { "glorot_uniform", "variance 2 / (inputs + outputs); gain: a number, or relu for sqrt(2)", GAIN, 1 }, glorot_uniform },
+    { { "uniform",
+        "from -range to range, or from low (or range) to high, or with a standard deviation",
+        { { "range", "0.01", NULL, 0 },
+          { "high", AUTO },
+          { "std", "0", NULL, 0 },
+          { "mean", "0", NULL, 0 },
+          { "low", AUTO } },
+        1 },
+      uniform },
+    { { "glorot_uniform", "variance 2 / (inputs + outputs); gain: a number, or relu for sqrt(2)", GAIN, 1 },
+      glorot_uniform },
     { { "glorot_normal", "the same, normal", GAIN, 1 }, glorot_normal },
     { { "he_uniform", "variance 1 / inputs", GAIN, 1 }, he_uniform },
     { { "he_normal", "the same, normal", GAIN, 1 }, he_normal },
-    { { "sparse", "a matrix with a share of normal numbers in each column, else zeros",
-        { { "sparsity", "0.1", NULL, 0 }, { "std", "0.01", NULL, 0 } }, 1 }, sparse },
-    { { "orthogonal", "rows, or columns, orthogonal and of length one", { { "gain", RELU } }, 1 }, orthogonal },
+    { { "sparse",
+        "a matrix with a share of normal numbers in each column, else zeros",
+        { { "sparsity", "0.1", NULL, 0 }, { "std", "0.01", NULL, 0 } },
+        1 },
+      sparse },
+    { { "orthogonal", "rows, or columns, orthogonal and of length one", { { "gain", RELU } }, 1 },
+      orthogonal },
 };
 
 const mc_initial *mc_initial_at(int i)
@@ -361,7 +374,9 @@ mc_array *mc_initial_value(const mc_initial *rule, const double *set, mc_dtype d
     }
     if (i == NELEM(rows) || (!set && rule->setting[0].name) || (rule->random && !draw)) {
         mc_fail(MC_EARG, "initial value: there is no %s",
-                i == NELEM(rows) ? "such rule" : set ? "draw" : "setting");
+                i == NELEM(rows) ? "such rule"
+                : set            ? "draw"
+                                 : "setting");
         return NULL;
     }
     if (rule->random && !mc_is_float(d)) {

@@ -118,8 +118,9 @@ static mc_node *join_along(mc_graph *g, int nin, mc_node *const *in, int64_t whe
 {
     int axis;
     if (nin == 0 || in[0]->type.rank == 0) {
-        return mc_node_fail(
-            g, MC_ESHAPE, nin ? "join: numbers have no axis to join; stack them" : "join: there is nothing to join");
+        return mc_node_fail(g, MC_ESHAPE,
+                            nin ? "join: numbers have no axis to join; stack them"
+                                : "join: there is nothing to join");
     }
     if (mc_axis_check("join", where, in[0]->type.rank, &axis) < 0) {
         return failed(g);
@@ -252,8 +253,8 @@ static mc_node *build_split(mc_graph *g, int nin, mc_node *const *in, const stru
     }
     int64_t have = in[0]->type.dims[axis];
     if (have >= 0 && have != total) {
-        return mc_node_fail(g, MC_ESHAPE, "split: the sizes add up to %lld, axis %d has %lld", (long long)total, axis,
-                            (long long)have);
+        return mc_node_fail(g, MC_ESHAPE, "split: the sizes add up to %lld, axis %d has %lld",
+                            (long long)total, axis, (long long)have);
     }
     mc_node *x = promise(in[0], axis, total);
     for (int i = 0; i < sizes->n; at += sizes->ints[i++]) {
@@ -306,7 +307,8 @@ static mc_node *build_roll(mc_graph *g, int nin, mc_node *const *in, const struc
     return back[1] ? mc_call_op(g, "reshape", 2, back, "ndim=%d", in[0]->type.rank) : y;
 }
 
-/* Each element (inner) or the whole axis n times: a new axis of size n behind or before it, then both as one. */
+/* Each element (inner) or the whole axis n times: a new axis of size n behind or before it, then both as
+ * one. */
 static mc_node *repeat_axis(mc_node *x, int axis, mc_node *n, bool inner)
 {
     mc_graph *g = x->graph;
@@ -327,7 +329,9 @@ static mc_node *repeat_axis(mc_node *x, int axis, mc_node *n, bool inner)
     bool known = mc_const_ints(n, &count, 1, &k) && x->type.dims[axis] >= 0 &&
                  mc_mul_i64(count, x->type.dims[axis], &have);
     for (int i = 0; i < rank; i++) {
-        size[i] = i != axis ? mc_size_of(x, i) : known ? mc_node_int(g, have) : mc_call_op(g, "mul", 2, pair, NULL);
+        size[i] = i != axis ? mc_size_of(x, i)
+                  : known   ? mc_node_int(g, have)
+                            : mc_call_op(g, "mul", 2, pair, NULL);
     }
     in[1] = mc_call_op(g, "stack", rank, size, NULL);
     return mc_call_op(g, "reshape", 2, in, "ndim=%d", rank);

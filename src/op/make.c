@@ -113,8 +113,10 @@ mc_status mc_alloc_fits(const mc_node *n, const int64_t *x, const int64_t *y)
     for (int i = 0; i < type->rank; i++) {
         const int64_t to = y[n->type.rank - type->rank + i];
         if (x[i] != to && type->dims[i] != 1) {
-            return mc_fail(MC_ESHAPE, "alloc: axis %d of the value has size %lld, not %lld; declare a size of 1 to broadcast it", i,
-                           (long long)x[i], (long long)to);
+            return mc_fail(
+                MC_ESHAPE,
+                "alloc: axis %d of the value has size %lld, not %lld; declare a size of 1 to broadcast it", i,
+                (long long)x[i], (long long)to);
         }
     }
     return MC_OK;
@@ -159,8 +161,8 @@ static mc_node *alloc_grad(mc_node *n, int wrt, mc_node *const *g)
                    back = { .kind = ATTR_INTS, .n = x->rank, .ints = order };
     mc_node *dx = g[0];
     if (naxis) {
-        dx = mc_expr(n->graph, "sum(g, axis=axis)", (struct mc_bind[]){ { "g", dx, NULL }, { "axis", NULL, &over } },
-                     2);
+        dx = mc_expr(n->graph, "sum(g, axis=axis)",
+                     (struct mc_bind[]){ { "g", dx, NULL }, { "axis", NULL, &over } }, 2);
     }
     return from == x->rank ? dx : mc_apply(n->graph, mc_op_named(n->graph, "dimshuffle"), 1, &dx, &back);
 }
@@ -184,7 +186,8 @@ static mc_dtype bounds_dtype(int n, mc_node *const *in)
 static mc_node *build_arange(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     mc_dtype d = bounds_dtype(nin, in);
-    mc_node *stop = nin > 1 && in[1] ? in[1] : in[0], *step = nin > 2 && in[2] ? in[2] : mc_node_number(g, d, 1);
+    mc_node *stop = nin > 1 && in[1] ? in[1] : in[0],
+            *step = nin > 2 && in[2] ? in[2] : mc_node_number(g, d, 1);
     mc_node *arg[3] = { stop == in[0] && !(nin > 1 && in[1]) ? mc_node_number(g, d, 0) : in[0], stop, step };
     int64_t to = attr[0].none ? (int64_t)d : mc_attr_int(&attr[0]);
     struct mc_attr dtype = { .kind = ATTR_DTYPE, .n = 1, .ints = &to };
@@ -206,17 +209,20 @@ static mc_status arange_count(const mc_array *const *v, int64_t *count)
         double step = mc_load_f64(d, v[2]->data),
                n = ceil((mc_load_f64(d, v[1]->data) - mc_load_f64(d, v[0]->data)) / step);
         if (!(step < 0 || step > 0) || !(fabs(n) < 0x1p62)) {
-            return mc_fail(MC_ESHAPE, step < 0 || step > 0 ? "arange: the length is not a number that memory can hold"
-                                                           : "arange: the step is 0");
+            return mc_fail(MC_ESHAPE, step < 0 || step > 0
+                                          ? "arange: the length is not a number that memory can hold"
+                                          : "arange: the step is 0");
         }
         *count = n > 0 ? (int64_t)n : 0;
         return MC_OK;
     }
-    int64_t start = mc_load_i64(d, v[0]->data), stop = mc_load_i64(d, v[1]->data), step = mc_load_i64(d, v[2]->data);
+    int64_t start = mc_load_i64(d, v[0]->data), stop = mc_load_i64(d, v[1]->data),
+            step = mc_load_i64(d, v[2]->data);
     if (step == 0) {
         return mc_fail(MC_ESHAPE, "arange: the step is 0");
     }
-    if (step > 0 ? start < stop : start > stop) { /* as unsigned, the way from start to stop never overflows */
+    if (step > 0 ? start < stop
+                 : start > stop) { /* as unsigned, the way from start to stop never overflows */
         uint64_t way = step > 0 ? (uint64_t)stop - (uint64_t)start : (uint64_t)start - (uint64_t)stop;
         uint64_t by = step > 0 ? (uint64_t)step : 0 - (uint64_t)step, n = (way - 1) / by + 1;
         if (n > INT64_MAX) {
@@ -249,13 +255,15 @@ static mc_node *arange_size(mc_node *n, int item, int axis)
 {
     (void)item;
     (void)axis;
-    struct mc_bind b[3] = { { "start", n->in[0], NULL }, { "stop", n->in[1], NULL }, { "step", n->in[2], NULL } };
+    struct mc_bind b[3] = { { "start", n->in[0], NULL },
+                            { "stop", n->in[1], NULL },
+                            { "step", n->in[2], NULL } };
     double start, step;
     if (mc_is_float(n->in[0]->type.dtype)) {
-        return mc_expr(
-            n->graph,
-            "cast(maximum(ceil((cast(stop, float64) - cast(start, float64)) / cast(step, float64)), 0), int64)", b,
-            3);
+        return mc_expr(n->graph,
+                       "cast(maximum(ceil((cast(stop, float64) - cast(start, float64)) / cast(step, "
+                       "float64)), 0), int64)",
+                       b, 3);
     }
     if (mc_const_number(n->in[0], &start) && start >= 0 && start <= 0 && mc_const_number(n->in[2], &step) &&
         step >= 1 && step <= 1) {
@@ -272,7 +280,8 @@ static mc_status arange_eval(const mc_node *n, mc_array *const *in, mc_array *co
     for (int64_t i = 0; i < y->dims[0]; i++, to += mc_dtypes[y->dtype].size) {
         if (mc_is_float(in[0]->dtype)) {
             mc_store_f64(y->dtype, to,
-                         mc_load_f64(in[0]->dtype, in[0]->data) + (double)i * mc_load_f64(in[2]->dtype, in[2]->data));
+                         mc_load_f64(in[0]->dtype, in[0]->data) +
+                             (double)i * mc_load_f64(in[2]->dtype, in[2]->data));
         } else {
             mc_store_i64(y->dtype, to,
                          mc_load_i64(in[0]->dtype, in[0]->data) + i * mc_load_i64(in[2]->dtype, in[2]->data));
@@ -283,7 +292,8 @@ static mc_status arange_eval(const mc_node *n, mc_array *const *in, mc_array *co
 
 /* ---- grids: where each point of a box lies, one tensor an axis ---- */
 
-/* Vector i varies along axis i, in the first two exchanged if `swap`; along the others it has size 1 if `open`. */
+/* Vector i varies along axis i, in the first two exchanged if `swap`; along the others it has size 1 if
+ * `open`. */
 static mc_node *grid(mc_graph *g, const char *name, int n, mc_node *const *vector, bool swap, bool open)
 {
     mc_node *part[MC_MAX_RANK], *size[MC_MAX_RANK] = { NULL }, *in[2];
@@ -294,7 +304,9 @@ static mc_node *grid(mc_graph *g, const char *name, int n, mc_node *const *vecto
         int64_t order[MC_MAX_RANK];
         int r = vector[i]->type.rank, axis = swap && n > 1 && i < 2 ? 1 - i : i;
         if (r > 1) {
-            return mc_node_fail(g, MC_ESHAPE, "%s: argument %d has rank %d; the positions along an axis are a vector", name, i + 1, r);
+            return mc_node_fail(g, MC_ESHAPE,
+                                "%s: argument %d has rank %d; the positions along an axis are a vector", name,
+                                i + 1, r);
         }
         for (int k = 0; k < n; k++) {
             order[k] = r == 1 && k == axis ? 0 : -1;

@@ -6,7 +6,8 @@ static int64_t visit(const mc_array *x, mc_array *const *out)
     struct mc_walk w;
     int64_t n = 0;
     int last = x->rank - 1;
-    if (!mc_walk_begin(&w, x->rank, x->dims, 1, 1, (char *[]){ x->data }, (const int64_t *[]){ x->strides })) {
+    if (!mc_walk_begin(&w, x->rank, x->dims, 1, 1, (char *[]){ x->data },
+                       (const int64_t *[]){ x->strides })) {
         return 0;
     }
     do {
@@ -24,11 +25,14 @@ static int64_t visit(const mc_array *x, mc_array *const *out)
     return n;
 }
 
-/* A mask must have the sizes of what it is a mask of: where those are given, they are the inputs behind it. */
+/* A mask must have the sizes of what it is a mask of: where those are given, they are the inputs behind
+ * it. */
 static mc_status fits(int64_t have, const mc_array *want)
 {
     int64_t size = want ? mc_load_i64(want->dtype, want->data) : have;
-    return have < 0 || have == size ? MC_OK : mc_fail(MC_ESHAPE, "a mask of size %lld for an axis of size %lld", (long long)have, (long long)size);
+    return have < 0 || have == size ? MC_OK
+                                    : mc_fail(MC_ESHAPE, "a mask of size %lld for an axis of size %lld",
+                                              (long long)have, (long long)size);
 }
 
 mc_status mc_nonzero_infer(struct mc_infer *q)

@@ -13,8 +13,12 @@ enum { NORM_N, NORM_ALPHA, NORM_BETA, NORM_K, NORM_AXIS, NORM_BLOCKED, NORM_STRI
 
 static void read_attrs(const struct mc_attr *attr, const struct mc_type *x, struct mc_norm_shape *s)
 {
-    *s = (struct mc_norm_shape){ .rank = x->rank, .axis = (int)mc_attr_int(&attr[NORM_AXIS]), .n = mc_attr_int(&attr[NORM_N]),
-                                 .alpha = attr[NORM_ALPHA].real, .beta = attr[NORM_BETA].real, .k = attr[NORM_K].real,
+    *s = (struct mc_norm_shape){ .rank = x->rank,
+                                 .axis = (int)mc_attr_int(&attr[NORM_AXIS]),
+                                 .n = mc_attr_int(&attr[NORM_N]),
+                                 .alpha = attr[NORM_ALPHA].real,
+                                 .beta = attr[NORM_BETA].real,
+                                 .k = attr[NORM_K].real,
                                  .blocked = mc_attr_int(&attr[NORM_BLOCKED]) != 0 };
     memcpy(s->dims, x->dims, sizeof s->dims);
 }
@@ -37,8 +41,9 @@ static mc_status check_channels(const struct mc_infer *q, int64_t n, int64_t axi
     if (n < 1 || n > INT32_MAX) {
         return mc_fail(MC_EARG, "%s: a window of %lld channels", q->op->name, (long long)n);
     }
-    return mc_is_float(q->in[0].dtype) ? MC_OK : mc_fail(MC_ETYPE, "%s: x must be floats, not %s", q->op->name,
-                                                         mc_dtype_name(q->in[0].dtype));
+    return mc_is_float(q->in[0].dtype) ? MC_OK
+                                       : mc_fail(MC_ETYPE, "%s: x must be floats, not %s", q->op->name,
+                                                 mc_dtype_name(q->in[0].dtype));
 }
 
 /* cuda-convnet's own limits, where somebody wants them back: images are c01b. */
@@ -48,8 +53,11 @@ static mc_status strict(const struct mc_infer *q, int64_t n)
     const int64_t *d = x->dims;
     bool known = x->rank == 4 && d[0] >= 0 && d[1] >= 0 && d[2] >= 0;
     if (x->rank != 4 || (known && (d[0] % 16 != 0 || d[1] != d[2] || n > d[0]))) {
-        return mc_fail(MC_ESHAPE, "%s: strict: images are (channels, size, size, batch), channels a multiple of 16 and at "
-                       "least the window", q->op->name);
+        return mc_fail(
+            MC_ESHAPE,
+            "%s: strict: images are (channels, size, size, batch), channels a multiple of 16 and at "
+            "least the window",
+            q->op->name);
     }
     return MC_OK;
 }
@@ -87,7 +95,8 @@ static mc_node *same_size(mc_node *n, int item, int axis)
 /* ---- across channels: the reference ---- */
 
 /* One line of channels: x, g, y are each c numbers; d and t are room for as many. */
-static void norm_line(const struct mc_norm_shape *s, int64_t c, const double *x, const double *g, double *y, double *d, double *t)
+static void norm_line(const struct mc_norm_shape *s, int64_t c, const double *x, const double *g, double *y,
+                      double *d, double *t)
 {
     int64_t from, to;
     for (int64_t i = 0; i < c; i++) {
@@ -169,7 +178,9 @@ static mc_status norm_eval(const mc_node *n, mc_array *const *in, mc_array *cons
 {
     struct mc_norm_shape s;
     struct mc_type x = mc_type_make(in[0]->dtype, in[0]->rank, in[0]->dims);
-    struct mc_norm_arrays a = { .dtype = x.dtype, .x = in[0]->data, .xs = in[0]->strides, .y = out[0]->data, .ys = out[0]->strides };
+    struct mc_norm_arrays a = {
+        .dtype = x.dtype, .x = in[0]->data, .xs = in[0]->strides, .y = out[0]->data, .ys = out[0]->strides
+    };
     mc_norm_shape_of(n, &x, &s);
     if (s.backward) {
         a.g = in[1]->data;
@@ -183,8 +194,13 @@ static mc_status sum_eval(const mc_node *n, mc_array *const *in, mc_array *const
     struct mc_norm_shape s = { .rank = in[0]->rank, .n = mc_attr_int(&n->attr[0]), .axis = (int)mc_attr_int(&n->attr[1]),
                                .blocked = mc_attr_int(&n->attr[2]) != 0, .backward = mc_attr_int(&n->attr[3]) != 0 };
     memcpy(s.dims, in[0]->dims, sizeof s.dims);
-    return each_line(&s, &(struct mc_norm_arrays){ .dtype = in[0]->dtype, .x = in[0]->data, .xs = in[0]->strides,
-                                                   .y = out[0]->data, .ys = out[0]->strides }, true);
+    return each_line(&s,
+                     &(struct mc_norm_arrays){ .dtype = in[0]->dtype,
+                                               .x = in[0]->data,
+                                               .xs = in[0]->strides,
+                                               .y = out[0]->data,
+                                               .ys = out[0]->strides },
+                     true);
 }
 
 /* ---- across channels: gradients ---- */
@@ -192,7 +208,9 @@ static mc_status sum_eval(const mc_node *n, mc_array *const *in, mc_array *const
 static mc_node *with_attrs(mc_node *n, const char *formula, mc_node *g)
 {
     static const char *const names[] = { "n", "alpha", "beta", "k", "axis", "blocked" };
-    struct mc_bind b[3 + NELEM(names)] = { { "x", n->in[0], NULL }, { "g", n->nin > 1 ? n->in[1] : g, NULL }, { "h", g, NULL } };
+    struct mc_bind b[3 + NELEM(names)] = { { "x", n->in[0], NULL },
+                                           { "g", n->nin > 1 ? n->in[1] : g, NULL },
+                                           { "h", g, NULL } };
     for (size_t i = 0; i < NELEM(names); i++) {
         b[3 + i] = (struct mc_bind){ names[i], NULL, &n->attr[i] };
     }
@@ -211,11 +229,12 @@ static mc_node *norm_grad(mc_node *n, int wrt, mc_node *const *g)
  * and x is in it by itself, in p, and in d. */
 static mc_node *grad_grad(mc_node *n, int wrt, mc_node *const *g)
 {
-    static const char *const by_g =
-        "d = k + alpha * channel_sum(x * x, n, axis=axis, blocked=blocked); "
-        "h * d ** (-beta) - 2 * alpha * beta * channel_sum(x * h, n, axis=axis, blocked=blocked) * x * d ** (-beta - 1)";
+    static const char *const by_g = "d = k + alpha * channel_sum(x * x, n, axis=axis, blocked=blocked); "
+                                    "h * d ** (-beta) - 2 * alpha * beta * channel_sum(x * h, n, axis=axis, "
+                                    "blocked=blocked) * x * d ** (-beta - 1)";
     static const char *const by_x =
-        "d = k + alpha * channel_sum(x * x, n, axis=axis, blocked=blocked); p = channel_sum(x * h, n, axis=axis, blocked=blocked); "
+        "d = k + alpha * channel_sum(x * x, n, axis=axis, blocked=blocked); p = channel_sum(x * h, n, "
+        "axis=axis, blocked=blocked); "
         "e = g * d ** (-beta - 1); r = 2 * alpha * beta * (beta + 1) * p * x * e / d - beta * h * e; "
         "2 * alpha * x * channel_sum(r, n, axis=axis, blocked=blocked, back=True) - 2 * alpha * beta * p * e"
         " - 2 * alpha * beta * h * channel_sum(x * e, n, axis=axis, blocked=blocked, back=True)";
@@ -241,7 +260,8 @@ static mc_node *failed(mc_graph *g)
 }
 
 /* The axis counted from the front; integers become floats. */
-static mc_node *make_norm(mc_graph *g, const char *op, int nin, mc_node *const *in, const struct mc_attr *attr)
+static mc_node *make_norm(mc_graph *g, const char *op, int nin, mc_node *const *in,
+                          const struct mc_attr *attr)
 {
     struct mc_attr own[NORM_NATTR];
     mc_node *x[2] = { mc_cast_to(in[0], mc_dtype_to_float(in[0]->type.dtype)), NULL };
@@ -260,7 +280,8 @@ static mc_node *build_lrn(mc_graph *g, int nin, mc_node *const *in, const struct
 {
     int64_t n = mc_attr_int(&attr[NORM_N]);
     if (n < 1 || n % 2 == 0) {
-        return mc_node_fail(g, MC_EARG, "lrn: n must be odd, and is %lld; cross_map_norm takes even windows", (long long)n);
+        return mc_node_fail(g, MC_EARG, "lrn: n must be odd, and is %lld; cross_map_norm takes even windows",
+                            (long long)n);
     }
     return make_norm(g, nin > 1 ? "map_norm_grad" : "map_norm", nin, in, attr);
 }
@@ -286,8 +307,13 @@ static mc_node *build_cross_map_norm(mc_graph *g, int nin, mc_node *const *in, c
         return y;
     }
     return mc_expr(g, "[y, 1 + a * channel_sum(x * x, n, axis=axis, blocked=blocked)]",
-                   (struct mc_bind[]){ { "x", y->in[0], NULL }, { "y", y, NULL }, { "a", NULL, &attr[1] }, { "n", NULL, &attr[0] },
-                                       { "axis", NULL, &y->attr[NORM_AXIS] }, { "blocked", NULL, &attr[3] } }, 6);
+                   (struct mc_bind[]){ { "x", y->in[0], NULL },
+                                       { "y", y, NULL },
+                                       { "a", NULL, &attr[1] },
+                                       { "n", NULL, &attr[0] },
+                                       { "axis", NULL, &y->attr[NORM_AXIS] },
+                                       { "blocked", NULL, &attr[3] } },
+                   6);
 }
 
 static mc_node *build_channel_sum(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)

@@ -2,8 +2,9 @@
  *
  *   d[c] = k + alpha * sum over e in W(c) of x[e]^2          y[c] = x[c] * d[c]^-beta
  *
- * W(c) is n channels from c - n / 2 on, less those that do not exist; or, blocked, the aligned block of n that holds
- * c.  The gradient, with T(e) = { c : e in W(c) } (from c - n + n / 2 + 1 on: another window when n is even):
+ * W(c) is n channels from c - n / 2 on, less those that do not exist; or, blocked, the aligned block of n
+ * that holds c.  The gradient, with T(e) = { c : e in W(c) } (from c - n + n / 2 + 1 on: another window when
+ * n is even):
  *
  *   dx[e] = g[e] d[e]^-beta - 2 alpha beta x[e] * sum over c in T(e) of g[c] x[c] d[c]^(-beta-1) */
 #ifndef MC_OP_NORM_H
@@ -22,7 +23,8 @@ struct mc_norm_shape {
 bool mc_norm_shape_of(const mc_node *n, const struct mc_type *x, struct mc_norm_shape *s);
 
 /* Where the window of channel c of `channels` begins and ends; `back`: T instead of W. */
-static inline void mc_norm_window(const struct mc_norm_shape *s, bool back, int64_t channels, int64_t c, int64_t *from, int64_t *to)
+static inline void mc_norm_window(const struct mc_norm_shape *s, bool back, int64_t channels, int64_t c,
+                                  int64_t *from, int64_t *to)
 {
     const int64_t first = s->blocked ? c / s->n * s->n : back ? c - s->n + s->n / 2 + 1 : c - s->n / 2;
     *from = MC_MAX(first, 0);

@@ -1,6 +1,7 @@
 /* norm_batch.c: batch normalisation and dnn's softmax: formulas over axes that have names.
  *
- * Invariant: what scales and shifts x has x's rank by the time it meets x, with size 1 on the axes averaged over. */
+ * Invariant: what scales and shifts x has x's rank by the time it meets x, with size 1 on the axes averaged
+ * over. */
 #include "op/op.h"
 
 /* ---- batch normalisation ---- */
@@ -50,7 +51,8 @@ static mc_node *shuffled(mc_node *x, int n, const int64_t *order)
     return mc_apply(x->graph, mc_op_named(x->graph, "dimshuffle"), 1, &x, &a);
 }
 
-/* v as something that broadcasts against x: of x's rank already, or with the axes only that are not averaged over. */
+/* v as something that broadcasts against x: of x's rank already, or with the axes only that are not averaged
+ * over. */
 static mc_node *placed(mc_node *v, mc_node *x, const struct over *o)
 {
     const int rank = x->type.rank, kept = rank - o->attr.n;
@@ -58,11 +60,14 @@ static mc_node *placed(mc_node *v, mc_node *x, const struct over *o)
         return v;
     }
     if (v->type.rank == rank) {
-        return mc_expr(x->graph, "addbroadcast(v, axis)", (struct mc_bind[]){ { "v", v, NULL }, { "axis", NULL, &o->attr } }, 2);
+        return mc_expr(x->graph, "addbroadcast(v, axis)",
+                       (struct mc_bind[]){ { "v", v, NULL }, { "axis", NULL, &o->attr } }, 2);
     }
-    return v->type.rank == kept ? shuffled(v, rank, o->place)
-                                : mc_node_fail(x->graph, MC_ESHAPE, "a parameter of rank %d for x of rank %d, averaged over %d axes",
-                                               v->type.rank, rank, o->attr.n);
+    return v->type.rank == kept
+               ? shuffled(v, rank, o->place)
+               : mc_node_fail(x->graph, MC_ESHAPE,
+                              "a parameter of rank %d for x of rank %d, averaged over %d axes", v->type.rank,
+                              rank, o->attr.n);
 }
 
 /* The new average in the rank that the old one came in. */
@@ -112,8 +117,10 @@ static mc_node *build_train(mc_graph *g, int nin, mc_node *const *in, const stru
     part[1] = m;
     part[2] = r;
     part[3] = unplaced(mc_expr(g, "(1 - a) * default(rm, m) + a * m", b, n), nin > 3 ? in[3] : NULL, &o);
-    part[4] = unplaced(mc_expr(g, "n = cast(count(x, axis=axes), x.dtype); (1 - a) * default(rv, v) + a * v * (n / (n - 1))", b, n),
-                       nin > 4 ? in[4] : NULL, &o);
+    part[4] = unplaced(
+        mc_expr(g, "n = cast(count(x, axis=axes), x.dtype); (1 - a) * default(rv, v) + a * v * (n / (n - 1))",
+                b, n),
+        nin > 4 ? in[4] : NULL, &o);
     for (int i = 0; i < 5; i++) {
         if (mc_is_error(part[i])) {
             return part[i];
@@ -156,34 +163,47 @@ static const struct { const char *algo, *channel, *forward, *back; } softmaxes[]
 static int axis_of(const char *layout, int rank, char letter)
 {
     const char *at = (int)strlen(layout) == rank ? strchr(layout, letter) : NULL;
-    return at ? (int)(at - layout) : (int)strlen(layout) == rank || strcmp(layout, "bc01") != 0 ? -1 : letter == 'c';
+    return at                                                           ? (int)(at - layout)
+           : (int)strlen(layout) == rank || strcmp(layout, "bc01") != 0 ? -1
+                                                                        : letter == 'c';
 }
 
 static mc_node *build_softmax(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
-    const int rank = in[0]->type.rank, b = axis_of(attr[LAYOUT].text, rank, 'b'), c = axis_of(attr[LAYOUT].text, rank, 'c');
+    const int rank = in[0]->type.rank, b = axis_of(attr[LAYOUT].text, rank, 'b'),
+              c = axis_of(attr[LAYOUT].text, rank, 'c');
     const bool channel = strcmp(attr[MODE].text, "channel") == 0, backward = nin > 1;
     int64_t axis[MC_MAX_RANK];
-    struct mc_attr axes = { .kind = ATTR_AXES, .ints = axis }, one = { .kind = ATTR_INT, .n = 1, .ints = axis };
+    struct mc_attr axes = { .kind = ATTR_AXES, .ints = axis },
+                   one = { .kind = ATTR_INT, .n = 1, .ints = axis };
     size_t row = 0;
     while (row < NELEM(softmaxes) && strcmp(softmaxes[row].algo, attr[ALGO].text) != 0) {
         row++;
     }
     if (row == NELEM(softmaxes) || (!channel && strcmp(attr[MODE].text, "instance") != 0)) {
-        return mc_node_fail(g, MC_EARG, "dnn_softmax: mode is channel or instance, algo is fast, accurate or log, not '%s' and '%s'",
-                            attr[MODE].text, attr[ALGO].text);
+        return mc_node_fail(
+            g, MC_EARG,
+            "dnn_softmax: mode is channel or instance, algo is fast, accurate or log, not '%s' and '%s'",
+            attr[MODE].text, attr[ALGO].text);
     }
     if (rank < 2 || b < 0 || c < 0) {
-        return mc_node_fail(g, MC_ESHAPE, "dnn_softmax: layout '%s' is not that of %d axes with a batch and channels", attr[LAYOUT].text, rank);
+        return mc_node_fail(g, MC_ESHAPE,
+                            "dnn_softmax: layout '%s' is not that of %d axes with a batch and channels",
+                            attr[LAYOUT].text, rank);
     }
     for (int i = 0; i < rank; i++) {
         if (channel ? i == c : i != b) {
             axis[axes.n++] = i;
         }
     }
-    struct mc_bind bind[] = { { backward ? "g" : "x", in[0], NULL }, { "y", backward ? in[1] : NULL, NULL }, { "axes", NULL, &axes },
+    struct mc_bind bind[] = { { backward ? "g" : "x", in[0], NULL },
+                              { "y", backward ? in[1] : NULL, NULL },
+                              { "axes", NULL, &axes },
                               { "axis", NULL, &one } };
-    return mc_expr(g, backward ? softmaxes[row].back : channel && softmaxes[row].channel ? softmaxes[row].channel : softmaxes[row].forward,
+    return mc_expr(g,
+                   backward                            ? softmaxes[row].back
+                   : channel && softmaxes[row].channel ? softmaxes[row].channel
+                                                       : softmaxes[row].forward,
                    bind, (int)NELEM(bind));
 }
 

@@ -1,9 +1,9 @@
 /* op.h: the ops there are, and their reference.
  *
- * Scalar ops are rows of ops.def, formulas are rows of formulas.def, structured ops are rows at the
- * end of their family's file (shape.c, reduce.c, running.c, index.c, gather.c, join.c, make.c,
- * product.c, conv.c, pool.c, pool_names.c, norm.c, sort.c, random.c, effect.c).  table.c lists the families.  The
- * reference (op->eval) is the truth every kernel and solver is tested against: plain loops over strided arrays. */
+ * Scalar ops are rows of ops.def, formulas are rows of formulas.def, structured ops are rows at the end of
+ * their family's file (shape.c, reduce.c, running.c, index.c, gather.c, join.c, make.c, product.c, conv.c,
+ * pool.c, pool_names.c, norm.c, sort.c, random.c, effect.c).  table.c lists the families.  The reference
+ * (op->eval) is the truth every kernel and solver is tested against: plain loops over strided arrays. */
 #ifndef MC_OP_H
 #define MC_OP_H
 
@@ -14,15 +14,17 @@ struct mc_op_family {
     const struct mc_op *row;
     int n;
     const int *count;  /* n, kept elsewhere */
-    const char *rules; /* what holds of dtypes and sizes in all rows; of families with one title the first has it */
+    /* what holds of dtypes and sizes in all rows; of families with one title the first has it */
+    const char *rules;
 };
-extern const struct mc_op mc_ops_shape[], mc_ops_axes[], mc_ops_reduce[], mc_ops_running[], mc_ops_index[], mc_ops_gather[],
-    mc_ops_join[], mc_ops_make[], mc_ops_product[], mc_ops_sort[], mc_ops_random[], mc_ops_effect[], mc_ops_conv[], mc_ops_conv_names[],
-    mc_ops_conv_kin[], mc_ops_image[], mc_ops_pool[],
+extern const struct mc_op mc_ops_shape[], mc_ops_axes[], mc_ops_reduce[], mc_ops_running[], mc_ops_index[],
+    mc_ops_gather[], mc_ops_join[], mc_ops_make[], mc_ops_product[], mc_ops_sort[], mc_ops_random[],
+    mc_ops_effect[], mc_ops_conv[], mc_ops_conv_names[], mc_ops_conv_kin[], mc_ops_image[], mc_ops_pool[],
     mc_ops_pool_draw[], mc_ops_pool_names[], mc_ops_norm[], mc_ops_norm_batch[];
 extern const int mc_nops_shape, mc_nops_axes, mc_nops_reduce, mc_nops_running, mc_nops_index, mc_nops_gather,
-    mc_nops_join, mc_nops_make, mc_nops_product, mc_nops_sort, mc_nops_random, mc_nops_effect, mc_nops_conv, mc_nops_conv_names,
-    mc_nops_conv_kin, mc_nops_image, mc_nops_pool, mc_nops_pool_draw, mc_nops_pool_names, mc_nops_norm, mc_nops_norm_batch;
+    mc_nops_join, mc_nops_make, mc_nops_product, mc_nops_sort, mc_nops_random, mc_nops_effect, mc_nops_conv,
+    mc_nops_conv_names, mc_nops_conv_kin, mc_nops_image, mc_nops_pool, mc_nops_pool_draw, mc_nops_pool_names,
+    mc_nops_norm, mc_nops_norm_batch;
 
 /* table.c */
 const struct mc_op *mc_op_find(const char *name);        /* NULL: there is none; signatures are parsed */
@@ -36,7 +38,8 @@ const char *mc_op_family_rules(const struct mc_op *op);  /* what holds of dtypes
 const char *mc_op_function(const struct mc_op *op);      /* its C function without the prefix: "sum" */
 /* "mc_node *mc_sum(mc_node *x, const char *how, ...)"; returns the number of the parameter how, or 0. */
 int mc_op_prototype(struct mc_str *out, const struct mc_op *op);
-void mc_op_call_text(struct mc_str *out, const struct mc_op *op); /* "sum(x, axis=None)": kinds of attributes left out */
+/* "sum(x, axis=None)": kinds of attributes left out */
+void mc_op_call_text(struct mc_str *out, const struct mc_op *op);
 
 /* scalar.c: the reference loops of every scalar op in every dtype */
 mc_status mc_scalar_infer(struct mc_infer *q);
@@ -45,26 +48,32 @@ mc_node *mc_same_size(mc_node *n, int item, int axis); /* a size of input 0 */
 mc_status mc_scalar_eval(const mc_node *n, mc_array *const *in, mc_array *const *out);
 
 /* formula.c */
-extern const struct mc_language *mc_formula_language;   /* of the graphs that sizes and references are found in; set by the table */
-mc_node *mc_formula_expand(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in, const struct mc_attr *attr);
+/* of the graphs that sizes and references are found in; set by the table */
+extern const struct mc_language *mc_formula_language;
+mc_node *mc_formula_expand(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in,
+                           const struct mc_attr *attr);
 mc_status mc_formula_infer(struct mc_infer *q);
 mc_status mc_formula_eval(const mc_node *n, mc_array *const *in, mc_array *const *out);
 
 /* eval.c: a whole graph by the reference, node by node.  Arrays of `from` are given; out[] are new. */
-mc_status mc_eval(int nfrom, mc_node *const *from, mc_array *const *value, int nout, mc_node *const *output, mc_array **out);
+mc_status mc_eval(int nfrom, mc_node *const *from, mc_array *const *value, int nout, mc_node *const *output,
+                  mc_array **out);
 /* One node, from its inputs' arrays; out[] are new (or views of inputs for OP_VIEW ops). */
-mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out); /* into out[i] where one is given that fits, apart from in[] */
+/* into out[i] where one is given that fits, apart from in[] */
+mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out);
 
 /* custom.c */
 void mc_custom_unref(struct mc_op *op);                  /* one owner less */
-/* range.c: a bound of n's elements that are numbers, from the formula down to this depth; -INFINITY: none was found. */
+/* range.c: a bound of n's elements that are numbers, from the formula down to this depth; -INFINITY: none was
+ * found. */
 double mc_lower_bound(const mc_node *n, int depth);
 
 /* index.c: x[start:stop] along one axis (NULL: from the begin, to the end), and x[i] along one axis. */
 mc_node *mc_part(mc_node *x, int axis, mc_node *start, mc_node *stop);
 mc_node *mc_pick(mc_node *x, int axis, mc_node *i);
-/* What a subtensor or subtensor_update node takes of each axis of x, whose sizes are dims: start + i * step for
- * i < count; an index drops its axis.  in[]: values of the node's inputs, of which only the bounds are read. */
+/* What a subtensor or subtensor_update node takes of each axis of x, whose sizes are dims: start + i * step
+ * for i < count; an index drops its axis.  in[]: values of the node's inputs, of which only the bounds are
+ * read. */
 struct mc_cut { int64_t start, count, step; bool index; };
 mc_status mc_index_cuts(const mc_node *n, const int64_t *dims, const mc_array *const *in, struct mc_cut *cut);
 /* Where the axes that a gather's index tensors span stand in its result, behind how many of the axes left. */
@@ -74,15 +83,19 @@ int mc_gather_place(const mc_node *n);
 int64_t mc_attr_int(const struct mc_attr *a);                  /* INT, BOOL, DTYPE */
 /* The axes of an ATTR_AXES for rank r: sorted, non-negative, none twice; None means all. */
 mc_status mc_attr_axes(const struct mc_infer *q, int i, int rank, int *axis, int *n);
-mc_status mc_axes_of(const mc_node *n, int attr, int rank, int *axis);   /* the same of a node that passed infer: count */
+/* the same of a node that passed infer: count */
+mc_status mc_axes_of(const mc_node *n, int attr, int rank, int *axis);
 mc_status mc_axis_check(const char *op, int64_t axis, int rank, int *out); /* -1 counts from behind */
 const struct mc_attr *mc_attr_named(const mc_node *n, const char *name);
 
-/* make.c: an input that is a shape: a vector of integers, or one integer for a vector's length.  Its entries are
- * known if it is a constant, a stack with constants in it, or the shape of something. */
-bool mc_shape_entry(const struct mc_infer *q, int i, int k, int64_t *size); /* entry k of input i; false: not known */
-mc_node *mc_shape_entry_node(mc_node *shape, int k);           /* the same as an int64 scalar; NULL: not to be had */
-mc_status mc_shape_wanted(const struct mc_infer *q, int i, mc_dtype d, struct mc_type *out); /* no size may be negative */
+/* make.c: an input that is a shape: a vector of integers, or one integer for a vector's length.  Its entries
+ * are known if it is a constant, a stack with constants in it, or the shape of something. */
+/* entry k of input i; false: not known */
+bool mc_shape_entry(const struct mc_infer *q, int i, int k, int64_t *size);
+/* the same as an int64 scalar; NULL: not to be had */
+mc_node *mc_shape_entry_node(mc_node *shape, int k);
+/* no size may be negative */
+mc_status mc_shape_wanted(const struct mc_infer *q, int i, mc_dtype d, struct mc_type *out);
 /* Does a value of sizes x fit the result of alloc n, of sizes y? */
 mc_status mc_alloc_fits(const mc_node *n, const int64_t *x, const int64_t *y);
 mc_node *mc_shape_stack(mc_graph *g, int n, mc_node *const *size);  /* int64 scalars as a shape */
@@ -93,7 +106,8 @@ mc_status mc_product_fits(const mc_node *n, int64_t a, int64_t b);
 /* effect.c: x, if the condition holds.  What follows from constants is checked now, the rest when it runs. */
 mc_node *mc_hold(mc_node *x, mc_node *condition, const char *says);
 
-/* reduce.c: sums and products of x have this dtype, and a sum of dtype d accumulates in that one, unless the user says */
+/* reduce.c: sums and products of x have this dtype, and a sum of dtype d accumulates in that one, unless the
+ * user says */
 mc_dtype mc_sum_dtype(mc_dtype x); /* small integers and bool add up in 64 bits */
 mc_dtype mc_sum_acc(mc_dtype d);   /* floats in float64 */
 

@@ -1,12 +1,13 @@
 /* pool.c: the pooling nodes: x to y, gradients back, and their own gradients.  pool.h says what they compute.
  *
- * Invariant: a node has its window, stride and pad as three int64 vectors, one entry a pooled axis; its axes are
- * listed, rising and not negative; it has no layout. */
+ * Invariant: a node has its window, stride and pad as three int64 vectors, one entry a pooled axis; its axes
+ * are listed, rising and not negative; it has no layout. */
 #include "op/pool_node.h"
 
 /* ---- types ---- */
 
-mc_status mc_pool_type(struct mc_infer *q, int first, const struct mc_type *x, struct mc_pool_shape *s, struct mc_type *y)
+mc_status mc_pool_type(struct mc_infer *q, int first, const struct mc_type *x, struct mc_pool_shape *s,
+                       struct mc_type *y)
 {
     TRY(mc_pool_solve(q, first, x, s));
     *y = *x;
@@ -19,7 +20,8 @@ static mc_status pool_infer(struct mc_infer *q)
     struct mc_pool_shape s = { .pass = POOL_FORWARD };
     TRY(mc_pool_type(q, 1, &q->in[0], &s, &q->out[0]));
     if ((s.mode == POOL_AVERAGE_INC || s.mode == POOL_AVERAGE_EXC) && !mc_is_float(q->in[0].dtype)) {
-        return mc_fail(MC_ETYPE, "%s: means are of floats, not %s", q->op->name, mc_dtype_name(q->in[0].dtype));
+        return mc_fail(MC_ETYPE, "%s: means are of floats, not %s", q->op->name,
+                       mc_dtype_name(q->in[0].dtype));
     }
     return MC_OK;
 }
@@ -33,7 +35,8 @@ static mc_status max_infer(struct mc_infer *q)
 }
 
 /* Sizes that must agree with those of `want`, where both are known. */
-mc_status mc_pool_fits(const struct mc_infer *q, const char *what, const struct mc_type *have, const struct mc_type *want)
+mc_status mc_pool_fits(const struct mc_infer *q, const char *what, const struct mc_type *have,
+                       const struct mc_type *want)
 {
     bool ok = have->rank == want->rank;
     for (int i = 0; ok && i < have->rank; i++) {
@@ -45,8 +48,8 @@ mc_status mc_pool_fits(const struct mc_infer *q, const char *what, const struct 
     struct mc_str h = { 0 }, w = { 0 };
     mc_dims_text(&h, have->rank, have->dims);
     mc_dims_text(&w, want->rank, want->dims);
-    mc_status st = mc_fail(MC_ESHAPE, "%s: %s has shape %s, the windows make it %s", q->op->name, what, h.s ? h.s : "",
-                           w.s ? w.s : "");
+    mc_status st = mc_fail(MC_ESHAPE, "%s: %s has shape %s, the windows make it %s", q->op->name, what,
+                           h.s ? h.s : "", w.s ? w.s : "");
     mc_str_free(&h);
     mc_str_free(&w);
     return st;
@@ -56,15 +59,19 @@ static mc_status check_key(const struct mc_infer *q, const struct mc_pool_shape 
                            const struct mc_type *x, const struct mc_type *y)
 {
     if (s->key == POOL_KEY_NONE || !key) {
-        return s->key == POOL_KEY_NONE && !key ? MC_OK : mc_fail(MC_EARG, "%s: marks, or x, for mode 'max' alone", q->op->name);
+        return s->key == POOL_KEY_NONE && !key
+                   ? MC_OK
+                   : mc_fail(MC_EARG, "%s: marks, or x, for mode 'max' alone", q->op->name);
     }
     if (s->key == POOL_KEY_MARKS && key->dtype != MC_UINT8 && key->dtype != MC_INT32) {
         return mc_fail(MC_ETYPE, "%s: marks are uint8 or int32", q->op->name);
     }
     if (s->key == POOL_KEY_X && key->dtype != x->dtype) {
-        return mc_fail(MC_ETYPE, "%s: x is %s, not %s", q->op->name, mc_dtype_name(key->dtype), mc_dtype_name(x->dtype));
+        return mc_fail(MC_ETYPE, "%s: x is %s, not %s", q->op->name, mc_dtype_name(key->dtype),
+                       mc_dtype_name(x->dtype));
     }
-    return s->key == POOL_KEY_MARKS ? mc_pool_fits(q, "the array of marks", key, y) : mc_pool_fits(q, "x", key, x);
+    return s->key == POOL_KEY_MARKS ? mc_pool_fits(q, "the array of marks", key, y)
+                                    : mc_pool_fits(q, "x", key, x);
 }
 
 static mc_status spread_infer(struct mc_infer *q)
@@ -131,7 +138,9 @@ static mc_status node_eval(const mc_node *n, mc_array *const *in, mc_array *cons
     TRY(mc_pool_shape_at(n, in, &s));
     mc_pool_roles(n, role);
     for (int r = 0; r < POOL_NARRAY; r++) {
-        const mc_array *x = role[r] < 0 ? NULL : role[r] < POOL_RESULT ? in[role[r]] : out[role[r] - POOL_RESULT];
+        const mc_array *x = role[r] < 0             ? NULL
+                            : role[r] < POOL_RESULT ? in[role[r]]
+                                                    : out[role[r] - POOL_RESULT];
         a.at[r] = x ? x->data : NULL;
         a.strides[r] = x ? x->strides : NULL;
     }
@@ -147,7 +156,8 @@ static void same_windows(mc_node *n, int first, struct mc_pool_parts *p)
     memcpy(p->attr, n->attr, POOL_NATTR * sizeof *p->attr);
 }
 
-/* By the key: which cell is the maximum changes nowhere but at ties.  (For whole numbers any node says zero.) */
+/* By the key: which cell is the maximum changes nowhere but at ties.  (For whole numbers any node says
+ * zero.) */
 static mc_node *by_key(mc_node *key, mc_node *g)
 {
     return mc_is_float(key->type.dtype) ? mc_call_op(key->graph, "zeros_like", 1, &key, NULL) : g;
@@ -204,14 +214,16 @@ static mc_node *build_grad(mc_graph *g, int nin, mc_node *const *in, const struc
 {
     struct mc_pool_how how = mc_pool_how(attr);
     (void)g;
-    return mc_pool_grad_make(in[0], in[1], (mc_node *[]){ in[2], nin > 3 ? in[3] : NULL, nin > 4 ? in[4] : NULL }, &how);
+    return mc_pool_grad_make(in[0], in[1],
+                             (mc_node *[]){ in[2], nin > 3 ? in[3] : NULL, nin > 4 ? in[4] : NULL }, &how);
 }
 
 static mc_node *build_pick(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     struct mc_pool_how how = mc_pool_how(attr);
     (void)g;
-    return mc_pool_pick_make(in[0], in[1], (mc_node *[]){ in[2], nin > 3 ? in[3] : NULL, nin > 4 ? in[4] : NULL }, &how);
+    return mc_pool_pick_make(in[0], in[1],
+                             (mc_node *[]){ in[2], nin > 3 ? in[3] : NULL, nin > 4 ? in[4] : NULL }, &how);
 }
 
 const struct mc_op mc_ops_pool[] = {

@@ -22,9 +22,10 @@ static mc_node *draw_size(mc_node *n, int item, int axis)
     return slot < 0 ? i : mc_pool_size(n, 2, i, slot);
 }
 
-/* The flat index of the cell of w in which u of the sum of w is reached; cells that are not above 0 are never drawn
- * (the first cell, if there is no other). */
-static int64_t draw_cell(const struct mc_pool_shape *s, const mc_array *x, const char *at, const int64_t u[3], double random)
+/* The flat index of the cell of w in which u of the sum of w is reached; cells that are not above 0 are never
+ * drawn (the first cell, if there is no other). */
+static int64_t draw_cell(const struct mc_pool_shape *s, const mc_array *x, const char *at, const int64_t u[3],
+                         double random)
 {
     int64_t chosen = -1, lo[3], hi[3];
     double total = 0, sum = 0;
@@ -91,7 +92,8 @@ static mc_node *build_draw(mc_graph *g, int nin, mc_node *const *in, const struc
 {
     struct mc_pool_how how = mc_pool_how(attr);
     (void)g;
-    return mc_pool_draw_make(in[0], in[1], (mc_node *[]){ in[2], nin > 3 ? in[3] : NULL, nin > 4 ? in[4] : NULL }, &how);
+    return mc_pool_draw_make(in[0], in[1],
+                             (mc_node *[]){ in[2], nin > 3 ? in[3] : NULL, nin > 4 ? in[4] : NULL }, &how);
 }
 
 const struct mc_op mc_ops_pool_draw[] = {

@@ -54,10 +54,12 @@ static bool is_equal(mc_dtype d, const void *p, const void *q)
 }
 
 /* The first maximum of a window, and its number in the uncut window. */
-static const char *largest(const struct plane *p, const struct window *w, char *from, const int64_t strides[3], int64_t *at)
+static const char *largest(const struct plane *p, const struct window *w, char *from,
+                           const int64_t strides[3], int64_t *at)
 {
     const char *most = NULL;
-    EACH_CELL(w, a, b, c) {
+    EACH_CELL(w, a, b, c)
+    {
         const char *v = cell(from, strides, a, b, c);
         if (!most || is_more(p->d, v, most)) {
             most = v;
@@ -69,8 +71,9 @@ static const char *largest(const struct plane *p, const struct window *w, char *
 
 static double share(const struct mc_pool_shape *s, const struct window *w)
 {
-    return s->mode == POOL_AVERAGE_INC && s->whole ? (double)w->cells
-           : s->mode == POOL_AVERAGE_INC || s->mode == POOL_AVERAGE_EXC ? (double)w->count : 1;
+    return s->mode == POOL_AVERAGE_INC && s->whole                      ? (double)w->cells
+           : s->mode == POOL_AVERAGE_INC || s->mode == POOL_AVERAGE_EXC ? (double)w->count
+                                                                        : 1;
 }
 
 static void forward(const struct plane *p, const struct window *w, char *y, char *key)
@@ -84,7 +87,8 @@ static void forward(const struct plane *p, const struct window *w, char *y, char
         }
         return;
     }
-    EACH_CELL(w, a, b, c) {
+    EACH_CELL(w, a, b, c)
+    {
         const char *v = cell(p->x, p->xs, a, b, c);
         sum += mc_is_float(p->d) ? mc_load_f64(p->d, v) : 0;
         whole += mc_is_float(p->d) ? 0 : mc_load_i64(p->d, v);
@@ -119,7 +123,8 @@ static void spread(const struct plane *p, const struct window *w, const char *y,
         return;
     }
     const char *most = p->s->key == POOL_KEY_X ? largest(p, w, p->key, p->ks, &number) : NULL;
-    EACH_CELL(w, a, b, c) {
+    EACH_CELL(w, a, b, c)
+    {
         if (!most || is_equal(p->d, cell(p->key, p->ks, a, b, c), most)) {
             p->sums[(a * n[1] + b) * n[2] + c] += g / share(p->s, w);
         }
@@ -136,8 +141,11 @@ static void gather(const struct plane *p, const struct window *w, char *y, const
         return;
     }
     const char *most = largest(p, w, p->key, p->ks, &number);
-    EACH_CELL(w, a, b, c) {
-        sum += is_equal(p->d, cell(p->key, p->ks, a, b, c), most) ? mc_load_f64(p->d, cell(p->x, p->xs, a, b, c)) : 0;
+    EACH_CELL(w, a, b, c)
+    {
+        sum += is_equal(p->d, cell(p->key, p->ks, a, b, c), most)
+                   ? mc_load_f64(p->d, cell(p->x, p->xs, a, b, c))
+                   : 0;
     }
     mc_store_f64(p->d, y, sum);
 }

@@ -1,10 +1,11 @@
-/* pool_make.c: from arguments as users give them to pooling nodes: which axes, what stands for what was not given,
- * whether marks are kept, and how wide. */
+/* pool_make.c: from arguments as users give them to pooling nodes: which axes, what stands for what was not
+ * given, whether marks are kept, and how wide. */
 #include "op/pool_node.h"
 
 struct mc_pool_how mc_pool_how(const struct mc_attr *attr)
 {
-    return (struct mc_pool_how){ .mode = attr[POOL_MODE].text, .ties = attr[POOL_TIES].text,
+    return (struct mc_pool_how){ .mode = attr[POOL_MODE].text,
+                                 .ties = attr[POOL_TIES].text,
                                  .layout = attr[POOL_LAYOUT].none ? NULL : attr[POOL_LAYOUT].text,
                                  .keep_border = !mc_attr_int(&attr[POOL_IGNORE_BORDER]),
                                  .strict = mc_attr_int(&attr[POOL_STRICT]) != 0,
@@ -22,7 +23,8 @@ static mc_status axes_of_layout(const char *layout, int rank, int64_t axis[3], i
     for (int i = 0; i < rank; i++) {
         if (layout[i] >= '0' && layout[i] <= '9') {
             if (*n == 3 || layout[i] != '0' + *n) {
-                return mc_fail(MC_EARG, "layout '%s': the pooled axes are the digits 0, 1, 2, in this order", layout);
+                return mc_fail(MC_EARG, "layout '%s': the pooled axes are the digits 0, 1, 2, in this order",
+                               layout);
             }
             axis[(*n)++] = i;
         }
@@ -41,8 +43,10 @@ static mc_status axes_of(const struct mc_pool_how *how, const mc_node *ws, int r
     }
     int64_t count = given ? given->n : how->nd ? how->nd : ws->type.rank == 1 ? ws->type.dims[0] : -1;
     if (count < 1 || count > 3) {
-        return mc_fail(MC_ESHAPE, count < 0 ? "which axes? ws does not say how many; give axis or layout"
-                                            : "1 to 3 axes can be pooled, not %lld", (long long)count);
+        return mc_fail(MC_ESHAPE,
+                       count < 0 ? "which axes? ws does not say how many; give axis or layout"
+                                 : "1 to 3 axes can be pooled, not %lld",
+                       (long long)count);
     }
     *n = (int)count;
     if (*n > rank) {
@@ -66,10 +70,13 @@ static mc_node *vector_of(mc_graph *g, mc_node *v, int n, const char *what)
     int64_t k[3];
     int count;
     if (mc_is_error(v) || v->type.rank > 1 || !mc_is_int(v->type.dtype)) {
-        return mc_is_error(v) ? v : mc_node_fail(g, MC_ETYPE, "%s must be a whole number or a vector of them", what);
+        return mc_is_error(v)
+                   ? v
+                   : mc_node_fail(g, MC_ETYPE, "%s must be a whole number or a vector of them", what);
     }
     if (v->type.rank == 1 && v->type.dims[0] >= 0 && v->type.dims[0] != n) {
-        return mc_node_fail(g, MC_ESHAPE, "%s has %lld numbers for %d axes", what, (long long)v->type.dims[0], n);
+        return mc_node_fail(g, MC_ESHAPE, "%s has %lld numbers for %d axes", what, (long long)v->type.dims[0],
+                            n);
     }
     if (mc_const_ints(v, k, 3, &count) && count <= n) {
         for (int i = count; i < n; i++) {
@@ -84,7 +91,8 @@ static mc_node *vector_of(mc_graph *g, mc_node *v, int n, const char *what)
 }
 
 /* All that the nodes of one pooling have in common. */
-static bool prepare(mc_node *x, mc_node *const vector[POOL_NVECTOR], const struct mc_pool_how *how, struct mc_pool_parts *p)
+static bool prepare(mc_node *x, mc_node *const vector[POOL_NVECTOR], const struct mc_pool_how *how,
+                    struct mc_pool_parts *p)
 {
     mc_graph *g = x->graph;
     int n = 0;
@@ -93,7 +101,9 @@ static bool prepare(mc_node *x, mc_node *const vector[POOL_NVECTOR], const struc
         mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
         return false;
     }
-    static const char *const names[POOL_NVECTOR] = { [POOL_WS] = "ws", [POOL_STRIDE] = "stride", [POOL_PAD] = "pad" };
+    static const char *const names[POOL_NVECTOR] = {
+        [POOL_WS] = "ws", [POOL_STRIDE] = "stride", [POOL_PAD] = "pad"
+    };
     mc_node *const usual[POOL_NVECTOR] = { NULL, vector[POOL_WS], mc_node_int(g, 0) };
     for (int i = 0; i < POOL_NVECTOR; i++) {
         p->vector[i] = vector_of(g, vector[i] ? vector[i] : usual[i], n, names[i]);
@@ -119,7 +129,9 @@ static bool prepare(mc_node *x, mc_node *const vector[POOL_NVECTOR], const struc
 
 enum mc_pool_key mc_pool_key_of(const struct mc_attr *attr)
 {
-    return strcmp(attr[POOL_MODE].text, "max") != 0 ? POOL_KEY_NONE : strcmp(attr[POOL_TIES].text, "all") == 0 ? POOL_KEY_X : POOL_KEY_MARKS;
+    return strcmp(attr[POOL_MODE].text, "max") != 0   ? POOL_KEY_NONE
+           : strcmp(attr[POOL_TIES].text, "all") == 0 ? POOL_KEY_X
+                                                      : POOL_KEY_MARKS;
 }
 
 static bool is_max(const struct mc_pool_parts *p)
@@ -136,11 +148,13 @@ static bool is_first(const struct mc_pool_parts *p)
 static mc_node *as_pooled(mc_node *x, const struct mc_pool_parts *p)
 {
     mc_dtype d = x->type.dtype;
-    return is_max(p) ? x : strcmp(p->attr[POOL_MODE].text, "sum") == 0 ? mc_cast_to(x, mc_sum_dtype(d))
-                                                                       : mc_cast_to(x, mc_dtype_to_float(d));
+    return is_max(p)                                     ? x
+           : strcmp(p->attr[POOL_MODE].text, "sum") == 0 ? mc_cast_to(x, mc_sum_dtype(d))
+                                                         : mc_cast_to(x, mc_dtype_to_float(d));
 }
 
-mc_node *mc_pool_node(mc_graph *g, const char *op, int n, mc_node *const *in, struct mc_pool_parts *p, mc_node *last)
+mc_node *mc_pool_node(mc_graph *g, const char *op, int n, mc_node *const *in, struct mc_pool_parts *p,
+                      mc_node *last)
 {
     mc_node *all[6];
     memcpy(all, in, (size_t)n * sizeof *all);
@@ -183,13 +197,16 @@ static mc_node *spread(mc_node *x, mc_node *g, struct mc_pool_parts *p)
     return mc_pool_node(x->graph, "pool_spread", 2, in, p, key);
 }
 
-mc_node *mc_pool_grad_make(mc_node *x, mc_node *g, mc_node *const vector[POOL_NVECTOR], const struct mc_pool_how *how)
+mc_node *mc_pool_grad_make(mc_node *x, mc_node *g, mc_node *const vector[POOL_NVECTOR],
+                           const struct mc_pool_how *how)
 {
     struct mc_pool_parts p;
-    return prepare(x, vector, how, &p) ? spread(x, mc_cast_to(g, mc_dtype_to_float(g->type.dtype)), &p) : x->graph->error;
+    return prepare(x, vector, how, &p) ? spread(x, mc_cast_to(g, mc_dtype_to_float(g->type.dtype)), &p)
+                                       : x->graph->error;
 }
 
-mc_node *mc_pool_pick_make(mc_node *x, mc_node *v, mc_node *const vector[POOL_NVECTOR], const struct mc_pool_how *how)
+mc_node *mc_pool_pick_make(mc_node *x, mc_node *v, mc_node *const vector[POOL_NVECTOR],
+                           const struct mc_pool_how *how)
 {
     struct mc_pool_parts p;
     if (!prepare(x, vector, how, &p)) {
@@ -203,9 +220,11 @@ mc_node *mc_pool_pick_make(mc_node *x, mc_node *v, mc_node *const vector[POOL_NV
     return mc_pool_node(x->graph, "pool_gather", 2, in, &p, NULL);
 }
 
-mc_node *mc_pool_draw_make(mc_node *x, mc_node *u, mc_node *const vector[POOL_NVECTOR], const struct mc_pool_how *how)
+mc_node *mc_pool_draw_make(mc_node *x, mc_node *u, mc_node *const vector[POOL_NVECTOR],
+                           const struct mc_pool_how *how)
 {
     struct mc_pool_parts p;
     mc_node *in[2] = { x, u };
-    return prepare(x, vector, how, &p) ? mc_pool_node(x->graph, "pool_draw", 2, in, &p, NULL) : x->graph->error;
+    return prepare(x, vector, how, &p) ? mc_pool_node(x->graph, "pool_draw", 2, in, &p, NULL)
+                                       : x->graph->error;
 }

@@ -14,23 +14,28 @@ static mc_node *build_dnn_pool(mc_graph *g, int nin, mc_node *const *in, const s
     if (rank != 4 && rank != 5) {
         return mc_node_fail(g, MC_ESHAPE, "dnn_pool: images have rank 4 or 5, not %d", rank);
     }
-    return mc_pool_make(in[0], (mc_node *[]){ in[1], nin > 2 && in[2] ? in[2] : one, nin > 3 ? in[3] : NULL }, &how);
+    return mc_pool_make(in[0], (mc_node *[]){ in[1], nin > 2 && in[2] ? in[2] : one, nin > 3 ? in[3] : NULL },
+                        &how);
 }
 
 /* ---- levels of a pyramid: n by n windows that cover the image ---- */
 
 enum { MOST_BANDS = 64 };
 
-/* Band k of n along an axis begins at floor(k size / n) and ends before ceil((k + 1) size / n), so neighbours may share a
- * cell, and any size will do; each as one number. */
+/* Band k of n along an axis begins at floor(k size / n) and ends before ceil((k + 1) size / n), so neighbours
+ * may share a cell, and any size will do; each as one number. */
 static mc_node *bands(mc_node *x, int axis, int64_t n, const char *one)
 {
     mc_graph *g = x->graph;
     mc_node *part[MOST_BANDS];
     char text[128];
-    mc_snprintf(text, sizeof text, "%s(x[%s s * k // n:(s * (k + 1) + n - 1) // n], axis=%d, keepdims=True)", one, axis == 2 ? ":, :," : "...,", axis);
+    mc_snprintf(text, sizeof text, "%s(x[%s s * k // n:(s * (k + 1) + n - 1) // n], axis=%d, keepdims=True)",
+                one, axis == 2 ? ":, :," : "...,", axis);
     for (int64_t k = 0; k < n; k++) {
-        struct mc_bind b[4] = { { "x", x, NULL }, { "s", mc_size_of(x, axis), NULL }, { "k", mc_node_int(g, k), NULL }, { "n", mc_node_int(g, n), NULL } };
+        struct mc_bind b[4] = { { "x", x, NULL },
+                                { "s", mc_size_of(x, axis), NULL },
+                                { "k", mc_node_int(g, k), NULL },
+                                { "n", mc_node_int(g, n), NULL } };
         part[k] = mc_expr(g, text, b, 4);
         if (mc_is_error(part[k])) {
             return part[k];
@@ -44,7 +49,9 @@ static mc_node *shared_level(mc_node *x, int64_t n, const char *mode)
     mc_graph *g = x->graph;
     const char *one = strcmp(mode, "max") == 0 ? "max" : strcmp(mode, "sum") == 0 ? "sum" : "mean";
     if (n > MOST_BANDS) {
-        return mc_node_fail(g, MC_EARG, "spatial_pyramid_pool: a level of %lld windows that may overlap, more than %d", (long long)n, MOST_BANDS);
+        return mc_node_fail(g, MC_EARG,
+                            "spatial_pyramid_pool: a level of %lld windows that may overlap, more than %d",
+                            (long long)n, MOST_BANDS);
     }
     mc_node *rows = bands(x, 2, n, one), *y = mc_is_error(rows) ? rows : bands(rows, 3, n, one);
     struct mc_bind b[2] = { { "y", y, NULL }, { "k", mc_node_int(g, n * n), NULL } };
@@ -62,18 +69,21 @@ static mc_node *level(mc_node *x, int64_t n, const char *mode)
         stride[i] = mc_expr(g, "i // n", b, 2);
         int64_t w;
         int count;
-        if (!mc_is_error(ws[i]) && x->type.dims[2 + i] >= 0) { /* numbers, so that the result's sizes are known */
+        if (!mc_is_error(ws[i]) &&
+            x->type.dims[2 + i] >= 0) { /* numbers, so that the result's sizes are known */
             w = x->type.dims[2 + i];
             ws[i] = mc_node_int(g, w - (n - 1) * (w / n));
             stride[i] = mc_node_int(g, w / n);
         }
         if (mc_const_ints(stride[i], &w, 1, &count) && w < 1) {
-            return mc_node_fail(g, MC_ESHAPE, "spatial_pyramid_pool: size %lld of axis %d is less than %lld windows",
+            return mc_node_fail(g, MC_ESHAPE,
+                                "spatial_pyramid_pool: size %lld of axis %d is less than %lld windows",
                                 (long long)x->type.dims[2 + i], 2 + i, (long long)n);
         }
     }
     struct mc_pool_how how = { .mode = mode };
-    mc_node *y = mc_pool_make(x, (mc_node *[]){ mc_shape_stack(g, 2, ws), mc_shape_stack(g, 2, stride), NULL }, &how);
+    mc_node *y = mc_pool_make(
+        x, (mc_node *[]){ mc_shape_stack(g, 2, ws), mc_shape_stack(g, 2, stride), NULL }, &how);
     struct mc_bind b[2] = { { "y", y, NULL }, { "k", mc_node_int(g, n * n), NULL } };
     return mc_is_error(y) ? y : mc_expr(g, "reshape(y, [size(y, 0), size(y, 1), k])", b, 2);
 }
@@ -87,10 +97,13 @@ static mc_node *build_pyramid(mc_graph *g, int nin, mc_node *const *in, const st
     mc_node *part[MC_MAX_RANK];
     (void)nin;
     if (!shared && strcmp(attr[2].text, "fast") != 0) {
-        return mc_node_fail(g, MC_EARG, "spatial_pyramid_pool: there is no implementation '%s'; fast or kaiming", attr[2].text);
+        return mc_node_fail(g, MC_EARG,
+                            "spatial_pyramid_pool: there is no implementation '%s'; fast or kaiming",
+                            attr[2].text);
     }
     if (in[0]->type.rank != 4 || count < 1 || count > (int)NELEM(part)) {
-        return mc_node_fail(g, MC_ESHAPE, "spatial_pyramid_pool: images have rank 4, and 1 to %d levels", (int)NELEM(part));
+        return mc_node_fail(g, MC_ESHAPE, "spatial_pyramid_pool: images have rank 4, and 1 to %d levels",
+                            (int)NELEM(part));
     }
     for (int i = 0; i < count; i++) {
         if (n[i] < 1 || n[i] > INT16_MAX) {
@@ -118,12 +131,15 @@ static mc_node *build_upscale(mc_graph *g, int nin, mc_node *const *in, const st
         return mc_node_fail(g, MC_EARG, "upscale: there is no mode '%s'; repeat or dilate", mode);
     }
     if (k < 1 || k > INT16_MAX || nd < 1 || nd > 3 || nd > rank) {
-        return mc_node_fail(g, MC_ESHAPE, "upscale: factor %lld over %lld axes of rank %d", (long long)k, (long long)nd, rank);
+        return mc_node_fail(g, MC_ESHAPE, "upscale: factor %lld over %lld axes of rank %d", (long long)k,
+                            (long long)nd, rank);
     }
     x = mc_cast_to(x, mc_dtype_to_float(x->type.dtype));
     for (int i = 0; i < rank; i++) {
         struct mc_bind b[2] = { { "i", mc_size_of(x, i), NULL }, { "k", mc_node_int(g, k), NULL } };
-        size[i] = i < rank - nd ? b[0].node : x->type.dims[i] >= 0 ? mc_node_int(g, x->type.dims[i] * k) : mc_expr(g, "i * k", b, 2);
+        size[i] = i < rank - nd          ? b[0].node
+                  : x->type.dims[i] >= 0 ? mc_node_int(g, x->type.dims[i] * k)
+                                         : mc_expr(g, "i * k", b, 2);
         if (mc_is_error(size[i])) {
             return size[i];
         }

@@ -1,4 +1,5 @@
-/* pool_shape.c: the sizes of pooling.  With i the size of an axis, w the window, s the stride, p the pad, b the start:
+/* pool_shape.c: the sizes of pooling.  With i the size of an axis, w the window, s the stride, p the pad, b
+ * the start:
  *
  *     ignore_border        o = max(0, (i + 2 p - w) // s + 1)
  *     ignore_border=False  o = (i - 1) // s + 1 where s >= w, else max(0, (i - 1 - w + s) // s) + 1
@@ -39,11 +40,13 @@ static const struct {
     int64_t (*size)(int64_t i, int64_t w, int64_t s, int64_t p, int64_t b);
     const char *formula;
 } borders[] = {
-    [IGNORE] = { "(size + 2 * pad - window) // stride + 1", ignore_size, "maximum((i + 2 * p - w) // s + 1, 0)" },
-    [KEEP]   = { "(size - 1 - window + stride) // stride + 1, or (size - 1) // stride + 1 where stride >= window", keep_size,
-                 "where(s >= w, (i - 1) // s + 1, maximum((i - 1 - w + s) // s, 0) + 1)" },
-    [START]  = { "ceil((size - start - window) / stride) + 1", start_size,
-                 "maximum(minimum(-((w + b - i) // s), (i - b - 1) // s) + 1, 0)" },
+    [IGNORE] = { "(size + 2 * pad - window) // stride + 1", ignore_size,
+                 "maximum((i + 2 * p - w) // s + 1, 0)" },
+    [KEEP] = { "(size - 1 - window + stride) // stride + 1, or (size - 1) // stride + 1 where stride >= "
+               "window",
+               keep_size, "where(s >= w, (i - 1) // s + 1, maximum((i - 1 - w + s) // s, 0) + 1)" },
+    [START] = { "ceil((size - start - window) / stride) + 1", start_size,
+                "maximum(minimum(-((w + b - i) // s), (i - b - 1) // s) + 1, 0)" },
 };
 
 /* ---- words ---- */
@@ -52,7 +55,8 @@ static const char *const modes[] = {
     [POOL_MAX] = "max", [POOL_SUM] = "sum", [POOL_AVERAGE_INC] = "average_inc_pad", [POOL_AVERAGE_EXC] = "average_exc_pad",
 };
 
-static mc_status word_of(const char *op, const char *what, const char *word, const char *const *list, size_t n, int *out)
+static mc_status word_of(const char *op, const char *what, const char *word, const char *const *list,
+                         size_t n, int *out)
 {
     for (size_t i = 0; i < n; i++) {
         if (word && strcmp(word, list[i]) == 0) {
@@ -61,8 +65,8 @@ static mc_status word_of(const char *op, const char *what, const char *word, con
         }
     }
     const char *near = mc_near_miss(word ? word : "", list, n);
-    return mc_fail(MC_EARG, "%s: there is no %s '%s'%s%s%s", op, what, word ? word : "", near ? "; did you mean '" : "",
-                   near ? near : "", near ? "'?" : "");
+    return mc_fail(MC_EARG, "%s: there is no %s '%s'%s%s%s", op, what, word ? word : "",
+                   near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 static mc_status read_words(const struct mc_infer *q, struct mc_pool_shape *s)
@@ -91,27 +95,34 @@ static int64_t start_of(const struct mc_attr *attr, int k)
 
 static mc_status in_range(const char *op, const char *what, int64_t v, int64_t least, int axis)
 {
-    return v < least || v > LARGEST ? mc_fail(MC_ESHAPE, "%s: %s %lld of axis %d is %s", op, what, (long long)v, axis,
-                                              v < least ? least ? "less than 1" : "negative" : "too large")
-                                    : MC_OK;
+    return v < least || v > LARGEST
+               ? mc_fail(MC_ESHAPE, "%s: %s %lld of axis %d is %s", op, what, (long long)v, axis,
+                         v < least ? least ? "less than 1" : "negative" : "too large")
+               : MC_OK;
 }
 
 /* From the numbers of a slot, each -1 if it is not known, to what y has. */
-static mc_status solve_slot(const struct mc_infer *q, enum border border, int k, int slot, struct mc_pool_shape *s)
+static mc_status solve_slot(const struct mc_infer *q, enum border border, int k, int slot,
+                            struct mc_pool_shape *s)
 {
     const char *op = q->op->name;
     const int axis = s->axis[slot];
-    const int64_t i = s->in[slot], w = s->w[slot], st = s->stride[slot], p = s->pad[slot], b = start_of(q->attr, k);
+    const int64_t i = s->in[slot], w = s->w[slot], st = s->stride[slot], p = s->pad[slot],
+                  b = start_of(q->attr, k);
     TRY(in_range(op, "start", b, 0, axis));
     if (p > 0 && border != IGNORE) {
-        return mc_fail(MC_ESHAPE, "%s: pad %lld of axis %d needs ignore_border=True and no start", op, (long long)p, axis);
+        return mc_fail(MC_ESHAPE, "%s: pad %lld of axis %d needs ignore_border=True and no start", op,
+                       (long long)p, axis);
     }
     if (w > 0 && p >= w) {
-        return mc_fail(MC_ESHAPE, "%s: pad %lld of axis %d is not less than the window %lld: a window would have nothing in it",
-                       op, (long long)p, axis, (long long)w);
+        return mc_fail(
+            MC_ESHAPE,
+            "%s: pad %lld of axis %d is not less than the window %lld: a window would have nothing in it", op,
+            (long long)p, axis, (long long)w);
     }
     if (b > 0 && i >= 0 && b >= i) {
-        return mc_fail(MC_ESHAPE, "%s: start %lld of axis %d is not less than its size %lld", op, (long long)b, axis, (long long)i);
+        return mc_fail(MC_ESHAPE, "%s: start %lld of axis %d is not less than its size %lld", op,
+                       (long long)b, axis, (long long)i);
     }
     s->out[slot] = -1;
     if (i >= 0 && w > 0 && st > 0 && p >= 0) {
@@ -119,8 +130,10 @@ static mc_status solve_slot(const struct mc_infer *q, enum border border, int k,
         s->pad[slot] = border == START ? -b : p;
     }
     if (i == 0 && s->out[slot] > 0) {
-        return mc_fail(MC_ESHAPE, "%s: axis %d has size 0, yet %s = %lld windows, with window %lld, stride %lld, pad %lld",
-                       op, axis, borders[border].says, (long long)s->out[slot], (long long)w, (long long)st, (long long)p);
+        return mc_fail(
+            MC_ESHAPE,
+            "%s: axis %d has size 0, yet %s = %lld windows, with window %lld, stride %lld, pad %lld", op,
+            axis, borders[border].says, (long long)s->out[slot], (long long)w, (long long)st, (long long)p);
     }
     return MC_OK;
 }
@@ -130,13 +143,18 @@ static mc_status strict(const struct mc_infer *q, const struct mc_pool_shape *s)
 {
     const int64_t *i = s->in, *w = s->w, *st = s->stride;
     bool same = i[1] == i[2] && w[1] == w[2] && st[1] == st[2];
-    if (s->nd != 2 || (i[1] >= 0 && i[2] >= 0 && w[1] > 0 && st[1] > 0 && (!same || st[2] > w[2] || w[2] > i[2]))) {
-        return mc_fail(MC_ESHAPE, "%s: strict: images and windows must be square, 0 < stride <= window <= size; here sizes "
-                       "(%lld, %lld), windows (%lld, %lld), strides (%lld, %lld)", q->op->name, (long long)i[1], (long long)i[2],
-                       (long long)w[1], (long long)w[2], (long long)st[1], (long long)st[2]);
+    if (s->nd != 2 ||
+        (i[1] >= 0 && i[2] >= 0 && w[1] > 0 && st[1] > 0 && (!same || st[2] > w[2] || w[2] > i[2]))) {
+        return mc_fail(
+            MC_ESHAPE,
+            "%s: strict: images and windows must be square, 0 < stride <= window <= size; here sizes "
+            "(%lld, %lld), windows (%lld, %lld), strides (%lld, %lld)",
+            q->op->name, (long long)i[1], (long long)i[2], (long long)w[1], (long long)w[2], (long long)st[1],
+            (long long)st[2]);
     }
     if (s->pass == POOL_SPREAD && s->dims[0] >= 0 && s->dims[0] % 16 != 0) {
-        return mc_fail(MC_ESHAPE, "%s: strict: %lld channels are no multiple of 16", q->op->name, (long long)s->dims[0]);
+        return mc_fail(MC_ESHAPE, "%s: strict: %lld channels are no multiple of 16", q->op->name,
+                       (long long)s->dims[0]);
     }
     return MC_OK;
 }
@@ -153,7 +171,8 @@ static mc_status marks(const struct mc_infer *q, struct mc_pool_shape *s)
         s->mark = (mc_dtype)mc_attr_int(&q->attr[POOL_MARKS]);
     }
     return known && cells > (s->mark == MC_UINT8 ? 256 : LARGEST)
-               ? mc_fail(MC_ESHAPE, "%s: windows of %lld cells are too large", q->op->name, (long long)cells) : MC_OK;
+               ? mc_fail(MC_ESHAPE, "%s: windows of %lld cells are too large", q->op->name, (long long)cells)
+               : MC_OK;
 }
 
 static const struct { const char *name; int64_t least; } vectors[POOL_NVECTOR] = {
@@ -164,14 +183,22 @@ mc_status mc_pool_solve(const struct mc_infer *q, int first, const struct mc_typ
 {
     const struct mc_attr *axis = &q->attr[POOL_AXIS];
     const enum border border = border_of(q->attr);
-    *s = (struct mc_pool_shape){ .pass = s->pass, .rank = x->rank, .nd = axis->n, .axis = { -1, -1, -1 }, .in = { 1, 1, 1 },
-                                 .out = { 1, 1, 1 }, .w = { 1, 1, 1 }, .stride = { 1, 1, 1 }, .whole = border == IGNORE };
+    *s = (struct mc_pool_shape){ .pass = s->pass,
+                                 .rank = x->rank,
+                                 .nd = axis->n,
+                                 .axis = { -1, -1, -1 },
+                                 .in = { 1, 1, 1 },
+                                 .out = { 1, 1, 1 },
+                                 .w = { 1, 1, 1 },
+                                 .stride = { 1, 1, 1 },
+                                 .whole = border == IGNORE };
     memcpy(s->dims, x->dims, sizeof s->dims);
     if (axis->n < 1 || axis->n > 3) {
         return mc_fail(MC_ESHAPE, "%s: 1 to 3 axes can be pooled, not %d", q->op->name, axis->n);
     }
     if (!q->attr[POOL_START].none && q->attr[POOL_START].n != 1 && q->attr[POOL_START].n != axis->n) {
-        return mc_fail(MC_ESHAPE, "%s: start has %d numbers for %d axes", q->op->name, q->attr[POOL_START].n, axis->n);
+        return mc_fail(MC_ESHAPE, "%s: start has %d numbers for %d axes", q->op->name, q->attr[POOL_START].n,
+                       axis->n);
     }
     TRY(read_words(q, s));
     for (int k = 0; k < axis->n; k++) {
@@ -185,7 +212,8 @@ mc_status mc_pool_solve(const struct mc_infer *q, int first, const struct mc_typ
         for (int v = 0; v < POOL_NVECTOR; v++) {
             const struct mc_type *t = &q->in[first + v];
             if (t->rank != 1 || !mc_is_int(t->dtype) || (t->dims[0] >= 0 && t->dims[0] != axis->n)) {
-                return mc_fail(MC_ESHAPE, "%s: window, stride and pad are vectors of %d integers", q->op->name, axis->n);
+                return mc_fail(MC_ESHAPE, "%s: window, stride and pad are vectors of %d integers",
+                               q->op->name, axis->n);
             }
             *number[v] = -1;
             if (mc_shape_entry(q, first + v, k, number[v])) {
@@ -254,7 +282,8 @@ bool mc_pool_marks(const mc_node *n)
     return mc_pool_roles(n, role) && role[POOL_KEY] >= POOL_RESULT;
 }
 
-mc_status mc_pool_shape_of(const mc_node *n, const struct mc_type *in, const mc_array *const *value, struct mc_pool_shape *s)
+mc_status mc_pool_shape_of(const mc_node *n, const struct mc_type *in, const mc_array *const *value,
+                           struct mc_pool_shape *s)
 {
     const mc_array *known[8] = { 0 };
     size_t row = row_of(n);
@@ -264,7 +293,9 @@ mc_status mc_pool_shape_of(const mc_node *n, const struct mc_type *in, const mc_
     for (int i = 0; i < n->nin; i++) {
         known[i] = value && value[i] ? value[i] : n->in[i]->value;
     }
-    struct mc_infer q = { .op = n->op, .nin = n->nin, .in = in, .value = known, .node = n->in, .attr = n->attr };
+    struct mc_infer q = {
+        .op = n->op, .nin = n->nin, .in = in, .value = known, .node = n->in, .attr = n->attr
+    };
     struct mc_type x = in[0];
     s->pass = nodes[row].pass;
     if (s->pass == POOL_SPREAD) {
@@ -273,7 +304,8 @@ mc_status mc_pool_shape_of(const mc_node *n, const struct mc_type *in, const mc_
     TRY(mc_pool_solve(&q, nodes[row].vectors, &x, s));
     for (int i = 0; i < 3; i++) {
         if (s->out[i] < 0) {
-            return mc_fail(MC_ESHAPE, "%s: the sizes of x, the window, the stride or the pad are not known", n->op->name);
+            return mc_fail(MC_ESHAPE, "%s: the sizes of x, the window, the stride or the pad are not known",
+                           n->op->name);
         }
     }
     if (s->pass != POOL_FORWARD && s->key == POOL_KEY_MARKS) {
@@ -311,7 +343,8 @@ mc_node *mc_pool_size(mc_node *n, int first, mc_node *i, int slot)
     const char *formula = borders[border_of(n->attr)].formula;
     int64_t w, s;
     int count;
-    if (border_of(n->attr) == KEEP && mc_const_ints(b[1].node, &w, 1, &count) && mc_const_ints(b[2].node, &s, 1, &count)) {
+    if (border_of(n->attr) == KEEP && mc_const_ints(b[1].node, &w, 1, &count) &&
+        mc_const_ints(b[2].node, &s, 1, &count)) {
         formula = s >= w ? "(i - 1) // s + 1" : "maximum((i - 1 - w + s) // s, 0) + 1";
     }
     return mc_expr(n->graph, formula, b, (int)NELEM(b));

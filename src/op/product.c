@@ -14,13 +14,17 @@ static mc_status matrices(struct mc_infer *q, int batch)
     if (a->rank != batch + 2 || b->rank != batch + 2) {
         return mc_fail(MC_ESHAPE, "%s: ranks %d and %d", q->op->name, a->rank, b->rank);
     }
-    int64_t many = !batch || b->dims[0] == 1 ? a->dims[0] : a->dims[0] == 1 || a->dims[0] < 0 ? b->dims[0] : a->dims[0];
-    if (batch && a->dims[0] >= 0 && b->dims[0] >= 0 && a->dims[0] != b->dims[0] && a->dims[0] != 1 && b->dims[0] != 1) {
+    int64_t many = !batch || b->dims[0] == 1           ? a->dims[0]
+                   : a->dims[0] == 1 || a->dims[0] < 0 ? b->dims[0]
+                                                       : a->dims[0];
+    if (batch && a->dims[0] >= 0 && b->dims[0] >= 0 && a->dims[0] != b->dims[0] && a->dims[0] != 1 &&
+        b->dims[0] != 1) {
         return mc_fail(MC_ESHAPE, "%s: %lld and %lld products", q->op->name, (long long)a->dims[0],
                        (long long)b->dims[0]);
     }
     if (k >= 0 && l >= 0 && k != l) {
-        return mc_fail(MC_ESHAPE, "%s: inner sizes %lld and %lld differ", q->op->name, (long long)k, (long long)l);
+        return mc_fail(MC_ESHAPE, "%s: inner sizes %lld and %lld differ", q->op->name, (long long)k,
+                       (long long)l);
     }
     q->out[0] = *a;
     q->out[0].dims[0] = many;
@@ -49,8 +53,9 @@ static mc_node *product_size(mc_node *n, int item, int axis)
 mc_status mc_product_fits(const mc_node *n, int64_t a, int64_t b)
 {
     bool fits = a == b || (a == 1 && n->in[0]->type.dims[0] == 1) || (b == 1 && n->in[1]->type.dims[0] == 1);
-    return fits ? MC_OK : mc_fail(MC_ESHAPE, "%s: %lld and %lld products; only a size known to be 1 broadcasts", n->op->name,
-                                  (long long)a, (long long)b);
+    return fits ? MC_OK
+                : mc_fail(MC_ESHAPE, "%s: %lld and %lld products; only a size known to be 1 broadcasts",
+                          n->op->name, (long long)a, (long long)b);
 }
 
 /* a in C order, and b with its last two axes exchanged in C order, both as wide numbers: then every
@@ -105,7 +110,8 @@ static mc_status product_eval(const mc_node *node, mc_array *const *in, mc_array
     struct rows r = { 0 };
     const mc_array *a = in[0], *b = in[1];
     int last = a->rank - 1;
-    int64_t m = a->dims[last - 1], k = a->dims[last], n = b->dims[last], batch = a->rank == 3 ? out[0]->dims[0] : 1;
+    int64_t m = a->dims[last - 1], k = a->dims[last], n = b->dims[last],
+            batch = a->rank == 3 ? out[0]->dims[0] : 1;
     bool one_a = a->rank == 3 && a->dims[0] == 1, one_b = a->rank == 3 && b->dims[0] == 1;
     mc_status s = a->rank == 3 ? mc_product_fits(node, a->dims[0], b->dims[0]) : MC_OK;
     s = s == MC_OK ? rows_make(&r, a, b) : s;
@@ -126,7 +132,9 @@ static mc_node *batched_grad(mc_node *n, int wrt, mc_node *const *g)
         { "batched_dot(g, dimshuffle(b, [0, 2, 1]))", "expand_dims(tensordot(g, b, axes=[0, 2], axes_b=[0, 2]), 0)" },
         { "batched_dot(dimshuffle(a, [0, 2, 1]), g)", "expand_dims(tensordot(a, g, axes=[0, 1], axes_b=[0, 1]), 0)" },
     };
-    return g[0] ? mc_expr(n->graph, texts[wrt][spread], (struct mc_bind[]){ { "a", a, NULL }, { "b", b, NULL }, { "g", g[0], NULL } }, 3) : NULL;
+    return g[0] ? mc_expr(n->graph, texts[wrt][spread],
+                          (struct mc_bind[]){ { "a", a, NULL }, { "b", b, NULL }, { "g", g[0], NULL } }, 3)
+                : NULL;
 }
 
 /* ---- a size that two operands must have ---- */
@@ -141,7 +149,8 @@ static mc_status agreed_eval(const mc_node *n, mc_array *const *in, mc_array *co
 {
     int64_t a = mc_load_i64(MC_INT64, in[0]->data), b = mc_load_i64(MC_INT64, in[1]->data);
     if (a != b) {
-        return mc_fail(MC_ESHAPE, "%s: sizes %lld and %lld of a batch axis differ; only a size known to be 1 broadcasts",
+        return mc_fail(MC_ESHAPE,
+                       "%s: sizes %lld and %lld of a batch axis differ; only a size known to be 1 broadcasts",
                        n->attr[0].text, (long long)a, (long long)b);
     }
     mc_store_i64(MC_INT64, out[0]->data, a);
@@ -243,7 +252,8 @@ static mc_node *contract(const struct mc_op *op, const struct side *a, const str
     int64_t order[3] = { 0 };
     int rank = a->batch + a->nfree + b->nfree, n = 0;
     if (rank > MC_MAX_RANK) {
-        return mc_node_fail(g, MC_ESHAPE, "%s: the result would have more than %d axes", op->name, MC_MAX_RANK);
+        return mc_node_fail(g, MC_ESHAPE, "%s: the result would have more than %d axes", op->name,
+                            MC_MAX_RANK);
     }
     for (int i = 0; i < a->ninner; i++) {
         int64_t k = a->x->type.dims[a->inner[i]], l = b->x->type.dims[b->inner[i]];
@@ -341,7 +351,8 @@ static bool batch_sizes(mc_graph *g, int n, mc_node **x, mc_node **size)
     for (int i = 0; i < n; i++) {
         const int64_t d[2] = { x[0]->type.dims[i], x[1]->type.dims[i] };
         if (d[0] > -1 && d[1] > -1 && d[0] != d[1] && d[0] != 1 && d[1] != 1) {
-            mc_node_fail(g, MC_ESHAPE, "matmul: sizes %lld and %lld of a batch axis differ", (long long)d[0], (long long)d[1]);
+            mc_node_fail(g, MC_ESHAPE, "matmul: sizes %lld and %lld of a batch axis differ", (long long)d[0],
+                         (long long)d[1]);
             return false;
         }
         for (int k = 0; k < 2; k++) {
@@ -360,17 +371,21 @@ static bool batch_sizes(mc_graph *g, int n, mc_node **x, mc_node **size)
     for (int i = 0; i < n; i++) {
         bool one[2] = { x[0]->type.dims[i] == 1, x[1]->type.dims[i] == 1 };
         mc_node *s[2] = { mc_size_of(x[0], i), mc_size_of(x[1], i) };
-        size[i] = one[0] ? s[1] : one[1] || s[0] == s[1] ? s[0] : mc_call_op(g, "agreed_size", 2, s, "op=\"matmul\"");
+        size[i] = one[0]                   ? s[1]
+                  : one[1] || s[0] == s[1] ? s[0]
+                                           : mc_call_op(g, "agreed_size", 2, s, "op=\"matmul\"");
     }
     return true;
 }
 
-/* The n batch axes made one.  The axes of a transposed matrix are exchanged behind it, so that memory in order stays a view. */
+/* The n batch axes made one.  The axes of a transposed matrix are exchanged behind it, so that memory in
+ * order stays a view. */
 static mc_node *one_batch(mc_node *x, int n, mc_node *const *size)
 {
     mc_node *to[3] = { size[0] };
     const struct mc_attr *order = mc_is_op(x, "dimshuffle") ? &x->attr[0] : NULL;
-    bool turned = order && order->n == n + 2 && x->in[0]->type.rank == n + 2 && order->ints[n] == n + 1 && order->ints[n + 1] == n;
+    bool turned = order && order->n == n + 2 && x->in[0]->type.rank == n + 2 && order->ints[n] == n + 1 &&
+                  order->ints[n + 1] == n;
     for (int i = 0; turned && i < n; i++) {
         turned = order->ints[i] == i;
     }
@@ -398,7 +413,8 @@ static mc_node *filled(mc_node *x, int n, mc_node **size)
     }
     size[n] = mc_size_of(x, n);
     size[n + 1] = mc_size_of(x, n + 1);
-    return mc_call_op(x->graph, "alloc", 2, (mc_node *[]){ x, mc_call_op(x->graph, "stack", n + 2, size, NULL) }, NULL);
+    return mc_call_op(x->graph, "alloc", 2,
+                      (mc_node *[]){ x, mc_call_op(x->graph, "stack", n + 2, size, NULL) }, NULL);
 }
 
 static mc_node *stacks(mc_graph *g, mc_node *a, mc_node *b)
@@ -435,9 +451,11 @@ static mc_node *build_matmul(mc_graph *g, int nin, mc_node *const *in, const str
     if (!meet(in, x)) {
         return g->error;
     }
-    const int64_t k = x[0]->type.dims[x[0]->type.rank - 1], l = x[1]->type.dims[MC_MAX(x[1]->type.rank - 2, 0)];
+    const int64_t k = x[0]->type.dims[x[0]->type.rank - 1],
+                  l = x[1]->type.dims[MC_MAX(x[1]->type.rank - 2, 0)];
     if (k >= 0 && l >= 0 && k != l) {
-        return mc_node_fail(g, MC_ESHAPE, "matmul: inner sizes %lld and %lld differ", (long long)k, (long long)l);
+        return mc_node_fail(g, MC_ESHAPE, "matmul: inner sizes %lld and %lld differ", (long long)k,
+                            (long long)l);
     }
     if (x[1]->type.rank <= 2) {
         return product("matmul", x[0], x[1]);

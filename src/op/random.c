@@ -5,10 +5,12 @@
  * every device and for every number of threads.  The function is Philox4x32-10:
  *
  *     key      64 bits: mix(seed + (stream + 1) * 0x9e3779b97f4a7c15), the low half is key[0]
- *              mix(z): z ^= z >> 30, z *= 0xbf58476d1ce4e5b9, z ^= z >> 27, z *= 0x94d049bb133111eb, z ^= z >> 31
+ *              mix(z): z ^= z >> 30, z *= 0xbf58476d1ce4e5b9, z ^= z >> 27, z *= 0x94d049bb133111eb, z ^= z
+ *              >> 31
  *     counter  { block, block >> 32, step, step >> 32 }, each 32 bits
  *     words    four of 32 bits a block: float64 takes two of them an element, all others one:
- *              float64         block = i / 2; v = word[2 (i % 2) + 1] << 32 | word[2 (i % 2)]; (v >> 11) * 2^-53
+ *              float64         block = i / 2; v = word[2 (i % 2) + 1] << 32 | word[2 (i % 2)]; (v >> 11) *
+ *                              2^-53
  *              float32         block = i / 4; (word[i % 4] >> 8) * 2^-24
  *              float16         (word >> 21) * 2^-11
  *              bfloat16        (word >> 24) * 2^-8
@@ -107,9 +109,11 @@ static mc_status uniform_eval(const mc_node *n, mc_array *const *in, mc_array *c
         double u[4];
         bool whole = y->dtype == MC_FLOAT32 && at + 4 <= count;
         mc_philox((uint32_t[]){ (uint32_t)key, (uint32_t)(key >> 32) },
-                  (uint32_t[]){ (uint32_t)k, (uint32_t)(k >> 32), (uint32_t)step, (uint32_t)(step >> 32) }, word);
+                  (uint32_t[]){ (uint32_t)k, (uint32_t)(k >> 32), (uint32_t)step, (uint32_t)(step >> 32) },
+                  word);
         for (int i = 0; i < 4 && whole; i++) { /* the usual case, without the detour of the others */
-            ((float *)(void *)y->data)[at++] = (float)(word[i] >> rows[MC_FLOAT32].shift) * (float)rows[MC_FLOAT32].unit;
+            ((float *)(void *)y->data)[at++] = (float)(word[i] >> rows[MC_FLOAT32].shift) *
+                                               (float)rows[MC_FLOAT32].unit;
         }
         if (whole) {
             continue;
@@ -132,8 +136,9 @@ static mc_status next_stream(const mc_node *rng, const struct mc_attr *given, in
         return MC_OK;
     }
     if (!s) {
-        return mc_fail(MC_EARG,
-                       "a draw from something that is not a shared variable needs stream=, a number of its own");
+        return mc_fail(
+            MC_EARG,
+            "a draw from something that is not a shared variable needs stream=, a number of its own");
     }
     pthread_mutex_lock(&s->lock);
     *stream = s->random;
@@ -255,8 +260,10 @@ static mc_node *build_multinomial(mc_graph *g, int nin, mc_node *const *in, cons
     struct mc_bind b[] = { { "u", draw(in[0], mc_shape_stack(g, r, size), stream, p->type.dtype), NULL },
                            { "c", mc_call_op(g, "cumsum", 1, &p, "axis=%d", r - 1), NULL } };
     return mc_cast_to(
-        mc_expr(g, "eq(arange(size(c, -1)), sum(c <= u * max(c, axis=-1, keepdims=True), axis=-1, keepdims=True))", b,
-                2),
+        mc_expr(
+            g,
+            "eq(arange(size(c, -1)), sum(c <= u * max(c, axis=-1, keepdims=True), axis=-1, keepdims=True))",
+            b, 2),
         d);
 }
 
@@ -297,7 +304,8 @@ static mc_node *build_integers(mc_graph *g, int nin, mc_node *const *in, const s
 
 mc_shared *mc_random(mc_graph *g, const char *name, uint64_t seed)
 {
-    const uint64_t value[2] = { seed == MC_SEED_OF_FLAG ? (uint64_t)mc_flag_int(FLAG_seed) : seed, 0 }, next[2] = { 0, 1 };
+    const uint64_t value[2] = { seed == MC_SEED_OF_FLAG ? (uint64_t)mc_flag_int(FLAG_seed) : seed, 0 },
+                   next[2] = { 0, 1 };
     const int64_t two = 2;
     if (!g) {
         return NULL;
@@ -309,7 +317,8 @@ mc_shared *mc_random(mc_graph *g, const char *name, uint64_t seed)
     }
     mc_array_unref(&a);
     if (s) {
-        mc_node *pair[2] = { mc_shared_node(g, s), mc_node_const(g, mc_array_from(MC_UINT64, 1, &two, next), false) };
+        mc_node *pair[2] = { mc_shared_node(g, s),
+                             mc_node_const(g, mc_array_from(MC_UINT64, 1, &two, next), false) };
         s->is_random = true;
         if (mc_shared_default_update(g, s, mc_call_op(g, "add", 2, pair, NULL)) < 0) {
             failed(g);

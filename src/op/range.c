@@ -19,7 +19,8 @@ static bool sums_softmax(const mc_node *n)
         return false;
     }
     const mc_node *x = e->in[0]->in[0], *most = e->in[0]->in[1];
-    return (mc_is_op(most, "sup") || mc_is_op(most, "max")) && most->in[0] == x && same_lines(&most->type, &n->type);
+    return (mc_is_op(most, "sup") || mc_is_op(most, "max")) && most->in[0] == x &&
+           same_lines(&most->type, &n->type);
 }
 
 double mc_lower_bound(const mc_node *n, int depth)

@@ -5,7 +5,8 @@
 #include "op/op.h"
 #include <math.h>
 
-enum { CHUNK = 256, FEW = 16 }; /* elements converted and folded at a time; of which few are added one after the other */
+/* elements converted and folded at a time; of which few are added one after the other */
+enum { CHUNK = 256, FEW = 16 };
 
 union number { double f64; float f32; int64_t i64; uint64_t u64; };
 struct acc {
@@ -20,7 +21,8 @@ typedef void total(struct acc *a);
 #define NEVER(x) false
 #define ISNAN(x) ((x) != (x))
 
-/* Sums are added in pairs of as many elements: rounding grows with log n.  v has the sum of all that is in part. */
+/* Sums are added in pairs of as many elements: rounding grows with log n.  v has the sum of all that is in
+ * part. */
 #define FOLDS(cls, T, NAN_)                                                                        \
     static T pairwise_##cls(const T *x, int n)                                                     \
     {                                                                                              \
@@ -170,7 +172,8 @@ static mc_status check_some(const struct mc_infer *q, int n, const int *axis)
     for (int i = 0; i < q->out[0].rank; i++) {
         nothing &= q->out[0].dims[i] > 0;
     }
-    return nothing ? mc_fail(MC_ESHAPE, "%s: there is no %s of no elements", q->op->name, q->op->name) : MC_OK;
+    return nothing ? mc_fail(MC_ESHAPE, "%s: there is no %s of no elements", q->op->name, q->op->name)
+                   : MC_OK;
 }
 
 static mc_status reduce_infer(struct mc_infer *q)
@@ -211,7 +214,8 @@ static const mc_dtype class_dtype[MC_NCLASS] = {
 };
 
 /* What chunks are read as, and the class that folds them. */
-static mc_dtype reading(const mc_node *n, const struct reduction *r, mc_dtype x, mc_dtype y, enum mc_class *cls)
+static mc_dtype reading(const mc_node *n, const struct reduction *r, mc_dtype x, mc_dtype y,
+                        enum mc_class *cls)
 {
     mc_dtype d = x;
     if (r->reads == READS_BOOL) {
@@ -234,8 +238,8 @@ static void start(struct acc *a, enum mc_class cls, int v)
 }
 
 /* All elements of one result: rows of the reduced axes, taken in chunks. */
-static void fold_all(struct acc *a, fold *f, mc_dtype read, const mc_array *x, char *data, int rank, const int64_t *dims,
-                     const int64_t *strides)
+static void fold_all(struct acc *a, fold *f, mc_dtype read, const mc_array *x, char *data, int rank,
+                     const int64_t *dims, const int64_t *strides)
 {
     _Alignas(16) char chunk[CHUNK * 8];
     int64_t inner = rank ? dims[rank - 1] : 1, step = rank ? strides[rank - 1] : 0;
@@ -258,7 +262,8 @@ static void store_lowest(mc_dtype d, void *to)
     if (mc_is_float(d)) {
         mc_store_f64(d, to, -(double)INFINITY);
     } else {
-        mc_store_i64(d, to, mc_dtypes[d].kind == KIND_INT ? -(INT64_C(1) << (mc_dtypes[d].size * 8 - 2)) * 2 : 0);
+        mc_store_i64(d, to,
+                     mc_dtypes[d].kind == KIND_INT ? -(INT64_C(1) << (mc_dtypes[d].size * 8 - 2)) * 2 : 0);
     }
 }
 
@@ -362,14 +367,17 @@ static mc_node *turned(mc_node *x, int rank, const int64_t *order)
     return mc_apply(x->graph, mc_op_named(x->graph, "dimshuffle"), 1, &x, &a);
 }
 
-/* Products of the others along one axis: those of what stands before times those of what stands behind.  Both are
- * recurrences, and so are their derivatives: no element is compared with 0. */
+/* Products of the others along one axis: those of what stands before times those of what stands behind.  Both
+ * are recurrences, and so are their derivatives: no element is compared with 0. */
 static mc_node *others_along(mc_node *x, mc_node *g, int64_t axis)
 {
     struct mc_attr a = { .kind = ATTR_INT, .n = 1, .ints = &axis };
     struct mc_bind b[] = { { "x", x, NULL }, { "g", g, NULL }, { "a", NULL, &a } };
-    return mc_expr(x->graph, "p = recurrence(x, zeros_like(x), axis=a, start=1); q = recurrence(x, zeros_like(x), axis=a, start=1, back=True); "
-                   "p * recurrence(x, g * q, axis=a, back=True) + q * recurrence(x, g * p, axis=a)", b, 3);
+    return mc_expr(x->graph,
+                   "p = recurrence(x, zeros_like(x), axis=a, start=1); q = recurrence(x, zeros_like(x), "
+                   "axis=a, start=1, back=True); "
+                   "p * recurrence(x, g * q, axis=a, back=True) + q * recurrence(x, g * p, axis=a)",
+                   b, 3);
 }
 
 /* Several axes are made one, the last. */
@@ -393,7 +401,8 @@ static mc_node *others_grad(mc_node *n, int wrt, mc_node *const *g)
     }
     line[kept] = mc_node_number(n->graph, MC_INT64, 1);
     for (int i = kept; i < rank; i++) {
-        line[kept] = mc_call_op(n->graph, "mul", 2, (mc_node *[]){ line[kept], mc_size_of(lines[0], i) }, NULL);
+        line[kept] = mc_call_op(n->graph, "mul", 2, (mc_node *[]){ line[kept], mc_size_of(lines[0], i) },
+                                NULL);
     }
     for (int i = 0; i < 2; i++) {
         in[0] = lines[i];
@@ -429,8 +438,9 @@ static mc_node *extreme_grad(mc_node *n, int wrt, mc_node *const *g)
         return with_axes(n, g[0]);
     }
     return mc_expr(n->graph, "where(eq(x, y), g, 0)",
-                   (struct mc_bind[]){
-                       { "x", n->in[0], NULL }, { "y", with_axes(n, n), NULL }, { "g", with_axes(n, g[0]), NULL } },
+                   (struct mc_bind[]){ { "x", n->in[0], NULL },
+                                       { "y", with_axes(n, n), NULL },
+                                       { "g", with_axes(n, g[0]), NULL } },
                    3);
 }
 
@@ -455,13 +465,17 @@ static mc_node *build_norm(mc_graph *g, int nin, mc_node *const *in, const struc
     };
     const double ord = attr[0].real;
     const bool even = fmod(ord, 2) == 0; /* abs(x) has no second derivative at 0 */
-    const char *text = even ? "pow(sum(x ** ord, axis=axis), 1 / ord)" : "pow(sum(abs(x) ** ord, axis=axis), 1 / ord)";
+    const char *text = even ? "pow(sum(x ** ord, axis=axis), 1 / ord)"
+                            : "pow(sum(abs(x) ** ord, axis=axis), 1 / ord)";
     mc_node *x = mc_is_float(in[0]->type.dtype) ? in[0] : mc_cast_to(in[0], mc_dtype_floatX());
     for (size_t i = 0; i < NELEM(rows); i++) {
         text = ord >= rows[i].ord && ord <= rows[i].ord ? rows[i].text : text;
     }
     return isnan(ord) ? mc_node_fail(g, MC_EARG, "norm: ord is NaN")
-                      : mc_expr(g, text, (struct mc_bind[]){ { "x", x, NULL }, { "ord", NULL, &attr[0] }, { "axis", NULL, &attr[1] } }, 3);
+                      : mc_expr(g, text,
+                                (struct mc_bind[]){
+                                    { "x", x, NULL }, { "ord", NULL, &attr[0] }, { "axis", NULL, &attr[1] } },
+                                3);
 }
 
 #define REDUCTION .nout = 1, .infer = reduce_infer, .size = reduce_size, .eval = reduce_eval
@@ -472,8 +486,8 @@ const struct mc_op mc_ops_reduce[] = {
       .doc = "sum over axes; of small integers in 64 bits" },
     { .name = "prod",   .params = AXES ", dtype=None:dtype, acc_dtype=None:dtype", REDUCES, .grad = prod_grad,
       .doc = "product over axes; of small integers in 64 bits" },
-    /* With s the elements, zeros replaced by 1, and p their product, it is p / x where there is no zero, p at a lone zero,
-     * and 0 elsewhere; nothing is divided by zero. */
+    /* With s the elements, zeros replaced by 1, and p their product, it is p / x where there is no zero, p at
+     * a lone zero, and 0 elsewhere; nothing is divided by zero. */
     { .name = "prod_others", .flags = OP_HIDDEN | OP_EXPANDS, .params = "x, axis=None:axes", .nout = 1, .size = mc_same_size,
       .infer = mc_formula_infer, .eval = mc_formula_eval, .grad = others_grad,
       .formula = "z = eq(x, 0); s = where(z, 1, x); n = sum(z, axis=axis, keepdims=True); p = prod(s, axis=axis, keepdims=True); "

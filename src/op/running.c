@@ -99,7 +99,8 @@ struct running {
 /* One line after the other. */
 static void along(const struct running *r, const char *x, char *y)
 {
-    const int64_t size = mc_dtypes[r->row->read].size, sx = r->x->strides[r->axis], sy = r->y->strides[r->axis];
+    const int64_t size = mc_dtypes[r->row->read].size, sx = r->x->strides[r->axis],
+                  sy = r->y->strides[r->axis];
     _Alignas(16) char chunk[CHUNK * 8];
     union acc a;
     mc_store_i64(r->row->read, &a, r->product);
@@ -114,7 +115,8 @@ static void along(const struct running *r, const char *x, char *y)
 /* `n` lines side by side along the last axis, as they lie in memory. */
 static void across(const struct running *r, const char *x, char *y, int64_t n)
 {
-    const int64_t size = mc_dtypes[r->row->read].size, last = r->x->rank - 1, sx = r->x->strides[last], sy = r->y->strides[last];
+    const int64_t size = mc_dtypes[r->row->read].size, last = r->x->rank - 1, sx = r->x->strides[last],
+                  sy = r->y->strides[last];
     _Alignas(16) char chunk[CHUNK * 8], a[CHUNK * 8];
     for (int64_t from = 0; from < n; from += CHUNK) {
         int m = (int)MC_MIN(n - from, CHUNK);
@@ -125,14 +127,17 @@ static void across(const struct running *r, const char *x, char *y, int64_t n)
             const char *px = x + from * sx + at * r->x->strides[r->axis];
             mc_convert(r->row->read, chunk, size, r->x->dtype, px, sx, m);
             r->row->step[r->product](a, chunk, m);
-            mc_convert(r->y->dtype, y + from * sy + at * r->y->strides[r->axis], sy, r->row->read, chunk, size, m);
+            mc_convert(r->y->dtype, y + from * sy + at * r->y->strides[r->axis], sy, r->row->read, chunk,
+                       size, m);
         }
     }
 }
 
 static mc_status running_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
 {
-    struct running r = { .x = in[0], .y = out[0], .axis = (int)mc_attr_int(&n->attr[0]), .product = mc_is_op(n, "cumprod") };
+    struct running r = {
+        .x = in[0], .y = out[0], .axis = (int)mc_attr_int(&n->attr[0]), .product = mc_is_op(n, "cumprod")
+    };
     const mc_array *x = in[0], *y = out[0];
     bool side = r.axis + 1 < x->rank;
     int rank = 0;
@@ -243,7 +248,9 @@ static bool is_smooth(const mc_node *n, mc_node *const *g)
 
 static mc_node *with_axis(const mc_node *n, const char *text, mc_node *g)
 {
-    struct mc_bind b[4] = { { "x", n->in[0], NULL }, { "v", n->nin > 1 ? n->in[1] : NULL, NULL }, { "g", g, NULL },
+    struct mc_bind b[4] = { { "x", n->in[0], NULL },
+                            { "v", n->nin > 1 ? n->in[1] : NULL, NULL },
+                            { "g", g, NULL },
                             { "axis", NULL, &n->attr[0] } };
     return mc_expr(n->graph, text, b, 4);
 }
@@ -260,8 +267,8 @@ static mc_node *cumprod_grad(mc_node *n, int wrt, mc_node *const *g)
     return is_smooth(n, g) ? with_axis(n, "cumprod_back(x, g, axis=axis)", g[0]) : g[0];
 }
 
-/* Of cumprod_back(x, v) = p * (v + t), with p the products of what stands before, t_i = x_k * (v_k + t_k) of the next k,
- * and no place where an element is compared with 0. */
+/* Of cumprod_back(x, v) = p * (v + t), with p the products of what stands before, t_i = x_k * (v_k + t_k) of
+ * the next k, and no place where an element is compared with 0. */
 static mc_node *back_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     static const char *const by[] = {
@@ -274,30 +281,59 @@ static mc_node *back_grad(mc_node *n, int wrt, mc_node *const *g)
 /* y_(i+1) = x_i * y_i + v_i: what comes back to y_(i+1) is r_i, with r_(i-1) = x_i * r_i + g_i. */
 static mc_node *recurrence_grad(mc_node *n, int wrt, mc_node *const *g)
 {
-    struct mc_bind b[] = { { "x", n->in[0], NULL }, { "g", g[0], NULL }, { "axis", NULL, &n->attr[RECUR_AXIS] } };
-    mc_node *r = mc_expr(n->graph, mc_attr_int(&n->attr[RECUR_BACK]) ? "recurrence(x, g, axis=axis)"
-                                                                     : "recurrence(x, g, axis=axis, back=True)", b, 3);
+    struct mc_bind b[] = { { "x", n->in[0], NULL },
+                           { "g", g[0], NULL },
+                           { "axis", NULL, &n->attr[RECUR_AXIS] } };
+    mc_node *r = mc_expr(n->graph,
+                         mc_attr_int(&n->attr[RECUR_BACK]) ? "recurrence(x, g, axis=axis)"
+                                                           : "recurrence(x, g, axis=axis, back=True)",
+                         b, 3);
     return wrt ? r : mc_expr(n->graph, "y * r", (struct mc_bind[]){ { "y", n, NULL }, { "r", r, NULL } }, 2);
 }
 
-#define RUNNING                                                                                    \
-    .params = "x, axis=None:int", .flags = OP_LINES, .nout = 1, .infer = running_infer, .size = mc_same_size, .eval = running_eval
+#define RUNNING                                                                                              \
+    .params = "x, axis=None:int", .flags = OP_LINES, .nout = 1, .infer = running_infer,                      \
+    .size = mc_same_size, .eval = running_eval
 const struct mc_op mc_ops_running[] = {
-    { .name = "cumsum", RUNNING, .build = build_cumsum, .grad = cumsum_grad,
+    { .name = "cumsum",
+      RUNNING,
+      .build = build_cumsum,
+      .grad = cumsum_grad,
       .doc = "sums of the first elements along an axis; None flattens" },
-    { .name = "cumsum_behind", .flags = OP_HIDDEN, .params = "x, axis:int", .nout = 1, .build = build_from_behind,
+    { .name = "cumsum_behind",
+      .flags = OP_HIDDEN,
+      .params = "x, axis:int",
+      .nout = 1,
+      .build = build_from_behind,
       .doc = "sums of the last elements along an axis" },
-    /* With s the elements, zeros replaced by 1, c = cumprod(s) and k the zeros so far, cumprod(x) is c where k = 0.  An
-     * element's derivative is c / s where k counts no zero but itself: nothing is divided by zero. */
-    { .name = "cumprod_back", .flags = OP_HIDDEN | OP_EXPANDS, .params = "x, v, axis:int", .nout = 1, .size = mc_same_size,
-      .infer = mc_formula_infer, .eval = mc_formula_eval, .grad = back_grad,
+    /* With s the elements, zeros replaced by 1, c = cumprod(s) and k the zeros so far, cumprod(x) is c
+     * where k = 0.  An element's derivative is c / s where k counts no zero but itself: nothing is divided
+     * by zero. */
+    { .name = "cumprod_back",
+      .flags = OP_HIDDEN | OP_EXPANDS,
+      .params = "x, v, axis:int",
+      .nout = 1,
+      .size = mc_same_size,
+      .infer = mc_formula_infer,
+      .eval = mc_formula_eval,
+      .grad = back_grad,
       .formula = "z = eq(x, 0); s = where(z, 1, x); k = cumsum(z, axis=axis); c = v * cumprod(s, axis=axis); "
-                 "where(z, cumsum_behind(where(eq(k, 1), c, 0), axis=axis), cumsum_behind(where(eq(k, 0), c, 0), axis=axis)) / s",
+                 "where(z, cumsum_behind(where(eq(k, 1), c, 0), axis=axis), cumsum_behind(where(eq(k, 0), c, "
+                 "0), axis=axis)) / s",
       .doc = "the gradient of cumprod(x), that of its result being v" },
-    { .name = "recurrence", .flags = OP_HIDDEN | OP_LINES, .params = "x, v, axis:int, start=0:real, back=False:bool", .nout = 1,
-      .infer = recurrence_infer, .size = mc_same_size, .eval = recurrence_eval, .grad = recurrence_grad,
+    { .name = "recurrence",
+      .flags = OP_HIDDEN | OP_LINES,
+      .params = "x, v, axis:int, start=0:real, back=False:bool",
+      .nout = 1,
+      .infer = recurrence_infer,
+      .size = mc_same_size,
+      .eval = recurrence_eval,
+      .grad = recurrence_grad,
       .doc = "y[0] = start, y[i + 1] = x[i] * y[i] + v[i] along an axis; back: from its end" },
-    { .name = "cumprod", RUNNING, .build = build_cumprod, .grad = cumprod_grad,
+    { .name = "cumprod",
+      RUNNING,
+      .build = build_cumprod,
+      .grad = cumprod_grad,
       .doc = "products of the first elements along an axis; None flattens" },
 };
 const int mc_nops_running = (int)NELEM(mc_ops_running);

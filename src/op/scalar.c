@@ -36,17 +36,17 @@ typedef void loop(const void *pa, const void *pb, const void *pc, void *py, int 
 
 /* One loop: unused operands alias a, so every row can name a, b and c. */
 #define LOOP(name, cls, R, ...) LOOP_(name, cls, R, __VA_ARGS__)
-#define LOOP_(name, cls, R, ...)                                                                   \
-    static void name##_##cls(const void *pa, const void *pb, const void *pc, void *py, int n, int is_bool) \
-    {                                                                                              \
-        const T *va = pa, *vb = pb, *vc = pc;                                                      \
-        __typeof__(R(0)) *y = py;                                                                                 \
-        (void)is_bool;                                                                             \
-        for (int i = 0; i < n; i++) {                                                              \
-            T a = va[i], b = vb[i], c = vc[i];                                                     \
-            (void)a, (void)b, (void)c;                                                             \
-            y[i] = R(__VA_ARGS__);                                                                 \
-        }                                                                                          \
+#define LOOP_(name, cls, R, ...)                                                                             \
+    static void name##_##cls(const void *pa, const void *pb, const void *pc, void *py, int n, int is_bool)   \
+    {                                                                                                        \
+        const T *va = pa, *vb = pb, *vc = pc;                                                                \
+        __typeof__(R(0)) *y = py;                                                                            \
+        (void)is_bool;                                                                                       \
+        for (int i = 0; i < n; i++) {                                                                        \
+            T a = va[i], b = vb[i], c = vc[i];                                                               \
+            (void)a, (void)b, (void)c;                                                                       \
+            y[i] = R(__VA_ARGS__);                                                                           \
+        }                                                                                                    \
     }
 
 /* What becomes of an expression, by the row's typing. */
@@ -181,7 +181,8 @@ mc_status mc_scalar_eval(const mc_node *n, mc_array *const *in, mc_array *const 
             int m = (int)MC_MIN(inner - at, CHUNK);
             for (int i = 0; i < n->nin; i++) {
                 mc_dtype d = class_dtype[cls];
-                mc_convert(d, chunk[i], (int64_t)mc_dtypes[d].size, in[i]->dtype, w.p[i] + at * step[i], step[i], m);
+                mc_convert(d, chunk[i], (int64_t)mc_dtypes[d].size, in[i]->dtype, w.p[i] + at * step[i],
+                           step[i], m);
             }
             run(chunk[0], chunk[n->nin > 1 ? 1 : 0], chunk[n->nin > 2 ? 2 : 0], chunk[3], m, work == MC_BOOL);
             mc_convert(y->dtype, w.p[n->nin] + at * step[n->nin], step[n->nin], result, chunk[3],

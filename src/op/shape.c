@@ -34,7 +34,8 @@ static mc_node *build_cast(mc_graph *g, int nin, mc_node *const *in, const struc
 {
     (void)nin;
     mc_dtype d = (mc_dtype)mc_attr_int(&attr[0]);
-    return in[0]->weak && in[0]->type.dtype == d ? mc_node_const(g, mc_array_ref(in[0]->value), false) : mc_cast_to(in[0], d);
+    return in[0]->weak && in[0]->type.dtype == d ? mc_node_const(g, mc_array_ref(in[0]->value), false)
+                                                 : mc_cast_to(in[0], d);
 }
 
 /* ---- dimshuffle: order[i] is the input's axis at i, -1 a new axis of size 1 ---- */
@@ -50,14 +51,16 @@ static mc_status dimshuffle_infer(struct mc_infer *q)
     for (int i = 0; i < order->n; i++) {
         int64_t a = order->ints[i];
         if (a < -1 || a >= q->in[0].rank || (a >= 0 && seen & 1u << a)) {
-            return mc_fail(MC_ESHAPE, "dimshuffle: %lld is not an axis of rank %d, or stands twice", (long long)a, q->in[0].rank);
+            return mc_fail(MC_ESHAPE, "dimshuffle: %lld is not an axis of rank %d, or stands twice",
+                           (long long)a, q->in[0].rank);
         }
         q->out[0].dims[i] = a < 0 ? 1 : q->in[0].dims[a];
         seen |= a < 0 ? 0 : 1u << a;
     }
     for (int k = 0; k < q->in[0].rank; k++) {
         if (!(seen & 1u << k) && q->in[0].dims[k] != 1) {
-            return mc_fail(MC_ESHAPE, "dimshuffle: axis %d cannot be dropped, its size is not known to be 1", k);
+            return mc_fail(MC_ESHAPE, "dimshuffle: axis %d cannot be dropped, its size is not known to be 1",
+                           k);
         }
     }
     return MC_OK;
@@ -109,7 +112,10 @@ static mc_status reshape_infer(struct mc_infer *q)
     if (mc_is_float(s->dtype) || s->rank > 1) {
         return mc_fail(MC_ETYPE, "reshape: the shape must be a vector of integers");
     }
-    int64_t rank = s->rank == 0 ? 1 : s->dims[0] >= 0 ? s->dims[0] : q->attr[0].none ? -1 : mc_attr_int(&q->attr[0]);
+    int64_t rank = s->rank == 0      ? 1
+                   : s->dims[0] >= 0 ? s->dims[0]
+                   : q->attr[0].none ? -1
+                                     : mc_attr_int(&q->attr[0]);
     if (rank < 0) {
         return mc_fail(MC_ESHAPE, "reshape: how many axes? give ndim, the length of the shape is not known");
     }
@@ -129,7 +135,9 @@ static mc_status reshape_infer(struct mc_infer *q)
             continue;
         }
         if (d < -1 || (d == -1 && open >= 0)) {
-            return mc_fail(MC_ESHAPE, d < -1 ? "reshape: size %lld is negative" : "reshape: only one size may be -1", (long long)d);
+            return mc_fail(MC_ESHAPE,
+                           d < -1 ? "reshape: size %lld is negative" : "reshape: only one size may be -1",
+                           (long long)d);
         }
         if (d == -1) {
             open = i;
@@ -145,8 +153,8 @@ static mc_status reshape_infer(struct mc_infer *q)
         struct mc_str a = { 0 }, b = { 0 };
         mc_dims_text(&a, x->rank, x->dims);
         mc_dims_text(&b, q->out[0].rank, q->out[0].dims);
-        mc_status st = mc_fail(MC_ESHAPE, "reshape: %lld elements of shape %s do not fit shape %s", (long long)total, a.s ? a.s : "",
-                               b.s ? b.s : "");
+        mc_status st = mc_fail(MC_ESHAPE, "reshape: %lld elements of shape %s do not fit shape %s",
+                               (long long)total, a.s ? a.s : "", b.s ? b.s : "");
         mc_str_free(&a);
         mc_str_free(&b);
         return st;
@@ -168,7 +176,8 @@ static mc_node *reshape_size(mc_node *n, int item, int axis)
     }
     for (int i = 0; i < n->type.rank; i++) {
         mc_node *size = mc_shape_entry_node(n->in[1], i);
-        others = i == axis || !size ? others : mc_call_op(n->graph, "mul", 2, (mc_node *[]){ others, size }, NULL);
+        others = i == axis || !size ? others
+                                    : mc_call_op(n->graph, "mul", 2, (mc_node *[]){ others, size }, NULL);
         if (!size) {
             return NULL;
         }
@@ -228,7 +237,8 @@ static mc_node *build_size(mc_graph *g, int nin, mc_node *const *in, const struc
     }
     int64_t at = axis;
     struct mc_attr a = { .kind = ATTR_INT, .n = 1, .ints = &at };
-    return in[0]->type.dims[axis] >= 0 ? mc_node_int(g, in[0]->type.dims[axis]) : mc_node_make(g, mc_op_named(g, "size"), 1, in, &a);
+    return in[0]->type.dims[axis] >= 0 ? mc_node_int(g, in[0]->type.dims[axis])
+                                       : mc_node_make(g, mc_op_named(g, "size"), 1, in, &a);
 }
 
 static mc_status size_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
@@ -250,7 +260,8 @@ static mc_status specify_infer(struct mc_infer *q)
     for (int i = 0; i < q->in[0].rank; i++) {
         int64_t want = q->attr[0].ints[i], have = q->in[0].dims[i];
         if (want >= 0 && have >= 0 && want != have) {
-            return mc_fail(MC_ESHAPE, "specify_shape: axis %d has size %lld, not %lld", i, (long long)have, (long long)want);
+            return mc_fail(MC_ESHAPE, "specify_shape: axis %d has size %lld, not %lld", i, (long long)have,
+                           (long long)want);
         }
         q->out[0].dims[i] = want >= 0 ? want : have;
     }
@@ -282,7 +293,8 @@ static mc_status check_eval(const mc_node *n, mc_array *const *in, mc_array *con
     for (int64_t i = 0; i < count; i++) {
         int64_t t = mc_load_i64(out[0]->dtype, out[0]->data + (size_t)i * mc_dtypes[out[0]->dtype].size);
         if (t < 0 || t >= bound) {
-            return mc_fail(MC_EINDEX, "index %lld is out of range for size %lld", (long long)t, (long long)bound);
+            return mc_fail(MC_EINDEX, "index %lld is out of range for size %lld", (long long)t,
+                           (long long)bound);
         }
     }
     return MC_OK;

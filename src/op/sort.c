@@ -40,7 +40,8 @@ static void keys_of(uint64_t *key, const mc_array *x, const char *data, int64_t 
 
 /* ---- merge sort, from below: runs of 1, 2, 4, ... */
 
-static void merge(int64_t *to, const int64_t *from, int64_t low, int64_t middle, int64_t high, const uint64_t *key)
+static void merge(int64_t *to, const int64_t *from, int64_t low, int64_t middle, int64_t high,
+                  const uint64_t *key)
 {
     int64_t a = low, b = middle;
     for (int64_t i = low; i < high; i++) {
@@ -113,7 +114,8 @@ static void insert_words(int64_t n, uint64_t *a)
     }
 }
 
-/* The words in order, in one of the two: by each byte of the keys from the lowest; a byte that all share is passed over. */
+/* The words in order, in one of the two: by each byte of the keys from the lowest; a byte that all share is
+ * passed over. */
 static uint64_t *order_words(int64_t n, uint64_t *a, uint64_t *b)
 {
     uint32_t count[4][RADIX] = { 0 };
@@ -267,8 +269,9 @@ static mc_node *permuted_back(mc_node *n, mc_node *p, mc_node *g)
 static mc_node *sort_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     (void)wrt;
-    return g[0] && mc_is_float(n->type.dtype) ? permuted_back(n, along(n->graph, "argsort", 1, n->in, n), g[0])
-                                              : g[0];
+    return g[0] && mc_is_float(n->type.dtype)
+               ? permuted_back(n, along(n->graph, "argsort", 1, n->in, n), g[0])
+               : g[0];
 }
 
 /* ---- permute_row_elements(x, p): y[i] = x[p[i]] in each line ---- */
@@ -278,7 +281,8 @@ static mc_status permute_infer(struct mc_infer *q)
     const struct mc_type *x = &q->in[0], *p = &q->in[1];
     TRY(sort_infer(q));
     if (mc_is_float(p->dtype) || p->dtype == MC_BOOL) {
-        return mc_fail(MC_ETYPE, "permute_row_elements: places are integers, not %s", mc_dtype_name(p->dtype));
+        return mc_fail(MC_ETYPE, "permute_row_elements: places are integers, not %s",
+                       mc_dtype_name(p->dtype));
     }
     bool fits = x->rank == p->rank;
     for (int i = 0; fits && i < x->rank; i++) {
@@ -345,16 +349,20 @@ static mc_node *build_permute(mc_graph *g, int nin, mc_node *const *in, const st
             size[i] = mc_size_of(x[one ? 1 - k : k], i);
             fill |= one;
         }
-        x[k] = fill ? mc_call_op(g, "alloc", 2, (mc_node *[]){ x[k], mc_shape_stack(g, rank, size) }, NULL) : x[k];
+        x[k] = fill ? mc_call_op(g, "alloc", 2, (mc_node *[]){ x[k], mc_shape_stack(g, rank, size) }, NULL)
+                    : x[k];
     }
     int64_t at = axis;
     struct mc_attr a = { .kind = ATTR_INT, .n = 1, .ints = &at };
-    return mc_node_make(g, mc_op_named(g, "permute_row_elements"), nin, x, in[0]->type.rank == rank ? attr : &a);
+    return mc_node_make(g, mc_op_named(g, "permute_row_elements"), nin, x,
+                        in[0]->type.rank == rank ? attr : &a);
 }
 
 static mc_node *permute_grad(mc_node *n, int wrt, mc_node *const *g)
 {
-    return wrt == 0 && g[0] && mc_is_float(n->type.dtype) ? permuted_back(n, n->in[1], g[0]) : wrt == 0 ? g[0] : NULL;
+    return wrt == 0 && g[0] && mc_is_float(n->type.dtype) ? permuted_back(n, n->in[1], g[0])
+           : wrt == 0                                     ? g[0]
+                                                          : NULL;
 }
 
 const struct mc_op mc_ops_sort[] = {

@@ -64,10 +64,12 @@ static mc_status cuts(const struct mc_attr *spec, int rank, const int64_t *dims,
         }
         if (s[SPEC_INDEX]) {
             if (known && n >= 0 && (start < -n || start >= n)) {
-                return mc_fail(MC_EINDEX, "index %lld is out of range for axis %d with size %lld", (long long)start,
-                               i, (long long)n);
+                return mc_fail(MC_EINDEX, "index %lld is out of range for axis %d with size %lld",
+                               (long long)start, i, (long long)n);
             }
-            cut[i] = (struct mc_cut){ .start = start < 0 ? start + n : start, .count = 1, .step = 1, .index = true };
+            cut[i] = (struct mc_cut){
+                .start = start < 0 ? start + n : start, .count = 1, .step = 1, .index = true
+            };
         } else if (n >= 0 && known && stepped) {
             cut[i] = slice(s, n, start, stop, step);
         } else {
@@ -158,7 +160,8 @@ int mc_spec_fold(const struct mc_attr *spec, mc_node *const *bound, int64_t *out
         }
         bool forward = out[i + SPEC_STEP_KIND] == BOUND_NONE ||
                        (out[i + SPEC_STEP_KIND] == BOUND_CONST && out[i + SPEC_STEP] > 0);
-        if (forward && !out[i + SPEC_INDEX] && out[i + SPEC_START_KIND] == BOUND_CONST && out[i + SPEC_START] == 0) {
+        if (forward && !out[i + SPEC_INDEX] && out[i + SPEC_START_KIND] == BOUND_CONST &&
+            out[i + SPEC_START] == 0) {
             out[i + SPEC_START_KIND] = BOUND_NONE; /* x[0:3] is x[:3] */
         }
         if (!out[i + SPEC_INDEX] && out[i + SPEC_STEP_KIND] == BOUND_NONE) {
@@ -176,7 +179,8 @@ bool mc_spec_is_sound(const struct mc_attr *spec, const mc_node *x, int nbound)
     for (int i = 0; ok && i < spec->n; i += SPEC_N) {
         for (int k = SPEC_START_KIND; k < SPEC_N; k += 2) {
             const int64_t *s = &spec->ints[i + k];
-            ok &= s[0] >= BOUND_NONE && s[0] <= BOUND_INPUT && (s[0] != BOUND_INPUT || (s[1] >= 1 && s[1] <= nbound));
+            ok &= s[0] >= BOUND_NONE && s[0] <= BOUND_INPUT &&
+                  (s[0] != BOUND_INPUT || (s[1] >= 1 && s[1] <= nbound));
         }
     }
     return ok;

@@ -35,7 +35,9 @@ double mc_ref_psi(double x)
     }
     double f = 1 / (x * x);
     return r + log(x) - .5 / x -
-           f * (1. / 12 - f * (1. / 120 - f * (1. / 252 - f * (1. / 240 - f * (1. / 132 - f * (691. / 32760 - f / 12))))));
+           f * (1. / 12 -
+                f * (1. / 120 -
+                     f * (1. / 252 - f * (1. / 240 - f * (1. / 132 - f * (691. / 32760 - f / 12))))));
 }
 
 double mc_ref_tri_gamma(double x)
@@ -53,10 +55,13 @@ double mc_ref_tri_gamma(double x)
     }
     double f = 1 / (x * x);
     return r + 1 / x + f / 2 +
-           f / x * (1. / 6 - f * (1. / 30 - f * (1. / 42 - f * (1. / 30 - f * (5. / 66 - f * (691. / 2730 - f * 7 / 6))))));
+           f / x *
+               (1. / 6 - f * (1. / 30 -
+                              f * (1. / 42 - f * (1. / 30 - f * (5. / 66 - f * (691. / 2730 - f * 7 / 6))))));
 }
 
-/* What fmod leaves is exact; b is added where the signs differ, so that the result has b's sign, as NumPy and Python say. */
+/* What fmod leaves is exact; b is added where the signs differ, so that the result has b's sign, as NumPy and
+ * Python say. */
 #define FLOORS(T, f)                                                                               \
     T mc_ref_floormod##f(T a, T b)                                                                 \
     {                                                                                              \

@@ -4,21 +4,21 @@
 
 #define DX(a, b, c) { a, b, c, NULL }
 static const struct mc_op scalars[] = {
-#define OP(id, n, ty, fl, src, da, db, dc, l, h, text)                                             \
+#define OP(id, n, ty, fl, src, da, db, dc, l, h, text)                                                       \
     { .name = #id, .arity = n, .typing = TYPE_##ty, .flags = fl, .nout = 1, .code = #src, .dx = DX(da, db, dc), .lo = l, \
-      .hi = h, .doc = text, .params = n == 1 ? "a" : n == 2 ? "a, b" : "a, b, c", .infer = mc_scalar_infer,              \
+      .hi = h, .doc = text, .params = n == 1 ? "a" : n == 2 ? "a, b" : "a, b, c", .infer = mc_scalar_infer,  \
       .size = mc_scalar_size, .eval = mc_scalar_eval },
-#define OPI(id, n, ty, fl, src, isrc, da, db, dc, l, h, text)                                      \
-    { .name = #id, .arity = n, .typing = TYPE_##ty, .flags = fl, .nout = 1, .code = #src, .icode = #isrc,               \
-      .dx = DX(da, db, dc), .lo = l, .hi = h, .doc = text, .params = n == 1 ? "a" : n == 2 ? "a, b" : "a, b, c",         \
+#define OPI(id, n, ty, fl, src, isrc, da, db, dc, l, h, text)                                                \
+    { .name = #id, .arity = n, .typing = TYPE_##ty, .flags = fl, .nout = 1, .code = #src, .icode = #isrc,    \
+      .dx = DX(da, db, dc), .lo = l, .hi = h, .doc = text, .params = n == 1 ? "a" : n == 2 ? "a, b" : "a, b, c", \
       .infer = mc_scalar_infer, .size = mc_scalar_size, .eval = mc_scalar_eval },
 #include "op/ops.def"
 #undef OP
 #undef OPI
 };
 static const struct mc_op formulas[] = {
-#define FORMULA(id, par, fl, n, text, d0, d1, ...)                                                 \
-    { .name = #id, .params = par, .flags = fl, .nout = n, .formula = text, .dx = DX(d0, d1, NULL),                       \
+#define FORMULA(id, par, fl, n, text, d0, d1, ...)                                                           \
+    { .name = #id, .params = par, .flags = fl, .nout = n, .formula = text, .dx = DX(d0, d1, NULL),           \
       .infer = mc_formula_infer, .eval = mc_formula_eval, .doc = __VA_ARGS__ },
 #include "op/formulas.def"
 #undef FORMULA
@@ -39,7 +39,8 @@ static bool add(const struct mc_op *row, int n)
         struct mc_signature *sig = mc_arena_alloc(&memory, sizeof *sig);
         *op = row[i];
         op->index = ntable;
-        if (!sig || mc_signature_parse(op->params, &memory, sig) < 0 || !mc_dict_put(&by_name, op->name, op)) {
+        if (!sig || mc_signature_parse(op->params, &memory, sig) < 0 ||
+            !mc_dict_put(&by_name, op->name, op)) {
             return false;
         }
         op->sig = sig;

@@ -1,4 +1,5 @@
-/* choice.h: one problem's choice among solvers while it is made: what planner.c knows of the candidates, and contest.c times.
+/* choice.h: one problem's choice among solvers while it is made: what planner.c knows of the candidates, and
+ * contest.c times.
  *
  * Invariant: of `list` the first `able` can do it, cheapest first by estimate. */
 #ifndef MC_PLAN_CHOICE_H
@@ -22,11 +23,14 @@ struct mc_choice {
 };
 
 /* ---- planner.c ---- */
-struct mc_plan *mc_choice_plan(struct mc_choice *c, const struct mc_solver *s);    /* within the workspace cap; the reason for a NULL goes to c->why */
+/* within the workspace cap; the reason for a NULL goes to c->why */
+struct mc_plan *mc_choice_plan(struct mc_choice *c, const struct mc_solver *s);
 bool mc_choice_verified(struct mc_choice *c, const struct mc_plan *plan);
 struct mc_plan *mc_choice_cheapest(struct mc_choice *c);       /* the first by estimate that can be had */
-void mc_choice_deepen(int by);                                  /* plans made from here on are a candidate's own; -1: no more */
+/* plans made from here on are a candidate's own; -1: no more */
+void mc_choice_deepen(int by);
 /* ---- contest.c ---- */
-struct mc_plan *mc_choice_fastest(struct mc_choice *c);        /* of the likely ones, timed against each other */
+/* of the likely ones, timed against each other */
+struct mc_plan *mc_choice_fastest(struct mc_choice *c);
 
 #endif

@@ -26,7 +26,8 @@ struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver 
     return plan;
 }
 
-struct mc_plan *mc_plan_bare(mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace, int threads))
+struct mc_plan *mc_plan_bare(mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace,
+                                              int threads))
 {
     struct mc_plan *made = mc_calloc(1, sizeof *made, "plans");
     if (made) {

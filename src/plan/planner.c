@@ -5,7 +5,8 @@
  *   plan=measure     what wisdom remembers; else the likely ones are timed and the fastest remembered
  *   plan=exhaustive  the same, with all that can do it timed
  *
- * Plans inside of a candidate, which is timed as a whole, are chosen in the mode before: by estimate under measure.
+ * Plans inside of a candidate, which is timed as a whole, are chosen in the mode before: by estimate under
+ * measure.
  *
  * Invariant: a plan that is returned comes from a solver that did not refuse, keeps the workspace cap
  * and, under check=3, gave the reference's result. */
@@ -105,11 +106,14 @@ static int by_estimate(const void *a_, const void *b_)
     return a->estimate < b->estimate ? -1 : a->estimate > b->estimate ? 1 : a->row - b->row;
 }
 
-/* By estimate only the cheapest is planned, which fails where a library has no such thing: none is asked here. */
+/* By estimate only the cheapest is planned, which fails where a library has no such thing: none is asked
+ * here. */
 static bool gather(struct mc_choice *c)
 {
     const struct mc_solver *const *s = c->problem->family->solvers;
-    const char *(*declines)(const struct mc_problem *, const struct mc_solver *) = c->mode == PLAN_ESTIMATE ? declines_at_sight : mc_plan_declines;
+    const char *(*declines)(const struct mc_problem *, const struct mc_solver *) = c->mode == PLAN_ESTIMATE
+                                                                                       ? declines_at_sight
+                                                                                       : mc_plan_declines;
     for (int row = 0; s[row]; row++) {
         struct mc_candidate k = { s[row], declines(c->problem, s[row]), 0, row };
         k.estimate = k.no ? 0 : s[row]->estimate(c->problem);
@@ -140,8 +144,9 @@ struct mc_plan *mc_choice_cheapest(struct mc_choice *c)
 
 /* ---- wisdom ---- */
 
-/* What the timing depends on beside the problem: the threads, the solvers there were and the room they had.  Many of a GPU's serve
- * one precision or generation alone: there those count that can do it, and one more leaves what is known of other problems. */
+/* What the timing depends on beside the problem: the threads, the solvers there were and the room they had.
+ * Many of a GPU's serve one precision or generation alone: there those count that can do it, and one more
+ * leaves what is known of other problems. */
 static bool wisdom_key(const struct mc_choice *c, bool exhaustive, struct mc_str *key)
 {
     uint64_t h = mc_hash_mix(0, mc_plan_cap(c->problem->family->site));
@@ -150,7 +155,9 @@ static bool wisdom_key(const struct mc_choice *c, bool exhaustive, struct mc_str
         mc_str_add(key, " ");
     }
     for (const struct mc_solver *const *s = c->problem->family->solvers; *s; s++) {
-        h = c->problem->family->site && mc_plan_declines(c->problem, *s) ? h : mc_hash_mix(h, mc_hash_str((*s)->name));
+        h = c->problem->family->site && mc_plan_declines(c->problem, *s)
+                ? h
+                : mc_hash_mix(h, mc_hash_str((*s)->name));
     }
     mc_str_addf(key, "%s t%d s%08x%s", c->word.s, mc_team_size(), (unsigned)h, exhaustive ? " all" : "");
     return !key->bad;
@@ -192,7 +199,8 @@ static void remember(const struct mc_choice *c, const struct mc_plan *plan)
     mc_str_free(&key);
 }
 
-/* The plan that wisdom names for it, in *plan; NULL: it names none that can do it.  False: that one gave a wrong result. */
+/* The plan that wisdom names for it, in *plan; NULL: it names none that can do it.  False: that one gave a
+ * wrong result. */
 static bool by_wisdom(struct mc_choice *c, struct mc_plan **plan)
 {
     *plan = remembered(c, true);
@@ -353,7 +361,8 @@ double mc_plan_seconds(const struct mc_problem *p)
     const char *asked = p->family->forced ? p->family->forced(p, &c.mode) : "auto";
     p->family->word(p, &c.word);
     const bool good = !c.word.bad && c.word.s && asked && strcmp(asked, "auto") == 0;
-    const bool timed = good && c.mode != PLAN_ESTIMATE && (known(&c, true, name, &seconds) || known(&c, false, name, &seconds));
+    const bool timed = good && c.mode != PLAN_ESTIMATE &&
+                       (known(&c, true, name, &seconds) || known(&c, false, name, &seconds));
     if (good && !timed && gather(&c) && c.able) {
         seconds = c.list.at[0].estimate;
     }

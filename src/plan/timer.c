@@ -1,7 +1,7 @@
 /* timer.c: how long a call takes.
  *
- * Invariant: the first call, which meets cold caches and lazy set-up, is never part of the result, unless it alone
- * shows that the others are not worth their time. */
+ * Invariant: the first call, which meets cold caches and lazy set-up, is never part of the result, unless it
+ * alone shows that the others are not worth their time. */
 #include "plan/plan.h"
 #include <stdlib.h>
 

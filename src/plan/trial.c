@@ -1,9 +1,12 @@
-/* trial.c: plans for one problem timed one after the other, within a time that the problem's size does not change.
+/* trial.c: plans for one problem timed one after the other, within a time that the problem's size does not
+ * change.
  *
- * What would take long is timed on a sample of the problem; a plan that one call shows to be clearly slower than the best
- * is not called again, and one that is expected to outlast what time is left is not called at all.
+ * What would take long is timed on a sample of the problem; a plan that one call shows to be clearly slower
+ * than the best is not called again, and one that is expected to outlast what time is left is not called at
+ * all.
  *
- * Who is doubted (plan.h) and is quicker than the best is held to what the problem allows, by the result of its last run.
+ * Who is doubted (plan.h) and is quicker than the best is held to what the problem allows, by the result of
+ * its last run.
  *
  * Invariant: times are of the whole problem, whatever was timed. */
 #include "plan/plan.h"
@@ -95,9 +98,9 @@ static struct mc_timing time_plan(struct mc_trials *t, const struct mc_plan *pla
     return got;
 }
 
-/* How much longer the whole takes than the sample, as the solver says: less than what it is larger where part of the work,
- * as that on filters, does not grow with it, and more where a plan for the whole, which must keep the same cap, works
- * otherwise. */
+/* How much longer the whole takes than the sample, as the solver says: less than what it is larger where part
+ * of the work, as that on filters, does not grow with it, and more where a plan for the whole, which must
+ * keep the same cap, works otherwise. */
 static double larger(const struct mc_trials *t, const struct mc_solver *s, double estimate)
 {
     return t->small ? estimate / s->estimate(t->small) : 1;
@@ -116,7 +119,8 @@ static bool doubted(const struct mc_plan *p)
 
 bool mc_plan_exact(const struct mc_problem *p, void *const *operand, const char *who)
 {
-    const double error = p->family->error ? p->family->error(p, operand) : -1, most = error < 0 ? 0 : p->family->allows(p);
+    const double error = p->family->error ? p->family->error(p, operand) : -1,
+                 most = error < 0 ? 0 : p->family->allows(p);
     if (error >= 0) {
         LOG(LOG_PLAN, "    %s is off by %.1e of its result, %.1e is allowed", who, error, most);
     }
@@ -131,13 +135,16 @@ bool mc_trials_run(struct mc_trials *t, struct mc_plan *plan, double estimate)
 {
     struct mc_plan *small = t->small ? mc_plan_with(t->small, plan->solver) : NULL;
     const double times = larger(t, plan->solver, estimate);
-    const struct mc_timing got = t->small && !small ? (struct mc_timing){ 0 } : time_plan(t, small ? small : plan, hopeless * t->best / times);
+    const struct mc_timing got = t->small && !small
+                                     ? (struct mc_timing){ 0 }
+                                     : time_plan(t, small ? small : plan, hopeless * t->best / times);
     mc_plan_free(small);
     if (got.n == 0) {
         return false;
     }
     plan->cost = got.least * times;
-    if ((t->best == 0 || plan->cost < t->best) && doubted(plan) && !mc_plan_exact(timed(t), t->operand, plan->solver->name)) {
+    if ((t->best == 0 || plan->cost < t->best) && doubted(plan) &&
+        !mc_plan_exact(timed(t), t->operand, plan->solver->name)) {
         return false;
     }
     plan->measured = true;

@@ -6,9 +6,10 @@
  *
  * Where the flag cpu.isa says less than native, its word stands before the others: "avx2 gemm f32 ...".
  *
- * Invariant: a file counts whole or not at all.  The first line must be the one this build writes on
- * this processor and the last must fit the rest; else the file is as good as absent.  It is written by who holds the lock on
- * wisdom.lock, and holds at least what it held before; only a regular file is read or replaced, and no link is followed. */
+ * Invariant: a file counts whole or not at all.  The first line must be the one this build writes on this
+ * processor and the last must fit the rest; else the file is as good as absent.  It is written by who holds
+ * the lock on wisdom.lock, and holds at least what it held before; only a regular file is read or replaced,
+ * and no link is followed. */
 #include "plan/plan.h"
 #include "device/cpu/cpu.h"
 #include <dirent.h>
@@ -86,7 +87,8 @@ static bool merge(lines *to, const lines *from, bool newer)
     for (size_t i = 0; i < from->n; i++) {
         bool found;
         const size_t at = place(to, from->at[i].word, &found);
-        if ((!found || (newer && !to->at[at].own)) && !put(to, from->at[i].word, from->at[i].solver, from->at[i].seconds, false)) {
+        if ((!found || (newer && !to->at[at].own)) &&
+            !put(to, from->at[i].word, from->at[i].solver, from->at[i].seconds, false)) {
             return false;
         }
     }
@@ -188,7 +190,8 @@ static bool file_name(struct mc_str *path)
     return *dir && !path->bad;
 }
 
-/* Opens a regular file, and no other: a FIFO would wait for its other end, a link lead elsewhere.  -1: it is none. */
+/* Opens a regular file, and no other: a FIFO would wait for its other end, a link lead elsewhere.  -1: it is
+ * none. */
 static int open_regular(const char *path, int flags)
 {
     struct stat st;
@@ -229,7 +232,8 @@ static bool read_file(const char *path, lines *l)
     return got && !wrong;
 }
 
-/* The cache folder may be changed by its flag: wisdom follows.  Without memory for the name it is still the same. */
+/* The cache folder may be changed by its flag: wisdom follows.  Without memory for the name it is still the
+ * same. */
 static void load(void)
 {
     struct mc_str path = { 0 };
@@ -247,14 +251,17 @@ static void load(void)
 
 /* ---- writing it, one process at a time ---- */
 
-/* The open lock of the folder that the file lies in, to close; -1: none is to be had, and nothing is to be written. */
+/* The open lock of the folder that the file lies in, to close; -1: none is to be had, and nothing is to be
+ * written. */
 static int take_lock(void)
 {
     enum { TRIES = 1000 }; /* ten seconds: who holds it that long was stopped */
     struct mc_str name = { 0 };
     mc_str_addf(&name, "%.*slock", (int)(strlen(known_path) - strlen("txt")), known_path);
     int fd = name.bad ? -1 : open_regular(name.s, O_RDWR | O_CREAT);
-    for (int i = 0; fd >= 0 && fcntl(fd, F_SETLK, &(struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET }) != 0; i++) {
+    for (int i = 0;
+         fd >= 0 && fcntl(fd, F_SETLK, &(struct flock){ .l_type = F_WRLCK, .l_whence = SEEK_SET }) != 0;
+         i++) {
         if ((errno != EACCES && errno != EAGAIN && errno != EINTR) || i == TRIES) {
             LOG(LOG_PLAN, "wisdom is not written: cannot lock %s", name.s);
             close(fd);
@@ -267,7 +274,8 @@ static int take_lock(void)
     return fd;
 }
 
-/* What writers that were killed have left, "wisdom.txt.PID-N.tmp": who holds the lock is the only one that is alive. */
+/* What writers that were killed have left, "wisdom.txt.PID-N.tmp": who holds the lock is the only one that is
+ * alive. */
 static void sweep(void)
 {
     const char *slash = strrchr(known_path, '/'), *base = slash + 1;
@@ -277,7 +285,8 @@ static void sweep(void)
     const struct dirent *e;
     while (d && (e = readdir(d))) {
         const size_t n = strlen(e->d_name), m = strlen(base);
-        if (n > m + 5 && strncmp(e->d_name, base, m) == 0 && e->d_name[m] == '.' && strcmp(e->d_name + n - 4, ".tmp") == 0) {
+        if (n > m + 5 && strncmp(e->d_name, base, m) == 0 && e->d_name[m] == '.' &&
+            strcmp(e->d_name + n - 4, ".tmp") == 0) {
             unlinkat(dirfd(d), e->d_name, 0);
         }
     }
@@ -313,7 +322,8 @@ static mc_status write_known(void)
     return s;
 }
 
-/* The word at the present level: what is fastest with fewer instructions is another question.  NULL: no memory. */
+/* The word at the present level: what is fastest with fewer instructions is another question.  NULL: no
+ * memory. */
 static const char *at_level(const char *word, struct mc_str *out)
 {
     if (mc_flag_int(FLAG_isa) == 0) {

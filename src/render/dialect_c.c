@@ -1,22 +1,29 @@
-/* dialect_c.c: kernels as C for the system's compiler.  No headers: they would cost more than all the rest. */
+/* dialect_c.c: kernels as C for the system's compiler.  No headers: they would cost more than all the
+ * rest. */
 #include "render/kernel.h"
 #include "render/prelude.h"
 
-#define EACH(b, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64)                         \
-    { [MC_BOOL] = b, [MC_INT8] = i8, [MC_INT16] = i16, [MC_INT32] = i32, [MC_INT64] = i64, [MC_UINT8] = u8, [MC_UINT16] = u16, \
-      [MC_UINT32] = u32, [MC_UINT64] = u64, [MC_FLOAT16] = f16, [MC_BFLOAT16] = bf16, [MC_FLOAT32] = f32, [MC_FLOAT64] = f64 }
+#define EACH(b, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64)                                   \
+    {                                                                                                        \
+        [MC_BOOL] = b, [MC_INT8] = i8, [MC_INT16] = i16, [MC_INT32] = i32, [MC_INT64] = i64,                 \
+        [MC_UINT8] = u8, [MC_UINT16] = u16, [MC_UINT32] = u32, [MC_UINT64] = u64, [MC_FLOAT16] = f16,        \
+        [MC_BFLOAT16] = bf16, [MC_FLOAT32] = f32, [MC_FLOAT64] = f64                                         \
+    }
 
-static const char prelude[] =
-    PRELUDE_TYPES
-    "#define inline __inline__ __attribute__((always_inline))\n#define INLINE static inline\n#define MINUS(x) (0 - (x))\n"
+static const char prelude[] = PRELUDE_TYPES
+    "#define inline __inline__ __attribute__((always_inline))\n#define INLINE static inline\n#define "
+    "MINUS(x) (0 - (x))\n"
     "INLINE float bf2f(u16 h) { union { u32 u; float f; } v; v.u = (u32)h << 16; return v.f; }\n"
     "INLINE u16 f2bf(float x) { union { u32 u; float f; } v; v.f = x;\n"
     "  u32 r = (v.u + 0x7fffu + (v.u >> 16 & 1)) >> 16; return (u16)(x != x ? (v.u >> 16 | 0x40) : r); }\n"
     "INLINE float h2f(u16 h) { union { u32 u; float f; } v, m; u32 e = (u32)h & 0x7fffu;\n"
     "  v.u = (e << 13) + 0x38000000u; m.u = (e << 13) + 0x38800000u; m.f -= 6.103515625e-05f;\n"
-    "  v.u = e >= 0x7c00u ? v.u + 0x38000000u : e < 0x400u ? m.u : v.u; v.u |= ((u32)h & 0x8000u) << 16; return v.f; }\n"
-    "INLINE u16 f2h(float x) { union { u32 u; float f; } v, d; v.f = x; u32 s = v.u >> 16 & 0x8000u; v.u &= 0x7fffffffu;\n"
-    "  u32 big = v.u > 0x7f800000u ? 0x7e00u : 0x7c00u; d.u = v.u; d.f += 0.5f; u32 sub = d.u - 0x3f000000u;\n"
+    "  v.u = e >= 0x7c00u ? v.u + 0x38000000u : e < 0x400u ? m.u : v.u; v.u |= ((u32)h & 0x8000u) << 16; "
+    "return v.f; }\n"
+    "INLINE u16 f2h(float x) { union { u32 u; float f; } v, d; v.f = x; u32 s = v.u >> 16 & 0x8000u; v.u &= "
+    "0x7fffffffu;\n"
+    "  u32 big = v.u > 0x7f800000u ? 0x7e00u : 0x7c00u; d.u = v.u; d.f += 0.5f; u32 sub = d.u - "
+    "0x3f000000u;\n"
     "  u32 n = (v.u + 0xc8000fffu + (v.u >> 13 & 1)) >> 13;\n"
     "  return (u16)(s | (v.u >= 0x47800000u ? big : v.u < 0x38800000u ? sub : n)); }\n";
 const char mc_prelude_code[] = PRELUDE_CODE;

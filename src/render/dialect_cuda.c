@@ -2,37 +2,51 @@
 #include "render/kernel.h"
 #include "render/prelude.h"
 
-#define EACH(b, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64)                         \
-    { [MC_BOOL] = b, [MC_INT8] = i8, [MC_INT16] = i16, [MC_INT32] = i32, [MC_INT64] = i64, [MC_UINT8] = u8, [MC_UINT16] = u16, \
-      [MC_UINT32] = u32, [MC_UINT64] = u64, [MC_FLOAT16] = f16, [MC_BFLOAT16] = bf16, [MC_FLOAT32] = f32, [MC_FLOAT64] = f64 }
+#define EACH(b, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64)                                   \
+    {                                                                                                        \
+        [MC_BOOL] = b, [MC_INT8] = i8, [MC_INT16] = i16, [MC_INT32] = i32, [MC_INT64] = i64,                 \
+        [MC_UINT8] = u8, [MC_UINT16] = u16, [MC_UINT32] = u32, [MC_UINT64] = u64, [MC_FLOAT16] = f16,        \
+        [MC_BFLOAT16] = bf16, [MC_FLOAT32] = f32, [MC_FLOAT64] = f64                                         \
+    }
 
-static const char prelude[] =
-    PRELUDE_TYPES
-    "#define inline __device__ __forceinline__\n#define INLINE static inline\n#define ENTRY extern \"C\" __global__ void\n"
+static const char prelude[] = PRELUDE_TYPES
+    "#define inline __device__ __forceinline__\n#define INLINE static inline\n#define ENTRY extern \"C\" "
+    "__global__ void\n"
     "#define MINUS(x) ((T)(0 - (u64)(x)))\n"
     /* the first thing in a kernel: the next may set up its blocks, this one waits for what was before it */
-    "#if __CUDA_ARCH__ >= 900\n#define BEGIN asm volatile(\"griddepcontrol.launch_dependents; griddepcontrol.wait;\" ::: \"memory\");\n#else\n#define BEGIN\n#endif\n"
-    "#define __builtin_fmaf fmaf\n#define __builtin_fma fma\n#define __builtin_sqrtf sqrtf\n#define __builtin_sqrt sqrt\n"
-    "#define __builtin_fabsf fabsf\n#define __builtin_fabs fabs\n#define __builtin_rintf rintf\n#define __builtin_rint rint\n"
-    "#define __builtin_floorf floorf\n#define __builtin_floor floor\n#define __builtin_copysignf copysignf\n#define __builtin_copysign copysign\n"
-    "#define __builtin_inff() __int_as_float(0x7f800000)\n#define __builtin_inf() __longlong_as_double(0x7ff0000000000000ll)\n"
-    "#define __builtin_nanf(x) __int_as_float(0x7fc00000)\n#define __builtin_nan(x) __longlong_as_double(0x7ff8000000000000ll)\n"
+    "#if __CUDA_ARCH__ >= 900\n#define BEGIN asm volatile(\"griddepcontrol.launch_dependents; "
+    "griddepcontrol.wait;\" ::: \"memory\");\n#else\n#define BEGIN\n#endif\n"
+    "#define __builtin_fmaf fmaf\n#define __builtin_fma fma\n#define __builtin_sqrtf sqrtf\n#define "
+    "__builtin_sqrt sqrt\n"
+    "#define __builtin_fabsf fabsf\n#define __builtin_fabs fabs\n#define __builtin_rintf rintf\n#define "
+    "__builtin_rint rint\n"
+    "#define __builtin_floorf floorf\n#define __builtin_floor floor\n#define __builtin_copysignf "
+    "copysignf\n#define __builtin_copysign copysign\n"
+    "#define __builtin_inff() __int_as_float(0x7f800000)\n#define __builtin_inf() "
+    "__longlong_as_double(0x7ff0000000000000ll)\n"
+    "#define __builtin_nanf(x) __int_as_float(0x7fc00000)\n#define __builtin_nan(x) "
+    "__longlong_as_double(0x7ff8000000000000ll)\n"
     "INLINE float bf2f(u16 h) { return __int_as_float((int)((u32)h << 16)); }\n"
-    "#if __CUDA_ARCH__ >= 800\nINLINE u16 f2bf(float x) { u16 h; asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(x)); return h; }\n#else\n"
-    "INLINE u16 f2bf(float x) { u32 u = (u32)__float_as_int(x), r = (u + 0x7fffu + (u >> 16 & 1)) >> 16; return (u16)(x != x ? (u >> 16 | 0x40) : r); }\n#endif\n"
+    "#if __CUDA_ARCH__ >= 800\nINLINE u16 f2bf(float x) { u16 h; asm(\"cvt.rn.bf16.f32 %0, %1;\" : \"=h\"(h) "
+    ": \"f\"(x)); return h; }\n#else\n"
+    "INLINE u16 f2bf(float x) { u32 u = (u32)__float_as_int(x), r = (u + 0x7fffu + (u >> 16 & 1)) >> 16; "
+    "return (u16)(x != x ? (u >> 16 | 0x40) : r); }\n#endif\n"
     "INLINE float h2f(u16 h) { float f; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f) : \"h\"(h)); return f; }\n"
     "INLINE u16 f2h(float x) { u16 h; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(x)); return h; }\n"
     /* V elements as the fewest words; one stands anywhere */
     "template <class W, class T, int V> INLINE void words_(T *to, const T *from) {\n"
-    "  _Pragma(\"unroll\") for (int i = 0; i < (int)(V * sizeof(T) / sizeof(W)); i++) ((W *)to)[i] = ((const W *)from)[i]; }\n"
+    "  _Pragma(\"unroll\") for (int i = 0; i < (int)(V * sizeof(T) / sizeof(W)); i++) ((W *)to)[i] = ((const "
+    "W *)from)[i]; }\n"
     "template <class T, int V> INLINE void copy_(T *to, const T *from) { const int n = V * (int)sizeof(T);\n"
-    "  if (V == 1) *to = *from; else if (n % 16 == 0) words_<uint4, T, V>(to, from); else if (n % 8 == 0) words_<uint2, T, V>(to, from);\n"
+    "  if (V == 1) *to = *from; else if (n % 16 == 0) words_<uint4, T, V>(to, from); else if (n % 8 == 0) "
+    "words_<uint2, T, V>(to, from);\n"
     "  else if (n % 4 == 0) words_<u32, T, V>(to, from); else words_<u16, T, V>(to, from); }\n"
     "template <class T, int V> INLINE void load_(T *to, const T *from) { copy_<T, V>(to, from); }\n"
     "template <class T, int V> INLINE void store_(T *to, const T *from) { copy_<T, V>(to, from); }\n"
     /* within a warp: its first lane gets the sum; Z: 1 with flags, which all lanes get, 2 with positions */
     "template <int Z, class T, class F> INLINE void warp_(T &c, i64 &z, F merge) {\n"
-    "  _Pragma(\"unroll\") for (u32 d = 16; d; d /= 2) { const T l = __shfl_down_sync(~0u, c, d); const i64 q = Z == 2 ? __shfl_down_sync(~0u, z, d) : 0; merge(c, z, l, q); }\n"
+    "  _Pragma(\"unroll\") for (u32 d = 16; d; d /= 2) { const T l = __shfl_down_sync(~0u, c, d); const i64 "
+    "q = Z == 2 ? __shfl_down_sync(~0u, z, d) : 0; merge(c, z, l, q); }\n"
     "  if (Z == 1) z = __any_sync(~0u, z != 0); }\n"
     /* n / d by a multiplication, for n below 2^31 */
     "INLINE u32 over_(u32 n, u32 magic, u32 shift) { return ((u32)((u64)n * magic >> 32) + n) >> shift; }\n"
@@ -42,9 +56,11 @@ static const char prelude[] =
     "#define ONCE _Pragma(\"unroll 1\")\n"
     /* lanes side by side: within warps by shuffling, then warps in order; lanes above each other: in order */
     "template <class T, class F> INLINE void across(u32 column, u32 lanes, T &c, i64 &z, F merge) {\n"
-    "  extern __shared__ i64 shared_[]; T *const cs = (T *)shared_; i64 *const zs = shared_ + blockDim.x * blockDim.y;\n"
+    "  extern __shared__ i64 shared_[]; T *const cs = (T *)shared_; i64 *const zs = shared_ + blockDim.x * "
+    "blockDim.y;\n"
     "  if (!column) { const u32 w = lanes < 32 ? lanes : 32;\n"
-    "    ONCE for (u32 d = w / 2; d; d /= 2) { const T l = __shfl_down_sync(~0u, c, d, w); const i64 q = __shfl_down_sync(~0u, z, d, w); merge(c, z, l, q); }\n"
+    "    ONCE for (u32 d = w / 2; d; d /= 2) { const T l = __shfl_down_sync(~0u, c, d, w); const i64 q = "
+    "__shfl_down_sync(~0u, z, d, w); merge(c, z, l, q); }\n"
     "    if (lanes <= 32) { c = __shfl_sync(~0u, c, 0, w); z = __shfl_sync(~0u, z, 0, w); return; } }\n"
     "  const u32 n = column ? lanes : lanes / 32, me = column ? threadIdx.y : threadIdx.x / 32;\n"
     "  const u32 apart = column ? blockDim.x : 1, first = column ? threadIdx.x : threadIdx.y * n;\n"

@@ -6,15 +6,19 @@
  *   column    each has a few neighbours that are kept: grid_column.c
  *   tallies   sums over the rows ride along: grid_tally.c
  *
- * All arguments are one struct, made by mc_grid_args; axes come innermost first, steps are in bytes (positions
- * for an index).  Invariant: which numbers are added in which order depends on the launch alone. */
+ * All arguments are one struct, made by mc_grid_args; axes come innermost first, steps are in bytes
+ * (positions for an index).  Invariant: which numbers are added in which order depends on the launch
+ * alone. */
 #include "render/grid.h"
 #include "render/prelude.h"
 
 /* What keeps a row in registers. */
 static void forms_of_rows(struct print *p, const struct mc_kernel *of)
 {
-    const struct { struct mc_grid_row row; char form; } forms[] = { { mc_grid_row(of), 'r' }, { mc_grid_together(of), 't' }, { mc_grid_single(of), 'q' } };
+    const struct {
+        struct mc_grid_row row;
+        char form;
+    } forms[] = { { mc_grid_row(of), 'r' }, { mc_grid_together(of), 't' }, { mc_grid_single(of), 'q' } };
     for (size_t i = 0; i < NELEM(forms); i++) {
         if (forms[i].row.vector) {
             mc_grid_print_row(p, forms[i].row, forms[i].form);
@@ -25,7 +29,8 @@ static void forms_of_rows(struct print *p, const struct mc_kernel *of)
 
 static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const struct mc_kernel *of)
 {
-    struct mc_kernel k = *of; /* except in NAME_r of rows that lie dense nothing is kept: a walk computes again what an earlier one has, unless it was stored and fewer are read then */
+    struct mc_kernel k =
+        *of; /* except in NAME_r of rows that lie dense nothing is kept: a walk computes again what an earlier one has, unless it was stored and fewer are read then */
     struct print p = { .out = out, .d = d, .k = &k, .grid = true, .above = of->mode == KERNEL_COLUMN };
     p.need = mc_calloc(k.val.n + 1, 3, "kernel");
     k.val.at = mc_alloc((k.val.n + 1) * sizeof *k.val.at, "kernel");
@@ -37,7 +42,10 @@ static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const s
         memcpy(k.val.at, of->val.at, k.val.n * sizeof *k.val.at);
         k.wide = false;
         k.mode = k.mode == KERNEL_MAP ? KERNEL_MAP : KERNEL_ROW; /* row values are scalars of a thread */
-        mc_str_addf(out, "\nstruct %s_args { char *p[%zu]; i64 *err; char *scratch; u32 count[2], axes[2], size[8], splits, chunk, column, number, flat, teams, first, held, near, magic[8], shift[8]; i64 step[%zu][8]; };\n",
+        mc_str_addf(out,
+                    "\nstruct %s_args { char *p[%zu]; i64 *err; char *scratch; u32 count[2], axes[2], "
+                    "size[8], splits, chunk, column, number, flat, teams, first, held, near, magic[8], "
+                    "shift[8]; i64 step[%zu][8]; };\n",
                     k.name, MC_MAX(k.operand.n, (size_t)1), MC_MAX(k.operand.n, (size_t)1));
         if (!mc_grid_torn(of)) {
             forms_of_rows(&p, of);
@@ -82,7 +90,8 @@ static bool has_column(const struct mc_kernel *k)
 }
 
 /* What kernels of a form call, where there is one. */
-static void add_calls(struct mc_str *out, const char *text, bool (*has)(const struct mc_kernel *k), int n, struct mc_kernel *const *kernels)
+static void add_calls(struct mc_str *out, const char *text, bool (*has)(const struct mc_kernel *k), int n,
+                      struct mc_kernel *const *kernels)
 {
     bool any = false;
     for (int i = 0; i < n; i++) {
@@ -113,6 +122,7 @@ struct mc_grid_args mc_grid_args(void *memory, size_t operands)
 {
     char *at = memory;
     operands = MC_MAX(operands, 1);
-    return (struct mc_grid_args){ .p = memory, .head = (void *)(at + 8 * operands),
+    return (struct mc_grid_args){ .p = memory,
+                                  .head = (void *)(at + 8 * operands),
                                   .step = (void *)(at + 8 * operands + sizeof(struct mc_grid_head)) };
 }

@@ -1,13 +1,16 @@
 /* grid.h: what the printers of kernels for a grid share: offsets of operands and pointers made of them.
  *
- * Invariant: o3 is operand 3's offset at a point of the kept axes (of a map: at an element), e3 at an element of it. */
+ * Invariant: o3 is operand 3's offset at a point of the kept axes (of a map: at an element), e3 at an element
+ * of it. */
 #ifndef MC_GRID_H
 #define MC_GRID_H
 
 #include "render/print.h"
 
 /* ---- grid_entry.c ---- */
-void mc_grid_entries(struct print *p);                                   /* NAME, NAME_v, NAME_s: the template NAME_of by what it takes at once; of a reduction, by whether it asks ahead */
+/* NAME, NAME_v, NAME_s: the template NAME_of by what it takes at once; of a reduction, by whether it asks
+ * ahead */
+void mc_grid_entries(struct print *p);
 /* ---- the forms ---- */
 void mc_grid_print_map(struct print *p);
 void mc_grid_print_reducing(struct print *p);
@@ -17,36 +20,49 @@ int  mc_grid_slot(const struct mc_kernel *k, int v);                     /* of r
 
 /* ---- grid_place.c ---- */
 bool mc_grid_walks(const struct print *p, size_t i);                     /* is operand i an element? */
-void mc_grid_offsets(struct print *p, char name, bool elements, char from); /* declared: 0, or as those of another name */
+/* declared: 0, or as those of another name */
+void mc_grid_offsets(struct print *p, char name, bool elements, char from);
 /* Takes a linear index apart along `n` axes from axis `first` on; adds to the offsets. */
-void mc_grid_apart(struct print *p, char name, bool elements, const char *index, const char *n, const char *first);
-bool mc_grid_made_here(const struct print *p, const struct mc_koperand *o); /* an element that this stage stores? */
+void mc_grid_apart(struct print *p, char name, bool elements, const char *index, const char *n,
+                   const char *first);
+/* an element that this stage stores? */
+bool mc_grid_made_here(const struct print *p, const struct mc_koperand *o);
 /* Whether `at` is a point, the offsets and the row operands there. */
 void mc_grid_point(struct print *p);
-void mc_grid_pointers(struct print *p, char name);                       /* a3 of those that do not walk, at the offset of that name */
-/* a3 of each operand that walks: an address, a position, or V elements, those that a map reads loaded; then what was made is stored. */
+/* a3 of those that do not walk, at the offset of that name */
+void mc_grid_pointers(struct print *p, char name);
+/* a3 of each operand that walks: an address, a position, or V elements, those that a map reads loaded; then
+ * what was made is stored. */
 void mc_grid_open_elements(struct print *p, char name);
 void mc_grid_close_elements(struct print *p, char name);
 
-/* ---- grid_tally.c: each team of lanes has sums of its own in the scratch memory, a row's length of them ---- */
-void mc_grid_open_rows(struct print *p);                                 /* the team's rows, one after another, or the one */
+/* ---- grid_tally.c: each team of lanes has sums of its own in the scratch memory, a row's length of them
+ * ---- */
+/* the team's rows, one after another, or the one */
+void mc_grid_open_rows(struct print *p);
 void mc_grid_close_rows(struct print *p);
 void mc_grid_part(struct print *p, size_t operand, const char *team);    /* the address of a team's sums */
 void mc_grid_begin_tallies(struct print *p);                             /* the team's sums are zero */
 void mc_grid_print_tally(struct print *p);
 
 /* ---- grid_reduce.c: every other walk goes back from the end, which caches still have ---- */
-void mc_grid_block(struct print *p);                                     /* declared: the block's part of a point's elements, for the walk that is launched */
-void mc_grid_ahead(struct print *p);                                     /* opened: element or vector r, u of those that a lane asks for at once */
+/* declared: the block's part of a point's elements, for the walk that is launched */
+void mc_grid_block(struct print *p);
+/* opened: element or vector r, u of those that a lane asks for at once */
+void mc_grid_ahead(struct print *p);
 
 /* ---- grid_moment.c: what the next stage sums about a row's value, summed by this one's walk ---- */
-bool mc_grid_adds(const struct mc_kernel *k, const struct mc_kval *r);   /* is reduction r a sum of floats or halves? */
+/* is reduction r a sum of floats or halves? */
+bool mc_grid_adds(const struct mc_kernel *k, const struct mc_kval *r);
 void mc_grid_each_moment(struct print *p, void (*f)(struct print *p, int v));
-int  mc_grid_moment_sum(const struct mc_kernel *k, int v);                /* which sum of the walk is moment v's second part too; -1: none */
+/* which sum of the walk is moment v's second part too; -1: none */
+int  mc_grid_moment_sum(const struct mc_kernel *k, int v);
 void mc_grid_moment_need(struct print *p, int v);                        /* its elements */
-void mc_grid_moment_acc(struct print *p, int v);                         /* declared: the accumulator, a block's lane */
+/* declared: the accumulator, a block's lane */
+void mc_grid_moment_acc(struct print *p, int v);
 void mc_grid_moment_lane(struct print *p, int v);
-void mc_grid_moment_add(struct print *p, int v);                         /* an element; the lane's sums, others' */
+/* an element; the lane's sums, others' */
+void mc_grid_moment_add(struct print *p, int v);
 void mc_grid_moment_close(struct print *p, int v);
 void mc_grid_moment_merge(struct print *p, int v);
 void mc_grid_moment_finish(struct print *p, int v);                      /* the value, in its own stage */
@@ -58,17 +74,23 @@ void mc_grid_moment_finish_column(struct print *p, int v);
 /* ---- grid_down.c: the sums of a walk, or of a walk and of the moments it makes ---- */
 extern const char mc_grid_down[];                                        /* what each NAME_c calls */
 void mc_grid_down_open(struct print *p);
-void mc_grid_down_fold(struct print *p);                                 /* of a block's warps, of what its lanes have added up */
-void mc_grid_down_gather(struct print *p);                               /* of a block's warps, of what blocks of the launch before have left */
-void mc_grid_down_total(struct print *p);                                /* then the block's, or left and the kernel's end */
-void mc_grid_down_finish(struct print *p);                               /* the stage's values, of each neighbour */
+/* of a block's warps, of what its lanes have added up */
+void mc_grid_down_fold(struct print *p);
+/* of a block's warps, of what blocks of the launch before have left */
+void mc_grid_down_gather(struct print *p);
+/* then the block's, or left and the kernel's end */
+void mc_grid_down_total(struct print *p);
+/* the stage's values, of each neighbour */
+void mc_grid_down_finish(struct print *p);
 
 /* ---- grid_column.c ---- */
-void mc_grid_print_column(struct print *p);                              /* NAME_c; p->k's mode is KERNEL_COLUMN */
+/* NAME_c; p->k's mode is KERNEL_COLUMN */
+void mc_grid_print_column(struct print *p);
 
 /* ---- grid_exchange.c ---- */
 extern const char mc_grid_meeting[];                                     /* what each NAME_t calls */
-void mc_grid_exchange(struct print *p, bool lanes, bool together);       /* all lanes of a row get the stage's sums, of a block or of several */
+/* all lanes of a row get the stage's sums, of a block or of several */
+void mc_grid_exchange(struct print *p, bool lanes, bool together);
 
 /* ---- grid_row.c ---- */
 void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form); /* NAME_r, NAME_t, NAME_q */

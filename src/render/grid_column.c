@@ -1,13 +1,14 @@
-/* grid_column.c: sums over what lies outside, NAME_c: a thread has four neighbours of a row, and every so many of the
- * rows above each other, as channels that lie side by side need it.  Stages are launched one by one where rows are
- * split over blocks, as grid_reduce.c's are.
+/* grid_column.c: sums over what lies outside, NAME_c: a thread has four neighbours of a row, and every so
+ * many of the rows above each other, as channels that lie side by side need it.  Stages are launched one by
+ * one where rows are split over blocks, as grid_reduce.c's are.
  *
  * r3[j] is row value 3 of neighbour j, c3[j] what a lane has added up; from there on it is grid_down.c's.
  *
  * Invariant: each lane takes part in every exchange, whether its columns are there or not. */
 #include "render/grid.h"
 
-enum { AHEAD = 4, FEWER = 2, MOST_READS = 2 }; /* rows that a lane asks for before it uses the first; of more operands, fewer */
+/* rows that a lane asks for before it uses the first; of more operands, fewer */
+enum { AHEAD = 4, FEWER = 2, MOST_READS = 2 };
 enum { NEIGHBOURS = 4, MOST_PARTS = 20 };      /* of a thread, whose sums are registers; sums of a walk */
 
 int mc_grid_column(const struct mc_kernel *k)
@@ -35,7 +36,8 @@ static void declare_lane(struct print *p, int v)
 static bool is_fetched(const struct print *p, size_t i)
 {
     const struct mc_koperand *o = &p->k->operand.at[i];
-    return mc_grid_walks(p, i) && mc_print_moves(p->k, o) && !o->index && !mc_grid_made_here(p, o) && (!o->dst || p->back[i]);
+    return mc_grid_walks(p, i) && mc_print_moves(p->k, o) && !o->index && !mc_grid_made_here(p, o) &&
+           (!o->dst || p->back[i]);
 }
 
 /* e3: where row r lies, for each operand that walks. */
@@ -44,7 +46,8 @@ static void find(struct print *p)
     mc_str_add(p->out, "const i32 q = (i32)over_(r, magic, shift), i = (i32)(r - q * inner); ");
     for (size_t i = 0; i < p->k->operand.n; i++) {
         if (mc_grid_walks(p, i)) {
-            mc_str_addf(p->out, "const i64 e%zu = o%zu + (i64)i * n%zu + (i64)q * f%zu; (void)e%zu; ", i, i, i, i, i);
+            mc_str_addf(p->out, "const i64 e%zu = o%zu + (i64)i * n%zu + (i64)q * f%zu; (void)e%zu; ", i, i,
+                        i, i, i);
         }
     }
     mc_str_add(p->out, "\n");
@@ -96,7 +99,8 @@ static void close_elements(struct print *p)
 /* The block's rows, U of a lane at a time: 2048 of them at most, for their sums are floats. */
 static void walk(struct print *p)
 {
-    mc_str_addf(p->out, "const int U = %d; const u32 e = to; u32 seen = 0; (void)seen;\n", mc_print_reads(p) <= MOST_READS ? AHEAD : FEWER);
+    mc_str_addf(p->out, "const int U = %d; const u32 e = to; u32 seen = 0; (void)seen;\n",
+                mc_print_reads(p) <= MOST_READS ? AHEAD : FEWER);
     mc_print_each(p, declare_lane);
     mc_grid_each_moment(p, mc_grid_moment_lane_column);
     mc_str_add(p->out, "\nONCE for (u32 start = from + lane; start < e; start += U * lanes) {\n");
@@ -116,7 +120,8 @@ static void walk(struct print *p)
     mc_str_add(p->out, "} }\n}\n");
 }
 
-/* A stage that adds up: this launch's walk, then the block's sums are left; or those that are there are taken. */
+/* A stage that adds up: this launch's walk, then the block's sums are left; or those that are there are
+ * taken. */
 static void walk_or_take(struct print *p)
 {
     mc_str_addf(p->out, "if (A.first <= %d) {\n", p->stage);
@@ -132,9 +137,14 @@ static void walk_or_take(struct print *p)
 static void open_kernel(struct print *p)
 {
     const struct mc_kernel *k = p->k;
-    mc_str_addf(p->out, "ENTRY __launch_bounds__(256, 2) %s_c(const %s_args A)\n{\nBEGIN\nconst int V = %d, nb = V;\n", k->name, k->name, mc_grid_column(k));
-    mc_str_add(p->out, "const u32 lanes = blockDim.y, lane = threadIdx.y, place = blockIdx.x * blockDim.x + threadIdx.x;\nconst bool live = place < A.count[0]; const u32 at = live ? place : 0;\n"
-                       "i64 *const err = A.err; (void)err;\n");
+    mc_str_addf(
+        p->out,
+        "ENTRY __launch_bounds__(256, 2) %s_c(const %s_args A)\n{\nBEGIN\nconst int V = %d, nb = V;\n",
+        k->name, k->name, mc_grid_column(k));
+    mc_str_add(p->out,
+               "const u32 lanes = blockDim.y, lane = threadIdx.y, place = blockIdx.x * blockDim.x + "
+               "threadIdx.x;\nconst bool live = place < A.count[0]; const u32 at = live ? place : 0;\n"
+               "i64 *const err = A.err; (void)err;\n");
     mc_grid_down_open(p);
     mc_str_add(p->out, "const u32 inner = A.size[1], magic = A.magic[1], shift = A.shift[1];\n");
     mc_grid_block(p);
@@ -143,11 +153,16 @@ static void open_kernel(struct print *p)
         const char *t = p->d->store[o->dtype];
         mc_str_addf(p->out, "const i64 o%zu = (i64)at * A.step[%zu][0];\n", i, i);
         if (mc_grid_walks(p, i)) {
-            mc_str_addf(p->out, "const i32 n%zu = (i32)A.step[%zu][1], f%zu = (i32)A.step[%zu][2]; (void)n%zu; (void)f%zu;\n", i, i, i, i, i, i);
+            mc_str_addf(
+                p->out,
+                "const i32 n%zu = (i32)A.step[%zu][1], f%zu = (i32)A.step[%zu][2]; (void)n%zu; (void)f%zu;\n",
+                i, i, i, i, i, i);
         } else if (o->index) {
             mc_str_addf(p->out, "const i64 a%zu = (i64)A.p[%zu] + o%zu;\n", i, i, i);
         } else if (mc_print_moves(k, o) && !o->dst) {
-            mc_str_addf(p->out, "alignas(16) %s a%zu[V]; load_<%s, V>(a%zu, (const %s *)(A.p[%zu] + o%zu));\n", t, i, t, i, t, i, i);
+            mc_str_addf(p->out,
+                        "alignas(16) %s a%zu[V]; load_<%s, V>(a%zu, (const %s *)(A.p[%zu] + o%zu));\n", t, i,
+                        t, i, t, i, i);
         } else {
             mc_str_addf(p->out, "%s *const a%zu = (%s *)(A.p[%zu] + o%zu);\n", t, i, t, i, i);
         }

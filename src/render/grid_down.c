@@ -1,9 +1,10 @@
-/* grid_down.c: how sums of NAME_c's columns are brought together.  A lane has V columns, a warp and a block 32 of them or fewer: in a
- * warp each lane gets a column's sum by passing on half of what it has, again and again; of a block's warps one lane a column adds
- * them up; so it does of the blocks that share rows, which leave theirs in the scratch memory for the next launch.
+/* grid_down.c: how sums of NAME_c's columns are brought together.  A lane has V columns, a warp and a block
+ * 32 of them or fewer: in a warp each lane gets a column's sum by passing on half of what it has, again and
+ * again; of a block's warps one lane a column adds them up; so it does of the blocks that share rows, which
+ * leave theirs in the scratch memory for the next launch.
  *
- * What is brought together is a part: a sum, or of a moment one of its two.  Parts of a walk are counted from 0, in the scratch
- * memory all of a kernel's, walk by walk.
+ * What is brought together is a part: a sum, or of a moment one of its two.  Parts of a walk are counted from
+ * 0, in the scratch memory all of a kernel's, walk by walk.
  *
  * Invariant: parts are added in one order, whoever adds them. */
 #include "render/grid.h"
@@ -11,24 +12,35 @@
 /* In shared memory: [part][column] of what is there for all, at f; [part][warp][column] at s. */
 const char mc_grid_down[] =
     "struct down { u32 wide, warps, warp, lane, columns, first; double *f, *s; };\n"
-    "template <int V> INLINE down down_of(const int parts, u32 count) { extern __shared__ i64 shared_[]; const u32 me = threadIdx.y * blockDim.x + threadIdx.x;\n"
-    "  return down{ blockDim.x, blockDim.x * blockDim.y / 32, me / 32, me % 32, count * V, blockIdx.x * blockDim.x * V, (double *)shared_, (double *)shared_ + parts * 32 }; }\n"
+    "template <int V> INLINE down down_of(const int parts, u32 count) { extern __shared__ i64 shared_[]; "
+    "const u32 me = threadIdx.y * blockDim.x + threadIdx.x;\n"
+    "  return down{ blockDim.x, blockDim.x * blockDim.y / 32, me / 32, me % 32, count * V, blockIdx.x * "
+    "blockDim.x * V, (double *)shared_, (double *)shared_ + parts * 32 }; }\n"
     /* The warp's sums of part i, whose d[] each lane has of its V columns. */
     "template <int V> INLINE void fold_(const down &o, int i, double *d) { const u32 l = o.lane;\n"
-    "  _Pragma(\"unroll\") for (int n = V / 2, a = 16; n; n /= 2, a /= 2) _Pragma(\"unroll\") for (int j = 0; j < n; j++) {\n"
-    "    const double keep = l & a ? d[j + n] : d[j], give = l & a ? d[j] : d[j + n]; d[j] = keep + __shfl_xor_sync(~0u, give, a); }\n"
+    "  _Pragma(\"unroll\") for (int n = V / 2, a = 16; n; n /= 2, a /= 2) _Pragma(\"unroll\") for (int j = "
+    "0; j < n; j++) {\n"
+    "    const double keep = l & a ? d[j + n] : d[j], give = l & a ? d[j] : d[j + n]; d[j] = keep + "
+    "__shfl_xor_sync(~0u, give, a); }\n"
     "  ONCE for (u32 a = 16 / V; a >= o.wide; a /= 2) d[0] += __shfl_xor_sync(~0u, d[0], a);\n"
-    "  if (l % (32 / V) < o.wide) o.s[(i * o.warps + o.warp) * 32 + l % o.wide * V + l / (32 / V)] = d[0]; }\n"
-    /* Those of N parts from number `from` on that the blocks before have left, each warp every so many blocks'. */
-    "template <int V, int N> INLINE void gather_(const down &o, const double *left, int from, u32 splits) { double t[N] = { };\n"
-    "  if (o.lane < o.wide * V && o.first + o.lane < o.columns) { _Pragma(\"unroll 4\") for (u32 b = o.warp; b < splits; b += o.warps)\n"
-    "    _Pragma(\"unroll\") for (int i = 0; i < N; i++) t[i] += left[((i64)(from + i) * splits + b) * o.columns + o.first + o.lane]; }\n"
+    "  if (l % (32 / V) < o.wide) o.s[(i * o.warps + o.warp) * 32 + l % o.wide * V + l / (32 / V)] = d[0]; "
+    "}\n"
+    /* Those of N parts from number `from` on that the blocks before have left, each warp every so many
+     * blocks'. */
+    "template <int V, int N> INLINE void gather_(const down &o, const double *left, int from, u32 splits) { "
+    "double t[N] = { };\n"
+    "  if (o.lane < o.wide * V && o.first + o.lane < o.columns) { _Pragma(\"unroll 4\") for (u32 b = o.warp; "
+    "b < splits; b += o.warps)\n"
+    "    _Pragma(\"unroll\") for (int i = 0; i < N; i++) t[i] += left[((i64)(from + i) * splits + b) * "
+    "o.columns + o.first + o.lane]; }\n"
     "  _Pragma(\"unroll\") for (int i = 0; i < N; i++) o.s[(i * o.warps + o.warp) * 32 + o.lane] = t[i]; }\n"
     /* The block's, for all its lanes; or left behind. */
     "template <int V, int N> INLINE void total_(const down &o, double *left, int from, u32 splits) {\n"
     "  __syncthreads();\n"
-    "  for (u32 i = o.warp; i < N; i += o.warps) if (o.lane < o.wide * V) { double t = 0; ONCE for (u32 w = 0; w < o.warps; w++) t += o.s[(i * o.warps + w) * 32 + o.lane];\n"
-    "    if (!left) o.f[i * 32 + o.lane] = t; else if (o.first + o.lane < o.columns) left[((i64)(from + i) * splits + blockIdx.y) * o.columns + o.first + o.lane] = t; }\n"
+    "  for (u32 i = o.warp; i < N; i += o.warps) if (o.lane < o.wide * V) { double t = 0; ONCE for (u32 w = "
+    "0; w < o.warps; w++) t += o.s[(i * o.warps + w) * 32 + o.lane];\n"
+    "    if (!left) o.f[i * 32 + o.lane] = t; else if (o.first + o.lane < o.columns) left[((i64)(from + i) * "
+    "splits + blockIdx.y) * o.columns + o.first + o.lane] = t; }\n"
     "  if (!left) __syncthreads(); }\n";
 
 /* Part `own` of the walk that makes it; the second of a moment's. */
@@ -39,11 +51,13 @@ static bool has(const struct mc_kernel *k, int stage, int v, bool second)
 {
     const struct mc_kval *x = &k->val.at[v];
     const bool moment = x->kind == K_REDUCE && mc_grid_moments(k, x->stage);
-    return x->kind == K_REDUCE && x->stage == stage + moment && (!second || (moment && mc_grid_moment_sum(k, v) < 0));
+    return x->kind == K_REDUCE && x->stage == stage + moment &&
+           (!second || (moment && mc_grid_moment_sum(k, v) < 0));
 }
 
 /* f for each part of the walk of a stage; how many there are, or are before one of them. */
-static int each_part(struct print *p, const struct mc_kernel *k, int stage, void (*f)(struct print *p, struct part x), int until)
+static int each_part(struct print *p, const struct mc_kernel *k, int stage,
+                     void (*f)(struct print *p, struct part x), int until)
 {
     int n = 0;
     for (int i = 0; i < 2 * (int)k->val.n && i != until; i++) {
@@ -90,7 +104,8 @@ size_t mc_grid_parts_shared(struct mc_grid_parts parts, unsigned threads)
 static int moment_of(const struct mc_kernel *k, int v)
 {
     for (int i = 0; i < (int)k->val.n; i++) {
-        if (has(k, k->val.at[v].stage, i, false) && k->val.at[i].stage > k->val.at[v].stage && mc_grid_moment_sum(k, i) == v) {
+        if (has(k, k->val.at[v].stage, i, false) && k->val.at[i].stage > k->val.at[v].stage &&
+            mc_grid_moment_sum(k, i) == v) {
             return i;
         }
     }
@@ -122,18 +137,23 @@ void mc_grid_down_fold(struct print *p)
 
 void mc_grid_down_gather(struct print *p)
 {
-    mc_str_addf(p->out, "gather_<V, %d>(down, (const double *)A.scratch, %d, A.splits);\n", count(p->k, p->stage), before(p->k, p->stage));
+    mc_str_addf(p->out, "gather_<V, %d>(down, (const double *)A.scratch, %d, A.splits);\n",
+                count(p->k, p->stage), before(p->k, p->stage));
 }
 
 void mc_grid_down_total(struct print *p)
 {
     const int n = count(p->k, p->stage), from = before(p->k, p->stage);
-    mc_str_addf(p->out, "if (A.splits > 1 && A.first == %d) { total_<V, %d>(down, (double *)A.scratch, %d, A.splits); return; }\ntotal_<V, %d>(down, NULL, 0, 0);\n", p->stage, n, from, n);
+    mc_str_addf(p->out,
+                "if (A.splits > 1 && A.first == %d) { total_<V, %d>(down, (double *)A.scratch, %d, "
+                "A.splits); return; }\ntotal_<V, %d>(down, NULL, 0, 0);\n",
+                p->stage, n, from, n);
 }
 
 static void take(struct print *p, char name, int v, int walk, int of, bool second)
 {
-    mc_str_addf(p->out, "const double %c%d = down.f[%d + threadIdx.x * V + j]; ", name, v, each_part(NULL, p->k, walk, NULL, 2 * of + second) * GRID_COLUMNS);
+    mc_str_addf(p->out, "const double %c%d = down.f[%d + threadIdx.x * V + j]; ", name, v,
+                each_part(NULL, p->k, walk, NULL, 2 * of + second) * GRID_COLUMNS);
 }
 
 static void finish(struct print *p, int v)

@@ -1,5 +1,5 @@
-/* grid_entry.c: the entries of a kernel for a grid: NAME takes an element at once, NAME_v a vector, NAME_s has several blocks
- * share a long reduction. */
+/* grid_entry.c: the entries of a kernel for a grid: NAME takes an element at once, NAME_v a vector, NAME_s
+ * has several blocks share a long reduction. */
 #include "render/grid.h"
 
 /* Can its points be split over blocks?  A team's tallies go along whole rows. */
@@ -17,7 +17,9 @@ int mc_grid_vector(const struct mc_kernel *k)
         most = !o->index && mc_print_moves(k, o) ? MC_MAX(most, mc_dtypes[o->dtype].size) : most;
     }
     bool along = k->inner >= 0 && (k->mode == KERNEL_MAP || k->reduced & 1u << k->inner);
-    return along && !mc_grid_tallies(k) && !(k->never & GRID_VECTOR) ? (int)(16 / most) : 1; /* a team's tallies are counted in elements */
+    return along && !mc_grid_tallies(k) && !(k->never & GRID_VECTOR)
+               ? (int)(16 / most)
+               : 1; /* a team's tallies are counted in elements */
 }
 
 /* Where the length is not known, of several stages alone: a sum over a batch is not worth another entry. */

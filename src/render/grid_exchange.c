@@ -1,24 +1,29 @@
-/* grid_exchange.c: how the lanes that have a row in registers get the sums of all of them: each reduction of the stage within its
- * warp, then all of them from warp to warp behind one barrier: each lane adds up all its block's warps', each warp all blocks'.
+/* grid_exchange.c: how the lanes that have a row in registers get the sums of all of them: each reduction of
+ * the stage within its warp, then all of them from warp to warp behind one barrier: each lane adds up all its
+ * block's warps', each warp all blocks'.
  *
  * Invariant: parts are added in one order, whoever adds them. */
 #include "render/grid.h"
 
-/* The blocks along y, which run together: their barrier; none ends before others have read its parts; what lies at p in
- * another's shared memory.  On a GPU that cannot NAME_t is not launched. */
+/* The blocks along y, which run together: their barrier; none ends before others have read its parts; what
+ * lies at p in another's shared memory.  On a GPU that cannot NAME_t is not launched. */
 const char mc_grid_meeting[] =
     "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900\n"
-    "INLINE void meet_() { }\nINLINE void leave_() { }\nINLINE const char *there_(const char *p, u32 block) { return p; }\n"
+    "INLINE void meet_() { }\nINLINE void leave_() { }\nINLINE const char *there_(const char *p, u32 block) "
+    "{ return p; }\n"
     "#else\n"
     "INLINE void meet_() {\n"
     "#if defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ < 13\n"
     "  asm volatile(\"barrier.cluster.arrive; barrier.cluster.wait;\" ::: \"memory\"); }\n"
     "#else /* that would wait for memory, too, which nothing is passed through */\n"
-    "  asm volatile(\"fence.release.sync_restrict::shared::cta.cluster; barrier.cluster.arrive.relaxed; barrier.cluster.wait; \"\n"
+    "  asm volatile(\"fence.release.sync_restrict::shared::cta.cluster; barrier.cluster.arrive.relaxed; "
+    "barrier.cluster.wait; \"\n"
     "               \"fence.acquire.sync_restrict::shared::cluster.cluster;\" ::: \"memory\"); }\n"
     "#endif\n"
-    "INLINE void leave_() { asm volatile(\"barrier.cluster.arrive.relaxed; barrier.cluster.wait;\" ::: \"memory\"); }\n"
-    "INLINE const char *there_(const char *p, u32 block) { u64 a; asm volatile(\"mapa.u64 %0, %1, %2;\" : \"=l\"(a) : \"l\"(p), \"r\"(block)); return (const char *)a; }\n"
+    "INLINE void leave_() { asm volatile(\"barrier.cluster.arrive.relaxed; barrier.cluster.wait;\" ::: "
+    "\"memory\"); }\n"
+    "INLINE const char *there_(const char *p, u32 block) { u64 a; asm volatile(\"mapa.u64 %0, %1, %2;\" : "
+    "\"=l\"(a) : \"l\"(p), \"r\"(block)); return (const char *)a; }\n"
     "#endif\n";
 
 struct names { char value, flag; const char *type; bool flags; };
@@ -27,13 +32,18 @@ struct names { char value, flag; const char *type; bool flags; };
 static struct names names_of(const struct print *p, int v, bool lanes)
 {
     const struct mc_kval *x = &p->k->val.at[v];
-    return (struct names){ lanes ? 'l' : 'c', lanes ? 'q' : 'z', mc_print_acc_type(p, x, lanes), mc_print_monoid(x)->flags };
+    return (struct names){ lanes ? 'l' : 'c', lanes ? 'q' : 'z', mc_print_acc_type(p, x, lanes),
+                           mc_print_monoid(x)->flags };
 }
 
 /* Its first lane gets the warp's; `flag` is z or f of the value, 0: there is none. */
 static void exchange_in_warp(struct print *p, int v, struct names n, char flag)
 {
-    mc_str_addf(p->out, "warp_<%d>(%c%d, ", !n.flags ? 0 : mc_print_by_position(&p->k->val.at[v]) ? 2 : 1, n.value, v);
+    mc_str_addf(p->out, "warp_<%d>(%c%d, ",
+                !n.flags                                 ? 0
+                : mc_print_by_position(&p->k->val.at[v]) ? 2
+                                                         : 1,
+                n.value, v);
     mc_str_addf(p->out, flag ? "%c%d, " : "none, ", flag, v);
     mc_grid_merge(p, v, n.type);
     mc_str_add(p->out, ");\n");
@@ -51,7 +61,8 @@ static void within(struct print *p, int v, bool lanes)
 /* "shared_ + ..." as bytes: sixteen for each warp, team of the block and reduction. */
 static void part(struct print *p, int v, const char *warp)
 {
-    mc_str_addf(p->out, "((char *)shared_ + ((%d * blockDim.y + threadIdx.y) * 32 + %s) * 16)", mc_grid_slot(p->k, v), warp);
+    mc_str_addf(p->out, "((char *)shared_ + ((%d * blockDim.y + threadIdx.y) * 32 + %s) * 16)",
+                mc_grid_slot(p->k, v), warp);
 }
 
 static void put(struct print *p, int v, bool lanes)
@@ -91,7 +102,8 @@ static void take(struct print *p, int v, bool lanes)
     add_part(p, v, names_of(p, v, lanes));
 }
 
-/* Of all blocks, a lane every so many: from the first value on, for what a lane has added up itself is its warp's already. */
+/* Of all blocks, a lane every so many: from the first value on, for what a lane has added up itself is its
+ * warp's already. */
 static void take_together(struct print *p, int v, bool lanes)
 {
     const struct mc_kval *x = &p->k->val.at[v];
@@ -100,7 +112,8 @@ static void take_together(struct print *p, int v, bool lanes)
     if (n.flags) {
         mc_str_addf(p->out, "z%d = %d; ", v, mc_print_by_position(x) ? -1 : 0);
     }
-    mc_str_add(p->out, "ONCE for (u32 w = threadIdx.x % 32; w < warps; w += 32) { const char *const at = there_(");
+    mc_str_add(p->out,
+               "ONCE for (u32 w = threadIdx.x % 32; w < warps; w += 32) { const char *const at = there_(");
     part(p, v, "w % (blockDim.x / 32)");
     mc_str_add(p->out, ", w / (blockDim.x / 32)); ");
     add_part(p, v, n);

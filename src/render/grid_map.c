@@ -9,21 +9,26 @@ static void flat(struct print *p)
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
         if (mc_grid_walks(p, i) && mc_print_moves(p->k, o)) {
-            mc_str_addf(p->out, " o%zu = (i64)t * (V * %zu);", i, o->index ? (size_t)1 : mc_dtypes[o->dtype].size);
+            mc_str_addf(p->out, " o%zu = (i64)t * (V * %zu);", i,
+                        o->index ? (size_t)1 : mc_dtypes[o->dtype].size);
         }
     }
 }
 
 void mc_grid_print_map(struct print *p)
 {
-    mc_str_addf(p->out, "template <int V> INLINE void %s_of(const %s_args &A)\n{\ni64 *const err = A.err; (void)err;\nif (A.held && err[0]) return;\n", p->k->name, p->k->name);
+    mc_str_addf(p->out,
+                "template <int V> INLINE void %s_of(const %s_args &A)\n{\ni64 *const err = A.err; "
+                "(void)err;\nif (A.held && err[0]) return;\n",
+                p->k->name, p->k->name);
     mc_grid_pointers(p, 0);
     mc_print_row_values(p);
     mc_str_add(p->out, "if (blockIdx.x == 0 && threadIdx.x == 0) {\n");
     mc_print_row_stores(p);
     mc_str_add(p->out, "}\n");
     if (mc_print_mark(p)) {
-        mc_str_add(p->out, "for (u32 t = blockIdx.x * blockDim.x + threadIdx.x; t < A.count[0]; t += gridDim.x * blockDim.x) {\n");
+        mc_str_add(p->out, "for (u32 t = blockIdx.x * blockDim.x + threadIdx.x; t < A.count[0]; t += "
+                           "gridDim.x * blockDim.x) {\n");
         mc_grid_offsets(p, 'o', true, 0);
         mc_str_add(p->out, "if (A.flat) {");
         flat(p);

@@ -1,29 +1,32 @@
-/* grid_moment.c: sums about a row's value m, most often a mean, of rows that are walked, in the walk before the one that they
- * would take: m is not known yet there.
+/* grid_moment.c: sums about a row's value m, most often a mean, of rows that are walked, in the walk before
+ * the one that they would take: m is not known yet there.
  *
  *   sum((x - m)^2) = sum(x^2) - 2 m sum(x) + n m^2        sum((x - m) y) = sum(x y) - m sum(y)
  *
- * in float64.  A lane adds up what its elements differ by from its first one, in their own type, and turns those sums
- * into those of x at the end of its block; so nothing is lost where x lies far from zero.
+ * in float64.  A lane adds up what its elements differ by from its first one, in their own type, and turns
+ * those sums into those of x at the end of its block; so nothing is lost where x lies far from zero.
  *
  * Invariant: a stage is left out whole, or walked. */
 #include "render/grid.h"
 #include <string.h>
 
-/* In the text @ is the sum's number, # x, $ m, % y.  Of a lane: from element k on, m elements, l and q are what it adds up; c is the
- * sum, z the bits of another.  Of neighbour j of grid_column.c's: from k[j] on, c[j] and q[j] of the rows seen; t[j] is what becomes
- * of them, of all rows d and z. */
+/* In the text @ is the sum's number, # x, $ m, % y.  Of a lane: from element k on, m elements, l and q are
+ * what it adds up; c is the sum, z the bits of another.  Of neighbour j of grid_column.c's: from k[j] on,
+ * c[j] and q[j] of the rows seen; t[j] is what becomes of them, of all rows d and z. */
 static const struct moment {
     const char *op;                                        /* of what is added up */
-    const char *add, *close, *finish;                      /* an element; a lane's block of them; the value, in its own stage */
+    /* an element; a lane's block of them; the value, in its own stage */
+    const char *add, *close, *finish;
     const char *add_column, *close_column[2], *finish_column;
 } moments[] = {
     { "sqr",
       "if (!m@) k@ = #; m@++; { const float t = # - k@; q@ += t; l@ += t * t; } ",
       "c@ += l@ + 2. * k@ * q@ + (double)m@ * k@ * k@; z@ = both_(z@, q@ + (double)m@ * k@); ",
-      "c@ += (double)$ * ((double)$ * ((double)A.count[1] * V) - 2. * __longlong_as_double(z@)); const float v@ = c@ < 0 ? 0 : (float)c@;\n",
+      "c@ += (double)$ * ((double)$ * ((double)A.count[1] * V) - 2. * __longlong_as_double(z@)); const float "
+      "v@ = c@ < 0 ? 0 : (float)c@;\n",
       "if (!seen) k@[j] = #; { const float t = # - k@[j]; q@[j] += t; c@[j] += t * t; } ",
-      { "t[j] = c@[j] + 2. * k@[j] * q@[j] + (double)seen * k@[j] * k@[j]; ", "t[j] = q@[j] + (double)seen * k@[j]; " },
+      { "t[j] = c@[j] + 2. * k@[j] * q@[j] + (double)seen * k@[j] * k@[j]; ",
+        "t[j] = q@[j] + (double)seen * k@[j]; " },
       "{ const double m = $, t = d@ + m * (m * A.count[1] - 2. * z@); r@[j] = t < 0 ? 0 : (float)t; } " },
     { "mul",
       "if (!m@) k@ = #; m@ = 1; q@ += %; l@ += (# - k@) * %; ",
@@ -50,14 +53,15 @@ static bool is_float(const struct mc_kval *v, bool element, int before)
 
 bool mc_grid_adds(const struct mc_kernel *k, const struct mc_kval *r)
 {
-    return strcmp(r->op->name, "sum") == 0 && is_single(k->val.at[r->arg[0]].dtype) && (r->acc == MC_FLOAT64 || r->acc == MC_FLOAT32);
+    return strcmp(r->op->name, "sum") == 0 && is_single(k->val.at[r->arg[0]].dtype) &&
+           (r->acc == MC_FLOAT64 || r->acc == MC_FLOAT32);
 }
 
 /* Is d x - m, both known to walks before that stage? */
 static bool is_centred(const struct mc_kernel *k, const struct mc_kval *d, int stage)
 {
-    return d->kind == K_OP && strcmp(d->op->name, "sub") == 0 && is_single(d->dtype) && is_float(&k->val.at[d->arg[0]], true, stage) &&
-           is_float(&k->val.at[d->arg[1]], false, stage);
+    return d->kind == K_OP && strcmp(d->op->name, "sub") == 0 && is_single(d->dtype) &&
+           is_float(&k->val.at[d->arg[0]], true, stage) && is_float(&k->val.at[d->arg[1]], false, stage);
 }
 
 /* Of the sum r; no moment: it is none of these. */
@@ -83,7 +87,8 @@ static struct about about(const struct mc_kernel *k, const struct mc_kval *r)
 static int narrow(const struct mc_kernel *k, int v)
 {
     const struct mc_kval *x = &k->val.at[v];
-    return x->kind == K_CAST && x->dtype == MC_FLOAT32 && is_single(k->val.at[x->arg[0]].dtype) ? x->arg[0] : v;
+    return x->kind == K_CAST && x->dtype == MC_FLOAT32 && is_single(k->val.at[x->arg[0]].dtype) ? x->arg[0]
+                                                                                                : v;
 }
 
 int mc_grid_moment_sum(const struct mc_kernel *k, int v)
@@ -91,7 +96,8 @@ int mc_grid_moment_sum(const struct mc_kernel *k, int v)
     const struct about of = about(k, &k->val.at[v]);
     for (size_t i = 0; i < k->val.n; i++) {
         const struct mc_kval *x = &k->val.at[i];
-        if (x->kind == K_REDUCE && x->stage == k->val.at[v].stage - 1 && mc_grid_adds(k, x) && narrow(k, x->arg[0]) == narrow(k, of.y)) {
+        if (x->kind == K_REDUCE && x->stage == k->val.at[v].stage - 1 && mc_grid_adds(k, x) &&
+            narrow(k, x->arg[0]) == narrow(k, of.y)) {
             return (int)i;
         }
     }
@@ -103,7 +109,8 @@ bool mc_grid_moments(const struct mc_kernel *k, int stage)
     bool any = false;
     for (size_t i = 0; i < k->val.n; i++) {
         const struct mc_kval *v = &k->val.at[i];
-        if (v->kind == K_REDUCE && ((v->stage == stage && !about(k, v).moment) || (v->stage == stage - 1 && mc_print_by_position(v)))) {
+        if (v->kind == K_REDUCE && ((v->stage == stage && !about(k, v).moment) ||
+                                    (v->stage == stage - 1 && mc_print_by_position(v)))) {
             return false;
         }
         any |= v->kind == K_REDUCE && v->stage == stage;

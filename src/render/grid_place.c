@@ -1,5 +1,5 @@
-/* grid_place.c: where a grid's threads find operands: offsets at a point or an element, addresses made of them, and what a map
- * or a walk moves through registers, V elements at a time.
+/* grid_place.c: where a grid's threads find operands: offsets at a point or an element, addresses made of
+ * them, and what a map or a walk moves through registers, V elements at a time.
  *
  * Invariant: an operand is either an element, found anew by each step of a walk, or found once a point. */
 #include "render/grid.h"
@@ -24,10 +24,14 @@ static void move(struct print *p, char name, bool elements, const char *axis, co
     }
 }
 
-void mc_grid_apart(struct print *p, char name, bool elements, const char *index, const char *n, const char *first)
+void mc_grid_apart(struct print *p, char name, bool elements, const char *index, const char *n,
+                   const char *first)
 {
-    mc_str_addf(p->out, "{ u32 left = %s;\n_Pragma(\"unroll 1\") for (u32 d = 0; d < %s; d++) { u32 i = left; if (d + 1 < %s) { left = over_(i, A.magic[%s + d], A.shift[%s + d]); i -= left * A.size[%s + d]; }",
-                index, n, n, first, first, first);
+    mc_str_addf(
+        p->out,
+        "{ u32 left = %s;\n_Pragma(\"unroll 1\") for (u32 d = 0; d < %s; d++) { u32 i = left; if (d + 1 < "
+        "%s) { left = over_(i, A.magic[%s + d], A.shift[%s + d]); i -= left * A.size[%s + d]; }",
+        index, n, n, first, first, first);
     struct mc_str axis = { 0 };
     mc_str_addf(&axis, "%s + d", first);
     move(p, name, elements, axis.s ? axis.s : "d", "(i64)i");
@@ -58,7 +62,8 @@ void mc_grid_pointers(struct print *p, char name)
         if (o->index) {
             mc_str_addf(p->out, "const i64 a%zu = (i64)A.p[%zu]", i, i);
         } else {
-            mc_str_addf(p->out, "%s%s *const a%zu = (%s%s *)(A.p[%zu]", o->dst ? "" : "const ", t, i, o->dst ? "" : "const ", t, i);
+            mc_str_addf(p->out, "%s%s *const a%zu = (%s%s *)(A.p[%zu]", o->dst ? "" : "const ", t, i,
+                        o->dst ? "" : "const ", t, i);
         }
         if (name) {
             mc_str_addf(p->out, " + %c%zu", name, i);
@@ -87,11 +92,14 @@ void mc_grid_open_elements(struct print *p, char name)
         } else if (o->index) {
             mc_str_addf(p->out, "const i64 a%zu = (i64)A.p[%zu] + %c%zu; (void)a%zu;\n", i, i, name, i, i);
         } else if (!mc_print_moves(p->k, o)) {
-            mc_str_addf(p->out, "%s%s *const a%zu = (%s%s *)(A.p[%zu] + %c%zu); (void)a%zu;\n", constant, t, i, constant, t, i, name, i, i);
+            mc_str_addf(p->out, "%s%s *const a%zu = (%s%s *)(A.p[%zu] + %c%zu); (void)a%zu;\n", constant, t,
+                        i, constant, t, i, name, i, i);
         } else if (mc_grid_made_here(p, o)) {
             mc_str_addf(p->out, "alignas(16) %s a%zu[V];\n", t, i);
         } else if (!o->dst && p->k->mode == KERNEL_MAP) {
-            mc_str_addf(p->out, "alignas(16) %s a%zu[V]; load_<%s, V>(a%zu, (const %s *)(A.p[%zu] + %c%zu));\n", t, i, t, i, t, i, name, i);
+            mc_str_addf(p->out,
+                        "alignas(16) %s a%zu[V]; load_<%s, V>(a%zu, (const %s *)(A.p[%zu] + %c%zu));\n", t, i,
+                        t, i, t, i, name, i);
         }
     }
 }
@@ -109,7 +117,8 @@ void mc_grid_close_elements(struct print *p, char name)
 
 void mc_grid_point(struct print *p)
 {
-    mc_str_add(p->out, "const bool live = at < A.count[0]; i64 none = 0, unheard[4]; (void)none;\ni64 *const err = live ? A.err : unheard; (void)err;\n");
+    mc_str_add(p->out, "const bool live = at < A.count[0]; i64 none = 0, unheard[4]; (void)none;\ni64 *const "
+                       "err = live ? A.err : unheard; (void)err;\n");
     mc_grid_offsets(p, 'o', false, 0);
     mc_str_add(p->out, "if (A.axes[0] == 1) {");
     move(p, 'o', false, "0", "(i64)(live ? at : 0)");

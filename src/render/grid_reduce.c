@@ -1,15 +1,17 @@
-/* grid_reduce.c: sums, `lanes` threads a point: along the reduced axes side by side, or, where neighbours are kept, above each
- * other.
+/* grid_reduce.c: sums, `lanes` threads a point: along the reduced axes side by side, or, where neighbours are
+ * kept, above each other.
  *
- * Long ones are split over blocks: launch i walks stage i, each block a part of the point's elements, adds up itself what
- * those before it have left, and leaves its sums in the scratch memory.
+ * Long ones are split over blocks: launch i walks stage i, each block a part of the point's elements, adds up
+ * itself what those before it have left, and leaves its sums in the scratch memory.
  *
  * Invariant: each lane takes part in every exchange, whether its point is there or not. */
 #include "render/grid.h"
 #include <string.h>
 
-enum { FEW = 16, MANY = 2048 }; /* elements of a lane that are added up in their own type; that anything else is made of */
-enum { AHEAD = 4, FEWER = 2 }; /* vectors that a lane asks for before it uses the first; of two operands, fewer; of more, one each */
+/* elements of a lane that are added up in their own type; that anything else is made of */
+enum { FEW = 16, MANY = 2048 };
+/* vectors that a lane asks for before it uses the first; of two operands, fewer; of more, one each */
+enum { AHEAD = 4, FEWER = 2 };
 
 bool mc_grid_ends(const struct mc_kernel *k)
 {
@@ -31,7 +33,8 @@ int mc_grid_slot(const struct mc_kernel *k, int v)
 
 static void merging(struct print *p, int v, const char *type, void (*merge)(struct print *p, int v))
 {
-    mc_str_addf(p->out, "[](%s &c%d, i64 &z%d, const %s l%d, const i64 q%d) { (void)z%d; (void)q%d; ", type, v, v, type, v, v, v, v);
+    mc_str_addf(p->out, "[](%s &c%d, i64 &z%d, const %s l%d, const i64 q%d) { (void)z%d; (void)q%d; ", type,
+                v, v, type, v, v, v, v);
     merge(p, v);
     mc_str_add(p->out, "}");
 }
@@ -47,8 +50,10 @@ struct passed { const char *type, *flag; void (*merge)(struct print *p, int v); 
 static struct passed passed(const struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
-    return mc_grid_moments(p->k, x->stage) ? (struct passed){ "double", "z", mc_grid_moment_merge } :
-           (struct passed){ mc_print_acc_type(p, x, false), mc_print_monoid(x)->flags ? "z" : "", mc_print_merge };
+    return mc_grid_moments(p->k, x->stage)
+               ? (struct passed){ "double", "z", mc_grid_moment_merge }
+               : (struct passed){ mc_print_acc_type(p, x, false), mc_print_monoid(x)->flags ? "z" : "",
+                                  mc_print_merge };
 }
 
 /* All lanes get the sum of the lanes' accumulators. */
@@ -64,15 +69,20 @@ static void across(struct print *p, int v)
 static void keep(struct print *p, int v)
 {
     const struct passed x = passed(p, v);
-    mc_str_addf(p->out, "{ char *part = A.scratch + (((i64)%d * A.splits + blockIdx.y) * A.count[0] + at) * 16; *(%s *)part = c%d; ", mc_grid_slot(p->k, v), x.type, v);
+    mc_str_addf(p->out,
+                "{ char *part = A.scratch + (((i64)%d * A.splits + blockIdx.y) * A.count[0] + at) * 16; *(%s "
+                "*)part = c%d; ",
+                mc_grid_slot(p->k, v), x.type, v);
     mc_str_addf(p->out, *x.flag ? "*(i64 *)(part + 8) = z%d; }\n" : "}\n", v);
 }
 
 static void fetch(struct print *p, int v)
 {
     const struct passed x = passed(p, v);
-    mc_str_addf(p->out, "{ const char *part = A.scratch + (((i64)%d * A.splits + s) * A.count[0] + at) * 16; const %s l%d = *(const %s *)part; ", mc_grid_slot(p->k, v), x.type,
-                v, x.type);
+    mc_str_addf(p->out,
+                "{ const char *part = A.scratch + (((i64)%d * A.splits + s) * A.count[0] + at) * 16; const "
+                "%s l%d = *(const %s *)part; ",
+                mc_grid_slot(p->k, v), x.type, v, x.type);
     if (*x.flag) {
         mc_str_addf(p->out, "const i64 q%d = *(const i64 *)(part + 8); ", v);
     }
@@ -80,20 +90,27 @@ static void fetch(struct print *p, int v)
     mc_str_add(p->out, "}\n");
 }
 
-/* Is the element read into an array of V?  Else its operand is an address, a position, or what is made here. */
+/* Is the element read into an array of V?  Else its operand is an address, a position, or what is made
+ * here. */
 static bool is_fetched(const struct print *p, size_t i)
 {
     const struct mc_koperand *o = &p->k->operand.at[i];
-    return mc_grid_walks(p, i) && mc_print_moves(p->k, o) && !o->index && !o->tally && !mc_grid_made_here(p, o) && (!o->dst || (p->back && p->back[i]));
+    return mc_grid_walks(p, i) && mc_print_moves(p->k, o) && !o->index && !o->tally &&
+           !mc_grid_made_here(p, o) && (!o->dst || (p->back && p->back[i]));
 }
 
 /* Steps along the reduced axes where there are two at most, and in 32 bits. */
 static void near_steps(struct print *p)
 {
-    mc_str_add(p->out, "const u32 inner = A.size[A.axes[0]], magic = A.magic[A.axes[0]], shift = A.shift[A.axes[0]];\n");
+    mc_str_add(
+        p->out,
+        "const u32 inner = A.size[A.axes[0]], magic = A.magic[A.axes[0]], shift = A.shift[A.axes[0]];\n");
     for (size_t i = 0; i < p->k->operand.n; i++) {
         if (mc_grid_walks(p, i)) {
-            mc_str_addf(p->out, "const i32 n%zu = (i32)A.step[%zu][A.axes[0]], f%zu = (i32)A.step[%zu][A.axes[0] + A.near]; (void)n%zu; (void)f%zu;\n", i, i, i, i, i, i);
+            mc_str_addf(p->out,
+                        "const i32 n%zu = (i32)A.step[%zu][A.axes[0]], f%zu = (i32)A.step[%zu][A.axes[0] + "
+                        "A.near]; (void)n%zu; (void)f%zu;\n",
+                        i, i, i, i, i, i);
         }
     }
 }
@@ -162,13 +179,16 @@ void mc_grid_block(struct print *p)
         back |= (unsigned)turned(p->k, s) << s;
     }
     mc_str_add(p->out, "const u32 from = A.chunk * ");
-    mc_str_addf(p->out, back ? "(%#xu >> A.first & 1 ? A.splits - 1 - blockIdx.y : blockIdx.y)" : "blockIdx.y", back);
+    mc_str_addf(p->out,
+                back ? "(%#xu >> A.first & 1 ? A.splits - 1 - blockIdx.y : blockIdx.y)" : "blockIdx.y", back);
     mc_str_add(p->out, ", to = !live ? from : from + A.chunk < A.count[1] ? from + A.chunk : A.count[1];\n");
 }
 
 void mc_grid_ahead(struct print *p)
 {
-    mc_str_addf(p->out, "_Pragma(\"unroll\") for (int u = 0; u < U; u++) { const u32 w = start + u * lanes; if (w < e) { const u32 r = %s;\n",
+    mc_str_addf(p->out,
+                "_Pragma(\"unroll\") for (int u = 0; u < U; u++) { const u32 w = start + u * lanes; if (w < "
+                "e) { const u32 r = %s;\n",
                 turned(p->k, p->stage) ? "from + to - 1 - w" : "w");
 }
 
@@ -203,8 +223,13 @@ static void walk(struct print *p)
 {
     bool positions, reduces = mc_print_stage_reduces(p, &positions), lanes = reduces && !positions;
     const int most = adds_floats(p) ? FEW : MANY;
-    mc_str_addf(p->out, "{ const int U = AHEAD ? %d : 1; const u32 block = (U * V < %d ? %d / V : U) * lanes;\nONCE for (u32 b = from; b < to; b += block) {\nconst u32 e = to - b < block ? to : b + block;\n",
-                p->above || mc_print_reads(p) < 2 ? AHEAD : mc_print_reads(p) == 2 ? FEWER : 1, most, most);
+    mc_str_addf(p->out,
+                "{ const int U = AHEAD ? %d : 1; const u32 block = (U * V < %d ? %d / V : U) * lanes;\nONCE "
+                "for (u32 b = from; b < to; b += block) {\nconst u32 e = to - b < block ? to : b + block;\n",
+                p->above || mc_print_reads(p) < 2 ? AHEAD
+                : mc_print_reads(p) == 2          ? FEWER
+                                                  : 1,
+                most, most);
     if (lanes) {
         each(p, mc_print_lane, mc_grid_moment_lane);
     }
@@ -227,7 +252,8 @@ static void walk(struct print *p)
     mc_str_add(p->out, "} }\n");
 }
 
-/* A stage whose reductions are split: this launch's walk, then the block's sums are left; or those that are there are taken. */
+/* A stage whose reductions are split: this launch's walk, then the block's sums are left; or those that are
+ * there are taken. */
 static void walk_or_take(struct print *p)
 {
     mc_str_addf(p->out, "if (A.first <= %d) {\n", p->stage);
@@ -246,8 +272,10 @@ static void walk_or_take(struct print *p)
 void mc_grid_print_reducing(struct print *p)
 {
     bool splits = mc_grid_splits(p->k), positions;
-    mc_str_addf(p->out, "template <int V, bool AHEAD> INLINE void %s_of(const %s_args &A)\n{\n", p->k->name, p->k->name);
-    mc_str_add(p->out, "const u32 lanes = A.column ? blockDim.y : blockDim.x, lane = A.column ? threadIdx.y : threadIdx.x;\n");
+    mc_str_addf(p->out, "template <int V, bool AHEAD> INLINE void %s_of(const %s_args &A)\n{\n", p->k->name,
+                p->k->name);
+    mc_str_add(p->out, "const u32 lanes = A.column ? blockDim.y : blockDim.x, lane = A.column ? threadIdx.y "
+                       ": threadIdx.x;\n");
     mc_grid_begin_tallies(p);
     mc_grid_open_rows(p);
     mc_grid_point(p);

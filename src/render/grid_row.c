@@ -1,19 +1,22 @@
-/* grid_row.c: kernels over rows that fit a block, or a few that run together: a team of lanes side by side has a whole row in
- * registers, so that several stages read memory once.
+/* grid_row.c: kernels over rows that fit a block, or a few that run together: a team of lanes side by side
+ * has a whole row in registers, so that several stages read memory once.
  *
- *   NAME_r  sixteen bytes at a time, of rows that lie dense, or in pieces of whole vectors as a channel of images does
+ *   NAME_r  sixteen bytes at a time, of rows that lie dense, or in pieces of whole vectors as a channel of
+ *           images does
  *   NAME_t  the same of dense rows that blocks share; what it takes to find the others' sums is not in NAME_r
  *   NAME_q  an element at a time, of rows in pieces of any size
  *
- * Lane i has the vectors i, i + lanes and so on, a few of them.  Sums go along a lane's own elements and within its
- * warp in the element's type, from warp to warp, of all blocks of the row, in the accumulator's.  What a row in pieces is made from stays in
- * registers, and what later stages need is computed again: there is no room for both.
+ * Lane i has the vectors i, i + lanes and so on, a few of them.  Sums go along a lane's own elements and
+ * within its warp in the element's type, from warp to warp, of all blocks of the row, in the accumulator's.
+ * What a row in pieces is made from stays in registers, and what later stages need is computed again: there
+ * is no room for both.
  *
  * Invariant: each lane takes part in every exchange, whether its row or its vectors are there or not. */
 #include "render/grid.h"
 
-enum { REGISTERS = 32, FEW = 56, MANY = 96, MOST = 112, TORN = 64, TORN_MOST = 80 }; /* a lane's: for all but what is kept; with which
-                                                                1024 lanes fit, 512, 512 at all; of a row in pieces 1024, 512 */
+/* a lane's: for all but what is kept; with which 1024 lanes fit, 512, 512 at all; of a row in pieces 1024,
+ * 512 */
+enum { REGISTERS = 32, FEW = 56, MANY = 96, MOST = 112, TORN = 64, TORN_MOST = 80 };
 
 static bool is_load(const struct print *p, size_t i)
 {
@@ -42,15 +45,16 @@ static struct kept kept(const struct mc_kernel *k)
     return n;
 }
 
-/* Of a row in pieces: `most` vectors or half of them, as there are registers for, each of `each` a load.  Of four operands too
- * few lanes would be left to keep memory busy; and one stage reads memory once anyway. */
+/* Of a row in pieces: `most` vectors or half of them, as there are registers for, each of `each` a load.  Of
+ * four operands too few lanes would be left to keep memory busy; and one stage reads memory once anyway. */
 static struct mc_grid_row of_pieces(const struct mc_kernel *k, int vector, size_t most, size_t each)
 {
     const struct kept n = kept(k);
     size_t all = MC_MAX(each * MC_MAX(n.loads, (size_t)1), (size_t)1);
     most = REGISTERS + most * all > TORN ? most / 2 : most;
     const size_t registers = REGISTERS + most * all;
-    if (k->mode != KERNEL_ROW || k->nstage < 2 || !mc_grid_torn(k) || mc_grid_tallies(k) || n.size > 4 || registers > TORN_MOST) {
+    if (k->mode != KERNEL_ROW || k->nstage < 2 || !mc_grid_torn(k) || mc_grid_tallies(k) || n.size > 4 ||
+        registers > TORN_MOST) {
         return (struct mc_grid_row){ 0 };
     }
     return (struct mc_grid_row){ vector, (int)most, registers > TORN ? 512 : 1024 };
@@ -64,18 +68,24 @@ struct mc_grid_row mc_grid_single(const struct mc_kernel *k)
 static struct mc_grid_row dense(const struct mc_kernel *k)
 {
     const struct kept n = kept(k);
-    size_t each = 4 * n.loads + 16 / n.size * MC_MAX(n.size / 4, 1) * (n.sums + (size_t)k->nsaved); /* registers for each vector that is kept */
+    size_t each = 4 * n.loads + 16 / n.size * MC_MAX(n.size / 4, 1) *
+                                    (n.sums + (size_t)k->nsaved); /* registers for each vector that is kept */
     int most = REGISTERS + 4 * each <= MANY ? 4 : 2;
     size_t registers = REGISTERS + (size_t)most * each;
-    return k->mode != KERNEL_ROW || registers > MOST ? (struct mc_grid_row){ 0 } : (struct mc_grid_row){ (int)(16 / n.size), most, registers > FEW ? 512 : 1024 };
+    return k->mode != KERNEL_ROW || registers > MOST
+               ? (struct mc_grid_row){ 0 }
+               : (struct mc_grid_row){ (int)(16 / n.size), most, registers > FEW ? 512 : 1024 };
 }
 
 struct mc_grid_row mc_grid_row(const struct mc_kernel *k)
 {
-    return k->never & GRID_ROW ? (struct mc_grid_row){ 0 } : mc_grid_torn(k) ? of_pieces(k, (int)(16 / kept(k).size), 8, 4) : dense(k);
+    return k->never & GRID_ROW ? (struct mc_grid_row){ 0 }
+           : mc_grid_torn(k)   ? of_pieces(k, (int)(16 / kept(k).size), 8, 4)
+                               : dense(k);
 }
 
-/* Channels of images are sooner walked twice: of 32 images of 56 x 56 four blocks each took 38 us, where walks take 27. */
+/* Channels of images are sooner walked twice: of 32 images of 56 x 56 four blocks each took 38 us, where
+ * walks take 27. */
 struct mc_grid_row mc_grid_together(const struct mc_kernel *k)
 {
     return k->never & GRID_TOGETHER || mc_grid_torn(k) ? (struct mc_grid_row){ 0 } : dense(k);
@@ -95,9 +105,13 @@ static const char *saved_type(const struct print *p, int place)
 
 static void open_vectors(struct print *p, const char *where)
 {
-    mc_str_addf(p->out, "_Pragma(\"unroll\") for (int k = 0; k < K; k++) { const u32 r = lane + k * lanes; if (%sr < n) {\n", where);
+    mc_str_addf(
+        p->out,
+        "_Pragma(\"unroll\") for (int k = 0; k < K; k++) { const u32 r = lane + k * lanes; if (%sr < n) {\n",
+        where);
     if (mc_grid_torn(p->k)) {
-        mc_str_add(p->out, "const u32 q = over_(r * V, magic, shift), i = r * V - q * inner; (void)q; (void)i;\n");
+        mc_str_add(p->out,
+                   "const u32 q = over_(r * V, magic, shift), i = r * V - q * inner; (void)q; (void)i;\n");
     }
 }
 
@@ -107,7 +121,9 @@ static void at_vector(struct print *p, size_t o)
     const struct mc_koperand *x = &p->k->operand.at[o];
     mc_str_addf(p->out, "(A.p[%zu] + o%zu", o, o);
     if (mc_grid_torn(p->k)) {
-        mc_str_addf(p->out, " + (i64)(i32)q * (i32)A.step[%zu][axis + A.near] + (i64)(i32)i * (i32)A.step[%zu][axis])", o, o);
+        mc_str_addf(
+            p->out,
+            " + (i64)(i32)q * (i32)A.step[%zu][axis + A.near] + (i64)(i32)i * (i32)A.step[%zu][axis])", o, o);
     } else if (mc_print_moves(p->k, x)) {
         mc_str_addf(p->out, " + (i64)r * (V * %zu))", x->index ? (size_t)1 : mc_dtypes[x->dtype].size);
     } else {
@@ -129,7 +145,10 @@ static void tallies(struct print *p, bool store)
         } else if (p->k->operand.at[i].tally) {
             mc_str_addf(p->out, "{ %s *const to = (%s *)(", t, t);
             mc_grid_part(p, i, "team");
-            mc_str_addf(p->out, ");\n_Pragma(\"unroll\") for (int k = 0; k < K; k++) { const u32 r = lane + k * lanes; if (r < n) store_<%s, V>(to + r * V, t%zu[k]); } }\n", t, i);
+            mc_str_addf(p->out,
+                        ");\n_Pragma(\"unroll\") for (int k = 0; k < K; k++) { const u32 r = lane + k * "
+                        "lanes; if (r < n) store_<%s, V>(to + r * V, t%zu[k]); } }\n",
+                        t, i);
         }
     }
 }
@@ -198,7 +217,8 @@ static void places(struct print *p)
         } else if (mc_grid_made_here(p, o) && moves) {
             mc_str_addf(p->out, "alignas(16) %s a%zu[V];\n", t, i);
         } else if (mc_grid_made_here(p, o) || !o->dst) {
-            mc_str_addf(p->out, "%s%s *const a%zu = (%s%s *)", o->dst ? "" : "const ", t, i, o->dst ? "" : "const ", t);
+            mc_str_addf(p->out, "%s%s *const a%zu = (%s%s *)", o->dst ? "" : "const ", t, i,
+                        o->dst ? "" : "const ", t);
             at_vector(p, i);
             mc_str_addf(p->out, "; (void)a%zu;\n", i);
         }
@@ -232,19 +252,27 @@ static void walk(struct print *p, bool lanes)
 /* Behind a row: where a team has several, the next one's parts go where this one's are read. */
 static const char *end_of_row(const struct print *p, bool together)
 {
-    return mc_grid_tallies(p->k) ? together ? "}\nmeet_();\n" : "}\n__syncthreads();\n" : together ? "}\nleave_();\n" : "}\n";
+    return mc_grid_tallies(p->k) ? together ? "}\nmeet_();\n" : "}\n__syncthreads();\n"
+           : together            ? "}\nleave_();\n"
+                                 : "}\n";
 }
 
 void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form)
 {
     const bool together = form == 't';
     memset(p->done, 0, p->k->val.n);
-    mc_str_addf(p->out, "ENTRY __launch_bounds__(%d) %s_%c(const %s_args A)\n{\nBEGIN\nconst int K = %d, V = %d; extern __shared__ i64 shared_[];\n", row.most, p->k->name,
-                form, p->k->name, row.kept, row.vector);
-    mc_str_add(p->out, together ? "const u32 lanes = blockDim.x * gridDim.y, lane = blockIdx.y * blockDim.x + threadIdx.x" : "const u32 lanes = blockDim.x, lane = threadIdx.x");
+    mc_str_addf(p->out,
+                "ENTRY __launch_bounds__(%d) %s_%c(const %s_args A)\n{\nBEGIN\nconst int K = %d, V = %d; "
+                "extern __shared__ i64 shared_[];\n",
+                row.most, p->k->name, form, p->k->name, row.kept, row.vector);
+    mc_str_add(p->out,
+               together
+                   ? "const u32 lanes = blockDim.x * gridDim.y, lane = blockIdx.y * blockDim.x + threadIdx.x"
+                   : "const u32 lanes = blockDim.x, lane = threadIdx.x");
     mc_str_add(p->out, ", warps = lanes / 32, n = A.count[1] / V;\n");
     if (mc_grid_torn(p->k)) {
-        mc_str_add(p->out, "const u32 axis = A.axes[0], inner = A.size[axis], magic = A.magic[axis], shift = A.shift[axis];\n");
+        mc_str_add(p->out, "const u32 axis = A.axes[0], inner = A.size[axis], magic = A.magic[axis], shift = "
+                           "A.shift[axis];\n");
     }
     tallies(p, false);
     load(p, true);

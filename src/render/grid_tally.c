@@ -1,5 +1,5 @@
-/* grid_tally.c: sums over the rows that ride along with a kernel of rows: a team of lanes takes every so many rows and has
- * sums of its own in the scratch memory, which NAME_tally adds.
+/* grid_tally.c: sums over the rows that ride along with a kernel of rows: a team of lanes takes every so many
+ * rows and has sums of its own in the scratch memory, which NAME_tally adds.
  *
  * Invariant: a lane adds to the same places of a row in every row of its team. */
 #include "render/grid.h"
@@ -35,17 +35,20 @@ size_t mc_grid_tally_size(const struct mc_kernel *k)
 
 void mc_grid_part(struct print *p, size_t operand, const char *team)
 {
-    mc_str_addf(p->out, "A.scratch + ((i64)%d * A.teams + %s) * A.count[1] * %zu", tally_slot(p->k, operand), team, mc_grid_tally_size(p->k));
+    mc_str_addf(p->out, "A.scratch + ((i64)%d * A.teams + %s) * A.count[1] * %zu", tally_slot(p->k, operand),
+                team, mc_grid_tally_size(p->k));
 }
 
 void mc_grid_open_rows(struct print *p)
 {
     if (!mc_grid_tallies(p->k)) {
-        mc_str_add(p->out, "const u32 at = A.column ? blockIdx.x * blockDim.x + threadIdx.x : blockIdx.x * blockDim.y + threadIdx.y;\n{\n");
+        mc_str_add(p->out, "const u32 at = A.column ? blockIdx.x * blockDim.x + threadIdx.x : blockIdx.x * "
+                           "blockDim.y + threadIdx.y;\n{\n");
         return;
     }
     mc_str_add(p->out, "const u32 team = blockIdx.x * blockDim.y + threadIdx.y;\n"
-                       "for (u32 first = blockIdx.x * blockDim.y; first < A.count[0]; first += A.teams) {\nconst u32 at = first + threadIdx.y;\n");
+                       "for (u32 first = blockIdx.x * blockDim.y; first < A.count[0]; first += A.teams) "
+                       "{\nconst u32 at = first + threadIdx.y;\n");
 }
 
 void mc_grid_close_rows(struct print *p)
@@ -60,32 +63,47 @@ void mc_grid_begin_tallies(struct print *p)
         if (p->k->operand.at[i].tally) {
             mc_str_addf(p->out, "char *const sums%zu = ", i);
             mc_grid_part(p, i, "(blockIdx.x * blockDim.y + threadIdx.y)");
-            mc_str_addf(p->out, ";\nfor (u32 r = lane; r < A.count[1]; r += lanes) ((%s *)sums%zu)[r] = 0;\n", t, i);
+            mc_str_addf(p->out, ";\nfor (u32 r = lane; r < A.count[1]; r += lanes) ((%s *)sums%zu)[r] = 0;\n",
+                        t, i);
         }
     }
 }
 
-/* NAME_tally: a few places of a row a block, as many as one sector of memory has: all threads read of teams, then a warp adds up a place. */
+/* NAME_tally: a few places of a row a block, as many as one sector of memory has: all threads read of teams,
+ * then a warp adds up a place. */
 void mc_grid_print_tally(struct print *p)
 {
-    mc_str_addf(p->out, "ENTRY %s_tally(const %s_args A)\n{\nBEGIN\nconst u32 wide = %d, deep = 1024 / wide; __shared__ double sums[wide][deep + 1];\n", p->k->name, p->k->name, GRID_PLACES);
-    mc_str_add(p->out, "const u32 x = threadIdx.x, y = threadIdx.y, from = blockIdx.x * wide, me = (y * wide + x) % 32, place = (y * wide + x) / 32; i64 none = 0; double c = 0;\n");
+    mc_str_addf(p->out,
+                "ENTRY %s_tally(const %s_args A)\n{\nBEGIN\nconst u32 wide = %d, deep = 1024 / wide; "
+                "__shared__ double sums[wide][deep + 1];\n",
+                p->k->name, p->k->name, GRID_PLACES);
+    mc_str_add(p->out, "const u32 x = threadIdx.x, y = threadIdx.y, from = blockIdx.x * wide, me = (y * wide "
+                       "+ x) % 32, place = (y * wide + x) / 32; i64 none = 0; double c = 0;\n");
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const char *t = p->d->store[p->k->operand.at[i].dtype];
         if (p->k->operand.at[i].tally) {
-            mc_str_addf(p->out, "if (blockIdx.y == %d && from + x < A.count[1]) {\n_Pragma(\"unroll 8\") for (u32 team = y; team < A.teams; team += deep) c += ((const %s *)(", tally_slot(p->k, i), t);
+            mc_str_addf(p->out,
+                        "if (blockIdx.y == %d && from + x < A.count[1]) {\n_Pragma(\"unroll 8\") for (u32 "
+                        "team = y; team < A.teams; team += deep) c += ((const %s *)(",
+                        tally_slot(p->k, i), t);
             mc_grid_part(p, i, "team");
             mc_str_add(p->out, "))[from + x];\n}\n");
         }
     }
-    mc_str_add(p->out, "sums[x][y] = c;\n__syncthreads();\nif (place >= wide) return;\nc = 0;\nfor (u32 i = me; i < deep; i += 32) c += sums[place][i];\n"
-                       "warp_<0>(c, none, [](double &to, i64 &, const double l, const i64) { to += l; });\nif (me || from + place >= A.count[1]) return;\n");
+    mc_str_add(p->out, "sums[x][y] = c;\n__syncthreads();\nif (place >= wide) return;\nc = 0;\nfor (u32 i = "
+                       "me; i < deep; i += 32) c += sums[place][i];\n"
+                       "warp_<0>(c, none, [](double &to, i64 &, const double l, const i64) { to += l; "
+                       "});\nif (me || from + place >= A.count[1]) return;\n");
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const char *t = p->d->store[p->k->operand.at[i].dtype];
         if (p->k->operand.at[i].tally) {
-            mc_str_addf(p->out, "if (blockIdx.y == %d) {\ni64 o = 0; u32 left = from + place;\n", tally_slot(p->k, i));
-            mc_str_addf(p->out, "for (u32 d = 0; d < A.axes[1]; d++) { u32 i = left; if (d + 1 < A.axes[1]) { left = i / A.size[A.axes[0] + d]; i -= left * A.size[A.axes[0] + d]; } "
-                                "o += (i64)i * A.step[%zu][A.axes[0] + d]; }\n*(%s *)(A.p[%zu] + o) = (%s)c;\n}\n", i, t, i, t);
+            mc_str_addf(p->out, "if (blockIdx.y == %d) {\ni64 o = 0; u32 left = from + place;\n",
+                        tally_slot(p->k, i));
+            mc_str_addf(p->out,
+                        "for (u32 d = 0; d < A.axes[1]; d++) { u32 i = left; if (d + 1 < A.axes[1]) { left = "
+                        "i / A.size[A.axes[0] + d]; i -= left * A.size[A.axes[0] + d]; } "
+                        "o += (i64)i * A.step[%zu][A.axes[0] + d]; }\n*(%s *)(A.p[%zu] + o) = (%s)c;\n}\n",
+                        i, t, i, t);
         }
     }
     mc_str_add(p->out, "}\n");

@@ -21,9 +21,9 @@ int mc_kernel_add(struct mc_kernel *k, struct mc_kval v)
 {
     for (size_t i = 0; i < k->val.n; i++) {
         const struct mc_kval *o = &k->val.at[i];
-        if (o->kind == v.kind && o->op == v.op && o->dtype == v.dtype && o->acc == v.acc && o->narg == v.narg &&
-            memcmp(o->arg, v.arg, sizeof v.arg) == 0 && o->operand == v.operand && o->varies == v.varies &&
-            memcmp(o->bits, v.bits, sizeof v.bits) == 0) {
+        if (o->kind == v.kind && o->op == v.op && o->dtype == v.dtype && o->acc == v.acc &&
+            o->narg == v.narg && memcmp(o->arg, v.arg, sizeof v.arg) == 0 && o->operand == v.operand &&
+            o->varies == v.varies && memcmp(o->bits, v.bits, sizeof v.bits) == 0) {
             return (int)i;
         }
     }
@@ -92,7 +92,10 @@ void mc_kernel_analyse(struct mc_kernel *k)
     for (size_t i = 0; i < k->val.n; i++) {
         k->nreduce += k->val.at[i].kind == K_REDUCE;
     }
-    k->mode = !k->nreduce ? KERNEL_MAP : !kept ? KERNEL_FOLD : k->inner >= 0 && k->reduced & 1u << k->inner ? KERNEL_ROW : KERNEL_COLUMN;
+    k->mode = !k->nreduce                                    ? KERNEL_MAP
+              : !kept                                        ? KERNEL_FOLD
+              : k->inner >= 0 && k->reduced & 1u << k->inner ? KERNEL_ROW
+                                                             : KERNEL_COLUMN;
     for (size_t i = 0; i < k->val.n; i++) {
         struct mc_kval *v = &k->val.at[i];
         v->element = k->mode == KERNEL_MAP ? v->varies != 0 : (v->varies & k->reduced) != 0;
@@ -131,19 +134,23 @@ void mc_kernel_analyse(struct mc_kernel *k)
 
 static bool same_value(const struct mc_kval *a, const struct mc_kval *b)
 {
-    return a->kind == b->kind && a->op == b->op && a->dtype == b->dtype && a->acc == b->acc && a->narg == b->narg && a->operand == b->operand &&
-           a->varies == b->varies && memcmp(a->arg, b->arg, (size_t)a->narg * sizeof *a->arg) == 0 && memcmp(a->bits, b->bits, sizeof a->bits) == 0;
+    return a->kind == b->kind && a->op == b->op && a->dtype == b->dtype && a->acc == b->acc &&
+           a->narg == b->narg && a->operand == b->operand && a->varies == b->varies &&
+           memcmp(a->arg, b->arg, (size_t)a->narg * sizeof *a->arg) == 0 &&
+           memcmp(a->bits, b->bits, sizeof a->bits) == 0;
 }
 
 bool mc_kernel_same(const struct mc_kernel *a, const struct mc_kernel *b)
 {
-    bool same = a->rank == b->rank && a->varies == b->varies && a->reduced == b->reduced && a->val.n == b->val.n && a->operand.n == b->operand.n;
+    bool same = a->rank == b->rank && a->varies == b->varies && a->reduced == b->reduced &&
+                a->val.n == b->val.n && a->operand.n == b->operand.n;
     for (size_t i = 0; same && i < a->val.n; i++) {
         same = same_value(&a->val.at[i], &b->val.at[i]);
     }
     for (size_t i = 0; same && i < a->operand.n; i++) {
         const struct mc_koperand *p = &a->operand.at[i], *q = &b->operand.at[i];
-        same = p->dtype == q->dtype && p->varies == q->varies && p->dst == q->dst && p->tally == q->tally && p->index == q->index && (!p->dst || p->val == q->val);
+        same = p->dtype == q->dtype && p->varies == q->varies && p->dst == q->dst && p->tally == q->tally &&
+               p->index == q->index && (!p->dst || p->val == q->val);
     }
     return same;
 }

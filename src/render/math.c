@@ -30,8 +30,7 @@ _Static_assert(NELEM(mc_math_rows) <= 64 * MC_MATH_WORDS, "a bit for every row")
 static size_t find(const char *name, size_t n)
 {
     size_t i = 0;
-    while (i < mc_nmath
-           && (strncmp(mc_math_rows[i].name, name, n) != 0 || mc_math_rows[i].name[n] != '\0')) {
+    while (i < mc_nmath && (strncmp(mc_math_rows[i].name, name, n) != 0 || mc_math_rows[i].name[n] != '\0')) {
         i++;
     }
     return i;

@@ -16,7 +16,9 @@ struct mc_math_row {
     mc_dtype dtype;    /* MC_FLOAT32 or MC_FLOAT64 */
     int arity;         /* 0: a part of others, not for kernels */
     double ulp;        /* the largest error the tests allow, in units in the last place */
-    double range;      /* that holds for |x| below this, and beyond it the result is NaN, for kernels to tell (kernel.h: bounded); 0: everywhere */
+    /* that holds for |x| below this, and beyond it the result is NaN, for kernels to tell (kernel.h:
+     * bounded); 0: everywhere */
+    double range;
 };
 
 extern const struct mc_math_row mc_math_rows[];

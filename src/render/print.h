@@ -14,30 +14,38 @@ struct print {
     bool grid;                 /* printed by grid.c: a failed check tells which step it is of */
     bool above;                /* grid.c: neighbours are kept, and lanes stand above each other */
     unsigned char *need;       /* elements of this stage */
-    unsigned char *back;       /* by operand: stored by an earlier stage, and read by this one rather than computed again; NULL: none ever is */
+    /* by operand: stored by an earlier stage, and read by this one rather than computed again; NULL: none
+     * ever is */
+    unsigned char *back;
     unsigned char *done;       /* row values printed so far */
     unsigned char *wait;       /* grid_column.c: row values that are not printed yet; NULL: none wait */
-    unsigned char *held;       /* wide_loop.c: a row is one vector, and these of its values are there; NULL: rows of any size */
+    /* wide_loop.c: a row is one vector, and these of its values are there; NULL: rows of any size */
+    unsigned char *held;
 };
-/* A reduction as text: @ is the value's number, # the element, C the accumulator, Z its flag, $ the position. */
+/* A reduction as text: @ is the value's number, # the element, C the accumulator, Z its flag, $ the
+ * position. */
 struct mc_monoid_text {
     const char *name, *first, *clause, *lane, *merge, *direct;
     bool flags;     /* z@ beside c@: NaN seen (max, min) or the position (argmax) */
-    const char *combine, *lanes; /* over vectors: of two vectors lane by lane, of the lanes of one; NULL: not over vectors */
+    /* over vectors: of two vectors lane by lane, of the lanes of one; NULL: not over vectors */
+    const char *combine, *lanes;
 };
 
 /* print_value.c */
 const char *mc_print_op_code(const struct mc_op *op, mc_dtype d);             /* its expression in C for d */
 mc_dtype mc_print_op_dtype(const struct mc_kernel *k, const struct mc_kval *v); /* in which it computes */
 const char *mc_print_calc(const struct print *p, mc_dtype d);               /* the type d is computed in */
-void mc_print_prelude(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
-void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
+void mc_print_prelude(struct mc_str *out, const struct mc_dialect *d, int n,
+                      struct mc_kernel *const *kernels);
+void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n,
+                        struct mc_kernel *const *kernels);
 void mc_print_ref(struct print *p, int v);                                  /* v7, r7[j], 0.5f */
 bool mc_print_moves(const struct mc_kernel *k, const struct mc_koperand *o);
 void mc_print_place(struct print *p, int o, bool inner);
 void mc_print_expression(struct print *p, int v, bool inner);
 void mc_print_define(struct print *p, int v, bool inner);
-void mc_print_beyond(struct print *p, int v);                               /* notes an argument beyond the bound; grids have none */
+/* notes an argument beyond the bound; grids have none */
+void mc_print_beyond(struct print *p, int v);
 /* print_reduce.c */
 const struct mc_monoid_text *mc_print_monoid(const struct mc_kval *v);
 bool mc_print_by_position(const struct mc_kval *v);
@@ -46,30 +54,40 @@ const char *mc_print_first(const struct print *p, const struct mc_kval *v);
 void mc_print_fill(struct print *p, const char *text, int v, const char *position);
 void mc_print_finish(struct print *p, int v);
 /* render.c */
-void mc_print_column_values(struct print *p);                               /* row values of this stage, of nb columns */
+/* row values of this stage, of nb columns */
+void mc_print_column_values(struct print *p);
 /* print_stage.c */
-bool mc_print_mark(struct print *p);                                        /* which elements walk p->stage computes; false: nothing */
-void mc_print_need(struct print *p, int v);                                 /* v too, and what it is made of */
-int  mc_print_reads(const struct print *p);                                 /* operands of which it then reads an element */
+/* which elements walk p->stage computes; false: nothing */
+bool mc_print_mark(struct print *p);
+/* v too, and what it is made of */
+void mc_print_need(struct print *p, int v);
+/* operands of which it then reads an element */
+int  mc_print_reads(const struct print *p);
 void mc_print_body(struct print *p, bool lanes, const char *position);      /* what happens for one element */
-void mc_print_store(struct print *p, int o, bool inner);                    /* of what an operand is made from */
-void mc_print_row_values(struct print *p);                                  /* those there from this stage on, as scalars */
+/* of what an operand is made from */
+void mc_print_store(struct print *p, int o, bool inner);
+/* those there from this stage on, as scalars */
+void mc_print_row_values(struct print *p);
 void mc_print_row_stores(struct print *p);
 bool mc_print_stage_reduces(const struct print *p, bool *positions);
 void mc_print_each(struct print *p, void (*f)(struct print *p, int v));     /* reduction of this stage */
-void mc_print_acc(struct print *p, int v);                                  /* declared: the accumulator, a block's lane; the lane added to it */
+/* declared: the accumulator, a block's lane; the lane added to it */
+void mc_print_acc(struct print *p, int v);
 void mc_print_lane(struct print *p, int v);
 void mc_print_merge(struct print *p, int v);
 /* wide.c: values over vectors; wide_loop.c: the innermost loops */
-extern const char mc_wide_text[], mc_wide_names[];                          /* vector.h; what ops' expressions call its parts */
-struct mc_wide_function { const char *name; bool differs; }; /* "exp": there is v_exp; its bits differ from those of mcf_exp */
+/* vector.h; what ops' expressions call its parts */
+extern const char mc_wide_text[], mc_wide_names[];
+/* "exp": there is v_exp; its bits differ from those of mcf_exp */
+struct mc_wide_function { const char *name; bool differs; };
 extern const struct mc_wide_function mc_wide_functions_known[];
 extern const int mc_nwide;
 void mc_wide_functions(struct mc_str *out, int n, struct mc_kernel *const *kernels);
 void mc_wide_spread(struct print *p, int v);
 void mc_wide_define(struct print *p, int v);
 void mc_wide_loop(struct print *p, bool reduces);
-void mc_wide_vector(struct print *p);                                       /* the same, where a row is one vector */
+/* the same, where a row is one vector */
+void mc_wide_vector(struct print *p);
 void mc_wide_columns(struct print *p, void (*pointers)(struct print *p, bool elements, const char *offset));
 
 #endif

@@ -1,4 +1,5 @@
-/* print_reduce.c: reductions as text: lanes within a block, accumulators over blocks, the value at the end. */
+/* print_reduce.c: reductions as text: lanes within a block, accumulators over blocks, the value at the
+ * end. */
 #include "render/print.h"
 
 /* ---- reductions: @ is the value's number, # the element, C the accumulator's place, $ its position ---- */
@@ -34,8 +35,8 @@ bool mc_print_by_position(const struct mc_kval *v)
     return mc_print_monoid(v)->lane == NULL;
 }
 
-/* Sums of floats and products accumulate in acc; what compares, in the element's own type.  Integers wrap: without a sign
- * where the compiler cannot be told (must_wrap of print_value.c). */
+/* Sums of floats and products accumulate in acc; what compares, in the element's own type.  Integers wrap:
+ * without a sign where the compiler cannot be told (must_wrap of print_value.c). */
 const char *mc_print_acc_type(const struct print *p, const struct mc_kval *v, bool lane)
 {
     const struct mc_monoid_text *m = mc_print_monoid(v);
@@ -46,7 +47,8 @@ const char *mc_print_acc_type(const struct print *p, const struct mc_kval *v, bo
     if (m->name[0] == 'a') {
         return "i32";
     }
-    bool product = m->name[0] == 'p'; /* of numbers near 1, in float: the small parts would be lost, always the same way */
+    bool product = m->name[0] ==
+                   'p'; /* of numbers near 1, in float: the small parts would be lost, always the same way */
     const mc_dtype acc = lane && mc_is_float(arg) && !product ? arg : v->acc;
     return mc_print_calc(p, p->d->native && acc == MC_INT64 ? MC_UINT64 : acc);
 }
@@ -106,7 +108,8 @@ void mc_print_finish(struct print *p, int v)
     if (mc_print_by_position(x)) {
         mc_str_addf(p->out, "(%s)z%d%s; ", t, v, at);
     } else if (m->flags && mc_is_float(arg)) {
-        mc_str_addf(p->out, "z%d%s ? __builtin_nan%s(\"\") : c%d%s; ", v, at, arg == MC_FLOAT64 ? "" : "f", v, at);
+        mc_str_addf(p->out, "z%d%s ? __builtin_nan%s(\"\") : c%d%s; ", v, at, arg == MC_FLOAT64 ? "" : "f", v,
+                    at);
     } else {
         mc_str_addf(p->out, "(%s)c%d%s; ", t, v, at);
     }

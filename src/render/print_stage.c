@@ -58,7 +58,8 @@ int mc_print_reads(const struct print *p)
     int n = 0;
     for (size_t i = 0; i < p->k->val.n; i++) {
         const struct mc_kval *v = &p->k->val.at[i];
-        n += p->need[i] && (found_in(p, (int)i) >= 0 || (v->kind == K_LOAD && mc_print_moves(p->k, &p->k->operand.at[v->operand])));
+        n += p->need[i] && (found_in(p, (int)i) >= 0 ||
+                            (v->kind == K_LOAD && mc_print_moves(p->k, &p->k->operand.at[v->operand])));
     }
     return n;
 }
@@ -67,8 +68,8 @@ int mc_print_reads(const struct print *p)
 static bool is_behind(const struct print *p, const struct mc_koperand *o)
 {
     const struct mc_kval *v = o->dst ? &p->k->val.at[o->val] : NULL;
-    return v && !o->tally && v->element && v->stage < p->stage && mc_print_moves(p->k, o) && v->dtype == o->dtype &&
-           strcmp(p->d->store[o->dtype], mc_print_calc(p, v->dtype)) == 0;
+    return v && !o->tally && v->element && v->stage < p->stage && mc_print_moves(p->k, o) &&
+           v->dtype == o->dtype && strcmp(p->d->store[o->dtype], mc_print_calc(p, v->dtype)) == 0;
 }
 
 /* Which elements walk `stage` computes; false: nothing.  What is behind is read where less is read then. */
@@ -121,7 +122,8 @@ void mc_print_body(struct print *p, bool lanes, const char *position)
             continue;
         }
         if (found_in(p, (int)i) >= 0) {
-            mc_str_addf(p->out, "const %s v%d = a%d[j]; ", mc_print_calc(p, v->dtype), (int)i, found_in(p, (int)i));
+            mc_str_addf(p->out, "const %s v%d = a%d[j]; ", mc_print_calc(p, v->dtype), (int)i,
+                        found_in(p, (int)i));
             continue;
         }
         mc_print_define(p, (int)i, true);
@@ -149,8 +151,8 @@ void mc_print_row_values(struct print *p)
     const struct mc_kernel *k = p->k;
     for (size_t i = 0; i < k->val.n; i++) {
         const struct mc_kval *v = &k->val.at[i];
-        if (!v->element && v->kind != K_CONST && v->kind != K_REDUCE && v->stage == p->stage && !p->done[i] && !(p->wait && p->wait[i]) &&
-            !(k->mode == KERNEL_COLUMN && v->varies)) {
+        if (!v->element && v->kind != K_CONST && v->kind != K_REDUCE && v->stage == p->stage && !p->done[i] &&
+            !(p->wait && p->wait[i]) && !(k->mode == KERNEL_COLUMN && v->varies)) {
             p->done[i] = 1;
             mc_print_define(p, (int)i, false);
             mc_wide_spread(p, (int)i);

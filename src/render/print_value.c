@@ -20,9 +20,10 @@ mc_dtype mc_print_op_dtype(const struct mc_kernel *k, const struct mc_kval *v)
     return k->val.at[v->arg[v->op->typing == TYPE_WHERE ? 1 : 0]].dtype;
 }
 
-/* mcf_exp and its like: the compiler's own where the dialect says so.  Those names go behind all texts of ours: one that
- * needs mcf_exp itself would otherwise be given a second text under the compiler's name. */
-static void function(struct mc_str *texts, struct mc_str *names, const struct mc_dialect *d, uint64_t *have, const char *word, mc_dtype t)
+/* mcf_exp and its like: the compiler's own where the dialect says so.  Those names go behind all texts of
+ * ours: one that needs mcf_exp itself would otherwise be given a second text under the compiler's name. */
+static void function(struct mc_str *texts, struct mc_str *names, const struct mc_dialect *d, uint64_t *have,
+                     const char *word, mc_dtype t)
 {
     char name[40];
     mc_snprintf(name, sizeof name, " %s ", word);
@@ -33,16 +34,19 @@ static void function(struct mc_str *texts, struct mc_str *names, const struct mc
     }
 }
 
-/* Is it made of sums, differences and products alone?  Of signed integers it then has to be computed as if they had no sign, where
- * the compiler cannot be told that they wrap (cc is, by MC_KERNEL_FLAGS): it takes a * a for no less than 0. */
+/* Is it made of sums, differences and products alone?  Of signed integers it then has to be computed as if
+ * they had no sign, where the compiler cannot be told that they wrap (cc is, by MC_KERNEL_FLAGS): it takes a
+ * * a for no less than 0. */
 static bool must_wrap(const struct mc_dialect *d, const char *code, mc_dtype t)
 {
-    const bool has_sign = strcmp(d->calc[t], d->calc[MC_INT32]) == 0 || t == MC_INT64; /* small ones are computed in int32 */
+    const bool has_sign = strcmp(d->calc[t], d->calc[MC_INT32]) == 0 ||
+                          t == MC_INT64; /* small ones are computed in int32 */
     return d->native && t != MC_BOOL && has_sign && !strpbrk(code, "/%<>=?:&|^~!(");
 }
 
 /* "INLINE float op_tanh_f(float a) { ... }", once for each op and type it is used with. */
-void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels)
+void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n,
+                        struct mc_kernel *const *kernels)
 {
     struct mc_dict seen = { 0 };
     uint64_t have[MC_MATH_WORDS] = { 0 };
@@ -69,16 +73,21 @@ void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n, s
                     function(out, &body, d, have, word, t);
                 }
             }
-            mc_str_addf(&body, "#undef T\n#undef M\n#undef IS_BOOL\n#define T %s\n#define M(x) mc%c_##x\n#define IS_BOOL %d\n", d->calc[t],
-                        t == MC_FLOAT64 ? 'd' : 'f', t == MC_BOOL);
+            mc_str_addf(&body,
+                        "#undef T\n#undef M\n#undef IS_BOOL\n#define T %s\n#define M(x) mc%c_##x\n#define "
+                        "IS_BOOL %d\n",
+                        d->calc[t], t == MC_FLOAT64 ? 'd' : 'f', t == MC_BOOL);
             mc_str_addf(&body, "INLINE %s op_%s(", d->calc[v->dtype], name);
             for (int a = 0; a < v->narg; a++) {
-                mc_str_addf(&body, "%s%s %c", a ? ", " : "", v->op->typing == TYPE_WHERE && a == 0 ? d->calc[MC_BOOL] : d->calc[t], 'a' + a);
+                mc_str_addf(&body, "%s%s %c", a ? ", " : "",
+                            v->op->typing == TYPE_WHERE && a == 0 ? d->calc[MC_BOOL] : d->calc[t], 'a' + a);
             }
             mc_str_add(&body, ") { ");
             if (must_wrap(d, code, t)) {
                 const char *u = d->calc[t == MC_INT64 ? MC_UINT64 : MC_UINT32];
-                mc_str_addf(&body, "typedef %s U; return (T)[](U a, U b) -> U { (void)b; return %s; }((U)a, (U)%c);", u, code, v->narg > 1 ? 'b' : 'a');
+                mc_str_addf(&body,
+                            "typedef %s U; return (T)[](U a, U b) -> U { (void)b; return %s; }((U)a, (U)%c);",
+                            u, code, v->narg > 1 ? 'b' : 'a');
             } else if (mc_is_float(t) && v->op->typing == TYPE_INT64) {
                 mc_str_addf(&body, "const T y = %s; return to_i64(y);", code);
             } else {
@@ -116,7 +125,10 @@ static void number(struct print *p, const struct mc_kval *v)
         if (x == INT64_MIN) {
             mc_str_add(p->out, "(-0x7fffffffffffffffll - 1)");
         } else {
-            mc_str_addf(p->out, "%lld%s", (long long)x, v->dtype == MC_INT64 ? "ll" : v->dtype == MC_UINT32 ? "u" : "");
+            mc_str_addf(p->out, "%lld%s", (long long)x,
+                        v->dtype == MC_INT64    ? "ll"
+                        : v->dtype == MC_UINT32 ? "u"
+                                                : "");
         }
     }
 }
@@ -151,15 +163,18 @@ static bool is_narrow(mc_dtype d)
     return d != MC_BOOL && !mc_is_float(d) && mc_dtypes[d].size < 4;
 }
 
-/* From float to an integer by what is nearest there.  To a half type by way of memory's form of it: what is asked for
- * by name is rounded, unlike what is only passed on. */
+/* From float to an integer by what is nearest there.  To a half type by way of memory's form of it: what is
+ * asked for by name is rounded, unlike what is only passed on. */
 static void cast(struct print *p, const struct mc_kval *x)
 {
     const struct mc_kval *a = &p->k->val.at[x->arg[0]];
     bool to_float = mc_is_float(x->dtype), ends = mc_is_float(a->dtype) && !to_float && x->dtype != MC_BOOL;
     if (a->dtype != x->dtype && *p->d->store_as[x->dtype]) {
-        const bool wide = a->dtype == MC_FLOAT64 || (!mc_is_float(a->dtype) && mc_dtypes[a->dtype].size > 2); /* float has fewer digits */
-        mc_str_addf(p->out, "%s(%s(%s", p->d->load_as[x->dtype], p->d->store_as[x->dtype], wide ? "odd_((double)(" : "");
+        const bool wide = a->dtype == MC_FLOAT64 ||
+                          (!mc_is_float(a->dtype) &&
+                           mc_dtypes[a->dtype].size > 2); /* float has fewer digits */
+        mc_str_addf(p->out, "%s(%s(%s", p->d->load_as[x->dtype], p->d->store_as[x->dtype],
+                    wide ? "odd_((double)(" : "");
         mc_print_ref(p, x->arg[0]);
         mc_str_add(p->out, wide ? "))))" : "))");
         return;

@@ -13,7 +13,8 @@ static void pointers(struct print *p, bool elements, const char *offset)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
-        bool element = o->dst ? p->k->val.at[o->val].element : (o->varies & (p->k->mode == KERNEL_MAP ? ~0u : p->k->reduced)) != 0;
+        bool element = o->dst ? p->k->val.at[o->val].element
+                              : (o->varies & (p->k->mode == KERNEL_MAP ? ~0u : p->k->reduced)) != 0;
         if (element != elements) {
             continue;
         }
@@ -21,7 +22,8 @@ static void pointers(struct print *p, bool elements, const char *offset)
         if (o->index) {
             mc_str_addf(p->out, "const i64 a%zu = (i64)p[%zu]", i, i);
         } else {
-            mc_str_addf(p->out, "%s%s *a%zu = (%s%s *)p[%zu]", o->dst ? "" : "const ", t, i, o->dst ? "" : "const ", t, i);
+            mc_str_addf(p->out, "%s%s *a%zu = (%s%s *)p[%zu]", o->dst ? "" : "const ", t, i,
+                        o->dst ? "" : "const ", t, i);
         }
         for (const char *f = offset; *f; f++) { /* "12": + i1 * s[3k+1] + i2 * s[3k+2]; "j": + j0 * s[3k] */
             if (*f == 'j') {
@@ -34,7 +36,8 @@ static void pointers(struct print *p, bool elements, const char *offset)
     }
 }
 
-/* Sums of floats: lanes add up a few elements, a block a few of those sums, so that long rows lose no digits. */
+/* Sums of floats: lanes add up a few elements, a block a few of those sums, so that long rows lose no
+ * digits. */
 enum { BLOCK = 2048, FEW = 128 };
 
 static bool in_blocks(const struct print *p, int v)
@@ -83,9 +86,12 @@ static void row_loop(struct print *p)
         mc_str_add(p->out, "}\n");
         return;
     }
-    mc_str_addf(p->out, "for (i64 b = 0; b < n0; b += %d) {\nconst i64 stop = n0 - b < %d ? n0 : b + %d;\n", BLOCK, BLOCK, BLOCK);
+    mc_str_addf(p->out, "for (i64 b = 0; b < n0; b += %d) {\nconst i64 stop = n0 - b < %d ? n0 : b + %d;\n",
+                BLOCK, BLOCK, BLOCK);
     mc_print_each(p, declare_block);
-    mc_str_addf(p->out, "\nfor (i64 f = b; f < stop; f += %d) {\nconst i64 e = stop - f < %d ? stop : f + %d;\n", FEW, FEW, FEW);
+    mc_str_addf(p->out,
+                "\nfor (i64 f = b; f < stop; f += %d) {\nconst i64 e = stop - f < %d ? stop : f + %d;\n", FEW,
+                FEW, FEW);
     mc_print_each(p, mc_print_lane);
     struct mc_str clauses = { 0 }, *out = p->out;
     p->out = &clauses;
@@ -118,7 +124,8 @@ static void walk(struct print *p, const char *offset, void (*loop)(struct print 
         for (size_t i = 0; i < p->k->val.n; i++) {
             t = p->k->val.at[i].saved == b ? mc_print_calc(p, p->k->val.at[i].dtype) : t;
         }
-        mc_str_addf(p->out, "%s *b%d = (%s *)(p[%zu] + %d * (n0 * n2 * 8 + 64)) + i2 * n0; (void)b%d;\n", t, b, t, p->k->operand.n, b - 1, b);
+        mc_str_addf(p->out, "%s *b%d = (%s *)(p[%zu] + %d * (n0 * n2 * 8 + 64)) + i2 * n0; (void)b%d;\n", t,
+                    b, t, p->k->operand.n, b - 1, b);
     }
     loop(p);
     mc_str_add(p->out, "}\n");
@@ -144,7 +151,8 @@ static void print_map(struct print *p)
     if (!mc_print_mark(p)) {
         return;
     }
-    mc_str_add(p->out, p->k->wide ? "int stream = (int)n[3];\nfor (i64 i1 = 0; i1 < n1; i1++)\n" : "for (i64 i1 = 0; i1 < n1; i1++)\n");
+    mc_str_add(p->out, p->k->wide ? "int stream = (int)n[3];\nfor (i64 i1 = 0; i1 < n1; i1++)\n"
+                                  : "for (i64 i1 = 0; i1 < n1; i1++)\n");
     walk(p, "12", map_loop);
     mc_str_add(p->out, p->k->wide ? "if (n[3]) __builtin_ia32_sfence();\n" : "");
 }
@@ -180,7 +188,8 @@ static void print_vectors(struct print *p)
     const bool all = p->k->never & ROW_LOOP;
     p->held = p->done + p->k->val.n;
     mc_str_addf(p->out, all ? "{\n" : "if (n0 <= %d && n2 == 1) {\n", VECTOR_LANES);
-    mc_str_add(p->out, "const vm keep = (vm)((1u << n0) - 1); const i64 j = 0, b = 0, i2 = 0; (void)j; (void)b; (void)i2;\n");
+    mc_str_add(p->out, "const vm keep = (vm)((1u << n0) - 1); const i64 j = 0, b = 0, i2 = 0; (void)j; "
+                       "(void)b; (void)i2;\n");
     each_row(p);
     mc_str_add(p->out, all ? "}\n" : "} else\n");
     memset(p->done, 0, p->k->val.n);
@@ -226,7 +235,8 @@ static void read_acc(struct print *p, int v, const char *from, const char *as, c
     const char *t = mc_print_acc_type(p, x, false);
     mc_str_addf(p->out, "%s%s %c%d = *(const %s *)(%s + %d); ", as, t, value, v, t, from, 16 * slot_of(p, v));
     if (mc_print_monoid(x)->flags) {
-        mc_str_addf(p->out, "%si64 %c%d = *(const i64 *)(%s + %d); ", as, flag, v, from, 16 * slot_of(p, v) + 8);
+        mc_str_addf(p->out, "%si64 %c%d = *(const i64 *)(%s + %d); ", as, flag, v, from,
+                    16 * slot_of(p, v) + 8);
     }
 }
 
@@ -270,7 +280,9 @@ static void print_fold(struct print *p)
     mc_str_add(p->out, "const i64 chunks = n[0]; (void)s; (void)err;\n");
     begin_bounded(p);
     pointers(p, false, "");
-    mc_str_addf(p->out, "for (i64 d = 1; d < chunks; d *= 2) for (i64 i = 0; i + d < chunks; i += 2 * d) {\nchar *to = p[%zu] + i * %d; const char *acc = to + d * %d;\n",
+    mc_str_addf(p->out,
+                "for (i64 d = 1; d < chunks; d *= 2) for (i64 i = 0; i + d < chunks; i += 2 * d) {\nchar *to "
+                "= p[%zu] + i * %d; const char *acc = to + d * %d;\n",
                 p->k->operand.n, 16 * p->k->nreduce, 16 * p->k->nreduce);
     mc_print_each(p, open_acc);
     mc_print_each(p, fetch_acc);
@@ -321,7 +333,8 @@ void mc_print_column_values(struct print *p)
     const struct mc_kernel *k = p->k;
     for (size_t i = 0; i < k->val.n; i++) {
         const struct mc_kval *v = &k->val.at[i];
-        if (!v->element && v->varies && v->kind != K_CONST && v->kind != K_REDUCE && v->stage == p->stage && !(p->wait && p->wait[i])) {
+        if (!v->element && v->varies && v->kind != K_CONST && v->kind != K_REDUCE && v->stage == p->stage &&
+            !(p->wait && p->wait[i])) {
             mc_str_addf(p->out, "for (i64 j = 0; j < nb; j++) { r%zu[j] = ", i);
             mc_print_expression(p, (int)i, true);
             mc_str_add(p->out, "; ");
@@ -341,8 +354,9 @@ void mc_print_column_values(struct print *p)
 static void print_column(struct print *p)
 {
     const struct mc_kernel *k = p->k;
-    mc_str_addf(p->out, "for (i64 j0 = 0; j0 < n0; j0 += %d) {\nconst i64 nb = n0 - j0 < %d ? n0 - j0 : %d;\n", KERNEL_COLUMNS,
-                KERNEL_COLUMNS, KERNEL_COLUMNS);
+    mc_str_addf(p->out,
+                "for (i64 j0 = 0; j0 < n0; j0 += %d) {\nconst i64 nb = n0 - j0 < %d ? n0 - j0 : %d;\n",
+                KERNEL_COLUMNS, KERNEL_COLUMNS, KERNEL_COLUMNS);
     for (size_t i = 0; i < k->val.n; i++) {
         if (!k->val.at[i].element && k->val.at[i].varies && k->val.at[i].kind != K_CONST) {
             mc_str_addf(p->out, "%s r%zu[%d];\n", mc_print_calc(p, k->val.at[i].dtype), i, KERNEL_COLUMNS);
@@ -392,7 +406,9 @@ static void print_kernel(struct print *p)
     p->stage = 0;
     mc_str_add(p->out, "\n");
     mc_str_addf(p->out, p->d->head, p->k->name);
-    mc_str_add(p->out, "const i64 n0 = n[0], n1 = n[1], n2 = n[2]; (void)n0; (void)n1; (void)n2; (void)s; (void)err;\n");
+    mc_str_add(
+        p->out,
+        "const i64 n0 = n[0], n1 = n[1], n2 = n[2]; (void)n0; (void)n1; (void)n2; (void)s; (void)err;\n");
     begin_bounded(p);
     mode[p->k->mode](p);
     end_bounded(p);

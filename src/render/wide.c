@@ -1,7 +1,7 @@
 /* wide.c: kernels whose elements are float32, printed over vectors of sixteen (vector.h).
  *
- * Invariant: a kernel that mc_kernel_wide() allows prints the same values as otherwise, within the bounds of the
- * functions of math_f32.def; an exact one prints the same bits. */
+ * Invariant: a kernel that mc_kernel_wide() allows prints the same values as otherwise, within the bounds of
+ * the functions of math_f32.def; an exact one prints the same bits. */
 #include "render/print.h"
 #include "device/cpu/cpu.h"
 #include <stdio.h>
@@ -9,9 +9,11 @@
 const char mc_wide_text[] = {
 #include "render/vector_text.h"
     , 0 };
-const char mc_wide_names[] = "#undef M\n#undef SEL\n#undef NOT\n#undef C\n#undef LT\n#undef LE\n#undef GT\n#undef GE\n#undef EQ\n#undef NE\n"
-    "#define M(x) v_##x\n#define SEL v_sel\n#define NOT(c) ((vm)~(c))\n#define C v_all\n#define LT v_lt\n#define LE v_le\n#define GT v_gt\n"
-    "#define GE v_ge\n#define EQ v_eq\n#define NE v_ne\n";
+const char mc_wide_names[] = "#undef M\n#undef SEL\n#undef NOT\n#undef C\n#undef LT\n#undef LE\n#undef "
+                             "GT\n#undef GE\n#undef EQ\n#undef NE\n"
+                             "#define M(x) v_##x\n#define SEL v_sel\n#define NOT(c) ((vm)~(c))\n#define C "
+                             "v_all\n#define LT v_lt\n#define LE v_le\n#define GT v_gt\n"
+                             "#define GE v_ge\n#define EQ v_eq\n#define NE v_ne\n";
 
 enum { AHEAD = 8 }; /* rows of a column kernel that are fetched before they are read */
 
@@ -41,7 +43,8 @@ static size_t word_at(const char *s)
     return n ? n : 1;
 }
 
-/* A number that stays as it is beside a vector: the compiler takes no double there, nor an integer that float lacks. */
+/* A number that stays as it is beside a vector: the compiler takes no double there, nor an integer that float
+ * lacks. */
 static bool number_can(const char *s, size_t n)
 {
     size_t digits = strspn(s, "0123456789");
@@ -137,16 +140,11 @@ static bool value_can(const struct mc_kernel *k, int i)
         return true;
     }
     switch (v->kind) {
-    case K_LOAD:
-        return v->dtype == MC_FLOAT32;
-    case K_INDEX:
-        return index_can(k, i);
-    case K_OP:
-        return op_can(k, v);
-    case K_CAST:
-        return v->dtype == MC_FLOAT32 && k->val.at[v->arg[0]].dtype == MC_BOOL;
-    default:
-        return false;
+    case K_LOAD: return v->dtype == MC_FLOAT32;
+    case K_INDEX: return index_can(k, i);
+    case K_OP: return op_can(k, v);
+    case K_CAST: return v->dtype == MC_FLOAT32 && k->val.at[v->arg[0]].dtype == MC_BOOL;
+    default: return false;
     }
 }
 
@@ -165,7 +163,8 @@ bool mc_kernel_wide(const struct mc_dialect *d, const struct mc_kernel *k)
     }
     for (size_t i = 0; i < k->operand.n; i++) {
         const struct mc_koperand *o = &k->operand.at[i];
-        if (o->dst && k->val.at[o->val].element && (o->dtype != MC_FLOAT32 || k->val.at[o->val].dtype != MC_FLOAT32)) {
+        if (o->dst && k->val.at[o->val].element &&
+            (o->dtype != MC_FLOAT32 || k->val.at[o->val].dtype != MC_FLOAT32)) {
             return false;
         }
     }
@@ -229,9 +228,15 @@ void mc_wide_define(struct print *p, int v)
     mc_str_addf(p->out, "const %s v%d = ", type_of(x->dtype), v);
     if (x->kind == K_LOAD) {
         bool moves = mc_print_moves(p->k, &p->k->operand.at[x->operand]);
-        mc_str_addf(p->out, !moves ? "v_all(a%d[0]); " : p->held ? "v_load(a%d, keep); " : "*(const vu *)(a%d + j); ", x->operand);
-        if (moves && p->k->mode == KERNEL_COLUMN) { /* rows are pages apart: nothing fetches the next by itself */
-            mc_str_addf(p->out, "__builtin_prefetch(a%d + j + %d * s[%d]); ", x->operand, AHEAD, 3 * x->operand + 1);
+        mc_str_addf(p->out,
+                    !moves    ? "v_all(a%d[0]); "
+                    : p->held ? "v_load(a%d, keep); "
+                              : "*(const vu *)(a%d + j); ",
+                    x->operand);
+        if (moves &&
+            p->k->mode == KERNEL_COLUMN) { /* rows are pages apart: nothing fetches the next by itself */
+            mc_str_addf(p->out, "__builtin_prefetch(a%d + j + %d * s[%d]); ", x->operand, AHEAD,
+                        3 * x->operand + 1);
         }
         return;
     }
@@ -270,7 +275,8 @@ void mc_wide_functions(struct mc_str *out, int n, struct mc_kernel *const *kerne
             mc_dict_put(&seen, name, name);
             mc_str_addf(out, "VECTOR %s %s(", type_of(v->dtype), name);
             for (int a = 0; a < v->narg; a++) {
-                mc_str_addf(out, "%s%s %c", a ? ", " : "", v->op->typing == TYPE_WHERE && a == 0 ? "vm" : type_of(t), 'a' + a);
+                mc_str_addf(out, "%s%s %c", a ? ", " : "",
+                            v->op->typing == TYPE_WHERE && a == 0 ? "vm" : type_of(t), 'a' + a);
             }
             mc_str_addf(out, ") { return (%s)(%s); }\n", type_of(v->dtype), mc_print_op_code(v->op, t));
         }

@@ -1,12 +1,13 @@
 /* wide_loop.c: the innermost loops of kernels over vectors.
  *
- * A loop takes sixteen elements at a time.  What is left at the end of a row goes through the same loop once more:
- * it is copied to and from a vector of its own, and reductions leave the lanes behind it out.  A row that is one
- * vector needs no loop: all its values stay in registers. */
+ * A loop takes sixteen elements at a time.  What is left at the end of a row goes through the same loop once
+ * more: it is copied to and from a vector of its own, and reductions leave the lanes behind it out.  A row
+ * that is one vector needs no loop: all its values stay in registers. */
 #include "render/print.h"
 #include <stdio.h>
 
-enum { ROWS = 32, BLOCK = 2048, FEW = 256 }; /* rows of a column kernel that add up in float; elements of a row's block, and those that do there */
+/* rows of a column kernel that add up in float; elements of a row's block, and those that do there */
+enum { ROWS = 32, BLOCK = 2048, FEW = 256 };
 
 /* ---- reductions ---- */
 
@@ -32,11 +33,12 @@ static void gather(struct print *p, int v)
         return;
     }
     if (mc_print_by_position(x)) {
-        mc_str_addf(p->out, "%s(&%c%d, &%c%d, v_sel(keep, v%d, v_all(%s)), j - b); ", m->combine, lane(p), v, p->second ? 'k' : 'g', v, a,
-                    mc_print_first(p, x));
+        mc_str_addf(p->out, "%s(&%c%d, &%c%d, v_sel(keep, v%d, v_all(%s)), j - b); ", m->combine, lane(p), v,
+                    p->second ? 'k' : 'g', v, a, mc_print_first(p, x));
         return;
     }
-    mc_str_addf(p->out, "%c%d = %s(%c%d, v_sel(keep, v%d, v_all(%s))); ", lane(p), v, m->combine, lane(p), v, a, mc_print_first(p, x));
+    mc_str_addf(p->out, "%c%d = %s(%c%d, v_sel(keep, v%d, v_all(%s))); ", lane(p), v, m->combine, lane(p), v,
+                a, mc_print_first(p, x));
     if (m->flags) {
         mc_str_addf(p->out, "q%d |= keep & v_ne(v%d, v%d); ", v, a, a);
     }
@@ -83,7 +85,8 @@ static void begin(struct print *p, int v)
 {
     mc_str_addf(p->out, "vf l%d = v_all(%s); ", v, mc_print_first(p, &p->k->val.at[v]));
     if (mc_print_by_position(&p->k->val.at[v])) {
-        mc_str_addf(p->out, "vf g%d = v_all(0); ", v); /* of lanes that meet nothing larger the first is first */
+        mc_str_addf(p->out, "vf g%d = v_all(0); ",
+                    v); /* of lanes that meet nothing larger the first is first */
     } else if (mc_print_monoid(&p->k->val.at[v])->flags) {
         mc_str_addf(p->out, "vm q%d = 0; ", v);
     }
@@ -95,10 +98,14 @@ static void end(struct print *p, int v)
     const struct mc_monoid_text *m = mc_print_monoid(x);
     const char *t = mc_print_acc_type(p, x, false);
     if (mc_print_by_position(x)) {
-        mc_str_addf(p->out, "{ i64 q%d = base + i2 * n0 + b; const %s t = %s(l%d, g%d, &q%d); { const %s l%d = t; ", v, t, m->lanes, v, v, v, t, v);
+        mc_str_addf(p->out,
+                    "{ i64 q%d = base + i2 * n0 + b; const %s t = %s(l%d, g%d, &q%d); { const %s l%d = t; ",
+                    v, t, m->lanes, v, v, v, t, v);
     } else {
-        mc_str_addf(p->out, sums(p, v) ? "{ const %s t = %s(d%d); { const %s l%d = t; " : "{ const %s t = %s(l%d); { const %s l%d = t; ", t,
-                    sums(p, v) ? "v_total" : m->lanes, v, t, v);
+        mc_str_addf(p->out,
+                    sums(p, v) ? "{ const %s t = %s(d%d); { const %s l%d = t; "
+                               : "{ const %s t = %s(l%d); { const %s l%d = t; ",
+                    t, sums(p, v) ? "v_total" : m->lanes, v, t, v);
     }
     mc_print_fill(p, m->merge, v, "");
     mc_str_add(p->out, "} } ");
@@ -132,7 +139,8 @@ static void store(struct print *p, int i)
     } else if (o->tally) {
         mc_str_addf(p->out, "*(vu *)(a%d + j) += v%d; ", i, o->val);
     } else if (p->k->mode == KERNEL_MAP || p->k->mode == KERNEL_ROW) {
-        mc_str_addf(p->out, "if (stream) v_stream(a%d + j, v%d); else *(vu *)(a%d + j) = v%d; ", i, o->val, i, o->val);
+        mc_str_addf(p->out, "if (stream) v_stream(a%d + j, v%d); else *(vu *)(a%d + j) = v%d; ", i, o->val, i,
+                    o->val);
     } else {
         mc_str_addf(p->out, "*(vu *)(a%d + j) = v%d; ", i, o->val);
     }
@@ -150,7 +158,8 @@ static bool read_here(const struct print *p, int i)
     return false;
 }
 
-/* What results are streamed past lies in memory: the processor's own fetching ends with each page of 4 KiB. */
+/* What results are streamed past lies in memory: the processor's own fetching ends with each page of 4
+ * KiB. */
 static void fetch_page(struct print *p)
 {
     mc_str_add(p->out, "if (stream) { ");
@@ -202,7 +211,9 @@ static void detour(struct print *p)
             continue;
         }
         if (stored_here(p, o)) {
-            mc_str_addf(p->out, o->tally ? "o%zu = a%zu + m; a%zu = (float *)v_head(t%zu, o%zu, left) - m; " : "o%zu = a%zu + m; a%zu = t%zu - m; ",
+            mc_str_addf(p->out,
+                        o->tally ? "o%zu = a%zu + m; a%zu = (float *)v_head(t%zu, o%zu, left) - m; "
+                                 : "o%zu = a%zu + m; a%zu = t%zu - m; ",
                         i, i, i, i, i);
         } else if (!o->dst && read_here(p, (int)i)) {
             mc_str_addf(p->out, "a%zu = v_head(t%zu, a%zu + m, left) - m; ", i, i, i);
@@ -251,7 +262,8 @@ static void walk(struct print *p)
 static void begin_columns(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
-    mc_str_addf(p->out, "for (i64 j = 0; j < nb; j += 16) { *(vf *)(l%d + j) = v_all(%s); ", v, mc_print_first(p, x));
+    mc_str_addf(p->out, "for (i64 j = 0; j < nb; j += 16) { *(vf *)(l%d + j) = v_all(%s); ", v,
+                mc_print_first(p, x));
     if (mc_print_by_position(x)) {
         mc_str_addf(p->out, "*(vf *)(g%d + j) = v_all(0); ", v);
     } else if (mc_print_monoid(x)->flags) {
@@ -289,7 +301,8 @@ void mc_wide_columns(struct print *p, void (*pointers)(struct print *p, bool ele
 {
     mc_str_add(p->out, "{\n");
     each_reduction(p, declare_columns);
-    mc_str_add(p->out, "\ni64 rows = 0, first = 0; (void)first;\nfor (i64 i2 = 0; i2 < n2; i2++) for (i64 i1 = 0; i1 < n1; i1++) {\n");
+    mc_str_add(p->out, "\ni64 rows = 0, first = 0; (void)first;\nfor (i64 i2 = 0; i2 < n2; i2++) for (i64 i1 "
+                       "= 0; i1 < n1; i1++) {\n");
     pointers(p, true, "j12");
     detour_places(p);
     mc_str_add(p->out, "\nvm keep = (vm)-1; const i64 e = nb; i64 j = 0, m = e / 16 * 16;\n");
@@ -326,8 +339,10 @@ static void end_second_sums(struct print *p, int v)
 
 void mc_wide_loop(struct print *p, bool reduces)
 {
-    mc_str_addf(p->out, reduces ? "for (i64 b = 0; b < n0; b += %d) {\nconst i64 stop = n0 - b < %d ? n0 : b + %d;\n"
-                                : "{\nconst i64 b = 0, stop = n0;\n", BLOCK, BLOCK, BLOCK);
+    mc_str_addf(p->out,
+                reduces ? "for (i64 b = 0; b < n0; b += %d) {\nconst i64 stop = n0 - b < %d ? n0 : b + %d;\n"
+                        : "{\nconst i64 b = 0, stop = n0;\n",
+                BLOCK, BLOCK, BLOCK);
     bool two = reduces && light(p);
     each_reduction(p, begin);
     each_reduction(p, begin_sums);
@@ -335,8 +350,11 @@ void mc_wide_loop(struct print *p, bool reduces)
         each_reduction(p, begin_second);
     }
     detour_places(p);
-    mc_str_addf(p->out, reduces ? "\nfor (i64 f = b; f < stop; f += %d) {\nconst i64 e = stop - f < %d ? stop : f + %d;\n"
-                                : "\n{\nconst i64 f = b, e = stop;\n", FEW, FEW, FEW);
+    mc_str_addf(p->out,
+                reduces
+                    ? "\nfor (i64 f = b; f < stop; f += %d) {\nconst i64 e = stop - f < %d ? stop : f + %d;\n"
+                    : "\n{\nconst i64 f = b, e = stop;\n",
+                FEW, FEW, FEW);
     mc_str_add(p->out, "vm keep = (vm)-1; i64 j = f, m = f + (e - f) / 16 * 16;\n");
     if (two) {
         mc_str_add(p->out, "for (; j + 16 < m; j += 32) { { ");

@@ -1,4 +1,5 @@
-/* attempt.c: one step at one node: it is built anew over what its inputs have become, or one rule replaces it.
+/* attempt.c: one step at one node: it is built anew over what its inputs have become, or one rule replaces
+ * it.
  *
  * Invariant: a rule commits as a whole, with dtype, rank and sizes checked against what it replaces, or
  * it leaves no trace but dead nodes. */
@@ -101,8 +102,10 @@ mc_node *mc_attempt_rebuild(struct run *r, mc_node *n)
     if (changed) {
         struct aside a = put_aside(r->g);
         size_t mark = r->g->nodes.n;
-        made = n->op == &mc_op_item ? mc_item(in[0], n->item) : mc_node_make(r->g, n->op, n->nin, in, n->attr);
-        if (!take_back(r, a)) { /* sizes known by now do not fit: the node stays as it was written, and says so when run */
+        made = n->op == &mc_op_item ? mc_item(in[0], n->item)
+                                    : mc_node_make(r->g, n->op, n->nin, in, n->attr);
+        /* sizes known by now do not fit: the node stays as it was written, and says so when run */
+        if (!take_back(r, a)) {
             made = n;
         } else if (enter(r, mark, n, r->slot.at[n->id].depth)) {
             if (made->id < mark) { /* one that was there: the inputs lose a user */
@@ -163,7 +166,8 @@ static mc_node *apply(struct run *r, const struct mc_rule *rule, int number, con
         return NULL;
     }
     struct mc_match m = { .root = n, .g = r->g, .uses = r->uses.at, .nuses = r->uses.n };
-    if (!(from ? mc_pattern_match(from, rule, n, &m) : !rule->when || rule->when(&m)) || !allowed(rule, n, r->o->strict)) {
+    if (!(from ? mc_pattern_match(from, rule, n, &m) : !rule->when || rule->when(&m)) ||
+        !allowed(rule, n, r->o->strict)) {
         return NULL;
     }
     struct aside a = put_aside(r->g);
@@ -234,7 +238,8 @@ mc_node *mc_attempt_rules(struct run *r, mc_node *n)
             return made;
         }
     }
-    const struct mc_user_rule *own = r->o->level == REWRITE_COST ? NULL : r->g->rules; /* theirs are for programs */
+    const struct mc_user_rule *own = r->o->level == REWRITE_COST ? NULL
+                                                                 : r->g->rules; /* theirs are for programs */
     for (const struct mc_user_rule *u = own; u && r->status == MC_OK; u = u->next) {
         if (mc_pattern_root(u->from) == n->op && !mc_rule_off(&u->rule, NULL, r->o) &&
             (made = apply(r, &u->rule, -1, u->from, u->to, n))) {

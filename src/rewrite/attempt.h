@@ -1,4 +1,5 @@
-/* attempt.h: a rewriting while it goes on; between driver.c, which walks, and attempt.c, which changes one node. */
+/* attempt.h: a rewriting while it goes on; between driver.c, which walks, and attempt.c, which changes one
+ * node. */
 #ifndef MC_ATTEMPT_H
 #define MC_ATTEMPT_H
 
@@ -22,8 +23,11 @@ struct run {
     mc_status status;
 };
 
-bool mc_attempt_room(struct run *r);                      /* slots for all nodes there are; false: r->status says why */
-mc_node *mc_attempt_rebuild(struct run *r, mc_node *n);   /* n over the normal forms of its inputs; n itself if nothing changed */
-mc_node *mc_attempt_rules(struct run *r, mc_node *n);     /* what the first rule that applies makes of n; NULL: none does */
+/* slots for all nodes there are; false: r->status says why */
+bool mc_attempt_room(struct run *r);
+/* n over the normal forms of its inputs; n itself if nothing changed */
+mc_node *mc_attempt_rebuild(struct run *r, mc_node *n);
+/* what the first rule that applies makes of n; NULL: none does */
+mc_node *mc_attempt_rules(struct run *r, mc_node *n);
 
 #endif

@@ -25,7 +25,8 @@ mc_node *mc_shuffle(mc_node *x, int rank, const int64_t *order)
 static mc_node *source_of_size(mc_node *s)
 {
     mc_node *up;
-    while (!mc_is_error(s) && s->op->form == FORM_SIZE && (up = mc_lifted_size(s->in[0], 0, (int)mc_attr_int(&s->attr[0])))) {
+    while (!mc_is_error(s) && s->op->form == FORM_SIZE &&
+           (up = mc_lifted_size(s->in[0], 0, (int)mc_attr_int(&s->attr[0])))) {
         s = up;
     }
     return s;
@@ -68,7 +69,8 @@ mc_node *mc_shape_vector(mc_node *n)
     return mc_shape_stack(n->graph, n->type.rank, size);
 }
 
-/* x with a check, at run time, of the sizes that are known of n and not of x: an operand that the rule dropped had them. */
+/* x with a check, at run time, of the sizes that are known of n and not of x: an operand that the rule
+ * dropped had them. */
 static mc_node *promised(const mc_node *n, mc_node *x)
 {
     int64_t size[MC_MAX_RANK];
@@ -90,7 +92,8 @@ mc_node *mc_fit(mc_node *n, mc_node *x)
         x = x->type.dtype == n->type.dtype ? mc_node_const(n->graph, mc_array_ref(x->value), false)
                                            : mc_cast_to(x, n->type.dtype);
     }
-    if (mc_is_error(x) || x->nout != 1 || x->type.dtype != n->type.dtype || (x->type.rank != n->type.rank && x->type.rank)) {
+    if (mc_is_error(x) || x->nout != 1 || x->type.dtype != n->type.dtype ||
+        (x->type.rank != n->type.rank && x->type.rank)) {
         return NULL;
     }
     bool small = x->type.rank < n->type.rank;

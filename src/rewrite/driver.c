@@ -159,7 +159,8 @@ mc_status mc_rewrite(mc_graph *g, int n, mc_node **out, const struct mc_rewrite 
     opt.excluding = opt.excluding ? opt.excluding : mc_flag_text(FLAG_excluding);
     for (int i = 0; i < n; i++) {
         if (mc_is_error(out[i])) {
-            return mc_fail(g->status < 0 ? g->status : MC_EARG, "%s", g->status < 0 ? mc_error(g) : "rewrite: no output");
+            return mc_fail(g->status < 0 ? g->status : MC_EARG, "%s",
+                           g->status < 0 ? mc_error(g) : "rewrite: no output");
         }
     }
     TRY(mc_passes_ready());
@@ -197,8 +198,13 @@ mc_status mc_rewrite_cost(mc_graph *g, mc_node **n)
     struct mc_str off = { 0 };
     mc_str_addf(&off, "%s:derivative", mc_flag_text(FLAG_excluding));
     mc_node *made = *n;
-    mc_status s = fired && !off.bad ? mc_rewrite(g, 1, &made, &(struct mc_rewrite){
-        .excluding = off.s, .strict = mc_flag_int(FLAG_strict_math) != 0, .level = REWRITE_COST, .fired = fired }) : MC_EMEMORY;
+    mc_status s = fired && !off.bad
+                      ? mc_rewrite(g, 1, &made,
+                                   &(struct mc_rewrite){ .excluding = off.s,
+                                                         .strict = mc_flag_int(FLAG_strict_math) != 0,
+                                                         .level = REWRITE_COST,
+                                                         .fired = fired })
+                      : MC_EMEMORY;
     for (int i = 0; s == MC_OK && i < nrule; i++) {
         if (fired[i] && mc_rule_mends(i)) {
             *n = made;

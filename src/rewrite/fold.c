@@ -23,7 +23,8 @@ static bool all_known(const mc_node *n)
             return false;
         }
     }
-    return n->nin > 0 && !(n->op->flags & (OP_NOFOLD | OP_IMPURE | OP_RANDOM)) && !n->op->custom && is_small(&n->type);
+    return n->nin > 0 && !(n->op->flags & (OP_NOFOLD | OP_IMPURE | OP_RANDOM)) && !n->op->custom &&
+           is_small(&n->type);
 }
 
 /* By the reference.  What cannot be computed now (an index out of range) is left for the run to say. */

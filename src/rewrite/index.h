@@ -1,4 +1,5 @@
-/* index.h: parts of tensors as rules take them apart: what an index says of an axis, and an index under construction.
+/* index.h: parts of tensors as rules take them apart: what an index says of an axis, and an index under
+ * construction.
  *
  * Invariant: bounds that are inputs are numbered in the order in which they are copied. */
 #ifndef MC_REWRITE_INDEX_H
@@ -26,7 +27,8 @@ static inline mc_node *index_bound(const mc_node *n, int64_t k)
 /* All of an axis, one element after the other. */
 static inline bool index_walks(const int64_t *s, int64_t step)
 {
-    return !s[SPEC_INDEX] && !s[SPEC_START_KIND] && !s[SPEC_STOP_KIND] && s[SPEC_STEP_KIND] == BOUND_CONST && s[SPEC_STEP] == step;
+    return !s[SPEC_INDEX] && !s[SPEC_START_KIND] && !s[SPEC_STOP_KIND] && s[SPEC_STEP_KIND] == BOUND_CONST &&
+           s[SPEC_STEP] == step;
 }
 
 static inline bool index_is_whole(const int64_t *s)
@@ -84,7 +86,8 @@ static inline mc_node *index_part(mc_node *x, struct index *i)
 
 static inline bool index_same_region(const mc_node *a, const mc_node *b)
 {
-    if (a->attr[0].n != b->attr[0].n || memcmp(a->attr[0].ints, b->attr[0].ints, (size_t)a->attr[0].n * sizeof(int64_t)) != 0) {
+    if (a->attr[0].n != b->attr[0].n ||
+        memcmp(a->attr[0].ints, b->attr[0].ints, (size_t)a->attr[0].n * sizeof(int64_t)) != 0) {
         return false;
     }
     int na = a->nin - a->op->sig->ntensor, nb = b->nin - b->op->sig->ntensor;

@@ -28,7 +28,8 @@ static bool is_number(const mc_node *n, double number)
     }
     mc_store_f64(n->type.dtype, want, number);
     mc_store_f64(n->type.dtype, have, v);
-    return memcmp(want, have, sizeof want) == 0 && (mc_is_float(n->type.dtype) || mc_load_f64(n->type.dtype, want) == number);
+    return memcmp(want, have, sizeof want) == 0 &&
+           (mc_is_float(n->type.dtype) || mc_load_f64(n->type.dtype, want) == number);
 }
 
 static bool is_axes(const struct mc_attr *a)
@@ -148,7 +149,8 @@ bool mc_pattern_match(const struct mc_pattern *p, const struct mc_rule *r, mc_no
 /* ---- building ---- */
 
 /* A bound attribute as a parameter wants it: an axis as a list of one, a list of one as an axis. */
-static bool give_attr(const struct mc_param *q, const struct mc_attr *a, int rank, int64_t *room, struct mc_attr *out)
+static bool give_attr(const struct mc_param *q, const struct mc_attr *a, int rank, int64_t *room,
+                      struct mc_attr *out)
 {
     *out = *a;
     out->kind = q->kind;
@@ -174,7 +176,9 @@ static mc_node *build(const struct mc_pattern *p, const struct mc_match *m)
         return mc_node_number(m->g, MC_BOOL, p->number);
     }
     if (p->kind == NUMBER) {
-        mc_dtype d = p->real || p->number != floor(p->number) ? MC_FLOAT64 : fabs(p->number) < 128 ? MC_INT8 : MC_INT64;
+        mc_dtype d = p->real || p->number != floor(p->number) ? MC_FLOAT64
+                     : fabs(p->number) < 128                  ? MC_INT8
+                                                              : MC_INT64;
         return mc_node_const(m->g, mc_array_scalar(d, p->number), true);
     }
     if (p->kind != CALL) {

@@ -9,8 +9,8 @@
 
 #define ALWAYS &mc_rules_fold, &mc_rules_shape, &mc_rules_index, &mc_rules_update, &mc_rules_join, &mc_rules_reduce, &mc_rules_centred, &mc_rules_canon, \
     &mc_rules_product, &mc_rules_conv, &mc_rules_pool
-/* Enough for a formula to have one spelling: what a gradient is taken of keeps its convolutions, parts and updates, and
- * FAST_COMPILE, which keeps its digits too, ends sooner. */
+/* Enough for a formula to have one spelling: what a gradient is taken of keeps its convolutions, parts and
+ * updates, and FAST_COMPILE, which keeps its digits too, ends sooner. */
 #define SPELLING &mc_rules_fold, &mc_rules_shape, &mc_rules_reduce, &mc_rules_canon
 enum { FULL = 1 << REWRITE_FULL, FAST = 1 << REWRITE_FAST, COST = 1 << REWRITE_COST };
 static const struct mc_pass passes[] = {
@@ -210,7 +210,8 @@ bool mc_rule_mends(int i)
 
 bool mc_rule_off(const struct mc_rule *r, const char *stage, const struct mc_rewrite *o)
 {
-    return named_in(o->excluding, r, stage) || (word_in(r->tags, "off", 3) && !named_in(o->including, r, stage));
+    return named_in(o->excluding, r, stage) ||
+           (word_in(r->tags, "off", 3) && !named_in(o->including, r, stage));
 }
 
 bool mc_stage_off(const char *stage, const char *excluding)
@@ -267,7 +268,8 @@ static mc_status refuse(const mc_graph *g, const char *what, const char *word)
         mc_str_addf(&hint, "%s %s", i ? "," : "the stages are", stages[i].name);
     }
     mc_status s = !fits || hint.bad ? MC_EMEMORY
-                : mc_fail(MC_EARG, "compile: %s: no rule, tag or stage is named '%s'; %s", what, word, hint.s);
+                                    : mc_fail(MC_EARG, "compile: %s: no rule, tag or stage is named '%s'; %s",
+                                              what, word, hint.s);
     mc_str_free(&hint);
     VEC_FREE(name);
     return s;

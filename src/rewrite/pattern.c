@@ -44,7 +44,8 @@ static int letter(struct reader *r, const struct tok *t, bool attr)
     int c = r->p.text[t->at] - 'a';
     uint32_t bit = c >= 0 && c < 26 && t->n == 1 ? 1u << c : 0;
     if (!bit) {
-        mc_parse_fail(&r->p, t->at, "a rule speaks of single small letters, not '%.*s'", (int)t->n, r->p.text + t->at);
+        mc_parse_fail(&r->p, t->at, "a rule speaks of single small letters, not '%.*s'", (int)t->n,
+                      r->p.text + t->at);
         return 0;
     }
     if (r->left && !((attr ? r->left->attrs : r->left->nodes) & bit)) {
@@ -65,7 +66,8 @@ static struct mc_pattern *read_number(struct reader *r, double sign)
     return n;
 }
 
-static struct mc_pattern *call(struct reader *r, const char *name, size_t at, int nin, struct mc_pattern *const *in)
+static struct mc_pattern *call(struct reader *r, const char *name, size_t at, int nin,
+                               struct mc_pattern *const *in)
 {
     const struct mc_op *op = mc_op_find(name);
     if (r->p.failed) {
@@ -77,7 +79,8 @@ static struct mc_pattern *call(struct reader *r, const char *name, size_t at, in
     }
     bool stands = op->formula ? op->flags & OP_EXPANDS : op->eval != NULL;
     if (!r->left && !stands) {
-        mc_parse_fail(&r->p, at, "%s never stands in a graph: it is made of other functions, write those", name);
+        mc_parse_fail(&r->p, at, "%s never stands in a graph: it is made of other functions, write those",
+                      name);
         return NULL;
     }
     struct mc_pattern *n = fresh(r, CALL);
@@ -125,7 +128,8 @@ static void read_attr(struct reader *r, struct mc_pattern *n, const struct tok *
         }
         k++;
     }
-    mc_parse_fail(&r->p, name->at, "%s has no attribute '%.*s'", n->op->name, (int)name->n, r->p.text + name->at);
+    mc_parse_fail(&r->p, name->at, "%s has no attribute '%.*s'", n->op->name, (int)name->n,
+                  r->p.text + name->at);
 }
 
 static struct mc_pattern *read_call(struct reader *r, const struct tok *t)
@@ -149,7 +153,8 @@ static struct mc_pattern *read_call(struct reader *r, const struct tok *t)
         } else {
             r->p = back;
             if (n || nin == MOST_ARGS) {
-                mc_parse_fail(&r->p, word.at, n ? "tensors come before attributes" : "too many arguments for a rule");
+                mc_parse_fail(&r->p, word.at,
+                              n ? "tensors come before attributes" : "too many arguments for a rule");
                 break;
             }
             in[nin++] = read_level(r, 0);

@@ -21,13 +21,17 @@ static bool varies(const struct mc_match *m, char c)
     return !mc_const_number(mc_letter(m, c), &v);
 }
 
-static bool k_may_wait(const struct mc_match *m) { return varies(m, 'x') && varies(m, 'y') && mc_letter_may_wait(m, 'k'); }
+static bool k_may_wait(const struct mc_match *m)
+{
+    return varies(m, 'x') && varies(m, 'y') && mc_letter_may_wait(m, 'k');
+}
 
 /* Is v an ordinary number of the dtype, neither overflown nor gone to nothing? */
 static bool tame(double v, mc_dtype d)
 {
     double most = d == MC_FLOAT16 ? 6e4 : d == MC_FLOAT64 ? 1e300 : 1e37;
-    return !mc_is_float(d) || (fabs(v) <= most && fabs(v) >= 1 / most && (d != MC_FLOAT16 || fabs(v) >= 7e-5));
+    return !mc_is_float(d) ||
+           (fabs(v) <= most && fabs(v) >= 1 / most && (d != MC_FLOAT16 || fabs(v) >= 7e-5));
 }
 
 static bool tame_product(const struct mc_match *m)

@@ -1,7 +1,9 @@
-/* rules_centred.c: x - mean(x) adds up to nothing, whatever multiplies whole rows of it.  The gradient of a normalisation
- * is r g + c (x - mean(x)) less its mean, with r and c of a row: that mean is r mean(g), which needs no second look at x.
+/* rules_centred.c: x - mean(x) adds up to nothing, whatever multiplies whole rows of it.  The gradient of a
+ * normalisation is r g + c (x - mean(x)) less its mean, with r and c of a row: that mean is r mean(g), which
+ * needs no second look at x.
  *
- * Invariant: what is left away is zero but for rounding; what is left varies along every axis that is summed. */
+ * Invariant: what is left away is zero but for rounding; what is left varies along every axis that is
+ * summed. */
 #include "rewrite/rewrite.h"
 
 enum { DEEPEST = 8 }; /* factors, or terms, one around the other */
@@ -36,11 +38,15 @@ static bool is_whole(const mc_node *n, const mc_node *whole, const struct axes *
     return is;
 }
 
-/* Which operand of the product or quotient n is what a row of the other one multiplies; -1: n is no such product. */
+/* Which operand of the product or quotient n is what a row of the other one multiplies; -1: n is no such
+ * product. */
 static int varying(const mc_node *n, const struct axes *a)
 {
     const bool times = mc_is_op(n, "mul"), over = mc_is_op(n, "true_div");
-    return (times || over) && is_row(n->in[1], a) ? 0 : times && is_row(n->in[0], a) ? 1 : mc_is_op(n, "neg") ? 0 : -1;
+    return (times || over) && is_row(n->in[1], a) ? 0
+           : times && is_row(n->in[0], a)         ? 1
+           : mc_is_op(n, "neg")                   ? 0
+                                                  : -1;
 }
 
 static mc_node *without_cast(mc_node *n)
@@ -86,7 +92,8 @@ static bool counts(mc_node *n, mc_node *x, const struct axes *a)
 /* Is n x - mean(x), over these axes? */
 static bool is_less_mean(const mc_node *n, const struct axes *a)
 {
-    mc_node *mean = mc_is_op(n, "sub") ? without_cast(n->in[1]) : NULL, *sum = mean && mc_is_op(mean, "true_div") ? mean->in[0] : NULL;
+    mc_node *mean = mc_is_op(n, "sub") ? without_cast(n->in[1]) : NULL,
+            *sum = mean && mc_is_op(mean, "true_div") ? mean->in[0] : NULL;
     if (!sum || !(sum->op->flags & OP_SUMS) || without_cast(sum->in[0]) != n->in[0]) {
         return false;
     }
@@ -123,7 +130,8 @@ static mc_node *without_centred(mc_node *n, const struct axes *a, int deep)
     if (is_centred(n->in[0], a)) {
         return minus ? mc_op1("neg", n->in[1]) : n->in[1];
     }
-    mc_node *x = without_centred(n->in[0], a, deep + 1), *y = x == n->in[0] ? without_centred(n->in[1], a, deep + 1) : n->in[1];
+    mc_node *x = without_centred(n->in[0], a, deep + 1),
+            *y = x == n->in[0] ? without_centred(n->in[1], a, deep + 1) : n->in[1];
     return x == n->in[0] && y == n->in[1] ? n : mc_op2(n->op->name, x, y);
 }
 
@@ -135,7 +143,9 @@ static mc_node *summed(mc_node *n, const mc_node *like, const struct axes *a, in
         return mc_node_make(like->graph, like->op, 1, &n, like->attr);
     }
     mc_node *s = summed(n->in[k], like, a, deep + 1);
-    return n->nin == 1 ? mc_op1("neg", s) : k == 0 ? mc_op2(n->op->name, s, n->in[1]) : mc_op2("mul", n->in[0], s);
+    return n->nin == 1 ? mc_op1("neg", s)
+           : k == 0    ? mc_op2(n->op->name, s, n->in[1])
+                       : mc_op2("mul", n->in[0], s);
 }
 
 static mc_node *sum_of_centred(const struct mc_match *m)
@@ -149,7 +159,8 @@ static mc_node *sum_of_centred(const struct mc_match *m)
     if (rest == x || mc_is_error(rest) || !is_whole(rest, x, &a)) {
         return NULL;
     }
-    return n->type.rank == x->type.rank ? summed(rest, n, &a, 0) : mc_node_make(m->g, n->op, 1, &rest, n->attr);
+    return n->type.rank == x->type.rank ? summed(rest, n, &a, 0)
+                                        : mc_node_make(m->g, n->op, 1, &rest, n->attr);
 }
 
 static const struct mc_rule rows[] = {

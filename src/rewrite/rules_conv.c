@@ -1,5 +1,5 @@
-/* rules_conv.c: convolutions.  Filters that are turned round by an index are turned round by the sum instead, which costs
- * nothing, and so are the gradients of such filters.
+/* rules_conv.c: convolutions.  Filters that are turned round by an index are turned round by the sum instead,
+ * which costs nothing, and so are the gradients of such filters.
  *
  * Views need no rule: the operands' strides are part of the problem that a solver is asked. */
 #include "op/conv_node.h"
@@ -14,7 +14,8 @@ static bool turns(const mc_node *n, const struct mc_conv_form *f)
     }
     for (int i = 0; i < n->in[0]->type.rank; i++) {
         const int64_t *s = &n->attr[0].ints[i * SPEC_N], step = taps >> i & 1 ? -1 : 1;
-        if (s[SPEC_INDEX] || s[SPEC_START_KIND] || s[SPEC_STOP_KIND] || s[SPEC_STEP_KIND] != BOUND_CONST || s[SPEC_STEP] != step) {
+        if (s[SPEC_INDEX] || s[SPEC_START_KIND] || s[SPEC_STOP_KIND] || s[SPEC_STEP_KIND] != BOUND_CONST ||
+            s[SPEC_STEP] != step) {
             return false;
         }
     }

@@ -19,8 +19,9 @@ static mc_node *tidy(const struct mc_match *m)
         const int64_t *s = index_entry(n, i);
         int64_t size = x->type.dims[i];
         bool forward = s[SPEC_STEP_KIND] == BOUND_CONST && s[SPEC_STEP] > 0;
-        bool ends = s[SPEC_STOP_KIND] == BOUND_CONST ? size >= 0 && s[SPEC_STOP] >= size
-                                                      : s[SPEC_STOP_KIND] == BOUND_INPUT && mc_size_is(index_bound(n, s[SPEC_STOP]), x, i);
+        bool ends = s[SPEC_STOP_KIND] == BOUND_CONST
+                        ? size >= 0 && s[SPEC_STOP] >= size
+                        : s[SPEC_STOP_KIND] == BOUND_INPUT && mc_size_is(index_bound(n, s[SPEC_STOP]), x, i);
         index_copy(&to, i, n, i);
         int64_t *d = &to.spec[i * SPEC_N];
         if (!s[SPEC_INDEX] && forward && ends) {
@@ -28,7 +29,8 @@ static mc_node *tidy(const struct mc_match *m)
             d[SPEC_STOP] = 0;
             changed = true;
         }
-        if (s[SPEC_START_KIND] == BOUND_CONST && s[SPEC_START] < 0 && size >= 0 && (s[SPEC_INDEX] ? s[SPEC_START] >= -size : forward)) {
+        if (s[SPEC_START_KIND] == BOUND_CONST && s[SPEC_START] < 0 && size >= 0 &&
+            (s[SPEC_INDEX] ? s[SPEC_START] >= -size : forward)) {
             d[SPEC_START] = MC_MAX(s[SPEC_START] + size, 0);
             changed = true;
         }
@@ -54,8 +56,9 @@ static bool compose(int64_t *d, const int64_t *in, const int64_t *out, int64_t k
         d[SPEC_STEP] = 1;
         return true;
     }
-    if (!counts_forward(in) || !counts_forward(out) || !mc_mul_i64(s, out[SPEC_START], &lo) || !mc_add_i64(a, lo, &lo) ||
-        !mc_mul_i64(s, out[SPEC_STOP], &hi) || !mc_add_i64(a, hi, &hi) || !mc_mul_i64(s, out[SPEC_STEP], &step)) {
+    if (!counts_forward(in) || !counts_forward(out) || !mc_mul_i64(s, out[SPEC_START], &lo) ||
+        !mc_add_i64(a, lo, &lo) || !mc_mul_i64(s, out[SPEC_STOP], &hi) || !mc_add_i64(a, hi, &hi) ||
+        !mc_mul_i64(s, out[SPEC_STEP], &step)) {
         return false;
     }
     d[SPEC_START_KIND] = BOUND_CONST;
@@ -133,7 +136,8 @@ static mc_node *of_shuffle(mc_node *n, mc_node *s)
         const int64_t *e = index_entry(n, i);
         int64_t from = s->attr[0].ints[i];
         if (from < 0) {
-            bool first = e[SPEC_INDEX] && e[SPEC_START_KIND] == BOUND_CONST && (e[SPEC_START] == 0 || e[SPEC_START] == -1);
+            bool first = e[SPEC_INDEX] && e[SPEC_START_KIND] == BOUND_CONST &&
+                         (e[SPEC_START] == 0 || e[SPEC_START] == -1);
             if (!first && !index_is_whole(e)) {
                 return NULL;
             }

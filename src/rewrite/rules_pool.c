@@ -1,9 +1,9 @@
-/* rules_pool.c: poolings.  What is done to each cell before or after a pooling by maxima is done to the windows instead:
- * there are fewer of them, and the cells need not be kept.
+/* rules_pool.c: poolings.  What is done to each cell before or after a pooling by maxima is done to the
+ * windows instead: there are fewer of them, and the cells need not be kept.
  *
- * Here the largest of a window is the cell that the marks name.  A function that grows leaves it the largest, so it may
- * follow the pooling; and what is spread goes to it alone, so a factor is only needed there, where the cell is what the
- * pooling gave. */
+ * Here the largest of a window is the cell that the marks name.  A function that grows leaves it the largest,
+ * so it may follow the pooling; and what is spread goes to it alone, so a factor is only needed there, where
+ * the cell is what the pooling gave. */
 #include "op/pool_node.h"
 #include "rewrite/rewrite.h"
 #include <math.h>
@@ -39,10 +39,12 @@ static bool is_positive(const mc_node *n)
 /* log(f(x)) may have a stable form, whose rule finds no f behind a pooling. */
 static bool waits_for_stable(const mc_node *n)
 {
-    return (mc_is_op(n, "log") || mc_is_op(n, "log1p")) && (n->in[0]->op->arity || n->in[0]->op->flags & OP_REDUCES);
+    return (mc_is_op(n, "log") || mc_is_op(n, "log1p")) &&
+           (n->in[0]->op->arity || n->in[0]->op->flags & OP_REDUCES);
 }
 
-/* The operand that n grows with, alone or beside what is flat; NULL: not seen to.  *strictly: and with every bit of the way. */
+/* The operand that n grows with, alone or beside what is flat; NULL: not seen to.  *strictly: and with every
+ * bit of the way. */
 static mc_node *grows_with(const mc_node *n, int rank, unsigned pooled, bool *strictly)
 {
     static const struct { const char *op; bool strictly; } shapes[] = {
@@ -77,7 +79,8 @@ static bool reduces(const mc_node *pool)
 {
     int64_t stride[3] = { 1, 1, 1 };
     int n;
-    return mc_const_ints(pool->in[1 + POOL_STRIDE], stride, 3, &n) && (stride[0] > 1 || stride[1] > 1 || stride[2] > 1);
+    return mc_const_ints(pool->in[1 + POOL_STRIDE], stride, 3, &n) &&
+           (stride[0] > 1 || stride[1] > 1 || stride[2] > 1);
 }
 
 /* The same windows over x. */
@@ -98,8 +101,9 @@ static mc_node *upon(const mc_node *n, const mc_node *x, mc_node *y)
     return mc_node_make(n->graph, n->op, n->nin, in, n->attr);
 }
 
-/* item(pool_max(tanh(x + b)), 0)  ==>  tanh(item(pool_max(x), 0) + b); the marks are those of x.  Cells that are equal
- * only because tanh rounds are told apart by x.  Where maximum(x, k) makes them equal marks that are read must stay. */
+/* item(pool_max(tanh(x + b)), 0) ==> tanh(item(pool_max(x), 0) + b); the marks are those of x.  Cells that
+ * are equal only because tanh rounds are told apart by x.  Where maximum(x, k) makes them equal marks that
+ * are read must stay. */
 static mc_node *pool_first(const struct mc_match *m)
 {
     mc_node *pool = m->root->in[0], *chain[LONGEST + 1], *y;
@@ -163,11 +167,11 @@ static enum of combine(const mc_node *n, const enum of *a)
     if (strange || !spread) {
         return strange ? NOTHING : CELLS;
     }
-    bool linear = (mc_is_op(n, "add") || mc_is_op(n, "sub"))      ? proportional(a[0]) && proportional(a[1])
-                  : mc_is_op(n, "mul")                              ? known(a[0]) || known(a[1])
-                  : mc_is_op(n, "true_div")                         ? known(a[1])
-                  : mc_is_op(n, "where")                            ? known(a[0]) && proportional(a[1]) && proportional(a[2])
-                                                                      : mc_is_op(n, "neg");
+    bool linear = (mc_is_op(n, "add") || mc_is_op(n, "sub")) ? proportional(a[0]) && proportional(a[1])
+                  : mc_is_op(n, "mul")                       ? known(a[0]) || known(a[1])
+                  : mc_is_op(n, "true_div")                  ? known(a[1])
+                  : mc_is_op(n, "where") ? known(a[0]) && proportional(a[1]) && proportional(a[2])
+                                         : mc_is_op(n, "neg");
     return linear ? SPREAD : NOTHING;
 }
 
@@ -250,8 +254,8 @@ static mc_node *spread_below(mc_node *n, int deep)
 {
     for (int i = 0; i < n->nin; i++) {
         mc_node *s = mc_pool_pass_of(n->in[i]) == POOL_SPREAD ? n->in[i]
-                     : deep && n->in[i]->op->arity       ? spread_below(n->in[i], deep - 1)
-                                                         : NULL;
+                     : deep && n->in[i]->op->arity            ? spread_below(n->in[i], deep - 1)
+                                                              : NULL;
         if (s) {
             return s;
         }
@@ -264,7 +268,8 @@ static mc_node *pool_behind(const mc_node *s)
 {
     const mc_node *key = s->nin > 2 + POOL_NVECTOR ? s->in[2 + POOL_NVECTOR] : NULL;
     mc_node *pool = key && key->op == &mc_op_item && key->item == 1 ? key->in[0] : NULL;
-    bool same = pool && mc_pool_marks(pool) && memcmp(pool->in + 1, s->in + 2, POOL_NVECTOR * sizeof *s->in) == 0;
+    bool same = pool && mc_pool_marks(pool) &&
+                memcmp(pool->in + 1, s->in + 2, POOL_NVECTOR * sizeof *s->in) == 0;
     for (int i = 0; same && i < POOL_NATTR; i++) {
         same = mc_attr_equal(&pool->attr[i], &s->attr[i]);
     }
@@ -280,12 +285,14 @@ static bool fits(const mc_node *root, const mc_node *s)
     return same;
 }
 
-/* f(x) * pool_spread(g, ..., marks of x)  ==>  pool_spread(f(maxima of x) * g, ..., marks of x), and likewise any formula
- * that is proportional to what is spread.  Where x = maximum(z, 0) was pooled and f is one of z the maxima and marks are
- * those of z: cells that differ only below 0 get what f has for the largest of them, not for the first. */
+/* f(x) * pool_spread(g, ..., marks of x) ==> pool_spread(f(maxima of x) * g, ..., marks of x), and likewise
+ * any formula that is proportional to what is spread.  Where x = maximum(z, 0) was pooled and f is one of z
+ * the maxima and marks are those of z: cells that differ only below 0 get what f has for the largest of them,
+ * not for the first. */
 static mc_node *behind_spread(const struct mc_match *m)
 {
-    mc_node *root = m->root, *s = spread_below(root, 1), *pool = s ? pool_behind(s) : NULL, *in[3 + POOL_NVECTOR];
+    mc_node *root = m->root, *s = spread_below(root, 1), *pool = s ? pool_behind(s) : NULL,
+            *in[3 + POOL_NVECTOR];
     mc_node *cells = pool ? pool->in[0] : NULL;
     if (!s || !fits(root, s)) {
         return NULL;
@@ -302,7 +309,8 @@ static mc_node *behind_spread(const struct mc_match *m)
             in[0] = at_windows(&f, root, p ? mc_item(p, 0) : NULL);
             return mc_is_error(in[0]) ? in[0] : mc_node_make(m->g, s->op, s->nin, in, s->attr);
         }
-        cells = cells && used_here(&f, m, cells) ? grows_with(cells, s->type.rank, f.pooled, &strictly) : NULL;
+        cells = cells && used_here(&f, m, cells) ? grows_with(cells, s->type.rank, f.pooled, &strictly)
+                                                 : NULL;
         if (!cells) {
             return NULL;
         }

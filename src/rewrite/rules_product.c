@@ -4,7 +4,8 @@
 
 static bool y_is_number(const struct mc_match *m)
 {
-    return mc_is_float(m->root->type.dtype) && mc_letter(m, 'y')->type.rank == 0 && mc_letter_may_wait(m, 'y');
+    return mc_is_float(m->root->type.dtype) && mc_letter(m, 'y')->type.rank == 0 &&
+           mc_letter_may_wait(m, 'y');
 }
 
 static bool x_is_thin(const struct mc_match *m)

@@ -18,7 +18,9 @@ static int axis_a(const struct mc_match *m)
 {
     const struct mc_attr *a = m->attr[0];
     int rank = m->rank[0];
-    return a->none ? (rank == 1 ? 0 : -1) : a->n != 1 ? -1 : (int)(a->ints[0] < 0 ? a->ints[0] + rank : a->ints[0]);
+    return a->none     ? (rank == 1 ? 0 : -1)
+           : a->n != 1 ? -1
+                       : (int)(a->ints[0] < 0 ? a->ints[0] + rank : a->ints[0]);
 }
 
 static bool x_is_real(const struct mc_match *m)
@@ -48,8 +50,8 @@ static bool y_is_distribution(const struct mc_match *m)
 static bool counts_rows(const mc_node *i, mc_node *x)
 {
     double start, step;
-    if (i->op->form != FORM_ARANGE || !mc_const_number(i->in[0], &start) || !mc_const_number(i->in[2], &step) || start < 0 ||
-        start > 0 || step < 1 || step > 1) {
+    if (i->op->form != FORM_ARANGE || !mc_const_number(i->in[0], &start) ||
+        !mc_const_number(i->in[2], &step) || start < 0 || start > 0 || step < 1 || step > 1) {
         return false;
     }
     return i->type.dims[0] >= 0 ? i->type.dims[0] == x->type.dims[0] : mc_size_is(i->in[1], x, 0);
@@ -58,8 +60,9 @@ static bool counts_rows(const mc_node *i, mc_node *x)
 /* index[0], index[1] as in x[arange(n), t] for a matrix x with rows of probabilities. */
 static bool picks_targets(mc_node *x, const struct mc_attr *axes, mc_node *const *index, int n)
 {
-    return n == 2 && x->type.rank == 2 && axes->ints[0] == 0 && axes->ints[1] == 1 && index[1]->type.rank == 1 &&
-           (index[1]->type.dims[0] != 1 || x->type.dims[0] == 1) && counts_rows(index[0], x);
+    return n == 2 && x->type.rank == 2 && axes->ints[0] == 0 && axes->ints[1] == 1 &&
+           index[1]->type.rank == 1 && (index[1]->type.dims[0] != 1 || x->type.dims[0] == 1) &&
+           counts_rows(index[0], x);
 }
 
 static bool over_last_axis(const mc_node *n)
@@ -132,10 +135,14 @@ static mc_node *softmax_gradient(const struct mc_match *m)
     if (!is_scatter(s) || !mc_is_op(y, "softmax") || !over_last_axis(y) || axis_a(m) != 1) {
         return NULL;
     }
-    struct mc_bind b[] = { { "v", s->in[1], NULL }, { "t", NULL, NULL }, { "y", y, NULL }, { "n", mc_size_of(y, 1), NULL } };
+    struct mc_bind b[] = {
+        { "v", s->in[1], NULL }, { "t", NULL, NULL }, { "y", y, NULL }, { "n", mc_size_of(y, 1), NULL }
+    };
     b[1].node = from_front(s->in[3], b[3].node);
-    return mc_is_error(b[1].node) ? b[1].node
-                                  : mc_expr(m->g, "expand_dims(v, 1) * (eq(arange(n), check_index(expand_dims(t, 1), n)) - y)", b, 4);
+    return mc_is_error(b[1].node)
+               ? b[1].node
+               : mc_expr(m->g, "expand_dims(v, 1) * (eq(arange(n), check_index(expand_dims(t, 1), n)) - y)",
+                         b, 4);
 }
 
 /* sum(s, axis=1) is v: where nothing above has used the whole. */
@@ -146,17 +153,21 @@ static mc_node *sum_of_scatter(const struct mc_match *m)
     if (!is_scatter(s) || mc_axes_of(m->root, 0, 2, axis) != 1 || axis[0] != 1) {
         return NULL;
     }
-    return mc_attr_int(&m->root->attr[1]) ? mc_call_op(m->g, "expand_dims", 1, &s->in[1], "axis=1") : s->in[1];
+    return mc_attr_int(&m->root->attr[1]) ? mc_call_op(m->g, "expand_dims", 1, &s->in[1], "axis=1")
+                                          : s->in[1];
 }
 
-/* exp(x) / sum(exp(x), axis=1)[:, None]  ==>  softmax(x, axis=1), over any axis that was dropped and put back. */
+/* exp(x) / sum(exp(x), axis=1)[:, None] ==> softmax(x, axis=1), over any axis that was dropped and put
+ * back. */
 static mc_node *softmax_with_axis_restored(const struct mc_match *m)
 {
-    mc_node *e = m->root->in[0], *back = m->root->in[1], *s = back->op->form == FORM_DIMSHUFFLE ? back->in[0] : NULL;
+    mc_node *e = m->root->in[0], *back = m->root->in[1],
+            *s = back->op->form == FORM_DIMSHUFFLE ? back->in[0] : NULL;
     int axis[MC_MAX_RANK];
     const int rank = e->type.rank;
-    if (!mc_is_op(e, "exp") || !s || !(s->op->flags & OP_SUMS) || s->in[0] != e || s->type.rank != rank - 1 || back->type.rank != rank ||
-        !mc_attr_named(s, "acc_dtype")->none || mc_axes_of(s, 0, rank, axis) != 1) {
+    if (!mc_is_op(e, "exp") || !s || !(s->op->flags & OP_SUMS) || s->in[0] != e || s->type.rank != rank - 1 ||
+        back->type.rank != rank || !mc_attr_named(s, "acc_dtype")->none ||
+        mc_axes_of(s, 0, rank, axis) != 1) {
         return NULL;
     }
     for (int i = 0; i < rank; i++) {

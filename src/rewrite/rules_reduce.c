@@ -51,7 +51,8 @@ static mc_node *one_notation(const struct mc_match *m)
     return count < 0 ? NULL : over(n, n->in[0], count, axis, keeps(n));
 }
 
-/* Over no axes, or axes of size 1: only the dtype may change, by way of the accumulator's if that was asked for. */
+/* Over no axes, or axes of size 1: only the dtype may change, by way of the accumulator's if that was asked
+ * for. */
 static mc_node *nothing_to_add(const struct mc_match *m)
 {
     mc_node *n = m->root, *x = n->in[0];
@@ -84,11 +85,13 @@ static mc_node *reduction_of_same(const struct mc_match *m)
     mc_node *n = m->root, *r = n->op->flags & OP_REDUCES ? n->in[0] : NULL;
     int outer[MC_MAX_RANK], inner[MC_MAX_RANK], both[MC_MAX_RANK], count = 0;
     if (!r || r->op != n->op || counts_elements(n) || keeps(r) != keeps(n) || !plain(n) || !plain(r) ||
-        !(mc_used_once(m, r) || mc_is_op(r->in[0], "exp")) || /* the logarithm must see the whole of a sum of exponentials */
+        !(mc_used_once(m, r) ||
+          mc_is_op(r->in[0], "exp")) || /* the logarithm must see the whole of a sum of exponentials */
         (mc_is_op(n, "prod") && !mc_is_float(n->type.dtype))) {
         return NULL;
     }
-    int rank = r->in[0]->type.rank, no = (int)mc_axes_of(n, 0, r->type.rank, outer), ni = (int)mc_axes_of(r, 0, rank, inner);
+    int rank = r->in[0]->type.rank, no = (int)mc_axes_of(n, 0, r->type.rank, outer),
+        ni = (int)mc_axes_of(r, 0, rank, inner);
     for (int i = 0, at = 0; i < rank; i++) {
         bool gone = false;
         for (int k = 0; k < ni; k++) {

@@ -16,11 +16,12 @@ static bool holds(mc_dtype a, mc_dtype x)
         [MC_UINT8] = { 8, 8, false }, [MC_UINT16] = { 16, 16, false }, [MC_UINT32] = { 32, 32, false }, [MC_UINT64] = { 64, 64, false },
         [MC_FLOAT16] = { 11, 15, true }, [MC_BFLOAT16] = { 8, 127, true }, [MC_FLOAT32] = { 24, 127, true }, [MC_FLOAT64] = { 53, 1023, true },
     };
-    return a != MC_BOOL && held[a].digits >= held[x].digits && held[a].range >= held[x].range && held[a].sign >= held[x].sign &&
-           mc_is_float(a) >= mc_is_float(x);
+    return a != MC_BOOL && held[a].digits >= held[x].digits && held[a].range >= held[x].range &&
+           held[a].sign >= held[x].sign && mc_is_float(a) >= mc_is_float(x);
 }
 
-/* Whole numbers out of range turn to other whole numbers in their own way, so they do not go through floats. */
+/* Whole numbers out of range turn to other whole numbers in their own way, so they do not go through
+ * floats. */
 static mc_node *cast_of_cast(const struct mc_match *m)
 {
     mc_node *n = m->root, *inner = n->in[0];
@@ -84,7 +85,8 @@ static bool meets_something(const struct mc_match *m, const mc_node *f, int dept
 {
     for (int i = 0; i < f->nin; i++) {
         const mc_node *x = f->in[i];
-        bool ends = !x->type.rank || mc_is_const(x) || x->op->flags & OP_REDUCES || x->op->form == FORM_DIMSHUFFLE || x->op->form == FORM_ALLOC;
+        bool ends = !x->type.rank || mc_is_const(x) || x->op->flags & OP_REDUCES ||
+                    x->op->form == FORM_DIMSHUFFLE || x->op->form == FORM_ALLOC;
         if (!ends && !(x->op->arity && depth > 0 && mc_used_once(m, x) && meets_something(m, x, depth - 1))) {
             return false;
         }
@@ -116,7 +118,8 @@ static mc_node *through_alloc(const struct mc_match *m, mc_node *a)
 static mc_node *restores_axes(const struct mc_match *m, mc_node *r)
 {
     const struct mc_attr *order = &m->root->attr[0];
-    int axis[MC_MAX_RANK], rank = r->in[0]->type.rank, n = (int)mc_axes_of(r, 0, rank, axis), next = 0, from = 0, at = 0;
+    int axis[MC_MAX_RANK], rank = r->in[0]->type.rank, n = (int)mc_axes_of(r, 0, rank, axis), next = 0,
+                           from = 0, at = 0;
     struct mc_attr a[8];
     int64_t keep = !mc_attr_int(&r->attr[1]);
     if (order->n != (keep ? rank : rank - n) || n < 1) {
@@ -159,10 +162,16 @@ static mc_node *shuffle(const struct mc_match *m)
         mc_node *y = mc_shuffle(x->in[0], order->n, order->ints);
         return mc_is_error(y) ? NULL : mc_cast_to(y, n->type.dtype);
     }
-    if (mc_is_op(x, "dot") && order->n == 2 && order->ints[0] == 1 && order->ints[1] == 0 && mc_used_once(m, x)) { /* transposed: (a b)' = b' a' */
-        return mc_node_make(m->g, x->op, 2, (mc_node *[]){ mc_shuffle(x->in[1], 2, order->ints), mc_shuffle(x->in[0], 2, order->ints) }, NULL);
+    if (mc_is_op(x, "dot") && order->n == 2 && order->ints[0] == 1 && order->ints[1] == 0 &&
+        mc_used_once(m, x)) { /* transposed: (a b)' = b' a' */
+        return mc_node_make(
+            m->g, x->op, 2,
+            (mc_node *[]){ mc_shuffle(x->in[1], 2, order->ints), mc_shuffle(x->in[0], 2, order->ints) },
+            NULL);
     }
-    return x->op->form == FORM_ALLOC ? through_alloc(m, x) : x->op->flags & OP_REDUCES ? restores_axes(m, x) : NULL;
+    return x->op->form == FORM_ALLOC   ? through_alloc(m, x)
+           : x->op->flags & OP_REDUCES ? restores_axes(m, x)
+                                       : NULL;
 }
 
 /* ---- reshape ---- */
@@ -188,11 +197,13 @@ static mc_node *as_shuffle(const struct mc_match *m, mc_node *x, mc_node *shape)
             order[i] = -1;
             continue;
         }
-        while (from < x->type.rank && x->type.dims[from] == 1 && !(mc_const_ints(size, &v, 1, &n) && v == 1)) {
+        while (from < x->type.rank && x->type.dims[from] == 1 &&
+               !(mc_const_ints(size, &v, 1, &n) && v == 1)) {
             from++;
         }
         open += is_open(size);
-        if (from == x->type.rank || (is_open(size) ? open > 1 || x->type.dims[from] == 0 : !mc_size_is(size, x, from))) {
+        if (from == x->type.rank ||
+            (is_open(size) ? open > 1 || x->type.dims[from] == 0 : !mc_size_is(size, x, from))) {
             return NULL;
         }
         order[i] = from++;
@@ -294,7 +305,9 @@ static mc_node *alloc(const struct mc_match *m)
         return x;
     }
     mc_node *bare = number_itself(x);
-    return x->op->form == FORM_ALLOC ? mc_op2("alloc", x->in[0], n->in[1]) : bare ? mc_op2("alloc", bare, n->in[1]) : NULL;
+    return x->op->form == FORM_ALLOC ? mc_op2("alloc", x->in[0], n->in[1])
+           : bare                    ? mc_op2("alloc", bare, n->in[1])
+                                     : NULL;
 }
 
 /* Does another operand have the size of every axis along which operand k repeats itself? */
@@ -365,7 +378,8 @@ static mc_node *scalar_of_number(const struct mc_match *m)
 static mc_node *cast_of_alloc(const struct mc_match *m)
 {
     mc_node *a = m->root->in[0];
-    return a->op->form == FORM_ALLOC ? mc_op2("alloc", mc_cast_to(a->in[0], m->root->type.dtype), a->in[1]) : NULL;
+    return a->op->form == FORM_ALLOC ? mc_op2("alloc", mc_cast_to(a->in[0], m->root->type.dtype), a->in[1])
+                                     : NULL;
 }
 
 /* ---- axes as attributes: one notation ---- */

@@ -9,8 +9,7 @@ static bool real(const struct mc_match *m) { return mc_is_float(m->root->type.dt
 static bool small_power(const struct mc_match *m)
 {
     double k = mc_letter_number(m, 'k');
-    return k >= floor(k) && k <= floor(k) && fabs(k) >= 3 && fabs(k) <= LARGEST_POWER &&
-           (k > 0 || real(m));
+    return k >= floor(k) && k <= floor(k) && fabs(k) >= 3 && fabs(k) <= LARGEST_POWER && (k > 0 || real(m));
 }
 
 static bool minus_two(const struct mc_match *m)
@@ -19,8 +18,8 @@ static bool minus_two(const struct mc_match *m)
     return real(m) && k >= -2 && k <= -2;
 }
 
-/* By repeated squaring: x ** 13 = x * x**4 * x**8.  Of a negative power the reciprocal comes first: 1 / sqr(480) is
- * small in float16, but sqr(480) is infinite. */
+/* By repeated squaring: x ** 13 = x * x**4 * x**8.  Of a negative power the reciprocal comes first: 1 /
+ * sqr(480) is small in float16, but sqr(480) is infinite. */
 static mc_node *unroll(const struct mc_match *m)
 {
     mc_node *square = mc_letter(m, 'x'), *y = NULL;
@@ -44,7 +43,10 @@ static bool has_reciprocal(const struct mc_match *m)
     mc_dtype d = m->root->type.dtype;
     char bits[8] = { 0 };
     mc_store_f64(d, bits, r);
-    return mc_is_float(d) && isfinite(r) && fabs(mc_load_f64(d, bits)) > (d == MC_FLOAT16 ? 7e-5 : d == MC_FLOAT64 ? 1e-300 : 1e-37);
+    return mc_is_float(d) && isfinite(r) &&
+           fabs(mc_load_f64(d, bits)) > (d == MC_FLOAT16   ? 7e-5
+                                         : d == MC_FLOAT64 ? 1e-300
+                                                           : 1e-37);
 }
 
 static bool power_of_two(const struct mc_match *m)
@@ -54,8 +56,8 @@ static bool power_of_two(const struct mc_match *m)
     return has_reciprocal(m) && half >= 0.5 && half <= 0.5;
 }
 
-/* The largest stays the largest through whatever grows strictly.  Not before formulas are stable: log(exp(x) + 1) must not
- * become the exp(x) + 1 that overflows. */
+/* The largest stays the largest through whatever grows strictly.  Not before formulas are stable: log(exp(x)
+ * + 1) must not become the exp(x) + 1 that overflows. */
 static mc_node *argmax_through(const struct mc_match *m)
 {
     mc_node *f = m->root->in[0];

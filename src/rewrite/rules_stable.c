@@ -1,4 +1,5 @@
-/* rules_stable.c: the same real function by a formula that keeps its digits.  tests/stable.py has a formula for each row.
+/* rules_stable.c: the same real function by a formula that keeps its digits.  tests/stable.py has a formula
+ * for each row.
  *
  * Trap: a rule must not undo itself or run into its own result: the branch of log(erfc(x)) that keeps
  * log(erfc) caps its argument, and the rule does not touch a capped one. */
@@ -9,7 +10,8 @@ enum { VIEWS_DEEP = 8 };
 
 static bool is_view(const mc_node *n)
 {
-    static const char *const views[] = { "dimshuffle", "reshape", "subtensor", "gather", "alloc", "specify_shape" };
+    static const char *const views[] = { "dimshuffle", "reshape", "subtensor",
+                                         "gather",     "alloc",   "specify_shape" };
     bool view = false;
     for (size_t i = 0; i < NELEM(views); i++) {
         view |= mc_is_op(n, views[i]);
@@ -54,13 +56,15 @@ static bool k_is_minus_m(const struct mc_match *m)
 
 static bool is_largest(const mc_node *m, const mc_node *x)
 {
-    return m->nin && (mc_is_op(m, "max") || mc_is_op(m, "sup") ? m->in[0] == x
-                      : mc_is_op(m, "where") ? is_largest(m->in[2], x)
-                      : (mc_is_op(m, "consider_constant") || m->op->form == FORM_DIMSHUFFLE) && is_largest(m->in[0], x));
+    return m->nin &&
+           (mc_is_op(m, "max") || mc_is_op(m, "sup") ? m->in[0] == x
+            : mc_is_op(m, "where")                   ? is_largest(m->in[2], x)
+                                   : (mc_is_op(m, "consider_constant") || m->op->form == FORM_DIMSHUFFLE) &&
+                                         is_largest(m->in[0], x));
 }
 
-/* The maximum of x over axes, kept: 0 where it is infinite.  Whatever is taken off comes back, so the result does not
- * depend on it: a constant to gradients. */
+/* The maximum of x over axes, kept: 0 where it is infinite.  Whatever is taken off comes back, so the result
+ * does not depend on it: a constant to gradients. */
 static mc_node *largest(mc_node *x, struct mc_attr axes)
 {
     int64_t one = 1;
@@ -82,7 +86,8 @@ static bool sums_one(const mc_node *n)
     return one;
 }
 
-/* log(sum(exp(x)))  ==>  m + log(sum(exp(x - m))), m the maximum; an infinite m is not subtracted.  Of one element it is x. */
+/* log(sum(exp(x))) ==> m + log(sum(exp(x - m))), m the maximum; an infinite m is not subtracted.  Of one
+ * element it is x. */
 static mc_node *log_sum_exp(const struct mc_match *m)
 {
     const mc_node *sum = m->root->in[0];
@@ -93,10 +98,14 @@ static mc_node *log_sum_exp(const struct mc_match *m)
     int axis[MC_MAX_RANK], rank = sum->in[0]->type.rank, n;
     int64_t order[MC_MAX_RANK];
     struct mc_attr a[2] = { sum->attr[0], sum->attr[1] };
-    if (mc_is_error(x) || (n = (int)mc_axes_of(sum, 0, rank, axis)) < 0 || (mc_is_op(x, "sub") && is_largest(x->in[1], x->in[0]))) {
+    if (mc_is_error(x) || (n = (int)mc_axes_of(sum, 0, rank, axis)) < 0 ||
+        (mc_is_op(x, "sub") && is_largest(x->in[1], x->in[0]))) {
         return NULL; /* nothing to sum, or x - m already */
     }
-    struct mc_bind b[] = { { "x", x, NULL }, { "m", largest(x, a[0]), NULL }, { "a", NULL, &a[0] }, { "k", NULL, &a[1] },
+    struct mc_bind b[] = { { "x", x, NULL },
+                           { "m", largest(x, a[0]), NULL },
+                           { "a", NULL, &a[0] },
+                           { "k", NULL, &a[1] },
                            { "r", NULL, NULL } };
     b[4].node = b[1].node;
     if (!mc_attr_int(&a[1]) && !mc_is_error(b[1].node)) {
@@ -109,7 +118,9 @@ static mc_node *log_sum_exp(const struct mc_match *m)
         }
         b[4].node = mc_shuffle(b[1].node, kept, order);
     }
-    return mc_expr(m->g, sums_one(sum) ? "max(x, axis=a, keepdims=k)" : "r + log(sum(exp(x - m), axis=a, keepdims=k))", b, 5);
+    return mc_expr(
+        m->g, sums_one(sum) ? "max(x, axis=a, keepdims=k)" : "r + log(sum(exp(x - m), axis=a, keepdims=k))",
+        b, 5);
 }
 
 /* The denominator without what only spreads it over the numerator's shape. */
@@ -130,7 +141,8 @@ static bool sums_its_own(const mc_node *n, const mc_node *x)
     if (count == rank && n->type.rank == 0) {
         return true;
     }
-    for (int i = 0; i < rank; i++) { /* axes are kept, or were made anew, or stand in front of those that are left */
+    for (int i = 0; i < rank;
+         i++) { /* axes are kept, or were made anew, or stand in front of those that are left */
         const bool gone = next < count && axis[next] == i;
         int64_t from = i;
         next += gone;
@@ -148,17 +160,21 @@ static bool sums_its_own(const mc_node *n, const mc_node *x)
     return true;
 }
 
-/* exp(x) / sum(exp(x)) over any axes  ==>  e / sum(e), e = exp(x - m), m the maximum; of one element 1, where x is finite.
- * y: a factor of exp(x). */
+/* exp(x) / sum(exp(x)) over any axes ==> e / sum(e), e = exp(x - m), m the maximum; of one element 1, where x
+ * is finite. y: a factor of exp(x). */
 static mc_node *exp_over_sum(const struct mc_match *m)
 {
-    mc_node *x = mc_letter(m, 'x'), *y = mc_letter(m, 'y'), *below = mc_letter(m, 'z'), *sum = unspread(below);
-    if (!(sum->op->flags & OP_SUMS) || !mc_is_op(sum->in[0], "exp") || sum->in[0]->in[0] != x || !sums_its_own(below, x) ||
-        (mc_is_op(x, "sub") && is_largest(x->in[1], x->in[0]))) {
+    mc_node *x = mc_letter(m, 'x'), *y = mc_letter(m, 'y'), *below = mc_letter(m, 'z'),
+            *sum = unspread(below);
+    if (!(sum->op->flags & OP_SUMS) || !mc_is_op(sum->in[0], "exp") || sum->in[0]->in[0] != x ||
+        !sums_its_own(below, x) || (mc_is_op(x, "sub") && is_largest(x->in[1], x->in[0]))) {
         return NULL;
     }
-    struct mc_bind b[] = { { "x", x, NULL }, { "m", largest(x, sum->attr[0]), NULL }, { "a", NULL, &sum->attr[0] } };
-    mc_node *p = mc_expr(m->g, sums_one(sum) ? "x - x + 1" : "e = exp(x - m); e / sum(e, axis=a, keepdims=True)", b, 3);
+    struct mc_bind b[] = { { "x", x, NULL },
+                           { "m", largest(x, sum->attr[0]), NULL },
+                           { "a", NULL, &sum->attr[0] } };
+    mc_node *p = mc_expr(
+        m->g, sums_one(sum) ? "x - x + 1" : "e = exp(x - m); e / sum(e, axis=a, keepdims=True)", b, 3);
     return y ? mc_op2("mul", p, y) : p;
 }
 
@@ -167,21 +183,32 @@ static mc_node *mean_by_exp(const struct mc_match *m)
 {
     mc_node *above = m->root->in[0], *below = m->root->in[1], *x;
     int a[MC_MAX_RANK], b[MC_MAX_RANK];
-    if (!(above->op->flags & OP_SUMS) || !(below->op->flags & OP_SUMS) || !mc_is_op(below->in[0], "exp") || !mc_is_op(above->in[0], "mul")) {
+    if (!(above->op->flags & OP_SUMS) || !(below->op->flags & OP_SUMS) || !mc_is_op(below->in[0], "exp") ||
+        !mc_is_op(above->in[0], "mul")) {
         return NULL;
     }
     x = below->in[0]->in[0];
-    const int k = above->in[0]->in[0] == below->in[0] ? 0 : above->in[0]->in[1] == below->in[0] ? 1 : -1, rank = x->type.rank;
+    const int k = above->in[0]->in[0] == below->in[0]   ? 0
+                  : above->in[0]->in[1] == below->in[0] ? 1
+                                                        : -1,
+              rank = x->type.rank;
     const int n = (int)mc_axes_of(below, 0, rank, b);
     if (k < 0 || above->in[0]->type.rank != rank || n < 0 || (int)mc_axes_of(above, 0, rank, a) != n ||
-        memcmp(a, b, (size_t)n * sizeof *a) != 0 || mc_attr_int(&above->attr[1]) != mc_attr_int(&below->attr[1]) ||
+        memcmp(a, b, (size_t)n * sizeof *a) != 0 ||
+        mc_attr_int(&above->attr[1]) != mc_attr_int(&below->attr[1]) ||
         (mc_is_op(x, "sub") && is_largest(x->in[1], x->in[0]))) {
         return NULL;
     }
-    struct mc_bind v[] = { { "x", x, NULL }, { "m", largest(x, below->attr[0]), NULL }, { "y", above->in[0]->in[1 - k], NULL },
-                           { "a", NULL, &below->attr[0] }, { "k", NULL, &below->attr[1] } };
-    return mc_expr(m->g, sums_one(below) ? "sum((x - x + 1) * y, axis=a, keepdims=k)"
-                                         : "e = exp(x - m); sum(e * y, axis=a, keepdims=k) / sum(e, axis=a, keepdims=k)", v, 5);
+    struct mc_bind v[] = { { "x", x, NULL },
+                           { "m", largest(x, below->attr[0]), NULL },
+                           { "y", above->in[0]->in[1 - k], NULL },
+                           { "a", NULL, &below->attr[0] },
+                           { "k", NULL, &below->attr[1] } };
+    return mc_expr(m->g,
+                   sums_one(below)
+                       ? "sum((x - x + 1) * y, axis=a, keepdims=k)"
+                       : "e = exp(x - m); sum(e * y, axis=a, keepdims=k) / sum(e, axis=a, keepdims=k)",
+                   v, 5);
 }
 
 /* log(f(...)) for which there is a formula that does not take the detour over f. */
@@ -210,7 +237,8 @@ static mc_node *log_of_product(const struct mc_match *m)
     return mc_op2("mul", mc_op1("log", p->in[0]), mc_node_like(p, square ? 2 : 0.5));
 }
 
-/* Exponentials and positive numbers added up, each perhaps a part or spread over more axes, perhaps times a positive number. */
+/* Exponentials and positive numbers added up, each perhaps a part or spread over more axes, perhaps times a
+ * positive number. */
 static bool is_exps(const mc_node *n, int deep)
 {
     double k;
@@ -222,8 +250,8 @@ static bool is_exps(const mc_node *n, int deep)
         return false;
     }
     return mc_is_op(n, "add") ? is_exps(n->in[0], deep - 1) && is_exps(n->in[1], deep - 1)
-                              : (mc_is_op(n, "mul") || mc_is_op(n, "true_div")) && mc_const_number(n->in[1], &k) && k > 0 &&
-                                    is_exps(n->in[0], deep - 1);
+                              : (mc_is_op(n, "mul") || mc_is_op(n, "true_div")) &&
+                                    mc_const_number(n->in[1], &k) && k > 0 && is_exps(n->in[0], deep - 1);
 }
 
 /* Numbers alone have no exponential that could be too large. */
@@ -256,10 +284,13 @@ static mc_node *log_of_exps(const struct mc_match *m)
 static mc_node *log_of_view(const struct mc_match *m)
 {
     mc_node *v = m->root->in[0];
-    return is_view(v) && (has_log(below_views(v)) || (is_exps(below_views(v), TERMS_DEEP) && !is_number(v))) ? views_of(v, false) : NULL;
+    return is_view(v) && (has_log(below_views(v)) || (is_exps(below_views(v), TERMS_DEEP) && !is_number(v)))
+               ? views_of(v, false)
+               : NULL;
 }
 
-/* log(1 - exp(x)): where exp(x) is small by log1p, else by expm1.  Neither branch meets the other's arguments. */
+/* log(1 - exp(x)): where exp(x) is small by log1p, else by expm1.  Neither branch meets the other's
+ * arguments. */
 static bool is_held(const mc_node *x)
 {
     double v;
@@ -292,7 +323,9 @@ static double erfc_limit(mc_dtype d)
 static mc_node *by_series(mc_node *x, const char *text)
 {
     mc_node *c = mc_node_like(x, erfc_limit(x->type.dtype));
-    struct mc_bind b[] = { { "x", x, NULL }, { "c", c, NULL }, { "b", NULL, NULL }, { "s", NULL, NULL }, { "h", NULL, NULL } };
+    struct mc_bind b[] = {
+        { "x", x, NULL }, { "c", c, NULL }, { "b", NULL, NULL }, { "s", NULL, NULL }, { "h", NULL, NULL }
+    };
     b[2].node = mc_expr(x->graph, "maximum(x, c)", b, 2); /* the other branch stays away from 0 */
     b[3].node = mc_expr(x->graph, "sqr(b)", b, 3);
     b[4].node = mc_expr(x->graph, "0.5 / s", b, 4);
@@ -301,8 +334,9 @@ static mc_node *by_series(mc_node *x, const char *text)
 
 static mc_node *log_erfc(const struct mc_match *m)
 {
-    return by_series(mc_letter(m, 'x'), "where(x < 0.5, log1p(-erf(minimum(x, 0.5))), where(x < c, log(erfc(minimum(x, c))), "
-                                        "log(" SERIES ") - s - log(b) - 0.572364942924700087071714))");
+    return by_series(mc_letter(m, 'x'),
+                     "where(x < 0.5, log1p(-erf(minimum(x, 0.5))), where(x < c, log(erfc(minimum(x, c))), "
+                     "log(" SERIES ") - s - log(b) - 0.572364942924700087071714))");
 }
 
 static bool is_negative_of(const mc_node *a, const mc_node *b)
@@ -310,8 +344,8 @@ static bool is_negative_of(const mc_node *a, const mc_node *b)
     double x, y;
     return (mc_is_op(a, "neg") && a->in[0] == b) || (mc_is_op(b, "neg") && b->in[0] == a) ||
            (mc_is_op(a, "sub") && mc_is_op(b, "sub") && a->in[0] == b->in[1] && a->in[1] == b->in[0]) ||
-           (mc_is_op(a, "mul") && mc_is_op(b, "mul") && a->in[0] == b->in[0] && mc_const_number(a->in[1], &x) &&
-            mc_const_number(b->in[1], &y) && x >= -y && x <= -y);
+           (mc_is_op(a, "mul") && mc_is_op(b, "mul") && a->in[0] == b->in[0] &&
+            mc_const_number(a->in[1], &x) && mc_const_number(b->in[1], &y) && x >= -y && x <= -y);
 }
 
 /* exp(-sqr(z)) / erfc(x): z is x but for its sign, which the square has lost. */
@@ -336,9 +370,10 @@ static int factors(const struct mc_match *m, mc_node **f)
 {
     int n = 1;
     f[0] = m->root;
-    for (int i = 0; i < n; ) {
+    for (int i = 0; i < n;) {
         mc_node *x = f[i];
-        if (mc_is_op(x, "mul") && n < MOST_FACTORS) { /* one that serves others too: the digits are worth a product */
+        if (mc_is_op(x, "mul") &&
+            n < MOST_FACTORS) { /* one that serves others too: the digits are worth a product */
             f[i] = x->in[0];
             f[n++] = x->in[1];
         } else {

@@ -59,7 +59,8 @@ static mc_node *set_backwards(mc_node *n)
     return y ? index_part(y, &to) : NULL;
 }
 
-/* A whole is set or increased as such; zeros are set, not increased; of two changes to one region one is left. */
+/* A whole is set or increased as such; zeros are set, not increased; of two changes to one region one is
+ * left. */
 static mc_node *update(const struct mc_match *m)
 {
     mc_node *n = m->root, *x = n->in[0], *y = n->in[1];
@@ -79,7 +80,8 @@ static mc_node *update(const struct mc_match *m)
         return remake(n, x, y, true);
     }
     if (x->op->form == FORM_SUBTENSOR_UPDATE && index_same_region(n, x) && (set || mc_used_once(m, x))) {
-        return set ? remake(n, x->in[0], y, true) : remake(n, x->in[0], mc_op2("add", x->in[1], y), mc_attr_int(&x->attr[1]));
+        return set ? remake(n, x->in[0], y, true)
+                   : remake(n, x->in[0], mc_op2("add", x->in[1], y), mc_attr_int(&x->attr[1]));
     }
     return NULL;
 }

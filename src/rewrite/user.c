@@ -13,7 +13,9 @@ static mc_status add(mc_graph *g, const char *from, const char *to, const char *
     if (!u) {
         return MC_EMEMORY;
     }
-    u->rule = (struct mc_rule){ .from = keep(g, from), .to = keep(g, to), .promise = ROUND, .tags = keep(g, tags) };
+    u->rule = (struct mc_rule){
+        .from = keep(g, from), .to = keep(g, to), .promise = ROUND, .tags = keep(g, tags)
+    };
     if (!u->rule.from || !u->rule.to || (tags && !u->rule.tags)) {
         return MC_EMEMORY;
     }

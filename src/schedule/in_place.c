@@ -1,9 +1,9 @@
-/* in_place.c: on a GPU, a new value of a shared variable made where the old one lies: no second copy of all weights, and no
- * pass that moves it over.
+/* in_place.c: on a GPU, a new value of a shared variable made where the old one lies: no second copy of all
+ * weights, and no pass that moves it over.
  *
- * Invariant: nothing reads the old value behind the step that writes the new one, and nothing that may fail, and so keep the
- * update from being made, runs behind it; what failed before it is told to its kernel (mc_grid_head's `held`).  So it is not
- * done where steps may run beside each other. */
+ * Invariant: nothing reads the old value behind the step that writes the new one, and nothing that may fail,
+ * and so keep the update from being made, runs behind it; what failed before it is told to its kernel
+ * (mc_grid_head's `held`).  So it is not done where steps may run beside each other. */
 #include "schedule/schedule.h"
 #include "exec/heavy/heavy.h"
 
@@ -27,7 +27,9 @@ static int old_value(const struct mc_function *f, int update)
     const struct mc_program *pr = &f->code->program;
     int found = -1;
     for (int v = 0; v < (int)pr->value.n && found < 0; v++) {
-        found = pr->value.at[v].kind == VALUE_SHARED && pr->value.at[v].node->shared == f->target[update] ? v : -1;
+        found = pr->value.at[v].kind == VALUE_SHARED && pr->value.at[v].node->shared == f->target[update]
+                    ? v
+                    : -1;
     }
     return found;
 }
@@ -58,28 +60,33 @@ int mc_update_in_place(const struct mc_function *f, const struct mc_shape_plan *
 {
     const struct mc_program *pr = &f->code->program;
     const struct mc_step *st = &pr->step.at[step];
-    const bool may = f->code->backend->in_place && f->code->mode == MODE_FAST_RUN && !pr->dynamic && !f->skip_updates &&
-                     !mc_steps_beside(f);
+    const bool may = f->code->backend->in_place && f->code->mode == MODE_FAST_RUN && !pr->dynamic &&
+                     !f->skip_updates && !mc_steps_beside(f);
     const int update = may ? only_update(pr, v) : -1;
-    if (update < 0 || !st->kernel || st->kernel->mode != KERNEL_MAP || step <= pr->last_check || is_output(pr, v)) {
+    if (update < 0 || !st->kernel || st->kernel->mode != KERNEL_MAP || step <= pr->last_check ||
+        is_output(pr, v)) {
         return -1;
     }
     const int old = old_value(f, update);
     const struct mc_slot *to = old < 0 ? NULL : &p->slot[old], *from = &p->slot[v];
-    if (!to || to->base != BASE_SHARED || to->type.dtype != from->type.dtype || !mc_slot_contiguous(to) || is_output(pr, old) ||
-        !mc_dims_equal(to->type.rank, to->type.dims, from->type.rank, from->type.dims) || pr->value.at[old].last > step ||
-        (pr->value.at[old].last == step && !reads_own_element(f, st, old))) {
+    if (!to || to->base != BASE_SHARED || to->type.dtype != from->type.dtype || !mc_slot_contiguous(to) ||
+        is_output(pr, old) ||
+        !mc_dims_equal(to->type.rank, to->type.dims, from->type.rank, from->type.dims) ||
+        pr->value.at[old].last > step || (pr->value.at[old].last == step && !reads_own_element(f, st, old))) {
         return -1;
     }
     return to->index;
 }
 
-/* An input that is a shared variable's own memory is copied: it is to be read as it was when the call began. */
+/* An input that is a shared variable's own memory is copied: it is to be read as it was when the call
+ * began. */
 mc_status mc_inputs_apart(struct mc_function *f)
 {
     for (int i = 0; i < f->code->program.ninput; i++) {
         bool meets = false;
-        for (int u = 0; u < f->code->program.nupdate && !meets && mc_array_space(f->arg[i]) == f->code->device->space; u++) {
+        for (int u = 0;
+             u < f->code->program.nupdate && !meets && mc_array_space(f->arg[i]) == f->code->device->space;
+             u++) {
             meets = mc_array_overlaps(f->arg[i], f->target[u]->value);
         }
         if (meets) {

@@ -11,8 +11,9 @@
 #include <stdlib.h>
 
 enum { ALIGN = 256 };         /* what cuBLASLt asks of a workspace */
-enum { APART = 8 };           /* steps until memory is used again where they may run beside each other, if all of it is less than a
-                               * fourth of the GPU's */
+/* steps until memory is used again where they may run beside each other, if all of it is less than a
+ * fourth of the GPU's */
+enum { APART = 8 };
 
 struct arena {
     mc_blocks *all;     /* in the order in which they were asked for */
@@ -88,26 +89,34 @@ static int take(struct arena *a, int64_t size, int step, int last)
     return (int)a->all->n - 1;
 }
 
-/* A source of step s whose memory result v may take over: dies here, same size and layout, read element by element. */
-static int dying_source(const struct mc_function *f, const struct mc_shape_plan *p, const struct arena *a, int step, int v)
+/* A source of step s whose memory result v may take over: dies here, same size and layout, read element by
+ * element. */
+static int dying_source(const struct mc_function *f, const struct mc_shape_plan *p, const struct arena *a,
+                        int step, int v)
 {
     const struct mc_program *pr = &f->code->program;
     const struct mc_step *st = &pr->step.at[step];
-    if (!st->kernel || st->kernel->mode != KERNEL_MAP || st->kernel->bounded || f->code->mode == MODE_DEBUG || !mc_step_compiled(f, step)) {
+    if (!st->kernel || st->kernel->mode != KERNEL_MAP || st->kernel->bounded || f->code->mode == MODE_DEBUG ||
+        !mc_step_compiled(f, step)) {
         return -1;
     }
     for (size_t i = 0; i < st->kernel->operand.n; i++) {
         const struct mc_koperand *o = &st->kernel->operand.at[i];
         int src = o->dst || o->index ? -1 : st->operand[i];
-        if (src < 0 || pr->value.at[src].kind != VALUE_TEMP || pr->value.at[src].last != step || p->slot[src].base != BASE_ARENA ||
-            mc_heavy_reads(f, st, src) || mc_dtypes[o->dtype].size != mc_dtypes[p->slot[v].type.dtype].size || o->varies != st->kernel->varies ||
-            !mc_dims_equal(p->slot[src].type.rank, p->slot[src].type.dims, p->slot[v].type.rank, p->slot[v].type.dims)) {
+        if (src < 0 || pr->value.at[src].kind != VALUE_TEMP || pr->value.at[src].last != step ||
+            p->slot[src].base != BASE_ARENA || mc_heavy_reads(f, st, src) ||
+            mc_dtypes[o->dtype].size != mc_dtypes[p->slot[v].type.dtype].size ||
+            o->varies != st->kernel->varies ||
+            !mc_dims_equal(p->slot[src].type.rank, p->slot[src].type.dims, p->slot[v].type.rank,
+                           p->slot[v].type.dims)) {
             continue;
         }
         bool alone = true; /* no other view of it in this kernel, and not taken over already */
         for (size_t k = 0; k < st->kernel->operand.n; k++) {
             int other = st->kernel->operand.at[k].index ? -1 : st->operand[k];
-            if (k != i && other >= 0 && (mc_value_root(pr, other) == src || (other != v && a->of[other] == a->of[src] && st->kernel->operand.at[k].dst))) {
+            if (k != i && other >= 0 &&
+                (mc_value_root(pr, other) == src ||
+                 (other != v && a->of[other] == a->of[src] && st->kernel->operand.at[k].dst))) {
                 alone = false;
             }
         }
@@ -144,7 +153,8 @@ static int direct_output(const struct mc_function *f, const struct mc_program *p
 }
 
 /* heavy: what a product makes, before its finisher has read anything: it writes over no source. */
-static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, struct arena *a, int step, int v, bool heavy)
+static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, struct arena *a, int step,
+                              int v, bool heavy)
 {
     const struct mc_program *pr = &f->code->program;
     struct mc_slot *slot = &p->slot[v];
@@ -194,7 +204,8 @@ static mc_status place_results(struct mc_function *f, struct mc_shape_plan *p, s
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     mc_status s = MC_OK;
-    if (st->kind == STEP_EARLY || st->kind == STEP_TYPE || (st->kind == STEP_VIEW && !p->slot[st->dst[0]].own)) {
+    if (st->kind == STEP_EARLY || st->kind == STEP_TYPE ||
+        (st->kind == STEP_VIEW && !p->slot[st->dst[0]].own)) {
         return MC_OK;
     }
     if (mc_heavy_is_idle(&p->step[step])) {
@@ -216,20 +227,24 @@ static mc_status place_results(struct mc_function *f, struct mc_shape_plan *p, s
 
 /* ---- the largest first ---- */
 
-enum { MANY = 2000 };               /* blocks beyond which the time for it is not taken: it grows with their square */
+/* blocks beyond which the time for it is not taken: it grows with their square */
+enum { MANY = 2000 };
 static const double clearly = 0.95; /* of what first fit needs */
 
 static int by_size(const void *a_, const void *b_)
 {
     const struct mc_block *a = *(const struct mc_block *const *)a_, *b = *(const struct mc_block *const *)b_;
-    return a->size != b->size ? (a->size > b->size ? -1 : 1) : a->first != b->first ? a->first - b->first : a < b ? -1 : a > b;
+    return a->size != b->size     ? (a->size > b->size ? -1 : 1)
+           : a->first != b->first ? a->first - b->first
+           : a < b                ? -1
+                                  : a > b;
 }
 
 /* Each into the lowest gap among those that were placed before it and are alive with it. */
 static bool largest_first(mc_blocks *all, int64_t front, int64_t *top)
 {
     struct mc_block **order = mc_alloc((all->n + 1) * sizeof *order, "plan");
-    mc_blocks placed = { 0 };       /* sorted by address */
+    mc_blocks placed = { 0 }; /* sorted by address */
     bool good = order != NULL;
     *top = front;
     for (size_t i = 0; i < all->n && good; i++) {
@@ -352,7 +367,8 @@ mc_status mc_plan_workspaces(const struct mc_function *f, struct mc_shape_plan *
         sp->workspace_at = (size_t)gap(&a, rounded(sp->workspace), &before);
         p->memory = MC_MAX(p->memory, sp->workspace_at + sp->workspace);
         if (good && a.apart && sp->workspace) {
-            good = VEC_PUSH(p->block, ((struct mc_block){ (int64_t)sp->workspace_at, rounded(sp->workspace), i, held(&a, i) })) &&
+            good = VEC_PUSH(p->block, ((struct mc_block){ (int64_t)sp->workspace_at, rounded(sp->workspace),
+                                                          i, held(&a, i) })) &&
                    enter(&a, before, (int)p->block.n - 1);
         }
     }

@@ -7,18 +7,26 @@
 #include "exec/backend.h"
 
 /* shape_plan.c */
-struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f);    /* for the shapes in f->arg; made if it is missing; NULL: error */
+/* for the shapes in f->arg; made if it is missing; NULL: error */
+struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f);
 void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p);
-void mc_shape_plan_drop(struct mc_function *f, struct mc_shape_plan *p);   /* removes it from f and frees it */
-void mc_shape_plan_let_go(const struct mc_function *f, struct mc_shape_plan *p); /* of the arrays of a call that is over */
-mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int step); /* one step, when sizes depend on data */
-mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step); /* launches, once addresses are known */
+/* removes it from f and frees it */
+void mc_shape_plan_drop(struct mc_function *f, struct mc_shape_plan *p);
+/* of the arrays of a call that is over */
+void mc_shape_plan_let_go(const struct mc_function *f, struct mc_shape_plan *p);
+/* one step, when sizes depend on data */
+mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int step);
+/* launches, once addresses are known */
+mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step);
 /* memory.c */
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p);
-mc_status mc_plan_workspaces(const struct mc_function *f, struct mc_shape_plan *p); /* once steps have said what they need */
-/* in_place.c: the shared variable, of f->shared, in whose memory the step makes its new value v; -1: none, it is copied later */
+/* once steps have said what they need */
+mc_status mc_plan_workspaces(const struct mc_function *f, struct mc_shape_plan *p);
+/* in_place.c: the shared variable, of f->shared, in whose memory the step makes its new value v; -1: none, it
+ * is copied later */
 int mc_update_in_place(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v);
-mc_status mc_inputs_apart(struct mc_function *f);       /* copies inputs that overlap what updates write; before there is a plan */
+/* copies inputs that overlap what updates write; before there is a plan */
+mc_status mc_inputs_apart(struct mc_function *f);
 
 /* ---- parts of planning a step ---- */
 
@@ -32,7 +40,9 @@ struct mc_step_types {
 mc_status mc_step_input_type(struct mc_step_types *q, mc_node *x, struct mc_type *t, const mc_array **value);
 mc_status mc_step_infer(struct mc_step_types *q, mc_node *n, struct mc_infer *out);
 /* shape_views.c */
-mc_status mc_step_view(struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st, const struct mc_type *t);
-mc_status mc_step_slice(const struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st, const struct mc_type *t);
+mc_status mc_step_view(struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st,
+                       const struct mc_type *t);
+mc_status mc_step_slice(const struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st,
+                        const struct mc_type *t);
 
 #endif

@@ -47,7 +47,9 @@ static int make_key(struct mc_function *f)
 
 static void place_array(struct mc_slot *slot, enum mc_base base, int index, const mc_array *a)
 {
-    *slot = (struct mc_slot){ .base = base, .index = index, .type = mc_type_make(a->dtype, a->rank, a->dims) };
+    *slot = (struct mc_slot){ .base = base,
+                              .index = index,
+                              .type = mc_type_make(a->dtype, a->rank, a->dims) };
     memcpy(slot->strides, a->strides, (size_t)a->rank * sizeof *a->strides);
 }
 
@@ -70,7 +72,8 @@ static void place_leaves(struct mc_function *f, struct mc_shape_plan *p)
             }
         }
         if (pr->dynamic && (x->kind == VALUE_INPUT || x->kind == VALUE_SHARED)) {
-            p->slot[v].fixed = mc_array_ref(x->kind == VALUE_INPUT ? f->arg[x->input] : f->shared[p->slot[v].index]->value);
+            p->slot[v].fixed = mc_array_ref(x->kind == VALUE_INPUT ? f->arg[x->input]
+                                                                   : f->shared[p->slot[v].index]->value);
             p->slot[v].base = BASE_FIXED;
         }
     }
@@ -84,7 +87,8 @@ static mc_status plan_early(struct mc_step_types *q, const struct mc_step *st)
     struct mc_shape_plan *p = q->p;
     struct mc_infer out;
     mc_array *in[16] = { 0 }, *made[1] = { 0 };
-    mc_status s = n->nin <= 16 ? mc_step_infer(q, n, &out) : mc_fail(MC_EUNSUPPORTED, "%s: too many sizes", n->op->name);
+    mc_status s = n->nin <= 16 ? mc_step_infer(q, n, &out)
+                               : mc_fail(MC_EUNSUPPORTED, "%s: too many sizes", n->op->name);
     if (s < 0) {
         return s;
     }
@@ -155,7 +159,8 @@ static mc_status kernel_space(const struct mc_step_types *q, int64_t *space)
 mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
-    struct mc_type few[32], *type = st->nnode <= 32 ? few : mc_alloc((size_t)st->nnode * sizeof *type, "plan");
+    struct mc_type few[32],
+        *type = st->nnode <= 32 ? few : mc_alloc((size_t)st->nnode * sizeof *type, "plan");
     struct mc_step_types q = { f, p, type, st };
     struct mc_infer out = { 0 };
     mc_status s = type ? MC_OK : MC_EMEMORY;
@@ -184,7 +189,8 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
     } else if (s == MC_OK) {
         s = mc_step_infer(&q, st->node[0], &out);
         if (s == MC_OK && st->kind == STEP_VIEW) {
-            s = strcmp(st->node[0]->op->name, "subtensor") == 0 ? mc_step_slice(f, p, st, &out.out[0]) : mc_step_view(f, p, st, &out.out[0]);
+            s = strcmp(st->node[0]->op->name, "subtensor") == 0 ? mc_step_slice(f, p, st, &out.out[0])
+                                                                : mc_step_view(f, p, st, &out.out[0]);
         } else if (s == MC_OK) {
             for (int i = 0; i < st->ndst; i++) {
                 mc_slot_set(&p->slot[st->dst[i]], &out.out[i]);
@@ -306,7 +312,8 @@ struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f)
     f->clock++;
     for (struct mc_shape_plan **at = &f->plans; *at; at = &(*at)->next) {
         struct mc_shape_plan *p = *at;
-        if (p->nkey == n && (n == 0 || memcmp(p->key, f->key, (size_t)n * sizeof *f->key) == 0) && !f->code->program.dynamic) {
+        if (p->nkey == n && (n == 0 || memcmp(p->key, f->key, (size_t)n * sizeof *f->key) == 0) &&
+            !f->code->program.dynamic) {
             *at = p->next; /* to the front: most calls repeat the last shape */
             p->next = f->plans;
             f->plans = p;
@@ -330,7 +337,7 @@ struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f)
     f->nplans++;
     f->planned++;
     f->plan_seconds += mc_now() - start;
-    LOG(LOG_PLAN, "%s: plan %lld, arena %zu bytes, scratch %zu, both %zu, %.3f ms", f->name, (long long)f->planned, p->arena, p->scratch, p->memory,
-        (mc_now() - start) * 1e3);
+    LOG(LOG_PLAN, "%s: plan %lld, arena %zu bytes, scratch %zu, both %zu, %.3f ms", f->name,
+        (long long)f->planned, p->arena, p->scratch, p->memory, (mc_now() - start) * 1e3);
     return p;
 }

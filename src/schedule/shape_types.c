@@ -1,5 +1,5 @@
-/* shape_types.c: the types of a step's nodes at the sizes of a call, by each op's own rule; and where the sizes do
- * not fit, the error, in the words of the formula. */
+/* shape_types.c: the types of a step's nodes at the sizes of a call, by each op's own rule; and where the
+ * sizes do not fit, the error, in the words of the formula. */
 #include "schedule/schedule.h"
 
 static bool same_node(const struct mc_node *a, const struct mc_node *b) { return a == b; }
@@ -31,7 +31,9 @@ mc_status mc_step_input_type(struct mc_step_types *q, mc_node *x, struct mc_type
     }
     struct mc_type in[8]; /* positions and their like have no value of their own */
     const mc_array *val[8];
-    struct mc_infer n = { .op = x->op, .nin = x->nin, .in = in, .value = val, .attr = x->attr, .nout = x->op->nout };
+    struct mc_infer n = {
+        .op = x->op, .nin = x->nin, .in = in, .value = val, .attr = x->attr, .nout = x->op->nout
+    };
     for (int i = 0; i < x->nin && i < 8; i++) {
         TRY(mc_step_input_type(q, x->in[i], &in[i], &val[i]));
     }
@@ -50,8 +52,11 @@ static mc_status check_broadcast(const struct mc_node *n, const struct mc_type *
             }
             for (int j = 0; j < n->nin; j++) {
                 if (in[j].rank == in[i].rank && in[j].dims[a] != 1) {
-                    return mc_fail(MC_ESHAPE, "%s: axis %d has size 1 in argument %d and %lld in argument %d; declare the size 1 to "
-                                   "broadcast it", n->op->name, a, i + 1, (long long)in[j].dims[a], j + 1);
+                    return mc_fail(MC_ESHAPE,
+                                   "%s: axis %d has size 1 in argument %d and %lld in argument %d; declare "
+                                   "the size 1 to "
+                                   "broadcast it",
+                                   n->op->name, a, i + 1, (long long)in[j].dims[a], j + 1);
                 }
             }
         }
@@ -59,7 +64,8 @@ static mc_status check_broadcast(const struct mc_node *n, const struct mc_type *
     return MC_OK;
 }
 
-/* "step: dot: inner sizes 3 and 4 differ" and behind it the formula, its operands at this call, the user's line. */
+/* "step: dot: inner sizes 3 and 4 differ" and behind it the formula, its operands at this call, the user's
+ * line. */
 static mc_status blame(const struct mc_step_types *q, const mc_node *n, const struct mc_type *in, mc_status s)
 {
     struct mc_str out = { 0 };
@@ -93,7 +99,9 @@ mc_status mc_step_infer(struct mc_step_types *q, mc_node *n, struct mc_infer *ou
     }
     bool typed = s == MC_OK;
     if (typed) {
-        *out = (struct mc_infer){ .op = n->op, .nin = n->nin, .in = in, .value = value, .attr = n->attr, .nout = n->op->nout };
+        *out = (struct mc_infer){
+            .op = n->op, .nin = n->nin, .in = in, .value = value, .attr = n->attr, .nout = n->op->nout
+        };
         s = check_broadcast(n, in);
         s = s < 0 ? s : n->op->infer(out);
         s = s < 0 || n->op->form != FORM_ALLOC ? s : mc_alloc_fits(n, in[0].dims, out->out[0].dims);

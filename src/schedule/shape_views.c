@@ -1,10 +1,12 @@
 /* shape_views.c: steps without work: where a view starts, and its strides.
  *
- * Invariant: a view shares its source's memory, unless its strides cannot say it: then it is marked as its own. */
+ * Invariant: a view shares its source's memory, unless its strides cannot say it: then it is marked as its
+ * own. */
 #include "schedule/schedule.h"
 
 /* The view's array over memory at address zero says offset and strides. */
-mc_status mc_step_view(struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st, const struct mc_type *t)
+mc_status mc_step_view(struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st,
+                       const struct mc_type *t)
 {
     const mc_node *n = st->node[0];
     int v = st->dst[0];
@@ -38,7 +40,8 @@ mc_status mc_step_view(struct mc_function *f, struct mc_shape_plan *p, const str
     return MC_OK;
 }
 
-static int64_t bound_value(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st, const int64_t *spec, int kind, int64_t dflt)
+static int64_t bound_value(const struct mc_function *f, const struct mc_shape_plan *p,
+                           const struct mc_step *st, const int64_t *spec, int kind, int64_t dflt)
 {
     if (spec[kind] == BOUND_NONE) {
         return dflt;
@@ -51,7 +54,8 @@ static int64_t bound_value(const struct mc_function *f, const struct mc_shape_pl
     return a ? mc_load_i64(a->dtype, a->data) : dflt;
 }
 
-mc_status mc_step_slice(const struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st, const struct mc_type *t)
+mc_status mc_step_slice(const struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st,
+                        const struct mc_type *t)
 {
     const mc_node *n = st->node[0];
     const struct mc_slot *from = &p->slot[st->src[0]];
@@ -78,7 +82,8 @@ mc_status mc_step_slice(const struct mc_function *f, struct mc_shape_plan *p, co
         to.strides[k++] = step * from->strides[a];
     }
     if (from->base == BASE_FIXED) {
-        to.fixed = mc_array_view(from->fixed, t->rank, t->dims, to.strides, from->fixed->data + (to.offset - from->offset));
+        to.fixed = mc_array_view(from->fixed, t->rank, t->dims, to.strides,
+                                 from->fixed->data + (to.offset - from->offset));
         to.offset = from->offset;
         if (!to.fixed) {
             return mc_last_status();

@@ -111,8 +111,8 @@ static void storage_unref(struct mc_storage *s)
 }
 
 /* Takes the storage over, and gives it up when there is no memory. */
-static mc_array *array_on(struct mc_storage *s, mc_dtype d, int rank, const int64_t *dims, const int64_t *strides,
-                          char *data)
+static mc_array *array_on(struct mc_storage *s, mc_dtype d, int rank, const int64_t *dims,
+                          const int64_t *strides, char *data)
 {
     mc_array *a = s ? mc_alloc(sizeof *a, "arrays") : NULL;
     if (!a) {
@@ -180,7 +180,8 @@ mc_array *mc_array_from(mc_dtype d, int rank, const int64_t *dims, const void *d
 }
 
 /* Lowest and one past the highest byte that the elements touch, relative to the first; 0, 0 if none. */
-static bool extent(mc_dtype d, int rank, const int64_t *dims, const int64_t *strides, int64_t *lo, int64_t *hi)
+static bool extent(mc_dtype d, int rank, const int64_t *dims, const int64_t *strides, int64_t *lo,
+                   int64_t *hi)
 {
     *lo = *hi = 0;
     if (mc_dims_count(rank, dims) == 0) {
@@ -302,7 +303,8 @@ void *mc_array_data(const mc_array *a)
         return NULL;
     }
     if (mc_array_space(a)) {
-        mc_fail(MC_EDEVICE, "mc_array_data: the array is on %s; mc_array_to(a, \"cpu\") brings it to the host",
+        mc_fail(MC_EDEVICE,
+                "mc_array_data: the array is on %s; mc_array_to(a, \"cpu\") brings it to the host",
                 mc_array_device(a));
         return NULL;
     }
@@ -332,7 +334,8 @@ bool mc_array_overlaps(const mc_array *a, const mc_array *b)
     extent(a->dtype, a->rank, a->dims, a->strides, &alo, &ahi);
     extent(b->dtype, b->rank, b->dims, b->strides, &blo, &bhi);
     intptr_t at = (intptr_t)a->data, bt = (intptr_t)b->data;
-    return mc_array_space(a) == mc_array_space(b) && ahi > alo && bhi > blo && at + alo < bt + bhi && bt + blo < at + ahi;
+    return mc_array_space(a) == mc_array_space(b) && ahi > alo && bhi > blo && at + alo < bt + bhi &&
+           bt + blo < at + ahi;
 }
 
 /* ---- views ---- */
@@ -341,8 +344,10 @@ bool mc_array_overlaps(const mc_array *a, const mc_array *b)
 static mc_array *contiguous_there(mc_array *view, const char *who)
 {
     if (view && mc_array_space(view) && !mc_array_is_contiguous(view)) {
-        mc_fail(MC_EUNSUPPORTED, "%s: on %s arrays are contiguous, and this view would not be; "
-                "mc_array_to(a, \"cpu\") brings the array to the host", who, mc_array_device(view));
+        mc_fail(MC_EUNSUPPORTED,
+                "%s: on %s arrays are contiguous, and this view would not be; "
+                "mc_array_to(a, \"cpu\") brings the array to the host",
+                who, mc_array_device(view));
         mc_array_unref(&view);
     }
     return view;
@@ -364,21 +369,23 @@ mc_array *mc_array_slice(const mc_array *a, int axis, int64_t start, int64_t cou
     int64_t n = a->dims[axis];
     bool fits = count >= 0 && start >= 0 && start <= n && step != 0;
     if (fits && count > 0) {
-        fits = mc_mul_i64(count - 1, step, &last) && mc_add_i64(last, start, &last) && start < n && last >= 0 &&
-               last < n;
+        fits = mc_mul_i64(count - 1, step, &last) && mc_add_i64(last, start, &last) && start < n &&
+               last >= 0 && last < n;
     }
     if (!fits) {
-        mc_fail(MC_EINDEX,
-                "mc_array_slice: %lld elements from %lld in steps of %lld do not lie in an axis of length %lld",
-                (long long)count, (long long)start, (long long)step, (long long)n);
+        mc_fail(
+            MC_EINDEX,
+            "mc_array_slice: %lld elements from %lld in steps of %lld do not lie in an axis of length %lld",
+            (long long)count, (long long)start, (long long)step, (long long)n);
         return NULL;
     }
     memcpy(dims, a->dims, sizeof dims);
     memcpy(strides, a->strides, sizeof strides);
     dims[axis] = count;
     strides[axis] *= count > 1 ? step : 1; /* a lone element needs no step, which may be huge */
-    return contiguous_there(mc_array_view(a, a->rank, dims, strides, a->data + (count ? start * a->strides[axis] : 0)),
-                            "mc_array_slice");
+    return contiguous_there(
+        mc_array_view(a, a->rank, dims, strides, a->data + (count ? start * a->strides[axis] : 0)),
+        "mc_array_slice");
 }
 
 mc_array *mc_array_transpose(const mc_array *a, const int *axes)

@@ -136,13 +136,13 @@ INLINE struct num get(mc_dtype d, const void *p)
 {
     struct num v = { 0 };
     switch (d) {
-#define DTYPE(id, name, storage, kind, class, npy, c, eps, dl)                                                       \
-    case MC_##id: {                                                                                                  \
-        storage x;                                                                                                   \
-        memcpy(&x, p, sizeof x);                                                                                     \
-        v.cls = CLASS_##class;                                                                                       \
-        GET_##class(id, kind);                                                                                       \
-        break;                                                                                                       \
+#define DTYPE(id, name, storage, kind, class, npy, c, eps, dl)                                               \
+    case MC_##id: {                                                                                          \
+        storage x;                                                                                           \
+        memcpy(&x, p, sizeof x);                                                                             \
+        v.cls = CLASS_##class;                                                                               \
+        GET_##class(id, kind);                                                                               \
+        break;                                                                                               \
     }
 #include "value/dtypes.def"
 #undef DTYPE
@@ -241,11 +241,11 @@ INLINE bool as_bool(struct num v)
 INLINE void put(mc_dtype d, void *p, struct num v)
 {
     switch (d) {
-#define DTYPE(id, name, storage, kind, class, npy, c, eps, dl)                                                       \
-    case MC_##id: {                                                                                                  \
-        storage x = PUT_##id(v);                                                                                     \
-        memcpy(p, &x, sizeof x);                                                                                     \
-        break;                                                                                                       \
+#define DTYPE(id, name, storage, kind, class, npy, c, eps, dl)                                               \
+    case MC_##id: {                                                                                          \
+        storage x = PUT_##id(v);                                                                             \
+        memcpy(p, &x, sizeof x);                                                                             \
+        break;                                                                                               \
     }
 #include "value/dtypes.def"
 #undef DTYPE
@@ -256,8 +256,8 @@ INLINE void put(mc_dtype d, void *p, struct num v)
 INLINE int64_t size_of(mc_dtype d)
 {
     switch (d) {
-#define DTYPE(id, name, storage, kind, class, npy, c, eps, dl)                                                       \
-    case MC_##id:                                                                                                    \
+#define DTYPE(id, name, storage, kind, class, npy, c, eps, dl)                                               \
+    case MC_##id:                                                                                            \
         return (int64_t)sizeof(storage);
 #include "value/dtypes.def"
 #undef DTYPE
@@ -277,9 +277,9 @@ INLINE void pair(mc_dtype dd, char *restrict dst, mc_dtype sd, const char *restr
 INLINE void from(mc_dtype dd, char *dst, mc_dtype sd, const char *src, int64_t n)
 {
     switch (sd) {
-#define DTYPE(id, name, storage, kind, class, npy, c, eps, dl)                                                       \
-    case MC_##id:                                                                                                    \
-        pair(dd, dst, MC_##id, src, n);                                                                              \
+#define DTYPE(id, name, storage, kind, class, npy, c, eps, dl)                                               \
+    case MC_##id:                                                                                            \
+        pair(dd, dst, MC_##id, src, n);                                                                      \
         break;
 #include "value/dtypes.def"
 #undef DTYPE
@@ -290,9 +290,9 @@ INLINE void from(mc_dtype dd, char *dst, mc_dtype sd, const char *src, int64_t n
 static void run(mc_dtype dd, char *dst, mc_dtype sd, const char *src, int64_t n)
 {
     switch (dd) {
-#define DTYPE(id, name, storage, kind, class, npy, c, eps, dl)                                                       \
-    case MC_##id:                                                                                                    \
-        from(MC_##id, dst, sd, src, n);                                                                              \
+#define DTYPE(id, name, storage, kind, class, npy, c, eps, dl)                                               \
+    case MC_##id:                                                                                            \
+        from(MC_##id, dst, sd, src, n);                                                                      \
         break;
 #include "value/dtypes.def"
 #undef DTYPE

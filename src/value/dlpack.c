@@ -74,7 +74,8 @@ static struct export *export_new(const mc_array *a, struct tensor *t)
     }
     for (int i = 0; i < a->rank; i++) {
         if (a->strides[i] % row->size != 0) {
-            mc_fail(MC_EUNSUPPORTED, "mc_array_to_dlpack: axis %d advances by %lld bytes, which is not a whole %s", i,
+            mc_fail(MC_EUNSUPPORTED,
+                    "mc_array_to_dlpack: axis %d advances by %lld bytes, which is not a whole %s", i,
                     (long long)a->strides[i], row->name);
             mc_free(e);
             return NULL;
@@ -147,8 +148,8 @@ static mc_status find_dtype(const struct tensor *t, mc_dtype *out)
             return MC_OK;
         }
     }
-    return mc_fail(MC_EUNSUPPORTED, "mc_array_from_dlpack: no dtype has code %d, %d bits and %d lanes", t->code,
-                   t->bits, t->lanes);
+    return mc_fail(MC_EUNSUPPORTED, "mc_array_from_dlpack: no dtype has code %d, %d bits and %d lanes",
+                   t->code, t->bits, t->lanes);
 }
 
 static mc_array *import(const struct tensor *t, void (*release)(void *), void *arg)
@@ -156,7 +157,8 @@ static mc_array *import(const struct tensor *t, void (*release)(void *), void *a
     mc_dtype d = MC_NDTYPE;
     int64_t strides[MC_MAX_RANK];
     if (t->device != DEVICE_CPU && t->device != DEVICE_CUDA_HOST) {
-        mc_fail(MC_EDEVICE, "mc_array_from_dlpack: the memory is that of device type %d, not the host's", t->device);
+        mc_fail(MC_EDEVICE, "mc_array_from_dlpack: the memory is that of device type %d, not the host's",
+                t->device);
         return NULL;
     }
     if (t->rank < 0 || t->rank > MC_MAX_RANK || (t->rank > 0 && !t->dims)) {
@@ -192,7 +194,8 @@ mc_array *mc_array_from_dlpack_versioned(struct DLManagedTensorVersioned *t)
         return NULL;
     }
     if (t->major != MAJOR) {
-        mc_fail(MC_EUNSUPPORTED, "mc_array_from_dlpack_versioned: version %u; only %d is known", t->major, MAJOR);
+        mc_fail(MC_EUNSUPPORTED, "mc_array_from_dlpack_versioned: version %u; only %d is known", t->major,
+                MAJOR);
         return NULL;
     }
     return import(&t->t, release_v1, t);

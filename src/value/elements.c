@@ -58,7 +58,8 @@ static struct two merge_axes(const mc_array *a, const mc_array *b)
         if (a->dims[i] == 1) {
             continue;
         }
-        if (last >= 0 && t.sa[last] == a->strides[i] * a->dims[i] && t.sb[last] == b->strides[i] * a->dims[i]) {
+        if (last >= 0 && t.sa[last] == a->strides[i] * a->dims[i] &&
+            t.sb[last] == b->strides[i] * a->dims[i]) {
             t.dims[last] *= a->dims[i];
         } else {
             t.dims[++last] = a->dims[i];
@@ -123,7 +124,8 @@ static mc_status fail_shapes(const mc_array *dst, const mc_array *src)
     mc_dims_text(&text, src->rank, src->dims);
     mc_str_add(&text, " to ");
     mc_dims_text(&text, dst->rank, dst->dims);
-    mc_status s = text.bad ? MC_EMEMORY : mc_fail(MC_ESHAPE, "mc_array_assign: cannot go from shape %s", text.s);
+    mc_status s = text.bad ? MC_EMEMORY
+                           : mc_fail(MC_ESHAPE, "mc_array_assign: cannot go from shape %s", text.s);
     mc_str_free(&text);
     return s;
 }
@@ -140,7 +142,8 @@ mc_status mc_array_assign(mc_array *dst, const mc_array *src)
     if (mc_array_space(dst) || mc_array_space(src)) {
         return mc_array_assign_far(dst, src);
     }
-    if (dst->data == src->data && dst->dtype == src->dtype && mc_dims_equal(dst->rank, dst->strides, src->rank, src->strides)) {
+    if (dst->data == src->data && dst->dtype == src->dtype &&
+        mc_dims_equal(dst->rank, dst->strides, src->rank, src->strides)) {
         return MC_OK; /* onto itself, as a borrowed result of the call before is */
     }
     if (!mc_array_overlaps(dst, src)) {
@@ -208,7 +211,8 @@ static bool same_bits(const mc_array *a, const mc_array *b)
     bool flat = t.sa[in] == (int64_t)size && t.sb[in] == (int64_t)size;
     int64_t steps = flat ? 1 : t.dims[in];
     size_t bytes = flat ? size * (size_t)t.dims[in] : size;
-    if (!mc_walk_begin(&w, t.rank, t.dims, 1, 2, (char *[]){ a->data, b->data }, (const int64_t *[]){ t.sa, t.sb })) {
+    if (!mc_walk_begin(&w, t.rank, t.dims, 1, 2, (char *[]){ a->data, b->data },
+                       (const int64_t *[]){ t.sa, t.sb })) {
         return true;
     }
     do {
@@ -252,7 +256,8 @@ static int64_t differs(const mc_array *a, const mc_array *b, double rtol, double
     struct two t = merge_axes(a, b);
     int in = t.rank - 1;
     bool exact = !mc_is_float(a->dtype) && !mc_is_float(b->dtype) && rtol == 0 && atol == 0;
-    if (!mc_walk_begin(&w, t.rank, t.dims, 1, 2, (char *[]){ a->data, b->data }, (const int64_t *[]){ t.sa, t.sb })) {
+    if (!mc_walk_begin(&w, t.rank, t.dims, 1, 2, (char *[]){ a->data, b->data },
+                       (const int64_t *[]){ t.sa, t.sb })) {
         return -1;
     }
     do {
@@ -263,7 +268,8 @@ static int64_t differs(const mc_array *a, const mc_array *b, double rtol, double
             mc_convert(MC_FLOAT64, y, sizeof *y, b->dtype, pb, t.sb[in], n);
             for (int64_t k = 0; k < n; k++) {
                 if (!close_enough(x[k], y[k], rtol, atol) ||
-                    (exact && mc_load_i64(a->dtype, pa + k * t.sa[in]) != mc_load_i64(b->dtype, pb + k * t.sb[in]))) {
+                    (exact &&
+                     mc_load_i64(a->dtype, pa + k * t.sa[in]) != mc_load_i64(b->dtype, pb + k * t.sb[in]))) {
                     return flat + i + k;
                 }
             }

@@ -215,7 +215,9 @@ static void fixed_codes(struct code *lit, struct code *dist)
 /* The lengths of the words of both codes come in a third code, with marks for repetition. */
 static mc_status read_codes(struct in *in, struct code *lit, struct code *dist)
 {
-    static const unsigned char order[19] = { 16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15 };
+    static const unsigned char order[19] = {
+        16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15
+    };
     unsigned char length[LITERALS + 32] = { 0 };
     int nlit = bits(in, 5), ndist = bits(in, 5), nlen = bits(in, 4);
     if (nlit < 0 || ndist < 0 || nlen < 0 || nlit > 29 || ndist > 29) {

@@ -136,7 +136,8 @@ static mc_status read_dtype(struct reader *r, struct head *h)
             return MC_OK;
         }
     }
-    return mc_fail(MC_EUNSUPPORTED, "'%s' holds elements of type '%s', for which there is no dtype", r->file, word);
+    return mc_fail(MC_EUNSUPPORTED, "'%s' holds elements of type '%s', for which there is no dtype", r->file,
+                   word);
 }
 
 static mc_status read_order(struct reader *r, struct head *h)
@@ -156,7 +157,8 @@ static mc_status read_shape(struct reader *r, struct head *h)
             return damaged(r, "no number");
         }
         if (h->rank == MC_MAX_RANK) {
-            return mc_fail(MC_EUNSUPPORTED, "'%s' holds an array with more than %d axes", r->file, MC_MAX_RANK);
+            return mc_fail(MC_EUNSUPPORTED, "'%s' holds an array with more than %d axes", r->file,
+                           MC_MAX_RANK);
         }
         errno = 0;
         h->dims[h->rank++] = strtoll(r->at, &end, 10);
@@ -221,8 +223,8 @@ static mc_status read_head(const struct mc_source *s, struct head *h, uint64_t *
     }
     int version = fixed[MAGIC];
     if (version < 1 || version > 3 || fixed[MAGIC + 1] != 0) {
-        return mc_fail(MC_EUNSUPPORTED, "'%s' has .npy version %d.%d; 1.0, 2.0 and 3.0 are known", s->name, version,
-                       fixed[MAGIC + 1]);
+        return mc_fail(MC_EUNSUPPORTED, "'%s' has .npy version %d.%d; 1.0, 2.0 and 3.0 are known", s->name,
+                       version, fixed[MAGIC + 1]);
     }
     size_t fix = version == 1 ? 10 : 12;
     TRY(mc_source_read(s, 0, fixed, fix));

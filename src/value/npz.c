@@ -50,7 +50,8 @@ static mc_status find_end(const mc_npz *z, uint64_t *at)
     bool found = false;
     while (!found && i > 0) {
         i--;
-        found = span - i >= END_SIZE && number(tail + i, 4) == END && number(tail + i + 20, 2) == span - i - END_SIZE;
+        found = span - i >= END_SIZE && number(tail + i, 4) == END &&
+                number(tail + i + 20, 2) == span - i - END_SIZE;
     }
     *at = size - span + i;
     mc_free(tail);
@@ -66,7 +67,9 @@ static mc_status find_directory(const mc_npz *z, struct directory *d)
     uint64_t at = 0;
     TRY(find_end(z, &at));
     TRY(mc_source_read(&z->source, at, end, END_SIZE));
-    *d = (struct directory){ .at = number(end + 16, 4), .size = number(end + 12, 4), .count = number(end + 10, 2) };
+    *d = (struct directory){ .at = number(end + 16, 4),
+                             .size = number(end + 12, 4),
+                             .count = number(end + 10, 2) };
     if (d->at == FULL32 || d->size == FULL32 || d->count == 0xffff) {
         if (at < LOCATOR64_SIZE) {
             return damaged(z, "no zip64 record");
@@ -129,7 +132,8 @@ static mc_status read_member(mc_npz *z, const unsigned char *p, uint64_t n, uint
                         .crc = (uint32_t)number(p + 16, 4), .method = (int)number(p + 10, 2),
                         .encrypted = number(p + 8, 2) & ENCRYPTED };
     *used = CENTRAL_SIZE + name + extra + comment;
-    if (*used > n || memchr(p + CENTRAL_SIZE, 0, (size_t)name) || !read_extra64(&m, p + CENTRAL_SIZE + name, extra)) {
+    if (*used > n || memchr(p + CENTRAL_SIZE, 0, (size_t)name) ||
+        !read_extra64(&m, p + CENTRAL_SIZE + name, extra)) {
         return damaged(z, "its directory");
     }
     if (m.at > z->source.size || m.packed > z->source.size - m.at) {

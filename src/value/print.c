@@ -91,7 +91,8 @@ static void add_positional(struct mc_str *out, const struct digits *g, int frac)
  * the exponent. */
 static void add_scientific(struct mc_str *out, const struct digits *g, bool point, int frac, int exp)
 {
-    mc_str_addf(out, "%s%c%s%.*s", g->minus ? "-" : "", g->d[0], point || g->n > 1 ? "." : "", g->n - 1, g->d + 1);
+    mc_str_addf(out, "%s%c%s%.*s", g->minus ? "-" : "", g->d[0], point || g->n > 1 ? "." : "", g->n - 1,
+                g->d + 1);
     for (int i = g->n - 1; i < frac; i++) {
         mc_str_add(out, "0");
     }
@@ -116,7 +117,8 @@ static bool hides(const struct printer *p, int axis)
     return p->summary && p->a->dims[axis] > 2 * EDGE;
 }
 
-static void each_shown(struct printer *p, const char *at, int axis, void (*see)(struct printer *, const char *))
+static void each_shown(struct printer *p, const char *at, int axis,
+                       void (*see)(struct printer *, const char *))
 {
     if (axis == p->a->rank) {
         see(p, at);

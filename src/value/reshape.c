@@ -9,7 +9,8 @@ static mc_status complete_dims(const mc_array *a, int rank, const int64_t *dims,
     int hole = -1;
     int64_t have = mc_array_size(a), known;
     if (rank < 0 || rank > MC_MAX_RANK || (rank > 0 && !dims)) {
-        return mc_fail(MC_ESHAPE, "mc_array_reshape: an array cannot have %d axes: at most %d", rank, MC_MAX_RANK);
+        return mc_fail(MC_ESHAPE, "mc_array_reshape: an array cannot have %d axes: at most %d", rank,
+                       MC_MAX_RANK);
     }
     for (int i = 0; i < rank; i++) {
         out[i] = dims[i];
@@ -28,7 +29,8 @@ static mc_status complete_dims(const mc_array *a, int rank, const int64_t *dims,
         mc_dims_text(&text, a->rank, a->dims);
         mc_str_add(&text, " to ");
         mc_dims_text(&text, rank, dims);
-        mc_status s = text.bad ? MC_EMEMORY : mc_fail(MC_ESHAPE, "mc_array_reshape: cannot go from %s", text.s);
+        mc_status s = text.bad ? MC_EMEMORY
+                               : mc_fail(MC_ESHAPE, "mc_array_reshape: cannot go from %s", text.s);
         mc_str_free(&text);
         return s;
     }

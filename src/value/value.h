@@ -20,9 +20,13 @@ struct mc_dtype_row {
 };
 extern const struct mc_dtype_row mc_dtypes[MC_NDTYPE];
 static inline bool mc_is_float(mc_dtype d) { return mc_dtypes[d].kind == KIND_FLOAT; }
-static inline bool mc_is_int(mc_dtype d) { return mc_dtypes[d].kind == KIND_INT || mc_dtypes[d].kind == KIND_UINT; }
+static inline bool mc_is_int(mc_dtype d)
+{
+    return mc_dtypes[d].kind == KIND_INT || mc_dtypes[d].kind == KIND_UINT;
+}
 mc_dtype mc_dtype_floatX(void);
-mc_dtype mc_dtype_to_float(mc_dtype d);  /* what exp of it gives: int8 float32?, int64 float64, floats themselves */
+/* what exp of it gives: int8 float32?, int64 float64, floats themselves */
+mc_dtype mc_dtype_to_float(mc_dtype d);
 uint16_t mc_f32_to_f16(float x);
 float    mc_f16_to_f32(uint16_t h);
 uint16_t mc_f32_to_bf16(float x);
@@ -38,15 +42,18 @@ void     mc_store_f64(mc_dtype d, void *p, double v);
 void     mc_store_i64(mc_dtype d, void *p, int64_t v);
 /* n strided elements converted, as a C cast does except: to bool is != 0, NaN and out-of-range floats
  * to integers wrap or give the least value but are never undefined behaviour. */
-void mc_convert(mc_dtype dd, void *dst, int64_t dstride, mc_dtype sd, const void *src, int64_t sstride, int64_t n);
+void mc_convert(mc_dtype dd, void *dst, int64_t dstride, mc_dtype sd, const void *src, int64_t sstride,
+                int64_t n);
 
 /* ---- array.c ---- */
 struct mc_space { /* memory that the host's code cannot touch; every hook but release says why it failed */
     const char *name;            /* "cuda0" */
     void *device;                /* the hooks' own */
-    mc_status (*put)(const struct mc_space *s, void *there, const void *here, size_t n); /* here may change afterwards */
+    /* here may change afterwards */
+    mc_status (*put)(const struct mc_space *s, void *there, const void *here, size_t n);
     mc_status (*get)(const struct mc_space *s, void *here, const void *there, size_t n); /* waits */
-    mc_status (*copy)(const struct mc_space *s, void *to, const void *from, size_t n);   /* both there, apart */
+    /* both there, apart */
+    mc_status (*copy)(const struct mc_space *s, void *to, const void *from, size_t n);
     void (*release)(const struct mc_space *s, void *p);
 };
 struct mc_storage {
@@ -66,24 +73,29 @@ struct mc_array {
     char *data;
     struct mc_storage *storage;
 };
-mc_array *mc_array_empty(mc_dtype d, int rank, const int64_t *dims);   /* not cleared; NaN-poisoned if MC_POISON */
+/* not cleared; NaN-poisoned if MC_POISON */
+mc_array *mc_array_empty(mc_dtype d, int rank, const int64_t *dims);
 /* An array in a space, always contiguous.  Takes data over, for space->release, unless it gives NULL. */
 mc_array *mc_array_far(const struct mc_space *space, mc_dtype d, int rank, const int64_t *dims, void *data);
 static inline const struct mc_space *mc_array_space(const mc_array *a) { return a->storage->space; }
 mc_array *mc_array_view(const mc_array *a, int rank, const int64_t *dims, const int64_t *strides, char *data);
-int64_t   mc_dims_count(int rank, const int64_t *dims);                /* product; -1 on overflow or a negative */
+/* product; -1 on overflow or a negative */
+int64_t   mc_dims_count(int rank, const int64_t *dims);
 bool      mc_dims_equal(int ra, const int64_t *a, int rb, const int64_t *b);
 void      mc_dims_text(struct mc_str *out, int rank, const int64_t *dims);  /* "(600, ?, 10)" */
 void      mc_contiguous_strides(mc_dtype d, int rank, const int64_t *dims, int64_t *strides);
 bool      mc_array_overlaps(const mc_array *a, const mc_array *b);     /* may they share a byte? */
 bool      mc_array_same_bits(const mc_array *a, const mc_array *b);    /* dtype, shape and every byte */
-/* Worst difference: ulp-free, |a-b| <= atol + rtol*|b|, NaN equals NaN.  Returns the first bad flat index or -1. */
+/* Worst difference: ulp-free, |a-b| <= atol + rtol*|b|, NaN equals NaN.  Returns the first bad flat index or
+ * -1. */
 int64_t   mc_array_differs(const mc_array *a, const mc_array *b, double rtol, double atol);
 
 /* ---- far.c: arrays in a space, for code that reads elements ---- */
-mc_array *mc_array_near(const mc_array *a);              /* counted, in the host's memory: a itself, or a download */
+/* counted, in the host's memory: a itself, or a download */
+mc_array *mc_array_near(const mc_array *a);
 mc_status mc_array_assign_far(mc_array *dst, const mc_array *src); /* same shape, at least one of them far */
-mc_status mc_array_fetch(const mc_array *a, void *here, const void *there, size_t n); /* bytes of a's memory */
+/* bytes of a's memory */
+mc_status mc_array_fetch(const mc_array *a, void *here, const void *there, size_t n);
 mc_status mc_array_store(mc_array *a, void *there, const void *here, size_t n);
 
 /* ---- npy.c: .npy from a file or from memory ---- */

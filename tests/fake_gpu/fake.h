@@ -1,9 +1,10 @@
 /* fake.h: a GPU that is the processor: what its kernels, its driver and its compiler share.
  *
- * A driver and an NVRTC of their own stand where NVIDIA's would be found.  The compiler makes C++ of CUDA C by shim.h
- * and gives it to g++; the driver runs a grid's blocks one after another, and a block's threads as fibers that change
- * at barriers and at exchanges within a warp.  Memory is the processor's, filled with rubbish when it is handed out
- * and when it comes back.  So functions for a GPU are tested where there is none; speed it knows nothing of.
+ * A driver and an NVRTC of their own stand where NVIDIA's would be found.  The compiler makes C++ of CUDA C
+ * by shim.h and gives it to g++; the driver runs a grid's blocks one after another, and a block's threads as
+ * fibers that change at barriers and at exchanges within a warp.  Memory is the processor's, filled with
+ * rubbish when it is handed out and when it comes back.  So functions for a GPU are tested where there is
+ * none; speed it knows nothing of.
  *
  * Invariant: a kernel runs alone, from its launch (or its recording's replay) to its end. */
 #ifndef FAKE_H
@@ -30,8 +31,8 @@ extern shim fake_now;
 extern std::recursive_mutex fake_lock;
 #define LOCK std::lock_guard<std::recursive_mutex> hold(fake_lock)
 /* 0, or the driver's code of what went wrong.  together: blocks along y. */
-int fake_grid(void *kernel, const unsigned grid[3], const unsigned block[3], unsigned shared, unsigned together,
-              const void *args, size_t nargs);
+int fake_grid(void *kernel, const unsigned grid[3], const unsigned block[3], unsigned shared,
+              unsigned together, const void *args, size_t nargs);
 #endif
 
 #endif

@@ -239,7 +239,8 @@ static inline unsigned shim_tf32(float f)
     return f != f ? 0x7fffe000 : (__float_as_uint(f) + 0x1000) & 0xffffe000;
 }
 /* d (16 x 8) += a (16 x 16) b (16 x 8) */
-template <float part(const unsigned *pair, int i)> static inline void shim_mma(float *d, const unsigned *a, unsigned b0, unsigned b1)
+template <float part(const unsigned *pair, int i)>
+static inline void shim_mma(float *d, const unsigned *a, unsigned b0, unsigned b1)
 {
     shim_u4 all[32], right[32];
     memcpy(all, shim_warp(shim_u4{ { a[0], a[1], a[2], a[3] } }), sizeof all);
@@ -249,7 +250,8 @@ template <float part(const unsigned *pair, int i)> static inline void shim_mma(f
         const int row = lane / 4 + e / 2 * 8, col = lane % 4 * 2 + e % 2;
         for (int k = 0; k < 16; k++) {
             const int in = k % 8 / 2, half = k / 8;
-            d[e] += part(&all[row % 8 * 4 + in].u[row / 8 + 2 * half], k % 2) * part(&right[col * 4 + in].u[half], k % 2);
+            d[e] += part(&all[row % 8 * 4 + in].u[row / 8 + 2 * half], k % 2) *
+                    part(&right[col * 4 + in].u[half], k % 2);
         }
     }
 }

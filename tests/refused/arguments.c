@@ -1,4 +1,5 @@
-/* arguments.c: calls that must not compile, one for each value of WRONG; 0 is right.  t_call.c compiles them. */
+/* arguments.c: calls that must not compile, one for each value of WRONG; 0 is right.  t_call.c compiles
+ * them. */
 #include <monochord.h>
 #include <stddef.h>
 
@@ -8,7 +9,9 @@ mc_status call(mc_function *f, mc_array *y, const mc_array *x)
     char letter = 0;
     const double fixed = 0;
     long double wide = 0;
-    struct { int i; } thing = { 0 };
+    struct {
+        int i;
+    } thing = { 0 };
     size_t n = 0;
     int8_t a = 0;
     uint8_t b = 0;
@@ -22,20 +25,21 @@ mc_status call(mc_function *f, mc_array *y, const mc_array *x)
     (void)word, (void)letter, (void)fixed, (void)wide, (void)thing, (void)x;
     switch (WRONG) {
     case 0:
-        mc_call(f, MC_IN(x, y, NULL, a, b, c, d, e, g, h, i, j), MC_OUT(&a, &b, &c, &d, &e, &g, &h, &i, &j, &n, NULL, &y));
+        mc_call(f, MC_IN(x, y, NULL, a, b, c, d, e, g, h, i, j),
+                MC_OUT(&a, &b, &c, &d, &e, &g, &h, &i, &j, &n, NULL, &y));
         return mc_call(f, MC_IN(fixed, 1.5f, wide, letter, n, 'c', 2u, 3ll), MC_OUT((void *)NULL));
 #if WRONG == 1
-    case 1: return mc_call(f, MC_NONE, MC_OUT(y));        /* &y was meant */
+    case 1: return mc_call(f, MC_NONE, MC_OUT(y)); /* &y was meant */
 #elif WRONG == 2
     case 2: return mc_call(f, MC_NONE, MC_OUT("y"));
 #elif WRONG == 3
     case 3: return mc_call(f, MC_NONE, MC_OUT(word));
 #elif WRONG == 4
-    case 4: return mc_call(f, MC_NONE, MC_OUT(&letter));  /* a string of one letter looks the same */
+    case 4: return mc_call(f, MC_NONE, MC_OUT(&letter)); /* a string of one letter looks the same */
 #elif WRONG == 5
     case 5: return mc_call(f, MC_NONE, MC_OUT(x));
 #elif WRONG == 6
-    case 6: return mc_call(f, MC_NONE, MC_OUT(e));        /* &e was meant */
+    case 6: return mc_call(f, MC_NONE, MC_OUT(e)); /* &e was meant */
 #elif WRONG == 7
     case 7: return mc_call(f, MC_NONE, MC_OUT(1.0));
 #elif WRONG == 8
@@ -53,7 +57,7 @@ mc_status call(mc_function *f, mc_array *y, const mc_array *x)
 #elif WRONG == 14
     case 14: return mc_call(f, MC_IN(thing), MC_NONE);
 #elif WRONG == 15
-    case 15: return mc_call(f, MC_NONE, MC_OUT(&x));      /* what comes out is to be written to */
+    case 15: return mc_call(f, MC_NONE, MC_OUT(&x)); /* what comes out is to be written to */
 #endif
     }
     return MC_OK;

@@ -1,6 +1,7 @@
-/* library.c: any of NVIDIA's libraries, with nothing behind its functions, on a machine where t_cuda_refused.c says what is wrong:
- * VERSION is the CUDA that the driver speaks, INIT what cuInit gives, GPUS how many there are, MAJOR.0 what they can do.  A function
- * is missing once -D has given it another name. */
+/* library.c: any of NVIDIA's libraries, with nothing behind its functions, on a machine where
+ * t_cuda_refused.c says what is wrong: VERSION is the CUDA that the driver speaks, INIT what cuInit gives,
+ * GPUS how many there are, MAJOR.0 what they can do.  A function is missing once -D has given it another
+ * name. */
 #ifndef VERSION
 #define VERSION 13000
 #endif

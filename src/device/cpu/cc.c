@@ -81,7 +81,7 @@ static mc_status ask_version(struct mc_compiler *c, struct mc_words *w)
     }
     if (s == MC_OK && !c->works) {
         mc_snprintf(c->why, sizeof c->why, "'%.100s --version' %s%s", c->flag, mc_ending_text(&end, how),
-                 said.n ? "" : " and says nothing");
+                    said.n ? "" : " and says nothing");
     } else if (s == MC_ECOMPILE) {
         mc_snprintf(c->why, sizeof c->why, "%s", mc_last_error());
         s = MC_OK;

@@ -1,5 +1,5 @@
-/* code.h: what the files say to each other that make a loaded library of C text: process.c, cc.c, library.c, job.c,
- * compile.c. */
+/* code.h: what the files say to each other that make a loaded library of C text: process.c, cc.c, library.c,
+ * job.c, compile.c. */
 #ifndef MC_CODE_H
 #define MC_CODE_H
 
@@ -22,23 +22,26 @@ struct mc_ending {
 enum { MC_ENDING = 128 };
 bool mc_ending_good(const struct mc_ending *e);                                 /* so far as one can know */
 const char *mc_ending_text(const struct mc_ending *e, char text[MC_ENDING]);    /* "ends with code 1" */
-/* Runs a program found in PATH, in a process group of its own, for at most the flag cc.timeout's seconds: standard input
- * from fd `in` (-1: nothing), LC_ALL=C, and TMPDIR=tmp unless that is NULL.  The beginning of what it says on both outputs
- * goes to *said. */
-mc_status mc_cc_run(const struct mc_words *w, int in, const char *tmp, struct mc_str *said, struct mc_ending *end);
+/* Runs a program found in PATH, in a process group of its own, for at most the flag cc.timeout's seconds:
+ * standard input from fd `in` (-1: nothing), LC_ALL=C, and TMPDIR=tmp unless that is NULL.  The beginning of
+ * what it says on both outputs goes to *said. */
+mc_status mc_cc_run(const struct mc_words *w, int in, const char *tmp, struct mc_str *said,
+                    struct mc_ending *end);
 
 /* ---- cc.c ---- */
 struct mc_compiler {
     struct mc_compiler *next;
     const char *flag;  /* the text of the flag cc that it stands for */
     bool works;
-    char version[256]; /* if it does not, of the one that did when this cache was last used with the flag; "" if none did */
+    /* if it does not, of the one that did when this cache was last used with the flag; "" if none did */
+    char version[256];
     char why[256];     /* it does not */
 };
 const struct mc_compiler *mc_compiler(void); /* of the flag as it is now; NULL: no memory */
 
 /* ---- library.c ---- */
-const char *mc_library_flaw(const char *data, size_t n); /* NULL: an ELF library, as long as it says it is; or not ELF's system */
+/* NULL: an ELF library, as long as it says it is; or not ELF's system */
+const char *mc_library_flaw(const char *data, size_t n);
 /* Loads the file that is open, whatever has its name by now; NULL: mc_last_error says why. */
 void *mc_library_open(int fd, const char *path);
 

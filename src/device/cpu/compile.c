@@ -162,7 +162,8 @@ static mc_status await(struct mc_code *c)
         stats.from_memory++;
         return MC_OK;
     }
-    return mc_fail(c->status, "%s", c->why ? c->why : "out of memory while another thread compiled the same kernel");
+    return mc_fail(c->status, "%s",
+                   c->why ? c->why : "out of memory while another thread compiled the same kernel");
 }
 
 /* Under the lock.  NULL: no memory. */
@@ -229,7 +230,8 @@ void *mc_code_function(const struct mc_code *c, const char *name)
     void *fn = mc_code_symbol(c, name);
     if (!fn) {
         mc_cache_drop(c->key, ".so");
-        mc_fail(MC_ECOMPILE, "the C compiler reports no failure, but the library it wrote lacks the function '%s'", name);
+        mc_fail(MC_ECOMPILE,
+                "the C compiler reports no failure, but the library it wrote lacks the function '%s'", name);
     }
     return fn;
 }

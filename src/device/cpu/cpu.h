@@ -4,8 +4,8 @@
 
 #include "device/cache.h"
 
-/* ---- features.c: by what CPUID and XGETBV report, never by the maker's name; of vector instructions what the flag
- * cpu.isa allows ---- */
+/* ---- features.c: by what CPUID and XGETBV report, never by the maker's name; of vector instructions what
+ * the flag cpu.isa allows ---- */
 struct mc_cpu {
     bool avx2, fma, f16c, avx512f, avx512vl, avx512bw, avx512dq, avx512bf16;
     int  threads;               /* processors this process may run on */
@@ -15,17 +15,20 @@ struct mc_cpu {
 };
 const struct mc_cpu *mc_cpu(void);
 const char *mc_cpu_flags(void);  /* compiler flags that match: "-mavx2 -mfma ... -mprefer-vector-width=512" */
-uint64_t mc_cpu_hash(void);      /* of the brand and of all that the processor has, whatever the flag allows */
+/* of the brand and of all that the processor has, whatever the flag allows */
+uint64_t mc_cpu_hash(void);
 
 /* ---- isa.c: instruction sets that hand-written kernels are kept in, widest first ---- */
 enum mc_isa { ISA_AVX512, ISA_AVX2, ISA_PLAIN, ISA_COUNT };
 bool mc_isa_runs(enum mc_isa i);
-/* The widest set whose vectors n elements fill, or the narrowest; lanes: of each set's vectors, 0 where it is not compiled. */
+/* The widest set whose vectors n elements fill, or the narrowest; lanes: of each set's vectors, 0 where it is
+ * not compiled. */
 enum mc_isa mc_isa_fitting(const int lanes[ISA_COUNT], int64_t n);
-bool mc_isa_only(const char *name); /* for tests: kernels of the named one alone, false if it does not run; NULL: of all again */
+/* for tests: kernels of the named one alone, false if it does not run; NULL: of all again */
+bool mc_isa_only(const char *name);
 
-/* ---- team.c: threads that spin a little, then sleep.  One team a process, made on first use; a
- * caller that finds it busy, or is itself on the team, runs the work alone.  A forked child makes its own. ---- */
+/* ---- team.c: threads that spin a little, then sleep.  One team a process, made on first use; a caller that
+ * finds it busy, or is itself on the team, runs the work alone.  A forked child makes its own. ---- */
 typedef void mc_team_work(void *arg, int64_t from, int64_t to, int thread);
 int  mc_team_size(void);                           /* threads that would take part, the caller included */
 /* Splits [0, n) in at most `threads` (0: the flag) equal ranges of multiples of `grain`; which numbers
@@ -43,12 +46,15 @@ void mc_team_tasks(mc_team_task *one, void *arg, int64_t n, int slots, int threa
 struct mc_code;                                     /* reference counted: one a text, shared by all who ask */
 struct mc_code *mc_code_load(const char *source, const char *flags, mc_status *status); /* cached on disk */
 void *mc_code_symbol(const struct mc_code *c, const char *name);
-void *mc_code_function(const struct mc_code *c, const char *name); /* NULL is the compiler's lie, and an error; the cache forgets c */
+/* NULL is the compiler's lie, and an error; the cache forgets c */
+void *mc_code_function(const struct mc_code *c, const char *name);
 void  mc_code_unref(struct mc_code **c);
 bool  mc_cc_present(void);                          /* a compiler that works, tried once */
-bool  mc_cc_known(void);                            /* there is one, or there was: its kernels may lie in the cache */
+/* there is one, or there was: its kernels may lie in the cache */
+bool  mc_cc_known(void);
 const char *mc_cc_version(void);                    /* first line of cc --version, "" if none */
-const char *mc_library_file(const void *at);        /* of the loaded library that holds the address; "" where that is not known */
+/* of the loaded library that holds the address; "" where that is not known */
+const char *mc_library_file(const void *at);
 struct mc_code_stats { int64_t compiled, from_memory, from_disk; double cc_seconds; };
 struct mc_code_stats mc_code_stats(void);
 

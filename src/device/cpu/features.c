@@ -108,7 +108,8 @@ static void read_brand(struct mc_cpu *cpu)
         read_cpuid(0x80000002 + i, 0, reg);
         memcpy(text + i * sizeof reg, reg, sizeof reg);
     }
-    mc_snprintf(cpu->brand, sizeof cpu->brand, "%s", text[0] ? text + strspn(text, " ") : "unknown processor");
+    mc_snprintf(cpu->brand, sizeof cpu->brand, "%s",
+                text[0] ? text + strspn(text, " ") : "unknown processor");
 }
 
 /* What a container may use of the processors it sees; INT_MAX: all. */

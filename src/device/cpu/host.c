@@ -34,7 +34,8 @@ static const struct mc_device_ops ops = { .enter = enter, .leave = leave, .alloc
 
 mc_status mc_device_unknown(const char *name)
 {
-    return mc_fail(MC_EARG, "there is no device '%s': it is cpu, cuda, or cuda with a GPU's number, as in cuda1", name);
+    return mc_fail(
+        MC_EARG, "there is no device '%s': it is cpu, cuda, or cuda with a GPU's number, as in cuda1", name);
 }
 
 struct mc_device mc_host = { .name = "cpu", .number = -1, .ops = &ops };

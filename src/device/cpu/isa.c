@@ -12,7 +12,8 @@ static bool has(enum mc_isa i)
 {
     const struct mc_cpu *c = mc_cpu();
     bool avx2 = c->avx2 && c->fma;
-    return i == ISA_PLAIN || (avx2 && (i == ISA_AVX2 || (c->avx512f && c->avx512bw && c->avx512dq && c->avx512vl)));
+    return i == ISA_PLAIN ||
+           (avx2 && (i == ISA_AVX2 || (c->avx512f && c->avx512bw && c->avx512dq && c->avx512vl)));
 }
 
 bool mc_isa_runs(enum mc_isa i)

@@ -1,7 +1,7 @@
 /* job.c: one compilation: the command, a folder to do it in, the library that comes out.
  *
- * Invariant: what MC_EFILE says may be of the place, so another may do; anything else worse than MC_OK is final.
- * Nothing is kept in the cache that has not been loaded. */
+ * Invariant: what MC_EFILE says may be of the place, so another may do; anything else worse than MC_OK is
+ * final. Nothing is kept in the cache that has not been loaded. */
 #include "device/cpu/code.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -13,10 +13,12 @@
 
 /* Measured with gcc 12 on one elementwise kernel: -pipe saves 2 ms, no start files and libraries 4 ms.
  * Where a symbol then turns out to be missing, the library is linked again in the usual way. */
+/* of libm's, in an op of the user's: gcc 14 would refuse them */
 static const char before[] = "-x c -std=gnu11 -O2 -fPIC -shared -fno-math-errno -fno-trapping-math"
                              " -fno-semantic-interposition -fno-asynchronous-unwind-tables -g0 -w -pipe"
-                             " -Wno-error=implicit-function-declaration"; /* of libm's, in an op of the user's: gcc 14 would refuse them */
-static const char gcc_only[] = "-ftree-vectorize -fvect-cost-model=dynamic"; /* clang vectorises at -O2 by itself */
+                             " -Wno-error=implicit-function-declaration";
+/* clang vectorises at -O2 by itself */
+static const char gcc_only[] = "-ftree-vectorize -fvect-cost-model=dynamic";
 static const char lean[] = "-nostdlib -Wl,--as-needed -lm"; /* as-needed: versioned symbols, yet cheap */
 static const char usual[] = "-lm";
 
@@ -79,9 +81,11 @@ static mc_status refused(struct mc_job *j, const char *linking, const char *said
         stop += *stop == '\n';
     }
     const bool silent = end->how != ENDED_SIGNAL && end->how != ENDED_LATE && !*said;
-    j->doubt = silent || (end->how == ENDED_SIGNAL && end->number == SIGBUS); /* a full disk can look like this */
-    return mc_fail(j->doubt || (end->how != ENDED_LATE && place_at_fault(said)) ? MC_EFILE : MC_ECOMPILE, "the C compiler %s%s: %s - %s\n%.*s",
-                   mc_ending_text(end, how), silent ? " and says nothing" : "", j->command.s, linking, (int)(stop - said), said);
+    j->doubt = silent ||
+               (end->how == ENDED_SIGNAL && end->number == SIGBUS); /* a full disk can look like this */
+    return mc_fail(j->doubt || (end->how != ENDED_LATE && place_at_fault(said)) ? MC_EFILE : MC_ECOMPILE,
+                   "the C compiler %s%s: %s - %s\n%.*s", mc_ending_text(end, how),
+                   silent ? " and says nothing" : "", j->command.s, linking, (int)(stop - said), said);
 }
 
 static mc_status run_cc(struct mc_job *j, const char *linking, const char *work, int source, const char *out)
@@ -126,7 +130,8 @@ static mc_status open_result(const struct mc_job *j, const char *path, int *fd, 
     if (*fd < 0 && errno != ELOOP && errno != EMLINK) {
         return no_good("open what the C compiler wrote", path);
     }
-    if (*fd < 0 || fstat(*fd, &st) < 0 || !S_ISREG(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0)) {
+    if (*fd < 0 || fstat(*fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+        (st.st_uid != geteuid() && st.st_uid != 0)) {
         return not_a_library(j, "what it wrote is no regular file of this user");
     }
     if (st.st_size > LARGEST) {
@@ -168,7 +173,8 @@ static mc_status make(struct mc_job *j, const char *linking, const char *work, i
 
 static bool symbol_missing(mc_status s)
 {
-    return s < 0 && (strstr(mc_last_error(), "undefined symbol") || strstr(mc_last_error(), "symbol not found"));
+    return s < 0 &&
+           (strstr(mc_last_error(), "undefined symbol") || strstr(mc_last_error(), "symbol not found"));
 }
 
 /* work: ends in XXXXXX, in the folder that is to be tried. */
@@ -220,7 +226,8 @@ static mc_status make_in_place(struct mc_job *j, size_t i)
     return s;
 }
 
-/* In the first place that will have it.  *doubtful: of failures that need not be the place's, what the first one said. */
+/* In the first place that will have it.  *doubtful: of failures that need not be the place's, what the first
+ * one said. */
 static mc_status make_somewhere(struct mc_job *j, char **doubtful)
 {
     mc_status s = make_in_cache(j);
@@ -266,7 +273,8 @@ bool mc_job_from_cache(struct mc_job *j)
     if (!mc_cache_find(j->key, ".so", &content, &fd)) {
         return false;
     }
-    bool loaded = mc_cache_path(j->key, ".so", &path) && !mc_library_flaw(content.s, content.n) && load(j, fd, path.s) == MC_OK;
+    bool loaded = mc_cache_path(j->key, ".so", &path) && !mc_library_flaw(content.s, content.n) &&
+                  load(j, fd, path.s) == MC_OK;
     if (!loaded && !path.bad) {
         mc_cache_drop(j->key, ".so");
     }
@@ -286,8 +294,9 @@ mc_status mc_job_describe(struct mc_job *j, const char *source, const char *flag
         return mc_fail(MC_ECOMPILE, "no C compiler: %s; the flag 'cc' names one", cc->why);
     }
     j->source = source;
-    mc_str_addf(&j->command, "%s %s %s %s %s %s", cc->flag, before, strstr(cc->version, "clang") ? "" : gcc_only, mc_cpu_flags(),
-                mc_flag_text(FLAG_cflags), flags ? flags : "");
+    mc_str_addf(&j->command, "%s %s %s %s %s %s", cc->flag, before,
+                strstr(cc->version, "clang") ? "" : gcc_only, mc_cpu_flags(), mc_flag_text(FLAG_cflags),
+                flags ? flags : "");
     if (j->command.bad) {
         return MC_EMEMORY;
     }

@@ -90,7 +90,8 @@ static const char *flaw_of_segments(const struct image *f)
     bool loads = false, dynamic = false;
     for (unsigned i = 0; i < f->h.e_phnum; i++) {
         const segment s = segment_of(f, i);
-        if ((s.p_type == PT_LOAD || s.p_type == PT_DYNAMIC) && (!within(f, s.p_offset, s.p_filesz) || s.p_memsz < s.p_filesz)) {
+        if ((s.p_type == PT_LOAD || s.p_type == PT_DYNAMIC) &&
+            (!within(f, s.p_offset, s.p_filesz) || s.p_memsz < s.p_filesz)) {
             return "the file is not whole";
         }
         loads = loads || s.p_type == PT_LOAD;
@@ -112,7 +113,8 @@ const char *mc_library_flaw(const char *data, size_t n)
     if (f.h.e_type != ET_DYN) {
         return "the file is no library, but another kind of object";
     }
-    if (f.h.e_ident[EI_CLASS] != CLASS || f.h.e_phentsize != sizeof(segment) || (MACHINE != EM_NONE && f.h.e_machine != MACHINE)) {
+    if (f.h.e_ident[EI_CLASS] != CLASS || f.h.e_phentsize != sizeof(segment) ||
+        (MACHINE != EM_NONE && f.h.e_machine != MACHINE)) {
         return "the library is for another kind of processor";
     }
     if (!within(&f, f.h.e_phoff, (uint64_t)f.h.e_phnum * sizeof(segment)) ||
@@ -137,8 +139,9 @@ static bool same_file(const char *path, int fd)
     return stat(path, &a) == 0 && fstat(fd, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* A name of the open file.  A loader that has this name already takes it for what it loaded then, and descriptors
- * are used again; so no two names are equal: a running number is in them as slashes with points and without. */
+/* A name of the open file.  A loader that has this name already takes it for what it loaded then, and
+ * descriptors are used again; so no two names are equal: a running number is in them as slashes with points
+ * and without. */
 static void name_of_fd(int fd, char *name, size_t n)
 {
     static atomic_uint count;
@@ -159,7 +162,8 @@ void *mc_library_open(int fd, const char *path)
     char name[128];
     name_of_fd(fd, name, sizeof name);
     const bool by_number = same_file(name, fd);
-    if (!by_number && !same_file(path, fd)) { /* without /proc the folder's owner must be trusted between here and there */
+    if (!by_number &&
+        !same_file(path, fd)) { /* without /proc the folder's owner must be trusted between here and there */
         mc_fail(MC_EFILE, "a compiled kernel cannot be loaded: '%s' is another file by now", path);
         return NULL;
     }

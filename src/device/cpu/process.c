@@ -1,7 +1,8 @@
 /* process.c: a program that is run, waited for and listened to: the C compiler.
  *
- * Invariant: what ends the wait is the end of the program itself, or its time: not the end of what it says, which a
- * child that it leaves behind can hold off for ever.  Its leftovers are ended with it only when it was late. */
+ * Invariant: what ends the wait is the end of the program itself, or its time: not the end of what it says,
+ * which a child that it leaves behind can hold off for ever.  Its leftovers are ended with it only when it
+ * was late. */
 #include "device/cpu/code.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -122,7 +123,8 @@ no_attr:
 
 /* ---- waiting ---- */
 
-enum { ENOUGH = 1 << 16, LOOK = 20 }; /* bytes that are kept; milliseconds between looks at a process that is silent */
+/* bytes that are kept; milliseconds between looks at a process that is silent */
+enum { ENOUGH = 1 << 16, LOOK = 20 };
 
 /* One read of what is there, keeping the beginning.  False: there will be no more. */
 static bool hear(int fd, struct mc_str *said)
@@ -147,8 +149,8 @@ static void nap(int64_t nanoseconds)
     nanosleep(&(struct timespec){ .tv_nsec = (long)nanoseconds }, NULL);
 }
 
-/* Has it ended?  ECHILD: the program ignores SIGCHLD or another of its threads waits for any child; then what the
- * compiler left behind has to tell how it went. */
+/* Has it ended?  ECHILD: the program ignores SIGCHLD or another of its threads waits for any child; then what
+ * the compiler left behind has to tell how it went. */
 static bool ended(pid_t pid, struct mc_ending *end)
 {
     int status = 0;
@@ -217,32 +219,39 @@ const char *mc_ending_text(const struct mc_ending *e, char text[MC_ENDING])
         int number;
         const char *name;
     } signals[] = {
-        { SIGKILL, "SIGKILL; was memory short?" }, { SIGSEGV, "SIGSEGV" }, { SIGBUS, "SIGBUS" },   { SIGABRT, "SIGABRT" },
-        { SIGTERM, "SIGTERM" },                    { SIGILL, "SIGILL" },   { SIGXCPU, "SIGXCPU" }, { SIGINT, "SIGINT" },
+        { SIGKILL, "SIGKILL; was memory short?" },
+        { SIGSEGV, "SIGSEGV" },
+        { SIGBUS, "SIGBUS" },
+        { SIGABRT, "SIGABRT" },
+        { SIGTERM, "SIGTERM" },
+        { SIGILL, "SIGILL" },
+        { SIGXCPU, "SIGXCPU" },
+        { SIGINT, "SIGINT" },
     };
     const char *name = "";
     switch (e->how) {
-    case ENDED_CODE:
-        mc_snprintf(text, MC_ENDING, "ends with code %d", e->number);
-        break;
+    case ENDED_CODE: mc_snprintf(text, MC_ENDING, "ends with code %d", e->number); break;
     case ENDED_SIGNAL:
         for (size_t i = 0; i < NELEM(signals); i++) {
             name = signals[i].number == e->number ? signals[i].name : name;
         }
-        mc_snprintf(text, MC_ENDING, "was ended by signal %d%s%s%s", e->number, *name ? " (" : "", name, *name ? ")" : "");
+        mc_snprintf(text, MC_ENDING, "was ended by signal %d%s%s%s", e->number, *name ? " (" : "", name,
+                    *name ? ")" : "");
         break;
     case ENDED_LATE:
-        mc_snprintf(text, MC_ENDING, "was still running after %d s, the limit of the flag cc.timeout, and was ended", e->number);
+        mc_snprintf(text, MC_ENDING,
+                    "was still running after %d s, the limit of the flag cc.timeout, and was ended",
+                    e->number);
         break;
-    default:
-        mc_snprintf(text, MC_ENDING, "ends, with a code that the system does not tell");
+    default: mc_snprintf(text, MC_ENDING, "ends, with a code that the system does not tell");
     }
     return text;
 }
 
 /* ---- external ---- */
 
-mc_status mc_cc_run(const struct mc_words *w, int in, const char *tmp, struct mc_str *said, struct mc_ending *end)
+mc_status mc_cc_run(const struct mc_words *w, int in, const char *tmp, struct mc_str *said,
+                    struct mc_ending *end)
 {
     int ends[2] = { -1, -1 };
     struct surroundings env = { 0 };

@@ -13,13 +13,14 @@
 #ifdef __linux__
 #include <sched.h>
 #include <sys/syscall.h>
-enum { WAIT_HERE = 128, WAKE_HERE = 129 }; /* FUTEX_WAIT_PRIVATE and FUTEX_WAKE_PRIVATE: musl comes without Linux's headers */
+/* FUTEX_WAIT_PRIVATE and FUTEX_WAKE_PRIVATE: musl comes without Linux's headers */
+enum { WAIT_HERE = 128, WAKE_HERE = 129 };
 #endif
 
 enum { LINE = 128, MEMBERS = 1024 };
 /* A sleeper costs its waker some 40 us.  A member between jobs spins little longer than that.  The caller
- * waits for work that is under way, so it spins longer: if it slept too, the member would have fallen asleep again
- * by the time the caller is awake, and short jobs one after another would all pay for both. */
+ * waits for work that is under way, so it spins longer: if it slept too, the member would have fallen asleep
+ * again by the time the caller is awake, and short jobs one after another would all pay for both. */
 static const double idle_spin = 100e-6, caller_spin = 2e-3;
 
 struct job {
@@ -160,8 +161,9 @@ static void run_parts(const struct job *j, int first)
 
 #ifdef __linux__
 
-/* Where this process may run, as it was when the library was loaded.  A library of solvers may bind the thread that
- * loads it to one processor (OpenMP does, if so told), and threads made later would inherit that. */
+/* Where this process may run, as it was when the library was loaded.  A library of solvers may bind the
+ * thread that loads it to one processor (OpenMP does, if so told), and threads made later would inherit
+ * that. */
 static cpu_set_t at_start;
 static bool start_known;
 

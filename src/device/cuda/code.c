@@ -37,7 +37,8 @@ static mc_status explain(struct mc_cuda *d, int code)
     return s;
 }
 
-static struct mc_cuda_code *find_loaded(const struct mc_cuda *d, struct mc_key key) /* under the lock; one more owner */
+/* under the lock; one more owner */
+static struct mc_cuda_code *find_loaded(const struct mc_cuda *d, struct mc_key key)
 {
     struct mc_cuda_code *c = loaded;
     while (c && (c->device != d || memcmp(&c->key, &key, sizeof key) != 0)) {
@@ -69,7 +70,8 @@ static struct mc_cuda_code *load(struct mc_cuda *d, const struct mc_cuda_job *j)
 }
 
 /* Those that are loaded already, then machine code for the others, then these. */
-static mc_status load_all(struct mc_cuda *d, int n, struct mc_cuda_job *j, struct mc_cuda_code **out) /* entered: one loads at a time */
+/* entered: one loads at a time */
+static mc_status load_all(struct mc_cuda *d, int n, struct mc_cuda_job *j, struct mc_cuda_code **out)
 {
     struct mc_cuda_job *missing[MC_CUDA_TEXTS];
     int left = 0;
@@ -90,11 +92,13 @@ static mc_status load_all(struct mc_cuda *d, int n, struct mc_cuda_job *j, struc
             return mc_last_status();
         }
     }
-    LOG(LOG_TIME, "%d texts of kernels: machine code in %.3f ms, loaded in %.3f ms", left, (images - start) * 1e3, (mc_now() - images) * 1e3);
+    LOG(LOG_TIME, "%d texts of kernels: machine code in %.3f ms, loaded in %.3f ms", left,
+        (images - start) * 1e3, (mc_now() - images) * 1e3);
     return MC_OK;
 }
 
-mc_status mc_cuda_code_load_all(struct mc_cuda *d, int n, const char *const *source, const char *options, struct mc_cuda_code **out)
+mc_status mc_cuda_code_load_all(struct mc_cuda *d, int n, const char *const *source, const char *options,
+                                struct mc_cuda_code **out)
 {
     struct mc_cuda_job j[MC_CUDA_TEXTS] = { 0 };
     mc_status s = MC_OK;

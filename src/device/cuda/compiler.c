@@ -1,7 +1,8 @@
 /* compiler.c: which NVRTC there is and what it compiles for, without opening it where that is known.
  *
- * Opening takes longer than loading all kernels of a function.  So what it says of itself is noted in the folder of
- * compiled kernels, under where it was looked for, and a process whose kernels all lie there never opens it.
+ * Opening takes longer than loading all kernels of a function.  So what it says of itself is noted in the
+ * folder of compiled kernels, under where it was looked for, and a process whose kernels all lie there never
+ * opens it.
  *
  * Invariant: a note is believed as long as the file it was made from is the same, by place, size and time. */
 #include "device/cuda/driver.h"
@@ -26,8 +27,9 @@ static struct mc_key key_of_place(void)
 static bool stamp(const char *file, char *out, size_t n)
 {
     struct stat st;
-    return stat(file, &st) == 0 && mc_snprintf(out, n, "%llu.%lld.%lld.%09ld", (unsigned long long)st.st_ino, (long long)st.st_size,
-                                            (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec) > 0;
+    return stat(file, &st) == 0 &&
+           mc_snprintf(out, n, "%llu.%lld.%lld.%09ld", (unsigned long long)st.st_ino, (long long)st.st_size,
+                       (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec) > 0;
 }
 
 /* ---- the note: stamp, version, architectures; then the file ---- */
@@ -36,7 +38,8 @@ static bool read_note(const char *text, struct mc_cuda_compiler *c)
 {
     char was[96], is[96];
     int at = 0, step;
-    if (sscanf(text, "%95s %31s %d%n", was, c->version, &c->n, &at) != 3 || c->n < 1 || c->n > (int)NELEM(c->sm)) {
+    if (sscanf(text, "%95s %31s %d%n", was, c->version, &c->n, &at) != 3 || c->n < 1 ||
+        c->n > (int)NELEM(c->sm)) {
         return false;
     }
     for (int i = 0; i < c->n; i++, at += step) {

@@ -62,43 +62,58 @@ mc_status mc_cuda_parse(const char *device, int *ordinal);
 struct mc_cuda *mc_cuda_start(int ordinal);                   /* NULL: the error says what is missing */
 enum { MC_CUDA_MOST = MC_DEVICE_MOST };                       /* GPUs of one process */
 struct mc_cuda *mc_cuda_running(int ordinal);                 /* the same if it has been started, else NULL */
-mc_status mc_cuda_enter(struct mc_cuda *d);                   /* locks it for this thread and makes its context current; nests */
+/* locks it for this thread and makes its context current; nests */
+mc_status mc_cuda_enter(struct mc_cuda *d);
 void mc_cuda_leave(struct mc_cuda *d);
-struct mc_cuda *mc_cuda_current(void);                        /* the one this thread entered last; NULL: none */
-mc_status mc_cuda_wait(struct mc_cuda *d);                    /* until all work is done; errors that surface late surface here */
+/* the one this thread entered last; NULL: none */
+struct mc_cuda *mc_cuda_current(void);
+/* until all work is done; errors that surface late surface here */
+mc_status mc_cuda_wait(struct mc_cuda *d);
 
 /* ---- fault.c: the driver's errors as ours ---- */
-/* MC_OK, or the driver's error with what was being done: "cuda0: launch of k3_map: an illegal memory access was
- * encountered".  An error that surfaced late names the launches it may come from; one after which a device is lost
- * is told again by every mc_cuda_enter. */
+/* MC_OK, or the driver's error with what was being done: "cuda0: launch of k3_map: an illegal memory access
+ * was encountered".  An error that surfaced late names the launches it may come from; one after which a
+ * device is lost is told again by every mc_cuda_enter. */
 mc_status mc_cuda_check(struct mc_cuda *d, int code, const char *what, const char *name);
-bool mc_cuda_blocking(void);                                  /* CUDA_LAUNCH_BLOCKING=1 or the flag cuda.blocking: each launch waits */
+/* CUDA_LAUNCH_BLOCKING=1 or the flag cuda.blocking: each launch waits */
+bool mc_cuda_blocking(void);
 bool mc_cuda_lost(const struct mc_cuda *d);                   /* nothing works on it any more */
 
-/* ---- memory.c: stream-ordered, pooled; who holds what is known, for the message when there is no more ---- */
-void *mc_cuda_alloc(struct mc_cuda *d, size_t bytes, const char *what); /* 256-byte aligned; NULL: MC_EMEMORY names bytes, free bytes, holders */
+/* ---- memory.c: stream-ordered, pooled; who holds what is known, for the message when there is no more
+ * ---- */
+/* 256-byte aligned; NULL: MC_EMEMORY names bytes, free bytes, holders */
+void *mc_cuda_alloc(struct mc_cuda *d, size_t bytes, const char *what);
 void mc_cuda_free(struct mc_cuda *d, void *p);                /* NULL does nothing */
 size_t mc_cuda_held(const struct mc_cuda *d);                 /* bytes handed out */
-mc_array *mc_cuda_array(struct mc_cuda *d, mc_dtype t, int rank, const int64_t *dims); /* contiguous, in the device's memory, not cleared */
+/* contiguous, in the device's memory, not cleared */
+mc_array *mc_cuda_array(struct mc_cuda *d, mc_dtype t, int rank, const int64_t *dims);
 
-/* An array in the host's memory that transfers reach at full speed; its memory is used again once it is let go.  NULL with no error:
- * there is enough of that out already, or n is too small to matter. */
+/* An array in the host's memory that transfers reach at full speed; its memory is used again once it is let
+ * go.  NULL with no error: there is enough of that out already, or n is too small to matter. */
 mc_array *mc_cuda_home(struct mc_cuda *d, mc_dtype t, int rank, const int64_t *dims);
 
 /* ---- staging.c: between the host and the device ---- */
-mc_status mc_cuda_put(struct mc_cuda *d, void *there, const void *here, size_t n); /* here may change afterwards */
-mc_status mc_cuda_get(struct mc_cuda *d, void *here, const void *there, size_t n); /* waits for all work before it */
-mc_status mc_cuda_get_home(struct mc_cuda *d, void *here, const void *there, size_t n); /* the same into an array of mc_cuda_home */
+/* here may change afterwards */
+mc_status mc_cuda_put(struct mc_cuda *d, void *there, const void *here, size_t n);
+/* waits for all work before it */
+mc_status mc_cuda_get(struct mc_cuda *d, void *here, const void *there, size_t n);
+/* the same into an array of mc_cuda_home */
+mc_status mc_cuda_get_home(struct mc_cuda *d, void *here, const void *there, size_t n);
 mc_status mc_cuda_copy(struct mc_cuda *d, void *to, const void *from, size_t n);
 mc_status mc_cuda_clear(struct mc_cuda *d, void *p, size_t n);
 
 /* ---- nvrtc.c, code.c: CUDA C text to machine code, cached on disk; that to kernels ---- */
-struct mc_cuda_code;                                          /* one a text and device, shared by all who ask */
-struct mc_cuda_code *mc_cuda_code_load(struct mc_cuda *d, const char *source, const char *options); /* NULL: the compiler's message */
+/* one a text and device, shared by all who ask */
+struct mc_cuda_code;
+/* NULL: the compiler's message */
+struct mc_cuda_code *mc_cuda_code_load(struct mc_cuda *d, const char *source, const char *options);
 enum { MC_CUDA_TEXTS = 9 };                                   /* compiled at once */
 #define MC_CUDA_OPTIONS "--disable-warnings"                  /* for texts of our own */
-mc_status mc_cuda_code_load_all(struct mc_cuda *d, int n, const char *const *source, const char *options, struct mc_cuda_code **out); /* all or none */
-void *mc_cuda_code_kernel(struct mc_cuda_code *c, const char *name); /* CUfunction; NULL: there is none, no error set */
+/* all or none */
+mc_status mc_cuda_code_load_all(struct mc_cuda *d, int n, const char *const *source, const char *options,
+                                struct mc_cuda_code **out);
+/* CUfunction; NULL: there is none, no error set */
+void *mc_cuda_code_kernel(struct mc_cuda_code *c, const char *name);
 void mc_cuda_code_free(struct mc_cuda_code *c);
 /* Compiles only: the machine code's size, for tests where there is no GPU. */
 mc_status mc_cuda_try(const char *source, const char *options, int sm, size_t *bytes);
@@ -109,14 +124,18 @@ struct mc_cuda_code_stats mc_cuda_code_stats(void);
 struct mc_grid {
     unsigned blocks[3], threads[3];
     size_t shared;
-    unsigned together;          /* blocks along y that run at the same time and reach each other's shared memory, d->together at most; 0 is 1 */
+    /* blocks along y that run at the same time and reach each other's shared memory, d->together at most;
+     * 0 is 1 */
+    unsigned together;
     bool maps;                  /* the parameter has a mc_cuda_map, and is put where those may lie */
 };
 /* args: one struct, the kernel's only parameter.  A grid without blocks launches nothing. */
-mc_status mc_cuda_launch(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args, size_t nargs);
-/* The same for a kernel that begins with griddepcontrol.wait, where GPUs know that (9.0 and later): its blocks may be set up
- * while the kernel before it ends. */
-mc_status mc_cuda_follow(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args, size_t nargs);
+mc_status mc_cuda_launch(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g,
+                         const void *args, size_t nargs);
+/* The same for a kernel that begins with griddepcontrol.wait, where GPUs know that (9.0 and later): its
+ * blocks may be set up while the kernel before it ends. */
+mc_status mc_cuda_follow(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g,
+                         const void *args, size_t nargs);
 /* Events, for times on the device. */
 void *mc_cuda_mark(struct mc_cuda *d);                        /* NULL: failed */
 double mc_cuda_between(struct mc_cuda *d, void *from, void *to); /* seconds, waits; frees both; < 0: failed */
@@ -128,17 +147,20 @@ struct mc_cuda_boxes {          /* innermost axis first, whose elements lie side
     mc_dtype dtype;             /* float32 becomes TF32 on the way, rounded to nearest */
     int rank;
     int64_t size[MC_CUDA_MAP_RANK], stride[MC_CUDA_MAP_RANK];  /* in elements; stride[0] is 1 */
-    int box[MC_CUDA_MAP_RANK], step[MC_CUDA_MAP_RANK];         /* elements that are brought, and how far apart: box[0] makes a row of 128 bytes */
+    /* elements that are brought, and how far apart: box[0] makes a row of 128 bytes */
+    int box[MC_CUDA_MAP_RANK], step[MC_CUDA_MAP_RANK];
 };
 bool mc_cuda_maps(void);                                      /* does the driver know them? */
-mc_status mc_cuda_map(struct mc_cuda_map *m, const struct mc_cuda_boxes *b, const void *array); /* array: aligned to 16 bytes, as strides are */
+/* array: aligned to 16 bytes, as strides are */
+mc_status mc_cuda_map(struct mc_cuda_map *m, const struct mc_cuda_boxes *b, const void *array);
 
 /* ---- replay.c: work captured once and launched whole ---- */
 /* From here on work on d->stream is recorded, not done, until mc_cuda_captured; the device stays entered. */
 mc_status mc_cuda_capture(struct mc_cuda *d);
-mc_status mc_cuda_captured(struct mc_cuda *d, void **graph);  /* ends it; NULL with an error if something could not be recorded */
-/* What is recorded next follows these nodes alone, not what was recorded last; and the nodes that it would follow: at
- * most `most` are stored, and how many there are is told. */
+/* ends it; NULL with an error if something could not be recorded */
+mc_status mc_cuda_captured(struct mc_cuda *d, void **graph);
+/* What is recorded next follows these nodes alone, not what was recorded last; and the nodes that it would
+ * follow: at most `most` are stored, and how many there are is told. */
 bool mc_cuda_forks(void);                                     /* can that be asked? */
 mc_status mc_cuda_record_after(struct mc_cuda *d, void **node, int n);
 mc_status mc_cuda_recorded_last(struct mc_cuda *d, int most, void **node, int *n);
@@ -146,6 +168,7 @@ mc_status mc_cuda_replay(struct mc_cuda *d, void *graph);
 void mc_cuda_graph_free(struct mc_cuda *d, void *graph);
 
 /* ---- report.c ---- */
-void mc_cuda_report(struct mc_str *out);                      /* libraries, GPUs, and what is missing: for `monochord info` */
+/* libraries, GPUs, and what is missing: for `monochord info` */
+void mc_cuda_report(struct mc_str *out);
 
 #endif

@@ -13,17 +13,20 @@ enum {
 #undef CU
 };
 
-enum { NV_OLDEST_SM = 70, NV_OLDEST_DRIVER = 12000 }; /* Volta; what NVRTC 12 compiles, a driver for CUDA 12 loads */
+/* Volta; what NVRTC 12 compiles, a driver for CUDA 12 loads */
+enum { NV_OLDEST_SM = 70, NV_OLDEST_DRIVER = 12000 };
 
 /* ---- start.c ---- */
-bool mc_cuda_usable(const struct mc_cuda *d);             /* false: it is lost, or another process's.  Sets no error */
+/* false: it is lost, or another process's.  Sets no error */
+bool mc_cuda_usable(const struct mc_cuda *d);
 
 /* ---- compiler.c ---- */
 struct mc_cuda_compiler {
     char version[32];
     int sm[64], n;              /* what it compiles for, the oldest first */
 };
-mc_status mc_cuda_compiler(struct mc_cuda_compiler *out); /* found, and opened only if that is needed to know */
+/* found, and opened only if that is needed to know */
+mc_status mc_cuda_compiler(struct mc_cuda_compiler *out);
 
 /* ---- nvrtc.c ---- */
 enum { NV_OPTIONS = 32 };
@@ -51,14 +54,17 @@ enum { TRAIL = 8, TRAIL_NAME = 48 };
 struct mc_cuda_trail {
     char name[TRAIL][TRAIL_NAME]; /* a ring: number i is at i % TRAIL */
     uint64_t n;
-    char broken[384];             /* the error after which nothing works on the device any more; "" while it is well */
+    /* the error after which nothing works on the device any more; "" while it is well */
+    char broken[384];
 };
 void mc_cuda_launched(struct mc_cuda *d, const char *name);
-mc_status mc_cuda_well(const struct mc_cuda *d);          /* MC_OK, or why the device can do nothing any more */
+/* MC_OK, or why the device can do nothing any more */
+mc_status mc_cuda_well(const struct mc_cuda *d);
 
 /* ---- memory.c ---- */
 mc_status mc_cuda_pool_new(struct mc_cuda *d);            /* entered; d->pool */
-void mc_cuda_pool_free(struct mc_cuda *d);                /* entered; of a device that did not start after all */
+/* entered; of a device that did not start after all */
+void mc_cuda_pool_free(struct mc_cuda *d);
 void mc_cuda_free_parked(struct mc_cuda *d);              /* what was given back while work was recorded */
 
 #endif

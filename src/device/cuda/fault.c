@@ -56,8 +56,9 @@ static void suspects(const struct mc_cuda_trail *t, char *out, size_t size)
     size_t n = 0;
     out[0] = '\0';
     for (uint64_t i = t->n - shown; i < t->n && n < size; i++) {
-        n += (size_t)mc_snprintf(out + n, size - n, "%s%s", i == t->n - shown ? "; launched since it was last well: " : ", ",
-                              t->name[i % TRAIL]);
+        n += (size_t)mc_snprintf(out + n, size - n, "%s%s",
+                                 i == t->n - shown ? "; launched since it was last well: " : ", ",
+                                 t->name[i % TRAIL]);
     }
     if (t->n > shown && n < size) {
         mc_snprintf(out + n, size - n, ", and %llu before these", (unsigned long long)(t->n - shown));
@@ -71,7 +72,8 @@ bool mc_cuda_lost(const struct mc_cuda *d)
 
 mc_status mc_cuda_well(const struct mc_cuda *d)
 {
-    return mc_cuda_lost(d) ? mc_fail(MC_EDEVICE, "%s is lost to this process, since an earlier error: %s", d->id, d->trail->broken)
+    return mc_cuda_lost(d) ? mc_fail(MC_EDEVICE, "%s is lost to this process, since an earlier error: %s",
+                                     d->id, d->trail->broken)
                            : MC_OK;
 }
 

@@ -1,6 +1,7 @@
 /* home.c: arrays in pinned memory of the host, for results that come home: the device writes them itself.
  *
- * Pinning costs more than a copy, so blocks that are let go are kept and used again; only so much is pinned at all.
+ * Pinning costs more than a copy, so blocks that are let go are kept and used again; only so much is pinned
+ * at all.
  *
  * Invariant: a block is in the list of free ones, or under exactly one array's storage. */
 #include "device/cuda/driver.h"

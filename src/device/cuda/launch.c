@@ -19,36 +19,51 @@ struct config {
     const struct attribute *attribute;
     unsigned attributes;
 };
-_Static_assert(sizeof(struct attribute) == 72 && offsetof(struct attribute, u) == 8, "tests/nv_abi.cpp says the same of cuda.h");
-_Static_assert(sizeof(struct config) == 56 && offsetof(struct config, stream) == 32 && offsetof(struct config, attribute) == 40, "and of this");
+_Static_assert(sizeof(struct attribute) == 72 && offsetof(struct attribute, u) == 8,
+               "tests/nv_abi.cpp says the same of cuda.h");
+_Static_assert(sizeof(struct config) == 56 && offsetof(struct config, stream) == 32 &&
+                   offsetof(struct config, attribute) == 40,
+               "and of this");
 
-static mc_status enqueue(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args,
-                         size_t nargs, bool follows)
+static mc_status enqueue(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g,
+                         const void *args, size_t nargs, bool follows)
 {
     follows = follows && d->sm >= FOLLOWS_SM && !d->apart; /* early is only what has one kernel in front */
     d->apart = false;
     struct attribute with[2];
     unsigned n = 0;
     if (follows) {
-        with[n++] = (struct attribute){ .id = NV_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .u.value = 1 };
+        with[n++] = (struct attribute){ .id = NV_CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                        .u.value = 1 };
     }
     if (g->together > 1) {
-        with[n++] = (struct attribute){ .id = NV_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .u.blocks = { 1, g->together, 1 } };
+        with[n++] = (struct attribute){ .id = NV_CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                                        .u.blocks = { 1, g->together, 1 } };
     }
-    void *aligned[] = { (void *)(uintptr_t)args }, *extra[] = { (void *)PARAM_POINTER, (void *)(uintptr_t)args, (void *)PARAM_SIZE, &nargs, (void *)PARAM_END };
+    void *aligned[] = { (void *)(uintptr_t)args },
+         *extra[] = { (void *)PARAM_POINTER, (void *)(uintptr_t)args, (void *)PARAM_SIZE, &nargs,
+                      (void *)PARAM_END };
     const struct config c = { .blocks = { g->blocks[0], g->blocks[1], g->blocks[2] },
-                              .threads = { g->threads[0], g->threads[1], g->threads[2] }, .shared = (unsigned)g->shared,
-                              .stream = d->stream, .attribute = with, .attributes = n };
+                              .threads = { g->threads[0], g->threads[1], g->threads[2] },
+                              .shared = (unsigned)g->shared,
+                              .stream = d->stream,
+                              .attribute = with,
+                              .attributes = n };
     if (g->shared > d->shared) {
-        return mc_fail(MC_EDEVICE, "%s: launch of %s: a block asks for %zu bytes of shared memory, and %zu is the most", d->id,
-                       name, g->shared, d->shared);
+        return mc_fail(MC_EDEVICE,
+                       "%s: launch of %s: a block asks for %zu bytes of shared memory, and %zu is the most",
+                       d->id, name, g->shared, d->shared);
     }
     if (g->shared > given) {
-        TRY(mc_cuda_check(d, mc_nv.cuFuncSetAttribute(kernel, NV_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                                      (int)g->shared), "shared memory of", name));
+        TRY(mc_cuda_check(d,
+                          mc_nv.cuFuncSetAttribute(kernel, NV_CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                   (int)g->shared),
+                          "shared memory of", name));
     }
     mc_cuda_launched(d, name);
-    return mc_cuda_check(d, mc_nv.cuLaunchKernelEx(&c, kernel, g->maps ? aligned : NULL, nargs && !g->maps ? extra : NULL), "launch of", name);
+    return mc_cuda_check(
+        d, mc_nv.cuLaunchKernelEx(&c, kernel, g->maps ? aligned : NULL, nargs && !g->maps ? extra : NULL),
+        "launch of", name);
 }
 
 static bool hollow(const struct mc_grid *g)
@@ -56,7 +71,8 @@ static bool hollow(const struct mc_grid *g)
     return !g->blocks[0] || !g->blocks[1] || !g->blocks[2];
 }
 
-static mc_status launch(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args, size_t nargs, bool follows)
+static mc_status launch(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g,
+                        const void *args, size_t nargs, bool follows)
 {
     if (hollow(g)) {
         return MC_OK;
@@ -70,12 +86,14 @@ static mc_status launch(struct mc_cuda *d, void *kernel, const char *name, const
     return s;
 }
 
-mc_status mc_cuda_launch(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args, size_t nargs)
+mc_status mc_cuda_launch(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g,
+                         const void *args, size_t nargs)
 {
     return launch(d, kernel, name, g, args, nargs, false);
 }
 
-mc_status mc_cuda_follow(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g, const void *args, size_t nargs)
+mc_status mc_cuda_follow(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g,
+                         const void *args, size_t nargs)
 {
     return launch(d, kernel, name, g, args, nargs, true);
 }
@@ -104,8 +122,9 @@ double mc_cuda_between(struct mc_cuda *d, void *from, void *to)
     if (mc_cuda_enter(d) < 0) {
         return -1;
     }
-    if (from && to && (mc_cuda_check(d, mc_nv.cuEventSynchronize(to), "waiting for an event", NULL) < 0 ||
-                       mc_cuda_check(d, mc_nv.cuEventElapsedTime(&ms, from, to), "reading the time", NULL) < 0)) {
+    if (from && to &&
+        (mc_cuda_check(d, mc_nv.cuEventSynchronize(to), "waiting for an event", NULL) < 0 ||
+         mc_cuda_check(d, mc_nv.cuEventElapsedTime(&ms, from, to), "reading the time", NULL) < 0)) {
         ms = -1;
     }
     if (from) {

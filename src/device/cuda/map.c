@@ -1,7 +1,8 @@
-/* map.c: arrays as the copy engine of Hopper's multiprocessors knows them, which brings boxes of one to shared memory.
+/* map.c: arrays as the copy engine of Hopper's multiprocessors knows them, which brings boxes of one to
+ * shared memory.
  *
- * Invariant: what lies outside of an array is brought as zeros; a box's rows of 128 bytes have their 16-byte pieces permuted by
- * row % 8, as the tensor cores read them. */
+ * Invariant: what lies outside of an array is brought as zeros; a box's rows of 128 bytes have their 16-byte
+ * pieces permuted by row % 8, as the tensor cores read them. */
 #include "device/cuda/driver.h"
 
 bool mc_cuda_maps(void)
@@ -30,7 +31,8 @@ mc_status mc_cuda_map(struct mc_cuda_map *m, const struct mc_cuda_boxes *b, cons
             stride[i - 1] = apart(b, i, mc_dtypes[b->dtype].size);
         }
     }
-    const int failed = mc_nv.cuTensorMapEncodeTiled(m, type, (unsigned)b->rank, (void *)(uintptr_t)array, size, stride, box, step, 0,
-                                                    NV_CU_TENSOR_MAP_SWIZZLE_128B, NV_CU_TENSOR_MAP_L2_PROMOTION_L2_256B, 0);
+    const int failed = mc_nv.cuTensorMapEncodeTiled(m, type, (unsigned)b->rank, (void *)(uintptr_t)array,
+                                                    size, stride, box, step, 0, NV_CU_TENSOR_MAP_SWIZZLE_128B,
+                                                    NV_CU_TENSOR_MAP_L2_PROMOTION_L2_256B, 0);
     return mc_cuda_check(mc_cuda_current(), failed, "describing an array to the copy engine", NULL);
 }

@@ -36,9 +36,11 @@ mc_status mc_cuda_pool_new(struct mc_cuda *d)
     if (!pools) {
         return MC_OK;
     }
-    TRY(mc_cuda_check(d, mc_nv.cuDeviceGetDefaultMemPool(&d->pool->pool, device), "start its memory pool", NULL));
-    return mc_cuda_check(d, mc_nv.cuMemPoolSetAttribute(d->pool->pool, NV_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep),
-                         "start its memory pool", NULL);
+    TRY(mc_cuda_check(d, mc_nv.cuDeviceGetDefaultMemPool(&d->pool->pool, device), "start its memory pool",
+                      NULL));
+    return mc_cuda_check(
+        d, mc_nv.cuMemPoolSetAttribute(d->pool->pool, NV_CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep),
+        "start its memory pool", NULL);
 }
 
 void mc_cuda_pool_free(struct mc_cuda *d)
@@ -131,7 +133,8 @@ static mc_status no_more(struct mc_cuda *d, size_t bytes, const char *what)
     for (size_t i = 0; i < n; i++) {
         mc_str_add(&text, i ? ", " : ": ");
         bytes_text(&text, top[i].bytes);
-        mc_str_addf(&text, " for %s in %d block%s", top[i].what, top[i].blocks, top[i].blocks == 1 ? "" : "s");
+        mc_str_addf(&text, " for %s in %d block%s", top[i].what, top[i].blocks,
+                    top[i].blocks == 1 ? "" : "s");
     }
     mc_status s = text.bad ? MC_EMEMORY : mc_fail(MC_EMEMORY, "%s", text.s);
     mc_str_free(&text);
@@ -142,7 +145,8 @@ static mc_status no_more(struct mc_cuda *d, size_t bytes, const char *what)
 
 static int take(struct mc_cuda *d, size_t n, unsigned long long *at)
 {
-    return d->pool->pool ? mc_nv.cuMemAllocFromPoolAsync(at, n, d->pool->pool, d->stream) : mc_nv.cuMemAlloc_v2(at, n);
+    return d->pool->pool ? mc_nv.cuMemAllocFromPoolAsync(at, n, d->pool->pool, d->stream)
+                         : mc_nv.cuMemAlloc_v2(at, n);
 }
 
 static void give_back(struct mc_cuda *d, struct block *b)
@@ -159,18 +163,21 @@ static mc_status allocate(struct mc_cuda *d, size_t n, const char *what, unsigne
 {
     const size_t cap = (size_t)mc_flag_int(FLAG_cuda_memory);
     if (d->recording) {
-        return mc_fail(MC_EDEVICE, "%s: memory for %s is asked for while work is being recorded", d->id, what);
+        return mc_fail(MC_EDEVICE, "%s: memory for %s is asked for while work is being recorded", d->id,
+                       what);
     }
     if (cap && (n > cap || d->pool->held > cap - n)) {
         return no_more(d, n, what);
     }
     int code = take(d, n, at);
-    if (code == NV_CUDA_ERROR_OUT_OF_MEMORY && d->pool->pool) { /* what others on this GPU could use lies in our pool */
+    if (code == NV_CUDA_ERROR_OUT_OF_MEMORY &&
+        d->pool->pool) { /* what others on this GPU could use lies in our pool */
         TRY(mc_cuda_wait(d));
         mc_nv.cuMemPoolTrimTo(d->pool->pool, 0);
         code = take(d, n, at);
     }
-    return code == NV_CUDA_ERROR_OUT_OF_MEMORY ? no_more(d, n, what) : mc_cuda_check(d, code, "allocating memory for", what);
+    return code == NV_CUDA_ERROR_OUT_OF_MEMORY ? no_more(d, n, what)
+                                               : mc_cuda_check(d, code, "allocating memory for", what);
 }
 
 static void *alloc_entered(struct mc_cuda *d, size_t bytes, const char *what)

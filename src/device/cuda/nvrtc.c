@@ -1,6 +1,8 @@
-/* nvrtc.c: CUDA C text to machine code for one architecture, by NVRTC, or out of the folder of compiled kernels.
+/* nvrtc.c: CUDA C text to machine code for one architecture, by NVRTC, or out of the folder of compiled
+ * kernels.
  *
- * Invariant: no GPU is needed here, and none is entered: several texts may be compiled at once, each in a thread. */
+ * Invariant: no GPU is needed here, and none is entered: several texts may be compiled at once, each in a
+ * thread. */
 #include "device/cuda/driver.h"
 #include <stdio.h>
 
@@ -21,12 +23,14 @@ static mc_status pick_arch(struct mc_cuda_job *j, const struct mc_cuda_compiler 
         best = c->sm[i] <= sm && c->sm[i] > best ? c->sm[i] : best;
     }
     if (!best) {
-        return mc_fail(MC_EDEVICE, "NVRTC %s compiles nothing for GPUs as old as compute capability %d.%d; its oldest is %d.%d", c->version,
-                       sm / 10, sm % 10, c->sm[0] / 10, c->sm[0] % 10);
+        return mc_fail(
+            MC_EDEVICE,
+            "NVRTC %s compiles nothing for GPUs as old as compute capability %d.%d; its oldest is %d.%d",
+            c->version, sm / 10, sm % 10, c->sm[0] / 10, c->sm[0] % 10);
     }
     j->portable = best != sm;
     mc_snprintf(j->arch, sizeof j->arch, "--gpu-architecture=%s_%d%s", j->portable ? "compute" : "sm", best,
-             best == 90 && !j->portable ? "a" : ""); /* with what only Hopper has */
+                best == 90 && !j->portable ? "a" : ""); /* with what only Hopper has */
     return MC_OK;
 }
 
@@ -38,7 +42,8 @@ static mc_status split_options(struct mc_cuda_job *j, const char *source, const 
     j->option[j->n++] = j->arch;
     j->option[j->n++] = "--std=c++17";
     struct mc_str words = { 0 };
-    mc_str_addf(&words, "%s %.*s", options ? options : "", asks ? (int)strcspn(source + 3, "\n") : 0, asks ? source + 3 : "");
+    mc_str_addf(&words, "%s %.*s", options ? options : "", asks ? (int)strcspn(source + 3, "\n") : 0,
+                asks ? source + 3 : "");
     j->words = words.s;
     if (words.bad || !j->words) {
         return MC_EMEMORY;
@@ -173,7 +178,8 @@ static void *work(void *arg)
 {
     struct mc_cuda_job *j = arg;
     j->status = mc_cuda_job_image(j);
-    mc_snprintf(j->why, sizeof j->why, "%s", j->status < 0 ? mc_last_error() : ""); /* errors belong to threads */
+    mc_snprintf(j->why, sizeof j->why, "%s",
+                j->status < 0 ? mc_last_error() : ""); /* errors belong to threads */
     return NULL;
 }
 
@@ -193,7 +199,8 @@ mc_status mc_cuda_job_images(struct mc_cuda_job **job, int n)
             pthread_join(thread[i], NULL);
         }
         if (job[i]->status < 0 && s == MC_OK) {
-            s = job[i]->status == MC_EMEMORY ? mc_fail_memory(0, "kernels") : mc_fail(job[i]->status, "%s", job[i]->why);
+            s = job[i]->status == MC_EMEMORY ? mc_fail_memory(0, "kernels")
+                                             : mc_fail(job[i]->status, "%s", job[i]->why);
         }
     }
     return s;

@@ -26,15 +26,25 @@ static const struct library {
     enum mc_nv_lib before[3];               /* it opens these itself, by name: so they must be open */
     int nbefore;
 } library[NV_LIBS] = {
-    [NV_DRIVER]   = { "the NVIDIA driver", { "libcuda.so.1" }, driver_version, "no GPU can be used" },
-    [NV_NVRTC]    = { "NVRTC", { "libnvrtc.so.13", "libnvrtc.so.12" }, nvrtc_version,
-                      "no kernel can be compiled, so nothing runs on a GPU" },
-    [NV_CUBLASLT] = { "cuBLASLt", { "libcublasLt.so.13", "libcublasLt.so.12" }, blas_version,
+    [NV_DRIVER] = { "the NVIDIA driver", { "libcuda.so.1" }, driver_version, "no GPU can be used" },
+    [NV_NVRTC] = { "NVRTC",
+                   { "libnvrtc.so.13", "libnvrtc.so.12" },
+                   nvrtc_version,
+                   "no kernel can be compiled, so nothing runs on a GPU" },
+    [NV_CUBLASLT] = { "cuBLASLt",
+                      { "libcublasLt.so.13", "libcublasLt.so.12" },
+                      blas_version,
                       "matrix products run on kernels of our own" },
-    [NV_CUDNN]    = { "cuDNN", { "libcudnn.so.9" }, dnn_version, "convolutions and pooling run on kernels of our own",
-                      { NV_NVRTC, NV_CUBLASLT }, 2 },
-    [NV_CUFFT]    = { "cuFFT", { "libcufft.so.12", "libcufft.so.11" }, fft_version,
-                      "no convolution goes by way of a library's Fourier transform" },
+    [NV_CUDNN] = { "cuDNN",
+                   { "libcudnn.so.9" },
+                   dnn_version,
+                   "convolutions and pooling run on kernels of our own",
+                   { NV_NVRTC, NV_CUBLASLT },
+                   2 },
+    [NV_CUFFT] = { "cuFFT",
+                   { "libcufft.so.12", "libcufft.so.11" },
+                   fft_version,
+                   "no convolution goes by way of a library's Fourier transform" },
 };
 
 static const struct symbol {
@@ -86,7 +96,8 @@ static bool dnn_version(char *out, size_t n)
 static bool fft_version(char *out, size_t n)
 {
     int v;
-    return mc_nv.cufftGetVersion(&v) == 0 && mc_snprintf(out, n, "%d.%d.%d", v / 1000, v / 100 % 10, v % 100) > 0;
+    return mc_nv.cufftGetVersion(&v) == 0 &&
+           mc_snprintf(out, n, "%d.%d.%d", v / 1000, v / 100 % 10, v % 100) > 0;
 }
 
 /* ---- finding a file ---- */
@@ -114,7 +125,8 @@ static bool try_pattern(struct state *s, const char *folder, size_t n, const cha
     char pattern[512];
     glob_t g;
     bool found = false;
-    if ((size_t)mc_snprintf(pattern, sizeof pattern, "%.*s%s/%s", (int)n, folder, part, file) >= sizeof pattern ||
+    if ((size_t)mc_snprintf(pattern, sizeof pattern, "%.*s%s/%s", (int)n, folder, part, file) >=
+            sizeof pattern ||
         glob(pattern, 0, NULL, &g) != 0) {
         return false;
     }
@@ -152,8 +164,8 @@ static bool find_file(struct state *s, const struct library *l)
         }
     }
     if (!s->found.why[0]) {
-        mc_snprintf(s->found.why, sizeof s->found.why, "%s%s%s was not found", l->file[0], l->file[1] ? " or " : "",
-                 l->file[1] ? l->file[1] : "");
+        mc_snprintf(s->found.why, sizeof s->found.why, "%s%s%s was not found", l->file[0],
+                    l->file[1] ? " or " : "", l->file[1] ? l->file[1] : "");
     }
     return false;
 }

@@ -13,9 +13,11 @@ struct graph {
 mc_status mc_cuda_capture(struct mc_cuda *d)
 {
     TRY(mc_cuda_enter(d));
-    mc_status s = d->recording ? mc_fail(MC_EDEVICE, "%s: work is being recorded already", d->id) : mc_cuda_wait(d);
+    mc_status s = d->recording ? mc_fail(MC_EDEVICE, "%s: work is being recorded already", d->id)
+                               : mc_cuda_wait(d);
     if (s == MC_OK) { /* and the trail is empty */
-        s = mc_cuda_check(d, mc_nv.cuStreamBeginCapture_v2(d->stream, NV_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "recording", NULL);
+        s = mc_cuda_check(d, mc_nv.cuStreamBeginCapture_v2(d->stream, NV_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                          "recording", NULL);
     }
     if (s < 0) {
         mc_cuda_leave(d);
@@ -35,8 +37,8 @@ static void name_graph(const struct mc_cuda *d, char *out)
     if (n < 2 || n > TRAIL) {
         mc_snprintf(out, TRAIL_NAME, "a recording of %llu, the last %.12s", (unsigned long long)n, last);
     } else {
-        mc_snprintf(out, TRAIL_NAME, "a recording of %llu: %.12s to %.12s", (unsigned long long)n,
-                 t->name[0], last);
+        mc_snprintf(out, TRAIL_NAME, "a recording of %llu: %.12s to %.12s", (unsigned long long)n, t->name[0],
+                    last);
     }
 }
 
@@ -89,7 +91,10 @@ bool mc_cuda_forks(void)
 mc_status mc_cuda_record_after(struct mc_cuda *d, void **node, int n)
 {
     d->apart = n != 1;
-    return mc_cuda_check(d, mc_nv.cuStreamUpdateCaptureDependencies_v2(d->stream, node, NULL, (size_t)n, NV_CU_STREAM_SET_CAPTURE_DEPENDENCIES), "recording", NULL);
+    return mc_cuda_check(d,
+                         mc_nv.cuStreamUpdateCaptureDependencies_v2(d->stream, node, NULL, (size_t)n,
+                                                                    NV_CU_STREAM_SET_CAPTURE_DEPENDENCIES),
+                         "recording", NULL);
 }
 
 mc_status mc_cuda_recorded_last(struct mc_cuda *d, int most, void **node, int *n)
@@ -98,7 +103,9 @@ mc_status mc_cuda_recorded_last(struct mc_cuda *d, int most, void **node, int *n
     size_t count = 0;
     void *const *last = NULL;
     const void *edges = NULL;
-    TRY(mc_cuda_check(d, mc_nv.cuStreamGetCaptureInfo_v3(d->stream, &status, NULL, NULL, &last, &edges, &count), "recording", NULL));
+    TRY(mc_cuda_check(d,
+                      mc_nv.cuStreamGetCaptureInfo_v3(d->stream, &status, NULL, NULL, &last, &edges, &count),
+                      "recording", NULL));
     for (size_t i = 0; i < count && i < (size_t)most; i++) {
         node[i] = last[i];
     }

@@ -1,7 +1,7 @@
 /* staging.c: bytes between the host and the device.
  *
- * The device reads and writes only pinned memory at its full speed, so large transfers go through two
- * pinned chunks: while one travels, the processor fills or empties the other.  Pinning those takes as long as the
+ * The device reads and writes only pinned memory at its full speed, so large transfers go through two pinned
+ * chunks: while one travels, the processor fills or empties the other.  Pinning those takes as long as the
  * driver's own way takes for several megabytes, so they are made once so much has gone that way.
  *
  * Invariant: a chunk is touched by the host only once the event recorded after its last use has passed. */
@@ -57,7 +57,8 @@ static unsigned long long there_of(const void *p)
     return (unsigned long long)(uintptr_t)p;
 }
 
-/* Pieces as large as a chunk, but at least four where that still pays: the first and the last do not overlap. */
+/* Pieces as large as a chunk, but at least four where that still pays: the first and the last do not
+ * overlap. */
 static size_t piece_of(size_t n)
 {
     return MC_MIN(MC_MAX(n / 4, least), whole);
@@ -84,7 +85,8 @@ static mc_status put_pieces(struct mc_cuda *d, char *there, const char *here, si
         size_t k = MC_MIN(n, piece);
         TRY(mc_cuda_check(d, mc_nv.cuEventSynchronize(s->used[i]), "sending", NULL));
         memcpy(s->chunk[i], here, k);
-        TRY(mc_cuda_check(d, mc_nv.cuMemcpyHtoDAsync_v2(there_of(there), s->chunk[i], k, d->stream), "sending", NULL));
+        TRY(mc_cuda_check(d, mc_nv.cuMemcpyHtoDAsync_v2(there_of(there), s->chunk[i], k, d->stream),
+                          "sending", NULL));
         TRY(mc_cuda_check(d, mc_nv.cuEventRecord(s->used[i], d->stream), "sending", NULL));
         there += k;
         here += k;
@@ -100,8 +102,10 @@ mc_status mc_cuda_put(struct mc_cuda *d, void *there, const void *here, size_t n
     if (d->recording) {
         s = mc_fail(MC_EDEVICE, "%s: what the host sends cannot be recorded", d->id);
     } else if (n && plainly(d, n, straight)) {
-        s = mc_cuda_check(d, mc_nv.cuMemcpyHtoDAsync_v2(there_of(there), here, n, d->stream), "sending", NULL);
-        s = s == MC_OK && n > straight ? mc_cuda_wait(d) : s; /* `here` may be pinned, and then is read later */
+        s = mc_cuda_check(d, mc_nv.cuMemcpyHtoDAsync_v2(there_of(there), here, n, d->stream), "sending",
+                          NULL);
+        s = s == MC_OK && n > straight ? mc_cuda_wait(d)
+                                       : s; /* `here` may be pinned, and then is read later */
     } else if (n) {
         s = put_pieces(d, there, here, n);
     }
@@ -113,7 +117,8 @@ mc_status mc_cuda_put(struct mc_cuda *d, void *there, const void *here, size_t n
 
 static mc_status ask(struct mc_cuda *d, struct mc_cuda_stage *s, int i, const char *there, size_t k)
 {
-    TRY(mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(s->chunk[i], there_of(there), k, d->stream), "fetching", NULL));
+    TRY(mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(s->chunk[i], there_of(there), k, d->stream), "fetching",
+                      NULL));
     return mc_cuda_check(d, mc_nv.cuEventRecord(s->used[i], d->stream), "fetching", NULL);
 }
 
@@ -145,7 +150,8 @@ mc_status mc_cuda_get(struct mc_cuda *d, void *here, const void *there, size_t n
     if (d->recording) {
         s = mc_fail(MC_EDEVICE, "%s: what the host fetches cannot be recorded", d->id);
     } else if (n && plainly(d, n, 0)) {
-        s = mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(here, there_of(there), n, d->stream), "fetching", NULL);
+        s = mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(here, there_of(there), n, d->stream), "fetching",
+                          NULL);
         s = s < 0 ? s : mc_cuda_wait(d);
     } else if (n) {
         s = get_pieces(d, here, there, n);
@@ -159,7 +165,8 @@ mc_status mc_cuda_get(struct mc_cuda *d, void *here, const void *there, size_t n
 mc_status mc_cuda_copy(struct mc_cuda *d, void *to, const void *from, size_t n)
 {
     TRY(mc_cuda_enter(d));
-    mc_status s = n ? mc_cuda_check(d, mc_nv.cuMemcpyDtoDAsync_v2(there_of(to), there_of(from), n, d->stream), "copying", NULL)
+    mc_status s = n ? mc_cuda_check(d, mc_nv.cuMemcpyDtoDAsync_v2(there_of(to), there_of(from), n, d->stream),
+                                    "copying", NULL)
                     : MC_OK;
     mc_cuda_leave(d);
     return s;
@@ -168,7 +175,8 @@ mc_status mc_cuda_copy(struct mc_cuda *d, void *to, const void *from, size_t n)
 mc_status mc_cuda_clear(struct mc_cuda *d, void *p, size_t n)
 {
     TRY(mc_cuda_enter(d));
-    mc_status s = n ? mc_cuda_check(d, mc_nv.cuMemsetD8Async(there_of(p), 0, n, d->stream), "clearing", NULL) : MC_OK;
+    mc_status s = n ? mc_cuda_check(d, mc_nv.cuMemsetD8Async(there_of(p), 0, n, d->stream), "clearing", NULL)
+                    : MC_OK;
     mc_cuda_leave(d);
     return s;
 }
@@ -176,8 +184,11 @@ mc_status mc_cuda_clear(struct mc_cuda *d, void *p, size_t n)
 mc_status mc_cuda_get_home(struct mc_cuda *d, void *here, const void *there, size_t n)
 {
     TRY(mc_cuda_enter(d));
-    mc_status s = d->recording ? mc_fail(MC_EDEVICE, "%s: what the host fetches cannot be recorded", d->id) : MC_OK;
-    s = s < 0 ? s : mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(here, there_of(there), n, d->stream), "fetching", NULL);
+    mc_status s = d->recording ? mc_fail(MC_EDEVICE, "%s: what the host fetches cannot be recorded", d->id)
+                               : MC_OK;
+    s = s < 0 ? s
+              : mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(here, there_of(there), n, d->stream), "fetching",
+                              NULL);
     s = s < 0 ? s : mc_cuda_wait(d);
     mc_cuda_leave(d);
     return s;

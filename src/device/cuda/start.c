@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { GPUS = MC_CUDA_MOST, NESTED = 16, TOGETHER_SM = 90, TOGETHER = 8 }; /* blocks that run together: from which GPUs on, and how many all of those can */
+/* blocks that run together: from which GPUs on, and how many all of those can */
+enum { GPUS = MC_CUDA_MOST, NESTED = 16, TOGETHER_SM = 90, TOGETHER = 8 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static struct mc_cuda *started[GPUS];
@@ -21,10 +22,11 @@ static _Atomic bool forked; /* this process is a child of that one */
 
 static mc_status no_fork(const char *what, long pid)
 {
-    return mc_fail(MC_EDEVICE,
-                   "%s was started by process %ld, of which this one is a fork, and CUDA does not survive a fork: "
-                   "fork before the GPU is first used, or start a new program",
-                   what, pid);
+    return mc_fail(
+        MC_EDEVICE,
+        "%s was started by process %ld, of which this one is a fork, and CUDA does not survive a fork: "
+        "fork before the GPU is first used, or start a new program",
+        what, pid);
 }
 
 static void in_child(void)
@@ -42,7 +44,8 @@ static mc_status driver_error(const char *what, int code)
 {
     const char *text = NULL;
     mc_nv.cuGetErrorString(code, &text);
-    return mc_fail(MC_EDEVICE, "the NVIDIA driver: %s: %s", what, text ? text : "an error that it does not know");
+    return mc_fail(MC_EDEVICE, "the NVIDIA driver: %s: %s", what,
+                   text ? text : "an error that it does not know");
 }
 
 static mc_status start_driver(int *count) /* under the lock */
@@ -56,8 +59,9 @@ static mc_status start_driver(int *count) /* under the lock */
     }
     TRY(mc_nv_need(NV_DRIVER));
     if (mc_nv.cuDriverGetVersion(&version) == 0 && version < NV_OLDEST_DRIVER) {
-        return mc_fail(MC_EDEVICE, "the NVIDIA driver is too old: it speaks CUDA %d.%d, and %d.%d is needed at least",
-                       version / 1000, version % 1000 / 10, NV_OLDEST_DRIVER / 1000, NV_OLDEST_DRIVER % 1000 / 10);
+        return mc_fail(
+            MC_EDEVICE, "the NVIDIA driver is too old: it speaks CUDA %d.%d, and %d.%d is needed at least",
+            version / 1000, version % 1000 / 10, NV_OLDEST_DRIVER / 1000, NV_OLDEST_DRIVER % 1000 / 10);
     }
     code = driver_pid ? 0 : mc_nv.cuInit(0);
     if (code == NV_CUDA_ERROR_NO_DEVICE) {
@@ -116,8 +120,8 @@ static mc_status facts(int ordinal, int *device, struct mc_cuda_facts *out) /* u
     int count;
     TRY(start_driver(&count));
     if (ordinal < 0 || ordinal >= MC_MIN(count, (int)GPUS)) {
-        return count ? mc_fail(MC_EDEVICE, "there is no cuda%d: this machine has %d GPU%s, cuda0%s", ordinal, count,
-                               count == 1 ? "" : "s", count == 1 ? "" : " and on")
+        return count ? mc_fail(MC_EDEVICE, "there is no cuda%d: this machine has %d GPU%s, cuda0%s", ordinal,
+                               count, count == 1 ? "" : "s", count == 1 ? "" : " and on")
                      : mc_fail(MC_EDEVICE, "there is no cuda%d: the NVIDIA driver finds no GPU", ordinal);
     }
     *out = (struct mc_cuda_facts){ .name = "" };
@@ -203,7 +207,8 @@ static void make_lock(pthread_mutex_t *m)
 /* The stream and the pool of a device whose context is current. */
 static mc_status furnish(struct mc_cuda *d)
 {
-    TRY(mc_cuda_check(d, mc_nv.cuStreamCreate(&d->stream, NV_CU_STREAM_NON_BLOCKING), "making a stream", NULL));
+    TRY(mc_cuda_check(d, mc_nv.cuStreamCreate(&d->stream, NV_CU_STREAM_NON_BLOCKING), "making a stream",
+                      NULL));
     return mc_cuda_pool_new(d);
 }
 
@@ -267,8 +272,9 @@ static struct mc_cuda *find_or_start(int ordinal) /* under the lock */
         return NULL;
     }
     if (f.sm < NV_OLDEST_SM) {
-        mc_fail(MC_EDEVICE, "cuda%d, %s, is too old: its compute capability is %d.%d, and %d.%d is needed at least", ordinal,
-                f.name, f.sm / 10, f.sm % 10, NV_OLDEST_SM / 10, NV_OLDEST_SM % 10);
+        mc_fail(MC_EDEVICE,
+                "cuda%d, %s, is too old: its compute capability is %d.%d, and %d.%d is needed at least",
+                ordinal, f.name, f.sm / 10, f.sm % 10, NV_OLDEST_SM / 10, NV_OLDEST_SM % 10);
         return NULL;
     }
     return started[ordinal] = make(ordinal, device, &f);
@@ -340,8 +346,9 @@ void mc_cuda_leave(struct mc_cuda *d)
 mc_status mc_cuda_wait(struct mc_cuda *d)
 {
     TRY(mc_cuda_enter(d));
-    mc_status s = d->recording ? mc_fail(MC_EDEVICE, "%s: cannot wait while work is being recorded", d->id)
-                               : mc_cuda_check(d, mc_nv.cuStreamSynchronize(d->stream), "waiting for results", NULL);
+    mc_status s = d->recording
+                      ? mc_fail(MC_EDEVICE, "%s: cannot wait while work is being recorded", d->id)
+                      : mc_cuda_check(d, mc_nv.cuStreamSynchronize(d->stream), "waiting for results", NULL);
     if (s == MC_OK) {
         d->trail->n = 0;
     }

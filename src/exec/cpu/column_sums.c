@@ -1,5 +1,5 @@
-/* column_sums.c: sums over rows that ride along with a kernel over rows.  Each chunk of rows has sums of its own; in the
- * end they are added, in double.
+/* column_sums.c: sums over rows that ride along with a kernel over rows.  Each chunk of rows has sums of its
+ * own; in the end they are added, in double.
  *
  * Invariant: chunks follow from the shape alone, so the bits do not depend on threads. */
 #include "exec/cpu/launch.h"
@@ -49,7 +49,8 @@ static void join(const struct mc_running *r, mc_dtype d, const char *part, char 
     double sum[COLUMNS] = { 0 };
     for (int64_t c = 0; c < r->l->units; c++, part += r->l->tally) {
         for (int64_t j = 0; j < n; j++) {
-            sum[j] += d == MC_FLOAT32 ? (double)((const float *)(const void *)part)[from + j] : ((const double *)(const void *)part)[from + j];
+            sum[j] += d == MC_FLOAT32 ? (double)((const float *)(const void *)part)[from + j]
+                                      : ((const double *)(const void *)part)[from + j];
         }
     }
     for (int64_t j = 0; j < n; j++) {

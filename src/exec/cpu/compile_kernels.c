@@ -5,9 +5,10 @@
 #include "exec/kernels.h"
 #include <stdio.h>
 
-/* Kernels over whole vectors and the others are apart: the first need no vectoriser, and what they lose without the
- * later passes of -O2 is nothing that was measured.  Many are several texts, compiled at the same time: a text takes a
- * tenth of a second less for every six kernels that it has not, and 30 ms for being one. */
+/* Kernels over whole vectors and the others are apart: the first need no vectoriser, and what they lose
+ * without the later passes of -O2 is nothing that was measured.  Many are several texts, compiled at the
+ * same time: a text takes a tenth of a second less for every six kernels that it has not, and 30 ms for
+ * being one. */
 static const struct part {
     bool wide;
     const char *flags;
@@ -49,7 +50,8 @@ static mc_status load_all(struct load *l, int n)
             pthread_join(thread[i], NULL);
         }
         if (l[i].status < 0 && s == MC_OK) {
-            s = l[i].status == MC_EMEMORY ? mc_fail_memory(0, "kernels") : mc_fail(l[i].status, "%s", l[i].why);
+            s = l[i].status == MC_EMEMORY ? mc_fail_memory(0, "kernels")
+                                          : mc_fail(l[i].status, "%s", l[i].why);
         }
     }
     return s;
@@ -104,7 +106,8 @@ static mc_status print_part(struct printing *q, const struct part *part)
         q->own[i] = mine ? q->first[i] : -1;
         kernels += q->own[i] == (int)i;
     }
-    const int texts = mc_kernels_spread(q->p, q->own, MC_MIN(MC_MIN(mc_cpu()->threads, EACH), MC_MAX(kernels / WORTH, 1)), q->among);
+    const int texts = mc_kernels_spread(
+        q->p, q->own, MC_MIN(MC_MIN(mc_cpu()->threads, EACH), MC_MAX(kernels / WORTH, 1)), q->among);
     for (size_t i = 0; i < q->p->step.n; i++) {
         q->to[i] = q->among[i] >= 0 ? q->n + q->among[i] : q->to[i];
     }
@@ -136,8 +139,11 @@ static void print_free(struct printing *q)
 static bool print_start(struct printing *q, struct mc_program *p)
 {
     const size_t n = p->step.n + 1;
-    *q = (struct printing){ .p = p, .first = mc_kernels_share(p), .own = mc_alloc(n * sizeof *q->own, "compile"),
-                            .among = mc_alloc(n * sizeof *q->among, "compile"), .to = mc_alloc(n * sizeof *q->to, "compile"),
+    *q = (struct printing){ .p = p,
+                            .first = mc_kernels_share(p),
+                            .own = mc_alloc(n * sizeof *q->own, "compile"),
+                            .among = mc_alloc(n * sizeof *q->among, "compile"),
+                            .to = mc_alloc(n * sizeof *q->to, "compile"),
                             .k = mc_alloc(n * sizeof *q->k, "compile") };
     for (size_t i = 0; q->to && i < p->step.n; i++) {
         q->to[i] = -1;
@@ -178,7 +184,8 @@ mc_status mc_compile_kernels(struct mc_code_unit *u)
     print_free(&q);
     for (size_t i = 0; i < p->step.n && s == MC_OK; i++) {
         if (p->step.at[i].kernel && !u->fn[i]) {
-            p->step.at[i].reason = u->mode == MODE_FAST_COMPILE ? "FAST_COMPILE: the reference loops" : "no C compiler: the reference loops";
+            p->step.at[i].reason = u->mode == MODE_FAST_COMPILE ? "FAST_COMPILE: the reference loops"
+                                                                : "no C compiler: the reference loops";
         }
     }
     s = source.bad && s == MC_OK ? MC_EMEMORY : s;

@@ -27,11 +27,8 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     const bool compiled_kernel = st->kernel && f->code->fn[step];
     switch (st->kind) {
     case STEP_EARLY:
-    case STEP_TYPE:
-        break;
-    case STEP_VIEW:
-        sp->exec = p->slot[st->dst[0]].own ? &mc_exec_reference : NULL;
-        break;
+    case STEP_TYPE: break;
+    case STEP_VIEW: sp->exec = p->slot[st->dst[0]].own ? &mc_exec_reference : NULL; break;
     case STEP_KERNEL:
         TRY(compiled_kernel ? mc_launch_plan(f, p, step, &sp->exec) : MC_OK);
         sp->exec = sp->exec ? sp->exec : &mc_exec_reference;
@@ -39,9 +36,7 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     case STEP_HEAVY:
         sp->exec = compiled_kernel || !st->kernel ? mc_heavy_exec(sp) : &mc_exec_reference;
         break;
-    case STEP_HOST:
-        sp->exec = &mc_exec_reference;
-        break;
+    case STEP_HOST: sp->exec = &mc_exec_reference; break;
     }
     return MC_OK;
 }
@@ -79,7 +74,8 @@ static mc_status timed_step(struct mc_function *f, const struct mc_shape_plan *p
 static mc_array *view(struct mc_function *f, const struct mc_shape_plan *p, int value)
 {
     const struct mc_slot *at = &p->slot[value];
-    return mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, at->strides, f->ptr[value], NULL, NULL);
+    return mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, at->strides, f->ptr[value], NULL,
+                         NULL);
 }
 
 static mc_status store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a)

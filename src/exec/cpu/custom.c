@@ -17,7 +17,9 @@ static bool fill(struct mc_kernel *k, const mc_node *n, mc_array *const *in)
         v.arg[i] = ok && VEC_PUSH(k->operand, o) ? mc_kernel_add(k, load) : -1;
         ok = v.arg[i] >= 0;
     }
-    struct mc_koperand y = { .dtype = v.dtype, .varies = 1, .dst = true, .val = ok ? mc_kernel_add(k, v) : -1 };
+    struct mc_koperand y = {
+        .dtype = v.dtype, .varies = 1, .dst = true, .val = ok ? mc_kernel_add(k, v) : -1
+    };
     ok = ok && y.val >= 0 && VEC_PUSH(k->operand, y);
     if (ok) {
         mc_kernel_analyse(k);
@@ -67,7 +69,8 @@ static mc_status by_kernel(const mc_node *n, mc_array *const *in, mc_array *cons
     char *p[4];
     int64_t s[3 * 4] = { 0 }, count[4] = { mc_array_size(out[0]), 1, 1, 0 }, err[4] = { 0 };
     if (!mc_cc_known()) {
-        return mc_fail(MC_EUNSUPPORTED, "%s: its kernel text needs a C compiler, and there is none", n->op->name);
+        return mc_fail(MC_EUNSUPPORTED, "%s: its kernel text needs a C compiler, and there is none",
+                       n->op->name);
     }
     mc_status st;
     mc_kernel_fn *fn = load(n, in, &lib, &st);

@@ -25,8 +25,10 @@ static void processor(struct mc_str *out)
 
 static void compiler(struct mc_str *out)
 {
-    mc_str_addf(out, "compiler    %s\n", mc_cc_present() ? mc_cc_version()
-                : mc_cc_known() ? "none: kernels that are in the cache run, and the reference loops" : "none: the reference loops run");
+    mc_str_addf(out, "compiler    %s\n",
+                mc_cc_present() ? mc_cc_version()
+                : mc_cc_known() ? "none: kernels that are in the cache run, and the reference loops"
+                                : "none: the reference loops run");
     mc_str_addf(out, "            %s\n", mc_cpu_flags());
 }
 
@@ -40,7 +42,9 @@ static bool find(void *handle, const char *name, void *function)
 
 static void onednn_version(struct mc_str *out, void *handle)
 {
-    const struct { int major, minor, patch; } *(*version)(void);
+    const struct {
+        int major, minor, patch;
+    } * (*version)(void);
     if (find(handle, "dnnl_version", (void *)&version)) {
         mc_str_addf(out, " %d.%d.%d", version()->major, version()->minor, version()->patch);
     }
@@ -59,12 +63,13 @@ static void blas_version(struct mc_str *out, void *handle)
     }
 }
 
-static void library(struct mc_str *out, const char *title, enum mc_flag flag, void *handle, const char *symbol,
-                    void (*version)(struct mc_str *out, void *handle))
+static void library(struct mc_str *out, const char *title, enum mc_flag flag, void *handle,
+                    const char *symbol, void (*version)(struct mc_str *out, void *handle))
 {
     mc_str_addf(out, "%-11s", title);
     if (!handle) {
-        mc_str_addf(out, " none%s\n", strcmp(mc_flag_text(flag), "none") == 0 ? ", as its flag says" : " found");
+        mc_str_addf(out, " none%s\n",
+                    strcmp(mc_flag_text(flag), "none") == 0 ? ", as its flag says" : " found");
         return;
     }
     version(out, handle);

@@ -6,8 +6,9 @@
 
 struct axis { int64_t size; bool reduced; int at; };
 
-/* The stride of operand o along axis a of the space, in elements; a broadcast axis has none.  An axis of size 1 may have
- * any stride in memory; it counts as 1, what kernels expect of an operand that moves along their innermost axis. */
+/* The stride of operand o along axis a of the space, in elements; a broadcast axis has none.  An axis of size
+ * 1 may have any stride in memory; it counts as 1, what kernels expect of an operand that moves along their
+ * innermost axis. */
 int64_t mc_launch_stride(const struct mc_slot *slot, const struct mc_koperand *o, int v, bool dense, int a)
 {
     if (o->index) {
@@ -29,7 +30,8 @@ int64_t mc_launch_stride(const struct mc_slot *slot, const struct mc_koperand *o
 
 /* ---- operands that must be made dense first ---- */
 
-mc_status mc_dense_plan(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_launch *l)
+mc_status mc_dense_plan(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                        struct mc_launch *l)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct mc_kernel *k = st->kernel;
@@ -59,7 +61,8 @@ mc_status mc_dense_plan(const struct mc_function *f, const struct mc_shape_plan 
 
 mc_status mc_dense_copy(const struct mc_slot *from, char *src, char *dst)
 {
-    mc_array *x = mc_array_wrap(from->type.dtype, from->type.rank, from->type.dims, from->strides, src, NULL, NULL);
+    mc_array *x = mc_array_wrap(from->type.dtype, from->type.rank, from->type.dims, from->strides, src, NULL,
+                                NULL);
     mc_array *y = mc_array_wrap(from->type.dtype, from->type.rank, from->type.dims, NULL, dst, NULL, NULL);
     mc_status s = x && y ? mc_array_assign(y, x) : mc_last_status();
     mc_array_unref(&x);
@@ -68,7 +71,8 @@ mc_status mc_dense_copy(const struct mc_slot *from, char *src, char *dst)
 }
 
 /* Where each operand starts, copies made. */
-mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_launch *l, char *scratch, char **base)
+mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_launch *l,
+                   char *scratch, char **base)
 {
     for (int k = 0; k < l->nop; k++) {
         base[k] = l->value[k] < 0 ? NULL : f->ptr[l->value[k]];
@@ -175,22 +179,29 @@ void mc_running_tell(struct mc_running *r, const int64_t *err)
 }
 
 /* A failed check is an error; what lies beyond a function's bound, the reference computes. */
-mc_status mc_running_end(struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_running *r)
+mc_status mc_running_end(struct mc_function *f, const struct mc_shape_plan *p, int step,
+                         const struct mc_running *r)
 {
     if (r->err[0]) {
-        return mc_fail(MC_EINDEX, "index %lld is out of range for size %lld", (long long)r->err[1], (long long)r->err[2]);
+        return mc_fail(MC_EINDEX, "index %lld is out of range for size %lld", (long long)r->err[1],
+                       (long long)r->err[2]);
     }
     return r->err[3] ? mc_reference_step(f, p, step, false) : MC_OK;
 }
 
-static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
+static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
+                     char *scratch)
 {
     const struct mc_launch *l = (struct mc_launch *)e;
     char *base[MOST_OPERANDS + 1];
-    struct mc_running r = { .st = &f->code->program.step.at[step], .l = l, .slot = p->slot, .base = base, .scratch = scratch + l->copies };
+    struct mc_running r = { .st = &f->code->program.step.at[step],
+                            .l = l,
+                            .slot = p->slot,
+                            .base = base,
+                            .scratch = scratch + l->copies };
     bool fold = l->split == SPLIT_FOLD;
-    if (!fold && (l->n[0] == 0 || l->n[1] == 0 || l->outer_total == 0) && !(r.st->kernel->mode == KERNEL_ROW && l->n[1]) &&
-        r.st->kernel->mode != KERNEL_COLUMN && !l->tally) {
+    if (!fold && (l->n[0] == 0 || l->n[1] == 0 || l->outer_total == 0) &&
+        !(r.st->kernel->mode == KERNEL_ROW && l->n[1]) && r.st->kernel->mode != KERNEL_COLUMN && !l->tally) {
         return MC_OK; /* nothing to make */
     }
     TRY(mc_bases(f, p, l, scratch, base));
@@ -198,7 +209,8 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     r.stream = l->stream;
     for (int k = 0; k < l->nop && r.stream; k++) {
         const struct mc_koperand *o = &r.st->kernel->operand.at[k];
-        r.stream = !o->dst || o->tally || !r.st->kernel->val.at[o->val].element || (uintptr_t)base[k] % 64 == 0;
+        r.stream = !o->dst || o->tally || !r.st->kernel->val.at[o->val].element ||
+                   (uintptr_t)base[k] % 64 == 0;
     }
     if (l->threads <= 1 || l->units <= 1) {
         work(&r, 0, l->units, 0);
@@ -217,7 +229,8 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
 }
 
 /* A product's epilogue on the tile that was just made: the product operand is the tile itself. */
-void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c, int64_t row_stride)
+void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c,
+                    int64_t row_stride)
 {
     struct mc_running *r = arg;
     const struct mc_launch *l = r->l;
@@ -230,7 +243,8 @@ void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, i
     for (int k = 0; k < l->nop; k++) {
         const struct mc_koperand *o = &st->kernel->operand.at[k];
         int64_t row = l->step[k * MC_MAX_RANK], col = l->step[k * MC_MAX_RANK + 1]; /* elements */
-        bool tile = k == st->product || (o->dst && l->value[k] >= 0 && st->product >= 0 && r->base[k] == r->base[st->product]);
+        bool tile = k == st->product ||
+                    (o->dst && l->value[k] >= 0 && st->product >= 0 && r->base[k] == r->base[st->product]);
         if (tile) {
             p[k] = c;
             row = row_stride;
@@ -249,7 +263,8 @@ void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, i
 
 /* ---- planning ---- */
 
-static bool joins_next(const struct mc_launch *l, const int64_t *stride, const struct axis *outer, const struct axis *inner)
+static bool joins_next(const struct mc_launch *l, const int64_t *stride, const struct axis *outer,
+                       const struct axis *inner)
 {
     if (outer->reduced != inner->reduced) {
         return false;
@@ -270,25 +285,35 @@ static void give_loop(struct mc_launch *l, int loop, const struct axis *a, const
     }
 }
 
-static void give_outer(const struct mc_step *st, struct mc_launch *l, const struct axis *a, const int64_t *stride)
+static void give_outer(const struct mc_step *st, struct mc_launch *l, const struct axis *a,
+                       const int64_t *stride)
 {
     for (int i = 0; i < l->nop; i++) {
         const struct mc_koperand *o = &st->kernel->operand.at[i];
-        l->step[i * MC_MAX_RANK + l->nouter] = stride[i * MC_MAX_RANK + a->at] * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size);
+        l->step[i * MC_MAX_RANK + l->nouter] = stride[i * MC_MAX_RANK + a->at] *
+                                               (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size);
     }
     l->outer[l->nouter++] = a->size;
     l->outer_total *= a->size;
 }
 
 /* Hands the axes, outermost first in a[], to loops.  False: more reduced axes than the kernel has loops. */
-static bool assign_loops(const struct mc_step *st, struct mc_launch *l, const struct axis *a, int na, const int64_t *stride)
+static bool assign_loops(const struct mc_step *st, struct mc_launch *l, const struct axis *a, int na,
+                         const int64_t *stride)
 {
-    static const int reduced_loops[][2] = { [KERNEL_MAP] = { -1, -1 }, [KERNEL_ROW] = { 0, 2 }, [KERNEL_COLUMN] = { 1, 2 }, [KERNEL_FOLD] = { 0, 2 } };
-    static const int kept_loops[][2] = { [KERNEL_MAP] = { 0, 1 }, [KERNEL_ROW] = { 1, -1 }, [KERNEL_COLUMN] = { 0, -1 }, [KERNEL_FOLD] = { -1, -1 } };
+    static const int reduced_loops[][2] = { [KERNEL_MAP] = { -1, -1 },
+                                            [KERNEL_ROW] = { 0, 2 },
+                                            [KERNEL_COLUMN] = { 1, 2 },
+                                            [KERNEL_FOLD] = { 0, 2 } };
+    static const int kept_loops[][2] = { [KERNEL_MAP] = { 0, 1 },
+                                         [KERNEL_ROW] = { 1, -1 },
+                                         [KERNEL_COLUMN] = { 0, -1 },
+                                         [KERNEL_FOLD] = { -1, -1 } };
     enum mc_kernel_mode mode = st->kernel->mode;
     int nr = 0, nk = 0;
     for (int i = na; i-- > 0;) {
-        int loop = a[i].reduced ? (nr < 2 ? reduced_loops[mode][nr++] : -1) : (nk < 2 ? kept_loops[mode][nk++] : -1);
+        int loop = a[i].reduced ? (nr < 2 ? reduced_loops[mode][nr++] : -1)
+                                : (nk < 2 ? kept_loops[mode][nk++] : -1);
         if (loop >= 0) {
             give_loop(l, loop, &a[i], stride);
         } else if (a[i].reduced && mode != KERNEL_FOLD) {
@@ -315,7 +340,12 @@ struct mc_launch *mc_launch_new(const struct mc_function *f, int step)
     if (!l) {
         return NULL;
     }
-    *l = (struct mc_launch){ .exec = { &kernel }, .fn = f->code->fn[step], .join = f->code->join[step], .nop = nop, .n = { 1, 1, 1, 0 }, .outer_total = 1 };
+    *l = (struct mc_launch){ .exec = { &kernel },
+                             .fn = f->code->fn[step],
+                             .join = f->code->join[step],
+                             .nop = nop,
+                             .n = { 1, 1, 1, 0 },
+                             .outer_total = 1 };
     l->value = mc_calloc((size_t)nop + 1, sizeof *l->value, "plan");
     l->s = mc_calloc((size_t)nop * 3 + 1, sizeof *l->s, "plan");
     l->step = mc_calloc((size_t)nop * MC_MAX_RANK + 1, sizeof *l->step, "plan");
@@ -366,7 +396,8 @@ mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
         }
         struct axis x = { size, (k->reduced & 1u << a) != 0, a };
         for (int i = 0; i < nop; i++) {
-            stride[i * MC_MAX_RANK + a] = mc_launch_stride(p->slot, &k->operand.at[i], l->value[i], l->dense && l->dense[i] >= 0, a);
+            stride[i * MC_MAX_RANK + a] = mc_launch_stride(p->slot, &k->operand.at[i], l->value[i],
+                                                           l->dense && l->dense[i] >= 0, a);
         }
         if (na && joins_next(l, stride, &axis[na - 1], &x)) {
             x.size *= axis[na - 1].size;
@@ -387,7 +418,8 @@ mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
     l->scratch = k->mode == KERNEL_FOLD ? (size_t)l->units * 16 * (size_t)k->nreduce
                                         : mc_kernel_row_bytes(k, l->n[0] * l->n[2]);
     l->scratch = (l->scratch + 127) / 128 * 128;
-    const size_t need = l->copies + (k->mode == KERNEL_FOLD ? l->scratch : l->scratch * (size_t)l->threads) + l->tally * (size_t)l->units;
+    const size_t need = l->copies + (k->mode == KERNEL_FOLD ? l->scratch : l->scratch * (size_t)l->threads) +
+                        l->tally * (size_t)l->units;
     p->step[step].workspace = MC_MAX(p->step[step].workspace, need);
     if (fits) {
         *exec = &l->exec;

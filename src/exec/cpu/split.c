@@ -3,18 +3,21 @@
  * Invariant: what is added in which order follows from the shape alone, never from threads. */
 #include "exec/cpu/launch.h"
 
-static const double MOST_KEPT = 24e6; /* bytes of a result: more is not found again even in a large cache shared by many */
+/* bytes of a result: more is not found again even in a large cache shared by many */
+static const double MOST_KEPT = 24e6;
 enum { FOLD_CHUNK = 32768, FOLD_CHUNKS = 256 };
 
 /* A short row takes as long as its reductions do, one lane after the other. */
-static int threads_for(const struct mc_function *f, const struct mc_kernel *k, const struct mc_launch *l, double elements)
+static int threads_for(const struct mc_function *f, const struct mc_kernel *k, const struct mc_launch *l,
+                       double elements)
 {
     double rows = k->mode == KERNEL_ROW ? (double)(l->n[1] * l->outer_total) : 0;
     double ns = elements * (k->flops * 0.03) + l->bytes * 0.03 + rows * k->nreduce * 8;
     return ns < 8000 ? 1 : f->threads;
 }
 
-void mc_launch_split(const struct mc_function *f, const struct mc_step *st, struct mc_launch *l, double elements)
+void mc_launch_split(const struct mc_function *f, const struct mc_step *st, struct mc_launch *l,
+                     double elements)
 {
     enum mc_kernel_mode mode = st->kernel->mode;
     l->threads = threads_for(f, st->kernel, l, elements);
@@ -32,7 +35,8 @@ void mc_launch_split(const struct mc_function *f, const struct mc_step *st, stru
         l->units = chunks;
         return;
     }
-    bool kept1 = mode == KERNEL_MAP || mode == KERNEL_ROW, kept0 = mode == KERNEL_MAP || mode == KERNEL_COLUMN;
+    bool kept1 = mode == KERNEL_MAP || mode == KERNEL_ROW,
+         kept0 = mode == KERNEL_MAP || mode == KERNEL_COLUMN;
     int64_t t = l->threads;
     if (l->outer_total >= 2 * t && l->outer_total > 1) {
         l->split = SPLIT_OUTER;
@@ -51,27 +55,35 @@ void mc_launch_split(const struct mc_function *f, const struct mc_step *st, stru
 static bool rows_aligned(const struct mc_launch *l, const struct mc_koperand *o, int k)
 {
     int64_t size = (int64_t)mc_dtypes[o->dtype].size;
-    bool so = l->n[0] * size % 64 == 0 && l->s[3 * k + 1] * size % 64 == 0 && l->s[3 * k + 2] * size % 64 == 0;
+    bool so = l->n[0] * size % 64 == 0 && l->s[3 * k + 1] * size % 64 == 0 &&
+              l->s[3 * k + 2] * size % 64 == 0;
     for (int d = 0; d < l->nouter; d++) {
         so &= l->step[k * MC_MAX_RANK + d] % 64 == 0;
     }
     return so;
 }
 
-/* Results that are fresh memory and too large for the caches go past them, where each thread begins at a line of
- * cache: a map of one loop, or rows of whole lines.  What is read and then written over is in cache already. */
+/* Results that are fresh memory and too large for the caches go past them, where each thread begins at a line
+ * of cache: a map of one loop, or rows of whole lines.  What is read and then written over is in cache
+ * already. */
 bool mc_launch_streams(const struct mc_shape_plan *p, const struct mc_step *st, const struct mc_launch *l)
 {
     double bytes = 0, all = 0;
-    bool row = st->kernel->mode == KERNEL_ROW, loop = st->kernel->mode == KERNEL_MAP && l->split == SPLIT_0 && l->n[1] == 1 && l->outer_total == 1;
+    bool row = st->kernel->mode == KERNEL_ROW,
+         loop = st->kernel->mode == KERNEL_MAP && l->split == SPLIT_0 && l->n[1] == 1 && l->outer_total == 1;
     if (!st->kernel->wide || (!loop && !row)) {
         return false;
     }
     for (int k = 0; k < l->nop; k++) {
         const struct mc_koperand *o = &st->kernel->operand.at[k];
-        const struct mc_slot *at = l->value[k] < 0 || !o->dst || o->tally || !st->kernel->val.at[o->val].element ? NULL : &p->slot[l->value[k]];
+        const struct mc_slot *at = l->value[k] < 0 || !o->dst || o->tally ||
+                                           !st->kernel->val.at[o->val].element
+                                       ? NULL
+                                       : &p->slot[l->value[k]];
         for (int j = 0; at && j < l->nop; j++) {
-            const struct mc_slot *src = l->value[j] < 0 || st->kernel->operand.at[j].dst ? NULL : &p->slot[l->value[j]];
+            const struct mc_slot *src = l->value[j] < 0 || st->kernel->operand.at[j].dst
+                                            ? NULL
+                                            : &p->slot[l->value[j]];
             if (src && src->base == at->base && src->base == BASE_ARENA && src->offset == at->offset) {
                 return false;
             }

@@ -1,5 +1,5 @@
-/* axes.c: a kernel's axes at one shape on a GPU: those without work dropped, neighbours joined, and how its operands lie
- * along them.
+/* axes.c: a kernel's axes at one shape on a GPU: those without work dropped, neighbours joined, and how its
+ * operands lie along them.
  *
  * Invariant: axes are joined only where every operand lies so. */
 #include "exec/cuda/grid.h"
@@ -37,8 +37,10 @@ void mc_axes_gather(struct mc_axes *s, const struct mc_kernel *k, const int64_t 
     s->n[reduced] = n;
 }
 
-/* Do the elements lie dense along the innermost axis of their kind, so that v may be taken at once from aligned addresses? */
-bool mc_axes_dense(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_slot *slot, int first, int v)
+/* Do the elements lie dense along the innermost axis of their kind, so that v may be taken at once from
+ * aligned addresses? */
+bool mc_axes_dense(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l,
+                   const struct mc_slot *slot, int first, int v)
 {
     int inner = s->axis[first].at;
     if (s->axis[first].size % v) {
@@ -63,7 +65,8 @@ bool mc_axes_dense(const struct mc_kernel *k, const struct mc_axes *s, const str
     return true;
 }
 
-/* Are two axes reduced at most, with another step to be read behind the first, and do steps fit 32 bits, those of vectors too? */
+/* Are two axes reduced at most, with another step to be read behind the first, and do steps fit 32 bits,
+ * those of vectors too? */
 bool mc_axes_near(const struct mc_kernel *k, const struct mc_axes *s)
 {
     const int64_t most = INT32_MAX / 16;

@@ -1,12 +1,28 @@
 /* blocks.c: a kernel's work at one shape given to blocks of threads, form by form.
  *
- * Invariant: how a reduction is split follows from its sizes alone, and from whether blocks can share a row's registers, so every
- * GPU that lets them adds in one order. */
+ * Invariant: how a reduction is split follows from its sizes alone, and from whether blocks can share a row's
+ * registers, so every GPU that lets them adds in one order. */
 #include "exec/cuda/grid.h"
 
-enum { MOST_BLOCKS = 2112, BLOCK = 256, WARP = 32, MOST_SPLITS = 256, ENOUGH_BLOCKS = 264, COLUMN_BLOCKS = 396, FULL_BLOCKS = 528,
-       LONG = 8192, MANY = 2048, FEW_ROWS = 64, NEIGHBOUR_BLOCKS = 264, MOST_ROWS = 2048, WORTH = 4096, MOST_TEAMS = 660, FEW_TEAMS = 132 };
-static const int64_t most_tallies = 16 << 20; /* bytes of all teams' sums, where fewer teams still fill the GPU */
+enum {
+    MOST_BLOCKS = 2112,
+    BLOCK = 256,
+    WARP = 32,
+    MOST_SPLITS = 256,
+    ENOUGH_BLOCKS = 264,
+    COLUMN_BLOCKS = 396,
+    FULL_BLOCKS = 528,
+    LONG = 8192,
+    MANY = 2048,
+    FEW_ROWS = 64,
+    NEIGHBOUR_BLOCKS = 264,
+    MOST_ROWS = 2048,
+    WORTH = 4096,
+    MOST_TEAMS = 660,
+    FEW_TEAMS = 132
+};
+/* bytes of all teams' sums, where fewer teams still fill the GPU */
+static const int64_t most_tallies = 16 << 20;
 
 static unsigned power(int64_t n)
 {
@@ -48,14 +64,19 @@ static void team(const struct mc_kernel *k, const struct mc_grid_head *h, unsign
         return;
     }
     bool many = points >= MANY && !mc_grid_tallies(k); /* enough to fill the GPU with a warp for each */
-    *lanes = length <= WARP ? power(length) : length <= 512 || (many && length <= 2048) ? WARP : length <= 2048 ? 128 : points < 64 ? GRID_LANES : BLOCK;
+    *lanes = length <= WARP                              ? power(length)
+             : length <= 512 || (many && length <= 2048) ? WARP
+             : length <= 2048                            ? 128
+             : points < 64                               ? GRID_LANES
+                                                         : BLOCK;
     *apart = MC_MAX(BLOCK / *lanes, 1);
 }
 
 /* Blocks of a kernel with tallies, each team with several rows, and of what adds the teams' sums. */
 void mc_spread_tallies(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
 {
-    int64_t apart = l->grid.threads[1], teams = MC_MAX(MC_MIN(h->count[0], MOST_TEAMS), 1), size = (int64_t)mc_grid_tally_size(k), n = 0;
+    int64_t apart = l->grid.threads[1], teams = MC_MAX(MC_MIN(h->count[0], MOST_TEAMS), 1),
+            size = (int64_t)mc_grid_tally_size(k), n = 0;
     for (size_t i = 0; i < k->operand.n; i++) {
         n += k->operand.at[i].tally;
     }
@@ -65,7 +86,9 @@ void mc_spread_tallies(const struct mc_kernel *k, struct mc_grid_launch *l, stru
     l->grid.blocks[0] = blocks(teams, apart);
     h->teams = (uint32_t)(l->grid.blocks[0] * apart);
     l->scratch = (size_t)h->teams * h->count[1] * (size_t)(n * size);
-    l->tally_grid = (struct mc_grid){ { blocks(h->count[1], GRID_PLACES), (unsigned)n, 1 }, { GRID_PLACES, 1024 / GRID_PLACES, 1 }, 0 };
+    l->tally_grid = (struct mc_grid){ { blocks(h->count[1], GRID_PLACES), (unsigned)n, 1 },
+                                      { GRID_PLACES, 1024 / GRID_PLACES, 1 },
+                                      0 };
 }
 
 /* Elements that a block's lanes keep. */
@@ -74,37 +97,43 @@ static int64_t room(struct mc_grid_row row)
     return (int64_t)row.vector * row.kept * row.most;
 }
 
-/* Blocks that share a row in registers, `most` of them at most: as many as it takes, then as keep the GPU busy where each has
- * enough to do. */
+/* Blocks that share a row in registers, `most` of them at most: as many as it takes, then as keep the GPU
+ * busy where each has enough to do. */
 static unsigned together(struct mc_grid_row row, int64_t points, int64_t length, unsigned most)
 {
     unsigned n = 1;
-    while (n < most && (length > n * room(row) || (points * n < ENOUGH_BLOCKS / 2 && length >= 2 * n * WORTH))) {
+    while (n < most &&
+           (length > n * room(row) || (points * n < ENOUGH_BLOCKS / 2 && length >= 2 * n * WORTH))) {
         n *= 2;
     }
     return n;
 }
 
 /* Threads of a kernel that keeps its rows in the registers of n blocks each. */
-void mc_spread_rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h, struct mc_grid_row row, unsigned n)
+void mc_spread_rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h,
+                    struct mc_grid_row row, unsigned n)
 {
     int64_t each = (int64_t)row.vector * row.kept * n;
-    unsigned lanes = MC_MAX(power((h->count[1] + each - 1) / each), (unsigned)WARP), apart = MC_MAX(BLOCK / 2 / lanes, 1);
+    unsigned lanes = MC_MAX(power((h->count[1] + each - 1) / each), (unsigned)WARP),
+             apart = MC_MAX(BLOCK / 2 / lanes, 1);
     l->grid = (struct mc_grid){ { blocks(h->count[0], apart), n, 1 }, { lanes, apart, 1 }, 0, n };
     l->grid.shared = lanes * n > WARP ? (size_t)k->nreduce * apart * WARP * GRID_SHARED : 0;
     l->stages = 1;
 }
 
 /* Blocks that share a point.  Stages behind one another are worth a launch each only where lanes go far. */
-static uint32_t splits(const struct mc_kernel *k, const struct mc_grid_head *h, int64_t across, unsigned lanes, int vector)
+static uint32_t splits(const struct mc_kernel *k, const struct mc_grid_head *h, int64_t across,
+                       unsigned lanes, int vector)
 {
     int64_t length = h->count[1], most = MC_MIN(length * vector / (lanes * 8), MOST_SPLITS);
     int64_t enough = vector > 1 ? FULL_BLOCKS : h->column ? COLUMN_BLOCKS : ENOUGH_BLOCKS;
-    while (h->column && most * most * 4 > length) { /* each block reads the sums of all: no more than elements */
+    while (h->column &&
+           most * most * 4 > length) { /* each block reads the sums of all: no more than elements */
         most--;
     }
     int64_t worth = h->column ? LONG / BLOCK * lanes : LONG; /* as many steps of a lane */
-    if (!mc_grid_splits(k) || across >= enough / 2 || most < 2 || (k->nstage > 1 && length * vector < worth)) {
+    if (!mc_grid_splits(k) || across >= enough / 2 || most < 2 ||
+        (k->nstage > 1 && length * vector < worth)) {
         return 1;
     }
     return (uint32_t)MC_MIN(enough / MC_MAX(across, 1), most);
@@ -122,32 +151,41 @@ void mc_spread_points(const struct mc_kernel *k, struct mc_grid_launch *l, struc
     h->chunk = (uint32_t)((length + h->splits - 1) / h->splits);
     h->chunk = h->splits > 1 ? (h->chunk + lanes - 1) / lanes * lanes : MC_MAX(h->chunk, 1);
     h->splits = length ? blocks(length, h->chunk) : 1;
-    l->grid = (struct mc_grid){ { (unsigned)across, h->splits, 1 }, { h->column ? apart : lanes, h->column ? lanes : apart, 1 }, 0 };
+    l->grid = (struct mc_grid){ { (unsigned)across, h->splits, 1 },
+                                { h->column ? apart : lanes, h->column ? lanes : apart, 1 },
+                                0 };
     l->grid.shared = h->column || lanes > WARP ? (size_t)(lanes * apart) * GRID_SHARED : 0;
     l->stages = h->splits > 1 ? (uint32_t)k->nstage : 1;
     l->ends = h->splits > 1 && mc_grid_ends(k);
     l->scratch = h->splits > 1 ? (size_t)k->nreduce * h->splits * (size_t)points * 16 : 0;
 }
 
-/* Threads of a kernel whose threads have neighbours: GRID_COLUMNS columns side by side, the rest of a block above each other; rows in as
- * many pieces as fill the GPU, while the sums that each block reads are no more bytes than its rows, and as keep a lane's few. */
+/* Threads of a kernel whose threads have neighbours: GRID_COLUMNS columns side by side, the rest of a block
+ * above each other; rows in as many pieces as fill the GPU, while the sums that each block reads are no more
+ * bytes than its rows, and as keep a lane's few. */
 void mc_spread_columns(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
 {
     const int64_t places = h->count[0], length = h->count[1], neighbours = mc_grid_column(k);
     const struct mc_grid_parts parts = mc_grid_parts(k);
-    const unsigned wide = MC_MIN(power(places), (unsigned)(GRID_COLUMNS / neighbours)), lanes = MC_MAX(MC_MIN(power(length), BLOCK / wide), WARP / wide);
+    const unsigned wide = MC_MIN(power(places), (unsigned)(GRID_COLUMNS / neighbours)),
+                   lanes = MC_MAX(MC_MIN(power(length), BLOCK / wide), WARP / wide);
     const int64_t across = blocks(places, wide);
     int64_t most = MC_MIN(length / (lanes * 2), MOST_SPLITS);
     while (most > 1 && most * most * parts.most * 2 > length) {
         most--;
     }
-    h->splits = (uint32_t)MC_MAX(MC_MAX(MC_MIN(NEIGHBOUR_BLOCKS / MC_MAX(across, 1), most), 1), blocks(length, (int64_t)lanes * MOST_ROWS));
+    h->splits = (uint32_t)MC_MAX(MC_MAX(MC_MIN(NEIGHBOUR_BLOCKS / MC_MAX(across, 1), most), 1),
+                                 blocks(length, (int64_t)lanes * MOST_ROWS));
     h->chunk = (uint32_t)MC_MAX((length + h->splits - 1) / h->splits, 1);
     h->splits = length ? blocks(length, h->chunk) : 1;
-    l->grid = (struct mc_grid){ { (unsigned)across, h->splits, 1 }, { wide, lanes, 1 }, mc_grid_parts_shared(parts, wide * lanes) };
+    l->grid = (struct mc_grid){ { (unsigned)across, h->splits, 1 },
+                                { wide, lanes, 1 },
+                                mc_grid_parts_shared(parts, wide * lanes) };
     l->stages = h->splits > 1 ? (uint32_t)k->nstage : 1;
     l->ends = h->splits > 1 && mc_grid_ends(k);
-    l->scratch = h->splits > 1 ? (size_t)parts.all * h->splits * (size_t)(places * neighbours) * sizeof(double) : 0;
+    l->scratch = h->splits > 1
+                     ? (size_t)parts.all * h->splits * (size_t)(places * neighbours) * sizeof(double)
+                     : 0;
 }
 
 /* A length that lanes can keep and that keeps them busy. */
@@ -158,16 +196,20 @@ bool mc_spread_keeps(struct mc_grid_row row, int64_t length, unsigned most)
 
 bool mc_spread_shares(struct mc_grid_row row, int64_t length)
 {
-    return mc_spread_keeps(row, length, GRID_MOST_TOGETHER) && together(row, 1, length, GRID_MOST_TOGETHER) > 1;
+    return mc_spread_keeps(row, length, GRID_MOST_TOGETHER) &&
+           together(row, 1, length, GRID_MOST_TOGETHER) > 1;
 }
 
-/* How many blocks may have a row each in a form that keeps rows; 0: they cannot.  Rows that lie dense, or in pieces that do, of
- * such a length.  Where all its blocks are few, long rows are better split over more of them. */
-unsigned mc_spread_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_slot *slot, struct mc_grid_row row,
-                              unsigned most)
+/* How many blocks may have a row each in a form that keeps rows; 0: they cannot.  Rows that lie dense, or in
+ * pieces that do, of such a length.  Where all its blocks are few, long rows are better split over more of
+ * them. */
+unsigned mc_spread_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s,
+                              const struct mc_grid_launch *l, const struct mc_slot *slot,
+                              struct mc_grid_row row, unsigned most)
 {
     const bool torn = mc_grid_torn(k);
-    if (!mc_spread_keeps(row, s->count[1], most) || s->n[1] < 1 || s->n[1] > 1 + torn || !mc_axes_near(k, s) || !mc_axes_dense(k, s, l, slot, s->n[0], row.vector)) {
+    if (!mc_spread_keeps(row, s->count[1], most) || s->n[1] < 1 || s->n[1] > 1 + torn ||
+        !mc_axes_near(k, s) || !mc_axes_dense(k, s, l, slot, s->n[0], row.vector)) {
         return 0;
     }
     const unsigned n = together(row, s->count[0], s->count[1], most);
@@ -176,7 +218,9 @@ unsigned mc_spread_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s
 }
 
 /* May NAME_c do it?  Neighbours that lie dense, and one axis of them. */
-bool mc_spread_keeps_columns(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_slot *slot)
+bool mc_spread_keeps_columns(const struct mc_kernel *k, const struct mc_axes *s,
+                             const struct mc_grid_launch *l, const struct mc_slot *slot)
 {
-    return s->n[0] == 1 && s->n[1] >= 1 && mc_axes_near(k, s) && mc_axes_dense(k, s, l, slot, 0, mc_grid_column(k));
+    return s->n[0] == 1 && s->n[1] >= 1 && mc_axes_near(k, s) &&
+           mc_axes_dense(k, s, l, slot, 0, mc_grid_column(k));
 }

@@ -1,8 +1,8 @@
-/* capture.c: a recording in which steps follow those alone that they must, so that a GPU does others at the same time: the
- * gradient of filters beside that of images, sums beside what needs them last.
+/* capture.c: a recording in which steps follow those alone that they must, so that a GPU does others at the
+ * same time: the gradient of filters beside that of images, sums beside what needs them last.
  *
- * Invariant: of two steps of which one writes memory that the other reads or writes, the later follows the earlier; as inputs,
- * shared variables and constants are only read, that can be in the arena alone. */
+ * Invariant: of two steps of which one writes memory that the other reads or writes, the later follows the
+ * earlier; as inputs, shared variables and constants are only read, that can be in the arena alone. */
 #include "exec/cuda/cuda.h"
 #include "exec/heavy/heavy.h"
 
@@ -74,7 +74,8 @@ static bool add_step(struct order *o, int step)
     }
     for (size_t i = 0; st->kernel && i < st->kernel->operand.n; i++) {
         const struct mc_koperand *k = &st->kernel->operand.at[i];
-        good = good && (k->index || add_value(o, st->operand[i], k->dst || (st->heavy && (int)i == st->product)));
+        good = good &&
+               (k->index || add_value(o, st->operand[i], k->dst || (st->heavy && (int)i == st->product)));
     }
     const struct span room = { (int64_t)sp->workspace_at, (int64_t)(sp->workspace_at + sp->workspace), true };
     return good && (!sp->workspace || VEC_PUSH(o->span, room));
@@ -121,7 +122,8 @@ static void end(struct order *o)
     mc_free(o->behind);
 }
 
-/* The nodes of those that a step must follow, but for what one of them follows itself: the latest are asked first. */
+/* The nodes of those that a step must follow, but for what one of them follows itself: the latest are asked
+ * first. */
 static bool gather(struct order *o, int step, void ***node, int *n)
 {
     uint64_t *const mine = o->behind + (size_t)step * o->words;

@@ -1,5 +1,5 @@
-/* cuda.c: a function on a GPU: its kernels compiled, its steps put on the stream one by one, or replayed as they were
- * captured.
+/* cuda.c: a function on a GPU: its kernels compiled, its steps put on the stream one by one, or replayed as
+ * they were captured.
  *
  * Invariant: what is captured depends on addresses alone; when one has changed it is captured again. */
 #include "exec/cuda/cuda.h"
@@ -35,7 +35,8 @@ static void *find(struct mc_cuda_code *code, const struct mc_kernel *k, const ch
     return mc_cuda_code_kernel(code, name);
 }
 
-static mc_status print_text(const struct mc_program *p, const int *first, const int *to, int text, struct mc_kernel **k, struct mc_str *out)
+static mc_status print_text(const struct mc_program *p, const int *first, const int *to, int text,
+                            struct mc_kernel **k, struct mc_str *out)
 {
     int n = mc_kernels_of(p, first, to, text, k);
     mc_render_grid(out, &mc_dialect_cuda, n, k);
@@ -63,15 +64,19 @@ static void find_kernels(const struct mc_program *p, const struct mc_far_code *o
         struct mc_cuda_code *c = k ? own->text[to[i]] : NULL;
         if (k) {
             own->grid[i] = (struct mc_grid_kernel){ find(c, k, ""),
-                                                  mc_grid_vector(k) > 1 ? find(c, k, "_v") : NULL, mc_grid_short(k) ? find(c, k, "_s") : NULL,
-                                                  mc_grid_row(k).vector ? find(c, k, "_r") : NULL, mc_grid_together(k).vector ? find(c, k, "_t") : NULL,
-                                                  mc_grid_single(k).vector ? find(c, k, "_q") : NULL, mc_grid_column(k) ? find(c, k, "_c") : NULL,
-                                                  mc_grid_tallies(k) ? find(c, k, "_tally") : NULL };
+                                                    mc_grid_vector(k) > 1 ? find(c, k, "_v") : NULL,
+                                                    mc_grid_short(k) ? find(c, k, "_s") : NULL,
+                                                    mc_grid_row(k).vector ? find(c, k, "_r") : NULL,
+                                                    mc_grid_together(k).vector ? find(c, k, "_t") : NULL,
+                                                    mc_grid_single(k).vector ? find(c, k, "_q") : NULL,
+                                                    mc_grid_column(k) ? find(c, k, "_c") : NULL,
+                                                    mc_grid_tallies(k) ? find(c, k, "_tally") : NULL };
         }
     }
 }
 
-/* requires: the steps' kernels.  leaves: their functions, loaded.  What ends a call is compiled at the same time. */
+/* requires: the steps' kernels.  leaves: their functions, loaded.  What ends a call is compiled at the same
+ * time. */
 static mc_status kernels(struct mc_code_unit *u)
 {
     struct mc_program *p = &u->program;
@@ -80,7 +85,10 @@ static mc_status kernels(struct mc_code_unit *u)
     struct mc_str text[MC_CUDA_TEXTS] = { 0 }, source = { 0 };
     const char *at[MC_CUDA_TEXTS];
     struct mc_far_code *own = u->own = mc_calloc(1, sizeof *own, "compile");
-    mc_status s = k && to && first && own && (own->grid = mc_calloc(p->step.n + 1, sizeof *own->grid, "compile")) ? MC_OK : MC_EMEMORY;
+    mc_status s = k && to && first && own &&
+                          (own->grid = mc_calloc(p->step.n + 1, sizeof *own->grid, "compile"))
+                      ? MC_OK
+                      : MC_EMEMORY;
     if (s == MC_OK) {
         mc_kernels_rule_out(p, first, mc_grid_never);
     }
@@ -153,7 +161,8 @@ static bool updates_with_steps(const struct mc_function *f, const struct mc_shap
     }
     for (int i = 0; i < pr->nupdate && so; i++) {
         const struct mc_slot *at = &p->slot[pr->update[i]];
-        so = mc_update_is_plain(f, p, i) && mc_slot_contiguous(at) && at->type.dtype == f->target[i]->value->dtype;
+        so = mc_update_is_plain(f, p, i) && mc_slot_contiguous(at) &&
+             at->type.dtype == f->target[i]->value->dtype;
         for (int a = 0; a < at->type.rank && so; a++) {
             so = f->target[i]->type.dims[a] < 0 || f->target[i]->type.dims[a] == at->type.dims[a];
         }
@@ -232,11 +241,14 @@ static mc_status run_all(struct mc_function *f, struct mc_shape_plan *p)
     int launches;
     q->updates = updates_with_steps(f, p);
     if (!q->runs++) {
-        q->never = !capturable(f, p, &launches) || !launches; /* even one launch is done sooner by its recording: 2.0 us against 2.6 */
+        q->never = !capturable(f, p, &launches) ||
+                   !launches; /* even one launch is done sooner by its recording: 2.0 us against 2.6 */
     }
-    bool eager = q->never || q->runs <= EAGER_RUNS || mc_cuda_blocking(); /* the first run loads what is loaded lazily */
+    bool eager = q->never || q->runs <= EAGER_RUNS ||
+                 mc_cuda_blocking(); /* the first run loads what is loaded lazily */
     TRY(eager ? steps(f, p) : replay(f, p));
-    bool behind = !q->updates && f->code->program.nupdate && !f->skip_updates; /* updates that come later must not follow a failed check */
+    bool behind = !q->updates && f->code->program.nupdate &&
+                  !f->skip_updates; /* updates that come later must not follow a failed check */
     return behind || mc_cuda_blocking() ? mc_far_checks(f) : MC_OK;
 }
 
@@ -249,7 +261,8 @@ static bool compiled(const struct mc_function *f, int step)
 
 static bool left(const struct mc_function *f, int step)
 {
-    return f->plans ? f->plans->step[step].exec == &mc_exec_reference : f->code->program.step.at[step].reason[0] != '\0';
+    return f->plans ? f->plans->step[step].exec == &mc_exec_reference
+                    : f->code->program.step.at[step].reason[0] != '\0';
 }
 
 static void code_free(struct mc_code_unit *u)
@@ -265,7 +278,8 @@ static void code_free(struct mc_code_unit *u)
 static mc_status made(struct mc_function *f)
 {
     struct mc_far_function *own = f->own = mc_calloc(1, sizeof *own, "function");
-    if (!own || !(own->home = mc_calloc((size_t)f->code->program.noutput + 1, sizeof *own->home, "function"))) {
+    if (!own ||
+        !(own->home = mc_calloc((size_t)f->code->program.noutput + 1, sizeof *own->home, "function"))) {
         return MC_EMEMORY;
     }
     if (mc_far_code(f)->checks) {
@@ -297,7 +311,8 @@ static const struct mc_backend *on_the_host(void)
     if (mc_flag_int(FLAG_cuda_host)) {
         return &mc_backend_cpu;
     }
-    mc_fail(MC_EUNSUPPORTED, "it would run on the host, which the flag cuda.host forbids: sizes that only running tells");
+    mc_fail(MC_EUNSUPPORTED,
+            "it would run on the host, which the flag cuda.host forbids: sizes that only running tells");
     return NULL;
 }
 
@@ -307,12 +322,9 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     struct mc_step_plan *sp = &p->step[step];
     switch (st->kind) {
     case STEP_EARLY:
-    case STEP_TYPE:
-        return MC_OK;
-    case STEP_VIEW:
-        return mc_work_plan(f, p, step, &sp->exec);
-    case STEP_KERNEL:
-        return mc_grid_plan(f, p, step, &sp->exec);
+    case STEP_TYPE: return MC_OK;
+    case STEP_VIEW: return mc_work_plan(f, p, step, &sp->exec);
+    case STEP_KERNEL: return mc_grid_plan(f, p, step, &sp->exec);
     case STEP_HEAVY:
         sp->exec = &sp->heavy->exec;
         return st->kernel && !sp->heavy->tail.there ? mc_grid_plan(f, p, step, &sp->behind) : MC_OK;

@@ -1,7 +1,7 @@
 /* cuda.h: functions on a GPU: kernels as grids, steps on its stream or captured and replayed.
  *
- * The program, the places and the arena's plan are those of any device.  A step that no kernel or solver of the GPU does
- * runs on the host by the reference; its sources are fetched and its results sent. */
+ * The program, the places and the arena's plan are those of any device.  A step that no kernel or solver of
+ * the GPU does runs on the host by the reference; its sources are fetched and its results sent. */
 #ifndef MC_FAR_H
 #define MC_FAR_H
 
@@ -19,9 +19,11 @@ struct mc_grid_launch {         /* at one shape */
     struct mc_exec exec;
     void *fn, *tally;           /* tally: what adds up the teams' tallies; NULL: there are none */
     struct mc_grid grid, tally_grid;
-    uint32_t stages;            /* of a reducing kernel: one, or if split one a stage, and if it `ends` one more, of a row of blocks */
+    /* of a reducing kernel: one, or if split one a stage, and if it `ends` one more, of a row of blocks */
+    uint32_t stages;
     bool ends;
-    bool held;                  /* makes new values of shared variables where the old ones lie: not once a check has failed */
+    /* makes new values of shared variables where the old ones lie: not once a check has failed */
+    bool held;
     int *value;                 /* by operand: value id; -1: an index */
     void *args;
     size_t nargs, scratch;
@@ -29,7 +31,8 @@ struct mc_grid_launch {         /* at one shape */
     int outer;
 };
 struct mc_far_code {
-    struct mc_cuda_code *text[MC_CUDA_TEXTS]; /* its kernels, in as many texts as are compiled at once, and what ends a call */
+    /* its kernels, in as many texts as are compiled at once, and what ends a call */
+    struct mc_cuda_code *text[MC_CUDA_TEXTS];
     struct mc_grid_kernel *grid; /* by step */
     bool checks;                /* some kernel checks indices */
 };
@@ -40,7 +43,8 @@ struct mc_far_plan {
     int64_t runs;
     bool never;                 /* not captured */
     bool with_updates;          /* so it was captured */
-    bool updates;               /* made with the steps: no result is a shared variable's memory, and sizes stay */
+    /* made with the steps: no result is a shared variable's memory, and sizes stay */
+    bool updates;
 };
 struct mc_far_function {
     bool *home;                 /* by output: the result is made in memory that the GPU writes itself */
@@ -56,31 +60,40 @@ static inline struct mc_far_function *mc_far_of(const struct mc_function *f) { r
 unsigned mc_grid_never(const struct mc_step *st);                               /* for its kernel's `never` */
 mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 /* far_work.c; of this and of what follows: where nothing is made, the step is another's */
-bool mc_work_there(const struct mc_step *st, bool *checks);                     /* has it a way of its own?  checks: set if that looks at indices */
+/* has it a way of its own?  checks: set if that looks at indices */
+bool mc_work_there(const struct mc_step *st, bool *checks);
 mc_status mc_work_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 /* far_lines.c: running sums and products, sort, argsort */
 bool mc_lines_there(const struct mc_step *st);
 mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 /* far_custom.c: users' ops given as CUDA C */
 mc_status mc_custom_far_compile(struct mc_code_unit *u);
-mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec **made);
+mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *p, int step,
+                             struct mc_exec **made);
 /* far_move.c */
 mc_status mc_far_constants(struct mc_function *f, struct mc_shape_plan *p);
 void mc_far_free(struct mc_function *f, struct mc_shape_plan *p);
-mc_status mc_far_copy(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst); /* contiguous, there */
+/* contiguous, there */
+mc_status mc_far_copy(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst);
 mc_status mc_far_make(struct mc_function *f, const struct mc_shape_plan *p, int output, const mc_arg *out);
 mc_status mc_far_take(struct mc_function *f, const struct mc_shape_plan *p, int output);
 /* far_order.c: all steps into a recording, each behind those alone that it must follow */
 mc_status mc_far_record(struct mc_function *f, const struct mc_shape_plan *p);
 /* far_end.c */
 extern const struct mc_cuda_text mc_far_end_text, mc_far_lines_text, mc_far_region_text;
-void mc_far_end_source(struct mc_str *out);                                     /* of the kernel that mc_far_end launches */
-mc_status mc_far_ready(struct mc_function *f);                                  /* memory for checks, before the first call */
-mc_status mc_far_end(const struct mc_function *f, const struct mc_shape_plan *p); /* updates that go with the steps; what failed, told */
-mc_status mc_far_checks(struct mc_function *f);                                 /* did a kernel find an index out of range?  Waits */
-mc_status mc_far_told(struct mc_function *f);                                   /* has the host been told of one?  Does not wait */
+/* of the kernel that mc_far_end launches */
+void mc_far_end_source(struct mc_str *out);
+/* memory for checks, before the first call */
+mc_status mc_far_ready(struct mc_function *f);
+/* updates that go with the steps; what failed, told */
+mc_status mc_far_end(const struct mc_function *f, const struct mc_shape_plan *p);
+/* did a kernel find an index out of range?  Waits */
+mc_status mc_far_checks(struct mc_function *f);
+/* has the host been told of one?  Does not wait */
+mc_status mc_far_told(struct mc_function *f);
 mc_status mc_far_synchronize(void);                                             /* all GPUs */
-void mc_far_watch(struct mc_function *f);                                       /* mc_far_synchronize asks it, until mc_far_unwatch */
+/* mc_far_synchronize asks it, until mc_far_unwatch */
+void mc_far_watch(struct mc_function *f);
 void mc_far_unwatch(struct mc_function *f);
 
 #endif

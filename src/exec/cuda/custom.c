@@ -1,7 +1,9 @@
-/* custom.c: users' ops that are given as CUDA C.  The text is compiled with the function; a call passes a view of each
- * input as it lies, then of each result, and has as many threads as the first result has elements.
+/* custom.c: users' ops that are given as CUDA C.  The text is compiled with the function; a call passes a
+ * view of each input as it lies, then of each result, and has as many threads as the first result has
+ * elements.
  *
- * Invariant: x[i] of a view is looked at before memory is: an index out of range is an error of the call, not of the GPU. */
+ * Invariant: x[i] of a view is looked at before memory is: an index out of range is an error of the call, not
+ * of the GPU. */
 #include "exec/cuda/cuda.h"
 
 enum { THREADS = 256, MOST_VIEWS = 16 };
@@ -24,16 +26,19 @@ static const char views[] = {
 
 /* ---- the text ---- */
 
-/* "same_<decltype(&double_it), void (*)(view<const float>, view<float>)>": what the kernel takes is what the graph has. */
+/* "same_<decltype(&double_it), void (*)(view<const float>, view<float>)>": what the kernel takes is what the
+ * graph has. */
 static void promise(const mc_node *n, struct mc_str *out)
 {
     const char *name = n->op->name;
     struct mc_str types = { 0 };
     for (int i = 0; i < n->nin + n->nout; i++) {
         const mc_node *x = i < n->nin ? n->in[i] : n->nout == 1 ? n : mc_item((mc_node *)n, i - n->nin);
-        mc_str_addf(&types, "%sview<%s%s>", i ? ", " : "", i < n->nin ? "const " : "", mc_dtypes[x->type.dtype].c);
+        mc_str_addf(&types, "%sview<%s%s>", i ? ", " : "", i < n->nin ? "const " : "",
+                    mc_dtypes[x->type.dtype].c);
     }
-    mc_str_addf(out, "\nstatic_assert(same_<decltype(&%s), void (*)(%s)>::value, \"%s takes (%s)\");\n", name, types.s ? types.s : "", name, types.s ? types.s : "");
+    mc_str_addf(out, "\nstatic_assert(same_<decltype(&%s), void (*)(%s)>::value, \"%s takes (%s)\");\n", name,
+                types.s ? types.s : "", name, types.s ? types.s : "");
     out->bad |= types.bad;
     mc_str_free(&types);
 }
@@ -59,7 +64,8 @@ static void *load(const mc_node *n)
 
 static bool is_far(const struct mc_step *st)
 {
-    return st->kind == STEP_HOST && st->nnode == 1 && st->node[0]->op->custom && st->node[0]->op->custom->cuda;
+    return st->kind == STEP_HOST && st->nnode == 1 && st->node[0]->op->custom &&
+           st->node[0]->op->custom->cuda;
 }
 
 mc_status mc_custom_far_compile(struct mc_code_unit *u)
@@ -84,14 +90,17 @@ mc_status mc_custom_far_compile(struct mc_code_unit *u)
 static void look(const struct mc_slot *at, struct view *v)
 {
     const int64_t size = (int64_t)mc_dtypes[at->type.dtype].size;
-    *v = (struct view){ .n = mc_dims_count(at->type.rank, at->type.dims), .rank = at->type.rank, .dense = mc_slot_contiguous(at) };
+    *v = (struct view){ .n = mc_dims_count(at->type.rank, at->type.dims),
+                        .rank = at->type.rank,
+                        .dense = mc_slot_contiguous(at) };
     for (int a = 0; a < at->type.rank; a++) {
         v->size[a] = at->type.dims[a];
         v->stride[a] = at->type.dims[a] == 1 ? 0 : at->strides[a] / size;
     }
 }
 
-static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
+static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
+                     char *scratch)
 {
     (void)p;
     (void)scratch;
@@ -101,12 +110,14 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
         c->view[i].err = (int64_t *)mc_far_of(f)->failed;
     }
     const char *name = f->code->program.step.at[step].node[0]->op->name;
-    return mc_cuda_launch(mc_gpu(f->code), c->kernel, name, &c->grid, c->view, (size_t)c->nview * sizeof *c->view);
+    return mc_cuda_launch(mc_gpu(f->code), c->kernel, name, &c->grid, c->view,
+                          (size_t)c->nview * sizeof *c->view);
 }
 
 static const struct mc_exec_ops ops = { .run = run, .free = mc_exec_free };
 
-mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec **made)
+mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *p, int step,
+                             struct mc_exec **made)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     if (!is_far(st)) {
@@ -127,7 +138,10 @@ mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *
     }
     const int64_t elements = c->view[n->nin].n;
     const unsigned threads = n->op->custom->threads > 0 ? (unsigned)n->op->custom->threads : THREADS;
-    c->grid = (struct mc_grid){ { (unsigned)MC_MIN((elements + threads - 1) / threads, (int64_t)INT32_MAX), 1, 1 }, { threads, 1, 1 }, 0 };
+    c->grid = (struct mc_grid){ { (unsigned)MC_MIN((elements + threads - 1) / threads, (int64_t)INT32_MAX), 1,
+                                  1 },
+                                { threads, 1, 1 },
+                                0 };
     TRY(mc_cuda_enter(mc_gpu(f->code)));
     c->kernel = load(n);
     mc_cuda_leave(mc_gpu(f->code));

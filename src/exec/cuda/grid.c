@@ -1,14 +1,17 @@
-/* grid.c: a kernel at one shape on a GPU: its form chosen, its one struct of arguments filled but for addresses, launched.
+/* grid.c: a kernel at one shape on a GPU: its form chosen, its one struct of arguments filled but for
+ * addresses, launched.
  *
  * Invariant: a form takes a kernel only where its operands lie as that form reads them. */
 #include "exec/cuda/grid.h"
 #include "exec/cpu/launch.h"
 
-/* The form that keeps rows in registers at this shape, blocks for each of them; none: there is no such form. */
+/* The form that keeps rows in registers at this shape, blocks for each of them; none: there is no such
+ * form. */
 struct keeper { void *fn; struct mc_grid_row row; unsigned blocks; };
 
-static struct keeper keeper_of(const struct mc_kernel *k, const struct mc_grid_kernel *g, const struct mc_axes *s, const struct mc_grid_launch *l, const struct mc_slot *slot,
-                               unsigned most)
+static struct keeper keeper_of(const struct mc_kernel *k, const struct mc_grid_kernel *g,
+                               const struct mc_axes *s, const struct mc_grid_launch *l,
+                               const struct mc_slot *slot, unsigned most)
 {
     const struct { void *fn; struct mc_grid_row row; unsigned least, most; } forms[] = {
         { g->together, mc_grid_together(k), 2, most }, { g->row, mc_grid_row(k), 1, 1 }, { g->single, mc_grid_single(k), 1, 1 },
@@ -22,8 +25,8 @@ static struct keeper keeper_of(const struct mc_kernel *k, const struct mc_grid_k
     return (struct keeper){ 0 };
 }
 
-static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p, struct mc_grid_launch *l, const struct mc_step *st, const struct mc_axes *s,
-                      const struct mc_grid_kernel *g)
+static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p, struct mc_grid_launch *l,
+                      const struct mc_step *st, const struct mc_axes *s, const struct mc_grid_kernel *g)
 {
     const struct mc_kernel *k = st->kernel;
     struct mc_grid_args a = mc_grid_args(l->args, k->operand.n);
@@ -32,7 +35,10 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
     const bool column = !map && !row.fn && g->column && mc_spread_keeps_columns(k, s, l, p->slot);
     int first = map || column ? 0 : s->n[0], of = column ? mc_grid_column(k) : mc_grid_vector(k);
     const bool few = !row.fn && !column && g->few && s->count[1] <= GRID_FEW;
-    int v = column ? of : !few && !row.fn && s->n[!map] > 0 && g->vector && mc_axes_dense(k, s, l, p->slot, first, of) ? of : 1;
+    int v = column ? of
+            : !few && !row.fn && s->n[!map] > 0 && g->vector && mc_axes_dense(k, s, l, p->slot, first, of)
+                ? of
+                : 1;
     memset(a.head, 0, sizeof *a.head);
     a.head->flat = map && s->n[0] == 1 && mc_axes_dense(k, s, l, p->slot, 0, v);
     for (int x = 0; x < s->n[0] + s->n[1]; x++) {
@@ -45,7 +51,8 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
     a.head->near = mc_axes_near(k, s);
     a.head->number = (uint32_t)(st - f->code->program.step.at);
     a.head->axes[0] = (uint32_t)s->n[0];
-    a.head->axes[1] = (uint32_t)MC_MAX(s->n[1], 1); /* without one its only step is 0, as are those behind the last axis */
+    a.head->axes[1] = (uint32_t)MC_MAX(
+        s->n[1], 1); /* without one its only step is 0, as are those behind the last axis */
     if (!map && (s->count[0] > INT32_MAX || s->count[1] > INT32_MAX)) {
         return mc_fail(MC_EUNSUPPORTED, "%s: a reduction over more than 2^31 elements", f->name);
     }
@@ -84,14 +91,18 @@ unsigned mc_grid_never(const struct mc_step *st)
         return 0;
     }
     const bool few = length <= GRID_FEW && mc_grid_splits(k);
-    return (length % mc_grid_vector(k) || few ? GRID_VECTOR : 0) | (few ? GRID_PLAIN : GRID_SHORT) | (row.vector && (length % row.vector || !mc_spread_keeps(row, length, 1)) ? GRID_ROW : 0) |
-           (together.vector && (length % together.vector || !mc_spread_shares(together, length)) ? GRID_TOGETHER : 0) |
+    return (length % mc_grid_vector(k) || few ? GRID_VECTOR : 0) | (few ? GRID_PLAIN : GRID_SHORT) |
+           (row.vector && (length % row.vector || !mc_spread_keeps(row, length, 1)) ? GRID_ROW : 0) |
+           (together.vector && (length % together.vector || !mc_spread_shares(together, length))
+                ? GRID_TOGETHER
+                : 0) |
            (single.vector && !mc_spread_keeps(single, length, 1) ? GRID_SINGLE : 0);
 }
 
 /* ---- running ---- */
 
-static mc_status run_pieces(struct mc_cuda *d, const struct mc_grid_launch *l, struct mc_grid_args a, const struct mc_kernel *k)
+static mc_status run_pieces(struct mc_cuda *d, const struct mc_grid_launch *l, struct mc_grid_args a,
+                            const struct mc_kernel *k)
 {
     uint32_t whole = l->pieces > 1 ? a.head->size[l->outer] : 0, count = a.head->count[0];
     mc_status s = MC_OK;
@@ -109,19 +120,23 @@ static mc_status run_pieces(struct mc_cuda *d, const struct mc_grid_launch *l, s
     return s;
 }
 
-static mc_status run_stages(struct mc_cuda *d, const struct mc_grid_launch *l, struct mc_grid_head *h, const struct mc_kernel *k)
+static mc_status run_stages(struct mc_cuda *d, const struct mc_grid_launch *l, struct mc_grid_head *h,
+                            const struct mc_kernel *k)
 {
     struct mc_grid grid = l->grid;
     mc_status s = MC_OK;
     for (h->first = 0; h->first < l->stages && s == MC_OK; h->first++) {
-        s = l->stages > 1 && mc_grid_moments(k, (int)h->first) ? MC_OK : mc_cuda_follow(d, l->fn, k->name, &grid, l->args, l->nargs);
+        s = l->stages > 1 && mc_grid_moments(k, (int)h->first)
+                ? MC_OK
+                : mc_cuda_follow(d, l->fn, k->name, &grid, l->args, l->nargs);
     }
     grid.blocks[1] = 1;
     s = s < 0 || !l->ends ? s : mc_cuda_follow(d, l->fn, k->name, &grid, l->args, l->nargs);
     return s < 0 || !l->tally ? s : mc_cuda_follow(d, l->tally, k->name, &l->tally_grid, l->args, l->nargs);
 }
 
-static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
+static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
+                     char *scratch)
 {
     (void)p;
     const struct mc_step *st = &f->code->program.step.at[step];
@@ -174,7 +189,8 @@ mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step,
         for (size_t i = 0; i < nop; i++) {
             const struct mc_koperand *o = &k->operand.at[i];
             l->value[i] = o->index ? -1 : st->operand[i];
-            s->stride[i][a] = mc_launch_stride(p->slot, o, l->value[i], false, a) * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size);
+            s->stride[i][a] = mc_launch_stride(p->slot, o, l->value[i], false, a) *
+                              (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size);
         }
     }
     if (status == MC_OK) {

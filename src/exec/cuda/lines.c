@@ -51,7 +51,8 @@ bool mc_lines_there(const struct mc_step *st)
 
 static void cut(struct args *a, const struct mc_slot *x, const struct mc_slot *y, int axis)
 {
-    const int64_t xsize = (int64_t)mc_dtypes[x->type.dtype].size, ysize = (int64_t)mc_dtypes[y->type.dtype].size;
+    const int64_t xsize = (int64_t)mc_dtypes[x->type.dtype].size,
+                  ysize = (int64_t)mc_dtypes[y->type.dtype].size;
     a->lines = a->padded = 1;
     a->count = x->type.dims[axis];
     a->xstep = x->strides[axis] / xsize;
@@ -76,8 +77,10 @@ static mc_status load(struct mc_far_lines *w, mc_dtype from, mc_dtype to)
     struct mc_str defines = { 0 };
     struct mc_cuda_named kernels[KERNELS];
     mc_cuda_types(&defines, from, false);
-    mc_str_addf(&defines, "#undef A\n#define A %s\n#define O %s\n#define THREADS %d\n#define SEGMENT %d\n#define ORDER %d\n",
-                mc_is_float(to) ? "double" : "u64", mc_dtypes[to].c, THREADS, SEGMENT, w->row->orders);
+    mc_str_addf(
+        &defines,
+        "#undef A\n#define A %s\n#define O %s\n#define THREADS %d\n#define SEGMENT %d\n#define ORDER %d\n",
+        mc_is_float(to) ? "double" : "u64", mc_dtypes[to].c, THREADS, SEGMENT, w->row->orders);
     for (int i = 0; i < KERNELS; i++) {
         kernels[i] = (struct mc_cuda_named){ &w->kernel[i], (i >= KEYS) == w->row->orders ? names[i] : NULL };
     }
@@ -86,7 +89,8 @@ static mc_status load(struct mc_far_lines *w, mc_dtype from, mc_dtype to)
 
 /* ---- running ---- */
 
-static mc_status launch(const struct mc_function *f, const struct mc_far_lines *w, int kernel, const struct mc_grid *g, const struct args *a)
+static mc_status launch(const struct mc_function *f, const struct mc_far_lines *w, int kernel,
+                        const struct mc_grid *g, const struct args *a)
 {
     return mc_cuda_launch(mc_gpu(f->code), w->kernel[kernel], names[kernel], g, a, sizeof *a);
 }
@@ -101,8 +105,13 @@ static mc_status run_along(const struct mc_function *f, const struct mc_far_line
 static mc_status run_order(const struct mc_function *f, const struct mc_far_lines *w, struct args a)
 {
     const int64_t pairs = a.lines * a.padded, near = MC_MIN(a.padded, (int64_t)SEGMENT);
-    const struct mc_grid all = mc_cuda_line(pairs, THREADS), half = mc_cuda_line(MC_MAX(pairs / 2, (int64_t)1), THREADS), out = mc_cuda_line(a.lines * a.count, THREADS);
-    const struct mc_grid segments = { { (unsigned)(pairs / near), 1, 1 }, { (unsigned)MC_MAX(MC_MIN(near / 2, (int64_t)1024), (int64_t)32), 1, 1 }, 0 };
+    const struct mc_grid all = mc_cuda_line(pairs, THREADS),
+                         half = mc_cuda_line(MC_MAX(pairs / 2, (int64_t)1), THREADS),
+                         out = mc_cuda_line(a.lines * a.count, THREADS);
+    const struct mc_grid segments = { { (unsigned)(pairs / near), 1, 1 },
+                                      { (unsigned)MC_MAX(MC_MIN(near / 2, (int64_t)1024), (int64_t)32), 1,
+                                        1 },
+                                      0 };
     TRY(launch(f, w, KEYS, &all, &a));
     TRY(launch(f, w, NEAR_SORT, &segments, &a));
     for (a.span = 2 * near; a.span <= a.padded; a.span *= 2) {
@@ -114,7 +123,8 @@ static mc_status run_order(const struct mc_function *f, const struct mc_far_line
     return launch(f, w, PLACE, &out, &a);
 }
 
-static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
+static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
+                     char *scratch)
 {
     (void)p;
     (void)step;
@@ -147,7 +157,10 @@ mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step
         return MC_EMEMORY;
     }
     *made = &w->exec;
-    *w = (struct mc_far_lines){ .exec = { &ops }, .row = row, .x = f->code->program.value_of[n->in[0]->id], .y = st->dst[0],
+    *w = (struct mc_far_lines){ .exec = { &ops },
+                                .row = row,
+                                .x = f->code->program.value_of[n->in[0]->id],
+                                .y = st->dst[0],
                                 .args = { .product = row->product, .positions = row->positions } };
     const struct mc_slot *x = &p->slot[w->x], *y = &p->slot[w->y];
     TRY(mc_axis_check(n->op->name, mc_attr_int(&n->attr[0]), x->type.rank, &axis));
@@ -157,7 +170,8 @@ mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step
         return MC_OK; /* run launches nothing */
     }
     const size_t line = row->orders ? (size_t)w->args.padded * PAIR : (size_t)w->args.chunks * 8;
-    if (w->args.lines > INT32_MAX / MC_MAX(w->args.chunks, 1) || !mc_mul_size((size_t)w->args.lines, line, &room)) {
+    if (w->args.lines > INT32_MAX / MC_MAX(w->args.chunks, 1) ||
+        !mc_mul_size((size_t)w->args.lines, line, &room)) {
         return mc_fail(MC_ESHAPE, "%s: lines of a size too large to count", n->op->name);
     }
     p->step[step].workspace = MC_MAX(p->step[step].workspace, room);

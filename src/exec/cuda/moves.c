@@ -1,16 +1,19 @@
-/* moves.c: steps on a GPU that are neither a kernel of the function nor a family's: views that must be copied, joins,
- * indexing by arrays, parts that are set or added to.  Each is a list of copies, and then perhaps a region (far_region.c).
+/* moves.c: steps on a GPU that are neither a kernel of the function nor a family's: views that must be
+ * copied, joins, indexing by arrays, parts that are set or added to.  Each is a list of copies, and then
+ * perhaps a region (far_region.c).
  *
- * Invariant: all is made once a shape; running it only enqueues, so it can be recorded.  A step without work is done by
- * the reference. */
+ * Invariant: all is made once a shape; running it only enqueues, so it can be recorded.  A step without work
+ * is done by the reference. */
 #include "exec/cuda/moves.h"
 
 enum { MOST_PLACES = 1 << 17 };  /* that may be the same: finding out takes a look at each, for each */
 
 /* ---- copies ---- */
 
-/* The value at src, of these strides in bytes, into `at` bytes behind dst's begin, under strides in elements. */
-static mc_status add_copy(struct mc_far_work *w, const struct mc_slot *from, const int64_t *from_strides, int src, int dst, int64_t at, int rank, const int64_t *size,
+/* The value at src, of these strides in bytes, into `at` bytes behind dst's begin, under strides in
+ * elements. */
+static mc_status add_copy(struct mc_far_work *w, const struct mc_slot *from, const int64_t *from_strides,
+                          int src, int dst, int64_t at, int rank, const int64_t *size,
                           const int64_t *to_stride)
 {
     struct mc_cuda_layout l = { .to = from->type.dtype, .from = from->type.dtype, .rank = rank };
@@ -68,7 +71,8 @@ mc_status mc_work_whole(struct mc_far_work *w, const struct mc_shape_plan *p, in
 }
 
 /* Operands one behind the other; stack: along an axis that they do not have. */
-static mc_status join(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st, struct mc_far_work *w)
+static mc_status join(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+                      struct mc_far_work *w)
 {
     const mc_node *n = st->node[0];
     const struct mc_type *to = &p->slot[st->dst[0]].type;
@@ -84,7 +88,8 @@ static mc_status join(struct mc_function *f, const struct mc_shape_plan *p, cons
         for (int a = 0; a < x->rank; a++) {
             mine[a] = stride[a + (stack && a >= axis)];
         }
-        TRY(add_copy(w, &p->slot[v], p->slot[v].strides, v, st->dst[0], at * stride[axis] * (int64_t)mc_dtypes[to->dtype].size, x->rank, x->dims, mine));
+        TRY(add_copy(w, &p->slot[v], p->slot[v].strides, v, st->dst[0],
+                     at * stride[axis] * (int64_t)mc_dtypes[to->dtype].size, x->rank, x->dims, mine));
         at += stack ? 1 : x->dims[axis];
     }
     return MC_OK;
@@ -129,8 +134,9 @@ static mc_status refuse(const struct mc_function *f, int step)
         return MC_OK;
     }
     const char *why = f->code->program.step.at[step].reason;
-    return mc_fail(MC_EUNSUPPORTED, "%s: step %d would run on the host, which the flag cuda.host forbids: %s\n    in %.400s", f->name, step,
-                   *why ? why : "not at this shape", mc_step_name(f, step));
+    return mc_fail(MC_EUNSUPPORTED,
+                   "%s: step %d would run on the host, which the flag cuda.host forbids: %s\n    in %.400s",
+                   f->name, step, *why ? why : "not at this shape", mc_step_name(f, step));
 }
 
 static bool all_there(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
@@ -144,7 +150,8 @@ static bool all_there(const struct mc_function *f, const struct mc_shape_plan *p
     return true;
 }
 
-static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
+static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
+                     char *scratch)
 {
     (void)p;
     (void)step;
@@ -169,11 +176,15 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
         a.index[i] = f->ptr[w->index[i]];
     }
     const bool words = w->rows && ((uintptr_t)a.x | (uintptr_t)a.y) % REGION_WORD == 0;
-    const int64_t elements = a.places * a.each, moves = words ? elements * (int64_t)mc_dtypes[w->dtype].size / REGION_WORD : elements;
+    const int64_t elements = a.places * a.each,
+                  moves = words ? elements * (int64_t)mc_dtypes[w->dtype].size / REGION_WORD : elements;
     struct mc_grid places = mc_cuda_line(a.places, 256), line = mc_cuda_line(moves, 256);
-    mc_status s = w->targets ? mc_cuda_launch(d, w->targets, "targets of indices", &places, &a, sizeof a) : MC_OK;
+    mc_status s = w->targets ? mc_cuda_launch(d, w->targets, "targets of indices", &places, &a, sizeof a)
+                             : MC_OK;
     s = s == MC_OK && w->chain ? mc_cuda_launch(d, w->chain, "equal indices", &places, &a, sizeof a) : s;
-    return s < 0 ? s : mc_cuda_launch(d, words ? w->rows : w->move, w->chain ? "a region set" : "a region", &line, &a, sizeof a);
+    return s < 0 ? s
+                 : mc_cuda_launch(d, words ? w->rows : w->move, w->chain ? "a region set" : "a region", &line,
+                                  &a, sizeof a);
 }
 
 static void release(struct mc_exec *e)

@@ -35,10 +35,13 @@ struct mc_far_work {
 
 /* far_work.c */
 int  mc_work_value(const struct mc_function *f, const mc_node *n);
-void mc_work_strides(int rank, const int64_t *dims, int64_t *stride);           /* in elements, of what lies dense */
-mc_status mc_work_whole(struct mc_far_work *w, const struct mc_shape_plan *p, int src, int dst); /* a copy of all of a value */
+/* in elements, of what lies dense */
+void mc_work_strides(int rank, const int64_t *dims, int64_t *stride);
+/* a copy of all of a value */
+mc_status mc_work_whole(struct mc_far_work *w, const struct mc_shape_plan *p, int src, int dst);
 /* far_region.c */
-typedef mc_status mc_work_make(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st, struct mc_far_work *w);
+typedef mc_status mc_work_make(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+                               struct mc_far_work *w);
 mc_work_make mc_region_take, mc_region_set, mc_region_part;
 
 #endif

@@ -1,7 +1,8 @@
-/* region.c: what is taken from or put into part of a value on a GPU: places that index tensors name, or slices (heavy/cuda/region.cu).
+/* region.c: what is taken from or put into part of a value on a GPU: places that index tensors name, or
+ * slices (heavy/cuda/region.cu).
  *
- * Invariant: x is what is indexed, y what lies dense or repeats; both have the places, in the order of the index tensors' axes, and
- * the axes that are left free. */
+ * Invariant: x is what is indexed, y what lies dense or repeats; both have the places, in the order of the
+ * index tensors' axes, and the axes that are left free. */
 #include "exec/cuda/moves.h"
 #include "op/index.h"
 
@@ -25,8 +26,10 @@ static bool side_by_side(int rank, const int64_t *size, const int64_t *stride, i
 static bool takes_words(const struct mc_region_args *a, mc_dtype d)
 {
     const int64_t size = (int64_t)mc_dtypes[d].size, words = a->each * size / REGION_WORD;
-    bool good = a->each * size % REGION_WORD == 0 && words > 0 && a->places <= UINT32_MAX / 2 / words && side_by_side(a->nfree, a->free, a->xfree, 1) &&
-                side_by_side(a->nfree, a->free, a->yfree, 1) && side_by_side(a->nspan, a->span, a->yspan, a->each);
+    bool good = a->each * size % REGION_WORD == 0 && words > 0 && a->places <= UINT32_MAX / 2 / words &&
+                side_by_side(a->nfree, a->free, a->xfree, 1) &&
+                side_by_side(a->nfree, a->free, a->yfree, 1) &&
+                side_by_side(a->nspan, a->span, a->yspan, a->each);
     for (int i = 0; i < a->nindex; i++) {
         good = good && a->step[i] * size % REGION_WORD == 0;
     }
@@ -38,8 +41,12 @@ static mc_status load(struct mc_far_work *w, mc_dtype d, const char *move)
     struct mc_str defines = { 0 };
     w->dtype = d;
     mc_cuda_types(&defines, d, false);
-    bool repeats = strcmp(move, "put_") == 0 && w->args.nindex, rows = strcmp(move, "take") == 0 && takes_words(&w->args, d);
-    const struct mc_cuda_named kernels[] = { { &w->move, move }, { &w->rows, rows ? "take_rows" : NULL }, { &w->targets, w->args.nindex ? "targets" : NULL }, { &w->chain, repeats ? "chain" : NULL } };
+    bool repeats = strcmp(move, "put_") == 0 && w->args.nindex,
+         rows = strcmp(move, "take") == 0 && takes_words(&w->args, d);
+    const struct mc_cuda_named kernels[] = { { &w->move, move },
+                                             { &w->rows, rows ? "take_rows" : NULL },
+                                             { &w->targets, w->args.nindex ? "targets" : NULL },
+                                             { &w->chain, repeats ? "chain" : NULL } };
     return mc_cuda_kernels(&mc_far_region_text, &defines, kernels, NELEM(kernels)) ? MC_OK : mc_last_status();
 }
 
@@ -51,7 +58,8 @@ static void strides_of(const struct mc_slot *at, int64_t *out)
     }
 }
 
-static void index_tensors(struct mc_function *f, const struct mc_shape_plan *p, const mc_node *n, int first, struct mc_far_work *w)
+static void index_tensors(struct mc_function *f, const struct mc_shape_plan *p, const mc_node *n, int first,
+                          struct mc_far_work *w)
 {
     struct mc_region_args *a = &w->args;
     a->nindex = n->nin - first;
@@ -77,7 +85,8 @@ static void index_tensors(struct mc_function *f, const struct mc_shape_plan *p, 
 }
 
 /* x's axes: those that are indexed, the others; y's: in the order that gather.c says. */
-static void axes_of(const mc_node *n, const int64_t *dims, const int64_t *xs, const int64_t *ys, int rank, struct mc_region_args *a)
+static void axes_of(const mc_node *n, const int64_t *dims, const int64_t *xs, const int64_t *ys, int rank,
+                    struct mc_region_args *a)
 {
     int at = mc_gather_place(n), k = 0;
     for (int i = 0; i < rank; i++) {
@@ -96,7 +105,8 @@ static void axes_of(const mc_node *n, const int64_t *dims, const int64_t *xs, co
     a->each = mc_dims_count(a->nfree, a->free);
 }
 
-mc_status mc_region_take(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st, struct mc_far_work *w)
+mc_status mc_region_take(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+                         struct mc_far_work *w)
 {
     const mc_node *n = st->node[0];
     int64_t xs[MC_MAX_RANK], ys[MC_MAX_RANK];
@@ -111,7 +121,8 @@ mc_status mc_region_take(struct mc_function *f, const struct mc_shape_plan *p, c
 }
 
 /* x is copied whole, then y goes where the index tensors say. */
-mc_status mc_region_set(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st, struct mc_far_work *w)
+mc_status mc_region_set(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+                        struct mc_far_work *w)
 {
     const mc_node *n = st->node[0];
     int64_t xs[MC_MAX_RANK], ys[MC_MAX_RANK], all[MC_MAX_RANK] = { 0 };
@@ -136,7 +147,8 @@ static mc_array *known_now(const struct mc_function *f, const struct mc_shape_pl
 }
 
 /* The region as a view of x; no element is looked at. */
-static mc_array *region_of(const struct mc_function *f, const struct mc_shape_plan *p, const mc_node *n, const struct mc_type *t)
+static mc_array *region_of(const struct mc_function *f, const struct mc_shape_plan *p, const mc_node *n,
+                           const struct mc_type *t)
 {
     mc_array *in[2 + 3 * MC_MAX_RANK] = { 0 }, *view = NULL;
     static char nowhere[16];
@@ -154,7 +166,8 @@ static mc_array *region_of(const struct mc_function *f, const struct mc_shape_pl
     return view;
 }
 
-mc_status mc_region_part(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st, struct mc_far_work *w)
+mc_status mc_region_part(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+                         struct mc_far_work *w)
 {
     const mc_node *n = st->node[0];
     struct mc_region_args *a = &w->args;

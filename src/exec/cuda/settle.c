@@ -1,5 +1,6 @@
-/* settle.c: how a call on a GPU ends: one launch makes all updates, unless a kernel has met an index out of range; then
- * it tells the host.  The host looks when results come home, at the next call, or in mc_synchronize.
+/* settle.c: how a call on a GPU ends: one launch makes all updates, unless a kernel has met an index out of
+ * range; then it tells the host.  The host looks when results come home, at the next call, or in
+ * mc_synchronize.
  *
  * Invariant: once a check has failed no update is made until the error has been returned. */
 #include "exec/cuda/cuda.h"
@@ -83,7 +84,8 @@ mc_status mc_far_ready(struct mc_function *f)
     }
     const int64_t page = 4096;
     own->failed = mc_cuda_alloc(mc_gpu(f->code), (CHECK + SPILL) * sizeof(int64_t), "checks");
-    TRY(own->failed ? mc_cuda_clear(mc_gpu(f->code), own->failed, CHECK * sizeof(int64_t)) : mc_last_status());
+    TRY(own->failed ? mc_cuda_clear(mc_gpu(f->code), own->failed, CHECK * sizeof(int64_t))
+                    : mc_last_status());
     own->told = mc_cuda_home(mc_gpu(f->code), MC_INT64, 1, &page); /* NULL: every call waits and looks */
     if (own->told) {
         atomic_store(word(f), 0);
@@ -110,7 +112,9 @@ mc_status mc_far_checks(struct mc_function *f)
     if (err[0] < 0) { /* a region knows the axis: -1 less it */
         mc_snprintf(axis, sizeof axis, "axis %lld with ", (long long)(-1 - err[0]));
     }
-    return mc_step_blame(f, (int)err[3], mc_fail(MC_EINDEX, "index %lld is out of range for %ssize %lld", (long long)err[1], axis, (long long)err[2]));
+    return mc_step_blame(f, (int)err[3],
+                         mc_fail(MC_EINDEX, "index %lld is out of range for %ssize %lld", (long long)err[1],
+                                 axis, (long long)err[2]));
 }
 
 mc_status mc_far_told(struct mc_function *f)

@@ -1,5 +1,5 @@
-/* values.c: a function's values on a GPU, where that differs from any remote memory: results may be made in memory of the
- * host that the GPU writes itself, and views are made contiguous by a kernel. */
+/* values.c: a function's values on a GPU, where that differs from any remote memory: results may be made in
+ * memory of the host that the GPU writes itself, and views are made contiguous by a kernel. */
 #include "exec/cuda/cuda.h"
 
 mc_status mc_far_constants(struct mc_function *f, struct mc_shape_plan *p)

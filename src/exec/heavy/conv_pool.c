@@ -1,5 +1,5 @@
-/* conv_pool.c: a convolution and the maxima of its y, two steps of a program, as one problem (heavy/conv_pool/conv_pool.h), where that takes
- * less time at a shape.
+/* conv_pool.c: a convolution and the maxima of its y, two steps of a program, as one problem
+ * (heavy/conv_pool/conv_pool.h), where that takes less time at a shape.
  *
  * Invariant: a step is idle only if all that read it do its work. */
 #include "exec/backend.h"
@@ -9,7 +9,9 @@
 
 static const double margin = 0.95; /* it must take less than this part of the time of the two steps */
 
-_Static_assert((int)POOLED_EPILOGUE == (int)CONV_EPILOGUE && (int)POOLED_EPILOGUE_ARG == (int)CONV_EPILOGUE_ARG, "operands of one kind");
+_Static_assert((int)POOLED_EPILOGUE == (int)CONV_EPILOGUE &&
+                   (int)POOLED_EPILOGUE_ARG == (int)CONV_EPILOGUE_ARG,
+               "operands of one kind");
 
 /* The two steps, whichever comes first. */
 struct pair {
@@ -70,7 +72,8 @@ static void strides_as_y(const mc_node *conv, const int64_t *strides, mc_dtype t
 }
 
 /* False in *is: the two are no such problem. */
-static mc_status problem_of(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_pooled_problem *q, bool *is)
+static mc_status problem_of(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                            struct mc_pooled_problem *q, bool *is)
 {
     const struct pair two = pair_of(f, step);
     struct mc_pool_problem pool;
@@ -111,7 +114,8 @@ static mc_status choose(struct mc_function *f, struct mc_shape_plan *p, int step
     if (is && !plan && mc_last_status() == MC_EMEMORY) {
         return MC_EMEMORY;
     }
-    if (plan && plan->cost < margin * (h->plan->cost + p->step[front].heavy->plan->cost / readers(&f->code->program, front))) {
+    if (plan && plan->cost < margin * (h->plan->cost + p->step[front].heavy->plan->cost /
+                                                           readers(&f->code->program, front))) {
         h->joined = plan;
         sp->workspace = mc_heavy_copies(h) + plan->workspace + 64;
         return MC_OK;

@@ -1,4 +1,5 @@
-/* convolve.c: convolutions at one shape: the problem, the planner's choice, the kernel that finishes each block. */
+/* convolve.c: convolutions at one shape: the problem, the planner's choice, the kernel that finishes each
+ * block. */
 #include "exec/backend.h"
 #include "exec/heavy/heavy.h"
 #include "heavy/conv/conv.h"
@@ -13,7 +14,8 @@ static void roles(const struct mc_function *f, const struct mc_step *st, int v[3
 }
 
 /* The solver that the first shape got, where a node's algorithm is chosen once. */
-static const char *chosen_before(const struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_conv_problem *q)
+static const char *chosen_before(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                                 const struct mc_conv_problem *q)
 {
     const struct mc_plan *first = NULL;
     for (const struct mc_shape_plan *other = f->plans; other; other = other->next) {
@@ -22,7 +24,8 @@ static const char *chosen_before(const struct mc_function *f, const struct mc_sh
     return first ? mc_conv_keep(q, first) : NULL;
 }
 
-mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_conv_problem *q)
+mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                              struct mc_conv_problem *q)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct mc_node *n = st->heavy;
@@ -36,7 +39,9 @@ mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape
     }
     roles(f, st, v);
     const struct mc_slot *y = &p->slot[mc_heavy_result(st, 0)];
-    *q = (struct mc_conv_problem){ .dtype = y->type.dtype, .alpha = 1, .has_epilogue = mc_heavy_calls_kernel(f, st) };
+    *q = (struct mc_conv_problem){ .dtype = y->type.dtype,
+                                   .alpha = 1,
+                                   .has_epilogue = mc_heavy_calls_kernel(f, st) };
     q->algo = mc_attr_named(n, "algo")->text;
     q->precision = mc_attr_named(n, "precision")->text;
     TRY(mc_conv_shape_of(n, in, value, &y->type, &q->s));
@@ -52,14 +57,17 @@ static bool is_bias(const struct mc_node *n, const struct mc_slot *y, const stru
     mc_conv_result_axes(n, axis);
     bool is = mc_conv_pass_of(n->op) == CONV_FORWARD && added->type.rank == y->type.rank && axis[1] >= 0;
     for (int a = 0; is && a < y->type.rank; a++) {
-        is = a != axis[1] ? added->type.dims[a] == 1
-                          : added->type.dims[a] == y->type.dims[a] && (y->type.dims[a] == 1 || added->strides[a] == (int64_t)mc_dtypes[y->type.dtype].size);
+        is = a != axis[1]
+                 ? added->type.dims[a] == 1
+                 : added->type.dims[a] == y->type.dims[a] &&
+                       (y->type.dims[a] == 1 || added->strides[a] == (int64_t)mc_dtypes[y->type.dtype].size);
     }
     return is;
 }
 
 /* The problem with what follows it; false: that is a kernel's. */
-static bool with_tail(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_conv_problem *q, struct mc_tail *t)
+static bool with_tail(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                      struct mc_conv_problem *q, struct mc_tail *t)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct mc_slot *y = &p->slot[mc_heavy_result(st, 0)];
@@ -68,7 +76,9 @@ static bool with_tail(const struct mc_function *f, const struct mc_shape_plan *p
     }
     for (int i = 0; i < t->nadded; i++) {
         const struct mc_slot *added = &p->slot[t->added[i]];
-        int *to = t->bias < 0 && is_bias(st->heavy, y, added) ? &t->bias : t->c0 < 0 && mc_tail_is_whole(y, added) ? &t->c0 : NULL;
+        int *to = t->bias < 0 && is_bias(st->heavy, y, added) ? &t->bias
+                  : t->c0 < 0 && mc_tail_is_whole(y, added)   ? &t->c0
+                                                              : NULL;
         if (!to) {
             return false;
         }
@@ -81,7 +91,8 @@ static bool with_tail(const struct mc_function *f, const struct mc_shape_plan *p
     return true;
 }
 
-static struct mc_plan *plan_for(const struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_conv_problem *asked)
+static struct mc_plan *plan_for(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                                const struct mc_conv_problem *asked)
 {
     struct mc_conv_problem q = *asked;
     const char *kept = chosen_before(f, p, step, &q);
@@ -129,7 +140,8 @@ static void finish(void *arg, const int64_t at[5], const int64_t size[5])
     mc_launch_box(r, to, many);
 }
 
-mc_status mc_convolve_with(struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_plan *plan, void **operand, char *scratch)
+mc_status mc_convolve_with(struct mc_function *f, const struct mc_shape_plan *p, int step,
+                           const struct mc_plan *plan, void **operand, char *scratch)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct mc_heavy *h = p->step[step].heavy;

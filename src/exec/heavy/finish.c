@@ -1,5 +1,5 @@
-/* finish.c: what the families of heavy work share: the operands and results of their steps, and the kernels that finish
- * what they make.
+/* finish.c: what the families of heavy work share: the operands and results of their steps, and the kernels
+ * that finish what they make.
  *
  * Invariant: a finishing kernel runs on disjoint boxes that cover the result, each after its last store. */
 #include "exec/backend.h"
@@ -50,7 +50,8 @@ mc_status mc_epilogue_plan(struct mc_function *f, struct mc_shape_plan *p, int s
     for (int i = 0; i < l->nop; i++) {
         const struct mc_koperand *o = &st->kernel->operand.at[i];
         for (int a = 0; a < rank; a++) {
-            l->step[i * MC_MAX_RANK + a] = mc_launch_stride(p->slot, o, l->value[i], l->dense && l->dense[i] >= 0, a);
+            l->step[i * MC_MAX_RANK + a] = mc_launch_stride(p->slot, o, l->value[i],
+                                                            l->dense && l->dense[i] >= 0, a);
         }
     }
     double flops = st->kernel->flops;
@@ -112,7 +113,8 @@ void mc_launch_box(struct mc_running *r, const int64_t *at, const int64_t *size)
             for (int b = 0; b < k->rank; b++) {
                 by += where[b] * l->step[i * MC_MAX_RANK + b];
             }
-            p[i] = (char *)((uintptr_t)r->base[i] + (uintptr_t)(by * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size)));
+            p[i] = (char *)((uintptr_t)r->base[i] +
+                            (uintptr_t)(by * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size)));
         }
         p[l->nop] = NULL;
         l->fn(p, s, n, err);

@@ -1,7 +1,8 @@
 /* heavy.c: steps that a family of solvers does: which family, and its row of functions. */
 #include "exec/heavy/heavy.h"
 
-/* What a family does with a step: plans it at a shape, with its operands copied where no solver could walk them; runs it. */
+/* What a family does with a step: plans it at a shape, with its operands copied where no solver could walk
+ * them; runs it. */
 static const struct heavy {
     const char *op, *family;
     mc_status (*plan)(struct mc_function *f, struct mc_shape_plan *p, int step);
@@ -30,7 +31,8 @@ static const struct heavy *row_of(const struct mc_step *st)
     return NULL;
 }
 
-static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e, char *scratch)
+static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
+                     char *scratch)
 {
     const struct mc_heavy *h = (struct mc_heavy *)e;
     return h->idle     ? MC_OK
@@ -44,7 +46,8 @@ mc_status mc_heavy_plan(struct mc_function *f, struct mc_shape_plan *p, int step
 {
     const struct heavy *row = row_of(&f->code->program.step.at[step]);
     if (!row) {
-        return mc_fail(MC_EUNSUPPORTED, "no family of solvers for %s", f->code->program.step.at[step].heavy->op->name);
+        return mc_fail(MC_EUNSUPPORTED, "no family of solvers for %s",
+                       f->code->program.step.at[step].heavy->op->name);
     }
     struct mc_heavy *h = mc_calloc(1, sizeof *h, "plan");
     if (!h) {
@@ -74,5 +77,9 @@ const char *mc_heavy_family(const struct mc_step *st)
 
 const char *mc_heavy_solver(const struct mc_heavy *h)
 {
-    return !h ? "" : h->idle ? "idle" : h->joined ? h->joined->solver->name : h->plan ? h->plan->solver->name : "";
+    return !h          ? ""
+           : h->idle   ? "idle"
+           : h->joined ? h->joined->solver->name
+           : h->plan   ? h->plan->solver->name
+                       : "";
 }

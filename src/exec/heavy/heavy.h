@@ -1,5 +1,5 @@
-/* heavy.h: a step of heavy work at one shape: the plan of its solver, and its epilogue: what the solver computes of it,
- * and the kernel that does the rest. */
+/* heavy.h: a step of heavy work at one shape: the plan of its solver, and its epilogue: what the solver
+ * computes of it, and the kernel that does the rest. */
 #ifndef MC_HEAVY_H
 #define MC_HEAVY_H
 
@@ -17,49 +17,65 @@ struct mc_heavy {
     struct mc_exec exec;
     struct mc_plan *plan;
     struct mc_plan *joined;     /* that, and the work of the step in front; NULL: not so */
-    struct mc_launch *finish;   /* the kernel that the solver calls for each finished block; NULL: it calls none */
+    /* the kernel that the solver calls for each finished block; NULL: it calls none */
+    struct mc_launch *finish;
     struct mc_tail tail;        /* the plan makes what the kernel would */
     bool idle;                  /* the work is done by those that read it */
-    int64_t copy[2];            /* by operand of a product: where in the scratch it is made contiguous first; -1: it is not */
+    /* by operand of a product: where in the scratch it is made contiguous first; -1: it is not */
+    int64_t copy[2];
 };
 /* Is it a step of heavy work that those steps do that read its result? */
 static inline bool mc_heavy_is_idle(const struct mc_step_plan *sp) { return sp->heavy && sp->heavy->idle; }
 
 /* heavy.c: families of solvers */
 const char *mc_heavy_family(const struct mc_step *st);  /* "gemm", "conv" */
-const char *mc_heavy_solver(const struct mc_heavy *h);  /* who does the work at that shape: "fft"; "idle" where those that read it do */
-mc_status mc_heavy_plan(struct mc_function *f, struct mc_shape_plan *p, int step); /* sizes and strides are known, offsets not yet */
+/* who does the work at that shape: "fft"; "idle" where those that read it do */
+const char *mc_heavy_solver(const struct mc_heavy *h);
+/* sizes and strides are known, offsets not yet */
+mc_status mc_heavy_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 void mc_heavy_free(struct mc_heavy *h);
 /* finish.c: what they share: operands, results, finishing kernels */
-int mc_heavy_source(const struct mc_function *f, const struct mc_node *n, int i);   /* the value of its input */
-int mc_heavy_result(const struct mc_step *st, int i);                               /* the i-th value it makes, before its kernel */
-/* Does the heavy work that a kernel finishes, and that of the step in front which it does as well, read v?  It does while blocks are finished. */
+/* the value of its input */
+int mc_heavy_source(const struct mc_function *f, const struct mc_node *n, int i);
+/* the i-th value it makes, before its kernel */
+int mc_heavy_result(const struct mc_step *st, int i);
+/* Does the heavy work that a kernel finishes, and that of the step in front which it does as well, read v?
+ * It does while blocks are finished. */
 bool mc_heavy_reads(const struct mc_function *f, const struct mc_step *st, int v);
-bool mc_heavy_calls_kernel(const struct mc_function *f, const struct mc_step *st);  /* for each finished block */
-size_t mc_heavy_copies(const struct mc_heavy *h);   /* bytes of operands of the finishing kernel that are made contiguous first */
+/* for each finished block */
+bool mc_heavy_calls_kernel(const struct mc_function *f, const struct mc_step *st);
+/* bytes of operands of the finishing kernel that are made contiguous first */
+size_t mc_heavy_copies(const struct mc_heavy *h);
 mc_status mc_epilogue_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
-void mc_launch_box(struct mc_running *r, const int64_t *at, const int64_t *size); /* a finishing kernel, along the kernel's axes */
+/* a finishing kernel, along the kernel's axes */
+void mc_launch_box(struct mc_running *r, const int64_t *at, const int64_t *size);
 /* joined.c */
-mc_status mc_joined_plan(struct mc_function *f, struct mc_shape_plan *p);          /* once heavy work is planned: who does that of the step in front */
+/* once heavy work is planned: who does that of the step in front */
+mc_status mc_joined_plan(struct mc_function *f, struct mc_shape_plan *p);
 mc_status mc_joined_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 /* convolve.c */
 struct mc_conv_problem;
-mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_conv_problem *q);
+mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                              struct mc_conv_problem *q);
 /* Runs a plan on operands as a convolution has them, with the kernel that finishes the step. */
-mc_status mc_convolve_with(struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_plan *plan, void **operand, char *scratch);
+mc_status mc_convolve_with(struct mc_function *f, const struct mc_shape_plan *p, int step,
+                           const struct mc_plan *plan, void **operand, char *scratch);
 mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 /* pooling.c */
 struct mc_pool_problem;
 /* v: the value of each role; -1: there is no such array, or nobody reads the marks that would be made */
-mc_status mc_pooling_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v[3], struct mc_pool_problem *q);
+mc_status mc_pooling_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v[3],
+                             struct mc_pool_problem *q);
 mc_status mc_pooling_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_pooling_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 mc_status mc_across_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_across_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
-/* tail.c: does a step's kernel nothing but what solvers may do as well?  Then what that is, `there` left false */
+/* tail.c: does a step's kernel nothing but what solvers may do as well?  Then what that is, `there` left
+ * false */
 bool mc_tail_of(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_tail *t);
-bool mc_tail_is_whole(const struct mc_slot *y, const struct mc_slot *added);    /* does it lie as the result does? */
+/* does it lie as the result does? */
+bool mc_tail_is_whole(const struct mc_slot *y, const struct mc_slot *added);
 /* product.c */
 mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);

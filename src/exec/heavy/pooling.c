@@ -16,7 +16,8 @@ static void roles(const struct mc_function *f, const struct mc_step *st, int ste
     for (int r = 0; r < POOL_NARRAY; r++) {
         if (v[r] >= POOL_RESULT) {
             v[r] = mc_heavy_result(st, v[r] - POOL_RESULT);
-            bool unread = p->value.at[v[r]].last <= step && !p->value.at[v[r]].is_output && f->code->mode != MODE_DEBUG;
+            bool unread = p->value.at[v[r]].last <= step && !p->value.at[v[r]].is_output &&
+                          f->code->mode != MODE_DEBUG;
             v[r] = r == POOL_KEY && unread ? -1 : v[r];
         } else if (v[r] >= 0) {
             v[r] = mc_heavy_source(f, st->heavy, v[r]);
@@ -24,7 +25,8 @@ static void roles(const struct mc_function *f, const struct mc_step *st, int ste
     }
 }
 
-mc_status mc_pooling_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v[POOL_NARRAY], struct mc_pool_problem *q)
+mc_status mc_pooling_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                             int v[POOL_NARRAY], struct mc_pool_problem *q)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     struct mc_type in[MOST_INPUTS];

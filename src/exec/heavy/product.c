@@ -8,7 +8,8 @@
 static bool matrix_strides(const struct mc_slot *p, int64_t out[3])
 {
     int r = p->type.rank;
-    int64_t size = (int64_t)mc_dtypes[p->type.dtype].size, rows = p->type.dims[r - 2], cols = p->type.dims[r - 1];
+    int64_t size = (int64_t)mc_dtypes[p->type.dtype].size, rows = p->type.dims[r - 2],
+            cols = p->type.dims[r - 1];
     out[0] = r == 3 ? p->strides[0] / size : 0;
     out[1] = p->strides[r - 2] / size;
     out[2] = p->strides[r - 1] / size;
@@ -17,7 +18,8 @@ static bool matrix_strides(const struct mc_slot *p, int64_t out[3])
     } else if (rows == 1 && out[2] != 1) {
         out[1] = 1;
     }
-    bool by_row = out[2] == 1 && (out[1] >= cols || rows == 1), by_col = out[1] == 1 && (out[2] >= rows || cols == 1);
+    bool by_row = out[2] == 1 && (out[1] >= cols || rows == 1),
+         by_col = out[1] == 1 && (out[2] >= rows || cols == 1);
     if (by_row && rows == 1 && out[1] < cols) {
         out[1] = cols;
     }
@@ -36,7 +38,8 @@ static void dense_strides(const struct mc_slot *p, int64_t out[3])
 }
 
 /* The problem with what follows it; false: that is a kernel's. */
-static bool with_tail(const struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_slot *y, struct mc_gemm_problem *q, struct mc_tail *t)
+static bool with_tail(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                      const struct mc_slot *y, struct mc_gemm_problem *q, struct mc_tail *t)
 {
     const int r = y->type.rank;
     if (!mc_tail_of(f, p, step, t) || t->nadded > 1) {
@@ -69,11 +72,17 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     struct mc_step_plan *sp = &p->step[step];
     struct mc_heavy *h = sp->heavy;
     int c = st->kernel ? st->operand[st->product] : st->dst[0];
-    const struct mc_slot *a = &p->slot[mc_heavy_source(f, n, 0)], *b = &p->slot[mc_heavy_source(f, n, 1)], *y = &p->slot[c];
+    const struct mc_slot *a = &p->slot[mc_heavy_source(f, n, 0)], *b = &p->slot[mc_heavy_source(f, n, 1)],
+                         *y = &p->slot[c];
     struct mc_gemm_problem q;
     int r = a->type.rank;
-    q = (struct mc_gemm_problem){ .dtype = y->type.dtype, .batch = r == 3 ? y->type.dims[0] : 1, .m = a->type.dims[r - 2],
-                                   .k = a->type.dims[r - 1], .n = b->type.dims[r - 1], .alpha = 1, .has_epilogue = mc_heavy_calls_kernel(f, st) };
+    q = (struct mc_gemm_problem){ .dtype = y->type.dtype,
+                                  .batch = r == 3 ? y->type.dims[0] : 1,
+                                  .m = a->type.dims[r - 2],
+                                  .k = a->type.dims[r - 1],
+                                  .n = b->type.dims[r - 1],
+                                  .alpha = 1,
+                                  .has_epilogue = mc_heavy_calls_kernel(f, st) };
     size_t copies = 0;
     if (!matrix_strides(a, q.as)) {
         dense_strides(a, q.as);
@@ -113,9 +122,15 @@ mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, i
     const struct mc_heavy *h = p->step[step].heavy;
     char *base[MOST_OPERANDS + 1];
     struct mc_running r = { .st = st, .l = h->finish, .base = base };
-    int v[2] = { mc_heavy_source(f, n, 0), mc_heavy_source(f, n, 1) }, c = st->kernel ? st->operand[st->product] : st->dst[0];
+    int v[2] = { mc_heavy_source(f, n, 0), mc_heavy_source(f, n, 1) },
+        c = st->kernel ? st->operand[st->product] : st->dst[0];
     const struct mc_tail *t = &h->tail;
-    void *operand[GEMM_NOPERAND] = { f->ptr[v[0]], f->ptr[v[1]], f->ptr[t->there ? t->to : c], t->there && t->c0 >= 0 ? f->ptr[t->c0] : NULL, NULL, NULL };
+    void *operand[GEMM_NOPERAND] = { f->ptr[v[0]],
+                                     f->ptr[v[1]],
+                                     f->ptr[t->there ? t->to : c],
+                                     t->there && t->c0 >= 0 ? f->ptr[t->c0] : NULL,
+                                     NULL,
+                                     NULL };
     char *work = scratch;
     for (int i = 0; i < 2; i++) {
         if (h->copy[i] >= 0) {

@@ -1,5 +1,6 @@
-/* tail.c: on a GPU, a kernel that finishes a product or a convolution as part of the problem that solvers are given: a bias,
- * something of the result's own shape, an activation.  Then the step has no kernel, and the bare result no memory.
+/* tail.c: on a GPU, a kernel that finishes a product or a convolution as part of the problem that solvers are
+ * given: a bias, something of the result's own shape, an activation.  Then the step has no kernel, and the
+ * bare result no memory.
  *
  * Invariant: what is taken over is the whole kernel; anything else stays a kernel behind the solver. */
 #include "exec/backend.h"
@@ -9,7 +10,8 @@
 
 enum { TERMS = 3 };             /* of a sum: the solver's, and what is added to it */
 
-/* A kernel's value as it must be, operator by operator: s is the sum that the activation gets, the same wherever it stands. */
+/* A kernel's value as it must be, operator by operator: s is the sum that the activation gets, the same
+ * wherever it stands. */
 static const struct { enum mc_act act; const char *form; } acts[] = {
     { ACT_RELU,     "maximum s 0" },
     { ACT_RELU,     "where gt s 0 s 0" },
@@ -32,7 +34,8 @@ static const struct { enum mc_act act; const char *form; } acts[] = {
 
 static bool is_number(const struct mc_kval *v, const char *word)
 {
-    const double want = mc_strtod(word, NULL), got = v->kind == K_CONST ? mc_load_f64(v->dtype, v->bits) : NAN;
+    const double want = mc_strtod(word, NULL),
+                 got = v->kind == K_CONST ? mc_load_f64(v->dtype, v->bits) : NAN;
     return fabs(got - want) <= 2 * mc_dtypes[v->dtype].eps * fabs(want);
 }
 
@@ -127,15 +130,14 @@ bool mc_tail_of(const struct mc_function *f, const struct mc_shape_plan *p, int 
     const struct mc_kernel *k = st->kernel;
     int term[TERMS], n = 0, dst = -1;
     *t = (struct mc_tail){ .bias = -1, .c0 = -1 };
-    if (f->code->backend->epilogues != EPILOGUE_SOLVER || !k || st->before >= 0 || f->code->mode != MODE_FAST_RUN ||
-        f->code->program.dynamic || mc_flag_int(FLAG_strict_math) ||
+    if (f->code->backend->epilogues != EPILOGUE_SOLVER || !k || st->before >= 0 ||
+        f->code->mode != MODE_FAST_RUN || f->code->program.dynamic || mc_flag_int(FLAG_strict_math) ||
         (dst = only_result(k)) < 0) {
         return false;
     }
     const struct mc_slot *y = &p->slot[st->operand[st->product]], *to = &p->slot[st->operand[dst]];
     const int sum = is_plain(k, y->type.dtype) ? activation(k, k->operand.at[dst].val, &t->act) : -1;
-    if (sum < 0 || !terms(k, sum, term, &n) || n + 1 != (int)k->operand.n ||
-        !mc_tail_is_whole(y, to)) {
+    if (sum < 0 || !terms(k, sum, term, &n) || n + 1 != (int)k->operand.n || !mc_tail_is_whole(y, to)) {
         return false;
     }
     for (int i = 0; i < n; i++) {

@@ -2,10 +2,11 @@
  *
  *   result = alpha * pass(operands) + beta * c0,  then the epilogue on each finished block
  *
- * Operands stand by role, so that a solver for one pass can hand its arrays to a solver for another: x, w and y,
- * of which the pass writes one.  Layouts are strides: bc01 has stride 1 along the last spatial axis, b01c along
- * channels, c01b along images.  A solver refuses strides it cannot walk; relayout wraps one that could.
- * NaN and infinity in c0 do not leak when beta is 0; c0 has the strides of the result and may be the result. */
+ * Operands stand by role, so that a solver for one pass can hand its arrays to a solver for another: x, w
+ * and y, of which the pass writes one.  Layouts are strides: bc01 has stride 1 along the last spatial
+ * axis, b01c along channels, c01b along images.  A solver refuses strides it cannot walk; relayout wraps
+ * one that could. NaN and infinity in c0 do not leak when beta is 0; c0 has the strides of the result and
+ * may be the result. */
 #ifndef MC_CONV_H
 #define MC_CONV_H
 
@@ -13,9 +14,9 @@
 #include "op/conv.h"
 #include "plan/plan.h"
 
-/* Runs on a finished block of the result while it is in cache: at[], size[] along n, f (or c), three spatial axes
- * (weights: f, c, three taps, at all places of y where unshared).  Blocks are disjoint and cover the result; calls
- * come from several threads. */
+/* Runs on a finished block of the result while it is in cache: at[], size[] along n, f (or c), three spatial
+ * axes (weights: f, c, three taps, at all places of y where unshared).  Blocks are disjoint and cover the
+ * result; calls come from several threads. */
 typedef void mc_conv_epilogue(void *arg, const int64_t at[5], const int64_t size[5]);
 struct mc_conv_problem {
     struct mc_problem base;
@@ -25,22 +26,30 @@ struct mc_conv_problem {
     double alpha, beta;
     bool has_epilogue;
     bool c0_apart;                  /* c0 is not the result */
-    bool has_bias;                  /* on a GPU, whose epilogues are no functions of ours: forward adds one number a filter */
+    /* on a GPU, whose epilogues are no functions of ours: forward adds one number a filter */
+    bool has_bias;
     enum mc_act act;                /* there, after that: forward alone */
-    bool tf32;                      /* there: float32 operands may be rounded to 10 bits; mc_conv_cuda_plan sets it from precision */
-    const char *algo, *precision;   /* instead of the flags conv.algo_* and conv.precision; NULL: as those say */
-    bool wide;                      /* accumulate in float64 whatever dtype is; mc_conv_plan sets it from precision */
-    unsigned inner;                 /* solvers that wrap others and are around this problem already; 0 for those who ask */
+    /* there: float32 operands may be rounded to 10 bits; mc_conv_cuda_plan sets it from precision */
+    bool tf32;
+    /* instead of the flags conv.algo_* and conv.precision; NULL: as those say */
+    const char *algo, *precision;
+    /* accumulate in float64 whatever dtype is; mc_conv_plan sets it from precision */
+    bool wide;
+    /* solvers that wrap others and are around this problem already; 0 for those who ask */
+    unsigned inner;
 };
-enum { CONV_C0 = CONV_Y + 1, CONV_EPILOGUE, CONV_EPILOGUE_ARG, CONV_NOPERAND, /* operand[] of a plan's run, after x, w, y */
+/* operand[] of a plan's run, after x, w, y */
+enum { CONV_C0 = CONV_Y + 1, CONV_EPILOGUE, CONV_EPILOGUE_ARG, CONV_NOPERAND,
        CONV_BIAS = CONV_EPILOGUE }; /* on a GPU: (f) */
 
 extern const struct mc_family mc_conv_family;
 struct mc_plan *mc_conv_plan(const struct mc_conv_problem *p);   /* fills base.family, asks the planner */
-bool mc_conv_may_round(mc_dtype t, const char *precision); /* may a GPU take such operands as TF32?  NULL: as the flag says */
-double mc_conv_seconds(const struct mc_family *family, const struct mc_conv_problem *p); /* a call's, as far as known; < 0: not at all */
-/* `first` served the same node at another shape: its solver's name, if what p asks for chooses once (guess_once, time_once) and it
- * does not decline p; else NULL. */
+/* may a GPU take such operands as TF32?  NULL: as the flag says */
+bool mc_conv_may_round(mc_dtype t, const char *precision);
+/* a call's, as far as known; < 0: not at all */
+double mc_conv_seconds(const struct mc_family *family, const struct mc_conv_problem *p);
+/* `first` served the same node at another shape: its solver's name, if what p asks for chooses once
+ * (guess_once, time_once) and it does not decline p; else NULL. */
 const char *mc_conv_keep(const struct mc_conv_problem *p, const struct mc_plan *first);
 /* The same on the GPU that the thread has entered: operands in its memory. */
 extern const struct mc_family mc_conv_cuda;

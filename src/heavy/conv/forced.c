@@ -1,10 +1,11 @@
-/* forced.c: the flags conv.algo_*, and algo of a node: a solver's own name, or a word of Theano's cuDNN flags.
+/* forced.c: the flags conv.algo_*, and algo of a node: a solver's own name, or a word of Theano's cuDNN
+ * flags.
  *
  * A solver's own name is an order: what it declines is an error with its reason.  Theano's words for
- * algorithms fall back as they do there.  guess and time choose how to plan: on_shape_change for each shape, which
- * functions and wisdom remember; once for the first shape that a function meets, whose solver serves the others too
- * unless it declines them.  Every solver of ours gives the same bits on every run, so deterministic leaves the
- * choice free.
+ * algorithms fall back as they do there.  guess and time choose how to plan: on_shape_change for each shape,
+ * which functions and wisdom remember; once for the first shape that a function meets, whose solver serves
+ * the others too unless it declines them.  Every solver of ours gives the same bits on every run, so
+ * deterministic leaves the choice free.
  *
  * Invariant: problems inside of a solver that wraps another are never forced. */
 #include "heavy/conv/solver.h"

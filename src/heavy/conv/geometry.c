@@ -8,14 +8,13 @@ struct mc_conv_array mc_conv_array(const struct mc_conv_problem *p, int role)
     const struct mc_conv_shape *s = &p->s;
     const int64_t cg = s->groups ? s->c / s->groups : 0;
     switch (role) {
-    case CONV_X:
-        return (struct mc_conv_array){ 5, { s->n, s->c, s->in[0], s->in[1], s->in[2] }, p->at.x };
-    case CONV_Y:
-        return (struct mc_conv_array){ 5, { s->n, s->f, s->out[0], s->out[1], s->out[2] }, p->at.y };
+    case CONV_X: return (struct mc_conv_array){ 5, { s->n, s->c, s->in[0], s->in[1], s->in[2] }, p->at.x };
+    case CONV_Y: return (struct mc_conv_array){ 5, { s->n, s->f, s->out[0], s->out[1], s->out[2] }, p->at.y };
     default:
-        return (struct mc_conv_array){ s->unshared ? 8 : 5,
-                                       { s->f, cg, s->k[0], s->k[1], s->k[2], s->out[0], s->out[1], s->out[2] },
-                                       p->at.w };
+        return (
+            struct mc_conv_array){ s->unshared ? 8 : 5,
+                                   { s->f, cg, s->k[0], s->k[1], s->k[2], s->out[0], s->out[1], s->out[2] },
+                                   p->at.w };
     }
 }
 

@@ -81,7 +81,8 @@ void mc_conv_word(const struct mc_problem *p_, struct mc_str *out)
     for (int i = from - 1; i >= 0; i--) {
         from = s->in[i] != 1 || s->out[i] != 1 || s->k[i] != 1 ? i : from;
     }
-    mc_str_addf(out, "conv %s %s n%" PRId64 "c%" PRId64, short_name[p->dtype], pass_name[s->pass], s->n, s->c);
+    mc_str_addf(out, "conv %s %s n%" PRId64 "c%" PRId64, short_name[p->dtype], pass_name[s->pass], s->n,
+                s->c);
     triple(out, "i", s->in, from);
     mc_str_addf(out, " f%" PRId64, s->f);
     triple(out, "k", s->k, from);
@@ -128,9 +129,10 @@ static void settle(struct mc_conv_problem *p)
     }
     s->flip &= !one;
     const char *precision = p->precision ? p->precision : mc_flag_text(FLAG_conv_precision);
-    p->tf32 = p->base.family->site && ((p->tf32 && p->dtype == MC_FLOAT32) || (!p->inner && mc_conv_may_round(p->dtype, precision)));
+    p->tf32 = p->base.family->site &&
+              ((p->tf32 && p->dtype == MC_FLOAT32) || (!p->inner && mc_conv_may_round(p->dtype, precision)));
     p->wide |= p->dtype != MC_FLOAT64 && !p->inner && strcmp(precision, "float64") == 0;
-    p->precision = NULL;                                        /* plans keep the problem, but not the caller's text */
+    p->precision = NULL; /* plans keep the problem, but not the caller's text */
     p->algo = p->algo && !p->inner ? mc_conv_lasting(p->algo) : NULL;
 }
 

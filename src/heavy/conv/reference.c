@@ -1,7 +1,7 @@
 /* reference.c: the definition of a convolution; every faster solver is tested against it.
  *
- * A row of the result at a time, as long as fits in a buffer; each pass names the rows of the two operands that
- * meet in it.
+ * A row of the result at a time, as long as fits in a buffer; each pass names the rows of the two operands
+ * that meet in it.
  *
  * Invariant: every element of the result is one float64 sum in the order of the definition, rounded once. */
 #include "heavy/conv/solver.h"
@@ -27,7 +27,8 @@ static void load(const struct row *t, int role, double *to, int64_t offset, int6
 }
 
 /* Where filter f has its tap a for channel c of its group and, if unshared, for place u. */
-static int64_t in_w(const struct mc_conv_problem *p, int64_t f, int64_t c, const int64_t a[3], const int64_t u[3])
+static int64_t in_w(const struct mc_conv_problem *p, int64_t f, int64_t c, const int64_t a[3],
+                    const int64_t u[3])
 {
     int64_t at = f * p->at.w[0] + c * p->at.w[1];
     for (int i = 0; i < 3; i++) {
@@ -95,7 +96,8 @@ static void forward_tap(struct row *t, int64_t c, const int64_t a[3])
     if (lo >= hi || !inside(i0, s->in[0]) || !inside(i1, s->in[1])) {
         return;
     }
-    const int64_t place[3] = { t->at[2], t->at[3], lo }, at = in_xy(p->at.x, t->at[0], g * cg + c, i0, i1, conv_at(s, 2, lo, a[2]));
+    const int64_t place[3] = { t->at[2], t->at[3], lo },
+                  at = in_xy(p->at.x, t->at[0], g * cg + c, i0, i1, conv_at(s, 2, lo, a[2]));
     load(t, CONV_X, t->x, at, s->stride[2] * p->at.x[4], hi - lo);
     load_w(t, in_w(p, f, c, a, place), hi - lo);
     for (int64_t i = 0; i < hi - lo; i++) {
@@ -120,7 +122,9 @@ static void forward_row(struct row *t)
 static int64_t place_of(const struct mc_conv_shape *s, int axis, int64_t i, int64_t a)
 {
     const int64_t far = i + s->pad[axis] - a * s->dilation[axis];
-    return far >= 0 && far % s->stride[axis] == 0 && far / s->stride[axis] < s->out[axis] ? far / s->stride[axis] : -1;
+    return far >= 0 && far % s->stride[axis] == 0 && far / s->stride[axis] < s->out[axis]
+               ? far / s->stride[axis]
+               : -1;
 }
 
 static void inputs_tap(struct row *t, int64_t f, const int64_t a[3])
@@ -167,7 +171,8 @@ static void weights_places(struct row *t, int64_t n, const int64_t u[2], int64_t
     if (lo >= hi || !inside(i0, s->in[0]) || !inside(i1, s->in[1])) {
         return;
     }
-    load(t, CONV_X, t->x, in_xy(p->at.x, n, c, i0, i1, conv_at(s, 2, lo, t->at[4])), s->stride[2] * p->at.x[4], hi - lo);
+    load(t, CONV_X, t->x, in_xy(p->at.x, n, c, i0, i1, conv_at(s, 2, lo, t->at[4])),
+         s->stride[2] * p->at.x[4], hi - lo);
     load(t, CONV_Y, t->y, in_xy(p->at.y, n, f, u[0], u[1], lo), p->at.y[4], hi - lo);
     for (int64_t i = 0; i < hi - lo; i++) {
         sum[s->unshared ? i : 0] += t->x[i] * t->y[i];

@@ -10,8 +10,9 @@
 
 /* ---- table.c ---- */
 extern const struct mc_solver *const mc_conv_solvers[];
-extern const struct mc_solver mc_conv_one, mc_conv_fft, mc_conv_winograd, mc_conv_winograd4, mc_conv_direct, mc_conv_depth,
-    mc_conv_spread, mc_conv_im2col, mc_conv_exchange, mc_conv_exchange_full, mc_conv_relayout, mc_conv_onednn, mc_conv_onednn_winograd, mc_conv_reference;
+extern const struct mc_solver mc_conv_one, mc_conv_fft, mc_conv_winograd, mc_conv_winograd4, mc_conv_direct,
+    mc_conv_depth, mc_conv_spread, mc_conv_im2col, mc_conv_exchange, mc_conv_exchange_full, mc_conv_relayout,
+    mc_conv_onednn, mc_conv_onednn_winograd, mc_conv_reference;
 
 /* mc_conv_problem.inner: who must not wrap again, so that planning ends. */
 enum { INNER_EXCHANGE = 1, INNER_RELAYOUT = 2, INNER_FOLD = 4 };
@@ -27,8 +28,10 @@ struct mc_plan *mc_conv_plan_in(const struct mc_family *family, const struct mc_
 
 /* ---- operands.c ---- */
 void mc_conv_extents(const struct mc_conv_problem *p, struct mc_extent e[5]);   /* x, w, y, c0, bias */
-mc_status mc_conv_compare(const struct mc_conv_problem *p, const struct mc_plan *plan, const char *got, const char *want);
-mc_status mc_conv_operands(const struct mc_problem *p, void *operand[8]);       /* these, and the others, are the family's (plan.h) */
+mc_status mc_conv_compare(const struct mc_conv_problem *p, const struct mc_plan *plan, const char *got,
+                          const char *want);
+/* these, and the others, are the family's (plan.h) */
+mc_status mc_conv_operands(const struct mc_problem *p, void *operand[8]);
 void mc_conv_discard(const struct mc_problem *p, void *operand[8]);
 double mc_conv_sample(const struct mc_problem *p, double seconds, struct mc_problem *small);
 mc_status mc_conv_verify(const struct mc_problem *p, const struct mc_plan *plan);
@@ -45,9 +48,11 @@ const char *mc_conv_no_reversed(const struct mc_conv_problem *p);
 /* ---- forced.c ---- */
 const char *mc_conv_forced(const struct mc_problem *p, int64_t *mode);
 size_t mc_conv_words(const char **names, size_t room);      /* those of Theano's flags; how many */
-const char *mc_conv_asked(const struct mc_conv_problem *p); /* algo, or the flag of this pass; auto inside of others */
+/* algo, or the flag of this pass; auto inside of others */
+const char *mc_conv_asked(const struct mc_conv_problem *p);
 bool mc_conv_chooses_once(const char *algo);
-const char *mc_conv_lasting(const char *algo);              /* the same word, but static text if it is one that is known */
+/* the same word, but static text if it is one that is known */
+const char *mc_conv_lasting(const char *algo);
 
 /* ---- run.c: one call of a plan ---- */
 struct mc_conv_run {
@@ -61,7 +66,8 @@ struct mc_conv_run {
     char *workspace;
     int threads;
 };
-struct mc_conv_run mc_conv_bind(const struct mc_plan *plan, void *const *operand, void *workspace, int threads);
+struct mc_conv_run mc_conv_bind(const struct mc_plan *plan, void *const *operand, void *workspace,
+                                int threads);
 /* The block at[], size[] of the result is finished. */
 static inline void conv_finish(const struct mc_conv_run *r, const int64_t at[5], const int64_t size[5])
 {
@@ -70,7 +76,8 @@ static inline void conv_finish(const struct mc_conv_run *r, const int64_t at[5],
     }
 }
 /* Places [u, u + count) in C order, of filters [f, f + nf) of image n: in as few boxes as they make. */
-void mc_conv_finish_places(const struct mc_conv_run *r, int64_t n, int64_t f, int64_t nf, int64_t u, int64_t count);
+void mc_conv_finish_places(const struct mc_conv_run *r, int64_t n, int64_t f, int64_t nf, int64_t u,
+                           int64_t count);
 /* For solvers that know no epilogue: runs it on all of the result, in blocks of one image and channel. */
 void mc_conv_finish_all(const struct mc_conv_run *r);
 void mc_conv_no_epilogue(void *arg, const int64_t at[5], const int64_t size[5]); /* to time with */
@@ -109,15 +116,18 @@ static inline int64_t conv_tap(const struct mc_conv_shape *s, int axis, int64_t 
 {
     return s->flip ? s->k[axis] - 1 - a : a;
 }
-static inline int64_t conv_at(const struct mc_conv_shape *s, int axis, int64_t u, int64_t a) /* in x; may lie outside */
+/* in x; may lie outside */
+static inline int64_t conv_at(const struct mc_conv_shape *s, int axis, int64_t u, int64_t a)
 {
     return u * s->stride[axis] - s->pad[axis] + a * s->dilation[axis];
 }
 
-/* ---- columns.c: windows of x as a matrix (channels * taps, n) of the places [u, u + n); float32 and float64 alone.
- * x is where the image has the first of the channels ---- */
-void mc_conv_gather(const struct mc_conv_problem *p, const char *x, int64_t channels, int64_t u, int64_t n, void *columns);
-void mc_conv_scatter(const struct mc_conv_problem *p, char *x, int64_t channels, int64_t u, int64_t n, const void *columns);
+/* ---- columns.c: windows of x as a matrix (channels * taps, n) of the places [u, u + n); float32 and float64
+ * alone. x is where the image has the first of the channels ---- */
+void mc_conv_gather(const struct mc_conv_problem *p, const char *x, int64_t channels, int64_t u, int64_t n,
+                    void *columns);
+void mc_conv_scatter(const struct mc_conv_problem *p, char *x, int64_t channels, int64_t u, int64_t n,
+                     const void *columns);
 
 /* ---- copy.c: an array into another layout or dtype ---- */
 struct mc_conv_copy {
@@ -134,13 +144,16 @@ void mc_conv_copy_array(const struct mc_conv_copy *c, int threads);
 
 /* ---- refusals and estimates that several share ---- */
 const char *mc_conv_hollow(const struct mc_conv_problem *p);  /* empty results and sums of nothing */
-const char *mc_conv_not_plain(const struct mc_conv_problem *p); /* those, other dtypes than float32, unshared filters, three axes */
-const char *mc_conv_halves(const struct mc_conv_problem *p);  /* dtypes that only relayout and the reference take */
+/* those, other dtypes than float32, unshared filters, three axes */
+const char *mc_conv_not_plain(const struct mc_conv_problem *p);
+/* dtypes that only relayout and the reference take */
+const char *mc_conv_halves(const struct mc_conv_problem *p);
 double mc_conv_flops(const struct mc_conv_problem *p);        /* two a tap, borders counted in full */
 double mc_conv_bytes(const struct mc_conv_problem *p);        /* all operands once */
 double mc_conv_peak(const struct mc_conv_problem *p);         /* operations a second of one thread */
 double mc_conv_copy(double bytes);                            /* seconds of one thread to move so many */
 double mc_conv_threads(double seconds, double tasks);         /* how many times faster a team would be */
-double mc_conv_work(const struct mc_conv_problem *p);         /* seconds of one thread at best, for mc_team_tasks */
+/* seconds of one thread at best, for mc_team_tasks */
+double mc_conv_work(const struct mc_conv_problem *p);
 
 #endif

@@ -1,5 +1,5 @@
-/* table.c: the family of convolutions: its solvers, and their names as flags and nodes have them.  A new solver is a file and
- * a row.
+/* table.c: the family of convolutions: its solvers, and their names as flags and nodes have them.  A new
+ * solver is a file and a row.
  *
  * Invariant: the last takes every problem. */
 #include "heavy/conv/cuda/cuda.h"
@@ -44,7 +44,8 @@ struct mc_plan *mc_conv_plan(const struct mc_conv_problem *p)
 
 static size_t algo_names(const char **names, size_t room)
 {
-    return mc_solver_names(mc_conv_cuda_solvers, names, mc_solver_names(mc_conv_solvers, names, mc_conv_words(names, room), room), room);
+    return mc_solver_names(mc_conv_cuda_solvers, names,
+                           mc_solver_names(mc_conv_solvers, names, mc_conv_words(names, room), room), room);
 }
 
 /* A node asks for what there is; so it is refused while it is built. */
@@ -59,11 +60,15 @@ static mc_status known(const char *algo)
     }
     const char *near = mc_near_miss(algo, names, n);
     return near ? mc_fail(MC_EARG, "there is no algo '%s'; did you mean '%s'?", algo, near)
-                : mc_fail(MC_EARG, "there is no algo '%s'; it is a solver of convolutions, or a word of the flag conv.algo_fwd", algo);
+                : mc_fail(MC_EARG,
+                          "there is no algo '%s'; it is a solver of convolutions, or a word of the flag "
+                          "conv.algo_fwd",
+                          algo);
 }
 
 __attribute__((constructor)) static void install(void)
 {
     mc_conv_algo_hook = known;
-    mc_flag_names_of[FLAG_conv_algo_fwd] = mc_flag_names_of[FLAG_conv_algo_bwd_data] = mc_flag_names_of[FLAG_conv_algo_bwd_filter] = algo_names;
+    mc_flag_names_of[FLAG_conv_algo_fwd] = mc_flag_names_of[FLAG_conv_algo_bwd_data] =
+        mc_flag_names_of[FLAG_conv_algo_bwd_filter] = algo_names;
 }

@@ -1,11 +1,12 @@
 /* conv_pool.h: a convolution and the maxima of its y as one problem: y itself is never there.
  *
- *   FORWARD   x, w         ->  g, the maximum of each window of y, and its mark: the number of that cell in the uncut window
+ *   FORWARD   x, w -> g, the maximum of each window of y, and its mark: the number of that cell in the uncut
+ *             window
  *   INPUTS    w, g, marks  ->  x, the gradient of y being 0 but for g where the marks say
  *   WEIGHTS   x, g, marks  ->  w, likewise
  *
- * The two gradients have a term for each window, where a convolution has one for each element of y: a quarter, if windows
- * of 2x2 lie side by side. */
+ * The two gradients have a term for each window, where a convolution has one for each element of y: a
+ * quarter, if windows of 2x2 lie side by side. */
 #ifndef MC_POOLED_H
 #define MC_POOLED_H
 
@@ -22,10 +23,12 @@ struct mc_pooled_problem {
 /* operand[] of a plan's run; the epilogue is as a convolution's, on the result of INPUTS and WEIGHTS */
 enum { POOLED_X, POOLED_W, POOLED_G, POOLED_MARKS, POOLED_EPILOGUE, POOLED_EPILOGUE_ARG, POOLED_NOPERAND };
 
-/* NULL, without an error, if no solver takes it or solvers of its parts are named by flags; with one: out of memory. */
+/* NULL, without an error, if no solver takes it or solvers of its parts are named by flags; with one: out of
+ * memory. */
 extern const struct mc_family mc_pooled_family;
 struct mc_plan *mc_pooled_plan(const struct mc_pooled_problem *p);
 extern const struct mc_family mc_pooled_cuda;
-struct mc_plan *mc_pooled_cuda_plan(const struct mc_pooled_problem *p); /* operands in the memory of the GPU that was entered */
+/* operands in the memory of the GPU that was entered */
+struct mc_plan *mc_pooled_cuda_plan(const struct mc_pooled_problem *p);
 
 #endif

@@ -1,4 +1,5 @@
-/* problem.c: the family of pooled convolutions: its word, operands to time with, and the check against the reference.
+/* problem.c: the family of pooled convolutions: its word, operands to time with, and the check against the
+ * reference.
  *
  *     pooled conv f32 weights n500c1i28x28 f32k5x5o24x24 w2x2 s2x2 p0x0 o12x12
  *
@@ -22,7 +23,8 @@ static const int64_t *sizes(const struct mc_pooled_problem *p, int64_t size[5])
     return size;
 }
 
-static void layout(struct mc_str *out, const struct mc_pooled_problem *p, const char *name, const int64_t stride[5])
+static void layout(struct mc_str *out, const struct mc_pooled_problem *p, const char *name,
+                   const int64_t stride[5])
 {
     int64_t size[5], dense = 1, odd = 0;
     sizes(p, size);
@@ -53,7 +55,9 @@ void mc_pooled_word(const struct mc_problem *p_, struct mc_str *out)
 
 int mc_pooled_result(const struct mc_pooled_problem *p)
 {
-    static const int written[] = { [CONV_FORWARD] = POOLED_G, [CONV_INPUTS] = POOLED_X, [CONV_WEIGHTS] = POOLED_W };
+    static const int written[] = {
+        [CONV_FORWARD] = POOLED_G, [CONV_INPUTS] = POOLED_X, [CONV_WEIGHTS] = POOLED_W
+    };
     return written[p->conv.s.pass];
 }
 
@@ -85,7 +89,8 @@ static int64_t some_cell(const struct mc_pooled_problem *p, const int64_t at[3],
 {
     int64_t cell = 0;
     for (int i = 0; i < 3; i++) {
-        const int64_t first = at[i] * p->stride[i] - p->pad[i], lo = MC_MAX(-first, 0), hi = MC_MIN(p->w[i], p->conv.s.out[i] - first);
+        const int64_t first = at[i] * p->stride[i] - p->pad[i], lo = MC_MAX(-first, 0),
+                      hi = MC_MIN(p->w[i], p->conv.s.out[i] - first);
         cell = cell * p->w[i] + lo + (int64_t)((h >> 8 * i) % 255u) % MC_MAX(hi - lo, 1);
     }
     return cell;
@@ -107,7 +112,8 @@ void mc_pooled_some_marks(const struct mc_pooled_problem *p, void *marks)
             to += at[i] * p->mark[i];
         }
         h = h * 1664525u + 1013904223u;
-        mc_store_f64(p->marks, (char *)marks + to * (int64_t)mc_dtypes[p->marks].size, (double)some_cell(p, at + 2, h >> 4));
+        mc_store_f64(p->marks, (char *)marks + to * (int64_t)mc_dtypes[p->marks].size,
+                     (double)some_cell(p, at + 2, h >> 4));
     }
 }
 
@@ -154,8 +160,10 @@ static mc_status operands(const struct mc_problem *p, void *operand[8])
 
 /* ---- verification ---- */
 
-/* Maxima; marks may differ where two cells do not, to rounding: of random numbers that is one window in some thousands. */
-static mc_status compare_maxima(const struct mc_pooled_problem *p, const struct mc_plan *plan, void *const *got, void *const *want)
+/* Maxima; marks may differ where two cells do not, to rounding: of random numbers that is one window in some
+ * thousands. */
+static mc_status compare_maxima(const struct mc_pooled_problem *p, const struct mc_plan *plan,
+                                void *const *got, void *const *want)
 {
     struct mc_conv_problem as_y = p->conv;
     const int64_t size = (int64_t)mc_dtypes[p->marks].size;
@@ -172,18 +180,21 @@ static mc_status compare_maxima(const struct mc_pooled_problem *p, const struct 
         other += memcmp((char *)got[POOLED_MARKS] + at, (char *)want[POOLED_MARKS] + at, (size_t)size) != 0;
     }
     if (other > 1 + all / 1000) {
-        return mc_fail(MC_ECHECK, "%s: %" PRId64 " of %" PRId64 " marks are not the reference's", plan->solver->name, other, all);
+        return mc_fail(MC_ECHECK, "%s: %" PRId64 " of %" PRId64 " marks are not the reference's",
+                       plan->solver->name, other, all);
     }
     memcpy(as_y.s.out, p->out, sizeof p->out);
     memcpy(as_y.at.y, p->g, sizeof p->g);
     return mc_conv_compare(&as_y, plan, got[POOLED_G], want[POOLED_G]);
 }
 
-mc_status mc_pooled_compare(const struct mc_problem *p_, const struct mc_plan *plan, void *const *got, void *const *want)
+mc_status mc_pooled_compare(const struct mc_problem *p_, const struct mc_plan *plan, void *const *got,
+                            void *const *want)
 {
     const struct mc_pooled_problem *p = pooled(p_);
     const int role = mc_pooled_result(p);
-    return p->conv.s.pass == CONV_FORWARD ? compare_maxima(p, plan, got, want) : mc_conv_compare(&p->conv, plan, got[role], want[role]);
+    return p->conv.s.pass == CONV_FORWARD ? compare_maxima(p, plan, got, want)
+                                          : mc_conv_compare(&p->conv, plan, got[role], want[role]);
 }
 
 static mc_status run_once(const struct mc_plan *plan, void *const *operand)
@@ -215,14 +226,16 @@ const char *mc_pooled_not_plain(const struct mc_pooled_problem *p)
 {
     const struct mc_conv_shape *s = &p->conv.s;
     const char *no = mc_conv_not_plain(&p->conv);
-    return no                                                                             ? no
-           : s->groups != 1                                                               ? "takes one group"
-           : p->out[0] != 1 || p->w[0] != 1                                               ? "pools one or two axes"
-           : s->dilation[1] != 1 || s->dilation[2] != 1                                   ? "takes no dilation"
-           : p->marks != MC_UINT8                                                         ? "takes marks of one byte"
-           : (p->out[2] > 1 && p->g[4] != 1) || (p->out[1] > 1 && p->g[3] != p->out[2])   ? "takes maxima without gaps"
-           : (p->out[2] > 1 && p->mark[4] != 1) || (p->out[1] > 1 && p->mark[3] != p->out[2]) ? "takes marks without gaps"
-                                                                                          : NULL;
+    return no                                           ? no
+           : s->groups != 1                             ? "takes one group"
+           : p->out[0] != 1 || p->w[0] != 1             ? "pools one or two axes"
+           : s->dilation[1] != 1 || s->dilation[2] != 1 ? "takes no dilation"
+           : p->marks != MC_UINT8                       ? "takes marks of one byte"
+           : (p->out[2] > 1 && p->g[4] != 1) || (p->out[1] > 1 && p->g[3] != p->out[2])
+               ? "takes maxima without gaps"
+           : (p->out[2] > 1 && p->mark[4] != 1) || (p->out[1] > 1 && p->mark[3] != p->out[2])
+               ? "takes marks without gaps"
+               : NULL;
 }
 
 static const struct mc_solver *const solvers[] = { &mc_pooled_marked, NULL };

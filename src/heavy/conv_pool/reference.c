@@ -1,4 +1,5 @@
-/* reference.c: the definition: y is made, by the reference of convolutions or from maxima and marks, and used.
+/* reference.c: the definition: y is made, by the reference of convolutions or from maxima and marks, and
+ * used.
  *
  * Invariant: it refuses nothing that a pooled convolution can be. */
 #include "heavy/conv_pool/solver.h"
@@ -7,8 +8,14 @@
 static struct mc_pool_shape windows(const struct mc_pooled_problem *p, enum mc_pool_pass pass)
 {
     const struct mc_conv_shape *s = &p->conv.s;
-    struct mc_pool_shape w = { .pass = pass, .mode = POOL_MAX, .key = POOL_KEY_MARKS, .rank = 5, .nd = 3, .axis = { 2, 3, 4 },
-                               .dims = { s->n, s->f, s->out[0], s->out[1], s->out[2] }, .mark = p->marks };
+    struct mc_pool_shape w = { .pass = pass,
+                               .mode = POOL_MAX,
+                               .key = POOL_KEY_MARKS,
+                               .rank = 5,
+                               .nd = 3,
+                               .axis = { 2, 3, 4 },
+                               .dims = { s->n, s->f, s->out[0], s->out[1], s->out[2] },
+                               .mark = p->marks };
     memcpy(w.in, s->out, sizeof w.in);
     memcpy(w.out, p->out, sizeof w.out);
     memcpy(w.w, p->w, sizeof w.w);
@@ -17,12 +24,15 @@ static struct mc_pool_shape windows(const struct mc_pooled_problem *p, enum mc_p
     return w;
 }
 
-static mc_status pool(const struct mc_pooled_problem *p, enum mc_pool_pass pass, char *y, void *const *operand)
+static mc_status pool(const struct mc_pooled_problem *p, enum mc_pool_pass pass, char *y,
+                      void *const *operand)
 {
     const struct mc_pool_shape w = windows(p, pass);
     const int64_t size = (int64_t)mc_dtypes[p->conv.dtype].size, each = (int64_t)mc_dtypes[p->marks].size;
     int64_t at[3][5], step = size;
-    struct mc_pool_arrays a = { .dtype = p->conv.dtype, .at = { y, operand[POOLED_G], operand[POOLED_MARKS] }, .strides = { at[0], at[1], at[2] } };
+    struct mc_pool_arrays a = { .dtype = p->conv.dtype,
+                                .at = { y, operand[POOLED_G], operand[POOLED_MARKS] },
+                                .strides = { at[0], at[1], at[2] } };
     for (int i = 4; i >= 0; i--) {
         at[POOL_X][i] = step;
         at[POOL_Y][i] = p->g[i] * size;

@@ -1,7 +1,7 @@
 /* copy.c: an array into another layout or dtype, on the GPU.
  *
- * Axes of size 1 go, neighbours join; if the axis that is closest together is the same in both arrays, elements are
- * copied in that order, else in tiles that turn through shared memory.
+ * Axes of size 1 go, neighbours join; if the axis that is closest together is the same in both arrays,
+ * elements are copied in that order, else in tiles that turn through shared memory.
  *
  * Invariant: no axis of `to` has stride 0 unless its size is 1. */
 #include "heavy/cuda/cuda.h"
@@ -143,10 +143,15 @@ struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *layout)
     memcpy(c->args.size, l.size, sizeof l.size);
     memcpy(c->args.ts, l.to_stride, sizeof l.to_stride);
     memcpy(c->args.fs, l.from_stride, sizeof l.from_stride);
-    mc_str_addf(&defines, "#define TO %s\n#define FROM %s\n#define RANK %d\n", mc_dtypes[l.to].c, mc_dtypes[l.from].c, l.rank);
+    mc_str_addf(&defines, "#define TO %s\n#define FROM %s\n#define RANK %d\n", mc_dtypes[l.to].c,
+                mc_dtypes[l.from].c, l.rank);
     mc_cuda_index(&defines, all);
-    c->grid = mc_cuda_line(turn ? count * ((l.size[l.rank - 1] + side - 1) / side) * ((l.size[l.rank - 2] + side - 1) / side) * 256 : count, 256);
-    if (!mc_cuda_kernels(&mc_cuda_copy_text, &defines, &(struct mc_cuda_named){ &c->kernel, turn ? "tile" : "line" }, 1)) {
+    c->grid = mc_cuda_line(turn ? count * ((l.size[l.rank - 1] + side - 1) / side) *
+                                      ((l.size[l.rank - 2] + side - 1) / side) * 256
+                                : count,
+                           256);
+    if (!mc_cuda_kernels(&mc_cuda_copy_text, &defines,
+                         &(struct mc_cuda_named){ &c->kernel, turn ? "tile" : "line" }, 1)) {
         mc_free(c);
         return NULL;
     }
@@ -158,7 +163,8 @@ mc_status mc_cuda_copy_run(const struct mc_cuda_copy *c, void *to, const void *f
     struct args args = c->args;
     args.to = to;
     args.from = (const char *)from + c->from_first;
-    return c->kernel ? mc_cuda_follow(mc_cuda_current(), c->kernel, "copy", &c->grid, &args, sizeof args) : MC_OK;
+    return c->kernel ? mc_cuda_follow(mc_cuda_current(), c->kernel, "copy", &c->grid, &args, sizeof args)
+                     : MC_OK;
 }
 
 void mc_cuda_copy_free(struct mc_cuda_copy *c)

@@ -1,7 +1,8 @@
 /* cuda.h: what the solvers of every family share on a GPU.
  *
- * A plan's run() enqueues on the device's stream and returns: no allocation, no waiting, scalars by value, so that it
- * can be recorded in a CUDA graph.  The thread has entered the device (mc_cuda_current) while it plans and runs.
+ * A plan's run() enqueues on the device's stream and returns: no allocation, no waiting, scalars by value, so
+ * that it can be recorded in a CUDA graph.  The thread has entered the device (mc_cuda_current) while it
+ * plans and runs.
  *
  * Invariant: what a plan holds belongs to the device that was current when it was made. */
 #ifndef MC_PLAN_CUDA_H
@@ -13,17 +14,20 @@
 extern const struct mc_site mc_site_cuda;
 
 /* ---- cuda.c: operands to time with, and the check against the host's reference ---- */
-mc_status mc_cuda_operands(const struct mc_extent *e, int n, void *operand[8]);  /* in the device's memory, random */
+/* in the device's memory, random */
+mc_status mc_cuda_operands(const struct mc_extent *e, int n, void *operand[8]);
 void mc_cuda_discard(const struct mc_extent *e, int n, void *operand[8]);
 /* Runs plan on the device on the operands that `host` makes, its reference on the same, and compares. */
 struct mc_cuda_check {
     const struct mc_family *host;
     const struct mc_solver *reference;
-    void (*after)(const struct mc_problem *p, void *const *operand); /* what the reference leaves out; may be NULL */
-    mc_status (*compare)(const struct mc_problem *p, const struct mc_plan *plan, void *const *got, void *const *want);
+    /* what the reference leaves out; may be NULL */
+    void (*after)(const struct mc_problem *p, void *const *operand);
+    mc_status (*compare)(const struct mc_problem *p, const struct mc_plan *plan, void *const *got,
+                         void *const *want);
 };
-mc_status mc_cuda_verify(const struct mc_cuda_check *c, const struct mc_problem *p, const struct mc_plan *plan,
-                         const struct mc_extent *e, int n);
+mc_status mc_cuda_verify(const struct mc_cuda_check *c, const struct mc_problem *p,
+                         const struct mc_plan *plan, const struct mc_extent *e, int n);
 
 /* ---- cuda_text.c: kernels of solvers: prelude.cu, defines, what the text builds upon, and the text ---- */
 struct mc_cuda_text {
@@ -33,18 +37,23 @@ struct mc_cuda_text {
 };
 extern const struct mc_cuda_text mc_cuda_copy_text, mc_cuda_fill_text, mc_cuda_tail_text;
 void mc_cuda_source(const struct mc_cuda_text *t, const char *defines, struct mc_str *out);
-/* A kernel of the current device, loaded once a process and text; NULL: failed, the error has the compiler's message. */
+/* A kernel of the current device, loaded once a process and text; NULL: failed, the error has the compiler's
+ * message. */
 void *mc_cuda_kernel(const struct mc_cuda_text *t, const char *defines, const char *name);
-/* Several of them, each to its place; one without a name is NULL.  Frees the defines, whatever comes of it. */
+/* Several of them, each to its place; one without a name is NULL.  Frees the defines, whatever comes of
+ * it. */
 struct mc_cuda_named {
     void **to;
     const char *name;
 };
-bool mc_cuda_kernels(const struct mc_cuda_text *t, struct mc_str *defines, const struct mc_cuda_named *k, size_t n);
+bool mc_cuda_kernels(const struct mc_cuda_text *t, struct mc_str *defines, const struct mc_cuda_named *k,
+                     size_t n);
 /* The names of a dtype and of what it is summed in, as texts know them: "half", "float". */
 void mc_cuda_types(struct mc_str *defines, mc_dtype t, bool wide);
-void mc_cuda_index(struct mc_str *defines, int64_t count); /* INDEX, an unsigned type that counts so far: the short one is faster */
-/* n / by = (n times / 2^32 + n) / 2^shift for n below 2^31, where 2^shift >= by and times = 2^32 (2^shift - by) / by + 1. */
+/* INDEX, an unsigned type that counts so far: the short one is faster */
+void mc_cuda_index(struct mc_str *defines, int64_t count);
+/* n / by = (n times / 2^32 + n) / 2^shift for n below 2^31, where 2^shift >= by and times = 2^32 (2^shift -
+ * by) / by + 1. */
 struct mc_cuda_divider { uint32_t by, times, shift; };
 struct mc_cuda_divider mc_cuda_divider(int64_t by);
 /* A line of `threads` for `count` elements; more than a grid can have is walked by the kernel itself. */
@@ -69,12 +78,14 @@ struct mc_cuda_axes {
 };
 void mc_cuda_axes_join(struct mc_cuda_axes *a);
 
-/* ---- cuda_tail.c: y = act(y + bias + beta c0) in place, for solvers that do nothing of that themselves ---- */
+/* ---- cuda_tail.c: y = act(y + bias + beta c0) in place, for solvers that do nothing of that themselves
+ * ---- */
 struct mc_cuda_tail;
 struct mc_cuda_tail_of {
     mc_dtype dtype;
     int rank;                   /* at most 8 */
-    int64_t size[8], y[8], c0[8], bias[8];  /* strides in elements; those of what is not there do not matter */
+    /* strides in elements; those of what is not there do not matter */
+    int64_t size[8], y[8], c0[8], bias[8];
     bool has_c0, has_bias;
     double beta;
     enum mc_act act;
@@ -82,7 +93,8 @@ struct mc_cuda_tail_of {
 struct mc_cuda_tail *mc_cuda_tail_new(const struct mc_cuda_tail_of *q);
 mc_status mc_cuda_tail_run(const struct mc_cuda_tail *t, void *y, const void *c0, const void *bias);
 void mc_cuda_tail_free(struct mc_cuda_tail *t);
-/* The plan of a solver "apart": child 0 is the planner's choice for the problem as if nothing followed, then goes the tail. */
+/* The plan of a solver "apart": child 0 is the planner's choice for the problem as if nothing followed, then
+ * goes the tail. */
 struct mc_cuda_apart {
     struct mc_plan base;
     struct mc_cuda_tail *tail;
@@ -92,19 +104,23 @@ static inline const struct mc_cuda_tail *mc_cuda_tail_of_plan(const struct mc_pl
     return ((const struct mc_cuda_apart *)(const void *)p)->tail;
 }
 struct mc_plan *mc_cuda_apart_plan(const struct mc_problem *bare, const struct mc_cuda_tail_of *q,
-                                   mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace, int threads));
+                                   mc_status (*run)(const struct mc_plan *p, void *const *operand,
+                                                    void *workspace, int threads));
 
-enum { MC_CUDA_ALIGNED = 16 };      /* bytes that kernels and libraries move at once, where an address allows it */
+/* bytes that kernels and libraries move at once, where an address allows it */
+enum { MC_CUDA_ALIGNED = 16 };
 static inline bool mc_cuda_aligned(const void *p)
 {
     return (uintptr_t)p % MC_CUDA_ALIGNED == 0;
 }
 
 int mc_cuda_processors(void);       /* multiprocessors of the GPU that is entered; 100 while none is */
-const char *mc_cuda_too_old(void);  /* for memory that is fetched into shared memory, and matrices of halves by the warp; NULL: it is not */
+/* for memory that is fetched into shared memory, and matrices of halves by the warp; NULL: it is not */
+const char *mc_cuda_too_old(void);
 
 /* ---- estimates: seconds, good enough to order solvers ---- */
-double mc_cuda_seconds(mc_dtype t, bool reduced, double flops, double bytes, double part); /* part: of the peak that is reached */
+/* part: of the peak that is reached */
+double mc_cuda_seconds(mc_dtype t, bool reduced, double flops, double bytes, double part);
 double mc_cuda_least(mc_dtype t, bool reduced, double flops);   /* no kernel on those units takes less */
 
 #endif

@@ -1,4 +1,5 @@
-/* epilogue.c: what follows a product or a convolution element by element, by a kernel of its own on what a solver has made.
+/* epilogue.c: what follows a product or a convolution element by element, by a kernel of its own on what a
+ * solver has made.
  *
  * Invariant: an element is read and written by one thread, so c0 may be y. */
 #include "heavy/cuda/cuda.h"
@@ -62,7 +63,8 @@ struct mc_cuda_tail *mc_cuda_tail_new(const struct mc_cuda_tail_of *q)
     mc_cuda_axes_join(&axes);
     mc_cuda_types(&defines, q->dtype, false);
     mc_cuda_index(&defines, all.count);
-    mc_str_addf(&defines, "#define RANK %d\n#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n", axes.rank, q->has_c0, q->has_bias, (int)q->act);
+    mc_str_addf(&defines, "#define RANK %d\n#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n",
+                axes.rank, q->has_c0, q->has_bias, (int)q->act);
     const int64_t many = WORD / mc_dtypes[q->dtype].size;
     const bool ok = !defines.bad && load(&t->plain, &all, axes.rank, 1, defines.s) &&
                     (!in_words(&axes, q->has_c0, many) || load(&t->vector, &all, axes.rank, many, defines.s));
@@ -82,7 +84,8 @@ mc_status mc_cuda_tail_run(const struct mc_cuda_tail *t, void *y, const void *c0
     args.y = y;
     args.c0 = c0;
     args.bias = bias;
-    return f->kernel ? mc_cuda_follow(mc_cuda_current(), f->kernel, "tail", &f->grid, &args, sizeof args) : MC_OK;
+    return f->kernel ? mc_cuda_follow(mc_cuda_current(), f->kernel, "tail", &f->grid, &args, sizeof args)
+                     : MC_OK;
 }
 
 void mc_cuda_tail_free(struct mc_cuda_tail *t)
@@ -96,7 +99,8 @@ static void apart_destroy(struct mc_plan *plan)
 }
 
 struct mc_plan *mc_cuda_apart_plan(const struct mc_problem *bare, const struct mc_cuda_tail_of *q,
-                                   mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace, int threads))
+                                   mc_status (*run)(const struct mc_plan *p, void *const *operand,
+                                                    void *workspace, int threads))
 {
     struct mc_cuda_apart *d = mc_calloc(1, sizeof *d, "plans");
     if (!d) {

@@ -1,7 +1,7 @@
 /* site.c: timing on a GPU, operands to time with, and the check of a plan against the host's reference.
  *
- * Invariant: a time is that of the work on the device: runs are recorded and launched together, so that what the host
- * needs to enqueue them does not count, as it does not in a function that is replayed. */
+ * Invariant: a time is that of the work on the device: runs are recorded and launched together, so that what
+ * the host needs to enqueue them does not count, as it does not in a function that is replayed. */
 #include "heavy/cuda/cuda.h"
 #include "value/value.h"
 #include <stdlib.h>
@@ -140,7 +140,10 @@ void mc_cuda_discard(const struct mc_extent *e, int n, void *operand[8])
 
 static mc_status fill(const struct mc_extent *e, void *to)
 {
-    struct { void *to; int64_t count; } args = { to, e->count };
+    struct {
+        void *to;
+        int64_t count;
+    } args = { to, e->count };
     struct mc_str defines = { 0 };
     void *kernel;
     mc_cuda_types(&defines, e->dtype, false);
@@ -200,7 +203,8 @@ static mc_status run_there(const struct mc_plan *plan, const struct mc_extent *e
     return s;
 }
 
-static mc_status run_reference(const struct mc_cuda_check *c, const struct mc_problem *p, void *const *operand)
+static mc_status run_reference(const struct mc_cuda_check *c, const struct mc_problem *p,
+                               void *const *operand)
 {
     struct mc_problem *copy = mc_alloc(p->family->problem_size, "plans");
     if (!copy) {
@@ -215,8 +219,8 @@ static mc_status run_reference(const struct mc_cuda_check *c, const struct mc_pr
     return s;
 }
 
-mc_status mc_cuda_verify(const struct mc_cuda_check *c, const struct mc_problem *p, const struct mc_plan *plan,
-                         const struct mc_extent *e, int n)
+mc_status mc_cuda_verify(const struct mc_cuda_check *c, const struct mc_problem *p,
+                         const struct mc_plan *plan, const struct mc_extent *e, int n)
 {
     void *got[8], *want[8];
     TRY(c->host->operands(p, got));

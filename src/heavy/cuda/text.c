@@ -1,6 +1,7 @@
 /* text.c: the texts of solvers made into kernels, and kept.
  *
- * Invariant: a text with its defines is loaded once on each device and stays loaded for the life of the process. */
+ * Invariant: a text with its defines is loaded once on each device and stays loaded for the life of the
+ * process. */
 #include "heavy/cuda/cuda.h"
 #include "value/value.h"
 
@@ -28,7 +29,8 @@ void mc_cuda_source(const struct mc_cuda_text *t, const char *defines, struct mc
 void mc_cuda_types(struct mc_str *defines, mc_dtype t, bool wide)
 {
     const char *sum = !mc_is_float(t) ? "u64" : wide || t == MC_FLOAT64 ? "double" : "float";
-    mc_str_addf(defines, "#define T %s\n#define A %s\n#define FLOAT %d\n", mc_dtypes[t].c, sum, mc_is_float(t));
+    mc_str_addf(defines, "#define T %s\n#define A %s\n#define FLOAT %d\n", mc_dtypes[t].c, sum,
+                mc_is_float(t));
 }
 
 void mc_cuda_index(struct mc_str *defines, int64_t count)
@@ -43,13 +45,17 @@ struct mc_cuda_divider mc_cuda_divider(int64_t by)
     while (((uint64_t)1 << shift) < d) {
         shift++;
     }
-    return (struct mc_cuda_divider){ (uint32_t)d, (uint32_t)((((uint64_t)1 << shift) - d) * ((uint64_t)1 << 32) / d + 1), shift };
+    return (struct mc_cuda_divider){ (uint32_t)d,
+                                     (uint32_t)((((uint64_t)1 << shift) - d) * ((uint64_t)1 << 32) / d + 1),
+                                     shift };
 }
 
 struct mc_grid mc_cuda_line(int64_t count, unsigned threads)
 {
     const int64_t blocks = (count + threads - 1) / threads;
-    return (struct mc_grid){ { (unsigned)MC_MAX(MC_MIN(blocks, (int64_t)1 << 20), (int64_t)1), 1, 1 }, { threads, 1, 1 }, 0 };
+    return (struct mc_grid){ { (unsigned)MC_MAX(MC_MIN(blocks, (int64_t)1 << 20), (int64_t)1), 1, 1 },
+                             { threads, 1, 1 },
+                             0 };
 }
 
 /* ---- kernels ---- */
@@ -112,7 +118,8 @@ void *mc_cuda_kernel(const struct mc_cuda_text *t, const char *defines, const ch
     return kernel;
 }
 
-bool mc_cuda_kernels(const struct mc_cuda_text *t, struct mc_str *defines, const struct mc_cuda_named *k, size_t n)
+bool mc_cuda_kernels(const struct mc_cuda_text *t, struct mc_str *defines, const struct mc_cuda_named *k,
+                     size_t n)
 {
     bool ok = !defines->bad;
     if (!ok) {

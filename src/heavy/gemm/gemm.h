@@ -16,23 +16,27 @@ typedef void mc_gemm_epilogue(void *arg, int64_t batch, int64_t i, int64_t j, in
                               int64_t row_stride);
 struct mc_gemm_problem {
     struct mc_problem base;
-    mc_dtype dtype;                 /* float64, float32, float16, bfloat16 (accumulated in float32); on a GPU integers too */
+    /* float64, float32, float16, bfloat16 (accumulated in float32); on a GPU integers too */
+    mc_dtype dtype;
     int64_t batch, m, n, k;
     int64_t as[3], bs[3], cs[3], c0s[3]; /* strides in elements: batch, row, column */
     double alpha, beta;
     bool has_c0, has_epilogue;
     bool c0_apart;                  /* C0 is not C */
     enum mc_act act;                /* on a GPU, whose epilogues are no functions of ours */
-    bool tf32;                      /* float32 operands may be rounded to 10 bits; mc_gemm_cuda_plan sets it from gemm.precision */
+    /* float32 operands may be rounded to 10 bits; mc_gemm_cuda_plan sets it from gemm.precision */
+    bool tf32;
 };
-enum { GEMM_A, GEMM_B, GEMM_C, GEMM_C0, GEMM_EPILOGUE, GEMM_EPILOGUE_ARG, GEMM_NOPERAND }; /* operand[] of a plan's run */
+/* operand[] of a plan's run */
+enum { GEMM_A, GEMM_B, GEMM_C, GEMM_C0, GEMM_EPILOGUE, GEMM_EPILOGUE_ARG, GEMM_NOPERAND };
 
 extern const struct mc_family mc_gemm_family;
 struct mc_plan *mc_gemm_plan(const struct mc_gemm_problem *p);  /* fills base.family, asks the planner */
-/* The same on the GPU that the thread has entered: operands in its memory, no epilogue function, any strides.  A bias
- * along the columns is a C0 whose rows have stride 0. */
+/* The same on the GPU that the thread has entered: operands in its memory, no epilogue function, any strides.
+ * A bias along the columns is a C0 whose rows have stride 0. */
 extern const struct mc_family mc_gemm_cuda;
 struct mc_plan *mc_gemm_cuda_plan(const struct mc_gemm_problem *p);
-struct mc_plan *mc_gemm_cuda_inner(const struct mc_gemm_problem *p); /* tf32 as it stands: for those who are made of products */
+/* tf32 as it stands: for those who are made of products */
+struct mc_plan *mc_gemm_cuda_inner(const struct mc_gemm_problem *p);
 
 #endif

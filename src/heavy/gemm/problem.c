@@ -36,17 +36,22 @@ static void lead(struct mc_str *out, const char *name, const int64_t *s, int64_t
 void mc_gemm_word(const struct mc_problem *p_, struct mc_str *out)
 {
     const struct mc_gemm_problem *p = gemm(p_);
-    mc_str_addf(out, "gemm %s %c%c m%" PRId64 "n%" PRId64 "k%" PRId64, short_name[p->dtype], mc_gemm_order(p->as, p->m, p->k),
-                mc_gemm_order(p->bs, p->k, p->n), p->m, p->n, p->k);
+    mc_str_addf(out, "gemm %s %c%c m%" PRId64 "n%" PRId64 "k%" PRId64, short_name[p->dtype],
+                mc_gemm_order(p->as, p->m, p->k), mc_gemm_order(p->bs, p->k, p->n), p->m, p->n, p->k);
     lead(out, "lda", p->as, p->m, p->k);
     lead(out, "ldb", p->bs, p->k, p->n);
     lead(out, "ldc", p->cs, p->m, p->n);
     if (p->batch != 1) {
-        mc_str_addf(out, " b%" PRId64 "%s%s", p->batch, p->as[0] ? "" : " shareda", p->bs[0] ? "" : " sharedb");
+        mc_str_addf(out, " b%" PRId64 "%s%s", p->batch, p->as[0] ? "" : " shareda",
+                    p->bs[0] ? "" : " sharedb");
     }
     if (p->has_c0 && p->beta != 0) {
         const bool row = p->c0s[1] == 0, col = p->c0s[2] == 0;
-        mc_str_add(out, row && col ? " c0 one" : row ? " c0 row" : col ? " c0 col" : p->c0_apart ? " c0 apart" : " c0");
+        mc_str_add(out, row && col    ? " c0 one"
+                        : row         ? " c0 row"
+                        : col         ? " c0 col"
+                        : p->c0_apart ? " c0 apart"
+                                      : " c0");
     }
     if (p->has_epilogue) {
         mc_str_add(out, " e");
@@ -69,7 +74,8 @@ static double allowed(const struct mc_gemm_problem *p)
     return 4 * eps * (fabs(p->alpha) * (k + 4) + fabs(p->beta)) + mc_dtypes[p->dtype].eps * size;
 }
 
-mc_status mc_gemm_compare(const struct mc_gemm_problem *p, const struct mc_plan *plan, const void *got, const void *want)
+mc_status mc_gemm_compare(const struct mc_gemm_problem *p, const struct mc_plan *plan, const void *got,
+                          const void *want)
 {
     const int64_t size = mc_dtypes[p->dtype].size;
     const double most = allowed(p);
@@ -82,7 +88,9 @@ mc_status mc_gemm_compare(const struct mc_gemm_problem *p, const struct mc_plan 
                 if (!(fabs(x - y) <= most)) {
                     struct mc_str text = { 0 };
                     mc_plan_text(plan, &text);
-                    mc_fail(MC_ECHECK, "%s: element [%" PRId64 ", %" PRId64 ", %" PRId64 "] is %.9g, the reference has %.9g",
+                    mc_fail(MC_ECHECK,
+                            "%s: element [%" PRId64 ", %" PRId64 ", %" PRId64
+                            "] is %.9g, the reference has %.9g",
                             text.s ? text.s : "gemm", b, i, j, x, y);
                     mc_str_free(&text);
                     return MC_ECHECK;
@@ -108,9 +116,11 @@ bool mc_gemm_possible(const struct mc_gemm_problem *p)
 {
     int64_t count;
     if (p->batch < 0 || p->m < 0 || p->n < 0 || p->k < 0 || !mc_mul_i64(p->batch, p->m, &count) ||
-        !mc_mul_i64(count, p->n, &count) || !mc_mul_i64(p->m, p->k, &count) || !mc_mul_i64(p->k, p->n, &count)) {
-        mc_fail(MC_ESHAPE, "gemm: sizes batch %" PRId64 ", m %" PRId64 ", n %" PRId64 ", k %" PRId64 " cannot be", p->batch,
-                p->m, p->n, p->k);
+        !mc_mul_i64(count, p->n, &count) || !mc_mul_i64(p->m, p->k, &count) ||
+        !mc_mul_i64(p->k, p->n, &count)) {
+        mc_fail(MC_ESHAPE,
+                "gemm: sizes batch %" PRId64 ", m %" PRId64 ", n %" PRId64 ", k %" PRId64 " cannot be",
+                p->batch, p->m, p->n, p->k);
         return false;
     }
     return true;

@@ -14,8 +14,8 @@ static double number(mc_dtype d, const void *p)
     return mc_load_f64(d, p);
 }
 
-static void store(const struct mc_gemm_run *r, const struct block *t, int64_t batch, int64_t i0, int64_t j0, int64_t m,
-                  int64_t n)
+static void store(const struct mc_gemm_run *r, const struct block *t, int64_t batch, int64_t i0, int64_t j0,
+                  int64_t m, int64_t n)
 {
     const mc_dtype d = r->p->dtype;
     for (int64_t i = 0; i < m; i++) {
@@ -63,7 +63,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 {
     struct mc_gemm_run r = mc_gemm_bind(plan, operand, workspace, threads);
     if (r.p->n > 0) {
-        mc_team_tasks(row_block, &r, r.p->batch * gemm_ceil(r.p->m, ROWS), r.threads, r.threads, mc_gemm_work(r.p));
+        mc_team_tasks(row_block, &r, r.p->batch * gemm_ceil(r.p->m, ROWS), r.threads, r.threads,
+                      mc_gemm_work(r.p));
     }
     return MC_OK;
 }

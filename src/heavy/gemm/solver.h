@@ -16,13 +16,15 @@ extern const struct mc_solver mc_gemm_direct, mc_gemm_thin, mc_gemm_packed, mc_g
     mc_gemm_blas, mc_gemm_reference;
 
 /* ---- problem.c ---- */
-/* 'n': the second index is adjacent, 't': the first, 'x': neither.  Where an index has one value its stride is free. */
+/* 'n': the second index is adjacent, 't': the first, 'x': neither.  Where an index has one value its stride
+ * is free. */
 char mc_gemm_order(const int64_t *strides, int64_t rows, int64_t cols);
 void mc_gemm_word(const struct mc_problem *p, struct mc_str *out);
 void mc_gemm_extents(const struct mc_gemm_problem *p, struct mc_extent e[4]); /* A, B, C, C0 */
 bool mc_gemm_possible(const struct mc_gemm_problem *p);                       /* false: the error is set */
 void mc_gemm_stack(struct mc_gemm_problem *p);  /* matrices one below the other, times one B, become one */
-mc_status mc_gemm_compare(const struct mc_gemm_problem *p, const struct mc_plan *plan, const void *got, const void *want);
+mc_status mc_gemm_compare(const struct mc_gemm_problem *p, const struct mc_plan *plan, const void *got,
+                          const void *want);
 
 /* ---- run.c: one call of a plan ---- */
 struct mc_gemm_run {
@@ -35,7 +37,8 @@ struct mc_gemm_run {
     char *workspace;
     int threads;
 };
-struct mc_gemm_run mc_gemm_bind(const struct mc_plan *plan, void *const *operand, void *workspace, int threads);
+struct mc_gemm_run mc_gemm_bind(const struct mc_plan *plan, void *const *operand, void *workspace,
+                                int threads);
 /* Gives a tile at (i, j) its c0 and beta; columns that are not adjacent are copied to spare (mr, nr). */
 void mc_gemm_tile_c0(const struct mc_gemm_run *r, int64_t batch, int64_t i, int64_t j, struct mc_gemm_tile *t,
                      void *spare);
@@ -72,7 +75,8 @@ static inline const void *gemm_c0(const struct mc_gemm_run *r, int64_t batch, in
 }
 
 /* Columns [j, j+n) of rows [i, i+m) are finished. */
-static inline void gemm_finish(const struct mc_gemm_run *r, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n)
+static inline void gemm_finish(const struct mc_gemm_run *r, int64_t batch, int64_t i, int64_t j, int64_t m,
+                               int64_t n)
 {
     if (r->epilogue) {
         r->epilogue(r->arg, batch, i, j, m, n, gemm_c(r, batch, i, j), r->p->cs[1]);
@@ -94,13 +98,17 @@ static inline int64_t gemm_cut(int64_t n, int64_t unit, int64_t parts, int64_t i
 /* C past the caches: whoever reads it next would not find it there either way. */
 bool mc_gemm_streams(const struct mc_gemm_problem *p);
 
-const struct mc_solver *mc_gemm_own(const struct mc_gemm_problem *p); /* the cheapest of ours, without children */
+/* the cheapest of ours, without children */
+const struct mc_solver *mc_gemm_own(const struct mc_gemm_problem *p);
 
 /* ---- estimates: seconds, good enough to order our own solvers ---- */
 double mc_gemm_peak(const struct mc_gemm_problem *p); /* operations a second of one thread */
-double mc_gemm_spread(double seconds, double tasks);     /* what one thread does in that many, done by a team */
-double mc_gemm_traffic(const struct mc_gemm_problem *p); /* seconds of one thread that touching all operands once adds */
-double mc_gemm_work(const struct mc_gemm_problem *p);    /* seconds of one thread at best, for mc_team_tasks */
+/* what one thread does in that many, done by a team */
+double mc_gemm_spread(double seconds, double tasks);
+/* seconds of one thread that touching all operands once adds */
+double mc_gemm_traffic(const struct mc_gemm_problem *p);
+/* seconds of one thread at best, for mc_team_tasks */
+double mc_gemm_work(const struct mc_gemm_problem *p);
 const char *mc_gemm_hollow(const struct mc_gemm_problem *p); /* refuses what only the reference takes */
 
 #endif

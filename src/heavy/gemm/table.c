@@ -1,5 +1,5 @@
-/* table.c: the family of matrix products: its solvers, operands to time them with, and the check against the reference.  A
- * new solver is a file and a row.
+/* table.c: the family of matrix products: its solvers, operands to time them with, and the check against the
+ * reference.  A new solver is a file and a row.
  *
  * Invariant: the last takes every problem. */
 #include "heavy/gemm/cuda/cuda.h"
@@ -36,18 +36,21 @@ void mc_gemm_extents(const struct mc_gemm_problem *p, struct mc_extent e[4])
     e[GEMM_A] = extent(p->dtype, p->as, p->batch, p->m, p->k);
     e[GEMM_B] = extent(p->dtype, p->bs, p->batch, p->k, p->n);
     e[GEMM_C] = extent(p->dtype, p->cs, p->batch, p->m, p->n);
-    e[GEMM_C0] = p->has_c0 ? extent(p->dtype, p->c0s, p->batch, p->m, p->n) : (struct mc_extent){ p->dtype, 0, 0 };
+    e[GEMM_C0] = p->has_c0 ? extent(p->dtype, p->c0s, p->batch, p->m, p->n)
+                           : (struct mc_extent){ p->dtype, 0, 0 };
 }
 
 /* Random numbers in [-1, 1): neither zeros nor all of one sign, both of which are faster than life. */
 static void fill(mc_dtype d, void *at, int64_t n, uint32_t salt)
 {
     for (int64_t i = 0; i < n; i++) {
-        uint32_t h = ((uint32_t)i + salt * 977u) * 2654435761u + salt; /* whatever the strides, products are not squares */
+        uint32_t h = ((uint32_t)i + salt * 977u) * 2654435761u +
+                     salt; /* whatever the strides, products are not squares */
         h = (h ^ h >> 15) * 2246822519u;
         h = (h ^ h >> 13) * 3266489917u;
         h ^= h >> 16;
-        mc_store_f64(d, (char *)at + i * mc_dtypes[d].size, (double)(int32_t)h * (mc_is_float(d) ? 0x1p-31 : 0x1p-28));
+        mc_store_f64(d, (char *)at + i * mc_dtypes[d].size,
+                     (double)(int32_t)h * (mc_is_float(d) ? 0x1p-31 : 0x1p-28));
     }
 }
 
@@ -132,7 +135,8 @@ done:
 
 static size_t solver_names(const char **names, size_t room)
 {
-    return mc_solver_names(mc_gemm_cuda_solvers, names, mc_solver_names(mc_gemm_solvers, names, 0, room), room);
+    return mc_solver_names(mc_gemm_cuda_solvers, names, mc_solver_names(mc_gemm_solvers, names, 0, room),
+                           room);
 }
 
 __attribute__((constructor)) static void install(void)
@@ -174,7 +178,8 @@ struct mc_plan *mc_gemm_plan(const struct mc_gemm_problem *asked)
     if (!p.has_c0) {
         p.beta = 0;
     }
-    if (mc_gemm_order(p.as, p.m, p.k) == 'x' || mc_gemm_order(p.bs, p.k, p.n) == 'x' || (p.cs[2] != 1 && p.n > 1)) {
+    if (mc_gemm_order(p.as, p.m, p.k) == 'x' || mc_gemm_order(p.bs, p.k, p.n) == 'x' ||
+        (p.cs[2] != 1 && p.n > 1)) {
         mc_fail(MC_EUNSUPPORTED, "gemm: A and B need one stride of 1, C adjacent columns");
         return NULL;
     }

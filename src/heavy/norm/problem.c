@@ -1,4 +1,5 @@
-/* problem.c: normalisation across channels: its word, its grid, its operands' extents, how far results may differ.
+/* problem.c: normalisation across channels: its word, its grid, its operands' extents, how far results may
+ * differ.
  *
  *     norm f32 forward c96 n5 beta 0.75 planes 128 lanes 729
  *
@@ -92,7 +93,8 @@ void mc_norm_word(const struct mc_problem *p_, struct mc_str *out)
     struct mc_norm_grid g;
     mc_norm_grid(p, &g);
     mc_str_addf(out, "norm %s %s c%" PRId64 " n%" PRId64 "%s beta %g planes %" PRId64, short_name[p->dtype],
-                p->s.backward ? "backward" : "forward", g.c, p->s.n, p->s.blocked ? " blocked" : "", p->s.beta, g.planes);
+                p->s.backward ? "backward" : "forward", g.c, p->s.n, p->s.blocked ? " blocked" : "",
+                p->s.beta, g.planes);
     if (g.lanes > 1) {
         mc_str_addf(out, " lanes %" PRId64, g.lanes);
     }
@@ -127,12 +129,14 @@ void mc_norm_extents(const struct mc_norm_problem *p, struct mc_extent e[3])
 
 /* ---- verification ---- */
 
-mc_status mc_norm_compare(const struct mc_norm_problem *p, const struct mc_plan *plan, const char *got, const char *want)
+mc_status mc_norm_compare(const struct mc_norm_problem *p, const struct mc_plan *plan, const char *got,
+                          const char *want)
 {
     const double eps = mc_dtypes[p->dtype].eps, n = (double)p->s.n;
     const int64_t size = mc_dtypes[p->dtype].size;
     struct mc_walk w;
-    if (!mc_walk_begin(&w, p->s.rank, p->s.dims, 0, 1, (char *[]){ (char *)(uintptr_t)got }, (const int64_t *[]){ p->at[NORM_Y] })) {
+    if (!mc_walk_begin(&w, p->s.rank, p->s.dims, 0, 1, (char *[]){ (char *)(uintptr_t)got },
+                       (const int64_t *[]){ p->at[NORM_Y] })) {
         return MC_OK;
     }
     do { /* the walk counts elements: an offset of k stands for k elements */
@@ -141,7 +145,8 @@ mc_status mc_norm_compare(const struct mc_norm_problem *p, const struct mc_plan 
         if (!(fabs(x - y) <= 8 * eps * (n + 4) * (fabs(y) + 1)) && !(x != x && y != y)) {
             struct mc_str text = { 0 };
             mc_plan_text(plan, &text);
-            mc_fail(MC_ECHECK, "%s: offset %" PRId64 " is %.9g, the reference has %.9g", text.s ? text.s : "norm", at / size, x, y);
+            mc_fail(MC_ECHECK, "%s: offset %" PRId64 " is %.9g, the reference has %.9g",
+                    text.s ? text.s : "norm", at / size, x, y);
             mc_str_free(&text);
             return MC_ECHECK;
         }

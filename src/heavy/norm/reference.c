@@ -15,8 +15,12 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
             strides[r][i] = p->at[r][i] * size;
         }
     }
-    return mc_norm_loops(&p->s, &(struct mc_norm_arrays){ .dtype = p->dtype, .x = operand[NORM_X], .g = p->s.backward ? operand[NORM_G] : NULL,
-                                                          .y = operand[NORM_Y], .xs = strides[NORM_X], .gs = strides[NORM_G],
+    return mc_norm_loops(&p->s, &(struct mc_norm_arrays){ .dtype = p->dtype,
+                                                          .x = operand[NORM_X],
+                                                          .g = p->s.backward ? operand[NORM_G] : NULL,
+                                                          .y = operand[NORM_Y],
+                                                          .xs = strides[NORM_X],
+                                                          .gs = strides[NORM_G],
                                                           .ys = strides[NORM_Y] });
 }
 

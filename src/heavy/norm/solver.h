@@ -19,11 +19,12 @@ bool mc_norm_uses(const struct mc_norm_problem *p, int r);   /* the array of rol
 /* Elements from the lowest address on; *low: where the first stands. */
 int64_t mc_norm_extent(const struct mc_norm_problem *p, int r, int64_t *low);
 void mc_norm_extents(const struct mc_norm_problem *p, struct mc_extent e[3]);   /* x, g, y */
-mc_status mc_norm_compare(const struct mc_norm_problem *p, const struct mc_plan *plan, const char *got, const char *want);
+mc_status mc_norm_compare(const struct mc_norm_problem *p, const struct mc_plan *plan, const char *got,
+                          const char *want);
 struct mc_plan *mc_norm_plan_in(const struct mc_family *family, const struct mc_norm_problem *asked);
 
-/* The problem without what makes no difference: axes of size 1 dropped, neighbours joined; the axis with stride 1 in
- * all arrays, if there is one, is the lanes; the others span the planes. */
+/* The problem without what makes no difference: axes of size 1 dropped, neighbours joined; the axis with
+ * stride 1 in all arrays, if there is one, is the lanes; the others span the planes. */
 struct mc_norm_grid {
     int64_t c, far[3];      /* channels, and how far apart they are */
     int nfree;

@@ -1,5 +1,5 @@
-/* table.c: the family of normalisation across channels: its solvers, operands to time them with, and the check against the
- * reference.  A new solver is a file and a row.
+/* table.c: the family of normalisation across channels: its solvers, operands to time them with, and the
+ * check against the reference.  A new solver is a file and a row.
  *
  * Invariant: the last takes every problem. */
 #include "heavy/norm/solver.h"
@@ -67,7 +67,8 @@ static mc_status verify(const struct mc_problem *p, const struct mc_plan *plan)
     workspace = plan->workspace ? mc_alloc_pages(plan->workspace, "planner") : NULL;
     s = !truth || (plan->workspace && !workspace) ? MC_EMEMORY : truth->run(truth, truth_operand, NULL, 0);
     s = s < 0 ? s : plan->run(plan, operand, workspace, 0);
-    s = s < 0 || !operand[NORM_Y] ? s : mc_norm_compare(norming(p), plan, operand[NORM_Y], truth_operand[NORM_Y]);
+    s = s < 0 || !operand[NORM_Y] ? s
+                                  : mc_norm_compare(norming(p), plan, operand[NORM_Y], truth_operand[NORM_Y]);
     mc_plan_free(truth);
     mc_free_pages(workspace);
     discard(p, operand);
@@ -108,7 +109,8 @@ struct mc_plan *mc_norm_plan(const struct mc_norm_problem *p)
     return mc_norm_plan_in(&mc_norm_family, p);
 }
 
-mc_status mc_norm_problem_of(const mc_node *n, const struct mc_type *x, const int64_t *const strides[3], struct mc_norm_problem *p)
+mc_status mc_norm_problem_of(const mc_node *n, const struct mc_type *x, const int64_t *const strides[3],
+                             struct mc_norm_problem *p)
 {
     *p = (struct mc_norm_problem){ .base = { &mc_norm_family }, .dtype = x->dtype };
     if (!mc_norm_shape_of(n, x, &p->s)) {

@@ -33,7 +33,10 @@ void mc_pool_word(const struct mc_problem *p_, struct mc_str *out)
     struct mc_pool_grid g;
     mc_pool_grid(p, &g);
     mc_str_addf(out, "pool %s %s %s%s", short_name[p->dtype], mode_name[s->mode], pass_name[s->pass],
-                s->key == POOL_KEY_X ? " ties" : !mc_pool_keyed(p) ? "" : s->mark == MC_UINT8 ? " marks" : " wide marks");
+                s->key == POOL_KEY_X  ? " ties"
+                : !mc_pool_keyed(p)   ? ""
+                : s->mark == MC_UINT8 ? " marks"
+                                      : " wide marks");
     sizes(out, " i", s, s->in);
     sizes(out, " w", s, s->w);
     sizes(out, " s", s, s->stride);
@@ -51,14 +54,16 @@ void mc_pool_word(const struct mc_problem *p_, struct mc_str *out)
             dense *= r == POOL_X ? s->in[i] : s->out[i];
         }
         if (far && (r != POOL_KEY || mc_pool_keyed(p))) {
-            mc_str_addf(out, " %s%" PRId64 "/%" PRId64 "/%" PRId64, array_name[r], g.slot[r][0], g.slot[r][1], g.slot[r][2]);
+            mc_str_addf(out, " %s%" PRId64 "/%" PRId64 "/%" PRId64, array_name[r], g.slot[r][0], g.slot[r][1],
+                        g.slot[r][2]);
         }
     }
 }
 
 /* ---- operands ---- */
 
-struct extent { mc_dtype dtype; int64_t low, count; int64_t dims[MC_MAX_RANK]; }; /* elements from the lowest address on */
+/* elements from the lowest address on */
+struct extent { mc_dtype dtype; int64_t low, count; int64_t dims[MC_MAX_RANK]; };
 
 static struct extent extent_of(const struct mc_pool_problem *p, int role)
 {
@@ -83,7 +88,8 @@ void mc_pool_extents(const struct mc_pool_problem *p, struct mc_extent e[POOL_NA
     for (int r = 0; r < POOL_NARRAY; r++) {
         const struct extent all = extent_of(p, r);
         const bool there = all.count > 0 && (r != POOL_KEY || mc_pool_keyed(p));
-        e[r] = there ? (struct mc_extent){ all.dtype, -all.low, all.count } : (struct mc_extent){ all.dtype, 0, 0 };
+        e[r] = there ? (struct mc_extent){ all.dtype, -all.low, all.count }
+                     : (struct mc_extent){ all.dtype, 0, 0 };
     }
 }
 
@@ -129,7 +135,9 @@ static mc_status operands(const struct mc_problem *p_, void *operand[8])
         operand[r] = data - e.low * size;
         for (int64_t i = 0; i < e.count; i++) {
             seed = seed * 1664525u + 1013904223u;
-            mc_store_f64(e.dtype, data + i * size, (double)((int32_t)seed >> 22) * (mc_is_float(e.dtype) ? 0x1p-9 : 0x1p-3)); /* with ties */
+            mc_store_f64(e.dtype, data + i * size,
+                         (double)((int32_t)seed >> 22) *
+                             (mc_is_float(e.dtype) ? 0x1p-9 : 0x1p-3)); /* with ties */
         }
     }
     const mc_status s = p->s.pass != POOL_FORWARD && p->s.key == POOL_KEY_MARKS ? mark(p, operand) : MC_OK;
@@ -144,16 +152,21 @@ static mc_status operands(const struct mc_problem *p_, void *operand[8])
 /* What a pass writes. */
 static int written(const struct mc_pool_problem *p, int k)
 {
-    return p->s.pass == POOL_SPREAD ? (k ? -1 : POOL_X) : k == 0 ? POOL_Y : p->s.pass == POOL_FORWARD && mc_pool_keyed(p) ? POOL_KEY : -1;
+    return p->s.pass == POOL_SPREAD                        ? (k ? -1 : POOL_X)
+           : k == 0                                        ? POOL_Y
+           : p->s.pass == POOL_FORWARD && mc_pool_keyed(p) ? POOL_KEY
+                                                           : -1;
 }
 
-static mc_status compare(const struct mc_pool_problem *p, const struct mc_plan *plan, int role, const char *got, const char *want)
+static mc_status compare(const struct mc_pool_problem *p, const struct mc_plan *plan, int role,
+                         const char *got, const char *want)
 {
     const struct extent e = extent_of(p, role);
     const double cells = (double)(p->s.w[0] * p->s.w[1] * p->s.w[2]), eps = mc_dtypes[e.dtype].eps;
     const double most = p->s.mode == POOL_MAX && p->s.pass != POOL_SPREAD ? 0 : 2 * eps * cells * (cells + 4);
     struct mc_walk w;
-    if (!mc_walk_begin(&w, p->s.rank, e.dims, 0, 2, (char *[]){ (char *)(uintptr_t)got, (char *)(uintptr_t)want },
+    if (!mc_walk_begin(&w, p->s.rank, e.dims, 0, 2,
+                       (char *[]){ (char *)(uintptr_t)got, (char *)(uintptr_t)want },
                        (const int64_t *[]){ p->at[role], p->at[role] })) {
         return MC_OK;
     }
@@ -164,8 +177,8 @@ static mc_status compare(const struct mc_pool_problem *p, const struct mc_plan *
         if (!(fabs(x - y) <= most)) {
             struct mc_str text = { 0 };
             mc_plan_text(plan, &text);
-            mc_fail(MC_ECHECK, "%s: %s at offset %" PRId64 " is %.9g, the reference has %.9g", text.s ? text.s : "pool", array_name[role],
-                    at / size, x, y);
+            mc_fail(MC_ECHECK, "%s: %s at offset %" PRId64 " is %.9g, the reference has %.9g",
+                    text.s ? text.s : "pool", array_name[role], at / size, x, y);
             mc_str_free(&text);
             return MC_ECHECK;
         }
@@ -174,7 +187,8 @@ static mc_status compare(const struct mc_pool_problem *p, const struct mc_plan *
 }
 
 /* All that the pass writes. */
-mc_status mc_pool_compare(const struct mc_pool_problem *p, const struct mc_plan *plan, void *const *got, void *const *want)
+mc_status mc_pool_compare(const struct mc_pool_problem *p, const struct mc_plan *plan, void *const *got,
+                          void *const *want)
 {
     for (int k = 0; k < 2; k++) {
         const int role = written(p, k);
@@ -258,10 +272,13 @@ struct mc_plan *mc_pool_plan(const struct mc_pool_problem *p)
 mc_status mc_pool_problem_of(const mc_node *n, const struct mc_type *in, const mc_array *const *value,
                              const int64_t *const strides[POOL_NARRAY], struct mc_pool_problem *p)
 {
-    *p = (struct mc_pool_problem){ .base = { &mc_pool_family }, .dtype = in[0].dtype, .marks = strides[POOL_KEY] != NULL };
+    *p = (struct mc_pool_problem){ .base = { &mc_pool_family },
+                                   .dtype = in[0].dtype,
+                                   .marks = strides[POOL_KEY] != NULL };
     TRY(mc_pool_shape_of(n, in, value, &p->s));
     for (int r = 0; r < POOL_NARRAY; r++) {
-        const int64_t size = mc_dtypes[r == POOL_KEY && p->s.key == POOL_KEY_MARKS ? p->s.mark : p->dtype].size;
+        const int64_t size =
+            mc_dtypes[r == POOL_KEY && p->s.key == POOL_KEY_MARKS ? p->s.mark : p->dtype].size;
         for (int i = 0; i < p->s.rank && strides[r]; i++) {
             p->at[r][i] = strides[r][i] / size;
         }

@@ -11,17 +11,19 @@
 
 /* ---- table.c ---- */
 extern const struct mc_solver *const mc_pool_solvers[];
-extern const struct mc_solver mc_pool_whole, mc_pool_rows, mc_pool_slide, mc_pool_lanes, mc_pool_packed, mc_pool_reference;
+extern const struct mc_solver mc_pool_whole, mc_pool_rows, mc_pool_slide, mc_pool_lanes, mc_pool_packed,
+    mc_pool_reference;
 
 /* ---- problem.c ---- */
 void mc_pool_word(const struct mc_problem *p, struct mc_str *out);
 void mc_pool_extents(const struct mc_pool_problem *p, struct mc_extent e[POOL_NARRAY]);
-mc_status mc_pool_compare(const struct mc_pool_problem *p, const struct mc_plan *plan, void *const *got, void *const *want);
+mc_status mc_pool_compare(const struct mc_pool_problem *p, const struct mc_plan *plan, void *const *got,
+                          void *const *want);
 struct mc_plan *mc_pool_plan_in(const struct mc_family *family, const struct mc_pool_problem *asked);
 
 /* ---- grid.c: the problem without what makes no difference ---- */
-/* Axes that are not pooled, those of size 1 dropped and neighbours joined; if one has stride 1 in all arrays it is
- * the lanes.  The others span the planes. */
+/* Axes that are not pooled, those of size 1 dropped and neighbours joined; if one has stride 1 in all arrays
+ * it is the lanes.  The others span the planes. */
 struct mc_pool_grid {
     const struct mc_pool_shape *s;
     int64_t slot[POOL_NARRAY][3];   /* strides of the pooled axes */
@@ -55,10 +57,12 @@ void *mc_pool_planes(size_t size, const struct mc_pool_problem *p, mc_pool_work 
 void mc_pool_scratch(struct mc_pool_planes *d, size_t bytes);   /* so many for a thread */
 bool mc_pool_keyed(const struct mc_pool_problem *p);  /* is there a third array? */
 /* Planes [from, to) of the result are finished, of each of them `lanes` lanes from `lane` on. */
-void mc_pool_finish(void *const *operand, const struct mc_pool_grid *g, int64_t from, int64_t to, int64_t lane, int64_t lanes);
+void mc_pool_finish(void *const *operand, const struct mc_pool_grid *g, int64_t from, int64_t to,
+                    int64_t lane, int64_t lanes);
 double mc_pool_seconds(const struct mc_pool_problem *p);    /* of one thread, at the speed of memory */
 const char *mc_pool_hollow(const struct mc_pool_problem *p); /* refuses what only the reference takes */
-const char *mc_pool_hollow_columns(const struct mc_pool_problem *p); /* and where columns are not side by side */
+/* and where columns are not side by side */
+const char *mc_pool_hollow_columns(const struct mc_pool_problem *p);
 
 static inline const struct mc_pool_problem *pooling(const struct mc_problem *p)
 {
@@ -81,7 +85,9 @@ struct mc_pool_span mc_pool_whole_windows(const struct mc_pool_shape *s, int slo
 static inline double pool_scale(const struct mc_pool_shape *s, int64_t cells)
 {
     const int64_t whole = s->w[0] * s->w[1] * s->w[2];
-    return s->mode == POOL_AVERAGE_INC ? 1 / (double)(s->whole ? whole : cells) : s->mode == POOL_AVERAGE_EXC ? 1 / (double)cells : 1;
+    return s->mode == POOL_AVERAGE_INC   ? 1 / (double)(s->whole ? whole : cells)
+           : s->mode == POOL_AVERAGE_EXC ? 1 / (double)cells
+                                         : 1;
 }
 
 #endif

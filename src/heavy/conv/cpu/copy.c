@@ -1,7 +1,7 @@
 /* copy.c: an array copied into another layout or dtype, by boxes that threads take.
  *
- * A box is rows along the axis adjacent in the destination; where another axis is adjacent in the source, rows are
- * taken in tiles of the two, so that lines of both stay in the first cache.
+ * A box is rows along the axis adjacent in the destination; where another axis is adjacent in the source,
+ * rows are taken in tiles of the two, so that lines of both stay in the first cache.
  *
  * Invariant: boxes are disjoint and cover the array. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -75,16 +75,16 @@ static struct box make_box(const struct mc_conv_copy *c, const int64_t *at, cons
     return b;
 }
 
-#define ROW(type)                                                                                                       \
-    static void row_##type(type *restrict to, int64_t ts, const type *restrict from, int64_t fs, int64_t n)             \
-    {                                                                                                                   \
-        if (ts == 1 && fs == 1) {                                                                                       \
-            memcpy(to, from, (size_t)n * sizeof *to);                                                                   \
-            return;                                                                                                     \
-        }                                                                                                               \
-        for (int64_t i = 0; i < n; i++) {                                                                               \
-            to[i * ts] = from[i * fs];                                                                                  \
-        }                                                                                                               \
+#define ROW(type)                                                                                            \
+    static void row_##type(type *restrict to, int64_t ts, const type *restrict from, int64_t fs, int64_t n)  \
+    {                                                                                                        \
+        if (ts == 1 && fs == 1) {                                                                            \
+            memcpy(to, from, (size_t)n * sizeof *to);                                                        \
+            return;                                                                                          \
+        }                                                                                                    \
+        for (int64_t i = 0; i < n; i++) {                                                                    \
+            to[i * ts] = from[i * fs];                                                                       \
+        }                                                                                                    \
     }
 ROW(float)
 ROW(double)
@@ -97,20 +97,22 @@ static void row(const struct mc_conv_copy *c, int64_t to, int64_t ts, int64_t fr
         row_double((double *)c->to + to, ts, (const double *)c->from + from, fs, n);
     } else {
         const int64_t tb = mc_dtypes[c->to_type].size, fb = mc_dtypes[c->from_type].size;
-        mc_convert(c->to_type, (char *)c->to + to * tb, ts * tb, c->from_type, (const char *)c->from + from * fb, fs * fb, n);
+        mc_convert(c->to_type, (char *)c->to + to * tb, ts * tb, c->from_type,
+                   (const char *)c->from + from * fb, fs * fb, n);
     }
 }
 
 /* All of the last axis and of the one across it, from one point of the others. */
 static void plane(const struct mc_conv_copy *c, const struct box *b, int64_t to, int64_t from)
 {
-    const struct axis last = b->axis[b->rank - 1], cross = b->across < 0 ? (struct axis){ 1, 0, 0 } : b->axis[b->across];
+    const struct axis last = b->axis[b->rank - 1],
+                      cross = b->across < 0 ? (struct axis){ 1, 0, 0 } : b->axis[b->across];
     const int64_t most = b->across < 0 ? last.size : ALONG;
     for (int64_t j0 = 0; j0 < cross.size; j0 += ACROSS) {
         for (int64_t i = 0; i < last.size; i += most) {
             for (int64_t j = j0; j < MC_MIN(j0 + ACROSS, cross.size); j++) {
-                row(c, to + j * cross.to + i * last.to, last.to, from + j * cross.from + i * last.from, last.from,
-                    MC_MIN(most, last.size - i));
+                row(c, to + j * cross.to + i * last.to, last.to, from + j * cross.from + i * last.from,
+                    last.from, MC_MIN(most, last.size - i));
             }
         }
     }

@@ -1,8 +1,9 @@
-/* depthwise.c: filters that see one channel each (as many groups as channels): no product is large enough to be one.
+/* depthwise.c: filters that see one channel each (as many groups as channels): no product is large enough to
+ * be one.
  *
- * A plane of x is copied with its border, and with elements of one phase of the stride adjacent, so that every tap
- * of a row of y reads a row of the copy without a gap.  Forward adds all taps in registers; inputs adds rows into such
- * a plane and copies it back; weights takes products of rows.
+ * A plane of x is copied with its border, and with elements of one phase of the stride adjacent, so that
+ * every tap of a row of y reads a row of the copy without a gap.  Forward adds all taps in registers; inputs
+ * adds rows into such a plane and copies it back; weights takes products of rows.
  *
  * Invariant: the copy is as large as the windows reach, and a vector more. */
 #include "heavy/conv/cpu/depthwise.h"
@@ -10,7 +11,8 @@
 enum { LINE = 64, TAPS = 1024 };
 struct depth {
     struct mc_plan base;
-    int64_t span[3];            /* of the windows along each axis; [2] in one phase, all phases one after another */
+    /* of the windows along each axis; [2] in one phase, all phases one after another */
+    int64_t span[3];
     int64_t row;                /* from row to row of the copy */
     int64_t taps;
     int slots;
@@ -50,8 +52,8 @@ static int64_t in_row(const struct call *x, int64_t i)
 }
 
 /* The rows of the copy. */
-#define EACH_ROW(x, i0, i1)                                                                                             \
-    for (int64_t i0 = 0; i0 < (x)->d->span[0]; i0++)                                                                    \
+#define EACH_ROW(x, i0, i1)                                                                                  \
+    for (int64_t i0 = 0; i0 < (x)->d->span[0]; i0++)                                                         \
         for (int64_t i1 = 0; i1 < (x)->d->span[1]; i1++)
 
 /* Where x has row (i0, i1) of the copy; false: it is border. */
@@ -80,7 +82,8 @@ static void bring(const struct call *x, struct desk *k, int64_t n, int64_t c)
     int64_t lo, hi, at;
     reached(x, &lo, &hi);
     memset(k->plane, 0, x->d->plane_bytes);
-    EACH_ROW(x, i0, i1) {
+    EACH_ROW(x, i0, i1)
+    {
         float *to = k->plane + (i0 * x->d->span[1] + i1) * x->d->row;
         if (row_of(x, n, c, i0, i1, &at)) {
             for (int64_t i = lo; i < hi; i++) {
@@ -100,11 +103,13 @@ static void give_back(const struct call *x, struct desk *k, int64_t n, int64_t c
     int64_t lo, hi, at;
     reached(x, &lo, &hi);
     mc_conv_start(&x->r, (int64_t[]){ n, c, 0, 0, 0 }, box);
-    EACH_ROW(x, i0, i1) {
+    EACH_ROW(x, i0, i1)
+    {
         const float *from = k->plane + (i0 * x->d->span[1] + i1) * x->d->row;
         if (row_of(x, n, c, i0, i1, &at)) {
             for (int64_t i = lo; i < hi; i++) {
-                to[at + i * step] += alpha * from[s->stride[2] == 1 ? i + s->pad[2] : in_row(x, i + s->pad[2])];
+                to[at + i * step] += alpha *
+                                     from[s->stride[2] == 1 ? i + s->pad[2] : in_row(x, i + s->pad[2])];
             }
         }
     }
@@ -116,13 +121,15 @@ static int64_t plane_at(const struct call *x, int64_t tap)
 {
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t a0 = tap / (s->k[1] * s->k[2]), a1 = tap / s->k[2] % s->k[1], a2 = tap % s->k[2];
-    return (a0 * s->dilation[0] * x->d->span[1] + a1 * s->dilation[1]) * x->d->row + in_row(x, a2 * s->dilation[2]);
+    return (a0 * s->dilation[0] * x->d->span[1] + a1 * s->dilation[1]) * x->d->row +
+           in_row(x, a2 * s->dilation[2]);
 }
 
 static int64_t w_at(const struct call *x, int64_t f, int64_t tap)
 {
     const struct mc_conv_shape *s = &x->r.p->s;
-    const int64_t a[3] = { tap / (s->k[1] * s->k[2]), tap / s->k[2] % s->k[1], tap % s->k[2] }, *t = x->r.p->at.w;
+    const int64_t a[3] = { tap / (s->k[1] * s->k[2]), tap / s->k[2] % s->k[1], tap % s->k[2] },
+                  *t = x->r.p->at.w;
     return f * t[0] + conv_tap(s, 0, a[0]) * t[2] + conv_tap(s, 1, a[1]) * t[3] + conv_tap(s, 2, a[2]) * t[4];
 }
 
@@ -204,7 +211,8 @@ static void xy_task(void *arg, int64_t task, int slot)
     if (s->pass == CONV_INPUTS) {
         give_back(x, &k, n, c);
     } else {
-        conv_finish(&x->r, (int64_t[]){ n, c * each, 0, 0, 0 }, (int64_t[]){ 1, each, s->out[0], s->out[1], s->out[2] });
+        conv_finish(&x->r, (int64_t[]){ n, c * each, 0, 0, 0 },
+                    (int64_t[]){ 1, each, s->out[0], s->out[1], s->out[2] });
     }
 }
 
@@ -312,7 +320,11 @@ static double estimate(const struct mc_problem *p_)
     measure(p, &d);
     const double row = (double)conv_ceil(p->s.out[2], DEPTH_LANES) * DEPTH_LANES / (double)p->s.out[2];
     const double planes = (double)p->s.n * (double)(p->s.pass == CONV_WEIGHTS ? p->s.f : p->s.c);
-    const double math = row * mc_conv_flops(p) / (p->s.pass == CONV_FORWARD ? 0.4 : p->s.pass == CONV_WEIGHTS ? 0.3 : 0.15) / mc_conv_peak(p);
+    const double math = row * mc_conv_flops(p) /
+                        (p->s.pass == CONV_FORWARD   ? 0.4
+                         : p->s.pass == CONV_WEIGHTS ? 0.3
+                                                     : 0.15) /
+                        mc_conv_peak(p);
     const double seconds = math + planes * (double)d.plane_bytes * 0.05e-9 + mc_conv_copy(mc_conv_bytes(p));
     return 1e-6 + seconds / mc_conv_threads(seconds, planes);
 }

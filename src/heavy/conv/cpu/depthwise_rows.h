@@ -1,7 +1,8 @@
-/* depthwise_rows.h: the three loops over rows that filters of one channel need, for one instruction set: TARGET says
- * which, NAME what the functions are called.
+/* depthwise_rows.h: the three loops over rows that filters of one channel need, for one instruction set:
+ * TARGET says which, NAME what the functions are called.
  *
- * Vectors of 16 are what the compiler makes of them.  Reads may go up to a vector beyond a row; writes never do. */
+ * Vectors of 16 are what the compiler makes of them.  Reads may go up to a vector beyond a row; writes never
+ * do. */
 
 TARGET static void NAME(forward)(float *to, const float *x, const struct mc_depth_taps *t, int64_t n)
 {
@@ -35,7 +36,8 @@ TARGET static void NAME(add)(float *to, const float *y, float w, int64_t n)
     }
 }
 
-TARGET static void NAME(weights)(float *sum, const float *x, const float *y, const struct mc_depth_taps *t, int64_t n)
+TARGET static void NAME(weights)(float *sum, const float *x, const float *y, const struct mc_depth_taps *t,
+                                 int64_t n)
 {
     static const lanes index = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
     const int64_t whole = n / DEPTH_LANES * DEPTH_LANES;

@@ -1,7 +1,7 @@
 /* exchange.c: a convolution answered by the routine of another pass.
  *
- * The three passes are one sum over pairs (place u, tap a) that meet at i = u * stride - pad + a * dilation of x.
- * The pair may be read the other way round:
+ * The three passes are one sum over pairs (place u, tap a) that meet at i = u * stride - pad + a * dilation
+ * of x. The pair may be read the other way round:
  *
  *     forward -> weights   images and channels of x change places, filters are the gradient, places are taps:
  *                          stride and dilation change places
@@ -44,8 +44,10 @@ struct mc_conv_problem mc_conv_taps_as_places(const struct mc_conv_problem *p)
     copy3(c.s.dilation, p->s.stride);
     swap(&c.at.x[0], &c.at.x[1]);
     /* y(n, f, u) is w(f, c = n, tap u); w(f, c, a) is y(n = c, f, place a) */
-    memcpy(c.at.w, (int64_t[]){ p->at.y[1], p->at.y[0], p->at.y[2], p->at.y[3], p->at.y[4] }, 5 * sizeof(int64_t));
-    memcpy(c.at.y, (int64_t[]){ p->at.w[1], p->at.w[0], p->at.w[2], p->at.w[3], p->at.w[4] }, 5 * sizeof(int64_t));
+    memcpy(c.at.w, (int64_t[]){ p->at.y[1], p->at.y[0], p->at.y[2], p->at.y[3], p->at.y[4] },
+           5 * sizeof(int64_t));
+    memcpy(c.at.y, (int64_t[]){ p->at.w[1], p->at.w[0], p->at.w[2], p->at.w[3], p->at.w[4] },
+           5 * sizeof(int64_t));
     if (p->s.flip) { /* places have no flip: the array is read from its end */
         for (int i = 0; i < 3; i++) {
             c.at.y[2 + i] = -c.at.y[2 + i];
@@ -167,8 +169,9 @@ static const char *refuse_places(const struct mc_problem *p)
     return no ? no : mc_conv_halves(conv(p));
 }
 
-/* The rule of Theano's convolution as a matrix product: it has one product of c * taps for each of n images, or of
- * n * places for each of c channels, and that way is the better one which has its columns written fewer times. */
+/* The rule of Theano's convolution as a matrix product: it has one product of c * taps for each of n images,
+ * or of n * places for each of c channels, and that way is the better one which has its columns written fewer
+ * times. */
 static bool fewer_by_channels(const struct mc_conv_shape *s)
 {
     return (double)s->n * (double)conv_volume(s->k) >= (double)s->c * (double)conv_volume(s->out);
@@ -179,7 +182,8 @@ static double estimate_places(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     const double seconds = cost(p, mc_conv_taps_as_places(p));
-    const bool against = p->s.pass == CONV_FORWARD ? !fewer_by_channels(&p->s) : p->s.pass == CONV_WEIGHTS && fewer_by_channels(&p->s);
+    const bool against = p->s.pass == CONV_FORWARD ? !fewer_by_channels(&p->s)
+                                                   : p->s.pass == CONV_WEIGHTS && fewer_by_channels(&p->s);
     return against ? 1.1 * seconds : seconds;
 }
 

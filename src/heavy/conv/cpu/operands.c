@@ -1,4 +1,5 @@
-/* operands.c: operands to time a convolution with, some of its images where all take long, and how its result is compared.
+/* operands.c: operands to time a convolution with, some of its images where all take long, and how its result
+ * is compared.
  *
  * Invariant: what is compared with was made by the definition, on the same operands. */
 #include "heavy/conv/solver.h"
@@ -26,7 +27,8 @@ static void fill(mc_dtype d, char *at, int64_t n, uint32_t salt)
 {
     const int64_t size = mc_dtypes[d].size;
     for (int64_t i = 0; i < MC_MIN(n, (int64_t)DRAWN); i++) {
-        uint32_t h = ((uint32_t)i + salt * 977u) * 2654435761u + salt; /* whatever the strides, products are not squares */
+        uint32_t h = ((uint32_t)i + salt * 977u) * 2654435761u +
+                     salt; /* whatever the strides, products are not squares */
         h = (h ^ h >> 15) * 2246822519u;
         h = (h ^ h >> 13) * 3266489917u;
         h ^= h >> 16;
@@ -105,7 +107,8 @@ static bool images_outermost(const struct mc_conv_array *a)
     return true;
 }
 
-/* As many images as kernels are made for: a few more than a part of a vector take as long as the next part. */
+/* As many images as kernels are made for: a few more than a part of a vector take as long as the next
+ * part. */
 static int64_t whole_parts(int64_t n)
 {
     int64_t part = 1;
@@ -115,8 +118,8 @@ static int64_t whole_parts(int64_t n)
     return conv_ceil(n, part) * part;
 }
 
-/* Some of the images, unless other axes are around them: their number would be another's stride.  More than half of them
- * save less time than they may mislead. */
+/* Some of the images, unless other axes are around them: their number would be another's stride.  More than
+ * half of them save less time than they may mislead. */
 double mc_conv_sample(const struct mc_problem *p_, double seconds, struct mc_problem *small)
 {
     const struct mc_conv_problem *p = conv(p_);
@@ -140,13 +143,15 @@ static double allowed(const struct mc_conv_problem *p)
     const struct mc_conv_shape *s = &p->s;
     const struct mc_conv_array r = mc_conv_array(p, mc_conv_result(s->pass));
     const double eps = mc_dtypes[p->dtype].cls == CLASS_F64 ? 0x1p-52 : p->tf32 ? 0x1p-10 : 0x1p-23;
-    const double taps = s->pass == CONV_WEIGHTS && s->unshared ? (double)s->n
-                        : mc_conv_flops(p) / 2 / (double)MC_MAX(mc_conv_count(&r), (int64_t)1);
+    const double taps = s->pass == CONV_WEIGHTS && s->unshared
+                            ? (double)s->n
+                            : mc_conv_flops(p) / 2 / (double)MC_MAX(mc_conv_count(&r), (int64_t)1);
     const double size = fabs(p->alpha) * sqrt(taps + 1) * 3 + fabs(p->beta);
     return 4 * eps * (fabs(p->alpha) * (taps + 4) * 2 + fabs(p->beta)) + mc_dtypes[p->dtype].eps * size;
 }
 
-mc_status mc_conv_compare(const struct mc_conv_problem *p, const struct mc_plan *plan, const char *got, const char *want)
+mc_status mc_conv_compare(const struct mc_conv_problem *p, const struct mc_plan *plan, const char *got,
+                          const char *want)
 {
     const struct mc_conv_array a = mc_conv_array(p, mc_conv_result(p->s.pass));
     const int64_t count = mc_conv_count(&a);
@@ -162,8 +167,8 @@ mc_status mc_conv_compare(const struct mc_conv_problem *p, const struct mc_plan 
         if (!(fabs(x - y) <= most)) {
             struct mc_str text = { 0 };
             mc_plan_text(plan, &text);
-            mc_fail(MC_ECHECK, "%s: element %" PRId64 " is %.9g, the reference has %.9g", text.s ? text.s : "conv", e, x,
-                    y);
+            mc_fail(MC_ECHECK, "%s: element %" PRId64 " is %.9g, the reference has %.9g",
+                    text.s ? text.s : "conv", e, x, y);
             mc_str_free(&text);
             return MC_ECHECK;
         }

@@ -2,9 +2,9 @@
  *
  *     y(f, j) = w(f, c) * x(c, j)      x(c, j) = w(f, c)^T * y(f, j)      w(f, c) = y(f, j) * x(c, j)^T
  *
- * x and y are not copied: images and spatial axes that are one axis in both arrays become j, whatever the layout;
- * the rest are loops.  Where they are many, each product is a thread's; else all threads work at each.  For inputs w is
- * turned first, once for all products, so that what is summed is adjacent.
+ * x and y are not copied: images and spatial axes that are one axis in both arrays become j, whatever the
+ * layout; the rest are loops.  Where they are many, each product is a thread's; else all threads work at
+ * each.  For inputs w is turned first, once for all products, so that what is summed is adjacent.
  *
  * Invariant: each operand lacks one of the letters f, c, j, and so is known by the other two. */
 #include "heavy/conv/solver.h"
@@ -48,8 +48,11 @@ static void merge(struct shape *t)
     int n = 0;
     for (int i = 0; i < t->rank; i++) {
         struct axis *last = n ? &t->axis[n - 1] : NULL, a = t->axis[i];
-        if (last && last->step[CONV_X] == a.step[CONV_X] * a.size && last->step[CONV_Y] == a.step[CONV_Y] * a.size) {
-            *last = (struct axis){ last->size * a.size, { a.step[0], a.step[1], a.step[2] }, last->mask | a.mask };
+        if (last && last->step[CONV_X] == a.step[CONV_X] * a.size &&
+            last->step[CONV_Y] == a.step[CONV_Y] * a.size) {
+            *last = (struct axis){ last->size * a.size,
+                                   { a.step[0], a.step[1], a.step[2] },
+                                   last->mask | a.mask };
         } else {
             t->axis[n++] = a;
         }
@@ -73,7 +76,8 @@ static bool follows(const struct shape *t, const struct mc_conv_problem *p)
             places |= i ? 1u << i : 0;
         }
     }
-    return p->s.pass != CONV_WEIGHTS && !t->gaps && t->rank <= 2 && (t->axis[t->rank - 1].mask | 1) == (places | 1);
+    return p->s.pass != CONV_WEIGHTS && !t->gaps && t->rank <= 2 &&
+           (t->axis[t->rank - 1].mask | 1) == (places | 1);
 }
 
 static bool product_takes(int64_t a, int64_t na, int64_t b, int64_t nb)
@@ -89,7 +93,8 @@ static bool look(const struct mc_conv_problem *p, struct shape *t)
     for (int i = 0; i < 4; i++) {
         const int64_t size = i ? s->out[i - 1] : s->n, step = i ? s->stride[i - 1] : 1;
         if (size > 1) {
-            add_axis(t, (struct axis){ size, { step * p->at.x[i ? i + 1 : 0], 0, p->at.y[i ? i + 1 : 0] }, 1u << i });
+            add_axis(t, (struct axis){
+                            size, { step * p->at.x[i ? i + 1 : 0], 0, p->at.y[i ? i + 1 : 0] }, 1u << i });
         }
         t->gaps |= i && s->pass == CONV_INPUTS && s->in[i - 1] != s->out[i - 1];
     }
@@ -118,7 +123,8 @@ static bool look(const struct mc_conv_problem *p, struct shape *t)
 
 enum { MANY = 8, LINE = 64 };
 struct one {
-    struct mc_plan base;            /* child[0]: the first product; child[1]: those that add to it, for weights */
+    /* child[0]: the first product; child[1]: those that add to it, for weights */
+    struct mc_plan base;
     struct shape t;
     int64_t loops;                  /* all indices of the axes but j */
     bool apart;                     /* each product is one thread's */
@@ -135,11 +141,13 @@ struct call {
 };
 
 /* Rows and columns of a product are finished: of channels and of places, one of them each. */
-static void finish(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c, int64_t row_stride)
+static void finish(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c,
+                   int64_t row_stride)
 {
     const struct call *x = arg;
     const bool turned = x->d->t.m == J;
-    const int64_t places = conv_volume(x->r.p->s.out), channel = x->channel + (turned ? j : i), count = turned ? n : m;
+    const int64_t places = conv_volume(x->r.p->s.out), channel = x->channel + (turned ? j : i),
+                  count = turned ? n : m;
     int64_t at = x->image * places + (turned ? i : j), left = turned ? m : n;
     (void)batch;
     (void)c;
@@ -162,7 +170,8 @@ static void run_product(struct call *x, int64_t g, int64_t i, char *workspace, i
     const int sum = letters[s->pass].summed, role = lacks[sum];
     const bool weights = s->pass == CONV_WEIGHTS;
     const int64_t w_step = d->turned_bytes ? t->size[C] * t->size[F] : t->size[F] * x->r.p->at.w[0];
-    const int64_t group[3] = { g * t->size[C] * x->r.p->at.x[1], g * w_step, g * t->size[F] * x->r.p->at.y[1] };
+    const int64_t group[3] = { g * t->size[C] * x->r.p->at.x[1], g * w_step,
+                               g * t->size[F] * x->r.p->at.y[1] };
     char *const base[3] = { x->r.at[CONV_X], x->w, x->r.at[CONV_Y] };
     int64_t at[3] = { group[0] * x->r.size, group[1] * x->r.size, group[2] * x->r.size };
     x->image = t->rank > 1 ? i : 0; /* if the epilogue follows, there is no axis but images */
@@ -194,9 +203,15 @@ static void product_task(void *arg, int64_t task, int slot)
 static void turn(struct call *x)
 {
     const struct shape *t = &x->d->t;
-    const int64_t *w = x->r.p->at.w, to[3] = { t->size[C] * t->size[F], t->size[F], 1 }, from[3] = { t->size[F] * w[0], w[1], w[0] };
-    mc_conv_copy_array(&(struct mc_conv_copy){ .to = x->r.workspace, .from = x->w, .to_type = x->r.p->dtype,
-                                               .from_type = x->r.p->dtype, .rank = 3, .to_stride = to, .from_stride = from,
+    const int64_t *w = x->r.p->at.w, to[3] = { t->size[C] * t->size[F], t->size[F], 1 },
+                  from[3] = { t->size[F] * w[0], w[1], w[0] };
+    mc_conv_copy_array(&(struct mc_conv_copy){ .to = x->r.workspace,
+                                               .from = x->w,
+                                               .to_type = x->r.p->dtype,
+                                               .from_type = x->r.p->dtype,
+                                               .rank = 3,
+                                               .to_stride = to,
+                                               .from_stride = from,
                                                .size = { x->r.p->s.groups, t->size[C], t->size[F] } },
                        x->r.threads);
     x->w = x->r.workspace;
@@ -262,7 +277,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         d->loops *= d->t.axis[i].size;
     }
     d->apart = !weights && p->s.groups * d->loops >= MANY;
-    if (p->s.pass == CONV_INPUTS && d->t.m == C && d->t.size[C] > 1 && d->t.size[F] > 1 && d->t.stride[CONV_W][F] != 1) {
+    if (p->s.pass == CONV_INPUTS && d->t.m == C && d->t.size[C] > 1 && d->t.size[F] > 1 &&
+        d->t.stride[CONV_W][F] != 1) {
         const size_t bytes = (size_t)(p->s.f * d->t.size[C]) * mc_dtypes[p->dtype].size;
         d->turned_bytes = (bytes + LINE - 1) / LINE * LINE;
         d->t.stride[CONV_W][F] = 1;
@@ -279,7 +295,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         return NULL;
     }
     const size_t cap = mc_plan_cap(NULL);
-    d->slot_bytes = (MC_MAX(d->base.child[0]->workspace, more ? d->base.child[1]->workspace : 0) + LINE - 1) / LINE * LINE;
+    d->slot_bytes = (MC_MAX(d->base.child[0]->workspace, more ? d->base.child[1]->workspace : 0) + LINE - 1) /
+                    LINE * LINE;
     d->slots = d->apart ? mc_team_size() : 1;
     while (d->slots > 1 && d->turned_bytes + (size_t)d->slots * d->slot_bytes > cap) {
         d->slots--;

@@ -1,7 +1,7 @@
 /* relayout.c: operands copied to C order (bc01), and halves to float32, for a solver that takes those.
  *
- * The result is computed in such a copy too, and copied back with the epilogue.  Where all copies at once would be
- * above half the workspace cap, images go in chunks.
+ * The result is computed in such a copy too, and copied back with the epilogue.  Where all copies at once
+ * would be above half the workspace cap, images go in chunks.
  *
  * Invariant: the child's operands are dense, and of a dtype that every solver knows. */
 #include "heavy/conv/solver.h"
@@ -153,7 +153,8 @@ static void divide(struct relayout *d, const struct mc_conv_problem *p)
 static bool make_children(struct relayout *d)
 {
     d->base.child[0] = mc_conv_plan_in(d->inner.base.family, &d->inner);
-    if (d->base.child[0] && d->chunks > 1 && d->inner.s.pass == CONV_WEIGHTS) { /* the others add to the first */
+    if (d->base.child[0] && d->chunks > 1 &&
+        d->inner.s.pass == CONV_WEIGHTS) { /* the others add to the first */
         struct mc_conv_problem rest = d->inner;
         rest.beta = 1;
         d->base.child[1] = mc_conv_plan_in(rest.base.family, &rest);
@@ -192,7 +193,8 @@ static const char *refuse(const struct mc_problem *p_)
         return mc_conv_hollow(p);
     }
     inside(p, p->s.n, copied);
-    return copied[CONV_X] || copied[CONV_W] || copied[CONV_Y] ? NULL : "finds all operands in C order already";
+    return copied[CONV_X] || copied[CONV_W] || copied[CONV_Y] ? NULL
+                                                              : "finds all operands in C order already";
 }
 
 static double estimate(const struct mc_problem *p_)

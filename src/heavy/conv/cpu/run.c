@@ -7,7 +7,8 @@
 #include "heavy/conv/solver.h"
 #include "heavy/gemm/cpu/kernel.h"
 
-struct mc_conv_run mc_conv_bind(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+struct mc_conv_run mc_conv_bind(const struct mc_plan *plan, void *const *operand, void *workspace,
+                                int threads)
 {
     const struct mc_conv_problem *p = conv(plan->problem);
     struct mc_conv_run r = {
@@ -23,7 +24,8 @@ struct mc_conv_run mc_conv_bind(const struct mc_plan *plan, void *const *operand
         r.c0 = operand[CONV_C0];
     }
     if (p->has_epilogue) {
-        memcpy(&r.epilogue, &operand[CONV_EPILOGUE], sizeof r.epilogue); /* a function behind a void pointer */
+        memcpy(&r.epilogue, &operand[CONV_EPILOGUE],
+               sizeof r.epilogue); /* a function behind a void pointer */
     }
     return r;
 }
@@ -120,30 +122,35 @@ void mc_conv_start(const struct mc_conv_run *r, const int64_t at[5], const int64
 
 const char *mc_conv_hollow(const struct mc_conv_problem *p)
 {
-    const struct mc_conv_array x = mc_conv_array(p, CONV_X), w = mc_conv_array(p, CONV_W), y = mc_conv_array(p, CONV_Y);
-    return !mc_conv_count(&x) || !mc_conv_count(&w) || !mc_conv_count(&y) ? "leaves empty arrays to the reference" : NULL;
+    const struct mc_conv_array x = mc_conv_array(p, CONV_X), w = mc_conv_array(p, CONV_W),
+                               y = mc_conv_array(p, CONV_Y);
+    return !mc_conv_count(&x) || !mc_conv_count(&w) || !mc_conv_count(&y)
+               ? "leaves empty arrays to the reference"
+               : NULL;
 }
 
 const char *mc_conv_not_plain(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    return mc_conv_hollow(p)                                                        ? mc_conv_hollow(p)
-           : p->dtype != MC_FLOAT32 || p->wide                                      ? "sums in float32 alone"
-           : s->unshared                                                            ? "has one filter for all places"
+    return mc_conv_hollow(p)                   ? mc_conv_hollow(p)
+           : p->dtype != MC_FLOAT32 || p->wide ? "sums in float32 alone"
+           : s->unshared                       ? "has one filter for all places"
            : s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0 ? "takes one or two axes"
-                                                                                    : NULL;
+                                                                               : NULL;
 }
 
 const char *mc_conv_halves(const struct mc_conv_problem *p)
 {
-    return mc_dtypes[p->dtype].size == 2           ? "takes float32 and float64; relayout widens for it"
-           : p->wide && p->dtype != MC_FLOAT64     ? "sums float32 in float32, and conv.precision asks for float64"
-                                                   : NULL;
+    return mc_dtypes[p->dtype].size == 2 ? "takes float32 and float64; relayout widens for it"
+           : p->wide && p->dtype != MC_FLOAT64
+               ? "sums float32 in float32, and conv.precision asks for float64"
+               : NULL;
 }
 
 /* ---- estimates ---- */
 
-enum { NOMINAL = 4 }; /* threads: estimates that followed the real number would let it choose the solver, and so the bits */
+/* threads: estimates that followed the real number would let it choose the solver, and so the bits */
+enum { NOMINAL = 4 };
 
 /* Of one thread: cycles, bytes from its own caches, bytes from what it shares with others. */
 static const double clock_hz = 3.5e9, own_bytes = 60e9, shared_bytes = 15e9;

@@ -2,9 +2,10 @@
  *
  *   x[u s + a d - pad, c] += sum over f of y[u, f] * w[f, c, a]
  *
- * The sums over f of some places by all channels and taps are the product that direct.c's kernel makes of one tap; they
- * are added to x where they are made.  Nothing is computed between rows or beyond edges, and few channels of x do not
- * matter: taps fill the kernel's rows.  With stride s what is added to has s phases an axis, and is x at last.
+ * The sums over f of some places by all channels and taps are the product that direct.c's kernel makes of one
+ * tap; they are added to x where they are made.  Nothing is computed between rows or beyond edges, and few
+ * channels of x do not matter: taps fill the kernel's rows.  With stride s what is added to has s phases an
+ * axis, and is x at last.
  *
  * Invariant: an element of x has its terms added in one order: by places, then by taps. */
 #include "heavy/conv/cpu/direct/direct.h"
@@ -21,9 +22,11 @@ struct spread {
     int64_t places, width;          /* of y; of a strip: whole vectors */
     int64_t pitch, plane, channel;  /* of rows of a phase, of a phase, of all phases of a channel: floats */
     int64_t channels, parts;        /* of a task; tasks of an image and group */
-    int64_t rows;                   /* taps of channels that are multiplied before they are added: of whole rows of a filter */
+    /* taps of channels that are multiplied before they are added: of whole rows of a filter */
+    int64_t rows;
     int64_t chunks, blocks;         /* of so many in a task, and of DIRECT_ROWS in one */
-    int64_t *w, *off;               /* of each of a channel's taps: in w, beside filter and channel; in its fold */
+    /* of each of a channel's taps: in w, beside filter and channel; in its fold */
+    int64_t *w, *off;
     struct fold *fold;
     int64_t folds;                  /* of a row of a filter */
     bool copies;                    /* of strips */
@@ -36,8 +39,8 @@ struct call {
     struct mc_conv_run r;
 };
 struct piece { int64_t to, from, n; };  /* of a strip, in one row: in a plane, in the strip */
-/* A strip of y: `step` from filter to filter; copy: where the first product puts it for the others, as the rows here fall into
- * the same lines of a cache; NULL: it stays. */
+/* A strip of y: `step` from filter to filter; copy: where the first product puts it for the others, as the
+ * rows here fall into the same lines of a cache; NULL: it stays. */
 struct strip { const float *at; int64_t step; float *copy; };
 
 /* ---- running ---- */
@@ -52,7 +55,8 @@ static void w_task(void *arg, int64_t task, int slot)
 {
     const struct call *x = arg;
     const struct spread *d = x->d;
-    const int64_t *stride = x->r.p->at.w, chunk = task % d->chunks, part = task / d->chunks % d->parts, g = task / d->chunks / d->parts;
+    const int64_t *stride = x->r.p->at.w, chunk = task % d->chunks, part = task / d->chunks % d->parts,
+                  g = task / d->chunks / d->parts;
     const float *w = (const float *)(const void *)x->r.at[CONV_W] + g * d->from * stride[0];
     float *to = floats(x, d->w_at) + task * d->blocks * d->from * DIRECT_ROWS;
     (void)slot;
@@ -66,26 +70,34 @@ static void w_task(void *arg, int64_t task, int slot)
     }
 }
 
-/* The strip that comes next: here, or of the next image; too many rows for the processor to see it coming.  `steps` of sums
- * share the asking. */
-static struct mc_direct_ahead next_strip(const struct call *x, int64_t image, int64_t g, int64_t p, int64_t steps)
+/* The strip that comes next: here, or of the next image; too many rows for the processor to see it coming.
+ * `steps` of sums share the asking. */
+static struct mc_direct_ahead next_strip(const struct call *x, int64_t image, int64_t g, int64_t p,
+                                         int64_t steps)
 {
     const struct spread *d = x->d;
     const int64_t *stride = x->r.p->at.y;
     image += p >= d->places;
     p = p >= d->places ? 0 : p;
-    const float *y = (const float *)(const void *)x->r.at[CONV_Y] + image * stride[0] + g * d->from * stride[1] + p;
-    const int64_t n = MC_MIN(d->width, d->places - p), lines = d->from * conv_ceil(n * (int64_t)sizeof *y, LINE);
-    return (struct mc_direct_ahead){ .row = y, .rows = image < x->r.p->s.n ? d->from : 0, .step = stride[1], .n = n,
+    const float *y = (const float *)(const void *)x->r.at[CONV_Y] + image * stride[0] +
+                     g * d->from * stride[1] + p;
+    const int64_t n = MC_MIN(d->width, d->places - p),
+                  lines = d->from * conv_ceil(n * (int64_t)sizeof *y, LINE);
+    return (struct mc_direct_ahead){ .row = y,
+                                     .rows = image < x->r.p->s.n ? d->from : 0,
+                                     .step = stride[1],
+                                     .n = n,
                                      .each = (int)conv_ceil(lines, steps) };
 }
 
-/* y at places [p, p + n) of all filters of a group: where it lies, or, if it is not whole vectors, copied side by side. */
+/* y at places [p, p + n) of all filters of a group: where it lies, or, if it is not whole vectors, copied
+ * side by side. */
 static struct strip bring(const struct call *x, int64_t image, int64_t g, int64_t p, int64_t n, float *strip)
 {
     const struct spread *d = x->d;
     const int64_t *stride = x->r.p->at.y;
-    const float *y = (const float *)(const void *)x->r.at[CONV_Y] + image * stride[0] + g * d->from * stride[1] + p;
+    const float *y = (const float *)(const void *)x->r.at[CONV_Y] + image * stride[0] +
+                     g * d->from * stride[1] + p;
     if (n % d->kernel->lanes == 0) {
         return (struct strip){ y, stride[1], d->copies ? strip : NULL };
     }
@@ -111,8 +123,8 @@ static int cut(const struct call *x, int64_t p, int64_t n, struct piece *piece)
 }
 
 /* A strip of `used` places by `rows` taps. */
-static void multiply(const struct spread *d, const float *w, int64_t rows, struct strip *strip, int64_t used, float *sum,
-                     struct mc_direct_ahead *next)
+static void multiply(const struct spread *d, const float *w, int64_t rows, struct strip *strip, int64_t used,
+                     float *sum, struct mc_direct_ahead *next)
 {
     const int64_t none = 0;
     for (int64_t row = 0; row < rows; row += DIRECT_ROWS, w += d->from * DIRECT_ROWS) {
@@ -131,8 +143,8 @@ static void multiply(const struct spread *d, const float *w, int64_t rows, struc
 }
 
 /* A strip, multiplied by all taps of a part's channels, into their planes. */
-static void spread_strip(const struct call *x, const float *w, int64_t all, struct strip strip, float *sum, float *planes,
-                         const struct piece *piece, int pieces, struct mc_direct_ahead next)
+static void spread_strip(const struct call *x, const float *w, int64_t all, struct strip strip, float *sum,
+                         float *planes, const struct piece *piece, int pieces, struct mc_direct_ahead next)
 {
     const struct spread *d = x->d;
     const int64_t used = piece[pieces - 1].from + piece[pieces - 1].n, wide = x->r.p->s.k[2];
@@ -146,7 +158,8 @@ static void spread_strip(const struct call *x, const float *w, int64_t all, stru
                 const float *from = sum + (row + o->first % wide) * d->width;
                 float *to = planes + c * d->channel + o->to;
                 for (int j = 0; j < pieces; j++) {
-                    d->kernel->fold(to + piece[j].to, from + piece[j].from, d->width, d->off + o->first, o->taps, piece[j].n);
+                    d->kernel->fold(to + piece[j].to, from + piece[j].from, d->width, d->off + o->first,
+                                    o->taps, piece[j].n);
                 }
             }
         }
@@ -158,7 +171,8 @@ static void add_row(const struct call *x, float *to, const float *from, int64_t 
 {
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t stride = s->stride[2], first = r - s->pad[2], step = stride * x->r.p->at.x[4];
-    const int64_t lo = MC_MAX(conv_ceil(-first, stride), (int64_t)0), hi = MC_MIN(conv_ceil(s->in[2] - first, stride), x->d->pitch);
+    const int64_t lo = MC_MAX(conv_ceil(-first, stride), (int64_t)0),
+                  hi = MC_MIN(conv_ceil(s->in[2] - first, stride), x->d->pitch);
     const float alpha = (float)x->r.p->alpha;
     to += (lo * stride + first) * x->r.p->at.x[4];
     if (step == 1) {
@@ -179,7 +193,8 @@ static void write_rows(const struct call *x, int64_t image, int64_t c, const flo
     const int64_t *stride = x->r.p->at.x;
     for (int64_t i = 0; i < s->in[1]; i++) {
         const float *from = plane + (i + s->pad[1]) * x->d->pitch + s->pad[2];
-        memcpy((float *)(void *)x->r.result + image * stride[0] + c * stride[1] + i * stride[3], from, (size_t)s->in[2] * sizeof *from);
+        memcpy((float *)(void *)x->r.result + image * stride[0] + c * stride[1] + i * stride[3], from,
+               (size_t)s->in[2] * sizeof *from);
     }
 }
 
@@ -187,7 +202,8 @@ static void write_channel(const struct call *x, int64_t image, int64_t c, const 
 {
     const struct spread *d = x->d;
     const struct mc_conv_shape *s = &x->r.p->s;
-    const int64_t *stride = x->r.p->at.x, at[5] = { image, c, 0, 0, 0 }, size[5] = { 1, 1, 1, s->in[1], s->in[2] };
+    const int64_t *stride = x->r.p->at.x, at[5] = { image, c, 0, 0, 0 },
+                  size[5] = { 1, 1, 1, s->in[1], s->in[2] };
     if (d->copied) {
         write_rows(x, image, c, planes);
         conv_finish(&x->r, at, size);
@@ -208,18 +224,20 @@ static void part_task(void *arg, int64_t task, int slot)
 {
     const struct call *x = arg;
     const struct spread *d = x->d;
-    const int64_t groups = x->r.p->s.groups, part = task % d->parts, g = task / d->parts % groups, image = task / d->parts / groups;
+    const int64_t groups = x->r.p->s.groups, part = task % d->parts, g = task / d->parts % groups,
+                  image = task / d->parts / groups;
     const int64_t first = part * d->channels, channels = MC_MIN(d->channels, d->to - first);
     const size_t own = d->slot_at + (size_t)slot * d->slot_bytes;
-    const float *w = floats(x, d->w_at) + (g * d->parts + part) * d->chunks * d->blocks * d->from * DIRECT_ROWS;
+    const float *w = floats(x, d->w_at) +
+                     (g * d->parts + part) * d->chunks * d->blocks * d->from * DIRECT_ROWS;
     float *strip = floats(x, own), *sum = floats(x, own + d->sum_at), *planes = floats(x, own + d->planes_at);
     const int64_t steps = conv_ceil(channels * d->taps, DIRECT_ROWS) * d->from;
     struct piece piece[WIDEST];
     memset(planes, 0, (size_t)(channels * d->channel) * sizeof *planes);
     for (int64_t p = 0; p < d->places; p += d->width) {
         const int64_t n = MC_MIN(d->width, d->places - p);
-        spread_strip(x, w, channels * d->taps, bring(x, image, g, p, n, strip), sum, planes, piece, cut(x, p, n, piece),
-                     next_strip(x, image, g, p + d->width, steps));
+        spread_strip(x, w, channels * d->taps, bring(x, image, g, p, n, strip), sum, planes, piece,
+                     cut(x, p, n, piece), next_strip(x, image, g, p + d->width, steps));
     }
     for (int64_t c = 0; c < channels; c++) {
         write_channel(x, image, g * d->to + first + c, planes + c * d->channel);
@@ -269,8 +287,9 @@ static void sizes(struct spread *d, const struct mc_conv_problem *p)
     d->chunks = conv_ceil(d->channels * d->taps, d->rows);
     d->blocks = conv_ceil(d->rows, DIRECT_ROWS);
     d->folds = MC_MIN(s->stride[2], s->k[2]);
-    d->copied = s->stride[1] == 1 && s->stride[2] == 1 && s->pad[1] >= 0 && s->pad[2] >= 0 && p->alpha == 1 && p->beta == 0 &&
-                s->in[1] + s->pad[1] <= d->plane / d->pitch && s->in[2] + s->pad[2] <= d->pitch && p->at.x[4] == 1;
+    d->copied = s->stride[1] == 1 && s->stride[2] == 1 && s->pad[1] >= 0 && s->pad[2] >= 0 && p->alpha == 1 &&
+                p->beta == 0 && s->in[1] + s->pad[1] <= d->plane / d->pitch &&
+                s->in[2] + s->pad[2] <= d->pitch && p->at.x[4] == 1;
     d->copies = d->from > WAYS && p->at.y[1] * 4 % (PAGE / 4) == 0;
 }
 
@@ -300,9 +319,11 @@ static void list_row(struct spread *d, const struct mc_conv_problem *p, int64_t 
     const struct mc_conv_shape *s = &p->s;
     const int64_t e = a * s->dilation[1] / s->stride[1], r = a * s->dilation[1] % s->stride[1];
     int64_t n = a * s->k[2];
-    for (int64_t i = 0; i < d->folds; i++) { /* those i, i + stride, ...: dilation moves all of them to one phase */
+    for (int64_t i = 0; i < d->folds;
+         i++) { /* those i, i + stride, ...: dilation moves all of them to one phase */
         const int64_t phase = i * s->dilation[2] % s->stride[2];
-        d->fold[a * d->folds + i] = (struct fold){ n, 0, (r * s->stride[2] + phase) * d->plane + e * d->pitch };
+        d->fold[a * d->folds + i] = (struct fold){ n, 0,
+                                                   (r * s->stride[2] + phase) * d->plane + e * d->pitch };
         for (int64_t b = i; b < s->k[2]; b += s->stride[2], n++) {
             d->w[n] = conv_tap(s, 1, a) * p->at.w[3] + conv_tap(s, 2, b) * p->at.w[4];
             d->off[n] = b * s->dilation[2] / s->stride[2];
@@ -377,7 +398,8 @@ static const char *refuse(const struct mc_problem *p_)
         return "takes y with dense places";
     }
     sizes(&d, p);
-    return lay_out(&d, s, 1) <= mc_plan_cap(NULL) ? NULL : "needs more workspace than the flag workspace allows";
+    return lay_out(&d, s, 1) <= mc_plan_cap(NULL) ? NULL
+                                                  : "needs more workspace than the flag workspace allows";
 }
 
 /* Products, and beside them strips that are copied, and sums that are added, a row of y at a time. */
@@ -390,8 +412,11 @@ static double estimate(const struct mc_problem *p_)
     const double hz = mc_conv_peak(p) / mc_gemm_kernel(MC_FLOAT32)->flops, n = (double)(s->n * s->groups);
     const double strips = n * (double)d.places / (double)d.width;
     const double math = mc_conv_flops(p) / (d.kernel->math * mc_conv_peak(p));
-    const double rows = n * (double)(d.to * d.taps) * (double)s->out[1], each = 2 + 3 * (double)conv_ceil(s->out[2], d.kernel->lanes);
-    const double copies = !d.copies ? 0 : strips * (double)d.parts * (double)d.from * (6 + 2 * (double)d.kernel->most);
+    const double rows = n * (double)(d.to * d.taps) * (double)s->out[1],
+                 each = 2 + 3 * (double)conv_ceil(s->out[2], d.kernel->lanes);
+    const double copies = !d.copies
+                              ? 0
+                              : strips * (double)d.parts * (double)d.from * (6 + 2 * (double)d.kernel->most);
     const double seconds = math + (rows * each + copies) / hz + mc_conv_copy(mc_conv_bytes(p));
     return 3e-6 + seconds / mc_conv_threads(seconds, n * (double)d.parts) + (seconds > 4e-6 ? 6e-6 : 0);
 }

@@ -1,7 +1,8 @@
 /* winograd_body.h: the transforms of Winograd's F(2x2, 3x3) and F(4x4, 3x3), as part of fft_body.h.
  *
- * Along one axis y = A' (G w * B' x) for x of 4 or 6 places, w of 3, y of 2 or 4; the gradient wrt w is G' (A y * B' x).
- * They are products of polynomials, known by their values at 0, 1, -1 and infinity, or at 0, p, -p, q, -q and infinity.
+ * Along one axis y = A' (G w * B' x) for x of 4 or 6 places, w of 3, y of 2 or 4; the gradient wrt w is G' (A
+ * y * B' x). They are products of polynomials, known by their values at 0, 1, -1 and infinity, or at 0, p,
+ * -p, q, -q and infinity.
  *
  * Invariant: no arithmetic mixes lanes. */
 
@@ -66,7 +67,8 @@ FUSED void winograd_of_6(int role, const V *x, V *to)
 
 FUSED void winograd_back_6(int role, const V *x, V *to)
 {
-    const V sp = x[1] + x[2], dp = (x[1] - x[2]) * WINOGRAD_P, sq = x[3] + x[4], dq = (x[3] - x[4]) * WINOGRAD_Q;
+    const V sp = x[1] + x[2], dp = (x[1] - x[2]) * WINOGRAD_P, sq = x[3] + x[4],
+            dq = (x[3] - x[4]) * WINOGRAD_Q;
     if (role == WINOGRAD_FILTER) {          /* G' */
         to[0] = x[0] * WINOGRAD_0 + sp * WINOGRAD_1 + sq * WINOGRAD_2;
         to[1] = dp * WINOGRAD_1 + dq * WINOGRAD_2;
@@ -140,15 +142,15 @@ FUSED void winograd_inverse(const int size, const float *in, int64_t step, int r
     }
 }
 
-#define WINOGRAD(size)                                                                                                   \
-    static TARGET void winograd_forward##size(const struct mc_fft_window *w, int role, float *out, int64_t step)         \
-    {                                                                                                                    \
-        winograd_forward(size, w, role, out, step);                                                                      \
-    }                                                                                                                    \
-    static TARGET void winograd_inverse##size(const float *in, int64_t step, int role, float alpha, float beta,          \
-                                              const struct mc_fft_window *w)                                             \
-    {                                                                                                                    \
-        winograd_inverse(size, in, step, role, alpha, beta, w);                                                          \
+#define WINOGRAD(size)                                                                                       \
+    static TARGET void winograd_forward##size(const struct mc_fft_window *w, int role, float *out, int64_t step) \
+    {                                                                                                        \
+        winograd_forward(size, w, role, out, step);                                                          \
+    }                                                                                                        \
+    static TARGET void winograd_inverse##size(const float *in, int64_t step, int role, float alpha, float beta, \
+                                              const struct mc_fft_window *w)                                 \
+    {                                                                                                        \
+        winograd_inverse(size, in, step, role, alpha, beta, w);                                              \
     }
 WINOGRAD(4)
 WINOGRAD(6)

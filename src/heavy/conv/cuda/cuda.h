@@ -7,12 +7,17 @@
 
 /* ---- cuda_table.c ---- */
 extern const struct mc_solver *const mc_conv_cuda_solvers[];
-extern const struct mc_solver mc_conv_cudnn, mc_conv_cuda_few, mc_conv_cuda_few_tensor, mc_conv_cuda_few_spread, mc_conv_cuda_split, mc_conv_cuda_box, mc_conv_cuda_cut, mc_conv_cuda_whole, mc_conv_cuda_taps, mc_conv_cuda_spread, mc_conv_cuda_fft, mc_conv_cuda_fft_fine, mc_conv_cuda_fft_tiling, mc_conv_cuda_im2col, mc_conv_cuda_exchange,
-    mc_conv_cuda_exchange_full, mc_conv_cuda_bc01, mc_conv_cuda_b01c, mc_conv_cuda_fold, mc_conv_cuda_apart, mc_conv_cuda_direct;
+extern const struct mc_solver mc_conv_cudnn, mc_conv_cuda_few, mc_conv_cuda_few_tensor,
+    mc_conv_cuda_few_spread, mc_conv_cuda_split, mc_conv_cuda_box, mc_conv_cuda_cut, mc_conv_cuda_whole,
+    mc_conv_cuda_taps, mc_conv_cuda_spread, mc_conv_cuda_fft, mc_conv_cuda_fft_fine, mc_conv_cuda_fft_tiling,
+    mc_conv_cuda_im2col, mc_conv_cuda_exchange, mc_conv_cuda_exchange_full, mc_conv_cuda_bc01,
+    mc_conv_cuda_b01c, mc_conv_cuda_fold, mc_conv_cuda_apart, mc_conv_cuda_direct;
 double mc_conv_cuda_seconds(const struct mc_conv_problem *p, double part);  /* at that part of the peak */
-double mc_conv_cuda_tail_seconds(const struct mc_conv_problem *p);          /* cuda_apart.c: what follows, by a kernel of its own */
+/* cuda_apart.c: what follows, by a kernel of its own */
+double mc_conv_cuda_tail_seconds(const struct mc_conv_problem *p);
 void *mc_conv_cuda_result(const struct mc_conv_problem *p, void *const *operand);
-/* Result = beta * c0 before sums are added: copies c0 where it is another array.  c: from the plan; may be NULL. */
+/* Result = beta * c0 before sums are added: copies c0 where it is another array.  c: from the plan; may be
+ * NULL. */
 struct mc_cuda_copy *mc_conv_cuda_c0_copy(const struct mc_conv_problem *p);
 
 /* ---- cuda_direct.c: what the kernels of direct.cu are told ---- */
@@ -26,15 +31,20 @@ struct mc_direct_args {
 };
 void mc_direct_shape(struct mc_direct_args *a, const struct mc_conv_problem *p);  /* all but addresses */
 void mc_direct_bind(struct mc_direct_args *a, const struct mc_conv_problem *p, void *const *operand);
-void *mc_direct_kernel(const struct mc_direct_args *a, const struct mc_conv_problem *p, bool wide, const char *name);   /* wide: sums in float64 */
+/* wide: sums in float64 */
+void *mc_direct_kernel(const struct mc_direct_args *a, const struct mc_conv_problem *p, bool wide,
+                       const char *name);
 
 /* ---- cuda_sample.c: the family's error and allows (plan.h) ---- */
 double mc_conv_cuda_error(const struct mc_problem *p, void *const *operand);
 double mc_conv_cuda_allows(const struct mc_problem *p);
 
 /* ---- texts ---- */
-extern const struct mc_cuda_text mc_conv_direct_text, mc_conv_few_tile_text, mc_conv_few_lines_text, mc_conv_few_text, mc_conv_few_cells_text, mc_conv_few_forward_text, mc_conv_few_weights_text, mc_conv_few_spread_text, mc_conv_im2col_text, mc_conv_fft_text, mc_conv_fft_tensor_text, mc_conv_fft_products_text, mc_conv_fft_halves_text, mc_conv_whole_text,
-    mc_conv_whole_weights_text, mc_conv_taps_text, mc_conv_spread_text, mc_conv_fold_text, mc_conv_box_text;
+extern const struct mc_cuda_text mc_conv_direct_text, mc_conv_few_tile_text, mc_conv_few_lines_text,
+    mc_conv_few_text, mc_conv_few_cells_text, mc_conv_few_forward_text, mc_conv_few_weights_text,
+    mc_conv_few_spread_text, mc_conv_im2col_text, mc_conv_fft_text, mc_conv_fft_tensor_text,
+    mc_conv_fft_products_text, mc_conv_fft_halves_text, mc_conv_whole_text, mc_conv_whole_weights_text,
+    mc_conv_taps_text, mc_conv_spread_text, mc_conv_fold_text, mc_conv_box_text;
 
 enum { DNN_AUTO, DNN_REQUIRED, DNN_NEVER };  /* the flag dnn.enabled, in the order of its words */
 /* ---- cudnn_graph.c: descriptors of cuDNN's backend ---- */
@@ -53,10 +63,12 @@ void mc_dnn_finish(struct mc_dnn *g, void *desc);
 void mc_dnn_free(struct mc_dnn *g);
 /* Where the operands stand in a graph and in a variant pack. */
 enum { DNN_X, DNN_W, DNN_Y, DNN_C0, DNN_BIAS, DNN_VIRTUAL };
-/* The operation graph of a problem, all pointers aligned to so many bytes; NULL: cuDNN has no such operation. */
+/* The operation graph of a problem, all pointers aligned to so many bytes; NULL: cuDNN has no such
+ * operation. */
 void *mc_dnn_graph(struct mc_dnn *g, void *handle, const struct mc_conv_problem *p, int64_t alignment);
 const char *mc_dnn_refuse(const struct mc_conv_problem *p);  /* what no graph can say */
-bool mc_dnn_fused(const struct mc_conv_problem *p);          /* does more follow the convolution in its graph?  Then c0 is an operand */
+/* does more follow the convolution in its graph?  Then c0 is an operand */
+bool mc_dnn_fused(const struct mc_conv_problem *p);
 /* ---- cudnn_search.c: which configuration serves ---- */
 enum { MC_DNN_NAME = 64 };
 struct mc_dnn_ready {           /* an execution plan */
@@ -66,24 +78,30 @@ struct mc_dnn_ready {           /* an execution plan */
     char name[MC_DNN_NAME];
 };
 void *mc_dnn_handle(void);      /* NULL: failed, error set */
-mc_status mc_dnn_execute(const struct mc_dnn_ready *r, const struct mc_conv_problem *p, void *const *operand, void *workspace);
+mc_status mc_dnn_execute(const struct mc_dnn_ready *r, const struct mc_conv_problem *p, void *const *operand,
+                         void *workspace);
 void mc_dnn_forget(struct mc_dnn_ready *r);
-bool mc_dnn_choose(const struct mc_conv_problem *p, void *graph, struct mc_dnn_ready *use);     /* as the mode asks; false: none can be had */
+/* as the mode asks; false: none can be had */
+bool mc_dnn_choose(const struct mc_conv_problem *p, void *graph, struct mc_dnn_ready *use);
 /* Of those that the heuristics name: the same as `like`, or the first. */
-bool mc_dnn_choose_like(const struct mc_conv_problem *p, void *graph, const struct mc_dnn_ready *like, struct mc_dnn_ready *use);
+bool mc_dnn_choose_like(const struct mc_conv_problem *p, void *graph, const struct mc_dnn_ready *like,
+                        struct mc_dnn_ready *use);
 /* ---- cudnn_engines.c: configurations: an engine and its knobs ---- */
 struct mc_dnn_config {          /* what is known of one before it is made ready */
     char name[MC_DNN_NAME];     /* "e38:5f1c..." */
     int64_t engine;
     bool compiles, cores;       /* its kernels, when it is made ready; uses tensor cores */
 };
-bool mc_dnn_describe(const struct mc_conv_problem *p, void *config, struct mc_dnn_config *c); /* false: not for p */
+/* false: not for p */
+bool mc_dnn_describe(const struct mc_conv_problem *p, void *config, struct mc_dnn_config *c);
 int64_t mc_dnn_number(void *desc, int name, int64_t missing);       /* an attribute */
 /* What a walk is to do after one: go on; leave the heuristic's list, or the engine, that it is in; end. */
 enum mc_dnn_next { DNN_ON, DNN_LEAVE, DNN_END };
-typedef enum mc_dnn_next mc_dnn_visit(void *arg, void *config, bool named);     /* named: as likely, by a heuristic */
+/* named: as likely, by a heuristic */
+typedef enum mc_dnn_next mc_dnn_visit(void *arg, void *config, bool named);
 /* All that the mode asks for, the heuristic's first; one engine with its knobs.  True: the visit ended it. */
-bool mc_dnn_walk(const struct mc_conv_problem *p, void *graph, enum mc_plan_mode mode, mc_dnn_visit *f, void *arg);
+bool mc_dnn_walk(const struct mc_conv_problem *p, void *graph, enum mc_plan_mode mode, mc_dnn_visit *f,
+                 void *arg);
 bool mc_dnn_engine(const struct mc_conv_problem *p, void *graph, int64_t index, mc_dnn_visit *f, void *arg);
 
 #endif

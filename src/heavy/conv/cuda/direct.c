@@ -1,8 +1,8 @@
-/* direct.c: convolution on a GPU by kernels of our own (direct.cu): every pass, dtype, layout, group, dilation and
- * rank, and a filter for each place.
+/* direct.c: convolution on a GPU by kernels of our own (direct.cu): every pass, dtype, layout, group,
+ * dilation and rank, and a filter for each place.
  *
- * Tiles of a product where groups have enough rows; else an element a thread, or a weight a block.  Where tiles do not
- * fill the GPU, sums are cut in parts.
+ * Tiles of a product where groups have enough rows; else an element a thread, or a weight a block.  Where
+ * tiles do not fill the GPU, sums are cut in parts.
  *
  * Invariant: it refuses nothing. */
 #include "heavy/conv/cuda/cuda.h"
@@ -27,8 +27,11 @@ struct direct {
 void mc_direct_shape(struct mc_direct_args *a, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    const int64_t cg = s->c / s->groups, fg = s->f / s->groups, taps = conv_volume(s->k), places = conv_volume(s->out);
-    *a = (struct mc_direct_args){ .n = s->n, .c = s->c, .f = s->f, .groups = s->groups, .splits = 1, .alpha = p->alpha, .beta = p->beta };
+    const int64_t cg = s->c / s->groups, fg = s->f / s->groups, taps = conv_volume(s->k),
+                  places = conv_volume(s->out);
+    *a = (struct mc_direct_args){
+        .n = s->n, .c = s->c, .f = s->f, .groups = s->groups, .splits = 1, .alpha = p->alpha, .beta = p->beta
+    };
     memcpy(a->in, s->in, sizeof a->in);
     memcpy(a->out, s->out, sizeof a->out);
     memcpy(a->k, s->k, sizeof a->k);
@@ -42,7 +45,9 @@ void mc_direct_shape(struct mc_direct_args *a, const struct mc_conv_problem *p)
         a->ws[2 + i] = -a->ws[2 + i];
     }
     a->rows = s->pass == CONV_INPUTS ? cg : fg;
-    a->cols = s->pass == CONV_FORWARD ? s->n * places : s->pass == CONV_INPUTS ? s->n * conv_volume(s->in) : cg * taps;
+    a->cols = s->pass == CONV_FORWARD  ? s->n * places
+              : s->pass == CONV_INPUTS ? s->n * conv_volume(s->in)
+                                       : cg * taps;
     a->depth = s->pass == CONV_FORWARD ? cg * taps : s->pass == CONV_INPUTS ? fg * taps : s->n * places;
 }
 
@@ -59,14 +64,18 @@ void mc_direct_bind(struct mc_direct_args *a, const struct mc_conv_problem *p, v
     a->bias = p->has_bias ? operand[CONV_BIAS] : NULL;
 }
 
-void *mc_direct_kernel(const struct mc_direct_args *a, const struct mc_conv_problem *p, bool wide, const char *name)
+void *mc_direct_kernel(const struct mc_direct_args *a, const struct mc_conv_problem *p, bool wide,
+                       const char *name)
 {
     struct mc_str defines = { 0 };
     void *kernel;
     const int64_t most = MC_MAX(MC_MAX(a->cols * conv_volume(p->s.out), a->depth), a->rows);
     mc_cuda_types(&defines, p->dtype, wide);
-    mc_str_addf(&defines, "#define INDEX %s\n#define PASS %d\n#define UNSHARED %d\n#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n",
-                most < (int64_t)0xfffff000 ? "unsigned" : "u64", (int)p->s.pass, p->s.unshared, p->beta != 0, p->has_bias, (int)p->act);
+    mc_str_addf(&defines,
+                "#define INDEX %s\n#define PASS %d\n#define UNSHARED %d\n#define HAS_C0 %d\n#define HAS_BIAS "
+                "%d\n#define ACT %d\n",
+                most < (int64_t)0xfffff000 ? "unsigned" : "u64", (int)p->s.pass, p->s.unshared, p->beta != 0,
+                p->has_bias, (int)p->act);
     mc_cuda_kernels(&mc_conv_direct_text, &defines, &(struct mc_cuda_named){ &kernel, name }, 1);
     return kernel;
 }
@@ -90,7 +99,10 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 static const char *kernel_of(const struct mc_direct_args *a, const struct mc_conv_problem *p)
 {
     const bool weights = p->s.pass == CONV_WEIGHTS;
-    return p->s.unshared ? (weights ? "each_place" : "each") : a->rows >= FEW_ROWS ? "tiles" : weights ? "each_weight" : "each";
+    return p->s.unshared         ? (weights ? "each_place" : "each")
+           : a->rows >= FEW_ROWS ? "tiles"
+           : weights             ? "each_weight"
+                                 : "each";
 }
 
 static int64_t tiles_of(const struct mc_direct_args *a)
@@ -104,14 +116,16 @@ static int64_t splits(const struct mc_direct_args *a)
     const int64_t tiles = tiles_of(a);
     const struct mc_cuda *gpu = mc_cuda_current();
     const int64_t wanted = gpu ? 2 * gpu->processors : 200;
-    return MC_MAX(MC_MIN(MC_MIN(wanted / MC_MAX(tiles, (int64_t)1), a->depth / (16 * TK)), (int64_t)64), (int64_t)1);
+    return MC_MAX(MC_MIN(MC_MIN(wanted / MC_MAX(tiles, (int64_t)1), a->depth / (16 * TK)), (int64_t)64),
+                  (int64_t)1);
 }
 
 static void grids(struct direct *d, const struct mc_conv_problem *p)
 {
     struct mc_direct_args *a = &d->args;
     const int64_t elements = a->groups * a->rows * a->cols;
-    const int64_t all = p->s.unshared && p->s.pass == CONV_WEIGHTS ? elements * conv_volume(p->s.out) : elements;
+    const int64_t all = p->s.unshared && p->s.pass == CONV_WEIGHTS ? elements * conv_volume(p->s.out)
+                                                                   : elements;
     d->grid = mc_cuda_line(all, 256);
     if (strcmp(d->name, "tiles") == 0) {
         a->splits = splits(a);
@@ -121,7 +135,9 @@ static void grids(struct direct *d, const struct mc_conv_problem *p)
     }
     d->grid.threads[0] = 256;
     d->add_grid = mc_cuda_line(elements, 256);
-    d->base.workspace = a->splits > 1 ? (size_t)(a->splits * elements) * (p->wide || p->dtype == MC_FLOAT64 ? 8 : 4) : 0;
+    d->base.workspace = a->splits > 1
+                            ? (size_t)(a->splits * elements) * (p->wide || p->dtype == MC_FLOAT64 ? 8 : 4)
+                            : 0;
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
@@ -150,11 +166,13 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 
 /* ---- what it takes ---- */
 
-/* Two operations for each element and all that is summed for it, whether it meets anything or not: a gradient of images
- * looks at every tap, however few places of y there are. */
+/* Two operations for each element and all that is summed for it, whether it meets anything or not: a gradient
+ * of images looks at every tap, however few places of y there are. */
 static double walked(const struct mc_direct_args *a, const struct mc_conv_problem *p)
 {
-    const double each = p->s.unshared && p->s.pass == CONV_WEIGHTS ? (double)p->s.n * (double)conv_volume(p->s.out) : (double)a->depth;
+    const double each = p->s.unshared && p->s.pass == CONV_WEIGHTS
+                            ? (double)p->s.n * (double)conv_volume(p->s.out)
+                            : (double)a->depth;
     return 2 * (double)a->groups * (double)a->rows * (double)a->cols * each;
 }
 
@@ -163,8 +181,8 @@ static mc_dtype units(const struct mc_conv_problem *p)
     return p->wide || p->dtype == MC_FLOAT64 ? MC_FLOAT64 : MC_FLOAT32; /* halves are summed as floats */
 }
 
-/* Elements by themselves: 90 to 170 thousand million terms a second on an H200.  Tiles are full, or as good as full, and
- * keep so much of the GPU busy as there are of them. */
+/* Elements by themselves: 90 to 170 thousand million terms a second on an H200.  Tiles are full, or as good
+ * as full, and keep so much of the GPU busy as there are of them. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
@@ -174,9 +192,10 @@ static double estimate(const struct mc_problem *p_)
         return mc_cuda_seconds(units(p), false, walked(&a, p), mc_conv_bytes(p), 0.004);
     }
     const struct mc_cuda *gpu = mc_cuda_current();
-    const double tiles = (double)tiles_of(&a), busy = tiles * (double)splits(&a) / (1.5 * (gpu ? gpu->processors : 100));
-    return mc_cuda_seconds(units(p), false, 2 * tiles * TILE * TILE * (double)(conv_ceil(a.depth, TK) * TK), mc_conv_bytes(p),
-                           0.12 * MC_MIN(busy, 1));
+    const double tiles = (double)tiles_of(&a),
+                 busy = tiles * (double)splits(&a) / (1.5 * (gpu ? gpu->processors : 100));
+    return mc_cuda_seconds(units(p), false, 2 * tiles * TILE * TILE * (double)(conv_ceil(a.depth, TK) * TK),
+                           mc_conv_bytes(p), 0.12 * MC_MIN(busy, 1));
 }
 
 static double least(const struct mc_problem *p)

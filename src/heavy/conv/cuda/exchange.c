@@ -25,7 +25,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 static struct mc_conv_problem child_of(const struct mc_conv_problem *p, int roles)
 {
-    struct mc_conv_problem c = roles == EXCHANGE_PLACES ? mc_conv_taps_as_places(p) : mc_conv_taps_reversed(p);
+    struct mc_conv_problem c = roles == EXCHANGE_PLACES ? mc_conv_taps_as_places(p)
+                                                        : mc_conv_taps_reversed(p);
     c.inner |= INNER_EXCHANGE;
     return c;
 }

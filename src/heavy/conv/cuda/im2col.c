@@ -1,5 +1,5 @@
-/* im2col.c: on a GPU, convolution as products of matrices whose columns are windows (im2col.cu), as many images at
- * a time as the workspace allows.
+/* im2col.c: on a GPU, convolution as products of matrices whose columns are windows (im2col.cu), as many
+ * images at a time as the workspace allows.
  *
  *   forward   y[image] = w * columns[image]                    one batched product
  *   inputs    columns[image] = w' * y[image], then scattered   one batched product
@@ -24,7 +24,8 @@ struct args {
     double beta;
     int flip;
 };
-enum { FIRST = 1, WHOLE = 2 };              /* products: of the first images, of as many as there are room for */
+/* products: of the first images, of as many as there are room for */
+enum { FIRST = 1, WHOLE = 2 };
 struct im2col {
     struct mc_plan base;
     void *gather, *scatter;
@@ -76,7 +77,8 @@ static mc_status columns(const struct call *c, void *kernel, const char *name)
     memcpy(a.dilation, s->dilation, sizeof a.dilation);
     memcpy(a.pad, s->pad, sizeof a.pad);
     memcpy(a.xs, c->p->at.x, sizeof a.xs);
-    const struct mc_grid grid = mc_cuda_line(c->n * (back ? s->c * conv_volume(s->in) : rows * 32), 256); /* a warp gathers a line */
+    const struct mc_grid grid = mc_cuda_line(c->n * (back ? s->c * conv_volume(s->in) : rows * 32),
+                                             256); /* a warp gathers a line */
     return mc_cuda_follow(mc_cuda_current(), kernel, name, &grid, &a, sizeof a);
 }
 
@@ -87,7 +89,8 @@ static mc_status multiply(const struct call *c, int64_t group)
     const int64_t size = mc_dtypes[p->dtype].size, fg = p->s.f / p->s.groups, cg = p->s.c / p->s.groups;
     const int64_t per_row = p->s.pass == CONV_WEIGHTS ? c->n * places(p) : places(p);
     char *w = c->w + group * fg * p->at.w[0] * size, *y = c->y + group * fg * p->at.y[1] * size;
-    char *m = c->d->straight ? c->x + group * cg * p->at.x[1] * size : c->columns + group * cg * taps(p) * per_row * size;
+    char *m = c->d->straight ? c->x + group * cg * p->at.x[1] * size
+                             : c->columns + group * cg * taps(p) * per_row * size;
     void *operand[8] = { NULL };
     if (p->s.pass == CONV_FORWARD) {
         operand[GEMM_A] = w;
@@ -98,13 +101,16 @@ static mc_status multiply(const struct call *c, int64_t group)
         operand[GEMM_A] = w;
         operand[GEMM_B] = y;
         operand[GEMM_C] = m;
-        operand[GEMM_C0] = c->c0 && c->d->straight ? (char *)(uintptr_t)c->c0 + group * cg * p->at.x[1] * size : NULL;
+        operand[GEMM_C0] = c->c0 && c->d->straight ? (char *)(uintptr_t)c->c0 + group * cg * p->at.x[1] * size
+                                                   : NULL;
     } else {
         const bool turned = c->d->side[c->n == c->d->images] != NULL;
         operand[GEMM_A] = turned ? c->workspace + c->d->y_at + group * fg * per_row * size : y;
         operand[GEMM_B] = m;
         operand[GEMM_C] = w;
-        operand[GEMM_C0] = !c->first ? w : c->c0 ? (char *)(uintptr_t)c->c0 + group * fg * p->at.w[0] * size : NULL;
+        operand[GEMM_C0] = !c->first ? w
+                           : c->c0   ? (char *)(uintptr_t)c->c0 + group * fg * p->at.w[0] * size
+                                     : NULL;
     }
     return plan->run(plan, operand, c->workspace + c->d->gemm_at, 0);
 }
@@ -147,12 +153,16 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 /* Of n images of one group; first: with the problem's c0, else added to what is there. */
 static struct mc_plan *product(const struct im2col *d, const struct mc_conv_problem *p, int64_t n, bool first)
 {
-    const int64_t fg = p->s.f / p->s.groups, cg = p->s.c / p->s.groups, u = places(p), rows = cg * taps(p), all = p->s.c * taps(p);
+    const int64_t fg = p->s.f / p->s.groups, cg = p->s.c / p->s.groups, u = places(p), rows = cg * taps(p),
+                  all = p->s.c * taps(p);
     const int64_t side = n * u;
     struct mc_gemm_problem g = { .dtype = p->dtype, .batch = n, .alpha = p->alpha, .tf32 = p->tf32 };
-    const int64_t w[3] = { 0, p->at.w[0], 1 }, w_turned[3] = { 0, 1, p->at.w[0] }, y[3] = { p->at.y[0], p->at.y[1], 1 };
-    const int64_t x[3] = { p->at.x[0], p->at.x[1], 1 }, columns_[3] = { all * u, u, 1 }, *const m = d->straight ? x : columns_;
-    const int64_t y_side[3] = { 0, d->side[n == d->images] ? side : p->at.y[1], 1 }, m_turned[3] = { 0, 1, side };
+    const int64_t w[3] = { 0, p->at.w[0], 1 }, w_turned[3] = { 0, 1, p->at.w[0] },
+                  y[3] = { p->at.y[0], p->at.y[1], 1 };
+    const int64_t x[3] = { p->at.x[0], p->at.x[1], 1 },
+                  columns_[3] = { all * u, u, 1 }, *const m = d->straight ? x : columns_;
+    const int64_t y_side[3] = { 0, d->side[n == d->images] ? side : p->at.y[1], 1 },
+                  m_turned[3] = { 0, 1, side };
     const bool forward = p->s.pass == CONV_FORWARD, inputs = p->s.pass == CONV_INPUTS;
     g.m = inputs ? rows : fg;
     g.n = p->s.pass == CONV_WEIGHTS ? rows : u;
@@ -197,8 +207,12 @@ static bool sides(struct im2col *d, const struct mc_conv_problem *p)
         if (n <= 1) {
             continue;
         }
-        const struct mc_cuda_layout l = { .to = p->dtype, .from = p->dtype, .rank = 3, .size = { p->s.f, n, u },
-                                          .to_stride = { n * u, u, 1 }, .from_stride = { p->at.y[1], p->at.y[0], 1 } };
+        const struct mc_cuda_layout l = { .to = p->dtype,
+                                          .from = p->dtype,
+                                          .rank = 3,
+                                          .size = { p->s.f, n, u },
+                                          .to_stride = { n * u, u, 1 },
+                                          .from_stride = { p->at.y[1], p->at.y[0], 1 } };
         d->side[whole] = mc_cuda_copy_new(&l);
         if (!d->side[whole]) {
             return false;
@@ -235,7 +249,8 @@ static size_t room(const struct im2col *d, const struct mc_conv_problem *p, int6
 static int64_t at_a_time(const struct im2col *d, const struct mc_conv_problem *p)
 {
     size_t ignored;
-    const size_t one = room(d, p, 1, &ignored), cap = (size_t)MC_MIN((int64_t)mc_plan_cap(&mc_site_cuda) / 2, (int64_t)256 << 20);
+    const size_t one = room(d, p, 1, &ignored),
+                 cap = (size_t)MC_MIN((int64_t)mc_plan_cap(&mc_site_cuda) / 2, (int64_t)256 << 20);
     return d->straight || one == 0 ? p->s.n : MC_MAX(MC_MIN((int64_t)(cap / one), p->s.n), (int64_t)1);
 }
 
@@ -288,20 +303,21 @@ static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     const bool narrow = mc_dtypes[p->dtype].size == 2;
-    return mc_conv_hollow(p)                              ? mc_conv_hollow(p)
-           : p->s.unshared                                ? "has one filter for all places"
-           : p->has_bias || p->act != ACT_NONE            ? "fuses nothing"
-           : p->wide && p->dtype != MC_FLOAT64            ? "sums in float32, and conv.precision asks for float64"
+    return mc_conv_hollow(p)                   ? mc_conv_hollow(p)
+           : p->s.unshared                     ? "has one filter for all places"
+           : p->has_bias || p->act != ACT_NONE ? "fuses nothing"
+           : p->wide && p->dtype != MC_FLOAT64 ? "sums in float32, and conv.precision asks for float64"
            : narrow && p->s.pass == CONV_INPUTS && !straight(p) ? "would add up halves"
-           : !mc_conv_dense_inner(p, CONV_Y, 3)           ? "wants places of y side by side"
-           : !mc_conv_dense_inner(p, CONV_W, 4)           ? "wants channels and taps of a filter side by side"
-                                                          : NULL;
+           : !mc_conv_dense_inner(p, CONV_Y, 3)                 ? "wants places of y side by side"
+           : !mc_conv_dense_inner(p, CONV_W, 4) ? "wants channels and taps of a filter side by side"
+                                                : NULL;
 }
 
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    const double cells = (double)p->s.n * (double)(p->s.c * taps(p)) * (double)places(p) * mc_dtypes[p->dtype].size;
+    const double cells = (double)p->s.n * (double)(p->s.c * taps(p)) * (double)places(p) *
+                         mc_dtypes[p->dtype].size;
     return mc_conv_cuda_seconds(p, mc_dtypes[p->dtype].size == 2 ? 0.3 : 0.6) +
            (straight(p) ? 0 : mc_cuda_seconds(p->dtype, false, 0, 2 * cells, 1));
 }

@@ -1,4 +1,5 @@
-/* problem.c: what solvers of convolutions on a GPU ask of their problem: where its result lies, what it costs. */
+/* problem.c: what solvers of convolutions on a GPU ask of their problem: where its result lies, what it
+ * costs. */
 #include "heavy/conv/cuda/cuda.h"
 
 void *mc_conv_cuda_result(const struct mc_conv_problem *p, void *const *operand)
@@ -19,5 +20,6 @@ struct mc_cuda_copy *mc_conv_cuda_c0_copy(const struct mc_conv_problem *p)
 
 double mc_conv_cuda_seconds(const struct mc_conv_problem *p, double part)
 {
-    return mc_cuda_seconds(p->wide ? MC_FLOAT64 : p->dtype, p->tf32, mc_conv_flops(p), mc_conv_bytes(p), part);
+    return mc_cuda_seconds(p->wide ? MC_FLOAT64 : p->dtype, p->tf32, mc_conv_flops(p), mc_conv_bytes(p),
+                           part);
 }

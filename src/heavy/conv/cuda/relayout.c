@@ -1,5 +1,5 @@
-/* relayout.c: on a GPU, a convolution whose arrays are copied into one layout for the solvers that want it: bc01
- * or b01c, filters flipped on the way.
+/* relayout.c: on a GPU, a convolution whose arrays are copied into one layout for the solvers that want it:
+ * bc01 or b01c, filters flipped on the way.
  *
  * Invariant: an array that lies as wanted already is not copied. */
 #include "heavy/conv/cuda/cuda.h"
@@ -76,11 +76,13 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 /* ---- a plan ---- */
 
 /* Between the problem's array and the child's; flipped filters are read, or written, from their end. */
-static struct mc_cuda_copy *copy_of(const struct mc_conv_problem *p, const struct mc_conv_problem *c, int role, bool back)
+static struct mc_cuda_copy *copy_of(const struct mc_conv_problem *p, const struct mc_conv_problem *c,
+                                    int role, bool back)
 {
     const struct mc_conv_array ours = mc_conv_array(p, role), theirs = mc_conv_array(c, role);
     struct mc_cuda_layout l = { .to = p->dtype, .from = p->dtype, .rank = 5 };
-    int64_t *const own = back ? l.to_stride : l.from_stride, *const other = back ? l.from_stride : l.to_stride;
+    int64_t *const own = back ? l.to_stride : l.from_stride, *const other = back ? l.from_stride
+                                                                                 : l.to_stride;
     memcpy(l.size, ours.size, sizeof l.size);
     for (int i = 0; i < 5; i++) {
         own[i] = ours.stride[i];
@@ -150,7 +152,9 @@ static const char *refuse(const struct mc_conv_problem *p, enum layout l)
 {
     bool moved[3];
     if (p->inner & INNER_RELAYOUT || mc_conv_hollow(p) || p->s.unshared) {
-        return p->inner & INNER_RELAYOUT ? "wraps a solver once" : p->s.unshared ? "has one filter for all places" : mc_conv_hollow(p);
+        return p->inner & INNER_RELAYOUT ? "wraps a solver once"
+               : p->s.unshared           ? "has one filter for all places"
+                                         : mc_conv_hollow(p);
     }
     child_of(p, l, moved);
     return moved[CONV_X] || moved[CONV_W] || moved[CONV_Y] ? NULL : "finds all arrays laid out";
@@ -164,16 +168,18 @@ static double estimate(const struct mc_conv_problem *p, enum layout l)
     double seconds = mc_plan_cheapest(&c.base);
     for (int role = CONV_X; role <= CONV_Y; role++) {
         const struct mc_conv_array a = mc_conv_array(p, role);
-        seconds += moved[role] ? mc_cuda_seconds(p->dtype, false, 0, 4 * (double)mc_conv_count(&a) * mc_dtypes[p->dtype].size, 1) : 0;
+        seconds += moved[role] ? mc_cuda_seconds(p->dtype, false, 0,
+                                                 4 * (double)mc_conv_count(&a) * mc_dtypes[p->dtype].size, 1)
+                               : 0;
     }
     return seconds;
 }
 
-#define LAYOUT(name_, l)                                                                                              \
-    static const char *refuse_##name_(const struct mc_problem *p) { return refuse(conv(p), l); }                      \
-    static double estimate_##name_(const struct mc_problem *p) { return estimate(conv(p), l); }                       \
-    static struct mc_plan *plan_##name_(const struct mc_problem *p) { return make(conv(p), l); }                      \
-    const struct mc_solver mc_conv_cuda_##name_ = {                                                                   \
+#define LAYOUT(name_, l)                                                                                     \
+    static const char *refuse_##name_(const struct mc_problem *p) { return refuse(conv(p), l); }             \
+    static double estimate_##name_(const struct mc_problem *p) { return estimate(conv(p), l); }              \
+    static struct mc_plan *plan_##name_(const struct mc_problem *p) { return make(conv(p), l); }             \
+    const struct mc_solver mc_conv_cuda_##name_ = {                                                          \
         .name = "relayout_" #name_, .refuse = refuse_##name_, .estimate = estimate_##name_, .plan = plan_##name_, .wraps = true, \
     };
 LAYOUT(bc01, BC01)

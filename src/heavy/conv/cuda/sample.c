@@ -1,10 +1,10 @@
-/* sample.c: how far a result on a GPU is off: some of its elements, made again there as sums in float64 (sampled in
- * direct.cu).
+/* sample.c: how far a result on a GPU is off: some of its elements, made again there as sums in float64
+ * (sampled in direct.cu).
  *
  *   error = |got - want| / |want|, over the samples
  *
- * What rounds operands shows at once: cut to TF32 they give 3e-4 to 1e-3, whatever is summed; float32 gives 1e-7 and,
- * where long sums go in one order, the square root of their length more.
+ * What rounds operands shows at once: cut to TF32 they give 3e-4 to 1e-3, whatever is summed; float32 gives
+ * 1e-7 and, where long sums go in one order, the square root of their length more.
  *
  * Invariant: which elements are looked at depends on the problem alone. */
 #include "heavy/conv/cuda/cuda.h"
@@ -49,11 +49,13 @@ double mc_conv_cuda_error(const struct mc_problem *p_, void *const *operand)
     a.samples = MC_MAX(MC_MIN((int64_t)(terms / (double)a.depth), (int64_t)MOST), (int64_t)FEWEST);
     a.splits = conv_ceil(a.depth, PART);
     const size_t bytes = (size_t)(a.samples * (a.splits + 2)) * sizeof(double);
-    const struct mc_grid grid = { .blocks = { (unsigned)(a.samples * a.splits), 1, 1 }, .threads = { 256, 1, 1 } };
+    const struct mc_grid grid = { .blocks = { (unsigned)(a.samples * a.splits), 1, 1 },
+                                  .threads = { 256, 1, 1 } };
     void *kernel = mc_direct_kernel(&a, p, true, "sampled");
     double *here = mc_alloc(bytes, "planner"), error = -1;
     a.parts = kernel && here ? mc_cuda_alloc(d, bytes, "planner") : NULL;
-    if (a.parts && mc_cuda_launch(d, kernel, "sampled", &grid, &a, sizeof a) >= 0 && mc_cuda_get(d, here, a.parts, bytes) >= 0) {
+    if (a.parts && mc_cuda_launch(d, kernel, "sampled", &grid, &a, sizeof a) >= 0 &&
+        mc_cuda_get(d, here, a.parts, bytes) >= 0) {
         error = compared(p, &a, here);
     }
     mc_cuda_free(d, a.parts);
@@ -61,7 +63,8 @@ double mc_conv_cuda_error(const struct mc_problem *p_, void *const *operand)
     return error;
 }
 
-/* float32: what the sum of as many terms in one order may be off, ten times what is likely, and what transforms may lose. */
+/* float32: what the sum of as many terms in one order may be off, ten times what is likely, and what
+ * transforms may lose. */
 double mc_conv_cuda_allows(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);

@@ -1,9 +1,11 @@
-/* space_to_depth.c: on a GPU, a convolution with strides as one without: what strides pass over become channels (fold.cu).
+/* space_to_depth.c: on a GPU, a convolution with strides as one without: what strides pass over become
+ * channels (fold.cu).
  *
  *   y[u] = sum of x[s u - p + a] w[a],  a = s q + r:   sum over q and r of x'[r][u + q] w'[r][q]
  *
- * Few channels and large strides, as first layers have them, keep tensor cores waiting; s * s times the channels do not, at
- * the price of filters rounded up to multiples of s and of a copy of x.  Pads are in that copy.
+ * Few channels and large strides, as first layers have them, keep tensor cores waiting; s * s times the
+ * channels do not, at the price of filters rounded up to multiples of s and of a copy of x.  Pads are in that
+ * copy.
  *
  * Invariant: the child has the sums of the problem and zeros. */
 #include "heavy/conv/cuda/cuda.h"
@@ -13,7 +15,8 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_conv_fold_text = { "heavy/conv/cuda/space_to_depth.cu", text };
 
-enum { MOST_CHANNELS = 16, WORD = 16 }; /* of x, beyond which tensor cores are busy as it is; bytes that a thread writes */
+/* of x, beyond which tensor cores are busy as it is; bytes that a thread writes */
+enum { MOST_CHANNELS = 16, WORD = 16 };
 struct args {
     void *plain, *folded;
     int64_t outer, c, size[2], folds[2], stride[2], pad[2], at[4];
@@ -93,14 +96,17 @@ static int64_t elements(const struct mc_conv_problem *c, int role)
     return mc_conv_count(&a);
 }
 
-static bool make_side(struct side *s, const struct mc_conv_problem *p, const struct mc_conv_problem *c, int role)
+static bool make_side(struct side *s, const struct mc_conv_problem *p, const struct mc_conv_problem *c,
+                      int role)
 {
     const struct mc_conv_array plain = mc_conv_array(p, role), folded = mc_conv_array(c, role);
     const int64_t size = mc_dtypes[p->dtype].size;
     struct args *a = &s->args;
     struct mc_str defines = { 0 };
     bool into = role != mc_conv_result(p->s.pass);
-    *a = (struct args){ .outer = plain.size[0], .c = plain.size[1], .at = { plain.stride[0], plain.stride[1] } };
+    *a = (struct args){ .outer = plain.size[0],
+                        .c = plain.size[1],
+                        .at = { plain.stride[0], plain.stride[1] } };
     for (int i = 0; i < 2; i++) {
         const bool turned = role == CONV_W && p->s.flip;
         a->size[i] = plain.size[3 + i];
@@ -115,7 +121,11 @@ static bool make_side(struct side *s, const struct mc_conv_problem *p, const str
         pack /= 2;
     }
     const int64_t count = into ? mc_conv_count(&folded) / pack : mc_conv_count(&plain);
-    mc_str_addf(&defines, "#define T unsigned %s\n#define PACK %d\n", size == 2 ? "short" : size == 4 ? "int" : "long long", (int)pack);
+    mc_str_addf(&defines, "#define T unsigned %s\n#define PACK %d\n",
+                size == 2   ? "short"
+                : size == 4 ? "int"
+                            : "long long",
+                (int)pack);
     mc_cuda_index(&defines, MC_MAX(mc_conv_count(&folded), mc_conv_count(&plain)));
     s->name = into ? "fold" : "unfold";
     s->grid = mc_cuda_line(count, 256);
@@ -153,15 +163,19 @@ static const char *refuse(const struct mc_problem *p_)
         return p->inner & INNER_FOLD ? "wraps a solver once" : mc_conv_hollow(p);
     }
     if (s->unshared || s->groups != 1 || s->c > MOST_CHANNELS) {
-        return s->unshared ? "has one filter for all places" : s->groups != 1 ? "takes one group" : "takes up to 16 channels";
+        return s->unshared      ? "has one filter for all places"
+               : s->groups != 1 ? "takes one group"
+                                : "takes up to 16 channels";
     }
     if (s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0) {
         return "takes two axes";
     }
-    if (conv_volume(s->dilation) != 1 || s->stride[1] * s->stride[2] == 1 || s->k[1] < s->stride[1] || s->k[2] < s->stride[2]) {
+    if (conv_volume(s->dilation) != 1 || s->stride[1] * s->stride[2] == 1 || s->k[1] < s->stride[1] ||
+        s->k[2] < s->stride[2]) {
         return "takes strides above 1 and up to the filter, and no dilation";
     }
-    return p->has_bias || p->act != ACT_NONE || (p->beta != 0 && s->pass != CONV_FORWARD) ? "fuses nothing" : NULL;
+    return p->has_bias || p->act != ACT_NONE || (p->beta != 0 && s->pass != CONV_FORWARD) ? "fuses nothing"
+                                                                                          : NULL;
 }
 
 /* The child's best, and x there or back. */

@@ -73,7 +73,8 @@ static void after(const struct mc_problem *p_, void *const *operand)
     }
 }
 
-static mc_status compare(const struct mc_problem *p, const struct mc_plan *plan, void *const *got, void *const *want)
+static mc_status compare(const struct mc_problem *p, const struct mc_plan *plan, void *const *got,
+                         void *const *want)
 {
     const int role = mc_conv_result(conv(p)->s.pass);
     return mc_conv_compare(conv(p), plan, got[role], want[role]);
@@ -108,7 +109,8 @@ struct mc_plan *mc_conv_cuda_plan(const struct mc_conv_problem *p)
         return NULL;
     }
     if (mc_flag_int(FLAG_dnn_enabled) == DNN_REQUIRED && !mc_nv_found(NV_CUDNN)->there) {
-        mc_fail(MC_EUNSUPPORTED, "conv: the flag dnn.enabled is True, and cuDNN is not there: %s", mc_nv_found(NV_CUDNN)->why);
+        mc_fail(MC_EUNSUPPORTED, "conv: the flag dnn.enabled is True, and cuDNN is not there: %s",
+                mc_nv_found(NV_CUDNN)->why);
         return NULL;
     }
     if (p->has_bias && p->s.pass != CONV_FORWARD) {

@@ -1,11 +1,14 @@
 /* marked.c: the gradients of a pooled convolution, a term for each window.
  *
- * x lies channels last, with its border of zeros, in blocks of as many channels as a vector has lanes; of few channels a
- * vector has several taps.  So an element of y that is marked meets a few vectors, the same distance away whichever it is:
+ * x lies channels last, with its border of zeros, in blocks of as many channels as a vector has lanes; of few
+ * channels a vector has several taps.  So an element of y that is marked meets a few vectors, the same
+ * distance away whichever it is:
  *
- *   weights  the sums of a filter stay in registers while they meet all windows of one image, and are then added to the
+ *   weights  the sums of a filter stay in registers while they meet all windows of one image, and are then
+ *            added to the
  *            filter's, image by image; a task is some filters and a block of channels
- *   inputs   windows of an image are sorted by the element of y that they mark, so that those of many filters at one
+ *   inputs   windows of an image are sorted by the element of y that they mark, so that those of many filters
+ *            at one
  *            element are one sum over filters, added to an image that lies in cache; a task is an image
  *
  * Invariant: the order of a sum follows from the problem alone. */
@@ -16,7 +19,9 @@
 
 static const struct mc_marked_kernel *kernel(int64_t n)
 {
-    const struct mc_marked_kernel *const table[ISA_COUNT] = { [ISA_AVX512] = mc_marked_avx512, [ISA_AVX2] = mc_marked_avx2, [ISA_PLAIN] = mc_marked_plain };
+    const struct mc_marked_kernel *const table[ISA_COUNT] = {
+        [ISA_AVX512] = mc_marked_avx512, [ISA_AVX2] = mc_marked_avx2, [ISA_PLAIN] = mc_marked_plain
+    };
     int lanes[ISA_COUNT];
     for (int i = 0; i < ISA_COUNT; i++) {
         lanes[i] = table[i] ? table[i]->lanes : 0;
@@ -24,11 +29,13 @@ static const struct mc_marked_kernel *kernel(int64_t n)
     return table[mc_isa_fitting(lanes, 2 * n - 1)]; /* a vector that is more than half full is one */
 }
 
-/* Several taps in a vector take fewer of them; but what is added to x are whole vectors, which must be whole taps. */
+/* Several taps in a vector take fewer of them; but what is added to x are whole vectors, which must be whole
+ * taps. */
 static bool packs(const struct marked *d, const struct mc_conv_shape *s)
 {
     const int64_t line = s->k[2] * s->c, lanes = d->k->lanes;
-    return s->c <= lanes && conv_ceil(line, lanes) < s->k[2] && (s->pass == CONV_WEIGHTS || line % lanes == 0);
+    return s->c <= lanes && conv_ceil(line, lanes) < s->k[2] &&
+           (s->pass == CONV_WEIGHTS || line % lanes == 0);
 }
 
 /* n in as few parts as may be, alike in size, none above most. */
@@ -65,7 +72,8 @@ static void sizes(struct marked *d, const struct mc_pooled_problem *p)
 static size_t sorted_bytes(const struct marked *d, const struct mc_pooled_problem *p)
 {
     const int64_t all = d->windows * p->conv.s.f;
-    return marked_room(marked_block(d)) + marked_room(d->windows * p->w[1] * p->w[2] + 1) + 3 * marked_room(all);
+    return marked_room(marked_block(d)) + marked_room(d->windows * p->w[1] * p->w[2] + 1) +
+           3 * marked_room(all);
 }
 
 static size_t lay_out(struct marked *d, const struct mc_pooled_problem *p, int slots)
@@ -75,7 +83,8 @@ static size_t lay_out(struct marked *d, const struct mc_pooled_problem *p, int s
     const int64_t size = d->vectors * d->k->lanes;
     d->slots = slots;
     /* the last line of the last image is read beyond */
-    d->shared = marked_room(weights ? s->n * d->blocks * marked_block(d) + d->k->lanes : d->blocks * s->f * size);
+    d->shared = marked_room(weights ? s->n * d->blocks * marked_block(d) + d->k->lanes
+                                    : d->blocks * s->f * size);
     d->own = weights ? marked_room(d->filters * size) : sorted_bytes(d, p);
     return d->shared + (size_t)slots * d->own;
 }
@@ -166,14 +175,16 @@ static const char *refuse(const struct mc_problem *p_)
         return s->pass == CONV_FORWARD ? "serves gradients" : mc_pooled_not_plain(p);
     }
     sizes(&d, p);
-    return marked_block(&d) > INT32_MAX / 4 || d.windows * s->f > INT32_MAX / 64 || d.vectors * d.k->lanes * s->f > INT32_MAX / 4 ? "counts in 32 bits"
+    return marked_block(&d) > INT32_MAX / 4 || d.windows * s->f > INT32_MAX / 64 ||
+                   d.vectors * d.k->lanes * s->f > INT32_MAX / 4
+               ? "counts in 32 bits"
            : p->w[1] * p->w[2] > CELLS             ? "tells 256 cells of a window apart"
            : lay_out(&d, p, 1) > mc_plan_cap(NULL) ? "needs more workspace than the flag workspace allows"
                                                    : NULL;
 }
 
-/* Vectors that are multiplied and added, one a cycle at best where they are the widest: sums of filters come from the second
- * cache; what each sum has around it; copies of x. */
+/* Vectors that are multiplied and added, one a cycle at best where they are the widest: sums of filters come
+ * from the second cache; what each sum has around it; copies of x. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_pooled_problem *p = pooled(p_);
@@ -181,8 +192,10 @@ static double estimate(const struct mc_problem *p_)
     struct marked d = { .part = 0 };
     sizes(&d, p);
     const bool weights = s->pass == CONV_WEIGHTS;
-    const double hz = mc_conv_peak(&p->conv) / mc_gemm_kernel(MC_FLOAT32)->flops, images = (double)(s->n * s->f * d.windows);
-    const double sums = images * (double)(d.blocks * d.parts), each = d.k == mc_marked_avx512 ? weights ? 1.6 : 1.2 : 0.7;
+    const double hz = mc_conv_peak(&p->conv) / mc_gemm_kernel(MC_FLOAT32)->flops,
+                 images = (double)(s->n * s->f * d.windows);
+    const double sums = images * (double)(d.blocks * d.parts),
+                 each = d.k == mc_marked_avx512 ? weights ? 1.6 : 1.2 : 0.7;
     const double cycles = images * (double)(d.blocks * d.vectors) * each + sums * (weights ? 3 : 2.5);
     const double copies = 8 * mc_conv_copy((double)marked_room(s->n * d.blocks * marked_block(&d)));
     const double seconds = cycles / hz + copies;

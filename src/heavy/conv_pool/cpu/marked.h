@@ -6,7 +6,8 @@
 
 #include "base/base.h"
 
-/* Vector (line, column) of sum += the sum over n windows of g[i] * the vector there of x + first[i] + off[mark[i]]. */
+/* Vector (line, column) of sum += the sum over n windows of g[i] * the vector there of x + first[i] +
+ * off[mark[i]]. */
 struct mc_marked_weights {
     const float *x, *g;
     const unsigned char *mark;
@@ -14,8 +15,8 @@ struct mc_marked_weights {
     float *sum;
     int64_t n, x_line, sum_line;    /* from a line of vectors to the next */
 };
-/* For each of n elements: the vector at tap[v] of x + place[e] += the sum over its filters, begin[e] to begin[e + 1], of
- * g[i] * the vector v of w + at[i]. */
+/* For each of n elements: the vector at tap[v] of x + place[e] += the sum over its filters, begin[e] to
+ * begin[e + 1], of g[i] * the vector v of w + at[i]. */
 struct mc_marked_inputs {
     float *x;
     const float *w, *g;

@@ -1,6 +1,7 @@
-/* marked_body.h: the one text of the sums over marked windows, compiled for each instruction set by the file that includes
- * it, which defines TARGET, L (lanes), MOST (vectors of a call for inputs), EACH(F) for 1 to MOST, and for weights SHAPES(F),
- * the lines and columns of vectors that registers hold, SUMS, how many that are at most, and LINES, the most lines by columns.
+/* marked_body.h: the one text of the sums over marked windows, compiled for each instruction set by the file
+ * that includes it, which defines TARGET, L (lanes), MOST (vectors of a call for inputs), EACH(F) for 1 to
+ * MOST, and for weights SHAPES(F), the lines and columns of vectors that registers hold, SUMS, how many that
+ * are at most, and LINES, the most lines by columns.
  *
  * Invariant: a sum begins at zero and has its terms in their order; then it is added to what is there. */
 #include "heavy/conv/cpu/lanes.h"
@@ -10,7 +11,8 @@ FUSED void add_to(float *p, V v)
     store(p, load(p) + v);
 }
 
-/* Distances in bytes: a register each, or a place beside the stack, not to be read again through a pointer. */
+/* Distances in bytes: a register each, or a place beside the stack, not to be read again through a
+ * pointer. */
 FUSED void in_bytes(const int nv, int64_t *to, const int64_t *from)
 {
     UNROLL(12)
@@ -32,7 +34,8 @@ FUSED void weights_of(const int lines, const int columns, const struct mc_marked
         const float g = a->g[i];
         UNROLL(7)
         for (int u = 0; u < lines; u++) {
-            __asm__("" : "+r"(x)); /* one register: columns are constants from it, not distances in registers of their own */
+            /* one register: columns are constants from it, not distances in registers of their own */
+            __asm__("" : "+r"(x));
             UNROLL(7)
             for (int v = 0; v < columns; v++) {
                 sum[u * columns + v] += g * load(x + v * L);
@@ -74,10 +77,16 @@ FUSED void inputs_of(const int nv, const struct mc_marked_inputs *a)
     }
 }
 
-#define WEIGHTS(lines, columns) \
-    static TARGET void weights_##lines##x##columns(const struct mc_marked_weights *a) { weights_of(lines, columns, a); }
-#define INPUTS(nv) \
-    static TARGET void inputs_##nv(const struct mc_marked_inputs *a) { inputs_of(nv, a); }
+#define WEIGHTS(lines, columns)                                                                              \
+    static TARGET void weights_##lines##x##columns(const struct mc_marked_weights *a)                        \
+    {                                                                                                        \
+        weights_of(lines, columns, a);                                                                       \
+    }
+#define INPUTS(nv)                                                                                           \
+    static TARGET void inputs_##nv(const struct mc_marked_inputs *a)                                         \
+    {                                                                                                        \
+        inputs_of(nv, a);                                                                                    \
+    }
 SHAPES(WEIGHTS)
 EACH(INPUTS)
 

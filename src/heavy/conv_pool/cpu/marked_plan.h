@@ -5,7 +5,8 @@
 #include "heavy/conv_pool/cpu/marked.h"
 #include "heavy/conv_pool/solver.h"
 
-enum { LINE = 64, FEW = 8, MANY = 32 };     /* weights: filters of a task, at least and at most: an image comes from far for each */
+/* weights: filters of a task, at least and at most: an image comes from far for each */
+enum { LINE = 64, FEW = 8, MANY = 32 };
 enum { NEAR = 24 << 10 };                   /* inputs: bytes of filters that stay in the first cache */
 enum { CELLS = 256 };                        /* that a mark tells apart */
 

@@ -10,7 +10,8 @@ struct call {
     struct mc_conv_run r;                   /* result, epilogue */
     const float *g;
     const unsigned char *mark;
-    float *shared;                          /* weights: all images; inputs: all filters, (line, part, filter, vectors) */
+    /* weights: all images; inputs: all filters, (line, part, filter, vectors) */
+    float *shared;
     char *own;
 };
 
@@ -47,7 +48,8 @@ static void bring(void *arg, int64_t n, int slot)
     memset(image, 0, (size_t)(d->blocks * size) * sizeof *image);
     for (int64_t ch = 0; ch < s->c; ch++) {
         float *to = image + ch / d->each * size + ch % d->each;
-        const float *from = (const float *)(const void *)c->r.at[CONV_X] + in_x(c, n, ch) - s->pad[1] * at[3] - s->pad[2] * at[4];
+        const float *from = (const float *)(const void *)c->r.at[CONV_X] + in_x(c, n, ch) -
+                            s->pad[1] * at[3] - s->pad[2] * at[4];
         for (int64_t i = 0; i < d->lines; i++) {
             for (int64_t j = lo; j < hi && line_there(s, i); j++) {
                 to[i * d->pitch + j * d->each] = from[i * at[3] + j * at[4]];
@@ -71,7 +73,8 @@ static void give_back(const struct call *c, const float *image, int64_t n, int64
     const int64_t *at = c->r.p->at.x, from = block * d->each, count = MC_MIN(s->c - from, d->each);
     int64_t lo, hi;
     there(d, s, &lo, &hi);
-    const int64_t first = MC_MIN(lo - s->pad[2], s->in[2]), last = MC_MAX(MC_MIN(hi - s->pad[2], s->in[2]), first);
+    const int64_t first = MC_MIN(lo - s->pad[2], s->in[2]),
+                  last = MC_MAX(MC_MIN(hi - s->pad[2], s->in[2]), first);
     for (int64_t ch = 0; ch < count; ch++) {
         for (int64_t row = 0; row < s->in[1]; row++) {
             const int64_t i = row + s->pad[1];
@@ -97,9 +100,11 @@ static int64_t in_w(const struct call *c, int64_t block, int64_t v, int64_t lane
 {
     const struct marked *d = c->d;
     const struct mc_conv_problem *p = c->r.p;
-    const int64_t e = v % d->across * d->k->lanes + lane, i = v / d->across, j = e / d->each, ch = block * d->each + e % d->each;
-    return j >= p->s.k[2] || ch >= p->s.c ? nowhere
-           : ch * p->at.w[1] + conv_tap(&p->s, 1, i) * p->at.w[3] + conv_tap(&p->s, 2, j) * p->at.w[4];
+    const int64_t e = v % d->across * d->k->lanes + lane, i = v / d->across, j = e / d->each,
+                  ch = block * d->each + e % d->each;
+    return j >= p->s.k[2] || ch >= p->s.c
+               ? nowhere
+               : ch * p->at.w[1] + conv_tap(&p->s, 1, i) * p->at.w[3] + conv_tap(&p->s, 2, j) * p->at.w[4];
 }
 
 static int64_t plane(const int64_t stride[5], int64_t n, int64_t f)
@@ -131,7 +136,8 @@ static void weights_task(void *arg, int64_t task, int slot)
     const struct call *c = arg;
     const struct marked *d = c->d;
     const struct mc_conv_shape *s = &c->r.p->s;
-    const int64_t from = task / d->blocks * d->filters, count = MC_MIN(s->f - from, d->filters), block = task % d->blocks;
+    const int64_t from = task / d->blocks * d->filters, count = MC_MIN(s->f - from, d->filters),
+                  block = task % d->blocks;
     const int64_t lanes = d->k->lanes, size = d->vectors * lanes, ch = block * d->each;
     float *sum = (float *)(void *)(c->own + (size_t)slot * d->own), *w = (float *)(void *)c->r.result;
     memset(sum, 0, (size_t)(count * size) * sizeof *sum);
@@ -146,7 +152,8 @@ static void weights_task(void *arg, int64_t task, int slot)
             w[at + (from + f) * c->r.p->at.w[0]] = sum[f * size + e];
         }
     }
-    conv_finish(&c->r, (int64_t[]){ from, ch, 0, 0, 0 }, (int64_t[]){ count, MC_MIN(s->c - ch, d->each), 1, s->k[1], s->k[2] });
+    conv_finish(&c->r, (int64_t[]){ from, ch, 0, 0, 0 },
+                (int64_t[]){ count, MC_MIN(s->c - ch, d->each), 1, s->k[1], s->k[2] });
 }
 
 /* ---- inputs ---- */
@@ -180,7 +187,8 @@ struct sorted {
     float *g;
 };
 
-static struct sorted sorted_at(const struct marked *d, const struct mc_pooled_problem *p, char *own, float **image)
+static struct sorted sorted_at(const struct marked *d, const struct mc_pooled_problem *p, char *own,
+                               float **image)
 {
     const int64_t cells = p->w[1] * p->w[2], all = d->windows * p->conv.s.f;
     struct sorted q;
@@ -232,7 +240,9 @@ static void inputs_block(const struct call *c, struct sorted *q, float *image, i
         for (int64_t e = 0; e < all && (v == 0 || count < d->part); e++) {
             q->at[e] = q->filter[e] * (int32_t)(count * lanes);
         }
-        d->k->inputs(&(struct mc_marked_inputs){ image, w, q->g, q->at, q->begin, d->place, d->tap + v, d->windows * cells }, (int)count);
+        d->k->inputs(&(struct mc_marked_inputs){ image, w, q->g, q->at, q->begin, d->place, d->tap + v,
+                                                 d->windows * cells },
+                     (int)count);
         w += p->conv.s.f * count * lanes;
     }
 }
@@ -257,11 +267,20 @@ mc_status mc_marked_run(const struct mc_plan *plan, void *const *operand, void *
     const struct marked *d = (const struct marked *)(const void *)plan;
     const struct mc_pooled_problem *p = pooled(plan->problem);
     const struct mc_conv_shape *s = &p->conv.s;
-    struct call c = { .d = d, .g = operand[POOLED_G], .mark = operand[POOLED_MARKS], .shared = workspace, .own = (char *)workspace + d->shared };
-    c.r = (struct mc_conv_run){ .p = &p->conv, .at = { operand[POOLED_X], operand[POOLED_W] }, .result = operand[mc_pooled_result(p)],
-                                .arg = operand[POOLED_EPILOGUE_ARG], .size = sizeof(float), .threads = threads > 0 ? threads : mc_team_size() };
+    struct call c = { .d = d,
+                      .g = operand[POOLED_G],
+                      .mark = operand[POOLED_MARKS],
+                      .shared = workspace,
+                      .own = (char *)workspace + d->shared };
+    c.r = (struct mc_conv_run){ .p = &p->conv,
+                                .at = { operand[POOLED_X], operand[POOLED_W] },
+                                .result = operand[mc_pooled_result(p)],
+                                .arg = operand[POOLED_EPILOGUE_ARG],
+                                .size = sizeof(float),
+                                .threads = threads > 0 ? threads : mc_team_size() };
     if (p->conv.has_epilogue) {
-        memcpy(&c.r.epilogue, &operand[POOLED_EPILOGUE], sizeof c.r.epilogue); /* a function behind a void pointer */
+        memcpy(&c.r.epilogue, &operand[POOLED_EPILOGUE],
+               sizeof c.r.epilogue); /* a function behind a void pointer */
     }
     const bool weights = s->pass == CONV_WEIGHTS;
     const double seconds = plan->cost * d->slots;

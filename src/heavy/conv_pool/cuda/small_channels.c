@@ -1,5 +1,5 @@
-/* small_channels.c: images of few channels on a GPU (few.cu): the first layer of a net with the pooling behind it, forward and the
- * gradient of its filters.
+/* small_channels.c: images of few channels on a GPU (few.cu): the first layer of a net with the pooling
+ * behind it, forward and the gradient of its filters.
  *
  * Invariant: a block's part of the problem fits in shared memory. */
 #include "heavy/conv/cuda/small_channels/small_channels.h"
@@ -10,13 +10,22 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_pooled_few_text = { "heavy/conv_pool/cuda/small_channels.cu", text, &mc_conv_few_lines_text };
 
-enum { P = 4, WARPS = 8, THREADS = 160, MOST_TAPS = 49, MOST_STRIDE = 2, MOST_SHARED = 100 << 10, BANKS = 32 };
+enum {
+    P = 4,
+    WARPS = 8,
+    THREADS = 160,
+    MOST_TAPS = 49,
+    MOST_STRIDE = 2,
+    MOST_SHARED = 100 << 10,
+    BANKS = 32
+};
 
 struct args {
     const void *x;
     void *w, *g, *mark, *parts;
     int64_t xs[4], ws[4], gs[2], ks[2];
-    int n, f, in[2], y[2], out[2], pad[2], before[2], lines, pitch, across, windows, fours, filters, blocks, whole;
+    int n, f, in[2], y[2], out[2], pad[2], before[2], lines, pitch, across, windows, fours, filters, blocks,
+        whole;
 };
 struct few {
     struct mc_few few;
@@ -41,8 +50,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- a plan ---- */
 
-/* Forward: a line begins in a bank of its own for as many threads as read at once.  Weights: the cells of a window lie in
- * different banks. */
+/* Forward: a line begins in a bank of its own for as many threads as read at once.  Weights: the cells of a
+ * window lie in different banks. */
 static int pitch_of(const struct mc_pooled_problem *p, int across)
 {
     const struct mc_conv_shape *s = &p->conv.s;
@@ -67,8 +76,12 @@ static void shape(struct few *d, const struct mc_pooled_problem *p)
     const struct mc_conv_shape *s = &p->conv.s;
     struct args *a = &d->args;
     const int64_t *xs = p->conv.at.x, *ws = p->conv.at.w;
-    *a = (struct args){ .xs = { xs[0], xs[1], xs[3], xs[4] }, .ws = { ws[0], ws[1], ws[3], ws[4] }, .gs = { p->g[0], p->g[1] },
-                        .ks = { p->mark[0], p->mark[1] }, .n = (int)s->n, .f = (int)s->f };
+    *a = (struct args){ .xs = { xs[0], xs[1], xs[3], xs[4] },
+                        .ws = { ws[0], ws[1], ws[3], ws[4] },
+                        .gs = { p->g[0], p->g[1] },
+                        .ks = { p->mark[0], p->mark[1] },
+                        .n = (int)s->n,
+                        .f = (int)s->f };
     for (int i = 0; i < 2; i++) {
         a->in[i] = (int)s->in[i + 1];
         a->y[i] = (int)s->out[i + 1];
@@ -87,9 +100,10 @@ static void shape(struct few *d, const struct mc_pooled_problem *p)
     a->pitch = pitch_of(p, a->across);
     a->lines = (int)((rows - 1) * s->stride[1] + s->k[1]);
     a->windows = (int)(p->out[1] * p->out[2]);
-    a->fours = mc_few_up(a->windows - 4, BANKS) + 4;      /* four banks further for each filter */
+    a->fours = mc_few_up(a->windows - 4, BANKS) + 4; /* four banks further for each filter */
     a->filters = mc_few_up(s->f, d->q) + 4;
-    d->planes = a->windows % 4 == 0 && (!forward || a->out[1] % 2 == 0) && a->gs[0] % 4 == 0 && a->gs[1] % 4 == 0 && a->ks[0] % 4 == 0 && a->ks[1] % 4 == 0;
+    d->planes = a->windows % 4 == 0 && (!forward || a->out[1] % 2 == 0) && a->gs[0] % 4 == 0 &&
+                a->gs[1] % 4 == 0 && a->ks[0] % 4 == 0 && a->ks[1] % 4 == 0;
 }
 
 /* Floats of a block; kept as 64 bits until it is known that they are few. */
@@ -97,8 +111,10 @@ static int64_t shared_floats(const struct few *d, const struct mc_conv_shape *s)
 {
     const struct args *a = &d->args;
     const int64_t image = s->c * a->lines * a->pitch, taps = s->c * s->k[1] * s->k[2];
-    return s->pass == CONV_FORWARD ? taps * a->filters + image
-                                   : MC_MAX(mc_few_up(a->windows, 4) + 2 * (mc_few_up(image, 4) + 40 * (int64_t)a->fours), WARPS * 32 * taps);
+    return s->pass == CONV_FORWARD
+               ? taps * a->filters + image
+               : MC_MAX(mc_few_up(a->windows, 4) + 2 * (mc_few_up(image, 4) + 40 * (int64_t)a->fours),
+                        WARPS * 32 * taps);
 }
 
 static void grids(struct few *d, const struct mc_pooled_problem *p)
@@ -108,13 +124,18 @@ static void grids(struct few *d, const struct mc_pooled_problem *p)
     const size_t shared = (size_t)shared_floats(d, s) * sizeof(float);
     const int64_t processors = mc_cuda_processors();
     if (s->pass == CONV_FORWARD) {
-        const int64_t work = (int64_t)a->out[0] * a->across * conv_ceil(s->f, d->q), turns = conv_ceil(work, THREADS);
-        d->few.grid = (struct mc_grid){ { (unsigned)s->n, 1, 1 }, { (unsigned)mc_few_up(conv_ceil(work, turns), 32), 1, 1 }, shared };
+        const int64_t work = (int64_t)a->out[0] * a->across * conv_ceil(s->f, d->q),
+                      turns = conv_ceil(work, THREADS);
+        d->few.grid = (struct mc_grid){ { (unsigned)s->n, 1, 1 },
+                                        { (unsigned)mc_few_up(conv_ceil(work, turns), 32), 1, 1 },
+                                        shared };
         return;
     }
     const int64_t groups = conv_ceil(s->f, 32);
     a->blocks = (int)MC_MIN(s->n, MC_MAX(2 * processors / groups, (int64_t)1));
-    d->few.grid = (struct mc_grid){ { (unsigned)a->blocks, (unsigned)groups, 1 }, { 32 * WARPS, 1, 1 }, shared };
+    d->few.grid = (struct mc_grid){ { (unsigned)a->blocks, (unsigned)groups, 1 },
+                                    { 32 * WARPS, 1, 1 },
+                                    shared };
     mc_few_parts(&d->few, s, a->blocks);
 }
 
@@ -127,8 +148,9 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     grids(&d, p);
     d.few.base.run = run;
     mc_few_defines(&defines, &d.few, &p->conv);
-    mc_str_addf(&defines, "#define PASS %d\n#define Q %d\n#define W1 %d\n#define W2 %d\n#define S1 %d\n#define S2 %d\n", (int)p->conv.s.pass, d.q, (int)p->w[1],
-                (int)p->w[2], (int)p->stride[1], (int)p->stride[2]);
+    mc_str_addf(&defines,
+                "#define PASS %d\n#define Q %d\n#define W1 %d\n#define W2 %d\n#define S1 %d\n#define S2 %d\n",
+                (int)p->conv.s.pass, d.q, (int)p->w[1], (int)p->w[2], (int)p->stride[1], (int)p->stride[2]);
     return mc_few_plan(&d.few, sizeof d, &mc_pooled_few_text, &defines);
 }
 
@@ -137,9 +159,11 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 static bool small(const struct mc_pooled_problem *p)
 {
     const struct mc_conv_shape *s = &p->conv.s;
-    bool ok = s->n < 1 << 24 && s->f < 4096 && s->c * s->k[1] * s->k[2] <= MOST_TAPS && p->w[1] * p->w[2] <= 256;
+    bool ok = s->n < 1 << 24 && s->f < 4096 && s->c * s->k[1] * s->k[2] <= MOST_TAPS &&
+              p->w[1] * p->w[2] <= 256;
     for (int i = 1; i < 3; i++) {
-        ok = ok && s->in[i] < 4096 && s->out[i] < 4096 && s->pad[i] >= 0 && s->pad[i] < 4096 && s->stride[i] <= MOST_STRIDE && p->w[i] <= 16;
+        ok = ok && s->in[i] < 4096 && s->out[i] < 4096 && s->pad[i] >= 0 && s->pad[i] < 4096 &&
+             s->stride[i] <= MOST_STRIDE && p->w[i] <= 16;
     }
     return ok;
 }
@@ -165,19 +189,21 @@ static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_pooled_problem *p = pooled(p_);
     const bool forward = p->conv.s.pass == CONV_FORWARD;
-    return p->conv.s.pass == CONV_INPUTS    ? "goes forward, and back to filters"
-           : mc_pooled_not_plain(p)         ? mc_pooled_not_plain(p)
-           : !small(p)                      ? "takes few channels, small filters, strides up to 2"
-           : forward && !side_by_side(p)    ? "goes forward with windows of 1, 2 or 4 columns and up to 3 rows, side by side"
-           : !fits(p)                       ? "has no room for an image in shared memory"
-                                            : mc_cuda_too_old();
+    return p->conv.s.pass == CONV_INPUTS ? "goes forward, and back to filters"
+           : mc_pooled_not_plain(p)      ? mc_pooled_not_plain(p)
+           : !small(p)                   ? "takes few channels, small filters, strides up to 2"
+           : forward && !side_by_side(p)
+               ? "goes forward with windows of 1, 2 or 4 columns and up to 3 rows, side by side"
+           : !fits(p) ? "has no room for an image in shared memory"
+                      : mc_cuda_too_old();
 }
 
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_pooled_problem *p = pooled(p_);
     const struct mc_conv_shape *s = &p->conv.s;
-    const double windows = (double)(s->n * s->f) * (double)(p->out[1] * p->out[2]), taps = (double)(s->c * s->k[1] * s->k[2]);
+    const double windows = (double)(s->n * s->f) * (double)(p->out[1] * p->out[2]),
+                 taps = (double)(s->c * s->k[1] * s->k[2]);
     const double bytes = 5 * windows + 4 * (double)(s->n * s->c) * (double)(s->in[1] * s->in[2]);
     return s->pass == CONV_FORWARD ? mc_cuda_seconds(MC_FLOAT32, false, mc_conv_flops(&p->conv), bytes, 0.6)
                                    : mc_cuda_seconds(MC_FLOAT32, false, 2 * windows * taps, bytes, 0.12);

@@ -12,7 +12,8 @@ static mc_status operands(const struct mc_problem *p_, void *operand[8])
     const struct mc_pooled_problem *p = pooled(p_);
     struct mc_extent e[4];
     mc_pooled_extents(p, e);
-    const size_t size = mc_dtypes[p->marks].size, bytes = (size_t)e[POOLED_MARKS].count * size, front = (size_t)e[POOLED_MARKS].before * size;
+    const size_t size = mc_dtypes[p->marks].size, bytes = (size_t)e[POOLED_MARKS].count * size,
+                 front = (size_t)e[POOLED_MARKS].before * size;
     char *marks = mc_alloc_pages(bytes, "planner");
     mc_status s = marks ? mc_cuda_operands(e, 4, operand) : MC_EMEMORY;
     if (s >= 0) {
@@ -35,7 +36,8 @@ static void discard(const struct mc_problem *p, void *operand[8])
 
 static mc_status verify(const struct mc_problem *p, const struct mc_plan *plan)
 {
-    static const struct mc_cuda_check check = { &mc_pooled_family, &mc_pooled_reference, NULL, mc_pooled_compare };
+    static const struct mc_cuda_check check = { &mc_pooled_family, &mc_pooled_reference, NULL,
+                                                mc_pooled_compare };
     struct mc_extent e[4];
     mc_pooled_extents(pooled(p), e);
     return mc_cuda_verify(&check, p, plan, e, 4);

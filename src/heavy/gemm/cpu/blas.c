@@ -10,9 +10,9 @@
 #include <limits.h>
 
 /* Column-major, all by reference; the lengths of the two words come last, by value. */
-typedef void gemm_(const char *transa, const char *transb, const int *m, const int *n, const int *k, const void *alpha,
-                   const void *a, const int *lda, const void *b, const int *ldb, const void *beta, void *c,
-                   const int *ldc, size_t, size_t);
+typedef void gemm_(const char *transa, const char *transb, const int *m, const int *n, const int *k,
+                   const void *alpha, const void *a, const int *lda, const void *b, const int *ldb,
+                   const void *beta, void *c, const int *ldc, size_t, size_t);
 
 static const char *const files[] = { "libopenblas.so.0", "libmkl_rt.so.2", "libblas.so.3", NULL };
 static struct mc_foreign library = {
@@ -45,8 +45,9 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     mc_foreign_start(&r);
     const int lda = (int)a.lead, ldb = (int)b.lead, ldc = p->m > 1 ? (int)p->cs[1] : n;
     for (int64_t i = 0; i < p->batch; i++) {
-        multiply(&b.trans, &a.trans, &n, &m, &k, wide ? (const void *)&p->alpha : &alpha_f, gemm_b(&r, i, 0, 0), &ldb,
-                 gemm_a(&r, i, 0, 0), &lda, wide ? (const void *)&beta : &beta_f, gemm_c(&r, i, 0, 0), &ldc, 1, 1);
+        multiply(&b.trans, &a.trans, &n, &m, &k, wide ? (const void *)&p->alpha : &alpha_f,
+                 gemm_b(&r, i, 0, 0), &ldb, gemm_a(&r, i, 0, 0), &lda, wide ? (const void *)&beta : &beta_f,
+                 gemm_c(&r, i, 0, 0), &ldc, 1, 1);
     }
     mc_gemm_finish_all(&r);
     return MC_OK;

@@ -69,7 +69,9 @@ static void task(void *arg, int64_t at, int slot)
     const struct direct *d = x->d;
     const struct mc_gemm_problem *p = x->r.p;
     const int64_t down = gemm_ceil(p->m, d->mb), across = gemm_ceil(p->n, d->nb);
-    struct area s = { .batch = at / (down * across), .i0 = at % down * d->mb, .j0 = at / down % across * d->nb };
+    struct area s = { .batch = at / (down * across),
+                      .i0 = at % down * d->mb,
+                      .j0 = at / down % across * d->nb };
     struct mc_gemm_tile t = { .k = p->k, .a_row = p->as[1], .a_col = p->as[2], .b_row = p->bs[1], .alpha = p->alpha,
                               .c_row = p->cs[1], .stream = d->stream };
     s.i1 = MC_MIN(s.i0 + d->mb, p->m);
@@ -115,8 +117,8 @@ static bool collides(int64_t apart, int64_t size, int64_t rows)
     return rows > 32 && apart * size % 4096 == 0;
 }
 
-/* Seconds that loads of B across two cache lines add where the last panel is narrower than a tile: it has too few sums
- * to hide them.  Rows that are whole lines apart have no such loads. */
+/* Seconds that loads of B across two cache lines add where the last panel is narrower than a tile: it has too
+ * few sums to hide them.  Rows that are whole lines apart have no such loads. */
 static double split_rows(const struct mc_gemm_problem *p, const struct mc_gemm_kernel *kernel, double tiles)
 {
     const int64_t size = mc_dtypes[p->dtype].size, n = p->n % kernel->nr, vector = kernel->lanes * size;
@@ -131,9 +133,11 @@ static double estimate(const struct mc_problem *p_)
     const struct mc_gemm_problem *p = gemm(p_);
     const struct mc_gemm_kernel *kernel = mc_gemm_kernel(p->dtype);
     const double m = (double)gemm_ceil(p->m, kernel->mr) * kernel->mr, k = (double)p->k, b = (double)p->batch;
-    const double n = (double)gemm_ceil(p->n, kernel->lanes) * kernel->lanes, panels = (double)gemm_ceil(p->n, kernel->nr);
+    const double n = (double)gemm_ceil(p->n, kernel->lanes) * kernel->lanes,
+                 panels = (double)gemm_ceil(p->n, kernel->nr);
     const int64_t size = mc_dtypes[p->dtype].size;
-    const double math = 2 * b * m * n * k / mc_gemm_peak(p), sweep = MC_MIN((n + m) * k * (double)size / 400e6, 0.3);
+    const double math = 2 * b * m * n * k / mc_gemm_peak(p),
+                 sweep = MC_MIN((n + m) * k * (double)size / 400e6, 0.3);
     double seconds = math * (0.975 + sweep) + b * m * panels * 1.9e-9;
     if (!needs_turning(p) && collides(p->bs[1], size, p->k) && p->m > kernel->mr) {
         seconds += 0.15 * math;
@@ -147,7 +151,8 @@ static double estimate(const struct mc_problem *p_)
     if (needs_turning(p)) {
         seconds += b * n * k * 0.03e-9 * (double)size;
     }
-    if (k * (double)(MC_MIN(p->n, (int64_t)kernel->nr) * size) > (double)mc_cpu()->l2) { /* B again for each row of tiles */
+    if (k * (double)(MC_MIN(p->n, (int64_t)kernel->nr) * size) >
+        (double)mc_cpu()->l2) { /* B again for each row of tiles */
         seconds += b * (m / kernel->mr - 1) * n * k * (double)size / 80e9;
     }
     seconds += mc_gemm_traffic(p);
@@ -172,7 +177,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     /* Half the second cache holds the B of a task; a turned panel is used by all rows. */
     d->nb = d->turned ? nr : MC_MIN(panels, MC_MAX((int64_t)mc_cpu()->l2 / 2 / (p->k * size * nr), 1)) * nr;
     d->mb = gemm_ceil(p->m, mr) * mr;
-    const int64_t columns = p->batch * gemm_ceil(p->n, d->nb), want = d->turned ? 4 * d->slots : 24 * d->slots;
+    const int64_t columns = p->batch * gemm_ceil(p->n, d->nb),
+                  want = d->turned ? 4 * d->slots : 24 * d->slots;
     if (columns < want && mc_gemm_work(p) > 2e-6) {
         d->mb = MC_MAX(gemm_ceil(p->m, gemm_ceil(want, columns) * mr), d->turned ? 4 : 1) * mr;
     }

@@ -45,10 +45,11 @@ int mc_foreign_threads(void *handle, int n)
     return before;
 }
 
-/* OMP_WAIT_POLICY=active keeps a library's threads awake after its call, on the processors that ours need next. */
+/* OMP_WAIT_POLICY=active keeps a library's threads awake after its call, on the processors that ours need
+ * next. */
 void mc_foreign_done(void *handle, int before)
 {
-    enum { SOFTLY = 1 };        /* omp_pause_soft */
+    enum { SOFTLY = 1 }; /* omp_pause_soft */
     static _Atomic int awake = -1;
     int (*pause_)(int) = NULL;
     mc_foreign_threads(handle, before);
@@ -99,7 +100,8 @@ void mc_foreign_start(const struct mc_gemm_run *r)
     }
 }
 
-struct mc_plan *mc_foreign_plan(const char *missing, mc_status (*run)(const struct mc_plan *, void *const *, void *, int))
+struct mc_plan *mc_foreign_plan(const char *missing,
+                                mc_status (*run)(const struct mc_plan *, void *const *, void *, int))
 {
     if (missing) {
         mc_fail(MC_EUNSUPPORTED, "it %s", missing);

@@ -16,8 +16,10 @@ struct mc_foreign {
     void *handle;               /* NULL: there is none */
 };
 void *mc_foreign_open(struct mc_foreign *f);  /* the library's handle; it is never closed */
-void mc_foreign_find(void *handle, const char *name, void *function); /* *function: a pointer to a function; NULL if absent */
-int mc_foreign_threads(void *handle, int n);  /* OpenMP's, for the calling thread alone; returns how many there were */
+/* *function: a pointer to a function; NULL if absent */
+void mc_foreign_find(void *handle, const char *name, void *function);
+/* OpenMP's, for the calling thread alone; returns how many there were */
+int mc_foreign_threads(void *handle, int n);
 void mc_foreign_done(void *handle, int before); /* as many threads as before, and asleep */
 void *mc_gemm_onednn_library(void);           /* opened if need be; NULL: there is none */
 void *mc_gemm_blas_library(void);
@@ -29,14 +31,17 @@ struct mc_foreign_matrix {
 };
 bool mc_foreign_matrix(const int64_t *strides, int64_t rows, int64_t cols, struct mc_foreign_matrix *out);
 void mc_foreign_start(const struct mc_gemm_run *r); /* C = C0 where that is another matrix */
-struct mc_plan *mc_foreign_plan(const char *missing, mc_status (*run)(const struct mc_plan *, void *const *, void *, int));
+struct mc_plan *mc_foreign_plan(const char *missing,
+                                mc_status (*run)(const struct mc_plan *, void *const *, void *, int));
 
 /* ---- rate.c ---- */
 /* NULL, or why the library is not to be asked about p. */
-const char *mc_foreign_refuse(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p);
+const char *mc_foreign_refuse(struct mc_foreign *f, const struct mc_solver *library,
+                              const struct mc_gemm_problem *p);
 /* The part of our time that the library takes for products like p; 1 unless timing showed a gain. */
 double mc_gemm_rate(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p);
 /* Under plan=estimate what the rate says; else a little behind ours, so that only timing prefers it. */
-double mc_foreign_estimate(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p);
+double mc_foreign_estimate(struct mc_foreign *f, const struct mc_solver *library,
+                           const struct mc_gemm_problem *p);
 
 #endif

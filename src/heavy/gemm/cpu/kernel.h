@@ -15,7 +15,8 @@ struct mc_gemm_tile {
     const void *b;              /* (k, n), columns adjacent, rows b_row apart */
     int64_t a_row, a_col, b_row;
     double alpha, beta;
-    bool stream;                /* C past the caches, where it is aligned; its writer calls drain at the end */
+    /* C past the caches, where it is aligned; its writer calls drain at the end */
+    bool stream;
     const void *c0;             /* (m, n), columns adjacent; not read when beta is 0 */
     void *c;                    /* (m, n), columns adjacent */
     int64_t c0_row, c_row;
@@ -38,7 +39,8 @@ struct mc_gemm_outer {
     void *out;                  /* [q][np], rows out_row apart */
     int64_t out_row;
     bool add;                   /* to what out holds */
-    bool narrow;                /* np is all of p, at most two vectors, and k is whole: one column sums in four chains */
+    /* np is all of p, at most two vectors, and k is whole: one column sums in four chains */
+    bool narrow;
 };
 typedef void mc_gemm_dot_kernel(const struct mc_gemm_dot *t);
 typedef void mc_gemm_outer_kernel(const struct mc_gemm_outer *t);
@@ -50,7 +52,8 @@ enum { GEMM_MAX_MR = 8, GEMM_MAX_NR = 48, GEMM_MAX_Q = 16, GEMM_DOT_ROWS = 4, GE
 struct mc_gemm_kernel {
     const char *name;           /* "avx512" */
     int mr, nr, lanes;
-    double flops;               /* a cycle, on processors that run the vectors in halves: what estimates go by */
+    /* a cycle, on processors that run the vectors in halves: what estimates go by */
+    double flops;
     int dot_q, outer_q;         /* most columns of s one call takes */
     int outer_p[GEMM_MAX_Q + 1];
     mc_gemm_tile_kernel *packed[4], *direct[4];     /* by ceil(n / lanes) */

@@ -40,7 +40,8 @@ INLINE void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const int64_t
         }
     }
     const bool stream = t->stream && ((uintptr_t)t->c | (uintptr_t)t->c_row * sizeof(T)) % 64 == 0;
-    for (int r = 0; r < t->m && t->k >= 64 && !stream; r++) { /* wanted when the sums are done, not much sooner */
+    /* wanted when the sums are done, not much sooner */
+    for (int r = 0; r < t->m && t->k >= 64 && !stream; r++) {
         const T *row = (const T *)t->c + r * t->c_row;
         UNROLL(3)
         for (int v = 0; v < nv; v++) {
@@ -136,8 +137,8 @@ TILES(3)
 
 /* ---- packing ---- */
 
-static TARGET void NAME(pack)(void *dst_, const void *src_, int64_t w_stride, int64_t k_stride, int64_t nw, int64_t nk,
-                              int64_t width)
+static TARGET void NAME(pack)(void *dst_, const void *src_, int64_t w_stride, int64_t k_stride, int64_t nw,
+                              int64_t nk, int64_t width)
 {
     T *dst = dst_;
     const T *src = src_;

@@ -7,8 +7,9 @@
 #include "heavy/gemm/cpu/foreign.h"
 #include <dlfcn.h>
 
+/* row-major */
 typedef int dnnl_sgemm(char transa, char transb, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
-                       int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc); /* row-major */
+                       int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
 
 static const char *const files[] = { "libdnnl.so.3", "libdnnl.so.2", "libdnnl.so", NULL };
 static struct mc_foreign library = {

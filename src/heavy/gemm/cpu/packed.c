@@ -67,7 +67,8 @@ static void pack_halves(const struct step *s, const struct patch *t)
         float *dst = (float *)t->dst + k * t->width;
         if (t->w_stride == 1) {
             for (int64_t p = 0; p < nk; p++) {
-                mc_convert(MC_FLOAT32, some + p * nw, sizeof(float), type, src + p * t->k_stride * size, size, nw);
+                mc_convert(MC_FLOAT32, some + p * nw, sizeof(float), type, src + p * t->k_stride * size, size,
+                           nw);
             }
             kernel->pack(dst, some, 1, nw, nw, nk, t->width);
         } else {
@@ -98,8 +99,12 @@ static int64_t b_width(const struct packed *d, int64_t n)
 static void pack_a(const struct step *s, int64_t i)
 {
     const int64_t mr = s->d->kernel->mr, *as = s->r->p->as;
-    pack(s, &(struct patch){ .dst = s->a + i * s->kn * s->d->size, .src = gemm_a(s->r, s->batch, s->i + i, s->k),
-                             .w_stride = as[1], .k_stride = as[2], .nw = MC_MIN(s->m - i, mr), .nk = s->kn,
+    pack(s, &(struct patch){ .dst = s->a + i * s->kn * s->d->size,
+                             .src = gemm_a(s->r, s->batch, s->i + i, s->k),
+                             .w_stride = as[1],
+                             .k_stride = as[2],
+                             .nw = MC_MIN(s->m - i, mr),
+                             .nk = s->kn,
                              .width = mr });
 }
 
@@ -108,15 +113,20 @@ static void pack_b(const struct step *s, int64_t j, int64_t k0, int64_t nk)
 {
     const int64_t nr = s->d->kernel->nr, width = b_width(s->d, s->n - j), *bs = s->r->p->bs;
     pack(s, &(struct patch){ .dst = s->b + (j * s->kn + k0 * width) * s->d->size,
-                             .src = gemm_b(s->r, s->batch, s->k + k0, s->j + j), .w_stride = bs[2], .k_stride = bs[1],
-                             .nw = MC_MIN(s->n - j, nr), .nk = nk, .width = width });
+                             .src = gemm_b(s->r, s->batch, s->k + k0, s->j + j),
+                             .w_stride = bs[2],
+                             .k_stride = bs[1],
+                             .nw = MC_MIN(s->n - j, nr),
+                             .nk = nk,
+                             .width = width });
 }
 
 /* The first tasks copy B's panels, PACK_K rows each; the others groups of A's panels. */
 static void pack_task(void *arg, int64_t task, int slot)
 {
     const struct step *s = arg;
-    const int64_t nr = s->d->kernel->nr, high = gemm_ceil(s->kn, PACK_K), b_tasks = gemm_ceil(s->n, nr) * high;
+    const int64_t nr = s->d->kernel->nr, high = gemm_ceil(s->kn, PACK_K),
+                  b_tasks = gemm_ceil(s->n, nr) * high;
     (void)slot;
     if (task < b_tasks) {
         const int64_t k0 = task % high * PACK_K;
@@ -143,15 +153,15 @@ static void round_halves(const struct step *s, int64_t i0, int64_t j0, int64_t m
             const int64_t nj = MC_MIN(n - j, (int64_t)GEMM_MAX_NR);
             const float *from = acc + j;
             if (s->r->c0) {
-                mc_convert(MC_FLOAT32, some, sizeof(float), type, gemm_c0(s->r, s->batch, s->i + i0 + i, s->j + j0 + j),
-                           c0s[2] * size, nj);
+                mc_convert(MC_FLOAT32, some, sizeof(float), type,
+                           gemm_c0(s->r, s->batch, s->i + i0 + i, s->j + j0 + j), c0s[2] * size, nj);
                 for (int64_t x = 0; x < nj; x++) {
                     some[x] = from[x] + (float)s->r->p->beta * some[x];
                 }
                 from = some;
             }
-            mc_convert(type, gemm_c(s->r, s->batch, s->i + i0 + i, s->j + j0 + j), cs[2] * size, MC_FLOAT32, from,
-                       sizeof(float), nj);
+            mc_convert(type, gemm_c(s->r, s->batch, s->i + i0 + i, s->j + j0 + j), cs[2] * size, MC_FLOAT32,
+                       from, sizeof(float), nj);
         }
     }
 }
@@ -226,7 +236,8 @@ static void step(struct step *s)
     mc_team_tasks(tile_task, s, gemm_ceil(s->m, d->mb) * gemm_ceil(s->n, d->nb), d->slots, s->threads, work);
 }
 
-static void multiply(const struct packed *d, const struct mc_gemm_run *r, int64_t batch, char *set, int threads)
+static void multiply(const struct packed *d, const struct mc_gemm_run *r, int64_t batch, char *set,
+                     int threads)
 {
     const struct mc_gemm_problem *p = r->p;
     struct step s = { .d = d, .r = r, .batch = batch, .threads = threads };
@@ -343,13 +354,15 @@ static double estimate(const struct mc_problem *p_)
     struct packed d = { .kernel = kernel, .size = p->dtype == MC_FLOAT64 ? 8 : 4, .slots = 1 };
     choose_blocks(&d, p);
     const double m = (double)gemm_ceil(p->m, kernel->mr) * kernel->mr, k = (double)p->k, b = (double)p->batch;
-    const double n = (double)gemm_ceil(p->n, kernel->lanes) * kernel->lanes, panels = (double)gemm_ceil(p->n, kernel->nr);
+    const double n = (double)gemm_ceil(p->n, kernel->lanes) * kernel->lanes,
+                 panels = (double)gemm_ceil(p->n, kernel->nr);
     const double ranges = (double)gemm_ceil(p->k, d.kc), down = (double)gemm_ceil(p->m, d.rows);
     const double across = (double)gemm_ceil(p->n, d.cols);
     /* Panels of A are narrow: an element costs as much as a short row of B. */
     const double pack_b = down * panels * (double)gemm_ceil(p->k, PACK_K) * 37e-9 * (double)d.size / 4;
     const double pack_a = reads_a_in_place(p) ? 0 : across * m * k * 0.07e-9 * (double)d.size;
-    const double far = k * n * (double)d.size > (double)mc_cpu()->l2 ? down * k * n * (double)d.size * 0.1e-9 : 0; /* B's copy */
+    const double far = k * n * (double)d.size > (double)mc_cpu()->l2 ? down * k * n * (double)d.size * 0.1e-9
+                                                                     : 0; /* B's copy */
     const double math = 2 * m * n * k * 1.03 / mc_gemm_peak(p), tiles = m * panels * ranges * 2.2e-9;
     const double seconds = b * (math + tiles + pack_a + pack_b + far) + mc_gemm_traffic(p);
     const double barriers = seconds < MC_TEAM_WORTH ? 0 : 2.6e-6 * down * across * ranges;

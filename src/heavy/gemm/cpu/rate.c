@@ -30,8 +30,16 @@ static struct mc_gemm_problem example(const struct mc_gemm_problem *p)
         at++;
     }
     const int64_t m = kinds[at].example[0], n = kinds[at].example[1], k = kinds[at].example[2];
-    return (struct mc_gemm_problem){ .base.family = p->base.family, .dtype = p->dtype, .batch = 1, .m = m, .n = n,
-                                     .k = k, .as = { 0, k, 1 }, .bs = { 0, n, 1 }, .cs = { 0, n, 1 }, .alpha = 1 };
+    return (struct mc_gemm_problem){ .base.family = p->base.family,
+                                     .dtype = p->dtype,
+                                     .batch = 1,
+                                     .m = m,
+                                     .n = n,
+                                     .k = k,
+                                     .as = { 0, k, 1 },
+                                     .bs = { 0, n, 1 },
+                                     .cs = { 0, n, 1 },
+                                     .alpha = 1 };
 }
 
 /* ---- timing ---- */
@@ -63,7 +71,8 @@ static double known(const struct mc_gemm_problem *p, const char *name, struct mc
 }
 
 /* The least of `before` and what s takes now; 0 where there is neither. */
-static double learned(const struct mc_gemm_problem *p, const char *name, const struct mc_solver *s, double before)
+static double learned(const struct mc_gemm_problem *p, const char *name, const struct mc_solver *s,
+                      double before)
 {
     struct mc_str word = { 0 };
     const double known_now = known(p, name, &word), now = timed(p, s);
@@ -76,8 +85,8 @@ static double learned(const struct mc_gemm_problem *p, const char *name, const s
     return least;
 }
 
-/* Ours is timed before: the threads of a library may spin on for a while after its call.  And once more where it seems
- * to lose: another program may have had the processors. */
+/* Ours is timed before: the threads of a library may spin on for a while after its call.  And once more where
+ * it seems to lose: another program may have had the processors. */
 static double compare(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
 {
     struct mc_str word = { 0 };
@@ -111,7 +120,8 @@ const struct mc_solver *mc_gemm_own(const struct mc_gemm_problem *p)
 double mc_gemm_rate(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
 {
     static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-    static _Thread_local bool comparing; /* planning an example asks for its estimate, and so comes here again */
+    static _Thread_local bool
+        comparing; /* planning an example asks for its estimate, and so comes here again */
     const bool row = p->m == 1 || p->n == 1; /* memory is as fast for everyone */
     if (comparing || row || mc_dtypes[p->dtype].size < 4 || mc_gemm_own(p)->estimate(&p->base) < worth) {
         return 1;
@@ -130,7 +140,8 @@ static bool only_estimates(const struct mc_foreign *f)
     return mc_flag_int(FLAG_plan) == 0 && strcmp(mc_flag_text(FLAG_gemm_algo), f->solver) != 0;
 }
 
-const char *mc_foreign_refuse(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
+const char *mc_foreign_refuse(struct mc_foreign *f, const struct mc_solver *library,
+                              const struct mc_gemm_problem *p)
 {
     struct mc_foreign_matrix any;
     if (mc_gemm_hollow(p)) {
@@ -149,7 +160,8 @@ const char *mc_foreign_refuse(struct mc_foreign *f, const struct mc_solver *libr
     return NULL;
 }
 
-double mc_foreign_estimate(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
+double mc_foreign_estimate(struct mc_foreign *f, const struct mc_solver *library,
+                           const struct mc_gemm_problem *p)
 {
     return only_estimates(f) ? mc_gemm_rate(f, library, p) * mc_gemm_own(p)->estimate(&p->base)
                              : 1e-6 + 1.1 * mc_gemm_packed.estimate(&p->base);

@@ -6,7 +6,8 @@
 
 /* ---- operands ---- */
 
-struct mc_gemm_run mc_gemm_bind(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+struct mc_gemm_run mc_gemm_bind(const struct mc_plan *plan, void *const *operand, void *workspace,
+                                int threads)
 {
     const struct mc_gemm_problem *p = gemm(plan->problem);
     struct mc_gemm_run r = {
@@ -17,7 +18,8 @@ struct mc_gemm_run mc_gemm_bind(const struct mc_plan *plan, void *const *operand
         r.c0 = operand[GEMM_C0];
     }
     if (p->has_epilogue) {
-        memcpy(&r.epilogue, &operand[GEMM_EPILOGUE], sizeof r.epilogue); /* a function behind a void pointer */
+        memcpy(&r.epilogue, &operand[GEMM_EPILOGUE],
+               sizeof r.epilogue); /* a function behind a void pointer */
     }
     return r;
 }
@@ -38,7 +40,8 @@ void mc_gemm_tile_c0(const struct mc_gemm_run *r, int64_t batch, int64_t i, int6
     if (s[2] != 1 && t->n > 1) {
         for (int64_t y = 0; y < t->m; y++) {
             for (int64_t x = 0; x < t->n; x++) {
-                memcpy((char *)spare + (y * t->n + x) * r->size, gemm_c0(r, batch, i + y, j + x), (size_t)r->size);
+                memcpy((char *)spare + (y * t->n + x) * r->size, gemm_c0(r, batch, i + y, j + x),
+                       (size_t)r->size);
             }
         }
         t->c0 = spare;
@@ -76,7 +79,8 @@ bool mc_gemm_streams(const struct mc_gemm_problem *p)
 
 /* ---- estimates ---- */
 
-enum { NOMINAL = 4 }; /* threads: estimates that followed the real number would let it choose the solver, and so the bits */
+/* threads: estimates that followed the real number would let it choose the solver, and so the bits */
+enum { NOMINAL = 4 };
 
 static const double clock_hz = 3.5e9;
 

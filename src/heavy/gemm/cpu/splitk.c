@@ -30,7 +30,9 @@ static const char *refuse(const struct mc_problem *p_)
     if (p->batch > 1) {
         return "takes no batch";
     }
-    return p->k < 2 * SHORT ? "takes sums of 2048 and more" : p->m * p->n > WIDE ? "takes small results only" : NULL;
+    return p->k < 2 * SHORT     ? "takes sums of 2048 and more"
+           : p->m * p->n > WIDE ? "takes small results only"
+                                : NULL;
 }
 
 /* C = alpha * A[:, k0:k0+k] * B[k0:k0+k, :], `batch` of them side by side. */

@@ -133,9 +133,13 @@ static void dots(const struct product *m, int64_t p0, int64_t p1)
         const char *x = m->big + p * d->xs[1] * d->size;
         for (int g = 0; g < d->groups; g++) {
             const int64_t q0 = group_at(d, g), nq = group_at(d, g + 1) - q0;
-            d->kernel->dot[nq](&(struct mc_gemm_dot){ .k = d->k, .x_row = d->xs[1], .far = g ? 0 : d->far,
-                                                      .rows = (int)np, .x = x,
-                                                      .s = m->s + q0 * d->k_pad * d->size, .out = sum });
+            d->kernel->dot[nq](&(struct mc_gemm_dot){ .k = d->k,
+                                                      .x_row = d->xs[1],
+                                                      .far = g ? 0 : d->far,
+                                                      .rows = (int)np,
+                                                      .x = x,
+                                                      .s = m->s + q0 * d->k_pad * d->size,
+                                                      .out = sum });
             store(m, &(struct patch){ p, np, q0, nq, GEMM_DOT_ROWS, sum });
         }
     }
@@ -189,7 +193,8 @@ static void multiply(const struct call *x, int64_t batch, int slot, int threads)
     m.big = (d->tall ? x->r.a : x->r.b) + batch * d->xs[0] * d->size;
     m.s = buffers(x, slot < 0 ? 0 : slot);
     pack(&m);
-    mc_team_tasks(task, &m, gemm_ceil(d->p, d->chunk), d->slots, threads, mc_gemm_work(x->r.p) / (double)x->r.p->batch);
+    mc_team_tasks(task, &m, gemm_ceil(d->p, d->chunk), d->slots, threads,
+                  mc_gemm_work(x->r.p) / (double)x->r.p->batch);
 }
 
 static void matrix_task(void *arg, int64_t at, int slot)
@@ -245,7 +250,9 @@ static struct thin seen(const struct mc_gemm_problem *p)
     const int64_t most = d.dot ? d.kernel->dot_q : d.kernel->outer_q;
     d.groups = (int)gemm_ceil(d.q, most);
     if (d.p * d.k * d.size * p->batch > (int64_t)mc_cpu()->l2) {
-        d.far = d.q < 4 ? 0 : d.dot ? FAR : FAR_ROWS * d.xs[2] * d.size; /* few columns: long streams, found by themselves */
+        d.far = d.q < 4 ? 0
+                : d.dot ? FAR
+                        : FAR_ROWS * d.xs[2] * d.size; /* few columns: long streams, found by themselves */
     }
     d.k_pad = gemm_ceil(d.k, d.kernel->lanes) * d.kernel->lanes;
     return d;
@@ -263,8 +270,8 @@ static const char *refuse(const struct mc_problem *p_)
     return MC_MIN(p->m, p->n) > THIN ? "takes at most 16 rows or columns" : NULL;
 }
 
-/* Constants of estimates, here and in direct.c and packed.c, were fitted to 260 shapes timed with two threads on
- * a processor with AVX-512; what counts is their order. */
+/* Constants of estimates, here and in direct.c and packed.c, were fitted to 260 shapes timed with two threads
+ * on a processor with AVX-512; what counts is their order. */
 
 /* Seconds of one thread to bring s into the kernel's order. */
 static double packing(const struct thin *d)
@@ -277,15 +284,19 @@ static double packing(const struct thin *d)
 /* Seconds of one thread for the sums of one matrix, from caches. */
 static double dots_cost(const struct thin *d, double flops)
 {
-    const double fours = (double)gemm_ceil(d->p, GEMM_DOT_ROWS), q = (double)d->q, s = q * (double)(d->k_pad * d->size);
-    const double again = s > (double)mc_cpu()->l1d / 2 ? fours * s / 150e9 : 0; /* s passes from the second cache */
-    return 2 * 4 * fours * q * (double)d->k_pad * 0.9 / flops + fours * ((double)d->groups * 20e-9 + q * 2e-9) + again;
+    const double fours = (double)gemm_ceil(d->p, GEMM_DOT_ROWS), q = (double)d->q,
+                 s = q * (double)(d->k_pad * d->size);
+    const double again = s > (double)mc_cpu()->l1d / 2 ? fours * s / 150e9
+                                                       : 0; /* s passes from the second cache */
+    return 2 * 4 * fours * q * (double)d->k_pad * 0.9 / flops +
+           fours * ((double)d->groups * 20e-9 + q * 2e-9) + again;
 }
 
 static double outers_cost(const struct thin *d, double flops)
 {
     const int64_t lanes = d->kernel->lanes, wide = d->kernel->outer_p[gemm_ceil(d->q, d->groups)];
-    const int64_t rest = d->p % wide, piece = MC_MIN(wide, 2 * lanes), ragged = gemm_ceil(rest, piece) * piece;
+    const int64_t rest = d->p % wide, piece = MC_MIN(wide, 2 * lanes),
+                  ragged = gemm_ceil(rest, piece) * piece;
     const double q = (double)d->q, k = (double)d->k, rows = (double)(d->p - rest + ragged);
     if (d->q == 1) {
         return (d->narrow ? 0.4e-9 : 0.6e-9) * k * (double)gemm_ceil(d->p, lanes);

@@ -182,7 +182,8 @@ INLINE void NAME(few)(const struct mc_gemm_outer *t, const int nv)
             const T *row = x + (k + c) * t->x_col;
             UNROLL(2)
             for (int v = 0; v < nv; v++) {
-                acc[c][v] = FMA(v == nv - 1 ? LOADM(row + v * L, mask) : LOAD(row + v * L), SET1(s[k + c]), acc[c][v]);
+                acc[c][v] = FMA(v == nv - 1 ? LOADM(row + v * L, mask) : LOAD(row + v * L), SET1(s[k + c]),
+                                acc[c][v]);
             }
         }
     }

@@ -19,7 +19,8 @@ X86 x86_sum4_f32(const __m256 *a, float *out)
 X86 x86_sum4_f64(const __m256d *a, double *out)
 {
     const __m256d ab = _mm256_hadd_pd(a[0], a[1]), cd = _mm256_hadd_pd(a[2], a[3]);
-    _mm256_storeu_pd(out, _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20), _mm256_permute2f128_pd(ab, cd, 0x31)));
+    _mm256_storeu_pd(
+        out, _mm256_add_pd(_mm256_permute2f128_pd(ab, cd, 0x20), _mm256_permute2f128_pd(ab, cd, 0x31)));
 }
 
 /* dst[j][i] = src[i][j] */
@@ -39,7 +40,8 @@ X86 x86_turn8_f32(float *dst, int64_t dst_row, const float *src, int64_t src_row
     __m256 r[8], t[8];
     for (int i = 0; i < 8; i++) { /* row i and row i + 4 side by side, once for each half of the columns */
         const float *at = src + (i & 3) * src_row + (i & 4);
-        r[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(at)), _mm_loadu_ps(at + 4 * src_row), 1);
+        r[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(at)), _mm_loadu_ps(at + 4 * src_row),
+                                    1);
     }
     for (int i = 0; i < 8; i += 4) { /* 4 by 4 transposes in both halves at once */
         t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);

@@ -4,5 +4,6 @@
 double mc_gemm_cuda_seconds(const struct mc_gemm_problem *p, double part)
 {
     const double b = (double)p->batch, m = (double)p->m, n = (double)p->n, k = (double)p->k;
-    return mc_cuda_seconds(p->dtype, p->tf32, 2 * b * m * n * k, b * (m * k + k * n + 2 * m * n) * mc_dtypes[p->dtype].size, part);
+    return mc_cuda_seconds(p->dtype, p->tf32, 2 * b * m * n * k,
+                           b * (m * k + k * n + 2 * m * n) * mc_dtypes[p->dtype].size, part);
 }

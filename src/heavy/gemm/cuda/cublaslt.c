@@ -1,10 +1,11 @@
 /* cublaslt.c: matrix products by cuBLASLt.
  *
- * It thinks in columns: a row-major C = A B is C' = B' A', with leading dimensions as they are.  Its heuristic names
- * some algorithms; where plans are timed, so are these, and wisdom keeps the number of the best.
+ * It thinks in columns: a row-major C = A B is C' = B' A', with leading dimensions as they are.  Its
+ * heuristic names some algorithms; where plans are timed, so are these, and wisdom keeps the number of the
+ * best.
  *
- * A C0 whose rows are all the same is its bias; one that is laid out as a matrix is its C; any other is spread over C
- * first.  Pointers that are not aligned to 16 bytes have an algorithm of their own.
+ * A C0 whose rows are all the same is its bias; one that is laid out as a matrix is its C; any other is
+ * spread over C first.  Pointers that are not aligned to 16 bytes have an algorithm of their own.
  *
  * Invariant: sums are float32 or wider, and no part of one is rounded to halves between (no reduction in the
  * result's dtype). */
@@ -16,7 +17,14 @@ enum { COMPUTE_32F = 68, COMPUTE_64F = 70, COMPUTE_TF32 = 77 };
 enum { LAYOUT_BATCH = 5, LAYOUT_BATCH_STRIDE = 6 };
 enum { DESC_TRANSA = 3, DESC_TRANSB = 4, DESC_EPILOGUE = 7, DESC_BIAS = 8 };
 enum { EPILOGUE_NONE = 1, EPILOGUE_RELU = 2, EPILOGUE_BIAS = 4, EPILOGUE_GELU = 32 };
-enum { PREF_WORKSPACE = 1, PREF_REDUCTION = 3, PREF_ALIGN_A = 5, PREF_ALIGN_B = 6, PREF_ALIGN_C = 7, PREF_ALIGN_D = 8 };
+enum {
+    PREF_WORKSPACE = 1,
+    PREF_REDUCTION = 3,
+    PREF_ALIGN_A = 5,
+    PREF_ALIGN_B = 6,
+    PREF_ALIGN_C = 7,
+    PREF_ALIGN_D = 8
+};
 enum { REDUCE_COMPUTE_TYPE = 2, MOST = 32 };
 
 static const struct {
@@ -65,7 +73,8 @@ static void *handle(void)
 /* A matrix of which one stride is 1 and the other leaves room for a row. */
 static bool regular(const int64_t *s, int64_t rows, int64_t cols)
 {
-    return s[0] >= 0 && ((s[2] == 1 || cols == 1) ? (rows == 1 || s[1] >= cols) : (s[1] == 1 || rows == 1) && s[2] >= rows);
+    return s[0] >= 0 && ((s[2] == 1 || cols == 1) ? (rows == 1 || s[1] >= cols)
+                                                  : (s[1] == 1 || rows == 1) && s[2] >= rows);
 }
 
 static enum c0 c0_of(const struct mc_gemm_problem *p)
@@ -74,7 +83,8 @@ static enum c0 c0_of(const struct mc_gemm_problem *p)
     if (!p->has_c0 || p->beta == 0) {
         return C0_NONE;
     }
-    if (p->beta >= 1 && p->beta <= 1 && s[1] == 0 && (s[2] == 1 || p->n == 1) && (p->batch == 1 || s[0] == 0)) {
+    if (p->beta >= 1 && p->beta <= 1 && s[1] == 0 && (s[2] == 1 || p->n == 1) &&
+        (p->batch == 1 || s[0] == 0)) {
         return C0_BIAS;
     }
     return (s[2] == 1 || p->n == 1) && (p->m == 1 || s[1] >= p->n) && s[0] >= 0 ? C0_MATRIX : C0_SPREAD;
@@ -83,23 +93,25 @@ static enum c0 c0_of(const struct mc_gemm_problem *p)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
-    const bool plain = regular(p->as, p->m, p->k) && regular(p->bs, p->k, p->n) && regular(p->cs, p->m, p->n) &&
-                       (p->cs[2] == 1 || p->n == 1);
+    const bool plain = regular(p->as, p->m, p->k) && regular(p->bs, p->k, p->n) &&
+                       regular(p->cs, p->m, p->n) && (p->cs[2] == 1 || p->n == 1);
     return !dtypes[p->dtype].compute ? "takes floats"
            : mc_gemm_hollow(p)       ? mc_gemm_hollow(p)
            : !plain                  ? "takes matrices of which one stride is 1, C with adjacent columns"
-           : p->batch > 1 && p->cs[0] < p->m * MC_MAX(p->cs[1], p->n) && p->cs[0] < p->n ? "takes results that lie apart"
-           : p->act > ACT_GELU ? "has relu and gelu only"
+           : p->batch > 1 && p->cs[0] < p->m * MC_MAX(p->cs[1], p->n) && p->cs[0] < p->n
+               ? "takes results that lie apart"
+           : p->act > ACT_GELU                            ? "has relu and gelu only"
            : p->act == ACT_GELU && p->dtype == MC_FLOAT64 ? "has gelu in float32 only"
-           : !mc_nv_found(NV_CUBLASLT)->there ? "finds no library"
-                                     : NULL;
+           : !mc_nv_found(NV_CUBLASLT)->there             ? "finds no library"
+                                                          : NULL;
 }
 
 /* Where sums are long, blocks share them: 36 products on an H200. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
-    return mc_gemm_cuda_seconds(p, 0.7) + (double)MC_MIN(p->k, (int64_t)256) * (p->tf32 || mc_dtypes[p->dtype].size == 2 ? 5e-9 : 10e-9);
+    return mc_gemm_cuda_seconds(p, 0.7) +
+           (double)MC_MIN(p->k, (int64_t)256) * (p->tf32 || mc_dtypes[p->dtype].size == 2 ? 5e-9 : 10e-9);
 }
 
 /* ---- descriptors ---- */
@@ -110,19 +122,22 @@ static bool set(void *desc, int attr, const void *value, size_t size)
 }
 
 /* How a (rows, cols) matrix of ours looks to it, and whether it must be turned back. */
-static void *layout(const struct mc_gemm_problem *p, const int64_t *s, int64_t rows, int64_t cols, int *turned)
+static void *layout(const struct mc_gemm_problem *p, const int64_t *s, int64_t rows, int64_t cols,
+                    int *turned)
 {
     const bool t = !(s[2] == 1 || cols == 1);
     const int64_t wide = t ? rows : cols, many = t ? cols : rows, step = t ? s[2] : s[1];
     const int64_t lead = many == 1 ? wide : step;
     void *m = NULL;
     *turned = t;
-    if (mc_nv.cublasLtMatrixLayoutCreate(&m, dtypes[p->dtype].type, (uint64_t)wide, (uint64_t)many, lead) != 0) {
+    if (mc_nv.cublasLtMatrixLayoutCreate(&m, dtypes[p->dtype].type, (uint64_t)wide, (uint64_t)many, lead) !=
+        0) {
         return NULL;
     }
     const int32_t count = (int32_t)p->batch;
-    if (p->batch > 1 && (mc_nv.cublasLtMatrixLayoutSetAttribute(m, LAYOUT_BATCH, &count, sizeof count) != 0 ||
-                         mc_nv.cublasLtMatrixLayoutSetAttribute(m, LAYOUT_BATCH_STRIDE, &s[0], sizeof s[0]) != 0)) {
+    if (p->batch > 1 &&
+        (mc_nv.cublasLtMatrixLayoutSetAttribute(m, LAYOUT_BATCH, &count, sizeof count) != 0 ||
+         mc_nv.cublasLtMatrixLayoutSetAttribute(m, LAYOUT_BATCH_STRIDE, &s[0], sizeof s[0]) != 0)) {
         mc_nv.cublasLtMatrixLayoutDestroy(m);
         return NULL;
     }
@@ -144,7 +159,8 @@ static bool describe(struct lt *x, const struct mc_gemm_problem *p)
     x->c = layout(p, x->c0 == C0_MATRIX ? p->c0s : p->cs, p->m, p->n, &tc);
     x->d = layout(p, p->cs, p->m, p->n, &tc);
     return x->a && x->b && x->c && x->d && set(x->desc, DESC_TRANSA, &tb, sizeof tb) &&
-           set(x->desc, DESC_TRANSB, &ta, sizeof ta) && set(x->desc, DESC_EPILOGUE, &epilogue, sizeof epilogue);
+           set(x->desc, DESC_TRANSB, &ta, sizeof ta) &&
+           set(x->desc, DESC_EPILOGUE, &epilogue, sizeof epilogue);
 }
 
 /* What the heuristic proposes for such pointers, best first. */
@@ -162,7 +178,8 @@ static int propose(const struct lt *x, unsigned alignment, int most, struct heur
     for (int attr = PREF_ALIGN_A; ok && attr <= PREF_ALIGN_D; attr++) {
         ok = mc_nv.cublasLtMatmulPreferenceSetAttribute(pref, attr, &align, sizeof align) == 0;
     }
-    if (!ok || mc_nv.cublasLtMatmulAlgoGetHeuristic(handle(), x->desc, x->b, x->a, x->c, x->d, pref, most, found, &n) != 0) {
+    if (!ok || mc_nv.cublasLtMatmulAlgoGetHeuristic(handle(), x->desc, x->b, x->a, x->c, x->d, pref, most,
+                                                    found, &n) != 0) {
         n = 0;
     }
     mc_nv.cublasLtMatmulPreferenceDestroy(pref);
@@ -183,7 +200,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const struct mc_gemm_problem *p = gemm(plan->problem);
     struct mc_cuda *gpu = mc_cuda_current();
     const void *c0 = x->c0 == C0_MATRIX ? operand[GEMM_C0] : operand[GEMM_C];
-    const bool fine = mc_cuda_aligned(operand[GEMM_A]) && mc_cuda_aligned(operand[GEMM_B]) && mc_cuda_aligned(operand[GEMM_C]) && mc_cuda_aligned(c0) && mc_cuda_aligned(workspace);
+    const bool fine = mc_cuda_aligned(operand[GEMM_A]) && mc_cuda_aligned(operand[GEMM_B]) &&
+                      mc_cuda_aligned(operand[GEMM_C]) && mc_cuda_aligned(c0) && mc_cuda_aligned(workspace);
     const struct heuristic *h = fine || !x->has_loose ? &x->use : &x->loose;
     const double alpha = p->alpha, beta = x->c0 == C0_MATRIX || x->c0 == C0_SPREAD ? p->beta : 0;
     const float alpha32 = (float)alpha, beta32 = (float)beta;
@@ -195,9 +213,10 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     if (x->c0 == C0_BIAS && !set(x->desc, DESC_BIAS, &operand[GEMM_C0], sizeof operand[GEMM_C0])) {
         return mc_fail(MC_EUNSUPPORTED, "gemm: cuBLASLt takes no bias");
     }
-    const int failed = mc_nv.cublasLtMatmul(handle(), x->desc, wide ? (const void *)&alpha : &alpha32, operand[GEMM_B], x->b,
-                                            operand[GEMM_A], x->a, wide ? (const void *)&beta : &beta32, c0, x->c,
-                                            operand[GEMM_C], x->d, h->algo, workspace, plan->workspace, gpu->stream);
+    const int failed = mc_nv.cublasLtMatmul(handle(), x->desc, wide ? (const void *)&alpha : &alpha32,
+                                            operand[GEMM_B], x->b, operand[GEMM_A], x->a,
+                                            wide ? (const void *)&beta : &beta32, c0, x->c, operand[GEMM_C],
+                                            x->d, h->algo, workspace, plan->workspace, gpu->stream);
     return failed ? mc_fail(MC_EUNSUPPORTED, "gemm: cublasLtMatmul failed with status %d", failed) : MC_OK;
 }
 
@@ -222,7 +241,8 @@ static bool word(const struct mc_gemm_problem *p, struct mc_str *key)
     return !key->bad;
 }
 
-static void time_all(struct lt *x, const struct mc_gemm_problem *p, const struct heuristic *found, int n, double budget)
+static void time_all(struct lt *x, const struct mc_gemm_problem *p, const struct heuristic *found, int n,
+                     double budget)
 {
     struct trial t = { .plan = &x->base };
     struct mc_str key = { 0 };
@@ -236,7 +256,9 @@ static void time_all(struct lt *x, const struct mc_gemm_problem *p, const struct
         x->use = found[i];
         x->base.workspace = found[i].workspace;
         t.workspace = found[i].workspace ? mc_site_cuda.take(found[i].workspace) : NULL;
-        const struct mc_timing got = found[i].workspace && !t.workspace ? (struct mc_timing){ 0 } : mc_site_cuda.time(run_trial, &t, budget / n, 1.3 * best);
+        const struct mc_timing got = found[i].workspace && !t.workspace
+                                         ? (struct mc_timing){ 0 }
+                                         : mc_site_cuda.time(run_trial, &t, budget / n, 1.3 * best);
         mc_site_cuda.give(t.workspace);
         if (got.n > 0 && (chosen < 0 || got.least < 0.98 * best)) {
             chosen = i;
@@ -302,7 +324,9 @@ static void destroy(struct mc_plan *plan)
 
 static struct mc_cuda_copy *spread(const struct mc_gemm_problem *p)
 {
-    struct mc_cuda_layout l = { .to = p->dtype, .from = p->dtype, .rank = 3, .size = { p->batch, p->m, p->n } };
+    struct mc_cuda_layout l = {
+        .to = p->dtype, .from = p->dtype, .rank = 3, .size = { p->batch, p->m, p->n }
+    };
     memcpy(l.to_stride, p->cs, sizeof p->cs);
     memcpy(l.from_stride, p->c0s, sizeof p->c0s);
     return mc_cuda_copy_new(&l);

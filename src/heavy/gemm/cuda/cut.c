@@ -1,4 +1,5 @@
-/* cut.c: products whose blocks cut their operands themselves: how sums are shared, their kernels, how they are launched. */
+/* cut.c: products whose blocks cut their operands themselves: how sums are shared, their kernels, how they
+ * are launched. */
 #include "heavy/gemm/cuda/cut.h"
 #include "heavy/gemm/solver.h"
 #include <stdlib.h>
@@ -12,11 +13,16 @@ static const char text[] = {
 static const struct mc_cuda_text tile_text = { "heavy/gemm/cuda/cut_tile.cu", tile, NULL };
 const struct mc_cuda_text mc_gemm_cut_text = { "heavy/gemm/cuda/cut.cu", text, &tile_text };
 
-enum { TILE = 64, BLOCKS = 2, WAVES = 4 };  /* BLOCKS: that a processor has at once; WAVES: of them, where a block makes several tiles */
-enum { STEPS = 4, PARTS = 16, FEW = 8 };    /* STEPS: of a part of a sum, if it has more than so many PARTS; FEW: of them, which a thread adds */
-enum { TOGETHER = 2 };                      /* blocks that share a tile and run together: pairs of them leave no processor out */
-enum { SHARED = 2 * (4 * TILE * (TILE + 8) * 2 + 2 * 8 * 4) };      /* bytes: two steps' tiles of A and B, high and low halves, and eight warps' scales */
-/* Fitted to 36 products, of 50 x 50 x 50 to 1024 x 16 x 60000, on an H200: a step of a processor that has one block, or BLOCKS. */
+/* BLOCKS: that a processor has at once; WAVES: of them, where a block makes several tiles */
+enum { TILE = 64, BLOCKS = 2, WAVES = 4 };
+/* STEPS: of a part of a sum, if it has more than so many PARTS; FEW: of them, which a thread adds */
+enum { STEPS = 4, PARTS = 16, FEW = 8 };
+/* blocks that share a tile and run together: pairs of them leave no processor out */
+enum { TOGETHER = 2 };
+/* bytes: two steps' tiles of A and B, high and low halves, and eight warps' scales */
+enum { SHARED = 2 * (4 * TILE * (TILE + 8) * 2 + 2 * 8 * 4) };
+/* Fitted to 36 products, of 50 x 50 x 50 to 1024 x 16 x 60000, on an H200: a step of a processor that has one
+ * block, or BLOCKS. */
 static const double launch_seconds = 3.3e-6, step_seconds[] = { 1.6e-6, 2.9e-6 }, part_bytes = 3.6e12;
 
 static int64_t tiles(int64_t m, int64_t n, int64_t batch)
@@ -26,23 +32,27 @@ static int64_t tiles(int64_t m, int64_t n, int64_t batch)
 
 static int64_t splits(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t outer)
 {
-    const int64_t steps = gemm_ceil(k, TILE) * outer, most = MC_MIN(MC_MAX(steps / STEPS, (int64_t)PARTS), steps);
-    return MC_MAX(MC_MIN(BLOCKS * mc_cuda_processors() / MC_MAX(tiles(m, n, batch), (int64_t)1), most), (int64_t)1);
+    const int64_t steps = gemm_ceil(k, TILE) * outer,
+                  most = MC_MIN(MC_MAX(steps / STEPS, (int64_t)PARTS), steps);
+    return MC_MAX(MC_MIN(BLOCKS * mc_cuda_processors() / MC_MAX(tiles(m, n, batch), (int64_t)1), most),
+                  (int64_t)1);
 }
 
 bool mc_gemm_cut_small(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t outer)
 {
     const int64_t most = INT32_MAX / 64;
-    return m <= most && n <= most && k <= most && batch <= UINT16_MAX && outer <= UINT16_MAX && gemm_ceil(k, TILE) * outer <= most / 64 &&
-           tiles(m, n, batch) <= most / 2048;
+    return m <= most && n <= most && k <= most && batch <= UINT16_MAX && outer <= UINT16_MAX &&
+           gemm_ceil(k, TILE) * outer <= most / 64 && tiles(m, n, batch) <= most / 2048;
 }
 
 double mc_gemm_cut_seconds(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t outer)
 {
     const int64_t parts = splits(m, n, k, batch, outer);
     const int64_t parts_of_all = tiles(m, n, batch) * parts, processors = mc_cuda_processors();
-    const double waves = (double)gemm_ceil(parts_of_all, BLOCKS * processors), steps = (double)gemm_ceil(gemm_ceil(k, TILE) * outer, parts);
-    const double moved = parts > 1 ? 2.0 * sizeof(float) * (double)(batch * m * n) * (double)parts : 0;     /* sums of parts, there and back */
+    const double waves = (double)gemm_ceil(parts_of_all, BLOCKS * processors),
+                 steps = (double)gemm_ceil(gemm_ceil(k, TILE) * outer, parts);
+    const double moved = parts > 1 ? 2.0 * sizeof(float) * (double)(batch * m * n) * (double)parts
+                                   : 0; /* sums of parts, there and back */
     return launch_seconds + waves * steps * step_seconds[parts_of_all > processors] + moved / part_bytes;
 }
 
@@ -50,8 +60,8 @@ double mc_gemm_cut_seconds(int64_t m, int64_t n, int64_t k, int64_t batch, int64
 static bool lines(const struct mc_gemm_cut_args *a)
 {
     const int64_t most = INT32_MAX / 64;
-    return a->b_terms.across == INT32_MAX && a->b_cols.across == INT32_MAX && a->c_cols.across == INT32_MAX && a->around[0] * a->around[1] == 1 &&
-           llabs(a->as[2]) <= most && llabs(a->b_terms.right) <= most;
+    return a->b_terms.across == INT32_MAX && a->b_cols.across == INT32_MAX && a->c_cols.across == INT32_MAX &&
+           a->around[0] * a->around[1] == 1 && llabs(a->as[2]) <= most && llabs(a->b_terms.right) <= most;
 }
 
 /* Do the blocks that have parts of a tile add them up themselves, in each other's shared memory? */
@@ -66,22 +76,38 @@ bool mc_gemm_cut_make(struct mc_gemm_cut *c, enum mc_act act, size_t *workspace)
     struct mc_str defines = { 0 };
     a->splits = (int)splits(a->m, a->n, a->k, a->batch, a->outer);
     const bool few = a->splits <= FEW, meet = together(a), adds = a->splits > 1 && !meet;
-    const struct mc_cuda_named kernels[] = { { &c->product, "product" }, { &c->add, !adds ? NULL : few ? "add_few" : "add" } };
-    const int64_t down = gemm_ceil(a->m, TILE), across = gemm_ceil(a->n, TILE), results = (int64_t)a->batch * a->m * a->n;
-    const int64_t run = MC_MAX(down * across * a->batch / (WAVES * BLOCKS * mc_cuda_processors()), (int64_t)1);
+    const struct mc_cuda_named kernels[] = { { &c->product, "product" },
+                                             { &c->add, !adds ? NULL
+                                                        : few ? "add_few"
+                                                              : "add" } };
+    const int64_t down = gemm_ceil(a->m, TILE), across = gemm_ceil(a->n, TILE),
+                  results = (int64_t)a->batch * a->m * a->n;
+    const int64_t run = MC_MAX(down * across * a->batch / (WAVES * BLOCKS * mc_cuda_processors()),
+                               (int64_t)1);
     c->fours[0] = a->as[2] == 1 && a->as[1] % 4 == 0 && a->as[0] % 4 == 0 && a->outer_step[0] % 4 == 0;
-    c->fours[1] = a->b_terms.right == 1 && a->b_terms.across == INT32_MAX && a->b_cols.right % 4 == 0 && a->b_cols.down % 4 == 0 && a->bs % 4 == 0 &&
-                  a->outer_step[1] % 4 == 0;
-    a->run = (int)(a->k > TILE || a->outer > 1 ? 1 : MC_MIN(run, across));  /* of one step each: the next one's operands come meanwhile */
-    c->grid = (struct mc_grid){ { (unsigned)(down * gemm_ceil(across, a->run)), (unsigned)a->splits, (unsigned)a->batch }, { 256, 1, 1 }, SHARED, meet ? TOGETHER : 1 };
-    c->add_grid = (struct mc_grid){ { (unsigned)gemm_ceil(results, few ? 256 : 32), 1, 1 }, { 256, 1, 1 }, 0 };
+    c->fours[1] = a->b_terms.right == 1 && a->b_terms.across == INT32_MAX && a->b_cols.right % 4 == 0 &&
+                  a->b_cols.down % 4 == 0 && a->bs % 4 == 0 && a->outer_step[1] % 4 == 0;
+    a->run = (int)(a->k > TILE || a->outer > 1
+                       ? 1
+                       : MC_MIN(run, across)); /* of one step each: the next one's operands come meanwhile */
+    c->grid = (struct mc_grid){ { (unsigned)(down * gemm_ceil(across, a->run)), (unsigned)a->splits,
+                                  (unsigned)a->batch },
+                                { 256, 1, 1 },
+                                SHARED,
+                                meet ? TOGETHER : 1 };
+    c->add_grid = (struct mc_grid){ { (unsigned)gemm_ceil(results, few ? 256 : 32), 1, 1 },
+                                    { 256, 1, 1 },
+                                    0 };
     *workspace = adds ? (size_t)(a->splits * results) * sizeof(float) : 0;
-    mc_str_addf(&defines, "#define ACT %d\n#define LINES %d\n#define A_DENSE %d\n#define B_DENSE %d\n#define SPLIT %d\n#define TOGETHER %d\n", (int)act, lines(a),
-                a->as[2] == 1, a->b_terms.right == 1, a->splits > 1, meet);
+    mc_str_addf(&defines,
+                "#define ACT %d\n#define LINES %d\n#define A_DENSE %d\n#define B_DENSE %d\n#define SPLIT "
+                "%d\n#define TOGETHER %d\n",
+                (int)act, lines(a), a->as[2] == 1, a->b_terms.right == 1, a->splits > 1, meet);
     return mc_cuda_kernels(&mc_gemm_cut_text, &defines, kernels, NELEM(kernels));
 }
 
-mc_status mc_gemm_cut_run(const struct mc_gemm_cut *c, const void *a, const void *b, const void *c0, void *to, void *workspace)
+mc_status mc_gemm_cut_run(const struct mc_gemm_cut *c, const void *a, const void *b, const void *c0, void *to,
+                          void *workspace)
 {
     struct mc_gemm_cut_args args = c->args;
     args.a = a;
@@ -92,5 +118,6 @@ mc_status mc_gemm_cut_run(const struct mc_gemm_cut *c, const void *a, const void
     args.fours[0] = c->fours[0] && mc_cuda_aligned(a);
     args.fours[1] = c->fours[1] && mc_cuda_aligned(b);
     TRY(mc_cuda_follow(mc_cuda_current(), c->product, "product", &c->grid, &args, sizeof args));
-    return c->add ? mc_cuda_follow(mc_cuda_current(), c->add, "add", &c->add_grid, &args, sizeof args) : MC_OK;
+    return c->add ? mc_cuda_follow(mc_cuda_current(), c->add, "add", &c->add_grid, &args, sizeof args)
+                  : MC_OK;
 }

@@ -45,7 +45,8 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_gemm_problem *p = gemm(p_);
     const bool whole = p->alpha >= -0x1p62 && p->alpha <= 0x1p62 && p->beta >= -0x1p62 && p->beta <= 0x1p62 &&
                        p->alpha == (double)(int64_t)p->alpha && p->beta == (double)(int64_t)p->beta;
-    return !mc_is_float(p->dtype) && (!whole || p->act > ACT_RELU) ? "multiplies integers by integers alone" : NULL;
+    return !mc_is_float(p->dtype) && (!whole || p->act > ACT_RELU) ? "multiplies integers by integers alone"
+                                                                   : NULL;
 }
 
 /* Rows, and columns, that a thread has.  Large tiles read less; small ones fill the GPU. */
@@ -62,7 +63,8 @@ static int64_t tiles_of(const struct mc_gemm_problem *p)
     return p->batch * gemm_ceil(p->m, 16 * r) * gemm_ceil(p->n, 16 * r);
 }
 
-/* A block takes its terms one after the other, which is most of the time where blocks are few: 36 products on an H200. */
+/* A block takes its terms one after the other, which is most of the time where blocks are few: 36 products on
+ * an H200. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
@@ -81,8 +83,11 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         return NULL;
     }
     mc_cuda_types(&defines, p->dtype, false);
-    mc_str_addf(&defines, "#define RM %d\n#define RN %d\n#define A_BY_K %d\n#define B_BY_K %d\n#define HAS_C0 %d\n#define ACT %d\n",
-                (int)r, (int)r, p->as[2] == 1, p->bs[1] == 1 && p->bs[2] != 1, p->has_c0 && p->beta != 0, (int)p->act);
+    mc_str_addf(&defines,
+                "#define RM %d\n#define RN %d\n#define A_BY_K %d\n#define B_BY_K %d\n#define HAS_C0 "
+                "%d\n#define ACT %d\n",
+                (int)r, (int)r, p->as[2] == 1, p->bs[1] == 1 && p->bs[2] != 1, p->has_c0 && p->beta != 0,
+                (int)p->act);
     d->base.run = run;
     d->grid = mc_cuda_line(tiles_of(p), 1);
     d->grid.threads[0] = 256;

@@ -18,12 +18,17 @@ void mc_hopper_instruction(struct mc_str *out, int n, mc_dtype t, bool a_down, b
 {
     const int r = n / 2;
     const char *type = t == MC_FLOAT16 ? "f16" : t == MC_BFLOAT16 ? "bf16" : "tf32";
-    mc_str_addf(out, "#ifdef __CUDA_ARCH_FEAT_SM90_ALL\n"
-                     "__device__ __forceinline__ void wgmma(float (&d)[%d], u64 a, u64 b, int keep)\n{\n"
-                     "    asm volatile(\"{\\n\\t.reg .pred p;\\n\\tsetp.ne.b32 p, %%%d, 0;\\n\\t\"\n"
-                     "        \"wgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s {\"\n", r, r + 2, n, t == MC_FLOAT32 ? 8 : 16, type, type);
+    mc_str_addf(out,
+                "#ifdef __CUDA_ARCH_FEAT_SM90_ALL\n"
+                "__device__ __forceinline__ void wgmma(float (&d)[%d], u64 a, u64 b, int keep)\n{\n"
+                "    asm volatile(\"{\\n\\t.reg .pred p;\\n\\tsetp.ne.b32 p, %%%d, 0;\\n\\t\"\n"
+                "        \"wgmma.mma_async.sync.aligned.m64n%dk%d.f32.%s.%s {\"\n",
+                r, r + 2, n, t == MC_FLOAT32 ? 8 : 16, type, type);
     for (int i = 0; i < r; i++) {
-        mc_str_addf(out, "%s%%%d%s", i % 16 == 0 ? "        \"" : "", i, i + 1 == r ? "\"\n" : i % 16 == 15 ? ", \"\n" : ", ");
+        mc_str_addf(out, "%s%%%d%s", i % 16 == 0 ? "        \"" : "", i,
+                    i + 1 == r     ? "\"\n"
+                    : i % 16 == 15 ? ", \"\n"
+                                   : ", ");
     }
     mc_str_addf(out, "        \"}, %%%d, %%%d, p, 1, 1", r, r + 1);
     if (t != MC_FLOAT32) {

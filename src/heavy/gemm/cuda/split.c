@@ -31,8 +31,9 @@ static int slots(int tn)
 
 void mc_split_defines(struct mc_str *out, enum mc_split_mode mode, int tn, int unit, bool inside)
 {
-    mc_str_addf(out, "#define MODE %d\n#define TN %d\n#define UNIT %d\n#define INSIDE %d\nenum { SLOTS = %d };\n", (int)mode, tn, unit, inside,
-                slots(tn));
+    mc_str_addf(out,
+                "#define MODE %d\n#define TN %d\n#define UNIT %d\n#define INSIDE %d\nenum { SLOTS = %d };\n",
+                (int)mode, tn, unit, inside, slots(tn));
     mc_hopper_instruction(out, tn, MC_FLOAT16, mode == SPLIT_FILTERS, mode == SPLIT_FILTERS);
 }
 
@@ -44,7 +45,8 @@ static int best_splits(int64_t tiles, int64_t steps, int processors)
     int best = 1;
     double least = 1e300;
     for (int s = 1; s <= MOST_SPLITS && s * 4 <= MC_MAX(steps, (int64_t)4); s++) {
-        const double waves = (double)((tiles * s + processors - 1) / processors), each = (double)((steps + s - 1) / s);
+        const double waves = (double)((tiles * s + processors - 1) / processors),
+                     each = (double)((steps + s - 1) / s);
         const double cost = waves * (each + 3) + (s > 1 ? 8 + (double)(s * tiles) / processors : 0);
         if (cost < 0.97 * least) {
             least = cost;
@@ -54,19 +56,27 @@ static int best_splits(int64_t tiles, int64_t steps, int processors)
     return best;
 }
 
-mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, bool inside, int64_t m, int64_t n, int64_t steps, int64_t batch)
+mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, bool inside, int64_t m,
+                        int64_t n, int64_t steps, int64_t batch)
 {
     const struct mc_cuda_named products[] = { { &s->product, "product" }, { &s->add_up, "add_up" } };
-    const struct mc_cuda_named packs[] = { { &s->look, "look" }, { &s->pack, "pack_rows" }, { &s->few, "pack_few" }, { &s->filters, "pack_filters" } };
+    const struct mc_cuda_named packs[] = { { &s->look, "look" },
+                                           { &s->pack, "pack_rows" },
+                                           { &s->few, "pack_few" },
+                                           { &s->filters, "pack_filters" } };
     struct mc_str defines = { 0 }, none = { 0 };
     const int64_t tiles = gemm_ceil(m, SPLIT_TM) * gemm_ceil(n, s->tn);
     s->splits = best_splits(tiles * batch, steps, MC_MAX(mc_cuda_current()->processors, 1));
     s->partial = s->splits > 1 ? (size_t)(s->splits * batch * m * n) * sizeof(float) : 0;
-    s->grid = (struct mc_grid){ .blocks = { (unsigned)tiles, (unsigned)s->splits, (unsigned)batch }, .threads = { 384, 1, 1 },
-                                .shared = (size_t)slots(s->tn) * 2 * (size_t)(SPLIT_TM + s->tn) * ROW + 1024 };
+    s->grid = (struct mc_grid){ .blocks = { (unsigned)tiles, (unsigned)s->splits, (unsigned)batch },
+                                .threads = { 384, 1, 1 },
+                                .shared = (size_t)slots(s->tn) * 2 * (size_t)(SPLIT_TM + s->tn) * ROW +
+                                          1024 };
     mc_split_defines(&defines, mode, s->tn, unit, inside);
     return mc_cuda_kernels(&mc_gemm_split_text, &defines, products, NELEM(products)) &&
-           mc_cuda_kernels(&mc_gemm_split_pack_text, &none, packs, NELEM(packs)) ? MC_OK : mc_last_status();
+                   mc_cuda_kernels(&mc_gemm_split_pack_text, &none, packs, NELEM(packs))
+               ? MC_OK
+               : mc_last_status();
 }
 
 /* ---- launches ---- */
@@ -88,11 +98,15 @@ mc_status mc_split_pack_rows(const struct mc_split *s, const struct mc_split_pac
 {
     struct mc_cuda *gpu = mc_cuda_current();
     const bool by_row = p->xs[2] == 1 && p->xs[3] != 1, few = !p->tile && p->cols_pad <= 8;
-    const unsigned all = (unsigned)(outer * p->inner), enough = (unsigned)MC_MAX(8 * gpu->processors / outer, 1);
+    const unsigned all = (unsigned)(outer * p->inner),
+                   enough = (unsigned)MC_MAX(8 * gpu->processors / outer, 1);
     const unsigned down = (unsigned)(p->rows_pad + 63) / 64, right = (unsigned)(p->cols_pad + 63) / 64;
-    const unsigned rows = (unsigned)(p->n_rows + (by_row ? 63 : 7)) / (by_row ? 64 : 8), high = MC_MIN(rows, p->seen_row ? UINT16_MAX : enough);
+    const unsigned rows = (unsigned)(p->n_rows + (by_row ? 63 : 7)) / (by_row ? 64 : 8),
+                   high = MC_MIN(rows, p->seen_row ? UINT16_MAX : enough);
     const struct mc_grid look = { { high, MC_MIN(right, MC_MAX(enough / high, 1U)), all }, { 256, 1, 1 }, 0 };
-    const struct mc_grid pack = { { few ? (unsigned)(p->n_rows + 255) / 256 : down, few ? 1 : right, all }, { 256, 1, 1 }, 0 };
+    const struct mc_grid pack = { { few ? (unsigned)(p->n_rows + 255) / 256 : down, few ? 1 : right, all },
+                                  { 256, 1, 1 },
+                                  0 };
     TRY(mc_cuda_clear(gpu, p->rows, seen * sizeof *p->rows));
     TRY(mc_cuda_follow(gpu, s->look, "look", &look, p, sizeof *p));
     return mc_cuda_follow(gpu, few ? s->few : s->pack, few ? "pack_few" : "pack_rows", &pack, p, sizeof *p);
@@ -106,7 +120,8 @@ mc_status mc_split_pack_filters(const struct mc_split *s, const struct mc_split_
 
 /* ---- what it takes ---- */
 
-/* A tile takes so long beside its steps, and a step on a GPU whose tiles all run; halves are written and read. */
+/* A tile takes so long beside its steps, and a step on a GPU whose tiles all run; halves are written and
+ * read. */
 static const double tile_seconds = 14e-6, step_seconds = 1.2e-6, around = 12e-6, memory_bytes = 2.5e12;
 
 double mc_split_seconds(int tn, int64_t m, int64_t n, int64_t steps, int64_t batch, double packed)
@@ -115,7 +130,9 @@ double mc_split_seconds(int tn, int64_t m, int64_t n, int64_t steps, int64_t bat
     const int processors = d ? MC_MAX(d->processors, 1) : 1;
     const int64_t tiles = batch * gemm_ceil(m, SPLIT_TM) * gemm_ceil(n, tn);
     const int splits = best_splits(tiles, steps, processors);
-    const double waves = (double)gemm_ceil(tiles * splits, processors), each = (double)gemm_ceil(steps, splits);
+    const double waves = (double)gemm_ceil(tiles * splits, processors),
+                 each = (double)gemm_ceil(steps, splits);
     const double sums = splits > 1 ? (double)(splits + 1) * 4 * (double)(batch * m * n) / memory_bytes : 0;
-    return around + waves * (tile_seconds + each * step_seconds * (0.4 + 0.6 * tn / 128)) + packed * 16 / memory_bytes + sums;
+    return around + waves * (tile_seconds + each * step_seconds * (0.4 + 0.6 * tn / 128)) +
+           packed * 16 / memory_bytes + sums;
 }

@@ -1,7 +1,8 @@
-/* split.h: float32 products on tensor cores, with operands split into pairs of halves (split.cu has the algebra).
+/* split.h: float32 products on tensor cores, with operands split into pairs of halves (split.cu has the
+ * algebra).
  *
- * Who has a product to make packs both operands into halves, fills a struct mc_split_args and runs it.  Matrices are
- * packed by cuda_split.c of gemm, images and filters by that of conv.
+ * Who has a product to make packs both operands into halves, fills a struct mc_split_args and runs it.
+ * Matrices are packed by cuda_split.c of gemm, images and filters by that of conv.
  *
  * Invariant: the structs are those of split.cu and split_pack.cu, field for field. */
 #ifndef MC_GEMM_SPLIT_H
@@ -62,7 +63,8 @@ struct mc_split {
 };
 int mc_split_width(int64_t n, enum mc_split_mode mode); /* columns of a tile for n columns */
 /* unit: channels that are gathered at once, 8 or 4; inside: no window leaves its image. */
-mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, bool inside, int64_t m, int64_t n, int64_t steps, int64_t batch);
+mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, bool inside, int64_t m,
+                        int64_t n, int64_t steps, int64_t batch);
 mc_status mc_split_run(const struct mc_split *s, struct mc_split_args *a, void *partial);
 /* What the rows of x hold, then their halves; clears what was seen before. */
 mc_status mc_split_pack_rows(const struct mc_split *s, const struct mc_split_pack *p, int outer, size_t seen);
@@ -71,6 +73,7 @@ mc_status mc_split_pack_filters(const struct mc_split *s, const struct mc_split_
 double mc_split_seconds(int tn, int64_t m, int64_t n, int64_t steps, int64_t batch, double packed);
 
 extern const struct mc_cuda_text mc_gemm_split_text, mc_gemm_split_pack_text;
-void mc_split_defines(struct mc_str *out, enum mc_split_mode mode, int tn, int unit, bool inside); /* of the product's text */
+/* of the product's text */
+void mc_split_defines(struct mc_str *out, enum mc_split_mode mode, int tn, int unit, bool inside);
 
 #endif

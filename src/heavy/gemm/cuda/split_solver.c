@@ -1,7 +1,8 @@
-/* split_solver.c: float32 products of matrices on Hopper's tensor cores, with operands split into pairs of halves: several
- * times the speed of its float32 units, at an error no larger (split.cu has the algebra).
+/* split_solver.c: float32 products of matrices on Hopper's tensor cores, with operands split into pairs of
+ * halves: several times the speed of its float32 units, at an error no larger (split.cu has the algebra).
  *
- * Invariant: rows with an infinity are multiplied plainly, so that infinities and NaN come out as they should. */
+ * Invariant: rows with an infinity are multiplied plainly, so that infinities and NaN come out as they
+ * should. */
 #include "heavy/gemm/cuda/split.h"
 
 struct split {
@@ -17,7 +18,8 @@ static size_t round_up(size_t n)
 }
 
 /* Rows of A, or columns of B, as rows with k fastest. */
-static mc_status pack(const struct split *d, const struct mc_gemm_problem *p, int which, const void *x, char *workspace)
+static mc_status pack(const struct split *d, const struct mc_gemm_problem *p, int which, const void *x,
+                      char *workspace)
 {
     const int64_t count = which ? p->n : p->m, *s = which ? p->bs : p->as;
     const struct mc_split_pack pack = {
@@ -56,8 +58,9 @@ static const char *refuse(const struct mc_problem *p_)
     const int64_t most = INT32_MAX / 2;
     return p->dtype != MC_FLOAT32 ? "multiplies float32"
            : mc_gemm_hollow(p)    ? mc_gemm_hollow(p)
-           : p->m > most || p->n > most || p->k > most || p->batch > 65535 || p->m * p->n > most * 64 ? "has no room for sizes like these"
-                                  : mc_hopper_refuse();
+           : p->m > most || p->n > most || p->k > most || p->batch > 65535 || p->m * p->n > most * 64
+               ? "has no room for sizes like these"
+               : mc_hopper_refuse();
 }
 
 static double estimate(const struct mc_problem *p_)
@@ -84,7 +87,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         mc_free(d);
         return NULL;
     }
-    const size_t batch = (size_t)p->batch, each = sizeof(struct mc_split_seen), k = (size_t)d->steps * SPLIT_TK * 2 * sizeof(uint16_t);
+    const size_t batch = (size_t)p->batch, each = sizeof(struct mc_split_seen),
+                 k = (size_t)d->steps * SPLIT_TK * 2 * sizeof(uint16_t);
     const size_t room[5] = { batch * (size_t)p->m * each, batch * (size_t)p->n * each, batch * (size_t)d->rows[0] * k,
                              batch * (size_t)d->rows[1] * k, d->s.partial };
     for (int i = 0; i < 5; i++) {

@@ -47,12 +47,14 @@ static void act(const struct mc_problem *p_, void *const *operand)
     const struct mc_gemm_problem *p = gemm(p_);
     for (int64_t e = 0; p->act != ACT_NONE && e < p->batch * p->m * p->n; e++) {
         const int64_t b = e / (p->m * p->n), i = e / p->n % p->m, j = e % p->n;
-        char *at = (char *)operand[GEMM_C] + (b * p->cs[0] + i * p->cs[1] + j * p->cs[2]) * mc_dtypes[p->dtype].size;
+        char *at = (char *)operand[GEMM_C] +
+                   (b * p->cs[0] + i * p->cs[1] + j * p->cs[2]) * mc_dtypes[p->dtype].size;
         mc_store_f64(p->dtype, at, mc_gemm_acted(p->act, mc_load_f64(p->dtype, at)));
     }
 }
 
-static mc_status compare(const struct mc_problem *p, const struct mc_plan *plan, void *const *got, void *const *want)
+static mc_status compare(const struct mc_problem *p, const struct mc_plan *plan, void *const *got,
+                         void *const *want)
 {
     return mc_gemm_compare(gemm(p), plan, got[GEMM_C], want[GEMM_C]);
 }

@@ -1,8 +1,10 @@
-/* thin.c: products with at most 16 columns, or rows, on a GPU: the large operand is read once, where it lies (thin.cu).
+/* thin.c: products with at most 16 columns, or rows, on a GPU: the large operand is read once, where it lies
+ * (thin.cu).
  *
  *     n <= 16:  x = A,   s = B,   C[row, q]          m <= 16:  x = B^T,  s = A^T,  C[q, row]
  *
- * Invariant: sums are those of the dtype's accumulator, in an order that follows from sizes, strides and the GPU's processors. */
+ * Invariant: sums are those of the dtype's accumulator, in an order that follows from sizes, strides and the
+ * GPU's processors. */
 #include "heavy/gemm/cuda/cuda.h"
 #include <stdlib.h>
 
@@ -11,11 +13,23 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_gemm_thin_text = { "heavy/gemm/cuda/thin.cu", text, NULL };
 
-enum { THIN = 16, THREADS = 256, SUMS = 64, ROWS = 8, SHARED_SUMS = 512, WIDEST = 32, NARROWEST = 16, WORD = 16 };  /* NARROWEST: bytes of neighbours; WORD: that a thread reads at once */
-enum { BLOCKS = 4, STEPS = 16, PARTS = 64 };    /* BLOCKS: that a processor has at once; STEPS: of a thread in a part of a sum, where there are several */
-/* Fitted to 34 products on an H200.  wave: of blocks that begin when others end; chain: of a thread's step, when nothing else runs;
- * load, multiply: of a warp, all lanes. */
-static const double launch_seconds = 2.2e-6, add_seconds = 0.8e-6, wave_seconds = 2e-6, chain_seconds = 0.14e-6, load_seconds = 1.3e-9, multiply_seconds = 0.55e-9,
+/* NARROWEST: bytes of neighbours; WORD: that a thread reads at once */
+enum {
+    THIN = 16,
+    THREADS = 256,
+    SUMS = 64,
+    ROWS = 8,
+    SHARED_SUMS = 512,
+    WIDEST = 32,
+    NARROWEST = 16,
+    WORD = 16
+};
+/* BLOCKS: that a processor has at once; STEPS: of a thread in a part of a sum, where there are several */
+enum { BLOCKS = 4, STEPS = 16, PARTS = 64 };
+/* Fitted to 34 products on an H200.  wave: of blocks that begin when others end; chain: of a thread's step,
+ * when nothing else runs; load, multiply: of a warp, all lanes. */
+static const double launch_seconds = 2.2e-6, add_seconds = 0.8e-6, wave_seconds = 2e-6,
+                    chain_seconds = 0.14e-6, load_seconds = 1.3e-9, multiply_seconds = 0.55e-9,
                     cache_bytes = 5e12;
 
 struct args {
@@ -58,8 +72,9 @@ static struct shape shape_of(const struct mc_gemm_problem *p)
     while (s.r < ROWS && s.r * 2 * s.q <= SUMS && s.wide * s.r * 2 * s.q <= SHARED_SUMS) {
         s.r *= 2;
     }
-    while ((s.blocks = p->batch * gemm_ceil(s.rows, s.wide * s.r)) < processors * 3 / 4 && (s.r > 1 || s.wide * size > NARROWEST)) {
-        *(s.r > 1 ? &s.r : &s.wide) /= 2;   /* to fill the GPU */
+    while ((s.blocks = p->batch * gemm_ceil(s.rows, s.wide * s.r)) < processors * 3 / 4 &&
+           (s.r > 1 || s.wide * size > NARROWEST)) {
+        *(s.r > 1 ? &s.r : &s.wide) /= 2; /* to fill the GPU */
     }
     const int64_t steps = gemm_ceil(p->k, THREADS / s.wide), most = MC_MIN(steps / STEPS, (int64_t)PARTS);
     s.splits = MC_MAX(MC_MIN(BLOCKS * processors / s.blocks, most), (int64_t)1);
@@ -87,11 +102,11 @@ static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
     const int64_t most = INT32_MAX / WIDEST;
-    return !mc_is_float(p->dtype)        ? "takes floats"
-           : mc_gemm_hollow(p)           ? mc_gemm_hollow(p)
-           : MC_MIN(p->m, p->n) > THIN   ? "takes at most 16 rows or columns"
+    return !mc_is_float(p->dtype)                                    ? "takes floats"
+           : mc_gemm_hollow(p)                                       ? mc_gemm_hollow(p)
+           : MC_MIN(p->m, p->n) > THIN                               ? "takes at most 16 rows or columns"
            : p->batch > most || MC_MAX(p->m, p->n) > most / p->batch ? "has no room for sizes like these"
-                                         : NULL;
+                                                                     : NULL;
 }
 
 /* Columns of S that are read at once: as many as a word holds, if they lie so. */
@@ -112,11 +127,16 @@ static double estimate(const struct mc_problem *p_)
     int64_t ss[3];
     turn(ss, s.turned ? p->as : p->bs, !s.turned);
     const int64_t blocks = s.blocks * s.splits, processors = mc_cuda_processors();
-    const double steps = (double)gemm_ceil(p->k, THREADS / s.wide * s.splits), waves = (double)gemm_ceil(blocks, BLOCKS * processors);
-    const double warps = (double)blocks * (THREADS / 32) * steps / (double)processors, loads = (double)(s.r + gemm_ceil(s.q, vector_of(p, ss, s.q)));
-    const double bytes = (double)mc_dtypes[p->dtype].size * (double)p->k * (double)(p->batch * s.rows + s.blocks * s.q);
+    const double steps = (double)gemm_ceil(p->k, THREADS / s.wide * s.splits),
+                 waves = (double)gemm_ceil(blocks, BLOCKS * processors);
+    const double warps = (double)blocks * (THREADS / 32) * steps / (double)processors,
+                 loads = (double)(s.r + gemm_ceil(s.q, vector_of(p, ss, s.q)));
+    const double bytes = (double)mc_dtypes[p->dtype].size * (double)p->k *
+                         (double)(p->batch * s.rows + s.blocks * s.q);
     return launch_seconds + (s.splits > 1 ? add_seconds : 0) + (waves - 1) * wave_seconds +
-           MC_MAX(MC_MAX(waves * steps * chain_seconds, warps * (loads * load_seconds + (double)(s.r * s.q) * multiply_seconds)), bytes / cache_bytes);
+           MC_MAX(MC_MAX(waves * steps * chain_seconds,
+                         warps * (loads * load_seconds + (double)(s.r * s.q) * multiply_seconds)),
+                  bytes / cache_bytes);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
@@ -129,22 +149,33 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         return NULL;
     }
     struct args *a = &d->args;
-    *a = (struct args){ .rows = s.rows, .k = p->k, .batch = (int)p->batch, .splits = (int)s.splits, .alpha = p->alpha, .beta = p->beta };
+    *a = (struct args){ .rows = s.rows,
+                        .k = p->k,
+                        .batch = (int)p->batch,
+                        .splits = (int)s.splits,
+                        .alpha = p->alpha,
+                        .beta = p->beta };
     turn(a->xs, s.turned ? p->bs : p->as, s.turned);
     turn(a->ss, s.turned ? p->as : p->bs, !s.turned);
     turn(a->cs, p->cs, s.turned);
     turn(a->c0s, p->c0s, s.turned);
     const int vector = vector_of(p, a->ss, s.q);
-    const struct mc_cuda_named kernels[] = { { &d->plain, "thin" }, { &d->vector, vector > 1 ? "thin_v" : NULL }, { &d->add, s.splits > 1 ? "add" : NULL } };
+    const struct mc_cuda_named kernels[] = { { &d->plain, "thin" },
+                                             { &d->vector, vector > 1 ? "thin_v" : NULL },
+                                             { &d->add, s.splits > 1 ? "add" : NULL } };
     const size_t sum = mc_dtypes[p->dtype].size == 8 ? sizeof(double) : sizeof(float);
     d->base.run = run;
     d->turned = s.turned;
     d->base.workspace = s.splits > 1 ? (size_t)(s.splits * p->batch * s.rows * s.q) * sum : 0;
     d->grid = (struct mc_grid){ { (unsigned)s.blocks, (unsigned)s.splits, 1 }, { THREADS, 1, 1 }, 0 };
-    d->add_grid = (struct mc_grid){ { (unsigned)gemm_ceil(p->batch * s.rows * s.q, 32), 1, 1 }, { 256, 1, 1 }, 0 };
+    d->add_grid = (struct mc_grid){ { (unsigned)gemm_ceil(p->batch * s.rows * s.q, 32), 1, 1 },
+                                    { 256, 1, 1 },
+                                    0 };
     mc_cuda_types(&defines, p->dtype, false);
-    mc_str_addf(&defines, "#define Q %d\n#define WIDE %d\n#define R %d\n#define VECTOR %d\n#define HAS_C0 %d\n#define ACT %d\n", (int)s.q, (int)s.wide, (int)s.r,
-                vector, p->has_c0 && p->beta != 0, (int)p->act);
+    mc_str_addf(
+        &defines,
+        "#define Q %d\n#define WIDE %d\n#define R %d\n#define VECTOR %d\n#define HAS_C0 %d\n#define ACT %d\n",
+        (int)s.q, (int)s.wide, (int)s.r, vector, p->has_c0 && p->beta != 0, (int)p->act);
     if (!mc_cuda_kernels(&mc_gemm_thin_text, &defines, kernels, NELEM(kernels))) {
         mc_free(d);
         return NULL;

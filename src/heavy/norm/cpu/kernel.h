@@ -1,5 +1,5 @@
-/* kernel.h: the innermost loops of normalisation across channels; kernel_body.h is the one text they are compiled
- * from, kernel_avx512.c, kernel_avx2.c and kernel_plain.c say which registers it means.
+/* kernel.h: the innermost loops of normalisation across channels; kernel_body.h is the one text they are
+ * compiled from, kernel_avx512.c, kernel_avx2.c and kernel_plain.c say which registers it means.
  *
  * Invariant: no kernel reads or writes an element outside of what its arguments describe. */
 #ifndef MC_NORM_KERNEL_H
@@ -7,7 +7,8 @@
 
 #include "op/norm.h"
 
-/* c channels of n lanes: x[f * x_far + j], and so on.  room: 2 * c * n elements (lanes), 4 * (c + 2 * window) (line). */
+/* c channels of n lanes: x[f * x_far + j], and so on.  room: 2 * c * n elements (lanes), 4 * (c + 2 * window)
+ * (line). */
 struct mc_norm_block {
     const struct mc_norm_shape *s;
     int64_t c, n, x_far, g_far, y_far;

@@ -3,8 +3,8 @@
  *   TARGET, NAME(x), T, V, L           function attribute; element; vectors of L elements
  *   LOAD STORE SET1 ADD MUL FMA DIV SQRT POW      (FMA(a, b, c) = a b + c; POW is that of libm)
  *
- * Lanes at the end that do not fill a vector are taken with some before them; fewer than a vector, through one
- * that is only partly there. */
+ * Lanes at the end that do not fill a vector are taken with some before them; fewer than a vector, through
+ * one that is only partly there. */
 
 static inline TARGET __attribute__((always_inline)) V NAME(some)(const T *p, int64_t n)
 {
@@ -75,10 +75,12 @@ static inline TARGET __attribute__((always_inline)) void NAME(forward)(const str
 }
 
 /* First g r and t = g x r / d of every channel into the room, then dx. */
-static inline TARGET __attribute__((always_inline)) void NAME(backward)(const struct mc_norm_block *b, int way)
+static inline TARGET __attribute__((always_inline)) void NAME(backward)(const struct mc_norm_block *b,
+                                                                        int way)
 {
     const struct mc_norm_shape *s = b->s;
-    const V k = SET1((T)s->k), alpha = SET1((T)s->alpha), zero = SET1(0), minus = SET1((T)(-2 * s->alpha * s->beta));
+    const V k = SET1((T)s->k), alpha = SET1((T)s->alpha), zero = SET1(0),
+            minus = SET1((T)(-2 * s->alpha * s->beta));
     T *gr = b->room, *t = gr + b->c * b->n;
     for (int64_t f = 0; f < b->c; f++) {
         int64_t from, to, j = 0;
@@ -92,7 +94,8 @@ static inline TARGET __attribute__((always_inline)) void NAME(backward)(const st
                 sum = FMA(v, v, sum);
             }
             const V d = FMA(alpha, sum, k), x = NAME(some)((const T *)b->x + f * b->x_far + j, b->n);
-            const V g = MUL(NAME(some)((const T *)b->g + f * b->g_far + j, b->n), NAME(power)(d, s->beta, way));
+            const V g = MUL(NAME(some)((const T *)b->g + f * b->g_far + j, b->n),
+                            NAME(power)(d, s->beta, way));
             NAME(put)(gr + f * b->n + j, g, b->n);
             NAME(put)(t + f * b->n + j, DIV(MUL(g, x), d), b->n);
         }
@@ -108,7 +111,9 @@ static inline TARGET __attribute__((always_inline)) void NAME(backward)(const st
                 sum = ADD(sum, NAME(some)(t + e * b->n + j, b->n));
             }
             const V x = NAME(some)((const T *)b->x + f * b->x_far + j, b->n);
-            NAME(put)((T *)b->y + f * b->y_far + j, FMA(MUL(minus, x), sum, NAME(some)(gr + f * b->n + j, b->n)), b->n);
+            NAME(put)
+            ((T *)b->y + f * b->y_far + j, FMA(MUL(minus, x), sum, NAME(some)(gr + f * b->n + j, b->n)),
+             b->n);
         }
     }
 }
@@ -128,7 +133,8 @@ static TARGET void NAME(line)(const struct mc_norm_block *b)
     const struct mc_norm_shape *s = b->s;
     const int way = NAME(way)(s->beta);
     const int64_t n = s->n, c = b->c, before = n / 2, after = n - 1 - n / 2, wide = c + 2 * n + L;
-    const V k = SET1((T)s->k), alpha = SET1((T)s->alpha), zero = SET1(0), minus = SET1((T)(-2 * s->alpha * s->beta));
+    const V k = SET1((T)s->k), alpha = SET1((T)s->alpha), zero = SET1(0),
+            minus = SET1((T)(-2 * s->alpha * s->beta));
     T *square = (T *)b->room + n, *t = square + wide, *gr = t + wide;
     const T *x = b->x, *g = b->g;
     T *y = b->y;

@@ -1,5 +1,5 @@
-/* lanes.c: normalisation where places of an image, or images, lie side by side: blocks of lanes that stay in the
- * second cache with all their channels.
+/* lanes.c: normalisation where places of an image, or images, lie side by side: blocks of lanes that stay in
+ * the second cache with all their channels.
  *
  * Invariant: lanes never meet; where a block ends changes no bits. */
 #include "heavy/norm/solver.h"
@@ -35,7 +35,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const struct lanes *l = (const struct lanes *)(const void *)plan;
     struct call call = { l, norming(plan->problem), operand, workspace };
     if (l->grid.c > 0 && l->grid.lanes > 0) {
-        mc_team_tasks(one, &call, l->grid.planes * l->blocks, l->slots, threads > 0 ? threads : l->slots, mc_norm_seconds(call.p));
+        mc_team_tasks(one, &call, l->grid.planes * l->blocks, l->slots, threads > 0 ? threads : l->slots,
+                      mc_norm_seconds(call.p));
     }
     return MC_OK;
 }
@@ -63,7 +64,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     l->base.run = run;
     mc_norm_grid(p, &l->grid);
     l->slots = mc_team_size();
-    const int64_t arrays = p->s.backward ? 5 : 2, most = (int64_t)mc_cpu()->l2 / 2 / MC_MAX(l->grid.c * size * arrays, 1);
+    const int64_t arrays = p->s.backward ? 5 : 2,
+                  most = (int64_t)mc_cpu()->l2 / 2 / MC_MAX(l->grid.c * size * arrays, 1);
     const int64_t blocks = (l->grid.lanes + MC_MAX(most, 64) - 1) / MC_MAX(most, 64);
     l->block = ((l->grid.lanes + blocks - 1) / MC_MAX(blocks, 1) + 15) / 16 * 16;
     l->blocks = (l->grid.lanes + l->block - 1) / l->block;

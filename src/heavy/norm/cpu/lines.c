@@ -22,10 +22,16 @@ static void some(void *arg, int64_t task, int slot)
         int64_t at[3];
         mc_norm_plane(&l->grid, i, at);
         kernel->line(&(struct mc_norm_block){
-            .s = &call->p->s, .c = l->grid.c, .n = 1, .x_far = 1, .g_far = 1, .y_far = 1,
+            .s = &call->p->s,
+            .c = l->grid.c,
+            .n = 1,
+            .x_far = 1,
+            .g_far = 1,
+            .y_far = 1,
             .x = (char *)call->operand[NORM_X] + at[NORM_X] * size,
             .g = call->p->s.backward ? (char *)call->operand[NORM_G] + at[NORM_G] * size : NULL,
-            .y = (char *)call->operand[NORM_Y] + at[NORM_Y] * size, .room = call->room + (size_t)slot * l->bytes });
+            .y = (char *)call->operand[NORM_Y] + at[NORM_Y] * size,
+            .room = call->room + (size_t)slot * l->bytes });
     }
 }
 
@@ -34,7 +40,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const struct lines *l = (const struct lines *)(const void *)plan;
     struct call call = { .l = l, .p = norming(plan->problem), .operand = operand, .room = workspace };
     if (l->grid.c > 0) {
-        mc_team_tasks(some, &call, (l->grid.planes + CHUNK - 1) / CHUNK, l->slots, threads > 0 ? threads : l->slots, mc_norm_seconds(call.p));
+        mc_team_tasks(some, &call, (l->grid.planes + CHUNK - 1) / CHUNK, l->slots,
+                      threads > 0 ? threads : l->slots, mc_norm_seconds(call.p));
     }
     return MC_OK;
 }

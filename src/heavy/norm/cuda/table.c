@@ -1,5 +1,6 @@
-/* table.c: normalisation across channels on a GPU: the family, and its solver (norm.cu).  Windows of a few channels, which all
- * networks have, are walked in registers, a chunk of channels a thread; any other has an element a thread.
+/* table.c: normalisation across channels on a GPU: the family, and its solver (norm.cu).  Windows of a few
+ * channels, which all networks have, are walked in registers, a chunk of channels a thread; any other has an
+ * element a thread.
  *
  * Invariant: the solver refuses nothing. */
 #include "heavy/norm/solver.h"
@@ -43,8 +44,15 @@ static void shape(struct args *a, const struct mc_norm_problem *p)
 {
     struct mc_norm_grid g;
     mc_norm_grid(p, &g);
-    *a = (struct args){ .c = g.c, .nfree = g.nfree, .planes = g.planes, .lanes = g.lanes, .n = p->s.n, .alpha = p->s.alpha,
-                        .beta = p->s.beta, .k = p->s.k, .blocked = p->s.blocked };
+    *a = (struct args){ .c = g.c,
+                        .nfree = g.nfree,
+                        .planes = g.planes,
+                        .lanes = g.lanes,
+                        .n = p->s.n,
+                        .alpha = p->s.alpha,
+                        .beta = p->s.beta,
+                        .k = p->s.k,
+                        .blocked = p->s.blocked };
     for (int i = 0; i < g.nfree; i++) {
         a->size[i] = g.size[i];
     }
@@ -56,7 +64,8 @@ static void shape(struct args *a, const struct mc_norm_problem *p)
     }
 }
 
-enum { WIDEST = 9, LINE = 8, APART = 16 }; /* windows in registers; channels a thread where they lie side by side, and where not */
+/* windows in registers; channels a thread where they lie side by side, and where not */
+enum { WIDEST = 9, LINE = 8, APART = 16 };
 
 /* Channels that a thread has, blocks whole; 0: an element a thread. */
 static int64_t chunk(const struct args *a)
@@ -72,7 +81,8 @@ static void define(struct mc_str *out, const struct mc_norm_problem *p, int64_t 
     const bool roots = quarters >= 2 && quarters <= 4 && quarters <= (double)(int)quarters;
     mc_cuda_types(out, p->dtype, false);
     mc_cuda_index(out, count);
-    mc_str_addf(out, "#define BACKWARD %d\n#define QUARTERS %d\n#define CHUNK %d\n", p->s.backward, roots ? (int)quarters : 0, (int)chunk);
+    mc_str_addf(out, "#define BACKWARD %d\n#define QUARTERS %d\n#define CHUNK %d\n", p->s.backward,
+                roots ? (int)quarters : 0, (int)chunk);
     if (chunk) {
         mc_str_addf(out, "#define BLOCKED %d\n#define N %d\n", p->s.blocked, (int)p->s.n);
     }
@@ -97,7 +107,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->grid = mc_cuda_line(each ? a->planes * ((a->c + each - 1) / each) * a->lanes : count, 256);
     d->base.workspace = parts ? (size_t)count * (p->dtype == MC_FLOAT64 ? 8 : 4) : 0;
     define(&defines, p, each, count);
-    const struct mc_cuda_named kernels[] = { { &d->norm, each ? "chunks" : "normalise" }, { &d->parts, parts ? "parts" : NULL } };
+    const struct mc_cuda_named kernels[] = { { &d->norm, each ? "chunks" : "normalise" },
+                                             { &d->parts, parts ? "parts" : NULL } };
     if (!mc_cuda_kernels(&mc_norm_text, &defines, kernels, NELEM(kernels))) {
         mc_free(d);
         return NULL;
@@ -116,7 +127,8 @@ static double count_of(const struct mc_norm_problem *p)
 
 static double estimate(const struct mc_problem *p)
 {
-    return mc_cuda_seconds(norming(p)->dtype, false, 0, (norming(p)->s.backward ? 3 : 2) * count_of(norming(p)) * 4, 0.5);
+    return mc_cuda_seconds(norming(p)->dtype, false, 0,
+                           (norming(p)->s.backward ? 3 : 2) * count_of(norming(p)) * 4, 0.5);
 }
 
 static const struct mc_solver cuda_norm = { .name = "cuda", .estimate = estimate, .plan = plan };
@@ -138,7 +150,8 @@ static void discard(const struct mc_problem *p, void *operand[8])
     mc_cuda_discard(e, 3, operand);
 }
 
-static mc_status compare(const struct mc_problem *p, const struct mc_plan *plan_, void *const *got, void *const *want)
+static mc_status compare(const struct mc_problem *p, const struct mc_plan *plan_, void *const *got,
+                         void *const *want)
 {
     return got[NORM_Y] ? mc_norm_compare(norming(p), plan_, got[NORM_Y], want[NORM_Y]) : MC_OK;
 }

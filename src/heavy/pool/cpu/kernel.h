@@ -1,6 +1,6 @@
 /* kernel.h: the innermost loops of pooling, a table of functions for each instruction set and element type.
- * kernel_body.h is the one text they are compiled from; kernel_avx512.c, kernel_avx2.c and kernel_plain.c say which
- * registers and instructions it means.
+ * kernel_body.h is the one text they are compiled from; kernel_avx512.c, kernel_avx2.c and kernel_plain.c say
+ * which registers and instructions it means.
  *
  * Invariant: no kernel reads or writes an element outside of what its arguments describe. */
 #ifndef MC_POOL_KERNEL_H
@@ -8,9 +8,9 @@
 
 #include "base/base.h"
 
-/* n windows side by side, none of them cut: window j has cells x[r][j * s + b] for r < nrow, b < w.  Cell (r, b) has
- * the mark mark[r] + b.  Lanes are windows with w = 1, s = 1, and as many rows as there are cells.  The same again for
- * each of `bands`, with all arrays so many bytes further on. */
+/* n windows side by side, none of them cut: window j has cells x[r][j * s + b] for r < nrow, b < w.  Cell (r,
+ * b) has the mark mark[r] + b.  Lanes are windows with w = 1, s = 1, and as many rows as there are cells.
+ * The same again for each of `bands`, with all arrays so many bytes further on. */
 enum { POOL_ROWS = 64 }; /* most rows of one call */
 struct mc_pool_row {
     int64_t n, s, bands, x_band, y_band, key_band;

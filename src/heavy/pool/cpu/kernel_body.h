@@ -1,6 +1,7 @@
 /* kernel_body.h: the loops of kernel.h over the registers that the including file names:
  *
- *   TARGET, NAME(x), T, V, I, M, L     function attribute; element; vectors of L elements, of L integers, of L truths
+ *   TARGET, NAME(x), T, V, I, M, L     function attribute; element; vectors of L elements, of L integers, of
+ *                                      L truths
  *   LOAD STORE SET1 ADD MUL            on V
  *   BEATS(v, m)                        is v larger than m, or the first NaN?
  *   PICK(k, a, b) PICKI(k, a, b)       a where k, else b
@@ -9,15 +10,17 @@
  *   EVEN(p)                            p[0], p[2], ... p[2 L - 2], and nothing behind is read
  *   BOTH(p, a, b)                      p[2 i] = a[i], p[2 i + 1] = b[i]
  *
- * Windows at the end that do not fill a vector are taken with some before them, if there are any; else one by one.
- * Passes that add take each window once. */
+ * Windows at the end that do not fill a vector are taken with some before them, if there are any; else one by
+ * one. Passes that add take each window once. */
 
 #define LOADS(p, s) ((s) == 2 ? EVEN(p) : LOAD(p))
 #define XROW(r, i, k) ((T *)(void *)((r)->x[i] + (k) * (r)->x_band))
 #define YROW(r, k) ((T *)(void *)((char *)(r)->y + (k) * (r)->y_band))
 #define KEYS(r, k) ((r)->key ? (char *)(r)->key + (k) * (r)->key_band : NULL)
 
-static inline TARGET __attribute__((always_inline)) void NAME(max_at)(const struct mc_pool_row *r, int64_t band, int64_t j, int w, int s, bool marks)
+static inline TARGET __attribute__((always_inline)) void NAME(max_at)(const struct mc_pool_row *r,
+                                                                      int64_t band, int64_t j, int w, int s,
+                                                                      bool marks)
 {
     T *y = YROW(r, band) + j;
     char *key = KEYS(r, band);
@@ -52,7 +55,8 @@ static inline TARGET __attribute__((always_inline)) void NAME(max_at)(const stru
     }
 }
 
-static inline TARGET __attribute__((always_inline)) void NAME(max_row)(const struct mc_pool_row *r, int w, int s, bool marks)
+static inline TARGET __attribute__((always_inline)) void NAME(max_row)(const struct mc_pool_row *r, int w,
+                                                                       int s, bool marks)
 {
     for (int64_t band = 0; band < r->bands; band++) {
         int64_t j = 0;
@@ -60,7 +64,8 @@ static inline TARGET __attribute__((always_inline)) void NAME(max_row)(const str
             NAME(max_at)(r, band, j, w, s, marks);
         }
         if (j < r->n && r->n >= L) {
-            NAME(max_at)(r, band, r->n - L, w, s, marks); /* the largest of what was the largest is the same again */
+            /* the largest of what was the largest is the same again */
+            NAME(max_at)(r, band, r->n - L, w, s, marks);
         } else if (j < r->n) {
             mc_pool_max_slow(r, band, j, sizeof(T) == 8);
         }
@@ -85,7 +90,8 @@ static TARGET void NAME(max)(const struct mc_pool_row *r)
     }
 }
 
-static inline TARGET __attribute__((always_inline)) void NAME(sum_at)(const struct mc_pool_row *r, int64_t band, int64_t j, int w, int s)
+static inline TARGET __attribute__((always_inline)) void NAME(sum_at)(const struct mc_pool_row *r,
+                                                                      int64_t band, int64_t j, int w, int s)
 {
     V sum = r->more ? LOAD(YROW(r, band) + j) : SET1(0);
     for (int i = 0; i < r->nrow; i++) {
@@ -97,7 +103,8 @@ static inline TARGET __attribute__((always_inline)) void NAME(sum_at)(const stru
     STORE(YROW(r, band) + j, MUL(sum, SET1((T)r->scale)));
 }
 
-static inline TARGET __attribute__((always_inline)) void NAME(sum_row)(const struct mc_pool_row *r, int w, int s)
+static inline TARGET __attribute__((always_inline)) void NAME(sum_row)(const struct mc_pool_row *r, int w,
+                                                                       int s)
 {
     for (int64_t band = 0; band < r->bands; band++) {
         int64_t j = 0;
@@ -142,7 +149,8 @@ static TARGET void NAME(put)(const struct mc_pool_row *r)
             const V g = LOAD(y + j);
             const I k = LOAD8(key + j);
             for (int i = 0; i < r->nrow; i++) {
-                BOTH(XROW(r, i, band) + 2 * j, PICK(IS(k, SETI(r->mark[i])), g, zero), PICK(IS(k, SETI(r->mark[i] + 1)), g, zero));
+                BOTH(XROW(r, i, band) + 2 * j, PICK(IS(k, SETI(r->mark[i])), g, zero),
+                     PICK(IS(k, SETI(r->mark[i] + 1)), g, zero));
             }
         }
         for (; j < r->n; j++) {

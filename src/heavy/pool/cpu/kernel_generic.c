@@ -3,44 +3,44 @@
  * Invariant: no instruction beyond what the whole library is built for. */
 #include "heavy/pool/cpu/kernel.h"
 
-#define SLOW(T, name)                                                                              \
-    static void max_##name(const struct mc_pool_row *r, int64_t band, int64_t j)                   \
-    {                                                                                              \
-        char *key = r->key ? (char *)r->key + band * r->key_band : NULL;                           \
-        for (T *y = (T *)(void *)((char *)r->y + band * r->y_band); j < r->n; j++) {               \
+#define SLOW(T, name)                                                                                        \
+    static void max_##name(const struct mc_pool_row *r, int64_t band, int64_t j)                             \
+    {                                                                                                        \
+        char *key = r->key ? (char *)r->key + band * r->key_band : NULL;                                     \
+        for (T *y = (T *)(void *)((char *)r->y + band * r->y_band); j < r->n; j++) {                         \
             int32_t at = !r->more || !key ? 0 : r->wide ? ((int32_t *)(void *)key)[j] : ((uint8_t *)key)[j]; \
-            T best = y[j];                                                                         \
-            bool none = !r->more;                                                                  \
-            for (int i = 0; i < r->nrow; i++) {                                                    \
-                const T *x = (const T *)(void *)(r->x[i] + band * r->x_band) + j * r->s;           \
-                for (int b = 0; b < r->w; b++) {                                                   \
-                    if (none || (!(x[b] <= best) && best == best)) {                               \
-                        best = x[b];                                                               \
-                        at = r->mark[i] + b;                                                       \
-                        none = false;                                                              \
-                    }                                                                              \
-                }                                                                                  \
-            }                                                                                      \
-            y[j] = best;                                                                           \
-            if (key && r->wide) {                                                                  \
-                ((int32_t *)(void *)key)[j] = at;                                                  \
-            } else if (key) {                                                                      \
-                ((uint8_t *)key)[j] = (uint8_t)at;                                                 \
-            }                                                                                      \
-        }                                                                                          \
-    }                                                                                              \
-    static void sum_##name(const struct mc_pool_row *r, int64_t band, int64_t j)                   \
-    {                                                                                              \
-        for (T *y = (T *)(void *)((char *)r->y + band * r->y_band); j < r->n; j++) {               \
-            T sum = r->more ? y[j] : 0;                                                            \
-            for (int i = 0; i < r->nrow; i++) {                                                    \
-                const T *x = (const T *)(void *)(r->x[i] + band * r->x_band) + j * r->s;           \
-                for (int b = 0; b < r->w; b++) {                                                   \
-                    sum += x[b];                                                                   \
-                }                                                                                  \
-            }                                                                                      \
-            y[j] = sum * (T)r->scale;                                                              \
-        }                                                                                          \
+            T best = y[j];                                                                                   \
+            bool none = !r->more;                                                                            \
+            for (int i = 0; i < r->nrow; i++) {                                                              \
+                const T *x = (const T *)(void *)(r->x[i] + band * r->x_band) + j * r->s;                     \
+                for (int b = 0; b < r->w; b++) {                                                             \
+                    if (none || (!(x[b] <= best) && best == best)) {                                         \
+                        best = x[b];                                                                         \
+                        at = r->mark[i] + b;                                                                 \
+                        none = false;                                                                        \
+                    }                                                                                        \
+                }                                                                                            \
+            }                                                                                                \
+            y[j] = best;                                                                                     \
+            if (key && r->wide) {                                                                            \
+                ((int32_t *)(void *)key)[j] = at;                                                            \
+            } else if (key) {                                                                                \
+                ((uint8_t *)key)[j] = (uint8_t)at;                                                           \
+            }                                                                                                \
+        }                                                                                                    \
+    }                                                                                                        \
+    static void sum_##name(const struct mc_pool_row *r, int64_t band, int64_t j)                             \
+    {                                                                                                        \
+        for (T *y = (T *)(void *)((char *)r->y + band * r->y_band); j < r->n; j++) {                         \
+            T sum = r->more ? y[j] : 0;                                                                      \
+            for (int i = 0; i < r->nrow; i++) {                                                              \
+                const T *x = (const T *)(void *)(r->x[i] + band * r->x_band) + j * r->s;                     \
+                for (int b = 0; b < r->w; b++) {                                                             \
+                    sum += x[b];                                                                             \
+                }                                                                                            \
+            }                                                                                                \
+            y[j] = sum * (T)r->scale;                                                                        \
+        }                                                                                                    \
     }
 SLOW(float, f32)
 SLOW(double, f64)

@@ -4,10 +4,12 @@
 #include "heavy/pool/solver.h"
 
 /* The cells of window u as rows: calls kernel on at most POOL_ROWS of them at a time. */
-static void each_cell(const struct mc_pool_problem *p, const struct mc_pool_plane *at, const int64_t u[3], mc_pool_row_kernel *kernel)
+static void each_cell(const struct mc_pool_problem *p, const struct mc_pool_plane *at, const int64_t u[3],
+                      mc_pool_row_kernel *kernel)
 {
     const struct mc_pool_shape *s = &p->s;
-    const int64_t size = mc_dtypes[p->dtype].size, *xs = at->g->slot[POOL_X], *ys = at->g->slot[POOL_Y], *ks = at->g->slot[POOL_KEY];
+    const int64_t size = mc_dtypes[p->dtype].size, *xs = at->g->slot[POOL_X], *ys = at->g->slot[POOL_Y],
+                  *ks = at->g->slot[POOL_KEY];
     const struct mc_pool_cut c0 = pool_cut(s, 0, u[0]), c1 = pool_cut(s, 1, u[1]), c2 = pool_cut(s, 2, u[2]);
     const int64_t cells = (c0.hi - c0.lo) * (c1.hi - c1.lo) * (c2.hi - c2.lo);
     const int64_t mark_size = mc_dtypes[s->mark].size;
@@ -22,12 +24,15 @@ static void each_cell(const struct mc_pool_problem *p, const struct mc_pool_plan
     r.wide = s->mark != MC_UINT8;
     r.more = false;
     r.y = at->at[POOL_Y] + (u[0] * ys[0] + u[1] * ys[1] + u[2] * ys[2]) * size;
-    r.key = at->at[POOL_KEY] ? at->at[POOL_KEY] + (u[0] * ks[0] + u[1] * ks[1] + u[2] * ks[2]) * mark_size : NULL;
+    r.key = at->at[POOL_KEY] ? at->at[POOL_KEY] + (u[0] * ks[0] + u[1] * ks[1] + u[2] * ks[2]) * mark_size
+                             : NULL;
     for (int64_t a = c0.lo; a < c0.hi; a++) {
         for (int64_t b = c1.lo; b < c1.hi; b++) {
             for (int64_t c = c2.lo; c < c2.hi; c++) {
                 r.x[r.nrow] = at->at[POOL_X] + (a * xs[0] + b * xs[1] + c * xs[2]) * size;
-                r.mark[r.nrow++] = (int32_t)(((a - c0.lo + c0.skip) * s->w[1] + b - c1.lo + c1.skip) * s->w[2] + c - c2.lo + c2.skip);
+                r.mark[r.nrow++] = (int32_t)(((a - c0.lo + c0.skip) * s->w[1] + b - c1.lo + c1.skip) *
+                                                 s->w[2] +
+                                             c - c2.lo + c2.skip);
                 left--;
                 if (r.nrow == POOL_ROWS || left == 0) {
                     r.scale = s->pass == POOL_FORWARD && left ? 1 : scale; /* of the whole sum, once */
@@ -46,7 +51,8 @@ static void clear(const struct mc_pool_problem *p, const struct mc_pool_plane *a
     for (int64_t a = 0; a < p->s.in[0]; a++) {
         for (int64_t b = 0; b < p->s.in[1]; b++) {
             for (int64_t c = 0; c < p->s.in[2]; c++) {
-                memset(at->at[POOL_X] + (a * xs[0] + b * xs[1] + c * xs[2]) * size, 0, (size_t)(at->lanes * size));
+                memset(at->at[POOL_X] + (a * xs[0] + b * xs[1] + c * xs[2]) * size, 0,
+                       (size_t)(at->lanes * size));
             }
         }
     }
@@ -57,7 +63,9 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
     const struct mc_pool_problem *p = pooling(plan->problem);
     const struct mc_pool_kernel *k = mc_pool_kernel(p->dtype == MC_FLOAT64, at->lanes);
     const bool max = p->s.mode == POOL_MAX;
-    mc_pool_row_kernel *kernel = p->s.pass == POOL_FORWARD ? (max ? k->max : k->sum) : max ? k->send : k->share;
+    mc_pool_row_kernel *kernel = p->s.pass == POOL_FORWARD ? (max ? k->max : k->sum)
+                                 : max                     ? k->send
+                                                           : k->share;
     int64_t u[3];
     if (p->s.pass == POOL_SPREAD) {
         clear(p, at);

@@ -1,5 +1,5 @@
-/* packed.c: pooling of what no other solver walks: each plane is brought together, pooled by rows, and sent back.
- * Half types are float32 there.
+/* packed.c: pooling of what no other solver walks: each plane is brought together, pooled by rows, and sent
+ * back. Half types are float32 there.
  *
  * Invariant: the child plan knows one dense plane; a thread has room for one of its own. */
 #include "heavy/pool/solver.h"
@@ -18,11 +18,13 @@ static const int64_t *sizes_of(const struct mc_pool_shape *s, int role)
 
 static bool is_read(const struct mc_pool_shape *s, int role)
 {
-    return s->pass == POOL_SPREAD ? role != POOL_X : role == POOL_X || (role == POOL_KEY && s->pass == POOL_GATHER);
+    return s->pass == POOL_SPREAD ? role != POOL_X
+                                  : role == POOL_X || (role == POOL_KEY && s->pass == POOL_GATHER);
 }
 
 /* One plane between where it lies and the room. */
-static void move(const struct packed *k, const struct mc_pool_problem *p, int role, char *there, char *room, bool in)
+static void move(const struct packed *k, const struct mc_pool_problem *p, int role, char *there, char *room,
+                 bool in)
 {
     const bool key = role == POOL_KEY;
     const mc_dtype far = key ? p->s.mark : p->dtype, near = key ? p->s.mark : k->inner;
@@ -71,7 +73,8 @@ static const char *refuse(const struct mc_problem *p_)
     if (!mc_is_float(p->dtype)) {
         return "takes floats only";
     }
-    return p->s.pass != POOL_FORWARD && p->s.key == POOL_KEY_X ? "knows marks only, not ties that share" : mc_pool_hollow(p);
+    return p->s.pass != POOL_FORWARD && p->s.key == POOL_KEY_X ? "knows marks only, not ties that share"
+                                                               : mc_pool_hollow(p);
 }
 
 static double estimate(const struct mc_problem *p)

@@ -1,14 +1,15 @@
 /* rows.c: pooling where the columns of an image lie side by side: windows of one row of the result at a time.
  *
- * Invariant: windows that the border cuts, in front and behind, are taken one by one; marks that cannot be in a
- * window mean some cell of it. */
+ * Invariant: windows that the border cuts, in front and behind, are taken one by one; marks that cannot be in
+ * a window mean some cell of it. */
 #include "heavy/pool/solver.h"
 
 enum { TABLE = 256 };
 struct rows {
     struct mc_pool_planes planes;
     struct mc_pool_span whole[3];
-    int64_t offset[TABLE];              /* SPREAD, GATHER: of the cell with this mark in a window that is not cut */
+    /* SPREAD, GATHER: of the cell with this mark in a window that is not cut */
+    int64_t offset[TABLE];
 };
 /* What all rows of a plane share. */
 struct columns {
@@ -32,13 +33,16 @@ static struct band band_at(const struct columns *c, int64_t u0, int64_t u1, int6
     const struct mc_pool_grid *g = c->at->g;
     struct band b = { .cut = { pool_cut(g->s, 0, u0), pool_cut(g->s, 1, u1) }, .bands = bands };
     b.y = c->at->at[POOL_Y] + (u0 * g->slot[POOL_Y][0] + u1 * g->slot[POOL_Y][1]) * c->size;
-    b.key = c->at->at[POOL_KEY] ? c->at->at[POOL_KEY] + (u0 * g->slot[POOL_KEY][0] + u1 * g->slot[POOL_KEY][1]) * c->mark_size : NULL;
+    b.key = c->at->at[POOL_KEY]
+                ? c->at->at[POOL_KEY] + (u0 * g->slot[POOL_KEY][0] + u1 * g->slot[POOL_KEY][1]) * c->mark_size
+                : NULL;
     return b;
 }
 
-/* Calls kernel for n windows from column j on whose cells [lo, lo + w) are there; skip: the mark of the first. */
-static void over_rows(const struct columns *c, const struct band *b, int64_t j, int64_t n, int64_t lo, int64_t w, int64_t skip,
-                      mc_pool_row_kernel *kernel)
+/* Calls kernel for n windows from column j on whose cells [lo, lo + w) are there; skip: the mark of the
+ * first. */
+static void over_rows(const struct columns *c, const struct band *b, int64_t j, int64_t n, int64_t lo,
+                      int64_t w, int64_t skip, mc_pool_row_kernel *kernel)
 {
     const struct mc_pool_shape *s = &c->p->s;
     const struct mc_pool_grid *g = c->at->g;
@@ -61,7 +65,10 @@ static void over_rows(const struct columns *c, const struct band *b, int64_t j, 
     for (int64_t a = b->cut[0].lo; a < b->cut[0].hi; a++) {
         for (int64_t d = b->cut[1].lo; d < b->cut[1].hi; d++) {
             r.x[r.nrow] = c->at->at[POOL_X] + (a * xs[0] + d * xs[1] + lo) * c->size;
-            r.mark[r.nrow++] = (int32_t)(((a - b->cut[0].lo + b->cut[0].skip) * s->w[1] + d - b->cut[1].lo + b->cut[1].skip) * s->w[2] + skip);
+            r.mark[r.nrow++] = (int32_t)(((a - b->cut[0].lo + b->cut[0].skip) * s->w[1] + d - b->cut[1].lo +
+                                          b->cut[1].skip) *
+                                             s->w[2] +
+                                         skip);
             left--;
             if (r.nrow == POOL_ROWS || left == 0) {
                 r.scale = left ? 1 : scale; /* of the whole sum, once */
@@ -73,7 +80,8 @@ static void over_rows(const struct columns *c, const struct band *b, int64_t j, 
     }
 }
 
-static void one_by_one(const struct columns *c, const struct band *b, int64_t from, int64_t to, mc_pool_row_kernel *kernel)
+static void one_by_one(const struct columns *c, const struct band *b, int64_t from, int64_t to,
+                       mc_pool_row_kernel *kernel)
 {
     for (int64_t j = from; j < to; j++) {
         const struct mc_pool_cut cut = pool_cut(&c->p->s, 2, j);
@@ -114,32 +122,32 @@ static int64_t careful(const struct columns *c, const struct band *b, int64_t j)
 }
 
 /* quick: marks are bytes, and windows [from, to) of all bands are whole. */
-#define MOVES(T, name)                                                                             \
+#define MOVES(T, name)                                                                                       \
     static void move_##name(const struct columns *c, const struct band *b, int64_t from, int64_t to, bool quick) \
-    {                                                                                              \
-        const struct mc_pool_shape *s = &c->p->s;                                                  \
-        const struct mc_pool_grid *g = c->at->g;                                                   \
-        const bool spreads = s->pass == POOL_SPREAD;                                               \
-        const int64_t *xs = g->slot[POOL_X], *offset = c->plan->offset, st = s->stride[2];         \
-        T *x = (T *)(void *)c->at->at[POOL_X], *y = (T *)(void *)b->y;                             \
-        for (int64_t j = from; j < to && !quick; j++) {                                            \
-            T *cell = x + careful(c, b, j);                                                        \
-            *(spreads ? cell : y + j) = spreads ? *cell + y[j] : *cell;                            \
-        }                                                                                          \
-        x += b->cut[0].lo * xs[0] + b->cut[1].lo * xs[1] - s->pad[2];                              \
-        const uint8_t *key = (const uint8_t *)b->key;                                              \
-        for (int64_t k = 0; k < b->bands && quick; k++) {                                          \
-            T *cell = x + from * st;                                                               \
-            for (int64_t j = from; j < to && spreads; j++, cell += st) {                           \
-                cell[offset[key[j]]] += y[j];                                                      \
-            }                                                                                      \
-            for (int64_t j = from; j < to && !spreads; j++, cell += st) {                          \
-                y[j] = cell[offset[key[j]]];                                                       \
-            }                                                                                      \
-            x += s->stride[1] * xs[1];                                                             \
-            y += g->slot[POOL_Y][1];                                                               \
-            key += g->slot[POOL_KEY][1];                                                           \
-        }                                                                                          \
+    {                                                                                                        \
+        const struct mc_pool_shape *s = &c->p->s;                                                            \
+        const struct mc_pool_grid *g = c->at->g;                                                             \
+        const bool spreads = s->pass == POOL_SPREAD;                                                         \
+        const int64_t *xs = g->slot[POOL_X], *offset = c->plan->offset, st = s->stride[2];                   \
+        T *x = (T *)(void *)c->at->at[POOL_X], *y = (T *)(void *)b->y;                                       \
+        for (int64_t j = from; j < to && !quick; j++) {                                                      \
+            T *cell = x + careful(c, b, j);                                                                  \
+            *(spreads ? cell : y + j) = spreads ? *cell + y[j] : *cell;                                      \
+        }                                                                                                    \
+        x += b->cut[0].lo * xs[0] + b->cut[1].lo * xs[1] - s->pad[2];                                        \
+        const uint8_t *key = (const uint8_t *)b->key;                                                        \
+        for (int64_t k = 0; k < b->bands && quick; k++) {                                                    \
+            T *cell = x + from * st;                                                                         \
+            for (int64_t j = from; j < to && spreads; j++, cell += st) {                                     \
+                cell[offset[key[j]]] += y[j];                                                                \
+            }                                                                                                \
+            for (int64_t j = from; j < to && !spreads; j++, cell += st) {                                    \
+                y[j] = cell[offset[key[j]]];                                                                 \
+            }                                                                                                \
+            x += s->stride[1] * xs[1];                                                                       \
+            y += g->slot[POOL_Y][1];                                                                         \
+            key += g->slot[POOL_KEY][1];                                                                     \
+        }                                                                                                    \
     }
 MOVES(float, f32)
 MOVES(double, f64)
@@ -154,7 +162,8 @@ static void by_marks(const struct columns *c, const struct band *b)
     }
     const int64_t from = whole ? c->from : 0, to = whole ? c->to : 0;
     if (s->pass == POOL_SPREAD && apart && to > from) {
-        over_rows(c, b, from, to - from, from * 2 - s->pad[2], 2, 0, c->kernel->put); /* no two windows meet */
+        over_rows(c, b, from, to - from, from * 2 - s->pad[2], 2, 0,
+                  c->kernel->put); /* no two windows meet */
     } else {
         (c->size == 4 ? move_f32 : move_f64)(c, b, from, to, true);
     }
@@ -264,7 +273,8 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
     const struct mc_pool_problem *p = pooling(plan->problem);
     const struct mc_pool_shape *s = &p->s;
     const bool shares = s->pass == POOL_SPREAD && s->mode != POOL_MAX;
-    const struct mc_pool_span rows = shares ? (struct mc_pool_span){ 0, 0 } : r->whole[1]; /* shares come row by row */
+    const struct mc_pool_span rows = shares ? (struct mc_pool_span){ 0, 0 }
+                                            : r->whole[1]; /* shares come row by row */
     const struct columns c = { .p = p, .at = at, .plan = r, .kernel = mc_pool_kernel(p->dtype == MC_FLOAT64, r->whole[2].to - r->whole[2].from),
                                .size = mc_dtypes[p->dtype].size, .mark_size = mc_dtypes[s->mark].size, .from = r->whole[2].from,
                                .to = r->whole[2].to };

@@ -96,8 +96,10 @@ struct mc_pool_span mc_pool_whole_windows(const struct mc_pool_shape *s, int slo
 
 /* ---- what is finished ---- */
 
-/* Planes are counted along the axes that are neither pooled nor lanes, the last fastest: however they were joined. */
-void mc_pool_finish(void *const *operand, const struct mc_pool_grid *g, int64_t from, int64_t to, int64_t lane, int64_t lanes)
+/* Planes are counted along the axes that are neither pooled nor lanes, the last fastest: however they were
+ * joined. */
+void mc_pool_finish(void *const *operand, const struct mc_pool_grid *g, int64_t from, int64_t to,
+                    int64_t lane, int64_t lanes)
 {
     const struct mc_pool_shape *s = g->s;
     const int64_t *result = s->pass == POOL_SPREAD ? s->in : s->out;
@@ -131,7 +133,8 @@ void mc_pool_finish(void *const *operand, const struct mc_pool_grid *g, int64_t 
 
 /* ---- planes ---- */
 
-enum { NEAR = 32 << 10 }; /* bytes of a result that are worth finishing at once: the nearest cache has them still */
+/* bytes of a result that are worth finishing at once: the nearest cache has them still */
+enum { NEAR = 32 << 10 };
 struct job {
     const struct mc_pool_planes *d;
     void *const *operand;
@@ -206,10 +209,15 @@ static void chunk(void *arg, int64_t task, int slot)
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct mc_pool_planes *d = (const struct mc_pool_planes *)(const void *)plan;
-    struct job j = { .d = d, .operand = operand, .scratch = workspace, .n = d->grid.planes * d->cuts, .near = near_planes(d) };
+    struct job j = { .d = d,
+                     .operand = operand,
+                     .scratch = workspace,
+                     .n = d->grid.planes * d->cuts,
+                     .near = near_planes(d) };
     threads = threads > 0 ? MC_MIN(threads, d->slots) : d->slots;
     j.chunk = MC_MAX(j.n / (8 * (int64_t)threads), 1);
-    mc_team_tasks(chunk, &j, (j.n + j.chunk - 1) / j.chunk, d->slots, threads, mc_pool_seconds(pooling(plan->problem)));
+    mc_team_tasks(chunk, &j, (j.n + j.chunk - 1) / j.chunk, d->slots, threads,
+                  mc_pool_seconds(pooling(plan->problem)));
     return MC_OK;
 }
 
@@ -264,6 +272,7 @@ const char *mc_pool_hollow_columns(const struct mc_pool_problem *p)
     struct mc_pool_grid g;
     mc_pool_grid(p, &g);
     bool far = s->in[2] > 1 && g.slot[POOL_X][2] != 1;
-    far = far || (s->out[2] > 1 && (g.slot[POOL_Y][2] != 1 || (mc_pool_keyed(p) && g.slot[POOL_KEY][2] != 1)));
+    far = far ||
+          (s->out[2] > 1 && (g.slot[POOL_Y][2] != 1 || (mc_pool_keyed(p) && g.slot[POOL_KEY][2] != 1)));
     return far || g.lanes > 1 ? "needs columns side by side" : mc_pool_hollow(p);
 }

@@ -1,8 +1,9 @@
-/* slide.c: gradients of sums and means where windows move by one cell.  A cell gets what all windows came to that see
- * it, and those lie side by side: it is a sum over a window again, of the gradient with zeros around it.
+/* slide.c: gradients of sums and means where windows move by one cell.  A cell gets what all windows came to
+ * that see it, and those lie side by side: it is a sum over a window again, of the gradient with zeros around
+ * it.
  *
- * Invariant: the padded gradient holds each window's share of one of its cells, so windows that the border cuts and
- * those it does not are alike from there on. */
+ * Invariant: the padded gradient holds each window's share of one of its cells, so windows that the border
+ * cuts and those it does not are alike from there on. */
 #include "heavy/pool/solver.h"
 
 enum { MOST_BYTES = 1 << 20 }; /* of a padded plane: it stays in the second cache */
@@ -31,7 +32,8 @@ static double padded_bytes(const struct mc_pool_problem *p)
 /* ---- a plane ---- */
 
 /* z[j] = y[j] times the share of a window whose other two cuts have `cells` cells. */
-static void share_row(const struct slide *p, const struct mc_pool_shape *s, char *y, char *z, int64_t cells, int size)
+static void share_row(const struct slide *p, const struct mc_pool_shape *s, char *y, char *z, int64_t cells,
+                      int size)
 {
     struct mc_pool_row r; /* most of its rows are not there: not cleared */
     r.n = p->whole.to - p->whole.from;
@@ -41,7 +43,8 @@ static void share_row(const struct slide *p, const struct mc_pool_shape *s, char
     r.y = y + p->whole.from * size;
     r.scale = pool_scale(s, cells * s->w[2]);
     p->kernel->share(&r);
-    for (int64_t j = p->whole.from > 0 ? 0 : p->whole.to; j < s->out[2]; j = j + 1 == p->whole.from ? p->whole.to : j + 1) {
+    for (int64_t j = p->whole.from > 0 ? 0 : p->whole.to; j < s->out[2];
+         j = j + 1 == p->whole.from ? p->whole.to : j + 1) {
         const struct mc_pool_cut cut = pool_cut(s, 2, j);
         r.n = 1;
         r.x[0] = z + j * size;
@@ -63,10 +66,17 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
         for (int64_t u1 = 0; u1 < s->out[1]; u1++) {
             const struct mc_pool_cut a = pool_cut(s, 0, u0), b = pool_cut(s, 1, u1);
             share_row(p, s, at->at[POOL_Y] + (u0 * ys[0] + u1 * ys[1]) * size,
-                      z + (((p->at[0] + u0) * n[1] + p->at[1] + u1) * n[2] + p->at[2]) * size, (a.hi - a.lo) * (b.hi - b.lo), size);
+                      z + (((p->at[0] + u0) * n[1] + p->at[1] + u1) * n[2] + p->at[2]) * size,
+                      (a.hi - a.lo) * (b.hi - b.lo), size);
         }
     }
-    struct mc_pool_row r = { .n = s->in[2], .s = 1, .bands = s->in[1], .x_band = n[2] * size, .y_band = xs[1] * size, .w = (int)s->w[2], .scale = 1 };
+    struct mc_pool_row r = { .n = s->in[2],
+                             .s = 1,
+                             .bands = s->in[1],
+                             .x_band = n[2] * size,
+                             .y_band = xs[1] * size,
+                             .w = (int)s->w[2],
+                             .scale = 1 };
     for (int64_t k = 0; k < s->in[0]; k++) {
         r.nrow = 0;
         for (int64_t a = 0; a < s->w[0]; a++) {

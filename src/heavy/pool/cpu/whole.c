@@ -14,25 +14,25 @@ struct whole {
 };
 enum { SUMS = 16, TASKS = 64 };
 
-#define SUM(type)                                                                                                        \
-    static type sum_##type(const type *x, int64_t n)                                                                     \
-    {                                                                                                                    \
-        type sum[SUMS] = { 0 }, left = 0;                                                                                \
-        int64_t i = 0;                                                                                                   \
-        for (; i + SUMS <= n; i += SUMS) {                                                                               \
-            for (int k = 0; k < SUMS; k++) {                                                                             \
-                sum[k] += x[i + k];                                                                                      \
-            }                                                                                                            \
-        }                                                                                                                \
-        for (; i < n; i++) { /* not into the sums, which are in registers */                                             \
-            left += x[i];                                                                                                \
-        }                                                                                                                \
-        for (int half = SUMS / 2; half > 0; half /= 2) {                                                                 \
-            for (int k = 0; k < half; k++) {                                                                             \
-                sum[k] += sum[k + half];                                                                                 \
-            }                                                                                                            \
-        }                                                                                                                \
-        return sum[0] + left;                                                                                            \
+#define SUM(type)                                                                                            \
+    static type sum_##type(const type *x, int64_t n)                                                         \
+    {                                                                                                        \
+        type sum[SUMS] = { 0 }, left = 0;                                                                    \
+        int64_t i = 0;                                                                                       \
+        for (; i + SUMS <= n; i += SUMS) {                                                                   \
+            for (int k = 0; k < SUMS; k++) {                                                                 \
+                sum[k] += x[i + k];                                                                          \
+            }                                                                                                \
+        }                                                                                                    \
+        for (; i < n; i++) { /* not into the sums, which are in registers */                                 \
+            left += x[i];                                                                                    \
+        }                                                                                                    \
+        for (int half = SUMS / 2; half > 0; half /= 2) {                                                     \
+            for (int k = 0; k < half; k++) {                                                                 \
+                sum[k] += sum[k + half];                                                                     \
+            }                                                                                                \
+        }                                                                                                    \
+        return sum[0] + left;                                                                                \
     }
 SUM(float)
 SUM(double)
@@ -43,21 +43,21 @@ struct call {
     char *x, *y;
     int64_t chunk;  /* planes of a task */
 };
-#define PLANES(type)                                                                                                     \
-    static void planes_##type(const struct call *c, bool forward, int64_t from, int64_t to)                              \
-    {                                                                                                                    \
-        const int64_t n = c->k->cells, x_step = c->k->grid.at[POOL_X][0], y_step = c->k->grid.at[POOL_Y][0];             \
-        const type scale = (type)c->k->scale;                                                                            \
-        for (int64_t i = from; i < to; i++) {                                                                            \
-            type *x = (type *)(void *)c->x + i * x_step, *y = (type *)(void *)c->y + i * y_step;                         \
-            const type each = forward ? 0 : *y * scale;                                                                  \
-            if (forward) {                                                                                               \
-                *y = sum_##type(x, n) * scale;                                                                           \
-            }                                                                                                            \
-            for (int64_t j = 0; j < n && !forward; j++) {                                                                \
-                x[j] = each;                                                                                             \
-            }                                                                                                            \
-        }                                                                                                                \
+#define PLANES(type)                                                                                         \
+    static void planes_##type(const struct call *c, bool forward, int64_t from, int64_t to)                  \
+    {                                                                                                        \
+        const int64_t n = c->k->cells, x_step = c->k->grid.at[POOL_X][0], y_step = c->k->grid.at[POOL_Y][0]; \
+        const type scale = (type)c->k->scale;                                                                \
+        for (int64_t i = from; i < to; i++) {                                                                \
+            type *x = (type *)(void *)c->x + i * x_step, *y = (type *)(void *)c->y + i * y_step;             \
+            const type each = forward ? 0 : *y * scale;                                                      \
+            if (forward) {                                                                                   \
+                *y = sum_##type(x, n) * scale;                                                               \
+            }                                                                                                \
+            for (int64_t j = 0; j < n && !forward; j++) {                                                    \
+                x[j] = each;                                                                                 \
+            }                                                                                                \
+        }                                                                                                    \
     }
 PLANES(float)
 PLANES(double)
@@ -78,7 +78,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     struct call c = { k, operand, operand[POOL_X], operand[POOL_Y], (k->grid.planes + TASKS - 1) / TASKS };
     (void)workspace;
     threads = threads > 0 ? threads : mc_team_size();
-    mc_team_tasks(task, &c, (k->grid.planes + c.chunk - 1) / c.chunk, threads, threads, mc_pool_seconds(pooling(plan->problem)));
+    mc_team_tasks(task, &c, (k->grid.planes + c.chunk - 1) / c.chunk, threads, threads,
+                  mc_pool_seconds(pooling(plan->problem)));
     return MC_OK;
 }
 
@@ -115,7 +116,9 @@ static const char *refuse(const struct mc_problem *p_)
         }
     }
     mc_pool_grid(p, &g);
-    return g.lanes == 1 && g.nfree <= 1 && side_by_side(&g) ? NULL : "needs planes at one distance, their cells side by side";
+    return g.lanes == 1 && g.nfree <= 1 && side_by_side(&g)
+               ? NULL
+               : "needs planes at one distance, their cells side by side";
 }
 
 static double estimate(const struct mc_problem *p)

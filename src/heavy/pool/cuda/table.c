@@ -1,5 +1,6 @@
-/* table.c: pooling on a GPU: the family, and its solver (windows.cu and what builds upon it).  Much pooling by small windows in dense lines has a thread
- * for several windows, or, where channels lie innermost, for several of them; all else one for an element.
+/* table.c: pooling on a GPU: the family, and its solver (windows.cu and what builds upon it).  Much pooling
+ * by small windows in dense lines has a thread for several windows, or, where channels lie innermost, for
+ * several of them; all else one for an element.
  *
  * Invariant: the solver refuses nothing. */
 #include "heavy/cuda/cuda.h"
@@ -81,9 +82,18 @@ static void shape(struct args *a, const struct mc_pool_problem *p, bool *inside)
     memcpy(a->pad, p->s.pad, sizeof a->pad);
 }
 
-enum { FEW_CELLS = 32, MOST_CELLS = 64, MANY_RESULTS = 1 << 16, MOST_STRIDE = 4, MOST_WIDTH = 8, MOST_SUMS = 64, MOVED = 16 };
+enum {
+    FEW_CELLS = 32,
+    MOST_CELLS = 64,
+    MANY_RESULTS = 1 << 16,
+    MOST_STRIDE = 4,
+    MOST_WIDTH = 8,
+    MOST_SUMS = 64,
+    MOVED = 16
+};
 
-/* Much is pooled by small windows, and arrays reach no farther than an int counts: a kernel of its own for these windows. */
+/* Much is pooled by small windows, and arrays reach no farther than an int counts: a kernel of its own for
+ * these windows. */
 static bool fixed(const struct mc_pool_problem *p, int64_t count)
 {
     const int64_t *w = p->s.w;
@@ -122,8 +132,9 @@ static int64_t steps(const struct mc_pool_shape *s, int i)
     return s->pass == POOL_SPREAD ? (s->in[i] + s->stride[i] - 1) / s->stride[i] : s->out[i];
 }
 
-/* How many elements of an array can be moved at a time, up to `most`, a power of two: lines of `line` of them, if that is not 0,
- * and whatever else is apart by strides, but for the innermost `axes` of those that are not pooled. */
+/* How many elements of an array can be moved at a time, up to `most`, a power of two: lines of `line` of
+ * them, if that is not 0, and whatever else is apart by strides, but for the innermost `axes` of those that
+ * are not pooled. */
 static int64_t moved(const struct args *a, int role, int64_t most, int64_t line, int axes)
 {
     int64_t many = most;
@@ -142,7 +153,8 @@ static int64_t moved(const struct args *a, int role, int64_t most, int64_t line,
 
 /* ---- lanes ---- */
 
-/* Lanes that a thread takes at once: sixteen bytes of them, or fewer where their sums would fill the registers; 0: none. */
+/* Lanes that a thread takes at once: sixteen bytes of them, or fewer where their sums would fill the
+ * registers; 0: none. */
 static int64_t beside(const struct mc_pool_problem *p, const struct args *a, bool inside)
 {
     const struct mc_pool_shape *s = &p->s;
@@ -151,11 +163,13 @@ static int64_t beside(const struct mc_pool_problem *p, const struct args *a, boo
     while (many > 1 && !stand_apart(s) && cells * many > MOST_SUMS) {
         many /= 2;
     }
-    const bool yes = inside && mc_is_float(p->dtype) && s->pass != POOL_GATHER && (s->key != POOL_KEY_X || !mc_pool_keyed(p)) && cells <= FEW_CELLS;
+    const bool yes = inside && mc_is_float(p->dtype) && s->pass != POOL_GATHER &&
+                     (s->key != POOL_KEY_X || !mc_pool_keyed(p)) && cells <= FEW_CELLS;
     return yes && a->size[a->nfree - 1] % many == 0 ? many : 0;
 }
 
-static int64_t fix_beside(struct args *a, struct mc_str *defines, const struct mc_pool_problem *p, int64_t lanes)
+static int64_t fix_beside(struct args *a, struct mc_str *defines, const struct mc_pool_problem *p,
+                          int64_t lanes)
 {
     bool together = true;
     int64_t count = a->planes / lanes;
@@ -177,20 +191,24 @@ static int64_t fix_beside(struct args *a, struct mc_str *defines, const struct m
 static bool in_lines(const struct mc_pool_problem *p, const struct args *a)
 {
     const struct mc_pool_shape *s = &p->s;
-    bool yes = mc_is_float(p->dtype) && s->pass != POOL_GATHER && s->key != POOL_KEY_X && s->in[0] == 1 && s->out[0] == 1 && s->w[0] == 1 &&
-               s->stride[0] == 1 && s->pad[0] == 0 && a->slot[POOL_X][2] == 1 && a->slot[POOL_Y][2] == 1 && (!mc_pool_keyed(p) || a->slot[POOL_KEY][2] == 1);
+    bool yes = mc_is_float(p->dtype) && s->pass != POOL_GATHER && s->key != POOL_KEY_X && s->in[0] == 1 &&
+               s->out[0] == 1 && s->w[0] == 1 && s->stride[0] == 1 && s->pad[0] == 0 &&
+               a->slot[POOL_X][2] == 1 && a->slot[POOL_Y][2] == 1 &&
+               (!mc_pool_keyed(p) || a->slot[POOL_KEY][2] == 1);
     for (int i = 1; i < 3; i++) {
         yes = yes && s->stride[i] <= MOST_STRIDE && s->pad[i] >= 0 && s->w[i] <= MOST_WIDTH;
     }
     return yes;
 }
 
-/* Places of a thread: those over what is moved of x at a time, so that neighbours move what lies side by side, or, where windows
- * share cells or are only read, four if lines of y are so many. */
+/* Places of a thread: those over what is moved of x at a time, so that neighbours move what lies side by
+ * side, or, where windows share cells or are only read, four if lines of y are so many. */
 static int64_t places(const struct mc_pool_shape *s, int64_t many)
 {
     const int64_t stride = s->stride[2], least = MC_MAX(many / stride, (int64_t)1);
-    int64_t n = many == 1 || (s->pass == POOL_SPREAD && stand_apart(s) && many % stride == 0) ? least : MC_MAX(least, (int64_t)4);
+    int64_t n = many == 1 || (s->pass == POOL_SPREAD && stand_apart(s) && many % stride == 0)
+                    ? least
+                    : MC_MAX(least, (int64_t)4);
     while (n > least && s->out[2] % n) {
         n /= 2;
     }
@@ -205,21 +223,25 @@ static int64_t fix_lines(struct args *a, struct mc_str *defines, const struct mc
     while (n * s->stride[2] % x) {
         x /= 2;
     }
-    const bool y = moved(a, POOL_Y, n, s->out[2], 0) == n && (!mc_pool_keyed(p) || moved(a, POOL_KEY, n, s->out[2], 0) == n);
+    const bool y = moved(a, POOL_Y, n, s->out[2], 0) == n &&
+                   (!mc_pool_keyed(p) || moved(a, POOL_KEY, n, s->out[2], 0) == n);
     a->part[0] = mc_cuda_divider(across);
     a->part[1] = mc_cuda_divider(steps(s, 1));
-    mc_str_addf(defines, "#define PLACES %d\n#define X_MANY %d\n#define Y_MANY %d\n", (int)n, (int)x, y ? (int)n : 1);
+    mc_str_addf(defines, "#define PLACES %d\n#define X_MANY %d\n#define Y_MANY %d\n", (int)n, (int)x,
+                y ? (int)n : 1);
     return a->planes * across * steps(s, 1);
 }
 
 /* The grid, and what the text must know of the windows. */
-static void fix(struct pool *d, struct mc_str *defines, const struct mc_pool_problem *p, bool inside, int64_t count)
+static void fix(struct pool *d, struct mc_str *defines, const struct mc_pool_problem *p, bool inside,
+                int64_t count)
 {
     const struct mc_pool_shape *s = &p->s;
     const bool known = fixed(p, count), lines = known && in_lines(p, &d->args);
     const int64_t lanes = known && !lines ? beside(p, &d->args, inside) : 0;
     for (int i = 0; i < 3 && known; i++) {
-        mc_str_addf(defines, "#define W%d %d\n#define S%d %d\n#define P%d %d\n", i, (int)s->w[i], i, (int)s->stride[i], i, (int)s->pad[i]);
+        mc_str_addf(defines, "#define W%d %d\n#define S%d %d\n#define P%d %d\n", i, (int)s->w[i], i,
+                    (int)s->stride[i], i, (int)s->pad[i]);
     }
     mc_str_addf(defines, "#define FIXED %d\n", known);
     if (known) {
@@ -237,11 +259,15 @@ static void *kernel_of(struct pool *d, const struct mc_pool_problem *p, bool ins
     struct mc_str defines = { 0 };
     void *kernel;
     const enum mc_pool_key key = mc_pool_keyed(p) ? p->s.key : POOL_KEY_NONE;
-    const char *const sum = mc_is_float(p->dtype) ? (p->dtype == MC_FLOAT64 ? "double" : "float") : p->s.pass == POOL_FORWARD ? "u64" : "double";
-    mc_str_addf(&defines, "#define T %s\n#define A %s\n#define FLOAT %d\n#define SIGNED %d\n#define PASS %d\n#define MODE %d\n"
-                "#define KEY %d\n#define MARK %s\n#define PLANES_INSIDE %d\n", mc_dtypes[p->dtype].c, sum, mc_is_float(p->dtype),
-                mc_dtypes[p->dtype].kind == KIND_INT, (int)p->s.pass, (int)p->s.mode, (int)key,
-                p->s.mark == MC_UINT8 ? "unsigned char" : "int", inside);
+    const char *const sum = mc_is_float(p->dtype)       ? (p->dtype == MC_FLOAT64 ? "double" : "float")
+                            : p->s.pass == POOL_FORWARD ? "u64"
+                                                        : "double";
+    mc_str_addf(
+        &defines,
+        "#define T %s\n#define A %s\n#define FLOAT %d\n#define SIGNED %d\n#define PASS %d\n#define MODE %d\n"
+        "#define KEY %d\n#define MARK %s\n#define PLANES_INSIDE %d\n",
+        mc_dtypes[p->dtype].c, sum, mc_is_float(p->dtype), mc_dtypes[p->dtype].kind == KIND_INT,
+        (int)p->s.pass, (int)p->s.mode, (int)key, p->s.mark == MC_UINT8 ? "unsigned char" : "int", inside);
     mc_cuda_index(&defines, count);
     fix(d, &defines, p, inside, count);
     mc_cuda_kernels(d->text, &defines, &(struct mc_cuda_named){ &kernel, d->name }, 1);
@@ -258,7 +284,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     }
     d->base.run = run;
     shape(&d->args, p, &inside);
-    const int64_t *n = p->s.pass == POOL_SPREAD ? p->s.in : p->s.out, count = d->args.planes * n[0] * n[1] * n[2];
+    const int64_t *n = p->s.pass == POOL_SPREAD ? p->s.in : p->s.out,
+                  count = d->args.planes * n[0] * n[1] * n[2];
     if (count == 0) {
         return &d->base;
     }
@@ -294,7 +321,8 @@ static void discard(const struct mc_problem *p, void *operand[8])
     mc_cuda_discard(e, POOL_NARRAY, operand);
 }
 
-static mc_status compare(const struct mc_problem *p, const struct mc_plan *plan_, void *const *got, void *const *want)
+static mc_status compare(const struct mc_problem *p, const struct mc_plan *plan_, void *const *got,
+                         void *const *want)
 {
     return mc_pool_compare(pooling(p), plan_, got, want);
 }

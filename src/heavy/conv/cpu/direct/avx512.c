@@ -23,10 +23,12 @@ static inline TARGET __attribute__((always_inline)) unsigned below(int64_t n)
 }
 
 /* All taps of a vector are added before it is written: the next one would wait for it. */
-static TARGET void fold(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps, int64_t n)
+static TARGET void fold(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps,
+                        int64_t n)
 {
     const int64_t all = n + off[taps - 1];
-    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15), count = _mm512_set1_epi32((int)n);
+    const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                  count = _mm512_set1_epi32((int)n);
     for (int64_t i = off[0]; i < all; i += L) {
         const __mmask16 here = (__mmask16)below(all - i);
         __m512 sum = _mm512_maskz_loadu_ps(here, to + i);

@@ -1,8 +1,9 @@
-/* body.h: the one text of the direct sums, compiled for each instruction set by the file that includes it, which
- * defines TARGET, L (lanes), NV (vectors of a block), EACH(F) for 1 to NV, MATH, and OWN_FOLD if it has fold itself.
+/* body.h: the one text of the direct sums, compiled for each instruction set by the file that includes it,
+ * which defines TARGET, L (lanes), NV (vectors of a block), EACH(F) for 1 to NV, MATH, and OWN_FOLD if it has
+ * fold itself.
  *
- * A block is DIRECT_ROWS rows by NV vectors of sums in registers: each number of w meets NV vectors, each vector of x
- * all rows.
+ * A block is DIRECT_ROWS rows by NV vectors of sums in registers: each number of w meets NV vectors, each
+ * vector of x all rows.
  *
  * Invariant: sums of one place are added in the order of channels and taps. */
 #include "heavy/conv/cpu/lanes.h"
@@ -121,7 +122,8 @@ FUSED void dots_of(const int rows, const int taps, const struct mc_direct_dots *
 }
 
 #ifndef OWN_FOLD
-static TARGET void fold(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps, int64_t n)
+static TARGET void fold(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps,
+                        int64_t n)
 {
     for (int64_t t = 0; t < taps; t++, from += step) {
         int64_t i = 0;
@@ -137,8 +139,10 @@ static TARGET void fold(float *to, const float *from, int64_t step, const int64_
 
 /* One function for each number of rows and vectors: all else is known to the compiler. */
 #define ONE(what, rows, n) static TARGET void what##rows##_##n(const struct mc_direct_##what *s) { what##_of(rows, n, s); }
-#define BOTH(n)                                                                                                          \
-    ONE(sum, 1, n) ONE(sum, 2, n) ONE(sum, 3, n) ONE(sum, 4, n) ONE(dots, 1, n) ONE(dots, 2, n) ONE(dots, 3, n) ONE(dots, 4, n)
+#define BOTH(n)                                                                                              \
+    ONE(sum, 1, n)                                                                                           \
+    ONE(sum, 2, n) ONE(sum, 3, n) ONE(sum, 4, n) ONE(dots, 1, n) ONE(dots, 2, n) ONE(dots, 3, n)             \
+        ONE(dots, 4, n)
 EACH(BOTH)
 #define SUMS(n) { sum1_##n, sum2_##n, sum3_##n, sum4_##n },
 #define DOTS(n) { dots1_##n, dots2_##n, dots3_##n, dots4_##n },

@@ -34,7 +34,8 @@ static void axes(struct direct *d, const struct mc_conv_shape *s)
         const int axis = 1 + i;
         const int64_t stride = s->stride[axis], far = farthest(s, axis);
         if (s->pass == CONV_INPUTS) { /* places U = (x + pad - phase) / stride, from the least U on */
-            const int64_t least = s->pad[axis] >= 0 ? s->pad[axis] / stride : -conv_ceil(-s->pad[axis], stride);
+            const int64_t least = s->pad[axis] >= 0 ? s->pad[axis] / stride
+                                                    : -conv_ceil(-s->pad[axis], stride);
             const int64_t last = s->pad[axis] + s->in[axis] - 1;
             const int64_t count = (last >= 0 ? last / stride : -conv_ceil(-last, stride)) - least + 1;
             d->read[i] = (struct direct_axis){ 1, far - least, count + far };
@@ -61,7 +62,8 @@ static void axes(struct direct *d, const struct mc_conv_shape *s)
     d->rows = conv_ceil(rows, d->parts);
     d->parts = conv_ceil(rows, d->rows);
     d->places = conv_ceil((d->rows - 1) * d->pitch + d->write[1].count, lanes) * lanes;
-    const int64_t above = d->own ? 0 : (d->parts - 1) * d->rows, high = d->own ? d->rows + farthest(s, 1) : d->read[0].count;
+    const int64_t above = d->own ? 0 : (d->parts - 1) * d->rows,
+                  high = d->own ? d->rows + farthest(s, 1) : d->read[0].count;
     const int64_t reach = (above + farthest(s, 1)) * d->pitch + d->places + farthest(s, 2);
     d->plane = conv_ceil(MC_MAX(high * d->pitch, reach), lanes) * lanes;
     d->channel = d->plane * d->read[0].stride * d->read[1].stride;
@@ -198,21 +200,26 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
-/* Weights load a vector of each row and tap of a block: how many times longer than the products that takes, two a cycle. */
+/* Weights load a vector of each row and tap of a block: how many times longer than the products that takes,
+ * two a cycle. */
 static double thin(const struct direct *d)
 {
     const double taps = (double)MC_MIN(d->taps, (int64_t)d->kernel->most);
     return MC_MAX(2 * (DIRECT_ROWS + taps) / (DIRECT_ROWS * taps), 1);
 }
 
-/* Their sums are over lanes at last, once for each chunk of images; and planes that are long leave the caches. */
+/* Their sums are over lanes at last, once for each chunk of images; and planes that are long leave the
+ * caches. */
 static double sums(const struct direct *d, const struct mc_conv_shape *s)
 {
-    const double weights = (double)s->groups * (double)d->from * (double)d->to * (double)d->taps, places = (double)(d->places * d->parts);
-    return weights * 10e-9 * ((double)conv_ceil(s->n, d->images) + (double)s->n * MC_MIN(places, 8192) / 8192);
+    const double weights = (double)s->groups * (double)d->from * (double)d->to * (double)d->taps,
+                 places = (double)(d->places * d->parts);
+    return weights * 10e-9 *
+           ((double)conv_ceil(s->n, d->images) + (double)s->n * MC_MIN(places, 8192) / 8192);
 }
 
-/* Every place of the pitch is computed, whole blocks of rows cost as much as they load, planes are written and read. */
+/* Every place of the pitch is computed, whole blocks of rows cost as much as they load, planes are written
+ * and read. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
@@ -221,13 +228,16 @@ static double estimate(const struct mc_problem *p_)
     axes(&d, s);
     fit(&d, s);
     const double n = (double)s->n * (double)s->groups, from = (double)d.from, taps = (double)d.taps;
-    const double places = (double)d.places * (double)d.parts, last = (double)(d.to - (d.blocks - 1) * DIRECT_ROWS);
+    const double places = (double)d.places * (double)d.parts,
+                 last = (double)(d.to - (d.blocks - 1) * DIRECT_ROWS);
     const double rows = (double)(d.blocks - 1) * DIRECT_ROWS + MC_MAX(last, 2.2);
     const double math = 2 * n * rows * from * taps * places / (d.kernel->math * mc_conv_peak(p));
     const double copies = n * 8 * (from * (double)d.channel + (double)d.to * places);
-    const double seconds = math * (s->pass == CONV_WEIGHTS ? thin(&d) : 1) + (s->pass == CONV_WEIGHTS ? sums(&d, s) : 0) +
-                           0.5 * mc_conv_copy(copies) + mc_conv_copy(mc_conv_bytes(p));
-    return 3e-6 + seconds / mc_conv_threads(seconds, (double)d.blocks * n * (double)d.parts) + (seconds > 4e-6 ? 6e-6 : 0);
+    const double seconds = math * (s->pass == CONV_WEIGHTS ? thin(&d) : 1) +
+                           (s->pass == CONV_WEIGHTS ? sums(&d, s) : 0) + 0.5 * mc_conv_copy(copies) +
+                           mc_conv_copy(mc_conv_bytes(p));
+    return 3e-6 + seconds / mc_conv_threads(seconds, (double)d.blocks * n * (double)d.parts) +
+           (seconds > 4e-6 ? 6e-6 : 0);
 }
 
 const struct mc_solver mc_conv_direct = { .name = "direct", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -1,7 +1,7 @@
 /* direct.h: the two sums of a direct convolution, over places side by side in padded planes.
  *
- * Planes of operands have rows of one pitch, so that a tap is a distance: place j of the result, counted in that pitch,
- * meets places j + off[t] of the source.  What is computed between the rows is not kept.
+ * Planes of operands have rows of one pitch, so that a tap is a distance: place j of the result, counted in
+ * that pitch, meets places j + off[t] of the source.  What is computed between the rows is not kept.
  *
  * Invariant: kernels read at most one vector beyond the last place, and write whole vectors. */
 #ifndef MC_CONV_DIRECT_H
@@ -25,10 +25,13 @@ struct mc_direct_sum {
     int rows;
     bool add;
     struct mc_direct_ahead *ahead;  /* NULL: nothing */
-    float *copy;                /* with one tap: what was read of x goes here too, `vectors` of a row at k * copy_step; NULL: it does not */
+    /* with one tap: what was read of x goes here too, `vectors` of a row at k * copy_step; NULL: it does
+     * not */
+    float *copy;
     int64_t copy_step;
 };
-/* out[r][t] = sum over n of images, j of y[n][r][j] * x[n][off[t] + j], for `taps` of at most mc_direct_kernel.taps */
+/* out[r][t] = sum over n of images, j of y[n][r][j] * x[n][off[t] + j], for `taps` of at most
+ * mc_direct_kernel.taps */
 struct mc_direct_dots {
     const float *x, *y;
     float *out;
@@ -41,7 +44,8 @@ struct mc_direct_kernel {
     double math;            /* of the peak */
     void (*sum)(const struct mc_direct_sum *s, int vectors);
     void (*dots)(const struct mc_direct_dots *d);
-    /* to[off[t] + i] += from[t * step + i], in order of t, for i < n; off ascends, and nothing else is touched */
+    /* to[off[t] + i] += from[t * step + i], in order of t, for i < n; off ascends, and nothing else is
+     * touched */
     void (*fold)(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps, int64_t n);
 };
 extern const struct mc_direct_kernel *const mc_direct_avx512, *const mc_direct_avx2, *const mc_direct_plain;

@@ -1,7 +1,7 @@
 /* plan.h: a convolution as sums over padded planes.
  *
- * With stride s an axis is split in s phases: planes of every s-th place.  Forward and weights read phases of x; inputs
- * reads y and makes phases of x, each by the taps that reach it.
+ * With stride s an axis is split in s phases: planes of every s-th place.  Forward and weights read phases of
+ * x; inputs reads y and makes phases of x, each by the taps that reach it.
  *
  *   forward   y[u] = sum of xphase[a d % s][u + a d / s] * w[a]
  *   inputs    x[u s + r - pad] = sum over a d = e s + r of y[u - e] * w[a]
@@ -20,11 +20,14 @@ struct direct_axis { int64_t stride, before, count; };
 struct direct {
     struct mc_plan base;
     const struct mc_direct_kernel *kernel;
-    struct direct_axis read[2], write[2];   /* of the source's planes; of the result's phases (weights: of y) */
+    /* of the source's planes; of the result's phases (weights: of y) */
+    struct direct_axis read[2], write[2];
     int64_t pitch;                          /* of a row */
-    int64_t rows, parts;                    /* rows that a task makes of each phase, and how many such there are */
+    /* rows that a task makes of each phase, and how many such there are */
+    int64_t rows, parts;
     int64_t places;                         /* of those rows in that pitch, whole vectors */
-    bool own;                               /* few blocks: each task copies what its rows read, which stays in cache */
+    /* few blocks: each task copies what its rows read, which stays in cache */
+    bool own;
     int64_t plane, channel;                 /* floats of a source plane, and of all planes of a channel */
     int64_t dy;                             /* floats of a plane of y, for weights */
     int64_t phases;                         /* of the result */

@@ -3,7 +3,8 @@
  * Invariant: a task makes a block of the result alone, all of its sums in one order. */
 #include "heavy/conv/cpu/direct/plan.h"
 
-enum { TERMS = 512, ENOUGH = 8192 };    /* products summed in registers before sums of sums; places, likewise */
+/* products summed in registers before sums of sums; places, likewise */
+enum { TERMS = 512, ENOUGH = 8192 };
 struct call {
     const struct direct *d;
     struct mc_conv_run r;
@@ -25,8 +26,9 @@ static void inside(const struct direct_axis *a, int64_t phase, int64_t extent, i
     *hi = MC_MAX(*hi, *lo);
 }
 
-static void copy_plane(float *to, int64_t size, int64_t pitch, const struct direct_axis axis[2], const int64_t phase[2],
-                       const float *from, const int64_t *extent, const int64_t *stride)
+static void copy_plane(float *to, int64_t size, int64_t pitch, const struct direct_axis axis[2],
+                       const int64_t phase[2], const float *from, const int64_t *extent,
+                       const int64_t *stride)
 {
     int64_t lo[2], hi[2];
     memset(to, 0, (size_t)size * sizeof *to);
@@ -56,7 +58,8 @@ static void copy_channel(const struct call *x, int64_t n, int64_t c, int64_t top
     const struct mc_conv_shape *s = &x->r.p->s;
     const bool inputs = s->pass == CONV_INPUTS;
     const int64_t *stride = inputs ? x->r.p->at.y : x->r.p->at.x, *extent = inputs ? s->out : s->in;
-    const float *from = (const float *)(const void *)x->r.at[inputs ? CONV_Y : CONV_X] + n * stride[0] + c * stride[1];
+    const float *from = (const float *)(const void *)x->r.at[inputs ? CONV_Y : CONV_X] + n * stride[0] +
+                        c * stride[1];
     struct direct_axis read[2] = { d->read[0], d->read[1] };
     read[0].before -= top * read[0].stride;
     read[0].count = MC_MIN(read[0].count - top, d->plane / d->pitch);
@@ -96,7 +99,8 @@ static void w_task(void *arg, int64_t task, int slot)
     const int64_t g = task / d->blocks, row = task % d->blocks * DIRECT_ROWS, *stride = x->r.p->at.w;
     const int64_t to_step = stride[inputs ? 1 : 0], from_step = stride[inputs ? 0 : 1];
     const int64_t rows = MC_MIN(d->to - row, (int64_t)DIRECT_ROWS);
-    const float *w = (const float *)(const void *)x->r.at[CONV_W] + g * (inputs ? d->from : d->to) * stride[0];
+    const float *w = (const float *)(const void *)x->r.at[CONV_W] +
+                     g * (inputs ? d->from : d->to) * stride[0];
     float *to = at(x, d->w_at) + task * d->taps * d->from * DIRECT_ROWS;
     (void)slot;
     for (int64_t phase = 0; phase < d->phases; phase++) {
@@ -113,11 +117,13 @@ static void w_task(void *arg, int64_t task, int slot)
 /* ---- forward and inputs ---- */
 
 /* All places of one phase into out (rows, places), channels in pieces that keep sums short. */
-static void sum_phase(const struct call *x, const float *source, const float *w, int64_t phase, int rows, float *out)
+static void sum_phase(const struct call *x, const float *source, const float *w, int64_t phase, int rows,
+                      float *out)
 {
     const struct direct *d = x->d;
     const int64_t taps = d->first[phase + 1] - d->first[phase], vectors = d->places / d->kernel->lanes;
-    const int64_t most = MC_MAX(TERMS / MC_MAX(taps, (int64_t)1), (int64_t)1), calls = conv_ceil(vectors, d->kernel->most);
+    const int64_t most = MC_MAX(TERMS / MC_MAX(taps, (int64_t)1), (int64_t)1),
+                  calls = conv_ceil(vectors, d->kernel->most);
     int64_t k = 0;
     do {
         struct mc_direct_sum s = { .off = d->off + d->first[phase], .x_step = d->channel, .out_step = d->places,
@@ -150,7 +156,8 @@ static void write_row(const struct call *x, int64_t e, int64_t step, const float
 }
 
 /* Rows [top, top + d->rows) of a phase. */
-static void write_phase(const struct call *x, int64_t n, int64_t channel, int64_t phase, int64_t top, const float *from)
+static void write_phase(const struct call *x, int64_t n, int64_t channel, int64_t phase, int64_t top,
+                        const float *from)
 {
     const struct direct *d = x->d;
     const struct mc_conv_shape *s = &x->r.p->s;
@@ -164,8 +171,8 @@ static void write_phase(const struct call *x, int64_t n, int64_t channel, int64_
     for (int64_t u = MC_MAX(lo[0], top); u < MC_MIN(hi[0], top + d->rows); u++) {
         const int64_t row = u * d->write[0].stride + both[0] - d->write[0].before;
         const int64_t column = lo[1] * d->write[1].stride + both[1] - d->write[1].before;
-        write_row(x, n * stride[0] + channel * stride[1] + row * stride[3] + column * stride[4], d->write[1].stride * stride[4],
-                  from + (u - top) * d->pitch + lo[1], hi[1] - lo[1]);
+        write_row(x, n * stride[0] + channel * stride[1] + row * stride[3] + column * stride[4],
+                  d->write[1].stride * stride[4], from + (u - top) * d->pitch + lo[1], hi[1] - lo[1]);
     }
 }
 
@@ -178,12 +185,14 @@ static void finish_part(const struct call *x, int64_t n, int64_t channel, int ro
     const int64_t from = MC_MAX(top * d->write[0].stride - d->write[0].before, (int64_t)0);
     const int64_t to = MC_MIN((top + d->rows) * d->write[0].stride - d->write[0].before, extent[1]);
     if (from < to) {
-        conv_finish(&x->r, (int64_t[]){ n, channel, 0, from, 0 }, (int64_t[]){ 1, rows, 1, to - from, extent[2] });
+        conv_finish(&x->r, (int64_t[]){ n, channel, 0, from, 0 },
+                    (int64_t[]){ 1, rows, 1, to - from, extent[2] });
     }
 }
 
 /* A block of one part, from planes whose row 0 is the part's first. */
-static void sum_block(const struct call *x, int64_t image, int64_t part, int64_t block, const float *source, float *out)
+static void sum_block(const struct call *x, int64_t image, int64_t part, int64_t block, const float *source,
+                      float *out)
 {
     const struct direct *d = x->d;
     const int64_t groups = x->r.p->s.groups, g = image % groups, n = x->first + image / groups;
@@ -203,7 +212,8 @@ static void sum_task(void *arg, int64_t task, int slot)
 {
     const struct call *x = arg;
     const struct direct *d = x->d;
-    const int64_t block = task % d->blocks, part = task / d->blocks % d->parts, image = task / d->blocks / d->parts;
+    const int64_t block = task % d->blocks, part = task / d->blocks % d->parts,
+                  image = task / d->blocks / d->parts;
     const float *source = at(x, d->source_at) + image * d->from * d->channel + part * d->rows * d->pitch;
     sum_block(x, image, part, block, source, at(x, d->slot_at + (size_t)slot * d->slot_bytes));
 }
@@ -216,7 +226,8 @@ static void own_task(void *arg, int64_t task, int slot)
     const int64_t part = task % d->parts, image = task / d->parts, groups = x->r.p->s.groups;
     float *out = at(x, d->slot_at + (size_t)slot * d->slot_bytes), *source = out + DIRECT_ROWS * d->places;
     for (int64_t k = 0; k < d->from; k++) {
-        copy_channel(x, x->first + image / groups, image % groups * d->from + k, part * d->rows, source + k * d->channel);
+        copy_channel(x, x->first + image / groups, image % groups * d->from + k, part * d->rows,
+                     source + k * d->channel);
     }
     for (int64_t block = 0; block < d->blocks; block++) {
         sum_block(x, image, part, block, source, out);
@@ -231,12 +242,14 @@ static void dots_task(void *arg, int64_t task, int slot)
     const struct direct *d = x->d;
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t c = task % d->from, block = task / d->from, g = block / d->blocks, *stride = x->r.p->at.w;
-    const int64_t f = g * d->to + block % d->blocks * DIRECT_ROWS, some = MC_MAX(ENOUGH / d->places, (int64_t)1);
+    const int64_t f = g * d->to + block % d->blocks * DIRECT_ROWS,
+                  some = MC_MAX(ENOUGH / d->places, (int64_t)1);
     const int64_t vectors = d->places / d->kernel->lanes, pieces = conv_ceil(d->places, ENOUGH);
     const int rows = (int)MC_MIN((g + 1) * d->to - f, (int64_t)DIRECT_ROWS);
     const double alpha = x->r.p->alpha, beta = x->r.p->beta;
     const bool last = x->first + x->n == s->n;
-    const float *source = at(x, d->source_at) + (g * d->from + c) * d->channel, *y = at(x, d->dy_at) + f * d->dy;
+    const float *source = at(x, d->source_at) + (g * d->from + c) * d->channel,
+                *y = at(x, d->dy_at) + f * d->dy;
     (void)slot;
     for (int64_t t = 0; t < d->taps; t += d->kernel->most) {
         const int taps = (int)MC_MIN(d->taps - t, (int64_t)d->kernel->most);
@@ -260,7 +273,9 @@ static void dots_task(void *arg, int64_t task, int slot)
         for (int i = 0; i < rows * taps; i++) {
             const int64_t e = (f + i / taps) * stride[0] + c * stride[1] + d->tap[t + i % taps].w;
             float *to = (float *)(void *)x->r.result + e;
-            const double before = x->first > 0 ? *to : x->r.c0 ? beta * ((const float *)(const void *)x->r.c0)[e] : 0;
+            const double before = x->first > 0 ? *to
+                                  : x->r.c0    ? beta * ((const float *)(const void *)x->r.c0)[e]
+                                               : 0;
             *to = (float)(alpha * sum[i / taps][i % taps] + before);
         }
     }

@@ -1,5 +1,5 @@
-/* avx512.c: transforms and spectral products in 32 registers of 512 bits: product tiles of 6 rows by 2 vectors,
- * complex (24 accumulators, 4 for b, the rest for a).
+/* avx512.c: transforms and spectral products in 32 registers of 512 bits: product tiles of 6 rows by 2
+ * vectors, complex (24 accumulators, 4 for b, the rest for a).
  *
  * Invariant: nothing here runs unless the processor reports AVX-512 F, BW, DQ and VL. */
 #include "heavy/conv/cpu/fft/fft.h"
@@ -32,18 +32,20 @@ static inline TARGET __attribute__((always_inline)) __mmask16 mask(int j, int c0
     return (__mmask16)(c0 <= j ? below : c0 - j >= 16 ? 0 : below & ~((1u << (c0 - j)) - 1));
 }
 
-static inline TARGET __attribute__((always_inline)) void read_piece(float *to, const float *from, int c0, int c1, const int size)
+static inline TARGET __attribute__((always_inline)) void read_piece(float *to, const float *from, int c0,
+                                                                    int c1, const int size)
 {
     for (int j = 0; j < size; j += 16) {
         _mm512_storeu_ps(to + j, _mm512_maskz_loadu_ps(mask(j, c0, c1), from + j));
     }
 }
 
-static inline TARGET __attribute__((always_inline)) void write_piece(float *to, const float *from, float alpha, int c1,
-                                                                     const int size)
+static inline TARGET __attribute__((always_inline)) void write_piece(float *to, const float *from,
+                                                                     float alpha, int c1, const int size)
 {
     for (int j = 0; j < size; j += 16) {
-        _mm512_mask_storeu_ps(to + j, mask(j, 0, c1), _mm512_mul_ps(_mm512_loadu_ps(from + j), _mm512_set1_ps(alpha)));
+        _mm512_mask_storeu_ps(to + j, mask(j, 0, c1),
+                              _mm512_mul_ps(_mm512_loadu_ps(from + j), _mm512_set1_ps(alpha)));
     }
 }
 #include "heavy/conv/cpu/fft/body.h"

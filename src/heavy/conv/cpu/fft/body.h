@@ -1,11 +1,11 @@
-/* body.h: the one text of the transforms, compiled for each instruction set by the file that includes it, which
- * defines TARGET, L (lanes), MR, REAL_MR and NV (rows and vectors of a product's tile; EACH_ROWS lists the first, and
- * EACH_REAL_ROWS those beyond), TURN (8 by 8 or none), READ_ROW and WRITE_ROW (a piece of a row), ISA; and, where a
- * vector is a line of the caches, STREAM and FENCE: stores past them.
+/* body.h: the one text of the transforms, compiled for each instruction set by the file that includes it,
+ * which defines TARGET, L (lanes), MR, REAL_MR and NV (rows and vectors of a product's tile; EACH_ROWS lists
+ * the first, and EACH_REAL_ROWS those beyond), TURN (8 by 8 or none), READ_ROW and WRITE_ROW (a piece of a
+ * row), ISA; and, where a vector is a line of the caches, STREAM and FENCE: stores past them.
  *
- * A tile's rows are transformed two at a time, one as real and one as imaginary part; then its columns, of which the
- * first and the middle one are real for the same reason and go as one.  The inverse does the same backwards; the
- * roles of real and imaginary parts exchanged make a transform its inverse.
+ * A tile's rows are transformed two at a time, one as real and one as imaginary part; then its columns, of
+ * which the first and the middle one are real for the same reason and go as one.  The inverse does the same
+ * backwards; the roles of real and imaginary parts exchanged make a transform its inverse.
  *
  * Invariant: no arithmetic mixes lanes. */
 #include "heavy/conv/cpu/lanes.h"
@@ -57,7 +57,8 @@ FUSED void read_row(const int size, const struct mc_fft_window *w, int row, int 
     turn(to, L, at, size, L, (columns + TURN_SIZE - 1) / TURN_SIZE * TURN_SIZE);
 }
 
-FUSED void write_row(const int size, const struct mc_fft_window *w, int row, const float *from, float alpha, float beta)
+FUSED void write_row(const int size, const struct mc_fft_window *w, int row, const float *from, float alpha,
+                     float beta)
 {
     _Alignas(64) float at[L * FFT_MOST];
     turn(at, size, from, L, size, L);
@@ -92,12 +93,13 @@ FUSED void span(const struct mc_fft_window *w, int *lo, int *hi, int *columns)
     }
 }
 
-/* ---- tiles.  Of column c of the half, (re, im) of its rows lie at tile[c]; column 0 is that of the first and the
- * middle frequency, both real before columns are transformed: as one complex column ---- */
+/* ---- tiles.  Of column c of the half, (re, im) of its rows lie at tile[c]; column 0 is that of the first
+ * and the middle frequency, both real before columns are transformed: as one complex column ---- */
 
-/* Rows [lo, hi) of a window, of which `columns` numbers count: row r, column c at to + r * row + c * column. */
-FUSED void rows_of_window(const int size, const struct mc_fft_window *w, int lo, int hi, int columns, float *to, int64_t column,
-                          int64_t row, int64_t im)
+/* Rows [lo, hi) of a window, of which `columns` numbers count: row r, column c at to + r * row + c *
+ * column. */
+FUSED void rows_of_window(const int size, const struct mc_fft_window *w, int lo, int hi, int columns,
+                          float *to, int64_t column, int64_t row, int64_t im)
 {
     const int half = size / 2;
     _Alignas(64) float a[FFT_MOST * L], b[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
@@ -119,7 +121,8 @@ FUSED void rows_of_window(const int size, const struct mc_fft_window *w, int lo,
             store(tb + im, load(zi + half * L) * 2);
         }
         for (int k = 1; k < half; k++) {
-            const V pr = load(zr + k * L), pi = load(zi + k * L), qr = load(zr + (size - k) * L), qi = load(zi + (size - k) * L);
+            const V pr = load(zr + k * L), pi = load(zi + k * L), qr = load(zr + (size - k) * L),
+                    qi = load(zi + (size - k) * L);
             store(ta + k * column, pr + qr);
             store(ta + k * column + im, pi - qi);
             if (two) {
@@ -131,7 +134,8 @@ FUSED void rows_of_window(const int size, const struct mc_fft_window *w, int lo,
 }
 
 /* Column 0, transformed as one, into the first and the middle frequency's. */
-FUSED void part(const int size, const float *zr, const float *zi, float sign, bool far, float *first, int64_t step, int64_t im)
+FUSED void part(const int size, const float *zr, const float *zi, float sign, bool far, float *first,
+                int64_t step, int64_t im)
 {
     const int half = size / 2;
     float *middle = first + (half + 1) * step;
@@ -168,8 +172,8 @@ FUSED fft_any *whole(const int size)
 }
 
 /* The inverse of rows_of_window(). */
-FUSED void rows_back(const int size, const float *from, int64_t column, int64_t row, int64_t im, float alpha, float beta,
-                     const struct mc_fft_window *w)
+FUSED void rows_back(const int size, const float *from, int64_t column, int64_t row, int64_t im, float alpha,
+                     float beta, const struct mc_fft_window *w)
 {
     const int half = size / 2;
     _Alignas(64) float a[FFT_MOST * L], b[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
@@ -198,10 +202,11 @@ FUSED void rows_back(const int size, const float *from, int64_t column, int64_t 
     }
 }
 
-FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate, bool far, float *tile, float *out,
-                   int64_t step, int64_t im)
+FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate, bool far, float *tile,
+                   float *out, int64_t step, int64_t im)
 {
-    const int half = size / 2, column = (2 * size + 1) * L; /* odd: not to fall into the same lines of a cache */
+    /* odd: not to fall into the same lines of a cache */
+    const int half = size / 2, column = (2 * size + 1) * L;
     const float sign = conjugate ? -1 : 1;
     _Alignas(64) float zr[FFT_MOST * L], zi[FFT_MOST * L];
     int lo, hi, columns, rows;
@@ -223,10 +228,11 @@ FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate
     }
 }
 
-FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, float alpha, float beta, float *tile,
-                   const struct mc_fft_window *w)
+FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, float alpha, float beta,
+                   float *tile, const struct mc_fft_window *w)
 {
-    const int half = size / 2, column = (2 * size + 1) * L; /* odd: not to fall into the same lines of a cache */
+    /* odd: not to fall into the same lines of a cache */
+    const int half = size / 2, column = (2 * size + 1) * L;
     _Alignas(64) float zr[FFT_MOST * L], zi[FFT_MOST * L];
     for (int c = 1; c < half; c++) {
         const float *from = in + (c - 1) * size * step;
@@ -239,15 +245,16 @@ FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, fl
 
 /* ---- filters whose rows lie in memory: tap rows of a column at from + r * row ---- */
 
-FUSED void filter_rows(const int size, const struct mc_fft_window *w, float *to, int64_t column, int64_t row, int64_t im)
+FUSED void filter_rows(const int size, const struct mc_fft_window *w, float *to, int64_t column, int64_t row,
+                       int64_t im)
 {
     int lo, hi, columns;
     span(w, &lo, &hi, &columns);
     rows_of_window(size, w, lo, hi, columns, to, column, row, im);
 }
 
-FUSED void filter_column(const int size, const float *from, int64_t row, int64_t from_im, const struct mc_fft_taps *t, float *to,
-                         int64_t step, int64_t im)
+FUSED void filter_column(const int size, const float *from, int64_t row, int64_t from_im,
+                         const struct mc_fft_taps *t, float *to, int64_t step, int64_t im)
 {
     _Alignas(64) float xr[FFT_MOST * L], xi[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
     int rows;
@@ -268,8 +275,8 @@ FUSED void filter_column(const int size, const float *from, int64_t row, int64_t
     part(size, zr, zi, -1, false, to, step, im);
 }
 
-FUSED void filter_column_back(const int size, const float *from, int64_t step, int64_t im, const struct mc_fft_taps *t, bool add,
-                              float *to, int64_t row, int64_t to_im)
+FUSED void filter_column_back(const int size, const float *from, int64_t step, int64_t im,
+                              const struct mc_fft_taps *t, bool add, float *to, int64_t row, int64_t to_im)
 {
     _Alignas(64) float xr[FFT_MOST * L], xi[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
     const int rows = (t->taps - 1) * t->apart + 1;
@@ -292,35 +299,35 @@ FUSED void filter_column_back(const int size, const float *from, int64_t step, i
     }
 }
 
-#define SIZES(size)                                                                                                      \
-    static TARGET void forward##size(const struct mc_fft_window *w, bool conjugate, bool far, float *tile, float *out,   \
-                                     int64_t step, int64_t im)                                                           \
-    {                                                                                                                    \
-        forward(size, w, conjugate, far, tile, out, step, im);                                                           \
-    }                                                                                                                    \
-    static TARGET void inverse##size(const float *in, int64_t step, int64_t im, float alpha, float beta, float *tile,    \
-                                     const struct mc_fft_window *w)                                                      \
-    {                                                                                                                    \
-        inverse(size, in, step, im, alpha, beta, tile, w);                                                               \
-    }                                                                                                                    \
+#define SIZES(size)                                                                                          \
+    static TARGET void forward##size(const struct mc_fft_window *w, bool conjugate, bool far, float *tile, float *out, \
+                                     int64_t step, int64_t im)                                               \
+    {                                                                                                        \
+        forward(size, w, conjugate, far, tile, out, step, im);                                               \
+    }                                                                                                        \
+    static TARGET void inverse##size(const float *in, int64_t step, int64_t im, float alpha, float beta, float *tile, \
+                                     const struct mc_fft_window *w)                                          \
+    {                                                                                                        \
+        inverse(size, in, step, im, alpha, beta, tile, w);                                                   \
+    }                                                                                                        \
     static TARGET void filter_rows##size(const struct mc_fft_window *w, float *to, int64_t column, int64_t row, int64_t im) \
-    {                                                                                                                    \
-        filter_rows(size, w, to, column, row, im);                                                                       \
-    }                                                                                                                    \
-    static TARGET void filter_rows_back##size(const float *from, int64_t column, int64_t row, int64_t im, float alpha,   \
-                                              float beta, const struct mc_fft_window *w)                                 \
-    {                                                                                                                    \
-        rows_back(size, from, column, row, im, alpha, beta, w);                                                          \
-    }                                                                                                                    \
+    {                                                                                                        \
+        filter_rows(size, w, to, column, row, im);                                                           \
+    }                                                                                                        \
+    static TARGET void filter_rows_back##size(const float *from, int64_t column, int64_t row, int64_t im, float alpha, \
+                                              float beta, const struct mc_fft_window *w)                     \
+    {                                                                                                        \
+        rows_back(size, from, column, row, im, alpha, beta, w);                                              \
+    }                                                                                                        \
     static TARGET void filter_column##size(const float *from, int64_t row, int64_t from_im, const struct mc_fft_taps *t, \
-                                           float *to, int64_t step, int64_t im)                                          \
-    {                                                                                                                    \
-        filter_column(size, from, row, from_im, t, to, step, im);                                                        \
-    }                                                                                                                    \
+                                           float *to, int64_t step, int64_t im)                              \
+    {                                                                                                        \
+        filter_column(size, from, row, from_im, t, to, step, im);                                            \
+    }                                                                                                        \
     static TARGET void filter_column_back##size(const float *from, int64_t step, int64_t im, const struct mc_fft_taps *t, \
-                                                bool add, float *to, int64_t row, int64_t to_im)                         \
-    {                                                                                                                    \
-        filter_column_back(size, from, step, im, t, add, to, row, to_im);                                                \
+                                                bool add, float *to, int64_t row, int64_t to_im)             \
+    {                                                                                                        \
+        filter_column_back(size, from, step, im, t, add, to, row, to_im);                                    \
     }
 SIZES(8)
 SIZES(16)

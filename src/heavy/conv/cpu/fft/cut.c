@@ -1,16 +1,20 @@
-/* cut.c: how spectra are cut into blocks: which size of tile, which letter in the lanes, how much at a time, which loop is
- * outermost; and what that costs.
+/* cut.c: how spectra are cut into blocks: which size of tile, which letter in the lanes, how much at a time,
+ * which loop is outermost; and what that costs.
  *
  * Invariant: what mc_fft_choose leaves keeps the workspace cap for one thread. */
 #include "heavy/conv/cpu/fft/plan.h"
 #include "heavy/gemm/cpu/kernel.h"
 
 enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20, FAR = 8 << 20, PARTS = 12 };
-static const double CYCLES_A_BYTE = 0.25, SLIM_CYCLES_A_BYTE = 0.05; /* between memory and one thread of all; beside slim filters */
-enum { SLIM_ROWS = 32, SLIM_SLOTS = 4 };  /* of spectra at once; tasks that there is room for, so that threads find work */
-enum { SLIM_ONCE = 6 };                   /* where room is no matter: less than one row in so many is a tap's */
+/* between memory and one thread of all; beside slim filters */
+static const double CYCLES_A_BYTE = 0.25, SLIM_CYCLES_A_BYTE = 0.05;
+/* of spectra at once; tasks that there is room for, so that threads find work */
+enum { SLIM_ROWS = 32, SLIM_SLOTS = 4 };
+/* where room is no matter: less than one row in so many is a tap's */
+enum { SLIM_ONCE = 6 };
 static const double FEW_TAPS = 0.55;      /* of a transform, where most of the tile is zeros ... */
-static const double COLUMNS = 0.48, ROWS_TAKE = 0.5; /* ... and what part is that of columns, all of them, and of rows, those with taps */
+/* ... and what part is that of columns, all of them, and of rows, those with taps */
+static const double COLUMNS = 0.48, ROWS_TAKE = 0.5;
 static const double SLIM_COLUMNS = 0.7;   /* in the cache, and what products lose whose tiles are fewer */
 static const int sizes[FFT_SIZES] = { 8, 16, 32, 64 }, winograd_sizes[WINOGRAD_SIZES] = { 4, 6 };
 const signed char mc_fft_letter[3][2] = { [CONV_X] = { M, C }, [CONV_W] = { C, F }, [CONV_Y] = { M, F } };
@@ -27,7 +31,8 @@ static const struct mc_fft_kernel *kernel(void)
 
 static bool tiles(struct fft *d, const struct mc_conv_shape *s, int which)
 {
-    const int64_t *result = s->pass == CONV_INPUTS ? s->in : s->out, *read = s->pass == CONV_INPUTS ? s->out : s->in;
+    const int64_t *result = s->pass == CONV_INPUTS ? s->in : s->out,
+                  *read = s->pass == CONV_INPUTS ? s->out : s->in;
     d->kernel = kernel();
     d->which = which;
     d->size = which < 0 ? winograd_sizes[fft_winograd(d)] : sizes[which];
@@ -37,7 +42,8 @@ static bool tiles(struct fft *d, const struct mc_conv_shape *s, int which)
     d->near = SLIM_ROWS;
     d->numbers = which < 0 ? 1 : 2;
     for (int i = 0; i < 2; i++) {
-        const int64_t w = fft_wide(s, 1 + i), before = s->pass == CONV_INPUTS ? w - s->pad[1 + i] : s->pad[1 + i];
+        const int64_t w = fft_wide(s, 1 + i),
+                      before = s->pass == CONV_INPUTS ? w - s->pad[1 + i] : s->pad[1 + i];
         d->step[i] = d->size - w;
         /* One tile has more places where what is wrapped around is zeros. */
         const bool seen = read[1 + i] + before <= d->size, clear = result[1 + i] + w - d->size <= before;
@@ -76,7 +82,9 @@ static void letters(struct fft *d, enum mc_conv_pass pass)
 {
     d->c = mc_conv_result(pass);
     d->summed = M + C + F - mc_fft_letter[d->c][0] - mc_fft_letter[d->c][1];
-    d->lanes = pass == CONV_WEIGHTS ? fuller(d, F, C) : pass == CONV_FORWARD ? fuller(d, F, M) : fuller(d, C, M);
+    d->lanes = pass == CONV_WEIGHTS   ? fuller(d, F, C)
+               : pass == CONV_FORWARD ? fuller(d, F, M)
+                                      : fuller(d, C, M);
     d->rows = M + C + F - d->summed - d->lanes;
     for (int role = CONV_X; role <= CONV_Y; role++) {
         const int first = mc_fft_letter[role][0], second = mc_fft_letter[role][1];
@@ -112,7 +120,8 @@ size_t mc_fft_lay_out(struct fft *d, int slots)
         s->width = padded(d, slim ? d->all[s->lane] : d->block[s->lane]);
         const int64_t rows = slim ? d->all[s->row] : d->block[s->row];
         const int64_t many = together ? d->frequencies : rows;
-        const int64_t near = d->numbers * s->width, far = many * near + LINE / 4; /* not a multiple of what caches repeat at */
+        const int64_t near = d->numbers * s->width,
+                      far = many * near + LINE / 4; /* not a multiple of what caches repeat at */
         s->step = together ? near : far;
         s->next = together ? far : near;
         s->at = at;
@@ -121,7 +130,8 @@ size_t mc_fft_lay_out(struct fft *d, int slots)
         s->far = at - s->at > FAR;
     }
     d->tile_at = at;
-    const int64_t tile = fft_tile(d->size, d->kernel->lanes), near = d->slim ? (d->size + 2) * fft_slim_step(d) : 0;
+    const int64_t tile = fft_tile(d->size, d->kernel->lanes),
+                  near = d->slim ? (d->size + 2) * fft_slim_step(d) : 0;
     d->tile_bytes = (size_t)MC_MAX(tile, near) * sizeof(float);
     d->slots = slots;
     return at + (size_t)slots * d->tile_bytes;
@@ -158,7 +168,8 @@ static double inside(const struct fft *d, int letter)
     return turns;
 }
 
-/* The rest as products are fastest: sums over all of the summed letter before the next block of the result. */
+/* The rest as products are fastest: sums over all of the summed letter before the next block of the
+ * result. */
 void mc_fft_order(struct fft *d, int outer)
 {
     d->order[0] = outer;
@@ -166,8 +177,8 @@ void mc_fft_order(struct fft *d, int outer)
     d->order[2] = outer == d->summed ? d->lanes : d->summed;
 }
 
-/* How often an operand is transformed: once, or for each block of the letter it lacks, if a loop inside of that one brings
- * other blocks of it. */
+/* How often an operand is transformed: once, or for each block of the letter it lacks, if a loop inside of
+ * that one brings other blocks of it. */
 static double times(const struct fft *d, int role)
 {
     const int lacking = M + C + F - mc_fft_letter[role][0] - mc_fft_letter[role][1];
@@ -180,7 +191,8 @@ static double traffic(const struct fft *d)
     double all = 0, moved = 0;
     for (int role = CONV_X; role <= CONV_Y; role++) {
         const double bytes = block_bytes(d, role);
-        const double again = d->slim && role == d->a ? (double)d->block[d->lanes] / (double)fft_slim_width(d) : 1;
+        const double again = d->slim && role == d->a ? (double)d->block[d->lanes] / (double)fft_slim_width(d)
+                                                     : 1;
         all += bytes;
         moved += bytes * (role == d->c && mc_fft_blocks(d, d->summed) > 1 ? 2 : again);
     }
@@ -190,13 +202,15 @@ static double traffic(const struct fft *d)
 /* What a transform of filters takes of a whole one. */
 static double filter_part(const struct fft *d, const struct mc_conv_shape *s)
 {
-    return d->which < 0 ? FEW_TAPS : MC_MAX(FEW_TAPS, COLUMNS + ROWS_TAKE * (double)s->k[1] / (double)d->size);
+    return d->which < 0 ? FEW_TAPS
+                        : MC_MAX(FEW_TAPS, COLUMNS + ROWS_TAKE * (double)s->k[1] / (double)d->size);
 }
 
 double mc_fft_cycles(const struct fft *d, const struct mc_conv_shape *s)
 {
     const double lanes = d->kernel->lanes, frequencies = (double)d->frequencies;
-    const double area = (double)d->size * d->size, rows = (double)d->all[d->rows], depth = (double)d->all[d->summed];
+    const double area = (double)d->size * d->size, rows = (double)d->all[d->rows],
+                 depth = (double)d->all[d->summed];
     const double turn = d->which < 0 ? d->kernel->winograd_turn[fft_winograd(d)] : d->kernel->turn[d->which];
     const double each = (double)(d->numbers * d->numbers) * depth / d->kernel->math + 8;
     const double products = frequencies * rows * (double)padded(d, d->all[d->lanes]) / lanes * each;
@@ -205,8 +219,11 @@ double mc_fft_cycles(const struct fft *d, const struct mc_conv_shape *s)
         const struct spectra *sp = &d->s[role];
         const double vectors = (double)d->all[sp->row] * (double)padded(d, d->all[sp->lane]) / lanes;
         const bool slim = d->slim && role == CONV_W;
-        const double part = slim ? ROWS_TAKE * (double)s->k[1] / (double)d->size : role == CONV_W ? filter_part(d, s) : 1;
-        sum += vectors * area * turn * ((slim ? 1 : times(d, role)) * part + (slim ? mc_fft_blocks(d, M) * SLIM_COLUMNS : 0));
+        const double part = slim             ? ROWS_TAKE * (double)s->k[1] / (double)d->size
+                            : role == CONV_W ? filter_part(d, s)
+                                             : 1;
+        sum += vectors * area * turn *
+               ((slim ? 1 : times(d, role)) * part + (slim ? mc_fft_blocks(d, M) * SLIM_COLUMNS : 0));
     }
     return (double)s->groups * sum;
 }
@@ -242,7 +259,8 @@ static bool halve(struct fft *d, int letter)
     return d->block[letter] < before;
 }
 
-/* Where one vector of tiles beside all channels of one kind is too much: the larger blocks halved, and halved. */
+/* Where one vector of tiles beside all channels of one kind is too much: the larger blocks halved, and
+ * halved. */
 static bool halve_all(struct fft *d, size_t cap)
 {
     memcpy(d->block, d->all, sizeof d->block);
@@ -261,12 +279,13 @@ static bool halve_all(struct fft *d, size_t cap)
 static bool may_slim(const struct fft *d)
 {
     const int64_t wide = fft_slim_width(d);
-    return d->which >= 0 && d->lanes != M && d->order[0] == M && d->block[C] >= MC_MIN(wide, d->all[C])
-           && d->block[F] >= MC_MIN(wide, d->all[F]);
+    return d->which >= 0 && d->lanes != M && d->order[0] == M && d->block[C] >= MC_MIN(wide, d->all[C]) &&
+           d->block[F] >= MC_MIN(wide, d->all[F]);
 }
 
-/* Blocks that keep the cap for one thread: of channels of one kind in `parts`, and of tiles, looping over either outermost,
- * with whole filters or slim ones, whichever costs least: the third letter has one block. */
+/* Blocks that keep the cap for one thread: of channels of one kind in `parts`, and of tiles, looping over
+ * either outermost, with whole filters or slim ones, whichever costs least: the third letter has one
+ * block. */
 static bool keep(struct fft *d, const struct mc_conv_shape *s, size_t cap)
 {
     struct fft best = *d;
@@ -278,7 +297,8 @@ static bool keep(struct fft *d, const struct mc_conv_shape *s, size_t cap)
         memcpy(one.block, one.all, sizeof one.block);
         one.block[letter] = even(d, d->all[letter], conv_ceil(d->all[letter], parts), true);
         mc_fft_order(&one, outer);
-        if ((one.slim && !may_slim(&one)) || (parts > 1 && conv_ceil(d->all[letter], one.block[letter]) != parts) || !fill(&one, cap)) {
+        if ((one.slim && !may_slim(&one)) ||
+            (parts > 1 && conv_ceil(d->all[letter], one.block[letter]) != parts) || !fill(&one, cap)) {
             continue;
         }
         const double cost = mc_fft_cycles(&one, s);
@@ -297,7 +317,8 @@ static void slim_once(struct fft *d, size_t cap)
     struct fft one = *d;
     one.slim = true;
     mc_fft_order(&one, M);
-    if (SLIM_ONCE * d->taps <= d->size && mc_fft_blocks(&one, M) == 1 && may_slim(&one) && mc_fft_lay_out(&one, 1) <= cap) {
+    if (SLIM_ONCE * d->taps <= d->size && mc_fft_blocks(&one, M) == 1 && may_slim(&one) &&
+        mc_fft_lay_out(&one, 1) <= cap) {
         *d = one;
     }
 }
@@ -308,16 +329,20 @@ static bool fit(struct fft *d, const struct mc_conv_shape *s)
     const enum mc_conv_pass pass = s->pass;
     memcpy(d->block, d->all, sizeof d->block);
     const bool vectors = d->s[CONV_X].lane == M || d->s[CONV_Y].lane == M;
-    const int64_t tile = 4 * d->numbers * (d->all[C] + d->all[F]) * d->frequencies; /* bytes of one tile's spectra */
+    const int64_t tile = 4 * d->numbers * (d->all[C] + d->all[F]) *
+                         d->frequencies; /* bytes of one tile's spectra */
     const int64_t filters = 4 * d->numbers * d->all[C] * d->all[F] * d->frequencies;
     const int64_t near = MC_MAX(pass == CONV_WEIGHTS ? 2 * filters : filters, (int64_t)NEAR / 2);
-    const int64_t many = MC_MAX(MC_MIN(near / tile, (int64_t)ROWS * (pass == CONV_WEIGHTS ? 4 : 1)), (int64_t)LEAST);
+    const int64_t many = MC_MAX(MC_MIN(near / tile, (int64_t)ROWS * (pass == CONV_WEIGHTS ? 4 : 1)),
+                                (int64_t)LEAST);
     mc_fft_order(d, pass == CONV_WEIGHTS ? C : M);
     d->block_most = filters > NEAR ? MC_MAX(many, (int64_t)2 * ROWS) : many;
     d->block[M] = even(d, d->all[M], d->block_most, vectors);
-    if (d->block[M] == d->all[M] && filters > NEAR) { /* the result's channels in turn, so that filters stay near */
+    if (d->block[M] == d->all[M] &&
+        filters > NEAR) { /* the result's channels in turn, so that filters stay near */
         const int letter = pass == CONV_INPUTS ? C : F;
-        d->block[letter] = even(d, d->all[letter], MC_MAX(d->all[letter] * NEAR / filters, 2 * d->kernel->lanes), true);
+        d->block[letter] = even(d, d->all[letter],
+                                MC_MAX(d->all[letter] * NEAR / filters, 2 * d->kernel->lanes), true);
     }
     if (mc_fft_lay_out(d, 1) > cap) {
         return keep(d, s, cap);

@@ -106,8 +106,10 @@ static double estimate_any(const struct mc_problem *p_, int which)
         return 1e30;
     }
     const double hz = mc_conv_peak(p) / mc_gemm_kernel(MC_FLOAT32)->flops;
-    const double seconds = mc_fft_cycles(&d, s) / hz + mc_conv_copy(mc_conv_bytes(p)) + mc_conv_copy(2 * filter_bytes(&d, s));
-    const double steps = (double)s->groups * mc_fft_blocks(&d, M) * mc_fft_blocks(&d, C) * mc_fft_blocks(&d, F);
+    const double seconds = mc_fft_cycles(&d, s) / hz + mc_conv_copy(mc_conv_bytes(p)) +
+                           mc_conv_copy(2 * filter_bytes(&d, s));
+    const double steps = (double)s->groups * mc_fft_blocks(&d, M) * mc_fft_blocks(&d, C) *
+                         mc_fft_blocks(&d, F);
     return 5e-6 * steps + seconds / mc_conv_threads(seconds, (double)d.frequencies / 4);
 }
 

@@ -1,7 +1,8 @@
-/* lines.h: transforms of 4, 8 and 16 complex numbers in registers, and of 8, 16, 32 and 64 in memory, where elements lie
- * `from` floats apart, and results `to`; as part of fft_body.h.
+/* lines.h: transforms of 4, 8 and 16 complex numbers in registers, and of 8, 16, 32 and 64 in memory, where
+ * elements lie `from` floats apart, and results `to`; as part of fft_body.h.
  *
- * Invariant: numbers that are known to be zero, all beyond the first `live` quarters, or beyond nine, are not read. */
+ * Invariant: numbers that are known to be zero, all beyond the first `live` quarters, or beyond nine, are not
+ * read. */
 
 /* exp(-2 pi i k / 64) */
 static const float turn_re[] = {
@@ -43,7 +44,8 @@ FUSED void fft8(const V *xr, const V *xi, V *yr, V *yi)
         sr[j] = xr[j] + xr[j + 4], si[j] = xi[j] + xi[j + 4];
         dr[j] = xr[j] - xr[j + 4], di[j] = xi[j] - xi[j + 4];
     }
-    const V pr = (dr[1] + di[1]) * h, pi = (di[1] - dr[1]) * h, qr = (di[3] - dr[3]) * h, qi = (dr[3] + di[3]) * -h;
+    const V pr = (dr[1] + di[1]) * h, pi = (di[1] - dr[1]) * h, qr = (di[3] - dr[3]) * h,
+            qi = (dr[3] + di[3]) * -h;
     const V t = dr[2];
     dr[1] = pr, di[1] = pi, dr[2] = di[2], di[2] = -t, dr[3] = qr, di[3] = qi;
     fft4(sr, si, er, ei);
@@ -60,7 +62,8 @@ FUSED void fft16(const V *xr, const V *xi, V *yr, V *yi)
     V tr[16], ti[16];
     UNROLL(4)
     for (int j = 0; j < 4; j++) {
-        const V ar[4] = { xr[j], xr[j + 4], xr[j + 8], xr[j + 12] }, ai[4] = { xi[j], xi[j + 4], xi[j + 8], xi[j + 12] };
+        const V ar[4] = { xr[j], xr[j + 4], xr[j + 8], xr[j + 12] },
+                ai[4] = { xi[j], xi[j + 4], xi[j + 8], xi[j + 12] };
         V br[4], bi[4];
         fft4(ar, ai, br, bi);
         UNROLL(4)
@@ -95,10 +98,10 @@ FUSED void fft_part(const int m, const V *xr, const V *xi, V *yr, V *yi)
     }
 }
 
-/* Size 4 m: four of size m of what size 4 leaves; of the input the first live * m are not zeros, and the others not read.
- * sign is that of the imaginary results. */
-FUSED void fft(const int size, const int live, const float *re, const float *im, int64_t from, float *to_re, float *to_im,
-               int64_t to, float sign, bool far)
+/* Size 4 m: four of size m of what size 4 leaves; of the input the first live * m are not zeros, and the
+ * others not read. sign is that of the imaginary results. */
+FUSED void fft(const int size, const int live, const float *re, const float *im, int64_t from, float *to_re,
+               float *to_im, int64_t to, float sign, bool far)
 {
     const int m = size / 4, stride = FFT_MOST / size;
     _Alignas(64) float tr[FFT_MOST * L], ti[FFT_MOST * L];
@@ -150,7 +153,8 @@ FUSED void fft(const int size, const int live, const float *re, const float *im,
 
 enum { NINE = 9 };
 /* Size 64 of nine numbers, the others zeros: eight of size 8, where the ninth goes with the first. */
-FUSED void fft_nine(const float *re, const float *im, int64_t from, float *to_re, float *to_im, int64_t to, float sign, bool far)
+FUSED void fft_nine(const float *re, const float *im, int64_t from, float *to_re, float *to_im, int64_t to,
+                    float sign, bool far)
 {
     for (int q = 0; q < 8; q++) {
         V xr[8], xi[8], yr[8], yi[8];
@@ -174,8 +178,10 @@ FUSED void fft_nine(const float *re, const float *im, int64_t from, float *to_re
     }
 }
 
-/* The first `count` of `size` results, a quarter at most: size 4 of the parts that each fourth number makes. */
-FUSED void fft_first(const int size, int count, const float *re, const float *im, int64_t from, float *to_re, float *to_im)
+/* The first `count` of `size` results, a quarter at most: size 4 of the parts that each fourth number
+ * makes. */
+FUSED void fft_first(const int size, int count, const float *re, const float *im, int64_t from, float *to_re,
+                     float *to_im)
 {
     const int m = size / 4, stride = FFT_MOST / size;
     for (int q = 0; q < 4; q++) {
@@ -194,12 +200,13 @@ FUSED void fft_first(const int size, int count, const float *re, const float *im
     }
 }
 
-typedef void fft_any(const float *re, const float *im, int64_t from, float *to_re, float *to_im, int64_t to, float sign, bool far);
-#define FFT(size, live)                                                                                                  \
-    static TARGET void fft##size##_##live(const float *re, const float *im, int64_t from, float *to_re, float *to_im,    \
-                                          int64_t to, float sign, bool far)                                              \
-    {                                                                                                                    \
-        fft(size, live, re, im, from, to_re, to_im, to, sign, far);                                                      \
+typedef void fft_any(const float *re, const float *im, int64_t from, float *to_re, float *to_im, int64_t to,
+                     float sign, bool far);
+#define FFT(size, live)                                                                                      \
+    static TARGET void fft##size##_##live(const float *re, const float *im, int64_t from, float *to_re, float *to_im, \
+                                          int64_t to, float sign, bool far)                                  \
+    {                                                                                                        \
+        fft(size, live, re, im, from, to_re, to_im, to, sign, far);                                          \
     }
 FFT(8, 1)
 FFT(8, 2)
@@ -215,7 +222,8 @@ FFT(64, 2)
 FFT(64, 4)
 #undef FFT
 
-static TARGET void fft64_nine(const float *re, const float *im, int64_t from, float *to_re, float *to_im, int64_t to, float sign, bool far)
+static TARGET void fft64_nine(const float *re, const float *im, int64_t from, float *to_re, float *to_im,
+                              int64_t to, float sign, bool far)
 {
     fft_nine(re, im, from, to_re, to_im, to, sign, far);
 }

@@ -1,14 +1,14 @@
 /* plan.h: a convolution as products of spectra, cut into blocks.
  *
- * Three letters: M counts the tiles of all images, C and F channels and filters of one group.  Each operand has two
- * of them; the result's sums run over the third, whichever the pass:
+ * Three letters: M counts the tiles of all images, C and F channels and filters of one group.  Each operand
+ * has two of them; the result's sums run over the third, whichever the pass:
  *
  *     x(M, C)    y(M, F)    w(C, F)
  *
- * An operand's block is transformed as often as another takes its place; the order of the loops is part of the plan.
- * Where room is short, or few of a tile's rows have taps, filters may be kept slim: all of a group, with only their rows
- * transformed, which takes taps / size of their spectra.  Their columns are transformed in the cache, column by column of
- * frequencies, for each product.
+ * An operand's block is transformed as often as another takes its place; the order of the loops is part of
+ * the plan. Where room is short, or few of a tile's rows have taps, filters may be kept slim: all of a group,
+ * with only their rows transformed, which takes taps / size of their spectra.  Their columns are transformed
+ * in the cache, column by column of frequencies, for each product.
  *
  * Invariant: blocks depend on the problem and the workspace cap, never on the threads. */
 #ifndef MC_CONV_FFT_PLAN_H
@@ -22,14 +22,16 @@ enum { FFT = 0, WINOGRAD2 = -1, WINOGRAD4 = -2 }; /* FFT: any of its sizes */
 /* Spectra of one operand's block: rows by one letter, lanes by the other. */
 struct spectra {
     int row, lane;              /* letters */
-    int64_t width, step, next;  /* floats from re to im of a row; from a frequency to the next; from a row to the next */
+    /* floats from re to im of a row; from a frequency to the next; from a row to the next */
+    int64_t width, step, next;
     size_t at;                  /* in the workspace */
     bool far;                   /* more than the caches hold */
 };
 struct fft {
     struct mc_plan base;
     const struct mc_fft_kernel *kernel;
-    int which, size;            /* of the kernel's sizes, or WINOGRAD2, WINOGRAD4; places of a tile along one axis */
+    /* of the kernel's sizes, or WINOGRAD2, WINOGRAD4; places of a tile along one axis */
+    int which, size;
     int64_t frequencies, numbers;   /* of a tile; floats of each */
     int64_t step[2], tiles[2];  /* along the last two axes: places that a tile gives, and how many tiles */
     int64_t all[NLETTER], block[NLETTER];
@@ -39,7 +41,8 @@ struct fft {
     int order[NLETTER];         /* of the loops over blocks, the outermost first */
     bool slim;                  /* filters are kept so: they are b or c of the product */
     int64_t taps, near;         /* rows of a filter; how many rows of w's spectra are whole at once */
-    bool partial;               /* sums over a block of the summed letter go into the result, to what the others left there */
+    /* sums over a block of the summed letter go into the result, to what the others left there */
+    bool partial;
     int a, b, c;                /* roles of the product: c is the result */
     struct spectra s[3];
     size_t tile_at, tile_bytes; /* of each slot: a tile, or the spectra of some slim filters */
@@ -80,7 +83,8 @@ struct mc_fft_call {
     struct mc_conv_run r;
     int64_t group, at[NLETTER], n[NLETTER]; /* this block: where it begins, how much it is */
     bool add;                               /* to the sums that are there */
-    bool more, done;                        /* the result has sums of other blocks; it has all when these are added */
+    /* the result has sums of other blocks; it has all when these are added */
+    bool more, done;
     int role;                               /* whose transforms these tasks are */
 };
 static inline int64_t fft_lanes_of(const struct mc_fft_call *x, const struct spectra *s)
@@ -95,17 +99,19 @@ static inline float *fft_slot(const struct mc_fft_call *x, int slot)
 {
     return (float *)(void *)(x->r.workspace + x->d->tile_at + (size_t)slot * x->d->tile_bytes);
 }
-/* The lanes of task (row i, lanes from j on) of this call's role; returns how many.  box: the first one's image, channel,
- * first row and column. */
+/* The lanes of task (row i, lanes from j on) of this call's role; returns how many.  box: the first one's
+ * image, channel, first row and column. */
 int mc_fft_lanes(const struct mc_fft_call *x, int64_t i, int64_t j, struct mc_fft_window *w, int64_t box[4]);
-void mc_fft_finish(const struct mc_fft_call *x, const struct mc_fft_window *w, int count, int64_t j, const int64_t box[4]);
+void mc_fft_finish(const struct mc_fft_call *x, const struct mc_fft_window *w, int count, int64_t j,
+                   const int64_t box[4]);
 /* The products of this block, but for where their operands lie. */
 struct mc_fft_product mc_fft_product_of(const struct mc_fft_call *x);
 static inline float fft_scale(const struct mc_fft_call *x)
 {
     return (float)(x->r.p->alpha / (4.0 * x->d->size * x->d->size));
 }
-/* ---- fft_slim.c: the rows of a group's slim filters; the products of a block, which make or take their columns; and back ---- */
+/* ---- fft_slim.c: the rows of a group's slim filters; the products of a block, which make or take their
+ * columns; and back ---- */
 void mc_fft_slim_rows(const struct mc_fft_call *x, double seconds);
 void mc_fft_slim_products(struct mc_fft_call *x, double seconds);
 void mc_fft_slim_back(const struct mc_fft_call *x, double seconds);

@@ -1,12 +1,12 @@
 /* products.h: products of spectra, frequency by frequency, as part of fft_body.h.
  *
- * A tile is MR rows by NV vectors of sums in registers; complex numbers have two sums each, and four products; of real
- * numbers there are REAL_MR rows.
+ * A tile is MR rows by NV vectors of sums in registers; complex numbers have two sums each, and four
+ * products; of real numbers there are REAL_MR rows.
  *
  * Invariant: sums over depth are added in one order, whatever the tile. */
 
-FUSED void tile_of(const bool real, const int mr, const int nv, const struct mc_fft_product *p, const float *a,
-                   const float *b, float *c, int64_t depth, bool add)
+FUSED void tile_of(const bool real, const int mr, const int nv, const struct mc_fft_product *p,
+                   const float *a, const float *b, float *c, int64_t depth, bool add)
 {
     V cr[REAL_MR][NV], ci[MR][NV];
     UNROLL(12)
@@ -68,10 +68,11 @@ FUSED void fetch(const float *at, int64_t rows, int64_t row, int64_t n, const bo
 }
 
 /* Of the next product's operands, what is about to be used of these. */
-FUSED void fetch_ahead(const bool real, const int mr, const int nv, const struct mc_fft_product *p, int64_t i, int64_t column,
-                       int64_t k, int64_t depth)
+FUSED void fetch_ahead(const bool real, const int mr, const int nv, const struct mc_fft_product *p, int64_t i,
+                       int64_t column, int64_t k, int64_t depth)
 {
-    const int64_t parts = (p->rows + mr - 1) / mr, from = depth * (i / mr) / parts, rows = depth * (i / mr + 1) / parts - from;
+    const int64_t parts = (p->rows + mr - 1) / mr, from = depth * (i / mr) / parts,
+                  rows = depth * (i / mr + 1) / parts - from;
     const int64_t height = MC_MIN(p->rows - i, (int64_t)mr);
     for (int im = 0; im < (real ? 1 : 2); im++) {
         const float *a = p->a + p->a_ahead + im * p->a_im, *b = p->b + p->b_ahead + im * p->b_im + column;
@@ -87,7 +88,8 @@ FUSED void fetch_ahead(const bool real, const int mr, const int nv, const struct
     }
 }
 
-FUSED void rows_of(const bool real, const int nv, const struct mc_fft_product *p, int64_t column, int64_t k, int64_t depth)
+FUSED void rows_of(const bool real, const int nv, const struct mc_fft_product *p, int64_t column, int64_t k,
+                   int64_t depth)
 {
     const bool add = p->add || k > 0;
     const int most = real ? REAL_MR : MR;

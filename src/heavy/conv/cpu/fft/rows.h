@@ -4,7 +4,8 @@
 #define READ_ROW  read_piece
 #define WRITE_ROW write_piece
 
-static inline TARGET __attribute__((always_inline)) void read_piece(float *to, const float *from, int c0, int c1, const int size)
+static inline TARGET __attribute__((always_inline)) void read_piece(float *to, const float *from, int c0,
+                                                                    int c1, const int size)
 {
     if (c0 == 0 && c1 == size) {
         memcpy(to, from, (size_t)size * sizeof *to);
@@ -16,8 +17,8 @@ static inline TARGET __attribute__((always_inline)) void read_piece(float *to, c
     }
 }
 
-static inline TARGET __attribute__((always_inline)) void write_piece(float *to, const float *from, float alpha, int c1,
-                                                                     const int size)
+static inline TARGET __attribute__((always_inline)) void write_piece(float *to, const float *from,
+                                                                     float alpha, int c1, const int size)
 {
     (void)size;
     for (int c = 0; c < c1; c++) {

@@ -1,9 +1,9 @@
-/* run.c: one call: blocks of operands are transformed, multiplied frequency by frequency, and the sums transformed
- * back where a block of the result is whole.
+/* run.c: one call: blocks of operands are transformed, multiplied frequency by frequency, and the sums
+ * transformed back where a block of the result is whole.
  *
  *   forward   y[u] = sum over a of x[u - pad + a] * w[a]             spectrum of x by the conjugate one of w
- *   inputs    x[i] = sum over a of y[i - (k - 1 - pad) + a] * w[k - 1 - a]            of y by that of w turned
- *   weights   w[a] = sum over u of x[u - pad + a] * y[u]                          of x by the conjugate one of y
+ *   inputs    x[i] = sum over a of y[i - (k - 1 - pad) + a] * w[k - 1 - a] of y by that of w turned
+ *   weights   w[a] = sum over u of x[u - pad + a] * y[u] of x by the conjugate one of y
  *
  * A tile reads size places; the last (k - 1) * dilation of what comes back is wrapped around, and not kept.
  *
@@ -24,7 +24,8 @@ static void see(int64_t from, int64_t extent, int64_t size, int *lo, int *hi)
     *hi = clamp(extent - from, size);
 }
 
-/* How many places before a tile's own its window begins: where x and y are read whole; and how many there are. */
+/* How many places before a tile's own its window begins: where x and y are read whole; and how many there
+ * are. */
 static void reach(const struct mc_fft_call *x, int axis, int64_t *before, int64_t *size)
 {
     const struct mc_conv_shape *s = &x->r.p->s;
@@ -34,8 +35,10 @@ static void reach(const struct mc_fft_call *x, int axis, int64_t *before, int64_
     *size = whole ? x->d->size : x->d->step[axis - 1];
 }
 
-/* Elements before tile m, channel c of x or y, counted over groups; box: its image, channel, first row and column. */
-static int64_t tile_window(const struct mc_fft_call *x, int64_t m, int64_t c, struct mc_fft_lane *lane, int64_t box[4])
+/* Elements before tile m, channel c of x or y, counted over groups; box: its image, channel, first row and
+ * column. */
+static int64_t tile_window(const struct mc_fft_call *x, int64_t m, int64_t c, struct mc_fft_lane *lane,
+                           int64_t box[4])
 {
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t *stride = x->role == CONV_X ? x->r.p->at.x : x->r.p->at.y;
@@ -49,7 +52,8 @@ static int64_t tile_window(const struct mc_fft_call *x, int64_t m, int64_t c, st
     see(place[0] - before[0], extent[1], size[0], &lane->top, &lane->bottom);
     see(place[1] - before[1], extent[2], size[1], &lane->left, &lane->right);
     box[0] = n, box[1] = c, box[2] = place[0], box[3] = place[1];
-    return n * stride[0] + c * stride[1] + (place[0] - before[0]) * stride[3] + (place[1] - before[1]) * stride[4];
+    return n * stride[0] + c * stride[1] + (place[0] - before[0]) * stride[3] +
+           (place[1] - before[1]) * stride[4];
 }
 
 static bool turned(const struct mc_conv_shape *s)
@@ -57,7 +61,8 @@ static bool turned(const struct mc_conv_shape *s)
     return s->flip != (s->pass == CONV_INPUTS);
 }
 
-static int64_t filter_window(const struct mc_fft_call *x, int64_t c, int64_t f, struct mc_fft_lane *lane, int64_t box[4])
+static int64_t filter_window(const struct mc_fft_call *x, int64_t c, int64_t f, struct mc_fft_lane *lane,
+                             int64_t box[4])
 {
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t *stride = x->r.p->at.w;
@@ -65,7 +70,8 @@ static int64_t filter_window(const struct mc_fft_call *x, int64_t c, int64_t f, 
     box[0] = f, box[1] = c, box[2] = box[3] = 0;
     lane->bottom = (int)s->k[1];
     lane->right = (int)s->k[2];
-    return f * stride[0] + c * stride[1] + (turned(s) ? (s->k[1] - 1) * stride[3] + (s->k[2] - 1) * stride[4] : 0);
+    return f * stride[0] + c * stride[1] +
+           (turned(s) ? (s->k[1] - 1) * stride[3] + (s->k[2] - 1) * stride[4] : 0);
 }
 
 int mc_fft_lanes(const struct mc_fft_call *x, int64_t i, int64_t j, struct mc_fft_window *w, int64_t box[4])
@@ -81,7 +87,8 @@ int mc_fft_lanes(const struct mc_fft_call *x, int64_t i, int64_t j, struct mc_ff
     w->cs = filter ? sign * x->r.p->at.w[4] : stride[4];
     w->dr = filter ? (int)s->dilation[1] : 1;
     w->dc = filter ? (int)s->dilation[2] : 1;
-    const int64_t next = filter ? x->r.p->at.w[sp->lane == C] : stride[1]; /* from a channel's window to the next one's */
+    const int64_t next = filter ? x->r.p->at.w[sp->lane == C]
+                                : stride[1]; /* from a channel's window to the next one's */
     int64_t e = 0;
     for (int l = 0; l < d->kernel->lanes; l++) {
         struct mc_fft_lane *lane = &w->lane[l];
@@ -102,7 +109,10 @@ int mc_fft_lanes(const struct mc_fft_call *x, int64_t i, int64_t j, struct mc_ff
             memcpy(box, own, l == 0 ? sizeof own : 0);
         }
         lane->at = (float *)(void *)x->r.at[x->role] + e;
-        lane->add = !result ? NULL : x->more ? lane->at : x->r.c0 ? (const float *)(const void *)x->r.c0 + e : NULL;
+        lane->add = !result   ? NULL
+                    : x->more ? lane->at
+                    : x->r.c0 ? (const float *)(const void *)x->r.c0 + e
+                              : NULL;
     }
     return count;
 }
@@ -122,14 +132,17 @@ static void forward_task(void *arg, int64_t task, int slot)
     if (d->which < 0) {
         const bool narrow = pass == CONV_WEIGHTS && x->role == CONV_Y;
         const int role = x->role == CONV_W ? WINOGRAD_FILTER : narrow ? WINOGRAD_NARROW : WINOGRAD_WHOLE;
-        d->kernel->winograd_forward[fft_winograd(d)](&w, role, fft_spectra(x, x->role) + i * s->next + j, s->step);
+        d->kernel->winograd_forward[fft_winograd(d)](&w, role, fft_spectra(x, x->role) + i * s->next + j,
+                                                     s->step);
         return;
     }
-    d->kernel->forward[d->which](&w, x->role == (pass == CONV_WEIGHTS ? CONV_Y : CONV_W), s->far, fft_slot(x, slot),
-                                 fft_spectra(x, x->role) + i * s->next + j, s->step, s->width);
+    d->kernel->forward[d->which](&w, x->role == (pass == CONV_WEIGHTS ? CONV_Y : CONV_W), s->far,
+                                 fft_slot(x, slot), fft_spectra(x, x->role) + i * s->next + j, s->step,
+                                 s->width);
 }
 
-void mc_fft_finish(const struct mc_fft_call *x, const struct mc_fft_window *w, int count, int64_t j, const int64_t box[4])
+void mc_fft_finish(const struct mc_fft_call *x, const struct mc_fft_window *w, int count, int64_t j,
+                   const int64_t box[4])
 {
     const struct spectra *s = &x->d->s[x->role];
     const bool filter = x->role == CONV_W;
@@ -170,8 +183,8 @@ static void inverse_task(void *arg, int64_t task, int slot)
         mc_fft_finish(x, &w, count, j, box);
         return;
     }
-    d->kernel->inverse[d->which](fft_spectra(x, x->role) + i * s->next + j, s->step, s->width, fft_scale(x), beta,
-                                 fft_slot(x, slot), &w);
+    d->kernel->inverse[d->which](fft_spectra(x, x->role) + i * s->next + j, s->step, s->width, fft_scale(x),
+                                 beta, fft_slot(x, slot), &w);
     mc_fft_finish(x, &w, count, j, box);
 }
 
@@ -192,9 +205,18 @@ struct mc_fft_product mc_fft_product_of(const struct mc_fft_call *x)
     const struct fft *d = x->d;
     const struct spectra *a = &d->s[d->a], *b = &d->s[d->b], *c = &d->s[d->c];
     return (struct mc_fft_product){
-        .rows = x->n[d->rows], .columns = fft_lanes_of(x, c) * d->kernel->lanes, .depth = x->n[d->summed], .piece = piece(x), .add = x->add,
-        .a_row = a->row == d->rows ? a->next : 1, .a_depth = a->row == d->rows ? 1 : a->next, .a_im = a->width,
-        .b_depth = b->next, .b_im = b->width, .c_row = c->next, .c_im = c->width,
+        .rows = x->n[d->rows],
+        .columns = fft_lanes_of(x, c) * d->kernel->lanes,
+        .depth = x->n[d->summed],
+        .piece = piece(x),
+        .add = x->add,
+        .a_row = a->row == d->rows ? a->next : 1,
+        .a_depth = a->row == d->rows ? 1 : a->next,
+        .a_im = a->width,
+        .b_depth = b->next,
+        .b_im = b->width,
+        .c_row = c->next,
+        .c_im = c->width,
     };
 }
 
@@ -252,7 +274,8 @@ static void multiply(struct mc_fft_call *x, double seconds)
     if (x->d->slim) {
         mc_fft_slim_products(x, seconds);
     } else {
-        mc_team_tasks(product_task, x, conv_ceil(x->d->frequencies, together(x->d)), x->d->slots, x->r.threads, seconds);
+        mc_team_tasks(product_task, x, conv_ceil(x->d->frequencies, together(x->d)), x->d->slots,
+                      x->r.threads, seconds);
     }
 }
 
@@ -267,7 +290,8 @@ mc_status mc_fft_run(const struct mc_plan *plan, void *const *operand, void *wor
     }
     const double seconds = mc_conv_work(x.r.p) / (double)all;
     for (int64_t b = 0; b < all; b++) {
-        const int64_t at[NLETTER] = { b / blocks[2] / blocks[1] % blocks[0], b / blocks[2] % blocks[1], b % blocks[2] };
+        const int64_t at[NLETTER] = { b / blocks[2] / blocks[1] % blocks[0], b / blocks[2] % blocks[1],
+                                      b % blocks[2] };
         x.group = b / blocks[2] / blocks[1] / blocks[0];
         for (int i = 0; i < NLETTER; i++) {
             const int letter = d->order[i];

@@ -1,7 +1,8 @@
-/* columns.c: the matrix whose columns are windows of x: a row for each channel and tap, a column for each place.
+/* columns.c: the matrix whose columns are windows of x: a row for each channel and tap, a column for each
+ * place.
  *
- * Taps stand in w's order, so that a filter is a row of the other matrix as it lies; a flip is in that order.  Places
- * are cut into pieces of rows of y once, then every tap walks the pieces.
+ * Taps stand in w's order, so that a filter is a row of the other matrix as it lies; a flip is in that order.
+ * Places are cut into pieces of rows of y once, then every tap walks the pieces.
  *
  * Invariant: what lies outside of x is zero when windows are gathered, and dropped when they are added. */
 #if defined(__GNUC__) && !defined(__clang__)
@@ -23,14 +24,18 @@ struct tap {
 };
 
 /* Cuts places from u on, n at most; returns how many were. */
-static int64_t cut(const struct mc_conv_problem *p, int64_t u, int64_t n, int64_t column, struct piece *t, int *pieces)
+static int64_t cut(const struct mc_conv_problem *p, int64_t u, int64_t n, int64_t column, struct piece *t,
+                   int *pieces)
 {
     const struct mc_conv_shape *s = &p->s;
     int64_t u0 = u / (s->out[1] * s->out[2]), u1 = u / s->out[2] % s->out[1], u2 = u % s->out[2], done = 0;
     for (*pieces = 0; *pieces < PIECES && done < n; ++*pieces) {
         struct piece *now = &t[*pieces];
-        *now = (struct piece){ .i0 = conv_at(s, 0, u0, 0), .i1 = conv_at(s, 1, u1, 0), .u = u2,
-                               .n = MC_MIN(s->out[2] - u2, n - done), .column = column + done };
+        *now = (struct piece){ .i0 = conv_at(s, 0, u0, 0),
+                               .i1 = conv_at(s, 1, u1, 0),
+                               .u = u2,
+                               .n = MC_MIN(s->out[2] - u2, n - done),
+                               .column = column + done };
         now->at = now->i0 * p->at.x[2] + now->i1 * p->at.x[3] + conv_at(s, 2, u2, 0) * p->at.x[4];
         done += now->n;
         u2 = 0;
@@ -54,63 +59,65 @@ static struct tap tap_of(const struct mc_conv_problem *p, const int64_t k[3])
 }
 
 /* The part [*lo, *hi) of the piece's places that is inside of x. */
-static inline void inside(const struct mc_conv_shape *s, const struct piece *t, const struct tap *a, int64_t *lo, int64_t *hi)
+static inline void inside(const struct mc_conv_shape *s, const struct piece *t, const struct tap *a,
+                          int64_t *lo, int64_t *hi)
 {
-    const bool in = (uint64_t)(t->i0 + a->i0) < (uint64_t)s->in[0] && (uint64_t)(t->i1 + a->i1) < (uint64_t)s->in[1];
+    const bool in = (uint64_t)(t->i0 + a->i0) < (uint64_t)s->in[0] &&
+                    (uint64_t)(t->i1 + a->i1) < (uint64_t)s->in[1];
     *lo = MC_MIN(MC_MAX(a->lo - t->u, (int64_t)0), t->n);
     *hi = in ? MC_MAX(MC_MIN(a->hi - t->u, t->n), *lo) : *lo;
 }
 
-#define COLUMNS(type)                                                                                                   \
-    static void gather_##type(const struct mc_conv_problem *p, const struct piece *t, int pieces, const struct tap *a,  \
-                              const type *x, type *restrict row)                                                        \
-    {                                                                                                                   \
-        const int64_t step = p->s.stride[2] * p->at.x[4];                                                               \
-        for (const struct piece *end = t + pieces; t < end; t++) {                                                      \
-            int64_t lo, hi;                                                                                             \
-            inside(&p->s, t, a, &lo, &hi);                                                                              \
-            const type *from = x + (lo < hi ? t->at + a->at : 0);                                                       \
-            type *to = row + t->column;                                                                                 \
-            for (int64_t i = 0; i < lo; i++) {                                                                          \
-                to[i] = 0;                                                                                              \
-            }                                                                                                           \
-            if (step == 1) {                                                                                            \
-                for (int64_t i = lo; i < hi; i++) {                                                                     \
-                    to[i] = from[i];                                                                                    \
-                }                                                                                                       \
-            } else if (step == 2) {                                                                                     \
-                for (int64_t i = lo; i < hi; i++) {                                                                     \
-                    to[i] = from[2 * i];                                                                                \
-                }                                                                                                       \
-            } else {                                                                                                    \
-                for (int64_t i = lo; i < hi; i++) {                                                                     \
-                    to[i] = from[i * step];                                                                             \
-                }                                                                                                       \
-            }                                                                                                           \
-            for (int64_t i = hi; i < t->n; i++) {                                                                       \
-                to[i] = 0;                                                                                              \
-            }                                                                                                           \
-        }                                                                                                               \
-    }                                                                                                                   \
-    static void add_##type(const struct mc_conv_problem *p, const struct piece *t, int pieces, const struct tap *a,     \
-                           type *x, const type *restrict row)                                                           \
-    {                                                                                                                   \
-        const int64_t step = p->s.stride[2] * p->at.x[4];                                                               \
-        for (const struct piece *end = t + pieces; t < end; t++) {                                                      \
-            int64_t lo, hi;                                                                                             \
-            inside(&p->s, t, a, &lo, &hi);                                                                              \
-            type *to = x + (lo < hi ? t->at + a->at : 0);                                                               \
-            const type *from = row + t->column;                                                                         \
-            if (step == 1) {                                                                                            \
-                for (int64_t i = lo; i < hi; i++) {                                                                     \
-                    to[i] += from[i];                                                                                   \
-                }                                                                                                       \
-            } else {                                                                                                    \
-                for (int64_t i = lo; i < hi; i++) {                                                                     \
-                    to[i * step] += from[i];                                                                            \
-                }                                                                                                       \
-            }                                                                                                           \
-        }                                                                                                               \
+#define COLUMNS(type)                                                                                        \
+    static void gather_##type(const struct mc_conv_problem *p, const struct piece *t, int pieces, const struct tap *a, \
+                              const type *x, type *restrict row)                                             \
+    {                                                                                                        \
+        const int64_t step = p->s.stride[2] * p->at.x[4];                                                    \
+        for (const struct piece *end = t + pieces; t < end; t++) {                                           \
+            int64_t lo, hi;                                                                                  \
+            inside(&p->s, t, a, &lo, &hi);                                                                   \
+            const type *from = x + (lo < hi ? t->at + a->at : 0);                                            \
+            type *to = row + t->column;                                                                      \
+            for (int64_t i = 0; i < lo; i++) {                                                               \
+                to[i] = 0;                                                                                   \
+            }                                                                                                \
+            if (step == 1) {                                                                                 \
+                for (int64_t i = lo; i < hi; i++) {                                                          \
+                    to[i] = from[i];                                                                         \
+                }                                                                                            \
+            } else if (step == 2) {                                                                          \
+                for (int64_t i = lo; i < hi; i++) {                                                          \
+                    to[i] = from[2 * i];                                                                     \
+                }                                                                                            \
+            } else {                                                                                         \
+                for (int64_t i = lo; i < hi; i++) {                                                          \
+                    to[i] = from[i * step];                                                                  \
+                }                                                                                            \
+            }                                                                                                \
+            for (int64_t i = hi; i < t->n; i++) {                                                            \
+                to[i] = 0;                                                                                   \
+            }                                                                                                \
+        }                                                                                                    \
+    }                                                                                                        \
+    static void add_##type(const struct mc_conv_problem *p, const struct piece *t, int pieces, const struct tap *a, \
+                           type *x, const type *restrict row)                                                \
+    {                                                                                                        \
+        const int64_t step = p->s.stride[2] * p->at.x[4];                                                    \
+        for (const struct piece *end = t + pieces; t < end; t++) {                                           \
+            int64_t lo, hi;                                                                                  \
+            inside(&p->s, t, a, &lo, &hi);                                                                   \
+            type *to = x + (lo < hi ? t->at + a->at : 0);                                                    \
+            const type *from = row + t->column;                                                              \
+            if (step == 1) {                                                                                 \
+                for (int64_t i = lo; i < hi; i++) {                                                          \
+                    to[i] += from[i];                                                                        \
+                }                                                                                            \
+            } else {                                                                                         \
+                for (int64_t i = lo; i < hi; i++) {                                                          \
+                    to[i * step] += from[i];                                                                 \
+                }                                                                                            \
+            }                                                                                                \
+        }                                                                                                    \
     }
 
 COLUMNS(float)
@@ -124,8 +131,8 @@ static void next_tap(const struct mc_conv_shape *s, int64_t k[3])
 }
 
 /* Some pieces of every row of the matrix, brought here or added there. */
-static void rows(const struct mc_conv_problem *p, char *x, int64_t channels, const struct piece *t, int pieces, int64_t n,
-                 char *columns, bool back)
+static void rows(const struct mc_conv_problem *p, char *x, int64_t channels, const struct piece *t,
+                 int pieces, int64_t n, char *columns, bool back)
 {
     const int64_t taps = conv_volume(p->s.k), size = mc_dtypes[p->dtype].size;
     int64_t k[3] = { 0 };
@@ -143,8 +150,8 @@ static void rows(const struct mc_conv_problem *p, char *x, int64_t channels, con
     }
 }
 
-static void all_rows(const struct mc_conv_problem *p, char *x, int64_t channels, int64_t u, int64_t n, char *columns,
-                     bool back)
+static void all_rows(const struct mc_conv_problem *p, char *x, int64_t channels, int64_t u, int64_t n,
+                     char *columns, bool back)
 {
     struct piece t[PIECES];
     int pieces;
@@ -155,12 +162,14 @@ static void all_rows(const struct mc_conv_problem *p, char *x, int64_t channels,
     }
 }
 
-void mc_conv_gather(const struct mc_conv_problem *p, const char *x, int64_t channels, int64_t u, int64_t n, void *columns)
+void mc_conv_gather(const struct mc_conv_problem *p, const char *x, int64_t channels, int64_t u, int64_t n,
+                    void *columns)
 {
     all_rows(p, (char *)x, channels, u, n, columns, false);
 }
 
-void mc_conv_scatter(const struct mc_conv_problem *p, char *x, int64_t channels, int64_t u, int64_t n, const void *columns)
+void mc_conv_scatter(const struct mc_conv_problem *p, char *x, int64_t channels, int64_t u, int64_t n,
+                     const void *columns)
 {
     all_rows(p, x, channels, u, n, (char *)columns, true);
 }

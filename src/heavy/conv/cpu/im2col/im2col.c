@@ -6,7 +6,8 @@
 enum { TILE = 512, LEAST_TILE = 16, TASKS = 8, LINE = 64 };
 
 /* The product of one kind for (tile places, block channels). */
-static struct mc_gemm_problem product(const struct mc_conv_problem *p, enum kind kind, int64_t tile, int64_t block)
+static struct mc_gemm_problem product(const struct mc_conv_problem *p, enum kind kind, int64_t tile,
+                                      int64_t block)
 {
     const struct mc_conv_shape *s = &p->s;
     const int64_t f = s->f / s->groups, k = block * conv_volume(s->k), wf = p->at.w[0], yf = p->at.y[1];
@@ -57,7 +58,8 @@ static bool make_products(struct im2col *d, const struct mc_conv_problem *p)
     size_t most = 0;
     for (int i = 0; i < NKIND * 4; i++) {
         const int kind = i / 4, last_tile = i / 2 % 2, last_block = i % 2;
-        if (!needed(d, p->s.pass, (enum kind)kind) || (!last_tile && d->tiles == 1) || (!last_block && d->blocks == 1)) {
+        if (!needed(d, p->s.pass, (enum kind)kind) || (!last_tile && d->tiles == 1) ||
+            (!last_block && d->blocks == 1)) {
             continue;
         }
         const struct mc_gemm_problem g = product(p, (enum kind)kind, last_tile ? d->last_tile : d->tile,
@@ -101,14 +103,16 @@ static void cut(struct im2col *d, const struct mc_conv_problem *p, int64_t most_
 /* Forward divides places over the threads, if there are enough of them. */
 static bool few_tiles(const struct mc_conv_problem *p)
 {
-    return p->s.pass == CONV_FORWARD && p->s.n * p->s.groups * conv_ceil(conv_volume(p->s.out), TILE) < TASKS / 2;
+    return p->s.pass == CONV_FORWARD &&
+           p->s.n * p->s.groups * conv_ceil(conv_volume(p->s.out), TILE) < TASKS / 2;
 }
 
 static int64_t usual_tile(const struct mc_conv_problem *p)
 {
     const int64_t all = conv_volume(p->s.out), cells = p->s.n * p->s.groups;
     const bool divides = p->s.pass == CONV_FORWARD && cells < TASKS && !few_tiles(p);
-    return MC_MAX(MC_MIN(divides ? conv_ceil(all * cells, TASKS) : TILE, (int64_t)TILE), (int64_t)LEAST_TILE * 4);
+    return MC_MAX(MC_MIN(divides ? conv_ceil(all * cells, TASKS) : TILE, (int64_t)TILE),
+                  (int64_t)LEAST_TILE * 4);
 }
 
 /* The others divide channels, but not into products that are too small. */
@@ -183,8 +187,8 @@ static const char *refuse(const struct mc_problem *p_)
     return mc_conv_halves(p);
 }
 
-/* Beside the products: every column is written piece by piece, a row of y each, copied by the product and, for
- * inputs, added; products with few rows are as slow as reading their columns. */
+/* Beside the products: every column is written piece by piece, a row of y each, copied by the product and,
+ * for inputs, added; products with few rows are as slow as reading their columns. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);

@@ -5,9 +5,10 @@
  *     weights   w(f, k)       = y(f, places) * columns(k, places)^T   summed over tiles and images
  *     inputs    columns(k, places) = w(f, k)^T * y(f, places)         then added into x
  *
- * k is (channels of the block, taps); a block is one channel where channels of w are apart.  Each thread has its own
- * columns, and its products run on it alone; only where forward has few tiles do all threads work at one.  Where the
- * weights have few blocks, images are divided in parts with sums of their own, added in order at the end.
+ * k is (channels of the block, taps); a block is one channel where channels of w are apart.  Each thread has
+ * its own columns, and its products run on it alone; only where forward has few tiles do all threads work at
+ * one.  Where the weights have few blocks, images are divided in parts with sums of their own, added in order
+ * at the end.
  *
  * Invariant: two tasks never write the same element. */
 #include "heavy/conv/cpu/im2col/im2col.h"
@@ -65,8 +66,8 @@ static int64_t y_at(const struct call *x, const struct cell *c)
     return c->n * s[0] + c->g * filters(x) * s[1] + c->tile * x->d->tile;
 }
 
-static void multiply(struct call *x, const struct cell *c, enum kind kind, const void *a, const void *b, void *to,
-                     const void *c0)
+static void multiply(struct call *x, const struct cell *c, enum kind kind, const void *a, const void *b,
+                     void *to, const void *c0)
 {
     const struct im2col *d = x->d;
     const struct mc_plan *plan = d->gemm[kind][c->tile == d->tiles - 1][c->block == d->blocks - 1];
@@ -78,8 +79,8 @@ static void multiply(struct call *x, const struct cell *c, enum kind kind, const
 
 static void gather(const struct call *x, const struct cell *c)
 {
-    mc_conv_gather(x->r.p, x->r.at[CONV_X] + x_at(x, c) * x->r.size, block_size(x->d, c->block), c->tile * x->d->tile,
-                   tile_size(x->d, c->tile), c->work);
+    mc_conv_gather(x->r.p, x->r.at[CONV_X] + x_at(x, c) * x->r.size, block_size(x->d, c->block),
+                   c->tile * x->d->tile, tile_size(x->d, c->tile), c->work);
 }
 
 static char *work_of(const struct call *x, int slot)
@@ -100,8 +101,8 @@ static void gather_channel(void *arg, int64_t i, int slot)
     const struct call *x = t->x;
     const int64_t n = tile_size(x->d, t->c->tile), step = x->r.p->at.x[1];
     (void)slot;
-    mc_conv_gather(x->r.p, x->r.at[CONV_X] + (x_at(x, t->c) + i * step) * x->r.size, 1, t->c->tile * x->d->tile, n,
-                   t->c->work + i * conv_volume(x->r.p->s.k) * n * x->r.size);
+    mc_conv_gather(x->r.p, x->r.at[CONV_X] + (x_at(x, t->c) + i * step) * x->r.size, 1,
+                   t->c->tile * x->d->tile, n, t->c->work + i * conv_volume(x->r.p->s.k) * n * x->r.size);
 }
 
 static void gather_together(const struct call *x, const struct cell *c)
@@ -117,13 +118,15 @@ static void forward_task(void *arg, int64_t task, int slot)
     struct call *x = arg;
     const struct im2col *d = x->d;
     const int64_t groups = x->r.p->s.groups, size = x->r.size;
-    struct cell c = { task / d->tiles / groups, task / d->tiles % groups, task % d->tiles, 0, 1, work_of(x, slot) };
+    struct cell c = { task / d->tiles / groups, task / d->tiles % groups, task % d->tiles, 0, 1,
+                      work_of(x, slot) };
     char *y = x->r.result + y_at(x, &c) * size;
     c.threads = d->together ? x->r.threads : 1;
     const char *c0 = x->r.c0 ? x->r.c0 + y_at(x, &c) * size : NULL;
     for (; c.block < d->blocks; c.block++) {
         d->together ? gather_together(x, &c) : gather(x, &c);
-        multiply(x, &c, c.block ? REST : FIRST, x->r.at[CONV_W] + w_at(x, &c) * size, c.work, y, c.block ? y : c0);
+        multiply(x, &c, c.block ? REST : FIRST, x->r.at[CONV_W] + w_at(x, &c) * size, c.work, y,
+                 c.block ? y : c0);
     }
     mc_conv_finish_places(&x->r, c.n, c.g * filters(x), filters(x), c.tile * d->tile, tile_size(d, c.tile));
 }
@@ -142,8 +145,10 @@ static void inputs_task(void *arg, int64_t task, int slot)
     const int64_t box[5] = { 1, count, s->in[0], s->in[1], s->in[2] };
     mc_conv_start(&x->r, at, box);
     for (; c.tile < d->tiles; c.tile++) {
-        multiply(x, &c, FRESH, x->r.at[CONV_W] + w_at(x, &c) * size, x->r.at[CONV_Y] + y_at(x, &c) * size, c.work, NULL);
-        mc_conv_scatter(x->r.p, x->r.result + x_at(x, &c) * size, count, c.tile * d->tile, tile_size(d, c.tile), c.work);
+        multiply(x, &c, FRESH, x->r.at[CONV_W] + w_at(x, &c) * size, x->r.at[CONV_Y] + y_at(x, &c) * size,
+                 c.work, NULL);
+        mc_conv_scatter(x->r.p, x->r.result + x_at(x, &c) * size, count, c.tile * d->tile,
+                        tile_size(d, c.tile), c.work);
     }
     conv_finish(&x->r, at, box);
 }
@@ -181,12 +186,12 @@ static void weights_task(void *arg, int64_t task, int slot)
     }
 }
 
-#define ADD(type)                                                                                                       \
-    static void add_##type(type *restrict to, const type *restrict from, int64_t n)                                     \
-    {                                                                                                                   \
-        for (int64_t i = 0; i < n; i++) {                                                                               \
-            to[i] += from[i];                                                                                           \
-        }                                                                                                               \
+#define ADD(type)                                                                                            \
+    static void add_##type(type *restrict to, const type *restrict from, int64_t n)                          \
+    {                                                                                                        \
+        for (int64_t i = 0; i < n; i++) {                                                                    \
+            to[i] += from[i];                                                                                \
+        }                                                                                                    \
     }
 ADD(float)
 ADD(double)

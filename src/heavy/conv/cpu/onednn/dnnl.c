@@ -13,7 +13,7 @@ bool mc_dnnl_open(struct dnnl_library *l)
         int version;
         size_t at;
     } functions[] = {
-        { "dnnl_memory_desc_get_size",    0, offsetof(struct dnnl_library, memory_desc_get_size)    },
+        { "dnnl_memory_desc_get_size", 0, offsetof(struct dnnl_library, memory_desc_get_size) },
         { "dnnl_primitive_desc_query_md", 0, offsetof(struct dnnl_library, primitive_desc_query_md) },
 #define ROW(name, version, args) { "dnnl_" #name, version, offsetof(struct dnnl_library, name) },
         DNNL_FUNCTIONS(ROW)
@@ -83,15 +83,17 @@ static dnnl make_2(const struct dnnl_library *l, const struct dnnl_conv *c, dnnl
     if (!op) {
         return NULL;
     }
-    const int failed =
-        c->pass == CONV_FORWARD
-            ? l->dilated_convolution_forward_desc_init(op, DNNL_TRAINING, c->algorithm, d[CONV_X], d[CONV_W], NULL,
-                                                       d[CONV_Y], c->strides, c->dilates, c->front, c->behind)
-        : c->pass == CONV_INPUTS
-            ? l->dilated_convolution_backward_data_desc_init(op, c->algorithm, d[CONV_X], d[CONV_W], d[CONV_Y],
-                                                             c->strides, c->dilates, c->front, c->behind)
-            : l->dilated_convolution_backward_weights_desc_init(op, c->algorithm, d[CONV_X], d[CONV_W], NULL,
-                                                                d[CONV_Y], c->strides, c->dilates, c->front, c->behind);
+    const int failed = c->pass == CONV_FORWARD
+                           ? l->dilated_convolution_forward_desc_init(
+                                 op, DNNL_TRAINING, c->algorithm, d[CONV_X], d[CONV_W], NULL, d[CONV_Y],
+                                 c->strides, c->dilates, c->front, c->behind)
+                       : c->pass == CONV_INPUTS
+                           ? l->dilated_convolution_backward_data_desc_init(op, c->algorithm, d[CONV_X],
+                                                                            d[CONV_W], d[CONV_Y], c->strides,
+                                                                            c->dilates, c->front, c->behind)
+                           : l->dilated_convolution_backward_weights_desc_init(
+                                 op, c->algorithm, d[CONV_X], d[CONV_W], NULL, d[CONV_Y], c->strides,
+                                 c->dilates, c->front, c->behind);
     if (failed || l->primitive_desc_create(&pd, op, attr, engine, hint)) {
         pd = NULL;
     }
@@ -103,18 +105,17 @@ static dnnl make_3(const struct dnnl_library *l, const struct dnnl_conv *c, dnnl
 {
     const dnnl *d = c->desc;
     dnnl pd = NULL;
-    const int failed =
-        c->pass == CONV_FORWARD
-            ? l->convolution_forward_primitive_desc_create(&pd, engine, DNNL_TRAINING, c->algorithm, d[CONV_X], d[CONV_W],
-                                                           NULL, d[CONV_Y], c->strides, c->dilates, c->front, c->behind,
-                                                           attr)
-        : c->pass == CONV_INPUTS
-            ? l->convolution_backward_data_primitive_desc_create(&pd, engine, c->algorithm, d[CONV_X], d[CONV_W],
-                                                                 d[CONV_Y], c->strides, c->dilates, c->front, c->behind,
-                                                                 hint, attr)
-            : l->convolution_backward_weights_primitive_desc_create(&pd, engine, c->algorithm, d[CONV_X], d[CONV_W], NULL,
-                                                                    d[CONV_Y], c->strides, c->dilates, c->front,
-                                                                    c->behind, hint, attr);
+    const int failed = c->pass == CONV_FORWARD
+                           ? l->convolution_forward_primitive_desc_create(
+                                 &pd, engine, DNNL_TRAINING, c->algorithm, d[CONV_X], d[CONV_W], NULL,
+                                 d[CONV_Y], c->strides, c->dilates, c->front, c->behind, attr)
+                       : c->pass == CONV_INPUTS
+                           ? l->convolution_backward_data_primitive_desc_create(
+                                 &pd, engine, c->algorithm, d[CONV_X], d[CONV_W], d[CONV_Y], c->strides,
+                                 c->dilates, c->front, c->behind, hint, attr)
+                           : l->convolution_backward_weights_primitive_desc_create(
+                                 &pd, engine, c->algorithm, d[CONV_X], d[CONV_W], NULL, d[CONV_Y], c->strides,
+                                 c->dilates, c->front, c->behind, hint, attr);
     return failed ? NULL : pd;
 }
 

@@ -1,7 +1,8 @@
-/* onednn.c: oneDNN's convolutions, direct and Winograd, each in the layouts that it likes: refusals and plans.
+/* onednn.c: oneDNN's convolutions, direct and Winograd, each in the layouts that it likes: refusals and
+ * plans.
  *
- * Invariant: the same bits on every run, but not for every number of threads; what is planned for one number is run
- * with that number. */
+ * Invariant: the same bits on every run, but not for every number of threads; what is planned for one number
+ * is run with that number. */
 #include "heavy/conv/cpu/onednn/dnnl.h"
 #include "heavy/gemm/cpu/foreign.h"
 
@@ -16,11 +17,13 @@ static const int queries[][3] = {
 
 static int axes(const struct mc_conv_shape *s)
 {
-    const bool one0 = s->in[0] == 1 && s->out[0] == 1 && s->k[0] == 1, one1 = s->in[1] == 1 && s->out[1] == 1 && s->k[1] == 1;
+    const bool one0 = s->in[0] == 1 && s->out[0] == 1 && s->k[0] == 1,
+               one1 = s->in[1] == 1 && s->out[1] == 1 && s->k[1] == 1;
     return !one0 || s->pad[0] ? 3 : !one1 || s->pad[1] ? 2 : 1;
 }
 
-/* The operand's sizes and strides as the library counts axes: groups first for w, and no more spatial ones than there are. */
+/* The operand's sizes and strides as the library counts axes: groups first for w, and no more spatial ones
+ * than there are. */
 static int describe(const struct mc_conv_problem *p, int role, const int64_t *stride, int64_t dims[DNNL_DIMS],
                     int64_t steps[DNNL_DIMS])
 {
@@ -112,13 +115,15 @@ static bool make_operand(struct onednn *d, const struct mc_conv_problem *p, int 
 static bool make_all(struct onednn *d, const struct mc_conv_problem *p)
 {
     const int before = mc_foreign_threads(d->l.handle, d->threads);
-    bool made = !d->l.stream_create(&d->stream, d->engine, DNNL_IN_ORDER) && !d->l.primitive_create(&d->primitive, d->pd);
+    bool made = !d->l.stream_create(&d->stream, d->engine, DNNL_IN_ORDER) &&
+                !d->l.primitive_create(&d->primitive, d->pd);
     for (int role = 0; role < 3 && made; role++) {
         made = make_operand(d, p, role);
     }
     mc_foreign_done(d->l.handle, before);
     if (made) {
-        place(d, d->l.memory_desc_get_size(d->l.primitive_desc_query_md(d->pd, DNNL_SCRATCHPAD_MD, 0)), &d->scratch_at);
+        place(d, d->l.memory_desc_get_size(d->l.primitive_desc_query_md(d->pd, DNNL_SCRATCHPAD_MD, 0)),
+              &d->scratch_at);
     }
     return made;
 }
@@ -311,7 +316,9 @@ static const char *missing_winograd(const struct mc_problem *p)
         return no ? no : "has no memory to ask the library";
     }
     d->threads = mc_team_size();
-    no = mc_dnnl_open(&d->l) && choose(d, conv(p), DNNL_WINOGRAD) ? NULL : "is not in the library for this processor";
+    no = mc_dnnl_open(&d->l) && choose(d, conv(p), DNNL_WINOGRAD)
+             ? NULL
+             : "is not in the library for this processor";
     destroy(&d->base);
     mc_free(d);
     return no;

@@ -1,7 +1,8 @@
 /* run.c: one call of oneDNN.
  *
- * Operands are reordered into the layouts that the library likes and back, in the plan's workspace.  It knows no flip:
- * a flipped filter is copied first, a flipped gradient turned at the end, and so are alpha and beta done there.
+ * Operands are reordered into the layouts that the library likes and back, in the plan's workspace.  It knows
+ * no flip: a flipped filter is copied first, a flipped gradient turned at the end, and so are alpha and beta
+ * done there.
  *
  * Invariant: the library's number of threads is set for the calling thread alone, and set back. */
 #include "heavy/conv/cpu/onednn/dnnl.h"
@@ -20,7 +21,8 @@ struct call {
 };
 
 /* One primitive from one or more memories; the first failure is kept. */
-static void execute(struct call *x, dnnl primitive, int n, const int *arg, const void *const *desc, void *const *data)
+static void execute(struct call *x, dnnl primitive, int n, const int *arg, const void *const *desc,
+                    void *const *data)
 {
     const struct dnnl_library *l = &x->d->l;
     struct dnnl_arg with[4];
@@ -43,10 +45,12 @@ static void execute(struct call *x, dnnl primitive, int n, const int *arg, const
     }
 }
 
-static void reorder(struct call *x, int role, const void *from_desc, void *from, const void *to_desc, void *to)
+static void reorder(struct call *x, int role, const void *from_desc, void *from, const void *to_desc,
+                    void *to)
 {
     static const int from_to[] = { DNNL_SRC, DNNL_DST };
-    execute(x, x->d->reorder[role], 2, from_to, (const void *const[]){ from_desc, to_desc }, (void *const[]){ from, to });
+    execute(x, x->d->reorder[role], 2, from_to, (const void *const[]){ from_desc, to_desc },
+            (void *const[]){ from, to });
 }
 
 /* Where element 0 is when w's taps are read from their end; strides with it. */
@@ -127,7 +131,8 @@ mc_status mc_onednn_run(const struct mc_plan *plan, void *const *operand, void *
     data[3] = x.r.workspace + d->scratch_at;
     const void *const desc[4] = { d->liked[0], d->liked[1], d->liked[2],
                                   d->l.primitive_desc_query_md(d->pd, DNNL_SCRATCHPAD_MD, 0) };
-    execute(&x, d->primitive, 4, (const int[]){ args[pass][0], args[pass][1], args[pass][2], DNNL_SCRATCHPAD }, desc, data);
+    execute(&x, d->primitive, 4,
+            (const int[]){ args[pass][0], args[pass][1], args[pass][2], DNNL_SCRATCHPAD }, desc, data);
     if (d->reorder[role]) {
         reorder(&x, role, d->liked[role], data[role], d->desc[role], lies);
     }
@@ -136,7 +141,8 @@ mc_status mc_onednn_run(const struct mc_plan *plan, void *const *operand, void *
         return mc_fail(MC_EUNSUPPORTED, "conv: oneDNN failed with status %d", x.failed);
     }
     if (d->plain[role]) {
-        mc_team_tasks(combine, &x, a.size[0] * a.size[1], x.r.threads, x.r.threads, (double)mc_conv_count(&a) * 4e-10);
+        mc_team_tasks(combine, &x, a.size[0] * a.size[1], x.r.threads, x.r.threads,
+                      (double)mc_conv_count(&a) * 4e-10);
     } else {
         mc_conv_finish_all(&x.r);
     }

@@ -1,4 +1,5 @@
-/* cudnn.c: convolutions by cuDNN's backend: every pass, its heuristics, every engine and knob (cudnn_search.c).
+/* cudnn.c: convolutions by cuDNN's backend: every pass, its heuristics, every engine and knob
+ * (cudnn_search.c).
  *
  * Invariant: what is taken can be recorded, whatever the pointers of a call are aligned to. */
 #include "heavy/conv/cuda/cuda.h"
@@ -32,7 +33,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     if (d->c0 && operand[CONV_C0] != result) {
         TRY(mc_cuda_copy_run(d->c0, result, operand[CONV_C0]));
     }
-    return mc_dnn_execute(low % MC_CUDA_ALIGNED && d->loose.plan ? &d->loose : &d->use, p, operand, workspace);
+    return mc_dnn_execute(low % MC_CUDA_ALIGNED && d->loose.plan ? &d->loose : &d->use, p, operand,
+                          workspace);
 }
 
 /* ---- a plan ---- */
@@ -73,7 +75,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     }
     if (!ok) {
         if (mc_last_status() >= 0) {
-            mc_fail(MC_EUNSUPPORTED, graph ? "conv: cuDNN has no engine for this" : "conv: cuDNN makes no graph of this");
+            mc_fail(MC_EUNSUPPORTED,
+                    graph ? "conv: cuDNN has no engine for this" : "conv: cuDNN makes no graph of this");
         }
         destroy(&d->base);
         mc_free(d);
@@ -87,16 +90,17 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 static const char *refuse(const struct mc_problem *p)
 {
     const char *no = mc_dnn_refuse(conv(p));
-    return no                                         ? no
+    return no                                           ? no
            : mc_flag_int(FLAG_dnn_enabled) == DNN_NEVER ? "is switched off by the flag dnn.enabled"
-           : !mc_nv_found(NV_CUDNN)->there            ? "finds no library"
-                                                      : NULL;
+           : !mc_nv_found(NV_CUDNN)->there              ? "finds no library"
+                                                        : NULL;
 }
 
 enum { TILE = 64, THICK = 32 };
 
-/* How much of the units few channels keep at work: tensor cores sum over channels first (3 of bfloat16 ran at 23 TFLOP/s on an
- * H200, 3 of TF32 at 17), and gradients have a column for each: that of 64 filters of 12 channels took over a millisecond, not 0.29. */
+/* How much of the units few channels keep at work: tensor cores sum over channels first (3 of bfloat16 ran at
+ * 23 TFLOP/s on an H200, 3 of TF32 at 17), and gradients have a column for each: that of 64 filters of 12
+ * channels took over a millisecond, not 0.29. */
 static double thick(const struct mc_conv_problem *p)
 {
     const bool matters = p->tf32 || mc_dtypes[p->dtype].size == 2 || p->s.pass != CONV_FORWARD;
@@ -104,30 +108,38 @@ static double thick(const struct mc_conv_problem *p)
     return matters && p->s.groups == 1 ? MC_MIN((double)p->s.c / enough, 1) : 1;
 }
 
-/* On tensor cores channels are innermost; where they are not, arrays are copied on the way: 14 to 36 us for 13 to 31 MB. */
+/* On tensor cores channels are innermost; where they are not, arrays are copied on the way: 14 to 36 us for
+ * 13 to 31 MB. */
 static double turned(const struct mc_conv_problem *p)
 {
-    const bool cores = p->tf32 || mc_dtypes[p->dtype].size == 2, innermost = p->at.x[1] == 1 && p->at.y[1] == 1;
+    const bool cores = p->tf32 || mc_dtypes[p->dtype].size == 2,
+               innermost = p->at.x[1] == 1 && p->at.y[1] == 1;
     return cores && !innermost ? mc_cuda_seconds(p->dtype, false, 0, 2 * mc_conv_bytes(p), 1) : 0;
 }
 
-/* As products of matrices that are never written: a gradient of images looks at every tap of every place of x, and few
- * tiles of a result keep few processors busy.  224 x 224 taps for 3 x 3 places take 16 to 41 ms on an H200, at 0.7 GFLOP.  Channels
- * innermost, from 64 on, bfloat16 reaches 0.52 to 0.73 of the units there, TF32 0.6 to 0.83, and 0.3 to 0.4 in gradients of filters. */
+/* As products of matrices that are never written: a gradient of images looks at every tap of every place of
+ * x, and few tiles of a result keep few processors busy.  224 x 224 taps for 3 x 3 places take 16 to 41 ms on
+ * an H200, at 0.7 GFLOP.  Channels innermost, from 64 on, bfloat16 reaches 0.52 to 0.73 of the units there,
+ * TF32 0.6 to 0.83, and 0.3 to 0.4 in gradients of filters. */
 static double implicit(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     const struct mc_cuda *d = mc_cuda_current();
-    const double places = (double)conv_volume(s->out), seen = s->pass == CONV_INPUTS ? MC_MAX((double)conv_volume(s->in) / places, 1) : 1;
+    const double places = (double)conv_volume(s->out),
+                 seen = s->pass == CONV_INPUTS ? MC_MAX((double)conv_volume(s->in) / places, 1) : 1;
     const double walked = mc_conv_flops(p) * MC_MAX(seen / (double)conv_volume(s->stride), 1);
-    const int64_t rows = s->n * conv_volume(s->pass == CONV_INPUTS ? s->in : s->out), cols = s->pass == CONV_INPUTS ? s->c : s->f;
+    const int64_t rows = s->n * conv_volume(s->pass == CONV_INPUTS ? s->in : s->out),
+                  cols = s->pass == CONV_INPUTS ? s->c : s->f;
     const double tiles = (double)(conv_ceil(rows, TILE) * conv_ceil(cols, TILE));
-    const double busy = s->pass == CONV_WEIGHTS || !d ? 1 : MC_MIN(4 * tiles / d->processors, 1);   /* sums of weights are cut in parts */
+    const double busy = s->pass == CONV_WEIGHTS || !d
+                            ? 1
+                            : MC_MIN(4 * tiles / d->processors, 1); /* sums of weights are cut in parts */
     return turned(p) + mc_cuda_seconds(p->dtype, p->tf32, walked, mc_conv_bytes(p), thick(p) * busy * 0.6);
 }
 
-/* It transforms too, though its heuristics may not say so: what ours takes, and a little.  What it fuses it may compile, in every
- * process anew, and by engines of which nothing is known: only timing finds that worth it. */
+/* It transforms too, though its heuristics may not say so: what ours takes, and a little.  What it fuses it
+ * may compile, in every process anew, and by engines of which nothing is known: only timing finds that worth
+ * it. */
 static double estimate(const struct mc_problem *p)
 {
     const struct mc_solver *fft = &mc_conv_cuda_fft;

@@ -1,7 +1,9 @@
-/* engines.c: the engines of cuDNN and their knobs: what its heuristics propose for a graph, and all there are.
+/* engines.c: the engines of cuDNN and their knobs: what its heuristics propose for a graph, and all there
+ * are.
  *
- * Invariant: an engine that rounds inputs to fewer bits than the problem allows, sums halves in halves, or, where the
- * flag deterministic is set, may give other bits on another run, is never named: its numerical notes say so. */
+ * Invariant: an engine that rounds inputs to fewer bits than the problem allows, sums halves in halves, or,
+ * where the flag deterministic is set, may give other bits on another run, is never named: its numerical
+ * notes say so. */
 #include "heavy/conv/cuda/cuda.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,8 +24,9 @@ int64_t mc_dnn_number(void *desc, int name, int64_t missing)
     return read(desc, name, CUDNN_TYPE_INT64, 1, &n, &v) && n == 1 ? v : missing;
 }
 
-/* May this engine serve p?  Its notes tell how it computes.  Winograd is float32 to the library where its heuristics name it:
- * 3x3 by those that they do not name was off by 4.1e-6 on an H200, by their choice 4.3e-7 (9.19); unnamed says which it is. */
+/* May this engine serve p?  Its notes tell how it computes.  Winograd is float32 to the library where its
+ * heuristics name it: 3x3 by those that they do not name was off by 4.1e-6 on an H200, by their choice 4.3e-7
+ * (9.19); unnamed says which it is. */
 static bool allowed(const struct mc_conv_problem *p, void *engine, bool unnamed)
 {
     int note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT + 22];
@@ -35,8 +38,10 @@ static bool allowed(const struct mc_conv_problem *p, void *engine, bool unnamed)
     for (int64_t i = 0; i < n && i < (int64_t)NELEM(note); i++) {
         const int v = note[i];
         if ((v == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && p->dtype == MC_FLOAT32 && !p->tf32) ||
-            (v == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS && !narrow) || v == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
-            v == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13 || (v == CUDNN_NUMERICAL_NOTE_WINOGRAD && unnamed && !narrow && !p->tf32) ||
+            (v == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS && !narrow) ||
+            v == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
+            v == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13 ||
+            (v == CUDNN_NUMERICAL_NOTE_WINOGRAD && unnamed && !narrow && !p->tf32) ||
             (v == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && mc_flag_int(FLAG_deterministic))) {
             return false;
         }
@@ -66,21 +71,29 @@ bool mc_dnn_describe(const struct mc_conv_problem *p, void *config, struct mc_dn
     void *engine = mc_dnn_new(&g, CUDNN_BACKEND_ENGINE_DESCRIPTOR), *knob[MOST_KNOBS];
     int64_t n = 0;
     uint64_t h = 0;
-    bool ok = engine && read(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, &engine) && allowed(p, engine, false);
+    bool ok = engine &&
+              read(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &n, &engine) &&
+              allowed(p, engine, false);
     for (size_t i = 0; i < MOST_KNOBS; i++) {
         knob[i] = mc_dnn_new(&g, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
     }
-    if (ok && !g.failed && read(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_KNOBS, &n, knob)) {
+    if (ok && !g.failed &&
+        read(config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_KNOBS, &n,
+             knob)) {
         for (int64_t i = 0; i < n && i < MOST_KNOBS; i++) {
             int type = -1;
             int64_t one;
             read(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &one, &type);
-            h ^= mc_hash_mix((uint64_t)type, (uint64_t)mc_dnn_number(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, -1)); /* in any order */
+            h ^= mc_hash_mix(
+                (uint64_t)type,
+                (uint64_t)mc_dnn_number(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, -1)); /* in any order */
         }
     }
     c->engine = ok ? mc_dnn_number(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1) : -1;
-    c->compiles = ok && notes(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
-    c->cores = ok && notes(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+    c->compiles = ok && notes(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+                              CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
+    c->cores = ok && notes(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                           CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
     mc_snprintf(c->name, sizeof c->name, "e%" PRId64 ":%016" PRIx64, c->engine, h);
     mc_dnn_free(&g);
     return ok;
@@ -101,7 +114,8 @@ static bool heuristic(void *graph, int mode, mc_dnn_visit *f, void *arg)
     for (size_t i = 0; i < MOST_HEURISTIC; i++) {
         result[i] = mc_dnn_new(&g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     }
-    if (!g.failed && read(h, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_HEURISTIC, &n, result)) {
+    if (!g.failed &&
+        read(h, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_HEURISTIC, &n, result)) {
         for (int64_t i = 0; i < n && i < MOST_HEURISTIC && next == DNN_ON; i++) {
             next = f(arg, result[i], mode != CUDNN_HEUR_MODE_FALLBACK);
         }
@@ -119,7 +133,8 @@ static int64_t knobs_of(struct mc_dnn *g, void *engine, struct knob knob[MOST_KN
     for (size_t i = 0; i < MOST_KNOBS; i++) {
         info[i] = mc_dnn_new(g, CUDNN_BACKEND_KNOB_INFO_DESCRIPTOR);
     }
-    if (g->failed || !read(engine, CUDNN_ATTR_ENGINE_KNOB_INFO, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_KNOBS, &n, info)) {
+    if (g->failed ||
+        !read(engine, CUDNN_ATTR_ENGINE_KNOB_INFO, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_KNOBS, &n, info)) {
         return 0;
     }
     n = MC_MIN(n, (int64_t)MOST_KNOBS);
@@ -134,7 +149,8 @@ static int64_t knobs_of(struct mc_dnn *g, void *engine, struct knob knob[MOST_KN
 }
 
 /* One configuration of an engine; knob NULL: as cuDNN sets them. */
-static enum mc_dnn_next configure(void *engine, const struct knob *knob, int64_t n, mc_dnn_visit *f, void *arg)
+static enum mc_dnn_next configure(void *engine, const struct knob *knob, int64_t n, mc_dnn_visit *f,
+                                  void *arg)
 {
     struct mc_dnn g = { 0 };
     void *choice[MOST_KNOBS];
@@ -169,7 +185,8 @@ static bool turn(struct knob *knob, int64_t n)
 }
 
 /* As cuDNN sets its knobs, and if every is set with each choice of them. */
-static bool engine(const struct mc_conv_problem *p, void *graph, int64_t index, bool every, mc_dnn_visit *f, void *arg)
+static bool engine(const struct mc_conv_problem *p, void *graph, int64_t index, bool every, mc_dnn_visit *f,
+                   void *arg)
 {
     struct mc_dnn g = { 0 };
     struct knob knob[MOST_KNOBS] = { 0 };
@@ -207,11 +224,13 @@ static bool every_engine(const struct mc_conv_problem *p, void *graph, bool ever
     return ended;
 }
 
-bool mc_dnn_walk(const struct mc_conv_problem *p, void *graph, enum mc_plan_mode mode, mc_dnn_visit *f, void *arg)
+bool mc_dnn_walk(const struct mc_conv_problem *p, void *graph, enum mc_plan_mode mode, mc_dnn_visit *f,
+                 void *arg)
 {
     return heuristic(graph, CUDNN_HEUR_MODE_A, f, arg) ||
            (mode >= PLAN_MEASURE && heuristic(graph, CUDNN_HEUR_MODE_B, f, arg)) ||
-           (mode >= (mc_dnn_fused(p) ? PLAN_EXHAUSTIVE : PLAN_MEASURE) && every_engine(p, graph, false, f, arg)) ||
+           (mode >= (mc_dnn_fused(p) ? PLAN_EXHAUSTIVE : PLAN_MEASURE) &&
+            every_engine(p, graph, false, f, arg)) ||
            heuristic(graph, CUDNN_HEUR_MODE_FALLBACK, f, arg) ||
            (mode >= PLAN_EXHAUSTIVE && every_engine(p, graph, true, f, arg));
 }

@@ -1,8 +1,8 @@
-/* graph.c: a convolution as an operation graph of cuDNN's backend: the pass, and after forward, where they are
- * asked for, c0, a bias and an activation.
+/* graph.c: a convolution as an operation graph of cuDNN's backend: the pass, and after forward, where they
+ * are asked for, c0, a bias and an activation.
  *
- * One and two spatial axes are two to cuDNN.  Axes of size 1 get the strides of the layout that the rest of the array
- * has, because its engines look at strides to tell layouts apart.
+ * One and two spatial axes are two to cuDNN.  Axes of size 1 get the strides of the layout that the rest of
+ * the array has, because its engines look at strides to tell layouts apart.
  *
  * Invariant: nothing is made once a descriptor of the graph has failed. */
 #include "heavy/conv/cuda/cuda.h"
@@ -112,8 +112,11 @@ static struct shape shape_of(const struct mc_conv_problem *p, int role)
 /* Zeros behind an axis: as in front if that makes the same windows, else the fewest; negative: cropped. */
 static int64_t behind(const struct mc_conv_shape *s, int i)
 {
-    const int64_t least = (s->out[i] - 1) * s->stride[i] + (s->k[i] - 1) * s->dilation[i] + 1 - s->in[i] - s->pad[i];
-    return s->pad[i] >= least && s->pad[i] < least + s->stride[i] ? s->pad[i] : least < 0 && least + s->stride[i] > 0 ? 0 : least;
+    const int64_t least = (s->out[i] - 1) * s->stride[i] + (s->k[i] - 1) * s->dilation[i] + 1 - s->in[i] -
+                          s->pad[i];
+    return s->pad[i] >= least && s->pad[i] < least + s->stride[i] ? s->pad[i]
+           : least < 0 && least + s->stride[i] > 0                ? 0
+                                                                  : least;
 }
 
 /* Its engines read filters as dense, in the order of the images, whatever their strides are. */
@@ -141,7 +144,8 @@ const char *mc_dnn_refuse(const struct mc_conv_problem *p)
         return mc_conv_hollow(p);
     }
     if (s->unshared || (p->wide && p->dtype != MC_FLOAT64)) {
-        return s->unshared ? "has one filter for all places" : "sums in float32, and conv.precision asks for float64";
+        return s->unshared ? "has one filter for all places"
+                           : "sums in float32, and conv.precision asks for float64";
     }
     if (mc_dnn_fused(p) && (s->pass != CONV_FORWARD || p->dtype == MC_FLOAT64)) {
         return "fuses what follows a forward pass in float32 or halves";
@@ -162,12 +166,14 @@ const char *mc_dnn_refuse(const struct mc_conv_problem *p)
             }
         }
     }
-    return filters_lie_well(p) ? NULL : "does not look at the strides of filters that are neither bc01 nor all b01c";
+    return filters_lie_well(p) ? NULL
+                               : "does not look at the strides of filters that are neither bc01 nor all b01c";
 }
 
 /* ---- tensors ---- */
 
-static void *tensor(struct mc_dnn *g, int64_t id, int type, const struct shape *s, bool is_virtual, int64_t alignment)
+static void *tensor(struct mc_dnn *g, int64_t id, int type, const struct shape *s, bool is_virtual,
+                    int64_t alignment)
 {
     void *t = mc_dnn_new(g, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     mc_dnn_set(g, t, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, 1, &id);
@@ -208,24 +214,34 @@ static void *convolution(struct mc_dnn *g, const struct mc_conv_problem *p, int 
 static const struct {
     int descriptor, conv, alpha, beta, role[3]; /* attributes of x, w, y */
 } passes[] = {
-    [CONV_FORWARD] = { CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-                       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
-                       { CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+    [CONV_FORWARD] = { CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+                       { CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y } },
-    [CONV_INPUTS]  = { CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
-                       { CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY } },
-    [CONV_WEIGHTS] = { CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
-                       { CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+    [CONV_INPUTS] = { CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+                      { CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY } },
+    [CONV_WEIGHTS] = { CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+                       { CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY } },
 };
 
 static void scalar(struct mc_dnn *g, void *op, int name, bool wide, double v)
 {
     const float narrow = (float)v;
-    mc_dnn_set(g, op, name, wide ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_FLOAT, 1, wide ? (const void *)&v : &narrow);
+    mc_dnn_set(g, op, name, wide ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_FLOAT, 1,
+               wide ? (const void *)&v : &narrow);
 }
 
 /* y = mode(alpha * x, beta * b); b may be NULL. */
@@ -256,14 +272,16 @@ static const int modes[] = {
 };
 
 /* What follows the convolution, in order: to[] are where each writes, the last one y. */
-static int follow(struct mc_dnn *g, const struct mc_conv_problem *p, const struct shape *ys, void *from, void *y, int64_t alignment,
-                  void *op[3])
+static int follow(struct mc_dnn *g, const struct mc_conv_problem *p, const struct shape *ys, void *from,
+                  void *y, int64_t alignment, void *op[3])
 {
     const bool c0 = p->beta != 0, act = p->act != ACT_NONE;
     int left = c0 + p->has_bias + act, n = 0;
     int64_t id = DNN_VIRTUAL + 1;
     double alpha = p->alpha;
-    const struct shape bias = { ys->rank, { 1, ys->size[1], 1, 1, 1 }, { ys->size[1], 1, ys->size[1], ys->size[1], ys->size[1] } };
+    const struct shape bias = { ys->rank,
+                                { 1, ys->size[1], 1, 1, 1 },
+                                { ys->size[1], 1, ys->size[1], ys->size[1], ys->size[1] } };
     void *b[2] = { NULL, NULL };
     if (c0) {
         b[0] = tensor(g, DNN_C0, dtypes[p->dtype], ys, false, alignment);
@@ -285,7 +303,8 @@ static int follow(struct mc_dnn *g, const struct mc_conv_problem *p, const struc
 
 void *mc_dnn_graph(struct mc_dnn *g, void *handle, const struct mc_conv_problem *p, int64_t alignment)
 {
-    const bool wide = p->dtype == MC_FLOAT64, fused = mc_dnn_fused(p), adds = fused && (p->beta != 0 || p->has_bias);
+    const bool wide = p->dtype == MC_FLOAT64, fused = mc_dnn_fused(p),
+               adds = fused && (p->beta != 0 || p->has_bias);
     const int compute = wide ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
     void *op[4], *array[3], *sum = NULL;
     int n = 1;

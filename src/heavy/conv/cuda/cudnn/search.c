@@ -1,16 +1,20 @@
 /* search.c: which of cuDNN's configurations serves a problem.
  *
  *   estimate    the first configuration that its heuristic (mode A) names and that can be had
- *   measure     those of modes A and B, each list until ten in a row have not won, or three of a later one, every engine as it sets
- *               its own knobs, the newest first, and mode fallback, timed as long as a budget lasts: the heuristics do not name the transforms of
- *               forward passes, which are up to 28 times as fast as what they do, nor the engines that they would have to compile
- *               (of graphs with more than a convolution those of the heuristics alone: the others have shown what they can at
+ *   measure     those of modes A and B, each list until ten in a row have not won, or three of a later one,
+ *               every engine as it sets
+ *               its own knobs, the newest first, and mode fallback, timed as long as a budget lasts: the
+ *               heuristics do not name the transforms of
+ *               forward passes, which are up to 28 times as fast as what they do, nor the engines that they
+ *               would have to compile
+ *               (of graphs with more than a convolution those of the heuristics alone: the others have shown
+ *               what they can at
  *               the bare one, which is timed with a kernel behind it)
  *   exhaustive  the same, and every engine with every choice of its knobs, up to a number of each
  *
- * A configuration is known as "e38:5f1c...", its engine and a hash of its knobs; wisdom keeps the fastest.  Its notes are
- * not the last word on what it rounds: before one is taken its result is looked at (mc_plan_exact), and what was found is
- * remembered.
+ * A configuration is known as "e38:5f1c...", its engine and a hash of its knobs; wisdom keeps the fastest.
+ * Its notes are not the last word on what it rounds: before one is taken its result is looked at
+ * (mc_plan_exact), and what was found is remembered.
  *
  * Invariant: what is taken can be recorded, needs no more workspace than the flag allows, is let through by
  * cudnn_engines.c, and was as exact as the problem allows. */
@@ -28,9 +32,12 @@ void *mc_dnn_handle(void)
     return d->dnn;
 }
 
-mc_status mc_dnn_execute(const struct mc_dnn_ready *r, const struct mc_conv_problem *p, void *const *operand, void *workspace)
+mc_status mc_dnn_execute(const struct mc_dnn_ready *r, const struct mc_conv_problem *p, void *const *operand,
+                         void *workspace)
 {
-    static const int from[] = { [DNN_X] = CONV_X, [DNN_W] = CONV_W, [DNN_Y] = CONV_Y, [DNN_C0] = CONV_C0, [DNN_BIAS] = CONV_BIAS };
+    static const int from[] = {
+        [DNN_X] = CONV_X, [DNN_W] = CONV_W, [DNN_Y] = CONV_Y, [DNN_C0] = CONV_C0, [DNN_BIAS] = CONV_BIAS
+    };
     const bool there[] = { true, true, true, mc_dnn_fused(p) && p->beta != 0, p->has_bias };
     struct mc_dnn g = { 0 };
     int64_t id[NELEM(from)], n = 0;
@@ -48,7 +55,8 @@ mc_status mc_dnn_execute(const struct mc_dnn_ready *r, const struct mc_conv_prob
     mc_dnn_finish(&g, pack);
     const int failed = g.failed ? -1 : mc_nv.cudnnBackendExecute(mc_dnn_handle(), r->plan, pack);
     mc_dnn_free(&g);
-    return failed ? mc_fail(MC_EUNSUPPORTED, "conv: cuDNN's %s failed: %s", r->name, failed < 0 ? "no variant pack" : mc_nv.cudnnGetErrorString(failed))
+    return failed ? mc_fail(MC_EUNSUPPORTED, "conv: cuDNN's %s failed: %s", r->name,
+                            failed < 0 ? "no variant pack" : mc_nv.cudnnGetErrorString(failed))
                   : MC_OK;
 }
 
@@ -60,7 +68,8 @@ void mc_dnn_forget(struct mc_dnn_ready *r)
     r->plan = NULL;
 }
 
-/* A configuration made ready to run; false: it cannot be, is not for p, or needs more workspace than the flag allows. */
+/* A configuration made ready to run; false: it cannot be, is not for p, or needs more workspace than the flag
+ * allows. */
 static bool prepare(const struct mc_conv_problem *p, void *config, struct mc_dnn_ready *r)
 {
     void *h = mc_dnn_handle();
@@ -72,9 +81,12 @@ static bool prepare(const struct mc_conv_problem *p, void *config, struct mc_dnn
     memcpy(r->name, c.name, sizeof r->name);
     r->plan = mc_dnn_new(&r->made, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     mc_dnn_set(&r->made, r->plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &h);
-    mc_dnn_set(&r->made, r->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &config);
+    mc_dnn_set(&r->made, r->plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+               &config);
     mc_dnn_finish(&r->made, r->plan);
-    const int64_t bytes = r->made.failed ? -1 : mc_dnn_number(r->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 0);
+    const int64_t bytes = r->made.failed
+                              ? -1
+                              : mc_dnn_number(r->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 0);
     if (bytes < 0 || bytes > (int64_t)mc_plan_cap(&mc_site_cuda)) {
         mc_dnn_forget(r);
         return false;
@@ -95,7 +107,8 @@ struct search {
     VEC(uint64_t) seen;
     double each, budget, end;   /* seconds for one, for all that follow the first, and when those are over */
     enum mc_plan_mode mode;
-    int idle, built;            /* how many of a heuristic's, and of those that compile, have not won since one has */
+    /* how many of a heuristic's, and of those that compile, have not won since one has */
+    int idle, built;
     bool left, unnamed;         /* a list for the next one; it is past the heuristics' lists */
 };
 
@@ -141,7 +154,8 @@ static bool exact_now(const struct search *s, const struct mc_dnn_ready *r)
     return mc_plan_exact(&s->p->base, s->operand, r->name);
 }
 
-/* Of one that nobody has timed, by a run of its own.  Where there is no memory for that its notes are believed. */
+/* Of one that nobody has timed, by a run of its own.  Where there is no memory for that its notes are
+ * believed. */
 static bool exact_once(struct search *s, const struct mc_dnn_ready *r, bool *asked)
 {
     const struct mc_family *family = s->p->base.family;
@@ -167,7 +181,8 @@ static bool exact(struct search *s, const struct mc_dnn_ready *r)
     mc_snprintf(what, sizeof what, " %s is", r->name);
     const bool named = key_of(s->p, what, &key);
     if (named && mc_wisdom_find(key.s, said, &unused)) {
-        ok = strcmp(said, "exact") == 0 || mc_fail(MC_ECHECK, "%s is not as exact as is asked", r->name) == MC_OK;
+        ok = strcmp(said, "exact") == 0 ||
+             mc_fail(MC_ECHECK, "%s is not as exact as is asked", r->name) == MC_OK;
     } else {
         ok = s->believed || exact_once(s, r, &asked);
     }
@@ -183,7 +198,8 @@ static enum mc_dnn_next take_first(void *arg, void *config, bool named)
     struct search *s = arg;
     struct mc_dnn_config c;
     (void)named;
-    if ((s->wanted && (!mc_dnn_describe(s->p, config, &c) || strcmp(c.name, s->wanted) != 0)) || !prepare(s->p, config, &s->best)) {
+    if ((s->wanted && (!mc_dnn_describe(s->p, config, &c) || strcmp(c.name, s->wanted) != 0)) ||
+        !prepare(s->p, config, &s->best)) {
         return DNN_ON;
     }
     if (!s->wanted && !exact(s, &s->best)) {
@@ -195,22 +211,27 @@ static enum mc_dnn_next take_first(void *arg, void *config, bool named)
 
 /* ---- which are not worth making ready ---- */
 
-enum { PATIENCE = 10, LATER = 3, MORE = 2, BUILT = 2 }; /* so many in a row that do not win, of a later list, MORE times that where a call is
-                                                            long; of those named that compile */
+/* so many in a row that do not win, of a later list, MORE times that where a call is long; of those named
+ * that compile */
+enum { PATIENCE = 10, LATER = 3, MORE = 2, BUILT = 2 };
 static const double long_call = 300e-6;
-static const double near = 1.25;        /* times what units and memory alone take: nothing is compiled to come nearer */
-static const double by_element = 0.1;   /* of float32's peak: engine 0 sums element by element, at 0.03 to 3.4 TFLOP/s on an H200 */
+/* times what units and memory alone take: nothing is compiled to come nearer */
+static const double near = 1.25;
+/* of float32's peak: engine 0 sums element by element, at 0.03 to 3.4 TFLOP/s on an H200 */
+static const double by_element = 0.1;
 
-/* Why one that compiles is not: that takes 0.3 to 2.5 s, as long as timing all the others.  Of those that no heuristic names only
- * the newest that uses tensor cores won, forward and back to inputs, and with TF32 only where transforms were as quick. */
+/* Why one that compiles is not: that takes 0.3 to 2.5 s, as long as timing all the others.  Of those that no
+ * heuristic names only the newest that uses tensor cores won, forward and back to inputs, and with TF32 only
+ * where transforms were as quick. */
 static const char *not_built(const struct search *s, const struct mc_dnn_config *c, bool named)
 {
-    return !c->cores                                                            ? "would be compiled for float32's units"
-           : s->built >= (named ? BUILT : 1)                                    ? "would be compiled as those before it"
-           : named                                                              ? NULL
-           : s->p->s.pass == CONV_WEIGHTS || mc_dtypes[s->p->dtype].size != 2   ? "would be compiled where it never won"
-           : s->seconds < near * mc_conv_cuda_seconds(s->p, 1)                  ? "would be compiled for nothing"
-                                                                                : NULL;
+    return !c->cores                         ? "would be compiled for float32's units"
+           : s->built >= (named ? BUILT : 1) ? "would be compiled as those before it"
+           : named                           ? NULL
+           : s->p->s.pass == CONV_WEIGHTS || mc_dtypes[s->p->dtype].size != 2
+               ? "would be compiled where it never won"
+           : s->seconds < near * mc_conv_cuda_seconds(s->p, 1) ? "would be compiled for nothing"
+                                                               : NULL;
 }
 
 /* Why a plan that is measured does without it; NULL: it is worth its time. */
@@ -219,12 +240,15 @@ static const char *hopeless(const struct search *s, const struct mc_dnn_config *
     if (s->mode == PLAN_EXHAUSTIVE || !s->best.plan) {
         return NULL;
     }
-    return c->engine == 0 && mc_cuda_seconds(MC_FLOAT32, false, mc_conv_flops(s->p), 0, by_element) > s->seconds ? "sums element by element"
-           : c->compiles                                                                                        ? not_built(s, c, named)
-                                                                                                                : NULL;
+    return c->engine == 0 &&
+                   mc_cuda_seconds(MC_FLOAT32, false, mc_conv_flops(s->p), 0, by_element) > s->seconds
+               ? "sums element by element"
+           : c->compiles ? not_built(s, c, named)
+                         : NULL;
 }
 
-/* What no heuristic names and yet wins are transforms, which filters of one tap have no use for, and the newest engines. */
+/* What no heuristic names and yet wins are transforms, which filters of one tap have no use for, and the
+ * newest engines. */
 static bool nothing_more(struct search *s, bool named)
 {
     s->built = named || s->unnamed ? s->built : 0;
@@ -235,7 +259,8 @@ static bool nothing_more(struct search *s, bool named)
 static bool impatient(const struct search *s, bool named)
 {
     const int most = s->left ? LATER : PATIENCE;
-    return named && s->mode != PLAN_EXHAUSTIVE && s->best.plan && s->idle >= most * (s->seconds > long_call ? MORE : 1);
+    return named && s->mode != PLAN_EXHAUSTIVE && s->best.plan &&
+           s->idle >= most * (s->seconds > long_call ? MORE : 1);
 }
 
 static bool known(struct search *s, const char *name)
@@ -287,11 +312,13 @@ static enum mc_dnn_next time_one(void *arg, void *config, bool named)
         return DNN_ON;
     }
     const double ready = mc_now() - start, t = seconds_of(s, &r);
-    LOG(LOG_PLAN, "    cudnn %s takes %.3g us, ready in %.3g ms%s, workspace %zu", r.name, t * 1e6, ready * 1e3, c.compiles ? ", compiled" : "", r.workspace);
+    LOG(LOG_PLAN, "    cudnn %s takes %.3g us, ready in %.3g ms%s, workspace %zu", r.name, t * 1e6,
+        ready * 1e3, c.compiles ? ", compiled" : "", r.workspace);
     const bool good = challenge(s, &r, t);
     s->built = good && named ? 0 : s->built + c.compiles;
     s->idle = good ? 0 : s->idle + 1;
-    s->end = s->end == 0 ? mc_now() + s->budget : s->end; /* the first of a process loads the library's kernels */
+    s->end = s->end == 0 ? mc_now() + s->budget
+                         : s->end; /* the first of a process loads the library's kernels */
     if (impatient(s, named)) {
         s->idle = s->built = 0;
         s->left = true;
@@ -360,7 +387,8 @@ bool mc_dnn_choose(const struct mc_conv_problem *p, void *graph, struct mc_dnn_r
     return use->plan != NULL;
 }
 
-bool mc_dnn_choose_like(const struct mc_conv_problem *p, void *graph, const struct mc_dnn_ready *like, struct mc_dnn_ready *use)
+bool mc_dnn_choose_like(const struct mc_conv_problem *p, void *graph, const struct mc_dnn_ready *like,
+                        struct mc_dnn_ready *use)
 {
     struct search s = { .p = p, .wanted = like->name, .believed = p->tf32 || mc_dtypes[p->dtype].size == 2 };
     if (!mc_dnn_walk(p, graph, PLAN_ESTIMATE, take_first, &s)) {

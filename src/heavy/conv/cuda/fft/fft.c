@@ -1,13 +1,15 @@
-/* fft.c: on a GPU, convolution by Fourier transforms of N x N (fft.cu) and a product of matrices for each frequency
- * (fft_products.cu, or fft_halves.cu where fewer bits than float32's are enough).  Transforms are butterflies in float32 (fft.cu),
- * or, forth and where bf16's bits are enough, products of matrices themselves (fft_tensor.cu).
+/* fft.c: on a GPU, convolution by Fourier transforms of N x N (fft.cu) and a product of matrices for each
+ * frequency (fft_products.cu, or fft_halves.cu where fewer bits than float32's are enough).  Transforms are
+ * butterflies in float32 (fft.cu), or, forth and where bf16's bits are enough, products of matrices
+ * themselves (fft_tensor.cu).
  *
  *   forward   Y = X conj(W)   summed over channels
  *   inputs    X = Y W         over filters
  *   weights   W = conj(Y) X   over images
  *
- * fft transforms whole images: N reaches from the first element a window touches to the last.  fft_tiling cuts the images
- * into tiles that overlap by a filter less one: each gives N - k + 1 results an axis, and is one more image to the product.
+ * fft transforms whole images: N reaches from the first element a window touches to the last.  fft_tiling
+ * cuts the images into tiles that overlap by a filter less one: each gives N - k + 1 results an axis, and is
+ * one more image to the product.
  *
  * Invariant: a plan's halves and its transforms on tensor cores follow from the problem alone. */
 #include "heavy/conv/cuda/fft/fft.h"
@@ -34,7 +36,8 @@ static const char halves_text[] = {
 static const char products_text[] = {
 #include "heavy/conv/cuda/fft/products_text.h"
     , 0 };
-static const struct mc_cuda_text place = { "heavy/conv/cuda/fft/place.cu", place_text, NULL }, tile = { "heavy/conv/cuda/fft/tile.cu", tile_text, &place },
+static const struct mc_cuda_text place = { "heavy/conv/cuda/fft/place.cu", place_text, NULL },
+                                 tile = { "heavy/conv/cuda/fft/tile.cu", tile_text, &place },
                                  spectra = { "heavy/conv/cuda/fft/spectra.cu", spectra_text, NULL };
 const struct mc_cuda_text mc_conv_fft_text = { "heavy/conv/cuda/fft/fft.cu", text, &tile };
 const struct mc_cuda_text mc_conv_fft_tensor_text = { "heavy/conv/cuda/fft/tensor.cu", tensor_text, &place };
@@ -52,7 +55,8 @@ static const struct mc_cuda_fft_size {
     { 128, 16, 8, 2,  512, 1, 8 * (2 * 8772 + 128), { 4, 512, 1 } },
 };
 const char *const mc_cuda_fft_ways[] = { "multiply", "thin", "pairs4", "pairs8" };
-enum { SECTOR = 32, CACHE = 32 << 20 };          /* bytes that memory moves at once, and that a GPU keeps at least */
+/* bytes that memory moves at once, and that a GPU keeps at least */
+enum { SECTOR = 32, CACHE = 32 << 20 };
 enum { PEAK_BYTES = 2 * FFT_PEAKS * (int)sizeof(uint32_t) };
 enum { TILED = 1, FINE = 2 };   /* kinds: tiles; float32's spectra whatever is allowed */
 
@@ -65,23 +69,30 @@ const enum mc_fft_index mc_fft_summed[3] = { [CONV_FORWARD] = CHANNELS, [CONV_IN
 
 int64_t mc_cuda_fft_tiles(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int axis)
 {
-    const int64_t each = d->n - p->s.k[axis] + 1, all = p->s.pass == CONV_INPUTS ? p->s.in[axis] : p->s.out[axis];
+    const int64_t each = d->n - p->s.k[axis] + 1,
+                  all = p->s.pass == CONV_INPUTS ? p->s.in[axis] : p->s.out[axis];
     return d->tiled ? (all + each - 1) / each : 1;
 }
 
-int64_t mc_cuda_fft_count(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, enum mc_fft_index i, int64_t images)
+int64_t mc_cuda_fft_count(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, enum mc_fft_index i,
+                          int64_t images)
 {
-    return i == IMAGES ? images * mc_cuda_fft_tiles(p, d, 1) * mc_cuda_fft_tiles(p, d, 2) : i == CHANNELS ? p->s.c : p->s.f;
+    return i == IMAGES     ? images * mc_cuda_fft_tiles(p, d, 1) * mc_cuda_fft_tiles(p, d, 2)
+           : i == CHANNELS ? p->s.c
+                           : p->s.f;
 }
 
-int mc_cuda_fft_in_rows(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role, int64_t images)
+int mc_cuda_fft_in_rows(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role,
+                        int64_t images)
 {
     const enum mc_fft_index *i = mc_fft_of_role[role];
-    return role != mc_conv_result(p->s.pass) ? i[1] == mc_fft_summed[p->s.pass]
-                                             : mc_cuda_fft_count(p, d, i[1], images) < mc_cuda_fft_count(p, d, i[0], images);
+    return role != mc_conv_result(p->s.pass)
+               ? i[1] == mc_fft_summed[p->s.pass]
+               : mc_cuda_fft_count(p, d, i[1], images) < mc_cuda_fft_count(p, d, i[0], images);
 }
 
-void mc_cuda_fft_shape(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role, int64_t images, int64_t *rows, int64_t *cols)
+void mc_cuda_fft_shape(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role, int64_t images,
+                       int64_t *rows, int64_t *cols)
 {
     const int r = mc_cuda_fft_in_rows(p, d, role, images);
     *rows = mc_cuda_fft_count(p, d, mc_fft_of_role[role][r], images);
@@ -94,7 +105,8 @@ static size_t number(const struct mc_conv_problem *p, const struct mc_cuda_fft *
     return 2 * (d->halves && role != mc_conv_result(p->s.pass) ? sizeof(uint16_t) : sizeof(float));
 }
 
-size_t mc_cuda_fft_bytes(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role, int64_t images)
+size_t mc_cuda_fft_bytes(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role,
+                         int64_t images)
 {
     int64_t rows, cols;
     mc_cuda_fft_shape(p, d, role, images, &rows, &cols);
@@ -103,7 +115,8 @@ size_t mc_cuda_fft_bytes(const struct mc_conv_problem *p, const struct mc_cuda_f
 
 static size_t room(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int64_t images)
 {
-    return (d->halves ? PEAK_BYTES : 0) + mc_cuda_fft_bytes(p, d, CONV_X, images) + mc_cuda_fft_bytes(p, d, CONV_W, images) + mc_cuda_fft_bytes(p, d, CONV_Y, images);
+    return (d->halves ? PEAK_BYTES : 0) + mc_cuda_fft_bytes(p, d, CONV_X, images) +
+           mc_cuda_fft_bytes(p, d, CONV_W, images) + mc_cuda_fft_bytes(p, d, CONV_Y, images);
 }
 
 /* Are halves enough, and can the largest number be found without looking at what lies in gaps? */
@@ -130,15 +143,16 @@ static int64_t at_a_time(const struct mc_conv_problem *p, const struct mc_cuda_f
     return images;
 }
 
-/* What memory moves for one number of an array: all of a sector where its neighbours are not the next of a row and the array
- * is too large to stay in the cache until they are asked for. */
+/* What memory moves for one number of an array: all of a sector where its neighbours are not the next of a
+ * row and the array is too large to stay in the cache until they are asked for. */
 static double moved_for_one(const struct mc_conv_array *a, const struct mc_conv_problem *p)
 {
     const double size = mc_dtypes[p->dtype].size;
     return a->stride[a->rank - 1] == 1 || (double)mc_conv_count(a) * size < CACHE ? size : SECTOR;
 }
 
-/* Transforms move images and spectra once, the product its three spectra; each is bound by memory or by arithmetic. */
+/* Transforms move images and spectra once, the product its three spectra; each is bound by memory or by
+ * arithmetic. */
 static double seconds(const struct mc_conv_problem *p, const struct mc_cuda_fft *d)
 {
     double all = 0;
@@ -147,27 +161,35 @@ static double seconds(const struct mc_conv_problem *p, const struct mc_cuda_fft 
         const struct mc_conv_array a = mc_conv_array(p, role);
         mc_cuda_fft_shape(p, d, role, p->s.n, &rows, &cols);
         const double cells = (double)fft_frequencies_of(d) * (double)rows * (double)fft_lead(cols);
-        const double moved = (double)number(p, d, role) * cells + (double)mc_conv_count(&a) * moved_for_one(&a, p);
-        all += mc_cuda_seconds(MC_FLOAT32, false, 10 * cells * log2(d->n), moved, d->tensor && role != mc_conv_result(p->s.pass) ? 0.5 : 0.25);
+        const double moved = (double)number(p, d, role) * cells +
+                             (double)mc_conv_count(&a) * moved_for_one(&a, p);
+        all += mc_cuda_seconds(MC_FLOAT32, false, 10 * cells * log2(d->n), moved,
+                               d->tensor && role != mc_conv_result(p->s.pass) ? 0.5 : 0.25);
     }
     for (int i = IMAGES; i <= FILTERS; i++) {
         const int64_t n = mc_cuda_fft_count(p, d, (enum mc_fft_index)i, p->s.n);
-        size[i] = i == (int)mc_fft_summed[p->s.pass] || n <= FFT_THIN ? n : (n + FFT_WIDE - 1) / FFT_WIDE * FFT_WIDE;
+        size[i] = i == (int)mc_fft_summed[p->s.pass] || n <= FFT_THIN
+                      ? n
+                      : (n + FFT_WIDE - 1) / FFT_WIDE * FFT_WIDE;
     }
-    const double flops = 8.0 * (double)fft_frequencies_of(d) * (double)size[0] * (double)size[1] * (double)size[2];
-    const double part = d->n == FFT_PAIRED ? 0.2 : d->halves ? 3 : 0.9;   /* of float32's units */
+    const double flops = 8.0 * (double)fft_frequencies_of(d) * (double)size[0] * (double)size[1] *
+                         (double)size[2];
+    const double part = d->n == FFT_PAIRED ? 0.2 : d->halves ? 3 : 0.9; /* of float32's units */
     return all + mc_cuda_seconds(MC_FLOAT32, false, flops, (double)room(p, d, p->s.n), part);
 }
 
 /* Shared memory of kernels on tensor cores: a table of roots, and tiles as fft_tensor.cu lays them out. */
 static size_t tensor_shared(int n, int tiles)
 {
-    return 4 * (size_t)n * (size_t)n + 4 * (size_t)tiles * ((size_t)n / 2 * ((size_t)n + 8) + (n == FFT_PAIRED ? 8 : 4));
+    return 4 * (size_t)n * (size_t)n +
+           4 * (size_t)tiles * ((size_t)n / 2 * ((size_t)n + 8) + (n == FFT_PAIRED ? 8 : 4));
 }
 
 static struct mc_cuda_fft of_size(const struct mc_cuda_fft_size *z, const struct mc_conv_problem *p, int kind)
 {
-    struct mc_cuda_fft d = { .size = z, .n = z->n, .tiled = kind & TILED, .halves = !(kind & FINE) && halves(p) };
+    struct mc_cuda_fft d = {
+        .size = z, .n = z->n, .tiled = kind & TILED, .halves = !(kind & FINE) && halves(p)
+    };
     const int tiles = z->tensor.tiles, threads = z->tensor.threads;
     d.tensor = d.halves && p->dtype == MC_BFLOAT16 && tiles > 0;
     d.forth = d.behind = (struct mc_cuda_fft_grid){ z->tiles, z->threads, z->shared };
@@ -190,7 +212,8 @@ static bool choose(const struct mc_conv_problem *p, int kind, struct mc_cuda_fft
             const int64_t touched = MC_MAX(p->s.out[axis] + p->s.k[axis] - 1, p->s.in[axis] + p->s.pad[axis]);
             fits = fits && d.n >= (tiled ? p->s.k[axis] : touched);
         }
-        fits = fits && (!tiled || mc_cuda_fft_tiles(p, &d, 1) * mc_cuda_fft_tiles(p, &d, 2) > 1); /* one tile is the whole image */
+        fits = fits && (!tiled || mc_cuda_fft_tiles(p, &d, 1) * mc_cuda_fft_tiles(p, &d, 2) >
+                                      1); /* one tile is the whole image */
         const double t = fits ? seconds(p, &d) : 0;
         if (fits && (least == 0 || t < least)) {
             least = t;
@@ -204,14 +227,21 @@ static bool choose(const struct mc_conv_problem *p, int kind, struct mc_cuda_fft
 static bool load_transforms(struct mc_cuda_fft *d, mc_dtype dtype, bool tensor)
 {
     const struct mc_cuda_fft_size *z = d->size;
-    const struct mc_cuda_named kernels[] = { { &d->spectra, "spectra" }, { &d->back, "back" }, { &d->peaks, d->halves ? "peaks" : NULL } };
+    const struct mc_cuda_named kernels[] = { { &d->spectra, "spectra" },
+                                             { &d->back, "back" },
+                                             { &d->peaks, d->halves ? "peaks" : NULL } };
     const size_t from = d->tensor && !tensor, to = tensor ? 1 : NELEM(kernels);
     struct mc_str defines = { 0 };
     mc_cuda_types(&defines, dtype, false);
-    mc_str_addf(&defines, "#define N %d\n#define R1 %d\n#define R2 %d\n#define G %d\n#define THREADS %d\n#define BLOCKS %d\n", z->n, z->r1, z->r2,
-                z->tiles, tensor ? z->tensor.threads : z->threads, tensor ? z->tensor.blocks : z->blocks);
-    mc_str_addf(&defines, "#define BESIDE %d\n#define HALVES %d\n#define PEAKS %d\n", z->n == FFT_PAIRED ? FFT_BESIDE : 1, d->halves, FFT_PEAKS);
-    return mc_cuda_kernels(tensor ? &mc_conv_fft_tensor_text : &mc_conv_fft_text, &defines, kernels + from, to - from);
+    mc_str_addf(
+        &defines,
+        "#define N %d\n#define R1 %d\n#define R2 %d\n#define G %d\n#define THREADS %d\n#define BLOCKS %d\n",
+        z->n, z->r1, z->r2, z->tiles, tensor ? z->tensor.threads : z->threads,
+        tensor ? z->tensor.blocks : z->blocks);
+    mc_str_addf(&defines, "#define BESIDE %d\n#define HALVES %d\n#define PEAKS %d\n",
+                z->n == FFT_PAIRED ? FFT_BESIDE : 1, d->halves, FFT_PEAKS);
+    return mc_cuda_kernels(tensor ? &mc_conv_fft_tensor_text : &mc_conv_fft_text, &defines, kernels + from,
+                           to - from);
 }
 
 static bool load_products(struct mc_cuda_fft *d)
@@ -220,7 +250,9 @@ static bool load_products(struct mc_cuda_fft *d)
     struct mc_cuda_named kernels[NELEM(mc_cuda_fft_ways)];
     struct mc_str defines = { 0 };
     for (int i = 0; i < (int)NELEM(mc_cuda_fft_ways); i++) {
-        kernels[i] = (struct mc_cuda_named){ &d->product[i], (d->n == FFT_PAIRED) == (i >= FFT_FIRST_PAIRED) ? mc_cuda_fft_ways[i] : NULL };
+        kernels[i] = (struct mc_cuda_named){ &d->product[i], (d->n == FFT_PAIRED) == (i >= FFT_FIRST_PAIRED)
+                                                                 ? mc_cuda_fft_ways[i]
+                                                                 : NULL };
     }
     mc_str_addf(&defines, "#define BESIDE %d\n#define HALVES %d\n", FFT_BESIDE, d->halves);
     return mc_cuda_kernels(t, &defines, kernels, NELEM(kernels));
@@ -229,7 +261,8 @@ static bool load_products(struct mc_cuda_fft *d)
 static struct mc_plan *make(const struct mc_conv_problem *p, int kind)
 {
     struct mc_cuda_fft *d = mc_calloc(1, sizeof *d, "plans");
-    if (!d || !choose(p, kind, d) || !load_transforms(d, p->dtype, false) || (d->tensor && !load_transforms(d, p->dtype, true)) || !load_products(d)) {
+    if (!d || !choose(p, kind, d) || !load_transforms(d, p->dtype, false) ||
+        (d->tensor && !load_transforms(d, p->dtype, true)) || !load_products(d)) {
         mc_free(d);
         return NULL;
     }
@@ -247,7 +280,9 @@ static const char *refuse(const struct mc_conv_problem *p, int kind)
         return mc_conv_hollow(p);
     }
     if (p->dtype == MC_FLOAT64 || p->wide || s->unshared || s->groups != 1) {
-        return s->unshared ? "has one filter for all places" : s->groups != 1 ? "takes one group" : "sums in float32";
+        return s->unshared      ? "has one filter for all places"
+               : s->groups != 1 ? "takes one group"
+                                : "sums in float32";
     }
     for (int i = 0; i < 3; i++) {
         if (s->stride[i] != 1 || s->dilation[i] != 1 || s->pad[i] < 0) {
@@ -256,10 +291,10 @@ static const char *refuse(const struct mc_conv_problem *p, int kind)
     }
     return s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0 ? "takes two axes"
            : p->has_bias || p->act != ACT_NONE                               ? "fuses nothing"
-           : kind & FINE && !halves(p)                                       ? "is fft, where float32 is asked"
-           : choose(p, kind, &d)                                             ? NULL
-           : kind & TILED                                                    ? "would make one tile"
-                                                                             : "transforms no more than 128 x 128";
+           : kind & FINE && !halves(p) ? "is fft, where float32 is asked"
+           : choose(p, kind, &d)       ? NULL
+           : kind & TILED              ? "would make one tile"
+                                       : "transforms no more than 128 x 128";
 }
 
 static double estimate(const struct mc_conv_problem *p, int kind)
@@ -268,11 +303,11 @@ static double estimate(const struct mc_conv_problem *p, int kind)
     return choose(p, kind, &d) ? seconds(p, &d) : 1e30;
 }
 
-#define FFT(name_, kind)                                                                                              \
-    static const char *refuse_##name_(const struct mc_problem *p) { return refuse(conv(p), kind); }                   \
-    static double estimate_##name_(const struct mc_problem *p) { return estimate(conv(p), kind); }                    \
-    static struct mc_plan *plan_##name_(const struct mc_problem *p) { return make(conv(p), kind); }                   \
-    const struct mc_solver mc_conv_cuda_##name_ = {                                                                   \
+#define FFT(name_, kind)                                                                                     \
+    static const char *refuse_##name_(const struct mc_problem *p) { return refuse(conv(p), kind); }          \
+    static double estimate_##name_(const struct mc_problem *p) { return estimate(conv(p), kind); }           \
+    static struct mc_plan *plan_##name_(const struct mc_problem *p) { return make(conv(p), kind); }          \
+    const struct mc_solver mc_conv_cuda_##name_ = {                                                          \
         .name = #name_, .refuse = refuse_##name_, .estimate = estimate_##name_, .plan = plan_##name_, .finer = (kind) & FINE, \
     };
 FFT(fft, 0)

@@ -1,13 +1,16 @@
-/* fft.h: a convolution by Fourier transforms on a GPU: what is chosen for it (cuda_fft.c), and a call of it (cuda_fft_run.c).
+/* fft.h: a convolution by Fourier transforms on a GPU: what is chosen for it (cuda_fft.c), and a call of it
+ * (cuda_fft_run.c).
  *
- * Invariant: what is summed over stands in rows of the spectra; of the other two, the longer one in columns of the result. */
+ * Invariant: what is summed over stands in rows of the spectra; of the other two, the longer one in columns
+ * of the result. */
 #ifndef MC_CONV_CUDA_FFT_H
 #define MC_CONV_CUDA_FFT_H
 
 #include "heavy/conv/cuda/cuda.h"
 
 enum { FFT_THIN = 4, FFT_WIDE = 64, FFT_PER_BLOCK = 128 };  /* of fft_spectra.cu */
-enum { FFT_PAIRED = 128, FFT_BESIDE = 2 };                  /* the size of whose frequencies so many stand side by side */
+/* the size of whose frequencies so many stand side by side */
+enum { FFT_PAIRED = 128, FFT_BESIDE = 2 };
 enum { FFT_PEAKS = 256, FFT_PEAK_THREADS = 512 };           /* FFT_PEAKS: of one operand */
 
 /* A kernel of transforms: tiles and threads of a block. */
@@ -34,12 +37,16 @@ enum mc_fft_index { IMAGES, CHANNELS, FILTERS };
 extern const enum mc_fft_index mc_fft_of_role[3][2], mc_fft_summed[3];
 
 int64_t mc_cuda_fft_tiles(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int axis);
-int64_t mc_cuda_fft_count(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, enum mc_fft_index i, int64_t images);
+int64_t mc_cuda_fft_count(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, enum mc_fft_index i,
+                          int64_t images);
 /* Which of a role's two indices stands in rows of its spectra, the other one in columns. */
-int mc_cuda_fft_in_rows(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role, int64_t images);
-void mc_cuda_fft_shape(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role, int64_t images, int64_t *rows, int64_t *cols);
+int mc_cuda_fft_in_rows(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role,
+                        int64_t images);
+void mc_cuda_fft_shape(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role, int64_t images,
+                       int64_t *rows, int64_t *cols);
 /* Bytes of a role's spectra. */
-size_t mc_cuda_fft_bytes(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role, int64_t images);
+size_t mc_cuda_fft_bytes(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role,
+                         int64_t images);
 
 static inline int64_t fft_lead(int64_t cols)
 {

@@ -1,7 +1,8 @@
-/* run.c: a call of a convolution by Fourier transforms: the largest numbers where halves are to be scaled, spectra of both
- * operands, their product, and back, for as many images at a time as there is room for.
+/* run.c: a call of a convolution by Fourier transforms: the largest numbers where halves are to be scaled,
+ * spectra of both operands, their product, and back, for as many images at a time as there is room for.
  *
- * Invariant: rounds of images share nothing but the spectra of filters; those of weights add up over rounds. */
+ * Invariant: rounds of images share nothing but the spectra of filters; those of weights add up over
+ * rounds. */
 #include "heavy/conv/cuda/fft/fft.h"
 
 struct transform {              /* args of fft.cu */
@@ -45,7 +46,8 @@ static int first_operand(const struct mc_conv_problem *p)
 }
 
 /* Where tiles of an axis begin, how much of each counts, and from where in the transform. */
-static void lay(struct transform *t, const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role, int axis)
+static void lay(struct transform *t, const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role,
+                int axis)
 {
     const struct mc_conv_shape *s = &p->s;
     const int i = axis - 1, n = d->n, k = (int)s->k[axis], pad = (int)s->pad[axis], each = n - k + 1;
@@ -74,7 +76,10 @@ static struct transform transform(const struct call *c, int role)
     const int r = mc_cuda_fft_in_rows(p, d, role, c->images), result = mc_conv_result(p->s.pass);
     const bool flip = role == CONV_W && p->s.flip;
     const int64_t size = mc_dtypes[p->dtype].size;
-    struct transform t = { .x = c->at[role], .s = c->s[role], .step = { a.stride[r], a.stride[!r] }, .tiles = { 1, 1 },
+    struct transform t = { .x = c->at[role],
+                           .s = c->s[role],
+                           .step = { a.stride[r], a.stride[!r] },
+                           .tiles = { 1, 1 },
                            .across = (int)mc_cuda_fft_tiles(p, d, 2) };
     t.conjugate = role == conjugate[p->s.pass];
     t.peaks = c->peaks + (role == result || role == first_operand(p) ? 0 : FFT_PEAKS);
@@ -131,11 +136,13 @@ static struct way way_of(const struct mc_cuda_fft *d, int64_t m, int64_t n)
 {
     const bool thin = m <= FFT_THIN;
     const bool paired = d->n == FFT_PAIRED;
-    const int64_t columns = paired ? FFT_PER_BLOCK / (FFT_BESIDE / 2) : FFT_PER_BLOCK, wide = (n + columns - 1) / columns;
+    const int64_t columns = paired ? FFT_PER_BLOCK / (FFT_BESIDE / 2) : FFT_PER_BLOCK,
+                  wide = (n + columns - 1) / columns;
     const int64_t rows = thin ? FFT_THIN : 2 * FFT_THIN;
     return paired ? (struct way){ thin ? 2 : 3, FFT_BESIDE, FFT_PER_BLOCK, wide * ((m + rows - 1) / rows) }
-           : thin              ? (struct way){ 1, 1, FFT_PER_BLOCK / 2, wide }
-                               : (struct way){ 0, 1, 128, (m + FFT_WIDE - 1) / FFT_WIDE * ((n + FFT_WIDE - 1) / FFT_WIDE) };
+           : thin
+               ? (struct way){ 1, 1, FFT_PER_BLOCK / 2, wide }
+               : (struct way){ 0, 1, 128, (m + FFT_WIDE - 1) / FFT_WIDE * ((n + FFT_WIDE - 1) / FFT_WIDE) };
 }
 
 static mc_status multiply(const struct call *c, bool add)
@@ -152,8 +159,12 @@ static mc_status multiply(const struct call *c, bool add)
     t.lda = fft_lead(t.m);
     t.ldb = t.ldc = fft_lead(t.n);
     const struct way w = way_of(c->d, t.m, t.n);
-    const struct mc_grid g = { { (unsigned)w.blocks, (unsigned)(fft_frequencies_of(c->d) / w.frequencies), 1 }, { w.threads, 1, 1 }, 0 };
-    return mc_cuda_launch(mc_cuda_current(), c->d->product[w.kernel], mc_cuda_fft_ways[w.kernel], &g, &t, sizeof t);
+    const struct mc_grid g = { { (unsigned)w.blocks, (unsigned)(fft_frequencies_of(c->d) / w.frequencies),
+                                 1 },
+                               { w.threads, 1, 1 },
+                               0 };
+    return mc_cuda_launch(mc_cuda_current(), c->d->product[w.kernel], mc_cuda_fft_ways[w.kernel], &g, &t,
+                          sizeof t);
 }
 
 mc_status mc_cuda_fft_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)

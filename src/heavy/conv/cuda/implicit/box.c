@@ -1,10 +1,11 @@
-/* box.c: convolutions on Hopper's tensor cores whose tiles of rows are boxes of images, lines and places, brought as they lie
- * (box.cu, and cuda_box_cut.c for how they are cut).
+/* box.c: convolutions on Hopper's tensor cores whose tiles of rows are boxes of images, lines and places,
+ * brought as they lie (box.cu, and cuda_box_cut.c for how they are cut).
  *
  *   forward   y = what taps see of x times filters
  *   inputs    x = what taps see of y times filters from their last tap on, with stride 1
  *
- * Invariant: channels lie side by side; operands that are not aligned to 16 bytes go to another solver, the child. */
+ * Invariant: channels lie side by side; operands that are not aligned to 16 bytes go to another solver, the
+ * child. */
 #include "heavy/conv/cuda/implicit/box.h"
 #include "heavy/gemm/cuda/hopper.h"
 
@@ -27,7 +28,9 @@ const struct mc_cuda_text mc_conv_box_text = { "heavy/conv/cuda/implicit/box.cu"
 void mc_box_defines(struct mc_str *out, const struct mc_box_kind *k)
 {
     mc_cuda_types(out, k->dtype, false);
-    mc_str_addf(out, "#define HALF %d\n#define DOWN %d\n#define TAIL %d\n#define ACT %d\nenum { MI = %d, TN = %d, SLOTS = %d };\n",
+    mc_str_addf(out,
+                "#define HALF %d\n#define DOWN %d\n#define TAIL %d\n#define ACT %d\nenum { MI = %d, TN = %d, "
+                "SLOTS = %d };\n",
                 mc_dtypes[k->dtype].size == 2, k->down, k->tail, (int)k->act, k->mi, k->tn, k->slots);
     mc_hopper_instruction(out, k->tn, k->dtype, false, k->down);
 }
@@ -49,7 +52,8 @@ static int64_t terms(const struct mc_conv_problem *p)
     return forward(p) ? p->s.c : p->s.f;
 }
 
-/* Filters as a product has them: strides from one term to the next, from tap to tap, which lie in one line, and between results. */
+/* Filters as a product has them: strides from one term to the next, from tap to tap, which lie in one line,
+ * and between results. */
 enum { RESULT, TAP, TERM };
 static void filters(const struct mc_conv_problem *p, int64_t stride[3])
 {
@@ -65,7 +69,8 @@ static bool down(const struct mc_conv_problem *p)  /* do they lie with their res
     return w[TERM] != 1;
 }
 
-static bool turned(const struct mc_conv_problem *p) /* are they copied? The tensor cores take halves alone that way */
+/* are they copied? The tensor cores take halves alone that way */
+static bool turned(const struct mc_conv_problem *p)
 {
     return down(p) && p->dtype == MC_FLOAT32;
 }
@@ -82,16 +87,21 @@ static void shape(const struct mc_conv_problem *p, struct mc_box_args *a)
     const struct mc_conv_shape *s = &p->s;
     const int size = (int)mc_dtypes[p->dtype].size;
     const int64_t *to = forward(p) ? p->at.y : p->at.x;
-    *a = (struct mc_box_args){ .ts = { to[0], to[3], to[4] }, .images = (int)s->n, .results = (int)(forward(p) ? s->f : s->c),
-                            .chunks = (int)conv_ceil(terms(p), MC_CUDA_ROW / size), .backward = forward(p) ? s->flip : !s->flip,
-                            .alpha = (float)p->alpha, .beta = (float)p->beta };
+    *a = (struct mc_box_args){ .ts = { to[0], to[3], to[4] },
+                               .images = (int)s->n,
+                               .results = (int)(forward(p) ? s->f : s->c),
+                               .chunks = (int)conv_ceil(terms(p), MC_CUDA_ROW / size),
+                               .backward = forward(p) ? s->flip : !s->flip,
+                               .alpha = (float)p->alpha,
+                               .beta = (float)p->beta };
     for (int i = 0; i < 2; i++) {
         a->in[i] = (int)(forward(p) ? s->in : s->out)[i + 1];
         a->out[i] = (int)(forward(p) ? s->out : s->in)[i + 1];
         a->k[i] = (int)s->k[i + 1];
         a->stride[i] = (int)s->stride[i + 1];
         a->dilation[i] = (int)s->dilation[i + 1];
-        a->pad[i] = (int)(forward(p) ? s->pad[i + 1] : (s->k[i + 1] - 1) * s->dilation[i + 1] - s->pad[i + 1]);
+        a->pad[i] = (int)(forward(p) ? s->pad[i + 1]
+                                     : (s->k[i + 1] - 1) * s->dilation[i + 1] - s->pad[i + 1]);
     }
 }
 
@@ -141,17 +151,34 @@ static void describe(struct box *d, const struct mc_conv_problem *p, const struc
     const int wide = MC_CUDA_ROW / (int)mc_dtypes[p->dtype].size;
     int64_t w[3];
     (d->turn ? copied : filters)(p, w);
-    d->from = (struct mc_cuda_boxes){ p->dtype, 4, { many, a->in[1], a->in[0], a->images }, { 1, from[4], from[3], from[0] },
-                                      { wide, c->box[2], c->box[1], c->box[0] }, { 1, a->stride[1], a->stride[0], 1 } };
-    d->filters = w[TERM] == 1 ? (struct mc_cuda_boxes){ p->dtype, 3, { many, all, a->results }, { 1, w[TAP], w[RESULT] }, { wide, 1, c->tn }, { 1, 1, 1 } }
-                              : (struct mc_cuda_boxes){ p->dtype, 3, { a->results, all, many }, { 1, w[TAP], w[TERM] }, { wide, 1, wide }, { 1, 1, 1 } };
+    d->from = (struct mc_cuda_boxes){ p->dtype,
+                                      4,
+                                      { many, a->in[1], a->in[0], a->images },
+                                      { 1, from[4], from[3], from[0] },
+                                      { wide, c->box[2], c->box[1], c->box[0] },
+                                      { 1, a->stride[1], a->stride[0], 1 } };
+    d->filters = w[TERM] == 1
+                     ? (struct mc_cuda_boxes){ p->dtype,
+                                               3,
+                                               { many, all, a->results },
+                                               { 1, w[TAP], w[RESULT] },
+                                               { wide, 1, c->tn },
+                                               { 1, 1, 1 } }
+                     : (struct mc_cuda_boxes){
+                           p->dtype,          3,          { a->results, all, many }, { 1, w[TAP], w[TERM] },
+                           { wide, 1, wide }, { 1, 1, 1 }
+                       };
 }
 
 /* Filters with their terms side by side, in the workspace. */
 static bool turn(struct box *d, const struct mc_conv_problem *p)
 {
     const int64_t results = d->args.results;
-    struct mc_cuda_layout l = { .to = p->dtype, .from = p->dtype, .rank = 3, .size = { [TERM] = terms(p), [TAP] = p->s.k[1] * p->s.k[2], [RESULT] = results } };
+    struct mc_cuda_layout l = { .to = p->dtype,
+                                .from = p->dtype,
+                                .rank = 3,
+                                .size = {
+                                    [TERM] = terms(p), [TAP] = p->s.k[1] * p->s.k[2], [RESULT] = results } };
     filters(p, l.from_stride);
     copied(p, l.to_stride);
     d->turn = mc_cuda_copy_new(&l);
@@ -161,7 +188,9 @@ static bool turn(struct box *d, const struct mc_conv_problem *p)
 
 static bool load(struct box *d, const struct mc_conv_problem *p, const struct mc_box_cut *c)
 {
-    const struct mc_box_kind kind = { p->dtype, p->act, p->beta != 0 || p->has_bias, down(p) && !turned(p), c->mi, c->tn, slots(c) };
+    const struct mc_box_kind kind = {
+        p->dtype, p->act, p->beta != 0 || p->has_bias, down(p) && !turned(p), c->mi, c->tn, slots(c)
+    };
     struct mc_str defines = { 0 };
     mc_box_defines(&defines, &kind);
     return mc_cuda_kernels(&mc_conv_box_text, &defines, &(struct mc_cuda_named){ &d->kernel, "box" }, 1);
@@ -170,10 +199,12 @@ static bool load(struct box *d, const struct mc_conv_problem *p, const struct mc
 static bool list(struct box *d, const struct mc_box_cut *c)
 {
     const int blocks = (int)d->grid.blocks[0];
-    const size_t tiles = (size_t)c->tiles * sizeof(struct mc_box_tile), bytes = tiles + (size_t)(blocks + 1) * sizeof(int);
+    const size_t tiles = (size_t)c->tiles * sizeof(struct mc_box_tile),
+                 bytes = tiles + (size_t)(blocks + 1) * sizeof(int);
     char *here = mc_alloc(bytes, "plans");
     d->lists = here ? mc_cuda_alloc(d->gpu, bytes, "plans") : NULL;
-    const bool ok = d->lists && mc_box_hand_out(&d->args, c, blocks, (void *)here, (void *)(here + tiles)) && mc_cuda_put(d->gpu, d->lists, here, bytes) >= 0;
+    const bool ok = d->lists && mc_box_hand_out(&d->args, c, blocks, (void *)here, (void *)(here + tiles)) &&
+                    mc_cuda_put(d->gpu, d->lists, here, bytes) >= 0;
     d->args.tiles = d->lists;
     d->args.first = (void *)((char *)d->lists + tiles);
     mc_free(here);
@@ -187,10 +218,13 @@ static bool make(struct box *d, const struct mc_conv_problem *p)
         return mc_fail(MC_EUNSUPPORTED, "conv: box has no room for so many places") == MC_OK;
     }
     memcpy(d->args.box, c.box, sizeof c.box);
-    d->grid = (struct mc_grid){ .blocks = { (unsigned)MC_MIN(c.tiles, mc_cuda_processors()), 1, 1 }, .threads = { 384, 1, 1 }, .maps = true,
-                                .shared = (size_t)slots(&c) * (size_t)(128 * c.mi + c.tn) * MC_CUDA_ROW + ROUNDED };
-    LOG(LOG_PLAN, "    box: %lld tiles of %d x %d, rows of %d images, %d lines, %d places, %.3g us expected", (long long)c.tiles, 128 * c.mi, c.tn,
-        c.box[0], c.box[1], c.box[2], c.seconds * 1e6);
+    d->grid = (struct mc_grid){ .blocks = { (unsigned)MC_MIN(c.tiles, mc_cuda_processors()), 1, 1 },
+                                .threads = { 384, 1, 1 },
+                                .maps = true,
+                                .shared = (size_t)slots(&c) * (size_t)(128 * c.mi + c.tn) * MC_CUDA_ROW +
+                                          ROUNDED };
+    LOG(LOG_PLAN, "    box: %lld tiles of %d x %d, rows of %d images, %d lines, %d places, %.3g us expected",
+        (long long)c.tiles, 128 * c.mi, c.tn, c.box[0], c.box[1], c.box[2], c.seconds * 1e6);
     d->base.child[0] = mc_plan_with(&p->base, &mc_conv_cuda_direct);
     if (!d->base.child[0] || !load(d, p, &c) || (turned(p) && !turn(d, p)) || !list(d, &c)) {
         return false;
@@ -239,8 +273,8 @@ static bool walked(const struct mc_conv_problem *p)
     const int64_t *w = p->at.w, unit = MC_CUDA_ALIGNED / mc_dtypes[p->dtype].size;
     return p->at.x[1] == 1 && even(p, p->at.x, (int64_t[]){ s->n, s->c, 1, s->in[1], s->in[2] }) &&
            p->at.y[1] == 1 && even(p, p->at.y, (int64_t[]){ s->n, s->f, 1, s->out[1], s->out[2] }) &&
-           (w[0] == 1 || w[1] == 1) && even(p, w, (int64_t[]){ s->f, s->c, 1, s->k[1], s->k[2] }) && s->f % unit == 0 &&
-           (s->k[1] == 1 || s->k[2] == 1 || w[3] == s->k[2] * w[4]);
+           (w[0] == 1 || w[1] == 1) && even(p, w, (int64_t[]){ s->f, s->c, 1, s->k[1], s->k[2] }) &&
+           s->f % unit == 0 && (s->k[1] == 1 || s->k[2] == 1 || w[3] == s->k[2] * w[4]);
 }
 
 enum { MOST = 1 << 14, MOST_STEP = 8 }; /* MOST_STEP: of the copy engine */
@@ -249,7 +283,8 @@ static bool small(const struct mc_conv_problem *p)
     const struct mc_conv_shape *s = &p->s;
     bool ok = s->n < 1 << 20 && s->c < 1 << 20 && s->f < 1 << 20;
     for (int i = 1; i < 3; i++) {
-        ok = ok && s->in[i] < MOST && s->out[i] < MOST && s->k[i] * s->dilation[i] < MOST && s->pad[i] < MOST && s->pad[i] > -MOST && s->stride[i] <= MOST_STEP;
+        ok = ok && s->in[i] < MOST && s->out[i] < MOST && s->k[i] * s->dilation[i] < MOST &&
+             s->pad[i] < MOST && s->pad[i] > -MOST && s->stride[i] <= MOST_STEP;
     }
     return ok;
 }
@@ -258,18 +293,21 @@ static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
-    return mc_hopper_refuse()                                             ? mc_hopper_refuse()
-           : mc_dtypes[p->dtype].size != 2 && !p->tf32                    ? "multiplies halves, or float32 that may be rounded to TF32"
-           : p->wide                                                      ? "sums in float32, and conv.precision asks for float64"
-           : mc_conv_hollow(p)                                            ? mc_conv_hollow(p)
-           : s->pass == CONV_WEIGHTS                                      ? "goes forward, and back to inputs"
-           : s->pass == CONV_INPUTS && (s->stride[1] != 1 || s->stride[2] != 1) ? "goes back with stride 1 alone"
-           : s->unshared || s->groups > 1                                 ? "has the same filters everywhere and all channels for each"
-           : s->in[0] != 1 || s->k[0] != 1 || s->out[0] != 1 || s->pad[0] != 0 ? "wants images in one or two dimensions"
-           : !walked(p)                                                   ? "wants channels side by side, in steps of sixteen bytes"
-           : !small(p)                                                    ? "has no room for sizes like these"
-           : !mc_cuda_maps()                                              ? "wants a driver that describes arrays to the copy engine"
-                                                                          : NULL;
+    return mc_hopper_refuse() ? mc_hopper_refuse()
+           : mc_dtypes[p->dtype].size != 2 && !p->tf32
+               ? "multiplies halves, or float32 that may be rounded to TF32"
+           : p->wide                 ? "sums in float32, and conv.precision asks for float64"
+           : mc_conv_hollow(p)       ? mc_conv_hollow(p)
+           : s->pass == CONV_WEIGHTS ? "goes forward, and back to inputs"
+           : s->pass == CONV_INPUTS && (s->stride[1] != 1 || s->stride[2] != 1)
+               ? "goes back with stride 1 alone"
+           : s->unshared || s->groups > 1 ? "has the same filters everywhere and all channels for each"
+           : s->in[0] != 1 || s->k[0] != 1 || s->out[0] != 1 || s->pad[0] != 0
+               ? "wants images in one or two dimensions"
+           : !walked(p)      ? "wants channels side by side, in steps of sixteen bytes"
+           : !small(p)       ? "has no room for sizes like these"
+           : !mc_cuda_maps() ? "wants a driver that describes arrays to the copy engine"
+                             : NULL;
 }
 
 static double estimate(const struct mc_problem *p_)

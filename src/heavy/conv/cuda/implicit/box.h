@@ -1,5 +1,5 @@
-/* box.h: convolutions whose tiles of rows are boxes of images and places (box.cu): what their solver, cuda_box.c, and who cuts and
- * hands out tiles, cuda_box_cut.c, share.
+/* box.h: convolutions whose tiles of rows are boxes of images and places (box.cu): what their solver,
+ * cuda_box.c, and who cuts and hands out tiles, cuda_box_cut.c, share.
  *
  * Invariant: the structs are those of box.cu, field for field. */
 #ifndef MC_CONV_BOX_H
@@ -27,9 +27,11 @@ struct mc_box_cut {             /* of rows and columns into tiles */
 };
 struct mc_box_cut mc_box_best_cut(const struct mc_box_args *a);     /* tn is 0: there are too many places */
 /* The cut's tiles, those of a block one after the other; first[blocks + 1].  False: no memory. */
-bool mc_box_hand_out(const struct mc_box_args *a, const struct mc_box_cut *c, int blocks, struct mc_box_tile *tile, int *first);
+bool mc_box_hand_out(const struct mc_box_args *a, const struct mc_box_cut *c, int blocks,
+                     struct mc_box_tile *tile, int *first);
 
-/* What box.cu is compiled for.  tail: something is added to sums; down: filters lie with what is summed running down. */
+/* What box.cu is compiled for.  tail: something is added to sums; down: filters lie with what is summed
+ * running down. */
 struct mc_box_kind {
     mc_dtype dtype;
     enum mc_act act;

@@ -1,20 +1,24 @@
-/* box_cut.c: how the rows and columns of a product of boxes (box.cu) are cut into tiles, and which block makes which.
+/* box_cut.c: how the rows and columns of a product of boxes (box.cu) are cut into tiles, and which block
+ * makes which.
  *
- * Tiles at an image's edge have fewer taps to look at, and so less work: the largest are handed out first, each to the block that has
- * least to do.
+ * Tiles at an image's edge have fewer taps to look at, and so less work: the largest are handed out first,
+ * each to the block that has least to do.
  *
  * Invariant: a box has at most as many places as its tile has rows. */
 #include "heavy/conv/cuda/implicit/box.h"
 #include <stdlib.h>
 
-enum { MOST_TILES = 1 << 16, MOST_BOX = 256, MOST_SUMS = 384, NARROW = 64 }; /* MOST_SUMS: mi tn, that registers have room for */
+/* MOST_SUMS: mi tn, that registers have room for */
+enum { MOST_TILES = 1 << 16, MOST_BOX = 256, MOST_SUMS = 384, NARROW = 64 };
 
 /* Taps that meet the image from some of the places [from, from + count) of an axis. */
 static int taps(const struct mc_box_args *a, int axis, int from, int count)
 {
     const int end = MC_MIN(from + count, a->out[axis]), d = a->dilation[axis];
-    const int low = a->pad[axis] - (end - 1) * a->stride[axis], high = a->in[axis] - 1 + a->pad[axis] - from * a->stride[axis];
-    const int first = low > 0 ? (low + d - 1) / d : 0, last = MC_MIN(high < 0 ? -1 : high / d, a->k[axis] - 1);
+    const int low = a->pad[axis] - (end - 1) * a->stride[axis],
+              high = a->in[axis] - 1 + a->pad[axis] - from * a->stride[axis];
+    const int first = low > 0 ? (low + d - 1) / d : 0,
+              last = MC_MIN(high < 0 ? -1 : high / d, a->k[axis] - 1);
     return MC_MAX(last - first + 1, 0);
 }
 
@@ -68,24 +72,27 @@ static void idle(struct busy *heap, int n)
 
 /* ---- how it is cut ---- */
 
-/* A step's tile is multiplied, its operands come, and a tile's results leave: seconds on one multiprocessor of an H200, by what
- * each takes alone. */
+/* A step's tile is multiplied, its operands come, and a tile's results leave: seconds on one multiprocessor
+ * of an H200, by what each takes alone. */
 static const double multiplied = 4 / 1.7e9, came = 1 / 87e9, left = 1.0e-10, around = 4e-6, slack = 1.04;
 
 /* taps: of the busiest block. */
 static double seconds(const struct mc_box_args *a, const struct mc_box_cut *c, double taps)
 {
-    const double rows = 128. * c->mi, waves = (double)conv_ceil(c->tiles, (int64_t)mc_cuda_processors()), steps = taps * a->chunks;
+    const double rows = 128. * c->mi, waves = (double)conv_ceil(c->tiles, (int64_t)mc_cuda_processors()),
+                 steps = taps * a->chunks;
     const double sums = steps * multiplied * c->mi * c->tn + waves * left * rows * c->tn;
     return around + slack * MC_MAX(sums, steps * came * (rows + c->tn) * MC_CUDA_ROW);
 }
 
 /* As many waves of tiles as all want, each of what a tile has on average; no less than the largest tile. */
-static double roughly(const struct mc_box_args *a, const struct mc_box_cut *c, struct seen down, struct seen right)
+static double roughly(const struct mc_box_args *a, const struct mc_box_cut *c, struct seen down,
+                      struct seen right)
 {
     const double boxes = (double)(conv_ceil(a->out[0], c->box[1]) * conv_ceil(a->out[1], c->box[2]));
     const double waves = (double)conv_ceil(c->tiles, (int64_t)mc_cuda_processors());
-    return seconds(a, c, MC_MAX(waves * (double)(down.sum * right.sum) / boxes, (double)(down.most * right.most)));
+    return seconds(a, c,
+                   MC_MAX(waves * (double)(down.sum * right.sum) / boxes, (double)(down.most * right.most)));
 }
 
 /* The same by handing tiles out, where that is quickly done. */
@@ -117,7 +124,8 @@ static double exactly(const struct mc_box_args *a, const struct mc_box_cut *c)
 }
 
 /* The best of the boxes of so many images, for tiles of that size; seen: by axis, all_taps of each count. */
-static void best_box(const struct mc_box_args *a, struct mc_box_cut tried, int images, struct seen seen[2][MOST_BOX + 1], struct mc_box_cut *best)
+static void best_box(const struct mc_box_args *a, struct mc_box_cut tried, int images,
+                     struct seen seen[2][MOST_BOX + 1], struct mc_box_cut *best)
 {
     const int rows = 128 * tried.mi / images;
     tried.box[0] = images;
@@ -125,8 +133,10 @@ static void best_box(const struct mc_box_args *a, struct mc_box_cut tried, int i
         const int down = MC_MIN(rows / right, a->out[0]);
         tried.box[1] = down;
         tried.box[2] = right;
-        tried.tiles = conv_ceil(a->images, images) * conv_ceil(a->out[0], down) * conv_ceil(a->out[1], right) * conv_ceil(a->results, tried.tn);
-        if ((down - 1) * a->stride[0] >= MOST_BOX || (right - 1) * a->stride[1] >= MOST_BOX || tried.tiles > MOST_TILES) {
+        tried.tiles = conv_ceil(a->images, images) * conv_ceil(a->out[0], down) *
+                      conv_ceil(a->out[1], right) * conv_ceil(a->results, tried.tn);
+        if ((down - 1) * a->stride[0] >= MOST_BOX || (right - 1) * a->stride[1] >= MOST_BOX ||
+            tried.tiles > MOST_TILES) {
             continue;
         }
         tried.seconds = roughly(a, &tried, seen[0][down], seen[1][right]);
@@ -166,7 +176,8 @@ struct job {
 static int by_taps(const void *a, const void *b)
 {
     const struct job *x = a, *y = b;
-    return x->taps != y->taps ? (x->taps < y->taps) - (x->taps > y->taps) : (x->order > y->order) - (x->order < y->order);
+    return x->taps != y->taps ? (x->taps < y->taps) - (x->taps > y->taps)
+                              : (x->order > y->order) - (x->order < y->order);
 }
 
 static int list_jobs(const struct mc_box_args *a, const struct mc_box_cut *c, struct job *job)
@@ -176,7 +187,9 @@ static int list_jobs(const struct mc_box_args *a, const struct mc_box_cut *c, st
         for (int y = 0; y < a->out[0]; y += c->box[1]) {
             for (int x = 0; x < a->out[1]; x += c->box[2]) {
                 for (int f = 0; f < a->results; f += c->tn, n++) {
-                    job[n] = (struct job){ { i, y, x, f }, taps(a, 0, y, c->box[1]) * taps(a, 1, x, c->box[2]), n, 0 };
+                    job[n] = (struct job){
+                        { i, y, x, f }, taps(a, 0, y, c->box[1]) * taps(a, 1, x, c->box[2]), n, 0
+                    };
                 }
             }
         }
@@ -202,7 +215,8 @@ static void sort_by_block(const struct job *job, int n, struct mc_box_tile *tile
     first[blocks] = n;
 }
 
-bool mc_box_hand_out(const struct mc_box_args *a, const struct mc_box_cut *c, int blocks, struct mc_box_tile *tile, int *first)
+bool mc_box_hand_out(const struct mc_box_args *a, const struct mc_box_cut *c, int blocks,
+                     struct mc_box_tile *tile, int *first)
 {
     struct job *job = mc_alloc((size_t)c->tiles * sizeof *job, "plans");
     struct busy *heap = mc_alloc((size_t)blocks * sizeof *heap, "plans");

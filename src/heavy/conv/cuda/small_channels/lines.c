@@ -1,4 +1,5 @@
-/* lines.c: images of few channels on a GPU (few.cu): the first layer of a net, forward and the gradient of its filters.
+/* lines.c: images of few channels on a GPU (few.cu): the first layer of a net, forward and the gradient of
+ * its filters.
  *
  * Bound by memory: y is written, or read, once; what takes longer there is the number of taps.
  *
@@ -14,8 +15,11 @@ static const char lines[] = {
 static const char text[] = {
 #include "heavy/conv/cuda/small_channels/weights_text.h"
     , 0 };
-const struct mc_cuda_text mc_conv_few_tile_text = { "heavy/conv/cuda/small_channels/tile.cu", tile, NULL }, mc_conv_few_lines_text = { "heavy/conv/cuda/small_channels/lines.cu", lines, &mc_conv_few_tile_text },
-                          mc_conv_few_text = { "heavy/conv/cuda/small_channels/weights.cu", text, &mc_conv_few_lines_text };
+const struct mc_cuda_text mc_conv_few_tile_text = { "heavy/conv/cuda/small_channels/tile.cu", tile, NULL },
+                          mc_conv_few_lines_text = { "heavy/conv/cuda/small_channels/lines.cu", lines,
+                                                     &mc_conv_few_tile_text },
+                          mc_conv_few_text = { "heavy/conv/cuda/small_channels/weights.cu", text,
+                                               &mc_conv_few_lines_text };
 
 enum { P = 4, WARPS = 8, MOST_TAPS = 49, MOST_WIDTH = 11, MOST_STRIDE = 2 };
 enum { MOST_SHARED = 80 << 10, MOST_SUMS = 100 };  /* bytes of a block; registers of a thread */
@@ -75,13 +79,15 @@ static void cut(struct few *d, const struct mc_conv_shape *s, int groups, size_t
     a->across = mc_few_up(s->out[2], P) / P;
     a->pitch = pitch_of(s, a->across);
     a->rows = (int)MC_MIN(s->out[1], (int64_t)MC_MAX(groups / a->across, 1));
-    for (a->lines = lines_of(d, s, a->rows); a->rows > 1 && tile_bytes(d, s) > bytes; a->lines = lines_of(d, s, a->rows)) {
+    for (a->lines = lines_of(d, s, a->rows); a->rows > 1 && tile_bytes(d, s) > bytes;
+         a->lines = lines_of(d, s, a->rows)) {
         a->rows--;
     }
     a->down = (int)conv_ceil(s->out[1], a->rows);
     a->rows = (int)conv_ceil(s->out[1], a->down);
     a->lines = lines_of(d, s, a->rows);
-    while (a->down == 1 && d->taps > 1 && 2 * a->images * a->rows * a->across <= groups && a->images < s->n && 2 * tile_bytes(d, s) <= bytes) {
+    while (a->down == 1 && d->taps > 1 && 2 * a->images * a->rows * a->across <= groups && a->images < s->n &&
+           2 * tile_bytes(d, s) <= bytes) {
         a->images *= 2;
     }
     a->tiles = (int)(conv_ceil(s->n, a->images) * a->down);
@@ -93,7 +99,8 @@ static void shape(struct few *d, const struct mc_conv_problem *p)
     struct args *a = &d->args;
     mc_few_shape(&d->few, &a->few, p);
     const int64_t *const ys = a->few.ys;
-    d->fours = (d->few.beside ? a->few.f : a->few.out[1]) % P == 0 && ys[0] % P == 0 && ys[d->few.beside ? 3 : 1] % P == 0 && ys[2] % P == 0;
+    d->fours = (d->few.beside ? a->few.f : a->few.out[1]) % P == 0 && ys[0] % P == 0 &&
+               ys[d->few.beside ? 3 : 1] % P == 0 && ys[2] % P == 0;
     if (s->pass == CONV_FORWARD) {
         d->q = 8;
         d->taps = 1;
@@ -117,13 +124,17 @@ static void grids(struct few *d, const struct mc_conv_shape *s)
     const int64_t processors = mc_cuda_processors();
     if (s->pass == CONV_FORWARD) {
         const int64_t spread = MC_MIN(conv_ceil(s->f, d->q), MC_MAX(2 * processors / a->tiles, (int64_t)1));
-        d->few.grid = (struct mc_grid){ { (unsigned)a->tiles, (unsigned)spread, 1 }, { (unsigned)MC_MIN(mc_few_up(a->rows * a->across, 32), 256), 1, 1 },
-                                    filter_bytes(d, s) + tile_bytes(d, s) };
+        d->few.grid = (struct mc_grid){ { (unsigned)a->tiles, (unsigned)spread, 1 },
+                                        { (unsigned)MC_MIN(mc_few_up(a->rows * a->across, 32), 256), 1, 1 },
+                                        filter_bytes(d, s) + tile_bytes(d, s) };
         return;
     }
-    const int64_t jobs = conv_ceil(s->f, d->q) * s->c * conv_ceil(s->k[1], d->taps), blocks = conv_ceil(jobs, WARPS);
+    const int64_t jobs = conv_ceil(s->f, d->q) * s->c * conv_ceil(s->k[1], d->taps),
+                  blocks = conv_ceil(jobs, WARPS);
     a->blocks = (int)MC_MIN((int64_t)a->tiles, MC_MAX(processors / blocks, (int64_t)1));
-    d->few.grid = (struct mc_grid){ { (unsigned)a->blocks, (unsigned)blocks, 1 }, { 32 * WARPS, 1, 1 }, 2 * tile_bytes(d, s) };
+    d->few.grid = (struct mc_grid){ { (unsigned)a->blocks, (unsigned)blocks, 1 },
+                                    { 32 * WARPS, 1, 1 },
+                                    2 * tile_bytes(d, s) };
     mc_few_parts(&d->few, s, a->blocks);
 }
 
@@ -146,23 +157,26 @@ static bool fits(const struct mc_conv_problem *p)
 {
     struct few d = { .q = 0 };
     shape(&d, p);
-    return (p->s.pass == CONV_FORWARD ? filter_bytes(&d, &p->s) : tile_bytes(&d, &p->s)) + tile_bytes(&d, &p->s) <= MOST_SHARED;
+    return (p->s.pass == CONV_FORWARD ? filter_bytes(&d, &p->s) : tile_bytes(&d, &p->s)) +
+               tile_bytes(&d, &p->s) <=
+           MOST_SHARED;
 }
 
 static bool small(const struct mc_conv_problem *p)
 {
-    return p->s.stride[1] <= MOST_STRIDE && p->s.stride[2] <= MOST_STRIDE && p->s.k[2] <= MOST_WIDTH && p->s.k[1] * p->s.k[2] <= MOST_TAPS;
+    return p->s.stride[1] <= MOST_STRIDE && p->s.stride[2] <= MOST_STRIDE && p->s.k[2] <= MOST_WIDTH &&
+           p->s.k[1] * p->s.k[2] <= MOST_TAPS;
 }
 
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return p->dtype != MC_FLOAT32 ? "multiplies float32"
+    return p->dtype != MC_FLOAT32     ? "multiplies float32"
            : p->s.pass == CONV_INPUTS ? "goes forward, and back to filters"
-           : mc_few_refuse(p)     ? mc_few_refuse(p)
-           : !small(p)            ? "takes small filters, strides up to 2"
-           : !fits(p)             ? "has no room for such lines in shared memory"
-                                  : mc_cuda_too_old();
+           : mc_few_refuse(p)         ? mc_few_refuse(p)
+           : !small(p)                ? "takes small filters, strides up to 2"
+           : !fits(p)                 ? "has no room for such lines in shared memory"
+                                      : mc_cuda_too_old();
 }
 
 static double estimate(const struct mc_problem *p)

@@ -3,7 +3,8 @@
 
 /* ---- a shape ---- */
 
-static void copy4(int64_t to[4], const int64_t *a, const int64_t *b)    /* two outer strides, two inner ones */
+/* two outer strides, two inner ones */
+static void copy4(int64_t to[4], const int64_t *a, const int64_t *b)
 {
     to[0] = a[0];
     to[1] = a[1];
@@ -14,7 +15,9 @@ static void copy4(int64_t to[4], const int64_t *a, const int64_t *b)    /* two o
 void mc_few_shape(struct mc_few *d, struct mc_few_args *a, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    *a = (struct mc_few_args){ .n = (int)s->n, .f = (int)s->f, .alpha = (float)p->alpha, .beta = (float)p->beta };
+    *a = (struct mc_few_args){
+        .n = (int)s->n, .f = (int)s->f, .alpha = (float)p->alpha, .beta = (float)p->beta
+    };
     *d = (struct mc_few){ .pass = s->pass, .beside = p->at.y[1] == 1 && p->at.y[4] != 1 };
     copy4(a->xs, p->at.x, p->at.x + 3);
     copy4(a->ws, p->at.w, p->at.w + 3);
@@ -48,12 +51,14 @@ static const char *const names[][2] = {
 void mc_few_defines(struct mc_str *defines, const struct mc_few *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    mc_str_addf(defines, "#define C %d\n#define KH %d\n#define KW %d\n#define SH %d\n#define SW %d\n", (int)s->c, (int)s->k[1], (int)s->k[2], (int)s->stride[1],
-                (int)s->stride[2]);
-    mc_str_addf(defines, "#define BESIDE %d\n#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n", d->beside, p->beta != 0, p->has_bias, (int)p->act);
+    mc_str_addf(defines, "#define C %d\n#define KH %d\n#define KW %d\n#define SH %d\n#define SW %d\n",
+                (int)s->c, (int)s->k[1], (int)s->k[2], (int)s->stride[1], (int)s->stride[2]);
+    mc_str_addf(defines, "#define BESIDE %d\n#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n",
+                d->beside, p->beta != 0, p->has_bias, (int)p->act);
 }
 
-struct mc_plan *mc_few_plan(const struct mc_few *d, size_t size, const struct mc_cuda_text *text, struct mc_str *defines)
+struct mc_plan *mc_few_plan(const struct mc_few *d, size_t size, const struct mc_cuda_text *text,
+                            struct mc_str *defines)
 {
     struct mc_few *made = mc_alloc(size, "plans");
     if (!made) {
@@ -61,7 +66,8 @@ struct mc_plan *mc_few_plan(const struct mc_few *d, size_t size, const struct mc
         return NULL;
     }
     memcpy(made, d, size);
-    const struct mc_cuda_named kernels[] = { { &made->kernel, names[d->pass][0] }, { &made->then, names[d->pass][1] } };
+    const struct mc_cuda_named kernels[] = { { &made->kernel, names[d->pass][0] },
+                                             { &made->then, names[d->pass][1] } };
     if (!mc_cuda_kernels(text, defines, kernels, NELEM(kernels))) {
         mc_free(made);
         return NULL;
@@ -71,7 +77,8 @@ struct mc_plan *mc_few_plan(const struct mc_few *d, size_t size, const struct mc
 
 /* ---- a call ---- */
 
-void mc_few_bind(const struct mc_few *d, struct mc_few_args *a, const struct mc_conv_problem *p, void *const *operand, void *workspace)
+void mc_few_bind(const struct mc_few *d, struct mc_few_args *a, const struct mc_conv_problem *p,
+                 void *const *operand, void *workspace)
 {
     const int64_t first = d->w_first * mc_dtypes[p->dtype].size;
     a->x = operand[CONV_X];
@@ -85,7 +92,8 @@ void mc_few_bind(const struct mc_few *d, struct mc_few_args *a, const struct mc_
 mc_status mc_few_run(const struct mc_few *d, const void *args, size_t size)
 {
     TRY(mc_cuda_follow(mc_cuda_current(), d->kernel, names[d->pass][0], &d->grid, args, size));
-    return d->then ? mc_cuda_follow(mc_cuda_current(), d->then, names[d->pass][1], &d->then_grid, args, size) : MC_OK;
+    return d->then ? mc_cuda_follow(mc_cuda_current(), d->then, names[d->pass][1], &d->then_grid, args, size)
+                   : MC_OK;
 }
 
 /* ---- what they take ---- */
@@ -109,9 +117,11 @@ const char *mc_few_refuse(const struct mc_conv_problem *p)
            : p->wide                          ? "sums in float32, and conv.precision asks for float64"
            : p->s.unshared || p->s.groups > 1 ? "has the same filters everywhere and all channels for each"
            : p->s.c > MOST_CHANNELS           ? "takes up to four channels"
-           : p->s.in[0] != 1 || p->s.k[0] != 1 || p->s.out[0] != 1 || p->s.pad[0] != 0 ? "takes images in one or two dimensions"
-           : !counted(p)                      ? "takes no such large images"
+           : p->s.in[0] != 1 || p->s.k[0] != 1 || p->s.out[0] != 1 || p->s.pad[0] != 0
+               ? "takes images in one or two dimensions"
+           : !counted(p)                                    ? "takes no such large images"
            : p->s.dilation[1] != 1 || p->s.dilation[2] != 1 ? "takes no dilation"
-           : p->at.y[4] != 1 && p->at.y[1] != 1 && p->s.out[2] > 1 ? "wants lines or filters of y side by side"
-                                                                   : NULL;
+           : p->at.y[4] != 1 && p->at.y[1] != 1 && p->s.out[2] > 1
+               ? "wants lines or filters of y side by side"
+               : NULL;
 }

@@ -1,8 +1,8 @@
-/* scatter.c: the gradient of the inputs of convolutions of few channels on a GPU's tensor cores (few_spread.cu): halves, or
- * float32 where TF32 is allowed.
+/* scatter.c: the gradient of the inputs of convolutions of few channels on a GPU's tensor cores
+ * (few_spread.cu): halves, or float32 where TF32 is allowed.
  *
- * Invariant: a chunk of filters, two lines of y or more of that chunk, and what a block's warps have of one line of x each, fit in
- * shared memory. */
+ * Invariant: a chunk of filters, two lines of y or more of that chunk, and what a block's warps have of one
+ * line of x each, fit in shared memory. */
 #include "heavy/conv/cuda/small_channels/small_channels.h"
 
 static const char text[] = {
@@ -10,7 +10,8 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_conv_few_spread_text = { "heavy/conv/cuda/small_channels/scatter.cu", text, &mc_conv_few_cells_text };
 
-enum { SIXTEENS = 4, MOST_SUMS = 10, MOST_LINES = 4 };      /* of a warp: of places; its lines of x times eights of columns; its lines */
+/* of a warp: of places; its lines of x times eights of columns; its lines */
+enum { SIXTEENS = 4, MOST_SUMS = 10, MOST_LINES = 4 };
 enum { MOST_SHARED = 227 << 10, MOST_SLOTS = 3 };
 static const struct way { int across, sets; } ways[] = { { 2, 4 }, { 4, 2 }, { 8, 1 } };   /* warps by places, by lines */
 
@@ -51,7 +52,8 @@ static size_t filter_bytes(const struct spread *d, const struct mc_conv_shape *s
 
 static size_t shared_bytes(const struct spread *d, const struct mc_conv_shape *s)
 {
-    const size_t slot = (size_t)(d->images * d->chunk * d->pitch * d->size), z = (size_t)(d->way->sets * d->images * d->columns * (d->sixteens * 16 + 4)) * sizeof(float);
+    const size_t slot = (size_t)(d->images * d->chunk * d->pitch * d->size),
+                 z = (size_t)(d->way->sets * d->images * d->columns * (d->sixteens * 16 + 4)) * sizeof(float);
     return filter_bytes(d, s) + (size_t)d->slots * slot + z;
 }
 
@@ -72,7 +74,8 @@ static bool divides(const struct spread *d, int unit)
     return ys[0] * d->size % unit == 0 && ys[1] * d->size % unit == 0 && ys[2] * d->size % unit == 0;
 }
 
-/* As many images as warps have places for; all filters at once if there is room, else in as few chunks as there is room for. */
+/* As many images as warps have places for; all filters at once if there is room, else in as few chunks as
+ * there is room for. */
 static void fill(struct spread *d, const struct mc_conv_shape *s)
 {
     const int most = mc_few_up(s->f, d->step);
@@ -107,7 +110,9 @@ static void shape(struct spread *d, const struct mc_conv_problem *p)
     d->pitch = pitch_of(d, (int)s->out[2]);
     for (d->way = ways; d->way->across * SIXTEENS < d->sixteens; d->way++) {
     }
-    d->unit = s->out[2] * d->size % 16 == 0 && divides(d, 16) ? 16 : s->out[2] * d->size % 4 == 0 && divides(d, 4) ? 4 : d->size;
+    d->unit = s->out[2] * d->size % 16 == 0 && divides(d, 16) ? 16
+              : s->out[2] * d->size % 4 == 0 && divides(d, 4) ? 4
+                                                              : d->size;
     fill(d, s);
     a->down = (int)conv_ceil(s->in[1], d->way->sets * d->lines);
     a->tiles = (int)conv_ceil(s->n, d->images) * a->down;
@@ -120,17 +125,24 @@ static void grids(struct spread *d, const struct mc_conv_shape *s)
     const size_t bytes = filter_bytes(d, s) * (size_t)d->args.chunks;
     d->few.base.workspace = bytes;
     d->few.grid = mc_cuda_line((int64_t)bytes / 8, 256);
-    d->few.then_grid = (struct mc_grid){ { (unsigned)MC_MIN(d->args.tiles, mc_cuda_processors()), 1, 1 }, { (unsigned)(32 * d->way->across * d->way->sets), 1, 1 }, shared_bytes(d, s) };
+    d->few.then_grid = (struct mc_grid){ { (unsigned)MC_MIN(d->args.tiles, mc_cuda_processors()), 1, 1 },
+                                         { (unsigned)(32 * d->way->across * d->way->sets), 1, 1 },
+                                         shared_bytes(d, s) };
 }
 
 static void define(struct mc_str *defines, const struct spread *d, const struct mc_conv_problem *p)
 {
     mc_cuda_types(defines, p->dtype, false);
     mc_few_defines(defines, &d->few, p);
-    mc_str_addf(defines, "#define OH %d\n#define OW %d\n#define PW %d\n#define GW %d\n#define MT %d\n#define R %d\n#define NE %d\n", d->args.few.out[0], d->args.few.out[1],
-                d->way->across, d->way->sets, SIXTEENS, d->lines, d->eights);
-    mc_str_addf(defines, "#define IMAGES %d\n#define CF %d\n#define SLOTS %d\n#define PITCH %d\n#define ZPITCH %d\n#define UNIT %d\n", d->images, d->chunk, d->slots,
-                d->pitch, d->sixteens * 16 + 4, d->unit);
+    mc_str_addf(defines,
+                "#define OH %d\n#define OW %d\n#define PW %d\n#define GW %d\n#define MT %d\n#define R "
+                "%d\n#define NE %d\n",
+                d->args.few.out[0], d->args.few.out[1], d->way->across, d->way->sets, SIXTEENS, d->lines,
+                d->eights);
+    mc_str_addf(defines,
+                "#define IMAGES %d\n#define CF %d\n#define SLOTS %d\n#define PITCH %d\n#define ZPITCH "
+                "%d\n#define UNIT %d\n",
+                d->images, d->chunk, d->slots, d->pitch, d->sixteens * 16 + 4, d->unit);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
@@ -162,24 +174,27 @@ static bool roomy(const struct mc_conv_problem *p)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return mc_dtypes[p->dtype].size != 2 && !p->tf32   ? "multiplies halves, or float32 where TF32 is allowed"
-           : p->s.pass != CONV_INPUTS                  ? "makes gradients of inputs"
-           : mc_few_refuse(p)                          ? mc_few_refuse(p)
-           : p->at.y[4] != 1 && p->s.out[2] > 1        ? "wants lines of y side by side"
-           : !small(p)                                 ? "takes small filters, and lines of y of up to 512 places"
-           : !roomy(p)                                 ? "has no room for such lines in shared memory"
-                                                       : mc_cuda_too_old();
+    return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "multiplies halves, or float32 where TF32 is allowed"
+           : p->s.pass != CONV_INPUTS                ? "makes gradients of inputs"
+           : mc_few_refuse(p)                        ? mc_few_refuse(p)
+           : p->at.y[4] != 1 && p->s.out[2] > 1      ? "wants lines of y side by side"
+           : !small(p) ? "takes small filters, and lines of y of up to 512 places"
+           : !roomy(p) ? "has no room for such lines in shared memory"
+                       : mc_cuda_too_old();
 }
 
-/* Of places, columns and filters as many as products have, at the part of tensor cores' speed that was measured. */
+/* Of places, columns and filters as many as products have, at the part of tensor cores' speed that was
+ * measured. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
     struct spread d = { .size = 0 };
     shape(&d, p);
-    const double places = (double)(conv_ceil(s->n, d.images) * d.way->across * SIXTEENS * 16), terms = (double)(d.args.chunks * d.chunk) * (double)s->k[1] / (double)s->stride[1];
-    return 3e-6 + mc_cuda_seconds(p->dtype, p->tf32, 2 * places * (double)s->in[1] * d.eights * 8 * terms, mc_conv_bytes(p), 0.29);
+    const double places = (double)(conv_ceil(s->n, d.images) * d.way->across * SIXTEENS * 16),
+                 terms = (double)(d.args.chunks * d.chunk) * (double)s->k[1] / (double)s->stride[1];
+    return 3e-6 + mc_cuda_seconds(p->dtype, p->tf32, 2 * places * (double)s->in[1] * d.eights * 8 * terms,
+                                  mc_conv_bytes(p), 0.29);
 }
 
 const struct mc_solver mc_conv_cuda_few_spread = { .name = "few_spread", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -1,8 +1,8 @@
-/* small_channels.h: what solvers for images of few channels share: cuda_few.c, cuda_few_tensor.c, cuda_few_spread.c, and
- * heavy/conv_pool/cuda/small_channels.c.
+/* small_channels.h: what solvers for images of few channels share: cuda_few.c, cuda_few_tensor.c,
+ * cuda_few_spread.c, and heavy/conv_pool/cuda/small_channels.c.
  *
- * Invariant: a plan of theirs begins with a struct mc_few, and the arguments of their kernels for a convolution alone with
- * a struct mc_few_args. */
+ * Invariant: a plan of theirs begins with a struct mc_few, and the arguments of their kernels for a
+ * convolution alone with a struct mc_few_args. */
 #ifndef MC_CONV_FEW_H
 #define MC_CONV_FEW_H
 
@@ -20,21 +20,27 @@ struct mc_few_args {
 struct mc_few {
     struct mc_plan base;
     enum mc_conv_pass pass;
-    void *kernel, *then;        /* `forward` alone; `filters`, then `inputs`, as products have those; `weights`, then `add`, which adds up blocks' sums */
+    /* `forward` alone; `filters`, then `inputs`, as products have those; `weights`, then `add`, which adds
+     * up blocks' sums */
+    void *kernel, *then;
     struct mc_grid grid, then_grid;
     int64_t w_first;            /* elements from w to the tap that is read first */
     bool beside;                /* y's filters lie side by side, else its lines are dense */
 };
 
-void mc_few_shape(struct mc_few *d, struct mc_few_args *a, const struct mc_conv_problem *p);    /* all but kernels, grids, addresses */
-void mc_few_bind(const struct mc_few *d, struct mc_few_args *a, const struct mc_conv_problem *p, void *const *operand, void *workspace);
+/* all but kernels, grids, addresses */
+void mc_few_shape(struct mc_few *d, struct mc_few_args *a, const struct mc_conv_problem *p);
+void mc_few_bind(const struct mc_few *d, struct mc_few_args *a, const struct mc_conv_problem *p,
+                 void *const *operand, void *workspace);
 /* Weights: what adds up so many blocks' sums of p's filters, and room for them. */
 void mc_few_parts(struct mc_few *d, const struct mc_conv_shape *s, int blocks);
 mc_status mc_few_run(const struct mc_few *d, const void *args, size_t size);
 void mc_few_defines(struct mc_str *defines, const struct mc_few *d, const struct mc_conv_problem *p);
 /* A copy of the plan d, of so many bytes, with its kernels; NULL: an error.  Frees the defines. */
-struct mc_plan *mc_few_plan(const struct mc_few *d, size_t size, const struct mc_cuda_text *text, struct mc_str *defines);
-const char *mc_few_refuse(const struct mc_conv_problem *p);     /* what none of them takes, for a convolution alone */
+struct mc_plan *mc_few_plan(const struct mc_few *d, size_t size, const struct mc_cuda_text *text,
+                            struct mc_str *defines);
+/* what none of them takes, for a convolution alone */
+const char *mc_few_refuse(const struct mc_conv_problem *p);
 
 static inline int mc_few_up(int64_t n, int unit)
 {

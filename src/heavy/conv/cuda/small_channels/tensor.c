@@ -1,7 +1,8 @@
-/* tensor.c: images of few channels on a GPU's tensor cores (few_tensor.cu): the first layer of a net in halves, or where
- * TF32 is allowed, forward and the gradient of its filters.
+/* tensor.c: images of few channels on a GPU's tensor cores (few_tensor.cu): the first layer of a net in
+ * halves, or where TF32 is allowed, forward and the gradient of its filters.
  *
- * Invariant: a block's tile of x, with fragments of filters forward, and its sums for weights, fit in shared memory. */
+ * Invariant: a block's tile of x, with fragments of filters forward, and its sums for weights, fit in shared
+ * memory. */
 #include "heavy/conv/cuda/small_channels/small_channels.h"
 
 static const char cells[] = {
@@ -18,10 +19,21 @@ static const char weights[] = {
     , 0 };
 const struct mc_cuda_text mc_conv_few_cells_text = { "heavy/conv/cuda/small_channels/cells.cu", cells, &mc_conv_few_tile_text };
 static const struct mc_cuda_text shared_text = { "heavy/conv/cuda/small_channels/tensor.cu", shared, &mc_conv_few_cells_text };
-const struct mc_cuda_text mc_conv_few_forward_text = { "heavy/conv/cuda/small_channels/tensor_forward.cu", forward, &shared_text },
-                          mc_conv_few_weights_text = { "heavy/conv/cuda/small_channels/tensor_weights.cu", weights, &shared_text };
+const struct mc_cuda_text mc_conv_few_forward_text = { "heavy/conv/cuda/small_channels/tensor_forward.cu",
+                                                       forward, &shared_text },
+                          mc_conv_few_weights_text = { "heavy/conv/cuda/small_channels/tensor_weights.cu",
+                                                       weights, &shared_text };
 
-enum { WARPS = 8, MOST_TAPS = 484, MOST_STRIDE = 4, MOST_EIGHTS = 12, MOST_ACROSS = 12, MOST_SUMS = 24, LIGHT_SUMS = 16 };  /* sums: 16 x 8 of them, of a warp */
+/* sums: 16 x 8 of them, of a warp */
+enum {
+    WARPS = 8,
+    MOST_TAPS = 484,
+    MOST_STRIDE = 4,
+    MOST_EIGHTS = 12,
+    MOST_ACROSS = 12,
+    MOST_SUMS = 24,
+    LIGHT_SUMS = 16
+};
 enum { HALF_SHARED = 100 << 10, MOST_SHARED = 200 << 10 };     /* two blocks a processor, or one */
 
 struct args {
@@ -57,14 +69,16 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- tiles ---- */
 
-/* x's first cell lies on sixteen bytes.  Eight places are words of banks that the next line's do not meet, as far as can be. */
+/* x's first cell lies on sixteen bytes.  Eight places are words of banks that the next line's do not meet, as
+ * far as can be. */
 static void set_line(struct tensor *d, const struct mc_conv_shape *s)
 {
     const int each = 16 / d->size, mixed = d->inside ? (int)s->c : 1, pad = (int)s->pad[2] * mixed;
     const int need = (int)((s->out[2] - 1) * s->stride[2] + s->k[2]) * mixed;
     d->left = mc_few_up(MC_MAX(pad, 0), each);
     d->lead = d->left - pad;
-    const int unit = s->stride[2] * mixed * d->size <= 8 ? 16 : 32, words = (d->lead + need) * d->size / 4 + 1;
+    const int unit = s->stride[2] * mixed * d->size <= 8 ? 16 : 32,
+              words = (d->lead + need) * d->size / 4 + 1;
     d->pitch = (mc_few_up(words - unit / 2, unit) + unit / 2) * 4 / d->size;
 }
 
@@ -79,12 +93,18 @@ static double tile_work(const struct tensor *d, const struct mc_conv_shape *s)
     const struct args *a = &d->args;
     const int places = a->images * a->rows * a->few.out[1], lane = d->step / 4;
     const double lines = mc_few_up((int64_t)a->images * a->lines * (d->inside ? 1 : s->c), WARPS) / WARPS;
-    const double bring = lines * (10 + (d->straight ? 8 + 1.0 * d->size : 8.0 * d->size) * mc_few_up(d->pitch * d->size, 512) / 512);
+    const double bring = lines * (10 + (d->straight ? 8 + 1.0 * d->size : 8.0 * d->size) *
+                                           mc_few_up(d->pitch * d->size, 512) / 512);
     if (s->pass == CONV_FORWARD) {
-        const double steps = mc_few_up(d->taps, d->step) / d->step, step = 1.5 * lane * d->places + d->eights * (1 + d->places / 2);
-        return 100 + bring + mc_few_up(places, WARPS * 8 * d->places) / (WARPS * 8 * d->places) * (20 * d->places + steps * step + 4 * d->places * d->eights);
+        const double steps = mc_few_up(d->taps, d->step) / d->step,
+                     step = 1.5 * lane * d->places + d->eights * (1 + d->places / 2);
+        return 100 + bring +
+               mc_few_up(places, WARPS * 8 * d->places) / (WARPS * 8 * d->places) *
+                   (20 * d->places + steps * step + 4 * d->places * d->eights);
     }
-    return 100 + bring + mc_few_up(places, d->sets * d->step) / (d->sets * d->step) * (40 + 6.0 * d->eights + d->each * (1.5 * lane + d->eights / 2));
+    return 100 + bring +
+           mc_few_up(places, d->sets * d->step) / (d->sets * d->step) *
+               (40 + 6.0 * d->eights + d->each * (1.5 * lane + d->eights / 2));
 }
 
 static void set_rows(struct tensor *d, const struct mc_conv_shape *s, int images, int rows)
@@ -99,11 +119,12 @@ static void set_rows(struct tensor *d, const struct mc_conv_shape *s, int images
 
 static double all_work(const struct tensor *d, const struct mc_conv_shape *s)
 {
-    const double first = (double)tile_bytes(d, s) / 32;     /* for which all wait */
+    const double first = (double)tile_bytes(d, s) / 32; /* for which all wait */
     return first + (double)conv_ceil(d->args.tiles, mc_cuda_processors() * d->blocks) * tile_work(d, s);
 }
 
-/* Rows of an image, or whole images, whichever is least work for the processor that has most; no more bytes than that. */
+/* Rows of an image, or whole images, whichever is least work for the processor that has most; no more bytes
+ * than that. */
 static void cut(struct tensor *d, const struct mc_conv_shape *s, size_t bytes)
 {
     struct args *a = &d->args;
@@ -159,10 +180,12 @@ static bool runs(const struct tensor *d, const struct mc_conv_problem *p, int ru
 {
     const struct args *a = &d->args;
     if (d->few.beside) {
-        return a->few.f % run == 0 && a->few.ys[0] % run == 0 && a->few.ys[2] % run == 0 && a->few.ys[3] % run == 0;
+        return a->few.f % run == 0 && a->few.ys[0] % run == 0 && a->few.ys[2] % run == 0 &&
+               a->few.ys[3] % run == 0;
     }
     const bool lines = a->few.out[1] % run == 0 && a->few.ys[2] % run == 0;
-    const bool planes = a->few.ys[2] == a->few.out[1] && p->s.out[1] * p->s.out[2] % run == 0 && a->rows * a->few.out[1] % run == 0;
+    const bool planes = a->few.ys[2] == a->few.out[1] && p->s.out[1] * p->s.out[2] % run == 0 &&
+                        a->rows * a->few.out[1] % run == 0;
     return p->at.y[4] == 1 && a->few.ys[0] % run == 0 && a->few.ys[1] % run == 0 && (lines || planes);
 }
 
@@ -200,7 +223,8 @@ static void shape_weights(struct tensor *d, const struct mc_conv_problem *p)
         d->across++;
     }
     d->each = mc_few_up(columns, d->across) / d->across;
-    const bool light = d->eights / 2 * d->each <= LIGHT_SUMS && d->across <= WARPS && sum_bytes(d) <= HALF_SHARED;
+    const bool light = d->eights / 2 * d->each <= LIGHT_SUMS && d->across <= WARPS &&
+                       sum_bytes(d) <= HALF_SHARED;
     d->sets = MC_MAX((light ? WARPS : MOST_ACROSS) / d->across, 1);
     d->blocks = light ? 2 : 1;
     cut(d, &p->s, d->blocks == 2 ? HALF_SHARED : MOST_SHARED);
@@ -231,20 +255,27 @@ static void shape(struct tensor *d, const struct mc_conv_problem *p)
         shape_weights(d, p);
     }
     choose_run(d, p);
-    d->dense = a->few.ys[2] == a->few.out[1] * a->few.ys[3] && (a->images == 1 || a->few.ys[0] == a->few.out[0] * a->few.ys[2]);
+    d->dense = a->few.ys[2] == a->few.out[1] * a->few.ys[3] &&
+               (a->images == 1 || a->few.ys[0] == a->few.out[0] * a->few.ys[2]);
 }
 
 static void grids(struct tensor *d, const struct mc_conv_shape *s)
 {
     struct args *a = &d->args;
-    const size_t beyond = (size_t)((s->stride[1] + 1) * d->pitch * d->size);   /* a lane's last places may not be there */
-    const unsigned across = (unsigned)conv_ceil(s->f, 8 * d->eights), blocks = (unsigned)MC_MIN(a->tiles, mc_cuda_processors() * d->blocks);
+    const size_t beyond = (size_t)((s->stride[1] + 1) * d->pitch *
+                                   d->size); /* a lane's last places may not be there */
+    const unsigned across = (unsigned)conv_ceil(s->f, 8 * d->eights),
+                   blocks = (unsigned)MC_MIN(a->tiles, mc_cuda_processors() * d->blocks);
     if (s->pass == CONV_FORWARD) {
-        d->few.grid = (struct mc_grid){ { blocks, across, 1 }, { 32 * WARPS, 1, 1 }, fragment_bytes(d) + tile_bytes(d, s) + beyond };
+        d->few.grid = (struct mc_grid){ { blocks, across, 1 },
+                                        { 32 * WARPS, 1, 1 },
+                                        fragment_bytes(d) + tile_bytes(d, s) + beyond };
         return;
     }
     a->blocks = (int)blocks;
-    d->few.grid = (struct mc_grid){ { blocks, across, 1 }, { (unsigned)(32 * d->across * d->sets), 1, 1 }, MC_MAX(sum_bytes(d), tile_bytes(d, s) + beyond) };
+    d->few.grid = (struct mc_grid){ { blocks, across, 1 },
+                                    { (unsigned)(32 * d->across * d->sets), 1, 1 },
+                                    MC_MAX(sum_bytes(d), tile_bytes(d, s) + beyond) };
     mc_few_parts(&d->few, s, a->blocks);
 }
 
@@ -252,14 +283,20 @@ static void define(struct mc_str *defines, const struct tensor *d, const struct 
 {
     mc_cuda_types(defines, p->dtype, false);
     mc_few_defines(defines, &d->few, p);
-    mc_str_addf(defines, "#define OH %d\n#define OW %d\n#define PITCH %d\n#define LEFT %d\n#define LEAD %d\n#define MANY %d\n#define DENSE %d\n#define STRAIGHT %d\n",
-                d->args.few.out[0], d->args.few.out[1], d->pitch, d->left, d->lead, d->args.images > 1, d->dense, d->straight);
+    mc_str_addf(defines,
+                "#define OH %d\n#define OW %d\n#define PITCH %d\n#define LEFT %d\n#define LEAD %d\n#define "
+                "MANY %d\n#define DENSE %d\n#define STRAIGHT %d\n",
+                d->args.few.out[0], d->args.few.out[1], d->pitch, d->left, d->lead, d->args.images > 1,
+                d->dense, d->straight);
     mc_str_addf(defines, "#define INSIDE %d\n#define BLOCKS %d\n", d->inside, d->blocks);
     if (d->few.pass == CONV_WEIGHTS) {
-        mc_str_addf(defines, "#define S16 %d\n#define EK %d\n#define ACROSS %d\n#define DOWN %d\n#define U %d\n#define WHOLE %s\n", d->eights / 2, d->each, d->across,
-                    d->sets, d->run, d->fours ? "true" : "false");
+        mc_str_addf(defines,
+                    "#define S16 %d\n#define EK %d\n#define ACROSS %d\n#define DOWN %d\n#define U "
+                    "%d\n#define WHOLE %s\n",
+                    d->eights / 2, d->each, d->across, d->sets, d->run, d->fours ? "true" : "false");
     } else {
-        mc_str_addf(defines, "#define FE %d\n#define PE %d\n#define G %d\n#define WARPS %d\n", d->eights, d->places, d->run / 2, WARPS);
+        mc_str_addf(defines, "#define FE %d\n#define PE %d\n#define G %d\n#define WARPS %d\n", d->eights,
+                    d->places, d->run / 2, WARPS);
     }
 }
 
@@ -272,7 +309,9 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     grids(&d, &p->s);
     d.few.base.run = run;
     define(&defines, &d, p);
-    return mc_few_plan(&d.few, sizeof d, d.few.pass == CONV_WEIGHTS ? &mc_conv_few_weights_text : &mc_conv_few_forward_text, &defines);
+    return mc_few_plan(&d.few, sizeof d,
+                       d.few.pass == CONV_WEIGHTS ? &mc_conv_few_weights_text : &mc_conv_few_forward_text,
+                       &defines);
 }
 
 /* ---- what it takes ---- */
@@ -287,7 +326,8 @@ static bool fits(const struct mc_conv_problem *p)
 
 static bool small(const struct mc_conv_problem *p)
 {
-    return p->s.stride[1] <= MOST_STRIDE && p->s.stride[2] <= MOST_STRIDE && p->s.c * p->s.k[1] * p->s.k[2] <= MOST_TAPS;
+    return p->s.stride[1] <= MOST_STRIDE && p->s.stride[2] <= MOST_STRIDE &&
+           p->s.c * p->s.k[1] * p->s.k[2] <= MOST_TAPS;
 }
 
 static const char *refuse(const struct mc_problem *p_)
@@ -301,8 +341,9 @@ static const char *refuse(const struct mc_problem *p_)
                                                      : mc_cuda_too_old();
 }
 
-/* Fitted to 47 passes on an H200, of 1 to 4 channels and 9 to 484 taps.  work: of a block, where a processor has one; apart: an element
- * of y that is moved alone, for each warp that has other taps; part: bytes of sums that are written and added. */
+/* Fitted to 47 passes on an H200, of 1 to 4 channels and 9 to 484 taps.  work: of a block, where a processor
+ * has one; apart: an element of y that is moved alone, for each warp that has other taps; part: bytes of sums
+ * that are written and added. */
 static const double launch_seconds = 3e-6, work_seconds = 5e-9, apart_seconds = 1.2e-12, part_bytes = 0.4e12;
 
 static double estimate(const struct mc_problem *p_)
@@ -311,9 +352,11 @@ static double estimate(const struct mc_problem *p_)
     struct tensor d = { .size = 0 };
     shape(&d, p);
     grids(&d, &p->s);
-    const double work = all_work(&d, &p->s) * d.blocks * d.few.grid.blocks[1], places = (double)(p->s.n * p->s.f * p->s.out[1] * p->s.out[2]);
+    const double work = all_work(&d, &p->s) * d.blocks * d.few.grid.blocks[1],
+                 places = (double)(p->s.n * p->s.f * p->s.out[1] * p->s.out[2]);
     const double apart = d.fours ? 0 : places * MC_MAX(d.across, 1);
-    return MC_MAX(mc_conv_cuda_seconds(p, 1), launch_seconds + work * work_seconds + apart * apart_seconds + (double)d.few.base.workspace / part_bytes);
+    return MC_MAX(mc_conv_cuda_seconds(p, 1), launch_seconds + work * work_seconds + apart * apart_seconds +
+                                                  (double)d.few.base.workspace / part_bytes);
 }
 
 const struct mc_solver mc_conv_cuda_few_tensor = { .name = "few_tensor", .refuse = refuse, .estimate = estimate, .plan = plan };

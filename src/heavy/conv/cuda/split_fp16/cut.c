@@ -1,5 +1,6 @@
-/* cut.c: float32 convolutions by filters of one tap on a GPU: products of matrices that lie in the images themselves, by blocks
- * that cut what they bring (heavy/gemm/cuda/cut.cu).  Nothing is copied, packed or gathered first.
+/* cut.c: float32 convolutions by filters of one tap on a GPU: products of matrices that lie in the images
+ * themselves, by blocks that cut what they bring (heavy/gemm/cuda/cut.cu).  Nothing is copied, packed or
+ * gathered first.
  *
  *   forward   y[image] = w x[image]
  *   inputs    x[image] = w' y[image]
@@ -21,8 +22,9 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const enum mc_conv_pass pass = p->s.pass;
     const void *c0 = p->has_bias ? operand[CONV_BIAS] : p->beta != 0 ? operand[CONV_C0] : NULL;
     (void)threads;
-    return mc_gemm_cut_run(&d->c, operand[pass == CONV_WEIGHTS ? CONV_Y : CONV_W], operand[pass == CONV_INPUTS ? CONV_Y : CONV_X], c0,
-                      mc_conv_cuda_result(p, operand), workspace);
+    return mc_gemm_cut_run(&d->c, operand[pass == CONV_WEIGHTS ? CONV_Y : CONV_W],
+                           operand[pass == CONV_INPUTS ? CONV_Y : CONV_X], c0,
+                           mc_conv_cuda_result(p, operand), workspace);
 }
 
 /* ---- a plan ---- */
@@ -52,7 +54,8 @@ static bool strided(const struct mc_conv_problem *p)
 /* The places of x that filters meet. */
 static struct mc_gemm_cut_places met(const struct mc_conv_problem *p)
 {
-    return strided(p) ? (struct mc_gemm_cut_places){ p->at.x[3] * p->s.stride[1], p->at.x[4] * p->s.stride[2], (int)p->s.out[2] }
+    return strided(p) ? (struct mc_gemm_cut_places){ p->at.x[3] * p->s.stride[1], p->at.x[4] * p->s.stride[2],
+                                                     (int)p->s.out[2] }
                       : mc_gemm_cut_line(step(p->s.in, p->at.x + 2));
 }
 
@@ -60,7 +63,11 @@ static void sizes(const struct mc_conv_problem *p, struct mc_gemm_cut_args *a)
 {
     const int64_t y = step(p->s.out, p->at.y + 2), places = conv_volume(p->s.out);
     const bool forward = p->s.pass == CONV_FORWARD;
-    *a = (struct mc_gemm_cut_args){ .batch = 1, .outer = 1, .alpha = (float)p->alpha, .beta = p->has_bias ? 1 : (float)p->beta, .around = { 1, 1 } };
+    *a = (struct mc_gemm_cut_args){ .batch = 1,
+                                    .outer = 1,
+                                    .alpha = (float)p->alpha,
+                                    .beta = p->has_bias ? 1 : (float)p->beta,
+                                    .around = { 1, 1 } };
     if (p->s.pass == CONV_WEIGHTS) {
         a->m = (int)p->s.f;
         a->n = (int)p->s.c;
@@ -89,7 +96,8 @@ static void sizes(const struct mc_conv_problem *p, struct mc_gemm_cut_args *a)
         a->around[i] = (int)p->s.stride[i + 1];
         a->size[i] = (int)p->s.in[i + 1];
     }
-    memcpy(a->c0s, p->has_bias ? (int64_t[]){ 0, 1, 0 } : (int64_t[]){ a->cs[0], a->cs[1], a->c_cols.right }, sizeof a->c0s);
+    memcpy(a->c0s, p->has_bias ? (int64_t[]){ 0, 1, 0 } : (int64_t[]){ a->cs[0], a->cs[1], a->c_cols.right },
+           sizeof a->c0s);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
@@ -113,7 +121,9 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 static bool small(const struct mc_conv_problem *p)
 {
     const int64_t u = conv_volume(p->s.out);
-    return p->s.pass == CONV_WEIGHTS ? mc_gemm_cut_small(p->s.f, p->s.c, u, 1, p->s.n) : mc_gemm_cut_small(p->s.f, u, p->s.c, p->s.n, 1) && mc_gemm_cut_small(p->s.c, u, p->s.f, p->s.n, 1);
+    return p->s.pass == CONV_WEIGHTS ? mc_gemm_cut_small(p->s.f, p->s.c, u, 1, p->s.n)
+                                     : mc_gemm_cut_small(p->s.f, u, p->s.c, p->s.n, 1) &&
+                                           mc_gemm_cut_small(p->s.c, u, p->s.f, p->s.n, 1);
 }
 
 /* Does each place of y meet one of x, and does every place of x belong to one of y? */
@@ -121,7 +131,8 @@ static bool all_places(const struct mc_conv_problem *p)
 {
     bool all = true;
     for (int i = 0; i < 3; i++) {
-        all = all && p->s.k[i] == 1 && p->s.pad[i] == 0 && (p->s.out[i] - 1) * p->s.stride[i] < p->s.in[i] && p->s.in[i] <= p->s.out[i] * p->s.stride[i];
+        all = all && p->s.k[i] == 1 && p->s.pad[i] == 0 && (p->s.out[i] - 1) * p->s.stride[i] < p->s.in[i] &&
+              p->s.in[i] <= p->s.out[i] * p->s.stride[i];
     }
     return all && p->s.stride[0] == 1;
 }
@@ -129,24 +140,26 @@ static bool all_places(const struct mc_conv_problem *p)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return p->dtype != MC_FLOAT32                          ? "multiplies float32"
-           : mc_conv_hollow(p)                             ? mc_conv_hollow(p)
-           : p->wide                                       ? "sums in float32, and conv.precision asks for float64"
-           : !all_places(p)                                ? "takes filters of one tap that meet whole images"
-           : p->s.unshared || p->s.groups > 1              ? "has the same filters everywhere and all channels for each"
-           : p->has_bias && p->beta != 0                   ? "adds a bias or what is there, not both"
+    return p->dtype != MC_FLOAT32             ? "multiplies float32"
+           : mc_conv_hollow(p)                ? mc_conv_hollow(p)
+           : p->wide                          ? "sums in float32, and conv.precision asks for float64"
+           : !all_places(p)                   ? "takes filters of one tap that meet whole images"
+           : p->s.unshared || p->s.groups > 1 ? "has the same filters everywhere and all channels for each"
+           : p->has_bias && p->beta != 0      ? "adds a bias or what is there, not both"
            : strided(p) && p->s.pass == CONV_INPUTS && p->beta != 0 ? "leaves nothing between strides"
-           : strided(p) && p->s.in[0] != 1                 ? "takes strides on two axes"
-           : (!strided(p) && !step(p->s.in, p->at.x + 2)) || !step(p->s.out, p->at.y + 2) ? "wants an image's places in one line"
-           : !small(p)                                     ? "has no room for sizes like these"
-                                                           : mc_cuda_too_old();
+           : strided(p) && p->s.in[0] != 1                          ? "takes strides on two axes"
+           : (!strided(p) && !step(p->s.in, p->at.x + 2)) || !step(p->s.out, p->at.y + 2)
+               ? "wants an image's places in one line"
+           : !small(p) ? "has no room for sizes like these"
+                       : mc_cuda_too_old();
 }
 
 static double estimate(const struct mc_problem *p_)
 {
     struct mc_gemm_cut_args a;
     sizes(conv(p_), &a);
-    return MC_MAX(mc_gemm_cut_seconds(a.m, a.n, a.k, a.batch, a.outer), mc_conv_cuda_seconds(conv(p_), 3));  /* of float32's units */
+    return MC_MAX(mc_gemm_cut_seconds(a.m, a.n, a.k, a.batch, a.outer),
+                  mc_conv_cuda_seconds(conv(p_), 3)); /* of float32's units */
 }
 
 const struct mc_solver mc_conv_cuda_cut = { .name = "cut", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -24,12 +24,18 @@ static const char tapping[] = {
 static const char spreading[] = {
 #include "heavy/conv/cuda/split_fp16/scatter_text.h"
     , 0 };
-static const struct mc_cuda_text halves_text = { "heavy/conv/cuda/split_fp16/halves.cu", halves, NULL }, filters_text = { "heavy/conv/cuda/split_fp16/halves_filters.cu", filters, &halves_text },
-                                 parts_text = { "heavy/conv/cuda/split_fp16/halves_parts.cu", parts, &halves_text };
-const struct mc_cuda_text mc_conv_whole_text = { "heavy/conv/cuda/split_fp16/whole.cu", gathering, &filters_text },
-                          mc_conv_whole_weights_text = { "heavy/conv/cuda/split_fp16/whole_weights.cu", weighing, &parts_text },
+static const struct mc_cuda_text halves_text = { "heavy/conv/cuda/split_fp16/halves.cu", halves, NULL },
+                                 filters_text = { "heavy/conv/cuda/split_fp16/halves_filters.cu", filters,
+                                                  &halves_text },
+                                 parts_text = { "heavy/conv/cuda/split_fp16/halves_parts.cu", parts,
+                                                &halves_text };
+const struct mc_cuda_text mc_conv_whole_text = { "heavy/conv/cuda/split_fp16/whole.cu", gathering,
+                                                 &filters_text },
+                          mc_conv_whole_weights_text = { "heavy/conv/cuda/split_fp16/whole_weights.cu",
+                                                         weighing, &parts_text },
                           mc_conv_taps_text = { "heavy/conv/cuda/split_fp16/taps.cu", tapping, &parts_text },
-                          mc_conv_spread_text = { "heavy/conv/cuda/split_fp16/scatter.cu", spreading, &filters_text };
+                          mc_conv_spread_text = { "heavy/conv/cuda/split_fp16/scatter.cu", spreading,
+                                                  &filters_text };
 
 enum { MOST_CHANNELS = 64 };
 
@@ -53,7 +59,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.fours = h->fours && mc_cuda_aligned(a.x) && (!weights || mc_cuda_aligned(a.y));
     a.cut = (char *)workspace + h->cut_at;
     for (size_t i = 0; i < NELEM(h->kernel) && h->kernel[i].name; i++) {
-        TRY(mc_cuda_follow(mc_cuda_current(), h->kernel[i].loaded, h->kernel[i].name, &h->kernel[i].grid, &a, sizeof a));
+        TRY(mc_cuda_follow(mc_cuda_current(), h->kernel[i].loaded, h->kernel[i].name, &h->kernel[i].grid, &a,
+                           sizeof a));
     }
     return MC_OK;
 }
@@ -109,8 +116,10 @@ void mc_halves_filters(struct mc_halves *h, int steps, int across)
 {
     struct mc_halves_args *a = &h->args;
     a->steps = steps;
-    a->tiles = across * a->right * HALVES_TILE / 8;     /* every warp has filters to read */
-    h->kernel[0] = (struct mc_halves_kernel){ "pack", { { (unsigned)a->tiles * 8, 1, 1 }, { 256, 1, 1 }, 0 }, NULL };
+    a->tiles = across * a->right * HALVES_TILE / 8; /* every warp has filters to read */
+    h->kernel[0] = (struct mc_halves_kernel){ "pack",
+                                              { { (unsigned)a->tiles * 8, 1, 1 }, { 256, 1, 1 }, 0 },
+                                              NULL };
     h->scale_at = (size_t)(a->chunks * a->steps) * (size_t)a->tiles * 32 * 16;
     h->base.workspace = h->scale_at + (size_t)a->tiles * 8 * sizeof(float);
 }
@@ -119,12 +128,16 @@ void mc_halves_filters(struct mc_halves *h, int steps, int across)
 static void define_sizes(struct mc_str *defines, const struct mc_halves *h)
 {
     const struct mc_halves_args *a = &h->args;
-    mc_str_addf(defines, "#define IN0 %d\n#define IN1 %d\n#define OUT0 %d\n#define OUT1 %d\n#define K0 %d\n#define K1 %d\n", a->in[0], a->in[1], a->out[0], a->out[1], a->k[0],
-                a->k[1]);
-    mc_str_addf(defines, "#define KS %d\n#define SET %d\n#define FULL %d\n", h->ks, a->per_set, a->channels % h->cc == 0 && a->results % h->fb == 0);
+    mc_str_addf(
+        defines,
+        "#define IN0 %d\n#define IN1 %d\n#define OUT0 %d\n#define OUT1 %d\n#define K0 %d\n#define K1 %d\n",
+        a->in[0], a->in[1], a->out[0], a->out[1], a->k[0], a->k[1]);
+    mc_str_addf(defines, "#define KS %d\n#define SET %d\n#define FULL %d\n", h->ks, a->per_set,
+                a->channels % h->cc == 0 && a->results % h->fb == 0);
 }
 
-struct mc_plan *mc_halves_plan(mc_halves_lay_out *lay_out, const struct mc_conv_problem *p, const struct mc_cuda_text *t)
+struct mc_plan *mc_halves_plan(mc_halves_lay_out *lay_out, const struct mc_conv_problem *p,
+                               const struct mc_cuda_text *t)
 {
     struct mc_halves *h = mc_calloc(1, sizeof *h, "plans");
     struct mc_cuda_named kernels[NELEM(h->kernel)];
@@ -135,8 +148,10 @@ struct mc_plan *mc_halves_plan(mc_halves_lay_out *lay_out, const struct mc_conv_
     lay_out(h, p);
     h->base.run = run;
     const unsigned threads = h->kernel[h->work].grid.threads[0];
-    mc_str_addf(&defines, "#define CC %d\n#define FB %d\n#define EDGES %d\n#define ACT %d\n#define THREADS %u\n#define BLOCKS %u\n", h->cc, h->fb, (int)h->edges, (int)p->act, threads,
-                mc_halves_blocks(h, threads));
+    mc_str_addf(&defines,
+                "#define CC %d\n#define FB %d\n#define EDGES %d\n#define ACT %d\n#define THREADS %u\n#define "
+                "BLOCKS %u\n",
+                h->cc, h->fb, (int)h->edges, (int)p->act, threads, mc_halves_blocks(h, threads));
     if (h->ks) {
         define_sizes(&defines, h);
     }
@@ -161,7 +176,8 @@ static bool lies_well(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     return dense_places(p->at.x, s->in) && dense_places(p->at.y, s->out) &&
-           (s->pass == CONV_INPUTS || s->c == 1 || p->at.x[1] == s->in[1] * s->in[2]) && (s->pass == CONV_FORWARD || s->f == 1 || p->at.y[1] == s->out[1] * s->out[2]);
+           (s->pass == CONV_INPUTS || s->c == 1 || p->at.x[1] == s->in[1] * s->in[2]) &&
+           (s->pass == CONV_FORWARD || s->f == 1 || p->at.y[1] == s->out[1] * s->out[2]);
 }
 
 static bool small(const struct mc_conv_problem *p)
@@ -169,7 +185,8 @@ static bool small(const struct mc_conv_problem *p)
     const struct mc_conv_shape *s = &p->s;
     bool ok = s->n < INT32_MAX / 1024 && s->c <= 4096 && s->f <= 4096;
     for (int i = 1; i < 3; i++) {
-        ok = ok && s->in[i] <= 64 && s->out[i] <= 64 && s->k[i] <= 16 && s->dilation[i] <= 8 && s->stride[i] <= 8 && s->pad[i] >= 0 && s->pad[i] <= 64;
+        ok = ok && s->in[i] <= 64 && s->out[i] <= 64 && s->k[i] <= 16 && s->dilation[i] <= 8 &&
+             s->stride[i] <= 8 && s->pad[i] >= 0 && s->pad[i] <= 64;
     }
     return ok;
 }
@@ -189,18 +206,20 @@ const char *mc_halves_fit(mc_halves_lay_out *lay_out, const struct mc_conv_probl
 double mc_halves_seconds(const struct mc_halves *h, const struct mc_conv_problem *p, int places, double share)
 {
     const struct mc_halves_args *a = &h->args;
-    const double terms = (double)places * mc_halves_up(a->results, HALVES_TILE) * h->cc * a->chunks * a->k[0] * a->k[1];
+    const double terms = (double)places * mc_halves_up(a->results, HALVES_TILE) * h->cc * a->chunks *
+                         a->k[0] * a->k[1];
     return mc_cuda_seconds(MC_FLOAT16, false, 6.0 * (double)a->n * terms, mc_conv_bytes(p), share);
 }
 
 const char *mc_halves_refuse(const struct mc_conv_problem *p)
 {
-    return p->dtype != MC_FLOAT32                     ? "multiplies float32"
-           : mc_conv_hollow(p)                        ? mc_conv_hollow(p)
-           : p->wide                                  ? "sums in float32, and conv.precision asks for float64"
-           : p->s.unshared || p->s.groups > 1         ? "has the same filters everywhere and all channels for each"
-           : p->s.in[0] != 1 || p->s.k[0] != 1 || p->s.out[0] != 1 || p->s.pad[0] != 0 ? "takes images in one or two dimensions"
-           : !lies_well(p)                            ? "wants images as bc01, without gaps"
-           : !small(p)                      ? "takes small images, a block's in shared memory"
-                                                      : mc_cuda_too_old();
+    return p->dtype != MC_FLOAT32             ? "multiplies float32"
+           : mc_conv_hollow(p)                ? mc_conv_hollow(p)
+           : p->wide                          ? "sums in float32, and conv.precision asks for float64"
+           : p->s.unshared || p->s.groups > 1 ? "has the same filters everywhere and all channels for each"
+           : p->s.in[0] != 1 || p->s.k[0] != 1 || p->s.out[0] != 1 || p->s.pad[0] != 0
+               ? "takes images in one or two dimensions"
+           : !lies_well(p) ? "wants images as bc01, without gaps"
+           : !small(p)     ? "takes small images, a block's in shared memory"
+                           : mc_cuda_too_old();
 }

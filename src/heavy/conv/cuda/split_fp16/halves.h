@@ -1,5 +1,5 @@
-/* halves.h: float32 convolutions of small images as pairs of halves on tensor cores, by blocks that keep whole images in shared
- * memory: what their solvers, cuda_whole.c, cuda_taps.c and cuda_spread.c, share.
+/* halves.h: float32 convolutions of small images as pairs of halves on tensor cores, by blocks that keep
+ * whole images in shared memory: what their solvers, cuda_whole.c, cuda_taps.c and cuda_spread.c, share.
  *
  * Invariant: the arguments are those of halves.cu, field for field. */
 #ifndef MC_CONV_HALVES_H
@@ -37,26 +37,34 @@ struct mc_halves {
     bool fours, edges;          /* edges: windows reach beyond the image */
 };
 
-/* All but the split among blocks.  turned: filters are read from their end; from_y: windows, or what is spread, are y's. */
+/* All but the split among blocks.  turned: filters are read from their end; from_y: windows, or what is
+ * spread, are y's. */
 void mc_halves_shape(struct mc_halves *h, const struct mc_conv_problem *p, bool from_y, bool turned);
 /* A tile's filters, packed: sets steps, tiles and what of the workspace they take. */
 void mc_halves_filters(struct mc_halves *h, int steps, int across);
 /* A solver's own: all of a plan but what kernels are loaded as. */
 typedef void mc_halves_lay_out(struct mc_halves *h, const struct mc_conv_problem *p);
 /* A plan with its kernels, or NULL with an error. */
-struct mc_plan *mc_halves_plan(mc_halves_lay_out *lay_out, const struct mc_conv_problem *p, const struct mc_cuda_text *t);
-const char *mc_halves_refuse(const struct mc_conv_problem *p);                              /* what none of them takes */
-const char *mc_halves_fit(mc_halves_lay_out *lay_out, const struct mc_conv_problem *p);     /* NULL: threads and shared memory of all kernels do */
-/* Three multiplications of halves for each, of so many places an image, at a share of the tensor cores' speed. */
-double mc_halves_seconds(const struct mc_halves *h, const struct mc_conv_problem *p, int places, double share);
-unsigned mc_halves_blocks(const struct mc_halves *h, unsigned threads); /* of so many threads, on a multiprocessor at once */
+struct mc_plan *mc_halves_plan(mc_halves_lay_out *lay_out, const struct mc_conv_problem *p,
+                               const struct mc_cuda_text *t);
+/* what none of them takes */
+const char *mc_halves_refuse(const struct mc_conv_problem *p);
+/* NULL: threads and shared memory of all kernels do */
+const char *mc_halves_fit(mc_halves_lay_out *lay_out, const struct mc_conv_problem *p);
+/* Three multiplications of halves for each, of so many places an image, at a share of the tensor cores'
+ * speed. */
+double mc_halves_seconds(const struct mc_halves *h, const struct mc_conv_problem *p, int places,
+                         double share);
+/* of so many threads, on a multiprocessor at once */
+unsigned mc_halves_blocks(const struct mc_halves *h, unsigned threads);
 
 /* Do windows reach beyond the image? */
 static inline bool mc_halves_edges(const struct mc_halves_args *a)
 {
     bool edges = false;
     for (int i = 0; i < 2; i++) {
-        edges = edges || a->pad[i] != 0 || (a->out[i] - 1) * a->stride[i] + (a->k[i] - 1) * a->dilation[i] >= a->in[i];
+        edges = edges || a->pad[i] != 0 ||
+                (a->out[i] - 1) * a->stride[i] + (a->k[i] - 1) * a->dilation[i] >= a->in[i];
     }
     return edges;
 }

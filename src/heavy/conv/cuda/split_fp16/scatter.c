@@ -1,5 +1,5 @@
-/* scatter.c: float32 gradients of the inputs of small images on tensor cores: each place of y times all taps, added to
- * planes of x in shared memory (spread.cu).  Any stride. */
+/* scatter.c: float32 gradients of the inputs of small images on tensor cores: each place of y times all taps,
+ * added to planes of x in shared memory (spread.cu).  Any stride. */
 #include "heavy/conv/cuda/split_fp16/halves.h"
 
 enum { TILE = HALVES_TILE, WARPS = 4 };
@@ -7,24 +7,33 @@ enum { TILE = HALVES_TILE, WARPS = 4 };
 static size_t bytes(const struct mc_halves *d)
 {
     const struct mc_halves_args *a = &d->args;
-    const size_t images = (size_t)a->images, places = (size_t)(a->in[0] * a->in[1]), pitch = ((size_t)(a->out[0] * a->out[1]) + 12) / 16 * 16 + 4, cc = (size_t)d->cc;
+    const size_t images = (size_t)a->images, places = (size_t)(a->in[0] * a->in[1]),
+                 pitch = ((size_t)(a->out[0] * a->out[1]) + 12) / 16 * 16 + 4, cc = (size_t)d->cc;
     const size_t ring = (size_t)(HALVES_SLOTS * d->cc / 16 * a->right) * 128 * 16;
-    return images * (size_t)a->right * TILE * pitch * sizeof(float) + MC_MAX(ring, images * places * cc * sizeof(float)) + images * places * (cc + 8) * 2 * sizeof(uint16_t) + 128;
+    return images * (size_t)a->right * TILE * pitch * sizeof(float) +
+           MC_MAX(ring, images * places * cc * sizeof(float)) +
+           images * places * (cc + 8) * 2 * sizeof(uint16_t) + 128;
 }
 
 static void lay_out(struct mc_halves *d, const struct mc_conv_problem *p)
 {
     mc_halves_shape(d, p, true, p->s.flip);
     struct mc_halves_args *a = &d->args;
-    const int places = a->in[0] * a->in[1], columns = mc_halves_up(a->results, TILE) / TILE, processors = mc_cuda_processors();
+    const int places = a->in[0] * a->in[1], columns = mc_halves_up(a->results, TILE) / TILE,
+              processors = mc_cuda_processors();
     a->right = MC_MIN(columns, MC_MAX(WARPS / (mc_halves_up(places, TILE) / TILE), 1));
-    a->images = MC_MAX(MC_MIN(MC_MIN(WARPS * TILE / (places * a->right), (a->n + processors - 1) / processors), a->n), 1);
+    a->images = MC_MAX(
+        MC_MIN(MC_MIN(WARPS * TILE / (places * a->right), (a->n + processors - 1) / processors), a->n), 1);
     a->down = mc_halves_up(a->images * places, TILE) / TILE;
     const int across = (columns + a->right - 1) / a->right;
     d->warps = 2 * WARPS;
     mc_halves_filters(d, a->k[0] * a->k[1] * (d->cc / 16), across);
-    d->kernel[1] = (struct mc_halves_kernel){ "spread", { { (unsigned)((a->n + a->images - 1) / a->images), (unsigned)across, 1 },
-                                                          { (unsigned)(32 * a->down * a->right), 1, 1 }, bytes(d) }, NULL };
+    d->kernel[1] = (struct mc_halves_kernel){ "spread",
+                                              { { (unsigned)((a->n + a->images - 1) / a->images),
+                                                  (unsigned)across, 1 },
+                                                { (unsigned)(32 * a->down * a->right), 1, 1 },
+                                                bytes(d) },
+                                              NULL };
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)

@@ -1,12 +1,13 @@
-/* split.c: float32 convolutions on Hopper's tensor cores, with operands split into pairs of halves (heavy/gemm/cuda/split.cu
- * has the algebra).  Images become halves with channels side by side; windows are gathered as the product needs them.
+/* split.c: float32 convolutions on Hopper's tensor cores, with operands split into pairs of halves
+ * (heavy/gemm/cuda/split.cu has the algebra).  Images become halves with channels side by side; windows are
+ * gathered as the product needs them.
  *
  *   forward   y = windows of x times filters
  *   inputs    x = windows of y times filters turned round, with stride 1
  *   weights   w = y' times x as each tap sees it: a sum over all places of all images
  *
- * Invariant: halves are scaled for each image alone, or for all where images are summed; there float32's range ends
- * 2^28 below the largest. */
+ * Invariant: halves are scaled for each image alone, or for all where images are summed; there float32's
+ * range ends 2^28 below the largest. */
 #include "heavy/conv/cuda/cuda.h"
 #include "heavy/gemm/cuda/split.h"
 
@@ -26,7 +27,8 @@ struct side {                   /* the images of one operand */
 
 static struct side side(const struct split *d, const struct mc_conv_problem *p, bool y)
 {
-    return y ? (struct side){ p->s.out + 1, p->at.y, p->s.f / p->s.groups, d->fp } : (struct side){ p->s.in + 1, p->at.x, p->s.c / p->s.groups, d->cp };
+    return y ? (struct side){ p->s.out + 1, p->at.y, p->s.f / p->s.groups, d->fp }
+             : (struct side){ p->s.in + 1, p->at.x, p->s.c / p->s.groups, d->cp };
 }
 
 static size_t round_up(size_t n)
@@ -46,7 +48,8 @@ static int64_t halves(const struct side *i, const struct mc_conv_problem *p)   /
     return p->s.n * p->s.groups * i->size[0] * i->size[1] * i->pad;
 }
 
-static mc_status pack_images(const struct split *d, const struct mc_conv_problem *p, const struct side *i, const void *x, char *to, char *seen)
+static mc_status pack_images(const struct split *d, const struct mc_conv_problem *p, const struct side *i,
+                             const void *x, char *to, char *seen)
 {
     const bool summed = p->s.pass == CONV_WEIGHTS;
     const int64_t *s = i->stride;
@@ -58,7 +61,8 @@ static mc_status pack_images(const struct split *d, const struct mc_conv_problem
     return mc_split_pack_rows(&d->s, &pack, (int)p->s.n, summed ? 1 : (size_t)p->s.n);
 }
 
-static mc_status pack_filters(const struct split *d, const struct mc_conv_problem *p, const struct side *from, const void *x, char *w)
+static mc_status pack_filters(const struct split *d, const struct mc_conv_problem *p, const struct side *from,
+                              const void *x, char *w)
 {
     const bool forward = p->s.pass == CONV_FORWARD;
     const int64_t fg = p->s.f / p->s.groups, cg = p->s.c / p->s.groups, *s = p->at.w;
@@ -73,7 +77,8 @@ static mc_status pack_filters(const struct split *d, const struct mc_conv_proble
 }
 
 /* What all passes have in common. */
-static struct mc_split_args basics(const struct split *d, const struct mc_conv_problem *p, void *const *operand, char *w)
+static struct mc_split_args basics(const struct split *d, const struct mc_conv_problem *p,
+                                   void *const *operand, char *w)
 {
     struct mc_split_args a = {
         .a = w + d->at[HALVES_A], .b = w + d->at[HALVES_B], .a_seen = (void *)(w + d->at[SEEN_A]), .b_seen = (void *)(w + d->at[SEEN_B]),
@@ -113,7 +118,8 @@ static mc_status gather(const struct split *d, const struct mc_conv_problem *p, 
     a.n = (int)to.channels;
     a.steps = (int)(d->k_pad / SPLIT_TK);
     a.channels_pad = from.pad;
-    a.cs = a.c0s = (struct mc_split_where){ to.channels * to.stride[1], to.stride[0], to.stride[4], to.stride[1] };
+    a.cs = a.c0s = (struct mc_split_where){ to.channels * to.stride[1], to.stride[0], to.stride[4],
+                                            to.stride[1] };
     return mc_split_run(&d->s, &a, w + d->at[PARTIAL]);
 }
 
@@ -122,10 +128,12 @@ static int64_t wide(const struct split *d, int64_t channels)
     return pad_to(channels, d->s.tn);
 }
 
-static mc_status filters(const struct split *d, const struct mc_conv_problem *p, void *const *operand, char *w)
+static mc_status filters(const struct split *d, const struct mc_conv_problem *p, void *const *operand,
+                         char *w)
 {
     const struct side x = side(d, p, false), y = side(d, p, true);
-    const int64_t *s = p->at.w, turn = p->s.flip ? -1 : 1, last = p->s.flip ? (p->s.k[1] - 1) * s[3] + (p->s.k[2] - 1) * s[4] : 0;
+    const int64_t *s = p->at.w, turn = p->s.flip ? -1 : 1,
+                  last = p->s.flip ? (p->s.k[1] - 1) * s[3] + (p->s.k[2] - 1) * s[4] : 0;
     struct mc_split_args a = basics(d, p, operand, w);
     TRY(pack_images(d, p, &y, operand[CONV_Y], w + d->at[HALVES_A], w + d->at[SEEN_A]));
     TRY(pack_images(d, p, &x, operand[CONV_X], w + d->at[HALVES_B], w + d->at[SEEN_B]));
@@ -179,7 +187,8 @@ static struct sizes measure(struct split *d, const struct mc_conv_problem *p)
         z = (struct sizes){ fg, taps * wide(d, cg), p->s.n * p->s.out[1] * p->s.out[2], 0 };
     } else {
         d->s.tn = mc_split_width(to, SPLIT_WINDOWS);
-        z = (struct sizes){ p->s.n * (forward ? p->s.out[1] * p->s.out[2] : p->s.in[1] * p->s.in[2]), to, taps * pad_to(from, d->unit), 0 };
+        z = (struct sizes){ p->s.n * (forward ? p->s.out[1] * p->s.out[2] : p->s.in[1] * p->s.in[2]), to,
+                            taps * pad_to(from, d->unit), 0 };
     }
     z.k = pad_to(z.k, SPLIT_TK);
     z.steps = z.k / SPLIT_TK;
@@ -193,25 +202,31 @@ static bool inside(const struct mc_conv_problem *p)
 {
     bool in = p->s.pass == CONV_FORWARD;
     for (int i = 1; i < 3; i++) {
-        in = in && p->s.pad[i] == 0 && (p->s.out[i] - 1) * p->s.stride[i] + (p->s.k[i] - 1) * p->s.dilation[i] < p->s.in[i];
+        in = in && p->s.pad[i] == 0 &&
+             (p->s.out[i] - 1) * p->s.stride[i] + (p->s.k[i] - 1) * p->s.dilation[i] < p->s.in[i];
     }
     return in;
 }
 
 static bool flat(const struct mc_conv_problem *p)
 {
-    return p->s.in[0] == 1 && p->s.k[0] == 1 && p->s.out[0] == 1 && p->s.pad[0] == 0 && p->at.x[3] == p->s.in[2] * p->at.x[4] &&
-           p->at.y[3] == p->s.out[2] * p->at.y[4];
+    return p->s.in[0] == 1 && p->s.k[0] == 1 && p->s.out[0] == 1 && p->s.pad[0] == 0 &&
+           p->at.x[3] == p->s.in[2] * p->at.x[4] && p->at.y[3] == p->s.out[2] * p->at.y[4];
 }
 
 static bool small(const struct mc_conv_problem *p)
 {
-    const int64_t most = INT32_MAX / 2, x = p->s.in[1] * p->s.in[2], y = p->s.out[1] * p->s.out[2], c = p->s.c + 8 * p->s.groups, f = p->s.f + 8 * p->s.groups;
-    bool ok = p->s.n * p->s.groups <= UINT16_MAX && p->s.groups < 4096 && p->s.f <= UINT16_MAX && p->s.c <= UINT16_MAX && p->s.n * MC_MAX(x, y) <= most &&
-              x * c <= most && y * f <= most && MC_MAX(c, f) * p->s.k[1] * p->s.k[2] * 128 <= most && p->s.n * x * c <= most * 8 && p->s.n * y * f <= most * 8;
+    const int64_t most = INT32_MAX / 2, x = p->s.in[1] * p->s.in[2], y = p->s.out[1] * p->s.out[2],
+                  c = p->s.c + 8 * p->s.groups, f = p->s.f + 8 * p->s.groups;
+    bool ok = p->s.n * p->s.groups <= UINT16_MAX && p->s.groups < 4096 && p->s.f <= UINT16_MAX &&
+              p->s.c <= UINT16_MAX && p->s.n * MC_MAX(x, y) <= most && x * c <= most && y * f <= most &&
+              MC_MAX(c, f) * p->s.k[1] * p->s.k[2] * 128 <= most && p->s.n * x * c <= most * 8 &&
+              p->s.n * y * f <= most * 8;
     for (int i = 1; i < 3; i++) {
-        const int64_t far = (p->s.k[i] - 1) * p->s.dilation[i] + (p->s.pad[i] < 0 ? -p->s.pad[i] : p->s.pad[i]);
-        ok = ok && p->s.in[i] < 8192 && p->s.out[i] < 8192 && far < 4096 && p->s.out[i] * p->s.stride[i] < 8192 + 4096;
+        const int64_t far = (p->s.k[i] - 1) * p->s.dilation[i] +
+                            (p->s.pad[i] < 0 ? -p->s.pad[i] : p->s.pad[i]);
+        ok = ok && p->s.in[i] < 8192 && p->s.out[i] < 8192 && far < 4096 &&
+             p->s.out[i] * p->s.stride[i] < 8192 + 4096;
     }
     return ok;
 }
@@ -219,15 +234,16 @@ static bool small(const struct mc_conv_problem *p)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return p->dtype != MC_FLOAT32                   ? "multiplies float32"
-           : mc_conv_hollow(p)                      ? mc_conv_hollow(p)
-           : p->s.unshared                          ? "has one filter for all places"
-           : p->wide                                ? "sums in float32, and conv.precision asks for float64"
-           : !flat(p)                               ? "wants images in one or two dimensions, whose lines lie one after another"
-           : p->s.pass == CONV_INPUTS && (p->s.stride[1] != 1 || p->s.stride[2] != 1) ? "goes back with stride 1 alone"
+    return p->dtype != MC_FLOAT32 ? "multiplies float32"
+           : mc_conv_hollow(p)    ? mc_conv_hollow(p)
+           : p->s.unshared        ? "has one filter for all places"
+           : p->wide              ? "sums in float32, and conv.precision asks for float64"
+           : !flat(p)             ? "wants images in one or two dimensions, whose lines lie one after another"
+           : p->s.pass == CONV_INPUTS && (p->s.stride[1] != 1 || p->s.stride[2] != 1)
+               ? "goes back with stride 1 alone"
            : p->s.pass == CONV_INPUTS && p->act != ACT_NONE ? "fuses nothing on the way back"
-           : !small(p)                              ? "has no room for sizes like these"
-                                                    : mc_hopper_refuse();
+           : !small(p)                                      ? "has no room for sizes like these"
+                                                            : mc_hopper_refuse();
 }
 
 static double estimate(const struct mc_problem *p_)
@@ -235,7 +251,8 @@ static double estimate(const struct mc_problem *p_)
     const struct mc_conv_problem *p = conv(p_);
     struct split d = { .unit = 0 };
     const struct sizes z = measure(&d, p);
-    const double n = (double)(p->s.n * p->s.groups), x = (double)(p->s.in[1] * p->s.in[2]) * d.cp, y = (double)(p->s.out[1] * p->s.out[2]) * d.fp;
+    const double n = (double)(p->s.n * p->s.groups), x = (double)(p->s.in[1] * p->s.in[2]) * d.cp,
+                 y = (double)(p->s.out[1] * p->s.out[2]) * d.fp;
     const double packed = n * (p->s.pass == CONV_FORWARD ? x : p->s.pass == CONV_INPUTS ? y : x + y);
     return mc_split_seconds(d.s.tn, z.m, z.n, z.steps, p->s.groups, packed);
 }

@@ -3,9 +3,9 @@
 
     scripts/site.py [FOLDER]
 
-Pages are README.md, CONTRIBUTING.md, CHANGELOG.md, docs/*.md and docs/api/*.md.  A link from one .md file to another
-becomes a link between pages; a link to another file of the tree copies that file.  A link to what is not there, or to a
-heading that is not there, is an error.  The Markdown that is read: headings, paragraphs, tables, fenced and indented
+Pages are README.md, CONTRIBUTING.md, CHANGELOG.md, docs/*.md, docs/design/*.md and docs/api/*.md.  A link from one .md
+file to another becomes a link between pages; a link to another file of the tree copies that file.  A link to a missing
+file or heading is an error.  The Markdown that is read: headings, paragraphs, tables, fenced and indented
 code, lists, quotations, links, images, code, emphasis, <code>.
 """
 import html
@@ -19,12 +19,13 @@ ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
 
 # The parts of the menu, and the documents of each in order; documents that are not named stand in the last part.
 MENU = [
-    ('Guide', ['README', 'docs/tutorial', 'docs/text-form', 'docs/networks', 'docs/layers', 'docs/flags', 'docs/gpu', 'docs/limits']),
+    ('Guide', ['README', 'docs/tutorial', 'docs/text-form', 'docs/from-numpy', 'docs/from-pytorch', 'docs/networks', 'docs/layers', 'docs/flags',
+               'docs/gpu', 'docs/deploy', 'docs/threads', 'docs/limits', 'docs/convolution', 'docs/pooling']),
     ('Reference', ['docs/api/index', 'docs/ops']),
-    ('Depth', ['docs/map', 'docs/convolution', 'docs/pooling', 'docs/math', 'docs/chain', 'docs/glossary']),
+    ('Internals', ['docs/map', 'docs/glossary', 'docs/design/kernels', 'docs/design/gpu', 'docs/design/convolution', 'docs/design/math', 'docs/math']),
     ('Contributing', ['CONTRIBUTING', 'CHANGELOG', 'docs/adding-an-op', 'docs/adding-a-rule', 'docs/adding-a-solver']),
 ]
-LAST = 'Depth'
+LAST = 'Internals'
 
 CSS = '''
 :root { --ink: #1c1e21; --soft: #5b6470; --line: #dde1e6; --paper: #fff; --tint: #f5f6f8; --link: #0b5cad; }
@@ -223,7 +224,7 @@ class Site:
     def __init__(self, out):
         self.out = out
         names = ['README', 'CONTRIBUTING', 'CHANGELOG']
-        for folder in ('docs', 'docs/api'):
+        for folder in ('docs', 'docs/design', 'docs/api'):
             where = os.path.join(ROOT, folder)
             names += sorted(folder + '/' + f[:-3] for f in os.listdir(where) if f.endswith('.md'))
         self.documents = {n: Document(n) for n in names if os.path.exists(os.path.join(ROOT, n + '.md'))}

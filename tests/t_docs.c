@@ -1,6 +1,6 @@
-/* t_docs.c: what the documents say is so: their formulas parse, their mistakes are mistakes, the lines they
- * show are lines of the tree, the files and functions they name are there, their programs print what stands
- * below them, and the formulas of their tables give what stands beside them. */
+/* t_docs.c: what the documents say is so: their formulas parse, their mistakes are mistakes, the lines they show
+ * are lines of the tree, the files and functions they name are there, their programs print what stands below
+ * them, and the formulas of their tables give what stands beside them. */
 #include "cuda_test.h"
 #include "program.h"
 #include "graph/graph.h"
@@ -13,25 +13,11 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-static const char *const documents[] = { "docs/text-form.md",
-                                         "docs/map.md",
-                                         "docs/adding-an-op.md",
-                                         "docs/adding-a-rule.md",
-                                         "docs/adding-a-solver.md",
-                                         "docs/convolution.md",
-                                         "docs/pooling.md",
-                                         "docs/networks.md",
-                                         "docs/gpu.md",
-                                         "docs/math.md",
-                                         "docs/chain.md",
-                                         "README.md",
-                                         "docs/tutorial.md",
-                                         "docs/from-numpy.md",
-                                         "docs/from-pytorch.md",
-                                         "docs/threads.md",
-                                         "docs/deploy.md",
-                                         "CONTRIBUTING.md",
-                                         "CHANGELOG.md" };
+static const char *const documents[] = { "docs/text-form.md", "docs/map.md", "docs/adding-an-op.md", "docs/adding-a-rule.md", "docs/adding-a-solver.md", "docs/convolution.md", "docs/pooling.md", "docs/networks.md",
+                                         "docs/gpu.md", "docs/math.md", "docs/glossary.md", "docs/limits.md", "docs/design/gpu.md",
+                                         "docs/design/convolution.md", "docs/design/kernels.md", "docs/design/math.md", "README.md",
+                                         "docs/tutorial.md", "docs/from-numpy.md", "docs/from-pytorch.md",
+                                         "docs/threads.md", "docs/deploy.md", "CONTRIBUTING.md", "CHANGELOG.md" };
 /* For users: all their c blocks are run, all their names of functions are looked for. */
 static const char *const taught[] = { "docs/tutorial.md", "docs/from-numpy.md", "docs/from-pytorch.md",
                                       "docs/threads.md", "docs/deploy.md" };
@@ -68,8 +54,7 @@ static void check_formula(const char *text, bool good, const char *where)
 {
     mc_graph *g = mc_graph_new();
     mc_formula(g, text);
-    CHECK((mc_graph_status(g) == MC_OK) == good, "%s:\n%s\n%s", where, text,
-          good ? mc_error(g) : "is no mistake");
+    CHECK((mc_graph_status(g) == MC_OK) == good, "%s:\n%s\n%s", where, text, good ? mc_error(g) : "is no mistake");
     CHECK(good || strchr(mc_error(g), '^'), "%s: no caret: %s", where, mc_error(g));
     mc_graph_free(g);
 }
@@ -145,8 +130,7 @@ TEST(lines_shown_are_lines_of_the_tree)
             char *file = slurp(info + 7);
             REQUIRE(file, "%s names %s", documents[i], info + 7);
             for (char *line = strtok(body, "\n"); line; line = strtok(NULL, "\n")) {
-                CHECK(strstr(file, trimmed(line)), "%s shows a line that %s has not: %s", documents[i],
-                      info + 7, line);
+                CHECK(strstr(file, trimmed(line)), "%s shows a line that %s has not: %s", documents[i], info + 7, line);
                 lines++;
             }
             mc_free(file);
@@ -370,11 +354,8 @@ static char *value_of(mc_graph *g, const char *formula, int ninput, mc_node *con
 {
     mc_arg in[16], slot[8];
     mc_array *result[8] = { 0 };
-    mc_function *f = mc_compile(g, &(mc_spec){ .outputs = formula,
-                                               .mode = "FAST_COMPILE",
-                                               .on_unused = "ignore",
-                                               .ninput = ninput,
-                                               .input = input });
+    mc_function *f = mc_compile(g, &(mc_spec){ .outputs = formula, .mode = "FAST_COMPILE",
+                                               .on_unused = "ignore", .ninput = ninput, .input = input });
     mc_status s = f ? MC_OK : MC_EARG;
     for (int i = 0; i < ninput; i++) {
         in[i] = mc_arg_array(counted(input[i]));
@@ -586,8 +567,7 @@ TEST(links_lead_somewhere)
     if (status) {
         SKIP("no python3");
     }
-    const char *text = output_of("d=$(mktemp -d) && python3 " TEST_ROOT
-                                 "/../scripts/site.py $d/site >$d/said 2>&1; "
+    const char *text = output_of("d=$(mktemp -d) && python3 " TEST_ROOT "/../scripts/site.py $d/site >$d/said 2>&1; "
                                  "s=$?; cat $d/said; rm -r $d; exit $s",
                                  &status);
     CHECK(status == 0 && strstr(text, "pages"), "%.2000s", text);

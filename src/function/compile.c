@@ -74,6 +74,9 @@ static mc_node *copy_node(struct compiling *c, const mc_node *x, mc_node **in)
     } else {
         n = mc_node_make(c->g, x->op, x->nin, in, x->attr);
     }
+    if (!mc_is_error(n) && x->label && !n->label) {
+        n->label = mc_label_copy(c->g, x->label);
+    }
     if (!mc_is_error(n) && x->name && !n->name) {
         n->name = mc_arena_str(&c->g->arena, x->name, strlen(x->name));
     }
@@ -176,13 +179,14 @@ static mc_status lower(struct compiling *c)
     return s;
 }
 
-/* What each step computes, in the text form: its results over its sources. */
+/* What each step computes, in the text form: its results over its sources; and what it is called. */
 static mc_status describe(struct compiling *c)
 {
     const struct mc_program *p = &c->code->program;
     c->code->nstep = (int)p->step.n;
     c->code->step_text = mc_calloc(p->step.n + 1, sizeof *c->code->step_text, "compile");
-    if (!c->code->step_text) {
+    c->code->step_name = mc_calloc(p->step.n + 1, sizeof *c->code->step_name, "compile");
+    if (!c->code->step_text || !c->code->step_name) {
         return MC_EMEMORY;
     }
     for (size_t i = 0; i < p->step.n; i++) {
@@ -200,7 +204,8 @@ static mc_status describe(struct compiling *c)
             }
         }
         c->code->step_text[i] = mc_str_take(&out);
-        if (!c->code->step_text[i]) {
+        c->code->step_name[i] = mc_step_called(p, (int)i, c->out_name.at);
+        if (!c->code->step_text[i] || !c->code->step_name[i]) {
             return MC_EMEMORY;
         }
         LOG(LOG_KERNEL, "step %zu: %s", i, c->code->step_text[i]);

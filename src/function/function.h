@@ -38,7 +38,7 @@ struct mc_code_unit {           /* shared by copies; counted */
     enum mc_mode mode;
     VEC(struct mc_rewritten) rewritten; /* MODE_DEBUG: what rules replaced */
     VEC(struct mc_twin) twin;   /* there: inputs and shared variables, in float64 */
-    char **step_text;           /* by step */
+    char **step_text, **step_name; /* by step: its formula; what it is for, "conv1 forward" */
     const char **output_name;   /* what the user calls them; NULL: nothing */
     int nstep;
     double compile_seconds, rewrite_seconds, cc_seconds;
@@ -162,5 +162,7 @@ bool mc_lines_apart(const mc_node *n, const mc_array *out);
 mc_status mc_lines_eval(const mc_node *n, mc_array *const *in, mc_array *out, int threads);
 bool mc_step_compiled(const struct mc_function *f, int step);   /* has it a kernel, and that a compiled form? */
 const char *mc_step_name(const struct mc_function *f, int step);
+/* called.c: what a step is for, in words; outputs may have names (NULL: none); NULL: no memory */
+char *mc_step_called(const struct mc_program *p, int step, const char *const *output_name);
 
 #endif

@@ -77,15 +77,19 @@ void mc_code_unit_drop_steps(struct mc_code_unit *u)
     for (int i = 0; u->step_text && i < u->nstep; i++) {
         mc_free(u->step_text[i]);
     }
+    for (int i = 0; u->step_name && i < u->nstep; i++) {
+        mc_free(u->step_name[i]);
+    }
     for (size_t i = 0; i < NELEM(u->lib); i++) {
         mc_code_unref(&u->lib[i]);
     }
     mc_free(u->step_text);
+    mc_free(u->step_name);
     mc_free(u->fn);
     mc_free(u->join);
     mc_free(u->source);
     mc_program_free(&u->program);
-    u->step_text = NULL, u->fn = NULL, u->join = NULL, u->source = NULL;
+    u->step_text = u->step_name = NULL, u->fn = NULL, u->join = NULL, u->source = NULL;
 }
 
 void mc_code_unit_unref(struct mc_code_unit *u)

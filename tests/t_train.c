@@ -140,8 +140,8 @@ TEST(the_report_is_a_page_of_its_own)
     size_t n;
     struct markup m;
     static const char *const says[] = { "Wrong, by epoch", "What the first layer looks for", "One example on its way", "The worst mistakes",
-                                        "Labels and answers", "How its convolutions are computed", "<td>conv1</td><td>forward</td>",
-                                        "<td>conv1</td><td>gradient of its weights</td>", "Learned from digits drawn here, in batches of 100", "data:image/png;base64," };
+                                        "Labels and answers", "How its convolutions are computed", "<td>conv1 forward</td>", "<td>gradient of conv1_W",
+                                        "<span class=\"name\">dense1 forward", "update of dense1_W", "class=\"net\"", ">104 parameters<", "4×24×24", "Learned from digits drawn here, in batches of 100", "data:image/png;base64," };
     REQUIRE(mkdtemp(folder), "no folder");
     write_model(folder, 1);
     CHECK(wait_for(start(folder, "m.txt --data digits:600 --quiet")) == 0, "no report");

@@ -17,7 +17,7 @@ static const char style[] =
     "table.plain{border-collapse:collapse;font-size:13.5px;width:100%}table.plain th{text-align:left;font-weight:600;color:var(--dim)}"
     "table.plain td,table.plain th{padding:4px 10px 4px 0;border-bottom:1px solid var(--line);vertical-align:top}"
     "table.plain td.r,table.plain th.r{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
-    "table.plain tr:last-child td{border-bottom:0}table.plain code{overflow-wrap:anywhere;display:block;min-width:15em}.card{overflow-x:auto}"
+    "table.plain tr:last-child td{border-bottom:0}table.plain code{overflow-wrap:anywhere;display:block;min-width:12em}.card{overflow-x:auto}"
     "table.plain td:first-child{white-space:nowrap}"
     "table.mat{border-collapse:separate;border-spacing:2px;font-size:13px;font-variant-numeric:tabular-nums}"
     "table.mat td,table.mat th{min-width:clamp(22px,6.4vw,38px);height:30px;text-align:center;border-radius:4px;font-weight:400;color:var(--dim)}"
@@ -46,18 +46,21 @@ static void tile(struct text *t, const char *what, const char *fmt, ...)
     text_addf(t, "<div><b>%s</b><span>%s</span></div>\n", value, what);
 }
 
-/* With commas: 569,606. */
+void text_count(struct text *t, double value)
+{
+    char digits[32];
+    int n = snprintf(digits, sizeof digits, "%.0f", value);
+    for (int i = 0; i < n; i++) {
+        text_addf(t, "%c%s", digits[i], i + 1 < n && (n - 1 - i) % 3 == 0 ? "," : "");
+    }
+}
+
 static void tile_whole(struct text *t, const char *what, double value)
 {
-    char digits[32], grouped[48];
-    int n = snprintf(digits, sizeof digits, "%.0f", value), to = 0;
-    for (int i = 0; i < n; i++) {
-        grouped[to++] = digits[i];
-        if (i + 1 < n && (n - 1 - i) % 3 == 0) {
-            grouped[to++] = ',';
-        }
-    }
-    tile(t, what, "%.*s", to, grouped);
+    struct text number = { 0 };
+    text_count(&number, value);
+    tile(t, what, "%s", number.s);
+    text_free(&number);
 }
 
 static void tiles(struct text *t, const struct run *r, const struct findings *f)
@@ -148,20 +151,19 @@ static void confusion(struct text *t, const struct run *r, const struct findings
 
 static void layers(struct text *t, const struct run *r)
 {
-    text_addf(t, "<h2>The model</h2>\n<div class=\"card\"><table class=\"plain\"><tr><th>layer</th><th class=\"r\">gives</th><th>its formula</th></tr>\n");
+    text_addf(t, "<h2>The network</h2>\n<p class=\"dim small\">Its layers, from the input above to the answer below: the name and kind of each, the sizes of what it gives for one example, "
+                 "and how many numbers it learned.</p>\n<div class=\"card\">");
+    draw_network(t, r);
+    text_addf(t, "</div>\n<details><summary>Show the formula of each layer</summary>\n<div class=\"card\"><table class=\"plain\"><tr><th>layer</th><th>formula</th></tr>\n");
     for (int i = 0; i < mc_net_nlayers(r->m.net); i++) {
         const mc_layer *l = mc_net_layer(r->m.net, i);
         text_addf(t, "<tr><td>");
         html_add(t, mc_layer_name(l));
-        text_addf(t, "</td><td class=\"r\">");
-        for (int k = 1; k < mc_layer_rank(l); k++) {
-            text_addf(t, "%s%lld", k > 1 ? "x" : "", (long long)mc_layer_dims(l)[k]);
-        }
         text_addf(t, "</td><td><code>");
         html_add(t, mc_layer_text(l, MC_TRAINING));
         text_addf(t, "</code></td></tr>\n");
     }
-    text_addf(t, "</table></div>\n");
+    text_addf(t, "</table></div></details>\n");
 }
 
 /* The training function once more, each step of it timed. */
@@ -230,9 +232,10 @@ bool report_write(struct run *r, const struct findings *f, const char *extra_htm
     layers(&t, r);
     mc_function *step = profiled(r); /* changes parameters, so it comes after all that shows them */
     if (step) {
-        plans_add(&t, r, step);
+        plans_add(&t, step);
     }
-    text_addf(&t, "%s<h2>The training function</h2>\n", extra_html ? extra_html : "");
+    text_addf(&t, "%s<h2>A training step</h2>\n<p class=\"dim small\">How the machine computes one step of the training, on one batch. What follows was measured in %d steps "
+                  "after the training.</p>\n", extra_html ? extra_html : "", PROFILED);
     bool good = step && page_write(r->o.report, step, title.s, t.s);
     if (good && !r->o.quiet) {
         char *full = realpath(r->o.report, NULL);

@@ -133,10 +133,15 @@ void draw_filters(struct text *t, const struct run *r);
 void draw_way(struct text *t, const struct run *r);
 
 /* ---- monochord_train_plans.c ---- */
-void plans_add(struct text *t, const struct run *r, const mc_function *f); /* f has been profiled */
+void plans_add(struct text *t, const mc_function *f); /* f has been profiled */
+
+/* ---- monochord_train_net.c ---- */
+void draw_network(struct text *t, const struct run *r);
+void layer_gives(struct text *t, const mc_layer *l);     /* its sizes without the batch: 32×24×24 */
 
 /* ---- monochord_train_report.c ---- */
 void html_add(struct text *t, const char *s); /* its signs as HTML writes them */
+void text_count(struct text *t, double value);  /* with commas: 569,606 */
 bool report_write(struct run *r, const struct findings *f, const char *extra_html);
 
 /* ---- monochord_train.c ---- */

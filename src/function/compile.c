@@ -1,6 +1,7 @@
 /* compile.c: from a spec to a function: one array of passes that reads as prose. */
 #include "function/backend.h"
 #include "function/profile.h"
+#include <stdatomic.h>
 
 static mc_status find_device(struct compiling *c);
 static mc_status copy_graph(struct compiling *c);
@@ -223,6 +224,28 @@ static mc_status compile_kernels(struct compiling *c)
     return s;
 }
 
+/* Steps that the reference does for want of a compiler: kept with the function, and told once a process. */
+static mc_status note_missing(struct compiling *c)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    const struct mc_program *p = &c->code->program;
+    struct mc_str out = { 0 };
+    int slow = 0, kernels = 0;
+    for (size_t i = 0; i < p->step.n; i++) {
+        kernels += p->step.at[i].kernel != NULL;
+        slow += p->step.at[i].kernel && strcmp(p->step.at[i].reason, mc_no_compiler) == 0;
+    }
+    if (!slow || !c->code->backend->by_cc) {
+        return MC_OK;
+    }
+    mc_str_addf(&out, "%d of %d kernels run as reference loops, several times slower than compiled ones: %s", slow, kernels, mc_cc_missing());
+    c->code->warning = mc_str_take(&out);
+    if (c->code->warning && !atomic_flag_test_and_set(&told)) {
+        LOG(LOG_WARN, "%s: %s", c->spec->name ? c->spec->name : "a function", c->code->warning);
+    }
+    return c->code->warning ? MC_OK : MC_EMEMORY;
+}
+
 /* Without a compiler, kernels that the cache has serve; if it lacks one, the steps are made again, nothing fused, so that
  * at least heavy work is not left to the reference. */
 static mc_status kernels(struct compiling *c)
@@ -230,7 +253,7 @@ static mc_status kernels(struct compiling *c)
     bool clean = mc_last_status() == MC_OK;
     mc_status s = compile_kernels(c);
     if (s != MC_ECOMPILE || !c->code->backend->by_cc || mc_cc_present()) {
-        return s;
+        return s < 0 ? s : note_missing(c);
     }
     if (clean) {
         mc_clear_error();
@@ -241,7 +264,8 @@ static mc_status kernels(struct compiling *c)
     c->plain = true;
     TRY(lower(c));
     TRY(describe(c));
-    return compile_kernels(c);
+    TRY(compile_kernels(c));
+    return note_missing(c);
 }
 
 /* ---- the function ---- */

@@ -39,6 +39,7 @@ void mc_code_unit_drop_steps(struct mc_code_unit *u); /* the program, its texts 
 mc_status mc_debug_note(void *compiling, const struct mc_rule *rule, mc_node *from, mc_node *to); /* debug.c */
 mc_status mc_debug_widen(struct compiling *c);
 mc_status mc_compile_kernels(struct compiling *c); /* kernels.c */
+extern const char mc_no_compiler[];                /* there: the reason of a step that runs by the reference for want of a compiler */
 /* By step the first whose kernel prints as this one's does, and whose name it gets, so that one serves both: itself for the
  * first of a kind; -1 without a kernel.  The caller's; NULL: no memory. */
 int *mc_kernels_share(struct mc_program *p);

@@ -39,6 +39,7 @@ struct mc_code_unit {           /* shared by copies; counted */
     VEC(struct mc_rewritten) rewritten; /* MODE_DEBUG: what rules replaced */
     VEC(struct mc_twin) twin;   /* there: inputs and shared variables, in float64 */
     char **step_text, **step_name; /* by step: its formula; what it is for, "conv1 forward" */
+    char *warning;              /* what makes it slow that need not be; NULL: nothing */
     const char **output_name;   /* what the user calls them; NULL: nothing */
     int nstep;
     double compile_seconds, rewrite_seconds, cc_seconds;

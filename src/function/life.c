@@ -98,6 +98,7 @@ void mc_code_unit_unref(struct mc_code_unit *u)
         return;
     }
     mc_code_unit_drop_steps(u);
+    mc_free(u->warning);
     VEC_FREE(u->rewritten);
     VEC_FREE(u->twin);
     if (u->backend && u->device) {

@@ -49,6 +49,7 @@ mc_step_info mc_function_step(const mc_function *f, int i)
     return info;
 }
 
+const char *mc_function_warning(const mc_function *f) { return f && f->code->warning ? f->code->warning : ""; }
 const char *mc_function_source(const mc_function *f) { return f ? f->code->source : ""; }
 const char *mc_function_graph_text(const mc_function *f) { return f ? f->code->text : ""; }
 size_t mc_function_memory(const mc_function *f) { return f && f->plans ? f->plans->memory : 0; }

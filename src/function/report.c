@@ -21,6 +21,7 @@ static const char style[] =
     "h1{font-size:26px;margin:0 0 2px}h2{font-size:17px;margin:34px 0 10px}p{margin:6px 0}"
     ".dim{color:var(--dim)}.small{font-size:13px}"
     ".card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px 16px;overflow:auto}"
+    ".warn{border-color:var(--d);border-left-width:5px;overflow-wrap:anywhere}"
     ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:10px;margin-top:18px}"
     ".tiles div{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:10px 14px}"
     ".tiles b{display:block;font-size:21px;font-weight:600}.tiles span{color:var(--dim);font-size:13px}"
@@ -347,6 +348,11 @@ static mc_status page(const struct page *g, const char *title, const char *extra
     mc_str_add(g->out, "</head>\n<body>\n<h1>");
     mc_str_html(g->out, title);
     mc_str_addf(g->out, "</h1>\n<p class=\"dim\">%s Monochord %s</p>\n", extra_html ? "By" : "A function compiled by", mc_version());
+    if (g->f->code->warning) {
+        mc_str_add(g->out, "<p class=\"card warn\"><b>Slower than it could be.</b> ");
+        mc_str_html(g->out, g->f->code->warning);
+        mc_str_add(g->out, "</p>\n");
+    }
     mc_str_add(g->out, extra_html ? extra_html : "");
     summary(g);
     steps(g);

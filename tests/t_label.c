@@ -12,14 +12,19 @@ static mc_function *made(mc_graph *g, bool labelled)
     mc_shared_zeros(g, "W1", MC_FLOAT32, MC_SHAPE(6, 5));
     mc_shared_zeros(g, "b1", MC_FLOAT32, MC_SHAPE(5));
     mc_shared_zeros(g, "W2", MC_FLOAT32, MC_SHAPE(5, 3));
-    const char *const parts[][2] = { { "fc1", "h = tanh(dot(x, W1) + b1)" }, { "fc2", "y = dot(h, W2)" }, { "loss", "cost = mean(sqr(y - t))" } };
+    const char *const parts[][2] = { { "fc1", "h = tanh(dot(x, W1) + b1)" },
+                                     { "fc2", "y = dot(h, W2)" },
+                                     { "loss", "cost = mean(sqr(y - t))" } };
     for (size_t i = 0; i < NELEM(parts); i++) {
         const char *before = mc_label(g, labelled ? parts[i][0] : NULL);
         mc_formula(g, parts[i][1]);
         mc_label(g, before);
     }
-    return mc_compile(g, &(mc_spec){ .name = "step", .inputs = "x, t", .outputs = "cost",
-                                     .updates = "W1 = W1 - 0.1f32 * grad(cost, W1); b1 = b1 - 0.1f32 * grad(cost, b1); W2 = W2 - 0.1f32 * grad(cost, W2)" });
+    return mc_compile(g, &(mc_spec){ .name = "step",
+                                     .inputs = "x, t",
+                                     .outputs = "cost",
+                                     .updates = "W1 = W1 - 0.1f32 * grad(cost, W1); b1 = b1 - 0.1f32 * grad(cost, "
+                                                "b1); W2 = W2 - 0.1f32 * grad(cost, W2)" });
 }
 
 static bool some_step(const mc_function *f, const char *says)
@@ -61,7 +66,9 @@ TEST(without_labels_steps_go_by_their_values)
     mc_graph *g = mc_graph_new();
     mc_function *f = made(g, false);
     REQUIRE(f, "%s", mc_error(g));
-    CHECK(some_step(f, "cost") && some_step(f, "gradient of W1") && some_step(f, "update of W2") && !some_step(f, "forward"), "names of results and variables");
+    CHECK(some_step(f, "cost") && some_step(f, "gradient of W1") && some_step(f, "update of W2") &&
+              !some_step(f, "forward"),
+          "names of results and variables");
     CHECK(*mc_function_step(f, 0).name && !*mc_function_step(f, -1).name, "names");
     mc_function_free(f);
     mc_graph_free(g);
@@ -91,7 +98,8 @@ TEST(labels_are_said_in_turn)
     mc_node *a = mc_formula(g, "exp(x)");
     CHECK(strcmp(mc_label(g, "inner"), "outer") == 0, "the one before");
     mc_node *b = mc_formula(g, "tanh(x)");
-    CHECK(mc_formula(g, "exp(x)") == a && strcmp(a->label->text, "outer") == 0, "a node that was there stays, with its label");
+    CHECK(mc_formula(g, "exp(x)") == a && strcmp(a->label->text, "outer") == 0,
+          "a node that was there stays, with its label");
     CHECK(strcmp(b->label->text, "inner") == 0 && strcmp(mc_label(g, NULL), "inner") == 0, "the one between");
     CHECK(!mc_formula(g, "log(x)")->label && mc_label(g, "") == NULL && mc_label(NULL, "x") == NULL, "none");
     CHECK(mc_label_of(g, "outer", NULL, false) == a->label, "one struct a label");

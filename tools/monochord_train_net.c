@@ -1,7 +1,7 @@
-/* monochord_train_net.c: in a page, a network as a picture: a box for each layer, with what it gives and how many parameters it
- * has, and lines to the layers that read it.
+/* monochord_train_net.c: in a page, a network as a picture: a box for each layer, with what it gives and how many
+ * parameters it has, and lines to the layers that read it.
  *
- * Invariant: a layer stands below all that it reads; lines that pass by layers run beside them, each in a lane of its own. */
+ * Invariant: a layer stands below all that it reads; lines that pass by layers run beside them, in lanes. */
 #include "train.h"
 #include <stdlib.h>
 #include <string.h>
@@ -27,9 +27,12 @@ static double top_of(int i) { return MARGIN + (double)i * (HIGH + GAP); }
 /* The way from one layer to another that is not the next: out to a lane at the right, down, and back. */
 static void lane(struct text *t, int from, int to, int number)
 {
-    double y0 = top_of(from) + HIGH * 0.7, y1 = top_of(to) + HIGH * 0.3, x = MARGIN + WIDE, out = x + 8 + LANE * (number + 1);
-    text_addf(t, "<path d=\"M%.0f %.1fH%.0fQ%.0f %.1f %.0f %.1fV%.1fQ%.0f %.1f %.0f %.1fH%.0f\"/><path class=\"k\" d=\"M%.0f %.1fl7 -4v8z\"/>\n", x, y0, out - 8, out, y0, out,
-              y0 + 8, y1 - 8, out, y1, out - 8, y1, x + 6, x, y1);
+    double y0 = top_of(from) + HIGH * 0.7, y1 = top_of(to) + HIGH * 0.3, x = MARGIN + WIDE,
+           out = x + 8 + LANE * (number + 1);
+    text_addf(t,
+              "<path d=\"M%.0f %.1fH%.0fQ%.0f %.1f %.0f %.1fV%.1fQ%.0f %.1f %.0f %.1fH%.0f\"/><path class=\"k\" "
+              "d=\"M%.0f %.1fl7 -4v8z\"/>\n",
+              x, y0, out - 8, out, y0, out, y0 + 8, y1 - 8, out, y1, out - 8, y1, x + 6, x, y1);
 }
 
 /* Which lanes are taken, and how far down. */
@@ -74,8 +77,10 @@ static void box(struct text *t, const struct run *r, int i)
     const mc_layer *l = mc_net_layer(r->m.net, i);
     double y = top_of(i);
     int64_t n = parameters(r, l);
-    text_addf(t, "<rect class=\"%s\" x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%d\" rx=\"8\"/><text class=\"n\" x=\"%d\" y=\"%.1f\">", mc_layer_ninputs(l) ? "l" : "in", MARGIN, y,
-              WIDE, HIGH, MARGIN + 12, y + 20);
+    text_addf(t,
+              "<rect class=\"%s\" x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%d\" rx=\"8\"/><text class=\"n\" "
+              "x=\"%d\" y=\"%.1f\">",
+              mc_layer_ninputs(l) ? "l" : "in", MARGIN, y, WIDE, HIGH, MARGIN + 12, y + 20);
     html_add(t, mc_layer_name(l));
     text_addf(t, "</text><text class=\"s\" x=\"%d\" y=\"%.1f\">", MARGIN + 12, y + 38);
     html_add(t, mc_layer_kind(l));
@@ -99,7 +104,8 @@ void draw_network(struct text *t, const struct run *r)
             int from = number_of(r, mc_layer_input(l, k));
             if (from + 1 == i) {
                 double y = top_of(from) + HIGH;
-                text_addf(&lines, "<path d=\"M%d %.1fv%d\"/><path class=\"k\" d=\"M%d %.1fl-4 -7h8z\"/>\n", MARGIN + WIDE / 2, y, GAP - 5, MARGIN + WIDE / 2, y + GAP);
+                text_addf(&lines, "<path d=\"M%d %.1fv%d\"/><path class=\"k\" d=\"M%d %.1fl-4 -7h8z\"/>\n",
+                          MARGIN + WIDE / 2, y, GAP - 5, MARGIN + WIDE / 2, y + GAP);
             } else {
                 int at = free_lane(until, from, i);
                 lanes = at + 1 > lanes ? at + 1 : lanes;
@@ -109,8 +115,10 @@ void draw_network(struct text *t, const struct run *r)
     }
     int wide = 2 * MARGIN + WIDE + (lanes ? 12 + LANE * lanes : 0);
     double high = top_of(n) - GAP + MARGIN;
-    text_addf(t, "%s<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"net\" width=\"%d\" height=\"%.0f\" viewBox=\"0 0 %d %.0f\" role=\"img\" aria-label=\"the layers\">\n%s", style,
-              wide, high, wide, high, lines.s ? lines.s : "");
+    text_addf(t,
+              "%s<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"net\" width=\"%d\" height=\"%.0f\" viewBox=\"0 0 "
+              "%d %.0f\" role=\"img\" aria-label=\"the layers\">\n%s",
+              style, wide, high, wide, high, lines.s ? lines.s : "");
     for (int i = 0; i < n; i++) {
         box(t, r, i);
     }

@@ -18,7 +18,7 @@ static const char style[] =
     "table.plain td,table.plain th{padding:4px 10px 4px 0;border-bottom:1px solid var(--line);vertical-align:top}"
     "table.plain td.r,table.plain th.r{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
     "table.plain tr:last-child td{border-bottom:0}table.plain code{overflow-wrap:anywhere;display:block;min-width:12em}.card{overflow-x:auto}"
-    "table.plain td:first-child{white-space:nowrap}"
+    "@media(min-width:640px){table.plain td:first-child{white-space:nowrap}}"
     "table.mat{border-collapse:separate;border-spacing:2px;font-size:13px;font-variant-numeric:tabular-nums}"
     "table.mat td,table.mat th{min-width:clamp(22px,6.4vw,38px);height:30px;text-align:center;border-radius:4px;font-weight:400;color:var(--dim)}"
     "table.mat td{color:var(--ink);padding:0}table.mat .e{padding-left:12px;white-space:nowrap}table.mat td.z{color:var(--line)}table.mat td.ok{background:color-mix(in srgb,var(--c) 24%,transparent)}"
@@ -71,7 +71,14 @@ static void tiles(struct text *t, const struct run *r, const struct findings *f)
         seconds += r->p.history[i].seconds;
     }
     text_addf(t, "<div class=\"tiles\">\n");
-    tile(t, "of the test set wrong", "%.2f%%", 100 * f->error);
+    if (r->m.errors) {
+        tile(t, "of the test set wrong", "%.2f%%", 100 * f->error);
+    }
+    if (r->m.numbers && f->classes == 1) {
+        struct fit fit = fit_of(f, 0);
+        tile(t, "of the variance explained (R²)", fit.r2 > -10 ? "%.1f%%" : "none", 100 * fit.r2);
+        tile(t, "mean absolute error", "%.4g", fit.mean_error);
+    }
     tile(t, "epochs", "%d", n);
     if (seconds > 0) {
         tile(t, "of training", seconds < 100 ? "%.1f s" : "%.0f s", seconds);
@@ -114,7 +121,8 @@ static void confusion(struct text *t, const struct run *r, const struct findings
     for (int i = 0; i < n * f->classes; i++) {
         most = i / f->classes != i % f->classes && f->confusion[i] > most ? f->confusion[i] : most;
     }
-    text_addf(t, "<h2>Labels and answers</h2>\n<div class=\"card\"><p class=\"dim small\">A row for each class, a column for each answer.</p><table class=\"mat\"><tr><th></th>");
+    text_addf(t, "<h2>Labels and answers</h2>\n<div class=\"card\"><p class=\"dim small\">How many examples of the test set got which answer: a row for each class, a column for each answer. "
+                 "What is right stands on the diagonal.</p><table class=\"mat\"><tr><th></th>");
     for (int k = 0; k < n; k++) {
         text_addf(t, "<th>");
         html_add(t, mc_data_class(r->held, k));
@@ -226,16 +234,18 @@ bool report_write(struct run *r, const struct findings *f, const char *extra_htm
     draw_filters(&t, r);
     if (draw_can(r->held)) {
         draw_way(&t, r);
+    }
+    if (draw_can(r->held) && !r->m.numbers) {
         mistakes(&t, r, f);
     }
-    confusion(&t, r, f);
+    (r->m.numbers ? draw_fits : confusion)(&t, r, f);
     layers(&t, r);
     mc_function *step = profiled(r); /* changes parameters, so it comes after all that shows them */
     if (step) {
         plans_add(&t, step);
     }
-    text_addf(&t, "%s<h2>A training step</h2>\n<p class=\"dim small\">How the machine computes one step of the training, on one batch. What follows was measured in %d steps "
-                  "after the training.</p>\n", extra_html ? extra_html : "", PROFILED);
+    text_addf(&t, "%s<h2>A training step</h2>\n<p class=\"dim small\">How the machine computes one step of the training, on one batch. What follows was measured in a few "
+                  "steps after the training.</p>\n", extra_html ? extra_html : "");
     bool good = step && page_write(r->o.report, step, title.s, t.s);
     if (good && !r->o.quiet) {
         char *full = realpath(r->o.report, NULL);

@@ -1,5 +1,5 @@
-/* called.c: what a step is called: by the labels of what it makes, else by the variables and results that it makes, else by
- * its formula.  "conv1, pool1 forward", "gradient of W", "update of W, b and 6 more".
+/* called.c: what a step is called: by the labels of what it makes, else by the variables and results that it
+ * makes, else by its formula.  "conv1, pool1 forward", "gradient of W", "update of W, b and 6 more".
  *
  * Invariant: names are for people and nothing depends on them; two steps may have the same one. */
 #include "function/backend.h"
@@ -76,7 +76,9 @@ static const char *news(const char *s, const char *before)
 
 static void say(struct mc_str *out, const words *w, enum way way)
 {
-    static const char *const before[NWAY] = { [GRADIENT] = "gradient of " }, *const behind[NWAY] = { [FORWARD] = " forward", [BACKWARD] = " backward" };
+    static const char *const before[NWAY] = { [GRADIENT] = "gradient of " }, *const behind[NWAY] = {
+        [FORWARD] = " forward", [BACKWARD] = " backward"
+    };
     const char *last = NULL;
     int said = 0, left = 0;
     for (size_t i = 0; i < w->n; i++) {
@@ -122,7 +124,7 @@ char *mc_step_called(const struct mc_program *p, int step, const char *const *ou
     for (int i = 0; i < s->nnode && !w.n; i++) {
         add_label(&w, label_of(s->node[i]), &good);
     }
-    for (enum way way = PLAIN; way < NWAY; way++) { /* in the order of a training step: forward, backward, updates */
+    for (enum way way = PLAIN; way < NWAY; way++) { /* forward, backward, gradients, updates */
         say(&out, &w, (enum way)((way + 1) % NWAY));
     }
     if (!out.n && s->nnode) {

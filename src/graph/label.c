@@ -1,7 +1,7 @@
 /* label.c: what nodes were made for, in words for people: profiles, reports and traces name steps by it.
  *
- * Invariant: nothing is computed by a label, and equal nodes stay one node: the one that was made first keeps its label.
- * Labels are interned: one struct for each text, variable and direction in a graph. */
+ * Invariant: nothing is computed by a label, and equal nodes stay one node: the one that was made first keeps
+ * its label.  Labels are interned: one struct for each text, variable and direction in a graph. */
 #include "graph/graph.h"
 
 static struct mc_label *interned(mc_graph *g, const char *text, const char *of, bool gradient)
@@ -36,7 +36,8 @@ const struct mc_label *mc_label_copy(mc_graph *g, const struct mc_label *l)
 /* The variable itself, or a view of it: a bias that broadcasts. */
 static const struct mc_shared *variable(const mc_node *x)
 {
-    while (!x->shared && x->nin && (x->op->form == FORM_DIMSHUFFLE || x->op->form == FORM_RESHAPE || x->op->form == FORM_CAST)) {
+    while (!x->shared && x->nin &&
+           (x->op->form == FORM_DIMSHUFFLE || x->op->form == FORM_RESHAPE || x->op->form == FORM_CAST)) {
         x = x->in[0];
     }
     return x->shared;
@@ -45,7 +46,11 @@ static const struct mc_shared *variable(const mc_node *x)
 const struct mc_label *mc_label_gradient(const mc_node *n, int wrt)
 {
     const struct mc_shared *s = variable(n->in[wrt]);
-    return mc_label_of(n->graph, n->label ? n->label->text : NULL, s ? s->name : n->label ? n->label->of : NULL, true);
+    return mc_label_of(n->graph, n->label ? n->label->text : NULL,
+                       s          ? s->name
+                       : n->label ? n->label->of
+                                  : NULL,
+                       true);
 }
 
 void mc_label_since(mc_graph *g, size_t first, const struct mc_label *label)

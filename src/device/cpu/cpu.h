@@ -47,6 +47,7 @@ void *mc_code_function(const struct mc_code *c, const char *name); /* NULL is th
 void  mc_code_unref(struct mc_code **c);
 bool  mc_cc_present(void);                          /* a compiler that works, tried once */
 bool  mc_cc_known(void);                            /* there is one, or there was: its kernels may lie in the cache */
+const char *mc_cc_missing(void);                    /* why there is none, and what to do: a sentence; "" if there is one */
 const char *mc_cc_version(void);                    /* first line of cc --version, "" if none */
 const char *mc_library_file(const void *at);        /* of the loaded library that holds the address; "" where that is not known */
 struct mc_code_stats { int64_t compiled, from_memory, from_disk; double cc_seconds; };

@@ -145,6 +145,8 @@ static bool print_start(struct printing *q, struct mc_program *p)
     return q->first && q->own && q->among && q->to && q->k;
 }
 
+const char mc_no_compiler[] = "no C compiler: the reference loops";
+
 mc_status mc_compile_kernels(struct mc_code_unit *u)
 {
     struct mc_program *p = &u->program;
@@ -178,7 +180,7 @@ mc_status mc_compile_kernels(struct mc_code_unit *u)
     print_free(&q);
     for (size_t i = 0; i < p->step.n && s == MC_OK; i++) {
         if (p->step.at[i].kernel && !u->fn[i]) {
-            p->step.at[i].reason = u->mode == MODE_FAST_COMPILE ? "FAST_COMPILE: the reference loops" : "no C compiler: the reference loops";
+            p->step.at[i].reason = u->mode == MODE_FAST_COMPILE ? "FAST_COMPILE: the reference loops" : mc_no_compiler;
         }
     }
     s = source.bad && s == MC_OK ? MC_EMEMORY : s;

@@ -263,6 +263,11 @@ MC_API mc_node *mc_formulaf(mc_graph *g, const char *fmt, ...) MC_FORMAT(2, 3);
 /* The node of that name; the error node if there is none. */
 MC_API mc_node *mc_var(mc_graph *g, const char *name);
 MC_API mc_node *mc_name(mc_node *n, const char *name); /* gives n a name in formulas; returns n */
+/* Nodes made from now on are part of what label says, "conv1" or "loss"; NULL: of nothing.  Profiles, reports
+ * and traces then call steps "conv1 forward", "gradient of W".  Gradients take it over from the nodes that
+ * they are of. Nothing else changes, and a node that was there already keeps its label.  Returns the label
+ * before, for the end of the part; NULL if there was none. */
+MC_API const char *mc_label(mc_graph *g, const char *label);
 /* Any op by name, with n inputs, the attributes as in a formula: mc_op(g, "sum", 1, &x, "axis=0").  attrs
  * may be NULL. monochord_ops.h has a function for each op. */
 MC_API mc_node *mc_op(mc_graph *g, const char *op, int n, mc_node *const *args, const char *attrs);
@@ -665,12 +670,16 @@ MC_API int mc_function_noutputs(const mc_function *f);
 MC_API int mc_function_nsteps(const mc_function *f);   /* the number of steps that a call runs */
 typedef struct mc_step_info { /* one step */
     const char *kind;   /* "kernel", "gemm", "host", "copy" */
+    const char *name;   /* what it is for, by labels, variables and results: "conv1 forward", "update of W" */
     const char *text;   /* what it computes, in the text form */
     const char *device, *solver, *reason; /* reason: why it runs where it does, or "" */
     int64_t calls;
     double seconds, flops, bytes; /* totals, when profiled */
 } mc_step_info;
 MC_API mc_step_info mc_function_step(const mc_function *f, int i); /* step i; all "" and 0 if there is none */
+/* What makes the function slower than it could be on this machine, and what to do about it: no C compiler is
+ * found, so that kernels run as reference loops.  "": nothing. */
+MC_API const char *mc_function_warning(const mc_function *f);
 MC_API const char *mc_function_source(const mc_function *f);     /* the kernels' text, C or CUDA C */
 MC_API const char *mc_function_graph_text(const mc_function *f); /* the graph after the rewrites */
 MC_API size_t mc_function_memory(const mc_function *f);      /* bytes of the arena of the newest plan */

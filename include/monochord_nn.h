@@ -218,20 +218,21 @@ MC_API mc_status mc_nn_manual(FILE *to);
 
 /* ---------------------------------------------------------------------------------- data ---- */
 
-/* Labelled examples in memory: pictures as bytes, (n, channels, rows, columns), or numbers of any shape,
- * and for each one the number of its class.  Data never change, so any thread may read them.  Numbers of
- * examples and classes are not checked. */
+/* Labelled examples in memory: pictures as bytes, (n, channels, rows, columns), or numbers of any shape, and
+ * for each one the number of its class, or a row of numbers to learn, its targets.  Data never change, so any
+ * thread may read them.  Numbers of examples and classes are not checked. */
 
 /* ---- examples ---- */
 
 typedef struct mc_data mc_data;      /* examples and their labels; the maker's, to be freed by mc_data_free */
 enum mc_part { MC_TRAIN, MC_TEST };  /* which part of a set */
 
-/* Opens a set of examples.  where: "digits", which are drawn here, 60,000 and 10,000 (digits:N: N and
- * N/6); a folder with the files of MNIST (IDX, .gz or not) or of CIFAR (binary); a .npz with x_train,
- * y_train, x_test, y_test, or x and y; a folder with a folder of pictures (PNG, PPM, PGM) for each class,
- * or with two such, train and test; or one IDX file of pictures.  Where nothing is said of parts, every
- * tenth example is MC_TEST.  NULL: mc_last_error. */
+/* Opens a set of examples.  where: "digits", which are drawn here, 60,000 and 10,000 (digits:N: N and N/6); a
+ * folder with the files of MNIST (IDX, .gz or not) or of CIFAR (binary); a .npz with x_train, y_train,
+ * x_test, y_test, or x and y; csv:FILE, a table as text with settings behind it, as in
+ * csv:houses.csv:target=price (docs/networks.md); a folder with a folder of pictures (PNG, PPM, PGM) for each
+ * class, or with two such, train and test; or one IDX file of pictures.  Where nothing is said of parts,
+ * every tenth example is MC_TEST.  NULL: mc_last_error. */
 MC_API mc_data *mc_data_open(const char *where, enum mc_part part);
 /* Draws digits of 28x28, the same bits on every machine. */
 MC_API mc_data *mc_data_digits(int64_t n, uint64_t seed);
@@ -239,15 +240,24 @@ MC_API mc_data *mc_data_digits(int64_t n, uint64_t seed);
  * examples along its first axis; labels are whole numbers.  classes: 0 for one more than the largest
  * label. */
 MC_API mc_data *mc_data_new(const mc_array *x, const mc_array *labels, int classes);
+/* The same for numbers to learn: targets is (n, m) of any dtype, a row for each example. */
+MC_API mc_data *mc_data_new_targets(const mc_array *x, const mc_array *targets);
 MC_API void mc_data_free(mc_data *d);                  /* frees them, after all their batches */
 MC_API const char *mc_data_text(const mc_data *d);     /* what they are: "digits drawn here" */
 MC_API int64_t mc_data_count(const mc_data *d);        /* the number of examples */
 MC_API int mc_data_rank(const mc_data *d);             /* the number of axes of one example */
 MC_API const int64_t *mc_data_dims(const mc_data *d);  /* the sizes of one example */
-MC_API int mc_data_classes(const mc_data *d);          /* the number of classes */
-/* The name of class k: "7", or the folder's; valid until the next call. */
+MC_API int mc_data_classes(const mc_data *d);          /* the number of classes; 0: there are targets */
+/* how many numbers are learned for each example; 0: classes */
+MC_API int mc_data_targets(const mc_data *d);
+/* The name of class k, "7", or the folder's; of target k, where there are targets.  Valid until the next
+ * call. */
 MC_API const char *mc_data_class(const mc_data *d, int k);
-MC_API int32_t mc_data_label(const mc_data *d, int64_t i); /* the class of example i */
+/* The name of number k of an example, where a table has one; NULL: none. */
+MC_API const char *mc_data_column(const mc_data *d, int k);
+MC_API int32_t mc_data_label(const mc_data *d, int64_t i); /* the class of example i; -1: there are targets */
+/* target k of example i; NaN: there are none */
+MC_API double mc_data_target(const mc_data *d, int64_t i, int k);
 /* Writes it as a batch has it: bytes become 0 to 1. */
 MC_API void mc_data_example(const mc_data *d, int64_t i, float *x);
 
@@ -283,7 +293,7 @@ MC_API const int64_t *mc_batches_dims(const mc_batches *b); /* the sizes of one 
 /* Says what mc_batches_next gives next. */
 MC_API void mc_batches_start(mc_batches *b, int64_t epoch, int64_t batch);
 /* 1 with the next batch, its arrays valid until the next call and not the caller's; 0 after the last of
- * the epoch; a negative status on failure.  x: float32, t: int32. */
+ * the epoch; a negative status on failure.  x: float32; t: int32 (n), or float32 (n, targets). */
 MC_API int mc_batches_next(mc_batches *b, const mc_array **x, const mc_array **t);
 /* Which of the data is the i-th of the last batch. */
 MC_API int64_t mc_batches_example(const mc_batches *b, int64_t i);

@@ -8,6 +8,7 @@
 #include "fuzz.h"
 #include <monochord_nn.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,7 +23,7 @@ static struct file files[] = {
     { "a/train-images-idx3-ubyte", "a" },    { "a/train-labels-idx1-ubyte", "a" }, { "g/train-images-idx3-ubyte.gz", "g" },
     { "g/train-labels-idx1-ubyte", "g" },    { "c/train.bin", "c" },               { "n.npz", "n.npz" },
     { "p/x/1.png", "p" },                    { "p/y/1.png", "p" },                 { "m/x/1.ppm", "m" },
-    { "m/y/1.pgm", "m" },
+    { "m/y/1.pgm", "m" },                    { "t.csv", "t.csv" },                 { "u.csv", "u.csv:target" },
 };
 static const char *const folders[] = { "a", "g", "c", "p", "p/x", "p/y", "m", "m/x", "m/y" };
 static char folder[64];
@@ -128,6 +129,12 @@ static void make(void)
         "P5 4 5 255\n"
         "01234567890123456789",
         11 + 20);
+    for (int i = 10; i < 12; i++) {
+        add(&files[i], "a,\"b\",c d\r\n", 12);
+        for (int k = 0; k < 12; k++) {
+            add(&files[i], i == 10 ? "1,-2.5e1,x\n\n" : "1 ,\"2\", 0.3\n", 12 + (i == 11));
+        }
+    }
     for (size_t i = 0; i < NELEM(files); i++) {
         write_file(files[i].name, files[i].bytes, files[i].n);
     }
@@ -160,11 +167,19 @@ static void use(mc_data *d)
         size *= mc_data_dims(d)[k];
     }
     float *x = malloc((size_t)size * sizeof *x + 1);
-    if (!x || n < 1 || mc_data_classes(d) < 1) {
-        wrong("data without examples or classes");
+    if (!x || n < 1 || (mc_data_classes(d) < 1) == (mc_data_targets(d) < 1)) {
+        wrong("data without examples, or with neither or both of classes and targets");
+    }
+    for (int k = 0; k < mc_data_targets(d); k++) {
+        if (!mc_data_class(d, k) || !isfinite(mc_data_target(d, n - 1, k))) {
+            wrong("a target without a name, or not finite");
+        }
     }
     for (int64_t i = 0; i < n; i++) {
         mc_data_example(d, i, x);
+        if (mc_data_targets(d)) {
+            continue;
+        }
         if (mc_data_label(d, i) < 0 || mc_data_label(d, i) >= mc_data_classes(d) ||
             !mc_data_class(d, mc_data_label(d, i))) {
             wrong("a label that is no class");

@@ -13,6 +13,7 @@ static const struct row examples[] = {
     { "@/examples/lenet 40",          0, { "conv2          conv             ?x64x8x8", "dense2 = softmax(dot(dense1, dense2_W) + dense2_b)", "step 40  cost 0.0" } },
     { "@/examples/custom_op",         0, { "kernel", "its gradient [", "differs" } },
     { "@/examples/digits 3",          0, { "epoch 3  wrong", "of the test set" } },
+    { "@/examples/regression",        0, { "price from 3 columns: R^2 0.9", "on 40 examples held out" } },
     { "cd \"$(mktemp -d)\" && @/examples/save_load p.npz && rm p.npz && rmdir \"$PWD\"", 0, { "agrees in every bit" } },
 }, on_a_gpu[] = {
     { "@/examples/custom_cuda",       0, { "doubling(x.T[::-1]), off by 0 from 2 * x.T[::-1]", "both(x, y)[1], off by 0 from x - y", "[ 8. 18. 28. 38.]" } },

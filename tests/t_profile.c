@@ -249,6 +249,14 @@ TEST(calls_leave_a_trace)
     CHECK(count_of(text, "\"cat\":\"call\"") == 3 && count_of(text, "\"name\":\"train \\u003c1>\"") == 3,
           "%s", text);
     CHECK(steps > 2 && count_of(text, "\"cat\":\"step\"") == 3 * steps, "%d steps in %s", steps, text);
+    for (int i = 0; i < mc_function_nsteps(f); i++) { /* by the names that tables and reports have */
+        const char *kind = mc_function_step(f, i).kind;
+        char event[200];
+        snprintf(event, sizeof event, "\"name\":\"%s\"", mc_function_step(f, i).name);
+        bool told = strcmp(kind, "view") != 0 && strcmp(kind, "size") != 0;
+        CHECK(!told || count_of(text, event) >= 3, "%s is not in %s", event, text);
+    }
+    CHECK(strstr(text, "update of W"), "%s", text);
     mc_function_free(f);
     mc_graph_free(g);
 }

@@ -65,7 +65,7 @@ TEST(settings_are_checked)
         { "workspace", "99999999999T",
           "flag 'workspace' cannot be '99999999999T': it takes a size such as 64k, 2M or 1G", 0 },
         { "debug", "plan:kernal", "flag 'debug' cannot be 'kernal': it takes words joined by ':' of "
-                                  "rewrite|plan|kernel|mem|time; did you mean 'kernel'?", 0 },
+                                  "rewrite|plan|kernel|mem|time|warn; did you mean 'kernel'?", 0 },
         { "seed", "9223372036854775808", "flag 'seed' cannot be '9223372036854775808': it takes a number in "
                                          "0..9223372036854775807", 0 },
     };

@@ -29,7 +29,32 @@ static const struct row good[] = {
     { "@/monochord data digits:600", 0, { "to learn from: 600 examples of 1x28x28, 10 classes", "to test with: 100 examples", "  9 " } },
     { "@/monochord data digits:600 sheet.png && mkdir -p p/a && cp sheet.png p/a/1.png && for i in 2 3 4 5 6 7 8 9 10; do cp p/a/1.png p/a/$i.png; done && "
       "@/monochord data p", 0, { "to learn from: 9 examples of 1x280x448, 1 classes" } },
+    { TRAIN " line.txt --data line.csv --new --report none --save l.npz --epochs 2", 0, { "1 number each: 18 to learn, 2 to test", "R^2", "loss by epoch" } },
+    { TRAIN " line.txt --data line.csv:target=3:header=true --quiet --report none --epochs 1 && @/monochord predict line.npz line.csv --csv | head -1", 0, { "y\n" } },
+    { TRAIN " line.txt --data line.csv --quiet --report none --epochs 1 && @/monochord predict line.npz line.csv | tail -1", 0, { "line.csv, row 20: y " } },
+    { TRAIN " line.txt --data line.csv --quiet --report none --epochs 1 --curve c.svg && grep -q 'Loss, by epoch' c.svg && echo drawn", 0, { "drawn" } },
+    { TRAIN " kinds.txt --data kinds.csv --quiet --report none --epochs 200 && @/monochord predict kinds.npz kinds.csv --csv | head -3 && "
+      "printf 'v;u\n0;1\n' > turned.csv && @/monochord predict kinds.npz turned.csv", 0, { "answer,\"high, or so\",low\nlow,0.0", "turned.csv, row 1: high, or so " } },
+    { "@/monochord data csv:line.csv:target", 0, { "18 examples of 2, 1 number to learn", "  y  " } },
+    { "@/monochord data csv:kinds.csv:delimiter=semicolon", 0, { "9 examples of 2, 2 classes", "high, or so" } },
+    { "PATH=/nowhere XDG_CACHE_HOME=$PWD/none @/monochord info", 0, { "there is no program 'cc'; install a C compiler", "apt-get install gcc" } },
+    { "PATH=/nowhere XDG_CACHE_HOME=$PWD/none " TRAIN " fit.txt" SMALL " --quiet && grep -c 'class=\"card warn\"' report.html", 0,
+      { "kernels run as reference loops, several times slower than compiled ones: there is no program 'cc'", "apt-get install gcc", "\n1\n" } },
+    { "PATH=/nowhere XDG_CACHE_HOME=$PWD/none MONOCHORD_FLAGS=debug=warn " TRAIN " fit.txt" SMALL " --quiet 2>&1 | grep -c '^warn: learn: '", 0, { "1\n" } }, /* once */
 }, bad[] = {
+    { TRAIN " fit.txt --data csv:line.csv:target", 1, { "the examples are 2, but the model wants 28x28" } },
+    { TRAIN " kinds.txt --data csv:line.csv:target", 1, { "the examples have numbers to learn, and the loss categorical_crossentropy is one of classes" } },
+    { TRAIN " line.txt --data csv:line.csv:target=u,y", 1, { "the examples are 1, but the model wants 2" } },
+    { TRAIN " line.txt --data csv:line.csv:target=y,y", 1, { "there are 2 numbers to learn, but the model gives 1" } },
+    { TRAIN " line.txt --data line.csv --quiet --report none --epochs 1 && printf '1,2\n' > plain.csv && @/monochord predict line.npz plain.csv", 1,
+      { "plain.csv: columns: there is no column 'u' among 2" } },
+    { TRAIN " line.txt --data line.csv --quiet --report none --epochs 1 && printf 'u,v\n1,2\n3,x\n' > bad.csv && @/monochord predict line.npz bad.csv", 1,
+      { "bad.csv: line 3, column 2 (v): 'x' is no number" } },
+    { "@/monochord data line.csv:", 1, { "cannot open 'line.csv:'" } },
+    { TRAIN " line.txt --data line.csv --report line.csv", 1, { "'line.csv' is the data: it is not replaced" } },
+    { TRAIN " line.txt --data csv:line.csv:target=y --save line.csv --new", 1, { "'line.csv' is the data: it is not replaced" } },
+    { "@/monochord predict m.npz --csv a.csv b.png", 1, { "pictures and tables have different columns" } },
+    { "@/monochord data csv:line.csv:target nowhere.png", 1, { "these are no pictures" } },
     { "@/monochord data", 1, { "usage: monochord data" } },
     { "@/monochord data nowhere", 1, { "there is no 'nowhere'" } },
     { "@/monochord data digits:600 no/where.png", 1, { "no/where.png" } },
@@ -69,7 +94,7 @@ static const struct row good[] = {
     { TRAIN " wild.txt" SMALL " --report none", 1, { "is not finite in epoch 1, batch ", "it arose in epoch 1, batch ", "wild" } },
     { TRAIN " n.txt" SMALL " --report none --epochs 12 --line 'schedule step every=9 by=1e38'", 1, { "is not finite in epoch 10, batch ", "it arose in epoch 10, batch " } },
     { "@/monochord predict", 1, { "usage: monochord predict" } },
-    { "@/monochord predict m.npz", 1, { "predict: nothing to look at: name pictures, or --data WHERE" } },
+    { "@/monochord predict m.npz", 1, { "predict: nothing to look at: name pictures, tables, or --data WHERE" } },
     { "mkdir net && " TRAIN " net" SMALL, 1, { "'net': Is a directory" } },
     { "@/monochord predict m.txt x.png", 1, { "m.txt" } },
     { "@/monochord predict m.npz --data", 1, { "--data needs a value" } },
@@ -156,8 +181,8 @@ TEST(the_report_is_a_page_of_its_own)
     size_t n;
     struct markup m;
     static const char *const says[] = { "Wrong, by epoch", "What the first layer looks for", "One example on its way", "The worst mistakes",
-                                        "Labels and answers", "How its convolutions are computed", "<td>conv1</td><td>forward</td>",
-                                        "<td>conv1</td><td>gradient of its weights</td>", "Learned from digits drawn here, in batches of 100", "data:image/png;base64," };
+                                        "Labels and answers", "How its convolutions are computed", "<td>conv1 forward</td>", "<td>gradient of conv1_W",
+                                        "<span class=\"name\">dense1 forward", "update of dense1_W", "class=\"net\"", ">104 parameters<", "4×24×24", "Learned from digits drawn here, in batches of 100", "data:image/png;base64," };
     REQUIRE(mkdtemp(folder), "no folder");
     write_model(folder, 1);
     CHECK(wait_for(start(folder, "m.txt --data digits:600 --quiet")) == 0, "no report");

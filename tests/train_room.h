@@ -33,6 +33,16 @@ static const struct {
     { "relu.txt", "input 1x28x28\ndense 10\n" },
     { "sums.txt", "input 1x28x28\ndense 10 linear\n" },
     { "fit.txt", "input 28x28\ndense 10 softmax\nepochs 1\nbatch 100\n" },
+    { "line.txt", "input 2\ndense 1 linear\nloss squared_error\nbatch 18\nrule sgd rate=0.1\n" },
+    { "line.csv", "u,v,y\n-0.74,0,-1.62\n0.2,-0.94,3.05\n-0.7,0.86,-2.99\n-0.86,-0.74,-0.99\n0.9,0.24,2.52\n-"
+                  "0.26,0.02,-0.57\n0.33,-0.45,1.87\n"
+                  "-0.72,0.58,-2.78\n0.34,0.02,1.64\n0.63,0.1,1.97\n0.96,-0.59,4.98\n0.11,-0.03,1.14\n-0.29,"
+                  "0.18,-0.54\n-0.53,0.6,-2.17\n0.73,-0.74,4.46\n"
+                  "-0.07,-0.45,0.79\n-0.83,0.79,-3.39\n-0.14,-0.7,1.66\n0.35,-0.6,2.22\n0.8,-0.57,4.14\n" },
+    { "kinds.txt", "input 2\ndense 2 softmax\nbatch 9\nrule adam rate=0.1\n" },
+    { "kinds.csv", "u;v;kind\n0;1;low\n1;0;\"high, or so\"\n0.1;0.9;low\n0.9;0;\"high, or "
+                   "so\"\n0;0.8;low\n0.8;0.1;\"high, or so\"\n0.2;1;low\n1;0.2;\"high, or so\"\n"
+                   "0.1;1;low\n1;0.1;\"high, or so\"\n" },
 };
 
 /* A command run in a fresh folder with the models; @ is the build's.  To free. */

@@ -91,6 +91,15 @@ int complain_word(const char *command, const char *word)
                 : complain("%s: '%s' is not understood; monochord help %s", command, word, command);
 }
 
+void complain_slow(const mc_function *f)
+{
+    static bool told;
+    if (!told && *mc_function_warning(f)) {
+        complain("%s", mc_function_warning(f));
+        told = true;
+    }
+}
+
 int complain_library(const char *what)
 {
     return complain("%s: %s", what, mc_last_error());

@@ -7,9 +7,30 @@
 
 enum { ACROSS = 16, MOST_DOWN = 40, MOST_LISTED = 100 };
 
+static void list_targets(const mc_data *d, const char *part)
+{
+    int64_t n = mc_data_count(d);
+    printf("%s: %lld examples of %lld, %d number%s to learn\n", part, (long long)n,
+           (long long)mc_data_dims(d)[0], mc_data_targets(d), mc_data_targets(d) == 1 ? "" : "s");
+    for (int k = 0; k < mc_data_targets(d) && k < MOST_LISTED; k++) {
+        double low = mc_data_target(d, 0, k), high = low, mean = 0;
+        for (int64_t i = 0; i < n; i++) {
+            double v = mc_data_target(d, i, k);
+            low = v < low ? v : low;
+            high = v > high ? v : high;
+            mean += v / (double)n;
+        }
+        printf("  %-20s %12.6g to %.6g, mean %.6g\n", mc_data_class(d, k), low, high, mean);
+    }
+}
+
 static void list(const mc_data *d, const char *part)
 {
     int classes = mc_data_classes(d);
+    if (mc_data_targets(d)) {
+        list_targets(d, part);
+        return;
+    }
     int64_t *count = must(calloc((size_t)classes, sizeof *count));
     printf("%s: %lld examples of ", part, (long long)mc_data_count(d));
     for (int k = 0; k < mc_data_rank(d); k++) {
@@ -83,7 +104,9 @@ int command_data(int argc, char **argv)
         printf("%s\n", mc_data_text(d));
         list(d, "to learn from");
         list(test, "to test with");
-        good = argc == 2 || draw(d, argv[2]);
+        good = argc == 2 ||
+               (mc_data_targets(d) ? !complain("these are no pictures, so there is no sheet of them")
+                                   : draw(d, argv[2]));
     }
     mc_data_free(d);
     mc_data_free(test);

@@ -1,25 +1,13 @@
-/* monochord_predict.c: `monochord predict`: a trained model's answers.
+/* monochord_predict.c: `monochord predict`: a trained model's answers to pictures and tables.
  *
  * Invariant: all that is needed is in the checkpoint: the model's text, its parameters, the names of the
- * classes. */
+ * classes, of the columns that it learned from. */
 #include "train.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { BEST_ANSWERS = 3 };
-
-/* One of the names, a line each. */
-static const char *class_name(const struct text *classes, int k, char out[64])
-{
-    const char *at = classes->s;
-    for (; k > 0 && *at; k--) {
-        at += strcspn(at, "\n");
-        at += *at == '\n';
-    }
-    snprintf(out, 64, "%.*s", (int)strcspn(at, "\n"), at);
-    return out;
-}
 
 /* The picture as one example of the data: grey where the model wants one channel; inverted: ink is dark. */
 static mc_data *as_data(const struct model *m, const char *path, bool invert)
@@ -51,57 +39,180 @@ static mc_data *as_data(const struct model *m, const char *path, bool invert)
     return d;
 }
 
-/* The likeliest of n; v is used up. */
-static void tell(const char *path, int n, double *v, const struct text *classes)
+/* How answers are printed. */
+struct manner { const struct words *w; bool csv; };
+
+/* ---- answers ---- */
+
+/* A field of a table: in quotes where it would be taken for more than one. */
+static void print_field(const char *s)
 {
-    printf("%s:", path);
-    for (int i = 0; i < BEST_ANSWERS && i < n; i++) {
-        char name[64];
-        int best = 0;
-        for (int k = 1; k < n; k++) {
-            best = v[k] > v[best] ? k : best;
+    if (!s[strcspn(s, ",\"\n")]) {
+        fputs(s, stdout);
+        return;
+    }
+    putchar('"');
+    for (; *s; s++) {
+        printf(*s == '"' ? "\"\"" : "%c", *s);
+    }
+    putchar('"');
+}
+
+static void head(const struct model *m, const struct manner *how, bool pictures)
+{
+    char name[64];
+    if (!how->csv) {
+        return;
+    }
+    printf("%s%s", pictures ? "picture," : "", m->numbers ? "" : "answer,");
+    for (int k = 0; k < m->classes; k++) {
+        if (k) {
+            putchar(',');
         }
-        printf("%s %s %.2f%%", i ? "," : "", class_name(classes, best, name), 100 * v[best]);
+        print_field(word_at(&how->w->classes, k, name));
+    }
+    putchar('\n');
+}
+
+static int likeliest(int n, const double *v)
+{
+    int best = 0;
+    for (int k = 1; k < n; k++) {
+        best = v[k] > v[best] ? k : best;
+    }
+    return best;
+}
+
+/* A line of a table: the answer and how likely each class is, or the numbers. */
+static void tell_row(const struct model *m, const struct manner *how, const double *v)
+{
+    char name[64];
+    if (!m->numbers) {
+        print_field(word_at(&how->w->classes, likeliest(m->classes, v), name));
+    }
+    for (int k = 0; k < m->classes; k++) {
+        printf(m->numbers && !k ? "%.9g" : ",%.9g", v[k]);
+    }
+    putchar('\n');
+}
+
+/* The likeliest classes, or the numbers with their names; v is used up. */
+static void tell_words(const struct model *m, const struct manner *how, double *v)
+{
+    char name[64];
+    for (int i = 0; i < m->classes && (m->numbers || i < BEST_ANSWERS); i++) {
+        int best = m->numbers ? i : likeliest(m->classes, v);
+        word_at(&how->w->classes, best, name);
+        if (m->numbers) {
+            printf("%s %s%s%.6g", i ? "," : "", name, *name ? " " : "", v[best]);
+        } else {
+            printf("%s %s %.2f%%", i ? "," : "", name, 100 * v[best]);
+        }
         v[best] = -HUGE_VAL;
     }
     printf("\n");
 }
 
-static bool answer(struct model *m, mc_function *f, const char *path, bool invert, const struct text *classes)
+/* Row i of p; false: told. */
+static bool tell(const struct model *m, const struct manner *how, const char *what, const mc_array *p,
+                 int64_t i, bool picture)
 {
-    const mc_array *x, *t;
-    mc_data *d = as_data(m, path, invert);
-    mc_batches *b = d ? must(mc_batches_new(
-                            d, &(mc_batch_spec){ .size = 1, .augment = mc_net_training(m->net)->augment }))
-                      : NULL;
-    bool good = b && model_fits(m, d, mc_batches_dims(b), path) && mc_batches_next(b, &x, &t) == 1;
-    mc_array *p = NULL, *in = good ? model_input(m, x) : NULL;
-    if (good && mc_call(f, MC_IN(in), MC_OUT(&p)) < 0) {
-        complain_library(path);
-        good = false;
+    double *v = must(malloc((size_t)m->classes * sizeof *v));
+    bool good = true;
+    for (int64_t k = 0; k < m->classes; k++) {
+        v[k] = mc_array_get(p, (int64_t[]){ i, k });
+        good = good && isfinite(v[k]);
     }
-    if (good) {
-        double *v = must(malloc((size_t)m->classes * sizeof *v));
-        for (int64_t k = 0; k < m->classes; k++) {
-            v[k] = mc_array_get(p, (int64_t[]){ 0, k });
-            good = good && isfinite(v[k]);
+    if (!good) {
+        complain("%s: the model's answer is not finite", what);
+    } else if (how->csv) {
+        if (picture) {
+            print_field(what);
+            putchar(',');
         }
-        if (!good) {
-            complain("%s: the model's answer is not finite", path);
-        } else {
-            tell(path, m->classes, v, classes);
-        }
-        free(v);
+        tell_row(m, how, v);
+    } else {
+        printf("%s:", what);
+        tell_words(m, how, v);
     }
-    mc_array_unref(&p);
-    mc_array_unref(&in);
-    mc_batches_free(b);
-    mc_data_free(d);
+    free(v);
     return good;
 }
 
-static bool evaluate(struct model *m, const char *where)
+/* All of d, in its order. */
+static bool answer(struct model *m, mc_function *f, mc_data *d, const char *what, bool picture,
+                   const struct manner *how)
 {
+    enum { AT_ONCE = 256 };
+    const mc_array *x, *t;
+    mc_batches *b = d ? must(mc_batches_new(
+                            d,
+                            &(mc_batch_spec){ .size = AT_ONCE, .augment = mc_net_training(m->net)->augment }))
+                      : NULL;
+    bool good = b && model_takes(m, d, mc_batches_dims(b), what);
+    int more = 0;
+    int64_t row = 0;
+    while (good && (more = mc_batches_next(b, &x, &t)) == 1) {
+        mc_array *p = NULL, *in = model_input(m, x);
+        good = mc_call(f, MC_IN(in), MC_OUT(&p)) == MC_OK || (complain_library(what), false);
+        for (int64_t i = 0; i < mc_array_dims(x)[0] && good; i++) {
+            struct text place = { 0 };
+            text_addf(&place, picture ? "%s" : "%s, row %lld", what, (long long)++row);
+            good = tell(m, how, place.s, p, i, picture);
+            text_free(&place);
+        }
+        mc_array_unref(&p);
+        mc_array_unref(&in);
+    }
+    mc_batches_free(b);
+    mc_data_free(d);
+    return good && (more == 0 || (complain_library(what), false));
+}
+
+/* ---- tables ---- */
+
+/* The columns that the model has learned from, by their names; all, if it knows none.  NULL: complained. */
+static mc_data *as_table(const struct words *w, const char *path)
+{
+    struct text where = { 0 };
+    bool good = true;
+    text_addf(&where, "%s%s:label=none:test=none", strncmp(path, "csv:", 4) == 0 ? "" : "csv:", path);
+    for (const char *s = w->columns.s, *begin = s; s && *s && good; s += strcspn(s, "\n") + 1) {
+        int n = (int)strcspn(s, "\n");
+        good = !memchr(s, ',', (size_t)n) && !memchr(s, ':', (size_t)n);
+        if (!good) {
+            complain("%s: column '%.*s' cannot be named here: it has a comma or a colon in it", path, n, s);
+        }
+        text_addf(&where, s == begin ? ":columns=%.*s" : ",%.*s", n, s);
+    }
+    mc_data *d = good ? mc_data_open(where.s, MC_TRAIN) : NULL;
+    if (good && !d) {
+        complain("%s", mc_last_error());
+    }
+    text_free(&where);
+    return d;
+}
+
+/* Does a table name its classes as the model does?  Numbers would be another class's. */
+static bool same_classes(const struct words *w, const mc_data *d, const char *where)
+{
+    char name[64];
+    for (int k = 0; k < mc_data_classes(d) && mc_data_column(d, 0); k++) {
+        if (strncmp(word_at(&w->classes, k, name), mc_data_class(d, k), sizeof name - 1) != 0) {
+            return complain(
+                       "%s: class %d is '%s', but the model's is '%s'; the test set has all of its classes",
+                       where, k + 1, mc_data_class(d, k), name),
+                   false;
+        }
+    }
+    return true;
+}
+
+/* ---- the whole ---- */
+
+static bool evaluate(struct model *m, const char *place, const struct words *w)
+{
+    char *where = model_data(m, place);
     mc_data *d = mc_data_open(where, MC_TEST);
     const mc_training *t = mc_net_training(m->net);
     mc_batches *b = d ? mc_batches_new(d, &(mc_batch_spec){ .size = t->batch, .augment = t->augment }) : NULL;
@@ -110,13 +221,16 @@ static bool evaluate(struct model *m, const char *where)
     if (!b) {
         complain("%s", mc_last_error());
     }
-    findings_make(&f, m->classes);
+    good = good && (m->numbers || same_classes(w, d, where));
+    findings_make(&f, m);
     good = good && test_run(m, b, &f);
     if (good) {
-        show_confusion(&f, d);
-        printf("\n%lld examples: error %.2f%%, loss %.4f\n", (long long)mc_data_count(d), 100 * f.error,
-               f.loss);
+        (m->numbers ? show_fits : show_confusion)(&f, d);
+        printf("\n%lld examples: ", (long long)mc_data_count(d));
+        show_result(&f, m);
+        printf("\n");
     }
+    free(where);
     findings_free(&f);
     mc_batches_free(b);
     mc_data_free(d);
@@ -126,19 +240,24 @@ static bool evaluate(struct model *m, const char *where)
 const char predict_options[] =
     "  FILE.npz      what monochord train saved\n"
     "  --data WHERE  the errors on all of its test set\n"
+    "  --csv         answers as a table: the numbers, or the answer and how likely each class is\n"
     "  --invert      pictures have dark ink on a light ground\n"
-    "  PICTURE       PNG, PPM or PGM\n";
+    "  PICTURE       PNG, PPM or PGM\n"
+    "  TABLE         FILE.csv, FILE.tsv or csv:FILE: an answer for each line\n";
 
 int command_predict(int argc, char **argv)
 {
     struct model m = { 0 };
-    struct text classes = { 0 }, data = { 0 };
+    struct words w = { 0 };
+    struct manner how = { &w, false };
     const char *where = NULL, *file = NULL;
     bool invert = false, good = true;
-    int pictures = 0;
+    int inputs = 0, tables = 0;
     for (int i = 1; i < argc && good; i++) {
         if (strcmp(argv[i], "--invert") == 0) {
             invert = true;
+        } else if (strcmp(argv[i], "--csv") == 0) {
+            how.csv = true;
         } else if (strcmp(argv[i], "--data") == 0) {
             where = argv[++i];
             good = where || !complain("--data needs a value");
@@ -147,26 +266,36 @@ int command_predict(int argc, char **argv)
         } else if (!file) {
             file = argv[i];
         } else {
-            argv[pictures++] = argv[i]; /* before all that is still to be read */
+            tables += is_table(argv[i]);
+            argv[inputs++] = argv[i]; /* before all that is still to be read */
         }
     }
-    if (good && !(file && (pictures || where))) {
-        good = !(file ? complain("predict: nothing to look at: name pictures, or --data WHERE")
+    if (good && !(file && (inputs || where))) {
+        good = !(file ? complain("predict: nothing to look at: name pictures, tables, or --data WHERE")
                       : complain_usage("predict"));
     }
-    good = good && train_floats() && checkpoint_model(&m, file, &classes, &data);
-    mc_function *f = good && pictures ? mc_net_predictor(m.net) : NULL;
-    if (good && pictures && !f) {
+    good = good && (!how.csv || tables == 0 || tables == inputs ||
+                    !complain("predict: --csv: pictures and tables have different columns; one of them"));
+    good = good && train_floats() && checkpoint_model(&m, file, &w);
+    mc_function *f = good && inputs ? mc_net_predictor(m.net) : NULL;
+    if (good && inputs && !f) {
         good = !complain_library("cannot compile the prediction");
     }
+    complain_slow(f);
     bool able = good;
-    for (int i = 0; i < pictures && able; i++) { /* what is wrong with one is told, the others are answered */
-        good = answer(&m, f, argv[i], invert, &classes) && good;
+    if (able && inputs) {
+        head(&m, &how, !tables);
     }
-    good = able && (!where || evaluate(&m, where)) && good;
+    for (int i = 0; i < inputs && able; i++) { /* what is wrong with one is told, the others are answered */
+        bool table = is_table(argv[i]);
+        mc_data *d = table ? as_table(&w, argv[i]) : as_data(&m, argv[i], invert);
+        good = d && answer(&m, f, d, argv[i], !table, &how) && good;
+    }
+    good = able && (!where || evaluate(&m, where, &w)) && good;
     mc_function_free(f);
     model_free(&m);
-    text_free(&classes);
-    text_free(&data);
+    text_free(&w.classes);
+    text_free(&w.columns);
+    text_free(&w.data);
     return !good;
 }

@@ -376,6 +376,7 @@ static bool compile(struct program *p, const struct options *o)
     const mc_spec spec = { .name = "run", .inputs = p->inputs.s, .outputs = p->outputs.s, .updates = p->updates.s,
                            .mode = o->mode, .profile = o->profile };
     p->f = mc_compile_at(p->g, &spec, NULL, 0); /* the place of a mistake is in the file, not here */
+    complain_slow(p->f);
     if (!p->f) {
         complain("%s: %s", p->path, *mc_error(p->g) ? mc_error(p->g) : mc_last_error());
     }

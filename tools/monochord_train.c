@@ -60,8 +60,10 @@ static bool stays_in_sight(const struct run *r, const char *augment)
 static bool open_data(struct run *r)
 {
     const mc_training *t = mc_net_training(r->m.net);
-    r->train = mc_data_open(r->o.data, MC_TRAIN);
-    r->held = r->train ? mc_data_open(r->o.data, MC_TEST) : NULL;
+    char *where = model_data(&r->m, r->o.data);
+    r->train = mc_data_open(where, MC_TRAIN);
+    r->held = r->train ? mc_data_open(where, MC_TEST) : NULL;
+    free(where);
     if (!r->held) {
         return complain("%s", mc_last_error()), false;
     }
@@ -91,13 +93,18 @@ static bool compile(struct run *r)
     if (!r->m.step) {
         return complain("cannot compile the training: %s", mc_last_error()), false;
     }
+    complain_slow(r->m.step);
     if (!r->o.quiet) {
         const mc_training *t = mc_net_training(r->m.net);
         printf("%s: %lld parameters, %s; %s\n", r->o.model, (long long)mc_net_count(r->m.net, "trainable"),
                t->rule, t->loss);
-        printf("%s, %d classes: %lld to learn, %lld to test, in batches of %lld\n", mc_data_text(r->train),
-               mc_data_classes(r->train), (long long)mc_data_count(r->train),
-               (long long)mc_data_count(r->held), (long long)t->batch);
+        bool numbers = r->m.numbers;
+        printf("%s, %d %s: %lld to learn, %lld to test, in batches of %lld\n", mc_data_text(r->train),
+               numbers ? r->m.classes : mc_data_classes(r->train),
+               !numbers            ? "classes"
+               : r->m.classes == 1 ? "number each"
+                                   : "numbers each",
+               (long long)mc_data_count(r->train), (long long)mc_data_count(r->held), (long long)t->batch);
         printf("compiled for %s in %.2f s\n\n", mc_flag_get("device"), seconds_now() - start);
         fflush(stdout);
     }
@@ -129,25 +136,25 @@ static bool same_file(const char *a, const char *b)
 /* What is written is not what is read, nor written twice. */
 static bool keeps_apart(const struct options *o)
 {
+    char *data = table_file(o->data);
     const struct {
         const char *option, *path;
     } to[] = { { "--save", o->save }, { "--report", o->report }, { "--curve", o->curve } },
-      from[] = { { "the data", o->data }, { "the model", o->model } };
-    for (int i = 0; i < COUNT(to); i++) {
-        for (int k = 0; k < COUNT(from); k++) {
-            if (same_file(to[i].path, from[k].path)) {
-                return complain("'%s' is %s: it is not replaced; give another name with %s FILE", to[i].path,
-                                from[k].option, to[i].option),
-                       false;
-            }
+      from[] = { { "the data", data }, { "the model", o->model } };
+    bool good = true;
+    for (int i = 0; i < COUNT(to) && good; i++) {
+        for (int k = 0; k < COUNT(from) && good; k++) {
+            good = !same_file(to[i].path, from[k].path) ||
+                   !complain("'%s' is %s: it is not replaced; give another name with %s FILE", to[i].path,
+                             from[k].option, to[i].option);
         }
-        for (int k = 0; k < i; k++) {
-            if (same_file(to[i].path, to[k].path) && strcmp(to[i].path, "/dev/null") != 0) {
-                return complain("%s and %s are both '%s'", to[k].option, to[i].option, to[i].path), false;
-            }
+        for (int k = 0; k < i && good; k++) {
+            good = !same_file(to[i].path, to[k].path) || strcmp(to[i].path, "/dev/null") == 0 ||
+                   !complain("%s and %s are both '%s'", to[k].option, to[i].option, to[i].path);
         }
     }
-    return true;
+    free(data);
+    return good;
 }
 
 static bool set_up(struct run *r)
@@ -196,7 +203,7 @@ static bool step(struct run *r, const mc_array *x, const mc_array *t)
     mc_array *in = model_input(&r->m, x);
     mc_status s = mc_call(r->m.step, MC_IN(in, t), MC_NONE);
     mc_array_unref(&in);
-    r->p.seen += (double)mc_array_size(t);
+    r->p.seen += (double)mc_array_dims(t)[0];
     r->p.batch++;
     r->p.step++;
     return s == MC_OK;
@@ -348,7 +355,7 @@ static enum outcome epoch(struct run *r)
     if (o != DONE) {
         return o;
     }
-    struct epoch e = { p->cost / p->seen, p->wrong / p->seen, .rate = mc_net_rate(r->m.net, (double)p->epoch),
+    struct epoch e = { p->cost / p->seen, (r->m.errors ? p->wrong : p->cost) / p->seen, .rate = mc_net_rate(r->m.net, (double)p->epoch),
                        .seconds = p->seconds + seconds_now() - r->began };
     if (!test_run(&r->m, r->test_batches, &f)) {
         return FAILED;
@@ -386,14 +393,16 @@ static enum outcome train(struct run *r)
 static bool conclude(struct run *r, const char *extra_html)
 {
     struct findings f = { 0 };
-    findings_make(&f, r->m.classes);
+    findings_make(&f, &r->m);
     bool good = !r->best || snapshot_put(r, r->best);
     good = good && test_run(&r->m, r->test_batches, &f);
     if (good && !r->o.quiet) {
-        show_curve(&r->p);
-        show_confusion(&f, r->train);
-        printf("\ntest error %.2f%%%s, loss %.4f%s%s\n", 100 * f.error, r->best ? " (of the best epoch)" : "",
-               f.loss, r->unsaved ? "" : "; saved as ", r->unsaved ? "" : r->o.save);
+        show_curve(r);
+        (r->m.numbers ? show_fits : show_confusion)(&f, r->train);
+        printf("\ntest ");
+        show_result(&f, &r->m);
+        printf("%s%s%s\n", r->best ? " (of the best epoch)" : "", r->unsaved ? "" : "; saved as ",
+               r->unsaved ? "" : r->o.save);
     }
     good = good && (!r->o.curve || curve_write(r));
     good = good && (!r->o.report || report_write(r, &f, extra_html));

@@ -10,8 +10,8 @@ enum { WIDE = 520, HIGH = 260, LEFT = 54, RIGHT = 10, TOP = 30, BOTTOM = 30 };
 
 /* A chart is right by itself, in a reader's light or dark, and in a page. */
 static const char chart_style[] =
-    "<style>svg.chart{width:100%;height:auto;display:block}svg.chart text{font:12px "
-    "system-ui,sans-serif;fill:#5f6872}svg.chart .t{font-size:13px;fill:#1f2328}"
+    "<style>svg.chart{width:100%;max-width:640px;height:auto;display:block;margin:0 auto}svg.chart "
+    "text{font:12px system-ui,sans-serif;fill:#5f6872}svg.chart .t{font-size:13px;fill:#1f2328}"
     "svg.chart .g{stroke:#dfe3e8}svg.chart .a{stroke:#3b7dd8}svg.chart .d{stroke:#d97706}svg.chart "
     "circle.a{fill:#3b7dd8}svg.chart circle.d{fill:#d97706}"
     "@media(prefers-color-scheme:dark){svg.chart text{fill:#9aa3ad}svg.chart .t{fill:#e8eaed}svg.chart "
@@ -59,7 +59,7 @@ static double round_to(double v, bool up)
 static void chart(struct text *t, const struct progress *p, const struct curve c[2], const char *title,
                   double scale, const char *unit)
 {
-    double least = 1e300, most = 1e-6;
+    double least = 1e300, most = 0;
     for (int i = 0; i < p->nhistory; i++) {
         for (int k = 0; k < 2; k++) {
             double v = at_epoch(p, &c[k], i) * scale;
@@ -67,6 +67,7 @@ static void chart(struct text *t, const struct progress *p, const struct curve c
             most = v > most ? v : most;
         }
     }
+    most = most > 0 ? most : 1e-6;
     double low = log10(round_to(fmin(least, most), false)), high = log10(round_to(most, true) * 1.05);
     text_addf(t,
               "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" viewBox=\"0 0 %d %d\" role=\"img\" "
@@ -126,8 +127,10 @@ static const struct curve losses[] = { { offsetof(struct epoch, loss), "a" }, { 
 void draw_curves(struct text *t, const struct run *r)
 {
     text_addf(t, "<h2>Learning</h2>\n<div class=\"two\">\n<div class=\"card\">");
-    chart(t, &r->p, errors, "Wrong, by epoch", 100, "%");
-    text_addf(t, "</div>\n<div class=\"card\">");
+    if (r->m.errors) {
+        chart(t, &r->p, errors, "Wrong, by epoch", 100, "%");
+        text_addf(t, "</div>\n<div class=\"card\">");
+    }
     chart(t, &r->p, losses, "Loss, by epoch", 1, "");
     text_addf(t, "</div></div>\n<p class=\"dim small\">The training figures are means over an epoch while "
                  "the parameters still change, those of the test set are "
@@ -137,7 +140,11 @@ void draw_curves(struct text *t, const struct run *r)
 bool curve_write(const struct run *r)
 {
     struct text t = { 0 };
-    chart(&t, &r->p, errors, "Wrong, by epoch", 100, "%");
+    if (r->m.errors) {
+        chart(&t, &r->p, errors, "Wrong, by epoch", 100, "%");
+    } else {
+        chart(&t, &r->p, losses, "Loss, by epoch", 1, "");
+    }
     bool good = mc_file_write(r->o.curve, t.s, t.n) == MC_OK || (complain("%s", mc_last_error()), false);
     text_free(&t);
     return good;

@@ -1,7 +1,7 @@
 /* monochord_train_model.c: a model from its text, and does it fit the data?
  *
- * Invariant: a model that was made has one input and one row of numbers for each example, a number a
- * class. */
+ * Invariant: a model that was made has one input and one row of numbers for each example: a number a class,
+ * or the numbers that are learned. */
 #include "train.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -85,7 +85,10 @@ static bool check_shape(struct model *m, const char *name)
         return complain("%s: a model that is trained here begins with its one input", name), false;
     }
     if (mc_layer_rank(out) != 2 || mc_layer_dims(out)[1] < 1) {
-        return complain("%s: the last layer gives no row of numbers, one for each class", name), false;
+        return complain("%s: the last layer gives no row of numbers, one for each class or for each number "
+                        "to learn",
+                        name),
+               false;
     }
     if (mc_layer_dims(out)[0] >= 0 && mc_layer_dims(out)[0] != mc_layer_dims(mc_net_layer(m->net, 0))[0]) {
         return complain("%s: the last layer, %s, gives %lld rows however many examples there are", name,
@@ -115,13 +118,11 @@ static bool check_loss(struct model *m, const char *name)
                         name, loss, mc_layer_name(out), relu ? "relu's" : "sums", m->classes),
                false;
     }
-    if (!mc_net_wrong(m->net, MC_DETERMINISTIC) || mc_node_rank(mc_net_target(m->net)) != 1) {
-        return (mc_graph_status(m->g) < 0
-                    ? complain("%s: %s", name, mc_error(m->g))
-                    : complain("%s: the loss %s does not tell classes apart; categorical_crossentropy does",
-                               name, loss)),
-               false;
+    m->errors = mc_net_wrong(m->net, MC_DETERMINISTIC) != NULL;
+    if (mc_graph_status(m->g) < 0 || !mc_net_target(m->net)) {
+        return complain("%s: %s", name, mc_error(m->g)), false;
     }
+    m->numbers = mc_node_rank(mc_net_target(m->net)) == 2;
     return true;
 }
 
@@ -139,6 +140,45 @@ bool model_make(struct model *m, const char *name, long seed, const char *const 
         return false;
     }
     return check_loss(m, name);
+}
+
+/* "label" or "target" as a setting of the place. */
+static bool says(const char *where, const char *setting)
+{
+    size_t n = strlen(setting);
+    while ((where = strstr(where, setting)) && where[n] != '=' && where[n] != ':' && where[n]) {
+        where += n;
+    }
+    return where != NULL;
+}
+
+bool is_table(const char *where)
+{
+    size_t n = strlen(where);
+    bool ends = n > 4 && (strcmp(where + n - 4, ".csv") == 0 || strcmp(where + n - 4, ".tsv") == 0);
+    return ends || strncmp(where, "csv:", 4) == 0 || strstr(where, ".csv:") || strstr(where, ".tsv:");
+}
+
+char *table_file(const char *where)
+{
+    struct text t = { 0 };
+    const char *from = strncmp(where, "csv:", 4) == 0 ? where + 4 : where, *end = strstr(from, ".csv:");
+    end = end                     ? end + 4
+          : strstr(from, ".tsv:") ? strstr(from, ".tsv:") + 4
+          : from > where          ? from + strcspn(from, ":")
+                                  : from + strlen(from);
+    text_addf(&t, "%.*s", is_table(where) ? (int)(end - from) : (int)strlen(where),
+              is_table(where) ? from : where);
+    return t.s;
+}
+
+char *model_data(const struct model *m, const char *where)
+{
+    struct text t = { 0 };
+    bool last = is_table(where) && m->numbers && !says(where, ":label") && !says(where, ":target");
+    text_addf(&t, "%s%s%s", last && strncmp(where, "csv:", 4) != 0 ? "csv:" : "", where,
+              last ? ":target" : "");
+    return t.s;
 }
 
 void model_free(struct model *m)
@@ -168,7 +208,7 @@ static int squeezed(int rank, const int64_t *dims, int64_t out[MC_MAX_RANK])
     return n;
 }
 
-bool model_fits(const struct model *m, const mc_data *d, const int64_t *dims, const char *where)
+bool model_takes(const struct model *m, const mc_data *d, const int64_t *dims, const char *where)
 {
     int64_t given[MC_MAX_RANK], taken[MC_MAX_RANK];
     int ngiven = squeezed(mc_data_rank(d), dims, given),
@@ -190,6 +230,32 @@ bool model_fits(const struct model *m, const mc_data *d, const int64_t *dims, co
         complain("%s: the examples are %s", where, t.s);
         text_free(&t);
         return false;
+    }
+    return true;
+}
+
+bool model_fits(const struct model *m, const mc_data *d, const int64_t *dims, const char *where)
+{
+    if (!model_takes(m, d, dims, where)) {
+        return false;
+    }
+    if (m->numbers && !mc_data_targets(d)) {
+        return complain("%s: the examples have classes, and the loss %s does not tell classes apart; "
+                        "categorical_crossentropy does",
+                        where, mc_net_training(m->net)->loss),
+               false;
+    }
+    if (!m->numbers && mc_data_targets(d)) {
+        return complain("%s: the examples have numbers to learn, and the loss %s is one of classes; "
+                        "squared_error is not",
+                        where, mc_net_training(m->net)->loss),
+               false;
+    }
+    if (m->numbers && mc_data_targets(d) != m->classes) {
+        return complain("%s: there %s %d number%s to learn, but the model gives %d", where,
+                        mc_data_targets(d) == 1 ? "is" : "are", mc_data_targets(d),
+                        mc_data_targets(d) == 1 ? "" : "s", m->classes),
+               false;
     }
     if (mc_data_classes(d) > m->classes) {
         return complain("%s: the examples are of %d classes, but the model tells %d apart", where,

@@ -22,8 +22,8 @@ static const char style[] =
     "var(--line);vertical-align:top}"
     "table.plain td.r,table.plain th.r{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
     "table.plain tr:last-child td{border-bottom:0}table.plain "
-    "code{overflow-wrap:anywhere;display:block;min-width:15em}.card{overflow-x:auto}"
-    "table.plain td:first-child{white-space:nowrap}"
+    "code{overflow-wrap:anywhere;display:block;min-width:12em}.card{overflow-x:auto}"
+    "@media(min-width:640px){table.plain td:first-child{white-space:nowrap}}"
     "table.mat{border-collapse:separate;border-spacing:2px;font-size:13px;font-variant-numeric:tabular-nums}"
     "table.mat td,table.mat "
     "th{min-width:clamp(22px,6.4vw,38px);height:30px;text-align:center;border-radius:4px;font-weight:400;"
@@ -58,18 +58,21 @@ static void tile(struct text *t, const char *what, const char *fmt, ...)
     text_addf(t, "<div><b>%s</b><span>%s</span></div>\n", value, what);
 }
 
-/* With commas: 569,606. */
+void text_count(struct text *t, double value)
+{
+    char digits[32];
+    int n = snprintf(digits, sizeof digits, "%.0f", value);
+    for (int i = 0; i < n; i++) {
+        text_addf(t, "%c%s", digits[i], i + 1 < n && (n - 1 - i) % 3 == 0 ? "," : "");
+    }
+}
+
 static void tile_whole(struct text *t, const char *what, double value)
 {
-    char digits[32], grouped[48];
-    int n = snprintf(digits, sizeof digits, "%.0f", value), to = 0;
-    for (int i = 0; i < n; i++) {
-        grouped[to++] = digits[i];
-        if (i + 1 < n && (n - 1 - i) % 3 == 0) {
-            grouped[to++] = ',';
-        }
-    }
-    tile(t, what, "%.*s", to, grouped);
+    struct text number = { 0 };
+    text_count(&number, value);
+    tile(t, what, "%s", number.s);
+    text_free(&number);
 }
 
 static void tiles(struct text *t, const struct run *r, const struct findings *f)
@@ -80,7 +83,14 @@ static void tiles(struct text *t, const struct run *r, const struct findings *f)
         seconds += r->p.history[i].seconds;
     }
     text_addf(t, "<div class=\"tiles\">\n");
-    tile(t, "of the test set wrong", "%.2f%%", 100 * f->error);
+    if (r->m.errors) {
+        tile(t, "of the test set wrong", "%.2f%%", 100 * f->error);
+    }
+    if (r->m.numbers && f->classes == 1) {
+        struct fit fit = fit_of(f, 0);
+        tile(t, "of the variance explained (R²)", fit.r2 > -10 ? "%.1f%%" : "none", 100 * fit.r2);
+        tile(t, "mean absolute error", "%.4g", fit.mean_error);
+    }
     tile(t, "epochs", "%d", n);
     if (seconds > 0) {
         tile(t, "of training", seconds < 100 ? "%.1f s" : "%.0f s", seconds);
@@ -124,8 +134,9 @@ static void confusion(struct text *t, const struct run *r, const struct findings
     for (int i = 0; i < n * f->classes; i++) {
         most = i / f->classes != i % f->classes && f->confusion[i] > most ? f->confusion[i] : most;
     }
-    text_addf(t, "<h2>Labels and answers</h2>\n<div class=\"card\"><p class=\"dim small\">A row for each "
-                 "class, a column for each answer.</p><table class=\"mat\"><tr><th></th>");
+    text_addf(t, "<h2>Labels and answers</h2>\n<div class=\"card\"><p class=\"dim small\">How many examples "
+                 "of the test set got which answer: a row for each class, a column for each answer. "
+                 "What is right stands on the diagonal.</p><table class=\"mat\"><tr><th></th>");
     for (int k = 0; k < n; k++) {
         text_addf(t, "<th>");
         html_add(t, mc_data_class(r->held, k));
@@ -165,21 +176,21 @@ static void confusion(struct text *t, const struct run *r, const struct findings
 
 static void layers(struct text *t, const struct run *r)
 {
-    text_addf(t, "<h2>The model</h2>\n<div class=\"card\"><table class=\"plain\"><tr><th>layer</th><th "
-                 "class=\"r\">gives</th><th>its formula</th></tr>\n");
+    text_addf(t, "<h2>The network</h2>\n<p class=\"dim small\">Its layers, from the input above to the "
+                 "answer below: the name and kind of each, the sizes of what it gives for one example, "
+                 "and how many numbers it learned.</p>\n<div class=\"card\">");
+    draw_network(t, r);
+    text_addf(t, "</div>\n<details><summary>Show the formula of each layer</summary>\n<div "
+                 "class=\"card\"><table class=\"plain\"><tr><th>layer</th><th>formula</th></tr>\n");
     for (int i = 0; i < mc_net_nlayers(r->m.net); i++) {
         const mc_layer *l = mc_net_layer(r->m.net, i);
         text_addf(t, "<tr><td>");
         html_add(t, mc_layer_name(l));
-        text_addf(t, "</td><td class=\"r\">");
-        for (int k = 1; k < mc_layer_rank(l); k++) {
-            text_addf(t, "%s%lld", k > 1 ? "x" : "", (long long)mc_layer_dims(l)[k]);
-        }
         text_addf(t, "</td><td><code>");
         html_add(t, mc_layer_text(l, MC_TRAINING));
         text_addf(t, "</code></td></tr>\n");
     }
-    text_addf(t, "</table></div>\n");
+    text_addf(t, "</table></div></details>\n");
 }
 
 /* The training function once more, each step of it timed. */
@@ -251,15 +262,21 @@ bool report_write(struct run *r, const struct findings *f, const char *extra_htm
     draw_filters(&t, r);
     if (draw_can(r->held)) {
         draw_way(&t, r);
+    }
+    if (draw_can(r->held) && !r->m.numbers) {
         mistakes(&t, r, f);
     }
-    confusion(&t, r, f);
+    (r->m.numbers ? draw_fits : confusion)(&t, r, f);
     layers(&t, r);
     mc_function *step = profiled(r); /* changes parameters, so it comes after all that shows them */
     if (step) {
-        plans_add(&t, r, step);
+        plans_add(&t, step);
     }
-    text_addf(&t, "%s<h2>The training function</h2>\n", extra_html ? extra_html : "");
+    text_addf(&t,
+              "%s<h2>A training step</h2>\n<p class=\"dim small\">How the machine computes one step of the "
+              "training, on one batch. What follows was measured in a few "
+              "steps after the training.</p>\n",
+              extra_html ? extra_html : "");
     bool good = step && page_write(r->o.report, step, title.s, t.s);
     if (good && !r->o.quiet) {
         char *full = realpath(r->o.report, NULL);

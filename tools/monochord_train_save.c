@@ -363,14 +363,26 @@ bool checkpoint_load(struct run *r)
     return ok;
 }
 
-bool checkpoint_model(struct model *m, const char *path, struct text *classes, struct text *data)
+const char *word_at(const struct text *lines, int k, char out[64])
+{
+    const char *at = lines->s ? lines->s : "";
+    for (; k > 0 && *at; k--) {
+        at += strcspn(at, "\n");
+        at += *at == '\n';
+    }
+    snprintf(out, 64, "%.*s", (int)strcspn(at, "\n"), at);
+    return out;
+}
+
+bool checkpoint_model(struct model *m, const char *path, struct words *w)
 {
     mc_npz *z = mc_npz_open(path);
     bool ok = z != NULL;
     if (!ok) {
         complain("%s", mc_last_error());
-    } else if (!array_text(z, "train/model", &m->text) || !array_text(z, "train/classes", classes) ||
-               !array_text(z, "train/data", data)) {
+    } else if (!array_text(z, "train/model", &m->text) || !array_text(z, "train/classes", &w->classes) ||
+               !array_text(z, "train/data", &w->data) ||
+               (has(z, "train/columns") && !array_text(z, "train/columns", &w->columns))) {
         ok = false;
         complain("'%s' is no checkpoint of a training", path);
     }

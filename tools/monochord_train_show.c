@@ -50,12 +50,14 @@ void show_progress(const struct run *r, bool force)
     double speed = r->p.seen / spent,
            left_epochs = (double)(mc_net_training(r->m.net)->epochs - r->p.epoch) - r->p.seen / (double)all;
     int bar = bar_length(), done = (int)(bar * r->p.batch / batches);
-    char left[48], loss[16];
+    char left[48], loss[16], error[32] = "";
     clock_text(left, left_epochs * (double)all / speed);
-    printf("\r%5lld  %.*s%.*s  %3.0f%%  loss %s  error %5.2f%%  %.0f/s  %s left\033[K",
-           (long long)r->p.epoch + 1, done, "########################", bar - done,
-           "........................", 100 * r->p.seen / (double)all, loss_text(loss, r->p.cost / r->p.seen),
-           100 * r->p.wrong / r->p.seen, speed, left);
+    if (r->m.errors) {
+        snprintf(error, sizeof error, "  error %5.2f%%", 100 * r->p.wrong / r->p.seen);
+    }
+    printf("\r%5lld  %.*s%.*s  %3.0f%%  loss %s%s  %.0f/s  %s left\033[K", (long long)r->p.epoch + 1, done,
+           "########################", bar - done, "........................", 100 * r->p.seen / (double)all,
+           loss_text(loss, r->p.cost / r->p.seen), error, speed, left);
     fflush(stdout);
 }
 
@@ -65,18 +67,30 @@ void show_epoch(const struct run *r, const struct epoch *e)
     if (r->o.quiet) {
         return;
     }
-    if (r->p.epoch == 0 || r->p.nhistory == 0) {
-        printf("%s%6s  %8s  %7s  %9s  %10s  %7s  %8s  %10s\n", on_terminal() ? "\r\033[K" : "", "epoch",
-               "loss", "error", "test loss", "test error", "rate", "time", "examples/s");
+    bool first = r->p.epoch == 0 || r->p.nhistory == 0;
+    const char *clear = on_terminal() ? "\r\033[K" : "";
+    if (!r->m.errors) { /* the loss is all there is */
+        if (first) {
+            printf("%s%6s  %9s  %9s  %7s  %8s  %10s\n", clear, "epoch", "loss", "test loss", "rate", "time",
+                   "examples/s");
+        }
+        printf("%s%6lld  %9s  %9s  %7.3g  %6.1f s  %10.0f\n", clear, (long long)r->p.epoch + 1,
+               loss_text(loss, e->loss), loss_text(test_loss, e->test_loss), e->rate, e->seconds,
+               (double)mc_data_count(r->train) / e->seconds);
+        fflush(stdout);
+        return;
     }
-    printf("%s%6lld  %8s  %6.2f%%  %9s  %9.2f%%  %7.3g  %6.1f s  %10.0f\n", on_terminal() ? "\r\033[K" : "",
-           (long long)r->p.epoch + 1, loss_text(loss, e->loss), 100 * e->error,
-           loss_text(test_loss, e->test_loss), 100 * e->test_error, e->rate, e->seconds,
-           (double)mc_data_count(r->train) / e->seconds);
+    if (first) {
+        printf("%s%6s  %8s  %7s  %9s  %10s  %7s  %8s  %10s\n", clear, "epoch", "loss", "error", "test loss",
+               "test error", "rate", "time", "examples/s");
+    }
+    printf("%s%6lld  %8s  %6.2f%%  %9s  %9.2f%%  %7.3g  %6.1f s  %10.0f\n", clear, (long long)r->p.epoch + 1,
+           loss_text(loss, e->loss), 100 * e->error, loss_text(test_loss, e->test_loss), 100 * e->test_error,
+           e->rate, e->seconds, (double)mc_data_count(r->train) / e->seconds);
     fflush(stdout);
 }
 
-/* ---- the curve: errors over epochs, up by factors ---- */
+/* ---- the curve: errors, or losses where there are none, over epochs, up by factors ---- */
 
 /* Between two epochs a straight line, up by factors. */
 static void plot(char cell[ROWS][COLUMNS + 1], const struct progress *p, int wide, bool test, double low,
@@ -93,10 +107,11 @@ static void plot(char cell[ROWS][COLUMNS + 1], const struct progress *p, int wid
     }
 }
 
-void show_curve(const struct progress *p)
+void show_curve(const struct run *r)
 {
+    const struct progress *p = &r->p;
     char cell[ROWS][COLUMNS + 1];
-    double least = 1, most = 1e-4;
+    double least = r->m.errors ? 1 : HUGE_VAL, most = r->m.errors ? 1e-4 : 0;
     if (p->nhistory < 2) {
         return;
     }
@@ -108,6 +123,9 @@ void show_curve(const struct progress *p)
             most = fmax(most, v[k]);
         }
     }
+    if (!(most > 0)) {
+        return;
+    }
     double low = log(least) - 0.05, high = log(most) + 0.05;
     for (int y = 0; y < ROWS; y++) {
         memset(cell[y], ' ', COLUMNS);
@@ -115,10 +133,14 @@ void show_curve(const struct progress *p)
     }
     plot(cell, p, wide, false, low, high);
     plot(cell, p, wide, true, low, high);
-    printf("\n  error by epoch: o test, . training\n");
+    printf("\n  %s by epoch: o test, . training\n", r->m.errors ? "error" : "loss");
     for (int y = 0; y < ROWS; y++) {
         double v = exp(high - (high - low) * y / (ROWS - 1));
-        printf("  %6.2f%% |%s\n", 100 * v, cell[y]);
+        if (r->m.errors) {
+            printf("  %6.2f%% |%s\n", 100 * v, cell[y]);
+        } else {
+            printf("  %7.2g |%s\n", v, cell[y]);
+        }
     }
     printf("          +%.*s\n           1%*d\n", wide,
            "------------------------------------------------------------", wide - 1, p->nhistory);
@@ -155,5 +177,28 @@ void show_confusion(const struct findings *f, const mc_data *d)
             }
         }
         printf("\n");
+    }
+}
+
+/* ---- numbers ---- */
+
+void show_fits(const struct findings *f, const mc_data *d)
+{
+    enum { MOST = 20 };
+    printf("\n  %-20s  %10s  %12s  %12s\n", "", "R^2", "mean |error|", "largest");
+    for (int k = 0; k < f->classes && k < MOST; k++) {
+        struct fit fit = fit_of(f, k);
+        printf("  %-20.20s  %10.4f  %12.4g  %12.4g\n", mc_data_class(d, k), fit.r2, fit.mean_error,
+               fit.worst_error);
+    }
+}
+
+void show_result(const struct findings *f, const struct model *m)
+{
+    char loss[16];
+    if (m->errors) {
+        printf("error %.2f%%, loss %.4f", 100 * f->error, f->loss);
+    } else {
+        printf("loss %s", loss_text(loss, f->loss));
     }
 }

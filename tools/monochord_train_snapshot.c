@@ -40,10 +40,14 @@ static void add_progress(struct snapshot *s, const struct run *r)
     const struct progress *p = &r->p;
     double numbers[PROGRESS_NUMBERS] = { (double)p->epoch, (double)p->batch, (double)p->step, p->cost, p->wrong, p->seen,
                                 p->seconds + (p->batch ? seconds_now() - r->began : 0), (double)p->best };
-    struct text classes = { 0 };
+    struct text classes = { 0 }, columns = { 0 };
     text_addf(&classes, "%s", "");
-    for (int k = 0; k < mc_data_classes(r->train); k++) {
+    text_addf(&columns, "%s", "");
+    for (int k = 0; k < (r->m.numbers ? r->m.classes : mc_data_classes(r->train)); k++) {
         text_addf(&classes, "%s\n", mc_data_class(r->train, k));
+    }
+    for (int k = 0; mc_data_column(r->train, k); k++) {
+        text_addf(&columns, "%s\n", mc_data_column(r->train, k));
     }
     snapshot_add(s, "train/progress", mc_array_from(MC_FLOAT64, MC_SHAPE(PROGRESS_NUMBERS), numbers));
     snapshot_add(s, "train/history",
@@ -53,6 +57,8 @@ static void add_progress(struct snapshot *s, const struct run *r)
     snapshot_add(s, "train/model", text_array(r->m.text.s));
     snapshot_add(s, "train/data", text_array(r->o.data));
     snapshot_add(s, "train/classes", text_array(classes.s));
+    snapshot_add(s, "train/columns", text_array(columns.s));
+    text_free(&columns);
     text_free(&classes);
 }
 

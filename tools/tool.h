@@ -25,6 +25,8 @@ struct command {
 /* monochord.c */
 int complain(const char *fmt, ...) TOOL_PRINTF(1, 2); /* one line to standard error; returns 1 */
 int complain_library(const char *what);               /* "what: " and the library's last error; returns 1 */
+/* what makes it slow that need not be, once a run of the program */
+void complain_slow(const mc_function *f);
 int complain_usage(const char *command);              /* how it is called; returns 1 */
 int complain_word(const char *command, const char *word); /* a word that it does not understand; returns 1 */
 void *must(void *p);                                  /* p; without memory the program ends */

@@ -20,7 +20,7 @@ struct options {
 };
 
 /* One epoch, as it ended. */
-struct epoch {
+struct epoch { /* where nothing is wrong or right, errors are the losses */
     double loss, error, test_loss, test_error, rate, seconds;
 };
 
@@ -40,7 +40,9 @@ struct model {
     mc_graph *g;
     mc_net *net;
     mc_function *step, *test;    /* NULL until needed */
-    int classes;                 /* that it tells apart */
+    int classes;                 /* that it tells apart; of numbers, how many it gives */
+    bool numbers;                /* it learns numbers, not classes */
+    bool errors;                 /* its loss says what is wrong: a share of the examples */
 };
 
 /* A run as it was at a moment. */
@@ -76,8 +78,17 @@ void options_free(struct options *o);
 /* name: a file, or a model that is built in.  False: complained. */
 bool model_find(struct text *out, const char *name);
 bool model_make(struct model *m, const char *name, long seed, const char *const *lines, int nlines);
+/* csv:FILE, or a name that ends in .csv or .tsv, with settings behind it or none */
+bool is_table(const char *where);
+char *table_file(const char *where); /* the file alone; anything else as it is.  To free */
+/* The place of data with what the model's loss tells of it: a table's last column is a label or a number.  To
+ * free. */
+char *model_data(const struct model *m, const char *where);
 void model_free(struct model *m);
+/* examples and what is learned of them */
 bool model_fits(const struct model *m, const mc_data *d, const int64_t *dims, const char *where);
+/* examples alone */
+bool model_takes(const struct model *m, const mc_data *d, const int64_t *dims, const char *where);
 /* A batch in the shape that the model's input has; to mc_array_unref. */
 mc_array *model_input(const struct model *m, const mc_array *x);
 
@@ -102,8 +113,10 @@ bool snapshot_save(const struct run *r, const struct snapshot *s);
 bool checkpoint_room(const struct options *o);
 /* FILE, or FILE.old where that is damaged */
 bool checkpoint_load(struct run *r);
-/* for predict */
-bool checkpoint_model(struct model *m, const char *path, struct text *classes, struct text *data);
+/* For predict.  words: names of the classes or of the targets, and of the columns, lines each. */
+struct words { struct text classes, columns, data; };
+bool checkpoint_model(struct model *m, const char *path, struct words *w);
+const char *word_at(const struct text *lines, int k, char out[64]); /* line k; "" where there is none */
 
 /* ---- monochord_train_test.c ---- */
 struct mistake {
@@ -116,18 +129,26 @@ struct findings {
     int64_t *confusion;          /* (classes, classes): label, answer */
     struct mistake *worst;       /* the surest first */
     int nworst, classes;
+    double *truth, *guess;       /* of numbers: (n, classes) each, in the order of the data */
+    int64_t n;
 };
+/* How well numbers are met: the share of the variance that is explained, 1 - sum (t - y)^2 / sum (t - mean
+ * t)^2 (NaN where all t are the same); the mean of |t - y|, and its largest. */
+struct fit { double r2, mean_error, worst_error, least, most; int64_t worst; };
+struct fit fit_of(const struct findings *f, int target);
 enum { MOST_MISTAKES = 40 };
 /* All of the test batches; f may have no confusion and no worst: then only loss and error. */
 bool test_run(struct model *m, mc_batches *b, struct findings *f);
-bool findings_make(struct findings *f, int classes);
+bool findings_make(struct findings *f, const struct model *m);
 void findings_free(struct findings *f);
 
 /* ---- monochord_train_show.c ---- */
 void show_progress(const struct run *r, bool force); /* on a terminal: one line that is written over */
 void show_epoch(const struct run *r, const struct epoch *e);
-void show_curve(const struct progress *p);
+void show_curve(const struct run *r);
 void show_confusion(const struct findings *f, const mc_data *d);
+void show_fits(const struct findings *f, const mc_data *d);
+void show_result(const struct findings *f, const struct model *m); /* "error 0.72%, loss 0.0290" */
 
 /* ---- monochord_train_draw.c: into a page ---- */
 void draw_curves(struct text *t, const struct run *r);
@@ -139,15 +160,23 @@ bool draw_can(const mc_data *d);       /* are its examples pictures? */
 void draw_example(struct text *t, const mc_data *d, int64_t i, int wide, const char *says);
 static inline uint8_t draw_byte(double v) { return (uint8_t)(v <= 0 ? 0 : v >= 1 ? 255 : v * 255 + 0.5); }
 
+/* ---- monochord_train_fit.c: numbers in a page ---- */
+void draw_fits(struct text *t, const struct run *r, const struct findings *f);
+
 /* ---- monochord_train_see.c ---- */
 void draw_filters(struct text *t, const struct run *r);
 void draw_way(struct text *t, const struct run *r);
 
 /* ---- monochord_train_plans.c ---- */
-void plans_add(struct text *t, const struct run *r, const mc_function *f); /* f has been profiled */
+void plans_add(struct text *t, const mc_function *f); /* f has been profiled */
+
+/* ---- monochord_train_net.c ---- */
+void draw_network(struct text *t, const struct run *r);
+void layer_gives(struct text *t, const mc_layer *l);     /* its sizes without the batch: 32×24×24 */
 
 /* ---- monochord_train_report.c ---- */
 void html_add(struct text *t, const char *s); /* its signs as HTML writes them */
+void text_count(struct text *t, double value);  /* with commas: 569,606 */
 bool report_write(struct run *r, const struct findings *f, const char *extra_html);
 
 /* ---- monochord_train.c ---- */

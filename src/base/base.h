@@ -126,8 +126,8 @@ mc_status mc_failv(mc_status code, const char *fmt, va_list ap);
 mc_status mc_fail_memory(size_t bytes, const char *tag);
 void mc_clear_error(void);
 
-/* ---- log.c: debug=rewrite:plan:kernel:mem:time ---- */
-enum mc_channel { LOG_REWRITE, LOG_PLAN, LOG_KERNEL, LOG_MEM, LOG_TIME, MC_NCHANNEL };
+/* ---- log.c: debug=rewrite:plan:kernel:mem:time:warn ---- */
+enum mc_channel { LOG_REWRITE, LOG_PLAN, LOG_KERNEL, LOG_MEM, LOG_TIME, LOG_WARN, MC_NCHANNEL };
 extern _Atomic unsigned mc_log_mask;
 void mc_log_line(enum mc_channel ch, const char *fmt, ...) MC_PRINTF(2, 3);
 void mc_say(const char *text);   /* to stdout: for print_ alone, because the user's graph says so */

@@ -12,6 +12,7 @@ static const char *const names[MC_NCHANNEL] = {
     [LOG_KERNEL]  = "kernel",
     [LOG_MEM]     = "mem",
     [LOG_TIME]    = "time",
+    [LOG_WARN]    = "warn",
 };
 
 void mc_log_line(enum mc_channel ch, const char *fmt, ...)

@@ -2,6 +2,7 @@
 #include "compile/compiling.h"
 #include "exec/backend.h"
 #include "inspect/profile.h"
+#include <stdatomic.h>
 
 static mc_status find_device(struct compiling *c);
 static mc_status copy_graph(struct compiling *c);
@@ -74,6 +75,9 @@ static mc_node *copy_node(struct compiling *c, const mc_node *x, mc_node **in)
         n = mc_item(in[0], x->item);
     } else {
         n = mc_node_make(c->g, x->op, x->nin, in, x->attr);
+    }
+    if (!mc_is_error(n) && x->label && !n->label) {
+        n->label = mc_label_copy(c->g, x->label);
     }
     if (!mc_is_error(n) && x->name && !n->name) {
         n->name = mc_arena_str(&c->g->arena, x->name, strlen(x->name));
@@ -178,13 +182,14 @@ static mc_status lower(struct compiling *c)
     return s;
 }
 
-/* What each step computes, in the text form: its results over its sources. */
+/* What each step computes, in the text form: its results over its sources; and what it is called. */
 static mc_status describe(struct compiling *c)
 {
     const struct mc_program *p = &c->code->program;
     c->code->nstep = (int)p->step.n;
     c->code->step_text = mc_calloc(p->step.n + 1, sizeof *c->code->step_text, "compile");
-    if (!c->code->step_text) {
+    c->code->step_name = mc_calloc(p->step.n + 1, sizeof *c->code->step_name, "compile");
+    if (!c->code->step_text || !c->code->step_name) {
         return MC_EMEMORY;
     }
     for (size_t i = 0; i < p->step.n; i++) {
@@ -202,7 +207,8 @@ static mc_status describe(struct compiling *c)
             }
         }
         c->code->step_text[i] = mc_str_take(&out);
-        if (!c->code->step_text[i]) {
+        c->code->step_name[i] = mc_step_called(p, (int)i, c->out_name.at);
+        if (!c->code->step_text[i] || !c->code->step_name[i]) {
             return MC_EMEMORY;
         }
         LOG(LOG_KERNEL, "step %zu: %s", i, c->code->step_text[i]);
@@ -220,6 +226,29 @@ static mc_status compile_kernels(struct compiling *c)
     return s;
 }
 
+/* Steps that the reference does for want of a compiler: kept with the function, and told once a process. */
+static mc_status note_missing(struct compiling *c)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    const struct mc_program *p = &c->code->program;
+    struct mc_str out = { 0 };
+    int slow = 0, kernels = 0;
+    for (size_t i = 0; i < p->step.n; i++) {
+        kernels += p->step.at[i].kernel != NULL;
+        slow += p->step.at[i].kernel && strcmp(p->step.at[i].reason, mc_no_compiler) == 0;
+    }
+    if (!slow || !c->code->backend->compiler_missing) {
+        return MC_OK;
+    }
+    mc_str_addf(&out, "%d of %d kernels run as reference loops, several times slower than compiled ones: %s",
+                slow, kernels, c->code->backend->compiler_missing());
+    c->code->warning = mc_str_take(&out);
+    if (c->code->warning && !atomic_flag_test_and_set(&told)) {
+        LOG(LOG_WARN, "%s: %s", c->spec->name ? c->spec->name : "a function", c->code->warning);
+    }
+    return c->code->warning ? MC_OK : MC_EMEMORY;
+}
+
 /* Without a compiler, kernels that the cache has serve; if it lacks one, the steps are made again, nothing
  * fused, so that at least heavy work is not left to the reference. */
 static mc_status kernels(struct compiling *c)
@@ -227,7 +256,7 @@ static mc_status kernels(struct compiling *c)
     bool clean = mc_last_status() == MC_OK;
     mc_status s = compile_kernels(c);
     if (s != MC_ECOMPILE || !c->code->backend->has_compiler || c->code->backend->has_compiler()) {
-        return s;
+        return s < 0 ? s : note_missing(c);
     }
     if (clean) {
         mc_clear_error();
@@ -238,7 +267,8 @@ static mc_status kernels(struct compiling *c)
     c->code->uncompiled = true;
     TRY(lower(c));
     TRY(describe(c));
-    return compile_kernels(c);
+    TRY(compile_kernels(c));
+    return note_missing(c);
 }
 
 /* ---- the function ---- */

@@ -79,13 +79,17 @@ void mc_code_unit_drop_steps(struct mc_code_unit *u)
     for (int i = 0; u->step_text && i < u->nstep; i++) {
         mc_free(u->step_text[i]);
     }
+    for (int i = 0; u->step_name && i < u->nstep; i++) {
+        mc_free(u->step_name[i]);
+    }
     if (u->backend && u->backend->drop_kernels) {
         u->backend->drop_kernels(u);
     }
     mc_free(u->step_text);
+    mc_free(u->step_name);
     mc_free(u->source);
     mc_program_free(&u->program);
-    u->step_text = NULL, u->source = NULL;
+    u->step_text = u->step_name = NULL, u->source = NULL;
 }
 
 void mc_code_unit_unref(struct mc_code_unit *u)
@@ -94,6 +98,7 @@ void mc_code_unit_unref(struct mc_code_unit *u)
         return;
     }
     mc_code_unit_drop_steps(u);
+    mc_free(u->warning);
     VEC_FREE(u->rewritten);
     VEC_FREE(u->twin);
     if (u->backend && u->device) {

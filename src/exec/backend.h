@@ -40,6 +40,7 @@ struct mc_backend {
     /* Kernels need a compiler, without which the reference runs.  may: its kernels may be had, if only from
      * the cache; has: it works, which is tried once.  NULL: always. */
     bool (*may_compile)(void), (*has_compiler)(void);
+    const char *(*compiler_missing)(void); /* why there is no compiler, and what to do; "": there is one */
     bool in_place;              /* kernels make new values of shared variables where the old ones lie */
     bool dense_inputs;          /* an input's elements lie side by side */
     const char *language;       /* of kernels: "C" */

@@ -39,7 +39,8 @@ struct mc_code_unit {           /* shared by copies; counted */
     bool uncompiled;            /* nothing is compiled: the reference runs every step */
     VEC(struct mc_rewritten) rewritten; /* MODE_DEBUG: what rules replaced */
     VEC(struct mc_twin) twin;   /* there: inputs and shared variables, in float64 */
-    char **step_text;           /* by step */
+    char **step_text, **step_name; /* by step: its formula; what it is for, "conv1 forward" */
+    char *warning;              /* what makes it slow that need not be; NULL: nothing */
     const char **output_name;   /* what the user calls them; NULL: nothing */
     int nstep;
     double compile_seconds, rewrite_seconds, cc_seconds;
@@ -149,5 +150,9 @@ void mc_custom_install(void);
 /* lines.c: can threads share the work of n?  Then mc_lines_eval fills out with that many threads. */
 bool mc_lines_apart(const mc_node *n, const mc_array *out);
 mc_status mc_lines_eval(const mc_node *n, mc_array *const *in, mc_array *out, int threads);
+/* called.c: what a step is for, in words.  Outputs may have names (NULL: none); NULL: out of memory */
+char *mc_step_called(const struct mc_program *p, int step, const char *const *output_name);
+/* cpu/compile_kernels.c: the reason of a step that runs by the reference for want of a compiler */
+extern const char mc_no_compiler[];
 
 #endif

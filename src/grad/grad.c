@@ -111,6 +111,7 @@ static mc_status send_on(struct sweep *s, struct part *p)
 {
     mc_node *n = p->node, *g[16] = { 0 };
     bool none = true, expand = n->op->formula && !n->op->grad;
+    s->graph->label = n->label; /* of what n is expanded to */
     if (n->op->flags & OP_LEAF) {
         return MC_OK;
     }
@@ -129,6 +130,7 @@ static mc_status send_on(struct sweep *s, struct part *p)
         const struct part *to = find(s, n->in[k]);
         bool has_formula = k < (int)NELEM(n->op->dx) && n->op->dx[k];
         if (to && to->wanted && !to->given && (!expand || none || has_formula)) {
+            s->graph->label = mc_label_gradient(n, k);
             TRY(send(s, n->in[k], mc_grad_send(n, k, g, none)));
         }
     }
@@ -200,6 +202,7 @@ static mc_status sweep_through(mc_graph *g, int nknown, mc_node *const *known, m
                                bool edge_wanted, mc_node **grad)
 {
     struct sweep s = { .graph = g };
+    const struct mc_label *label = g->label;
     mc_status st = reach(&s, nknown, known, nedge, edge);
     if (st == MC_OK) {
         mark_wanted(&s, nwrt, wrt, edge_wanted);
@@ -216,6 +219,7 @@ static mc_status sweep_through(mc_graph *g, int nknown, mc_node *const *known, m
             st = send_on(&s, p);
         }
     }
+    g->label = label;
     for (int i = 0; i < nwrt; i++) {
         const struct part *p = st == MC_OK ? find(&s, wrt[i]) : NULL;
         grad[i] = p && p->wanted ? p->grad : NULL;
@@ -377,7 +381,14 @@ mc_status mc_grads(mc_node *cost, int n, mc_node *const *wrt, mc_node **out, con
     if (n < 0 || (n && (!wrt || !out))) {
         return mc_fail(MC_EARG, "grad: an argument is missing");
     }
+    const struct mc_label *label = g ? g->label : NULL;
+    if (g) {
+        g->label = NULL; /* gradients have labels of their own */
+    }
     mc_status s = g ? grads(g, cost, n, wrt, out, spec) : mc_fail(MC_EARG, "grad: there is no node");
+    if (g) {
+        g->label = label;
+    }
     for (int i = 0; s < 0 && i < n; i++) {
         out[i] = g ? g->error : NULL;
     }

@@ -45,6 +45,7 @@ void mc_graph_free(mc_graph *g)
     mc_map_free(&g->taken);
     mc_free(g->cons.slot);
     mc_dict_free(&g->names);
+    mc_dict_free(&g->labels);
     mc_free(g->message);
     mc_arena_free(&g->arena);
     mc_free(g);

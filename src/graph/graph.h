@@ -167,6 +167,14 @@ struct mc_language {
 mc_status mc_signature_parse(const char *params, struct mc_arena *a, struct mc_signature *out);
 
 /* ---- nodes ---- */
+/* What nodes were made for, in words for people (label.c).  Nothing is computed by it. */
+struct mc_label {
+    const char *text;              /* as mc_label said: "conv1"; NULL: nothing was said */
+    /* a gradient's: the variable that it is the gradient of; NULL: of what is between */
+    const char *of;
+    bool gradient;                 /* it was made by taking a gradient through a node with this text */
+    bool differentiated;           /* not a gradient's: there is one with this text */
+};
 struct mc_node {
     const struct mc_op *op;
     mc_graph *graph;
@@ -186,6 +194,7 @@ struct mc_node {
     mc_node *indexed;
     const char *file;              /* where the user made it; NULL: unknown */
     int line;
+    const struct mc_label *label;  /* NULL: none */
     uint64_t hash;
 };
 struct mc_shared {
@@ -215,6 +224,8 @@ struct mc_graph {
     mc_node *error;                /* the error node, made first so that it is always there */
     mc_status status;
     char *message;                 /* the first mistake */
+    const struct mc_label *label;  /* of nodes that are made now; NULL: none */
+    struct mc_dict labels;         /* all of them */
     const struct mc_place *place;  /* the formula being read, for carets; NULL: none */
 };
 mc_graph *mc_graph_make(const struct mc_language *language);
@@ -325,6 +336,15 @@ extern mc_status (*mc_custom_kernel_hook)(const mc_node *n, mc_array *const *in,
 struct mc_numbers { uint64_t key, at; };
 struct mc_numbers mc_numbers_of(uint64_t seed, const char *name);
 mc_array *mc_numbers_draw(void *numbers, int normal, int64_t n, double a, double b);
+/* label.c.  Labels are interned in the graph's arena; NULL: no label, or no memory for one. */
+const struct mc_label *mc_label_of(mc_graph *g, const char *text, const char *of, bool gradient);
+/* the same label in another graph */
+const struct mc_label *mc_label_copy(mc_graph *g, const struct mc_label *l);
+/* of n's gradient by input wrt */
+const struct mc_label *mc_label_gradient(const mc_node *n, int wrt);
+/* Nodes from that number on that have no label get this one: what was made in place of a node takes its label
+ * over. */
+void mc_label_since(mc_graph *g, size_t first, const struct mc_label *label);
 /* replace.c: the nodes of out rebuilt with from[i] replaced by to[i] */
 mc_status mc_graph_replace(mc_graph *g, int n, mc_node *const *from, mc_node *const *to, int nout,
                            mc_node **out);

@@ -247,7 +247,8 @@ mc_node *mc_node_make(mc_graph *g, const struct mc_op *op, int nin, mc_node *con
                            .type = q.out[0],
                            .nout = q.nout,
                            .file = here_file,
-                           .line = here_line };
+                           .line = here_line,
+                           .label = g->label };
     n->in = mc_arena_copy(&g->arena, in, (size_t)nin * sizeof *in);
     n->attr = op->sig->nattr ? copy_attrs(&g->arena, op, attr) : NULL;
     n->types = n->nout == 1 ? &n->type : mc_arena_copy(&g->arena, q.out, (size_t)n->nout * sizeof q.out[0]);
@@ -272,6 +273,7 @@ mc_node *mc_node_leaf(mc_graph *g, struct mc_node leaf_node)
     n->types = &n->type;
     n->file = here_file;
     n->line = here_line;
+    n->label = n->nin ? g->label : NULL;
     mc_node *made = intern(g, n);
     return made ? made : mc_node_no_memory(g);
 }

@@ -30,9 +30,11 @@ mc_status mc_graph_replace(mc_graph *g, int n, mc_node *const *from, mc_node *co
             in[k] = map[x->in[k]->id];
             changed |= in[k] != x->in[k];
         }
+        size_t first = g->nodes.n;
         map[x->id] = !changed               ? x
                      : x->op == &mc_op_item ? mc_item(in[0], x->item)
                                             : mc_apply(g, x->op, x->nin, in, x->attr);
+        mc_label_since(g, first, x->label);
         mc_free(in);
         if (mc_is_error(map[x->id]) && !mc_is_error(x)) {
             s = g->status < 0 ? g->status : MC_EARG;

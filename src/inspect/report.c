@@ -6,7 +6,7 @@
 #include "exec/backend.h"
 #include "inspect/profile.h"
 
-enum { TEXT_COLUMNS = 240 };
+enum { TEXT_COLUMNS = 240, BADGE_COLUMNS = 44 };
 static const double least_rated = 1e-6; /* seconds a call */
 
 static const char style[] =
@@ -24,6 +24,7 @@ static const char style[] =
     ".dim{color:var(--dim)}.small{font-size:13px}"
     ".card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:14px "
     "16px;overflow:auto}"
+    ".warn{border-color:var(--d);border-left-width:5px;overflow-wrap:anywhere}"
     ".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:10px;margin-top:18px}"
     ".tiles div{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:10px 14px}"
     ".tiles b{display:block;font-size:21px;font-weight:600}.tiles span{color:var(--dim);font-size:13px}"
@@ -33,16 +34,21 @@ static const char style[] =
     "width:min(96vw,1700px);position:relative;left:50%;transform:translateX(-50%)}.graph "
     "svg{display:inline-block;vertical-align:top}"
     "details.step{border-top:1px solid var(--line);padding:9px 0}details.step:first-child{border:0}"
-    "details.step summary{cursor:pointer;list-style:none;display:grid;grid-template-columns:34px 150px 1fr "
-    "210px;gap:4px 12px;align-items:center}"
-    "@media(max-width:640px){details.step summary{grid-template-columns:26px 1fr auto}details.step "
-    ".track{display:none}"
+    "summary{cursor:pointer}"
+    "details.step summary{list-style:none;display:grid;grid-template-columns:minmax(0,1fr) 170px "
+    "230px;gap:2px 14px;align-items:center}"
+    "details.step "
+    "summary::before{content:none}.name{overflow-wrap:anywhere}.name::before{content:'\\25b8';color:var(--"
+    "dim);margin-right:8px}"
+    "details[open]>summary .name::before{content:'\\25be'}"
+    "@media(max-width:640px){details.step summary{grid-template-columns:minmax(0,1fr) "
+    "minmax(40px,26%)}details.step .num{grid-column:1/-1;text-align:left;padding-left:20px}"
     ".mem{min-width:640px}body{padding:20px 14px 40px}}"
     "details.step summary::-webkit-details-marker{display:none}"
     ".track{height:14px;background:var(--soft);border-radius:4px;overflow:hidden}.fill{height:14px;"
     "background:var(--bar);border-radius:4px;min-width:2px}"
     ".num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}"
-    ".what{grid-column:2/-1;color:var(--dim);overflow-wrap:anywhere}"
+    "pre.formula{white-space:pre-wrap;overflow-wrap:anywhere}"
     "details pre{margin:10px 0 4px;padding:10px "
     "12px;border-radius:8px;background:var(--soft);overflow:auto;max-height:420px}"
     ".mem{display:block;width:100%;height:auto}.mem text{font:11px system-ui,sans-serif;fill:var(--dim)}.mem "
@@ -88,32 +94,30 @@ static void summary(const struct page *g)
     mc_str_add(g->out, "<div class=\"tiles\">\n");
     tile_of(g->out, print_count, (double)g->f->calls, "calls");
     if (g->f->profile && g->f->calls) {
-        tile_of(g->out, mc_seconds_text, g->f->call_seconds / (double)g->f->calls, "a call");
+        tile_of(g->out, mc_seconds_text, g->f->call_seconds / (double)g->f->calls, "one call, on average");
     }
-    tile_of(g->out, mc_seconds_text, c->compile_seconds, "to compile");
-    mc_str_addf(&what, "nodes, from %zu", c->nodes_before);
+    tile_of(g->out, mc_seconds_text, c->compile_seconds, "compiling took");
+    mc_str_addf(&what, "operations, simplified from %zu", c->nodes_before);
     tile_of(g->out, print_count, (double)c->nodes_after, what.s ? what.s : "");
     mc_str_free(&what);
-    mc_str_addf(&what, "kernel%s, %d steps", c->program.nkernel == 1 ? "" : "s", c->nstep);
+    mc_str_addf(&what, "compiled kernel%s in %d steps", c->program.nkernel == 1 ? "" : "s", c->nstep);
     tile_of(g->out, print_count, c->program.nkernel, what.s ? what.s : "");
     mc_str_free(&what);
     if (g->f->plans) {
-        tile_of(g->out, mc_str_bytes, (double)g->p->arena, "of intermediate values");
+        tile_of(g->out, mc_str_bytes, (double)g->p->arena, "of memory for intermediate values");
     }
     mc_str_add(g->out, "</div>\n");
 }
 
 /* ---- the graph ---- */
 
-static const char *step_word(struct mc_arena *a, const struct mc_step *s, int step)
+static const char *step_word(struct mc_arena *a, const char *name)
 {
-    char word[32];
-    mc_snprintf(word, sizeof word, "%s %s", s->heavy ? s->heavy->op->name : "kernel",
-                s->kernel ? s->kernel->name : "");
-    if (!s->kernel) {
-        mc_snprintf(word, sizeof word, "%s %d", s->heavy ? s->heavy->op->name : "step", step);
-    }
-    return mc_arena_str(a, word, strlen(word));
+    struct mc_str word = { 0 };
+    mc_str_line(&word, name, BADGE_COLUMNS);
+    char *s = word.bad ? NULL : mc_arena_str(a, word.s ? word.s : "", word.n);
+    mc_str_free(&word);
+    return s;
 }
 
 /* Results and new values of shared variables, and which step computes each node. */
@@ -145,7 +149,7 @@ static mc_status graph(const struct page *g)
     for (size_t i = 0; i < pr->step.n && s == MC_OK; i++) {
         const struct mc_step *st = &pr->step.at[i];
         bool works = st->kind == STEP_KERNEL || st->kind == STEP_HEAVY || st->kind == STEP_HOST;
-        const char *word = works ? step_word(&a, st, (int)i) : "";
+        const char *word = works ? step_word(&a, mc_function_step(g->f, (int)i).name) : "";
         for (int k = 0; k < st->nnode && word; k++) {
             badge[st->node[k]->id] = word;
         }
@@ -157,11 +161,14 @@ static mc_status graph(const struct page *g)
     if (n && s == MC_OK) {
         s = mc_picture_make(&pic, n, out, &(struct mc_picture_says){ label, badge });
         if (s == MC_OK) {
-            mc_str_add(g->out, "<h2>Graph</h2>\n<p class=\"dim small\">After rewriting and lowering; each "
-                               "box says which step computes it.</p>\n"
-                               "<div class=\"card graph\">\n");
+            mc_str_add(g->out, "<h2>Graph of operations</h2>\n<p class=\"dim small\">What is left of the "
+                               "formulas after simplification, an operation a box, from the "
+                               "inputs above to the results below. A box says its operation, the type and "
+                               "sizes of its result (? where only the call tells), and the "
+                               "step that computes it.</p>\n<details><summary>Show the graph</summary>\n<div "
+                               "class=\"card graph\">\n");
             s = mc_svg_add(g->out, &pic);
-            mc_str_add(g->out, "</div>\n");
+            mc_str_add(g->out, "</div></details>\n");
             mc_picture_free(&pic);
         }
     }
@@ -171,9 +178,11 @@ static mc_status graph(const struct page *g)
 
 static void formulas(const struct page *g)
 {
-    mc_str_add(g->out, "<h2>Formulas after rewriting</h2>\n<div class=\"card\"><pre>");
+    mc_str_add(g->out, "<h2>Formulas</h2>\n<p class=\"dim small\">The same graph as text, as the library "
+                       "reads and prints it.</p>\n"
+                       "<details><summary>Show the formulas</summary><div class=\"card\"><pre>");
     mc_str_html(g->out, g->f->code->text);
-    mc_str_add(g->out, "</pre></div>\n");
+    mc_str_add(g->out, "</pre></div></details>\n");
 }
 
 /* ---- steps ---- */
@@ -210,8 +219,11 @@ static void numbers(struct mc_str *out, const struct mc_step_row *r, double all)
         100 * r->seconds / all);
     mc_str_addf(out, "<span class=\"num small\">%.1f%% · ", 100 * r->seconds / all);
     mc_seconds_text(out, r->seconds / (double)r->calls);
-    bool rated = r->seconds >=
-                 least_rated * (double)r->calls; /* or else nothing was done, or the clock took most of it */
+    bool idle = strstr(r->class, " idle") != NULL; /* the step in front did its work */
+    bool rated = !idle &&
+                 r->seconds >=
+                     least_rated *
+                         (double)r->calls; /* or else nothing was done, or the clock took most of it */
     if (rated && r->flops > r->bytes * 4) {
         mc_str_add(out, " · ");
         mc_rate_text(out, r->flops, r->seconds);
@@ -224,47 +236,54 @@ static void numbers(struct mc_str *out, const struct mc_step_row *r, double all)
     mc_str_add(out, "</span>");
 }
 
-static void step(const struct page *g, int i, const struct mc_step_row *r)
+/* What is behind a step's name: how it is computed, what it makes, its formula, its kernel. */
+static void behind(const struct page *g, int i, const struct mc_step_row *r)
 {
     const struct mc_step *st = &g->f->code->program.step.at[i];
     mc_step_info info = mc_function_step(g->f, i);
-    mc_str_addf(g->out, "<details class=\"step\"><summary><span class=\"dim num\">%d</span><span>", i);
+    mc_str_add(g->out, "<p class=\"small dim\">Computed by: ");
     mc_str_html(g->out, r ? r->class : info.kind);
-    mc_str_add(g->out, mc_step_compiled(g->f, i) ? " <code class=\"dim\">" : "");
-    mc_str_add(g->out, mc_step_compiled(g->f, i) ? st->kernel->name : "");
-    mc_str_add(g->out, mc_step_compiled(g->f, i) ? "</code></span>" : "</span>");
-    numbers(g->out, r, g->p->seconds);
-    struct mc_str text = { 0 };
-    mc_str_line(&text, info.text, TEXT_COLUMNS);
-    mc_str_add(g->out, "<code class=\"what\">");
-    mc_str_html(g->out, text.s ? text.s : "");
-    mc_str_add(g->out, "</code></summary>\n<p class=\"small dim\">");
-    for (int k = 0; k < st->ndst && g->f->plans; k++) {
+    for (int k = 0, shown = 0; k < st->ndst && g->f->plans; k++) {
         const struct mc_slot *at = &g->f->plans->slot[st->dst[k]];
         if (at->base != BASE_NONE) {
-            mc_str_add(g->out, k ? ", " : "result: ");
+            mc_str_add(g->out, shown++ ? ", " : ". Result: ");
             mc_type_text(g->out, &at->type);
         }
     }
-    mc_str_add(g->out, *info.reason ? " · " : "");
+    mc_str_add(g->out, *info.reason ? ". " : ".");
     mc_str_html(g->out, info.reason);
-    mc_str_add(g->out, "</p>\n");
+    mc_str_add(g->out, "</p>\n<pre class=\"formula\">");
+    mc_str_html(g->out, info.text);
+    mc_str_add(g->out, "</pre>\n");
     if (st->kernel && *g->f->code->source) {
         mc_str_add(g->out, "<pre>");
         kernel_source(g->out, g->f, st->kernel->name);
         mc_str_add(g->out, "</pre>");
     }
+}
+
+static void step(const struct page *g, int i, const struct mc_step_row *r)
+{
+    mc_str_add(g->out, "<details class=\"step\"><summary><span class=\"name\">");
+    mc_str_html(g->out, mc_function_step(g->f, i).name);
+    mc_str_add(g->out, "</span>");
+    numbers(g->out, r, g->p->seconds);
+    mc_str_add(g->out, "</summary>\n");
+    behind(g, i, r);
     mc_str_add(g->out, "</details>\n");
-    g->out->bad |= text.bad;
-    mc_str_free(&text);
 }
 
 static void steps(const struct page *g)
 {
     int quiet = 0;
-    mc_str_add(g->out, "<h2>Steps</h2>\n<p class=\"dim small\">In the order in which they run");
-    mc_str_add(g->out, g->p->seconds > 0 ? "; bars are shares of the time. " : ", not timed. ");
-    mc_str_add(g->out, "Open one to read its kernel.</p>\n<div class=\"card\">\n");
+    mc_str_add(g->out,
+               "<h2>Steps</h2>\n<p class=\"dim small\">What one call does, in the order in which it runs");
+    mc_str_add(g->out, g->p->seconds > 0 ? ": the share of the time, the time of one call, and how much "
+                                           "arithmetic or memory traffic that is a second. "
+                                         : "; the steps were not timed. ");
+    mc_str_add(
+        g->out,
+        "Open a step to see its formula and, where it was compiled, its code.</p>\n<div class=\"card\">\n");
     for (int i = 0; i < g->f->code->nstep; i++) {
         enum mc_step_kind kind = g->f->code->program.step.at[i].kind;
         const struct mc_step_row *r = NULL;
@@ -280,8 +299,9 @@ static void steps(const struct page *g)
     mc_str_add(g->out, "</div>\n");
     if (quiet) {
         mc_str_addf(g->out,
-                    "<p class=\"dim small\">%d more only make views or sizes and take no time of note.</p>\n",
-                    quiet);
+                    "<p class=\"dim small\">%d more step%s only find%s sizes or look at values in another "
+                    "shape, and take no time of note.</p>\n",
+                    quiet, quiet == 1 ? "" : "s", quiet == 1 ? "s" : "");
     }
 }
 
@@ -298,7 +318,11 @@ static void value_box(const struct page *g, const struct mc_life *l, double wide
     mc_value_text(&text, g->f, l->value);
     mc_str_bytes(&size, (double)l->bytes);
     g->out->bad |= text.bad || size.bad;
-    mc_str_addf(g->out, "<g><title>steps %d to %d, ", l->first, l->last);
+    mc_str_add(g->out, "<g><title>from ");
+    mc_str_html(g->out, mc_function_step(g->f, l->first).name);
+    mc_str_add(g->out, " to ");
+    mc_str_html(g->out, mc_function_step(g->f, l->last).name);
+    mc_str_add(g->out, ", ");
     mc_str_html(g->out, size.s ? size.s : "");
     mc_str_add(g->out, ": ");
     struct mc_str line = { 0 };
@@ -322,17 +346,17 @@ static void value_box(const struct page *g, const struct mc_life *l, double wide
 static void memory(const struct page *g)
 {
     double wide = 920, high = 220, arena = (double)MC_MAX(g->p->arena, (size_t)1);
-    int n = MC_MAX(g->f->code->nstep, 1);
-    mc_str_add(g->out, "<h2>Memory</h2>\n<p class=\"dim small\">Where intermediate values lie in the arena, "
-                       "and from which step to which. ");
+    mc_str_add(g->out, "<h2>Memory</h2>\n<p class=\"dim small\">A box is an intermediate value: as high as "
+                       "it is large, from the step that makes it to the last one that reads it. "
+                       "Values that are not needed at the same time share memory: ");
     mc_str_bytes(g->out, (double)g->p->arena);
     mc_str_add(g->out, " hold what would take ");
     mc_str_bytes(g->out, (double)g->p->separate);
-    mc_str_add(g->out, " if no two shared memory; workspaces take ");
+    mc_str_add(g->out, " side by side. Working memory of single steps takes up to ");
     mc_str_bytes(g->out, (double)g->p->scratch);
     mc_str_addf(g->out,
                 ".</p>\n<div class=\"card\"><svg class=\"mem\" viewBox=\"0 0 1000 %.0f\" role=\"img\">\n",
-                high + 46);
+                high + 34);
     for (int k = 0; k <= 4; k++) {
         double y = 8 + high - high * k / 4;
         mc_str_addf(g->out,
@@ -342,12 +366,10 @@ static void memory(const struct page *g)
         mc_str_bytes(g->out, arena * k / 4);
         mc_str_add(g->out, "</text>\n");
     }
-    for (int i = 0; i < n; i += MC_MAX(1, n / 20)) {
-        mc_str_addf(g->out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%d</text>\n",
-                    60 + wide * (i + 0.5) / n, high + 24, i);
-    }
-    mc_str_addf(g->out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">step</text>\n", 60 + wide / 2,
-                high + 40);
+    mc_str_addf(g->out,
+                "<text x=\"60\" y=\"%.1f\">first step</text><text x=\"%.1f\" y=\"%.1f\" "
+                "text-anchor=\"end\">last step</text>\n",
+                high + 26, 60 + wide, high + 26);
     for (size_t i = 0; i < g->p->life.n; i++) {
         value_box(g, &g->p->life.at[i], wide, high, arena);
     }
@@ -367,6 +389,11 @@ static mc_status page(const struct page *g, const char *title, const char *extra
     mc_str_html(g->out, title);
     mc_str_addf(g->out, "</h1>\n<p class=\"dim\">%s Monochord %s</p>\n",
                 extra_html ? "By" : "A function compiled by", mc_version());
+    if (g->f->code->warning) {
+        mc_str_add(g->out, "<p class=\"card warn\"><b>Slower than it could be.</b> ");
+        mc_str_html(g->out, g->f->code->warning);
+        mc_str_add(g->out, "</p>\n");
+    }
     mc_str_add(g->out, extra_html ? extra_html : "");
     summary(g);
     steps(g);
@@ -375,10 +402,10 @@ static mc_status page(const struct page *g, const char *title, const char *extra
     if (g->p->life.n) {
         memory(g);
     }
-    mc_str_add(g->out,
-               "<h2>Kernels</h2>\n<div class=\"card\"><details><summary>The whole source</summary><pre>");
+    mc_str_add(g->out, "<h2>Code</h2>\n<p class=\"dim small\">All that was compiled for this "
+                       "function.</p>\n<details><summary>Show the source</summary><div class=\"card\"><pre>");
     mc_str_html(g->out, g->f->code->source);
-    mc_str_add(g->out, "</pre></details></div>\n</body></html>\n");
+    mc_str_add(g->out, "</pre></div></details>\n</body></html>\n");
     return s;
 }
 

@@ -11,12 +11,13 @@ int mc_function_nsteps(const mc_function *f)
 
 mc_step_info mc_function_step(const mc_function *f, int i)
 {
-    mc_step_info info = { .kind = "", .text = "", .device = "cpu", .solver = "", .reason = "" };
+    mc_step_info info = { .kind = "", .name = "", .text = "", .device = "cpu", .solver = "", .reason = "" };
     if (!f || i < 0 || i >= f->code->nstep) {
         return info;
     }
     const struct mc_step *s = &f->code->program.step.at[i];
     info.kind = s->heavy ? mc_heavy_family(s) : kinds[s->kind];
+    info.name = f->code->step_name[i];
     info.text = f->code->step_text[i];
     info.reason = s->reason;
     bool host = s->kind == STEP_HOST && (!f->code->backend->left || f->code->backend->left(f, i));
@@ -38,6 +39,19 @@ mc_step_info mc_function_step(const mc_function *f, int i)
     return info;
 }
 
-const char *mc_function_source(const mc_function *f) { return f ? f->code->source : ""; }
-const char *mc_function_graph_text(const mc_function *f) { return f ? f->code->text : ""; }
-size_t mc_function_memory(const mc_function *f) { return f && f->plans ? f->plans->memory : 0; }
+const char *mc_function_warning(const mc_function *f)
+{
+    return f && f->code->warning ? f->code->warning : "";
+}
+const char *mc_function_source(const mc_function *f)
+{
+    return f ? f->code->source : "";
+}
+const char *mc_function_graph_text(const mc_function *f)
+{
+    return f ? f->code->text : "";
+}
+size_t mc_function_memory(const mc_function *f)
+{
+    return f && f->plans ? f->plans->memory : 0;
+}

@@ -101,26 +101,28 @@ void mc_trace_step(const struct mc_function *f, const struct mc_shape_plan *p, i
     }
     mc_step_info info = mc_function_step(f, step);
     int gpu = strcmp(info.device, mc_host.name) == 0 ? -1 : f->code->device->number;
-    struct mc_str out = { 0 }, name = { 0 }, text = { 0 }, shape = { 0 };
-    mc_str_addf(&name, "%s %s", info.kind, info.solver);
+    struct mc_str out = { 0 }, work = { 0 }, text = { 0 }, shape = { 0 };
+    mc_str_addf(&work, "%s %s", info.kind, info.solver);
     mc_str_line(&text, info.text, FORMULA_COLUMNS);
     for (int i = 0; i < st->ndst; i++) {
         mc_str_add(&shape, i ? ", " : "");
         mc_type_text(&shape, &p->slot[st->dst[i]].type);
     }
-    head(&out, name.s ? name.s : "", gpu, from, seconds);
-    mc_str_addf(&out, ",\"cat\":\"step\",\"args\":{\"step\":%d,\"formula\":", step);
+    head(&out, info.name, gpu, from, seconds);
+    mc_str_addf(&out, ",\"cat\":\"step\",\"args\":{\"step\":%d,\"work\":", step);
+    mc_str_json(&out, work.s ? work.s : "");
+    mc_str_add(&out, ",\"formula\":");
     mc_str_json(&out, text.s ? text.s : "");
     mc_str_add(&out, ",\"result\":");
     mc_str_json(&out, shape.s ? shape.s : "");
     mc_str_add(&out, "}}");
-    out.bad |= name.bad | text.bad | shape.bad;
+    out.bad |= work.bad | text.bad | shape.bad;
     pthread_mutex_lock(&trace.lock);
     name_track(gpu, info.device);
     add(&out);
     pthread_mutex_unlock(&trace.lock);
     mc_str_free(&out);
-    mc_str_free(&name);
+    mc_str_free(&work);
     mc_str_free(&text);
     mc_str_free(&shape);
 }

@@ -224,7 +224,9 @@ mc_status mc_lower_sweep(mc_graph *g, int n, mc_node **out,
         for (int k = 0; k < x->nin; k++) {
             in[k] = map[x->in[k]->id];
         }
+        size_t first = g->nodes.n;
         map[x->id] = x->op == &mc_op_item ? mc_item(in[0], x->item) : one(x, in, arg);
+        mc_label_since(g, first, x->label);
         if (mc_is_error(map[x->id])) {
             s = g->status < 0 ? g->status : MC_EARG;
         }

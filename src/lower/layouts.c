@@ -208,7 +208,9 @@ static mc_node *rebuilt(struct layouts *l, mc_node *n)
 static mc_status rebuild(struct layouts *l, int n, mc_node **out)
 {
     for (size_t i = 0; i < l->count; i++) {
+        size_t first = l->g->nodes.n;
         mc_node *x = l->list[i], *y = l->now[x->id] = rebuilt(l, x);
+        mc_label_since(l->g, first, x->label);
         if (!y || (mc_is_error(y) && !mc_is_error(x))) {
             return l->g->status < 0 ? mc_fail(l->g->status, "%s", mc_error(l->g)) : MC_EMEMORY;
         }

@@ -1,20 +1,26 @@
 /* data.c: labelled examples, where they come from, and what is asked of any of them.
  *
  * Invariant: a mc_data is sound: at least one example, as many labels as examples, each label one of the
- * classes, x contiguous and of uint8 or float32.  All readers end in mc_data_finish, which sees to it. */
+ * classes, or as many rows of finite numbers to learn; x contiguous and of uint8 or float32.  All readers end
+ * in mc_data_finish, which sees to it. */
 #include "nn/data.h"
+#include <math.h>
 #include <stdio.h>
 
 struct mc_data {
-    mc_array *x, *t; /* (n, ...) uint8 or float32; (n) int32 */
-    int classes;
-    char **name;     /* classes of them, or NULL */
+    mc_array *x, *t; /* (n, ...) uint8 or float32; (n) int32, or (n, targets) float32 */
+    int classes;     /* 0: there are targets */
+    int targets;     /* 0: there are classes */
+    char **name;     /* a name for each of them, or NULL */
+    char **column;   /* of the numbers of an example, ncolumn of them, or NULL */
+    int ncolumn;
     const char *text;
 };
 
 /* The first that knows the place reads it; a folder of folders could be anything, so pictures come last. */
 static const struct mc_reader readers[] = {
     { mc_digits_knows,   mc_digits_read },
+    { mc_csv_knows,      mc_csv_read },
     { mc_npz_knows,      mc_npz_read_data },
     { mc_cifar_knows,    mc_cifar_read },
     { mc_idx_knows,      mc_idx_read },
@@ -29,10 +35,14 @@ void mc_raw_free(struct mc_raw *r)
 {
     mc_array_unref(&r->x);
     mc_array_unref(&r->t);
-    for (int i = 0; i < r->classes && r->name; i++) {
+    for (int i = 0; i < (r->targets ? r->targets : r->classes) && r->name; i++) {
         mc_free(r->name[i]);
     }
+    for (int i = 0; i < r->ncolumn && r->column; i++) {
+        mc_free(r->column[i]);
+    }
     mc_free(r->name);
+    mc_free(r->column);
     *r = (struct mc_raw){ 0 };
 }
 
@@ -81,6 +91,27 @@ static mc_status check_labels(struct mc_raw *r)
     return MC_OK;
 }
 
+static mc_status check_targets(struct mc_raw *r, int64_t n)
+{
+    if (mc_array_rank(r->t) != 2 || mc_array_dims(r->t)[0] != n || mc_array_dims(r->t)[1] != r->targets ||
+        !r->targets) {
+        return mc_fail(MC_ESHAPE,
+                       "targets want an array of rank 2, a row of numbers for each of the %lld examples",
+                       (long long)n);
+    }
+    mc_array *a = mc_array_cast(r->t, MC_FLOAT32), *whole = a ? mc_array_copy(a) : NULL;
+    mc_status s = whole ? MC_OK : mc_last_status();
+    const float *t = whole ? mc_array_data(whole) : NULL;
+    for (int64_t i = 0; s == MC_OK && i < n * r->targets; i++) {
+        s = isfinite(t[i]) ? MC_OK
+                           : mc_fail(MC_EFORMAT, "target %lld of example %lld is not finite",
+                                     (long long)(i % r->targets), (long long)(i / r->targets));
+    }
+    mc_array_unref(&a);
+    mc_array_unref(&whole);
+    return s;
+}
+
 static mc_status check(struct mc_raw *r)
 {
     int64_t n = mc_array_rank(r->x) ? mc_array_dims(r->x)[0] : 0;
@@ -92,6 +123,9 @@ static mc_status check(struct mc_raw *r)
     }
     if (mc_array_size(r->x) == 0) {
         return mc_fail(MC_EFORMAT, "there are no examples");
+    }
+    if (r->targets) {
+        return check_targets(r, n);
     }
     if (mc_array_rank(r->t) > 1 && mc_array_dims(r->t)[0] == n && mc_array_size(r->t) != n) {
         return mc_fail(MC_ESHAPE, "labels are one whole number for each example, not %lld",
@@ -117,17 +151,18 @@ static mc_status hold_out(struct mc_raw *r, enum mc_part part)
         return mc_fail(MC_EFORMAT, "%lld examples are too few to hold some out for testing", (long long)n);
     }
     dims[0] = keep;
-    mc_array *x = mc_array_new(mc_array_dtype(r->x), mc_array_rank(r->x), dims),
-             *t = mc_array_new(MC_INT32, 1, dims);
+    mc_array *x = mc_array_new(mc_array_dtype(r->x), mc_array_rank(r->x), dims);
+    mc_array *t = r->targets ? mc_array_new(MC_FLOAT32, MC_SHAPE(keep, r->targets))
+                             : mc_array_new(MC_INT32, 1, dims);
     if (x && t) {
         size_t size = (size_t)(mc_array_size(x) / keep) * mc_dtype_size(mc_array_dtype(x));
-        char *to = mc_array_data(x);
-        const char *from = mc_array_data(r->x);
-        int32_t *label = mc_array_data(t);
+        size_t answer = r->targets ? (size_t)r->targets * sizeof(float) : sizeof(int32_t);
+        char *to = mc_array_data(x), *to_answer = mc_array_data(t);
+        const char *from = mc_array_data(r->x), *from_answer = mc_array_data(r->t);
         for (int64_t i = 0, k = 0; i < n && k < keep; i++) {
             if ((i % HELD_OUT == HELD_OUT - 1) == (part == MC_TEST)) {
                 memcpy(to + (size_t)k * size, from + (size_t)i * size, size);
-                label[k++] = ((const int32_t *)mc_array_data(r->t))[i];
+                memcpy(to_answer + (size_t)k++ * answer, from_answer + (size_t)i * answer, answer);
             }
         }
     }
@@ -143,16 +178,23 @@ mc_data *mc_data_finish(struct mc_raw *r, enum mc_part part)
     mc_data *d = mc_calloc(1, sizeof *d, "data");
     mc_status s = d ? check(r) : MC_EMEMORY;
     s = s < 0 ? s : settle(&r->x, mc_array_dtype(r->x) == MC_UINT8 ? MC_UINT8 : MC_FLOAT32);
-    s = s < 0 ? s : settle(&r->t, MC_INT64);
-    s = s < 0 ? s : check_labels(r);
-    s = s < 0 ? s : settle(&r->t, MC_INT32);
+    s = s < 0 ? s : settle(&r->t, r->targets ? MC_FLOAT32 : MC_INT64);
+    s = s < 0 || r->targets ? s : check_labels(r);
+    s = s < 0 || r->targets ? s : settle(&r->t, MC_INT32);
     s = s < 0 || !r->whole ? s : hold_out(r, part);
     if (s < 0) {
         mc_raw_free(r);
         mc_free(d);
         return NULL;
     }
-    *d = (mc_data){ .x = r->x, .t = r->t, .classes = r->classes, .name = r->name, .text = r->text };
+    *d = (mc_data){ .x = r->x,
+                    .t = r->t,
+                    .classes = r->classes,
+                    .targets = r->targets,
+                    .name = r->name,
+                    .column = r->column,
+                    .ncolumn = r->ncolumn,
+                    .text = r->text };
     return d;
 }
 
@@ -169,8 +211,8 @@ mc_data *mc_data_open(const char *where, enum mc_part part)
     if (i == COUNT(readers)) {
         if (mc_path_is(where, true) || mc_path_is(where, false)) {
             mc_fail(MC_EFORMAT,
-                    "'%s' is no data that is understood: MNIST's or CIFAR's files, .npz, or a folder of "
-                    "pictures for each class",
+                    "'%s' is no data that is understood: MNIST's or CIFAR's files, .npz, .csv, or a folder "
+                    "of pictures for each class",
                     where);
         } else {
             mc_fail(MC_EFILE, "there is no '%s'; without files, the word digits stands for digits drawn here",
@@ -200,10 +242,34 @@ mc_data *mc_data_new(const mc_array *x, const mc_array *labels, int classes)
     return mc_data_finish(&r, MC_TRAIN);
 }
 
+mc_data *mc_data_new_targets(const mc_array *x, const mc_array *targets)
+{
+    if (mc_nn_none(x, "array of examples") || mc_nn_none(targets, "array of targets")) {
+        return NULL;
+    }
+    int n = mc_array_rank(targets) == 2 && mc_array_dims(targets)[1] < 1000000
+                ? (int)mc_array_dims(targets)[1]
+                : 0;
+    if (n == 0) {
+        mc_fail(MC_ESHAPE,
+                "targets want an array of rank 2, a row of numbers for each example, not of rank %d",
+                mc_array_rank(targets));
+        return NULL;
+    }
+    struct mc_raw r = { .x = mc_array_ref(x), .t = mc_array_ref(targets), .targets = n, .text = "examples" };
+    return mc_data_finish(&r, MC_TRAIN);
+}
+
 void mc_data_free(mc_data *d)
 {
     if (d) {
-        mc_raw_free(&(struct mc_raw){ .x = d->x, .t = d->t, .classes = d->classes, .name = d->name });
+        mc_raw_free(&(struct mc_raw){ .x = d->x,
+                                      .t = d->t,
+                                      .classes = d->classes,
+                                      .targets = d->targets,
+                                      .name = d->name,
+                                      .column = d->column,
+                                      .ncolumn = d->ncolumn });
         mc_free(d);
     }
 }
@@ -215,9 +281,20 @@ int64_t mc_data_count(const mc_data *d)       { return d ? mc_array_dims(d->x)[0
 int mc_data_rank(const mc_data *d)            { return d ? mc_array_rank(d->x) - 1 : 0; }
 const int64_t *mc_data_dims(const mc_data *d) { return d ? mc_array_dims(d->x) + 1 : NULL; }
 int mc_data_classes(const mc_data *d)         { return d ? d->classes : 0; }
+int mc_data_targets(const mc_data *d)         { return d ? d->targets : 0; }
 int32_t mc_data_label(const mc_data *d, int64_t i)
 {
-    return d ? ((const int32_t *)mc_array_data(d->t))[i] : -1;
+    return d && !d->targets ? ((const int32_t *)mc_array_data(d->t))[i] : -1;
+}
+
+double mc_data_target(const mc_data *d, int64_t i, int k)
+{
+    return d && d->targets ? (double)((const float *)mc_array_data(d->t))[i * d->targets + k] : NAN;
+}
+
+const char *mc_data_column(const mc_data *d, int k)
+{
+    return d && d->column && k >= 0 && k < d->ncolumn ? d->column[k] : NULL;
 }
 
 const char *mc_data_class(const mc_data *d, int k)

@@ -13,7 +13,11 @@
 struct mc_raw {
     mc_array *x, *t;
     int classes;      /* 0: not said */
-    char **name;      /* of the classes, or NULL */
+    /* numbers to learn for each example instead of a class: t is (n, targets) of floats; 0: classes */
+    int targets;
+    char **name;      /* of the classes, or of the targets, or NULL */
+    char **column;    /* names of the numbers of an example of rank 1, ncolumn of them, or NULL */
+    int ncolumn;
     bool whole;       /* where said nothing of parts */
     const char *text; /* what they are; a literal */
 };
@@ -21,7 +25,7 @@ void mc_raw_free(struct mc_raw *r);
 mc_status mc_raw_names(struct mc_raw *r, int n); /* room for n names, all NULL */
 mc_data *mc_data_finish(struct mc_raw *r, enum mc_part part); /* takes what r has, also when it fails */
 
-/* borrowed: (n, ...) uint8 or float32; (n) int32 */
+/* borrowed: (n, ...) uint8 or float32; (n) int32, or (n, targets) float32 */
 void mc_data_arrays(const mc_data *d, const mc_array **x, const mc_array **t);
 
 /* A counter's random numbers: those of one stream follow from its key alone. */
@@ -87,11 +91,13 @@ struct mc_reader {
 };
 bool mc_digits_knows(const char *where);
 bool mc_idx_knows(const char *where);
+bool mc_csv_knows(const char *where);
 bool mc_cifar_knows(const char *where);
 bool mc_npz_knows(const char *where);
 bool mc_pictures_knows(const char *where);
 mc_status mc_digits_read(const char *where, enum mc_part part, struct mc_raw *out);
 mc_status mc_idx_read(const char *where, enum mc_part part, struct mc_raw *out);
+mc_status mc_csv_read(const char *where, enum mc_part part, struct mc_raw *out);
 mc_status mc_cifar_read(const char *where, enum mc_part part, struct mc_raw *out);
 mc_status mc_npz_read_data(const char *where, enum mc_part part, struct mc_raw *out);
 mc_status mc_pictures_read(const char *where, enum mc_part part, struct mc_raw *out);

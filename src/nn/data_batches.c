@@ -51,7 +51,9 @@ static void fill(mc_batches *b, int64_t batch)
 {
     struct slot *s = &b->slot[batch % SLOTS];
     float *x = mc_array_data(s->x);
-    int32_t *t = mc_array_data(s->t);
+    int targets = mc_data_targets(b->d);
+    int32_t *label = targets ? NULL : mc_array_data(s->t);
+    float *target = targets ? mc_array_data(s->t) : NULL;
     int64_t n = batch_size(b, batch), size = mc_array_size(s->x) / b->size;
     uint64_t key = change_key(b);
     for (int64_t k = 0; k < n; k++) {
@@ -63,7 +65,12 @@ static void fill(mc_batches *b, int64_t batch)
         } else {
             mc_data_example(b->d, i, x + k * size);
         }
-        t[k] = mc_data_label(b->d, i);
+        if (label) {
+            label[k] = mc_data_label(b->d, i);
+        }
+        for (int j = 0; j < targets; j++) {
+            target[k * targets + j] = (float)mc_data_target(b->d, i, j);
+        }
     }
 }
 
@@ -217,7 +224,10 @@ static mc_status set_up(mc_batches *b)
     mc_status s = b->order && b->scratch ? MC_OK : MC_EMEMORY;
     for (int i = 0; i < SLOTS && s == MC_OK && !b->resident; i++) {
         b->slot[i].x = mc_array_new(MC_FLOAT32, rank + 1, dims);
-        b->slot[i].t = b->slot[i].x ? mc_array_new(MC_INT32, 1, dims) : NULL;
+        b->slot[i].t = !b->slot[i].x ? NULL
+                       : mc_data_targets(b->d)
+                           ? mc_array_new(MC_FLOAT32, MC_SHAPE(b->size, mc_data_targets(b->d)))
+                           : mc_array_new(MC_INT32, 1, dims);
         s = b->slot[i].t ? MC_OK : mc_last_status();
     }
     return s;

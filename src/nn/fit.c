@@ -51,11 +51,14 @@ mc_node *mc_net_cost(mc_net *net, enum mc_pass pass)
     int i = pass == MC_DETERMINISTIC;
     mc_node *t = mc_net_target(net);
     if (t && fresh(net) && !net->cost[i]) {
+        const char *before = mc_label(net->g, "loss");
         mc_node *cost = mc_aggregate(net, "mean", mc_loss(net, net->train.loss, prediction(net, i), t), NULL);
+        mc_label(net->g, "penalty");
         for (int k = 0; k < net->npenalty && !i; k++) { /* weights cost while they learn */
             cost = mc_add(cost, mc_penalty(net, net->penalty[k], NULL, NULL));
         }
         net->cost[i] = cost;
+        mc_label(net->g, before);
     }
     return net->cost[i] ? net->cost[i] : mc_mistake(net->g, MC_EMEMORY, "out of memory");
 }
@@ -69,8 +72,10 @@ mc_node *mc_net_wrong(mc_net *net, enum mc_pass pass)
     const char *accuracy = mc_nn_loss_accuracy(net->train.loss);
     mc_node *t = mc_net_target(net);
     if (accuracy && t && fresh(net) && !net->wrong[i]) {
+        const char *before = mc_label(net->g, "errors");
         mc_node *right = mc_accuracy(net, accuracy, prediction(net, i), t);
         net->wrong[i] = mc_nn_both(net, "wrong", "1 - mean(cast($p, floatX))", right, NULL);
+        mc_label(net->g, before);
     }
     return net->wrong[i];
 }
@@ -142,7 +147,9 @@ static mc_node *summed(mc_net *net, mc_node *cost, mc_node *wrong)
     struct mc_nn_text form = { 0 };
     mc_nn_addf(&form, "%s + cast(size(%s, axis=0), float64) * cast(where(arange(2) < 1, $p, %s), float64)",
                mc_shared_name(net->sums), mc_node_name(mc_net_target(net)), wrong ? "$t" : "0");
+    const char *before = mc_label(net->g, "sums of loss and errors");
     mc_node *n = mc_nn_told(net, !form.bad) ? mc_nn_both(net, "sums", form.s, cost, wrong) : NULL;
+    mc_label(net->g, before);
     mc_nn_free(&form);
     return n;
 }

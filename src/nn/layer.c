@@ -269,10 +269,13 @@ static bool make(struct mc_nn_build *b, const struct mc_nn_line *line, const cha
     b->form[0] = k->training;
     b->form[1] = k->deterministic ? k->deterministic : k->training;
     let_inputs(b, 0);
+    const char *before = mc_label(b->net->g, b->layer->name);
     if (k->make) {
         k->make(b);
     }
-    return !b->failed && passes(b);
+    bool good = !b->failed && passes(b);
+    mc_label(b->net->g, before);
+    return good;
 }
 
 mc_layer *mc_nn_layer(mc_net *net, const struct mc_nn_line *line)

@@ -9,6 +9,7 @@ static const struct mc_nn_row losses[] = {
     { "categorical_crossentropy", { { NULL } },                                     "categorical_crossentropy($p, $t)" },
     { "binary_crossentropy",      { { NULL } },                                     "binary_crossentropy($p, $t)" },
     { "squared_error",            { { NULL } },                                     "sqr($p - $t)" },
+    { "absolute_error",           { { NULL } },                                     "abs($p - $t)" },
     { "binary_hinge",             { { "delta", NN_REAL, "1" } },                    "relu($delta - $p * (2 * $t - 1))" },
     { "multiclass_hinge",         { { "delta", NN_REAL, "1" } },
       "relu(max(where($t > 0, -inf, $p), axis=1) - sum($p * $t, axis=1) + $delta)" },

@@ -305,11 +305,16 @@ static bool one_parameter(struct making *m, struct use use[2], mc_shared *param,
     let(m, &h, "rate", "cast(%s, %s)", mc_shared_name(m->net->rate), d);
     let(m, &h, "t", "cast(%s, %s)", now ? now : "", d);
     mc_name(grad, h.at[1].text);
+    struct mc_nn_text label = { 0 };
+    mc_nn_addf(&label, "update of %s", h.own);
+    const char *before = mc_label(g, label.bad ? NULL : label.s);
+    mc_nn_free(&label);
     if (use[1].rule) {
         step(m, &use[1], &h, p);
     }
     mc_node *to = step(m, &use[0], &h, p);
     to = to && most > 0 && mc_node_rank(p) > 1 ? mc_norm_constraint(m->net, to, most, NULL) : to;
+    mc_label(g, before);
     return to && add(m, p, to);
 }
 
@@ -331,7 +336,10 @@ static bool gradients(struct making *m, mc_node *cost, int n, mc_shared *const *
     for (int i = 0; given && i < n; i++) {
         grad[i] = given[i];
     }
-    return clip <= 0 || mc_total_norm_constraint(m->net, n, grad, clip, grad) == MC_OK;
+    const char *before = mc_label(g, "clipping of gradients");
+    bool good = clip <= 0 || mc_total_norm_constraint(m->net, n, grad, clip, grad) == MC_OK;
+    mc_label(g, before);
+    return good;
 }
 
 static mc_updates make(mc_net *net, mc_node *cost, int n, mc_shared *const *params, mc_node *const *grads,

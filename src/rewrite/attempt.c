@@ -52,6 +52,7 @@ static bool enter(struct run *r, size_t mark, const mc_node *n, unsigned depth)
             fresh->line = n->line;
         }
     }
+    mc_label_since(r->g, mark, n->label);
     return true;
 }
 

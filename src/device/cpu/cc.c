@@ -186,6 +186,12 @@ const struct mc_compiler *mc_compiler(void)
         mc_free(c);
         return NULL;
     }
+    if (!c->works) {
+        mc_snprintf(
+            c->advice, sizeof c->advice,
+            "%s; install a C compiler (Debian and Ubuntu: apt-get install gcc), or name one by the flag cc",
+            c->why);
+    }
     c->next = atomic_load(&known);
     while (!atomic_compare_exchange_weak(&known, &c->next, c)) {
     } /* two threads may both have asked; the twin stays, unused and harmless */
@@ -202,6 +208,12 @@ bool mc_cc_known(void)
 {
     const struct mc_compiler *c = mc_compiler();
     return c && c->version[0];
+}
+
+const char *mc_cc_missing(void)
+{
+    const struct mc_compiler *c = mc_compiler();
+    return c ? c->advice : "";
 }
 
 const char *mc_cc_version(void)

@@ -36,6 +36,7 @@ struct mc_compiler {
     /* if it does not, of the one that did when this cache was last used with the flag; "" if none did */
     char version[256];
     char why[256];     /* it does not */
+    char advice[400];  /* that, and what to do about it */
 };
 const struct mc_compiler *mc_compiler(void); /* of the flag as it is now; NULL: no memory */
 

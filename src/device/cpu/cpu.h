@@ -52,6 +52,8 @@ void  mc_code_unref(struct mc_code **c);
 bool  mc_cc_present(void);                          /* a compiler that works, tried once */
 /* there is one, or there was: its kernels may lie in the cache */
 bool  mc_cc_known(void);
+/* why there is none, and what to do: a sentence; "" if there is one */
+const char *mc_cc_missing(void);
 const char *mc_cc_version(void);                    /* first line of cc --version, "" if none */
 /* of the loaded library that holds the address; "" where that is not known */
 const char *mc_library_file(const void *at);

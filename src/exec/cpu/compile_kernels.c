@@ -151,6 +151,8 @@ static bool print_start(struct printing *q, struct mc_program *p)
     return q->first && q->own && q->among && q->to && q->k;
 }
 
+const char mc_no_compiler[] = "no C compiler: the reference loops";
+
 mc_status mc_compile_kernels(struct mc_code_unit *u)
 {
     struct mc_program *p = &u->program;
@@ -185,7 +187,7 @@ mc_status mc_compile_kernels(struct mc_code_unit *u)
     for (size_t i = 0; i < p->step.n && s == MC_OK; i++) {
         if (p->step.at[i].kernel && !u->fn[i]) {
             p->step.at[i].reason = u->mode == MODE_FAST_COMPILE ? "FAST_COMPILE: the reference loops"
-                                                                : "no C compiler: the reference loops";
+                                                                : mc_no_compiler;
         }
     }
     s = source.bad && s == MC_OK ? MC_EMEMORY : s;

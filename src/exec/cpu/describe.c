@@ -29,6 +29,9 @@ static void compiler(struct mc_str *out)
                 mc_cc_present() ? mc_cc_version()
                 : mc_cc_known() ? "none: kernels that are in the cache run, and the reference loops"
                                 : "none: the reference loops run");
+    if (*mc_cc_missing()) {
+        mc_str_addf(out, "            %s\n", mc_cc_missing());
+    }
     mc_str_addf(out, "            %s\n", mc_cpu_flags());
 }
 

@@ -1,0 +1,143 @@
+/* called.c: what a step is called: by the labels of what it makes, else by the variables and results that it
+ * makes, else by its formula.  "conv1, pool1 forward", "gradient of W", "update of W, b and 6 more".
+ *
+ * Invariant: names are for people and nothing depends on them; two steps may have the same one. */
+#include "exec/backend.h"
+#include "graph/picture.h"
+
+enum { MOST_WORDS = 3, FORMULA_COLUMNS = 60 };
+enum way { PLAIN, FORWARD, BACKWARD, GRADIENT, NWAY };
+struct word { enum way way; const char *text; };
+typedef VEC(struct word) words;
+
+static bool add(words *w, enum way way, const char *text)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        if (w->at[i].way == way && strcmp(w->at[i].text, text) == 0) {
+            return true;
+        }
+    }
+    struct word one = { way, text };
+    return VEC_PUSH(*w, one);
+}
+
+static const struct mc_label *label_of(const mc_node *n)
+{
+    return n->label || n->op != &mc_op_item ? n->label : n->in[0]->label;
+}
+
+/* False: it has no label. */
+static bool add_label(words *w, const struct mc_label *l, bool *good)
+{
+    if (!l) {
+        return false;
+    }
+    enum way way = l->gradient ? (l->of ? GRADIENT : BACKWARD) : l->differentiated ? FORWARD : PLAIN;
+    *good &= add(w, way, way == GRADIENT ? l->of : l->text ? l->text : "");
+    return true;
+}
+
+/* A value without a label, by what the user calls it; false: he has no name for it. */
+static bool add_value(words *w, struct mc_arena *a, const struct mc_program *p, int value,
+                      const char *const *output_name, bool *good)
+{
+    const mc_node *n = p->value.at[value].node;
+    for (int i = 0; i < p->nupdate; i++) {
+        if (p->update[i] == value) {
+            const char *name = mc_shared_name(p->shared[i]);
+            size_t size = strlen(name) + sizeof "update of ";
+            char *text = mc_arena_alloc(a, size);
+            *good &= text != NULL;
+            if (text) {
+                mc_snprintf(text, size, "update of %s", name);
+                *good &= add(w, PLAIN, text);
+            }
+            return true;
+        }
+    }
+    const char *name = n->name;
+    for (int i = 0; i < p->noutput; i++) {
+        name = p->output[i] == value && output_name && output_name[i] ? output_name[i] : name;
+    }
+    if (name) {
+        *good &= add(w, PLAIN, name);
+    }
+    return name != NULL;
+}
+
+/* Where the last word begins that s does not share with the one said before. */
+static const char *news(const char *s, const char *before)
+{
+    const char *from = s, *at = s;
+    for (; before && *at && *at == *before; at++, before++) {
+        from = *at == ' ' ? at + 1 : from;
+    }
+    return from;
+}
+
+static void say(struct mc_str *out, const words *w, enum way way)
+{
+    static const char *const before[NWAY] = { [GRADIENT] = "gradient of " }, *const behind[NWAY] = {
+        [FORWARD] = " forward", [BACKWARD] = " backward"
+    };
+    const char *last = NULL;
+    int said = 0, left = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        if (w->at[i].way != way) {
+            continue;
+        }
+        if (said == MOST_WORDS) {
+            left++;
+            continue;
+        }
+        if (!said) {
+            mc_str_add(out, out->n ? "; " : "");
+            mc_str_add(out, before[way] ? before[way] : "");
+        }
+        mc_str_add(out, said++ ? ", " : "");
+        mc_str_add(out, !*w->at[i].text ? "gradient" : news(w->at[i].text, last));
+        last = w->at[i].text;
+    }
+    if (left) {
+        mc_str_addf(out, " and %d more", left);
+    }
+    if (said && behind[way] && *last) {
+        mc_str_add(out, behind[way]);
+    }
+}
+
+/* What is only on the way to what has a name is not said. */
+char *mc_step_called(const struct mc_program *p, int step, const char *const *output_name)
+{
+    const struct mc_step *s = &p->step.at[step];
+    words w = { 0 };
+    struct mc_arena a = { 0 };
+    struct mc_str out = { 0 }, formula = { 0 };
+    bool good = true;
+    if (s->heavy) {
+        add_label(&w, label_of(s->heavy), &good);
+    }
+    for (int i = 0; i < s->ndst; i++) {
+        if (!add_label(&w, label_of(p->value.at[s->dst[i]].node), &good)) {
+            add_value(&w, &a, p, s->dst[i], output_name, &good);
+        }
+    }
+    for (int i = 0; i < s->nnode && !w.n; i++) {
+        add_label(&w, label_of(s->node[i]), &good);
+    }
+    for (enum way way = PLAIN; way < NWAY; way++) { /* forward, backward, gradients, updates */
+        say(&out, &w, (enum way)((way + 1) % NWAY));
+    }
+    if (!out.n && s->nnode) {
+        mc_node_print(&formula, s->node[s->nnode - 1], 2);
+        mc_str_line(&out, formula.s ? formula.s : "", FORMULA_COLUMNS);
+    }
+    mc_str_add(&out, "");
+    out.bad |= !good || formula.bad;
+    char *name = mc_str_take(&out);
+    mc_str_free(&out);
+    mc_str_free(&formula);
+    VEC_FREE(w);
+    mc_arena_free(&a);
+    return name;
+}

@@ -13,25 +13,10 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-static const char *const documents[] = { "docs/text-form.md",
-                                         "docs/map.md",
-                                         "docs/adding-an-op.md",
-                                         "docs/adding-a-rule.md",
-                                         "docs/adding-a-solver.md",
-                                         "docs/convolution.md",
-                                         "docs/pooling.md",
-                                         "docs/networks.md",
-                                         "docs/gpu.md",
-                                         "docs/math.md",
-                                         "docs/chain.md",
-                                         "README.md",
-                                         "docs/tutorial.md",
-                                         "docs/from-numpy.md",
-                                         "docs/from-pytorch.md",
-                                         "docs/threads.md",
-                                         "docs/deploy.md",
-                                         "CONTRIBUTING.md",
-                                         "CHANGELOG.md" };
+static const char *const documents[] = { "docs/text-form.md", "docs/map.md", "docs/adding-an-op.md", "docs/adding-a-rule.md", "docs/adding-a-solver.md", "docs/convolution.md", "docs/pooling.md", "docs/networks.md",
+                                         "docs/gpu.md", "docs/math.md", "docs/chain.md", "README.md",
+                                         "docs/tutorial.md", "docs/from-numpy.md", "docs/from-pytorch.md",
+                                         "docs/threads.md", "docs/deploy.md", "CONTRIBUTING.md", "CHANGELOG.md" };
 /* For users: all their c blocks are run, all their names of functions are looked for. */
 static const char *const taught[] = { "docs/tutorial.md", "docs/from-numpy.md", "docs/from-pytorch.md",
                                       "docs/threads.md", "docs/deploy.md" };

@@ -85,24 +85,18 @@ static inline void strides(int64_t *s, char order, int64_t rows, int64_t cols, i
 }
 
 enum { NO_C0, FULL_C0, ROW_C0, COL_C0, ONE_C0 };
-static const struct product {
-    double alpha, beta;
-    int c0;
-    enum mc_act act;
-    int64_t batch, gap;
-    bool share_a, share_b, apart;
-} products[] = {
-    { 1, 0, NO_C0, ACT_NONE, 1, 0, false, false },
-    { 0.5, 1, ROW_C0, ACT_RELU, 1, 3, false, false },
-    { -2, 0.25, FULL_C0, ACT_NONE, 3, 1, false, false },
-    { 1, 0, FULL_C0, ACT_GELU, 2, 0, false, false },
-    { 2, -1, COL_C0, ACT_NONE, 2, 2, false, true },
-    { 1, 2, ONE_C0, ACT_RELU, 5, 0, true, false },
-    { 1, 1, ROW_C0, ACT_GELU, 2, 0, false, true },
-    { 1, 1, FULL_C0, ACT_TANH, 1, 0, false, false, .apart = true },
-    { 1, 1, ROW_C0, ACT_ELU, 1, 1, false, false },
-    { 1, 0, NO_C0, ACT_SIGMOID, 2, 0, false, false },
-    { 1, 1, ROW_C0, ACT_GELU_ERF, 1, 0, false, false },
+static const struct product { double alpha, beta; int c0; enum mc_act act; int64_t batch, gap; bool share_a, share_b, apart; } products[] = {
+    { 1,   0,    NO_C0,   ACT_NONE, 1, 0, false, false },
+    { 0.5, 1,    ROW_C0,  ACT_RELU, 1, 3, false, false },
+    { -2,  0.25, FULL_C0, ACT_NONE, 3, 1, false, false },
+    { 1,   0,    FULL_C0, ACT_GELU, 2, 0, false, false },
+    { 2,   -1,   COL_C0,  ACT_NONE, 2, 2, false, true  },
+    { 1,   2,    ONE_C0,  ACT_RELU, 5, 0, true,  false },
+    { 1,   1,    ROW_C0,  ACT_GELU, 2, 0, false, true  },
+    { 1,   1,    FULL_C0, ACT_TANH, 1, 0, false, false, .apart = true },
+    { 1,   1,    ROW_C0,  ACT_ELU,  1, 1, false, false },
+    { 1,   0,    NO_C0,   ACT_SIGMOID, 2, 0, false, false },
+    { 1,   1,    ROW_C0,  ACT_GELU_ERF, 1, 0, false, false },
 };
 
 static inline struct mc_gemm_problem product(mc_dtype d, int64_t m, int64_t n, int64_t k, const char *order,

@@ -12,59 +12,30 @@
 extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text, mc_pool_beside_text,
     mc_pooled_few_text;
 
-#define FLOATS                                                                                               \
-    "#define T float\n#define A float\n#define FLOAT 1\n",                                                   \
-        "#define T half\n#define A float\n#define FLOAT 1\n",                                                \
-        "#define T bf16\n#define A double\n#define FLOAT 1\n",                                               \
-        "#define T double\n#define A double\n#define FLOAT 1\n"
+#define FLOATS "#define T float\n#define A float\n#define FLOAT 1\n", "#define T half\n#define A float\n#define FLOAT 1\n", \
+    "#define T bf16\n#define A double\n#define FLOAT 1\n", "#define T double\n#define A double\n#define FLOAT 1\n"
 #define LINES "#undef A\n#define THREADS 256\n#define SEGMENT 2048\n"
 #define HALVES "#define EDGES 1\n#define ACT 0\n#define FB 32\n#define BLOCKS 1\n"
 #define TAPS5 "#define IN0 12\n#define IN1 11\n#define OUT0 8\n#define OUT1 7\n#define K0 5\n#define K1 5\n"
-#define FEW1                                                                                                 \
-    "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define OH 24\n#define OW "        \
-    "24\n#define PITCH 48\n#define LEFT 0\n#define LEAD 0\n#define MANY 1\n"                                 \
-    "#define DENSE 0\n#define STRAIGHT 0\n#define INSIDE 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define "  \
-    "ACT 0\n#define BLOCKS 2\n"
-#define FEW3                                                                                                 \
-    "#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define OH 31\n#define OW "        \
-    "29\n#define PITCH 240\n#define LEFT 16\n#define LEAD 7\n#define MANY 0\n"                               \
-    "#define DENSE 1\n#define STRAIGHT 1\n#define INSIDE 1\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define "  \
-    "ACT 2\n#define BLOCKS 2\n"
-#define SPREAD3                                                                                              \
-    "#define C 3\n#define KH 11\n#define KW 11\n#define SH 1\n#define SW 1\n#define OH 118\n#define OW "     \
-    "118\n#define PW 2\n#define GW 4\n#define MT 4\n#define R 2\n"                                           \
+#define FEW1 "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define OH 24\n#define OW 24\n#define PITCH 48\n#define LEFT 0\n#define LEAD 0\n#define MANY 1\n" \
+    "#define DENSE 0\n#define STRAIGHT 0\n#define INSIDE 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n#define BLOCKS 2\n"
+#define FEW3 "#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define OH 31\n#define OW 29\n#define PITCH 240\n#define LEFT 16\n#define LEAD 7\n#define MANY 0\n" \
+    "#define DENSE 1\n#define STRAIGHT 1\n#define INSIDE 1\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n#define BLOCKS 2\n"
+#define SPREAD3 "#define C 3\n#define KH 11\n#define KW 11\n#define SH 1\n#define SW 1\n#define OH 118\n#define OW 118\n#define PW 2\n#define GW 4\n#define MT 4\n#define R 2\n" \
     "#define NE 5\n#define IMAGES 1\n#define SLOTS 3\n#define ZPITCH 132\n"
-#define SPREAD1                                                                                              \
-    "#define C 1\n#define KH 5\n#define KW 7\n#define SH 2\n#define SW 3\n#define OH 24\n#define OW "        \
-    "48\n#define PW 2\n#define GW 4\n#define MT 4\n#define R 4\n"                                            \
+#define SPREAD1 "#define C 1\n#define KH 5\n#define KW 7\n#define SH 2\n#define SW 3\n#define OH 24\n#define OW 48\n#define PW 2\n#define GW 4\n#define MT 4\n#define R 4\n" \
     "#define NE 1\n#define IMAGES 2\n#define SLOTS 2\n#define ZPITCH 52\n"
-#define FFT16                                                                                                \
-    "#define N 16\n#define R1 4\n#define R2 4\n#define G 16\n#define THREADS 128\n#define BLOCKS "           \
-    "8\n#define BESIDE 1\n"
-#define FFT32                                                                                                \
-    "#define N 32\n#define R1 8\n#define R2 4\n#define G 8\n#define THREADS 256\n#define BLOCKS 4\n#define " \
-    "BESIDE 1\n"
-#define FFT64                                                                                                \
-    "#define N 64\n#define R1 8\n#define R2 8\n#define G 4\n#define THREADS 512\n#define BLOCKS 2\n#define " \
-    "BESIDE 1\n"
-#define FFT128                                                                                               \
-    "#define N 128\n#define R1 16\n#define R2 8\n#define G 2\n#define THREADS 512\n#define BLOCKS "          \
-    "1\n#define BESIDE 2\n"
+#define FFT16 "#define N 16\n#define R1 4\n#define R2 4\n#define G 16\n#define THREADS 128\n#define BLOCKS 8\n#define BESIDE 1\n"
+#define FFT32 "#define N 32\n#define R1 8\n#define R2 4\n#define G 8\n#define THREADS 256\n#define BLOCKS 4\n#define BESIDE 1\n"
+#define FFT64 "#define N 64\n#define R1 8\n#define R2 8\n#define G 4\n#define THREADS 512\n#define BLOCKS 2\n#define BESIDE 1\n"
+#define FFT128 "#define N 128\n#define R1 16\n#define R2 8\n#define G 2\n#define THREADS 512\n#define BLOCKS 1\n#define BESIDE 2\n"
 #define GEMM "#define RM 4\n#define RN 4\n#define A_BY_K 1\n#define B_BY_K 0\n#define HAS_C0 1\n"
-#define POOL                                                                                                 \
-    "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX "                  \
-    "unsigned\n#define FIXED 0\n"
-#define POOL3                                                                                                \
-    "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX "                  \
-    "unsigned\n#define FIXED 1\n#define WHOLE 0\n#define TOGETHER 1\n"                                       \
+#define POOL "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 0\n"
+#define POOL3 "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define WHOLE 0\n#define TOGETHER 1\n" \
     "#define PLACES 4\n#define X_MANY 4\n#define Y_MANY 4\n"                                                 \
-    "#define W0 1\n#define W1 3\n#define W2 3\n#define S0 1\n#define S1 2\n#define S2 2\n#define P0 "        \
-    "0\n#define P1 1\n#define P2 1\n"
-#define POOL2                                                                                                \
-    "#define SIGNED 1\n#define PLANES_INSIDE 1\n#define MARK unsigned char\n#define INDEX "                  \
-    "unsigned\n#define FIXED 1\n#define WHOLE 1\n#define TOGETHER 1\n"                                       \
-    "#define W0 1\n#define W1 2\n#define W2 2\n#define S0 1\n#define S1 2\n#define S2 3\n#define P0 "        \
-    "0\n#define P1 0\n#define P2 0\n"
+    "#define W0 1\n#define W1 3\n#define W2 3\n#define S0 1\n#define S1 2\n#define S2 2\n#define P0 0\n#define P1 1\n#define P2 1\n"
+#define POOL2 "#define SIGNED 1\n#define PLANES_INSIDE 1\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define WHOLE 1\n#define TOGETHER 1\n" \
+    "#define W0 1\n#define W1 2\n#define W2 2\n#define S0 1\n#define S1 2\n#define S2 3\n#define P0 0\n#define P1 0\n#define P2 0\n"
 
 static const struct {
     const struct mc_cuda_text *text;

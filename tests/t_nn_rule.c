@@ -134,25 +134,18 @@ TEST(the_rate_is_a_variable_and_rules_go_on)
     mc_graph_free(g);
 }
 
-static const struct {
-    const char *rule;
-    int n;
-    bool params, cost;
-    const char *which, *says;
-    mc_status status;
-} wrong_rules[] = {
-    { "adma 0.1", 1, true, true, "a", "there is no rule 'adma'; did you mean 'adam'?\n    adma 0.1\n    ^",
-      MC_EARG },
-    { "adam beta=0.1", 1, true, true, "a", "adam has no setting 'beta'; did you mean 'beta1'?", MC_EARG },
-    { "sgd -1", 1, true, true, "a", "sgd: rate takes a number in [0, inf), not '-1'", MC_EARG },
-    { "", 1, true, true, "a", "a rule is missing", MC_EARG },
-    { NULL, 1, true, true, "a", "rule: there is no rule", MC_EARG },
-    { "sgd", 0, true, true, "a", "rule: there is no parameter", MC_EARG },
-    { "sgd", 1, false, true, "a", "rule: there is no parameter", MC_EARG },
-    { "sgd", 1, true, true, "no", "rule: parameter 1 is NULL", MC_EARG },
-    { "sgd", 1, true, true, "k", "rule: parameter 1, k, holds int32; only floats learn", MC_ETYPE },
-    { "sgd", 1, true, false, "a", "there is no cost, and there are no gradients", MC_EARG },
-    { "sgd", 1, true, true, "b", "the cost does not depend on b", MC_EGRAD },
+static const struct { const char *rule; int n; bool params, cost; const char *which, *says; mc_status status; } wrong_rules[] = {
+    { "adma 0.1",        1, true,  true,  "a",  "there is no rule 'adma'; did you mean 'adam'?\n    adma 0.1\n    ^", MC_EARG },
+    { "adam beta=0.1",   1, true,  true,  "a",  "adam has no setting 'beta'; did you mean 'beta1'?", MC_EARG },
+    { "sgd -1",          1, true,  true,  "a",  "sgd: rate takes a number in [0, inf), not '-1'", MC_EARG },
+    { "",                1, true,  true,  "a",  "a rule is missing", MC_EARG },
+    { NULL,              1, true,  true,  "a",  "rule: there is no rule", MC_EARG },
+    { "sgd",             0, true,  true,  "a",  "rule: there is no parameter", MC_EARG },
+    { "sgd",             1, false, true,  "a",  "rule: there is no parameter", MC_EARG },
+    { "sgd",             1, true,  true,  "no", "rule: parameter 1 is NULL", MC_EARG },
+    { "sgd",             1, true,  true,  "k",  "rule: parameter 1, k, holds int32; only floats learn", MC_ETYPE },
+    { "sgd",             1, true,  false, "a",  "there is no cost, and there are no gradients", MC_EARG },
+    { "sgd",             1, true,  true,  "b",  "the cost does not depend on b", MC_EGRAD },
 };
 
 TEST(wrong_rules_without_a_net)

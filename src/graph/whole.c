@@ -251,12 +251,8 @@ static bool power(const struct whole *a, const struct whole *b, struct whole *ou
     return true;
 }
 
-static const struct {
-    const char *op;
-    bool (*make)(const struct whole *a, const struct whole *b, struct whole *out);
-} makes[] = {
-    { "add", add },         { "sub", subtract }, { "mul", multiply },
-    { "int_div", floored }, { "mod", modulo },   { "pow", power },
+static const struct { const char *op; bool (*make)(const struct whole *a, const struct whole *b, struct whole *out); } makes[] = {
+    { "add", add }, { "sub", subtract }, { "mul", multiply }, { "int_div", floored }, { "mod", modulo }, { "pow", power },
 };
 
 enum whole_result mc_whole_op(const char *op, const struct whole *a, const struct whole *b, struct whole *out,

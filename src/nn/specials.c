@@ -198,43 +198,23 @@ static void thin_plate(struct mc_nn_build *b)
     "$_seen = " WEIGH("(1 - $_fx)", "(1 - $_fy)") " * " PICK("$_x0", "$_y0") " + " WEIGH("(1 - $_fx)", "$_fy") " * " PICK("$_x0", "$_y1") \
     " + " WEIGH("$_fx", "(1 - $_fy)") " * " PICK("$_x1", "$_y0") " + " WEIGH("$_fx", "$_fy") " * " PICK("$_x1", "$_y1") "; " \
     "dimshuffle($_seen, [0, 3, 1, 2])"
-#define ROW(k)                                                                                               \
-    "$_theta[:, " k ", 0:1, None] * $_across[None, None, :] + $_theta[:, " k                                 \
-    ", 1:2, None] * $_down[None, :, None] + $_theta[:, " k ", 2:3, None]; "
-#define SHARED_FIELDS                                                                                        \
-    { "downsample", NN_SIZES, "1" },                                                                         \
-    {                                                                                                        \
-        "border", NN_WORD, "nearest", "nearest|mirror|wrap"                                                  \
-    }
+#define ROW(k) \
+    "$_theta[:, " k ", 0:1, None] * $_across[None, None, :] + $_theta[:, " k ", 1:2, None] * $_down[None, :, None] + $_theta[:, " k ", 2:3, None]; "
+#define SHARED_FIELDS { "downsample", NN_SIZES, "1" }, { "border", NN_WORD, "nearest", "nearest|mirror|wrap" }
 const struct mc_nn_kind mc_nn_specials[] = {
-    { "inverse",
-      "another layer backwards: unpooling, for one",
-      1,
-      { { "of", NN_TEXT, NULL } },
-      inverse,
-      "Lop($done, $by, $x)",
-      "Lop($done_det, $by_det, $x)" },
-    { "transformer",
-      "images seen through a grid that the second layer's six numbers turn and move",
-      2,
+    { "inverse",     "another layer backwards: unpooling, for one",                                  1, { { "of", NN_TEXT, NULL } },
+      inverse,       "Lop($done, $by, $x)", "Lop($done_det, $by_det, $x)" },
+    { "transformer", "images seen through a grid that the second layer's six numbers turn and move", 2,
       { LAYERS, SHARED_FIELDS },
-      affine,
-      GRID "$_theta = reshape($x2, [-1, 2, 3]); $_sx = " ROW("0") "$_sy = " ROW("1") LOOK,
-      NULL },
-    { "tps_transformer",
-      "the same, bent as the second layer moves control points",
-      2,
+      affine,        GRID "$_theta = reshape($x2, [-1, 2, 3]); $_sx = " ROW("0") "$_sy = " ROW("1") LOOK, NULL },
+    { "tps_transformer", "the same, bent as the second layer moves control points",                  2,
       { LAYERS, SHARED_FIELDS, { "points", NN_COUNT, "16" } },
       thin_plate,
-      GRID "$_gx = ravel($_across[None, :] + zeros_like($_down)[:, None]); $_gy = ravel($_down[:, None] + "
-           "zeros_like($_across)[None, :]); "
-           "$_r = sqr($_gx[None, :] - $points[0][:, None]) + sqr($_gy[None, :] - $points[1][:, None]); "
-           "$_bend = where($_r > 0, $_r * log(where($_r > 0, $_r, 1)), 0); "
-           "$_basis = join(stack(ones_like($_gx), $_gx, $_gy), $_bend, axis=0); "
-           "$_coefficients = dot($points + reshape($x2, [-1, 2, $npoints]), $spline); $_moved = "
-           "dot($_coefficients, $_basis); "
-           "$_sx = reshape($_moved[:, 0], [-1, $rows, $columns]); $_sy = reshape($_moved[:, 1], [-1, $rows, "
-           "$columns]); " LOOK,
-      NULL },
+      GRID "$_gx = ravel($_across[None, :] + zeros_like($_down)[:, None]); $_gy = ravel($_down[:, None] + zeros_like($_across)[None, :]); "
+      "$_r = sqr($_gx[None, :] - $points[0][:, None]) + sqr($_gy[None, :] - $points[1][:, None]); "
+      "$_bend = where($_r > 0, $_r * log(where($_r > 0, $_r, 1)), 0); "
+      "$_basis = join(stack(ones_like($_gx), $_gx, $_gy), $_bend, axis=0); "
+      "$_coefficients = dot($points + reshape($x2, [-1, 2, $npoints]), $spline); $_moved = dot($_coefficients, $_basis); "
+      "$_sx = reshape($_moved[:, 0], [-1, $rows, $columns]); $_sy = reshape($_moved[:, 1], [-1, $rows, $columns]); " LOOK, NULL },
     LAST_KIND,
 };

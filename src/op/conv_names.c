@@ -187,131 +187,73 @@ static mc_node *build_dnn_gradweight(mc_graph *g, int nin, mc_node *const *in, c
 #define PASS PASS_FLIP("border_mode", "subsample", "filter_flip", "num_groups") ", unshared=unshared)"
 
 #define ABSTRACT(nd, rank)                                                                                   \
-    {                                                                                                        \
-        .name = "conv" nd "d", .params = "x, w, " SIZES BORDER STEPS, .nout = 1,                             \
-        .formula = "conv(with_rank(x, " rank ", input_shape), with_rank(w, sizes=filter_shape)" PASS,        \
-        .doc = "conv along " nd " axes, by the names of Theano's conv" nd                                    \
-               "d; shapes are promises, -1 promises nothing"                                                 \
-    }
+    { .name = "conv" nd "d", .params = "x, w, " SIZES BORDER STEPS, .nout = 1,                               \
+      .formula = "conv(with_rank(x, " rank ", input_shape), with_rank(w, sizes=filter_shape)" PASS,          \
+      .doc = "conv along " nd " axes, by the names of Theano's conv" nd "d; shapes are promises, -1 promises nothing" }
 #define GRADIENTS(nd, rank)                                                                                  \
-    { .name = "conv" nd "d_grad_wrt_inputs",                                                                 \
-      .params = "output_grad, filters, input_shape=None, filter_shape=None:ints, " BORDER STEPS,             \
+    { .name = "conv" nd "d_grad_wrt_inputs", .params = "output_grad, filters, input_shape=None, filter_shape=None:ints, " BORDER STEPS, \
       .nout = 1,                                                                                             \
-      .formula = "conv_inputs(with_rank(filters, sizes=filter_shape), with_rank(output_grad, " rank          \
-                 "), input_shape" PASS,                                                                      \
+      .formula = "conv_inputs(with_rank(filters, sizes=filter_shape), with_rank(output_grad, " rank "), input_shape" PASS, \
       .doc = "the gradient of conv" nd "d with respect to its images, which have input_shape" },             \
-        { .name = "conv" nd "d_grad_wrt_weights",                                                            \
-          .params = "input_, output_grad, filter_shape=None, input_shape=None:ints, " BORDER STEPS,          \
-          .nout = 1,                                                                                         \
-          .formula = "conv_weights(with_rank(input_, " rank                                                  \
-                     ", input_shape), output_grad, filter_shape" PASS,                                       \
-          .doc = "the gradient of conv" nd "d with respect to its filters, which have filter_shape" },       \
-        { .name = "conv" nd "d_transpose",                                                                   \
-          .nout = 1,                                                                                         \
-          .params = "x, filters, output_shape=None, filter_shape=None:ints, " BORDER                         \
-                    "input_dilation=1:ints, filter_flip=True:bool, filter_dilation=1:ints, "                 \
-                    "num_groups=1:int, unshared=False:bool",                                                 \
-          .formula = "conv_inputs(with_rank(filters, sizes=filter_shape), with_rank(x, " rank                \
-                     "), output_shape" PASS_FLIP("border_mode", "input_dilation", "filter_flip",             \
-                                                 "num_groups") ", unshared=unshared)",                       \
-          .doc = "conv" nd                                                                                   \
-                 "d_grad_wrt_inputs by its other name: filters as the forward convolution has them" },       \
-    {                                                                                                        \
-        .name = "separable_conv" nd "d", .nout = 1,                                                          \
-        .params = "x, depthwise_filters, pointwise_filters, num_channels:int, " BORDER                       \
-                  "subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints, input_shape=None:ints, " \
-                  "depthwise_filter_shape=None:ints, pointwise_filter_shape=None:ints",                      \
-        .formula = "conv(conv(with_rank(x, " rank ", input_shape), with_rank(depthwise_filters, " rank       \
-                   ", depthwise_filter_shape)" PASS_FLIP(                                                    \
-                       "border_mode", "subsample", "filter_flip",                                            \
-                       "num_channels") "), with_rank(pointwise_filters, " rank                               \
-                                       ", pointwise_filter_shape), flip=filter_flip)",                       \
-        .doc = "each of num_channels channels with filters of its own, then a convolution across channels, " \
-               "of one tap as a rule"                                                                        \
-    }
+    { .name = "conv" nd "d_grad_wrt_weights", .params = "input_, output_grad, filter_shape=None, input_shape=None:ints, " BORDER STEPS, \
+      .nout = 1,                                                                                             \
+      .formula = "conv_weights(with_rank(input_, " rank ", input_shape), output_grad, filter_shape" PASS,    \
+      .doc = "the gradient of conv" nd "d with respect to its filters, which have filter_shape" },           \
+    { .name = "conv" nd "d_transpose", .nout = 1,                                                            \
+      .params = "x, filters, output_shape=None, filter_shape=None:ints, " BORDER                             \
+                "input_dilation=1:ints, filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool", \
+      .formula = "conv_inputs(with_rank(filters, sizes=filter_shape), with_rank(x, " rank "), output_shape"  \
+                 PASS_FLIP("border_mode", "input_dilation", "filter_flip", "num_groups") ", unshared=unshared)", \
+      .doc = "conv" nd "d_grad_wrt_inputs by its other name: filters as the forward convolution has them" }, \
+    { .name = "separable_conv" nd "d", .nout = 1,                                                            \
+      .params = "x, depthwise_filters, pointwise_filters, num_channels:int, " BORDER                         \
+                "subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints, input_shape=None:ints, "   \
+                "depthwise_filter_shape=None:ints, pointwise_filter_shape=None:ints",                        \
+      .formula = "conv(conv(with_rank(x, " rank ", input_shape), with_rank(depthwise_filters, " rank ", depthwise_filter_shape)" \
+                 PASS_FLIP("border_mode", "subsample", "filter_flip", "num_channels")                        \
+                 "), with_rank(pointwise_filters, " rank ", pointwise_filter_shape), flip=filter_flip)",     \
+      .doc = "each of num_channels channels with filters of its own, then a convolution across channels, of one tap as a rule" }
 
-#define GEMM                                                                                                 \
-    "border_mode=valid:border, subsample=1:ints, filter_dilation=1:ints, num_groups=1:int, "                 \
-    "unshared=False:bool, pad=None:border"
+#define GEMM "border_mode=valid:border, subsample=1:ints, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool, pad=None:border"
 #define PASS_DNN                                                                                             \
-    ", border_mode=border_mode, subsample=subsample, dilation=dilation, conv_mode=conv_mode, "               \
-    "direction_hint=direction_hint, "                                                                        \
+    ", border_mode=border_mode, subsample=subsample, dilation=dilation, conv_mode=conv_mode, direction_hint=direction_hint, " \
     "workmem=workmem, algo=algo, precision=precision, num_groups=num_groups)"
 
 const struct mc_op mc_ops_conv_names[] = {
-    { .name = "with_rank",
-      .flags = OP_HIDDEN,
-      .params = "x, ndim=None:int, sizes=None:ints",
-      .nout = 1,
-      .build = build_with_rank,
+    { .name = "with_rank", .flags = OP_HIDDEN, .params = "x, ndim=None:int, sizes=None:ints", .nout = 1, .build = build_with_rank,
       .doc = "x, which must have ndim axes, and is promised these sizes" },
     ABSTRACT("1", "3"),
     ABSTRACT("2", "4"),
     ABSTRACT("3", "5"),
     GRADIENTS("2", "4"),
     GRADIENTS("3", "5"),
-    { .name = "conv_transpose",
-      .nout = 1,
-      .build = build_transpose,
-      .params = "x, w, shape=None, border=valid:border, stride=1:ints, dilation=1:ints, groups=1:int, "
-                "flip=True:bool, layout=None:text, "
+    { .name = "conv_transpose", .nout = 1, .build = build_transpose,
+      .params = "x, w, shape=None, border=valid:border, stride=1:ints, dilation=1:ints, groups=1:int, flip=True:bool, layout=None:text, "
                 "output_padding=0:ints",
-      .doc = "what conv does to the sizes of an image, undone: the result has (o - 1)*s + (k - 1)*d + 1 - p "
-             "places along an axis and "
+      .doc = "what conv does to the sizes of an image, undone: the result has (o - 1)*s + (k - 1)*d + 1 - p places along an axis and "
              "output_padding more, or the shape given; w as conv has it: x's channels are w's filters" },
-    { .name = "causal_conv1d",
-      .nout = 1,
-      .params = "x, w, filter_shape=None:ints, input_shape=None:ints, " STEPS,
-      .formula = "conv(with_rank(x, 3, input_shape), with_rank(w, sizes=filter_shape)" PASS_FLIP(
-          "'causal'", "subsample", "filter_flip", "num_groups") ", unshared=unshared)",
+    { .name = "causal_conv1d", .nout = 1, .params = "x, w, filter_shape=None:ints, input_shape=None:ints, " STEPS,
+      .formula = "conv(with_rank(x, 3, input_shape), with_rank(w, sizes=filter_shape)"
+                 PASS_FLIP("'causal'", "subsample", "filter_flip", "num_groups") ", unshared=unshared)",
       .doc = "conv1d whose result at t follows from x up to t: dilation*(k - 1) zeros in front" },
-    { .name = "corrmm",
-      .params = "x, w, " GEMM,
-      .nout = 1,
-      .build = build_corrmm,
-      .doc = "correlation, by the names of Theano's CorrMM: conv with flip=False; pad: border_mode by its "
-             "first name" },
-    { .name = "corrmm_grad_weights",
-      .params = "x, topgrad, shape=None, " GEMM,
-      .nout = 1,
-      .build = build_corrmm_weights,
+    { .name = "corrmm", .params = "x, w, " GEMM, .nout = 1, .build = build_corrmm,
+      .doc = "correlation, by the names of Theano's CorrMM: conv with flip=False; pad: border_mode by its first name" },
+    { .name = "corrmm_grad_weights", .params = "x, topgrad, shape=None, " GEMM, .nout = 1, .build = build_corrmm_weights,
       .doc = "the gradient of corrmm with respect to its filters" },
-    { .name = "corrmm_grad_inputs",
-      .params = "w, topgrad, shape=None, " GEMM,
-      .nout = 1,
-      .build = build_corrmm_inputs,
+    { .name = "corrmm_grad_inputs", .params = "w, topgrad, shape=None, " GEMM, .nout = 1, .build = build_corrmm_inputs,
       .doc = "the gradient of corrmm with respect to its images" },
-    { .name = "dnn_conv",
-      .params = "img, kerns, " DNN_ATTRS,
-      .nout = 1,
-      .build = build_dnn_conv,
-      .doc = "conv by the names of Theano's cuDNN module; conv_mode: conv turns the filter round, cross does "
-             "not; algo: the solver "
+    { .name = "dnn_conv", .params = "img, kerns, " DNN_ATTRS, .nout = 1, .build = build_dnn_conv,
+      .doc = "conv by the names of Theano's cuDNN module; conv_mode: conv turns the filter round, cross does not; algo: the solver "
              "that is asked for; direction_hint is read, and the planner decides" },
-    { .name = "dnn_gradinput",
-      .params = "kerns, topgrad, img_shp, " DNN_ATTRS,
-      .nout = 1,
-      .build = build_dnn_gradinput,
+    { .name = "dnn_gradinput", .params = "kerns, topgrad, img_shp, " DNN_ATTRS, .nout = 1, .build = build_dnn_gradinput,
       .doc = "the gradient of dnn_conv with respect to images of shape img_shp" },
-    { .name = "dnn_gradweight",
-      .params = "img, topgrad, kerns_shp, " DNN_ATTRS,
-      .nout = 1,
-      .build = build_dnn_gradweight,
+    { .name = "dnn_gradweight", .params = "img, topgrad, kerns_shp, " DNN_ATTRS, .nout = 1, .build = build_dnn_gradweight,
       .doc = "the gradient of dnn_conv with respect to filters of shape kerns_shp" },
-    { .name = "dnn_conv3d",
-      .params = "img, kerns, " DNN_ATTRS,
-      .nout = 1,
-      .formula = "dnn_conv(with_rank(img, 5), kerns" PASS_DNN,
+    { .name = "dnn_conv3d", .params = "img, kerns, " DNN_ATTRS, .nout = 1, .formula = "dnn_conv(with_rank(img, 5), kerns" PASS_DNN,
       .doc = "dnn_conv along 3 axes" },
-    { .name = "dnn_gradinput3d",
-      .params = "kerns, topgrad, img_shp, " DNN_ATTRS,
-      .nout = 1,
-      .formula = "dnn_gradinput(with_rank(kerns, 5), topgrad, img_shp" PASS_DNN,
-      .doc = "dnn_gradinput along 3 axes" },
-    { .name = "dnn_gradweight3d",
-      .params = "img, topgrad, kerns_shp, " DNN_ATTRS,
-      .nout = 1,
-      .formula = "dnn_gradweight(with_rank(img, 5), topgrad, kerns_shp" PASS_DNN,
-      .doc = "dnn_gradweight along 3 axes" },
+    { .name = "dnn_gradinput3d", .params = "kerns, topgrad, img_shp, " DNN_ATTRS, .nout = 1,
+      .formula = "dnn_gradinput(with_rank(kerns, 5), topgrad, img_shp" PASS_DNN, .doc = "dnn_gradinput along 3 axes" },
+    { .name = "dnn_gradweight3d", .params = "img, topgrad, kerns_shp, " DNN_ATTRS, .nout = 1,
+      .formula = "dnn_gradweight(with_rank(img, 5), topgrad, kerns_shp" PASS_DNN, .doc = "dnn_gradweight along 3 axes" },
 };
 const int mc_nops_conv_names = (int)NELEM(mc_ops_conv_names);

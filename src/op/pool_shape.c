@@ -40,13 +40,11 @@ static const struct {
     int64_t (*size)(int64_t i, int64_t w, int64_t s, int64_t p, int64_t b);
     const char *formula;
 } borders[] = {
-    [IGNORE] = { "(size + 2 * pad - window) // stride + 1", ignore_size,
-                 "maximum((i + 2 * p - w) // s + 1, 0)" },
-    [KEEP] = { "(size - 1 - window + stride) // stride + 1, or (size - 1) // stride + 1 where stride >= "
-               "window",
-               keep_size, "where(s >= w, (i - 1) // s + 1, maximum((i - 1 - w + s) // s, 0) + 1)" },
-    [START] = { "ceil((size - start - window) / stride) + 1", start_size,
-                "maximum(minimum(-((w + b - i) // s), (i - b - 1) // s) + 1, 0)" },
+    [IGNORE] = { "(size + 2 * pad - window) // stride + 1", ignore_size, "maximum((i + 2 * p - w) // s + 1, 0)" },
+    [KEEP]   = { "(size - 1 - window + stride) // stride + 1, or (size - 1) // stride + 1 where stride >= window", keep_size,
+                 "where(s >= w, (i - 1) // s + 1, maximum((i - 1 - w + s) // s, 0) + 1)" },
+    [START]  = { "ceil((size - start - window) / stride) + 1", start_size,
+                 "maximum(minimum(-((w + b - i) // s), (i - b - 1) // s) + 1, 0)" },
 };
 
 /* ---- words ---- */

@@ -291,49 +291,25 @@ static mc_node *recurrence_grad(mc_node *n, int wrt, mc_node *const *g)
     return wrt ? r : mc_expr(n->graph, "y * r", (struct mc_bind[]){ { "y", n, NULL }, { "r", r, NULL } }, 2);
 }
 
-#define RUNNING                                                                                              \
-    .params = "x, axis=None:int", .flags = OP_LINES, .nout = 1, .infer = running_infer,                      \
-    .size = mc_same_size, .eval = running_eval
+#define RUNNING                                                                                    \
+    .params = "x, axis=None:int", .flags = OP_LINES, .nout = 1, .infer = running_infer, .size = mc_same_size, .eval = running_eval
 const struct mc_op mc_ops_running[] = {
-    { .name = "cumsum",
-      RUNNING,
-      .build = build_cumsum,
-      .grad = cumsum_grad,
+    { .name = "cumsum", RUNNING, .build = build_cumsum, .grad = cumsum_grad,
       .doc = "sums of the first elements along an axis; None flattens" },
-    { .name = "cumsum_behind",
-      .flags = OP_HIDDEN,
-      .params = "x, axis:int",
-      .nout = 1,
-      .build = build_from_behind,
+    { .name = "cumsum_behind", .flags = OP_HIDDEN, .params = "x, axis:int", .nout = 1, .build = build_from_behind,
       .doc = "sums of the last elements along an axis" },
     /* With s the elements, zeros replaced by 1, c = cumprod(s) and k the zeros so far, cumprod(x) is c
      * where k = 0.  An element's derivative is c / s where k counts no zero but itself: nothing is divided
      * by zero. */
-    { .name = "cumprod_back",
-      .flags = OP_HIDDEN | OP_EXPANDS,
-      .params = "x, v, axis:int",
-      .nout = 1,
-      .size = mc_same_size,
-      .infer = mc_formula_infer,
-      .eval = mc_formula_eval,
-      .grad = back_grad,
+    { .name = "cumprod_back", .flags = OP_HIDDEN | OP_EXPANDS, .params = "x, v, axis:int", .nout = 1, .size = mc_same_size,
+      .infer = mc_formula_infer, .eval = mc_formula_eval, .grad = back_grad,
       .formula = "z = eq(x, 0); s = where(z, 1, x); k = cumsum(z, axis=axis); c = v * cumprod(s, axis=axis); "
-                 "where(z, cumsum_behind(where(eq(k, 1), c, 0), axis=axis), cumsum_behind(where(eq(k, 0), c, "
-                 "0), axis=axis)) / s",
+                 "where(z, cumsum_behind(where(eq(k, 1), c, 0), axis=axis), cumsum_behind(where(eq(k, 0), c, 0), axis=axis)) / s",
       .doc = "the gradient of cumprod(x), that of its result being v" },
-    { .name = "recurrence",
-      .flags = OP_HIDDEN | OP_LINES,
-      .params = "x, v, axis:int, start=0:real, back=False:bool",
-      .nout = 1,
-      .infer = recurrence_infer,
-      .size = mc_same_size,
-      .eval = recurrence_eval,
-      .grad = recurrence_grad,
+    { .name = "recurrence", .flags = OP_HIDDEN | OP_LINES, .params = "x, v, axis:int, start=0:real, back=False:bool", .nout = 1,
+      .infer = recurrence_infer, .size = mc_same_size, .eval = recurrence_eval, .grad = recurrence_grad,
       .doc = "y[0] = start, y[i + 1] = x[i] * y[i] + v[i] along an axis; back: from its end" },
-    { .name = "cumprod",
-      RUNNING,
-      .build = build_cumprod,
-      .grad = cumprod_grad,
+    { .name = "cumprod", RUNNING, .build = build_cumprod, .grad = cumprod_grad,
       .doc = "products of the first elements along an axis; None flattens" },
 };
 const int mc_nops_running = (int)NELEM(mc_ops_running);

@@ -3,11 +3,8 @@
 #include "render/prelude.h"
 
 #define EACH(b, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64)                                   \
-    {                                                                                                        \
-        [MC_BOOL] = b, [MC_INT8] = i8, [MC_INT16] = i16, [MC_INT32] = i32, [MC_INT64] = i64,                 \
-        [MC_UINT8] = u8, [MC_UINT16] = u16, [MC_UINT32] = u32, [MC_UINT64] = u64, [MC_FLOAT16] = f16,        \
-        [MC_BFLOAT16] = bf16, [MC_FLOAT32] = f32, [MC_FLOAT64] = f64                                         \
-    }
+    { [MC_BOOL] = b, [MC_INT8] = i8, [MC_INT16] = i16, [MC_INT32] = i32, [MC_INT64] = i64, [MC_UINT8] = u8, [MC_UINT16] = u16, \
+      [MC_UINT32] = u32, [MC_UINT64] = u64, [MC_FLOAT16] = f16, [MC_BFLOAT16] = bf16, [MC_FLOAT32] = f32, [MC_FLOAT64] = f64 }
 
 static const char prelude[] = PRELUDE_TYPES
     "#define inline __device__ __forceinline__\n#define INLINE static inline\n#define ENTRY extern \"C\" "

@@ -26,25 +26,15 @@ static const struct library {
     enum mc_nv_lib before[3];               /* it opens these itself, by name: so they must be open */
     int nbefore;
 } library[NV_LIBS] = {
-    [NV_DRIVER] = { "the NVIDIA driver", { "libcuda.so.1" }, driver_version, "no GPU can be used" },
-    [NV_NVRTC] = { "NVRTC",
-                   { "libnvrtc.so.13", "libnvrtc.so.12" },
-                   nvrtc_version,
-                   "no kernel can be compiled, so nothing runs on a GPU" },
-    [NV_CUBLASLT] = { "cuBLASLt",
-                      { "libcublasLt.so.13", "libcublasLt.so.12" },
-                      blas_version,
+    [NV_DRIVER]   = { "the NVIDIA driver", { "libcuda.so.1" }, driver_version, "no GPU can be used" },
+    [NV_NVRTC]    = { "NVRTC", { "libnvrtc.so.13", "libnvrtc.so.12" }, nvrtc_version,
+                      "no kernel can be compiled, so nothing runs on a GPU" },
+    [NV_CUBLASLT] = { "cuBLASLt", { "libcublasLt.so.13", "libcublasLt.so.12" }, blas_version,
                       "matrix products run on kernels of our own" },
-    [NV_CUDNN] = { "cuDNN",
-                   { "libcudnn.so.9" },
-                   dnn_version,
-                   "convolutions and pooling run on kernels of our own",
-                   { NV_NVRTC, NV_CUBLASLT },
-                   2 },
-    [NV_CUFFT] = { "cuFFT",
-                   { "libcufft.so.12", "libcufft.so.11" },
-                   fft_version,
-                   "no convolution goes by way of a library's Fourier transform" },
+    [NV_CUDNN]    = { "cuDNN", { "libcudnn.so.9" }, dnn_version, "convolutions and pooling run on kernels of our own",
+                      { NV_NVRTC, NV_CUBLASLT }, 2 },
+    [NV_CUFFT]    = { "cuFFT", { "libcufft.so.12", "libcufft.so.11" }, fft_version,
+                      "no convolution goes by way of a library's Fourier transform" },
 };
 
 static const struct symbol {

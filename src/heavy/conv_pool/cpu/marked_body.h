@@ -77,16 +77,10 @@ FUSED void inputs_of(const int nv, const struct mc_marked_inputs *a)
     }
 }
 
-#define WEIGHTS(lines, columns)                                                                              \
-    static TARGET void weights_##lines##x##columns(const struct mc_marked_weights *a)                        \
-    {                                                                                                        \
-        weights_of(lines, columns, a);                                                                       \
-    }
-#define INPUTS(nv)                                                                                           \
-    static TARGET void inputs_##nv(const struct mc_marked_inputs *a)                                         \
-    {                                                                                                        \
-        inputs_of(nv, a);                                                                                    \
-    }
+#define WEIGHTS(lines, columns) \
+    static TARGET void weights_##lines##x##columns(const struct mc_marked_weights *a) { weights_of(lines, columns, a); }
+#define INPUTS(nv) \
+    static TARGET void inputs_##nv(const struct mc_marked_inputs *a) { inputs_of(nv, a); }
 SHAPES(WEIGHTS)
 EACH(INPUTS)
 

@@ -1,4 +1,4 @@
-/* tail.cu: y[...] = act(y[...] + bias[...] + beta c0[...]), each with its own strides; HAS_C0, HAS_BIAS, ACT as in the problem.
+/* epilogue.cu: y[...] = act(y[...] + bias[...] + beta c0[...]), each with its own strides; HAS_C0, HAS_BIAS, ACT as in the problem.
  *
  * A thread takes V elements that lie side by side along the last axis: in y and c0 always, in bias too or one for all of them. */
 struct args {
@@ -39,12 +39,12 @@ template <int N> __device__ __forceinline__ void line(const args &p)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) tail(const __grid_constant__ args p)
+extern "C" __global__ void __launch_bounds__(256) epilogue(const __grid_constant__ args p)
 {
     line<1>(p);
 }
 
-extern "C" __global__ void __launch_bounds__(256) tail_v(const __grid_constant__ args p)
+extern "C" __global__ void __launch_bounds__(256) epilogue_v(const __grid_constant__ args p)
 {
     line<16 / sizeof(T)>(p);
 }

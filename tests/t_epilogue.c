@@ -1,5 +1,5 @@
-/* t_epilogue.c: what follows a product or a convolution element by element is recognised when a program is made, whatever the
- * device; a GPU's solver computes it where it can, else a kernel behind it.  Either way the results are the reference's. */
+/* t_epilogue.c: the epilogue of a product or a convolution is recognised when a program is made, whatever the device.
+ * A GPU's solver computes it where it can, else a kernel behind it; the results are the reference's. */
 #include "function/heavy.h"
 #include "agree.h"
 #include "cuda_problems.h"
@@ -25,7 +25,7 @@ static const struct row { const char *formula, *algo; int fused; } rows[] = {
     { CONV " + r",                                       "auto",        1 },
     { "relu(" LAST " + dimshuffle(b, order=[-1, -1, -1, 0]))", "apart", 1 },
     { "tanh(" LAST " + dimshuffle(r, order=[0, 2, 3, 1]))", "auto",     0 }, /* it lies otherwise */
-    { "relu(" CONV " + " BIAS ")",                       "im2col",      0 }, /* its solver does nothing of that */
+    { "relu(" CONV " + " BIAS ")",                       "im2col",      0 }, /* this solver computes no epilogue */
     { "conv_inputs(w, r, [2, 4, 7, 6], border='half') + x", "auto",     1 },
     { "relu(" CONV " + b[0])",                           "auto",        0 }, /* the same for all: no bias */
     { "relu(" CONV " * " BIAS ")",                       "auto",        0 },
@@ -49,7 +49,7 @@ static int fused_of(const mc_function *f)
 {
     int n = 0;
     for (int i = 0; f->plans && i < f->code->nstep; i++) {
-        n += f->plans->step[i].heavy && f->plans->step[i].heavy->fused.by_solver;
+        n += f->plans->step[i].heavy && f->plans->step[i].heavy->epilogue.by_solver;
     }
     return n;
 }
@@ -147,7 +147,7 @@ static void write_over(char *to, size_t size, const char *formula, const char *s
 {
     size_t n = 0;
     for (const char *s = formula; *s && n + 1 < size; s++) {
-        n += *s == '@' ? (size_t)snprintf(to + n, size - n, "(%s)", sum) : (size_t)snprintf(to + n, size - n, "%c", *s);
+        n += (size_t)(*s == '@' ? snprintf(to + n, size - n, "(%s)", sum) : snprintf(to + n, size - n, "%c", *s));
     }
 }
 

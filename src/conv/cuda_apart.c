@@ -8,7 +8,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 {
     const struct mc_conv_problem *p = conv(plan->problem);
     TRY(plan->child[0]->run(plan->child[0], operand, workspace, threads));
-    return mc_cuda_epilogue_run(mc_cuda_epilogue_of_plan(plan), mc_conv_cuda_result(p, operand), p->beta != 0 ? operand[CONV_C0] : NULL, p->has_bias ? operand[CONV_BIAS] : NULL);
+    return mc_cuda_epilogue_run(mc_cuda_epilogue_of_plan(plan), mc_conv_cuda_result(p, operand),
+                                p->beta != 0 ? operand[CONV_C0] : NULL, p->has_bias ? operand[CONV_BIAS] : NULL);
 }
 
 static struct mc_conv_problem child_of(const struct mc_conv_problem *p)
@@ -24,7 +25,8 @@ static struct mc_conv_problem child_of(const struct mc_conv_problem *p)
 static struct mc_cuda_epilogue_of epilogue_of(const struct mc_conv_problem *p)
 {
     const struct mc_conv_array y = mc_conv_array(p, mc_conv_result(p->s.pass));
-    struct mc_cuda_epilogue_of q = { .dtype = p->dtype, .rank = y.rank, .has_c0 = p->beta != 0, .has_bias = p->has_bias, .beta = p->beta, .act = p->act };
+    struct mc_cuda_epilogue_of q = { .dtype = p->dtype, .rank = y.rank, .has_bias = p->has_bias, .beta = p->beta,
+                                   .act = p->act };
     for (int i = 0; i < y.rank; i++) {
         q.size[i] = y.size[i];
         q.y[i] = q.c0[i] = y.stride[i];
@@ -43,10 +45,10 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return p->inner                                                     ? "is for who asks, not for solvers"
-           : p->beta != 0 && !p->residual                               ? "writes over a c0 that is the result"
+    return p->inner                                             ? "is for who asks, not for solvers"
+           : p->beta != 0 && !p->residual                       ? "writes over a c0 that is the result"
            : p->beta == 0 && !p->has_bias && p->act == ACT_NONE ? "wants something to follow"
-                                                                        : NULL;
+                                                                : NULL;
 }
 
 double mc_conv_cuda_epilogue_seconds(const struct mc_conv_problem *p)

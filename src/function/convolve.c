@@ -45,14 +45,16 @@ mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape
     return MC_OK;
 }
 
-/* Adds the epilogue to the problem.  False: its kernel computes it.  Solvers take a bias and an activation in the forward pass
- * alone. */
-static bool with_epilogue(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_conv_problem *q, struct mc_fused *e)
+/* Adds the epilogue to the problem.  False: the step's kernel computes it.  Solvers take a bias and an activation in
+ * the forward pass alone. */
+static bool with_epilogue(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                          struct mc_conv_problem *q, struct mc_heavy_epilogue *e)
 {
     int axis[5];
     mc_conv_result_axes(f->code->program.step.at[step].heavy, axis);
     const bool forward = q->s.pass == CONV_FORWARD;
-    if (!mc_fused_at(f, p, step, forward ? axis[1] : -1, e) || e->other >= 0 || (e->act != ACT_NONE && !forward)) {
+    if (!mc_heavy_epilogue_at(f, p, step, forward ? axis[1] : -1, e) || e->other >= 0 ||
+        (e->act != ACT_NONE && !forward)) {
         return false;
     }
     q->has_bias = e->bias >= 0;
@@ -77,8 +79,8 @@ mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int s
     struct mc_conv_problem q, whole;
     TRY(mc_convolve_problem(f, p, step, &q));
     whole = q;
-    h->plan = with_epilogue(f, p, step, &whole, &h->fused) ? plan_for(f, p, step, &whole) : NULL;
-    h->fused.by_solver = h->plan != NULL;
+    h->plan = with_epilogue(f, p, step, &whole, &h->epilogue) ? plan_for(f, p, step, &whole) : NULL;
+    h->epilogue.by_solver = h->plan != NULL;
     if (!h->plan) { /* also where the solver that is asked for by name computes no epilogue */
         h->plan = plan_for(f, p, step, &q);
     }
@@ -132,7 +134,7 @@ mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, 
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct mc_heavy *h = p->step[step].heavy;
-    const struct mc_fused *e = &h->fused;
+    const struct mc_heavy_epilogue *e = &h->epilogue;
     void *operand[CONV_NOPERAND] = { 0 };
     int v[3];
     roles(f, st, v);

@@ -1,4 +1,5 @@
-/* epilogue.c: what depends on a shape in an epilogue that a solver may compute: whether a term is a bias or a residual.
+/* epilogue.c: what depends on a shape in an epilogue that a solver may compute: which term is a bias, which a
+ * residual.
  *
  * Invariant: a solver computes all of an epilogue or nothing; then the step's kernel runs behind it. */
 #include "function/backend.h"
@@ -19,18 +20,19 @@ static bool is_bias(const struct mc_slot *y, const struct mc_slot *a, int axis)
 {
     bool is = axis >= 0 && a->type.rank == y->type.rank;
     for (int i = 0; is && i < y->type.rank; i++) {
-        is = i != axis ? a->type.dims[i] == 1
-                       : a->type.dims[i] == y->type.dims[i] && (y->type.dims[i] == 1 || a->strides[i] == (int64_t)mc_dtypes[a->type.dtype].size);
+        is = a->type.dims[i] == (i == axis ? y->type.dims[i] : 1);
     }
-    return is;
+    return is && (y->type.dims[axis] == 1 || a->strides[axis] == (int64_t)mc_dtypes[a->type.dtype].size);
 }
 
-bool mc_fused_at(const struct mc_function *f, const struct mc_shape_plan *p, int step, int axis, struct mc_fused *e)
+bool mc_heavy_epilogue_at(const struct mc_function *f, const struct mc_shape_plan *p, int step, int axis,
+                          struct mc_heavy_epilogue *e)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct mc_epilogue *q = &st->epilogue;
-    *e = (struct mc_fused){ .act = q->act, .bias = -1, .residual = -1, .other = -1, .result = q->result };
-    if (!q->known || st->before >= 0 || f->code->backend->epilogues != EPILOGUE_SOLVER || f->code->mode != MODE_FAST_RUN) {
+    *e = (struct mc_heavy_epilogue){ false, q->act, -1, -1, -1, q->result };
+    if (!q->known || st->before >= 0 || f->code->backend->epilogues != EPILOGUE_SOLVER ||
+        f->code->mode != MODE_FAST_RUN) {
         return false;
     }
     const struct mc_slot *y = &p->slot[mc_heavy_result(st, 0)];

@@ -1,12 +1,12 @@
-/* heavy.h: a step of heavy work at one shape: the plan of its solver, and who computes its epilogue: the solver, or the step's
- * kernel. */
+/* heavy.h: a step of heavy work at one shape: the plan of its solver, and who computes its epilogue: the solver, or
+ * the step's kernel. */
 #ifndef MC_HEAVY_H
 #define MC_HEAVY_H
 
 #include "function/launch.h"
 
 /* An epilogue at one shape (epilogue.c).  Value ids; -1: there is no such term. */
-struct mc_fused {
+struct mc_heavy_epilogue {
     bool by_solver;             /* the plan computes the epilogue, and the step's kernel does not run */
     enum mc_act act;
     int bias;                   /* one number for each filter or column, adjacent in memory */
@@ -19,7 +19,7 @@ struct mc_heavy {
     struct mc_plan *plan;
     struct mc_plan *joined;     /* that, and the work of the step in front; NULL: not so */
     struct mc_launch *finish;   /* the kernel that the solver calls for each finished block; NULL: it calls none */
-    struct mc_fused fused;
+    struct mc_heavy_epilogue epilogue;
     bool idle;                  /* the work is done by those that read it */
     int64_t copy[2];            /* by operand of a product: where in the scratch it is made contiguous first; -1: it is not */
 };
@@ -58,9 +58,10 @@ mc_status mc_pooling_plan(struct mc_function *f, struct mc_shape_plan *p, int st
 mc_status mc_pooling_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 mc_status mc_across_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_across_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
-/* epilogue.c: may the solver of this step compute its epilogue, as far as the program and the sizes and strides of values tell?
- * Fills e, by_solver left false.  axis: of the result, along which a bias has its numbers; -1: no bias is known. */
-bool mc_fused_at(const struct mc_function *f, const struct mc_shape_plan *p, int step, int axis, struct mc_fused *e);
+/* epilogue.c: may a solver compute the step's epilogue, as far as the program and sizes and strides tell?  Fills e,
+ * by_solver left false.  axis: of the result, along which a bias has its numbers; -1: there is no bias. */
+bool mc_heavy_epilogue_at(const struct mc_function *f, const struct mc_shape_plan *p, int step, int axis,
+                          struct mc_heavy_epilogue *e);
 /* product.c */
 mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);

@@ -202,7 +202,7 @@ static mc_status place_results(struct mc_function *f, struct mc_shape_plan *p, s
         return MC_OK;
     }
     const int product = st->heavy && st->kernel ? st->operand[st->product] : -1;
-    const bool fused = p->step[step].heavy && p->step[step].heavy->fused.by_solver;
+    const bool fused = p->step[step].heavy && p->step[step].heavy->epilogue.by_solver;
     if (fused) {
         p->slot[product].base = BASE_TYPE;
     } else if (product >= 0) { /* first: its finisher may write over it */

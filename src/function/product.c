@@ -36,22 +36,25 @@ static void dense_strides(const struct mc_slot *p, int64_t out[3])
 }
 
 /* -1: there is none. */
-static int one_term(const struct mc_fused *e)
+static int one_term(const struct mc_heavy_epilogue *e)
 {
     return e->bias >= 0 ? e->bias : e->residual >= 0 ? e->residual : e->other;
 }
 
-/* Adds the epilogue to the problem, whose C0 is the one term that may be added, with any strides.  False: its kernel computes it. */
-static bool with_epilogue(const struct mc_function *f, const struct mc_shape_plan *p, int step, const struct mc_slot *y, struct mc_gemm_problem *q, struct mc_fused *e)
+/* Adds the epilogue to the problem, whose C0 is the one term that may be added, with any strides.  False: the step's
+ * kernel computes it. */
+static bool with_epilogue(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                          struct mc_gemm_problem *q, struct mc_heavy_epilogue *e)
 {
-    const int r = y->type.rank;
-    if (!mc_fused_at(f, p, step, r - 1, e) || (e->bias >= 0) + (e->residual >= 0) + (e->other >= 0) > 1) {
+    const int r = f->code->program.step.at[step].heavy->type.rank;
+    if (!mc_heavy_epilogue_at(f, p, step, r - 1, e) || (e->bias >= 0) + (e->residual >= 0) + (e->other >= 0) > 1) {
         return false;
     }
     const int term = one_term(e);
     for (int i = 0; term >= 0 && i < 3; i++) {
+        const struct mc_slot *c0 = &p->slot[term];
         const int a = r - 3 + i;
-        q->c0s[i] = a < 0 || p->slot[term].type.dims[a] == 1 ? 0 : p->slot[term].strides[a] / (int64_t)mc_dtypes[q->dtype].size;
+        q->c0s[i] = a < 0 || c0->type.dims[a] == 1 ? 0 : c0->strides[a] / (int64_t)mc_dtypes[q->dtype].size;
     }
     q->residual = term >= 0;
     q->beta = term >= 0;
@@ -94,8 +97,8 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     }
     dense_strides(y, q.cs);
     struct mc_gemm_problem whole = q;
-    h->plan = with_epilogue(f, p, step, y, &whole, &h->fused) ? plan_for(f, &whole) : NULL;
-    h->fused.by_solver = h->plan != NULL;
+    h->plan = with_epilogue(f, p, step, &whole, &h->epilogue) ? plan_for(f, &whole) : NULL;
+    h->epilogue.by_solver = h->plan != NULL;
     if (!h->plan) { /* also where the solver that a flag names computes no epilogue */
         h->plan = plan_for(f, &q);
     }
@@ -116,9 +119,10 @@ mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, i
     char *base[MOST_OPERANDS + 1];
     struct mc_running r = { .st = st, .l = h->finish, .base = base };
     int v[2] = { mc_heavy_source(f, n, 0), mc_heavy_source(f, n, 1) }, c = st->kernel ? st->operand[st->product] : st->dst[0];
-    const struct mc_fused *e = &h->fused;
+    const struct mc_heavy_epilogue *e = &h->epilogue;
     const int term = e->by_solver ? one_term(e) : -1;
-    void *operand[GEMM_NOPERAND] = { f->ptr[v[0]], f->ptr[v[1]], f->ptr[e->by_solver ? e->result : c], term >= 0 ? f->ptr[term] : NULL, NULL, NULL };
+    void *operand[GEMM_NOPERAND] = { f->ptr[v[0]], f->ptr[v[1]], f->ptr[e->by_solver ? e->result : c],
+                                     term >= 0 ? f->ptr[term] : NULL };
     char *work = scratch;
     for (int i = 0; i < 2; i++) {
         if (h->copy[i] >= 0) {

@@ -8,7 +8,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 {
     const struct mc_gemm_problem *p = gemm(plan->problem);
     TRY(plan->child[0]->run(plan->child[0], operand, workspace, threads));
-    return mc_cuda_epilogue_run(mc_cuda_epilogue_of_plan(plan), operand[GEMM_C], p->beta != 0 ? operand[GEMM_C0] : NULL, NULL);
+    return mc_cuda_epilogue_run(mc_cuda_epilogue_of_plan(plan), operand[GEMM_C],
+                                p->beta != 0 ? operand[GEMM_C0] : NULL, NULL);
 }
 
 static struct mc_gemm_problem child_of(const struct mc_gemm_problem *p)
@@ -21,7 +22,8 @@ static struct mc_gemm_problem child_of(const struct mc_gemm_problem *p)
 
 static struct mc_cuda_epilogue_of epilogue_of(const struct mc_gemm_problem *p)
 {
-    struct mc_cuda_epilogue_of q = { .dtype = p->dtype, .rank = 3, .size = { p->batch, p->m, p->n }, .has_c0 = p->beta != 0, .beta = p->beta, .act = p->act };
+    struct mc_cuda_epilogue_of q = { .dtype = p->dtype, .rank = 3, .size = { p->batch, p->m, p->n }, .beta = p->beta,
+                                   .act = p->act };
     memcpy(q.y, p->cs, sizeof p->cs);
     memcpy(q.c0, p->c0s, sizeof p->c0s);
     return q;

@@ -6,9 +6,9 @@
 
 /* ---- activations ---- */
 
-/* s is the sum that the activation is applied to.  Ops that commute match in either order, numbers within two roundings.  All
- * spellings that rewriting leaves, in any dtype, need a row: gelu in float16 keeps its factors where they were written, since
- * products could overflow elsewhere. */
+/* s is the sum that the activation is applied to.  Ops that commute match in either order, numbers within two
+ * roundings.  Each spelling that rewriting leaves, in any dtype, needs a row: gelu in float16 keeps its factors
+ * where they were written, since products could overflow elsewhere. */
 static const struct { enum mc_act act; const char *formula; } acts[] = {
     { ACT_RELU,     "maximum(s, 0)" },
     { ACT_RELU,     "where(s > 0, s, 0)" },
@@ -75,7 +75,8 @@ static mc_node *activation(mc_node *n, enum mc_act *act)
 
 struct sum {
     const struct make *m;
-    int group, products, adds;  /* products: how often the heavy op's result is added; adds: operations seen */
+    int group, adds;            /* adds: seen so far */
+    int products;               /* how often the heavy op's result is added */
     mc_dtype dtype;
     struct mc_epilogue *e;
 };
@@ -86,39 +87,44 @@ static bool add_terms(struct sum *s, const mc_node *n)
     if ((int)n->id == s->m->epilogue[s->group]) {
         return ++s->products == 1;
     }
-    if (s->m->within[n->id] == s->group + 1 && !mc_counts(n)) {
-        return mc_is_op(n, "add") && ++s->adds <= EPILOGUE_TERMS && add_terms(s, n->in[0]) && add_terms(s, n->in[1]);
+    if (s->m->within[n->id] == s->group + 1) {
+        return mc_is_op(n, "add") && ++s->adds <= EPILOGUE_TERMS && add_terms(s, n->in[0]) &&
+               add_terms(s, n->in[1]);
     }
-    if (s->e->nterm == EPILOGUE_TERMS || mc_takes_no_memory(n) || n->type.dtype != s->dtype) {
+    const int value = s->m->p->value_of[n->id]; /* -1: a number or a position, which have no memory */
+    if (s->e->nterm == EPILOGUE_TERMS || value < 0 || n->type.dtype != s->dtype) {
         return false;
     }
-    s->e->term[s->e->nterm++] = s->m->p->value_of[n->id];
+    s->e->term[s->e->nterm++] = value;
     return true;
 }
 
-/* Does kernel k read anything but the product and the terms, or write anything but one result? */
-static bool does_more(const struct mc_kernel *k, const struct mc_epilogue *e)
+/* Are the product, the terms and one result all operands of k?  A term added twice is one operand, a number is none. */
+static bool is_all(const struct mc_kernel *k, const struct mc_epilogue *e)
 {
-    bool more = k->mode != KERNEL_MAP || (int)k->operand.n != e->nterm + 2;
+    bool all = k->mode == KERNEL_MAP && (int)k->operand.n == e->nterm + 2;
     for (size_t i = 0; i < k->operand.n; i++) {
-        more |= k->operand.at[i].index || k->operand.at[i].tally;
+        all = all && !k->operand.at[i].index && !k->operand.at[i].tally;
     }
-    return more;
+    return all;
 }
 
-mc_status mc_find_epilogue(const struct make *m, int group, mc_node *result, const struct mc_kernel *k, struct mc_epilogue *e)
+mc_status mc_find_epilogue(const struct make *m, int group, mc_node *result, const struct mc_kernel *k,
+                           struct mc_epilogue *e)
 {
     const mc_node *product = m->p->graph->nodes.at[m->epilogue[group]];
-    const bool half = mc_dtypes[product->type.dtype].size == 2, cast = result->op->form == FORM_CAST;
+    const bool half = mc_dtypes[product->type.dtype].size == 2;
     *e = (struct mc_epilogue){ .result = m->p->value_of[result->id], .cast = result->type.dtype };
-    /* strict_math: a solver's maximum may drop a NaN.  rounds: halves are rounded after each operation, not once at the end. */
+    /* strict_math: a solver's maximum may drop a NaN.  rounds: halves are rounded after each operation, which a
+     * solver does once at the end. */
     if (mc_flag_int(FLAG_strict_math) || m->p->dynamic || (m->rounds && half)) {
         return MC_OK;
     }
     TRY(formulas());
     struct sum s = { .m = m, .group = group, .dtype = product->type.dtype, .e = e };
-    mc_node *finished = cast ? result->in[0] : result;
-    const mc_node *sum = activation(finished, &e->act);
-    e->known = finished->type.dtype == s.dtype && sum->type.dtype == s.dtype && add_terms(&s, sum) && s.products == 1 && !does_more(k, e);
+    mc_node *y = result->op->form == FORM_CAST ? result->in[0] : result;
+    const mc_node *sum = activation(y, &e->act);
+    e->known = y->type.dtype == s.dtype && sum->type.dtype == s.dtype && add_terms(&s, sum) && s.products == 1 &&
+               is_all(k, e);
     return MC_OK;
 }

@@ -294,8 +294,11 @@ static mc_status add_step(struct fused *f)
 /* requires: the kernel analysed. */
 static mc_status epilogue(struct fused *f)
 {
-    return f->step.heavy && f->step.ndst == 1
-         ? mc_find_epilogue(f->m, f->group, f->m->p->value.at[f->dst[0]].node, f->k, &f->step.epilogue) : MC_OK;
+    if (!f->step.heavy || f->step.ndst != 1) {
+        return MC_OK;
+    }
+    mc_node *result = f->m->p->value.at[f->dst[0]].node;
+    return mc_find_epilogue(f->m, f->group, result, f->k, &f->step.epilogue);
 }
 
 static mc_status fuse(struct fused *f)

@@ -75,14 +75,15 @@ struct mc_cuda_epilogue_of {
     mc_dtype dtype;
     int rank;                   /* at most 8 */
     int64_t size[8], y[8], c0[8], bias[8];  /* strides in elements; those of what is not there do not matter */
-    bool has_c0, has_bias;
-    double beta;
+    bool has_bias;
+    double beta;                /* 0: there is no c0 */
     enum mc_act act;
 };
 struct mc_cuda_epilogue *mc_cuda_epilogue_new(const struct mc_cuda_epilogue_of *q);
 mc_status mc_cuda_epilogue_run(const struct mc_cuda_epilogue *t, void *y, const void *c0, const void *bias);
 void mc_cuda_epilogue_free(struct mc_cuda_epilogue *t);
-/* The plan of a solver "apart": child 0 is the planner's choice for the problem without an epilogue, which a kernel computes behind it. */
+/* The plan of a solver "apart": child 0 is the planner's choice for the problem without an epilogue; a kernel computes
+ * that behind it. */
 struct mc_cuda_apart {
     struct mc_plan base;
     struct mc_cuda_epilogue *epilogue;

@@ -46,13 +46,14 @@ static bool load(struct form *f, const struct args *all, int rank, int64_t many,
 
 struct mc_cuda_epilogue *mc_cuda_epilogue_new(const struct mc_cuda_epilogue_of *q)
 {
+    const bool has_c0 = q->beta != 0;
     struct args all = { .count = 1, .beta = q->beta };
     struct mc_str defines = { 0 };
     struct mc_cuda_epilogue *t = mc_calloc(1, sizeof *t, "plans");
     for (int i = 0; i < q->rank; i++) {
         all.count *= all.size[i] = q->size[i];
         all.ys[i] = q->y[i];
-        all.c0s[i] = q->has_c0 ? q->c0[i] : q->y[i];
+        all.c0s[i] = has_c0 ? q->c0[i] : q->y[i];
         all.bs[i] = q->has_bias ? q->bias[i] : q->y[i];
     }
     struct mc_cuda_axes axes = { q->rank, 3, all.size, { all.ys, all.c0s, all.bs } };
@@ -62,10 +63,10 @@ struct mc_cuda_epilogue *mc_cuda_epilogue_new(const struct mc_cuda_epilogue_of *
     mc_cuda_axes_join(&axes);
     mc_cuda_types(&defines, q->dtype, false);
     mc_cuda_index(&defines, all.count);
-    mc_str_addf(&defines, "#define RANK %d\n#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n", axes.rank, q->has_c0, q->has_bias, (int)q->act);
+    mc_str_addf(&defines, "#define RANK %d\n#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n", axes.rank, has_c0, q->has_bias, (int)q->act);
     const int64_t many = WORD / mc_dtypes[q->dtype].size;
     const bool ok = !defines.bad && load(&t->plain, &all, axes.rank, 1, defines.s) &&
-                    (!in_words(&axes, q->has_c0, many) || load(&t->vector, &all, axes.rank, many, defines.s));
+                    (!in_words(&axes, has_c0, many) || load(&t->vector, &all, axes.rank, many, defines.s));
     mc_str_free(&defines);
     if (!ok) {
         mc_free(t);

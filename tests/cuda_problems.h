@@ -102,7 +102,7 @@ static const struct product { double alpha, beta; int c0; enum mc_act act; int64
 static inline struct mc_gemm_problem product(mc_dtype d, int64_t m, int64_t n, int64_t k, const char *order, const struct product *v)
 {
     struct mc_gemm_problem p = { .base = { &mc_gemm_cuda }, .dtype = d, .batch = v->batch, .m = m, .n = n, .k = k, .alpha = v->alpha,
-                                 .beta = v->c0 == NO_C0 ? 0 : v->beta, .has_c0 = v->c0 != NO_C0, .c0_apart = v->apart, .act = v->act };
+                                 .beta = v->c0 == NO_C0 ? 0 : v->beta, .residual = v->apart, .act = v->act };
     strides(p.as, order[0], m, k, v->gap, v->share_a);
     strides(p.bs, order[1], k, n, v->gap, v->share_b);
     strides(p.cs, 'n', m, n, v->gap, false);
@@ -164,7 +164,7 @@ static inline void lay_out(const struct mc_conv_problem *p, int role, int64_t *s
 static inline struct mc_conv_problem convolution(const char *shape, enum mc_conv_pass pass, const struct variant *v)
 {
     struct mc_conv_problem p = { .base = { &mc_conv_cuda }, .dtype = v->dtype, .s = conv_parse(shape), .alpha = v->alpha, .beta = v->beta,
-                                 .wide = v->wide, .c0_apart = v->apart, .has_bias = v->bias && pass == CONV_FORWARD,
+                                 .wide = v->wide, .residual = v->apart, .has_bias = v->bias && pass == CONV_FORWARD,
                                  .act = pass == CONV_FORWARD ? v->act : ACT_NONE };
     p.s.pass = pass;
     lay_out(&p, CONV_X, p.at.x, v->layout);

@@ -44,7 +44,7 @@ static const struct {
     { &mc_cuda_fill_text, { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" }, { "" } },
     { &mc_cuda_copy_text, { "#define TO float\n#define FROM half\n", "#define TO bf16\n#define FROM double\n", "#define TO half\n#define FROM half\n" },
       { "#define RANK 1\n#define INDEX unsigned\n", "#define RANK 2\n#define INDEX u64\n", "#define RANK 8\n#define INDEX unsigned\n" } },
-    { &mc_cuda_tail_text, { FLOATS }, { "#define INDEX unsigned\n#define RANK 1\n#define HAS_C0 0\n#define HAS_BIAS 0\n#define ACT 4\n",
+    { &mc_cuda_epilogue_text, { FLOATS }, { "#define INDEX unsigned\n#define RANK 1\n#define HAS_C0 0\n#define HAS_BIAS 0\n#define ACT 4\n",
                                         "#define INDEX u64\n#define RANK 4\n#define HAS_C0 1\n#define HAS_BIAS 1\n#define ACT 5\n" } },
     { &mc_far_end_text, { "" }, { "#define PAIRS 120\n" } },
     { &mc_far_region_text, { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" }, { "" } },
@@ -181,9 +181,9 @@ TEST(cuda_split_text_compiles)
 TEST(cuda_box_text_compiles)
 {
     static const struct mc_box_kind kinds[] = {
-        { MC_BFLOAT16, ACT_NONE, .down = true, .mi = 1, .tn = 192, .slots = 5 }, { MC_BFLOAT16, ACT_RELU, .tail = true, .mi = 2, .tn = 128, .slots = 4 },
+        { MC_BFLOAT16, ACT_NONE, .down = true, .mi = 1, .tn = 192, .slots = 5 }, { MC_BFLOAT16, ACT_RELU, .adds = true, .mi = 2, .tn = 128, .slots = 4 },
         { MC_FLOAT16, ACT_GELU, .down = true, .mi = 1, .tn = 64, .slots = 8 },   { MC_FLOAT32, ACT_NONE, .mi = 2, .tn = 192, .slots = 4 },
-        { MC_FLOAT32, ACT_TANH, .tail = true, .mi = 1, .tn = 256, .slots = 4 },
+        { MC_FLOAT32, ACT_TANH, .adds = true, .mi = 1, .tn = 256, .slots = 4 },
     };
     NEEDS_NVRTC;
     for (size_t i = 0; i < NELEM(kinds); i++) {

@@ -31,6 +31,7 @@ struct mc_rule {
     const char *op;                                 /* instead of from: try make on every node of this op; "*": every node */
     const char *name;                               /* for including/excluding; the left text otherwise */
     bool once;                                      /* only if the inner nodes of the left side serve nobody else */
+    bool near;                                      /* numbers match within two roundings of their dtype, not bit for bit */
     const char *sample;                             /* rows with make: formulas over x y z it changes, for the tests; ';' between */
 };
 struct mc_rewrite {

@@ -10,7 +10,7 @@ extern const struct mc_solver *const mc_conv_cuda_solvers[];
 extern const struct mc_solver mc_conv_cudnn, mc_conv_cuda_few, mc_conv_cuda_few_tensor, mc_conv_cuda_few_spread, mc_conv_cuda_split, mc_conv_cuda_box, mc_conv_cuda_cut, mc_conv_cuda_whole, mc_conv_cuda_taps, mc_conv_cuda_spread, mc_conv_cuda_fft, mc_conv_cuda_fft_fine, mc_conv_cuda_fft_tiling, mc_conv_cuda_im2col, mc_conv_cuda_exchange,
     mc_conv_cuda_exchange_full, mc_conv_cuda_bc01, mc_conv_cuda_b01c, mc_conv_cuda_fold, mc_conv_cuda_apart, mc_conv_cuda_direct;
 double mc_conv_cuda_seconds(const struct mc_conv_problem *p, double part);  /* at that part of the peak */
-double mc_conv_cuda_tail_seconds(const struct mc_conv_problem *p);          /* cuda_apart.c: what follows, by a kernel of its own */
+double mc_conv_cuda_epilogue_seconds(const struct mc_conv_problem *p);      /* cuda_apart.c: an epilogue by a kernel of its own */
 void *mc_conv_cuda_result(const struct mc_conv_problem *p, void *const *operand);
 /* Result = beta * c0 before sums are added: copies c0 where it is another array.  c: from the plan; may be NULL. */
 struct mc_cuda_copy *mc_conv_cuda_c0_copy(const struct mc_conv_problem *p);

@@ -1,6 +1,6 @@
 /* t_epilogue.c: the epilogue of a product or a convolution is recognised when a program is made, whatever the device.
  * A GPU's solver computes it where it can, else a kernel behind it; the results are the reference's. */
-#include "function/heavy.h"
+#include "exec/heavy/heavy.h"
 #include "agree.h"
 #include "cuda_problems.h"
 

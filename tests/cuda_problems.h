@@ -110,8 +110,7 @@ static inline struct mc_gemm_problem product(mc_dtype d, int64_t m, int64_t n, i
                                  .k = k,
                                  .alpha = v->alpha,
                                  .beta = v->c0 == NO_C0 ? 0 : v->beta,
-                                 .has_c0 = v->c0 != NO_C0,
-                                 .c0_apart = v->apart,
+                                 .residual = v->apart,
                                  .act = v->act };
     strides(p.as, order[0], m, k, v->gap, v->share_a);
     strides(p.bs, order[1], k, n, v->gap, v->share_b);
@@ -183,7 +182,7 @@ static inline struct mc_conv_problem convolution(const char *shape, enum mc_conv
                                  .alpha = v->alpha,
                                  .beta = v->beta,
                                  .wide = v->wide,
-                                 .c0_apart = v->apart,
+                                 .residual = v->apart,
                                  .has_bias = v->bias && pass == CONV_FORWARD,
                                  .act = pass == CONV_FORWARD ? v->act : ACT_NONE };
     p.s.pass = pass;

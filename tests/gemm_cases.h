@@ -118,7 +118,7 @@ static inline void expect(struct instance *x)
             sum += t;
             size += fabs(t);
         }
-        if (p->has_c0 && p->beta != 0) {
+        if (p->beta != 0) {
             c0 = p->beta * get(x, x->v.c0 == SAME_C0 ? x->c.at : x->c0.at, p->c0s, batch, i, j);
         }
         const double v = p->alpha * sum + c0;
@@ -143,8 +143,7 @@ static inline struct instance make(mc_dtype d, struct shape s, const char *order
                                    .n = s.n,
                                    .k = s.k,
                                    .alpha = v.alpha,
-                                   .beta = v.beta,
-                                   .has_c0 = v.c0 != NO_C0,
+                                   .beta = v.c0 == NO_C0 ? 0 : v.beta,
                                    .has_epilogue = v.epilogue };
     strides(p->as, order[0], s.m, s.k, v.gap, v.share_a);
     strides(p->bs, order[1], s.k, s.n, v.gap, v.share_b);

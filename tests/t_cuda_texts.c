@@ -48,7 +48,7 @@ static const struct {
         "#define TO half\n#define FROM half\n" },
       { "#define RANK 1\n#define INDEX unsigned\n", "#define RANK 2\n#define INDEX u64\n",
         "#define RANK 8\n#define INDEX unsigned\n" } },
-    { &mc_cuda_tail_text,
+    { &mc_cuda_epilogue_text,
       { FLOATS },
       { "#define INDEX unsigned\n#define RANK 1\n#define HAS_C0 0\n#define HAS_BIAS 0\n#define ACT 4\n",
         "#define INDEX u64\n#define RANK 4\n#define HAS_C0 1\n#define HAS_BIAS 1\n#define ACT 5\n" } },
@@ -252,9 +252,9 @@ TEST(cuda_split_text_compiles)
 TEST(cuda_box_text_compiles)
 {
     static const struct mc_box_kind kinds[] = {
-        { MC_BFLOAT16, ACT_NONE, .down = true, .mi = 1, .tn = 192, .slots = 5 }, { MC_BFLOAT16, ACT_RELU, .tail = true, .mi = 2, .tn = 128, .slots = 4 },
+        { MC_BFLOAT16, ACT_NONE, .down = true, .mi = 1, .tn = 192, .slots = 5 }, { MC_BFLOAT16, ACT_RELU, .adds = true, .mi = 2, .tn = 128, .slots = 4 },
         { MC_FLOAT16, ACT_GELU, .down = true, .mi = 1, .tn = 64, .slots = 8 },   { MC_FLOAT32, ACT_NONE, .mi = 2, .tn = 192, .slots = 4 },
-        { MC_FLOAT32, ACT_TANH, .tail = true, .mi = 1, .tn = 256, .slots = 4 },
+        { MC_FLOAT32, ACT_TANH, .adds = true, .mi = 1, .tn = 256, .slots = 4 },
     };
     NEEDS_NVRTC;
     for (size_t i = 0; i < NELEM(kinds); i++) {

@@ -24,9 +24,10 @@ static void classify(const struct mc_function *f, int step, struct mc_step_row *
         r->type = !compiled ? "ref" : f->code->backend->language;
         break;
     case STEP_HEAVY: {
-        mc_snprintf(r->class, sizeof r->class, "%s %s%s", mc_heavy_family(s),
-                    f->plans ? mc_heavy_solver(f->plans->step[step].heavy) : "",
-                    s->kernel ? " + kernel" : "");
+        const struct mc_heavy *h = f->plans ? f->plans->step[step].heavy : NULL;
+        const bool kernel = s->kernel && !(h && h->epilogue.by_solver);
+        mc_snprintf(r->class, sizeof r->class, "%s %s%s", mc_heavy_family(s), mc_heavy_solver(h),
+                    kernel ? " + kernel" : "");
         r->type = s->kernel && !compiled ? "ref" : "lib";
         break;
     }

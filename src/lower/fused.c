@@ -311,6 +311,16 @@ static mc_status add_step(struct fused *f)
     return VEC_PUSH(p->step, *s) ? MC_OK : MC_EMEMORY;
 }
 
+/* requires: the kernel analysed. */
+static mc_status epilogue(struct fused *f)
+{
+    if (!f->step.heavy || f->step.ndst != 1) {
+        return MC_OK;
+    }
+    mc_node *result = f->m->p->value.at[f->dst[0]].node;
+    return mc_find_epilogue(f->m, f->group, result, f->k, &f->step.epilogue);
+}
+
 static mc_status fuse(struct fused *f)
 {
     loops(f);
@@ -318,6 +328,7 @@ static mc_status fuse(struct fused *f)
     TRY(sources(f));
     TRY(results(f));
     mc_kernel_analyse(f->k);
+    TRY(epilogue(f));
     return add_step(f);
 }
 

@@ -5,6 +5,7 @@
 #ifndef MC_LOWER_H
 #define MC_LOWER_H
 
+#include "lower/epilogue.h"
 #include "render/kernel.h"
 
 enum mc_value_kind {
@@ -42,6 +43,7 @@ struct mc_step {
     int *dst, ndst;        /* value ids made */
     int product;           /* STEP_HEAVY with an epilogue: which of the kernel's operands it makes; -1 */
     mc_node *heavy;        /* STEP_HEAVY */
+    struct mc_epilogue epilogue; /* what the kernel of a STEP_HEAVY computes, where a solver may as well */
     int before;            /* STEP_HEAVY: the step in front whose work a solver may do as well (join.c); -1 */
     const char *reason;    /* why not faster, or "" */
 };

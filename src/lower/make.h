@@ -54,6 +54,10 @@ bool mc_counts(const mc_node *n);                                   /* 0, 1, 2, 
 int  mc_index_axis(const mc_node *n);
 bool mc_inside(const struct make *m, const mc_node *n, int group);
 mc_status mc_make_kernel(struct make *m, int group, mc_node **node, int nnode);
+/* epilogue.c: what kernel k of a group that finishes heavy work computes; it stores `result` alone.  All that
+ * it reads and stores has a value. */
+mc_status mc_find_epilogue(const struct make *m, int group, mc_node *result, const struct mc_kernel *k,
+                           struct mc_epilogue *e);
 /* program.c */
 int  mc_add_value(struct make *m, enum mc_value_kind kind, mc_node *n, int step);
 /* leaves get theirs at first sight; -1: none */

@@ -13,18 +13,21 @@ const struct mc_op *mc_pattern_root(const struct mc_pattern *p)
 
 struct trial {
     struct mc_match *m;
-    bool once;
+    bool once, near;
     unsigned choice;                 /* bit nswap-1-i set: choice i takes its operands the other way round */
     int nswap, used;                 /* choices met so far: what fails early fails for all later ones */
 };
 
-/* Is every element of n the number, in n's own dtype?  0 and -0 differ. */
-static bool is_number(const mc_node *n, double number)
+/* Is every element of n the number, in n's own dtype?  0 and -0 differ, unless numbers need only be near. */
+static bool is_number(const mc_node *n, double number, bool near)
 {
     char want[8] = { 0 }, have[8] = { 0 };
     double v;
     if (!mc_const_number(n, &v) || (n->type.dtype == MC_BOOL && number != 0 && number != 1)) {
         return false;
+    }
+    if (near && mc_is_float(n->type.dtype)) {
+        return fabs(v - number) <= 2 * mc_dtypes[n->type.dtype].eps * fabs(number);
     }
     mc_store_f64(n->type.dtype, want, number);
     mc_store_f64(n->type.dtype, have, v);
@@ -80,7 +83,7 @@ static bool match(struct trial *t, const struct mc_pattern *p, mc_node *n)
 {
     double v;
     if (p->kind == NUMBER) {
-        return (!p->truth || n->type.dtype == MC_BOOL) && is_number(n, p->number);
+        return (!p->truth || n->type.dtype == MC_BOOL) && is_number(n, p->number, t->near);
     }
     if (p->kind == CALL) {
         if (n->op != p->op || n->nin != p->nin || (t->once && n != t->m->root && !mc_used_once(t->m, n))) {
@@ -129,7 +132,7 @@ bool mc_pattern_may_match(const struct mc_pattern *p, const mc_node *n)
 
 bool mc_pattern_match(const struct mc_pattern *p, const struct mc_rule *r, mc_node *n, struct mc_match *m)
 {
-    struct trial t = { .m = m, .once = r->once, .nswap = p->nswap };
+    struct trial t = { .m = m, .once = r->once, .near = r->near, .nswap = p->nswap };
     m->root = n;
     m->g = n->graph;
     while (t.choice < 1u << t.nswap) {

@@ -34,6 +34,8 @@ struct mc_rule {
     const char *name;                               /* for including/excluding; the left text otherwise */
     /* only if the inner nodes of the left side serve nobody else */
     bool once;
+    /* numbers match within two roundings of their dtype, not bit for bit */
+    bool near;
     /* rows with make: formulas over x y z it changes, for the tests; ';' between */
     const char *sample;
 };

@@ -213,14 +213,14 @@ static mc_status place_results(struct mc_function *f, struct mc_shape_plan *p, s
         return MC_OK;
     }
     const int product = st->heavy && st->kernel ? st->operand[st->product] : -1;
-    const bool tail = (p->step[step].heavy && p->step[step].heavy->tail.there);
-    if (tail) {
+    const bool fused = p->step[step].heavy && p->step[step].heavy->epilogue.by_solver;
+    if (fused) {
         p->slot[product].base = BASE_TYPE;
     } else if (product >= 0) { /* first: its finisher may write over it */
         s = place_result(f, p, a, step, product, true);
     }
     for (int k = 0; k < st->ndst && s == MC_OK; k++) {
-        s = st->dst[k] == product ? s : place_result(f, p, a, step, st->dst[k], tail);
+        s = st->dst[k] == product ? s : place_result(f, p, a, step, st->dst[k], fused);
     }
     return s;
 }

@@ -327,7 +327,7 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     case STEP_KERNEL: return mc_grid_plan(f, p, step, &sp->exec);
     case STEP_HEAVY:
         sp->exec = &sp->heavy->exec;
-        return st->kernel && !sp->heavy->tail.there ? mc_grid_plan(f, p, step, &sp->behind) : MC_OK;
+        return st->kernel && !sp->heavy->epilogue.by_solver ? mc_grid_plan(f, p, step, &sp->behind) : MC_OK;
     case STEP_HOST:
         TRY(mc_custom_far_plan(f, p, step, &sp->exec));
         TRY(sp->exec ? MC_OK : mc_lines_plan(f, p, step, &sp->exec));

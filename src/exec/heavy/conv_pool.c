@@ -9,9 +9,8 @@
 
 static const double margin = 0.95; /* it must take less than this part of the time of the two steps */
 
-_Static_assert((int)POOLED_EPILOGUE == (int)CONV_EPILOGUE &&
-                   (int)POOLED_EPILOGUE_ARG == (int)CONV_EPILOGUE_ARG,
-               "operands of one kind");
+_Static_assert((int)POOLED_EPILOGUE_ARG == (int)CONV_EPILOGUE_ARG,
+               "mc_convolve_with sets the epilogue's operands for both");
 
 /* The two steps, whichever comes first. */
 struct pair {

@@ -50,44 +50,22 @@ mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape
     return MC_OK;
 }
 
-/* Is it one number for each filter, side by side? */
-static bool is_bias(const struct mc_node *n, const struct mc_slot *y, const struct mc_slot *added)
+/* Adds the epilogue to the problem.  False: the step's kernel computes it.  Solvers take a bias and an
+ * activation in the forward pass alone. */
+static bool with_epilogue(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                          struct mc_conv_problem *q, struct mc_heavy_epilogue *e)
 {
     int axis[5];
-    mc_conv_result_axes(n, axis);
-    bool is = mc_conv_pass_of(n->op) == CONV_FORWARD && added->type.rank == y->type.rank && axis[1] >= 0;
-    for (int a = 0; is && a < y->type.rank; a++) {
-        is = a != axis[1]
-                 ? added->type.dims[a] == 1
-                 : added->type.dims[a] == y->type.dims[a] &&
-                       (y->type.dims[a] == 1 || added->strides[a] == (int64_t)mc_dtypes[y->type.dtype].size);
+    mc_conv_result_axes(f->code->program.step.at[step].heavy, axis);
+    const bool forward = q->s.pass == CONV_FORWARD;
+    if (!mc_heavy_epilogue_at(f, p, step, forward ? axis[1] : -1, e) || e->other >= 0 ||
+        (e->act != ACT_NONE && !forward)) {
+        return false;
     }
-    return is;
-}
-
-/* The problem with what follows it; false: that is a kernel's. */
-static bool with_tail(const struct mc_function *f, const struct mc_shape_plan *p, int step,
-                      struct mc_conv_problem *q, struct mc_tail *t)
-{
-    const struct mc_step *st = &f->code->program.step.at[step];
-    const struct mc_slot *y = &p->slot[mc_heavy_result(st, 0)];
-    if (!mc_tail_of(f, p, step, t) || (t->act != ACT_NONE && q->s.pass != CONV_FORWARD)) {
-        return false; /* solvers apply activations in the forward pass alone */
-    }
-    for (int i = 0; i < t->nadded; i++) {
-        const struct mc_slot *added = &p->slot[t->added[i]];
-        int *to = t->bias < 0 && is_bias(st->heavy, y, added) ? &t->bias
-                  : t->c0 < 0 && mc_tail_is_whole(y, added)   ? &t->c0
-                                                              : NULL;
-        if (!to) {
-            return false;
-        }
-        *to = t->added[i];
-    }
-    q->has_bias = t->bias >= 0;
-    q->beta = t->c0 >= 0;
-    q->c0_apart = t->c0 >= 0;
-    q->act = t->act;
+    q->has_bias = e->bias >= 0;
+    q->residual = e->residual >= 0;
+    q->beta = e->residual >= 0;
+    q->act = e->act;
     return true;
 }
 
@@ -107,9 +85,9 @@ mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int s
     struct mc_conv_problem q, whole;
     TRY(mc_convolve_problem(f, p, step, &q));
     whole = q;
-    h->plan = with_tail(f, p, step, &whole, &h->tail) ? plan_for(f, p, step, &whole) : NULL;
-    h->tail.there = h->plan != NULL;
-    if (!h->plan) { /* so it is too where the solver that is asked for by name does nothing of that */
+    h->plan = with_epilogue(f, p, step, &whole, &h->epilogue) ? plan_for(f, p, step, &whole) : NULL;
+    h->epilogue.by_solver = h->plan != NULL;
+    if (!h->plan) { /* also where the solver that is asked for by name computes no epilogue */
         h->plan = plan_for(f, p, step, &q);
     }
     if (!h->plan) {
@@ -163,16 +141,16 @@ mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, 
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct mc_heavy *h = p->step[step].heavy;
-    const struct mc_tail *t = &h->tail;
+    const struct mc_heavy_epilogue *e = &h->epilogue;
     void *operand[CONV_NOPERAND] = { 0 };
     int v[3];
     roles(f, st, v);
     for (int i = 0; i < 3; i++) {
-        operand[i] = f->ptr[t->there && v[i] == mc_heavy_result(st, 0) ? t->to : v[i]];
+        operand[i] = f->ptr[e->by_solver && v[i] == mc_heavy_result(st, 0) ? e->result : v[i]];
     }
-    if (t->there) {
-        operand[CONV_C0] = t->c0 < 0 ? NULL : f->ptr[t->c0];
-        operand[CONV_BIAS] = t->bias < 0 ? NULL : f->ptr[t->bias];
+    if (e->by_solver) {
+        operand[CONV_C0] = e->residual < 0 ? NULL : f->ptr[e->residual];
+        operand[CONV_BIAS] = e->bias < 0 ? NULL : f->ptr[e->bias];
     }
     return mc_convolve_with(f, p, step, h->plan, operand, scratch);
 }

@@ -1,17 +1,18 @@
-/* heavy.h: a step of heavy work at one shape: the plan of its solver, and its epilogue: what the solver
- * computes of it, and the kernel that does the rest. */
+/* heavy.h: a step of heavy work at one shape: the plan of its solver, and who computes its epilogue: the
+ * solver, or the step's kernel. */
 #ifndef MC_HEAVY_H
 #define MC_HEAVY_H
 
 #include "exec/cpu/launch.h"
 
-/* What follows heavy work, where its solver does that as well (tail.c).  Values; -1: there is no such. */
-struct mc_tail {
-    bool there;
-    int to;                     /* what the step makes */
-    int added[2], nadded;       /* all that is added to the solver's sums */
-    int bias, c0;               /* which of them that is to a convolution; a product's is its c0 */
+/* An epilogue at one shape (epilogue.c).  Value ids; -1: there is no such term. */
+struct mc_heavy_epilogue {
+    bool by_solver;             /* the plan computes the epilogue, and the step's kernel does not run */
     enum mc_act act;
+    int bias;                   /* one number for each filter or column, adjacent in memory */
+    int residual;               /* has the result's sizes and strides */
+    int other;                  /* has other ones */
+    int result;
 };
 struct mc_heavy {
     struct mc_exec exec;
@@ -19,7 +20,7 @@ struct mc_heavy {
     struct mc_plan *joined;     /* that, and the work of the step in front; NULL: not so */
     /* the kernel that the solver calls for each finished block; NULL: it calls none */
     struct mc_launch *finish;
-    struct mc_tail tail;        /* the plan makes what the kernel would */
+    struct mc_heavy_epilogue epilogue;
     bool idle;                  /* the work is done by those that read it */
     /* by operand of a product: where in the scratch it is made contiguous first; -1: it is not */
     int64_t copy[2];
@@ -71,11 +72,11 @@ mc_status mc_pooling_plan(struct mc_function *f, struct mc_shape_plan *p, int st
 mc_status mc_pooling_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 mc_status mc_across_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_across_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
-/* tail.c: does a step's kernel nothing but what solvers may do as well?  Then what that is, `there` left
- * false */
-bool mc_tail_of(const struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_tail *t);
-/* does it lie as the result does? */
-bool mc_tail_is_whole(const struct mc_slot *y, const struct mc_slot *added);
+/* epilogue.c: may a solver compute the step's epilogue, as far as the program and sizes and strides tell?
+ * Fills e, by_solver left false.  axis: of the result, along which a bias has its numbers; -1: there is no
+ * bias. */
+bool mc_heavy_epilogue_at(const struct mc_function *f, const struct mc_shape_plan *p, int step, int axis,
+                          struct mc_heavy_epilogue *e);
 /* product.c */
 mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);

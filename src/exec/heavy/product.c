@@ -37,26 +37,31 @@ static void dense_strides(const struct mc_slot *p, int64_t out[3])
     out[0] = p->type.dims[r - 1] * p->type.dims[r - 2];
 }
 
-/* The problem with what follows it; false: that is a kernel's. */
-static bool with_tail(const struct mc_function *f, const struct mc_shape_plan *p, int step,
-                      const struct mc_slot *y, struct mc_gemm_problem *q, struct mc_tail *t)
+/* -1: there is none. */
+static int one_term(const struct mc_heavy_epilogue *e)
 {
-    const int r = y->type.rank;
-    if (!mc_tail_of(f, p, step, t) || t->nadded > 1) {
+    return e->bias >= 0 ? e->bias : e->residual >= 0 ? e->residual : e->other;
+}
+
+/* Adds the epilogue to the problem, whose C0 is the one term that may be added, with any strides.  False: the
+ * step's kernel computes it. */
+static bool with_epilogue(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                          struct mc_gemm_problem *q, struct mc_heavy_epilogue *e)
+{
+    const int r = f->code->program.step.at[step].heavy->type.rank;
+    if (!mc_heavy_epilogue_at(f, p, step, r - 1, e) ||
+        (e->bias >= 0) + (e->residual >= 0) + (e->other >= 0) > 1) {
         return false;
     }
-    const struct mc_slot *c0 = t->nadded ? &p->slot[t->added[0]] : NULL;
-    if (c0 && c0->type.rank != r) {
-        return false;
-    }
-    for (int i = 0; c0 && i < 3; i++) {
+    const int term = one_term(e);
+    for (int i = 0; term >= 0 && i < 3; i++) {
+        const struct mc_slot *c0 = &p->slot[term];
         const int a = r - 3 + i;
         q->c0s[i] = a < 0 || c0->type.dims[a] == 1 ? 0 : c0->strides[a] / (int64_t)mc_dtypes[q->dtype].size;
     }
-    t->c0 = c0 ? t->added[0] : -1;
-    q->has_c0 = q->c0_apart = c0;
-    q->beta = q->has_c0;
-    q->act = t->act;
+    q->residual = term >= 0;
+    q->beta = term >= 0;
+    q->act = e->act;
     return true;
 }
 
@@ -101,9 +106,9 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     }
     dense_strides(y, q.cs);
     struct mc_gemm_problem whole = q;
-    h->plan = with_tail(f, p, step, y, &whole, &h->tail) ? plan_for(f, &whole) : NULL;
-    h->tail.there = h->plan != NULL;
-    if (!h->plan) { /* so it is too where the solver that is asked for by name does nothing of that */
+    h->plan = with_epilogue(f, p, step, &whole, &h->epilogue) ? plan_for(f, &whole) : NULL;
+    h->epilogue.by_solver = h->plan != NULL;
+    if (!h->plan) { /* also where the solver that a flag names computes no epilogue */
         h->plan = plan_for(f, &q);
     }
     if (!h->plan) {
@@ -124,13 +129,10 @@ mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, i
     struct mc_running r = { .st = st, .l = h->finish, .base = base };
     int v[2] = { mc_heavy_source(f, n, 0), mc_heavy_source(f, n, 1) },
         c = st->kernel ? st->operand[st->product] : st->dst[0];
-    const struct mc_tail *t = &h->tail;
-    void *operand[GEMM_NOPERAND] = { f->ptr[v[0]],
-                                     f->ptr[v[1]],
-                                     f->ptr[t->there ? t->to : c],
-                                     t->there && t->c0 >= 0 ? f->ptr[t->c0] : NULL,
-                                     NULL,
-                                     NULL };
+    const struct mc_heavy_epilogue *e = &h->epilogue;
+    const int term = e->by_solver ? one_term(e) : -1;
+    void *operand[GEMM_NOPERAND] = { f->ptr[v[0]], f->ptr[v[1]], f->ptr[e->by_solver ? e->result : c],
+                                     term >= 0 ? f->ptr[term] : NULL };
     char *work = scratch;
     for (int i = 0; i < 2; i++) {
         if (h->copy[i] >= 0) {

@@ -1,12 +1,12 @@
 /* conv.h: convolution as a family of solvers: one problem for all directions, ranks, layouts and borders.
  *
- *   result = alpha * pass(operands) + beta * c0,  then the epilogue on each finished block
+ *   result = act(alpha * pass(operands) + beta * c0 + bias),  then the epilogue on each finished block
  *
- * Operands stand by role, so that a solver for one pass can hand its arrays to a solver for another: x, w
- * and y, of which the pass writes one.  Layouts are strides: bc01 has stride 1 along the last spatial
- * axis, b01c along channels, c01b along images.  A solver refuses strides it cannot walk; relayout wraps
- * one that could. NaN and infinity in c0 do not leak when beta is 0; c0 has the strides of the result and
- * may be the result. */
+ * Operands stand by role, so that a solver for one pass can hand its arrays to a solver for another: x, w and
+ * y, of which the pass writes one.  Layouts are strides: bc01 has stride 1 along the last spatial axis, b01c
+ * along channels, c01b along images.  A solver refuses strides it cannot walk; relayout wraps one that could.
+ * c0 is the result as it was, or an operand of its own with the strides of the result (residual).  Where beta
+ * is 0 there is no c0, and NaN and infinity in it do not leak. */
 #ifndef MC_CONV_H
 #define MC_CONV_H
 
@@ -24,12 +24,12 @@ struct mc_conv_problem {
     struct mc_conv_shape s;
     struct mc_conv_strides at;
     double alpha, beta;
+    /* on the host: a function that the solver calls for each finished block */
     bool has_epilogue;
-    bool c0_apart;                  /* c0 is not the result */
-    /* on a GPU, whose epilogues are no functions of ours: forward adds one number a filter */
-    bool has_bias;
-    enum mc_act act;                /* there, after that: forward alone */
-    /* there: float32 operands may be rounded to 10 bits; mc_conv_cuda_plan sets it from precision */
+    bool residual;                  /* c0 is an operand of its own, not the result as it was */
+    bool has_bias;                  /* on a GPU, forward: one number is added for each filter */
+    enum mc_act act;                /* on a GPU, forward: applied to the sum with c0 and bias */
+    /* on a GPU: float32 operands may be rounded to 10 bits; mc_conv_cuda_plan sets it from precision */
     bool tf32;
     /* instead of the flags conv.algo_* and conv.precision; NULL: as those say */
     const char *algo, *precision;
@@ -38,9 +38,8 @@ struct mc_conv_problem {
     /* solvers that wrap others and are around this problem already; 0 for those who ask */
     unsigned inner;
 };
-/* operand[] of a plan's run, after x, w, y */
-enum { CONV_C0 = CONV_Y + 1, CONV_EPILOGUE, CONV_EPILOGUE_ARG, CONV_NOPERAND,
-       CONV_BIAS = CONV_EPILOGUE }; /* on a GPU: (f) */
+/* operand[] of a plan's run, after x, w, y.  bias: (f) */
+enum { CONV_C0 = CONV_Y + 1, CONV_BIAS, CONV_EPILOGUE, CONV_EPILOGUE_ARG, CONV_NOPERAND };
 
 extern const struct mc_family mc_conv_family;
 struct mc_plan *mc_conv_plan(const struct mc_conv_problem *p);   /* fills base.family, asks the planner */

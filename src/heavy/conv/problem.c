@@ -99,7 +99,7 @@ void mc_conv_word(const struct mc_problem *p_, struct mc_str *out)
         layout(out, p, role);
     }
     mc_str_add(out, p->alpha != 1 ? " a" : "");
-    mc_str_add(out, p->beta == 0 ? "" : p->c0_apart ? " c0 apart" : " c0");
+    mc_str_add(out, p->beta == 0 ? "" : p->residual ? " c0 apart" : " c0");
     mc_str_add(out, p->has_epilogue ? " e" : "");
     mc_str_add(out, p->has_bias ? " bias" : "");
     mc_str_add(out, mc_act_names[p->act]);

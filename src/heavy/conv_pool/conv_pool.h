@@ -21,7 +21,15 @@ struct mc_pooled_problem {
     mc_dtype marks;                 /* MC_UINT8 or MC_INT32 */
 };
 /* operand[] of a plan's run; the epilogue is as a convolution's, on the result of INPUTS and WEIGHTS */
-enum { POOLED_X, POOLED_W, POOLED_G, POOLED_MARKS, POOLED_EPILOGUE, POOLED_EPILOGUE_ARG, POOLED_NOPERAND };
+enum {
+    POOLED_X,
+    POOLED_W,
+    POOLED_G,
+    POOLED_MARKS,
+    POOLED_EPILOGUE = CONV_EPILOGUE,
+    POOLED_EPILOGUE_ARG,
+    POOLED_NOPERAND
+};
 
 /* NULL, without an error, if no solver takes it or solvers of its parts are named by flags; with one: out of
  * memory. */

@@ -35,7 +35,7 @@ struct mc_cuda_text {
     const char *text;
     const struct mc_cuda_text *on;      /* what it builds upon, or NULL */
 };
-extern const struct mc_cuda_text mc_cuda_copy_text, mc_cuda_fill_text, mc_cuda_tail_text;
+extern const struct mc_cuda_text mc_cuda_copy_text, mc_cuda_fill_text, mc_cuda_epilogue_text;
 void mc_cuda_source(const struct mc_cuda_text *t, const char *defines, struct mc_str *out);
 /* A kernel of the current device, loaded once a process and text; NULL: failed, the error has the compiler's
  * message. */
@@ -78,32 +78,32 @@ struct mc_cuda_axes {
 };
 void mc_cuda_axes_join(struct mc_cuda_axes *a);
 
-/* ---- cuda_tail.c: y = act(y + bias + beta c0) in place, for solvers that do nothing of that themselves
+/* ---- cuda_epilogue.c: y = act(y + bias + beta c0) in place, for solvers that compute none of it themselves
  * ---- */
-struct mc_cuda_tail;
-struct mc_cuda_tail_of {
+struct mc_cuda_epilogue;
+struct mc_cuda_epilogue_of {
     mc_dtype dtype;
     int rank;                   /* at most 8 */
     /* strides in elements; those of what is not there do not matter */
     int64_t size[8], y[8], c0[8], bias[8];
-    bool has_c0, has_bias;
-    double beta;
+    bool has_bias;
+    double beta;                /* 0: there is no c0 */
     enum mc_act act;
 };
-struct mc_cuda_tail *mc_cuda_tail_new(const struct mc_cuda_tail_of *q);
-mc_status mc_cuda_tail_run(const struct mc_cuda_tail *t, void *y, const void *c0, const void *bias);
-void mc_cuda_tail_free(struct mc_cuda_tail *t);
-/* The plan of a solver "apart": child 0 is the planner's choice for the problem as if nothing followed, then
- * goes the tail. */
+struct mc_cuda_epilogue *mc_cuda_epilogue_new(const struct mc_cuda_epilogue_of *q);
+mc_status mc_cuda_epilogue_run(const struct mc_cuda_epilogue *t, void *y, const void *c0, const void *bias);
+void mc_cuda_epilogue_free(struct mc_cuda_epilogue *t);
+/* The plan of a solver "apart": child 0 is the planner's choice for the problem without an epilogue; a kernel
+ * computes that behind it. */
 struct mc_cuda_apart {
     struct mc_plan base;
-    struct mc_cuda_tail *tail;
+    struct mc_cuda_epilogue *epilogue;
 };
-static inline const struct mc_cuda_tail *mc_cuda_tail_of_plan(const struct mc_plan *p)
+static inline const struct mc_cuda_epilogue *mc_cuda_epilogue_of_plan(const struct mc_plan *p)
 {
-    return ((const struct mc_cuda_apart *)(const void *)p)->tail;
+    return ((const struct mc_cuda_apart *)(const void *)p)->epilogue;
 }
-struct mc_plan *mc_cuda_apart_plan(const struct mc_problem *bare, const struct mc_cuda_tail_of *q,
+struct mc_plan *mc_cuda_apart_plan(const struct mc_problem *bare, const struct mc_cuda_epilogue_of *q,
                                    mc_status (*run)(const struct mc_plan *p, void *const *operand,
                                                     void *workspace, int threads));
 

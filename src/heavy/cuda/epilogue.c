@@ -1,5 +1,4 @@
-/* epilogue.c: what follows a product or a convolution element by element, by a kernel of its own on what a
- * solver has made.
+/* epilogue.c: the epilogue of a product or a convolution, by a kernel of its own on what a solver has made.
  *
  * Invariant: an element is read and written by one thread, so c0 may be y. */
 #include "heavy/cuda/cuda.h"
@@ -8,7 +7,7 @@
 static const char text[] = {
 #include "heavy/cuda/epilogue_text.h"
     , 0 };
-const struct mc_cuda_text mc_cuda_tail_text = { "heavy/cuda/epilogue.cu", text };
+const struct mc_cuda_text mc_cuda_epilogue_text = { "heavy/cuda/epilogue.cu", text };
 
 enum { WORD = 16 };             /* bytes that a thread moves, where they lie so */
 struct args {
@@ -18,7 +17,7 @@ struct args {
     double beta;
 };
 struct form { void *kernel; struct mc_grid grid; struct args args; };
-struct mc_cuda_tail {
+struct mc_cuda_epilogue {
     struct form plain, vector;  /* vector.kernel: NULL where elements do not lie side by side */
 };
 
@@ -41,19 +40,20 @@ static bool load(struct form *f, const struct args *all, int rank, int64_t many,
     f->args.size[rank - 1] /= many;
     f->args.count /= many;
     f->grid = mc_cuda_line(f->args.count, 256);
-    f->kernel = mc_cuda_kernel(&mc_cuda_tail_text, defines, many > 1 ? "tail_v" : "tail");
+    f->kernel = mc_cuda_kernel(&mc_cuda_epilogue_text, defines, many > 1 ? "epilogue_v" : "epilogue");
     return f->kernel != NULL;
 }
 
-struct mc_cuda_tail *mc_cuda_tail_new(const struct mc_cuda_tail_of *q)
+struct mc_cuda_epilogue *mc_cuda_epilogue_new(const struct mc_cuda_epilogue_of *q)
 {
+    const bool has_c0 = q->beta != 0;
     struct args all = { .count = 1, .beta = q->beta };
     struct mc_str defines = { 0 };
-    struct mc_cuda_tail *t = mc_calloc(1, sizeof *t, "plans");
+    struct mc_cuda_epilogue *t = mc_calloc(1, sizeof *t, "plans");
     for (int i = 0; i < q->rank; i++) {
         all.count *= all.size[i] = q->size[i];
         all.ys[i] = q->y[i];
-        all.c0s[i] = q->has_c0 ? q->c0[i] : q->y[i];
+        all.c0s[i] = has_c0 ? q->c0[i] : q->y[i];
         all.bs[i] = q->has_bias ? q->bias[i] : q->y[i];
     }
     struct mc_cuda_axes axes = { q->rank, 3, all.size, { all.ys, all.c0s, all.bs } };
@@ -64,10 +64,10 @@ struct mc_cuda_tail *mc_cuda_tail_new(const struct mc_cuda_tail_of *q)
     mc_cuda_types(&defines, q->dtype, false);
     mc_cuda_index(&defines, all.count);
     mc_str_addf(&defines, "#define RANK %d\n#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n",
-                axes.rank, q->has_c0, q->has_bias, (int)q->act);
+                axes.rank, has_c0, q->has_bias, (int)q->act);
     const int64_t many = WORD / mc_dtypes[q->dtype].size;
     const bool ok = !defines.bad && load(&t->plain, &all, axes.rank, 1, defines.s) &&
-                    (!in_words(&axes, q->has_c0, many) || load(&t->vector, &all, axes.rank, many, defines.s));
+                    (!in_words(&axes, has_c0, many) || load(&t->vector, &all, axes.rank, many, defines.s));
     mc_str_free(&defines);
     if (!ok) {
         mc_free(t);
@@ -76,7 +76,7 @@ struct mc_cuda_tail *mc_cuda_tail_new(const struct mc_cuda_tail_of *q)
     return t;
 }
 
-mc_status mc_cuda_tail_run(const struct mc_cuda_tail *t, void *y, const void *c0, const void *bias)
+mc_status mc_cuda_epilogue_run(const struct mc_cuda_epilogue *t, void *y, const void *c0, const void *bias)
 {
     const bool aligned = ((uintptr_t)y | (uintptr_t)c0) % WORD == 0;
     const struct form *f = t->vector.kernel && aligned ? &t->vector : &t->plain;
@@ -84,21 +84,21 @@ mc_status mc_cuda_tail_run(const struct mc_cuda_tail *t, void *y, const void *c0
     args.y = y;
     args.c0 = c0;
     args.bias = bias;
-    return f->kernel ? mc_cuda_follow(mc_cuda_current(), f->kernel, "tail", &f->grid, &args, sizeof args)
+    return f->kernel ? mc_cuda_follow(mc_cuda_current(), f->kernel, "epilogue", &f->grid, &args, sizeof args)
                      : MC_OK;
 }
 
-void mc_cuda_tail_free(struct mc_cuda_tail *t)
+void mc_cuda_epilogue_free(struct mc_cuda_epilogue *t)
 {
     mc_free(t);
 }
 
 static void apart_destroy(struct mc_plan *plan)
 {
-    mc_cuda_tail_free(((struct mc_cuda_apart *)(void *)plan)->tail);
+    mc_cuda_epilogue_free(((struct mc_cuda_apart *)(void *)plan)->epilogue);
 }
 
-struct mc_plan *mc_cuda_apart_plan(const struct mc_problem *bare, const struct mc_cuda_tail_of *q,
+struct mc_plan *mc_cuda_apart_plan(const struct mc_problem *bare, const struct mc_cuda_epilogue_of *q,
                                    mc_status (*run)(const struct mc_plan *p, void *const *operand,
                                                     void *workspace, int threads))
 {
@@ -108,10 +108,10 @@ struct mc_plan *mc_cuda_apart_plan(const struct mc_problem *bare, const struct m
     }
     d->base.run = run;
     d->base.destroy = apart_destroy;
-    d->tail = mc_cuda_tail_new(q);
-    d->base.child[0] = d->tail ? mc_plan_alone(bare) : NULL;
+    d->epilogue = mc_cuda_epilogue_new(q);
+    d->base.child[0] = d->epilogue ? mc_plan_alone(bare) : NULL;
     if (!d->base.child[0]) {
-        mc_cuda_tail_free(d->tail);
+        mc_cuda_epilogue_free(d->epilogue);
         mc_free(d);
         return NULL;
     }

@@ -39,12 +39,12 @@ template <int N> __device__ __forceinline__ void line(const args &p)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) tail(const __grid_constant__ args p)
+extern "C" __global__ void __launch_bounds__(256) epilogue(const __grid_constant__ args p)
 {
     line<1>(p);
 }
 
-extern "C" __global__ void __launch_bounds__(256) tail_v(const __grid_constant__ args p)
+extern "C" __global__ void __launch_bounds__(256) epilogue_v(const __grid_constant__ args p)
 {
     line<16 / sizeof(T)>(p);
 }

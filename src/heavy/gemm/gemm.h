@@ -1,11 +1,11 @@
 /* gemm.h: matrix products as a family of solvers.
  *
- *   C = alpha * op(A) * op(B) + beta * C0,  then the epilogue on each finished tile
+ *   C = act(alpha * op(A) * op(B) + beta * C0),  then the epilogue on each finished tile
  *
  * with a batch in front.  A is (m, k), B is (k, n), C is (m, n), each with a row and a column stride in
- * elements; one of the two is 1 for A and B (else the caller copies), the column stride of C is 1.
- * C0 may be NULL (beta 0), C itself, or another (m, n) matrix, also a broadcast row or column (stride 0).
- * NaN and infinity in C0 do not leak when beta is 0. */
+ * elements; one of the two is 1 for A and B (else the caller copies), the column stride of C is 1. C0 is C as
+ * it was, or an operand of its own (residual): another (m, n) matrix, also a broadcast row (a bias) or
+ * column, with stride 0.  Where beta is 0 there is no C0, and NaN and infinity in it do not leak. */
 #ifndef MC_GEMM_H
 #define MC_GEMM_H
 
@@ -21,9 +21,9 @@ struct mc_gemm_problem {
     int64_t batch, m, n, k;
     int64_t as[3], bs[3], cs[3], c0s[3]; /* strides in elements: batch, row, column */
     double alpha, beta;
-    bool has_c0, has_epilogue;
-    bool c0_apart;                  /* C0 is not C */
-    enum mc_act act;                /* on a GPU, whose epilogues are no functions of ours */
+    bool has_epilogue;              /* on the host: a function that the solver calls for each finished tile */
+    bool residual;                  /* C0 is an operand of its own, not C as it was */
+    enum mc_act act;                /* on a GPU: applied to the sum with C0 */
     /* float32 operands may be rounded to 10 bits; mc_gemm_cuda_plan sets it from gemm.precision */
     bool tf32;
 };

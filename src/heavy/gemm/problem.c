@@ -45,12 +45,12 @@ void mc_gemm_word(const struct mc_problem *p_, struct mc_str *out)
         mc_str_addf(out, " b%" PRId64 "%s%s", p->batch, p->as[0] ? "" : " shareda",
                     p->bs[0] ? "" : " sharedb");
     }
-    if (p->has_c0 && p->beta != 0) {
+    if (p->beta != 0) {
         const bool row = p->c0s[1] == 0, col = p->c0s[2] == 0;
         mc_str_add(out, row && col    ? " c0 one"
                         : row         ? " c0 row"
                         : col         ? " c0 col"
-                        : p->c0_apart ? " c0 apart"
+                        : p->residual ? " c0 apart"
                                       : " c0");
     }
     if (p->has_epilogue) {
@@ -104,7 +104,7 @@ mc_status mc_gemm_compare(const struct mc_gemm_problem *p, const struct mc_plan 
 /* A batch of matrices one below the other, times one B, is one tall matrix. */
 void mc_gemm_stack(struct mc_gemm_problem *p)
 {
-    const bool c0 = !p->has_c0 || p->beta == 0 || p->c0s[0] == p->m * p->c0s[1];
+    const bool c0 = p->beta == 0 || p->c0s[0] == p->m * p->c0s[1];
     if (p->batch > 1 && !p->has_epilogue && p->bs[0] == 0 && p->as[0] == p->m * p->as[1] &&
         p->cs[0] == p->m * p->cs[1] && c0) {
         p->m *= p->batch;

@@ -36,8 +36,8 @@ void mc_gemm_extents(const struct mc_gemm_problem *p, struct mc_extent e[4])
     e[GEMM_A] = extent(p->dtype, p->as, p->batch, p->m, p->k);
     e[GEMM_B] = extent(p->dtype, p->bs, p->batch, p->k, p->n);
     e[GEMM_C] = extent(p->dtype, p->cs, p->batch, p->m, p->n);
-    e[GEMM_C0] = p->has_c0 ? extent(p->dtype, p->c0s, p->batch, p->m, p->n)
-                           : (struct mc_extent){ p->dtype, 0, 0 };
+    e[GEMM_C0] = p->beta != 0 ? extent(p->dtype, p->c0s, p->batch, p->m, p->n)
+                              : (struct mc_extent){ p->dtype, 0, 0 };
 }
 
 /* Random numbers in [-1, 1): neither zeros nor all of one sign, both of which are faster than life. */
@@ -174,9 +174,6 @@ struct mc_plan *mc_gemm_plan(const struct mc_gemm_problem *asked)
     }
     if (!mc_gemm_possible(&p)) {
         return NULL;
-    }
-    if (!p.has_c0) {
-        p.beta = 0;
     }
     if (mc_gemm_order(p.as, p.m, p.k) == 'x' || mc_gemm_order(p.bs, p.k, p.n) == 'x' ||
         (p.cs[2] != 1 && p.n > 1)) {

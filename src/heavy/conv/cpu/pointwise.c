@@ -257,7 +257,6 @@ static struct mc_gemm_problem product(const struct mc_conv_problem *p, const str
     memcpy(g.bs, (int64_t[]){ 0, t->stride[b][sum], t->stride[b][t->n] }, sizeof g.bs);
     memcpy(g.cs, (int64_t[]){ 0, t->stride[role][t->m], 1 }, sizeof g.cs);
     memcpy(g.c0s, g.cs, sizeof g.c0s);
-    g.has_c0 = g.beta != 0;
     g.has_epilogue = p->has_epilogue && t->in_order;
     return g;
 }
@@ -287,7 +286,6 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     struct mc_gemm_problem g = product(p, &d->t);
     d->base.child[0] = mc_gemm_plan(&g);
     g.beta = 1;
-    g.has_c0 = true;
     const bool more = weights && d->loops > 1;
     d->base.child[1] = d->base.child[0] && more ? mc_gemm_plan(&g) : NULL;
     if (!d->base.child[0] || (more && !d->base.child[1])) {

@@ -13,8 +13,8 @@ extern const struct mc_solver mc_conv_cudnn, mc_conv_cuda_few, mc_conv_cuda_few_
     mc_conv_cuda_im2col, mc_conv_cuda_exchange, mc_conv_cuda_exchange_full, mc_conv_cuda_bc01,
     mc_conv_cuda_b01c, mc_conv_cuda_fold, mc_conv_cuda_apart, mc_conv_cuda_direct;
 double mc_conv_cuda_seconds(const struct mc_conv_problem *p, double part);  /* at that part of the peak */
-/* cuda_apart.c: what follows, by a kernel of its own */
-double mc_conv_cuda_tail_seconds(const struct mc_conv_problem *p);
+/* cuda_apart.c: an epilogue by a kernel of its own */
+double mc_conv_cuda_epilogue_seconds(const struct mc_conv_problem *p);
 void *mc_conv_cuda_result(const struct mc_conv_problem *p, void *const *operand);
 /* Result = beta * c0 before sums are added: copies c0 where it is another array.  c: from the plan; may be
  * NULL. */

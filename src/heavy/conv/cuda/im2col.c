@@ -173,7 +173,6 @@ static struct mc_plan *product(const struct im2col *d, const struct mc_conv_prob
     memcpy(g.cs, forward ? y : inputs ? m : w, sizeof g.cs);
     memcpy(g.c0s, g.cs, sizeof g.c0s);
     g.beta = !first ? 1 : inputs && !d->straight ? 0 : p->beta;
-    g.has_c0 = g.beta != 0;
     return mc_gemm_cuda_inner(&g);
 }
 

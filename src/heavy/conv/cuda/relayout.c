@@ -43,7 +43,7 @@ static struct mc_conv_problem child_of(const struct mc_conv_problem *p, enum lay
     }
     c.s.flip = false;
     c.inner |= INNER_RELAYOUT;
-    c.c0_apart = c.c0_apart && !moved[mc_conv_result(p->s.pass)]; /* else it is where the result will be */
+    c.residual = c.residual && !moved[mc_conv_result(p->s.pass)]; /* else it is where the result will be */
     return c;
 }
 

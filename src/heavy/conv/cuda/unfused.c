@@ -9,8 +9,9 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 {
     const struct mc_conv_problem *p = conv(plan->problem);
     TRY(plan->child[0]->run(plan->child[0], operand, workspace, threads));
-    return mc_cuda_tail_run(mc_cuda_tail_of_plan(plan), mc_conv_cuda_result(p, operand),
-                            p->beta != 0 ? operand[CONV_C0] : NULL, p->has_bias ? operand[CONV_BIAS] : NULL);
+    return mc_cuda_epilogue_run(mc_cuda_epilogue_of_plan(plan), mc_conv_cuda_result(p, operand),
+                                p->beta != 0 ? operand[CONV_C0] : NULL,
+                                p->has_bias ? operand[CONV_BIAS] : NULL);
 }
 
 static struct mc_conv_problem child_of(const struct mc_conv_problem *p)
@@ -23,15 +24,11 @@ static struct mc_conv_problem child_of(const struct mc_conv_problem *p)
     return c;
 }
 
-static struct mc_cuda_tail_of tail_of(const struct mc_conv_problem *p)
+static struct mc_cuda_epilogue_of epilogue_of(const struct mc_conv_problem *p)
 {
     const struct mc_conv_array y = mc_conv_array(p, mc_conv_result(p->s.pass));
-    struct mc_cuda_tail_of q = { .dtype = p->dtype,
-                                 .rank = y.rank,
-                                 .has_c0 = p->beta != 0,
-                                 .has_bias = p->has_bias,
-                                 .beta = p->beta,
-                                 .act = p->act };
+    struct mc_cuda_epilogue_of q = { .dtype = p->dtype, .rank = y.rank, .has_bias = p->has_bias, .beta = p->beta,
+                                   .act = p->act };
     for (int i = 0; i < y.rank; i++) {
         q.size[i] = y.size[i];
         q.y[i] = q.c0[i] = y.stride[i];
@@ -43,7 +40,7 @@ static struct mc_cuda_tail_of tail_of(const struct mc_conv_problem *p)
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_), c = child_of(p);
-    const struct mc_cuda_tail_of q = tail_of(p);
+    const struct mc_cuda_epilogue_of q = epilogue_of(p);
     return mc_cuda_apart_plan(&c.base, &q, run);
 }
 
@@ -51,12 +48,12 @@ static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     return p->inner                                             ? "is for who asks, not for solvers"
-           : p->beta != 0 && !p->c0_apart                       ? "writes over a c0 that is the result"
+           : p->beta != 0 && !p->residual                       ? "writes over a c0 that is the result"
            : p->beta == 0 && !p->has_bias && p->act == ACT_NONE ? "wants something to follow"
                                                                 : NULL;
 }
 
-double mc_conv_cuda_tail_seconds(const struct mc_conv_problem *p)
+double mc_conv_cuda_epilogue_seconds(const struct mc_conv_problem *p)
 {
     const struct mc_conv_array y = mc_conv_array(p, mc_conv_result(p->s.pass));
     const double bytes = (p->beta != 0 ? 3.0 : 2.0) * (double)mc_conv_count(&y) * mc_dtypes[p->dtype].size;
@@ -66,7 +63,7 @@ double mc_conv_cuda_tail_seconds(const struct mc_conv_problem *p)
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_), c = child_of(p);
-    return mc_plan_cheapest(&c.base) + mc_conv_cuda_tail_seconds(p);
+    return mc_plan_cheapest(&c.base) + mc_conv_cuda_epilogue_seconds(p);
 }
 
 const struct mc_solver mc_conv_cuda_apart = { .name = "apart", .refuse = refuse, .estimate = estimate, .plan = plan, .wraps = true };

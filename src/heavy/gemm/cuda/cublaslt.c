@@ -80,7 +80,7 @@ static bool regular(const int64_t *s, int64_t rows, int64_t cols)
 static enum c0 c0_of(const struct mc_gemm_problem *p)
 {
     const int64_t *s = p->c0s;
-    if (!p->has_c0 || p->beta == 0) {
+    if (p->beta == 0) {
         return C0_NONE;
     }
     if (p->beta >= 1 && p->beta <= 1 && s[1] == 0 && (s[2] == 1 || p->n == 1) &&

@@ -16,8 +16,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const struct cut *d = (const struct cut *)(const void *)plan;
     const struct mc_gemm_problem *p = gemm(plan->problem);
     (void)threads;
-    return mc_gemm_cut_run(&d->c, operand[GEMM_A], operand[GEMM_B],
-                           p->has_c0 && p->beta != 0 ? operand[GEMM_C0] : NULL, operand[GEMM_C], workspace);
+    return mc_gemm_cut_run(&d->c, operand[GEMM_A], operand[GEMM_B], p->beta != 0 ? operand[GEMM_C0] : NULL,
+                           operand[GEMM_C], workspace);
 }
 
 static const char *refuse(const struct mc_problem *p_)

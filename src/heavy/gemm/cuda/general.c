@@ -26,7 +26,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const struct plain *d = (const struct plain *)(const void *)plan;
     const struct mc_gemm_problem *p = gemm(plan->problem);
     struct args args = { .a = operand[GEMM_A], .b = operand[GEMM_B], .c = operand[GEMM_C],
-                         .c0 = p->has_c0 && p->beta != 0 ? operand[GEMM_C0] : NULL, .batch = p->batch, .m = p->m, .n = p->n,
+                         .c0 = p->beta != 0 ? operand[GEMM_C0] : NULL, .batch = p->batch, .m = p->m, .n = p->n,
                          .k = p->k, .alpha = p->alpha, .beta = p->beta };
     (void)workspace;
     (void)threads;
@@ -86,8 +86,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     mc_str_addf(&defines,
                 "#define RM %d\n#define RN %d\n#define A_BY_K %d\n#define B_BY_K %d\n#define HAS_C0 "
                 "%d\n#define ACT %d\n",
-                (int)r, (int)r, p->as[2] == 1, p->bs[1] == 1 && p->bs[2] != 1, p->has_c0 && p->beta != 0,
-                (int)p->act);
+                (int)r, (int)r, p->as[2] == 1, p->bs[1] == 1 && p->bs[2] != 1, p->beta != 0, (int)p->act);
     d->base.run = run;
     d->grid = mc_cuda_line(tiles_of(p), 1);
     d->grid.threads[0] = 256;

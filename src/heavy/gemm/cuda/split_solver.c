@@ -39,7 +39,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     struct mc_split_args a = {
         .a = w + d->at[2], .b = w + d->at[3], .a_batch = d->rows[0] * each, .b_batch = d->rows[1] * each,
         .a_seen = (void *)(w + d->at[0]), .b_seen = (void *)(w + d->at[1]), .a_seen_batch = p->m, .b_seen_batch = p->n,
-        .c = operand[GEMM_C], .c0 = p->has_c0 && p->beta != 0 ? operand[GEMM_C0] : NULL, .cs = { p->cs[0], 0, p->cs[1], p->cs[2] },
+        .c = operand[GEMM_C], .c0 = p->beta != 0 ? operand[GEMM_C0] : NULL, .cs = { p->cs[0], 0, p->cs[1], p->cs[2] },
         .c0s = { p->c0s[0], 0, p->c0s[1], p->c0s[2] }, .m = (int)p->m, .n = (int)p->n, .steps = (int)d->steps, .batch = (int)p->batch,
         .a_seen_rows = 1, .b_seen_cols = 1, .group_rows = (int)p->m, .alpha = (float)p->alpha, .beta = (float)p->beta, .act = (int)p->act,
         .plain_a = operand[GEMM_A], .plain_b = operand[GEMM_B], .k = (int)p->k,

@@ -110,9 +110,6 @@ struct mc_plan *mc_gemm_cuda_inner(const struct mc_gemm_problem *asked)
     if (!mc_gemm_possible(&p)) {
         return NULL;
     }
-    if (!p.has_c0) {
-        p.beta = 0;
-    }
     mc_gemm_stack(&p);
     return mc_plan_make(&p.base);
 }

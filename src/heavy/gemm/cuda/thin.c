@@ -90,7 +90,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     (void)threads;
     args.x = operand[d->turned ? GEMM_B : GEMM_A];
     args.s = operand[d->turned ? GEMM_A : GEMM_B];
-    args.c0 = p->has_c0 && p->beta != 0 ? operand[GEMM_C0] : NULL;
+    args.c0 = p->beta != 0 ? operand[GEMM_C0] : NULL;
     args.c = operand[GEMM_C];
     args.parts = workspace;
     const bool aligned = d->vector && (uintptr_t)args.s % WORD == 0;
@@ -175,7 +175,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     mc_str_addf(
         &defines,
         "#define Q %d\n#define WIDE %d\n#define R %d\n#define VECTOR %d\n#define HAS_C0 %d\n#define ACT %d\n",
-        (int)s.q, (int)s.wide, (int)s.r, vector, p->has_c0 && p->beta != 0, (int)p->act);
+        (int)s.q, (int)s.wide, (int)s.r, vector, p->beta != 0, (int)p->act);
     if (!mc_cuda_kernels(&mc_gemm_thin_text, &defines, kernels, NELEM(kernels))) {
         mc_free(d);
         return NULL;

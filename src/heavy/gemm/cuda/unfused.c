@@ -8,27 +8,23 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 {
     const struct mc_gemm_problem *p = gemm(plan->problem);
     TRY(plan->child[0]->run(plan->child[0], operand, workspace, threads));
-    return mc_cuda_tail_run(mc_cuda_tail_of_plan(plan), operand[GEMM_C],
-                            p->has_c0 && p->beta != 0 ? operand[GEMM_C0] : NULL, NULL);
+    return mc_cuda_epilogue_run(mc_cuda_epilogue_of_plan(plan), operand[GEMM_C],
+                                p->beta != 0 ? operand[GEMM_C0] : NULL, NULL);
 }
 
 static struct mc_gemm_problem child_of(const struct mc_gemm_problem *p)
 {
     struct mc_gemm_problem c = *p;
     c.beta = 0;
-    c.has_c0 = false;
     c.act = ACT_NONE;
     return c;
 }
 
-static struct mc_cuda_tail_of tail_of(const struct mc_gemm_problem *p)
+static struct mc_cuda_epilogue_of epilogue_of(const struct mc_gemm_problem *p)
 {
-    struct mc_cuda_tail_of q = { .dtype = p->dtype,
-                                 .rank = 3,
-                                 .size = { p->batch, p->m, p->n },
-                                 .has_c0 = p->has_c0 && p->beta != 0,
-                                 .beta = p->beta,
-                                 .act = p->act };
+    struct mc_cuda_epilogue_of q = {
+        .dtype = p->dtype, .rank = 3, .size = { p->batch, p->m, p->n }, .beta = p->beta, .act = p->act
+    };
     memcpy(q.y, p->cs, sizeof p->cs);
     memcpy(q.c0, p->c0s, sizeof p->c0s);
     return q;
@@ -37,16 +33,16 @@ static struct mc_cuda_tail_of tail_of(const struct mc_gemm_problem *p)
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_), c = child_of(p);
-    const struct mc_cuda_tail_of q = tail_of(p);
+    const struct mc_cuda_epilogue_of q = epilogue_of(p);
     return mc_cuda_apart_plan(&c.base, &q, run);
 }
 
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
-    const bool c0 = p->has_c0 && p->beta != 0, broadcast = p->c0s[1] == 0 || p->c0s[2] == 0;
+    const bool c0 = p->beta != 0, broadcast = p->c0s[1] == 0 || p->c0s[2] == 0;
     return !mc_is_float(p->dtype)             ? "takes floats"
-           : c0 && !broadcast && !p->c0_apart ? "writes over a C0 that is C"
+           : c0 && !broadcast && !p->residual ? "writes over a C0 that is C"
            : !c0 && p->act == ACT_NONE        ? "wants something to follow"
                                               : NULL;
 }

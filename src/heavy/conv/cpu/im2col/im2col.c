@@ -13,7 +13,6 @@ static struct mc_gemm_problem product(const struct mc_conv_problem *p, enum kind
     const int64_t f = s->f / s->groups, k = block * conv_volume(s->k), wf = p->at.w[0], yf = p->at.y[1];
     struct mc_gemm_problem g = { .dtype = p->dtype, .batch = 1, .alpha = p->alpha,
                                  .beta = kind == FIRST ? p->beta : kind == REST };
-    g.has_c0 = g.beta != 0;
     if (s->pass == CONV_FORWARD) {
         g.m = f, g.n = tile, g.k = k;
         memcpy(g.as, (int64_t[]){ 0, wf, 1 }, sizeof g.as);

@@ -144,7 +144,7 @@ static double estimate(const struct mc_problem *p)
 {
     const struct mc_solver *fft = &mc_conv_cuda_fft;
     return 2e-6 + (fft->refuse(p) ? implicit(conv(p)) : MC_MIN(implicit(conv(p)), 1.1 * fft->estimate(p))) +
-           (mc_dnn_fused(conv(p)) ? 1.1 * mc_conv_cuda_tail_seconds(conv(p)) : 0);
+           (mc_dnn_fused(conv(p)) ? 1.1 * mc_conv_cuda_epilogue_seconds(conv(p)) : 0);
 }
 
 const struct mc_solver mc_conv_cudnn = { .name = "cudnn", .refuse = refuse, .estimate = estimate, .plan = plan, .doubted = true };

@@ -134,7 +134,7 @@ static bool filters_lie_well(const struct mc_conv_problem *p)
 
 bool mc_dnn_fused(const struct mc_conv_problem *p)
 {
-    return p->has_bias || p->act != ACT_NONE || (p->beta != 0 && p->c0_apart && p->s.pass == CONV_FORWARD);
+    return p->has_bias || p->act != ACT_NONE || (p->beta != 0 && p->residual && p->s.pass == CONV_FORWARD);
 }
 
 const char *mc_dnn_refuse(const struct mc_conv_problem *p)
@@ -150,7 +150,7 @@ const char *mc_dnn_refuse(const struct mc_conv_problem *p)
     if (mc_dnn_fused(p) && (s->pass != CONV_FORWARD || p->dtype == MC_FLOAT64)) {
         return "fuses what follows a forward pass in float32 or halves";
     }
-    if (p->beta != 0 && p->c0_apart && !mc_dnn_fused(p)) {
+    if (p->beta != 0 && p->residual && !mc_dnn_fused(p)) {
         return "copies c0 first, as apart need not";
     }
     for (int i = 0; i < 3; i++) {

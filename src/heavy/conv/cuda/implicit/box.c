@@ -29,9 +29,9 @@ void mc_box_defines(struct mc_str *out, const struct mc_box_kind *k)
 {
     mc_cuda_types(out, k->dtype, false);
     mc_str_addf(out,
-                "#define HALF %d\n#define DOWN %d\n#define TAIL %d\n#define ACT %d\nenum { MI = %d, TN = %d, "
+                "#define HALF %d\n#define DOWN %d\n#define ADDS %d\n#define ACT %d\nenum { MI = %d, TN = %d, "
                 "SLOTS = %d };\n",
-                mc_dtypes[k->dtype].size == 2, k->down, k->tail, (int)k->act, k->mi, k->tn, k->slots);
+                mc_dtypes[k->dtype].size == 2, k->down, k->adds, (int)k->act, k->mi, k->tn, k->slots);
     mc_hopper_instruction(out, k->tn, k->dtype, false, k->down);
 }
 

@@ -11,7 +11,7 @@
  *   T, HALF     elements, and whether they are of two bytes; others are rounded to TF32 by the copy engine
  *   TN          columns of a tile
  *   DOWN        filters lie with what is summed running down
- *   TAIL        whether something is added to sums: what was there, or a bias
+ *   ADDS        whether something is added to sums: what was there, or a bias
  *   ACT         what is done to a finished element: any of it in each of the places where one is finished would be far too much code */
 enum { TM = 128 * MI, SIZE = HALF ? 2 : 4, TK = ROW / SIZE, A_BYTES = TM * ROW, B_BYTES = TN * ROW, SLOT = A_BYTES + B_BYTES };
 
@@ -158,7 +158,7 @@ struct pair { float a, b; };
 __device__ __forceinline__ pair finished(const args &p, i64 at, int column, float a, float b)
 {
     pair v = { a * p.alpha, b * p.alpha };
-#if TAIL
+#if ADDS
     const bool is = at >= 0 && column < p.results;
     if (p.c0 && is) {
         v.a += p.beta * get<float>(p.c0[at + column]);

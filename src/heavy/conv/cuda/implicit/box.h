@@ -30,12 +30,12 @@ struct mc_box_cut mc_box_best_cut(const struct mc_box_args *a);     /* tn is 0: 
 bool mc_box_hand_out(const struct mc_box_args *a, const struct mc_box_cut *c, int blocks,
                      struct mc_box_tile *tile, int *first);
 
-/* What box.cu is compiled for.  tail: something is added to sums; down: filters lie with what is summed
+/* What box.cu is compiled for.  adds: something is added to sums; down: filters lie with what is summed
  * running down. */
 struct mc_box_kind {
     mc_dtype dtype;
     enum mc_act act;
-    bool tail, down;
+    bool adds, down;
     int mi, tn, slots;
 };
 void mc_box_defines(struct mc_str *out, const struct mc_box_kind *k);

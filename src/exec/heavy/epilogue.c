@@ -1,0 +1,53 @@
+/* epilogue.c: what depends on a shape in an epilogue that a solver may compute: which term is a bias, which a
+ * residual.
+ *
+ * Invariant: a solver computes all of an epilogue or nothing; then the step's kernel runs behind it. */
+#include "exec/backend.h"
+#include "exec/heavy/heavy.h"
+
+/* Has `a` the sizes and strides of y? */
+static bool is_whole(const struct mc_slot *y, const struct mc_slot *a)
+{
+    bool all = mc_dims_equal(y->type.rank, y->type.dims, a->type.rank, a->type.dims);
+    for (int i = 0; all && i < y->type.rank; i++) {
+        all = y->type.dims[i] == 1 || y->strides[i] == a->strides[i];
+    }
+    return all;
+}
+
+/* Has it one number for each position of y along the axis, adjacent in memory? */
+static bool is_bias(const struct mc_slot *y, const struct mc_slot *a, int axis)
+{
+    bool is = axis >= 0 && a->type.rank == y->type.rank;
+    for (int i = 0; is && i < y->type.rank; i++) {
+        is = a->type.dims[i] == (i == axis ? y->type.dims[i] : 1);
+    }
+    return is && (y->type.dims[axis] == 1 || a->strides[axis] == (int64_t)mc_dtypes[a->type.dtype].size);
+}
+
+bool mc_heavy_epilogue_at(const struct mc_function *f, const struct mc_shape_plan *p, int step, int axis,
+                          struct mc_heavy_epilogue *e)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    const struct mc_epilogue *q = &st->epilogue;
+    *e = (struct mc_heavy_epilogue){ false, q->act, -1, -1, -1, q->result };
+    if (!q->known || st->before >= 0 || f->code->backend->epilogues != EPILOGUE_SOLVER ||
+        f->code->mode != MODE_FAST_RUN) {
+        return false;
+    }
+    const struct mc_slot *y = &p->slot[mc_heavy_result(st, 0)];
+    if (q->cast != y->type.dtype || !is_whole(y, &p->slot[q->result])) {
+        return false;
+    }
+    for (int i = 0; i < q->nterm; i++) {
+        const struct mc_slot *term = &p->slot[q->term[i]];
+        int *to = e->bias < 0 && is_bias(y, term, axis)  ? &e->bias
+                  : e->residual < 0 && is_whole(y, term) ? &e->residual
+                                                         : &e->other;
+        if (*to >= 0 || term->type.rank != y->type.rank) {
+            return false;
+        }
+        *to = q->term[i];
+    }
+    return true;
+}

@@ -87,7 +87,8 @@ double mc_plan_cheapest(const struct mc_problem *p);  /* the least estimate of t
 double mc_plan_seconds(const struct mc_problem *p);          /* a call's: as wisdom has it, if that counts, else the least estimate; < 0: not known, or a solver is forced */
 const char *mc_plan_declines(const struct mc_problem *p, const struct mc_solver *s);   /* why s does; NULL: it can do it */
 /* ---- plan.c ---- */
-struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver *s);
+struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver *s);    /* cost: the solver's estimate */
+struct mc_plan *mc_plan_bind(const struct mc_problem *p, const struct mc_solver *s);    /* the same without asking for an estimate */
 /* Nothing beyond the struct. */
 struct mc_plan *mc_plan_bare(mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace, int threads));
 void mc_plan_free(struct mc_plan *p);

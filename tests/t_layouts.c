@@ -55,6 +55,33 @@ TEST(turned_images_hold_the_same_values)
     }
 }
 
+/* The stage is excluded for one function, by its spec, or for all, by the flag. */
+TEST(layout_can_be_excluded)
+{
+    static const struct { const char *spec, *flag, *mode; bool turned; } rows[] = {
+        { "", "", "FAST_RUN", true },
+        { "layout", "", "FAST_RUN", false },
+        { NULL, "layout", "FAST_RUN", false },
+        { "fusion", "layout", "FAST_RUN", true },
+        { "", "", "FAST_COMPILE", false },
+    };
+    mc_flag_set("layout", "b01c");
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_flag_set("rewrite.excluding", rows[i].flag);
+        mc_graph *g = mc_graph_new();
+        mc_input_sized(g, "x", MC_FLOAT32, MC_SHAPE(2, 3, 7, 8));
+        mc_input_sized(g, "w", MC_FLOAT32, MC_SHAPE(8, 3, 3, 3));
+        mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, w",
+                                                   .outputs = "relu(conv(x, w, border=1))",
+                                                   .mode = rows[i].mode,
+                                                   .excluding = rows[i].spec });
+        CHECK(f && !strstr(mc_function_graph_text(f), "b01c") == !rows[i].turned, "row %zu: %s", i,
+              f ? mc_function_graph_text(f) : mc_last_error());
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
+}
+
 static int count(const char *text, const char *word)
 {
     int n = 0;

@@ -7,6 +7,8 @@
 static mc_status find_device(struct compiling *c);
 static mc_status copy_graph(struct compiling *c);
 static mc_status rewrite(struct compiling *c);
+static mc_status layout(struct compiling *c);
+static mc_status keep_text(struct compiling *c);
 static mc_status lower(struct compiling *c);
 static mc_status describe(struct compiling *c);
 static mc_status kernels(struct compiling *c);
@@ -22,6 +24,8 @@ static const struct { const char *name; mc_status (*run)(struct compiling *c); }
     { "device",          find_device },
     { "copy",            copy_graph },       /* from here on the user's graph is not touched */
     { "rewrite",         rewrite },
+    { "layout",          layout },
+    { "text",            keep_text },
     { "lower",           lower },
     { "describe",        describe },
     { "kernels",         kernels },
@@ -131,14 +135,7 @@ static mc_status copy_graph(struct compiling *c)
     return s;
 }
 
-/* What a convolution takes is asked within the device. */
-static mc_status layouts(struct compiling *c, int n, mc_node **all)
-{
-    TRY(mc_device_enter(c->code->device));
-    mc_status s = mc_lower_layouts(c->g, n, all, &c->code->backend->layouts);
-    mc_device_leave(c->code->device);
-    return s;
-}
+/* ---- passes over its results: outputs, then updates ---- */
 
 static mc_status rewrite(struct compiling *c)
 {
@@ -149,16 +146,44 @@ static mc_status rewrite(struct compiling *c)
                               .level = c->mode == MODE_FAST_COMPILE ? REWRITE_FAST : REWRITE_FULL,
                               .watch = c->mode == MODE_DEBUG ? mc_debug_note : NULL, .arg = c };
     mc_status s = all ? mc_rewrite(c->g, (int)n, all, &how) : MC_EMEMORY;
-    s = s < 0 || how.level == REWRITE_FAST ? s : layouts(c, (int)n, all);
     if (s == MC_OK) {
-        mc_node **left = mc_graph_reach((int)n, all, &c->code->nodes_after);
         mc_spec_put_results(c, all);
-        c->code->text = mc_graph_text(c->g, (int)n, all);
-        s = c->code->text && left ? MC_OK : MC_EMEMORY;
-        s = s == MC_OK && c->mode == MODE_DEBUG ? mc_debug_widen(c) : s;
-        mc_free(left);
     }
     c->code->rewrite_seconds = mc_now() - start;
+    mc_free(all);
+    return s;
+}
+
+/* requires: rewritten.  leaves: the same values; convolutions and what lies between them with the order of
+ * axes that is estimated to be cheapest.  The estimates are the device's, so the thread enters it. */
+static mc_status layout(struct compiling *c)
+{
+    if (c->mode == MODE_FAST_COMPILE || mc_stage_off("layout", c->spec->excluding)) {
+        return MC_OK;
+    }
+    TRY(mc_device_enter(c->code->device));
+    size_t n;
+    mc_node **all = mc_spec_results(c, &n);
+    mc_status s = all ? mc_lower_layouts(c->g, (int)n, all, &c->code->backend->layouts) : MC_EMEMORY;
+    mc_device_leave(c->code->device);
+    if (s == MC_OK) {
+        mc_spec_put_results(c, all);
+    }
+    mc_free(all);
+    return s;
+}
+
+/* requires: no pass before "lower" changes the graph any more.  leaves: its text and its number of nodes; in
+ * DEBUG mode, what the rules replaced over float64. */
+static mc_status keep_text(struct compiling *c)
+{
+    size_t n;
+    mc_node **all = mc_spec_results(c, &n);
+    mc_node **left = all ? mc_graph_reach((int)n, all, &c->code->nodes_after) : NULL;
+    c->code->text = left ? mc_graph_text(c->g, (int)n, all) : NULL;
+    mc_status s = c->code->text ? MC_OK : MC_EMEMORY;
+    s = s == MC_OK && c->mode == MODE_DEBUG ? mc_debug_widen(c) : s;
+    mc_free(left);
     mc_free(all);
     return s;
 }

@@ -8,7 +8,7 @@ const char *const mc_act_names[] = {
     [ACT_GELU_ERF] = " gelu_erf", [ACT_SWISH] = " swish",
 };
 
-struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver *s)
+struct mc_plan *mc_plan_bind(const struct mc_problem *p, const struct mc_solver *s)
 {
     struct mc_problem *copy = mc_alloc(p->family->problem_size, "plans");
     if (!copy) {
@@ -22,7 +22,15 @@ struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver 
     }
     plan->solver = s;
     plan->problem = copy;
-    plan->cost = s->estimate(copy);
+    return plan;
+}
+
+struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver *s)
+{
+    struct mc_plan *plan = mc_plan_bind(p, s);
+    if (plan) {
+        plan->cost = s->estimate(plan->problem);
+    }
     return plan;
 }
 

@@ -101,7 +101,10 @@ double mc_plan_seconds(const struct mc_problem *p);
 /* why s does; NULL: it can do it */
 const char *mc_plan_declines(const struct mc_problem *p, const struct mc_solver *s);
 /* ---- plan.c ---- */
+/* cost: the solver's estimate */
 struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver *s);
+/* the same without asking for an estimate */
+struct mc_plan *mc_plan_bind(const struct mc_problem *p, const struct mc_solver *s);
 /* Nothing beyond the struct. */
 struct mc_plan *mc_plan_bare(mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace,
                                               int threads));

@@ -29,7 +29,9 @@ static const struct stage { const char *name; const struct mc_rule_table *table[
     { "recognise",    { &mc_rules_recognise } },
     { "stabilize",    { &mc_rules_stable } },
     { "specialize",   { &mc_rules_special, &mc_rules_late } },
-    { "fusion",       { NULL } },                /* has no rules: mc_stage_off is asked when steps are made */
+    /* Stages without rules: compile.c asks mc_stage_off. */
+    { "layout",       { NULL } },
+    { "fusion",       { NULL } },
 };
 
 /* ---- reading the tables, once ---- */

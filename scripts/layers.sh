@@ -34,7 +34,7 @@ call             compile schedule inspect exec/heavy exec lower op graph value b
 outside="src/nn tools examples bench"   # these stand on the public headers alone
 
 # file:line:included for every #include "folder/file" under src, less the public ones
-inner=$(grep -rnoE '^ *# *include +["<][^">]+[">]' src --include='*.[ch]' --include='*.def' | grep -v '^src/nn/' |
+inner=$(grep -rnoE '^ *# *include +["<][^">]+[">]' src --include='*.[ch]' --include='*.cu' --include='*.def' | grep -v '^src/nn/' |
     sed -E 's/# *include +//; s/[">]$//' | grep -E ':"' || true)
 wrong=$(awk -F: -v table="$allowed" '
     BEGIN {

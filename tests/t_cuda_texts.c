@@ -52,7 +52,7 @@ static const struct {
       { FLOATS },
       { "#define INDEX unsigned\n#define RANK 1\n#define HAS_C0 0\n#define HAS_BIAS 0\n#define ACT 4\n",
         "#define INDEX u64\n#define RANK 4\n#define HAS_C0 1\n#define HAS_BIAS 1\n#define ACT 5\n" } },
-    { &mc_far_end_text, { "" }, { "#define PAIRS 120\n" } },
+    { &mc_far_end_text, { "" }, { "" } },
     { &mc_far_region_text, { FLOATS, "#define T signed char\n#define A u64\n#define FLOAT 0\n" }, { "" } },
     { &mc_far_lines_text,
       { FLOATS },

@@ -6,6 +6,7 @@
 #ifndef MC_CUDA_H
 #define MC_CUDA_H
 
+#include "device/cuda/args.h"
 #include "device/device.h"
 
 /* ---- open.c: the libraries ---- */
@@ -142,7 +143,6 @@ double mc_cuda_between(struct mc_cuda *d, void *from, void *to); /* seconds, wai
 
 /* ---- map.c: arrays as the copy engine of Hopper's multiprocessors knows them ---- */
 enum { MC_CUDA_MAP_RANK = 5, MC_CUDA_ROW = 128 };
-struct mc_cuda_map { _Alignas(64) unsigned char bytes[128]; };  /* an argument of a kernel */
 struct mc_cuda_boxes {          /* innermost axis first, whose elements lie side by side */
     mc_dtype dtype;             /* float32 becomes TF32 on the way, rounded to nearest */
     int rank;

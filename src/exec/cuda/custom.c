@@ -5,13 +5,12 @@
  * Invariant: x[i] of a view is looked at before memory is: an index out of range is an error of the call, not
  * of the GPU. */
 #include "exec/cuda/cuda.h"
+#include "exec/cuda/view_args.h"
 
 enum { THREADS = 256, MOST_VIEWS = 16 };
-struct view {                   /* view.cu's */
-    char *data;
-    int64_t n, size[MC_MAX_RANK], stride[MC_MAX_RANK], *err, number;
-    int32_t rank, dense;
-};
+struct view { MC_VIEW_MEMBERS(void) };
+MC_ARGS_SIZE(view, 168);
+_Static_assert(MC_MAX_RANK == 8, "view_args.h has room for so many axes");
 struct mc_far_custom {
     struct mc_exec exec;
     void *kernel;

@@ -2,14 +2,9 @@
  *
  * Invariant: how a line is cut follows from its length alone, so every GPU adds in one order. */
 #include "exec/cuda/cuda.h"
+#include "exec/cuda/lines_args.h"
 
 enum { THREADS = 256, SEGMENT = 2048, CHUNK = 4096, MOST_CHUNKS = 256, PAIR = 16 };
-struct args {                   /* lines.cu's */
-    const char *x;
-    char *y, *scratch;
-    int64_t lines, count, padded, size[8], xline[8], yline[8], xstep, ystep, chunk, span, distance;
-    int32_t axes, chunks, product, positions;
-};
 enum { TOTALS, RUNNING, KEYS, NEAR_SORT, NEAR_MERGE, APART, PLACE, KERNELS };
 static const char *const names[KERNELS] = { "totals", "running", "keys", "near_sort", "near_merge", "apart", "place" };
 static const struct row { const char *op; bool orders, product, positions; } rows[] = {
@@ -24,7 +19,7 @@ struct mc_far_lines {
     const struct row *row;
     void *kernel[KERNELS];
     int x, y;                   /* values */
-    struct args args;
+    struct mc_lines_args args;
 };
 
 static const char text[] = {
@@ -49,7 +44,7 @@ bool mc_lines_there(const struct mc_step *st)
 
 /* ---- a shape ---- */
 
-static void cut(struct args *a, const struct mc_slot *x, const struct mc_slot *y, int axis)
+static void cut(struct mc_lines_args *a, const struct mc_slot *x, const struct mc_slot *y, int axis)
 {
     const int64_t xsize = (int64_t)mc_dtypes[x->type.dtype].size,
                   ysize = (int64_t)mc_dtypes[y->type.dtype].size;
@@ -90,19 +85,20 @@ static mc_status load(struct mc_far_lines *w, mc_dtype from, mc_dtype to)
 /* ---- running ---- */
 
 static mc_status launch(const struct mc_function *f, const struct mc_far_lines *w, int kernel,
-                        const struct mc_grid *g, const struct args *a)
+                        const struct mc_grid *g, const struct mc_lines_args *a)
 {
     return mc_cuda_launch(mc_gpu(f->code), w->kernel[kernel], names[kernel], g, a, sizeof *a);
 }
 
-static mc_status run_along(const struct mc_function *f, const struct mc_far_lines *w, const struct args *a)
+static mc_status run_along(const struct mc_function *f, const struct mc_far_lines *w,
+                           const struct mc_lines_args *a)
 {
     const struct mc_grid g = { { (unsigned)(a->lines * a->chunks), 1, 1 }, { THREADS, 1, 1 }, 0 };
     TRY(a->chunks > 1 ? launch(f, w, TOTALS, &g, a) : MC_OK);
     return launch(f, w, RUNNING, &g, a);
 }
 
-static mc_status run_order(const struct mc_function *f, const struct mc_far_lines *w, struct args a)
+static mc_status run_order(const struct mc_function *f, const struct mc_far_lines *w, struct mc_lines_args a)
 {
     const int64_t pairs = a.lines * a.padded, near = MC_MIN(a.padded, (int64_t)SEGMENT);
     const struct mc_grid all = mc_cuda_line(pairs, THREADS),
@@ -129,7 +125,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     (void)p;
     (void)step;
     const struct mc_far_lines *w = (struct mc_far_lines *)e;
-    struct args a = w->args;
+    struct mc_lines_args a = w->args;
     if (a.lines * a.count == 0) {
         return MC_OK;
     }

@@ -4,16 +4,9 @@
  * keys, near_sort, apart, near_merge, place: a bitonic network over (key, position), which no two elements share: what is
  *                  equal stays as it stood.  Partners that are near each other meet in shared memory.
  * T is x's dtype, O the result's, A what is added in. */
-struct args {
-    const T *x;
-    O *y;
-    char *scratch;
-    i64 lines, count, padded;                   /* padded: to a power of two */
-    i64 size[8], xline[8], yline[8];            /* of the other axes, innermost first */
-    i64 xstep, ystep, chunk;
-    i64 span, distance;                         /* of the network: how long its runs become, how far partners are apart */
-    int axes, chunks, product, positions;
-};
+#include "exec/cuda/lines_args.h"
+typedef mc_lines_args args;
+
 struct pair { u64 key, at; };
 
 __device__ __forceinline__ i64 begin_of(const args &a, i64 line, const i64 *stride)

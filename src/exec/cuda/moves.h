@@ -3,6 +3,7 @@
 #define MC_FAR_WORK_H
 
 #include "exec/cuda/cuda.h"
+#include "heavy/cuda/region_args.h"
 
 enum { REGION_WORD = 16 };      /* bytes that a thread moves at once */
 
@@ -11,16 +12,6 @@ struct mc_work_part {                   /* one copy; both are dense: only bytes 
     size_t bytes;
     int src, dst;
     int64_t at;                 /* bytes into the result */
-};
-struct mc_region_args {                   /* region.cu's */
-    char *x, *y;
-    int64_t *target;
-    int32_t *next, *first;
-    void *err;
-    const void *index[8];
-    int32_t kind[8];
-    int64_t limit[8], step[8], istride[8][8], span[8], yspan[8], free[8], xfree[8], yfree[8], places, each;
-    int32_t nindex, nspan, nfree, set, number, axis[8];
 };
 struct mc_far_work {
     struct mc_exec exec;

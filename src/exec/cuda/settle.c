@@ -4,38 +4,27 @@
  *
  * Invariant: once a check has failed no update is made until the error has been returned. */
 #include "exec/cuda/cuda.h"
+#include "exec/cuda/settle_args.h"
 #include <stdatomic.h>
 
 enum { CHECK = 4, SPILL = 1, /* words of a check; behind them, where a view's element out of range lies */
-       PAIRS = 120, SPREAD = 16 << 10 };
-struct args {                   /* as settle.cu has it */
-    const int64_t *failed;
-    int64_t *told;
-    struct { char *to; const char *from; uint64_t bytes; } at[PAIRS];
-    int n;
-};
+       SPREAD = 16 << 10 };
 
 static const char source[] = {
 #include "exec/cuda/settle_text.h"
     , 0 };
 const struct mc_cuda_text mc_far_end_text = { "exec/cuda/settle.cu", source };
 
-static const char *defines(char room[32])
-{
-    mc_snprintf(room, 32, "#define PAIRS %d\n", PAIRS);
-    return room;
-}
-
 void mc_far_end_source(struct mc_str *out)
 {
-    mc_cuda_source(&mc_far_end_text, defines((char[32]){ "" }), out);
+    mc_cuda_source(&mc_far_end_text, "", out);
 }
 
 /* ---- the end of the steps ---- */
 
-static mc_status launch(const struct mc_function *f, const struct args *a)
+static mc_status launch(const struct mc_function *f, const struct mc_settle_args *a)
 {
-    void *kernel = mc_cuda_kernel(&mc_far_end_text, defines((char[32]){ "" }), "settle");
+    void *kernel = mc_cuda_kernel(&mc_far_end_text, "", "settle");
     uint64_t most = 0;
     for (int i = 0; i < a->n; i++) {
         most = MC_MAX(most, a->at[i].bytes);
@@ -49,14 +38,14 @@ mc_status mc_far_end(const struct mc_function *f, const struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
     const struct mc_far_function *own = mc_far_of(f);
-    struct args a = { own->failed, own->told ? (int64_t *)(void *)own->told->data : NULL, .n = 0 };
+    struct mc_settle_args a = { own->failed, own->told ? (int64_t *)(void *)own->told->data : NULL, .n = 0 };
     bool owed = own->failed != NULL;
     for (int i = 0; i < pr->nupdate && mc_far_plan(p)->updates; i++) {
         const size_t bytes = mc_slot_bytes(&p->slot[pr->update[i]]);
         if (!bytes || mc_is_in_place(f, p, i)) {
             continue;
         }
-        if (a.n == PAIRS) {
+        if (a.n == SETTLE_PAIRS) {
             TRY(launch(f, &a));
             a.n = 0;
         }

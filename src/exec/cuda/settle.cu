@@ -1,17 +1,9 @@
 /* settle.cu: the end of a call: new values over the old, unless a check has failed since the host was last told.
  *
  * A block's y picks the pair.  What lies on 16 bytes, as all but views of a caller's memory does, is moved so. */
-struct pair {
-    char *to;
-    const char *from;
-    u64 bytes;
-};
-struct args {
-    const i64 *failed;          /* null: nothing is checked */
-    i64 *told;                  /* memory of the host */
-    pair at[PAIRS];
-    int n;
-};
+#include "exec/cuda/settle_args.h"
+typedef mc_settle_pair pair;
+typedef mc_settle_args args;
 
 template <class V> __device__ __forceinline__ void move(const pair &p)
 {

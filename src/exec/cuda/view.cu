@@ -1,9 +1,8 @@
 /* view.cu: in front of a user's CUDA C: an array as a kernel of his sees it. */
+#include "exec/cuda/view_args.h"
+
 template <class T> struct view {
-    T *data;
-    i64 n, size[8], stride[8]; /* elements; of each axis, the outermost first: its size, its stride in elements */
-    i64 *err, number;
-    int rank, dense;           /* dense: element i is data[i] */
+    MC_VIEW_MEMBERS(T)
 
     /* Element i in C order, however the array lies. */
     __device__ T &operator[](i64 i) const
@@ -23,5 +22,6 @@ template <class T> struct view {
         return data[at];
     }
 };
+MC_ARGS_SIZE(view<char>, 168);
 template <class A, class B> struct same_ { static const bool value = false; };
 template <class A> struct same_<A, A> { static const bool value = true; };

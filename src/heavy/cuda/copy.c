@@ -4,6 +4,7 @@
  * elements are copied in that order, else in tiles that turn through shared memory.
  *
  * Invariant: no axis of `to` has stride 0 unless its size is 1. */
+#include "heavy/cuda/copy_args.h"
 #include "heavy/cuda/cuda.h"
 #include "value/value.h"
 #include <stdlib.h>
@@ -13,16 +14,11 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_cuda_copy_text = { "heavy/cuda/copy.cu", text };
 
-struct args {
-    void *to;
-    const void *from;
-    int64_t count, part, size[8], ts[8], fs[8];
-};
 struct mc_cuda_copy {
     int64_t from_first;         /* bytes to the element that is read first */
     void *kernel;
     struct mc_grid grid;
-    struct args args;
+    struct mc_cuda_copy_args args;
 };
 
 static int64_t far(int64_t stride)
@@ -160,7 +156,7 @@ struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *layout)
 
 mc_status mc_cuda_copy_run(const struct mc_cuda_copy *c, void *to, const void *from)
 {
-    struct args args = c->args;
+    struct mc_cuda_copy_args args = c->args;
     args.to = to;
     args.from = (const char *)from + c->from_first;
     return c->kernel ? mc_cuda_follow(mc_cuda_current(), c->kernel, "copy", &c->grid, &args, sizeof args)

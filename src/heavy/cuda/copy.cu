@@ -3,12 +3,8 @@
  * line: the last axis is the one that both arrays have closest together.
  * tile: the last axis is closest together in TO, the one before it in FROM; SIDE by SIDE elements go through shared memory
  * so that both are met in order: 64 of two bytes and less, which would leave memory waiting otherwise, or 32.  INDEX: an unsigned type that counts all elements. */
-struct args {
-    TO *to;
-    const FROM *from;
-    i64 count, part;    /* count: line: elements; tile: all but the last two axes; part: see split.cu */
-    i64 size[8], ts[8], fs[8];
-};
+#include "heavy/cuda/copy_args.h"
+typedef mc_cuda_copy_args args;
 
 extern "C" __global__ void __launch_bounds__(256) line(const __grid_constant__ args a)
 {

@@ -52,9 +52,6 @@ bool mc_cuda_kernels(const struct mc_cuda_text *t, struct mc_str *defines, const
 void mc_cuda_types(struct mc_str *defines, mc_dtype t, bool wide);
 /* INDEX, an unsigned type that counts so far: the short one is faster */
 void mc_cuda_index(struct mc_str *defines, int64_t count);
-/* n / by = (n times / 2^32 + n) / 2^shift for n below 2^31, where 2^shift >= by and times = 2^32 (2^shift -
- * by) / by + 1. */
-struct mc_cuda_divider { uint32_t by, times, shift; };
 struct mc_cuda_divider mc_cuda_divider(int64_t by);
 /* A line of `threads` for `count` elements; more than a grid can have is walked by the kernel itself. */
 struct mc_grid mc_cuda_line(int64_t count, unsigned threads);

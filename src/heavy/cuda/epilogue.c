@@ -2,6 +2,7 @@
  *
  * Invariant: an element is read and written by one thread, so c0 may be y. */
 #include "heavy/cuda/cuda.h"
+#include "heavy/cuda/epilogue_args.h"
 #include "value/value.h"
 
 static const char text[] = {
@@ -10,13 +11,7 @@ static const char text[] = {
 const struct mc_cuda_text mc_cuda_epilogue_text = { "heavy/cuda/epilogue.cu", text };
 
 enum { WORD = 16 };             /* bytes that a thread moves, where they lie so */
-struct args {
-    void *y;
-    const void *c0, *bias;
-    int64_t count, size[8], ys[8], c0s[8], bs[8];
-    double beta;
-};
-struct form { void *kernel; struct mc_grid grid; struct args args; };
+struct form { void *kernel; struct mc_grid grid; struct mc_cuda_epilogue_args args; };
 struct mc_cuda_epilogue {
     struct form plain, vector;  /* vector.kernel: NULL where elements do not lie side by side */
 };
@@ -34,7 +29,8 @@ static bool in_words(const struct mc_cuda_axes *a, bool has_c0, int64_t many)
     return so;
 }
 
-static bool load(struct form *f, const struct args *all, int rank, int64_t many, const char *defines)
+static bool load(struct form *f, const struct mc_cuda_epilogue_args *all, int rank, int64_t many,
+                 const char *defines)
 {
     f->args = *all;
     f->args.size[rank - 1] /= many;
@@ -47,7 +43,7 @@ static bool load(struct form *f, const struct args *all, int rank, int64_t many,
 struct mc_cuda_epilogue *mc_cuda_epilogue_new(const struct mc_cuda_epilogue_of *q)
 {
     const bool has_c0 = q->beta != 0;
-    struct args all = { .count = 1, .beta = q->beta };
+    struct mc_cuda_epilogue_args all = { .count = 1, .beta = q->beta };
     struct mc_str defines = { 0 };
     struct mc_cuda_epilogue *t = mc_calloc(1, sizeof *t, "plans");
     for (int i = 0; i < q->rank; i++) {
@@ -80,7 +76,7 @@ mc_status mc_cuda_epilogue_run(const struct mc_cuda_epilogue *t, void *y, const 
 {
     const bool aligned = ((uintptr_t)y | (uintptr_t)c0) % WORD == 0;
     const struct form *f = t->vector.kernel && aligned ? &t->vector : &t->plain;
-    struct args args = f->args;
+    struct mc_cuda_epilogue_args args = f->args;
     args.y = y;
     args.c0 = c0;
     args.bias = bias;

@@ -1,12 +1,9 @@
 /* epilogue.cu: y[...] = act(y[...] + bias[...] + beta c0[...]), each with its own strides; HAS_C0, HAS_BIAS, ACT as in the problem.
  *
  * A thread takes V elements that lie side by side along the last axis: in y and c0 always, in bias too or one for all of them. */
-struct args {
-    T *y;
-    const T *c0, *bias;
-    i64 count, size[8], ys[8], c0s[8], bs[8];  /* count: of V at once; so is the last size */
-    double beta;
-};
+#include "heavy/cuda/epilogue_args.h"
+typedef mc_cuda_epilogue_args args;
+
 template <class S, int N> struct alignas(sizeof(S) * N) several { S at[N]; };
 
 template <int N> __device__ __forceinline__ void line(const args &p)

@@ -1,8 +1,6 @@
 /* fill.cu: random numbers to time with: floats in [-1, 1), integers in [0, 128). */
-struct args {
-    T *to;
-    i64 count;
-};
+#include "heavy/cuda/fill_args.h"
+typedef mc_cuda_fill_args args;
 
 extern "C" __global__ void __launch_bounds__(256) fill(const __grid_constant__ args a)
 {

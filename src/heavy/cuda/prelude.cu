@@ -1,8 +1,8 @@
 /* prelude.cu: in front of every text of a solver: dtypes, and how they are read and rounded.
  *
  * A text is compiled for one dtype T, summed in A.  get<A>(x) widens, put<T>(a) rounds once, to nearest even. */
-typedef long long i64;
-typedef unsigned long long u64;
+#include "device/cuda/args.h"
+
 struct half { unsigned short bits; };
 struct bf16 { unsigned short bits; };
 
@@ -95,8 +95,8 @@ WITHIN(u64, 0, 0xffffffffffffffffull, 0.f, 18446744073709551616.f)
 template <class A, class S> __device__ __forceinline__ A get(S s) { return convert<A, S>::of(s); }
 template <class S, class A> __device__ __forceinline__ S put(A a) { return convert<S, A>::of(a); }
 
-/* n / by, for n below 2^31: mc_cuda_divider (heavy/cuda/cuda.h). */
-struct divider { unsigned by, times, shift; };
+/* n / by, for n below 2^31. */
+typedef mc_cuda_divider divider;
 __device__ __forceinline__ unsigned quotient(unsigned n, const divider &d) { return ((unsigned)((u64)n * d.times >> 32) + n) >> d.shift; }
 
 /* What is done to a finished element: enum mc_act of plan.h. */

@@ -5,20 +5,8 @@
  * take:    y = x there; take_rows where a place's elements lie side by side, sixteen bytes of them a thread.
  * put:     x = y, or x += y, there: who is first goes along its chain, so that places which are the same are settled in
  *          their order, by one thread. */
-struct args {
-    T *x;
-    T *y;
-    i64 *target;
-    int *next, *first;
-    i64 *err;
-    const void *index[8];
-    int kind[8];            /* bytes of an index; negative: signed */
-    i64 limit[8], step[8];  /* of x: the size and the stride of its axis */
-    i64 istride[8][8], span[8], yspan[8], free[8], xfree[8], yfree[8];
-    i64 places, each;       /* of the index tensors; elements at one */
-    int nindex, nspan, nfree, set, number;
-    int axis[8];            /* of x, by index */
-};
+#include "heavy/cuda/region_args.h"
+typedef mc_region_args args;
 
 __device__ __forceinline__ i64 whole(const void *p, int kind, i64 at)
 {

@@ -3,6 +3,7 @@
  * Invariant: a time is that of the work on the device: runs are recorded and launched together, so that what
  * the host needs to enqueue them does not count, as it does not in a function that is replayed. */
 #include "heavy/cuda/cuda.h"
+#include "heavy/cuda/fill_args.h"
 #include "value/value.h"
 #include <stdlib.h>
 
@@ -140,10 +141,7 @@ void mc_cuda_discard(const struct mc_extent *e, int n, void *operand[8])
 
 static mc_status fill(const struct mc_extent *e, void *to)
 {
-    struct {
-        void *to;
-        int64_t count;
-    } args = { to, e->count };
+    const struct mc_cuda_fill_args args = { to, e->count };
     struct mc_str defines = { 0 };
     void *kernel;
     mc_cuda_types(&defines, e->dtype, false);

@@ -2,6 +2,7 @@
 #ifndef MC_CONV_CUDA_H
 #define MC_CONV_CUDA_H
 
+#include "heavy/conv/cuda/direct_args.h"
 #include "heavy/conv/solver.h"
 #include "heavy/cuda/cuda.h"
 
@@ -21,14 +22,6 @@ void *mc_conv_cuda_result(const struct mc_conv_problem *p, void *const *operand)
 struct mc_cuda_copy *mc_conv_cuda_c0_copy(const struct mc_conv_problem *p);
 
 /* ---- cuda_direct.c: what the kernels of direct.cu are told ---- */
-struct mc_direct_args {
-    void *x, *w, *y;
-    const void *c0, *bias;
-    void *parts;
-    int64_t n, c, f, groups, in[3], out[3], k[3], stride[3], dilation[3], pad[3], xs[5], ws[8], ys[5];
-    int64_t rows, cols, depth, splits, samples;
-    double alpha, beta;
-};
 void mc_direct_shape(struct mc_direct_args *a, const struct mc_conv_problem *p);  /* all but addresses */
 void mc_direct_bind(struct mc_direct_args *a, const struct mc_conv_problem *p, void *const *operand);
 /* wide: sums in float64 */

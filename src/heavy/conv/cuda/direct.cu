@@ -9,19 +9,13 @@
  *
  * Flipped filters are read backwards: their strides are negative then.  A sum that is cut in parts is added up in
  * order, so every run gives the same bits.  The same sums tell how far off another solver's are (sampled). */
+#include "heavy/conv/cuda/direct_args.h"
+typedef mc_direct_args args;
+
 enum { FORWARD, INPUTS, WEIGHTS };
 #define TILE 64
 #define TK 16
 
-struct args {
-    T *x, *w, *y;
-    const T *c0, *bias;
-    A *parts;
-    i64 n, c, f, groups, in[3], out[3], k[3], stride[3], dilation[3], pad[3], xs[5], ws[8], ys[5];
-    i64 rows, cols, depth, splits;      /* of one group's product */
-    i64 samples;                        /* elements that are made again to be compared; else 0 */
-    double alpha, beta;
-};
 typedef INDEX idx;
 struct four { idx o; int a, b, c; };    /* an outer index, and one along each of three axes */
 

@@ -9,21 +9,13 @@
  *
  * Invariant: sums are never rounded to halves before they are whole. */
 #include "heavy/conv/cuda/cuda.h"
+#include "heavy/conv/cuda/im2col_args.h"
 
 static const char text[] = {
 #include "heavy/conv/cuda/im2col_text.h"
     , 0 };
 const struct mc_cuda_text mc_conv_im2col_text = { "heavy/conv/cuda/im2col.cu", text };
 
-struct args {
-    void *x;
-    const void *c0;
-    void *columns;
-    int64_t n, c, in[3], out[3], k[3], stride[3], dilation[3], pad[3], xs[5];
-    int64_t image, row;
-    double beta;
-    int flip;
-};
 /* products: of the first images, of as many as there are room for */
 enum { FIRST = 1, WHOLE = 2 };
 struct im2col {
@@ -68,7 +60,7 @@ static mc_status columns(const struct call *c, void *kernel, const char *name)
     const struct mc_conv_shape *s = &c->p->s;
     const int64_t rows = s->c * taps(c->p), u = places(c->p);
     const bool side = s->pass == CONV_WEIGHTS, back = s->pass == CONV_INPUTS;
-    struct args a = { .x = c->x, .c0 = back ? c->c0 : NULL, .columns = c->columns, .n = c->n, .c = s->c, .beta = c->p->beta,
+    struct mc_im2col_args a = { .x = c->x, .c0 = back ? c->c0 : NULL, .columns = c->columns, .n = c->n, .c = s->c, .beta = c->p->beta,
                       .flip = s->flip, .image = side ? u : rows * u, .row = side ? c->n * u : u };
     memcpy(a.in, s->in, sizeof a.in);
     memcpy(a.out, s->out, sizeof a.out);

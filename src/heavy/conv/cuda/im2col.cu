@@ -4,15 +4,8 @@
  *   scatter   x = the sum of the columns' elements that stand for it, tap by tap in order, and beta * c0
  *
  * Taps are counted as w keeps them: a flipped filter's last is the first. */
-struct args {
-    T *x;
-    const T *c0;
-    T *columns;
-    i64 n, c, in[3], out[3], k[3], stride[3], dilation[3], pad[3], xs[5];
-    i64 image, row;             /* in columns: how far apart images and rows are; places lie side by side */
-    double beta;
-    int flip;
-};
+#include "heavy/conv/cuda/im2col_args.h"
+typedef mc_im2col_args args;
 
 __device__ __forceinline__ int tap(const args &p, int axis, int a)
 {

@@ -9,6 +9,7 @@
  *
  * Invariant: the child has the sums of the problem and zeros. */
 #include "heavy/conv/cuda/cuda.h"
+#include "heavy/conv/cuda/space_to_depth_args.h"
 
 static const char text[] = {
 #include "heavy/conv/cuda/space_to_depth_text.h"
@@ -17,15 +18,11 @@ const struct mc_cuda_text mc_conv_fold_text = { "heavy/conv/cuda/space_to_depth.
 
 /* of x, beyond which tensor cores are busy as it is; bytes that a thread writes */
 enum { MOST_CHANNELS = 16, WORD = 16 };
-struct args {
-    void *plain, *folded;
-    int64_t outer, c, size[2], folds[2], stride[2], pad[2], at[4];
-};
 struct side {                   /* x or w */
     void *kernel;
     const char *name;
     struct mc_grid grid;
-    struct args args;
+    struct mc_fold_args args;
     int64_t first;              /* bytes from the array to its element 0, 0 */
     size_t at;                  /* folded, in the workspace */
 };
@@ -39,7 +36,7 @@ struct fold {
 
 static mc_status move(const struct side *s, void *plain, void *workspace)
 {
-    struct args a = s->args;
+    struct mc_fold_args a = s->args;
     a.plain = (char *)plain + s->first;
     a.folded = (char *)workspace + s->at;
     return mc_cuda_follow(mc_cuda_current(), s->kernel, s->name, &s->grid, &a, sizeof a);
@@ -101,12 +98,12 @@ static bool make_side(struct side *s, const struct mc_conv_problem *p, const str
 {
     const struct mc_conv_array plain = mc_conv_array(p, role), folded = mc_conv_array(c, role);
     const int64_t size = mc_dtypes[p->dtype].size;
-    struct args *a = &s->args;
+    struct mc_fold_args *a = &s->args;
     struct mc_str defines = { 0 };
     bool into = role != mc_conv_result(p->s.pass);
-    *a = (struct args){ .outer = plain.size[0],
-                        .c = plain.size[1],
-                        .at = { plain.stride[0], plain.stride[1] } };
+    *a = (struct mc_fold_args){ .outer = plain.size[0],
+                                .c = plain.size[1],
+                                .at = { plain.stride[0], plain.stride[1] } };
     for (int i = 0; i < 2; i++) {
         const bool turned = role == CONV_W && p->s.flip;
         a->size[i] = plain.size[3 + i];

@@ -4,12 +4,9 @@
  *
  * Elements are moved, not computed with: T is an unsigned type of their size, and PACK of them a word of the folded array,
  * in which a word never leaves its place. */
-struct args {
-    T *plain;
-    T *folded;
-    i64 outer, c, size[2], folds[2], stride[2], pad[2]; /* size: of plain's axes; folds: of folded's */
-    i64 at[4];                  /* strides of plain: outer, channels, rows, columns */
-};
+#include "heavy/conv/cuda/space_to_depth_args.h"
+typedef mc_fold_args args;
+
 struct alignas(PACK * sizeof(T)) pack { T v[PACK]; };
 typedef INDEX idx;
 

@@ -3,6 +3,7 @@
  *
  * Invariant: a block's part of the problem fits in shared memory. */
 #include "heavy/conv/cuda/small_channels/small_channels.h"
+#include "heavy/conv_pool/cuda/small_channels_args.h"
 #include "heavy/conv_pool/solver.h"
 
 static const char text[] = {
@@ -20,16 +21,9 @@ enum {
     BANKS = 32
 };
 
-struct args {
-    const void *x;
-    void *w, *g, *mark, *parts;
-    int64_t xs[4], ws[4], gs[2], ks[2];
-    int n, f, in[2], y[2], out[2], pad[2], before[2], lines, pitch, across, windows, fours, filters, blocks,
-        whole;
-};
 struct few {
     struct mc_few few;
-    struct args args;
+    struct mc_pooled_few_args args;
     bool planes;                /* of maxima and of marks can be moved four numbers at a time */
     int q;                      /* forward: filters of a thread */
 };
@@ -37,7 +31,7 @@ struct few {
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct few *d = (const struct few *)(const void *)plan;
-    struct args a = d->args;
+    struct mc_pooled_few_args a = d->args;
     (void)threads;
     a.x = operand[POOLED_X];
     a.w = (float *)operand[POOLED_W] + d->few.w_first;
@@ -74,14 +68,14 @@ static int pitch_of(const struct mc_pooled_problem *p, int across)
 static void shape(struct few *d, const struct mc_pooled_problem *p)
 {
     const struct mc_conv_shape *s = &p->conv.s;
-    struct args *a = &d->args;
+    struct mc_pooled_few_args *a = &d->args;
     const int64_t *xs = p->conv.at.x, *ws = p->conv.at.w;
-    *a = (struct args){ .xs = { xs[0], xs[1], xs[3], xs[4] },
-                        .ws = { ws[0], ws[1], ws[3], ws[4] },
-                        .gs = { p->g[0], p->g[1] },
-                        .ks = { p->mark[0], p->mark[1] },
-                        .n = (int)s->n,
-                        .f = (int)s->f };
+    *a = (struct mc_pooled_few_args){ .xs = { xs[0], xs[1], xs[3], xs[4] },
+                                      .ws = { ws[0], ws[1], ws[3], ws[4] },
+                                      .gs = { p->g[0], p->g[1] },
+                                      .ks = { p->mark[0], p->mark[1] },
+                                      .n = (int)s->n,
+                                      .f = (int)s->f };
     for (int i = 0; i < 2; i++) {
         a->in[i] = (int)s->in[i + 1];
         a->y[i] = (int)s->out[i + 1];
@@ -109,7 +103,7 @@ static void shape(struct few *d, const struct mc_pooled_problem *p)
 /* Floats of a block; kept as 64 bits until it is known that they are few. */
 static int64_t shared_floats(const struct few *d, const struct mc_conv_shape *s)
 {
-    const struct args *a = &d->args;
+    const struct mc_pooled_few_args *a = &d->args;
     const int64_t image = s->c * a->lines * a->pitch, taps = s->c * s->k[1] * s->k[2];
     return s->pass == CONV_FORWARD
                ? taps * a->filters + image
@@ -120,7 +114,7 @@ static int64_t shared_floats(const struct few *d, const struct mc_conv_shape *s)
 static void grids(struct few *d, const struct mc_pooled_problem *p)
 {
     const struct mc_conv_shape *s = &p->conv.s;
-    struct args *a = &d->args;
+    struct mc_pooled_few_args *a = &d->args;
     const size_t shared = (size_t)shared_floats(d, s) * sizeof(float);
     const int64_t processors = mc_cuda_processors();
     if (s->pass == CONV_FORWARD) {

@@ -7,20 +7,10 @@
  *             to is added up, and what blocks came to by `add`, in order
  *
  * Windows are compiled in: W1 x W2, strides S1, S2; heavy/conv/cuda/small_channels/lines.cu has the rest. */
-enum { THREADS = 160, SIDE = P / W2 > 0 ? P / W2 : 1 };
+#include "heavy/conv_pool/cuda/small_channels_args.h"
+typedef mc_pooled_few_args args;
 
-struct args {
-    const float *x;
-    float *w;
-    float *g;
-    unsigned char *mark;
-    float *parts;
-    i64 xs[4], ws[4], gs[2], ks[2];     /* n, c (f), row, column; w: f, c, taps; maxima and marks: n, f */
-    int n, f, in[2], y[2], out[2], pad[2], before[2];  /* y: of the convolution; out: windows; before: cells in front of the first */
-    int lines, pitch, across;           /* of a channel in shared memory; groups of P in a line of y */
-    int windows, fours, filters;        /* of a plane; floats from filter to filter there, of maxima; forward: from a tap to the next */
-    int blocks, whole;                  /* weights: parts of the sums; planes can be moved four numbers at a time */
-};
+enum { THREADS = 160, SIDE = P / W2 > 0 ? P / W2 : 1 };
 
 __device__ __forceinline__ void load(const args &p, int image, float *to)
 {

@@ -1,29 +1,11 @@
 /* cut.h: float32 products whose blocks cut what they bring into pairs of halves themselves (cut.cu): what the
- * solver of matrices and that of convolutions share.
- *
- * Invariant: the arguments are those of cut.cu, field for field. */
+ * solver of matrices and that of convolutions share.  cut_args.h declares the arguments. */
 #ifndef MC_GEMM_CUT_H
 #define MC_GEMM_CUT_H
 
 #include "heavy/gemm/cuda/cuda.h"
+#include "heavy/gemm/cuda/cut_args.h"
 
-struct mc_gemm_cut_places {     /* along an axis: so many across, then the next line */
-    int64_t down, right;
-    int across;
-};
-/* C[batch] = the sum over `outer` of A[batch, outer] B[batch, outer].  Strides: batch, row, column; columns
- * of B and C, and terms of B, may be places of an image.  outer_step: of A and of B. */
-struct mc_gemm_cut_args {
-    const void *a, *b, *c0;
-    void *c, *parts;
-    int64_t as[3], bs, cs[2], c0s[3], outer_step[2];
-    int m, n, k, batch, outer, splits, run, fours[2];
-    float alpha, beta;
-    struct mc_gemm_cut_places b_terms, b_cols, c_cols;
-    /* of a column of C: lines and places that are its own, all but the first zeros; lines and places there
-     * are */
-    int around[2], size[2];
-};
 static inline struct mc_gemm_cut_places mc_gemm_cut_line(int64_t step)
 {
     return (struct mc_gemm_cut_places){ 0, step, INT32_MAX };

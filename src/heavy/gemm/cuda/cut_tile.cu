@@ -1,25 +1,15 @@
 /* cut_tile.cu: of products whose blocks cut their operands themselves (cut.cu): what a thread takes of a tile, how a warp cuts
  * it, and what a warp's terms of two tiles come to. */
+#include "heavy/gemm/cuda/cut_args.h"
+typedef mc_gemm_cut_places places;
+typedef mc_gemm_cut_args args;
+
 typedef unsigned u32;
 typedef unsigned short u16;
 enum { TILE = 64, PITCH = TILE + 8, WARPS = 8, MINE = 16 };     /* MINE: elements of a tile that a thread takes, along the summed axis */
 enum { LOW = TILE * PITCH, TILES = 4 * LOW };   /* halves of a tile; of both tiles of a step, high and low */
 enum { PLANE = TILE * PITCH };                  /* floats of a finished tile, of which there are two in the room of a step's */
 
-struct places {                 /* along an axis: so many across, then the next line */
-    i64 down, right;
-    int across;
-};
-struct args {
-    const float *a, *b, *c0;
-    float *c, *parts;
-    i64 as[3], bs, cs[2], c0s[3], outer_step[2];    /* batch, row, column; of B and C the columns, and B's terms, are places */
-    int m, n, k, batch, outer, splits, run;     /* run: tiles side by side that a block makes */
-    int fours[2];               /* a, b: four neighbours along the summed axis can be read at once */
-    float alpha, beta;
-    places b_terms, b_cols, c_cols;
-    int around[2], size[2];     /* of a column of C: lines and places that are its own, all but the first zeros; lines and places there are */
-};
 struct side {                   /* rows of A, or columns of B: where this thread reads, and what becomes of it */
     const float *x;
     places all, terms;

@@ -2,19 +2,13 @@
  *
  * Invariant: it refuses nothing but scalars that an integer cannot be multiplied by. */
 #include "heavy/gemm/cuda/cuda.h"
+#include "heavy/gemm/cuda/general_args.h"
 
 static const char text[] = {
 #include "heavy/gemm/cuda/general_text.h"
     , 0 };
 const struct mc_cuda_text mc_gemm_plain_text = { "heavy/gemm/cuda/general.cu", text };
 
-struct args {
-    const void *a, *b, *c0;
-    void *c;
-    int64_t batch, m, n, k;
-    int64_t as[3], bs[3], cs[3], c0s[3];
-    double alpha, beta;
-};
 struct plain {
     struct mc_plan base;
     void *kernel;
@@ -25,8 +19,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 {
     const struct plain *d = (const struct plain *)(const void *)plan;
     const struct mc_gemm_problem *p = gemm(plan->problem);
-    struct args args = { .a = operand[GEMM_A], .b = operand[GEMM_B], .c = operand[GEMM_C],
-                         .c0 = p->beta != 0 ? operand[GEMM_C0] : NULL, .batch = p->batch, .m = p->m, .n = p->n,
+    struct mc_gemm_plain_args args = { .a = operand[GEMM_A], .b = operand[GEMM_B], .c = operand[GEMM_C],
+                                       .c0 = p->beta != 0 ? operand[GEMM_C0] : NULL, .batch = p->batch, .m = p->m, .n = p->n,
                          .k = p->k, .alpha = p->alpha, .beta = p->beta };
     (void)workspace;
     (void)threads;

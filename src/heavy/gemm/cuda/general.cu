@@ -1,17 +1,12 @@
 /* general.cu: C = alpha A B + beta C0, any strides: a block makes TM by TN elements of C, a thread RM by RN of them.
  *
  * Every element is one sum over k in order, so results do not depend on the size of tiles. */
+#include "heavy/gemm/cuda/general_args.h"
+typedef mc_gemm_plain_args args;
+
 #define TM (16 * RM)
 #define TN (16 * RN)
 #define TK 16
-
-struct args {
-    const T *a, *b, *c0;
-    T *c;
-    i64 batch, m, n, k;
-    i64 as[3], bs[3], cs[3], c0s[3];
-    double alpha, beta;
-};
 
 /* Rows [i, i + R) of a matrix and columns [k, k + TK): turned, zero outside.  BY_K: threads walk along k. */
 template <int R, bool BY_K>

@@ -7,24 +7,13 @@
  * in tiles as the tensor cores read them, or row after row where a product gathers them. */
 typedef unsigned u32;
 typedef unsigned short u16;
-enum { TK = 64 };
-
-struct seen {                   /* of a row's elements */
-    u32 most;                   /* the bits of the largest finite |x| */
-    u32 infinite;
-};
+#include "heavy/gemm/cuda/split_args.h"
+typedef mc_split_seen seen;
+typedef mc_split_pack pack;
+typedef mc_split_filters filters;
+enum { TK = SPLIT_TK };
 
 /* ---- operands into halves ---- */
-
-struct pack {
-    const float *x;
-    u16 *to;
-    seen *rows;
-    i64 low;                    /* from high to low halves, if they lie in rows */
-    i64 xs[4];                  /* outer and inner batch, row, column */
-    int inner, n_rows, n_cols, rows_pad, cols_pad, tile; /* tile: rows of one; 0: none, row after row */
-    int seen_outer, seen_row;   /* the place of a row in rows[] */
-};
 
 /* What rows hold: a block takes 64 of them, or 8 whose elements lie side by side, then goes on to others, and a share of
  * the columns. */
@@ -136,16 +125,6 @@ extern "C" __global__ void __launch_bounds__(256) pack_few(const __grid_constant
 }
 
 /* Filters: a row for each result's channel, tap by tap, the other channels fastest; and the table of taps. */
-struct filters {
-    const float *w;
-    u16 *to;
-    seen *rows;
-    int2 *taps;
-    i64 group, row, channel, tap[2];
-    int n_rows, rows_pad, tile, channels, channels_pad, k[2], k_pad, reverse;
-    int unit, shift[2], line, place;    /* of a tap: dilation; in halves: how far lines and places of the images are apart */
-};
-
 extern "C" __global__ void __launch_bounds__(256) pack_filters(const __grid_constant__ filters p)
 {
     follow();

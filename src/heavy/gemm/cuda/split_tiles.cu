@@ -6,39 +6,12 @@
  *   2   the gradient of filters: k is images and places, A is y with channels fastest, B is x shifted by a tap
  *
  * Matrices and filters are packed in tiles as the tensor cores read them (hopper.cu), high before low, and come as blocks. */
-enum { TM = 128, TK = 64 };
+#include "heavy/gemm/cuda/split_args.h"
+typedef mc_split_seen seen;
+typedef mc_split_where where;
+typedef mc_split_args args;
 
-struct seen {                   /* of a row's elements */
-    u32 most;                   /* the bits of the largest finite |x| */
-    u32 infinite;
-};
-struct where {                  /* an element of C or C0 */
-    i64 batch, group, row, col; /* rows come in groups: images */
-};
-struct args {
-    const u16 *a, *b;
-    i64 a_low, b_low, a_batch, b_batch; /* low: of images, how far the low halves lie behind the high ones */
-    const seen *a_seen, *b_seen;
-    i64 a_seen_batch, b_seen_batch;
-    float *c, *partial;         /* partial: of each split; 0: there is one */
-    const float *c0, *bias;
-    where cs, c0s;
-    i64 bias_batch;
-    int m, n, steps, splits, batch;
-    int a_seen_rows, b_seen_cols, group_rows;  /* rows that share one */
-    float alpha, beta;
-    int act;
-    /* MODE 0: what infinities are multiplied by */
-    const float *plain_a, *plain_b;
-    i64 as[3], bs[3];
-    int k;
-    /* MODE 1 and 2 */
-    const int2 *taps;           /* MODE 1, for UNIT channels each: how far on, and the shift along both axes */
-    int in[2], out[2], stride[2], pad[2], dilation[2], taps1;
-    int channels, channels_pad, y_pad, image; /* image: halves from one to the next of A's (MODE 1), of x (MODE 2) */
-    i64 y_image;
-    i64 tap_stride[2];          /* MODE 2: of the result */
-};
+enum { TM = SPLIT_TM, TK = SPLIT_TK };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 /* ---- shared memory ---- */

@@ -6,6 +6,7 @@
  * Invariant: sums are those of the dtype's accumulator, in an order that follows from sizes, strides and the
  * GPU's processors. */
 #include "heavy/gemm/cuda/cuda.h"
+#include "heavy/gemm/cuda/thin_args.h"
 #include <stdlib.h>
 
 static const char text[] = {
@@ -32,13 +33,6 @@ static const double launch_seconds = 2.2e-6, add_seconds = 0.8e-6, wave_seconds 
                     chain_seconds = 0.14e-6, load_seconds = 1.3e-9, multiply_seconds = 0.55e-9,
                     cache_bytes = 5e12;
 
-struct args {
-    const void *x, *s, *c0;
-    void *c, *parts;
-    int64_t rows, k, xs[3], ss[3], cs[3], c0s[3];
-    int batch, splits;
-    double alpha, beta;
-};
 struct shape {                  /* how it is given to threads */
     int64_t rows, q, wide, r, blocks, splits;
     bool turned;                /* the large operand is B */
@@ -47,7 +41,7 @@ struct thin {
     struct mc_plan base;
     void *plain, *vector, *add; /* vector: where columns of S lie side by side, if they are aligned */
     struct mc_grid grid, add_grid;
-    struct args args;           /* all but addresses */
+    struct mc_gemm_thin_args args;           /* all but addresses */
     bool turned;
 };
 
@@ -86,7 +80,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const struct thin *d = (const struct thin *)(const void *)plan;
     const struct mc_gemm_problem *p = gemm(plan->problem);
     struct mc_cuda *gpu = mc_cuda_current();
-    struct args args = d->args;
+    struct mc_gemm_thin_args args = d->args;
     (void)threads;
     args.x = operand[d->turned ? GEMM_B : GEMM_A];
     args.s = operand[d->turned ? GEMM_A : GEMM_B];
@@ -148,13 +142,13 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     if (!d) {
         return NULL;
     }
-    struct args *a = &d->args;
-    *a = (struct args){ .rows = s.rows,
-                        .k = p->k,
-                        .batch = (int)p->batch,
-                        .splits = (int)s.splits,
-                        .alpha = p->alpha,
-                        .beta = p->beta };
+    struct mc_gemm_thin_args *a = &d->args;
+    *a = (struct mc_gemm_thin_args){ .rows = s.rows,
+                                     .k = p->k,
+                                     .batch = (int)p->batch,
+                                     .splits = (int)s.splits,
+                                     .alpha = p->alpha,
+                                     .beta = p->beta };
     turn(a->xs, s.turned ? p->bs : p->as, s.turned);
     turn(a->ss, s.turned ? p->as : p->bs, !s.turned);
     turn(a->cs, p->cs, s.turned);

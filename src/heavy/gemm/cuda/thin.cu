@@ -5,16 +5,11 @@
  * then fold their sums, each keeping half of what both have, and warps add theirs in order.
  *
  * k may be shared by several blocks, whose parts `add` adds in order. */
+#include "heavy/gemm/cuda/thin_args.h"
+typedef mc_gemm_thin_args args;
+
 enum { THREADS = 256, WARPS = THREADS / 32, DEEP = THREADS / WIDE, MINE = R * Q, AHEAD = MINE * sizeof(A) < 64 ? 8 : MINE * sizeof(A) < 256 ? 4 : 2 };
 
-struct args {
-    const T *x, *s, *c0;
-    T *c;
-    A *parts;
-    i64 rows, k, xs[3], ss[3], cs[3], c0s[3];   /* of X: batch, row, k; of S: batch, column, k; of C: batch, row, column */
-    int batch, splits;
-    double alpha, beta;
-};
 template <class S, int N> struct alignas(sizeof(S) * N) several { S at[N]; };
 
 __device__ __forceinline__ void finished(const args &p, i64 batch, i64 row, int column, A sum)

@@ -4,14 +4,9 @@
  * windows reach: memory is read once, but for what chunks share, and nothing is kept between two kernels.  Any other window
  * has an element a thread; its backward pass is two kernels: `parts` leaves g x d^(-beta-1) of every element, which
  * `normalise` then sums over the windows that an element lies in. */
-struct args {
-    const T *x, *g;
-    T *y;
-    A *parts;
-    i64 c, far[3], nfree, size[8], at[3][8], planes, lanes, n;
-    double alpha, beta, k;
-    int blocked;
-};
+#include "heavy/norm/cuda/norm_args.h"
+typedef mc_norm_args args;
+
 struct spot { i64 plane, c, lane, at[3]; };
 
 /* Number e where a plane has `lines` of lanes, one for each channel or chunk. */

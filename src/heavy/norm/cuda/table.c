@@ -3,6 +3,7 @@
  * element a thread.
  *
  * Invariant: the solver refuses nothing. */
+#include "heavy/norm/cuda/norm_args.h"
 #include "heavy/norm/solver.h"
 #include "heavy/cuda/cuda.h"
 
@@ -11,24 +12,17 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_norm_text = { "heavy/norm/cuda/norm.cu", text };
 
-struct args {
-    const void *x, *g;
-    void *y, *parts;
-    int64_t c, far[3], nfree, size[8], at[3][8], planes, lanes, n;
-    double alpha, beta, k;
-    int blocked;
-};
 struct norm {
     struct mc_plan base;
     void *norm, *parts;
     struct mc_grid grid;
-    struct args args;
+    struct mc_norm_args args;
 };
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct norm *d = (const struct norm *)(const void *)plan;
-    struct args a = d->args;
+    struct mc_norm_args a = d->args;
     (void)threads;
     a.x = operand[NORM_X];
     a.g = operand[NORM_G];
@@ -40,19 +34,19 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     return d->norm ? mc_cuda_follow(mc_cuda_current(), d->norm, "normalise", &d->grid, &a, sizeof a) : MC_OK;
 }
 
-static void shape(struct args *a, const struct mc_norm_problem *p)
+static void shape(struct mc_norm_args *a, const struct mc_norm_problem *p)
 {
     struct mc_norm_grid g;
     mc_norm_grid(p, &g);
-    *a = (struct args){ .c = g.c,
-                        .nfree = g.nfree,
-                        .planes = g.planes,
-                        .lanes = g.lanes,
-                        .n = p->s.n,
-                        .alpha = p->s.alpha,
-                        .beta = p->s.beta,
-                        .k = p->s.k,
-                        .blocked = p->s.blocked };
+    *a = (struct mc_norm_args){ .c = g.c,
+                                .nfree = g.nfree,
+                                .planes = g.planes,
+                                .lanes = g.lanes,
+                                .n = p->s.n,
+                                .alpha = p->s.alpha,
+                                .beta = p->s.beta,
+                                .k = p->s.k,
+                                .blocked = p->s.blocked };
     for (int i = 0; i < g.nfree; i++) {
         a->size[i] = g.size[i];
     }
@@ -68,7 +62,7 @@ static void shape(struct args *a, const struct mc_norm_problem *p)
 enum { WIDEST = 9, LINE = 8, APART = 16 };
 
 /* Channels that a thread has, blocks whole; 0: an element a thread. */
-static int64_t chunk(const struct args *a)
+static int64_t chunk(const struct mc_norm_args *a)
 {
     const int64_t each = MC_MIN(a->far[NORM_X] == 1 ? LINE : APART, a->c);
     return a->n > WIDEST ? 0 : a->blocked ? (each + a->n - 1) / a->n * a->n : each;
@@ -98,7 +92,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     }
     d->base.run = run;
     shape(&d->args, p);
-    const struct args *a = &d->args;
+    const struct mc_norm_args *a = &d->args;
     const int64_t count = a->planes * a->c * a->lanes, each = chunk(a);
     if (count == 0) {
         return &d->base;

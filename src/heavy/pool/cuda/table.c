@@ -4,6 +4,7 @@
  *
  * Invariant: the solver refuses nothing. */
 #include "heavy/cuda/cuda.h"
+#include "heavy/pool/cuda/pool_args.h"
 #include "heavy/pool/solver.h"
 
 static const char windows_text[] = {
@@ -23,27 +24,19 @@ const struct mc_cuda_text mc_pool_text = { "heavy/pool/cuda/pool.cu", text, &win
 const struct mc_cuda_text mc_pool_lines_text = { "heavy/pool/cuda/lines.cu", lines_text, &windows };
 const struct mc_cuda_text mc_pool_beside_text = { "heavy/pool/cuda/beside.cu", beside_text, &windows };
 
-struct args {
-    void *x, *y, *key;
-    int64_t planes, nfree, size[8], at[3][8], slot[3][3], in[3], out[3], w[3], stride[3], pad[3];
-    int whole;
-    struct mc_cuda_divider axis[8], part[4];
-    unsigned count;
-    int together;
-};
 struct pool {
     struct mc_plan base;
     void *kernel;
     const char *name;
     const struct mc_cuda_text *text;
     struct mc_grid grid;
-    struct args args;
+    struct mc_pool_args args;
 };
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct pool *d = (const struct pool *)(const void *)plan;
-    struct args a = d->args;
+    struct mc_pool_args a = d->args;
     (void)workspace;
     (void)threads;
     a.x = operand[POOL_X];
@@ -54,11 +47,11 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 }
 
 /* The grid's lanes are an axis like the others here, the last. */
-static void shape(struct args *a, const struct mc_pool_problem *p, bool *inside)
+static void shape(struct mc_pool_args *a, const struct mc_pool_problem *p, bool *inside)
 {
     struct mc_pool_grid g;
     mc_pool_grid(p, &g);
-    *a = (struct args){ .planes = g.planes * g.lanes, .nfree = g.nfree, .whole = p->s.whole };
+    *a = (struct mc_pool_args){ .planes = g.planes * g.lanes, .nfree = g.nfree, .whole = p->s.whole };
     for (int i = 0; i < g.nfree; i++) {
         a->size[i] = g.size[i];
         for (int r = 0; r < POOL_NARRAY; r++) {
@@ -135,7 +128,7 @@ static int64_t steps(const struct mc_pool_shape *s, int i)
 /* How many elements of an array can be moved at a time, up to `most`, a power of two: lines of `line` of
  * them, if that is not 0, and whatever else is apart by strides, but for the innermost `axes` of those that
  * are not pooled. */
-static int64_t moved(const struct args *a, int role, int64_t most, int64_t line, int axes)
+static int64_t moved(const struct mc_pool_args *a, int role, int64_t most, int64_t line, int axes)
 {
     int64_t many = most;
     for (int i = 0; i < 3; i++) {
@@ -155,7 +148,7 @@ static int64_t moved(const struct args *a, int role, int64_t most, int64_t line,
 
 /* Lanes that a thread takes at once: sixteen bytes of them, or fewer where their sums would fill the
  * registers; 0: none. */
-static int64_t beside(const struct mc_pool_problem *p, const struct args *a, bool inside)
+static int64_t beside(const struct mc_pool_problem *p, const struct mc_pool_args *a, bool inside)
 {
     const struct mc_pool_shape *s = &p->s;
     const int64_t cells = s->pass == POOL_SPREAD ? s->stride[0] * s->stride[1] * s->stride[2] : 1;
@@ -168,7 +161,7 @@ static int64_t beside(const struct mc_pool_problem *p, const struct args *a, boo
     return yes && a->size[a->nfree - 1] % many == 0 ? many : 0;
 }
 
-static int64_t fix_beside(struct args *a, struct mc_str *defines, const struct mc_pool_problem *p,
+static int64_t fix_beside(struct mc_pool_args *a, struct mc_str *defines, const struct mc_pool_problem *p,
                           int64_t lanes)
 {
     bool together = true;
@@ -188,7 +181,7 @@ static int64_t fix_beside(struct args *a, struct mc_str *defines, const struct m
 /* ---- lines ---- */
 
 /* Images of one or two axes, the last dense, and windows that a thread has registers for. */
-static bool in_lines(const struct mc_pool_problem *p, const struct args *a)
+static bool in_lines(const struct mc_pool_problem *p, const struct mc_pool_args *a)
 {
     const struct mc_pool_shape *s = &p->s;
     bool yes = mc_is_float(p->dtype) && s->pass != POOL_GATHER && s->key != POOL_KEY_X && s->in[0] == 1 &&
@@ -215,7 +208,7 @@ static int64_t places(const struct mc_pool_shape *s, int64_t many)
     return n;
 }
 
-static int64_t fix_lines(struct args *a, struct mc_str *defines, const struct mc_pool_problem *p)
+static int64_t fix_lines(struct mc_pool_args *a, struct mc_str *defines, const struct mc_pool_problem *p)
 {
     const struct mc_pool_shape *s = &p->s;
     int64_t x = moved(a, POOL_X, MOVED / (int64_t)mc_dtypes[p->dtype].size, s->in[2], 0);

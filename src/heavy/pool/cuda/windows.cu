@@ -6,23 +6,15 @@
  *
  * FIXED: windows, strides and pads are W0.., S0.., P0.., so that loops over a window are unrolled, and arrays reach no farther
  * than an int counts; else they are the arguments'.  WHOLE: every window lies in the image whole. */
+#include "heavy/pool/cuda/pool_args.h"
+typedef mc_pool_args args;
+
 #define FORWARD 0
 #define SPREAD 1
 #define GATHER 2
 enum { MAX, SUM, AVERAGE_INC, AVERAGE_EXC };
 enum { NONE, MARKS, TIES };
 
-struct args {
-    T *x, *y;
-    void *key;
-    i64 planes, nfree, size[8], at[3][8];   /* axes that are not pooled, and each array's strides along them */
-    i64 slot[3][3];                         /* strides along the pooled axes: of x, y, key */
-    i64 in[3], out[3], w[3], stride[3], pad[3];
-    int whole;
-    divider axis[8], part[4];   /* by the size of each of those axes; by which a thread's number is cut: lines, beside */
-    unsigned count;             /* of threads with work: lines, beside */
-    int together;               /* all operands begin where several elements can be moved at a time */
-};
 struct window { int lo[3], hi[3], first[3]; };
 
 #if FIXED

@@ -8,29 +8,16 @@
  * scaled by a power of two that lets no frequency of the array, N * N times its largest number at most, overflow.  `back` undoes it.
  *
  *   peaks      the largest numbers of arrays, block by block */
+#include "heavy/conv/cuda/fft/fft_args.h"
+typedef mc_fft_args args;
+typedef mc_fft_peak_args peak_args;
+
 #define HALF (N / 2)
 #if HALVES
 typedef unsigned cell;          /* the real half, then the imaginary one */
 #else
 typedef float2 cell;
 #endif
-
-struct args {
-    T *x;
-    const T *c0;
-    void *s;                    /* float2; cells, where it is to be multiplied */
-    i64 rows, cols, ld;         /* of the spectra; ld: from row to row */
-    i64 step[2];                /* in x, from row to row and from column to column of the spectra */
-    int tiles[2];               /* that follow each other as rows, or columns, before the next step */
-    int across;                 /* of them side by side */
-    int first[2], every[2];     /* where the first tile lies in x, and how far apart they are */
-    int extent[2], from[2];     /* of a tile: what is read or written of it, and where that begins in the transform */
-    int size[2];                /* of x: zeros outside */
-    i64 stride[2];
-    float scale, beta;
-    int conjugate;
-    const unsigned *peaks;      /* halves: PEAKS of the array; back: of one operand, then of the other */
-};
 
 /* ---- where a tile lies in x ---- */
 
@@ -85,12 +72,6 @@ template <class S> __device__ __forceinline__ S *spectrum(const args &p, const b
 }
 
 /* ---- how halves are scaled ---- */
-
-struct peak_args {
-    const T *x[2];
-    i64 count[2];               /* elements, without gaps */
-    unsigned *to;               /* (2, PEAKS) */
-};
 
 __device__ __forceinline__ unsigned larger(unsigned most, T v)
 {

@@ -4,29 +4,9 @@
  * Invariant: rounds of images share nothing but the spectra of filters; those of weights add up over
  * rounds. */
 #include "heavy/conv/cuda/fft/fft.h"
+#include "heavy/conv/cuda/fft/fft_args.h"
+#include "heavy/conv/cuda/fft/fft_product_args.h"
 
-struct transform {              /* args of fft.cu */
-    char *x;
-    const char *c0;
-    void *s;
-    int64_t rows, cols, ld, step[2];
-    int tiles[2], across, first[2], every[2], extent[2], from[2], size[2];
-    int64_t stride[2];
-    float scale, beta;
-    int conjugate;
-    const uint32_t *peaks;
-};
-struct peaks {                  /* of its kernel that looks for the largest numbers */
-    const void *x[2];
-    int64_t count[2];
-    uint32_t *to;
-};
-struct product {                /* of fft_spectra.cu */
-    const void *a, *b;
-    void *c;
-    int64_t m, n, k, lda, ldb, ldc;
-    int add;
-};
 
 static const int conjugate[3] = { [CONV_FORWARD] = CONV_W, [CONV_INPUTS] = -1, [CONV_WEIGHTS] = CONV_Y };  /* a role; -1: none */
 
@@ -46,7 +26,7 @@ static int first_operand(const struct mc_conv_problem *p)
 }
 
 /* Where tiles of an axis begin, how much of each counts, and from where in the transform. */
-static void lay(struct transform *t, const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role,
+static void lay(struct mc_fft_args *t, const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role,
                 int axis)
 {
     const struct mc_conv_shape *s = &p->s;
@@ -68,7 +48,7 @@ static void lay(struct transform *t, const struct mc_conv_problem *p, const stru
     }
 }
 
-static struct transform transform(const struct call *c, int role)
+static struct mc_fft_args transform(const struct call *c, int role)
 {
     const struct mc_conv_problem *p = c->p;
     const struct mc_cuda_fft *d = c->d;
@@ -76,11 +56,11 @@ static struct transform transform(const struct call *c, int role)
     const int r = mc_cuda_fft_in_rows(p, d, role, c->images), result = mc_conv_result(p->s.pass);
     const bool flip = role == CONV_W && p->s.flip;
     const int64_t size = mc_dtypes[p->dtype].size;
-    struct transform t = { .x = c->at[role],
-                           .s = c->s[role],
-                           .step = { a.stride[r], a.stride[!r] },
-                           .tiles = { 1, 1 },
-                           .across = (int)mc_cuda_fft_tiles(p, d, 2) };
+    struct mc_fft_args t = { .s = c->s[role],
+                             .step = { a.stride[r], a.stride[!r] },
+                             .tiles = { 1, 1 },
+                             .across = (int)mc_cuda_fft_tiles(p, d, 2) };
+    int64_t first = 0; /* bytes from the array to the element that is read first */
     t.conjugate = role == conjugate[p->s.pass];
     t.peaks = c->peaks + (role == result || role == first_operand(p) ? 0 : FFT_PEAKS);
     mc_cuda_fft_shape(p, d, role, c->images, &t.rows, &t.cols);
@@ -91,12 +71,13 @@ static struct transform transform(const struct call *c, int role)
     for (int axis = 1; axis < 3; axis++) {
         lay(&t, p, d, role, axis);
         t.stride[axis - 1] = flip ? -a.stride[axis + 2] : a.stride[axis + 2];
-        t.x += flip ? (p->s.k[axis] - 1) * a.stride[axis + 2] * size : 0;
+        first += flip ? (p->s.k[axis] - 1) * a.stride[axis + 2] * size : 0;
     }
+    t.x = c->at[role] + first;
     if (role == result) {
         t.scale = (float)(p->alpha / ((double)d->n * d->n));
         t.beta = (float)p->beta;
-        t.c0 = c->c0 ? c->c0 + (t.x - c->at[role]) : NULL;
+        t.c0 = c->c0 ? c->c0 + first : NULL;
     }
     return t;
 }
@@ -105,7 +86,7 @@ static mc_status launch(const struct call *c, int role)
 {
     const bool back = role == mc_conv_result(c->p->s.pass);
     const struct mc_cuda_fft_grid *z = back ? &c->d->behind : &c->d->forth;
-    const struct transform t = transform(c, role);
+    const struct mc_fft_args t = transform(c, role);
     const int64_t blocks = t.rows * ((t.cols + z->tiles - 1) / z->tiles);
     const struct mc_grid g = { { (unsigned)blocks, 1, 1 }, { (unsigned)z->threads, 1, 1 }, z->shared };
     void *kernel = back ? c->d->back : c->d->spectra;
@@ -118,7 +99,7 @@ static mc_status find_peaks(const struct call *c, void *const *operand)
     const struct mc_conv_problem *p = c->p;
     const struct mc_grid g = { { FFT_PEAKS, 2, 1 }, { FFT_PEAK_THREADS, 1, 1 }, 0 };
     struct mc_extent e[5];
-    struct peaks a = { .to = c->peaks };
+    struct mc_fft_peak_args a = { .to = c->peaks };
     mc_conv_extents(p, e);
     for (int role = CONV_X, i = 0; role <= CONV_Y; role++) {
         if (role != mc_conv_result(p->s.pass)) {
@@ -153,7 +134,7 @@ static mc_status multiply(const struct call *c, bool add)
     const enum mc_fft_index m = mc_fft_of_role[result][mc_cuda_fft_in_rows(p, c->d, result, c->images)];
     const bool first = mc_fft_of_role[one][0] == m || mc_fft_of_role[one][1] == m;
     const int a = first ? one : other, b = first ? other : one;
-    struct product t = { .a = c->s[a], .b = c->s[b], .c = c->s[result], .add = add };
+    struct mc_fft_product_args t = { .a = c->s[a], .b = c->s[b], .c = c->s[result], .add = add };
     mc_cuda_fft_shape(p, c->d, a, c->images, &t.k, &t.m);
     mc_cuda_fft_shape(p, c->d, b, c->images, &t.k, &t.n);
     t.lda = fft_lead(t.m);

@@ -26,12 +26,8 @@ __device__ __forceinline__ float2 wide_of(number v)
 }
 #endif
 
-struct product {
-    const number *a, *b;
-    float2 *c;
-    i64 m, n, k, lda, ldb, ldc; /* all ld multiples of sixteen bytes of A or B */
-    int add;                    /* to what is there */
-};
+#include "heavy/conv/cuda/fft/fft_product_args.h"
+typedef mc_fft_product_args product;
 template <int N> struct __align__(N * sizeof(number) < 16 ? N * sizeof(number) : 16) numbers { number at[N]; };
 
 /* Two numbers of C side by side. */

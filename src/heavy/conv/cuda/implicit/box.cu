@@ -13,22 +13,12 @@
  *   DOWN        filters lie with what is summed running down
  *   ADDS        whether something is added to sums: what was there, or a bias
  *   ACT         what is done to a finished element: any of it in each of the places where one is finished would be far too much code */
-enum { TM = 128 * MI, SIZE = HALF ? 2 : 4, TK = ROW / SIZE, A_BYTES = TM * ROW, B_BYTES = TN * ROW, SLOT = A_BYTES + B_BYTES };
+#include "heavy/conv/cuda/implicit/box_args.h"
+typedef mc_box_tile tile;
+typedef mc_cuda_map map;
+typedef mc_box_args args;
 
-struct tile { int image, line, place, column; };
-struct map { alignas(64) unsigned char bytes[128]; };   /* of the copy engine */
-struct args {
-    map from, filters;
-    const tile *tiles;
-    const int *first;           /* of each block's tiles, and where the last one's end */
-    T *to;
-    const T *c0, *bias;
-    i64 ts[3];                  /* image, line, place: of the result and of c0 */
-    int in[2], out[2], k[2], stride[2], dilation[2], pad[2];
-    int images, results, chunks; /* chunks: steps of a tap */
-    int box[3], backward;       /* images, lines, places; filters are read from their last tap on */
-    float alpha, beta;
-};
+enum { TM = 128 * MI, SIZE = HALF ? 2 : 4, TK = ROW / SIZE, A_BYTES = TM * ROW, B_BYTES = TN * ROW, SLOT = A_BYTES + B_BYTES };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 /* ---- which taps ---- */

@@ -1,25 +1,11 @@
 /* box.h: convolutions whose tiles of rows are boxes of images and places (box.cu): what their solver,
- * cuda_box.c, and who cuts and hands out tiles, cuda_box_cut.c, share.
- *
- * Invariant: the structs are those of box.cu, field for field. */
+ * cuda_box.c, and who cuts and hands out tiles, cuda_box_cut.c, share. */
 #ifndef MC_CONV_BOX_H
 #define MC_CONV_BOX_H
 
+#include "heavy/conv/cuda/implicit/box_args.h"
 #include "heavy/conv/cuda/cuda.h"
 
-struct mc_box_tile { int image, line, place, column; };
-struct mc_box_args {
-    struct mc_cuda_map from, filters;
-    const struct mc_box_tile *tiles;
-    const int *first;           /* of each block's tiles, and where the last one's end */
-    void *to;
-    const void *c0, *bias;
-    int64_t ts[3];              /* image, line, place: of the result and of c0 */
-    int in[2], out[2], k[2], stride[2], dilation[2], pad[2];
-    int images, results, chunks; /* chunks: steps of a tap */
-    int box[3], backward;       /* images, lines, places; filters are read from their last tap on */
-    float alpha, beta;
-};
 struct mc_box_cut {             /* of rows and columns into tiles */
     int mi, tn, box[3];         /* 128 mi rows, tn columns */
     int64_t tiles;

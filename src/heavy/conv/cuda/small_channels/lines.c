@@ -24,13 +24,9 @@ const struct mc_cuda_text mc_conv_few_tile_text = { "heavy/conv/cuda/small_chann
 enum { P = 4, WARPS = 8, MOST_TAPS = 49, MOST_WIDTH = 11, MOST_STRIDE = 2 };
 enum { MOST_SHARED = 80 << 10, MOST_SUMS = 100 };  /* bytes of a block; registers of a thread */
 
-struct args {
-    struct mc_few_args few;
-    int images, rows, across, pitch, down, tiles, lines, blocks, filters, whole;
-};
 struct few {
     struct mc_few few;
-    struct args args;
+    struct mc_few_lines_args args;
     bool fours;                 /* y's lines, or filters that lie side by side, can be taken by fours */
     int q, taps;                /* filters of a thread; weights: lines of taps */
 };
@@ -40,7 +36,7 @@ struct few {
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct few *d = (const struct few *)(const void *)plan;
-    struct args a = d->args;
+    struct mc_few_lines_args a = d->args;
     (void)threads;
     mc_few_bind(&d->few, &a.few, conv(plan->problem), operand, workspace);
     a.whole = d->fours && mc_cuda_aligned(a.few.y);
@@ -74,7 +70,7 @@ static int lines_of(const struct few *d, const struct mc_conv_shape *s, int rows
 /* Cuts y in tiles: rows, of about so many groups of places and no more bytes than that. */
 static void cut(struct few *d, const struct mc_conv_shape *s, int groups, size_t bytes)
 {
-    struct args *a = &d->args;
+    struct mc_few_lines_args *a = &d->args;
     a->images = 1;
     a->across = mc_few_up(s->out[2], P) / P;
     a->pitch = pitch_of(s, a->across);
@@ -96,7 +92,7 @@ static void cut(struct few *d, const struct mc_conv_shape *s, int groups, size_t
 static void shape(struct few *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    struct args *a = &d->args;
+    struct mc_few_lines_args *a = &d->args;
     mc_few_shape(&d->few, &a->few, p);
     const int64_t *const ys = a->few.ys;
     d->fours = (d->few.beside ? a->few.f : a->few.out[1]) % P == 0 && ys[0] % P == 0 &&
@@ -120,7 +116,7 @@ static size_t filter_bytes(const struct few *d, const struct mc_conv_shape *s)
 
 static void grids(struct few *d, const struct mc_conv_shape *s)
 {
-    struct args *a = &d->args;
+    struct mc_few_lines_args *a = &d->args;
     const int64_t processors = mc_cuda_processors();
     if (s->pass == CONV_FORWARD) {
         const int64_t spread = MC_MIN(conv_ceil(s->f, d->q), MC_MAX(2 * processors / a->tiles, (int64_t)1));

@@ -86,7 +86,7 @@ void mc_few_bind(const struct mc_few *d, struct mc_few_args *a, const struct mc_
     a->y = operand[CONV_Y];
     a->c0 = p->beta != 0 ? (char *)operand[CONV_C0] + (d->pass == CONV_WEIGHTS ? first : 0) : NULL;
     a->bias = p->has_bias ? operand[CONV_BIAS] : NULL;
-    a->parts = workspace;
+    a->workspace = workspace;
 }
 
 mc_status mc_few_run(const struct mc_few *d, const void *args, size_t size)

@@ -15,13 +15,9 @@ enum { SIXTEENS = 4, MOST_SUMS = 10, MOST_LINES = 4 };
 enum { MOST_SHARED = 227 << 10, MOST_SLOTS = 3 };
 static const struct way { int across, sets; } ways[] = { { 2, 4 }, { 4, 2 }, { 8, 1 } };   /* warps by places, by lines */
 
-struct args {
-    struct mc_few_args few;
-    int down, tiles, chunks, whole;
-};
 struct spread {
     struct mc_few few;
-    struct args args;
+    struct mc_few_spread_args args;
     const struct way *way;
     int size, step;             /* bytes of an element; terms of a product */
     int columns, eights;        /* channels times taps of a line; eights of them */
@@ -36,7 +32,7 @@ struct spread {
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct spread *d = (const struct spread *)(const void *)plan;
-    struct args a = d->args;
+    struct mc_few_spread_args a = d->args;
     (void)threads;
     mc_few_bind(&d->few, &a.few, conv(plan->problem), operand, workspace);
     a.whole = (uintptr_t)a.few.y % (unsigned)d->unit == 0;
@@ -98,7 +94,7 @@ static void fill(struct spread *d, const struct mc_conv_shape *s)
 static void shape(struct spread *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    struct args *a = &d->args;
+    struct mc_few_spread_args *a = &d->args;
     mc_few_shape(&d->few, &a->few, p);
     a->chunks = 1;
     d->size = (int)mc_dtypes[p->dtype].size;

@@ -15,19 +15,11 @@
  *
  * Compiled in beside these: OH x OW places of y; UNIT, of the bytes of y that can be fetched at once; PITCH, cells of y's lines
  * in the ring, and ZPITCH, of z's; NE eights of C * KW. */
+#include "heavy/conv/cuda/small_channels/small_channels_args.h"
+typedef mc_few_spread_args args;
+
 enum { WARPS = PW * GW, THREADS = 32 * WARPS, ROWS = GW * R, STEPS = CF / STEP, ACROSS = (OW + 15) / 16 };
 enum { LINE = CF * PITCH, SLOT = IMAGES * LINE, COLUMNS = C * KW, LATE = SLOTS > 2, FRAGMENTS = STEPS * NE * 32 };    /* FRAGMENTS: of one row of taps */
-
-struct args {
-    T *x;
-    const T *w, *y, *c0, *bias;
-    uint2 *filters;             /* (chunk, row of taps, step, eight, lane) */
-    i64 xs[4], ws[4], ys[4];    /* n, c (f), row, column; w: f, c, taps */
-    int n, f, in[2], out[2], pad[2];
-    float alpha, beta;
-    int down, tiles, chunks;    /* tiles below each other in an image; all; CF filters each */
-    int whole;                  /* y can be moved by UNITs */
-};
 
 /* ---- filters, as products have them ---- */
 

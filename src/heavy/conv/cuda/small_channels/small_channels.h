@@ -7,16 +7,8 @@
 #define MC_CONV_FEW_H
 
 #include "heavy/conv/cuda/cuda.h"
+#include "heavy/conv/cuda/small_channels/small_channels_args.h"
 
-struct mc_few_args {
-    const void *x;
-    void *w, *y;
-    const void *c0, *bias;
-    void *parts;
-    int64_t xs[4], ws[4], ys[4];    /* n, c (f), row, column; w: f, c, taps */
-    int n, f, in[2], out[2], pad[2];
-    float alpha, beta;
-};
 struct mc_few {
     struct mc_plan base;
     enum mc_conv_pass pass;

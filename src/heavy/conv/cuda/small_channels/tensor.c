@@ -36,13 +36,9 @@ enum {
 };
 enum { HALF_SHARED = 100 << 10, MOST_SHARED = 200 << 10 };     /* two blocks a processor, or one */
 
-struct args {
-    struct mc_few_args few;
-    int images, rows, lines, down, tiles, blocks, whole, straight;
-};
 struct tensor {
     struct mc_few few;
-    struct args args;
+    struct mc_few_tensor_args args;
     bool inside;                /* x's channels lie side by side */
     bool fours, straight;       /* y, x can be moved as words, if they are aligned */
     bool dense;                 /* a tile's places lie one behind the other in y */
@@ -59,7 +55,7 @@ struct tensor {
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct tensor *d = (const struct tensor *)(const void *)plan;
-    struct args a = d->args;
+    struct mc_few_tensor_args a = d->args;
     (void)threads;
     mc_few_bind(&d->few, &a.few, conv(plan->problem), operand, workspace);
     a.whole = d->fours && mc_cuda_aligned(a.few.y);
@@ -90,7 +86,7 @@ static size_t tile_bytes(const struct tensor *d, const struct mc_conv_shape *s)
 /* What a tile takes, in about as many instructions of a warp: to bring it, and to multiply. */
 static double tile_work(const struct tensor *d, const struct mc_conv_shape *s)
 {
-    const struct args *a = &d->args;
+    const struct mc_few_tensor_args *a = &d->args;
     const int places = a->images * a->rows * a->few.out[1], lane = d->step / 4;
     const double lines = mc_few_up((int64_t)a->images * a->lines * (d->inside ? 1 : s->c), WARPS) / WARPS;
     const double bring = lines * (10 + (d->straight ? 8 + 1.0 * d->size : 8.0 * d->size) *
@@ -109,7 +105,7 @@ static double tile_work(const struct tensor *d, const struct mc_conv_shape *s)
 
 static void set_rows(struct tensor *d, const struct mc_conv_shape *s, int images, int rows)
 {
-    struct args *a = &d->args;
+    struct mc_few_tensor_args *a = &d->args;
     a->images = images;
     a->rows = rows;
     a->lines = (rows - 1) * (int)s->stride[1] + (int)s->k[1];
@@ -127,7 +123,7 @@ static double all_work(const struct tensor *d, const struct mc_conv_shape *s)
  * than that. */
 static void cut(struct tensor *d, const struct mc_conv_shape *s, size_t bytes)
 {
-    struct args *a = &d->args;
+    struct mc_few_tensor_args *a = &d->args;
     int rows = 1, images = 1;
     set_rows(d, s, 1, 1);
     double best = all_work(d, s);
@@ -178,7 +174,7 @@ static size_t sum_bytes(const struct tensor *d)
 /* Can y be moved in such runs? */
 static bool runs(const struct tensor *d, const struct mc_conv_problem *p, int run)
 {
-    const struct args *a = &d->args;
+    const struct mc_few_tensor_args *a = &d->args;
     if (d->few.beside) {
         return a->few.f % run == 0 && a->few.ys[0] % run == 0 && a->few.ys[2] % run == 0 &&
                a->few.ys[3] % run == 0;
@@ -241,7 +237,7 @@ static bool straight(const struct tensor *d, const struct mc_conv_problem *p)
 static void shape(struct tensor *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    struct args *a = &d->args;
+    struct mc_few_tensor_args *a = &d->args;
     mc_few_shape(&d->few, &a->few, p);
     d->size = (int)mc_dtypes[p->dtype].size;
     d->inside = s->c > 1 && p->at.x[1] == 1;
@@ -261,7 +257,7 @@ static void shape(struct tensor *d, const struct mc_conv_problem *p)
 
 static void grids(struct tensor *d, const struct mc_conv_shape *s)
 {
-    struct args *a = &d->args;
+    struct mc_few_tensor_args *a = &d->args;
     const size_t beyond = (size_t)((s->stride[1] + 1) * d->pitch *
                                    d->size); /* a lane's last places may not be there */
     const unsigned across = (unsigned)conv_ceil(s->f, 8 * d->eights),

@@ -10,21 +10,11 @@
  * Compiled in: OH x OW places of y; BESIDE: y's filters lie side by side, else its lines are dense; INSIDE: so do x's channels,
  * and in a tile too.  A tile's line has PITCH cells: LEFT in front of x's first, LEAD in front of the first window.  MANY: tiles
  * are several images; DENSE: all their places lie one behind the other in y; STRAIGHT: x's lines can be fetched in words. */
+#include "heavy/conv/cuda/small_channels/small_channels_args.h"
+typedef mc_few_tensor_args args;
+
 enum { MIXED = INSIDE ? C : 1, PLANES = C / MIXED };
 
-struct args {
-    const T *x;
-    T *w, *y;
-    const T *c0, *bias;
-    float *parts;
-    i64 xs[4], ws[4], ys[4];    /* n, c (f), row, column; w: f, c, taps */
-    int n, f, in[2], out[2], pad[2];
-    float alpha, beta;
-    int images, rows, lines;    /* of a tile: images, rows of y, lines of x that a channel has */
-    int down, tiles;            /* tiles below each other in an image; all */
-    int blocks;                 /* weights: parts of the sums */
-    int whole, straight;        /* what lies side by side in y, lines of x: can be moved as words */
-};
 template <int N> struct alignas(4 * N) words { u32 v[N]; };
 
 /* A lane's terms, for a product. */

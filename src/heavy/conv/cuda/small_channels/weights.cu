@@ -11,20 +11,9 @@
  * few_tile.cu has what is compiled in; BESIDE: y's filters lie side by side, else its lines are dense. */
 enum { SETS = (KH + TA - 1) / TA };
 
-struct args {
-    const float *x;
-    float *w, *y;
-    const float *c0, *bias;
-    float *parts;
-    i64 xs[4], ws[4], ys[4];    /* n, c (f), row, column; w: f, c, taps */
-    int n, f, in[2], out[2], pad[2];
-    float alpha, beta;
-    int images, rows, across, pitch;    /* of a tile: images, rows of y, groups of P in one of them; floats of a line of x */
-    int down, tiles, lines;     /* tiles below each other in an image; all; lines of x that a channel of a tile has */
-    int blocks;                 /* weights: parts of the sums */
-    int filters;                /* forward: floats from a tap to the next */
-    int whole;                  /* y can be read and written four elements at a time, of a line or filters side by side */
-};
+typedef float T;
+#include "heavy/conv/cuda/small_channels/small_channels_args.h"
+typedef mc_few_lines_args args;
 
 /* ---- shared memory ---- */
 

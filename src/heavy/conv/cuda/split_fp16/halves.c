@@ -55,9 +55,9 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.c0 = p->beta != 0 ? (float *)operand[CONV_C0] + (weights ? h->w_first : 0) : NULL;
     a.bias = p->has_bias ? operand[CONV_BIAS] : NULL;
     a.filters = a.parts = workspace;
-    a.scale = (char *)workspace + h->scale_at;
+    a.scale = (void *)((char *)workspace + h->scale_at);
     a.fours = h->fours && mc_cuda_aligned(a.x) && (!weights || mc_cuda_aligned(a.y));
-    a.cut = (char *)workspace + h->cut_at;
+    a.cut = (void *)((char *)workspace + h->cut_at);
     for (size_t i = 0; i < NELEM(h->kernel) && h->kernel[i].name; i++) {
         TRY(mc_cuda_follow(mc_cuda_current(), h->kernel[i].loaded, h->kernel[i].name, &h->kernel[i].grid, &a,
                            sizeof a));

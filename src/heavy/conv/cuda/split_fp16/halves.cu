@@ -6,26 +6,12 @@
  *
  * Low halves are not scaled up here: so one accumulator will do for all three products.  What is lost lies 2^40 below an
  * image's largest.  CC: channels that are taken at once, a multiple of 16.  Images of a block share a scale. */
+#include "heavy/conv/cuda/split_fp16/halves_args.h"
+typedef mc_halves_args args;
+
 typedef unsigned u32;
 typedef unsigned short u16;
 enum { PITCH = CC + 8, C16 = CC / 16, MOST_WARPS = 32, SLOTS = 3 };   /* slots of a ring of filters */
-
-struct args {
-    const float *x, *y, *w;     /* images that windows are of; weights: y */
-    float *to;
-    const float *c0, *bias;
-    uint4 *filters;             /* for each step of 16 terms, eight results and lane: two of high halves, two of low ones */
-    float *scale;               /* 2^-e: of filters, for each result; weights: of cut images, for each chunk of x, then block of y */
-    float *parts;
-    u16 *cut;                   /* weights: images of x, then of y, as a block wants them */
-    i64 xs, ys, ts[2], ws[4];   /* from image to image; of the result: image, channel; of w: result, channel, taps */
-    int n, channels, results, chunks;
-    int in[2], out[2], pad[2], stride[2], dilation[2], k[2];
-    int images, down, right, tiles, steps;  /* gather: of a block: images, warps by places and by results; all eights of results; of a chunk */
-    int blocks, per_set;        /* weights: parts of the sums; taps of a block */
-    int fours;                  /* images can be brought four elements at a time */
-    float alpha, beta;
-};
 
 /* ---- images into halves ---- */
 

@@ -1,24 +1,13 @@
 /* halves.h: float32 convolutions of small images as pairs of halves on tensor cores, by blocks that keep
- * whole images in shared memory: what their solvers, cuda_whole.c, cuda_taps.c and cuda_spread.c, share.
- *
- * Invariant: the arguments are those of halves.cu, field for field. */
+ * whole images in shared memory: what their solvers, cuda_whole.c, cuda_taps.c and cuda_spread.c, share. */
 #ifndef MC_CONV_HALVES_H
 #define MC_CONV_HALVES_H
 
 #include "heavy/conv/cuda/cuda.h"
+#include "heavy/conv/cuda/split_fp16/halves_args.h"
 
 enum { HALVES_TILE = 32, HALVES_MOST_WARPS = 16, HALVES_SLOTS = 3, HALVES_MOST_SHARED = 220 << 10 };
 
-struct mc_halves_args {
-    const void *x, *y, *w;
-    void *to;
-    const void *c0, *bias;
-    void *filters, *scale, *parts, *cut;
-    int64_t xs, ys, ts[2], ws[4];
-    int n, channels, results, chunks, in[2], out[2], pad[2], stride[2], dilation[2], k[2];
-    int images, down, right, tiles, steps, blocks, per_set, fours;
-    float alpha, beta;
-};
 struct mc_halves_kernel {
     const char *name;           /* NULL: none */
     struct mc_grid grid;

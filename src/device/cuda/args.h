@@ -1,0 +1,53 @@
+/* args.h: how the arguments of a kernel are declared, once for C and for CUDA C++.
+ *
+ * A kernel takes one struct by value.  A header NAME_args.h declares it.  C includes that header and fills
+ * the struct; the kernel's text, NAME.cu, includes it and reads the struct.  Texts are compiled at run time,
+ * without files: the build puts a header in place of the line that includes it (CMakeLists.txt).
+ *
+ * Members have types of one size and alignment on both sides:
+ *
+ *     i64, u64            eight bytes: int64_t and uint64_t in C, long long in CUDA C++ (whose int64_t is not
+ *                         there without headers)
+ *     int, unsigned, float, double, unsigned char, unsigned short
+ *     T *                 an address in the GPU's memory
+ *     struct mc_x         a struct of such a header, with the word struct
+ *
+ * Not bool, an enum, long or size_t: their sizes differ between compilers, or between systems.
+ *
+ * MC_ARGS_TYPE(T) names a type that only the text knows: a define of it (the dtype T, the dtype of sums A) or
+ * a type of CUDA (uint2).  In C it is void, so T * is an address of anything.
+ *
+ * Invariant: each struct is followed by MC_ARGS_SIZE.  A size that differs stops either compiler. */
+#ifndef MC_DEVICE_CUDA_ARGS_H
+#define MC_DEVICE_CUDA_ARGS_H
+
+#ifdef __cplusplus
+
+typedef long long i64;
+typedef unsigned long long u64;
+#define MC_ARGS_TYPE(name) static_assert(true, "")
+#define MC_ARGS_SIZE(name, bytes) static_assert(sizeof(name) == (bytes), "a kernel's arguments: " #name " has another size than in C")
+
+#else
+
+#include <stdalign.h>
+#include <stdint.h>
+typedef int64_t i64;
+typedef uint64_t u64;
+#define MC_ARGS_TYPE(name) typedef void name
+/* Where C has addresses of four bytes there is no GPU. */
+#define MC_ARGS_SIZE(name, bytes) \
+    _Static_assert(sizeof(void *) < 8 || sizeof(struct name) == (bytes), "a kernel's arguments: " #name " has another size than in CUDA C++")
+
+#endif
+
+/* How the copy engine of Hopper's multiprocessors knows an array (map.c). */
+struct mc_cuda_map { alignas(64) unsigned char bytes[128]; };
+MC_ARGS_SIZE(mc_cuda_map, 128);
+
+/* n / by = (n times / 2^32 + n) / 2^shift for n below 2^31, where 2^shift >= by and times = 2^32 (2^shift -
+ * by) / by + 1. */
+struct mc_cuda_divider { unsigned by, times, shift; };
+MC_ARGS_SIZE(mc_cuda_divider, 12);
+
+#endif

@@ -1,0 +1,23 @@
+/* lines_args.h: the arguments of the kernels of lines.cu. */
+#ifndef MC_FUNCTION_LINES_ARGS_H
+#define MC_FUNCTION_LINES_ARGS_H
+
+#include "device/cuda/args.h"
+
+MC_ARGS_TYPE(T);
+MC_ARGS_TYPE(O);
+
+struct mc_lines_args {
+    const T *x;
+    O *y;
+    char *scratch;
+    i64 lines, count, padded;                   /* padded: count, up to a power of two */
+    i64 size[8], xline[8], yline[8];            /* of the other axes, innermost first */
+    i64 xstep, ystep, chunk;
+    /* of the network: how long its runs become, how far partners are apart */
+    i64 span, distance;
+    int axes, chunks, product, positions;
+};
+MC_ARGS_SIZE(mc_lines_args, 296);
+
+#endif

@@ -1,0 +1,24 @@
+/* settle_args.h: the arguments of the kernel of settle.cu. */
+#ifndef MC_FUNCTION_SETTLE_ARGS_H
+#define MC_FUNCTION_SETTLE_ARGS_H
+
+#include "device/cuda/args.h"
+
+enum { SETTLE_PAIRS = 120 };    /* of one launch, at most */
+
+struct mc_settle_pair {
+    char *to;
+    const char *from;
+    u64 bytes;
+};
+MC_ARGS_SIZE(mc_settle_pair, 24);
+
+struct mc_settle_args {
+    const i64 *failed;          /* null: nothing is checked */
+    i64 *told;                  /* memory of the host */
+    struct mc_settle_pair at[SETTLE_PAIRS];
+    int n;
+};
+MC_ARGS_SIZE(mc_settle_args, 2904);
+
+#endif

@@ -1,0 +1,27 @@
+/* box_args.h: the arguments of the kernel of box.cu. */
+#ifndef MC_CONV_BOX_ARGS_H
+#define MC_CONV_BOX_ARGS_H
+
+#include "device/cuda/args.h"
+
+MC_ARGS_TYPE(T);
+
+struct mc_box_tile { int image, line, place, column; };
+MC_ARGS_SIZE(mc_box_tile, 16);
+
+struct mc_box_args {
+    struct mc_cuda_map from, filters;
+    const struct mc_box_tile *tiles;
+    const int *first;           /* of each block's tiles, and where the last one's end */
+    T *to;
+    const T *c0, *bias;
+    i64 ts[3];                  /* strides of the result and of c0: image, line, place */
+    int in[2], out[2], k[2], stride[2], dilation[2], pad[2];
+    int images, results, chunks;    /* chunks: steps of a tap */
+    /* box: images, lines, places; backward: filters are read from their last tap on */
+    int box[3], backward;
+    float alpha, beta;
+};
+MC_ARGS_SIZE(mc_box_args, 448);
+
+#endif

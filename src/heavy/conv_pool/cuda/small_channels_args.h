@@ -1,0 +1,27 @@
+/* small_channels_args.h: the arguments of the kernels of few.cu. */
+#ifndef MC_POOLED_FEW_ARGS_H
+#define MC_POOLED_FEW_ARGS_H
+
+#include "device/cuda/args.h"
+
+struct mc_pooled_few_args {
+    const float *x;
+    float *w;
+    float *g;
+    unsigned char *mark;
+    float *parts;
+    /* strides of x: n, c, row, column; of w: f, c, taps; of maxima and marks: n, f */
+    i64 xs[4], ws[4], gs[2], ks[2];
+    /* y: of the convolution; out: windows; before: cells in front of the first */
+    int n, f, in[2], y[2], out[2], pad[2], before[2];
+    /* of a channel in shared memory; across: groups of P in a line of y */
+    int lines, pitch, across;
+    /* windows, fours: of a plane; filters: floats there from one filter to the next, of maxima, or forward
+     * from one tap to the next */
+    int windows, fours, filters;
+    /* blocks: weights: parts of the sums; whole: planes can be moved four numbers at a time */
+    int blocks, whole;
+};
+MC_ARGS_SIZE(mc_pooled_few_args, 216);
+
+#endif

@@ -1,0 +1,19 @@
+/* copy_args.h: the arguments of the kernels of copy.cu. */
+#ifndef MC_PLAN_COPY_ARGS_H
+#define MC_PLAN_COPY_ARGS_H
+
+#include "device/cuda/args.h"
+
+MC_ARGS_TYPE(TO);
+MC_ARGS_TYPE(FROM);
+
+struct mc_cuda_copy_args {
+    TO *to;
+    const FROM *from;
+    /* count: elements, or for `tile` all but the last two axes; part: no kernel reads it */
+    i64 count, part;
+    i64 size[8], ts[8], fs[8];  /* ts, fs: strides in elements */
+};
+MC_ARGS_SIZE(mc_cuda_copy_args, 224);
+
+#endif

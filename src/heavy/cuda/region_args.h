@@ -1,0 +1,25 @@
+/* region_args.h: the arguments of the kernels of region.cu. */
+#ifndef MC_PLAN_REGION_ARGS_H
+#define MC_PLAN_REGION_ARGS_H
+
+#include "device/cuda/args.h"
+
+MC_ARGS_TYPE(T);
+
+struct mc_region_args {
+    T *x;
+    T *y;
+    i64 *target;
+    int *next, *first;
+    i64 *err;
+    const void *index[8];
+    int kind[8];                /* bytes of an index; negative: signed */
+    i64 limit[8], step[8];      /* of x: the size and the stride of the axis that is indexed */
+    i64 istride[8][8], span[8], yspan[8], free[8], xfree[8], yfree[8];
+    i64 places, each;           /* of the index tensors; elements at one */
+    int nindex, nspan, nfree, set, number;
+    int axis[8];                /* of x, by index */
+};
+MC_ARGS_SIZE(mc_region_args, 1176);
+
+#endif

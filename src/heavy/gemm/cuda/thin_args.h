@@ -1,0 +1,21 @@
+/* thin_args.h: the arguments of the kernels of thin.cu. */
+#ifndef MC_GEMM_THIN_ARGS_H
+#define MC_GEMM_THIN_ARGS_H
+
+#include "device/cuda/args.h"
+
+MC_ARGS_TYPE(T);
+MC_ARGS_TYPE(A);
+
+struct mc_gemm_thin_args {
+    const T *x, *s, *c0;
+    T *c;
+    A *parts;
+    /* strides of X: batch, row, k; of S: batch, column, k; of C: batch, row, column */
+    i64 rows, k, xs[3], ss[3], cs[3], c0s[3];
+    int batch, splits;
+    double alpha, beta;
+};
+MC_ARGS_SIZE(mc_gemm_thin_args, 176);
+
+#endif

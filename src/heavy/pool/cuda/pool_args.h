@@ -1,0 +1,25 @@
+/* pool_args.h: the arguments of the kernels of pool.cu, lines.cu and beside.cu. */
+#ifndef MC_POOL_POOL_ARGS_H
+#define MC_POOL_POOL_ARGS_H
+
+#include "device/cuda/args.h"
+
+MC_ARGS_TYPE(T);
+
+struct mc_pool_args {
+    T *x, *y;
+    void *key;
+    /* axes that are not pooled, and each array's strides along them */
+    i64 planes, nfree, size[8], at[3][8];
+    i64 slot[3][3];                             /* strides along the pooled axes: of x, y, key */
+    i64 in[3], out[3], w[3], stride[3], pad[3];
+    int whole;
+    struct mc_cuda_divider axis[8], part[4]; /* axis: by the sizes of the axes that are not pooled;
+                                                   part: lines.cu, beside.cu: what cuts the number of a thread */
+    unsigned count;                          /* lines.cu, beside.cu: threads that have work */
+    /* all operands begin where several elements can be moved at a time */
+    int together;
+};
+MC_ARGS_SIZE(mc_pool_args, 648);
+
+#endif

@@ -12,6 +12,7 @@
  * Slacks are arrays of float64 in C order; NULL: none; MC_SLACK_ANY: what an operand's slack makes infinite
  * may be anything.  Invariant: what has no slack must be equal. */
 #include "exec/function.h"
+#include "op/pool.h"
 #include <math.h>
 
 static double at(const mc_array *a, int64_t i)
@@ -117,13 +118,12 @@ static void turn_over(mc_array *const *in, mc_array *const *slack, mc_array *to)
     mc_array_unref(&x[1]);
 }
 
-/* The position of a largest or smallest element may be any other one where several come so near to it; which
- * ones is not told apart.  best: the extreme of what each element is at least. */
+/* The position of a largest element may be any other one where several come so near to it; which ones is not
+ * told apart.  best: the extreme of what each element is at least. */
 static void other_positions(const mc_node *n, const mc_array *x, const mc_array *slack, mc_array *to)
 {
     int axis[MC_MAX_RANK];
     const int naxis = (int)mc_axes_of(n, 0, x->rank, axis), size = (int)mc_array_size(to);
-    const double sign = strcmp(n->op->name, "argmin") == 0 ? -1 : 1;
     int64_t step[MC_MAX_RANK] = { 0 }, along = 1;
     mc_array *near = mc_array_copy(x);
     double *best = mc_alloc(((size_t)size + 1) * sizeof *best, "debug");
@@ -143,7 +143,7 @@ static void other_positions(const mc_node *n, const mc_array *x, const mc_array 
             for (int a = x->rank; a-- > 0; left /= x->dims[a]) {
                 place += left % x->dims[a] * step[a];
             }
-            const double v = sign * at(near, i), may = ((const double *)(const void *)slack->data)[i];
+            const double v = at(near, i), may = ((const double *)(const void *)slack->data)[i];
             best[place] = turn ? best[place] : fmax(best[place], v - may);
             many[place] += turn && v + may >= best[place];
         }
@@ -159,7 +159,8 @@ static void other_positions(const mc_node *n, const mc_array *x, const mc_array 
 /* Pooling's keys say which element was the largest: their values are no summands. */
 static bool is_summand(const mc_node *n, int i, const mc_array *a)
 {
-    return mc_is_float(a->dtype) && (strncmp(n->op->name, "pool", 4) != 0 || i == 0);
+    int role[POOL_NARRAY];
+    return mc_is_float(a->dtype) && !(mc_pool_roles(n, role) && i == role[POOL_KEY]);
 }
 
 static void over_absolute_values(const mc_node *n, mc_array *const *in, mc_array *const *slack, double tol,

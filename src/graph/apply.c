@@ -105,11 +105,10 @@ static mc_status meet_for(const struct mc_op *op, int nin, mc_node *const *in, m
     if (op->typing == TYPE_BITS && mc_is_float(*d)) {
         return mc_fail(MC_ETYPE, "%s: needs integers or bool, not %s", op->name, mc_dtype_name(*d));
     }
-    if (*d == MC_BOOL && op->typing == TYPE_SAME &&
-        (strcmp(op->name, "sub") == 0 || strcmp(op->name, "neg") == 0)) {
+    if (*d == MC_BOOL && op->typing == TYPE_NUMBER) {
         return mc_fail(MC_ETYPE, "%s: not defined for bool; use xor or invert", op->name);
     }
-    const mc_array *to = nin == 2 && !mc_is_float(*d) && strcmp(op->name, "pow") == 0 ? in[1]->value : NULL;
+    const mc_array *to = op->typing == TYPE_POWER && !mc_is_float(*d) ? in[1]->value : NULL;
     for (int64_t i = 0; to && mc_dtypes[to->dtype].kind == KIND_INT && i < mc_array_size(to); i++) {
         if (mc_load_i64(to->dtype, to->data + i * (int64_t)mc_dtypes[to->dtype].size) < 0) {
             return mc_fail(MC_ETYPE, "%s: an integer to a negative power is no integer; cast %s to a float",
@@ -201,7 +200,9 @@ static mc_node *fold_literals(mc_graph *g, const struct mc_op *op, mc_node *cons
     }
     mc_array *y = eval_literals(g, op, in, real ? MC_FLOAT64 : MC_INT64);
     if (y && !real && y->dtype == MC_INT64) {
-        mc_array *r = op->typing == TYPE_SAME ? eval_literals(g, op, in, MC_FLOAT64) : NULL;
+        mc_array *r = op->typing == TYPE_SAME || op->typing == TYPE_NUMBER || op->typing == TYPE_POWER
+                          ? eval_literals(g, op, in, MC_FLOAT64)
+                          : NULL;
         double v = r ? mc_load_f64(MC_FLOAT64, r->data) : 0;
         if (v < -0x1p63 || v >= 0x1p63) { /* sqr(10 ** 10): beyond int64, so a float */
             mc_array_unref(&y);

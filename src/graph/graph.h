@@ -53,8 +53,10 @@ struct mc_signature {
 /* ---- ops ---- */
 enum {
     OP_COMMUTES   = 1 << 0,  /* a op b == b op a */
+    /* strictly increasing in input 0, the others held; with an axis: the largest of a line stays the
+     * largest */
     OP_ASSOCIATES = 1 << 1,
-    OP_MONOTONE   = 1 << 2,  /* strictly increasing: argmax goes through */
+    OP_MONOTONE   = 1 << 2,
     OP_COSTLY     = 1 << 3,  /* worth keeping rather than computing again: exp, tanh, ... */
     OP_IMPURE     = 1 << 4,  /* never shared, never folded: print_, assert_ */
     OP_VIEW       = 1 << 5,  /* result i may be a view of input 0's memory */
@@ -76,9 +78,24 @@ enum {
     OP_PICKS      = 1 << 17,
     OP_ROOTS      = 1 << 18,
     OP_BLOCKS     = 1 << 19, /* heavy: its result is made block by block, and a kernel may finish each */
-    OP_MATMUL     = 1 << 20, /* products of matrices */
-    OP_SUMS       = 1 << 21  /* a reduction that adds up */
+    OP_MATMUL     = 1 << 20, /* products of matrices: of two matrices, or of two stacks of them */
+    /* linear in the inputs so marked together, the others held; ask mc_op_linear, which knows */
+    OP_LINEAR_A   = 1 << 21,
+    OP_LINEAR_B   = 1 << 22, /* that an op which commutes is linear in its inputs either way round */
+    /* never decreases when input 0 increases, the others held, but may stay the same */
+    OP_LINEAR_C   = 1 << 23,
+    OP_RISES      = 1 << 24,
+    OP_EXPONENTIAL = 1 << 25, /* e to the a */
+    OP_HAS_LOG    = 1 << 26, /* rules_stable.c knows the logarithm of it without computing it: exp, sigmoid */
+    OP_DISTRIBUTION = 1 << 27, /* probabilities: its gradient by its input is a multiple of the result */
+    OP_SIGN       = 1 << 28  /* -1, 0 or 1; NaN where input 0 is NaN */
 };
+/* What a reduction makes of the elements; any other op: FOLD_NONE. */
+enum mc_fold { FOLD_NONE, FOLD_SUM, FOLD_PRODUCT, FOLD_MOST, FOLD_LEAST, FOLD_ANY, FOLD_ALL, FOLD_POSITION /* of the largest */ };
+/* The family of solvers that does an op of OP_HEAVY. */
+enum mc_solvers { SOLVERS_NONE, SOLVERS_GEMM, SOLVERS_CONV, SOLVERS_POOL, SOLVERS_NORM };
+/* What an op of OP_LINES makes of each line, where that is one of these. */
+enum mc_line { LINE_OTHER, LINE_SUMS, LINE_PRODUCTS, LINE_SORTED, LINE_ORDER /* the positions that sort it */ };
 /* The ops in which sizes, views and dtypes are said: passes must know what such a node stands for.  All
  * others are FORM_NONE, and are known by their flags alone. */
 enum mc_op_form {
@@ -93,6 +110,8 @@ enum mc_op_form {
 };
 enum mc_typing {           /* how a scalar op's result dtype follows from its inputs' */
     TYPE_SAME,             /* promote */
+    TYPE_NUMBER,           /* like SAME, but not defined for bool */
+    TYPE_POWER,            /* like SAME, but an integer to a constant negative power is refused */
     TYPE_FLOAT,            /* promote, integers become floats */
     TYPE_DIV,              /* like FLOAT, but two integers give floatX */
     TYPE_BOOL,             /* computed in the promoted type, result bool */
@@ -118,6 +137,9 @@ struct mc_op {
     const char *params;             /* "x, axis=None:axes, keepdims=False:bool" */
     unsigned flags;
     enum mc_op_form form;
+    enum mc_fold fold;
+    enum mc_line line;
+    enum mc_solvers solvers;
     int nout;                       /* results; more than one: the node is a tuple of items */
     mc_status (*infer)(struct mc_infer *in);
     /* The symbolic size of one axis of a result, as a node over the inputs' sizes; NULL: not known. */
@@ -254,7 +276,6 @@ mc_node *mc_shared_leaf(mc_graph *g, struct mc_shared *s);
 mc_node *mc_node_blank(mc_graph *g, const struct mc_type *t);
 mc_node *mc_node_fail(mc_graph *g, mc_status code, const char *fmt, ...) MC_PRINTF(3, 4); /* the error node */
 static inline bool mc_is_error(const mc_node *n) { return !n || n == n->graph->error; }
-static inline bool mc_is_op(const mc_node *n, const char *name) { return strcmp(n->op->name, name) == 0; }
 /* Is each element of the result made of one element of each input? */
 static inline bool mc_is_elementwise(const mc_node *n)
 {

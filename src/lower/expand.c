@@ -134,7 +134,7 @@ static mc_node *keep_axes(mc_node *n, mc_node *x)
     for (int i = 0; i < naxis; i++) {
         full[i] = axis[i];
     }
-    bool dropped = drops(x) && !mc_monoid(n->op)->positions; /* reduce what is behind the drop instead */
+    bool dropped = drops(x) && n->op->fold != FOLD_POSITION; /* reduce what is behind the drop instead */
     if (dropped) {
         base = x->in[0];
         for (int i = 0; i < naxis; i++) {
@@ -189,7 +189,7 @@ static mc_node *expand_one(mc_node *n, mc_node **in, const void *arg)
     if (n->op->form == FORM_FORWARD) {
         return in[0];
     }
-    if (mc_monoid(n->op) && n->op->flags & OP_REDUCES) {
+    if (n->op->fold != FOLD_NONE) {
         return keep_axes(n, in[0]);
     }
     if (n->op->form == FORM_DIMSHUFFLE && in[0]->op->form == FORM_DIMSHUFFLE) {
@@ -250,8 +250,7 @@ static mc_node *open_formula(mc_node *n, mc_node **in, const void *arg)
 static mc_node *open_draw(mc_node *n, mc_node **in, const void *arg)
 {
     (void)arg;
-    return mc_is_op(n, "random_uniform") ? mc_lower_draw(n, in)
-                                         : mc_apply(n->graph, n->op, n->nin, in, n->attr);
+    return n->op->flags & OP_RANDOM ? mc_lower_draw(n, in) : mc_apply(n->graph, n->op, n->nin, in, n->attr);
 }
 
 mc_status mc_lower_expand(mc_graph *g, int n, mc_node **out, bool draws)

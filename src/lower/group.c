@@ -32,7 +32,7 @@ static bool repeats_alike(const mc_node *n)
 bool mc_is_fusible(const mc_node *n)
 {
     return mc_is_elementwise(n) || repeats_alike(n) || n->op->form == FORM_CHECK || counts_from_zero(n) ||
-           (mc_monoid(n->op) && n->op->flags & OP_REDUCES);
+           n->op->fold != FOLD_NONE;
 }
 
 static unsigned reduces(const mc_node *n)

@@ -7,24 +7,13 @@
  * Invariant: who reads the value gets the same number; only a zero's sign is lost. */
 #include "lower/make.h"
 
-static const struct narrow { const char *op, *code, *value; } table[] = {
-    /*         a code of one byte                            what it stands for; a has the dtype */
-    { "sgn", "cast(where(isnan(a), 2, sgn(a)), 'int8')", "where(eq(c, 2), nan, cast(c, a.dtype))" },
-};
-
-static const struct narrow *row_of(const mc_node *n)
-{
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        if (mc_is_op(n, table[i].op) && mc_is_float(n->type.dtype)) {
-            return &table[i];
-        }
-    }
-    return NULL;
-}
+/* Of a sign y of a: a code of one byte, and what the code c stands for. */
+static const char code[] = "cast(where(isnan(a), 2, y), 'int8')",
+                  value[] = "where(eq(c, 2), nan, cast(c, a.dtype))";
 
 bool mc_has_code(const mc_node *n)
 {
-    return row_of(n) != NULL;
+    return n->op->flags & OP_SIGN && mc_is_float(n->type.dtype);
 }
 
 static mc_node *narrowed(mc_node *n, mc_node **in, const void *coded)
@@ -33,11 +22,10 @@ static mc_node *narrowed(mc_node *n, mc_node **in, const void *coded)
     if (!((const unsigned char *)coded)[n->id] || mc_is_error(y)) {
         return y;
     }
-    const struct narrow *row = row_of(n);
-    mc_node *c = mc_expr(n->graph, row->code, (struct mc_bind[]){ { "a", in[0], NULL } }, 1);
-    return mc_is_error(c) ? c
-                          : mc_expr(n->graph, row->value,
-                                    (struct mc_bind[]){ { "a", in[0], NULL }, { "c", c, NULL } }, 2);
+    mc_node *c = mc_expr(n->graph, code, (struct mc_bind[]){ { "a", in[0], NULL }, { "y", y, NULL } }, 2);
+    return mc_is_error(c)
+               ? c
+               : mc_expr(n->graph, value, (struct mc_bind[]){ { "a", in[0], NULL }, { "c", c, NULL } }, 2);
 }
 
 mc_status mc_lower_narrow(const struct make *m, int nout, mc_node **out, bool *changed)

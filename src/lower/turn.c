@@ -66,10 +66,9 @@ static bool is_map(const mc_node *n)
 /* Axes that are left stay in their order, whichever way the node is done. */
 static bool is_sum(const mc_node *n)
 {
-    const struct mc_monoid *m = n->op->flags & OP_REDUCES && n->nout == 1 ? mc_monoid(n->op) : NULL;
     int axis[MC_MAX_RANK], next = 0;
     int64_t last = -1;
-    if (!m || m->positions || n->in[0]->type.rank != TURN_RANK) {
+    if (n->op->fold == FOLD_NONE || n->op->fold == FOLD_POSITION || n->in[0]->type.rank != TURN_RANK) {
         return false;
     }
     const int count = (int)mc_axes_of(n, 0, TURN_RANK, axis);

@@ -258,7 +258,7 @@ mc_node *mc_conv_make(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *con
 #define CONV_ATTRS                                                                                           \
     "border=valid:border, stride=1:ints, dilation=1:ints, groups=1:int, flip=True:bool, unshared=False:bool, " \
     "layout=None:text, ceil=False:bool, algo=None:text, precision=None:text"
-#define CONV .flags = OP_HEAVY | OP_BLOCKS, .nout = 1, .infer = conv_infer, .size = mc_conv_size, .eval = mc_conv_eval, .grad = conv_grad
+#define CONV .flags = OP_HEAVY | OP_BLOCKS, .solvers = SOLVERS_CONV, .nout = 1, .infer = conv_infer, .size = mc_conv_size, .eval = mc_conv_eval, .grad = conv_grad
 const struct mc_op mc_ops_conv[] = {
     { .name = "conv", .params = "x, w, " CONV_ATTRS, CONV, .build = build_conv,
       .doc = "convolution along 1 to 3 axes of x (images, channels, axes) with w (filters, channels / groups, axes); the result has "

@@ -351,9 +351,9 @@ const struct mc_op mc_ops_norm[] = {
       .build = build_channel_sum, .infer = sum_infer, .size = same_size, .eval = sum_eval, .grad = sum_grad,
       .doc = "sums of the n channels around each, from c - n // 2 on, or of its aligned block of n; back: of those whose "
              "window it is in" },
-    { .name = "map_norm", .flags = OP_HIDDEN | OP_HEAVY, .params = "x, " NORM_ATTRS, .nout = 1, .infer = norm_infer, .size = same_size,
+    { .name = "map_norm", .flags = OP_HIDDEN | OP_HEAVY, .solvers = SOLVERS_NORM, .params = "x, " NORM_ATTRS, .nout = 1, .infer = norm_infer, .size = same_size,
       .eval = norm_eval, .grad = norm_grad, .doc = "x / (k + alpha * channel_sum(x * x)) ** beta" },
-    { .name = "map_norm_grad", .flags = OP_HIDDEN | OP_HEAVY, .params = "x, g, " NORM_ATTRS, .nout = 1, .infer = norm_infer, .size = same_size,
+    { .name = "map_norm_grad", .flags = OP_HIDDEN | OP_HEAVY, .solvers = SOLVERS_NORM, .params = "x, g, " NORM_ATTRS, .nout = 1, .infer = norm_infer, .size = same_size,
       .eval = norm_eval, .grad = grad_grad, .doc = "the gradient of map_norm(x) by x, given that by its result" },
 };
 const int mc_nops_norm = (int)NELEM(mc_ops_norm);

@@ -26,6 +26,10 @@ extern const int mc_nops_shape, mc_nops_axes, mc_nops_reduce, mc_nops_running, m
     mc_nops_conv_names, mc_nops_conv_kin, mc_nops_image, mc_nops_pool, mc_nops_pool_draw, mc_nops_pool_names,
     mc_nops_norm, mc_nops_norm_batch;
 
+/* For src/op and the tests: elsewhere a node is asked for its op's flags, form or fold, or matched with a
+ * pattern (scripts/layers.sh counts). */
+static inline bool mc_is_op(const mc_node *n, const char *name) { return strcmp(n->op->name, name) == 0; }
+
 /* table.c */
 const struct mc_op *mc_op_find(const char *name);        /* NULL: there is none; signatures are parsed */
 const struct mc_op *mc_op_at(int i);                     /* NULL: beyond the last */
@@ -44,6 +48,9 @@ void mc_op_call_text(struct mc_str *out, const struct mc_op *op);
 /* scalar.c: the reference loops of every scalar op in every dtype */
 mc_status mc_scalar_infer(struct mc_infer *q);
 mc_node *mc_scalar_size(mc_node *n, int item, int axis);
+/* Is a scalar op linear in these inputs together (bit i: input i), the others held?  false: its row promises
+ * nothing. */
+bool mc_op_linear(const struct mc_op *op, unsigned inputs);
 mc_node *mc_same_size(mc_node *n, int item, int axis); /* a size of input 0 */
 mc_status mc_scalar_eval(const mc_node *n, mc_array *const *in, mc_array *const *out);
 

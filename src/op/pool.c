@@ -227,7 +227,7 @@ static mc_node *build_pick(mc_graph *g, int nin, mc_node *const *in, const struc
 }
 
 const struct mc_op mc_ops_pool[] = {
-    { .name = "pool", .flags = OP_HEAVY | OP_BLOCKS, .params = "x, ws, stride=None, pad=None, " POOL_ATTRS, .nout = 1, .shape_args = 0xe, .build = build_pool,
+    { .name = "pool", .flags = OP_HEAVY | OP_BLOCKS, .solvers = SOLVERS_POOL, .params = "x, ws, stride=None, pad=None, " POOL_ATTRS, .nout = 1, .shape_args = 0xe, .build = build_pool,
       .infer = pool_infer, .size = pool_size, .eval = node_eval, .grad = pool_grad,
       .example = "x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; pool(x, 2, axis=[2, 3])",
       .doc = "windows of x as one number each: mode max, sum, average_inc_pad or average_exc_pad, over the last axes, or "
@@ -240,13 +240,13 @@ const struct mc_op mc_ops_pool[] = {
     { .name = "pool_pick", .params = "x, v, ws, stride=None, pad=None, " POOL_ATTRS, .nout = 1, .build = build_pick,
       .example = "x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; v = 10 * x; pool_pick(x, v, 2, axis=[2, 3])",
       .doc = "v where the windows of x have their maxima: how pool(x, ...) changes when x changes by v" },
-    { .name = "pool_max", .flags = OP_HIDDEN | OP_HEAVY | OP_BLOCKS, .params = "x, ws, stride, pad, " POOL_ATTRS ", marks=uint8:dtype", .nout = 2,
+    { .name = "pool_max", .flags = OP_HIDDEN | OP_HEAVY | OP_BLOCKS, .solvers = SOLVERS_POOL, .params = "x, ws, stride, pad, " POOL_ATTRS ", marks=uint8:dtype", .nout = 2,
       .shape_args = 0xe, .infer = max_infer, .size = pool_size, .eval = node_eval, .grad = pool_grad,
       .doc = "pool with mode max, and for each window the number of the cell it came from" },
-    { .name = "pool_spread", .flags = OP_HIDDEN | OP_HEAVY | OP_BLOCKS, .params = "g, shape, ws, stride, pad, key=None, " POOL_ATTRS, .nout = 1,
+    { .name = "pool_spread", .flags = OP_HIDDEN | OP_HEAVY | OP_BLOCKS, .solvers = SOLVERS_POOL, .params = "g, shape, ws, stride, pad, key=None, " POOL_ATTRS, .nout = 1,
       .shape_args = 0x1e, .infer = spread_infer, .size = spread_size, .eval = node_eval, .grad = spread_grad,
       .doc = "g back to the cells of its windows; key: marks, or x where ties share" },
-    { .name = "pool_gather", .flags = OP_HIDDEN | OP_HEAVY | OP_BLOCKS, .params = "v, key, ws, stride, pad, " POOL_ATTRS, .nout = 1, .shape_args = 0x1c,
+    { .name = "pool_gather", .flags = OP_HIDDEN | OP_HEAVY | OP_BLOCKS, .solvers = SOLVERS_POOL, .params = "v, key, ws, stride, pad, " POOL_ATTRS, .nout = 1, .shape_args = 0x1c,
       .infer = gather_infer, .size = gather_size, .eval = node_eval, .grad = gather_grad,
       .doc = "v at the cells that key marks; key: marks, or x where ties add up" },
 };

@@ -540,11 +540,11 @@ static mc_node *build_tensordot(mc_graph *g, int nin, mc_node *const *in, const 
 }
 
 const struct mc_op mc_ops_product[] = {
-    { .name = "dot", .flags = OP_HEAVY | OP_MATMUL | OP_BLOCKS, .params = "a, b", .nout = 1, .infer = dot_infer, .size = product_size, .eval = product_eval,
+    { .name = "dot", .flags = OP_HEAVY | OP_MATMUL | OP_BLOCKS, .solvers = SOLVERS_GEMM, .params = "a, b", .nout = 1, .infer = dot_infer, .size = product_size, .eval = product_eval,
       .dx = { "dot(g, b.T)", "dot(a.T, g)" }, .build = build_dot,
       .example = "a = [[1., 2, 3], [4, 5, 6]]; b = [[1., 0], [2, -1], [0, 1]]; dot(a, b)",
       .doc = "matrix product; the sum over a's last axis and b's last but one" },
-    { .name = "batched_dot", .flags = OP_HEAVY | OP_MATMUL, .params = "a, b", .nout = 1, .infer = batched_infer, .size = product_size,
+    { .name = "batched_dot", .flags = OP_HEAVY | OP_MATMUL, .solvers = SOLVERS_GEMM, .params = "a, b", .nout = 1, .infer = batched_infer, .size = product_size,
       .eval = product_eval, .build = build_batched, .grad = batched_grad,
       .example = "a = [[[1., 2]], [[3., 4]]]; b = [[[1.], [0]], [[2], [-1]]]; batched_dot(a, b)",
       .doc = "dot(a[i], b[i]) for each i; a first axis of size 1 stands for all" },

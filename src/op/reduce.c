@@ -479,12 +479,12 @@ static mc_node *build_norm(mc_graph *g, int nin, mc_node *const *in, const struc
 }
 
 #define REDUCTION .nout = 1, .infer = reduce_infer, .size = reduce_size, .eval = reduce_eval
-#define REDUCES .flags = OP_REDUCES, REDUCTION
+#define REDUCES(f) .flags = OP_REDUCES, .fold = f, REDUCTION
 #define AXES "x, axis=None:axes, keepdims=False:bool"
 const struct mc_op mc_ops_reduce[] = {
-    { .name = "sum",    .params = AXES ", dtype=None:dtype, acc_dtype=None:dtype", .flags = OP_REDUCES | OP_SUMS, REDUCTION, .grad = sum_grad,
+    { .name = "sum",    .params = AXES ", dtype=None:dtype, acc_dtype=None:dtype", REDUCES(FOLD_SUM), .grad = sum_grad,
       .doc = "sum over axes; of small integers in 64 bits" },
-    { .name = "prod",   .params = AXES ", dtype=None:dtype, acc_dtype=None:dtype", REDUCES, .grad = prod_grad,
+    { .name = "prod",   .params = AXES ", dtype=None:dtype, acc_dtype=None:dtype", REDUCES(FOLD_PRODUCT), .grad = prod_grad,
       .doc = "product over axes; of small integers in 64 bits" },
     /* With s the elements, zeros replaced by 1, and p their product, it is p / x where there is no zero, p at
      * a lone zero, and 0 elsewhere; nothing is divided by zero. */
@@ -493,17 +493,17 @@ const struct mc_op mc_ops_reduce[] = {
       .formula = "z = eq(x, 0); s = where(z, 1, x); n = sum(z, axis=axis, keepdims=True); p = prod(s, axis=axis, keepdims=True); "
                  "where(z, where(eq(n, 1), p, 0), where(eq(n, 0), p, 0) / s)",
       .doc = "for each element the product over axes of the others" },
-    { .name = "max",    .params = AXES, REDUCES, .grad = extreme_grad,
+    { .name = "max",    .params = AXES, REDUCES(FOLD_MOST), .grad = extreme_grad,
       .doc = "the largest over axes; NaN if one is NaN" },
-    { .name = "sup",    .params = AXES, .flags = OP_REDUCES | OP_HIDDEN, REDUCTION,
+    { .name = "sup",    .params = AXES, .flags = OP_REDUCES | OP_HIDDEN, .fold = FOLD_MOST, REDUCTION,
       .grad = extreme_grad, .doc = "the largest over axes; of no elements the least number of the dtype, of floats -inf" },
-    { .name = "min",    .params = AXES, REDUCES, .grad = extreme_grad,
+    { .name = "min",    .params = AXES, REDUCES(FOLD_LEAST), .grad = extreme_grad,
       .doc = "the smallest over axes; NaN if one is NaN" },
-    { .name = "argmax", .params = AXES, REDUCES, .disconnected = 1,
+    { .name = "argmax", .params = AXES, REDUCES(FOLD_POSITION), .disconnected = 1,
       .doc = "where the largest first stands, or the first NaN: an index into the reduced axes flattened" },
     { .name = "argmin", .params = AXES, .nout = 1, .build = build_argmin, .doc = "where the smallest first stands" },
-    { .name = "any",    .params = AXES, REDUCES, .disconnected = 1, .doc = "is an element over axes not zero" },
-    { .name = "all",    .params = AXES, REDUCES, .disconnected = 1, .doc = "is no element over axes zero" },
+    { .name = "any",    .params = AXES, REDUCES(FOLD_ANY), .disconnected = 1, .doc = "is an element over axes not zero" },
+    { .name = "all",    .params = AXES, REDUCES(FOLD_ALL), .disconnected = 1, .doc = "is no element over axes zero" },
     { .name = "norm",   .params = "x, ord=2:real, axis=None:axes", .nout = 1, .build = build_norm,
       .doc = "the ord-norm over axes: the ord-th root of the sum of abs(x) ** ord; inf: the largest magnitude, -inf: the least, 0: how many are not 0" },
 };

@@ -294,7 +294,7 @@ static mc_node *recurrence_grad(mc_node *n, int wrt, mc_node *const *g)
 #define RUNNING                                                                                    \
     .params = "x, axis=None:int", .flags = OP_LINES, .nout = 1, .infer = running_infer, .size = mc_same_size, .eval = running_eval
 const struct mc_op mc_ops_running[] = {
-    { .name = "cumsum", RUNNING, .build = build_cumsum, .grad = cumsum_grad,
+    { .name = "cumsum", RUNNING, .line = LINE_SUMS, .build = build_cumsum, .grad = cumsum_grad,
       .doc = "sums of the first elements along an axis; None flattens" },
     { .name = "cumsum_behind", .flags = OP_HIDDEN, .params = "x, axis:int", .nout = 1, .build = build_from_behind,
       .doc = "sums of the last elements along an axis" },
@@ -309,7 +309,7 @@ const struct mc_op mc_ops_running[] = {
     { .name = "recurrence", .flags = OP_HIDDEN | OP_LINES, .params = "x, v, axis:int, start=0:real, back=False:bool", .nout = 1,
       .infer = recurrence_infer, .size = mc_same_size, .eval = recurrence_eval, .grad = recurrence_grad,
       .doc = "y[0] = start, y[i + 1] = x[i] * y[i] + v[i] along an axis; back: from its end" },
-    { .name = "cumprod", RUNNING, .build = build_cumprod, .grad = cumprod_grad,
+    { .name = "cumprod", RUNNING, .line = LINE_PRODUCTS, .build = build_cumprod, .grad = cumprod_grad,
       .doc = "products of the first elements along an axis; None flattens" },
 };
 const int mc_nops_running = (int)NELEM(mc_ops_running);

@@ -51,6 +51,8 @@ typedef void loop(const void *pa, const void *pb, const void *pc, void *py, int 
 
 /* What becomes of an expression, by the row's typing. */
 #define RESULT_SAME (T)
+#define RESULT_NUMBER (T)
+#define RESULT_POWER (T)
 #define RESULT_FLOAT (T)
 #define RESULT_DIV (T)
 #define RESULT_WHERE (T)
@@ -131,6 +133,12 @@ mc_status mc_scalar_infer(struct mc_infer *q)
     mc_dtype d = q->in[q->op->typing == TYPE_WHERE ? 1 : 0].dtype;
     q->out[0].dtype = q->op->typing == TYPE_BOOL ? MC_BOOL : q->op->typing == TYPE_INT64 ? MC_INT64 : d;
     return mc_broadcast(q->op, q->nin, q->in, &q->out[0]);
+}
+
+bool mc_op_linear(const struct mc_op *op, unsigned inputs)
+{
+    const unsigned in = op->flags / OP_LINEAR_A & 7, swapped = (in & 1) << 1 | in >> 1;
+    return in && (inputs == in || (op->flags & OP_COMMUTES && inputs == swapped));
 }
 
 /* The first operand that does not broadcast along the axis knows its size. */

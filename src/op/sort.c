@@ -366,10 +366,10 @@ static mc_node *permute_grad(mc_node *n, int wrt, mc_node *const *g)
 }
 
 const struct mc_op mc_ops_sort[] = {
-    { .name = "sort", .params = "x, axis=-1:int", .flags = OP_LINES, .nout = 1, .infer = sort_infer, .size = mc_same_size,
+    { .name = "sort", .params = "x, axis=-1:int", .flags = OP_LINES, .line = LINE_SORTED, .nout = 1, .infer = sort_infer, .size = mc_same_size,
       .eval = sort_eval, .grad = sort_grad,
       .doc = "x in rising order along an axis, NaN last" },
-    { .name = "argsort", .params = "x, axis=-1:int", .flags = OP_LINES, .nout = 1, .infer = argsort_infer, .size = mc_same_size,
+    { .name = "argsort", .params = "x, axis=-1:int", .flags = OP_LINES, .line = LINE_ORDER, .nout = 1, .infer = argsort_infer, .size = mc_same_size,
       .eval = argsort_eval,
       .disconnected = 1, .doc = "where the elements of sort(x) stand in x; equal ones in the order of x" },
     { .name = "permute_row_elements", .params = "x, p, axis=-1:int", .flags = OP_LINES, .nout = 1, .infer = permute_infer,

@@ -213,7 +213,7 @@ static bool adds_floats(const struct print *p)
     bool adds = false;
     for (size_t i = 0; i < p->k->val.n; i++) {
         const struct mc_kval *v = &p->k->val.at[i];
-        adds |= v->kind == K_REDUCE && mc_is_float(v->acc) && strcmp(v->op->name, "sum") == 0;
+        adds |= v->kind == K_REDUCE && mc_is_float(v->acc) && v->op->fold == FOLD_SUM;
     }
     return adds;
 }

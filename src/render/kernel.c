@@ -2,21 +2,6 @@
 #include "render/kernel.h"
 #include "render/math.h"
 
-static const struct mc_monoid monoids[] = {
-    { "sum", false }, { "prod", false }, { "max", false }, { "sup", false }, { "min", false }, { "any", false }, { "all", false },
-    { "argmax", true },
-};
-
-const struct mc_monoid *mc_monoid(const struct mc_op *op)
-{
-    for (size_t i = 0; i < NELEM(monoids); i++) {
-        if (strcmp(monoids[i].name, op->name) == 0) {
-            return &monoids[i];
-        }
-    }
-    return NULL;
-}
-
 int mc_kernel_add(struct mc_kernel *k, struct mc_kval v)
 {
     for (size_t i = 0; i < k->val.n; i++) {

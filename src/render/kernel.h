@@ -88,9 +88,6 @@ void mc_kernel_free(struct mc_kernel *k);
 bool mc_kernel_same(const struct mc_kernel *a, const struct mc_kernel *b);
 bool mc_kernel_checks(const struct mc_kernel *k); /* indices */
 size_t mc_kernel_row_bytes(const struct mc_kernel *k, int64_t n); /* row buffers, for rows of n elements */
-/* The reductions kernels know. */
-struct mc_monoid { const char *name; bool positions; };
-const struct mc_monoid *mc_monoid(const struct mc_op *op);       /* NULL: not one */
 
 /* ---- dialects: what differs between C and its kin, as text ---- */
 struct mc_dialect {

@@ -25,7 +25,7 @@ struct print {
 /* A reduction as text: @ is the value's number, # the element, C the accumulator, Z its flag, $ the
  * position. */
 struct mc_monoid_text {
-    const char *name, *first, *clause, *lane, *merge, *direct;
+    const char *first, *clause, *lane, *merge, *direct;
     bool flags;     /* z@ beside c@: NaN seen (max, min) or the position (argmax) */
     /* over vectors: of two vectors lane by lane, of the lanes of one; NULL: not over vectors */
     const char *combine, *lanes;

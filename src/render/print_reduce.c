@@ -5,50 +5,44 @@
 /* ---- reductions: @ is the value's number, # the element, C the accumulator's place, $ its position ---- */
 
 static const struct mc_monoid_text texts[] = {
-    { "sum",    "0",  "reduction(+:l@)", "l@ += #;", "c@ += l@;", "C += #;", false, "v_add", "v_sum" },
-    { "prod",   "1",  "reduction(*:l@)", "l@ *= #;", "c@ *= l@;", "C *= #;", false },
-    { "max",    "<",  "reduction(max:l@) reduction(|:q@)", "l@ = # > l@ ? # : l@; q@ |= # != #;",
+    [FOLD_SUM]      = { "0", "reduction(+:l@)", "l@ += #;", "c@ += l@;", "C += #;", false, "v_add", "v_sum" },
+    [FOLD_PRODUCT]  = { "1", "reduction(*:l@)", "l@ *= #;", "c@ *= l@;", "C *= #;", false },
+    [FOLD_MOST]     = { "<", "reduction(max:l@) reduction(|:q@)", "l@ = # > l@ ? # : l@; q@ |= # != #;",
       "c@ = l@ > c@ ? l@ : c@; z@ |= q@;", "C = # > C ? # : C; Z |= # != #;", true, "v_most", "v_max_lane" },
-    { "sup",    "<",  "reduction(max:l@) reduction(|:q@)", "l@ = # > l@ ? # : l@; q@ |= # != #;",
-      "c@ = l@ > c@ ? l@ : c@; z@ |= q@;", "C = # > C ? # : C; Z |= # != #;", true, "v_most", "v_max_lane" },
-    { "min",    ">",  "reduction(min:l@) reduction(|:q@)", "l@ = # < l@ ? # : l@; q@ |= # != #;",
+    [FOLD_LEAST]    = { ">", "reduction(min:l@) reduction(|:q@)", "l@ = # < l@ ? # : l@; q@ |= # != #;",
       "c@ = l@ < c@ ? l@ : c@; z@ |= q@;", "C = # < C ? # : C; Z |= # != #;", true, "v_least", "v_min_lane" },
-    { "any",    "0",  "reduction(|:l@)", "l@ |= # != 0;", "c@ |= l@;", "C |= # != 0;", false },
-    { "all",    "1",  "reduction(&:l@)", "l@ &= # != 0;", "c@ &= l@;", "C &= # != 0;", false },
-    { "argmax", "<",  NULL, NULL, "if (q@ >= 0 && (z@ < 0 || l@ > c@ || (l@ == c@ && q@ < z@) || (l@ != l@ && (c@ == c@ || q@ < z@)))) { c@ = l@; z@ = q@; }",
+    [FOLD_ANY]      = { "0", "reduction(|:l@)", "l@ |= # != 0;", "c@ |= l@;", "C |= # != 0;", false },
+    [FOLD_ALL]      = { "1", "reduction(&:l@)", "l@ &= # != 0;", "c@ &= l@;", "C &= # != 0;", false },
+    [FOLD_POSITION] = { "<", NULL, NULL,
+      "if (q@ >= 0 && (z@ < 0 || l@ > c@ || (l@ == c@ && q@ < z@) || (l@ != l@ && (c@ == c@ || q@ < z@)))) { c@ = l@; z@ = q@; }",
       "if (Z < 0 || # > C || (# != # && C == C)) { C = #; Z = $; }", true,
       "v_first_most", "v_first_lane" },
 };
 
 const struct mc_monoid_text *mc_print_monoid(const struct mc_kval *v)
 {
-    for (size_t i = 0; i < NELEM(texts); i++) {
-        if (strcmp(texts[i].name, v->op->name) == 0) {
-            return &texts[i];
-        }
-    }
-    return &texts[0];
+    return &texts[v->op->fold];
 }
 
 bool mc_print_by_position(const struct mc_kval *v)
 {
-    return mc_print_monoid(v)->lane == NULL;
+    return v->op->fold == FOLD_POSITION;
 }
 
 /* Sums of floats and products accumulate in acc; what compares, in the element's own type.  Integers wrap:
  * without a sign where the compiler cannot be told (must_wrap of print_value.c). */
 const char *mc_print_acc_type(const struct print *p, const struct mc_kval *v, bool lane)
 {
-    const struct mc_monoid_text *m = mc_print_monoid(v);
     mc_dtype arg = p->k->val.at[v->arg[0]].dtype;
-    if (m->flags) {
+    if (mc_print_monoid(v)->flags) {
         return mc_print_calc(p, arg);
     }
-    if (m->name[0] == 'a') {
+    if (v->op->fold == FOLD_ANY || v->op->fold == FOLD_ALL) {
         return "i32";
     }
-    bool product = m->name[0] ==
-                   'p'; /* of numbers near 1, in float: the small parts would be lost, always the same way */
+    bool product =
+        v->op->fold ==
+        FOLD_PRODUCT; /* of numbers near 1, in float: the small parts would be lost, always the same way */
     const mc_dtype acc = lane && mc_is_float(arg) && !product ? arg : v->acc;
     return mc_print_calc(p, p->d->native && acc == MC_INT64 ? MC_UINT64 : acc);
 }

@@ -43,7 +43,7 @@ enum { BLOCK = 2048, FEW = 128 };
 static bool in_blocks(const struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
-    return mc_is_float(x->acc) && strcmp(x->op->name, "sum") == 0;
+    return mc_is_float(x->acc) && x->op->fold == FOLD_SUM;
 }
 
 static void declare_block(struct print *p, int v)

@@ -58,7 +58,7 @@ static bool light(const struct print *p)
 /* Sums of a row: what lanes have of a few elements, in double. */
 static bool sums(const struct print *p, int v)
 {
-    return !p->held && strcmp(mc_print_monoid(&p->k->val.at[v])->name, "sum") == 0;
+    return !p->held && p->k->val.at[v].op->fold == FOLD_SUM;
 }
 
 static void begin_second(struct print *p, int v)

@@ -149,6 +149,19 @@ bool mc_pattern_match(const struct mc_pattern *p, const struct mc_rule *r, mc_no
     return false;
 }
 
+bool mc_matches(const struct mc_probe *p, const mc_node *n, struct mc_match *m)
+{
+    static const struct mc_rule unconditional = { .from = NULL };
+    struct mc_match own;
+    if (!mc_pattern_may_match(p->pattern, n)) {
+        return false;
+    }
+    m = m ? m : &own;
+    m->uses = NULL;
+    m->nuses = 0;
+    return mc_pattern_match(p->pattern, &unconditional, (mc_node *)(uintptr_t)n, m);
+}
+
 /* ---- building ---- */
 
 /* A bound attribute as a parameter wants it: an axis as a list of one, a list of one as an axis. */

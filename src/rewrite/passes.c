@@ -75,6 +75,13 @@ static mc_status read_row(const struct mc_rule *row, const struct mc_rule_table 
     return VEC_PUSH(all.rules, c) ? MC_OK : mc_last_status();
 }
 
+static mc_status read_probe(struct mc_probe *p)
+{
+    p->pattern = mc_pattern_parse(all.patterns, p->text, NULL);
+    return p->pattern ? MC_OK
+                      : mc_fail(all.patterns->status, "probe '%s': %s", p->text, mc_error(all.patterns));
+}
+
 static bool pass_has(const struct mc_pass *p, const struct mc_rule_table *table)
 {
     for (size_t i = 0; i < NELEM(p->table); i++) {
@@ -115,6 +122,9 @@ static mc_status read_tables(void)
         for (int t = 0; s->table[t]; t++) {
             for (int i = 0; i < s->table[t]->n; i++) {
                 TRY(read_row(&s->table[t]->row[i], s->table[t], s->name));
+            }
+            for (int i = 0; i < s->table[t]->nprobe; i++) {
+                TRY(read_probe(&s->table[t]->probe[i]));
             }
         }
     }

@@ -81,8 +81,16 @@ bool mc_pattern_match(const struct mc_pattern *p, const struct mc_rule *r, mc_no
 mc_node *mc_pattern_build(const struct mc_pattern *p, const struct mc_match *m);
 
 /* ---- tables ---- */
-/* mends: formulas that lose digits as they are written */
-struct mc_rule_table { const struct mc_rule *row; int n; bool mends; };
+/* What a rule in C asks of a node: does it look like this left side?  Read with the rules of its table, so
+ * that asking costs what a rule costs that does not match: mostly one comparison of ops. */
+struct mc_probe { const char *text; const struct mc_pattern *pattern; };
+struct mc_rule_table {
+    const struct mc_rule *row;
+    int n;
+    bool mends;                                     /* formulas that lose digits as they are written */
+    struct mc_probe *probe;                         /* the pattern is filled in when the rules are read */
+    int nprobe;
+};
 extern const struct mc_rule_table mc_rules_fold, mc_rules_shape, mc_rules_index, mc_rules_update,
     mc_rules_join, mc_rules_canon, mc_rules_product, mc_rules_conv, mc_rules_pool, mc_rules_reduce,
     mc_rules_centred, mc_rules_recognise, mc_rules_stable, mc_rules_special, mc_rules_late;
@@ -97,6 +105,8 @@ struct mc_user_rule {
 mc_status mc_rewrite_share(mc_graph *g, const mc_graph *from);    /* the rules of another graph, read anew */
 
 /* ---- for rules in C ---- */
+/* its letters in *m; NULL: they do not matter */
+bool mc_matches(const struct mc_probe *p, const mc_node *n, struct mc_match *m);
 static inline mc_node *mc_letter(const struct mc_match *m, char c) { return m->bound[c - 'a']; }
 /* May n be dropped or changed with nobody else noticing? */
 static inline bool mc_used_once(const struct mc_match *m, const mc_node *n)

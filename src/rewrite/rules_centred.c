@@ -8,6 +8,12 @@
 
 enum { DEEPEST = 8 }; /* factors, or terms, one around the other */
 
+enum { SUM, DIFFERENCE, PRODUCT, MEAN };
+static struct mc_probe looks[] = {
+    [SUM] = { "x + y" }, [DIFFERENCE] = { "x - y" }, [PRODUCT] = { "x * y" },
+    [MEAN] = { "sum(x, axis=a, keepdims=b, dtype=c, acc_dtype=d) / y" },
+};
+
 /* The axes that a sum reduces. */
 struct axes { int at[MC_MAX_RANK], n; };
 
@@ -38,15 +44,19 @@ static bool is_whole(const mc_node *n, const mc_node *whole, const struct axes *
     return is;
 }
 
-/* Which operand of the product or quotient n is what a row of the other one multiplies; -1: n is no such
- * product. */
+/* The operand that n is linear in, where all others are rows; -1: there is none. */
 static int varying(const mc_node *n, const struct axes *a)
 {
-    const bool times = mc_is_op(n, "mul"), over = mc_is_op(n, "true_div");
-    return (times || over) && is_row(n->in[1], a) ? 0
-           : times && is_row(n->in[0], a)         ? 1
-           : mc_is_op(n, "neg")                   ? 0
-                                                  : -1;
+    for (int k = 0; k < n->op->arity; k++) {
+        bool rows = mc_op_linear(n->op, 1u << k);
+        for (int i = 0; i < n->nin && rows; i++) {
+            rows = i == k || is_row(n->in[i], a);
+        }
+        if (rows) {
+            return k;
+        }
+    }
+    return -1;
 }
 
 static mc_node *without_cast(mc_node *n)
@@ -69,12 +79,13 @@ static bool counts(mc_node *n, mc_node *x, const struct axes *a)
     }
     for (int k = 1; k > 0;) {
         mc_node *f = todo[--k];
+        struct mc_match p;
         int i = 0;
         if (mc_const_number(f, &number)) {
             said *= number;
-        } else if (mc_is_op(f, "mul") && k + 2 <= DEEPEST) {
-            todo[k++] = f->in[0];
-            todo[k++] = f->in[1];
+        } else if (k + 2 <= DEEPEST && mc_matches(&looks[PRODUCT], f, &p)) {
+            todo[k++] = mc_letter(&p, 'x');
+            todo[k++] = mc_letter(&p, 'y');
         } else {
             while (i < a->n && !(open[i] && mc_size_is(f, x, a->at[i]))) {
                 i++;
@@ -92,17 +103,19 @@ static bool counts(mc_node *n, mc_node *x, const struct axes *a)
 /* Is n x - mean(x), over these axes? */
 static bool is_less_mean(const mc_node *n, const struct axes *a)
 {
-    mc_node *mean = mc_is_op(n, "sub") ? without_cast(n->in[1]) : NULL,
-            *sum = mean && mc_is_op(mean, "true_div") ? mean->in[0] : NULL;
-    if (!sum || !(sum->op->flags & OP_SUMS) || without_cast(sum->in[0]) != n->in[0]) {
+    struct mc_match less, mean;
+    if (!mc_matches(&looks[DIFFERENCE], n, &less) ||
+        !mc_matches(&looks[MEAN], without_cast(mc_letter(&less, 'y')), &mean) ||
+        without_cast(mc_letter(&mean, 'x')) != mc_letter(&less, 'x')) {
         return false;
     }
+    const mc_node *sum = mean.root->in[0];
     const struct axes own = axes_of(sum);
     bool same = own.n == a->n && is_row(sum, a);
     for (int i = 0; i < a->n && same; i++) {
         same = own.at[i] == a->at[i];
     }
-    return same && counts(mean->in[1], n->in[0], a);
+    return same && counts(mc_letter(&mean, 'y'), mc_letter(&less, 'x'), a);
 }
 
 static bool is_centred(const mc_node *n, const struct axes *a)
@@ -120,8 +133,8 @@ static bool is_centred(const mc_node *n, const struct axes *a)
 /* n without its centred terms; n itself: there are none, or nothing else. */
 static mc_node *without_centred(mc_node *n, const struct axes *a, int deep)
 {
-    const bool plus = mc_is_op(n, "add"), minus = mc_is_op(n, "sub");
-    if (deep == DEEPEST || !(plus || minus)) {
+    const bool minus = mc_matches(&looks[DIFFERENCE], n, NULL);
+    if (deep == DEEPEST || !(minus || mc_matches(&looks[SUM], n, NULL))) {
         return n;
     }
     if (is_centred(n->in[1], a)) {
@@ -132,7 +145,7 @@ static mc_node *without_centred(mc_node *n, const struct axes *a, int deep)
     }
     mc_node *x = without_centred(n->in[0], a, deep + 1),
             *y = x == n->in[0] ? without_centred(n->in[1], a, deep + 1) : n->in[1];
-    return x == n->in[0] && y == n->in[1] ? n : mc_op2(n->op->name, x, y);
+    return x == n->in[0] && y == n->in[1] ? n : mc_apply(n->graph, n->op, 2, (mc_node *[]){ x, y }, NULL);
 }
 
 /* The sum of n as `like` sums: rows that multiply it stand outside. */
@@ -142,10 +155,11 @@ static mc_node *summed(mc_node *n, const mc_node *like, const struct axes *a, in
     if (k < 0 || !is_whole(n->in[k], like->in[0], a)) {
         return mc_node_make(like->graph, like->op, 1, &n, like->attr);
     }
-    mc_node *s = summed(n->in[k], like, a, deep + 1);
-    return n->nin == 1 ? mc_op1("neg", s)
-           : k == 0    ? mc_op2(n->op->name, s, n->in[1])
-                       : mc_op2("mul", n->in[0], s);
+    mc_node *in[3];
+    for (int i = 0; i < n->nin; i++) {
+        in[i] = i == k ? summed(n->in[k], like, a, deep + 1) : n->in[i];
+    }
+    return mc_apply(n->graph, n->op, n->nin, in, NULL);
 }
 
 static mc_node *sum_of_centred(const struct mc_match *m)
@@ -169,4 +183,4 @@ static const struct mc_rule rows[] = {
                 "sum(y - (y - mean(y, axis=1, keepdims=True)) / (1 + sum(sqr(x), axis=1, keepdims=True)) + x, axis=1); "
                 "sum(2.0f64 * (x - mean(x, keepdims=True)) - y)" },
 };
-const struct mc_rule_table mc_rules_centred = { rows, (int)NELEM(rows) };
+const struct mc_rule_table mc_rules_centred = { rows, (int)NELEM(rows), .probe = looks, .nprobe = (int)NELEM(looks) };

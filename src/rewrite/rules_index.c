@@ -166,7 +166,7 @@ static mc_node *of_shuffle(mc_node *n, mc_node *s)
 }
 
 /* Rows of a product are rows of the left operand, columns those of the right one. */
-static mc_node *of_dot(mc_node *n, mc_node *p)
+static mc_node *of_product(mc_node *n, mc_node *p)
 {
     struct index rows = { .nbound = 0 }, columns = { .nbound = 0 };
     index_copy(&rows, 0, n, 0);
@@ -174,7 +174,8 @@ static mc_node *of_dot(mc_node *n, mc_node *p)
     index_set_whole(&columns, 0);
     index_copy(&columns, 1, n, 1);
     mc_node *a = index_part(p->in[0], &rows), *b = index_part(p->in[1], &columns);
-    return mc_is_error(a) || mc_is_error(b) ? n->graph->error : mc_op2("dot", a, b);
+    return mc_is_error(a) || mc_is_error(b) ? n->graph->error
+                                            : mc_apply(n->graph, p->op, 2, (mc_node *[]){ a, b }, NULL);
 }
 
 /* Every part of one repeated number is that number, if there is such a part. */
@@ -214,7 +215,9 @@ static mc_node *subtensor(const struct mc_match *m)
     if (!mc_used_once(m, x)) {
         return NULL;
     }
-    return mc_is_elementwise(x) ? of_scalar(m, n, x) : mc_is_op(x, "dot") ? of_dot(n, x) : NULL;
+    return mc_is_elementwise(x)                            ? of_scalar(m, n, x)
+           : x->op->flags & OP_MATMUL && x->type.rank == 2 ? of_product(n, x)
+                                                           : NULL;
 }
 
 static const struct mc_rule rows[] = {

@@ -36,37 +36,33 @@ static bool is_positive(const mc_node *n)
     return mc_const_number(n, &k) && k > 0 && isfinite(k);
 }
 
+enum { LOG, LOG1P };
+static struct mc_probe looks[] = { [LOG] = { "log(x)" }, [LOG1P] = { "log1p(x)" } };
+
 /* log(f(x)) may have a stable form, whose rule finds no f behind a pooling. */
 static bool waits_for_stable(const mc_node *n)
 {
-    return (mc_is_op(n, "log") || mc_is_op(n, "log1p")) &&
-           (n->in[0]->op->arity || n->in[0]->op->flags & OP_REDUCES);
+    struct mc_match log;
+    if (!mc_matches(&looks[LOG], n, &log) && !mc_matches(&looks[LOG1P], n, &log)) {
+        return false;
+    }
+    const mc_node *f = mc_letter(&log, 'x');
+    return f->op->arity || f->op->flags & OP_REDUCES;
 }
 
 /* The operand that n grows with, alone or beside what is flat; NULL: not seen to.  *strictly: and with every
  * bit of the way. */
 static mc_node *grows_with(const mc_node *n, int rank, unsigned pooled, bool *strictly)
 {
-    static const struct { const char *op; bool strictly; } shapes[] = {
-        { "add", true }, { "sub", true }, { "mul", true }, { "true_div", true },
-        { "maximum", false }, { "minimum", false }, { "clip", false },
-    };
-    mc_node *const *in = n->in;
-    mc_node *x = NULL;
-    *strictly = true;
-    if (n->op->flags & OP_MONOTONE && n->nin == 1 && !waits_for_stable(n)) {
-        x = in[0];
+    const unsigned flags = n->op->flags;
+    const bool scales = n->nin == 2 && mc_op_linear(n->op, 1); /* by the other operand */
+    *strictly = flags & OP_MONOTONE || scales;
+    if (!n->op->arity || !(*strictly || flags & OP_RISES) || waits_for_stable(n)) {
+        return NULL;
     }
-    for (size_t i = 0; i < NELEM(shapes) && !x; i++) {
-        if (mc_is_op(n, shapes[i].op)) {
-            bool turned = n->op->flags & OP_COMMUTES && flat(in[0], rank, pooled);
-            x = in[turned];
-            for (int k = 0; k < n->nin && x; k++) {
-                bool scales = mc_is_op(n, "mul") || mc_is_op(n, "true_div");
-                x = in[k] == x || (flat(in[k], rank, pooled) && (!scales || is_positive(in[k]))) ? x : NULL;
-            }
-            *strictly = shapes[i].strictly;
-        }
+    mc_node *x = n->in[flags & OP_COMMUTES && flat(n->in[0], rank, pooled)];
+    for (int k = 0; k < n->nin && x; k++) {
+        x = n->in[k] == x || (flat(n->in[k], rank, pooled) && (!scales || is_positive(n->in[k]))) ? x : NULL;
     }
     return x && x->type.rank == rank && x->type.dtype == n->type.dtype ? x : NULL;
 }
@@ -153,26 +149,20 @@ static int find(const struct inside *f, const mc_node *n)
     return -1;
 }
 
-static bool proportional(enum of a) { return a == SPREAD || a == ZERO; }
-static bool known(enum of a) { return a == FLAT || a == CELLS; }
-
 /* Of an element-wise node, from its operands. */
 static enum of combine(const mc_node *n, const enum of *a)
 {
     bool spread = false, strange = false;
+    unsigned follow = 0; /* operands that are proportional to it */
     for (int i = 0; i < n->nin; i++) {
         spread |= a[i] == SPREAD;
         strange |= a[i] == NOTHING;
+        follow |= (unsigned)(a[i] == SPREAD || a[i] == ZERO) << i;
     }
     if (strange || !spread) {
         return strange ? NOTHING : CELLS;
     }
-    bool linear = (mc_is_op(n, "add") || mc_is_op(n, "sub")) ? proportional(a[0]) && proportional(a[1])
-                  : mc_is_op(n, "mul")                       ? known(a[0]) || known(a[1])
-                  : mc_is_op(n, "true_div")                  ? known(a[1])
-                  : mc_is_op(n, "where") ? known(a[0]) && proportional(a[1]) && proportional(a[2])
-                                         : mc_is_op(n, "neg");
-    return linear ? SPREAD : NOTHING;
+    return mc_op_linear(n->op, follow) ? SPREAD : NOTHING;
 }
 
 /* What n is, and how often each part is read on the way; at most MOST_INSIDE parts, so at most as deep. */
@@ -355,4 +345,4 @@ static const struct mc_rule rows[] = {
       .sample = "sum(" SPREAD ", axis=[2, 3]); sum(" SPREAD ", axis=[1, 2, 3], keepdims=True); "
                 "sum(pool_grad(" IMAGE ", reshape(y[:3, :4], [1, 1, 3, 4]), [2, 2], stride=1))" },
 };
-const struct mc_rule_table mc_rules_pool = { rows, (int)NELEM(rows) };
+const struct mc_rule_table mc_rules_pool = { rows, (int)NELEM(rows), .probe = looks, .nprobe = (int)NELEM(looks) };

@@ -36,14 +36,9 @@ static bool y_is_flat(const struct mc_match *m)
     return x_is_real(m) && axis >= 0 && (y->rank == 0 || (y->rank == m->rank[0] && y->dims[axis] == 1));
 }
 
-static bool is_distribution(const mc_node *y)
-{
-    return mc_is_op(y, "softmax") || mc_is_op(y, "sigmoid");
-}
-
 static bool y_is_distribution(const struct mc_match *m)
 {
-    return is_distribution(mc_letter(m, 'y'));
+    return mc_letter(m, 'y')->op->flags & OP_DISTRIBUTION;
 }
 
 /* 0, 1, 2, ... with one entry for each row of x? */
@@ -57,18 +52,13 @@ static bool counts_rows(const mc_node *i, mc_node *x)
     return i->type.dims[0] >= 0 ? i->type.dims[0] == x->type.dims[0] : mc_size_is(i->in[1], x, 0);
 }
 
-/* index[0], index[1] as in x[arange(n), t] for a matrix x with rows of probabilities. */
+/* index[0], index[1] as in x[arange(n), t] for a matrix x with rows of probabilities, or of their
+ * logarithms. */
 static bool picks_targets(mc_node *x, const struct mc_attr *axes, mc_node *const *index, int n)
 {
     return n == 2 && x->type.rank == 2 && axes->ints[0] == 0 && axes->ints[1] == 1 &&
            index[1]->type.rank == 1 && (index[1]->type.dims[0] != 1 || x->type.dims[0] == 1) &&
            counts_rows(index[0], x);
-}
-
-static bool over_last_axis(const mc_node *n)
-{
-    const struct mc_attr *axis = mc_attr_named(n, "axis");
-    return mc_attr_int(axis) == -1 || mc_attr_int(axis) == n->in[0]->type.rank - 1;
 }
 
 /* Targets that count from behind, counted from the front. */
@@ -78,27 +68,16 @@ static mc_node *from_front(mc_node *t, mc_node *n)
     return mc_dtypes[t->type.dtype].kind == KIND_UINT ? t : mc_expr(t->graph, "where(t < 0, t + n, t)", b, 2);
 }
 
-static mc_node *crossentropy(mc_node *gather, const char *of)
+/* log(softmax(x)[i, t]) or logsoftmax(x)[i, t] for the matrix x, i counting its rows ==>
+ * -crossentropy_softmax_1hot(x, t) */
+static mc_node *crossentropy(const struct mc_match *m)
 {
-    mc_node *p = gather->in[0];
-    if (gather->op->form != FORM_GATHER || !mc_is_op(p, of) || !over_last_axis(p) ||
-        !picks_targets(p, &gather->attr[0], gather->in + 1, gather->nin - 1)) {
+    mc_node *x = mc_letter(m, 'x'), *index[2] = { mc_letter(m, 'i'), mc_letter(m, 't') };
+    if (axis_a(m) != x->type.rank - 1 || !picks_targets(x, m->attr['b' - 'a'], index, 2)) {
         return NULL;
     }
-    mc_node *t = from_front(gather->in[2], mc_size_of(p->in[0], 1));
-    return mc_is_error(t) ? t : mc_op1("neg", mc_op2("crossentropy_softmax_1hot", p->in[0], t));
-}
-
-/* logsoftmax(x)[arange(n), t]  ==>  -crossentropy_softmax_1hot(x, t) */
-static mc_node *gather_of_log(const struct mc_match *m)
-{
-    return crossentropy(m->root, "logsoftmax");
-}
-
-/* log(softmax(x)[arange(n), t])  ==>  -crossentropy_softmax_1hot(x, t) */
-static mc_node *log_of_gather(const struct mc_match *m)
-{
-    return m->root->in[0]->nin ? crossentropy(m->root->in[0], "softmax") : NULL;
+    mc_node *t = from_front(index[1], mc_size_of(x, 1));
+    return mc_is_error(t) ? t : mc_op1("neg", mc_op2("crossentropy_softmax_1hot", x, t));
 }
 
 /* Zero but for v at [arange(n), t]; the gradient of having picked targets. */
@@ -128,11 +107,17 @@ static mc_node *scatter_times(const struct mc_match *m)
     return NULL;
 }
 
-/* s - y * sum(s, axis=1, keepdims=True)  ==>  v * (onehot(t) - y).  What is out of range stays an error. */
+enum { SOFTMAX };
+static struct mc_probe looks[] = { [SOFTMAX] = { "softmax(x, axis=a)" } };
+
+/* s - y * sum(s, axis=1, keepdims=True), y a softmax along that axis ==> v * (onehot(t) - y).  What is out of
+ * range stays an error. */
 static mc_node *softmax_gradient(const struct mc_match *m)
 {
+    struct mc_match of;
     mc_node *s = mc_letter(m, 'x'), *y = mc_letter(m, 'y');
-    if (!is_scatter(s) || !mc_is_op(y, "softmax") || !over_last_axis(y) || axis_a(m) != 1) {
+    if (!is_scatter(s) || !mc_matches(&looks[SOFTMAX], y, &of) || axis_a(&of) != y->type.rank - 1 ||
+        axis_a(m) != 1) {
         return NULL;
     }
     struct mc_bind b[] = {
@@ -161,27 +146,25 @@ static mc_node *sum_of_scatter(const struct mc_match *m)
  * back. */
 static mc_node *softmax_with_axis_restored(const struct mc_match *m)
 {
-    mc_node *e = m->root->in[0], *back = m->root->in[1],
-            *s = back->op->form == FORM_DIMSHUFFLE ? back->in[0] : NULL;
-    int axis[MC_MAX_RANK];
-    const int rank = e->type.rank;
-    if (!mc_is_op(e, "exp") || !s || !(s->op->flags & OP_SUMS) || s->in[0] != e || s->type.rank != rank - 1 ||
-        back->type.rank != rank || !mc_attr_named(s, "acc_dtype")->none ||
-        mc_axes_of(s, 0, rank, axis) != 1) {
+    mc_node *x = mc_letter(m, 'x');
+    const struct mc_attr *order = m->attr['b' - 'a'];
+    const int axis = axis_a(m), rank = x->type.rank;
+    if (axis < 0 || order->n != rank) {
         return NULL;
     }
     for (int i = 0; i < rank; i++) {
-        if (back->attr[0].ints[i] != (i == axis[0] ? -1 : i - (i > axis[0]))) {
+        if (order->ints[i] != (i == axis ? -1 : i - (i > axis))) {
             return NULL;
         }
     }
-    return mc_call_op(m->g, "softmax", 1, &e->in[0], "axis=%d", axis[0]);
+    return mc_call_op(m->g, "softmax", 1, &x, "axis=%d", axis);
 }
 
 #define E "sum(exp(x), axis=a, keepdims=True)"
 static const struct mc_rule rows[] = {
     { "exp(x) / " E,                           "softmax(x, axis=a)",         ROUND  },
-    { .op = "true_div", .make = softmax_with_axis_restored, .promise = ROUND, .name = "softmax with its axis restored",
+    { "exp(x) / dimshuffle(sum(exp(x), axis=a, dtype=d), order=b)", NULL, ROUND, .make = softmax_with_axis_restored,
+      .name = "softmax with its axis restored",
       .sample = "exp(x) / sum(exp(x), axis=1)[:, None]; exp(x) / sum(exp(x), axis=0)" },
     { "(exp(x) * y) / " E,                     "softmax(x, axis=a) * y",     ROUND  },
     { "exp(x) * (y / " E ")",                  "softmax(x, axis=a) * y",     ROUND  },
@@ -206,11 +189,12 @@ static const struct mc_rule rows[] = {
     { "x - y * sum(x, axis=a, keepdims=True)", NULL, FINITE, .make = softmax_gradient, .name = "softmax gradient",
       .sample = "inc_subtensor(zeros_like(x)[arange(x.shape[0]), [0, 1, 2, 0]], y[:, 0]) - softmax(x) * "
                 "sum(inc_subtensor(zeros_like(x)[arange(x.shape[0]), [0, 1, 2, 0]], y[:, 0]), axis=1, keepdims=True)" },
-    { .op = "gather", .make = gather_of_log, .promise = ROUND, .name = "cross-entropy",
+    { "gather(logsoftmax(x, axis=a), i, t, axes=b)", NULL, ROUND, .make = crossentropy, .name = "cross-entropy",
       .sample = "logsoftmax(x)[arange(x.shape[0]), [0, 1, 2, 0]]" },
-    { .op = "log", .make = log_of_gather, .promise = ROUND, .name = "log of a target", .sample = "log(softmax(x)[arange(x.shape[0]), [0, 1, 2, 0]])" },
+    { "log(gather(softmax(x, axis=a), i, t, axes=b))", NULL, ROUND, .make = crossentropy, .name = "log of a target",
+      .sample = "log(softmax(x)[arange(x.shape[0]), [0, 1, 2, 0]])" },
 };
-const struct mc_rule_table mc_rules_recognise = { rows, (int)NELEM(rows), .mends = true };
+const struct mc_rule_table mc_rules_recognise = { rows, (int)NELEM(rows), .mends = true, .probe = looks, .nprobe = (int)NELEM(looks) };
 
 static const struct mc_rule late[] = {
     { .op = "sum", .make = sum_of_scatter, .promise = ROUND, .name = "sum of a scatter",

@@ -74,20 +74,16 @@ static mc_node *nothing_to_add(const struct mc_match *m)
     return mc_cast_to(asked ? mc_cast_to(y, (mc_dtype)mc_attr_int(&n->attr[3])) : y, n->type.dtype);
 }
 
-static bool counts_elements(const mc_node *r)
-{
-    return mc_is_op(r, "argmax");
-}
-
 /* sum(sum(x, axis=2), axis=0)  ==>  sum(x, axis=[0, 2]) */
 static mc_node *reduction_of_same(const struct mc_match *m)
 {
     mc_node *n = m->root, *r = n->op->flags & OP_REDUCES ? n->in[0] : NULL;
     int outer[MC_MAX_RANK], inner[MC_MAX_RANK], both[MC_MAX_RANK], count = 0;
-    if (!r || r->op != n->op || counts_elements(n) || keeps(r) != keeps(n) || !plain(n) || !plain(r) ||
+    if (!r || r->op != n->op || n->op->fold == FOLD_POSITION || keeps(r) != keeps(n) || !plain(n) ||
+        !plain(r) ||
         !(mc_used_once(m, r) ||
-          mc_is_op(r->in[0], "exp")) || /* the logarithm must see the whole of a sum of exponentials */
-        (mc_is_op(n, "prod") && !mc_is_float(n->type.dtype))) {
+          r->in[0]->op->flags & OP_EXPONENTIAL) || /* log must see the whole sum of exponentials */
+        (n->op->fold == FOLD_PRODUCT && !mc_is_float(n->type.dtype))) {
         return NULL;
     }
     int rank = r->in[0]->type.rank, no = (int)mc_axes_of(n, 0, r->type.rank, outer),
@@ -140,7 +136,7 @@ static mc_node *reduction_of_shuffle(const struct mc_match *m)
             return NULL; /* a dropped axis of size 1: rare */
         }
     }
-    if ((counts_elements(n) && count != 1) || nfrom == 0) {
+    if ((n->op->fold == FOLD_POSITION && count != 1) || nfrom == 0) {
         return NULL;
     }
     for (int k = 0, next = 0, at = 0; k < x->type.rank; k++) { /* where x's axes stand in the sum over x */

@@ -162,8 +162,8 @@ static mc_node *shuffle(const struct mc_match *m)
         mc_node *y = mc_shuffle(x->in[0], order->n, order->ints);
         return mc_is_error(y) ? NULL : mc_cast_to(y, n->type.dtype);
     }
-    if (mc_is_op(x, "dot") && order->n == 2 && order->ints[0] == 1 && order->ints[1] == 0 &&
-        mc_used_once(m, x)) { /* transposed: (a b)' = b' a' */
+    const bool turned = order->n == 2 && order->ints[0] == 1 && order->ints[1] == 0;
+    if (x->op->flags & OP_MATMUL && x->type.rank == 2 && turned && mc_used_once(m, x)) { /* (a b)' = b' a' */
         return mc_node_make(
             m->g, x->op, 2,
             (mc_node *[]){ mc_shuffle(x->in[1], 2, order->ints), mc_shuffle(x->in[0], 2, order->ints) },

@@ -61,8 +61,9 @@ static bool power_of_two(const struct mc_match *m)
 static mc_node *argmax_through(const struct mc_match *m)
 {
     mc_node *f = m->root->in[0];
-    bool grows = f->op->arity == 1 && f->op->flags & OP_MONOTONE && f->in[0]->type.dtype == f->type.dtype;
-    if (!grows && (mc_is_op(f, "softmax") || mc_is_op(f, "logsoftmax"))) {
+    bool grows = f->op->flags & OP_MONOTONE && f->nin == 1 &&
+                 (!f->op->arity || f->in[0]->type.dtype == f->type.dtype);
+    if (grows && !f->op->arity) { /* of lines along an axis: softmax */
         int axis[MC_MAX_RANK], rank = f->type.rank;
         int64_t along = mc_attr_int(mc_attr_named(f, "axis"));
         grows = mc_axes_of(m->root, 0, rank, axis) == 1 && axis[0] == (along < 0 ? along + rank : along);

@@ -8,15 +8,43 @@
 
 enum { VIEWS_DEEP = 8 };
 
+enum {
+    SUM,
+    DIFFERENCE,
+    PRODUCT,
+    QUOTIENT,
+    SQUARE,
+    ROOT,
+    NEGATIVE,
+    MULTIPLE,
+    PART,
+    CAPPED,
+    SIGMOID,
+    ONE_PLUS_EXP,
+    CHOSEN,
+    HELD
+};
+static struct mc_probe looks[] = {
+    [SUM]      = { "x + y" },          [DIFFERENCE]   = { "x - y" },
+    [PRODUCT]  = { "x * y" },          [QUOTIENT]     = { "x / y" },
+    [SQUARE]   = { "sqr(x)" },         [ROOT]         = { "sqrt(x)" },
+    [NEGATIVE] = { "-x" },             [CAPPED]       = { "minimum(x, k)" },
+    [MULTIPLE] = { "x * k" },          [PART]         = { "x / k" },
+    [SIGMOID]  = { "sigmoid(x)" },     [ONE_PLUS_EXP] = { "1 + exp(x)" },
+    [CHOSEN]   = { "where(y, z, x)" }, [HELD]         = { "consider_constant(x)" },
+};
+
+/* Are the elements of n elements of input 0, in another order or repeated? */
 static bool is_view(const mc_node *n)
 {
-    static const char *const views[] = { "dimshuffle", "reshape", "subtensor",
-                                         "gather",     "alloc",   "specify_shape" };
-    bool view = false;
-    for (size_t i = 0; i < NELEM(views); i++) {
-        view |= mc_is_op(n, views[i]);
-    }
-    return view && n->nin <= MC_MAX_RANK * 3 + 1;
+    static const unsigned views = 1u << FORM_DIMSHUFFLE | 1u << FORM_RESHAPE | 1u << FORM_SUBTENSOR |
+                                  1u << FORM_GATHER | 1u << FORM_ALLOC | 1u << FORM_SPECIFY;
+    return views >> n->op->form & 1 && n->nin <= MC_MAX_RANK * 3 + 1;
+}
+
+static bool is_exponential(const mc_node *n)
+{
+    return n->op->flags & OP_EXPONENTIAL;
 }
 
 static const mc_node *below_views(const mc_node *n)
@@ -32,7 +60,7 @@ static mc_node *views_of(mc_node *n, bool exponent)
 {
     mc_node *in[MC_MAX_RANK * 3 + 1];
     if (!is_view(n)) {
-        return exponent && mc_is_op(n, "exp") ? n->in[0] : mc_op1("log", n);
+        return exponent && is_exponential(n) ? n->in[0] : mc_op1("log", n);
     }
     memcpy(in, n->in, (size_t)n->nin * sizeof *in);
     in[0] = views_of(n->in[0], exponent);
@@ -40,12 +68,12 @@ static mc_node *views_of(mc_node *n, bool exponent)
 }
 
 static bool is_exp(const mc_node *n);
-static bool is_sum_of_exp(const mc_node *n) { return n->op->flags & OP_SUMS && is_exp(n->in[0]); }
+static bool is_sum_of_exp(const mc_node *n) { return n->op->fold == FOLD_SUM && is_exp(n->in[0]); }
 
 /* Exponentials or sums of them, as they are or as parts of them in another shape and order. */
 static bool is_exp(const mc_node *n)
 {
-    return mc_is_op(below_views(n), "exp") || is_sum_of_exp(below_views(n));
+    return is_exponential(below_views(n)) || is_sum_of_exp(below_views(n));
 }
 
 static bool k_is_minus_m(const struct mc_match *m)
@@ -54,13 +82,23 @@ static bool k_is_minus_m(const struct mc_match *m)
     return sum >= 0 && sum <= 0;
 }
 
+/* The maximum of x as largest() makes it, or as it stands in a graph. */
 static bool is_largest(const mc_node *m, const mc_node *x)
 {
-    return m->nin &&
-           (mc_is_op(m, "max") || mc_is_op(m, "sup") ? m->in[0] == x
-            : mc_is_op(m, "where")                   ? is_largest(m->in[2], x)
-                                   : (mc_is_op(m, "consider_constant") || m->op->form == FORM_DIMSHUFFLE) &&
-                                         is_largest(m->in[0], x));
+    struct mc_match of;
+    while (m->op->form == FORM_DIMSHUFFLE || mc_matches(&looks[HELD], m, &of) ||
+           mc_matches(&looks[CHOSEN], m, &of)) {
+        m = m->op->form == FORM_DIMSHUFFLE ? m->in[0] : mc_letter(&of, 'x');
+    }
+    return m->op->fold == FOLD_MOST && m->in[0] == x;
+}
+
+/* Is n x - m, m the maximum of x? */
+static bool is_less_largest(const mc_node *n)
+{
+    struct mc_match less;
+    return mc_matches(&looks[DIFFERENCE], n, &less) &&
+           is_largest(mc_letter(&less, 'y'), mc_letter(&less, 'x'));
 }
 
 /* The maximum of x over axes, kept: 0 where it is infinite.  Whatever is taken off comes back, so the result
@@ -98,8 +136,7 @@ static mc_node *log_sum_exp(const struct mc_match *m)
     int axis[MC_MAX_RANK], rank = sum->in[0]->type.rank, n;
     int64_t order[MC_MAX_RANK];
     struct mc_attr a[2] = { sum->attr[0], sum->attr[1] };
-    if (mc_is_error(x) || (n = (int)mc_axes_of(sum, 0, rank, axis)) < 0 ||
-        (mc_is_op(x, "sub") && is_largest(x->in[1], x->in[0]))) {
+    if (mc_is_error(x) || (n = (int)mc_axes_of(sum, 0, rank, axis)) < 0 || is_less_largest(x)) {
         return NULL; /* nothing to sum, or x - m already */
     }
     struct mc_bind b[] = { { "x", x, NULL },
@@ -166,8 +203,8 @@ static mc_node *exp_over_sum(const struct mc_match *m)
 {
     mc_node *x = mc_letter(m, 'x'), *y = mc_letter(m, 'y'), *below = mc_letter(m, 'z'),
             *sum = unspread(below);
-    if (!(sum->op->flags & OP_SUMS) || !mc_is_op(sum->in[0], "exp") || sum->in[0]->in[0] != x ||
-        !sums_its_own(below, x) || (mc_is_op(x, "sub") && is_largest(x->in[1], x->in[0]))) {
+    if (sum->op->fold != FOLD_SUM || !is_exponential(sum->in[0]) || sum->in[0]->in[0] != x ||
+        !sums_its_own(below, x) || is_less_largest(x)) {
         return NULL;
     }
     struct mc_bind b[] = { { "x", x, NULL },
@@ -181,27 +218,14 @@ static mc_node *exp_over_sum(const struct mc_match *m)
 /* sum(exp(x) * y) / sum(exp(x)), the mean of y by such weights  ==>  sum(e * y) / sum(e) */
 static mc_node *mean_by_exp(const struct mc_match *m)
 {
-    mc_node *above = m->root->in[0], *below = m->root->in[1], *x;
-    int a[MC_MAX_RANK], b[MC_MAX_RANK];
-    if (!(above->op->flags & OP_SUMS) || !(below->op->flags & OP_SUMS) || !mc_is_op(below->in[0], "exp") ||
-        !mc_is_op(above->in[0], "mul")) {
-        return NULL;
-    }
-    x = below->in[0]->in[0];
-    const int k = above->in[0]->in[0] == below->in[0]   ? 0
-                  : above->in[0]->in[1] == below->in[0] ? 1
-                                                        : -1,
-              rank = x->type.rank;
-    const int n = (int)mc_axes_of(below, 0, rank, b);
-    if (k < 0 || above->in[0]->type.rank != rank || n < 0 || (int)mc_axes_of(above, 0, rank, a) != n ||
-        memcmp(a, b, (size_t)n * sizeof *a) != 0 ||
-        mc_attr_int(&above->attr[1]) != mc_attr_int(&below->attr[1]) ||
-        (mc_is_op(x, "sub") && is_largest(x->in[1], x->in[0]))) {
+    const mc_node *above = m->root->in[0], *below = m->root->in[1];
+    mc_node *x = mc_letter(m, 'x');
+    if (above->in[0]->type.rank != x->type.rank || is_less_largest(x)) {
         return NULL;
     }
     struct mc_bind v[] = { { "x", x, NULL },
                            { "m", largest(x, below->attr[0]), NULL },
-                           { "y", above->in[0]->in[1 - k], NULL },
+                           { "y", mc_letter(m, 'y'), NULL },
                            { "a", NULL, &below->attr[0] },
                            { "k", NULL, &below->attr[1] } };
     return mc_expr(m->g,
@@ -214,33 +238,33 @@ static mc_node *mean_by_exp(const struct mc_match *m)
 /* log(f(...)) for which there is a formula that does not take the detour over f. */
 static bool has_log(const mc_node *f)
 {
-    static const char *const ops[] = { "exp", "sigmoid", "softmax", "erfc" };
-    for (size_t i = 0; i < NELEM(ops); i++) {
-        if (mc_is_op(f, ops[i])) {
-            return true;
-        }
-    }
-    return is_sum_of_exp(f);
+    return f->op->flags & OP_HAS_LOG || is_sum_of_exp(f);
 }
 
 /* log of a product or quotient with such an f, of its square or root. */
 static mc_node *log_of_product(const struct mc_match *m)
 {
-    mc_node *p = m->root->in[0];
-    const bool times = mc_is_op(p, "mul"), over = mc_is_op(p, "true_div"), square = mc_is_op(p, "sqr");
-    if ((times || over) && (has_log(p->in[0]) || has_log(p->in[1]))) {
-        return mc_op2(times ? "add" : "sub", mc_op1("log", p->in[0]), mc_op1("log", p->in[1]));
+    static const struct { int look; const char *log; } forms[] = {
+        { PRODUCT, "log(x) + log(y)" }, { QUOTIENT, "log(x) - log(y)" }, { SQUARE, "log(x) * 2" }, { ROOT, "log(x) * 0.5" },
+    };
+    for (size_t i = 0; i < NELEM(forms); i++) {
+        struct mc_match p;
+        if (mc_matches(&looks[forms[i].look], m->root->in[0], &p)) {
+            mc_node *x = mc_letter(&p, 'x'), *y = mc_letter(&p, 'y');
+            return has_log(x) || (y && has_log(y))
+                       ? mc_expr(m->g, forms[i].log, (struct mc_bind[]){ { "x", x, NULL }, { "y", y, NULL } },
+                                 y ? 2 : 1)
+                       : NULL;
+        }
     }
-    if (!(square || mc_is_op(p, "sqrt")) || !has_log(p->in[0])) {
-        return NULL;
-    }
-    return mc_op2("mul", mc_op1("log", p->in[0]), mc_node_like(p, square ? 2 : 0.5));
+    return NULL;
 }
 
 /* Exponentials and positive numbers added up, each perhaps a part or spread over more axes, perhaps times a
  * positive number. */
 static bool is_exps(const mc_node *n, int deep)
 {
+    struct mc_match p;
     double k;
     n = below_views(n);
     if (is_exp(n) || (mc_const_number(n, &k) && k > 0)) {
@@ -249,9 +273,11 @@ static bool is_exps(const mc_node *n, int deep)
     if (deep == 0 || n->nin != 2) {
         return false;
     }
-    return mc_is_op(n, "add") ? is_exps(n->in[0], deep - 1) && is_exps(n->in[1], deep - 1)
-                              : (mc_is_op(n, "mul") || mc_is_op(n, "true_div")) &&
-                                    mc_const_number(n->in[1], &k) && k > 0 && is_exps(n->in[0], deep - 1);
+    if (mc_matches(&looks[SUM], n, &p)) {
+        return is_exps(mc_letter(&p, 'x'), deep - 1) && is_exps(mc_letter(&p, 'y'), deep - 1);
+    }
+    return (mc_matches(&looks[MULTIPLE], n, &p) || mc_matches(&looks[PART], n, &p)) &&
+           mc_letter_number(&p, 'k') > 0 && is_exps(mc_letter(&p, 'x'), deep - 1);
 }
 
 /* Numbers alone have no exponential that could be too large. */
@@ -271,7 +297,8 @@ static mc_node *log1p_of_exps(const struct mc_match *m)
 
 static bool adds_exps(const mc_node *s)
 {
-    return mc_is_op(s, "add") && is_exps(s, TERMS_DEEP) && !(is_number(s->in[0]) && is_number(s->in[1]));
+    return mc_matches(&looks[SUM], s, NULL) && is_exps(s, TERMS_DEEP) &&
+           !(is_number(s->in[0]) && is_number(s->in[1]));
 }
 
 static mc_node *log_of_exps(const struct mc_match *m)
@@ -303,8 +330,7 @@ static bool not_held(const struct mc_match *m) { return !is_held(mc_letter(m, 'x
 /* Where erfc has underflown: log(erfc(x)) and exp(-x*x)/erfc(x) by the asymptotic series. */
 static bool is_capped(const mc_node *x)
 {
-    double v;
-    return mc_is_op(x, "minimum") && (mc_const_number(x->in[0], &v) || mc_const_number(x->in[1], &v));
+    return mc_matches(&looks[CAPPED], x, NULL);
 }
 
 static bool not_capped(const struct mc_match *m)
@@ -341,11 +367,20 @@ static mc_node *log_erfc(const struct mc_match *m)
 
 static bool is_negative_of(const mc_node *a, const mc_node *b)
 {
-    double x, y;
-    return (mc_is_op(a, "neg") && a->in[0] == b) || (mc_is_op(b, "neg") && b->in[0] == a) ||
-           (mc_is_op(a, "sub") && mc_is_op(b, "sub") && a->in[0] == b->in[1] && a->in[1] == b->in[0]) ||
-           (mc_is_op(a, "mul") && mc_is_op(b, "mul") && a->in[0] == b->in[0] &&
-            mc_const_number(a->in[1], &x) && mc_const_number(b->in[1], &y) && x >= -y && x <= -y);
+    struct mc_match p, q;
+    if (mc_matches(&looks[NEGATIVE], a, &p) && mc_letter(&p, 'x') == b) {
+        return true;
+    }
+    if (mc_matches(&looks[NEGATIVE], b, &q) && mc_letter(&q, 'x') == a) {
+        return true;
+    }
+    if (mc_matches(&looks[DIFFERENCE], a, &p)) {
+        return mc_matches(&looks[DIFFERENCE], b, &q) && mc_letter(&p, 'x') == mc_letter(&q, 'y') &&
+               mc_letter(&p, 'y') == mc_letter(&q, 'x');
+    }
+    return mc_matches(&looks[MULTIPLE], a, &p) && mc_matches(&looks[MULTIPLE], b, &q) &&
+           mc_letter(&p, 'x') == mc_letter(&q, 'x') &&
+           mc_letter_number(&p, 'k') + mc_letter_number(&q, 'k') == 0;
 }
 
 /* exp(-sqr(z)) / erfc(x): z is x but for its sign, which the square has lost. */
@@ -368,14 +403,15 @@ enum { MOST_FACTORS = 32 };
 
 static int factors(const struct mc_match *m, mc_node **f)
 {
+    struct mc_match p;
     int n = 1;
     f[0] = m->root;
     for (int i = 0; i < n;) {
-        mc_node *x = f[i];
-        if (mc_is_op(x, "mul") &&
-            n < MOST_FACTORS) { /* one that serves others too: the digits are worth a product */
-            f[i] = x->in[0];
-            f[n++] = x->in[1];
+        if (n < MOST_FACTORS &&
+            mc_matches(&looks[PRODUCT], f[i],
+                       &p)) { /* one that serves others too: the digits are worth a product */
+            f[i] = mc_letter(&p, 'x');
+            f[n++] = mc_letter(&p, 'y');
         } else {
             i++;
         }
@@ -388,8 +424,8 @@ static mc_node *exp_times_sigmoid(const struct mc_match *m)
     mc_node *f[MOST_FACTORS + 1], *product = NULL;
     int n = factors(m, f);
     for (int i = 0; i < n; i++) {
-        for (int k = 0; k < n && mc_is_op(f[i], "exp"); k++) {
-            if (mc_is_op(f[k], "sigmoid") && is_negative_of(f[i]->in[0], f[k]->in[0])) {
+        for (int k = 0; k < n && is_exponential(f[i]); k++) {
+            if (mc_matches(&looks[SIGMOID], f[k], NULL) && is_negative_of(f[i]->in[0], f[k]->in[0])) {
                 f[k] = mc_op1("sigmoid", f[i]->in[0]);
                 for (int j = 0; j < n; j++) {
                     product = j == i ? product : product ? mc_op2("mul", product, f[j]) : f[j];
@@ -406,25 +442,23 @@ static mc_node *over_one_plus_exp(const struct mc_match *m)
 {
     mc_node *f[MOST_FACTORS + 1] = { m->root->in[1] }, *above = m->root->in[0], *below = NULL;
     int times[MOST_FACTORS + 1] = { 1 }, n = 1;
-    double one;
+    struct mc_match p;
     bool found = false;
     for (int i = 0; i < n;) {
-        mc_node *x = f[i];
-        if (mc_is_op(x, "mul") && n < MOST_FACTORS) {
-            f[i] = x->in[0];
-            f[n] = x->in[1];
+        if (n < MOST_FACTORS && mc_matches(&looks[PRODUCT], f[i], &p)) {
+            f[i] = mc_letter(&p, 'x');
+            f[n] = mc_letter(&p, 'y');
             times[n++] = times[i];
-        } else if (mc_is_op(x, "sqr") && times[i] < MOST_FACTORS) {
-            f[i] = x->in[0];
+        } else if (times[i] < MOST_FACTORS && mc_matches(&looks[SQUARE], f[i], &p)) {
+            f[i] = mc_letter(&p, 'x');
             times[i] *= 2;
         } else {
             i++;
         }
     }
     for (int i = 0; i < n; i++) {
-        const bool sum = mc_is_op(f[i], "add") && mc_is_op(f[i]->in[0], "exp");
-        const bool plus = sum && mc_const_number(f[i]->in[1], &one) && one >= 1 && one <= 1;
-        mc_node *by = plus ? mc_op1("sigmoid", mc_op1("neg", f[i]->in[0]->in[0])) : f[i];
+        const bool plus = mc_matches(&looks[ONE_PLUS_EXP], f[i], &p);
+        mc_node *by = plus ? mc_op1("sigmoid", mc_op1("neg", mc_letter(&p, 'x'))) : f[i];
         found |= plus;
         for (int k = 0; k < times[i]; k++) {
             mc_node **side = plus ? &above : &below;
@@ -452,7 +486,8 @@ static const struct mc_rule rows[] = {
     { .op = "log", .make = log_of_exps, .promise = ROUND, .name = "log of exps",
       .sample = "log(exp(x) + exp(y) + exp(x * y)); log(exp(x) * 2 + exp(y)); log(exp(x) + sum(exp(y), axis=1, keepdims=True)); "
                 "log(exp(x) + exp(y[0])); log(exp(x) + alloc(1.0f64, x.shape))" },
-    { .op = "true_div", .make = mean_by_exp, .promise = ROUND, .name = "mean by exp",
+    { "sum(exp(x) * y, axis=a, keepdims=b, dtype=c, acc_dtype=d) / sum(exp(x), axis=a, keepdims=b, dtype=e, acc_dtype=f)", NULL,
+      ROUND, .make = mean_by_exp, .name = "mean by exp",
       .sample = "sum(exp(x) * y) / sum(exp(x)); sum(y * exp(x), axis=1) / sum(exp(x), axis=1)" },
     { .op = "log", .make = log_sum_exp, .promise = ROUND, .name = "log sum exp",
       .sample = "log(sum(exp(x), axis=1)); log(sum(exp(x))); log(sum(exp(x), axis=0, keepdims=True)); log(sum(reshape(exp(x), [-1]))); "
@@ -530,4 +565,4 @@ static const struct mc_rule rows[] = {
     { "(exp(-sqr(z)) * y) / erfc(x)", NULL, ROUND, .when = is_ratio, .make = erfc_ratio, .name = "product over erfc",
       .sample = "(exp(-sqr(x)) * y) / erfc(x)" },
 };
-const struct mc_rule_table mc_rules_stable = { rows, (int)NELEM(rows), .mends = true };
+const struct mc_rule_table mc_rules_stable = { rows, (int)NELEM(rows), .mends = true, .probe = looks, .nprobe = (int)NELEM(looks) };

@@ -189,8 +189,8 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
     } else if (s == MC_OK) {
         s = mc_step_infer(&q, st->node[0], &out);
         if (s == MC_OK && st->kind == STEP_VIEW) {
-            s = strcmp(st->node[0]->op->name, "subtensor") == 0 ? mc_step_slice(f, p, st, &out.out[0])
-                                                                : mc_step_view(f, p, st, &out.out[0]);
+            s = st->node[0]->op->form == FORM_SUBTENSOR ? mc_step_slice(f, p, st, &out.out[0])
+                                                        : mc_step_view(f, p, st, &out.out[0]);
         } else if (s == MC_OK) {
             for (int i = 0; i < st->ndst; i++) {
                 mc_slot_set(&p->slot[st->dst[i]], &out.out[i]);

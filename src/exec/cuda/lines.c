@@ -7,12 +7,13 @@
 enum { THREADS = 256, SEGMENT = 2048, CHUNK = 4096, MOST_CHUNKS = 256, PAIR = 16 };
 enum { TOTALS, RUNNING, KEYS, NEAR_SORT, NEAR_MERGE, APART, PLACE, KERNELS };
 static const char *const names[KERNELS] = { "totals", "running", "keys", "near_sort", "near_merge", "apart", "place" };
-static const struct row { const char *op; bool orders, product, positions; } rows[] = {
-    /* op         orders  product  positions */
-    { "cumsum",   false,  false,   false },
-    { "cumprod",  false,  true,    false },
-    { "sort",     true,   false,   false },
-    { "argsort",  true,   false,   true  },
+static const struct row { bool known, orders, product, positions; } rows[] = {
+    /*                  known  orders  product  positions */
+    [LINE_OTHER]    = { false, false,  false,   false },
+    [LINE_SUMS]     = { true,  false,  false,   false },
+    [LINE_PRODUCTS] = { true,  false,  true,    false },
+    [LINE_SORTED]   = { true,  true,   false,   false },
+    [LINE_ORDER]    = { true,  true,   false,   true  },
 };
 struct mc_far_lines {
     struct mc_exec exec;
@@ -29,12 +30,8 @@ const struct mc_cuda_text mc_far_lines_text = { "exec/cuda/lines.cu", text };
 
 static const struct row *row_of(const struct mc_step *st)
 {
-    for (size_t i = 0; i < NELEM(rows) && st->kind == STEP_HOST && st->nnode == 1; i++) {
-        if (mc_is_op(st->node[0], rows[i].op)) {
-            return &rows[i];
-        }
-    }
-    return NULL;
+    const struct row *row = st->kind == STEP_HOST && st->nnode == 1 ? &rows[st->node[0]->op->line] : NULL;
+    return row && row->known ? row : NULL;
 }
 
 bool mc_lines_there(const struct mc_step *st)

@@ -98,22 +98,22 @@ static mc_status join(struct mc_function *f, const struct mc_shape_plan *p, cons
 /* ---- the table ---- */
 
 static const struct way {
-    const char *op;
+    enum mc_op_form form;
     mc_work_make *make;
     bool checks;                /* indices */
     int reads;                  /* so many inputs there; 0: all */
 } ways[] = {
-    { "join",             join },
-    { "stack",            join },
-    { "gather",           mc_region_take, true },
-    { "gather_update",    mc_region_set,  true },
-    { "subtensor_update", mc_region_part, .reads = 2 },
+    { FORM_JOIN,             join },
+    { FORM_STACK,            join },
+    { FORM_GATHER,           mc_region_take, true },
+    { FORM_GATHER_UPDATE,    mc_region_set,  true },
+    { FORM_SUBTENSOR_UPDATE, mc_region_part, .reads = 2 },
 };
 
 static const struct way *way_of(const struct mc_step *st)
 {
     for (size_t i = 0; i < NELEM(ways) && st->kind == STEP_HOST && st->nnode == 1; i++) {
-        if (mc_is_op(st->node[0], ways[i].op)) {
+        if (st->node[0]->op->form == ways[i].form) {
             return &ways[i];
         }
     }

@@ -4,31 +4,20 @@
 /* What a family does with a step: plans it at a shape, with its operands copied where no solver could walk
  * them; runs it. */
 static const struct heavy {
-    const char *op, *family;
+    const char *family;
     mc_status (*plan)(struct mc_function *f, struct mc_shape_plan *p, int step);
     mc_status (*run)(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 } rows[] = {
-    { "dot",          "gemm", mc_product_plan,  mc_product_run },
-    { "batched_dot",  "gemm", mc_product_plan,  mc_product_run },
-    { "conv",         "conv", mc_convolve_plan, mc_convolve_run },
-    { "conv_inputs",  "conv", mc_convolve_plan, mc_convolve_run },
-    { "conv_weights", "conv", mc_convolve_plan, mc_convolve_run },
-    { "pool",         "pool", mc_pooling_plan,  mc_pooling_run },
-    { "pool_max",     "pool", mc_pooling_plan,  mc_pooling_run },
-    { "pool_spread",  "pool", mc_pooling_plan,  mc_pooling_run },
-    { "pool_gather",  "pool", mc_pooling_plan,  mc_pooling_run },
-    { "map_norm",     "norm", mc_across_plan,   mc_across_run },
-    { "map_norm_grad", "norm", mc_across_plan,  mc_across_run },
+    [SOLVERS_GEMM] = { "gemm", mc_product_plan,  mc_product_run },
+    [SOLVERS_CONV] = { "conv", mc_convolve_plan, mc_convolve_run },
+    [SOLVERS_POOL] = { "pool", mc_pooling_plan,  mc_pooling_run },
+    [SOLVERS_NORM] = { "norm", mc_across_plan,   mc_across_run },
 };
 
 static const struct heavy *row_of(const struct mc_step *st)
 {
-    for (size_t i = 0; i < NELEM(rows); i++) {
-        if (strcmp(rows[i].op, st->heavy->op->name) == 0) {
-            return &rows[i];
-        }
-    }
-    return NULL;
+    const enum mc_solvers s = st->heavy->op->solvers;
+    return s == SOLVERS_NONE ? NULL : &rows[s];
 }
 
 static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,

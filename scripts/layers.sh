@@ -82,9 +82,16 @@ if [ -n "$theirs" ]; then
     echo "layers: $(grep -c . <<<"$theirs") uses of one system outside src/base and src/device"
     exit 1
 fi
+# A pass asks an op for its properties, not for its name.
+named=$(grep -rnE 'mc_is_op\(|op->name, "' src --include='*.[ch]' | grep -vE '^src/op/' || true)
+if [ "$(grep -c . <<<"$named")" -gt 10 ]; then
+    echo "$named"
+    echo "layers: more than 10 ops are asked for by name outside src/op"
+    exit 1
+fi
 if [ -n "$wrong" ]; then
     echo "$wrong"
     echo "layers: $(grep -c . <<<"$wrong") includes point upward"
     exit 1
 fi
-echo "layers: $(grep -c . <<<"$inner") includes, all downward"
+echo "layers: $(grep -c . <<<"$inner") includes, all downward; $(grep -c . <<<"$named") ops asked for by name outside src/op"

@@ -88,8 +88,8 @@ static bool add_terms(struct sum *s, const mc_node *n)
         return ++s->products == 1;
     }
     if (s->m->within[n->id] == s->group + 1) {
-        return mc_is_op(n, "add") && ++s->adds <= EPILOGUE_TERMS && add_terms(s, n->in[0]) &&
-               add_terms(s, n->in[1]);
+        return mc_is_op(n, "add") && /* an epilogue is a sum of terms: the only op by which they join */
+               ++s->adds <= EPILOGUE_TERMS && add_terms(s, n->in[0]) && add_terms(s, n->in[1]);
     }
     const int value = s->m->p->value_of[n->id]; /* -1: a number or a position, which have no memory */
     if (s->e->nterm == EPILOGUE_TERMS || value < 0 || n->type.dtype != s->dtype) {

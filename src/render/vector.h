@@ -11,138 +11,50 @@ typedef unsigned short vm;
 #define VECTOR static __inline__ __attribute__((always_inline))
 #define v_all(x) ((float)(x) - (vf){ 0 })
 
-/* Bits of a float, in every lane.  Not constants, but memory that is called used: gcc makes a constant of
- * whole numbers anew in every turn of a loop, on the very ports where vectors multiply. */
+/* Bits of a float, in every lane.  Not constants, but memory that is called used: gcc makes a constant of whole numbers
+ * anew in every turn of a loop, on the very ports where vectors multiply. */
 #define V_BITS(name, b) __attribute__((used)) static vi name = { b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b }
 V_BITS(v_unsigned, 0x7fffffff);
 V_BITS(v_piece, -0x100000); /* sign, exponent, three bits of the fraction */
 
 #ifdef __clang__
 VECTOR vf v_sel(vm c, vf a, vf b) { return (vf)__builtin_ia32_selectps_512(c, a, b); }
-/* a < b ? a : b, so b if either is NaN */
-VECTOR vf v_least(vf a, vf b) { return (vf)__builtin_ia32_minps512(a, b, 4); }
+VECTOR vf v_least(vf a, vf b) { return (vf)__builtin_ia32_minps512(a, b, 4); } /* a < b ? a : b, so b if either is NaN */
 VECTOR vf v_most(vf a, vf b) { return (vf)__builtin_ia32_maxps512(a, b, 4); }
 VECTOR vf v_sqrt(vf a) { return (vf)__builtin_ia32_sqrtps512(a, 4); }
-VECTOR vf v_load(const float *p, vm c)
-{
-    return (vf)__builtin_ia32_loadups512_mask((const vf *)p, (vf){ 0 }, c);
-}
-VECTOR void v_store(float *p, vf a, vm c)
-{
-    __builtin_ia32_storeups512_mask((vf *)p, a, c);
-}
-VECTOR void v_stream(float *p, vf a)
-{
-    __builtin_nontemporal_store(a, (vf *)p);
-}
-VECTOR vf v_pick(vf a, vi k, vf b)
-{
-    return (vf)__builtin_ia32_vpermi2varps512(a, k, b);
-} /* of a's and b's lanes the k-th, modulo 32 */
+VECTOR vf v_load(const float *p, vm c) { return (vf)__builtin_ia32_loadups512_mask((const vf *)p, (vf){ 0 }, c); }
+VECTOR void v_store(float *p, vf a, vm c) { __builtin_ia32_storeups512_mask((vf *)p, a, c); }
+VECTOR void v_stream(float *p, vf a) { __builtin_nontemporal_store(a, (vf *)p); }
+VECTOR vf v_pick(vf a, vi k, vf b) { return (vf)__builtin_ia32_vpermi2varps512(a, k, b); } /* of a's and b's lanes the k-th, modulo 32 */
 #else
-VECTOR vf v_sel(vm c, vf a, vf b)
-{
-    return (vf)__builtin_ia32_blendmps_512_mask(b, a, c);
-}
-VECTOR vf v_least(vf a, vf b)
-{
-    return (vf)__builtin_ia32_minps512_mask(a, b, a, (vm)-1, 4);
-}
-VECTOR vf v_most(vf a, vf b)
-{
-    return (vf)__builtin_ia32_maxps512_mask(a, b, a, (vm)-1, 4);
-}
-VECTOR vf v_sqrt(vf a)
-{
-    return (vf)__builtin_ia32_sqrtps512_mask(a, a, (vm)-1, 4);
-}
-VECTOR vf v_load(const float *p, vm c)
-{
-    return (vf)__builtin_ia32_loadups512_mask(p, (vf){ 0 }, c);
-}
-VECTOR void v_store(float *p, vf a, vm c)
-{
-    __builtin_ia32_storeups512_mask(p, a, c);
-}
-VECTOR void v_stream(float *p, vf a)
-{
-    __builtin_ia32_movntps512(p, a);
-}
-VECTOR vf v_pick(vf a, vi k, vf b)
-{
-    return (vf)__builtin_ia32_vpermi2varps512_mask(a, k, b, (vm)-1);
-}
+VECTOR vf v_sel(vm c, vf a, vf b) { return (vf)__builtin_ia32_blendmps_512_mask(b, a, c); }
+VECTOR vf v_least(vf a, vf b) { return (vf)__builtin_ia32_minps512_mask(a, b, a, (vm)-1, 4); }
+VECTOR vf v_most(vf a, vf b) { return (vf)__builtin_ia32_maxps512_mask(a, b, a, (vm)-1, 4); }
+VECTOR vf v_sqrt(vf a) { return (vf)__builtin_ia32_sqrtps512_mask(a, a, (vm)-1, 4); }
+VECTOR vf v_load(const float *p, vm c) { return (vf)__builtin_ia32_loadups512_mask(p, (vf){ 0 }, c); }
+VECTOR void v_store(float *p, vf a, vm c) { __builtin_ia32_storeups512_mask(p, a, c); }
+VECTOR void v_stream(float *p, vf a) { __builtin_ia32_movntps512(p, a); }
+VECTOR vf v_pick(vf a, vi k, vf b) { return (vf)__builtin_ia32_vpermi2varps512_mask(a, k, b, (vm)-1); }
 #endif
-VECTOR vf v_mix(vi c, vf a, vf b)
-{
-    return (vf)__builtin_ia32_pternlogd512_mask(c, (vi)a, (vi)b, 0xca, (vm)-1);
-} /* c's bits of a, the others of b */
+VECTOR vf v_mix(vi c, vf a, vf b) { return (vf)__builtin_ia32_pternlogd512_mask(c, (vi)a, (vi)b, 0xca, (vm)-1); } /* c's bits of a, the others of b */
 #define v_compare(a, b, how) ((vm)__builtin_ia32_cmpps512_mask(a, b, how, (vm)-1, 4))
-VECTOR vm v_eq(vf a, vf b)
-{
-    return v_compare(a, b, 0);
-}
-VECTOR vm v_ne(vf a, vf b)
-{
-    return v_compare(a, b, 4);
-}
-VECTOR vm v_lt(vf a, vf b)
-{
-    return v_compare(a, b, 1);
-}
-VECTOR vm v_le(vf a, vf b)
-{
-    return v_compare(a, b, 2);
-}
-VECTOR vm v_gt(vf a, vf b)
-{
-    return v_compare(b, a, 1);
-}
-VECTOR vm v_ge(vf a, vf b)
-{
-    return v_compare(b, a, 2);
-}
+VECTOR vm v_eq(vf a, vf b) { return v_compare(a, b, 0); }
+VECTOR vm v_ne(vf a, vf b) { return v_compare(a, b, 4); }
+VECTOR vm v_lt(vf a, vf b) { return v_compare(a, b, 1); }
+VECTOR vm v_le(vf a, vf b) { return v_compare(a, b, 2); }
+VECTOR vm v_gt(vf a, vf b) { return v_compare(b, a, 1); }
+VECTOR vm v_ge(vf a, vf b) { return v_compare(b, a, 2); }
 #define v_rounded(a, how) ((vf)__builtin_ia32_rndscaleps_mask(a, how, (vf){ 0 }, (vm)-1, 4))
-VECTOR vf v_rint(vf a)
-{
-    return v_rounded(a, 8);
-}
-VECTOR vf v_floor(vf a)
-{
-    return v_rounded(a, 9);
-}
-VECTOR vf v_ceil(vf a)
-{
-    return v_rounded(a, 10);
-}
-VECTOR vf v_trunc(vf a)
-{
-    return v_rounded(a, 11);
-}
-VECTOR vf v_add(vf a, vf b)
-{
-    return a + b;
-}
-VECTOR vf v_fabs(vf a)
-{
-    return (vf)((vi)a & v_unsigned);
-}
-VECTOR vf v_copysign(vf a, vf b)
-{
-    return v_mix(v_unsigned, a, b);
-}
-VECTOR vf v_scale(vf a, vf n)
-{
-    return (vf)__builtin_ia32_scalefps512_mask(a, n, (vf){ 0 }, (vm)-1, 4);
-} /* a 2^n, rounded once */
-VECTOR vf v_exponent(vf a)
-{
-    return (vf)__builtin_ia32_getexpps512_mask(a, (vf){ 0 }, (vm)-1, 4);
-}
-VECTOR vf v_within(vf a, vf b)
-{
-    return (vf)__builtin_ia32_rangeps512_mask(a, b, 2, (vf){ 0 }, (vm)-1, 4);
-} /* the lesser size, a's sign */
+VECTOR vf v_rint(vf a) { return v_rounded(a, 8); }
+VECTOR vf v_floor(vf a) { return v_rounded(a, 9); }
+VECTOR vf v_ceil(vf a) { return v_rounded(a, 10); }
+VECTOR vf v_trunc(vf a) { return v_rounded(a, 11); }
+VECTOR vf v_add(vf a, vf b) { return a + b; }
+VECTOR vf v_fabs(vf a) { return (vf)((vi)a & v_unsigned); }
+VECTOR vf v_copysign(vf a, vf b) { return v_mix(v_unsigned, a, b); }
+VECTOR vf v_scale(vf a, vf n) { return (vf)__builtin_ia32_scalefps512_mask(a, n, (vf){ 0 }, (vm)-1, 4); } /* a 2^n, rounded once */
+VECTOR vf v_exponent(vf a) { return (vf)__builtin_ia32_getexpps512_mask(a, (vf){ 0 }, (vm)-1, 4); }
+VECTOR vf v_within(vf a, vf b) { return (vf)__builtin_ia32_rangeps512_mask(a, b, 2, (vf){ 0 }, (vm)-1, 4); } /* the lesser size, a's sign */
 
 /* ---- halves of halves ---- */
 typedef float v8 __attribute__((vector_size(32)));
@@ -216,13 +128,9 @@ VECTOR const float *v_head(float *t, const float *p, i64 n)
 }
 /* Lane numbers against x - first, for positions of any size. */
 VECTOR vf v_lanes(void) { return (vf){ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }; }
-VECTOR vf v_apart(i64 x, i64 first)
-{
-    return v_all(x < first ? -1 : x - first > 16 ? 16 : (float)(int)(x - first));
-}
+VECTOR vf v_apart(i64 x, i64 first) { return v_all(x < first ? -1 : x - first > 16 ? 16 : (float)(int)(x - first)); }
 
-/* ---- exponentials: x = n ln2 + r; where n is too large for that r is cut off, and the scaling overflows
- * ---- */
+/* ---- exponentials: x = n ln2 + r; where n is too large for that r is cut off, and the scaling overflows ---- */
 VECTOR vf v_exp_tail(vf r)
 {
     vf q = r * 0x1.6a4004p-10f + 0x1.1239ecp-7f;
@@ -249,10 +157,9 @@ VECTOR vf v_expm1(vf x)
     y = v_sel(v_lt(v_fabs(x), v_all(0x1p-100f)), x, v_copysign(y, x));
     return v_sel(v_gt(x, v_all(88.8f)), v_scale(v_all(1), n), y);
 }
-/* tanh a in 30 pieces up to 9.02, the end of the first at 1/16: p(a - left end), p of degree 4, the
- * coefficients picked by five bits of a + 3/4, the low two of its exponent and three of its fraction, lowest
- * power first.  A piece is as wide as an eighth of that sum's power of two, and the left end of the first is
- * 0, where tanh a is a. */
+/* tanh a in 30 pieces up to 9.02, the end of the first at 1/16: p(a - left end), p of degree 4, the coefficients picked
+ * by five bits of a + 3/4, the low two of its exponent and three of its fraction, lowest power first.  A piece is as
+ * wide as an eighth of that sum's power of two, and the left end of the first is 0, where tanh a is a. */
 static const vf v_tanh0a = {
     0.848283648f, 0.905148268f, 0.941375554f, 0.964027584f, 0.978026092f, 0.986614287f, 0.991859734f,
     0.995054781f, 0.996997654f, 0.998894453f, 0.999593139f, 0.999850333f, 0.999944925f, 0.999979734f,

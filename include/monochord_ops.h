@@ -122,7 +122,8 @@ MC_API mc_node *mc_zeros(mc_node *shape, const char *how, ...) MC_FORMAT(2, 3);
 MC_API mc_node *mc_ones(mc_node *shape, const char *how, ...) MC_FORMAT(2, 3);
 /* mean(x, axis=None:axes, keepdims=False:bool): mean over axes; of integers in float64 */
 MC_API mc_node *mc_mean(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* var(x, axis=None:axes, keepdims=False:bool, ddof=0:int): variance over axes, divided by the count less ddof */
+/* var(x, axis=None:axes, keepdims=False:bool, ddof=0:int): variance over axes, divided by the count less
+ * ddof */
 MC_API mc_node *mc_variance(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* std(x, axis=None:axes, keepdims=False:bool, ddof=0:int): standard deviation */
 MC_API mc_node *mc_std(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
@@ -136,11 +137,13 @@ MC_API mc_node *mc_logsumexp(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 MC_API mc_node *mc_softmax(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* logsoftmax(x, axis=-1:int): log of softmax, exact for large differences */
 MC_API mc_node *mc_logsoftmax(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-MC_API mc_node *mc_crossentropy_softmax_1hot(mc_node *x, mc_node *t); /* -log(softmax(x))[i, t[i]] for each row i */
+/* -log(softmax(x))[i, t[i]] for each row i */
+MC_API mc_node *mc_crossentropy_softmax_1hot(mc_node *x, mc_node *t);
 /* cross-entropy of distributions p and t, row by row */
 MC_API mc_node *mc_categorical_crossentropy(mc_node *p, mc_node *t);
 MC_API mc_node *mc_crossentropy_1hot(mc_node *p, mc_node *t); /* -log(p[i, t[i]]) for each row i */
-MC_API mc_node *mc_binary_crossentropy(mc_node *p, mc_node *t); /* cross-entropy of probabilities p and targets t */
+/* cross-entropy of probabilities p and targets t */
+MC_API mc_node *mc_binary_crossentropy(mc_node *p, mc_node *t);
 /* binary_crossentropy(sigmoid(x), t), exact for large x */
 MC_API mc_node *mc_sigmoid_binary_crossentropy(mc_node *x, mc_node *t);
 /* softmax of x + b: one kernel, as everything around a softmax is */
@@ -153,7 +156,8 @@ MC_API mc_node *mc_crossentropy_softmax_max_and_argmax_1hot(mc_node *x, mc_node 
 MC_API mc_node *mc_crossentropy_softmax_max_and_argmax_1hot_with_bias(mc_node *x, mc_node *b, mc_node *t);
 /* softmax in two levels, of classes by W1 (features, classes) and of outputs in a class by W2 (classes,
  * features, outputs): the first n_outputs */
-MC_API mc_node *mc_h_softmax(mc_node *x, mc_node *W1, mc_node *b1, mc_node *W2, mc_node *b2, mc_node *n_outputs);
+MC_API mc_node *mc_h_softmax(mc_node *x, mc_node *W1, mc_node *b1, mc_node *W2, mc_node *b2, mc_node
+    *n_outputs);
 /* h_softmax(...)[i, t[i]] for each row i, without the other outputs */
 MC_API mc_node *mc_h_softmax_at(mc_node *x, mc_node *W1, mc_node *b1, mc_node *W2, mc_node *b2, mc_node *t);
 /* how often label u[i] was taken for u[j], and the labels u in rising order */
@@ -161,7 +165,8 @@ MC_API mc_node *mc_confusion_matrix(mc_node *t, mc_node *p);
 MC_API mc_node *mc_prepend_scalar_to_each_row(mc_node *v, mc_node *x); /* the matrix x behind a column of v */
 MC_API mc_node *mc_prepend_0_to_each_row(mc_node *x);        /* the matrix x behind a column of zeros */
 MC_API mc_node *mc_prepend_1_to_each_row(mc_node *x);        /* the matrix x behind a column of ones */
-MC_API mc_node *mc_crossentropy_categorical_1hot(mc_node *p, mc_node *t); /* -log(p[i, t[i]]) for each row i */
+/* -log(p[i, t[i]]) for each row i */
+MC_API mc_node *mc_crossentropy_categorical_1hot(mc_node *p, mc_node *t);
 MC_API mc_node *mc_ravel(mc_node *x);                        /* all elements as a vector */
 MC_API mc_node *mc_outer(mc_node *x, mc_node *y);            /* x[i] * y[j] */
 MC_API mc_node *mc_inverse_permutation(mc_node *p);          /* the permutation that undoes p */
@@ -169,7 +174,8 @@ MC_API mc_node *mc_inverse_permutation(mc_node *p);          /* the permutation 
 MC_API mc_node *mc_unique(mc_node *x);
 /* eye(n, m=None, k=0:int, dtype=None:dtype): ones on the k-th diagonal */
 MC_API mc_node *mc_eye(mc_node *n, mc_node *m, const char *how, ...) MC_FORMAT(3, 4);
-MC_API mc_node *mc_identity_like(mc_node *x);                /* ones on the diagonal, in the shape and dtype of x */
+/* ones on the diagonal, in the shape and dtype of x */
+MC_API mc_node *mc_identity_like(mc_node *x);
 /* the triangular window of n points, 0 at both ends; of one point 1 */
 MC_API mc_node *mc_bartlett(mc_node *n);
 /* tri(n, m=None, k=0:int, dtype=None:dtype): ones on and below the k-th diagonal */
@@ -183,17 +189,19 @@ MC_API mc_node *mc_to_one_hot(mc_node *t, mc_node *n, const char *how, ...) MC_F
 MC_API mc_node *mc_zero_grad(mc_node *x);                    /* x, a constant to gradients */
 MC_API mc_node *mc_disconnected_grad(mc_node *x);            /* x, cut off from gradients */
 /* x normalised by given mean and standard deviation */
-MC_API mc_node *mc_batch_normalization(mc_node *x, mc_node *gamma, mc_node *beta, mc_node *mean, mc_node *std);
-/* layer_norm(x, gamma=None, beta=None, epsilon=1e-05:real): rows with mean 0 and variance 1, times gamma, plus
- * beta */
-MC_API mc_node *mc_layer_norm(mc_node *x, mc_node *gamma, mc_node *beta, const char *how, ...) MC_FORMAT(4, 5);
+MC_API mc_node *mc_batch_normalization(mc_node *x, mc_node *gamma, mc_node *beta, mc_node *mean, mc_node
+    *std);
+/* layer_norm(x, gamma=None, beta=None, epsilon=1e-05:real): rows with mean 0 and variance 1, times gamma,
+ * plus beta */
+MC_API mc_node *mc_layer_norm(mc_node *x, mc_node *gamma, mc_node *beta, const char *how, ...) MC_FORMAT(4,
+    5);
 
 /* ---------------------------------------------------------------- Shapes, axes, dtypes ---- */
 
 /* cast(x, dtype:dtype): x in another dtype */
 MC_API mc_node *mc_cast(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* dimshuffle(x, order:ints): x's axes in another order; -1 makes an axis of size 1, axes of size 1 may be left
- * out */
+/* dimshuffle(x, order:ints): x's axes in another order; -1 makes an axis of size 1, axes of size 1 may be
+ * left out */
 MC_API mc_node *mc_dimshuffle(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* reshape(x, shape, ndim=None:int): the elements of x in another shape; one size may be -1 */
 MC_API mc_node *mc_reshape(mc_node *x, mc_node *shape, const char *how, ...) MC_FORMAT(3, 4);
@@ -224,24 +232,24 @@ MC_API mc_node *mc_count(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 MC_API mc_node *mc_addbroadcast(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* unbroadcast(x, axis:axes): x, which no longer broadcasts along these axes */
 MC_API mc_node *mc_unbroadcast(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* patternbroadcast(x, pattern:ints): x, with an entry for each axis: 1 as addbroadcast, 0 as unbroadcast, -1 as
- * it is */
+/* patternbroadcast(x, pattern:ints): x, with an entry for each axis: 1 as addbroadcast, 0 as unbroadcast,
+ * -1 as it is */
 MC_API mc_node *mc_patternbroadcast(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
 /* --------------------------------------------------------------------------- Over axes ---- */
 
-/* sum(x, axis=None:axes, keepdims=False:bool, dtype=None:dtype, acc_dtype=None:dtype): sum over axes; of small
- * integers in 64 bits */
-MC_API mc_node *mc_sum(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* prod(x, axis=None:axes, keepdims=False:bool, dtype=None:dtype, acc_dtype=None:dtype): product over axes; of
+/* sum(x, axis=None:axes, keepdims=False:bool, dtype=None:dtype, acc_dtype=None:dtype): sum over axes; of
  * small integers in 64 bits */
+MC_API mc_node *mc_sum(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
+/* prod(x, axis=None:axes, keepdims=False:bool, dtype=None:dtype, acc_dtype=None:dtype): product over axes;
+ * of small integers in 64 bits */
 MC_API mc_node *mc_prod(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* max(x, axis=None:axes, keepdims=False:bool): the largest over axes; NaN if one is NaN */
 MC_API mc_node *mc_max(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* min(x, axis=None:axes, keepdims=False:bool): the smallest over axes; NaN if one is NaN */
 MC_API mc_node *mc_min(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* argmax(x, axis=None:axes, keepdims=False:bool): where the largest first stands, or the first NaN: an index
- * into the reduced axes flattened */
+/* argmax(x, axis=None:axes, keepdims=False:bool): where the largest first stands, or the first NaN: an
+ * index into the reduced axes flattened */
 MC_API mc_node *mc_argmax(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* argmin(x, axis=None:axes, keepdims=False:bool): where the smallest first stands */
 MC_API mc_node *mc_argmin(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
@@ -249,8 +257,8 @@ MC_API mc_node *mc_argmin(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 MC_API mc_node *mc_any(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* all(x, axis=None:axes, keepdims=False:bool): is no element over axes zero */
 MC_API mc_node *mc_all(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* norm(x, ord=2:real, axis=None:axes): the ord-norm over axes: the ord-th root of the sum of abs(x) ** ord; inf:
- * the largest magnitude, -inf: the least, 0: how many are not 0 */
+/* norm(x, ord=2:real, axis=None:axes): the ord-norm over axes: the ord-th root of the sum of abs(x) **
+ * ord; inf: the largest magnitude, -inf: the least, 0: how many are not 0 */
 MC_API mc_node *mc_norm(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
 /* ---------------------------------------------------------------- Running over an axis ---- */
@@ -266,8 +274,8 @@ MC_API mc_node *mc_cumprod(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 MC_API mc_node *mc_gather(mc_node *x, int n, mc_node *const *index, const char *how, ...) MC_FORMAT(4, 5);
 /* where x is not 0: a vector of indices for each axis */
 MC_API mc_node *mc_nonzero(mc_node *x);
-/* take(x, index, axis=None:int, mode=raise:text): x at index along an axis, or of x flattened; an index outside
- * is an error, or wraps or is clipped */
+/* take(x, index, axis=None:int, mode=raise:text): x at index along an axis, or of x flattened; an index
+ * outside is an error, or wraps or is clipped */
 MC_API mc_node *mc_take(mc_node *x, mc_node *index, const char *how, ...) MC_FORMAT(3, 4);
 MC_API mc_node *mc_flatnonzero(mc_node *x);                  /* where x, flattened, is not 0 */
 MC_API mc_node *mc_nonzero_values(mc_node *x);               /* the elements of x that are not 0 */
@@ -287,8 +295,8 @@ MC_API mc_node *mc_vertical_stack(int n, mc_node *const *xs); /* matrices one be
 MC_API mc_node *mc_horizontal_stack(int n, mc_node *const *xs); /* matrices side by side */
 /* split(x, sizes:ints, axis=0:int): x taken apart along an axis into parts of these sizes */
 MC_API mc_node *mc_split(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* roll(x, shift, axis=None:int): the last shift elements along an axis to the front; of x flattened if no axis
- * is given */
+/* roll(x, shift, axis=None:int): the last shift elements along an axis to the front; of x flattened if no
+ * axis is given */
 MC_API mc_node *mc_roll(mc_node *x, mc_node *shift, const char *how, ...) MC_FORMAT(3, 4);
 /* tile(x, reps:ints): x as often along each axis as reps says */
 MC_API mc_node *mc_tile(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
@@ -299,11 +307,11 @@ MC_API mc_node *mc_repeat(mc_node *x, mc_node *n, const char *how, ...) MC_FORMA
 
 /* alloc(x, shape): x repeated until it has this shape */
 MC_API mc_node *mc_full(mc_node *x, mc_node *shape);
-/* arange(start, stop=None, step=None, dtype=None:dtype): start, start + step, ... as long as it stays before
- * stop; arange(n) counts from 0 */
+/* arange(start, stop=None, step=None, dtype=None:dtype): start, start + step, ... as long as it stays
+ * before stop; arange(n) counts from 0 */
 MC_API mc_node *mc_arange(mc_node *start, mc_node *stop, mc_node *step, const char *how, ...) MC_FORMAT(4, 5);
-/* meshgrid(*xs, indexing=xy:text, sparse=False:bool): for vectors along the axes of a box, where each point lies
- * along each; 'xy' has the first along axis 1 */
+/* meshgrid(*xs, indexing=xy:text, sparse=False:bool): for vectors along the axes of a box, where each
+ * point lies along each; 'xy' has the first along axis 1 */
 MC_API mc_node *mc_meshgrid(int n, mc_node *const *xs, const char *how, ...) MC_FORMAT(3, 4);
 /* meshgrid with 'ij'; a number n stands for arange(n) */
 MC_API mc_node *mc_mgrid(int n, mc_node *const *xs);
@@ -318,113 +326,121 @@ MC_API mc_node *mc_dot(mc_node *a, mc_node *b);
 MC_API mc_node *mc_batched_dot(mc_node *a, mc_node *b);
 /* NumPy's matmul: products of the matrices in the last two axes, the axes in front broadcast; as a @ b */
 MC_API mc_node *mc_matmul(mc_node *a, mc_node *b);
-/* tensordot(a, b, axes=2:ints, axes_b=None:ints): sum over the last axes of a and the first of b, or over a's
- * axes paired with b's axes_b */
+/* tensordot(a, b, axes=2:ints, axes_b=None:ints): sum over the last axes of a and the first of b, or over
+ * a's axes paired with b's axes_b */
 MC_API mc_node *mc_tensordot(mc_node *a, mc_node *b, const char *how, ...) MC_FORMAT(3, 4);
 
 /* ------------------------------------------------------------------------- Convolution ---- */
 
 /* conv(x, w, border=valid:border, stride=1:ints, dilation=1:ints, groups=1:int, flip=True:bool,
- * unshared=False:bool, layout=None:text, ceil=False:bool, algo=None:text, precision=None:text): convolution
- * along 1 to 3 axes of x (images, channels, axes) with w (filters, channels / groups, axes); the result has (i +
- * p - (k - 1)*d - 1)//s + 1 places along an axis, one more with ceil where that does not divide. border: valid,
- * full, half, same, causal, or zeros on both sides, on each axis, or in front and behind; flip: taps run
- * backwards; unshared: w has a filter for each place, behind its first axis; layout: the order of x's axes,
- * bc01, b01c, c01b, w's filters where x has b */
+ * unshared=False:bool, layout=None:text, ceil=False:bool, algo=None:text, precision=None:text):
+ * convolution along 1 to 3 axes of x (images, channels, axes) with w (filters, channels / groups, axes);
+ * the result has (i + p - (k - 1)*d - 1)//s + 1 places along an axis, one more with ceil where that does
+ * not divide. border: valid, full, half, same, causal, or zeros on both sides, on each axis, or in front
+ * and behind; flip: taps run backwards; unshared: w has a filter for each place, behind its first axis;
+ * layout: the order of x's axes, bc01, b01c, c01b, w's filters where x has b */
 MC_API mc_node *mc_conv(mc_node *x, mc_node *w, const char *how, ...) MC_FORMAT(3, 4);
 /* conv_inputs(w, y, shape=None, border=valid:border, stride=1:ints, dilation=1:ints, groups=1:int,
- * flip=True:bool, unshared=False:bool, layout=None:text, ceil=False:bool, algo=None:text, precision=None:text):
- * the gradient of conv(x, w) with respect to x, given y's; shape: x's, or its spatial sizes, needed where the
- * stride is not 1 */
+ * flip=True:bool, unshared=False:bool, layout=None:text, ceil=False:bool, algo=None:text,
+ * precision=None:text): the gradient of conv(x, w) with respect to x, given y's; shape: x's, or its
+ * spatial sizes, needed where the stride is not 1 */
 MC_API mc_node *mc_conv_inputs(mc_node *w, mc_node *y, mc_node *shape, const char *how, ...) MC_FORMAT(4, 5);
 /* conv_weights(x, y, shape=None, border=valid:border, stride=1:ints, dilation=1:ints, groups=1:int,
- * flip=True:bool, unshared=False:bool, layout=None:text, ceil=False:bool, algo=None:text, precision=None:text):
- * the gradient of conv(x, w) with respect to w, given y's; shape: w's, or its spatial sizes, needed where the
- * stride is not 1 or the border is half, same or causal */
+ * flip=True:bool, unshared=False:bool, layout=None:text, ceil=False:bool, algo=None:text,
+ * precision=None:text): the gradient of conv(x, w) with respect to w, given y's; shape: w's, or its
+ * spatial sizes, needed where the stride is not 1 or the border is half, same or causal */
 MC_API mc_node *mc_conv_weights(mc_node *x, mc_node *y, mc_node *shape, const char *how, ...) MC_FORMAT(4, 5);
 
 /* ------------------------------------------------------ Convolution by its other names ---- */
 
 /* conv1d(x, w, input_shape=None:ints, filter_shape=None:ints, border_mode=valid:border, subsample=1:ints,
- * filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool): conv along 1 axes, by
- * the names of Theano's conv1d; shapes are promises, -1 promises nothing */
+ * filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool): conv along 1
+ * axes, by the names of Theano's conv1d; shapes are promises, -1 promises nothing */
 MC_API mc_node *mc_conv1d(mc_node *x, mc_node *w, const char *how, ...) MC_FORMAT(3, 4);
 /* conv2d(x, w, input_shape=None:ints, filter_shape=None:ints, border_mode=valid:border, subsample=1:ints,
- * filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool): conv along 2 axes, by
- * the names of Theano's conv2d; shapes are promises, -1 promises nothing */
+ * filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool): conv along 2
+ * axes, by the names of Theano's conv2d; shapes are promises, -1 promises nothing */
 MC_API mc_node *mc_conv2d(mc_node *x, mc_node *w, const char *how, ...) MC_FORMAT(3, 4);
 /* conv3d(x, w, input_shape=None:ints, filter_shape=None:ints, border_mode=valid:border, subsample=1:ints,
- * filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool): conv along 3 axes, by
- * the names of Theano's conv3d; shapes are promises, -1 promises nothing */
+ * filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool): conv along 3
+ * axes, by the names of Theano's conv3d; shapes are promises, -1 promises nothing */
 MC_API mc_node *mc_conv3d(mc_node *x, mc_node *w, const char *how, ...) MC_FORMAT(3, 4);
 /* conv2d_grad_wrt_inputs(output_grad, filters, input_shape=None, filter_shape=None:ints,
- * border_mode=valid:border, subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int,
- * unshared=False:bool): the gradient of conv2d with respect to its images, which have input_shape */
-MC_API mc_node *mc_conv2d_grad_wrt_inputs(mc_node *output_grad, mc_node *filters, mc_node *input_shape, const char
-    *how, ...) MC_FORMAT(4, 5);
+ * border_mode=valid:border, subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints,
+ * num_groups=1:int, unshared=False:bool): the gradient of conv2d with respect to its images, which have
+ * input_shape */
+MC_API mc_node *mc_conv2d_grad_wrt_inputs(mc_node *output_grad, mc_node *filters, mc_node *input_shape, const
+    char *how, ...) MC_FORMAT(4, 5);
 /* conv2d_grad_wrt_weights(input_, output_grad, filter_shape=None, input_shape=None:ints,
- * border_mode=valid:border, subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int,
- * unshared=False:bool): the gradient of conv2d with respect to its filters, which have filter_shape */
-MC_API mc_node *mc_conv2d_grad_wrt_weights(mc_node *input_, mc_node *output_grad, mc_node *filter_shape, const char
-    *how, ...) MC_FORMAT(4, 5);
+ * border_mode=valid:border, subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints,
+ * num_groups=1:int, unshared=False:bool): the gradient of conv2d with respect to its filters, which have
+ * filter_shape */
+MC_API mc_node *mc_conv2d_grad_wrt_weights(mc_node *input_, mc_node *output_grad, mc_node *filter_shape, const
+    char *how, ...) MC_FORMAT(4, 5);
 /* conv2d_transpose(x, filters, output_shape=None, filter_shape=None:ints, border_mode=valid:border,
- * input_dilation=1:ints, filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool):
- * conv2d_grad_wrt_inputs by its other name: filters as the forward convolution has them */
+ * input_dilation=1:ints, filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int,
+ * unshared=False:bool): conv2d_grad_wrt_inputs by its other name: filters as the forward convolution has
+ * them */
 MC_API mc_node *mc_conv2d_transpose(mc_node *x, mc_node *filters, mc_node *output_shape, const char *how, ...)
     MC_FORMAT(4, 5);
 /* separable_conv2d(x, depthwise_filters, pointwise_filters, num_channels:int, border_mode=valid:border,
  * subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints, input_shape=None:ints,
  * depthwise_filter_shape=None:ints, pointwise_filter_shape=None:ints): each of num_channels channels with
  * filters of its own, then a convolution across channels, of one tap as a rule */
-MC_API mc_node *mc_separable_conv2d(mc_node *x, mc_node *depthwise_filters, mc_node *pointwise_filters, const char
-    *how, ...) MC_FORMAT(4, 5);
+MC_API mc_node *mc_separable_conv2d(mc_node *x, mc_node *depthwise_filters, mc_node *pointwise_filters, const
+    char *how, ...) MC_FORMAT(4, 5);
 /* conv3d_grad_wrt_inputs(output_grad, filters, input_shape=None, filter_shape=None:ints,
- * border_mode=valid:border, subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int,
- * unshared=False:bool): the gradient of conv3d with respect to its images, which have input_shape */
-MC_API mc_node *mc_conv3d_grad_wrt_inputs(mc_node *output_grad, mc_node *filters, mc_node *input_shape, const char
-    *how, ...) MC_FORMAT(4, 5);
+ * border_mode=valid:border, subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints,
+ * num_groups=1:int, unshared=False:bool): the gradient of conv3d with respect to its images, which have
+ * input_shape */
+MC_API mc_node *mc_conv3d_grad_wrt_inputs(mc_node *output_grad, mc_node *filters, mc_node *input_shape, const
+    char *how, ...) MC_FORMAT(4, 5);
 /* conv3d_grad_wrt_weights(input_, output_grad, filter_shape=None, input_shape=None:ints,
- * border_mode=valid:border, subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int,
- * unshared=False:bool): the gradient of conv3d with respect to its filters, which have filter_shape */
-MC_API mc_node *mc_conv3d_grad_wrt_weights(mc_node *input_, mc_node *output_grad, mc_node *filter_shape, const char
-    *how, ...) MC_FORMAT(4, 5);
+ * border_mode=valid:border, subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints,
+ * num_groups=1:int, unshared=False:bool): the gradient of conv3d with respect to its filters, which have
+ * filter_shape */
+MC_API mc_node *mc_conv3d_grad_wrt_weights(mc_node *input_, mc_node *output_grad, mc_node *filter_shape, const
+    char *how, ...) MC_FORMAT(4, 5);
 /* conv3d_transpose(x, filters, output_shape=None, filter_shape=None:ints, border_mode=valid:border,
- * input_dilation=1:ints, filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool):
- * conv3d_grad_wrt_inputs by its other name: filters as the forward convolution has them */
+ * input_dilation=1:ints, filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int,
+ * unshared=False:bool): conv3d_grad_wrt_inputs by its other name: filters as the forward convolution has
+ * them */
 MC_API mc_node *mc_conv3d_transpose(mc_node *x, mc_node *filters, mc_node *output_shape, const char *how, ...)
     MC_FORMAT(4, 5);
 /* separable_conv3d(x, depthwise_filters, pointwise_filters, num_channels:int, border_mode=valid:border,
  * subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints, input_shape=None:ints,
  * depthwise_filter_shape=None:ints, pointwise_filter_shape=None:ints): each of num_channels channels with
  * filters of its own, then a convolution across channels, of one tap as a rule */
-MC_API mc_node *mc_separable_conv3d(mc_node *x, mc_node *depthwise_filters, mc_node *pointwise_filters, const char
-    *how, ...) MC_FORMAT(4, 5);
+MC_API mc_node *mc_separable_conv3d(mc_node *x, mc_node *depthwise_filters, mc_node *pointwise_filters, const
+    char *how, ...) MC_FORMAT(4, 5);
 /* conv_transpose(x, w, shape=None, border=valid:border, stride=1:ints, dilation=1:ints, groups=1:int,
- * flip=True:bool, layout=None:text, output_padding=0:ints): what conv does to the sizes of an image, undone: the
- * result has (o - 1)*s + (k - 1)*d + 1 - p places along an axis and output_padding more, or the shape given; w
- * as conv has it: x's channels are w's filters */
-MC_API mc_node *mc_conv_transpose(mc_node *x, mc_node *w, mc_node *shape, const char *how, ...) MC_FORMAT(4, 5);
-/* causal_conv1d(x, w, filter_shape=None:ints, input_shape=None:ints, subsample=1:ints, filter_flip=True:bool,
- * filter_dilation=1:ints, num_groups=1:int, unshared=False:bool): conv1d whose result at t follows from x up to
- * t: dilation*(k - 1) zeros in front */
+ * flip=True:bool, layout=None:text, output_padding=0:ints): what conv does to the sizes of an image,
+ * undone: the result has (o - 1)*s + (k - 1)*d + 1 - p places along an axis and output_padding more, or
+ * the shape given; w as conv has it: x's channels are w's filters */
+MC_API mc_node *mc_conv_transpose(mc_node *x, mc_node *w, mc_node *shape, const char *how, ...) MC_FORMAT(4,
+    5);
+/* causal_conv1d(x, w, filter_shape=None:ints, input_shape=None:ints, subsample=1:ints,
+ * filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool): conv1d whose
+ * result at t follows from x up to t: dilation*(k - 1) zeros in front */
 MC_API mc_node *mc_causal_conv1d(mc_node *x, mc_node *w, const char *how, ...) MC_FORMAT(3, 4);
 /* corrmm(x, w, border_mode=valid:border, subsample=1:ints, filter_dilation=1:ints, num_groups=1:int,
- * unshared=False:bool, pad=None:border): correlation, by the names of Theano's CorrMM: conv with flip=False;
- * pad: border_mode by its first name */
+ * unshared=False:bool, pad=None:border): correlation, by the names of Theano's CorrMM: conv with
+ * flip=False; pad: border_mode by its first name */
 MC_API mc_node *mc_corrmm(mc_node *x, mc_node *w, const char *how, ...) MC_FORMAT(3, 4);
 /* corrmm_grad_weights(x, topgrad, shape=None, border_mode=valid:border, subsample=1:ints,
- * filter_dilation=1:ints, num_groups=1:int, unshared=False:bool, pad=None:border): the gradient of corrmm with
- * respect to its filters */
+ * filter_dilation=1:ints, num_groups=1:int, unshared=False:bool, pad=None:border): the gradient of corrmm
+ * with respect to its filters */
 MC_API mc_node *mc_corrmm_grad_weights(mc_node *x, mc_node *topgrad, mc_node *shape, const char *how, ...)
     MC_FORMAT(4, 5);
-/* corrmm_grad_inputs(w, topgrad, shape=None, border_mode=valid:border, subsample=1:ints, filter_dilation=1:ints,
- * num_groups=1:int, unshared=False:bool, pad=None:border): the gradient of corrmm with respect to its images */
+/* corrmm_grad_inputs(w, topgrad, shape=None, border_mode=valid:border, subsample=1:ints,
+ * filter_dilation=1:ints, num_groups=1:int, unshared=False:bool, pad=None:border): the gradient of corrmm
+ * with respect to its images */
 MC_API mc_node *mc_corrmm_grad_inputs(mc_node *w, mc_node *topgrad, mc_node *shape, const char *how, ...)
     MC_FORMAT(4, 5);
 /* dnn_conv(img, kerns, border_mode=valid:border, subsample=1:ints, dilation=1:ints, conv_mode=conv:text,
- * direction_hint=None:text, workmem=None:text, algo=None:text, precision=None:text, num_groups=1:int): conv by
- * the names of Theano's cuDNN module; conv_mode: conv turns the filter round, cross does not; algo: the solver
- * that is asked for; direction_hint is read, and the planner decides */
+ * direction_hint=None:text, workmem=None:text, algo=None:text, precision=None:text, num_groups=1:int):
+ * conv by the names of Theano's cuDNN module; conv_mode: conv turns the filter round, cross does not;
+ * algo: the solver that is asked for; direction_hint is read, and the planner decides */
 MC_API mc_node *mc_dnn_conv(mc_node *img, mc_node *kerns, const char *how, ...) MC_FORMAT(3, 4);
 /* dnn_gradinput(kerns, topgrad, img_shp, border_mode=valid:border, subsample=1:ints, dilation=1:ints,
  * conv_mode=conv:text, direction_hint=None:text, workmem=None:text, algo=None:text, precision=None:text,
@@ -437,8 +453,8 @@ MC_API mc_node *mc_dnn_gradinput(mc_node *kerns, mc_node *topgrad, mc_node *img_
 MC_API mc_node *mc_dnn_gradweight(mc_node *img, mc_node *topgrad, mc_node *kerns_shp, const char *how, ...)
     MC_FORMAT(4, 5);
 /* dnn_conv3d(img, kerns, border_mode=valid:border, subsample=1:ints, dilation=1:ints, conv_mode=conv:text,
- * direction_hint=None:text, workmem=None:text, algo=None:text, precision=None:text, num_groups=1:int): dnn_conv
- * along 3 axes */
+ * direction_hint=None:text, workmem=None:text, algo=None:text, precision=None:text, num_groups=1:int):
+ * dnn_conv along 3 axes */
 MC_API mc_node *mc_dnn_conv3d(mc_node *img, mc_node *kerns, const char *how, ...) MC_FORMAT(3, 4);
 /* dnn_gradinput3d(kerns, topgrad, img_shp, border_mode=valid:border, subsample=1:ints, dilation=1:ints,
  * conv_mode=conv:text, direction_hint=None:text, workmem=None:text, algo=None:text, precision=None:text,
@@ -453,160 +469,167 @@ MC_API mc_node *mc_dnn_gradweight3d(mc_node *img, mc_node *topgrad, mc_node *ker
 
 /* ------------------------------------------------------------ cuda-convnet and Nervana ---- */
 
-/* filter_acts(images, filters, pad=0:int, partial_sum=None:int, stride=1:int, strict=False:bool): cuda-convnet's
- * FilterActs: correlation of images (channels, rows, columns, batch) with filters (channels, rows, columns,
- * filters), ceil((i + 2*pad - k)/stride) + 1 places along an axis; strict: its kernels' limits are errors */
+/* filter_acts(images, filters, pad=0:int, partial_sum=None:int, stride=1:int, strict=False:bool):
+ * cuda-convnet's FilterActs: correlation of images (channels, rows, columns, batch) with filters
+ * (channels, rows, columns, filters), ceil((i + 2*pad - k)/stride) + 1 places along an axis; strict: its
+ * kernels' limits are errors */
 MC_API mc_node *mc_filter_acts(mc_node *images, mc_node *filters, const char *how, ...) MC_FORMAT(3, 4);
 /* image_acts(hid_acts, filters, output_shape=None, pad=0:int, partial_sum=None:int, stride=1:int,
- * strict=False:bool): cuda-convnet's ImageActs: the gradient of filter_acts with respect to its images, whose
- * rows and columns are output_shape */
-MC_API mc_node *mc_image_acts(mc_node *hid_acts, mc_node *filters, mc_node *output_shape, const char *how, ...)
-    MC_FORMAT(4, 5);
+ * strict=False:bool): cuda-convnet's ImageActs: the gradient of filter_acts with respect to its images,
+ * whose rows and columns are output_shape */
+MC_API mc_node *mc_image_acts(mc_node *hid_acts, mc_node *filters, mc_node *output_shape, const char *how,
+    ...) MC_FORMAT(4, 5);
 /* weight_acts(images, hid_grads, output_shape=None, pad=0:int, partial_sum=None:int, stride=1:int,
- * strict=False:bool): cuda-convnet's WeightActs: the gradient of filter_acts with respect to its filters, whose
- * rows and columns are output_shape; partial_sum only orders a sum, and its scratch is not handed out */
-MC_API mc_node *mc_weight_acts(mc_node *images, mc_node *hid_grads, mc_node *output_shape, const char *how, ...)
-    MC_FORMAT(4, 5);
-/* nervana_conv(input_, filters, padding=None:border, strides=1:ints, dimshuffle=True:bool, relu=False:bool):
- * correlation along 1 to 3 axes; padding: valid, full, half or same (both k // 2), numbers; dimshuffle=False:
- * axes in the order channels, places, batch, and filters last; relu: of the result */
+ * strict=False:bool): cuda-convnet's WeightActs: the gradient of filter_acts with respect to its filters,
+ * whose rows and columns are output_shape; partial_sum only orders a sum, and its scratch is not handed
+ * out */
+MC_API mc_node *mc_weight_acts(mc_node *images, mc_node *hid_grads, mc_node *output_shape, const char *how,
+    ...) MC_FORMAT(4, 5);
+/* nervana_conv(input_, filters, padding=None:border, strides=1:ints, dimshuffle=True:bool,
+ * relu=False:bool): correlation along 1 to 3 axes; padding: valid, full, half or same (both k // 2),
+ * numbers; dimshuffle=False: axes in the order channels, places, batch, and filters last; relu: of the
+ * result */
 MC_API mc_node *mc_nervana_conv(mc_node *input_, mc_node *filters, const char *how, ...) MC_FORMAT(3, 4);
 /* nervana_dot(x, y, relu=False:bool): the product of two matrices; relu: of the result */
 MC_API mc_node *mc_nervana_dot(mc_node *x, mc_node *y, const char *how, ...) MC_FORMAT(3, 4);
 
 /* ------------------------------------------------------------------------------ Images ---- */
 
-/* images2neibs(x, neib_shape:ints, neib_step=None:ints, mode=valid:text): patches of the last two axes of x,
- * each a row of the result; neib_step: from one to the next, neib_shape if it is None; mode: valid,
+/* images2neibs(x, neib_shape:ints, neib_step=None:ints, mode=valid:text): patches of the last two axes of
+ * x, each a row of the result; neib_step: from one to the next, neib_shape if it is None; mode: valid,
  * ignore_borders (what is left over is), half, full (zeros around), wrap_centered (round the edge) */
 MC_API mc_node *mc_images2neibs(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* neibs2images(neibs, neib_shape, original_shape, mode=valid:text): images2neibs undone, of patches side by
- * side; mode: valid, or ignore_borders (zeros where no patch was) */
-MC_API mc_node *mc_neibs2images(mc_node *neibs, mc_node *neib_shape, mc_node *original_shape, const char *how, ...)
-    MC_FORMAT(4, 5);
-/* bilinear_kernel_1D(ratio:int, normalize=True:bool): 1, 2, ... ratio, ... 2, 1, divided by ratio if normalize */
+/* neibs2images(neibs, neib_shape, original_shape, mode=valid:text): images2neibs undone, of patches side
+ * by side; mode: valid, or ignore_borders (zeros where no patch was) */
+MC_API mc_node *mc_neibs2images(mc_node *neibs, mc_node *neib_shape, mc_node *original_shape, const char *how,
+    ...) MC_FORMAT(4, 5);
+/* bilinear_kernel_1D(ratio:int, normalize=True:bool): 1, 2, ... ratio, ... 2, 1, divided by ratio if
+ * normalize */
 MC_API mc_node *mc_bilinear_kernel_1D(mc_graph *g, const char *how, ...) MC_FORMAT(2, 3);
 /* bilinear_kernel_2D(ratio:int, normalize=True:bool): bilinear_kernel_1D along both axes */
 MC_API mc_node *mc_bilinear_kernel_2D(mc_graph *g, const char *how, ...) MC_FORMAT(2, 3);
 /* bilinear_upsampling(x, ratio=None:int, frac_ratio=None:border, batch_size=None:int,
- * num_input_channels=None:int, use_1D_kernel=True:bool): the last two axes of x, ratio times longer, linear in
- * between; frac_ratio: [a, b] for a/b, or such pairs for rows and columns */
+ * num_input_channels=None:int, use_1D_kernel=True:bool): the last two axes of x, ratio times longer,
+ * linear in between; frac_ratio: [a, b] for a/b, or such pairs for rows and columns */
 MC_API mc_node *mc_bilinear_upsampling(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
 /* ----------------------------------------------------------------------------- Pooling ---- */
 
-/* pool(x, ws, stride=None, pad=None, mode=max:text, ignore_border=True:bool, start=None:ints, ties=first:text,
- * axis=None:ints, strict=False:bool, layout=None:text): windows of x as one number each: mode max, sum,
- * average_inc_pad or average_exc_pad, over the last axes, or those of axis, or the digits of layout ('c01b');
- * stride is ws unless given; ignore_border=False keeps windows that the border cuts; start gives cuda-convnet's
- * windows; of equal maxima the first gets the gradient, with ties='all' each does */
-MC_API mc_node *mc_pool(mc_node *x, mc_node *ws, mc_node *stride, mc_node *pad, const char *how, ...) MC_FORMAT(5,
-    6);
+/* pool(x, ws, stride=None, pad=None, mode=max:text, ignore_border=True:bool, start=None:ints,
+ * ties=first:text, axis=None:ints, strict=False:bool, layout=None:text): windows of x as one number each:
+ * mode max, sum, average_inc_pad or average_exc_pad, over the last axes, or those of axis, or the digits
+ * of layout ('c01b'); stride is ws unless given; ignore_border=False keeps windows that the border cuts;
+ * start gives cuda-convnet's windows; of equal maxima the first gets the gradient, with ties='all' each
+ * does */
+MC_API mc_node *mc_pool(mc_node *x, mc_node *ws, mc_node *stride, mc_node *pad, const char *how, ...)
+    MC_FORMAT(5, 6);
 /* pool_grad(x, g, ws, stride=None, pad=None, mode=max:text, ignore_border=True:bool, start=None:ints,
- * ties=first:text, axis=None:ints, strict=False:bool, layout=None:text): the gradient of pool(x, ...) by x,
- * given that by its result */
-MC_API mc_node *mc_pool_grad(mc_node *x, mc_node *g, mc_node *ws, mc_node *stride, mc_node *pad, const char *how,
-    ...) MC_FORMAT(6, 7);
+ * ties=first:text, axis=None:ints, strict=False:bool, layout=None:text): the gradient of pool(x, ...) by
+ * x, given that by its result */
+MC_API mc_node *mc_pool_grad(mc_node *x, mc_node *g, mc_node *ws, mc_node *stride, mc_node *pad, const char
+    *how, ...) MC_FORMAT(6, 7);
 /* pool_pick(x, v, ws, stride=None, pad=None, mode=max:text, ignore_border=True:bool, start=None:ints,
- * ties=first:text, axis=None:ints, strict=False:bool, layout=None:text): v where the windows of x have their
- * maxima: how pool(x, ...) changes when x changes by v */
-MC_API mc_node *mc_pool_pick(mc_node *x, mc_node *v, mc_node *ws, mc_node *stride, mc_node *pad, const char *how,
-    ...) MC_FORMAT(6, 7);
+ * ties=first:text, axis=None:ints, strict=False:bool, layout=None:text): v where the windows of x have
+ * their maxima: how pool(x, ...) changes when x changes by v */
+MC_API mc_node *mc_pool_pick(mc_node *x, mc_node *v, mc_node *ws, mc_node *stride, mc_node *pad, const char
+    *how, ...) MC_FORMAT(6, 7);
 
 /* ---------------------------------------------------------- Pooling by its other names ---- */
 
-/* pool_2d(x, ws, stride=None, pad=None, ignore_border=False:bool, mode=max:text, ties=first:text): pool over the
- * last two axes; windows that the border cuts are kept unless ignore_border */
+/* pool_2d(x, ws, stride=None, pad=None, ignore_border=False:bool, mode=max:text, ties=first:text): pool
+ * over the last two axes; windows that the border cuts are kept unless ignore_border */
 MC_API mc_node *mc_pool_2d(mc_node *x, mc_node *ws, mc_node *stride, mc_node *pad, const char *how, ...)
     MC_FORMAT(5, 6);
-/* pool_3d(x, ws, stride=None, pad=None, ignore_border=False:bool, mode=max:text, ties=first:text): pool over the
- * last three axes; windows that the border cuts are kept unless ignore_border */
+/* pool_3d(x, ws, stride=None, pad=None, ignore_border=False:bool, mode=max:text, ties=first:text): pool
+ * over the last three axes; windows that the border cuts are kept unless ignore_border */
 MC_API mc_node *mc_pool_3d(mc_node *x, mc_node *ws, mc_node *stride, mc_node *pad, const char *how, ...)
     MC_FORMAT(5, 6);
-/* max_pool_2d(x, ds, st=None, padding=None, ignore_border=False:bool, ties=first:text): pool_2d by its old names */
+/* max_pool_2d(x, ds, st=None, padding=None, ignore_border=False:bool, ties=first:text): pool_2d by its old
+ * names */
 MC_API mc_node *mc_max_pool_2d(mc_node *x, mc_node *ds, mc_node *st, mc_node *padding, const char *how, ...)
     MC_FORMAT(5, 6);
-/* max_pool_2d_same_size(x, ws, ties=all:text): x where it is the maximum of its window, else 0: of equal maxima
- * all stay, with ties='first' the first */
+/* max_pool_2d_same_size(x, ws, ties=all:text): x where it is the maximum of its window, else 0: of equal
+ * maxima all stay, with ties='first' the first */
 MC_API mc_node *mc_max_pool_2d_same_size(mc_node *x, mc_node *ws, const char *how, ...) MC_FORMAT(3, 4);
-/* dnn_pool(x, ws, stride=None, pad=None, mode=max:text, ties=first:text): pool over the two or three axes behind
- * batch and channels, as cuDNN does: stride is 1 unless given, cut windows are left out */
+/* dnn_pool(x, ws, stride=None, pad=None, mode=max:text, ties=first:text): pool over the two or three axes
+ * behind batch and channels, as cuDNN does: stride is 1 unless given, cut windows are left out */
 MC_API mc_node *mc_dnn_pool(mc_node *x, mc_node *ws, mc_node *stride, mc_node *pad, const char *how, ...)
     MC_FORMAT(5, 6);
 /* max_pool(x, ds:int, stride=None:int, start=0:int, outputs=0:int, ties=first:text, strict=False:bool):
- * cuda-convnet's pooling of c01b images: windows of ds begin at start and hang over the end; stride is ds unless
- * given, outputs is not used, strict brings its limits back */
+ * cuda-convnet's pooling of c01b images: windows of ds begin at start and hang over the end; stride is ds
+ * unless given, outputs is not used, strict brings its limits back */
 MC_API mc_node *mc_max_pool(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* max_pool_grad(x, g, ds:int, stride=None:int, start=0:int, outputs=0:int, ties=first:text, strict=False:bool):
- * the gradient of max_pool(x) by x, given that by its result */
+/* max_pool_grad(x, g, ds:int, stride=None:int, start=0:int, outputs=0:int, ties=first:text,
+ * strict=False:bool): the gradient of max_pool(x) by x, given that by its result */
 MC_API mc_node *mc_max_pool_grad(mc_node *x, mc_node *g, const char *how, ...) MC_FORMAT(3, 4);
-/* max_pool_rop(x, v, ds:int, stride=None:int, start=0:int, outputs=0:int, ties=first:text, strict=False:bool):
- * how max_pool(x) changes when x changes by v */
+/* max_pool_rop(x, v, ds:int, stride=None:int, start=0:int, outputs=0:int, ties=first:text,
+ * strict=False:bool): how max_pool(x) changes when x changes by v */
 MC_API mc_node *mc_max_pool_rop(mc_node *x, mc_node *v, const char *how, ...) MC_FORMAT(3, 4);
-/* max_pool_c01b(x, pool_shape:ints, pool_stride=None:ints, ties=first:text): max_pool with windows and strides
- * for each axis */
+/* max_pool_c01b(x, pool_shape:ints, pool_stride=None:ints, ties=first:text): max_pool with windows and
+ * strides for each axis */
 MC_API mc_node *mc_max_pool_c01b(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* prob_max_pool(z, t=None, ds:int): probabilistic max pooling of c01b images z with top-down input t: of each
- * window of ds by ds at most one cell is on; the probability that one is, and that each is */
+/* prob_max_pool(z, t=None, ds:int): probabilistic max pooling of c01b images z with top-down input t: of
+ * each window of ds by ds at most one cell is on; the probability that one is, and that each is */
 MC_API mc_node *mc_prob_max_pool(mc_node *z, mc_node *t, const char *how, ...) MC_FORMAT(3, 4);
-/* weighted_max_pool(x, ds:int, stride=None:int, start=0:int, outputs=0:int, ties=first:text, strict=False:bool):
- * the mean of each window's elements weighted by themselves, 0 where their sum is: what stochastic_max_pool
- * draws on average */
+/* weighted_max_pool(x, ds:int, stride=None:int, start=0:int, outputs=0:int, ties=first:text,
+ * strict=False:bool): the mean of each window's elements weighted by themselves, 0 where their sum is:
+ * what stochastic_max_pool draws on average */
 MC_API mc_node *mc_weighted_max_pool(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* stochastic_max_pool(rng, x, ds:int, stride=None:int, start=0:int, outputs=0:int, ties=first:text,
- * strict=False:bool, stream=-1:int): an element of each window of x, not negative, drawn in proportion to the
- * elements; 0 where all are 0; the gradient goes to the cell that was drawn */
+ * strict=False:bool, stream=-1:int): an element of each window of x, not negative, drawn in proportion to
+ * the elements; 0 where all are 0; the gradient goes to the cell that was drawn */
 MC_API mc_node *mc_stochastic_max_pool(mc_node *rng, mc_node *x, const char *how, ...) MC_FORMAT(3, 4);
-/* global_pool(x, mode=average_inc_pad:text): each channel of x as one number: all axes behind batch and channels
- * in one window */
+/* global_pool(x, mode=average_inc_pad:text): each channel of x as one number: all axes behind batch and
+ * channels in one window */
 MC_API mc_node *mc_global_pool(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* spatial_pyramid_pool(x, pool_dims=None:ints, mode=max:text, implementation=fast:text): (batch, channels, all
- * windows) of levels of 4 by 4, 2 by 2 and 1 window, or those of pool_dims, whatever the size of the image;
- * implementation='kaiming': neighbours share a cell where the size is no multiple, and images may have fewer
- * cells than windows */
+/* spatial_pyramid_pool(x, pool_dims=None:ints, mode=max:text, implementation=fast:text): (batch, channels,
+ * all windows) of levels of 4 by 4, 2 by 2 and 1 window, or those of pool_dims, whatever the size of the
+ * image; implementation='kaiming': neighbours share a cell where the size is no multiple, and images may
+ * have fewer cells than windows */
 MC_API mc_node *mc_spatial_pyramid_pool(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* upscale(x, factor:int, mode=repeat:text, nd=2:int): the last nd axes factor times as long: elements repeated,
- * or with mode='dilate' zeros between them */
+/* upscale(x, factor:int, mode=repeat:text, nd=2:int): the last nd axes factor times as long: elements
+ * repeated, or with mode='dilate' zeros between them */
 MC_API mc_node *mc_upscale(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* images with the batch in front as cuda-convnet has them */
 MC_API mc_node *mc_bc01_to_c01b(mc_node *x);
-MC_API mc_node *mc_c01b_to_bc01(mc_node *x);                 /* cuda-convnet's images with the batch in front */
+/* cuda-convnet's images with the batch in front */
+MC_API mc_node *mc_c01b_to_bc01(mc_node *x);
 
 /* ----------------------------------------------------------------------- Normalisation ---- */
 
 /* lrn(x, n=5:int, alpha=0.0001:real, beta=0.75:real, k=2:real, axis=1:int, blocked=False:bool,
- * strict=False:bool): local response normalisation: x / (k + alpha * s) ** beta, s the sum of squares of the n
- * channels around; alpha is not divided by n */
+ * strict=False:bool): local response normalisation: x / (k + alpha * s) ** beta, s the sum of squares of
+ * the n channels around; alpha is not divided by n */
 MC_API mc_node *mc_lrn(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* lrn_grad(x, g, n=5:int, alpha=0.0001:real, beta=0.75:real, k=2:real, axis=1:int, blocked=False:bool,
  * strict=False:bool): the gradient of lrn(x) by x, given that by its result */
 MC_API mc_node *mc_lrn_grad(mc_node *x, mc_node *g, const char *how, ...) MC_FORMAT(3, 4);
 /* cross_map_norm(x, size_f:int, add_scale:real, pow_scale:real, blocked=False:bool, strict=False:bool,
- * axis=0:int): cuda-convnet's normalisation of c01b images: x / d ** pow_scale and d = 1 + add_scale * s, s the
- * sum of squares of the size_f channels around, or of the aligned block of as many; strict brings its limits
- * back */
+ * axis=0:int): cuda-convnet's normalisation of c01b images: x / d ** pow_scale and d = 1 + add_scale * s,
+ * s the sum of squares of the size_f channels around, or of the aligned block of as many; strict brings
+ * its limits back */
 MC_API mc_node *mc_cross_map_norm(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* cross_map_norm_undo(x, y, d, g, size_f:int, add_scale:real, pow_scale:real, blocked=False:bool,
- * strict=False:bool, axis=0:int): the gradient of cross_map_norm by its images x, from its results y and d and
- * the gradient g by y */
+ * strict=False:bool, axis=0:int): the gradient of cross_map_norm by its images x, from its results y and d
+ * and the gradient g by y */
 MC_API mc_node *mc_cross_map_norm_undo(mc_node *x, mc_node *y, mc_node *d, mc_node *g, const char *how, ...)
     MC_FORMAT(5, 6);
-/* channel_sum(x, n:int, axis=1:int, blocked=False:bool, back=False:bool): sums of the n channels around each,
- * from c - n // 2 on, or of its aligned block of n; back: of those whose window it is in */
+/* channel_sum(x, n:int, axis=1:int, blocked=False:bool, back=False:bool): sums of the n channels around
+ * each, from c - n // 2 on, or of its aligned block of n; back: of those whose window it is in */
 MC_API mc_node *mc_channel_sum(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* batch_normalization_train(x, gamma, beta, running_mean=None, running_var=None, axes=per-activation:border,
- * epsilon=0.0001:real, running_average_factor=0.1:real): normalised x, mean, 1/std, new running mean, new
- * running variance; averaged over the batch ('per-activation'), all but the channels ('spatial') or a list of
- * axes; parameters have x's rank, or the axes only that stay */
+/* batch_normalization_train(x, gamma, beta, running_mean=None, running_var=None,
+ * axes=per-activation:border, epsilon=0.0001:real, running_average_factor=0.1:real): normalised x, mean,
+ * 1/std, new running mean, new running variance; averaged over the batch ('per-activation'), all but the
+ * channels ('spatial') or a list of axes; parameters have x's rank, or the axes only that stay */
 MC_API mc_node *mc_batch_normalization_train(mc_node *x, mc_node *gamma, mc_node *beta, mc_node *running_mean,
     mc_node *running_var, const char *how, ...) MC_FORMAT(6, 7);
-/* batch_normalization_test(x, gamma, beta, mean, var, axes=None:border, epsilon=0.0001:real): x normalised by
- * running statistics; with axes, parameters may have the axes only that stay */
-MC_API mc_node *mc_batch_normalization_test(mc_node *x, mc_node *gamma, mc_node *beta, mc_node *mean, mc_node *var,
-    const char *how, ...) MC_FORMAT(6, 7);
-/* dnn_softmax(x, mode=channel:text, algo=accurate:text, layout=bc01:text): softmax over the channels of each
- * place (mode='channel') or over all of an image (mode='instance'); algo is accurate, log, or fast, which
- * overflows */
+/* batch_normalization_test(x, gamma, beta, mean, var, axes=None:border, epsilon=0.0001:real): x normalised
+ * by running statistics; with axes, parameters may have the axes only that stay */
+MC_API mc_node *mc_batch_normalization_test(mc_node *x, mc_node *gamma, mc_node *beta, mc_node *mean, mc_node
+    *var, const char *how, ...) MC_FORMAT(6, 7);
+/* dnn_softmax(x, mode=channel:text, algo=accurate:text, layout=bc01:text): softmax over the channels of
+ * each place (mode='channel') or over all of an image (mode='instance'); algo is accurate, log, or fast,
+ * which overflows */
 MC_API mc_node *mc_dnn_softmax(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* dnn_softmax_grad(dy, sm, mode=channel:text, algo=accurate:text, layout=bc01:text): the gradient of
  * dnn_softmax, from that by its result and the result itself */
@@ -624,42 +647,45 @@ MC_API mc_node *mc_permute_row_elements(mc_node *x, mc_node *p, const char *how,
 
 /* ------------------------------------------------------------------------------ Random ---- */
 
-/* random_uniform(rng, shape, stream=-1:int, dtype=None:dtype): numbers in [0, 1): what all other random numbers
- * are made from */
+/* random_uniform(rng, shape, stream=-1:int, dtype=None:dtype): numbers in [0, 1): what all other random
+ * numbers are made from */
 MC_API mc_node *mc_random_uniform(mc_node *rng, mc_node *shape, const char *how, ...) MC_FORMAT(3, 4);
-/* uniform(rng, shape, low=None, high=None, dtype=None:dtype, stream=-1:int): numbers in [low, high); of floatX
- * unless a dtype is given */
+/* uniform(rng, shape, low=None, high=None, dtype=None:dtype, stream=-1:int): numbers in [low, high); of
+ * floatX unless a dtype is given */
 MC_API mc_node *mc_uniform(mc_node *rng, mc_node *shape, mc_node *low, mc_node *high, const char *how, ...)
     MC_FORMAT(5, 6);
-/* normal(rng, shape, avg=None, std=None, dtype=None:dtype, stream=-1:int): normal numbers; of floatX unless a
- * dtype is given */
+/* normal(rng, shape, avg=None, std=None, dtype=None:dtype, stream=-1:int): normal numbers; of floatX
+ * unless a dtype is given */
 MC_API mc_node *mc_normal(mc_node *rng, mc_node *shape, mc_node *avg, mc_node *std, const char *how, ...)
     MC_FORMAT(5, 6);
-/* bernoulli(rng, p, shape=None, dtype=None:dtype, stream=-1:int): 1 with probability p, else 0; of floatX unless
- * a dtype is given */
+/* bernoulli(rng, p, shape=None, dtype=None:dtype, stream=-1:int): 1 with probability p, else 0; of floatX
+ * unless a dtype is given */
 MC_API mc_node *mc_bernoulli(mc_node *rng, mc_node *p, mc_node *shape, const char *how, ...) MC_FORMAT(4, 5);
 /* binomial(rng, p, shape=None, dtype=None:dtype, stream=-1:int): bernoulli: binomial numbers of one trial */
 MC_API mc_node *mc_binomial(mc_node *rng, mc_node *p, mc_node *shape, const char *how, ...) MC_FORMAT(4, 5);
-/* multinomial(rng, p, dtype=None:dtype, stream=-1:int): for each row of probabilities a row with a single 1; of
- * int64 unless a dtype is given */
+/* multinomial(rng, p, dtype=None:dtype, stream=-1:int): for each row of probabilities a row with a single
+ * 1; of int64 unless a dtype is given */
 MC_API mc_node *mc_multinomial(mc_node *rng, mc_node *p, const char *how, ...) MC_FORMAT(3, 4);
 /* permutation(rng, n, stream=-1:int): 0 to n - 1 in random order */
 MC_API mc_node *mc_permutation(mc_node *rng, mc_node *n, const char *how, ...) MC_FORMAT(3, 4);
 /* random_integers(rng, shape, low, high, dtype=None:dtype, stream=-1:int): integers from low to high, both
  * possible; of int64 unless a dtype is given */
-MC_API mc_node *mc_random_integers(mc_node *rng, mc_node *shape, mc_node *low, mc_node *high, const char *how, ...)
-    MC_FORMAT(5, 6);
+MC_API mc_node *mc_random_integers(mc_node *rng, mc_node *shape, mc_node *low, mc_node *high, const char *how,
+    ...) MC_FORMAT(5, 6);
 
 /* ----------------------------------------------------------------------------- Effects ---- */
 
 MC_API mc_node *mc_consider_constant(mc_node *x);            /* x, which gradients take for a constant */
-MC_API mc_node *mc_undefined_grad(mc_node *x);               /* x, which it is a mistake to ask the gradient of */
+/* x, which it is a mistake to ask the gradient of */
+MC_API mc_node *mc_undefined_grad(mc_node *x);
 /* grad_clip(x, lo:real, hi:real): x, whose gradient is held between lo and hi */
 MC_API mc_node *mc_grad_clip(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 /* grad_scale(x, by:real): x, whose gradient is multiplied by a number */
 MC_API mc_node *mc_grad_scale(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
-/* assert_(x, *conditions, msg=None:text): x; an error while running if a condition has an element that is zero */
-MC_API mc_node *mc_assert_(mc_node *x, int n, mc_node *const *conditions, const char *how, ...) MC_FORMAT(4, 5);
+/* assert_(x, *conditions, msg=None:text): x; an error while running if a condition has an element that is
+ * zero */
+MC_API mc_node *mc_assert_(mc_node *x, int n, mc_node *const *conditions, const char *how, ...) MC_FORMAT(4,
+    5);
 /* print_(x, message=None:text): x; prints a message and x each time it is computed */
 MC_API mc_node *mc_print_(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 

@@ -241,8 +241,8 @@ TEST(cuda_conv_rounding_is_noticed)
     mc_flag_set("plan", "measure");
     for (size_t s = 0; s < NELEM(shapes); s++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
-            for (size_t v = (3 * s + (size_t)pass) % 12; v < NELEM(variants);
-                 v += test_is_full() ? 3 : 12) { /* two texts each */
+            /* two texts each */
+            for (size_t v = (3 * s + (size_t)pass) % 12; v < NELEM(variants); v += test_is_full() ? 3 : 12) {
                 struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[v]);
                 struct mc_str word = { 0 };
                 p.base.family = &liars;

@@ -54,7 +54,8 @@ static void check_formula(const char *text, bool good, const char *where)
 {
     mc_graph *g = mc_graph_new();
     mc_formula(g, text);
-    CHECK((mc_graph_status(g) == MC_OK) == good, "%s:\n%s\n%s", where, text, good ? mc_error(g) : "is no mistake");
+    CHECK((mc_graph_status(g) == MC_OK) == good, "%s:\n%s\n%s", where, text,
+          good ? mc_error(g) : "is no mistake");
     CHECK(good || strchr(mc_error(g), '^'), "%s: no caret: %s", where, mc_error(g));
     mc_graph_free(g);
 }
@@ -130,7 +131,8 @@ TEST(lines_shown_are_lines_of_the_tree)
             char *file = slurp(info + 7);
             REQUIRE(file, "%s names %s", documents[i], info + 7);
             for (char *line = strtok(body, "\n"); line; line = strtok(NULL, "\n")) {
-                CHECK(strstr(file, trimmed(line)), "%s shows a line that %s has not: %s", documents[i], info + 7, line);
+                CHECK(strstr(file, trimmed(line)), "%s shows a line that %s has not: %s", documents[i],
+                      info + 7, line);
                 lines++;
             }
             mc_free(file);
@@ -354,8 +356,11 @@ static char *value_of(mc_graph *g, const char *formula, int ninput, mc_node *con
 {
     mc_arg in[16], slot[8];
     mc_array *result[8] = { 0 };
-    mc_function *f = mc_compile(g, &(mc_spec){ .outputs = formula, .mode = "FAST_COMPILE",
-                                               .on_unused = "ignore", .ninput = ninput, .input = input });
+    mc_function *f = mc_compile(g, &(mc_spec){ .outputs = formula,
+                                               .mode = "FAST_COMPILE",
+                                               .on_unused = "ignore",
+                                               .ninput = ninput,
+                                               .input = input });
     mc_status s = f ? MC_OK : MC_EARG;
     for (int i = 0; i < ninput; i++) {
         in[i] = mc_arg_array(counted(input[i]));
@@ -567,7 +572,8 @@ TEST(links_lead_somewhere)
     if (status) {
         SKIP("no python3");
     }
-    const char *text = output_of("d=$(mktemp -d) && python3 " TEST_ROOT "/../scripts/site.py $d/site >$d/said 2>&1; "
+    const char *text = output_of("d=$(mktemp -d) && python3 " TEST_ROOT
+                                 "/../scripts/site.py $d/site >$d/said 2>&1; "
                                  "s=$?; cat $d/said; rm -r $d; exit $s",
                                  &status);
     CHECK(status == 0 && strstr(text, "pages"), "%.2000s", text);

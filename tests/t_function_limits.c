@@ -105,8 +105,8 @@ static void train(mc_array *x, mc_array *t)
     }
     CHECK(f || ALLOC_FAILED, "no function, yet memory: %s", g ? mc_error(g) : mc_last_error());
     CHECK(f || !g || *mc_error(g), "no function and no word");
-    for (int turn = 0, failures = 0; f && turn < 3;
-         turn++) { /* a call that found no memory may be made again */
+    /* a call that found no memory may be made again */
+    for (int turn = 0, failures = 0; f && turn < 3; turn++) {
         mc_status s = mc_call(f, MC_IN(x, t), MC_OUT(&cost));
         CHECK(s == MC_OK || (ALLOC_FAILED && failures++ == 0 && s == MC_EMEMORY), "call %d: %s: %s", turn,
               mc_status_name(s), mc_last_error());

@@ -5,7 +5,7 @@
 #include "op/op.h"
 #include <stdlib.h>
 
-enum { COLUMN = 60, WIDEST = 116 };
+enum { COLUMN = 60, WIDEST = 110 };
 
 /* Functions of monochord.h that note the user's line, as all of monochord_ops.h do. */
 static const char *const noting[] = {

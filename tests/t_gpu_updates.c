@@ -22,8 +22,8 @@ TEST(far_shared_values_go_from_gpu_to_gpu)
         REQUIRE(f[i], "%s", mc_error(g));
     }
     double want = 2999;
-    for (int round = 0; round < 6;
-         round++) { /* one call on each, then three on the first, so that it replays */
+    /* one call on each, then three on the first, so that it replays */
+    for (int round = 0; round < 6; round++) {
         int which = round < 2 ? round : round == 5;
         mc_array_unref(&sum);
         CHECK(mc_call(f[which], MC_NONE, MC_OUT(&sum)) == MC_OK, "%s", mc_last_error());

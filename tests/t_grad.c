@@ -123,8 +123,8 @@ TEST(gradients_of_gradients)
         if (CHECK(!mc_is_error(y), "%s: %s", twice[f], mc_error(w.g))) {
             y = only_floats(&w, y, wrt, value, &n);
             mc_status s = mc_grads(y, n, wrt, grad, NULL);
-            for (int i = 0; s == MC_OK && i < n;
-                 i++) { /* the sum of all elements of all gradients, squared */
+            /* the sum of all elements of all gradients, squared */
+            for (int i = 0; s == MC_OK && i < n; i++) {
                 mc_node *one = mc_op(w.g, "sqr", 1, &grad[i], NULL);
                 one = mc_op(w.g, "sum", 1, &one, NULL);
                 sum = sum ? mc_op(w.g, "add", 2, (mc_node *[]){ sum, one }, NULL) : one;

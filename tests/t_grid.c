@@ -152,8 +152,8 @@ TEST(grid_stages_read_back)
         struct mc_str text = { 0 };
         int back = 0;
         grid_text(f, &text);
-        for (const char *s = text.s; s && (s = strstr(s, " = a"));
-             s++) { /* "const float v3 = a2[j];", but not "v0 = (float)a0[j]" */
+        /* "const float v3 = a2[j];", but not "v0 = (float)a0[j]" */
+        for (const char *s = text.s; s && (s = strstr(s, " = a")); s++) {
             back += s[4] >= '0' && s[4] <= '9' && s[5] == '[';
         }
         CHECK((back > 0) == (dtypes[i] != MC_FLOAT16), "%s: %d values are read back\n%s",

@@ -370,8 +370,8 @@ TEST(product_hessians_at_zeros)
         { "sum(prod(reshape(x, [2, 1, 2]), axis=[0, 2]))", false }, { "prod(x, keepdims=True)[0]", false },
         { "sum(cumprod(expand_dims(x, 1), axis=0))", true },
     };
-    for (size_t i = 0; i < NELEM(costs) * 4;
-         i++) { /* by the reference and in kernels, all elements of a column at once */
+    /* by the reference and in kernels, all elements of a column at once */
+    for (size_t i = 0; i < NELEM(costs) * 4; i++) {
         char text[200], third[200];
         snprintf(text, sizeof text, "grad(grad(%s, x)[%d], x)", costs[i / 4].text, (int)i % 4);
         snprintf(third, sizeof third, "grad(grad(grad(%s, x)[%d], x)[1], x)", costs[i / 4].text, (int)i % 4);

@@ -353,6 +353,9 @@ TEST(functions_work_in_parent_and_child_of_a_fork)
     if (getenv("TEST_QEMU")) {
         SKIP("qemu has no threads in the child of a process that had some");
     }
+    if (strncmp(mc_flag_get("device"), "cuda", 4) == 0) {
+        SKIP("CUDA does not survive a fork");
+    }
     mc_flag_set("threads", "4");
     mc_flag_set("onednn", "none"); /* whose threads are their own */
     mc_flag_set("blas", "none");

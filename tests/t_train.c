@@ -38,9 +38,9 @@ static const struct row good[] = {
     { "@/monochord data csv:line.csv:target", 0, { "18 examples of 2, 1 number to learn", "  y  " } },
     { "@/monochord data csv:kinds.csv:delimiter=semicolon", 0, { "9 examples of 2, 2 classes", "high, or so" } },
     { "PATH=/nowhere XDG_CACHE_HOME=$PWD/none @/monochord info", 0, { "there is no program 'cc'; install a C compiler", "apt-get install gcc" } },
-    { "PATH=/nowhere XDG_CACHE_HOME=$PWD/none " TRAIN " fit.txt" SMALL " --quiet && grep -c 'class=\"card warn\"' report.html", 0,
+    { "PATH=/nowhere XDG_CACHE_HOME=$PWD/none MONOCHORD_FLAGS=device=cpu " TRAIN " fit.txt" SMALL " --quiet && grep -c 'class=\"card warn\"' report.html", 0,
       { "kernels run as reference loops, several times slower than compiled ones: there is no program 'cc'", "apt-get install gcc", "\n1\n" } },
-    { "PATH=/nowhere XDG_CACHE_HOME=$PWD/none MONOCHORD_FLAGS=debug=warn " TRAIN " fit.txt" SMALL " --quiet 2>&1 | grep -c '^warn: learn: '", 0, { "1\n" } }, /* once */
+    { "PATH=/nowhere XDG_CACHE_HOME=$PWD/none MONOCHORD_FLAGS=device=cpu,debug=warn " TRAIN " fit.txt" SMALL " --quiet 2>&1 | grep -c '^warn: learn: '", 0, { "1\n" } }, /* once */
 }, bad[] = {
     { TRAIN " fit.txt --data csv:line.csv:target", 1, { "the examples are 2, but the model wants 28x28" } },
     { TRAIN " kinds.txt --data csv:line.csv:target", 1, { "the examples have numbers to learn, and the loss categorical_crossentropy is one of classes" } },

@@ -84,8 +84,8 @@ double bench_net_flops(const struct bench_net *s, int64_t batch)
         }
         const int64_t *dims = mc_layer_dims(p.layer);
         int rank = mc_layer_rank(p.layer);
-        for (int k = dims[0] < 0 ? 2 : 1; k < rank && dims[k] > 0;
-             k++) { /* behind batch and channels, or between channels and batch */
+        /* behind batch and channels, or between channels and batch */
+        for (int k = dims[0] < 0 ? 2 : 1; k < rank && dims[k] > 0; k++) {
             one *= (double)dims[k];
         }
         all += mc_node_rank(w) > 1 ? one * (i ? 3 : 2) : 0;

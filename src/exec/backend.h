@@ -45,7 +45,8 @@ struct mc_backend {
     bool dense_inputs;          /* an input's elements lie side by side */
     const char *language;       /* of kernels: "C" */
     const char *lead, *head;    /* how any kernel begins in the source; how one does, whose name is put in */
-    const char *elsewhere;      /* what a page says of a step that the reference runs at this shape alone; "": nothing */
+    /* the reason shown for a step that the reference runs at this shape only; "": none */
+    const char *elsewhere;
 
     /* heavy work */
     struct mc_plan *(*product)(const struct mc_gemm_problem *q);

@@ -49,8 +49,8 @@ mc_status mc_result_near(struct mc_function *f, const struct mc_shape_plan *p, i
     bool fits = given && !mc_array_space(given) && given->dtype == at->type.dtype &&
                 mc_array_is_contiguous(given) &&
                 mc_dims_equal(given->rank, given->dims, at->type.rank, at->type.dims);
-    for (int k = 0; fits && k < f->code->program.ninput;
-         k++) { /* an input read later must not be written now */
+    /* an input read later must not be written now */
+    for (int k = 0; fits && k < f->code->program.ninput; k++) {
         fits = !mc_array_overlaps(given, f->arg[k]);
     }
     for (int k = 0; fits && k < f->nshared; k++) {

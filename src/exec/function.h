@@ -123,7 +123,7 @@ struct mc_function {
 };
 
 /* step.c */
-const char *mc_step_name(const struct mc_function *f, int step);
+const char *mc_step_text(const struct mc_function *f, int step);
 /* does it have a kernel, and a compiled form of it? */
 bool mc_step_compiled(const struct mc_function *f, int step);
 mc_status mc_step_run(struct mc_function *f, const struct mc_shape_plan *p, int step);

@@ -2,7 +2,7 @@
 #include "device/cpu/cpu.h"
 #include "exec/backend.h"
 
-const char *mc_step_name(const struct mc_function *f, int step)
+const char *mc_step_text(const struct mc_function *f, int step)
 {
     return step >= 0 && step < f->code->nstep ? f->code->step_text[step] : "";
 }
@@ -25,7 +25,7 @@ mc_status mc_step_blame(const struct mc_function *f, int step, mc_status s)
 {
     char said[600];
     mc_snprintf(said, sizeof said, "%s", mc_last_error());
-    return s == MC_EMEMORY ? s : mc_fail(s, "%s: %s\n    in %.400s", f->name, said, mc_step_name(f, step));
+    return s == MC_EMEMORY ? s : mc_fail(s, "%s: %s\n    in %.400s", f->name, said, mc_step_text(f, step));
 }
 
 int mc_step_threads(int asked)

@@ -95,8 +95,8 @@ static mc_status meet_for(const struct mc_op *op, int nin, mc_node *const *in, m
     if ((op->typing == TYPE_FLOAT || op->typing == TYPE_DIV) && !mc_is_float(*d)) {
         *d = op->typing == TYPE_DIV ? mc_dtype_floatX() : mc_dtype_to_float(*d);
     }
-    for (int i = 0; i < nin && op->typing == TYPE_BOOL && nin == 2;
-         i++) { /* the result shows no dtype: what is exact */
+    /* the result shows no dtype: what is exact */
+    for (int i = 0; i < nin && op->typing == TYPE_BOOL && nin == 2; i++) {
         if (in[i]->weak && mc_is_float(in[i]->type.dtype) && !in[1 - i]->weak &&
             !mc_is_float(in[1 - i]->type.dtype)) {
             *d = MC_FLOAT64;
@@ -138,7 +138,7 @@ static const struct mc_op *compare_beyond(const struct mc_op *op, mc_node *const
     }
     bool below = literal->type.dtype != MC_UINT64;
     for (size_t i = 0; i < NELEM(rows); i++) {
-        if (strcmp(op->name, rows[i].op) == 0) {
+        if (strcmp(op->name, rows[i].op) == 0) { /* the table is of these six comparisons */
             bool symmetric = rows[i].below == rows[i].above,
                  answer = below != (left && !symmetric) ? rows[i].below : rows[i].above;
             int64_t least = 0, most = INT64_MAX; /* below: of uint64; above: of int64 */

@@ -298,8 +298,8 @@ mc_status mc_parse_list(mc_graph *g, const char *text, bool statements, struct m
             p.failed = true;
             break;
         }
-        for (int i = 1; all.several && i < all.n && !p.failed;
-             i++) { /* grad(cost, [x, w]): a value for each */
+        /* grad(cost, [x, w]): a value for each */
+        for (int i = 1; all.several && i < all.n && !p.failed; i++) {
             struct mc_named more = { .borrow = one.borrow, .node = mc_val_node(&p, &all.item[i]) };
             if (!p.failed && !VEC_PUSH(list, more)) {
                 mc_parse_memory(&p);

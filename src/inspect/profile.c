@@ -297,7 +297,7 @@ static void step_table(struct mc_str *out, const struct mc_function *f, const st
                         r->seconds / (double)r->calls, (long long)r->calls, r->step, flops.s, bytes.s,
                         mc_function_step(f, r->step).name, r->class);
         }
-        mc_str_line(out, mc_step_name(f, r->step), LINE_COLUMNS);
+        mc_str_line(out, mc_step_text(f, r->step), LINE_COLUMNS);
         mc_str_add(out, "\n");
         results(out, f, r->step);
         mc_str_free(&flops);

@@ -110,8 +110,8 @@ static void find_parts(struct layouts *l, int n, mc_node *const *out, int *thing
         l->thing[x->id] = -1;
         l->part[x->id] = mc_turn_of(x);
     }
-    for (int i = 0; i < n;
-         i++) { /* what is asked for is as it was written, and so is the tuple that it is of */
+    /* what is asked for is as it was written, and so is the tuple that it is of */
+    for (int i = 0; i < n; i++) {
         if (mc_turn_makes_images(out[i])) {
             l->part[out[i]->id] = NULL;
             l->part[out[i]->op == &mc_op_item ? out[i]->in[0]->id : out[i]->id] = NULL;

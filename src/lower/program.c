@@ -249,8 +249,8 @@ static mc_status find_wanted(struct make *m, mc_node *const *out, int nout, enum
             m->wanted[list[i]->in[k]->id] |= mc_is_shape_arg(list[i], k);
         }
     }
-    for (size_t i = 0; i < count;
-         i++) { /* a size of what only a kernel knows: it must have memory after all */
+    /* a size of what only a kernel knows: it must have memory after all */
+    for (size_t i = 0; i < count; i++) {
         if (mc_reads_type_only(list[i]) && m->early[list[i]->id]) {
             m->wanted[list[i]->in[0]->id] = 1;
         }

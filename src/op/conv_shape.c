@@ -226,8 +226,8 @@ mc_status mc_conv_solve(const struct mc_infer *q, const struct mc_conv_form *f, 
         s->stride[j] = f->stride[j];
         s->dilation[j] = f->dilation[j];
     }
-    for (int role = 0; role < 3;
-         role++) { /* x, then w, then y: each checks what it has in common with those before */
+    /* x, then w, then y: each checks what it has in common with those before */
+    for (int role = 0; role < 3; role++) {
         int64_t dims[MC_MAX_RANK], from = mc_conv_operand[f->pass][role];
         for (int i = 0; i < MC_MAX_RANK; i++) {
             dims[i] = -1;

@@ -56,8 +56,8 @@ mc_status mc_formula_eval(const mc_node *n, mc_array *const *in, mc_array *const
     mc_array *value[16] = { 0 };
     for (int i = 0; i < n->nin; i++) {
         type[i] = mc_type_make(in[i]->dtype, in[i]->rank, in[i]->dims);
-        for (int k = 0; k < in[i]->rank;
-             k++) { /* broadcasting is what the graph said, not what sizes happen to be */
+        /* broadcasting is what the graph said, not what sizes happen to be */
+        for (int k = 0; k < in[i]->rank; k++) {
             type[i].dims[k] = n->in[i]->type.dims[k] == 1 ? 1 : in[i]->dims[k];
         }
     }

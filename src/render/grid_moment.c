@@ -57,7 +57,8 @@ bool mc_grid_adds(const struct mc_kernel *k, const struct mc_kval *r)
            (r->acc == MC_FLOAT64 || r->acc == MC_FLOAT32);
 }
 
-/* Is d x - m, both known to walks before that stage? */
+/* Is d x - m, both known to walks before that stage?  A moment is defined by a difference: it asks by name,
+ * as the table of moments does. */
 static bool is_centred(const struct mc_kernel *k, const struct mc_kval *d, int stage)
 {
     return d->kind == K_OP && strcmp(d->op->name, "sub") == 0 && is_single(d->dtype) &&

@@ -178,8 +178,8 @@ static bool sums_its_own(const mc_node *n, const mc_node *x)
     if (count == rank && n->type.rank == 0) {
         return true;
     }
-    for (int i = 0; i < rank;
-         i++) { /* axes are kept, or were made anew, or stand in front of those that are left */
+    /* axes are kept, or were made anew, or stand in front of those that are left */
+    for (int i = 0; i < rank; i++) {
         const bool gone = next < count && axis[next] == i;
         int64_t from = i;
         next += gone;

@@ -26,7 +26,7 @@
 typedef long long i64;
 typedef unsigned long long u64;
 #define MC_ARGS_TYPE(name) static_assert(true, "")
-#define MC_ARGS_SIZE(name, bytes) static_assert(sizeof(name) == (bytes), "a kernel's arguments: " #name " has another size than in C")
+#define MC_ARGS_SIZE(name, bytes) static_assert(sizeof(name) == (bytes), "the size of " #name " differs from C")
 
 #else
 
@@ -37,7 +37,8 @@ typedef uint64_t u64;
 #define MC_ARGS_TYPE(name) typedef void name
 /* Where C has addresses of four bytes there is no GPU. */
 #define MC_ARGS_SIZE(name, bytes) \
-    _Static_assert(sizeof(void *) < 8 || sizeof(struct name) == (bytes), "a kernel's arguments: " #name " has another size than in CUDA C++")
+    _Static_assert(sizeof(void *) < 8 || sizeof(struct name) == (bytes), \
+                   "the size of " #name " differs from CUDA C++")
 
 #endif
 

@@ -6,6 +6,7 @@
  * Invariant: a device belongs to the process that started it.  CUDA does not survive a fork, so a child
  * gets an error from everything but mc_cuda_parse, and never touches what its parent holds. */
 #include "device/cuda/driver.h"
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -290,9 +291,13 @@ struct mc_cuda *mc_cuda_running(int ordinal)
 
 struct mc_cuda *mc_cuda_start(int ordinal)
 {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* the driver's threads inherit it: they take no signals */
     pthread_mutex_lock(&lock);
     struct mc_cuda *d = find_or_start(ordinal);
     pthread_mutex_unlock(&lock);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return d;
 }
 

@@ -137,11 +137,13 @@ static const struct mc_backend *itself(void)
 /* A kernel that finds something wrong ends its step: there is nothing to ask afterwards. */
 const struct mc_backend mc_backend_cpu = {
     .name = "cpu", .start = start, .describe = mc_cpu_describe,
-    .fuses = FUSE_TALLIES, .epilogues = EPILOGUE_BLOCKS, .grows = itself, .may_compile = mc_cc_known, .has_compiler = mc_cc_present, .compiler_missing = mc_cc_missing,
+    .fuses = FUSE_TALLIES, .epilogues = EPILOGUE_BLOCKS, .grows = itself,
+    .may_compile = mc_cc_known, .has_compiler = mc_cc_present, .compiler_missing = mc_cc_missing,
     .language = "C", .lead = "\nvoid k", .head = "\nvoid %s(", .elsewhere = "",
     .product = mc_gemm_plan, .conv = mc_conv_plan, .pool = mc_pool_plan, .norm = mc_norm_plan,
     .pooled = mc_pooled_plan,
     .layouts = { .convs = &mc_conv_family, .bandwidth = 2e10 },
-    .kernels = mc_compile_kernels, .drop_kernels = mc_drop_kernels, .compiled = compiled, .plan = plan, .address = address, .step = timed_step,
+    .kernels = mc_compile_kernels, .drop_kernels = mc_drop_kernels, .compiled = compiled,
+    .plan = plan, .address = address, .step = timed_step,
     .fetch = view, .store = store, .copy = copy, .keep = keep, .make = make, .take = take,
 };

@@ -2,8 +2,8 @@
  *
  * The program, the places and the arena's plan are those of any device.  A step that no kernel or solver of
  * the GPU does runs on the host by the reference; its sources are fetched and its results sent. */
-#ifndef MC_FAR_H
-#define MC_FAR_H
+#ifndef MC_EXEC_CUDA_H
+#define MC_EXEC_CUDA_H
 
 #include "device/cuda/cuda.h"
 #include "exec/remote.h"

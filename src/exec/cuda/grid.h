@@ -2,8 +2,8 @@
  * that do.
  *
  * Invariant: in counts of elements nothing is a vector yet; in struct mc_grid_head what lies innermost is. */
-#ifndef MC_FUNCTION_GRID_H
-#define MC_FUNCTION_GRID_H
+#ifndef MC_EXEC_CUDA_GRID_H
+#define MC_EXEC_CUDA_GRID_H
 
 #include "exec/cuda/cuda.h"
 

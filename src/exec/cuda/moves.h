@@ -1,6 +1,6 @@
 /* moves.h: what far_work.c and far_region.c share: a step's copies, and the region behind them. */
-#ifndef MC_FAR_WORK_H
-#define MC_FAR_WORK_H
+#ifndef MC_EXEC_CUDA_MOVES_H
+#define MC_EXEC_CUDA_MOVES_H
 
 #include "exec/cuda/cuda.h"
 #include "heavy/cuda/region_args.h"

@@ -7,8 +7,8 @@
  *
  * The two gradients have a term for each window, where a convolution has one for each element of y: a
  * quarter, if windows of 2x2 lie side by side. */
-#ifndef MC_POOLED_H
-#define MC_POOLED_H
+#ifndef MC_CONV_POOL_H
+#define MC_CONV_POOL_H
 
 #include "heavy/conv/conv.h"
 #include "op/pool.h"

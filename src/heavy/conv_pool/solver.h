@@ -1,8 +1,8 @@
 /* solver.h: what the solvers of pooled convolutions share.
  *
  * Invariant: a result depends on the problem alone, never on how many threads there were. */
-#ifndef MC_POOLED_SOLVER_H
-#define MC_POOLED_SOLVER_H
+#ifndef MC_CONV_POOL_SOLVER_H
+#define MC_CONV_POOL_SOLVER_H
 
 #include "heavy/conv/solver.h"
 #include "heavy/conv_pool/conv_pool.h"

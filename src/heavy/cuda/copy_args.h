@@ -1,6 +1,6 @@
 /* copy_args.h: the arguments of the kernels of copy.cu. */
-#ifndef MC_PLAN_COPY_ARGS_H
-#define MC_PLAN_COPY_ARGS_H
+#ifndef MC_HEAVY_CUDA_COPY_ARGS_H
+#define MC_HEAVY_CUDA_COPY_ARGS_H
 
 #include "device/cuda/args.h"
 

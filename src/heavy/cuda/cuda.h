@@ -5,8 +5,8 @@
  * plans and runs.
  *
  * Invariant: what a plan holds belongs to the device that was current when it was made. */
-#ifndef MC_PLAN_CUDA_H
-#define MC_PLAN_CUDA_H
+#ifndef MC_HEAVY_CUDA_H
+#define MC_HEAVY_CUDA_H
 
 #include "device/cuda/cuda.h"
 #include "plan/plan.h"

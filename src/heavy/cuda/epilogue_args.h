@@ -1,6 +1,6 @@
 /* epilogue_args.h: the arguments of the kernels of epilogue.cu. */
-#ifndef MC_CUDA_EPILOGUE_ARGS_H
-#define MC_CUDA_EPILOGUE_ARGS_H
+#ifndef MC_HEAVY_CUDA_EPILOGUE_ARGS_H
+#define MC_HEAVY_CUDA_EPILOGUE_ARGS_H
 
 #include "device/cuda/args.h"
 

@@ -1,6 +1,6 @@
 /* fill_args.h: the arguments of the kernel of fill.cu. */
-#ifndef MC_PLAN_FILL_ARGS_H
-#define MC_PLAN_FILL_ARGS_H
+#ifndef MC_HEAVY_CUDA_FILL_ARGS_H
+#define MC_HEAVY_CUDA_FILL_ARGS_H
 
 #include "device/cuda/args.h"
 

@@ -1,6 +1,6 @@
 /* region_args.h: the arguments of the kernels of region.cu. */
-#ifndef MC_PLAN_REGION_ARGS_H
-#define MC_PLAN_REGION_ARGS_H
+#ifndef MC_HEAVY_CUDA_REGION_ARGS_H
+#define MC_HEAVY_CUDA_REGION_ARGS_H
 
 #include "device/cuda/args.h"
 

@@ -319,8 +319,8 @@ static void list_row(struct spread *d, const struct mc_conv_problem *p, int64_t 
     const struct mc_conv_shape *s = &p->s;
     const int64_t e = a * s->dilation[1] / s->stride[1], r = a * s->dilation[1] % s->stride[1];
     int64_t n = a * s->k[2];
-    for (int64_t i = 0; i < d->folds;
-         i++) { /* those i, i + stride, ...: dilation moves all of them to one phase */
+    /* those i, i + stride, ...: dilation moves all of them to one phase */
+    for (int64_t i = 0; i < d->folds; i++) {
         const int64_t phase = i * s->dilation[2] % s->stride[2];
         d->fold[a * d->folds + i] = (struct fold){ n, 0,
                                                    (r * s->stride[2] + phase) * d->plane + e * d->pitch };

@@ -1,6 +1,6 @@
 /* space_to_depth_args.h: the arguments of the kernels of fold.cu. */
-#ifndef MC_CONV_FOLD_ARGS_H
-#define MC_CONV_FOLD_ARGS_H
+#ifndef MC_CONV_CUDA_SPACE_TO_DEPTH_ARGS_H
+#define MC_CONV_CUDA_SPACE_TO_DEPTH_ARGS_H
 
 #include "device/cuda/args.h"
 

@@ -1,8 +1,8 @@
 /* marked.h: the sums of marked.c, one set for each instruction set.
  *
  * x lies channels last, so that what a line of taps reads, or adds to, is adjacent. */
-#ifndef MC_POOLED_MARKED_H
-#define MC_POOLED_MARKED_H
+#ifndef MC_CONV_POOL_CPU_MARKED_H
+#define MC_CONV_POOL_CPU_MARKED_H
 
 #include "base/base.h"
 

@@ -1,6 +1,6 @@
 /* marked_plan.h: what plans and runs of marked.c share. */
-#ifndef MC_POOLED_MARKED_PLAN_H
-#define MC_POOLED_MARKED_PLAN_H
+#ifndef MC_CONV_POOL_CPU_MARKED_PLAN_H
+#define MC_CONV_POOL_CPU_MARKED_PLAN_H
 
 #include "heavy/conv_pool/cpu/marked.h"
 #include "heavy/conv_pool/solver.h"

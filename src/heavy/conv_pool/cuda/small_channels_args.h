@@ -1,6 +1,6 @@
 /* small_channels_args.h: the arguments of the kernels of few.cu. */
-#ifndef MC_POOLED_FEW_ARGS_H
-#define MC_POOLED_FEW_ARGS_H
+#ifndef MC_CONV_POOL_CUDA_SMALL_CHANNELS_ARGS_H
+#define MC_CONV_POOL_CUDA_SMALL_CHANNELS_ARGS_H
 
 #include "device/cuda/args.h"
 

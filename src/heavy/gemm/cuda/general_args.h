@@ -1,6 +1,6 @@
 /* general_args.h: the arguments of the kernel of plain.cu. */
-#ifndef MC_GEMM_PLAIN_ARGS_H
-#define MC_GEMM_PLAIN_ARGS_H
+#ifndef MC_GEMM_CUDA_GENERAL_ARGS_H
+#define MC_GEMM_CUDA_GENERAL_ARGS_H
 
 #include "device/cuda/args.h"
 

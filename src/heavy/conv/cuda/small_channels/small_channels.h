@@ -3,8 +3,8 @@
  *
  * Invariant: a plan of theirs begins with a struct mc_few, and the arguments of their kernels for a
  * convolution alone with a struct mc_few_args. */
-#ifndef MC_CONV_FEW_H
-#define MC_CONV_FEW_H
+#ifndef MC_CONV_CUDA_SMALL_CHANNELS_H
+#define MC_CONV_CUDA_SMALL_CHANNELS_H
 
 #include "heavy/conv/cuda/cuda.h"
 #include "heavy/conv/cuda/small_channels/small_channels_args.h"

@@ -1,6 +1,6 @@
 /* small_channels_args.h: the arguments of the kernels of few.cu, few_tensor.cu and few_spread.cu. */
-#ifndef MC_CONV_FEW_ARGS_H
-#define MC_CONV_FEW_ARGS_H
+#ifndef MC_CONV_CUDA_SMALL_CHANNELS_ARGS_H
+#define MC_CONV_CUDA_SMALL_CHANNELS_ARGS_H
 
 #include "device/cuda/args.h"
 

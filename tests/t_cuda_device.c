@@ -127,7 +127,7 @@ TEST(a_kernel_that_writes_where_it_must_not_is_named_ever_after)
     CHECK(!mc_cuda_alloc(d, 16, "more") && strstr(mc_last_error(), "wild") &&
               strstr(mc_last_error(), "cuda0 is lost to this process, since an earlier error: "),
           "%s", mc_last_error());
-    CHECK(!mc_array_near(there) && strstr(mc_last_error(), "wild"), "%s", mc_last_error());
+    CHECK(!mc_array_on_host(there) && strstr(mc_last_error(), "wild"), "%s", mc_last_error());
     mc_array_unref(&there);
     mc_cuda_code_free(c);
     CHECK(mc_array_get(a, NULL) == 0 && mc_array_set(a, NULL, 1) == MC_OK,

@@ -1,7 +1,7 @@
 /* t_gpu.c: functions on a GPU: what comes home and what stays, captured calls, several GPUs, what only the
  * host can do in between.  Without a GPU these are skipped; what the kernels' text is, t_grid.c tests
  * anywhere. */
-#include "far_words.h"
+#include "gpu_words.h"
 
 #include <pthread.h>
 

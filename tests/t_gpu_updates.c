@@ -1,5 +1,5 @@
 /* t_gpu_updates.c: shared values on a GPU, and their updates. */
-#include "far_words.h"
+#include "gpu_words.h"
 #include "exec/backend.h"
 
 /* A shared variable that functions of each GPU change in turn, replayed; and arrays that go from one to the

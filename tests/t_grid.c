@@ -1,6 +1,6 @@
 /* t_grid.c: kernels printed for a grid of threads: every scalar op on every kind of dtype, every reduction in
  * every direction, several stages.  NVRTC compiles the text for each architecture, which needs no GPU; what
- * they compute, t_kernel.c and t_far.c ask where there is one. */
+ * they compute, t_kernel.c and t_device_array.c ask where there is one. */
 #include "grid_text.h"
 
 #include <stdio.h>

@@ -167,7 +167,7 @@ static mc_array *toy_array(struct mc_device *d, mc_dtype t, int rank, const int6
     void *p = mc_mul_size((size_t)mc_dims_count(rank, dims), mc_dtype_size(t), &bytes)
                   ? toy_alloc(d, bytes, "an array")
                   : NULL;
-    mc_array *a = p ? mc_array_far(d->space, t, rank, dims, p) : NULL;
+    mc_array *a = p ? mc_array_on_device(d->space, t, rank, dims, p) : NULL;
     if (!a) {
         toy_free(d, p);
     }

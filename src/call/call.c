@@ -62,7 +62,7 @@ static mc_status take_array(struct mc_function *f, int i, const mc_array *a)
     }
     const struct mc_space *space = f->arg[i] ? mc_array_space(f->arg[i]) : NULL;
     if (space && (f->code->program.key_input[i] || space != f->code->device->space)) {
-        mc_array *near = mc_array_near(
+        mc_array *near = mc_array_on_host(
             f->arg[i]); /* what decides sizes is looked at here; what lies elsewhere comes here first */
         mc_array_unref(&f->arg[i]);
         f->arg[i] = near;

@@ -43,7 +43,7 @@ mc_status mc_result_check(struct mc_function *f, int i, const mc_arg *out)
         return MC_OK;
     }
     if (mc_array_space(f->result[i])) {
-        mc_array *near = mc_array_near(f->result[i]);
+        mc_array *near = mc_array_on_host(f->result[i]);
         mc_array_unref(&f->result[i]);
         f->result[i] = near;
         TRY(near ? MC_OK : mc_last_status());

@@ -158,7 +158,7 @@ struct leaves { VEC(mc_node *) node; VEC(mc_array *) value; };
 
 static mc_status add_leaf(struct leaves *l, mc_node *n, const mc_array *a)
 {
-    mc_array *near = mc_array_near(a),
+    mc_array *near = mc_array_on_host(a),
              *v = near && mc_is_float(near->dtype) ? mc_array_cast(near, MC_FLOAT64) : mc_array_ref(near);
     mc_array_unref(&near);
     if (!v) {

@@ -42,7 +42,7 @@ mc_array *mc_array_to(const mc_array *a, const char *device)
     }
     struct mc_device *d = b->start(device);
     if (!d || !d->space) {
-        return d ? mc_array_near(a) : NULL;
+        return d ? mc_array_on_host(a) : NULL;
     }
     if (mc_array_space(a) == d->space) {
         return mc_array_ref(a);

@@ -37,7 +37,7 @@ mc_status mc_result_given(const struct mc_function *f, int i, const mc_arg *out,
     return MC_OK;
 }
 
-mc_status mc_result_near(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
+mc_status mc_result_on_host(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
 {
     const struct mc_slot *at = &p->slot[f->code->program.output[i]];
     mc_array *given = out && out->kind == 3 && out->u.slot ? *out->u.slot : NULL;

@@ -15,7 +15,7 @@ mc_array *mc_value_array(struct mc_function *f, const struct mc_shape_plan *p, i
     }
     if (at->base == BASE_INPUT &&
         f->code->program.value.at[value].kind == VALUE_INPUT) { /* also while planning */
-        return mc_array_near(f->arg[at->index]);
+        return mc_array_on_host(f->arg[at->index]);
     }
     return f->code->backend->fetch(f, p, value);
 }

@@ -243,7 +243,7 @@ mc_status mc_remote_make(struct mc_function *f, const struct mc_shape_plan *p, i
     }
     TRY(mc_result_given(f, i, out, t->dtype, t->rank, t->dims));
     if (!f->output[i].stays) {
-        return mc_result_near(f, p, i, out);
+        return mc_result_on_host(f, p, i, out);
     }
     if (!lends(f, p, i)) {
         f->result[i] = f->code->device->ops->array(f->code->device, t->dtype, t->rank, t->dims);

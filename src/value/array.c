@@ -225,7 +225,7 @@ mc_array *mc_array_wrap(mc_dtype d, int rank, const int64_t *dims, const int64_t
     return a;
 }
 
-mc_array *mc_array_far(const struct mc_space *space, mc_dtype d, int rank, const int64_t *dims, void *data)
+mc_array *mc_array_on_device(const struct mc_space *space, mc_dtype d, int rank, const int64_t *dims, void *data)
 {
     int64_t bytes = 0, strides[MC_MAX_RANK];
     if (check_shape(d, rank, dims, &bytes) < 0) {

@@ -82,7 +82,7 @@ static struct export *export_new(const mc_array *a, struct tensor *t)
         }
         e->strides[i] = a->strides[i] / row->size;
     }
-    e->array = mc_array_near(a); /* strides of a far array are those of its download */
+    e->array = mc_array_on_host(a); /* strides of a far array are those of its download */
     if (!e->array) {
         mc_free(e);
         return NULL;

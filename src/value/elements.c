@@ -99,9 +99,9 @@ mc_array *mc_array_cast(const mc_array *a, mc_dtype d)
         return NULL;
     }
     if (mc_array_space(a) && a->dtype == d) {
-        return mc_array_near(a);
+        return mc_array_on_host(a);
     }
-    mc_array *near = mc_array_near(a), *r = near ? mc_array_empty(d, a->rank, a->dims) : NULL;
+    mc_array *near = mc_array_on_host(a), *r = near ? mc_array_empty(d, a->rank, a->dims) : NULL;
     if (r) {
         convert_all(r, near);
     }
@@ -140,7 +140,7 @@ mc_status mc_array_assign(mc_array *dst, const mc_array *src)
         return fail_shapes(dst, src);
     }
     if (mc_array_space(dst) || mc_array_space(src)) {
-        return mc_array_assign_far(dst, src);
+        return mc_array_assign_device(dst, src);
     }
     if (dst->data == src->data && dst->dtype == src->dtype &&
         mc_dims_equal(dst->rank, dst->strides, src->rank, src->strides)) {
@@ -231,7 +231,7 @@ bool mc_array_same_bits(const mc_array *a, const mc_array *b)
     if (a->dtype != b->dtype || !mc_dims_equal(a->rank, a->dims, b->rank, b->dims)) {
         return false;
     }
-    mc_array *na = mc_array_near(a), *nb = mc_array_near(b);
+    mc_array *na = mc_array_on_host(a), *nb = mc_array_on_host(b);
     bool same = na && nb && same_bits(na, nb);
     mc_array_unref(&na);
     mc_array_unref(&nb);
@@ -284,7 +284,7 @@ int64_t mc_array_differs(const mc_array *a, const mc_array *b, double rtol, doub
     if (!mc_dims_equal(a->rank, a->dims, b->rank, b->dims)) {
         return 0;
     }
-    mc_array *na = mc_array_near(a), *nb = mc_array_near(b);
+    mc_array *na = mc_array_on_host(a), *nb = mc_array_on_host(b);
     int64_t at = na && nb ? differs(na, nb, rtol, atol) : 0;
     mc_array_unref(&na);
     mc_array_unref(&nb);

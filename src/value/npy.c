@@ -340,7 +340,7 @@ mc_status mc_npy_save(const char *path, const mc_array *a)
     if (!path || !a) {
         return mc_fail(MC_EARG, "mc_npy_save: no %s", path ? "array" : "path");
     }
-    mc_array *flat = mc_array_is_contiguous(a) ? mc_array_near(a) : mc_array_copy(a);
+    mc_array *flat = mc_array_is_contiguous(a) ? mc_array_on_host(a) : mc_array_copy(a);
     mc_status s = flat ? mc_npy_head(&head, flat) : mc_last_status();
     if (s == MC_OK) {
         size_t bytes = (size_t)mc_array_size(flat) * mc_dtypes[flat->dtype].size;

@@ -121,7 +121,7 @@ static mc_status make_draft(struct draft *d, const char *name, const mc_array *a
     struct mc_str head = { 0 };
     d->name = name;
     d->at = at;
-    d->flat = mc_array_is_contiguous(a) ? mc_array_near(a) : mc_array_copy(a);
+    d->flat = mc_array_is_contiguous(a) ? mc_array_on_host(a) : mc_array_copy(a);
     if (!d->flat || mc_npy_head(&head, d->flat) < 0) {
         mc_str_free(&head);
         return mc_last_status();

@@ -356,7 +356,7 @@ char *mc_array_text(const mc_array *a)
         mc_fail(MC_EARG, "mc_array_text: no array");
         return NULL;
     }
-    mc_array *near = mc_array_near(a);
+    mc_array *near = mc_array_on_host(a);
     if (!near) {
         return NULL;
     }

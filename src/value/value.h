@@ -76,7 +76,7 @@ struct mc_array {
 /* not cleared; NaN-poisoned if MC_POISON */
 mc_array *mc_array_empty(mc_dtype d, int rank, const int64_t *dims);
 /* An array in a space, always contiguous.  Takes data over, for space->release, unless it gives NULL. */
-mc_array *mc_array_far(const struct mc_space *space, mc_dtype d, int rank, const int64_t *dims, void *data);
+mc_array *mc_array_on_device(const struct mc_space *space, mc_dtype d, int rank, const int64_t *dims, void *data);
 static inline const struct mc_space *mc_array_space(const mc_array *a) { return a->storage->space; }
 mc_array *mc_array_view(const mc_array *a, int rank, const int64_t *dims, const int64_t *strides, char *data);
 /* product; -1 on overflow or a negative */
@@ -90,10 +90,10 @@ bool      mc_array_same_bits(const mc_array *a, const mc_array *b);    /* dtype,
  * -1. */
 int64_t   mc_array_differs(const mc_array *a, const mc_array *b, double rtol, double atol);
 
-/* ---- far.c: arrays in a space, for code that reads elements ---- */
+/* ---- device_array.c: arrays in a space, for code that reads elements ---- */
 /* counted, in the host's memory: a itself, or a download */
-mc_array *mc_array_near(const mc_array *a);
-mc_status mc_array_assign_far(mc_array *dst, const mc_array *src); /* same shape, at least one of them far */
+mc_array *mc_array_on_host(const mc_array *a);
+mc_status mc_array_assign_device(mc_array *dst, const mc_array *src); /* same shape, at least one of them far */
 /* bytes of a's memory */
 mc_status mc_array_fetch(const mc_array *a, void *here, const void *there, size_t n);
 mc_status mc_array_store(mc_array *a, void *there, const void *here, size_t n);

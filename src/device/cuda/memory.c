@@ -257,7 +257,7 @@ mc_array *mc_cuda_array(struct mc_cuda *d, mc_dtype t, int rank, const int64_t *
         return NULL;
     }
     void *p = mc_cuda_alloc(d, bytes, "arrays");
-    mc_array *a = p ? mc_array_far(&d->space, t, rank, dims, p) : NULL;
+    mc_array *a = p ? mc_array_on_device(&d->space, t, rank, dims, p) : NULL;
     if (!a) {
         mc_cuda_free(d, p);
     }

@@ -169,10 +169,10 @@ static mc_status record_step(struct order *o, struct mc_function *f, int step)
     if (!works(&f->code->program.step.at[step], &o->p->step[step])) {
         return MC_OK;
     }
-    mc_status s = gather(o, step, &node, &n) ? mc_cuda_record_after(mc_gpu(f->code), node, n) : MC_EMEMORY;
+    mc_status s = gather(o, step, &node, &n) ? mc_cuda_record_after(mc_cuda_of(f->code), node, n) : MC_EMEMORY;
     mc_free(node);
     s = s < 0 ? s : mc_step_run(f, o->p, step);
-    return s < 0 ? mc_step_blame(f, step, s) : keep_last(o, mc_gpu(f->code), step);
+    return s < 0 ? mc_step_blame(f, step, s) : keep_last(o, mc_cuda_of(f->code), step);
 }
 
 /* What comes then follows all. */
@@ -206,14 +206,14 @@ static void tell(const struct order *o)
     LOG(LOG_PLAN, "%s: %d of %d recorded steps wait for all before them", o->f->name, waits, all);
 }
 
-mc_status mc_far_record(struct mc_function *f, const struct mc_shape_plan *p)
+mc_status mc_cuda_fn_capture(struct mc_function *f, const struct mc_shape_plan *p)
 {
     struct order o = { .f = f, .p = p };
     mc_status s = begin(&o) ? MC_OK : MC_EMEMORY;
     for (int i = 0; i < (int)f->code->program.step.n && s == MC_OK; i++) {
         s = record_step(&o, f, i);
     }
-    s = s < 0 ? s : join(&o, mc_gpu(f->code));
+    s = s < 0 ? s : join(&o, mc_cuda_of(f->code));
     if (s == MC_OK) {
         tell(&o);
     }

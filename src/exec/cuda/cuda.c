@@ -45,19 +45,19 @@ static mc_status print_text(const struct mc_program *p, const int *first, const 
 }
 
 /* Where each step that is no kernel runs, and whether some look at indices. */
-static void look_around(struct mc_program *p, struct mc_far_code *own)
+static void look_around(struct mc_program *p, struct mc_cuda_fn_code *own)
 {
     for (size_t i = 0; i < p->step.n; i++) {
         struct mc_step *st = &p->step.at[i];
         own->checks |= st->kernel && mc_kernel_checks(st->kernel);
         if (st->kind == STEP_HOST) {
-            const bool there = mc_work_there(st, &own->checks) || mc_lines_there(st);
+            const bool there = mc_copy_step_can(st, &own->checks) || mc_scan_sort_can(st);
             st->reason = there ? "" : "no kernel on the GPU: by the reference, here";
         }
     }
 }
 
-static void find_kernels(const struct mc_program *p, const struct mc_far_code *own, const int *to)
+static void find_kernels(const struct mc_program *p, const struct mc_cuda_fn_code *own, const int *to)
 {
     for (size_t i = 0; i < p->step.n; i++) {
         const struct mc_kernel *k = p->step.at[i].kernel;
@@ -84,7 +84,7 @@ static mc_status kernels(struct mc_code_unit *u)
     int *to = mc_alloc((p->step.n + 1) * sizeof *to, "compile"), *first = mc_kernels_share(p);
     struct mc_str text[MC_CUDA_TEXTS] = { 0 }, source = { 0 };
     const char *at[MC_CUDA_TEXTS];
-    struct mc_far_code *own = u->own = mc_calloc(1, sizeof *own, "compile");
+    struct mc_cuda_fn_code *own = u->own = mc_calloc(1, sizeof *own, "compile");
     mc_status s = k && to && first && own &&
                           (own->grid = mc_calloc(p->step.n + 1, sizeof *own->grid, "compile"))
                       ? MC_OK
@@ -102,16 +102,16 @@ static mc_status kernels(struct mc_code_unit *u)
         look_around(p, own);
     }
     if (s == MC_OK && (own->checks || p->nupdate)) {
-        mc_far_end_source(&text[n]);
+        mc_finish_call_source(&text[n]);
         s = text[n].bad ? MC_EMEMORY : MC_OK;
         at[n] = text[n].s;
         n++;
     }
-    s = s < 0 || !n ? s : mc_cuda_code_load_all(mc_gpu(u), n, at, MC_CUDA_OPTIONS, own->text);
+    s = s < 0 || !n ? s : mc_cuda_code_load_all(mc_cuda_of(u), n, at, MC_CUDA_OPTIONS, own->text);
     if (s == MC_OK) {
         find_kernels(p, own, to);
         u->source = source.n || source.bad ? mc_str_take(&source) : mc_strdup("");
-        s = u->source ? mc_custom_far_compile(u) : MC_EMEMORY;
+        s = u->source ? mc_cuda_fn_custom_compile(u) : MC_EMEMORY;
     }
     for (int i = 0; i < MC_CUDA_TEXTS; i++) {
         mc_str_free(&text[i]);
@@ -127,7 +127,7 @@ static mc_status kernels(struct mc_code_unit *u)
 
 static mc_status timed_step(struct mc_function *f, const struct mc_shape_plan *p, int step, double *seconds)
 {
-    struct mc_cuda *d = mc_gpu(f->code);
+    struct mc_cuda *d = mc_cuda_of(f->code);
     void *from = seconds ? mc_cuda_mark(d) : NULL;
     mc_status s = mc_step_run(f, p, step);
     if (seconds) {
@@ -172,7 +172,7 @@ static bool updates_with_steps(const struct mc_function *f, const struct mc_shap
 
 static bool updated(const struct mc_shape_plan *p)
 {
-    return mc_far_plan(p)->updates;
+    return mc_cuda_fn_plan(p)->updates;
 }
 
 static mc_status steps(struct mc_function *f, const struct mc_shape_plan *p)
@@ -184,13 +184,13 @@ static mc_status steps(struct mc_function *f, const struct mc_shape_plan *p)
             return mc_step_blame(f, i, s);
         }
     }
-    return mc_far_end(f, p);
+    return mc_finish_call(f, p);
 }
 
 static mc_status beside(struct mc_function *f, const struct mc_shape_plan *p)
 {
-    TRY(mc_far_record(f, p));
-    return mc_far_end(f, p);
+    TRY(mc_cuda_fn_capture(f, p));
+    return mc_finish_call(f, p);
 }
 
 /* All addresses of a call, into or against those that were captured. */
@@ -213,31 +213,31 @@ static bool same_addresses(const struct mc_function *f, char **seen, bool note)
 
 static mc_status replay(struct mc_function *f, struct mc_shape_plan *p)
 {
-    struct mc_far_plan *q = p->own;
+    struct mc_cuda_fn_plan *q = p->own;
     if (q->replay && q->with_updates == q->updates && same_addresses(f, q->seen, false)) {
-        return mc_cuda_replay(mc_gpu(f->code), q->replay);
+        return mc_cuda_replay(mc_cuda_of(f->code), q->replay);
     }
-    mc_cuda_graph_free(mc_gpu(f->code), q->replay);
+    mc_cuda_graph_free(mc_cuda_of(f->code), q->replay);
     q->replay = NULL;
-    TRY(mc_cuda_capture(mc_gpu(f->code)));
+    TRY(mc_cuda_capture(mc_cuda_of(f->code)));
     mc_status s = p->apart && mc_cuda_forks() ? beside(f, p) : steps(f, p);
-    mc_status end = mc_cuda_captured(mc_gpu(f->code), &q->replay);
+    mc_status end = mc_cuda_captured(mc_cuda_of(f->code), &q->replay);
     TRY(s < 0 ? s : end);
     same_addresses(f, q->seen, true);
     q->with_updates = q->updates;
-    return mc_cuda_replay(mc_gpu(f->code), q->replay);
+    return mc_cuda_replay(mc_cuda_of(f->code), q->replay);
 }
 
 static mc_status begin(struct mc_function *f, struct mc_shape_plan *p)
 {
-    TRY(mc_far_ready(f));
-    mc_far_plan(p)->updates = false;
+    TRY(mc_cuda_fn_ready(f));
+    mc_cuda_fn_plan(p)->updates = false;
     return mc_remote_send(f, p);
 }
 
 static mc_status run_all(struct mc_function *f, struct mc_shape_plan *p)
 {
-    struct mc_far_plan *q = p->own;
+    struct mc_cuda_fn_plan *q = p->own;
     int launches;
     q->updates = updates_with_steps(f, p);
     if (!q->runs++) {
@@ -249,14 +249,14 @@ static mc_status run_all(struct mc_function *f, struct mc_shape_plan *p)
     TRY(eager ? steps(f, p) : replay(f, p));
     bool behind = !q->updates && f->code->program.nupdate &&
                   !f->skip_updates; /* updates that come later must not follow a failed check */
-    return behind || mc_cuda_blocking() ? mc_far_checks(f) : MC_OK;
+    return behind || mc_cuda_blocking() ? mc_cuda_fn_error_wait(f) : MC_OK;
 }
 
 /* ---- the backend ---- */
 
 static bool compiled(const struct mc_function *f, int step)
 {
-    return mc_far_code(f)->grid[step].plain != NULL;
+    return mc_cuda_fn_code(f)->grid[step].plain != NULL;
 }
 
 static bool left(const struct mc_function *f, int step)
@@ -267,7 +267,7 @@ static bool left(const struct mc_function *f, int step)
 
 static void code_free(struct mc_code_unit *u)
 {
-    struct mc_far_code *own = u->own;
+    struct mc_cuda_fn_code *own = u->own;
     for (int i = 0; own && i < MC_CUDA_TEXTS; i++) {
         mc_cuda_code_free(own->text[i]);
     }
@@ -277,23 +277,23 @@ static void code_free(struct mc_code_unit *u)
 
 static mc_status made(struct mc_function *f)
 {
-    struct mc_far_function *own = f->own = mc_calloc(1, sizeof *own, "function");
+    struct mc_cuda_fn_function *own = f->own = mc_calloc(1, sizeof *own, "function");
     if (!own ||
         !(own->home = mc_calloc((size_t)f->code->program.noutput + 1, sizeof *own->home, "function"))) {
         return MC_EMEMORY;
     }
-    if (mc_far_code(f)->checks) {
-        mc_far_watch(f);
+    if (mc_cuda_fn_code(f)->checks) {
+        mc_cuda_fn_watch(f);
     }
     return MC_OK;
 }
 
 static void gone(struct mc_function *f)
 {
-    struct mc_far_function *own = f->own;
+    struct mc_cuda_fn_function *own = f->own;
     if (own) {
-        mc_far_unwatch(f);
-        mc_cuda_free(mc_gpu(f->code), own->failed);
+        mc_cuda_fn_unwatch(f);
+        mc_cuda_free(mc_cuda_of(f->code), own->failed);
         mc_array_unref(&own->told);
         mc_free(own->home);
         mc_free(own);
@@ -323,28 +323,28 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     switch (st->kind) {
     case STEP_EARLY:
     case STEP_TYPE: return MC_OK;
-    case STEP_VIEW: return mc_work_plan(f, p, step, &sp->exec);
+    case STEP_VIEW: return mc_copy_step_plan(f, p, step, &sp->exec);
     case STEP_KERNEL: return mc_grid_plan(f, p, step, &sp->exec);
     case STEP_HEAVY:
         sp->exec = &sp->heavy->exec;
         return st->kernel && !sp->heavy->epilogue.by_solver ? mc_grid_plan(f, p, step, &sp->behind) : MC_OK;
     case STEP_HOST:
-        TRY(mc_custom_far_plan(f, p, step, &sp->exec));
+        TRY(mc_cuda_fn_custom_plan(f, p, step, &sp->exec));
         TRY(sp->exec ? MC_OK : mc_lines_plan(f, p, step, &sp->exec));
-        TRY(sp->exec ? MC_OK : mc_work_plan(f, p, step, &sp->exec));
+        TRY(sp->exec ? MC_OK : mc_copy_step_plan(f, p, step, &sp->exec));
         sp->exec = sp->exec ? sp->exec : &mc_exec_reference;
     }
     return MC_OK;
 }
 
 const struct mc_backend mc_backend_cuda = {
-    .name = "cuda", .start = start, .describe = mc_cuda_report, .synchronize = mc_far_synchronize,
+    .name = "cuda", .start = start, .describe = mc_cuda_report, .synchronize = mc_cuda_fn_synchronize,
     .numbered = true, .fuses = FUSE_DRAWS, .epilogues = EPILOGUE_SOLVER, .grows = on_the_host, .in_place = true, .dense_inputs = true,
     .language = "CUDA", .lead = "\nstruct k", .head = "\nstruct %s_args {", .elsewhere = "at this shape by the reference, here",
     .product = mc_gemm_cuda_plan, .conv = mc_conv_cuda_plan, .pool = mc_pool_cuda_plan, .norm = mc_norm_cuda_plan, .pooled = mc_pooled_cuda_plan,
     .layouts = { .convs = &mc_conv_cuda, .bandwidth = 2.4e12, .tensor = true },
     .kernels = kernels, .compiled = compiled, .left = left, .code_free = code_free, .made = made, .gone = gone,
-    .front = mc_remote_inputs, .beside = beside_each_other, .shape = mc_far_constants, .plan = plan, .forget = mc_far_free,
-    .address = mc_remote_address, .begin = begin, .step = timed_step, .run = run_all, .checks = mc_far_checks, .told = mc_far_told,
-    .fetch = mc_remote_fetch, .store = mc_remote_store, .copy = mc_far_copy, .keep = mc_remote_keep, .make = mc_far_make, .take = mc_far_take, .updated = updated,
+    .front = mc_remote_inputs, .beside = beside_each_other, .shape = mc_cuda_fn_constants, .plan = plan, .forget = mc_cuda_fn_free,
+    .address = mc_remote_address, .begin = begin, .step = timed_step, .run = run_all, .checks = mc_cuda_fn_error_wait, .told = mc_cuda_fn_error_seen,
+    .fetch = mc_remote_fetch, .store = mc_remote_store, .copy = mc_cuda_fn_copy, .keep = mc_remote_keep, .make = mc_cuda_fn_result_make, .take = mc_cuda_fn_result_take, .updated = updated,
 };

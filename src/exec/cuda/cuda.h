@@ -9,7 +9,7 @@
 #include "exec/remote.h"
 #include "heavy/cuda/cuda.h"
 
-static inline struct mc_cuda *mc_gpu(const struct mc_code_unit *u) { return (struct mc_cuda *)u->device; }
+static inline struct mc_cuda *mc_cuda_of(const struct mc_code_unit *u) { return (struct mc_cuda *)u->device; }
 
 /* ---- what a code unit, a shape plan and a function own here ---- */
 struct mc_grid_kernel {         /* of a step, once compiled; NULL: there is none of that kind */
@@ -30,13 +30,13 @@ struct mc_grid_launch {         /* at one shape */
     int64_t pieces, piece;      /* launches of a map, along axis `outer` */
     int outer;
 };
-struct mc_far_code {
+struct mc_cuda_fn_code {
     /* its kernels, in as many texts as are compiled at once, and what ends a call */
     struct mc_cuda_code *text[MC_CUDA_TEXTS];
     struct mc_grid_kernel *grid; /* by step */
     bool checks;                /* some kernel checks indices */
 };
-struct mc_far_plan {
+struct mc_cuda_fn_plan {
     struct mc_remote remote;
     void *replay;               /* what was captured; NULL: not yet, or never */
     char **seen;                /* the addresses it was captured with */
@@ -46,54 +46,54 @@ struct mc_far_plan {
     /* made with the steps: no result is a shared variable's memory, and sizes stay */
     bool updates;
 };
-struct mc_far_function {
+struct mc_cuda_fn_function {
     bool *home;                 /* by output: the result is made in memory that the GPU writes itself */
     void *failed;               /* where kernels tell a failed check */
     mc_array *told;             /* memory of the host: word 0 is nonzero once the GPU has met one */
     struct mc_function *checking; /* the next one whose kernels check */
 };
-static inline struct mc_far_code *mc_far_code(const struct mc_function *f) { return f->code->own; }
-static inline struct mc_far_plan *mc_far_plan(const struct mc_shape_plan *p) { return p->own; }
-static inline struct mc_far_function *mc_far_of(const struct mc_function *f) { return f->own; }
+static inline struct mc_cuda_fn_code *mc_cuda_fn_code(const struct mc_function *f) { return f->code->own; }
+static inline struct mc_cuda_fn_plan *mc_cuda_fn_plan(const struct mc_shape_plan *p) { return p->own; }
+static inline struct mc_cuda_fn_function *mc_cuda_fn_of(const struct mc_function *f) { return f->own; }
 
 /* grid.c */
 unsigned mc_grid_never(const struct mc_step *st);                               /* for its kernel's `never` */
 mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 /* far_work.c; of this and of what follows: where nothing is made, the step is another's */
 /* has it a way of its own?  checks: set if that looks at indices */
-bool mc_work_there(const struct mc_step *st, bool *checks);
-mc_status mc_work_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
+bool mc_copy_step_can(const struct mc_step *st, bool *checks);
+mc_status mc_copy_step_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 /* far_lines.c: running sums and products, sort, argsort */
-bool mc_lines_there(const struct mc_step *st);
+bool mc_scan_sort_can(const struct mc_step *st);
 mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 /* far_custom.c: users' ops given as CUDA C */
-mc_status mc_custom_far_compile(struct mc_code_unit *u);
-mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *p, int step,
+mc_status mc_cuda_fn_custom_compile(struct mc_code_unit *u);
+mc_status mc_cuda_fn_custom_plan(struct mc_function *f, const struct mc_shape_plan *p, int step,
                              struct mc_exec **made);
 /* far_move.c */
-mc_status mc_far_constants(struct mc_function *f, struct mc_shape_plan *p);
-void mc_far_free(struct mc_function *f, struct mc_shape_plan *p);
+mc_status mc_cuda_fn_constants(struct mc_function *f, struct mc_shape_plan *p);
+void mc_cuda_fn_free(struct mc_function *f, struct mc_shape_plan *p);
 /* contiguous, there */
-mc_status mc_far_copy(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst);
-mc_status mc_far_make(struct mc_function *f, const struct mc_shape_plan *p, int output, const mc_arg *out);
-mc_status mc_far_take(struct mc_function *f, const struct mc_shape_plan *p, int output);
+mc_status mc_cuda_fn_copy(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst);
+mc_status mc_cuda_fn_result_make(struct mc_function *f, const struct mc_shape_plan *p, int output, const mc_arg *out);
+mc_status mc_cuda_fn_result_take(struct mc_function *f, const struct mc_shape_plan *p, int output);
 /* far_order.c: all steps into a recording, each behind those alone that it must follow */
-mc_status mc_far_record(struct mc_function *f, const struct mc_shape_plan *p);
+mc_status mc_cuda_fn_capture(struct mc_function *f, const struct mc_shape_plan *p);
 /* far_end.c */
-extern const struct mc_cuda_text mc_far_end_text, mc_far_lines_text, mc_far_region_text;
-/* of the kernel that mc_far_end launches */
-void mc_far_end_source(struct mc_str *out);
+extern const struct mc_cuda_text mc_finish_call_text, mc_scan_sort_text, mc_index_step_text;
+/* of the kernel that mc_finish_call launches */
+void mc_finish_call_source(struct mc_str *out);
 /* memory for checks, before the first call */
-mc_status mc_far_ready(struct mc_function *f);
+mc_status mc_cuda_fn_ready(struct mc_function *f);
 /* updates that go with the steps; what failed, told */
-mc_status mc_far_end(const struct mc_function *f, const struct mc_shape_plan *p);
+mc_status mc_finish_call(const struct mc_function *f, const struct mc_shape_plan *p);
 /* did a kernel find an index out of range?  Waits */
-mc_status mc_far_checks(struct mc_function *f);
+mc_status mc_cuda_fn_error_wait(struct mc_function *f);
 /* has the host been told of one?  Does not wait */
-mc_status mc_far_told(struct mc_function *f);
-mc_status mc_far_synchronize(void);                                             /* all GPUs */
-/* mc_far_synchronize asks it, until mc_far_unwatch */
-void mc_far_watch(struct mc_function *f);
-void mc_far_unwatch(struct mc_function *f);
+mc_status mc_cuda_fn_error_seen(struct mc_function *f);
+mc_status mc_cuda_fn_synchronize(void);                                             /* all GPUs */
+/* mc_cuda_fn_synchronize asks it, until mc_cuda_fn_unwatch */
+void mc_cuda_fn_watch(struct mc_function *f);
+void mc_cuda_fn_unwatch(struct mc_function *f);
 
 #endif

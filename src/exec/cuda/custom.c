@@ -5,13 +5,13 @@
  * Invariant: x[i] of a view is looked at before memory is: an index out of range is an error of the call, not
  * of the GPU. */
 #include "exec/cuda/cuda.h"
-#include "exec/cuda/view_args.h"
+#include "exec/cuda/custom_view_args.h"
 
 enum { THREADS = 256, MOST_VIEWS = 16 };
 struct view { MC_VIEW_MEMBERS(void) };
 MC_ARGS_SIZE(view, 168);
-_Static_assert(MC_MAX_RANK == 8, "view_args.h has room for so many axes");
-struct mc_far_custom {
+_Static_assert(MC_MAX_RANK == 8, "custom_view_args.h has room for so many axes");
+struct mc_cuda_fn_custom {
     struct mc_exec exec;
     void *kernel;
     struct mc_grid grid;
@@ -20,7 +20,7 @@ struct mc_far_custom {
 };
 
 static const char views[] = {
-#include "exec/cuda/view_text.h"
+#include "exec/cuda/custom_view_text.h"
     , 0 };
 
 /* ---- the text ---- */
@@ -67,7 +67,7 @@ static bool is_far(const struct mc_step *st)
            st->node[0]->op->custom->cuda;
 }
 
-mc_status mc_custom_far_compile(struct mc_code_unit *u)
+mc_status mc_cuda_fn_custom_compile(struct mc_code_unit *u)
 {
     mc_status s = MC_OK;
     for (size_t i = 0; i < u->program.step.n && s == MC_OK; i++) {
@@ -76,10 +76,10 @@ mc_status mc_custom_far_compile(struct mc_code_unit *u)
             continue;
         }
         st->reason = "";
-        ((struct mc_far_code *)u->own)->checks = true;
-        TRY(mc_cuda_enter(mc_gpu(u)));
+        ((struct mc_cuda_fn_code *)u->own)->checks = true;
+        TRY(mc_cuda_enter(mc_cuda_of(u)));
         s = load(st->node[0]) ? MC_OK : mc_last_status();
-        mc_cuda_leave(mc_gpu(u));
+        mc_cuda_leave(mc_cuda_of(u));
     }
     return s;
 }
@@ -103,19 +103,19 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
 {
     (void)p;
     (void)scratch;
-    struct mc_far_custom *c = (struct mc_far_custom *)e;
+    struct mc_cuda_fn_custom *c = (struct mc_cuda_fn_custom *)e;
     for (int i = 0; i < c->nview; i++) {
         c->view[i].data = f->ptr[c->value[i]];
-        c->view[i].err = (int64_t *)mc_far_of(f)->failed;
+        c->view[i].err = (int64_t *)mc_cuda_fn_of(f)->failed;
     }
     const char *name = f->code->program.step.at[step].node[0]->op->name;
-    return mc_cuda_launch(mc_gpu(f->code), c->kernel, name, &c->grid, c->view,
+    return mc_cuda_launch(mc_cuda_of(f->code), c->kernel, name, &c->grid, c->view,
                           (size_t)c->nview * sizeof *c->view);
 }
 
 static const struct mc_exec_ops ops = { .run = run, .free = mc_exec_free };
 
-mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *p, int step,
+mc_status mc_cuda_fn_custom_plan(struct mc_function *f, const struct mc_shape_plan *p, int step,
                              struct mc_exec **made)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
@@ -123,7 +123,7 @@ mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *
         return MC_OK;
     }
     const mc_node *n = st->node[0];
-    struct mc_far_custom *c = mc_calloc(1, sizeof *c, "plan");
+    struct mc_cuda_fn_custom *c = mc_calloc(1, sizeof *c, "plan");
     if (!c) {
         return MC_EMEMORY;
     }
@@ -141,8 +141,8 @@ mc_status mc_custom_far_plan(struct mc_function *f, const struct mc_shape_plan *
                                   1 },
                                 { threads, 1, 1 },
                                 0 };
-    TRY(mc_cuda_enter(mc_gpu(f->code)));
+    TRY(mc_cuda_enter(mc_cuda_of(f->code)));
     c->kernel = load(n);
-    mc_cuda_leave(mc_gpu(f->code));
+    mc_cuda_leave(mc_cuda_of(f->code));
     return c->kernel ? MC_OK : mc_last_status();
 }

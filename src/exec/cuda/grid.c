@@ -31,7 +31,7 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
     const struct mc_kernel *k = st->kernel;
     struct mc_grid_args a = mc_grid_args(l->args, k->operand.n);
     bool map = k->mode == KERNEL_MAP;
-    const struct keeper row = keeper_of(k, g, s, l, p->slot, mc_gpu(f->code)->together);
+    const struct keeper row = keeper_of(k, g, s, l, p->slot, mc_cuda_of(f->code)->together);
     const bool column = !map && !row.fn && g->column && mc_spread_keeps_columns(k, s, l, p->slot);
     int first = map || column ? 0 : s->n[0], of = column ? mc_grid_column(k) : mc_grid_vector(k);
     const bool few = !row.fn && !column && g->few && s->count[1] <= GRID_FEW;
@@ -142,13 +142,13 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct mc_grid_launch *l = (struct mc_grid_launch *)e;
     struct mc_grid_args a = mc_grid_args(l->args, st->kernel->operand.n);
-    struct mc_cuda *d = mc_gpu(f->code);
+    struct mc_cuda *d = mc_cuda_of(f->code);
     for (size_t i = 0; i < st->kernel->operand.n; i++) {
         a.p[i] = l->value[i] < 0 ? 0 : (uint64_t)(uintptr_t)f->ptr[l->value[i]];
     }
-    a.head->err = (uint64_t)(uintptr_t)mc_far_of(f)->failed;
+    a.head->err = (uint64_t)(uintptr_t)mc_cuda_fn_of(f)->failed;
     a.head->scratch = (uint64_t)(uintptr_t)scratch;
-    a.head->held = l->held && mc_far_of(f)->failed;
+    a.head->held = l->held && mc_cuda_fn_of(f)->failed;
     if (!a.head->count[0] && !a.head->teams) {
         return MC_OK; /* nothing to make; sums of nothing are zeros */
     }
@@ -202,7 +202,7 @@ mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step,
         mc_axes_gather(s, k, p->step[step].space, false);
         mc_axes_gather(s, k, p->step[step].space, true);
         p->step[step].flops += elements * k->flops;
-        status = fill(f, p, l, st, s, &mc_far_code(f)->grid[step]);
+        status = fill(f, p, l, st, s, &mc_cuda_fn_code(f)->grid[step]);
         p->step[step].workspace = MC_MAX(p->step[step].workspace, l->scratch);
     }
     mc_free(s);

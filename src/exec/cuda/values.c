@@ -2,52 +2,52 @@
  * memory of the host that the GPU writes itself, and views are made contiguous by a kernel. */
 #include "exec/cuda/cuda.h"
 
-mc_status mc_far_constants(struct mc_function *f, struct mc_shape_plan *p)
+mc_status mc_cuda_fn_constants(struct mc_function *f, struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
-    struct mc_far_plan *q = p->own = mc_calloc(1, sizeof *q, "plan");
+    struct mc_cuda_fn_plan *q = p->own = mc_calloc(1, sizeof *q, "plan");
     if (!q || !(q->seen = mc_calloc(pr->value.n + (size_t)pr->nupdate + 1, sizeof *q->seen, "plan"))) {
         return MC_EMEMORY;
     }
     return mc_remote_plan(f, p);
 }
 
-void mc_far_free(struct mc_function *f, struct mc_shape_plan *p)
+void mc_cuda_fn_free(struct mc_function *f, struct mc_shape_plan *p)
 {
-    struct mc_far_plan *q = p->own;
+    struct mc_cuda_fn_plan *q = p->own;
     if (q) {
-        mc_cuda_graph_free(mc_gpu(f->code), q->replay);
+        mc_cuda_graph_free(mc_cuda_of(f->code), q->replay);
         mc_free(q->seen);
         mc_remote_forget(f, p);
     }
 }
 
-mc_status mc_far_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
+mc_status mc_cuda_fn_result_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
 {
     const struct mc_type *t = &p->slot[f->code->program.output[i]].type;
     const bool fresh = mc_result_wanted(out) && out->kind == 3 && !*out->u.slot && !f->output[i].stays;
-    mc_far_of(f)->home[i] = false;
-    if (fresh && mc_far_plan(p)->runs > 0) { /* for one call pinning costs more than it gains */
+    mc_cuda_fn_of(f)->home[i] = false;
+    if (fresh && mc_cuda_fn_plan(p)->runs > 0) { /* for one call pinning costs more than it gains */
         TRY(mc_result_given(f, i, out, t->dtype, t->rank, t->dims));
-        f->result[i] = mc_cuda_home(mc_gpu(f->code), t->dtype, t->rank, t->dims);
-        mc_far_of(f)->home[i] = f->result[i] != NULL;
+        f->result[i] = mc_cuda_home(mc_cuda_of(f->code), t->dtype, t->rank, t->dims);
+        mc_cuda_fn_of(f)->home[i] = f->result[i] != NULL;
     }
-    return mc_far_of(f)->home[i] ? MC_OK : mc_remote_make(f, p, i, out);
+    return mc_cuda_fn_of(f)->home[i] ? MC_OK : mc_remote_make(f, p, i, out);
 }
 
-mc_status mc_far_take(struct mc_function *f, const struct mc_shape_plan *p, int i)
+mc_status mc_cuda_fn_result_take(struct mc_function *f, const struct mc_shape_plan *p, int i)
 {
     const int v = f->code->program.output[i];
-    if (!mc_far_of(f)->home[i] || !mc_array_size(f->result[i]) || !mc_slot_contiguous(&p->slot[v])) {
+    if (!mc_cuda_fn_of(f)->home[i] || !mc_array_size(f->result[i]) || !mc_slot_contiguous(&p->slot[v])) {
         return mc_remote_take(f, p, i);
     }
-    return mc_cuda_get_home(mc_gpu(f->code), f->result[i]->data, f->ptr[v], mc_slot_bytes(&p->slot[v]));
+    return mc_cuda_get_home(mc_cuda_of(f->code), f->result[i]->data, f->ptr[v], mc_slot_bytes(&p->slot[v]));
 }
 
-mc_status mc_far_copy(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst)
+mc_status mc_cuda_fn_copy(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst)
 {
     if (mc_slot_contiguous(from)) {
-        return mc_cuda_copy(mc_gpu(f->code), dst, src, mc_slot_bytes(from));
+        return mc_cuda_copy(mc_cuda_of(f->code), dst, src, mc_slot_bytes(from));
     }
     struct mc_cuda_layout l = { .to = from->type.dtype, .from = from->type.dtype, .rank = from->type.rank };
     int64_t size = (int64_t)mc_dtypes[from->type.dtype].size, step = 1;

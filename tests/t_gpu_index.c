@@ -1,4 +1,4 @@
-/* t_gpu_work.c: what kernels on a GPU compute, beside the processor: grids of every shape, rows, channels,
+/* t_gpu_index.c: what kernels on a GPU compute, beside the processor: grids of every shape, rows, channels,
  * sums that run, copies.
  *
  * Invariant: each is called until it is replayed. */

@@ -1,5 +1,5 @@
-/* view.cu: in front of a user's CUDA C: an array as a kernel of his sees it. */
-#include "exec/cuda/view_args.h"
+/* custom_view.cu: in front of a user's CUDA C: an array as a kernel of his sees it. */
+#include "exec/cuda/custom_view_args.h"
 
 template <class T> struct view {
     MC_VIEW_MEMBERS(T)

@@ -1,7 +1,7 @@
-/* settle.cu: the end of a call: new values over the old, unless a check has failed since the host was last told.
+/* finish_call.cu: the end of a call: new values over the old, unless a check has failed since the host was last told.
  *
  * A block's y picks the pair.  What lies on 16 bytes, as all but views of a caller's memory does, is moved so. */
-#include "exec/cuda/settle_args.h"
+#include "exec/cuda/finish_call_args.h"
 typedef mc_settle_pair pair;
 typedef mc_settle_args args;
 

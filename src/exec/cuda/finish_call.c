@@ -1,46 +1,46 @@
-/* settle.c: how a call on a GPU ends: one launch makes all updates, unless a kernel has met an index out of
+/* finish_call.c: how a call on a GPU ends: one launch makes all updates, unless a kernel has met an index out of
  * range; then it tells the host.  The host looks when results come home, at the next call, or in
  * mc_synchronize.
  *
  * Invariant: once a check has failed no update is made until the error has been returned. */
 #include "exec/cuda/cuda.h"
-#include "exec/cuda/settle_args.h"
+#include "exec/cuda/finish_call_args.h"
 #include <stdatomic.h>
 
 enum { CHECK = 4, SPILL = 1, /* words of a check; behind them, where a view's element out of range lies */
        SPREAD = 16 << 10 };
 
 static const char source[] = {
-#include "exec/cuda/settle_text.h"
+#include "exec/cuda/finish_call_text.h"
     , 0 };
-const struct mc_cuda_text mc_far_end_text = { "exec/cuda/settle.cu", source };
+const struct mc_cuda_text mc_finish_call_text = { "exec/cuda/finish_call.cu", source };
 
-void mc_far_end_source(struct mc_str *out)
+void mc_finish_call_source(struct mc_str *out)
 {
-    mc_cuda_source(&mc_far_end_text, "", out);
+    mc_cuda_source(&mc_finish_call_text, "", out);
 }
 
 /* ---- the end of the steps ---- */
 
 static mc_status launch(const struct mc_function *f, const struct mc_settle_args *a)
 {
-    void *kernel = mc_cuda_kernel(&mc_far_end_text, "", "settle");
+    void *kernel = mc_cuda_kernel(&mc_finish_call_text, "", "settle");
     uint64_t most = 0;
     for (int i = 0; i < a->n; i++) {
         most = MC_MAX(most, a->at[i].bytes);
     }
-    const unsigned wide = (unsigned)MC_MIN(most / SPREAD + 1, (uint64_t)mc_gpu(f->code)->processors);
+    const unsigned wide = (unsigned)MC_MIN(most / SPREAD + 1, (uint64_t)mc_cuda_of(f->code)->processors);
     const struct mc_grid g = { { wide, (unsigned)MC_MAX(a->n, 1), 1 }, { 256, 1, 1 }, 0 };
-    return kernel ? mc_cuda_launch(mc_gpu(f->code), kernel, "settle", &g, a, sizeof *a) : mc_last_status();
+    return kernel ? mc_cuda_launch(mc_cuda_of(f->code), kernel, "settle", &g, a, sizeof *a) : mc_last_status();
 }
 
-mc_status mc_far_end(const struct mc_function *f, const struct mc_shape_plan *p)
+mc_status mc_finish_call(const struct mc_function *f, const struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
-    const struct mc_far_function *own = mc_far_of(f);
+    const struct mc_cuda_fn_function *own = mc_cuda_fn_of(f);
     struct mc_settle_args a = { own->failed, own->told ? (int64_t *)(void *)own->told->data : NULL, .n = 0 };
     bool owed = own->failed != NULL;
-    for (int i = 0; i < pr->nupdate && mc_far_plan(p)->updates; i++) {
+    for (int i = 0; i < pr->nupdate && mc_cuda_fn_plan(p)->updates; i++) {
         const size_t bytes = mc_slot_bytes(&p->slot[pr->update[i]]);
         if (!bytes || mc_is_in_place(f, p, i)) {
             continue;
@@ -61,39 +61,39 @@ mc_status mc_far_end(const struct mc_function *f, const struct mc_shape_plan *p)
 
 static atomic_llong *word(const struct mc_function *f)
 {
-    const mc_array *told = mc_far_of(f)->told;
+    const mc_array *told = mc_cuda_fn_of(f)->told;
     return told ? (atomic_llong *)(void *)told->data : NULL;
 }
 
-mc_status mc_far_ready(struct mc_function *f)
+mc_status mc_cuda_fn_ready(struct mc_function *f)
 {
-    struct mc_far_function *own = mc_far_of(f);
-    if (!mc_far_code(f)->checks || own->failed) {
+    struct mc_cuda_fn_function *own = mc_cuda_fn_of(f);
+    if (!mc_cuda_fn_code(f)->checks || own->failed) {
         return MC_OK;
     }
     const int64_t page = 4096;
-    own->failed = mc_cuda_alloc(mc_gpu(f->code), (CHECK + SPILL) * sizeof(int64_t), "checks");
-    TRY(own->failed ? mc_cuda_clear(mc_gpu(f->code), own->failed, CHECK * sizeof(int64_t))
+    own->failed = mc_cuda_alloc(mc_cuda_of(f->code), (CHECK + SPILL) * sizeof(int64_t), "checks");
+    TRY(own->failed ? mc_cuda_clear(mc_cuda_of(f->code), own->failed, CHECK * sizeof(int64_t))
                     : mc_last_status());
-    own->told = mc_cuda_home(mc_gpu(f->code), MC_INT64, 1, &page); /* NULL: every call waits and looks */
+    own->told = mc_cuda_home(mc_cuda_of(f->code), MC_INT64, 1, &page); /* NULL: every call waits and looks */
     if (own->told) {
         atomic_store(word(f), 0);
     }
     return MC_OK;
 }
 
-mc_status mc_far_checks(struct mc_function *f)
+mc_status mc_cuda_fn_error_wait(struct mc_function *f)
 {
-    const struct mc_far_function *own = mc_far_of(f);
+    const struct mc_cuda_fn_function *own = mc_cuda_fn_of(f);
     int64_t err[4] = { 0 };
     if (!own->failed) {
         return MC_OK;
     }
-    TRY(mc_cuda_get(mc_gpu(f->code), err, own->failed, sizeof err));
+    TRY(mc_cuda_get(mc_cuda_of(f->code), err, own->failed, sizeof err));
     if (!err[0]) {
         return MC_OK;
     }
-    TRY(mc_cuda_clear(mc_gpu(f->code), own->failed, sizeof err));
+    TRY(mc_cuda_clear(mc_cuda_of(f->code), own->failed, sizeof err));
     if (own->told) {
         atomic_store(word(f), 0);
     }
@@ -106,10 +106,10 @@ mc_status mc_far_checks(struct mc_function *f)
                                  axis, (long long)err[2]));
 }
 
-mc_status mc_far_told(struct mc_function *f)
+mc_status mc_cuda_fn_error_seen(struct mc_function *f)
 {
-    const struct mc_far_function *own = mc_far_of(f);
-    return own->failed && (!own->told || atomic_load(word(f))) ? mc_far_checks(f) : MC_OK;
+    const struct mc_cuda_fn_function *own = mc_cuda_fn_of(f);
+    return own->failed && (!own->told || atomic_load(word(f))) ? mc_cuda_fn_error_wait(f) : MC_OK;
 }
 
 /* ---- all functions that check, for mc_synchronize ---- */
@@ -117,27 +117,27 @@ mc_status mc_far_told(struct mc_function *f)
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* taken before a function's */
 static struct mc_function *checking;
 
-void mc_far_watch(struct mc_function *f)
+void mc_cuda_fn_watch(struct mc_function *f)
 {
     pthread_mutex_lock(&lock);
-    mc_far_of(f)->checking = checking;
+    mc_cuda_fn_of(f)->checking = checking;
     checking = f;
     pthread_mutex_unlock(&lock);
 }
 
-void mc_far_unwatch(struct mc_function *f)
+void mc_cuda_fn_unwatch(struct mc_function *f)
 {
     pthread_mutex_lock(&lock);
-    for (struct mc_function **p = &checking; *p; p = &mc_far_of(*p)->checking) {
+    for (struct mc_function **p = &checking; *p; p = &mc_cuda_fn_of(*p)->checking) {
         if (*p == f) {
-            *p = mc_far_of(f)->checking;
+            *p = mc_cuda_fn_of(f)->checking;
             break;
         }
     }
     pthread_mutex_unlock(&lock);
 }
 
-mc_status mc_far_synchronize(void)
+mc_status mc_cuda_fn_synchronize(void)
 {
     mc_status s = MC_OK;
     for (int i = 0; i < MC_CUDA_MOST; i++) {
@@ -150,12 +150,12 @@ mc_status mc_far_synchronize(void)
         s = s < 0 ? s : t;
     }
     pthread_mutex_lock(&lock);
-    for (struct mc_function *f = checking; f; f = mc_far_of(f)->checking) {
+    for (struct mc_function *f = checking; f; f = mc_cuda_fn_of(f)->checking) {
         pthread_mutex_lock(&f->lock);
-        mc_status t = mc_cuda_enter(mc_gpu(f->code));
+        mc_status t = mc_cuda_enter(mc_cuda_of(f->code));
         if (t == MC_OK) {
-            t = mc_far_told(f);
-            mc_cuda_leave(mc_gpu(f->code));
+            t = mc_cuda_fn_error_seen(f);
+            mc_cuda_leave(mc_cuda_of(f->code));
         }
         pthread_mutex_unlock(&f->lock);
         s = s < 0 ? s : t;

@@ -1,4 +1,4 @@
-/* t_far.c: arrays in memory that the host cannot touch, without a GPU: a space whose addresses lie in a
+/* t_device_array.c: arrays in memory that the host cannot touch, without a GPU: a space whose addresses lie in a
  * mapping that may not be read or written, so whoever goes past the hooks crashes. */
 #include "check.h"
 #include "value/value.h"
@@ -72,7 +72,7 @@ static mc_array *far_empty(mc_dtype d, int rank, const int64_t *dims)
     build_wall();
     char *at = fake.wall + fake.used;
     size_t n = (size_t)mc_dims_count(rank, dims) * mc_dtype_size(d);
-    mc_array *a = fake.used + n <= ROOM ? mc_array_far(&fake.space, d, rank, dims, at) : NULL;
+    mc_array *a = fake.used + n <= ROOM ? mc_array_on_device(&fake.space, d, rank, dims, at) : NULL;
     fake.used += a ? (n + 63) / 64 * 64 : 0;
     return a;
 }
@@ -104,13 +104,13 @@ TEST(a_far_array_goes_out_and_comes_home_in_every_dtype)
         int puts = fake.puts, gets = fake.gets;
         CHECK(mc_array_assign(a, host) == MC_OK && fake.puts == puts + 1, "%s in %d puts", mc_dtype_name(d),
               fake.puts - puts);
-        mc_array *home = mc_array_near(a), *again = mc_array_copy(a);
+        mc_array *home = mc_array_on_host(a), *again = mc_array_copy(a);
         CHECK(home && home != a && mc_array_same_bits(home, host), "%s came home otherwise",
               mc_dtype_name(d));
         CHECK(again && mc_array_same_bits(again, host) && fake.gets == gets + 2, "%d gets", fake.gets - gets);
         CHECK(strcmp(mc_array_device(a), "fake0") == 0 && strcmp(mc_array_device(home), "cpu") == 0, "%s, %s",
               mc_array_device(a), mc_array_device(home));
-        mc_array *same = mc_array_near(host);
+        mc_array *same = mc_array_on_host(host);
         CHECK(same == host, "a host's array was copied");
         mc_array_unref(&same);
         mc_array_unref(&again);
@@ -168,7 +168,7 @@ TEST(far_arrays_that_overlap_are_assigned_as_if_they_did_not)
 
 TEST(all_that_reads_elements_reads_far_ones)
 {
-    char path[] = "/tmp/mc_far_XXXXXX";
+    char path[] = "/tmp/mc_cuda_fn_XXXXXX";
     int fd = mkstemp(path);
     mc_array *host = iota(MC_FLOAT32, MC_SHAPE(2, 3)), *a = far_iota(MC_FLOAT32, MC_SHAPE(2, 3));
     REQUIRE(fd >= 0 && host && a, "%s", mc_last_error());
@@ -251,7 +251,7 @@ TEST(far_arrays_survive_want_of_memory)
     const size_t mark = fake.used;
     ALLOC_FAIL_LOOP {
         fake.used = mark;
-        mc_array *b = far_empty(MC_FLOAT32, MC_SHAPE(2, 3)), *c = mc_array_near(a);
+        mc_array *b = far_empty(MC_FLOAT32, MC_SHAPE(2, 3)), *c = mc_array_on_host(a);
         char *text = b ? mc_array_text(a) : NULL;
         CHECK(!b || mc_array_assign(b, host) == MC_OK || ALLOC_FAILED, "%s", mc_last_error());
         CHECK((b && c && text) || ALLOC_FAILED, "no array, yet memory: %s", mc_last_error());

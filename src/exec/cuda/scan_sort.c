@@ -1,8 +1,8 @@
-/* lines.c: lines along an axis on a GPU: sums and products that run along them, sort and argsort (lines.cu).
+/* scan_sort.c: lines along an axis on a GPU: sums and products that run along them, sort and argsort (scan_sort.cu).
  *
  * Invariant: how a line is cut follows from its length alone, so every GPU adds in one order. */
 #include "exec/cuda/cuda.h"
-#include "exec/cuda/lines_args.h"
+#include "exec/cuda/scan_sort_args.h"
 
 enum { THREADS = 256, SEGMENT = 2048, CHUNK = 4096, MOST_CHUNKS = 256, PAIR = 16 };
 enum { TOTALS, RUNNING, KEYS, NEAR_SORT, NEAR_MERGE, APART, PLACE, KERNELS };
@@ -15,7 +15,7 @@ static const struct row { bool known, orders, product, positions; } rows[] = {
     [LINE_SORTED]   = { true,  true,   false,   false },
     [LINE_ORDER]    = { true,  true,   false,   true  },
 };
-struct mc_far_lines {
+struct mc_scan_sort {
     struct mc_exec exec;
     const struct row *row;
     void *kernel[KERNELS];
@@ -24,9 +24,9 @@ struct mc_far_lines {
 };
 
 static const char text[] = {
-#include "exec/cuda/lines_text.h"
+#include "exec/cuda/scan_sort_text.h"
     , 0 };
-const struct mc_cuda_text mc_far_lines_text = { "exec/cuda/lines.cu", text };
+const struct mc_cuda_text mc_scan_sort_text = { "exec/cuda/scan_sort.cu", text };
 
 static const struct row *row_of(const struct mc_step *st)
 {
@@ -34,7 +34,7 @@ static const struct row *row_of(const struct mc_step *st)
     return row && row->known ? row : NULL;
 }
 
-bool mc_lines_there(const struct mc_step *st)
+bool mc_scan_sort_can(const struct mc_step *st)
 {
     return row_of(st) != NULL;
 }
@@ -64,7 +64,7 @@ static void cut(struct mc_lines_args *a, const struct mc_slot *x, const struct m
     a->chunks = a->count ? (int32_t)((a->count + a->chunk - 1) / a->chunk) : 1;
 }
 
-static mc_status load(struct mc_far_lines *w, mc_dtype from, mc_dtype to)
+static mc_status load(struct mc_scan_sort *w, mc_dtype from, mc_dtype to)
 {
     struct mc_str defines = { 0 };
     struct mc_cuda_named kernels[KERNELS];
@@ -76,18 +76,18 @@ static mc_status load(struct mc_far_lines *w, mc_dtype from, mc_dtype to)
     for (int i = 0; i < KERNELS; i++) {
         kernels[i] = (struct mc_cuda_named){ &w->kernel[i], (i >= KEYS) == w->row->orders ? names[i] : NULL };
     }
-    return mc_cuda_kernels(&mc_far_lines_text, &defines, kernels, KERNELS) ? MC_OK : mc_last_status();
+    return mc_cuda_kernels(&mc_scan_sort_text, &defines, kernels, KERNELS) ? MC_OK : mc_last_status();
 }
 
 /* ---- running ---- */
 
-static mc_status launch(const struct mc_function *f, const struct mc_far_lines *w, int kernel,
+static mc_status launch(const struct mc_function *f, const struct mc_scan_sort *w, int kernel,
                         const struct mc_grid *g, const struct mc_lines_args *a)
 {
-    return mc_cuda_launch(mc_gpu(f->code), w->kernel[kernel], names[kernel], g, a, sizeof *a);
+    return mc_cuda_launch(mc_cuda_of(f->code), w->kernel[kernel], names[kernel], g, a, sizeof *a);
 }
 
-static mc_status run_along(const struct mc_function *f, const struct mc_far_lines *w,
+static mc_status run_along(const struct mc_function *f, const struct mc_scan_sort *w,
                            const struct mc_lines_args *a)
 {
     const struct mc_grid g = { { (unsigned)(a->lines * a->chunks), 1, 1 }, { THREADS, 1, 1 }, 0 };
@@ -95,7 +95,7 @@ static mc_status run_along(const struct mc_function *f, const struct mc_far_line
     return launch(f, w, RUNNING, &g, a);
 }
 
-static mc_status run_order(const struct mc_function *f, const struct mc_far_lines *w, struct mc_lines_args a)
+static mc_status run_order(const struct mc_function *f, const struct mc_scan_sort *w, struct mc_lines_args a)
 {
     const int64_t pairs = a.lines * a.padded, near = MC_MIN(a.padded, (int64_t)SEGMENT);
     const struct mc_grid all = mc_cuda_line(pairs, THREADS),
@@ -121,7 +121,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
 {
     (void)p;
     (void)step;
-    const struct mc_far_lines *w = (struct mc_far_lines *)e;
+    const struct mc_scan_sort *w = (struct mc_scan_sort *)e;
     struct mc_lines_args a = w->args;
     if (a.lines * a.count == 0) {
         return MC_OK;
@@ -144,13 +144,13 @@ mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step
         return MC_OK;
     }
     const mc_node *n = st->node[0];
-    struct mc_far_lines *w = mc_calloc(1, sizeof *w, "plan");
+    struct mc_scan_sort *w = mc_calloc(1, sizeof *w, "plan");
     int axis;
     if (!w) {
         return MC_EMEMORY;
     }
     *made = &w->exec;
-    *w = (struct mc_far_lines){ .exec = { &ops },
+    *w = (struct mc_scan_sort){ .exec = { &ops },
                                 .row = row,
                                 .x = f->code->program.value_of[n->in[0]->id],
                                 .y = st->dst[0],

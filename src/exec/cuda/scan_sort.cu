@@ -1,10 +1,10 @@
-/* lines.cu: lines along an axis: sums and products that run along them, and their order.
+/* scan_sort.cu: lines along an axis: sums and products that run along them, and their order.
  *
  * totals, running: a line in chunks of one block each; every block adds up what comes before its chunk.
  * keys, near_sort, apart, near_merge, place: a bitonic network over (key, position), which no two elements share: what is
  *                  equal stays as it stood.  Partners that are near each other meet in shared memory.
  * T is x's dtype, O the result's, A what is added in. */
-#include "exec/cuda/lines_args.h"
+#include "exec/cuda/scan_sort_args.h"
 typedef mc_lines_args args;
 
 struct pair { u64 key, at; };

@@ -1,15 +1,15 @@
-/* region.c: what is taken from or put into part of a value on a GPU: places that index tensors name, or
+/* index_step.c: what is taken from or put into part of a value on a GPU: places that index tensors name, or
  * slices (heavy/cuda/region.cu).
  *
  * Invariant: x is what is indexed, y what lies dense or repeats; both have the places, in the order of the
  * index tensors' axes, and the axes that are left free. */
-#include "exec/cuda/moves.h"
+#include "exec/cuda/copy_step.h"
 #include "op/index.h"
 
 static const char text[] = {
 #include "heavy/cuda/region_text.h"
     , 0 };
-const struct mc_cuda_text mc_far_region_text = { "heavy/cuda/region.cu", text };
+const struct mc_cuda_text mc_index_step_text = { "heavy/cuda/region.cu", text };
 
 /* Are these axes n elements that lie side by side? */
 static bool side_by_side(int rank, const int64_t *size, const int64_t *stride, int64_t n)
@@ -36,7 +36,7 @@ static bool takes_words(const struct mc_region_args *a, mc_dtype d)
     return good;
 }
 
-static mc_status load(struct mc_far_work *w, mc_dtype d, const char *move)
+static mc_status load(struct mc_copy_step *w, mc_dtype d, const char *move)
 {
     struct mc_str defines = { 0 };
     w->dtype = d;
@@ -47,7 +47,7 @@ static mc_status load(struct mc_far_work *w, mc_dtype d, const char *move)
                                              { &w->rows, rows ? "take_rows" : NULL },
                                              { &w->targets, w->args.nindex ? "targets" : NULL },
                                              { &w->chain, repeats ? "chain" : NULL } };
-    return mc_cuda_kernels(&mc_far_region_text, &defines, kernels, NELEM(kernels)) ? MC_OK : mc_last_status();
+    return mc_cuda_kernels(&mc_index_step_text, &defines, kernels, NELEM(kernels)) ? MC_OK : mc_last_status();
 }
 
 /* Strides of a value in elements; 0 along axes of size 1. */
@@ -59,7 +59,7 @@ static void strides_of(const struct mc_slot *at, int64_t *out)
 }
 
 static void index_tensors(struct mc_function *f, const struct mc_shape_plan *p, const mc_node *n, int first,
-                          struct mc_far_work *w)
+                          struct mc_copy_step *w)
 {
     struct mc_region_args *a = &w->args;
     a->nindex = n->nin - first;
@@ -70,7 +70,7 @@ static void index_tensors(struct mc_function *f, const struct mc_shape_plan *p, 
         a->span[k] = 1;
     }
     for (int i = 0; i < a->nindex; i++) {
-        w->index[i] = mc_work_value(f, n->in[first + i]);
+        w->index[i] = mc_copy_step_value(f, n->in[first + i]);
         const struct mc_slot *at = &p->slot[w->index[i]];
         int64_t stride[MC_MAX_RANK];
         int more = a->nspan - at->type.rank, bytes = (int)mc_dtypes[at->type.dtype].size;
@@ -106,32 +106,32 @@ static void axes_of(const mc_node *n, const int64_t *dims, const int64_t *xs, co
 }
 
 mc_status mc_region_take(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
-                         struct mc_far_work *w)
+                         struct mc_copy_step *w)
 {
     const mc_node *n = st->node[0];
     int64_t xs[MC_MAX_RANK], ys[MC_MAX_RANK];
-    w->x = mc_work_value(f, n->in[0]);
+    w->x = mc_copy_step_value(f, n->in[0]);
     w->y = st->dst[0];
     const struct mc_slot *x = &p->slot[w->x], *y = &p->slot[w->y];
     index_tensors(f, p, n, 1, w);
     strides_of(x, xs);
-    mc_work_strides(y->type.rank, y->type.dims, ys);
+    mc_copy_step_strides(y->type.rank, y->type.dims, ys);
     axes_of(n, x->type.dims, xs, ys, x->type.rank, &w->args);
     return load(w, x->type.dtype, "take");
 }
 
 /* x is copied whole, then y goes where the index tensors say. */
 mc_status mc_region_set(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
-                        struct mc_far_work *w)
+                        struct mc_copy_step *w)
 {
     const mc_node *n = st->node[0];
     int64_t xs[MC_MAX_RANK], ys[MC_MAX_RANK], all[MC_MAX_RANK] = { 0 };
     w->x = st->dst[0];
-    w->y = mc_work_value(f, n->in[1]);
+    w->y = mc_copy_step_value(f, n->in[1]);
     const struct mc_slot *x = &p->slot[w->x], *y = &p->slot[w->y];
-    TRY(mc_work_whole(w, p, mc_work_value(f, n->in[0]), st->dst[0]));
+    TRY(mc_copy_step_whole(w, p, mc_copy_step_value(f, n->in[0]), st->dst[0]));
     index_tensors(f, p, n, 2, w);
-    mc_work_strides(x->type.rank, x->type.dims, xs);
+    mc_copy_step_strides(x->type.rank, x->type.dims, xs);
     strides_of(y, ys);
     int rank = x->type.rank - w->args.nindex + w->args.nspan; /* y may have fewer axes than the region */
     memcpy(all + rank - y->type.rank, ys, (size_t)y->type.rank * sizeof *ys);
@@ -142,7 +142,7 @@ mc_status mc_region_set(struct mc_function *f, const struct mc_shape_plan *p, co
 
 static mc_array *known_now(const struct mc_function *f, const struct mc_shape_plan *p, const mc_node *n)
 {
-    int v = mc_work_value(f, n);
+    int v = mc_copy_step_value(f, n);
     return n->value ? n->value : v >= 0 && p->slot[v].base == BASE_FIXED ? p->slot[v].fixed : NULL;
 }
 
@@ -167,13 +167,13 @@ static mc_array *region_of(const struct mc_function *f, const struct mc_shape_pl
 }
 
 mc_status mc_region_part(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
-                         struct mc_far_work *w)
+                         struct mc_copy_step *w)
 {
     const mc_node *n = st->node[0];
     struct mc_region_args *a = &w->args;
     int64_t ys[MC_MAX_RANK];
     w->x = st->dst[0];
-    w->y = mc_work_value(f, n->in[1]);
+    w->y = mc_copy_step_value(f, n->in[1]);
     const struct mc_slot *x = &p->slot[w->x], *y = &p->slot[w->y];
     for (int i = 2; i < n->nin; i++) {
         if (!known_now(f, p, n->in[i])) {
@@ -198,6 +198,6 @@ mc_status mc_region_part(struct mc_function *f, const struct mc_shape_plan *p, c
     a->places = 1;
     a->each = mc_dims_count(a->nfree, a->free);
     a->set = (int32_t)mc_attr_int(&n->attr[1]);
-    TRY(mc_work_whole(w, p, mc_work_value(f, n->in[0]), st->dst[0]));
+    TRY(mc_copy_step_whole(w, p, mc_copy_step_value(f, n->in[0]), st->dst[0]));
     return load(w, x->type.dtype, "put_");
 }

@@ -1,6 +1,6 @@
-/* settle_args.h: the arguments of the kernel of settle.cu. */
-#ifndef MC_EXEC_CUDA_SETTLE_ARGS_H
-#define MC_EXEC_CUDA_SETTLE_ARGS_H
+/* finish_call_args.h: the arguments of the kernel of finish_call.cu. */
+#ifndef MC_EXEC_CUDA_FINISH_CALL_ARGS_H
+#define MC_EXEC_CUDA_FINISH_CALL_ARGS_H
 
 #include "device/cuda/args.h"
 

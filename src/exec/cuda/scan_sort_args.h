@@ -1,6 +1,6 @@
-/* lines_args.h: the arguments of the kernels of lines.cu. */
-#ifndef MC_EXEC_CUDA_LINES_ARGS_H
-#define MC_EXEC_CUDA_LINES_ARGS_H
+/* scan_sort_args.h: the arguments of the kernels of scan_sort.cu. */
+#ifndef MC_EXEC_CUDA_SCAN_SORT_ARGS_H
+#define MC_EXEC_CUDA_SCAN_SORT_ARGS_H
 
 #include "device/cuda/args.h"
 

@@ -1,10 +1,10 @@
-/* moves.c: steps on a GPU that are neither a kernel of the function nor a family's: views that must be
+/* copy_step.c: steps on a GPU that are neither a kernel of the function nor a family's: views that must be
  * copied, joins, indexing by arrays, parts that are set or added to.  Each is a list of copies, and then
  * perhaps a region (far_region.c).
  *
  * Invariant: all is made once a shape; running it only enqueues, so it can be recorded.  A step without work
  * is done by the reference. */
-#include "exec/cuda/moves.h"
+#include "exec/cuda/copy_step.h"
 
 enum { MOST_PLACES = 1 << 17 };  /* that may be the same: finding out takes a look at each, for each */
 
@@ -12,12 +12,12 @@ enum { MOST_PLACES = 1 << 17 };  /* that may be the same: finding out takes a lo
 
 /* The value at src, of these strides in bytes, into `at` bytes behind dst's begin, under strides in
  * elements. */
-static mc_status add_copy(struct mc_far_work *w, const struct mc_slot *from, const int64_t *from_strides,
+static mc_status add_copy(struct mc_copy_step *w, const struct mc_slot *from, const int64_t *from_strides,
                           int src, int dst, int64_t at, int rank, const int64_t *size,
                           const int64_t *to_stride)
 {
     struct mc_cuda_layout l = { .to = from->type.dtype, .from = from->type.dtype, .rank = rank };
-    struct mc_work_part p = { .src = src, .dst = dst, .at = at };
+    struct mc_copy_step_part p = { .src = src, .dst = dst, .at = at };
     int64_t bytes = (int64_t)mc_dtypes[l.from].size, dense = 1;
     bool plain = true;
     for (int a = rank; a-- > 0;) {
@@ -42,7 +42,7 @@ static mc_status add_copy(struct mc_far_work *w, const struct mc_slot *from, con
     return MC_OK;
 }
 
-void mc_work_strides(int rank, const int64_t *dims, int64_t *stride)
+void mc_copy_step_strides(int rank, const int64_t *dims, int64_t *stride)
 {
     int64_t n = 1;
     for (int a = rank; a-- > 0;) {
@@ -51,7 +51,7 @@ void mc_work_strides(int rank, const int64_t *dims, int64_t *stride)
     }
 }
 
-int mc_work_value(const struct mc_function *f, const mc_node *n)
+int mc_copy_step_value(const struct mc_function *f, const mc_node *n)
 {
     return f->code->program.value_of[n->id];
 }
@@ -62,17 +62,17 @@ static bool lies_there(const struct mc_shape_plan *p, int v)
 }
 
 /* All of a value, dense; what it is copied to may have the same elements in another shape. */
-mc_status mc_work_whole(struct mc_far_work *w, const struct mc_shape_plan *p, int src, int dst)
+mc_status mc_copy_step_whole(struct mc_copy_step *w, const struct mc_shape_plan *p, int src, int dst)
 {
     const struct mc_slot *from = &p->slot[src];
     int64_t stride[MC_MAX_RANK];
-    mc_work_strides(from->type.rank, from->type.dims, stride);
+    mc_copy_step_strides(from->type.rank, from->type.dims, stride);
     return add_copy(w, from, from->strides, src, dst, 0, from->type.rank, from->type.dims, stride);
 }
 
 /* Operands one behind the other; stack: along an axis that they do not have. */
 static mc_status join(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
-                      struct mc_far_work *w)
+                      struct mc_copy_step *w)
 {
     const mc_node *n = st->node[0];
     const struct mc_type *to = &p->slot[st->dst[0]].type;
@@ -80,9 +80,9 @@ static mc_status join(struct mc_function *f, const struct mc_shape_plan *p, cons
     int64_t stride[MC_MAX_RANK], at = 0;
     int axis;
     TRY(mc_axis_check(n->op->name, mc_attr_int(&n->attr[0]), to->rank, &axis));
-    mc_work_strides(to->rank, to->dims, stride);
+    mc_copy_step_strides(to->rank, to->dims, stride);
     for (int i = 0; i < n->nin; i++) {
-        int v = mc_work_value(f, n->in[i]);
+        int v = mc_copy_step_value(f, n->in[i]);
         const struct mc_type *x = &p->slot[v].type;
         int64_t mine[MC_MAX_RANK];
         for (int a = 0; a < x->rank; a++) {
@@ -99,7 +99,7 @@ static mc_status join(struct mc_function *f, const struct mc_shape_plan *p, cons
 
 static const struct way {
     enum mc_op_form form;
-    mc_work_make *make;
+    mc_copy_step_make *make;
     bool checks;                /* indices */
     int reads;                  /* so many inputs there; 0: all */
 } ways[] = {
@@ -120,7 +120,7 @@ static const struct way *way_of(const struct mc_step *st)
     return NULL;
 }
 
-bool mc_work_there(const struct mc_step *st, bool *checks)
+bool mc_copy_step_can(const struct mc_step *st, bool *checks)
 {
     const struct way *y = way_of(st);
     *checks |= y && y->checks;
@@ -143,7 +143,7 @@ static bool all_there(const struct mc_function *f, const struct mc_shape_plan *p
                       const struct way *y)
 {
     for (int i = 0; i < (y && y->reads ? y->reads : st->node[0]->nin); i++) {
-        if (!lies_there(p, mc_work_value(f, st->node[0]->in[i]))) {
+        if (!lies_there(p, mc_copy_step_value(f, st->node[0]->in[i]))) {
             return false;
         }
     }
@@ -155,10 +155,10 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
 {
     (void)p;
     (void)step;
-    const struct mc_far_work *w = (struct mc_far_work *)e;
-    struct mc_cuda *d = mc_gpu(f->code);
+    const struct mc_copy_step *w = (struct mc_copy_step *)e;
+    struct mc_cuda *d = mc_cuda_of(f->code);
     for (size_t i = 0; i < w->part.n; i++) {
-        const struct mc_work_part *c = &w->part.at[i];
+        const struct mc_copy_step_part *c = &w->part.at[i];
         char *to = f->ptr[c->dst] + c->at, *from = f->ptr[c->src];
         TRY(c->copy ? mc_cuda_copy_run(c->copy, to, from) : mc_cuda_copy(d, to, from, c->bytes));
     }
@@ -168,7 +168,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     }
     a.x = f->ptr[w->x] + w->x_at;
     a.y = f->ptr[w->y];
-    a.err = mc_far_of(f)->failed;
+    a.err = mc_cuda_fn_of(f)->failed;
     a.target = (int64_t *)(void *)scratch;
     a.next = (int32_t *)(void *)(scratch + 8 * a.places);
     a.first = a.next + a.places;
@@ -189,7 +189,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
 
 static void release(struct mc_exec *e)
 {
-    struct mc_far_work *w = (struct mc_far_work *)e;
+    struct mc_copy_step *w = (struct mc_copy_step *)e;
     for (size_t i = 0; i < w->part.n; i++) {
         mc_cuda_copy_free(w->part.at[i].copy);
     }
@@ -199,7 +199,7 @@ static void release(struct mc_exec *e)
 
 static const struct mc_exec_ops ops = { .run = run, .free = release };
 
-mc_status mc_work_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made)
+mc_status mc_copy_step_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     const struct way *y = way_of(st);
@@ -207,13 +207,13 @@ mc_status mc_work_plan(struct mc_function *f, struct mc_shape_plan *p, int step,
     if ((!y && !copied) || (y && !all_there(f, p, st, y))) {
         return st->kind == STEP_HOST ? refuse(f, step) : MC_OK;
     }
-    struct mc_far_work *w = mc_calloc(1, sizeof *w, "plan");
+    struct mc_copy_step *w = mc_calloc(1, sizeof *w, "plan");
     if (!w) {
         return MC_EMEMORY;
     }
     w->exec.ops = &ops;
     *made = &w->exec;
-    mc_status s = copied ? mc_work_whole(w, p, st->src[0], st->dst[0]) : y->make(f, p, st, w);
+    mc_status s = copied ? mc_copy_step_whole(w, p, st->src[0], st->dst[0]) : y->make(f, p, st, w);
     if (s == MC_EUNSUPPORTED || (s == MC_OK && w->chain && w->args.places > MOST_PLACES)) {
         release(*made);
         *made = NULL;

@@ -1,4 +1,4 @@
-/* far.c: arrays in memory that the host's code cannot touch.
+/* device_array.c: arrays in memory that the host's code cannot touch.
  *
  * Invariant: an array in a space is contiguous, so whatever is done to it here is at most one transfer;
  * strides and dtypes are dealt with on the host's side of it. */
@@ -29,7 +29,7 @@ mc_status mc_array_store(mc_array *a, void *there, const void *here, size_t n)
     return n ? s->put(s, there, here, n) : MC_OK;
 }
 
-mc_array *mc_array_near(const mc_array *a)
+mc_array *mc_array_on_host(const mc_array *a)
 {
     if (!mc_array_space(a)) {
         return mc_array_ref(a);
@@ -67,13 +67,13 @@ static mc_status upload(mc_array *dst, const mc_array *src)
 
 static mc_status by_way_of_host(mc_array *dst, const mc_array *src)
 {
-    mc_array *near = mc_array_near(src);
+    mc_array *near = mc_array_on_host(src);
     mc_status s = near ? mc_array_assign(dst, near) : mc_last_status();
     mc_array_unref(&near);
     return s;
 }
 
-mc_status mc_array_assign_far(mc_array *dst, const mc_array *src)
+mc_status mc_array_assign_device(mc_array *dst, const mc_array *src)
 {
     const struct mc_space *to = mc_array_space(dst), *from = mc_array_space(src);
     if (!from) {

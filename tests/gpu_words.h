@@ -1,6 +1,6 @@
-/* far_words.h: what tests of functions on a GPU share. */
-#ifndef FAR_WORDS_H
-#define FAR_WORDS_H
+/* gpu_words.h: what tests of functions on a GPU share. */
+#ifndef GPU_WORDS_H
+#define GPU_WORDS_H
 
 #include "agree.h"
 #include "cuda_test.h"

@@ -91,15 +91,15 @@ mc_array *mc_cuda_array(struct mc_cuda *d, mc_dtype t, int rank, const int64_t *
 
 /* An array in the host's memory that transfers reach at full speed; its memory is used again once it is let
  * go.  NULL with no error: there is enough of that out already, or n is too small to matter. */
-mc_array *mc_cuda_home(struct mc_cuda *d, mc_dtype t, int rank, const int64_t *dims);
+mc_array *mc_cuda_pinned_array(struct mc_cuda *d, mc_dtype t, int rank, const int64_t *dims);
 
 /* ---- staging.c: between the host and the device ---- */
 /* here may change afterwards */
 mc_status mc_cuda_put(struct mc_cuda *d, void *there, const void *here, size_t n);
 /* waits for all work before it */
 mc_status mc_cuda_get(struct mc_cuda *d, void *here, const void *there, size_t n);
-/* the same into an array of mc_cuda_home */
-mc_status mc_cuda_get_home(struct mc_cuda *d, void *here, const void *there, size_t n);
+/* the same into an array of mc_cuda_pinned_array */
+mc_status mc_cuda_get_pinned(struct mc_cuda *d, void *here, const void *there, size_t n);
 mc_status mc_cuda_copy(struct mc_cuda *d, void *to, const void *from, size_t n);
 mc_status mc_cuda_clear(struct mc_cuda *d, void *p, size_t n);
 

@@ -181,7 +181,7 @@ mc_status mc_cuda_clear(struct mc_cuda *d, void *p, size_t n)
     return s;
 }
 
-mc_status mc_cuda_get_home(struct mc_cuda *d, void *here, const void *there, size_t n)
+mc_status mc_cuda_get_pinned(struct mc_cuda *d, void *here, const void *there, size_t n)
 {
     TRY(mc_cuda_enter(d));
     mc_status s = d->recording ? mc_fail(MC_EDEVICE, "%s: what the host fetches cannot be recorded", d->id)

@@ -75,7 +75,7 @@ mc_status mc_cuda_fn_ready(struct mc_function *f)
     own->failed = mc_cuda_alloc(mc_cuda_of(f->code), (CHECK + SPILL) * sizeof(int64_t), "checks");
     TRY(own->failed ? mc_cuda_clear(mc_cuda_of(f->code), own->failed, CHECK * sizeof(int64_t))
                     : mc_last_status());
-    own->told = mc_cuda_home(mc_cuda_of(f->code), MC_INT64, 1, &page); /* NULL: every call waits and looks */
+    own->told = mc_cuda_pinned_array(mc_cuda_of(f->code), MC_INT64, 1, &page); /* NULL: every call waits and looks */
     if (own->told) {
         atomic_store(word(f), 0);
     }

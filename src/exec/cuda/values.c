@@ -29,7 +29,7 @@ mc_status mc_cuda_fn_result_make(struct mc_function *f, const struct mc_shape_pl
     mc_cuda_fn_of(f)->home[i] = false;
     if (fresh && mc_cuda_fn_plan(p)->runs > 0) { /* for one call pinning costs more than it gains */
         TRY(mc_result_given(f, i, out, t->dtype, t->rank, t->dims));
-        f->result[i] = mc_cuda_home(mc_cuda_of(f->code), t->dtype, t->rank, t->dims);
+        f->result[i] = mc_cuda_pinned_array(mc_cuda_of(f->code), t->dtype, t->rank, t->dims);
         mc_cuda_fn_of(f)->home[i] = f->result[i] != NULL;
     }
     return mc_cuda_fn_of(f)->home[i] ? MC_OK : mc_remote_make(f, p, i, out);
@@ -41,7 +41,7 @@ mc_status mc_cuda_fn_result_take(struct mc_function *f, const struct mc_shape_pl
     if (!mc_cuda_fn_of(f)->home[i] || !mc_array_size(f->result[i]) || !mc_slot_contiguous(&p->slot[v])) {
         return mc_remote_take(f, p, i);
     }
-    return mc_cuda_get_home(mc_cuda_of(f->code), f->result[i]->data, f->ptr[v], mc_slot_bytes(&p->slot[v]));
+    return mc_cuda_get_pinned(mc_cuda_of(f->code), f->result[i]->data, f->ptr[v], mc_slot_bytes(&p->slot[v]));
 }
 
 mc_status mc_cuda_fn_copy(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst)

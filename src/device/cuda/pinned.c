@@ -1,4 +1,4 @@
-/* home.c: arrays in pinned memory of the host, for results that come home: the device writes them itself.
+/* pinned.c: arrays in pinned memory of the host, for results that come home: the device writes them itself.
  *
  * Pinning costs more than a copy, so blocks that are let go are kept and used again; only so much is pinned
  * at all.
@@ -75,7 +75,7 @@ static struct home *pin(struct mc_cuda *d, size_t bytes)
     return h;
 }
 
-mc_array *mc_cuda_home(struct mc_cuda *d, mc_dtype t, int rank, const int64_t *dims)
+mc_array *mc_cuda_pinned_array(struct mc_cuda *d, mc_dtype t, int rank, const int64_t *dims)
 {
     int64_t count = mc_dims_count(rank, dims);
     size_t bytes = count > 0 && (uint64_t)count < most ? (size_t)count * mc_dtypes[t].size : 0;

@@ -64,7 +64,7 @@ TEST(cuda_few_channels)
             for (size_t v = 0; v < NELEM(kinds); v++) {
                 const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass,
                                                              &variants[kinds[v]]);
-                one(&p.base, &mc_conv_cuda_few, &t);
+                one(&p.base, &mc_conv_cuda_small_channels, &t);
             }
         }
     }
@@ -99,7 +99,7 @@ TEST(cuda_few_channels_on_tensor_cores)
                 if (kinds[v].x_otherwise) {
                     lay_out(&p, CONV_X, p.at.x, p.at.y[1] == 1 ? BC01 : B01C);
                 }
-                one(&p.base, &mc_conv_cuda_few_tensor, &t);
+                one(&p.base, &mc_conv_cuda_small_channels_tensor, &t);
                 wanted += p.dtype != MC_FLOAT32 || p.tf32;
             }
         }
@@ -131,7 +131,7 @@ TEST(cuda_few_channels_spread)
             if (kinds[v].x_otherwise) {
                 lay_out(&p, CONV_X, p.at.x, B01C);
             }
-            one(&p.base, &mc_conv_cuda_few_spread, &t);
+            one(&p.base, &mc_conv_cuda_small_channels_scatter, &t);
         }
     }
     tell(&t, 1);

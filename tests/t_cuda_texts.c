@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text, mc_pool_beside_text,
-    mc_pooled_few_text;
+    mc_pooled_small_channels_text;
 
 #define FLOATS "#define T float\n#define A float\n#define FLOAT 1\n", "#define T half\n#define A float\n#define FLOAT 1\n", \
     "#define T bf16\n#define A double\n#define FLOAT 1\n", "#define T double\n#define A double\n#define FLOAT 1\n"
@@ -83,7 +83,7 @@ static const struct {
         "0\n#define ACT 0\n",
         "#define INDEX unsigned\n#define PASS 2\n#define UNSHARED 1\n#define HAS_C0 1\n#define HAS_BIAS "
         "0\n#define ACT 0\n" } },
-    { &mc_conv_few_text,
+    { &mc_conv_small_channels_text,
       { "#define BESIDE 0\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n",
         "#define BESIDE 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n",
         "#define BESIDE 1\n#define HAS_C0 1\n#define HAS_BIAS 1\n#define ACT 2\n" },
@@ -91,21 +91,21 @@ static const struct {
         "8\n#define TA 1\n",
         "#define PASS 2\n#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define Q "
         "4\n#define TA 3\n" } },
-    { &mc_conv_few_forward_text,
+    { &mc_conv_small_channels_forward_text,
       { "#define T half\n" FEW1 "#define BESIDE 0\n#define G 4\n",
         "#define T bf16\n" FEW1 "#define BESIDE 1\n#define G 4\n",
         "#define T float\n" FEW3 "#define BESIDE 0\n#define G 1\n",
         "#define T bf16\n" FEW3 "#define BESIDE 1\n#define G 4\n",
         "#define T float\n" FEW3 "#define BESIDE 1\n#define G 2\n" },
       { "#define FE 8\n#define PE 4\n#define WARPS 8\n" } },
-    { &mc_conv_few_weights_text,
+    { &mc_conv_small_channels_weights_text,
       { "#define T half\n" FEW1 "#define BESIDE 0\n#define U 2\n#define WHOLE true\n",
         "#define T bf16\n" FEW1 "#define BESIDE 1\n#define U 4\n#define WHOLE true\n",
         "#define T float\n" FEW3 "#define BESIDE 0\n#define U 2\n#define WHOLE false\n",
         "#define T bf16\n" FEW3 "#define BESIDE 1\n#define U 8\n#define WHOLE true\n",
         "#define T float\n" FEW3 "#define BESIDE 1\n#define U 4\n#define WHOLE false\n" },
       { "#define S16 4\n#define EK 5\n#define ACROSS 4\n#define DOWN 2\n" } },
-    { &mc_conv_few_spread_text,
+    { &mc_conv_small_channels_spread_text,
       { "#define T half\n" SPREAD3 "#define CF 96\n#define PITCH 120\n#define UNIT 4\n",
         "#define T bf16\n" SPREAD3 "#define CF 96\n#define PITCH 120\n#define UNIT 4\n",
         "#define T float\n" SPREAD3 "#define CF 48\n#define PITCH 136\n#define UNIT 4\n",
@@ -169,7 +169,7 @@ static const struct {
     { &mc_pool_text,
       { "#define T unsigned char\n#define A u64\n#define FLOAT 0\n" },
       { POOL "#define PASS 0\n#define MODE 2\n#define KEY 0\n" } },
-    { &mc_pooled_few_text,
+    { &mc_pooled_small_channels_text,
       { "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q 8\n#define W1 "
         "2\n#define W2 2\n#define S1 2\n#define S2 2\n",
         "#define C 3\n#define KH 4\n#define KW 3\n#define SH 2\n#define SW 1\n#define Q 4\n#define W1 "

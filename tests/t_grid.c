@@ -227,7 +227,7 @@ TEST(grid_entries)
         snprintf(name, sizeof name, "%s_r(", k->name);
         CHECK((mc_grid_row(k).vector > 0) == (strstr(text.s, name) != NULL), "%s", name);
         snprintf(name, sizeof name, "%s_s(", k->name);
-        CHECK(mc_grid_short(k) == (strstr(text.s, name) != NULL), "%s", name);
+        CHECK(mc_grid_few_elements(k) == (strstr(text.s, name) != NULL), "%s", name);
         snprintf(name, sizeof name, "%s_t(", k->name);
         CHECK((mc_grid_together(k).vector > 0) == (strstr(text.s, name) != NULL), "%s", name);
         snprintf(name, sizeof name, "%s_q(", k->name);

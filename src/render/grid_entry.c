@@ -23,7 +23,7 @@ int mc_grid_vector(const struct mc_kernel *k)
 }
 
 /* Where the length is not known, of several stages alone: a sum over a batch is not worth another entry. */
-bool mc_grid_short(const struct mc_kernel *k)
+bool mc_grid_few_elements(const struct mc_kernel *k)
 {
     return mc_grid_splits(k) && !(k->never & GRID_SHORT) && (k->nstage > 1 || k->never & GRID_PLAIN);
 }
@@ -41,7 +41,7 @@ static void entry(struct print *p, const char *form, int v, const char *more)
 void mc_grid_entries(struct print *p)
 {
     const int v = mc_grid_vector(p->k);
-    const bool few = mc_grid_short(p->k);
+    const bool few = mc_grid_few_elements(p->k);
     const char *ahead = p->k->mode == KERNEL_MAP ? "" : ", true";
     if (few) {
         entry(p, "_s", 1, ", false");

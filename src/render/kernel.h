@@ -155,7 +155,7 @@ int  mc_grid_vector(const struct mc_kernel *k);  /* elements NAME_v takes at onc
 /* elements of a short row at most: nothing to ask for ahead, and less code to fetch */
 enum { GRID_FEW = 32 };
 /* is there NAME_s, for those alone?  They have no other form then */
-bool mc_grid_short(const struct mc_kernel *k);
+bool mc_grid_few_elements(const struct mc_kernel *k);
 /* does anything ride along?  Then there is NAME_tally, which adds up what the teams have */
 bool mc_grid_tallies(const struct mc_kernel *k);
 /* of a row that a block of NAME_tally takes: threads along x; along y are 128 */

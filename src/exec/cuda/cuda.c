@@ -65,7 +65,7 @@ static void find_kernels(const struct mc_program *p, const struct mc_cuda_fn_cod
         if (k) {
             own->grid[i] = (struct mc_grid_kernel){ find(c, k, ""),
                                                     mc_grid_vector(k) > 1 ? find(c, k, "_v") : NULL,
-                                                    mc_grid_short(k) ? find(c, k, "_s") : NULL,
+                                                    mc_grid_few_elements(k) ? find(c, k, "_s") : NULL,
                                                     mc_grid_row(k).vector ? find(c, k, "_r") : NULL,
                                                     mc_grid_together(k).vector ? find(c, k, "_t") : NULL,
                                                     mc_grid_single(k).vector ? find(c, k, "_q") : NULL,

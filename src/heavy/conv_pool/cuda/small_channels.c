@@ -9,7 +9,7 @@
 static const char text[] = {
 #include "heavy/conv_pool/cuda/small_channels_text.h"
     , 0 };
-const struct mc_cuda_text mc_pooled_few_text = { "heavy/conv_pool/cuda/small_channels.cu", text, &mc_conv_few_lines_text };
+const struct mc_cuda_text mc_pooled_small_channels_text = { "heavy/conv_pool/cuda/small_channels.cu", text, &mc_conv_small_channels_lines_text };
 
 enum {
     P = 4,
@@ -22,8 +22,8 @@ enum {
 };
 
 struct few {
-    struct mc_few few;
-    struct mc_pooled_few_args args;
+    struct mc_small_channels few;
+    struct mc_pooled_small_channels_args args;
     bool planes;                /* of maxima and of marks can be moved four numbers at a time */
     int q;                      /* forward: filters of a thread */
 };
@@ -31,7 +31,7 @@ struct few {
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct few *d = (const struct few *)(const void *)plan;
-    struct mc_pooled_few_args a = d->args;
+    struct mc_pooled_small_channels_args a = d->args;
     (void)threads;
     a.x = operand[POOLED_X];
     a.w = (float *)operand[POOLED_W] + d->few.w_first;
@@ -39,7 +39,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.mark = operand[POOLED_MARKS];
     a.parts = workspace;
     a.whole = d->planes && mc_cuda_aligned(a.g) && (uintptr_t)a.mark % 4 == 0;
-    return mc_few_run(&d->few, &a, sizeof a);
+    return mc_small_channels_run(&d->few, &a, sizeof a);
 }
 
 /* ---- a plan ---- */
@@ -51,7 +51,7 @@ static int pitch_of(const struct mc_pooled_problem *p, int across)
     const struct mc_conv_shape *s = &p->conv.s;
     const int sh = (int)s->stride[1], sw = (int)s->stride[2];
     if (s->pass == CONV_FORWARD) {
-        int unit = ((across - 1) * P * sw + mc_few_up((P - 1) * sw + s->k[2], 4)) / 4;
+        int unit = ((across - 1) * P * sw + mc_small_channels_up((P - 1) * sw + s->k[2], 4)) / 4;
         for (int tries = 0; tries < 8 && (unit * sh * (int)p->w[1] - across * sw) % 8 != 0; tries++) {
             unit++;
         }
@@ -68,9 +68,9 @@ static int pitch_of(const struct mc_pooled_problem *p, int across)
 static void shape(struct few *d, const struct mc_pooled_problem *p)
 {
     const struct mc_conv_shape *s = &p->conv.s;
-    struct mc_pooled_few_args *a = &d->args;
+    struct mc_pooled_small_channels_args *a = &d->args;
     const int64_t *xs = p->conv.at.x, *ws = p->conv.at.w;
-    *a = (struct mc_pooled_few_args){ .xs = { xs[0], xs[1], xs[3], xs[4] },
+    *a = (struct mc_pooled_small_channels_args){ .xs = { xs[0], xs[1], xs[3], xs[4] },
                                       .ws = { ws[0], ws[1], ws[3], ws[4] },
                                       .gs = { p->g[0], p->g[1] },
                                       .ks = { p->mark[0], p->mark[1] },
@@ -94,8 +94,8 @@ static void shape(struct few *d, const struct mc_pooled_problem *p)
     a->pitch = pitch_of(p, a->across);
     a->lines = (int)((rows - 1) * s->stride[1] + s->k[1]);
     a->windows = (int)(p->out[1] * p->out[2]);
-    a->fours = mc_few_up(a->windows - 4, BANKS) + 4; /* four banks further for each filter */
-    a->filters = mc_few_up(s->f, d->q) + 4;
+    a->fours = mc_small_channels_up(a->windows - 4, BANKS) + 4; /* four banks further for each filter */
+    a->filters = mc_small_channels_up(s->f, d->q) + 4;
     d->planes = a->windows % 4 == 0 && (!forward || a->out[1] % 2 == 0) && a->gs[0] % 4 == 0 &&
                 a->gs[1] % 4 == 0 && a->ks[0] % 4 == 0 && a->ks[1] % 4 == 0;
 }
@@ -103,25 +103,25 @@ static void shape(struct few *d, const struct mc_pooled_problem *p)
 /* Floats of a block; kept as 64 bits until it is known that they are few. */
 static int64_t shared_floats(const struct few *d, const struct mc_conv_shape *s)
 {
-    const struct mc_pooled_few_args *a = &d->args;
+    const struct mc_pooled_small_channels_args *a = &d->args;
     const int64_t image = s->c * a->lines * a->pitch, taps = s->c * s->k[1] * s->k[2];
     return s->pass == CONV_FORWARD
                ? taps * a->filters + image
-               : MC_MAX(mc_few_up(a->windows, 4) + 2 * (mc_few_up(image, 4) + 40 * (int64_t)a->fours),
+               : MC_MAX(mc_small_channels_up(a->windows, 4) + 2 * (mc_small_channels_up(image, 4) + 40 * (int64_t)a->fours),
                         WARPS * 32 * taps);
 }
 
 static void grids(struct few *d, const struct mc_pooled_problem *p)
 {
     const struct mc_conv_shape *s = &p->conv.s;
-    struct mc_pooled_few_args *a = &d->args;
+    struct mc_pooled_small_channels_args *a = &d->args;
     const size_t shared = (size_t)shared_floats(d, s) * sizeof(float);
     const int64_t processors = mc_cuda_processors();
     if (s->pass == CONV_FORWARD) {
         const int64_t work = (int64_t)a->out[0] * a->across * conv_ceil(s->f, d->q),
                       turns = conv_ceil(work, THREADS);
         d->few.grid = (struct mc_grid){ { (unsigned)s->n, 1, 1 },
-                                        { (unsigned)mc_few_up(conv_ceil(work, turns), 32), 1, 1 },
+                                        { (unsigned)mc_small_channels_up(conv_ceil(work, turns), 32), 1, 1 },
                                         shared };
         return;
     }
@@ -130,7 +130,7 @@ static void grids(struct few *d, const struct mc_pooled_problem *p)
     d->few.grid = (struct mc_grid){ { (unsigned)a->blocks, (unsigned)groups, 1 },
                                     { 32 * WARPS, 1, 1 },
                                     shared };
-    mc_few_parts(&d->few, s, a->blocks);
+    mc_small_channels_parts(&d->few, s, a->blocks);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
@@ -141,11 +141,11 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     shape(&d, p);
     grids(&d, p);
     d.few.base.run = run;
-    mc_few_defines(&defines, &d.few, &p->conv);
+    mc_small_channels_defines(&defines, &d.few, &p->conv);
     mc_str_addf(&defines,
                 "#define PASS %d\n#define Q %d\n#define W1 %d\n#define W2 %d\n#define S1 %d\n#define S2 %d\n",
                 (int)p->conv.s.pass, d.q, (int)p->w[1], (int)p->w[2], (int)p->stride[1], (int)p->stride[2]);
-    return mc_few_plan(&d.few, sizeof d, &mc_pooled_few_text, &defines);
+    return mc_small_channels_plan(&d.few, sizeof d, &mc_pooled_small_channels_text, &defines);
 }
 
 /* ---- what it takes ---- */
@@ -203,4 +203,4 @@ static double estimate(const struct mc_problem *p_)
                                    : mc_cuda_seconds(MC_FLOAT32, false, 2 * windows * taps, bytes, 0.12);
 }
 
-const struct mc_solver mc_pooled_cuda_few = { .name = "few", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_pooled_cuda_small_channels = { .name = "few", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -6,9 +6,9 @@
  *             read x where their marks say: at one of W1 x W2 places, which lie in different banks.  What a block's warps came
  *             to is added up, and what blocks came to by `add`, in order
  *
- * Windows are compiled in: W1 x W2, strides S1, S2; heavy/conv/cuda/small_channels/lines.cu has the rest. */
+ * Windows are compiled in: W1 x W2, strides S1, S2; heavy/conv/cuda/small_channels/rows.cu has the rest. */
 #include "heavy/conv_pool/cuda/small_channels_args.h"
-typedef mc_pooled_few_args args;
+typedef mc_pooled_small_channels_args args;
 
 enum { THREADS = 160, SIDE = P / W2 > 0 ? P / W2 : 1 };
 

@@ -4,7 +4,7 @@
 
 #include "device/cuda/args.h"
 
-struct mc_pooled_few_args {
+struct mc_pooled_small_channels_args {
     const float *x;
     float *w;
     float *g;
@@ -22,6 +22,6 @@ struct mc_pooled_few_args {
     /* blocks: weights: parts of the sums; whole: planes can be moved four numbers at a time */
     int blocks, whole;
 };
-MC_ARGS_SIZE(mc_pooled_few_args, 216);
+MC_ARGS_SIZE(mc_pooled_small_channels_args, 216);
 
 #endif

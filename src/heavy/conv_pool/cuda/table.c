@@ -2,7 +2,7 @@
 #include "heavy/cuda/cuda.h"
 #include "heavy/conv_pool/solver.h"
 
-static const struct mc_solver *const solvers[] = { &mc_pooled_cuda_few, NULL };
+static const struct mc_solver *const solvers[] = { &mc_pooled_cuda_small_channels, NULL };
 
 /* ---- operands ---- */
 

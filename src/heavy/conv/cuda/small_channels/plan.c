@@ -12,13 +12,13 @@ static void copy4(int64_t to[4], const int64_t *a, const int64_t *b)
     to[3] = b[1];
 }
 
-void mc_few_shape(struct mc_few *d, struct mc_few_args *a, const struct mc_conv_problem *p)
+void mc_small_channels_shape(struct mc_small_channels *d, struct mc_small_channels_args *a, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    *a = (struct mc_few_args){
+    *a = (struct mc_small_channels_args){
         .n = (int)s->n, .f = (int)s->f, .alpha = (float)p->alpha, .beta = (float)p->beta
     };
-    *d = (struct mc_few){ .pass = s->pass, .beside = p->at.y[1] == 1 && p->at.y[4] != 1 };
+    *d = (struct mc_small_channels){ .pass = s->pass, .beside = p->at.y[1] == 1 && p->at.y[4] != 1 };
     copy4(a->xs, p->at.x, p->at.x + 3);
     copy4(a->ws, p->at.w, p->at.w + 3);
     copy4(a->ys, p->at.y, p->at.y + 3);
@@ -33,7 +33,7 @@ void mc_few_shape(struct mc_few *d, struct mc_few_args *a, const struct mc_conv_
     }
 }
 
-void mc_few_parts(struct mc_few *d, const struct mc_conv_shape *s, int blocks)
+void mc_small_channels_parts(struct mc_small_channels *d, const struct mc_conv_shape *s, int blocks)
 {
     const int64_t weights = s->f * s->c * s->k[1] * s->k[2];
     d->then_grid = (struct mc_grid){ { (unsigned)conv_ceil(weights, 32), 1, 1 }, { 256, 1, 1 }, 0 };
@@ -48,7 +48,7 @@ static const char *const names[][2] = {
     [CONV_WEIGHTS] = { "weights", "add"    },
 };
 
-void mc_few_defines(struct mc_str *defines, const struct mc_few *d, const struct mc_conv_problem *p)
+void mc_small_channels_defines(struct mc_str *defines, const struct mc_small_channels *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     mc_str_addf(defines, "#define C %d\n#define KH %d\n#define KW %d\n#define SH %d\n#define SW %d\n",
@@ -57,10 +57,10 @@ void mc_few_defines(struct mc_str *defines, const struct mc_few *d, const struct
                 d->beside, p->beta != 0, p->has_bias, (int)p->act);
 }
 
-struct mc_plan *mc_few_plan(const struct mc_few *d, size_t size, const struct mc_cuda_text *text,
+struct mc_plan *mc_small_channels_plan(const struct mc_small_channels *d, size_t size, const struct mc_cuda_text *text,
                             struct mc_str *defines)
 {
-    struct mc_few *made = mc_alloc(size, "plans");
+    struct mc_small_channels *made = mc_alloc(size, "plans");
     if (!made) {
         mc_str_free(defines);
         return NULL;
@@ -77,7 +77,7 @@ struct mc_plan *mc_few_plan(const struct mc_few *d, size_t size, const struct mc
 
 /* ---- a call ---- */
 
-void mc_few_bind(const struct mc_few *d, struct mc_few_args *a, const struct mc_conv_problem *p,
+void mc_small_channels_bind(const struct mc_small_channels *d, struct mc_small_channels_args *a, const struct mc_conv_problem *p,
                  void *const *operand, void *workspace)
 {
     const int64_t first = d->w_first * mc_dtypes[p->dtype].size;
@@ -89,7 +89,7 @@ void mc_few_bind(const struct mc_few *d, struct mc_few_args *a, const struct mc_
     a->workspace = workspace;
 }
 
-mc_status mc_few_run(const struct mc_few *d, const void *args, size_t size)
+mc_status mc_small_channels_run(const struct mc_small_channels *d, const void *args, size_t size)
 {
     TRY(mc_cuda_follow(mc_cuda_current(), d->kernel, names[d->pass][0], &d->grid, args, size));
     return d->then ? mc_cuda_follow(mc_cuda_current(), d->then, names[d->pass][1], &d->then_grid, args, size)
@@ -111,7 +111,7 @@ static bool counted(const struct mc_conv_problem *p)
     return ok;
 }
 
-const char *mc_few_refuse(const struct mc_conv_problem *p)
+const char *mc_small_channels_refuse(const struct mc_conv_problem *p)
 {
     return mc_conv_hollow(p)                  ? mc_conv_hollow(p)
            : p->wide                          ? "sums in float32, and conv.precision asks for float64"

@@ -8,7 +8,7 @@
 static const char text[] = {
 #include "heavy/conv/cuda/small_channels/scatter_text.h"
     , 0 };
-const struct mc_cuda_text mc_conv_few_spread_text = { "heavy/conv/cuda/small_channels/scatter.cu", text, &mc_conv_few_cells_text };
+const struct mc_cuda_text mc_conv_small_channels_spread_text = { "heavy/conv/cuda/small_channels/scatter.cu", text, &mc_conv_small_channels_cells_text };
 
 /* of a warp: of places; its lines of x times eights of columns; its lines */
 enum { SIXTEENS = 4, MOST_SUMS = 10, MOST_LINES = 4 };
@@ -16,8 +16,8 @@ enum { MOST_SHARED = 227 << 10, MOST_SLOTS = 3 };
 static const struct way { int across, sets; } ways[] = { { 2, 4 }, { 4, 2 }, { 8, 1 } };   /* warps by places, by lines */
 
 struct spread {
-    struct mc_few few;
-    struct mc_few_spread_args args;
+    struct mc_small_channels few;
+    struct mc_small_channels_spread_args args;
     const struct way *way;
     int size, step;             /* bytes of an element; terms of a product */
     int columns, eights;        /* channels times taps of a line; eights of them */
@@ -32,11 +32,11 @@ struct spread {
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct spread *d = (const struct spread *)(const void *)plan;
-    struct mc_few_spread_args a = d->args;
+    struct mc_small_channels_spread_args a = d->args;
     (void)threads;
-    mc_few_bind(&d->few, &a.few, conv(plan->problem), operand, workspace);
+    mc_small_channels_bind(&d->few, &a.few, conv(plan->problem), operand, workspace);
     a.whole = (uintptr_t)a.few.y % (unsigned)d->unit == 0;
-    return mc_few_run(&d->few, &a, sizeof a);
+    return mc_small_channels_run(&d->few, &a, sizeof a);
 }
 
 /* ---- what a block has ---- */
@@ -61,7 +61,7 @@ static bool fits(const struct spread *d, const struct mc_conv_shape *s)
 /* Eight cells of eight lines, or of four where they are floats, are different banks. */
 static int pitch_of(const struct spread *d, int places)
 {
-    return d->size == 2 ? (mc_few_up(places, 8) / 8 | 1) * 8 : mc_few_up(places, 16) + 8;
+    return d->size == 2 ? (mc_small_channels_up(places, 8) / 8 | 1) * 8 : mc_small_channels_up(places, 16) + 8;
 }
 
 static bool divides(const struct spread *d, int unit)
@@ -74,7 +74,7 @@ static bool divides(const struct spread *d, int unit)
  * there is room for. */
 static void fill(struct spread *d, const struct mc_conv_shape *s)
 {
-    const int most = mc_few_up(s->f, d->step);
+    const int most = mc_small_channels_up(s->f, d->step);
     d->images = (int)MC_MAX(MC_MIN((int64_t)(d->way->across * SIXTEENS / d->sixteens), s->n), (int64_t)1);
     d->chunk = most;
     d->slots = 2;
@@ -83,7 +83,7 @@ static void fill(struct spread *d, const struct mc_conv_shape *s)
             d->images--;
         } else {
             d->args.chunks++;
-            d->chunk = mc_few_up(conv_ceil(most, d->args.chunks), d->step);
+            d->chunk = mc_small_channels_up(conv_ceil(most, d->args.chunks), d->step);
         }
     }
     d->args.chunks = (int)conv_ceil(most, d->chunk);
@@ -94,15 +94,15 @@ static void fill(struct spread *d, const struct mc_conv_shape *s)
 static void shape(struct spread *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    struct mc_few_spread_args *a = &d->args;
-    mc_few_shape(&d->few, &a->few, p);
+    struct mc_small_channels_spread_args *a = &d->args;
+    mc_small_channels_shape(&d->few, &a->few, p);
     a->chunks = 1;
     d->size = (int)mc_dtypes[p->dtype].size;
     d->step = 32 / d->size;
     d->columns = (int)(s->c * s->k[2]);
-    d->eights = mc_few_up(d->columns, 8) / 8;
+    d->eights = mc_small_channels_up(d->columns, 8) / 8;
     d->lines = MC_MIN(MOST_SUMS / d->eights, MOST_LINES);
-    d->sixteens = mc_few_up(s->out[2], 16) / 16;
+    d->sixteens = mc_small_channels_up(s->out[2], 16) / 16;
     d->pitch = pitch_of(d, (int)s->out[2]);
     for (d->way = ways; d->way->across * SIXTEENS < d->sixteens; d->way++) {
     }
@@ -129,7 +129,7 @@ static void grids(struct spread *d, const struct mc_conv_shape *s)
 static void define(struct mc_str *defines, const struct spread *d, const struct mc_conv_problem *p)
 {
     mc_cuda_types(defines, p->dtype, false);
-    mc_few_defines(defines, &d->few, p);
+    mc_small_channels_defines(defines, &d->few, p);
     mc_str_addf(defines,
                 "#define OH %d\n#define OW %d\n#define PW %d\n#define GW %d\n#define MT %d\n#define R "
                 "%d\n#define NE %d\n",
@@ -150,7 +150,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     grids(&d, &p->s);
     d.few.base.run = run;
     define(&defines, &d, p);
-    return mc_few_plan(&d.few, sizeof d, &mc_conv_few_spread_text, &defines);
+    return mc_small_channels_plan(&d.few, sizeof d, &mc_conv_small_channels_spread_text, &defines);
 }
 
 /* ---- what it takes ---- */
@@ -172,7 +172,7 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_conv_problem *p = conv(p_);
     return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "multiplies halves, or float32 where TF32 is allowed"
            : p->s.pass != CONV_INPUTS                ? "makes gradients of inputs"
-           : mc_few_refuse(p)                        ? mc_few_refuse(p)
+           : mc_small_channels_refuse(p)                        ? mc_small_channels_refuse(p)
            : p->at.y[4] != 1 && p->s.out[2] > 1      ? "wants lines of y side by side"
            : !small(p) ? "takes small filters, and lines of y of up to 512 places"
            : !roomy(p) ? "has no room for such lines in shared memory"
@@ -193,4 +193,4 @@ static double estimate(const struct mc_problem *p_)
                                   mc_conv_bytes(p), 0.29);
 }
 
-const struct mc_solver mc_conv_cuda_few_spread = { .name = "few_spread", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_small_channels_scatter = { .name = "few_spread", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -16,7 +16,7 @@
  * Compiled in beside these: OH x OW places of y; UNIT, of the bytes of y that can be fetched at once; PITCH, cells of y's lines
  * in the ring, and ZPITCH, of z's; NE eights of C * KW. */
 #include "heavy/conv/cuda/small_channels/small_channels_args.h"
-typedef mc_few_spread_args args;
+typedef mc_small_channels_spread_args args;
 
 enum { WARPS = PW * GW, THREADS = 32 * WARPS, ROWS = GW * R, STEPS = CF / STEP, ACROSS = (OW + 15) / 16 };
 enum { LINE = CF * PITCH, SLOT = IMAGES * LINE, COLUMNS = C * KW, LATE = SLOTS > 2, FRAGMENTS = STEPS * NE * 32 };    /* FRAGMENTS: of one row of taps */

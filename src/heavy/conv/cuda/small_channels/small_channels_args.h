@@ -16,16 +16,16 @@ MC_ARGS_TYPE(uint2);
     i64 xs[4], ws[4], ys[4];    /* strides: n, c (f), row, column; w: f, c, taps */ \
     int n, f, in[2], out[2], pad[2];                                                \
     float alpha, beta;
-struct mc_few_args { MC_FEW_MEMBERS(void *workspace) };
-MC_ARGS_SIZE(mc_few_args, 184);
+struct mc_small_channels_args { MC_FEW_MEMBERS(void *workspace) };
+MC_ARGS_SIZE(mc_small_channels_args, 184);
 
 #ifdef __cplusplus
 #define MC_FEW(workspace) MC_FEW_MEMBERS(workspace)
 #else
-#define MC_FEW(workspace) struct mc_few_args few;
+#define MC_FEW(workspace) struct mc_small_channels_args few;
 #endif
 
-struct mc_few_lines_args {      /* few.cu */
+struct mc_small_channels_lines_args {      /* few.cu */
     /* of a tile: images, rows of y, groups of P in a row; pitch: floats of a line of x */
     MC_FEW(float *parts)
     int images, rows, across, pitch;
@@ -36,22 +36,22 @@ struct mc_few_lines_args {      /* few.cu */
     /* y can be moved four elements at a time, of a line or of filters side by side */
     int whole;
 };
-MC_ARGS_SIZE(mc_few_lines_args, 224);
+MC_ARGS_SIZE(mc_small_channels_lines_args, 224);
 
-struct mc_few_tensor_args {     /* few_tensor.cu */
+struct mc_small_channels_tensor_args {     /* few_tensor.cu */
     MC_FEW(float *parts)
     int images, rows, lines;    /* of a tile: images, rows of y, lines of x that a channel has */
     int down, tiles;            /* tiles below each other in an image; all tiles */
     int blocks;                 /* weights: parts of the sums */
     int whole, straight;        /* what lies side by side in y, lines of x: can be moved as words */
 };
-MC_ARGS_SIZE(mc_few_tensor_args, 216);
+MC_ARGS_SIZE(mc_small_channels_tensor_args, 216);
 
-struct mc_few_spread_args {     /* few_spread.cu */
+struct mc_small_channels_spread_args {     /* few_spread.cu */
     MC_FEW(uint2 *filters)      /* (chunk, row of taps, step, eight, lane) */
     int down, tiles, chunks;    /* tiles below each other in an image; all tiles; chunks of CF filters */
     int whole;                  /* y can be moved by UNITs */
 };
-MC_ARGS_SIZE(mc_few_spread_args, 200);
+MC_ARGS_SIZE(mc_small_channels_spread_args, 200);
 
 #endif

@@ -6,7 +6,7 @@
 #include "heavy/conv/cuda/small_channels/small_channels.h"
 
 static const char cells[] = {
-#include "heavy/conv/cuda/small_channels/cells_text.h"
+#include "heavy/conv/cuda/small_channels/element_text.h"
     , 0 };
 static const char shared[] = {
 #include "heavy/conv/cuda/small_channels/tensor_text.h"
@@ -17,11 +17,11 @@ static const char forward[] = {
 static const char weights[] = {
 #include "heavy/conv/cuda/small_channels/tensor_weights_text.h"
     , 0 };
-const struct mc_cuda_text mc_conv_few_cells_text = { "heavy/conv/cuda/small_channels/cells.cu", cells, &mc_conv_few_tile_text };
-static const struct mc_cuda_text shared_text = { "heavy/conv/cuda/small_channels/tensor.cu", shared, &mc_conv_few_cells_text };
-const struct mc_cuda_text mc_conv_few_forward_text = { "heavy/conv/cuda/small_channels/tensor_forward.cu",
+const struct mc_cuda_text mc_conv_small_channels_cells_text = { "heavy/conv/cuda/small_channels/element.cu", cells, &mc_conv_small_channels_tile_text };
+static const struct mc_cuda_text shared_text = { "heavy/conv/cuda/small_channels/tensor.cu", shared, &mc_conv_small_channels_cells_text };
+const struct mc_cuda_text mc_conv_small_channels_forward_text = { "heavy/conv/cuda/small_channels/tensor_forward.cu",
                                                        forward, &shared_text },
-                          mc_conv_few_weights_text = { "heavy/conv/cuda/small_channels/tensor_weights.cu",
+                          mc_conv_small_channels_weights_text = { "heavy/conv/cuda/small_channels/tensor_weights.cu",
                                                        weights, &shared_text };
 
 /* sums: 16 x 8 of them, of a warp */
@@ -37,8 +37,8 @@ enum {
 enum { HALF_SHARED = 100 << 10, MOST_SHARED = 200 << 10 };     /* two blocks a processor, or one */
 
 struct tensor {
-    struct mc_few few;
-    struct mc_few_tensor_args args;
+    struct mc_small_channels few;
+    struct mc_small_channels_tensor_args args;
     bool inside;                /* x's channels lie side by side */
     bool fours, straight;       /* y, x can be moved as words, if they are aligned */
     bool dense;                 /* a tile's places lie one behind the other in y */
@@ -55,12 +55,12 @@ struct tensor {
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct tensor *d = (const struct tensor *)(const void *)plan;
-    struct mc_few_tensor_args a = d->args;
+    struct mc_small_channels_tensor_args a = d->args;
     (void)threads;
-    mc_few_bind(&d->few, &a.few, conv(plan->problem), operand, workspace);
+    mc_small_channels_bind(&d->few, &a.few, conv(plan->problem), operand, workspace);
     a.whole = d->fours && mc_cuda_aligned(a.few.y);
     a.straight = d->straight && mc_cuda_aligned(a.few.x);
-    return mc_few_run(&d->few, &a, sizeof a);
+    return mc_small_channels_run(&d->few, &a, sizeof a);
 }
 
 /* ---- tiles ---- */
@@ -71,11 +71,11 @@ static void set_line(struct tensor *d, const struct mc_conv_shape *s)
 {
     const int each = 16 / d->size, mixed = d->inside ? (int)s->c : 1, pad = (int)s->pad[2] * mixed;
     const int need = (int)((s->out[2] - 1) * s->stride[2] + s->k[2]) * mixed;
-    d->left = mc_few_up(MC_MAX(pad, 0), each);
+    d->left = mc_small_channels_up(MC_MAX(pad, 0), each);
     d->lead = d->left - pad;
     const int unit = s->stride[2] * mixed * d->size <= 8 ? 16 : 32,
               words = (d->lead + need) * d->size / 4 + 1;
-    d->pitch = (mc_few_up(words - unit / 2, unit) + unit / 2) * 4 / d->size;
+    d->pitch = (mc_small_channels_up(words - unit / 2, unit) + unit / 2) * 4 / d->size;
 }
 
 static size_t tile_bytes(const struct tensor *d, const struct mc_conv_shape *s)
@@ -86,26 +86,26 @@ static size_t tile_bytes(const struct tensor *d, const struct mc_conv_shape *s)
 /* What a tile takes, in about as many instructions of a warp: to bring it, and to multiply. */
 static double tile_work(const struct tensor *d, const struct mc_conv_shape *s)
 {
-    const struct mc_few_tensor_args *a = &d->args;
+    const struct mc_small_channels_tensor_args *a = &d->args;
     const int places = a->images * a->rows * a->few.out[1], lane = d->step / 4;
-    const double lines = mc_few_up((int64_t)a->images * a->lines * (d->inside ? 1 : s->c), WARPS) / WARPS;
+    const double lines = mc_small_channels_up((int64_t)a->images * a->lines * (d->inside ? 1 : s->c), WARPS) / WARPS;
     const double bring = lines * (10 + (d->straight ? 8 + 1.0 * d->size : 8.0 * d->size) *
-                                           mc_few_up(d->pitch * d->size, 512) / 512);
+                                           mc_small_channels_up(d->pitch * d->size, 512) / 512);
     if (s->pass == CONV_FORWARD) {
-        const double steps = mc_few_up(d->taps, d->step) / d->step,
+        const double steps = mc_small_channels_up(d->taps, d->step) / d->step,
                      step = 1.5 * lane * d->places + d->eights * (1 + d->places / 2);
         return 100 + bring +
-               mc_few_up(places, WARPS * 8 * d->places) / (WARPS * 8 * d->places) *
+               mc_small_channels_up(places, WARPS * 8 * d->places) / (WARPS * 8 * d->places) *
                    (20 * d->places + steps * step + 4 * d->places * d->eights);
     }
     return 100 + bring +
-           mc_few_up(places, d->sets * d->step) / (d->sets * d->step) *
+           mc_small_channels_up(places, d->sets * d->step) / (d->sets * d->step) *
                (40 + 6.0 * d->eights + d->each * (1.5 * lane + d->eights / 2));
 }
 
 static void set_rows(struct tensor *d, const struct mc_conv_shape *s, int images, int rows)
 {
-    struct mc_few_tensor_args *a = &d->args;
+    struct mc_small_channels_tensor_args *a = &d->args;
     a->images = images;
     a->rows = rows;
     a->lines = (rows - 1) * (int)s->stride[1] + (int)s->k[1];
@@ -123,7 +123,7 @@ static double all_work(const struct tensor *d, const struct mc_conv_shape *s)
  * than that. */
 static void cut(struct tensor *d, const struct mc_conv_shape *s, size_t bytes)
 {
-    struct mc_few_tensor_args *a = &d->args;
+    struct mc_small_channels_tensor_args *a = &d->args;
     int rows = 1, images = 1;
     set_rows(d, s, 1, 1);
     double best = all_work(d, s);
@@ -153,7 +153,7 @@ static int parts_of(int64_t count, int unit, const int *parts, int n)
 {
     int best = parts[0];
     for (int i = 1; i < n; i++) {
-        if (mc_few_up(count, parts[i] * unit) <= mc_few_up(count, best * unit)) {
+        if (mc_small_channels_up(count, parts[i] * unit) <= mc_small_channels_up(count, best * unit)) {
             best = parts[i];
         }
     }
@@ -162,7 +162,7 @@ static int parts_of(int64_t count, int unit, const int *parts, int n)
 
 static size_t fragment_bytes(const struct tensor *d)
 {
-    const size_t steps = (size_t)(mc_few_up(d->taps, d->step) / d->step);
+    const size_t steps = (size_t)(mc_small_channels_up(d->taps, d->step) / d->step);
     return steps * (size_t)d->eights * 32 * 8 + steps * (size_t)d->step * 4;
 }
 
@@ -174,7 +174,7 @@ static size_t sum_bytes(const struct tensor *d)
 /* Can y be moved in such runs? */
 static bool runs(const struct tensor *d, const struct mc_conv_problem *p, int run)
 {
-    const struct mc_few_tensor_args *a = &d->args;
+    const struct mc_small_channels_tensor_args *a = &d->args;
     if (d->few.beside) {
         return a->few.f % run == 0 && a->few.ys[0] % run == 0 && a->few.ys[2] % run == 0 &&
                a->few.ys[3] % run == 0;
@@ -212,13 +212,13 @@ static void shape_forward(struct tensor *d, const struct mc_conv_problem *p)
 static void shape_weights(struct tensor *d, const struct mc_conv_problem *p)
 {
     static const int sixteens[] = { 1, 2, 3, 4 };
-    const int columns = mc_few_up(d->taps, 8) / 8;
+    const int columns = mc_small_channels_up(d->taps, 8) / 8;
     d->eights = 2 * parts_of(p->s.f, 16, sixteens, NELEM(sixteens));
-    d->across = mc_few_up(columns, MOST_SUMS * 2 / d->eights) / (MOST_SUMS * 2 / d->eights);
+    d->across = mc_small_channels_up(columns, MOST_SUMS * 2 / d->eights) / (MOST_SUMS * 2 / d->eights);
     while (MOST_ACROSS % d->across != 0) {
         d->across++;
     }
-    d->each = mc_few_up(columns, d->across) / d->across;
+    d->each = mc_small_channels_up(columns, d->across) / d->across;
     const bool light = d->eights / 2 * d->each <= LIGHT_SUMS && d->across <= WARPS &&
                        sum_bytes(d) <= HALF_SHARED;
     d->sets = MC_MAX((light ? WARPS : MOST_ACROSS) / d->across, 1);
@@ -237,8 +237,8 @@ static bool straight(const struct tensor *d, const struct mc_conv_problem *p)
 static void shape(struct tensor *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    struct mc_few_tensor_args *a = &d->args;
-    mc_few_shape(&d->few, &a->few, p);
+    struct mc_small_channels_tensor_args *a = &d->args;
+    mc_small_channels_shape(&d->few, &a->few, p);
     d->size = (int)mc_dtypes[p->dtype].size;
     d->inside = s->c > 1 && p->at.x[1] == 1;
     d->step = 32 / d->size;
@@ -257,7 +257,7 @@ static void shape(struct tensor *d, const struct mc_conv_problem *p)
 
 static void grids(struct tensor *d, const struct mc_conv_shape *s)
 {
-    struct mc_few_tensor_args *a = &d->args;
+    struct mc_small_channels_tensor_args *a = &d->args;
     const size_t beyond = (size_t)((s->stride[1] + 1) * d->pitch *
                                    d->size); /* a lane's last places may not be there */
     const unsigned across = (unsigned)conv_ceil(s->f, 8 * d->eights),
@@ -272,13 +272,13 @@ static void grids(struct tensor *d, const struct mc_conv_shape *s)
     d->few.grid = (struct mc_grid){ { blocks, across, 1 },
                                     { (unsigned)(32 * d->across * d->sets), 1, 1 },
                                     MC_MAX(sum_bytes(d), tile_bytes(d, s) + beyond) };
-    mc_few_parts(&d->few, s, a->blocks);
+    mc_small_channels_parts(&d->few, s, a->blocks);
 }
 
 static void define(struct mc_str *defines, const struct tensor *d, const struct mc_conv_problem *p)
 {
     mc_cuda_types(defines, p->dtype, false);
-    mc_few_defines(defines, &d->few, p);
+    mc_small_channels_defines(defines, &d->few, p);
     mc_str_addf(defines,
                 "#define OH %d\n#define OW %d\n#define PITCH %d\n#define LEFT %d\n#define LEAD %d\n#define "
                 "MANY %d\n#define DENSE %d\n#define STRAIGHT %d\n",
@@ -305,8 +305,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     grids(&d, &p->s);
     d.few.base.run = run;
     define(&defines, &d, p);
-    return mc_few_plan(&d.few, sizeof d,
-                       d.few.pass == CONV_WEIGHTS ? &mc_conv_few_weights_text : &mc_conv_few_forward_text,
+    return mc_small_channels_plan(&d.few, sizeof d,
+                       d.few.pass == CONV_WEIGHTS ? &mc_conv_small_channels_weights_text : &mc_conv_small_channels_forward_text,
                        &defines);
 }
 
@@ -331,7 +331,7 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_conv_problem *p = conv(p_);
     return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "multiplies halves, or float32 where TF32 is allowed"
            : p->s.pass == CONV_INPUTS                ? "goes forward, and back to filters"
-           : mc_few_refuse(p)                        ? mc_few_refuse(p)
+           : mc_small_channels_refuse(p)                        ? mc_small_channels_refuse(p)
            : !small(p)                               ? "takes small filters, strides up to 4"
            : !fits(p)                                ? "has no room for such lines in shared memory"
                                                      : mc_cuda_too_old();
@@ -355,4 +355,4 @@ static double estimate(const struct mc_problem *p_)
                                                   (double)d.few.base.workspace / part_bytes);
 }
 
-const struct mc_solver mc_conv_cuda_few_tensor = { .name = "few_tensor", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_small_channels_tensor = { .name = "few_tensor", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -11,7 +11,7 @@
  * and in a tile too.  A tile's line has PITCH cells: LEFT in front of x's first, LEAD in front of the first window.  MANY: tiles
  * are several images; DENSE: all their places lie one behind the other in y; STRAIGHT: x's lines can be fetched in words. */
 #include "heavy/conv/cuda/small_channels/small_channels_args.h"
-typedef mc_few_tensor_args args;
+typedef mc_small_channels_tensor_args args;
 
 enum { MIXED = INSIDE ? C : 1, PLANES = C / MIXED };
 

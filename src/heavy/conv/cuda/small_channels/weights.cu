@@ -13,7 +13,7 @@ enum { SETS = (KH + TA - 1) / TA };
 
 typedef float T;
 #include "heavy/conv/cuda/small_channels/small_channels_args.h"
-typedef mc_few_lines_args args;
+typedef mc_small_channels_lines_args args;
 
 /* ---- shared memory ---- */
 

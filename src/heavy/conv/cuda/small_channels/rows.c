@@ -1,4 +1,4 @@
-/* lines.c: images of few channels on a GPU (few.cu): the first layer of a net, forward and the gradient of
+/* rows.c: images of few channels on a GPU (few.cu): the first layer of a net, forward and the gradient of
  * its filters.
  *
  * Bound by memory: y is written, or read, once; what takes longer there is the number of taps.
@@ -10,23 +10,23 @@ static const char tile[] = {
 #include "heavy/conv/cuda/small_channels/tile_text.h"
     , 0 };
 static const char lines[] = {
-#include "heavy/conv/cuda/small_channels/lines_text.h"
+#include "heavy/conv/cuda/small_channels/rows_text.h"
     , 0 };
 static const char text[] = {
 #include "heavy/conv/cuda/small_channels/weights_text.h"
     , 0 };
-const struct mc_cuda_text mc_conv_few_tile_text = { "heavy/conv/cuda/small_channels/tile.cu", tile, NULL },
-                          mc_conv_few_lines_text = { "heavy/conv/cuda/small_channels/lines.cu", lines,
-                                                     &mc_conv_few_tile_text },
-                          mc_conv_few_text = { "heavy/conv/cuda/small_channels/weights.cu", text,
-                                               &mc_conv_few_lines_text };
+const struct mc_cuda_text mc_conv_small_channels_tile_text = { "heavy/conv/cuda/small_channels/tile.cu", tile, NULL },
+                          mc_conv_small_channels_lines_text = { "heavy/conv/cuda/small_channels/rows.cu", lines,
+                                                     &mc_conv_small_channels_tile_text },
+                          mc_conv_small_channels_text = { "heavy/conv/cuda/small_channels/weights.cu", text,
+                                               &mc_conv_small_channels_lines_text };
 
 enum { P = 4, WARPS = 8, MOST_TAPS = 49, MOST_WIDTH = 11, MOST_STRIDE = 2 };
 enum { MOST_SHARED = 80 << 10, MOST_SUMS = 100 };  /* bytes of a block; registers of a thread */
 
 struct few {
-    struct mc_few few;
-    struct mc_few_lines_args args;
+    struct mc_small_channels few;
+    struct mc_small_channels_lines_args args;
     bool fours;                 /* y's lines, or filters that lie side by side, can be taken by fours */
     int q, taps;                /* filters of a thread; weights: lines of taps */
 };
@@ -36,11 +36,11 @@ struct few {
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct few *d = (const struct few *)(const void *)plan;
-    struct mc_few_lines_args a = d->args;
+    struct mc_small_channels_lines_args a = d->args;
     (void)threads;
-    mc_few_bind(&d->few, &a.few, conv(plan->problem), operand, workspace);
+    mc_small_channels_bind(&d->few, &a.few, conv(plan->problem), operand, workspace);
     a.whole = d->fours && mc_cuda_aligned(a.few.y);
-    return mc_few_run(&d->few, &a, sizeof a);
+    return mc_small_channels_run(&d->few, &a, sizeof a);
 }
 
 /* ---- a plan ---- */
@@ -49,7 +49,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 static int pitch_of(const struct mc_conv_shape *s, int across)
 {
     const int sh = (int)s->stride[1], sw = (int)s->stride[2];
-    int unit = ((across - 1) * P * sw + mc_few_up((P - 1) * sw + s->k[2], 4)) / 4;
+    int unit = ((across - 1) * P * sw + mc_small_channels_up((P - 1) * sw + s->k[2], 4)) / 4;
     for (int tries = 0; tries < 8 && (unit * sh - across * sw) % 8 != 0; tries++) {
         unit++;
     }
@@ -64,15 +64,15 @@ static size_t tile_bytes(const struct few *d, const struct mc_conv_shape *s)
 /* Lines of x for so many of y, whose last set of taps may reach beyond the last tap. */
 static int lines_of(const struct few *d, const struct mc_conv_shape *s, int rows)
 {
-    return (rows - 1) * (int)s->stride[1] + mc_few_up(s->k[1], d->taps);
+    return (rows - 1) * (int)s->stride[1] + mc_small_channels_up(s->k[1], d->taps);
 }
 
 /* Cuts y in tiles: rows, of about so many groups of places and no more bytes than that. */
 static void cut(struct few *d, const struct mc_conv_shape *s, int groups, size_t bytes)
 {
-    struct mc_few_lines_args *a = &d->args;
+    struct mc_small_channels_lines_args *a = &d->args;
     a->images = 1;
-    a->across = mc_few_up(s->out[2], P) / P;
+    a->across = mc_small_channels_up(s->out[2], P) / P;
     a->pitch = pitch_of(s, a->across);
     a->rows = (int)MC_MIN(s->out[1], (int64_t)MC_MAX(groups / a->across, 1));
     for (a->lines = lines_of(d, s, a->rows); a->rows > 1 && tile_bytes(d, s) > bytes;
@@ -92,15 +92,15 @@ static void cut(struct few *d, const struct mc_conv_shape *s, int groups, size_t
 static void shape(struct few *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    struct mc_few_lines_args *a = &d->args;
-    mc_few_shape(&d->few, &a->few, p);
+    struct mc_small_channels_lines_args *a = &d->args;
+    mc_small_channels_shape(&d->few, &a->few, p);
     const int64_t *const ys = a->few.ys;
     d->fours = (d->few.beside ? a->few.f : a->few.out[1]) % P == 0 && ys[0] % P == 0 &&
                ys[d->few.beside ? 3 : 1] % P == 0 && ys[2] % P == 0;
     if (s->pass == CONV_FORWARD) {
         d->q = 8;
         d->taps = 1;
-        a->filters = mc_few_up(s->f, d->q) + 4;
+        a->filters = mc_small_channels_up(s->f, d->q) + 4;
         cut(d, s, 192, MOST_SHARED / 2);
     } else {
         d->taps = (int)MC_MIN(s->k[1], MC_MAX((int64_t)MOST_SUMS / 4 / s->k[2], (int64_t)1));
@@ -116,12 +116,12 @@ static size_t filter_bytes(const struct few *d, const struct mc_conv_shape *s)
 
 static void grids(struct few *d, const struct mc_conv_shape *s)
 {
-    struct mc_few_lines_args *a = &d->args;
+    struct mc_small_channels_lines_args *a = &d->args;
     const int64_t processors = mc_cuda_processors();
     if (s->pass == CONV_FORWARD) {
         const int64_t spread = MC_MIN(conv_ceil(s->f, d->q), MC_MAX(2 * processors / a->tiles, (int64_t)1));
         d->few.grid = (struct mc_grid){ { (unsigned)a->tiles, (unsigned)spread, 1 },
-                                        { (unsigned)MC_MIN(mc_few_up(a->rows * a->across, 32), 256), 1, 1 },
+                                        { (unsigned)MC_MIN(mc_small_channels_up(a->rows * a->across, 32), 256), 1, 1 },
                                         filter_bytes(d, s) + tile_bytes(d, s) };
         return;
     }
@@ -131,7 +131,7 @@ static void grids(struct few *d, const struct mc_conv_shape *s)
     d->few.grid = (struct mc_grid){ { (unsigned)a->blocks, (unsigned)blocks, 1 },
                                     { 32 * WARPS, 1, 1 },
                                     2 * tile_bytes(d, s) };
-    mc_few_parts(&d->few, s, a->blocks);
+    mc_small_channels_parts(&d->few, s, a->blocks);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
@@ -142,9 +142,9 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     shape(&d, p);
     grids(&d, &p->s);
     d.few.base.run = run;
-    mc_few_defines(&defines, &d.few, p);
+    mc_small_channels_defines(&defines, &d.few, p);
     mc_str_addf(&defines, "#define PASS %d\n#define Q %d\n#define TA %d\n", (int)p->s.pass, d.q, d.taps);
-    return mc_few_plan(&d.few, sizeof d, &mc_conv_few_text, &defines);
+    return mc_small_channels_plan(&d.few, sizeof d, &mc_conv_small_channels_text, &defines);
 }
 
 /* ---- what it takes ---- */
@@ -169,7 +169,7 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_conv_problem *p = conv(p_);
     return p->dtype != MC_FLOAT32     ? "multiplies float32"
            : p->s.pass == CONV_INPUTS ? "goes forward, and back to filters"
-           : mc_few_refuse(p)         ? mc_few_refuse(p)
+           : mc_small_channels_refuse(p)         ? mc_small_channels_refuse(p)
            : !small(p)                ? "takes small filters, strides up to 2"
            : !fits(p)                 ? "has no room for such lines in shared memory"
                                       : mc_cuda_too_old();
@@ -180,4 +180,4 @@ static double estimate(const struct mc_problem *p)
     return mc_conv_cuda_seconds(conv(p), 0.5);
 }
 
-const struct mc_solver mc_conv_cuda_few = { .name = "few", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_small_channels = { .name = "few", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -1,4 +1,4 @@
-/* lines.cu: what kernels for images of few channels share, of a convolution alone (few.cu) and with its pooling
+/* rows.cu: what kernels for images of few channels share, of a convolution alone (few.cu) and with its pooling
  * (heavy/conv_pool/cuda/small_channels.cu): lines of images and filters in shared memory.
  *
  * A thread has P places of a line. */

@@ -61,7 +61,7 @@ void mc_parse_refuse(struct parser *p, size_t at, mc_status code, const char *fm
 void mc_parse_memory(struct parser *p); /* out of memory: the graph says so */
 struct val mc_parse_number(struct parser *p);
 struct val mc_parse_string(struct parser *p);
-/* whole.c */
+/* bigint.c */
 enum whole_result { WHOLE_NOT, WHOLE_MADE, WHOLE_BOOL, WHOLE_FAULT };
 struct whole mc_whole_of(int64_t v);
 struct whole mc_whole_neg(const struct whole *a);

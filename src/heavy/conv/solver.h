@@ -147,7 +147,7 @@ const char *mc_conv_hollow(const struct mc_conv_problem *p);  /* empty results a
 /* those, other dtypes than float32, unshared filters, three axes */
 const char *mc_conv_not_plain(const struct mc_conv_problem *p);
 /* dtypes that only relayout and the reference take */
-const char *mc_conv_halves(const struct mc_conv_problem *p);
+const char *mc_conv_shared_image_halves(const struct mc_conv_problem *p);
 double mc_conv_flops(const struct mc_conv_problem *p);        /* two a tap, borders counted in full */
 double mc_conv_bytes(const struct mc_conv_problem *p);        /* all operands once */
 double mc_conv_peak(const struct mc_conv_problem *p);         /* operations a second of one thread */

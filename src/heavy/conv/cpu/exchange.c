@@ -166,7 +166,7 @@ const char *mc_conv_no_places(const struct mc_conv_problem *p)
 static const char *refuse_places(const struct mc_problem *p)
 {
     const char *no = mc_conv_no_places(conv(p));
-    return no ? no : mc_conv_halves(conv(p));
+    return no ? no : mc_conv_shared_image_halves(conv(p));
 }
 
 /* The rule of Theano's convolution as a matrix product: it has one product of c * taps for each of n images,
@@ -215,7 +215,7 @@ const char *mc_conv_no_reversed(const struct mc_conv_problem *p)
 static const char *refuse_reversed(const struct mc_problem *p)
 {
     const char *no = mc_conv_no_reversed(conv(p));
-    return no ? no : mc_conv_halves(conv(p));
+    return no ? no : mc_conv_shared_image_halves(conv(p));
 }
 
 static double estimate_reversed(const struct mc_problem *p)

@@ -318,8 +318,8 @@ static const char *refuse(const struct mc_problem *p_)
             return "takes no padding";
         }
     }
-    if (mc_conv_halves(p)) {
-        return mc_conv_halves(p);
+    if (mc_conv_shared_image_halves(p)) {
+        return mc_conv_shared_image_halves(p);
     }
     if (!look(p, &t)) {
         return "needs channels or places adjacent in each operand";

@@ -139,7 +139,7 @@ const char *mc_conv_not_plain(const struct mc_conv_problem *p)
                                                                                : NULL;
 }
 
-const char *mc_conv_halves(const struct mc_conv_problem *p)
+const char *mc_conv_shared_image_halves(const struct mc_conv_problem *p)
 {
     return mc_dtypes[p->dtype].size == 2 ? "takes float32 and float64; relayout widens for it"
            : p->wide && p->dtype != MC_FLOAT64

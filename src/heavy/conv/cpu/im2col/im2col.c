@@ -183,7 +183,7 @@ static const char *refuse(const struct mc_problem *p_)
     if (!mc_conv_dense_inner(p, CONV_Y, 3) || !mc_conv_dense_inner(p, CONV_W, 3)) {
         return "takes y with dense places and w with dense taps alone";
     }
-    return mc_conv_halves(p);
+    return mc_conv_shared_image_halves(p);
 }
 
 /* Beside the products: every column is written piece by piece, a row of y each, copied by the product and,

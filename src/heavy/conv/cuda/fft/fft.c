@@ -31,7 +31,7 @@ static const char spectra_text[] = {
 #include "heavy/conv/cuda/fft/spectra_text.h"
     , 0 };
 static const char halves_text[] = {
-#include "heavy/conv/cuda/fft/halves_text.h"
+#include "heavy/conv/cuda/fft/products_half_text.h"
     , 0 };
 static const char products_text[] = {
 #include "heavy/conv/cuda/fft/products_text.h"
@@ -42,7 +42,7 @@ static const struct mc_cuda_text place = { "heavy/conv/cuda/fft/place.cu", place
 const struct mc_cuda_text mc_conv_fft_text = { "heavy/conv/cuda/fft/fft.cu", text, &tile };
 const struct mc_cuda_text mc_conv_fft_tensor_text = { "heavy/conv/cuda/fft/tensor.cu", tensor_text, &place };
 const struct mc_cuda_text mc_conv_fft_products_text = { "heavy/conv/cuda/fft/products.cu", products_text, &spectra };
-const struct mc_cuda_text mc_conv_fft_halves_text = { "heavy/conv/cuda/fft/halves.cu", halves_text, &spectra };
+const struct mc_cuda_text mc_conv_fft_products_half_text = { "heavy/conv/cuda/fft/products_half.cu", halves_text, &spectra };
 
 static const struct mc_cuda_fft_size {
     int n, r1, r2, tiles, threads, blocks;  /* blocks: of a multiprocessor, for which registers are kept */
@@ -246,7 +246,7 @@ static bool load_transforms(struct mc_cuda_fft *d, mc_dtype dtype, bool tensor)
 
 static bool load_products(struct mc_cuda_fft *d)
 {
-    const struct mc_cuda_text *t = d->halves ? &mc_conv_fft_halves_text : &mc_conv_fft_products_text;
+    const struct mc_cuda_text *t = d->halves ? &mc_conv_fft_products_half_text : &mc_conv_fft_products_text;
     struct mc_cuda_named kernels[NELEM(mc_cuda_fft_ways)];
     struct mc_str defines = { 0 };
     for (int i = 0; i < (int)NELEM(mc_cuda_fft_ways); i++) {

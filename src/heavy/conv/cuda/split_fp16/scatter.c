@@ -1,12 +1,12 @@
 /* scatter.c: float32 gradients of the inputs of small images on tensor cores: each place of y times all taps,
  * added to planes of x in shared memory (spread.cu).  Any stride. */
-#include "heavy/conv/cuda/split_fp16/halves.h"
+#include "heavy/conv/cuda/split_fp16/shared_image.h"
 
 enum { TILE = HALVES_TILE, WARPS = 4 };
 
-static size_t bytes(const struct mc_halves *d)
+static size_t bytes(const struct mc_shared_image *d)
 {
-    const struct mc_halves_args *a = &d->args;
+    const struct mc_shared_image_args *a = &d->args;
     const size_t images = (size_t)a->images, places = (size_t)(a->in[0] * a->in[1]),
                  pitch = ((size_t)(a->out[0] * a->out[1]) + 12) / 16 * 16 + 4, cc = (size_t)d->cc;
     const size_t ring = (size_t)(HALVES_SLOTS * d->cc / 16 * a->right) * 128 * 16;
@@ -15,20 +15,20 @@ static size_t bytes(const struct mc_halves *d)
            images * places * (cc + 8) * 2 * sizeof(uint16_t) + 128;
 }
 
-static void lay_out(struct mc_halves *d, const struct mc_conv_problem *p)
+static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
 {
-    mc_halves_shape(d, p, true, p->s.flip);
-    struct mc_halves_args *a = &d->args;
-    const int places = a->in[0] * a->in[1], columns = mc_halves_up(a->results, TILE) / TILE,
+    mc_shared_image_shape(d, p, true, p->s.flip);
+    struct mc_shared_image_args *a = &d->args;
+    const int places = a->in[0] * a->in[1], columns = mc_shared_image_up(a->results, TILE) / TILE,
               processors = mc_cuda_processors();
-    a->right = MC_MIN(columns, MC_MAX(WARPS / (mc_halves_up(places, TILE) / TILE), 1));
+    a->right = MC_MIN(columns, MC_MAX(WARPS / (mc_shared_image_up(places, TILE) / TILE), 1));
     a->images = MC_MAX(
         MC_MIN(MC_MIN(WARPS * TILE / (places * a->right), (a->n + processors - 1) / processors), a->n), 1);
-    a->down = mc_halves_up(a->images * places, TILE) / TILE;
+    a->down = mc_shared_image_up(a->images * places, TILE) / TILE;
     const int across = (columns + a->right - 1) / a->right;
     d->warps = 2 * WARPS;
-    mc_halves_filters(d, a->k[0] * a->k[1] * (d->cc / 16), across);
-    d->kernel[1] = (struct mc_halves_kernel){ "spread",
+    mc_shared_image_filters(d, a->k[0] * a->k[1] * (d->cc / 16), across);
+    d->kernel[1] = (struct mc_shared_image_kernel){ "spread",
                                               { { (unsigned)((a->n + a->images - 1) / a->images),
                                                   (unsigned)across, 1 },
                                                 { (unsigned)(32 * a->down * a->right), 1, 1 },
@@ -38,21 +38,21 @@ static void lay_out(struct mc_halves *d, const struct mc_conv_problem *p)
 
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
-    return mc_halves_plan(lay_out, conv(p_), &mc_conv_spread_text);
+    return mc_shared_image_plan(lay_out, conv(p_), &mc_conv_spread_text);
 }
 
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    const char *why = p->s.pass != CONV_INPUTS ? "makes gradients of inputs" : mc_halves_refuse(p);
-    return why ? why : mc_halves_fit(lay_out, p);
+    const char *why = p->s.pass != CONV_INPUTS ? "makes gradients of inputs" : mc_shared_image_refuse(p);
+    return why ? why : mc_shared_image_fit(lay_out, p);
 }
 
 static double estimate(const struct mc_problem *p_)
 {
-    struct mc_halves d;
+    struct mc_shared_image d;
     lay_out(&d, conv(p_));
-    return 10e-6 + mc_halves_seconds(&d, conv(p_), mc_halves_up(d.args.in[0] * d.args.in[1], TILE), 0.3);
+    return 10e-6 + mc_shared_image_seconds(&d, conv(p_), mc_shared_image_up(d.args.in[0] * d.args.in[1], TILE), 0.3);
 }
 
 const struct mc_solver mc_conv_cuda_spread = { .name = "spread", .refuse = refuse, .estimate = estimate, .plan = plan };

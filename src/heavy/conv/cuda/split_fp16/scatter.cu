@@ -1,4 +1,4 @@
-/* scatter.cu: float32 gradients of the inputs of small images on tensor cores, with whole images in shared memory (halves.cu).
+/* scatter.cu: float32 gradients of the inputs of small images on tensor cores, with whole images in shared memory (shared_image.cu).
  *
  * Each place of y times all taps, added to x where they meet: nothing is multiplied that lies beside an image.  A warp holds
  * 32 places of y, cut, in registers from the first tap to the last; filters pass by in a ring, a tap a slot, and the 64 terms

@@ -1,4 +1,4 @@
-/* halves.cu: images as pairs of halves in shared memory, for tensor cores: whole.cu, whole_weights.cu and spread.cu build upon it.
+/* shared_image.cu: images as pairs of halves in shared memory, for tensor cores: shared_image_forward.cu, shared_image_weights.cu and spread.cu build upon it.
  *
  * heavy/gemm/cuda/split.cu has the algebra: each number is a pair of halves, a product three of theirs, and products are summed over 64
  * terms only before they are added up in float32.  There windows are gathered out of the GPU's memory; here a block keeps
@@ -6,8 +6,8 @@
  *
  * Low halves are not scaled up here: so one accumulator will do for all three products.  What is lost lies 2^40 below an
  * image's largest.  CC: channels that are taken at once, a multiple of 16.  Images of a block share a scale. */
-#include "heavy/conv/cuda/split_fp16/halves_args.h"
-typedef mc_halves_args args;
+#include "heavy/conv/cuda/split_fp16/shared_image_args.h"
+typedef mc_shared_image_args args;
 
 typedef unsigned u32;
 typedef unsigned short u16;

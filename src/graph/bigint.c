@@ -1,4 +1,4 @@
-/* whole.c: whole literals before a dtype is known.  Arithmetic among them is exact, as Python's is, up to
+/* bigint.c: whole literals before a dtype is known.  Arithmetic among them is exact, as Python's is, up to
  * 1024 bits; what a dtype cannot hold is noticed where the literal becomes a node.
  *
  * Invariant: limb[n - 1] is not 0, and 0 (n = 0) is not negative. */

@@ -1,39 +1,39 @@
-/* halves.c: what solvers with whole images in shared memory share: arguments, refusals, the call.
+/* shared_image.c: what solvers with whole images in shared memory share: arguments, refusals, the call.
  *
  * Invariant: images lie as bc01, each channel without gaps; those of a block fit in shared memory. */
-#include "heavy/conv/cuda/split_fp16/halves.h"
+#include "heavy/conv/cuda/split_fp16/shared_image.h"
 
 static const char halves[] = {
-#include "heavy/conv/cuda/split_fp16/halves_text.h"
+#include "heavy/conv/cuda/split_fp16/shared_image_text.h"
     , 0 };
 static const char filters[] = {
-#include "heavy/conv/cuda/split_fp16/halves_filters_text.h"
+#include "heavy/conv/cuda/split_fp16/shared_image_filters_text.h"
     , 0 };
 static const char gathering[] = {
-#include "heavy/conv/cuda/split_fp16/whole_text.h"
+#include "heavy/conv/cuda/split_fp16/shared_image_forward_text.h"
     , 0 };
 static const char parts[] = {
-#include "heavy/conv/cuda/split_fp16/halves_parts_text.h"
+#include "heavy/conv/cuda/split_fp16/shared_image_sum_text.h"
     , 0 };
 static const char weighing[] = {
-#include "heavy/conv/cuda/split_fp16/whole_weights_text.h"
+#include "heavy/conv/cuda/split_fp16/shared_image_weights_text.h"
     , 0 };
 static const char tapping[] = {
-#include "heavy/conv/cuda/split_fp16/taps_text.h"
+#include "heavy/conv/cuda/split_fp16/register_weights_text.h"
     , 0 };
 static const char spreading[] = {
 #include "heavy/conv/cuda/split_fp16/scatter_text.h"
     , 0 };
-static const struct mc_cuda_text halves_text = { "heavy/conv/cuda/split_fp16/halves.cu", halves, NULL },
-                                 filters_text = { "heavy/conv/cuda/split_fp16/halves_filters.cu", filters,
+static const struct mc_cuda_text halves_text = { "heavy/conv/cuda/split_fp16/shared_image.cu", halves, NULL },
+                                 filters_text = { "heavy/conv/cuda/split_fp16/shared_image_filters.cu", filters,
                                                   &halves_text },
-                                 parts_text = { "heavy/conv/cuda/split_fp16/halves_parts.cu", parts,
+                                 parts_text = { "heavy/conv/cuda/split_fp16/shared_image_sum.cu", parts,
                                                 &halves_text };
-const struct mc_cuda_text mc_conv_whole_text = { "heavy/conv/cuda/split_fp16/whole.cu", gathering,
+const struct mc_cuda_text mc_conv_shared_image_text = { "heavy/conv/cuda/split_fp16/shared_image_forward.cu", gathering,
                                                  &filters_text },
-                          mc_conv_whole_weights_text = { "heavy/conv/cuda/split_fp16/whole_weights.cu",
+                          mc_conv_shared_image_weights_text = { "heavy/conv/cuda/split_fp16/shared_image_weights.cu",
                                                          weighing, &parts_text },
-                          mc_conv_taps_text = { "heavy/conv/cuda/split_fp16/taps.cu", tapping, &parts_text },
+                          mc_conv_register_weights_text = { "heavy/conv/cuda/split_fp16/register_weights.cu", tapping, &parts_text },
                           mc_conv_spread_text = { "heavy/conv/cuda/split_fp16/scatter.cu", spreading,
                                                   &filters_text };
 
@@ -43,10 +43,10 @@ enum { MOST_CHANNELS = 64 };
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
-    const struct mc_halves *h = (const struct mc_halves *)(const void *)plan;
+    const struct mc_shared_image *h = (const struct mc_shared_image *)(const void *)plan;
     const struct mc_conv_problem *p = conv(plan->problem);
     const bool weights = p->s.pass == CONV_WEIGHTS;
-    struct mc_halves_args a = h->args;
+    struct mc_shared_image_args a = h->args;
     (void)threads;
     a.x = operand[p->s.pass == CONV_INPUTS ? CONV_Y : CONV_X];
     a.y = operand[CONV_Y];
@@ -68,15 +68,15 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 /* ---- a plan ---- */
 
 /* On a multiprocessor at once; registers are given out to four warps at a time. */
-unsigned mc_halves_blocks(const struct mc_halves *h, unsigned threads)
+unsigned mc_shared_image_blocks(const struct mc_shared_image *h, unsigned threads)
 {
     return MC_MAX((unsigned)h->warps / 4 / ((threads + 127) / 128), 1);
 }
 
-static void filter_strides(struct mc_halves *h, const struct mc_conv_problem *p, bool turned)
+static void filter_strides(struct mc_shared_image *h, const struct mc_conv_problem *p, bool turned)
 {
     const bool back = p->s.pass == CONV_INPUTS;
-    struct mc_halves_args *a = &h->args;
+    struct mc_shared_image_args *a = &h->args;
     a->ws[0] = p->at.w[back ? 1 : 0];
     a->ws[1] = p->at.w[back ? 0 : 1];
     for (int i = 0; i < 2; i++) {
@@ -85,13 +85,13 @@ static void filter_strides(struct mc_halves *h, const struct mc_conv_problem *p,
     }
 }
 
-void mc_halves_shape(struct mc_halves *h, const struct mc_conv_problem *p, bool from_y, bool turned)
+void mc_shared_image_shape(struct mc_shared_image *h, const struct mc_conv_problem *p, bool from_y, bool turned)
 {
     const bool weights = p->s.pass == CONV_WEIGHTS;
     const struct mc_conv_shape *s = &p->s;
-    struct mc_halves_args *a = &h->args;
+    struct mc_shared_image_args *a = &h->args;
     const int64_t *const to = from_y ? p->at.x : p->at.y;
-    *h = (struct mc_halves){ .work = 1, .args = { .n = (int)s->n, .channels = (int)(from_y ? s->f : s->c), .results = (int)(from_y ? s->c : s->f),
+    *h = (struct mc_shared_image){ .work = 1, .args = { .n = (int)s->n, .channels = (int)(from_y ? s->f : s->c), .results = (int)(from_y ? s->c : s->f),
                                        .xs = from_y ? p->at.y[0] : p->at.x[0], .ys = p->at.y[0], .ts = { to[0], to[1] },
                                        .images = 1, .alpha = (float)p->alpha, .beta = (float)p->beta } };
     for (int i = 0; i < 2; i++) {
@@ -104,7 +104,7 @@ void mc_halves_shape(struct mc_halves *h, const struct mc_conv_problem *p, bool 
     }
     filter_strides(h, p, turned);
     a->chunks = (a->channels + MOST_CHANNELS - 1) / MOST_CHANNELS;
-    h->cc = mc_halves_up((a->channels + a->chunks - 1) / a->chunks, 16);
+    h->cc = mc_shared_image_up((a->channels + a->chunks - 1) / a->chunks, 16);
     a->chunks = (a->channels + h->cc - 1) / h->cc;
     h->fb = a->results > HALVES_TILE ? 2 * HALVES_TILE : HALVES_TILE;
     const int places = a->in[0] * a->in[1], outs = a->out[0] * a->out[1];
@@ -112,22 +112,22 @@ void mc_halves_shape(struct mc_halves *h, const struct mc_conv_problem *p, bool 
                (!weights || (a->ys % 4 == 0 && (outs % 4 == 0 || a->results % 4 == 0)));
 }
 
-void mc_halves_filters(struct mc_halves *h, int steps, int across)
+void mc_shared_image_filters(struct mc_shared_image *h, int steps, int across)
 {
-    struct mc_halves_args *a = &h->args;
+    struct mc_shared_image_args *a = &h->args;
     a->steps = steps;
     a->tiles = across * a->right * HALVES_TILE / 8; /* every warp has filters to read */
-    h->kernel[0] = (struct mc_halves_kernel){ "pack",
+    h->kernel[0] = (struct mc_shared_image_kernel){ "pack",
                                               { { (unsigned)a->tiles * 8, 1, 1 }, { 256, 1, 1 }, 0 },
                                               NULL };
     h->scale_at = (size_t)(a->chunks * a->steps) * (size_t)a->tiles * 32 * 16;
     h->base.workspace = h->scale_at + (size_t)a->tiles * 8 * sizeof(float);
 }
 
-/* What taps.cu is compiled for beside. */
-static void define_sizes(struct mc_str *defines, const struct mc_halves *h)
+/* What register_weights.cu is compiled for beside. */
+static void define_sizes(struct mc_str *defines, const struct mc_shared_image *h)
 {
-    const struct mc_halves_args *a = &h->args;
+    const struct mc_shared_image_args *a = &h->args;
     mc_str_addf(
         defines,
         "#define IN0 %d\n#define IN1 %d\n#define OUT0 %d\n#define OUT1 %d\n#define K0 %d\n#define K1 %d\n",
@@ -136,10 +136,10 @@ static void define_sizes(struct mc_str *defines, const struct mc_halves *h)
                 a->channels % h->cc == 0 && a->results % h->fb == 0);
 }
 
-struct mc_plan *mc_halves_plan(mc_halves_lay_out *lay_out, const struct mc_conv_problem *p,
+struct mc_plan *mc_shared_image_plan(mc_shared_image_lay_out *lay_out, const struct mc_conv_problem *p,
                                const struct mc_cuda_text *t)
 {
-    struct mc_halves *h = mc_calloc(1, sizeof *h, "plans");
+    struct mc_shared_image *h = mc_calloc(1, sizeof *h, "plans");
     struct mc_cuda_named kernels[NELEM(h->kernel)];
     struct mc_str defines = { 0 };
     if (!h) {
@@ -151,7 +151,7 @@ struct mc_plan *mc_halves_plan(mc_halves_lay_out *lay_out, const struct mc_conv_
     mc_str_addf(&defines,
                 "#define CC %d\n#define FB %d\n#define EDGES %d\n#define ACT %d\n#define THREADS %u\n#define "
                 "BLOCKS %u\n",
-                h->cc, h->fb, (int)h->edges, (int)p->act, threads, mc_halves_blocks(h, threads));
+                h->cc, h->fb, (int)h->edges, (int)p->act, threads, mc_shared_image_blocks(h, threads));
     if (h->ks) {
         define_sizes(&defines, h);
     }
@@ -191,9 +191,9 @@ static bool small(const struct mc_conv_problem *p)
     return ok;
 }
 
-const char *mc_halves_fit(mc_halves_lay_out *lay_out, const struct mc_conv_problem *p)
+const char *mc_shared_image_fit(mc_shared_image_lay_out *lay_out, const struct mc_conv_problem *p)
 {
-    struct mc_halves h;
+    struct mc_shared_image h;
     lay_out(&h, p);
     const struct mc_grid *g = &h.kernel[h.work].grid;
     bool ok = g->blocks[1] <= 4 * (unsigned)mc_cuda_processors() && g->threads[0] <= 32 * (unsigned)h.warps;
@@ -203,15 +203,15 @@ const char *mc_halves_fit(mc_halves_lay_out *lay_out, const struct mc_conv_probl
     return ok ? NULL : "takes small images, a block's in shared memory";
 }
 
-double mc_halves_seconds(const struct mc_halves *h, const struct mc_conv_problem *p, int places, double share)
+double mc_shared_image_seconds(const struct mc_shared_image *h, const struct mc_conv_problem *p, int places, double share)
 {
-    const struct mc_halves_args *a = &h->args;
-    const double terms = (double)places * mc_halves_up(a->results, HALVES_TILE) * h->cc * a->chunks *
+    const struct mc_shared_image_args *a = &h->args;
+    const double terms = (double)places * mc_shared_image_up(a->results, HALVES_TILE) * h->cc * a->chunks *
                          a->k[0] * a->k[1];
     return mc_cuda_seconds(MC_FLOAT16, false, 6.0 * (double)a->n * terms, mc_conv_bytes(p), share);
 }
 
-const char *mc_halves_refuse(const struct mc_conv_problem *p)
+const char *mc_shared_image_refuse(const struct mc_conv_problem *p)
 {
     return p->dtype != MC_FLOAT32             ? "multiplies float32"
            : mc_conv_hollow(p)                ? mc_conv_hollow(p)

@@ -1,4 +1,4 @@
-/* halves_filters.cu: filters as pairs of halves, in the order in which a warp of tensor cores holds them; and how they come. */
+/* shared_image_filters.cu: filters as pairs of halves, in the order in which a warp of tensor cores holds them; and how they come. */
 __device__ __forceinline__ float filter(const args &p, int chunk, int k, int result)
 {
     const int tap = k / CC, c = chunk * CC + k - tap * CC;

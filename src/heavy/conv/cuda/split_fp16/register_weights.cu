@@ -1,4 +1,4 @@
-/* taps.cu: gradients of filters of small images on tensor cores, with sums in registers (halves.cu).
+/* register_weights.cu: gradients of filters of small images on tensor cores, with sums in registers (shared_image.cu).
  *
  * A block has SET taps of all its filters and channels, and walks over images, which it cuts itself: while some of its warps
  * multiply an image, the others cut the next one, and the two behind that are on their way.  A warp has 32 filters and 8 channels

@@ -1,4 +1,4 @@
-/* halves_parts.cu: gradients of filters that blocks have made of their images, a part each, are added up in order. */
+/* shared_image_sum.cu: gradients of filters that blocks have made of their images, a part each, are added up in order. */
 /* What the blocks came to. */
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {

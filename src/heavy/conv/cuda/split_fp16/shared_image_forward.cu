@@ -1,4 +1,4 @@
-/* whole.cu: float32 convolutions of small images on tensor cores, with whole images in shared memory (halves.cu).
+/* shared_image_forward.cu: float32 convolutions of small images on tensor cores, with whole images in shared memory (shared_image.cu).
  *
  * Forward, and back to inputs: a block cuts its images, then makes all of their places, 32 x 32 of them and results a warp.
  * The row of a window is a place: nothing is gathered at all.  Rows beside the image are a row of zeros.  Filters come

@@ -1,4 +1,4 @@
-/* whole.c: sums and means of whole planes, and back: one window, whose cells lie side by side.
+/* global.c: sums and means of whole planes, and back: one window, whose cells lie side by side.
  *
  * Invariant: a sum is of sixteen sums, each of every sixteenth cell, and of the cells that are left. */
 #if defined(__GNUC__) && !defined(__clang__)

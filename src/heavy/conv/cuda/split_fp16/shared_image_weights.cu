@@ -1,7 +1,7 @@
-/* whole_weights.cu: gradients of filters of small images on tensor cores, with whole images in shared memory (halves.cu).
+/* shared_image_weights.cu: gradients of filters of small images on tensor cores, with whole images in shared memory (shared_image.cu).
  *
  * Images are cut first (`cut`), since all blocks of a tap want them; a block has some taps and walks over images: w = y' x,
- * summed over the places of each.  What blocks came to is added up by halves_parts.cu. */
+ * summed over the places of each.  What blocks came to is added up by shared_image_sum.cu. */
 enum { UNITS = 2 };             /* of a warp: 32 filters times 16 channels of a tap */
 
 struct parts {                  /* of a cut image, in halves */

@@ -1,38 +1,38 @@
-/* whole.c: float32 convolutions of small images on tensor cores, with whole images in shared memory
- * (whole.cu, whole_weights.cu): the inner layers of nets for small pictures, whose windows overlap many
+/* shared_image_forward.c: float32 convolutions of small images on tensor cores, with whole images in shared memory
+ * (shared_image_forward.cu, shared_image_weights.cu): the inner layers of nets for small pictures, whose windows overlap many
  * times.
  *
  *   forward   y = windows of x times filters
  *   inputs    x = windows of y times filters turned round, with stride 1
  *   weights   w = y' times x as each tap sees it */
-#include "heavy/conv/cuda/split_fp16/halves.h"
+#include "heavy/conv/cuda/split_fp16/shared_image.h"
 
 enum { TILE = HALVES_TILE, WARPS = 8, UNITS = 2, STEPS = 4 };
 
 /* ---- a plan ---- */
 
 /* Halves of an image's chunk of channels; images, before they are cut, lie where filters come after. */
-static size_t gather_bytes(const struct mc_halves *d)
+static size_t gather_bytes(const struct mc_shared_image *d)
 {
-    const struct mc_halves_args *a = &d->args;
+    const struct mc_shared_image_args *a = &d->args;
     const size_t places = (size_t)a->images * (size_t)(a->in[0] * a->in[1]), cc = (size_t)d->cc,
                  ring = (size_t)(HALVES_SLOTS * STEPS * a->right) * 128 * 16;
     return (places + 1) * (cc + 8) * 2 * sizeof(uint16_t) + (size_t)a->steps * 16 + 256 +
            MC_MAX(ring, places * cc * sizeof(float));
 }
 
-static void plan_gather(struct mc_halves *d)
+static void plan_gather(struct mc_shared_image *d)
 {
-    struct mc_halves_args *a = &d->args;
-    const int outs = a->out[0] * a->out[1], columns = mc_halves_up(a->results, TILE) / TILE,
+    struct mc_shared_image_args *a = &d->args;
+    const int outs = a->out[0] * a->out[1], columns = mc_shared_image_up(a->results, TILE) / TILE,
               processors = mc_cuda_processors();
-    a->right = MC_MIN(columns, MC_MAX(HALVES_MOST_WARPS / MC_MAX(mc_halves_up(outs, TILE) / TILE, 1), 1));
+    a->right = MC_MIN(columns, MC_MAX(HALVES_MOST_WARPS / MC_MAX(mc_shared_image_up(outs, TILE) / TILE, 1), 1));
     a->images = MC_MAX(
         MC_MIN(MC_MIN(WARPS * TILE / (outs * a->right), (a->n + processors - 1) / processors), a->n), 1);
-    a->down = mc_halves_up(a->images * outs, TILE) / TILE;
+    a->down = mc_shared_image_up(a->images * outs, TILE) / TILE;
     const int across = (columns + a->right - 1) / a->right;
-    mc_halves_filters(d, mc_halves_up(a->k[0] * a->k[1] * (d->cc / 16), STEPS), across);
-    d->kernel[1] = (struct mc_halves_kernel){ "gather",
+    mc_shared_image_filters(d, mc_shared_image_up(a->k[0] * a->k[1] * (d->cc / 16), STEPS), across);
+    d->kernel[1] = (struct mc_shared_image_kernel){ "gather",
                                               { { (unsigned)((a->n + a->images - 1) / a->images),
                                                   (unsigned)across, 1 },
                                                 { (unsigned)(32 * a->down * a->right), 1, 1 },
@@ -40,30 +40,30 @@ static void plan_gather(struct mc_halves *d)
                                               NULL };
 }
 
-static void plan_weights(struct mc_halves *d)
+static void plan_weights(struct mc_shared_image *d)
 {
-    struct mc_halves_args *a = &d->args;
+    struct mc_shared_image_args *a = &d->args;
     const int taps = a->k[0] * a->k[1], c16 = d->cc / 16, down = d->fb / TILE,
               most = MC_MAX(10 / down * UNITS / c16, 1), f_blocks = (a->results + d->fb - 1) / d->fb;
     const int sets = (taps + most - 1) / most, processors = mc_cuda_processors();
     a->per_set = (taps + sets - 1) / sets;
     const int jobs = (taps + a->per_set - 1) / a->per_set * a->chunks * f_blocks,
-              lines = mc_halves_up((int64_t)a->out[0] * a->out[1], 16);
+              lines = mc_shared_image_up((int64_t)a->out[0] * a->out[1], 16);
     const int64_t weights = (int64_t)taps * a->results * a->channels;
     const size_t x = (size_t)(2 * a->in[0] * a->in[1] * (d->cc + 8)) * sizeof(uint16_t),
                  y = (size_t)(2 * d->fb * (lines + 8)) * sizeof(uint16_t);
     a->blocks = MC_MIN(a->n, MC_MAX(processors / jobs, 1));
-    d->kernel[0] = (struct mc_halves_kernel){
+    d->kernel[0] = (struct mc_shared_image_kernel){
         "cut", { { (unsigned)a->n, (unsigned)(a->chunks + f_blocks), 1 }, { 256, 1, 1 }, MC_MAX(x, y) }, NULL
     };
-    d->kernel[1] = (struct mc_halves_kernel){
+    d->kernel[1] = (struct mc_shared_image_kernel){
         "weights",
         { { (unsigned)a->blocks, (unsigned)jobs, 1 },
           { (unsigned)(32 * down * ((a->per_set * c16 + UNITS - 1) / UNITS)), 1, 1 },
           2 * (x + y) + (size_t)(d->cc + 8) * sizeof(uint16_t) + (size_t)lines * 16 },
         NULL
     };
-    d->kernel[2] = (struct mc_halves_kernel){ "add",
+    d->kernel[2] = (struct mc_shared_image_kernel){ "add",
                                               { { (unsigned)((weights + 31) / 32), 1, 1 }, { 256, 1, 1 }, 0 },
                                               NULL };
     d->cut_at = ((size_t)(a->blocks * weights) * sizeof(float) + 255) / 256 * 256;
@@ -71,14 +71,14 @@ static void plan_weights(struct mc_halves *d)
     d->base.workspace = d->scale_at + (size_t)(a->n * (a->chunks + f_blocks)) * sizeof(float);
 }
 
-static void lay_out(struct mc_halves *d, const struct mc_conv_problem *p)
+static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
 {
     const bool back = p->s.pass == CONV_INPUTS;
-    mc_halves_shape(d, p, back, p->s.flip != back);
+    mc_shared_image_shape(d, p, back, p->s.flip != back);
     for (int i = 0; back && i < 2; i++) {
         d->args.pad[i] = (d->args.k[i] - 1) * d->args.dilation[i] - d->args.pad[i];
     }
-    d->edges = mc_halves_edges(&d->args);
+    d->edges = mc_shared_image_edges(&d->args);
     d->warps = HALVES_MOST_WARPS;
     if (p->s.pass == CONV_WEIGHTS) {
         plan_weights(d);
@@ -90,8 +90,8 @@ static void lay_out(struct mc_halves *d, const struct mc_conv_problem *p)
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return mc_halves_plan(lay_out, p,
-                          p->s.pass == CONV_WEIGHTS ? &mc_conv_whole_weights_text : &mc_conv_whole_text);
+    return mc_shared_image_plan(lay_out, p,
+                          p->s.pass == CONV_WEIGHTS ? &mc_conv_shared_image_weights_text : &mc_conv_shared_image_text);
 }
 
 /* ---- what it takes ---- */
@@ -104,12 +104,12 @@ static bool inside(const struct mc_conv_shape *s)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    const char *why = mc_halves_refuse(p);
+    const char *why = mc_shared_image_refuse(p);
     const bool far = p->s.pass == CONV_INPUTS &&
                      (p->s.stride[1] != 1 || p->s.stride[2] != 1 || !inside(&p->s));
     return why   ? why
            : far ? "goes back with stride 1 alone, and no zeros beyond a filter's reach"
-                 : mc_halves_fit(lay_out, p);
+                 : mc_shared_image_fit(lay_out, p);
 }
 
 /* What meets zeros is multiplied, too.  The gradient of filters cuts images first, and adds up parts at
@@ -117,10 +117,10 @@ static const char *refuse(const struct mc_problem *p_)
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    struct mc_halves d;
+    struct mc_shared_image d;
     lay_out(&d, p);
     return (p->s.pass == CONV_WEIGHTS ? 25e-6 : 10e-6) +
-           mc_halves_seconds(&d, p, mc_halves_up(d.args.out[0] * d.args.out[1], 16), 0.3);
+           mc_shared_image_seconds(&d, p, mc_shared_image_up(d.args.out[0] * d.args.out[1], 16), 0.3);
 }
 
-const struct mc_solver mc_conv_cuda_whole = { .name = "whole", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_shared_image = { .name = "whole", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -1,4 +1,4 @@
-/* halves.cu: fft_spectra.cu's products of halves, on tensor cores.
+/* products_half.cu: fft_spectra.cu's products of halves, on tensor cores.
  *
  * A number is its real half, then its imaginary one: as tensor cores read pairs of terms, k complex numbers are 2 k terms, and
  *

@@ -1,12 +1,12 @@
-/* halves_args.h: the arguments of the kernels of halves.cu and of the texts that build upon it. */
-#ifndef MC_CONV_HALVES_ARGS_H
-#define MC_CONV_HALVES_ARGS_H
+/* shared_image_args.h: the arguments of the kernels of shared_image.cu and of the texts that build upon it. */
+#ifndef MC_HEAVY_CONV_CUDA_SPLIT_FP16_SHARED_IMAGE_ARGS_H
+#define MC_HEAVY_CONV_CUDA_SPLIT_FP16_SHARED_IMAGE_ARGS_H
 
 #include "device/cuda/args.h"
 
 MC_ARGS_TYPE(uint4);
 
-struct mc_halves_args {
+struct mc_shared_image_args {
     const float *x, *y, *w;     /* images that windows are of; weights: y */
     float *to;
     const float *c0, *bias;
@@ -27,6 +27,6 @@ struct mc_halves_args {
     int fours;                  /* images can be brought four elements at a time */
     float alpha, beta;
 };
-MC_ARGS_SIZE(mc_halves_args, 248);
+MC_ARGS_SIZE(mc_shared_image_args, 248);
 
 #endif

@@ -1,42 +1,42 @@
-/* taps.c: float32 gradients of filters of small images on tensor cores, with the sums of some taps in
- * registers (taps.cu). */
-#include "heavy/conv/cuda/split_fp16/halves.h"
+/* register_weights.c: float32 gradients of filters of small images on tensor cores, with the sums of some taps in
+ * registers (register_weights.cu). */
+#include "heavy/conv/cuda/split_fp16/shared_image.h"
 
 /* of a block; taps whose sums fit in registers, beside 64 places of y */
 enum { TILE = HALVES_TILE, WARPS = 8, MOST_TAPS = 13 };
 
-static void lay_out(struct mc_halves *d, const struct mc_conv_problem *p)
+static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
 {
-    mc_halves_shape(d, p, false, p->s.flip);
-    struct mc_halves_args *a = &d->args;
+    mc_shared_image_shape(d, p, false, p->s.flip);
+    struct mc_shared_image_args *a = &d->args;
     const int most = WARPS * 8 * TILE / d->fb, taps = a->k[0] * a->k[1],
               sets = (taps + MOST_TAPS - 1) / MOST_TAPS, outs = a->out[0] * a->out[1];
     a->chunks = (a->channels + most - 1) / most;
-    d->cc = mc_halves_up((a->channels + a->chunks - 1) / a->chunks, 16);
+    d->cc = mc_shared_image_up((a->channels + a->chunks - 1) / a->chunks, 16);
     a->chunks = (a->channels + d->cc - 1) / d->cc;
     a->per_set = (taps + sets - 1) / sets;
-    d->edges = mc_halves_edges(a);
+    d->edges = mc_shared_image_edges(a);
     d->ks = outs > 32 ? 4 : 2;
     d->warps = WARPS;
     d->work = 0;
     const int f_blocks = (a->results + d->fb - 1) / d->fb, jobs = sets * a->chunks * f_blocks,
-              lines = mc_halves_up(outs, d->ks * 16);
+              lines = mc_shared_image_up(outs, d->ks * 16);
     const int64_t weights = (int64_t)taps * a->results * a->channels;
     const unsigned threads = (unsigned)(32 * d->fb / TILE * d->cc / 8);
     const size_t places = (size_t)(a->in[0] * a->in[1]),
                  x = 2 * places * (size_t)(d->cc + 8) * sizeof(uint16_t),
                  y = (size_t)(2 * d->fb * (lines + 8)) * sizeof(uint16_t);
-    const size_t raw = (size_t)mc_halves_up((int64_t)d->cc * (int64_t)places, 4) +
-                       (size_t)mc_halves_up((int64_t)d->fb * outs, 4);
-    a->blocks = MC_MIN(a->n, MC_MAX(mc_cuda_processors() * (int)mc_halves_blocks(d, threads) / jobs, 1));
-    d->kernel[0] = (struct mc_halves_kernel){
+    const size_t raw = (size_t)mc_shared_image_up((int64_t)d->cc * (int64_t)places, 4) +
+                       (size_t)mc_shared_image_up((int64_t)d->fb * outs, 4);
+    a->blocks = MC_MIN(a->n, MC_MAX(mc_cuda_processors() * (int)mc_shared_image_blocks(d, threads) / jobs, 1));
+    d->kernel[0] = (struct mc_shared_image_kernel){
         "weights",
         { { (unsigned)a->blocks, (unsigned)jobs, 1 },
           { threads, 1, 1 },
           2 * (raw * sizeof(float) + x + y) + (size_t)(d->cc + 8) * sizeof(uint16_t) + (size_t)lines * 16 },
         NULL
     };
-    d->kernel[1] = (struct mc_halves_kernel){ "add",
+    d->kernel[1] = (struct mc_shared_image_kernel){ "add",
                                               { { (unsigned)((weights + 31) / 32), 1, 1 }, { 256, 1, 1 }, 0 },
                                               NULL };
     d->base.workspace = (size_t)(a->blocks * weights) * sizeof(float);
@@ -44,23 +44,23 @@ static void lay_out(struct mc_halves *d, const struct mc_conv_problem *p)
 
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
-    return mc_halves_plan(lay_out, conv(p_), &mc_conv_taps_text);
+    return mc_shared_image_plan(lay_out, conv(p_), &mc_conv_register_weights_text);
 }
 
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    const char *why = p->s.pass != CONV_WEIGHTS ? "makes gradients of filters" : mc_halves_refuse(p);
-    return why ? why : mc_halves_fit(lay_out, p);
+    const char *why = p->s.pass != CONV_WEIGHTS ? "makes gradients of filters" : mc_shared_image_refuse(p);
+    return why ? why : mc_shared_image_fit(lay_out, p);
 }
 
 /* Parts are added up at last. */
 static double estimate(const struct mc_problem *p_)
 {
-    struct mc_halves d;
+    struct mc_shared_image d;
     lay_out(&d, conv(p_));
     return 10e-6 +
-           mc_halves_seconds(&d, conv(p_), mc_halves_up(d.args.out[0] * d.args.out[1], d.ks * 16), 0.4);
+           mc_shared_image_seconds(&d, conv(p_), mc_shared_image_up(d.args.out[0] * d.args.out[1], d.ks * 16), 0.4);
 }
 
 const struct mc_solver mc_conv_cuda_taps = { .name = "taps", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -54,10 +54,10 @@ TEST(pooled_words_and_refusals)
           "%s", word.s);
     mc_str_free(&word);
     p.marks = MC_INT32;
-    CHECK(strstr(mc_pooled_marked.refuse(&p.base), "marks of one byte"), "takes wide marks");
+    CHECK(strstr(mc_pooled_window_grad.refuse(&p.base), "marks of one byte"), "takes wide marks");
     p.marks = MC_UINT8;
     p.g[3] = 4;
-    CHECK(strstr(mc_pooled_marked.refuse(&p.base), "without gaps"), "takes gaps");
+    CHECK(strstr(mc_pooled_window_grad.refuse(&p.base), "without gaps"), "takes gaps");
     p.g[3] = 3;
     mc_flag_set("conv.algo_bwd_filter", "im2col");
     CHECK(!mc_pooled_plan(&p), "a named solver does the work");

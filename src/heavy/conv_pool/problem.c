@@ -238,7 +238,7 @@ const char *mc_pooled_not_plain(const struct mc_pooled_problem *p)
                : NULL;
 }
 
-static const struct mc_solver *const solvers[] = { &mc_pooled_marked, NULL };
+static const struct mc_solver *const solvers[] = { &mc_pooled_window_grad, NULL };
 
 const struct mc_family mc_pooled_family = {
     .name         = "pooled",

@@ -7,7 +7,7 @@
 #include "heavy/conv/solver.h"
 #include "heavy/conv_pool/conv_pool.h"
 
-extern const struct mc_solver mc_pooled_marked, mc_pooled_reference, mc_pooled_cuda_small_channels;
+extern const struct mc_solver mc_pooled_window_grad, mc_pooled_reference, mc_pooled_cuda_small_channels;
 extern const struct mc_cuda_text mc_pooled_small_channels_text;
 
 static inline const struct mc_pooled_problem *pooled(const struct mc_problem *p)

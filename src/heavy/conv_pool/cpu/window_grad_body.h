@@ -1,4 +1,4 @@
-/* marked_body.h: the one text of the sums over marked windows, compiled for each instruction set by the file
+/* window_grad_body.h: the one text of the sums over marked windows, compiled for each instruction set by the file
  * that includes it, which defines TARGET, L (lanes), MOST (vectors of a call for inputs), EACH(F) for 1 to
  * MOST, and for weights SHAPES(F), the lines and columns of vectors that registers hold, SUMS, how many that
  * are at most, and LINES, the most lines by columns.
@@ -21,7 +21,7 @@ FUSED void in_bytes(const int nv, int64_t *to, const int64_t *from)
     }
 }
 
-FUSED void weights_of(const int lines, const int columns, const struct mc_marked_weights *a)
+FUSED void weights_of(const int lines, const int columns, const struct mc_window_grad_weights *a)
 {
     V sum[SUMS];
     const int64_t line = a->x_line;
@@ -49,7 +49,7 @@ FUSED void weights_of(const int lines, const int columns, const struct mc_marked
     }
 }
 
-FUSED void inputs_of(const int nv, const struct mc_marked_inputs *a)
+FUSED void inputs_of(const int nv, const struct mc_window_grad_inputs *a)
 {
     int64_t tap[MOST];
     in_bytes(nv, tap, a->tap);
@@ -78,24 +78,24 @@ FUSED void inputs_of(const int nv, const struct mc_marked_inputs *a)
 }
 
 #define WEIGHTS(lines, columns) \
-    static TARGET void weights_##lines##x##columns(const struct mc_marked_weights *a) { weights_of(lines, columns, a); }
+    static TARGET void weights_##lines##x##columns(const struct mc_window_grad_weights *a) { weights_of(lines, columns, a); }
 #define INPUTS(nv) \
-    static TARGET void inputs_##nv(const struct mc_marked_inputs *a) { inputs_of(nv, a); }
+    static TARGET void inputs_##nv(const struct mc_window_grad_inputs *a) { inputs_of(nv, a); }
 SHAPES(WEIGHTS)
 EACH(INPUTS)
 
 #define WEIGHTS_ROW(lines, columns) [lines][columns] = weights_##lines##x##columns,
 #define INPUTS_ROW(nv) [nv] = inputs_##nv,
-static void weights(const struct mc_marked_weights *a, int lines, int columns)
+static void weights(const struct mc_window_grad_weights *a, int lines, int columns)
 {
-    static void (*const of[][MARKED_ACROSS + 1])(const struct mc_marked_weights *a) = { SHAPES(WEIGHTS_ROW) };
+    static void (*const of[][MARKED_ACROSS + 1])(const struct mc_window_grad_weights *a) = { SHAPES(WEIGHTS_ROW) };
     of[lines][columns](a);
 }
 
-static void inputs(const struct mc_marked_inputs *a, int vectors)
+static void inputs(const struct mc_window_grad_inputs *a, int vectors)
 {
-    static void (*const of[])(const struct mc_marked_inputs *) = { EACH(INPUTS_ROW) };
+    static void (*const of[])(const struct mc_window_grad_inputs *) = { EACH(INPUTS_ROW) };
     of[vectors](a);
 }
 
-static const struct mc_marked_kernel kernel = { .lanes = L, .most = MOST, .lines = LINES, .weights = weights, .inputs = inputs };
+static const struct mc_window_grad_kernel kernel = { .lanes = L, .most = MOST, .lines = LINES, .weights = weights, .inputs = inputs };

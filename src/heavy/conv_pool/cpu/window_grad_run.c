@@ -1,7 +1,7 @@
-/* marked_run.c: a call of marked.c.
+/* window_grad_run.c: a call of window_grad.c.
  *
  * Invariant: tasks write results of their own, and sum in an order of their own. */
-#include "heavy/conv_pool/cpu/marked_plan.h"
+#include "heavy/conv_pool/cpu/window_grad_plan.h"
 
 static const int64_t nowhere = INT64_MIN;
 
@@ -120,7 +120,7 @@ static void filter_image(const struct call *c, float *sum, int64_t n, int64_t bl
     const struct mc_pooled_problem *p = pooled(d->base.problem);
     const int64_t lanes = d->k->lanes, lines = d->vectors / d->across;
     const float *x = c->shared + (n * d->blocks + block) * marked_block(d);
-    struct mc_marked_weights a = { .g = c->g + plane(p->g, n, f), .mark = c->mark + plane(p->mark, n, f), .first = d->first, .off = d->off,
+    struct mc_window_grad_weights a = { .g = c->g + plane(p->g, n, f), .mark = c->mark + plane(p->mark, n, f), .first = d->first, .off = d->off,
                                    .n = d->windows, .x_line = d->pitch, .sum_line = d->across * lanes };
     for (int64_t i = 0; i < lines; i += d->deep) {
         for (int64_t j = 0; j < d->across; j += d->wide) {
@@ -240,7 +240,7 @@ static void inputs_block(const struct call *c, struct sorted *q, float *image, i
         for (int64_t e = 0; e < all && (v == 0 || count < d->part); e++) {
             q->at[e] = q->filter[e] * (int32_t)(count * lanes);
         }
-        d->k->inputs(&(struct mc_marked_inputs){ image, w, q->g, q->at, q->begin, d->place, d->tap + v,
+        d->k->inputs(&(struct mc_window_grad_inputs){ image, w, q->g, q->at, q->begin, d->place, d->tap + v,
                                                  d->windows * cells },
                      (int)count);
         w += p->conv.s.f * count * lanes;
@@ -262,7 +262,7 @@ static void inputs_task(void *arg, int64_t n, int slot)
 
 /* ---- a call ---- */
 
-mc_status mc_marked_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+mc_status mc_window_grad_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct marked *d = (const struct marked *)(const void *)plan;
     const struct mc_pooled_problem *p = pooled(plan->problem);

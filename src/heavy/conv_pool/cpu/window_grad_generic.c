@@ -1,8 +1,8 @@
-/* marked_generic.c: sums over marked windows in whatever the compiler makes of vectors of four numbers.
+/* window_grad_generic.c: sums over marked windows in whatever the compiler makes of vectors of four numbers.
  *
  * Invariant: runs everywhere. */
 #include "heavy/gemm/cpu/kernel.h"
-#include "heavy/conv_pool/cpu/marked.h"
+#include "heavy/conv_pool/cpu/window_grad.h"
 
 #define TARGET
 #define L       4
@@ -18,6 +18,6 @@
     F(1, 6) \
     F(1, 7)
 #define LINES   { 0, 6, 3, 2, 1, 1, 1, 1 }
-#include "heavy/conv_pool/cpu/marked_body.h"
+#include "heavy/conv_pool/cpu/window_grad_body.h"
 
-const struct mc_marked_kernel *const mc_marked_plain = &kernel;
+const struct mc_window_grad_kernel *const mc_window_grad_plain = &kernel;

@@ -1,4 +1,4 @@
-/* marked.c: the gradients of a pooled convolution, a term for each window.
+/* window_grad.c: the gradients of a pooled convolution, a term for each window.
  *
  * x lies channels last, with its border of zeros, in blocks of as many channels as a vector has lanes; of few
  * channels a vector has several taps.  So an element of y that is marked meets a few vectors, the same
@@ -13,14 +13,14 @@
  *
  * Invariant: the order of a sum follows from the problem alone. */
 #include "heavy/gemm/cpu/kernel.h"
-#include "heavy/conv_pool/cpu/marked_plan.h"
+#include "heavy/conv_pool/cpu/window_grad_plan.h"
 
 /* ---- sizes ---- */
 
-static const struct mc_marked_kernel *kernel(int64_t n)
+static const struct mc_window_grad_kernel *kernel(int64_t n)
 {
-    const struct mc_marked_kernel *const table[ISA_COUNT] = {
-        [ISA_AVX512] = mc_marked_avx512, [ISA_AVX2] = mc_marked_avx2, [ISA_PLAIN] = mc_marked_plain
+    const struct mc_window_grad_kernel *const table[ISA_COUNT] = {
+        [ISA_AVX512] = mc_window_grad_avx512, [ISA_AVX2] = mc_window_grad_avx2, [ISA_PLAIN] = mc_window_grad_plain
     };
     int lanes[ISA_COUNT];
     for (int i = 0; i < ISA_COUNT; i++) {
@@ -149,7 +149,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         return NULL;
     }
     sizes(d, p);
-    d->base.run = mc_marked_run;
+    d->base.run = mc_window_grad_run;
     d->base.destroy = release;
     if (!(s->pass == CONV_WEIGHTS ? read_places(d, p) : added_places(d, p))) {
         release(&d->base);
@@ -195,11 +195,11 @@ static double estimate(const struct mc_problem *p_)
     const double hz = mc_conv_peak(&p->conv) / mc_gemm_kernel(MC_FLOAT32)->flops,
                  images = (double)(s->n * s->f * d.windows);
     const double sums = images * (double)(d.blocks * d.parts),
-                 each = d.k == mc_marked_avx512 ? weights ? 1.6 : 1.2 : 0.7;
+                 each = d.k == mc_window_grad_avx512 ? weights ? 1.6 : 1.2 : 0.7;
     const double cycles = images * (double)(d.blocks * d.vectors) * each + sums * (weights ? 3 : 2.5);
     const double copies = 8 * mc_conv_copy((double)marked_room(s->n * d.blocks * marked_block(&d)));
     const double seconds = cycles / hz + copies;
     return 3e-6 + seconds / mc_conv_threads(seconds, (double)d.tasks);
 }
 
-const struct mc_solver mc_pooled_marked = { .name = "marked", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_pooled_window_grad = { .name = "marked", .refuse = refuse, .estimate = estimate, .plan = plan };

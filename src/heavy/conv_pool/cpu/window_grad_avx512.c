@@ -1,8 +1,8 @@
-/* marked_avx512.c: sums over marked windows in registers of 512 bits.
+/* window_grad_avx512.c: sums over marked windows in registers of 512 bits.
  *
  * Invariant: nothing here runs unless the processor reports AVX-512 F, BW, DQ and VL. */
 #include "heavy/gemm/cpu/kernel.h"
-#include "heavy/conv_pool/cpu/marked.h"
+#include "heavy/conv_pool/cpu/window_grad.h"
 
 #if defined(__x86_64__)
 #define TARGET  __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")))
@@ -19,9 +19,9 @@
     F(1, 6) F(2, 6) F(3, 6) F(4, 6) \
     F(1, 7) F(2, 7) F(3, 7) F(4, 7)
 #define LINES   { 0, 7, 7, 7, 7, 5, 4, 4 }
-#include "heavy/conv_pool/cpu/marked_body.h"
+#include "heavy/conv_pool/cpu/window_grad_body.h"
 
-const struct mc_marked_kernel *const mc_marked_avx512 = &kernel;
+const struct mc_window_grad_kernel *const mc_window_grad_avx512 = &kernel;
 #else
-const struct mc_marked_kernel *const mc_marked_avx512 = NULL;
+const struct mc_window_grad_kernel *const mc_window_grad_avx512 = NULL;
 #endif

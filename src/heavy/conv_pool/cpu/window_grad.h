@@ -1,14 +1,14 @@
-/* marked.h: the sums of marked.c, one set for each instruction set.
+/* window_grad.h: the sums of window_grad.c, one set for each instruction set.
  *
  * x lies channels last, so that what a line of taps reads, or adds to, is adjacent. */
-#ifndef MC_CONV_POOL_CPU_MARKED_H
-#define MC_CONV_POOL_CPU_MARKED_H
+#ifndef MC_HEAVY_CONV_POOL_CPU_WINDOW_GRAD_H
+#define MC_HEAVY_CONV_POOL_CPU_WINDOW_GRAD_H
 
 #include "base/base.h"
 
 /* Vector (line, column) of sum += the sum over n windows of g[i] * the vector there of x + first[i] +
  * off[mark[i]]. */
-struct mc_marked_weights {
+struct mc_window_grad_weights {
     const float *x, *g;
     const unsigned char *mark;
     const int32_t *first, *off;
@@ -17,7 +17,7 @@ struct mc_marked_weights {
 };
 /* For each of n elements: the vector at tap[v] of x + place[e] += the sum over its filters, begin[e] to
  * begin[e + 1], of g[i] * the vector v of w + at[i]. */
-struct mc_marked_inputs {
+struct mc_window_grad_inputs {
     float *x;
     const float *w, *g;
     const int32_t *at, *begin, *place;
@@ -25,12 +25,12 @@ struct mc_marked_inputs {
     int64_t n;
 };
 enum { MARKED_ACROSS = 7 };     /* columns of a call for weights, at most */
-struct mc_marked_kernel {
+struct mc_window_grad_kernel {
     int lanes, most;                        /* most: vectors of a call for inputs */
     int lines[MARKED_ACROSS + 1];           /* of a call for weights, at most: by its columns */
-    void (*weights)(const struct mc_marked_weights *a, int lines, int columns);
-    void (*inputs)(const struct mc_marked_inputs *a, int vectors);
+    void (*weights)(const struct mc_window_grad_weights *a, int lines, int columns);
+    void (*inputs)(const struct mc_window_grad_inputs *a, int vectors);
 };
-extern const struct mc_marked_kernel *const mc_marked_avx512, *const mc_marked_avx2, *const mc_marked_plain;
+extern const struct mc_window_grad_kernel *const mc_window_grad_avx512, *const mc_window_grad_avx2, *const mc_window_grad_plain;
 
 #endif

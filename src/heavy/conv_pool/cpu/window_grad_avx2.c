@@ -1,8 +1,8 @@
-/* marked_avx2.c: sums over marked windows in registers of 256 bits.
+/* window_grad_avx2.c: sums over marked windows in registers of 256 bits.
  *
  * Invariant: nothing here runs unless the processor reports AVX2 and FMA. */
 #include "heavy/gemm/cpu/kernel.h"
-#include "heavy/conv_pool/cpu/marked.h"
+#include "heavy/conv_pool/cpu/window_grad.h"
 
 #if defined(__x86_64__)
 #define TARGET  __attribute__((target("avx2,fma")))
@@ -19,9 +19,9 @@
     F(1, 6) F(2, 6) \
     F(1, 7)
 #define LINES   { 0, 7, 6, 4, 3, 2, 2, 1 }
-#include "heavy/conv_pool/cpu/marked_body.h"
+#include "heavy/conv_pool/cpu/window_grad_body.h"
 
-const struct mc_marked_kernel *const mc_marked_avx2 = &kernel;
+const struct mc_window_grad_kernel *const mc_window_grad_avx2 = &kernel;
 #else
-const struct mc_marked_kernel *const mc_marked_avx2 = NULL;
+const struct mc_window_grad_kernel *const mc_window_grad_avx2 = NULL;
 #endif

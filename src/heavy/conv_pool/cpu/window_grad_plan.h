@@ -1,8 +1,8 @@
-/* marked_plan.h: what plans and runs of marked.c share. */
-#ifndef MC_CONV_POOL_CPU_MARKED_PLAN_H
-#define MC_CONV_POOL_CPU_MARKED_PLAN_H
+/* window_grad_plan.h: what plans and runs of window_grad.c share. */
+#ifndef MC_HEAVY_CONV_POOL_CPU_WINDOW_GRAD_PLAN_H
+#define MC_HEAVY_CONV_POOL_CPU_WINDOW_GRAD_PLAN_H
 
-#include "heavy/conv_pool/cpu/marked.h"
+#include "heavy/conv_pool/cpu/window_grad.h"
 #include "heavy/conv_pool/solver.h"
 
 /* weights: filters of a task, at least and at most: an image comes from far for each */
@@ -12,7 +12,7 @@ enum { CELLS = 256 };                        /* that a mark tells apart */
 
 struct marked {
     struct mc_plan base;
-    const struct mc_marked_kernel *k;
+    const struct mc_window_grad_kernel *k;
     int64_t lines, columns, pitch;          /* of an image's block, and floats of a line of it */
     int64_t each, blocks;                   /* channels of a block; of an image */
     int64_t across, vectors;                /* of a line of taps; of all */
@@ -35,6 +35,6 @@ static inline int64_t marked_block(const struct marked *d)
     return d->lines * d->pitch;
 }
 
-mc_status mc_marked_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads);
+mc_status mc_window_grad_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads);
 
 #endif

@@ -11,7 +11,7 @@ static bool serves(const struct mc_solver *s, enum mc_conv_pass pass)
            : s == &mc_conv_cuda_spread                             ? pass == CONV_INPUTS
            : s == &mc_conv_cuda_small_channels_scatter                         ? pass == CONV_INPUTS
            : s == &mc_conv_cuda_taps                               ? pass == CONV_WEIGHTS
-           : s == &mc_conv_cuda_box                                ? false /* t_cuda_box.c has its problems */
+           : s == &mc_conv_cuda_tma                                ? false /* t_cuda_tma.c has its problems */
            : s == &mc_conv_cudnn                                   ? mc_nv_found(NV_CUDNN)->there
                                                                    : true;
 }

@@ -189,7 +189,7 @@ TEST(cuda_plans_can_be_recorded)
                                                     &variants[4]); /* channels innermost */
     struct mc_extent of[5];
     mc_conv_extents(&last, of);
-    replays(&last.base, &of[CONV_Y], CONV_Y, &mc_conv_cuda_box);
+    replays(&last.base, &of[CONV_Y], CONV_Y, &mc_conv_cuda_tma);
     const struct mc_gemm_problem g = product(MC_FLOAT32, 65, 97, 333, "nt", &products[0]);
     struct mc_extent e[4];
     mc_gemm_extents(&g, e);

@@ -4,7 +4,7 @@
 #include "heavy/conv/cuda/cuda.h"
 #include "exec/cuda/cuda.h"
 #include "heavy/gemm/cuda/cut.h"
-#include "heavy/conv/cuda/implicit/box.h"
+#include "heavy/conv/cuda/implicit/tma.h"
 #include "heavy/gemm/cuda/split.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -251,7 +251,7 @@ TEST(cuda_split_text_compiles)
 
 TEST(cuda_box_text_compiles)
 {
-    static const struct mc_box_kind kinds[] = {
+    static const struct mc_conv_tma_kind kinds[] = {
         { MC_BFLOAT16, ACT_NONE, .down = true, .mi = 1, .tn = 192, .slots = 5 }, { MC_BFLOAT16, ACT_RELU, .adds = true, .mi = 2, .tn = 128, .slots = 4 },
         { MC_FLOAT16, ACT_GELU, .down = true, .mi = 1, .tn = 64, .slots = 8 },   { MC_FLOAT32, ACT_NONE, .mi = 2, .tn = 192, .slots = 4 },
         { MC_FLOAT32, ACT_TANH, .adds = true, .mi = 1, .tn = 256, .slots = 4 },
@@ -259,10 +259,10 @@ TEST(cuda_box_text_compiles)
     NEEDS_NVRTC;
     for (size_t i = 0; i < NELEM(kinds); i++) {
         struct mc_str defines = { 0 };
-        mc_box_defines(&defines, &kinds[i]);
-        compile(&mc_conv_box_text, "", defines.s, 90);
+        mc_conv_tma_defines(&defines, &kinds[i]);
+        compile(&mc_conv_tma_text, "", defines.s, 90);
         if (i == 0) {
-            compile(&mc_conv_box_text, "", defines.s, 100);
+            compile(&mc_conv_tma_text, "", defines.s, 100);
         }
         mc_str_free(&defines);
     }

@@ -43,8 +43,8 @@ typedef uint64_t u64;
 #endif
 
 /* How the copy engine of Hopper's multiprocessors knows an array (map.c). */
-struct mc_cuda_map { alignas(64) unsigned char bytes[128]; };
-MC_ARGS_SIZE(mc_cuda_map, 128);
+struct mc_cuda_tensor_map { alignas(64) unsigned char bytes[128]; };
+MC_ARGS_SIZE(mc_cuda_tensor_map, 128);
 
 /* n / by = (n times / 2^32 + n) / 2^shift for n below 2^31, where 2^shift >= by and times = 2^32 (2^shift -
  * by) / by + 1. */

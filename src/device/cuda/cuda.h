@@ -128,7 +128,7 @@ struct mc_grid {
     /* blocks along y that run at the same time and reach each other's shared memory, d->together at most;
      * 0 is 1 */
     unsigned together;
-    bool maps;                  /* the parameter has a mc_cuda_map, and is put where those may lie */
+    bool maps;                  /* the parameter has a mc_cuda_tensor_map, and is put where those may lie */
 };
 /* args: one struct, the kernel's only parameter.  A grid without blocks launches nothing. */
 mc_status mc_cuda_launch(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g,
@@ -143,16 +143,16 @@ double mc_cuda_between(struct mc_cuda *d, void *from, void *to); /* seconds, wai
 
 /* ---- map.c: arrays as the copy engine of Hopper's multiprocessors knows them ---- */
 enum { MC_CUDA_MAP_RANK = 5, MC_CUDA_ROW = 128 };
-struct mc_cuda_boxes {          /* innermost axis first, whose elements lie side by side */
+struct mc_cuda_tensor_map_spec {          /* innermost axis first, whose elements lie side by side */
     mc_dtype dtype;             /* float32 becomes TF32 on the way, rounded to nearest */
     int rank;
     int64_t size[MC_CUDA_MAP_RANK], stride[MC_CUDA_MAP_RANK];  /* in elements; stride[0] is 1 */
     /* elements that are brought, and how far apart: box[0] makes a row of 128 bytes */
     int box[MC_CUDA_MAP_RANK], step[MC_CUDA_MAP_RANK];
 };
-bool mc_cuda_maps(void);                                      /* does the driver know them? */
+bool mc_cuda_has_tensor_map(void);                                      /* does the driver know them? */
 /* array: aligned to 16 bytes, as strides are */
-mc_status mc_cuda_map(struct mc_cuda_map *m, const struct mc_cuda_boxes *b, const void *array);
+mc_status mc_cuda_tensor_map(struct mc_cuda_tensor_map *m, const struct mc_cuda_tensor_map_spec *b, const void *array);
 
 /* ---- replay.c: work captured once and launched whole ---- */
 /* From here on work on d->stream is recorded, not done, until mc_cuda_captured; the device stays entered. */

@@ -5,18 +5,18 @@
  * pieces permuted by row % 8, as the tensor cores read them. */
 #include "device/cuda/driver.h"
 
-bool mc_cuda_maps(void)
+bool mc_cuda_has_tensor_map(void)
 {
     return mc_nv.cuTensorMapEncodeTiled != NULL;
 }
 
 /* Strides of an axis of one place mean nothing, and may be of any size. */
-static uint64_t apart(const struct mc_cuda_boxes *b, int axis, size_t size)
+static uint64_t apart(const struct mc_cuda_tensor_map_spec *b, int axis, size_t size)
 {
     return b->size[axis] > 1 ? (uint64_t)b->stride[axis] * size : MC_CUDA_ROW;
 }
 
-mc_status mc_cuda_map(struct mc_cuda_map *m, const struct mc_cuda_boxes *b, const void *array)
+mc_status mc_cuda_tensor_map(struct mc_cuda_tensor_map *m, const struct mc_cuda_tensor_map_spec *b, const void *array)
 {
     const int type = b->dtype == MC_FLOAT16    ? NV_CU_TENSOR_MAP_DATA_TYPE_FLOAT16
                      : b->dtype == MC_BFLOAT16 ? NV_CU_TENSOR_MAP_DATA_TYPE_BFLOAT16

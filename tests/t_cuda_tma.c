@@ -1,7 +1,7 @@
-/* t_cuda_box.c: convolutions whose tiles of rows are boxes of images and places: results on a Hopper, who
+/* t_cuda_tma.c: convolutions whose tiles of rows are boxes of images and places: results on a Hopper, who
  * makes which tile anywhere. */
 #include "cuda_problems.h"
-#include "heavy/conv/cuda/implicit/box.h"
+#include "heavy/conv/cuda/implicit/tma.h"
 #include "heavy/gemm/cuda/hopper.h"
 #include <stdlib.h>
 
@@ -40,7 +40,7 @@ TEST(cuda_boxes_of_places)
                                                p.s.f };
                     memcpy(p.at.w, across, sizeof across);
                 }
-                one(&p.base, &mc_conv_cuda_box, &t);
+                one(&p.base, &mc_conv_cuda_tma, &t);
                 wanted += pass == CONV_FORWARD || p.s.stride[1] == 1;
             }
         }
@@ -56,7 +56,7 @@ TEST(cuda_boxes_of_unaligned_operands)
     struct mc_extent e[5];
     void *operand[8];
     HOPPER_OR_SKIP();
-    struct mc_plan *plan = mc_plan_with(&p.base, &mc_conv_cuda_box);
+    struct mc_plan *plan = mc_plan_with(&p.base, &mc_conv_cuda_tma);
     REQUIRE(plan, "%s", mc_last_error());
     mc_conv_extents(&p, e);
     for (int i = 0; i < 5; i++) { /* what is there has room for one element more */
@@ -79,15 +79,15 @@ TEST(cuda_boxes_of_unaligned_operands)
 /* ---- who makes which tile ---- */
 
 /* In how many tiles each place of each image is, and each column; a tile beyond all of them is none. */
-static void every_place_once(const struct mc_box_args *a, const struct mc_box_cut *c,
-                             const struct mc_box_tile *tile, const char *what)
+static void every_place_once(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c,
+                             const struct mc_conv_tma_tile *tile, const char *what)
 {
     const int64_t places = (int64_t)a->out[0] * a->out[1] * a->images;
     int *seen = calloc((size_t)places, sizeof *seen);
     int64_t wrong = 0;
     REQUIRE(seen, "no memory");
     for (int64_t i = 0; i < c->tiles; i++) {
-        const struct mc_box_tile *t = &tile[i];
+        const struct mc_conv_tma_tile *t = &tile[i];
         for (int n = t->image; n < MC_MIN(t->image + c->box[0], a->images); n++) {
             for (int y = t->line; y < MC_MIN(t->line + c->box[1], a->out[0]); y++) {
                 for (int x = t->place; x < MC_MIN(t->place + c->box[2], a->out[1]); x++) {
@@ -105,7 +105,7 @@ static void every_place_once(const struct mc_box_args *a, const struct mc_box_cu
 }
 
 /* Taps that some place of a tile meets inside of its image, one by one. */
-static int taps_of(const struct mc_box_args *a, const struct mc_box_cut *c, const struct mc_box_tile *t)
+static int taps_of(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c, const struct mc_conv_tma_tile *t)
 {
     int n[2] = { 0 };
     for (int axis = 0; axis < 2; axis++) {
@@ -124,7 +124,7 @@ static int taps_of(const struct mc_box_args *a, const struct mc_box_cut *c, cons
 
 TEST(boxes_are_handed_out_evenly)
 {
-    static const struct { const char *name; struct mc_box_args a; } rows[] = {
+    static const struct { const char *name; struct mc_conv_tma_args a; } rows[] = {
         { "edges of two taps",  { .in = { 11, 11 }, .out = { 13, 13 }, .k = { 3, 3 }, .stride = { 1, 1 }, .dilation = { 1, 1 }, .pad = { 2, 2 }, .images = 128, .results = 384, .chunks = 6 } },
         { "few images",         { .in = { 28, 30 }, .out = { 28, 30 }, .k = { 5, 3 }, .stride = { 1, 1 }, .dilation = { 1, 2 }, .pad = { 2, 2 }, .images = 3, .results = 72, .chunks = 1 } },
         { "places without taps", { .in = { 3, 3 }, .out = { 9, 9 }, .k = { 1, 1 }, .stride = { 1, 1 }, .dilation = { 1, 1 }, .pad = { 3, 3 }, .images = 40, .results = 64, .chunks = 2 } },
@@ -132,14 +132,14 @@ TEST(boxes_are_handed_out_evenly)
     };
     enum { BLOCKS = 132 };
     for (size_t r = 0; r < NELEM(rows); r++) {
-        const struct mc_box_args *a = &rows[r].a;
-        const struct mc_box_cut c = mc_box_best_cut(a);
+        const struct mc_conv_tma_args *a = &rows[r].a;
+        const struct mc_conv_tma_cut c = mc_conv_tma_best_cut(a);
         int first[BLOCKS + 1], least = INT32_MAX,
                                late = 0; /* late: taps of a block before it got its last tile, at most */
         CHECK(c.tn > 0 && c.seconds > 0 && c.box[0] * c.box[1] * c.box[2] <= 128 * c.mi, "%s: %d x %d x %d",
               rows[r].name, c.box[0], c.box[1], c.box[2]);
-        struct mc_box_tile *tile = malloc((size_t)c.tiles * sizeof *tile);
-        REQUIRE(tile && mc_box_hand_out(a, &c, BLOCKS, tile, first), "%s", mc_last_error());
+        struct mc_conv_tma_tile *tile = malloc((size_t)c.tiles * sizeof *tile);
+        REQUIRE(tile && mc_conv_tma_hand_out(a, &c, BLOCKS, tile, first), "%s", mc_last_error());
         CHECK(first[0] == 0 && first[BLOCKS] == c.tiles, "%s: %d to %d of %lld", rows[r].name, first[0],
               first[BLOCKS], (long long)c.tiles);
         every_place_once(a, &c, tile, rows[r].name);

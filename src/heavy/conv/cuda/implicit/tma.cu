@@ -1,4 +1,4 @@
-/* box.cu: convolutions as products on Hopper's tensor cores, from images that lie with their channels side by side.
+/* tma.cu: convolutions as products on Hopper's tensor cores, from images that lie with their channels side by side.
  *
  * Rows of a product are places, its columns results, its terms the channels that each tap sees.  The rows of one tile are a box of
  * images, lines and places: what a tap sees of them is a box as well, which the copy engine brings at once, with zeros for what
@@ -13,10 +13,10 @@
  *   DOWN        filters lie with what is summed running down
  *   ADDS        whether something is added to sums: what was there, or a bias
  *   ACT         what is done to a finished element: any of it in each of the places where one is finished would be far too much code */
-#include "heavy/conv/cuda/implicit/box_args.h"
-typedef mc_box_tile tile;
-typedef mc_cuda_map map;
-typedef mc_box_args args;
+#include "heavy/conv/cuda/implicit/tma_args.h"
+typedef mc_conv_tma_tile tile;
+typedef mc_cuda_tensor_map map;
+typedef mc_conv_tma_args args;
 
 enum { TM = 128 * MI, SIZE = HALF ? 2 : 4, TK = ROW / SIZE, A_BYTES = TM * ROW, B_BYTES = TN * ROW, SLOT = A_BYTES + B_BYTES };
 

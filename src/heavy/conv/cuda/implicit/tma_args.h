@@ -1,17 +1,17 @@
-/* box_args.h: the arguments of the kernel of box.cu. */
-#ifndef MC_CONV_BOX_ARGS_H
-#define MC_CONV_BOX_ARGS_H
+/* tma_args.h: the arguments of the kernel of tma.cu. */
+#ifndef MC_HEAVY_CONV_CUDA_IMPLICIT_TMA_ARGS_H
+#define MC_HEAVY_CONV_CUDA_IMPLICIT_TMA_ARGS_H
 
 #include "device/cuda/args.h"
 
 MC_ARGS_TYPE(T);
 
-struct mc_box_tile { int image, line, place, column; };
-MC_ARGS_SIZE(mc_box_tile, 16);
+struct mc_conv_tma_tile { int image, line, place, column; };
+MC_ARGS_SIZE(mc_conv_tma_tile, 16);
 
-struct mc_box_args {
-    struct mc_cuda_map from, filters;
-    const struct mc_box_tile *tiles;
+struct mc_conv_tma_args {
+    struct mc_cuda_tensor_map from, filters;
+    const struct mc_conv_tma_tile *tiles;
     const int *first;           /* of each block's tiles, and where the last one's end */
     T *to;
     const T *c0, *bias;
@@ -22,6 +22,6 @@ struct mc_box_args {
     int box[3], backward;
     float alpha, beta;
 };
-MC_ARGS_SIZE(mc_box_args, 448);
+MC_ARGS_SIZE(mc_conv_tma_args, 448);
 
 #endif

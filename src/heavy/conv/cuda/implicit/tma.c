@@ -1,19 +1,19 @@
-/* box.c: convolutions on Hopper's tensor cores whose tiles of rows are boxes of images, lines and places,
- * brought as they lie (box.cu, and cuda_box_cut.c for how they are cut).
+/* tma.c: convolutions on Hopper's tensor cores whose tiles of rows are boxes of images, lines and places,
+ * brought as they lie (tma.cu, and cuda_box_cut.c for how they are cut).
  *
  *   forward   y = what taps see of x times filters
  *   inputs    x = what taps see of y times filters from their last tap on, with stride 1
  *
  * Invariant: channels lie side by side; operands that are not aligned to 16 bytes go to another solver, the
  * child. */
-#include "heavy/conv/cuda/implicit/box.h"
+#include "heavy/conv/cuda/implicit/tma.h"
 #include "heavy/gemm/cuda/hopper.h"
 
 enum { MOST_SLOTS = 8, ROUNDED = 1024, BARRIERS = 2 * MOST_SLOTS * 8 };
 struct box {
     struct mc_plan base;
-    struct mc_box_args args;
-    struct mc_cuda_boxes from, filters;
+    struct mc_conv_tma_args args;
+    struct mc_cuda_tensor_map_spec from, filters;
     struct mc_grid grid;
     struct mc_cuda_copy *turn;  /* of filters into the workspace, where floats would run down */
     struct mc_cuda *gpu;
@@ -21,11 +21,11 @@ struct box {
 };
 
 static const char text[] = {
-#include "heavy/conv/cuda/implicit/box_text.h"
+#include "heavy/conv/cuda/implicit/tma_text.h"
     , 0 };
-const struct mc_cuda_text mc_conv_box_text = { "heavy/conv/cuda/implicit/box.cu", text, &mc_gemm_hopper_text };
+const struct mc_cuda_text mc_conv_tma_text = { "heavy/conv/cuda/implicit/tma.cu", text, &mc_gemm_hopper_text };
 
-void mc_box_defines(struct mc_str *out, const struct mc_box_kind *k)
+void mc_conv_tma_defines(struct mc_str *out, const struct mc_conv_tma_kind *k)
 {
     mc_cuda_types(out, k->dtype, false);
     mc_str_addf(out,
@@ -82,12 +82,12 @@ static void copied(const struct mc_conv_problem *p, int64_t stride[3])  /* those
     stride[RESULT] = terms(p) * p->s.k[1] * p->s.k[2];
 }
 
-static void shape(const struct mc_conv_problem *p, struct mc_box_args *a)
+static void shape(const struct mc_conv_problem *p, struct mc_conv_tma_args *a)
 {
     const struct mc_conv_shape *s = &p->s;
     const int size = (int)mc_dtypes[p->dtype].size;
     const int64_t *to = forward(p) ? p->at.y : p->at.x;
-    *a = (struct mc_box_args){ .ts = { to[0], to[3], to[4] },
+    *a = (struct mc_conv_tma_args){ .ts = { to[0], to[3], to[4] },
                                .images = (int)s->n,
                                .results = (int)(forward(p) ? s->f : s->c),
                                .chunks = (int)conv_ceil(terms(p), MC_CUDA_ROW / size),
@@ -112,7 +112,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const struct box *d = box(plan);
     const struct mc_conv_problem *p = conv(plan->problem);
     const void *from = operand[forward(p) ? CONV_X : CONV_Y], *w = operand[CONV_W];
-    struct mc_box_args a = d->args;
+    struct mc_conv_tma_args a = d->args;
     a.to = mc_conv_cuda_result(p, operand);
     a.c0 = p->beta != 0 ? operand[CONV_C0] : NULL;
     a.bias = p->has_bias ? operand[CONV_BIAS] : NULL;
@@ -123,8 +123,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
         TRY(mc_cuda_copy_run(d->turn, workspace, w));
         w = workspace;
     }
-    TRY(mc_cuda_map(&a.from, &d->from, from));
-    TRY(mc_cuda_map(&a.filters, &d->filters, w));
+    TRY(mc_cuda_tensor_map(&a.from, &d->from, from));
+    TRY(mc_cuda_tensor_map(&a.filters, &d->filters, w));
     return mc_cuda_follow(mc_cuda_current(), d->kernel, "box", &d->grid, &a, sizeof a);
 }
 
@@ -137,34 +137,34 @@ static void destroy(struct mc_plan *plan)
     mc_cuda_copy_free(d->turn);
 }
 
-static int slots(const struct mc_box_cut *c)
+static int slots(const struct mc_conv_tma_cut *c)
 {
     const size_t slot = (size_t)(128 * c->mi + c->tn) * MC_CUDA_ROW;
     return (int)MC_MIN((mc_cuda_current()->shared - ROUNDED - BARRIERS) / slot, (size_t)MOST_SLOTS);
 }
 
 /* What of the images, and of filters, is brought at once. */
-static void describe(struct box *d, const struct mc_conv_problem *p, const struct mc_box_cut *c)
+static void describe(struct box *d, const struct mc_conv_problem *p, const struct mc_conv_tma_cut *c)
 {
-    const struct mc_box_args *a = &d->args;
+    const struct mc_conv_tma_args *a = &d->args;
     const int64_t *from = forward(p) ? p->at.x : p->at.y, many = terms(p), all = p->s.k[1] * p->s.k[2];
     const int wide = MC_CUDA_ROW / (int)mc_dtypes[p->dtype].size;
     int64_t w[3];
     (d->turn ? copied : filters)(p, w);
-    d->from = (struct mc_cuda_boxes){ p->dtype,
+    d->from = (struct mc_cuda_tensor_map_spec){ p->dtype,
                                       4,
                                       { many, a->in[1], a->in[0], a->images },
                                       { 1, from[4], from[3], from[0] },
                                       { wide, c->box[2], c->box[1], c->box[0] },
                                       { 1, a->stride[1], a->stride[0], 1 } };
     d->filters = w[TERM] == 1
-                     ? (struct mc_cuda_boxes){ p->dtype,
+                     ? (struct mc_cuda_tensor_map_spec){ p->dtype,
                                                3,
                                                { many, all, a->results },
                                                { 1, w[TAP], w[RESULT] },
                                                { wide, 1, c->tn },
                                                { 1, 1, 1 } }
-                     : (struct mc_cuda_boxes){
+                     : (struct mc_cuda_tensor_map_spec){
                            p->dtype,          3,          { a->results, all, many }, { 1, w[TAP], w[TERM] },
                            { wide, 1, wide }, { 1, 1, 1 }
                        };
@@ -186,24 +186,24 @@ static bool turn(struct box *d, const struct mc_conv_problem *p)
     return d->turn != NULL;
 }
 
-static bool load(struct box *d, const struct mc_conv_problem *p, const struct mc_box_cut *c)
+static bool load(struct box *d, const struct mc_conv_problem *p, const struct mc_conv_tma_cut *c)
 {
-    const struct mc_box_kind kind = {
+    const struct mc_conv_tma_kind kind = {
         p->dtype, p->act, p->beta != 0 || p->has_bias, down(p) && !turned(p), c->mi, c->tn, slots(c)
     };
     struct mc_str defines = { 0 };
-    mc_box_defines(&defines, &kind);
-    return mc_cuda_kernels(&mc_conv_box_text, &defines, &(struct mc_cuda_named){ &d->kernel, "box" }, 1);
+    mc_conv_tma_defines(&defines, &kind);
+    return mc_cuda_kernels(&mc_conv_tma_text, &defines, &(struct mc_cuda_named){ &d->kernel, "box" }, 1);
 }
 
-static bool list(struct box *d, const struct mc_box_cut *c)
+static bool list(struct box *d, const struct mc_conv_tma_cut *c)
 {
     const int blocks = (int)d->grid.blocks[0];
-    const size_t tiles = (size_t)c->tiles * sizeof(struct mc_box_tile),
+    const size_t tiles = (size_t)c->tiles * sizeof(struct mc_conv_tma_tile),
                  bytes = tiles + (size_t)(blocks + 1) * sizeof(int);
     char *here = mc_alloc(bytes, "plans");
     d->lists = here ? mc_cuda_alloc(d->gpu, bytes, "plans") : NULL;
-    const bool ok = d->lists && mc_box_hand_out(&d->args, c, blocks, (void *)here, (void *)(here + tiles)) &&
+    const bool ok = d->lists && mc_conv_tma_hand_out(&d->args, c, blocks, (void *)here, (void *)(here + tiles)) &&
                     mc_cuda_put(d->gpu, d->lists, here, bytes) >= 0;
     d->args.tiles = d->lists;
     d->args.first = (void *)((char *)d->lists + tiles);
@@ -213,7 +213,7 @@ static bool list(struct box *d, const struct mc_box_cut *c)
 
 static bool make(struct box *d, const struct mc_conv_problem *p)
 {
-    const struct mc_box_cut c = mc_box_best_cut(&d->args);
+    const struct mc_conv_tma_cut c = mc_conv_tma_best_cut(&d->args);
     if (c.tn == 0) {
         return mc_fail(MC_EUNSUPPORTED, "conv: box has no room for so many places") == MC_OK;
     }
@@ -306,16 +306,16 @@ static const char *refuse(const struct mc_problem *p_)
                ? "wants images in one or two dimensions"
            : !walked(p)      ? "wants channels side by side, in steps of sixteen bytes"
            : !small(p)       ? "has no room for sizes like these"
-           : !mc_cuda_maps() ? "wants a driver that describes arrays to the copy engine"
+           : !mc_cuda_has_tensor_map() ? "wants a driver that describes arrays to the copy engine"
                              : NULL;
 }
 
 static double estimate(const struct mc_problem *p_)
 {
-    struct mc_box_args a;
+    struct mc_conv_tma_args a;
     shape(conv(p_), &a);
-    const struct mc_box_cut c = mc_box_best_cut(&a);
+    const struct mc_conv_tma_cut c = mc_conv_tma_best_cut(&a);
     return c.tn > 0 ? c.seconds : 1e30; /* plan() will say why */
 }
 
-const struct mc_solver mc_conv_cuda_box = { .name = "box", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_tma = { .name = "box", .refuse = refuse, .estimate = estimate, .plan = plan };

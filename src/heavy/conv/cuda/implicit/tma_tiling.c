@@ -1,18 +1,18 @@
-/* box_cut.c: how the rows and columns of a product of boxes (box.cu) are cut into tiles, and which block
+/* tma_tiling.c: how the rows and columns of a product of boxes (tma.cu) are cut into tiles, and which block
  * makes which.
  *
  * Tiles at an image's edge have fewer taps to look at, and so less work: the largest are handed out first,
  * each to the block that has least to do.
  *
  * Invariant: a box has at most as many places as its tile has rows. */
-#include "heavy/conv/cuda/implicit/box.h"
+#include "heavy/conv/cuda/implicit/tma.h"
 #include <stdlib.h>
 
 /* MOST_SUMS: mi tn, that registers have room for */
 enum { MOST_TILES = 1 << 16, MOST_BOX = 256, MOST_SUMS = 384, NARROW = 64 };
 
 /* Taps that meet the image from some of the places [from, from + count) of an axis. */
-static int taps(const struct mc_box_args *a, int axis, int from, int count)
+static int taps(const struct mc_conv_tma_args *a, int axis, int from, int count)
 {
     const int end = MC_MIN(from + count, a->out[axis]), d = a->dilation[axis];
     const int low = a->pad[axis] - (end - 1) * a->stride[axis],
@@ -24,7 +24,7 @@ static int taps(const struct mc_box_args *a, int axis, int from, int count)
 
 /* Those of an axis that is cut every `count` places: added up, and the most that one box has. */
 struct seen { int64_t sum, most; };
-static struct seen all_taps(const struct mc_box_args *a, int axis, int count)
+static struct seen all_taps(const struct mc_conv_tma_args *a, int axis, int count)
 {
     struct seen s = { 0, 0 };
     for (int i = 0; i < a->out[axis]; i += count) {
@@ -77,7 +77,7 @@ static void idle(struct busy *heap, int n)
 static const double multiplied = 4 / 1.7e9, came = 1 / 87e9, left = 1.0e-10, around = 4e-6, slack = 1.04;
 
 /* taps: of the busiest block. */
-static double seconds(const struct mc_box_args *a, const struct mc_box_cut *c, double taps)
+static double seconds(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c, double taps)
 {
     const double rows = 128. * c->mi, waves = (double)conv_ceil(c->tiles, (int64_t)mc_cuda_processors()),
                  steps = taps * a->chunks;
@@ -86,7 +86,7 @@ static double seconds(const struct mc_box_args *a, const struct mc_box_cut *c, d
 }
 
 /* As many waves of tiles as all want, each of what a tile has on average; no less than the largest tile. */
-static double roughly(const struct mc_box_args *a, const struct mc_box_cut *c, struct seen down,
+static double roughly(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c, struct seen down,
                       struct seen right)
 {
     const double boxes = (double)(conv_ceil(a->out[0], c->box[1]) * conv_ceil(a->out[1], c->box[2]));
@@ -97,7 +97,7 @@ static double roughly(const struct mc_box_args *a, const struct mc_box_cut *c, s
 
 /* The same by handing tiles out, where that is quickly done. */
 enum { MOST_BLOCKS = 512, MOST_TAPS = 1024, MOST_TRIED = 4096 };
-static double exactly(const struct mc_box_args *a, const struct mc_box_cut *c)
+static double exactly(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c)
 {
     const int blocks = mc_cuda_processors(), most = a->k[0] * a->k[1];
     const int64_t each = conv_ceil(a->images, c->box[0]) * conv_ceil(a->results, c->tn);
@@ -124,8 +124,8 @@ static double exactly(const struct mc_box_args *a, const struct mc_box_cut *c)
 }
 
 /* The best of the boxes of so many images, for tiles of that size; seen: by axis, all_taps of each count. */
-static void best_box(const struct mc_box_args *a, struct mc_box_cut tried, int images,
-                     struct seen seen[2][MOST_BOX + 1], struct mc_box_cut *best)
+static void best_box(const struct mc_conv_tma_args *a, struct mc_conv_tma_cut tried, int images,
+                     struct seen seen[2][MOST_BOX + 1], struct mc_conv_tma_cut *best)
 {
     const int rows = 128 * tried.mi / images;
     tried.box[0] = images;
@@ -144,10 +144,10 @@ static void best_box(const struct mc_box_args *a, struct mc_box_cut tried, int i
     }
 }
 
-struct mc_box_cut mc_box_best_cut(const struct mc_box_args *a)
+struct mc_conv_tma_cut mc_conv_tma_best_cut(const struct mc_conv_tma_args *a)
 {
     struct seen seen[2][MOST_BOX + 1];
-    struct mc_box_cut best = { 0 };
+    struct mc_conv_tma_cut best = { 0 };
     for (int axis = 0; axis < 2; axis++) {
         for (int i = 1; i <= MOST_BOX; i++) {
             seen[axis][i] = all_taps(a, axis, i);
@@ -155,9 +155,9 @@ struct mc_box_cut mc_box_best_cut(const struct mc_box_args *a)
     }
     for (int mi = 1; mi <= 2; mi++) {
         for (int tn = NARROW; tn <= MC_MIN(MOST_SUMS / mi, 256) && tn < a->results + NARROW; tn += NARROW) {
-            struct mc_box_cut own = { 0 };
+            struct mc_conv_tma_cut own = { 0 };
             for (int images = 1; images <= 128 * mi && images < 2 * a->images; images *= 2) {
-                best_box(a, (struct mc_box_cut){ .mi = mi, .tn = tn }, images, seen, &own);
+                best_box(a, (struct mc_conv_tma_cut){ .mi = mi, .tn = tn }, images, seen, &own);
             }
             own.seconds = own.tn > 0 ? exactly(a, &own) : 0;
             best = own.tn > 0 && (best.tn == 0 || own.seconds < best.seconds) ? own : best;
@@ -169,7 +169,7 @@ struct mc_box_cut mc_box_best_cut(const struct mc_box_args *a)
 /* ---- who makes which tile ---- */
 
 struct job {
-    struct mc_box_tile at;
+    struct mc_conv_tma_tile at;
     int taps, order, block;
 };
 
@@ -180,7 +180,7 @@ static int by_taps(const void *a, const void *b)
                               : (x->order > y->order) - (x->order < y->order);
 }
 
-static int list_jobs(const struct mc_box_args *a, const struct mc_box_cut *c, struct job *job)
+static int list_jobs(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c, struct job *job)
 {
     int n = 0;
     for (int i = 0; i < a->images; i += c->box[0]) {
@@ -199,7 +199,7 @@ static int list_jobs(const struct mc_box_args *a, const struct mc_box_cut *c, st
 }
 
 /* Stable: a block's tiles stay in the order in which they were handed out. */
-static void sort_by_block(const struct job *job, int n, struct mc_box_tile *tile, int *first, int blocks)
+static void sort_by_block(const struct job *job, int n, struct mc_conv_tma_tile *tile, int *first, int blocks)
 {
     memset(first, 0, (size_t)(blocks + 1) * sizeof *first);
     for (int i = 0; i < n; i++) {
@@ -215,8 +215,8 @@ static void sort_by_block(const struct job *job, int n, struct mc_box_tile *tile
     first[blocks] = n;
 }
 
-bool mc_box_hand_out(const struct mc_box_args *a, const struct mc_box_cut *c, int blocks,
-                     struct mc_box_tile *tile, int *first)
+bool mc_conv_tma_hand_out(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c, int blocks,
+                     struct mc_conv_tma_tile *tile, int *first)
 {
     struct job *job = mc_alloc((size_t)c->tiles * sizeof *job, "plans");
     struct busy *heap = mc_alloc((size_t)blocks * sizeof *heap, "plans");

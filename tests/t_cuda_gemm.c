@@ -28,8 +28,8 @@ static void gemm_grid(mc_dtype d)
     tell(t, 8);
     CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cuda_plain) > 70, "our own kernel ran %d times",
           served(&mc_gemm_cuda, t, &mc_gemm_cuda_plain));
-    CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cuda_thin) > 30, "few columns %d",
-          served(&mc_gemm_cuda, t, &mc_gemm_cuda_thin));
+    CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cuda_skinny) > 30, "few columns %d",
+          served(&mc_gemm_cuda, t, &mc_gemm_cuda_skinny));
     CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cuda_apart) > 30, "with what follows apart %d",
           served(&mc_gemm_cuda, t, &mc_gemm_cuda_apart));
     if (mc_nv_found(NV_CUBLASLT)->there) {
@@ -85,11 +85,11 @@ TEST(cuda_gemm_few_columns)
             const struct product *v = &products[(3 * s + o) % NELEM(products)];
             struct mc_gemm_problem p = product(floats[(s + o) % NELEM(floats)], thin[s][0], thin[s][1],
                                                thin[s][2], orders[o], v);
-            one(&p.base, &mc_gemm_cuda_thin, &t);
+            one(&p.base, &mc_gemm_cuda_skinny, &t);
             if (v->batch == 1 && o == s % NELEM(orders)) {
                 memcpy(p.as, (int64_t[3]){ 0, 3 * thin[s][2] + 1, 3 }, sizeof p.as);
                 memcpy(p.bs, (int64_t[3]){ 0, -2 * thin[s][1], 2 }, sizeof p.bs);
-                one(&p.base, &mc_gemm_cuda_thin, &t);
+                one(&p.base, &mc_gemm_cuda_skinny, &t);
             }
         }
     }

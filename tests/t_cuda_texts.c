@@ -65,7 +65,7 @@ static const struct {
       { "#define T float\n#define A float\n#define FLOAT 1\n" },
       { "#define RM 8\n#define RN 8\n#define A_BY_K 0\n#define B_BY_K 1\n#define HAS_C0 0\n#define ACT "
         "2\n" } },
-    { &mc_gemm_thin_text,
+    { &mc_gemm_skinny_text,
       { FLOATS },
       { "#define HAS_C0 1\n#define Q 10\n#define WIDE 1\n#define R 4\n#define VECTOR 2\n#define ACT 0\n",
         "#define HAS_C0 0\n#define Q 1\n#define WIDE 32\n#define R 16\n#define VECTOR 1\n#define ACT 2\n",

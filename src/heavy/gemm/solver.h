@@ -12,7 +12,7 @@
 
 /* ---- table.c ---- */
 extern const struct mc_solver *const mc_gemm_solvers[];
-extern const struct mc_solver mc_gemm_direct, mc_gemm_thin, mc_gemm_packed, mc_gemm_splitk, mc_gemm_onednn,
+extern const struct mc_solver mc_gemm_direct, mc_gemm_skinny, mc_gemm_packed, mc_gemm_splitk, mc_gemm_onednn,
     mc_gemm_blas, mc_gemm_reference;
 
 /* ---- problem.c ---- */

@@ -133,7 +133,7 @@ TILES(1)
 TILES(2)
 TILES(3)
 
-#include "heavy/gemm/cpu/thin_body.h"
+#include "heavy/gemm/cpu/skinny_body.h"
 
 /* ---- packing ---- */
 

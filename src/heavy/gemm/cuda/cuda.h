@@ -6,9 +6,9 @@
 #include "heavy/cuda/cuda.h"
 
 extern const struct mc_solver *const mc_gemm_cuda_solvers[];
-extern const struct mc_solver mc_gemm_cublaslt, mc_gemm_cuda_split, mc_gemm_cuda_cut, mc_gemm_cuda_thin,
+extern const struct mc_solver mc_gemm_cublaslt, mc_gemm_cuda_split, mc_gemm_cuda_cut, mc_gemm_cuda_skinny,
     mc_gemm_cuda_apart, mc_gemm_cuda_plain;
-extern const struct mc_cuda_text mc_gemm_plain_text, mc_gemm_thin_text;
+extern const struct mc_cuda_text mc_gemm_plain_text, mc_gemm_skinny_text;
 
 double mc_gemm_acted(enum mc_act act, double v);  /* what an epilogue makes of v, for checks */
 double mc_gemm_cuda_seconds(const struct mc_gemm_problem *p, double part); /* at that part of the peak */

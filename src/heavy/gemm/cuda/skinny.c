@@ -1,18 +1,18 @@
-/* thin.c: products with at most 16 columns, or rows, on a GPU: the large operand is read once, where it lies
- * (thin.cu).
+/* skinny.c: products with at most 16 columns, or rows, on a GPU: the large operand is read once, where it lies
+ * (skinny.cu).
  *
  *     n <= 16:  x = A,   s = B,   C[row, q]          m <= 16:  x = B^T,  s = A^T,  C[q, row]
  *
  * Invariant: sums are those of the dtype's accumulator, in an order that follows from sizes, strides and the
  * GPU's processors. */
 #include "heavy/gemm/cuda/cuda.h"
-#include "heavy/gemm/cuda/thin_args.h"
+#include "heavy/gemm/cuda/skinny_args.h"
 #include <stdlib.h>
 
 static const char text[] = {
-#include "heavy/gemm/cuda/thin_text.h"
+#include "heavy/gemm/cuda/skinny_text.h"
     , 0 };
-const struct mc_cuda_text mc_gemm_thin_text = { "heavy/gemm/cuda/thin.cu", text, NULL };
+const struct mc_cuda_text mc_gemm_skinny_text = { "heavy/gemm/cuda/skinny.cu", text, NULL };
 
 /* NARROWEST: bytes of neighbours; WORD: that a thread reads at once */
 enum {
@@ -41,7 +41,7 @@ struct thin {
     struct mc_plan base;
     void *plain, *vector, *add; /* vector: where columns of S lie side by side, if they are aligned */
     struct mc_grid grid, add_grid;
-    struct mc_gemm_thin_args args;           /* all but addresses */
+    struct mc_gemm_skinny_args args;           /* all but addresses */
     bool turned;
 };
 
@@ -80,7 +80,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const struct thin *d = (const struct thin *)(const void *)plan;
     const struct mc_gemm_problem *p = gemm(plan->problem);
     struct mc_cuda *gpu = mc_cuda_current();
-    struct mc_gemm_thin_args args = d->args;
+    struct mc_gemm_skinny_args args = d->args;
     (void)threads;
     args.x = operand[d->turned ? GEMM_B : GEMM_A];
     args.s = operand[d->turned ? GEMM_A : GEMM_B];
@@ -142,8 +142,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     if (!d) {
         return NULL;
     }
-    struct mc_gemm_thin_args *a = &d->args;
-    *a = (struct mc_gemm_thin_args){ .rows = s.rows,
+    struct mc_gemm_skinny_args *a = &d->args;
+    *a = (struct mc_gemm_skinny_args){ .rows = s.rows,
                                      .k = p->k,
                                      .batch = (int)p->batch,
                                      .splits = (int)s.splits,
@@ -170,11 +170,11 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         &defines,
         "#define Q %d\n#define WIDE %d\n#define R %d\n#define VECTOR %d\n#define HAS_C0 %d\n#define ACT %d\n",
         (int)s.q, (int)s.wide, (int)s.r, vector, p->beta != 0, (int)p->act);
-    if (!mc_cuda_kernels(&mc_gemm_thin_text, &defines, kernels, NELEM(kernels))) {
+    if (!mc_cuda_kernels(&mc_gemm_skinny_text, &defines, kernels, NELEM(kernels))) {
         mc_free(d);
         return NULL;
     }
     return &d->base;
 }
 
-const struct mc_solver mc_gemm_cuda_thin = { .name = "thin", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_cuda_skinny = { .name = "thin", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -1,12 +1,12 @@
-/* thin.cu: C = alpha X S + beta C0 where S has few columns, Q of them: X is read once, where it lies.
+/* skinny.cu: C = alpha X S + beta C0 where S has few columns, Q of them: X is read once, where it lies.
  *
  * A block has WIDE * R rows of X, R a thread: WIDE threads lie along rows, the others along k.  WIDE is 1 where k lies dense in X,
  * so that threads side by side read what lies side by side either way.  A thread adds up all columns of its rows; threads of a warp
  * then fold their sums, each keeping half of what both have, and warps add theirs in order.
  *
  * k may be shared by several blocks, whose parts `add` adds in order. */
-#include "heavy/gemm/cuda/thin_args.h"
-typedef mc_gemm_thin_args args;
+#include "heavy/gemm/cuda/skinny_args.h"
+typedef mc_gemm_skinny_args args;
 
 enum { THREADS = 256, WARPS = THREADS / 32, DEEP = THREADS / WIDE, MINE = R * Q, AHEAD = MINE * sizeof(A) < 64 ? 8 : MINE * sizeof(A) < 256 ? 4 : 2 };
 

@@ -1,4 +1,4 @@
-/* thin.c: products with at most 16 columns or at most 16 rows.  The big operand x (p, k) is read once,
+/* skinny.c: products with at most 16 columns or at most 16 rows.  The big operand x (p, k) is read once,
  * where it lies; the small one s (q, k) is first copied to the order in which the kernel reads it:
  *
  *     n <= 16:  x = A,   s = B^T,  C[p, q]          m <= 16:  x = B^T,  s = A,  C[q, p]
@@ -339,4 +339,4 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
-const struct mc_solver mc_gemm_thin = { .name = "thin", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_skinny = { .name = "thin", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -1,4 +1,4 @@
-/* thin_body.h: a large matrix x times a thin one s, as part of kernel_body.h.
+/* skinny_body.h: a large matrix x times a thin one s, as part of kernel_body.h.
  *
  *   dot       rows of x, whose terms lie side by side, times each column of s
  *   outer     columns of x, whose rows do, added up by the numbers of s

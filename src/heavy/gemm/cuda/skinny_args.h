@@ -1,13 +1,13 @@
-/* thin_args.h: the arguments of the kernels of thin.cu. */
-#ifndef MC_GEMM_THIN_ARGS_H
-#define MC_GEMM_THIN_ARGS_H
+/* skinny_args.h: the arguments of the kernels of skinny.cu. */
+#ifndef MC_HEAVY_GEMM_CUDA_SKINNY_ARGS_H
+#define MC_HEAVY_GEMM_CUDA_SKINNY_ARGS_H
 
 #include "device/cuda/args.h"
 
 MC_ARGS_TYPE(T);
 MC_ARGS_TYPE(A);
 
-struct mc_gemm_thin_args {
+struct mc_gemm_skinny_args {
     const T *x, *s, *c0;
     T *c;
     A *parts;
@@ -16,6 +16,6 @@ struct mc_gemm_thin_args {
     int batch, splits;
     double alpha, beta;
 };
-MC_ARGS_SIZE(mc_gemm_thin_args, 176);
+MC_ARGS_SIZE(mc_gemm_skinny_args, 176);
 
 #endif

@@ -110,7 +110,7 @@ TEST(cuda_gemm_cut_tiles)
         for (size_t o = 0; o < NELEM(orders); o++) {
             const struct mc_gemm_problem p = product(MC_FLOAT32, small[s][0], small[s][1], small[s][2],
                                                      orders[o], &products[(s + o) % NELEM(products)]);
-            one(&p.base, &mc_gemm_cuda_cut, &t);
+            one(&p.base, &mc_gemm_cuda_split_inline, &t);
         }
     }
     tell(&t, 1);
@@ -123,7 +123,7 @@ TEST(cuda_gemm_cut_infinities)
     enum { M = 70, N = 66, K = 130 };
     GPU_OR_SKIP();
     const struct mc_gemm_problem p = product(MC_FLOAT32, M, N, K, "nn", &products[0]);
-    struct mc_plan *plan = mc_plan_with(&p.base, &mc_gemm_cuda_cut);
+    struct mc_plan *plan = mc_plan_with(&p.base, &mc_gemm_cuda_split_inline);
     REQUIRE(plan, "%s", mc_last_error());
     static float a[M * K], b[K * N], c[M * N];
     void *operand[8];
@@ -233,7 +233,7 @@ TEST(cuda_products_are_as_exact_as_float32)
         const double split = mc_gemm_cuda_split.refuse(&p.base)
                                  ? 0
                                  : error_of(&p, &mc_gemm_cuda_split, host, host[GEMM_C]);
-        const double cut = error_of(&p, &mc_gemm_cuda_cut, host, host[GEMM_C]);
+        const double cut = error_of(&p, &mc_gemm_cuda_split_inline, host, host[GEMM_C]);
         const double most = 8 + sqrt((double)ks[i]);
         CHECK(split >= 0 && split <= 2 * plain + 2,
               "k %lld: in units of rounding, split operands are off by %.2f, our plain kernel by %.2f",

@@ -152,7 +152,7 @@ TEST(cuda_filters_of_one_tap)
             for (size_t v = 0; v < NELEM(kinds); v++) {
                 const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass,
                                                              &variants[kinds[v]]);
-                one(&p.base, &mc_conv_cuda_cut, &t);
+                one(&p.base, &mc_conv_cuda_split_pointwise, &t);
             }
         }
     }

@@ -3,7 +3,7 @@
 #include "cuda_test.h"
 #include "heavy/conv/cuda/cuda.h"
 #include "exec/cuda/cuda.h"
-#include "heavy/gemm/cuda/cut.h"
+#include "heavy/gemm/cuda/split_inline.h"
 #include "heavy/conv/cuda/implicit/tma.h"
 #include "heavy/gemm/cuda/split.h"
 #include <stdio.h>
@@ -70,7 +70,7 @@ static const struct {
       { "#define HAS_C0 1\n#define Q 10\n#define WIDE 1\n#define R 4\n#define VECTOR 2\n#define ACT 0\n",
         "#define HAS_C0 0\n#define Q 1\n#define WIDE 32\n#define R 16\n#define VECTOR 1\n#define ACT 2\n",
         "#define HAS_C0 1\n#define Q 16\n#define WIDE 8\n#define R 1\n#define VECTOR 4\n#define ACT 7\n" } },
-    { &mc_gemm_cut_text,
+    { &mc_split_inline_text,
       { "#define ACT 0\n#define LINES 1\n", "#define ACT 3\n#define LINES 0\n" },
       { "#define A_DENSE 1\n#define B_DENSE 0\n#define SPLIT 1\n#define TOGETHER 0\n",
         "#define A_DENSE 0\n#define B_DENSE 1\n#define SPLIT 0\n#define TOGETHER 0\n",

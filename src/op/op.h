@@ -81,8 +81,8 @@ mc_node *mc_pick(mc_node *x, int axis, mc_node *i);
 /* What a subtensor or subtensor_update node takes of each axis of x, whose sizes are dims: start + i * step
  * for i < count; an index drops its axis.  in[]: values of the node's inputs, of which only the bounds are
  * read. */
-struct mc_cut { int64_t start, count, step; bool index; };
-mc_status mc_index_cuts(const mc_node *n, const int64_t *dims, const mc_array *const *in, struct mc_cut *cut);
+struct mc_slice_range { int64_t start, count, step; bool index; };
+mc_status mc_index_cuts(const mc_node *n, const int64_t *dims, const mc_array *const *in, struct mc_slice_range *cut);
 /* Where the axes that a gather's index tensors span stand in its result, behind how many of the axes left. */
 int mc_gather_place(const mc_node *n);
 

@@ -33,9 +33,9 @@ static int64_t clip(int64_t v, int64_t lo, int64_t hi)
 }
 
 /* One axis of n elements under the three bounds, as Python slices. */
-static struct mc_cut slice(const int64_t *s, int64_t n, int64_t start, int64_t stop, int64_t step)
+static struct mc_slice_range slice(const int64_t *s, int64_t n, int64_t start, int64_t stop, int64_t step)
 {
-    struct mc_cut c = { .step = step };
+    struct mc_slice_range c = { .step = step };
     int64_t lo = step > 0 ? 0 : -1, hi = step > 0 ? n : n - 1;
     start = !s[SPEC_START_KIND] ? (step > 0 ? lo : hi) : clip(start < 0 ? start + n : start, lo, hi);
     stop = !s[SPEC_STOP_KIND] ? (step > 0 ? hi : lo) : clip(stop < 0 ? stop + n : stop, lo, hi);
@@ -51,7 +51,7 @@ static struct mc_cut slice(const int64_t *s, int64_t n, int64_t start, int64_t s
 
 /* value[i]: bound number i, NULL if not known; a cut whose count is not known has count -1. */
 static mc_status cuts(const struct mc_attr *spec, int rank, const int64_t *dims, const mc_array *const *value,
-                      struct mc_cut *cut)
+                      struct mc_slice_range *cut)
 {
     for (int i = 0; i < rank; i++) {
         const int64_t *s = &spec->ints[i * SPEC_N];
@@ -67,20 +67,20 @@ static mc_status cuts(const struct mc_attr *spec, int rank, const int64_t *dims,
                 return mc_fail(MC_EINDEX, "index %lld is out of range for axis %d with size %lld",
                                (long long)start, i, (long long)n);
             }
-            cut[i] = (struct mc_cut){
+            cut[i] = (struct mc_slice_range){
                 .start = start < 0 ? start + n : start, .count = 1, .step = 1, .index = true
             };
         } else if (n >= 0 && known && stepped) {
             cut[i] = slice(s, n, start, stop, step);
         } else {
             bool all = !s[SPEC_START_KIND] && !s[SPEC_STOP_KIND] && stepped && (step == 1 || step == -1);
-            cut[i] = (struct mc_cut){ .count = all ? n : -1, .step = 1 };
+            cut[i] = (struct mc_slice_range){ .count = all ? n : -1, .step = 1 };
         }
     }
     return MC_OK;
 }
 
-mc_status mc_index_cuts(const mc_node *n, const int64_t *dims, const mc_array *const *in, struct mc_cut *cut)
+mc_status mc_index_cuts(const mc_node *n, const int64_t *dims, const mc_array *const *in, struct mc_slice_range *cut)
 {
     return cuts(&n->attr[0], n->in[0]->type.rank, dims, in + n->op->sig->ntensor - 1, cut);
 }
@@ -89,7 +89,7 @@ mc_status mc_index_cuts(const mc_node *n, const int64_t *dims, const mc_array *c
 mc_status mc_spec_infer(const struct mc_infer *q, int first, struct mc_type *out)
 {
     const struct mc_type *x = &q->in[0];
-    struct mc_cut cut[MC_MAX_RANK];
+    struct mc_slice_range cut[MC_MAX_RANK];
     if (q->attr[0].n != x->rank * SPEC_N) {
         return mc_fail(MC_ESHAPE, "%d numbers for an index into rank %d, not %d", q->attr[0].n, x->rank,
                        x->rank * SPEC_N);
@@ -120,7 +120,7 @@ mc_status mc_spec_infer(const struct mc_infer *q, int first, struct mc_type *out
 /* The region as a view of x. */
 mc_array *mc_spec_view(const mc_node *n, const mc_array *x, mc_array *const *in)
 {
-    struct mc_cut cut[MC_MAX_RANK];
+    struct mc_slice_range cut[MC_MAX_RANK];
     int64_t dims[MC_MAX_RANK], strides[MC_MAX_RANK];
     int rank = 0;
     char *data = x->data;

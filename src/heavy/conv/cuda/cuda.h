@@ -9,7 +9,7 @@
 /* ---- cuda_table.c ---- */
 extern const struct mc_solver *const mc_conv_cuda_solvers[];
 extern const struct mc_solver mc_conv_cudnn, mc_conv_cuda_small_channels, mc_conv_cuda_small_channels_tensor,
-    mc_conv_cuda_small_channels_scatter, mc_conv_cuda_split, mc_conv_cuda_tma, mc_conv_cuda_cut, mc_conv_cuda_shared_image,
+    mc_conv_cuda_small_channels_scatter, mc_conv_cuda_split, mc_conv_cuda_tma, mc_conv_cuda_split_pointwise, mc_conv_cuda_shared_image,
     mc_conv_cuda_taps, mc_conv_cuda_spread, mc_conv_cuda_fft, mc_conv_cuda_fft_fine, mc_conv_cuda_fft_tiling,
     mc_conv_cuda_im2col, mc_conv_cuda_exchange, mc_conv_cuda_exchange_full, mc_conv_cuda_bc01,
     mc_conv_cuda_b01c, mc_conv_cuda_fold, mc_conv_cuda_apart, mc_conv_cuda_direct;

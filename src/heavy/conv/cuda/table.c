@@ -11,7 +11,7 @@ const struct mc_solver *const mc_conv_cuda_solvers[] = {
     &mc_conv_cuda_small_channels_scatter, /* gradients of inputs the same way, each place times all taps */
     &mc_conv_cuda_split,     /* float32 as pairs of halves on tensor cores */
     &mc_conv_cuda_tma,       /* channels side by side on Hopper's: boxes of images and places, taps that meet nothing left out */
-    &mc_conv_cuda_cut,       /* the same by filters of one tap: products of what lies in the images */
+    &mc_conv_cuda_split_pointwise,       /* the same by filters of one tap: products of what lies in the images */
     &mc_conv_cuda_shared_image,     /* the same as split's, with small images in shared memory */
     &mc_conv_cuda_taps,      /* gradients of filters the same way, with sums in registers */
     &mc_conv_cuda_spread,    /* gradients of inputs the same way, each place times all taps */

@@ -21,7 +21,7 @@ struct columns {
 };
 /* Rows of the result, one or several whose windows are not cut: slots 0 and 1 of the first. */
 struct band {
-    struct mc_pool_cut cut[2];
+    struct mc_pool_clip cut[2];
     int64_t bands;
     char *y, *key;
 };
@@ -84,7 +84,7 @@ static void one_by_one(const struct columns *c, const struct band *b, int64_t fr
                        mc_pool_row_kernel *kernel)
 {
     for (int64_t j = from; j < to; j++) {
-        const struct mc_pool_cut cut = pool_cut(&c->p->s, 2, j);
+        const struct mc_pool_clip cut = pool_cut(&c->p->s, 2, j);
         over_rows(c, b, j, 1, cut.lo, cut.hi - cut.lo, cut.skip, kernel);
     }
 }
@@ -111,7 +111,7 @@ static int64_t careful(const struct columns *c, const struct band *b, int64_t j)
 {
     const struct mc_pool_shape *s = &c->p->s;
     const int64_t *xs = c->at->g->slot[POOL_X], m = mark_at(c, b, j);
-    const struct mc_pool_cut cut[3] = { b->cut[0], b->cut[1], pool_cut(s, 2, j) };
+    const struct mc_pool_clip cut[3] = { b->cut[0], b->cut[1], pool_cut(s, 2, j) };
     const int64_t part[3] = { m / s->w[2] / s->w[1], m / s->w[2] % s->w[1], m % s->w[2] };
     int64_t at = 0;
     for (int i = 0; i < 3; i++) {
@@ -194,7 +194,7 @@ static void by_marks(const struct columns *c, const struct band *b)
             }                                                                                      \
         }                                                                                          \
         for (int64_t j = c->from > 0 ? 0 : c->to; j < s->out[2]; j = j + 1 == c->from ? c->to : j + 1) { \
-            const struct mc_pool_cut cut = pool_cut(s, 2, j);                                      \
+            const struct mc_pool_clip cut = pool_cut(s, 2, j);                                      \
             const T g = y[j] * (T)pool_scale(s, rows * (cut.hi - cut.lo));                         \
             for (int64_t k = cut.lo; k < cut.hi; k++) {                                            \
                 e[k] += g;                                                                         \

@@ -1,17 +1,17 @@
-/* cut.c: products whose blocks cut their operands themselves: how sums are shared, their kernels, how they
+/* split_inline.c: products whose blocks cut their operands themselves: how sums are shared, their kernels, how they
  * are launched. */
-#include "heavy/gemm/cuda/cut.h"
+#include "heavy/gemm/cuda/split_inline.h"
 #include "heavy/gemm/solver.h"
 #include <stdlib.h>
 
 static const char tile[] = {
-#include "heavy/gemm/cuda/cut_tile_text.h"
+#include "heavy/gemm/cuda/split_inline_tile_text.h"
     , 0 };
 static const char text[] = {
-#include "heavy/gemm/cuda/cut_text.h"
+#include "heavy/gemm/cuda/split_inline_text.h"
     , 0 };
-static const struct mc_cuda_text tile_text = { "heavy/gemm/cuda/cut_tile.cu", tile, NULL };
-const struct mc_cuda_text mc_gemm_cut_text = { "heavy/gemm/cuda/cut.cu", text, &tile_text };
+static const struct mc_cuda_text tile_text = { "heavy/gemm/cuda/split_inline_tile.cu", tile, NULL };
+const struct mc_cuda_text mc_split_inline_text = { "heavy/gemm/cuda/split_inline.cu", text, &tile_text };
 
 /* BLOCKS: that a processor has at once; WAVES: of them, where a block makes several tiles */
 enum { TILE = 64, BLOCKS = 2, WAVES = 4 };
@@ -38,14 +38,14 @@ static int64_t splits(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t ou
                   (int64_t)1);
 }
 
-bool mc_gemm_cut_small(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t outer)
+bool mc_split_inline_small(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t outer)
 {
     const int64_t most = INT32_MAX / 64;
     return m <= most && n <= most && k <= most && batch <= UINT16_MAX && outer <= UINT16_MAX &&
            gemm_ceil(k, TILE) * outer <= most / 64 && tiles(m, n, batch) <= most / 2048;
 }
 
-double mc_gemm_cut_seconds(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t outer)
+double mc_split_inline_seconds(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t outer)
 {
     const int64_t parts = splits(m, n, k, batch, outer);
     const int64_t parts_of_all = tiles(m, n, batch) * parts, processors = mc_cuda_processors();
@@ -57,7 +57,7 @@ double mc_gemm_cut_seconds(int64_t m, int64_t n, int64_t k, int64_t batch, int64
 }
 
 /* Is nothing a place of an image, and is the way from term to term short? */
-static bool lines(const struct mc_gemm_cut_args *a)
+static bool lines(const struct mc_split_inline_args *a)
 {
     const int64_t most = INT32_MAX / 64;
     return a->b_terms.across == INT32_MAX && a->b_cols.across == INT32_MAX && a->c_cols.across == INT32_MAX &&
@@ -65,14 +65,14 @@ static bool lines(const struct mc_gemm_cut_args *a)
 }
 
 /* Do the blocks that have parts of a tile add them up themselves, in each other's shared memory? */
-static bool together(const struct mc_gemm_cut_args *a)
+static bool together(const struct mc_split_inline_args *a)
 {
     return a->splits > 1 && a->splits <= TOGETHER && mc_cuda_current()->together >= TOGETHER;
 }
 
-bool mc_gemm_cut_make(struct mc_gemm_cut *c, enum mc_act act, size_t *workspace)
+bool mc_split_inline_make(struct mc_split_inline *c, enum mc_act act, size_t *workspace)
 {
-    struct mc_gemm_cut_args *a = &c->args;
+    struct mc_split_inline_args *a = &c->args;
     struct mc_str defines = { 0 };
     a->splits = (int)splits(a->m, a->n, a->k, a->batch, a->outer);
     const bool few = a->splits <= FEW, meet = together(a), adds = a->splits > 1 && !meet;
@@ -103,13 +103,13 @@ bool mc_gemm_cut_make(struct mc_gemm_cut *c, enum mc_act act, size_t *workspace)
                 "#define ACT %d\n#define LINES %d\n#define A_DENSE %d\n#define B_DENSE %d\n#define SPLIT "
                 "%d\n#define TOGETHER %d\n",
                 (int)act, lines(a), a->as[2] == 1, a->b_terms.right == 1, a->splits > 1, meet);
-    return mc_cuda_kernels(&mc_gemm_cut_text, &defines, kernels, NELEM(kernels));
+    return mc_cuda_kernels(&mc_split_inline_text, &defines, kernels, NELEM(kernels));
 }
 
-mc_status mc_gemm_cut_run(const struct mc_gemm_cut *c, const void *a, const void *b, const void *c0, void *to,
+mc_status mc_split_inline_run(const struct mc_split_inline *c, const void *a, const void *b, const void *c0, void *to,
                           void *workspace)
 {
-    struct mc_gemm_cut_args args = c->args;
+    struct mc_split_inline_args args = c->args;
     args.a = a;
     args.b = b;
     args.c0 = c0;

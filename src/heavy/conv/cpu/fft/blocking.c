@@ -1,4 +1,4 @@
-/* cut.c: how spectra are cut into blocks: which size of tile, which letter in the lanes, how much at a time,
+/* blocking.c: how spectra are cut into blocks: which size of tile, which letter in the lanes, how much at a time,
  * which loop is outermost; and what that costs.
  *
  * Invariant: what mc_fft_choose leaves keeps the workspace cap for one thread. */

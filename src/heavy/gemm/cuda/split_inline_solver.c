@@ -1,14 +1,14 @@
-/* cut_solver.c: float32 products of small matrices on tensor cores, as pairs of halves that blocks cut
- * themselves (cut.cu): nothing is packed first, and the summed axis is shared by as many blocks as fill the
+/* split_inline_solver.c: float32 products of small matrices on tensor cores, as pairs of halves that blocks cut
+ * themselves (split_inline.cu): nothing is packed first, and the summed axis is shared by as many blocks as fill the
  * GPU.
  *
  * Invariant: infinities and NaN come out as float32's do. */
-#include "heavy/gemm/cuda/cut.h"
+#include "heavy/gemm/cuda/split_inline.h"
 #include "heavy/gemm/solver.h"
 
 struct cut {
     struct mc_plan base;
-    struct mc_gemm_cut c;
+    struct mc_split_inline c;
 };
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
@@ -16,7 +16,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const struct cut *d = (const struct cut *)(const void *)plan;
     const struct mc_gemm_problem *p = gemm(plan->problem);
     (void)threads;
-    return mc_gemm_cut_run(&d->c, operand[GEMM_A], operand[GEMM_B], p->beta != 0 ? operand[GEMM_C0] : NULL,
+    return mc_split_inline_run(&d->c, operand[GEMM_A], operand[GEMM_B], p->beta != 0 ? operand[GEMM_C0] : NULL,
                            operand[GEMM_C], workspace);
 }
 
@@ -25,14 +25,14 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_gemm_problem *p = gemm(p_);
     return p->dtype != MC_FLOAT32                              ? "multiplies float32"
            : mc_gemm_hollow(p)                                 ? mc_gemm_hollow(p)
-           : !mc_gemm_cut_small(p->m, p->n, p->k, p->batch, 1) ? "takes small matrices"
+           : !mc_split_inline_small(p->m, p->n, p->k, p->batch, 1) ? "takes small matrices"
                                                                : mc_cuda_too_old();
 }
 
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
-    return mc_gemm_cut_seconds(p->m, p->n, p->k, p->batch, 1);
+    return mc_split_inline_seconds(p->m, p->n, p->k, p->batch, 1);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
@@ -42,9 +42,9 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     if (!d) {
         return NULL;
     }
-    struct mc_gemm_cut_args *a = &d->c.args;
+    struct mc_split_inline_args *a = &d->c.args;
     d->base.run = run;
-    *a = (struct mc_gemm_cut_args){ .m = (int)p->m,
+    *a = (struct mc_split_inline_args){ .m = (int)p->m,
                                     .n = (int)p->n,
                                     .k = (int)p->k,
                                     .batch = (int)p->batch,
@@ -53,17 +53,17 @@ static struct mc_plan *plan(const struct mc_problem *p_)
                                     .beta = (float)p->beta,
                                     .bs = p->bs[0],
                                     .cs = { p->cs[0], p->cs[1] },
-                                    .b_terms = mc_gemm_cut_line(p->bs[1]),
-                                    .b_cols = mc_gemm_cut_line(p->bs[2]),
-                                    .c_cols = mc_gemm_cut_line(p->cs[2]),
+                                    .b_terms = mc_split_inline_line(p->bs[1]),
+                                    .b_cols = mc_split_inline_line(p->bs[2]),
+                                    .c_cols = mc_split_inline_line(p->cs[2]),
                                     .around = { 1, 1 } };
     memcpy(a->as, p->as, sizeof p->as);
     memcpy(a->c0s, p->c0s, sizeof p->c0s);
-    if (!mc_gemm_cut_make(&d->c, p->act, &d->base.workspace)) {
+    if (!mc_split_inline_make(&d->c, p->act, &d->base.workspace)) {
         mc_free(d);
         return NULL;
     }
     return &d->base;
 }
 
-const struct mc_solver mc_gemm_cuda_cut = { .name = "cut", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_cuda_split_inline = { .name = "cut", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -1,4 +1,4 @@
-/* cut.cu: float32 products of small matrices on tensor cores, with tiles that blocks cut into pairs of halves themselves.
+/* split_inline.cu: float32 products of small matrices on tensor cores, with tiles that blocks cut into pairs of halves themselves.
  *
  * split.cu has the algebra, and for large matrices it packs them first.  Here a block has 64 x 64 of C and a part of the
  * summed axis; 64 terms at a time it takes tiles of A and B into registers, a warp finds the largest of what it has, which sets

@@ -1,16 +1,16 @@
-/* cut.c: float32 convolutions by filters of one tap on a GPU: products of matrices that lie in the images
- * themselves, by blocks that cut what they bring (heavy/gemm/cuda/cut.cu).  Nothing is copied, packed or
+/* pointwise.c: float32 convolutions by filters of one tap on a GPU: products of matrices that lie in the images
+ * themselves, by blocks that cut what they bring (heavy/gemm/cuda/split_inline.cu).  Nothing is copied, packed or
  * gathered first.
  *
  *   forward   y[image] = w x[image]
  *   inputs    x[image] = w' y[image]
  *   weights   w = y[image] x[image]', summed over images as over places */
 #include "heavy/conv/cuda/cuda.h"
-#include "heavy/gemm/cuda/cut.h"
+#include "heavy/gemm/cuda/split_inline.h"
 
 struct one {
     struct mc_plan base;
-    struct mc_gemm_cut c;
+    struct mc_split_inline c;
 };
 
 /* ---- a call ---- */
@@ -22,7 +22,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const enum mc_conv_pass pass = p->s.pass;
     const void *c0 = p->has_bias ? operand[CONV_BIAS] : p->beta != 0 ? operand[CONV_C0] : NULL;
     (void)threads;
-    return mc_gemm_cut_run(&d->c, operand[pass == CONV_WEIGHTS ? CONV_Y : CONV_W],
+    return mc_split_inline_run(&d->c, operand[pass == CONV_WEIGHTS ? CONV_Y : CONV_W],
                            operand[pass == CONV_INPUTS ? CONV_Y : CONV_X], c0,
                            mc_conv_cuda_result(p, operand), workspace);
 }
@@ -52,18 +52,18 @@ static bool strided(const struct mc_conv_problem *p)
 }
 
 /* The places of x that filters meet. */
-static struct mc_gemm_cut_places met(const struct mc_conv_problem *p)
+static struct mc_split_inline_places met(const struct mc_conv_problem *p)
 {
-    return strided(p) ? (struct mc_gemm_cut_places){ p->at.x[3] * p->s.stride[1], p->at.x[4] * p->s.stride[2],
+    return strided(p) ? (struct mc_split_inline_places){ p->at.x[3] * p->s.stride[1], p->at.x[4] * p->s.stride[2],
                                                      (int)p->s.out[2] }
-                      : mc_gemm_cut_line(step(p->s.in, p->at.x + 2));
+                      : mc_split_inline_line(step(p->s.in, p->at.x + 2));
 }
 
-static void sizes(const struct mc_conv_problem *p, struct mc_gemm_cut_args *a)
+static void sizes(const struct mc_conv_problem *p, struct mc_split_inline_args *a)
 {
     const int64_t y = step(p->s.out, p->at.y + 2), places = conv_volume(p->s.out);
     const bool forward = p->s.pass == CONV_FORWARD;
-    *a = (struct mc_gemm_cut_args){ .batch = 1,
+    *a = (struct mc_split_inline_args){ .batch = 1,
                                     .outer = 1,
                                     .alpha = (float)p->alpha,
                                     .beta = p->has_bias ? 1 : (float)p->beta,
@@ -75,9 +75,9 @@ static void sizes(const struct mc_conv_problem *p, struct mc_gemm_cut_args *a)
         a->outer = (int)p->s.n;
         memcpy(a->as, (int64_t[]){ 0, p->at.y[1], y }, sizeof a->as);
         a->b_terms = met(p);
-        a->b_cols = mc_gemm_cut_line(p->at.x[1]);
+        a->b_cols = mc_split_inline_line(p->at.x[1]);
         a->cs[1] = p->at.w[0];
-        a->c_cols = mc_gemm_cut_line(p->at.w[1]);
+        a->c_cols = mc_split_inline_line(p->at.w[1]);
         memcpy(a->outer_step, (int64_t[]){ p->at.y[0], p->at.x[0] }, sizeof a->outer_step);
     } else {
         const int64_t *from = forward ? p->at.x : p->at.y, *to = forward ? p->at.y : p->at.x;
@@ -87,10 +87,10 @@ static void sizes(const struct mc_conv_problem *p, struct mc_gemm_cut_args *a)
         a->batch = (int)p->s.n;
         memcpy(a->as, (int64_t[]){ 0, p->at.w[!forward], p->at.w[forward] }, sizeof a->as);
         a->bs = from[0];
-        a->b_terms = mc_gemm_cut_line(from[1]);
-        a->b_cols = forward ? met(p) : mc_gemm_cut_line(y);
+        a->b_terms = mc_split_inline_line(from[1]);
+        a->b_cols = forward ? met(p) : mc_split_inline_line(y);
         memcpy(a->cs, to, sizeof a->cs);
-        a->c_cols = forward ? mc_gemm_cut_line(y) : met(p);
+        a->c_cols = forward ? mc_split_inline_line(y) : met(p);
     }
     for (int i = 0; i < 2 && p->s.pass == CONV_INPUTS && strided(p); i++) {
         a->around[i] = (int)p->s.stride[i + 1];
@@ -109,7 +109,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     }
     d->base.run = run;
     sizes(p, &d->c.args);
-    if (!mc_gemm_cut_make(&d->c, p->act, &d->base.workspace)) {
+    if (!mc_split_inline_make(&d->c, p->act, &d->base.workspace)) {
         mc_free(d);
         return NULL;
     }
@@ -121,9 +121,9 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 static bool small(const struct mc_conv_problem *p)
 {
     const int64_t u = conv_volume(p->s.out);
-    return p->s.pass == CONV_WEIGHTS ? mc_gemm_cut_small(p->s.f, p->s.c, u, 1, p->s.n)
-                                     : mc_gemm_cut_small(p->s.f, u, p->s.c, p->s.n, 1) &&
-                                           mc_gemm_cut_small(p->s.c, u, p->s.f, p->s.n, 1);
+    return p->s.pass == CONV_WEIGHTS ? mc_split_inline_small(p->s.f, p->s.c, u, 1, p->s.n)
+                                     : mc_split_inline_small(p->s.f, u, p->s.c, p->s.n, 1) &&
+                                           mc_split_inline_small(p->s.c, u, p->s.f, p->s.n, 1);
 }
 
 /* Does each place of y meet one of x, and does every place of x belong to one of y? */
@@ -156,10 +156,10 @@ static const char *refuse(const struct mc_problem *p_)
 
 static double estimate(const struct mc_problem *p_)
 {
-    struct mc_gemm_cut_args a;
+    struct mc_split_inline_args a;
     sizes(conv(p_), &a);
-    return MC_MAX(mc_gemm_cut_seconds(a.m, a.n, a.k, a.batch, a.outer),
+    return MC_MAX(mc_split_inline_seconds(a.m, a.n, a.k, a.batch, a.outer),
                   mc_conv_cuda_seconds(conv(p_), 3)); /* of float32's units */
 }
 
-const struct mc_solver mc_conv_cuda_cut = { .name = "cut", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_split_pointwise = { .name = "cut", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -1,8 +1,8 @@
-/* cut_tile.cu: of products whose blocks cut their operands themselves (cut.cu): what a thread takes of a tile, how a warp cuts
+/* split_inline_tile.cu: of products whose blocks cut their operands themselves (split_inline.cu): what a thread takes of a tile, how a warp cuts
  * it, and what a warp's terms of two tiles come to. */
-#include "heavy/gemm/cuda/cut_args.h"
-typedef mc_gemm_cut_places places;
-typedef mc_gemm_cut_args args;
+#include "heavy/gemm/cuda/split_inline_args.h"
+typedef mc_split_inline_places places;
+typedef mc_split_inline_args args;
 
 typedef unsigned u32;
 typedef unsigned short u16;

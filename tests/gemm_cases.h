@@ -8,7 +8,7 @@
 
 #include "check.h"
 #include "device/cpu/cpu.h"
-#include "heavy/gemm/cpu/foreign.h"
+#include "heavy/gemm/cpu/library.h"
 #include "guarded.h"
 #include <math.h>
 #include <stdio.h>

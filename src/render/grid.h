@@ -23,7 +23,7 @@ bool mc_grid_walks(const struct print *p, size_t i);                     /* is o
 /* declared: 0, or as those of another name */
 void mc_grid_offsets(struct print *p, char name, bool elements, char from);
 /* Takes a linear index apart along `n` axes from axis `first` on; adds to the offsets. */
-void mc_grid_apart(struct print *p, char name, bool elements, const char *index, const char *n,
+void mc_grid_separate_stage(struct print *p, char name, bool elements, const char *index, const char *n,
                    const char *first);
 /* an element that this stage stores? */
 bool mc_grid_made_here(const struct print *p, const struct mc_koperand *o);

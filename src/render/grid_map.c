@@ -33,7 +33,7 @@ void mc_grid_print_map(struct print *p)
         mc_str_add(p->out, "if (A.flat) {");
         flat(p);
         mc_str_add(p->out, " } else ");
-        mc_grid_apart(p, 'o', true, "t", "A.axes[0]", "0");
+        mc_grid_separate_stage(p, 'o', true, "t", "A.axes[0]", "0");
         mc_grid_open_elements(p, 'o');
         mc_str_add(p->out, "_Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
         mc_print_body(p, false, "");

@@ -24,7 +24,7 @@ static void move(struct print *p, char name, bool elements, const char *axis, co
     }
 }
 
-void mc_grid_apart(struct print *p, char name, bool elements, const char *index, const char *n,
+void mc_grid_separate_stage(struct print *p, char name, bool elements, const char *index, const char *n,
                    const char *first)
 {
     mc_str_addf(
@@ -123,6 +123,6 @@ void mc_grid_point(struct print *p)
     mc_str_add(p->out, "if (A.axes[0] == 1) {");
     move(p, 'o', false, "0", "(i64)(live ? at : 0)");
     mc_str_add(p->out, " } else ");
-    mc_grid_apart(p, 'o', false, "(live ? at : 0)", "A.axes[0]", "0");
+    mc_grid_separate_stage(p, 'o', false, "(live ? at : 0)", "A.axes[0]", "0");
     mc_grid_pointers(p, 'o');
 }

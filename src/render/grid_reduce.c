@@ -126,7 +126,7 @@ static void find_elements(struct print *p)
         }
     }
     mc_str_add(p->out, " } else ");
-    mc_grid_apart(p, 'e', true, "r", "A.axes[1]", "A.axes[0]");
+    mc_grid_separate_stage(p, 'e', true, "r", "A.axes[1]", "A.axes[0]");
 }
 
 /* x3[u] and w3[u], vector u of operand 3 or where it lies. */

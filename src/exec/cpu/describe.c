@@ -1,6 +1,6 @@
 /* describe.c: the processor, the compiler and the libraries that were found, for mc_info. */
 #include "exec/cpu/launch.h"
-#include "heavy/gemm/cpu/foreign.h"
+#include "heavy/gemm/cpu/library.h"
 #include <dlfcn.h>
 
 static void processor(struct mc_str *out)

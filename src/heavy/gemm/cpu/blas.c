@@ -4,7 +4,7 @@
  * asked where the flag threads, or the machine, says one.
  *
  * Invariant: the same bits on every run, but not for every number of threads. */
-#include "heavy/gemm/cpu/foreign.h"
+#include "heavy/gemm/cpu/library.h"
 #include "device/cpu/cpu.h"
 #include <dlfcn.h>
 #include <limits.h>
@@ -15,7 +15,7 @@ typedef void gemm_(const char *transa, const char *transb, const int *m, const i
                    const void *beta, void *c, const int *ldc, size_t, size_t);
 
 static const char *const files[] = { "libopenblas.so.0", "libmkl_rt.so.2", "libblas.so.3", NULL };
-static struct mc_foreign library = {
+static struct mc_library_gemm library = {
     .flag = FLAG_blas, .solver = "blas", .files = files, .lock = PTHREAD_MUTEX_INITIALIZER,
 };
 
@@ -33,16 +33,16 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const float alpha_f = (float)p->alpha, beta_f = (float)beta;
     const bool wide = p->dtype == MC_FLOAT64;
     const int m = (int)p->m, n = (int)p->n, k = (int)p->k;
-    struct mc_foreign_matrix a, b;
-    void *handle = mc_foreign_open(&library), *found = handle ? dlsym(handle, symbol(p->dtype)) : NULL;
+    struct mc_library_gemm_matrix a, b;
+    void *handle = mc_library_gemm_open(&library), *found = handle ? dlsym(handle, symbol(p->dtype)) : NULL;
     gemm_ *multiply;
     if (!found) {
         return mc_fail(MC_EUNSUPPORTED, "gemm: the BLAS is no longer there");
     }
     memcpy(&multiply, &found, sizeof found);
-    mc_foreign_matrix(p->as, p->m, p->k, &a);
-    mc_foreign_matrix(p->bs, p->k, p->n, &b);
-    mc_foreign_start(&r);
+    mc_library_gemm_matrix(p->as, p->m, p->k, &a);
+    mc_library_gemm_matrix(p->bs, p->k, p->n, &b);
+    mc_library_gemm_start(&r);
     const int lda = (int)a.lead, ldb = (int)b.lead, ldc = p->m > 1 ? (int)p->cs[1] : n;
     for (int64_t i = 0; i < p->batch; i++) {
         multiply(&b.trans, &a.trans, &n, &m, &k, wide ? (const void *)&p->alpha : &alpha_f,
@@ -56,19 +56,19 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
-    struct mc_foreign_matrix a, b;
+    struct mc_library_gemm_matrix a, b;
     if (p->dtype != MC_FLOAT32 && p->dtype != MC_FLOAT64) {
         return "takes float32 and float64 only";
     }
     if (mc_team_size() == 1) {
         return "would use threads of its own where one is asked for";
     }
-    const char *no = mc_foreign_refuse(&library, &mc_gemm_blas, p);
+    const char *no = mc_library_gemm_refuse(&library, &mc_gemm_blas, p);
     if (no) {
         return no;
     }
-    mc_foreign_matrix(p->as, p->m, p->k, &a);
-    mc_foreign_matrix(p->bs, p->k, p->n, &b);
+    mc_library_gemm_matrix(p->as, p->m, p->k, &a);
+    mc_library_gemm_matrix(p->bs, p->k, p->n, &b);
     if (MC_MAX(MC_MAX(p->m, p->n), MC_MAX(p->k, p->cs[1])) > INT_MAX || MC_MAX(a.lead, b.lead) > INT_MAX) {
         return "takes sizes of 31 bits only";
     }
@@ -77,22 +77,22 @@ static const char *refuse(const struct mc_problem *p_)
 
 static const char *missing(const struct mc_problem *p)
 {
-    return mc_foreign_missing(&library, symbol(gemm(p)->dtype));
+    return mc_library_gemm_missing(&library, symbol(gemm(p)->dtype));
 }
 
 static double estimate(const struct mc_problem *p)
 {
-    return mc_foreign_estimate(&library, &mc_gemm_blas, gemm(p));
+    return mc_library_gemm_estimate(&library, &mc_gemm_blas, gemm(p));
 }
 
 static struct mc_plan *plan(const struct mc_problem *p)
 {
-    return mc_foreign_plan(missing(p), run);
+    return mc_library_gemm_plan(missing(p), run);
 }
 
 void *mc_gemm_blas_library(void)
 {
-    return mc_foreign_open(&library);
+    return mc_library_gemm_open(&library);
 }
 
 const struct mc_solver mc_gemm_blas = { .name = "blas", .refuse = refuse, .missing = missing, .estimate = estimate, .plan = plan };

@@ -2,7 +2,7 @@
  *
  * Invariant: a library is taken only when every function of its version was found. */
 #include "heavy/conv/cpu/onednn/dnnl.h"
-#include "heavy/gemm/cpu/foreign.h"
+#include "heavy/gemm/cpu/library.h"
 
 enum { DESC_BYTES = 2048, OP_BYTES = 1 << 15 }; /* of version 2's structs: 696 and 5976 */
 
@@ -24,13 +24,13 @@ bool mc_dnnl_open(struct dnnl_library *l)
     if (!l->handle) {
         return false;
     }
-    mc_foreign_find(l->handle, "dnnl_memory_desc_create_with_tag", (void *)&newer);
+    mc_library_gemm_find(l->handle, "dnnl_memory_desc_create_with_tag", (void *)&newer);
     l->version = newer ? 3 : 2;
     for (size_t i = 0; i < NELEM(functions); i++) {
         char *to = (char *)l + functions[i].at;
         void *none = NULL;
         if (functions[i].version == 0 || functions[i].version == l->version) {
-            mc_foreign_find(l->handle, functions[i].name, to);
+            mc_library_gemm_find(l->handle, functions[i].name, to);
             if (memcmp(to, (void *)&none, sizeof none) == 0) {
                 return false;
             }

@@ -4,7 +4,7 @@
  * Invariant: the same bits on every run, but not for every number of threads; what is planned for one number
  * is run with that number. */
 #include "heavy/conv/cpu/onednn/dnnl.h"
-#include "heavy/gemm/cpu/foreign.h"
+#include "heavy/gemm/cpu/library.h"
 
 enum { LINE = 64 };
 static const int queries[][3] = {
@@ -71,9 +71,9 @@ static bool choose(struct onednn *d, const struct mc_conv_problem *p, int algori
     }
     made = made && !d->l.engine_create(&d->engine, DNNL_CPU, 0) && !d->l.primitive_attr_create(&d->attr) &&
            !d->l.primitive_attr_set_scratchpad_mode(d->attr, DNNL_USER_SCRATCHPAD);
-    const int before = mc_foreign_threads(d->l.handle, d->threads);
+    const int before = mc_library_gemm_threads(d->l.handle, d->threads);
     d->pd = made ? mc_dnnl_conv(&d->l, &c, d->engine, d->attr) : NULL;
-    mc_foreign_done(d->l.handle, before);
+    mc_library_gemm_done(d->l.handle, before);
     for (int role = 0; role < 3; role++) {
         mc_dnnl_desc_free(&d->l, c.desc[role]);
     }
@@ -114,13 +114,13 @@ static bool make_operand(struct onednn *d, const struct mc_conv_problem *p, int 
 
 static bool make_all(struct onednn *d, const struct mc_conv_problem *p)
 {
-    const int before = mc_foreign_threads(d->l.handle, d->threads);
+    const int before = mc_library_gemm_threads(d->l.handle, d->threads);
     bool made = !d->l.stream_create(&d->stream, d->engine, DNNL_IN_ORDER) &&
                 !d->l.primitive_create(&d->primitive, d->pd);
     for (int role = 0; role < 3 && made; role++) {
         made = make_operand(d, p, role);
     }
-    mc_foreign_done(d->l.handle, before);
+    mc_library_gemm_done(d->l.handle, before);
     if (made) {
         place(d, d->l.memory_desc_get_size(d->l.primitive_desc_query_md(d->pd, DNNL_SCRATCHPAD_MD, 0)),
               &d->scratch_at);

@@ -6,7 +6,7 @@
  *
  * Invariant: the library's number of threads is set for the calling thread alone, and set back. */
 #include "heavy/conv/cpu/onednn/dnnl.h"
-#include "heavy/gemm/cpu/foreign.h"
+#include "heavy/gemm/cpu/library.h"
 
 static const int args[][3] = { /* of x, w, y */
     [CONV_FORWARD] = { DNNL_SRC, DNNL_WEIGHTS, DNNL_DST },
@@ -120,7 +120,7 @@ mc_status mc_onednn_run(const struct mc_plan *plan, void *const *operand, void *
     const struct onednn *d = (const struct onednn *)(const void *)plan;
     struct call x = { .d = d, .r = mc_conv_bind(plan, operand, workspace, threads) };
     const enum mc_conv_pass pass = x.r.p->s.pass;
-    const int role = mc_conv_result(pass), before = mc_foreign_threads(d->l.handle, d->threads);
+    const int role = mc_conv_result(pass), before = mc_library_gemm_threads(d->l.handle, d->threads);
     const struct mc_conv_array a = mc_conv_array(x.r.p, role);
     void *data[4] = { 0 };
     for (int i = 0; i < 3; i++) {
@@ -136,7 +136,7 @@ mc_status mc_onednn_run(const struct mc_plan *plan, void *const *operand, void *
     if (d->reorder[role]) {
         reorder(&x, role, d->liked[role], data[role], d->desc[role], lies);
     }
-    mc_foreign_done(d->l.handle, before);
+    mc_library_gemm_done(d->l.handle, before);
     if (x.failed) {
         return mc_fail(MC_EUNSUPPORTED, "conv: oneDNN failed with status %d", x.failed);
     }

@@ -1,4 +1,4 @@
-/* rate.c: how the libraries fare beside our own solvers, on this machine.
+/* library_rate.c: how the libraries fare beside our own solvers, on this machine.
  *
  * plan=estimate times no product of the user's.  But which of two ways to multiply large matrices is faster
  * on a processor, no table of constants tells; so three products of ours stand for all of their kind, are
@@ -7,7 +7,7 @@
  *     rate gemm f32 nn m768n768k768 t2 onednn    onednn 1.16e-03
  *
  * Invariant: what is remembered decides; a library that gained less than a twelfth then is never opened. */
-#include "heavy/gemm/cpu/foreign.h"
+#include "heavy/gemm/cpu/library.h"
 
 enum { THIN = 16, SHORT = 64 };             /* rows or columns, and k, at most */
 static const double worth = 200e-6;         /* estimated seconds from which a product may ask for timing */
@@ -89,12 +89,12 @@ static double learned(const struct mc_gemm_problem *p, const char *name, const s
 
 /* Ours is timed before: the threads of a library may spin on for a while after its call.  And once more where
  * it seems to lose: another program may have had the processors. */
-static double compare(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
+static double compare(struct mc_library_gemm *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
 {
     struct mc_str word = { 0 };
     double ours = known(p, "own", &word), theirs = ours > 0 ? known(p, f->solver, &word) : 0;
     mc_str_free(&word);
-    if (!(theirs > 0) && mc_foreign_open(f)) {
+    if (!(theirs > 0) && mc_library_gemm_open(f)) {
         ours = ours > 0 ? ours : learned(p, "own", mc_gemm_own(p), 0);
         theirs = ours > 0 ? learned(p, f->solver, library, 0) : 0;
         if (theirs < gain * ours) {
@@ -119,7 +119,7 @@ const struct mc_solver *mc_gemm_own(const struct mc_gemm_problem *p)
     return found;
 }
 
-double mc_gemm_rate(struct mc_foreign *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
+double mc_gemm_rate(struct mc_library_gemm *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
 {
     static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
     const bool row = p->m == 1 || p->n == 1; /* memory is as fast for everyone */
@@ -133,22 +133,22 @@ double mc_gemm_rate(struct mc_foreign *f, const struct mc_solver *library, const
     return rate;
 }
 
-static bool only_estimates(const struct mc_foreign *f)
+static bool only_estimates(const struct mc_library_gemm *f)
 {
     return mc_flag_int(FLAG_plan) == 0 && strcmp(mc_flag_text(FLAG_gemm_algo), f->solver) != 0;
 }
 
-const char *mc_foreign_refuse(struct mc_foreign *f, const struct mc_solver *library,
+const char *mc_library_gemm_refuse(struct mc_library_gemm *f, const struct mc_solver *library,
                               const struct mc_gemm_problem *p)
 {
-    struct mc_foreign_matrix any;
+    struct mc_library_gemm_matrix any;
     if (mc_gemm_hollow(p)) {
         return mc_gemm_hollow(p);
     }
     if (p->alpha == 0) {
         return "would not read A and B, whose NaN must show";
     }
-    if (!mc_foreign_matrix(p->as, p->m, p->k, &any) || !mc_foreign_matrix(p->bs, p->k, p->n, &any) ||
+    if (!mc_library_gemm_matrix(p->as, p->m, p->k, &any) || !mc_library_gemm_matrix(p->bs, p->k, p->n, &any) ||
         (p->m > 1 && p->cs[1] < p->n)) {
         return "takes no overlapping rows";
     }
@@ -158,7 +158,7 @@ const char *mc_foreign_refuse(struct mc_foreign *f, const struct mc_solver *libr
     return NULL;
 }
 
-double mc_foreign_estimate(struct mc_foreign *f, const struct mc_solver *library,
+double mc_library_gemm_estimate(struct mc_library_gemm *f, const struct mc_solver *library,
                            const struct mc_gemm_problem *p)
 {
     return only_estimates(f) ? mc_gemm_rate(f, library, p) * mc_gemm_own(p)->estimate(&p->base)

@@ -1,11 +1,11 @@
-/* foreign.c: opening libraries, and matrices as they take them.
+/* library.c: opening libraries, and matrices as they take them.
  *
  * Invariant: a library once opened stays open: its threads may outlive every call. */
-#include "heavy/gemm/cpu/foreign.h"
+#include "heavy/gemm/cpu/library.h"
 #include <dlfcn.h>
 #include <stdlib.h>
 
-void *mc_foreign_open(struct mc_foreign *f)
+void *mc_library_gemm_open(struct mc_library_gemm *f)
 {
     const char *flag = mc_flag_text(f->flag);
     pthread_mutex_lock(&f->lock);
@@ -26,18 +26,18 @@ void *mc_foreign_open(struct mc_foreign *f)
 }
 
 /* POSIX lets a pointer from dlsym be a function's; C has no cast that says so. */
-void mc_foreign_find(void *handle, const char *name, void *function)
+void mc_library_gemm_find(void *handle, const char *name, void *function)
 {
     void *found = handle ? dlsym(handle, name) : NULL;
     memcpy(function, &found, sizeof found);
 }
 
-int mc_foreign_threads(void *handle, int n)
+int mc_library_gemm_threads(void *handle, int n)
 {
     int (*most)(void) = NULL;
     void (*set)(int) = NULL;
-    mc_foreign_find(handle, "omp_get_max_threads", (void *)&most);
-    mc_foreign_find(handle, "omp_set_num_threads", (void *)&set);
+    mc_library_gemm_find(handle, "omp_get_max_threads", (void *)&most);
+    mc_library_gemm_find(handle, "omp_set_num_threads", (void *)&set);
     const int before = most ? most() : n;
     if (set && before != n) {
         set(n);
@@ -47,31 +47,31 @@ int mc_foreign_threads(void *handle, int n)
 
 /* OMP_WAIT_POLICY=active keeps a library's threads awake after its call, on the processors that ours need
  * next. */
-void mc_foreign_done(void *handle, int before)
+void mc_library_gemm_done(void *handle, int before)
 {
     enum { SOFTLY = 1 }; /* omp_pause_soft */
     static _Atomic int awake = -1;
     int (*pause_)(int) = NULL;
-    mc_foreign_threads(handle, before);
+    mc_library_gemm_threads(handle, before);
     if (awake < 0) {
         const char *policy = getenv("OMP_WAIT_POLICY");
         awake = policy && mc_same_word(policy, "active");
     }
     if (awake) {
-        mc_foreign_find(handle, "omp_pause_resource_all", (void *)&pause_);
+        mc_library_gemm_find(handle, "omp_pause_resource_all", (void *)&pause_);
         if (pause_) {
             pause_(SOFTLY);
         }
     }
 }
 
-const char *mc_foreign_missing(struct mc_foreign *f, const char *function)
+const char *mc_library_gemm_missing(struct mc_library_gemm *f, const char *function)
 {
-    void *handle = mc_foreign_open(f);
+    void *handle = mc_library_gemm_open(f);
     return !handle ? "finds no library" : dlsym(handle, function) ? NULL : "finds no product in the library";
 }
 
-bool mc_foreign_matrix(const int64_t *s, int64_t rows, int64_t cols, struct mc_foreign_matrix *out)
+bool mc_library_gemm_matrix(const int64_t *s, int64_t rows, int64_t cols, struct mc_library_gemm_matrix *out)
 {
     const bool plain = s[2] == 1 || cols == 1;
     const int64_t across = plain ? cols : rows, count = plain ? rows : cols;
@@ -92,7 +92,7 @@ static void start_row(void *arg, int64_t task, int slot)
     }
 }
 
-void mc_foreign_start(const struct mc_gemm_run *r)
+void mc_library_gemm_start(const struct mc_gemm_run *r)
 {
     if (r->c0) {
         mc_team_tasks(start_row, (void *)r, r->p->batch * r->p->m, r->threads, r->threads,
@@ -100,7 +100,7 @@ void mc_foreign_start(const struct mc_gemm_run *r)
     }
 }
 
-struct mc_plan *mc_foreign_plan(const char *missing,
+struct mc_plan *mc_library_gemm_plan(const char *missing,
                                 mc_status (*run)(const struct mc_plan *, void *const *, void *, int))
 {
     if (missing) {

@@ -3,7 +3,7 @@
  *
  * Invariant: the same bits on every run, but not for every number of threads; what is planned for one number
  * is run with that number. */
-#include "heavy/conv/cpu/onednn/dnnl.h"
+#include "heavy/conv/cpu/onednn/library.h"
 #include "heavy/gemm/cpu/library.h"
 
 enum { LINE = 64 };
@@ -66,16 +66,16 @@ static bool choose(struct onednn *d, const struct mc_conv_problem *p, int algori
     }
     for (int role = 0; role < 3; role++) {
         const struct mc_conv_array a = mc_conv_array(p, role);
-        c.desc[role] = mc_dnnl_desc(&d->l, describe(p, role, a.stride, dims, steps), dims, NULL);
+        c.desc[role] = mc_onednn_desc(&d->l, describe(p, role, a.stride, dims, steps), dims, NULL);
         made &= c.desc[role] != NULL;
     }
     made = made && !d->l.engine_create(&d->engine, DNNL_CPU, 0) && !d->l.primitive_attr_create(&d->attr) &&
            !d->l.primitive_attr_set_scratchpad_mode(d->attr, DNNL_USER_SCRATCHPAD);
     const int before = mc_library_gemm_threads(d->l.handle, d->threads);
-    d->pd = made ? mc_dnnl_conv(&d->l, &c, d->engine, d->attr) : NULL;
+    d->pd = made ? mc_onednn_conv(&d->l, &c, d->engine, d->attr) : NULL;
     mc_library_gemm_done(d->l.handle, before);
     for (int role = 0; role < 3; role++) {
-        mc_dnnl_desc_free(&d->l, c.desc[role]);
+        mc_onednn_desc_free(&d->l, c.desc[role]);
     }
     return d->pd;
 }
@@ -90,7 +90,7 @@ static bool make_operand(struct onednn *d, const struct mc_conv_problem *p, int 
     d->plain[role] = (role == CONV_W && p->s.flip) || (result && (p->alpha != 1 || p->beta != 0));
     mc_conv_dense_strides(&a, d->plain_stride[role]);
     const int n = describe(p, role, d->plain[role] ? d->plain_stride[role] : a.stride, dims, steps);
-    d->desc[role] = mc_dnnl_desc(&d->l, n, dims, steps);
+    d->desc[role] = mc_onednn_desc(&d->l, n, dims, steps);
     d->liked[role] = d->l.primitive_desc_query_md(d->pd, queries[p->s.pass][role], 0);
     if (!d->desc[role] || !d->liked[role]) {
         return false;
@@ -141,7 +141,7 @@ static void destroy(struct mc_plan *plan)
         { d->stream, d->l.stream_destroy },        { d->engine, d->l.engine_destroy },
     };
     for (int role = 0; role < 3; role++) {
-        mc_dnnl_desc_free(&d->l, d->desc[role]);
+        mc_onednn_desc_free(&d->l, d->desc[role]);
     }
     for (size_t i = 0; i < NELEM(parts); i++) {
         if (parts[i].what) {
@@ -203,7 +203,7 @@ static struct mc_plan *plan_with(const struct mc_conv_problem *p, int algorithm)
     d->base.destroy = destroy;
     d->threads = mc_team_size();
     mc_clear_error();
-    if (!mc_dnnl_open(&d->l) || !choose(d, p, algorithm) || !make_all(d, p)) {
+    if (!mc_onednn_open(&d->l) || !choose(d, p, algorithm) || !make_all(d, p)) {
         if (mc_last_status() != MC_EMEMORY) {
             mc_fail(MC_EUNSUPPORTED, "oneDNN has no such convolution");
         }
@@ -283,7 +283,7 @@ static const char *missing(const struct mc_problem *p)
 {
     struct dnnl_library l;
     (void)p;
-    return mc_dnnl_open(&l) ? NULL : "finds no library";
+    return mc_onednn_open(&l) ? NULL : "finds no library";
 }
 
 static const char *refuse_direct(const struct mc_problem *p)
@@ -316,7 +316,7 @@ static const char *missing_winograd(const struct mc_problem *p)
         return no ? no : "has no memory to ask the library";
     }
     d->threads = mc_team_size();
-    no = mc_dnnl_open(&d->l) && choose(d, conv(p), DNNL_WINOGRAD)
+    no = mc_onednn_open(&d->l) && choose(d, conv(p), DNNL_WINOGRAD)
              ? NULL
              : "is not in the library for this processor";
     destroy(&d->base);

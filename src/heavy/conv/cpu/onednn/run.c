@@ -5,7 +5,7 @@
  * done there.
  *
  * Invariant: the library's number of threads is set for the calling thread alone, and set back. */
-#include "heavy/conv/cpu/onednn/dnnl.h"
+#include "heavy/conv/cpu/onednn/library.h"
 #include "heavy/gemm/cpu/library.h"
 
 static const int args[][3] = { /* of x, w, y */

@@ -1,12 +1,12 @@
-/* dnnl.h: what is used of oneDNN's C interface, in versions 2 and 3, without its headers.
+/* library.h: what is used of oneDNN's C interface, in versions 2 and 3, without its headers.
  *
  * Both speak of descriptors by pointers: in version 2 to a struct of the caller's, in version 3 to the
  * library's own. So one type serves, and only making and freeing differ.
  *
  * Invariant: no struct of the library is looked into; those of version 2 are memory that is surely large
  * enough. */
-#ifndef MC_CONV_DNNL_H
-#define MC_CONV_DNNL_H
+#ifndef MC_HEAVY_CONV_CPU_ONEDNN_LIBRARY_H
+#define MC_HEAVY_CONV_CPU_ONEDNN_LIBRARY_H
 
 #include "heavy/conv/solver.h"
 
@@ -98,10 +98,10 @@ struct dnnl_library {
 #undef DNNL_MEMBER
 };
 /* False: there is none, or not of a version that is known. */
-bool mc_dnnl_open(struct dnnl_library *l);
+bool mc_onednn_open(struct dnnl_library *l);
 /* Strides NULL: whatever layout the library likes.  NULL: failed. */
-dnnl mc_dnnl_desc(const struct dnnl_library *l, int n, const int64_t *dims, const int64_t *strides);
-void mc_dnnl_desc_free(const struct dnnl_library *l, dnnl desc);
+dnnl mc_onednn_desc(const struct dnnl_library *l, int n, const int64_t *dims, const int64_t *strides);
+void mc_onednn_desc_free(const struct dnnl_library *l, dnnl desc);
 /* A convolution of any layouts; desc: of x, w, y. */
 struct dnnl_conv {
     enum mc_conv_pass pass;
@@ -110,7 +110,7 @@ struct dnnl_conv {
     int64_t strides[3], dilates[3], front[3], behind[3];
 };
 /* NULL: it cannot */
-dnnl mc_dnnl_conv(const struct dnnl_library *l, const struct dnnl_conv *c, dnnl engine, dnnl attr);
+dnnl mc_onednn_conv(const struct dnnl_library *l, const struct dnnl_conv *c, dnnl engine, dnnl attr);
 
 /* ---- onednn.c makes it, onednn_run.c runs it ---- */
 struct onednn {

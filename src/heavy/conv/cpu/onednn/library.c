@@ -1,12 +1,12 @@
-/* dnnl.c: oneDNN's functions found in the library that is there, and where versions 2 and 3 differ.
+/* library.c: oneDNN's functions found in the library that is there, and where versions 2 and 3 differ.
  *
  * Invariant: a library is taken only when every function of its version was found. */
-#include "heavy/conv/cpu/onednn/dnnl.h"
+#include "heavy/conv/cpu/onednn/library.h"
 #include "heavy/gemm/cpu/library.h"
 
 enum { DESC_BYTES = 2048, OP_BYTES = 1 << 15 }; /* of version 2's structs: 696 and 5976 */
 
-bool mc_dnnl_open(struct dnnl_library *l)
+bool mc_onednn_open(struct dnnl_library *l)
 {
     static const struct {
         const char *name;
@@ -39,7 +39,7 @@ bool mc_dnnl_open(struct dnnl_library *l)
     return true;
 }
 
-dnnl mc_dnnl_desc(const struct dnnl_library *l, int n, const int64_t *dims, const int64_t *strides)
+dnnl mc_onednn_desc(const struct dnnl_library *l, int n, const int64_t *dims, const int64_t *strides)
 {
     dnnl desc = NULL;
     int failed;
@@ -61,7 +61,7 @@ dnnl mc_dnnl_desc(const struct dnnl_library *l, int n, const int64_t *dims, cons
     return desc;
 }
 
-void mc_dnnl_desc_free(const struct dnnl_library *l, dnnl desc)
+void mc_onednn_desc_free(const struct dnnl_library *l, dnnl desc)
 {
     if (!desc) {
         return;
@@ -124,7 +124,7 @@ static dnnl make(const struct dnnl_library *l, const struct dnnl_conv *c, dnnl e
     return l->version == 3 ? make_3(l, c, engine, attr, hint) : make_2(l, c, engine, attr, hint);
 }
 
-dnnl mc_dnnl_conv(const struct dnnl_library *l, const struct dnnl_conv *c, dnnl engine, dnnl attr)
+dnnl mc_onednn_conv(const struct dnnl_library *l, const struct dnnl_conv *c, dnnl engine, dnnl attr)
 {
     if (c->pass == CONV_FORWARD) {
         return make(l, c, engine, attr, NULL);

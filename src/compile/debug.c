@@ -215,9 +215,9 @@ static mc_array *noise_within(const mc_node *n, const struct leaves *l, const mc
     for (int i = 0; i < n->nin && s >= 0; i++) {
         const bool is_float = mc_is_float(in[i]->dtype), leaf = n->in[i]->op->flags & OP_LEAF;
         slack[i] = is_float && depth > 1 && !leaf ? noise_within(n->in[i], l, in[i], noise, depth - 1) : NULL;
-        slack[i] = is_float && !slack[i] ? mc_slack_of(in[i], noise) : slack[i];
+        slack[i] = is_float && !slack[i] ? mc_tolerance_of(in[i], noise) : slack[i];
     }
-    all = s >= 0 ? mc_slack(n, in, slack, value, tol) : NULL;
+    all = s >= 0 ? mc_tolerance(n, in, slack, value, tol) : NULL;
     for (int i = 0; i < 8; i++) {
         mc_array_unref(&in[i]);
         mc_array_unref(&slack[i]);

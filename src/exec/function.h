@@ -138,12 +138,12 @@ extern struct mc_exec mc_exec_reference;
 mc_array *mc_value_array(struct mc_function *f, const struct mc_shape_plan *p, int value);
 mc_status mc_value_store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a);
 mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p, int step, bool compare);
-/* slack.c: tol of each element's magnitude, 0 where it is not finite */
-#define MC_SLACK_ANY 1e300
-mc_array *mc_slack_of(const mc_array *a, double tol);
+/* tolerance.c: tol of each element's magnitude, 0 where it is not finite */
+#define MC_TOLERANCE_ANY 1e300
+mc_array *mc_tolerance_of(const mc_array *a, double tol);
 /* How far apart two right ways to compute n over in may be.  in[i] may be off by slack[i]; NULL: both read
  * the same. */
-mc_array *mc_slack(const mc_node *n, mc_array *const *in, mc_array *const *slack, const mc_array *value,
+mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *slack, const mc_array *value,
                    double tol);
 /* custom.c: sets mc_custom_kernel_hook.  compile.c calls it so that archives bring the file along */
 void mc_custom_install(void);

@@ -107,7 +107,7 @@ static mc_array *slack_at(struct table *t, mc_node *n, mc_array *value, double t
         in[i] = array_of(t, n->in[i], 0);
         ok = in[i] != NULL;
     }
-    return ok ? mc_slack(n, in, slack, value, tol) : NULL;
+    return ok ? mc_tolerance(n, in, slack, value, tol) : NULL;
 }
 
 /* What the step has made of n may be so far from another right way; NULL: it is no work of this step.  Kept
@@ -140,7 +140,7 @@ static int64_t beyond(struct table *t, mc_node *n, const mc_array *have, mc_arra
         double may = ((const double *)(const void *)slack->data)[i];
         bool same = memcmp(pa, pb, size) == 0 || (isnan(a) && isnan(b)) ||
                     (mc_is_float(want->dtype) && a == b);
-        bool near_enough = may >= MC_SLACK_ANY || (isfinite(a) && isfinite(b) && fabs(a - b) <= may + rough);
+        bool near_enough = may >= MC_TOLERANCE_ANY || (isfinite(a) && isfinite(b) && fabs(a - b) <= may + rough);
         bad = same || near_enough ? -1 : i;
     }
     mc_array_unref(&slack);

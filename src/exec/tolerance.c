@@ -1,4 +1,4 @@
-/* slack.c: how far apart two right ways to compute a node may be, element by element.  What was added up says
+/* tolerance.c: how far apart two right ways to compute a node may be, element by element.  What was added up says
  * it, not what is left of it: 1e6 - 1e6 may be off by the rounding of 1e6.
  *
  *   elementwise ops   the rounding of the result, and how far it moves when an operand moves by its own slack
@@ -9,7 +9,7 @@
  *     neither heavy nor a reduction, as softmax: at least how far it moves if an operand's elements move,
  *     each its own way
  *
- * Slacks are arrays of float64 in C order; NULL: none; MC_SLACK_ANY: what an operand's slack makes infinite
+ * Slacks are arrays of float64 in C order; NULL: none; MC_TOLERANCE_ANY: what an operand's slack makes infinite
  * may be anything.  Invariant: what has no slack must be equal. */
 #include "exec/function.h"
 #include "op/pool.h"
@@ -23,7 +23,7 @@ static double at(const mc_array *a, int64_t i)
 static void add(mc_array *slack, int64_t i, double more)
 {
     double *s = (double *)(void *)slack->data + i;
-    *s = fmin(*s + (isnan(more) ? 0 : more), MC_SLACK_ANY);
+    *s = fmin(*s + (isnan(more) ? 0 : more), MC_TOLERANCE_ANY);
 }
 
 /* a, its absolute values if asked, moved by so many times its slack; in C order. */
@@ -206,7 +206,7 @@ static bool is_off_near_roots(const mc_node *n)
     return n->op->flags & OP_ROOTS;
 }
 
-mc_array *mc_slack_of(const mc_array *a, double tol)
+mc_array *mc_tolerance_of(const mc_array *a, double tol)
 {
     mc_array *near = mc_array_copy(a), *s = near ? mc_array_new(MC_FLOAT64, a->rank, a->dims) : NULL;
     for (int64_t i = 0, n = s ? mc_array_size(s) : 0; i < n; i++) {
@@ -217,7 +217,7 @@ mc_array *mc_slack_of(const mc_array *a, double tol)
 }
 
 /* Of n's first result, which is `value`; a NULL in slack: that operand has none. */
-mc_array *mc_slack(const mc_node *n, mc_array *const *in, mc_array *const *slack, const mc_array *value,
+mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *slack, const mc_array *value,
                    double tol)
 {
     const bool again = !(n->op->flags & (OP_IMPURE | OP_RANDOM)) &&
@@ -228,7 +228,7 @@ mc_array *mc_slack(const mc_node *n, mc_array *const *in, mc_array *const *slack
          i++) {
         add(to, i, tol * fabs(at(value, i)) + least(value->dtype));
     }
-    mc_array *digit = to && is_off_near_roots(n) && !slack[0] ? mc_slack_of(in[0], tol / 16) : NULL;
+    mc_array *digit = to && is_off_near_roots(n) && !slack[0] ? mc_tolerance_of(in[0], tol / 16) : NULL;
     if (digit) {
         move_operand(n, in, 0, digit, value, to);
     }

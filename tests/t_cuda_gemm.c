@@ -30,8 +30,8 @@ static void gemm_grid(mc_dtype d)
           served(&mc_gemm_cuda, t, &mc_gemm_cuda_plain));
     CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cuda_skinny) > 30, "few columns %d",
           served(&mc_gemm_cuda, t, &mc_gemm_cuda_skinny));
-    CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cuda_apart) > 30, "with what follows apart %d",
-          served(&mc_gemm_cuda, t, &mc_gemm_cuda_apart));
+    CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cuda_unfused) > 30, "with what follows apart %d",
+          served(&mc_gemm_cuda, t, &mc_gemm_cuda_unfused));
     if (mc_nv_found(NV_CUBLASLT)->there) {
         CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cublaslt) > 30, "cuBLASLt ran %d times",
               served(&mc_gemm_cuda, t, &mc_gemm_cublaslt));

@@ -337,7 +337,7 @@ TEST(epilogues_survive_every_failed_allocation)
     GPU_OR_SKIP();
     ALLOC_FAIL_LOOP {
         struct mc_conv_problem p = convolution("n2c3f5 i7x9 k3x3", CONV_FORWARD, &variants[3]);
-        struct mc_plan *plan = mc_plan_with(&p.base, &mc_conv_cuda_apart);
+        struct mc_plan *plan = mc_plan_with(&p.base, &mc_conv_cuda_unfused);
         CHECK(plan || ALLOC_FAILED, "no plan, yet memory: %s", mc_last_error());
         mc_plan_free(plan);
     }

@@ -161,7 +161,7 @@ static mc_status call_locked(struct mc_function *f, int nin, const mc_arg *in, i
     for (int i = 0; i < pr->ninput; i++) {
         TRY(take_input(f, i, i < nin ? &in[i] : NULL));
     }
-    TRY(f->code->backend->in_place ? mc_inputs_apart(f) : MC_OK);
+    TRY(f->code->backend->in_place ? mc_inputs_unalias(f) : MC_OK);
     struct mc_shape_plan *p = mc_shape_plan_find(f);
     p = p ? mc_memory_room(f, p) : p;
     if (!p) {

@@ -148,7 +148,7 @@ mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *s
 /* custom.c: sets mc_custom_kernel_hook.  compile.c calls it so that archives bring the file along */
 void mc_custom_install(void);
 /* lines.c: can threads share the work of n?  Then mc_lines_eval fills out with that many threads. */
-bool mc_lines_apart(const mc_node *n, const mc_array *out);
+bool mc_reference_parallel(const mc_node *n, const mc_array *out);
 mc_status mc_lines_eval(const mc_node *n, mc_array *const *in, mc_array *out, int threads);
 /* called.c: what a step is for, in words.  Outputs may have names (NULL: none); NULL: out of memory */
 char *mc_step_called(const struct mc_program *p, int step, const char *const *output_name);

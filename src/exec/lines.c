@@ -60,7 +60,7 @@ static void part(void *arg, int64_t at, int slot)
     mc_array_unref(&out);
 }
 
-bool mc_lines_apart(const mc_node *n, const mc_array *out)
+bool mc_reference_parallel(const mc_node *n, const mc_array *out)
 {
     return n->op->flags & OP_LINES && n->nout == 1 && n->nin <= MOST_INPUTS && out && other_axis(n, out) >= 0;
 }

@@ -232,7 +232,7 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
         }
         s = s < 0 ? s : direct ? results(&t, step, n, made) : MC_OK;
         s = s < 0                                  ? s
-            : direct && mc_lines_apart(n, made[0]) ? mc_lines_eval(n, in, made[0], f->threads)
+            : direct && mc_reference_parallel(n, made[0]) ? mc_lines_eval(n, in, made[0], f->threads)
                                                    : mc_eval_node(n, in, made);
         mc_free(in);
         for (int k = 0; k < n->nout && s == MC_OK; k++) {

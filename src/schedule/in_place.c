@@ -80,7 +80,7 @@ int mc_update_in_place(const struct mc_function *f, const struct mc_shape_plan *
 
 /* An input that is a shared variable's own memory is copied: it is to be read as it was when the call
  * began. */
-mc_status mc_inputs_apart(struct mc_function *f)
+mc_status mc_inputs_unalias(struct mc_function *f)
 {
     for (int i = 0; i < f->code->program.ninput; i++) {
         bool meets = false;

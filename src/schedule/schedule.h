@@ -26,7 +26,7 @@ mc_status mc_plan_workspaces(const struct mc_function *f, struct mc_shape_plan *
  * is copied later */
 int mc_update_in_place(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v);
 /* copies inputs that overlap what updates write; before there is a plan */
-mc_status mc_inputs_apart(struct mc_function *f);
+mc_status mc_inputs_unalias(struct mc_function *f);
 
 /* ---- parts of planning a step ---- */
 

@@ -271,7 +271,7 @@ static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey)
         for (size_t i = 0; i < pr->step.n && s == MC_OK && !pr->dynamic; i++) {
             s = pr->step.at[i].kind == STEP_HEAVY ? mc_heavy_plan(f, p, (int)i) : MC_OK;
         }
-        s = s < 0 || pr->dynamic ? s : mc_joined_plan(f, p);
+        s = s < 0 || pr->dynamic ? s : mc_pooled_step_plan(f, p);
         s = s < 0 || pr->dynamic ? s : mc_plan_memory(f, p);
         s = s < 0 || !f->code->backend->shape ? s : f->code->backend->shape(f, p);
         for (size_t i = 0; i < pr->step.n && s == MC_OK && !pr->dynamic; i++) {

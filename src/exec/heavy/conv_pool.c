@@ -123,7 +123,7 @@ static mc_status choose(struct mc_function *f, struct mc_shape_plan *p, int step
     return MC_OK;
 }
 
-mc_status mc_joined_plan(struct mc_function *f, struct mc_shape_plan *p)
+mc_status mc_pooled_step_plan(struct mc_function *f, struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
     for (size_t i = 0; i < pr->step.n && f->code->mode == MODE_FAST_RUN; i++) {
@@ -147,7 +147,7 @@ mc_status mc_joined_plan(struct mc_function *f, struct mc_shape_plan *p)
     return MC_OK;
 }
 
-mc_status mc_joined_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
+mc_status mc_pooled_step_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
 {
     const struct pair two = pair_of(f, step);
     const signed char *from = mc_conv_operand[mc_conv_pass_of(two.conv->op)];

@@ -25,7 +25,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
 {
     const struct mc_heavy *h = (struct mc_heavy *)e;
     return h->idle     ? MC_OK
-           : h->joined ? mc_joined_run(f, p, step, scratch)
+           : h->joined ? mc_pooled_step_run(f, p, step, scratch)
                        : row_of(&f->code->program.step.at[step])->run(f, p, step, scratch);
 }
 

@@ -52,8 +52,8 @@ mc_status mc_epilogue_plan(struct mc_function *f, struct mc_shape_plan *p, int s
 void mc_launch_box(struct mc_running *r, const int64_t *at, const int64_t *size);
 /* joined.c */
 /* once heavy work is planned: who does that of the step in front */
-mc_status mc_joined_plan(struct mc_function *f, struct mc_shape_plan *p);
-mc_status mc_joined_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
+mc_status mc_pooled_step_plan(struct mc_function *f, struct mc_shape_plan *p);
+mc_status mc_pooled_step_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 /* convolve.c */
 struct mc_conv_problem;
 mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step,

@@ -92,15 +92,15 @@ mc_status mc_cuda_epilogue_run(const struct mc_cuda_epilogue *t, void *y, const 
 void mc_cuda_epilogue_free(struct mc_cuda_epilogue *t);
 /* The plan of a solver "apart": child 0 is the planner's choice for the problem without an epilogue; a kernel
  * computes that behind it. */
-struct mc_cuda_apart {
+struct mc_cuda_unfused {
     struct mc_plan base;
     struct mc_cuda_epilogue *epilogue;
 };
 static inline const struct mc_cuda_epilogue *mc_cuda_epilogue_of_plan(const struct mc_plan *p)
 {
-    return ((const struct mc_cuda_apart *)(const void *)p)->epilogue;
+    return ((const struct mc_cuda_unfused *)(const void *)p)->epilogue;
 }
-struct mc_plan *mc_cuda_apart_plan(const struct mc_problem *bare, const struct mc_cuda_epilogue_of *q,
+struct mc_plan *mc_cuda_unfused_plan(const struct mc_problem *bare, const struct mc_cuda_epilogue_of *q,
                                    mc_status (*run)(const struct mc_plan *p, void *const *operand,
                                                     void *workspace, int threads));
 

@@ -91,14 +91,14 @@ void mc_cuda_epilogue_free(struct mc_cuda_epilogue *t)
 
 static void apart_destroy(struct mc_plan *plan)
 {
-    mc_cuda_epilogue_free(((struct mc_cuda_apart *)(void *)plan)->epilogue);
+    mc_cuda_epilogue_free(((struct mc_cuda_unfused *)(void *)plan)->epilogue);
 }
 
-struct mc_plan *mc_cuda_apart_plan(const struct mc_problem *bare, const struct mc_cuda_epilogue_of *q,
+struct mc_plan *mc_cuda_unfused_plan(const struct mc_problem *bare, const struct mc_cuda_epilogue_of *q,
                                    mc_status (*run)(const struct mc_plan *p, void *const *operand,
                                                     void *workspace, int threads))
 {
-    struct mc_cuda_apart *d = mc_calloc(1, sizeof *d, "plans");
+    struct mc_cuda_unfused *d = mc_calloc(1, sizeof *d, "plans");
     if (!d) {
         return NULL;
     }

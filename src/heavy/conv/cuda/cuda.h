@@ -12,7 +12,7 @@ extern const struct mc_solver mc_conv_cudnn, mc_conv_cuda_small_channels, mc_con
     mc_conv_cuda_small_channels_scatter, mc_conv_cuda_split, mc_conv_cuda_tma, mc_conv_cuda_split_pointwise, mc_conv_cuda_shared_image,
     mc_conv_cuda_taps, mc_conv_cuda_spread, mc_conv_cuda_fft, mc_conv_cuda_fft_fine, mc_conv_cuda_fft_tiling,
     mc_conv_cuda_im2col, mc_conv_cuda_exchange, mc_conv_cuda_exchange_full, mc_conv_cuda_bc01,
-    mc_conv_cuda_b01c, mc_conv_cuda_fold, mc_conv_cuda_apart, mc_conv_cuda_direct;
+    mc_conv_cuda_b01c, mc_conv_cuda_fold, mc_conv_cuda_unfused, mc_conv_cuda_direct;
 double mc_conv_cuda_seconds(const struct mc_conv_problem *p, double part);  /* at that part of the peak */
 /* cuda_apart.c: an epilogue by a kernel of its own */
 double mc_conv_cuda_epilogue_seconds(const struct mc_conv_problem *p);

@@ -24,7 +24,7 @@ const struct mc_solver *const mc_conv_cuda_solvers[] = {
     &mc_conv_cuda_bc01,      /* copied into that layout for the others */
     &mc_conv_cuda_b01c,
     &mc_conv_cuda_fold,      /* strides as channels: the first layer again */
-    &mc_conv_cuda_apart,     /* the bare convolution, and then what follows */
+    &mc_conv_cuda_unfused,     /* the bare convolution, and then what follows */
     &mc_conv_cuda_direct,    /* any, by indices */
     NULL,
 };

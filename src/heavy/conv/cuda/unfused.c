@@ -20,7 +20,7 @@ static struct mc_conv_problem child_of(const struct mc_conv_problem *p)
     c.beta = 0;
     c.has_bias = false;
     c.act = ACT_NONE;
-    c.algo = strcmp(mc_conv_asked(p), mc_conv_cuda_apart.name) == 0 ? "auto" : p->algo;
+    c.algo = strcmp(mc_conv_asked(p), mc_conv_cuda_unfused.name) == 0 ? "auto" : p->algo;
     return c;
 }
 
@@ -41,7 +41,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_), c = child_of(p);
     const struct mc_cuda_epilogue_of q = epilogue_of(p);
-    return mc_cuda_apart_plan(&c.base, &q, run);
+    return mc_cuda_unfused_plan(&c.base, &q, run);
 }
 
 static const char *refuse(const struct mc_problem *p_)
@@ -66,4 +66,4 @@ static double estimate(const struct mc_problem *p_)
     return mc_plan_cheapest(&c.base) + mc_conv_cuda_epilogue_seconds(p);
 }
 
-const struct mc_solver mc_conv_cuda_apart = { .name = "apart", .refuse = refuse, .estimate = estimate, .plan = plan, .wraps = true };
+const struct mc_solver mc_conv_cuda_unfused = { .name = "apart", .refuse = refuse, .estimate = estimate, .plan = plan, .wraps = true };

@@ -9,7 +9,7 @@ const struct mc_solver *const mc_gemm_cuda_solvers[] = {
     &mc_gemm_cuda_split, /* float32 as pairs of halves on tensor cores */
     &mc_gemm_cuda_split_inline,   /* the same for small matrices */
     &mc_gemm_cuda_skinny,  /* few columns, or rows */
-    &mc_gemm_cuda_apart, /* the bare product, and then what follows */
+    &mc_gemm_cuda_unfused, /* the bare product, and then what follows */
     &mc_gemm_cuda_plain, /* any dtype, any strides */
     NULL,
 };

@@ -34,7 +34,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_), c = child_of(p);
     const struct mc_cuda_epilogue_of q = epilogue_of(p);
-    return mc_cuda_apart_plan(&c.base, &q, run);
+    return mc_cuda_unfused_plan(&c.base, &q, run);
 }
 
 static const char *refuse(const struct mc_problem *p_)
@@ -55,4 +55,4 @@ static double estimate(const struct mc_problem *p_)
     return mc_plan_cheapest(&c.base) + mc_cuda_seconds(p->dtype, false, 0, bytes, 1);
 }
 
-const struct mc_solver mc_gemm_cuda_apart = { .name = "apart", .refuse = refuse, .estimate = estimate, .plan = plan, .wraps = true };
+const struct mc_solver mc_gemm_cuda_unfused = { .name = "apart", .refuse = refuse, .estimate = estimate, .plan = plan, .wraps = true };

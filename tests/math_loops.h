@@ -128,15 +128,15 @@ static inline struct mc_code *vector_code(const char *head)
 {
     struct mc_str s = { 0 };
     mc_str_add(&s, "typedef long long i64;\n");
-    mc_str_add(&s, mc_wide_text);
+    mc_str_add(&s, mc_vector_kernel_text);
     for (int i = 0; i < mc_nwide; i++) {
-        if (vector_row(mc_wide_functions_known[i].name)) {
+        if (vector_row(mc_vector_kernel_functions_known[i].name)) {
             mc_str_addf(&s,
                         "void run_%s(const float *x, const void *y, float *z, i64 n)\n{ (void)y; for (i64 i "
                         "= 0; i < n; i += 16) {\n"
                         "  vm m = n - i < 16 ? (vm)((1u << (n - i)) - 1) : (vm)-1; v_store(z + i, "
                         "v_%s(v_load(x + i, m)), m); } }\n",
-                        mc_wide_functions_known[i].name, mc_wide_functions_known[i].name);
+                        mc_vector_kernel_functions_known[i].name, mc_vector_kernel_functions_known[i].name);
         }
     }
     struct mc_code *code = code_of(head, s.s);

@@ -298,9 +298,9 @@ TEST(math_on_vectors)
     }
     struct mc_code *code = vector_code("");
     for (int i = 0; code && i < mc_nwide; i++) {
-        const struct mc_math_row *row = vector_row(mc_wide_functions_known[i].name);
+        const struct mc_math_row *row = vector_row(mc_vector_kernel_functions_known[i].name);
         if (row) { /* the others are single instructions */
-            test_row(row, vector_loop(code, mc_wide_functions_known[i].name), test_is_full() ? 16 : 1,
+            test_row(row, vector_loop(code, mc_vector_kernel_functions_known[i].name), test_is_full() ? 16 : 1,
                      "on vectors");
         }
     }
@@ -317,7 +317,7 @@ TEST(math_on_vectors_has_the_bits_of_plain_kernels)
     struct mc_code *scalars = kernel_code(mc_dialect_c.exact), *vectors = vector_code(mc_dialect_c.exact);
     float x[BLOCK], y[BLOCK], z[BLOCK];
     for (int i = 0; scalars && vectors && i < mc_nwide; i++) {
-        const struct mc_wide_function *f = &mc_wide_functions_known[i];
+        const struct mc_vector_kernel_function *f = &mc_vector_kernel_functions_known[i];
         const struct mc_math_row *row = vector_row(f->name);
         int apart = 0;
         float at = 0;

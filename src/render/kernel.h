@@ -101,7 +101,7 @@ struct mc_dialect {
     const char *calc[MC_NDTYPE];       /* the type computed in */
     const char *suffix[MC_NDTYPE];     /* of functions and constants made for it: f, d, i */
     const char *load_as[MC_NDTYPE], *store_as[MC_NDTYPE]; /* conversions around memory, "" for none */
-    bool vectors;                      /* wide.c may print for it */
+    bool vectors;                      /* vector_kernel.c may print for it */
     const char *loop;                  /* in front of a loop without dependences */
     const char *reduce_loop;           /* with a reduction: "%s" takes "+:a1) reduction(max:a2" */
     /* functions that its compiler has, " exp log "; NULL: math.c's, of all there are */
@@ -111,8 +111,8 @@ extern const struct mc_dialect mc_dialect_c, mc_dialect_cuda;
 
 /* of a wide row kernel: a row is one vector; it is of any size */
 enum { VECTOR_LANES = 16, ROW_VECTOR = 8, ROW_LOOP = 16 };
-/* wide.c: can k be printed over vectors?  Who renders kernels sets their `wide` from it. */
-bool mc_kernel_wide(const struct mc_dialect *d, const struct mc_kernel *k);
+/* vector_kernel.c: can k be printed over vectors?  Who renders kernels sets their `wide` from it. */
+bool mc_kernel_can_vectorize(const struct mc_dialect *d, const struct mc_kernel *k);
 /* grid.c: kernels for a grid of threads, and the one struct that each takes */
 struct mc_grid_head {
     /* addresses: of four int64 that a failed check is told in; of splits' parts */

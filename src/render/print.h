@@ -10,7 +10,7 @@ struct print {
     const struct mc_dialect *d;
     const struct mc_kernel *k;
     int stage;
-    bool second;               /* wide.c: of two accumulators that take turns */
+    bool second;               /* vector_kernel.c: of two accumulators that take turns */
     bool grid;                 /* printed by grid.c: a failed check tells which step it is of */
     bool above;                /* grid.c: neighbours are kept, and lanes stand above each other */
     unsigned char *need;       /* elements of this stage */
@@ -19,7 +19,7 @@ struct print {
     unsigned char *back;
     unsigned char *done;       /* row values printed so far */
     unsigned char *wait;       /* grid_column.c: row values that are not printed yet; NULL: none wait */
-    /* wide_loop.c: a row is one vector, and these of its values are there; NULL: rows of any size */
+    /* vector_loop.c: a row is one vector, and these of its values are there; NULL: rows of any size */
     unsigned char *held;
 };
 /* A reduction as text: @ is the value's number, # the element, C the accumulator, Z its flag, $ the
@@ -75,19 +75,19 @@ void mc_print_each(struct print *p, void (*f)(struct print *p, int v));     /* r
 void mc_print_acc(struct print *p, int v);
 void mc_print_lane(struct print *p, int v);
 void mc_print_merge(struct print *p, int v);
-/* wide.c: values over vectors; wide_loop.c: the innermost loops */
+/* vector_kernel.c: values over vectors; vector_loop.c: the innermost loops */
 /* vector.h; what ops' expressions call its parts */
-extern const char mc_wide_text[], mc_wide_names[];
+extern const char mc_vector_kernel_text[], mc_vector_kernel_names[];
 /* "exp": there is v_exp; its bits differ from those of mcf_exp */
-struct mc_wide_function { const char *name; bool differs; };
-extern const struct mc_wide_function mc_wide_functions_known[];
+struct mc_vector_kernel_function { const char *name; bool differs; };
+extern const struct mc_vector_kernel_function mc_vector_kernel_functions_known[];
 extern const int mc_nwide;
-void mc_wide_functions(struct mc_str *out, int n, struct mc_kernel *const *kernels);
-void mc_wide_spread(struct print *p, int v);
-void mc_wide_define(struct print *p, int v);
-void mc_wide_loop(struct print *p, bool reduces);
+void mc_vector_kernel_functions(struct mc_str *out, int n, struct mc_kernel *const *kernels);
+void mc_vector_kernel_spread(struct print *p, int v);
+void mc_vector_kernel_define(struct print *p, int v);
+void mc_vector_kernel_loop(struct print *p, bool reduces);
 /* the same, where a row is one vector */
-void mc_wide_vector(struct print *p);
-void mc_wide_columns(struct print *p, void (*pointers)(struct print *p, bool elements, const char *offset));
+void mc_vector_kernel_vector(struct print *p);
+void mc_vector_kernel_columns(struct print *p, void (*pointers)(struct print *p, bool elements, const char *offset));
 
 #endif

@@ -107,5 +107,5 @@ void mc_print_finish(struct print *p, int v)
     } else {
         mc_str_addf(p->out, "(%s)c%d%s; ", t, v, at);
     }
-    mc_wide_spread(p, v);
+    mc_vector_kernel_spread(p, v);
 }

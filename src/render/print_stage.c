@@ -155,7 +155,7 @@ void mc_print_row_values(struct print *p)
             !(p->wait && p->wait[i]) && !(k->mode == KERNEL_COLUMN && v->varies)) {
             p->done[i] = 1;
             mc_print_define(p, (int)i, false);
-            mc_wide_spread(p, (int)i);
+            mc_vector_kernel_spread(p, (int)i);
             mc_str_add(p->out, "\n");
         }
     }

@@ -74,7 +74,7 @@ static void row_loop(struct print *p)
 {
     bool positions, reduces = mc_print_stage_reduces(p, &positions);
     if (p->k->wide) {
-        mc_wide_loop(p, reduces);
+        mc_vector_kernel_loop(p, reduces);
         return;
     }
     if (!reduces || positions) {
@@ -134,7 +134,7 @@ static void walk(struct print *p, const char *offset, void (*loop)(struct print 
 static void map_loop(struct print *p)
 {
     if (p->k->wide) {
-        mc_wide_loop(p, false);
+        mc_vector_kernel_loop(p, false);
         return;
     }
     mc_str_add(p->out, p->d->loop);
@@ -170,7 +170,7 @@ static void each_row(struct print *p)
             mc_print_each(p, mc_print_acc);
             mc_str_add(p->out, "\n");
             if (p->held) {
-                mc_wide_vector(p);
+                mc_vector_kernel_vector(p);
             } else {
                 walk(p, "12", row_loop);
             }
@@ -369,7 +369,7 @@ static void print_column(struct print *p)
         if (mc_print_mark(p)) {
             mc_print_each(p, declare_columns);
             if (k->wide) {
-                mc_wide_columns(p, pointers);
+                mc_vector_kernel_columns(p, pointers);
             } else {
                 mc_str_add(p->out, "for (i64 i2 = 0; i2 < n2; i2++) for (i64 i1 = 0; i1 < n1; i1++) {\n");
                 pointers(p, true, "j12");
@@ -435,9 +435,9 @@ void mc_render(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_
     mc_print_prelude(out, d, n, kernels);
     mc_print_functions(out, d, n, kernels);
     if (wide) {
-        mc_str_add(out, mc_wide_text);
-        mc_str_add(out, mc_wide_names);
-        mc_wide_functions(out, n, kernels);
+        mc_str_add(out, mc_vector_kernel_text);
+        mc_str_add(out, mc_vector_kernel_names);
+        mc_vector_kernel_functions(out, n, kernels);
     }
     for (int i = 0; i < n; i++) {
         struct print p = { .out = out, .d = d, .k = kernels[i] };

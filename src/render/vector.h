@@ -1,5 +1,5 @@
 /* vector.h: vectors of sixteen floats.  This text stands in front of kernels that work on whole vectors
- * (wide.c says which); the library itself does not include it.  It needs AVX-512, of gcc or clang.
+ * (vector_kernel.c says which); the library itself does not include it.  It needs AVX-512, of gcc or clang.
  *
  * Functions are straight-line; vm has a bit for each lane.  v_exp and its kin keep the bounds that their
  * namesakes of math_f32.def state, on every float: tests/t_math.c runs both. */

@@ -163,7 +163,7 @@ mc_status mc_compile_kernels(struct mc_code_unit *u)
     mc_status s = print_start(&q, p) && u->fn && u->join ? MC_OK : MC_EMEMORY;
     for (size_t i = 0; i < p->step.n; i++) {
         if (p->step.at[i].kernel) {
-            p->step.at[i].kernel->wide = mc_kernel_wide(&mc_dialect_c, p->step.at[i].kernel);
+            p->step.at[i].kernel->wide = mc_kernel_can_vectorize(&mc_dialect_c, p->step.at[i].kernel);
         }
     }
     if (s == MC_OK) {

@@ -1,15 +1,15 @@
-/* wide.c: kernels whose elements are float32, printed over vectors of sixteen (vector.h).
+/* vector_kernel.c: kernels whose elements are float32, printed over vectors of sixteen (vector.h).
  *
- * Invariant: a kernel that mc_kernel_wide() allows prints the same values as otherwise, within the bounds of
+ * Invariant: a kernel that mc_kernel_can_vectorize() allows prints the same values as otherwise, within the bounds of
  * the functions of math_f32.def; an exact one prints the same bits. */
 #include "render/print.h"
 #include "device/cpu/cpu.h"
 #include <stdio.h>
 
-const char mc_wide_text[] = {
+const char mc_vector_kernel_text[] = {
 #include "render/vector_text.h"
     , 0 };
-const char mc_wide_names[] = "#undef M\n#undef SEL\n#undef NOT\n#undef C\n#undef LT\n#undef LE\n#undef "
+const char mc_vector_kernel_names[] = "#undef M\n#undef SEL\n#undef NOT\n#undef C\n#undef LT\n#undef LE\n#undef "
                              "GT\n#undef GE\n#undef EQ\n#undef NE\n"
                              "#define M(x) v_##x\n#define SEL v_sel\n#define NOT(c) ((vm)~(c))\n#define C "
                              "v_all\n#define LT v_lt\n#define LE v_le\n#define GT v_gt\n"
@@ -19,15 +19,15 @@ enum { AHEAD = 8 }; /* rows of a column kernel that are fetched before they are 
 
 /* ---- which kernels ---- */
 
-const struct mc_wide_function mc_wide_functions_known[] = {
+const struct mc_vector_kernel_function mc_vector_kernel_functions_known[] = {
     { "exp" }, { "expm1" }, { "tanh", .differs = true }, { "sigmoid" }, { "log" }, { "log1p" }, { "softplus", .differs = true },
     { "sqrt" }, { "fabs" }, { "copysign" }, { "rint" }, { "floor" }, { "ceil" }, { "trunc" } };
-const int mc_nwide = NELEM(mc_wide_functions_known);
+const int mc_nwide = NELEM(mc_vector_kernel_functions_known);
 
 static bool known(const char *word, size_t n, bool exact)
 {
     for (int i = 0; i < mc_nwide; i++) {
-        const struct mc_wide_function *f = &mc_wide_functions_known[i];
+        const struct mc_vector_kernel_function *f = &mc_vector_kernel_functions_known[i];
         if (strlen(f->name) == n && strncmp(f->name, word, n) == 0) {
             return !(exact && f->differs);
         }
@@ -148,7 +148,7 @@ static bool value_can(const struct mc_kernel *k, int i)
     }
 }
 
-bool mc_kernel_wide(const struct mc_dialect *d, const struct mc_kernel *k)
+bool mc_kernel_can_vectorize(const struct mc_dialect *d, const struct mc_kernel *k)
 {
     const struct mc_cpu *cpu = mc_cpu();
     if (!d->vectors || !cpu->avx512f || !cpu->avx512dq || !mc_flag_int(FLAG_vectors) || k->inner < 0) {
@@ -211,7 +211,7 @@ static void position_compare(struct print *p, const struct mc_kval *x)
 }
 
 /* Row value v in every lane, once a row: left in the loop, it would be spread there again and again. */
-void mc_wide_spread(struct print *p, int v)
+void mc_vector_kernel_spread(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
     if (p->k->wide && x->dtype == MC_FLOAT32 && !in_columns(p->k, x)) {
@@ -219,7 +219,7 @@ void mc_wide_spread(struct print *p, int v)
     }
 }
 
-void mc_wide_define(struct print *p, int v)
+void mc_vector_kernel_define(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
     if (x->kind == K_INDEX) {
@@ -257,7 +257,7 @@ void mc_wide_define(struct print *p, int v)
 }
 
 /* "VECTOR vf op_tanh_v(vf a) { return v_tanh(a); }", once for each op */
-void mc_wide_functions(struct mc_str *out, int n, struct mc_kernel *const *kernels)
+void mc_vector_kernel_functions(struct mc_str *out, int n, struct mc_kernel *const *kernels)
 {
     struct mc_dict seen = { 0 };
     for (int i = 0; i < n; i++) {

@@ -1,4 +1,4 @@
-/* wide_loop.c: the innermost loops of kernels over vectors.
+/* vector_loop.c: the innermost loops of kernels over vectors.
  *
  * A loop takes sixteen elements at a time.  What is left at the end of a row goes through the same loop once
  * more: it is copied to and from a vector of its own, and reductions leave the lanes behind it out.  A row
@@ -186,7 +186,7 @@ static void body(struct print *p)
             mc_str_addf(p->out, "const vf v%zu = *(const vu *)(b%d + j); ", i, v->saved);
             continue;
         }
-        mc_wide_define(p, (int)i);
+        mc_vector_kernel_define(p, (int)i);
         if (v->saved && !p->held) {
             mc_str_addf(p->out, "*(vu *)(b%d + j) = v%zu; ", v->saved, i);
         }
@@ -297,7 +297,7 @@ static void end_columns(struct print *p, int v)
     mc_str_add(p->out, "}\n");
 }
 
-void mc_wide_columns(struct print *p, void (*pointers)(struct print *p, bool elements, const char *offset))
+void mc_vector_kernel_columns(struct print *p, void (*pointers)(struct print *p, bool elements, const char *offset))
 {
     mc_str_add(p->out, "{\n");
     each_reduction(p, declare_columns);
@@ -337,7 +337,7 @@ static void end_second_sums(struct print *p, int v)
     }
 }
 
-void mc_wide_loop(struct print *p, bool reduces)
+void mc_vector_kernel_loop(struct print *p, bool reduces)
 {
     mc_str_addf(p->out,
                 reduces ? "for (i64 b = 0; b < n0; b += %d) {\nconst i64 stop = n0 - b < %d ? n0 : b + %d;\n"
@@ -378,7 +378,7 @@ void mc_wide_loop(struct print *p, bool reduces)
     mc_str_add(p->out, "}\n");
 }
 
-void mc_wide_vector(struct print *p)
+void mc_vector_kernel_vector(struct print *p)
 {
     each_reduction(p, begin);
     mc_str_add(p->out, "\n");

@@ -124,7 +124,7 @@ static void try_sets(const struct mc_solver *s, int least)
 TEST(conv_fft_in_every_instruction_set) { try_sets(&mc_conv_fft, 21); }
 TEST(conv_winograd_in_every_instruction_set) { try_sets(&mc_conv_winograd, 9); }
 TEST(conv_winograd4_in_every_instruction_set) { try_sets(&mc_conv_winograd4, 9); }
-TEST(conv_spread_in_every_instruction_set) { try_sets(&mc_conv_spread, 9); }
+TEST(conv_spread_in_every_instruction_set) { try_sets(&mc_conv_col2im, 9); }
 TEST(conv_direct_in_every_instruction_set) { try_sets(&mc_conv_direct, 27); }
 
 /* Spectra written past the caches are those written into them. */
@@ -217,7 +217,7 @@ TEST(conv_fft_leaves_out_what_is_zero)
 TEST(conv_fast_gives_the_same_bits_on_any_threads)
 {
     const struct mc_solver *const solvers[] = { &mc_conv_fft, &mc_conv_winograd, &mc_conv_winograd4,
-                                                &mc_conv_direct, &mc_conv_spread };
+                                                &mc_conv_direct, &mc_conv_col2im };
     for (size_t q = 0; q < NELEM(solvers); q++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
             const struct mc_conv_problem p = problem(1, (enum mc_conv_pass)pass);

@@ -164,7 +164,7 @@ TEST(cuda_filters_of_one_tap)
  * no tile, zeros around, strides, a filter backwards; by windows, and by places that are spread. */
 TEST(cuda_whole_images)
 {
-    static const struct mc_solver *const solvers[] = { &mc_conv_cuda_shared_image, &mc_conv_cuda_spread,
+    static const struct mc_solver *const solvers[] = { &mc_conv_cuda_shared_image, &mc_conv_cuda_col2im,
                                                        &mc_conv_cuda_taps };
     static const char *const shapes[] = { "n5c32f64 i12x12 k5x5", "n3c70f20 i9x8 k3x3 p1x1", "n37c5f33 i4x5 k2x3 p1x0", "n2c16f100 i13x13 k3x3 p1x1",
                                           "n4c20f12 i15x14 k5x4 s2x3 p2x1 d1x2 flip", "n2c130f8 i7 k3 p1", "n11c9f70 i10x8 k4x3 p1x0" };

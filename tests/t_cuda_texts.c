@@ -136,7 +136,7 @@ static const struct {
       { HALVES },
       { "#define CC 32\n#define THREADS 128\n#define KS 4\n#define SET 13\n#define FULL 1\n" TAPS5,
         "#define CC 16\n#define THREADS 64\n#define KS 2\n#define SET 3\n#define FULL 0\n" TAPS5 } },
-    { &mc_conv_spread_text,
+    { &mc_conv_col2im_text,
       { HALVES },
       { "#define CC 64\n#define THREADS 128\n", "#define CC 16\n#define THREADS 256\n" } },
     { &mc_pool_text,

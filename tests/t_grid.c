@@ -223,25 +223,25 @@ TEST(grid_entries)
         snprintf(name, sizeof name, "void %s_of(", k->name);
         const char *of = strstr(text.s, name), *end = of ? strstr(of, "\n}\nENTRY") : NULL,
                    *stage = of ? strstr(of, "A.first") : NULL;
-        CHECK(end && mc_grid_splits(k) == (stage && stage < end), "%s", name);
+        CHECK(end && mc_grid_can_split(k) == (stage && stage < end), "%s", name);
         snprintf(name, sizeof name, "%s_r(", k->name);
         CHECK((mc_grid_row(k).vector > 0) == (strstr(text.s, name) != NULL), "%s", name);
         snprintf(name, sizeof name, "%s_s(", k->name);
         CHECK(mc_grid_few_elements(k) == (strstr(text.s, name) != NULL), "%s", name);
         snprintf(name, sizeof name, "%s_t(", k->name);
-        CHECK((mc_grid_together(k).vector > 0) == (strstr(text.s, name) != NULL), "%s", name);
+        CHECK((mc_grid_row_cluster(k).vector > 0) == (strstr(text.s, name) != NULL), "%s", name);
         snprintf(name, sizeof name, "%s_q(", k->name);
-        CHECK((mc_grid_single(k).vector > 0) == (strstr(text.s, name) != NULL), "%s", name);
+        CHECK((mc_grid_row_scalar(k).vector > 0) == (strstr(text.s, name) != NULL), "%s", name);
         const char *made = of ? strstr(of, "both_(z") : NULL;
-        CHECK(mc_grid_moments(k, 1) == (made && made < end),
+        CHECK(mc_grid_centred_sums(k, 1) == (made && made < end),
               "%s: squares about a mean, a walk of their own or none", k->name);
         snprintf(name, sizeof name, "ENTRY %s_tally(", k->name);
         CHECK(mc_grid_tallies(k) == (strstr(text.s, name) != NULL), "%s", name);
         maps += mc_grid_vector(k) > 1;
-        splits += mc_grid_splits(k);
+        splits += mc_grid_can_split(k);
         rows += mc_grid_row(k).vector > 0;
-        pieces += mc_grid_single(k).vector > 0;
-        moments += mc_grid_moments(k, 1);
+        pieces += mc_grid_row_scalar(k).vector > 0;
+        moments += mc_grid_centred_sums(k, 1);
         tallies += mc_grid_tallies(k);
     }
     CHECK(maps && splits && rows && pieces && moments && tallies,

@@ -2,7 +2,7 @@
  *
  * Invariant: the numbers of known_numbers are from another program: Philox4x32-10 as its paper has it
  * (checked by the paper's third known answer), and Box and Muller in Python's math. */
-#include "moments.h"
+#include "sample_moments.h"
 #include "op/op.h"
 #include "text_words.h"
 

@@ -2,7 +2,7 @@
  *
  * Invariant: the numbers of lasagne_values were computed by another library (torch.optim) and are in
  * Lasagne's tests. */
-#include "moments.h"
+#include "sample_moments.h"
 #include "nn_words.h"
 #include "op/op.h"
 #include <math.h>

@@ -51,7 +51,7 @@ static int weight(const struct mc_kernel *k)
     return (int)(10 + k->val.n) * (k->mode == KERNEL_MAP ? 1 : loops + vector);
 }
 
-int mc_kernels_spread(const struct mc_program *p, const int *first, int most, int *to)
+int mc_kernels_distribute(const struct mc_program *p, const int *first, int most, int *to)
 {
     int total[MC_MOST_TEXTS] = { 0 }, texts = 0, kernels = 0;
     for (size_t i = 0; i < p->step.n; i++) {

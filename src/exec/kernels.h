@@ -14,7 +14,7 @@ enum { MC_MOST_TEXTS = 16 };
 /* Divides the kernels that `first` names among at most `most` texts (at most MC_MOST_TEXTS), the heaviest
  * kernel first, each to the lightest text.  to[i] is the text of step i; -1: none.  Returns the number of
  * texts. */
-int mc_kernels_spread(const struct mc_program *p, const int *first, int most, int *to);
+int mc_kernels_distribute(const struct mc_program *p, const int *first, int most, int *to);
 /* The kernels of one text; returns how many. */
 int mc_kernels_of(const struct mc_program *p, const int *first, const int *to, int text,
                   struct mc_kernel **k);

@@ -18,7 +18,7 @@ static void forms_of_rows(struct print *p, const struct mc_kernel *of)
     const struct {
         struct mc_grid_row row;
         char form;
-    } forms[] = { { mc_grid_row(of), 'r' }, { mc_grid_together(of), 't' }, { mc_grid_single(of), 'q' } };
+    } forms[] = { { mc_grid_row(of), 'r' }, { mc_grid_row_cluster(of), 't' }, { mc_grid_row_scalar(of), 'q' } };
     for (size_t i = 0; i < NELEM(forms); i++) {
         if (forms[i].row.vector) {
             mc_grid_print_row(p, forms[i].row, forms[i].form);
@@ -47,14 +47,14 @@ static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const s
                     "size[8], splits, chunk, column, number, flat, teams, first, held, near, magic[8], "
                     "shift[8]; i64 step[%zu][8]; };\n",
                     k.name, MC_MAX(k.operand.n, (size_t)1), MC_MAX(k.operand.n, (size_t)1));
-        if (!mc_grid_torn(of)) {
+        if (!mc_grid_row_segmented(of)) {
             forms_of_rows(&p, of);
         }
         for (size_t i = 0; i < k.val.n; i++) {
             k.val.at[i].saved = 0;
         }
         k.nsaved = 0;
-        if (mc_grid_torn(of)) {
+        if (mc_grid_row_segmented(of)) {
             forms_of_rows(&p, of);
         }
         if (k.mode == KERNEL_MAP) {
@@ -81,7 +81,7 @@ static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const s
 
 static bool meets(const struct mc_kernel *k)
 {
-    return mc_grid_together(k).vector > 0;
+    return mc_grid_row_cluster(k).vector > 0;
 }
 
 static bool has_column(const struct mc_kernel *k)
@@ -104,7 +104,7 @@ void mc_render_grid(struct mc_str *out, const struct mc_dialect *d, int n, struc
 {
     mc_print_prelude(out, d, n, kernels);
     add_calls(out, mc_grid_meeting, meets, n, kernels);
-    add_calls(out, mc_grid_down, has_column, n, kernels);
+    add_calls(out, mc_grid_column_reduce, has_column, n, kernels);
     mc_print_functions(out, d, n, kernels);
     for (int i = 0; i < n; i++) {
         print_kernel(out, d, kernels[i]);

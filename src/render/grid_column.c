@@ -2,7 +2,7 @@
  * many of the rows above each other, as channels that lie side by side need it.  Stages are launched one by
  * one where rows are split over blocks, as grid_reduce.c's are.
  *
- * r3[j] is row value 3 of neighbour j, c3[j] what a lane has added up; from there on it is grid_down.c's.
+ * r3[j] is row value 3 of neighbour j, c3[j] what a lane has added up; from there on it is grid_column_reduce.c's.
  *
  * Invariant: each lane takes part in every exchange, whether its columns are there or not. */
 #include "render/grid.h"
@@ -36,7 +36,7 @@ static void declare_lane(struct print *p, int v)
 static bool is_fetched(const struct print *p, size_t i)
 {
     const struct mc_koperand *o = &p->k->operand.at[i];
-    return mc_grid_walks(p, i) && mc_print_moves(p->k, o) && !o->index && !mc_grid_made_here(p, o) &&
+    return mc_grid_passes(p, i) && mc_print_moves(p->k, o) && !o->index && !mc_grid_computed_in_stage(p, o) &&
            (!o->dst || p->back[i]);
 }
 
@@ -45,7 +45,7 @@ static void find(struct print *p)
 {
     mc_str_add(p->out, "const i32 q = (i32)over_(r, magic, shift), i = (i32)(r - q * inner); ");
     for (size_t i = 0; i < p->k->operand.n; i++) {
-        if (mc_grid_walks(p, i)) {
+        if (mc_grid_passes(p, i)) {
             mc_str_addf(p->out, "const i64 e%zu = o%zu + (i64)i * n%zu + (i64)q * f%zu; (void)e%zu; ", i, i,
                         i, i, i);
         }
@@ -70,14 +70,14 @@ static void open_elements(struct print *p)
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
         const char *t = p->d->store[o->dtype];
-        if (!mc_grid_walks(p, i)) {
+        if (!mc_grid_passes(p, i)) {
             continue;
         }
         if (is_fetched(p, i)) {
             mc_str_addf(p->out, "const %s *const a%zu = x%zu[u]; (void)a%zu;\n", t, i, i, i);
         } else if (o->index) {
             mc_str_addf(p->out, "const i64 a%zu = (i64)A.p[%zu] + e%zu; (void)a%zu;\n", i, i, i, i);
-        } else if (mc_grid_made_here(p, o) && mc_print_moves(p->k, o)) {
+        } else if (mc_grid_computed_in_stage(p, o) && mc_print_moves(p->k, o)) {
             mc_str_addf(p->out, "alignas(16) %s a%zu[V];\n", t, i);
         } else {
             mc_str_addf(p->out, "%s *const a%zu = (%s *)(A.p[%zu] + e%zu); (void)a%zu;\n", t, i, t, i, i, i);
@@ -90,7 +90,7 @@ static void close_elements(struct print *p)
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
         const char *t = p->d->store[o->dtype];
-        if (mc_grid_made_here(p, o) && mc_print_moves(p->k, o)) {
+        if (mc_grid_computed_in_stage(p, o) && mc_print_moves(p->k, o)) {
             mc_str_addf(p->out, "store_<%s, V>((%s *)(A.p[%zu] + e%zu), a%zu);\n", t, t, i, i, i);
         }
     }
@@ -102,7 +102,7 @@ static void walk(struct print *p)
     mc_str_addf(p->out, "const int U = %d; const u32 e = to; u32 seen = 0; (void)seen;\n",
                 mc_print_reads(p) <= MOST_READS ? AHEAD : FEWER);
     mc_print_each(p, declare_lane);
-    mc_grid_each_moment(p, mc_grid_moment_lane_column);
+    mc_grid_each_centred_sum(p, mc_grid_centred_sum_lane_column);
     mc_str_add(p->out, "\nONCE for (u32 start = from + lane; start < e; start += U * lanes) {\n");
     ask(p, true);
     mc_grid_ahead(p);
@@ -114,7 +114,7 @@ static void walk(struct print *p)
     open_elements(p);
     mc_str_add(p->out, "_Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
     mc_print_body(p, false, "");
-    mc_grid_each_moment(p, mc_grid_moment_add_column);
+    mc_grid_each_centred_sum(p, mc_grid_centred_sum_add_column);
     mc_str_add(p->out, "}\nseen++;\n");
     close_elements(p);
     mc_str_add(p->out, "} }\n}\n");
@@ -126,10 +126,10 @@ static void walk_or_take(struct print *p)
 {
     mc_str_addf(p->out, "if (A.first <= %d) {\n", p->stage);
     walk(p);
-    mc_grid_down_fold(p);
+    mc_grid_column_reduce_fold(p);
     mc_str_add(p->out, "} else ");
-    mc_grid_down_gather(p);
-    mc_grid_down_total(p);
+    mc_grid_column_reduce_gather(p);
+    mc_grid_column_reduce_total(p);
 }
 
 /* ---- the kernel ---- */
@@ -145,14 +145,14 @@ static void open_kernel(struct print *p)
                "const u32 lanes = blockDim.y, lane = threadIdx.y, place = blockIdx.x * blockDim.x + "
                "threadIdx.x;\nconst bool live = place < A.count[0]; const u32 at = live ? place : 0;\n"
                "i64 *const err = A.err; (void)err;\n");
-    mc_grid_down_open(p);
+    mc_grid_column_reduce_open(p);
     mc_str_add(p->out, "const u32 inner = A.size[1], magic = A.magic[1], shift = A.shift[1];\n");
     mc_grid_block(p);
     for (size_t i = 0; i < k->operand.n; i++) {
         const struct mc_koperand *o = &k->operand.at[i];
         const char *t = p->d->store[o->dtype];
         mc_str_addf(p->out, "const i64 o%zu = (i64)at * A.step[%zu][0];\n", i, i);
-        if (mc_grid_walks(p, i)) {
+        if (mc_grid_passes(p, i)) {
             mc_str_addf(
                 p->out,
                 "const i32 n%zu = (i32)A.step[%zu][1], f%zu = (i32)A.step[%zu][2]; (void)n%zu; (void)f%zu;\n",
@@ -221,17 +221,17 @@ void mc_grid_print_column(struct print *p)
     for (p->stage = 0; p->stage <= p->k->nstage; p->stage++) {
         bool positions;
         print_rows(p);
-        if (mc_grid_moments(p->k, p->stage)) {
-            mc_grid_down_finish(p);
+        if (mc_grid_centred_sums(p->k, p->stage)) {
+            mc_grid_column_reduce_finish(p);
             continue;
         }
         if (!mc_print_mark(p)) {
             continue;
         }
-        mc_grid_each_moment(p, mc_grid_moment_need);
+        mc_grid_each_centred_sum(p, mc_grid_centred_sum_need);
         if (mc_print_stage_reduces(p, &positions)) {
             walk_or_take(p);
-            mc_grid_down_finish(p);
+            mc_grid_column_reduce_finish(p);
         } else {
             mc_str_add(p->out, "{ ");
             walk(p);

@@ -3,7 +3,7 @@
 #include "render/grid.h"
 
 /* Can its points be split over blocks?  A team's tallies go along whole rows. */
-bool mc_grid_splits(const struct mc_kernel *k)
+bool mc_grid_can_split(const struct mc_kernel *k)
 {
     return k->nreduce > 0 && !mc_grid_tallies(k);
 }
@@ -25,7 +25,7 @@ int mc_grid_vector(const struct mc_kernel *k)
 /* Where the length is not known, of several stages alone: a sum over a batch is not worth another entry. */
 bool mc_grid_few_elements(const struct mc_kernel *k)
 {
-    return mc_grid_splits(k) && !(k->never & GRID_SHORT) && (k->nstage > 1 || k->never & GRID_PLAIN);
+    return mc_grid_can_split(k) && !(k->never & GRID_FEW_ELEMENTS) && (k->nstage > 1 || k->never & GRID_PLAIN);
 }
 
 static void entry(struct print *p, const char *form, int v, const char *more)

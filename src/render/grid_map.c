@@ -8,7 +8,7 @@ static void flat(struct print *p)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
-        if (mc_grid_walks(p, i) && mc_print_moves(p->k, o)) {
+        if (mc_grid_passes(p, i) && mc_print_moves(p->k, o)) {
             mc_str_addf(p->out, " o%zu = (i64)t * (V * %zu);", i,
                         o->index ? (size_t)1 : mc_dtypes[o->dtype].size);
         }

@@ -13,7 +13,7 @@ enum { FEW = 16, MANY = 2048 };
 /* vectors that a lane asks for before it uses the first; of two operands, fewer; of more, one each */
 enum { AHEAD = 4, FEWER = 2 };
 
-bool mc_grid_ends(const struct mc_kernel *k)
+bool mc_grid_last_stage_reduces(const struct mc_kernel *k)
 {
     bool ends = false;
     for (size_t i = 0; i < k->val.n; i++) {
@@ -50,8 +50,8 @@ struct passed { const char *type, *flag; void (*merge)(struct print *p, int v); 
 static struct passed passed(const struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
-    return mc_grid_moments(p->k, x->stage)
-               ? (struct passed){ "double", "z", mc_grid_moment_merge }
+    return mc_grid_centred_sums(p->k, x->stage)
+               ? (struct passed){ "double", "z", mc_grid_centred_sum_merge }
                : (struct passed){ mc_print_acc_type(p, x, false), mc_print_monoid(x)->flags ? "z" : "",
                                   mc_print_merge };
 }
@@ -95,8 +95,8 @@ static void fetch(struct print *p, int v)
 static bool is_fetched(const struct print *p, size_t i)
 {
     const struct mc_koperand *o = &p->k->operand.at[i];
-    return mc_grid_walks(p, i) && mc_print_moves(p->k, o) && !o->index && !o->tally &&
-           !mc_grid_made_here(p, o) && (!o->dst || (p->back && p->back[i]));
+    return mc_grid_passes(p, i) && mc_print_moves(p->k, o) && !o->index && !o->tally &&
+           !mc_grid_computed_in_stage(p, o) && (!o->dst || (p->back && p->back[i]));
 }
 
 /* Steps along the reduced axes where there are two at most, and in 32 bits. */
@@ -106,7 +106,7 @@ static void near_steps(struct print *p)
         p->out,
         "const u32 inner = A.size[A.axes[0]], magic = A.magic[A.axes[0]], shift = A.shift[A.axes[0]];\n");
     for (size_t i = 0; i < p->k->operand.n; i++) {
-        if (mc_grid_walks(p, i)) {
+        if (mc_grid_passes(p, i)) {
             mc_str_addf(p->out,
                         "const i32 n%zu = (i32)A.step[%zu][A.axes[0]], f%zu = (i32)A.step[%zu][A.axes[0] + "
                         "A.near]; (void)n%zu; (void)f%zu;\n",
@@ -121,7 +121,7 @@ static void find_elements(struct print *p)
     mc_grid_offsets(p, 'e', true, 'o');
     mc_str_add(p->out, "if (A.near) { const i32 q = (i32)over_(r, magic, shift), i = (i32)(r - q * inner);");
     for (size_t i = 0; i < p->k->operand.n; i++) {
-        if (mc_grid_walks(p, i)) {
+        if (mc_grid_passes(p, i)) {
             mc_str_addf(p->out, " e%zu += (i64)i * n%zu + (i64)q * f%zu;", i, i, i);
         }
     }
@@ -134,7 +134,7 @@ static void fetch_elements(struct print *p, bool declare)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const char *t = p->d->store[p->k->operand.at[i].dtype];
-        if (!mc_grid_walks(p, i)) {
+        if (!mc_grid_passes(p, i)) {
             continue;
         }
         if (is_fetched(p, i) && declare) {
@@ -155,7 +155,7 @@ static void open_fetched(struct print *p)
         const char *t = p->d->store[p->k->operand.at[i].dtype];
         if (is_fetched(p, i)) {
             mc_str_addf(p->out, "const %s *const a%zu = x%zu[u]; (void)a%zu;\n", t, i, i, i);
-        } else if (mc_grid_walks(p, i)) {
+        } else if (mc_grid_passes(p, i)) {
             mc_str_addf(p->out, "const i64 e%zu = w%zu[u]; (void)e%zu;\n", i, i, i);
         }
     }
@@ -167,7 +167,7 @@ static bool turned(const struct mc_kernel *k, int stage)
 {
     int walks = 0;
     for (int s = 0; s < stage; s++) {
-        walks += !mc_grid_moments(k, s);
+        walks += !mc_grid_centred_sums(k, s);
     }
     return walks % 2;
 }
@@ -175,7 +175,7 @@ static bool turned(const struct mc_kernel *k, int stage)
 void mc_grid_block(struct print *p)
 {
     unsigned back = 0;
-    for (int s = 0; s <= p->k->nstage && mc_grid_splits(p->k); s++) {
+    for (int s = 0; s <= p->k->nstage && mc_grid_can_split(p->k); s++) {
         back |= (unsigned)turned(p->k, s) << s;
     }
     mc_str_add(p->out, "const u32 from = A.chunk * ");
@@ -196,14 +196,14 @@ void mc_grid_ahead(struct print *p)
 static void each(struct print *p, void (*f)(struct print *p, int v), void (*g)(struct print *p, int v))
 {
     mc_print_each(p, f);
-    mc_grid_each_moment(p, g);
+    mc_grid_each_centred_sum(p, g);
 }
 
 static void each_of_vector(struct print *p, bool lanes, const char *position)
 {
     mc_str_add(p->out, "_Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
     mc_print_body(p, lanes, position);
-    mc_grid_each_moment(p, mc_grid_moment_add);
+    mc_grid_each_centred_sum(p, mc_grid_centred_sum_add);
     mc_str_add(p->out, "}\n");
 }
 
@@ -231,7 +231,7 @@ static void walk(struct print *p)
                                                   : 1,
                 most, most);
     if (lanes) {
-        each(p, mc_print_lane, mc_grid_moment_lane);
+        each(p, mc_print_lane, mc_grid_centred_sum_lane);
     }
     mc_str_add(p->out, "\nfor (u32 start = b + lane; start < e; start += U * lanes) {\n");
     fetch_elements(p, true);
@@ -247,7 +247,7 @@ static void walk(struct print *p)
     mc_grid_close_elements(p, 'e');
     mc_str_add(p->out, "} }\n}\n");
     if (lanes) {
-        each(p, mc_print_merge, mc_grid_moment_close);
+        each(p, mc_print_merge, mc_grid_centred_sum_close);
     }
     mc_str_add(p->out, "} }\n");
 }
@@ -271,7 +271,7 @@ static void walk_or_take(struct print *p)
 
 void mc_grid_print_reducing(struct print *p)
 {
-    bool splits = mc_grid_splits(p->k), positions;
+    bool splits = mc_grid_can_split(p->k), positions;
     mc_str_addf(p->out, "template <int V, bool AHEAD> INLINE void %s_of(const %s_args &A)\n{\n", p->k->name,
                 p->k->name);
     mc_str_add(p->out, "const u32 lanes = A.column ? blockDim.y : blockDim.x, lane = A.column ? threadIdx.y "
@@ -283,15 +283,15 @@ void mc_grid_print_reducing(struct print *p)
     mc_grid_block(p);
     for (p->stage = 0; p->stage <= p->k->nstage; p->stage++) {
         mc_print_row_values(p);
-        if (mc_grid_moments(p->k, p->stage)) {
-            mc_print_each(p, mc_grid_moment_finish);
+        if (mc_grid_centred_sums(p->k, p->stage)) {
+            mc_print_each(p, mc_grid_centred_sum_finish);
             continue;
         }
         if (!mc_print_mark(p)) {
             continue;
         }
-        mc_grid_each_moment(p, mc_grid_moment_need);
-        each(p, mc_print_acc, mc_grid_moment_acc);
+        mc_grid_each_centred_sum(p, mc_grid_centred_sum_need);
+        each(p, mc_print_acc, mc_grid_centred_sum_acc);
         mc_str_add(p->out, "\n");
         if (splits && mc_print_stage_reduces(p, &positions)) {
             walk_or_take(p);

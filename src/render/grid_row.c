@@ -21,10 +21,10 @@ enum { REGISTERS = 32, FEW = 56, MANY = 96, MOST = 112, TORN = 64, TORN_MOST = 8
 static bool is_load(const struct print *p, size_t i)
 {
     const struct mc_koperand *o = &p->k->operand.at[i];
-    return mc_grid_walks(p, i) && !o->dst && !o->index && mc_print_moves(p->k, o);
+    return mc_grid_passes(p, i) && !o->dst && !o->index && mc_print_moves(p->k, o);
 }
 
-bool mc_grid_torn(const struct mc_kernel *k)
+bool mc_grid_row_segmented(const struct mc_kernel *k)
 {
     return (k->varies & ~k->reduced) > (k->reduced & (0u - k->reduced));
 }
@@ -53,16 +53,16 @@ static struct mc_grid_row of_pieces(const struct mc_kernel *k, int vector, size_
     size_t all = MC_MAX(each * MC_MAX(n.loads, (size_t)1), (size_t)1);
     most = REGISTERS + most * all > TORN ? most / 2 : most;
     const size_t registers = REGISTERS + most * all;
-    if (k->mode != KERNEL_ROW || k->nstage < 2 || !mc_grid_torn(k) || mc_grid_tallies(k) || n.size > 4 ||
+    if (k->mode != KERNEL_ROW || k->nstage < 2 || !mc_grid_row_segmented(k) || mc_grid_tallies(k) || n.size > 4 ||
         registers > TORN_MOST) {
         return (struct mc_grid_row){ 0 };
     }
     return (struct mc_grid_row){ vector, (int)most, registers > TORN ? 512 : 1024 };
 }
 
-struct mc_grid_row mc_grid_single(const struct mc_kernel *k)
+struct mc_grid_row mc_grid_row_scalar(const struct mc_kernel *k)
 {
-    return k->never & GRID_SINGLE ? (struct mc_grid_row){ 0 } : of_pieces(k, 1, 8, 1);
+    return k->never & GRID_ROW_SCALAR ? (struct mc_grid_row){ 0 } : of_pieces(k, 1, 8, 1);
 }
 
 static struct mc_grid_row dense(const struct mc_kernel *k)
@@ -80,15 +80,15 @@ static struct mc_grid_row dense(const struct mc_kernel *k)
 struct mc_grid_row mc_grid_row(const struct mc_kernel *k)
 {
     return k->never & GRID_ROW ? (struct mc_grid_row){ 0 }
-           : mc_grid_torn(k)   ? of_pieces(k, (int)(16 / kept(k).size), 8, 4)
+           : mc_grid_row_segmented(k)   ? of_pieces(k, (int)(16 / kept(k).size), 8, 4)
                                : dense(k);
 }
 
 /* Channels of images are sooner walked twice: of 32 images of 56 x 56 four blocks each took 38 us, where
  * walks take 27. */
-struct mc_grid_row mc_grid_together(const struct mc_kernel *k)
+struct mc_grid_row mc_grid_row_cluster(const struct mc_kernel *k)
 {
-    return k->never & GRID_TOGETHER || mc_grid_torn(k) ? (struct mc_grid_row){ 0 } : dense(k);
+    return k->never & GRID_CLUSTER || mc_grid_row_segmented(k) ? (struct mc_grid_row){ 0 } : dense(k);
 }
 
 /* ---- what is kept ---- */
@@ -109,7 +109,7 @@ static void open_vectors(struct print *p, const char *where)
         p->out,
         "_Pragma(\"unroll\") for (int k = 0; k < K; k++) { const u32 r = lane + k * lanes; if (%sr < n) {\n",
         where);
-    if (mc_grid_torn(p->k)) {
+    if (mc_grid_row_segmented(p->k)) {
         mc_str_add(p->out,
                    "const u32 q = over_(r * V, magic, shift), i = r * V - q * inner; (void)q; (void)i;\n");
     }
@@ -120,7 +120,7 @@ static void at_vector(struct print *p, size_t o)
 {
     const struct mc_koperand *x = &p->k->operand.at[o];
     mc_str_addf(p->out, "(A.p[%zu] + o%zu", o, o);
-    if (mc_grid_torn(p->k)) {
+    if (mc_grid_row_segmented(p->k)) {
         mc_str_addf(
             p->out,
             " + (i64)(i32)q * (i32)A.step[%zu][axis + A.near] + (i64)(i32)i * (i32)A.step[%zu][axis])", o, o);
@@ -203,7 +203,7 @@ static void places(struct print *p)
         const struct mc_koperand *o = &p->k->operand.at[i];
         const char *t = p->d->store[o->dtype];
         bool moves = mc_print_moves(p->k, o);
-        if (!mc_grid_walks(p, i)) {
+        if (!mc_grid_passes(p, i)) {
             continue;
         }
         if (o->index) {
@@ -214,9 +214,9 @@ static void places(struct print *p)
             mc_str_addf(p->out, "const %s *const a%zu = x%zu[k]; (void)a%zu;\n", t, i, i, i);
         } else if (o->tally) {
             mc_str_addf(p->out, "%s *const a%zu = t%zu[k]; (void)a%zu;\n", t, i, i, i);
-        } else if (mc_grid_made_here(p, o) && moves) {
+        } else if (mc_grid_computed_in_stage(p, o) && moves) {
             mc_str_addf(p->out, "alignas(16) %s a%zu[V];\n", t, i);
-        } else if (mc_grid_made_here(p, o) || !o->dst) {
+        } else if (mc_grid_computed_in_stage(p, o) || !o->dst) {
             mc_str_addf(p->out, "%s%s *const a%zu = (%s%s *)", o->dst ? "" : "const ", t, i,
                         o->dst ? "" : "const ", t);
             at_vector(p, i);
@@ -238,7 +238,7 @@ static void walk(struct print *p, bool lanes)
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
         const char *t = p->d->store[o->dtype];
-        if (mc_grid_made_here(p, o) && mc_print_moves(p->k, o)) {
+        if (mc_grid_computed_in_stage(p, o) && mc_print_moves(p->k, o)) {
             mc_str_addf(p->out, "store_<%s, V>((%s *)", t, t);
             at_vector(p, i);
             mc_str_addf(p->out, ", a%zu);\n", i);
@@ -270,7 +270,7 @@ void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form)
                    ? "const u32 lanes = blockDim.x * gridDim.y, lane = blockIdx.y * blockDim.x + threadIdx.x"
                    : "const u32 lanes = blockDim.x, lane = threadIdx.x");
     mc_str_add(p->out, ", warps = lanes / 32, n = A.count[1] / V;\n");
-    if (mc_grid_torn(p->k)) {
+    if (mc_grid_row_segmented(p->k)) {
         mc_str_add(p->out, "const u32 axis = A.axes[0], inner = A.size[axis], magic = A.magic[axis], shift = "
                            "A.shift[axis];\n");
     }
@@ -291,7 +291,7 @@ void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form)
             mc_str_add(p->out, "\n");
             walk(p, lanes);
             if (reduces) {
-                mc_grid_exchange(p, lanes, together);
+                mc_grid_row_reduce(p, lanes, together);
             }
         }
     }

@@ -142,18 +142,18 @@ size_t mc_grid_args_size(size_t operands);
 struct mc_grid_args mc_grid_args(void *memory, size_t operands);
 /* can blocks share its points?  They do if there are splits; a launch a stage then, and, where the last
  * one reduces, another of one block along y that ends it */
-bool mc_grid_splits(const struct mc_kernel *k);
-bool mc_grid_ends(const struct mc_kernel *k);    /* does its last stage reduce? */
+bool mc_grid_can_split(const struct mc_kernel *k);
+bool mc_grid_last_stage_reduces(const struct mc_kernel *k);    /* does its last stage reduce? */
 /* are all its sums made by the walk before?  Then it has none, and no launch */
-bool mc_grid_moments(const struct mc_kernel *k, int stage);
+bool mc_grid_centred_sums(const struct mc_kernel *k, int stage);
 /* threads of a block of NAME and NAME_v at most, where they reduce */
 enum { GRID_LANES = 512 };
 /* bytes of shared memory a thread needs where lanes are above each other or more than 32 */
 enum { GRID_SHARED = 16 };
-enum { GRID_VECTOR = 1, GRID_ROW = 2, GRID_SINGLE = 4, GRID_TOGETHER = 8, GRID_SHORT = 16, GRID_PLAIN = 32 };
+enum { GRID_VECTOR = 1, GRID_ROW = 2, GRID_ROW_SCALAR = 4, GRID_CLUSTER = 8, GRID_FEW_ELEMENTS = 16, GRID_PLAIN = 32 };
 int  mc_grid_vector(const struct mc_kernel *k);  /* elements NAME_v takes at once; 1: there is only NAME. */
 /* elements of a short row at most: nothing to ask for ahead, and less code to fetch */
-enum { GRID_FEW = 32 };
+enum { GRID_FEW_MOST = 32 };
 /* is there NAME_s, for those alone?  They have no other form then */
 bool mc_grid_few_elements(const struct mc_kernel *k);
 /* does anything ride along?  Then there is NAME_tally, which adds up what the teams have */
@@ -163,7 +163,7 @@ enum { GRID_PLACES = 8 };
 /* bytes of a team's sum of one element; 0: nothing rides along */
 size_t mc_grid_tally_size(const struct mc_kernel *k);
 /* blocks along y that may share a row of NAME_t, where the GPU runs them together */
-enum { GRID_MOST_TOGETHER = 8 };
+enum { GRID_CLUSTER_MOST = 8 };
 /* grid_row.c: NAME_r keeps a whole row in the registers of its lanes, where it lies dense; NAME_t in those of
  * several blocks; NAME_q one that is torn into pieces of any size, as a channel of images is, an element at a
  * time */
@@ -173,16 +173,16 @@ struct mc_grid_row {
     int most;                   /* lanes of a block */
 };
 struct mc_grid_row mc_grid_row(const struct mc_kernel *k);
-struct mc_grid_row mc_grid_together(const struct mc_kernel *k);
-struct mc_grid_row mc_grid_single(const struct mc_kernel *k);
+struct mc_grid_row mc_grid_row_cluster(const struct mc_kernel *k);
+struct mc_grid_row mc_grid_row_scalar(const struct mc_kernel *k);
 /* an axis is kept within the reduced ones: its rows are in pieces */
-bool mc_grid_torn(const struct mc_kernel *k);
+bool mc_grid_row_segmented(const struct mc_kernel *k);
 /* grid_column.c: neighbours that a thread of NAME_c takes, where sums go along what lies outside; 0: there is
  * no such form */
 int  mc_grid_column(const struct mc_kernel *k);
 /* of a block of NAME_c at most: of a warp each lane ends up with one */
 enum { GRID_COLUMNS = 32 };
-/* grid_down.c: sums that blocks of NAME_c leave each other, a moment's two by two: of all walks, of one at
+/* grid_column_reduce.c: sums that blocks of NAME_c leave each other, a moment's two by two: of all walks, of one at
  * most */
 struct mc_grid_parts { int all, most; };
 struct mc_grid_parts mc_grid_parts(const struct mc_kernel *k);

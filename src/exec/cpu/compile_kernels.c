@@ -106,7 +106,7 @@ static mc_status print_part(struct printing *q, const struct part *part)
         q->own[i] = mine ? q->first[i] : -1;
         kernels += q->own[i] == (int)i;
     }
-    const int texts = mc_kernels_spread(
+    const int texts = mc_kernels_distribute(
         q->p, q->own, MC_MIN(MC_MIN(mc_cpu()->threads, EACH), MC_MAX(kernels / WORTH, 1)), q->among);
     for (size_t i = 0; i < q->p->step.n; i++) {
         q->to[i] = q->among[i] >= 0 ? q->n + q->among[i] : q->to[i];

@@ -15,7 +15,7 @@ static bool joins(const struct mc_axes *s, int nop, const struct mc_axis *inner,
 }
 
 /* Axes of one kind, innermost first, as few as will do; one of size 1 if there are none. */
-void mc_axes_gather(struct mc_axes *s, const struct mc_kernel *k, const int64_t *size, bool reduced)
+void mc_axes_collapse(struct mc_axes *s, const struct mc_kernel *k, const int64_t *size, bool reduced)
 {
     int first = reduced ? s->n[0] : 0, n = 0, nop = (int)k->operand.n;
     s->count[reduced] = 1;
@@ -67,7 +67,7 @@ bool mc_axes_dense(const struct mc_kernel *k, const struct mc_axes *s, const str
 
 /* Are two axes reduced at most, with another step to be read behind the first, and do steps fit 32 bits,
  * those of vectors too? */
-bool mc_axes_near(const struct mc_kernel *k, const struct mc_axes *s)
+bool mc_axes_fit_int32(const struct mc_kernel *k, const struct mc_axes *s)
 {
     const int64_t most = INT32_MAX / 16;
     bool near = s->n[1] <= 2 && s->n[0] + 2 <= MC_MAX_RANK;

@@ -39,7 +39,7 @@ static unsigned blocks(int64_t n, int64_t each)
 }
 
 /* A map's elements, or as many groups of v; the outermost axis in pieces where 32 bits do not count them. */
-void mc_spread_map(struct mc_grid_launch *l, struct mc_grid_head *h, const struct mc_axes *s, int64_t count)
+void mc_grid_threads_map(struct mc_grid_launch *l, struct mc_grid_head *h, const struct mc_axes *s, int64_t count)
 {
     l->pieces = 1;
     if (count > INT32_MAX) {
@@ -73,7 +73,7 @@ static void team(const struct mc_kernel *k, const struct mc_grid_head *h, unsign
 }
 
 /* Blocks of a kernel with tallies, each team with several rows, and of what adds the teams' sums. */
-void mc_spread_tallies(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
+void mc_grid_threads_tallies(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
 {
     int64_t apart = l->grid.threads[1], teams = MC_MAX(MC_MIN(h->count[0], MOST_TEAMS), 1),
             size = (int64_t)mc_grid_tally_size(k), n = 0;
@@ -110,7 +110,7 @@ static unsigned together(struct mc_grid_row row, int64_t points, int64_t length,
 }
 
 /* Threads of a kernel that keeps its rows in the registers of n blocks each. */
-void mc_spread_rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h,
+void mc_grid_threads_rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h,
                     struct mc_grid_row row, unsigned n)
 {
     int64_t each = (int64_t)row.vector * row.kept * n;
@@ -132,7 +132,7 @@ static uint32_t splits(const struct mc_kernel *k, const struct mc_grid_head *h, 
         most--;
     }
     int64_t worth = h->column ? LONG / BLOCK * lanes : LONG; /* as many steps of a lane */
-    if (!mc_grid_splits(k) || across >= enough / 2 || most < 2 ||
+    if (!mc_grid_can_split(k) || across >= enough / 2 || most < 2 ||
         (k->nstage > 1 && length * vector < worth)) {
         return 1;
     }
@@ -140,7 +140,7 @@ static uint32_t splits(const struct mc_kernel *k, const struct mc_grid_head *h, 
 }
 
 /* Threads of a reducing kernel that takes `vector` elements at once, and how many blocks share a point. */
-void mc_spread_points(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h, int vector)
+void mc_grid_threads_points(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h, int vector)
 {
     int64_t points = h->count[0], length = h->count[1];
     unsigned lanes, apart;
@@ -156,14 +156,14 @@ void mc_spread_points(const struct mc_kernel *k, struct mc_grid_launch *l, struc
                                 0 };
     l->grid.shared = h->column || lanes > WARP ? (size_t)(lanes * apart) * GRID_SHARED : 0;
     l->stages = h->splits > 1 ? (uint32_t)k->nstage : 1;
-    l->ends = h->splits > 1 && mc_grid_ends(k);
+    l->ends = h->splits > 1 && mc_grid_last_stage_reduces(k);
     l->scratch = h->splits > 1 ? (size_t)k->nreduce * h->splits * (size_t)points * 16 : 0;
 }
 
 /* Threads of a kernel whose threads have neighbours: GRID_COLUMNS columns side by side, the rest of a block
  * above each other; rows in as many pieces as fill the GPU, while the sums that each block reads are no more
  * bytes than its rows, and as keep a lane's few. */
-void mc_spread_columns(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
+void mc_grid_threads_columns(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
 {
     const int64_t places = h->count[0], length = h->count[1], neighbours = mc_grid_column(k);
     const struct mc_grid_parts parts = mc_grid_parts(k);
@@ -182,34 +182,34 @@ void mc_spread_columns(const struct mc_kernel *k, struct mc_grid_launch *l, stru
                                 { wide, lanes, 1 },
                                 mc_grid_parts_shared(parts, wide * lanes) };
     l->stages = h->splits > 1 ? (uint32_t)k->nstage : 1;
-    l->ends = h->splits > 1 && mc_grid_ends(k);
+    l->ends = h->splits > 1 && mc_grid_last_stage_reduces(k);
     l->scratch = h->splits > 1
                      ? (size_t)parts.all * h->splits * (size_t)(places * neighbours) * sizeof(double)
                      : 0;
 }
 
 /* A length that lanes can keep and that keeps them busy. */
-bool mc_spread_keeps(struct mc_grid_row row, int64_t length, unsigned most)
+bool mc_grid_threads_keeps(struct mc_grid_row row, int64_t length, unsigned most)
 {
     return row.vector && length * 2 >= row.vector * WARP && length <= room(row) * most;
 }
 
-bool mc_spread_shares(struct mc_grid_row row, int64_t length)
+bool mc_grid_threads_shares(struct mc_grid_row row, int64_t length)
 {
-    return mc_spread_keeps(row, length, GRID_MOST_TOGETHER) &&
-           together(row, 1, length, GRID_MOST_TOGETHER) > 1;
+    return mc_grid_threads_keeps(row, length, GRID_CLUSTER_MOST) &&
+           together(row, 1, length, GRID_CLUSTER_MOST) > 1;
 }
 
 /* How many blocks may have a row each in a form that keeps rows; 0: they cannot.  Rows that lie dense, or in
  * pieces that do, of such a length.  Where all its blocks are few, long rows are better split over more of
  * them. */
-unsigned mc_spread_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s,
+unsigned mc_grid_threads_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s,
                               const struct mc_grid_launch *l, const struct mc_slot *slot,
                               struct mc_grid_row row, unsigned most)
 {
-    const bool torn = mc_grid_torn(k);
-    if (!mc_spread_keeps(row, s->count[1], most) || s->n[1] < 1 || s->n[1] > 1 + torn ||
-        !mc_axes_near(k, s) || !mc_axes_dense(k, s, l, slot, s->n[0], row.vector)) {
+    const bool torn = mc_grid_row_segmented(k);
+    if (!mc_grid_threads_keeps(row, s->count[1], most) || s->n[1] < 1 || s->n[1] > 1 + torn ||
+        !mc_axes_fit_int32(k, s) || !mc_axes_dense(k, s, l, slot, s->n[0], row.vector)) {
         return 0;
     }
     const unsigned n = together(row, s->count[0], s->count[1], most);
@@ -218,9 +218,9 @@ unsigned mc_spread_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s
 }
 
 /* May NAME_c do it?  Neighbours that lie dense, and one axis of them. */
-bool mc_spread_keeps_columns(const struct mc_kernel *k, const struct mc_axes *s,
+bool mc_grid_threads_keeps_columns(const struct mc_kernel *k, const struct mc_axes *s,
                              const struct mc_grid_launch *l, const struct mc_slot *slot)
 {
-    return s->n[0] == 1 && s->n[1] >= 1 && mc_axes_near(k, s) &&
+    return s->n[0] == 1 && s->n[1] >= 1 && mc_axes_fit_int32(k, s) &&
            mc_axes_dense(k, s, l, slot, 0, mc_grid_column(k));
 }

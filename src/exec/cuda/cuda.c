@@ -67,8 +67,8 @@ static void find_kernels(const struct mc_program *p, const struct mc_cuda_fn_cod
                                                     mc_grid_vector(k) > 1 ? find(c, k, "_v") : NULL,
                                                     mc_grid_few_elements(k) ? find(c, k, "_s") : NULL,
                                                     mc_grid_row(k).vector ? find(c, k, "_r") : NULL,
-                                                    mc_grid_together(k).vector ? find(c, k, "_t") : NULL,
-                                                    mc_grid_single(k).vector ? find(c, k, "_q") : NULL,
+                                                    mc_grid_row_cluster(k).vector ? find(c, k, "_t") : NULL,
+                                                    mc_grid_row_scalar(k).vector ? find(c, k, "_q") : NULL,
                                                     mc_grid_column(k) ? find(c, k, "_c") : NULL,
                                                     mc_grid_tallies(k) ? find(c, k, "_tally") : NULL };
         }
@@ -90,9 +90,9 @@ static mc_status kernels(struct mc_code_unit *u)
                       ? MC_OK
                       : MC_EMEMORY;
     if (s == MC_OK) {
-        mc_kernels_rule_out(p, first, mc_grid_never);
+        mc_kernels_rule_out(p, first, mc_grid_excluded_forms);
     }
-    int n = s == MC_OK ? mc_kernels_spread(p, first, MC_MIN(mc_cpu()->threads, MC_CUDA_TEXTS - 1), to) : 0;
+    int n = s == MC_OK ? mc_kernels_distribute(p, first, MC_MIN(mc_cpu()->threads, MC_CUDA_TEXTS - 1), to) : 0;
     for (int i = 0; i < n && s == MC_OK; i++) {
         s = print_text(p, first, to, i, k, &text[i]);
         at[i] = text[i].s;

@@ -57,7 +57,7 @@ static inline struct mc_cuda_fn_plan *mc_cuda_fn_plan(const struct mc_shape_plan
 static inline struct mc_cuda_fn_function *mc_cuda_fn_of(const struct mc_function *f) { return f->own; }
 
 /* grid.c */
-unsigned mc_grid_never(const struct mc_step *st);                               /* for its kernel's `never` */
+unsigned mc_grid_excluded_forms(const struct mc_step *st);                               /* for its kernel's `never` */
 mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made);
 /* far_work.c; of this and of what follows: where nothing is made, the step is another's */
 /* has it a way of its own?  checks: set if that looks at indices */

@@ -14,10 +14,10 @@ static struct keeper keeper_of(const struct mc_kernel *k, const struct mc_grid_k
                                const struct mc_slot *slot, unsigned most)
 {
     const struct { void *fn; struct mc_grid_row row; unsigned least, most; } forms[] = {
-        { g->together, mc_grid_together(k), 2, most }, { g->row, mc_grid_row(k), 1, 1 }, { g->single, mc_grid_single(k), 1, 1 },
+        { g->together, mc_grid_row_cluster(k), 2, most }, { g->row, mc_grid_row(k), 1, 1 }, { g->single, mc_grid_row_scalar(k), 1, 1 },
     };
     for (size_t i = 0; i < NELEM(forms) && k->mode != KERNEL_MAP; i++) {
-        const unsigned n = forms[i].fn ? mc_spread_keeps_rows(k, s, l, slot, forms[i].row, forms[i].most) : 0;
+        const unsigned n = forms[i].fn ? mc_grid_threads_keeps_rows(k, s, l, slot, forms[i].row, forms[i].most) : 0;
         if (n >= forms[i].least) {
             return (struct keeper){ forms[i].fn, forms[i].row, n };
         }
@@ -32,9 +32,9 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
     struct mc_grid_args a = mc_grid_args(l->args, k->operand.n);
     bool map = k->mode == KERNEL_MAP;
     const struct keeper row = keeper_of(k, g, s, l, p->slot, mc_cuda_of(f->code)->together);
-    const bool column = !map && !row.fn && g->column && mc_spread_keeps_columns(k, s, l, p->slot);
+    const bool column = !map && !row.fn && g->column && mc_grid_threads_keeps_columns(k, s, l, p->slot);
     int first = map || column ? 0 : s->n[0], of = column ? mc_grid_column(k) : mc_grid_vector(k);
-    const bool few = !row.fn && !column && g->few && s->count[1] <= GRID_FEW;
+    const bool few = !row.fn && !column && g->few && s->count[1] <= GRID_FEW_MOST;
     int v = column ? of
             : !few && !row.fn && s->n[!map] > 0 && g->vector && mc_axes_dense(k, s, l, p->slot, first, of)
                 ? of
@@ -48,7 +48,7 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
             a.step[i][x] = s->stride[i][s->axis[x].at] * (x == first ? v : 1);
         }
     }
-    a.head->near = mc_axes_near(k, s);
+    a.head->near = mc_axes_fit_int32(k, s);
     a.head->number = (uint32_t)(st - f->code->program.step.at);
     a.head->axes[0] = (uint32_t)s->n[0];
     a.head->axes[1] = (uint32_t)MC_MAX(
@@ -58,23 +58,23 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
     }
     l->fn = few ? g->few : v > 1 ? g->vector : g->plain;
     if (map) {
-        mc_spread_map(l, a.head, s, s->count[0] / v);
+        mc_grid_threads_map(l, a.head, s, s->count[0] / v);
     } else {
         l->pieces = 1;
         a.head->count[0] = (uint32_t)(s->count[0] / (column ? v : 1));
         a.head->count[1] = (uint32_t)(s->count[1] / (column ? 1 : v));
         if (column) {
             l->fn = g->column;
-            mc_spread_columns(k, l, a.head);
+            mc_grid_threads_columns(k, l, a.head);
         } else if (row.fn) {
             l->fn = row.fn;
-            mc_spread_rows(k, l, a.head, row.row, row.blocks);
+            mc_grid_threads_rows(k, l, a.head, row.row, row.blocks);
         } else {
-            mc_spread_points(k, l, a.head, v);
+            mc_grid_threads_points(k, l, a.head, v);
         }
     }
     if (mc_grid_tallies(k)) {
-        mc_spread_tallies(k, l, a.head);
+        mc_grid_threads_tallies(k, l, a.head);
         l->tally = g->tally;
     }
     return MC_OK;
@@ -82,21 +82,21 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
 
 /* ---- what is known before there is a shape ---- */
 
-unsigned mc_grid_never(const struct mc_step *st)
+unsigned mc_grid_excluded_forms(const struct mc_step *st)
 {
     const struct mc_kernel *k = st->kernel;
     const int64_t length = mc_known_length(st);
-    const struct mc_grid_row row = mc_grid_row(k), together = mc_grid_together(k), single = mc_grid_single(k);
+    const struct mc_grid_row row = mc_grid_row(k), together = mc_grid_row_cluster(k), single = mc_grid_row_scalar(k);
     if (length < 0) {
         return 0;
     }
-    const bool few = length <= GRID_FEW && mc_grid_splits(k);
-    return (length % mc_grid_vector(k) || few ? GRID_VECTOR : 0) | (few ? GRID_PLAIN : GRID_SHORT) |
-           (row.vector && (length % row.vector || !mc_spread_keeps(row, length, 1)) ? GRID_ROW : 0) |
-           (together.vector && (length % together.vector || !mc_spread_shares(together, length))
-                ? GRID_TOGETHER
+    const bool few = length <= GRID_FEW_MOST && mc_grid_can_split(k);
+    return (length % mc_grid_vector(k) || few ? GRID_VECTOR : 0) | (few ? GRID_PLAIN : GRID_FEW_ELEMENTS) |
+           (row.vector && (length % row.vector || !mc_grid_threads_keeps(row, length, 1)) ? GRID_ROW : 0) |
+           (together.vector && (length % together.vector || !mc_grid_threads_shares(together, length))
+                ? GRID_CLUSTER
                 : 0) |
-           (single.vector && !mc_spread_keeps(single, length, 1) ? GRID_SINGLE : 0);
+           (single.vector && !mc_grid_threads_keeps(single, length, 1) ? GRID_ROW_SCALAR : 0);
 }
 
 /* ---- running ---- */
@@ -126,7 +126,7 @@ static mc_status run_stages(struct mc_cuda *d, const struct mc_grid_launch *l, s
     struct mc_grid grid = l->grid;
     mc_status s = MC_OK;
     for (h->first = 0; h->first < l->stages && s == MC_OK; h->first++) {
-        s = l->stages > 1 && mc_grid_moments(k, (int)h->first)
+        s = l->stages > 1 && mc_grid_centred_sums(k, (int)h->first)
                 ? MC_OK
                 : mc_cuda_follow(d, l->fn, k->name, &grid, l->args, l->nargs);
     }
@@ -199,8 +199,8 @@ mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step,
             l->held |= k->operand.at[i].dst && l->value[i] >= 0 && p->slot[l->value[i]].base == BASE_SHARED;
             p->step[step].bytes += l->value[i] < 0 ? 0 : (double)mc_slot_bytes(&p->slot[l->value[i]]);
         }
-        mc_axes_gather(s, k, p->step[step].space, false);
-        mc_axes_gather(s, k, p->step[step].space, true);
+        mc_axes_collapse(s, k, p->step[step].space, false);
+        mc_axes_collapse(s, k, p->step[step].space, true);
         p->step[step].flops += elements * k->flops;
         status = fill(f, p, l, st, s, &mc_cuda_fn_code(f)->grid[step]);
         p->step[step].workspace = MC_MAX(p->step[step].workspace, l->scratch);

@@ -16,29 +16,29 @@ struct mc_axes {
     int64_t stride[MOST_OPERANDS][MC_MAX_RANK]; /* by the kernel's axes: bytes, or positions */
 };
 /* those kept, then those reduced */
-void mc_axes_gather(struct mc_axes *s, const struct mc_kernel *k, const int64_t *size, bool reduced);
+void mc_axes_collapse(struct mc_axes *s, const struct mc_kernel *k, const int64_t *size, bool reduced);
 bool mc_axes_dense(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l,
                    const struct mc_slot *slot, int first, int v);
-bool mc_axes_near(const struct mc_kernel *k, const struct mc_axes *s);
+bool mc_axes_fit_int32(const struct mc_kernel *k, const struct mc_axes *s);
 void mc_axes_divide(struct mc_grid_head *h, int axis);          /* by which a kernel divides by its size */
 
 /* ---- grid_spread.c: the threads of each form.  h->count is there already ---- */
-void mc_spread_map(struct mc_grid_launch *l, struct mc_grid_head *h, const struct mc_axes *s, int64_t count);
-void mc_spread_points(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h,
+void mc_grid_threads_map(struct mc_grid_launch *l, struct mc_grid_head *h, const struct mc_axes *s, int64_t count);
+void mc_grid_threads_points(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h,
                       int vector);
-void mc_spread_rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h,
+void mc_grid_threads_rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h,
                     struct mc_grid_row row, unsigned n);
-void mc_spread_columns(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h);
+void mc_grid_threads_columns(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h);
 /* behind one of these */
-void mc_spread_tallies(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h);
+void mc_grid_threads_tallies(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h);
 /* A length that the lanes of `most` blocks can keep and that keeps them busy? */
-bool mc_spread_keeps(struct mc_grid_row row, int64_t length, unsigned most);
+bool mc_grid_threads_keeps(struct mc_grid_row row, int64_t length, unsigned most);
 /* that several blocks keep together, at least where rows are few? */
-bool mc_spread_shares(struct mc_grid_row row, int64_t length);
-unsigned mc_spread_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s,
+bool mc_grid_threads_shares(struct mc_grid_row row, int64_t length);
+unsigned mc_grid_threads_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s,
                               const struct mc_grid_launch *l, const struct mc_slot *slot,
                               struct mc_grid_row row, unsigned most);
-bool mc_spread_keeps_columns(const struct mc_kernel *k, const struct mc_axes *s,
+bool mc_grid_threads_keeps_columns(const struct mc_kernel *k, const struct mc_axes *s,
                              const struct mc_grid_launch *l, const struct mc_slot *slot);
 
 #endif

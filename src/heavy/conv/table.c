@@ -12,7 +12,7 @@ const struct mc_solver *const mc_conv_solvers[] = {
     &mc_conv_winograd4, /* tiles of 6: fewer still, and a digit less */
     &mc_conv_depth,     /* as many groups as channels */
     &mc_conv_direct,    /* tap by tap, over padded planes */
-    &mc_conv_spread,    /* places of y over the taps of x, for inputs */
+    &mc_conv_col2im,    /* places of y over the taps of x, for inputs */
     &mc_conv_im2col,    /* windows as columns of a matrix product */
     &mc_conv_exchange,  /* taps and places change places: forward by the weights pass, and back */
     &mc_conv_exchange_full, /* forward by the inputs pass, and back */

@@ -54,7 +54,7 @@ static bool joins(const struct mc_cuda_axes *a, int i)
     return all;
 }
 
-void mc_cuda_axes_join(struct mc_cuda_axes *a)
+void mc_cuda_axes_collapse(struct mc_cuda_axes *a)
 {
     for (int i = a->rank - 1; i >= 0; i--) {
         if (a->size[i] == 1) {
@@ -126,7 +126,7 @@ struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *layout)
     c->from_first = first * mc_dtypes[l.from].size;
     const int64_t all = count;
     struct mc_cuda_axes axes = { l.rank, 2, l.size, { l.to_stride, l.from_stride } };
-    mc_cuda_axes_join(&axes);
+    mc_cuda_axes_collapse(&axes);
     l.rank = axes.rank;
     const int inner = closest(&l);
     const int64_t side = mc_dtypes[l.from].size <= 2 ? 64 : 32; /* of a tile */

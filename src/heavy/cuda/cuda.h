@@ -73,7 +73,7 @@ struct mc_cuda_axes {
     int rank, arrays;
     int64_t *size, *stride[3];
 };
-void mc_cuda_axes_join(struct mc_cuda_axes *a);
+void mc_cuda_axes_collapse(struct mc_cuda_axes *a);
 
 /* ---- cuda_epilogue.c: y = act(y + bias + beta c0) in place, for solvers that compute none of it themselves
  * ---- */

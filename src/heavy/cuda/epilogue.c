@@ -56,7 +56,7 @@ struct mc_cuda_epilogue *mc_cuda_epilogue_new(const struct mc_cuda_epilogue_of *
     if (!t || all.count == 0) {
         return t;
     }
-    mc_cuda_axes_join(&axes);
+    mc_cuda_axes_collapse(&axes);
     mc_cuda_types(&defines, q->dtype, false);
     mc_cuda_index(&defines, all.count);
     mc_str_addf(&defines, "#define RANK %d\n#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n",

@@ -104,7 +104,7 @@ const struct mc_solver *mc_gemm_own(const struct mc_gemm_problem *p);
 /* ---- estimates: seconds, good enough to order our own solvers ---- */
 double mc_gemm_peak(const struct mc_gemm_problem *p); /* operations a second of one thread */
 /* what one thread does in that many, done by a team */
-double mc_gemm_spread(double seconds, double tasks);
+double mc_gemm_copy_c0(double seconds, double tasks);
 /* seconds of one thread that touching all operands once adds */
 double mc_gemm_traffic(const struct mc_gemm_problem *p);
 /* seconds of one thread at best, for mc_team_tasks */

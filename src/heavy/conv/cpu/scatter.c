@@ -421,4 +421,4 @@ static double estimate(const struct mc_problem *p_)
     return 3e-6 + seconds / mc_conv_threads(seconds, n * (double)d.parts) + (seconds > 4e-6 ? 6e-6 : 0);
 }
 
-const struct mc_solver mc_conv_spread = { .name = "spread", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_col2im = { .name = "spread", .refuse = refuse, .estimate = estimate, .plan = plan };

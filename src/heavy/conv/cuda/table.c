@@ -14,7 +14,7 @@ const struct mc_solver *const mc_conv_cuda_solvers[] = {
     &mc_conv_cuda_split_pointwise,       /* the same by filters of one tap: products of what lies in the images */
     &mc_conv_cuda_shared_image,     /* the same as split's, with small images in shared memory */
     &mc_conv_cuda_taps,      /* gradients of filters the same way, with sums in registers */
-    &mc_conv_cuda_spread,    /* gradients of inputs the same way, each place times all taps */
+    &mc_conv_cuda_col2im,    /* gradients of inputs the same way, each place times all taps */
     &mc_conv_cuda_fft,       /* whole images by their frequencies */
     &mc_conv_cuda_fft_fine,  /* with float32's spectra where halves would do: few channels gain nothing by those */
     &mc_conv_cuda_fft_tiling, /* tiles of them */

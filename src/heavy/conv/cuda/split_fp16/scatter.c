@@ -38,7 +38,7 @@ static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
 
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
-    return mc_shared_image_plan(lay_out, conv(p_), &mc_conv_spread_text);
+    return mc_shared_image_plan(lay_out, conv(p_), &mc_conv_col2im_text);
 }
 
 static const char *refuse(const struct mc_problem *p_)
@@ -55,4 +55,4 @@ static double estimate(const struct mc_problem *p_)
     return 10e-6 + mc_shared_image_seconds(&d, conv(p_), mc_shared_image_up(d.args.in[0] * d.args.in[1], TILE), 0.3);
 }
 
-const struct mc_solver mc_conv_cuda_spread = { .name = "spread", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_col2im = { .name = "spread", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -34,7 +34,7 @@ const struct mc_cuda_text mc_conv_shared_image_text = { "heavy/conv/cuda/split_f
                           mc_conv_shared_image_weights_text = { "heavy/conv/cuda/split_fp16/shared_image_weights.cu",
                                                          weighing, &parts_text },
                           mc_conv_register_weights_text = { "heavy/conv/cuda/split_fp16/register_weights.cu", tapping, &parts_text },
-                          mc_conv_spread_text = { "heavy/conv/cuda/split_fp16/scatter.cu", spreading,
+                          mc_conv_col2im_text = { "heavy/conv/cuda/split_fp16/scatter.cu", spreading,
                                                   &filters_text };
 
 enum { MOST_CHANNELS = 64 };

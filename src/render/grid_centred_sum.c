@@ -1,4 +1,4 @@
-/* grid_moment.c: sums about a row's value m, most often a mean, of rows that are walked, in the walk before
+/* grid_centred_sum.c: sums about a row's value m, most often a mean, of rows that are walked, in the walk before
  * the one that they would take: m is not known yet there.
  *
  *   sum((x - m)^2) = sum(x^2) - 2 m sum(x) + n m^2        sum((x - m) y) = sum(x y) - m sum(y)
@@ -92,7 +92,7 @@ static int narrow(const struct mc_kernel *k, int v)
                                                                                                 : v;
 }
 
-int mc_grid_moment_sum(const struct mc_kernel *k, int v)
+int mc_grid_centred_sum_sum(const struct mc_kernel *k, int v)
 {
     const struct about of = about(k, &k->val.at[v]);
     for (size_t i = 0; i < k->val.n; i++) {
@@ -105,7 +105,7 @@ int mc_grid_moment_sum(const struct mc_kernel *k, int v)
     return -1;
 }
 
-bool mc_grid_moments(const struct mc_kernel *k, int stage)
+bool mc_grid_centred_sums(const struct mc_kernel *k, int stage)
 {
     bool any = false;
     for (size_t i = 0; i < k->val.n; i++) {
@@ -120,13 +120,13 @@ bool mc_grid_moments(const struct mc_kernel *k, int stage)
         const struct mc_koperand *o = &k->operand.at[i];
         any &= !(o->dst && k->val.at[o->val].element && k->val.at[o->val].stage == stage);
     }
-    return any && stage > 0 && !mc_grid_moments(k, stage - 1); /* which would have no walk to make them in */
+    return any && stage > 0 && !mc_grid_centred_sums(k, stage - 1); /* which would have no walk to make them in */
 }
 
 /* f for each sum that this walk makes for the next one. */
-void mc_grid_each_moment(struct print *p, void (*f)(struct print *p, int v))
+void mc_grid_each_centred_sum(struct print *p, void (*f)(struct print *p, int v))
 {
-    if (mc_grid_moments(p->k, p->stage + 1)) {
+    if (mc_grid_centred_sums(p->k, p->stage + 1)) {
         p->stage++;
         mc_print_each(p, f);
         p->stage--;
@@ -152,60 +152,60 @@ static const struct moment *moment(const struct print *p, int v)
     return about(p->k, &p->k->val.at[v]).moment;
 }
 
-void mc_grid_moment_need(struct print *p, int v)
+void mc_grid_centred_sum_need(struct print *p, int v)
 {
     const struct about of = about(p->k, &p->k->val.at[v]);
     mc_print_need(p, of.x);
     mc_print_need(p, of.y);
 }
 
-void mc_grid_moment_acc(struct print *p, int v)
+void mc_grid_centred_sum_acc(struct print *p, int v)
 {
     fill(p, "double c@ = 0; i64 z@ = 0; ", v);
 }
 
-void mc_grid_moment_lane(struct print *p, int v)
+void mc_grid_centred_sum_lane(struct print *p, int v)
 {
     fill(p, "float l@ = 0, q@ = 0, k@ = 0; u32 m@ = 0; ", v);
 }
 
-void mc_grid_moment_add(struct print *p, int v)
+void mc_grid_centred_sum_add(struct print *p, int v)
 {
     fill(p, moment(p, v)->add, v);
 }
 
-void mc_grid_moment_close(struct print *p, int v)
+void mc_grid_centred_sum_close(struct print *p, int v)
 {
     fill(p, moment(p, v)->close, v);
 }
 
 /* Of another lane's, or another block's. */
-void mc_grid_moment_merge(struct print *p, int v)
+void mc_grid_centred_sum_merge(struct print *p, int v)
 {
     fill(p, "c@ += l@; z@ = both_(z@, __longlong_as_double(q@)); ", v);
 }
 
-void mc_grid_moment_finish(struct print *p, int v)
+void mc_grid_centred_sum_finish(struct print *p, int v)
 {
     fill(p, moment(p, v)->finish, v);
 }
 
-void mc_grid_moment_lane_column(struct print *p, int v)
+void mc_grid_centred_sum_lane_column(struct print *p, int v)
 {
     fill(p, "float c@[V] = { }, q@[V] = { }, k@[V] = { }; ", v);
 }
 
-void mc_grid_moment_add_column(struct print *p, int v)
+void mc_grid_centred_sum_add_column(struct print *p, int v)
 {
     fill(p, moment(p, v)->add_column, v);
 }
 
-void mc_grid_moment_close_column(struct print *p, int v, bool second)
+void mc_grid_centred_sum_close_column(struct print *p, int v, bool second)
 {
     fill(p, moment(p, v)->close_column[second], v);
 }
 
-void mc_grid_moment_finish_column(struct print *p, int v)
+void mc_grid_centred_sum_finish_column(struct print *p, int v)
 {
     fill(p, moment(p, v)->finish_column, v);
 }

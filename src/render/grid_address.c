@@ -1,4 +1,4 @@
-/* grid_place.c: where a grid's threads find operands: offsets at a point or an element, addresses made of
+/* grid_address.c: where a grid's threads find operands: offsets at a point or an element, addresses made of
  * them, and what a map or a walk moves through registers, V elements at a time.
  *
  * Invariant: an operand is either an element, found anew by each step of a walk, or found once a point. */
@@ -9,7 +9,7 @@ static bool is_element(const struct mc_kernel *k, const struct mc_koperand *o)
     return o->dst ? k->val.at[o->val].element : (o->varies & (k->mode == KERNEL_MAP ? ~0u : k->reduced)) != 0;
 }
 
-bool mc_grid_walks(const struct print *p, size_t i)
+bool mc_grid_passes(const struct print *p, size_t i)
 {
     return is_element(p->k, &p->k->operand.at[i]);
 }
@@ -18,7 +18,7 @@ bool mc_grid_walks(const struct print *p, size_t i)
 static void move(struct print *p, char name, bool elements, const char *axis, const char *by)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
-        if (!elements || mc_grid_walks(p, i)) {
+        if (!elements || mc_grid_passes(p, i)) {
             mc_str_addf(p->out, " %c%zu += %s * A.step[%zu][%s];", name, i, by, i, axis);
         }
     }
@@ -43,7 +43,7 @@ void mc_grid_separate_stage(struct print *p, char name, bool elements, const cha
 void mc_grid_offsets(struct print *p, char name, bool elements, char from)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
-        if (!elements || mc_grid_walks(p, i)) {
+        if (!elements || mc_grid_passes(p, i)) {
             mc_str_addf(p->out, "i64 %c%zu = ", name, i);
             mc_str_addf(p->out, from ? "%c%zu; " : "0; ", from, i);
         }
@@ -56,7 +56,7 @@ void mc_grid_pointers(struct print *p, char name)
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
         const char *t = p->d->store[o->dtype];
-        if (mc_grid_walks(p, i)) {
+        if (mc_grid_passes(p, i)) {
             continue;
         }
         if (o->index) {
@@ -74,7 +74,7 @@ void mc_grid_pointers(struct print *p, char name)
 
 /* ---- V elements at a time ---- */
 
-bool mc_grid_made_here(const struct print *p, const struct mc_koperand *o)
+bool mc_grid_computed_in_stage(const struct print *p, const struct mc_koperand *o)
 {
     return o->dst && !o->tally && p->k->val.at[o->val].element && p->k->val.at[o->val].stage == p->stage;
 }
@@ -84,7 +84,7 @@ void mc_grid_open_elements(struct print *p, char name)
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
         const char *t = p->d->store[o->dtype], *constant = o->dst ? "" : "const ";
-        if (!mc_grid_walks(p, i)) {
+        if (!mc_grid_passes(p, i)) {
             continue;
         }
         if (o->tally) {
@@ -94,7 +94,7 @@ void mc_grid_open_elements(struct print *p, char name)
         } else if (!mc_print_moves(p->k, o)) {
             mc_str_addf(p->out, "%s%s *const a%zu = (%s%s *)(A.p[%zu] + %c%zu); (void)a%zu;\n", constant, t,
                         i, constant, t, i, name, i, i);
-        } else if (mc_grid_made_here(p, o)) {
+        } else if (mc_grid_computed_in_stage(p, o)) {
             mc_str_addf(p->out, "alignas(16) %s a%zu[V];\n", t, i);
         } else if (!o->dst && p->k->mode == KERNEL_MAP) {
             mc_str_addf(p->out,
@@ -109,7 +109,7 @@ void mc_grid_close_elements(struct print *p, char name)
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
         const char *t = p->d->store[o->dtype];
-        if (mc_grid_made_here(p, o) && mc_print_moves(p->k, o)) {
+        if (mc_grid_computed_in_stage(p, o) && mc_print_moves(p->k, o)) {
             mc_str_addf(p->out, "store_<%s, V>((%s *)(A.p[%zu] + %c%zu), a%zu);\n", t, t, i, name, i, i);
         }
     }

@@ -1,4 +1,4 @@
-/* grid_exchange.c: how the lanes that have a row in registers get the sums of all of them: each reduction of
+/* grid_row_reduce.c: how the lanes that have a row in registers get the sums of all of them: each reduction of
  * the stage within its warp, then all of them from warp to warp behind one barrier: each lane adds up all its
  * block's warps', each warp all blocks'.
  *
@@ -162,7 +162,7 @@ static void exchange_together(struct print *p, bool lanes)
     each(p, lanes, take_together);
 }
 
-void mc_grid_exchange(struct print *p, bool lanes, bool together)
+void mc_grid_row_reduce(struct print *p, bool lanes, bool together)
 {
     each(p, lanes, within);
     if (together) {

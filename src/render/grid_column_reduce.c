@@ -1,4 +1,4 @@
-/* grid_down.c: how sums of NAME_c's columns are brought together.  A lane has V columns, a warp and a block
+/* grid_column_reduce.c: how sums of NAME_c's columns are brought together.  A lane has V columns, a warp and a block
  * 32 of them or fewer: in a warp each lane gets a column's sum by passing on half of what it has, again and
  * again; of a block's warps one lane a column adds them up; so it does of the blocks that share rows, which
  * leave theirs in the scratch memory for the next launch.
@@ -10,7 +10,7 @@
 #include "render/grid.h"
 
 /* In shared memory: [part][column] of what is there for all, at f; [part][warp][column] at s. */
-const char mc_grid_down[] =
+const char mc_grid_column_reduce[] =
     "struct down { u32 wide, warps, warp, lane, columns, first; double *f, *s; };\n"
     "template <int V> INLINE down down_of(const int parts, u32 count) { extern __shared__ i64 shared_[]; "
     "const u32 me = threadIdx.y * blockDim.x + threadIdx.x;\n"
@@ -50,9 +50,9 @@ struct part { int v, own; bool second; };
 static bool has(const struct mc_kernel *k, int stage, int v, bool second)
 {
     const struct mc_kval *x = &k->val.at[v];
-    const bool moment = x->kind == K_REDUCE && mc_grid_moments(k, x->stage);
+    const bool moment = x->kind == K_REDUCE && mc_grid_centred_sums(k, x->stage);
     return x->kind == K_REDUCE && x->stage == stage + moment &&
-           (!second || (moment && mc_grid_moment_sum(k, v) < 0));
+           (!second || (moment && mc_grid_centred_sum_sum(k, v) < 0));
 }
 
 /* f for each part of the walk of a stage; how many there are, or are before one of them. */
@@ -81,7 +81,7 @@ static int before(const struct mc_kernel *k, int stage)
 {
     int n = 0;
     for (int s = 0; s < stage; s++) {
-        n += mc_grid_moments(k, s) ? 0 : count(k, s);
+        n += mc_grid_centred_sums(k, s) ? 0 : count(k, s);
     }
     return n;
 }
@@ -105,7 +105,7 @@ static int moment_of(const struct mc_kernel *k, int v)
 {
     for (int i = 0; i < (int)k->val.n; i++) {
         if (has(k, k->val.at[v].stage, i, false) && k->val.at[i].stage > k->val.at[v].stage &&
-            mc_grid_moment_sum(k, i) == v) {
+            mc_grid_centred_sum_sum(k, i) == v) {
             return i;
         }
     }
@@ -114,34 +114,34 @@ static int moment_of(const struct mc_kernel *k, int v)
 
 static void fold(struct print *p, struct part x)
 {
-    const bool moment = mc_grid_moments(p->k, p->k->val.at[x.v].stage);
+    const bool moment = mc_grid_centred_sums(p->k, p->k->val.at[x.v].stage);
     const int other = moment ? -1 : moment_of(p->k, x.v);
     mc_str_add(p->out, "{ double t[V]; _Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
     if (moment || other >= 0) { /* what a moment has of it is the more exact */
-        mc_grid_moment_close_column(p, moment ? x.v : other, !moment || x.second);
+        mc_grid_centred_sum_close_column(p, moment ? x.v : other, !moment || x.second);
     } else {
         mc_str_addf(p->out, "t[j] = c%d[j]; ", x.v);
     }
     mc_str_addf(p->out, "} fold_<V>(down, %d, t); }\n", x.own);
 }
 
-void mc_grid_down_open(struct print *p)
+void mc_grid_column_reduce_open(struct print *p)
 {
     mc_str_addf(p->out, "const down down = down_of<V>(%d, A.count[0]);\n", mc_grid_parts(p->k).most);
 }
 
-void mc_grid_down_fold(struct print *p)
+void mc_grid_column_reduce_fold(struct print *p)
 {
     each_part(p, p->k, p->stage, fold, -1);
 }
 
-void mc_grid_down_gather(struct print *p)
+void mc_grid_column_reduce_gather(struct print *p)
 {
     mc_str_addf(p->out, "gather_<V, %d>(down, (const double *)A.scratch, %d, A.splits);\n",
                 count(p->k, p->stage), before(p->k, p->stage));
 }
 
-void mc_grid_down_total(struct print *p)
+void mc_grid_column_reduce_total(struct print *p)
 {
     const int n = count(p->k, p->stage), from = before(p->k, p->stage);
     mc_str_addf(p->out,
@@ -158,18 +158,18 @@ static void take(struct print *p, char name, int v, int walk, int of, bool secon
 
 static void finish(struct print *p, int v)
 {
-    const bool moment = mc_grid_moments(p->k, p->stage);
-    const int walk = p->stage - moment, sum = moment ? mc_grid_moment_sum(p->k, v) : -1;
+    const bool moment = mc_grid_centred_sums(p->k, p->stage);
+    const int walk = p->stage - moment, sum = moment ? mc_grid_centred_sum_sum(p->k, v) : -1;
     take(p, 'd', v, walk, v, false);
     if (moment) {
         take(p, 'z', v, walk, sum >= 0 ? sum : v, sum < 0);
-        mc_grid_moment_finish_column(p, v);
+        mc_grid_centred_sum_finish_column(p, v);
     } else {
         mc_str_addf(p->out, "r%d[j] = (%s)d%d; ", v, mc_print_calc(p, p->k->val.at[v].dtype), v);
     }
 }
 
-void mc_grid_down_finish(struct print *p)
+void mc_grid_column_reduce_finish(struct print *p)
 {
     mc_str_add(p->out, "_Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
     mc_print_each(p, finish);

@@ -1,6 +1,6 @@
-/* moments.h: mean and spread of many numbers, for tests of what is drawn. */
-#ifndef MOMENTS_H
-#define MOMENTS_H
+/* sample_moments.h: mean and spread of many numbers, for tests of what is drawn. */
+#ifndef SAMPLE_MOMENTS_H
+#define SAMPLE_MOMENTS_H
 
 #include "check.h"
 #include <math.h>

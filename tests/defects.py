@@ -27,7 +27,7 @@ ROWS = [
     ("float // by floor", "src/op/ops.def", "M(floordiv)(a, b)", "M(floor)(a / b)"),
     ("unsigned numbers are sorted as signed", "src/op/sort.c", "mc_dtypes[x->dtype].kind == KIND_UINT ? 0 : UINT32_C(1) << 31", "mc_dtypes[x->dtype].cls == CLASS_I64 ? UINT32_C(1) << 31 : 0"),
     ("norm of order inf as of a number", "src/op/reduce.c", "ord >= rows[i].ord && ord <= rows[i].ord ?", "ord >= rows[i].ord && ord < rows[i].ord ?"),
-    ("2 ** -1 is 0", "src/graph/bigint.c", "return WHOLE_NOT; /* a real number */", "*out = mc_whole_of(0);\n            return WHOLE_MADE;"),
+    ("2 ** -1 is 0", "src/graph/bigint.c", "return WHOLE_NOT; /* a real number */", "*out = mc_bigint_of(0);\n            return WHOLE_MADE;"),
     ("a literal widens by promotion", "src/graph/apply.c", "in[i]->weak && !literal_fits(in[i], d) && !mc_is_float(both) ?", "in[i]->weak && !mc_is_float(both) ?"),
     ("0 < x < 1 is (0 < x) < 1", "src/graph/parse.c", 'return before && !p->failed ? mc_parse_apply(p, "and_", (struct val[]){ left, v }, 2, at) : v;', "return v;"),
     ("inc_subtensor of a part of a part sets the whole", "src/graph/index.c", "        part->indexed = x;\n", "        part->indexed = NULL;\n"),

@@ -82,9 +82,9 @@ TEST(pool_of_whole_planes)
         }
     }
     struct mc_pool_problem p = plain_problem(POOL_MAX, POOL_FORWARD, 7, 7, 7);
-    CHECK(strstr(mc_pool_whole.refuse(&p.base), "no maxima"), "takes maxima");
+    CHECK(strstr(mc_pool_global.refuse(&p.base), "no maxima"), "takes maxima");
     p = plain_problem(POOL_SUM, POOL_FORWARD, 7, 6, 7);
-    CHECK(strstr(mc_pool_whole.refuse(&p.base), "all of its plane"), "takes less than a plane");
+    CHECK(strstr(mc_pool_global.refuse(&p.base), "all of its plane"), "takes less than a plane");
 }
 
 /* Windows that move by one: planned without being named, and right whatever the border cuts off, at lines of

@@ -14,7 +14,7 @@ static struct whole trimmed(struct whole a)
     return a;
 }
 
-struct whole mc_whole_of(int64_t v)
+struct whole mc_bigint_of(int64_t v)
 {
     uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
     return trimmed((struct whole){ .neg = v < 0, .n = 2, .limb = { (uint32_t)u, (uint32_t)(u >> 32) } });
@@ -38,7 +38,7 @@ static bool scale(struct whole *a, uint32_t by, uint32_t add)
     return true;
 }
 
-bool mc_whole_read(const char *digits, int base, struct whole *out)
+bool mc_bigint_read(const char *digits, int base, struct whole *out)
 {
     *out = (struct whole){ 0 };
     for (const char *s = digits; *s; s++) {
@@ -60,7 +60,7 @@ static bool small(const struct whole *a, uint64_t *u)
     return a->n <= 2;
 }
 
-bool mc_whole_i64(const struct whole *a, int64_t *out)
+bool mc_bigint_i64(const struct whole *a, int64_t *out)
 {
     uint64_t u;
     bool fits = small(a, &u) && u <= (uint64_t)INT64_MAX + a->neg;
@@ -68,13 +68,13 @@ bool mc_whole_i64(const struct whole *a, int64_t *out)
     return fits;
 }
 
-bool mc_whole_u64(const struct whole *a, uint64_t *out)
+bool mc_bigint_u64(const struct whole *a, uint64_t *out)
 {
     return small(a, out) && !a->neg;
 }
 
 /* The nearest double: the uppermost 64 bits, whose last one says whether anything lies below. */
-double mc_whole_real(const struct whole *a)
+double mc_bigint_real(const struct whole *a)
 {
     uint64_t top = 0;
     int bits = 0, below = 0;
@@ -107,7 +107,7 @@ static int compare_size(const struct whole *a, const struct whole *b)
     return 0;
 }
 
-int mc_whole_compare(const struct whole *a, const struct whole *b)
+int mc_bigint_compare(const struct whole *a, const struct whole *b)
 {
     if (a->neg != b->neg) {
         return a->neg ? -1 : 1;
@@ -115,7 +115,7 @@ int mc_whole_compare(const struct whole *a, const struct whole *b)
     return a->neg ? compare_size(b, a) : compare_size(a, b);
 }
 
-struct whole mc_whole_neg(const struct whole *a)
+struct whole mc_bigint_neg(const struct whole *a)
 {
     struct whole r = *a;
     r.neg = a->n && !a->neg;
@@ -161,7 +161,7 @@ static bool add(const struct whole *a, const struct whole *b, struct whole *out)
 
 static bool subtract(const struct whole *a, const struct whole *b, struct whole *out)
 {
-    struct whole minus = mc_whole_neg(b);
+    struct whole minus = mc_bigint_neg(b);
     return add(a, &minus, out);
 }
 
@@ -206,7 +206,7 @@ static void divide(const struct whole *a, const struct whole *b, struct whole *q
     q.neg = a->neg != b->neg;
     *quotient = trimmed(q);
     if (q.neg && r.n) {
-        struct whole one = mc_whole_of(1);
+        struct whole one = mc_bigint_of(1);
         subtract(quotient, &one, quotient);
         r = less(&positive, &r);
     }
@@ -230,10 +230,10 @@ static bool modulo(const struct whole *a, const struct whole *b, struct whole *o
 
 static bool power(const struct whole *a, const struct whole *b, struct whole *out)
 {
-    struct whole r = mc_whole_of(1), base = *a;
+    struct whole r = mc_bigint_of(1), base = *a;
     bool unit = a->n == 0 || (a->n == 1 && a->limb[0] == 1);
     int64_t e;
-    if (!mc_whole_i64(b, &e) || (unit && e > 2)) {
+    if (!mc_bigint_i64(b, &e) || (unit && e > 2)) {
         e = b->n ? (int64_t)(b->limb[0] & 1) + 2 : 0; /* of 0, 1 and -1 only whether it is even counts */
     }
     if (!unit && (b->n > 1 || e > 32 * WHOLE_LIMBS)) {
@@ -255,7 +255,7 @@ static const struct { const char *op; bool (*make)(const struct whole *a, const 
     { "add", add }, { "sub", subtract }, { "mul", multiply }, { "int_div", floored }, { "mod", modulo }, { "pow", power },
 };
 
-enum whole_result mc_whole_op(const char *op, const struct whole *a, const struct whole *b, struct whole *out,
+enum whole_result mc_bigint_op(const char *op, const struct whole *a, const struct whole *b, struct whole *out,
                               const char **fault)
 {
     static const struct { const char *op; bool less, equal, more; } tests[] = {
@@ -264,8 +264,8 @@ enum whole_result mc_whole_op(const char *op, const struct whole *a, const struc
     };
     for (size_t i = 0; i < NELEM(tests); i++) {
         if (strcmp(op, tests[i].op) == 0) {
-            int c = mc_whole_compare(a, b);
-            *out = mc_whole_of(c < 0 ? tests[i].less : c > 0 ? tests[i].more : tests[i].equal);
+            int c = mc_bigint_compare(a, b);
+            *out = mc_bigint_of(c < 0 ? tests[i].less : c > 0 ? tests[i].more : tests[i].equal);
             return WHOLE_BOOL;
         }
     }

@@ -226,7 +226,7 @@ struct val mc_parse_number(struct parser *p)
     } else {
         unsigned long long u = strtoull(word, &end, hex ? 16 : 10);
         struct whole w;
-        const bool read = !*end && end != word && mc_whole_read(word + (hex ? 2 : 0), hex ? 16 : 10, &w),
+        const bool read = !*end && end != word && mc_bigint_read(word + (hex ? 2 : 0), hex ? 16 : 10, &w),
                    wide = read && w.n > 2;
         v.i = (int64_t)u;
         v.real = (double)u;
@@ -234,7 +234,7 @@ struct val mc_parse_number(struct parser *p)
             mc_parse_fail(p, t.at, "%s does not fit into %s", word, mc_dtype_name((mc_dtype)v.dtype));
         } else if (v.dtype >= 0 && mc_is_float((mc_dtype)v.dtype)) {
             v.kind = V_REAL;
-            v.real = wide ? mc_whole_real(&w) : v.real;
+            v.real = wide ? mc_bigint_real(&w) : v.real;
         } else if (v.dtype >= 0 && v.dtype != MC_UINT64) { /* a minus may stand before it: 128i8 */
             int bits = 8 * (int)mc_dtypes[v.dtype].size;
             uint64_t most = mc_dtypes[v.dtype].kind == KIND_UINT ? (UINT64_C(1) << bits) - 1
@@ -243,7 +243,7 @@ struct val mc_parse_number(struct parser *p)
                 mc_parse_fail(p, t.at, "%s does not fit into %s", word, mc_dtype_name((mc_dtype)v.dtype));
             }
         } else if (read && v.dtype < 0 && u > INT64_MAX) {
-            v = mc_val_of_whole(p, &w, t.at);
+            v = mc_val_of_bigint(p, &w, t.at);
         }
     }
     if (*end || end == word) {

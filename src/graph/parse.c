@@ -42,15 +42,15 @@ static struct val fold_numbers(struct parser *p, const char *op, const struct va
     struct whole x, y, r;
     const char *fault;
     *done = false;
-    if (mc_val_whole(a, &x) && mc_val_whole(b, &y)) {
-        enum whole_result made = mc_whole_op(op, &x, &y, &r, &fault);
+    if (mc_val_bigint(a, &x) && mc_val_bigint(b, &y)) {
+        enum whole_result made = mc_bigint_op(op, &x, &y, &r, &fault);
         *done = made != WHOLE_NOT;
         if (made == WHOLE_FAULT) {
             mc_parse_fail(p, at, "%s", fault);
             return mc_val_of(p->g->error, at);
         }
         if (made == WHOLE_MADE || made == WHOLE_BOOL) {
-            v = mc_val_of_whole(p, &r, a->at);
+            v = mc_val_of_bigint(p, &r, a->at);
             v.kind = made == WHOLE_BOOL ? V_BOOL : v.kind;
             return v;
         }
@@ -123,9 +123,9 @@ static struct val parse_unary(struct parser *p)
     } else if (mc_parse_take(p, "-")) {
         v = parse_unary(p);
         struct whole w;
-        if (mc_val_whole(&v, &w)) {
-            w = mc_whole_neg(&w);
-            v = mc_val_of_whole(p, &w, v.at);
+        if (mc_val_bigint(&v, &w)) {
+            w = mc_bigint_neg(&w);
+            v = mc_val_of_bigint(p, &w, v.at);
         } else if ((v.kind == V_INT || v.kind == V_REAL) &&
                    (v.dtype < 0 || mc_dtypes[v.dtype].kind != KIND_UINT)) {
             v.i = v.i == INT64_MIN ? v.i : -v.i;

@@ -63,22 +63,22 @@ struct val mc_parse_number(struct parser *p);
 struct val mc_parse_string(struct parser *p);
 /* bigint.c */
 enum whole_result { WHOLE_NOT, WHOLE_MADE, WHOLE_BOOL, WHOLE_FAULT };
-struct whole mc_whole_of(int64_t v);
-struct whole mc_whole_neg(const struct whole *a);
+struct whole mc_bigint_of(int64_t v);
+struct whole mc_bigint_neg(const struct whole *a);
 /* false: no digits, or more than 1024 bits */
-bool mc_whole_read(const char *digits, int base, struct whole *out);
-bool mc_whole_i64(const struct whole *a, int64_t *out);             /* false: it does not fit */
-bool mc_whole_u64(const struct whole *a, uint64_t *out);
-double mc_whole_real(const struct whole *a);
-int mc_whole_compare(const struct whole *a, const struct whole *b);
+bool mc_bigint_read(const char *digits, int base, struct whole *out);
+bool mc_bigint_i64(const struct whole *a, int64_t *out);             /* false: it does not fit */
+bool mc_bigint_u64(const struct whole *a, uint64_t *out);
+double mc_bigint_real(const struct whole *a);
+int mc_bigint_compare(const struct whole *a, const struct whole *b);
 /* The op of two whole numbers; WHOLE_NOT: it is none of theirs, or its result is not whole. */
-enum whole_result mc_whole_op(const char *op, const struct whole *a, const struct whole *b, struct whole *out,
+enum whole_result mc_bigint_op(const char *op, const struct whole *a, const struct whole *b, struct whole *out,
                               const char **fault);
-/* val.c */
+/* parse_value.c */
 bool mc_val_is_number(const struct val *v);                          /* without a suffix */
 /* false: it is not a whole number without a suffix */
-bool mc_val_whole(const struct val *v, struct whole *out);
-struct val mc_val_of_whole(struct parser *p, const struct whole *w, size_t at);
+bool mc_val_bigint(const struct val *v, struct whole *out);
+struct val mc_val_of_bigint(struct parser *p, const struct whole *w, size_t at);
 struct val mc_val_of(mc_node *n, size_t at);
 struct val mc_val_list(struct parser *p, const struct val *item, int n, size_t at);
 /* the parse ends if n is an error */

@@ -30,7 +30,7 @@ static bool holds(mc_dtype d, const struct val *v)
     }
     if (v->kind == V_WIDE && d == MC_UINT64) {
         w = *v->wide;
-        return mc_whole_u64(&w, &u);
+        return mc_bigint_u64(&w, &u);
     }
     if (!mc_is_float(d)) {
         return v->kind == V_BOOL || (v->kind == V_INT && mc_literal_fits(v->i, d));
@@ -55,7 +55,7 @@ static mc_array *number(struct parser *p, const char *name, const struct mc_type
     if (p->failed) {
         return NULL;
     }
-    bool whole = v.kind == V_INT || v.kind == V_BOOL, wide = v.kind == V_WIDE && mc_whole_u64(v.wide, &u);
+    bool whole = v.kind == V_INT || v.kind == V_BOOL, wide = v.kind == V_WIDE && mc_bigint_u64(v.wide, &u);
     void *from = whole ? (void *)&v.i : wide ? (void *)&u : (void *)&v.real;
     mc_dtype d = whole ? MC_INT64 : wide ? MC_UINT64 : MC_FLOAT64;
     mc_array *same = mc_array_wrap(d, t->rank, t->dims, still, from, NULL, NULL);

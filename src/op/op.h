@@ -71,7 +71,7 @@ mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out);
 
 /* custom.c */
 void mc_custom_unref(struct mc_op *op);                  /* one owner less */
-/* range.c: a bound of n's elements that are numbers, from the formula down to this depth; -INFINITY: none was
+/* value_range.c: a bound of n's elements that are numbers, from the formula down to this depth; -INFINITY: none was
  * found. */
 double mc_lower_bound(const mc_node *n, int depth);
 

@@ -11,7 +11,7 @@
 
 /* ---- table.c ---- */
 extern const struct mc_solver *const mc_pool_solvers[];
-extern const struct mc_solver mc_pool_whole, mc_pool_rows, mc_pool_slide, mc_pool_lanes, mc_pool_packed,
+extern const struct mc_solver mc_pool_global, mc_pool_rows, mc_pool_slide, mc_pool_lanes, mc_pool_packed,
     mc_pool_reference;
 
 /* ---- problem.c ---- */
@@ -79,7 +79,7 @@ static inline struct mc_pool_clip pool_cut(const struct mc_pool_shape *s, int sl
 
 /* Windows [from, to) of a slot are not cut. */
 struct mc_pool_span { int64_t from, to; };
-struct mc_pool_span mc_pool_whole_windows(const struct mc_pool_shape *s, int slot); /* run.c */
+struct mc_pool_span mc_pool_windows_inside(const struct mc_pool_shape *s, int slot); /* run.c */
 
 /* What a sum over `cells` cells of a window is multiplied by. */
 static inline double pool_scale(const struct mc_pool_shape *s, int64_t cells)

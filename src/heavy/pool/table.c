@@ -4,7 +4,7 @@
 #include "heavy/pool/solver.h"
 
 const struct mc_solver *const mc_pool_solvers[] = {
-    &mc_pool_whole,     /* one window, which is the plane */
+    &mc_pool_global,     /* one window, which is the plane */
     &mc_pool_lanes,     /* images or channels side by side: c01b, b01c */
     &mc_pool_rows,      /* columns side by side: bc01 */
     &mc_pool_slide,     /* gradients of sums, columns side by side, windows that move by one */

@@ -140,4 +140,4 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &k->base;
 }
 
-const struct mc_solver mc_pool_whole = { .name = "whole", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_pool_global = { .name = "whole", .refuse = refuse, .estimate = estimate, .plan = plan };

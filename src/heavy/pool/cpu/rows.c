@@ -317,7 +317,7 @@ static struct mc_plan *plan(const struct mc_problem *p)
         return NULL;
     }
     for (int i = 0; i < 3; i++) {
-        r->whole[i] = mc_pool_whole_windows(&q->s, i);
+        r->whole[i] = mc_pool_windows_inside(&q->s, i);
     }
     const int64_t *w = q->s.w, *xs = r->planes.grid.slot[POOL_X];
     for (int64_t m = 0; m < TABLE; m++) { /* a mark that no window has is some cell of it */

@@ -86,7 +86,7 @@ void mc_pool_grid(const struct mc_pool_problem *p, struct mc_pool_grid *g)
     }
 }
 
-struct mc_pool_span mc_pool_whole_windows(const struct mc_pool_shape *s, int slot)
+struct mc_pool_span mc_pool_windows_inside(const struct mc_pool_shape *s, int slot)
 {
     const int64_t st = s->stride[slot], pad = s->pad[slot], room = s->in[slot] - s->w[slot] + pad;
     struct mc_pool_span v = { MC_MIN(pad > 0 ? (pad + st - 1) / st : 0, s->out[slot]), 0 };

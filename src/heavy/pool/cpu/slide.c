@@ -126,7 +126,7 @@ static struct mc_plan *plan(const struct mc_problem *p)
         return NULL;
     }
     padded(&q->s, r->size, r->at);
-    r->whole = mc_pool_whole_windows(&q->s, 2);
+    r->whole = mc_pool_windows_inside(&q->s, 2);
     r->kernel = mc_pool_kernel(q->dtype == MC_FLOAT64, q->s.in[2]);
     mc_pool_scratch(&r->planes, (size_t)padded_bytes(q));
     return &r->planes.base;

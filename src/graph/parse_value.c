@@ -1,4 +1,4 @@
-/* val.c: what an expression may be before it is known whether a node or an attribute is wanted. */
+/* parse_value.c: what an expression may be before it is known whether a node or an attribute is wanted. */
 #include "graph/parse.h"
 
 struct val mc_val_of(mc_node *n, size_t at)
@@ -6,12 +6,12 @@ struct val mc_val_of(mc_node *n, size_t at)
     return (struct val){ .kind = V_NODE, .node = n, .dtype = -1, .at = at };
 }
 
-bool mc_val_whole(const struct val *v, struct whole *out)
+bool mc_val_bigint(const struct val *v, struct whole *out)
 {
     if (v->dtype >= 0 || (v->kind != V_INT && v->kind != V_WIDE)) {
         return false;
     }
-    *out = v->kind == V_INT ? mc_whole_of(v->i) : *v->wide;
+    *out = v->kind == V_INT ? mc_bigint_of(v->i) : *v->wide;
     return true;
 }
 
@@ -20,10 +20,10 @@ bool mc_val_is_number(const struct val *v)
     return v->dtype < 0 && (v->kind == V_INT || v->kind == V_WIDE || v->kind == V_REAL);
 }
 
-struct val mc_val_of_whole(struct parser *p, const struct whole *w, size_t at)
+struct val mc_val_of_bigint(struct parser *p, const struct whole *w, size_t at)
 {
-    struct val v = { .kind = V_INT, .dtype = -1, .at = at, .real = mc_whole_real(w) };
-    if (!mc_whole_i64(w, &v.i)) {
+    struct val v = { .kind = V_INT, .dtype = -1, .at = at, .real = mc_bigint_real(w) };
+    if (!mc_bigint_i64(w, &v.i)) {
         v.kind = V_WIDE;
         v.i = 0;
         v.wide = mc_arena_copy(&p->g->arena, w, sizeof *w);
@@ -54,7 +54,7 @@ static mc_node *literal(struct parser *p, const struct val *v)
         return mc_node_const(p->g, a, v->dtype < 0);
     }
     uint64_t u;
-    if (v->kind == V_WIDE && mc_whole_u64(v->wide, &u)) {
+    if (v->kind == V_WIDE && mc_bigint_u64(v->wide, &u)) {
         return mc_node_const(p->g, mc_array_from(MC_UINT64, 0, NULL, &u), true);
     }
     return mc_node_const(p->g, mc_array_scalar(v->dtype >= 0 ? (mc_dtype)v->dtype : MC_FLOAT64, v->real),
@@ -125,7 +125,7 @@ static bool list_dtype(const struct element *e, mc_dtype *d)
         *d = mc_literal_fits(e->hi, *d) ? *d : mc_dtype_promote(*d, mc_literal_dtype(e->hi));
         return !mc_is_float(*d);
     }
-    return mc_is_float(*d) || !e->wide || (*d == MC_UINT64 && e->lo >= 0 && mc_whole_u64(e->wide->wide, &u));
+    return mc_is_float(*d) || !e->wide || (*d == MC_UINT64 && e->lo >= 0 && mc_bigint_u64(e->wide->wide, &u));
 }
 
 static char *list_fill(const struct val *v, mc_dtype d, char *to)
@@ -139,7 +139,7 @@ static char *list_fill(const struct val *v, mc_dtype d, char *to)
     uint64_t u;
     if (v->kind == V_REAL || (v->kind == V_WIDE && mc_is_float(d))) {
         mc_store_f64(d, to, v->real);
-    } else if (v->kind == V_WIDE && mc_whole_u64(v->wide, &u)) {
+    } else if (v->kind == V_WIDE && mc_bigint_u64(v->wide, &u)) {
         memcpy(to, &u, sizeof u);
     } else if (v->dtype == MC_UINT64 && mc_is_float(d)) {
         mc_store_f64(d, to, (double)(uint64_t)v->i);

@@ -1,4 +1,4 @@
-/* val_attr.c: what a formula gives for an attribute, as the attribute. */
+/* parse_value_attr.c: what a formula gives for an attribute, as the attribute. */
 #include "graph/parse.h"
 #include <math.h>
 

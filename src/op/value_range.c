@@ -1,4 +1,4 @@
-/* range.c: bounds of values, as the formula tells them. */
+/* value_range.c: bounds of values, as the formula tells them. */
 #include "op/op.h"
 #include <math.h>
 

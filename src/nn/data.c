@@ -31,7 +31,7 @@ enum { MOST_CLASSES = 1000000 }; /* where nobody says how many there are */
 
 /* ---- raw ---- */
 
-void mc_raw_free(struct mc_raw *r)
+void mc_raw_free(struct mc_example_set *r)
 {
     mc_array_unref(&r->x);
     mc_array_unref(&r->t);
@@ -43,10 +43,10 @@ void mc_raw_free(struct mc_raw *r)
     }
     mc_free(r->name);
     mc_free(r->column);
-    *r = (struct mc_raw){ 0 };
+    *r = (struct mc_example_set){ 0 };
 }
 
-mc_status mc_raw_names(struct mc_raw *r, int n)
+mc_status mc_raw_names(struct mc_example_set *r, int n)
 {
     r->name = mc_calloc((size_t)n, sizeof *r->name, "data");
     r->classes = r->name ? n : 0;
@@ -75,7 +75,7 @@ static mc_status settle(mc_array **a, mc_dtype want)
     return MC_OK;
 }
 
-static mc_status check_labels(struct mc_raw *r)
+static mc_status check_labels(struct mc_example_set *r)
 {
     const int64_t *t = mc_array_data(r->t);
     int64_t n = mc_array_size(r->t), at = -1, most = 0;
@@ -91,7 +91,7 @@ static mc_status check_labels(struct mc_raw *r)
     return MC_OK;
 }
 
-static mc_status check_targets(struct mc_raw *r, int64_t n)
+static mc_status check_targets(struct mc_example_set *r, int64_t n)
 {
     if (mc_array_rank(r->t) != 2 || mc_array_dims(r->t)[0] != n || mc_array_dims(r->t)[1] != r->targets ||
         !r->targets) {
@@ -112,7 +112,7 @@ static mc_status check_targets(struct mc_raw *r, int64_t n)
     return s;
 }
 
-static mc_status check(struct mc_raw *r)
+static mc_status check(struct mc_example_set *r)
 {
     int64_t n = mc_array_rank(r->x) ? mc_array_dims(r->x)[0] : 0;
     mc_dtype d = mc_array_dtype(r->t);
@@ -142,7 +142,7 @@ static mc_status check(struct mc_raw *r)
 }
 
 /* Every HELD_OUT-th example, or the others. */
-static mc_status hold_out(struct mc_raw *r, enum mc_part part)
+static mc_status hold_out(struct mc_example_set *r, enum mc_part part)
 {
     int64_t n = mc_array_dims(r->x)[0], ntest = n / HELD_OUT, keep = part == MC_TEST ? ntest : n - ntest,
             dims[MC_MAX_RANK];
@@ -173,7 +173,7 @@ static mc_status hold_out(struct mc_raw *r, enum mc_part part)
     return x && t ? MC_OK : MC_EMEMORY;
 }
 
-mc_data *mc_data_finish(struct mc_raw *r, enum mc_part part)
+mc_data *mc_data_finish(struct mc_example_set *r, enum mc_part part)
 {
     mc_data *d = mc_calloc(1, sizeof *d, "data");
     mc_status s = d ? check(r) : MC_EMEMORY;
@@ -200,10 +200,10 @@ mc_data *mc_data_finish(struct mc_raw *r, enum mc_part part)
 
 mc_data *mc_data_open(const char *where, enum mc_part part)
 {
-    if (mc_nn_none(where, "place of data")) {
+    if (mc_nn_null(where, "place of data")) {
         return NULL;
     }
-    struct mc_raw r = { 0 };
+    struct mc_example_set r = { 0 };
     size_t i = 0;
     while (i < COUNT(readers) && !readers[i].knows(where)) {
         i++;
@@ -233,10 +233,10 @@ mc_data *mc_data_open(const char *where, enum mc_part part)
 
 mc_data *mc_data_new(const mc_array *x, const mc_array *labels, int classes)
 {
-    if (mc_nn_none(x, "array of examples") || mc_nn_none(labels, "array of labels")) {
+    if (mc_nn_null(x, "array of examples") || mc_nn_null(labels, "array of labels")) {
         return NULL;
     }
-    struct mc_raw r = {
+    struct mc_example_set r = {
         .x = mc_array_ref(x), .t = mc_array_ref(labels), .classes = classes, .text = "examples"
     };
     return mc_data_finish(&r, MC_TRAIN);
@@ -244,7 +244,7 @@ mc_data *mc_data_new(const mc_array *x, const mc_array *labels, int classes)
 
 mc_data *mc_data_new_targets(const mc_array *x, const mc_array *targets)
 {
-    if (mc_nn_none(x, "array of examples") || mc_nn_none(targets, "array of targets")) {
+    if (mc_nn_null(x, "array of examples") || mc_nn_null(targets, "array of targets")) {
         return NULL;
     }
     int n = mc_array_rank(targets) == 2 && mc_array_dims(targets)[1] < 1000000
@@ -256,14 +256,14 @@ mc_data *mc_data_new_targets(const mc_array *x, const mc_array *targets)
                 mc_array_rank(targets));
         return NULL;
     }
-    struct mc_raw r = { .x = mc_array_ref(x), .t = mc_array_ref(targets), .targets = n, .text = "examples" };
+    struct mc_example_set r = { .x = mc_array_ref(x), .t = mc_array_ref(targets), .targets = n, .text = "examples" };
     return mc_data_finish(&r, MC_TRAIN);
 }
 
 void mc_data_free(mc_data *d)
 {
     if (d) {
-        mc_raw_free(&(struct mc_raw){ .x = d->x,
+        mc_raw_free(&(struct mc_example_set){ .x = d->x,
                                       .t = d->t,
                                       .classes = d->classes,
                                       .targets = d->targets,

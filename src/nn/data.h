@@ -5,12 +5,12 @@
 #ifndef MC_DATA_H
 #define MC_DATA_H
 
-#include "nn/none.h"
+#include "nn/null_check.h"
 #include <string.h>
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
-struct mc_raw {
+struct mc_example_set {
     mc_array *x, *t;
     int classes;      /* 0: not said */
     /* numbers to learn for each example instead of a class: t is (n, targets) of floats; 0: classes */
@@ -21,15 +21,15 @@ struct mc_raw {
     bool whole;       /* where said nothing of parts */
     const char *text; /* what they are; a literal */
 };
-void mc_raw_free(struct mc_raw *r);
-mc_status mc_raw_names(struct mc_raw *r, int n); /* room for n names, all NULL */
-mc_data *mc_data_finish(struct mc_raw *r, enum mc_part part); /* takes what r has, also when it fails */
+void mc_raw_free(struct mc_example_set *r);
+mc_status mc_raw_names(struct mc_example_set *r, int n); /* room for n names, all NULL */
+mc_data *mc_data_finish(struct mc_example_set *r, enum mc_part part); /* takes what r has, also when it fails */
 
 /* borrowed: (n, ...) uint8 or float32; (n) int32, or (n, targets) float32 */
 void mc_data_arrays(const mc_data *d, const mc_array **x, const mc_array **t);
 
 /* A counter's random numbers: those of one stream follow from its key alone. */
-struct mc_dice {
+struct mc_augment_random {
     uint64_t state;
 };
 static inline uint64_t mc_dice_mix(uint64_t x)
@@ -43,16 +43,16 @@ static inline uint64_t mc_dice_key(uint64_t seed, uint64_t a)
 {
     return mc_dice_mix(mc_dice_mix(seed + MC_DICE_STEP) + a);
 }
-static inline struct mc_dice mc_dice_of(uint64_t seed, uint64_t a, uint64_t b)
+static inline struct mc_augment_random mc_dice_of(uint64_t seed, uint64_t a, uint64_t b)
 {
-    return (struct mc_dice){ mc_dice_mix(mc_dice_key(seed, a) + b) };
+    return (struct mc_augment_random){ mc_dice_mix(mc_dice_key(seed, a) + b) };
 }
-static inline uint64_t mc_dice_next(struct mc_dice *d)
+static inline uint64_t mc_dice_next(struct mc_augment_random *d)
 {
     return mc_dice_mix(d->state += MC_DICE_STEP);
 }
 /* Of 0 to n - 1, n below 2^32; unevenness is below n / 2^32. */
-static inline int64_t mc_dice_below(struct mc_dice *d, int64_t n)
+static inline int64_t mc_dice_below(struct mc_augment_random *d, int64_t n)
 {
     return (int64_t)((mc_dice_next(d) >> 32) * (uint64_t)n >> 32);
 }
@@ -69,7 +69,7 @@ struct mc_augment {
 /* As text says, for examples of these sizes. */
 mc_status mc_augment_make(const char *text, bool drawn, int rank, const int64_t *dims, struct mc_augment *a);
 bool mc_augment_changes(const struct mc_augment *a);
-void mc_augment_example(const struct mc_augment *a, struct mc_dice dice, const float *from, float *to);
+void mc_augment_example(const struct mc_augment *a, struct mc_augment_random dice, const float *from, float *to);
 /* In g, x: those of data whose numbers are in order, changed as key says, a mc_dice_key; as floats. */
 mc_status mc_augment_formula(const struct mc_augment *a, mc_graph *g);
 
@@ -87,7 +87,7 @@ mc_status mc_resident_batch(struct mc_resident *r, int64_t at, int64_t n, int64_
 /* One a format: does `where` look like it, and reading it. */
 struct mc_reader {
     bool (*knows)(const char *where);
-    mc_status (*read)(const char *where, enum mc_part part, struct mc_raw *out);
+    mc_status (*read)(const char *where, enum mc_part part, struct mc_example_set *out);
 };
 bool mc_digits_knows(const char *where);
 bool mc_idx_knows(const char *where);
@@ -95,12 +95,12 @@ bool mc_csv_knows(const char *where);
 bool mc_cifar_knows(const char *where);
 bool mc_npz_knows(const char *where);
 bool mc_pictures_knows(const char *where);
-mc_status mc_digits_read(const char *where, enum mc_part part, struct mc_raw *out);
-mc_status mc_idx_read(const char *where, enum mc_part part, struct mc_raw *out);
-mc_status mc_csv_read(const char *where, enum mc_part part, struct mc_raw *out);
-mc_status mc_cifar_read(const char *where, enum mc_part part, struct mc_raw *out);
-mc_status mc_npz_read_data(const char *where, enum mc_part part, struct mc_raw *out);
-mc_status mc_pictures_read(const char *where, enum mc_part part, struct mc_raw *out);
+mc_status mc_digits_read(const char *where, enum mc_part part, struct mc_example_set *out);
+mc_status mc_idx_read(const char *where, enum mc_part part, struct mc_example_set *out);
+mc_status mc_csv_read(const char *where, enum mc_part part, struct mc_example_set *out);
+mc_status mc_cifar_read(const char *where, enum mc_part part, struct mc_example_set *out);
+mc_status mc_npz_read_data(const char *where, enum mc_part part, struct mc_example_set *out);
+mc_status mc_pictures_read(const char *where, enum mc_part part, struct mc_example_set *out);
 
 /* data_file.c */
 enum { MC_PATH = 4096 };

@@ -89,13 +89,13 @@ mc_status mc_augment_make(const char *text, bool drawn, int rank, const int64_t 
 
 /* Where the part begins that is `part` of `have` rows or columns; outside of the picture, too, where it is
  * moved there. */
-static int64_t start(const struct mc_augment *a, int64_t have, int64_t part, struct mc_dice *dice)
+static int64_t start(const struct mc_augment *a, int64_t have, int64_t part, struct mc_augment_random *dice)
 {
     return a->drawn ? mc_dice_below(dice, have - part + 2 * a->shift + 1) - a->shift : (have - part) / 2;
 }
 
 /* Where a moved picture leaves nothing, zero. */
-void mc_augment_example(const struct mc_augment *a, struct mc_dice dice, const float *from, float *to)
+void mc_augment_example(const struct mc_augment *a, struct mc_augment_random dice, const float *from, float *to)
 {
     int64_t top = start(a, a->rows, a->high, &dice), left = start(a, a->columns, a->wide, &dice);
     bool flip = a->drawn && a->flip && mc_dice_below(&dice, 2);

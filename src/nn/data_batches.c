@@ -60,7 +60,7 @@ static void fill(mc_batches *b, int64_t batch)
         int64_t i = b->order[batch * b->size + k];
         if (mc_augment_changes(&b->augment)) {
             mc_data_example(b->d, i, b->scratch);
-            mc_augment_example(&b->augment, (struct mc_dice){ mc_dice_mix(key + (uint64_t)i) }, b->scratch,
+            mc_augment_example(&b->augment, (struct mc_augment_random){ mc_dice_mix(key + (uint64_t)i) }, b->scratch,
                                x + k * size);
         } else {
             mc_data_example(b->d, i, x + k * size);
@@ -110,7 +110,7 @@ static bool start_thread(mc_batches *b)
 /* Knuth's shuffle of 0 to n - 1. */
 static void put_order(mc_batches *b)
 {
-    struct mc_dice dice = mc_dice_of(b->seed + ORDER, (uint64_t)b->epoch, 0);
+    struct mc_augment_random dice = mc_dice_of(b->seed + ORDER, (uint64_t)b->epoch, 0);
     int64_t n = mc_data_count(b->d);
     for (int64_t i = 0; i < n; i++) {
         int64_t k = b->shuffle ? mc_dice_below(&dice, i + 1) : i;
@@ -167,7 +167,7 @@ static mc_status cut(mc_array **part, const mc_array *whole, int64_t n)
 
 int mc_batches_next(mc_batches *b, const mc_array **x, const mc_array **t)
 {
-    if (mc_nn_none(b, "batches")) {
+    if (mc_nn_null(b, "batches")) {
         return 0;
     }
     int64_t batch = await(b);
@@ -235,10 +235,10 @@ static mc_status set_up(mc_batches *b)
 
 mc_batches *mc_batches_new(const mc_data *d, const mc_batch_spec *spec)
 {
-    if (mc_nn_none(d, "data")) {
+    if (mc_nn_null(d, "data")) {
         return NULL;
     }
-    if (mc_nn_none(spec, "spec of batches")) {
+    if (mc_nn_null(spec, "spec of batches")) {
         return NULL;
     }
     int64_t n = mc_data_count(d);

@@ -39,7 +39,7 @@ static const struct kind *kind_of(const char *where)
 bool mc_cifar_knows(const char *where) { return kind_of(where) != NULL; }
 
 /* A line a class; without the file, or with too few lines, classes are numbers. */
-static mc_status read_names(const char *where, const struct kind *k, struct mc_raw *out)
+static mc_status read_names(const char *where, const struct kind *k, struct mc_example_set *out)
 {
     char path[MC_PATH], *data, *at;
     size_t n;
@@ -100,7 +100,7 @@ static int64_t records(const char *path, const struct kind *k)
     return size / record;
 }
 
-mc_status mc_cifar_read(const char *where, enum mc_part part, struct mc_raw *out)
+mc_status mc_cifar_read(const char *where, enum mc_part part, struct mc_example_set *out)
 {
     const struct kind *k = kind_of(where);
     char path[MC_PATH];

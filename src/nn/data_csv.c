@@ -455,7 +455,7 @@ static int by_label(const void *a, const void *b)
     return un != vn ? vn - un : un && (u < v || u > v) ? (u > v) - (u < v) : strcmp(x, y);
 }
 
-static mc_status find_classes(struct mc_raw *out, const struct csv *c)
+static mc_status find_classes(struct mc_example_set *out, const struct csv *c)
 {
     char **sorted = mc_alloc((size_t)c->n * sizeof *sorted, "data");
     int64_t n = 0;
@@ -490,7 +490,7 @@ static mc_status find_classes(struct mc_raw *out, const struct csv *c)
     return s;
 }
 
-static mc_status number_labels(struct mc_raw *out, const struct csv *c, const char *path)
+static mc_status number_labels(struct mc_example_set *out, const struct csv *c, const char *path)
 {
     int64_t *t = mc_array_data(out->t);
     for (int64_t i = 0; i < c->n; i++) {
@@ -538,7 +538,7 @@ static mc_status name_list(char ***to, const struct csv *c, const int *at, int n
     return *to ? MC_OK : MC_EMEMORY;
 }
 
-static mc_status hand_over(struct csv *c, const char *path, struct mc_raw *out)
+static mc_status hand_over(struct csv *c, const char *path, struct mc_example_set *out)
 {
     bool targets = c->nanswer && c->role[c->answer[0]] == TARGET;
     out->x = mc_array_from(MC_FLOAT32, MC_SHAPE(c->n, c->nexample), c->x);
@@ -562,7 +562,7 @@ static mc_status hand_over(struct csv *c, const char *path, struct mc_raw *out)
     return s;
 }
 
-mc_status mc_csv_read(const char *where, enum mc_part part, struct mc_raw *out)
+mc_status mc_csv_read(const char *where, enum mc_part part, struct mc_example_set *out)
 {
     struct csv *c = mc_calloc(1, sizeof *c, "data");
     mc_status s = c ? read_settings(c, where) : MC_EMEMORY;

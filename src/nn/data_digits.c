@@ -50,12 +50,12 @@ struct drawing {
 };
 
 /* Between -most and most, small ones likelier: the sum of two even ones. */
-static int32_t tremble(struct mc_dice *d, int32_t most)
+static int32_t tremble(struct mc_augment_random *d, int32_t most)
 {
     return (int32_t)(mc_dice_below(d, most + 1) + mc_dice_below(d, most + 1)) - most;
 }
 
-static int32_t between(struct mc_dice *d, int32_t least, int32_t most)
+static int32_t between(struct mc_augment_random *d, int32_t least, int32_t most)
 {
     return least + (int32_t)mc_dice_below(d, most - least + 1);
 }
@@ -65,14 +65,14 @@ struct hand {
     int32_t xx, xy, yx, yy, right, down;
 };
 
-static struct hand hand_of(struct mc_dice *d)
+static struct hand hand_of(struct mc_augment_random *d)
 {
     int32_t size = between(d, 800, 1080), wide = size * between(d, 780, 1100) / 1024;
     return (struct hand){ wide, tremble(d, 500),      tremble(d, 300),
                           size, tremble(d, 3 * UNIT), tremble(d, 3 * UNIT) };
 }
 
-static struct point placed(const struct hand *h, int32_t x, int32_t y, struct mc_dice *d)
+static struct point placed(const struct hand *h, int32_t x, int32_t y, struct mc_augment_random *d)
 {
     enum { SCALE = 56 }; /* a hundred of the path's numbers are 22 pixels: 56 UNITs to one */
     int32_t u = (x - 50) * SCALE + tremble(d, 2 * UNIT), v = (y - 50) * SCALE + tremble(d, 2 * UNIT);
@@ -103,7 +103,7 @@ static void stroke(struct drawing *w, const struct point *p, int n)
     }
 }
 
-static void write_glyph(struct drawing *w, const char *path, struct mc_dice *d)
+static void write_glyph(struct drawing *w, const char *path, struct mc_augment_random *d)
 {
     struct hand h = hand_of(d);
     struct point p[POINTS];
@@ -174,7 +174,7 @@ static void ink(uint8_t *page, const struct drawing *w, int32_t pen)
 }
 
 /* Grain on the paper, in the ink as well; eight pixels to a random number. */
-static void grain(uint8_t *page, int most, struct mc_dice *d)
+static void grain(uint8_t *page, int most, struct mc_augment_random *d)
 {
     for (int i = 0; i < PIXELS; i += 8) {
         uint64_t bits = mc_dice_next(d);
@@ -185,7 +185,7 @@ static void grain(uint8_t *page, int most, struct mc_dice *d)
     }
 }
 
-static void draw(uint8_t *page, int digit, struct mc_dice *d)
+static void draw(uint8_t *page, int digit, struct mc_augment_random *d)
 {
     struct drawing w;
     int first = 0, n = 0;
@@ -198,7 +198,7 @@ static void draw(uint8_t *page, int digit, struct mc_dice *d)
     grain(page, between(d, 0, 60), d);
 }
 
-static mc_status draw_all(int64_t n, uint64_t seed, struct mc_raw *out)
+static mc_status draw_all(int64_t n, uint64_t seed, struct mc_example_set *out)
 {
     out->text = "digits drawn here";
     out->classes = CLASSES;
@@ -208,7 +208,7 @@ static mc_status draw_all(int64_t n, uint64_t seed, struct mc_raw *out)
     out->x = mc_array_new(MC_UINT8, MC_SHAPE(n, 1, SIDE, SIDE));
     out->t = out->x ? mc_array_new(MC_INT32, MC_SHAPE(n)) : NULL;
     for (int64_t i = 0; i < n && out->t; i++) {
-        struct mc_dice d = mc_dice_of(seed, (uint64_t)i, 0);
+        struct mc_augment_random d = mc_dice_of(seed, (uint64_t)i, 0);
         int32_t digit = ((int32_t *)mc_array_data(out->t))[i] = (int32_t)mc_dice_below(&d, CLASSES);
         draw((uint8_t *)mc_array_data(out->x) + i * PIXELS, digit, &d);
     }
@@ -217,7 +217,7 @@ static mc_status draw_all(int64_t n, uint64_t seed, struct mc_raw *out)
 
 mc_data *mc_data_digits(int64_t n, uint64_t seed)
 {
-    struct mc_raw r = { 0 };
+    struct mc_example_set r = { 0 };
     if (draw_all(n, seed, &r) < 0) {
         mc_raw_free(&r);
         return NULL;
@@ -231,7 +231,7 @@ bool mc_digits_knows(const char *where)
     return strncmp(where, "digits", 6) == 0 && (where[6] == '\0' || where[6] == ':');
 }
 
-mc_status mc_digits_read(const char *where, enum mc_part part, struct mc_raw *out)
+mc_status mc_digits_read(const char *where, enum mc_part part, struct mc_example_set *out)
 {
     int64_t n = part == MC_TRAIN ? TRAIN : TEST;
     if (where[6] == ':') {

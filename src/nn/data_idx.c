@@ -95,7 +95,7 @@ static bool beside(char path[MC_PATH], const char *where)
     return strcmp(path, where) != 0;
 }
 
-mc_status mc_idx_read(const char *where, enum mc_part part, struct mc_raw *out)
+mc_status mc_idx_read(const char *where, enum mc_part part, struct mc_example_set *out)
 {
     char x[MC_PATH], t[MC_PATH];
     bool found = false;

@@ -47,7 +47,7 @@ static mc_array *channels_second(const mc_array *x)
     return last ? mc_array_transpose(x, (int[]){ 0, 3, 1, 2 }) : NULL;
 }
 
-mc_status mc_npz_read_data(const char *where, enum mc_part part, struct mc_raw *out)
+mc_status mc_npz_read_data(const char *where, enum mc_part part, struct mc_example_set *out)
 {
     mc_npz *z = mc_npz_open(where);
     mc_status s = z ? MC_OK : mc_last_status();

@@ -112,7 +112,7 @@ static mc_status find(const char *where, const struct list *class, struct list *
 }
 
 /* One picture into its place; the first makes the array. */
-static mc_status place(struct mc_raw *out, const struct list *paths, size_t i)
+static mc_status place(struct mc_example_set *out, const struct list *paths, size_t i)
 {
     mc_array *a = mc_image_load(paths->at[i]);
     if (!a) {
@@ -139,7 +139,7 @@ static mc_status place(struct mc_raw *out, const struct list *paths, size_t i)
     return s;
 }
 
-mc_status mc_pictures_read(const char *where, enum mc_part part, struct mc_raw *out)
+mc_status mc_pictures_read(const char *where, enum mc_part part, struct mc_example_set *out)
 {
     static const char *const parts[] = { "train", "test" };
     char folder[MC_PATH], path[MC_PATH];

@@ -28,7 +28,7 @@ static bool fresh(mc_net *net)
 
 mc_node *mc_net_target(mc_net *net)
 {
-    if (mc_nn_none(net, "net")) {
+    if (mc_nn_null(net, "net")) {
         return NULL;
     }
     if (!net->target && fresh(net)) {
@@ -45,7 +45,7 @@ mc_node *mc_net_target(mc_net *net)
 
 mc_node *mc_net_cost(mc_net *net, enum mc_pass pass)
 {
-    if (mc_nn_none(net, "net")) {
+    if (mc_nn_null(net, "net")) {
         return NULL;
     }
     int i = pass == MC_DETERMINISTIC;
@@ -65,7 +65,7 @@ mc_node *mc_net_cost(mc_net *net, enum mc_pass pass)
 
 mc_node *mc_net_wrong(mc_net *net, enum mc_pass pass)
 {
-    if (mc_nn_none(net, "net")) {
+    if (mc_nn_null(net, "net")) {
         return NULL;
     }
     int i = pass == MC_DETERMINISTIC;
@@ -121,7 +121,7 @@ static mc_function *compile(mc_net *net, const char *name, bool target, int nout
 
 mc_function *mc_net_trainer(mc_net *net)
 {
-    if (mc_nn_none(net, "net")) {
+    if (mc_nn_null(net, "net")) {
         return NULL;
     }
     mc_node *cost = mc_net_cost(net, MC_TRAINING), *wrong = mc_net_wrong(net, MC_TRAINING),
@@ -138,7 +138,7 @@ static bool sums(mc_net *net)
     mc_array *zero = net->sums || !name ? NULL : mc_array_from(MC_FLOAT64, MC_SHAPE(2), none);
     net->sums = zero ? mc_shared_new(net->g, name, zero) : net->sums;
     mc_array_unref(&zero);
-    return mc_nn_told(net, net->sums != NULL);
+    return mc_nn_check_error(net, net->sums != NULL);
 }
 
 /* What the sums become with a batch more; NULL: told. */
@@ -148,7 +148,7 @@ static mc_node *summed(mc_net *net, mc_node *cost, mc_node *wrong)
     mc_nn_addf(&form, "%s + cast(size(%s, axis=0), float64) * cast(where(arange(2) < 1, $p, %s), float64)",
                mc_shared_name(net->sums), mc_node_name(mc_net_target(net)), wrong ? "$t" : "0");
     const char *before = mc_label(net->g, "sums of loss and errors");
-    mc_node *n = mc_nn_told(net, !form.bad) ? mc_nn_both(net, "sums", form.s, cost, wrong) : NULL;
+    mc_node *n = mc_nn_check_error(net, !form.bad) ? mc_nn_both(net, "sums", form.s, cost, wrong) : NULL;
     mc_label(net->g, before);
     mc_nn_free(&form);
     return n;
@@ -156,7 +156,7 @@ static mc_node *summed(mc_net *net, mc_node *cost, mc_node *wrong)
 
 mc_function *mc_net_learner(mc_net *net)
 {
-    if (mc_nn_none(net, "net")) {
+    if (mc_nn_null(net, "net")) {
         return NULL;
     }
     mc_node *cost = mc_net_cost(net, MC_TRAINING), *wrong = mc_net_wrong(net, MC_TRAINING);
@@ -176,7 +176,7 @@ mc_function *mc_net_learner(mc_net *net)
 
 mc_status mc_net_sums(const mc_net *net, double out[2])
 {
-    if (mc_nn_none(net, "net")) {
+    if (mc_nn_null(net, "net")) {
         return MC_EARG;
     }
     mc_array *a = net->sums ? mc_shared_get(net->sums) : NULL;
@@ -190,7 +190,7 @@ mc_status mc_net_sums(const mc_net *net, double out[2])
 
 mc_status mc_net_set_sums(mc_net *net, const double to[2])
 {
-    if (mc_nn_none(net, "net")) {
+    if (mc_nn_null(net, "net")) {
         return MC_EARG;
     }
     mc_array *a = net->sums ? mc_array_from(MC_FLOAT64, MC_SHAPE(2), to) : NULL;
@@ -203,7 +203,7 @@ mc_status mc_net_set_sums(mc_net *net, const double to[2])
 
 mc_function *mc_net_tester(mc_net *net)
 {
-    if (mc_nn_none(net, "net")) {
+    if (mc_nn_null(net, "net")) {
         return NULL;
     }
     mc_node *cost = mc_net_cost(net, MC_DETERMINISTIC), *wrong = mc_net_wrong(net, MC_DETERMINISTIC),
@@ -214,7 +214,7 @@ mc_function *mc_net_tester(mc_net *net)
 
 mc_function *mc_net_predictor(mc_net *net)
 {
-    if (mc_nn_none(net, "net")) {
+    if (mc_nn_null(net, "net")) {
         return NULL;
     }
     mc_node *y = prediction(net, 1);

@@ -112,7 +112,7 @@ mc_array *mc_nn_draw(mc_net *net, const struct mc_nn_line *line, struct mc_nn_sl
 
 mc_array *mc_init(mc_net *net, const char *init, int rank, const int64_t *dims)
 {
-    if (mc_nn_none(net, "net") || mc_nn_none(init, "initial value")) {
+    if (mc_nn_null(net, "net") || mc_nn_null(init, "initial value")) {
         return NULL;
     }
     struct mc_nn_line line = { .g = net->g, .text = init, .end = init + strlen(init) };

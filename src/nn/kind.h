@@ -14,7 +14,7 @@
 #define END { NULL, NN_TEXT, NULL, NULL }
 #define LAST_KIND { NULL, NULL, 0, { END }, NULL, NULL, NULL }
 
-/* plain.c: a bias along `axis` of what the hole `hole` computes (of all but `batch` where untied): the hole
+/* dense.c: a bias along `axis` of what the hole `hole` computes (of all but `batch` where untied): the hole
  * bias, which fits there; empty where there is none. */
 bool mc_nn_bias(struct mc_nn_build *b, const char *hole, int rank, int axis, int batch);
 /* [-1, 0, -1, -1]: how a parameter of the axes that stay lies in the input's rank. */

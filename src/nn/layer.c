@@ -313,8 +313,8 @@ mc_layer *mc_nn_layer(mc_net *net, const struct mc_nn_line *line)
     b->layer = l;
     bool made = make(b, line, at, name) &&
                 mc_nn_push(net, &net->layer, &net->nlayer, &net->layer_cap, sizeof l, &l);
-    if (!mc_nn_told(net, made) && !strchr(mc_error(net->g), '^')) {
-        mc_nn_tell(net->g, line, kind->name); /* a variable's name or sizes, which the graph refused */
+    if (!mc_nn_check_error(net, made) && !strchr(mc_error(net->g), '^')) {
+        mc_nn_set_error(net->g, line, kind->name); /* a variable's name or sizes, which the graph refused */
     }
     return made ? l : &net->broken;
 }

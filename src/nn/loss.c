@@ -125,7 +125,7 @@ static bool whole(const mc_node *n)
 
 mc_node *mc_loss(mc_net *net, const char *loss, mc_node *prediction, mc_node *target)
 {
-    if (mc_nn_none(net, "net") || mc_nn_none(loss, "loss")) {
+    if (mc_nn_null(net, "net") || mc_nn_null(loss, "loss")) {
         return NULL;
     }
     bool labels = prediction && target && mc_node_rank(target) == mc_node_rank(prediction) - 1 &&
@@ -139,7 +139,7 @@ mc_node *mc_loss(mc_net *net, const char *loss, mc_node *prediction, mc_node *ta
 
 mc_node *mc_accuracy(mc_net *net, const char *accuracy, mc_node *prediction, mc_node *target)
 {
-    if (mc_nn_none(net, "net") || mc_nn_none(accuracy, "accuracy")) {
+    if (mc_nn_null(net, "net") || mc_nn_null(accuracy, "accuracy")) {
         return NULL;
     }
     bool binary = strncmp(accuracy, "binary", 6) == 0,
@@ -150,7 +150,7 @@ mc_node *mc_accuracy(mc_net *net, const char *accuracy, mc_node *prediction, mc_
 
 mc_node *mc_aggregate(mc_net *net, const char *mode, mc_node *loss, mc_node *weights)
 {
-    if (mc_nn_none(net, "net") || mc_nn_none(mode, "mode")) {
+    if (mc_nn_null(net, "net") || mc_nn_null(mode, "mode")) {
         return NULL;
     }
     static const struct { const char *mode, *form, *weighted; } modes[] = {
@@ -195,7 +195,7 @@ const char *mc_nn_loss_accuracy(const char *loss)
 
 mc_node *mc_penalty(mc_net *net, const char *penalty, mc_layer *layer, const char *tags)
 {
-    if (mc_nn_none(net, "net") || mc_nn_none(penalty, "penalty")) {
+    if (mc_nn_null(net, "net") || mc_nn_null(penalty, "penalty")) {
         return NULL;
     }
     mc_node *all = NULL;

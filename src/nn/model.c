@@ -146,7 +146,7 @@ static mc_layer *take(mc_net *net, const struct mc_nn_line *line)
 
 mc_layer *mc_net_add(mc_net *net, const char *text, ...)
 {
-    if (mc_nn_none(net, "net")) {
+    if (mc_nn_null(net, "net")) {
         return NULL;
     }
     if (!text) {
@@ -167,7 +167,7 @@ mc_layer *mc_net_add(mc_net *net, const char *text, ...)
 
 mc_status mc_net_read(mc_net *net, const char *name, const char *text)
 {
-    if (mc_nn_none(net, "net")) {
+    if (mc_nn_null(net, "net")) {
         return MC_EARG;
     }
     if (!text) {
@@ -192,7 +192,7 @@ mc_status mc_net_read(mc_net *net, const char *name, const char *text)
 
 mc_status mc_net_load(mc_net *net, const char *path)
 {
-    if (mc_nn_none(net, "net")) {
+    if (mc_nn_null(net, "net")) {
         return MC_EARG;
     }
     char *text = NULL;

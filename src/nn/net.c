@@ -23,7 +23,7 @@ void *mc_nn_keep(mc_net *net, size_t n)
     return b->bytes;
 }
 
-bool mc_nn_told(mc_net *net, bool good)
+bool mc_nn_check_error(mc_net *net, bool good)
 {
     if (!good && mc_graph_status(net->g) == MC_OK) {
         mc_mistake(net->g, MC_EMEMORY, "out of memory");
@@ -116,7 +116,7 @@ static bool start(mc_net *net, const char *prefix, uint64_t seed)
 
 mc_net *mc_net_new(mc_graph *g, const char *prefix, uint64_t seed)
 {
-    mc_net *net = mc_nn_none(g, "graph") ? NULL : mc_alloc(sizeof *net, "nets");
+    mc_net *net = mc_nn_null(g, "graph") ? NULL : mc_alloc(sizeof *net, "nets");
     if (!net) {
         return NULL;
     }
@@ -226,7 +226,7 @@ mc_shared *mc_nn_param(mc_net *net, mc_layer *layer, const char *name, const cha
 
 mc_status mc_net_tag(mc_net *net, mc_shared *s, const char *tags)
 {
-    if (mc_nn_none(net, "net") || mc_nn_none(s, "shared variable")) {
+    if (mc_nn_null(net, "net") || mc_nn_null(s, "shared variable")) {
         return MC_EARG;
     }
     if (mc_shared_named(net->g, mc_shared_name(s)) != s) {
@@ -316,7 +316,7 @@ static void shape_text(const mc_layer *l, char *out, size_t n)
 
 mc_status mc_net_print(const mc_net *net, FILE *to)
 {
-    if (mc_nn_none(net, "net")) {
+    if (mc_nn_null(net, "net")) {
         return MC_EARG;
     }
     struct mc_nn_text t = { 0 };

@@ -5,7 +5,7 @@
 #ifndef MC_NN_H
 #define MC_NN_H
 
-#include "nn/none.h"
+#include "nn/null_check.h"
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -156,7 +156,7 @@ struct mc_net {
 };
 
 void *mc_nn_keep(mc_net *net, size_t n);                    /* zeroed; NULL: no memory, the graph knows */
-bool mc_nn_told(mc_net *net, bool good);                    /* good; what failed without a word was memory */
+bool mc_nn_check_error(mc_net *net, bool good);                    /* good; what failed without a word was memory */
 char *mc_nn_keep_text(mc_net *net, const char *s, size_t n);
 char *mc_nn_keep_printed(mc_net *net, const char *fmt, va_list ap);
 /* list: the address of a pointer */
@@ -168,7 +168,7 @@ mc_dtype mc_nn_float(void);                                 /* floatX */
 /* Runs a formula; a mistake in it is told under the line (NULL: alone), with `where` in front. */
 mc_node *mc_nn_formula(mc_net *net, const struct mc_nn_line *line, const char *where, const char *text);
 /* Makes "a graph's first mistake" this one with the line around it. */
-void mc_nn_tell(mc_graph *g, const struct mc_nn_line *line, const char *where);
+void mc_nn_set_error(mc_graph *g, const struct mc_nn_line *line, const char *where);
 
 /* ---- layer.c: kinds are rows ---- */
 
@@ -194,7 +194,7 @@ extern const struct mc_nn_kind mc_nn_plain[], mc_nn_convs[], mc_nn_pools[], mc_n
     mc_nn_norms[], mc_nn_shapes[], mc_nn_specials[], mc_nn_convnets[];
 mc_layer *mc_nn_layer(mc_net *net, const struct mc_nn_line *line);
 
-/* For make: build.c, and mc_nn_refuse of mistake.c */
+/* For make: build.c, and mc_nn_refuse of error.c */
 void mc_nn_let(struct mc_nn_build *b, const char *name, const char *fmt, ...) MC_FORMAT(3, 4); /* a hole */
 /* the number, or nothing */
 void mc_nn_let_unless(struct mc_nn_build *b, const char *name, bool empty, int64_t v);

@@ -188,7 +188,7 @@ static bool rate_variable(mc_net *net, double rate)
 
 mc_status mc_net_set_rate(mc_net *net, double rate)
 {
-    if (mc_nn_none(net, "net")) {
+    if (mc_nn_null(net, "net")) {
         return MC_EARG;
     }
     if (!net->rate) {
@@ -354,11 +354,11 @@ static mc_updates make(mc_net *net, mc_node *cost, int n, mc_shared *const *para
         !rate_variable(net, rule ? mc_nn_real(&use[0].set, "rate") : net->train.rate) ||
         !gradients(&m, cost, n, params, grads, mc_nn_real(&use[0].set, "clip"), grad) ||
         ((use[0].rule->counts || (use[1].rule && use[1].rule->counts)) && !count_steps(&m, use[0].rule))) {
-        mc_nn_told(net, false);
+        mc_nn_check_error(net, false);
         return none;
     }
     for (int i = 0; i < n; i++) {
-        if (!mc_nn_told(net, one_parameter(&m, use, params[i], grad[i]))) {
+        if (!mc_nn_check_error(net, one_parameter(&m, use, params[i], grad[i]))) {
             return none;
         }
     }
@@ -368,7 +368,7 @@ static mc_updates make(mc_net *net, mc_node *cost, int n, mc_shared *const *para
 mc_updates mc_updates_of(mc_net *net, mc_node *cost, int n, mc_shared *const *params, mc_node *const *grads,
                          const char *rule)
 {
-    if (mc_nn_none(net, "net")) {
+    if (mc_nn_null(net, "net")) {
         return (mc_updates){ NULL, NULL, 0 };
     }
     return make(net, cost, n, params, grads, rule);
@@ -376,7 +376,7 @@ mc_updates mc_updates_of(mc_net *net, mc_node *cost, int n, mc_shared *const *pa
 
 mc_updates mc_net_updates(mc_net *net, mc_node *cost, const char *rule)
 {
-    if (mc_nn_none(net, "net")) {
+    if (mc_nn_null(net, "net")) {
         return (mc_updates){ NULL, NULL, 0 };
     }
     int n = 0;
@@ -423,7 +423,7 @@ mc_updates mc_rule_updates(mc_graph *g, const char *prefix, const char *rule, mc
                            mc_shared *const *params, mc_node *const *grads)
 {
     mc_updates none = { NULL, NULL, 0 }, kept = none, u = none;
-    if (mc_nn_none(g, "graph") || !usable(g, rule, n, params)) {
+    if (mc_nn_null(g, "graph") || !usable(g, rule, n, params)) {
         return none;
     }
     mc_net *net = mc_calloc(1, sizeof *net, "nets"); /* without layers, and without random numbers */
@@ -464,7 +464,7 @@ static mc_node *of(mc_net *net, mc_node *x, const char *fmt, ...)
 #define RATIO "minimum($p, %.17g) / (1e-7 + $p)"
 mc_node *mc_norm_constraint(mc_net *net, mc_node *x, double max, const char *axis)
 {
-    if (mc_nn_none(net, "net")) {
+    if (mc_nn_null(net, "net")) {
         return NULL;
     }
     static const char *const of_unit[] = {

@@ -14,7 +14,7 @@ static int count(const mc_net *net, const char *tags)
 
 mc_status mc_net_save_params(const mc_net *net, const char *path, const char *tags)
 {
-    if (mc_nn_none(net, "net")) {
+    if (mc_nn_null(net, "net")) {
         return MC_EARG;
     }
     int n = count(net, tags);
@@ -85,7 +85,7 @@ static mc_status all_known(const mc_net *net, const char *path, const mc_npz *z)
 
 mc_status mc_net_load_params(mc_net *net, const char *path, const char *tags)
 {
-    if (mc_nn_none(net, "net")) {
+    if (mc_nn_null(net, "net")) {
         return MC_EARG;
     }
     int n = count(net, tags);

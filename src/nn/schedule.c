@@ -84,7 +84,7 @@ bool mc_nn_schedule(const struct mc_nn_line *line, const char *at, double epoch,
 
 double mc_net_rate(const mc_net *net, double epoch)
 {
-    if (mc_nn_none(net, "net")) {
+    if (mc_nn_null(net, "net")) {
         return 0;
     }
     struct mc_nn_line line = mc_nn_own_line((mc_net *)net, net->train.schedule);

@@ -1,4 +1,4 @@
-/* t_none.c: what a maker returns that failed may be handed on: nothing crashes, and the error says what is
+/* t_null_check.c: what a maker returns that failed may be handed on: nothing crashes, and the error says what is
  * missing. */
 #include "base/base.h"
 #include "check.h"

@@ -1,4 +1,4 @@
-/* plain.c: where data enters, and the layers that are a product with a matrix.
+/* dense.c: where data enters, and the layers that are a product with a matrix.
  *
  * Invariant: weights are (inputs, units), as in Lasagne. */
 #include "nn/kind.h"

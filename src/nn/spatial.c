@@ -1,4 +1,4 @@
-/* specials.c: a layer turned round, and images looked at through a grid that another layer moves.
+/* spatial.c: a layer turned round, and images looked at through a grid that another layer moves.
  *
  * Invariant: coordinates run from -1 to 1 over an image, from the middle of its first cell to that of its
  * last. */

@@ -1,8 +1,8 @@
-/* mistake.c: what is said when the formula of a layer, a loss or a rule is wrong: the line of the model it
+/* error.c: what is said when the formula of a layer, a loss or a rule is wrong: the line of the model it
  * comes from. */
 #include "nn/nn.h"
 
-void mc_nn_tell(mc_graph *g, const struct mc_nn_line *line, const char *where)
+void mc_nn_set_error(mc_graph *g, const struct mc_nn_line *line, const char *where)
 {
     struct mc_nn_text t = { 0 };
     mc_status s = mc_graph_status(g);
@@ -23,7 +23,7 @@ mc_node *mc_nn_formula(mc_net *net, const struct mc_nn_line *line, const char *w
     bool fresh = mc_graph_status(net->g) == MC_OK;
     mc_node *n = mc_formula(net->g, text);
     if (fresh && mc_graph_status(net->g) < 0) {
-        mc_nn_tell(net->g, line, where);
+        mc_nn_set_error(net->g, line, where);
     }
     return n;
 }

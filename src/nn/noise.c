@@ -1,4 +1,4 @@
-/* noises.c: layers that draw random numbers while training, and let their input pass otherwise.
+/* noise.c: layers that draw random numbers while training, and let their input pass otherwise.
  *
  * Invariant: draws come from the net's one stream, each by a number of its own. */
 #include "nn/kind.h"

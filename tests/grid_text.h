@@ -34,7 +34,7 @@ static inline void compiles(const mc_function *f, const char *what)
     grid_text(f, &text);
     for (size_t i = 0; i < NELEM(architectures) && !text.bad; i++) {
         size_t bytes = 0;
-        mc_status s = mc_cuda_try(text.s, "--disable-warnings", architectures[i], &bytes);
+        mc_status s = mc_cuda_compile_only(text.s, "--disable-warnings", architectures[i], &bytes);
         CHECK(s == MC_OK && bytes > 0, "%s for sm_%d: %.1500s", what, architectures[i], mc_last_error());
     }
     mc_str_free(&text);

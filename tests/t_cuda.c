@@ -181,18 +181,18 @@ TEST(texts_compile_for_each_architecture)
     NEEDS_NVRTC;
     for (size_t i = 0; i < NELEM(sm); i++) {
         size_t n = 0, again = 0;
-        CHECK(mc_cuda_try(TWICE, "", sm[i], &n) == MC_OK && n > 500, "sm_%d: %zu bytes: %s", sm[i], n,
+        CHECK(mc_cuda_compile_only(TWICE, "", sm[i], &n) == MC_OK && n > 500, "sm_%d: %zu bytes: %s", sm[i], n,
               mc_last_error());
         int64_t compiled = mc_cuda_code_stats().compiled;
-        CHECK(mc_cuda_try(TWICE, "", sm[i], &again) == MC_OK && again == n &&
+        CHECK(mc_cuda_compile_only(TWICE, "", sm[i], &again) == MC_OK && again == n &&
                   mc_cuda_code_stats().compiled == compiled,
               "sm_%d is compiled twice", sm[i]);
-        CHECK(mc_cuda_try(TWICE, "-DOTHER=1 --fmad=false", sm[i], &again) == MC_OK, "%s", mc_last_error());
+        CHECK(mc_cuda_compile_only(TWICE, "-DOTHER=1 --fmad=false", sm[i], &again) == MC_OK, "%s", mc_last_error());
     }
     size_t n;
-    CHECK(mc_cuda_try(TWICE, "", 999, &n) == MC_OK && n > 100, "a GPU of the future gets no PTX: %s",
+    CHECK(mc_cuda_compile_only(TWICE, "", 999, &n) == MC_OK && n > 100, "a GPU of the future gets no PTX: %s",
           mc_last_error());
-    CHECK(mc_cuda_try(TWICE, "", 30, &n) == MC_EDEVICE && n == 0 &&
+    CHECK(mc_cuda_compile_only(TWICE, "", 30, &n) == MC_EDEVICE && n == 0 &&
               strstr(mc_last_error(), "compiles nothing for GPUs as old as "
                                       "compute capability 3.0"),
           "%s", mc_last_error());
@@ -212,7 +212,7 @@ static int compiled_afresh(const char *path)
         if (path) {
             mc_flag_set("cuda.path", path);
         }
-        mc_status s = mc_cuda_try(TWICE, own, 90, &n);
+        mc_status s = mc_cuda_compile_only(TWICE, own, 90, &n);
         _exit(s < 0 ? 99 : (mc_cuda_code_stats().compiled ? 2 : 0) + mc_nv_opened(NV_NVRTC));
     }
     return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) != 99
@@ -240,16 +240,16 @@ TEST(the_compilers_message_has_the_users_lines)
 {
     size_t n;
     NEEDS_NVRTC;
-    CHECK(mc_cuda_try("extern \"C\" __global__ void k(float *p)\n{\n    p[0] = nonsense;\n}\n", "", 90, &n) ==
+    CHECK(mc_cuda_compile_only("extern \"C\" __global__ void k(float *p)\n{\n    p[0] = nonsense;\n}\n", "", 90, &n) ==
               MC_ECOMPILE,
           "compiled");
     CHECK(strstr(mc_last_error(), "kernel.cu(3): error: identifier \"nonsense\" is undefined") &&
               strstr(mc_last_error(), "p[0] = nonsense;"),
           "%s", mc_last_error());
-    CHECK(mc_cuda_try(TWICE, "--no-such-option", 90, &n) == MC_ECOMPILE &&
+    CHECK(mc_cuda_compile_only(TWICE, "--no-such-option", 90, &n) == MC_ECOMPILE &&
               strstr(mc_last_error(), "no-such-option"),
           "%s", mc_last_error());
-    CHECK(mc_cuda_try(TWICE, "", 90, &n) == MC_OK, "not usable afterwards: %s", mc_last_error());
+    CHECK(mc_cuda_compile_only(TWICE, "", 90, &n) == MC_OK, "not usable afterwards: %s", mc_last_error());
 }
 
 TEST(compiling_survives_want_of_memory)
@@ -257,6 +257,6 @@ TEST(compiling_survives_want_of_memory)
     NEEDS_NVRTC;
     ALLOC_FAIL_LOOP {
         size_t n;
-        CHECK(mc_cuda_try(TWICE, "-DX", 90, &n) == MC_OK || ALLOC_FAILED, "%s", mc_last_error());
+        CHECK(mc_cuda_compile_only(TWICE, "-DX", 90, &n) == MC_OK || ALLOC_FAILED, "%s", mc_last_error());
     }
 }

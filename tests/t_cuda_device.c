@@ -55,19 +55,19 @@ TEST(a_kernel_runs_alone_and_recorded)
     CHECK(mc_cuda_launch(d, k, "twice", &one_block, &args, sizeof args) == MC_OK, "%s", mc_last_error());
     CHECK(mc_array_get(a, NULL) == 2, "%g", mc_array_get(a, NULL));
 
-    REQUIRE(mc_cuda_capture(d) == MC_OK, "%s", mc_last_error());
+    REQUIRE(mc_cuda_capture_begin(d) == MC_OK, "%s", mc_last_error());
     CHECK(mc_cuda_current() == d, "the device is not entered");
     for (int i = 0; i < 3; i++) {
         CHECK(mc_cuda_launch(d, k, "twice", &one_block, &args, sizeof args) == MC_OK, "%s", mc_last_error());
     }
     CHECK(!mc_cuda_alloc(d, 16, "nothing") && strstr(mc_last_error(), "while work is being recorded"), "%s",
           mc_last_error());
-    REQUIRE(mc_cuda_captured(d, &graph) == MC_OK && graph, "%s", mc_last_error());
+    REQUIRE(mc_cuda_capture_end(d, &graph) == MC_OK && graph, "%s", mc_last_error());
     CHECK(!mc_cuda_current() && mc_array_get(a, NULL) == 2, "recording did the work: %g",
           mc_array_get(a, NULL));
-    void *from = mc_cuda_mark(d);
+    void *from = mc_cuda_event_record(d);
     CHECK(mc_cuda_replay(d, graph) == MC_OK && mc_cuda_replay(d, graph) == MC_OK, "%s", mc_last_error());
-    double s = mc_cuda_between(d, from, mc_cuda_mark(d));
+    double s = mc_cuda_event_seconds(d, from, mc_cuda_event_record(d));
     CHECK(s > 0 && s < 1, "%g s", s);
     CHECK(mc_array_get(a, (int64_t[]){ 199 }) == 128, "%g", mc_array_get(a, (int64_t[]){ 199 }));
     struct mc_grid empty = { { 0, 1, 1 }, { 256, 1, 1 }, 0 },

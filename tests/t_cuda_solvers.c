@@ -131,7 +131,7 @@ static void *downloaded(const struct mc_extent *e, const void *there)
 {
     const size_t size = mc_dtypes[e->dtype].size;
     void *here = malloc((size_t)e->count * size);
-    CHECK(mc_cuda_get(mc_cuda_current(), here, (const char *)there - (size_t)e->before * size,
+    CHECK(mc_cuda_copy_to_host(mc_cuda_current(), here, (const char *)there - (size_t)e->before * size,
                       (size_t)e->count * size) >= 0,
           "%s", mc_last_error());
     return here;
@@ -156,9 +156,9 @@ static void replays(const struct mc_problem *p, const struct mc_extent *result, 
         CHECK(mc_cuda_clear(d, (char *)operand[role] - (size_t)result->before * mc_dtypes[result->dtype].size,
                             (size_t)result->count * mc_dtypes[result->dtype].size) >= 0,
               "%s", mc_last_error());
-        CHECK(mc_cuda_capture(d) >= 0, "%s: %s", s->name, mc_last_error());
+        CHECK(mc_cuda_capture_begin(d) >= 0, "%s: %s", s->name, mc_last_error());
         const mc_status ran = plan->run(plan, operand, work, 0);
-        CHECK(ran >= 0 && mc_cuda_captured(d, &graph) >= 0 && graph, "%s cannot be recorded: %s", s->name,
+        CHECK(ran >= 0 && mc_cuda_capture_end(d, &graph) >= 0 && graph, "%s cannot be recorded: %s", s->name,
               mc_last_error());
         for (int i = 0; i < 2 && graph; i++) {
             CHECK(mc_cuda_replay(d, graph) >= 0, "%s: %s", s->name, mc_last_error());

@@ -45,19 +45,19 @@ struct mc_cuda {
     long pid;                   /* of the process that started it: a forked child gets an error */
     void *blas, *dnn;           /* handles of cuBLASLt and cuDNN, made on first use by those who use them */
     struct mc_cuda_pool *pool;
-    struct mc_cuda_stage *stage; /* NULL until several large transfers */
+    struct mc_cuda_staging_buffer *stage; /* NULL until several large transfers */
     size_t plain;               /* bytes that went without it */
-    struct mc_cuda_trail *trail;
-    bool recording;             /* between mc_cuda_capture and mc_cuda_captured */
+    struct mc_cuda_launch_history *trail;
+    bool recording;             /* between mc_cuda_capture_begin and mc_cuda_capture_end */
     bool apart;                 /* what is recorded next does not follow one node alone */
 };
-struct mc_cuda_facts {          /* of a GPU that need not be started */
+struct mc_cuda_properties {          /* of a GPU that need not be started */
     char name[96];
     int sm, processors;
     size_t memory;
 };
 int mc_cuda_count(void);                                      /* GPUs there are; 0 without a driver */
-mc_status mc_cuda_facts(int ordinal, struct mc_cuda_facts *out);
+mc_status mc_cuda_properties(int ordinal, struct mc_cuda_properties *out);
 /* "cpu" gives -1, "cuda" 0, "cuda3" 3; anything else is an error.  Opens nothing. */
 mc_status mc_cuda_parse(const char *device, int *ordinal);
 struct mc_cuda *mc_cuda_start(int ordinal);                   /* NULL: the error says what is missing */
@@ -95,9 +95,9 @@ mc_array *mc_cuda_pinned_array(struct mc_cuda *d, mc_dtype t, int rank, const in
 
 /* ---- staging.c: between the host and the device ---- */
 /* here may change afterwards */
-mc_status mc_cuda_put(struct mc_cuda *d, void *there, const void *here, size_t n);
+mc_status mc_cuda_copy_to_device(struct mc_cuda *d, void *there, const void *here, size_t n);
 /* waits for all work before it */
-mc_status mc_cuda_get(struct mc_cuda *d, void *here, const void *there, size_t n);
+mc_status mc_cuda_copy_to_host(struct mc_cuda *d, void *here, const void *there, size_t n);
 /* the same into an array of mc_cuda_pinned_array */
 mc_status mc_cuda_get_pinned(struct mc_cuda *d, void *here, const void *there, size_t n);
 mc_status mc_cuda_copy(struct mc_cuda *d, void *to, const void *from, size_t n);
@@ -117,7 +117,7 @@ mc_status mc_cuda_code_load_all(struct mc_cuda *d, int n, const char *const *sou
 void *mc_cuda_code_kernel(struct mc_cuda_code *c, const char *name);
 void mc_cuda_code_free(struct mc_cuda_code *c);
 /* Compiles only: the machine code's size, for tests where there is no GPU. */
-mc_status mc_cuda_try(const char *source, const char *options, int sm, size_t *bytes);
+mc_status mc_cuda_compile_only(const char *source, const char *options, int sm, size_t *bytes);
 struct mc_cuda_code_stats { int64_t compiled, from_memory, from_disk; double seconds; };
 struct mc_cuda_code_stats mc_cuda_code_stats(void);
 
@@ -135,11 +135,11 @@ mc_status mc_cuda_launch(struct mc_cuda *d, void *kernel, const char *name, cons
                          const void *args, size_t nargs);
 /* The same for a kernel that begins with griddepcontrol.wait, where GPUs know that (9.0 and later): its
  * blocks may be set up while the kernel before it ends. */
-mc_status mc_cuda_follow(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g,
+mc_status mc_cuda_launch_dependent(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g,
                          const void *args, size_t nargs);
 /* Events, for times on the device. */
-void *mc_cuda_mark(struct mc_cuda *d);                        /* NULL: failed */
-double mc_cuda_between(struct mc_cuda *d, void *from, void *to); /* seconds, waits; frees both; < 0: failed */
+void *mc_cuda_event_record(struct mc_cuda *d);                        /* NULL: failed */
+double mc_cuda_event_seconds(struct mc_cuda *d, void *from, void *to); /* seconds, waits; frees both; < 0: failed */
 
 /* ---- map.c: arrays as the copy engine of Hopper's multiprocessors knows them ---- */
 enum { MC_CUDA_MAP_RANK = 5, MC_CUDA_ROW = 128 };
@@ -155,15 +155,15 @@ bool mc_cuda_has_tensor_map(void);                                      /* does 
 mc_status mc_cuda_tensor_map(struct mc_cuda_tensor_map *m, const struct mc_cuda_tensor_map_spec *b, const void *array);
 
 /* ---- replay.c: work captured once and launched whole ---- */
-/* From here on work on d->stream is recorded, not done, until mc_cuda_captured; the device stays entered. */
-mc_status mc_cuda_capture(struct mc_cuda *d);
+/* From here on work on d->stream is recorded, not done, until mc_cuda_capture_end; the device stays entered. */
+mc_status mc_cuda_capture_begin(struct mc_cuda *d);
 /* ends it; NULL with an error if something could not be recorded */
-mc_status mc_cuda_captured(struct mc_cuda *d, void **graph);
+mc_status mc_cuda_capture_end(struct mc_cuda *d, void **graph);
 /* What is recorded next follows these nodes alone, not what was recorded last; and the nodes that it would
  * follow: at most `most` are stored, and how many there are is told. */
-bool mc_cuda_forks(void);                                     /* can that be asked? */
-mc_status mc_cuda_record_after(struct mc_cuda *d, void **node, int n);
-mc_status mc_cuda_recorded_last(struct mc_cuda *d, int most, void **node, int *n);
+bool mc_cuda_can_fork_capture(void);                                     /* can that be asked? */
+mc_status mc_cuda_capture_set_dependencies(struct mc_cuda *d, void **node, int n);
+mc_status mc_cuda_capture_get_dependencies(struct mc_cuda *d, int most, void **node, int *n);
 mc_status mc_cuda_replay(struct mc_cuda *d, void *graph);
 void mc_cuda_graph_free(struct mc_cuda *d, void *graph);
 

@@ -51,7 +51,7 @@ struct mc_cuda_code_stats mc_cuda_compiled(void);         /* but for from_memory
 /* ---- fault.c ---- */
 /* The names of what was launched since the device was last known to be well, oldest first. */
 enum { TRAIL = 8, TRAIL_NAME = 48 };
-struct mc_cuda_trail {
+struct mc_cuda_launch_history {
     char name[TRAIL][TRAIL_NAME]; /* a ring: number i is at i % TRAIL */
     uint64_t n;
     /* the error after which nothing works on the device any more; "" while it is well */
@@ -59,7 +59,7 @@ struct mc_cuda_trail {
 };
 void mc_cuda_launched(struct mc_cuda *d, const char *name);
 /* MC_OK, or why the device can do nothing any more */
-mc_status mc_cuda_well(const struct mc_cuda *d);
+mc_status mc_cuda_synchronized_ok(const struct mc_cuda *d);
 
 /* ---- memory.c ---- */
 mc_status mc_cuda_pool_new(struct mc_cuda *d);            /* entered; d->pool */

@@ -50,7 +50,7 @@ void mc_cuda_launched(struct mc_cuda *d, const char *name)
 }
 
 /* "; since it was last known to be well these were launched: a, b (and 12 before them)" */
-static void suspects(const struct mc_cuda_trail *t, char *out, size_t size)
+static void suspects(const struct mc_cuda_launch_history *t, char *out, size_t size)
 {
     uint64_t shown = MC_MIN(t->n, (uint64_t)TRAIL);
     size_t n = 0;
@@ -70,7 +70,7 @@ bool mc_cuda_lost(const struct mc_cuda *d)
     return d->trail->broken[0] != '\0';
 }
 
-mc_status mc_cuda_well(const struct mc_cuda *d)
+mc_status mc_cuda_synchronized_ok(const struct mc_cuda *d)
 {
     return mc_cuda_lost(d) ? mc_fail(MC_EDEVICE, "%s is lost to this process, since an earlier error: %s",
                                      d->id, d->trail->broken)

@@ -92,7 +92,7 @@ mc_status mc_cuda_launch(struct mc_cuda *d, void *kernel, const char *name, cons
     return launch(d, kernel, name, g, args, nargs, false);
 }
 
-mc_status mc_cuda_follow(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g,
+mc_status mc_cuda_launch_dependent(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g,
                          const void *args, size_t nargs)
 {
     return launch(d, kernel, name, g, args, nargs, true);
@@ -100,7 +100,7 @@ mc_status mc_cuda_follow(struct mc_cuda *d, void *kernel, const char *name, cons
 
 /* ---- times ---- */
 
-void *mc_cuda_mark(struct mc_cuda *d)
+void *mc_cuda_event_record(struct mc_cuda *d)
 {
     void *event = NULL;
     if (mc_cuda_enter(d) < 0) {
@@ -116,7 +116,7 @@ void *mc_cuda_mark(struct mc_cuda *d)
     return event;
 }
 
-double mc_cuda_between(struct mc_cuda *d, void *from, void *to)
+double mc_cuda_event_seconds(struct mc_cuda *d, void *from, void *to)
 {
     float ms = -1;
     if (mc_cuda_enter(d) < 0) {

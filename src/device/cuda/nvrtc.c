@@ -162,7 +162,7 @@ void mc_cuda_job_free(struct mc_cuda_job *j)
     mc_free(j->words);
 }
 
-mc_status mc_cuda_try(const char *source, const char *options, int sm, size_t *bytes)
+mc_status mc_cuda_compile_only(const char *source, const char *options, int sm, size_t *bytes)
 {
     struct mc_cuda_job j;
     mc_status s = mc_cuda_job_begin(&j, source, options, sm);

@@ -10,7 +10,7 @@ struct graph {
     char name[TRAIL_NAME];      /* for the trail: "12 recorded steps, k1 to k9" */
 };
 
-mc_status mc_cuda_capture(struct mc_cuda *d)
+mc_status mc_cuda_capture_begin(struct mc_cuda *d)
 {
     TRY(mc_cuda_enter(d));
     mc_status s = d->recording ? mc_fail(MC_EDEVICE, "%s: work is being recorded already", d->id)
@@ -31,7 +31,7 @@ mc_status mc_cuda_capture(struct mc_cuda *d)
 /* What a replay is called among the launches: its first and last kernels. */
 static void name_graph(const struct mc_cuda *d, char *out)
 {
-    const struct mc_cuda_trail *t = d->trail;
+    const struct mc_cuda_launch_history *t = d->trail;
     const uint64_t n = t->n;
     const char *last = n ? t->name[(t->n - 1) % TRAIL] : "none";
     if (n < 2 || n > TRAIL) {
@@ -68,7 +68,7 @@ static mc_status end(struct mc_cuda *d, struct graph **out)
     return MC_OK;
 }
 
-mc_status mc_cuda_captured(struct mc_cuda *d, void **graph)
+mc_status mc_cuda_capture_end(struct mc_cuda *d, void **graph)
 {
     struct graph *g = NULL;
     *graph = NULL;
@@ -83,12 +83,12 @@ mc_status mc_cuda_captured(struct mc_cuda *d, void **graph)
 
 /* ---- what follows what ---- */
 
-bool mc_cuda_forks(void)
+bool mc_cuda_can_fork_capture(void)
 {
     return mc_nv.cuStreamGetCaptureInfo_v3 && mc_nv.cuStreamUpdateCaptureDependencies_v2;
 }
 
-mc_status mc_cuda_record_after(struct mc_cuda *d, void **node, int n)
+mc_status mc_cuda_capture_set_dependencies(struct mc_cuda *d, void **node, int n)
 {
     d->apart = n != 1;
     return mc_cuda_check(d,
@@ -97,7 +97,7 @@ mc_status mc_cuda_record_after(struct mc_cuda *d, void **node, int n)
                          "recording", NULL);
 }
 
-mc_status mc_cuda_recorded_last(struct mc_cuda *d, int most, void **node, int *n)
+mc_status mc_cuda_capture_get_dependencies(struct mc_cuda *d, int most, void **node, int *n)
 {
     int status;
     size_t count = 0;

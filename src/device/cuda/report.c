@@ -15,8 +15,8 @@ static void library(struct mc_str *out, enum mc_nv_lib l, const char *title)
 
 static void gpu(struct mc_str *out, int i)
 {
-    struct mc_cuda_facts f;
-    if (mc_cuda_facts(i, &f) < 0) {
+    struct mc_cuda_properties f;
+    if (mc_cuda_properties(i, &f) < 0) {
         mc_str_addf(out, "cuda%-7d %s\n", i, mc_last_error());
         return;
     }
@@ -43,7 +43,7 @@ void mc_cuda_report(struct mc_str *out)
     for (int i = 0; i < n; i++) {
         gpu(out, i);
     }
-    if (!n && mc_nv_found(NV_DRIVER)->there && mc_cuda_facts(0, &(struct mc_cuda_facts){ .sm = 0 }) < 0) {
+    if (!n && mc_nv_found(NV_DRIVER)->there && mc_cuda_properties(0, &(struct mc_cuda_properties){ .sm = 0 }) < 0) {
         mc_str_addf(out, "GPU         none: %s\n", mc_last_error());
     }
     if (clean) {

@@ -14,12 +14,12 @@ static const size_t straight = 64 << 10; /* the driver takes so little along wit
 static const size_t patience = 8 << 20; /* bytes that go the driver's way before there are chunks, */
 static const size_t fewest = 256 << 10; /* where a transfer counts as so many at least */
 
-struct mc_cuda_stage {
+struct mc_cuda_staging_buffer {
     char *chunk[CHUNKS];
     void *used[CHUNKS];         /* events */
 };
 
-static void stage_free(struct mc_cuda_stage *s)
+static void stage_free(struct mc_cuda_staging_buffer *s)
 {
     for (int i = 0; s && i < CHUNKS; i++) {
         if (s->used[i]) {
@@ -32,13 +32,13 @@ static void stage_free(struct mc_cuda_stage *s)
     mc_free(s);
 }
 
-static struct mc_cuda_stage *stage_of(struct mc_cuda *d)
+static struct mc_cuda_staging_buffer *stage_of(struct mc_cuda *d)
 {
     static const char what[] = "allocating pinned memory for transfers";
     if (d->stage) {
         return d->stage;
     }
-    struct mc_cuda_stage *s = mc_calloc(1, sizeof *s, "devices");
+    struct mc_cuda_staging_buffer *s = mc_calloc(1, sizeof *s, "devices");
     for (int i = 0; s && i < CHUNKS; i++) {
         void *p = NULL;
         int code = mc_nv.cuMemHostAlloc(&p, whole, NV_CU_MEMHOSTALLOC_PORTABLE);
@@ -76,7 +76,7 @@ static bool plainly(struct mc_cuda *d, size_t n, size_t always)
 
 static mc_status put_pieces(struct mc_cuda *d, char *there, const char *here, size_t n)
 {
-    struct mc_cuda_stage *s = stage_of(d);
+    struct mc_cuda_staging_buffer *s = stage_of(d);
     const size_t piece = piece_of(n);
     if (!s) {
         return mc_last_status();
@@ -95,7 +95,7 @@ static mc_status put_pieces(struct mc_cuda *d, char *there, const char *here, si
     return MC_OK;
 }
 
-mc_status mc_cuda_put(struct mc_cuda *d, void *there, const void *here, size_t n)
+mc_status mc_cuda_copy_to_device(struct mc_cuda *d, void *there, const void *here, size_t n)
 {
     TRY(mc_cuda_enter(d));
     mc_status s = MC_OK;
@@ -115,7 +115,7 @@ mc_status mc_cuda_put(struct mc_cuda *d, void *there, const void *here, size_t n
 
 /* ---- to the host ---- */
 
-static mc_status ask(struct mc_cuda *d, struct mc_cuda_stage *s, int i, const char *there, size_t k)
+static mc_status ask(struct mc_cuda *d, struct mc_cuda_staging_buffer *s, int i, const char *there, size_t k)
 {
     TRY(mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(s->chunk[i], there_of(there), k, d->stream), "fetching",
                       NULL));
@@ -125,7 +125,7 @@ static mc_status ask(struct mc_cuda *d, struct mc_cuda_stage *s, int i, const ch
 /* One piece is asked for ahead of the one that is waited for. */
 static mc_status get_pieces(struct mc_cuda *d, char *here, const char *there, size_t n)
 {
-    struct mc_cuda_stage *s = stage_of(d);
+    struct mc_cuda_staging_buffer *s = stage_of(d);
     const size_t piece = piece_of(n);
     if (!s) {
         return mc_last_status();
@@ -143,7 +143,7 @@ static mc_status get_pieces(struct mc_cuda *d, char *here, const char *there, si
     return MC_OK;
 }
 
-mc_status mc_cuda_get(struct mc_cuda *d, void *here, const void *there, size_t n)
+mc_status mc_cuda_copy_to_host(struct mc_cuda *d, void *here, const void *there, size_t n)
 {
     TRY(mc_cuda_enter(d));
     mc_status s = MC_OK;

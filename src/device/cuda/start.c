@@ -116,7 +116,7 @@ static int attribute(int device, int which)
     return mc_nv.cuDeviceGetAttribute(&value, which, device) == 0 ? value : 0;
 }
 
-static mc_status facts(int ordinal, int *device, struct mc_cuda_facts *out) /* under the lock */
+static mc_status facts(int ordinal, int *device, struct mc_cuda_properties *out) /* under the lock */
 {
     int count;
     TRY(start_driver(&count));
@@ -125,7 +125,7 @@ static mc_status facts(int ordinal, int *device, struct mc_cuda_facts *out) /* u
                                count, count == 1 ? "" : "s", count == 1 ? "" : " and on")
                      : mc_fail(MC_EDEVICE, "there is no cuda%d: the NVIDIA driver finds no GPU", ordinal);
     }
-    *out = (struct mc_cuda_facts){ .name = "" };
+    *out = (struct mc_cuda_properties){ .name = "" };
     int code = mc_nv.cuDeviceGet(device, ordinal);
     code = code ? code : mc_nv.cuDeviceGetName(out->name, (int)sizeof out->name, *device);
     code = code ? code : mc_nv.cuDeviceTotalMem_v2(&out->memory, *device);
@@ -138,7 +138,7 @@ static mc_status facts(int ordinal, int *device, struct mc_cuda_facts *out) /* u
     return MC_OK;
 }
 
-mc_status mc_cuda_facts(int ordinal, struct mc_cuda_facts *out)
+mc_status mc_cuda_properties(int ordinal, struct mc_cuda_properties *out)
 {
     int device;
     pthread_mutex_lock(&lock);
@@ -149,12 +149,12 @@ mc_status mc_cuda_facts(int ordinal, struct mc_cuda_facts *out)
 
 static mc_status space_put(const struct mc_space *s, void *there, const void *here, size_t n)
 {
-    return mc_cuda_put(s->device, there, here, n);
+    return mc_cuda_copy_to_device(s->device, there, here, n);
 }
 
 static mc_status space_get(const struct mc_space *s, void *here, const void *there, size_t n)
 {
-    return mc_cuda_get(s->device, here, there, n);
+    return mc_cuda_copy_to_host(s->device, here, there, n);
 }
 
 static mc_status space_copy(const struct mc_space *s, void *to, const void *from, size_t n)
@@ -233,10 +233,10 @@ static mc_status start(struct mc_cuda *d, int device)
     return s;
 }
 
-static struct mc_cuda *make(int ordinal, int device, const struct mc_cuda_facts *f)
+static struct mc_cuda *make(int ordinal, int device, const struct mc_cuda_properties *f)
 {
     struct mc_cuda *d = mc_calloc(1, sizeof *d, "devices");
-    struct mc_cuda_trail *trail = d ? mc_calloc(1, sizeof *trail, "devices") : NULL;
+    struct mc_cuda_launch_history *trail = d ? mc_calloc(1, sizeof *trail, "devices") : NULL;
     if (!trail) {
         mc_free(d);
         return NULL;
@@ -260,7 +260,7 @@ static struct mc_cuda *make(int ordinal, int device, const struct mc_cuda_facts 
 
 static struct mc_cuda *find_or_start(int ordinal) /* under the lock */
 {
-    struct mc_cuda_facts f;
+    struct mc_cuda_properties f;
     int device;
     if (atomic_load(&forked)) {
         no_fork("CUDA", driver_pid);
@@ -327,7 +327,7 @@ mc_status mc_cuda_enter(struct mc_cuda *d)
         return mc_fail(MC_EDEVICE, "%s is entered more than %d times over", d->id, NESTED);
     }
     pthread_mutex_lock(&d->lock);
-    mc_status s = mc_cuda_well(d);
+    mc_status s = mc_cuda_synchronized_ok(d);
     if (s == MC_OK && mc_cuda_current() != d) {
         s = mc_cuda_check(d, mc_nv.cuCtxPushCurrent_v2(d->context), "entering it", NULL);
     }

@@ -151,11 +151,11 @@ static bool gather(struct order *o, int step, void ***node, int *n)
 static mc_status keep_last(struct order *o, struct mc_cuda *d, int step)
 {
     int n = 0;
-    TRY(mc_cuda_recorded_last(d, 0, NULL, &n));
+    TRY(mc_cuda_capture_get_dependencies(d, 0, NULL, &n));
     if (!VEC_RESERVE(o->node, (size_t)n)) {
         return MC_EMEMORY;
     }
-    TRY(mc_cuda_recorded_last(d, n, o->node.at + o->node.n, &n));
+    TRY(mc_cuda_capture_get_dependencies(d, n, o->node.at + o->node.n, &n));
     o->node.n += (size_t)n;
     o->last[step + 1] = (int)o->node.n;
     return MC_OK;
@@ -169,7 +169,7 @@ static mc_status record_step(struct order *o, struct mc_function *f, int step)
     if (!works(&f->code->program.step.at[step], &o->p->step[step])) {
         return MC_OK;
     }
-    mc_status s = gather(o, step, &node, &n) ? mc_cuda_record_after(mc_cuda_of(f->code), node, n) : MC_EMEMORY;
+    mc_status s = gather(o, step, &node, &n) ? mc_cuda_capture_set_dependencies(mc_cuda_of(f->code), node, n) : MC_EMEMORY;
     mc_free(node);
     s = s < 0 ? s : mc_step_run(f, o->p, step);
     return s < 0 ? mc_step_blame(f, step, s) : keep_last(o, mc_cuda_of(f->code), step);
@@ -185,7 +185,7 @@ static mc_status join(struct order *o, struct mc_cuda *d)
             good = VEC_PUSH(open, o->node.at[k]);
         }
     }
-    mc_status s = good ? mc_cuda_record_after(d, open.at, (int)open.n) : MC_EMEMORY;
+    mc_status s = good ? mc_cuda_capture_set_dependencies(d, open.at, (int)open.n) : MC_EMEMORY;
     VEC_FREE(open);
     return s;
 }

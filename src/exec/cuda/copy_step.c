@@ -178,7 +178,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     const bool words = w->rows && ((uintptr_t)a.x | (uintptr_t)a.y) % REGION_WORD == 0;
     const int64_t elements = a.places * a.each,
                   moves = words ? elements * (int64_t)mc_dtypes[w->dtype].size / REGION_WORD : elements;
-    struct mc_grid places = mc_cuda_line(a.places, 256), line = mc_cuda_line(moves, 256);
+    struct mc_grid places = mc_cuda_grid_1d(a.places, 256), line = mc_cuda_grid_1d(moves, 256);
     mc_status s = w->targets ? mc_cuda_launch(d, w->targets, "targets of indices", &places, &a, sizeof a)
                              : MC_OK;
     s = s == MC_OK && w->chain ? mc_cuda_launch(d, w->chain, "equal indices", &places, &a, sizeof a) : s;

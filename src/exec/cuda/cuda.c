@@ -128,10 +128,10 @@ static mc_status kernels(struct mc_code_unit *u)
 static mc_status timed_step(struct mc_function *f, const struct mc_shape_plan *p, int step, double *seconds)
 {
     struct mc_cuda *d = mc_cuda_of(f->code);
-    void *from = seconds ? mc_cuda_mark(d) : NULL;
+    void *from = seconds ? mc_cuda_event_record(d) : NULL;
     mc_status s = mc_step_run(f, p, step);
     if (seconds) {
-        double t = mc_cuda_between(d, from, mc_cuda_mark(d));
+        double t = mc_cuda_event_seconds(d, from, mc_cuda_event_record(d));
         *seconds += MC_MAX(t, 0);
     }
     return s;
@@ -219,9 +219,9 @@ static mc_status replay(struct mc_function *f, struct mc_shape_plan *p)
     }
     mc_cuda_graph_free(mc_cuda_of(f->code), q->replay);
     q->replay = NULL;
-    TRY(mc_cuda_capture(mc_cuda_of(f->code)));
-    mc_status s = p->apart && mc_cuda_forks() ? beside(f, p) : steps(f, p);
-    mc_status end = mc_cuda_captured(mc_cuda_of(f->code), &q->replay);
+    TRY(mc_cuda_capture_begin(mc_cuda_of(f->code)));
+    mc_status s = p->apart && mc_cuda_can_fork_capture() ? beside(f, p) : steps(f, p);
+    mc_status end = mc_cuda_capture_end(mc_cuda_of(f->code), &q->replay);
     TRY(s < 0 ? s : end);
     same_addresses(f, q->seen, true);
     q->with_updates = q->updates;

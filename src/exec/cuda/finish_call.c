@@ -89,7 +89,7 @@ mc_status mc_cuda_fn_error_wait(struct mc_function *f)
     if (!own->failed) {
         return MC_OK;
     }
-    TRY(mc_cuda_get(mc_cuda_of(f->code), err, own->failed, sizeof err));
+    TRY(mc_cuda_copy_to_host(mc_cuda_of(f->code), err, own->failed, sizeof err));
     if (!err[0]) {
         return MC_OK;
     }

@@ -114,7 +114,7 @@ static mc_status run_pieces(struct mc_cuda *d, const struct mc_grid_launch *l, s
                 a.p[o] += (uint64_t)(a.step[o][l->outer] * l->piece);
             }
         }
-        s = mc_cuda_follow(d, l->fn, k->name, &l->grid, l->args, l->nargs);
+        s = mc_cuda_launch_dependent(d, l->fn, k->name, &l->grid, l->args, l->nargs);
     }
     a.head->count[0] = count;
     return s;
@@ -128,11 +128,11 @@ static mc_status run_stages(struct mc_cuda *d, const struct mc_grid_launch *l, s
     for (h->first = 0; h->first < l->stages && s == MC_OK; h->first++) {
         s = l->stages > 1 && mc_grid_centred_sums(k, (int)h->first)
                 ? MC_OK
-                : mc_cuda_follow(d, l->fn, k->name, &grid, l->args, l->nargs);
+                : mc_cuda_launch_dependent(d, l->fn, k->name, &grid, l->args, l->nargs);
     }
     grid.blocks[1] = 1;
-    s = s < 0 || !l->ends ? s : mc_cuda_follow(d, l->fn, k->name, &grid, l->args, l->nargs);
-    return s < 0 || !l->tally ? s : mc_cuda_follow(d, l->tally, k->name, &l->tally_grid, l->args, l->nargs);
+    s = s < 0 || !l->ends ? s : mc_cuda_launch_dependent(d, l->fn, k->name, &grid, l->args, l->nargs);
+    return s < 0 || !l->tally ? s : mc_cuda_launch_dependent(d, l->tally, k->name, &l->tally_grid, l->args, l->nargs);
 }
 
 static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,

@@ -43,7 +43,7 @@ static mc_status load(struct mc_copy_step *w, mc_dtype d, const char *move)
     mc_cuda_types(&defines, d, false);
     bool repeats = strcmp(move, "put_") == 0 && w->args.nindex,
          rows = strcmp(move, "take") == 0 && takes_words(&w->args, d);
-    const struct mc_cuda_named kernels[] = { { &w->move, move },
+    const struct mc_cuda_kernel_ref kernels[] = { { &w->move, move },
                                              { &w->rows, rows ? "take_rows" : NULL },
                                              { &w->targets, w->args.nindex ? "targets" : NULL },
                                              { &w->chain, repeats ? "chain" : NULL } };

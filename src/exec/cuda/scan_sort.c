@@ -67,14 +67,14 @@ static void cut(struct mc_lines_args *a, const struct mc_slot *x, const struct m
 static mc_status load(struct mc_scan_sort *w, mc_dtype from, mc_dtype to)
 {
     struct mc_str defines = { 0 };
-    struct mc_cuda_named kernels[KERNELS];
+    struct mc_cuda_kernel_ref kernels[KERNELS];
     mc_cuda_types(&defines, from, false);
     mc_str_addf(
         &defines,
         "#undef A\n#define A %s\n#define O %s\n#define THREADS %d\n#define SEGMENT %d\n#define ORDER %d\n",
         mc_is_float(to) ? "double" : "u64", mc_dtypes[to].c, THREADS, SEGMENT, w->row->orders);
     for (int i = 0; i < KERNELS; i++) {
-        kernels[i] = (struct mc_cuda_named){ &w->kernel[i], (i >= KEYS) == w->row->orders ? names[i] : NULL };
+        kernels[i] = (struct mc_cuda_kernel_ref){ &w->kernel[i], (i >= KEYS) == w->row->orders ? names[i] : NULL };
     }
     return mc_cuda_kernels(&mc_scan_sort_text, &defines, kernels, KERNELS) ? MC_OK : mc_last_status();
 }
@@ -98,9 +98,9 @@ static mc_status run_along(const struct mc_function *f, const struct mc_scan_sor
 static mc_status run_order(const struct mc_function *f, const struct mc_scan_sort *w, struct mc_lines_args a)
 {
     const int64_t pairs = a.lines * a.padded, near = MC_MIN(a.padded, (int64_t)SEGMENT);
-    const struct mc_grid all = mc_cuda_line(pairs, THREADS),
-                         half = mc_cuda_line(MC_MAX(pairs / 2, (int64_t)1), THREADS),
-                         out = mc_cuda_line(a.lines * a.count, THREADS);
+    const struct mc_grid all = mc_cuda_grid_1d(pairs, THREADS),
+                         half = mc_cuda_grid_1d(MC_MAX(pairs / 2, (int64_t)1), THREADS),
+                         out = mc_cuda_grid_1d(a.lines * a.count, THREADS);
     const struct mc_grid segments = { { (unsigned)(pairs / near), 1, 1 },
                                       { (unsigned)MC_MAX(MC_MIN(near / 2, (int64_t)1024), (int64_t)32), 1,
                                         1 },

@@ -142,12 +142,12 @@ struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *layout)
     mc_str_addf(&defines, "#define TO %s\n#define FROM %s\n#define RANK %d\n", mc_dtypes[l.to].c,
                 mc_dtypes[l.from].c, l.rank);
     mc_cuda_index(&defines, all);
-    c->grid = mc_cuda_line(turn ? count * ((l.size[l.rank - 1] + side - 1) / side) *
+    c->grid = mc_cuda_grid_1d(turn ? count * ((l.size[l.rank - 1] + side - 1) / side) *
                                       ((l.size[l.rank - 2] + side - 1) / side) * 256
                                 : count,
                            256);
     if (!mc_cuda_kernels(&mc_cuda_copy_text, &defines,
-                         &(struct mc_cuda_named){ &c->kernel, turn ? "tile" : "line" }, 1)) {
+                         &(struct mc_cuda_kernel_ref){ &c->kernel, turn ? "tile" : "line" }, 1)) {
         mc_free(c);
         return NULL;
     }
@@ -159,7 +159,7 @@ mc_status mc_cuda_copy_run(const struct mc_cuda_copy *c, void *to, const void *f
     struct mc_cuda_copy_args args = c->args;
     args.to = to;
     args.from = (const char *)from + c->from_first;
-    return c->kernel ? mc_cuda_follow(mc_cuda_current(), c->kernel, "copy", &c->grid, &args, sizeof args)
+    return c->kernel ? mc_cuda_launch_dependent(mc_cuda_current(), c->kernel, "copy", &c->grid, &args, sizeof args)
                      : MC_OK;
 }
 

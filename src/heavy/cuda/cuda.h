@@ -42,11 +42,11 @@ void mc_cuda_source(const struct mc_cuda_text *t, const char *defines, struct mc
 void *mc_cuda_kernel(const struct mc_cuda_text *t, const char *defines, const char *name);
 /* Several of them, each to its place; one without a name is NULL.  Frees the defines, whatever comes of
  * it. */
-struct mc_cuda_named {
+struct mc_cuda_kernel_ref {
     void **to;
     const char *name;
 };
-bool mc_cuda_kernels(const struct mc_cuda_text *t, struct mc_str *defines, const struct mc_cuda_named *k,
+bool mc_cuda_kernels(const struct mc_cuda_text *t, struct mc_str *defines, const struct mc_cuda_kernel_ref *k,
                      size_t n);
 /* The names of a dtype and of what it is summed in, as texts know them: "half", "float". */
 void mc_cuda_types(struct mc_str *defines, mc_dtype t, bool wide);
@@ -54,7 +54,7 @@ void mc_cuda_types(struct mc_str *defines, mc_dtype t, bool wide);
 void mc_cuda_index(struct mc_str *defines, int64_t count);
 struct mc_cuda_divider mc_cuda_divider(int64_t by);
 /* A line of `threads` for `count` elements; more than a grid can have is walked by the kernel itself. */
-struct mc_grid mc_cuda_line(int64_t count, unsigned threads);
+struct mc_grid mc_cuda_grid_1d(int64_t count, unsigned threads);
 
 /* ---- cuda_copy.c: an array into another layout or dtype, broadcast and mirrored axes included ---- */
 struct mc_cuda_copy;
@@ -111,13 +111,13 @@ static inline bool mc_cuda_aligned(const void *p)
     return (uintptr_t)p % MC_CUDA_ALIGNED == 0;
 }
 
-int mc_cuda_processors(void);       /* multiprocessors of the GPU that is entered; 100 while none is */
+int mc_cuda_multiprocessors(void);       /* multiprocessors of the GPU that is entered; 100 while none is */
 /* for memory that is fetched into shared memory, and matrices of halves by the warp; NULL: it is not */
-const char *mc_cuda_too_old(void);
+const char *mc_cuda_needs_sm80(void);
 
 /* ---- estimates: seconds, good enough to order solvers ---- */
 /* part: of the peak that is reached */
 double mc_cuda_seconds(mc_dtype t, bool reduced, double flops, double bytes, double part);
-double mc_cuda_least(mc_dtype t, bool reduced, double flops);   /* no kernel on those units takes less */
+double mc_cuda_lower_bound(mc_dtype t, bool reduced, double flops);   /* no kernel on those units takes less */
 
 #endif

@@ -35,7 +35,7 @@ static bool load(struct form *f, const struct mc_cuda_epilogue_args *all, int ra
     f->args = *all;
     f->args.size[rank - 1] /= many;
     f->args.count /= many;
-    f->grid = mc_cuda_line(f->args.count, 256);
+    f->grid = mc_cuda_grid_1d(f->args.count, 256);
     f->kernel = mc_cuda_kernel(&mc_cuda_epilogue_text, defines, many > 1 ? "epilogue_v" : "epilogue");
     return f->kernel != NULL;
 }
@@ -80,7 +80,7 @@ mc_status mc_cuda_epilogue_run(const struct mc_cuda_epilogue *t, void *y, const 
     args.y = y;
     args.c0 = c0;
     args.bias = bias;
-    return f->kernel ? mc_cuda_follow(mc_cuda_current(), f->kernel, "epilogue", &f->grid, &args, sizeof args)
+    return f->kernel ? mc_cuda_launch_dependent(mc_cuda_current(), f->kernel, "epilogue", &f->grid, &args, sizeof args)
                      : MC_OK;
 }
 

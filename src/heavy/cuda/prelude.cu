@@ -127,7 +127,7 @@ template <class A> __device__ __forceinline__ A finish(A v, int act)
     return v;
 }
 
-/* A kernel that is launched by mc_cuda_follow is set up while the one before it ends: here it waits for that. */
+/* A kernel that is launched by mc_cuda_launch_dependent is set up while the one before it ends: here it waits for that. */
 __device__ __forceinline__ void follow()
 {
 #if __CUDA_ARCH__ >= 900

@@ -39,14 +39,14 @@ static const double grain = 200e-6; /* a batch shorter than this measures the la
 static void *record(struct mc_cuda *d, mc_status (*run)(void *arg), void *arg, int n)
 {
     void *graph = NULL;
-    mc_status s = mc_cuda_capture(d);
+    mc_status s = mc_cuda_capture_begin(d);
     if (s < 0) {
         return NULL;
     }
     for (int i = 0; i < n && s >= 0; i++) {
         s = run(arg);
     }
-    if (mc_cuda_captured(d, &graph) < 0 || s < 0) {
+    if (mc_cuda_capture_end(d, &graph) < 0 || s < 0) {
         mc_cuda_graph_free(d, graph);
         return NULL;
     }
@@ -56,10 +56,10 @@ static void *record(struct mc_cuda *d, mc_status (*run)(void *arg), void *arg, i
 /* Seconds between two marks around the graph; negative: failed. */
 static double replay(struct mc_cuda *d, void *graph)
 {
-    void *from = mc_cuda_mark(d);
+    void *from = mc_cuda_event_record(d);
     const mc_status s = mc_cuda_replay(d, graph);
-    void *to = mc_cuda_mark(d);
-    const double t = from && to ? mc_cuda_between(d, from, to) : -1;
+    void *to = mc_cuda_event_record(d);
+    const double t = from && to ? mc_cuda_event_seconds(d, from, to) : -1;
     return s < 0 ? -1 : t;
 }
 
@@ -145,11 +145,11 @@ static mc_status fill(const struct mc_extent *e, void *to)
     struct mc_str defines = { 0 };
     void *kernel;
     mc_cuda_types(&defines, e->dtype, false);
-    if (!mc_cuda_kernels(&mc_cuda_fill_text, &defines, &(struct mc_cuda_named){ &kernel, "fill" }, 1)) {
+    if (!mc_cuda_kernels(&mc_cuda_fill_text, &defines, &(struct mc_cuda_kernel_ref){ &kernel, "fill" }, 1)) {
         return mc_last_status();
     }
-    const struct mc_grid grid = mc_cuda_line(e->count, 256);
-    return mc_cuda_follow(mc_cuda_current(), kernel, "fill", &grid, &args, sizeof args);
+    const struct mc_grid grid = mc_cuda_grid_1d(e->count, 256);
+    return mc_cuda_launch_dependent(mc_cuda_current(), kernel, "fill", &grid, &args, sizeof args);
 }
 
 mc_status mc_cuda_operands(const struct mc_extent *e, int n, void *operand[8])
@@ -179,7 +179,7 @@ static mc_status move(const struct mc_extent *e, int n, void *const *host, void 
         if (e[i].count > 0) {
             char *h = (char *)host[i] - front(&e[i]), *t = (char *)there[i] - front(&e[i]);
             struct mc_cuda *d = mc_cuda_current();
-            TRY(back ? mc_cuda_get(d, h, t, bytes_of(&e[i])) : mc_cuda_put(d, t, h, bytes_of(&e[i])));
+            TRY(back ? mc_cuda_copy_to_host(d, h, t, bytes_of(&e[i])) : mc_cuda_copy_to_device(d, t, h, bytes_of(&e[i])));
         }
     }
     return MC_OK;

@@ -50,7 +50,7 @@ struct mc_cuda_divider mc_cuda_divider(int64_t by)
                                      shift };
 }
 
-struct mc_grid mc_cuda_line(int64_t count, unsigned threads)
+struct mc_grid mc_cuda_grid_1d(int64_t count, unsigned threads)
 {
     const int64_t blocks = (count + threads - 1) / threads;
     return (struct mc_grid){ { (unsigned)MC_MAX(MC_MIN(blocks, (int64_t)1 << 20), (int64_t)1), 1, 1 },
@@ -118,7 +118,7 @@ void *mc_cuda_kernel(const struct mc_cuda_text *t, const char *defines, const ch
     return kernel;
 }
 
-bool mc_cuda_kernels(const struct mc_cuda_text *t, struct mc_str *defines, const struct mc_cuda_named *k,
+bool mc_cuda_kernels(const struct mc_cuda_text *t, struct mc_str *defines, const struct mc_cuda_kernel_ref *k,
                      size_t n)
 {
     bool ok = !defines->bad;
@@ -133,12 +133,12 @@ bool mc_cuda_kernels(const struct mc_cuda_text *t, struct mc_str *defines, const
     return ok;
 }
 
-int mc_cuda_processors(void)
+int mc_cuda_multiprocessors(void)
 {
     return mc_cuda_current() ? MC_MAX(mc_cuda_current()->processors, 1) : 100;
 }
 
-const char *mc_cuda_too_old(void)
+const char *mc_cuda_needs_sm80(void)
 {
     const struct mc_cuda *d = mc_cuda_current();
     return d && d->sm < 80 ? "wants a GPU of compute capability 8.0 or later" : NULL;
@@ -163,7 +163,7 @@ double mc_cuda_seconds(mc_dtype t, bool reduced, double flops, double bytes, dou
     return launch + MC_MAX(flops / (part * peak(t, reduced)), bytes / (0.8 * memory_bytes));
 }
 
-double mc_cuda_least(mc_dtype t, bool reduced, double flops)
+double mc_cuda_lower_bound(mc_dtype t, bool reduced, double flops)
 {
     return flops / (highest * peak(t, reduced));
 }

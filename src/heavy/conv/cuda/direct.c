@@ -76,7 +76,7 @@ void *mc_direct_kernel(const struct mc_direct_args *a, const struct mc_conv_prob
                 "%d\n#define ACT %d\n",
                 most < (int64_t)0xfffff000 ? "unsigned" : "u64", (int)p->s.pass, p->s.unshared, p->beta != 0,
                 p->has_bias, (int)p->act);
-    mc_cuda_kernels(&mc_conv_direct_text, &defines, &(struct mc_cuda_named){ &kernel, name }, 1);
+    mc_cuda_kernels(&mc_conv_direct_text, &defines, &(struct mc_cuda_kernel_ref){ &kernel, name }, 1);
     return kernel;
 }
 
@@ -90,8 +90,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     }
     mc_direct_bind(&a, conv(plan->problem), operand);
     a.parts = workspace;
-    TRY(mc_cuda_follow(mc_cuda_current(), d->kernel, d->name, &d->grid, &a, sizeof a));
-    return d->add ? mc_cuda_follow(mc_cuda_current(), d->add, "add", &d->add_grid, &a, sizeof a) : MC_OK;
+    TRY(mc_cuda_launch_dependent(mc_cuda_current(), d->kernel, d->name, &d->grid, &a, sizeof a));
+    return d->add ? mc_cuda_launch_dependent(mc_cuda_current(), d->add, "add", &d->add_grid, &a, sizeof a) : MC_OK;
 }
 
 /* ---- a plan ---- */
@@ -126,15 +126,15 @@ static void grids(struct direct *d, const struct mc_conv_problem *p)
     const int64_t elements = a->groups * a->rows * a->cols;
     const int64_t all = p->s.unshared && p->s.pass == CONV_WEIGHTS ? elements * conv_volume(p->s.out)
                                                                    : elements;
-    d->grid = mc_cuda_line(all, 256);
+    d->grid = mc_cuda_grid_1d(all, 256);
     if (strcmp(d->name, "tiles") == 0) {
         a->splits = splits(a);
-        d->grid = mc_cuda_line(tiles_of(a) * a->splits, 1);
+        d->grid = mc_cuda_grid_1d(tiles_of(a) * a->splits, 1);
     } else if (strcmp(d->name, "each_weight") == 0) {
-        d->grid = mc_cuda_line(all, 1);
+        d->grid = mc_cuda_grid_1d(all, 1);
     }
     d->grid.threads[0] = 256;
-    d->add_grid = mc_cuda_line(elements, 256);
+    d->add_grid = mc_cuda_grid_1d(elements, 256);
     d->base.workspace = a->splits > 1
                             ? (size_t)(a->splits * elements) * (p->wide || p->dtype == MC_FLOAT64 ? 8 : 4)
                             : 0;
@@ -202,7 +202,7 @@ static double least(const struct mc_problem *p)
 {
     struct mc_direct_args a;
     mc_direct_shape(&a, conv(p));
-    return mc_cuda_least(units(conv(p)), false, walked(&a, conv(p)));
+    return mc_cuda_lower_bound(units(conv(p)), false, walked(&a, conv(p)));
 }
 
 const struct mc_solver mc_conv_cuda_direct = { .name = "cuda_direct", .estimate = estimate, .least = least, .plan = plan };

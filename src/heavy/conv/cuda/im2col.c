@@ -69,9 +69,9 @@ static mc_status columns(const struct call *c, void *kernel, const char *name)
     memcpy(a.dilation, s->dilation, sizeof a.dilation);
     memcpy(a.pad, s->pad, sizeof a.pad);
     memcpy(a.xs, c->p->at.x, sizeof a.xs);
-    const struct mc_grid grid = mc_cuda_line(c->n * (back ? s->c * conv_volume(s->in) : rows * 32),
+    const struct mc_grid grid = mc_cuda_grid_1d(c->n * (back ? s->c * conv_volume(s->in) : rows * 32),
                                              256); /* a warp gathers a line */
-    return mc_cuda_follow(mc_cuda_current(), kernel, name, &grid, &a, sizeof a);
+    return mc_cuda_launch_dependent(mc_cuda_current(), kernel, name, &grid, &a, sizeof a);
 }
 
 static mc_status multiply(const struct call *c, int64_t group)
@@ -260,7 +260,7 @@ static bool load(struct im2col *d, const struct mc_conv_problem *p)
     struct mc_str defines = { 0 };
     mc_cuda_types(&defines, p->dtype, false);
     mc_cuda_index(&defines, d->images * p->s.c * MC_MAX(taps(p) * places(p), conv_volume(p->s.in)));
-    const struct mc_cuda_named kernels[] = { { &d->gather, "gather" }, { &d->scatter, "scatter" } };
+    const struct mc_cuda_kernel_ref kernels[] = { { &d->gather, "gather" }, { &d->scatter, "scatter" } };
     return mc_cuda_kernels(&mc_conv_im2col_text, &defines, kernels, NELEM(kernels));
 }
 

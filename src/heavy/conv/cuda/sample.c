@@ -55,7 +55,7 @@ double mc_conv_cuda_error(const struct mc_problem *p_, void *const *operand)
     double *here = mc_alloc(bytes, "planner"), error = -1;
     a.parts = kernel && here ? mc_cuda_alloc(d, bytes, "planner") : NULL;
     if (a.parts && mc_cuda_launch(d, kernel, "sampled", &grid, &a, sizeof a) >= 0 &&
-        mc_cuda_get(d, here, a.parts, bytes) >= 0) {
+        mc_cuda_copy_to_host(d, here, a.parts, bytes) >= 0) {
         error = compared(p, &a, here);
     }
     mc_cuda_free(d, a.parts);

@@ -39,7 +39,7 @@ static mc_status move(const struct side *s, void *plain, void *workspace)
     struct mc_fold_args a = s->args;
     a.plain = (char *)plain + s->first;
     a.folded = (char *)workspace + s->at;
-    return mc_cuda_follow(mc_cuda_current(), s->kernel, s->name, &s->grid, &a, sizeof a);
+    return mc_cuda_launch_dependent(mc_cuda_current(), s->kernel, s->name, &s->grid, &a, sizeof a);
 }
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
@@ -125,8 +125,8 @@ static bool make_side(struct side *s, const struct mc_conv_problem *p, const str
                 (int)pack);
     mc_cuda_index(&defines, MC_MAX(mc_conv_count(&folded), mc_conv_count(&plain)));
     s->name = into ? "fold" : "unfold";
-    s->grid = mc_cuda_line(count, 256);
-    return mc_cuda_kernels(&mc_conv_fold_text, &defines, &(struct mc_cuda_named){ &s->kernel, s->name }, 1);
+    s->grid = mc_cuda_grid_1d(count, 256);
+    return mc_cuda_kernels(&mc_conv_fold_text, &defines, &(struct mc_cuda_kernel_ref){ &s->kernel, s->name }, 1);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)

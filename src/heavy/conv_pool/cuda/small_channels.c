@@ -116,7 +116,7 @@ static void grids(struct few *d, const struct mc_pooled_problem *p)
     const struct mc_conv_shape *s = &p->conv.s;
     struct mc_pooled_small_channels_args *a = &d->args;
     const size_t shared = (size_t)shared_floats(d, s) * sizeof(float);
-    const int64_t processors = mc_cuda_processors();
+    const int64_t processors = mc_cuda_multiprocessors();
     if (s->pass == CONV_FORWARD) {
         const int64_t work = (int64_t)a->out[0] * a->across * conv_ceil(s->f, d->q),
                       turns = conv_ceil(work, THREADS);
@@ -189,7 +189,7 @@ static const char *refuse(const struct mc_problem *p_)
            : forward && !side_by_side(p)
                ? "goes forward with windows of 1, 2 or 4 columns and up to 3 rows, side by side"
            : !fits(p) ? "has no room for an image in shared memory"
-                      : mc_cuda_too_old();
+                      : mc_cuda_needs_sm80();
 }
 
 static double estimate(const struct mc_problem *p_)

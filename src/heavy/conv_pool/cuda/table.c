@@ -18,7 +18,7 @@ static mc_status operands(const struct mc_problem *p_, void *operand[8])
     mc_status s = marks ? mc_cuda_operands(e, 4, operand) : MC_EMEMORY;
     if (s >= 0) {
         mc_pooled_some_marks(p, marks + front);
-        s = mc_cuda_put(mc_cuda_current(), (char *)operand[POOLED_MARKS] - front, marks, bytes);
+        s = mc_cuda_copy_to_device(mc_cuda_current(), (char *)operand[POOLED_MARKS] - front, marks, bytes);
         if (s < 0) {
             mc_cuda_discard(e, 4, operand);
         }

@@ -31,7 +31,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     memcpy(args.bs, p->bs, sizeof args.bs);
     memcpy(args.cs, p->cs, sizeof args.cs);
     memcpy(args.c0s, p->c0s, sizeof args.c0s);
-    return mc_cuda_follow(mc_cuda_current(), d->kernel, "gemm", &d->grid, &args, sizeof args);
+    return mc_cuda_launch_dependent(mc_cuda_current(), d->kernel, "gemm", &d->grid, &args, sizeof args);
 }
 
 static const char *refuse(const struct mc_problem *p_)
@@ -62,7 +62,7 @@ static int64_t tiles_of(const struct mc_gemm_problem *p)
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
-    const double busy = 0.11e-6 * (double)tiles_of(p) / (double)mc_cuda_processors(), alone = 0.15e-6;
+    const double busy = 0.11e-6 * (double)tiles_of(p) / (double)mc_cuda_multiprocessors(), alone = 0.15e-6;
     const double peak = mc_gemm_cuda_seconds(p, mc_dtypes[p->dtype].size == 2 ? 0.04 : 0.4);
     return MC_MAX(peak, 2e-6 + (double)p->k * MC_MAX(busy, alone));
 }
@@ -82,9 +82,9 @@ static struct mc_plan *plan(const struct mc_problem *p_)
                 "%d\n#define ACT %d\n",
                 (int)r, (int)r, p->as[2] == 1, p->bs[1] == 1 && p->bs[2] != 1, p->beta != 0, (int)p->act);
     d->base.run = run;
-    d->grid = mc_cuda_line(tiles_of(p), 1);
+    d->grid = mc_cuda_grid_1d(tiles_of(p), 1);
     d->grid.threads[0] = 256;
-    if (!mc_cuda_kernels(&mc_gemm_plain_text, &defines, &(struct mc_cuda_named){ &d->kernel, "gemm" }, 1)) {
+    if (!mc_cuda_kernels(&mc_gemm_plain_text, &defines, &(struct mc_cuda_kernel_ref){ &d->kernel, "gemm" }, 1)) {
         mc_free(d);
         return NULL;
     }

@@ -60,7 +60,7 @@ static struct shape shape_of(const struct mc_gemm_problem *p)
     s.rows = MC_MAX(p->m, p->n);
     s.q = MC_MIN(p->m, p->n);
     const bool dense = s.rows == 1 || llabs(xs[2]) <= llabs(xs[1]);
-    const int64_t size = (int64_t)mc_dtypes[p->dtype].size, processors = mc_cuda_processors();
+    const int64_t size = (int64_t)mc_dtypes[p->dtype].size, processors = mc_cuda_multiprocessors();
     s.wide = dense ? 1 : WIDEST;
     s.r = 1;
     while (s.r < ROWS && s.r * 2 * s.q <= SUMS && s.wide * s.r * 2 * s.q <= SHARED_SUMS) {
@@ -88,8 +88,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     args.c = operand[GEMM_C];
     args.parts = workspace;
     const bool aligned = d->vector && (uintptr_t)args.s % WORD == 0;
-    TRY(mc_cuda_follow(gpu, aligned ? d->vector : d->plain, "thin", &d->grid, &args, sizeof args));
-    return args.splits > 1 ? mc_cuda_follow(gpu, d->add, "add", &d->add_grid, &args, sizeof args) : MC_OK;
+    TRY(mc_cuda_launch_dependent(gpu, aligned ? d->vector : d->plain, "thin", &d->grid, &args, sizeof args));
+    return args.splits > 1 ? mc_cuda_launch_dependent(gpu, d->add, "add", &d->add_grid, &args, sizeof args) : MC_OK;
 }
 
 static const char *refuse(const struct mc_problem *p_)
@@ -120,7 +120,7 @@ static double estimate(const struct mc_problem *p_)
     const struct shape s = shape_of(p);
     int64_t ss[3];
     turn(ss, s.turned ? p->as : p->bs, !s.turned);
-    const int64_t blocks = s.blocks * s.splits, processors = mc_cuda_processors();
+    const int64_t blocks = s.blocks * s.splits, processors = mc_cuda_multiprocessors();
     const double steps = (double)gemm_ceil(p->k, THREADS / s.wide * s.splits),
                  waves = (double)gemm_ceil(blocks, BLOCKS * processors);
     const double warps = (double)blocks * (THREADS / 32) * steps / (double)processors,
@@ -154,7 +154,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     turn(a->cs, p->cs, s.turned);
     turn(a->c0s, p->c0s, s.turned);
     const int vector = vector_of(p, a->ss, s.q);
-    const struct mc_cuda_named kernels[] = { { &d->plain, "thin" },
+    const struct mc_cuda_kernel_ref kernels[] = { { &d->plain, "thin" },
                                              { &d->vector, vector > 1 ? "thin_v" : NULL },
                                              { &d->add, s.splits > 1 ? "add" : NULL } };
     const size_t sum = mc_dtypes[p->dtype].size == 8 ? sizeof(double) : sizeof(float);

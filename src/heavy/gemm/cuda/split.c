@@ -59,8 +59,8 @@ static int best_splits(int64_t tiles, int64_t steps, int processors)
 mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, bool inside, int64_t m,
                         int64_t n, int64_t steps, int64_t batch)
 {
-    const struct mc_cuda_named products[] = { { &s->product, "product" }, { &s->add_up, "add_up" } };
-    const struct mc_cuda_named packs[] = { { &s->look, "look" },
+    const struct mc_cuda_kernel_ref products[] = { { &s->product, "product" }, { &s->add_up, "add_up" } };
+    const struct mc_cuda_kernel_ref packs[] = { { &s->look, "look" },
                                            { &s->pack, "pack_rows" },
                                            { &s->few, "pack_few" },
                                            { &s->filters, "pack_filters" } };
@@ -86,12 +86,12 @@ mc_status mc_split_run(const struct mc_split *s, struct mc_split_args *a, void *
     struct mc_cuda *gpu = mc_cuda_current();
     a->splits = s->splits;
     a->partial = s->splits > 1 ? partial : NULL;
-    TRY(mc_cuda_follow(gpu, s->product, "product", &s->grid, a, sizeof *a));
+    TRY(mc_cuda_launch_dependent(gpu, s->product, "product", &s->grid, a, sizeof *a));
     if (s->splits == 1) {
         return MC_OK;
     }
-    const struct mc_grid line = mc_cuda_line((int64_t)a->m * a->n * a->batch, 256);
-    return mc_cuda_follow(gpu, s->add_up, "add_up", &line, a, sizeof *a);
+    const struct mc_grid line = mc_cuda_grid_1d((int64_t)a->m * a->n * a->batch, 256);
+    return mc_cuda_launch_dependent(gpu, s->add_up, "add_up", &line, a, sizeof *a);
 }
 
 mc_status mc_split_pack_rows(const struct mc_split *s, const struct mc_split_pack *p, int outer, size_t seen)
@@ -108,14 +108,14 @@ mc_status mc_split_pack_rows(const struct mc_split *s, const struct mc_split_pac
                                   { 256, 1, 1 },
                                   0 };
     TRY(mc_cuda_clear(gpu, p->rows, seen * sizeof *p->rows));
-    TRY(mc_cuda_follow(gpu, s->look, "look", &look, p, sizeof *p));
-    return mc_cuda_follow(gpu, few ? s->few : s->pack, few ? "pack_few" : "pack_rows", &pack, p, sizeof *p);
+    TRY(mc_cuda_launch_dependent(gpu, s->look, "look", &look, p, sizeof *p));
+    return mc_cuda_launch_dependent(gpu, few ? s->few : s->pack, few ? "pack_few" : "pack_rows", &pack, p, sizeof *p);
 }
 
 mc_status mc_split_pack_filters(const struct mc_split *s, const struct mc_split_filters *p, int groups)
 {
     const struct mc_grid g = { { (unsigned)p->rows_pad, (unsigned)groups, 1 }, { 256, 1, 1 }, 0 };
-    return mc_cuda_follow(mc_cuda_current(), s->filters, "pack_filters", &g, p, sizeof *p);
+    return mc_cuda_launch_dependent(mc_cuda_current(), s->filters, "pack_filters", &g, p, sizeof *p);
 }
 
 /* ---- what it takes ---- */

@@ -34,7 +34,7 @@ static int64_t splits(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t ou
 {
     const int64_t steps = gemm_ceil(k, TILE) * outer,
                   most = MC_MIN(MC_MAX(steps / STEPS, (int64_t)PARTS), steps);
-    return MC_MAX(MC_MIN(BLOCKS * mc_cuda_processors() / MC_MAX(tiles(m, n, batch), (int64_t)1), most),
+    return MC_MAX(MC_MIN(BLOCKS * mc_cuda_multiprocessors() / MC_MAX(tiles(m, n, batch), (int64_t)1), most),
                   (int64_t)1);
 }
 
@@ -48,7 +48,7 @@ bool mc_split_inline_small(int64_t m, int64_t n, int64_t k, int64_t batch, int64
 double mc_split_inline_seconds(int64_t m, int64_t n, int64_t k, int64_t batch, int64_t outer)
 {
     const int64_t parts = splits(m, n, k, batch, outer);
-    const int64_t parts_of_all = tiles(m, n, batch) * parts, processors = mc_cuda_processors();
+    const int64_t parts_of_all = tiles(m, n, batch) * parts, processors = mc_cuda_multiprocessors();
     const double waves = (double)gemm_ceil(parts_of_all, BLOCKS * processors),
                  steps = (double)gemm_ceil(gemm_ceil(k, TILE) * outer, parts);
     const double moved = parts > 1 ? 2.0 * sizeof(float) * (double)(batch * m * n) * (double)parts
@@ -76,13 +76,13 @@ bool mc_split_inline_make(struct mc_split_inline *c, enum mc_act act, size_t *wo
     struct mc_str defines = { 0 };
     a->splits = (int)splits(a->m, a->n, a->k, a->batch, a->outer);
     const bool few = a->splits <= FEW, meet = together(a), adds = a->splits > 1 && !meet;
-    const struct mc_cuda_named kernels[] = { { &c->product, "product" },
+    const struct mc_cuda_kernel_ref kernels[] = { { &c->product, "product" },
                                              { &c->add, !adds ? NULL
                                                         : few ? "add_few"
                                                               : "add" } };
     const int64_t down = gemm_ceil(a->m, TILE), across = gemm_ceil(a->n, TILE),
                   results = (int64_t)a->batch * a->m * a->n;
-    const int64_t run = MC_MAX(down * across * a->batch / (WAVES * BLOCKS * mc_cuda_processors()),
+    const int64_t run = MC_MAX(down * across * a->batch / (WAVES * BLOCKS * mc_cuda_multiprocessors()),
                                (int64_t)1);
     c->fours[0] = a->as[2] == 1 && a->as[1] % 4 == 0 && a->as[0] % 4 == 0 && a->outer_step[0] % 4 == 0;
     c->fours[1] = a->b_terms.right == 1 && a->b_terms.across == INT32_MAX && a->b_cols.right % 4 == 0 &&
@@ -117,7 +117,7 @@ mc_status mc_split_inline_run(const struct mc_split_inline *c, const void *a, co
     args.parts = workspace;
     args.fours[0] = c->fours[0] && mc_cuda_aligned(a);
     args.fours[1] = c->fours[1] && mc_cuda_aligned(b);
-    TRY(mc_cuda_follow(mc_cuda_current(), c->product, "product", &c->grid, &args, sizeof args));
-    return c->add ? mc_cuda_follow(mc_cuda_current(), c->add, "add", &c->add_grid, &args, sizeof args)
+    TRY(mc_cuda_launch_dependent(mc_cuda_current(), c->product, "product", &c->grid, &args, sizeof args));
+    return c->add ? mc_cuda_launch_dependent(mc_cuda_current(), c->add, "add", &c->add_grid, &args, sizeof args)
                   : MC_OK;
 }

@@ -26,7 +26,7 @@ static const char *refuse(const struct mc_problem *p_)
     return p->dtype != MC_FLOAT32                              ? "multiplies float32"
            : mc_gemm_hollow(p)                                 ? mc_gemm_hollow(p)
            : !mc_split_inline_small(p->m, p->n, p->k, p->batch, 1) ? "takes small matrices"
-                                                               : mc_cuda_too_old();
+                                                               : mc_cuda_needs_sm80();
 }
 
 static double estimate(const struct mc_problem *p_)

@@ -29,9 +29,9 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.y = operand[NORM_Y];
     a.parts = workspace;
     if (d->parts) {
-        TRY(mc_cuda_follow(mc_cuda_current(), d->parts, "norm parts", &d->grid, &a, sizeof a));
+        TRY(mc_cuda_launch_dependent(mc_cuda_current(), d->parts, "norm parts", &d->grid, &a, sizeof a));
     }
-    return d->norm ? mc_cuda_follow(mc_cuda_current(), d->norm, "normalise", &d->grid, &a, sizeof a) : MC_OK;
+    return d->norm ? mc_cuda_launch_dependent(mc_cuda_current(), d->norm, "normalise", &d->grid, &a, sizeof a) : MC_OK;
 }
 
 static void shape(struct mc_norm_args *a, const struct mc_norm_problem *p)
@@ -98,10 +98,10 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         return &d->base;
     }
     const bool parts = p->s.backward && !each;
-    d->grid = mc_cuda_line(each ? a->planes * ((a->c + each - 1) / each) * a->lanes : count, 256);
+    d->grid = mc_cuda_grid_1d(each ? a->planes * ((a->c + each - 1) / each) * a->lanes : count, 256);
     d->base.workspace = parts ? (size_t)count * (p->dtype == MC_FLOAT64 ? 8 : 4) : 0;
     define(&defines, p, each, count);
-    const struct mc_cuda_named kernels[] = { { &d->norm, each ? "chunks" : "normalise" },
+    const struct mc_cuda_kernel_ref kernels[] = { { &d->norm, each ? "chunks" : "normalise" },
                                              { &d->parts, parts ? "parts" : NULL } };
     if (!mc_cuda_kernels(&mc_norm_text, &defines, kernels, NELEM(kernels))) {
         mc_free(d);

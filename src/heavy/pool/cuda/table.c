@@ -43,7 +43,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.y = operand[POOL_Y];
     a.key = mc_pool_keyed(pooling(plan->problem)) ? operand[POOL_KEY] : NULL;
     a.together = ((uintptr_t)a.x | (uintptr_t)a.y | (uintptr_t)a.key) % 32 == 0;
-    return d->kernel ? mc_cuda_follow(mc_cuda_current(), d->kernel, d->name, &d->grid, &a, sizeof a) : MC_OK;
+    return d->kernel ? mc_cuda_launch_dependent(mc_cuda_current(), d->kernel, d->name, &d->grid, &a, sizeof a) : MC_OK;
 }
 
 /* The grid's lanes are an axis like the others here, the last. */
@@ -244,7 +244,7 @@ static void fix(struct pool *d, struct mc_str *defines, const struct mc_pool_pro
     d->text = lines ? &mc_pool_lines_text : lanes ? &mc_pool_beside_text : &mc_pool_text;
     count = lines ? fix_lines(&d->args, defines, p) : lanes ? fix_beside(&d->args, defines, p, lanes) : count;
     d->args.count = (unsigned)count;
-    d->grid = mc_cuda_line(count, 256);
+    d->grid = mc_cuda_grid_1d(count, 256);
 }
 
 static void *kernel_of(struct pool *d, const struct mc_pool_problem *p, bool inside, int64_t count)
@@ -263,7 +263,7 @@ static void *kernel_of(struct pool *d, const struct mc_pool_problem *p, bool ins
         (int)p->s.pass, (int)p->s.mode, (int)key, p->s.mark == MC_UINT8 ? "unsigned char" : "int", inside);
     mc_cuda_index(&defines, count);
     fix(d, &defines, p, inside, count);
-    mc_cuda_kernels(d->text, &defines, &(struct mc_cuda_named){ &kernel, d->name }, 1);
+    mc_cuda_kernels(d->text, &defines, &(struct mc_cuda_kernel_ref){ &kernel, d->name }, 1);
     return kernel;
 }
 

@@ -227,7 +227,7 @@ static bool choose(const struct mc_conv_problem *p, int kind, struct mc_cuda_fft
 static bool load_transforms(struct mc_cuda_fft *d, mc_dtype dtype, bool tensor)
 {
     const struct mc_cuda_fft_size *z = d->size;
-    const struct mc_cuda_named kernels[] = { { &d->spectra, "spectra" },
+    const struct mc_cuda_kernel_ref kernels[] = { { &d->spectra, "spectra" },
                                              { &d->back, "back" },
                                              { &d->peaks, d->halves ? "peaks" : NULL } };
     const size_t from = d->tensor && !tensor, to = tensor ? 1 : NELEM(kernels);
@@ -247,10 +247,10 @@ static bool load_transforms(struct mc_cuda_fft *d, mc_dtype dtype, bool tensor)
 static bool load_products(struct mc_cuda_fft *d)
 {
     const struct mc_cuda_text *t = d->halves ? &mc_conv_fft_products_half_text : &mc_conv_fft_products_text;
-    struct mc_cuda_named kernels[NELEM(mc_cuda_fft_ways)];
+    struct mc_cuda_kernel_ref kernels[NELEM(mc_cuda_fft_ways)];
     struct mc_str defines = { 0 };
     for (int i = 0; i < (int)NELEM(mc_cuda_fft_ways); i++) {
-        kernels[i] = (struct mc_cuda_named){ &d->product[i], (d->n == FFT_PAIRED) == (i >= FFT_FIRST_PAIRED)
+        kernels[i] = (struct mc_cuda_kernel_ref){ &d->product[i], (d->n == FFT_PAIRED) == (i >= FFT_FIRST_PAIRED)
                                                                  ? mc_cuda_fft_ways[i]
                                                                  : NULL };
     }

@@ -125,7 +125,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     }
     TRY(mc_cuda_tensor_map(&a.from, &d->from, from));
     TRY(mc_cuda_tensor_map(&a.filters, &d->filters, w));
-    return mc_cuda_follow(mc_cuda_current(), d->kernel, "box", &d->grid, &a, sizeof a);
+    return mc_cuda_launch_dependent(mc_cuda_current(), d->kernel, "box", &d->grid, &a, sizeof a);
 }
 
 /* ---- a plan ---- */
@@ -193,7 +193,7 @@ static bool load(struct box *d, const struct mc_conv_problem *p, const struct mc
     };
     struct mc_str defines = { 0 };
     mc_conv_tma_defines(&defines, &kind);
-    return mc_cuda_kernels(&mc_conv_tma_text, &defines, &(struct mc_cuda_named){ &d->kernel, "box" }, 1);
+    return mc_cuda_kernels(&mc_conv_tma_text, &defines, &(struct mc_cuda_kernel_ref){ &d->kernel, "box" }, 1);
 }
 
 static bool list(struct box *d, const struct mc_conv_tma_cut *c)
@@ -204,7 +204,7 @@ static bool list(struct box *d, const struct mc_conv_tma_cut *c)
     char *here = mc_alloc(bytes, "plans");
     d->lists = here ? mc_cuda_alloc(d->gpu, bytes, "plans") : NULL;
     const bool ok = d->lists && mc_conv_tma_hand_out(&d->args, c, blocks, (void *)here, (void *)(here + tiles)) &&
-                    mc_cuda_put(d->gpu, d->lists, here, bytes) >= 0;
+                    mc_cuda_copy_to_device(d->gpu, d->lists, here, bytes) >= 0;
     d->args.tiles = d->lists;
     d->args.first = (void *)((char *)d->lists + tiles);
     mc_free(here);
@@ -218,7 +218,7 @@ static bool make(struct box *d, const struct mc_conv_problem *p)
         return mc_fail(MC_EUNSUPPORTED, "conv: box has no room for so many places") == MC_OK;
     }
     memcpy(d->args.box, c.box, sizeof c.box);
-    d->grid = (struct mc_grid){ .blocks = { (unsigned)MC_MIN(c.tiles, mc_cuda_processors()), 1, 1 },
+    d->grid = (struct mc_grid){ .blocks = { (unsigned)MC_MIN(c.tiles, mc_cuda_multiprocessors()), 1, 1 },
                                 .threads = { 384, 1, 1 },
                                 .maps = true,
                                 .shared = (size_t)slots(&c) * (size_t)(128 * c.mi + c.tn) * MC_CUDA_ROW +

@@ -79,7 +79,7 @@ static const double multiplied = 4 / 1.7e9, came = 1 / 87e9, left = 1.0e-10, aro
 /* taps: of the busiest block. */
 static double seconds(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c, double taps)
 {
-    const double rows = 128. * c->mi, waves = (double)conv_ceil(c->tiles, (int64_t)mc_cuda_processors()),
+    const double rows = 128. * c->mi, waves = (double)conv_ceil(c->tiles, (int64_t)mc_cuda_multiprocessors()),
                  steps = taps * a->chunks;
     const double sums = steps * multiplied * c->mi * c->tn + waves * left * rows * c->tn;
     return around + slack * MC_MAX(sums, steps * came * (rows + c->tn) * MC_CUDA_ROW);
@@ -90,7 +90,7 @@ static double roughly(const struct mc_conv_tma_args *a, const struct mc_conv_tma
                       struct seen right)
 {
     const double boxes = (double)(conv_ceil(a->out[0], c->box[1]) * conv_ceil(a->out[1], c->box[2]));
-    const double waves = (double)conv_ceil(c->tiles, (int64_t)mc_cuda_processors());
+    const double waves = (double)conv_ceil(c->tiles, (int64_t)mc_cuda_multiprocessors());
     return seconds(a, c,
                    MC_MAX(waves * (double)(down.sum * right.sum) / boxes, (double)(down.most * right.most)));
 }
@@ -99,7 +99,7 @@ static double roughly(const struct mc_conv_tma_args *a, const struct mc_conv_tma
 enum { MOST_BLOCKS = 512, MOST_TAPS = 1024, MOST_TRIED = 4096 };
 static double exactly(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c)
 {
-    const int blocks = mc_cuda_processors(), most = a->k[0] * a->k[1];
+    const int blocks = mc_cuda_multiprocessors(), most = a->k[0] * a->k[1];
     const int64_t each = conv_ceil(a->images, c->box[0]) * conv_ceil(a->results, c->tn);
     struct busy heap[MOST_BLOCKS];
     int64_t tiles[MOST_TAPS + 1] = { 0 }, busiest = 0; /* tiles of so many taps */

@@ -117,7 +117,7 @@ static size_t filter_bytes(const struct few *d, const struct mc_conv_shape *s)
 static void grids(struct few *d, const struct mc_conv_shape *s)
 {
     struct mc_small_channels_lines_args *a = &d->args;
-    const int64_t processors = mc_cuda_processors();
+    const int64_t processors = mc_cuda_multiprocessors();
     if (s->pass == CONV_FORWARD) {
         const int64_t spread = MC_MIN(conv_ceil(s->f, d->q), MC_MAX(2 * processors / a->tiles, (int64_t)1));
         d->few.grid = (struct mc_grid){ { (unsigned)a->tiles, (unsigned)spread, 1 },
@@ -172,7 +172,7 @@ static const char *refuse(const struct mc_problem *p_)
            : mc_small_channels_refuse(p)         ? mc_small_channels_refuse(p)
            : !small(p)                ? "takes small filters, strides up to 2"
            : !fits(p)                 ? "has no room for such lines in shared memory"
-                                      : mc_cuda_too_old();
+                                      : mc_cuda_needs_sm80();
 }
 
 static double estimate(const struct mc_problem *p)

@@ -120,8 +120,8 @@ static void grids(struct spread *d, const struct mc_conv_shape *s)
 {
     const size_t bytes = filter_bytes(d, s) * (size_t)d->args.chunks;
     d->few.base.workspace = bytes;
-    d->few.grid = mc_cuda_line((int64_t)bytes / 8, 256);
-    d->few.then_grid = (struct mc_grid){ { (unsigned)MC_MIN(d->args.tiles, mc_cuda_processors()), 1, 1 },
+    d->few.grid = mc_cuda_grid_1d((int64_t)bytes / 8, 256);
+    d->few.then_grid = (struct mc_grid){ { (unsigned)MC_MIN(d->args.tiles, mc_cuda_multiprocessors()), 1, 1 },
                                          { (unsigned)(32 * d->way->across * d->way->sets), 1, 1 },
                                          shared_bytes(d, s) };
 }
@@ -176,7 +176,7 @@ static const char *refuse(const struct mc_problem *p_)
            : p->at.y[4] != 1 && p->s.out[2] > 1      ? "wants lines of y side by side"
            : !small(p) ? "takes small filters, and lines of y of up to 512 places"
            : !roomy(p) ? "has no room for such lines in shared memory"
-                       : mc_cuda_too_old();
+                       : mc_cuda_needs_sm80();
 }
 
 /* Of places, columns and filters as many as products have, at the part of tensor cores' speed that was

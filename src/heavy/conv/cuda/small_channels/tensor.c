@@ -116,7 +116,7 @@ static void set_rows(struct tensor *d, const struct mc_conv_shape *s, int images
 static double all_work(const struct tensor *d, const struct mc_conv_shape *s)
 {
     const double first = (double)tile_bytes(d, s) / 32; /* for which all wait */
-    return first + (double)conv_ceil(d->args.tiles, mc_cuda_processors() * d->blocks) * tile_work(d, s);
+    return first + (double)conv_ceil(d->args.tiles, mc_cuda_multiprocessors() * d->blocks) * tile_work(d, s);
 }
 
 /* Rows of an image, or whole images, whichever is least work for the processor that has most; no more bytes
@@ -261,7 +261,7 @@ static void grids(struct tensor *d, const struct mc_conv_shape *s)
     const size_t beyond = (size_t)((s->stride[1] + 1) * d->pitch *
                                    d->size); /* a lane's last places may not be there */
     const unsigned across = (unsigned)conv_ceil(s->f, 8 * d->eights),
-                   blocks = (unsigned)MC_MIN(a->tiles, mc_cuda_processors() * d->blocks);
+                   blocks = (unsigned)MC_MIN(a->tiles, mc_cuda_multiprocessors() * d->blocks);
     if (s->pass == CONV_FORWARD) {
         d->few.grid = (struct mc_grid){ { blocks, across, 1 },
                                         { 32 * WARPS, 1, 1 },
@@ -334,7 +334,7 @@ static const char *refuse(const struct mc_problem *p_)
            : mc_small_channels_refuse(p)                        ? mc_small_channels_refuse(p)
            : !small(p)                               ? "takes small filters, strides up to 4"
            : !fits(p)                                ? "has no room for such lines in shared memory"
-                                                     : mc_cuda_too_old();
+                                                     : mc_cuda_needs_sm80();
 }
 
 /* Fitted to 47 passes on an H200, of 1 to 4 channels and 9 to 484 taps.  work: of a block, where a processor

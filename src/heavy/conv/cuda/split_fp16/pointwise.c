@@ -151,7 +151,7 @@ static const char *refuse(const struct mc_problem *p_)
            : (!strided(p) && !step(p->s.in, p->at.x + 2)) || !step(p->s.out, p->at.y + 2)
                ? "wants an image's places in one line"
            : !small(p) ? "has no room for sizes like these"
-                       : mc_cuda_too_old();
+                       : mc_cuda_needs_sm80();
 }
 
 static double estimate(const struct mc_problem *p_)

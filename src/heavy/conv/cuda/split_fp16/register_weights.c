@@ -28,7 +28,7 @@ static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
                  y = (size_t)(2 * d->fb * (lines + 8)) * sizeof(uint16_t);
     const size_t raw = (size_t)mc_shared_image_up((int64_t)d->cc * (int64_t)places, 4) +
                        (size_t)mc_shared_image_up((int64_t)d->fb * outs, 4);
-    a->blocks = MC_MIN(a->n, MC_MAX(mc_cuda_processors() * (int)mc_shared_image_blocks(d, threads) / jobs, 1));
+    a->blocks = MC_MIN(a->n, MC_MAX(mc_cuda_multiprocessors() * (int)mc_shared_image_blocks(d, threads) / jobs, 1));
     d->kernel[0] = (struct mc_shared_image_kernel){
         "weights",
         { { (unsigned)a->blocks, (unsigned)jobs, 1 },

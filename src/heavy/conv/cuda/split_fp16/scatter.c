@@ -20,7 +20,7 @@ static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
     mc_shared_image_shape(d, p, true, p->s.flip);
     struct mc_shared_image_args *a = &d->args;
     const int places = a->in[0] * a->in[1], columns = mc_shared_image_up(a->results, TILE) / TILE,
-              processors = mc_cuda_processors();
+              processors = mc_cuda_multiprocessors();
     a->right = MC_MIN(columns, MC_MAX(WARPS / (mc_shared_image_up(places, TILE) / TILE), 1));
     a->images = MC_MAX(
         MC_MIN(MC_MIN(WARPS * TILE / (places * a->right), (a->n + processors - 1) / processors), a->n), 1);

@@ -59,7 +59,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.fours = h->fours && mc_cuda_aligned(a.x) && (!weights || mc_cuda_aligned(a.y));
     a.cut = (void *)((char *)workspace + h->cut_at);
     for (size_t i = 0; i < NELEM(h->kernel) && h->kernel[i].name; i++) {
-        TRY(mc_cuda_follow(mc_cuda_current(), h->kernel[i].loaded, h->kernel[i].name, &h->kernel[i].grid, &a,
+        TRY(mc_cuda_launch_dependent(mc_cuda_current(), h->kernel[i].loaded, h->kernel[i].name, &h->kernel[i].grid, &a,
                            sizeof a));
     }
     return MC_OK;
@@ -140,7 +140,7 @@ struct mc_plan *mc_shared_image_plan(mc_shared_image_lay_out *lay_out, const str
                                const struct mc_cuda_text *t)
 {
     struct mc_shared_image *h = mc_calloc(1, sizeof *h, "plans");
-    struct mc_cuda_named kernels[NELEM(h->kernel)];
+    struct mc_cuda_kernel_ref kernels[NELEM(h->kernel)];
     struct mc_str defines = { 0 };
     if (!h) {
         return NULL;
@@ -156,7 +156,7 @@ struct mc_plan *mc_shared_image_plan(mc_shared_image_lay_out *lay_out, const str
         define_sizes(&defines, h);
     }
     for (size_t i = 0; i < NELEM(kernels); i++) {
-        kernels[i] = (struct mc_cuda_named){ &h->kernel[i].loaded, h->kernel[i].name };
+        kernels[i] = (struct mc_cuda_kernel_ref){ &h->kernel[i].loaded, h->kernel[i].name };
     }
     if (!mc_cuda_kernels(t, &defines, kernels, NELEM(kernels))) {
         mc_free(h);
@@ -196,7 +196,7 @@ const char *mc_shared_image_fit(mc_shared_image_lay_out *lay_out, const struct m
     struct mc_shared_image h;
     lay_out(&h, p);
     const struct mc_grid *g = &h.kernel[h.work].grid;
-    bool ok = g->blocks[1] <= 4 * (unsigned)mc_cuda_processors() && g->threads[0] <= 32 * (unsigned)h.warps;
+    bool ok = g->blocks[1] <= 4 * (unsigned)mc_cuda_multiprocessors() && g->threads[0] <= 32 * (unsigned)h.warps;
     for (size_t i = 0; i < NELEM(h.kernel); i++) {
         ok = ok && h.kernel[i].grid.shared <= HALVES_MOST_SHARED;
     }
@@ -221,5 +221,5 @@ const char *mc_shared_image_refuse(const struct mc_conv_problem *p)
                ? "takes images in one or two dimensions"
            : !lies_well(p) ? "wants images as bc01, without gaps"
            : !small(p)     ? "takes small images, a block's in shared memory"
-                           : mc_cuda_too_old();
+                           : mc_cuda_needs_sm80();
 }

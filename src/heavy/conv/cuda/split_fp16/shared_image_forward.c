@@ -25,7 +25,7 @@ static void plan_gather(struct mc_shared_image *d)
 {
     struct mc_shared_image_args *a = &d->args;
     const int outs = a->out[0] * a->out[1], columns = mc_shared_image_up(a->results, TILE) / TILE,
-              processors = mc_cuda_processors();
+              processors = mc_cuda_multiprocessors();
     a->right = MC_MIN(columns, MC_MAX(HALVES_MOST_WARPS / MC_MAX(mc_shared_image_up(outs, TILE) / TILE, 1), 1));
     a->images = MC_MAX(
         MC_MIN(MC_MIN(WARPS * TILE / (outs * a->right), (a->n + processors - 1) / processors), a->n), 1);
@@ -45,7 +45,7 @@ static void plan_weights(struct mc_shared_image *d)
     struct mc_shared_image_args *a = &d->args;
     const int taps = a->k[0] * a->k[1], c16 = d->cc / 16, down = d->fb / TILE,
               most = MC_MAX(10 / down * UNITS / c16, 1), f_blocks = (a->results + d->fb - 1) / d->fb;
-    const int sets = (taps + most - 1) / most, processors = mc_cuda_processors();
+    const int sets = (taps + most - 1) / most, processors = mc_cuda_multiprocessors();
     a->per_set = (taps + sets - 1) / sets;
     const int jobs = (taps + a->per_set - 1) / a->per_set * a->chunks * f_blocks,
               lines = mc_shared_image_up((int64_t)a->out[0] * a->out[1], 16);

@@ -203,7 +203,7 @@ TEST(cuda_conv_strides_as_channels)
             for (size_t v = (s + (size_t)pass) % 3; v < NELEM(variants); v += test_is_full() ? 1 : 3) {
                 const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass,
                                                              &variants[v]);
-                one(&p.base, &mc_conv_cuda_fold, &t);
+                one(&p.base, &mc_conv_cuda_space_to_depth, &t);
             }
         }
     }
@@ -277,7 +277,7 @@ TEST(cuda_conv_estimates_of_exchanged_sizes)
     CHECK(mc_conv_cudnn.estimate(&p.base) < 1e-3, "%g s as it is", mc_conv_cudnn.estimate(&p.base));
     const struct mc_conv_problem first = convolution("n128c3f64 i224x224 k11x11 s4x4 p2x2", CONV_FORWARD,
                                                      &variants[12]); /* float16 */
-    CHECK(mc_conv_cuda_fold.estimate(&first.base) < 0.5 * mc_conv_cudnn.estimate(&first.base),
+    CHECK(mc_conv_cuda_space_to_depth.estimate(&first.base) < 0.5 * mc_conv_cudnn.estimate(&first.base),
           "%g s as it is, %g s by strides as channels", mc_conv_cudnn.estimate(&first.base),
-          mc_conv_cuda_fold.estimate(&first.base));
+          mc_conv_cuda_space_to_depth.estimate(&first.base));
 }

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text, mc_pool_beside_text,
+extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text, mc_pool_channels_last_text,
     mc_pooled_small_channels_text;
 
 #define FLOATS "#define T float\n#define A float\n#define FLOAT 1\n", "#define T half\n#define A float\n#define FLOAT 1\n", \
@@ -112,7 +112,7 @@ static const struct {
         "#define T bf16\n" SPREAD1 "#define CF 32\n#define PITCH 56\n#define UNIT 16\n",
         "#define T float\n" SPREAD1 "#define CF 24\n#define PITCH 56\n#define UNIT 4\n" },
       { "#define HAS_C0 0\n", "#define HAS_C0 1\n" } },
-    { &mc_conv_fold_text,
+    { &mc_conv_space_to_depth_text,
       { "#define INDEX unsigned\n", "#define INDEX u64\n" },
       { "#define T unsigned short\n#define PACK 8\n", "#define T unsigned long long\n#define PACK 1\n" } },
     { &mc_conv_im2col_text, { FLOATS }, { "#define INDEX unsigned\n", "#define INDEX u64\n" } },
@@ -157,7 +157,7 @@ static const struct {
         POOL3 "#define PASS 1\n#define MODE 0\n#define KEY 1\n",
         POOL3 "#define PASS 0\n#define MODE 3\n#define KEY 0\n",
         POOL3 "#define PASS 1\n#define MODE 2\n#define KEY 0\n" } },
-    { &mc_pool_beside_text,
+    { &mc_pool_channels_last_text,
       { "#define T float\n#define A float\n#define FLOAT 1\n#define BESIDE 4\n",
         "#define T bf16\n#define A float\n#define FLOAT 1\n#define BESIDE 8\n" },
       { POOL3 "#define PASS 0\n#define MODE 0\n#define KEY 1\n",

@@ -45,7 +45,7 @@ int64_t mc_conv_exchange_shift(const struct mc_conv_problem *p, int roles); /* o
 const char *mc_conv_no_places(const struct mc_conv_problem *p);     /* why not, or NULL */
 const char *mc_conv_no_reversed(const struct mc_conv_problem *p);
 
-/* ---- forced.c ---- */
+/* ---- algo_flag.c ---- */
 const char *mc_conv_forced(const struct mc_problem *p, int64_t *mode);
 size_t mc_conv_words(const char **names, size_t room);      /* those of Theano's flags; how many */
 /* algo, or the flag of this pass; auto inside of others */

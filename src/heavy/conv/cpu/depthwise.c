@@ -21,13 +21,13 @@ struct depth {
 struct call {
     const struct depth *d;
     struct mc_conv_run r;
-    const struct mc_depth_rows *rows;
+    const struct mc_depthwise_rows *rows;
 };
 /* What one thread has of the workspace. */
 struct desk {
     float *plane, *row;
     float *sum;                 /* (taps, lanes) */
-    struct mc_depth_taps taps;
+    struct mc_depthwise_taps taps;
 };
 
 static struct desk desk(const struct call *x, int slot)
@@ -248,7 +248,7 @@ static void weights_task(void *arg, int64_t f, int slot)
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct depth *d = (const struct depth *)(const void *)plan;
-    struct call x = { d, mc_conv_bind(plan, operand, workspace, threads), mc_depth_rows() };
+    struct call x = { d, mc_conv_bind(plan, operand, workspace, threads), mc_depthwise_rows() };
     const struct mc_conv_shape *s = &x.r.p->s;
     if (s->pass == CONV_WEIGHTS) {
         mc_team_tasks(weights_task, &x, s->f, d->slots, x.r.threads, mc_conv_work(x.r.p));

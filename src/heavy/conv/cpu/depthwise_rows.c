@@ -26,7 +26,7 @@ typedef int lanes __attribute__((vector_size(DEPTH_LANES * sizeof(int)), aligned
 #undef NAME
 #endif
 
-const struct mc_depth_rows *mc_depth_rows(void)
+const struct mc_depthwise_rows *mc_depthwise_rows(void)
 {
 #if defined(__x86_64__)
     if (mc_cpu()->avx512f) {

@@ -4,7 +4,7 @@
  * Vectors of 16 are what the compiler makes of them.  Reads may go up to a vector beyond a row; writes never
  * do. */
 
-TARGET static void NAME(forward)(float *to, const float *x, const struct mc_depth_taps *t, int64_t n)
+TARGET static void NAME(forward)(float *to, const float *x, const struct mc_depthwise_taps *t, int64_t n)
 {
     for (int64_t i = 0; i < n; i += 2 * DEPTH_LANES) {
         vector a = { 0 }, b = { 0 };
@@ -36,7 +36,7 @@ TARGET static void NAME(add)(float *to, const float *y, float w, int64_t n)
     }
 }
 
-TARGET static void NAME(weights)(float *sum, const float *x, const float *y, const struct mc_depth_taps *t,
+TARGET static void NAME(weights)(float *sum, const float *x, const float *y, const struct mc_depthwise_taps *t,
                                  int64_t n)
 {
     static const lanes index = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
@@ -56,4 +56,4 @@ TARGET static void NAME(weights)(float *sum, const float *x, const float *y, con
     }
 }
 
-static const struct mc_depth_rows NAME(rows) = { NAME(forward), NAME(add), NAME(weights) };
+static const struct mc_depthwise_rows NAME(rows) = { NAME(forward), NAME(add), NAME(weights) };

@@ -12,7 +12,7 @@ extern const struct mc_solver mc_conv_cudnn, mc_conv_cuda_small_channels, mc_con
     mc_conv_cuda_small_channels_scatter, mc_conv_cuda_split, mc_conv_cuda_tma, mc_conv_cuda_split_pointwise, mc_conv_cuda_shared_image,
     mc_conv_cuda_taps, mc_conv_cuda_col2im, mc_conv_cuda_fft, mc_conv_cuda_fft_fine, mc_conv_cuda_fft_tiling,
     mc_conv_cuda_im2col, mc_conv_cuda_exchange, mc_conv_cuda_exchange_full, mc_conv_cuda_bc01,
-    mc_conv_cuda_b01c, mc_conv_cuda_fold, mc_conv_cuda_unfused, mc_conv_cuda_direct;
+    mc_conv_cuda_b01c, mc_conv_cuda_space_to_depth, mc_conv_cuda_unfused, mc_conv_cuda_direct;
 double mc_conv_cuda_seconds(const struct mc_conv_problem *p, double part);  /* at that part of the peak */
 /* cuda_apart.c: an epilogue by a kernel of its own */
 double mc_conv_cuda_epilogue_seconds(const struct mc_conv_problem *p);
@@ -37,7 +37,7 @@ extern const struct mc_cuda_text mc_conv_direct_text, mc_conv_small_channels_til
     mc_conv_small_channels_text, mc_conv_small_channels_cells_text, mc_conv_small_channels_forward_text, mc_conv_small_channels_weights_text,
     mc_conv_small_channels_spread_text, mc_conv_im2col_text, mc_conv_fft_text, mc_conv_fft_tensor_text,
     mc_conv_fft_products_text, mc_conv_fft_products_half_text, mc_conv_shared_image_text, mc_conv_shared_image_weights_text,
-    mc_conv_register_weights_text, mc_conv_col2im_text, mc_conv_fold_text, mc_conv_tma_text;
+    mc_conv_register_weights_text, mc_conv_col2im_text, mc_conv_space_to_depth_text, mc_conv_tma_text;
 
 enum { DNN_AUTO, DNN_REQUIRED, DNN_NEVER };  /* the flag dnn.enabled, in the order of its words */
 /* ---- cudnn_graph.c: descriptors of cuDNN's backend ---- */

@@ -14,7 +14,7 @@
 static const char text[] = {
 #include "heavy/conv/cuda/space_to_depth_text.h"
     , 0 };
-const struct mc_cuda_text mc_conv_fold_text = { "heavy/conv/cuda/space_to_depth.cu", text };
+const struct mc_cuda_text mc_conv_space_to_depth_text = { "heavy/conv/cuda/space_to_depth.cu", text };
 
 /* of x, beyond which tensor cores are busy as it is; bytes that a thread writes */
 enum { MOST_CHANNELS = 16, WORD = 16 };
@@ -22,7 +22,7 @@ struct side {                   /* x or w */
     void *kernel;
     const char *name;
     struct mc_grid grid;
-    struct mc_fold_args args;
+    struct mc_space_to_depth_args args;
     int64_t first;              /* bytes from the array to its element 0, 0 */
     size_t at;                  /* folded, in the workspace */
 };
@@ -36,7 +36,7 @@ struct fold {
 
 static mc_status move(const struct side *s, void *plain, void *workspace)
 {
-    struct mc_fold_args a = s->args;
+    struct mc_space_to_depth_args a = s->args;
     a.plain = (char *)plain + s->first;
     a.folded = (char *)workspace + s->at;
     return mc_cuda_launch_dependent(mc_cuda_current(), s->kernel, s->name, &s->grid, &a, sizeof a);
@@ -98,10 +98,10 @@ static bool make_side(struct side *s, const struct mc_conv_problem *p, const str
 {
     const struct mc_conv_array plain = mc_conv_array(p, role), folded = mc_conv_array(c, role);
     const int64_t size = mc_dtypes[p->dtype].size;
-    struct mc_fold_args *a = &s->args;
+    struct mc_space_to_depth_args *a = &s->args;
     struct mc_str defines = { 0 };
     bool into = role != mc_conv_result(p->s.pass);
-    *a = (struct mc_fold_args){ .outer = plain.size[0],
+    *a = (struct mc_space_to_depth_args){ .outer = plain.size[0],
                                 .c = plain.size[1],
                                 .at = { plain.stride[0], plain.stride[1] } };
     for (int i = 0; i < 2; i++) {
@@ -126,7 +126,7 @@ static bool make_side(struct side *s, const struct mc_conv_problem *p, const str
     mc_cuda_index(&defines, MC_MAX(mc_conv_count(&folded), mc_conv_count(&plain)));
     s->name = into ? "fold" : "unfold";
     s->grid = mc_cuda_grid_1d(count, 256);
-    return mc_cuda_kernels(&mc_conv_fold_text, &defines, &(struct mc_cuda_kernel_ref){ &s->kernel, s->name }, 1);
+    return mc_cuda_kernels(&mc_conv_space_to_depth_text, &defines, &(struct mc_cuda_kernel_ref){ &s->kernel, s->name }, 1);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
@@ -183,4 +183,4 @@ static double estimate(const struct mc_problem *p_)
     return 3e-6 + mc_plan_cheapest(&c.base) + mc_cuda_seconds(p->dtype, false, 0, 1.5 * moved, 1);
 }
 
-const struct mc_solver mc_conv_cuda_fold = { .name = "fold", .refuse = refuse, .estimate = estimate, .plan = plan, .wraps = true };
+const struct mc_solver mc_conv_cuda_space_to_depth = { .name = "fold", .refuse = refuse, .estimate = estimate, .plan = plan, .wraps = true };

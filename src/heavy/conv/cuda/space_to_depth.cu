@@ -5,7 +5,7 @@
  * Elements are moved, not computed with: T is an unsigned type of their size, and PACK of them a word of the folded array,
  * in which a word never leaves its place. */
 #include "heavy/conv/cuda/space_to_depth_args.h"
-typedef mc_fold_args args;
+typedef mc_space_to_depth_args args;
 
 struct alignas(PACK * sizeof(T)) pack { T v[PACK]; };
 typedef INDEX idx;

@@ -6,12 +6,12 @@
 
 MC_ARGS_TYPE(T);
 
-struct mc_fold_args {
+struct mc_space_to_depth_args {
     T *plain;
     T *folded;
     i64 outer, c, size[2], folds[2], stride[2], pad[2];     /* size: of plain's axes; folds: of folded's */
     i64 at[4];                  /* strides of plain: outer, channels, rows, columns */
 };
-MC_ARGS_SIZE(mc_fold_args, 128);
+MC_ARGS_SIZE(mc_space_to_depth_args, 128);
 
 #endif

@@ -23,7 +23,7 @@ const struct mc_solver *const mc_conv_cuda_solvers[] = {
     &mc_conv_cuda_exchange_full, /* forward by the inputs pass, and back */
     &mc_conv_cuda_bc01,      /* copied into that layout for the others */
     &mc_conv_cuda_b01c,
-    &mc_conv_cuda_fold,      /* strides as channels: the first layer again */
+    &mc_conv_cuda_space_to_depth,      /* strides as channels: the first layer again */
     &mc_conv_cuda_unfused,     /* the bare convolution, and then what follows */
     &mc_conv_cuda_direct,    /* any, by indices */
     NULL,

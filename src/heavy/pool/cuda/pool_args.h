@@ -1,4 +1,4 @@
-/* pool_args.h: the arguments of the kernels of pool.cu, lines.cu and beside.cu. */
+/* pool_args.h: the arguments of the kernels of pool.cu, lines.cu and channels_last.cu. */
 #ifndef MC_POOL_POOL_ARGS_H
 #define MC_POOL_POOL_ARGS_H
 
@@ -15,8 +15,8 @@ struct mc_pool_args {
     i64 in[3], out[3], w[3], stride[3], pad[3];
     int whole;
     struct mc_cuda_divider axis[8], part[4]; /* axis: by the sizes of the axes that are not pooled;
-                                                   part: lines.cu, beside.cu: what cuts the number of a thread */
-    unsigned count;                          /* lines.cu, beside.cu: threads that have work */
+                                                   part: lines.cu, channels_last.cu: what cuts the number of a thread */
+    unsigned count;                          /* lines.cu, channels_last.cu: threads that have work */
     /* all operands begin where several elements can be moved at a time */
     int together;
 };

@@ -17,12 +17,12 @@ static const char lines_text[] = {
 #include "heavy/pool/cuda/lines_text.h"
     , 0 };
 static const char beside_text[] = {
-#include "heavy/pool/cuda/beside_text.h"
+#include "heavy/pool/cuda/channels_last_text.h"
     , 0 };
 static const struct mc_cuda_text windows = { "heavy/pool/cuda/windows.cu", windows_text, NULL };
 const struct mc_cuda_text mc_pool_text = { "heavy/pool/cuda/pool.cu", text, &windows };
 const struct mc_cuda_text mc_pool_lines_text = { "heavy/pool/cuda/lines.cu", lines_text, &windows };
-const struct mc_cuda_text mc_pool_beside_text = { "heavy/pool/cuda/beside.cu", beside_text, &windows };
+const struct mc_cuda_text mc_pool_channels_last_text = { "heavy/pool/cuda/channels_last.cu", beside_text, &windows };
 
 struct pool {
     struct mc_plan base;
@@ -241,7 +241,7 @@ static void fix(struct pool *d, struct mc_str *defines, const struct mc_pool_pro
         mc_str_addf(defines, "#define WHOLE %d\n", all_whole(s));
     }
     d->name = lines ? "lines" : lanes ? "beside" : "pool";
-    d->text = lines ? &mc_pool_lines_text : lanes ? &mc_pool_beside_text : &mc_pool_text;
+    d->text = lines ? &mc_pool_lines_text : lanes ? &mc_pool_channels_last_text : &mc_pool_text;
     count = lines ? fix_lines(&d->args, defines, p) : lanes ? fix_beside(&d->args, defines, p, lanes) : count;
     d->args.count = (unsigned)count;
     d->grid = mc_cuda_grid_1d(count, 256);

@@ -1,4 +1,4 @@
-/* slide.c: gradients of sums and means where windows move by one cell.  A cell gets what all windows came to
+/* stride_one.c: gradients of sums and means where windows move by one cell.  A cell gets what all windows came to
  * that see it, and those lie side by side: it is a sum over a window again, of the gradient with zeros around
  * it.
  *

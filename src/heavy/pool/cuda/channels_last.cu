@@ -1,4 +1,4 @@
-/* beside.cu: channels, or images, that lie innermost in all arrays: a thread has BESIDE of them; going forward of a window, going
+/* channels_last.cu: channels, or images, that lie innermost in all arrays: a thread has BESIDE of them; going forward of a window, going
  * back of the cells that a stride passes over and all windows that reach them.  TOGETHER: they are moved at once, if operands
  * begin so.  FIXED (windows.cu).
  *

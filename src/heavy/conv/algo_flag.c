@@ -1,4 +1,4 @@
-/* forced.c: the flags conv.algo_*, and algo of a node: a solver's own name, or a word of Theano's cuDNN
+/* algo_flag.c: the flags conv.algo_*, and algo of a node: a solver's own name, or a word of Theano's cuDNN
  * flags.
  *
  * A solver's own name is an order: what it declines is an error with its reason.  Theano's words for

@@ -1,4 +1,4 @@
-/* sample.c: how far a result on a GPU is off: some of its elements, made again there as sums in float64
+/* spot_check.c: how far a result on a GPU is off: some of its elements, made again there as sums in float64
  * (sampled in direct.cu).
  *
  *   error = |got - want| / |want|, over the samples

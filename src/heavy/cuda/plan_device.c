@@ -1,4 +1,4 @@
-/* site.c: timing on a GPU, operands to time with, and the check of a plan against the host's reference.
+/* plan_device.c: timing on a GPU, operands to time with, and the check of a plan against the host's reference.
  *
  * Invariant: a time is that of the work on the device: runs are recorded and launched together, so that what
  * the host needs to enqueue them does not count, as it does not in a function that is replayed. */

@@ -1,4 +1,4 @@
-/* columns.c: the matrix whose columns are windows of x: a row for each channel and tap, a column for each
+/* gather.c: the matrix whose columns are windows of x: a row for each channel and tap, a column for each
  * place.
  *
  * Taps stand in w's order, so that a filter is a row of the other matrix as it lies; a flip is in that order.

@@ -7,7 +7,7 @@
 #define FUZZ_H
 
 #include "base/base.h"
-#include "fuzz_mend.h"
+#include "fuzz_repair.h"
 
 #include <dirent.h>
 #include <stdio.h>

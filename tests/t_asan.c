@@ -1,6 +1,6 @@
 /* t_asan.c: does the address sanitizer's leak check, at exit, work in this program?  Here and not elsewhere
  * it is built in. */
-#include "compiling_room.h"
+#include "compile_folder.h"
 #include <dlfcn.h>
 
 #if defined(__SANITIZE_ADDRESS__)

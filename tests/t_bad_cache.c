@@ -1,6 +1,6 @@
 /* t_bad_cache.c: cache folders and entries that somebody else may have prepared: none is used, nothing is
  * written there. */
-#include "compiling_room.h"
+#include "compile_folder.h"
 #include <dlfcn.h>
 
 /* ---- what somebody did: the cache holds one entry then ---- */

@@ -2,7 +2,7 @@
  * the call.
  *
  * Each row runs in a process of its own, so a row that hangs or crashes is that row's failure. */
-#include "compiling_room.h"
+#include "compile_folder.h"
 
 /* ---- compilers: scripts that get $out, the file they should write, and $made, a library that works ---- */
 

@@ -1,7 +1,7 @@
 /* t_cache.c: the folder of compiled kernels: damaged, read-only, full, gone, shared, bounded.
  *
  * Where only the running matters, the compiler of these tests copies a library made before. */
-#include "compiling_room.h"
+#include "compile_folder.h"
 
 /* ---- the folder ---- */
 

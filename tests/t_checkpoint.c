@@ -1,7 +1,7 @@
 /* t_checkpoint.c: what survives being killed, and which checkpoints are refused.
  *
  * Invariant: a run that was broken off ends with the bits of one that was not. */
-#include "train_room.h"
+#include "train_folder.h"
 #include <math.h>
 #include <sys/stat.h>
 #include <time.h>

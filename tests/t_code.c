@@ -1,5 +1,5 @@
 /* t_code.c: C text made into code: by one process or many, with a compiler or without. */
-#include "compiling_room.h"
+#include "compile_folder.h"
 
 /* ---- compiling ---- */
 

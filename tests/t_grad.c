@@ -1,7 +1,7 @@
 /* t_grad.c: what a gradient is asked for and how: known gradients, constants, disconnected and whole-number
  * variables, and the check by differences itself.  `formulas` brings every op that has a
  * gradient before the differences. */
-#include "grad_scene.h"
+#include "grad_case.h"
 
 #include <math.h>
 #include <stdio.h>

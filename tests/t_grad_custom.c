@@ -1,5 +1,5 @@
 /* t_grad_custom.c: gradients through users' ops, with callbacks and with kernel text. */
-#include "grad_scene.h"
+#include "grad_case.h"
 
 /* (a * b, a + b), with its gradient; arg says what is wrong with it. */
 enum { RIGHT, TWICE, FOREIGN, CUT };

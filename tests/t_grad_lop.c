@@ -1,5 +1,5 @@
 /* t_grad_lop.c: Lop and Rop: adjoint to each other, and what they leave behind. */
-#include "grad_scene.h"
+#include "grad_case.h"
 
 static mc_array *matrix_of(struct scene *w, mc_node *y)
 {

@@ -1,6 +1,6 @@
 /* t_ops_conv.c: the three nodes of convolution against one loop over the definition, in every rank, border,
  * stride, dilation, group, layout; identities between the passes; gradients of every order. */
-#include "world.h"
+#include "op_fixture.h"
 #include "op/conv.h"
 #include <math.h>
 #include <stdio.h>

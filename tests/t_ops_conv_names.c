@@ -1,6 +1,6 @@
 /* t_ops_conv_names.c: convolution by its other names, each against what it stands for; larger images against
  * loops; the limits that cuda-convnet had. */
-#include "world.h"
+#include "op_fixture.h"
 #include <math.h>
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* t_ops_conv_shapes.c: sizes that convolutions have, those that are impossible, and those that no memory
  * holds. */
-#include "world.h"
+#include "op_fixture.h"
 #include <stdio.h>
 
 static mc_array *zeros(int rank, const int64_t *dims)

@@ -1,6 +1,6 @@
 /* t_ops_gather.c: index tensors, masks, nonzero and take against loops that follow NumPy's words, element by
  * element. */
-#include "world.h"
+#include "op_fixture.h"
 
 /* ---- index tensors ---- */
 

@@ -1,6 +1,6 @@
 /* t_ops_index.c: slices, index tensors and updates against loops that follow NumPy's words, element by
  * element. */
-#include "world.h"
+#include "op_fixture.h"
 
 /* ---- what an index takes of one axis: a list of places, by counting ---- */
 

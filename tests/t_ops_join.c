@@ -1,5 +1,5 @@
 /* t_ops_join.c: tensors side by side and taken apart, against loops over their elements. */
-#include "world.h"
+#include "op_fixture.h"
 
 /* The reference: y[..., at + i, ...] = part[..., i, ...] for one part after the other. */
 static mc_array *joined(int n, mc_array *const *part, int axis, mc_dtype d)

@@ -1,5 +1,5 @@
 /* t_ops_patches.c: images taken apart in patches, and put together from them. */
-#include "world.h"
+#include "op_fixture.h"
 #include <stdio.h>
 
 static int64_t wrapped(int64_t at, int64_t n)

@@ -1,6 +1,6 @@
 /* t_ops_product.c: products of every rank against one loop over NumPy's definition: the sum over paired
  * axes. */
-#include "world.h"
+#include "op_fixture.h"
 #include <math.h>
 
 /* A sum of products: batch axes first, then a's free axes, then b's. */

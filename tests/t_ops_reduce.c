@@ -1,5 +1,5 @@
 /* t_ops_reduce.c: reductions, running sums and sorting against hand-written loops over odd strides. */
-#include "world.h"
+#include "op_fixture.h"
 #include <math.h>
 #include <stdio.h>
 

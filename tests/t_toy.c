@@ -270,7 +270,7 @@ static mc_status timed(struct mc_function *f, const struct mc_shape_plan *p, int
 
 static struct mc_device *start(const char *device) { (void)device; return &toy; }
 static const struct mc_backend *grows(void) { return &mc_backend_cpu; }
-static mc_status begin(struct mc_function *f, struct mc_shape_plan *p) { return mc_remote_send(f, p); }
+static mc_status begin(struct mc_function *f, struct mc_shape_plan *p) { return mc_remote_upload_inputs(f, p); }
 
 static mc_status copy(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst)
 {
@@ -290,7 +290,7 @@ static const struct mc_backend backend = {
     .kernels = mc_compile_kernels, .drop_kernels = mc_drop_kernels, .compiled = compiled, .plan = plan,
     .front = mc_remote_inputs, .shape = mc_remote_plan, .forget = mc_remote_forget, .address = mc_remote_address,
     .begin = begin, .step = timed, .fetch = mc_remote_fetch, .store = mc_remote_store, .copy = copy,
-    .keep = mc_remote_keep, .make = mc_remote_make, .take = mc_remote_take,
+    .keep = mc_remote_copy_on_device, .make = mc_remote_result_make, .take = mc_remote_result_take,
 };
 
 __attribute__((constructor)) static void add(void)

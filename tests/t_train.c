@@ -1,7 +1,7 @@
 /* t_train.c: monochord train and predict: what is learned, what is said when something is wrong, what the
  * report holds. */
 #include "markup.h"
-#include "train_room.h"
+#include "train_folder.h"
 #include <monochord_nn.h>
 
 /* ---- what it says ---- */

@@ -163,7 +163,7 @@ static mc_status call_locked(struct mc_function *f, int nin, const mc_arg *in, i
     }
     TRY(f->code->backend->in_place ? mc_inputs_unalias(f) : MC_OK);
     struct mc_shape_plan *p = mc_shape_plan_find(f);
-    p = p ? mc_memory_room(f, p) : p;
+    p = p ? mc_memory_reserve(f, p) : p;
     if (!p) {
         return mc_last_status();
     }
@@ -213,7 +213,7 @@ mc_status mc_call_args(mc_function *f, int nin, const mc_arg *in, int nout, cons
         pthread_mutex_unlock(&f->shared[i]->lock);
     }
     if (pr->dynamic && f->plans) {
-        mc_shape_plan_let_go(f, f->plans);
+        mc_shape_plan_release_arrays(f, f->plans);
     }
     for (int i = 0; i < pr->ninput; i++) {
         mc_array_unref(&f->arg[i]);

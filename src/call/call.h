@@ -7,7 +7,7 @@
 /* steps.c */
 mc_status mc_steps_run(struct mc_function *f, struct mc_shape_plan *p);
 /* Memory for all of it.  Where that is too much, another plan; NULL: error. */
-struct mc_shape_plan *mc_memory_room(struct mc_function *f, struct mc_shape_plan *p);
+struct mc_shape_plan *mc_memory_reserve(struct mc_function *f, struct mc_shape_plan *p);
 /* results.c */
 /* where a step makes it */
 mc_status mc_result_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out);

@@ -35,7 +35,7 @@ static mc_status no_room(const struct mc_function *f, const struct mc_shape_plan
 }
 
 /* Where memory is short, solvers that work with a quarter are asked, until there are none. */
-struct mc_shape_plan *mc_memory_room(struct mc_function *f, struct mc_shape_plan *p)
+struct mc_shape_plan *mc_memory_reserve(struct mc_function *f, struct mc_shape_plan *p)
 {
     while (!f->code->program.dynamic && grow_arena(f, p->memory) < 0) {
         if (mc_last_status() != MC_EMEMORY) {
@@ -106,7 +106,7 @@ static mc_status run_checked(struct mc_function *f, const struct mc_shape_plan *
     const struct mc_backend *b = f->code->backend;
     double took = 0;
     mc_status s = b->step(f, p, step, f->profile ? &took : NULL);
-    s = s < 0 ? mc_step_blame(f, step, s) : s;
+    s = s < 0 ? mc_step_error(f, step, s) : s;
     if (f->profile) {
         struct mc_step_time *t = &f->time[step];
         t->seconds += took;

@@ -29,7 +29,7 @@ mc_status mc_spec_givens(struct compiling *c);
 mc_status mc_spec_unused(struct compiling *c);
 mc_node **mc_spec_results(const struct compiling *c, size_t *n);   /* outputs, then updates; the caller's */
 void mc_spec_put_results(struct compiling *c, mc_node *const *all);
-/* life.c: functions made, copied, freed */
+/* function.c: functions made, copied, freed */
 mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int threads, bool profile);
 void mc_code_unit_unref(struct mc_code_unit *u);
 /* the program, its texts and its kernels; the graph stays */

@@ -23,7 +23,7 @@ bool mc_cache_find(struct mc_key key, const char *suffix, struct mc_str *content
 void mc_cache_put(struct mc_key key, const char *suffix, const char *content, size_t n);
 void mc_cache_drop(struct mc_key key, const char *suffix);
 
-/* ---- sweep.c ---- */
+/* ---- cache_evict.c ---- */
 /* after `added` more bytes: stale and least recently used files go */
 void mc_cache_sweep(int folder, size_t added);
 void mc_folder_remove(const char *path);    /* with the files in it */

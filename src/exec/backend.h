@@ -94,7 +94,7 @@ struct mc_backend {
     mc_status (*take)(struct mc_function *f, const struct mc_shape_plan *p, int output);
     bool (*updated)(const struct mc_shape_plan *p); /* were updates made with the steps?  NULL: never */
 };
-static inline bool mc_steps_beside(const struct mc_function *f)
+static inline bool mc_steps_concurrent(const struct mc_function *f)
 {
     return f->code->backend->beside && f->code->backend->beside();
 }

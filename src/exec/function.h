@@ -128,7 +128,7 @@ const char *mc_step_text(const struct mc_function *f, int step);
 bool mc_step_compiled(const struct mc_function *f, int step);
 mc_status mc_step_run(struct mc_function *f, const struct mc_shape_plan *p, int step);
 /* The last error, with the names of the function and the step added; returns s. */
-mc_status mc_step_blame(const struct mc_function *f, int step, mc_status s);
+mc_status mc_step_error(const struct mc_function *f, int step, mc_status s);
 /* threads of the processor that steps use; asked 0: those of the flag, else all */
 int mc_step_threads(int asked);
 void mc_exec_free(struct mc_exec *e); /* of an executor that owns nothing but itself */
@@ -147,10 +147,10 @@ mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *s
                    double tol);
 /* custom.c: sets mc_custom_kernel_hook.  compile.c calls it so that archives bring the file along */
 void mc_custom_install(void);
-/* lines.c: can threads share the work of n?  Then mc_lines_eval fills out with that many threads. */
+/* reference_threads.c: can threads share the work of n?  Then mc_lines_eval fills out with that many threads. */
 bool mc_reference_parallel(const mc_node *n, const mc_array *out);
 mc_status mc_lines_eval(const mc_node *n, mc_array *const *in, mc_array *out, int threads);
-/* called.c: what a step is for, in words.  Outputs may have names (NULL: none); NULL: out of memory */
+/* step_name.c: what a step is for, in words.  Outputs may have names (NULL: none); NULL: out of memory */
 char *mc_step_called(const struct mc_program *p, int step, const char *const *output_name);
 /* cpu/compile_kernels.c: the reason of a step that runs by the reference for want of a compiler */
 extern const char mc_no_compiler[];

@@ -97,7 +97,7 @@ bool mc_remote_is(const struct mc_function *f, const mc_array *a)
     return mc_array_space(a) == f->code->device->space;
 }
 
-mc_status mc_remote_send(struct mc_function *f, const struct mc_shape_plan *p)
+mc_status mc_remote_upload_inputs(struct mc_function *f, const struct mc_shape_plan *p)
 {
     for (int i = 0; i < f->code->program.ninput; i++) {
         const mc_array *a = f->arg[i];
@@ -191,7 +191,7 @@ mc_status mc_remote_store(struct mc_function *f, const struct mc_shape_plan *p, 
     return s;
 }
 
-mc_array *mc_remote_keep(struct mc_function *f, const struct mc_shape_plan *p, int value)
+mc_array *mc_remote_copy_on_device(struct mc_function *f, const struct mc_shape_plan *p, int value)
 {
     const struct mc_slot *at = &p->slot[value];
     mc_array *a = f->code->device->ops->array(f->code->device, at->type.dtype, at->type.rank, at->type.dims);
@@ -235,7 +235,7 @@ static mc_array *lend(struct mc_function *f, const struct mc_shape_plan *p, int 
 }
 
 /* The arrays that results go to are there, and good, before anything runs. */
-mc_status mc_remote_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
+mc_status mc_remote_result_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
 {
     const struct mc_type *t = &p->slot[f->code->program.output[i]].type;
     if (!mc_result_wanted(out)) {
@@ -252,7 +252,7 @@ mc_status mc_remote_make(struct mc_function *f, const struct mc_shape_plan *p, i
     return MC_OK;
 }
 
-mc_status mc_remote_take(struct mc_function *f, const struct mc_shape_plan *p, int i)
+mc_status mc_remote_result_take(struct mc_function *f, const struct mc_shape_plan *p, int i)
 {
     if (f->result[i]) {
         return fill(f, p, f->code->program.output[i], f->result[i]);

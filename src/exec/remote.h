@@ -27,15 +27,15 @@ size_t mc_remote_inputs(const struct mc_function *f);
 mc_status mc_remote_plan(struct mc_function *f, struct mc_shape_plan *p);
 void mc_remote_forget(struct mc_function *f, struct mc_shape_plan *p);          /* .forget */
 char *mc_remote_address(const struct mc_function *f, const struct mc_shape_plan *p, size_t value);
-mc_status mc_remote_send(struct mc_function *f, const struct mc_shape_plan *p); /* for .begin: the inputs */
+mc_status mc_remote_upload_inputs(struct mc_function *f, const struct mc_shape_plan *p); /* for .begin: the inputs */
 bool mc_remote_is(const struct mc_function *f, const mc_array *a);              /* in the device's memory? */
 mc_array *mc_remote_fetch(struct mc_function *f, const struct mc_shape_plan *p, int value);   /* a copy */
 mc_status mc_remote_store(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a);
 /* a copy on the device */
-mc_array *mc_remote_keep(struct mc_function *f, const struct mc_shape_plan *p, int value);
+mc_array *mc_remote_copy_on_device(struct mc_function *f, const struct mc_shape_plan *p, int value);
 /* where a result goes */
-mc_status mc_remote_make(struct mc_function *f, const struct mc_shape_plan *p, int output, const mc_arg *out);
+mc_status mc_remote_result_make(struct mc_function *f, const struct mc_shape_plan *p, int output, const mc_arg *out);
 /* it goes there */
-mc_status mc_remote_take(struct mc_function *f, const struct mc_shape_plan *p, int output);
+mc_status mc_remote_result_take(struct mc_function *f, const struct mc_shape_plan *p, int output);
 
 #endif

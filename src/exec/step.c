@@ -21,7 +21,7 @@ mc_status mc_step_run(struct mc_function *f, const struct mc_shape_plan *p, int 
 }
 
 /* "train: index 9 is out of range for axis 0 with size 2" and behind it the step. */
-mc_status mc_step_blame(const struct mc_function *f, int step, mc_status s)
+mc_status mc_step_error(const struct mc_function *f, int step, mc_status s)
 {
     char said[600];
     mc_snprintf(said, sizeof said, "%s", mc_last_error());

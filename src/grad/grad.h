@@ -26,7 +26,7 @@ mc_node *mc_grad_fit(mc_node *c, mc_node *x);
 mc_status mc_grad_stable(mc_graph *g, int n, mc_node *const *wrt, const mc_grad_spec *spec, mc_node **cost);
 /* grad.c: link[i] is not NULL if gradients pass from c to wrt[i]. */
 mc_status mc_grad_links(mc_node *c, const mc_grad_spec *spec, int n, mc_node *const *wrt, mc_node **link);
-/* twice.c: *grad, which may become an equal node, is a gradient of these; does one of them depend on wrt,
+/* second_order.c: *grad, which may become an equal node, is a gradient of these; does one of them depend on wrt,
  * perhaps through a gradient whose formula does not? */
 mc_status mc_grad_remember(mc_graph *g, mc_node **grad, int n, mc_node *const *of);
 mc_status mc_grad_depends(int n, mc_node *const *known, const mc_grad_spec *spec, mc_node *wrt,

@@ -363,7 +363,7 @@ mc_node *mc_apply(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *
     if (g->status < 0 && g->nodes.n == 0) {
         return g->error;
     }
-    const struct mc_place *place = g->place;
+    const struct mc_source_location *place = g->place;
     mc_status before = g->status;
     g->place = NULL; /* the message is completed first, the caret comes last */
     char *message = g->message;

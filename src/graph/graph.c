@@ -64,7 +64,7 @@ void *mc_graph_keep(mc_graph *g, size_t n)
 
 /* The line of text that holds byte `at`, and under it a caret: behind the last word where the text ends too
  * early. */
-static void caret(struct mc_str *out, const struct mc_place *p)
+static void caret(struct mc_str *out, const struct mc_source_location *p)
 {
     size_t at = p->at;
     while (at > 0 && !p->text[p->at + strspn(p->text + p->at, " \t\r\n")] &&

@@ -248,14 +248,14 @@ struct mc_graph {
     char *message;                 /* the first mistake */
     const struct mc_label *label;  /* of nodes that are made now; NULL: none */
     struct mc_dict labels;         /* all of them */
-    const struct mc_place *place;  /* the formula being read, for carets; NULL: none */
+    const struct mc_source_location *place;  /* the formula being read, for carets; NULL: none */
 };
 mc_graph *mc_graph_make(const struct mc_language *language);
 static inline const struct mc_op *mc_op_named(const mc_graph *g, const char *name)
 {
     return g->language->find(name);
 }
-struct mc_place { const char *text; size_t at; };
+struct mc_source_location { const char *text; size_t at; };
 struct mc_default_update { struct mc_shared *shared; mc_node *value; };
 
 /* graph.c, shared.c, node.c */

@@ -18,8 +18,8 @@ struct parser {
     const struct mc_bind *bind;
     int nbind, depth, brackets;
     bool failed;
-    struct mc_place place;
-    const struct mc_place *outer;
+    struct mc_source_location place;
+    const struct mc_source_location *outer;
 };
 /* A whole number of any sign and up to 1024 bits. */
 enum { WHOLE_LIMBS = 32 };

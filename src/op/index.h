@@ -7,7 +7,7 @@
 
 typedef void print_arg(struct mc_str *out, const mc_node *n, int i, void *ctx);
 
-/* spec.c */
+/* slice.c */
 bool mc_spec_is_whole(const int64_t *s);             /* the numbers of one axis */
 /* Does the spec fit x and name bounds that are there?  What does not is left to infer to explain. */
 bool mc_spec_is_sound(const struct mc_attr *spec, const mc_node *x, int nbound);

@@ -5,7 +5,7 @@
  * being rewritten once a user.  An explicit stack takes the place of recursion.
  *
  * Invariant: a node is left only when it is normal; fuel bounds what any chain of rules may do. */
-#include "rewrite/attempt.h"
+#include "rewrite/apply_rule.h"
 
 enum { FUEL_ALL = 64 };                 /* rules in all, for each node */
 

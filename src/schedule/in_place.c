@@ -56,12 +56,12 @@ static bool reads_own_element(const struct mc_function *f, const struct mc_step 
     return own;
 }
 
-int mc_update_in_place(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v)
+int mc_update_aliases(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v)
 {
     const struct mc_program *pr = &f->code->program;
     const struct mc_step *st = &pr->step.at[step];
     const bool may = f->code->backend->in_place && f->code->mode == MODE_FAST_RUN && !pr->dynamic &&
-                     !f->skip_updates && !mc_steps_beside(f);
+                     !f->skip_updates && !mc_steps_concurrent(f);
     const int update = may ? only_update(pr, v) : -1;
     if (update < 0 || !st->kernel || st->kernel->mode != KERNEL_MAP || step <= pr->last_check ||
         is_output(pr, v)) {

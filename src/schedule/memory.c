@@ -164,7 +164,7 @@ static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, st
         slot->index = out;
         return MC_OK;
     }
-    const int shared = heavy ? -1 : mc_update_in_place(f, p, step, v);
+    const int shared = heavy ? -1 : mc_update_aliases(f, p, step, v);
     if (shared >= 0) {
         slot->base = BASE_SHARED;
         slot->index = shared;
@@ -208,7 +208,7 @@ static mc_status place_results(struct mc_function *f, struct mc_shape_plan *p, s
         (st->kind == STEP_VIEW && !p->slot[st->dst[0]].own)) {
         return MC_OK;
     }
-    if (mc_heavy_is_idle(&p->step[step])) {
+    if (mc_heavy_is_skipped(&p->step[step])) {
         p->slot[st->dst[0]].base = BASE_TYPE;
         return MC_OK;
     }
@@ -333,7 +333,7 @@ static mc_status place(struct mc_function *f, struct mc_shape_plan *p, int apart
 
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
 {
-    mc_status s = place(f, p, mc_steps_beside(f) ? APART : 0);
+    mc_status s = place(f, p, mc_steps_concurrent(f) ? APART : 0);
     return s == MC_OK && p->apart && p->arena > f->code->device->memory / 4 ? place(f, p, 0) : s;
 }
 

@@ -13,7 +13,7 @@ void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p);
 /* removes it from f and frees it */
 void mc_shape_plan_drop(struct mc_function *f, struct mc_shape_plan *p);
 /* of the arrays of a call that is over */
-void mc_shape_plan_let_go(const struct mc_function *f, struct mc_shape_plan *p);
+void mc_shape_plan_release_arrays(const struct mc_function *f, struct mc_shape_plan *p);
 /* one step, when sizes depend on data */
 mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int step);
 /* launches, once addresses are known */
@@ -24,7 +24,7 @@ mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p);
 mc_status mc_plan_workspaces(const struct mc_function *f, struct mc_shape_plan *p);
 /* in_place.c: the shared variable, of f->shared, in whose memory the step makes its new value v; -1: none, it
  * is copied later */
-int mc_update_in_place(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v);
+int mc_update_aliases(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v);
 /* copies inputs that overlap what updates write; before there is a plan */
 mc_status mc_inputs_unalias(struct mc_function *f);
 

@@ -241,7 +241,7 @@ void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p)
     mc_free(p);
 }
 
-void mc_shape_plan_let_go(const struct mc_function *f, struct mc_shape_plan *p)
+void mc_shape_plan_release_arrays(const struct mc_function *f, struct mc_shape_plan *p)
 {
     for (size_t i = 0; i < f->code->program.value.n; i++) {
         mc_array_unref(&p->slot[i].fixed);

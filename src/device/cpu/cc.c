@@ -39,7 +39,7 @@ static bool locate(const char *word, struct mc_str *out, struct stat *st)
 }
 
 /* Key of the state of every program named in the flag: "ccache gcc" has two.  *found: the first is there. */
-static mc_status stamp(const char *flag, const struct mc_words *w, struct mc_key *key, bool *found)
+static mc_status stamp(const char *flag, const struct mc_argv *w, struct mc_key *key, bool *found)
 {
     struct mc_str b = { 0 };
     *found = false;
@@ -66,10 +66,10 @@ static void set_version(struct mc_compiler *c, const char *said)
     mc_snprintf(c->version, sizeof c->version, "%.*s", (int)strcspn(said, "\n"), said);
 }
 
-static mc_status ask_version(struct mc_compiler *c, struct mc_words *w)
+static mc_status ask_version(struct mc_compiler *c, struct mc_argv *w)
 {
     struct mc_str said = { 0 };
-    struct mc_ending end = { 0 };
+    struct mc_child_exit end = { 0 };
     char how[MC_ENDING] = "";
     mc_status s = mc_words_add(w, "--version", 9) ? MC_OK : MC_EMEMORY;
     if (s == MC_OK) {
@@ -119,7 +119,7 @@ static void recollect(struct mc_compiler *c)
     mc_str_free(&note);
 }
 
-static mc_status identify(struct mc_compiler *c, struct mc_words *w)
+static mc_status identify(struct mc_compiler *c, struct mc_argv *w)
 {
     struct mc_str note = { 0 };
     struct mc_key key;
@@ -148,7 +148,7 @@ static mc_status identify(struct mc_compiler *c, struct mc_words *w)
 /* Fills in what can be known of c; an error only for want of memory or of files. */
 static mc_status probe(struct mc_compiler *c)
 {
-    struct mc_words w = { 0 };
+    struct mc_argv w = { 0 };
     mc_status s = MC_OK;
     if (!mc_words_split(&w, c->flag)) {
         s = MC_EMEMORY;

@@ -1,32 +1,32 @@
 /* code.h: what the files say to each other that make a loaded library of C text: process.c, cc.c, library.c,
- * job.c, compile.c. */
+ * compile_job.c, compile.c. */
 #ifndef MC_CODE_H
 #define MC_CODE_H
 
 #include "device/cpu/cpu.h"
 
 /* ---- process.c ---- */
-struct mc_words { /* a command line */
+struct mc_argv { /* a command line */
     char **at; /* at[n] is NULL once there is a word */
     size_t n, cap;
     struct mc_arena arena;
 };
-bool mc_words_add(struct mc_words *w, const char *word, size_t n); /* false: no memory */
-bool mc_words_split(struct mc_words *w, const char *text);         /* at blanks */
-void mc_words_free(struct mc_words *w);
+bool mc_words_add(struct mc_argv *w, const char *word, size_t n); /* false: no memory */
+bool mc_words_split(struct mc_argv *w, const char *text);         /* at blanks */
+void mc_words_free(struct mc_argv *w);
 
-struct mc_ending {
+struct mc_child_exit {
     enum { ENDED_UNKNOWN, ENDED_CODE, ENDED_SIGNAL, ENDED_LATE } how; /* unknown: the system does not tell */
     int number; /* exit code, signal, or the seconds it was given */
 };
 enum { MC_ENDING = 128 };
-bool mc_ending_good(const struct mc_ending *e);                                 /* so far as one can know */
-const char *mc_ending_text(const struct mc_ending *e, char text[MC_ENDING]);    /* "ends with code 1" */
+bool mc_ending_good(const struct mc_child_exit *e);                                 /* so far as one can know */
+const char *mc_ending_text(const struct mc_child_exit *e, char text[MC_ENDING]);    /* "ends with code 1" */
 /* Runs a program found in PATH, in a process group of its own, for at most the flag cc.timeout's seconds:
  * standard input from fd `in` (-1: nothing), LC_ALL=C, and TMPDIR=tmp unless that is NULL.  The beginning of
  * what it says on both outputs goes to *said. */
-mc_status mc_cc_run(const struct mc_words *w, int in, const char *tmp, struct mc_str *said,
-                    struct mc_ending *end);
+mc_status mc_cc_run(const struct mc_argv *w, int in, const char *tmp, struct mc_str *said,
+                    struct mc_child_exit *end);
 
 /* ---- cc.c ---- */
 struct mc_compiler {
@@ -49,7 +49,7 @@ void *mc_library_open(int fd, const char *path);
 /* ---- compile.c ---- */
 void mc_code_flush(void); /* unloads what nobody holds */
 
-/* ---- job.c ---- */
+/* ---- compile_job.c ---- */
 struct mc_job {
     const char *source;
     struct mc_str command; /* the flag cc, and all flags but those of the linker and for the output */

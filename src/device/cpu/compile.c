@@ -1,6 +1,6 @@
 /* compile.c: C text to a loaded library.
  *
- * A text is looked for among the loaded, then in the folder of compiled kernels, then compiled (job.c).
+ * A text is looked for among the loaded, then in the folder of compiled kernels, then compiled (compile_job.c).
  *
  * Invariant: one struct mc_code a key, in the table from before its compilation starts; so of those who
  * ask for one text at the same time one compiles it and the others wait, while other texts go ahead. */

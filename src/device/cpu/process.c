@@ -18,7 +18,7 @@ extern char **environ;
 
 /* ---- command lines ---- */
 
-bool mc_words_add(struct mc_words *w, const char *word, size_t n)
+bool mc_words_add(struct mc_argv *w, const char *word, size_t n)
 {
     char *copy = VEC_RESERVE(*w, 2) ? mc_arena_str(&w->arena, word, n) : NULL;
     if (copy) {
@@ -28,7 +28,7 @@ bool mc_words_add(struct mc_words *w, const char *word, size_t n)
     return copy != NULL;
 }
 
-bool mc_words_split(struct mc_words *w, const char *text)
+bool mc_words_split(struct mc_argv *w, const char *text)
 {
     static const char blank[] = " \t\n";
     bool good = true;
@@ -40,7 +40,7 @@ bool mc_words_split(struct mc_words *w, const char *text)
     return good;
 }
 
-void mc_words_free(struct mc_words *w)
+void mc_words_free(struct mc_argv *w)
 {
     VEC_FREE(*w);
     mc_arena_free(&w->arena);
@@ -89,7 +89,7 @@ static bool open_pipe(int end[2])
     return end[0] >= 0 && end[1] >= 0;
 }
 
-static int spawn(pid_t *pid, const struct mc_words *w, char **env, int in, int out)
+static int spawn(pid_t *pid, const struct mc_argv *w, char **env, int in, int out)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
@@ -151,7 +151,7 @@ static void nap(int64_t nanoseconds)
 
 /* Has it ended?  ECHILD: the program ignores SIGCHLD or another of its threads waits for any child; then what
  * the compiler left behind has to tell how it went. */
-static bool ended(pid_t pid, struct mc_ending *end)
+static bool ended(pid_t pid, struct mc_child_exit *end)
 {
     int status = 0;
     pid_t got = waitpid(pid, &status, WNOHANG);
@@ -159,18 +159,18 @@ static bool ended(pid_t pid, struct mc_ending *end)
         return false;
     }
     if (got < 0) {
-        *end = (struct mc_ending){ ENDED_UNKNOWN, 0 };
+        *end = (struct mc_child_exit){ ENDED_UNKNOWN, 0 };
     } else if (WIFSIGNALED(status)) {
-        *end = (struct mc_ending){ ENDED_SIGNAL, WTERMSIG(status) };
+        *end = (struct mc_child_exit){ ENDED_SIGNAL, WTERMSIG(status) };
     } else {
-        *end = (struct mc_ending){ ENDED_CODE, WEXITSTATUS(status) };
+        *end = (struct mc_child_exit){ ENDED_CODE, WEXITSTATUS(status) };
     }
     return true;
 }
 
 static void end_group(pid_t pid)
 {
-    struct mc_ending any;
+    struct mc_child_exit any;
     if (kill(-pid, SIGKILL) < 0) {
         kill(pid, SIGKILL);
     }
@@ -180,7 +180,7 @@ static void end_group(pid_t pid)
 }
 
 /* Listens until it has ended, or `limit` seconds (0: any number) are over. */
-static void await(pid_t pid, int fd, int64_t limit, struct mc_str *said, struct mc_ending *end)
+static void await(pid_t pid, int fd, int64_t limit, struct mc_str *said, struct mc_child_exit *end)
 {
     const double start = mc_now();
     int64_t pause = 50000; /* from when it fell silent, which is mostly when it ends */
@@ -196,7 +196,7 @@ static void await(pid_t pid, int fd, int64_t limit, struct mc_str *said, struct 
             break;
         }
         if (limit && mc_now() - start > (double)limit) {
-            *end = (struct mc_ending){ ENDED_LATE, (int)limit };
+            *end = (struct mc_child_exit){ ENDED_LATE, (int)limit };
             end_group(pid);
             break;
         }
@@ -208,12 +208,12 @@ static void await(pid_t pid, int fd, int64_t limit, struct mc_str *said, struct 
 
 /* ---- how it ended ---- */
 
-bool mc_ending_good(const struct mc_ending *e)
+bool mc_ending_good(const struct mc_child_exit *e)
 {
     return e->how == ENDED_UNKNOWN || (e->how == ENDED_CODE && e->number == 0);
 }
 
-const char *mc_ending_text(const struct mc_ending *e, char text[MC_ENDING])
+const char *mc_ending_text(const struct mc_child_exit *e, char text[MC_ENDING])
 {
     static const struct {
         int number;
@@ -250,8 +250,8 @@ const char *mc_ending_text(const struct mc_ending *e, char text[MC_ENDING])
 
 /* ---- external ---- */
 
-mc_status mc_cc_run(const struct mc_words *w, int in, const char *tmp, struct mc_str *said,
-                    struct mc_ending *end)
+mc_status mc_cc_run(const struct mc_argv *w, int in, const char *tmp, struct mc_str *said,
+                    struct mc_child_exit *end)
 {
     int ends[2] = { -1, -1 };
     struct surroundings env = { 0 };

@@ -42,7 +42,7 @@ typedef uint64_t u64;
 
 #endif
 
-/* How the copy engine of Hopper's multiprocessors knows an array (map.c). */
+/* How the copy engine of Hopper's multiprocessors knows an array (tensor_map.c). */
 struct mc_cuda_tensor_map { alignas(64) unsigned char bytes[128]; };
 MC_ARGS_SIZE(mc_cuda_tensor_map, 128);
 

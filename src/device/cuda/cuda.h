@@ -141,7 +141,7 @@ mc_status mc_cuda_launch_dependent(struct mc_cuda *d, void *kernel, const char *
 void *mc_cuda_event_record(struct mc_cuda *d);                        /* NULL: failed */
 double mc_cuda_event_seconds(struct mc_cuda *d, void *from, void *to); /* seconds, waits; frees both; < 0: failed */
 
-/* ---- map.c: arrays as the copy engine of Hopper's multiprocessors knows them ---- */
+/* ---- tensor_map.c: arrays as the copy engine of Hopper's multiprocessors knows them ---- */
 enum { MC_CUDA_MAP_RANK = 5, MC_CUDA_ROW = 128 };
 struct mc_cuda_tensor_map_spec {          /* innermost axis first, whose elements lie side by side */
     mc_dtype dtype;             /* float32 becomes TF32 on the way, rounded to nearest */

@@ -53,7 +53,7 @@ static bool add_sources(struct order *o, const struct mc_step *st)
 
 static bool works(const struct mc_step *st, const struct mc_step_plan *sp)
 {
-    return sp->exec && !sp->exec->ops->host && (!mc_heavy_is_idle(sp) || st->kernel);
+    return sp->exec && !sp->exec->ops->host && (!mc_heavy_is_skipped(sp) || st->kernel);
 }
 
 /* Also what a solver reads that does the work of the step in front. */
@@ -172,7 +172,7 @@ static mc_status record_step(struct order *o, struct mc_function *f, int step)
     mc_status s = gather(o, step, &node, &n) ? mc_cuda_capture_set_dependencies(mc_cuda_of(f->code), node, n) : MC_EMEMORY;
     mc_free(node);
     s = s < 0 ? s : mc_step_run(f, o->p, step);
-    return s < 0 ? mc_step_blame(f, step, s) : keep_last(o, mc_cuda_of(f->code), step);
+    return s < 0 ? mc_step_error(f, step, s) : keep_last(o, mc_cuda_of(f->code), step);
 }
 
 /* What comes then follows all. */

@@ -181,7 +181,7 @@ static mc_status steps(struct mc_function *f, const struct mc_shape_plan *p)
     for (int i = 0; i < (int)pr->step.n; i++) {
         mc_status s = mc_step_run(f, p, i);
         if (s < 0) {
-            return mc_step_blame(f, i, s);
+            return mc_step_error(f, i, s);
         }
     }
     return mc_finish_call(f, p);
@@ -232,7 +232,7 @@ static mc_status begin(struct mc_function *f, struct mc_shape_plan *p)
 {
     TRY(mc_cuda_fn_ready(f));
     mc_cuda_fn_plan(p)->updates = false;
-    return mc_remote_send(f, p);
+    return mc_remote_upload_inputs(f, p);
 }
 
 static mc_status run_all(struct mc_function *f, struct mc_shape_plan *p)
@@ -346,5 +346,5 @@ const struct mc_backend mc_backend_cuda = {
     .kernels = kernels, .compiled = compiled, .left = left, .code_free = code_free, .made = made, .gone = gone,
     .front = mc_remote_inputs, .beside = beside_each_other, .shape = mc_cuda_fn_constants, .plan = plan, .forget = mc_cuda_fn_free,
     .address = mc_remote_address, .begin = begin, .step = timed_step, .run = run_all, .checks = mc_cuda_fn_error_wait, .told = mc_cuda_fn_error_seen,
-    .fetch = mc_remote_fetch, .store = mc_remote_store, .copy = mc_cuda_fn_copy, .keep = mc_remote_keep, .make = mc_cuda_fn_result_make, .take = mc_cuda_fn_result_take, .updated = updated,
+    .fetch = mc_remote_fetch, .store = mc_remote_store, .copy = mc_cuda_fn_copy, .keep = mc_remote_copy_on_device, .make = mc_cuda_fn_result_make, .take = mc_cuda_fn_result_take, .updated = updated,
 };

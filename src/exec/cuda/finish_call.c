@@ -101,7 +101,7 @@ mc_status mc_cuda_fn_error_wait(struct mc_function *f)
     if (err[0] < 0) { /* a region knows the axis: -1 less it */
         mc_snprintf(axis, sizeof axis, "axis %lld with ", (long long)(-1 - err[0]));
     }
-    return mc_step_blame(f, (int)err[3],
+    return mc_step_error(f, (int)err[3],
                          mc_fail(MC_EINDEX, "index %lld is out of range for %ssize %lld", (long long)err[1],
                                  axis, (long long)err[2]));
 }

@@ -32,14 +32,14 @@ mc_status mc_cuda_fn_result_make(struct mc_function *f, const struct mc_shape_pl
         f->result[i] = mc_cuda_pinned_array(mc_cuda_of(f->code), t->dtype, t->rank, t->dims);
         mc_cuda_fn_of(f)->home[i] = f->result[i] != NULL;
     }
-    return mc_cuda_fn_of(f)->home[i] ? MC_OK : mc_remote_make(f, p, i, out);
+    return mc_cuda_fn_of(f)->home[i] ? MC_OK : mc_remote_result_make(f, p, i, out);
 }
 
 mc_status mc_cuda_fn_result_take(struct mc_function *f, const struct mc_shape_plan *p, int i)
 {
     const int v = f->code->program.output[i];
     if (!mc_cuda_fn_of(f)->home[i] || !mc_array_size(f->result[i]) || !mc_slot_contiguous(&p->slot[v])) {
-        return mc_remote_take(f, p, i);
+        return mc_remote_result_take(f, p, i);
     }
     return mc_cuda_get_pinned(mc_cuda_of(f->code), f->result[i]->data, f->ptr[v], mc_slot_bytes(&p->slot[v]));
 }

@@ -142,7 +142,7 @@ mc_status mc_pooled_step_plan(struct mc_function *f, struct mc_shape_plan *p)
         }
     }
     for (size_t i = 0; i < pr->step.n; i++) {
-        p->step[i].workspace = mc_heavy_is_idle(&p->step[i]) ? 0 : p->step[i].workspace;
+        p->step[i].workspace = mc_heavy_is_skipped(&p->step[i]) ? 0 : p->step[i].workspace;
     }
     return MC_OK;
 }

@@ -26,7 +26,7 @@ struct mc_heavy {
     int64_t copy[2];
 };
 /* Is it a step of heavy work that those steps do that read its result? */
-static inline bool mc_heavy_is_idle(const struct mc_step_plan *sp) { return sp->heavy && sp->heavy->idle; }
+static inline bool mc_heavy_is_skipped(const struct mc_step_plan *sp) { return sp->heavy && sp->heavy->idle; }
 
 /* heavy.c: families of solvers */
 const char *mc_heavy_family(const struct mc_step *st);  /* "gemm", "conv" */
@@ -35,7 +35,7 @@ const char *mc_heavy_solver(const struct mc_heavy *h);
 /* sizes and strides are known, offsets not yet */
 mc_status mc_heavy_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 void mc_heavy_free(struct mc_heavy *h);
-/* finish.c: what they share: operands, results, finishing kernels */
+/* epilogue_kernel.c: what they share: operands, results, finishing kernels */
 /* the value of its input */
 int mc_heavy_source(const struct mc_function *f, const struct mc_node *n, int i);
 /* the i-th value it makes, before its kernel */

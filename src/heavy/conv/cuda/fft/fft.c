@@ -16,7 +16,7 @@
 #include <math.h>
 
 static const char place_text[] = {
-#include "heavy/conv/cuda/fft/place_text.h"
+#include "heavy/conv/cuda/fft/address_text.h"
     , 0 };
 static const char tile_text[] = {
 #include "heavy/conv/cuda/fft/tile_text.h"
@@ -36,7 +36,7 @@ static const char halves_text[] = {
 static const char products_text[] = {
 #include "heavy/conv/cuda/fft/products_text.h"
     , 0 };
-static const struct mc_cuda_text place = { "heavy/conv/cuda/fft/place.cu", place_text, NULL },
+static const struct mc_cuda_text place = { "heavy/conv/cuda/fft/address.cu", place_text, NULL },
                                  tile = { "heavy/conv/cuda/fft/tile.cu", tile_text, &place },
                                  spectra = { "heavy/conv/cuda/fft/spectra.cu", spectra_text, NULL };
 const struct mc_cuda_text mc_conv_fft_text = { "heavy/conv/cuda/fft/fft.cu", text, &tile };

@@ -1,4 +1,4 @@
-/* spec.c: what stands between [ and ]: numbers and slices, one axis of x after the other.
+/* slice.c: what stands between [ and ]: numbers and slices, one axis of x after the other.
  *
  * Invariant: the numbers of bounds in a spec (graph.h) count as the inputs of subtensor do: x is 0.  In
  * subtensor_update the value y stands between x and the bounds, so there they are one less than the

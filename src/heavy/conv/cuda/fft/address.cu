@@ -1,4 +1,4 @@
-/* place.cu: what kernels of Fourier transforms share: where a tile lies in an array and in spectra, how halves are scaled.
+/* address.cu: what kernels of Fourier transforms share: where a tile lies in an array and in spectra, how halves are scaled.
  *
  * Spectra are (frequency, row, column), frequency = column of the tile, then row, of which the last axis has N/2 + 1; BESIDE
  * frequencies stand side by side in place of one, so that the few tiles a block has room for fill 32 bytes: less is written at

@@ -1,4 +1,4 @@
-/* t_beside.c: recorded steps that know nothing of each other, done at the same time (flag cuda.beside).
+/* t_concurrent.c: recorded steps that know nothing of each other, done at the same time (flag cuda.beside).
  * tests/fake_gpu does what is recorded in the order that is least like the recording's, as far as its edges
  * allow.
  *

@@ -1,7 +1,7 @@
-/* attempt.h: a rewriting while it goes on; between driver.c, which walks, and attempt.c, which changes one
+/* apply_rule.h: a rewriting while it goes on; between driver.c, which walks, and apply_rule.c, which changes one
  * node. */
-#ifndef MC_ATTEMPT_H
-#define MC_ATTEMPT_H
+#ifndef MC_REWRITE_APPLY_RULE_H
+#define MC_REWRITE_APPLY_RULE_H
 
 #include "rewrite/passes.h"
 

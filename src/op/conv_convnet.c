@@ -1,4 +1,4 @@
-/* conv_kin.c: the interfaces of two families of GPU kernels, in terms of the nodes of conv.c.
+/* conv_convnet.c: the interfaces of two families of GPU kernels, in terms of the nodes of conv.c.
  *
  * cuda-convnet: images (channels, rows, columns, batch), correlation, sizes rounded up so that the last
  * window may hang over.  Its kernels' limits are lifted; strict=True brings them back as errors. Nervana:

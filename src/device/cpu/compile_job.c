@@ -1,4 +1,4 @@
-/* job.c: one compilation: the command, a folder to do it in, the library that comes out.
+/* compile_job.c: one compilation: the command, a folder to do it in, the library that comes out.
  *
  * Invariant: what MC_EFILE says may be of the place, so another may do; anything else worse than MC_OK is
  * final. Nothing is kept in the cache that has not been loaded. */
@@ -71,7 +71,7 @@ static bool place_at_fault(const char *said)
     return false;
 }
 
-static mc_status refused(struct mc_job *j, const char *linking, const char *said, const struct mc_ending *end)
+static mc_status refused(struct mc_job *j, const char *linking, const char *said, const struct mc_child_exit *end)
 {
     enum { LINES = 20 };
     char how[MC_ENDING];
@@ -90,9 +90,9 @@ static mc_status refused(struct mc_job *j, const char *linking, const char *said
 
 static mc_status run_cc(struct mc_job *j, const char *linking, const char *work, int source, const char *out)
 {
-    struct mc_words w = { 0 };
+    struct mc_argv w = { 0 };
     struct mc_str said = { 0 };
-    struct mc_ending end = { 0 };
+    struct mc_child_exit end = { 0 };
     mc_status s = MC_EMEMORY;
     if (mc_words_split(&w, j->command.s) && mc_words_add(&w, "-o", 2) && mc_words_add(&w, out, strlen(out)) &&
         mc_words_add(&w, "-", 1) && mc_words_split(&w, linking)) {

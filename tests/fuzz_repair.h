@@ -1,8 +1,8 @@
-/* fuzz_mend.h: check sums that fit changed bytes, so that what lies behind them is read: of the chunks of a
+/* fuzz_repair.h: check sums that fit changed bytes, so that what lies behind them is read: of the chunks of a
  * PNG, of gzip, of the members of a zip file.  A fuzzer that defines FUZZ_MENDS, the bytes before the file in
  * its input, has three of four mended. */
-#ifndef FUZZ_MEND_H
-#define FUZZ_MEND_H
+#ifndef FUZZ_REPAIR_H
+#define FUZZ_REPAIR_H
 
 #include <monochord.h>
 

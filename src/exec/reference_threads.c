@@ -1,4 +1,4 @@
-/* lines.c: host steps whose lines along an axis know nothing of each other: threads share them.
+/* reference_threads.c: host steps whose lines along an axis know nothing of each other: threads share them.
  *
  * Invariant: each line is made by the reference, whole, so no bit depends on how many threads there are. */
 #include "exec/function.h"

@@ -1,4 +1,4 @@
-/* sweep.c: keeps the folder of compiled kernels small, and free of what killed processes left.
+/* cache_evict.c: keeps the folder of compiled kernels small, and free of what killed processes left.
  *
  * Looking through the folder costs time in proportion to what is in it, so it is done at a process's
  * first entry, and then whenever it has added a quarter of the room there was; others add as well. */

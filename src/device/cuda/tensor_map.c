@@ -1,4 +1,4 @@
-/* map.c: arrays as the copy engine of Hopper's multiprocessors knows them, which brings boxes of one to
+/* tensor_map.c: arrays as the copy engine of Hopper's multiprocessors knows them, which brings boxes of one to
  * shared memory.
  *
  * Invariant: what lies outside of an array is brought as zeros; a box's rows of 128 bytes have their 16-byte

@@ -1,4 +1,4 @@
-/* slim.c: filters of which only the rows are transformed in the workspace.  What is left, their columns, is
+/* row_spectra.c: filters of which only the rows are transformed in the workspace.  What is left, their columns, is
  * done in the cache for one column of frequencies and some filters at a time: before the products that read
  * them, or behind those whose sums they are.
  *

@@ -1,7 +1,7 @@
-/* grad_scene.h: a graph with inputs of every rank, whole numbers among them, and values for them: what tests
+/* grad_case.h: a graph with inputs of every rank, whole numbers among them, and values for them: what tests
  * of gradients share. */
-#ifndef GRAD_SCENE_H
-#define GRAD_SCENE_H
+#ifndef GRAD_CASE_H
+#define GRAD_CASE_H
 
 #include "check.h"
 #include "grad/grad.h"

@@ -1,4 +1,4 @@
-/* finish.c: what the families of heavy work share: the operands and results of their steps, and the kernels
+/* epilogue_kernel.c: what the families of heavy work share: the operands and results of their steps, and the kernels
  * that finish what they make.
  *
  * Invariant: a finishing kernel runs on disjoint boxes that cover the result, each after its last store. */

@@ -1,4 +1,4 @@
-/* called.c: what a step is called: by the labels of what it makes, else by the variables and results that it
+/* step_name.c: what a step is called: by the labels of what it makes, else by the variables and results that it
  * makes, else by its formula.  "conv1, pool1 forward", "gradient of W", "update of W, b and 6 more".
  *
  * Invariant: names are for people and nothing depends on them; two steps may have the same one. */

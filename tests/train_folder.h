@@ -1,9 +1,9 @@
-/* train_room.h: a folder with models, and monochord train run in it.
+/* train_folder.h: a folder with models, and monochord train run in it.
  *
  * Invariant: every run has a folder of its own, and nets are so small that a run takes a fraction of a
  * second. */
-#ifndef TRAIN_ROOM_H
-#define TRAIN_ROOM_H
+#ifndef TRAIN_FOLDER_H
+#define TRAIN_FOLDER_H
 
 #include "program.h"
 #include <monochord.h>

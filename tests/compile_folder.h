@@ -1,7 +1,7 @@
-/* compiling_room.h: the surroundings of a test that compiles: a folder of its own, and before the real
+/* compile_folder.h: the surroundings of a test that compiles: a folder of its own, and before the real
  * compiler one that keeps a tally, so a test can say how often it ran. */
-#ifndef COMPILING_ROOM_H
-#define COMPILING_ROOM_H
+#ifndef COMPILE_FOLDER_H
+#define COMPILE_FOLDER_H
 
 #include "device/cpu/code.h"
 #include "forked.h"

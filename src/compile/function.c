@@ -1,4 +1,4 @@
-/* life.c: functions made, copied and freed.  Copies share the code, which is counted. */
+/* function.c: functions made, copied and freed.  Copies share the code, which is counted. */
 #include "compile/compiling.h"
 #include "schedule/schedule.h"
 #include <stdlib.h>

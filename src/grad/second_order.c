@@ -1,4 +1,4 @@
-/* twice.c: gradients of gradients.  A gradient is a function of all that its cost depends on, also where its
+/* second_order.c: gradients of gradients.  A gradient is a function of all that its cost depends on, also where its
  * formula is constant: that of 2 * x is 2, and differentiated by x again it is 0, not an error.  So the graph
  * remembers what each gradient was taken of.
  *

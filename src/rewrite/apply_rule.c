@@ -1,9 +1,9 @@
-/* attempt.c: one step at one node: it is built anew over what its inputs have become, or one rule replaces
+/* apply_rule.c: one step at one node: it is built anew over what its inputs have become, or one rule replaces
  * it.
  *
  * Invariant: a rule commits as a whole, with dtype, rank and sizes checked against what it replaces, or
  * it leaves no trace but dead nodes. */
-#include "rewrite/attempt.h"
+#include "rewrite/apply_rule.h"
 
 enum { FUEL = 64 };                     /* rules in a row at one place */
 
@@ -59,7 +59,7 @@ static bool enter(struct run *r, size_t mark, const mc_node *n, unsigned depth)
 /* ---- attempts ---- */
 
 /* The graph's mistake, put aside while a rule may make its own. */
-struct aside { mc_status status; char *message; const struct mc_place *place; };
+struct aside { mc_status status; char *message; const struct mc_source_location *place; };
 
 static struct aside put_aside(mc_graph *g)
 {

@@ -1,4 +1,4 @@
-/* t_pieces.c: kernels over the channels of images, which lie in pieces, or side by side: kept in registers
+/* t_channel_kernels.c: kernels over the channels of images, which lie in pieces, or side by side: kept in registers
  * where they are short, split over blocks where they are long, against the reference; and the sums of squares
  * that take no walk of their own. */
 #include "agree.h"

@@ -181,13 +181,14 @@ TEST(texts_compile_for_each_architecture)
     NEEDS_NVRTC;
     for (size_t i = 0; i < NELEM(sm); i++) {
         size_t n = 0, again = 0;
-        CHECK(mc_cuda_compile_only(TWICE, "", sm[i], &n) == MC_OK && n > 500, "sm_%d: %zu bytes: %s", sm[i], n,
-              mc_last_error());
+        CHECK(mc_cuda_compile_only(TWICE, "", sm[i], &n) == MC_OK && n > 500, "sm_%d: %zu bytes: %s", sm[i],
+              n, mc_last_error());
         int64_t compiled = mc_cuda_code_stats().compiled;
         CHECK(mc_cuda_compile_only(TWICE, "", sm[i], &again) == MC_OK && again == n &&
                   mc_cuda_code_stats().compiled == compiled,
               "sm_%d is compiled twice", sm[i]);
-        CHECK(mc_cuda_compile_only(TWICE, "-DOTHER=1 --fmad=false", sm[i], &again) == MC_OK, "%s", mc_last_error());
+        CHECK(mc_cuda_compile_only(TWICE, "-DOTHER=1 --fmad=false", sm[i], &again) == MC_OK, "%s",
+              mc_last_error());
     }
     size_t n;
     CHECK(mc_cuda_compile_only(TWICE, "", 999, &n) == MC_OK && n > 100, "a GPU of the future gets no PTX: %s",
@@ -240,8 +241,8 @@ TEST(the_compilers_message_has_the_users_lines)
 {
     size_t n;
     NEEDS_NVRTC;
-    CHECK(mc_cuda_compile_only("extern \"C\" __global__ void k(float *p)\n{\n    p[0] = nonsense;\n}\n", "", 90, &n) ==
-              MC_ECOMPILE,
+    CHECK(mc_cuda_compile_only("extern \"C\" __global__ void k(float *p)\n{\n    p[0] = nonsense;\n}\n", "",
+                               90, &n) == MC_ECOMPILE,
           "compiled");
     CHECK(strstr(mc_last_error(), "kernel.cu(3): error: identifier \"nonsense\" is undefined") &&
               strstr(mc_last_error(), "p[0] = nonsense;"),

@@ -7,13 +7,13 @@
 static bool serves(const struct mc_solver *s, enum mc_conv_pass pass)
 {
     return s == &mc_conv_cuda_small_channels || s == &mc_conv_cuda_small_channels_tensor ? pass != CONV_INPUTS
-           : s == &mc_conv_cuda_exchange_full                      ? pass != CONV_WEIGHTS
-           : s == &mc_conv_cuda_col2im                             ? pass == CONV_INPUTS
-           : s == &mc_conv_cuda_small_channels_scatter                         ? pass == CONV_INPUTS
-           : s == &mc_conv_cuda_taps                               ? pass == CONV_WEIGHTS
-           : s == &mc_conv_cuda_tma                                ? false /* t_cuda_tma.c has its problems */
-           : s == &mc_conv_cudnn                                   ? mc_nv_found(NV_CUDNN)->there
-                                                                   : true;
+           : s == &mc_conv_cuda_exchange_full          ? pass != CONV_WEIGHTS
+           : s == &mc_conv_cuda_col2im                 ? pass == CONV_INPUTS
+           : s == &mc_conv_cuda_small_channels_scatter ? pass == CONV_INPUTS
+           : s == &mc_conv_cuda_taps                   ? pass == CONV_WEIGHTS
+           : s == &mc_conv_cuda_tma                    ? false /* t_cuda_tma.c has its problems */
+           : s == &mc_conv_cudnn                       ? mc_nv_found(NV_CUDNN)->there
+                                                       : true;
 }
 
 /* Solvers in three parts, which take about as long and can run side by side. */

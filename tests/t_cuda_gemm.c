@@ -142,7 +142,8 @@ TEST(cuda_gemm_cut_infinities)
     REQUIRE(mc_cuda_operands(e, 4, operand) >= 0, "%s", mc_last_error());
     void *work = plan->workspace ? mc_site_cuda.take(plan->workspace) : NULL;
     CHECK(mc_cuda_copy_to_device(d, operand[GEMM_A], a, sizeof a) >= 0 &&
-              mc_cuda_copy_to_device(d, operand[GEMM_B], b, sizeof b) >= 0 && plan->run(plan, operand, work, 0) >= 0 &&
+              mc_cuda_copy_to_device(d, operand[GEMM_B], b, sizeof b) >= 0 &&
+              plan->run(plan, operand, work, 0) >= 0 &&
               mc_cuda_copy_to_host(d, c, operand[GEMM_C], sizeof c) >= 0,
           "%s", mc_last_error());
     for (int i = 0; i < M; i++) {
@@ -199,8 +200,10 @@ static double error_of(const struct mc_gemm_problem *p, const struct mc_solver *
     struct mc_cuda *d = mc_cuda_current();
     float *got = malloc((size_t)e[GEMM_C].count * sizeof *got);
     void *work = plan->workspace ? mc_site_cuda.take(plan->workspace) : NULL;
-    CHECK(mc_cuda_copy_to_device(d, there[GEMM_A], host[GEMM_A], (size_t)e[GEMM_A].count * sizeof(float)) >= 0 &&
-              mc_cuda_copy_to_device(d, there[GEMM_B], host[GEMM_B], (size_t)e[GEMM_B].count * sizeof(float)) >= 0 &&
+    CHECK(mc_cuda_copy_to_device(d, there[GEMM_A], host[GEMM_A], (size_t)e[GEMM_A].count * sizeof(float)) >=
+                  0 &&
+              mc_cuda_copy_to_device(d, there[GEMM_B], host[GEMM_B],
+                                     (size_t)e[GEMM_B].count * sizeof(float)) >= 0 &&
               plan->run(plan, there, work, 0) >= 0 &&
               mc_cuda_copy_to_host(d, got, there[GEMM_C], (size_t)e[GEMM_C].count * sizeof *got) >= 0,
           "%s: %s", s->name, mc_last_error());

@@ -132,7 +132,7 @@ static void *downloaded(const struct mc_extent *e, const void *there)
     const size_t size = mc_dtypes[e->dtype].size;
     void *here = malloc((size_t)e->count * size);
     CHECK(mc_cuda_copy_to_host(mc_cuda_current(), here, (const char *)there - (size_t)e->before * size,
-                      (size_t)e->count * size) >= 0,
+                               (size_t)e->count * size) >= 0,
           "%s", mc_last_error());
     return here;
 }

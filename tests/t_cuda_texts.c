@@ -191,8 +191,8 @@ static void compile(const struct mc_cuda_text *t, const char *types, const char 
     size_t bytes = 0;
     mc_str_addf(&defines, "%s%s", types, more);
     mc_cuda_source(t, defines.s, &source);
-    CHECK(mc_cuda_compile_only(source.s, "", sm, &bytes) == MC_OK && bytes > 0, "%s for sm_%d with\n%s%s", t->name, sm,
-          defines.s, mc_last_error());
+    CHECK(mc_cuda_compile_only(source.s, "", sm, &bytes) == MC_OK && bytes > 0, "%s for sm_%d with\n%s%s",
+          t->name, sm, defines.s, mc_last_error());
     mc_str_free(&defines);
     mc_str_free(&source);
 }

@@ -170,7 +170,7 @@ static bool kernel_runs(const mc_function *f)
 {
     bool runs = false;
     for (int i = 0; i < f->code->nstep; i++) {
-        runs |= f->plans->step[i].heavy && f->plans->step[i].behind;
+        runs |= f->plans->step[i].heavy && f->plans->step[i].epilogue;
     }
     return runs;
 }

@@ -300,8 +300,8 @@ TEST(math_on_vectors)
     for (int i = 0; code && i < mc_nwide; i++) {
         const struct mc_math_row *row = vector_row(mc_vector_kernel_functions_known[i].name);
         if (row) { /* the others are single instructions */
-            test_row(row, vector_loop(code, mc_vector_kernel_functions_known[i].name), test_is_full() ? 16 : 1,
-                     "on vectors");
+            test_row(row, vector_loop(code, mc_vector_kernel_functions_known[i].name),
+                     test_is_full() ? 16 : 1, "on vectors");
         }
     }
     mc_code_unref(&code);

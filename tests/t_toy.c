@@ -248,9 +248,9 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
         if (!st->kernel) {
             return wrap(&sp->heavy->exec, &sp->exec);
         }
-        TRY(plan_kernel(f, p, step, &sp->behind));
+        TRY(plan_kernel(f, p, step, &sp->epilogue));
         sp->exec = &mc_exec_reference;
-        return sp->behind ? wrap(&sp->heavy->exec, &sp->exec) : MC_OK;
+        return sp->epilogue ? wrap(&sp->heavy->exec, &sp->exec) : MC_OK;
     case STEP_HOST: sp->exec = &mc_exec_reference; break;
     }
     return MC_OK;
@@ -288,9 +288,9 @@ static const struct mc_backend backend = {
     .product = mc_gemm_plan, .conv = mc_conv_plan, .pool = mc_pool_plan, .norm = mc_norm_plan, .pooled = mc_pooled_plan,
     .layouts = { .convs = &mc_conv_family, .bandwidth = 2e10 },
     .kernels = mc_compile_kernels, .drop_kernels = mc_drop_kernels, .compiled = compiled, .plan = plan,
-    .front = mc_remote_inputs, .shape = mc_remote_plan, .forget = mc_remote_forget, .address = mc_remote_address,
+    .input_bytes = mc_remote_inputs, .shape = mc_remote_plan, .shape_free = mc_remote_forget, .address = mc_remote_address,
     .begin = begin, .step = timed, .fetch = mc_remote_fetch, .store = mc_remote_store, .copy = copy,
-    .keep = mc_remote_copy_on_device, .make = mc_remote_result_make, .take = mc_remote_result_take,
+    .copy_on_device = mc_remote_copy_on_device, .result_make = mc_remote_result_make, .result_take = mc_remote_result_take,
 };
 
 __attribute__((constructor)) static void add(void)

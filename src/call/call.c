@@ -177,7 +177,7 @@ static mc_status call_locked(struct mc_function *f, int nin, const mc_arg *in, i
     for (int i = 0; i < pr->noutput; i++) {
         TRY(mc_result_prepare(f, p, i, i < nout ? &out[i] : NULL));
     }
-    TRY(f->code->backend->told ? f->code->backend->told(f) : MC_OK);
+    TRY(f->code->backend->error_seen ? f->code->backend->error_seen(f) : MC_OK);
     for (int i = 0; i < pr->noutput; i++) {
         TRY(mc_result_check(f, i, i < nout ? &out[i] : NULL));
     }

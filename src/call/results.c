@@ -66,7 +66,7 @@ mc_status mc_result_check(struct mc_function *f, int i, const mc_arg *out)
 
 mc_status mc_result_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
 {
-    return f->code->backend->make(f, p, i, out);
+    return f->code->backend->result_make(f, p, i, out);
 }
 
 /* out[i] as an array of its own, before any update changes what it may be a view of. */
@@ -75,7 +75,7 @@ mc_status mc_result_prepare(struct mc_function *f, const struct mc_shape_plan *p
     if (!mc_result_wanted(out)) {
         return MC_OK;
     }
-    TRY(f->code->backend->take(f, p, i));
+    TRY(f->code->backend->result_take(f, p, i));
     const mc_array *r = f->result[i];
     return mc_result_given(f, i, out, r->dtype, r->rank, r->dims);
 }
@@ -125,7 +125,7 @@ mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p
     for (int i = 0; i < pr->nupdate && s == MC_OK; i++) {
         const struct mc_slot *at = &p->slot[pr->update[i]];
         if (!mc_update_is_plain(f, p, i)) {
-            next[i] = f->code->backend->keep(f, p, pr->update[i]);
+            next[i] = f->code->backend->copy_on_device(f, p, pr->update[i]);
             s = next[i] ? MC_OK : mc_last_status();
         }
         for (int k = 0; s == MC_OK && k < at->type.rank; k++) {

@@ -119,7 +119,7 @@ static mc_status run_checked(struct mc_function *f, const struct mc_shape_plan *
     }
     enum mc_step_kind kind = f->code->program.step.at[step].kind;
     if (s == MC_OK && f->code->mode == MODE_DEBUG) {
-        s = b->checks ? b->checks(f) : MC_OK; /* before the reference meets the same index */
+        s = b->error_wait ? b->error_wait(f) : MC_OK; /* before the reference meets the same index */
     }
     if (s == MC_OK && f->code->mode == MODE_DEBUG && (kind == STEP_KERNEL || kind == STEP_HEAVY)) {
         s = mc_reference_step(f, p, step, true);
@@ -178,7 +178,7 @@ static mc_status run_static(struct mc_function *f, struct mc_shape_plan *p)
     for (int i = 0; i < (int)f->code->program.step.n; i++) {
         TRY(run_checked(f, p, i));
     }
-    return b->checks ? b->checks(f) : MC_OK;
+    return b->error_wait ? b->error_wait(f) : MC_OK;
 }
 
 mc_status mc_steps_run(struct mc_function *f, struct mc_shape_plan *p)

@@ -340,7 +340,7 @@ static mc_status make_function(struct compiling *c)
             return MC_EMEMORY;
         }
         c->f->output[i].borrow = c->borrow.at[i];
-        c->f->output[i].stays = c->stays.at[i];
+        c->f->output[i].on_device = c->stays.at[i];
     }
     return MC_OK;
 }

@@ -189,7 +189,7 @@ static mc_status find_leaves(const struct mc_function *f, struct leaves *l)
 }
 
 /* By id: does the node do something to the world, or stand on one that does?  It is not done twice. */
-static bool *acts(const struct mc_graph *g)
+static bool *is_active(const struct mc_graph *g)
 {
     bool *does = mc_calloc(g->nodes.n + 1, sizeof *does, "debug");
     for (size_t i = 0; does && i < g->nodes.n; i++) {
@@ -207,14 +207,15 @@ static bool *acts(const struct mc_graph *g)
 /* How far n may be off if the nodes below it, to this depth, are off by noise and n itself by tol: erf(6) - 1
  * and -erfc(6) agree in nothing but being small, and x - 1e18 has lost x.  value: n's.  NULL: it cannot be
  * told. */
-static mc_array *noise_within(const mc_node *n, const struct leaves *l, const mc_array *value, double tol,
+static mc_array *rounding_bound(const mc_node *n, const struct leaves *l, const mc_array *value, double tol,
                               int depth)
 {
     mc_array *in[8] = { 0 }, *slack[8] = { 0 }, *all = NULL;
     mc_status s = n->nin <= 8 ? mc_eval((int)l->node.n, l->node.at, l->value.at, n->nin, n->in, in) : MC_EARG;
     for (int i = 0; i < n->nin && s >= 0; i++) {
         const bool is_float = mc_is_float(in[i]->dtype), leaf = n->in[i]->op->flags & OP_LEAF;
-        slack[i] = is_float && depth > 1 && !leaf ? noise_within(n->in[i], l, in[i], noise, depth - 1) : NULL;
+        slack[i] = is_float && depth > 1 && !leaf ? rounding_bound(n->in[i], l, in[i], noise, depth - 1)
+                                                  : NULL;
         slack[i] = is_float && !slack[i] ? mc_tolerance_of(in[i], noise) : slack[i];
     }
     all = s >= 0 ? mc_tolerance(n, in, slack, value, tol) : NULL;
@@ -231,7 +232,7 @@ static mc_status compare(const struct mc_function *f, const struct mc_rewritten 
 {
     int64_t bad = differs(r, from, to, NULL);
     if (bad >= 0) {
-        mc_array *slack = noise_within(r->wide[0], l, from, 0, DEPTH);
+        mc_array *slack = rounding_bound(r->wide[0], l, from, 0, DEPTH);
         bad = differs(r, from, to, slack);
         mc_array_unref(&slack);
     }
@@ -254,7 +255,7 @@ mc_status mc_debug_rewrites(const struct mc_function *f)
     const struct mc_code_unit *u = f->code;
     struct leaves l = { 0 };
     size_t n = u->rewritten.n, count = 0;
-    bool *does = acts(u->program.graph);
+    bool *does = is_active(u->program.graph);
     size_t *which = mc_alloc((n + 1) * sizeof *which, "debug");
     mc_node **node = mc_alloc((2 * n + 1) * sizeof *node, "debug");
     mc_array **value = mc_calloc(2 * n + 1, sizeof *value, "debug");

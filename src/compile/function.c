@@ -57,16 +57,19 @@ mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int th
     f->ptr = mc_calloc(p->value.n + 1, sizeof *f->ptr, "function");
     f->arg = mc_calloc((size_t)p->ninput + 1, sizeof *f->arg, "function");
     f->result = mc_calloc((size_t)p->noutput + 1, sizeof *f->result, "function");
-    f->lent = mc_calloc((size_t)p->noutput + 1, sizeof *f->lent, "function");
+    f->borrowed = mc_calloc((size_t)p->noutput + 1, sizeof *f->borrowed, "function");
     f->time = mc_calloc(p->step.n + 1, sizeof *f->time, "function");
     f->threads = mc_step_threads(threads);
     f->profile = profile;
-    mc_status s = f->name && f->input && f->output && f->ptr && f->arg && f->result && f->lent && f->time
+    mc_status s = f->name && f->input && f->output && f->ptr && f->arg && f->result && f->borrowed && f->time
                       ? collect_shared(f)
                       : MC_EMEMORY;
     nkey += (size_t)f->nshared * 2 * MC_MAX_RANK;
     f->key = mc_alloc(nkey * sizeof *f->key, "function");
-    s = s < 0 ? s : !f->key ? MC_EMEMORY : code->backend->made ? code->backend->made(f) : MC_OK;
+    s = s < 0                          ? s
+        : !f->key                      ? MC_EMEMORY
+        : code->backend->function_init ? code->backend->function_init(f)
+                                       : MC_OK;
     if (s < 0) {
         mc_function_free(f);
         return NULL;
@@ -132,8 +135,8 @@ void mc_function_free(mc_function *f)
         mc_free(f->input[i].name);
         mc_array_unref(&f->input[i].dflt);
     }
-    for (int i = 0; f->lent && i < f->code->program.noutput; i++) {
-        mc_array_unref(&f->lent[i]);
+    for (int i = 0; f->borrowed && i < f->code->program.noutput; i++) {
+        mc_array_unref(&f->borrowed[i]);
     }
     for (int i = 0; i < f->nshared; i++) {
         mc_shared_unref(&f->shared[i]);
@@ -148,11 +151,11 @@ void mc_function_free(mc_function *f)
     mc_free(f->key);
     mc_free(f->arg);
     mc_free(f->result);
-    mc_free(f->lent);
+    mc_free(f->borrowed);
     mc_free(f->time);
     mc_memory_free(f);
-    if (f->code->backend->gone) {
-        f->code->backend->gone(f);
+    if (f->code->backend->function_free) {
+        f->code->backend->function_free(f);
     }
     mc_code_unit_unref(f->code);
     mc_free(f);

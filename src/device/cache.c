@@ -37,7 +37,7 @@ struct seal { /* the last bytes of an entry; what loads libraries does not look 
 };
 static const char magic[8] = "mcseal1\n";
 
-static struct seal seal_of(struct mc_key key, const char *data, size_t n)
+static struct seal checksum_of(struct mc_key key, const char *data, size_t n)
 {
     struct seal s = { .key = key, .size = n, .sum = { mc_hash(data, n, 1), mc_hash(data, n, 2) } };
     memcpy(s.magic, magic, sizeof magic);
@@ -45,13 +45,13 @@ static struct seal seal_of(struct mc_key key, const char *data, size_t n)
 }
 
 /* True if data is whole and belongs to key; *n becomes the size without the seal. */
-static bool sealed(struct mc_key key, const char *data, size_t *n)
+static bool has_valid_checksum(struct mc_key key, const char *data, size_t *n)
 {
     if (*n < sizeof(struct seal)) {
         return false;
     }
     size_t body = *n - sizeof(struct seal);
-    struct seal want = seal_of(key, data, body);
+    struct seal want = checksum_of(key, data, body);
     *n = body;
     return memcmp(data + body, &want, sizeof want) == 0;
 }
@@ -61,7 +61,7 @@ static bool sealed(struct mc_key key, const char *data, size_t *n)
 static const char kernels[] = "kernels"; /* the folder of entries, in that of the cache */
 
 /* NULL, or why code is not to be loaded from there: it is loaded only from what this user or root wrote. */
-static const char *distrust(const struct stat *st)
+static const char *untrusted_reason(const struct stat *st)
 {
     return st->st_uid != geteuid() && st->st_uid != 0 ? "it belongs to another user"
            : st->st_mode & (S_IWGRP | S_IWOTH)        ? "others may write to it"
@@ -73,7 +73,7 @@ static int open_folder_at(int at, const char *name, int flags, const char **why)
 {
     struct stat st;
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
-    *why = fd >= 0 && fstat(fd, &st) == 0 ? distrust(&st) : NULL;
+    *why = fd >= 0 && fstat(fd, &st) == 0 ? untrusted_reason(&st) : NULL;
     if (*why) {
         close(fd);
         fd = -1;
@@ -122,7 +122,7 @@ static void wanted_dir(const char *flag, struct mc_str *out)
 }
 
 /* Of the folder, which is made: NULL: it will do. */
-static const char *examine(const char *dir)
+static const char *check_owner(const char *dir)
 {
     const char *why = NULL;
     int fd = open_folder_at(AT_FDCWD, dir, 0, &why);
@@ -169,7 +169,7 @@ static const struct place *find_place(const char *flag)
         }
     }
     if (!b.bad) {
-        p = new_place(flag, b.s, b.n ? examine(b.s) : NULL);
+        p = new_place(flag, b.s, b.n ? check_owner(b.s) : NULL);
     }
     if (p) {
         p->next = atomic_load(&places);
@@ -180,7 +180,7 @@ static const struct place *find_place(const char *flag)
     return p;
 }
 
-static const struct place *place_now(void)
+static const struct place *folder_now(void)
 {
     const char *flag = mc_flag_text(FLAG_cache);
     const struct place *p = atomic_load(&places);
@@ -192,13 +192,13 @@ static const struct place *place_now(void)
 
 const char *mc_cache_dir(void)
 {
-    const struct place *p = mc_flag_int(FLAG_cache_size) == 0 ? NULL : place_now();
+    const struct place *p = mc_flag_int(FLAG_cache_size) == 0 ? NULL : folder_now();
     return p ? p->dir : "";
 }
 
 const char *mc_cache_refused(void)
 {
-    const struct place *p = mc_flag_int(FLAG_cache_size) == 0 ? NULL : place_now();
+    const struct place *p = mc_flag_int(FLAG_cache_size) == 0 ? NULL : folder_now();
     return p ? p->why : "";
 }
 
@@ -255,7 +255,7 @@ bool mc_cache_path(struct mc_key key, const char *suffix, struct mc_str *path)
 static int open_entry(int folder, const char *name, struct stat *st)
 {
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd >= 0 && (fstat(fd, st) < 0 || !S_ISREG(st->st_mode) || distrust(st) ||
+    if (fd >= 0 && (fstat(fd, st) < 0 || !S_ISREG(st->st_mode) || untrusted_reason(st) ||
                     st->st_size > mc_flag_int(FLAG_cache_size))) {
         close(fd);
         fd = -1;
@@ -270,7 +270,7 @@ static bool read_entry(struct mc_key key, int folder, const char *name, int fd, 
         return false; /* unreadable is not damaged: no memory, an error of the disk */
     }
     content->cap = content->n + 1;
-    if (!sealed(key, content->s, &content->n)) {
+    if (!has_valid_checksum(key, content->s, &content->n)) {
         unlinkat(folder, name, 0);
         return false;
     }
@@ -329,7 +329,7 @@ static bool write_entry(int folder, const char *name, const struct mc_piece *pie
 void mc_cache_put(struct mc_key key, const char *suffix, const char *content, size_t n)
 {
     struct mc_str name = { 0 };
-    struct seal seal = seal_of(key, content, n);
+    struct seal seal = checksum_of(key, content, n);
     struct mc_piece piece[] = { { content, n }, { &seal, sizeof seal } };
     bool clean = mc_last_status() == MC_OK;
     int folder = make_kernels();

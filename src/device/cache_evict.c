@@ -31,7 +31,7 @@ static bool ends_with(const char *s, const char *tail)
 }
 
 /* What a killed process left: its folder, or a file that never got its name. */
-static bool unfinished(const char *name)
+static bool is_temporary(const char *name)
 {
     return strncmp(name, "tmp-", 4) == 0 || ends_with(name, ".tmp");
 }
@@ -66,13 +66,13 @@ static void remove_at(int at, const char *name, int depth)
     unlinkat(at, name, AT_REMOVEDIR);
 }
 
-static bool look_at(struct listing *l, DIR *d, const char *name)
+static bool stat_entry(struct listing *l, DIR *d, const char *name)
 {
     struct stat st;
     if (fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
         return true;
     }
-    if (unfinished(name)) {
+    if (is_temporary(name)) {
         if (time(NULL) - st.st_mtime > HOUR) {
             S_ISDIR(st.st_mode) ? remove_at(dirfd(d), name, DEPTH) : (void)unlinkat(dirfd(d), name, 0);
         }
@@ -93,7 +93,7 @@ static int by_use(const void *a, const void *b)
                                   : (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
 }
 
-static void evict(struct listing *l, DIR *d, int64_t cap)
+static void remove_oldest(struct listing *l, DIR *d, int64_t cap)
 {
     if (l->total <= cap) {
         return;
@@ -115,10 +115,10 @@ static int64_t sweep(int folder, int64_t cap)
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     bool whole = d != NULL;
     while (whole && (e = readdir(d))) {
-        whole = look_at(&l, d, e->d_name);
+        whole = stat_entry(&l, d, e->d_name);
     }
     if (whole) {
-        evict(&l, d, cap);
+        remove_oldest(&l, d, cap);
     }
     if (d) {
         closedir(d);

@@ -61,42 +61,42 @@ struct mc_backend {
      * reference, at the newest shape?  NULL: it is. */
     mc_status (*kernels)(struct mc_code_unit *u); /* compiled, for all shapes */
     bool (*compiled)(const struct mc_function *f, int step);
-    bool (*left)(const struct mc_function *f, int step);
+    bool (*left_to_reference)(const struct mc_function *f, int step);
     /* those compiled; the code may be compiled again; or NULL */
     void (*drop_kernels)(struct mc_code_unit *u);
     void (*code_free)(struct mc_code_unit *u); /* or NULL */
-    mc_status (*made)(struct mc_function *f);  /* or NULL */
-    void (*gone)(struct mc_function *f);       /* or NULL */
+    mc_status (*function_init)(struct mc_function *f);  /* or NULL */
+    void (*function_free)(struct mc_function *f);       /* or NULL */
 
     /* a shape */
-    size_t (*front)(const struct mc_function *f); /* bytes of the arena before all values; or NULL */
-    bool (*beside)(void);       /* may steps run beside each other?  NULL: no */
+    size_t (*input_bytes)(const struct mc_function *f); /* bytes of the arena before all values; or NULL */
+    bool (*concurrent)(void);       /* may steps run beside each other?  NULL: no */
     mc_status (*shape)(struct mc_function *f, struct mc_shape_plan *p); /* once places are known; or NULL */
     mc_status (*plan)(struct mc_function *f, struct mc_shape_plan *p, int step);
-    void (*forget)(struct mc_function *f, struct mc_shape_plan *p);     /* or NULL */
+    void (*shape_free)(struct mc_function *f, struct mc_shape_plan *p);     /* or NULL */
 
     /* a call.  begin: addresses are known; inputs are brought.  step: one; its time is added, unless NULL */
     char *(*address)(const struct mc_function *f, const struct mc_shape_plan *p, size_t value);
     mc_status (*begin)(struct mc_function *f, struct mc_shape_plan *p); /* or NULL */
     mc_status (*step)(struct mc_function *f, const struct mc_shape_plan *p, int step, double *seconds);
     mc_status (*run)(struct mc_function *f, struct mc_shape_plan *p);   /* all of them; NULL: one by one */
-    mc_status (*checks)(struct mc_function *f); /* what kernels found wrong.  Waits; or NULL */
-    mc_status (*told)(struct mc_function *f);   /* the same, where it is known already; or NULL */
+    mc_status (*error_wait)(struct mc_function *f); /* what kernels found wrong.  Waits; or NULL */
+    mc_status (*error_seen)(struct mc_function *f);   /* the same, where it is known already; or NULL */
 
     /* values.  fetch: for the host to read; perhaps a copy.  copy: dense, within its memory.  keep: a copy
      * there */
     mc_array *(*fetch)(struct mc_function *f, const struct mc_shape_plan *p, int value);
     mc_status (*store)(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a);
     mc_status (*copy)(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst);
-    mc_array *(*keep)(struct mc_function *f, const struct mc_shape_plan *p, int value);
+    mc_array *(*copy_on_device)(struct mc_function *f, const struct mc_shape_plan *p, int value);
     /* results.  make: before the steps: where it goes.  take: behind them: f->result[output] */
-    mc_status (*make)(struct mc_function *f, const struct mc_shape_plan *p, int output, const mc_arg *out);
-    mc_status (*take)(struct mc_function *f, const struct mc_shape_plan *p, int output);
+    mc_status (*result_make)(struct mc_function *f, const struct mc_shape_plan *p, int output, const mc_arg *out);
+    mc_status (*result_take)(struct mc_function *f, const struct mc_shape_plan *p, int output);
     bool (*updated)(const struct mc_shape_plan *p); /* were updates made with the steps?  NULL: never */
 };
 static inline bool mc_steps_concurrent(const struct mc_function *f)
 {
-    return f->code->backend->beside && f->code->backend->beside();
+    return f->code->backend->concurrent && f->code->backend->concurrent();
 }
 
 extern const struct mc_backend mc_backend_cpu, mc_backend_cuda;

@@ -60,7 +60,7 @@ struct mc_exec_ops {
 };
 struct mc_step_plan {
     struct mc_exec *exec;       /* NULL: there is nothing to do */
-    struct mc_exec *behind;     /* what runs behind that: a kernel that finishes heavy work; NULL: nothing */
+    struct mc_exec *epilogue;     /* what runs behind that: a kernel that finishes heavy work; NULL: nothing */
     struct mc_heavy *heavy;     /* what a solver does; NULL: it is no such step */
     double flops, bytes;        /* of heavy work and of the kernel, which alone counts bytes */
     size_t workspace, workspace_at; /* bytes, and where in the arena */
@@ -84,13 +84,13 @@ struct mc_shape_plan {
     size_t memory;              /* of both: what a step needs lies where no value is alive */
     mc_blocks block;            /* where values lie and when; until workspaces have their places */
     /* steps that lie between two uses of the same memory; 0: they run one after another */
-    int apart;
+    int reuse_distance;
     void *own;                  /* what the backend keeps */
     bool direct_output;         /* some outputs are made where the caller wants them */
     uint64_t used;
 };
 struct mc_input_info { char *name; bool has_default; mc_array *dflt; };
-struct mc_output_info { bool borrow, stays; }; /* stays: on the device */
+struct mc_output_info { bool borrow, on_device; }; /* stays: on the device */
 struct mc_step_time { int64_t calls; double seconds, flops, bytes; };
 
 struct mc_function {
@@ -112,7 +112,7 @@ struct mc_function {
     int64_t *key;
     mc_array **arg;             /* by input */
     mc_array **result;          /* by output: where it is made */
-    mc_array **lent;            /* by output: the borrowed view handed out last */
+    mc_array **borrowed;            /* by output: the borrowed view handed out last */
     int threads;
     void *own;                  /* what the backend keeps */
     bool profile, traced;       /* traced: profiled and written to the file of the flag `trace` */

@@ -140,7 +140,8 @@ static int64_t beyond(struct table *t, mc_node *n, const mc_array *have, mc_arra
         double may = ((const double *)(const void *)slack->data)[i];
         bool same = memcmp(pa, pb, size) == 0 || (isnan(a) && isnan(b)) ||
                     (mc_is_float(want->dtype) && a == b);
-        bool near_enough = may >= MC_TOLERANCE_ANY || (isfinite(a) && isfinite(b) && fabs(a - b) <= may + rough);
+        bool near_enough = may >= MC_TOLERANCE_ANY ||
+                           (isfinite(a) && isfinite(b) && fabs(a - b) <= may + rough);
         bad = same || near_enough ? -1 : i;
     }
     mc_array_unref(&slack);
@@ -231,9 +232,9 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
             left_out &= s == MC_OK && mc_array_size(in[k]) > 0;
         }
         s = s < 0 ? s : direct ? results(&t, step, n, made) : MC_OK;
-        s = s < 0                                  ? s
+        s = s < 0                                         ? s
             : direct && mc_reference_parallel(n, made[0]) ? mc_lines_eval(n, in, made[0], f->threads)
-                                                   : mc_eval_node(n, in, made);
+                                                          : mc_eval_node(n, in, made);
         mc_free(in);
         for (int k = 0; k < n->nout && s == MC_OK; k++) {
             int v = n->nout == 1 ? pr->value_of[n->id] : st->dst[st->ndst - n->nout + k];

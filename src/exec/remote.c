@@ -14,7 +14,7 @@ static size_t rounded(size_t n)
 }
 
 /* Constants and what was computed early, dense, in one block. */
-static mc_status send_fixed(struct mc_function *f, struct mc_shape_plan *p, struct mc_remote *q)
+static mc_status upload_constants(struct mc_function *f, struct mc_shape_plan *p, struct mc_remote *q)
 {
     const struct mc_program *pr = &f->code->program;
     size_t total = 0;
@@ -76,7 +76,7 @@ mc_status mc_remote_plan(struct mc_function *f, struct mc_shape_plan *p)
     for (int i = 0; i < pr->ninput; i++) {
         q->slot[i + 1] = q->slot[i] + input_bytes(f, i);
     }
-    return send_fixed(f, p, q);
+    return upload_constants(f, p, q);
 }
 
 void mc_remote_forget(struct mc_function *f, struct mc_shape_plan *p)
@@ -204,12 +204,12 @@ mc_array *mc_remote_copy_on_device(struct mc_function *f, const struct mc_shape_
     return a;
 }
 
-static void nothing(void *arg)
+static void is_empty(void *arg)
 {
     (void)arg;
 }
 
-static bool lends(const struct mc_function *f, const struct mc_shape_plan *p, int output)
+static bool may_borrow(const struct mc_function *f, const struct mc_shape_plan *p, int output)
 {
     const struct mc_slot *at = &p->slot[f->code->program.output[output]];
     return f->output[output].borrow && at->base == BASE_ARENA && mc_slot_contiguous(at) &&
@@ -217,21 +217,21 @@ static bool lends(const struct mc_function *f, const struct mc_shape_plan *p, in
 }
 
 /* The arena itself, until the next call; the last call's array if it still says the same. */
-static mc_array *lend(struct mc_function *f, const struct mc_shape_plan *p, int output)
+static mc_array *borrow_view(struct mc_function *f, const struct mc_shape_plan *p, int output)
 {
     int value = f->code->program.output[output];
     const struct mc_slot *at = &p->slot[value];
-    mc_array *old = f->lent[output];
+    mc_array *old = f->borrowed[output];
     if (!old || old->data != f->ptr[value] || old->dtype != at->type.dtype ||
         !mc_dims_equal(old->rank, old->dims, at->type.rank, at->type.dims)) {
-        mc_array_unref(&f->lent[output]);
-        f->lent[output] = mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, NULL, f->ptr[value],
-                                        nothing, NULL);
-        if (f->lent[output]) {
-            f->lent[output]->storage->space = f->code->device->space;
+        mc_array_unref(&f->borrowed[output]);
+        f->borrowed[output] = mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, NULL, f->ptr[value],
+                                            is_empty, NULL);
+        if (f->borrowed[output]) {
+            f->borrowed[output]->storage->space = f->code->device->space;
         }
     }
-    return f->lent[output] ? mc_array_ref(f->lent[output]) : NULL;
+    return f->borrowed[output] ? mc_array_ref(f->borrowed[output]) : NULL;
 }
 
 /* The arrays that results go to are there, and good, before anything runs. */
@@ -242,10 +242,10 @@ mc_status mc_remote_result_make(struct mc_function *f, const struct mc_shape_pla
         return MC_OK;
     }
     TRY(mc_result_given(f, i, out, t->dtype, t->rank, t->dims));
-    if (!f->output[i].stays) {
+    if (!f->output[i].on_device) {
         return mc_result_on_host(f, p, i, out);
     }
-    if (!lends(f, p, i)) {
+    if (!may_borrow(f, p, i)) {
         f->result[i] = f->code->device->ops->array(f->code->device, t->dtype, t->rank, t->dims);
         return f->result[i] ? MC_OK : mc_last_status();
     }
@@ -257,6 +257,6 @@ mc_status mc_remote_result_take(struct mc_function *f, const struct mc_shape_pla
     if (f->result[i]) {
         return fill(f, p, f->code->program.output[i], f->result[i]);
     }
-    f->result[i] = lend(f, p, i);
+    f->result[i] = borrow_view(f, p, i);
     return f->result[i] ? MC_OK : mc_last_status();
 }

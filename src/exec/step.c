@@ -17,7 +17,7 @@ mc_status mc_step_run(struct mc_function *f, const struct mc_shape_plan *p, int 
     const struct mc_step_plan *sp = &p->step[step];
     char *scratch = f->arena + sp->workspace_at;
     TRY(sp->exec ? sp->exec->ops->run(f, p, step, sp->exec, scratch) : MC_OK);
-    return sp->behind ? sp->behind->ops->run(f, p, step, sp->behind, scratch) : MC_OK;
+    return sp->epilogue ? sp->epilogue->ops->run(f, p, step, sp->epilogue, scratch) : MC_OK;
 }
 
 /* "train: index 9 is out of range for axis 0 with size 2" and behind it the step. */

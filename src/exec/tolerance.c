@@ -27,7 +27,7 @@ static void add(mc_array *slack, int64_t i, double more)
 }
 
 /* a, its absolute values if asked, moved by so many times its slack; in C order. */
-static mc_array *moved(const mc_array *a, const mc_array *slack, double times, bool absolute)
+static mc_array *sensitivity(const mc_array *a, const mc_array *slack, double times, bool absolute)
 {
     mc_array *m = mc_array_copy(a);
     const bool turns = m && m->dtype == MC_BOOL && slack;
@@ -54,12 +54,12 @@ static mc_array *with(const mc_node *n, mc_array *const *in, int which, mc_array
     return out[0];
 }
 
-static void move_operand(const mc_node *n, mc_array *const *in, int which, const mc_array *by,
+static void propagate_operand(const mc_node *n, mc_array *const *in, int which, const mc_array *by,
                          const mc_array *value, mc_array *slack)
 {
     mc_array *far[2] = { NULL, NULL };
     for (int k = 0; k < 2; k++) {
-        mc_array *x = moved(in[which], by, k ? -1 : 1, false);
+        mc_array *x = sensitivity(in[which], by, k ? -1 : 1, false);
         far[k] = with(n, in, which, x);
         mc_array_unref(&x);
     }
@@ -72,7 +72,7 @@ static void move_operand(const mc_node *n, mc_array *const *in, int which, const
 
 /* The same, but each element moves up or down by a sign of its own: softmax does not move if all move
  * alike. */
-static void shake_operand(const mc_node *n, mc_array *const *in, int which, const mc_array *by,
+static void perturb_operand(const mc_node *n, mc_array *const *in, int which, const mc_array *by,
                           const mc_array *value, mc_array *slack)
 {
     mc_array *signs = mc_array_copy(by), *some = mc_array_new(MC_FLOAT64, value->rank, value->dims);
@@ -81,7 +81,7 @@ static void shake_operand(const mc_node *n, mc_array *const *in, int which, cons
         *s = (uint32_t)i * UINT32_C(2654435761) >> 31 ? -*s : *s;
     }
     if (signs && some) {
-        move_operand(n, in, which, signs, value, some);
+        propagate_operand(n, in, which, signs, value, some);
     }
     for (int64_t i = 0, size = some ? mc_array_size(some) : 0; i < size; i++) {
         add(slack, i, fmax(at(some, i) - at(slack, i), 0));
@@ -101,7 +101,7 @@ static int64_t place_in(const mc_array *x, const mc_array *y, int64_t i)
 }
 
 /* A comparison of in[0] and in[1] may turn over where they differ by no more than their slacks. */
-static void turn_over(mc_array *const *in, mc_array *const *slack, mc_array *to)
+static void negate(mc_array *const *in, mc_array *const *slack, mc_array *to)
 {
     mc_array *x[2] = { mc_array_copy(in[0]), mc_array_copy(in[1]) };
     for (int64_t i = 0, size = x[0] && x[1] && (slack[0] || slack[1]) ? mc_array_size(to) : 0; i < size;
@@ -170,7 +170,7 @@ static void over_absolute_values(const mc_node *n, mc_array *const *in, mc_array
     mc_status s = MC_OK;
     for (int k = 0; k < 2 && s == MC_OK; k++) {
         for (int i = 0; i < n->nin && s == MC_OK; i++) {
-            all[k][i] = is_summand(n, i, in[i]) ? moved(in[i], slack[i], k, true) : mc_array_ref(in[i]);
+            all[k][i] = is_summand(n, i, in[i]) ? sensitivity(in[i], slack[i], k, true) : mc_array_ref(in[i]);
             s = all[k][i] ? MC_OK : mc_last_status();
         }
         s = s < 0 ? s : mc_eval_node(n, all[k], out[k]);
@@ -195,7 +195,7 @@ static void over_absolute_values(const mc_node *n, mc_array *const *in, mc_array
 }
 
 /* The least number above 0 of a half type: below the normal range, values are rounded to multiples of it. */
-static double least(mc_dtype d)
+static double smallest_step(mc_dtype d)
 {
     return d == MC_FLOAT16 ? 0x1p-24 : d == MC_BFLOAT16 ? 0x1p-133 : 0;
 }
@@ -226,15 +226,15 @@ mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *s
     bool each = mc_is_elementwise(n);
     for (int64_t i = 0, size = to && each && mc_is_float(value->dtype) ? mc_array_size(to) : 0; i < size;
          i++) {
-        add(to, i, tol * fabs(at(value, i)) + least(value->dtype));
+        add(to, i, tol * fabs(at(value, i)) + smallest_step(value->dtype));
     }
     mc_array *digit = to && is_off_near_roots(n) && !slack[0] ? mc_tolerance_of(in[0], tol / 16) : NULL;
     if (digit) {
-        move_operand(n, in, 0, digit, value, to);
+        propagate_operand(n, in, 0, digit, value, to);
     }
     mc_array_unref(&digit);
     if (to && n->op->typing == TYPE_BOOL && n->op->arity == 2 && mc_is_float(in[0]->dtype)) {
-        turn_over(in, slack, to);
+        negate(in, slack, to);
         return to;
     }
     if (to && slack[0] && mc_dtypes[value->dtype].kind == KIND_INT && n->op->flags & OP_REDUCES &&
@@ -244,13 +244,13 @@ mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *s
     }
     for (int i = 0; i < n->nin && to && each; i++) {
         if (slack[i]) {
-            move_operand(n, in, i, slack[i], value, to);
+            propagate_operand(n, in, i, slack[i], value, to);
         }
     }
     if (to && each && n->nin == 2 && slack[0] && slack[1]) { /* 0 * 0 moves only if both move */
-        mc_array *both[2] = { moved(in[0], slack[0], 1, false), in[1] };
+        mc_array *both[2] = { sensitivity(in[0], slack[0], 1, false), in[1] };
         if (both[0]) {
-            move_operand(n, both, 1, slack[1], value, to);
+            propagate_operand(n, both, 1, slack[1], value, to);
         }
         mc_array_unref(&both[0]);
     }
@@ -259,7 +259,7 @@ mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *s
     }
     for (int i = 0; i < n->nin && to && !each && !(n->op->flags & (OP_HEAVY | OP_REDUCES)); i++) {
         if (slack[i]) {
-            shake_operand(n, in, i, slack[i], value, to);
+            perturb_operand(n, in, i, slack[i], value, to);
         }
     }
     return to;

@@ -58,7 +58,7 @@ static mc_status collect(mc_node **sum, mc_node *c)
     return *sum != ZERO && mc_is_error(*sum) ? failure((*sum)->graph) : MC_OK;
 }
 
-static mc_status send(struct sweep *s, mc_node *to, mc_node *c)
+static mc_status add_to_input(struct sweep *s, mc_node *to, mc_node *c)
 {
     struct part *p = find(s, to);
     if (c != ZERO && c && mc_is_error(c)) {
@@ -67,7 +67,7 @@ static mc_status send(struct sweep *s, mc_node *to, mc_node *c)
     return c && p && p->wanted && !p->given ? collect(&p->grad, c) : MC_OK;
 }
 
-static mc_status send_item(struct sweep *s, mc_node *item, mc_node *c)
+static mc_status propagate_item(struct sweep *s, mc_node *item, mc_node *c)
 {
     struct part *p = find(s, item->in[0]);
     if (!p->item && !(p->item = mc_arena_alloc(&s->memory, (size_t)p->node->nout * sizeof *p->item))) {
@@ -77,7 +77,7 @@ static mc_status send_item(struct sweep *s, mc_node *item, mc_node *c)
 }
 
 /* A formula without a derivative of its own: expanded, and swept down to its arguments. */
-static mc_status send_expanded(struct sweep *s, mc_node *n, mc_node *const *g)
+static mc_status propagate_expanded(struct sweep *s, mc_node *n, mc_node *const *g)
 {
     mc_node *result[16], *grad[16], *known[16], *sum[16], *wrt[16];
     int nknown = 0, nwrt = 0;
@@ -102,12 +102,12 @@ static mc_status send_expanded(struct sweep *s, mc_node *n, mc_node *const *g)
     }
     TRY(sweep_through(s->graph, nknown, known, grad, n->nin, n->in, nwrt, wrt, true, sum));
     for (int k = 0; k < nwrt; k++) {
-        TRY(send(s, wrt[k], sum[k]));
+        TRY(add_to_input(s, wrt[k], sum[k]));
     }
     return MC_OK;
 }
 
-static mc_status send_on(struct sweep *s, struct part *p)
+static mc_status propagate(struct sweep *s, struct part *p)
 {
     mc_node *n = p->node, *g[16] = { 0 };
     bool none = true, expand = n->op->formula && !n->op->grad;
@@ -116,7 +116,7 @@ static mc_status send_on(struct sweep *s, struct part *p)
         return MC_OK;
     }
     if (n->op == &mc_op_item) {
-        return send_item(s, n, p->grad);
+        return propagate_item(s, n, p->grad);
     }
     for (int i = 0; i < n->nout; i++) {
         mc_node *one = p->item ? p->item[i] : i == 0 ? p->grad : NULL;
@@ -124,14 +124,14 @@ static mc_status send_on(struct sweep *s, struct part *p)
         none &= !g[i];
     }
     if (expand && !none) {
-        TRY(send_expanded(s, n, g));
+        TRY(propagate_expanded(s, n, g));
     }
     for (int k = 0; k < n->nin; k++) {
         const struct part *to = find(s, n->in[k]);
         bool has_formula = k < (int)NELEM(n->op->dx) && n->op->dx[k];
         if (to && to->wanted && !to->given && (!expand || none || has_formula)) {
             s->graph->label = mc_label_gradient(n, k);
-            TRY(send(s, n->in[k], mc_grad_send(n, k, g, none)));
+            TRY(add_to_input(s, n->in[k], mc_grad_send(n, k, g, none)));
         }
     }
     return MC_OK;
@@ -144,7 +144,7 @@ static int by_id(const void *a, const void *b)
 }
 
 /* Everything above the edge, in order of ids. */
-static mc_status reach(struct sweep *s, int n, mc_node *const *from, int nedge, mc_node *const *edge)
+static mc_status mark_reachable(struct sweep *s, int n, mc_node *const *from, int nedge, mc_node *const *edge)
 {
     enum { EDGE = 1, SEEN };
     VEC(mc_node *) open = { 0 };
@@ -203,7 +203,7 @@ static mc_status sweep_through(mc_graph *g, int nknown, mc_node *const *known, m
 {
     struct sweep s = { .graph = g };
     const struct mc_label *label = g->label;
-    mc_status st = reach(&s, nknown, known, nedge, edge);
+    mc_status st = mark_reachable(&s, nknown, known, nedge, edge);
     if (st == MC_OK) {
         mark_wanted(&s, nwrt, wrt, edge_wanted);
     }
@@ -216,7 +216,7 @@ static mc_status sweep_through(mc_graph *g, int nknown, mc_node *const *known, m
     for (size_t i = s.part.n; st == MC_OK && i-- > 0;) {
         struct part *p = &s.part.at[i];
         if (p->wanted && !p->edge && (p->grad || p->item)) {
-            st = send_on(&s, p);
+            st = propagate(&s, p);
         }
     }
     g->label = label;
@@ -317,7 +317,7 @@ mc_status mc_grad_links(mc_node *c, const mc_grad_spec *spec, int n, mc_node *co
 
 /* One known node is swept from its stable form.  Where there are several, one may be part of another: they
  * stay. */
-static mc_status sweep_known(mc_graph *g, int nknown, mc_node **known, mc_node **known_grad,
+static mc_status sweep_cached(mc_graph *g, int nknown, mc_node **known, mc_node **known_grad,
                              const mc_grad_spec *spec, int n, mc_node *const *wrt, mc_node **grad)
 {
     mc_node *plain = known[0];
@@ -364,7 +364,7 @@ static mc_status grads(mc_graph *g, mc_node *cost, int n, mc_node *const *wrt, m
     mc_status s = known ? start(g, cost, spec, known, known + nknown) : MC_EMEMORY;
     if (s == MC_OK) {
         memcpy(of, known, (size_t)nknown * sizeof *of); /* before they become stable forms */
-        s = sweep_known(g, nknown, known, known + nknown, spec, n, wrt, grad);
+        s = sweep_cached(g, nknown, known, known + nknown, spec, n, wrt, grad);
     }
     for (int i = 0; s == MC_OK && i < n; i++) {
         s = finish(wrt[i], &grad[i], nknown, of, spec);

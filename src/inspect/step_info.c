@@ -20,7 +20,8 @@ mc_step_info mc_function_step(const mc_function *f, int i)
     info.name = f->code->step_name[i];
     info.text = f->code->step_text[i];
     info.reason = s->reason;
-    bool host = s->kind == STEP_HOST && (!f->code->backend->left || f->code->backend->left(f, i));
+    bool host = s->kind == STEP_HOST &&
+                (!f->code->backend->left_to_reference || f->code->backend->left_to_reference(f, i));
     if (!host && s->kind != STEP_EARLY && s->kind != STEP_TYPE) {
         info.device = f->code->device->name;
     } else if (host && !*info.reason) {

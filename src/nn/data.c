@@ -256,7 +256,9 @@ mc_data *mc_data_new_targets(const mc_array *x, const mc_array *targets)
                 mc_array_rank(targets));
         return NULL;
     }
-    struct mc_example_set r = { .x = mc_array_ref(x), .t = mc_array_ref(targets), .targets = n, .text = "examples" };
+    struct mc_example_set r = {
+        .x = mc_array_ref(x), .t = mc_array_ref(targets), .targets = n, .text = "examples"
+    };
     return mc_data_finish(&r, MC_TRAIN);
 }
 
@@ -264,12 +266,12 @@ void mc_data_free(mc_data *d)
 {
     if (d) {
         mc_raw_free(&(struct mc_example_set){ .x = d->x,
-                                      .t = d->t,
-                                      .classes = d->classes,
-                                      .targets = d->targets,
-                                      .name = d->name,
-                                      .column = d->column,
-                                      .ncolumn = d->ncolumn });
+                                              .t = d->t,
+                                              .classes = d->classes,
+                                              .targets = d->targets,
+                                              .name = d->name,
+                                              .column = d->column,
+                                              .ncolumn = d->ncolumn });
         mc_free(d);
     }
 }

@@ -60,8 +60,8 @@ static void fill(mc_batches *b, int64_t batch)
         int64_t i = b->order[batch * b->size + k];
         if (mc_augment_changes(&b->augment)) {
             mc_data_example(b->d, i, b->scratch);
-            mc_augment_example(&b->augment, (struct mc_augment_random){ mc_dice_mix(key + (uint64_t)i) }, b->scratch,
-                               x + k * size);
+            mc_augment_example(&b->augment, (struct mc_augment_random){ mc_dice_mix(key + (uint64_t)i) },
+                               b->scratch, x + k * size);
         } else {
             mc_data_example(b->d, i, x + k * size);
         }

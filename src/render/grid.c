@@ -18,7 +18,9 @@ static void forms_of_rows(struct print *p, const struct mc_kernel *of)
     const struct {
         struct mc_grid_row row;
         char form;
-    } forms[] = { { mc_grid_row(of), 'r' }, { mc_grid_row_cluster(of), 't' }, { mc_grid_row_scalar(of), 'q' } };
+    } forms[] = { { mc_grid_row(of), 'r' },
+                  { mc_grid_row_cluster(of), 't' },
+                  { mc_grid_row_scalar(of), 'q' } };
     for (size_t i = 0; i < NELEM(forms); i++) {
         if (forms[i].row.vector) {
             mc_grid_print_row(p, forms[i].row, forms[i].form);

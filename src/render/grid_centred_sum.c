@@ -59,14 +59,14 @@ bool mc_grid_adds(const struct mc_kernel *k, const struct mc_kval *r)
 
 /* Is d x - m, both known to walks before that stage?  A moment is defined by a difference: it asks by name,
  * as the table of moments does. */
-static bool is_centred(const struct mc_kernel *k, const struct mc_kval *d, int stage)
+static bool is_centred_term(const struct mc_kernel *k, const struct mc_kval *d, int stage)
 {
     return d->kind == K_OP && strcmp(d->op->name, "sub") == 0 && is_single(d->dtype) &&
            is_float(&k->val.at[d->arg[0]], true, stage) && is_float(&k->val.at[d->arg[1]], false, stage);
 }
 
 /* Of the sum r; no moment: it is none of these. */
-static struct about about(const struct mc_kernel *k, const struct mc_kval *r)
+static struct about is_about(const struct mc_kernel *k, const struct mc_kval *r)
 {
     const struct mc_kval *of = &k->val.at[r->arg[0]];
     if (!mc_grid_adds(k, r) || of->kind != K_OP) {
@@ -76,7 +76,7 @@ static struct about about(const struct mc_kernel *k, const struct mc_kval *r)
         for (int a = 0; a < of->narg && strcmp(of->op->name, moments[i].op) == 0; a++) {
             const struct mc_kval *d = &k->val.at[of->arg[a]];
             const int y = of->narg > 1 ? of->arg[1 - a] : d->arg[0];
-            if (is_centred(k, d, r->stage) && is_float(&k->val.at[y], true, r->stage)) {
+            if (is_centred_term(k, d, r->stage) && is_float(&k->val.at[y], true, r->stage)) {
                 return (struct about){ &moments[i], d->arg[0], d->arg[1], y };
             }
         }
@@ -85,7 +85,7 @@ static struct about about(const struct mc_kernel *k, const struct mc_kval *r)
 }
 
 /* Without what widens it: a half is a float anyway. */
-static int narrow(const struct mc_kernel *k, int v)
+static int narrow_accumulator(const struct mc_kernel *k, int v)
 {
     const struct mc_kval *x = &k->val.at[v];
     return x->kind == K_CAST && x->dtype == MC_FLOAT32 && is_single(k->val.at[x->arg[0]].dtype) ? x->arg[0]
@@ -94,11 +94,11 @@ static int narrow(const struct mc_kernel *k, int v)
 
 int mc_grid_centred_sum_sum(const struct mc_kernel *k, int v)
 {
-    const struct about of = about(k, &k->val.at[v]);
+    const struct about of = is_about(k, &k->val.at[v]);
     for (size_t i = 0; i < k->val.n; i++) {
         const struct mc_kval *x = &k->val.at[i];
         if (x->kind == K_REDUCE && x->stage == k->val.at[v].stage - 1 && mc_grid_adds(k, x) &&
-            narrow(k, x->arg[0]) == narrow(k, of.y)) {
+            narrow_accumulator(k, x->arg[0]) == narrow_accumulator(k, of.y)) {
             return (int)i;
         }
     }
@@ -110,7 +110,7 @@ bool mc_grid_centred_sums(const struct mc_kernel *k, int stage)
     bool any = false;
     for (size_t i = 0; i < k->val.n; i++) {
         const struct mc_kval *v = &k->val.at[i];
-        if (v->kind == K_REDUCE && ((v->stage == stage && !about(k, v).moment) ||
+        if (v->kind == K_REDUCE && ((v->stage == stage && !is_about(k, v).moment) ||
                                     (v->stage == stage - 1 && mc_print_by_position(v)))) {
             return false;
         }
@@ -120,7 +120,8 @@ bool mc_grid_centred_sums(const struct mc_kernel *k, int stage)
         const struct mc_koperand *o = &k->operand.at[i];
         any &= !(o->dst && k->val.at[o->val].element && k->val.at[o->val].stage == stage);
     }
-    return any && stage > 0 && !mc_grid_centred_sums(k, stage - 1); /* which would have no walk to make them in */
+    return any && stage > 0 &&
+           !mc_grid_centred_sums(k, stage - 1); /* which would have no walk to make them in */
 }
 
 /* f for each sum that this walk makes for the next one. */
@@ -135,7 +136,7 @@ void mc_grid_each_centred_sum(struct print *p, void (*f)(struct print *p, int v)
 
 static void fill(struct print *p, const char *text, int v)
 {
-    const struct about of = about(p->k, &p->k->val.at[v]);
+    const struct about of = is_about(p->k, &p->k->val.at[v]);
     for (; *text; text++) {
         if (*text == '@') {
             mc_str_addf(p->out, "%d", v);
@@ -149,12 +150,12 @@ static void fill(struct print *p, const char *text, int v)
 
 static const struct moment *moment(const struct print *p, int v)
 {
-    return about(p->k, &p->k->val.at[v]).moment;
+    return is_about(p->k, &p->k->val.at[v]).moment;
 }
 
 void mc_grid_centred_sum_need(struct print *p, int v)
 {
-    const struct about of = about(p->k, &p->k->val.at[v]);
+    const struct about of = is_about(p->k, &p->k->val.at[v]);
     mc_print_need(p, of.x);
     mc_print_need(p, of.y);
 }

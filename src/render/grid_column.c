@@ -33,7 +33,7 @@ static void declare_lane(struct print *p, int v)
 /* ---- a walk ---- */
 
 /* Are elements of it read V at a time? */
-static bool is_fetched(const struct print *p, size_t i)
+static bool is_prefetched(const struct print *p, size_t i)
 {
     const struct mc_koperand *o = &p->k->operand.at[i];
     return mc_grid_passes(p, i) && mc_print_moves(p->k, o) && !o->index && !mc_grid_computed_in_stage(p, o) &&
@@ -41,7 +41,7 @@ static bool is_fetched(const struct print *p, size_t i)
 }
 
 /* e3: where row r lies, for each operand that walks. */
-static void find(struct print *p)
+static void print_addresses(struct print *p)
 {
     mc_str_add(p->out, "const i32 q = (i32)over_(r, magic, shift), i = (i32)(r - q * inner); ");
     for (size_t i = 0; i < p->k->operand.n; i++) {
@@ -53,13 +53,13 @@ static void find(struct print *p)
     mc_str_add(p->out, "\n");
 }
 
-static void ask(struct print *p, bool declare_them)
+static void prefetch(struct print *p, bool declare_them)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const char *t = p->d->store[p->k->operand.at[i].dtype];
-        if (is_fetched(p, i) && declare_them) {
+        if (is_prefetched(p, i) && declare_them) {
             mc_str_addf(p->out, "alignas(16) %s x%zu[U][V]; ", t, i);
-        } else if (is_fetched(p, i)) {
+        } else if (is_prefetched(p, i)) {
             mc_str_addf(p->out, "load_<%s, V>(x%zu[u], (const %s *)(A.p[%zu] + e%zu));\n", t, i, t, i, i);
         }
     }
@@ -73,7 +73,7 @@ static void open_elements(struct print *p)
         if (!mc_grid_passes(p, i)) {
             continue;
         }
-        if (is_fetched(p, i)) {
+        if (is_prefetched(p, i)) {
             mc_str_addf(p->out, "const %s *const a%zu = x%zu[u]; (void)a%zu;\n", t, i, i, i);
         } else if (o->index) {
             mc_str_addf(p->out, "const i64 a%zu = (i64)A.p[%zu] + e%zu; (void)a%zu;\n", i, i, i, i);
@@ -97,20 +97,20 @@ static void close_elements(struct print *p)
 }
 
 /* The block's rows, U of a lane at a time: 2048 of them at most, for their sums are floats. */
-static void walk(struct print *p)
+static void print_pass(struct print *p)
 {
     mc_str_addf(p->out, "const int U = %d; const u32 e = to; u32 seen = 0; (void)seen;\n",
                 mc_print_reads(p) <= MOST_READS ? AHEAD : FEWER);
     mc_print_each(p, declare_lane);
     mc_grid_each_centred_sum(p, mc_grid_centred_sum_lane_column);
     mc_str_add(p->out, "\nONCE for (u32 start = from + lane; start < e; start += U * lanes) {\n");
-    ask(p, true);
+    prefetch(p, true);
     mc_grid_ahead(p);
-    find(p);
-    ask(p, false);
+    print_addresses(p);
+    prefetch(p, false);
     mc_str_add(p->out, "} }\n");
     mc_grid_ahead(p);
-    find(p);
+    print_addresses(p);
     open_elements(p);
     mc_str_add(p->out, "_Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
     mc_print_body(p, false, "");
@@ -122,10 +122,10 @@ static void walk(struct print *p)
 
 /* A stage that adds up: this launch's walk, then the block's sums are left; or those that are there are
  * taken. */
-static void walk_or_take(struct print *p)
+static void print_pass_or_load(struct print *p)
 {
     mc_str_addf(p->out, "if (A.first <= %d) {\n", p->stage);
-    walk(p);
+    print_pass(p);
     mc_grid_column_reduce_fold(p);
     mc_str_add(p->out, "} else ");
     mc_grid_column_reduce_gather(p);
@@ -175,7 +175,7 @@ static void open_kernel(struct print *p)
 }
 
 /* Values of rows that only what is stored of them is made of wait for that: one block needs them, once. */
-static void mark_waiting(struct print *p)
+static void print_dependent_launch_wait(struct print *p)
 {
     const struct mc_kernel *k = p->k;
     memset(p->wait, 1, k->val.n);
@@ -216,7 +216,7 @@ static void store_rows(struct print *p)
 void mc_grid_print_column(struct print *p)
 {
     memset(p->done, 0, p->k->val.n);
-    mark_waiting(p);
+    print_dependent_launch_wait(p);
     open_kernel(p);
     for (p->stage = 0; p->stage <= p->k->nstage; p->stage++) {
         bool positions;
@@ -230,11 +230,11 @@ void mc_grid_print_column(struct print *p)
         }
         mc_grid_each_centred_sum(p, mc_grid_centred_sum_need);
         if (mc_print_stage_reduces(p, &positions)) {
-            walk_or_take(p);
+            print_pass_or_load(p);
             mc_grid_column_reduce_finish(p);
         } else {
             mc_str_add(p->out, "{ ");
-            walk(p);
+            print_pass(p);
             mc_str_add(p->out, "}\n");
         }
     }

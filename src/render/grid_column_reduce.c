@@ -47,7 +47,7 @@ const char mc_grid_column_reduce[] =
 struct part { int v, own; bool second; };
 
 /* Is there such a part of a stage's walk?  A moment's second one may be a sum that the walk makes anyway. */
-static bool has(const struct mc_kernel *k, int stage, int v, bool second)
+static bool has_partial(const struct mc_kernel *k, int stage, int v, bool second)
 {
     const struct mc_kval *x = &k->val.at[v];
     const bool moment = x->kind == K_REDUCE && mc_grid_centred_sums(k, x->stage);
@@ -61,7 +61,7 @@ static int each_part(struct print *p, const struct mc_kernel *k, int stage,
 {
     int n = 0;
     for (int i = 0; i < 2 * (int)k->val.n && i != until; i++) {
-        if (has(k, stage, i / 2, i % 2)) {
+        if (has_partial(k, stage, i / 2, i % 2)) {
             if (f) {
                 f(p, (struct part){ i / 2, n, i % 2 });
             }
@@ -77,7 +77,7 @@ static int count(const struct mc_kernel *k, int stage)
 }
 
 /* All parts of walks before a stage's. */
-static int before(const struct mc_kernel *k, int stage)
+static int partial_offset(const struct mc_kernel *k, int stage)
 {
     int n = 0;
     for (int s = 0; s < stage; s++) {
@@ -88,9 +88,9 @@ static int before(const struct mc_kernel *k, int stage)
 
 struct mc_grid_parts mc_grid_parts(const struct mc_kernel *k)
 {
-    struct mc_grid_parts parts = { before(k, k->nstage + 1), 0 };
+    struct mc_grid_parts parts = { partial_offset(k, k->nstage + 1), 0 };
     for (int s = 0; s <= k->nstage; s++) {
-        parts.most = MC_MAX(parts.most, before(k, s + 1) - before(k, s));
+        parts.most = MC_MAX(parts.most, partial_offset(k, s + 1) - partial_offset(k, s));
     }
     return parts;
 }
@@ -104,7 +104,7 @@ size_t mc_grid_parts_shared(struct mc_grid_parts parts, unsigned threads)
 static int moment_of(const struct mc_kernel *k, int v)
 {
     for (int i = 0; i < (int)k->val.n; i++) {
-        if (has(k, k->val.at[v].stage, i, false) && k->val.at[i].stage > k->val.at[v].stage &&
+        if (has_partial(k, k->val.at[v].stage, i, false) && k->val.at[i].stage > k->val.at[v].stage &&
             mc_grid_centred_sum_sum(k, i) == v) {
             return i;
         }
@@ -112,7 +112,7 @@ static int moment_of(const struct mc_kernel *k, int v)
     return -1;
 }
 
-static void fold(struct print *p, struct part x)
+static void print_fold(struct print *p, struct part x)
 {
     const bool moment = mc_grid_centred_sums(p->k, p->k->val.at[x.v].stage);
     const int other = moment ? -1 : moment_of(p->k, x.v);
@@ -132,37 +132,37 @@ void mc_grid_column_reduce_open(struct print *p)
 
 void mc_grid_column_reduce_fold(struct print *p)
 {
-    each_part(p, p->k, p->stage, fold, -1);
+    each_part(p, p->k, p->stage, print_fold, -1);
 }
 
 void mc_grid_column_reduce_gather(struct print *p)
 {
     mc_str_addf(p->out, "gather_<V, %d>(down, (const double *)A.scratch, %d, A.splits);\n",
-                count(p->k, p->stage), before(p->k, p->stage));
+                count(p->k, p->stage), partial_offset(p->k, p->stage));
 }
 
 void mc_grid_column_reduce_total(struct print *p)
 {
-    const int n = count(p->k, p->stage), from = before(p->k, p->stage);
+    const int n = count(p->k, p->stage), from = partial_offset(p->k, p->stage);
     mc_str_addf(p->out,
                 "if (A.splits > 1 && A.first == %d) { total_<V, %d>(down, (double *)A.scratch, %d, "
                 "A.splits); return; }\ntotal_<V, %d>(down, NULL, 0, 0);\n",
                 p->stage, n, from, n);
 }
 
-static void take(struct print *p, char name, int v, int walk, int of, bool second)
+static void print_load_partial(struct print *p, char name, int v, int walk, int of, bool second)
 {
     mc_str_addf(p->out, "const double %c%d = down.f[%d + threadIdx.x * V + j]; ", name, v,
                 each_part(NULL, p->k, walk, NULL, 2 * of + second) * GRID_COLUMNS);
 }
 
-static void finish(struct print *p, int v)
+static void print_total(struct print *p, int v)
 {
     const bool moment = mc_grid_centred_sums(p->k, p->stage);
     const int walk = p->stage - moment, sum = moment ? mc_grid_centred_sum_sum(p->k, v) : -1;
-    take(p, 'd', v, walk, v, false);
+    print_load_partial(p, 'd', v, walk, v, false);
     if (moment) {
-        take(p, 'z', v, walk, sum >= 0 ? sum : v, sum < 0);
+        print_load_partial(p, 'z', v, walk, sum >= 0 ? sum : v, sum < 0);
         mc_grid_centred_sum_finish_column(p, v);
     } else {
         mc_str_addf(p->out, "r%d[j] = (%s)d%d; ", v, mc_print_calc(p, p->k->val.at[v].dtype), v);
@@ -172,6 +172,6 @@ static void finish(struct print *p, int v)
 void mc_grid_column_reduce_finish(struct print *p)
 {
     mc_str_add(p->out, "_Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
-    mc_print_each(p, finish);
+    mc_print_each(p, print_total);
     mc_str_add(p->out, "}\n");
 }

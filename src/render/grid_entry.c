@@ -25,7 +25,8 @@ int mc_grid_vector(const struct mc_kernel *k)
 /* Where the length is not known, of several stages alone: a sum over a batch is not worth another entry. */
 bool mc_grid_few_elements(const struct mc_kernel *k)
 {
-    return mc_grid_can_split(k) && !(k->never & GRID_FEW_ELEMENTS) && (k->nstage > 1 || k->never & GRID_PLAIN);
+    return mc_grid_can_split(k) && !(k->never & GRID_FEW_ELEMENTS) &&
+           (k->nstage > 1 || k->never & GRID_PLAIN);
 }
 
 static void entry(struct print *p, const char *form, int v, const char *more)

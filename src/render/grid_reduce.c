@@ -47,7 +47,7 @@ void mc_grid_merge(struct print *p, int v, const char *type)
 /* How what a reduction adds up goes from lane to lane and from block to block. */
 struct passed { const char *type, *flag; void (*merge)(struct print *p, int v); };
 
-static struct passed passed(const struct print *p, int v)
+static struct passed print_shuffle(const struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
     return mc_grid_centred_sums(p->k, x->stage)
@@ -57,18 +57,18 @@ static struct passed passed(const struct print *p, int v)
 }
 
 /* All lanes get the sum of the lanes' accumulators. */
-static void across(struct print *p, int v)
+static void print_block_reduce(struct print *p, int v)
 {
-    const struct passed x = passed(p, v);
+    const struct passed x = print_shuffle(p, v);
     mc_str_addf(p->out, "across(A.column, lanes, c%d, ", v);
     mc_str_addf(p->out, *x.flag ? "z%d, " : "none, ", v);
     merging(p, v, x.type, x.merge);
     mc_str_add(p->out, ");\n");
 }
 
-static void keep(struct print *p, int v)
+static void print_store(struct print *p, int v)
 {
-    const struct passed x = passed(p, v);
+    const struct passed x = print_shuffle(p, v);
     mc_str_addf(p->out,
                 "{ char *part = A.scratch + (((i64)%d * A.splits + blockIdx.y) * A.count[0] + at) * 16; *(%s "
                 "*)part = c%d; ",
@@ -76,9 +76,9 @@ static void keep(struct print *p, int v)
     mc_str_addf(p->out, *x.flag ? "*(i64 *)(part + 8) = z%d; }\n" : "}\n", v);
 }
 
-static void fetch(struct print *p, int v)
+static void print_load(struct print *p, int v)
 {
-    const struct passed x = passed(p, v);
+    const struct passed x = print_shuffle(p, v);
     mc_str_addf(p->out,
                 "{ const char *part = A.scratch + (((i64)%d * A.splits + s) * A.count[0] + at) * 16; const "
                 "%s l%d = *(const %s *)part; ",
@@ -163,7 +163,7 @@ static void open_fetched(struct print *p)
 
 /* ---- which way a walk goes ---- */
 
-static bool turned(const struct mc_kernel *k, int stage)
+static bool permuted(const struct mc_kernel *k, int stage)
 {
     int walks = 0;
     for (int s = 0; s < stage; s++) {
@@ -176,7 +176,7 @@ void mc_grid_block(struct print *p)
 {
     unsigned back = 0;
     for (int s = 0; s <= p->k->nstage && mc_grid_can_split(p->k); s++) {
-        back |= (unsigned)turned(p->k, s) << s;
+        back |= (unsigned)permuted(p->k, s) << s;
     }
     mc_str_add(p->out, "const u32 from = A.chunk * ");
     mc_str_addf(p->out,
@@ -189,7 +189,7 @@ void mc_grid_ahead(struct print *p)
     mc_str_addf(p->out,
                 "_Pragma(\"unroll\") for (int u = 0; u < U; u++) { const u32 w = start + u * lanes; if (w < "
                 "e) { const u32 r = %s;\n",
-                turned(p->k, p->stage) ? "from + to - 1 - w" : "w");
+                permuted(p->k, p->stage) ? "from + to - 1 - w" : "w");
 }
 
 /* f for what this stage's walk adds up, g for what it does for the next. */
@@ -259,11 +259,11 @@ static void walk_or_take(struct print *p)
     mc_str_addf(p->out, "if (A.first <= %d) {\n", p->stage);
     walk(p);
     mc_str_add(p->out, "} else ONCE for (u32 s = lane; live && s < A.splits; s += lanes) {\n");
-    each(p, fetch, fetch);
+    each(p, print_load, print_load);
     mc_str_add(p->out, "}\n");
-    each(p, across, across);
+    each(p, print_block_reduce, print_block_reduce);
     mc_str_addf(p->out, "if (A.splits > 1 && A.first == %d) {\nif (live && lane == 0) {\n", p->stage);
-    each(p, keep, keep);
+    each(p, print_store, print_store);
     mc_str_add(p->out, "}\nreturn;\n}\n");
 }
 
@@ -297,7 +297,7 @@ void mc_grid_print_reducing(struct print *p)
             walk_or_take(p);
         } else {
             walk(p);
-            each(p, across, across);
+            each(p, print_block_reduce, print_block_reduce);
         }
         mc_print_each(p, mc_print_finish);
         mc_str_add(p->out, "\n");

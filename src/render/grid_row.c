@@ -32,7 +32,7 @@ bool mc_grid_row_segmented(const struct mc_kernel *k)
 /* The largest element's size, what is read by elements, what is added up beside it. */
 struct kept { size_t size, loads, sums; };
 
-static struct kept kept(const struct mc_kernel *k)
+static struct kept elements_kept(const struct mc_kernel *k)
 {
     struct kept n = { .size = 2 };
     for (size_t i = 0; i < k->operand.n; i++) {
@@ -47,14 +47,14 @@ static struct kept kept(const struct mc_kernel *k)
 
 /* Of a row in pieces: `most` vectors or half of them, as there are registers for, each of `each` a load.  Of
  * four operands too few lanes would be left to keep memory busy; and one stage reads memory once anyway. */
-static struct mc_grid_row of_pieces(const struct mc_kernel *k, int vector, size_t most, size_t each)
+static struct mc_grid_row is_segmented(const struct mc_kernel *k, int vector, size_t most, size_t each)
 {
-    const struct kept n = kept(k);
+    const struct kept n = elements_kept(k);
     size_t all = MC_MAX(each * MC_MAX(n.loads, (size_t)1), (size_t)1);
     most = REGISTERS + most * all > TORN ? most / 2 : most;
     const size_t registers = REGISTERS + most * all;
-    if (k->mode != KERNEL_ROW || k->nstage < 2 || !mc_grid_row_segmented(k) || mc_grid_tallies(k) || n.size > 4 ||
-        registers > TORN_MOST) {
+    if (k->mode != KERNEL_ROW || k->nstage < 2 || !mc_grid_row_segmented(k) || mc_grid_tallies(k) ||
+        n.size > 4 || registers > TORN_MOST) {
         return (struct mc_grid_row){ 0 };
     }
     return (struct mc_grid_row){ vector, (int)most, registers > TORN ? 512 : 1024 };
@@ -62,12 +62,12 @@ static struct mc_grid_row of_pieces(const struct mc_kernel *k, int vector, size_
 
 struct mc_grid_row mc_grid_row_scalar(const struct mc_kernel *k)
 {
-    return k->never & GRID_ROW_SCALAR ? (struct mc_grid_row){ 0 } : of_pieces(k, 1, 8, 1);
+    return k->never & GRID_ROW_SCALAR ? (struct mc_grid_row){ 0 } : is_segmented(k, 1, 8, 1);
 }
 
 static struct mc_grid_row dense(const struct mc_kernel *k)
 {
-    const struct kept n = kept(k);
+    const struct kept n = elements_kept(k);
     size_t each = 4 * n.loads + 16 / n.size * MC_MAX(n.size / 4, 1) *
                                     (n.sums + (size_t)k->nsaved); /* registers for each vector that is kept */
     int most = REGISTERS + 4 * each <= MANY ? 4 : 2;
@@ -79,9 +79,9 @@ static struct mc_grid_row dense(const struct mc_kernel *k)
 
 struct mc_grid_row mc_grid_row(const struct mc_kernel *k)
 {
-    return k->never & GRID_ROW ? (struct mc_grid_row){ 0 }
-           : mc_grid_row_segmented(k)   ? of_pieces(k, (int)(16 / kept(k).size), 8, 4)
-                               : dense(k);
+    return k->never & GRID_ROW        ? (struct mc_grid_row){ 0 }
+           : mc_grid_row_segmented(k) ? is_segmented(k, (int)(16 / elements_kept(k).size), 8, 4)
+                                      : dense(k);
 }
 
 /* Channels of images are sooner walked twice: of 32 images of 56 x 56 four blocks each took 38 us, where
@@ -154,7 +154,7 @@ static void tallies(struct print *p, bool store)
 }
 
 /* The same for every row? */
-static bool is_common(const struct print *p, size_t i)
+static bool is_shared_load(const struct print *p, size_t i)
 {
     return mc_grid_tallies(p->k) && !(p->k->operand.at[i].varies & ~p->k->reduced);
 }
@@ -164,7 +164,7 @@ static void load(struct print *p, bool common)
 {
     bool any = false;
     for (size_t i = 0; i < p->k->operand.n; i++) {
-        if (is_load(p, i) && is_common(p, i) == common) {
+        if (is_load(p, i) && is_shared_load(p, i) == common) {
             mc_str_addf(p->out, "alignas(16) %s x%zu[K][V];\n", p->d->store[p->k->operand.at[i].dtype], i);
             any = true;
         }
@@ -175,7 +175,7 @@ static void load(struct print *p, bool common)
     open_vectors(p, common ? "" : "live && ");
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const char *t = p->d->store[p->k->operand.at[i].dtype];
-        if (is_load(p, i) && is_common(p, i) == common) {
+        if (is_load(p, i) && is_shared_load(p, i) == common) {
             mc_str_addf(p->out, "load_<%s, V>(x%zu[k], (const %s *)", t, i, t);
             if (common) {
                 mc_str_addf(p->out, "A.p[%zu] + r * V", i);
@@ -250,7 +250,7 @@ static void walk(struct print *p, bool lanes)
 /* ---- the kernel ---- */
 
 /* Behind a row: where a team has several, the next one's parts go where this one's are read. */
-static const char *end_of_row(const struct print *p, bool together)
+static const char *print_row_end(const struct print *p, bool together)
 {
     return mc_grid_tallies(p->k) ? together ? "}\nmeet_();\n" : "}\n__syncthreads();\n"
            : together            ? "}\nleave_();\n"
@@ -297,7 +297,7 @@ void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form)
     }
     mc_str_add(p->out, "if (live && lane == 0) {\n");
     mc_print_row_stores(p);
-    mc_str_add(p->out, end_of_row(p, together));
+    mc_str_add(p->out, print_row_end(p, together));
     mc_grid_close_rows(p);
     tallies(p, true);
     mc_str_add(p->out, "}\n");

@@ -65,7 +65,7 @@ static void part(struct print *p, int v, const char *warp)
                 mc_grid_slot(p->k, v), warp);
 }
 
-static void put(struct print *p, int v, bool lanes)
+static void print_store_partial(struct print *p, int v, bool lanes)
 {
     struct names n = names_of(p, v, lanes);
     mc_str_add(p->out, "{ char *const at = ");
@@ -94,7 +94,7 @@ static void take_first(struct print *p, int v, bool lanes)
     mc_str_addf(p->out, n.flags ? "z%d = *(const i64 *)(at + 8); }\n" : "}\n", v);
 }
 
-static void take(struct print *p, int v, bool lanes)
+static void print_load_partial(struct print *p, int v, bool lanes)
 {
     mc_str_add(p->out, "{ const char *const at = ");
     part(p, v, "w");
@@ -104,7 +104,7 @@ static void take(struct print *p, int v, bool lanes)
 
 /* Of all blocks, a lane every so many: from the first value on, for what a lane has added up itself is its
  * warp's already. */
-static void take_together(struct print *p, int v, bool lanes)
+static void print_cluster_load(struct print *p, int v, bool lanes)
 {
     const struct mc_kval *x = &p->k->val.at[v];
     struct names n = names_of(p, v, lanes);
@@ -122,7 +122,7 @@ static void take_together(struct print *p, int v, bool lanes)
     mc_str_addf(p->out, n.flags ? "z%d = __shfl_sync(~0u, z%d, 0);\n" : "\n", v, v);
 }
 
-static void alone(struct print *p, int v, bool lanes)
+static void print_single_warp(struct print *p, int v, bool lanes)
 {
     struct names n = names_of(p, v, lanes);
     mc_str_addf(p->out, "c%d = __shfl_sync(~0u, %c%d, 0); ", v, n.value, v);
@@ -144,29 +144,29 @@ static void each(struct print *p, bool lanes, void (*f)(struct print *p, int v, 
 static void exchange_in_block(struct print *p, bool lanes)
 {
     mc_str_add(p->out, "if (warps > 1) {\nif (threadIdx.x % 32 == 0) {\n");
-    each(p, lanes, put);
+    each(p, lanes, print_store_partial);
     mc_str_add(p->out, "}\n__syncthreads();\n");
     each(p, lanes, take_first);
     mc_str_add(p->out, "ONCE for (u32 w = 1; w < warps; w++) {\n");
-    each(p, lanes, take);
+    each(p, lanes, print_load_partial);
     mc_str_add(p->out, "}\n} else {\n");
-    each(p, lanes, alone);
+    each(p, lanes, print_single_warp);
     mc_str_add(p->out, "}\n");
 }
 
-static void exchange_together(struct print *p, bool lanes)
+static void print_cluster_reduce(struct print *p, bool lanes)
 {
     mc_str_add(p->out, "if (threadIdx.x % 32 == 0) {\n");
-    each(p, lanes, put);
+    each(p, lanes, print_store_partial);
     mc_str_add(p->out, "}\nmeet_();\n");
-    each(p, lanes, take_together);
+    each(p, lanes, print_cluster_load);
 }
 
 void mc_grid_row_reduce(struct print *p, bool lanes, bool together)
 {
     each(p, lanes, within);
     if (together) {
-        exchange_together(p, lanes);
+        print_cluster_reduce(p, lanes);
     } else {
         exchange_in_block(p, lanes);
     }

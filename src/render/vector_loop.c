@@ -45,7 +45,7 @@ static void gather(struct print *p, int v)
 }
 
 /* Is one vector done before an accumulator can take the next?  Then two accumulators take turns. */
-static bool light(const struct print *p)
+static bool is_cheap(const struct print *p)
 {
     double cost = 0;
     for (size_t i = 0; i < p->k->val.n; i++) {
@@ -61,7 +61,7 @@ static bool sums(const struct print *p, int v)
     return !p->held && p->k->val.at[v].op->fold == FOLD_SUM;
 }
 
-static void begin_second(struct print *p, int v)
+static void begin_remainder(struct print *p, int v)
 {
     mc_str_addf(p->out, "vf h%d = v_all(%s); ", v, mc_print_first(p, &p->k->val.at[v]));
     if (mc_print_by_position(&p->k->val.at[v])) {
@@ -69,7 +69,7 @@ static void begin_second(struct print *p, int v)
     }
 }
 
-static void end_second(struct print *p, int v)
+static void end_remainder(struct print *p, int v)
 {
     if (sums(p, v)) {
         return;
@@ -122,7 +122,7 @@ static void each_reduction(struct print *p, void (*f)(struct print *p, int v))
 
 /* ---- the loop ---- */
 
-static bool stored_here(const struct print *p, const struct mc_koperand *o)
+static bool is_stored_in_loop(const struct print *p, const struct mc_koperand *o)
 {
     return o->dst && p->k->val.at[o->val].element && p->k->val.at[o->val].stage == p->stage;
 }
@@ -147,7 +147,7 @@ static void store(struct print *p, int i)
 }
 
 /* Is operand i read in this walk? */
-static bool read_here(const struct print *p, int i)
+static bool is_loaded_in_loop(const struct print *p, int i)
 {
     for (size_t v = 0; v < p->k->val.n; v++) {
         const struct mc_kval *x = &p->k->val.at[v];
@@ -165,7 +165,7 @@ static void fetch_page(struct print *p)
     mc_str_add(p->out, "if (stream) { ");
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
-        if (!o->dst && mc_print_moves(p->k, o) && read_here(p, (int)i)) {
+        if (!o->dst && mc_print_moves(p->k, o) && is_loaded_in_loop(p, (int)i)) {
             mc_str_addf(p->out, "__builtin_prefetch(a%zu + j + 1024); ", i);
         }
     }
@@ -193,7 +193,7 @@ static void body(struct print *p)
     }
     each_reduction(p, gather);
     for (size_t i = 0; i < k->operand.n; i++) {
-        if (stored_here(p, &k->operand.at[i])) {
+        if (is_stored_in_loop(p, &k->operand.at[i])) {
             store(p, (int)i);
         }
     }
@@ -203,30 +203,30 @@ static void body(struct print *p)
 }
 
 /* What moves is read from and written to a vector of its own: "a0 = v_head(t0, a0 + m, left) - m;" */
-static void detour(struct print *p)
+static void print_tail_iteration(struct print *p)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
         if (!mc_print_moves(p->k, o)) {
             continue;
         }
-        if (stored_here(p, o)) {
+        if (is_stored_in_loop(p, o)) {
             mc_str_addf(p->out,
                         o->tally ? "o%zu = a%zu + m; a%zu = (float *)v_head(t%zu, o%zu, left) - m; "
                                  : "o%zu = a%zu + m; a%zu = t%zu - m; ",
                         i, i, i, i, i);
-        } else if (!o->dst && read_here(p, (int)i)) {
+        } else if (!o->dst && is_loaded_in_loop(p, (int)i)) {
             mc_str_addf(p->out, "a%zu = v_head(t%zu, a%zu + m, left) - m; ", i, i, i);
         }
     }
 }
 
-static void detour_places(struct print *p)
+static void print_tail_addresses(struct print *p)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
-        bool out = stored_here(p, o);
-        if (mc_print_moves(p->k, o) && (out || (!o->dst && read_here(p, (int)i)))) {
+        bool out = is_stored_in_loop(p, o);
+        if (mc_print_moves(p->k, o) && (out || (!o->dst && is_loaded_in_loop(p, (int)i)))) {
             mc_str_addf(p->out, "float t%zu[16] __attribute__((aligned(64))); ", i);
             if (out) {
                 mc_str_addf(p->out, "float *o%zu; ", i);
@@ -235,10 +235,10 @@ static void detour_places(struct print *p)
     }
 }
 
-static void detour_end(struct print *p)
+static void print_tail_end(struct print *p)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
-        if (mc_print_moves(p->k, &p->k->operand.at[i]) && stored_here(p, &p->k->operand.at[i])) {
+        if (mc_print_moves(p->k, &p->k->operand.at[i]) && is_stored_in_loop(p, &p->k->operand.at[i])) {
             mc_str_addf(p->out, "v_store(o%zu, *(vf *)t%zu, keep); ", i, i);
         }
     }
@@ -249,11 +249,11 @@ static void walk(struct print *p)
     mc_str_add(p->out, "for (;;) {\nfor (; j < m; j += 16) { ");
     body(p);
     mc_str_add(p->out, "}\nif (m >= e) break;\nconst i64 left = e - m; keep = (vm)((1u << left) - 1); ");
-    detour(p);
+    print_tail_iteration(p);
     mc_str_add(p->out, "m += 16;\n");
     mc_str_add(p->out, p->k->mode == KERNEL_MAP ? "stream = 0;\n}\n" : "}\n");
     mc_str_add(p->out, "if (keep != (vm)-1) { ");
-    detour_end(p);
+    print_tail_end(p);
     mc_str_add(p->out, "}\n");
 }
 
@@ -304,7 +304,7 @@ void mc_vector_kernel_columns(struct print *p, void (*pointers)(struct print *p,
     mc_str_add(p->out, "\ni64 rows = 0, first = 0; (void)first;\nfor (i64 i2 = 0; i2 < n2; i2++) for (i64 i1 "
                        "= 0; i1 < n1; i1++) {\n");
     pointers(p, true, "j12");
-    detour_places(p);
+    print_tail_addresses(p);
     mc_str_add(p->out, "\nvm keep = (vm)-1; const i64 e = nb; i64 j = 0, m = e / 16 * 16;\n");
     walk(p);
     mc_str_addf(p->out, "if (++rows == %d) { rows = 0;\n", ROWS);
@@ -343,13 +343,13 @@ void mc_vector_kernel_loop(struct print *p, bool reduces)
                 reduces ? "for (i64 b = 0; b < n0; b += %d) {\nconst i64 stop = n0 - b < %d ? n0 : b + %d;\n"
                         : "{\nconst i64 b = 0, stop = n0;\n",
                 BLOCK, BLOCK, BLOCK);
-    bool two = reduces && light(p);
+    bool two = reduces && is_cheap(p);
     each_reduction(p, begin);
     each_reduction(p, begin_sums);
     if (two) {
-        each_reduction(p, begin_second);
+        each_reduction(p, begin_remainder);
     }
-    detour_places(p);
+    print_tail_addresses(p);
     mc_str_addf(p->out,
                 reduces
                     ? "\nfor (i64 f = b; f < stop; f += %d) {\nconst i64 e = stop - f < %d ? stop : f + %d;\n"
@@ -372,7 +372,7 @@ void mc_vector_kernel_loop(struct print *p, bool reduces)
     each_reduction(p, end_sums);
     mc_str_add(p->out, "}\n");
     if (two) {
-        each_reduction(p, end_second);
+        each_reduction(p, end_remainder);
     }
     each_reduction(p, end);
     mc_str_add(p->out, "}\n");

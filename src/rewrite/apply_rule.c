@@ -39,7 +39,7 @@ static void release_inputs(struct run *r, const mc_node *n)
 }
 
 /* Nodes made since `mark` in place of n. */
-static bool enter(struct run *r, size_t mark, const mc_node *n, unsigned depth)
+static bool set_result(struct run *r, size_t mark, const mc_node *n, unsigned depth)
 {
     if (!mc_attempt_room(r)) {
         return false;
@@ -61,7 +61,7 @@ static bool enter(struct run *r, size_t mark, const mc_node *n, unsigned depth)
 /* The graph's mistake, put aside while a rule may make its own. */
 struct aside { mc_status status; char *message; const struct mc_source_location *place; };
 
-static struct aside put_aside(mc_graph *g)
+static struct aside defer_node(mc_graph *g)
 {
     struct aside a = { g->status, g->message, g->place };
     g->status = MC_OK;
@@ -71,7 +71,7 @@ static struct aside put_aside(mc_graph *g)
 }
 
 /* True if nothing went wrong in between; out of memory ends the run. */
-static bool take_back(struct run *r, struct aside a)
+static bool undo(struct run *r, struct aside a)
 {
     mc_graph *g = r->g;
     bool fine = g->status == MC_OK;
@@ -101,14 +101,14 @@ mc_node *mc_attempt_rebuild(struct run *r, mc_node *n)
     }
     mc_node *made = n;
     if (changed) {
-        struct aside a = put_aside(r->g);
+        struct aside a = defer_node(r->g);
         size_t mark = r->g->nodes.n;
         made = n->op == &mc_op_item ? mc_item(in[0], n->item)
                                     : mc_node_make(r->g, n->op, n->nin, in, n->attr);
         /* sizes known by now do not fit: the node stays as it was written, and says so when run */
-        if (!take_back(r, a)) {
+        if (!undo(r, a)) {
             made = n;
-        } else if (enter(r, mark, n, r->slot.at[n->id].depth)) {
+        } else if (set_result(r, mark, n, r->slot.at[n->id].depth)) {
             if (made->id < mark) { /* one that was there: the inputs lose a user */
                 release_inputs(r, made);
             }
@@ -121,7 +121,7 @@ mc_node *mc_attempt_rebuild(struct run *r, mc_node *n)
     return made;
 }
 
-static void blame(struct run *r, int rule, const char *name, const mc_node *n, const char *why)
+static void report_rule(struct run *r, int rule, const char *name, const mc_node *n, const char *why)
 {
     if (rule >= 0 && r->o->failed) {
         r->o->failed[rule]++;
@@ -137,7 +137,7 @@ static void blame(struct run *r, int rule, const char *name, const mc_node *n, c
     }
 }
 
-static void tell(const char *name, const mc_node *n, const mc_node *to)
+static void log_rule(const char *name, const mc_node *n, const mc_node *to)
 {
     if (atomic_load_explicit(&mc_log_mask, memory_order_relaxed) & 1u << LOG_REWRITE) {
         struct mc_str a = { 0 }, b = { 0 };
@@ -150,7 +150,7 @@ static void tell(const char *name, const mc_node *n, const mc_node *to)
 }
 
 /* Only floats have -0, infinities and NaN. */
-static bool allowed(const struct mc_rule *r, const mc_node *n, bool strict)
+static bool rule_applies(const struct mc_rule *r, const mc_node *n, bool strict)
 {
     bool real = mc_is_float(n->type.dtype);
     for (int i = 0; i < n->nin; i++) {
@@ -168,10 +168,10 @@ static mc_node *apply(struct run *r, const struct mc_rule *rule, int number, con
     }
     struct mc_match m = { .root = n, .g = r->g, .uses = r->uses.at, .nuses = r->uses.n };
     if (!(from ? mc_pattern_match(from, rule, n, &m) : !rule->when || rule->when(&m)) ||
-        !allowed(rule, n, r->o->strict)) {
+        !rule_applies(rule, n, r->o->strict)) {
         return NULL;
     }
-    struct aside a = put_aside(r->g);
+    struct aside a = defer_node(r->g);
     size_t mark = r->g->nodes.n;
     mc_node *made = rule->make ? rule->make(&m) : mc_pattern_build(to, &m), *fit = NULL;
     if (made && !mc_is_error(made) && made != n) {
@@ -185,8 +185,8 @@ static mc_node *apply(struct run *r, const struct mc_rule *rule, int number, con
     if (r->g->status < 0) {
         mc_str_add(&why, mc_error(r->g));
     }
-    if (!take_back(r, a) || error) {
-        blame(r, number, mc_rule_name(rule), n, why.s ? why.s : "no reason given");
+    if (!undo(r, a) || error) {
+        report_rule(r, number, mc_rule_name(rule), n, why.s ? why.s : "no reason given");
         fit = NULL;
         if (r->status == MC_OK) {
             mc_clear_error();
@@ -196,12 +196,12 @@ static mc_node *apply(struct run *r, const struct mc_rule *rule, int number, con
     if (!fit || fit == n) {
         return NULL;
     }
-    tell(mc_rule_name(rule), n, fit);
+    log_rule(mc_rule_name(rule), n, fit);
     if (r->o->watch && r->o->watch(r->o->arg, rule, n, fit) < 0) {
         r->status = MC_EMEMORY;
         return NULL;
     }
-    if (!enter(r, mark, n, r->slot.at[n->id].depth + 1u)) {
+    if (!set_result(r, mark, n, r->slot.at[n->id].depth + 1u)) {
         return NULL;
     }
     for (size_t id = mark; id < r->g->nodes.n; id++) {

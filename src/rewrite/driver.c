@@ -36,7 +36,7 @@ static bool wait_for_inputs(struct run *r, const mc_node *n)
     return waits;
 }
 
-static void become(struct run *r, mc_node *n, mc_node *to)
+static void set_result(struct run *r, mc_node *n, mc_node *to)
 {
     r->slot.at[n->id].to = to;
     r->slot.at[n->id].state = NORMAL;
@@ -54,10 +54,10 @@ static void step(struct run *r)
     if (s->to) {
         struct slot *t = &r->slot.at[s->to->id];
         if (t->state == NORMAL) {
-            become(r, n, t->to);
+            set_result(r, n, t->to);
         } else if (t->state == OPEN) { /* two rules undo each other: stay with the newer form */
             LOG(LOG_REWRITE, "rules go round in a circle at %s", n->op->name);
-            become(r, n, n);
+            set_result(r, n, n);
         } else {
             push(r, s->to);
         }
@@ -74,7 +74,7 @@ static void step(struct run *r)
         next = mc_attempt_rules(r, n);
     }
     if (!next || next == n) {
-        become(r, n, n);
+        set_result(r, n, n);
     } else {
         r->slot.at[n->id].to = next; /* slots may have moved */
     }

@@ -27,26 +27,26 @@ static bool k_may_wait(const struct mc_match *m)
 }
 
 /* Is v an ordinary number of the dtype, neither overflown nor gone to nothing? */
-static bool tame(double v, mc_dtype d)
+static bool tame_constant(double v, mc_dtype d)
 {
     double most = d == MC_FLOAT16 ? 6e4 : d == MC_FLOAT64 ? 1e300 : 1e37;
     return !mc_is_float(d) ||
            (fabs(v) <= most && fabs(v) >= 1 / most && (d != MC_FLOAT16 || fabs(v) >= 7e-5));
 }
 
-static bool tame_product(const struct mc_match *m)
+static bool tame_product_constant(const struct mc_match *m)
 {
-    return tame(mc_letter_number(m, 'k') * mc_letter_number(m, 'm'), m->root->type.dtype);
+    return tame_constant(mc_letter_number(m, 'k') * mc_letter_number(m, 'm'), m->root->type.dtype);
 }
 
 static bool tame_k_over_m(const struct mc_match *m)
 {
-    return tame(mc_letter_number(m, 'k') / mc_letter_number(m, 'm'), m->root->type.dtype);
+    return tame_constant(mc_letter_number(m, 'k') / mc_letter_number(m, 'm'), m->root->type.dtype);
 }
 
 static bool tame_m_over_k(const struct mc_match *m)
 {
-    return tame(mc_letter_number(m, 'm') / mc_letter_number(m, 'k'), m->root->type.dtype);
+    return tame_constant(mc_letter_number(m, 'm') / mc_letter_number(m, 'k'), m->root->type.dtype);
 }
 
 /* Is k a negative number that its dtype holds without the sign, too? */
@@ -58,7 +58,7 @@ static bool k_negative(const struct mc_match *m)
     return k < 0 && mc_load_f64(m->root->type.dtype, bits) > 0;
 }
 
-static mc_node *passed_on(const struct mc_match *m) { return m->root->in[0]; }
+static mc_node *propagate_constant(const struct mc_match *m) { return m->root->in[0]; }
 
 static const struct mc_rule rows[] = {
     /* nothing to do */
@@ -158,14 +158,14 @@ static const struct mc_rule rows[] = {
     { "k - (x - m)",                "(k + m) - x",              ROUND  },
     { "k - (m - x)",                "x + (k - m)",              ROUND  },
     { "(x + k) + y",                "(x + y) + k",              ROUND,  .when = k_may_wait, .once = true },
-    { "(x * k) * m",                "x * (k * m)",              ROUND,  .when = tame_product },
+    { "(x * k) * m",                "x * (k * m)",              ROUND,  .when = tame_product_constant },
     { "(x * k) / m",                "x * (k / m)",              ROUND,  .when = tame_k_over_m },
     { "(x / k) * m",                "x * (m / k)",              ROUND,  .when = tame_m_over_k },
-    { "(x / k) / m",                "x / (k * m)",              ROUND,  .when = tame_product },
-    { "(k / x) * m",                "(k * m) / x",              ROUND,  .when = tame_product },
+    { "(x / k) / m",                "x / (k * m)",              ROUND,  .when = tame_product_constant },
+    { "(k / x) * m",                "(k * m) / x",              ROUND,  .when = tame_product_constant },
     { "(k / x) / m",                "(k / m) / x",              ROUND,  .when = tame_k_over_m },
     { "k / (x * m)",                "(k / m) / x",              ROUND,  .when = tame_k_over_m },
-    { "k / (x / m)",                "(k * m) / x",              ROUND,  .when = tame_product },
+    { "k / (x / m)",                "(k * m) / x",              ROUND,  .when = tame_product_constant },
     { "k / (m / x)",                "x * (k / m)",              ROUND,  .when = tame_k_over_m },
     { "(x * k) * y",                "(x * y) * k",              ROUND,  .when = k_may_wait, .once = true },
     { "x + x",                      "x * 2",                    EXACT,  .when = real },
@@ -214,8 +214,8 @@ static const struct mc_rule rows[] = {
     { "cosh(-x)",                   "cosh(x)",                  EXACT  },
 
     /* what was said to gradients: none is taken any more */
-    { .op = "consider_constant", .make = passed_on, .promise = EXACT, .name = "constant to gradients", .tags = "derivative", .sample = "consider_constant(x)" },
-    { .op = "grad_clip",  .make = passed_on, .promise = EXACT, .name = "clipped gradient", .tags = "derivative", .sample = "grad_clip(x, lo=-1, hi=1)" },
-    { .op = "grad_scale", .make = passed_on, .promise = EXACT, .name = "scaled gradient",  .tags = "derivative", .sample = "grad_scale(x, by=2)" },
+    { .op = "consider_constant", .make = propagate_constant, .promise = EXACT, .name = "constant to gradients", .tags = "derivative", .sample = "consider_constant(x)" },
+    { .op = "grad_clip",  .make = propagate_constant, .promise = EXACT, .name = "clipped gradient", .tags = "derivative", .sample = "grad_clip(x, lo=-1, hi=1)" },
+    { .op = "grad_scale", .make = propagate_constant, .promise = EXACT, .name = "scaled gradient",  .tags = "derivative", .sample = "grad_scale(x, by=2)" },
 };
 const struct mc_rule_table mc_rules_canon = { rows, (int)NELEM(rows) };

@@ -40,7 +40,7 @@ enum { LOG, LOG1P };
 static struct mc_probe looks[] = { [LOG] = { "log(x)" }, [LOG1P] = { "log1p(x)" } };
 
 /* log(f(x)) may have a stable form, whose rule finds no f behind a pooling. */
-static bool waits_for_stable(const mc_node *n)
+static bool defer_to_stable(const mc_node *n)
 {
     struct mc_match log;
     if (!mc_matches(&looks[LOG], n, &log) && !mc_matches(&looks[LOG1P], n, &log)) {
@@ -57,7 +57,7 @@ static mc_node *grows_with(const mc_node *n, int rank, unsigned pooled, bool *st
     const unsigned flags = n->op->flags;
     const bool scales = n->nin == 2 && mc_op_linear(n->op, 1); /* by the other operand */
     *strictly = flags & OP_MONOTONE || scales;
-    if (!n->op->arity || !(*strictly || flags & OP_RISES) || waits_for_stable(n)) {
+    if (!n->op->arity || !(*strictly || flags & OP_RISES) || defer_to_stable(n)) {
         return NULL;
     }
     mc_node *x = n->in[flags & OP_COMMUTES && flat(n->in[0], rank, pooled)];
@@ -88,7 +88,7 @@ static mc_node *pool_of(const mc_node *pool, mc_node *x)
 }
 
 /* n, over y in place of x. */
-static mc_node *upon(const mc_node *n, const mc_node *x, mc_node *y)
+static mc_node *applied_to_pool(const mc_node *n, const mc_node *x, mc_node *y)
 {
     mc_node *in[3];
     for (int i = 0; i < n->nin; i++) {
@@ -121,7 +121,7 @@ static mc_node *pool_first(const struct mc_match *m)
     }
     y = mc_item(pool_of(pool, chain[n]), m->root->item);
     for (int i = n; m->root->item == 0 && i-- > 0 && !mc_is_error(y);) {
-        y = upon(chain[i], chain[i + 1], y);
+        y = applied_to_pool(chain[i], chain[i + 1], y);
     }
     return y;
 }
@@ -211,14 +211,14 @@ static bool read_here(const struct inside *f, const struct mc_match *m)
 }
 
 /* Is n read by the formula and by one node more? */
-static bool used_here(const struct inside *f, const struct mc_match *m, const mc_node *n)
+static bool is_read_here(const struct inside *f, const struct mc_match *m, const mc_node *n)
 {
     const int at = find(f, n);
     return n->id >= m->nuses || m->uses[n->id] <= 1 + (at >= 0 ? f->part[at].seen : 0);
 }
 
 /* The same formula over g and y. */
-static mc_node *at_windows(struct inside *f, mc_node *n, mc_node *y)
+static mc_node *gather_at_argmax(struct inside *f, mc_node *n, mc_node *y)
 {
     mc_node *in[3];
     int at = find(f, n);
@@ -229,7 +229,7 @@ static mc_node *at_windows(struct inside *f, mc_node *n, mc_node *y)
         return n;
     }
     for (int i = 0; i < n->nin && !f->part[at].made; i++) {
-        in[i] = at_windows(f, n->in[i], y);
+        in[i] = gather_at_argmax(f, n->in[i], y);
         if (mc_is_error(in[i])) {
             return in[i];
         }
@@ -240,11 +240,11 @@ static mc_node *at_windows(struct inside *f, mc_node *n, mc_node *y)
     return f->part[at].made;
 }
 
-static mc_node *spread_below(mc_node *n, int deep)
+static mc_node *find_scatter(mc_node *n, int deep)
 {
     for (int i = 0; i < n->nin; i++) {
         mc_node *s = mc_pool_pass_of(n->in[i]) == POOL_SPREAD ? n->in[i]
-                     : deep && n->in[i]->op->arity            ? spread_below(n->in[i], deep - 1)
+                     : deep && n->in[i]->op->arity            ? find_scatter(n->in[i], deep - 1)
                                                               : NULL;
         if (s) {
             return s;
@@ -279,9 +279,9 @@ static bool fits(const mc_node *root, const mc_node *s)
  * any formula that is proportional to what is spread.  Where x = maximum(z, 0) was pooled and f is one of z
  * the maxima and marks are those of z: cells that differ only below 0 get what f has for the largest of them,
  * not for the first. */
-static mc_node *behind_spread(const struct mc_match *m)
+static mc_node *after_scatter(const struct mc_match *m)
 {
-    mc_node *root = m->root, *s = spread_below(root, 1), *pool = s ? pool_behind(s) : NULL,
+    mc_node *root = m->root, *s = find_scatter(root, 1), *pool = s ? pool_behind(s) : NULL,
             *in[3 + POOL_NVECTOR];
     mc_node *cells = pool ? pool->in[0] : NULL;
     if (!s || !fits(root, s)) {
@@ -296,11 +296,11 @@ static mc_node *behind_spread(const struct mc_match *m)
             if (p && !mc_is_error(p)) {
                 in[2 + POOL_NVECTOR] = mc_item(p, 1);
             }
-            in[0] = at_windows(&f, root, p ? mc_item(p, 0) : NULL);
+            in[0] = gather_at_argmax(&f, root, p ? mc_item(p, 0) : NULL);
             return mc_is_error(in[0]) ? in[0] : mc_node_make(m->g, s->op, s->nin, in, s->attr);
         }
-        cells = cells && used_here(&f, m, cells) ? grows_with(cells, s->type.rank, f.pooled, &strictly)
-                                                 : NULL;
+        cells = cells && is_read_here(&f, m, cells) ? grows_with(cells, s->type.rank, f.pooled, &strictly)
+                                                    : NULL;
         if (!cells) {
             return NULL;
         }
@@ -328,7 +328,7 @@ static mc_node *sum_of_spread(const struct mc_match *m)
 #define WINDOWS "reshape(y[:2, :2], [1, 1, 2, 2])"
 #define GRAD(f) "grad(sum(pool(" f ", [2, 2]) * " WINDOWS "), x)"
 #define SPREAD  "pool_grad(" IMAGE ", " WINDOWS ", [2, 2])"
-#define BEHIND(o) .op = o, .make = behind_spread, .promise = FINITE, .name = "spread in front of " o
+#define BEHIND(o) .op = o, .make = after_scatter, .promise = FINITE, .name = "spread in front of " o
 static const struct mc_rule rows[] = {
     { .op = "item", .make = pool_first, .promise = FINITE, .name = "pool in front of what grows",
       .sample = "pool(tanh(" IMAGE " + 1) * 3, [2, 2]); pool(maximum(" IMAGE ", 0.5), [2, 3], pad=[1, 2]); "

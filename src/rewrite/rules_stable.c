@@ -161,7 +161,7 @@ static mc_node *log_sum_exp(const struct mc_match *m)
 }
 
 /* The denominator without what only spreads it over the numerator's shape. */
-static mc_node *unspread(mc_node *n)
+static mc_node *without_broadcast(mc_node *n)
 {
     while (n->op->form == FORM_DIMSHUFFLE || n->op->form == FORM_ALLOC) {
         n = n->in[0];
@@ -170,10 +170,10 @@ static mc_node *unspread(mc_node *n)
 }
 
 /* Does the quotient by n, a sum of x over axes, meet each element with the sum that it is part of? */
-static bool sums_its_own(const mc_node *n, const mc_node *x)
+static bool is_normalised_by_own_sum(const mc_node *n, const mc_node *x)
 {
     int axis[MC_MAX_RANK], rank = x->type.rank, next = 0;
-    const mc_node *sum = unspread((mc_node *)(uintptr_t)n);
+    const mc_node *sum = without_broadcast((mc_node *)(uintptr_t)n);
     const int count = (int)mc_axes_of(sum, 0, rank, axis);
     if (count == rank && n->type.rank == 0) {
         return true;
@@ -202,9 +202,9 @@ static bool sums_its_own(const mc_node *n, const mc_node *x)
 static mc_node *exp_over_sum(const struct mc_match *m)
 {
     mc_node *x = mc_letter(m, 'x'), *y = mc_letter(m, 'y'), *below = mc_letter(m, 'z'),
-            *sum = unspread(below);
+            *sum = without_broadcast(below);
     if (sum->op->fold != FOLD_SUM || !is_exponential(sum->in[0]) || sum->in[0]->in[0] != x ||
-        !sums_its_own(below, x) || is_less_largest(x)) {
+        !is_normalised_by_own_sum(below, x) || is_less_largest(x)) {
         return NULL;
     }
     struct mc_bind b[] = { { "x", x, NULL },
@@ -318,24 +318,24 @@ static mc_node *log_of_view(const struct mc_match *m)
 
 /* log(1 - exp(x)): where exp(x) is small by log1p, else by expm1.  Neither branch meets the other's
  * arguments. */
-static bool is_held(const mc_node *x)
+static bool is_clamped(const mc_node *x)
 {
     double v;
     return x->op->flags & OP_PICKS && mc_const_number(x->in[1], &v) && v >= -1 && v <= -1;
 }
 
 #define ONE_LESS_EXP "where(x > -1, log(-expm1(maximum(x, -1))), log1p(-exp(minimum(x, -1))))"
-static bool not_held(const struct mc_match *m) { return !is_held(mc_letter(m, 'x')); }
+static bool not_held(const struct mc_match *m) { return !is_clamped(mc_letter(m, 'x')); }
 
 /* Where erfc has underflown: log(erfc(x)) and exp(-x*x)/erfc(x) by the asymptotic series. */
-static bool is_capped(const mc_node *x)
+static bool has_upper_bound(const mc_node *x)
 {
     return mc_matches(&looks[CAPPED], x, NULL);
 }
 
 static bool not_capped(const struct mc_match *m)
 {
-    return !is_capped(mc_letter(m, 'x'));
+    return !has_upper_bound(mc_letter(m, 'x'));
 }
 
 /* From here on the series is right to the last digits; squares of erfc are far from underflow still. */
@@ -387,7 +387,7 @@ static bool is_negative_of(const mc_node *a, const mc_node *b)
 static bool is_ratio(const struct mc_match *m)
 {
     const mc_node *x = mc_letter(m, 'x'), *z = mc_letter(m, 'z');
-    return !is_capped(x) && (x == z || is_negative_of(x, z));
+    return !has_upper_bound(x) && (x == z || is_negative_of(x, z));
 }
 
 static mc_node *erfc_ratio(const struct mc_match *m)

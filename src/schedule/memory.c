@@ -30,11 +30,11 @@ static int64_t rounded(size_t n)
 
 static struct arena arena_of(const struct mc_function *f, struct mc_shape_plan *p)
 {
-    const int64_t front = f->code->backend->front ? rounded(f->code->backend->front(f)) : 0;
-    return (struct arena){ .all = &p->block, .front = front, .top = front, .apart = p->apart };
+    const int64_t front = f->code->backend->input_bytes ? rounded(f->code->backend->input_bytes(f)) : 0;
+    return (struct arena){ .all = &p->block, .front = front, .top = front, .apart = p->reuse_distance };
 }
 
-static void give_back(struct arena *a, int step)
+static void free_block(struct arena *a, int step)
 {
     size_t k = 0;
     for (size_t i = 0; i < a->live.n; i++) {
@@ -46,7 +46,7 @@ static void give_back(struct arena *a, int step)
 }
 
 /* The lowest gap that is large enough among those alive; *before: how many of them lie in front of it. */
-static int64_t gap(const struct arena *a, int64_t size, size_t *before)
+static int64_t find_gap(const struct arena *a, int64_t size, size_t *before)
 {
     int64_t at = a->front;
     size_t i = 0;
@@ -62,12 +62,12 @@ static int64_t gap(const struct arena *a, int64_t size, size_t *before)
 }
 
 /* The last step for which a block is held whose value is read by `last` at last. */
-static int held(const struct arena *a, int last)
+static int bytes_live(const struct arena *a, int last)
 {
     return last < INT32_MAX - a->apart ? last + a->apart : last;
 }
 
-static bool enter(struct arena *a, size_t i, int block)
+static bool block_begins(struct arena *a, size_t i, int block)
 {
     if (!VEC_PUSH(a->live, block)) {
         return false;
@@ -78,11 +78,11 @@ static bool enter(struct arena *a, size_t i, int block)
 }
 
 /* The number of a new block; negative: no memory. */
-static int take(struct arena *a, int64_t size, int step, int last)
+static int allocate_gap(struct arena *a, int64_t size, int step, int last)
 {
     size_t i;
-    const struct mc_block b = { gap(a, size, &i), size, step, held(a, last) };
-    if (!VEC_PUSH(*a->all, b) || !enter(a, i, (int)a->all->n - 1)) {
+    const struct mc_block b = { find_gap(a, size, &i), size, step, bytes_live(a, last) };
+    if (!VEC_PUSH(*a->all, b) || !block_begins(a, i, (int)a->all->n - 1)) {
         return -1;
     }
     a->top = MC_MAX(a->top, b.at + size);
@@ -174,13 +174,13 @@ static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, st
     slot->base = BASE_ARENA;
     if (src >= 0) {
         a->of[v] = a->of[src];
-        a->all->at[a->of[v]].last = held(a, last);
+        a->all->at[a->of[v]].last = bytes_live(a, last);
         return MC_OK;
     }
     if (f->code->mode == MODE_DEBUG) {
         last = 0x7fffffff; /* everything stays, so that each step can be computed again */
     }
-    a->of[v] = take(a, rounded(mc_slot_bytes(slot)), step, last);
+    a->of[v] = allocate_gap(a, rounded(mc_slot_bytes(slot)), step, last);
     return a->of[v] < 0 ? MC_EMEMORY : MC_OK;
 }
 
@@ -274,7 +274,7 @@ static bool largest_first(mc_blocks *all, int64_t front, int64_t *top)
 }
 
 /* False: no memory. */
-static bool pack_better(struct arena *a)
+static bool choose_packing(struct arena *a)
 {
     mc_blocks other = { 0 };
     int64_t top = a->top;
@@ -292,7 +292,7 @@ static bool pack_better(struct arena *a)
     return good;
 }
 
-static void place_all(const struct mc_program *pr, struct mc_shape_plan *p, const struct arena *a)
+static void assign_offsets(const struct mc_program *pr, struct mc_shape_plan *p, const struct arena *a)
 {
     for (size_t v = 0; v < pr->value.n; v++) {
         p->slot[v].offset = a->of[v] >= 0 ? a->all->at[a->of[v]].at : p->slot[v].offset;
@@ -307,7 +307,7 @@ static void place_all(const struct mc_program *pr, struct mc_shape_plan *p, cons
 static mc_status place(struct mc_function *f, struct mc_shape_plan *p, int apart)
 {
     const struct mc_program *pr = &f->code->program;
-    p->apart = apart;
+    p->reuse_distance = apart;
     p->block.n = 0;
     struct arena a = arena_of(f, p);
     a.of = mc_alloc((pr->value.n + 1) * sizeof *a.of, "plan");
@@ -316,14 +316,14 @@ static mc_status place(struct mc_function *f, struct mc_shape_plan *p, int apart
         a.of[v] = -1;
     }
     for (size_t i = 0; i < pr->step.n && s == MC_OK; i++) {
-        give_back(&a, (int)i);
+        free_block(&a, (int)i);
         s = place_results(f, p, &a, (int)i);
     }
     if (s == MC_OK && p->block.n <= MANY) {
-        s = pack_better(&a) ? MC_OK : MC_EMEMORY;
+        s = choose_packing(&a) ? MC_OK : MC_EMEMORY;
     }
     if (s == MC_OK) {
-        place_all(pr, p, &a);
+        assign_offsets(pr, p, &a);
     }
     p->arena = p->memory = (size_t)a.top;
     mc_free(a.of);
@@ -334,21 +334,21 @@ static mc_status place(struct mc_function *f, struct mc_shape_plan *p, int apart
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
 {
     mc_status s = place(f, p, mc_steps_concurrent(f) ? APART : 0);
-    return s == MC_OK && p->apart && p->arena > f->code->device->memory / 4 ? place(f, p, 0) : s;
+    return s == MC_OK && p->reuse_distance && p->arena > f->code->device->memory / 4 ? place(f, p, 0) : s;
 }
 
 /* ---- workspaces ---- */
 
 /* Those of n values alive at a step, or soon; *next: the first block that has not begun by then. */
-static bool alive(struct arena *a, int step, size_t n, size_t *next)
+static bool is_live(struct arena *a, int step, size_t n, size_t *next)
 {
-    give_back(a, step);
+    free_block(a, step);
     for (; *next < n && a->all->at[*next].first <= step + a->apart; ++*next) {
         size_t k = 0;
         while (k < a->live.n && a->all->at[a->live.at[k]].at < a->all->at[*next].at) {
             k++;
         }
-        if (a->all->at[*next].last >= step && !enter(a, k, (int)*next)) {
+        if (a->all->at[*next].last >= step && !block_begins(a, k, (int)*next)) {
             return false;
         }
     }
@@ -363,13 +363,13 @@ mc_status mc_plan_workspaces(const struct mc_function *f, struct mc_shape_plan *
     bool good = true;
     for (int i = 0; i < (int)f->code->program.step.n && good; i++) {
         struct mc_step_plan *sp = &p->step[i];
-        good = alive(&a, i, values, &next);
-        sp->workspace_at = (size_t)gap(&a, rounded(sp->workspace), &before);
+        good = is_live(&a, i, values, &next);
+        sp->workspace_at = (size_t)find_gap(&a, rounded(sp->workspace), &before);
         p->memory = MC_MAX(p->memory, sp->workspace_at + sp->workspace);
         if (good && a.apart && sp->workspace) {
             good = VEC_PUSH(p->block, ((struct mc_block){ (int64_t)sp->workspace_at, rounded(sp->workspace),
-                                                          i, held(&a, i) })) &&
-                   enter(&a, before, (int)p->block.n - 1);
+                                                          i, bytes_live(&a, i) })) &&
+                   block_begins(&a, before, (int)p->block.n - 1);
         }
     }
     VEC_FREE(a.live);

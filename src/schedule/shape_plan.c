@@ -223,15 +223,15 @@ void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p)
     if (!p) {
         return;
     }
-    if (f->code->backend->forget) {
-        f->code->backend->forget(f, p);
+    if (f->code->backend->shape_free) {
+        f->code->backend->shape_free(f, p);
     }
     for (size_t i = 0; p->slot && i < f->code->program.value.n; i++) {
         mc_array_unref(&p->slot[i].fixed);
     }
     for (size_t i = 0; p->step && i < f->code->program.step.n; i++) {
         exec_free(p->step[i].exec);
-        exec_free(p->step[i].behind);
+        exec_free(p->step[i].epilogue);
         mc_heavy_free(p->step[i].heavy);
     }
     VEC_FREE(p->block);

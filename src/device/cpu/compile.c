@@ -41,7 +41,7 @@ static struct mc_code **slot_of(struct mc_key key)
     return c;
 }
 
-static void take_out(struct mc_code *c)
+static void table_remove(struct mc_code *c)
 {
     struct mc_code **slot = slot_of(c->key);
     if (*slot == c) {
@@ -59,7 +59,7 @@ static void destroy(struct mc_code *c)
 }
 
 /* The idle one that was released first. */
-static struct mc_code *oldest_idle(void)
+static struct mc_code *least_recently_used(void)
 {
     struct mc_code *oldest = NULL;
     for (size_t i = 0; i < BUCKETS; i++) {
@@ -75,8 +75,8 @@ static struct mc_code *oldest_idle(void)
 static void keep_idle(int most)
 {
     while (idle > most) {
-        struct mc_code *c = oldest_idle();
-        take_out(c);
+        struct mc_code *c = least_recently_used();
+        table_remove(c);
         destroy(c);
         idle--;
     }
@@ -132,7 +132,7 @@ static void release(struct mc_code *c)
 }
 
 /* Under the lock, which it leaves while it works. */
-static mc_status bring(struct mc_code *c, struct mc_job *j)
+static mc_status find_or_compile(struct mc_code *c, struct mc_job *j)
 {
     pthread_mutex_unlock(&lock);
     bool found = mc_job_from_cache(j);
@@ -147,7 +147,7 @@ static mc_status bring(struct mc_code *c, struct mc_job *j)
     c->status = s;
     c->state = s == MC_OK ? READY : FAILED;
     if (c->state == FAILED) {
-        take_out(c);
+        table_remove(c);
     }
     pthread_cond_broadcast(&changed);
     return s;
@@ -167,7 +167,7 @@ static mc_status await(struct mc_code *c)
 }
 
 /* Under the lock.  NULL: no memory. */
-static struct mc_code *enter(struct mc_key key)
+static struct mc_code *table_insert(struct mc_key key)
 {
     struct mc_code *c = mc_calloc(1, sizeof *c, "kernels");
     if (c) {
@@ -177,7 +177,7 @@ static struct mc_code *enter(struct mc_key key)
     return c;
 }
 
-static mc_status obtain(struct mc_job *j, struct mc_code **out)
+static mc_status lookup_or_wait(struct mc_job *j, struct mc_code **out)
 {
     struct mc_code *c = *slot_of(j->key);
     mc_status s;
@@ -186,8 +186,8 @@ static mc_status obtain(struct mc_job *j, struct mc_code **out)
         c->refs++;
         s = await(c);
     } else {
-        c = enter(j->key);
-        s = c ? bring(c, j) : MC_EMEMORY;
+        c = table_insert(j->key);
+        s = c ? find_or_compile(c, j) : MC_EMEMORY;
     }
     if (s < 0 && c) {
         release(c);
@@ -207,7 +207,7 @@ struct mc_code *mc_code_load(const char *source, const char *flags, mc_status *s
     mc_status s = mc_job_describe(&j, source, flags);
     if (s == MC_OK) {
         pthread_mutex_lock(&lock);
-        s = obtain(&j, &c);
+        s = lookup_or_wait(&j, &c);
         pthread_mutex_unlock(&lock);
     }
     mc_str_free(&j.command);

@@ -32,7 +32,7 @@ static const struct {
     { NULL, "/dev/shm" },
 };
 
-static mc_status no_good(const char *what, const char *place)
+static mc_status is_failure(const char *what, const char *place)
 {
     return mc_fail(MC_EFILE, "cannot %s in '%s': %s", what, place, strerror(errno));
 }
@@ -50,16 +50,16 @@ static mc_status write_source(const char *work, const char *source, int *fd)
     for (size_t n = strlen(source); *fd >= 0 && n > 0;) {
         ssize_t put = write(*fd, source, n);
         if (put < 0 && errno != EINTR) {
-            return no_good("write", work);
+            return is_failure("write", work);
         }
         source += put > 0 ? put : 0;
         n -= put > 0 ? (size_t)put : 0;
     }
-    return *fd < 0 ? no_good("write", work) : MC_OK;
+    return *fd < 0 ? is_failure("write", work) : MC_OK;
 }
 
 /* Did the compiler fail for a reason that lies in the place? */
-static bool place_at_fault(const char *said)
+static bool is_folder_error(const char *said)
 {
     static const char *const reason[] = { "No space left", "quota exceeded", "Read-only file system",
                                           "Permission denied", "Input/output error" };
@@ -83,7 +83,7 @@ static mc_status refused(struct mc_job *j, const char *linking, const char *said
     const bool silent = end->how != ENDED_SIGNAL && end->how != ENDED_LATE && !*said;
     j->doubt = silent ||
                (end->how == ENDED_SIGNAL && end->number == SIGBUS); /* a full disk can look like this */
-    return mc_fail(j->doubt || (end->how != ENDED_LATE && place_at_fault(said)) ? MC_EFILE : MC_ECOMPILE,
+    return mc_fail(j->doubt || (end->how != ENDED_LATE && is_folder_error(said)) ? MC_EFILE : MC_ECOMPILE,
                    "the C compiler %s%s: %s - %s\n%.*s", mc_ending_text(end, how),
                    silent ? " and says nothing" : "", j->command.s, linking, (int)(stop - said), said);
 }
@@ -128,7 +128,7 @@ static mc_status open_result(const struct mc_job *j, const char *path, int *fd, 
         return not_a_library(j, "there is no file from it");
     }
     if (*fd < 0 && errno != ELOOP && errno != EMLINK) {
-        return no_good("open what the C compiler wrote", path);
+        return is_failure("open what the C compiler wrote", path);
     }
     if (*fd < 0 || fstat(*fd, &st) < 0 || !S_ISREG(st.st_mode) ||
         (st.st_uid != geteuid() && st.st_uid != 0)) {
@@ -178,11 +178,11 @@ static bool symbol_missing(mc_status s)
 }
 
 /* work: ends in XXXXXX, in the folder that is to be tried. */
-static mc_status make_in(struct mc_job *j, char *work, bool keep)
+static mc_status compile_in_folder(struct mc_job *j, char *work, bool keep)
 {
     int source = -1;
     if (!mkdtemp(work)) {
-        return no_good("make a folder", work);
+        return is_failure("make a folder", work);
     }
     mc_status s = write_source(work, j->source, &source);
     if (s == MC_OK) {
@@ -205,7 +205,7 @@ static mc_status make_in_cache(struct mc_job *j)
     mc_status s = MC_EFILE;
     if (mc_cache_folder(&work)) {
         mc_str_add(&work, "/tmp-XXXXXX");
-        s = work.bad ? MC_EMEMORY : make_in(j, work.s, true);
+        s = work.bad ? MC_EMEMORY : compile_in_folder(j, work.s, true);
     } else if (work.bad) {
         s = MC_EMEMORY;
     }
@@ -221,14 +221,14 @@ static mc_status make_in_place(struct mc_job *j, size_t i)
         return MC_EFILE;
     }
     mc_str_addf(&work, "%s/monochord-XXXXXX", path);
-    mc_status s = work.bad ? MC_EMEMORY : make_in(j, work.s, false);
+    mc_status s = work.bad ? MC_EMEMORY : compile_in_folder(j, work.s, false);
     mc_str_free(&work);
     return s;
 }
 
 /* In the first place that will have it.  *doubtful: of failures that need not be the place's, what the first
  * one said. */
-static mc_status make_somewhere(struct mc_job *j, char **doubtful)
+static mc_status compile_in_any_folder(struct mc_job *j, char **doubtful)
 {
     mc_status s = make_in_cache(j);
     for (size_t i = 0; i < NELEM(places) && s == MC_EFILE; i++) {
@@ -251,7 +251,7 @@ mc_status mc_job_compile(struct mc_job *j)
         return mc_fail(MC_ECOMPILE, "no C compiler: %s; the flag 'cc' names one", cc->why);
     }
     char *doubtful = NULL;
-    mc_status s = make_somewhere(j, &doubtful);
+    mc_status s = compile_in_any_folder(j, &doubtful);
     if (s == MC_EFILE && (doubtful || j->doubt)) {
         s = mc_fail(MC_ECOMPILE, "%s", doubtful ? doubtful : mc_last_error());
     } else if (s == MC_EFILE) {

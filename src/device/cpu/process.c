@@ -54,7 +54,7 @@ struct surroundings {
 };
 
 /* Those of this process, but for two: messages in English, and where the compiler's own files go. */
-static bool surround(struct surroundings *env, const char *tmp)
+static bool make_environment(struct surroundings *env, const char *tmp)
 {
     static char english[] = "LC_ALL=C";
     bool good = VEC_PUSH(env->at, english);
@@ -127,7 +127,7 @@ no_attr:
 enum { ENOUGH = 1 << 16, LOOK = 20 };
 
 /* One read of what is there, keeping the beginning.  False: there will be no more. */
-static bool hear(int fd, struct mc_str *said)
+static bool read_output(int fd, struct mc_str *said)
 {
     char buf[4096];
     ssize_t n = read(fd, buf, sizeof buf);
@@ -138,20 +138,20 @@ static bool hear(int fd, struct mc_str *said)
 }
 
 /* Is there something to be heard?  Waits for it. */
-static bool heard_within(int fd, int milliseconds)
+static bool output_before(int fd, int milliseconds)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };
     return poll(&p, 1, milliseconds) > 0;
 }
 
-static void nap(int64_t nanoseconds)
+static void sleep_briefly(int64_t nanoseconds)
 {
     nanosleep(&(struct timespec){ .tv_nsec = (long)nanoseconds }, NULL);
 }
 
 /* Has it ended?  ECHILD: the program ignores SIGCHLD or another of its threads waits for any child; then what
  * the compiler left behind has to tell how it went. */
-static bool ended(pid_t pid, struct mc_child_exit *end)
+static bool has_exited(pid_t pid, struct mc_child_exit *end)
 {
     int status = 0;
     pid_t got = waitpid(pid, &status, WNOHANG);
@@ -174,8 +174,8 @@ static void end_group(pid_t pid)
     if (kill(-pid, SIGKILL) < 0) {
         kill(pid, SIGKILL);
     }
-    for (int i = 0; i < 100 && !ended(pid, &any); i++) {
-        nap(LOOK * 1000000);
+    for (int i = 0; i < 100 && !has_exited(pid, &any); i++) {
+        sleep_briefly(LOOK * 1000000);
     }
 }
 
@@ -186,13 +186,13 @@ static void await(pid_t pid, int fd, int64_t limit, struct mc_str *said, struct 
     int64_t pause = 50000; /* from when it fell silent, which is mostly when it ends */
     bool open = true;
     for (;;) {
-        if (open && heard_within(fd, LOOK)) {
-            open = hear(fd, said);
+        if (open && output_before(fd, LOOK)) {
+            open = read_output(fd, said);
         } else if (!open) {
-            nap(pause);
+            sleep_briefly(pause);
             pause = MC_MIN(2 * pause, (int64_t)LOOK * 1000000);
         }
-        if (ended(pid, end)) {
+        if (has_exited(pid, end)) {
             break;
         }
         if (limit && mc_now() - start > (double)limit) {
@@ -201,8 +201,8 @@ static void await(pid_t pid, int fd, int64_t limit, struct mc_str *said, struct 
             break;
         }
     }
-    for (size_t more = 0; open && more < ENOUGH && heard_within(fd, 0); more += 4096) {
-        open = hear(fd, said);
+    for (size_t more = 0; open && more < ENOUGH && output_before(fd, 0); more += 4096) {
+        open = read_output(fd, said);
     }
 }
 
@@ -257,7 +257,7 @@ mc_status mc_cc_run(const struct mc_argv *w, int in, const char *tmp, struct mc_
     struct surroundings env = { 0 };
     pid_t pid = -1;
     mc_status s = MC_OK;
-    if (!surround(&env, tmp)) {
+    if (!make_environment(&env, tmp)) {
         s = MC_EMEMORY;
         goto end;
     }

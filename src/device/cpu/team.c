@@ -96,7 +96,7 @@ static void wake(struct word *w)
 #endif
 
 /* Spinning pays only while every member can have a processor. */
-static bool spun_until(struct word *w, uint32_t old, double seconds)
+static bool spin_until(struct word *w, uint32_t old, double seconds)
 {
     enum { ROUNDS = 64 }; /* between two looks at the clock */
     double until = 0;
@@ -122,7 +122,7 @@ static bool spun_until(struct word *w, uint32_t old, double seconds)
  * writes it sees the owner asleep: both orders are of sequentially consistent operations. */
 static void wait_while(struct word *w, uint32_t old, double spin)
 {
-    if (spun_until(w, old, spin)) {
+    if (spin_until(w, old, spin)) {
         return;
     }
     atomic_store(&w->asleep, 1);
@@ -132,7 +132,7 @@ static void wait_while(struct word *w, uint32_t old, double spin)
     atomic_store(&w->asleep, 0);
 }
 
-static void post(struct word *w, uint32_t ticket)
+static void post_job(struct word *w, uint32_t ticket)
 {
     atomic_store(&w->ticket, ticket);
     if (atomic_load(&w->asleep)) {
@@ -179,7 +179,7 @@ static int this_cpu(void)
 
 /* On a busy machine the one who is woken may be put where its waker runs; then each would wait for the other
  * to sleep, at every job.  So it goes elsewhere, and stays away from there. */
-static void leave_cpu(int cpu, const cpu_set_t *all)
+static void unpin(int cpu, const cpu_set_t *all)
 {
     cpu_set_t others = *all;
     CPU_CLR((size_t)cpu, &others);
@@ -188,10 +188,10 @@ static void leave_cpu(int cpu, const cpu_set_t *all)
     }
 }
 
-static void stay_apart(int cpu)
+static void pin_to_core(int cpu)
 {
     if (cpu >= 0 && cpu < CPU_SETSIZE && this_cpu() == cpu && start_known) {
-        leave_cpu(cpu, &at_start);
+        unpin(cpu, &at_start);
     }
 }
 
@@ -209,7 +209,7 @@ static void stay_apart(int cpu)
 
 #endif
 
-static void *live(void *arg)
+static void *member_main(void *arg)
 {
     struct member *m = arg;
     uint32_t ticket = 0;
@@ -219,9 +219,9 @@ static void *live(void *arg)
         if (stop) {
             return NULL;
         }
-        stay_apart(m->job.cpu);
+        pin_to_core(m->job.cpu);
         run_parts(&m->job, (int)(m - member));
-        post(&m->done, ticket);
+        post_job(&m->done, ticket);
     }
 }
 
@@ -254,7 +254,7 @@ static void grow(int want)
     sigfillset(&all);
     pthread_once(&once, on_fork);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the program's own threads */
-    while (have < want && pthread_create(&member[have].thread, NULL, live, &member[have]) == 0) {
+    while (have < want && pthread_create(&member[have].thread, NULL, member_main, &member[have]) == 0) {
 #ifdef __linux__
         pthread_setname_np(member[have].thread, "monochord");
 #endif
@@ -271,18 +271,18 @@ __attribute__((destructor)) static void disband(void)
     }
     stop = true;
     for (int i = 1; i < atomic_load(&alive); i++) {
-        post(&member[i].go, atomic_load(&member[i].go.ticket) + 1);
+        post_job(&member[i].go, atomic_load(&member[i].go.ticket) + 1);
         pthread_join(member[i].thread, NULL);
     }
     atomic_store(&alive, 1);
 }
 
-static void run_together(const struct job *j)
+static void run_parallel(const struct job *j)
 {
     for (int i = 1; i < j->members; i++) {
         uint32_t ticket = atomic_load_explicit(&member[i].go.ticket, memory_order_relaxed) + 1;
         member[i].job = *j;
-        post(&member[i].go, ticket);
+        post_job(&member[i].go, ticket);
     }
     run_parts(j, 0);
     for (int i = 1; i < j->members; i++) {
@@ -308,7 +308,7 @@ void mc_team_run(mc_team_work *work, void *arg, int64_t n, int64_t grain, int th
         grow(MC_MIN(j.parts, MEMBERS));
         j.members = MC_MIN(j.parts, atomic_load_explicit(&alive, memory_order_relaxed));
         j.cpu = this_cpu();
-        run_together(&j);
+        run_parallel(&j);
         atomic_store_explicit(&busy, false, memory_order_release);
     } else {
         run_parts(&j, 0); /* alone: the same parts, one after another */

@@ -50,7 +50,7 @@ void mc_cuda_launched(struct mc_cuda *d, const char *name)
 }
 
 /* "; since it was last known to be well these were launched: a, b (and 12 before them)" */
-static void suspects(const struct mc_cuda_launch_history *t, char *out, size_t size)
+static void pending_launches(const struct mc_cuda_launch_history *t, char *out, size_t size)
 {
     uint64_t shown = MC_MIN(t->n, (uint64_t)TRAIL);
     size_t n = 0;
@@ -94,7 +94,7 @@ mc_status mc_cuda_check(struct mc_cuda *d, int code, const char *what, const cha
     }
     const bool lost = is_fatal(code) && !mc_cuda_lost(d);
     if (lost && !mc_cuda_blocking()) { /* else it is the launch itself that says so */
-        suspects(d->trail, launches, sizeof launches);
+        pending_launches(d->trail, launches, sizeof launches);
     }
     mc_status s = code == NV_CUDA_ERROR_OUT_OF_MEMORY ? MC_EMEMORY : MC_EDEVICE;
     mc_fail(s, "%s: %s%s%s: %s (%s)%s", d->id, what, name ? " " : "", name ? name : "", text, word, launches);

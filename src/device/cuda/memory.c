@@ -78,7 +78,7 @@ struct holder {
 };
 
 /* The names that hold most, largest first, in HOLDERS rows; a name beyond the first 64 is not counted. */
-static size_t holders(const struct mc_cuda_pool *p, struct holder *top)
+static size_t list_holders(const struct mc_cuda_pool *p, struct holder *top)
 {
     struct holder all[64];
     size_t n = 0, taken = 0;
@@ -111,7 +111,7 @@ static size_t holders(const struct mc_cuda_pool *p, struct holder *top)
     return taken;
 }
 
-static mc_status no_more(struct mc_cuda *d, size_t bytes, const char *what)
+static mc_status out_of_memory_error(struct mc_cuda *d, size_t bytes, const char *what)
 {
     struct mc_str text = { 0 };
     struct holder top[HOLDERS];
@@ -129,7 +129,7 @@ static mc_status no_more(struct mc_cuda *d, size_t bytes, const char *what)
     }
     mc_str_add(&text, "; this process holds ");
     bytes_text(&text, d->pool->held);
-    size_t n = holders(d->pool, top);
+    size_t n = list_holders(d->pool, top);
     for (size_t i = 0; i < n; i++) {
         mc_str_add(&text, i ? ", " : ": ");
         bytes_text(&text, top[i].bytes);
@@ -143,13 +143,13 @@ static mc_status no_more(struct mc_cuda *d, size_t bytes, const char *what)
 
 /* ---- in and out ---- */
 
-static int take(struct mc_cuda *d, size_t n, unsigned long long *at)
+static int table_insert(struct mc_cuda *d, size_t n, unsigned long long *at)
 {
     return d->pool->pool ? mc_nv.cuMemAllocFromPoolAsync(at, n, d->pool->pool, d->stream)
                          : mc_nv.cuMemAlloc_v2(at, n);
 }
 
-static void give_back(struct mc_cuda *d, struct block *b)
+static void return_block(struct mc_cuda *d, struct block *b)
 {
     if (d->pool->pool) {
         mc_nv.cuMemFreeAsync(b->at, d->stream);
@@ -167,23 +167,23 @@ static mc_status allocate(struct mc_cuda *d, size_t n, const char *what, unsigne
                        what);
     }
     if (cap && (n > cap || d->pool->held > cap - n)) {
-        return no_more(d, n, what);
+        return out_of_memory_error(d, n, what);
     }
-    int code = take(d, n, at);
+    int code = table_insert(d, n, at);
     if (code == NV_CUDA_ERROR_OUT_OF_MEMORY &&
         d->pool->pool) { /* what others on this GPU could use lies in our pool */
         TRY(mc_cuda_wait(d));
         mc_nv.cuMemPoolTrimTo(d->pool->pool, 0);
-        code = take(d, n, at);
+        code = table_insert(d, n, at);
     }
-    return code == NV_CUDA_ERROR_OUT_OF_MEMORY ? no_more(d, n, what)
+    return code == NV_CUDA_ERROR_OUT_OF_MEMORY ? out_of_memory_error(d, n, what)
                                                : mc_cuda_check(d, code, "allocating memory for", what);
 }
 
 static void *alloc_entered(struct mc_cuda *d, size_t bytes, const char *what)
 {
     if (bytes > SIZE_MAX - GRAIN) {
-        no_more(d, bytes, what);
+        out_of_memory_error(d, bytes, what);
         return NULL;
     }
     const size_t n = MC_MAX((bytes + GRAIN - 1) / GRAIN * GRAIN, (size_t)GRAIN);
@@ -228,7 +228,7 @@ void mc_cuda_free(struct mc_cuda *d, void *p)
             b->next = d->pool->parked;
             d->pool->parked = b;
         } else {
-            give_back(d, b);
+            return_block(d, b);
         }
     }
     mc_cuda_leave(d);
@@ -239,7 +239,7 @@ void mc_cuda_free_parked(struct mc_cuda *d)
     while (d->pool->parked) {
         struct block *b = d->pool->parked;
         d->pool->parked = b->next;
-        give_back(d, b);
+        return_block(d, b);
     }
 }
 

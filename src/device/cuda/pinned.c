@@ -28,7 +28,7 @@ static size_t rounded(size_t n)
 }
 
 /* The block goes back to the list; the last array that lay in it is gone. */
-static void let_go(void *arg)
+static void release_block(void *arg)
 {
     struct home *h = arg;
     pthread_mutex_lock(&lock);
@@ -37,7 +37,7 @@ static void let_go(void *arg)
     pthread_mutex_unlock(&lock);
 }
 
-static struct home *take_unused(size_t bytes)
+static struct home *reuse_block(size_t bytes)
 {
     struct home *found = NULL;
     pthread_mutex_lock(&lock);
@@ -53,7 +53,7 @@ static struct home *take_unused(size_t bytes)
 }
 
 /* Pinned anew; NULL: there is enough, or no more to be had, which is no error. */
-static struct home *pin(struct mc_cuda *d, size_t bytes)
+static struct home *alloc_pinned(struct mc_cuda *d, size_t bytes)
 {
     pthread_mutex_lock(&lock);
     bool room = pinned + bytes <= most;
@@ -82,11 +82,11 @@ mc_array *mc_cuda_pinned_array(struct mc_cuda *d, mc_dtype t, int rank, const in
     if (bytes < LEAST || bytes > most / 4 || d->recording) {
         return NULL;
     }
-    struct home *h = take_unused(rounded(bytes));
-    h = h ? h : pin(d, rounded(bytes));
-    mc_array *a = h ? mc_array_wrap(t, rank, dims, NULL, h->data, let_go, h) : NULL;
+    struct home *h = reuse_block(rounded(bytes));
+    h = h ? h : alloc_pinned(d, rounded(bytes));
+    mc_array *a = h ? mc_array_wrap(t, rank, dims, NULL, h->data, release_block, h) : NULL;
     if (h && !a) {
-        let_go(h);
+        release_block(h);
     }
     return a;
 }

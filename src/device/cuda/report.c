@@ -43,7 +43,8 @@ void mc_cuda_report(struct mc_str *out)
     for (int i = 0; i < n; i++) {
         gpu(out, i);
     }
-    if (!n && mc_nv_found(NV_DRIVER)->there && mc_cuda_properties(0, &(struct mc_cuda_properties){ .sm = 0 }) < 0) {
+    if (!n && mc_nv_found(NV_DRIVER)->there &&
+        mc_cuda_properties(0, &(struct mc_cuda_properties){ .sm = 0 }) < 0) {
         mc_str_addf(out, "GPU         none: %s\n", mc_last_error());
     }
     if (clean) {

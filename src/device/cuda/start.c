@@ -116,7 +116,7 @@ static int attribute(int device, int which)
     return mc_nv.cuDeviceGetAttribute(&value, which, device) == 0 ? value : 0;
 }
 
-static mc_status facts(int ordinal, int *device, struct mc_cuda_properties *out) /* under the lock */
+static mc_status read_properties(int ordinal, int *device, struct mc_cuda_properties *out) /* under the lock */
 {
     int count;
     TRY(start_driver(&count));
@@ -142,7 +142,7 @@ mc_status mc_cuda_properties(int ordinal, struct mc_cuda_properties *out)
 {
     int device;
     pthread_mutex_lock(&lock);
-    mc_status s = facts(ordinal, &device, out);
+    mc_status s = read_properties(ordinal, &device, out);
     pthread_mutex_unlock(&lock);
     return s;
 }
@@ -206,7 +206,7 @@ static void make_lock(pthread_mutex_t *m)
 }
 
 /* The stream and the pool of a device whose context is current. */
-static mc_status furnish(struct mc_cuda *d)
+static mc_status init_device(struct mc_cuda *d)
 {
     TRY(mc_cuda_check(d, mc_nv.cuStreamCreate(&d->stream, NV_CU_STREAM_NON_BLOCKING), "making a stream",
                       NULL));
@@ -218,7 +218,7 @@ static mc_status start(struct mc_cuda *d, int device)
     TRY(mc_cuda_check(d, mc_nv.cuDevicePrimaryCtxRetain(&d->context, device), "start", NULL));
     mc_status s = mc_cuda_check(d, mc_nv.cuCtxPushCurrent_v2(d->context), "start", NULL);
     if (s == MC_OK) {
-        s = furnish(d);
+        s = init_device(d);
         if (s < 0) {
             mc_cuda_pool_free(d);
             if (d->stream) {
@@ -269,7 +269,7 @@ static struct mc_cuda *find_or_start(int ordinal) /* under the lock */
     if (ordinal >= 0 && ordinal < GPUS && started[ordinal]) {
         return started[ordinal];
     }
-    if (facts(ordinal, &device, &f) < 0) {
+    if (read_properties(ordinal, &device, &f) < 0) {
         return NULL;
     }
     if (f.sm < NV_OLDEST_SM) {

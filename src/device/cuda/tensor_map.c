@@ -11,7 +11,7 @@ bool mc_cuda_has_tensor_map(void)
 }
 
 /* Strides of an axis of one place mean nothing, and may be of any size. */
-static uint64_t apart(const struct mc_cuda_tensor_map_spec *b, int axis, size_t size)
+static uint64_t stride_bytes(const struct mc_cuda_tensor_map_spec *b, int axis, size_t size)
 {
     return b->size[axis] > 1 ? (uint64_t)b->stride[axis] * size : MC_CUDA_ROW;
 }
@@ -28,7 +28,7 @@ mc_status mc_cuda_tensor_map(struct mc_cuda_tensor_map *m, const struct mc_cuda_
         step[i] = (unsigned)b->step[i];
         box[i] = (unsigned)((b->box[i] - 1) * b->step[i] + 1);
         if (i > 0) {
-            stride[i - 1] = apart(b, i, mc_dtypes[b->dtype].size);
+            stride[i - 1] = stride_bytes(b, i, mc_dtypes[b->dtype].size);
         }
     }
     const int failed = mc_nv.cuTensorMapEncodeTiled(m, type, (unsigned)b->rank, (void *)(uintptr_t)array,

@@ -104,14 +104,14 @@ static mc_array *lend(struct mc_function *f, const struct mc_shape_plan *p, int 
 {
     int v = f->code->program.output[i];
     const struct mc_slot *at = &p->slot[v];
-    mc_array *old = f->lent[i];
+    mc_array *old = f->borrowed[i];
     if (!old || atomic_load(&old->refs) != 1 || old->data != f->ptr[v] ||
         !mc_dims_equal(old->rank, old->dims, at->type.rank, at->type.dims) ||
         memcmp(old->strides, at->strides, (size_t)old->rank * sizeof *old->strides) != 0) {
-        mc_array_unref(&f->lent[i]);
-        f->lent[i] = mc_value_array(f, p, v);
+        mc_array_unref(&f->borrowed[i]);
+        f->borrowed[i] = mc_value_array(f, p, v);
     }
-    return mc_array_ref(f->lent[i]);
+    return mc_array_ref(f->borrowed[i]);
 }
 
 static mc_status make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
@@ -145,5 +145,5 @@ const struct mc_backend mc_backend_cpu = {
     .layouts = { .convs = &mc_conv_family, .bandwidth = 2e10 },
     .kernels = mc_compile_kernels, .drop_kernels = mc_drop_kernels, .compiled = compiled,
     .plan = plan, .address = address, .step = timed_step,
-    .fetch = view, .store = store, .copy = copy, .keep = keep, .make = make, .take = take,
+    .fetch = view, .store = store, .copy = copy, .copy_on_device = keep, .result_make = make, .result_take = take,
 };

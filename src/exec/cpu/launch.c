@@ -86,20 +86,20 @@ mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, c
 
 /* ---- running ---- */
 
-static char *shift(char *p, int64_t by) /* an index operand's p is a number, not an address */
+static char *advance_pointers(char *p, int64_t by) /* an index operand's p is a number, not an address */
 {
     return (char *)((uintptr_t)p + (uintptr_t)by);
 }
 
 /* p[]: the operands at odometer position `at`; loops above the kernel's own. */
-static void at_position(const struct mc_launch *l, char *const *base, int64_t at, char **p)
+static void position_of(const struct mc_launch *l, char *const *base, int64_t at, char **p)
 {
     memcpy(p, base, (size_t)l->nop * sizeof *p);
     for (int d = 0; d < l->nouter && at; d++) {
         int64_t i = at % l->outer[d];
         at /= l->outer[d];
         for (int k = 0; k < l->nop; k++) {
-            p[k] = shift(p[k], i * l->step[k * MC_MAX_RANK + d]);
+            p[k] = advance_pointers(p[k], i * l->step[k * MC_MAX_RANK + d]);
         }
     }
 }
@@ -108,12 +108,13 @@ static void move(const struct mc_running *r, char **p, int loop, int64_t by)
 {
     for (int k = 0; k < r->l->nop; k++) {
         const struct mc_koperand *o = &r->st->kernel->operand.at[k];
-        p[k] = shift(p[k], by * r->l->s[3 * k + loop] * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size));
+        p[k] = advance_pointers(p[k], by * r->l->s[3 * k + loop] *
+                                          (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size));
     }
 }
 
 /* Chunks of rows, counted along loop 1 and the odometer above it. */
-static void work_tallies(struct mc_running *r, int64_t from, int64_t to, char **p)
+static void task_column_sums(struct mc_running *r, int64_t from, int64_t to, char **p)
 {
     const struct mc_launch *l = r->l;
     char *base[MOST_OPERANDS + 1];
@@ -123,7 +124,7 @@ static void work_tallies(struct mc_running *r, int64_t from, int64_t to, char **
         for (int64_t row = c * l->chunk, end = MC_MIN(row + l->chunk, rows); row < end; row += n[1]) {
             int64_t i = row % l->n[1];
             n[1] = MC_MIN(l->n[1] - i, end - row);
-            at_position(l, base, row / l->n[1], p);
+            position_of(l, base, row / l->n[1], p);
             move(r, p, 1, i);
             l->fn(p, l->s, n, r->err);
         }
@@ -140,7 +141,7 @@ static void work(void *arg, int64_t from, int64_t to, int thread)
     n[3] = r->stream;
     if (l->split == SPLIT_FOLD) {
         for (int64_t c = from; c < to; c++) {
-            at_position(l, base, l->outer_total > 1 ? c : 0, p);
+            position_of(l, base, l->outer_total > 1 ? c : 0, p);
             p[l->nop] = r->scratch + (size_t)c * 16 * (size_t)r->st->kernel->nreduce;
             if (l->outer_total == 1) {
                 move(r, p, 0, c * l->chunk);
@@ -154,12 +155,12 @@ static void work(void *arg, int64_t from, int64_t to, int thread)
         return;
     }
     if (l->split == SPLIT_TALLY) {
-        work_tallies(r, from, to, p);
+        task_column_sums(r, from, to, p);
         return;
     }
     int64_t first = l->split == SPLIT_OUTER ? from : 0, last = l->split == SPLIT_OUTER ? to : l->outer_total;
     for (int64_t at = first; at < last; at++) {
-        at_position(l, base, at, p);
+        position_of(l, base, at, p);
         if (l->split == SPLIT_1 || l->split == SPLIT_0) {
             int loop = l->split == SPLIT_1;
             move(r, p, loop, from);
@@ -250,7 +251,8 @@ void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, i
             row = row_stride;
             col = 1;
         } else {
-            p[k] = shift(p[k], (i * row + j * col) * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size));
+            p[k] = advance_pointers(p[k],
+                                    (i * row + j * col) * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size));
         }
         s[3 * k] = col;
         s[3 * k + 1] = row;
@@ -263,7 +265,7 @@ void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, i
 
 /* ---- planning ---- */
 
-static bool joins_next(const struct mc_launch *l, const int64_t *stride, const struct axis *outer,
+static bool can_collapse(const struct mc_launch *l, const int64_t *stride, const struct axis *outer,
                        const struct axis *inner)
 {
     if (outer->reduced != inner->reduced) {
@@ -277,7 +279,7 @@ static bool joins_next(const struct mc_launch *l, const int64_t *stride, const s
     return true;
 }
 
-static void give_loop(struct mc_launch *l, int loop, const struct axis *a, const int64_t *stride)
+static void assign_loop(struct mc_launch *l, int loop, const struct axis *a, const int64_t *stride)
 {
     l->n[loop] = a->size;
     for (int i = 0; i < l->nop; i++) {
@@ -285,7 +287,7 @@ static void give_loop(struct mc_launch *l, int loop, const struct axis *a, const
     }
 }
 
-static void give_outer(const struct mc_step *st, struct mc_launch *l, const struct axis *a,
+static void assign_outer_loop(const struct mc_step *st, struct mc_launch *l, const struct axis *a,
                        const int64_t *stride)
 {
     for (int i = 0; i < l->nop; i++) {
@@ -315,11 +317,11 @@ static bool assign_loops(const struct mc_step *st, struct mc_launch *l, const st
         int loop = a[i].reduced ? (nr < 2 ? reduced_loops[mode][nr++] : -1)
                                 : (nk < 2 ? kept_loops[mode][nk++] : -1);
         if (loop >= 0) {
-            give_loop(l, loop, &a[i], stride);
+            assign_loop(l, loop, &a[i], stride);
         } else if (a[i].reduced && mode != KERNEL_FOLD) {
             return false;
         } else {
-            give_outer(st, l, &a[i], stride);
+            assign_outer_loop(st, l, &a[i], stride);
         }
     }
     return true;
@@ -399,7 +401,7 @@ mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
             stride[i * MC_MAX_RANK + a] = mc_launch_stride(p->slot, &k->operand.at[i], l->value[i],
                                                            l->dense && l->dense[i] >= 0, a);
         }
-        if (na && joins_next(l, stride, &axis[na - 1], &x)) {
+        if (na && can_collapse(l, stride, &axis[na - 1], &x)) {
             x.size *= axis[na - 1].size;
             na--;
         }

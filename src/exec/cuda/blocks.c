@@ -24,7 +24,7 @@ enum {
 /* bytes of all teams' sums, where fewer teams still fill the GPU */
 static const int64_t most_tallies = 16 << 20;
 
-static unsigned power(int64_t n)
+static unsigned round_down_power_of_two(int64_t n)
 {
     unsigned p = 1;
     while (p < n && p < 1u << 30) {
@@ -33,7 +33,7 @@ static unsigned power(int64_t n)
     return p;
 }
 
-static unsigned blocks(int64_t n, int64_t each)
+static unsigned blocks_for(int64_t n, int64_t each)
 {
     return (unsigned)((n + each - 1) / each);
 }
@@ -51,20 +51,20 @@ void mc_grid_threads_map(struct mc_grid_launch *l, struct mc_grid_head *h, const
         count = rest * most;
     }
     h->count[0] = (uint32_t)count;
-    l->grid = (struct mc_grid){ { MC_MIN(blocks(count, BLOCK), MOST_BLOCKS), 1, 1 }, { BLOCK, 1, 1 }, 0 };
+    l->grid = (struct mc_grid){ { MC_MIN(blocks_for(count, BLOCK), MOST_BLOCKS), 1, 1 }, { BLOCK, 1, 1 }, 0 };
 }
 
 /* A line of lanes for each point, or lanes above each other where neighbours are kept. */
-static void team(const struct mc_kernel *k, const struct mc_grid_head *h, unsigned *lanes, unsigned *apart)
+static void lanes_per_row(const struct mc_kernel *k, const struct mc_grid_head *h, unsigned *lanes, unsigned *apart)
 {
     int64_t points = h->count[0], length = h->count[1];
     if (h->column) {
-        *apart = MC_MIN(power(points), (unsigned)WARP);
-        *lanes = MC_MIN(MC_MIN(power(length), BLOCK / *apart), 16);
+        *apart = MC_MIN(round_down_power_of_two(points), (unsigned)WARP);
+        *lanes = MC_MIN(MC_MIN(round_down_power_of_two(length), BLOCK / *apart), 16);
         return;
     }
     bool many = points >= MANY && !mc_grid_tallies(k); /* enough to fill the GPU with a warp for each */
-    *lanes = length <= WARP                              ? power(length)
+    *lanes = length <= WARP                              ? round_down_power_of_two(length)
              : length <= 512 || (many && length <= 2048) ? WARP
              : length <= 2048                            ? 128
              : points < 64                               ? GRID_LANES
@@ -83,27 +83,27 @@ void mc_grid_threads_tallies(const struct mc_kernel *k, struct mc_grid_launch *l
     while (teams > FEW_TEAMS && teams * h->count[1] * n * size > most_tallies) {
         teams /= 2;
     }
-    l->grid.blocks[0] = blocks(teams, apart);
+    l->grid.blocks[0] = blocks_for(teams, apart);
     h->teams = (uint32_t)(l->grid.blocks[0] * apart);
     l->scratch = (size_t)h->teams * h->count[1] * (size_t)(n * size);
-    l->tally_grid = (struct mc_grid){ { blocks(h->count[1], GRID_PLACES), (unsigned)n, 1 },
+    l->tally_grid = (struct mc_grid){ { blocks_for(h->count[1], GRID_PLACES), (unsigned)n, 1 },
                                       { GRID_PLACES, 1024 / GRID_PLACES, 1 },
                                       0 };
 }
 
 /* Elements that a block's lanes keep. */
-static int64_t room(struct mc_grid_row row)
+static int64_t max_threads(struct mc_grid_row row)
 {
     return (int64_t)row.vector * row.kept * row.most;
 }
 
 /* Blocks that share a row in registers, `most` of them at most: as many as it takes, then as keep the GPU
  * busy where each has enough to do. */
-static unsigned together(struct mc_grid_row row, int64_t points, int64_t length, unsigned most)
+static unsigned cluster_size(struct mc_grid_row row, int64_t points, int64_t length, unsigned most)
 {
     unsigned n = 1;
     while (n < most &&
-           (length > n * room(row) || (points * n < ENOUGH_BLOCKS / 2 && length >= 2 * n * WORTH))) {
+           (length > n * max_threads(row) || (points * n < ENOUGH_BLOCKS / 2 && length >= 2 * n * WORTH))) {
         n *= 2;
     }
     return n;
@@ -114,15 +114,15 @@ void mc_grid_threads_rows(const struct mc_kernel *k, struct mc_grid_launch *l, c
                     struct mc_grid_row row, unsigned n)
 {
     int64_t each = (int64_t)row.vector * row.kept * n;
-    unsigned lanes = MC_MAX(power((h->count[1] + each - 1) / each), (unsigned)WARP),
+    unsigned lanes = MC_MAX(round_down_power_of_two((h->count[1] + each - 1) / each), (unsigned)WARP),
              apart = MC_MAX(BLOCK / 2 / lanes, 1);
-    l->grid = (struct mc_grid){ { blocks(h->count[0], apart), n, 1 }, { lanes, apart, 1 }, 0, n };
+    l->grid = (struct mc_grid){ { blocks_for(h->count[0], apart), n, 1 }, { lanes, apart, 1 }, 0, n };
     l->grid.shared = lanes * n > WARP ? (size_t)k->nreduce * apart * WARP * GRID_SHARED : 0;
     l->stages = 1;
 }
 
 /* Blocks that share a point.  Stages behind one another are worth a launch each only where lanes go far. */
-static uint32_t splits(const struct mc_kernel *k, const struct mc_grid_head *h, int64_t across,
+static uint32_t splits_for(const struct mc_kernel *k, const struct mc_grid_head *h, int64_t across,
                        unsigned lanes, int vector)
 {
     int64_t length = h->count[1], most = MC_MIN(length * vector / (lanes * 8), MOST_SPLITS);
@@ -145,12 +145,12 @@ void mc_grid_threads_points(const struct mc_kernel *k, struct mc_grid_launch *l,
     int64_t points = h->count[0], length = h->count[1];
     unsigned lanes, apart;
     h->column = k->mode == KERNEL_COLUMN && points >= 8;
-    team(k, h, &lanes, &apart);
-    int64_t across = blocks(points, apart);
-    h->splits = splits(k, h, across, lanes, vector);
+    lanes_per_row(k, h, &lanes, &apart);
+    int64_t across = blocks_for(points, apart);
+    h->splits = splits_for(k, h, across, lanes, vector);
     h->chunk = (uint32_t)((length + h->splits - 1) / h->splits);
     h->chunk = h->splits > 1 ? (h->chunk + lanes - 1) / lanes * lanes : MC_MAX(h->chunk, 1);
-    h->splits = length ? blocks(length, h->chunk) : 1;
+    h->splits = length ? blocks_for(length, h->chunk) : 1;
     l->grid = (struct mc_grid){ { (unsigned)across, h->splits, 1 },
                                 { h->column ? apart : lanes, h->column ? lanes : apart, 1 },
                                 0 };
@@ -167,17 +167,17 @@ void mc_grid_threads_columns(const struct mc_kernel *k, struct mc_grid_launch *l
 {
     const int64_t places = h->count[0], length = h->count[1], neighbours = mc_grid_column(k);
     const struct mc_grid_parts parts = mc_grid_parts(k);
-    const unsigned wide = MC_MIN(power(places), (unsigned)(GRID_COLUMNS / neighbours)),
-                   lanes = MC_MAX(MC_MIN(power(length), BLOCK / wide), WARP / wide);
-    const int64_t across = blocks(places, wide);
+    const unsigned wide = MC_MIN(round_down_power_of_two(places), (unsigned)(GRID_COLUMNS / neighbours)),
+                   lanes = MC_MAX(MC_MIN(round_down_power_of_two(length), BLOCK / wide), WARP / wide);
+    const int64_t across = blocks_for(places, wide);
     int64_t most = MC_MIN(length / (lanes * 2), MOST_SPLITS);
     while (most > 1 && most * most * parts.most * 2 > length) {
         most--;
     }
     h->splits = (uint32_t)MC_MAX(MC_MAX(MC_MIN(NEIGHBOUR_BLOCKS / MC_MAX(across, 1), most), 1),
-                                 blocks(length, (int64_t)lanes * MOST_ROWS));
+                                 blocks_for(length, (int64_t)lanes * MOST_ROWS));
     h->chunk = (uint32_t)MC_MAX((length + h->splits - 1) / h->splits, 1);
-    h->splits = length ? blocks(length, h->chunk) : 1;
+    h->splits = length ? blocks_for(length, h->chunk) : 1;
     l->grid = (struct mc_grid){ { (unsigned)across, h->splits, 1 },
                                 { wide, lanes, 1 },
                                 mc_grid_parts_shared(parts, wide * lanes) };
@@ -191,13 +191,13 @@ void mc_grid_threads_columns(const struct mc_kernel *k, struct mc_grid_launch *l
 /* A length that lanes can keep and that keeps them busy. */
 bool mc_grid_threads_keeps(struct mc_grid_row row, int64_t length, unsigned most)
 {
-    return row.vector && length * 2 >= row.vector * WARP && length <= room(row) * most;
+    return row.vector && length * 2 >= row.vector * WARP && length <= max_threads(row) * most;
 }
 
 bool mc_grid_threads_shares(struct mc_grid_row row, int64_t length)
 {
     return mc_grid_threads_keeps(row, length, GRID_CLUSTER_MOST) &&
-           together(row, 1, length, GRID_CLUSTER_MOST) > 1;
+           cluster_size(row, 1, length, GRID_CLUSTER_MOST) > 1;
 }
 
 /* How many blocks may have a row each in a form that keeps rows; 0: they cannot.  Rows that lie dense, or in
@@ -212,7 +212,7 @@ unsigned mc_grid_threads_keeps_rows(const struct mc_kernel *k, const struct mc_a
         !mc_axes_fit_int32(k, s) || !mc_axes_dense(k, s, l, slot, s->n[0], row.vector)) {
         return 0;
     }
-    const unsigned n = together(row, s->count[0], s->count[1], most);
+    const unsigned n = cluster_size(row, s->count[0], s->count[1], most);
     const bool many = s->count[0] * n >= (torn ? FEW_ROWS : ENOUGH_BLOCKS / 2);
     return many || (torn ? s->count[1] < LONG : k->nstage > 1) ? n : 0;
 }

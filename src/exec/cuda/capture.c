@@ -51,7 +51,7 @@ static bool add_sources(struct order *o, const struct mc_step *st)
     return good;
 }
 
-static bool works(const struct mc_step *st, const struct mc_step_plan *sp)
+static bool has_work(const struct mc_step *st, const struct mc_step_plan *sp)
 {
     return sp->exec && !sp->exec->ops->host && (!mc_heavy_is_skipped(sp) || st->kernel);
 }
@@ -63,7 +63,7 @@ static bool add_step(struct order *o, int step)
     const struct mc_step *st = &pr->step.at[step];
     const struct mc_step_plan *sp = &o->p->step[step];
     bool good = true;
-    if (!works(st, sp)) {
+    if (!has_work(st, sp)) {
         return true;
     }
     for (const struct mc_step *s = st; s; s = s->before >= 0 ? &pr->step.at[s->before] : NULL) {
@@ -81,7 +81,7 @@ static bool add_step(struct order *o, int step)
     return good && (!sp->workspace || VEC_PUSH(o->span, room));
 }
 
-static bool meet(const struct order *o, int a, int b)
+static bool add_conflicts(const struct order *o, int a, int b)
 {
     for (int i = o->first[a]; i < o->first[a + 1]; i++) {
         for (int k = o->first[b]; k < o->first[b + 1]; k++) {
@@ -96,7 +96,7 @@ static bool meet(const struct order *o, int a, int b)
 
 /* ---- recording ---- */
 
-static bool begin(struct order *o)
+static bool begin_capture(struct order *o)
 {
     const size_t n = o->f->code->program.step.n;
     o->words = n / 64 + 1;
@@ -112,7 +112,7 @@ static bool begin(struct order *o)
     return good;
 }
 
-static void end(struct order *o)
+static void end_capture(struct order *o)
 {
     VEC_FREE(o->span);
     VEC_FREE(o->node);
@@ -130,7 +130,7 @@ static bool gather(struct order *o, int step, void ***node, int *n)
     VEC(void *) found = { 0 };
     bool good = true;
     for (int i = step - 1; i >= 0 && good; i--) {
-        if ((mine[i / 64] >> (i % 64) & 1) || !meet(o, i, step)) {
+        if ((mine[i / 64] >> (i % 64) & 1) || !add_conflicts(o, i, step)) {
             continue;
         }
         for (size_t w = 0; w < o->words; w++) {
@@ -148,7 +148,7 @@ static bool gather(struct order *o, int step, void ***node, int *n)
 }
 
 /* What came last in the recording is what the step ended with. */
-static mc_status keep_last(struct order *o, struct mc_cuda *d, int step)
+static mc_status keep_last_nodes(struct order *o, struct mc_cuda *d, int step)
 {
     int n = 0;
     TRY(mc_cuda_capture_get_dependencies(d, 0, NULL, &n));
@@ -166,13 +166,14 @@ static mc_status record_step(struct order *o, struct mc_function *f, int step)
     void **node = NULL;
     int n = 0;
     o->last[step + 1] = o->last[step];
-    if (!works(&f->code->program.step.at[step], &o->p->step[step])) {
+    if (!has_work(&f->code->program.step.at[step], &o->p->step[step])) {
         return MC_OK;
     }
-    mc_status s = gather(o, step, &node, &n) ? mc_cuda_capture_set_dependencies(mc_cuda_of(f->code), node, n) : MC_EMEMORY;
+    mc_status s = gather(o, step, &node, &n) ? mc_cuda_capture_set_dependencies(mc_cuda_of(f->code), node, n)
+                                             : MC_EMEMORY;
     mc_free(node);
     s = s < 0 ? s : mc_step_run(f, o->p, step);
-    return s < 0 ? mc_step_error(f, step, s) : keep_last(o, mc_cuda_of(f->code), step);
+    return s < 0 ? mc_step_error(f, step, s) : keep_last_nodes(o, mc_cuda_of(f->code), step);
 }
 
 /* What comes then follows all. */
@@ -191,7 +192,7 @@ static mc_status join(struct order *o, struct mc_cuda *d)
 }
 
 /* Steps that follow all that was recorded before them, and all. */
-static void tell(const struct order *o)
+static void log_dependencies(const struct order *o)
 {
     int all = 0, waits = 0;
     for (size_t i = 0; i < o->f->code->program.step.n; i++) {
@@ -199,7 +200,7 @@ static void tell(const struct order *o)
         for (size_t w = 0; w < o->words; w++) {
             behind += __builtin_popcountll(o->behind[i * o->words + w]);
         }
-        if (works(&o->f->code->program.step.at[i], &o->p->step[i])) {
+        if (has_work(&o->f->code->program.step.at[i], &o->p->step[i])) {
             waits += behind == all++;
         }
     }
@@ -209,14 +210,14 @@ static void tell(const struct order *o)
 mc_status mc_cuda_fn_capture(struct mc_function *f, const struct mc_shape_plan *p)
 {
     struct order o = { .f = f, .p = p };
-    mc_status s = begin(&o) ? MC_OK : MC_EMEMORY;
+    mc_status s = begin_capture(&o) ? MC_OK : MC_EMEMORY;
     for (int i = 0; i < (int)f->code->program.step.n && s == MC_OK; i++) {
         s = record_step(&o, f, i);
     }
     s = s < 0 ? s : join(&o, mc_cuda_of(f->code));
     if (s == MC_OK) {
-        tell(&o);
+        log_dependencies(&o);
     }
-    end(&o);
+    end_capture(&o);
     return s;
 }

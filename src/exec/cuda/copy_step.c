@@ -56,7 +56,7 @@ int mc_copy_step_value(const struct mc_function *f, const mc_node *n)
     return f->code->program.value_of[n->id];
 }
 
-static bool lies_there(const struct mc_shape_plan *p, int v)
+static bool is_on_device(const struct mc_shape_plan *p, int v)
 {
     return v >= 0 && p->slot[v].base != BASE_NONE && p->slot[v].base != BASE_TYPE;
 }
@@ -71,7 +71,7 @@ mc_status mc_copy_step_whole(struct mc_copy_step *w, const struct mc_shape_plan 
 }
 
 /* Operands one behind the other; stack: along an axis that they do not have. */
-static mc_status join(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+static mc_status plan_concatenation(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
                       struct mc_copy_step *w)
 {
     const mc_node *n = st->node[0];
@@ -103,14 +103,14 @@ static const struct way {
     bool checks;                /* indices */
     int reads;                  /* so many inputs there; 0: all */
 } ways[] = {
-    { FORM_JOIN,             join },
-    { FORM_STACK,            join },
+    { FORM_JOIN,             plan_concatenation },
+    { FORM_STACK,            plan_concatenation },
     { FORM_GATHER,           mc_region_take, true },
     { FORM_GATHER_UPDATE,    mc_region_set,  true },
     { FORM_SUBTENSOR_UPDATE, mc_region_part, .reads = 2 },
 };
 
-static const struct way *way_of(const struct mc_step *st)
+static const struct way *find_method(const struct mc_step *st)
 {
     for (size_t i = 0; i < NELEM(ways) && st->kind == STEP_HOST && st->nnode == 1; i++) {
         if (st->node[0]->op->form == ways[i].form) {
@@ -122,13 +122,13 @@ static const struct way *way_of(const struct mc_step *st)
 
 bool mc_copy_step_can(const struct mc_step *st, bool *checks)
 {
-    const struct way *y = way_of(st);
+    const struct way *y = find_method(st);
     *checks |= y && y->checks;
     return y != NULL;
 }
 
 /* The host does it, unless the flag forbids that. */
-static mc_status refuse(const struct mc_function *f, int step)
+static mc_status refuse_step(const struct mc_function *f, int step)
 {
     if (mc_flag_int(FLAG_cuda_host)) {
         return MC_OK;
@@ -139,11 +139,11 @@ static mc_status refuse(const struct mc_function *f, int step)
                    f->name, step, *why ? why : "not at this shape", mc_step_text(f, step));
 }
 
-static bool all_there(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+static bool all_on_device(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
                       const struct way *y)
 {
     for (int i = 0; i < (y && y->reads ? y->reads : st->node[0]->nin); i++) {
-        if (!lies_there(p, mc_copy_step_value(f, st->node[0]->in[i]))) {
+        if (!is_on_device(p, mc_copy_step_value(f, st->node[0]->in[i]))) {
             return false;
         }
     }
@@ -202,10 +202,10 @@ static const struct mc_exec_ops ops = { .run = run, .free = release };
 mc_status mc_copy_step_plan(struct mc_function *f, struct mc_shape_plan *p, int step, struct mc_exec **made)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
-    const struct way *y = way_of(st);
+    const struct way *y = find_method(st);
     bool copied = st->kind == STEP_VIEW && p->slot[st->dst[0]].own;
-    if ((!y && !copied) || (y && !all_there(f, p, st, y))) {
-        return st->kind == STEP_HOST ? refuse(f, step) : MC_OK;
+    if ((!y && !copied) || (y && !all_on_device(f, p, st, y))) {
+        return st->kind == STEP_HOST ? refuse_step(f, step) : MC_OK;
     }
     struct mc_copy_step *w = mc_calloc(1, sizeof *w, "plan");
     if (!w) {
@@ -217,7 +217,7 @@ mc_status mc_copy_step_plan(struct mc_function *f, struct mc_shape_plan *p, int 
     if (s == MC_EUNSUPPORTED || (s == MC_OK && w->chain && w->args.places > MOST_PLACES)) {
         release(*made);
         *made = NULL;
-        return refuse(f, step);
+        return refuse_step(f, step);
     }
     if (s == MC_OK && w->targets) {
         w->args.number = step;

@@ -45,7 +45,7 @@ static mc_status print_text(const struct mc_program *p, const int *first, const 
 }
 
 /* Where each step that is no kernel runs, and whether some look at indices. */
-static void look_around(struct mc_program *p, struct mc_cuda_fn_code *own)
+static void find_grids(struct mc_program *p, struct mc_cuda_fn_code *own)
 {
     for (size_t i = 0; i < p->step.n; i++) {
         struct mc_step *st = &p->step.at[i];
@@ -92,14 +92,15 @@ static mc_status kernels(struct mc_code_unit *u)
     if (s == MC_OK) {
         mc_kernels_rule_out(p, first, mc_grid_excluded_forms);
     }
-    int n = s == MC_OK ? mc_kernels_distribute(p, first, MC_MIN(mc_cpu()->threads, MC_CUDA_TEXTS - 1), to) : 0;
+    int n = s == MC_OK ? mc_kernels_distribute(p, first, MC_MIN(mc_cpu()->threads, MC_CUDA_TEXTS - 1), to)
+                       : 0;
     for (int i = 0; i < n && s == MC_OK; i++) {
         s = print_text(p, first, to, i, k, &text[i]);
         at[i] = text[i].s;
         mc_str_add(&source, s == MC_OK ? text[i].s : "");
     }
     if (s == MC_OK) {
-        look_around(p, own);
+        find_grids(p, own);
     }
     if (s == MC_OK && (own->checks || p->nupdate)) {
         mc_finish_call_source(&text[n]);
@@ -152,7 +153,7 @@ static bool capturable(const struct mc_function *f, const struct mc_shape_plan *
 }
 
 /* Updates may go with the steps if all are plain copies between shapes that stay. */
-static bool updates_with_steps(const struct mc_function *f, const struct mc_shape_plan *p)
+static bool updates_captured(const struct mc_function *f, const struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
     bool so = !f->skip_updates;
@@ -170,7 +171,7 @@ static bool updates_with_steps(const struct mc_function *f, const struct mc_shap
     return so;
 }
 
-static bool updated(const struct mc_shape_plan *p)
+static bool updates_made(const struct mc_shape_plan *p)
 {
     return mc_cuda_fn_plan(p)->updates;
 }
@@ -187,7 +188,7 @@ static mc_status steps(struct mc_function *f, const struct mc_shape_plan *p)
     return mc_finish_call(f, p);
 }
 
-static mc_status beside(struct mc_function *f, const struct mc_shape_plan *p)
+static mc_status may_run_concurrently(struct mc_function *f, const struct mc_shape_plan *p)
 {
     TRY(mc_cuda_fn_capture(f, p));
     return mc_finish_call(f, p);
@@ -214,21 +215,21 @@ static bool same_addresses(const struct mc_function *f, char **seen, bool note)
 static mc_status replay(struct mc_function *f, struct mc_shape_plan *p)
 {
     struct mc_cuda_fn_plan *q = p->own;
-    if (q->replay && q->with_updates == q->updates && same_addresses(f, q->seen, false)) {
+    if (q->replay && q->with_updates == q->updates && same_addresses(f, q->captured_addresses, false)) {
         return mc_cuda_replay(mc_cuda_of(f->code), q->replay);
     }
     mc_cuda_graph_free(mc_cuda_of(f->code), q->replay);
     q->replay = NULL;
     TRY(mc_cuda_capture_begin(mc_cuda_of(f->code)));
-    mc_status s = p->apart && mc_cuda_can_fork_capture() ? beside(f, p) : steps(f, p);
+    mc_status s = p->reuse_distance && mc_cuda_can_fork_capture() ? may_run_concurrently(f, p) : steps(f, p);
     mc_status end = mc_cuda_capture_end(mc_cuda_of(f->code), &q->replay);
     TRY(s < 0 ? s : end);
-    same_addresses(f, q->seen, true);
+    same_addresses(f, q->captured_addresses, true);
     q->with_updates = q->updates;
     return mc_cuda_replay(mc_cuda_of(f->code), q->replay);
 }
 
-static mc_status begin(struct mc_function *f, struct mc_shape_plan *p)
+static mc_status begin_call(struct mc_function *f, struct mc_shape_plan *p)
 {
     TRY(mc_cuda_fn_ready(f));
     mc_cuda_fn_plan(p)->updates = false;
@@ -239,12 +240,12 @@ static mc_status run_all(struct mc_function *f, struct mc_shape_plan *p)
 {
     struct mc_cuda_fn_plan *q = p->own;
     int launches;
-    q->updates = updates_with_steps(f, p);
+    q->updates = updates_captured(f, p);
     if (!q->runs++) {
-        q->never = !capturable(f, p, &launches) ||
-                   !launches; /* even one launch is done sooner by its recording: 2.0 us against 2.6 */
+        q->no_capture = !capturable(f, p, &launches) ||
+                        !launches; /* even one launch is done sooner by its recording: 2.0 us against 2.6 */
     }
-    bool eager = q->never || q->runs <= EAGER_RUNS ||
+    bool eager = q->no_capture || q->runs <= EAGER_RUNS ||
                  mc_cuda_blocking(); /* the first run loads what is loaded lazily */
     TRY(eager ? steps(f, p) : replay(f, p));
     bool behind = !q->updates && f->code->program.nupdate &&
@@ -259,7 +260,7 @@ static bool compiled(const struct mc_function *f, int step)
     return mc_cuda_fn_code(f)->grid[step].plain != NULL;
 }
 
-static bool left(const struct mc_function *f, int step)
+static bool is_left_to_reference(const struct mc_function *f, int step)
 {
     return f->plans ? f->plans->step[step].exec == &mc_exec_reference
                     : f->code->program.step.at[step].reason[0] != '\0';
@@ -275,11 +276,11 @@ static void code_free(struct mc_code_unit *u)
     mc_free(own);
 }
 
-static mc_status made(struct mc_function *f)
+static mc_status init_function(struct mc_function *f)
 {
     struct mc_cuda_fn_function *own = f->own = mc_calloc(1, sizeof *own, "function");
     if (!own ||
-        !(own->home = mc_calloc((size_t)f->code->program.noutput + 1, sizeof *own->home, "function"))) {
+        !(own->pinned = mc_calloc((size_t)f->code->program.noutput + 1, sizeof *own->pinned, "function"))) {
         return MC_EMEMORY;
     }
     if (mc_cuda_fn_code(f)->checks) {
@@ -288,25 +289,25 @@ static mc_status made(struct mc_function *f)
     return MC_OK;
 }
 
-static void gone(struct mc_function *f)
+static void free_function(struct mc_function *f)
 {
     struct mc_cuda_fn_function *own = f->own;
     if (own) {
         mc_cuda_fn_unwatch(f);
         mc_cuda_free(mc_cuda_of(f->code), own->failed);
-        mc_array_unref(&own->told);
-        mc_free(own->home);
+        mc_array_unref(&own->error_flag);
+        mc_free(own->pinned);
         mc_free(own);
     }
 }
 
-static bool beside_each_other(void)
+static bool run_concurrently(void)
 {
     return mc_flag_int(FLAG_cuda_beside);
 }
 
 /* Each step waits for the last. */
-static const struct mc_backend *on_the_host(void)
+static const struct mc_backend *is_fallback(void)
 {
     if (mc_flag_int(FLAG_cuda_host)) {
         return &mc_backend_cpu;
@@ -327,7 +328,7 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     case STEP_KERNEL: return mc_grid_plan(f, p, step, &sp->exec);
     case STEP_HEAVY:
         sp->exec = &sp->heavy->exec;
-        return st->kernel && !sp->heavy->epilogue.by_solver ? mc_grid_plan(f, p, step, &sp->behind) : MC_OK;
+        return st->kernel && !sp->heavy->epilogue.by_solver ? mc_grid_plan(f, p, step, &sp->epilogue) : MC_OK;
     case STEP_HOST:
         TRY(mc_cuda_fn_custom_plan(f, p, step, &sp->exec));
         TRY(sp->exec ? MC_OK : mc_lines_plan(f, p, step, &sp->exec));
@@ -339,12 +340,12 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 
 const struct mc_backend mc_backend_cuda = {
     .name = "cuda", .start = start, .describe = mc_cuda_report, .synchronize = mc_cuda_fn_synchronize,
-    .numbered = true, .fuses = FUSE_DRAWS, .epilogues = EPILOGUE_SOLVER, .grows = on_the_host, .in_place = true, .dense_inputs = true,
+    .numbered = true, .fuses = FUSE_DRAWS, .epilogues = EPILOGUE_SOLVER, .grows = is_fallback, .in_place = true, .dense_inputs = true,
     .language = "CUDA", .lead = "\nstruct k", .head = "\nstruct %s_args {", .elsewhere = "at this shape by the reference, here",
     .product = mc_gemm_cuda_plan, .conv = mc_conv_cuda_plan, .pool = mc_pool_cuda_plan, .norm = mc_norm_cuda_plan, .pooled = mc_pooled_cuda_plan,
     .layouts = { .convs = &mc_conv_cuda, .bandwidth = 2.4e12, .tensor = true },
-    .kernels = kernels, .compiled = compiled, .left = left, .code_free = code_free, .made = made, .gone = gone,
-    .front = mc_remote_inputs, .beside = beside_each_other, .shape = mc_cuda_fn_constants, .plan = plan, .forget = mc_cuda_fn_free,
-    .address = mc_remote_address, .begin = begin, .step = timed_step, .run = run_all, .checks = mc_cuda_fn_error_wait, .told = mc_cuda_fn_error_seen,
-    .fetch = mc_remote_fetch, .store = mc_remote_store, .copy = mc_cuda_fn_copy, .keep = mc_remote_copy_on_device, .make = mc_cuda_fn_result_make, .take = mc_cuda_fn_result_take, .updated = updated,
+    .kernels = kernels, .compiled = compiled, .left_to_reference = is_left_to_reference, .code_free = code_free, .function_init = init_function, .function_free = free_function,
+    .input_bytes = mc_remote_inputs, .concurrent = run_concurrently, .shape = mc_cuda_fn_constants, .plan = plan, .shape_free = mc_cuda_fn_free,
+    .address = mc_remote_address, .begin = begin_call, .step = timed_step, .run = run_all, .error_wait = mc_cuda_fn_error_wait, .error_seen = mc_cuda_fn_error_seen,
+    .fetch = mc_remote_fetch, .store = mc_remote_store, .copy = mc_cuda_fn_copy, .copy_on_device = mc_remote_copy_on_device, .result_make = mc_cuda_fn_result_make, .result_take = mc_cuda_fn_result_take, .updated = updates_made,
 };

@@ -13,7 +13,7 @@ static inline struct mc_cuda *mc_cuda_of(const struct mc_code_unit *u) { return 
 
 /* ---- what a code unit, a shape plan and a function own here ---- */
 struct mc_grid_kernel {         /* of a step, once compiled; NULL: there is none of that kind */
-    void *plain, *vector, *few, *row, *together, *single, *column, *tally;
+    void *plain, *vector, *few_elements, *row, *row_cluster, *row_scalar, *column, *tally;
 };
 struct mc_grid_launch {         /* at one shape */
     struct mc_exec exec;
@@ -23,7 +23,7 @@ struct mc_grid_launch {         /* at one shape */
     uint32_t stages;
     bool ends;
     /* makes new values of shared variables where the old ones lie: not once a check has failed */
-    bool held;
+    bool skip_after_error;
     int *value;                 /* by operand: value id; -1: an index */
     void *args;
     size_t nargs, scratch;
@@ -39,17 +39,17 @@ struct mc_cuda_fn_code {
 struct mc_cuda_fn_plan {
     struct mc_remote remote;
     void *replay;               /* what was captured; NULL: not yet, or never */
-    char **seen;                /* the addresses it was captured with */
+    char **captured_addresses;                /* the addresses it was captured with */
     int64_t runs;
-    bool never;                 /* not captured */
+    bool no_capture;                 /* not captured */
     bool with_updates;          /* so it was captured */
     /* made with the steps: no result is a shared variable's memory, and sizes stay */
     bool updates;
 };
 struct mc_cuda_fn_function {
-    bool *home;                 /* by output: the result is made in memory that the GPU writes itself */
+    bool *pinned;                 /* by output: the result is made in memory that the GPU writes itself */
     void *failed;               /* where kernels tell a failed check */
-    mc_array *told;             /* memory of the host: word 0 is nonzero once the GPU has met one */
+    mc_array *error_flag;             /* memory of the host: word 0 is nonzero once the GPU has met one */
     struct mc_function *checking; /* the next one whose kernels check */
 };
 static inline struct mc_cuda_fn_code *mc_cuda_fn_code(const struct mc_function *f) { return f->code->own; }

@@ -27,7 +27,7 @@ static const char views[] = {
 
 /* "same_<decltype(&double_it), void (*)(view<const float>, view<float>)>": what the kernel takes is what the
  * graph has. */
-static void promise(const mc_node *n, struct mc_str *out)
+static void print_prototypes(const mc_node *n, struct mc_str *out)
 {
     const char *name = n->op->name;
     struct mc_str types = { 0 };
@@ -50,7 +50,7 @@ static void *load(const mc_node *n)
     void *kernel = NULL;
     mc_str_addf(&defines, "%s\n#line 1 \"%s\"\n", views, n->op->name);
     mc_str_add(&text, c->cuda);
-    promise(n, &text);
+    print_prototypes(n, &text);
     if (defines.bad || text.bad) {
         mc_fail_memory(0, "kernels");
     } else {
@@ -61,7 +61,7 @@ static void *load(const mc_node *n)
     return kernel;
 }
 
-static bool is_far(const struct mc_step *st)
+static bool has_cuda_text(const struct mc_step *st)
 {
     return st->kind == STEP_HOST && st->nnode == 1 && st->node[0]->op->custom &&
            st->node[0]->op->custom->cuda;
@@ -72,7 +72,7 @@ mc_status mc_cuda_fn_custom_compile(struct mc_code_unit *u)
     mc_status s = MC_OK;
     for (size_t i = 0; i < u->program.step.n && s == MC_OK; i++) {
         struct mc_step *st = &u->program.step.at[i];
-        if (!is_far(st)) {
+        if (!has_cuda_text(st)) {
             continue;
         }
         st->reason = "";
@@ -86,7 +86,7 @@ mc_status mc_cuda_fn_custom_compile(struct mc_code_unit *u)
 
 /* ---- a shape ---- */
 
-static void look(const struct mc_slot *at, struct view *v)
+static void check_views(const struct mc_slot *at, struct view *v)
 {
     const int64_t size = (int64_t)mc_dtypes[at->type.dtype].size;
     *v = (struct view){ .n = mc_dims_count(at->type.rank, at->type.dims),
@@ -119,7 +119,7 @@ mc_status mc_cuda_fn_custom_plan(struct mc_function *f, const struct mc_shape_pl
                              struct mc_exec **made)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
-    if (!is_far(st)) {
+    if (!has_cuda_text(st)) {
         return MC_OK;
     }
     const mc_node *n = st->node[0];
@@ -132,7 +132,7 @@ mc_status mc_cuda_fn_custom_plan(struct mc_function *f, const struct mc_shape_pl
     c->nview = n->nin + n->nout;
     for (int i = 0; i < c->nview; i++) {
         c->value[i] = i < n->nin ? f->code->program.value_of[n->in[i]->id] : st->dst[i - n->nin];
-        look(&p->slot[c->value[i]], &c->view[i]);
+        check_views(&p->slot[c->value[i]], &c->view[i]);
         c->view[i].number = step;
     }
     const int64_t elements = c->view[n->nin].n;

@@ -31,14 +31,16 @@ static mc_status launch(const struct mc_function *f, const struct mc_settle_args
     }
     const unsigned wide = (unsigned)MC_MIN(most / SPREAD + 1, (uint64_t)mc_cuda_of(f->code)->processors);
     const struct mc_grid g = { { wide, (unsigned)MC_MAX(a->n, 1), 1 }, { 256, 1, 1 }, 0 };
-    return kernel ? mc_cuda_launch(mc_cuda_of(f->code), kernel, "settle", &g, a, sizeof *a) : mc_last_status();
+    return kernel ? mc_cuda_launch(mc_cuda_of(f->code), kernel, "settle", &g, a, sizeof *a)
+                  : mc_last_status();
 }
 
 mc_status mc_finish_call(const struct mc_function *f, const struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
     const struct mc_cuda_fn_function *own = mc_cuda_fn_of(f);
-    struct mc_settle_args a = { own->failed, own->told ? (int64_t *)(void *)own->told->data : NULL, .n = 0 };
+    struct mc_settle_args a = { own->failed,
+                                own->error_flag ? (int64_t *)(void *)own->error_flag->data : NULL, .n = 0 };
     bool owed = own->failed != NULL;
     for (int i = 0; i < pr->nupdate && mc_cuda_fn_plan(p)->updates; i++) {
         const size_t bytes = mc_slot_bytes(&p->slot[pr->update[i]]);
@@ -61,7 +63,7 @@ mc_status mc_finish_call(const struct mc_function *f, const struct mc_shape_plan
 
 static atomic_llong *word(const struct mc_function *f)
 {
-    const mc_array *told = mc_cuda_fn_of(f)->told;
+    const mc_array *told = mc_cuda_fn_of(f)->error_flag;
     return told ? (atomic_llong *)(void *)told->data : NULL;
 }
 
@@ -75,8 +77,9 @@ mc_status mc_cuda_fn_ready(struct mc_function *f)
     own->failed = mc_cuda_alloc(mc_cuda_of(f->code), (CHECK + SPILL) * sizeof(int64_t), "checks");
     TRY(own->failed ? mc_cuda_clear(mc_cuda_of(f->code), own->failed, CHECK * sizeof(int64_t))
                     : mc_last_status());
-    own->told = mc_cuda_pinned_array(mc_cuda_of(f->code), MC_INT64, 1, &page); /* NULL: every call waits and looks */
-    if (own->told) {
+    own->error_flag = mc_cuda_pinned_array(mc_cuda_of(f->code), MC_INT64, 1,
+                                           &page); /* NULL: every call waits and looks */
+    if (own->error_flag) {
         atomic_store(word(f), 0);
     }
     return MC_OK;
@@ -94,7 +97,7 @@ mc_status mc_cuda_fn_error_wait(struct mc_function *f)
         return MC_OK;
     }
     TRY(mc_cuda_clear(mc_cuda_of(f->code), own->failed, sizeof err));
-    if (own->told) {
+    if (own->error_flag) {
         atomic_store(word(f), 0);
     }
     char axis[32] = "";
@@ -109,7 +112,7 @@ mc_status mc_cuda_fn_error_wait(struct mc_function *f)
 mc_status mc_cuda_fn_error_seen(struct mc_function *f)
 {
     const struct mc_cuda_fn_function *own = mc_cuda_fn_of(f);
-    return own->failed && (!own->told || atomic_load(word(f))) ? mc_cuda_fn_error_wait(f) : MC_OK;
+    return own->failed && (!own->error_flag || atomic_load(word(f))) ? mc_cuda_fn_error_wait(f) : MC_OK;
 }
 
 /* ---- all functions that check, for mc_synchronize ---- */

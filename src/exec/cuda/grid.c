@@ -9,15 +9,17 @@
  * form. */
 struct keeper { void *fn; struct mc_grid_row row; unsigned blocks; };
 
-static struct keeper keeper_of(const struct mc_kernel *k, const struct mc_grid_kernel *g,
+static struct keeper shared_variable_of(const struct mc_kernel *k, const struct mc_grid_kernel *g,
                                const struct mc_axes *s, const struct mc_grid_launch *l,
                                const struct mc_slot *slot, unsigned most)
 {
     const struct { void *fn; struct mc_grid_row row; unsigned least, most; } forms[] = {
-        { g->together, mc_grid_row_cluster(k), 2, most }, { g->row, mc_grid_row(k), 1, 1 }, { g->single, mc_grid_row_scalar(k), 1, 1 },
+        { g->row_cluster, mc_grid_row_cluster(k), 2, most }, { g->row, mc_grid_row(k), 1, 1 }, { g->row_scalar, mc_grid_row_scalar(k), 1, 1 },
     };
     for (size_t i = 0; i < NELEM(forms) && k->mode != KERNEL_MAP; i++) {
-        const unsigned n = forms[i].fn ? mc_grid_threads_keeps_rows(k, s, l, slot, forms[i].row, forms[i].most) : 0;
+        const unsigned n = forms[i].fn
+                               ? mc_grid_threads_keeps_rows(k, s, l, slot, forms[i].row, forms[i].most)
+                               : 0;
         if (n >= forms[i].least) {
             return (struct keeper){ forms[i].fn, forms[i].row, n };
         }
@@ -25,16 +27,16 @@ static struct keeper keeper_of(const struct mc_kernel *k, const struct mc_grid_k
     return (struct keeper){ 0 };
 }
 
-static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p, struct mc_grid_launch *l,
+static mc_status fill_args(const struct mc_function *f, const struct mc_shape_plan *p, struct mc_grid_launch *l,
                       const struct mc_step *st, const struct mc_axes *s, const struct mc_grid_kernel *g)
 {
     const struct mc_kernel *k = st->kernel;
     struct mc_grid_args a = mc_grid_args(l->args, k->operand.n);
     bool map = k->mode == KERNEL_MAP;
-    const struct keeper row = keeper_of(k, g, s, l, p->slot, mc_cuda_of(f->code)->together);
+    const struct keeper row = shared_variable_of(k, g, s, l, p->slot, mc_cuda_of(f->code)->together);
     const bool column = !map && !row.fn && g->column && mc_grid_threads_keeps_columns(k, s, l, p->slot);
     int first = map || column ? 0 : s->n[0], of = column ? mc_grid_column(k) : mc_grid_vector(k);
-    const bool few = !row.fn && !column && g->few && s->count[1] <= GRID_FEW_MOST;
+    const bool few = !row.fn && !column && g->few_elements && s->count[1] <= GRID_FEW_MOST;
     int v = column ? of
             : !few && !row.fn && s->n[!map] > 0 && g->vector && mc_axes_dense(k, s, l, p->slot, first, of)
                 ? of
@@ -56,7 +58,7 @@ static mc_status fill(const struct mc_function *f, const struct mc_shape_plan *p
     if (!map && (s->count[0] > INT32_MAX || s->count[1] > INT32_MAX)) {
         return mc_fail(MC_EUNSUPPORTED, "%s: a reduction over more than 2^31 elements", f->name);
     }
-    l->fn = few ? g->few : v > 1 ? g->vector : g->plain;
+    l->fn = few ? g->few_elements : v > 1 ? g->vector : g->plain;
     if (map) {
         mc_grid_threads_map(l, a.head, s, s->count[0] / v);
     } else {
@@ -86,7 +88,8 @@ unsigned mc_grid_excluded_forms(const struct mc_step *st)
 {
     const struct mc_kernel *k = st->kernel;
     const int64_t length = mc_known_length(st);
-    const struct mc_grid_row row = mc_grid_row(k), together = mc_grid_row_cluster(k), single = mc_grid_row_scalar(k);
+    const struct mc_grid_row row = mc_grid_row(k), together = mc_grid_row_cluster(k),
+                             single = mc_grid_row_scalar(k);
     if (length < 0) {
         return 0;
     }
@@ -101,7 +104,7 @@ unsigned mc_grid_excluded_forms(const struct mc_step *st)
 
 /* ---- running ---- */
 
-static mc_status run_pieces(struct mc_cuda *d, const struct mc_grid_launch *l, struct mc_grid_args a,
+static mc_status run_chunks(struct mc_cuda *d, const struct mc_grid_launch *l, struct mc_grid_args a,
                             const struct mc_kernel *k)
 {
     uint32_t whole = l->pieces > 1 ? a.head->size[l->outer] : 0, count = a.head->count[0];
@@ -132,7 +135,9 @@ static mc_status run_stages(struct mc_cuda *d, const struct mc_grid_launch *l, s
     }
     grid.blocks[1] = 1;
     s = s < 0 || !l->ends ? s : mc_cuda_launch_dependent(d, l->fn, k->name, &grid, l->args, l->nargs);
-    return s < 0 || !l->tally ? s : mc_cuda_launch_dependent(d, l->tally, k->name, &l->tally_grid, l->args, l->nargs);
+    return s < 0 || !l->tally
+               ? s
+               : mc_cuda_launch_dependent(d, l->tally, k->name, &l->tally_grid, l->args, l->nargs);
 }
 
 static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
@@ -148,11 +153,11 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     }
     a.head->err = (uint64_t)(uintptr_t)mc_cuda_fn_of(f)->failed;
     a.head->scratch = (uint64_t)(uintptr_t)scratch;
-    a.head->held = l->held && mc_cuda_fn_of(f)->failed;
+    a.head->held = l->skip_after_error && mc_cuda_fn_of(f)->failed;
     if (!a.head->count[0] && !a.head->teams) {
         return MC_OK; /* nothing to make; sums of nothing are zeros */
     }
-    return !l->stages ? run_pieces(d, l, a, st->kernel) : run_stages(d, l, a.head, st->kernel);
+    return !l->stages ? run_chunks(d, l, a, st->kernel) : run_stages(d, l, a.head, st->kernel);
 }
 
 static void release(struct mc_exec *e)
@@ -196,13 +201,14 @@ mc_status mc_grid_plan(struct mc_function *f, struct mc_shape_plan *p, int step,
     if (status == MC_OK) {
         for (size_t i = 0; i < nop; i++) {
             l->value[i] = k->operand.at[i].index ? -1 : st->operand[i];
-            l->held |= k->operand.at[i].dst && l->value[i] >= 0 && p->slot[l->value[i]].base == BASE_SHARED;
+            l->skip_after_error |= k->operand.at[i].dst && l->value[i] >= 0 &&
+                                   p->slot[l->value[i]].base == BASE_SHARED;
             p->step[step].bytes += l->value[i] < 0 ? 0 : (double)mc_slot_bytes(&p->slot[l->value[i]]);
         }
         mc_axes_collapse(s, k, p->step[step].space, false);
         mc_axes_collapse(s, k, p->step[step].space, true);
         p->step[step].flops += elements * k->flops;
-        status = fill(f, p, l, st, s, &mc_cuda_fn_code(f)->grid[step]);
+        status = fill_args(f, p, l, st, s, &mc_cuda_fn_code(f)->grid[step]);
         p->step[step].workspace = MC_MAX(p->step[step].workspace, l->scratch);
     }
     mc_free(s);

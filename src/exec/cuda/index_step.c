@@ -12,7 +12,7 @@ static const char text[] = {
 const struct mc_cuda_text mc_index_step_text = { "heavy/cuda/region.cu", text };
 
 /* Are these axes n elements that lie side by side? */
-static bool side_by_side(int rank, const int64_t *size, const int64_t *stride, int64_t n)
+static bool is_contiguous(int rank, const int64_t *size, const int64_t *stride, int64_t n)
 {
     bool dense = true;
     for (int a = rank; a-- > 0;) {
@@ -23,13 +23,13 @@ static bool side_by_side(int rank, const int64_t *size, const int64_t *stride, i
 }
 
 /* Does each place take words of x, which are y's in the order of the places? */
-static bool takes_words(const struct mc_region_args *a, mc_dtype d)
+static bool can_move_words(const struct mc_region_args *a, mc_dtype d)
 {
     const int64_t size = (int64_t)mc_dtypes[d].size, words = a->each * size / REGION_WORD;
     bool good = a->each * size % REGION_WORD == 0 && words > 0 && a->places <= UINT32_MAX / 2 / words &&
-                side_by_side(a->nfree, a->free, a->xfree, 1) &&
-                side_by_side(a->nfree, a->free, a->yfree, 1) &&
-                side_by_side(a->nspan, a->span, a->yspan, a->each);
+                is_contiguous(a->nfree, a->free, a->xfree, 1) &&
+                is_contiguous(a->nfree, a->free, a->yfree, 1) &&
+                is_contiguous(a->nspan, a->span, a->yspan, a->each);
     for (int i = 0; i < a->nindex; i++) {
         good = good && a->step[i] * size % REGION_WORD == 0;
     }
@@ -42,11 +42,11 @@ static mc_status load(struct mc_copy_step *w, mc_dtype d, const char *move)
     w->dtype = d;
     mc_cuda_types(&defines, d, false);
     bool repeats = strcmp(move, "put_") == 0 && w->args.nindex,
-         rows = strcmp(move, "take") == 0 && takes_words(&w->args, d);
+         rows = strcmp(move, "take") == 0 && can_move_words(&w->args, d);
     const struct mc_cuda_kernel_ref kernels[] = { { &w->move, move },
-                                             { &w->rows, rows ? "take_rows" : NULL },
-                                             { &w->targets, w->args.nindex ? "targets" : NULL },
-                                             { &w->chain, repeats ? "chain" : NULL } };
+                                                  { &w->rows, rows ? "take_rows" : NULL },
+                                                  { &w->targets, w->args.nindex ? "targets" : NULL },
+                                                  { &w->chain, repeats ? "chain" : NULL } };
     return mc_cuda_kernels(&mc_index_step_text, &defines, kernels, NELEM(kernels)) ? MC_OK : mc_last_status();
 }
 
@@ -140,7 +140,7 @@ mc_status mc_region_set(struct mc_function *f, const struct mc_shape_plan *p, co
     return load(w, x->type.dtype, "put_");
 }
 
-static mc_array *known_now(const struct mc_function *f, const struct mc_shape_plan *p, const mc_node *n)
+static mc_array *value_at_plan_time(const struct mc_function *f, const struct mc_shape_plan *p, const mc_node *n)
 {
     int v = mc_copy_step_value(f, n);
     return n->value ? n->value : v >= 0 && p->slot[v].base == BASE_FIXED ? p->slot[v].fixed : NULL;
@@ -153,7 +153,7 @@ static mc_array *region_of(const struct mc_function *f, const struct mc_shape_pl
     mc_array *in[2 + 3 * MC_MAX_RANK] = { 0 }, *view = NULL;
     static char nowhere[16];
     for (int i = 2; i < n->nin; i++) {
-        in[i] = mc_array_ref(known_now(f, p, n->in[i]));
+        in[i] = mc_array_ref(value_at_plan_time(f, p, n->in[i]));
     }
     in[0] = mc_array_wrap(t->dtype, t->rank, t->dims, NULL, nowhere, NULL, NULL);
     view = in[0] ? mc_spec_view(n, in[0], in) : NULL;
@@ -176,7 +176,7 @@ mc_status mc_region_part(struct mc_function *f, const struct mc_shape_plan *p, c
     w->y = mc_copy_step_value(f, n->in[1]);
     const struct mc_slot *x = &p->slot[w->x], *y = &p->slot[w->y];
     for (int i = 2; i < n->nin; i++) {
-        if (!known_now(f, p, n->in[i])) {
+        if (!value_at_plan_time(f, p, n->in[i])) {
             return MC_EUNSUPPORTED; /* a bound that only running tells */
         }
     }

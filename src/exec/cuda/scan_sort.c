@@ -74,7 +74,8 @@ static mc_status load(struct mc_scan_sort *w, mc_dtype from, mc_dtype to)
         "#undef A\n#define A %s\n#define O %s\n#define THREADS %d\n#define SEGMENT %d\n#define ORDER %d\n",
         mc_is_float(to) ? "double" : "u64", mc_dtypes[to].c, THREADS, SEGMENT, w->row->orders);
     for (int i = 0; i < KERNELS; i++) {
-        kernels[i] = (struct mc_cuda_kernel_ref){ &w->kernel[i], (i >= KEYS) == w->row->orders ? names[i] : NULL };
+        kernels[i] = (struct mc_cuda_kernel_ref){ &w->kernel[i],
+                                                  (i >= KEYS) == w->row->orders ? names[i] : NULL };
     }
     return mc_cuda_kernels(&mc_scan_sort_text, &defines, kernels, KERNELS) ? MC_OK : mc_last_status();
 }

@@ -6,7 +6,8 @@ mc_status mc_cuda_fn_constants(struct mc_function *f, struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
     struct mc_cuda_fn_plan *q = p->own = mc_calloc(1, sizeof *q, "plan");
-    if (!q || !(q->seen = mc_calloc(pr->value.n + (size_t)pr->nupdate + 1, sizeof *q->seen, "plan"))) {
+    if (!q || !(q->captured_addresses = mc_calloc(pr->value.n + (size_t)pr->nupdate + 1,
+                                                  sizeof *q->captured_addresses, "plan"))) {
         return MC_EMEMORY;
     }
     return mc_remote_plan(f, p);
@@ -17,7 +18,7 @@ void mc_cuda_fn_free(struct mc_function *f, struct mc_shape_plan *p)
     struct mc_cuda_fn_plan *q = p->own;
     if (q) {
         mc_cuda_graph_free(mc_cuda_of(f->code), q->replay);
-        mc_free(q->seen);
+        mc_free(q->captured_addresses);
         mc_remote_forget(f, p);
     }
 }
@@ -25,20 +26,20 @@ void mc_cuda_fn_free(struct mc_function *f, struct mc_shape_plan *p)
 mc_status mc_cuda_fn_result_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
 {
     const struct mc_type *t = &p->slot[f->code->program.output[i]].type;
-    const bool fresh = mc_result_wanted(out) && out->kind == 3 && !*out->u.slot && !f->output[i].stays;
-    mc_cuda_fn_of(f)->home[i] = false;
+    const bool fresh = mc_result_wanted(out) && out->kind == 3 && !*out->u.slot && !f->output[i].on_device;
+    mc_cuda_fn_of(f)->pinned[i] = false;
     if (fresh && mc_cuda_fn_plan(p)->runs > 0) { /* for one call pinning costs more than it gains */
         TRY(mc_result_given(f, i, out, t->dtype, t->rank, t->dims));
         f->result[i] = mc_cuda_pinned_array(mc_cuda_of(f->code), t->dtype, t->rank, t->dims);
-        mc_cuda_fn_of(f)->home[i] = f->result[i] != NULL;
+        mc_cuda_fn_of(f)->pinned[i] = f->result[i] != NULL;
     }
-    return mc_cuda_fn_of(f)->home[i] ? MC_OK : mc_remote_result_make(f, p, i, out);
+    return mc_cuda_fn_of(f)->pinned[i] ? MC_OK : mc_remote_result_make(f, p, i, out);
 }
 
 mc_status mc_cuda_fn_result_take(struct mc_function *f, const struct mc_shape_plan *p, int i)
 {
     const int v = f->code->program.output[i];
-    if (!mc_cuda_fn_of(f)->home[i] || !mc_array_size(f->result[i]) || !mc_slot_contiguous(&p->slot[v])) {
+    if (!mc_cuda_fn_of(f)->pinned[i] || !mc_array_size(f->result[i]) || !mc_slot_contiguous(&p->slot[v])) {
         return mc_remote_result_take(f, p, i);
     }
     return mc_cuda_get_pinned(mc_cuda_of(f->code), f->result[i]->data, f->ptr[v], mc_slot_bytes(&p->slot[v]));

@@ -18,7 +18,7 @@ struct pair {
     int conv_step, pool_step;
 };
 
-static struct pair pair_of(const struct mc_function *f, int step)
+static struct pair find_pair(const struct mc_function *f, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     const bool forward = mc_conv_pass_of(st->heavy->op) < 0;
@@ -74,7 +74,7 @@ static void strides_as_y(const mc_node *conv, const int64_t *strides, mc_dtype t
 static mc_status problem_of(const struct mc_function *f, const struct mc_shape_plan *p, int step,
                             struct mc_pooled_problem *q, bool *is)
 {
-    const struct pair two = pair_of(f, step);
+    const struct pair two = find_pair(f, step);
     struct mc_pool_problem pool;
     int v[POOL_NARRAY];
     *q = (struct mc_pooled_problem){ .marks = MC_UINT8 };
@@ -101,7 +101,7 @@ static int readers(const struct mc_program *pr, int step)
 }
 
 /* Takes the joined plan if it is faster than the step's own, and its share of the step in front. */
-static mc_status choose(struct mc_function *f, struct mc_shape_plan *p, int step)
+static mc_status choose_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const int front = f->code->program.step.at[step].before;
     struct mc_step_plan *sp = &p->step[step];
@@ -128,7 +128,7 @@ mc_status mc_pooled_step_plan(struct mc_function *f, struct mc_shape_plan *p)
     const struct mc_program *pr = &f->code->program;
     for (size_t i = 0; i < pr->step.n && f->code->mode == MODE_FAST_RUN; i++) {
         if (pr->step.at[i].before >= 0) {
-            TRY(choose(f, p, (int)i));
+            TRY(choose_plan(f, p, (int)i));
         }
     }
     for (size_t i = 0; i < pr->step.n; i++) {
@@ -149,7 +149,7 @@ mc_status mc_pooled_step_plan(struct mc_function *f, struct mc_shape_plan *p)
 
 mc_status mc_pooled_step_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
 {
-    const struct pair two = pair_of(f, step);
+    const struct pair two = find_pair(f, step);
     const signed char *from = mc_conv_operand[mc_conv_pass_of(two.conv->op)];
     const struct mc_step *conv = &f->code->program.step.at[two.conv_step];
     void *operand[CONV_NOPERAND] = { 0 };

@@ -5,7 +5,7 @@
 #include "heavy/conv/conv.h"
 
 /* The value of each role. */
-static void roles(const struct mc_function *f, const struct mc_step *st, int v[3])
+static void operands_by_role(const struct mc_function *f, const struct mc_step *st, int v[3])
 {
     const signed char *from = mc_conv_operand[mc_conv_pass_of(st->heavy->op)];
     for (int r = 0; r < 3; r++) {
@@ -14,7 +14,7 @@ static void roles(const struct mc_function *f, const struct mc_step *st, int v[3
 }
 
 /* The solver that the first shape got, where a node's algorithm is chosen once. */
-static const char *chosen_before(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+static const char *remembered_choice(const struct mc_function *f, const struct mc_shape_plan *p, int step,
                                  const struct mc_conv_problem *q)
 {
     const struct mc_plan *first = NULL;
@@ -37,7 +37,7 @@ mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape
         in[i] = at->type;
         value[i] = at->fixed;
     }
-    roles(f, st, v);
+    operands_by_role(f, st, v);
     const struct mc_slot *y = &p->slot[mc_heavy_result(st, 0)];
     *q = (struct mc_conv_problem){ .dtype = y->type.dtype,
                                    .alpha = 1,
@@ -73,7 +73,7 @@ static struct mc_plan *plan_for(const struct mc_function *f, const struct mc_sha
                                 const struct mc_conv_problem *asked)
 {
     struct mc_conv_problem q = *asked;
-    const char *kept = chosen_before(f, p, step, &q);
+    const char *kept = remembered_choice(f, p, step, &q);
     q.algo = kept ? kept : q.algo;
     return f->code->backend->conv(&q);
 }
@@ -144,7 +144,7 @@ mc_status mc_convolve_run(struct mc_function *f, const struct mc_shape_plan *p, 
     const struct mc_heavy_epilogue *e = &h->epilogue;
     void *operand[CONV_NOPERAND] = { 0 };
     int v[3];
-    roles(f, st, v);
+    operands_by_role(f, st, v);
     for (int i = 0; i < 3; i++) {
         operand[i] = f->ptr[e->by_solver && v[i] == mc_heavy_result(st, 0) ? e->result : v[i]];
     }

@@ -40,7 +40,7 @@ void mc_conv_dense_strides(const struct mc_conv_array *a, int64_t *stride)
     }
 }
 
-static bool dense(const struct mc_conv_array *a, int from)
+static bool is_contiguous(const struct mc_conv_array *a, int from)
 {
     const int *order = a->rank == 8 ? placed : plain;
     int64_t step = 1;
@@ -57,13 +57,13 @@ static bool dense(const struct mc_conv_array *a, int from)
 bool mc_conv_dense(const struct mc_conv_problem *p, int role)
 {
     const struct mc_conv_array a = mc_conv_array(p, role);
-    return dense(&a, 0);
+    return is_contiguous(&a, 0);
 }
 
 bool mc_conv_dense_inner(const struct mc_conv_problem *p, int role, int inner)
 {
     const struct mc_conv_array a = mc_conv_array(p, role);
-    return dense(&a, a.rank - inner);
+    return is_contiguous(&a, a.rank - inner);
 }
 
 void mc_conv_range(const struct mc_conv_shape *s, int axis, int64_t a, int64_t *lo, int64_t *hi)

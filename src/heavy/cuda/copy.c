@@ -21,7 +21,7 @@ struct mc_cuda_copy {
     struct mc_cuda_copy_args args;
 };
 
-static int64_t far(int64_t stride)
+static int64_t stride_is_large(int64_t stride)
 {
     return stride < 0 ? -stride : stride;
 }
@@ -33,7 +33,7 @@ static void swap(int64_t *v, int i, int k)
     v[k] = t;
 }
 
-static void drop(struct mc_cuda_axes *a, int i)
+static void remove_axis(struct mc_cuda_axes *a, int i)
 {
     a->rank--;
     for (int k = i; k < a->rank; k++) {
@@ -45,7 +45,7 @@ static void drop(struct mc_cuda_axes *a, int i)
 }
 
 /* Is axis i + 1 right inside of axis i in every array? */
-static bool joins(const struct mc_cuda_axes *a, int i)
+static bool can_collapse(const struct mc_cuda_axes *a, int i)
 {
     bool all = true;
     for (int z = 0; z < a->arrays; z++) {
@@ -58,11 +58,12 @@ void mc_cuda_axes_collapse(struct mc_cuda_axes *a)
 {
     for (int i = a->rank - 1; i >= 0; i--) {
         if (a->size[i] == 1) {
-            drop(a, i);
+            remove_axis(a, i);
         }
     }
     for (int i = 1; i < a->rank; i++) {
-        for (int k = i; k > 0 && far(a->stride[0][k]) > far(a->stride[0][k - 1]); k--) {
+        for (int k = i; k > 0 && stride_is_large(a->stride[0][k]) > stride_is_large(a->stride[0][k - 1]);
+             k--) {
             swap(a->size, k, k - 1);
             for (int z = 0; z < a->arrays; z++) {
                 swap(a->stride[z], k, k - 1);
@@ -70,9 +71,9 @@ void mc_cuda_axes_collapse(struct mc_cuda_axes *a)
         }
     }
     for (int i = a->rank - 2; i >= 0; i--) {
-        if (joins(a, i)) {
+        if (can_collapse(a, i)) {
             a->size[i + 1] *= a->size[i];
-            drop(a, i);
+            remove_axis(a, i);
         }
     }
     if (a->rank == 0) {
@@ -85,11 +86,11 @@ void mc_cuda_axes_collapse(struct mc_cuda_axes *a)
 }
 
 /* The axis that FROM has closest together; a broadcast one does not count. */
-static int closest(const struct mc_cuda_layout *l)
+static int innermost_axis(const struct mc_cuda_layout *l)
 {
     int best = l->rank - 1;
     for (int i = 0; i < l->rank; i++) {
-        const int64_t f = far(l->from_stride[i]), b = far(l->from_stride[best]);
+        const int64_t f = stride_is_large(l->from_stride[i]), b = stride_is_large(l->from_stride[best]);
         best = f && (!b || f < b) ? i : best;
     }
     return best;
@@ -128,7 +129,7 @@ struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *layout)
     struct mc_cuda_axes axes = { l.rank, 2, l.size, { l.to_stride, l.from_stride } };
     mc_cuda_axes_collapse(&axes);
     l.rank = axes.rank;
-    const int inner = closest(&l);
+    const int inner = innermost_axis(&l);
     const int64_t side = mc_dtypes[l.from].size <= 2 ? 64 : 32; /* of a tile */
     const bool turn = inner != l.rank - 1 && l.size[inner] >= 4 && l.size[l.rank - 1] >= 4;
     if (turn) {
@@ -143,9 +144,9 @@ struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *layout)
                 mc_dtypes[l.from].c, l.rank);
     mc_cuda_index(&defines, all);
     c->grid = mc_cuda_grid_1d(turn ? count * ((l.size[l.rank - 1] + side - 1) / side) *
-                                      ((l.size[l.rank - 2] + side - 1) / side) * 256
-                                : count,
-                           256);
+                                         ((l.size[l.rank - 2] + side - 1) / side) * 256
+                                   : count,
+                              256);
     if (!mc_cuda_kernels(&mc_cuda_copy_text, &defines,
                          &(struct mc_cuda_kernel_ref){ &c->kernel, turn ? "tile" : "line" }, 1)) {
         mc_free(c);
@@ -159,8 +160,9 @@ mc_status mc_cuda_copy_run(const struct mc_cuda_copy *c, void *to, const void *f
     struct mc_cuda_copy_args args = c->args;
     args.to = to;
     args.from = (const char *)from + c->from_first;
-    return c->kernel ? mc_cuda_launch_dependent(mc_cuda_current(), c->kernel, "copy", &c->grid, &args, sizeof args)
-                     : MC_OK;
+    return c->kernel
+               ? mc_cuda_launch_dependent(mc_cuda_current(), c->kernel, "copy", &c->grid, &args, sizeof args)
+               : MC_OK;
 }
 
 void mc_cuda_copy_free(struct mc_cuda_copy *c)

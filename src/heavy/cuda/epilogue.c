@@ -80,7 +80,8 @@ mc_status mc_cuda_epilogue_run(const struct mc_cuda_epilogue *t, void *y, const 
     args.y = y;
     args.c0 = c0;
     args.bias = bias;
-    return f->kernel ? mc_cuda_launch_dependent(mc_cuda_current(), f->kernel, "epilogue", &f->grid, &args, sizeof args)
+    return f->kernel ? mc_cuda_launch_dependent(mc_cuda_current(), f->kernel, "epilogue", &f->grid, &args,
+                                                sizeof args)
                      : MC_OK;
 }
 

@@ -20,12 +20,12 @@ static void word(struct mc_str *out)
     mc_str_addf(out, "cuda %s", d ? d->name : "?");
 }
 
-static void *take(size_t bytes)
+static void *alloc(size_t bytes)
 {
     return mc_cuda_alloc(mc_cuda_current(), bytes, "planner");
 }
 
-static void give(void *p)
+static void dealloc(void *p)
 {
     mc_cuda_free(mc_cuda_current(), p);
 }
@@ -115,7 +115,7 @@ static struct mc_timing time_runs(mc_status (*run)(void *arg), void *arg, double
     return t;
 }
 
-const struct mc_site mc_site_cuda = { .word = word, .take = take, .give = give, .time = time_runs };
+const struct mc_site mc_site_cuda = { .word = word, .take = alloc, .give = dealloc, .time = time_runs };
 
 /* ---- operands ---- */
 
@@ -124,7 +124,7 @@ static size_t bytes_of(const struct mc_extent *e)
     return (size_t)e->count * mc_dtypes[e->dtype].size;
 }
 
-static size_t front(const struct mc_extent *e)
+static size_t first_element(const struct mc_extent *e)
 {
     return (size_t)e->before * mc_dtypes[e->dtype].size;
 }
@@ -133,7 +133,7 @@ void mc_cuda_discard(const struct mc_extent *e, int n, void *operand[8])
 {
     for (int i = 0; i < n; i++) {
         if (e[i].count > 0 && operand[i]) {
-            mc_cuda_free(mc_cuda_current(), (char *)operand[i] - front(&e[i]));
+            mc_cuda_free(mc_cuda_current(), (char *)operand[i] - first_element(&e[i]));
         }
     }
     memset(operand, 0, 8 * sizeof operand[0]);
@@ -160,7 +160,7 @@ mc_status mc_cuda_operands(const struct mc_extent *e, int n, void *operand[8])
             continue;
         }
         char *at = mc_cuda_alloc(mc_cuda_current(), bytes_of(&e[i]), "planner");
-        operand[i] = at ? at + front(&e[i]) : NULL;
+        operand[i] = at ? at + first_element(&e[i]) : NULL;
         const mc_status s = at ? fill(&e[i], at) : MC_EMEMORY;
         if (s < 0) {
             mc_cuda_discard(e, n, operand);
@@ -177,9 +177,10 @@ static mc_status move(const struct mc_extent *e, int n, void *const *host, void 
 {
     for (int i = 0; i < n; i++) {
         if (e[i].count > 0) {
-            char *h = (char *)host[i] - front(&e[i]), *t = (char *)there[i] - front(&e[i]);
+            char *h = (char *)host[i] - first_element(&e[i]), *t = (char *)there[i] - first_element(&e[i]);
             struct mc_cuda *d = mc_cuda_current();
-            TRY(back ? mc_cuda_copy_to_host(d, h, t, bytes_of(&e[i])) : mc_cuda_copy_to_device(d, t, h, bytes_of(&e[i])));
+            TRY(back ? mc_cuda_copy_to_host(d, h, t, bytes_of(&e[i]))
+                     : mc_cuda_copy_to_device(d, t, h, bytes_of(&e[i])));
         }
     }
     return MC_OK;
@@ -191,12 +192,12 @@ static mc_status run_there(const struct mc_plan *plan, const struct mc_extent *e
     TRY(mc_cuda_operands(e, n, there));
     mc_status s = move(e, n, host, there, false);
     if (s >= 0 && plan->workspace) {
-        workspace = take(plan->workspace);
+        workspace = alloc(plan->workspace);
         s = workspace ? MC_OK : MC_EMEMORY;
     }
     s = s < 0 ? s : plan->run(plan, there, workspace, 0);
     s = s < 0 ? s : move(e, n, host, there, true);
-    give(workspace);
+    dealloc(workspace);
     mc_cuda_discard(e, n, there);
     return s;
 }

@@ -30,7 +30,7 @@ struct desk {
     struct mc_depthwise_taps taps;
 };
 
-static struct desk desk(const struct call *x, int slot)
+static struct desk thread_scratch(const struct call *x, int slot)
 {
     char *at = x->r.workspace + (size_t)slot * x->d->slot_bytes;
     struct desk k = { .plane = (float *)(void *)at };
@@ -66,7 +66,7 @@ static bool row_of(const struct call *x, int64_t n, int64_t c, int64_t i0, int64
 }
 
 /* The elements of x's last axis that windows reach: [lo, hi). */
-static void reached(const struct call *x, int64_t *lo, int64_t *hi)
+static void reachable_rows(const struct call *x, int64_t *lo, int64_t *hi)
 {
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t span = conv_at(s, 2, s->out[2] - 1, s->k[2] - 1) + 1; /* ends before this */
@@ -74,13 +74,13 @@ static void reached(const struct call *x, int64_t *lo, int64_t *hi)
     *hi = MC_MAX(MC_MIN(span, s->in[2]), *lo);
 }
 
-static void bring(const struct call *x, struct desk *k, int64_t n, int64_t c)
+static void copy_in(const struct call *x, struct desk *k, int64_t n, int64_t c)
 {
     const struct mc_conv_shape *s = &x->r.p->s;
     const float *from = (const float *)(const void *)x->r.at[CONV_X];
     const int64_t step = x->r.p->at.x[4];
     int64_t lo, hi, at;
-    reached(x, &lo, &hi);
+    reachable_rows(x, &lo, &hi);
     memset(k->plane, 0, x->d->plane_bytes);
     EACH_ROW(x, i0, i1)
     {
@@ -94,14 +94,14 @@ static void bring(const struct call *x, struct desk *k, int64_t n, int64_t c)
 }
 
 /* x of one image and channel becomes alpha * plane + beta * c0, zero where no window reaches. */
-static void give_back(const struct call *x, struct desk *k, int64_t n, int64_t c)
+static void copy_out(const struct call *x, struct desk *k, int64_t n, int64_t c)
 {
     const struct mc_conv_shape *s = &x->r.p->s;
     float *to = (float *)(void *)x->r.result;
     const float alpha = (float)x->r.p->alpha;
     const int64_t step = x->r.p->at.x[4], box[5] = { 1, 1, s->in[0], s->in[1], s->in[2] };
     int64_t lo, hi, at;
-    reached(x, &lo, &hi);
+    reachable_rows(x, &lo, &hi);
     mc_conv_start(&x->r, (int64_t[]){ n, c, 0, 0, 0 }, box);
     EACH_ROW(x, i0, i1)
     {
@@ -189,9 +189,9 @@ static void xy_task(void *arg, int64_t task, int slot)
     const struct call *x = arg;
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t n = task / s->c, c = task % s->c, each = s->f / s->c, rows = s->out[0] * s->out[1];
-    struct desk k = desk(x, slot);
+    struct desk k = thread_scratch(x, slot);
     if (s->pass == CONV_FORWARD) {
-        bring(x, &k, n, c);
+        copy_in(x, &k, n, c);
     } else {
         memset(k.plane, 0, x->d->plane_bytes);
     }
@@ -209,7 +209,7 @@ static void xy_task(void *arg, int64_t task, int slot)
         }
     }
     if (s->pass == CONV_INPUTS) {
-        give_back(x, &k, n, c);
+        copy_out(x, &k, n, c);
     } else {
         conv_finish(&x->r, (int64_t[]){ n, c * each, 0, 0, 0 },
                     (int64_t[]){ 1, each, s->out[0], s->out[1], s->out[2] });
@@ -222,12 +222,12 @@ static void weights_task(void *arg, int64_t f, int slot)
     const struct call *x = arg;
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t c = f / (s->f / s->c), rows = s->out[0] * s->out[1];
-    struct desk k = desk(x, slot);
+    struct desk k = thread_scratch(x, slot);
     double sum[TAPS] = { 0 };
     load_taps(x, &k, f);
     memset(k.row, 0, x->d->row_bytes);
     for (int64_t n = 0; n < s->n; n++) {
-        bring(x, &k, n, c);
+        copy_in(x, &k, n, c);
         memset(k.sum, 0, x->d->sum_bytes);
         for (int64_t row = 0; row < rows; row++) {
             y_row(x, &k, y_at(x, n, f, row));

@@ -45,7 +45,7 @@ struct strip { const float *at; int64_t step; float *copy; };
 
 /* ---- running ---- */
 
-static float *floats(const struct call *x, size_t offset)
+static float *scratch_floats(const struct call *x, size_t offset)
 {
     return (float *)(void *)(x->r.workspace + offset);
 }
@@ -58,7 +58,7 @@ static void w_task(void *arg, int64_t task, int slot)
     const int64_t *stride = x->r.p->at.w, chunk = task % d->chunks, part = task / d->chunks % d->parts,
                   g = task / d->chunks / d->parts;
     const float *w = (const float *)(const void *)x->r.at[CONV_W] + g * d->from * stride[0];
-    float *to = floats(x, d->w_at) + task * d->blocks * d->from * DIRECT_ROWS;
+    float *to = scratch_floats(x, d->w_at) + task * d->blocks * d->from * DIRECT_ROWS;
     (void)slot;
     for (int64_t q = 0; q < d->blocks * DIRECT_ROWS; q++) {
         const int64_t row = chunk * d->rows + q, c = part * d->channels + row / d->taps;
@@ -72,7 +72,7 @@ static void w_task(void *arg, int64_t task, int slot)
 
 /* The strip that comes next: here, or of the next image; too many rows for the processor to see it coming.
  * `steps` of sums share the asking. */
-static struct mc_direct_ahead next_strip(const struct call *x, int64_t image, int64_t g, int64_t p,
+static struct mc_direct_ahead advance_strip(const struct call *x, int64_t image, int64_t g, int64_t p,
                                          int64_t steps)
 {
     const struct spread *d = x->d;
@@ -92,7 +92,7 @@ static struct mc_direct_ahead next_strip(const struct call *x, int64_t image, in
 
 /* y at places [p, p + n) of all filters of a group: where it lies, or, if it is not whole vectors, copied
  * side by side. */
-static struct strip bring(const struct call *x, int64_t image, int64_t g, int64_t p, int64_t n, float *strip)
+static struct strip pack_strip(const struct call *x, int64_t image, int64_t g, int64_t p, int64_t n, float *strip)
 {
     const struct spread *d = x->d;
     const int64_t *stride = x->r.p->at.y;
@@ -108,7 +108,7 @@ static struct strip bring(const struct call *x, int64_t image, int64_t g, int64_
     return (struct strip){ strip, d->width, NULL };
 }
 
-static int cut(const struct call *x, int64_t p, int64_t n, struct piece *piece)
+static int divide_work(const struct call *x, int64_t p, int64_t n, struct piece *piece)
 {
     const int64_t row = x->r.p->s.out[2];
     int64_t to = p / row * x->d->pitch + p % row, left = row - p % row;
@@ -228,16 +228,17 @@ static void part_task(void *arg, int64_t task, int slot)
                   image = task / d->parts / groups;
     const int64_t first = part * d->channels, channels = MC_MIN(d->channels, d->to - first);
     const size_t own = d->slot_at + (size_t)slot * d->slot_bytes;
-    const float *w = floats(x, d->w_at) +
+    const float *w = scratch_floats(x, d->w_at) +
                      (g * d->parts + part) * d->chunks * d->blocks * d->from * DIRECT_ROWS;
-    float *strip = floats(x, own), *sum = floats(x, own + d->sum_at), *planes = floats(x, own + d->planes_at);
+    float *strip = scratch_floats(x, own), *sum = scratch_floats(x, own + d->sum_at),
+          *planes = scratch_floats(x, own + d->planes_at);
     const int64_t steps = conv_ceil(channels * d->taps, DIRECT_ROWS) * d->from;
     struct piece piece[WIDEST];
     memset(planes, 0, (size_t)(channels * d->channel) * sizeof *planes);
     for (int64_t p = 0; p < d->places; p += d->width) {
         const int64_t n = MC_MIN(d->width, d->places - p);
-        spread_strip(x, w, channels * d->taps, bring(x, image, g, p, n, strip), sum, planes, piece,
-                     cut(x, p, n, piece), next_strip(x, image, g, p + d->width, steps));
+        spread_strip(x, w, channels * d->taps, pack_strip(x, image, g, p, n, strip), sum, planes, piece,
+                     divide_work(x, p, n, piece), advance_strip(x, image, g, p + d->width, steps));
     }
     for (int64_t c = 0; c < channels; c++) {
         write_channel(x, image, g * d->to + first + c, planes + c * d->channel);

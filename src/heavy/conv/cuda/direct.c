@@ -91,7 +91,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     mc_direct_bind(&a, conv(plan->problem), operand);
     a.parts = workspace;
     TRY(mc_cuda_launch_dependent(mc_cuda_current(), d->kernel, d->name, &d->grid, &a, sizeof a));
-    return d->add ? mc_cuda_launch_dependent(mc_cuda_current(), d->add, "add", &d->add_grid, &a, sizeof a) : MC_OK;
+    return d->add ? mc_cuda_launch_dependent(mc_cuda_current(), d->add, "add", &d->add_grid, &a, sizeof a)
+                  : MC_OK;
 }
 
 /* ---- a plan ---- */

@@ -70,7 +70,7 @@ static mc_status columns(const struct call *c, void *kernel, const char *name)
     memcpy(a.pad, s->pad, sizeof a.pad);
     memcpy(a.xs, c->p->at.x, sizeof a.xs);
     const struct mc_grid grid = mc_cuda_grid_1d(c->n * (back ? s->c * conv_volume(s->in) : rows * 32),
-                                             256); /* a warp gathers a line */
+                                                256); /* a warp gathers a line */
     return mc_cuda_launch_dependent(mc_cuda_current(), kernel, name, &grid, &a, sizeof a);
 }
 

@@ -76,7 +76,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 /* ---- a plan ---- */
 
 /* Between the problem's array and the child's; flipped filters are read, or written, from their end. */
-static struct mc_cuda_copy *copy_of(const struct mc_conv_problem *p, const struct mc_conv_problem *c,
+static struct mc_cuda_copy *copy_operand(const struct mc_conv_problem *p, const struct mc_conv_problem *c,
                                     int role, bool back)
 {
     const struct mc_conv_array ours = mc_conv_array(p, role), theirs = mc_conv_array(c, role);
@@ -104,7 +104,7 @@ static void destroy(struct mc_plan *plan)
     mc_cuda_copy_free(d->c0);
 }
 
-static bool copies(struct relayout *d, const struct mc_conv_problem *p, const struct mc_conv_problem *c)
+static bool needs_copy(struct relayout *d, const struct mc_conv_problem *p, const struct mc_conv_problem *c)
 {
     const int result = mc_conv_result(p->s.pass);
     size_t at = 0;
@@ -113,14 +113,14 @@ static bool copies(struct relayout *d, const struct mc_conv_problem *p, const st
         const struct mc_conv_array a = mc_conv_array(p, role);
         if (d->moved[role]) {
             struct mc_cuda_copy **to = role == result ? &d->out : &d->in[role];
-            *to = copy_of(p, c, role, role == result);
+            *to = copy_operand(p, c, role, role == result);
             ok = ok && *to;
             d->at[role] = at;
             at += ((size_t)mc_conv_count(&a) * mc_dtypes[p->dtype].size + 255) / 256 * 256;
         }
     }
     if (d->moved[result] && p->beta != 0) {
-        d->c0 = copy_of(p, c, result, false);
+        d->c0 = copy_operand(p, c, result, false);
         ok = ok && d->c0;
     }
     d->child_at = at;
@@ -136,7 +136,7 @@ static struct mc_plan *make(const struct mc_conv_problem *p, enum layout l)
     const struct mc_conv_problem c = child_of(p, l, d->moved);
     d->base.run = run;
     d->base.destroy = destroy;
-    if (copies(d, p, &c)) {
+    if (needs_copy(d, p, &c)) {
         d->base.child[0] = mc_conv_plan_in(p->base.family, &c);
     }
     if (!d->base.child[0]) {

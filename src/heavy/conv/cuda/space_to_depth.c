@@ -102,8 +102,8 @@ static bool make_side(struct side *s, const struct mc_conv_problem *p, const str
     struct mc_str defines = { 0 };
     bool into = role != mc_conv_result(p->s.pass);
     *a = (struct mc_space_to_depth_args){ .outer = plain.size[0],
-                                .c = plain.size[1],
-                                .at = { plain.stride[0], plain.stride[1] } };
+                                          .c = plain.size[1],
+                                          .at = { plain.stride[0], plain.stride[1] } };
     for (int i = 0; i < 2; i++) {
         const bool turned = role == CONV_W && p->s.flip;
         a->size[i] = plain.size[3 + i];
@@ -126,7 +126,8 @@ static bool make_side(struct side *s, const struct mc_conv_problem *p, const str
     mc_cuda_index(&defines, MC_MAX(mc_conv_count(&folded), mc_conv_count(&plain)));
     s->name = into ? "fold" : "unfold";
     s->grid = mc_cuda_grid_1d(count, 256);
-    return mc_cuda_kernels(&mc_conv_space_to_depth_text, &defines, &(struct mc_cuda_kernel_ref){ &s->kernel, s->name }, 1);
+    return mc_cuda_kernels(&mc_conv_space_to_depth_text, &defines,
+                           &(struct mc_cuda_kernel_ref){ &s->kernel, s->name }, 1);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)

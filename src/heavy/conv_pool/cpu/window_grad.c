@@ -31,7 +31,7 @@ static const struct mc_window_grad_kernel *kernel(int64_t n)
 
 /* Several taps in a vector take fewer of them; but what is added to x are whole vectors, which must be whole
  * taps. */
-static bool packs(const struct marked *d, const struct mc_conv_shape *s)
+static bool packs_taps(const struct marked *d, const struct mc_conv_shape *s)
 {
     const int64_t line = s->k[2] * s->c, lanes = d->k->lanes;
     return s->c <= lanes && conv_ceil(line, lanes) < s->k[2] &&
@@ -39,7 +39,7 @@ static bool packs(const struct marked *d, const struct mc_conv_shape *s)
 }
 
 /* n in as few parts as may be, alike in size, none above most. */
-static int64_t part_of(int64_t n, int64_t most)
+static int64_t share_of_task(int64_t n, int64_t most)
 {
     return conv_ceil(n, conv_ceil(n, most));
 }
@@ -48,7 +48,7 @@ static void sizes(struct marked *d, const struct mc_pooled_problem *p)
 {
     const struct mc_conv_shape *s = &p->conv.s;
     d->k = kernel(s->k[2] * s->c);
-    d->each = packs(d, s) ? s->c : d->k->lanes;
+    d->each = packs_taps(d, s) ? s->c : d->k->lanes;
     d->blocks = conv_ceil(s->c, d->each);
     d->lines = (s->out[1] - 1) * s->stride[1] + s->k[1];
     d->columns = (s->out[2] - 1) * s->stride[2] + s->k[2];
@@ -57,13 +57,13 @@ static void sizes(struct marked *d, const struct mc_pooled_problem *p)
     d->across = conv_ceil(s->k[2] * d->each, d->k->lanes);
     d->vectors = s->k[1] * d->across;
     if (s->pass == CONV_WEIGHTS) {
-        d->wide = part_of(d->across, MARKED_ACROSS);
-        d->deep = part_of(s->k[1], d->k->lines[d->wide]);
+        d->wide = share_of_task(d->across, MARKED_ACROSS);
+        d->deep = share_of_task(s->k[1], d->k->lines[d->wide]);
         d->parts = conv_ceil(d->across, d->wide) * conv_ceil(s->k[1], d->deep);
         d->filters = MC_MAX(MC_MIN(s->f * d->blocks / (2 * mc_team_size()), (int64_t)MANY), (int64_t)FEW);
     } else {
         const int64_t near = NEAR / (s->f * d->k->lanes * (int64_t)sizeof(float));
-        d->part = part_of(d->vectors, MC_MAX(MC_MIN(near, (int64_t)d->k->most), (int64_t)1));
+        d->part = share_of_task(d->vectors, MC_MAX(MC_MIN(near, (int64_t)d->k->most), (int64_t)1));
         d->parts = conv_ceil(d->vectors, d->part);
     }
     d->tasks = s->pass == CONV_WEIGHTS ? conv_ceil(s->f, d->filters) * d->blocks : s->n;
@@ -111,7 +111,7 @@ static int32_t cell_at(const struct marked *d, const struct mc_pooled_problem *p
     return (int32_t)(e / p->w[2] * s->stride[1] * d->pitch + e % p->w[2] * s->stride[2] * d->each);
 }
 
-static bool read_places(struct marked *d, const struct mc_pooled_problem *p)
+static bool positions_read(struct marked *d, const struct mc_pooled_problem *p)
 {
     d->first = mc_alloc((size_t)d->windows * sizeof *d->first, "plans");
     for (int64_t i = 0; d->first && i < d->windows; i++) {
@@ -123,7 +123,7 @@ static bool read_places(struct marked *d, const struct mc_pooled_problem *p)
     return d->first;
 }
 
-static bool added_places(struct marked *d, const struct mc_pooled_problem *p)
+static bool positions_added(struct marked *d, const struct mc_pooled_problem *p)
 {
     const int64_t cells = p->w[1] * p->w[2];
     d->place = mc_alloc((size_t)(d->windows * cells) * sizeof *d->place, "plans");
@@ -151,7 +151,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     sizes(d, p);
     d->base.run = mc_window_grad_run;
     d->base.destroy = release;
-    if (!(s->pass == CONV_WEIGHTS ? read_places(d, p) : added_places(d, p))) {
+    if (!(s->pass == CONV_WEIGHTS ? positions_read(d, p) : positions_added(d, p))) {
         release(&d->base);
         mc_free(d);
         return NULL;

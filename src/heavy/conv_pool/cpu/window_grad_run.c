@@ -241,7 +241,7 @@ static void inputs_block(const struct call *c, struct sorted *q, float *image, i
             q->at[e] = q->filter[e] * (int32_t)(count * lanes);
         }
         d->k->inputs(&(struct mc_window_grad_inputs){ image, w, q->g, q->at, q->begin, d->place, d->tap + v,
-                                                 d->windows * cells },
+                                                      d->windows * cells },
                      (int)count);
         w += p->conv.s.f * count * lanes;
     }

@@ -71,11 +71,11 @@ static void shape(struct few *d, const struct mc_pooled_problem *p)
     struct mc_pooled_small_channels_args *a = &d->args;
     const int64_t *xs = p->conv.at.x, *ws = p->conv.at.w;
     *a = (struct mc_pooled_small_channels_args){ .xs = { xs[0], xs[1], xs[3], xs[4] },
-                                      .ws = { ws[0], ws[1], ws[3], ws[4] },
-                                      .gs = { p->g[0], p->g[1] },
-                                      .ks = { p->mark[0], p->mark[1] },
-                                      .n = (int)s->n,
-                                      .f = (int)s->f };
+                                                 .ws = { ws[0], ws[1], ws[3], ws[4] },
+                                                 .gs = { p->g[0], p->g[1] },
+                                                 .ks = { p->mark[0], p->mark[1] },
+                                                 .n = (int)s->n,
+                                                 .f = (int)s->f };
     for (int i = 0; i < 2; i++) {
         a->in[i] = (int)s->in[i + 1];
         a->y[i] = (int)s->out[i + 1];
@@ -105,10 +105,10 @@ static int64_t shared_floats(const struct few *d, const struct mc_conv_shape *s)
 {
     const struct mc_pooled_small_channels_args *a = &d->args;
     const int64_t image = s->c * a->lines * a->pitch, taps = s->c * s->k[1] * s->k[2];
-    return s->pass == CONV_FORWARD
-               ? taps * a->filters + image
-               : MC_MAX(mc_small_channels_up(a->windows, 4) + 2 * (mc_small_channels_up(image, 4) + 40 * (int64_t)a->fours),
-                        WARPS * 32 * taps);
+    return s->pass == CONV_FORWARD ? taps * a->filters + image
+                                   : MC_MAX(mc_small_channels_up(a->windows, 4) +
+                                                2 * (mc_small_channels_up(image, 4) + 40 * (int64_t)a->fours),
+                                            WARPS * 32 * taps);
 }
 
 static void grids(struct few *d, const struct mc_pooled_problem *p)

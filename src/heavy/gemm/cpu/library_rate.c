@@ -23,7 +23,7 @@ static const struct {
     { INT64_MAX, INT64_MAX, { 768, 768, 768 }  },
 };
 
-static struct mc_gemm_problem example(const struct mc_gemm_problem *p)
+static struct mc_gemm_problem example_problem(const struct mc_gemm_problem *p)
 {
     size_t at = 0;
     while (MC_MIN(p->m, p->n) > kinds[at].thin || p->k > kinds[at].k) {
@@ -61,7 +61,7 @@ static double timed(const struct mc_gemm_problem *p, const struct mc_solver *s)
 }
 
 /* Seconds remembered for p by `name`; 0: none. */
-static double known(const struct mc_gemm_problem *p, const char *name, struct mc_str *word)
+static double remembered_rate(const struct mc_gemm_problem *p, const char *name, struct mc_str *word)
 {
     char solver[64];
     double seconds = 0;
@@ -73,11 +73,11 @@ static double known(const struct mc_gemm_problem *p, const char *name, struct mc
 }
 
 /* The least of `before` and what s takes now; 0 where there is neither. */
-static double learned(const struct mc_gemm_problem *p, const char *name, const struct mc_solver *s,
+static double measure_library(const struct mc_gemm_problem *p, const char *name, const struct mc_solver *s,
                       double before)
 {
     struct mc_str word = { 0 };
-    const double known_now = known(p, name, &word), now = timed(p, s);
+    const double known_now = remembered_rate(p, name, &word), now = timed(p, s);
     const double least = before > 0 && before < now ? before : now > 0 ? now : before;
     if (least > 0 && least != known_now && !word.bad) {
         LOG(LOG_PLAN, "%s: %s takes %.3g us", word.s, s->name, least * 1e6);
@@ -92,13 +92,14 @@ static double learned(const struct mc_gemm_problem *p, const char *name, const s
 static double compare(struct mc_library_gemm *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
 {
     struct mc_str word = { 0 };
-    double ours = known(p, "own", &word), theirs = ours > 0 ? known(p, f->solver, &word) : 0;
+    double ours = remembered_rate(p, "own", &word),
+           theirs = ours > 0 ? remembered_rate(p, f->solver, &word) : 0;
     mc_str_free(&word);
     if (!(theirs > 0) && mc_library_gemm_open(f)) {
-        ours = ours > 0 ? ours : learned(p, "own", mc_gemm_own(p), 0);
-        theirs = ours > 0 ? learned(p, f->solver, library, 0) : 0;
+        ours = ours > 0 ? ours : measure_library(p, "own", mc_gemm_own(p), 0);
+        theirs = ours > 0 ? measure_library(p, f->solver, library, 0) : 0;
         if (theirs < gain * ours) {
-            ours = learned(p, "own", mc_gemm_own(p), ours);
+            ours = measure_library(p, "own", mc_gemm_own(p), ours);
         }
         mc_clear_error(); /* a timing that failed is no one's error */
     }
@@ -126,14 +127,14 @@ double mc_gemm_rate(struct mc_library_gemm *f, const struct mc_solver *library, 
     if (row || mc_dtypes[p->dtype].size < 4 || mc_gemm_own(p)->estimate(&p->base) < worth) {
         return 1;
     }
-    const struct mc_gemm_problem e = example(p);
+    const struct mc_gemm_problem e = example_problem(p);
     pthread_mutex_lock(&one_at_a_time);
     const double rate = compare(f, library, &e);
     pthread_mutex_unlock(&one_at_a_time);
     return rate;
 }
 
-static bool only_estimates(const struct mc_library_gemm *f)
+static bool estimate_mode(const struct mc_library_gemm *f)
 {
     return mc_flag_int(FLAG_plan) == 0 && strcmp(mc_flag_text(FLAG_gemm_algo), f->solver) != 0;
 }
@@ -148,11 +149,11 @@ const char *mc_library_gemm_refuse(struct mc_library_gemm *f, const struct mc_so
     if (p->alpha == 0) {
         return "would not read A and B, whose NaN must show";
     }
-    if (!mc_library_gemm_matrix(p->as, p->m, p->k, &any) || !mc_library_gemm_matrix(p->bs, p->k, p->n, &any) ||
-        (p->m > 1 && p->cs[1] < p->n)) {
+    if (!mc_library_gemm_matrix(p->as, p->m, p->k, &any) ||
+        !mc_library_gemm_matrix(p->bs, p->k, p->n, &any) || (p->m > 1 && p->cs[1] < p->n)) {
         return "takes no overlapping rows";
     }
-    if (only_estimates(f) && mc_gemm_rate(f, library, p) >= 1) {
+    if (estimate_mode(f) && mc_gemm_rate(f, library, p) >= 1) {
         return "showed no gain on products like this; plan=measure tries it, or its name";
     }
     return NULL;
@@ -161,6 +162,6 @@ const char *mc_library_gemm_refuse(struct mc_library_gemm *f, const struct mc_so
 double mc_library_gemm_estimate(struct mc_library_gemm *f, const struct mc_solver *library,
                            const struct mc_gemm_problem *p)
 {
-    return only_estimates(f) ? mc_gemm_rate(f, library, p) * mc_gemm_own(p)->estimate(&p->base)
-                             : 1e-6 + 1.1 * mc_gemm_packed.estimate(&p->base);
+    return estimate_mode(f) ? mc_gemm_rate(f, library, p) * mc_gemm_own(p)->estimate(&p->base)
+                            : 1e-6 + 1.1 * mc_gemm_packed.estimate(&p->base);
 }

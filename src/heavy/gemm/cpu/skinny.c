@@ -36,7 +36,7 @@ struct product {                /* one matrix of the batch */
     int threads, slot;          /* slot: whose buffers, when one thread does it all; else -1 */
 };
 
-static int64_t group_at(const struct thin *d, int g)
+static int64_t row_group(const struct thin *d, int g)
 {
     return d->q * g / d->groups;
 }
@@ -64,7 +64,7 @@ static void pack(const struct product *m)
         return;
     }
     for (int g = 0; g < d->groups; g++) {
-        const int64_t q0 = group_at(d, g), nq = group_at(d, g + 1) - q0;
+        const int64_t q0 = row_group(d, g), nq = row_group(d, g + 1) - q0;
         const char *from = src + q0 * d->ss[1] * d->size;
         char *to = m->s + q0 * d->k_pad * d->size;
         if (!d->dot) {
@@ -124,7 +124,7 @@ static void store(const struct product *m, const struct patch *t)
 
 /* ---- tasks: rows [p0, p1) of x ---- */
 
-static void dots(const struct product *m, int64_t p0, int64_t p1)
+static void dot_products(const struct product *m, int64_t p0, int64_t p1)
 {
     const struct thin *d = m->x->d;
     _Alignas(64) char sum[GEMM_MAX_Q * GEMM_DOT_ROWS * sizeof(double)];
@@ -132,7 +132,7 @@ static void dots(const struct product *m, int64_t p0, int64_t p1)
         const int64_t np = MC_MIN(p1 - p, (int64_t)GEMM_DOT_ROWS);
         const char *x = m->big + p * d->xs[1] * d->size;
         for (int g = 0; g < d->groups; g++) {
-            const int64_t q0 = group_at(d, g), nq = group_at(d, g + 1) - q0;
+            const int64_t q0 = row_group(d, g), nq = row_group(d, g + 1) - q0;
             d->kernel->dot[nq](&(struct mc_gemm_dot){ .k = d->k,
                                                       .x_row = d->xs[1],
                                                       .far = g ? 0 : d->far,
@@ -146,7 +146,7 @@ static void dots(const struct product *m, int64_t p0, int64_t p1)
 }
 
 /* Few rows of k at a time: as many streams, and pages, as a processor follows. */
-static void outers(const struct product *m, int64_t p0, int64_t p1, char *sum)
+static void outer_products(const struct product *m, int64_t p0, int64_t p1, char *sum)
 {
     const struct thin *d = m->x->d;
     struct mc_gemm_outer t = { .x_col = d->xs[2], .out_row = d->chunk, .narrow = d->narrow };
@@ -155,7 +155,7 @@ static void outers(const struct product *m, int64_t p0, int64_t p1, char *sum)
         t.k = MC_MIN(d->k - k, step);
         t.add = k > 0;
         for (int g = 0; g < d->groups; g++) {
-            const int64_t q0 = group_at(d, g), nq = group_at(d, g + 1) - q0, wide = d->kernel->outer_p[nq];
+            const int64_t q0 = row_group(d, g), nq = row_group(d, g + 1) - q0, wide = d->kernel->outer_p[nq];
             t.s = m->s + (q0 * d->k_pad + k * nq) * d->size;
             t.far = g ? 0 : d->far;
             for (int64_t p = p0; p < p1; p += wide) {
@@ -175,9 +175,9 @@ static void task(void *arg, int64_t at, int slot)
     const struct thin *d = m->x->d;
     const int64_t p0 = at * d->chunk, p1 = MC_MIN(p0 + d->chunk, d->p);
     if (d->dot) {
-        dots(m, p0, p1);
+        dot_products(m, p0, p1);
     } else {
-        outers(m, p0, p1, sums(m, slot));
+        outer_products(m, p0, p1, sums(m, slot));
     }
     if (d->tall) {
         gemm_finish(&m->x->r, m->batch, p0, 0, p1 - p0, d->q);
@@ -226,7 +226,7 @@ static void set3(int64_t *to, int64_t a, int64_t b, int64_t c)
 }
 
 /* The problem seen as x times s. */
-static struct thin seen(const struct mc_gemm_problem *p)
+static struct thin looks_skinny(const struct mc_gemm_problem *p)
 {
     struct thin d = { .kernel = mc_gemm_kernel(p->dtype), .k = p->k, .size = mc_dtypes[p->dtype].size };
     d.tall = p->n <= p->m;
@@ -308,7 +308,7 @@ static double outers_cost(const struct thin *d, double flops)
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
-    const struct thin d = seen(p);
+    const struct thin d = looks_skinny(p);
     const double b = (double)p->batch, flops = mc_gemm_peak(p);
     const double sums = d.dot ? dots_cost(&d, flops) : outers_cost(&d, flops);
     const double stores = d.tall ? 0.2e-9 * (double)d.p * (double)d.q : 0;
@@ -323,7 +323,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     if (!d) {
         return NULL;
     }
-    *d = seen(p);
+    *d = looks_skinny(p);
     d->base.run = run;
     d->slots = mc_team_size();
     const double matrix = estimate(p_) / (double)p->batch;

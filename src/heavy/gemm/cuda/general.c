@@ -84,7 +84,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->base.run = run;
     d->grid = mc_cuda_grid_1d(tiles_of(p), 1);
     d->grid.threads[0] = 256;
-    if (!mc_cuda_kernels(&mc_gemm_plain_text, &defines, &(struct mc_cuda_kernel_ref){ &d->kernel, "gemm" }, 1)) {
+    if (!mc_cuda_kernels(&mc_gemm_plain_text, &defines, &(struct mc_cuda_kernel_ref){ &d->kernel, "gemm" },
+                         1)) {
         mc_free(d);
         return NULL;
     }

@@ -89,7 +89,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     args.parts = workspace;
     const bool aligned = d->vector && (uintptr_t)args.s % WORD == 0;
     TRY(mc_cuda_launch_dependent(gpu, aligned ? d->vector : d->plain, "thin", &d->grid, &args, sizeof args));
-    return args.splits > 1 ? mc_cuda_launch_dependent(gpu, d->add, "add", &d->add_grid, &args, sizeof args) : MC_OK;
+    return args.splits > 1 ? mc_cuda_launch_dependent(gpu, d->add, "add", &d->add_grid, &args, sizeof args)
+                           : MC_OK;
 }
 
 static const char *refuse(const struct mc_problem *p_)
@@ -144,19 +145,19 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     }
     struct mc_gemm_skinny_args *a = &d->args;
     *a = (struct mc_gemm_skinny_args){ .rows = s.rows,
-                                     .k = p->k,
-                                     .batch = (int)p->batch,
-                                     .splits = (int)s.splits,
-                                     .alpha = p->alpha,
-                                     .beta = p->beta };
+                                       .k = p->k,
+                                       .batch = (int)p->batch,
+                                       .splits = (int)s.splits,
+                                       .alpha = p->alpha,
+                                       .beta = p->beta };
     turn(a->xs, s.turned ? p->bs : p->as, s.turned);
     turn(a->ss, s.turned ? p->as : p->bs, !s.turned);
     turn(a->cs, p->cs, s.turned);
     turn(a->c0s, p->c0s, s.turned);
     const int vector = vector_of(p, a->ss, s.q);
     const struct mc_cuda_kernel_ref kernels[] = { { &d->plain, "thin" },
-                                             { &d->vector, vector > 1 ? "thin_v" : NULL },
-                                             { &d->add, s.splits > 1 ? "add" : NULL } };
+                                                  { &d->vector, vector > 1 ? "thin_v" : NULL },
+                                                  { &d->add, s.splits > 1 ? "add" : NULL } };
     const size_t sum = mc_dtypes[p->dtype].size == 8 ? sizeof(double) : sizeof(float);
     d->base.run = run;
     d->turned = s.turned;

@@ -61,9 +61,9 @@ mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, b
 {
     const struct mc_cuda_kernel_ref products[] = { { &s->product, "product" }, { &s->add_up, "add_up" } };
     const struct mc_cuda_kernel_ref packs[] = { { &s->look, "look" },
-                                           { &s->pack, "pack_rows" },
-                                           { &s->few, "pack_few" },
-                                           { &s->filters, "pack_filters" } };
+                                                { &s->pack, "pack_rows" },
+                                                { &s->few, "pack_few" },
+                                                { &s->filters, "pack_filters" } };
     struct mc_str defines = { 0 }, none = { 0 };
     const int64_t tiles = gemm_ceil(m, SPLIT_TM) * gemm_ceil(n, s->tn);
     s->splits = best_splits(tiles * batch, steps, MC_MAX(mc_cuda_current()->processors, 1));
@@ -109,7 +109,8 @@ mc_status mc_split_pack_rows(const struct mc_split *s, const struct mc_split_pac
                                   0 };
     TRY(mc_cuda_clear(gpu, p->rows, seen * sizeof *p->rows));
     TRY(mc_cuda_launch_dependent(gpu, s->look, "look", &look, p, sizeof *p));
-    return mc_cuda_launch_dependent(gpu, few ? s->few : s->pack, few ? "pack_few" : "pack_rows", &pack, p, sizeof *p);
+    return mc_cuda_launch_dependent(gpu, few ? s->few : s->pack, few ? "pack_few" : "pack_rows", &pack, p,
+                                    sizeof *p);
 }
 
 mc_status mc_split_pack_filters(const struct mc_split *s, const struct mc_split_filters *p, int groups)

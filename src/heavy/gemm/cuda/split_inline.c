@@ -77,9 +77,9 @@ bool mc_split_inline_make(struct mc_split_inline *c, enum mc_act act, size_t *wo
     a->splits = (int)splits(a->m, a->n, a->k, a->batch, a->outer);
     const bool few = a->splits <= FEW, meet = together(a), adds = a->splits > 1 && !meet;
     const struct mc_cuda_kernel_ref kernels[] = { { &c->product, "product" },
-                                             { &c->add, !adds ? NULL
-                                                        : few ? "add_few"
-                                                              : "add" } };
+                                                  { &c->add, !adds ? NULL
+                                                             : few ? "add_few"
+                                                                   : "add" } };
     const int64_t down = gemm_ceil(a->m, TILE), across = gemm_ceil(a->n, TILE),
                   results = (int64_t)a->batch * a->m * a->n;
     const int64_t run = MC_MAX(down * across * a->batch / (WAVES * BLOCKS * mc_cuda_multiprocessors()),
@@ -118,6 +118,7 @@ mc_status mc_split_inline_run(const struct mc_split_inline *c, const void *a, co
     args.fours[0] = c->fours[0] && mc_cuda_aligned(a);
     args.fours[1] = c->fours[1] && mc_cuda_aligned(b);
     TRY(mc_cuda_launch_dependent(mc_cuda_current(), c->product, "product", &c->grid, &args, sizeof args));
-    return c->add ? mc_cuda_launch_dependent(mc_cuda_current(), c->add, "add", &c->add_grid, &args, sizeof args)
-                  : MC_OK;
+    return c->add
+               ? mc_cuda_launch_dependent(mc_cuda_current(), c->add, "add", &c->add_grid, &args, sizeof args)
+               : MC_OK;
 }

@@ -16,17 +16,17 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const struct cut *d = (const struct cut *)(const void *)plan;
     const struct mc_gemm_problem *p = gemm(plan->problem);
     (void)threads;
-    return mc_split_inline_run(&d->c, operand[GEMM_A], operand[GEMM_B], p->beta != 0 ? operand[GEMM_C0] : NULL,
-                           operand[GEMM_C], workspace);
+    return mc_split_inline_run(&d->c, operand[GEMM_A], operand[GEMM_B],
+                               p->beta != 0 ? operand[GEMM_C0] : NULL, operand[GEMM_C], workspace);
 }
 
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
-    return p->dtype != MC_FLOAT32                              ? "multiplies float32"
-           : mc_gemm_hollow(p)                                 ? mc_gemm_hollow(p)
+    return p->dtype != MC_FLOAT32                                  ? "multiplies float32"
+           : mc_gemm_hollow(p)                                     ? mc_gemm_hollow(p)
            : !mc_split_inline_small(p->m, p->n, p->k, p->batch, 1) ? "takes small matrices"
-                                                               : mc_cuda_needs_sm80();
+                                                                   : mc_cuda_needs_sm80();
 }
 
 static double estimate(const struct mc_problem *p_)
@@ -45,18 +45,18 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     struct mc_split_inline_args *a = &d->c.args;
     d->base.run = run;
     *a = (struct mc_split_inline_args){ .m = (int)p->m,
-                                    .n = (int)p->n,
-                                    .k = (int)p->k,
-                                    .batch = (int)p->batch,
-                                    .outer = 1,
-                                    .alpha = (float)p->alpha,
-                                    .beta = (float)p->beta,
-                                    .bs = p->bs[0],
-                                    .cs = { p->cs[0], p->cs[1] },
-                                    .b_terms = mc_split_inline_line(p->bs[1]),
-                                    .b_cols = mc_split_inline_line(p->bs[2]),
-                                    .c_cols = mc_split_inline_line(p->cs[2]),
-                                    .around = { 1, 1 } };
+                                        .n = (int)p->n,
+                                        .k = (int)p->k,
+                                        .batch = (int)p->batch,
+                                        .outer = 1,
+                                        .alpha = (float)p->alpha,
+                                        .beta = (float)p->beta,
+                                        .bs = p->bs[0],
+                                        .cs = { p->cs[0], p->cs[1] },
+                                        .b_terms = mc_split_inline_line(p->bs[1]),
+                                        .b_cols = mc_split_inline_line(p->bs[2]),
+                                        .c_cols = mc_split_inline_line(p->cs[2]),
+                                        .around = { 1, 1 } };
     memcpy(a->as, p->as, sizeof p->as);
     memcpy(a->c0s, p->c0s, sizeof p->c0s);
     if (!mc_split_inline_make(&d->c, p->act, &d->base.workspace)) {

@@ -31,7 +31,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     if (d->parts) {
         TRY(mc_cuda_launch_dependent(mc_cuda_current(), d->parts, "norm parts", &d->grid, &a, sizeof a));
     }
-    return d->norm ? mc_cuda_launch_dependent(mc_cuda_current(), d->norm, "normalise", &d->grid, &a, sizeof a) : MC_OK;
+    return d->norm ? mc_cuda_launch_dependent(mc_cuda_current(), d->norm, "normalise", &d->grid, &a, sizeof a)
+                   : MC_OK;
 }
 
 static void shape(struct mc_norm_args *a, const struct mc_norm_problem *p)
@@ -102,7 +103,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->base.workspace = parts ? (size_t)count * (p->dtype == MC_FLOAT64 ? 8 : 4) : 0;
     define(&defines, p, each, count);
     const struct mc_cuda_kernel_ref kernels[] = { { &d->norm, each ? "chunks" : "normalise" },
-                                             { &d->parts, parts ? "parts" : NULL } };
+                                                  { &d->parts, parts ? "parts" : NULL } };
     if (!mc_cuda_kernels(&mc_norm_text, &defines, kernels, NELEM(kernels))) {
         mc_free(d);
         return NULL;

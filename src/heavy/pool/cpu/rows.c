@@ -28,7 +28,7 @@ struct band {
 
 /* ---- which columns, which rows ---- */
 
-static struct band band_at(const struct columns *c, int64_t u0, int64_t u1, int64_t bands)
+static struct band row_band(const struct columns *c, int64_t u0, int64_t u1, int64_t bands)
 {
     const struct mc_pool_grid *g = c->at->g;
     struct band b = { .cut = { pool_cut(g->s, 0, u0), pool_cut(g->s, 1, u1) }, .bands = bands };
@@ -107,7 +107,7 @@ static int64_t mark_at(const struct columns *c, const struct band *b, int64_t j)
 }
 
 /* Where window j of a band keeps its maximum, in elements of the plane; every coordinate looked at. */
-static int64_t careful(const struct columns *c, const struct band *b, int64_t j)
+static int64_t clipped_window(const struct columns *c, const struct band *b, int64_t j)
 {
     const struct mc_pool_shape *s = &c->p->s;
     const int64_t *xs = c->at->g->slot[POOL_X], m = mark_at(c, b, j);
@@ -131,7 +131,7 @@ static int64_t careful(const struct columns *c, const struct band *b, int64_t j)
         const int64_t *xs = g->slot[POOL_X], *offset = c->plan->offset, st = s->stride[2];                   \
         T *x = (T *)(void *)c->at->at[POOL_X], *y = (T *)(void *)b->y;                                       \
         for (int64_t j = from; j < to && !quick; j++) {                                                      \
-            T *cell = x + careful(c, b, j);                                                                  \
+            T *cell = x + clipped_window(c, b, j);                                                                  \
             *(spreads ? cell : y + j) = spreads ? *cell + y[j] : *cell;                                      \
         }                                                                                                    \
         x += b->cut[0].lo * xs[0] + b->cut[1].lo * xs[1] - s->pad[2];                                        \
@@ -152,7 +152,7 @@ static int64_t careful(const struct columns *c, const struct band *b, int64_t j)
 MOVES(float, f32)
 MOVES(double, f64)
 
-static void by_marks(const struct columns *c, const struct band *b)
+static void scatter_by_argmax(const struct columns *c, const struct band *b)
 {
     const struct mc_pool_shape *s = &c->p->s;
     bool whole = s->mark == MC_UINT8, apart = s->w[2] == 2 && s->stride[2] == 2;
@@ -204,7 +204,7 @@ static void by_marks(const struct columns *c, const struct band *b)
 SHARES(float, f32)
 SHARES(double, f64)
 
-static void by_shares(const struct columns *c, const struct band *b)
+static void scatter_mean(const struct columns *c, const struct band *b)
 {
     const struct mc_pool_shape *s = &c->p->s;
     const int64_t *xs = c->at->g->slot[POOL_X];
@@ -229,7 +229,7 @@ static void by_shares(const struct columns *c, const struct band *b)
 /* ---- a plane ---- */
 
 /* Windows that do not meet and cover the image leave nothing to clear. */
-static bool covered(const struct columns *c)
+static bool positions_covered(const struct columns *c)
 {
     const struct mc_pool_shape *s = &c->p->s;
     bool all = s->key == POOL_KEY_MARKS && s->mark == MC_UINT8 && s->w[2] == 2;
@@ -254,16 +254,16 @@ static void clear(const struct columns *c)
     }
 }
 
-static void take_band(const struct columns *c, int64_t u0, int64_t u1, int64_t bands)
+static void load_band(const struct columns *c, int64_t u0, int64_t u1, int64_t bands)
 {
-    const struct band b = band_at(c, u0, u1, bands);
+    const struct band b = row_band(c, u0, u1, bands);
     const bool max = c->p->s.mode == POOL_MAX;
     if (c->p->s.pass == POOL_FORWARD) {
         over_columns(c, &b, max ? c->kernel->max : c->kernel->sum);
     } else if (max) {
-        by_marks(c, &b);
+        scatter_by_argmax(c, &b);
     } else {
-        by_shares(c, &b);
+        scatter_mean(c, &b);
     }
 }
 
@@ -278,13 +278,13 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
     const struct columns c = { .p = p, .at = at, .plan = r, .kernel = mc_pool_kernel(p->dtype == MC_FLOAT64, r->whole[2].to - r->whole[2].from),
                                .size = mc_dtypes[p->dtype].size, .mark_size = mc_dtypes[s->mark].size, .from = r->whole[2].from,
                                .to = r->whole[2].to };
-    if (s->pass == POOL_SPREAD && !covered(&c)) {
+    if (s->pass == POOL_SPREAD && !positions_covered(&c)) {
         clear(&c);
     }
     for (int64_t u0 = 0; u0 < s->out[0]; u0++) {
         for (int64_t u1 = 0; u1 < s->out[1]; u1++) {
             const bool many = u1 == rows.from && rows.to > u1;
-            take_band(&c, u0, u1, many ? rows.to - u1 : 1);
+            load_band(&c, u0, u1, many ? rows.to - u1 : 1);
             u1 = many ? rows.to - 1 : u1;
         }
     }

@@ -32,7 +32,7 @@ static void drop(struct mc_pool_grid *g, int i)
 }
 
 /* axis[i]: which axis of x the i-th is. */
-static void take_lanes(struct mc_pool_grid *g, const int *axis, bool keyed)
+static void assign_lanes(struct mc_pool_grid *g, const int *axis, bool keyed)
 {
     int best = -1;
     for (int i = 0; i < g->nfree; i++) {
@@ -74,7 +74,7 @@ void mc_pool_grid(const struct mc_pool_problem *p, struct mc_pool_grid *g)
             g->slot[r][i] = p->s.axis[i] < 0 || (r == POOL_KEY && !keyed) ? 0 : p->at[r][p->s.axis[i]];
         }
     }
-    take_lanes(g, axis, keyed);
+    assign_lanes(g, axis, keyed);
     for (int i = g->nfree - 2; i >= 0; i--) {
         if (joins(g, i)) {
             g->size[i + 1] *= g->size[i];
@@ -150,7 +150,7 @@ static int64_t lanes_from(const struct mc_pool_planes *d, int64_t cut)
 }
 
 /* Planes may be small: no division here but where there are several axes or cuts. */
-static void one(const struct job *j, int64_t number, int slot)
+static void run_plane(const struct job *j, int64_t number, int slot)
 {
     const struct mc_pool_planes *d = j->d;
     const struct mc_pool_grid *g = &d->grid;
@@ -181,7 +181,7 @@ static void one(const struct job *j, int64_t number, int slot)
 }
 
 /* Planes whose result the nearest cache holds. */
-static int64_t near_planes(const struct mc_pool_planes *d)
+static int64_t planes_in_cache(const struct mc_pool_planes *d)
 {
     const struct mc_pool_problem *q = pooling(d->base.problem);
     const int64_t *result = q->s.pass == POOL_SPREAD ? q->s.in : q->s.out;
@@ -195,7 +195,7 @@ static void chunk(void *arg, int64_t task, int slot)
     const struct mc_pool_planes *d = j->d;
     int64_t begin = task * j->chunk;
     for (int64_t i = begin, end = MC_MIN(i + j->chunk, j->n); i < end; i++) {
-        one(j, i, slot);
+        run_plane(j, i, slot);
         if (d->cuts > 1) {
             const int64_t from = lanes_from(d, i % d->cuts), to = lanes_from(d, i % d->cuts + 1);
             mc_pool_finish(j->operand, &d->grid, i / d->cuts, i / d->cuts + (to > from), from, to - from);
@@ -213,7 +213,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
                      .operand = operand,
                      .scratch = workspace,
                      .n = d->grid.planes * d->cuts,
-                     .near = near_planes(d) };
+                     .near = planes_in_cache(d) };
     threads = threads > 0 ? MC_MIN(threads, d->slots) : d->slots;
     j.chunk = MC_MAX(j.n / (8 * (int64_t)threads), 1);
     mc_team_tasks(chunk, &j, (j.n + j.chunk - 1) / j.chunk, d->slots, threads,

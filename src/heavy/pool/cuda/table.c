@@ -43,7 +43,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.y = operand[POOL_Y];
     a.key = mc_pool_keyed(pooling(plan->problem)) ? operand[POOL_KEY] : NULL;
     a.together = ((uintptr_t)a.x | (uintptr_t)a.y | (uintptr_t)a.key) % 32 == 0;
-    return d->kernel ? mc_cuda_launch_dependent(mc_cuda_current(), d->kernel, d->name, &d->grid, &a, sizeof a) : MC_OK;
+    return d->kernel ? mc_cuda_launch_dependent(mc_cuda_current(), d->kernel, d->name, &d->grid, &a, sizeof a)
+                     : MC_OK;
 }
 
 /* The grid's lanes are an axis like the others here, the last. */

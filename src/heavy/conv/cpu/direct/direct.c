@@ -22,7 +22,7 @@ static const struct mc_direct_kernel *kernel(void)
 /* ---- geometry ---- */
 
 /* Largest e of a tap a: a * dilation = e * stride + phase. */
-static int64_t farthest(const struct mc_conv_shape *s, int axis)
+static int64_t max_reach(const struct mc_conv_shape *s, int axis)
 {
     return (s->k[axis] - 1) * s->dilation[axis] / s->stride[axis];
 }
@@ -32,7 +32,7 @@ static void axes(struct direct *d, const struct mc_conv_shape *s)
     int64_t rows = 0;
     for (int i = 0; i < 2; i++) {
         const int axis = 1 + i;
-        const int64_t stride = s->stride[axis], far = farthest(s, axis);
+        const int64_t stride = s->stride[axis], far = max_reach(s, axis);
         if (s->pass == CONV_INPUTS) { /* places U = (x + pad - phase) / stride, from the least U on */
             const int64_t least = s->pad[axis] >= 0 ? s->pad[axis] / stride
                                                     : -conv_ceil(-s->pad[axis], stride);
@@ -63,8 +63,8 @@ static void axes(struct direct *d, const struct mc_conv_shape *s)
     d->parts = conv_ceil(rows, d->rows);
     d->places = conv_ceil((d->rows - 1) * d->pitch + d->write[1].count, lanes) * lanes;
     const int64_t above = d->own ? 0 : (d->parts - 1) * d->rows,
-                  high = d->own ? d->rows + farthest(s, 1) : d->read[0].count;
-    const int64_t reach = (above + farthest(s, 1)) * d->pitch + d->places + farthest(s, 2);
+                  high = d->own ? d->rows + max_reach(s, 1) : d->read[0].count;
+    const int64_t reach = (above + max_reach(s, 1)) * d->pitch + d->places + max_reach(s, 2);
     d->plane = conv_ceil(MC_MAX(high * d->pitch, reach), lanes) * lanes;
     d->channel = d->plane * d->read[0].stride * d->read[1].stride;
     d->dy = conv_ceil(MC_MAX(rows * d->pitch, d->places), lanes) * lanes;
@@ -102,7 +102,7 @@ static bool list_taps(struct direct *d, const struct mc_conv_problem *p)
                 continue;
             }
             d->tap[n].w = w;
-            d->tap[n].off = inputs ? (farthest(s, 1) - e[0]) * d->pitch + farthest(s, 2) - e[1]
+            d->tap[n].off = inputs ? (max_reach(s, 1) - e[0]) * d->pitch + max_reach(s, 2) - e[1]
                                    : own * d->plane + e[0] * d->pitch + e[1];
             d->off[n] = d->tap[n].off;
             n++;
@@ -114,7 +114,7 @@ static bool list_taps(struct direct *d, const struct mc_conv_problem *p)
 
 /* ---- workspace ---- */
 
-static size_t take(size_t *at, int64_t floats)
+static size_t alloc_plan(size_t *at, int64_t floats)
 {
     const size_t here = *at;
     *at += ((size_t)floats * sizeof(float) + LINE - 1) / LINE * LINE;
@@ -127,12 +127,12 @@ static size_t lay_out(struct direct *d, const struct mc_conv_shape *s, int64_t i
     size_t at = 0;
     d->images = images;
     d->slots = slots;
-    d->source_at = take(&at, d->own ? 0 : images * d->from * s->groups * d->channel);
-    d->dy_at = take(&at, weights ? images * s->f * d->dy : 0);
-    d->w_at = take(&at, weights ? 0 : d->blocks * s->groups * d->from * d->taps * DIRECT_ROWS);
+    d->source_at = alloc_plan(&at, d->own ? 0 : images * d->from * s->groups * d->channel);
+    d->dy_at = alloc_plan(&at, weights ? images * s->f * d->dy : 0);
+    d->w_at = alloc_plan(&at, weights ? 0 : d->blocks * s->groups * d->from * d->taps * DIRECT_ROWS);
     d->slot_at = at;
     d->slot_bytes = 0;
-    take(&d->slot_bytes, weights ? 0 : DIRECT_ROWS * d->places + (d->own ? d->from * d->channel : 0));
+    alloc_plan(&d->slot_bytes, weights ? 0 : DIRECT_ROWS * d->places + (d->own ? d->from * d->channel : 0));
     return at + (size_t)slots * d->slot_bytes;
 }
 
@@ -202,7 +202,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 
 /* Weights load a vector of each row and tap of a block: how many times longer than the products that takes,
  * two a cycle. */
-static double thin(const struct direct *d)
+static double few_rows(const struct direct *d)
 {
     const double taps = (double)MC_MIN(d->taps, (int64_t)d->kernel->most);
     return MC_MAX(2 * (DIRECT_ROWS + taps) / (DIRECT_ROWS * taps), 1);
@@ -210,7 +210,7 @@ static double thin(const struct direct *d)
 
 /* Their sums are over lanes at last, once for each chunk of images; and planes that are long leave the
  * caches. */
-static double sums(const struct direct *d, const struct mc_conv_shape *s)
+static double sum_cost(const struct direct *d, const struct mc_conv_shape *s)
 {
     const double weights = (double)s->groups * (double)d->from * (double)d->to * (double)d->taps,
                  places = (double)(d->places * d->parts);
@@ -233,8 +233,8 @@ static double estimate(const struct mc_problem *p_)
     const double rows = (double)(d.blocks - 1) * DIRECT_ROWS + MC_MAX(last, 2.2);
     const double math = 2 * n * rows * from * taps * places / (d.kernel->math * mc_conv_peak(p));
     const double copies = n * 8 * (from * (double)d.channel + (double)d.to * places);
-    const double seconds = math * (s->pass == CONV_WEIGHTS ? thin(&d) : 1) +
-                           (s->pass == CONV_WEIGHTS ? sums(&d, s) : 0) + 0.5 * mc_conv_copy(copies) +
+    const double seconds = math * (s->pass == CONV_WEIGHTS ? few_rows(&d) : 1) +
+                           (s->pass == CONV_WEIGHTS ? sum_cost(&d, s) : 0) + 0.5 * mc_conv_copy(copies) +
                            mc_conv_copy(mc_conv_bytes(p));
     return 3e-6 + seconds / mc_conv_threads(seconds, (double)d.blocks * n * (double)d.parts) +
            (seconds > 4e-6 ? 6e-6 : 0);

@@ -68,29 +68,29 @@ static double filled(const struct fft *d, int letter)
     return (double)d->all[letter] / (double)(conv_ceil(d->all[letter], d->kernel->lanes) * d->kernel->lanes);
 }
 
-static int fuller(const struct fft *d, int usual, int other)
+static int is_fuller(const struct fft *d, int usual, int other)
 {
     return filled(d, other) > 1.2 * filled(d, usual) ? other : usual;
 }
 
-static int other_letter(int role, int letter)
+static int third_index(int role, int letter)
 {
     return mc_fft_letter[role][0] + mc_fft_letter[role][1] - letter;
 }
 
-static void letters(struct fft *d, enum mc_conv_pass pass)
+static void index_sizes(struct fft *d, enum mc_conv_pass pass)
 {
     d->c = mc_conv_result(pass);
     d->summed = M + C + F - mc_fft_letter[d->c][0] - mc_fft_letter[d->c][1];
-    d->lanes = pass == CONV_WEIGHTS   ? fuller(d, F, C)
-               : pass == CONV_FORWARD ? fuller(d, F, M)
-                                      : fuller(d, C, M);
+    d->lanes = pass == CONV_WEIGHTS   ? is_fuller(d, F, C)
+               : pass == CONV_FORWARD ? is_fuller(d, F, M)
+                                      : is_fuller(d, C, M);
     d->rows = M + C + F - d->summed - d->lanes;
     for (int role = CONV_X; role <= CONV_Y; role++) {
         const int first = mc_fft_letter[role][0], second = mc_fft_letter[role][1];
         const bool has_lanes = first == d->lanes || second == d->lanes;
-        d->s[role].lane = has_lanes ? d->lanes : fuller(d, second, first);
-        d->s[role].row = other_letter(role, d->s[role].lane);
+        d->s[role].lane = has_lanes ? d->lanes : is_fuller(d, second, first);
+        d->s[role].row = third_index(role, d->s[role].lane);
         if (role != d->c) {
             *(has_lanes ? &d->b : &d->a) = role;
         }
@@ -179,7 +179,7 @@ void mc_fft_order(struct fft *d, int outer)
 
 /* How often an operand is transformed: once, or for each block of the letter it lacks, if a loop inside of
  * that one brings other blocks of it. */
-static double times(const struct fft *d, int role)
+static double transform_count(const struct fft *d, int role)
 {
     const int lacking = M + C + F - mc_fft_letter[role][0] - mc_fft_letter[role][1];
     return inside(d, lacking) > 1 ? mc_fft_blocks(d, lacking) : 1;
@@ -223,7 +223,8 @@ double mc_fft_cycles(const struct fft *d, const struct mc_conv_shape *s)
                             : role == CONV_W ? filter_part(d, s)
                                              : 1;
         sum += vectors * area * turn *
-               ((slim ? 1 : times(d, role)) * part + (slim ? mc_fft_blocks(d, M) * SLIM_COLUMNS : 0));
+               ((slim ? 1 : transform_count(d, role)) * part +
+                (slim ? mc_fft_blocks(d, M) * SLIM_COLUMNS : 0));
     }
     return (double)s->groups * sum;
 }
@@ -251,7 +252,7 @@ static bool fill(struct fft *d, size_t cap)
     return mc_fft_lay_out(d, slots) <= cap;
 }
 
-static bool halve(struct fft *d, int letter)
+static bool halve_block(struct fft *d, int letter)
 {
     const bool vectors = letter != M || d->s[CONV_X].lane == M || d->s[CONV_Y].lane == M;
     const int64_t before = d->block[letter];
@@ -261,14 +262,15 @@ static bool halve(struct fft *d, int letter)
 
 /* Where one vector of tiles beside all channels of one kind is too much: the larger blocks halved, and
  * halved. */
-static bool halve_all(struct fft *d, size_t cap)
+static bool halve_until_fits(struct fft *d, size_t cap)
 {
     memcpy(d->block, d->all, sizeof d->block);
     while (mc_fft_lay_out(d, 1) > cap) {
         const int64_t *b = d->block;
         const int larger = b[C] > b[F] ? C : F, smaller = C + F - larger;
         const bool tiles_first = b[M] * (b[C] + b[F]) > b[C] * b[F] && b[M] > 8;
-        if (!(tiles_first && halve(d, M)) && !halve(d, larger) && !halve(d, smaller) && !halve(d, M)) {
+        if (!(tiles_first && halve_block(d, M)) && !halve_block(d, larger) && !halve_block(d, smaller) &&
+            !halve_block(d, M)) {
             return false;
         }
     }
@@ -276,7 +278,7 @@ static bool halve_all(struct fft *d, size_t cap)
 }
 
 /* May filters be slim, in these blocks, and are products of them not too narrow? */
-static bool may_slim(const struct fft *d)
+static bool may_use_row_spectra(const struct fft *d)
 {
     const int64_t wide = fft_slim_width(d);
     return d->which >= 0 && d->lanes != M && d->order[0] == M && d->block[C] >= MC_MIN(wide, d->all[C]) &&
@@ -297,7 +299,7 @@ static bool keep(struct fft *d, const struct mc_conv_shape *s, size_t cap)
         memcpy(one.block, one.all, sizeof one.block);
         one.block[letter] = even(d, d->all[letter], conv_ceil(d->all[letter], parts), true);
         mc_fft_order(&one, outer);
-        if ((one.slim && !may_slim(&one)) ||
+        if ((one.slim && !may_use_row_spectra(&one)) ||
             (parts > 1 && conv_ceil(d->all[letter], one.block[letter]) != parts) || !fill(&one, cap)) {
             continue;
         }
@@ -308,16 +310,16 @@ static bool keep(struct fft *d, const struct mc_conv_shape *s, size_t cap)
         }
     }
     *d = best;
-    return least > 0 || halve_all(d, cap);
+    return least > 0 || halve_until_fits(d, cap);
 }
 
 /* Filters whose spectra are read once are slim where most of their rows are zeros. */
-static void slim_once(struct fft *d, size_t cap)
+static void row_spectra_read_once(struct fft *d, size_t cap)
 {
     struct fft one = *d;
     one.slim = true;
     mc_fft_order(&one, M);
-    if (SLIM_ONCE * d->taps <= d->size && mc_fft_blocks(&one, M) == 1 && may_slim(&one) &&
+    if (SLIM_ONCE * d->taps <= d->size && mc_fft_blocks(&one, M) == 1 && may_use_row_spectra(&one) &&
         mc_fft_lay_out(&one, 1) <= cap) {
         *d = one;
     }
@@ -347,7 +349,7 @@ static bool fit(struct fft *d, const struct mc_conv_shape *s)
     if (mc_fft_lay_out(d, 1) > cap) {
         return keep(d, s, cap);
     }
-    slim_once(d, cap);
+    row_spectra_read_once(d, cap);
     return true;
 }
 
@@ -361,7 +363,7 @@ bool mc_fft_choose(struct fft *d, const struct mc_conv_problem *p, int which)
         if (!tiles(&one, &p->s, i)) {
             continue;
         }
-        letters(&one, p->s.pass);
+        index_sizes(&one, p->s.pass);
         if (!fit(&one, &p->s)) {
             continue;
         }

@@ -18,7 +18,7 @@ static int clamp(int64_t v, int64_t most)
 }
 
 /* What a tile sees of x or y from place `from` on: `size` places of an axis, or fewer. */
-static void see(int64_t from, int64_t extent, int64_t size, int *lo, int *hi)
+static void window_begin(int64_t from, int64_t extent, int64_t size, int *lo, int *hi)
 {
     *lo = clamp(-from, size);
     *hi = clamp(extent - from, size);
@@ -26,7 +26,7 @@ static void see(int64_t from, int64_t extent, int64_t size, int *lo, int *hi)
 
 /* How many places before a tile's own its window begins: where x and y are read whole; and how many there
  * are. */
-static void reach(const struct mc_fft_call *x, int axis, int64_t *before, int64_t *size)
+static void window_end(const struct mc_fft_call *x, int axis, int64_t *before, int64_t *size)
 {
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t wide = (s->k[axis] - 1) * s->dilation[axis];
@@ -47,10 +47,10 @@ static int64_t tile_window(const struct mc_fft_call *x, int64_t m, int64_t c, st
     const int64_t place[2] = { tile / tiles[1] * x->d->step[0], tile % tiles[1] * x->d->step[1] };
     int64_t before[2], size[2];
     for (int i = 0; i < 2; i++) {
-        reach(x, 1 + i, &before[i], &size[i]);
+        window_end(x, 1 + i, &before[i], &size[i]);
     }
-    see(place[0] - before[0], extent[1], size[0], &lane->top, &lane->bottom);
-    see(place[1] - before[1], extent[2], size[1], &lane->left, &lane->right);
+    window_begin(place[0] - before[0], extent[1], size[0], &lane->top, &lane->bottom);
+    window_begin(place[1] - before[1], extent[2], size[1], &lane->left, &lane->right);
     box[0] = n, box[1] = c, box[2] = place[0], box[3] = place[1];
     return n * stride[0] + c * stride[1] + (place[0] - before[0]) * stride[3] +
            (place[1] - before[1]) * stride[4];
@@ -189,13 +189,13 @@ static void inverse_task(void *arg, int64_t task, int slot)
 }
 
 /* Winograd's sums over tiles are long, and what it loses it multiplies. */
-static int64_t piece(const struct mc_fft_call *x)
+static int64_t task_range(const struct mc_fft_call *x)
 {
     return x->d->which < 0 && x->d->summed == M ? 32 : 64;
 }
 
 /* Frequencies of one task. */
-static int64_t together(const struct fft *d)
+static int64_t product_in_one_task(const struct fft *d)
 {
     return d->which < 0 ? 1 : 4;
 }
@@ -208,7 +208,7 @@ struct mc_fft_product mc_fft_product_of(const struct mc_fft_call *x)
         .rows = x->n[d->rows],
         .columns = fft_lanes_of(x, c) * d->kernel->lanes,
         .depth = x->n[d->summed],
-        .piece = piece(x),
+        .piece = task_range(x),
         .add = x->add,
         .a_row = a->row == d->rows ? a->next : 1,
         .a_depth = a->row == d->rows ? 1 : a->next,
@@ -225,10 +225,10 @@ static void product_task(void *arg, int64_t task, int slot)
     const struct mc_fft_call *x = arg;
     const struct fft *d = x->d;
     const struct spectra *a = &d->s[d->a], *b = &d->s[d->b], *c = &d->s[d->c];
-    const int64_t stop = MC_MIN((task + 1) * together(d), d->frequencies);
+    const int64_t stop = MC_MIN((task + 1) * product_in_one_task(d), d->frequencies);
     struct mc_fft_product p = mc_fft_product_of(x);
     (void)slot;
-    for (int64_t i = task * together(d); i < stop; i++) {
+    for (int64_t i = task * product_in_one_task(d); i < stop; i++) {
         const int64_t next = d->ahead && i + 1 < d->frequencies;
         p.a_ahead = next * a->step, p.b_ahead = next * b->step, p.c_ahead = next * c->step;
         p.a = fft_spectra(x, d->a) + i * a->step;
@@ -253,7 +253,7 @@ static bool is_slim(const struct fft *d, int role)
 }
 
 /* Transforms an operand's block unless it is the one that is there. */
-static void bring(struct mc_fft_call *x, int role, int64_t there[4], double seconds)
+static void load_block(struct mc_fft_call *x, int role, int64_t there[4], double seconds)
 {
     const struct spectra *s = &x->d->s[role];
     const bool slim = is_slim(x->d, role);
@@ -274,7 +274,7 @@ static void multiply(struct mc_fft_call *x, double seconds)
     if (x->d->slim) {
         mc_fft_slim_products(x, seconds);
     } else {
-        mc_team_tasks(product_task, x, conv_ceil(x->d->frequencies, together(x->d)), x->d->slots,
+        mc_team_tasks(product_task, x, conv_ceil(x->d->frequencies, product_in_one_task(x->d)), x->d->slots,
                       x->r.threads, seconds);
     }
 }
@@ -302,8 +302,8 @@ mc_status mc_fft_run(const struct mc_plan *plan, void *const *operand, void *wor
         x.add = !d->partial && x.at[d->summed] > 0;
         x.more = d->partial && x.at[d->summed] > 0;
         x.done = last;
-        bring(&x, d->a, a_there, seconds);
-        bring(&x, d->b, b_there, seconds);
+        load_block(&x, d->a, a_there, seconds);
+        load_block(&x, d->b, b_there, seconds);
         multiply(&x, seconds);
         if (!is_slim(d, d->c) && (d->partial || last)) {
             transform(&x, d->c, inverse_task, seconds);

@@ -33,7 +33,7 @@ static struct mc_gemm_problem product(const struct mc_conv_problem *p, enum kind
     return g;
 }
 
-static bool needed(const struct im2col *d, enum mc_conv_pass pass, enum kind kind)
+static bool product_shapes(const struct im2col *d, enum mc_conv_pass pass, enum kind kind)
 {
     return kind == FIRST  ? pass != CONV_INPUTS
            : kind == REST ? pass == CONV_WEIGHTS || (pass == CONV_FORWARD && d->blocks > 1)
@@ -57,7 +57,7 @@ static bool make_products(struct im2col *d, const struct mc_conv_problem *p)
     size_t most = 0;
     for (int i = 0; i < NKIND * 4; i++) {
         const int kind = i / 4, last_tile = i / 2 % 2, last_block = i % 2;
-        if (!needed(d, p->s.pass, (enum kind)kind) || (!last_tile && d->tiles == 1) ||
+        if (!product_shapes(d, p->s.pass, (enum kind)kind) || (!last_tile && d->tiles == 1) ||
             (!last_block && d->blocks == 1)) {
             continue;
         }
@@ -100,22 +100,22 @@ static void cut(struct im2col *d, const struct mc_conv_problem *p, int64_t most_
 }
 
 /* Forward divides places over the threads, if there are enough of them. */
-static bool few_tiles(const struct mc_conv_problem *p)
+static bool has_few_tiles(const struct mc_conv_problem *p)
 {
     return p->s.pass == CONV_FORWARD &&
            p->s.n * p->s.groups * conv_ceil(conv_volume(p->s.out), TILE) < TASKS / 2;
 }
 
-static int64_t usual_tile(const struct mc_conv_problem *p)
+static int64_t default_tile(const struct mc_conv_problem *p)
 {
     const int64_t all = conv_volume(p->s.out), cells = p->s.n * p->s.groups;
-    const bool divides = p->s.pass == CONV_FORWARD && cells < TASKS && !few_tiles(p);
+    const bool divides = p->s.pass == CONV_FORWARD && cells < TASKS && !has_few_tiles(p);
     return MC_MAX(MC_MIN(divides ? conv_ceil(all * cells, TASKS) : TILE, (int64_t)TILE),
                   (int64_t)LEAST_TILE * 4);
 }
 
 /* The others divide channels, but not into products that are too small. */
-static int64_t usual_block(const struct mc_conv_problem *p)
+static int64_t default_block(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     const int64_t cg = s->c / s->groups, least = conv_ceil(64, conv_volume(s->k));
@@ -129,8 +129,8 @@ static int64_t usual_block(const struct mc_conv_problem *p)
 static bool fit(struct im2col *d, const struct mc_conv_problem *p)
 {
     const size_t cap = mc_plan_cap(NULL);
-    int64_t tile = usual_tile(p), block = usual_block(p);
-    d->together = few_tiles(p);
+    int64_t tile = default_tile(p), block = default_block(p);
+    d->together = has_few_tiles(p);
     for (;;) {
         d->slots = 1;
         cut(d, p, tile, block);

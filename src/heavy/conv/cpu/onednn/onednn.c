@@ -43,14 +43,14 @@ static int describe(const struct mc_conv_problem *p, int role, const int64_t *st
     return n;
 }
 
-static void place(struct onednn *d, size_t bytes, size_t *at)
+static void describe_memory(struct onednn *d, size_t bytes, size_t *at)
 {
     *at = d->base.workspace;
     d->base.workspace += (bytes + LINE - 1) / LINE * LINE;
 }
 
 /* The primitive's descriptor for the algorithm, in layouts that the library chooses; false: it has none. */
-static bool choose(struct onednn *d, const struct mc_conv_problem *p, int algorithm)
+static bool choose_layout(struct onednn *d, const struct mc_conv_problem *p, int algorithm)
 {
     const struct mc_conv_shape *s = &p->s;
     const int nd = axes(s);
@@ -96,7 +96,7 @@ static bool make_operand(struct onednn *d, const struct mc_conv_problem *p, int 
         return false;
     }
     if (d->plain[role]) {
-        place(d, bytes, &d->plain_at[role]);
+        describe_memory(d, bytes, &d->plain_at[role]);
     }
     if (d->l.memory_desc_equal(d->desc[role], d->liked[role])) {
         return true;
@@ -108,7 +108,7 @@ static bool make_operand(struct onednn *d, const struct mc_conv_problem *p, int 
     if (pd) {
         d->l.primitive_desc_destroy(pd);
     }
-    place(d, d->l.memory_desc_get_size(d->liked[role]), &d->at[role]);
+    describe_memory(d, d->l.memory_desc_get_size(d->liked[role]), &d->at[role]);
     return made;
 }
 
@@ -122,8 +122,9 @@ static bool make_all(struct onednn *d, const struct mc_conv_problem *p)
     }
     mc_library_gemm_done(d->l.handle, before);
     if (made) {
-        place(d, d->l.memory_desc_get_size(d->l.primitive_desc_query_md(d->pd, DNNL_SCRATCHPAD_MD, 0)),
-              &d->scratch_at);
+        describe_memory(d,
+                        d->l.memory_desc_get_size(d->l.primitive_desc_query_md(d->pd, DNNL_SCRATCHPAD_MD, 0)),
+                        &d->scratch_at);
     }
     return made;
 }
@@ -188,7 +189,7 @@ static struct mc_plan *plan_twice(const struct mc_conv_problem *p, const struct 
     return made;
 }
 
-static bool needs_two(const struct mc_conv_problem *p, size_t bytes)
+static bool must_run_twice(const struct mc_conv_problem *p, size_t bytes)
 {
     return bytes > mc_plan_cap(NULL) && p->s.pass != CONV_WEIGHTS && p->s.n > 1 && p->s.n % 2 == 0;
 }
@@ -203,7 +204,7 @@ static struct mc_plan *plan_with(const struct mc_conv_problem *p, int algorithm)
     d->base.destroy = destroy;
     d->threads = mc_team_size();
     mc_clear_error();
-    if (!mc_onednn_open(&d->l) || !choose(d, p, algorithm) || !make_all(d, p)) {
+    if (!mc_onednn_open(&d->l) || !choose_layout(d, p, algorithm) || !make_all(d, p)) {
         if (mc_last_status() != MC_EMEMORY) {
             mc_fail(MC_EUNSUPPORTED, "oneDNN has no such convolution");
         }
@@ -211,7 +212,7 @@ static struct mc_plan *plan_with(const struct mc_conv_problem *p, int algorithm)
         mc_free(d);
         return NULL;
     }
-    if (needs_two(p, d->base.workspace)) {
+    if (must_run_twice(p, d->base.workspace)) {
         destroy(&d->base);
         mc_free(d);
         return plan_twice(p, algorithm == DNNL_DIRECT ? &mc_conv_onednn : &mc_conv_onednn_winograd);
@@ -231,7 +232,7 @@ static struct mc_plan *plan_winograd(const struct mc_problem *p)
 
 /* ---- refusals and estimates ---- */
 
-static bool walks_forward(const struct mc_conv_problem *p)
+static bool has_positive_strides(const struct mc_conv_problem *p)
 {
     for (int role = 0; role < 3; role++) {
         const struct mc_conv_array a = mc_conv_array(p, role);
@@ -244,7 +245,7 @@ static bool walks_forward(const struct mc_conv_problem *p)
     return true;
 }
 
-static bool crops(const struct mc_conv_shape *s)
+static bool is_cropped(const struct mc_conv_shape *s)
 {
     for (int i = 0; i < 3; i++) {
         const int64_t behind = conv_at(s, i, s->out[i] - 1, s->k[i] - 1) - (s->in[i] - 1);
@@ -270,7 +271,7 @@ static const char *refuse(const struct mc_conv_problem *p, const char *name)
     if (mc_conv_bytes(p) >= 0x1p33) {
         return "takes arrays of less than 2^31 elements";
     }
-    if (crops(&p->s) || !walks_forward(p)) {
+    if (is_cropped(&p->s) || !has_positive_strides(p)) {
         return "takes no cropping and no negative strides";
     }
     if (mc_flag_int(FLAG_plan) == 0 && strcmp(asked, name) != 0 && strncmp(asked, "time_", 5) != 0) {
@@ -316,7 +317,7 @@ static const char *missing_winograd(const struct mc_problem *p)
         return no ? no : "has no memory to ask the library";
     }
     d->threads = mc_team_size();
-    no = mc_onednn_open(&d->l) && choose(d, conv(p), DNNL_WINOGRAD)
+    no = mc_onednn_open(&d->l) && choose_layout(d, conv(p), DNNL_WINOGRAD)
              ? NULL
              : "is not in the library for this processor";
     destroy(&d->base);

@@ -149,21 +149,21 @@ static bool key_of(const struct mc_conv_problem *p, const char *what, struct mc_
 }
 
 /* Of one that has just run. */
-static bool exact_now(const struct search *s, const struct mc_dnn_ready *r)
+static bool check_error_now(const struct search *s, const struct mc_dnn_ready *r)
 {
     return mc_plan_exact(&s->p->base, s->operand, r->name);
 }
 
 /* Of one that nobody has timed, by a run of its own.  Where there is no memory for that its notes are
  * believed. */
-static bool exact_once(struct search *s, const struct mc_dnn_ready *r, bool *asked)
+static bool check_error_once(struct search *s, const struct mc_dnn_ready *r, bool *asked)
 {
     const struct mc_family *family = s->p->base.family;
     struct trial t = { .r = r, .s = s, .workspace = r->workspace ? mc_site_cuda.take(r->workspace) : NULL };
     bool ok = true;
     *asked = (t.workspace || !r->workspace) && family->operands(&s->p->base, s->operand) >= 0;
     if (*asked) {
-        ok = run_trial(&t) >= 0 && exact_now(s, r);
+        ok = run_trial(&t) >= 0 && check_error_now(s, r);
         family->discard(&s->p->base, s->operand);
     } else {
         mc_clear_error();
@@ -184,7 +184,7 @@ static bool exact(struct search *s, const struct mc_dnn_ready *r)
         ok = strcmp(said, "exact") == 0 ||
              mc_fail(MC_ECHECK, "%s is not as exact as is asked", r->name) == MC_OK;
     } else {
-        ok = s->believed || exact_once(s, r, &asked);
+        ok = s->believed || check_error_once(s, r, &asked);
     }
     if (named && asked) {
         mc_wisdom_put(key.s, ok ? "exact" : "inexact", 0);
@@ -223,7 +223,7 @@ static const double by_element = 0.1;
 /* Why one that compiles is not: that takes 0.3 to 2.5 s, as long as timing all the others.  Of those that no
  * heuristic names only the newest that uses tensor cores won, forward and back to inputs, and with TF32 only
  * where transforms were as quick. */
-static const char *not_built(const struct search *s, const struct mc_dnn_config *c, bool named)
+static const char *was_not_compiled(const struct search *s, const struct mc_dnn_config *c, bool named)
 {
     return !c->cores                         ? "would be compiled for float32's units"
            : s->built >= (named ? BUILT : 1) ? "would be compiled as those before it"
@@ -235,7 +235,7 @@ static const char *not_built(const struct search *s, const struct mc_dnn_config 
 }
 
 /* Why a plan that is measured does without it; NULL: it is worth its time. */
-static const char *hopeless(const struct search *s, const struct mc_dnn_config *c, bool named)
+static const char *is_hopeless(const struct search *s, const struct mc_dnn_config *c, bool named)
 {
     if (s->mode == PLAN_EXHAUSTIVE || !s->best.plan) {
         return NULL;
@@ -243,20 +243,20 @@ static const char *hopeless(const struct search *s, const struct mc_dnn_config *
     return c->engine == 0 &&
                    mc_cuda_seconds(MC_FLOAT32, false, mc_conv_flops(s->p), 0, by_element) > s->seconds
                ? "sums element by element"
-           : c->compiles ? not_built(s, c, named)
+           : c->compiles ? was_not_compiled(s, c, named)
                          : NULL;
 }
 
 /* What no heuristic names and yet wins are transforms, which filters of one tap have no use for, and the
  * newest engines. */
-static bool nothing_more(struct search *s, bool named)
+static bool list_exhausted(struct search *s, bool named)
 {
     s->built = named || s->unnamed ? s->built : 0;
     s->unnamed = !named;
     return !named && s->mode != PLAN_EXHAUSTIVE && s->best.plan && conv_volume(s->p->s.k) == 1;
 }
 
-static bool impatient(const struct search *s, bool named)
+static bool should_stop(const struct search *s, bool named)
 {
     const int most = s->left ? LATER : PATIENCE;
     return named && s->mode != PLAN_EXHAUSTIVE && s->best.plan &&
@@ -278,7 +278,7 @@ static bool known(struct search *s, const char *name)
 /* Whether it is now the best. */
 static bool challenge(struct search *s, struct mc_dnn_ready *r, double t)
 {
-    const bool wins = t > 0 && (!s->best.plan || t < 0.98 * s->seconds), good = wins && exact_now(s, r);
+    const bool wins = t > 0 && (!s->best.plan || t < 0.98 * s->seconds), good = wins && check_error_now(s, r);
     if (wins && !good) {
         LOG(LOG_PLAN, "    cudnn is not taken: %s", mc_last_error());
     }
@@ -297,13 +297,13 @@ static enum mc_dnn_next time_one(void *arg, void *config, bool named)
     struct search *s = arg;
     struct mc_dnn_ready r;
     struct mc_dnn_config c;
-    if (nothing_more(s, named)) {
+    if (list_exhausted(s, named)) {
         return DNN_END;
     }
     if (!mc_dnn_describe(s->p, config, &c) || known(s, c.name)) {
         return DNN_ON;
     }
-    const char *why = hopeless(s, &c, named);
+    const char *why = is_hopeless(s, &c, named);
     const double start = mc_now();
     if (why) {
         LOG(LOG_PLAN, "    cudnn %s %s", c.name, why);
@@ -319,7 +319,7 @@ static enum mc_dnn_next time_one(void *arg, void *config, bool named)
     s->idle = good ? 0 : s->idle + 1;
     s->end = s->end == 0 ? mc_now() + s->budget
                          : s->end; /* the first of a process loads the library's kernels */
-    if (impatient(s, named)) {
+    if (should_stop(s, named)) {
         s->idle = s->built = 0;
         s->left = true;
         return DNN_LEAVE;

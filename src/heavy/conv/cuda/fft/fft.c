@@ -113,7 +113,7 @@ size_t mc_cuda_fft_bytes(const struct mc_conv_problem *p, const struct mc_cuda_f
     return ((size_t)(fft_frequencies_of(d) * rows * fft_lead(cols)) * number(p, d, role) + 255) / 256 * 256;
 }
 
-static size_t room(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int64_t images)
+static size_t workspace_left(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int64_t images)
 {
     return (d->halves ? PEAK_BYTES : 0) + mc_cuda_fft_bytes(p, d, CONV_X, images) +
            mc_cuda_fft_bytes(p, d, CONV_W, images) + mc_cuda_fft_bytes(p, d, CONV_Y, images);
@@ -134,10 +134,10 @@ static bool halves(const struct mc_conv_problem *p)
 
 /* ---- a plan ---- */
 
-static int64_t at_a_time(const struct mc_conv_problem *p, const struct mc_cuda_fft *d)
+static int64_t images_per_round(const struct mc_conv_problem *p, const struct mc_cuda_fft *d)
 {
     int64_t images = p->s.n;
-    while (images > 1 && room(p, d, images) > mc_plan_cap(&mc_site_cuda)) {
+    while (images > 1 && workspace_left(p, d, images) > mc_plan_cap(&mc_site_cuda)) {
         images = (images + 1) / 2;
     }
     return images;
@@ -145,7 +145,7 @@ static int64_t at_a_time(const struct mc_conv_problem *p, const struct mc_cuda_f
 
 /* What memory moves for one number of an array: all of a sector where its neighbours are not the next of a
  * row and the array is too large to stay in the cache until they are asked for. */
-static double moved_for_one(const struct mc_conv_array *a, const struct mc_conv_problem *p)
+static double bytes_per_image(const struct mc_conv_array *a, const struct mc_conv_problem *p)
 {
     const double size = mc_dtypes[p->dtype].size;
     return a->stride[a->rank - 1] == 1 || (double)mc_conv_count(a) * size < CACHE ? size : SECTOR;
@@ -162,7 +162,7 @@ static double seconds(const struct mc_conv_problem *p, const struct mc_cuda_fft 
         mc_cuda_fft_shape(p, d, role, p->s.n, &rows, &cols);
         const double cells = (double)fft_frequencies_of(d) * (double)rows * (double)fft_lead(cols);
         const double moved = (double)number(p, d, role) * cells +
-                             (double)mc_conv_count(&a) * moved_for_one(&a, p);
+                             (double)mc_conv_count(&a) * bytes_per_image(&a, p);
         all += mc_cuda_seconds(MC_FLOAT32, false, 10 * cells * log2(d->n), moved,
                                d->tensor && role != mc_conv_result(p->s.pass) ? 0.5 : 0.25);
     }
@@ -175,7 +175,7 @@ static double seconds(const struct mc_conv_problem *p, const struct mc_cuda_fft 
     const double flops = 8.0 * (double)fft_frequencies_of(d) * (double)size[0] * (double)size[1] *
                          (double)size[2];
     const double part = d->n == FFT_PAIRED ? 0.2 : d->halves ? 3 : 0.9; /* of float32's units */
-    return all + mc_cuda_seconds(MC_FLOAT32, false, flops, (double)room(p, d, p->s.n), part);
+    return all + mc_cuda_seconds(MC_FLOAT32, false, flops, (double)workspace_left(p, d, p->s.n), part);
 }
 
 /* Shared memory of kernels on tensor cores: a table of roots, and tiles as fft_tensor.cu lays them out. */
@@ -228,8 +228,8 @@ static bool load_transforms(struct mc_cuda_fft *d, mc_dtype dtype, bool tensor)
 {
     const struct mc_cuda_fft_size *z = d->size;
     const struct mc_cuda_kernel_ref kernels[] = { { &d->spectra, "spectra" },
-                                             { &d->back, "back" },
-                                             { &d->peaks, d->halves ? "peaks" : NULL } };
+                                                  { &d->back, "back" },
+                                                  { &d->peaks, d->halves ? "peaks" : NULL } };
     const size_t from = d->tensor && !tensor, to = tensor ? 1 : NELEM(kernels);
     struct mc_str defines = { 0 };
     mc_cuda_types(&defines, dtype, false);
@@ -250,9 +250,9 @@ static bool load_products(struct mc_cuda_fft *d)
     struct mc_cuda_kernel_ref kernels[NELEM(mc_cuda_fft_ways)];
     struct mc_str defines = { 0 };
     for (int i = 0; i < (int)NELEM(mc_cuda_fft_ways); i++) {
-        kernels[i] = (struct mc_cuda_kernel_ref){ &d->product[i], (d->n == FFT_PAIRED) == (i >= FFT_FIRST_PAIRED)
-                                                                 ? mc_cuda_fft_ways[i]
-                                                                 : NULL };
+        kernels[i] = (struct mc_cuda_kernel_ref){
+            &d->product[i], (d->n == FFT_PAIRED) == (i >= FFT_FIRST_PAIRED) ? mc_cuda_fft_ways[i] : NULL
+        };
     }
     mc_str_addf(&defines, "#define BESIDE %d\n#define HALVES %d\n", FFT_BESIDE, d->halves);
     return mc_cuda_kernels(t, &defines, kernels, NELEM(kernels));
@@ -267,8 +267,8 @@ static struct mc_plan *make(const struct mc_conv_problem *p, int kind)
         return NULL;
     }
     d->base.run = mc_cuda_fft_run;
-    d->images = at_a_time(p, d);
-    d->base.workspace = room(p, d, d->images);
+    d->images = images_per_round(p, d);
+    d->base.workspace = workspace_left(p, d, d->images);
     return &d->base;
 }
 

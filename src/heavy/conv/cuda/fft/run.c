@@ -26,7 +26,7 @@ static int first_operand(const struct mc_conv_problem *p)
 }
 
 /* Where tiles of an axis begin, how much of each counts, and from where in the transform. */
-static void lay(struct mc_fft_args *t, const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role,
+static void lay_out(struct mc_fft_args *t, const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role,
                 int axis)
 {
     const struct mc_conv_shape *s = &p->s;
@@ -69,7 +69,7 @@ static struct mc_fft_args transform(const struct call *c, int role)
         t.tiles[r] = (int)(mc_cuda_fft_tiles(p, d, 1) * mc_cuda_fft_tiles(p, d, 2));
     }
     for (int axis = 1; axis < 3; axis++) {
-        lay(&t, p, d, role, axis);
+        lay_out(&t, p, d, role, axis);
         t.stride[axis - 1] = flip ? -a.stride[axis + 2] : a.stride[axis + 2];
         first += flip ? (p->s.k[axis] - 1) * a.stride[axis + 2] * size : 0;
     }
@@ -94,7 +94,7 @@ static mc_status launch(const struct call *c, int role)
 }
 
 /* Of whole operands, whatever rounds they are taken in. */
-static mc_status find_peaks(const struct call *c, void *const *operand)
+static mc_status find_largest(const struct call *c, void *const *operand)
 {
     const struct mc_conv_problem *p = c->p;
     const struct mc_grid g = { { FFT_PEAKS, 2, 1 }, { FFT_PEAK_THREADS, 1, 1 }, 0 };
@@ -113,7 +113,7 @@ static mc_status find_peaks(const struct call *c, void *const *operand)
 struct way { int kernel, frequencies; unsigned threads; int64_t blocks; };
 
 /* How an (m, n) product for each frequency is launched. */
-static struct way way_of(const struct mc_cuda_fft *d, int64_t m, int64_t n)
+static struct way pass_of(const struct mc_cuda_fft *d, int64_t m, int64_t n)
 {
     const bool thin = m <= FFT_THIN;
     const bool paired = d->n == FFT_PAIRED;
@@ -139,7 +139,7 @@ static mc_status multiply(const struct call *c, bool add)
     mc_cuda_fft_shape(p, c->d, b, c->images, &t.k, &t.n);
     t.lda = fft_lead(t.m);
     t.ldb = t.ldc = fft_lead(t.n);
-    const struct way w = way_of(c->d, t.m, t.n);
+    const struct way w = pass_of(c->d, t.m, t.n);
     const struct mc_grid g = { { (unsigned)w.blocks, (unsigned)(fft_frequencies_of(c->d) / w.frequencies),
                                  1 },
                                { w.threads, 1, 1 },
@@ -165,7 +165,7 @@ mc_status mc_cuda_fft_run(const struct mc_plan *plan, void *const *operand, void
     c.peaks = (uint32_t *)(void *)at;
     c.c0 = p->beta != 0 ? operand[CONV_C0] : NULL;
     if (d->halves) {
-        TRY(find_peaks(&c, operand));
+        TRY(find_largest(&c, operand));
     }
     for (int64_t n = 0; n < p->s.n; n += d->images) {
         c.images = MC_MIN(d->images, p->s.n - n);

@@ -88,12 +88,12 @@ static void shape(const struct mc_conv_problem *p, struct mc_conv_tma_args *a)
     const int size = (int)mc_dtypes[p->dtype].size;
     const int64_t *to = forward(p) ? p->at.y : p->at.x;
     *a = (struct mc_conv_tma_args){ .ts = { to[0], to[3], to[4] },
-                               .images = (int)s->n,
-                               .results = (int)(forward(p) ? s->f : s->c),
-                               .chunks = (int)conv_ceil(terms(p), MC_CUDA_ROW / size),
-                               .backward = forward(p) ? s->flip : !s->flip,
-                               .alpha = (float)p->alpha,
-                               .beta = (float)p->beta };
+                                    .images = (int)s->n,
+                                    .results = (int)(forward(p) ? s->f : s->c),
+                                    .chunks = (int)conv_ceil(terms(p), MC_CUDA_ROW / size),
+                                    .backward = forward(p) ? s->flip : !s->flip,
+                                    .alpha = (float)p->alpha,
+                                    .beta = (float)p->beta };
     for (int i = 0; i < 2; i++) {
         a->in[i] = (int)(forward(p) ? s->in : s->out)[i + 1];
         a->out[i] = (int)(forward(p) ? s->out : s->in)[i + 1];
@@ -152,18 +152,18 @@ static void describe(struct box *d, const struct mc_conv_problem *p, const struc
     int64_t w[3];
     (d->turn ? copied : filters)(p, w);
     d->from = (struct mc_cuda_tensor_map_spec){ p->dtype,
-                                      4,
-                                      { many, a->in[1], a->in[0], a->images },
-                                      { 1, from[4], from[3], from[0] },
-                                      { wide, c->box[2], c->box[1], c->box[0] },
-                                      { 1, a->stride[1], a->stride[0], 1 } };
+                                                4,
+                                                { many, a->in[1], a->in[0], a->images },
+                                                { 1, from[4], from[3], from[0] },
+                                                { wide, c->box[2], c->box[1], c->box[0] },
+                                                { 1, a->stride[1], a->stride[0], 1 } };
     d->filters = w[TERM] == 1
                      ? (struct mc_cuda_tensor_map_spec){ p->dtype,
-                                               3,
-                                               { many, all, a->results },
-                                               { 1, w[TAP], w[RESULT] },
-                                               { wide, 1, c->tn },
-                                               { 1, 1, 1 } }
+                                                         3,
+                                                         { many, all, a->results },
+                                                         { 1, w[TAP], w[RESULT] },
+                                                         { wide, 1, c->tn },
+                                                         { 1, 1, 1 } }
                      : (struct mc_cuda_tensor_map_spec){
                            p->dtype,          3,          { a->results, all, many }, { 1, w[TAP], w[TERM] },
                            { wide, 1, wide }, { 1, 1, 1 }
@@ -203,7 +203,8 @@ static bool list(struct box *d, const struct mc_conv_tma_cut *c)
                  bytes = tiles + (size_t)(blocks + 1) * sizeof(int);
     char *here = mc_alloc(bytes, "plans");
     d->lists = here ? mc_cuda_alloc(d->gpu, bytes, "plans") : NULL;
-    const bool ok = d->lists && mc_conv_tma_hand_out(&d->args, c, blocks, (void *)here, (void *)(here + tiles)) &&
+    const bool ok = d->lists &&
+                    mc_conv_tma_hand_out(&d->args, c, blocks, (void *)here, (void *)(here + tiles)) &&
                     mc_cuda_copy_to_device(d->gpu, d->lists, here, bytes) >= 0;
     d->args.tiles = d->lists;
     d->args.first = (void *)((char *)d->lists + tiles);
@@ -304,10 +305,10 @@ static const char *refuse(const struct mc_problem *p_)
            : s->unshared || s->groups > 1 ? "has the same filters everywhere and all channels for each"
            : s->in[0] != 1 || s->k[0] != 1 || s->out[0] != 1 || s->pad[0] != 0
                ? "wants images in one or two dimensions"
-           : !walked(p)      ? "wants channels side by side, in steps of sixteen bytes"
-           : !small(p)       ? "has no room for sizes like these"
+           : !walked(p)                ? "wants channels side by side, in steps of sixteen bytes"
+           : !small(p)                 ? "has no room for sizes like these"
            : !mc_cuda_has_tensor_map() ? "wants a driver that describes arrays to the copy engine"
-                             : NULL;
+                                       : NULL;
 }
 
 static double estimate(const struct mc_problem *p_)

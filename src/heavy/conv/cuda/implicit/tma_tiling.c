@@ -40,20 +40,20 @@ static struct seen all_taps(const struct mc_conv_tma_args *a, int axis, int coun
 enum { LEAVING = 1, MULTIPLYING = 4 };  /* what a tile's results take, and a tap */
 struct busy { int64_t load; int block; };
 
-static bool less(const struct busy *a, const struct busy *b)
+static bool is_less_work(const struct busy *a, const struct busy *b)
 {
     return a->load != b->load ? a->load < b->load : a->block < b->block;
 }
 
 /* heap[0] is the least busy of n blocks.  It gets a tile of so many taps: which block is that? */
-static int next(struct busy *heap, int n, int taps)
+static int next_position(struct busy *heap, int n, int taps)
 {
     struct busy mine = heap[0];
     int at = 0;
     mine.load += MULTIPLYING * taps + LEAVING;
     for (int child = 1; child < n; child = 2 * at + 1) {
-        child += child + 1 < n && less(&heap[child + 1], &heap[child]);
-        if (!less(&heap[child], &mine)) {
+        child += child + 1 < n && is_less_work(&heap[child + 1], &heap[child]);
+        if (!is_less_work(&heap[child], &mine)) {
             break;
         }
         heap[at] = heap[child];
@@ -63,7 +63,7 @@ static int next(struct busy *heap, int n, int taps)
     return mine.block;
 }
 
-static void idle(struct busy *heap, int n)
+static void has_no_taps(struct busy *heap, int n)
 {
     for (int i = 0; i < n; i++) {
         heap[i] = (struct busy){ 0, i };
@@ -86,7 +86,7 @@ static double seconds(const struct mc_conv_tma_args *a, const struct mc_conv_tma
 }
 
 /* As many waves of tiles as all want, each of what a tile has on average; no less than the largest tile. */
-static double roughly(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c, struct seen down,
+static double estimate_time(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c, struct seen down,
                       struct seen right)
 {
     const double boxes = (double)(conv_ceil(a->out[0], c->box[1]) * conv_ceil(a->out[1], c->box[2]));
@@ -97,7 +97,7 @@ static double roughly(const struct mc_conv_tma_args *a, const struct mc_conv_tma
 
 /* The same by handing tiles out, where that is quickly done. */
 enum { MOST_BLOCKS = 512, MOST_TAPS = 1024, MOST_TRIED = 4096 };
-static double exactly(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c)
+static double simulate_time(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c)
 {
     const int blocks = mc_cuda_multiprocessors(), most = a->k[0] * a->k[1];
     const int64_t each = conv_ceil(a->images, c->box[0]) * conv_ceil(a->results, c->tn);
@@ -106,7 +106,7 @@ static double exactly(const struct mc_conv_tma_args *a, const struct mc_conv_tma
     if (blocks > MOST_BLOCKS || most > MOST_TAPS || c->tiles > MOST_TRIED) {
         return c->seconds;
     }
-    idle(heap, blocks);
+    has_no_taps(heap, blocks);
     for (int y = 0; y < a->out[0]; y += c->box[1]) {
         for (int x = 0; x < a->out[1]; x += c->box[2]) {
             tiles[taps(a, 0, y, c->box[1]) * taps(a, 1, x, c->box[2])] += each;
@@ -114,7 +114,7 @@ static double exactly(const struct mc_conv_tma_args *a, const struct mc_conv_tma
     }
     for (int n = most; n >= 0; n--) {
         for (int64_t i = 0; i < tiles[n]; i++) {
-            next(heap, blocks, n);
+            next_position(heap, blocks, n);
         }
     }
     for (int i = 0; i < blocks; i++) {
@@ -139,7 +139,7 @@ static void best_box(const struct mc_conv_tma_args *a, struct mc_conv_tma_cut tr
             tried.tiles > MOST_TILES) {
             continue;
         }
-        tried.seconds = roughly(a, &tried, seen[0][down], seen[1][right]);
+        tried.seconds = estimate_time(a, &tried, seen[0][down], seen[1][right]);
         *best = best->tn == 0 || tried.seconds < best->seconds ? tried : *best;
     }
 }
@@ -159,7 +159,7 @@ struct mc_conv_tma_cut mc_conv_tma_best_cut(const struct mc_conv_tma_args *a)
             for (int images = 1; images <= 128 * mi && images < 2 * a->images; images *= 2) {
                 best_box(a, (struct mc_conv_tma_cut){ .mi = mi, .tn = tn }, images, seen, &own);
             }
-            own.seconds = own.tn > 0 ? exactly(a, &own) : 0;
+            own.seconds = own.tn > 0 ? simulate_time(a, &own) : 0;
             best = own.tn > 0 && (best.tn == 0 || own.seconds < best.seconds) ? own : best;
         }
     }
@@ -223,9 +223,9 @@ bool mc_conv_tma_hand_out(const struct mc_conv_tma_args *a, const struct mc_conv
     const bool ok = job && heap;
     if (ok) {
         const int n = list_jobs(a, c, job);
-        idle(heap, blocks);
+        has_no_taps(heap, blocks);
         for (int i = 0; i < n; i++) {
-            job[i].block = next(heap, blocks, job[i].taps);
+            job[i].block = next_position(heap, blocks, job[i].taps);
         }
         sort_by_block(job, n, tile, first, blocks);
     }

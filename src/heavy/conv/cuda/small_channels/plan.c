@@ -67,7 +67,7 @@ struct mc_plan *mc_small_channels_plan(const struct mc_small_channels *d, size_t
     }
     memcpy(made, d, size);
     const struct mc_cuda_kernel_ref kernels[] = { { &made->kernel, names[d->pass][0] },
-                                             { &made->then, names[d->pass][1] } };
+                                                  { &made->then, names[d->pass][1] } };
     if (!mc_cuda_kernels(text, defines, kernels, NELEM(kernels))) {
         mc_free(made);
         return NULL;
@@ -92,7 +92,8 @@ void mc_small_channels_bind(const struct mc_small_channels *d, struct mc_small_c
 mc_status mc_small_channels_run(const struct mc_small_channels *d, const void *args, size_t size)
 {
     TRY(mc_cuda_launch_dependent(mc_cuda_current(), d->kernel, names[d->pass][0], &d->grid, args, size));
-    return d->then ? mc_cuda_launch_dependent(mc_cuda_current(), d->then, names[d->pass][1], &d->then_grid, args, size)
+    return d->then ? mc_cuda_launch_dependent(mc_cuda_current(), d->then, names[d->pass][1], &d->then_grid,
+                                              args, size)
                    : MC_OK;
 }
 

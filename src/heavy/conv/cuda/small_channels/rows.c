@@ -120,9 +120,11 @@ static void grids(struct few *d, const struct mc_conv_shape *s)
     const int64_t processors = mc_cuda_multiprocessors();
     if (s->pass == CONV_FORWARD) {
         const int64_t spread = MC_MIN(conv_ceil(s->f, d->q), MC_MAX(2 * processors / a->tiles, (int64_t)1));
-        d->few.grid = (struct mc_grid){ { (unsigned)a->tiles, (unsigned)spread, 1 },
-                                        { (unsigned)MC_MIN(mc_small_channels_up(a->rows * a->across, 32), 256), 1, 1 },
-                                        filter_bytes(d, s) + tile_bytes(d, s) };
+        d->few.grid = (struct mc_grid){
+            { (unsigned)a->tiles, (unsigned)spread, 1 },
+            { (unsigned)MC_MIN(mc_small_channels_up(a->rows * a->across, 32), 256), 1, 1 },
+            filter_bytes(d, s) + tile_bytes(d, s)
+        };
         return;
     }
     const int64_t jobs = conv_ceil(s->f, d->q) * s->c * conv_ceil(s->k[1], d->taps),
@@ -167,12 +169,12 @@ static bool small(const struct mc_conv_problem *p)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return p->dtype != MC_FLOAT32     ? "multiplies float32"
-           : p->s.pass == CONV_INPUTS ? "goes forward, and back to filters"
-           : mc_small_channels_refuse(p)         ? mc_small_channels_refuse(p)
-           : !small(p)                ? "takes small filters, strides up to 2"
-           : !fits(p)                 ? "has no room for such lines in shared memory"
-                                      : mc_cuda_needs_sm80();
+    return p->dtype != MC_FLOAT32        ? "multiplies float32"
+           : p->s.pass == CONV_INPUTS    ? "goes forward, and back to filters"
+           : mc_small_channels_refuse(p) ? mc_small_channels_refuse(p)
+           : !small(p)                   ? "takes small filters, strides up to 2"
+           : !fits(p)                    ? "has no room for such lines in shared memory"
+                                         : mc_cuda_needs_sm80();
 }
 
 static double estimate(const struct mc_problem *p)

@@ -61,7 +61,8 @@ static bool fits(const struct spread *d, const struct mc_conv_shape *s)
 /* Eight cells of eight lines, or of four where they are floats, are different banks. */
 static int pitch_of(const struct spread *d, int places)
 {
-    return d->size == 2 ? (mc_small_channels_up(places, 8) / 8 | 1) * 8 : mc_small_channels_up(places, 16) + 8;
+    return d->size == 2 ? (mc_small_channels_up(places, 8) / 8 | 1) * 8
+                        : mc_small_channels_up(places, 16) + 8;
 }
 
 static bool divides(const struct spread *d, int unit)
@@ -172,7 +173,7 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_conv_problem *p = conv(p_);
     return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "multiplies halves, or float32 where TF32 is allowed"
            : p->s.pass != CONV_INPUTS                ? "makes gradients of inputs"
-           : mc_small_channels_refuse(p)                        ? mc_small_channels_refuse(p)
+           : mc_small_channels_refuse(p)             ? mc_small_channels_refuse(p)
            : p->at.y[4] != 1 && p->s.out[2] > 1      ? "wants lines of y side by side"
            : !small(p) ? "takes small filters, and lines of y of up to 512 places"
            : !roomy(p) ? "has no room for such lines in shared memory"

@@ -88,7 +88,8 @@ static double tile_work(const struct tensor *d, const struct mc_conv_shape *s)
 {
     const struct mc_small_channels_tensor_args *a = &d->args;
     const int places = a->images * a->rows * a->few.out[1], lane = d->step / 4;
-    const double lines = mc_small_channels_up((int64_t)a->images * a->lines * (d->inside ? 1 : s->c), WARPS) / WARPS;
+    const double lines = mc_small_channels_up((int64_t)a->images * a->lines * (d->inside ? 1 : s->c), WARPS) /
+                         WARPS;
     const double bring = lines * (10 + (d->straight ? 8 + 1.0 * d->size : 8.0 * d->size) *
                                            mc_small_channels_up(d->pitch * d->size, 512) / 512);
     if (s->pass == CONV_FORWARD) {
@@ -306,8 +307,9 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d.few.base.run = run;
     define(&defines, &d, p);
     return mc_small_channels_plan(&d.few, sizeof d,
-                       d.few.pass == CONV_WEIGHTS ? &mc_conv_small_channels_weights_text : &mc_conv_small_channels_forward_text,
-                       &defines);
+                                  d.few.pass == CONV_WEIGHTS ? &mc_conv_small_channels_weights_text
+                                                             : &mc_conv_small_channels_forward_text,
+                                  &defines);
 }
 
 /* ---- what it takes ---- */
@@ -331,7 +333,7 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_conv_problem *p = conv(p_);
     return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "multiplies halves, or float32 where TF32 is allowed"
            : p->s.pass == CONV_INPUTS                ? "goes forward, and back to filters"
-           : mc_small_channels_refuse(p)                        ? mc_small_channels_refuse(p)
+           : mc_small_channels_refuse(p)             ? mc_small_channels_refuse(p)
            : !small(p)                               ? "takes small filters, strides up to 4"
            : !fits(p)                                ? "has no room for such lines in shared memory"
                                                      : mc_cuda_needs_sm80();

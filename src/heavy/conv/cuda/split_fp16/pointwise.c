@@ -23,8 +23,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const void *c0 = p->has_bias ? operand[CONV_BIAS] : p->beta != 0 ? operand[CONV_C0] : NULL;
     (void)threads;
     return mc_split_inline_run(&d->c, operand[pass == CONV_WEIGHTS ? CONV_Y : CONV_W],
-                           operand[pass == CONV_INPUTS ? CONV_Y : CONV_X], c0,
-                           mc_conv_cuda_result(p, operand), workspace);
+                               operand[pass == CONV_INPUTS ? CONV_Y : CONV_X], c0,
+                               mc_conv_cuda_result(p, operand), workspace);
 }
 
 /* ---- a plan ---- */
@@ -54,8 +54,8 @@ static bool strided(const struct mc_conv_problem *p)
 /* The places of x that filters meet. */
 static struct mc_split_inline_places met(const struct mc_conv_problem *p)
 {
-    return strided(p) ? (struct mc_split_inline_places){ p->at.x[3] * p->s.stride[1], p->at.x[4] * p->s.stride[2],
-                                                     (int)p->s.out[2] }
+    return strided(p) ? (struct mc_split_inline_places){ p->at.x[3] * p->s.stride[1],
+                                                         p->at.x[4] * p->s.stride[2], (int)p->s.out[2] }
                       : mc_split_inline_line(step(p->s.in, p->at.x + 2));
 }
 
@@ -64,10 +64,10 @@ static void sizes(const struct mc_conv_problem *p, struct mc_split_inline_args *
     const int64_t y = step(p->s.out, p->at.y + 2), places = conv_volume(p->s.out);
     const bool forward = p->s.pass == CONV_FORWARD;
     *a = (struct mc_split_inline_args){ .batch = 1,
-                                    .outer = 1,
-                                    .alpha = (float)p->alpha,
-                                    .beta = p->has_bias ? 1 : (float)p->beta,
-                                    .around = { 1, 1 } };
+                                        .outer = 1,
+                                        .alpha = (float)p->alpha,
+                                        .beta = p->has_bias ? 1 : (float)p->beta,
+                                        .around = { 1, 1 } };
     if (p->s.pass == CONV_WEIGHTS) {
         a->m = (int)p->s.f;
         a->n = (int)p->s.c;

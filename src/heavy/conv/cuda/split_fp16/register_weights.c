@@ -28,7 +28,8 @@ static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
                  y = (size_t)(2 * d->fb * (lines + 8)) * sizeof(uint16_t);
     const size_t raw = (size_t)mc_shared_image_up((int64_t)d->cc * (int64_t)places, 4) +
                        (size_t)mc_shared_image_up((int64_t)d->fb * outs, 4);
-    a->blocks = MC_MIN(a->n, MC_MAX(mc_cuda_multiprocessors() * (int)mc_shared_image_blocks(d, threads) / jobs, 1));
+    a->blocks = MC_MIN(a->n,
+                       MC_MAX(mc_cuda_multiprocessors() * (int)mc_shared_image_blocks(d, threads) / jobs, 1));
     d->kernel[0] = (struct mc_shared_image_kernel){
         "weights",
         { { (unsigned)a->blocks, (unsigned)jobs, 1 },
@@ -36,9 +37,9 @@ static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
           2 * (raw * sizeof(float) + x + y) + (size_t)(d->cc + 8) * sizeof(uint16_t) + (size_t)lines * 16 },
         NULL
     };
-    d->kernel[1] = (struct mc_shared_image_kernel){ "add",
-                                              { { (unsigned)((weights + 31) / 32), 1, 1 }, { 256, 1, 1 }, 0 },
-                                              NULL };
+    d->kernel[1] = (struct mc_shared_image_kernel){
+        "add", { { (unsigned)((weights + 31) / 32), 1, 1 }, { 256, 1, 1 }, 0 }, NULL
+    };
     d->base.workspace = (size_t)(a->blocks * weights) * sizeof(float);
 }
 
@@ -59,8 +60,8 @@ static double estimate(const struct mc_problem *p_)
 {
     struct mc_shared_image d;
     lay_out(&d, conv(p_));
-    return 10e-6 +
-           mc_shared_image_seconds(&d, conv(p_), mc_shared_image_up(d.args.out[0] * d.args.out[1], d.ks * 16), 0.4);
+    return 10e-6 + mc_shared_image_seconds(&d, conv(p_),
+                                           mc_shared_image_up(d.args.out[0] * d.args.out[1], d.ks * 16), 0.4);
 }
 
 const struct mc_solver mc_conv_cuda_taps = { .name = "taps", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -29,11 +29,11 @@ static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
     d->warps = 2 * WARPS;
     mc_shared_image_filters(d, a->k[0] * a->k[1] * (d->cc / 16), across);
     d->kernel[1] = (struct mc_shared_image_kernel){ "spread",
-                                              { { (unsigned)((a->n + a->images - 1) / a->images),
-                                                  (unsigned)across, 1 },
-                                                { (unsigned)(32 * a->down * a->right), 1, 1 },
-                                                bytes(d) },
-                                              NULL };
+                                                    { { (unsigned)((a->n + a->images - 1) / a->images),
+                                                        (unsigned)across, 1 },
+                                                      { (unsigned)(32 * a->down * a->right), 1, 1 },
+                                                      bytes(d) },
+                                                    NULL };
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
@@ -52,7 +52,8 @@ static double estimate(const struct mc_problem *p_)
 {
     struct mc_shared_image d;
     lay_out(&d, conv(p_));
-    return 10e-6 + mc_shared_image_seconds(&d, conv(p_), mc_shared_image_up(d.args.in[0] * d.args.in[1], TILE), 0.3);
+    return 10e-6 +
+           mc_shared_image_seconds(&d, conv(p_), mc_shared_image_up(d.args.in[0] * d.args.in[1], TILE), 0.3);
 }
 
 const struct mc_solver mc_conv_cuda_col2im = { .name = "spread", .refuse = refuse, .estimate = estimate, .plan = plan };

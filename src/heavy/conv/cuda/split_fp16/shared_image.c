@@ -59,8 +59,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.fours = h->fours && mc_cuda_aligned(a.x) && (!weights || mc_cuda_aligned(a.y));
     a.cut = (void *)((char *)workspace + h->cut_at);
     for (size_t i = 0; i < NELEM(h->kernel) && h->kernel[i].name; i++) {
-        TRY(mc_cuda_launch_dependent(mc_cuda_current(), h->kernel[i].loaded, h->kernel[i].name, &h->kernel[i].grid, &a,
-                           sizeof a));
+        TRY(mc_cuda_launch_dependent(mc_cuda_current(), h->kernel[i].loaded, h->kernel[i].name,
+                                     &h->kernel[i].grid, &a, sizeof a));
     }
     return MC_OK;
 }
@@ -118,8 +118,8 @@ void mc_shared_image_filters(struct mc_shared_image *h, int steps, int across)
     a->steps = steps;
     a->tiles = across * a->right * HALVES_TILE / 8; /* every warp has filters to read */
     h->kernel[0] = (struct mc_shared_image_kernel){ "pack",
-                                              { { (unsigned)a->tiles * 8, 1, 1 }, { 256, 1, 1 }, 0 },
-                                              NULL };
+                                                    { { (unsigned)a->tiles * 8, 1, 1 }, { 256, 1, 1 }, 0 },
+                                                    NULL };
     h->scale_at = (size_t)(a->chunks * a->steps) * (size_t)a->tiles * 32 * 16;
     h->base.workspace = h->scale_at + (size_t)a->tiles * 8 * sizeof(float);
 }
@@ -196,7 +196,8 @@ const char *mc_shared_image_fit(mc_shared_image_lay_out *lay_out, const struct m
     struct mc_shared_image h;
     lay_out(&h, p);
     const struct mc_grid *g = &h.kernel[h.work].grid;
-    bool ok = g->blocks[1] <= 4 * (unsigned)mc_cuda_multiprocessors() && g->threads[0] <= 32 * (unsigned)h.warps;
+    bool ok = g->blocks[1] <= 4 * (unsigned)mc_cuda_multiprocessors() &&
+              g->threads[0] <= 32 * (unsigned)h.warps;
     for (size_t i = 0; i < NELEM(h.kernel); i++) {
         ok = ok && h.kernel[i].grid.shared <= HALVES_MOST_SHARED;
     }

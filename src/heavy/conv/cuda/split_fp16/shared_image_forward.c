@@ -26,18 +26,19 @@ static void plan_gather(struct mc_shared_image *d)
     struct mc_shared_image_args *a = &d->args;
     const int outs = a->out[0] * a->out[1], columns = mc_shared_image_up(a->results, TILE) / TILE,
               processors = mc_cuda_multiprocessors();
-    a->right = MC_MIN(columns, MC_MAX(HALVES_MOST_WARPS / MC_MAX(mc_shared_image_up(outs, TILE) / TILE, 1), 1));
+    a->right = MC_MIN(columns,
+                      MC_MAX(HALVES_MOST_WARPS / MC_MAX(mc_shared_image_up(outs, TILE) / TILE, 1), 1));
     a->images = MC_MAX(
         MC_MIN(MC_MIN(WARPS * TILE / (outs * a->right), (a->n + processors - 1) / processors), a->n), 1);
     a->down = mc_shared_image_up(a->images * outs, TILE) / TILE;
     const int across = (columns + a->right - 1) / a->right;
     mc_shared_image_filters(d, mc_shared_image_up(a->k[0] * a->k[1] * (d->cc / 16), STEPS), across);
     d->kernel[1] = (struct mc_shared_image_kernel){ "gather",
-                                              { { (unsigned)((a->n + a->images - 1) / a->images),
-                                                  (unsigned)across, 1 },
-                                                { (unsigned)(32 * a->down * a->right), 1, 1 },
-                                                gather_bytes(d) },
-                                              NULL };
+                                                    { { (unsigned)((a->n + a->images - 1) / a->images),
+                                                        (unsigned)across, 1 },
+                                                      { (unsigned)(32 * a->down * a->right), 1, 1 },
+                                                      gather_bytes(d) },
+                                                    NULL };
 }
 
 static void plan_weights(struct mc_shared_image *d)
@@ -63,9 +64,9 @@ static void plan_weights(struct mc_shared_image *d)
           2 * (x + y) + (size_t)(d->cc + 8) * sizeof(uint16_t) + (size_t)lines * 16 },
         NULL
     };
-    d->kernel[2] = (struct mc_shared_image_kernel){ "add",
-                                              { { (unsigned)((weights + 31) / 32), 1, 1 }, { 256, 1, 1 }, 0 },
-                                              NULL };
+    d->kernel[2] = (struct mc_shared_image_kernel){
+        "add", { { (unsigned)((weights + 31) / 32), 1, 1 }, { 256, 1, 1 }, 0 }, NULL
+    };
     d->cut_at = ((size_t)(a->blocks * weights) * sizeof(float) + 255) / 256 * 256;
     d->scale_at = d->cut_at + (size_t)a->n * ((size_t)a->chunks * x + (size_t)f_blocks * y);
     d->base.workspace = d->scale_at + (size_t)(a->n * (a->chunks + f_blocks)) * sizeof(float);
@@ -91,7 +92,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     return mc_shared_image_plan(lay_out, p,
-                          p->s.pass == CONV_WEIGHTS ? &mc_conv_shared_image_weights_text : &mc_conv_shared_image_text);
+                                p->s.pass == CONV_WEIGHTS ? &mc_conv_shared_image_weights_text
+                                                          : &mc_conv_shared_image_text);
 }
 
 /* ---- what it takes ---- */

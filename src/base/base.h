@@ -131,10 +131,14 @@ enum mc_channel { LOG_REWRITE, LOG_PLAN, LOG_KERNEL, LOG_MEM, LOG_TIME, LOG_WARN
 extern _Atomic unsigned mc_log_mask;
 void mc_log_line(enum mc_channel ch, const char *fmt, ...) MC_PRINTF(2, 3);
 void mc_say(const char *text);   /* to stdout: for print_ alone, because the user's graph says so */
+static inline bool mc_logs(enum mc_channel ch)
+{
+    return atomic_load_explicit(&mc_log_mask, memory_order_relaxed) & 1u << ch;
+}
 #define LOG(ch, ...)                                                                               \
     do {                                                                                           \
-        if (atomic_load_explicit(&mc_log_mask, memory_order_relaxed) & (1u << (ch))) {             \
-            mc_log_line(ch, __VA_ARGS__);                                                               \
+        if (mc_logs(ch)) {                                                                         \
+            mc_log_line(ch, __VA_ARGS__);                                                          \
         }                                                                                          \
     } while (0)
 

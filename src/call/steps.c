@@ -31,7 +31,7 @@ static mc_status no_room(const struct mc_function *f, const struct mc_shape_plan
         most = p->step[i].workspace > p->step[most].workspace ? i : most;
     }
     return mc_fail_again("%s: %zu bytes of values, %zu for step %d, %.200s: ", f->name, p->arena, p->scratch,
-                         most, mc_step_text(f, most));
+                         most, mc_step_text(f->code, most));
 }
 
 /* Where memory is short, solvers that work with a quarter are asked, until there are none. */

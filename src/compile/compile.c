@@ -207,38 +207,16 @@ static mc_status lower(struct compiling *c)
     return s;
 }
 
-/* What each step computes, in the text form: its results over its sources; and what it is called. */
+/* Room for the words of each step, which are made when somebody asks; the log of kernels does. */
 static mc_status describe(struct compiling *c)
 {
     const struct mc_program *p = &c->code->program;
     c->code->nstep = (int)p->step.n;
-    c->code->step_text = mc_calloc(p->step.n + 1, sizeof *c->code->step_text, "compile");
-    c->code->step_name = mc_calloc(p->step.n + 1, sizeof *c->code->step_name, "compile");
-    if (!c->code->step_text || !c->code->step_name) {
-        return MC_EMEMORY;
+    c->code->words = mc_calloc(p->step.n + 1, sizeof *c->code->words, "compile");
+    for (int i = 0; c->code->words && i < c->code->nstep && mc_logs(LOG_KERNEL); i++) {
+        LOG(LOG_KERNEL, "step %d: %s", i, mc_step_text(c->code, i));
     }
-    for (size_t i = 0; i < p->step.n; i++) {
-        const struct mc_step *s = &p->step.at[i];
-        struct mc_str out = { 0 };
-        if (s->heavy && s->kernel) {
-            mc_node_print(&out, s->heavy, 2);
-            mc_str_add(&out, ", then ");
-        }
-        for (int k = 0, shown = 0; k < s->nnode; k++) {
-            int v = p->value_of[s->node[k]->id];
-            if ((v >= 0 && p->value.at[v].step == (int)i) || s->nnode == 1) {
-                mc_str_add(&out, shown++ ? ", " : "");
-                mc_node_print(&out, s->node[k], 6);
-            }
-        }
-        c->code->step_text[i] = mc_str_take(&out);
-        c->code->step_name[i] = mc_step_called(p, (int)i, c->out_name.at);
-        if (!c->code->step_text[i] || !c->code->step_name[i]) {
-            return MC_EMEMORY;
-        }
-        LOG(LOG_KERNEL, "step %zu: %s", i, c->code->step_text[i]);
-    }
-    return MC_OK;
+    return c->code->words ? MC_OK : MC_EMEMORY;
 }
 
 static mc_status compile_kernels(struct compiling *c)

@@ -79,20 +79,17 @@ mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int th
 
 void mc_code_unit_drop_steps(struct mc_code_unit *u)
 {
-    for (int i = 0; u->step_text && i < u->nstep; i++) {
-        mc_free(u->step_text[i]);
-    }
-    for (int i = 0; u->step_name && i < u->nstep; i++) {
-        mc_free(u->step_name[i]);
+    for (int i = 0; u->words && i < u->nstep; i++) {
+        mc_free(u->words[i].text);
+        mc_free(u->words[i].name);
     }
     if (u->backend && u->backend->drop_kernels) {
         u->backend->drop_kernels(u);
     }
-    mc_free(u->step_text);
-    mc_free(u->step_name);
+    mc_free(u->words);
     mc_free(u->source);
     mc_program_free(&u->program);
-    u->step_text = u->step_name = NULL, u->source = NULL;
+    u->words = NULL, u->source = NULL;
 }
 
 void mc_code_unit_unref(struct mc_code_unit *u)

@@ -24,6 +24,12 @@ enum mc_mode { MODE_FAST_RUN, MODE_FAST_COMPILE, MODE_DEBUG, MODE_NANGUARD };
 struct mc_rewritten { const char *rule; bool exact; mc_node *from, *to, *wide[2]; };
 struct mc_twin { mc_node *of, *wide; };
 
+/* A step in words.  Made when first asked for, by any thread; kept from then on.  NULL: not made yet. */
+struct mc_step_words {
+    char *_Atomic text;         /* its formula */
+    char *_Atomic name;         /* what it is for: "conv1 forward" */
+};
+
 enum { MC_TEXTS = 8 };          /* of C, compiled at once */
 struct mc_code_unit {           /* shared by copies; counted */
     _Atomic int refs;
@@ -39,7 +45,7 @@ struct mc_code_unit {           /* shared by copies; counted */
     bool uncompiled;            /* nothing is compiled: the reference runs every step */
     VEC(struct mc_rewritten) rewritten; /* MODE_DEBUG: what rules replaced */
     VEC(struct mc_twin) twin;   /* there: inputs and shared variables, in float64 */
-    char **step_text, **step_name; /* by step: its formula; what it is for, "conv1 forward" */
+    struct mc_step_words *words; /* by step */
     char *warning;              /* what makes it slow that need not be; NULL: nothing */
     const char **output_name;   /* what the user calls them; NULL: nothing */
     int nstep;
@@ -122,8 +128,10 @@ struct mc_function {
     double call_seconds, plan_seconds;
 };
 
+/* step_name.c: a step in words, kept with the code; "": there is no such step, or no memory for its words */
+const char *mc_step_text(const struct mc_code_unit *u, int step);
+const char *mc_step_name(const struct mc_code_unit *u, int step);
 /* step.c */
-const char *mc_step_text(const struct mc_function *f, int step);
 /* does it have a kernel, and a compiled form of it? */
 bool mc_step_compiled(const struct mc_function *f, int step);
 mc_status mc_step_run(struct mc_function *f, const struct mc_shape_plan *p, int step);
@@ -150,8 +158,6 @@ void mc_custom_install(void);
 /* reference_threads.c: can threads share the work of n?  Then mc_lines_eval fills out with that many threads. */
 bool mc_reference_parallel(const mc_node *n, const mc_array *out);
 mc_status mc_lines_eval(const mc_node *n, mc_array *const *in, mc_array *out, int threads);
-/* step_name.c: what a step is for, in words.  Outputs may have names (NULL: none); NULL: out of memory */
-char *mc_step_called(const struct mc_program *p, int step, const char *const *output_name);
 /* cpu/compile_kernels.c: the reason of a step that runs by the reference for want of a compiler */
 extern const char mc_no_compiler[];
 

@@ -172,7 +172,7 @@ static mc_status compare_value(struct table *t, int step, int v, mc_node *n, int
     mc_array_unref(&have);
     return bad < 0 ? MC_OK
                    : mc_fail(MC_ECHECK, "DEBUG: step %d, %s: element %lld differs from the reference", step,
-                             t->f->code->step_text[step], (long long)bad);
+                             mc_step_text(t->f->code, step), (long long)bad);
 }
 
 /* The places of a host step's results, which lie apart from what it reads. */

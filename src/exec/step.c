@@ -1,11 +1,6 @@
-/* step.c: one step of a function: its name, what it runs, and how its errors read. */
+/* step.c: one step of a function: what it runs, and how its errors read. */
 #include "device/cpu/cpu.h"
 #include "exec/backend.h"
-
-const char *mc_step_text(const struct mc_function *f, int step)
-{
-    return step >= 0 && step < f->code->nstep ? f->code->step_text[step] : "";
-}
 
 bool mc_step_compiled(const struct mc_function *f, int step)
 {
@@ -25,7 +20,9 @@ mc_status mc_step_error(const struct mc_function *f, int step, mc_status s)
 {
     char said[600];
     mc_snprintf(said, sizeof said, "%s", mc_last_error());
-    return s == MC_EMEMORY ? s : mc_fail(s, "%s: %s\n    in %.400s", f->name, said, mc_step_text(f, step));
+    return s == MC_EMEMORY
+               ? s
+               : mc_fail(s, "%s: %s\n    in %.400s", f->name, said, mc_step_text(f->code, step));
 }
 
 int mc_step_threads(int asked)

@@ -1,7 +1,10 @@
-/* step_name.c: what a step is called: by the labels of what it makes, else by the variables and results that it
- * makes, else by its formula.  "conv1, pool1 forward", "gradient of W", "update of W, b and 6 more".
+/* step_name.c: a step in words.  Its text is its formula.  Its name is made of the labels of its results, else
+ * of the variables and results that they are, else of its formula: "conv1, pool1 forward", "gradient of W",
+ * "update of W, b and 6 more".
  *
- * Invariant: names are for people and nothing depends on them; two steps may have the same one. */
+ * Both are made when first asked for: a large graph has as many steps as nodes, and most are never asked.
+ *
+ * Invariant: words are for people and nothing depends on them; two steps may have the same name. */
 #include "exec/backend.h"
 #include "graph/picture.h"
 
@@ -106,9 +109,10 @@ static void say(struct mc_str *out, const words *w, enum way way)
     }
 }
 
-/* What is only on the way to what has a name is not said. */
-char *mc_step_called(const struct mc_program *p, int step, const char *const *output_name)
+/* What is only on the way to what has a name is not said.  NULL: no memory. */
+static char *name_of(const struct mc_code_unit *u, int step)
 {
+    const struct mc_program *p = &u->program;
     const struct mc_step *s = &p->step.at[step];
     words w = { 0 };
     struct mc_arena a = { 0 };
@@ -119,7 +123,7 @@ char *mc_step_called(const struct mc_program *p, int step, const char *const *ou
     }
     for (int i = 0; i < s->ndst; i++) {
         if (!add_label(&w, label_of(p->value.at[s->dst[i]].node), &good)) {
-            add_value(&w, &a, p, s->dst[i], output_name, &good);
+            add_value(&w, &a, p, s->dst[i], u->output_name, &good);
         }
     }
     for (int i = 0; i < s->nnode && !w.n; i++) {
@@ -132,12 +136,55 @@ char *mc_step_called(const struct mc_program *p, int step, const char *const *ou
         mc_node_print(&formula, s->node[s->nnode - 1], 2);
         mc_str_line(&out, formula.s ? formula.s : "", FORMULA_COLUMNS);
     }
-    mc_str_add(&out, "");
     out.bad |= !good || formula.bad;
     char *name = mc_str_take(&out);
-    mc_str_free(&out);
     mc_str_free(&formula);
     VEC_FREE(w);
     mc_arena_free(&a);
     return name;
+}
+
+/* What the step computes, in the text form: its results over its sources.  NULL: no memory. */
+static char *text_of(const struct mc_code_unit *u, int step)
+{
+    const struct mc_program *p = &u->program;
+    const struct mc_step *s = &p->step.at[step];
+    struct mc_str out = { 0 };
+    if (s->heavy && s->kernel) {
+        mc_node_print(&out, s->heavy, 2);
+        mc_str_add(&out, ", then ");
+    }
+    for (int k = 0, shown = 0; k < s->nnode; k++) {
+        int v = p->value_of[s->node[k]->id];
+        if ((v >= 0 && p->value.at[v].step == step) || s->nnode == 1) {
+            mc_str_add(&out, shown++ ? ", " : "");
+            mc_node_print(&out, s->node[k], 6);
+        }
+    }
+    return mc_str_take(&out);
+}
+
+/* What is kept there, made now if it is not yet.  Of two threads that make it, the first one's is kept. */
+static const char *kept(char *_Atomic *at, char *(*make)(const struct mc_code_unit *u, int step),
+                        const struct mc_code_unit *u, int step)
+{
+    char *have = atomic_load(at);
+    if (!have) {
+        char *made = make(u, step);
+        if (made && atomic_compare_exchange_strong(at, &have, made)) {
+            return made;
+        }
+        mc_free(made);
+    }
+    return have ? have : "";
+}
+
+const char *mc_step_text(const struct mc_code_unit *u, int step)
+{
+    return step >= 0 && step < u->nstep ? kept(&u->words[step].text, text_of, u, step) : "";
+}
+
+const char *mc_step_name(const struct mc_code_unit *u, int step)
+{
+    return step >= 0 && step < u->nstep ? kept(&u->words[step].name, name_of, u, step) : "";
 }

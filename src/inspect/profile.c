@@ -295,9 +295,9 @@ static void step_table(struct mc_str *out, const struct mc_function *f, const st
             mc_str_addf(out, "%6.1f%%  %6.1f%%  %9.3fs      %.2es %7lld %4d %9s %6s  %s, %s: ",
                         share(r->seconds, p->seconds), share(sum, p->seconds), r->seconds,
                         r->seconds / (double)r->calls, (long long)r->calls, r->step, flops.s, bytes.s,
-                        mc_function_step(f, r->step).name, r->class);
+                        mc_step_name(f->code, r->step), r->class);
         }
-        mc_str_line(out, mc_step_text(f, r->step), LINE_COLUMNS);
+        mc_str_line(out, mc_step_text(f->code, r->step), LINE_COLUMNS);
         mc_str_add(out, "\n");
         results(out, f, r->step);
         mc_str_free(&flops);

@@ -149,7 +149,7 @@ static mc_status graph(const struct page *g)
     for (size_t i = 0; i < pr->step.n && s == MC_OK; i++) {
         const struct mc_step *st = &pr->step.at[i];
         bool works = st->kind == STEP_KERNEL || st->kind == STEP_HEAVY || st->kind == STEP_HOST;
-        const char *word = works ? step_word(&a, mc_function_step(g->f, (int)i).name) : "";
+        const char *word = works ? step_word(&a, mc_step_name(g->f->code, (int)i)) : "";
         for (int k = 0; k < st->nnode && word; k++) {
             badge[st->node[k]->id] = word;
         }
@@ -265,7 +265,7 @@ static void behind(const struct page *g, int i, const struct mc_step_row *r)
 static void step(const struct page *g, int i, const struct mc_step_row *r)
 {
     mc_str_add(g->out, "<details class=\"step\"><summary><span class=\"name\">");
-    mc_str_html(g->out, mc_function_step(g->f, i).name);
+    mc_str_html(g->out, mc_step_name(g->f->code, i));
     mc_str_add(g->out, "</span>");
     numbers(g->out, r, g->p->seconds);
     mc_str_add(g->out, "</summary>\n");
@@ -319,9 +319,9 @@ static void value_box(const struct page *g, const struct mc_life *l, double wide
     mc_str_bytes(&size, (double)l->bytes);
     g->out->bad |= text.bad || size.bad;
     mc_str_add(g->out, "<g><title>from ");
-    mc_str_html(g->out, mc_function_step(g->f, l->first).name);
+    mc_str_html(g->out, mc_step_name(g->f->code, l->first));
     mc_str_add(g->out, " to ");
-    mc_str_html(g->out, mc_function_step(g->f, l->last).name);
+    mc_str_html(g->out, mc_step_name(g->f->code, l->last));
     mc_str_add(g->out, ", ");
     mc_str_html(g->out, size.s ? size.s : "");
     mc_str_add(g->out, ": ");

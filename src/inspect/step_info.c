@@ -17,8 +17,8 @@ mc_step_info mc_function_step(const mc_function *f, int i)
     }
     const struct mc_step *s = &f->code->program.step.at[i];
     info.kind = s->heavy ? mc_heavy_family(s) : kinds[s->kind];
-    info.name = f->code->step_name[i];
-    info.text = f->code->step_text[i];
+    info.name = mc_step_name(f->code, i);
+    info.text = mc_step_text(f->code, i);
     info.reason = s->reason;
     bool host = s->kind == STEP_HOST &&
                 (!f->code->backend->left_to_reference || f->code->backend->left_to_reference(f, i));

@@ -139,7 +139,7 @@ static void report_rule(struct run *r, int rule, const char *name, const mc_node
 
 static void log_rule(const char *name, const mc_node *n, const mc_node *to)
 {
-    if (atomic_load_explicit(&mc_log_mask, memory_order_relaxed) & 1u << LOG_REWRITE) {
+    if (mc_logs(LOG_REWRITE)) {
         struct mc_str a = { 0 }, b = { 0 };
         mc_node_print(&a, n, 5);
         mc_node_print(&b, to, 5);

@@ -136,7 +136,7 @@ static mc_status refuse_step(const struct mc_function *f, int step)
     const char *why = f->code->program.step.at[step].reason;
     return mc_fail(MC_EUNSUPPORTED,
                    "%s: step %d would run on the host, which the flag cuda.host forbids: %s\n    in %.400s",
-                   f->name, step, *why ? why : "not at this shape", mc_step_text(f, step));
+                   f->name, step, *why ? why : "not at this shape", mc_step_text(f->code, step));
 }
 
 static bool all_on_device(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,

@@ -8,6 +8,7 @@
 #include "heavy/conv/solver.h"
 #include "conv_grid.h"
 #include "guarded.h"
+#include "plan_options.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -176,7 +177,7 @@ static struct instance make(struct mc_conv_shape s, struct variant v)
 {
     struct instance x = { .v = v };
     const int64_t size = mc_dtypes[v.dtype].size;
-    x.p = (struct mc_conv_problem){ .base.family = &mc_conv_family,
+    x.p = (struct mc_conv_problem){ .base = { &mc_conv_family, mc_plan_options_of(NULL) },
                                     .dtype = v.dtype,
                                     .s = s,
                                     .alpha = v.alpha,

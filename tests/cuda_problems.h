@@ -7,6 +7,7 @@
 #include "heavy/conv/cuda/cuda.h"
 #include "conv_grid.h"
 #include "heavy/gemm/cuda/cuda.h"
+#include "plan_options.h"
 #include <stdio.h>
 
 /* Enters the first GPU for the rest of the test. */
@@ -102,7 +103,7 @@ static const struct product { double alpha, beta; int c0; enum mc_act act; int64
 static inline struct mc_gemm_problem product(mc_dtype d, int64_t m, int64_t n, int64_t k, const char *order,
                                              const struct product *v)
 {
-    struct mc_gemm_problem p = { .base = { &mc_gemm_cuda },
+    struct mc_gemm_problem p = { .base = { &mc_gemm_cuda, mc_plan_options_of(&mc_site_cuda) },
                                  .dtype = d,
                                  .batch = v->batch,
                                  .m = m,
@@ -176,7 +177,7 @@ static inline void lay_out(const struct mc_conv_problem *p, int role, int64_t *s
 static inline struct mc_conv_problem convolution(const char *shape, enum mc_conv_pass pass,
                                                  const struct variant *v)
 {
-    struct mc_conv_problem p = { .base = { &mc_conv_cuda },
+    struct mc_conv_problem p = { .base = { &mc_conv_cuda, mc_plan_options_of(&mc_site_cuda) },
                                  .dtype = v->dtype,
                                  .s = conv_parse(shape),
                                  .alpha = v->alpha,

@@ -10,6 +10,7 @@
 #include "device/cpu/cpu.h"
 #include "heavy/gemm/cpu/library.h"
 #include "guarded.h"
+#include "plan_options.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,7 +137,7 @@ static inline struct instance make(mc_dtype d, struct shape s, const char *order
     struct instance x = { .v = v };
     struct mc_gemm_problem *p = &x.p;
     const size_t size = mc_dtypes[d].size;
-    *p = (struct mc_gemm_problem){ .base.family = &mc_gemm_family,
+    *p = (struct mc_gemm_problem){ .base = { &mc_gemm_family, mc_plan_options_of(NULL) },
                                    .dtype = d,
                                    .batch = v.batch,
                                    .m = s.m,
@@ -252,6 +253,7 @@ static inline void judge(const struct instance *x, const struct mc_plan *plan, c
 
 static inline void try_solver(struct instance *x, const struct mc_solver *s, const char *kernel)
 {
+    plan_as_flags(&x->p.base);
     if (mc_plan_declines(&x->p.base, s)) {
         return;
     }

@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "heavy/norm/norm.h"
+#include "plan_options.h"
 #include <string.h>
 
 static inline int64_t norm_below(int64_t n)
@@ -18,7 +19,7 @@ static inline void norm_any(struct mc_norm_problem *p, mc_dtype d)
     static const double betas[] = { 0.75, 0.5, 1, 0.6, 2 };
     const int *order = orders[norm_below(3)];
     const bool plain = norm_below(2);
-    *p = (struct mc_norm_problem){ .base = { &mc_norm_family }, .dtype = d };
+    *p = (struct mc_norm_problem){ .base = { &mc_norm_family, mc_plan_options_of(NULL) }, .dtype = d };
     p->s = (struct mc_norm_shape){ .backward = norm_below(2),
                                    .blocked = norm_below(4) == 0,
                                    .rank = 4,

@@ -4,6 +4,7 @@
 
 #include "check.h"
 #include "heavy/pool/pool.h"
+#include "plan_options.h"
 
 /* cells of windows in the everyday tier: 14 of 886 problems have more, and would take nine tenths of the
  * time */
@@ -51,7 +52,9 @@ static inline bool pool_any(struct mc_pool_problem *p, mc_dtype d, int largest)
     static const int orders[3][4] = { { 0, 1, 2, 3 }, { 0, 2, 3, 1 }, { 1, 2, 3, 0 } };
     const int *order = orders[below(3)];
     struct mc_pool_shape *s = &p->s;
-    *p = (struct mc_pool_problem){ .base = { &mc_pool_family }, .dtype = d, .marks = below(3) > 0 };
+    *p = (struct mc_pool_problem){ .base = { &mc_pool_family, mc_plan_options_of(NULL) },
+                                   .dtype = d,
+                                   .marks = below(3) > 0 };
     *s = (struct mc_pool_shape){ .rank = 4,
                                  .nd = 1 + (int)below(3),
                                  .axis = { -1, -1, -1 },

@@ -109,6 +109,7 @@ static void judge(struct instance *x, const char *name)
 
 static bool try_solver(struct instance *x, const struct mc_solver *s, const char **no)
 {
+    plan_as_flags(&x->p.base);
     const char *why = mc_plan_declines(&x->p.base, s);
     if (why) {
         *no = *no && strstr(*no, "no library") ? *no : why;
@@ -134,6 +135,7 @@ static void same_bits(struct instance *x, const struct mc_solver *s)
 {
     const int role = mc_conv_result(x->p.s.pass);
     const size_t bytes = (size_t)x->reach[role] * mc_dtypes[x->p.dtype].size;
+    plan_as_flags(&x->p.base);
     struct mc_plan *plan = strncmp(s->name, "onednn", 6) == 0 || (s->refuse && s->refuse(&x->p.base))
                                ? NULL
                                : mc_plan_with(&x->p.base, s);
@@ -277,6 +279,7 @@ TEST(conv_of_a_library_runs_twice_where_room_is_short)
             if (whole && whole->workspace > 0) {
                 snprintf(most, sizeof most, "%zu", whole->workspace - 1);
                 mc_flag_set("workspace", most);
+                plan_as_flags(&x.p.base);
                 struct mc_plan *two = mc_plan_with(&x.p.base, &mc_conv_onednn);
                 CHECK(two && two->child[0] && two->workspace < whole->workspace, "%s",
                       two ? "needs no less" : mc_last_error());
@@ -315,7 +318,7 @@ TEST(conv_keeps_the_workspace_cap)
             }
             name_solver("auto");
             mc_flags_parse("workspace=100k");
-            struct mc_plan *plan = mc_conv_plan(&x.p);
+            struct mc_plan *plan = mc_conv_plan(&x.p, AS_FLAGS(NULL));
             CHECK(plan && plan->workspace <= 100 * 1024, "%s", plan ? "too much workspace" : mc_last_error());
             mc_plan_free(plan);
             mc_flags_parse("workspace=1G");

@@ -25,7 +25,7 @@ static const struct {
 static struct mc_conv_problem problem(size_t i, enum mc_conv_pass pass)
 {
     struct mc_conv_problem p = {
-        .base.family = &mc_conv_family, .dtype = MC_FLOAT32, .alpha = 0.5, .beta = 2
+        .base = { &mc_conv_family, mc_plan_options_of(NULL) }, .dtype = MC_FLOAT32, .alpha = 0.5, .beta = 2
     };
     struct mc_conv_shape *s = &p.s;
     *s = (struct mc_conv_shape){ .pass = pass,

@@ -33,7 +33,10 @@ static double free_gb(void)
 static struct mc_conv_problem problem(mc_dtype dtype, const char *shape)
 {
     struct mc_conv_problem p = {
-        .base.family = &mc_conv_family, .dtype = dtype, .s = conv_parse(shape), .alpha = 1
+        .base = { &mc_conv_family, mc_plan_options_of(NULL) },
+        .dtype = dtype,
+        .s = conv_parse(shape),
+        .alpha = 1,
     };
     int64_t *const strides[] = { p.at.x, p.at.w, p.at.y };
     p.s.pass = CONV_FORWARD;

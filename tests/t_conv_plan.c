@@ -3,6 +3,7 @@
 #include "check.h"
 #include "heavy/conv/solver.h"
 #include "conv_grid.h"
+#include "plan_options.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -33,7 +34,7 @@ TEST(conv_words)
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
         const struct mc_conv_problem p = problem(rows[i].shape, rows[i].pass);
-        struct mc_plan *plan = mc_conv_plan(&p);
+        struct mc_plan *plan = mc_conv_plan(&p, AS_FLAGS(NULL));
         struct mc_str text = { 0 };
         REQUIRE(plan, "%s", mc_last_error());
         mc_conv_family.word(plan->problem, &text);
@@ -81,13 +82,14 @@ TEST(conv_errors)
         p.s.stride[1] = zero ? 0 : p.s.stride[1];
         p.s.pass = rows[i].pass;
         mc_flags_parse(rows[i].flags);
-        struct mc_plan *plan = mc_conv_plan(&p);
+        struct mc_plan *plan = mc_conv_plan(&p, AS_FLAGS(NULL));
         CHECK(!plan && strstr(mc_last_error(), rows[i].says), "%s: %s", rows[i].shape, mc_last_error());
         mc_plan_free(plan);
     }
     struct mc_conv_problem p = problem("n2c3f4 i6x7 k3x3", CONV_FORWARD);
     p.dtype = MC_INT32;
-    CHECK(!mc_conv_plan(&p) && strstr(mc_last_error(), "must be a float"), "%s", mc_last_error());
+    CHECK(!mc_conv_plan(&p, AS_FLAGS(NULL)) && strstr(mc_last_error(), "must be a float"),
+          "%s", mc_last_error());
 }
 
 /* Theano's words plan whatever the problem is. */
@@ -100,7 +102,7 @@ TEST(conv_algo_words)
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
             const struct mc_conv_problem p = problem("n2c3f4 i6x7 k3x3 s2x2 d1x2 flip",
                                                      (enum mc_conv_pass)pass);
-            struct mc_plan *plan = mc_conv_plan(&p);
+            struct mc_plan *plan = mc_conv_plan(&p, AS_FLAGS(NULL));
             CHECK(plan, "%s: %s", words[i], mc_last_error());
             CHECK(!plan || plan->measured == (strncmp(words[i], "time", 4) == 0), "%s: measured %d", words[i],
                   plan ? plan->measured : -1);
@@ -117,23 +119,24 @@ TEST(conv_algo_of_a_problem)
     char algo[] = "im2col", precision[] = "float64";
     name_solver("reference");
     p.algo = algo;
-    struct mc_plan *plan = mc_conv_plan(&p);
+    struct mc_plan *plan = mc_conv_plan(&p, AS_FLAGS(NULL));
     memset(algo, 'x', sizeof algo - 1);
     REQUIRE(plan, "%s", mc_last_error());
     CHECK(strcmp(plan->solver->name, "im2col") == 0, "%s", plan->solver->name);
     CHECK(strcmp(((const struct mc_conv_problem *)(const void *)plan->problem)->algo, "im2col") == 0,
           "the text was the caller's");
     mc_plan_free(plan);
-    CHECK(!mc_conv_plan(&p) && strstr(mc_last_error(), "conv has no solver 'xxxxxx'"), "%s", mc_last_error());
+    CHECK(!mc_conv_plan(&p, AS_FLAGS(NULL)) && strstr(mc_last_error(), "conv has no solver 'xxxxxx'"),
+          "%s", mc_last_error());
     p.algo = "fft_tiling";
     p.precision = precision;
-    plan = mc_conv_plan(&p);
+    plan = mc_conv_plan(&p, AS_FLAGS(NULL));
     REQUIRE(plan, "%s", mc_last_error());
     CHECK(strcmp(plan->solver->name, "relayout") == 0, "float64 by %s", plan->solver->name);
     mc_plan_free(plan);
     p.algo = "one";
     p.precision = NULL;
-    CHECK(!mc_conv_plan(&p) &&
+    CHECK(!mc_conv_plan(&p, AS_FLAGS(NULL)) &&
               strstr(mc_last_error(), "solver one, which was asked for, takes filters of one tap"),
           "%s", mc_last_error());
     name_solver("auto");
@@ -244,7 +247,7 @@ TEST(conv_forward_by_the_better_product)
     for (size_t i = 0; i < NELEM(rows); i++) {
         struct mc_conv_problem p = problem(rows[i].shape, CONV_FORWARD);
         p.dtype = MC_FLOAT64;
-        struct mc_plan *plan = mc_conv_plan(&p);
+        struct mc_plan *plan = mc_conv_plan(&p, AS_FLAGS(NULL));
         REQUIRE(plan, "%s", mc_last_error());
         CHECK(strcmp(plan->solver->name, rows[i].solver) == 0, "%s: %s", rows[i].shape, plan->solver->name);
         mc_plan_free(plan);
@@ -293,13 +296,13 @@ TEST(conv_two_runs_choose_the_same)
             mc_flag_set("threads", i % 2 ? "0"
                                    : run ? "1"
                                          : "2"); /* wisdom is for one number of threads, estimates for any */
-            struct mc_plan *plan = mc_conv_plan(&p);
+            struct mc_plan *plan = mc_conv_plan(&p, AS_FLAGS(NULL));
             REQUIRE(plan, "%s", mc_last_error());
             mc_plan_text(plan, &text[run]);
             bits[run] = bits_of(plan, &bytes);
             mc_plan_free(plan);
             mc_flag_set("cache", there); /* forgets what is in memory, */
-            struct mc_plan *other = mc_conv_plan(&p);
+            struct mc_plan *other = mc_conv_plan(&p, AS_FLAGS(NULL));
             mc_plan_free(other);
             mc_wisdom_clear();
         }
@@ -324,7 +327,7 @@ TEST(conv_verify)
     mc_flags_parse("check=3");
     for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
         const struct mc_conv_problem p = problem("n2c3f4 i9x7 k3x3 p1x1", (enum mc_conv_pass)pass);
-        struct mc_plan *plan = mc_conv_plan(&p);
+        struct mc_plan *plan = mc_conv_plan(&p, AS_FLAGS(NULL));
         CHECK(plan, "%s", mc_last_error());
         mc_plan_free(plan);
     }
@@ -337,7 +340,7 @@ TEST(conv_plans_without_memory)
         const struct mc_conv_problem p = problem("n2c3f4 i9x7 k3x3 p1x1", (enum mc_conv_pass)pass);
         for (const struct mc_solver *const *s = mc_conv_solvers; *s; s++) {
             struct mc_conv_problem with = p;
-            with.base.family = &mc_conv_family;
+            with.base = (struct mc_problem){ &mc_conv_family, mc_plan_options_of(NULL) };
             name_solver((*s)->name);
             if (mc_plan_declines(&with.base, *s)) {
                 continue;
@@ -350,7 +353,7 @@ TEST(conv_plans_without_memory)
         }
         name_solver("auto");
         ALLOC_FAIL_LOOP {
-            struct mc_plan *plan = mc_conv_plan(&p);
+            struct mc_plan *plan = mc_conv_plan(&p, AS_FLAGS(NULL));
             CHECK(plan || ALLOC_FAILED, "no plan, yet memory: %s", mc_last_error());
             mc_plan_free(plan);
         }

@@ -121,8 +121,9 @@ TEST(cudnn_is_enabled_or_not)
     struct mc_str with = { 0 }, without = { 0 };
     mc_flag_set("dnn.enabled", "True");
     if (!mc_nv_found(NV_CUDNN)->there) {
-        CHECK(!mc_conv_cuda_plan(&p) && strstr(mc_last_error(), "dnn.enabled is True"), "%s",
-              mc_last_error());
+        CHECK(!mc_conv_cuda_plan(&p, AS_FLAGS(&mc_site_cuda)) &&
+                  strstr(mc_last_error(), "dnn.enabled is True"),
+              "%s", mc_last_error());
     }
     mc_conv_cuda.word(&p.base, &with);
     mc_flag_set("dnn.enabled", "False");
@@ -134,7 +135,7 @@ TEST(cudnn_is_enabled_or_not)
     mc_str_free(&without);
     if (mc_cuda_count() > 0) {
         REQUIRE(enter(), "%s", mc_last_error());
-        struct mc_plan *plan = mc_conv_cuda_plan(&p);
+        struct mc_plan *plan = mc_conv_cuda_plan(&p, AS_FLAGS(&mc_site_cuda));
         CHECK(plan && plan->solver != &mc_conv_cudnn, "%s", plan ? plan->solver->name : mc_last_error());
         mc_plan_free(plan);
     }
@@ -172,10 +173,10 @@ TEST(cuda_conv_planner_remembers)
     for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
         const struct mc_conv_problem p = convolution("n32c16f32 i24x24 k5x5 p2x2", (enum mc_conv_pass)pass,
                                                      &variants[0]);
-        struct mc_plan *first = mc_conv_cuda_plan(&p);
+        struct mc_plan *first = mc_conv_cuda_plan(&p, AS_FLAGS(&mc_site_cuda));
         REQUIRE(first && first->measured, "%s", mc_last_error());
         const double start = mc_now();
-        struct mc_plan *again = mc_conv_cuda_plan(&p);
+        struct mc_plan *again = mc_conv_cuda_plan(&p, AS_FLAGS(&mc_site_cuda));
         const double seconds = mc_now() - start;
         REQUIRE(again, "%s", mc_last_error());
         CHECK(again->solver == first->solver && again->measured, "%s, then %s", first->solver->name,

@@ -21,7 +21,7 @@ TEST(cuda_pool_gives_the_reference)
         struct mc_pool_problem p;
         if (pool_any(&p, dtypes[below(6)], below(4) ? 9 : 70) &&
             (p.dtype != MC_INT32 || p.s.pass == POOL_FORWARD)) {
-            p.base.family = &mc_pool_cuda;
+            p.base = (struct mc_problem){ &mc_pool_cuda, mc_plan_options_of(&mc_site_cuda) };
             every(&p.base, t);
         }
     }
@@ -38,7 +38,7 @@ static bool pooling_of(struct mc_pool_problem *p, size_t row, int v, const struc
     static const mc_dtype dtypes[] = { MC_FLOAT32, MC_BFLOAT16, MC_FLOAT64 };
     const bool innermost = r->channels > 0;
     bool ok = true;
-    *p = (struct mc_pool_problem){ .base = { &mc_pool_cuda },
+    *p = (struct mc_pool_problem){ .base = { &mc_pool_cuda, mc_plan_options_of(&mc_site_cuda) },
                                    .dtype = dtypes[(row + (size_t)v / 2) % 3],
                                    .marks = row % 3 != 1 };
     p->s = (struct mc_pool_shape){ .pass = v & 1 ? POOL_SPREAD : POOL_FORWARD,
@@ -119,7 +119,7 @@ TEST(cuda_norm_gives_the_reference)
     for (int turn = 0; turn < (test_is_full() ? 1000 : 150); turn++) {
         struct mc_norm_problem p;
         norm_any(&p, floats[norm_below(4)]);
-        p.base.family = &mc_norm_cuda;
+        p.base = (struct mc_problem){ &mc_norm_cuda, mc_plan_options_of(&mc_site_cuda) };
         every(&p.base, t);
     }
     CHECK(t[0].served > 100 && t[0].failed == 0, "served %d, failed %d", t[0].served, t[0].failed);

@@ -6,7 +6,7 @@
 
 static struct mc_gemm_problem dense(int64_t m, int64_t n, int64_t k)
 {
-    return (struct mc_gemm_problem){ .base.family = &mc_gemm_family,
+    return (struct mc_gemm_problem){ .base = { &mc_gemm_family, mc_plan_options_of(NULL) },
                                      .dtype = MC_FLOAT32,
                                      .batch = 1,
                                      .m = m,
@@ -59,7 +59,7 @@ static void check_choices(const char *level, const struct mc_cpu *caches)
     for (size_t i = 0; i < NELEM(rows); i++) {
         const char *want = plain ? rows[i].plain : rows[i].vectors;
         struct mc_gemm_problem p = dense(rows[i].s.m, rows[i].s.n, rows[i].s.k);
-        struct mc_plan *plan = mc_gemm_plan(&p);
+        struct mc_plan *plan = mc_gemm_plan(&p, AS_FLAGS(NULL));
         REQUIRE(plan, "%s", mc_last_error());
         CHECK(strcmp(plan->solver->name, want) == 0, "%s, second cache %zu KiB: m%d n%d k%d: %s, not %s",
               level, caches->l2 >> 10, (int)p.m, (int)p.n, (int)p.k, plan->solver->name, want);
@@ -95,7 +95,7 @@ TEST(gemm_estimates_choose_sensibly)
 static const char *chosen(int64_t n)
 {
     const struct mc_gemm_problem p = dense(n, n, n);
-    struct mc_plan *plan = mc_gemm_plan(&p);
+    struct mc_plan *plan = mc_gemm_plan(&p, AS_FLAGS(NULL));
     const char *name = plan ? plan->solver->name : mc_last_error();
     mc_plan_free(plan);
     return name;
@@ -167,7 +167,7 @@ TEST(gemm_says_why_not)
     for (size_t i = 0; i < NELEM(rows); i++) {
         mc_flags_parse(rows[i].flags);
         const struct mc_gemm_problem p = dense(rows[i].s.m, rows[i].s.n, rows[i].s.k);
-        struct mc_plan *plan = mc_gemm_plan(&p);
+        struct mc_plan *plan = mc_gemm_plan(&p, AS_FLAGS(NULL));
         CHECK(!plan && strstr(mc_last_error(), rows[i].part), "%s: %s", rows[i].flags,
               plan ? plan->solver->name : mc_last_error());
         mc_plan_free(plan);
@@ -181,7 +181,7 @@ TEST(gemm_keeps_to_the_workspace_cap)
 #endif
     struct mc_gemm_problem p = dense(200, 2000, 200);
     mc_flag_set("workspace", "0");
-    struct mc_plan *plan = mc_gemm_plan(&p);
+    struct mc_plan *plan = mc_gemm_plan(&p, AS_FLAGS(NULL));
     REQUIRE(plan, "%s", mc_last_error());
     CHECK(plan->workspace == 0, "%s takes %zu", plan->solver->name, plan->workspace);
     mc_plan_free(plan);
@@ -193,7 +193,7 @@ TEST(gemm_batches_of_one_b_are_stacked)
     p.batch = 7;
     p.as[0] = p.m * p.k;
     p.cs[0] = p.m * p.n;
-    struct mc_plan *plan = mc_gemm_plan(&p);
+    struct mc_plan *plan = mc_gemm_plan(&p, AS_FLAGS(NULL));
     REQUIRE(plan, "%s", mc_last_error());
     CHECK(((const struct mc_gemm_problem *)(const void *)plan->problem)->m == 140, "not stacked");
     mc_plan_free(plan);
@@ -242,7 +242,7 @@ TEST(gemm_verifies_plans)
     mc_flags_parse("check=3,plan=exhaustive,cache=/nonexistent/folder,cache_size=0");
     for (size_t i = 0; i < NELEM(shapes); i++) {
         const struct mc_gemm_problem p = dense(shapes[i].m, shapes[i].n, shapes[i].k);
-        struct mc_plan *plan = mc_gemm_plan(&p);
+        struct mc_plan *plan = mc_gemm_plan(&p, AS_FLAGS(NULL));
         CHECK(plan && plan->measured, "%s", plan ? "not measured" : mc_last_error());
         mc_plan_free(plan);
     }
@@ -256,7 +256,7 @@ TEST(gemm_survives_failing_allocations)
     for (size_t i = 0; i < NELEM(shapes); i++) {
         const struct mc_gemm_problem p = dense(shapes[i].m, shapes[i].n, shapes[i].k);
         ALLOC_FAIL_LOOP {
-            struct mc_plan *plan = mc_gemm_plan(&p);
+            struct mc_plan *plan = mc_gemm_plan(&p, AS_FLAGS(NULL));
             CHECK(plan || ALLOC_FAILED, "no plan, yet memory: %s", mc_last_error());
             CHECK(plan || mc_last_status() == MC_EMEMORY, "%s", mc_last_error());
             mc_plan_free(plan);

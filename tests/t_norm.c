@@ -33,7 +33,7 @@ TEST(norm_words_and_plans)
 {
     struct mc_norm_problem p = {
         .dtype = MC_FLOAT32,
-        .base = { &mc_norm_family },
+        .base = { &mc_norm_family, mc_plan_options_of(NULL) },
         .s = { .rank = 4, .axis = 1, .dims = { 8, 96, 27, 27 }, .n = 5, .alpha = 1e-4, .beta = 0.75, .k = 2 }
     };
     struct mc_str word = { 0 };
@@ -44,20 +44,21 @@ TEST(norm_words_and_plans)
     CHECK(word.s && strcmp(word.s, "norm f32 forward c96 n5 beta 0.75 planes 8 lanes 729") == 0, "%s",
           word.s);
     mc_str_free(&word);
-    struct mc_plan *plan = mc_norm_plan(&p);
+    struct mc_plan *plan = mc_norm_plan(&p, AS_FLAGS(NULL));
     CHECK(plan && strcmp(plan->solver->name, "lanes") == 0, "%s",
           plan ? plan->solver->name : mc_last_error());
     mc_plan_free(plan);
     mc_flag_set("norm.algo", "lines"); /* declines, and says why */
-    CHECK(!mc_norm_plan(&p) && strstr(mc_last_error(), "needs channels side by side"), "%s", mc_last_error());
+    CHECK(!mc_norm_plan(&p, AS_FLAGS(NULL)) && strstr(mc_last_error(), "needs channels side by side"),
+          "%s", mc_last_error());
     mc_flag_set("norm.algo", "reference");
-    plan = mc_norm_plan(&p);
+    plan = mc_norm_plan(&p, AS_FLAGS(NULL));
     CHECK(plan && strcmp(plan->solver->name, "reference") == 0, "%s",
           plan ? plan->solver->name : mc_last_error());
     mc_plan_free(plan);
     mc_flag_set("norm.algo", "auto");
     p.dtype = MC_INT32;
-    CHECK(!mc_norm_plan(&p) && mc_last_status() == MC_ETYPE, "%s", mc_last_error());
+    CHECK(!mc_norm_plan(&p, AS_FLAGS(NULL)) && mc_last_status() == MC_ETYPE, "%s", mc_last_error());
 }
 
 TEST(norm_plans_when_memory_runs_out)
@@ -66,7 +67,7 @@ TEST(norm_plans_when_memory_runs_out)
     norm_any(&p, MC_FLOAT32);
     p.s.backward = true;
     ALLOC_FAIL_LOOP {
-        struct mc_plan *plan = mc_norm_plan(&p);
+        struct mc_plan *plan = mc_norm_plan(&p, AS_FLAGS(NULL));
         CHECK(plan ? mc_norm_family.verify(&p.base, plan) == MC_OK || ALLOC_FAILED : ALLOC_FAILED, "%s",
               mc_last_error());
         mc_plan_free(plan);

@@ -48,7 +48,7 @@ TEST(plan_choices)
 
 TEST(plan_text_and_reasons)
 {
-    const struct toy t = { { &family }, 2 };
+    const struct toy t = { { &family, mc_plan_options_of(NULL) }, 2 };
     struct mc_str text = { 0 };
     struct mc_plan *p = mc_plan_with(&t.base, &slow);
     REQUIRE(p, "%s", mc_last_error());
@@ -242,7 +242,7 @@ static const char *chosen_from(const struct mc_solver *other, const char **why)
                                  sample,
                                  .error = toy_error,
                                  .allows = toy_allows };
-    const struct toy t = { { &f }, 2 };
+    const struct toy t = { { &f, mc_plan_options_of(NULL) }, 2 };
     mc_wisdom_clear();
     slow_ran = 0;
     struct mc_plan *p = mc_plan_make(&t.base);

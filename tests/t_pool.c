@@ -55,7 +55,7 @@ static struct mc_pool_problem plain_problem(enum mc_pool_mode mode, enum mc_pool
 {
     const int64_t out = (in - w) / st + 1;
     struct mc_pool_problem p = {
-        .base = { &mc_pool_family }, .dtype = MC_FLOAT32, .marks = true,
+        .base = { &mc_pool_family, mc_plan_options_of(NULL) }, .dtype = MC_FLOAT32, .marks = true,
         .s = { .pass = pass, .mode = mode, .key = mode == POOL_MAX ? POOL_KEY_MARKS : POOL_KEY_NONE, .whole = true, .rank = 4, .nd = 2,
                .axis = { -1, 2, 3 }, .dims = { 2, 3, in, in }, .in = { 1, in, in }, .out = { 1, out, out }, .w = { 1, w, w },
                .stride = { 1, st, st }, .mark = MC_UINT8 },
@@ -74,7 +74,7 @@ TEST(pool_of_whole_planes)
             struct mc_pool_problem p = plain_problem(modes[m / 4], m & 1 ? POOL_SPREAD : POOL_FORWARD, in, in,
                                                      2);
             p.dtype = m & 2 ? MC_FLOAT64 : MC_FLOAT32;
-            struct mc_plan *plan = mc_pool_plan(&p);
+            struct mc_plan *plan = mc_pool_plan(&p, AS_FLAGS(NULL));
             REQUIRE(plan, "%s", mc_last_error());
             CHECK(in == 1 || strcmp(plan->solver->name, "whole") == 0, "%s", plan->solver->name);
             CHECK(mc_pool_family.verify(&p.base, plan) == MC_OK, "%s", mc_last_error());
@@ -107,7 +107,7 @@ TEST(pool_of_sliding_windows)
                 p.s.out[i] = out;
             }
             memcpy(p.at[POOL_Y], (int64_t[]){ 3 * out * out, out * out, out, 1 }, 4 * sizeof(int64_t));
-            struct mc_plan *plan = mc_pool_plan(&p);
+            struct mc_plan *plan = mc_pool_plan(&p, AS_FLAGS(NULL));
             REQUIRE(plan, "%s", mc_last_error());
             CHECK(strcmp(plan->solver->name, "slide") == 0, "%s", plan->solver->name);
             CHECK(mc_pool_family.verify(&p.base, plan) == MC_OK, "in %d, case %zu: %s", (int)in, m,
@@ -133,7 +133,7 @@ TEST(pool_words_and_plans)
         struct mc_str word = { 0 };
         mc_pool_family.word(&p.base, &word);
         CHECK(word.s && strcmp(word.s, cases[i].word) == 0, "%s", word.s);
-        struct mc_plan *plan = mc_pool_plan(&p);
+        struct mc_plan *plan = mc_pool_plan(&p, AS_FLAGS(NULL));
         CHECK(plan && strcmp(plan->solver->name, "rows") == 0, "%s",
               plan ? plan->solver->name : mc_last_error());
         mc_plan_free(plan);
@@ -141,22 +141,23 @@ TEST(pool_words_and_plans)
     }
     struct mc_pool_problem p = plain_problem(POOL_MAX, POOL_FORWARD, 13, 3, 2);
     mc_flag_set("pool.algo", "reference");
-    struct mc_plan *plan = mc_pool_plan(&p);
+    struct mc_plan *plan = mc_pool_plan(&p, AS_FLAGS(NULL));
     CHECK(plan && strcmp(plan->solver->name, "reference") == 0, "%s",
           plan ? plan->solver->name : mc_last_error());
     mc_plan_free(plan);
     mc_flag_set("pool.algo", "lanes"); /* declines, and says why */
-    CHECK(!mc_pool_plan(&p) && strstr(mc_last_error(), "side by side"), "%s", mc_last_error());
+    CHECK(!mc_pool_plan(&p, AS_FLAGS(NULL)) && strstr(mc_last_error(), "side by side"),
+          "%s", mc_last_error());
     mc_flag_set("pool.algo", "auto");
     p.s.dims[1] = INT64_MAX / 2;
-    CHECK(!mc_pool_plan(&p) && mc_last_status() == MC_ESHAPE, "%s", mc_last_error());
+    CHECK(!mc_pool_plan(&p, AS_FLAGS(NULL)) && mc_last_status() == MC_ESHAPE, "%s", mc_last_error());
 }
 
 TEST(pool_plans_when_memory_runs_out)
 {
     struct mc_pool_problem p = plain_problem(POOL_SUM, POOL_SPREAD, 8, 2, 2);
     ALLOC_FAIL_LOOP {
-        struct mc_plan *plan = mc_pool_plan(&p);
+        struct mc_plan *plan = mc_pool_plan(&p, AS_FLAGS(NULL));
         CHECK(plan ? mc_pool_family.verify(&p.base, plan) == MC_OK || ALLOC_FAILED : ALLOC_FAILED, "%s",
               mc_last_error());
         mc_plan_free(plan);
@@ -172,7 +173,7 @@ TEST(pool_bits_do_not_depend_on_threads)
             continue;
         }
         void *a[8], *b[8];
-        struct mc_plan *plan = mc_pool_plan(&p);
+        struct mc_plan *plan = mc_pool_plan(&p, AS_FLAGS(NULL));
         REQUIRE(plan && mc_pool_family.operands(&p.base, a) == MC_OK &&
                     mc_pool_family.operands(&p.base, b) == MC_OK,
                 "%s", mc_last_error());
@@ -232,7 +233,7 @@ static mc_status run_planned(const mc_node *n, mc_array *const *in, mc_array **o
         operand[r] = a ? a->data : NULL;
     }
     TRY(mc_pool_problem_of(n, type, (const mc_array *const *)in, strides, &p));
-    struct mc_plan *plan = mc_pool_plan(&p);
+    struct mc_plan *plan = mc_pool_plan(&p, AS_FLAGS(NULL));
     void *work = plan ? mc_alloc_pages(plan->workspace + 1, "tests") : NULL;
     const mc_status s = plan ? plan->run(plan, operand, work, 0) : mc_last_status();
     mc_free_pages(work);

@@ -20,9 +20,9 @@ TEST(pooled_solvers_give_the_reference)
             if (!pooled_any(&p, turn & 1 ? CONV_INPUTS : CONV_WEIGHTS, below(2) ? 4 : 40, 14)) {
                 continue;
             }
-            p.base.family = &mc_pooled_family;
+            p.base = (struct mc_problem){ &mc_pooled_family, mc_plan_options_of(NULL) };
             p.conv.has_epilogue = below(2);
-            struct mc_plan *plan = mc_pooled_plan(&p);
+            struct mc_plan *plan = mc_pooled_plan(&p, AS_FLAGS(NULL));
             struct mc_str word = { 0 };
             mc_pooled_word(&p.base, &word);
             CHECK(!plan || mc_pooled_family.verify(&p.base, plan) == MC_OK, "%s: %s: %s",
@@ -40,8 +40,8 @@ TEST(pooled_solvers_give_the_reference)
 TEST(pooled_words_and_refusals)
 {
     struct mc_pooled_problem p = {
-        .base = { &mc_pooled_family },
-        .conv = { .base = { &mc_conv_family }, .dtype = MC_FLOAT32, .alpha = 1,
+        .base = { &mc_pooled_family, mc_plan_options_of(NULL) },
+        .conv = { .dtype = MC_FLOAT32, .alpha = 1,
                   .s = { .pass = CONV_WEIGHTS, .nd = 2, .n = 2, .c = 3, .f = 4, .groups = 1, .in = { 1, 8, 8 }, .out = { 1, 6, 6 }, .k = { 1, 3, 3 },
                          .stride = { 1, 1, 1 }, .dilation = { 1, 1, 1 } },
                   .at = { { 192, 64, 64, 8, 1 }, { 27, 9, 9, 3, 1 }, { 144, 36, 36, 6, 1 } } },
@@ -60,10 +60,10 @@ TEST(pooled_words_and_refusals)
     CHECK(strstr(mc_pooled_window_grad.refuse(&p.base), "without gaps"), "takes gaps");
     p.g[3] = 3;
     mc_flag_set("conv.algo_bwd_filter", "im2col");
-    CHECK(!mc_pooled_plan(&p), "a named solver does the work");
+    CHECK(!mc_pooled_plan(&p, AS_FLAGS(NULL)), "a named solver does the work");
     mc_flag_set("conv.algo_bwd_filter", "auto");
     ALLOC_FAIL_LOOP {
-        struct mc_plan *plan = mc_pooled_plan(&p);
+        struct mc_plan *plan = mc_pooled_plan(&p, AS_FLAGS(NULL));
         CHECK(plan ? mc_pooled_family.verify(&p.base, plan) == MC_OK || ALLOC_FAILED : ALLOC_FAILED, "%s",
               mc_last_error());
         mc_plan_free(plan);

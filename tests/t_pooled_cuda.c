@@ -29,8 +29,8 @@ TEST(cuda_pooled_few_channels)
             p.g[a] = p.mark[a] = step;
             step *= (int)(a > 1 ? p.out[a - 2] : a ? p.conv.s.f : p.conv.s.n);
         }
-        p.base.family = &mc_pooled_cuda;
-        struct mc_plan *plan = mc_pooled_cuda_plan(&p);
+        p.base = (struct mc_problem){ &mc_pooled_cuda, mc_plan_options_of(&mc_site_cuda) };
+        struct mc_plan *plan = mc_pooled_cuda_plan(&p, AS_FLAGS(&mc_site_cuda));
         struct mc_str word = { 0 };
         mc_pooled_word(&p.base, &word);
         CHECK(!plan || mc_pooled_cuda.verify(&p.base, plan) == MC_OK, "%s: %s", word.s, mc_last_error());

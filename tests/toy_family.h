@@ -176,7 +176,7 @@ static const struct mc_family family = {
 
 static struct mc_plan *planned(int size)
 {
-    const struct toy t = { { &family }, size };
+    const struct toy t = { { &family, mc_plan_options_of(NULL) }, size };
     return mc_plan_make(&t.base);
 }
 

@@ -162,7 +162,7 @@ static mc_status call_locked(struct mc_function *f, int nin, const mc_arg *in, i
         TRY(take_input(f, i, i < nin ? &in[i] : NULL));
     }
     TRY(f->code->backend->in_place ? mc_inputs_unalias(f) : MC_OK);
-    struct mc_shape_plan *p = mc_shape_plan_find(f);
+    struct mc_shape_plan *p = mc_shape_plan_find(f, INT64_MAX);
     p = p ? mc_memory_reserve(f, p) : p;
     if (!p) {
         return mc_last_status();

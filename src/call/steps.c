@@ -34,7 +34,8 @@ static mc_status no_room(const struct mc_function *f, const struct mc_shape_plan
                          most, mc_step_text(f->code, most));
 }
 
-/* Where memory is short, solvers that work with a quarter are asked, until there are none. */
+/* If there is no memory for a plan, the shape is planned anew, with solvers that need at most a quarter of
+ * the scratch memory.  This is repeated until the plan gets no smaller. */
 struct mc_shape_plan *mc_memory_reserve(struct mc_function *f, struct mc_shape_plan *p)
 {
     while (!f->code->program.dynamic && grow_arena(f, p->memory) < 0) {
@@ -46,9 +47,7 @@ struct mc_shape_plan *mc_memory_reserve(struct mc_function *f, struct mc_shape_p
         mc_snprintf(said, sizeof said, "%s", mc_last_error());
         size_t had = p->scratch;
         mc_shape_plan_drop(f, p);
-        int64_t before = mc_plan_room((int64_t)had / 4);
-        p = mc_shape_plan_find(f);
-        mc_plan_room(before);
+        p = mc_shape_plan_find(f, (int64_t)had / 4);
         if (!p || p->scratch >= had) {
             mc_fail(MC_EMEMORY, "%s", said);
             return NULL;

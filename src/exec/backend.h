@@ -49,11 +49,12 @@ struct mc_backend {
     const char *elsewhere;
 
     /* heavy work */
-    struct mc_plan *(*product)(const struct mc_gemm_problem *q);
-    struct mc_plan *(*conv)(const struct mc_conv_problem *q);
-    struct mc_plan *(*pool)(const struct mc_pool_problem *q);
-    struct mc_plan *(*norm)(const struct mc_norm_problem *q);
-    struct mc_plan *(*pooled)(const struct mc_pooled_problem *q);
+    const struct mc_site *site; /* where the plans of its solvers run; NULL: the host */
+    struct mc_plan *(*product)(const struct mc_gemm_problem *q, const struct mc_plan_options *o);
+    struct mc_plan *(*conv)(const struct mc_conv_problem *q, const struct mc_plan_options *o);
+    struct mc_plan *(*pool)(const struct mc_pool_problem *q, const struct mc_plan_options *o);
+    struct mc_plan *(*norm)(const struct mc_norm_problem *q, const struct mc_plan_options *o);
+    struct mc_plan *(*pooled)(const struct mc_pooled_problem *q, const struct mc_plan_options *o);
     struct mc_layout_costs layouts; /* what the order of axes costs */
 
     /* From here on what may be NULL says so: there is nothing to do. A function; the device is entered.

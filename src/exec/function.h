@@ -85,6 +85,7 @@ struct mc_shape_plan {
     int nkey;
     struct mc_slot *slot;     /* by value */
     struct mc_step_plan *step;  /* by step */
+    struct mc_plan_options options; /* of its solver plans */
     size_t arena;               /* bytes of values */
     size_t scratch;             /* of the step that needs most beside them: row buffers, workspaces */
     size_t memory;              /* of both: what a step needs lies where no value is alive */

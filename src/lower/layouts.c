@@ -78,7 +78,8 @@ static double conv_seconds(const struct layouts *l, const mc_node *n, bool last)
     dense(5, (int64_t[]){ s->n, s->c, s->in[0], s->in[1], s->in[2] }, orders[last], q.at.x);
     dense(5, (int64_t[]){ s->n, s->f, s->out[0], s->out[1], s->out[2] }, orders[last], q.at.y);
     dense(5, (int64_t[]){ s->f, s->c / s->groups, s->k[0], s->k[1], s->k[2] }, orders[0], q.at.w);
-    return mc_conv_seconds(l->costs->convs, &q);
+    const struct mc_plan_options o = mc_plan_options_of(l->costs->convs->site);
+    return mc_conv_seconds(l->costs->convs, &q, &o);
 }
 
 /* picoseconds: one step more, whatever its size; what is out of the question */

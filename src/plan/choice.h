@@ -1,7 +1,8 @@
-/* choice.h: one problem's choice among solvers while it is made: what planner.c knows of the candidates, and
- * contest.c times.
+/* choice.h: the selection of a solver for one problem: planner.c collects the candidates, contest.c times
+ * them.
  *
- * Invariant: of `list` the first `able` can do it, cheapest first by estimate. */
+ * Invariant: the first `able` of `list` do not refuse the problem and are sorted by estimate, lowest
+ * first. */
 #ifndef MC_PLAN_CHOICE_H
 #define MC_PLAN_CHOICE_H
 
@@ -9,28 +10,30 @@
 
 struct mc_candidate {
     const struct mc_solver *solver;
-    const char *no; /* why not, or NULL */
+    const char *no; /* the reason to refuse, or NULL */
     double estimate;
-    int row; /* in the family's table: breaks ties */
+    int row; /* in the family's table; breaks ties */
 };
 struct mc_choice {
     const struct mc_problem *problem;
     struct mc_str word;
-    VEC(struct mc_candidate) list; /* those that can do it, cheapest first, then those that decline */
+    VEC(struct mc_candidate) list; /* then those that refuse */
     size_t able;
-    struct mc_str why; /* reasons met while planning */
-    int64_t mode;
+    struct mc_str why; /* why candidates could not be planned */
+    int64_t mode;      /* enum mc_plan_mode; a flag of the family may have set it */
 };
 
 /* ---- planner.c ---- */
-/* within the workspace cap; the reason for a NULL goes to c->why */
+/* NULL: it could not be planned, or needs more workspace than the cap; the reason is in c->why */
 struct mc_plan *mc_choice_plan(struct mc_choice *c, const struct mc_solver *s);
 bool mc_choice_verified(struct mc_choice *c, const struct mc_plan *plan);
-struct mc_plan *mc_choice_cheapest(struct mc_choice *c);       /* the first by estimate that can be had */
-/* plans made from here on are a candidate's own; -1: no more */
-void mc_choice_deepen(int by);
+struct mc_plan *mc_choice_cheapest(struct mc_choice *c);       /* the first by estimate that can be planned */
+/* ---- plan.c ---- */
+/* like mc_plan_with, for these options instead of p's */
+struct mc_plan *mc_plan_under(const struct mc_problem *p, const struct mc_solver *s,
+                              const struct mc_plan_options *options);
 /* ---- contest.c ---- */
-/* of the likely ones, timed against each other */
+/* times the likely candidates against each other */
 struct mc_plan *mc_choice_fastest(struct mc_choice *c);
 
 #endif

@@ -1,21 +1,22 @@
-/* contest.c: the likely ones of a problem's candidates timed against each other.
+/* contest.c: times the likely candidates for a problem against each other.
  *
- * Invariant: the first by estimate that wraps no other is the incumbent, so that equals stay as estimated on
- * every run. */
+ * Invariant: the candidate with the lowest estimate that is no wrapper is timed first, and the others must
+ * beat it by a margin.  So solvers that are equally fast are selected by estimate, on every run. */
 #include "plan/choice.h"
 
-/* at most so many are timed by plan=measure, and so many of those that wrap ... */
+/* The most solvers, and the most wrappers, that plan=measure times, ... */
 enum { LIKELY = 6, WRAPPING = 2 };
-static const double likely = 4;            /* ... if their estimate is within this factor of the best */
+static const double likely = 4;            /* ... if their estimate is within this factor of the lowest */
 static const double budget[] = { [PLAN_MEASURE] = 0.4, [PLAN_EXHAUSTIVE] = 4 }; /* seconds of timing a problem */
-/* times the best that was timed: on a GPU, an estimate beyond which nothing is tried */
+/* On a GPU: a candidate is not timed if its estimate is above this factor times the best time so far. */
 static const double far_off = 5;
-static const double margin = 0.95;         /* a challenger must take less than this part of the time; ... */
-static const double far_margin = 0.98;     /* ... where events on a GPU tell it, than this; ... */
-/* ... one that wraps others, timed on a sample, than this: it may use its axes otherwise */
+/* To win, a candidate must take less than this part of the best time: on the host, ... */
+static const double margin = 0.95;
+static const double far_margin = 0.98;     /* ... on a GPU, whose events measure more exactly, ... */
+/* ... and for a wrapper that is timed on a sample, which says less about the whole problem. */
 static const double wrapping = 0.85;
 
-/* Whether the i-th by estimate is to be timed: `counted` of the two kinds are already. */
+/* Is the candidate with the i-th lowest estimate to be timed?  counted: solvers and wrappers so far. */
 static bool likely_one(const struct mc_choice *c, size_t i, size_t counted[2])
 {
     const struct mc_candidate *k = &c->list.at[i];
@@ -37,8 +38,8 @@ static size_t to_time(const struct mc_choice *c)
     return n;
 }
 
-/* Is there no use in timing it?  A GPU's estimates are rougher than times left: one is trusted that is far
- * off. */
+/* Is it useless to time the candidate?  On the host there must be time left for it.  On a GPU it is
+ * skipped if its estimate is far too high. */
 static bool hopeless(const struct mc_choice *c, const struct mc_trials *t, const struct mc_candidate *k)
 {
     return c->mode == PLAN_MEASURE &&
@@ -46,8 +47,8 @@ static bool hopeless(const struct mc_choice *c, const struct mc_trials *t, const
                                      : !mc_trials_worth(t, k->estimate));
 }
 
-/* The part of the best's time that one must take less than to win: of two that are as quick, what is finer
- * does. */
+/* The part of the best time below which the candidate wins.  Between equal times a solver wins that is finer
+ * (struct mc_solver). */
 static double must_take(const struct mc_choice *c, const struct mc_trials *t, const struct mc_candidate *k,
                         const struct mc_solver *best)
 {
@@ -57,7 +58,7 @@ static double must_take(const struct mc_choice *c, const struct mc_trials *t, co
     return k->solver->finer && !best->finer ? 1 / part : part;
 }
 
-/* Times one candidate; it takes the place of *best if it wins.  False: planning ends, the error says why. */
+/* Times one candidate and puts it into *best if it wins.  False: planning fails, error set. */
 static bool challenge(struct mc_choice *c, struct mc_trials *t, const struct mc_candidate *k,
                       struct mc_plan **best)
 {
@@ -70,7 +71,7 @@ static bool challenge(struct mc_choice *c, struct mc_trials *t, const struct mc_
     const double planned = mc_now() - start;
     t->end += c->problem->family->site
                   ? planned
-                  : 0; /* what is planned there may compile, and time engines of its own */
+                  : 0; /* planning may compile kernels, and time algorithms of a library */
     if (!plan) {
         return true;
     }
@@ -85,9 +86,7 @@ static bool challenge(struct mc_choice *c, struct mc_trials *t, const struct mc_
         mc_plan_free(plan);
         return false;
     }
-    mc_choice_deepen(1);
     const bool ran = mc_trials_run(t, plan, k->estimate);
-    mc_choice_deepen(-1);
     if (!ran) {
         LOG(LOG_PLAN, "%s: %s is not taken: %s", c->word.s, k->solver->name, mc_last_error());
         mc_str_addf(&c->why, "; %s failed: %s", plan->solver->name, mc_last_error());
@@ -110,10 +109,10 @@ struct mc_plan *mc_choice_fastest(struct mc_choice *c)
     size_t counted[2] = { 0 };
     if (mc_trials_begin(&t, c->problem, budget[c->mode], to_time(c)) < 0) {
         return c->problem->family->site ? mc_choice_cheapest(c)
-                                        : NULL; /* a device may hold the function's arrays, but not twice */
+                                        : NULL; /* a GPU may have no memory for a second set of arrays */
     }
     bool good = true;
-    for (size_t i = 0; i < 2 * c->able && good; i++) { /* those that wrap others after those */
+    for (size_t i = 0; i < 2 * c->able && good; i++) { /* wrappers after the others */
         const struct mc_candidate *k = &c->list.at[i % c->able];
         good = k->solver->wraps != (i >= c->able) || !likely_one(c, i % c->able, counted) ||
                challenge(c, &t, k, &best);
@@ -122,7 +121,7 @@ struct mc_plan *mc_choice_fastest(struct mc_choice *c)
         mc_plan_free(best);
         best = NULL;
     } else if (!best) {
-        best = mc_choice_cheapest(c); /* the likely ones could not: any that can */
+        best = mc_choice_cheapest(c); /* none of the likely ones could be planned and run */
     }
     mc_trials_end(&t);
     return best;

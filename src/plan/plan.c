@@ -1,20 +1,22 @@
 /* plan.c: a solver bound to a problem.
  *
- * Invariant: a plan owns its problem, its children and what its solver made for it. */
-#include "plan/plan.h"
+ * Invariant: a plan owns its copy of the problem, its children and what its solver allocated for it. */
+#include "plan/choice.h"
 
 const char *const mc_act_names[] = {
     [ACT_NONE] = "", [ACT_RELU] = " relu", [ACT_GELU] = " gelu", [ACT_TANH] = " tanh", [ACT_SIGMOID] = " sigmoid", [ACT_ELU] = " elu",
     [ACT_GELU_ERF] = " gelu_erf", [ACT_SWISH] = " swish",
 };
 
-struct mc_plan *mc_plan_bind(const struct mc_problem *p, const struct mc_solver *s)
+static struct mc_plan *bind(const struct mc_problem *p, const struct mc_solver *s,
+                            const struct mc_plan_options *options)
 {
     struct mc_problem *copy = mc_alloc(p->family->problem_size, "plans");
     if (!copy) {
         return NULL;
     }
     memcpy(copy, p, p->family->problem_size);
+    copy->options = *options;
     struct mc_plan *plan = s->plan(copy);
     if (!plan) {
         mc_free(copy);
@@ -25,13 +27,24 @@ struct mc_plan *mc_plan_bind(const struct mc_problem *p, const struct mc_solver 
     return plan;
 }
 
-struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver *s)
+struct mc_plan *mc_plan_bind(const struct mc_problem *p, const struct mc_solver *s)
 {
-    struct mc_plan *plan = mc_plan_bind(p, s);
+    return bind(p, s, &p->options);
+}
+
+struct mc_plan *mc_plan_under(const struct mc_problem *p, const struct mc_solver *s,
+                              const struct mc_plan_options *options)
+{
+    struct mc_plan *plan = bind(p, s, options);
     if (plan) {
         plan->cost = s->estimate(plan->problem);
     }
     return plan;
+}
+
+struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver *s)
+{
+    return mc_plan_under(p, s, &p->options);
 }
 
 struct mc_plan *mc_plan_bare(mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace,

@@ -1,155 +1,173 @@
-/* plan.h: five nouns, used by every family of heavy work.
+/* plan.h: problems, solvers, plans, the planner and wisdom, for every family of heavy work.
  *
- *   problem   what is asked; equal problems print the same word: "gemm f32 nt m600n10k784"
- *   solver    one algorithm, one file, one row: says why it declines, what it costs
- *   plan      a solver bound to a problem, ready to run; may have child plans
- *   planner   picks: by estimate, by timing the likely ones, or by timing all
- *   wisdom    what timing found, lines of text on disk under a header of version and device
+ *   problem   what is to be computed; equal problems have equal keys: "gemm f32 nt m600n10k784"
+ *   options   how a plan for it is to be made; they travel with the problem and are not part of its key
+ *   solver    one algorithm: one file, one row of a table; it can refuse a problem, and estimates its time
+ *   plan      a solver bound to a problem, ready to run; it may have child plans
+ *   planner   selects a solver: by estimate, by timing the likely ones, or by timing all
+ *   wisdom    results of timing: lines of text on disk, under a header of version and device
  *
- * A family is a struct mc_family: its solvers and how to make operands to time them with. */
+ * A family is a struct mc_family: its solvers, and how to time and check them.
+ *
+ * Invariant: the choice of a plan depends on the problem, its options, wisdom, the number of threads, and the
+ * flags that name solvers and precisions.  What one call of the planner does changes no other. */
 #ifndef MC_PLAN_H
 #define MC_PLAN_H
 
 #include "base/base.h"
 
 struct mc_plan;
+struct mc_site;
+enum mc_plan_mode { PLAN_ESTIMATE, PLAN_MEASURE, PLAN_EXHAUSTIVE };     /* in the order of the flag's words */
+/* How a plan is to be made.  mc_plan_options_of reads the flags once, when a shape is planned.  From there
+ * the options are passed on: a solver gives the options of its problem to the problems of its children. */
+struct mc_plan_options {
+    enum mc_plan_mode mode;         /* the flag plan */
+    /* How many solvers around this problem are still being selected.  The planner adds one for each.  Each
+     * level lowers the mode by one step: the children of a candidate that is timed as a whole are selected by
+     * estimate under plan=measure. */
+    int depth;
+    /* For a solver that selects among algorithms of its own (cuBLASLt, cuDNN): how it is to do so.  It is the
+     * mode in which the solver itself was selected, which a flag of the family may have set. */
+    enum mc_plan_mode solver_mode;
+    size_t workspace;               /* the most bytes of workspace that a plan may need */
+    bool out_of_memory;             /* `workspace` is lower than the flag because memory ran out */
+    bool deterministic;             /* solvers that are not deterministic are not considered */
+    bool check;                     /* check=3: the result of each plan is compared with the reference */
+};
 struct mc_problem {             /* first member of every family's problem struct */
     const struct mc_family *family;
+    struct mc_plan_options options;
 };
 struct mc_solver {
     const char *name;           /* in wisdom, flags and logs */
-    bool nondeterministic;
-    const char *(*refuse)(const struct mc_problem *p);   /* NULL: can do; else the reason, static text */
+    bool nondeterministic;      /* two runs may give different bits */
+    const char *(*refuse)(const struct mc_problem *p);   /* why, as static text; NULL: it can do p */
     double (*estimate)(const struct mc_problem *p);      /* seconds, roughly */
     struct mc_plan *(*plan)(const struct mc_problem *p); /* NULL: failed, error set */
-    bool wraps;                                          /* answers by another solver of its family */
-    /* keeps more bits than the problem asks for: wins where times tell nothing apart */
-    bool finer;
-    /* how exactly it computes, a library alone knows: see mc_family.error */
-    bool doubted;
-    /* seconds that no machine's luck makes fewer; NULL: nothing is known */
-    double (*least)(const struct mc_problem *p);
-    /* What only a library tells, which must be opened and takes its time: asked after refuse(), of who is to
-     * be timed or was named; of another plan() finds out, and fails.  NULL: nothing. */
+    bool wraps;                                          /* it uses another solver of its family */
+    bool finer;                 /* keeps more bits than the problem asks for: it wins between equal times */
+    bool doubted;               /* a library whose precision only the library knows: see mc_family.error */
+    double (*least)(const struct mc_problem *p);         /* lower bound in seconds; NULL: none is known */
+    /* Reasons to refuse that only an open library can give.  Opening one takes time, so this is called after
+     * refuse(), for solvers that are to be timed or were named by a flag; for others plan() fails.  NULL:
+     * there are no such reasons. */
     const char *(*missing)(const struct mc_problem *p);
 };
 struct mc_plan {
     const struct mc_solver *solver;
-    const struct mc_problem *problem;       /* owned copy, freed with the plan */
+    const struct mc_problem *problem;       /* a copy that the plan owns */
     double cost;                            /* seconds: estimated, or measured if `measured` */
     bool measured;
-    size_t workspace;                       /* bytes it needs while it runs, aligned to 64 */
+    size_t workspace;                       /* bytes that a run needs, aligned to 64 */
     mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace, int threads);
     void (*destroy)(struct mc_plan *p);     /* frees what plan() made beyond this struct; may be NULL */
     struct mc_plan *child[2];
     void *state;
 };
-/* of an operand: elements from the lowest address on; count 0: it is not there */
+/* The memory of an operand, in elements, from the lowest address on.  count 0: there is no such operand. */
 struct mc_extent {
     mc_dtype dtype;
-    int64_t before, count;      /* before: how many lie in front of the first */
+    int64_t before, count;      /* before: how many lie below the address of the first element */
 };
-/* What a solver may do to a finished element: max(v, 0) where a NaN stays; gelu by tanh; v where positive,
- * else exp(v) - 1; gelu by erf; v sigmoid(v). */
+/* The activation that a solver may apply to each element of its result: max(v, 0), which keeps NaN; gelu by
+ * tanh; v if positive, else exp(v) - 1; gelu by erf; v sigmoid(v). */
 enum mc_act { ACT_NONE, ACT_RELU, ACT_GELU, ACT_TANH, ACT_SIGMOID, ACT_ELU, ACT_GELU_ERF, ACT_SWISH };
-extern const char *const mc_act_names[];    /* as problems' words have them: "", " relu" */
+extern const char *const mc_act_names[];    /* as in keys: "", " relu" */
 struct mc_timing { double median, least, most; int n; };
-/* Where a family's plans run, if not on the host: their operands and workspace lie there, and run() only
- * enqueues. */
+/* The device on which the plans of a family run, if that is not the host.  Operands and workspace are in its
+ * memory, and run() only enqueues work. */
 struct mc_site {
-    /* "cuda NVIDIA H200": what was timed here counts here alone */
+    /* "cuda NVIDIA H200": the first words of its lines in wisdom */
     void (*word)(struct mc_str *out);
     void *(*take)(size_t bytes);                             /* workspace; NULL: failed, error set */
     void (*give)(void *p);
-    /* as mc_time, until it is done */
+    /* like mc_time; the times are those of the device */
     struct mc_timing (*time)(mc_status (*run)(void *arg), void *arg, double budget, double hopeless);
 };
 struct mc_family {
     const char *name;                                        /* "gemm" */
-    const struct mc_solver *const *solvers;                  /* NULL-terminated; the last resort is last */
+    const struct mc_solver *const *solvers;                  /* the last resort is last, then NULL */
     size_t problem_size;                                     /* sizeof the family's problem struct */
-    void (*word)(const struct mc_problem *p, struct mc_str *out);
-    /* Operands to time with: fills operand[] with memory that mc_family.discard gives back. */
+    void (*word)(const struct mc_problem *p, struct mc_str *out); /* prints the key */
+    /* Allocates and fills operands to time with; discard() frees them. */
     mc_status (*operands)(const struct mc_problem *p, void *operand[8]);
     void (*discard)(const struct mc_problem *p, void *operand[8]);
-    /* check=plan: compare a plan's result with the reference solver's. */
+    /* Compares a plan's result with the reference solver's, for check=3. */
     mc_status (*verify)(const struct mc_problem *p, const struct mc_plan *plan);
-    /* The solver that a flag names for p, or "auto"; may put another value of the flag plan into *mode.
+    /* The solver that a flag names for p, or "auto".  It may set *mode, which has the value of the flag plan.
      * NULL: error. */
     const char *(*forced)(const struct mc_problem *p, int64_t *mode);
-    /* A smaller problem whose plans compare as those of p do and take about `seconds` by estimate: how many
-     * times larger p is.  1, or no such function: p itself is timed. */
+    /* Makes *small, a copy of p, a smaller problem that takes about `seconds` by estimate and whose plans
+     * compare as those of p do.  Returns how many times larger p is.  1, or no such function: p itself is
+     * timed. */
     double (*sample)(const struct mc_problem *p, double seconds, struct mc_problem *small);
     const struct mc_site *site;    /* NULL: the host */
-    /* How far the result in operand[] is off, of its own size, by some of its elements, which are summed
-     * again in float64 (negative: not to be told), and how far the problem's precision allows.  Asked of who
-     * is doubted and was quickest; NULL: nobody is. */
+    /* error: of the result in operand[], relative to its size, by a sample of elements that are summed again
+     * in float64; negative: unknown.  allows: the error that the precision of p allows.  They are called for
+     * a solver with `doubted` before it is selected.  NULL: no solver of the family has `doubted`. */
     double (*error)(const struct mc_problem *p, void *const *operand);
     double (*allows)(const struct mc_problem *p);
 };
 
 /* ---- planner.c ---- */
-struct mc_plan *mc_plan_make(const struct mc_problem *p);    /* NULL: no solver; error lists the reasons */
-/* inside of another that is being made: as if nobody had asked for that */
-struct mc_plan *mc_plan_alone(const struct mc_problem *p);
-void mc_plan_reasons(const struct mc_problem *p, struct mc_str *out); /* why each solver declined */
-/* the least estimate of the solvers that do not decline; 1e30: all do */
+/* For a problem that no solver asks for, as the flags say.  site: of the family. */
+struct mc_plan_options mc_plan_options_of(const struct mc_site *site);
+/* Lowers the workspace cap because memory ran out. */
+void mc_plan_options_limit(struct mc_plan_options *o, size_t bytes);
+/* For p->options.  NULL: no solver; the error lists the reasons. */
+struct mc_plan *mc_plan_make(const struct mc_problem *p);
+void mc_plan_reasons(const struct mc_problem *p, struct mc_str *out); /* why each solver refuses p */
+/* the lowest estimate of the solvers that do not refuse p; 1e30: all refuse */
 double mc_plan_cheapest(const struct mc_problem *p);
-/* a call's: as wisdom has it, if that counts, else the least estimate; < 0: not known, or a solver is
- * forced */
+/* Seconds of a run: from wisdom if the mode uses wisdom, else the lowest estimate.  Negative: unknown, or a
+ * flag names a solver. */
 double mc_plan_seconds(const struct mc_problem *p);
-/* why s does; NULL: it can do it */
-const char *mc_plan_declines(const struct mc_problem *p, const struct mc_solver *s);
+const char *mc_plan_declines(const struct mc_problem *p, const struct mc_solver *s); /* why; NULL: it can */
 /* ---- plan.c ---- */
 /* cost: the solver's estimate */
 struct mc_plan *mc_plan_with(const struct mc_problem *p, const struct mc_solver *s);
-/* the same without asking for an estimate */
+/* the same without calling estimate() */
 struct mc_plan *mc_plan_bind(const struct mc_problem *p, const struct mc_solver *s);
-/* Nothing beyond the struct. */
+/* a plan without state beyond the struct */
 struct mc_plan *mc_plan_bare(mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace,
                                               int threads));
 void mc_plan_free(struct mc_plan *p);
-/* of its solver and those of its children; 0: nothing is known */
+/* sum of the lower bounds of its solver and of its children; 0: none is known */
 double mc_plan_least(const struct mc_plan *p);
 void mc_plan_text(const struct mc_plan *p, struct mc_str *out); /* "(packed m600n10k784 (...))" */
-/* For solvers that have a choice of their own inside: how it is to be made in the plan that is being made
- * now. */
-enum mc_plan_mode { PLAN_ESTIMATE, PLAN_MEASURE, PLAN_EXHAUSTIVE };     /* in the order of the flag's words */
-enum mc_plan_mode mc_plan_mode(void);
-/* The most workspace that a plan may ask for there: the flag's, or less while this thread plans with less
- * room (INT64_MAX: no less); returned is the room before. */
-size_t mc_plan_cap(const struct mc_site *site);
-int64_t mc_plan_room(int64_t bytes);
-/* ---- trial.c: plans for one problem run against each other ---- */
+/* ---- trial.c: plans for one problem timed against each other ---- */
 struct mc_trials {
     const struct mc_problem *problem;
-    struct mc_problem *small;   /* what is timed instead; NULL: the problem */
-    double each, end;           /* seconds for one plan; when all of them end */
-    /* of those timed so far: of the whole, and of what was timed; 0: none was */
+    struct mc_problem *small;   /* the sample that is timed instead; NULL: the problem is timed */
+    double each, end;           /* seconds for one plan; the time at which all of them end */
+    /* of the best plan so far: seconds for the problem, its estimate, seconds of the run that was timed; 0:
+     * no plan was timed */
     double best, best_estimate, best_call;
     void *operand[8];
 };
 mc_status mc_trials_begin(struct mc_trials *t, const struct mc_problem *p, double seconds, size_t plans);
-/* is there time for a plan that takes so long? */
+/* Is there time left for a plan with that estimate? */
 bool mc_trials_worth(const struct mc_trials *t, double estimate);
-/* Seconds into plan->cost, more than could win if it cannot; false: it could not be run, or is not exact, the
- * error says why. */
+/* Sets plan->cost to the seconds of a run; a plan that cannot win may get a higher cost than it has.  False:
+ * the plan could not be run, or its result is not exact enough; the error says why. */
 bool mc_trials_run(struct mc_trials *t, struct mc_plan *plan, double estimate);
 void mc_trials_end(struct mc_trials *t);
-/* Is what run() has left in operand[] as exact as p allows?  The error says how far it is off; where nothing
- * can be told it is. */
+/* Is the result in operand[] as exact as p demands?  If not, the error says how far it is off.  True if that
+ * is unknown. */
 bool mc_plan_exact(const struct mc_problem *p, void *const *operand, const char *who);
 /* ---- timer.c ---- */
-/* Doubles the repetitions until one batch exceeds the clock's grain; stops at `budget` seconds, and after the
- * first call that takes more than `hopeless` (0: none does; the very first may take twice as long). */
+/* Doubles the number of calls until a batch is longer than the grain of the clock.  Stops after `budget`
+ * seconds, and after the first call that takes longer than `hopeless` (0: no limit; the very first call may
+ * take twice as long). */
 struct mc_timing mc_time(mc_status (*run)(void *arg), void *arg, double budget, double hopeless);
-/* ---- wisdom.c: all calls lock; the file is written whole by rename; a damaged or foreign file is ignored.
- * What prints, imports and clears it is public ---- */
+/* ---- wisdom.c: all calls lock.  The file is written as a whole, by rename.  A damaged or foreign file is
+ * ignored.  Functions to print, import and clear wisdom are public ---- */
 bool mc_wisdom_find(const char *word, char solver[64], double *seconds);
 void mc_wisdom_put(const char *word, const char *solver, double seconds);
 
-/* For mc_flag_names: "auto" and the solvers of a table, behind the n names that are there; how many there are
- * then. */
+/* For mc_flag_names: appends "auto", if n is 0, and the names of the table's solvers to names[0..n).  Returns
+ * the new n. */
 size_t mc_solver_names(const struct mc_solver *const *solvers, const char **names, size_t n, size_t most);
 
 #endif

@@ -1,26 +1,53 @@
-/* planner.c: which solver serves a problem.
+/* planner.c: selects a solver for a problem.
  *
- *   plan=estimate    the cheapest by its own estimate; a function of problem, flags and processor,
- *                    and of what wisdom says of a library
- *   plan=measure     what wisdom remembers; else the likely ones are timed and the fastest remembered
- *   plan=exhaustive  the same, with all that can do it timed
+ *   plan=estimate    the lowest estimate
+ *   plan=measure     what wisdom has for the problem; else the likely solvers are timed, and the fastest is
+ *                    put into wisdom
+ *   plan=exhaustive  the same, and every solver that does not refuse is timed
  *
- * Plans inside of a candidate, which is timed as a whole, are chosen in the mode before: by estimate under
- * measure.
+ * A candidate is timed together with its children.  So the children are selected one mode lower: by estimate
+ * under plan=measure (see struct mc_plan_options).
  *
- * Invariant: a plan that is returned comes from a solver that did not refuse, keeps the workspace cap
- * and, under check=3, gave the reference's result. */
+ * Invariant: the solver of a plan does not refuse the problem, the plan needs no more workspace than the
+ * options allow, and under check=3 its result agreed with the reference. */
 #include "plan/choice.h"
 #include "device/cpu/cpu.h"
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* ---- what can do it ---- */
+/* ---- options ---- */
 
-/* Without asking libraries. */
+enum { CHECK_PLANS = 3 }; /* of the flag check */
+
+struct mc_plan_options mc_plan_options_of(const struct mc_site *site)
+{
+    const enum mc_plan_mode mode = (enum mc_plan_mode)mc_flag_int(FLAG_plan);
+    return (struct mc_plan_options){
+        .mode = mode,
+        .solver_mode = mode,
+        .workspace = (size_t)mc_flag_int(site ? FLAG_cuda_workspace : FLAG_workspace),
+        .deterministic = mc_flag_int(FLAG_deterministic),
+        .check = mc_flag_int(FLAG_check) >= CHECK_PLANS,
+    };
+}
+
+void mc_plan_options_limit(struct mc_plan_options *o, size_t bytes)
+{
+    o->workspace = MC_MIN(o->workspace, bytes);
+    o->out_of_memory = true;
+}
+
+static int64_t mode_of(const struct mc_problem *p)
+{
+    return MC_MAX((int64_t)p->options.mode - p->options.depth, (int64_t)PLAN_ESTIMATE);
+}
+
+/* ---- candidates ---- */
+
+/* Calls no library. */
 static const char *declines_at_sight(const struct mc_problem *p, const struct mc_solver *s)
 {
-    if (s->nondeterministic && mc_flag_int(FLAG_deterministic)) {
+    if (s->nondeterministic && p->options.deterministic) {
         return "is not deterministic, and the flag deterministic is set";
     }
     return s->refuse ? s->refuse(p) : NULL;
@@ -42,47 +69,17 @@ void mc_plan_reasons(const struct mc_problem *p, struct mc_str *out)
     }
 }
 
-static _Thread_local int depth; /* of candidates whose own plans are being made */
-static _Thread_local int64_t inside; /* the mode of the candidate that is being planned */
-
-enum mc_plan_mode mc_plan_mode(void)
-{
-    return depth > 0 ? (enum mc_plan_mode)inside : (enum mc_plan_mode)mc_flag_int(FLAG_plan);
-}
-
-void mc_choice_deepen(int by)
-{
-    depth += by;
-}
-
-static _Thread_local int64_t room = INT64_MAX;
-
-int64_t mc_plan_room(int64_t bytes)
-{
-    const int64_t before = room;
-    room = bytes;
-    return before;
-}
-
-size_t mc_plan_cap(const struct mc_site *site)
-{
-    return (size_t)MC_MIN(mc_flag_int(site ? FLAG_cuda_workspace : FLAG_workspace), room);
-}
-
 struct mc_plan *mc_choice_plan(struct mc_choice *c, const struct mc_solver *s)
 {
-    const int64_t around = inside;
-    depth++;
-    inside = c->mode;
-    struct mc_plan *plan = mc_plan_with(c->problem, s);
-    inside = around;
-    depth--;
-    const size_t cap = mc_plan_cap(c->problem->family->site);
+    struct mc_plan_options options = c->problem->options;
+    options.depth++;
+    options.solver_mode = (enum mc_plan_mode)c->mode;
+    struct mc_plan *plan = mc_plan_under(c->problem, s, &options);
     if (!plan) {
         mc_str_addf(&c->why, "; %s failed: %s", s->name, mc_last_error());
-    } else if (cap < plan->workspace) {
+    } else if (options.workspace < plan->workspace) {
         mc_str_addf(&c->why, "; %s needs %zu bytes of workspace, %s %zu", s->name, plan->workspace,
-                    room < INT64_MAX ? "there is room for" : "the flag allows", cap);
+                    options.out_of_memory ? "there is room for" : "the flag allows", options.workspace);
         mc_plan_free(plan);
         plan = NULL;
     }
@@ -91,11 +88,9 @@ struct mc_plan *mc_choice_plan(struct mc_choice *c, const struct mc_solver *s)
 
 bool mc_choice_verified(struct mc_choice *c, const struct mc_plan *plan)
 {
-    return mc_flag_int(FLAG_check) < 3 || !c->problem->family->verify ||
-           c->problem->family->verify(c->problem, plan) >= 0;
+    const struct mc_family *family = c->problem->family;
+    return !c->problem->options.check || !family->verify || family->verify(c->problem, plan) >= 0;
 }
-
-/* ---- candidates ---- */
 
 static int by_estimate(const void *a_, const void *b_)
 {
@@ -106,8 +101,8 @@ static int by_estimate(const void *a_, const void *b_)
     return a->estimate < b->estimate ? -1 : a->estimate > b->estimate ? 1 : a->row - b->row;
 }
 
-/* By estimate only the cheapest is planned, which fails where a library has no such thing: none is asked
- * here. */
+/* By estimate only the cheapest solver is planned, which opens its library and fails if that cannot do the
+ * problem.  So no library is opened here. */
 static bool gather(struct mc_choice *c)
 {
     const struct mc_solver *const *s = c->problem->family->solvers;
@@ -135,7 +130,7 @@ struct mc_plan *mc_choice_cheapest(struct mc_choice *c)
         }
         mc_plan_free(plan);
         if (plan || mc_last_status() == MC_EMEMORY) {
-            return NULL; /* the error is set: a failed check, or no memory */
+            return NULL; /* error set: a failed check, or no memory */
         }
     }
     mc_fail(MC_EUNSUPPORTED, "no solver for %s%s", c->word.s, c->why.s ? c->why.s : "");
@@ -144,12 +139,12 @@ struct mc_plan *mc_choice_cheapest(struct mc_choice *c)
 
 /* ---- wisdom ---- */
 
-/* What the timing depends on beside the problem: the threads, the solvers there were and the room they had.
- * Many of a GPU's serve one precision or generation alone: there those count that can do it, and one more
- * leaves what is known of other problems. */
+/* What a timing depends on beside the problem: the number of threads, the solvers and the workspace cap.
+ * Many solvers of a GPU are for one precision or one generation.  There only those that do not refuse count,
+ * so that a new solver leaves the wisdom about other problems valid. */
 static bool wisdom_key(const struct mc_choice *c, bool exhaustive, struct mc_str *key)
 {
-    uint64_t h = mc_hash_mix(0, mc_plan_cap(c->problem->family->site));
+    uint64_t h = mc_hash_mix(0, c->problem->options.workspace);
     if (c->problem->family->site) {
         c->problem->family->site->word(key);
         mc_str_add(key, " ");
@@ -199,8 +194,8 @@ static void remember(const struct mc_choice *c, const struct mc_plan *plan)
     mc_str_free(&key);
 }
 
-/* The plan that wisdom names for it, in *plan; NULL: it names none that can do it.  False: that one gave a
- * wrong result. */
+/* Puts the plan that wisdom names into *plan; NULL: it names none that can be made.  False: the result of
+ * that plan was wrong. */
 static bool by_wisdom(struct mc_choice *c, struct mc_plan **plan)
 {
     *plan = remembered(c, true);
@@ -215,7 +210,7 @@ static bool by_wisdom(struct mc_choice *c, struct mc_plan **plan)
     return true;
 }
 
-/* ---- the solver the user named ---- */
+/* ---- the solver that a flag names ---- */
 
 size_t mc_solver_names(const struct mc_solver *const *solvers, const char **names, size_t n, size_t most)
 {
@@ -315,10 +310,9 @@ static struct mc_plan *choose(struct mc_choice *c)
 
 struct mc_plan *mc_plan_make(const struct mc_problem *p)
 {
-    struct mc_choice c = { .problem = p, .mode = mc_flag_int(FLAG_plan) };
+    struct mc_choice c = { .problem = p, .mode = mode_of(p) };
     struct mc_plan *plan = NULL;
-    c.mode = MC_MAX(c.mode - depth, (int64_t)PLAN_ESTIMATE);
-    mc_clear_error(); /* mc_last_status then tells of this planning alone */
+    mc_clear_error(); /* so that mc_last_status tells of this call only */
     p->family->word(p, &c.word);
     if (!c.word.bad && c.word.s) {
         plan = choose(&c);
@@ -329,15 +323,6 @@ struct mc_plan *mc_plan_make(const struct mc_problem *p)
     mc_str_free(&c.word);
     mc_str_free(&c.why);
     VEC_FREE(c.list);
-    return plan;
-}
-
-struct mc_plan *mc_plan_alone(const struct mc_problem *p)
-{
-    const int around = depth;
-    depth = 0;
-    struct mc_plan *plan = mc_plan_make(p);
-    depth = around;
     return plan;
 }
 
@@ -355,7 +340,7 @@ double mc_plan_cheapest(const struct mc_problem *p)
 
 double mc_plan_seconds(const struct mc_problem *p)
 {
-    struct mc_choice c = { .problem = p, .mode = mc_flag_int(FLAG_plan) };
+    struct mc_choice c = { .problem = p, .mode = mode_of(p) };
     char name[64];
     double seconds = -1;
     const char *asked = p->family->forced ? p->family->forced(p, &c.mode) : "auto";
@@ -367,7 +352,7 @@ double mc_plan_seconds(const struct mc_problem *p)
         seconds = c.list.at[0].estimate;
     }
     if (!asked) {
-        mc_clear_error(); /* who plans will tell */
+        mc_clear_error(); /* planning will report it */
     }
     mc_str_free(&c.word);
     VEC_FREE(c.list);

@@ -1,12 +1,12 @@
-/* timer.c: how long a call takes.
+/* timer.c: measures how long a call takes.
  *
- * Invariant: the first call, which meets cold caches and lazy set-up, is never part of the result, unless it
- * alone shows that the others are not worth their time. */
+ * Invariant: the time of the first call, with cold caches and lazy initialization, is not in the result,
+ * unless that call is so slow that no other is made. */
 #include "plan/plan.h"
 #include <stdlib.h>
 
-enum { SAMPLES = 25, COLD = 2 }; /* COLD: times longer a first call may take */
-static const double grain = 20e-6; /* a batch shorter than this measures the clock */
+enum { SAMPLES = 25, COLD = 2 }; /* COLD: the first call may take this many times longer */
+static const double grain = 20e-6; /* seconds; the clock cannot measure a shorter batch */
 
 static int by_value(const void *a, const void *b)
 {
@@ -14,7 +14,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Seconds for one of `n` calls in a row; negative when a call failed. */
+/* Seconds of one of `n` calls in a row; negative: a call failed. */
 static double batch(mc_status (*run)(void *arg), void *arg, int n)
 {
     const double start = mc_now();

@@ -1,19 +1,18 @@
-/* trial.c: plans for one problem timed one after the other, within a time that the problem's size does not
- * change.
+/* trial.c: times plans for one problem one after another, within a time that does not depend on the size
+ * of the problem.
  *
- * What would take long is timed on a sample of the problem; a plan that one call shows to be clearly slower
- * than the best is not called again, and one that is expected to outlast what time is left is not called at
- * all.
+ * - If runs take long by estimate, a sample of the problem is timed.
+ * - A plan whose first run is clearly slower than the best is not run again.
+ * - A plan that is expected to take longer than the time that is left is not run at all.
+ * - A plan with a solver that has `doubted` (plan.h) and that is faster than the best must be as exact as
+ *   the problem demands.  The result of its last run is checked.
  *
- * Who is doubted (plan.h) and is quicker than the best is held to what the problem allows, by the result of
- * its last run.
- *
- * Invariant: times are of the whole problem, whatever was timed. */
+ * Invariant: the times are those of the whole problem, also if a sample was timed. */
 #include "plan/plan.h"
 #include "device/cpu/cpu.h"
 
-static const double long_call = 10e-3; /* seconds by estimate, beyond which a sample is timed */
-static const double hopeless = 1.3;    /* times the best */
+static const double long_call = 10e-3; /* if a run takes more seconds by estimate, a sample is timed */
+static const double hopeless = 1.3;    /* a plan is not run again if a run takes this times the best */
 
 static const struct mc_problem *timed(const struct mc_trials *t)
 {
@@ -31,6 +30,7 @@ static bool take_sample(struct mc_trials *t)
         return false;
     }
     memcpy(t->small, t->problem, family->problem_size);
+    t->small->options.depth++; /* it is planned as a candidate, by mc_trials_run */
     if (family->sample(t->problem, long_call, t->small) == 1) {
         mc_free(t->small);
         t->small = NULL;
@@ -98,9 +98,9 @@ static struct mc_timing time_plan(struct mc_trials *t, const struct mc_plan *pla
     return got;
 }
 
-/* How much longer the whole takes than the sample, as the solver says: less than what it is larger where part
- * of the work, as that on filters, does not grow with it, and more where a plan for the whole, which must
- * keep the same cap, works otherwise. */
+/* How many times longer the problem takes than the sample, by the solver's estimates.  That may be less
+ * than the ratio of their sizes, if part of the work, as that on filters, is the same for both.  It may be
+ * more, if the workspace cap forces the plan for the problem to work differently. */
 static double larger(const struct mc_trials *t, const struct mc_solver *s, double estimate)
 {
     return t->small ? estimate / s->estimate(t->small) : 1;

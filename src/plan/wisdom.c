@@ -1,15 +1,15 @@
-/* wisdom.c: which solver was fastest, remembered on disk.
+/* wisdom.c: the results of timing, kept on disk: the fastest solver for a key.
  *
- *     monochord wisdom 1 0.1.0 5f1c...          form, version, processor
- *     gemm f32 nn m64n64k64 t2 s0badcafe packed 3.1e-06     word, solver, seconds
- *     end 1 77aa...                             lines above, hash of all text above
+ *     monochord wisdom 1 0.1.0 5f1c...          format, version, processor
+ *     gemm f32 nn m64n64k64 t2 s0badcafe packed 3.1e-06     key, solver, seconds
+ *     end 1 77aa...                             number of lines above, hash of the text above
  *
- * Where the flag cpu.isa says less than native, its word stands before the others: "avx2 gemm f32 ...".
+ * If the flag cpu.isa is lower than native, its value is put before the key: "avx2 gemm f32 ...".
  *
- * Invariant: a file counts whole or not at all.  The first line must be the one this build writes on this
- * processor and the last must fit the rest; else the file is as good as absent.  It is written by who holds
- * the lock on wisdom.lock, and holds at least what it held before; only a regular file is read or replaced,
- * and no link is followed. */
+ * Invariant: a file is used as a whole or ignored.  The first line must be what this build writes on this
+ * processor, and the last line must agree with the lines above it.  The file is written only by a process
+ * that holds the lock on wisdom.lock, and never loses keys.  Only a regular file is read or replaced; no
+ * link is followed. */
 #include "plan/plan.h"
 #include "device/cpu/cpu.h"
 #include <dirent.h>
@@ -23,12 +23,12 @@
 #include <unistd.h>
 
 struct line {
-    char *word;
+    char *word; /* the key */
     char solver[64];
     double seconds;
-    bool own; /* timed by this process, not read */
+    bool own; /* timed by this process, not read from a file */
 };
-typedef VEC(struct line) lines; /* sorted by word */
+typedef VEC(struct line) lines; /* sorted by key */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static lines known;
@@ -81,7 +81,7 @@ static void drop(lines *l)
     VEC_FREE(*l);
 }
 
-/* Those of `from` that `to` does not have, or, if newer, has not timed itself. */
+/* Adds lines of `from` to `to`: those whose key is new, and, if `newer`, those that are not `own` in `to`. */
 static bool merge(lines *to, const lines *from, bool newer)
 {
     for (size_t i = 0; i < from->n; i++) {
@@ -111,7 +111,7 @@ static void print_all(const lines *l, struct mc_str *out)
     mc_str_addf(out, "end %zu %016" PRIx64 "\n", l->n, out->s ? mc_hash(out->s, out->n, 0) : 0);
 }
 
-/* "word of several parts" solver seconds; cuts the line up in place. */
+/* Parses "KEY SOLVER SECONDS", where the key has blanks; changes the line. */
 static bool parse_line(char *s, lines *l)
 {
     char *end, *seconds = strrchr(s, ' ');
@@ -131,10 +131,10 @@ static bool parse_line(char *s, lines *l)
     return put(l, s, solver, t, false);
 }
 
-/* Where the last line begins, if it fits what is before it; else NULL. */
+/* The start of the last line, if that agrees with the text before it; else NULL. */
 static char *tail(char *text, size_t n, size_t *count)
 {
-    char *at = text + n - 1, want[64]; /* on the last line's end */
+    char *at = text + n - 1, want[64]; /* the newline of the last line */
     if (*at != '\n') {
         return NULL;
     }
@@ -149,7 +149,7 @@ static char *tail(char *text, size_t n, size_t *count)
     return strcmp(at, want) == 0 ? at : NULL;
 }
 
-/* NULL, or what is wrong with the text, which is cut up. */
+/* NULL, or what is wrong with the text.  Changes the text. */
 static const char *parse(char *text, size_t n, lines *l)
 {
     struct mc_str header = { 0 };
@@ -190,8 +190,8 @@ static bool file_name(struct mc_str *path)
     return *dir && !path->bad;
 }
 
-/* Opens a regular file, and no other: a FIFO would wait for its other end, a link lead elsewhere.  -1: it is
- * none. */
+/* Opens a regular file, else returns -1: opening a FIFO would wait for its other end, and a link may lead
+ * anywhere. */
 static int open_regular(const char *path, int flags)
 {
     struct stat st;
@@ -218,7 +218,7 @@ static bool read_text(const char *path, struct mc_str *text)
     return got == 0 && text->n > 0 && !text->bad;
 }
 
-/* A file that is missing, damaged or foreign is no wisdom and no error. */
+/* A file that is missing, damaged or foreign is ignored; that is no error. */
 static bool read_file(const char *path, lines *l)
 {
     struct mc_str text = { 0 };
@@ -232,8 +232,8 @@ static bool read_file(const char *path, lines *l)
     return got && !wrong;
 }
 
-/* The cache folder may be changed by its flag: wisdom follows.  Without memory for the name it is still the
- * same. */
+/* Reads the file again if the flag for the cache folder has changed.  Without memory for its name, the old
+ * wisdom stays. */
 static void load(void)
 {
     struct mc_str path = { 0 };
@@ -249,13 +249,13 @@ static void load(void)
     mc_str_free(&path);
 }
 
-/* ---- writing it, one process at a time ---- */
+/* ---- writing, one process at a time ---- */
 
-/* The open lock of the folder that the file lies in, to close; -1: none is to be had, and nothing is to be
- * written. */
+/* Locks the folder of the file; closing the descriptor unlocks it.  -1: it cannot be locked, and nothing
+ * may be written. */
 static int take_lock(void)
 {
-    enum { TRIES = 1000 }; /* ten seconds: who holds it that long was stopped */
+    enum { TRIES = 1000 }; /* ten seconds: a process that holds the lock longer was stopped */
     struct mc_str name = { 0 };
     mc_str_addf(&name, "%.*slock", (int)(strlen(known_path) - strlen("txt")), known_path);
     int fd = name.bad ? -1 : open_regular(name.s, O_RDWR | O_CREAT);
@@ -274,8 +274,8 @@ static int take_lock(void)
     return fd;
 }
 
-/* What writers that were killed have left, "wisdom.txt.PID-N.tmp": who holds the lock is the only one that is
- * alive. */
+/* Removes files that killed writers have left: "wisdom.txt.PID-N.tmp".  While this process holds the lock, no
+ * other writes. */
 static void sweep(void)
 {
     const char *slash = strrchr(known_path, '/'), *base = slash + 1;
@@ -296,7 +296,8 @@ static void sweep(void)
     mc_str_free(&folder);
 }
 
-/* Other processes may have written since: what they found is kept, but for what was timed here. */
+/* Other processes may have written the file since it was read.  Their lines are kept, except for keys that
+ * this process has timed. */
 static mc_status write_known(void)
 {
     lines theirs = { 0 };
@@ -322,7 +323,7 @@ static mc_status write_known(void)
     return s;
 }
 
-/* The word at the present level: what is fastest with fewer instructions is another question.  NULL: no
+/* The key for the present value of cpu.isa: another solver may be fastest with other instructions.  NULL: no
  * memory. */
 static const char *at_level(const char *word, struct mc_str *out)
 {
@@ -372,13 +373,13 @@ void mc_wisdom_put(const char *word, const char *solver, double seconds)
 {
     struct mc_str full = { 0 };
     if (strchr(word, '\n') || strpbrk(solver, " \n")) {
-        return; /* would not read back */
+        return; /* could not be parsed */
     }
     if ((word = at_level(word, &full))) {
         pthread_mutex_lock(&lock);
         load();
         if (put(&known, word, solver, seconds, true)) {
-            save(); /* a folder that cannot be written costs a new measurement next time, no more */
+            save(); /* if the folder cannot be written, the next process times again */
         }
         pthread_mutex_unlock(&lock);
     }

@@ -7,8 +7,9 @@
 #include "exec/backend.h"
 
 /* shape_plan.c */
-/* for the shapes in f->arg; made if it is missing; NULL: error */
-struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f);
+/* For the shapes in f->arg; made if it is missing.  NULL: error.  room: the most bytes of workspace that a
+ * solver plan may then need, if that is less than the flag allows; INT64_MAX: as the flag says. */
+struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f, int64_t room);
 void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p);
 /* removes it from f and frees it */
 void mc_shape_plan_drop(struct mc_function *f, struct mc_shape_plan *p);

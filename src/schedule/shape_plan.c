@@ -248,36 +248,64 @@ void mc_shape_plan_release_arrays(const struct mc_function *f, struct mc_shape_p
     }
 }
 
-static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey)
+/* Sizes, solver plans, places in the arena, launches. */
+static mc_status plan_all(struct mc_function *f, struct mc_shape_plan *p)
+{
+    const struct mc_program *pr = &f->code->program;
+    const int n = (int)pr->step.n;
+    for (int i = 0; i < n; i++) {
+        TRY(mc_shape_plan_step(f, p, i));
+    }
+    for (int i = 0; i < n; i++) {
+        TRY(pr->step.at[i].kind == STEP_HEAVY ? mc_heavy_plan(f, p, i) : MC_OK);
+    }
+    TRY(mc_pooled_step_plan(f, p));
+    TRY(mc_plan_memory(f, p));
+    TRY(f->code->backend->shape ? f->code->backend->shape(f, p) : MC_OK);
+    for (int i = 0; i < n; i++) {
+        TRY(mc_shape_plan_work(f, p, i));
+    }
+    return mc_plan_workspaces(f, p);
+}
+
+/* If sizes depend on data, a call plans each step before it runs it, and only the backend's part is done
+ * here. */
+static mc_status plan_shape(struct mc_function *f, struct mc_shape_plan *p)
+{
+    if (!f->code->program.dynamic) {
+        return plan_all(f, p);
+    }
+    return f->code->backend->shape ? f->code->backend->shape(f, p) : MC_OK;
+}
+
+static struct mc_plan_options options_of(const struct mc_function *f, int64_t room)
+{
+    struct mc_plan_options o = mc_plan_options_of(f->code->backend->site);
+    if (room < INT64_MAX) {
+        mc_plan_options_limit(&o, (size_t)room);
+    }
+    return o;
+}
+
+static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey, int64_t room)
 {
     const struct mc_program *pr = &f->code->program;
     struct mc_shape_plan *p = mc_calloc(1, sizeof *p, "plan");
     if (!p) {
         return NULL;
     }
+    p->options = options_of(f, room);
     p->slot = mc_calloc(pr->value.n + 1, sizeof *p->slot, "plan");
     p->step = mc_calloc(pr->step.n + 1, sizeof *p->step, "plan");
     p->key = mc_alloc((size_t)(nkey + 1) * sizeof *p->key, "plan");
-    mc_status s = p->slot && p->step && p->key ? MC_OK : MC_EMEMORY;
-    if (s == MC_OK) {
+    mc_status s = MC_EMEMORY;
+    if (p->slot && p->step && p->key) {
         if (nkey) {
             memcpy(p->key, f->key, (size_t)nkey * sizeof *p->key);
         }
         p->nkey = nkey;
         place_leaves(f, p);
-        for (size_t i = 0; i < pr->step.n && s == MC_OK && !pr->dynamic; i++) {
-            s = mc_shape_plan_step(f, p, (int)i);
-        }
-        for (size_t i = 0; i < pr->step.n && s == MC_OK && !pr->dynamic; i++) {
-            s = pr->step.at[i].kind == STEP_HEAVY ? mc_heavy_plan(f, p, (int)i) : MC_OK;
-        }
-        s = s < 0 || pr->dynamic ? s : mc_pooled_step_plan(f, p);
-        s = s < 0 || pr->dynamic ? s : mc_plan_memory(f, p);
-        s = s < 0 || !f->code->backend->shape ? s : f->code->backend->shape(f, p);
-        for (size_t i = 0; i < pr->step.n && s == MC_OK && !pr->dynamic; i++) {
-            s = mc_shape_plan_work(f, p, (int)i);
-        }
-        s = s < 0 || pr->dynamic ? s : mc_plan_workspaces(f, p);
+        s = plan_shape(f, p);
     }
     if (s < 0) {
         mc_shape_plan_free(f, p);
@@ -306,7 +334,7 @@ static void drop_oldest(struct mc_function *f)
     mc_shape_plan_drop(f, oldest);
 }
 
-struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f)
+struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f, int64_t room)
 {
     int n = make_key(f);
     f->clock++;
@@ -322,7 +350,7 @@ struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f)
         }
     }
     double start = mc_now();
-    struct mc_shape_plan *p = new_plan(f, n);
+    struct mc_shape_plan *p = new_plan(f, n, room);
     if (!p) {
         return NULL;
     }

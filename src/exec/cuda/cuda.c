@@ -342,6 +342,7 @@ const struct mc_backend mc_backend_cuda = {
     .name = "cuda", .start = start, .describe = mc_cuda_report, .synchronize = mc_cuda_fn_synchronize,
     .numbered = true, .fuses = FUSE_DRAWS, .epilogues = EPILOGUE_SOLVER, .grows = is_fallback, .in_place = true, .dense_inputs = true,
     .language = "CUDA", .lead = "\nstruct k", .head = "\nstruct %s_args {", .elsewhere = "at this shape by the reference, here",
+    .site = &mc_site_cuda,
     .product = mc_gemm_cuda_plan, .conv = mc_conv_cuda_plan, .pool = mc_pool_cuda_plan, .norm = mc_norm_cuda_plan, .pooled = mc_pooled_cuda_plan,
     .layouts = { .convs = &mc_conv_cuda, .bandwidth = 2.4e12, .tensor = true },
     .kernels = kernels, .compiled = compiled, .left_to_reference = is_left_to_reference, .code_free = code_free, .function_init = init_function, .function_free = free_function,

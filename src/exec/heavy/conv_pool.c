@@ -109,7 +109,7 @@ static mc_status choose_plan(struct mc_function *f, struct mc_shape_plan *p, int
     struct mc_pooled_problem q;
     bool is = false;
     TRY(problem_of(f, p, step, &q, &is));
-    struct mc_plan *plan = !is ? NULL : f->code->backend->pooled(&q);
+    struct mc_plan *plan = !is ? NULL : f->code->backend->pooled(&q, &p->options);
     if (is && !plan && mc_last_status() == MC_EMEMORY) {
         return MC_EMEMORY;
     }

@@ -21,7 +21,7 @@ static const char *remembered_choice(const struct mc_function *f, const struct m
     for (const struct mc_shape_plan *other = f->plans; other; other = other->next) {
         first = other != p && other->step[step].heavy ? other->step[step].heavy->plan : first;
     }
-    return first ? mc_conv_keep(q, first) : NULL;
+    return first ? mc_conv_keep(q, &p->options, first) : NULL;
 }
 
 mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step,
@@ -75,7 +75,7 @@ static struct mc_plan *plan_for(const struct mc_function *f, const struct mc_sha
     struct mc_conv_problem q = *asked;
     const char *kept = remembered_choice(f, p, step, &q);
     q.algo = kept ? kept : q.algo;
-    return f->code->backend->conv(&q);
+    return f->code->backend->conv(&q, &p->options);
 }
 
 mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int step)

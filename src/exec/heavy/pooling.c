@@ -52,7 +52,7 @@ mc_status mc_pooling_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     struct mc_pool_problem q;
     int v[POOL_NARRAY];
     TRY(mc_pooling_problem(f, p, step, v, &q));
-    h->plan = f->code->backend->pool(&q);
+    h->plan = f->code->backend->pool(&q, &p->options);
     if (!h->plan) {
         return mc_last_status();
     }
@@ -111,7 +111,7 @@ mc_status mc_across_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
         strides[r] = v[r] < 0 ? NULL : p->slot[v[r]].strides;
     }
     TRY(mc_norm_problem_of(st->heavy, &p->slot[v[NORM_X]].type, strides, &q));
-    h->plan = f->code->backend->norm(&q);
+    h->plan = f->code->backend->norm(&q, &p->options);
     sp->workspace = h->plan ? h->plan->workspace + 64 : 0;
     return h->plan ? MC_OK : mc_last_status();
 }

@@ -65,11 +65,6 @@ static bool with_epilogue(const struct mc_function *f, const struct mc_shape_pla
     return true;
 }
 
-static struct mc_plan *plan_for(const struct mc_function *f, const struct mc_gemm_problem *q)
-{
-    return f->code->backend->product(q);
-}
-
 mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
@@ -106,10 +101,11 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     }
     dense_strides(y, q.cs);
     struct mc_gemm_problem whole = q;
-    h->plan = with_epilogue(f, p, step, &whole, &h->epilogue) ? plan_for(f, &whole) : NULL;
+    const struct mc_backend *backend = f->code->backend;
+    h->plan = with_epilogue(f, p, step, &whole, &h->epilogue) ? backend->product(&whole, &p->options) : NULL;
     h->epilogue.by_solver = h->plan != NULL;
     if (!h->plan) { /* also where the solver that a flag names computes no epilogue */
-        h->plan = plan_for(f, &q);
+        h->plan = backend->product(&q, &p->options);
     }
     if (!h->plan) {
         return mc_last_status();

@@ -42,16 +42,19 @@ struct mc_conv_problem {
 enum { CONV_C0 = CONV_Y + 1, CONV_BIAS, CONV_EPILOGUE, CONV_EPILOGUE_ARG, CONV_NOPERAND };
 
 extern const struct mc_family mc_conv_family;
-struct mc_plan *mc_conv_plan(const struct mc_conv_problem *p);   /* fills base.family, asks the planner */
+/* Sets the base of a copy of p and calls the planner. */
+struct mc_plan *mc_conv_plan(const struct mc_conv_problem *p, const struct mc_plan_options *o);
 /* may a GPU take such operands as TF32?  NULL: as the flag says */
 bool mc_conv_may_round(mc_dtype t, const char *precision);
-/* a call's, as far as known; < 0: not at all */
-double mc_conv_seconds(const struct mc_family *family, const struct mc_conv_problem *p);
+/* seconds of a run, as mc_plan_seconds has them */
+double mc_conv_seconds(const struct mc_family *family, const struct mc_conv_problem *p,
+                       const struct mc_plan_options *o);
 /* `first` served the same node at another shape: its solver's name, if what p asks for chooses once
  * (guess_once, time_once) and it does not decline p; else NULL. */
-const char *mc_conv_keep(const struct mc_conv_problem *p, const struct mc_plan *first);
+const char *mc_conv_keep(const struct mc_conv_problem *p, const struct mc_plan_options *o,
+                         const struct mc_plan *first);
 /* The same on the GPU that the thread has entered: operands in its memory. */
 extern const struct mc_family mc_conv_cuda;
-struct mc_plan *mc_conv_cuda_plan(const struct mc_conv_problem *p);
+struct mc_plan *mc_conv_cuda_plan(const struct mc_conv_problem *p, const struct mc_plan_options *o);
 
 #endif

@@ -159,10 +159,11 @@ static bool possible(const struct mc_conv_problem *p)
     return true;
 }
 
-const char *mc_conv_keep(const struct mc_conv_problem *asked, const struct mc_plan *first)
+const char *mc_conv_keep(const struct mc_conv_problem *asked, const struct mc_plan_options *o,
+                         const struct mc_plan *first)
 {
     struct mc_conv_problem p = *asked;
-    p.base.family = first->problem->family;
+    p.base = (struct mc_problem){ first->problem->family, *o };
     if (!mc_conv_chooses_once(mc_conv_asked(&p)) || !possible(&p)) {
         return NULL;
     }
@@ -170,10 +171,11 @@ const char *mc_conv_keep(const struct mc_conv_problem *asked, const struct mc_pl
     return mc_plan_declines(&p.base, first->solver) ? NULL : first->solver->name;
 }
 
-struct mc_plan *mc_conv_plan_in(const struct mc_family *family, const struct mc_conv_problem *asked)
+struct mc_plan *mc_conv_plan_in(const struct mc_family *family, const struct mc_conv_problem *asked,
+                                const struct mc_plan_options *o)
 {
     struct mc_conv_problem p = *asked;
-    p.base.family = family;
+    p.base = (struct mc_problem){ family, *o };
     if (p.dtype < 0 || p.dtype >= MC_NDTYPE || !short_name[p.dtype]) {
         mc_fail(MC_ETYPE, "conv: the dtype must be a float");
         return NULL;
@@ -189,10 +191,11 @@ struct mc_plan *mc_conv_plan_in(const struct mc_family *family, const struct mc_
     return mc_plan_make(&p.base);
 }
 
-double mc_conv_seconds(const struct mc_family *family, const struct mc_conv_problem *asked)
+double mc_conv_seconds(const struct mc_family *family, const struct mc_conv_problem *asked,
+                       const struct mc_plan_options *o)
 {
     struct mc_conv_problem p = *asked;
-    p.base.family = family;
+    p.base = (struct mc_problem){ family, *o };
     settle(&p);
     return possible(&p) ? mc_plan_seconds(&p.base) : -1;
 }

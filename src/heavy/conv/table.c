@@ -35,9 +35,9 @@ const struct mc_family mc_conv_family = {
     .forced       = mc_conv_forced,
 };
 
-struct mc_plan *mc_conv_plan(const struct mc_conv_problem *p)
+struct mc_plan *mc_conv_plan(const struct mc_conv_problem *p, const struct mc_plan_options *o)
 {
-    return mc_conv_plan_in(&mc_conv_family, p);
+    return mc_conv_plan_in(&mc_conv_family, p, o);
 }
 
 /* ---- names ---- */

@@ -15,7 +15,7 @@
 
 struct mc_pooled_problem {
     struct mc_problem base;
-    struct mc_conv_problem conv;    /* with its pass; alpha is 1, beta 0, and at.y means nothing */
+    struct mc_conv_problem conv;    /* with its pass; alpha is 1, beta 0; base and at.y are not used */
     int64_t w[3], stride[3], pad[3], out[3]; /* of windows over y, by spatial axis */
     int64_t g[5], mark[5];          /* element strides by image, filter, three spatial axes */
     mc_dtype marks;                 /* MC_UINT8 or MC_INT32 */
@@ -34,9 +34,9 @@ enum {
 /* NULL, without an error, if no solver takes it or solvers of its parts are named by flags; with one: out of
  * memory. */
 extern const struct mc_family mc_pooled_family;
-struct mc_plan *mc_pooled_plan(const struct mc_pooled_problem *p);
+struct mc_plan *mc_pooled_plan(const struct mc_pooled_problem *p, const struct mc_plan_options *o);
 extern const struct mc_family mc_pooled_cuda;
 /* operands in the memory of the GPU that was entered */
-struct mc_plan *mc_pooled_cuda_plan(const struct mc_pooled_problem *p);
+struct mc_plan *mc_pooled_cuda_plan(const struct mc_pooled_problem *p, const struct mc_plan_options *o);
 
 #endif

@@ -256,7 +256,8 @@ static bool named(const struct mc_conv_problem *p)
     return strcmp(mc_conv_asked(p), "auto") != 0 || strcmp(mc_flag_text(FLAG_pool_algo), "auto") != 0;
 }
 
-struct mc_plan *mc_pooled_plan_in(const struct mc_family *family, const struct mc_pooled_problem *asked)
+struct mc_plan *mc_pooled_plan_in(const struct mc_family *family, const struct mc_pooled_problem *asked,
+                                  const struct mc_plan_options *o)
 {
     struct mc_pooled_problem p = *asked;
     const char *precision = p.conv.precision ? p.conv.precision : mc_flag_text(FLAG_conv_precision);
@@ -264,7 +265,7 @@ struct mc_plan *mc_pooled_plan_in(const struct mc_family *family, const struct m
     if (named(&p.conv) || mc_conv_hollow(&p.conv) || !conv_volume(p.out)) {
         return NULL;
     }
-    p.base.family = family;
+    p.base = (struct mc_problem){ family, *o };
     p.conv.wide = strcmp(precision, "float64") == 0;
     p.conv.precision = p.conv.algo = NULL; /* plans keep the problem, but not the caller's text */
     for (const struct mc_solver *const *s = family->solvers; *s; s++) {
@@ -277,7 +278,7 @@ struct mc_plan *mc_pooled_plan_in(const struct mc_family *family, const struct m
     return plan;
 }
 
-struct mc_plan *mc_pooled_plan(const struct mc_pooled_problem *p)
+struct mc_plan *mc_pooled_plan(const struct mc_pooled_problem *p, const struct mc_plan_options *o)
 {
-    return mc_pooled_plan_in(&mc_pooled_family, p);
+    return mc_pooled_plan_in(&mc_pooled_family, p, o);
 }

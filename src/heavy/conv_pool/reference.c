@@ -46,7 +46,7 @@ static mc_status pool(const struct mc_pooled_problem *p, enum mc_pool_pass pass,
 static struct mc_plan *around_y(const struct mc_pooled_problem *p)
 {
     struct mc_conv_problem q = p->conv;
-    q.base.family = &mc_conv_family;
+    q.base = (struct mc_problem){ &mc_conv_family, p->base.options };
     q.has_epilogue = false;
     const struct mc_conv_array y = mc_conv_array(&q, CONV_Y);
     mc_conv_dense_strides(&y, q.at.y);

@@ -21,7 +21,8 @@ void mc_pooled_extents(const struct mc_pooled_problem *p, struct mc_extent e[4])
 void mc_pooled_some_marks(const struct mc_pooled_problem *p, void *marks);  /* of cells that are there */
 mc_status mc_pooled_compare(const struct mc_problem *p, const struct mc_plan *plan, void *const *got,
                             void *const *want);
-struct mc_plan *mc_pooled_plan_in(const struct mc_family *family, const struct mc_pooled_problem *asked);
+struct mc_plan *mc_pooled_plan_in(const struct mc_family *family, const struct mc_pooled_problem *asked,
+                                  const struct mc_plan_options *o);
 int mc_pooled_result(const struct mc_pooled_problem *p);    /* the first operand that is written */
 /* refuses what no solver takes: all but float32 in two dimensions */
 const char *mc_pooled_not_plain(const struct mc_pooled_problem *p);

@@ -100,6 +100,8 @@ static inline const struct mc_cuda_epilogue *mc_cuda_epilogue_of_plan(const stru
 {
     return ((const struct mc_cuda_unfused *)(const void *)p)->epilogue;
 }
+/* The options of child 0, which the planner selects as if nobody had asked for the problem around it. */
+struct mc_plan_options mc_cuda_unfused_options(const struct mc_problem *p);
 struct mc_plan *mc_cuda_unfused_plan(const struct mc_problem *bare, const struct mc_cuda_epilogue_of *q,
                                    mc_status (*run)(const struct mc_plan *p, void *const *operand,
                                                     void *workspace, int threads));

@@ -95,6 +95,13 @@ static void apart_destroy(struct mc_plan *plan)
     mc_cuda_epilogue_free(((struct mc_cuda_unfused *)(void *)plan)->epilogue);
 }
 
+struct mc_plan_options mc_cuda_unfused_options(const struct mc_problem *p)
+{
+    struct mc_plan_options o = p->options;
+    o.depth = 0;
+    return o;
+}
+
 struct mc_plan *mc_cuda_unfused_plan(const struct mc_problem *bare, const struct mc_cuda_epilogue_of *q,
                                    mc_status (*run)(const struct mc_plan *p, void *const *operand,
                                                     void *workspace, int threads))
@@ -106,7 +113,7 @@ struct mc_plan *mc_cuda_unfused_plan(const struct mc_problem *bare, const struct
     d->base.run = run;
     d->base.destroy = apart_destroy;
     d->epilogue = mc_cuda_epilogue_new(q);
-    d->base.child[0] = d->epilogue ? mc_plan_alone(bare) : NULL;
+    d->base.child[0] = d->epilogue ? mc_plan_make(bare) : NULL;
     if (!d->base.child[0]) {
         mc_cuda_epilogue_free(d->epilogue);
         mc_free(d);

@@ -31,12 +31,13 @@ struct mc_gemm_problem {
 enum { GEMM_A, GEMM_B, GEMM_C, GEMM_C0, GEMM_EPILOGUE, GEMM_EPILOGUE_ARG, GEMM_NOPERAND };
 
 extern const struct mc_family mc_gemm_family;
-struct mc_plan *mc_gemm_plan(const struct mc_gemm_problem *p);  /* fills base.family, asks the planner */
+/* Sets the base of a copy of p and calls the planner. */
+struct mc_plan *mc_gemm_plan(const struct mc_gemm_problem *p, const struct mc_plan_options *o);
 /* The same on the GPU that the thread has entered: operands in its memory, no epilogue function, any strides.
  * A bias along the columns is a C0 whose rows have stride 0. */
 extern const struct mc_family mc_gemm_cuda;
-struct mc_plan *mc_gemm_cuda_plan(const struct mc_gemm_problem *p);
-/* tf32 as it stands: for those who are made of products */
-struct mc_plan *mc_gemm_cuda_inner(const struct mc_gemm_problem *p);
+struct mc_plan *mc_gemm_cuda_plan(const struct mc_gemm_problem *p, const struct mc_plan_options *o);
+/* the same for a solver that consists of products, which has set tf32 */
+struct mc_plan *mc_gemm_cuda_inner(const struct mc_gemm_problem *p, const struct mc_plan_options *o);
 
 #endif

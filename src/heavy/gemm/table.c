@@ -164,10 +164,10 @@ const struct mc_family mc_gemm_family = {
 
 /* ---- planning ---- */
 
-struct mc_plan *mc_gemm_plan(const struct mc_gemm_problem *asked)
+struct mc_plan *mc_gemm_plan(const struct mc_gemm_problem *asked, const struct mc_plan_options *o)
 {
     struct mc_gemm_problem p = *asked;
-    p.base.family = &mc_gemm_family;
+    p.base = (struct mc_problem){ &mc_gemm_family, *o };
     if (p.dtype < 0 || p.dtype >= MC_NDTYPE || !mc_is_float(p.dtype)) {
         mc_fail(MC_ETYPE, "gemm: the dtype must be a float");
         return NULL;

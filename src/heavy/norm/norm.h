@@ -19,10 +19,11 @@ struct mc_norm_problem {
 enum { NORM_X, NORM_G, NORM_Y };
 
 extern const struct mc_family mc_norm_family;
-struct mc_plan *mc_norm_plan(const struct mc_norm_problem *p);   /* fills base.family, asks the planner */
+/* Sets the base of a copy of p and calls the planner. */
+struct mc_plan *mc_norm_plan(const struct mc_norm_problem *p, const struct mc_plan_options *o);
 /* The same on the GPU that the thread has entered: operands in its memory. */
 extern const struct mc_family mc_norm_cuda;
-struct mc_plan *mc_norm_cuda_plan(const struct mc_norm_problem *p);
+struct mc_plan *mc_norm_cuda_plan(const struct mc_norm_problem *p, const struct mc_plan_options *o);
 /* The problem of a map_norm or map_norm_grad node from the type of x and the strides of x, g (NULL forward)
  * and the result, in bytes. */
 mc_status mc_norm_problem_of(const mc_node *n, const struct mc_type *x, const int64_t *const strides[3],

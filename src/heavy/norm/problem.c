@@ -156,11 +156,12 @@ mc_status mc_norm_compare(const struct mc_norm_problem *p, const struct mc_plan 
 
 /* ---- planning ---- */
 
-struct mc_plan *mc_norm_plan_in(const struct mc_family *family, const struct mc_norm_problem *asked)
+struct mc_plan *mc_norm_plan_in(const struct mc_family *family, const struct mc_norm_problem *asked,
+                                const struct mc_plan_options *o)
 {
     struct mc_norm_problem p = *asked;
     int64_t count = 1;
-    p.base.family = family;
+    p.base = (struct mc_problem){ family, *o };
     if (p.dtype < 0 || p.dtype >= MC_NDTYPE || !short_name[p.dtype]) {
         mc_fail(MC_ETYPE, "norm: the dtype must be a float");
         return NULL;

@@ -21,7 +21,8 @@ int64_t mc_norm_extent(const struct mc_norm_problem *p, int r, int64_t *low);
 void mc_norm_extents(const struct mc_norm_problem *p, struct mc_extent e[3]);   /* x, g, y */
 mc_status mc_norm_compare(const struct mc_norm_problem *p, const struct mc_plan *plan, const char *got,
                           const char *want);
-struct mc_plan *mc_norm_plan_in(const struct mc_family *family, const struct mc_norm_problem *asked);
+struct mc_plan *mc_norm_plan_in(const struct mc_family *family, const struct mc_norm_problem *asked,
+                                const struct mc_plan_options *o);
 
 /* The problem without what makes no difference: axes of size 1 dropped, neighbours joined; the axis with
  * stride 1 in all arrays, if there is one, is the lanes; the others span the planes. */

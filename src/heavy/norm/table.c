@@ -104,15 +104,15 @@ const struct mc_family mc_norm_family = {
     .forced       = forced,
 };
 
-struct mc_plan *mc_norm_plan(const struct mc_norm_problem *p)
+struct mc_plan *mc_norm_plan(const struct mc_norm_problem *p, const struct mc_plan_options *o)
 {
-    return mc_norm_plan_in(&mc_norm_family, p);
+    return mc_norm_plan_in(&mc_norm_family, p, o);
 }
 
 mc_status mc_norm_problem_of(const mc_node *n, const struct mc_type *x, const int64_t *const strides[3],
                              struct mc_norm_problem *p)
 {
-    *p = (struct mc_norm_problem){ .base = { &mc_norm_family }, .dtype = x->dtype };
+    *p = (struct mc_norm_problem){ .base.family = &mc_norm_family, .dtype = x->dtype };
     if (!mc_norm_shape_of(n, x, &p->s)) {
         return mc_fail(MC_EARG, "%s does not normalise across channels", n->op->name);
     }

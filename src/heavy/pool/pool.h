@@ -26,10 +26,11 @@ typedef void mc_pool_epilogue(void *arg, const int64_t at[MC_MAX_RANK], const in
 enum { POOL_EPILOGUE = POOL_NARRAY, POOL_EPILOGUE_ARG, POOL_NOPERAND };
 
 extern const struct mc_family mc_pool_family;
-struct mc_plan *mc_pool_plan(const struct mc_pool_problem *p);   /* fills base.family, asks the planner */
+/* Sets the base of a copy of p and calls the planner. */
+struct mc_plan *mc_pool_plan(const struct mc_pool_problem *p, const struct mc_plan_options *o);
 /* The same on the GPU that the thread has entered: operands in its memory. */
 extern const struct mc_family mc_pool_cuda;
-struct mc_plan *mc_pool_cuda_plan(const struct mc_pool_problem *p);
+struct mc_plan *mc_pool_cuda_plan(const struct mc_pool_problem *p, const struct mc_plan_options *o);
 /* The problem of a node (mc_pool_roles says which) from the types and values of its inputs, as
  * mc_pool_shape_of takes them, and the strides of its arrays by role, in bytes; strides[POOL_KEY] is NULL
  * where there is no such array, or nobody reads the marks that FORWARD would write. */

@@ -250,11 +250,12 @@ const struct mc_family mc_pool_family = {
     .forced       = forced,
 };
 
-struct mc_plan *mc_pool_plan_in(const struct mc_family *family, const struct mc_pool_problem *asked)
+struct mc_plan *mc_pool_plan_in(const struct mc_family *family, const struct mc_pool_problem *asked,
+                                const struct mc_plan_options *o)
 {
     struct mc_pool_problem p = *asked;
     int64_t count = 1;
-    p.base.family = family;
+    p.base = (struct mc_problem){ family, *o };
     for (int i = 0; i < p.s.rank; i++) {
         if (p.s.dims[i] < 0 || !mc_mul_i64(count, MC_MAX(p.s.dims[i], 1), &count)) {
             mc_fail(MC_ESHAPE, "pool: size %" PRId64 " of axis %d cannot be", p.s.dims[i], i);
@@ -264,15 +265,15 @@ struct mc_plan *mc_pool_plan_in(const struct mc_family *family, const struct mc_
     return mc_plan_make(&p.base);
 }
 
-struct mc_plan *mc_pool_plan(const struct mc_pool_problem *p)
+struct mc_plan *mc_pool_plan(const struct mc_pool_problem *p, const struct mc_plan_options *o)
 {
-    return mc_pool_plan_in(&mc_pool_family, p);
+    return mc_pool_plan_in(&mc_pool_family, p, o);
 }
 
 mc_status mc_pool_problem_of(const mc_node *n, const struct mc_type *in, const mc_array *const *value,
                              const int64_t *const strides[POOL_NARRAY], struct mc_pool_problem *p)
 {
-    *p = (struct mc_pool_problem){ .base = { &mc_pool_family },
+    *p = (struct mc_pool_problem){ .base.family = &mc_pool_family,
                                    .dtype = in[0].dtype,
                                    .marks = strides[POOL_KEY] != NULL };
     TRY(mc_pool_shape_of(n, in, value, &p->s));

@@ -19,7 +19,8 @@ void mc_pool_word(const struct mc_problem *p, struct mc_str *out);
 void mc_pool_extents(const struct mc_pool_problem *p, struct mc_extent e[POOL_NARRAY]);
 mc_status mc_pool_compare(const struct mc_pool_problem *p, const struct mc_plan *plan, void *const *got,
                           void *const *want);
-struct mc_plan *mc_pool_plan_in(const struct mc_family *family, const struct mc_pool_problem *asked);
+struct mc_plan *mc_pool_plan_in(const struct mc_family *family, const struct mc_pool_problem *asked,
+                                const struct mc_plan_options *o);
 
 /* ---- grid.c: the problem without what makes no difference ---- */
 /* Axes that are not pooled, those of size 1 dropped and neighbours joined; if one has stride 1 in all arrays

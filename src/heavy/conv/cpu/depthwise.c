@@ -290,7 +290,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     if (!d) {
         return NULL;
     }
-    const size_t cap = mc_plan_cap(NULL), one = measure(conv(p_), d);
+    const size_t cap = p_->options.workspace, one = measure(conv(p_), d);
     d->base.run = run;
     d->slots = (int)MC_MAX(MC_MIN((size_t)mc_team_size(), cap / one), (size_t)1);
     d->base.workspace = (size_t)d->slots * one;

@@ -124,7 +124,7 @@ static struct mc_plan *make(const struct mc_conv_problem *p, struct mc_conv_prob
     c.has_epilogue = false;
     d->base.run = run;
     d->roles = roles;
-    d->base.child[0] = mc_conv_plan_in(p->base.family, &c);
+    d->base.child[0] = mc_conv_plan_in(p->base.family, &c, &p->base.options);
     if (!d->base.child[0]) {
         mc_free(d);
         return NULL;

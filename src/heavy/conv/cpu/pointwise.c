@@ -284,15 +284,15 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         d->t.stride[CONV_W][C] = d->t.size[F];
     }
     struct mc_gemm_problem g = product(p, &d->t);
-    d->base.child[0] = mc_gemm_plan(&g);
+    d->base.child[0] = mc_gemm_plan(&g, &p->base.options);
     g.beta = 1;
     const bool more = weights && d->loops > 1;
-    d->base.child[1] = d->base.child[0] && more ? mc_gemm_plan(&g) : NULL;
+    d->base.child[1] = d->base.child[0] && more ? mc_gemm_plan(&g, &p->base.options) : NULL;
     if (!d->base.child[0] || (more && !d->base.child[1])) {
         mc_plan_free(&d->base);
         return NULL;
     }
-    const size_t cap = mc_plan_cap(NULL);
+    const size_t cap = p->base.options.workspace;
     d->slot_bytes = (MC_MAX(d->base.child[0]->workspace, more ? d->base.child[1]->workspace : 0) + LINE - 1) /
                     LINE * LINE;
     d->slots = d->apart ? mc_team_size() : 1;

@@ -139,7 +139,7 @@ static size_t place(struct relayout *d)
 
 static void divide(struct relayout *d, const struct mc_conv_problem *p)
 {
-    const size_t cap = mc_plan_cap(NULL) / 2;
+    const size_t cap = p->base.options.workspace / 2;
     for (d->chunks = 1; d->chunks <= p->s.n; d->chunks++) {
         if (p->s.n % d->chunks == 0) {
             d->inner = inside(p, p->s.n / d->chunks, d->copied);
@@ -152,12 +152,12 @@ static void divide(struct relayout *d, const struct mc_conv_problem *p)
 
 static bool make_children(struct relayout *d)
 {
-    d->base.child[0] = mc_conv_plan_in(d->inner.base.family, &d->inner);
+    d->base.child[0] = mc_conv_plan_in(d->inner.base.family, &d->inner, &d->inner.base.options);
     if (d->base.child[0] && d->chunks > 1 &&
         d->inner.s.pass == CONV_WEIGHTS) { /* the others add to the first */
         struct mc_conv_problem rest = d->inner;
         rest.beta = 1;
-        d->base.child[1] = mc_conv_plan_in(rest.base.family, &rest);
+        d->base.child[1] = mc_conv_plan_in(rest.base.family, &rest, &rest.base.options);
         return d->base.child[1];
     }
     return d->base.child[0];

@@ -357,7 +357,7 @@ static void release(struct mc_plan *plan)
 
 static struct mc_plan *plan(const struct mc_problem *p)
 {
-    const size_t cap = mc_plan_cap(NULL);
+    const size_t cap = p->options.workspace;
     struct spread *d = mc_calloc(1, sizeof *d, "plans");
     if (!d) {
         return NULL;
@@ -399,8 +399,9 @@ static const char *refuse(const struct mc_problem *p_)
         return "takes y with dense places";
     }
     sizes(&d, p);
-    return lay_out(&d, s, 1) <= mc_plan_cap(NULL) ? NULL
-                                                  : "needs more workspace than the flag workspace allows";
+    return lay_out(&d, s, 1) <= p->base.options.workspace
+               ? NULL
+               : "needs more workspace than the flag workspace allows";
 }
 
 /* Products, and beside them strips that are copied, and sums that are added, a row of y at a time. */

@@ -165,7 +165,7 @@ static struct mc_plan *product(const struct im2col *d, const struct mc_conv_prob
     memcpy(g.cs, forward ? y : inputs ? m : w, sizeof g.cs);
     memcpy(g.c0s, g.cs, sizeof g.c0s);
     g.beta = !first ? 1 : inputs && !d->straight ? 0 : p->beta;
-    return mc_gemm_cuda_inner(&g);
+    return mc_gemm_cuda_inner(&g, &p->base.options);
 }
 
 static bool products(struct im2col *d, const struct mc_conv_problem *p)
@@ -241,7 +241,7 @@ static int64_t at_a_time(const struct im2col *d, const struct mc_conv_problem *p
 {
     size_t ignored;
     const size_t one = room(d, p, 1, &ignored),
-                 cap = (size_t)MC_MIN((int64_t)mc_plan_cap(&mc_site_cuda) / 2, (int64_t)256 << 20);
+                 cap = MC_MIN(p->base.options.workspace / 2, (size_t)256 << 20);
     return d->straight || one == 0 ? p->s.n : MC_MAX(MC_MIN((int64_t)(cap / one), p->s.n), (int64_t)1);
 }
 

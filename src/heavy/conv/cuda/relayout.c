@@ -137,7 +137,7 @@ static struct mc_plan *make(const struct mc_conv_problem *p, enum layout l)
     d->base.run = run;
     d->base.destroy = destroy;
     if (needs_copy(d, p, &c)) {
-        d->base.child[0] = mc_conv_plan_in(p->base.family, &c);
+        d->base.child[0] = mc_conv_plan_in(p->base.family, &c, &p->base.options);
     }
     if (!d->base.child[0]) {
         destroy(&d->base);

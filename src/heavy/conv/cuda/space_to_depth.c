@@ -139,7 +139,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     }
     d->base.run = run;
     if (make_side(&d->side[CONV_X], p, &c, CONV_X) && make_side(&d->side[CONV_W], p, &c, CONV_W)) {
-        d->base.child[0] = mc_conv_plan_in(p->base.family, &c);
+        d->base.child[0] = mc_conv_plan_in(p->base.family, &c, &p->base.options);
     }
     if (!d->base.child[0]) {
         mc_free(d);

@@ -102,7 +102,7 @@ const struct mc_family mc_conv_cuda = {
     .forced       = mc_conv_forced,
 };
 
-struct mc_plan *mc_conv_cuda_plan(const struct mc_conv_problem *p)
+struct mc_plan *mc_conv_cuda_plan(const struct mc_conv_problem *p, const struct mc_plan_options *o)
 {
     if (p->has_epilogue) {
         mc_fail(MC_EUNSUPPORTED, "conv: a GPU calls no epilogue");
@@ -117,5 +117,5 @@ struct mc_plan *mc_conv_cuda_plan(const struct mc_conv_problem *p)
         mc_fail(MC_EARG, "conv: only a forward pass adds a bias");
         return NULL;
     }
-    return mc_conv_plan_in(&mc_conv_cuda, p);
+    return mc_conv_plan_in(&mc_conv_cuda, p, o);
 }

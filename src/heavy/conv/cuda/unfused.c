@@ -17,6 +17,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 static struct mc_conv_problem child_of(const struct mc_conv_problem *p)
 {
     struct mc_conv_problem c = *p;
+    c.base.options = mc_cuda_unfused_options(&p->base);
     c.beta = 0;
     c.has_bias = false;
     c.act = ACT_NONE;

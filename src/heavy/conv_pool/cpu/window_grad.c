@@ -157,7 +157,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         return NULL;
     }
     int slots = 1;
-    while (slots < mc_team_size() && lay_out(d, p, slots + 1) <= mc_plan_cap(NULL)) {
+    while (slots < mc_team_size() && lay_out(d, p, slots + 1) <= p_->options.workspace) {
         slots++;
     }
     d->base.workspace = lay_out(d, p, slots);
@@ -178,9 +178,10 @@ static const char *refuse(const struct mc_problem *p_)
     return marked_block(&d) > INT32_MAX / 4 || d.windows * s->f > INT32_MAX / 64 ||
                    d.vectors * d.k->lanes * s->f > INT32_MAX / 4
                ? "counts in 32 bits"
-           : p->w[1] * p->w[2] > CELLS             ? "tells 256 cells of a window apart"
-           : lay_out(&d, p, 1) > mc_plan_cap(NULL) ? "needs more workspace than the flag workspace allows"
-                                                   : NULL;
+           : p->w[1] * p->w[2] > CELLS ? "tells 256 cells of a window apart"
+           : lay_out(&d, p, 1) > p_->options.workspace
+               ? "needs more workspace than the flag workspace allows"
+               : NULL;
 }
 
 /* Vectors that are multiplied and added, one a cycle at best where they are the widest: sums of filters come

@@ -54,7 +54,7 @@ const struct mc_family mc_pooled_cuda = {
     .verify       = verify,
 };
 
-struct mc_plan *mc_pooled_cuda_plan(const struct mc_pooled_problem *p)
+struct mc_plan *mc_pooled_cuda_plan(const struct mc_pooled_problem *p, const struct mc_plan_options *o)
 {
-    return mc_pooled_plan_in(&mc_pooled_cuda, p);
+    return mc_pooled_plan_in(&mc_pooled_cuda, p, o);
 }

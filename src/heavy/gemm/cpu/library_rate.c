@@ -30,7 +30,7 @@ static struct mc_gemm_problem example_problem(const struct mc_gemm_problem *p)
         at++;
     }
     const int64_t m = kinds[at].example[0], n = kinds[at].example[1], k = kinds[at].example[2];
-    return (struct mc_gemm_problem){ .base.family = p->base.family,
+    return (struct mc_gemm_problem){ .base = p->base,
                                      .dtype = p->dtype,
                                      .batch = 1,
                                      .m = m,
@@ -134,9 +134,9 @@ double mc_gemm_rate(struct mc_library_gemm *f, const struct mc_solver *library, 
     return rate;
 }
 
-static bool estimate_mode(const struct mc_library_gemm *f)
+static bool estimate_mode(const struct mc_library_gemm *f, const struct mc_gemm_problem *p)
 {
-    return mc_flag_int(FLAG_plan) == 0 && strcmp(mc_flag_text(FLAG_gemm_algo), f->solver) != 0;
+    return p->base.options.mode == PLAN_ESTIMATE && strcmp(mc_flag_text(FLAG_gemm_algo), f->solver) != 0;
 }
 
 const char *mc_library_gemm_refuse(struct mc_library_gemm *f, const struct mc_solver *library,
@@ -153,7 +153,7 @@ const char *mc_library_gemm_refuse(struct mc_library_gemm *f, const struct mc_so
         !mc_library_gemm_matrix(p->bs, p->k, p->n, &any) || (p->m > 1 && p->cs[1] < p->n)) {
         return "takes no overlapping rows";
     }
-    if (estimate_mode(f) && mc_gemm_rate(f, library, p) >= 1) {
+    if (estimate_mode(f, p) && mc_gemm_rate(f, library, p) >= 1) {
         return "showed no gain on products like this; plan=measure tries it, or its name";
     }
     return NULL;
@@ -162,6 +162,6 @@ const char *mc_library_gemm_refuse(struct mc_library_gemm *f, const struct mc_so
 double mc_library_gemm_estimate(struct mc_library_gemm *f, const struct mc_solver *library,
                            const struct mc_gemm_problem *p)
 {
-    return estimate_mode(f) ? mc_gemm_rate(f, library, p) * mc_gemm_own(p)->estimate(&p->base)
-                            : 1e-6 + 1.1 * mc_gemm_packed.estimate(&p->base);
+    return estimate_mode(f, p) ? mc_gemm_rate(f, library, p) * mc_gemm_own(p)->estimate(&p->base)
+                             : 1e-6 + 1.1 * mc_gemm_packed.estimate(&p->base);
 }

@@ -168,7 +168,7 @@ static int propose(const struct lt *x, unsigned alignment, int most, struct heur
 {
     void *pref = NULL;
     int n = 0;
-    const size_t cap = (size_t)MC_MIN((int64_t)mc_plan_cap(&mc_site_cuda), (int64_t)1 << 28);
+    const size_t cap = MC_MIN(x->base.problem->options.workspace, (size_t)1 << 28);
     const uint32_t reduce = REDUCE_COMPUTE_TYPE, align = alignment;
     if (mc_nv.cublasLtMatmulPreferenceCreate(&pref) != 0) {
         return 0;
@@ -290,7 +290,7 @@ static bool choose(struct lt *x, const struct mc_gemm_problem *p)
     static const struct { int most; double budget; } modes[] = {
         [PLAN_ESTIMATE] = { 1, 0 }, [PLAN_MEASURE] = { 8, 0.05 }, [PLAN_EXHAUSTIVE] = { MOST, 0.3 },
     };
-    const enum mc_plan_mode mode = mc_plan_mode();
+    const enum mc_plan_mode mode = p->base.options.solver_mode;
     struct heuristic found[MOST];
     const int n = propose(x, MC_CUDA_ALIGNED, MOST, found), at = remembered(p, n);
     if (n == 0) {

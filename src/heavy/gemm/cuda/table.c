@@ -88,17 +88,17 @@ const struct mc_family mc_gemm_cuda = {
 
 /* ---- planning ---- */
 
-struct mc_plan *mc_gemm_cuda_plan(const struct mc_gemm_problem *asked)
+struct mc_plan *mc_gemm_cuda_plan(const struct mc_gemm_problem *asked, const struct mc_plan_options *o)
 {
     struct mc_gemm_problem p = *asked;
     p.tf32 = p.dtype == MC_FLOAT32 && strcmp(mc_flag_text(FLAG_gemm_precision), "tf32") == 0;
-    return mc_gemm_cuda_inner(&p);
+    return mc_gemm_cuda_inner(&p, o);
 }
 
-struct mc_plan *mc_gemm_cuda_inner(const struct mc_gemm_problem *asked)
+struct mc_plan *mc_gemm_cuda_inner(const struct mc_gemm_problem *asked, const struct mc_plan_options *o)
 {
     struct mc_gemm_problem p = *asked;
-    p.base.family = &mc_gemm_cuda;
+    p.base = (struct mc_problem){ &mc_gemm_cuda, *o };
     if (p.dtype <= MC_BOOL || p.dtype >= MC_NDTYPE) {
         mc_fail(MC_ETYPE, "gemm: the dtype must be a float or an integer");
         return NULL;

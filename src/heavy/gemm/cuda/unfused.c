@@ -15,6 +15,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 static struct mc_gemm_problem child_of(const struct mc_gemm_problem *p)
 {
     struct mc_gemm_problem c = *p;
+    c.base.options = mc_cuda_unfused_options(&p->base);
     c.beta = 0;
     c.act = ACT_NONE;
     return c;

@@ -170,7 +170,7 @@ const struct mc_family mc_norm_cuda = {
     .verify       = verify,
 };
 
-struct mc_plan *mc_norm_cuda_plan(const struct mc_norm_problem *asked)
+struct mc_plan *mc_norm_cuda_plan(const struct mc_norm_problem *asked, const struct mc_plan_options *o)
 {
-    return mc_norm_plan_in(&mc_norm_cuda, asked);
+    return mc_norm_plan_in(&mc_norm_cuda, asked, o);
 }

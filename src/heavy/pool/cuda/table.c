@@ -340,7 +340,7 @@ const struct mc_family mc_pool_cuda = {
     .verify       = verify,
 };
 
-struct mc_plan *mc_pool_cuda_plan(const struct mc_pool_problem *asked)
+struct mc_plan *mc_pool_cuda_plan(const struct mc_pool_problem *asked, const struct mc_plan_options *o)
 {
-    return mc_pool_plan_in(&mc_pool_cuda, asked);
+    return mc_pool_plan_in(&mc_pool_cuda, asked, o);
 }

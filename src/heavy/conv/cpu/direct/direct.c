@@ -137,9 +137,8 @@ static size_t lay_out(struct direct *d, const struct mc_conv_shape *s, int64_t i
 }
 
 /* As many images at a time as stay near and keep the cap; false: not even one does. */
-static bool fit(struct direct *d, const struct mc_conv_shape *s)
+static bool fit(struct direct *d, const struct mc_conv_shape *s, size_t cap)
 {
-    const size_t cap = mc_plan_cap(NULL);
     const size_t near = s->pass == CONV_WEIGHTS ? FAR : NEAR;
     int64_t images = s->n;
     while (images > 1 && (lay_out(d, s, images, 1) > cap || d->w_at > near)) {
@@ -159,7 +158,8 @@ static const char *refuse(const struct mc_problem *p_)
         return mc_conv_not_plain(p);
     }
     axes(&d, s);
-    return fit(&d, s) ? NULL : "needs more workspace than the flag workspace allows";
+    return fit(&d, s, p->base.options.workspace) ? NULL
+                                                 : "needs more workspace than the flag workspace allows";
 }
 
 static void release(struct mc_plan *plan)
@@ -181,7 +181,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->base.destroy = release;
     d->kernel = kernel();
     axes(d, &p->s);
-    if (!fit(d, &p->s)) {
+    if (!fit(d, &p->s, p->base.options.workspace)) {
         mc_fail(MC_EUNSUPPORTED, "conv: no image of direct fits into the workspace");
         mc_free(d);
         return NULL;
@@ -191,7 +191,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         mc_free(d);
         return NULL;
     }
-    const size_t cap = mc_plan_cap(NULL), one = lay_out(d, &p->s, d->images, 1);
+    const size_t cap = p->base.options.workspace, one = lay_out(d, &p->s, d->images, 1);
     int slots = 1;
     while (slots < mc_team_size() && one + (size_t)slots * d->slot_bytes <= cap) {
         slots++;
@@ -226,7 +226,7 @@ static double estimate(const struct mc_problem *p_)
     const struct mc_conv_shape *s = &p->s;
     struct direct d = { .kernel = kernel() };
     axes(&d, s);
-    fit(&d, s);
+    fit(&d, s, p->base.options.workspace);
     const double n = (double)s->n * (double)s->groups, from = (double)d.from, taps = (double)d.taps;
     const double places = (double)d.places * (double)d.parts,
                  last = (double)(d.to - (d.blocks - 1) * DIRECT_ROWS);

@@ -325,9 +325,8 @@ static void row_spectra_read_once(struct fft *d, size_t cap)
     }
 }
 
-static bool fit(struct fft *d, const struct mc_conv_shape *s)
+static bool fit(struct fft *d, const struct mc_conv_shape *s, size_t cap)
 {
-    const size_t cap = mc_plan_cap(NULL);
     const enum mc_conv_pass pass = s->pass;
     memcpy(d->block, d->all, sizeof d->block);
     const bool vectors = d->s[CONV_X].lane == M || d->s[CONV_Y].lane == M;
@@ -364,7 +363,7 @@ bool mc_fft_choose(struct fft *d, const struct mc_conv_problem *p, int which)
             continue;
         }
         index_sizes(&one, p->s.pass);
-        if (!fit(&one, &p->s)) {
+        if (!fit(&one, &p->s, p->base.options.workspace)) {
             continue;
         }
         const double cost = mc_fft_cycles(&one, &p->s);

@@ -66,7 +66,7 @@ static struct mc_plan *plan_any(const struct mc_problem *p, int which)
         mc_free(d);
         return NULL;
     }
-    const size_t cap = mc_plan_cap(NULL), one = mc_fft_lay_out(d, 1);
+    const size_t cap = p->options.workspace, one = mc_fft_lay_out(d, 1);
     int slots = 1;
     while (slots < mc_team_size() && one + (size_t)slots * d->tile_bytes <= cap) {
         slots++;

@@ -63,7 +63,7 @@ static bool make_products(struct im2col *d, const struct mc_conv_problem *p)
         }
         const struct mc_gemm_problem g = product(p, (enum kind)kind, last_tile ? d->last_tile : d->tile,
                                                  last_block ? d->last_block : d->block);
-        struct mc_plan *made = mc_gemm_plan(&g);
+        struct mc_plan *made = mc_gemm_plan(&g, &p->base.options);
         if (!made) {
             return false;
         }
@@ -128,7 +128,7 @@ static int64_t default_block(const struct mc_conv_problem *p)
 /* Smaller tiles, then smaller blocks, until one thread keeps the cap; then as many threads as keep it. */
 static bool fit(struct im2col *d, const struct mc_conv_problem *p)
 {
-    const size_t cap = mc_plan_cap(NULL);
+    const size_t cap = p->base.options.workspace;
     int64_t tile = default_tile(p), block = default_block(p);
     d->together = has_few_tiles(p);
     for (;;) {

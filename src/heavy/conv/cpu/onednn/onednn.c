@@ -191,7 +191,7 @@ static struct mc_plan *plan_twice(const struct mc_conv_problem *p, const struct 
 
 static bool must_run_twice(const struct mc_conv_problem *p, size_t bytes)
 {
-    return bytes > mc_plan_cap(NULL) && p->s.pass != CONV_WEIGHTS && p->s.n > 1 && p->s.n % 2 == 0;
+    return bytes > p->base.options.workspace && p->s.pass != CONV_WEIGHTS && p->s.n > 1 && p->s.n % 2 == 0;
 }
 
 static struct mc_plan *plan_with(const struct mc_conv_problem *p, int algorithm)
@@ -274,7 +274,8 @@ static const char *refuse(const struct mc_conv_problem *p, const char *name)
     if (is_cropped(&p->s) || !has_positive_strides(p)) {
         return "takes no cropping and no negative strides";
     }
-    if (mc_flag_int(FLAG_plan) == 0 && strcmp(asked, name) != 0 && strncmp(asked, "time_", 5) != 0) {
+    if (p->base.options.mode == PLAN_ESTIMATE && strcmp(asked, name) != 0 &&
+        strncmp(asked, "time_", 5) != 0) {
         return "is considered only by plan=measure, or by name";
     }
     return NULL;

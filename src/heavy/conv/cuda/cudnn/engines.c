@@ -42,7 +42,7 @@ static bool allowed(const struct mc_conv_problem *p, void *engine, bool unnamed)
             v == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION ||
             v == CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13 ||
             (v == CUDNN_NUMERICAL_NOTE_WINOGRAD && unnamed && !narrow && !p->tf32) ||
-            (v == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && mc_flag_int(FLAG_deterministic))) {
+            (v == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && p->base.options.deterministic)) {
             return false;
         }
     }

@@ -87,7 +87,7 @@ static bool prepare(const struct mc_conv_problem *p, void *config, struct mc_dnn
     const int64_t bytes = r->made.failed
                               ? -1
                               : mc_dnn_number(r->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, 0);
-    if (bytes < 0 || bytes > (int64_t)mc_plan_cap(&mc_site_cuda)) {
+    if (bytes < 0 || bytes > (int64_t)p->base.options.workspace) {
         mc_dnn_forget(r);
         return false;
     }
@@ -336,7 +336,8 @@ static bool word(const struct mc_conv_problem *p, enum mc_plan_mode mode, struct
 /* What wisdom remembers; an exhaustive search counts for every mode. */
 static bool remembered(struct search *s, void *graph)
 {
-    for (int mode = PLAN_EXHAUSTIVE; mode >= (int)mc_plan_mode() && mode >= PLAN_MEASURE; mode--) {
+    const int lowest = MC_MAX((int)s->p->base.options.solver_mode, (int)PLAN_MEASURE);
+    for (int mode = PLAN_EXHAUSTIVE; mode >= lowest; mode--) {
         struct mc_str key = { 0 };
         char name[64];
         double seconds;
@@ -376,7 +377,7 @@ static void time_all(struct search *s, void *graph, enum mc_plan_mode mode)
 bool mc_dnn_choose(const struct mc_conv_problem *p, void *graph, struct mc_dnn_ready *use)
 {
     struct search s = { .p = p };
-    const enum mc_plan_mode mode = mc_plan_mode();
+    const enum mc_plan_mode mode = p->base.options.solver_mode;
     if (!remembered(&s, graph) && mode >= PLAN_MEASURE) {
         time_all(&s, graph, mode);
     }

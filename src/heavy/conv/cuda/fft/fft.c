@@ -137,7 +137,7 @@ static bool halves(const struct mc_conv_problem *p)
 static int64_t images_per_round(const struct mc_conv_problem *p, const struct mc_cuda_fft *d)
 {
     int64_t images = p->s.n;
-    while (images > 1 && workspace_left(p, d, images) > mc_plan_cap(&mc_site_cuda)) {
+    while (images > 1 && workspace_left(p, d, images) > p->base.options.workspace) {
         images = (images + 1) / 2;
     }
     return images;

@@ -1,5 +1,5 @@
 /* compile_folder.h: the surroundings of a test that compiles: a folder of its own, and before the real
- * compiler one that keeps a tally, so a test can say how often it ran. */
+ * compiler one that keeps a column_sums, so a test can say how often it ran. */
 #ifndef COMPILE_FOLDER_H
 #define COMPILE_FOLDER_H
 
@@ -50,7 +50,7 @@ static inline void write_text(const char *path, const char *text, mode_t mode)
     }
 }
 
-/* A cache of the test's own, and a compiler that writes a line to `tally` and does `then`. */
+/* A cache of the test's own, and a compiler that writes a line to `column_sums` and does `then`. */
 static inline bool begin(const char *then)
 {
     char text[2048];
@@ -67,7 +67,7 @@ static inline bool begin(const char *then)
     return mc_flag_set("cc", in_root("cc.sh")) == MC_OK && mc_flag_set("cache", in_root("cache")) == MC_OK;
 }
 
-/* Lines of the tally which have the word. */
+/* Lines of the column_sums which have the word. */
 static inline int ran(const char *word)
 {
     char line[4096];

@@ -25,10 +25,10 @@ static inline struct mc_cuda *enter(void)
         REQUIRE(enter(), "%s", mc_last_error());       \
     } while (0)
 
-struct tally { const char *name; int served, failed; };
+struct column_sums { const char *name; int served, failed; };
 
 /* One solver on one problem: its result is the reference's. */
-static inline void one(const struct mc_problem *p, const struct mc_solver *s, struct tally *t)
+static inline void one(const struct mc_problem *p, const struct mc_solver *s, struct column_sums *t)
 {
     struct mc_str word = { 0 };
     t->name = s->name;
@@ -48,7 +48,7 @@ static inline void one(const struct mc_problem *p, const struct mc_solver *s, st
     mc_str_free(&word);
 }
 
-static inline void every(const struct mc_problem *p, struct tally *t)
+static inline void every(const struct mc_problem *p, struct column_sums *t)
 {
     for (int k = 0; p->family->solvers[k]; k++) {
         one(p, p->family->solvers[k], &t[k]);
@@ -56,7 +56,7 @@ static inline void every(const struct mc_problem *p, struct tally *t)
 }
 
 /* How often a solver of the family served. */
-static inline int served(const struct mc_family *f, const struct tally *t, const struct mc_solver *s)
+static inline int served(const struct mc_family *f, const struct column_sums *t, const struct mc_solver *s)
 {
     int k = 0;
     while (f->solvers[k] != s) {
@@ -65,7 +65,7 @@ static inline int served(const struct mc_family *f, const struct tally *t, const
     return t[k].served;
 }
 
-static inline void tell(const struct tally *t, int n)
+static inline void tell(const struct column_sums *t, int n)
 {
     for (int k = 0; k < n; k++) {
         if (t[k].name) {

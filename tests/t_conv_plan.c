@@ -88,8 +88,8 @@ TEST(conv_errors)
     }
     struct mc_conv_problem p = problem("n2c3f4 i6x7 k3x3", CONV_FORWARD);
     p.dtype = MC_INT32;
-    CHECK(!mc_conv_plan(&p, AS_FLAGS(NULL)) && strstr(mc_last_error(), "must be a float"),
-          "%s", mc_last_error());
+    CHECK(!mc_conv_plan(&p, AS_FLAGS(NULL)) && strstr(mc_last_error(), "must be a float"), "%s",
+          mc_last_error());
 }
 
 /* Theano's words plan whatever the problem is. */
@@ -126,8 +126,8 @@ TEST(conv_algo_of_a_problem)
     CHECK(strcmp(((const struct mc_conv_problem *)(const void *)plan->problem)->algo, "im2col") == 0,
           "the text was the caller's");
     mc_plan_free(plan);
-    CHECK(!mc_conv_plan(&p, AS_FLAGS(NULL)) && strstr(mc_last_error(), "conv has no solver 'xxxxxx'"),
-          "%s", mc_last_error());
+    CHECK(!mc_conv_plan(&p, AS_FLAGS(NULL)) && strstr(mc_last_error(), "conv has no solver 'xxxxxx'"), "%s",
+          mc_last_error());
     p.algo = "fft_tiling";
     p.precision = precision;
     plan = mc_conv_plan(&p, AS_FLAGS(NULL));

@@ -26,7 +26,7 @@ static bool belongs(const struct mc_solver *s, enum part part)
 
 static void conv_pass(enum mc_conv_pass pass, enum part part)
 {
-    struct tally t[24] = { { 0 } };
+    struct column_sums t[24] = { { 0 } };
     GPU_OR_SKIP();
     const size_t step = test_is_full() ? 1 : 4;
     for (size_t s = 0; s < NELEM(conv_grid); s++) {
@@ -105,7 +105,7 @@ TEST(cudnn_planned_by_time)
     mc_flag_set("plan", "measure");
     for (size_t s = 0; s < NELEM(shapes); s++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
-            struct tally t = { 0 };
+            struct column_sums t = { 0 };
             const struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[0]);
             one(&p.base, &mc_conv_cudnn, &t);
             CHECK(t.served == 1 || mc_dnn_refuse(&p), "%s, pass %d: %s", shapes[s], pass, mc_last_error());
@@ -197,7 +197,7 @@ TEST(cuda_conv_strides_as_channels)
         "n2c3f8 i23x20 k5x4 s2x2 p2x1", "n3c1f4 i19x22 k11x7 s4x3 p2x2 flip", "n2c5f6 i12x17 k3x3 s3x2", "n2c3f4 i8x9 k3x3 s2x2 p-1x-2 q0x-1",
         "n2c2f3 i11x8 k4x5 s1x4 p1x3 q5x2", "n2c16f16 i16x16 k4x4 s4x4 flip", "n2c3f4 i9x9 k2x3 s2x3 p4x4",
     };
-    struct tally t = { 0 };
+    struct column_sums t = { 0 };
     GPU_OR_SKIP();
     for (size_t s = 0; s < NELEM(shapes); s++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {

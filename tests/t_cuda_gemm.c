@@ -13,7 +13,7 @@ static const char *const orders[] = { "nn", "nt", "tn", "tt" };
 
 static void gemm_grid(mc_dtype d)
 {
-    struct tally t[8] = { { 0 } };
+    struct column_sums t[8] = { { 0 } };
     GPU_OR_SKIP();
     const size_t step = test_is_full() ? 1 : 7;
     for (size_t s = 0, turn = (size_t)d; s < NELEM(sizes); s++) {
@@ -61,7 +61,7 @@ TEST(cuda_gemm_solvers_in_bfloat16)
 /* Large enough that our kernel takes its large tiles. */
 TEST(cuda_gemm_large_tiles)
 {
-    struct tally t[8] = { { 0 } };
+    struct column_sums t[8] = { { 0 } };
     GPU_OR_SKIP();
     for (size_t o = 0; o < NELEM(orders); o++) {
         const struct mc_gemm_problem p = product(MC_FLOAT32, 1500, 1601, 130, orders[o], &products[o]);
@@ -78,7 +78,7 @@ TEST(cuda_gemm_few_columns)
         { 500, 10, 500 }, { 10, 500, 500 },  { 2000, 16, 70 }, { 3, 4, 20000 },
         { 5000, 1, 33 },  { 16, 1500, 300 }, { 7, 2, 9 },      { 1, 130, 9000 }
     };
-    struct tally t = { 0 };
+    struct column_sums t = { 0 };
     GPU_OR_SKIP();
     for (size_t s = 0; s < NELEM(thin); s++) {
         for (size_t o = 0; o < NELEM(orders); o++) {
@@ -104,7 +104,7 @@ TEST(cuda_gemm_cut_tiles)
 {
     static const int64_t small[][3] = { { 64, 64, 64 },  { 1, 1, 1 },     { 100, 130, 200 },
                                         { 65, 10, 333 }, { 7, 70, 1000 }, { 200, 120, 140 } };
-    struct tally t = { 0 };
+    struct column_sums t = { 0 };
     GPU_OR_SKIP();
     for (size_t s = 0; s < NELEM(small); s++) {
         for (size_t o = 0; o < NELEM(orders); o++) {
@@ -169,7 +169,7 @@ TEST(cuda_gemm_cut_infinities)
 TEST(cuda_gemm_any_strides_and_integers)
 {
     static const mc_dtype all[] = { MC_INT32, MC_INT64, MC_FLOAT32, MC_FLOAT64, MC_INT16 };
-    struct tally t[8] = { { 0 } };
+    struct column_sums t[8] = { { 0 } };
     GPU_OR_SKIP();
     for (size_t d = 0; d < NELEM(all); d++) {
         struct mc_gemm_problem p = product(all[d], 37, 41, 50, "nn", &products[0]);

@@ -4,7 +4,7 @@
 /* Transforms of 16, 32, 64 and 128, with rows and columns that fill no block; more images than there is room
  * for at once; spectra in float32, and in halves, where operands may lie anywhere but with gaps. */
 struct transform_kind { int variant; bool tf32; };
-static void transforms(const char *workspace, const struct transform_kind *kinds, size_t n, struct tally t[3])
+static void transforms(const char *workspace, const struct transform_kind *kinds, size_t n, struct column_sums t[3])
 {
     static const char *const shapes[] = { "n3c5f6 i11x12 k3x3 p1x1", "n5c3f7 i27x30 k5x3", "n2c4f9 i50x61 k7x7 p1x0 flip", "n3c2f5 i100x90 k11x5 p2x3",
                                           "n3c7f5 i110x70 k5x5", "n70c33f9 i12x12 k5x5" };
@@ -28,7 +28,7 @@ TEST(cuda_transforms_of_every_size)
 {
     static const struct transform_kind kinds[] = { { 0 },       { 1 },       { 2 },      { 1, true },
                                                    { 2, true }, { 8, true }, { 9, true } };
-    struct tally t[3] = { { 0 } };
+    struct column_sums t[3] = { { 0 } };
     GPU_OR_SKIP();
     transforms("1G", kinds, NELEM(kinds), t);
     transforms("2M", kinds, NELEM(kinds), t);
@@ -40,7 +40,7 @@ TEST(cuda_transforms_of_every_size)
 static void transforms_of_halves(const char *workspace)
 {
     static const struct transform_kind kinds[] = { { 5 }, { 12 } };
-    struct tally t[3] = { { 0 } };
+    struct column_sums t[3] = { { 0 } };
     GPU_OR_SKIP();
     transforms(workspace, kinds, NELEM(kinds), t);
     CHECK(t[0].served >= 30 && t[1].served >= 20 && t[2].served >= 30,
@@ -57,7 +57,7 @@ TEST(cuda_few_channels)
     static const char *const shapes[] = { "n5c1f32 i28x28 k5x5", "n7c1f9 i13x11 k3x3 p1x1", "n3c3f10 i61x67 k3x3 p1x1", "n2c3f12 i40x43 k7x7 s2x2 p3x3",
                                           "n3c2f5 i31x200 k4x3 s1x2 p2x0 flip", "n4c4f3 i50 k11 p5", "n301c1f3 i6x6 k3x2", "n3c3f64 i17x19 k3x3 p1x1" };
     static const int kinds[] = { 0, 1, 2, 3, 4, 11 }; /* halves are refused */
-    struct tally t = { 0 };
+    struct column_sums t = { 0 };
     GPU_OR_SKIP();
     for (size_t s = 0; s < NELEM(shapes); s++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass += CONV_WEIGHTS) {
@@ -86,7 +86,7 @@ TEST(cuda_few_channels_on_tensor_cores)
     } kinds[] = { { 4 },       { 1, true }, { 5 },       { 3, true }, { 14, false, true },
                   { 12 },      { 2, true }, { 17 },      { 8, true }, { 5, false, true },
                   { 9, true }, { 0 },       { 11, true } };
-    struct tally t = { 0 };
+    struct column_sums t = { 0 };
     int wanted = 0;
     GPU_OR_SKIP();
     const size_t step = test_is_full() ? 1 : 4;
@@ -120,7 +120,7 @@ TEST(cuda_few_channels_spread)
         int variant;
         bool tf32, x_otherwise;
     } kinds[] = { { 12 }, { 0, true }, { 5 }, { 2, true }, { 5, false, true }, { 8, true }, { 9, true } };
-    struct tally t = { 0 };
+    struct column_sums t = { 0 };
     int wanted = 0;
     GPU_OR_SKIP();
     const size_t step = test_is_full() ? 1 : 4;
@@ -145,7 +145,7 @@ TEST(cuda_filters_of_one_tap)
     static const char *const shapes[] = { "n3c70f33 i9x8 k1x1", "n5c5f130 i7x7 k1x1", "n41c64f20 i12 k1", "n2c200f64 i30x20 k1x1", "n2c3f4 i3x4x5 k1x1x1", "n9c5f130 i20x20 k1x1",
                                           "n3c70f33 i10x9 k1x1 s2x2", "n2c20f70 i14x15 k1x1 s3x2", "n9c9f3 i13 k1 s2" };
     static const int kinds[] = { 0, 1, 2, 3, 7, 9, 11 };
-    struct tally t = { 0 };
+    struct column_sums t = { 0 };
     GPU_OR_SKIP();
     for (size_t s = 0; s < NELEM(shapes); s++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {
@@ -168,7 +168,7 @@ TEST(cuda_whole_images)
                                                        &mc_conv_cuda_taps };
     static const char *const shapes[] = { "n5c32f64 i12x12 k5x5", "n3c70f20 i9x8 k3x3 p1x1", "n37c5f33 i4x5 k2x3 p1x0", "n2c16f100 i13x13 k3x3 p1x1",
                                           "n4c20f12 i15x14 k5x4 s2x3 p2x1 d1x2 flip", "n2c130f8 i7 k3 p1", "n11c9f70 i10x8 k4x3 p1x0" };
-    struct tally t[3] = { { 0 } };
+    struct column_sums t[3] = { { 0 } };
     GPU_OR_SKIP();
     for (size_t s = 0; s < NELEM(shapes); s++) {
         for (int pass = CONV_FORWARD; pass <= CONV_WEIGHTS; pass++) {

@@ -15,7 +15,7 @@ TEST(cuda_pool_gives_the_reference)
     static const mc_dtype dtypes[] = {
         MC_FLOAT32, MC_FLOAT32, MC_FLOAT64, MC_FLOAT16, MC_BFLOAT16, MC_INT32
     };
-    struct tally t[2] = { { 0 } };
+    struct column_sums t[2] = { { 0 } };
     GPU_OR_SKIP();
     for (int turn = 0; turn < (test_is_full() ? 1500 : 250); turn++) {
         struct mc_pool_problem p;
@@ -74,7 +74,7 @@ static bool pooling_of(struct mc_pool_problem *p, size_t row, int v, const struc
 
 static void each_window(const struct window *rows, size_t n)
 {
-    struct tally t[2] = { { 0 } };
+    struct column_sums t[2] = { { 0 } };
     GPU_OR_SKIP();
     for (size_t i = 0; i < n; i++) {
         for (int v = 0; v < 4; v++) {
@@ -114,7 +114,7 @@ TEST(cuda_pool_of_lanes)
 
 TEST(cuda_norm_gives_the_reference)
 {
-    struct tally t[2] = { { 0 } };
+    struct column_sums t[2] = { { 0 } };
     GPU_OR_SKIP();
     for (int turn = 0; turn < (test_is_full() ? 1000 : 150); turn++) {
         struct mc_norm_problem p;

@@ -26,7 +26,7 @@ TEST(cuda_boxes_of_places)
     } kinds[] = {
         { 4 }, { 1, true }, { 14 }, { 11, true }, { 17, false, true }, { 15, true, true }, { 14, false, true }
     };
-    struct tally t = { 0 };
+    struct column_sums t = { 0 };
     int wanted = 0;
     HOPPER_OR_SKIP();
     for (size_t s = 0; s < NELEM(shapes); s++) {

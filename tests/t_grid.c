@@ -211,7 +211,7 @@ TEST(grid_entries)
     REQUIRE(f, "%s", mc_error(g));
     struct mc_str text = { 0 };
     grid_text(f, &text);
-    int maps = 0, splits = 0, rows = 0, pieces = 0, moments = 0, tallies = 0;
+    int maps = 0, splits = 0, rows = 0, pieces = 0, moments = 0, column_sums = 0;
     for (size_t i = 0; i < f->code->program.step.n; i++) {
         const struct mc_kernel *k = f->code->program.step.at[i].kernel;
         char name[48];
@@ -236,17 +236,17 @@ TEST(grid_entries)
         CHECK(mc_grid_centred_sums(k, 1) == (made && made < end),
               "%s: squares about a mean, a walk of their own or none", k->name);
         snprintf(name, sizeof name, "ENTRY %s_tally(", k->name);
-        CHECK(mc_grid_tallies(k) == (strstr(text.s, name) != NULL), "%s", name);
+        CHECK(mc_grid_column_sums(k) == (strstr(text.s, name) != NULL), "%s", name);
         maps += mc_grid_vector(k) > 1;
         splits += mc_grid_can_split(k);
         rows += mc_grid_row(k).vector > 0;
         pieces += mc_grid_row_scalar(k).vector > 0;
         moments += mc_grid_centred_sums(k, 1);
-        tallies += mc_grid_tallies(k);
+        column_sums += mc_grid_column_sums(k);
     }
-    CHECK(maps && splits && rows && pieces && moments && tallies,
+    CHECK(maps && splits && rows && pieces && moments && column_sums,
           "%d maps over vectors, %d split sums, %d rows, %d in pieces, %d with moments, %d with tallies",
-          maps, splits, rows, pieces, moments, tallies);
+          maps, splits, rows, pieces, moments, column_sums);
     size_t size = mc_grid_args_size(3);
     char *memory = mc_calloc(1, size, "test");
     struct mc_grid_args a = mc_grid_args(memory, 3);

@@ -146,8 +146,8 @@ TEST(pool_words_and_plans)
           plan ? plan->solver->name : mc_last_error());
     mc_plan_free(plan);
     mc_flag_set("pool.algo", "lanes"); /* declines, and says why */
-    CHECK(!mc_pool_plan(&p, AS_FLAGS(NULL)) && strstr(mc_last_error(), "side by side"),
-          "%s", mc_last_error());
+    CHECK(!mc_pool_plan(&p, AS_FLAGS(NULL)) && strstr(mc_last_error(), "side by side"), "%s",
+          mc_last_error());
     mc_flag_set("pool.algo", "auto");
     p.s.dims[1] = INT64_MAX / 2;
     CHECK(!mc_pool_plan(&p, AS_FLAGS(NULL)) && mc_last_status() == MC_ESHAPE, "%s", mc_last_error());

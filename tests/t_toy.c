@@ -237,7 +237,7 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     const struct mc_step *st = &f->code->program.step.at[step];
     struct mc_step_plan *sp = &p->step[step];
     switch (st->kind) {
-    case STEP_EARLY:
+    case STEP_PLAN_TIME:
     case STEP_TYPE: break;
     case STEP_VIEW: sp->exec = p->slot[st->dst[0]].own ? &mc_exec_reference : NULL; break;
     case STEP_KERNEL:
@@ -283,7 +283,7 @@ static mc_status copy(struct mc_function *f, const struct mc_slot *from, const c
 
 static const struct mc_backend backend = {
     .name = "toy", .start = start,
-    .fuses = FUSE_TALLIES, .grows = grows, .may_compile = mc_cc_known, .has_compiler = mc_cc_present, .compiler_missing = mc_cc_missing, .dense_inputs = true,
+    .fuses = FUSE_COLUMN_SUMS, .grows = grows, .may_compile = mc_cc_known, .has_compiler = mc_cc_present, .compiler_missing = mc_cc_missing, .dense_inputs = true,
     .language = "C", .lead = "\nvoid k", .head = "\nvoid %s(", .elsewhere = "",
     .product = mc_gemm_plan, .conv = mc_conv_plan, .pool = mc_pool_plan, .norm = mc_norm_plan, .pooled = mc_pooled_plan,
     .layouts = { .convs = &mc_conv_family, .bandwidth = 2e10 },

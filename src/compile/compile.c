@@ -164,7 +164,7 @@ static mc_status layout(struct compiling *c)
     TRY(mc_device_enter(c->code->device));
     size_t n;
     mc_node **all = mc_spec_results(c, &n);
-    mc_status s = all ? mc_lower_layouts(c->g, (int)n, all, &c->code->backend->layouts) : MC_EMEMORY;
+    mc_status s = all ? mc_lower_layout(c->g, (int)n, all, &c->code->backend->layouts) : MC_EMEMORY;
     mc_device_leave(c->code->device);
     if (s == MC_OK) {
         mc_spec_put_results(c, all);

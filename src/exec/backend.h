@@ -8,7 +8,7 @@
 
 #include "device/device.h"
 #include "exec/function.h"
-#include "lower/layouts.h"
+#include "lower/layout.h"
 
 struct mc_gemm_problem;
 struct mc_conv_problem;

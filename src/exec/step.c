@@ -20,9 +20,8 @@ mc_status mc_step_error(const struct mc_function *f, int step, mc_status s)
 {
     char said[600];
     mc_snprintf(said, sizeof said, "%s", mc_last_error());
-    return s == MC_EMEMORY
-               ? s
-               : mc_fail(s, "%s: %s\n    in %.400s", f->name, said, mc_step_text(f->code, step));
+    return s == MC_EMEMORY ? s
+                           : mc_fail(s, "%s: %s\n    in %.400s", f->name, said, mc_step_text(f->code, step));
 }
 
 int mc_step_threads(int asked)

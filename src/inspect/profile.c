@@ -67,7 +67,7 @@ static mc_status find_rows(struct mc_profile *p, const struct mc_function *f)
         struct mc_step_row r = {
             .step = i, .calls = t->calls, .seconds = t->seconds, .flops = t->flops, .bytes = t->bytes
         };
-        if (!t->calls || kind == STEP_EARLY || kind == STEP_TYPE) {
+        if (!t->calls || kind == STEP_PLAN_TIME || kind == STEP_TYPE) {
             continue;
         }
         classify(f, i, &r);

@@ -2,7 +2,7 @@
 #include "exec/backend.h"
 #include "exec/heavy/heavy.h"
 
-static const char *const kinds[] = { [STEP_KERNEL] = "kernel", [STEP_VIEW] = "view", [STEP_EARLY] = "size", [STEP_TYPE] = "size", [STEP_HOST] = "host" };
+static const char *const kinds[] = { [STEP_KERNEL] = "kernel", [STEP_VIEW] = "view", [STEP_PLAN_TIME] = "size", [STEP_TYPE] = "size", [STEP_HOST] = "host" };
 
 int mc_function_nsteps(const mc_function *f)
 {
@@ -22,7 +22,7 @@ mc_step_info mc_function_step(const mc_function *f, int i)
     info.reason = s->reason;
     bool host = s->kind == STEP_HOST &&
                 (!f->code->backend->left_to_reference || f->code->backend->left_to_reference(f, i));
-    if (!host && s->kind != STEP_EARLY && s->kind != STEP_TYPE) {
+    if (!host && s->kind != STEP_PLAN_TIME && s->kind != STEP_TYPE) {
         info.device = f->code->device->name;
     } else if (host && !*info.reason) {
         info.reason = f->code->backend->elsewhere;

@@ -105,7 +105,7 @@ static bool is_all(const struct mc_kernel *k, const struct mc_epilogue *e)
 {
     bool all = k->mode == KERNEL_MAP && (int)k->operand.n == e->nterm + 2;
     for (size_t i = 0; i < k->operand.n; i++) {
-        all = all && !k->operand.at[i].index && !k->operand.at[i].tally;
+        all = all && !k->operand.at[i].index && !k->operand.at[i].column_sums;
     }
     return all;
 }

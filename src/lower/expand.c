@@ -25,7 +25,7 @@ static mc_node *shuffle(mc_node *x, int n, const int64_t *order)
 enum { FEW = 6 };
 
 /* A few cheap operations over leaves, of leaves that have the axes; x is no number.  NULL: it is not so. */
-static mc_node *spread_leaves(mc_node *x, int n, const int64_t *order, int *ops)
+static mc_node *broadcast_leaves(mc_node *x, int n, const int64_t *order, int *ops)
 {
     mc_node *in[4];
     if (x->op->flags & OP_LEAF) {
@@ -35,7 +35,7 @@ static mc_node *spread_leaves(mc_node *x, int n, const int64_t *order, int *ops)
         return NULL;
     }
     for (int i = 0; i < x->nin; i++) {
-        in[i] = x->in[i]->type.rank ? spread_leaves(x->in[i], n, order, ops) : x->in[i];
+        in[i] = x->in[i]->type.rank ? broadcast_leaves(x->in[i], n, order, ops) : x->in[i];
         if (!in[i] || mc_is_error(in[i])) {
             return in[i];
         }
@@ -44,7 +44,7 @@ static mc_node *spread_leaves(mc_node *x, int n, const int64_t *order, int *ops)
 }
 
 /* x with axes of size 1 put in, or shuffled in any way. */
-static mc_node *spread(mc_node *x, int n, const int64_t *order)
+static mc_node *broadcast_leaf(mc_node *x, int n, const int64_t *order)
 {
     int ops = FEW, next = 0;
     bool adds = x->type.rank > 0 && n > x->type.rank;
@@ -52,12 +52,12 @@ static mc_node *spread(mc_node *x, int n, const int64_t *order)
         adds = order[i] < 0 || order[i] == next++;
     }
     adds = adds && next == x->type.rank;
-    mc_node *y = adds ? spread_leaves(x, n, order, &ops) : NULL;
+    mc_node *y = adds ? broadcast_leaves(x, n, order, &ops) : NULL;
     return y ? y : shuffle(x, n, order);
 }
 
 /* n = dimshuffle that only drops axes behind kernel work. */
-static bool drops(const mc_node *n)
+static bool is_no_op(const mc_node *n)
 {
     if (n->op->form != FORM_DIMSHUFFLE || n->type.rank >= n->in[0]->type.rank || !mc_is_fusible(n->in[0])) {
         return false;
@@ -71,12 +71,12 @@ static bool drops(const mc_node *n)
 }
 
 /* f(drop(a), drop(b), c) = drop(f(a, b, expand(c))) */
-static mc_node *sink(mc_node *n, mc_node **in)
+static mc_node *sink_dimshuffle(mc_node *n, mc_node **in)
 {
     const mc_node *d = NULL;
     mc_node *arg[4];
     for (int i = 0; i < n->nin; i++) {
-        d = !d && in[i]->type.rank == n->type.rank && drops(in[i]) ? in[i] : d;
+        d = !d && in[i]->type.rank == n->type.rank && is_no_op(in[i]) ? in[i] : d;
     }
     if (!d) {
         return NULL;
@@ -87,15 +87,15 @@ static mc_node *sink(mc_node *n, mc_node **in)
         int64_t order[MC_MAX_RANK];
         if (in[i]->type.rank == 0 &&
             full) { /* a number; what it was before it lost its axes, all of size 1, if they are as many */
-            arg[i] = drops(in[i]) && in[i]->in[0]->type.rank == full ? in[i]->in[0] : in[i];
+            arg[i] = is_no_op(in[i]) && in[i]->in[0]->type.rank == full ? in[i]->in[0] : in[i];
             continue;
         }
-        bool same = drops(in[i]) && in[i]->in[0]->type.rank == full &&
+        bool same = is_no_op(in[i]) && in[i]->in[0]->type.rank == full &&
                     memcmp(in[i]->attr[0].ints, kept, (size_t)d->attr[0].n * sizeof *kept) == 0;
         for (int a = 0, k = 0; a < full; a++) {
             order[a] = k < d->attr[0].n && kept[k] == a ? k++ : -1;
         }
-        arg[i] = same ? in[i]->in[0] : spread(in[i], full, order);
+        arg[i] = same ? in[i]->in[0] : broadcast_leaf(in[i], full, order);
     }
     mc_node *f = mc_apply(n->graph, n->op, n->nin, arg, n->attr);
     return mc_is_error(f) ? f : shuffle(f, d->attr[0].n, kept);
@@ -103,7 +103,7 @@ static mc_node *sink(mc_node *n, mc_node **in)
 
 /* dimshuffle(drop(a)) as one dimshuffle of a; a new axis where one of size 1 was dropped is that axis
  * again. */
-static mc_node *compose(mc_node *n, mc_node *x)
+static mc_node *compose_dimshuffles(mc_node *n, mc_node *x)
 {
     int64_t order[MC_MAX_RANK];
     const struct mc_attr *outer = &n->attr[0], *inner = &x->attr[0];
@@ -134,7 +134,7 @@ static mc_node *keep_axes(mc_node *n, mc_node *x)
     for (int i = 0; i < naxis; i++) {
         full[i] = axis[i];
     }
-    bool dropped = drops(x) && n->op->fold != FOLD_POSITION; /* reduce what is behind the drop instead */
+    bool dropped = is_no_op(x) && n->op->fold != FOLD_POSITION; /* reduce what is behind the drop instead */
     if (dropped) {
         base = x->in[0];
         for (int i = 0; i < naxis; i++) {
@@ -193,12 +193,12 @@ static mc_node *expand_one(mc_node *n, mc_node **in, const void *arg)
         return keep_axes(n, in[0]);
     }
     if (n->op->form == FORM_DIMSHUFFLE && in[0]->op->form == FORM_DIMSHUFFLE) {
-        return compose(n, in[0]);
+        return compose_dimshuffles(n, in[0]);
     }
     if (n->op->form == FORM_DIMSHUFFLE) {
-        return spread(in[0], n->attr[0].n, n->attr[0].ints);
+        return broadcast_leaf(in[0], n->attr[0].n, n->attr[0].ints);
     }
-    mc_node *r = mc_is_elementwise(n) ? sink(n, in) : NULL;
+    mc_node *r = mc_is_elementwise(n) ? sink_dimshuffle(n, in) : NULL;
     return r ? r : mc_apply(g, n->op, n->nin, in, n->attr);
 }
 
@@ -240,14 +240,14 @@ mc_status mc_lower_sweep(mc_graph *g, int n, mc_node **out,
     return s;
 }
 
-static mc_node *open_formula(mc_node *n, mc_node **in, const void *arg)
+static mc_node *expand_formula(mc_node *n, mc_node **in, const void *arg)
 {
     (void)arg;
     return n->op->flags & OP_EXPANDS ? mc_formula_expand(n->graph, n->op, n->nin, in, n->attr)
                                      : mc_apply(n->graph, n->op, n->nin, in, n->attr);
 }
 
-static mc_node *open_draw(mc_node *n, mc_node **in, const void *arg)
+static mc_node *expand_draw(mc_node *n, mc_node **in, const void *arg)
 {
     (void)arg;
     return n->op->flags & OP_RANDOM ? mc_lower_draw(n, in) : mc_apply(n->graph, n->op, n->nin, in, n->attr);
@@ -256,10 +256,10 @@ static mc_node *open_draw(mc_node *n, mc_node **in, const void *arg)
 mc_status mc_lower_expand(mc_graph *g, int n, mc_node **out, bool draws)
 {
     if (draws) {
-        TRY(mc_lower_sweep(g, n, out, open_draw, NULL));
+        TRY(mc_lower_sweep(g, n, out, expand_draw, NULL));
     }
     for (bool more = true; more;) { /* formulas may stand for formulas */
-        TRY(mc_lower_sweep(g, n, out, open_formula, NULL));
+        TRY(mc_lower_sweep(g, n, out, expand_formula, NULL));
         size_t count = 0;
         mc_node **list = mc_graph_reach(n, out, &count);
         more = false;

@@ -71,7 +71,7 @@ static bool divides_row(const struct mc_kernel *k, const mc_node *n, const struc
 }
 
 /* Is n a sum over the other axes than those its row kernel reduces? */
-static bool is_tally(const struct make *m, const mc_node *n, int group)
+static bool is_column_sum(const struct make *m, const mc_node *n, int group)
 {
     unsigned r = n->op->flags & OP_REDUCES ? mc_varies(&n->in[0]->type) & ~mc_varies(&n->type) : 0;
     return r && m->groups.axes[group].reduced && r != m->groups.axes[group].reduced;
@@ -178,12 +178,12 @@ struct fused {
     int *operand, *dst;     /* program values, as in the step */
 };
 
-static void loops(struct fused *f)
+static void set_axes(struct fused *f)
 {
     for (int i = 0; i < f->nnode; i++) {
         const mc_node *n = f->node[i];
         f->k->rank = MC_MAX(f->k->rank, n->type.rank);
-        if (n->op->flags & OP_REDUCES && !is_tally(f->m, n, f->group)) {
+        if (n->op->flags & OP_REDUCES && !is_column_sum(f->m, n, f->group)) {
             f->k->reduced |= mc_varies(&n->in[0]->type) & ~mc_varies(&n->type);
         }
     }
@@ -194,7 +194,7 @@ static mc_status values(struct fused *f)
     struct make *m = f->m;
     for (int i = 0; i < f->nnode; i++) {
         mc_node *n = f->node[i], *x = n->in[0];
-        m->val[n->id] = !is_tally(m, n, f->group)          ? node_value(m, f->k, n, f->group)
+        m->val[n->id] = !is_column_sum(m, n, f->group)     ? node_value(m, f->k, n, f->group)
                         : m->within[x->id] == f->group + 1 ? m->val[x->id]
                                                            : outside_value(m, f->k, x);
         m->made[n->id] = (int)m->p->step.n + 1;
@@ -209,7 +209,7 @@ static mc_status values(struct fused *f)
 }
 
 /* What the operands that are read stand for; one of them may be what heavy work in front makes. */
-static mc_status sources(struct fused *f)
+static mc_status collect_loads(struct fused *f)
 {
     struct make *m = f->m;
     for (int i = 0; i < f->nsource; i++) {
@@ -231,7 +231,7 @@ static mc_status sources(struct fused *f)
     return MC_OK;
 }
 
-static mc_status results(struct fused *f)
+static mc_status collect_stores(struct fused *f)
 {
     struct make *m = f->m;
     struct mc_kernel *k = f->k;
@@ -241,8 +241,8 @@ static mc_status results(struct fused *f)
             continue;
         }
         struct mc_koperand o = { .dtype = n->type.dtype, .varies = mc_varies(&n->type), .dst = true,
-                                .tally = is_tally(m, n, f->group), .val = m->val[n->id] };
-        if (!o.tally &&
+                                .column_sums = is_column_sum(m, n, f->group), .val = m->val[n->id] };
+        if (!o.column_sums &&
             ((k->val.at[o.val].varies & o.varies) != o.varies || k->val.at[o.val].kind == K_CONST)) {
             struct mc_kval wide = {
                 .kind = K_CAST, .dtype = o.dtype, .narg = 1, .arg = { o.val }, .varies = o.varies
@@ -260,7 +260,7 @@ static mc_status results(struct fused *f)
 }
 
 /* What heavy work in front reads, and what it makes, the kernel's operand first. */
-static mc_status heavy_sides(struct fused *f)
+static mc_status solver_operands(struct fused *f)
 {
     struct mc_step *s = &f->step;
     for (int i = 0; i < s->heavy->nin; i++) {
@@ -306,7 +306,7 @@ static mc_status add_step(struct fused *f)
         }
     }
     if (s->heavy) {
-        TRY(heavy_sides(f));
+        TRY(solver_operands(f));
     }
     return VEC_PUSH(p->step, *s) ? MC_OK : MC_EMEMORY;
 }
@@ -323,10 +323,10 @@ static mc_status epilogue(struct fused *f)
 
 static mc_status fuse(struct fused *f)
 {
-    loops(f);
+    set_axes(f);
     TRY(values(f));
-    TRY(sources(f));
-    TRY(results(f));
+    TRY(collect_loads(f));
+    TRY(collect_stores(f));
     mc_kernel_analyse(f->k);
     TRY(epilogue(f));
     return add_step(f);

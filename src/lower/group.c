@@ -1,7 +1,29 @@
-/* group.c: fusion.  Walks the graph upwards and puts each node into the kernel of what feeds it, where
- * the two share an iteration space and no path leads out of the kernel and back into it.
+/* group.c: decides which nodes are computed by one kernel.  Nodes are visited in id order.  Each joins the
+ * group of one of its inputs if both have the same iteration space and no cycle of groups results.  Otherwise
+ * it begins a group.
  *
- * Invariant: no group waits for itself, directly or through others. */
+ * Lowering runs these steps.  Only expand.c and sign_byte.c make nodes, apart from the items of
+ * tuples.
+ *
+ *   file            needs                  leaves
+ *   expand.c        a rewritten graph      a graph without formula ops; reductions keep their axes
+ *   group.c         that graph             groups, each with an iteration space and the axes it reduces
+ *   merge.c         groups                 fewer groups: siblings that reduce the same values, small work
+ *                                          with its only reader
+ *   column_sums.c   groups                 sums over the rows of a row kernel are in the row kernel's group
+ *   plan_time.c     the graph              which values are computed at plan time
+ *   program.c       groups                 which values are stored
+ *   recompute.c     groups, stored values  which of these values each reader recomputes; which signs of the
+ *                                          others fit in a byte
+ *   sign_byte.c     these decisions        if there are such signs: a graph in which they are bytes
+ *   order.c         groups, stored values  epilogues, and an order of groups in which none reads a later one
+ *   fused.c         one group              its kernel and its step
+ *
+ * After sign_byte.c has made a graph, the steps from group.c to recompute.c run on it once more.  Carrying
+ * the groups over to the new nodes is not enough: grouping is greedy in id order, the new nodes and all that
+ * depend on them have new ids, and groups of the new order may differ from those of the old one.
+ *
+ * Invariant: no group depends on itself, directly or through others. */
 #include "lower/group.h"
 
 enum { LONGEST_SEARCH = 1000, MOST_RAISED = 1000 }; /* steps; steps a node */
@@ -57,8 +79,8 @@ int mc_group_root(const struct fuse *f, int g)
     return g;
 }
 
-/* A group that others read already has got newer. */
-mc_status mc_group_raise(struct fuse *f, int g)
+/* Group g, which other groups read, has a new `newest`: those that depend on g get it as well. */
+mc_status mc_group_update_newest(struct fuse *f, int g)
 {
     f->later.n = 0;
     if (f->raised > f->most || !VEC_PUSH(f->later, g)) {
@@ -80,9 +102,9 @@ mc_status mc_group_raise(struct fuse *f, int g)
     return MC_OK;
 }
 
-/* Does group a wait for b?  A search among what a reads, backwards and not beyond b's age; yes if it takes
- * long. */
-bool mc_group_waits(struct fuse *f, int a, int b)
+/* Does group a depend on b?  Searches what a reads, and leaves out groups that are older than b.  A search
+ * that takes too long answers yes. */
+bool mc_group_depends_on(struct fuse *f, int a, int b)
 {
     const uint32_t newest = f->raised > f->most ? 0 : f->group.at[b].newest;
     int steps = 0;
@@ -125,7 +147,7 @@ static bool reads_row(const struct fuse *f, const struct group *g, const mc_node
     return false;
 }
 
-/* Is x, along all axes of v, as large as the group's space? */
+/* Does x have the sizes of the group's space along the axes of v? */
 bool mc_group_same_space(const struct fuse *f, const struct group *g, const mc_node *x, unsigned v)
 {
     for (int a = 0; a < x->type.rank; a++) {
@@ -156,7 +178,9 @@ static bool joins(const struct fuse *f, const struct group *g, const mc_node *n,
         unsigned kept = g->varies & ~g->reduced;
         if (kept == 0) {
             return v == 0 ||
-                   (v == g->varies && !reads_row(f, g, n)); /* a fold's rows are scalars; no second walk */
+                   (v == g->varies &&
+                    !reads_row(
+                        f, g, n)); /* a full reduction has no second pass for elements that read its result */
         }
         return v == g->varies || v == kept || v == 0;
     }
@@ -173,8 +197,8 @@ static mc_status add_group(struct fuse *f, const mc_node *n, bool fusible)
     return VEC_PUSH(f->group, g) ? MC_OK : MC_EMEMORY;
 }
 
-/* Group g reads what n's inputs outside g are in. */
-static mc_status wait_for_inputs(struct fuse *f, int g, const mc_node *n)
+/* Records that group g reads the groups of n's inputs. */
+static mc_status add_dependencies(struct fuse *f, int g, const mc_node *n)
 {
     struct group *x = &f->group.at[g];
     x->newest = MC_MAX(x->newest, n->id);
@@ -189,32 +213,32 @@ static mc_status wait_for_inputs(struct fuse *f, int g, const mc_node *n)
         }
         x->newest = MC_MAX(x->newest, f->group.at[h].newest);
     }
-    return mc_group_raise(f, g);
+    return mc_group_update_newest(f, g);
 }
 
-/* Would putting n into g make g wait for itself? */
-static bool makes_cycle(struct fuse *f, int g, const mc_node *n)
+/* Would g depend on itself if n joined it? */
+static bool creates_cycle(struct fuse *f, int g, const mc_node *n)
 {
     for (int i = 0; i < n->nin; i++) {
         int h = f->of[n->in[i]->id];
         h = h < 0 ? h : mc_group_root(f, h);
-        if (h >= 0 && h != g && mc_group_waits(f, h, g)) {
+        if (h >= 0 && h != g && mc_group_depends_on(f, h, g)) {
             return true;
         }
     }
     return false;
 }
 
-/* The group that n joins: one that reduces before others, for small work beside its sums can be put into it
- * later. -1: none. */
-static int find_home(struct fuse *f, const mc_node *n)
+/* The group that n joins; -1: none.  Groups that reduce come first: small work beside their sums can be
+ * merged into them later. */
+static int choose_group(struct fuse *f, const mc_node *n)
 {
     for (int any = 0; any < 2; any++) {
         for (int i = 0; i < n->nin; i++) {
             int h = f->of[n->in[i]->id];
             h = h < 0 ? h : mc_group_root(f, h);
             if (h >= 0 && (any || f->group.at[h].reduced) && joins(f, &f->group.at[h], n, n->in[i]) &&
-                !makes_cycle(f, h, n)) {
+                !creates_cycle(f, h, n)) {
                 return h;
             }
         }
@@ -222,27 +246,27 @@ static int find_home(struct fuse *f, const mc_node *n)
     return -1;
 }
 
-static mc_status place(struct fuse *f, const mc_node *n, bool fuse)
+static mc_status assign_group(struct fuse *f, const mc_node *n, bool fuse)
 {
-    if (!fuse) { /* nothing joins anything, so it does not matter who waits for whom */
+    if (!fuse) { /* no group grows, so dependences need not be recorded */
         return add_group(f, n, false);
     }
     if (!mc_is_fusible(n)) {
         TRY(add_group(f, n, false));
-        return wait_for_inputs(f, f->of[n->id], n);
+        return add_dependencies(f, f->of[n->id], n);
     }
-    int home = find_home(f, n), inside = 0;
+    int home = choose_group(f, n), inside = 0;
     for (int i = 0; i < n->nin && home >= 0; i++) {
         int h = f->of[n->in[i]->id];
         h = h < 0 ? h : mc_group_root(f, h);
-        if (h >= 0 && h != home && joins(f, &f->group.at[h], n, n->in[i]) && !makes_cycle(f, h, n) &&
+        if (h >= 0 && h != home && joins(f, &f->group.at[h], n, n->in[i]) && !creates_cycle(f, h, n) &&
             mc_group_can_merge(f, home, h) && mc_group_keeps_fold(f, home, h)) {
             TRY(mc_group_merge(f, home, h));
         }
     }
     if (home < 0) {
         TRY(add_group(f, n, true));
-        return wait_for_inputs(f, f->of[n->id], n);
+        return add_dependencies(f, f->of[n->id], n);
     }
     struct group *g = &f->group.at[home];
     f->of[n->id] = home;
@@ -254,7 +278,15 @@ static mc_status place(struct fuse *f, const mc_node *n, bool fuse)
     g->nsource += n->nin - inside;
     g->reduced |= reduces(n);
     g->varies |= mc_varies(&n->type);
-    return wait_for_inputs(f, home, n);
+    return add_dependencies(f, home, n);
+}
+
+static mc_status merge(struct fuse *f, mc_node *const *list, size_t count, size_t nodes, int n,
+                       mc_node *const *out, enum mc_fusing fuse)
+{
+    TRY(mc_group_merge_siblings(f, list, count, nodes));
+    TRY(mc_group_merge_into_only_reader(f, list, count, n, out));
+    return fuse < FUSE_COLUMN_SUMS ? MC_OK : mc_group_add_column_sums(f, list, count, nodes);
 }
 
 mc_status mc_group(mc_graph *g, int n, mc_node *const *out, enum mc_fusing fuse, struct mc_groups *groups)
@@ -271,13 +303,11 @@ mc_status mc_group(mc_graph *g, int n, mc_node *const *out, enum mc_fusing fuse,
     }
     for (size_t i = 0; s == MC_OK && i < count; i++) {
         if (!(list[i]->op->flags & OP_LEAF)) {
-            s = place(&f, list[i], fuse != FUSE_NOTHING);
+            s = assign_group(&f, list[i], fuse != FUSE_NOTHING);
         }
     }
     if (s == MC_OK && fuse) {
-        s = mc_group_merge_siblings(&f, list, count, g->nodes.n);
-        s = s < 0 ? s : mc_group_absorb(&f, list, count, n, out);
-        s = s < 0 || fuse < FUSE_TALLIES ? s : mc_group_add_tallies(&f, list, count, g->nodes.n);
+        s = merge(&f, list, count, g->nodes.n, n, out, fuse);
     }
     *groups = (struct mc_groups){ .of = f.of, .n = (int)f.group.n, .list = list, .count = count };
     groups->axes = mc_calloc(f.group.n + 1, sizeof *groups->axes, "lower");

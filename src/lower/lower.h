@@ -10,9 +10,9 @@
 
 enum mc_value_kind {
     VALUE_INPUT, VALUE_SHARED, VALUE_CONST,
-    VALUE_EARLY,   /* computed on the host when a plan is made: sizes and what follows from them */
+    VALUE_PLAN_TIME,   /* computed on the host when a plan is made: sizes and what follows from them */
     VALUE_TEMP,    /* made by a step, in the arena */
-    VALUE_INSIDE,  /* inside a kernel; only its size is asked for */
+    VALUE_FUSED,  /* inside a kernel; only its size is asked for */
     VALUE_VIEW     /* of another value's memory */
 };
 struct mc_value {
@@ -29,7 +29,7 @@ enum mc_step_kind {
     /* matrix products, convolutions...: by the planner's choice, maybe with a kernel as epilogue */
     STEP_HEAVY,
     STEP_VIEW,     /* no work: sizes and strides */
-    STEP_EARLY,    /* on the host, when the plan is made */
+    STEP_PLAN_TIME,    /* on the host, when the plan is made */
     STEP_TYPE,     /* no work: only the size of the result is asked for */
     STEP_HOST      /* the reference of one op */
 };
@@ -44,7 +44,7 @@ struct mc_step {
     int product;           /* STEP_HEAVY with an epilogue: which of the kernel's operands it makes; -1 */
     mc_node *heavy;        /* STEP_HEAVY */
     struct mc_epilogue epilogue; /* what the kernel of a STEP_HEAVY computes, where a solver may as well */
-    int before;            /* STEP_HEAVY: the step in front whose work a solver may do as well (join.c); -1 */
+    int before;            /* STEP_HEAVY: the step before, of pooled_steps.c; -1: none */
     const char *reason;    /* why not faster, or "" */
 };
 struct mc_program {
@@ -88,8 +88,8 @@ struct mc_groups {
     size_t count;
 };
 bool mc_is_fusible(const mc_node *n);
-/* tallies: sums over rows ride along with what one thread walks; draws: they too, as kernels' work */
-enum mc_fusing { FUSE_NOTHING, FUSE_TALLIES, FUSE_DRAWS };
+/* column_sums: column sums are computed by row kernels; draws: random numbers are computed by kernels */
+enum mc_fusing { FUSE_NOTHING, FUSE_COLUMN_SUMS, FUSE_DRAWS };
 mc_status mc_group(mc_graph *g, int n, mc_node *const *out, enum mc_fusing fuse, struct mc_groups *groups);
 void mc_groups_free(struct mc_groups *groups);
 /* program.c; rounds: float16 and bfloat16 are rounded after each operation, as the reference does */
@@ -98,10 +98,10 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
                           mc_node *const *update, enum mc_fusing fuse, bool rounds);
 int mc_value_root(const struct mc_program *p, int v);   /* whose memory it is a view of */
 void mc_program_free(struct mc_program *p);
-/* join.c: which steps may do the work of one in front; before lifetimes are known */
-void mc_join_steps(struct mc_program *p);
-/* known.c: elements along the axes that a walk of a step's kernel goes along; -1: only a call tells */
-int64_t mc_known_length(const struct mc_step *st);
+/* pooled_steps.c: which steps may do the work of one in front; before lifetimes are known */
+void mc_find_pooled_steps(struct mc_program *p);
+/* static_size.c: elements along the axes that a walk of a step's kernel goes along; -1: only a call tells */
+int64_t mc_static_length(const struct mc_step *st);
 /* The axis along which n is a position 0, 1, 2...: arange, or arange with axes of size 1 around it; -1: it is
  * none. */
 int mc_position_axis(const mc_node *n);

@@ -29,25 +29,25 @@ static inline bool mc_is_heavy(const mc_node *n)
     return n->op->flags & OP_HEAVY && mc_is_float(n->type.dtype);
 }
 
-/* early.c: what is computed on the host when a plan is made */
+/* plan_time.c: what is computed on the host when a plan is made */
 bool mc_is_shape_arg(const mc_node *n, int i); /* does input i decide sizes? */
 void mc_find_shape_work(struct make *m, mc_node *const *list, size_t count);
 void mc_find_required(struct make *m, mc_node *const *list, size_t count);
 /* order.c: groups in an order in which each stands behind what it reads; what needs memory */
 mc_status mc_order_groups(struct make *m, mc_node *const *list, size_t count, mc_node **sorted);
 /* the nodes outside the kernel that n reads from memory */
-void mc_want_inputs(struct make *m, mc_node *n);
+void mc_mark_stored_inputs(struct make *m, mc_node *n);
 mc_node *mc_main_result(mc_node *n); /* of heavy work: what a kernel may finish; a tuple's first item */
 mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count);
 /* as a kernel's operand: a number, or a position */
-bool mc_takes_no_memory(const mc_node *n);
-/* again.c: what its readers compute again is not wanted; the nodes of a kernel, in id order */
-mc_status mc_find_again(struct make *m, mc_node *const *list, size_t count);
+bool mc_is_inline_operand(const mc_node *n);
+/* recompute.c: what its readers compute again is not wanted; the nodes of a kernel, in id order */
+mc_status mc_find_recomputed(struct make *m, mc_node *const *list, size_t count);
 mc_status mc_kernel_nodes(struct make *m, int group, mc_node *const *node, int n, struct mc_node_list *to);
-/* narrow.c: what a byte can stand for is made of one, where it would be stored; changed: lowering begins
+/* sign_byte.c: what a byte can stand for is made of one, where it would be stored; changed: lowering begins
  * again with the new outputs */
-bool mc_has_code(const mc_node *n);
-mc_status mc_lower_narrow(const struct make *m, int nout, mc_node **out, bool *changed);
+bool mc_fits_in_byte(const mc_node *n);
+mc_status mc_lower_sign_bytes(const struct make *m, int nout, mc_node **out, bool *changed);
 /* fused.c: the kernel form of a group */
 bool mc_counts(const mc_node *n);                                   /* 0, 1, 2, ... */
 /* along which axis n is a position; -1: it is none */

@@ -1,8 +1,8 @@
-/* merge.c: groups of a fusion put together: where both feed a node, where they reduce the same elements,
- * where one is small work for the other alone.
+/* merge.c: merges groups that feed the same node, groups that reduce the same elements, and a group of little
+ * work with its only reader.
  *
- * Invariant: two groups become one only if neither waits for the other, or if nothing else waits for the one
- * that goes. */
+ * Invariant: two groups are merged only if neither depends on the other, or if one is the only reader of the
+ * other.  So no cycle results. */
 #include "lower/group.h"
 
 bool mc_group_can_merge(struct fuse *f, int a, int b)
@@ -11,7 +11,8 @@ bool mc_group_can_merge(struct fuse *f, int a, int b)
     return x->fusible && y->fusible && x->rank == y->rank && x->varies == y->varies &&
            mc_group_same_space(f, x, y->space, x->varies) &&
            (x->reduced == y->reduced || !x->reduced || !y->reduced) && x->nnode + y->nnode <= MOST_NODES &&
-           x->nsource + y->nsource <= MOST_SOURCES && !mc_group_waits(f, a, b) && !mc_group_waits(f, b, a);
+           x->nsource + y->nsource <= MOST_SOURCES && !mc_group_depends_on(f, a, b) &&
+           !mc_group_depends_on(f, b, a);
 }
 
 mc_status mc_group_merge(struct fuse *f, int a, int b)
@@ -36,10 +37,10 @@ mc_status mc_group_merge(struct fuse *f, int a, int b)
     }
     VEC_FREE(y->from);
     VEC_FREE(y->to);
-    return mc_group_raise(f, a);
+    return mc_group_update_newest(f, a);
 }
 
-/* b's work goes into its only reader a: nothing else waits for b, so no cycle can come of it. */
+/* a is the only reader of b: no other group depends on b, so no cycle results. */
 mc_status mc_group_merge_into(struct fuse *f, int a, int b)
 {
     unsigned varies = f->group.at[a].varies, reduced = f->group.at[a].reduced;
@@ -49,8 +50,7 @@ mc_status mc_group_merge_into(struct fuse *f, int a, int b)
     return MC_OK;
 }
 
-/* After a merge row values of one side could be elements the other side walks twice; the spaces agree, so
- * what remains is that a fold has no second walk. */
+/* The spaces are equal.  A full reduction makes a single pass, so both sides must reduce the same axes. */
 bool mc_group_keeps_fold(const struct fuse *f, int a, int b)
 {
     const struct group *x = &f->group.at[a], *y = &f->group.at[b];
@@ -58,10 +58,10 @@ bool mc_group_keeps_fold(const struct fuse *f, int a, int b)
     return !r || (x->varies & ~r) != 0 || (x->reduced == y->reduced);
 }
 
-/* ---- reductions of the same elements share the walk over them ---- */
+/* ---- reductions of the same elements share the pass over them ---- */
 
-/* x is read by group h as elements: along all axes of its space. */
-static mc_status read_together(struct fuse *f, int *reader, const mc_node *x, int h)
+/* Group h reads x along all axes of its space.  It is merged with an earlier group that does the same. */
+static mc_status have_common_reader(struct fuse *f, int *reader, const mc_node *x, int h)
 {
     const struct group *b = &f->group.at[h];
     if (!b->reduced || x->type.rank != b->rank || mc_varies(&x->type) != b->varies) {
@@ -87,7 +87,7 @@ mc_status mc_group_merge_siblings(struct fuse *f, mc_node *const *list, size_t c
         for (int k = 0; k < list[i]->nin && f->of[list[i]->id] >= 0 && s == MC_OK; k++) {
             int h = mc_group_root(f, f->of[list[i]->id]), from = f->of[list[i]->in[k]->id];
             if (from < 0 || mc_group_root(f, from) != h) {
-                s = read_together(f, reader, list[i]->in[k], h);
+                s = have_common_reader(f, reader, list[i]->in[k], h);
             }
         }
     }
@@ -95,11 +95,11 @@ mc_status mc_group_merge_siblings(struct fuse *f, mc_node *const *list, size_t c
     return s;
 }
 
-/* ---- small work goes along with its only reader ---- */
+/* ---- little work is merged into its only reader ---- */
 
 enum { CHEAP = 4 };
 
-/* By group: the one group that reads it, -1 none yet, -2 several or the world outside. */
+/* By group: the only group that reads it; -1: none; -2: several, or it makes an output. */
 static void find_readers(const struct fuse *f, mc_node *const *list, size_t count, int n, mc_node *const *out,
                          int *reader)
 {
@@ -126,9 +126,9 @@ static void find_readers(const struct fuse *f, mc_node *const *list, size_t coun
     }
 }
 
-/* A few cheap operations over a part of the reader's space cost less than memory and a kernel of their own:
- * row values of a row kernel, or values computed again for each element. */
-static bool goes_along(const struct group *a, const struct group *b, bool costly)
+/* A few cheap operations over some axes of the reader's space cost less than a kernel of their own and the
+ * memory between: they become row values of a row kernel, or are recomputed for each element. */
+static bool is_small_for(const struct group *a, const struct group *b, bool costly)
 {
     bool rows = b->reduced && !(a->varies & b->reduced);
     return a->fusible && b->fusible && !a->reduced && a->rank == b->rank && (a->varies & ~b->varies) == 0 &&
@@ -136,20 +136,21 @@ static bool goes_along(const struct group *a, const struct group *b, bool costly
            a->nsource + b->nsource <= MOST_SOURCES;
 }
 
-static bool is_costly(const mc_node *n)
+static bool is_expensive(const mc_node *n)
 {
     const bool quotient = n->op->flags & OP_DIVIDES && n->nin == 2;
     return quotient || n->op->flags & OP_COSTLY || n->op->form == FORM_ALLOC;
 }
 
-mc_status mc_group_absorb(struct fuse *f, mc_node *const *list, size_t count, int n, mc_node *const *out)
+mc_status mc_group_merge_into_only_reader(struct fuse *f, mc_node *const *list, size_t count, int n,
+                                          mc_node *const *out)
 {
     int *reader = mc_alloc((f->group.n + 1) * sizeof *reader, "lower");
     bool *costly = mc_calloc(f->group.n + 1, sizeof *costly, "lower");
     mc_status s = reader && costly ? MC_OK : MC_EMEMORY;
     for (size_t i = 0; i < count && s == MC_OK; i++) {
         int h = f->of[list[i]->id];
-        if (h >= 0 && (is_costly(list[i]))) {
+        if (h >= 0 && (is_expensive(list[i]))) {
             costly[mc_group_root(f, h)] = true;
         }
     }
@@ -159,7 +160,7 @@ mc_status mc_group_absorb(struct fuse *f, mc_node *const *list, size_t count, in
     for (size_t i = f->group.n; i-- > 0 && s == MC_OK;) {
         int to = reader[i] < 0 ? -1 : mc_group_root(f, reader[i]);
         if (to >= 0 && f->group.at[i].into < 0 && to != (int)i &&
-            goes_along(&f->group.at[i], &f->group.at[to], costly[i]) &&
+            is_small_for(&f->group.at[i], &f->group.at[to], costly[i]) &&
             !(f->group.at[to].reduced && !(f->group.at[to].varies & ~f->group.at[to].reduced) &&
               f->group.at[i].varies)) {
             s = mc_group_merge_into(f, to, (int)i);

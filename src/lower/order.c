@@ -1,15 +1,16 @@
-/* order.c: in which order groups run, which of their nodes need memory, which finish a product. */
+/* order.c: which nodes a group reads from memory, which groups are epilogues of solver steps, and the
+ * order in which groups run. */
 #include "lower/make.h"
 
 /* ---- which values have memory, which products get an epilogue ---- */
 
-bool mc_takes_no_memory(const mc_node *n)
+bool mc_is_inline_operand(const mc_node *n)
 {
     return mc_position_axis(n) >= 0 || (mc_is_const(n) && mc_array_size(n->value) == 1);
 }
 
-/* The nodes outside the kernel that n reads from memory. */
-void mc_want_inputs(struct make *m, mc_node *n)
+/* Marks the inputs that n reads from memory: those that its own kernel does not compute. */
+void mc_mark_stored_inputs(struct make *m, mc_node *n)
 {
     int group = m->groups.of[n->id];
     bool kernel = mc_is_fusible(n);
@@ -17,15 +18,15 @@ void mc_want_inputs(struct make *m, mc_node *n)
         mc_node *x = n->in[i];
         if (mc_reads_type_only(n) ||
             (kernel && i >= 1 && (n->op->form == FORM_ALLOC || n->op->form == FORM_ARANGE)) ||
-            (kernel && mc_inside(m, x, group)) || (kernel && mc_takes_no_memory(x))) {
+            (kernel && mc_inside(m, x, group)) || (kernel && mc_is_inline_operand(x))) {
             continue;
         }
         m->wanted[x->id] = 1;
     }
 }
 
-/* Which heavy work can be followed by a kernel, block by block. */
-static bool finishes(const mc_node *n)
+/* Can a kernel run on the blocks of n's result as they are computed? */
+static bool is_epilogue(const mc_node *n)
 {
     return n->op->flags & OP_BLOCKS && (!(n->op->flags & OP_MATMUL) || mc_varies(&n->type) == 3);
 }
@@ -37,13 +38,13 @@ mc_node *mc_main_result(mc_node *n)
 
 /* The group besides its own inputs' that n waits for: what else heavy work makes is there when the map that
  * finishes it has run.  -1: none. */
-static int maker(const struct make *m, const mc_node *n)
+static int producer_of(const struct make *m, const mc_node *n)
 {
     return n->op == &mc_op_item && n->item > 0 ? m->finisher[n->in[0]->id] - 1 : -1;
 }
 
 /* The group that makes x by finishing heavy work; -1: none. */
-static int finishing(const struct make *m, const mc_node *x)
+static int epilogue_of(const struct make *m, const mc_node *x)
 {
     return x->nout == 1 ? m->finisher[(x->op == &mc_op_item ? x->in[0] : x)->id] - 1 : -1;
 }
@@ -90,9 +91,9 @@ static bool visit(struct members *s, int group, int n)
     return true;
 }
 
-/* Would a group wait for itself if it finished the heavy work?  It would if it waits for a result other than
- * the main one, or for another group that reads the main one's sizes. */
-static bool waits_for_itself(struct members *s, const struct make *m, mc_node *const *list, int group,
+/* Would a group depend on itself if it were the epilogue of the solver step?  It would if it depends on a
+ * result other than the main one, or on another group that reads the main one's sizes. */
+static bool has_cycle(struct members *s, const struct make *m, mc_node *const *list, int group,
                              mc_node *heavy)
 {
     const mc_node *y = mc_main_result(heavy);
@@ -105,13 +106,13 @@ static bool waits_for_itself(struct members *s, const struct make *m, mc_node *c
             if (x->op == &mc_op_item && x->item > 0 && x->in[0] == heavy) {
                 return true;
             }
-            n += visit(s, maker(m, x), n);
+            n += visit(s, producer_of(m, x), n);
             for (int k = 0; k < x->nin; k++) {
                 if (x->in[k] == y && m->groups.of[x->id] != group) {
                     return true;
                 }
                 n += visit(s, m->groups.of[x->in[k]->id], n);
-                n += visit(s, finishing(m, x->in[k]), n);
+                n += visit(s, epilogue_of(m, x->in[k]), n);
             }
         }
     }
@@ -127,7 +128,7 @@ mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
     mc_status st = find_members(&members, m, list, count);
     for (size_t i = 0; i < count && st == MC_OK; i++) {
         mc_node *n = list[i];
-        if (!m->needed[n->id] || !mc_is_heavy(n) || !finishes(n)) {
+        if (!m->needed[n->id] || !mc_is_heavy(n) || !is_epilogue(n)) {
             continue;
         }
         const mc_node *y = mc_main_result(n);
@@ -149,7 +150,7 @@ mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
         }
         if (only && group >= 0 && m->groups.axes[group].reduced == 0 &&
             m->groups.axes[group].varies == mc_varies(&y->type) && m->epilogue[group] < 0 &&
-            ((n->nout == 1 && !asked) || !waits_for_itself(&members, m, list, group, n))) {
+            ((n->nout == 1 && !asked) || !has_cycle(&members, m, list, group, n))) {
             m->epilogue[group] = (int)y->id;
             m->finisher[n->id] = group + 1;
         }
@@ -179,7 +180,8 @@ mc_status mc_order_groups(struct make *m, mc_node *const *list, size_t count, mc
         st = VEC_PUSH(members[h], (int)i) ? MC_OK : MC_EMEMORY;
         for (int j = -1; j < list[i]->nin && st == MC_OK; j++) {
             const mc_node *x = j < 0 ? NULL : list[i]->in[j];
-            const int from[2] = { x ? m->groups.of[x->id] : maker(m, list[i]), x ? finishing(m, x) : -1 };
+            const int from[2] = { x ? m->groups.of[x->id] : producer_of(m, list[i]),
+                                  x ? epilogue_of(m, x) : -1 };
             for (int w = 0; w < 2 && st == MC_OK; w++) {
                 if (from[w] >= 0 && from[w] != h) {
                     st = VEC_PUSH(users[from[w]], h) ? MC_OK : MC_EMEMORY;

@@ -1,4 +1,7 @@
-/* program.c: groups become steps, what lies between them becomes values. */
+/* program.c: makes a program: groups become steps, what they read and store becomes values.  The steps of
+ * lowering are listed in group.c.
+ *
+ * Invariant: a step reads only values of earlier steps and leaves. */
 #include "lower/make.h"
 #include <limits.h>
 
@@ -44,7 +47,7 @@ bool mc_copy_list(struct mc_program *p, int **to, const int *from, int n)
 static int size_of(struct make *m, mc_node *n)
 {
     int v = mc_value_of(m, n);
-    return v < 0 && m->made[n->id] ? mc_add_value(m, VALUE_INSIDE, n, m->made[n->id] - 1) : v;
+    return v < 0 && m->made[n->id] ? mc_add_value(m, VALUE_FUSED, n, m->made[n->id] - 1) : v;
 }
 
 /* A step over whole nodes: its sources are all inputs of the nodes, its results their items. */
@@ -64,7 +67,9 @@ mc_status mc_add_step(struct make *m, enum mc_step_kind kind, mc_node *n, const 
                                 : MC_EMEMORY;
     }
     s.nsrc = (int)src.n;
-    enum mc_value_kind made = kind == STEP_EARLY ? VALUE_EARLY : kind == STEP_VIEW ? VALUE_VIEW : VALUE_TEMP;
+    enum mc_value_kind made = kind == STEP_PLAN_TIME ? VALUE_PLAN_TIME
+                              : kind == STEP_VIEW    ? VALUE_VIEW
+                                                     : VALUE_TEMP;
     for (int i = 0; i < n->nout && st == MC_OK; i++) {
         mc_node *item = n->nout == 1 ? n : mc_item(n, i);
         if (item->id >= p->graph->nodes.n || mc_is_error(item)) {
@@ -87,7 +92,7 @@ mc_status mc_add_step(struct make *m, enum mc_step_kind kind, mc_node *n, const 
     return st;
 }
 
-static const char *host_reason(const mc_node *n)
+static const char *reference_reason(const mc_node *n)
 {
     if (n->op->custom) {
         return "a custom op";
@@ -98,7 +103,7 @@ static const char *host_reason(const mc_node *n)
     return "no kernel for this op";
 }
 
-static bool only_typed(const struct make *m, const mc_node *n)
+static bool needs_type_only(const struct make *m, const mc_node *n)
 {
     return !m->early[n->id] && !m->needed[n->id] && n->op != &mc_op_item;
 }
@@ -111,8 +116,8 @@ static mc_status emit_group(struct make *m, mc_node **node, int n)
     for (int i = 0; i < n && st == MC_OK; i++) {
         mc_node *x = node[i];
         if (m->early[x->id]) {
-            st = mc_add_step(m, STEP_EARLY, x, "");
-        } else if (only_typed(m, x)) {
+            st = mc_add_step(m, STEP_PLAN_TIME, x, "");
+        } else if (needs_type_only(m, x)) {
             continue; /* behind the kernel, where the types are known of all that is inside */
         } else if (mc_is_fusible(x)) {
             st = (mc_counts(x) && !m->wanted[x->id]) || VEC_PUSH(inner, x) ? MC_OK : MC_EMEMORY;
@@ -123,7 +128,7 @@ static mc_status emit_group(struct make *m, mc_node **node, int n)
         } else if (mc_is_heavy(x)) {
             st = m->finisher[x->id] ? MC_OK : mc_add_step(m, STEP_HEAVY, x, "");
         } else {
-            st = mc_add_step(m, STEP_HOST, x, host_reason(x));
+            st = mc_add_step(m, STEP_HOST, x, reference_reason(x));
         }
     }
     bool used = false;
@@ -136,7 +141,7 @@ static mc_status emit_group(struct make *m, mc_node **node, int n)
         st = st < 0 ? st : mc_make_kernel(m, group, all.at, (int)all.n);
     }
     for (int i = 0; i < n && st == MC_OK; i++) {
-        st = only_typed(m, node[i]) ? mc_add_step(m, STEP_TYPE, node[i], "") : MC_OK;
+        st = needs_type_only(m, node[i]) ? mc_add_step(m, STEP_TYPE, node[i], "") : MC_OK;
     }
     VEC_FREE(inner);
     VEC_FREE(all);
@@ -178,9 +183,9 @@ static void find_lifetimes(struct mc_program *p)
     }
 }
 
-/* ---- what is known of the nodes before steps are made ---- */
+/* ---- decisions on nodes, before steps are made ---- */
 
-static mc_status make_room(struct make *m)
+static mc_status alloc_tables(struct make *m)
 {
     struct mc_program *p = m->p;
     size_t n = p->graph->nodes.n + 1;
@@ -210,7 +215,7 @@ static mc_status make_room(struct make *m)
     return MC_OK;
 }
 
-static void free_room(struct make *m)
+static void free_tables(struct make *m)
 {
     mc_free(m->early);
     mc_free(m->needed);
@@ -243,7 +248,7 @@ static mc_status find_wanted(struct make *m, mc_node *const *out, int nout, enum
     }
     for (size_t i = count; i-- > 0;) { /* who reads n says first whether n itself must be there */
         if ((m->needed[list[i]->id] || m->early[list[i]->id]) && !(list[i]->op->flags & OP_LEAF)) {
-            mc_want_inputs(m, list[i]);
+            mc_mark_stored_inputs(m, list[i]);
         }
         for (int k = 0; k < list[i]->nin; k++) {
             m->wanted[list[i]->in[k]->id] |= mc_is_shape_arg(list[i], k);
@@ -255,34 +260,34 @@ static mc_status find_wanted(struct make *m, mc_node *const *out, int nout, enum
             m->wanted[list[i]->in[0]->id] = 1;
         }
     }
-    return fuse == FUSE_NOTHING ? MC_OK : mc_find_again(m, list, count);
+    return fuse == FUSE_NOTHING ? MC_OK : mc_find_recomputed(m, list, count);
 }
 
-/* Groups of what is made of `out`, and which of their nodes have memory. */
-static mc_status begin(struct make *m, mc_node *const *out, int nout, enum mc_fusing fuse)
+/* Groups the nodes that `out` depends on, and decides which of them are stored. */
+static mc_status init_lowering(struct make *m, mc_node *const *out, int nout, enum mc_fusing fuse)
 {
     struct mc_program *p = m->p;
     TRY(mc_group(p->graph, nout, out, fuse, &m->groups));
-    TRY(make_room(m));
+    TRY(alloc_tables(m));
     for (int i = 0; i < nout; i++) {
         *(i < p->noutput ? &p->output[i] : &p->update[i - p->noutput]) = (int)out[i]->id;
     }
     return find_wanted(m, out, nout, fuse);
 }
 
-/* The same, where values that a byte can stand for are made of one once they are seen to be stored. */
-static mc_status begin_narrow(struct make *m, mc_node **out, int nout, enum mc_fusing fuse)
+/* The same.  If signs are stored, they are made from bytes, and the new graph is grouped (see group.c). */
+static mc_status lower_with_sign_bytes(struct make *m, mc_node **out, int nout, enum mc_fusing fuse)
 {
     bool changed = false;
-    TRY(begin(m, out, nout, fuse));
+    TRY(init_lowering(m, out, nout, fuse));
     if (fuse != FUSE_NOTHING) {
-        TRY(mc_lower_narrow(m, nout, out, &changed));
+        TRY(mc_lower_sign_bytes(m, nout, out, &changed));
     }
     if (changed) {
         mc_free(m->p->value_of);
         m->p->value_of = NULL;
-        free_room(m);
-        TRY(begin(m, out, nout, fuse));
+        free_tables(m);
+        TRY(init_lowering(m, out, nout, fuse));
     }
     return MC_OK;
 }
@@ -338,7 +343,7 @@ static mc_status build(struct make *m, mc_node *const *out, int nout)
         if (m->exact) {
             make_exact(p);
         }
-        mc_join_steps(p);
+        mc_find_pooled_steps(p);
         find_lifetimes(p);
     }
     return st;
@@ -355,6 +360,17 @@ static mc_status add_inputs(struct make *m, int nin, mc_node *const *in)
         m->p->value.at[v].input = i;
     }
     return MC_OK;
+}
+
+/* all: outputs, then updates */
+static mc_status lower(struct make *m, mc_node **all, enum mc_fusing fuse)
+{
+    struct mc_program *p = m->p;
+    const int n = p->noutput + p->nupdate;
+    TRY(mc_lower_expand(p->graph, n, all, fuse == FUSE_DRAWS));
+    TRY(lower_with_sign_bytes(m, all, n, fuse));
+    TRY(add_inputs(m, p->ninput, p->input));
+    return build(m, all, n);
 }
 
 mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *const *in, int nout,
@@ -380,10 +396,7 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
     for (int i = 0; i < nup && st == MC_OK; i++) {
         p->shared[i] = shared[i];
     }
-    st = st < 0 ? st : mc_lower_expand(g, nout + nup, all, fuse == FUSE_DRAWS);
-    st = st < 0 ? st : begin_narrow(&m, all, nout + nup, fuse);
-    st = st < 0 ? st : add_inputs(&m, nin, in);
-    st = st < 0 ? st : build(&m, all, nout + nup);
+    st = st < 0 ? st : lower(&m, all, fuse);
     p->last_check = -1;
     for (size_t i = 0; i < p->step.n; i++) {
         const struct mc_step *s = &p->step.at[i];
@@ -391,7 +404,7 @@ mc_status mc_program_make(struct mc_program *p, mc_graph *g, int nin, mc_node *c
                                                                                            : p->last_check;
     }
     mc_free(all);
-    free_room(&m);
+    free_tables(&m);
     if (st < 0) {
         mc_program_free(p);
     }

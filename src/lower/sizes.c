@@ -4,7 +4,7 @@
  * if both are known to be the same number. */
 #include "lower/lower.h"
 
-static size_t root(const struct mc_sizes *s, const mc_node *n, int axis)
+static size_t find_root(const struct mc_sizes *s, const mc_node *n, int axis)
 {
     size_t i = (size_t)n->id * MC_MAX_RANK + (size_t)axis;
     while (s->parent[i] != i) {
@@ -13,15 +13,15 @@ static size_t root(const struct mc_sizes *s, const mc_node *n, int axis)
     return i;
 }
 
-static void join(struct mc_sizes *s, const mc_node *a, int i, const mc_node *b, int j)
+static void unite(struct mc_sizes *s, const mc_node *a, int i, const mc_node *b, int j)
 {
-    size_t x = root(s, a, i), y = root(s, b, j);
+    size_t x = find_root(s, a, i), y = find_root(s, b, j);
     s->known[x] = MC_MAX(s->known[x], s->known[y]);
     s->parent[y] = x;
 }
 
 /* n = size(x, axis). */
-static const mc_node *measured(const mc_node *n, int *axis)
+static const mc_node *known_size(const mc_node *n, int *axis)
 {
     if (n->op->form != FORM_SIZE ||
         mc_axis_check("size", mc_attr_int(&n->attr[0]), n->in[0]->type.rank, axis) < 0) {
@@ -31,42 +31,42 @@ static const mc_node *measured(const mc_node *n, int *axis)
 }
 
 /* alloc(x, [size(y, 0), ...]), alloc(x, shape(y)), arange(0, size(y, 0), 1) */
-static void join_made(struct mc_sizes *s, const mc_node *n)
+static void unite_results(struct mc_sizes *s, const mc_node *n)
 {
     const mc_node *of = n->op->form == FORM_ALLOC ? n->in[1] : n, *y;
     int axis;
     if (of->op->form == FORM_SHAPE) {
         for (int i = 0; i < n->type.rank; i++) {
-            join(s, n, i, of->in[0], i);
+            unite(s, n, i, of->in[0], i);
         }
     } else if (of->op->form == FORM_STACK) {
         for (int i = 0; i < n->type.rank && i < of->nin; i++) {
-            if ((y = measured(of->in[i], &axis))) {
-                join(s, n, i, y, axis);
+            if ((y = known_size(of->in[i], &axis))) {
+                unite(s, n, i, y, axis);
             }
         }
-    } else if (n->type.rank == 1 && (y = measured(n->op->form == FORM_ARANGE ? n->in[1] : of, &axis))) {
-        join(s, n, 0, y, axis);
+    } else if (n->type.rank == 1 && (y = known_size(n->op->form == FORM_ARANGE ? n->in[1] : of, &axis))) {
+        unite(s, n, 0, y, axis);
     }
 }
 
-static void join_inputs(struct mc_sizes *s, const mc_node *n)
+static void unite_inputs(struct mc_sizes *s, const mc_node *n)
 {
     bool reduces = n->op->flags & OP_REDUCES;
     if (n->op->form == FORM_DIMSHUFFLE) {
         for (int i = 0; i < n->attr[0].n; i++) {
             if (n->attr[0].ints[i] >= 0) {
-                join(s, n, i, n->in[0], (int)n->attr[0].ints[i]);
+                unite(s, n, i, n->in[0], (int)n->attr[0].ints[i]);
             }
         }
     } else if (n->op->form == FORM_ALLOC || (n->op->form == FORM_ARANGE && mc_is_fusible(n))) {
-        join_made(s, n);
+        unite_results(s, n);
     } else if (mc_is_fusible(n)) {
         unsigned gone = reduces ? mc_varies(&n->in[0]->type) & ~mc_varies(&n->type) : 0;
         for (int k = 0; k < (reduces || !n->op->arity ? 1 : n->nin); k++) {
             for (int i = 0; i < n->type.rank && n->in[k]->type.rank == n->type.rank; i++) {
                 if (n->in[k]->type.dims[i] != 1 && !(gone >> i & 1)) {
-                    join(s, n, i, n->in[k], i);
+                    unite(s, n, i, n->in[k], i);
                 }
             }
         }
@@ -91,14 +91,14 @@ mc_status mc_sizes_find(struct mc_sizes *s, const mc_graph *g, mc_node *const *l
         }
     }
     for (size_t i = 0; i < count; i++) {
-        join_inputs(s, list[i]);
+        unite_inputs(s, list[i]);
     }
     return MC_OK;
 }
 
 bool mc_sizes_equal(const struct mc_sizes *s, const mc_node *a, const mc_node *b, int axis)
 {
-    size_t x = root(s, a, axis), y = root(s, b, axis);
+    size_t x = find_root(s, a, axis), y = find_root(s, b, axis);
     return x == y || (s->known[x] >= 0 && s->known[x] == s->known[y]);
 }
 

@@ -17,7 +17,7 @@ static const double far_margin = 0.98;     /* ... on a GPU, whose events measure
 static const double wrapping = 0.85;
 
 /* Is the candidate with the i-th lowest estimate to be timed?  counted: solvers and wrappers so far. */
-static bool likely_one(const struct mc_choice *c, size_t i, size_t counted[2])
+static bool is_likely(const struct mc_choice *c, size_t i, size_t counted[2])
 {
     const struct mc_candidate *k = &c->list.at[i];
     const size_t most = k->solver->wraps ? WRAPPING : LIKELY;
@@ -29,18 +29,18 @@ static bool likely_one(const struct mc_choice *c, size_t i, size_t counted[2])
     return true;
 }
 
-static size_t to_time(const struct mc_choice *c)
+static size_t candidates_to_time(const struct mc_choice *c)
 {
     size_t n = 0, counted[2] = { 0 };
     for (size_t i = 0; i < c->able; i++) {
-        n += likely_one(c, i, counted);
+        n += is_likely(c, i, counted);
     }
     return n;
 }
 
 /* Is it useless to time the candidate?  On the host there must be time left for it.  On a GPU it is
  * skipped if its estimate is far too high. */
-static bool hopeless(const struct mc_choice *c, const struct mc_trials *t, const struct mc_candidate *k)
+static bool is_hopeless(const struct mc_choice *c, const struct mc_trials *t, const struct mc_candidate *k)
 {
     return c->mode == PLAN_MEASURE &&
            (c->problem->family->site ? t->best > 0 && k->estimate > far_off * t->best
@@ -49,7 +49,7 @@ static bool hopeless(const struct mc_choice *c, const struct mc_trials *t, const
 
 /* The part of the best time below which the candidate wins.  Between equal times a solver wins that is finer
  * (struct mc_solver). */
-static double must_take(const struct mc_choice *c, const struct mc_trials *t, const struct mc_candidate *k,
+static double required_margin(const struct mc_choice *c, const struct mc_trials *t, const struct mc_candidate *k,
                         const struct mc_solver *best)
 {
     const double part = t->small && k->solver->wraps ? wrapping
@@ -62,7 +62,7 @@ static double must_take(const struct mc_choice *c, const struct mc_trials *t, co
 static bool challenge(struct mc_choice *c, struct mc_trials *t, const struct mc_candidate *k,
                       struct mc_plan **best)
 {
-    if (hopeless(c, t, k)) {
+    if (is_hopeless(c, t, k)) {
         LOG(LOG_PLAN, "%s: %s is not tried: %.3g us expected", c->word.s, k->solver->name, k->estimate * 1e6);
         return true;
     }
@@ -96,7 +96,7 @@ static bool challenge(struct mc_choice *c, struct mc_trials *t, const struct mc_
     LOG(LOG_PLAN, "%s: %s takes %.3g us (estimate %.3g), planned in %.3g ms, timed in %.3g", c->word.s,
         plan->solver->name, plan->cost * 1e6, k->estimate * 1e6, planned * 1e3,
         (mc_now() - start - planned) * 1e3);
-    const bool wins = !*best || plan->cost < (*best)->cost * must_take(c, t, k, (*best)->solver);
+    const bool wins = !*best || plan->cost < (*best)->cost * required_margin(c, t, k, (*best)->solver);
     mc_plan_free(wins ? *best : plan);
     *best = wins ? plan : *best;
     return true;
@@ -107,14 +107,14 @@ struct mc_plan *mc_choice_fastest(struct mc_choice *c)
     struct mc_plan *best = NULL;
     struct mc_trials t;
     size_t counted[2] = { 0 };
-    if (mc_trials_begin(&t, c->problem, budget[c->mode], to_time(c)) < 0) {
+    if (mc_trials_begin(&t, c->problem, budget[c->mode], candidates_to_time(c)) < 0) {
         return c->problem->family->site ? mc_choice_cheapest(c)
                                         : NULL; /* a GPU may have no memory for a second set of arrays */
     }
     bool good = true;
     for (size_t i = 0; i < 2 * c->able && good; i++) { /* wrappers after the others */
         const struct mc_candidate *k = &c->list.at[i % c->able];
-        good = k->solver->wraps != (i >= c->able) || !likely_one(c, i % c->able, counted) ||
+        good = k->solver->wraps != (i >= c->able) || !is_likely(c, i % c->able, counted) ||
                challenge(c, &t, k, &best);
     }
     if (!good) {

@@ -45,7 +45,7 @@ static int64_t mode_of(const struct mc_problem *p)
 /* ---- candidates ---- */
 
 /* Calls no library. */
-static const char *declines_at_sight(const struct mc_problem *p, const struct mc_solver *s)
+static const char *refuses(const struct mc_problem *p, const struct mc_solver *s)
 {
     if (s->nondeterministic && p->options.deterministic) {
         return "is not deterministic, and the flag deterministic is set";
@@ -55,7 +55,7 @@ static const char *declines_at_sight(const struct mc_problem *p, const struct mc
 
 const char *mc_plan_declines(const struct mc_problem *p, const struct mc_solver *s)
 {
-    const char *no = declines_at_sight(p, s);
+    const char *no = refuses(p, s);
     return no || !s->missing ? no : s->missing(p);
 }
 
@@ -103,12 +103,11 @@ static int by_estimate(const void *a_, const void *b_)
 
 /* By estimate only the cheapest solver is planned, which opens its library and fails if that cannot do the
  * problem.  So no library is opened here. */
-static bool gather(struct mc_choice *c)
+static bool collect_candidates(struct mc_choice *c)
 {
     const struct mc_solver *const *s = c->problem->family->solvers;
-    const char *(*declines)(const struct mc_problem *, const struct mc_solver *) = c->mode == PLAN_ESTIMATE
-                                                                                       ? declines_at_sight
-                                                                                       : mc_plan_declines;
+    const char *(*declines)(const struct mc_problem *,
+                            const struct mc_solver *) = c->mode == PLAN_ESTIMATE ? refuses : mc_plan_declines;
     for (int row = 0; s[row]; row++) {
         struct mc_candidate k = { s[row], declines(c->problem, s[row]), 0, row };
         k.estimate = k.no ? 0 : s[row]->estimate(c->problem);
@@ -158,7 +157,7 @@ static bool wisdom_key(const struct mc_choice *c, bool exhaustive, struct mc_str
     return !key->bad;
 }
 
-static bool known(const struct mc_choice *c, bool exhaustive, char name[64], double *seconds)
+static bool wisdom_of(const struct mc_choice *c, bool exhaustive, char name[64], double *seconds)
 {
     struct mc_str key = { 0 };
     const bool found = wisdom_key(c, exhaustive, &key) && mc_wisdom_find(key.s, name, seconds);
@@ -171,9 +170,9 @@ static struct mc_plan *remembered(struct mc_choice *c, bool exhaustive)
     struct mc_plan *plan = NULL;
     char name[64];
     double seconds;
-    const bool found = known(c, exhaustive, name, &seconds);
+    const bool found = wisdom_of(c, exhaustive, name, &seconds);
     for (const struct mc_solver *const *s = c->problem->family->solvers; found && *s; s++) {
-        if (strcmp((*s)->name, name) == 0 && !declines_at_sight(c->problem, *s)) {
+        if (strcmp((*s)->name, name) == 0 && !refuses(c->problem, *s)) {
             plan = mc_choice_plan(c, *s);
             if (plan) {
                 plan->cost = seconds;
@@ -196,7 +195,7 @@ static void remember(const struct mc_choice *c, const struct mc_plan *plan)
 
 /* Puts the plan that wisdom names into *plan; NULL: it names none that can be made.  False: the result of
  * that plan was wrong. */
-static bool by_wisdom(struct mc_choice *c, struct mc_plan **plan)
+static bool plan_from_wisdom(struct mc_choice *c, struct mc_plan **plan)
 {
     *plan = remembered(c, true);
     if (!*plan && c->mode == PLAN_MEASURE) {
@@ -287,10 +286,10 @@ static struct mc_plan *choose(struct mc_choice *c)
     }
     const bool times = c->mode != PLAN_ESTIMATE && c->problem->family->operands;
     struct mc_plan *plan = NULL;
-    if (times && (!by_wisdom(c, &plan) || plan)) {
+    if (times && (!plan_from_wisdom(c, &plan) || plan)) {
         return plan;
     }
-    if (!gather(c)) {
+    if (!collect_candidates(c)) {
         return NULL;
     }
     if (c->able == 0) {
@@ -347,8 +346,8 @@ double mc_plan_seconds(const struct mc_problem *p)
     p->family->word(p, &c.word);
     const bool good = !c.word.bad && c.word.s && asked && strcmp(asked, "auto") == 0;
     const bool timed = good && c.mode != PLAN_ESTIMATE &&
-                       (known(&c, true, name, &seconds) || known(&c, false, name, &seconds));
-    if (good && !timed && gather(&c) && c.able) {
+                       (wisdom_of(&c, true, name, &seconds) || wisdom_of(&c, false, name, &seconds));
+    if (good && !timed && collect_candidates(&c) && c.able) {
         seconds = c.list.at[0].estimate;
     }
     if (!asked) {

@@ -64,12 +64,12 @@ bool mc_trials_worth(const struct mc_trials *t, double estimate)
     return t->best == 0 || mc_now() + 2 * estimate / t->best_estimate * t->best_call < t->end;
 }
 
-static void *take(const struct mc_site *site, size_t bytes)
+static void *alloc_operands(const struct mc_site *site, size_t bytes)
 {
     return site ? site->take(bytes) : mc_alloc_pages(bytes, "planner");
 }
 
-static void give(const struct mc_site *site, void *p)
+static void free_operands(const struct mc_site *site, void *p)
 {
     site ? site->give(p) : mc_free_pages(p);
 }
@@ -89,30 +89,30 @@ static mc_status call(void *arg)
 static struct mc_timing time_plan(struct mc_trials *t, const struct mc_plan *plan, double most)
 {
     const struct mc_site *site = plan->problem->family->site;
-    struct call c = { plan, t, plan->workspace ? take(site, plan->workspace) : NULL };
+    struct call c = { plan, t, plan->workspace ? alloc_operands(site, plan->workspace) : NULL };
     if (plan->workspace && !c.workspace) {
         return (struct mc_timing){ 0 };
     }
     const struct mc_timing got = (site ? site->time : mc_time)(call, &c, t->each, most);
-    give(site, c.workspace);
+    free_operands(site, c.workspace);
     return got;
 }
 
 /* How many times longer the problem takes than the sample, by the solver's estimates.  That may be less
  * than the ratio of their sizes, if part of the work, as that on filters, is the same for both.  It may be
  * more, if the workspace cap forces the plan for the problem to work differently. */
-static double larger(const struct mc_trials *t, const struct mc_solver *s, double estimate)
+static double is_slower(const struct mc_trials *t, const struct mc_solver *s, double estimate)
 {
     return t->small ? estimate / s->estimate(t->small) : 1;
 }
 
 /* ---- doubt ---- */
 
-static bool doubted(const struct mc_plan *p)
+static bool check_error(const struct mc_plan *p)
 {
     bool so = p->solver->doubted;
     for (size_t i = 0; i < NELEM(p->child); i++) {
-        so = so || (p->child[i] && doubted(p->child[i]));
+        so = so || (p->child[i] && check_error(p->child[i]));
     }
     return so;
 }
@@ -134,7 +134,7 @@ bool mc_plan_exact(const struct mc_problem *p, void *const *operand, const char 
 bool mc_trials_run(struct mc_trials *t, struct mc_plan *plan, double estimate)
 {
     struct mc_plan *small = t->small ? mc_plan_with(t->small, plan->solver) : NULL;
-    const double times = larger(t, plan->solver, estimate);
+    const double times = is_slower(t, plan->solver, estimate);
     const struct mc_timing got = t->small && !small
                                      ? (struct mc_timing){ 0 }
                                      : time_plan(t, small ? small : plan, hopeless * t->best / times);
@@ -143,7 +143,7 @@ bool mc_trials_run(struct mc_trials *t, struct mc_plan *plan, double estimate)
         return false;
     }
     plan->cost = got.least * times;
-    if ((t->best == 0 || plan->cost < t->best) && doubted(plan) &&
+    if ((t->best == 0 || plan->cost < t->best) && check_error(plan) &&
         !mc_plan_exact(timed(t), t->operand, plan->solver->name)) {
         return false;
     }

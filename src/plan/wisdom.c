@@ -53,7 +53,7 @@ static size_t place(const lines *l, const char *word, bool *found)
     return lo;
 }
 
-static bool put(lines *l, const char *word, const char *solver, double seconds, bool own)
+static bool insert(lines *l, const char *word, const char *solver, double seconds, bool own)
 {
     bool found;
     const size_t at = place(l, word, &found);
@@ -88,7 +88,7 @@ static bool merge(lines *to, const lines *from, bool newer)
         bool found;
         const size_t at = place(to, from->at[i].word, &found);
         if ((!found || (newer && !to->at[at].own)) &&
-            !put(to, from->at[i].word, from->at[i].solver, from->at[i].seconds, false)) {
+            !insert(to, from->at[i].word, from->at[i].solver, from->at[i].seconds, false)) {
             return false;
         }
     }
@@ -128,11 +128,11 @@ static bool parse_line(char *s, lines *l)
     if (end == seconds || *end || !(t >= 0) || !*solver || strlen(solver) >= sizeof l->at->solver) {
         return false;
     }
-    return put(l, s, solver, t, false);
+    return insert(l, s, solver, t, false);
 }
 
 /* The start of the last line, if that agrees with the text before it; else NULL. */
-static char *tail(char *text, size_t n, size_t *count)
+static char *write_footer(char *text, size_t n, size_t *count)
 {
     char *at = text + n - 1, want[64]; /* the newline of the last line */
     if (*at != '\n') {
@@ -163,7 +163,7 @@ static const char *parse(char *text, size_t n, lines *l)
     } else if (memcmp(text, header.s, header.n) != 0) {
         wrong = "was made by another version or on another processor";
     }
-    char *at = text + header.n, *stop = wrong ? NULL : tail(text, n, &count);
+    char *at = text + header.n, *stop = wrong ? NULL : write_footer(text, n, &count);
     mc_str_free(&header);
     while (stop && at < stop) {
         char *eol = memchr(at, '\n', (size_t)(stop - at));
@@ -276,7 +276,7 @@ static int take_lock(void)
 
 /* Removes files that killed writers have left: "wisdom.txt.PID-N.tmp".  While this process holds the lock, no
  * other writes. */
-static void sweep(void)
+static void remove_temporary_files(void)
 {
     const char *slash = strrchr(known_path, '/'), *base = slash + 1;
     struct mc_str folder = { 0 };
@@ -325,7 +325,7 @@ static mc_status write_known(void)
 
 /* The key for the present value of cpu.isa: another solver may be fastest with other instructions.  NULL: no
  * memory. */
-static const char *at_level(const char *word, struct mc_str *out)
+static const char *key_prefix(const char *word, struct mc_str *out)
 {
     if (mc_flag_int(FLAG_isa) == 0) {
         return word;
@@ -343,7 +343,7 @@ static mc_status save(void)
     if (held < 0) {
         return mc_fail(MC_EFILE, "cannot write '%s': its folder cannot be locked", known_path);
     }
-    sweep();
+    remove_temporary_files();
     mc_status s = write_known();
     close(held);
     return s;
@@ -355,7 +355,7 @@ bool mc_wisdom_find(const char *word, char solver[64], double *seconds)
 {
     struct mc_str full = { 0 };
     bool found = false;
-    if ((word = at_level(word, &full))) {
+    if ((word = key_prefix(word, &full))) {
         pthread_mutex_lock(&lock);
         load();
         const size_t at = place(&known, word, &found);
@@ -375,10 +375,10 @@ void mc_wisdom_put(const char *word, const char *solver, double seconds)
     if (strchr(word, '\n') || strpbrk(solver, " \n")) {
         return; /* could not be parsed */
     }
-    if ((word = at_level(word, &full))) {
+    if ((word = key_prefix(word, &full))) {
         pthread_mutex_lock(&lock);
         load();
-        if (put(&known, word, solver, seconds, true)) {
+        if (insert(&known, word, solver, seconds, true)) {
             save(); /* if the folder cannot be written, the next process times again */
         }
         pthread_mutex_unlock(&lock);

@@ -4,7 +4,7 @@
  *   reducing  several threads share a point of the kept axes, several blocks one that is long: grid_reduce.c
  *   row       they have all of it in registers: grid_row.c
  *   column    each has a few neighbours that are kept: grid_column.c
- *   tallies   sums over the rows ride along: grid_tally.c
+ *   column_sums   sums over the rows ride along: grid_column_sums.c
  *
  * All arguments are one struct, made by mc_grid_args; axes come innermost first, steps are in bytes
  * (positions for an index).  Invariant: which numbers are added in which order depends on the launch
@@ -71,8 +71,8 @@ static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const s
                 p.wait = NULL;
             }
             p.back = NULL;
-            if (mc_grid_tallies(&k)) {
-                mc_grid_print_tally(&p);
+            if (mc_grid_column_sums(&k)) {
+                mc_grid_print_column_sum(&p);
             }
         }
     }

@@ -36,14 +36,14 @@ void mc_grid_pointers(struct print *p, char name);
 void mc_grid_open_elements(struct print *p, char name);
 void mc_grid_close_elements(struct print *p, char name);
 
-/* ---- grid_tally.c: each team of lanes has sums of its own in the scratch memory, a row's length of them
+/* ---- grid_column_sums.c: each team of lanes has sums of its own in the scratch memory, a row's length of them
  * ---- */
 /* the team's rows, one after another, or the one */
 void mc_grid_open_rows(struct print *p);
 void mc_grid_close_rows(struct print *p);
 void mc_grid_part(struct print *p, size_t operand, const char *team);    /* the address of a team's sums */
-void mc_grid_begin_tallies(struct print *p);                             /* the team's sums are zero */
-void mc_grid_print_tally(struct print *p);
+void mc_grid_begin_column_sums(struct print *p);                             /* the team's sums are zero */
+void mc_grid_print_column_sum(struct print *p);
 
 /* ---- grid_reduce.c: every other walk goes back from the end, which caches still have ---- */
 /* declared: the block's part of a point's elements, for the walk that is launched */

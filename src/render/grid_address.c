@@ -76,7 +76,8 @@ void mc_grid_pointers(struct print *p, char name)
 
 bool mc_grid_computed_in_stage(const struct print *p, const struct mc_koperand *o)
 {
-    return o->dst && !o->tally && p->k->val.at[o->val].element && p->k->val.at[o->val].stage == p->stage;
+    return o->dst && !o->column_sums && p->k->val.at[o->val].element &&
+           p->k->val.at[o->val].stage == p->stage;
 }
 
 void mc_grid_open_elements(struct print *p, char name)
@@ -87,7 +88,7 @@ void mc_grid_open_elements(struct print *p, char name)
         if (!mc_grid_passes(p, i)) {
             continue;
         }
-        if (o->tally) {
+        if (o->column_sums) {
             mc_str_addf(p->out, "%s *const a%zu = (%s *)(sums%zu) + r * V; (void)a%zu;\n", t, i, t, i, i);
         } else if (o->index) {
             mc_str_addf(p->out, "const i64 a%zu = (i64)A.p[%zu] + %c%zu; (void)a%zu;\n", i, i, name, i, i);

@@ -13,7 +13,7 @@ enum { NEIGHBOURS = 4, MOST_PARTS = 20 };      /* of a thread, whose sums are re
 
 int mc_grid_column(const struct mc_kernel *k)
 {
-    bool sums = k->mode == KERNEL_COLUMN && !mc_grid_tallies(k);
+    bool sums = k->mode == KERNEL_COLUMN && !mc_grid_column_sums(k);
     for (size_t i = 0; i < k->val.n && sums; i++) {
         const struct mc_kval *v = &k->val.at[i];
         sums &= v->kind != K_CHECK && (v->kind != K_REDUCE || mc_grid_adds(k, v));

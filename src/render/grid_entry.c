@@ -2,10 +2,10 @@
  * has several blocks share a long reduction. */
 #include "render/grid.h"
 
-/* Can its points be split over blocks?  A team's tallies go along whole rows. */
+/* Can its points be split over blocks?  A team's column sums go along whole rows. */
 bool mc_grid_can_split(const struct mc_kernel *k)
 {
-    return k->nreduce > 0 && !mc_grid_tallies(k);
+    return k->nreduce > 0 && !mc_grid_column_sums(k);
 }
 
 /* Elements a thread takes at once: as many of the largest as sixteen bytes hold. */
@@ -17,9 +17,9 @@ int mc_grid_vector(const struct mc_kernel *k)
         most = !o->index && mc_print_moves(k, o) ? MC_MAX(most, mc_dtypes[o->dtype].size) : most;
     }
     bool along = k->inner >= 0 && (k->mode == KERNEL_MAP || k->reduced & 1u << k->inner);
-    return along && !mc_grid_tallies(k) && !(k->never & GRID_VECTOR)
+    return along && !mc_grid_column_sums(k) && !(k->never & GRID_VECTOR)
                ? (int)(16 / most)
-               : 1; /* a team's tallies are counted in elements */
+               : 1; /* a team's column sums are counted in elements */
 }
 
 /* Where the length is not known, of several stages alone: a sum over a batch is not worth another entry. */

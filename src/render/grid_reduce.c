@@ -95,7 +95,7 @@ static void print_load(struct print *p, int v)
 static bool is_fetched(const struct print *p, size_t i)
 {
     const struct mc_koperand *o = &p->k->operand.at[i];
-    return mc_grid_passes(p, i) && mc_print_moves(p->k, o) && !o->index && !o->tally &&
+    return mc_grid_passes(p, i) && mc_print_moves(p->k, o) && !o->index && !o->column_sums &&
            !mc_grid_computed_in_stage(p, o) && (!o->dst || (p->back && p->back[i]));
 }
 
@@ -276,7 +276,7 @@ void mc_grid_print_reducing(struct print *p)
                 p->k->name);
     mc_str_add(p->out, "const u32 lanes = A.column ? blockDim.y : blockDim.x, lane = A.column ? threadIdx.y "
                        ": threadIdx.x;\n");
-    mc_grid_begin_tallies(p);
+    mc_grid_begin_column_sums(p);
     mc_grid_open_rows(p);
     mc_grid_point(p);
     near_steps(p);

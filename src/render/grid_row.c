@@ -40,7 +40,7 @@ static struct kept elements_kept(const struct mc_kernel *k)
         bool moves = mc_print_moves(k, o) && !o->index;
         n.size = moves ? MC_MAX(n.size, mc_dtypes[o->dtype].size) : n.size;
         n.loads += moves && !o->dst;
-        n.sums += o->tally;
+        n.sums += o->column_sums;
     }
     return n;
 }
@@ -53,7 +53,7 @@ static struct mc_grid_row is_segmented(const struct mc_kernel *k, int vector, si
     size_t all = MC_MAX(each * MC_MAX(n.loads, (size_t)1), (size_t)1);
     most = REGISTERS + most * all > TORN ? most / 2 : most;
     const size_t registers = REGISTERS + most * all;
-    if (k->mode != KERNEL_ROW || k->nstage < 2 || !mc_grid_row_segmented(k) || mc_grid_tallies(k) ||
+    if (k->mode != KERNEL_ROW || k->nstage < 2 || !mc_grid_row_segmented(k) || mc_grid_column_sums(k) ||
         n.size > 4 || registers > TORN_MOST) {
         return (struct mc_grid_row){ 0 };
     }
@@ -136,13 +136,13 @@ static void close_vectors(struct print *p)
     mc_str_add(p->out, "} }\n");
 }
 
-static void tallies(struct print *p, bool store)
+static void column_sums(struct print *p, bool store)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const char *t = p->d->store[p->k->operand.at[i].dtype];
-        if (p->k->operand.at[i].tally && !store) {
+        if (p->k->operand.at[i].column_sums && !store) {
             mc_str_addf(p->out, "alignas(16) %s t%zu[K][V] = { };\n", t, i);
-        } else if (p->k->operand.at[i].tally) {
+        } else if (p->k->operand.at[i].column_sums) {
             mc_str_addf(p->out, "{ %s *const to = (%s *)(", t, t);
             mc_grid_part(p, i, "team");
             mc_str_addf(p->out,
@@ -156,7 +156,7 @@ static void tallies(struct print *p, bool store)
 /* The same for every row? */
 static bool is_shared_load(const struct print *p, size_t i)
 {
-    return mc_grid_tallies(p->k) && !(p->k->operand.at[i].varies & ~p->k->reduced);
+    return mc_grid_column_sums(p->k) && !(p->k->operand.at[i].varies & ~p->k->reduced);
 }
 
 /* What the row is made from, asked for before anything is used; what all rows share, once before them. */
@@ -212,7 +212,7 @@ static void places(struct print *p)
             mc_str_addf(p->out, "; (void)a%zu;\n", i);
         } else if (is_load(p, i)) {
             mc_str_addf(p->out, "const %s *const a%zu = x%zu[k]; (void)a%zu;\n", t, i, i, i);
-        } else if (o->tally) {
+        } else if (o->column_sums) {
             mc_str_addf(p->out, "%s *const a%zu = t%zu[k]; (void)a%zu;\n", t, i, i, i);
         } else if (mc_grid_computed_in_stage(p, o) && moves) {
             mc_str_addf(p->out, "alignas(16) %s a%zu[V];\n", t, i);
@@ -252,9 +252,9 @@ static void walk(struct print *p, bool lanes)
 /* Behind a row: where a team has several, the next one's parts go where this one's are read. */
 static const char *print_row_end(const struct print *p, bool together)
 {
-    return mc_grid_tallies(p->k) ? together ? "}\nmeet_();\n" : "}\n__syncthreads();\n"
-           : together            ? "}\nleave_();\n"
-                                 : "}\n";
+    return mc_grid_column_sums(p->k) ? together ? "}\nmeet_();\n" : "}\n__syncthreads();\n"
+           : together                ? "}\nleave_();\n"
+                                     : "}\n";
 }
 
 void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form)
@@ -274,7 +274,7 @@ void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form)
         mc_str_add(p->out, "const u32 axis = A.axes[0], inner = A.size[axis], magic = A.magic[axis], shift = "
                            "A.shift[axis];\n");
     }
-    tallies(p, false);
+    column_sums(p, false);
     load(p, true);
     mc_grid_open_rows(p);
     mc_grid_point(p);
@@ -299,6 +299,6 @@ void mc_grid_print_row(struct print *p, struct mc_grid_row row, char form)
     mc_print_row_stores(p);
     mc_str_add(p->out, print_row_end(p, together));
     mc_grid_close_rows(p);
-    tallies(p, true);
+    column_sums(p, true);
     mc_str_add(p->out, "}\n");
 }

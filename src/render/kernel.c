@@ -134,8 +134,8 @@ bool mc_kernel_same(const struct mc_kernel *a, const struct mc_kernel *b)
     }
     for (size_t i = 0; same && i < a->operand.n; i++) {
         const struct mc_koperand *p = &a->operand.at[i], *q = &b->operand.at[i];
-        same = p->dtype == q->dtype && p->varies == q->varies && p->dst == q->dst && p->tally == q->tally &&
-               p->index == q->index && (!p->dst || p->val == q->val);
+        same = p->dtype == q->dtype && p->varies == q->varies && p->dst == q->dst &&
+               p->column_sums == q->column_sums && p->index == q->index && (!p->dst || p->val == q->val);
     }
     return same;
 }

@@ -11,7 +11,7 @@
  *   column  the innermost axis is kept                   sum over the first axis
  *   fold    everything is reduced, in fixed chunks       mean(x)
  *
- * Sums over the kept axes of what a row kernel has anyway ride along: such a tally is added up in sums of a
+ * Sums over the kept axes of what a row kernel has anyway ride along: such a column sum is added up in sums of a
  * few rows each, and who launches the kernel adds those.
  *
  * A kernel is printed once, for any shape: sizes and strides are arguments.  No node is seen here. */
@@ -41,7 +41,7 @@ struct mc_koperand {
     unsigned varies;
     bool dst;                   /* written: val is stored; else read */
     /* dst: val is added to what is there; it varies along none of the kept axes of a row kernel */
-    bool tally;
+    bool column_sums;
     bool index;                 /* no memory: the position, base + sum of i * stride */
     int val;
 };
@@ -126,7 +126,7 @@ struct mc_grid_head {
     uint32_t column;            /* lanes above each other */
     uint32_t number;            /* of the step, for err[3] */
     uint32_t flat;              /* of a map: operands that move lie dense, along one axis */
-    uint32_t teams;             /* lanes that share points; each adds up the tallies of its own */
+    uint32_t teams;             /* lanes that share points; each has column sums of its own */
     uint32_t first;             /* the stage that this launch walks, if there are splits */
     uint32_t held;              /* a map does nothing once a check has failed */
     /* of a reducing kernel: two axes are reduced at most, and their steps have 32 bits */
@@ -157,11 +157,11 @@ enum { GRID_FEW_MOST = 32 };
 /* is there NAME_s, for those alone?  They have no other form then */
 bool mc_grid_few_elements(const struct mc_kernel *k);
 /* does anything ride along?  Then there is NAME_tally, which adds up what the teams have */
-bool mc_grid_tallies(const struct mc_kernel *k);
+bool mc_grid_column_sums(const struct mc_kernel *k);
 /* of a row that a block of NAME_tally takes: threads along x; along y are 128 */
 enum { GRID_PLACES = 8 };
 /* bytes of a team's sum of one element; 0: nothing rides along */
-size_t mc_grid_tally_size(const struct mc_kernel *k);
+size_t mc_grid_column_sums_size(const struct mc_kernel *k);
 /* blocks along y that may share a row of NAME_t, where the GPU runs them together */
 enum { GRID_CLUSTER_MOST = 8 };
 /* grid_row.c: NAME_r keeps a whole row in the registers of its lanes, where it lies dense; NAME_t in those of

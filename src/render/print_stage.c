@@ -68,7 +68,7 @@ int mc_print_reads(const struct print *p)
 static bool is_behind(const struct print *p, const struct mc_koperand *o)
 {
     const struct mc_kval *v = o->dst ? &p->k->val.at[o->val] : NULL;
-    return v && !o->tally && v->element && v->stage < p->stage && mc_print_moves(p->k, o) &&
+    return v && !o->column_sums && v->element && v->stage < p->stage && mc_print_moves(p->k, o) &&
            v->dtype == o->dtype && strcmp(p->d->store[o->dtype], mc_print_calc(p, v->dtype)) == 0;
 }
 
@@ -96,7 +96,7 @@ void mc_print_store(struct print *p, int o, bool inner)
     const struct mc_koperand *x = &p->k->operand.at[o];
     mc_str_addf(p->out, "a%d", o);
     mc_print_place(p, o, inner);
-    if (x->tally) {
+    if (x->column_sums) {
         mc_str_add(p->out, " += ");
         mc_print_ref(p, x->val);
         mc_str_add(p->out, "; ");

@@ -132,11 +132,11 @@ static void store(struct print *p, int i)
     const struct mc_koperand *o = &p->k->operand.at[i];
     if (!mc_print_moves(p->k, o)) {
         mc_str_addf(p->out, "a%d[0] = v%d[0]; ", i, o->val);
-    } else if (p->held && o->tally) {
+    } else if (p->held && o->column_sums) {
         mc_str_addf(p->out, "v_store(a%d, v_load(a%d, keep) + v%d, keep); ", i, i, o->val);
     } else if (p->held) {
         mc_str_addf(p->out, "v_store(a%d, v%d, keep); ", i, o->val);
-    } else if (o->tally) {
+    } else if (o->column_sums) {
         mc_str_addf(p->out, "*(vu *)(a%d + j) += v%d; ", i, o->val);
     } else if (p->k->mode == KERNEL_MAP || p->k->mode == KERNEL_ROW) {
         mc_str_addf(p->out, "if (stream) v_stream(a%d + j, v%d); else *(vu *)(a%d + j) = v%d; ", i, o->val, i,
@@ -212,8 +212,8 @@ static void print_tail_iteration(struct print *p)
         }
         if (is_stored_in_loop(p, o)) {
             mc_str_addf(p->out,
-                        o->tally ? "o%zu = a%zu + m; a%zu = (float *)v_head(t%zu, o%zu, left) - m; "
-                                 : "o%zu = a%zu + m; a%zu = t%zu - m; ",
+                        o->column_sums ? "o%zu = a%zu + m; a%zu = (float *)v_head(t%zu, o%zu, left) - m; "
+                                       : "o%zu = a%zu + m; a%zu = t%zu - m; ",
                         i, i, i, i, i);
         } else if (!o->dst && is_loaded_in_loop(p, (int)i)) {
             mc_str_addf(p->out, "a%zu = v_head(t%zu, a%zu + m, left) - m; ", i, i, i);

@@ -204,7 +204,7 @@ static mc_status place_results(struct mc_function *f, struct mc_shape_plan *p, s
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     mc_status s = MC_OK;
-    if (st->kind == STEP_EARLY || st->kind == STEP_TYPE ||
+    if (st->kind == STEP_PLAN_TIME || st->kind == STEP_TYPE ||
         (st->kind == STEP_VIEW && !p->slot[st->dst[0]].own)) {
         return MC_OK;
     }

@@ -165,7 +165,7 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
     struct mc_infer out = { 0 };
     mc_status s = type ? MC_OK : MC_EMEMORY;
 
-    if (s == MC_OK && st->kind == STEP_EARLY) {
+    if (s == MC_OK && st->kind == STEP_PLAN_TIME) {
         s = plan_early(&q, st);
     } else if (s == MC_OK && st->kernel) {
         if (st->heavy) {
@@ -182,7 +182,7 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
             int v = f->code->program.value_of[st->node[i]->id];
             if (s == MC_OK && v >= 0 && f->code->program.value.at[v].step == step) {
                 mc_slot_set(&p->slot[v], &one);
-                p->slot[v].base = f->code->program.value.at[v].kind == VALUE_INSIDE ? BASE_TYPE : BASE_ARENA;
+                p->slot[v].base = f->code->program.value.at[v].kind == VALUE_FUSED ? BASE_TYPE : BASE_ARENA;
             }
         }
         s = s < 0 ? s : kernel_space(&q, p->step[step].space);

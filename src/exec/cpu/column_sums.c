@@ -12,31 +12,31 @@ static size_t bytes_of(const struct mc_slot *at)
     return (mc_slot_bytes(at) + 63) / 64 * 64;
 }
 
-void mc_tally_plan(const struct mc_step *st, const struct mc_shape_plan *p, struct mc_launch *l)
+void mc_column_sums_plan(const struct mc_step *st, const struct mc_shape_plan *p, struct mc_launch *l)
 {
     int64_t rows = l->n[1] * l->outer_total;
     for (int k = 0; k < l->nop; k++) {
-        l->tally += st->kernel->operand.at[k].tally ? bytes_of(&p->slot[l->value[k]]) : 0;
+        l->column_sums += st->kernel->operand.at[k].column_sums ? bytes_of(&p->slot[l->value[k]]) : 0;
     }
-    if (!l->tally) {
+    if (!l->column_sums) {
         return;
     }
-    l->split = SPLIT_TALLY;
+    l->split = SPLIT_COLUMN_SUMS;
     l->grain = 1;
     l->chunk = CHUNK_ROWS;
-    while (rows / l->chunk > 8 && (size_t)(rows / l->chunk) * l->tally > most_bytes) {
+    while (rows / l->chunk > 8 && (size_t)(rows / l->chunk) * l->column_sums > most_bytes) {
         l->chunk *= 2;
     }
     l->units = (rows + l->chunk - 1) / l->chunk;
 }
 
-void mc_tally_bases(const struct mc_running *r, int64_t chunk, char **base)
+void mc_column_sums_bases(const struct mc_running *r, int64_t chunk, char **base)
 {
-    char *at = r->tally + (size_t)chunk * r->l->tally;
+    char *at = r->column_sums + (size_t)chunk * r->l->column_sums;
     memcpy(base, r->base, (size_t)r->l->nop * sizeof *base);
-    memset(at, 0, r->l->tally);
+    memset(at, 0, r->l->column_sums);
     for (int k = 0; k < r->l->nop; k++) {
-        if (r->st->kernel->operand.at[k].tally) {
+        if (r->st->kernel->operand.at[k].column_sums) {
             base[k] = at;
             at += bytes_of(&r->slot[r->l->value[k]]);
         }
@@ -47,7 +47,7 @@ void mc_tally_bases(const struct mc_running *r, int64_t chunk, char **base)
 static void join(const struct mc_running *r, mc_dtype d, const char *part, char *to, int64_t from, int64_t n)
 {
     double sum[COLUMNS] = { 0 };
-    for (int64_t c = 0; c < r->l->units; c++, part += r->l->tally) {
+    for (int64_t c = 0; c < r->l->units; c++, part += r->l->column_sums) {
         for (int64_t j = 0; j < n; j++) {
             sum[j] += d == MC_FLOAT32 ? (double)((const float *)(const void *)part)[from + j]
                                       : ((const double *)(const void *)part)[from + j];
@@ -58,18 +58,18 @@ static void join(const struct mc_running *r, mc_dtype d, const char *part, char 
     }
 }
 
-void mc_tally_join(const struct mc_running *r, char *const *base)
+void mc_column_sums_join(const struct mc_running *r, char *const *base)
 {
     size_t offset = 0;
     for (int k = 0; k < r->l->nop; k++) {
         const struct mc_koperand *o = &r->st->kernel->operand.at[k];
-        if (!o->tally) {
+        if (!o->column_sums) {
             continue;
         }
         const struct mc_slot *at = &r->slot[r->l->value[k]];
         int64_t n = (int64_t)(mc_slot_bytes(at) / mc_dtypes[o->dtype].size);
         for (int64_t j = 0; j < n; j += COLUMNS) {
-            join(r, o->dtype, r->tally + offset, base[k], j, MC_MIN(COLUMNS, n - j));
+            join(r, o->dtype, r->column_sums + offset, base[k], j, MC_MIN(COLUMNS, n - j));
         }
         offset += bytes_of(at);
     }

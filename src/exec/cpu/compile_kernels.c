@@ -82,7 +82,7 @@ static mc_status find_kernels(struct mc_code_unit *u, const int *to, int text, s
 static unsigned never_wide(const struct mc_step *st)
 {
     const unsigned reduced = st->kernel->reduced;
-    const int64_t length = st->kernel->mode == KERNEL_ROW && st->kernel->wide ? mc_known_length(st) : -1;
+    const int64_t length = st->kernel->mode == KERNEL_ROW && st->kernel->wide ? mc_static_length(st) : -1;
     return length > VECTOR_LANES ? ROW_VECTOR : length >= 0 && (reduced & (reduced - 1)) == 0 ? ROW_LOOP : 0;
 }
 

@@ -26,7 +26,7 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     struct mc_step_plan *sp = &p->step[step];
     const bool compiled_kernel = st->kernel && f->code->fn[step];
     switch (st->kind) {
-    case STEP_EARLY:
+    case STEP_PLAN_TIME:
     case STEP_TYPE: break;
     case STEP_VIEW: sp->exec = p->slot[st->dst[0]].own ? &mc_exec_reference : NULL; break;
     case STEP_KERNEL:
@@ -137,7 +137,7 @@ static const struct mc_backend *itself(void)
 /* A kernel that finds something wrong ends its step: there is nothing to ask afterwards. */
 const struct mc_backend mc_backend_cpu = {
     .name = "cpu", .start = start, .describe = mc_cpu_describe,
-    .fuses = FUSE_TALLIES, .epilogues = EPILOGUE_BLOCKS, .grows = itself,
+    .fuses = FUSE_COLUMN_SUMS, .epilogues = EPILOGUE_BLOCKS, .grows = itself,
     .may_compile = mc_cc_known, .has_compiler = mc_cc_present, .compiler_missing = mc_cc_missing,
     .language = "C", .lead = "\nvoid k", .head = "\nvoid %s(", .elsewhere = "",
     .product = mc_gemm_plan, .conv = mc_conv_plan, .pool = mc_pool_plan, .norm = mc_norm_plan,

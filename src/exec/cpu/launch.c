@@ -120,7 +120,7 @@ static void task_column_sums(struct mc_running *r, int64_t from, int64_t to, cha
     char *base[MOST_OPERANDS + 1];
     int64_t n[4] = { l->n[0], 0, l->n[2], r->stream }, rows = l->n[1] * l->outer_total;
     for (int64_t c = from; c < to; c++) {
-        mc_tally_bases(r, c, base);
+        mc_column_sums_bases(r, c, base);
         for (int64_t row = c * l->chunk, end = MC_MIN(row + l->chunk, rows); row < end; row += n[1]) {
             int64_t i = row % l->n[1];
             n[1] = MC_MIN(l->n[1] - i, end - row);
@@ -154,7 +154,7 @@ static void work(void *arg, int64_t from, int64_t to, int thread)
         }
         return;
     }
-    if (l->split == SPLIT_TALLY) {
+    if (l->split == SPLIT_COLUMN_SUMS) {
         task_column_sums(r, from, to, p);
         return;
     }
@@ -202,15 +202,16 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
                             .scratch = scratch + l->copies };
     bool fold = l->split == SPLIT_FOLD;
     if (!fold && (l->n[0] == 0 || l->n[1] == 0 || l->outer_total == 0) &&
-        !(r.st->kernel->mode == KERNEL_ROW && l->n[1]) && r.st->kernel->mode != KERNEL_COLUMN && !l->tally) {
+        !(r.st->kernel->mode == KERNEL_ROW && l->n[1]) && r.st->kernel->mode != KERNEL_COLUMN &&
+        !l->column_sums) {
         return MC_OK; /* nothing to make */
     }
     TRY(mc_bases(f, p, l, scratch, base));
-    r.tally = r.scratch + l->scratch * (size_t)l->threads;
+    r.column_sums = r.scratch + l->scratch * (size_t)l->threads;
     r.stream = l->stream;
     for (int k = 0; k < l->nop && r.stream; k++) {
         const struct mc_koperand *o = &r.st->kernel->operand.at[k];
-        r.stream = !o->dst || o->tally || !r.st->kernel->val.at[o->val].element ||
+        r.stream = !o->dst || o->column_sums || !r.st->kernel->val.at[o->val].element ||
                    (uintptr_t)base[k] % 64 == 0;
     }
     if (l->threads <= 1 || l->units <= 1) {
@@ -223,8 +224,8 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
         base[l->nop] = r.scratch;
         l->join(base, l->s, n, r.err);
     }
-    if (l->tally) {
-        mc_tally_join(&r, base);
+    if (l->column_sums) {
+        mc_column_sums_join(&r, base);
     }
     return mc_running_end(f, p, step, &r);
 }
@@ -415,13 +416,13 @@ mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
     p->step[step].flops += elements * k->flops;
     p->step[step].bytes += l->bytes;
     mc_launch_split(f, st, l, elements);
-    mc_tally_plan(st, p, l);
+    mc_column_sums_plan(st, p, l);
     l->stream = mc_launch_streams(p, st, l);
     l->scratch = k->mode == KERNEL_FOLD ? (size_t)l->units * 16 * (size_t)k->nreduce
                                         : mc_kernel_row_bytes(k, l->n[0] * l->n[2]);
     l->scratch = (l->scratch + 127) / 128 * 128;
     const size_t need = l->copies + (k->mode == KERNEL_FOLD ? l->scratch : l->scratch * (size_t)l->threads) +
-                        l->tally * (size_t)l->units;
+                        l->column_sums * (size_t)l->units;
     p->step[step].workspace = MC_MAX(p->step[step].workspace, need);
     if (fits) {
         *exec = &l->exec;

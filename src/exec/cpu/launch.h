@@ -18,10 +18,10 @@ struct mc_launch {
     int64_t outer[MC_MAX_RANK]; /* sizes of loops above the kernel's own */
     int64_t *step;              /* nouter strides an operand, bytes (positions for an index) */
     int64_t outer_total;
-    enum { SPLIT_NOT, SPLIT_OUTER, SPLIT_1, SPLIT_0, SPLIT_FOLD, SPLIT_TALLY } split;
+    enum { SPLIT_NOT, SPLIT_OUTER, SPLIT_1, SPLIT_0, SPLIT_FOLD, SPLIT_COLUMN_SUMS } split;
     int64_t units, grain;       /* of the loop that is split */
-    int64_t chunk;              /* SPLIT_FOLD: elements a chunk; SPLIT_TALLY: rows */
-    size_t tally;               /* bytes of a chunk's tallies; 0: there are none */
+    int64_t chunk;              /* SPLIT_FOLD: elements a chunk; SPLIT_COLUMN_SUMS: rows */
+    size_t column_sums;               /* bytes of a chunk's column sums; 0: there are none */
     int threads;
     /* by operand: where in the scratch it is made contiguous first; -1: it is not; NULL: none is */
     int64_t *dense;
@@ -34,7 +34,7 @@ struct mc_running {             /* one kernel step while it runs */
     const struct mc_launch *l;
     const struct mc_slot *slot;
     char *const *base;          /* by operand: where it starts */
-    char *scratch, *tally;
+    char *scratch, *column_sums;
     bool stream;
     int axis[5];                /* of a convolution's result by meaning; -1: not there */
     int64_t err[4];             /* what kernels tell (kernel.h) */
@@ -66,10 +66,10 @@ void mc_cpu_describe(struct mc_str *out);
 void mc_launch_split(const struct mc_function *f, const struct mc_step *st, struct mc_launch *l,
                      double elements);
 bool mc_launch_streams(const struct mc_shape_plan *p, const struct mc_step *st, const struct mc_launch *l);
-/* tally.c: sums that ride along with a row kernel */
-void mc_tally_plan(const struct mc_step *st, const struct mc_shape_plan *p, struct mc_launch *l);
+/* column_sums.c: sums that ride along with a row kernel */
+void mc_column_sums_plan(const struct mc_step *st, const struct mc_shape_plan *p, struct mc_launch *l);
 /* zeros to add to, in place of results */
-void mc_tally_bases(const struct mc_running *r, int64_t chunk, char **base);
-void mc_tally_join(const struct mc_running *r, char *const *base);
+void mc_column_sums_bases(const struct mc_running *r, int64_t chunk, char **base);
+void mc_column_sums_join(const struct mc_running *r, char *const *base);
 
 #endif

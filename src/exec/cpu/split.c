@@ -76,7 +76,7 @@ bool mc_launch_streams(const struct mc_shape_plan *p, const struct mc_step *st, 
     }
     for (int k = 0; k < l->nop; k++) {
         const struct mc_koperand *o = &st->kernel->operand.at[k];
-        const struct mc_slot *at = l->value[k] < 0 || !o->dst || o->tally ||
+        const struct mc_slot *at = l->value[k] < 0 || !o->dst || o->column_sums ||
                                            !st->kernel->val.at[o->val].element
                                        ? NULL
                                        : &p->slot[l->value[k]];

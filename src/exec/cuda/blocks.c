@@ -22,7 +22,7 @@ enum {
     FEW_TEAMS = 132
 };
 /* bytes of all teams' sums, where fewer teams still fill the GPU */
-static const int64_t most_tallies = 16 << 20;
+static const int64_t most_column_sums = 16 << 20;
 
 static unsigned round_down_power_of_two(int64_t n)
 {
@@ -63,7 +63,7 @@ static void lanes_per_row(const struct mc_kernel *k, const struct mc_grid_head *
         *lanes = MC_MIN(MC_MIN(round_down_power_of_two(length), BLOCK / *apart), 16);
         return;
     }
-    bool many = points >= MANY && !mc_grid_tallies(k); /* enough to fill the GPU with a warp for each */
+    bool many = points >= MANY && !mc_grid_column_sums(k); /* enough to fill the GPU with a warp for each */
     *lanes = length <= WARP                              ? round_down_power_of_two(length)
              : length <= 512 || (many && length <= 2048) ? WARP
              : length <= 2048                            ? 128
@@ -72,23 +72,23 @@ static void lanes_per_row(const struct mc_kernel *k, const struct mc_grid_head *
     *apart = MC_MAX(BLOCK / *lanes, 1);
 }
 
-/* Blocks of a kernel with tallies, each team with several rows, and of what adds the teams' sums. */
-void mc_grid_threads_tallies(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
+/* Blocks of a kernel with column sums, each team with several rows, and of what adds the teams' sums. */
+void mc_grid_threads_column_sums(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
 {
     int64_t apart = l->grid.threads[1], teams = MC_MAX(MC_MIN(h->count[0], MOST_TEAMS), 1),
-            size = (int64_t)mc_grid_tally_size(k), n = 0;
+            size = (int64_t)mc_grid_column_sums_size(k), n = 0;
     for (size_t i = 0; i < k->operand.n; i++) {
-        n += k->operand.at[i].tally;
+        n += k->operand.at[i].column_sums;
     }
-    while (teams > FEW_TEAMS && teams * h->count[1] * n * size > most_tallies) {
+    while (teams > FEW_TEAMS && teams * h->count[1] * n * size > most_column_sums) {
         teams /= 2;
     }
     l->grid.blocks[0] = blocks_for(teams, apart);
     h->teams = (uint32_t)(l->grid.blocks[0] * apart);
     l->scratch = (size_t)h->teams * h->count[1] * (size_t)(n * size);
-    l->tally_grid = (struct mc_grid){ { blocks_for(h->count[1], GRID_PLACES), (unsigned)n, 1 },
-                                      { GRID_PLACES, 1024 / GRID_PLACES, 1 },
-                                      0 };
+    l->column_sums_grid = (struct mc_grid){ { blocks_for(h->count[1], GRID_PLACES), (unsigned)n, 1 },
+                                            { GRID_PLACES, 1024 / GRID_PLACES, 1 },
+                                            0 };
 }
 
 /* Elements that a block's lanes keep. */

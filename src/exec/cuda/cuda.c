@@ -70,7 +70,7 @@ static void find_kernels(const struct mc_program *p, const struct mc_cuda_fn_cod
                                                     mc_grid_row_cluster(k).vector ? find(c, k, "_t") : NULL,
                                                     mc_grid_row_scalar(k).vector ? find(c, k, "_q") : NULL,
                                                     mc_grid_column(k) ? find(c, k, "_c") : NULL,
-                                                    mc_grid_tallies(k) ? find(c, k, "_tally") : NULL };
+                                                    mc_grid_column_sums(k) ? find(c, k, "_tally") : NULL };
         }
     }
 }
@@ -322,7 +322,7 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     const struct mc_step *st = &f->code->program.step.at[step];
     struct mc_step_plan *sp = &p->step[step];
     switch (st->kind) {
-    case STEP_EARLY:
+    case STEP_PLAN_TIME:
     case STEP_TYPE: return MC_OK;
     case STEP_VIEW: return mc_copy_step_plan(f, p, step, &sp->exec);
     case STEP_KERNEL: return mc_grid_plan(f, p, step, &sp->exec);

@@ -13,12 +13,12 @@ static inline struct mc_cuda *mc_cuda_of(const struct mc_code_unit *u) { return 
 
 /* ---- what a code unit, a shape plan and a function own here ---- */
 struct mc_grid_kernel {         /* of a step, once compiled; NULL: there is none of that kind */
-    void *plain, *vector, *few_elements, *row, *row_cluster, *row_scalar, *column, *tally;
+    void *plain, *vector, *few_elements, *row, *row_cluster, *row_scalar, *column, *column_sums;
 };
 struct mc_grid_launch {         /* at one shape */
     struct mc_exec exec;
-    void *fn, *tally;           /* tally: what adds up the teams' tallies; NULL: there are none */
-    struct mc_grid grid, tally_grid;
+    void *fn, *column_sums;           /* column_sums: adds up the teams' column sums; or NULL */
+    struct mc_grid grid, column_sums_grid;
     /* of a reducing kernel: one, or if split one a stage, and if it `ends` one more, of a row of blocks */
     uint32_t stages;
     bool ends;

@@ -75,9 +75,9 @@ static mc_status fill_args(const struct mc_function *f, const struct mc_shape_pl
             mc_grid_threads_points(k, l, a.head, v);
         }
     }
-    if (mc_grid_tallies(k)) {
-        mc_grid_threads_tallies(k, l, a.head);
-        l->tally = g->tally;
+    if (mc_grid_column_sums(k)) {
+        mc_grid_threads_column_sums(k, l, a.head);
+        l->column_sums = g->column_sums;
     }
     return MC_OK;
 }
@@ -87,7 +87,7 @@ static mc_status fill_args(const struct mc_function *f, const struct mc_shape_pl
 unsigned mc_grid_excluded_forms(const struct mc_step *st)
 {
     const struct mc_kernel *k = st->kernel;
-    const int64_t length = mc_known_length(st);
+    const int64_t length = mc_static_length(st);
     const struct mc_grid_row row = mc_grid_row(k), together = mc_grid_row_cluster(k),
                              single = mc_grid_row_scalar(k);
     if (length < 0) {
@@ -135,9 +135,9 @@ static mc_status run_stages(struct mc_cuda *d, const struct mc_grid_launch *l, s
     }
     grid.blocks[1] = 1;
     s = s < 0 || !l->ends ? s : mc_cuda_launch_dependent(d, l->fn, k->name, &grid, l->args, l->nargs);
-    return s < 0 || !l->tally
-               ? s
-               : mc_cuda_launch_dependent(d, l->tally, k->name, &l->tally_grid, l->args, l->nargs);
+    return s < 0 || !l->column_sums ? s
+                                    : mc_cuda_launch_dependent(d, l->column_sums, k->name,
+                                                               &l->column_sums_grid, l->args, l->nargs);
 }
 
 static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,

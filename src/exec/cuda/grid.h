@@ -30,7 +30,7 @@ void mc_grid_threads_rows(const struct mc_kernel *k, struct mc_grid_launch *l, c
                     struct mc_grid_row row, unsigned n);
 void mc_grid_threads_columns(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h);
 /* behind one of these */
-void mc_grid_threads_tallies(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h);
+void mc_grid_threads_column_sums(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h);
 /* A length that the lanes of `most` blocks can keep and that keeps them busy? */
 bool mc_grid_threads_keeps(struct mc_grid_row row, int64_t length, unsigned most);
 /* that several blocks keep together, at least where rows are few? */

@@ -178,10 +178,9 @@ static const char *refuse(const struct mc_problem *p_)
     return marked_block(&d) > INT32_MAX / 4 || d.windows * s->f > INT32_MAX / 64 ||
                    d.vectors * d.k->lanes * s->f > INT32_MAX / 4
                ? "counts in 32 bits"
-           : p->w[1] * p->w[2] > CELLS ? "tells 256 cells of a window apart"
-           : lay_out(&d, p, 1) > p_->options.workspace
-               ? "needs more workspace than the flag workspace allows"
-               : NULL;
+           : p->w[1] * p->w[2] > CELLS                 ? "tells 256 cells of a window apart"
+           : lay_out(&d, p, 1) > p_->options.workspace ? "needs more workspace than the flag workspace allows"
+                                                       : NULL;
 }
 
 /* Vectors that are multiplied and added, one a cycle at best where they are the widest: sums of filters come

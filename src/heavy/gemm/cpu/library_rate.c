@@ -163,5 +163,5 @@ double mc_library_gemm_estimate(struct mc_library_gemm *f, const struct mc_solve
                            const struct mc_gemm_problem *p)
 {
     return estimate_mode(f, p) ? mc_gemm_rate(f, library, p) * mc_gemm_own(p)->estimate(&p->base)
-                             : 1e-6 + 1.1 * mc_gemm_packed.estimate(&p->base);
+                               : 1e-6 + 1.1 * mc_gemm_packed.estimate(&p->base);
 }

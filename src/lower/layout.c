@@ -1,37 +1,36 @@
-/* layouts.c: in which order images lie between the layers of a net: as it was written, bc01, or with channels
- * innermost, b01c, as the tensor cores of a GPU want them.
+/* layout.c: chooses the layout of the images between the layers of a net: bc01, as formulas have it, or b01c,
+ * channels innermost, which the tensor cores of a GPU need.
  *
- * Convolutions, poolings, maps and sums over them that are joined by tensors are one region.  What each
- * convolution takes in either order, and what it takes to turn a tensor where the two meet, is given to
- * sides.c, which finds the orders that take least in all.  Sizes are needed for that: where the number of
- * images is known only to a call it is taken to be IMAGES, for costs grow with it alike; whatever else is not
- * known leaves a node as it was written.
+ * Convolutions, poolings, and maps and sums over images that are joined by tensors are one region.  min_cut.c
+ * gets what each convolution costs in either layout, and what it costs to read a tensor in the other layout
+ * than it was made in, and finds the layouts of least total cost.  Costs need sizes.  If the number of images
+ * is not static it is taken to be IMAGES: costs are nearly proportional to it.  A node with any other unknown
+ * size keeps bc01.
  *
- * Invariant: a node that is not turned sees its inputs' axes in the order in which they were written, through
- * views. */
-#include "lower/layouts.h"
+ * Invariant: a node that keeps bc01 reads its inputs in bc01, through views. */
+#include "lower/layout.h"
 #include "heavy/conv/conv.h"
-#include "lower/sides.h"
-#include "lower/turn.h"
+#include "lower/min_cut.h"
+#include "lower/layout_node.h"
 #include "op/conv_node.h"
 
-enum { IMAGES = 64, MIXED = 3 }; /* MIXED: so many times dearer is it to pool arrays of different orders */
+enum { IMAGES = 64, MIXED = 3 }; /* MIXED: factor of the cost of pooling arrays of different layouts */
 
 struct layouts {
     mc_graph *g;
     const struct mc_layout_costs *costs;
-    bool always;                /* whatever it takes */
+    bool always;                /* b01c, whatever it costs */
     mc_node **list;
     size_t count;
-    const struct mc_turn **part; /* by node id; NULL: stays as it was written */
-    int *thing;                 /* of sides.c */
-    bool *turned;               /* by thing */
-    mc_node **now;              /* by node id: what it became; of what is turned, with its axes turned */
+    const struct mc_layout_kind **part; /* by node id; NULL: keeps bc01 */
+    int *thing;                 /* by node id: its number in the min cut; -1: none */
+    bool *turned;               /* by thing: it gets b01c */
+    mc_node **now;              /* by node id: the new node; in b01c where its thing is turned */
 };
 
-/* ---- what it takes ---- */
+/* ---- costs ---- */
 
-static struct mc_type sized(const struct mc_type *t)
+static struct mc_type has_known_sizes(const struct mc_type *t)
 {
     struct mc_type s = *t;
     s.dims[0] = s.rank && s.dims[0] < 0 ? IMAGES : s.dims[0];
@@ -47,9 +46,9 @@ static void dense(int n, const int64_t *size, const int *order, int64_t *stride)
     }
 }
 
-/* What tensor cores multiply is: they want channels innermost, and what lies otherwise is copied for them.
- * What else there is re-lays tile by tile, in registers and caches, and takes the same either way. */
-static bool may_gain(const struct layouts *l, const mc_node *n)
+/* Can b01c be faster for n?  Tensor cores need channels innermost, and other layouts are copied for them.
+ * Other solvers rearrange tiles in registers and caches, and take the same time either way. */
+static bool benefits(const struct layouts *l, const mc_node *n)
 {
     const mc_dtype d = n->type.dtype;
     return l->costs->tensor &&
@@ -61,14 +60,14 @@ static bool may_gain(const struct layouts *l, const mc_node *n)
 static double conv_seconds(const struct layouts *l, const mc_node *n, bool last)
 {
     static const int orders[2][5] = { { 0, 1, 2, 3, 4 }, { 0, 2, 3, 4, 1 } };
-    struct mc_type in[3], out = sized(&n->type);
+    struct mc_type in[3], out = has_known_sizes(&n->type);
     struct mc_conv_problem q = { .dtype = n->type.dtype,
                                  .alpha = 1,
                                  .algo = mc_attr_named(n, "algo")->text,
                                  .precision = mc_attr_named(n, "precision")->text };
     const bool weights = mc_conv_pass_of(n->op) == CONV_WEIGHTS;
     for (int i = 0; i < n->nin; i++) {
-        in[i] = mc_turn_image(n, i) ? sized(&n->in[i]->type) : n->in[i]->type;
+        in[i] = mc_layout_image(n, i) ? has_known_sizes(&n->in[i]->type) : n->in[i]->type;
     }
     if (mc_conv_shape_of(n, in, NULL, weights ? &n->type : &out, &q.s) < 0) {
         mc_clear_error();
@@ -82,7 +81,7 @@ static double conv_seconds(const struct layouts *l, const mc_node *n, bool last)
     return mc_conv_seconds(l->costs->convs, &q, &o);
 }
 
-/* picoseconds: one step more, whatever its size; what is out of the question */
+/* picoseconds: the cost of one more step; a cost that is never paid */
 static const int64_t step = 2000000, never = INT64_MAX >> 20;
 
 static int64_t picoseconds(double seconds)
@@ -90,10 +89,10 @@ static int64_t picoseconds(double seconds)
     return (int64_t)(MC_MIN(seconds, 1) * 1e12);
 }
 
-/* Of a tensor that is read in the other order: there and back at half the speed of memory. */
-static int64_t turning(const struct layouts *l, const struct mc_type *t)
+/* The cost of reading a tensor in the other layout: a read and a write at half the memory bandwidth. */
+static int64_t permute_cost(const struct layouts *l, const struct mc_type *t)
 {
-    const struct mc_type s = sized(t);
+    const struct mc_type s = has_known_sizes(t);
     double bytes = (double)mc_dtypes[t->dtype].size;
     for (int i = 0; i < s.rank; i++) {
         bytes *= s.dims[i] < 0 ? 1 : (double)s.dims[i];
@@ -103,17 +102,17 @@ static int64_t turning(const struct layouts *l, const struct mc_type *t)
 
 /* ---- the choice ---- */
 
-static void find_parts(struct layouts *l, int n, mc_node *const *out, int *things)
+static void find_regions(struct layouts *l, int n, mc_node *const *out, int *things)
 {
     *things = 0;
     for (size_t i = 0; i < l->count; i++) {
         const mc_node *x = l->list[i];
         l->thing[x->id] = -1;
-        l->part[x->id] = mc_turn_of(x);
+        l->part[x->id] = mc_layout_kind_of(x);
     }
-    /* what is asked for is as it was written, and so is the tuple that it is of */
+    /* outputs keep bc01, and so do the tuples that they are items of */
     for (int i = 0; i < n; i++) {
-        if (mc_turn_makes_images(out[i])) {
+        if (mc_layout_makes_images(out[i])) {
             l->part[out[i]->id] = NULL;
             l->part[out[i]->op == &mc_op_item ? out[i]->in[0]->id : out[i]->id] = NULL;
         }
@@ -128,10 +127,10 @@ static void find_parts(struct layouts *l, int n, mc_node *const *out, int *thing
     }
 }
 
-/* What a convolution takes on either side.  Is it faster when it is turned? */
-static bool weigh_conv(const struct layouts *l, const mc_node *x, int64_t *first, int64_t *last)
+/* The cost of a convolution in either layout.  Returns whether b01c is faster. */
+static bool conv_cost(const struct layouts *l, const mc_node *x, int64_t *first, int64_t *last)
 {
-    const bool asked = !l->always && may_gain(l, x);
+    const bool asked = !l->always && benefits(l, x);
     const double plain = asked ? conv_seconds(l, x, false) : -1,
                  turned = asked ? conv_seconds(l, x, true) : -1;
     const bool known = plain >= 0 && turned >= 0;
@@ -144,41 +143,42 @@ static bool weigh_conv(const struct layouts *l, const mc_node *x, int64_t *first
     return *last < *first;
 }
 
-/* What it takes that x reads input k in the other order. */
-static mc_status weigh_input(const struct layouts *l, struct mc_sides *c, const mc_node *x, int k)
+/* The cost of x reading its input k in the other layout than it is made in. */
+static mc_status edge_cost(const struct layouts *l, struct mc_min_cut *c, const mc_node *x, int k)
 {
     const mc_node *u = x->in[k];
-    const int reader = l->thing[x->id], maker = mc_turn_makes_images(u) ? l->thing[u->id] : -1;
-    const int64_t cost = u->type.rank == TURN_RANK ? (mc_turn_pools(x) ? MIXED : 1) * turning(l, &u->type)
-                                                   : 0;
-    if (x->op == &mc_op_item || cost == 0 || (reader >= 0 && !mc_turn_image(x, k)) ||
+    const int reader = l->thing[x->id], maker = mc_layout_makes_images(u) ? l->thing[u->id] : -1;
+    const int64_t cost = u->type.rank == LAYOUT_RANK
+                             ? (mc_layout_pools(x) ? MIXED : 1) * permute_cost(l, &u->type)
+                             : 0;
+    if (x->op == &mc_op_item || cost == 0 || (reader >= 0 && !mc_layout_image(x, k)) ||
         (reader < 0 && (maker < 0 || mc_reads_type_only(x)))) {
         return MC_OK;
     }
-    return reader >= 0 && maker >= 0 ? mc_sides_parted(c, reader, maker, cost)
-                                     : mc_sides_cost(c, reader >= 0 ? reader : maker, 0, cost);
+    return reader >= 0 && maker >= 0 ? mc_min_cut_edge(c, reader, maker, cost)
+                                     : mc_min_cut_side_cost(c, reader >= 0 ? reader : maker, 0, cost);
 }
 
-/* What each side costs.  *gains: is any convolution faster when it is turned? */
-static mc_status weigh(const struct layouts *l, struct mc_sides *c, bool *gains)
+/* All costs.  *gains: is any convolution faster in b01c? */
+static mc_status node_cost(const struct layouts *l, struct mc_min_cut *c, bool *gains)
 {
     for (size_t i = 0; i < l->count; i++) {
         const mc_node *x = l->list[i];
         int64_t first = 0, last = 0;
         if (l->thing[x->id] >= 0 && mc_conv_pass_of(x->op) >= 0) {
-            *gains |= weigh_conv(l, x, &first, &last);
-            TRY(mc_sides_cost(c, l->thing[x->id], first, last));
+            *gains |= conv_cost(l, x, &first, &last);
+            TRY(mc_min_cut_side_cost(c, l->thing[x->id], first, last));
         }
         for (int k = 0; k < x->nin; k++) {
-            TRY(weigh_input(l, c, x, k));
+            TRY(edge_cost(l, c, x, k));
         }
     }
     return MC_OK;
 }
 
-/* ---- the graph anew ---- */
+/* ---- the new graph ---- */
 
-static bool turns(const struct layouts *l, const mc_node *n)
+static bool changes_layout(const struct layouts *l, const mc_node *n)
 {
     return l->thing[n->id] >= 0 && l->turned[l->thing[n->id]];
 }
@@ -186,19 +186,19 @@ static bool turns(const struct layouts *l, const mc_node *n)
 static mc_node *rebuilt(struct layouts *l, mc_node *n)
 {
     mc_node **in = mc_alloc((size_t)(n->nin + 1) * sizeof *in, "lower"), *y;
-    bool changed = turns(l, n);
+    bool changed = changes_layout(l, n);
     for (int i = 0; in && i < n->nin; i++) {
         mc_node *x = n->in[i];
-        const bool there = turns(l, x) && mc_turn_makes_images(x) && x->nout == 1,
-                   wanted = turns(l, n) && mc_turn_image(n, i) && x->nout == 1;
+        const bool there = changes_layout(l, x) && mc_layout_makes_images(x) && x->nout == 1,
+                   wanted = changes_layout(l, n) && mc_layout_image(n, i) && x->nout == 1;
         in[i] = l->now[x->id];
-        in[i] = there == wanted ? in[i] : mc_turn_axes(in[i], wanted ? mc_turn_there : mc_turn_back);
+        in[i] = there == wanted ? in[i] : mc_layout_axes(in[i], wanted ? mc_layout_there : mc_layout_back);
         changed |= in[i] != x;
     }
     if (!in) {
         return NULL;
     }
-    y = turns(l, n)            ? l->part[n->id]->turned(n, in)
+    y = changes_layout(l, n)   ? l->part[n->id]->turned(n, in)
         : !changed             ? n
         : n->op == &mc_op_item ? mc_item(in[0], n->item)
                                : mc_apply(l->g, n->op, n->nin, in, n->attr);
@@ -222,33 +222,41 @@ static mc_status rebuild(struct layouts *l, int n, mc_node **out)
     return MC_OK;
 }
 
-mc_status mc_lower_layouts(mc_graph *g, int n, mc_node **out, const struct mc_layout_costs *costs)
+static mc_status lower_layout(struct layouts *l, struct mc_min_cut *c, int n, mc_node **out)
 {
-    struct layouts l = { .g = g, .costs = costs, .always = mc_flag_int(FLAG_layout) == LAYOUT_B01C };
-    struct mc_sides c = { 0 };
     int things = 0;
     bool gains = false;
+    l->list = mc_graph_reach(n, out, &l->count);
+    const size_t nodes = l->g->nodes.n + 1;
+    l->part = mc_calloc(nodes, sizeof *l->part, "lower");
+    l->thing = mc_alloc(nodes * sizeof *l->thing, "lower");
+    l->now = mc_calloc(nodes, sizeof *l->now, "lower");
+    if (!l->list || !l->part || !l->thing || !l->now) {
+        return MC_EMEMORY;
+    }
+    find_regions(l, n, out, &things);
+    l->turned = mc_calloc((size_t)things + 1, sizeof *l->turned, "lower");
+    if (!l->turned) {
+        return MC_EMEMORY;
+    }
+    TRY(mc_min_cut_begin(c, things));
+    TRY(node_cost(l, c, &gains));
+    if (gains) {
+        mc_min_cut_solve(c, l->turned);
+        TRY(rebuild(l, n, out));
+    }
+    return MC_OK;
+}
+
+mc_status mc_lower_layout(mc_graph *g, int n, mc_node **out, const struct mc_layout_costs *costs)
+{
+    struct layouts l = { .g = g, .costs = costs, .always = mc_flag_int(FLAG_layout) == LAYOUT_B01C };
+    struct mc_min_cut c = { 0 };
     if (mc_flag_int(FLAG_layout) == LAYOUT_WRITTEN) {
         return MC_OK;
     }
-    l.list = mc_graph_reach(n, out, &l.count);
-    const size_t nodes = g->nodes.n + 1;
-    l.part = mc_calloc(nodes, sizeof *l.part, "lower");
-    l.thing = mc_alloc(nodes * sizeof *l.thing, "lower");
-    l.now = mc_calloc(nodes, sizeof *l.now, "lower");
-    mc_status s = l.list && l.part && l.thing && l.now ? MC_OK : MC_EMEMORY;
-    if (s == MC_OK) {
-        find_parts(&l, n, out, &things);
-    }
-    l.turned = s == MC_OK ? mc_calloc((size_t)things + 1, sizeof *l.turned, "lower") : NULL;
-    s = s < 0 || l.turned ? s : MC_EMEMORY;
-    s = s < 0 ? s : mc_sides_begin(&c, things);
-    s = s < 0 ? s : weigh(&l, &c, &gains);
-    if (s == MC_OK && gains) {
-        mc_sides_find(&c, l.turned);
-        s = rebuild(&l, n, out);
-    }
-    mc_sides_free(&c);
+    mc_status s = lower_layout(&l, &c, n, out);
+    mc_min_cut_free(&c);
     mc_free(l.list);
     mc_free(l.part);
     mc_free(l.thing);

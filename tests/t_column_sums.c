@@ -1,4 +1,4 @@
-/* t_tally.c: sums over rows that ride along with a row kernel, against the reference. */
+/* t_column_sums.c: sums over rows that ride along with a row kernel, against the reference. */
 #include "agree.h"
 #include "sample.h"
 

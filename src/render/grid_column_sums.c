@@ -1,47 +1,47 @@
-/* grid_tally.c: sums over the rows that ride along with a kernel of rows: a team of lanes takes every so many
+/* grid_column_sums.c: sums over the rows that ride along with a kernel of rows: a team of lanes takes every so many
  * rows and has sums of its own in the scratch memory, which NAME_tally adds.
  *
  * Invariant: a lane adds to the same places of a row in every row of its team. */
 #include "render/grid.h"
 #include "render/prelude.h"
 
-bool mc_grid_tallies(const struct mc_kernel *k)
+bool mc_grid_column_sums(const struct mc_kernel *k)
 {
     for (size_t i = 0; i < k->operand.n; i++) {
-        if (k->operand.at[i].tally) {
+        if (k->operand.at[i].column_sums) {
             return true;
         }
     }
     return false;
 }
 
-static int tally_slot(const struct mc_kernel *k, size_t operand)
+static int column_sum_slot(const struct mc_kernel *k, size_t operand)
 {
     int slot = 0;
     for (size_t i = 0; i < operand; i++) {
-        slot += k->operand.at[i].tally;
+        slot += k->operand.at[i].column_sums;
     }
     return slot;
 }
 
-size_t mc_grid_tally_size(const struct mc_kernel *k)
+size_t mc_grid_column_sums_size(const struct mc_kernel *k)
 {
     size_t size = 0;
     for (size_t i = 0; i < k->operand.n; i++) {
-        size = k->operand.at[i].tally ? MC_MAX(size, mc_dtypes[k->operand.at[i].dtype].size) : size;
+        size = k->operand.at[i].column_sums ? MC_MAX(size, mc_dtypes[k->operand.at[i].dtype].size) : size;
     }
     return size;
 }
 
 void mc_grid_part(struct print *p, size_t operand, const char *team)
 {
-    mc_str_addf(p->out, "A.scratch + ((i64)%d * A.teams + %s) * A.count[1] * %zu", tally_slot(p->k, operand),
-                team, mc_grid_tally_size(p->k));
+    mc_str_addf(p->out, "A.scratch + ((i64)%d * A.teams + %s) * A.count[1] * %zu",
+                column_sum_slot(p->k, operand), team, mc_grid_column_sums_size(p->k));
 }
 
 void mc_grid_open_rows(struct print *p)
 {
-    if (!mc_grid_tallies(p->k)) {
+    if (!mc_grid_column_sums(p->k)) {
         mc_str_add(p->out, "const u32 at = A.column ? blockIdx.x * blockDim.x + threadIdx.x : blockIdx.x * "
                            "blockDim.y + threadIdx.y;\n{\n");
         return;
@@ -56,11 +56,11 @@ void mc_grid_close_rows(struct print *p)
     mc_str_add(p->out, "}\n");
 }
 
-void mc_grid_begin_tallies(struct print *p)
+void mc_grid_begin_column_sums(struct print *p)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const char *t = p->d->store[p->k->operand.at[i].dtype];
-        if (p->k->operand.at[i].tally) {
+        if (p->k->operand.at[i].column_sums) {
             mc_str_addf(p->out, "char *const sums%zu = ", i);
             mc_grid_part(p, i, "(blockIdx.x * blockDim.y + threadIdx.y)");
             mc_str_addf(p->out, ";\nfor (u32 r = lane; r < A.count[1]; r += lanes) ((%s *)sums%zu)[r] = 0;\n",
@@ -71,7 +71,7 @@ void mc_grid_begin_tallies(struct print *p)
 
 /* NAME_tally: a few places of a row a block, as many as one sector of memory has: all threads read of teams,
  * then a warp adds up a place. */
-void mc_grid_print_tally(struct print *p)
+void mc_grid_print_column_sum(struct print *p)
 {
     mc_str_addf(p->out,
                 "ENTRY %s_tally(const %s_args A)\n{\nBEGIN\nconst u32 wide = %d, deep = 1024 / wide; "
@@ -81,11 +81,11 @@ void mc_grid_print_tally(struct print *p)
                        "+ x) % 32, place = (y * wide + x) / 32; i64 none = 0; double c = 0;\n");
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const char *t = p->d->store[p->k->operand.at[i].dtype];
-        if (p->k->operand.at[i].tally) {
+        if (p->k->operand.at[i].column_sums) {
             mc_str_addf(p->out,
                         "if (blockIdx.y == %d && from + x < A.count[1]) {\n_Pragma(\"unroll 8\") for (u32 "
                         "team = y; team < A.teams; team += deep) c += ((const %s *)(",
-                        tally_slot(p->k, i), t);
+                        column_sum_slot(p->k, i), t);
             mc_grid_part(p, i, "team");
             mc_str_add(p->out, "))[from + x];\n}\n");
         }
@@ -96,9 +96,9 @@ void mc_grid_print_tally(struct print *p)
                        "});\nif (me || from + place >= A.count[1]) return;\n");
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const char *t = p->d->store[p->k->operand.at[i].dtype];
-        if (p->k->operand.at[i].tally) {
+        if (p->k->operand.at[i].column_sums) {
             mc_str_addf(p->out, "if (blockIdx.y == %d) {\ni64 o = 0; u32 left = from + place;\n",
-                        tally_slot(p->k, i));
+                        column_sum_slot(p->k, i));
             mc_str_addf(p->out,
                         "for (u32 d = 0; d < A.axes[1]; d++) { u32 i = left; if (d + 1 < A.axes[1]) { left = "
                         "i / A.size[A.axes[0] + d]; i -= left * A.size[A.axes[0] + d]; } "

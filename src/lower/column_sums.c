@@ -1,29 +1,30 @@
-/* tally.c: sums over the rows of a row kernel ride along with it: what the kernel has in hand need not be
- * stored and read again, as the gradients of a normalisation's gain and of a bias behind a softmax.
+/* column_sums.c: sums over the rows of what a row kernel computes or reads are added up by that kernel,
+ * such as the gradients of a normalisation's gain and of a bias before a softmax.  Their elements are
+ * then not stored and not read a second time.
  *
- * Invariant: a group that is put into another one waits for nothing that waits for that one. */
+ * Invariant: merging does not create a cycle. */
 #include "lower/group.h"
 
-static bool tallies(struct fuse *f, int a, int b)
+static bool column_sums(struct fuse *f, int a, int b)
 {
     const struct group *x = &f->group.at[a], *y = &f->group.at[b];
     unsigned kept = x->varies & ~x->reduced;
     if (a == b || !x->fusible || !y->fusible || !x->reduced || !kept || y->reduced != kept ||
         x->rank != y->rank || x->varies != y->varies || x->reduced < kept ||
         x->nnode + y->nnode > MOST_NODES || x->nsource + y->nsource > MOST_SOURCES ||
-        !mc_group_same_space(f, x, y->space, x->varies) || mc_group_waits(f, a, b)) {
+        !mc_group_same_space(f, x, y->space, x->varies) || mc_group_depends_on(f, a, b)) {
         return false;
     }
     for (size_t i = 0; i < y->from.n; i++) {
         int h = mc_group_root(f, y->from.at[i]);
-        if (h != a && mc_group_waits(f, h, a)) {
+        if (h != a && mc_group_depends_on(f, h, a)) {
             return false;
         }
     }
     return true;
 }
 
-/* Whether each group but adds up elements: maps, and sums of them that nobody in the group reads. */
+/* By group: does it consist of maps and of sums of them that no node of the group reads? */
 static void find_plain(const struct fuse *f, mc_node *const *list, size_t count, bool *plain)
 {
     for (size_t i = 0; i < f->group.n; i++) {
@@ -52,8 +53,8 @@ static bool over_rows(const struct group *g)
     return g->into < 0 && g->fusible && g->reduced && kept && g->reduced > kept;
 }
 
-/* A group that adds up rows of what a row kernel makes, or reads as well, goes into that one. */
-mc_status mc_group_add_tallies(struct fuse *f, mc_node *const *list, size_t count, size_t nodes)
+/* A group that sums over the rows of a value is merged into a row kernel that computes or reads the value. */
+mc_status mc_group_add_column_sums(struct fuse *f, mc_node *const *list, size_t count, size_t nodes)
 {
     bool *plain = mc_calloc(f->group.n + 1, sizeof *plain, "lower");
     int *reader = mc_alloc((nodes + 1) * sizeof *reader,
@@ -80,7 +81,7 @@ mc_status mc_group_add_tallies(struct fuse *f, mc_node *const *list, size_t coun
             for (int c = 0; c < 2 && s == MC_OK; c++) {
                 int a = candidate[c] < 0 ? -1 : mc_group_root(f, candidate[c]), to = mc_group_root(f, b);
                 if (a >= 0 && plain[to] && f->group.at[to].reduced && over_rows(&f->group.at[a]) &&
-                    mc_varies(&x->type) == f->group.at[to].varies && tallies(f, a, to)) {
+                    mc_varies(&x->type) == f->group.at[to].varies && column_sums(f, a, to)) {
                     s = mc_group_merge_into(f, a, to);
                 }
             }

@@ -1,17 +1,21 @@
-/* narrow.c: values of few kinds, kept between kernels in a byte.  The sign that a relu keeps for its gradient
- * is -1, 0, 1 or no number, whatever its dtype: a kernel stores which, and the next makes the value of it.
+/* sign_byte.c: signs that kernels store are stored in a byte.  The sign that a relu keeps for its gradient is
+ * -1, 0, 1 or NaN, whatever its dtype.  The kernel that makes it stores a code; kernels that read it compute
+ * the sign from the code.
  *
- * requires: what again.c left to be stored.  leaves: there a value that is made of a narrower one, which
- * again.c then keeps.
+ * requires: recompute.c's choice of signs.  leaves: a graph in which each of them is made from its code.
+ * breaks: groups and all that was decided with them.  recompute.c then stores the code, not the sign.
  *
- * Invariant: who reads the value gets the same number; only a zero's sign is lost. */
+ * Why the graph changes after grouping: which signs are stored follows from the groups, and a stored value is
+ * a node.  Shape plans, the reference and the profile read its dtype from the node.
+ *
+ * Invariant: readers get the same number; only the sign of a zero is lost. */
 #include "lower/make.h"
 
 /* Of a sign y of a: a code of one byte, and what the code c stands for. */
 static const char code[] = "cast(where(isnan(a), 2, y), 'int8')",
                   value[] = "where(eq(c, 2), nan, cast(c, a.dtype))";
 
-bool mc_has_code(const mc_node *n)
+bool mc_fits_in_byte(const mc_node *n)
 {
     return n->op->flags & OP_SIGN && mc_is_float(n->type.dtype);
 }
@@ -28,7 +32,7 @@ static mc_node *narrowed(mc_node *n, mc_node **in, const void *coded)
                : mc_expr(n->graph, value, (struct mc_bind[]){ { "a", in[0], NULL }, { "c", c, NULL } }, 2);
 }
 
-mc_status mc_lower_narrow(const struct make *m, int nout, mc_node **out, bool *changed)
+mc_status mc_lower_sign_bytes(const struct make *m, int nout, mc_node **out, bool *changed)
 {
     *changed = false;
     for (size_t i = 0; i < m->groups.count; i++) {

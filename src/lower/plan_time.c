@@ -1,4 +1,5 @@
-/* early.c: what must be known before anything runs: sizes, what follows from them, and what decides them. */
+/* plan_time.c: which values are computed at plan time, before anything runs: sizes, small values that follow
+ * from them, and values that sizes depend on. */
 #include "lower/make.h"
 
 bool mc_is_shape_arg(const mc_node *n, int i)
@@ -26,7 +27,8 @@ void mc_find_shape_work(struct make *m, mc_node *const *list, size_t count)
     }
 }
 
-/* What decides sizes must be known when planning: marked downwards from the ops that ask. */
+/* Values that sizes depend on must be known at plan time.  They are marked from the ops that need them down
+ * to the leaves. */
 void mc_find_required(struct make *m, mc_node *const *list, size_t count)
 {
     unsigned char *required = m->wanted; /* not in use yet */
@@ -52,7 +54,7 @@ void mc_find_required(struct make *m, mc_node *const *list, size_t count)
         }
     }
     memset(m->wanted, 0, m->p->graph->nodes.n);
-    for (size_t i = 0; i < count; i++) { /* what follows from a step's result is a step itself */
+    for (size_t i = 0; i < count; i++) { /* what reads a step's result is no plan-time value */
         const mc_node *n = list[i];
         for (int k = 0; m->early[n->id] == 2 && k < n->nin; k++) {
             bool there = mc_reads_type_only(n) || n->in[k]->op->flags & OP_LEAF || m->early[n->in[k]->id];

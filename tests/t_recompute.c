@@ -1,5 +1,5 @@
-/* t_again.c: what kernels compute again instead of reading it: which values are kept, and that nothing else
- * changes. For src/lower/again.c. */
+/* t_recompute.c: what kernels compute again instead of reading it: which values are kept, and that nothing else
+ * changes. For src/lower/recompute.c. */
 #include "agree.h"
 #include "sample.h"
 

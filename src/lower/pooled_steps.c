@@ -1,14 +1,15 @@
-/* join.c: steps that may do the work of one in front of them: a pooling by maxima that of the convolution it
- * pools, the gradients of a convolution that of spreading maxima over its y.  Whether they do is decided for
- * each shape; not under the flag strict_math: a NaN that would meet one of y's zeros is not read then.
+/* pooled_steps.c: finds steps whose solver may also do the work of the step before: a max pooling and the
+ * convolution that it pools; the gradients of a convolution and the step that spreads gradients to the maxima
+ * of its y.  Whether the solver does is decided for each shape.  Not under the flag strict_math: such a
+ * solver does not read a NaN that would be multiplied by one of y's zeros.
  *
- * Invariant: what the step in front makes is read by such steps alone. */
+ * Invariant: only such steps read the result of the step before. */
 #include "lower/lower.h"
 #include "op/conv.h"
 #include "op/pool.h"
 
 /* The one input of n that the step in front may make; NULL: none. */
-static mc_node *joint(const mc_node *n)
+static mc_node *is_candidate(const mc_node *n)
 {
     const int pass = mc_conv_pass_of(n->op);
     return mc_pool_marks(n)                              ? n->in[0]
@@ -17,7 +18,7 @@ static mc_node *joint(const mc_node *n)
 }
 
 /* Maxima are taken of a convolution's result; gradients of a convolution read what marked maxima spread. */
-static bool may_join(const mc_node *n, const mc_node *made)
+static bool can_merge(const mc_node *n, const mc_node *made)
 {
     int role[POOL_NARRAY];
     return mc_pool_marks(n)
@@ -27,13 +28,13 @@ static bool may_join(const mc_node *n, const mc_node *made)
 
 /* The step that makes the joint input of step s, by such an op and nothing that finishes it; -1: it is
  * none. */
-static int in_front(const struct mc_program *p, const struct mc_step *s)
+static int producer_of(const struct mc_program *p, const struct mc_step *s)
 {
-    mc_node *x = s->heavy ? joint(s->heavy) : NULL;
+    mc_node *x = s->heavy ? is_candidate(s->heavy) : NULL;
     const int v = x ? p->value_of[x->id] : -1,
               made = v < 0 || p->value.at[v].kind != VALUE_TEMP ? -1 : p->value.at[v].step;
     const struct mc_step *m = made < 0 ? NULL : &p->step.at[made];
-    return m && m->heavy && !m->kernel && may_join(s->heavy, m->heavy) ? made : -1;
+    return m && m->heavy && !m->kernel && can_merge(s->heavy, m->heavy) ? made : -1;
 }
 
 static bool is_result(const struct mc_program *p, int v)
@@ -48,7 +49,7 @@ static bool is_result(const struct mc_program *p, int v)
     return yes;
 }
 
-static int times_read(const struct mc_step *s, int v)
+static int count_readers(const struct mc_step *s, int v)
 {
     int n = 0;
     for (int k = 0; k < s->nsrc; k++) {
@@ -58,25 +59,25 @@ static int times_read(const struct mc_step *s, int v)
 }
 
 /* Do steps that are joined to the step `made` read its result once each, and nothing else read it? */
-static bool apart(const struct mc_program *p, int made)
+static bool is_separate(const struct mc_program *p, int made)
 {
     const int v = p->step.at[made].dst[0];
     bool yes = !is_result(p, v);
     for (size_t i = 0; i < p->step.n; i++) {
-        const int n = times_read(&p->step.at[i], v);
+        const int n = count_readers(&p->step.at[i], v);
         yes = yes && n <= (p->step.at[i].before == made);
     }
     return yes;
 }
 
-void mc_join_steps(struct mc_program *p)
+void mc_find_pooled_steps(struct mc_program *p)
 {
     for (size_t i = 0; i < p->step.n; i++) {
-        p->step.at[i].before = mc_flag_int(FLAG_strict_math) ? -1 : in_front(p, &p->step.at[i]);
+        p->step.at[i].before = mc_flag_int(FLAG_strict_math) ? -1 : producer_of(p, &p->step.at[i]);
     }
     for (size_t i = 0; i < p->step.n; i++) {
         const int made = p->step.at[i].before;
-        for (size_t k = i; made >= 0 && !apart(p, made) && k < p->step.n; k++) {
+        for (size_t k = i; made >= 0 && !is_separate(p, made) && k < p->step.n; k++) {
             p->step.at[k].before = p->step.at[k].before == made ? -1 : p->step.at[k].before;
         }
     }

@@ -1,10 +1,10 @@
-/* t_layouts.c: images with channels innermost between convolutions: the same values, and no copies inside of
- * a region; and the sides that cost least.  For src/lower/layouts.c and src/lower/sides.c. */
+/* t_layout.c: images with channels innermost between convolutions: the same values, and no copies inside of
+ * a region; and the sides that cost least.  For src/lower/layout.c and src/lower/min_cut.c. */
 #include "heavy/conv/conv.h"
 #include "agree.h"
 #include "device/cuda/cuda.h"
-#include "lower/layouts.h"
-#include "lower/sides.h"
+#include "lower/layout.h"
+#include "lower/min_cut.h"
 #include "sample.h"
 
 static const char *const formulas[] = {
@@ -147,26 +147,26 @@ TEST(sides_that_cost_least)
 {
     enum { THINGS = 9, PAIRS = 14 };
     for (int round = 0; round < 200; round++) {
-        struct mc_sides s;
+        struct mc_min_cut s;
         int64_t first[THINGS], second[THINGS], apart[PAIRS], least = INT64_MAX, have = 0;
         int a[PAIRS], b[PAIRS];
         bool there[THINGS];
-        REQUIRE(mc_sides_begin(&s, THINGS) == MC_OK, "no memory");
+        REQUIRE(mc_min_cut_begin(&s, THINGS) == MC_OK, "no memory");
         for (int i = 0; i < THINGS; i++) {
             first[i] = (int64_t)(test_random() % 20);
             second[i] = (int64_t)(test_random() % 20);
-            CHECK(mc_sides_cost(&s, i, first[i], second[i] / 2) == MC_OK &&
-                      mc_sides_cost(&s, i, 0, second[i] - second[i] / 2) == MC_OK,
+            CHECK(mc_min_cut_side_cost(&s, i, first[i], second[i] / 2) == MC_OK &&
+                      mc_min_cut_side_cost(&s, i, 0, second[i] - second[i] / 2) == MC_OK,
                   "no memory");
         }
         for (int k = 0; k < PAIRS; k++) {
             a[k] = (int)(test_random() % THINGS);
             b[k] = (a[k] + 1 + (int)(test_random() % (THINGS - 1))) % THINGS;
             apart[k] = (int64_t)(test_random() % 12);
-            CHECK(mc_sides_parted(&s, a[k], b[k], apart[k]) == MC_OK, "no memory");
+            CHECK(mc_min_cut_edge(&s, a[k], b[k], apart[k]) == MC_OK, "no memory");
         }
-        mc_sides_find(&s, there);
-        mc_sides_free(&s);
+        mc_min_cut_solve(&s, there);
+        mc_min_cut_free(&s);
         for (unsigned way = 0; way <= 1u << THINGS; way++) { /* the last one is what was found */
             int64_t cost = 0;
             bool found = way == 1u << THINGS;
@@ -197,7 +197,7 @@ TEST(layouts_without_memory)
                     "h = pool(conv(x, w), [2, 2]); grad(sum(conv(relu(h), v)), w)")
               : NULL;
         if (n && !mc_is_error(n)) {
-            const mc_status s = mc_lower_layouts(
+            const mc_status s = mc_lower_layout(
                 g, 1, &n, &(struct mc_layout_costs){ .convs = &mc_conv_family, .bandwidth = 2e10 });
             CHECK(s == MC_OK || (s == MC_EMEMORY && ALLOC_FAILED), "%s", mc_last_error());
         }

@@ -1,16 +1,15 @@
-/* again.c: what is computed again by each kernel that reads it, and not kept: a few cheap operations over
- * what is kept anyway, such as 1 - sqr(y) beside y = tanh(x), or x - m beside x and its mean; or over one
- * thing that takes fewer bytes and is kept in its stead, such as a float made of a byte.  Memory is what
- * kernels wait for.
+/* recompute.c: which stored values each kernel that reads them recomputes instead.  Such a value is made by a
+ * few cheap ops from values that are stored anyway, such as 1 - sqr(y) beside y = tanh(x), or x - m beside x
+ * and its mean; or from one value of fewer bytes that is stored in its place, such as a float made from a
+ * byte.  Most kernels are bound by memory bandwidth.
  *
- * Invariant: what is computed again is computed of values with memory that are there before its readers
- * run. */
+ * Invariant: a recomputed value is made from stored values that exist before its readers run. */
 #include "lower/make.h"
 #include <stdlib.h>
 
-enum { MOST_OPS = 8, MOST_LEAVES = 8, MOST_GROUPS = 16, DIVISION = 3 }; /* DIVISION: that many ops */
+enum { MOST_OPS = 8, MOST_LEAVES = 8, MOST_GROUPS = 16, DIVISION = 3 }; /* of a division */
 
-/* By node id, those that read it: reader[first[id]] to reader[first[id + 1] - 1]. */
+/* The readers of a node: reader[first[id]] to reader[first[id + 1] - 1]. */
 struct readers { int *first; mc_node **reader; };
 
 static mc_status find_readers(struct readers *r, mc_node *const *list, size_t count, size_t nodes)
@@ -40,13 +39,13 @@ static mc_status find_readers(struct readers *r, mc_node *const *list, size_t co
     return MC_OK;
 }
 
-/* ---- what a node is computed again of ---- */
+/* ---- what a node is recomputed from ---- */
 
 struct again {
     struct make *m;
     struct readers readers;
-    bool *done;                 /* by node id: is computed again */
-    const mc_node *narrower;    /* than this one: such a value is kept as well; or NULL */
+    bool *done;                 /* by node id: it is recomputed */
+    const mc_node *narrower;    /* values of fewer bytes than this one may be stored in its place; or NULL */
     mc_node *leaf[MOST_LEAVES];
     int nleaf, ops;
 };
@@ -61,7 +60,7 @@ static bool divides(const mc_node *n)
     return n->op->flags & OP_DIVIDES;
 }
 
-/* Do only kernels read n, and its elements at that? */
+/* Do only kernels read n, and read its elements rather than its sizes? */
 static bool read_by_kernels(const struct again *a, const mc_node *n)
 {
     for (int i = a->readers.first[n->id]; i < a->readers.first[n->id + 1]; i++) {
@@ -92,8 +91,8 @@ static bool add_leaf(struct again *a, mc_node *n)
     return true;
 }
 
-/* Has x memory, or might it have some at next to no cost: a row value of the kernel that computes n? */
-static bool is_kept(const struct again *a, const mc_node *x, const mc_node *n)
+/* Is x stored, or cheap to store because it is a row value of the kernel that computes n? */
+static bool is_stored(const struct again *a, const mc_node *x, const mc_node *n)
 {
     const int group = a->m->groups.of[n->id];
     const unsigned reduced = group < 0 ? 0 : a->m->groups.axes[group].reduced;
@@ -107,7 +106,7 @@ static size_t bytes(const mc_node *n)
     return mc_dtypes[n->type.dtype].size;
 }
 
-/* May x be kept in the stead of what is made of it?  Not what is made of one such alone. */
+/* May x be stored in place of a value made from it?  Not if x is made from one such value alone. */
 static bool is_narrower(const struct again *a, const mc_node *x)
 {
     const mc_node *than = a->narrower;
@@ -119,21 +118,21 @@ static bool is_narrower(const struct again *a, const mc_node *x)
         return false;
     }
     for (int i = 0; i < x->nin; i++) {
-        only = mc_takes_no_memory(x->in[i]) ? only : x->in[i];
-        of += !mc_takes_no_memory(x->in[i]);
+        only = mc_is_inline_operand(x->in[i]) ? only : x->in[i];
+        of += !mc_is_inline_operand(x->in[i]);
     }
     return of != 1 || !is_narrower(a, only);
 }
 
-/* What n is made of, down to what has memory or shall have; at most MOST_OPS deep. */
-static bool take_apart(struct again *a, const mc_node *n)
+/* Finds the stored values that n is made from, through at most MOST_OPS ops. */
+static bool expand_operands(struct again *a, const mc_node *n)
 {
     a->ops += divides(n) ? DIVISION : 1;
     bool good = a->ops <= MOST_OPS && cheap(n) && !a->m->early[n->id] && read_by_kernels(a, n);
     for (int i = 0; i < n->nin && good; i++) {
         mc_node *x = n->in[i];
-        if (!mc_takes_no_memory(x)) {
-            good = is_kept(a, x, n) || is_narrower(a, x) ? add_leaf(a, x) : take_apart(a, x);
+        if (!mc_is_inline_operand(x)) {
+            good = is_stored(a, x, n) || is_narrower(a, x) ? add_leaf(a, x) : expand_operands(a, x);
         }
     }
     return good;
@@ -141,7 +140,7 @@ static bool take_apart(struct again *a, const mc_node *n)
 
 /* ---- does it pay? ---- */
 
-/* Does the group's kernel read n, be it to compute again what it reads? */
+/* Does the group's kernel read n, perhaps to recompute a value from it? */
 static bool reads(const struct again *a, int group, const mc_node *n)
 {
     for (int i = a->readers.first[n->id]; i < a->readers.first[n->id + 1]; i++) {
@@ -153,8 +152,8 @@ static bool reads(const struct again *a, int group, const mc_node *n)
     return false;
 }
 
-/* Might a kernel finish the work that makes n?  Then that kernel, a map, alone may read n. */
-static bool may_be_finished(const struct again *a, const mc_node *n)
+/* Might a kernel be the epilogue of the solver step that makes n?  Only if it is a map and no other reads n. */
+static bool may_be_epilogue(const struct again *a, const mc_node *n)
 {
     int group = -1;
     if (!mc_is_heavy(n->op == &mc_op_item && n->item == 0 ? n->in[0] : n)) {
@@ -171,8 +170,8 @@ static bool may_be_finished(const struct again *a, const mc_node *n)
     return true;
 }
 
-/* Is less read and written, an element? */
-static bool pays(const struct again *a, const mc_node *n)
+/* Are fewer bytes read and written, for each element? */
+static bool is_worthwhile(const struct again *a, const mc_node *n)
 {
     int seen[MOST_GROUPS], nseen = 0;
     size_t before = bytes(n), after = 0;
@@ -195,7 +194,7 @@ static bool pays(const struct again *a, const mc_node *n)
         before += bytes(n);
         for (k = 0; k < a->nleaf; k++) {
             bool there = reads(a, group, a->leaf[k]);
-            if (!there && may_be_finished(a, a->leaf[k])) {
+            if (!there && may_be_epilogue(a, a->leaf[k])) {
                 return false;
             }
             after += !there && mc_varies(&a->leaf[k]->type) == mc_varies(&n->type) ? bytes(a->leaf[k]) : 0;
@@ -204,14 +203,14 @@ static bool pays(const struct again *a, const mc_node *n)
     return after < before;
 }
 
-static bool made_again(struct again *a, const mc_node *n, const mc_node *narrower)
+static bool is_recomputed(struct again *a, const mc_node *n, const mc_node *narrower)
 {
     a->narrower = narrower;
     a->nleaf = a->ops = 0;
-    return take_apart(a, n) && pays(a, n);
+    return expand_operands(a, n) && is_worthwhile(a, n);
 }
 
-static bool is_asked(const struct make *m, const mc_node *n)
+static bool is_output(const struct make *m, const mc_node *n)
 {
     for (int k = 0; k < m->p->noutput + m->p->nupdate; k++) {
         if ((k < m->p->noutput ? m->p->output[k] : m->p->update[k - m->p->noutput]) == (int)n->id) {
@@ -221,7 +220,7 @@ static bool is_asked(const struct make *m, const mc_node *n)
     return false;
 }
 
-mc_status mc_find_again(struct make *m, mc_node *const *list, size_t count)
+mc_status mc_find_recomputed(struct make *m, mc_node *const *list, size_t count)
 {
     struct again a = { .m = m };
     mc_status s = find_readers(&a.readers, list, count, m->p->graph->nodes.n);
@@ -229,17 +228,17 @@ mc_status mc_find_again(struct make *m, mc_node *const *list, size_t count)
     s = a.done ? s : MC_EMEMORY;
     for (size_t i = 0; i < count && s == MC_OK; i++) {
         const mc_node *n = list[i];
-        if (!m->wanted[n->id] || !m->needed[n->id] || n->op->flags & OP_LEAF || is_asked(m, n)) {
+        if (!m->wanted[n->id] || !m->needed[n->id] || n->op->flags & OP_LEAF || is_output(m, n)) {
             continue;
         }
-        if (made_again(&a, n, NULL) || made_again(&a, n, n)) {
+        if (is_recomputed(&a, n, NULL) || is_recomputed(&a, n, n)) {
             m->wanted[n->id] = 0;
             a.done[n->id] = true;
             for (int k = 0; k < a.nleaf; k++) {
                 m->wanted[a.leaf[k]->id] = 1;
             }
         } else {
-            m->coded[n->id] = mc_has_code(n) && !m->early[n->id] && read_by_kernels(&a, n);
+            m->coded[n->id] = mc_fits_in_byte(n) && !m->early[n->id] && read_by_kernels(&a, n);
         }
     }
     mc_free(a.done);
@@ -256,7 +255,7 @@ static int by_id(const void *a, const void *b)
     return ((*x)->id > (*y)->id) - ((*x)->id < (*y)->id);
 }
 
-/* Those of group's nodes that somebody reads, and those that it computes again. */
+/* The group's stored nodes, and all nodes that the kernel computes for them, recomputed ones included. */
 mc_status mc_kernel_nodes(struct make *m, int group, mc_node *const *node, int n, struct mc_node_list *to)
 {
     to->n = 0;
@@ -274,7 +273,7 @@ mc_status mc_kernel_nodes(struct make *m, int group, mc_node *const *node, int n
             mc_node *in = x->in[k];
             bool size = k >= 1 && (x->op->form == FORM_ALLOC || x->op->form == FORM_ARANGE);
             bool inside = mc_inside(m, in, group) || !m->wanted[in->id];
-            if (m->within[in->id] == group + 1 || size || !inside || mc_takes_no_memory(in) ||
+            if (m->within[in->id] == group + 1 || size || !inside || mc_is_inline_operand(in) ||
                 in->op->flags & OP_LEAF || m->early[in->id]) {
                 continue;
             }

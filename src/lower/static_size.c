@@ -1,9 +1,9 @@
-/* known.c: what is known of a step before there is a shape.
+/* static_size.c: sizes of a step that are static.
  *
  * Invariant: a size that the types of its nodes state is the size in every call. */
 #include "lower/lower.h"
 
-int64_t mc_known_length(const struct mc_step *st)
+int64_t mc_static_length(const struct mc_step *st)
 {
     const struct mc_kernel *k = st->kernel;
     int64_t size[MC_MAX_RANK], length = 1;

@@ -14,21 +14,21 @@ static mc_status save(mc_graph *g, const char *path)
 {
     const char *names[] = { "W", "b" };
     mc_array *W = mc_shared_get(mc_shared_named(g, "W")), *b = mc_shared_get(mc_shared_named(g, "b"));
-    mc_status s = mc_npz_save(path, 2, names, (const mc_array *const[]){ W, b });
+    mc_status s = mc_archive_save(path, NULL, 2, names, (const mc_array *const[]){ W, b });
     mc_array_unref(&W), mc_array_unref(&b);
     return s;
 }
 
 static mc_status load(mc_graph *g, const char *path)
 {
-    mc_npz *z = mc_npz_open(path);
+    mc_archive *z = mc_archive_open(path);
     mc_status s = z ? MC_OK : MC_EFILE;
-    for (int i = 0; i < mc_npz_count(z) && s == MC_OK; i++) {
-        mc_array *value = mc_npz_load(z, mc_npz_name(z, i));
-        s = value ? mc_shared_set(mc_shared_named(g, mc_npz_name(z, i)), value) : MC_EFORMAT;
+    for (int i = 0; i < mc_archive_count(z) && s == MC_OK; i++) {
+        mc_array *value = mc_archive_load(z, mc_archive_name(z, i));
+        s = value ? mc_shared_set(mc_shared_named(g, mc_archive_name(z, i)), value) : MC_EFORMAT;
         mc_array_unref(&value);
     }
-    mc_npz_close(z);
+    mc_archive_close(z);
     return s;
 }
 

@@ -188,26 +188,32 @@ MC_API char *mc_array_text(const mc_array *a);
 /* Frees a char * that the library returned. */
 MC_API void mc_text_free(char *text);
 
-/* ---- NumPy's files ---- */
+/* ---- files ---- */
 
-/* .npy and .npz.  Loading takes both byte orders, Fortran order, format versions 1 to 3, zip64, stored and
- * deflated members; saving writes what NumPy reads.  A file appears whole or not at all.  Errors are
- * MC_EFILE (the operating system), MC_EFORMAT (the content). */
+/* Loading takes of .npy and .npz both byte orders, Fortran order, format versions 1 to 3, zip64, stored and
+ * deflated members; saving writes what NumPy reads.  Of .safetensors every dtype here has a counterpart.  A
+ * file appears whole or not at all.  Errors are MC_EFILE (the operating system), MC_EFORMAT (the content),
+ * MC_EUNSUPPORTED (another format, or elements of a type that is no dtype here). */
 
 MC_API mc_array *mc_npy_load(const char *path);                     /* the array of a .npy file */
 MC_API mc_status mc_npy_save(const char *path, const mc_array *a);  /* a as a .npy file */
-typedef struct mc_npz mc_npz;                                       /* a .npz file that is open for reading */
-/* Reads the directory; to be closed by mc_npz_close. */
-MC_API mc_npz *mc_npz_open(const char *path);
-MC_API int mc_npz_count(const mc_npz *z);                           /* the number of arrays */
-/* The name of the i-th, without ".npy"; lives as long as z. */
-MC_API const char *mc_npz_name(const mc_npz *z, int i);
-MC_API mc_array *mc_npz_load(mc_npz *z, const char *name);          /* the array of that name, read now */
+
+/* A file of named arrays that is open for reading: .npz, NumPy's, or .safetensors, Hugging Face's. */
+typedef struct mc_archive mc_archive;
+/* Reads the names of a file in either format, which its first bytes tell; to be closed by
+ * mc_archive_close. */
+MC_API mc_archive *mc_archive_open(const char *path);
+MC_API int mc_archive_count(const mc_archive *a);                   /* the number of arrays */
+/* The name of the i-th, of .npz without ".npy"; lives as long as a. */
+MC_API const char *mc_archive_name(const mc_archive *a, int i);
+MC_API int mc_archive_has(const mc_archive *a, const char *name);   /* is there an array of that name? */
+MC_API mc_array *mc_archive_load(mc_archive *a, const char *name);  /* the array of that name, read now */
 /* closes it; arrays that were loaded stay */
-MC_API void mc_npz_close(mc_npz *z);
-/* Saves n arrays under their names as one .npz file. */
-MC_API mc_status mc_npz_save(const char *path, int n, const char *const *names,
-                             const mc_array *const *arrays);
+MC_API void mc_archive_close(mc_archive *a);
+/* Saves n arrays under their names: as .safetensors where the name of the file ends so, else as .npz.  as:
+ * the name that counts where path is not the last one that the file gets; NULL: path. */
+MC_API mc_status mc_archive_save(const char *path, const char *as, int n, const char *const *names,
+                                 const mc_array *const *arrays);
 
 /* ---- DLPack ---- */
 
@@ -309,7 +315,8 @@ MC_API mc_array *mc_shared_borrow(mc_shared *s);
 MC_API mc_status mc_shared_set(mc_shared *s, const mc_array *value);
 /* The update that a function which uses s does when its spec says nothing of s. */
 MC_API mc_status mc_shared_default_update(mc_graph *g, mc_shared *s, mc_node *value);
-/* Saves all shared variables of the graph, those of random streams too, in an .npz file under their names. */
+/* Saves all shared variables of the graph, those of random streams too, under their names: as .safetensors if
+ * path ends so, else as .npz. */
 MC_API mc_status mc_graph_save_shared(const mc_graph *g, const char *path);
 /* Loads all of them from such a file.  Every name, shape and dtype is checked first: a variable that is
  * missing, one too many, or one that does not fit is one error, and nothing has changed. */

@@ -369,8 +369,8 @@ public:
         return kept(s);
     }
     node use(const shared &s) { return good(mc_shared_node(p_, s)); }
-    void save_shared(const std::string &npz) const { check(mc_graph_save_shared(p_, npz.c_str())); }
-    void load_shared(const std::string &npz) { check(mc_graph_load_shared(p_, npz.c_str())); }
+    void save_shared(const std::string &path) const { check(mc_graph_save_shared(p_, path.c_str())); }
+    void load_shared(const std::string &path) { check(mc_graph_load_shared(p_, path.c_str())); }
 
     node grad(const node &cost, const node &wrt, MC_HPP_HERE)
     {

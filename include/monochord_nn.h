@@ -110,12 +110,21 @@ MC_API int64_t mc_net_count(const mc_net *net, const char *tags);
  * stays as it is. */
 MC_API mc_status mc_net_tag(mc_net *net, mc_shared *s, const char *tags);
 
-/* Saves the parameters with these tags as a .npz file that NumPy reads, one array a parameter.  The file
- * appears whole or not at all. */
+/* Saves the parameters with these tags, one array a parameter: as .safetensors if path ends so, else as .npz.
+ * The file appears whole or not at all. */
 MC_API mc_status mc_net_save_params(const mc_net *net, const char *path, const char *tags);
 /* Loads the parameters with these tags from such a file.  Every name and shape is checked before anything
  * changes. */
 MC_API mc_status mc_net_load_params(mc_net *net, const char *path, const char *tags);
+
+/* Saves all parameters as a PyTorch state dict has them: modules' names, axes in their order, filters unflipped
+ * (docs/networks.md).  A module has its layer's name unless a line of names, which may be NULL, says otherwise:
+ * "conv1 = features.0", or "bn1 = features.1 epsilon=0.001" where a batch norm there has another epsilon than
+ * 1e-5.  "dense1 = none": the layer is left out.  MC_EUNSUPPORTED: a layer has no counterpart. */
+MC_API mc_status mc_net_save_torch(const mc_net *net, const char *path, const char *names);
+/* Loads all parameters from such a file.  A layer that is `none` keeps its own; a line "none = fc" passes over a
+ * module.  Every name and shape is checked before anything changes. */
+MC_API mc_status mc_net_load_torch(mc_net *net, const char *path, const char *names);
 
 /* ------------------------------------------------------------------------------ training ---- */
 
@@ -228,8 +237,8 @@ typedef struct mc_data mc_data;      /* examples and their labels; the maker's, 
 enum mc_part { MC_TRAIN, MC_TEST };  /* which part of a set */
 
 /* Opens a set of examples.  where: "digits", which are drawn here, 60,000 and 10,000 (digits:N: N and N/6); a
- * folder with the files of MNIST (IDX, .gz or not) or of CIFAR (binary); a .npz with x_train, y_train,
- * x_test, y_test, or x and y; csv:FILE, a table as text with settings behind it, as in
+ * folder with the files of MNIST (IDX, .gz or not) or of CIFAR (binary); a .npz or .safetensors with
+ * x_train, y_train, x_test, y_test, or x and y; csv:FILE, a table as text with settings behind it, as in
  * csv:houses.csv:target=price (docs/networks.md); a folder with a folder of pictures (PNG, PPM, PGM) for each
  * class, or with two such, train and test; or one IDX file of pictures.  Where nothing is said of parts,
  * every tenth example is MC_TEST.  NULL: mc_last_error. */

@@ -34,6 +34,7 @@ words() {
         parse) cat src/op/*.def src/op/*.c ;;
         model) cat src/nn/*.c ;;
         flags) cat src/base/flags.def ;;
+        safetensors) cat src/value/safetensors.c src/value/dtypes.def; echo '"data_offsets", "__metadata__"' ;;
         *) echo '"PK", "IDAT", "descr", "shape"' ;;
     esac | grep -oE '[("][A-Za-z_][A-Za-z_0-9.]{1,23}[",]' | tr -d '(",' | sort -u | sed 's/.*/"&"/'
 }

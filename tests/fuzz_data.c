@@ -84,7 +84,8 @@ static void make_npz(struct file *f)
     size_t n;
     char *data;
     mc_array *x = mc_array_new(MC_FLOAT32, MC_SHAPE(10, 3)), *y = mc_array_new(MC_INT16, MC_SHAPE(10));
-    if (mc_npz_save(in_folder("n.npz"), 2, (const char *[]){ "x", "y" }, (const mc_array *[]){ x, y }) < 0 ||
+    if (mc_archive_save(in_folder("n.npz"), NULL, 2, (const char *[]){ "x", "y" },
+                        (const mc_array *[]){ x, y }) < 0 ||
         mc_file_read(in_folder("n.npz"), &data, &n) < 0) {
         fputs(mc_last_error(), stderr);
         exit(2);

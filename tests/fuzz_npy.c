@@ -23,11 +23,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         return 0;
     }
     use(mc_npy_read(&s));
-    mc_npz *z = mc_npz_read(s);
-    for (int i = 0; z && i < mc_npz_count(z) && i < 20; i++) {
-        use(mc_npz_load(z, mc_npz_name(z, i)));
+    mc_archive *z = mc_archive_read(s);
+    for (int i = 0; z && i < mc_archive_count(z) && i < 20; i++) {
+        use(mc_archive_load(z, mc_archive_name(z, i)));
     }
-    mc_npz_close(z);
+    mc_archive_close(z);
     return 0;
 }
 
@@ -52,7 +52,8 @@ static struct mc_str npz_file(void)
     struct mc_str b = { 0 };
     snprintf(path, sizeof path, "/tmp/mc-fuzz-%.0f.npz", mc_now() * 1e9);
     mc_array *a = mc_array_new(MC_INT8, MC_SHAPE(7));
-    if (!a || mc_npz_save(path, 2, (const char *[]){ "a", "bc" }, (const mc_array *[]){ a, a }) < 0 ||
+    if (!a ||
+        mc_archive_save(path, NULL, 2, (const char *[]){ "a", "bc" }, (const mc_array *[]){ a, a }) < 0 ||
         mc_file_read(path, &b.s, &b.n) < 0) {
         fputs(mc_last_error(), stderr);
         exit(2);

@@ -12,13 +12,14 @@
 static const char *differ(const char *a, const char *b)
 {
     static char name[64];
-    mc_npz *x = mc_npz_open(a), *y = mc_npz_open(b);
+    mc_archive *x = mc_archive_open(a), *y = mc_archive_open(b);
     snprintf(name, sizeof name, "%s",
-             x && y && mc_npz_count(x) == mc_npz_count(y) ? ""
-                                                          : "they cannot be read, or one has more arrays");
-    for (int i = 0; !*name && i < mc_npz_count(x); i++) {
-        const char *k = mc_npz_name(x, i);
-        mc_array *p = mc_npz_load(x, k), *q = mc_npz_load(y, k);
+             x && y && mc_archive_count(x) == mc_archive_count(y)
+                 ? ""
+                 : "they cannot be read, or one has more arrays");
+    for (int i = 0; !*name && i < mc_archive_count(x); i++) {
+        const char *k = mc_archive_name(x, i);
+        mc_array *p = mc_archive_load(x, k), *q = mc_archive_load(y, k);
         bool same = p && q && mc_array_size(p) == mc_array_size(q) && mc_array_dtype(p) == mc_array_dtype(q);
         size_t size = same ? mc_dtype_size(mc_array_dtype(p)) : 0;
         bool history = strcmp(k, "train/history") == 0, progress = strcmp(k, "train/progress") == 0;
@@ -33,8 +34,8 @@ static const char *differ(const char *a, const char *b)
         mc_array_unref(&p);
         mc_array_unref(&q);
     }
-    mc_npz_close(x);
-    mc_npz_close(y);
+    mc_archive_close(x);
+    mc_archive_close(y);
     return name;
 }
 
@@ -111,21 +112,22 @@ static void change(const char *path, const char *name, mc_array *value)
     const char *names[MOST];
     mc_array *all[MOST];
     int n = 0;
-    mc_npz *z = mc_npz_open(path);
-    REQUIRE(z && mc_npz_count(z) <= MOST, "%s", mc_last_error());
-    for (int i = 0; i < mc_npz_count(z); i++) {
-        bool this = strcmp(mc_npz_name(z, i), name) == 0;
+    mc_archive *z = mc_archive_open(path);
+    REQUIRE(z && mc_archive_count(z) <= MOST, "%s", mc_last_error());
+    for (int i = 0; i < mc_archive_count(z); i++) {
+        bool this = strcmp(mc_archive_name(z, i), name) == 0;
         if (!this || value) {
-            names[n] = mc_npz_name(z, i);
-            all[n] = this ? mc_array_ref(value) : mc_npz_load(z, names[n]);
+            names[n] = mc_archive_name(z, i);
+            all[n] = this ? mc_array_ref(value) : mc_archive_load(z, names[n]);
             n++;
         }
     }
-    CHECK(mc_npz_save(path, n, names, (const mc_array *const *)all) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_archive_save(path, NULL, n, names, (const mc_array *const *)all) == MC_OK, "%s",
+          mc_last_error());
     while (n > 0) {
         mc_array_unref(&all[--n]);
     }
-    mc_npz_close(z);
+    mc_archive_close(z);
     mc_array_unref(&value);
 }
 
@@ -216,8 +218,8 @@ static void write_data(const char *path)
         ((int64_t *)mc_array_data(y))[i] = i % 3;
         ((float *)mc_array_data(x))[4 * i + i % 3] = 1;
     }
-    CHECK(mc_npz_save(path, 2, (const char *[]){ "x", "y" }, (const mc_array *[]){ x, y }) == MC_OK, "%s",
-          mc_last_error());
+    CHECK(mc_archive_save(path, NULL, 2, (const char *[]){ "x", "y" }, (const mc_array *[]){ x, y }) == MC_OK,
+          "%s", mc_last_error());
     mc_array_unref(&x);
     mc_array_unref(&y);
 }

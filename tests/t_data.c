@@ -189,8 +189,8 @@ TEST(cifar_of_both_kinds)
 
 static void put_npz(const char *name, const char *x_name, const char *t_name, mc_array *x, mc_array *t)
 {
-    CHECK(mc_npz_save(in_folder(name), 2, (const char *const[]){ x_name, t_name },
-                      (const mc_array *const[]){ x, t }) == MC_OK,
+    CHECK(mc_archive_save(in_folder(name), NULL, 2, (const char *const[]){ x_name, t_name },
+                          (const mc_array *const[]){ x, t }) == MC_OK,
           "%s", mc_last_error());
     mc_array_unref(&x), mc_array_unref(&t);
 }

@@ -385,10 +385,10 @@ TEST(every_wrong_call_has_a_text_of_its_own)
     FAILS(!mc_npy_load("/nowhere/a.npy"));
     FAILS(mc_npy_save("/nowhere/a.npy", a) < 0);
     FAILS(mc_npy_save("/tmp/a.npy", NULL) < 0);
-    FAILS(!mc_npz_open("/nowhere/a.npz"));
-    FAILS(!mc_npz_load(NULL, "a"));
-    FAILS(mc_npz_save("/nowhere/a.npz", 1, (const char *[]){ "a" }, (const mc_array *[]){ a }) < 0);
-    FAILS(mc_npz_save("/tmp/a.npz", 1, NULL, NULL) < 0);
+    FAILS(!mc_archive_open("/nowhere/a.npz"));
+    FAILS(!mc_archive_load(NULL, "a"));
+    FAILS(mc_archive_save("/nowhere/a.npz", NULL, 1, (const char *[]){ "a" }, (const mc_array *[]){ a }) < 0);
+    FAILS(mc_archive_save("/tmp/a.npz", NULL, 1, NULL, NULL) < 0);
     FAILS(!mc_array_to_dlpack(NULL));
     FAILS(!mc_array_from_dlpack(NULL));
     FAILS(!mc_array_from_dlpack_versioned(NULL));

@@ -212,14 +212,14 @@ TEST(files_that_are_not_there_are_told)
     CHECK(!mc_npy_load("/nowhere/x.npy") && mc_last_status() == MC_EFILE, "%s", mc_last_error());
     CHECK(strcmp(mc_last_error(), "cannot open '/nowhere/x.npy': No such file or directory") == 0, "%s",
           mc_last_error());
-    CHECK(!mc_npz_open("/nowhere/x.npz") && mc_last_status() == MC_EFILE, "%s", mc_last_error());
+    CHECK(!mc_archive_open("/nowhere/x.npz") && mc_last_status() == MC_EFILE, "%s", mc_last_error());
     CHECK(!mc_npy_load("/tmp") && strcmp(mc_last_error(), "cannot read '/tmp': not a regular file") == 0,
           "%s", mc_last_error());
     CHECK(mc_npy_save("/nowhere/x.npy", a) == MC_EFILE, "saved into no folder");
-    CHECK(!mc_npy_load(NULL) && !mc_npz_open(NULL) && mc_npy_save(NULL, a) == MC_EARG &&
-              mc_npy_save("/nowhere/x", NULL) == MC_EARG && !mc_npz_load(NULL, "x"),
+    CHECK(!mc_npy_load(NULL) && !mc_archive_open(NULL) && mc_npy_save(NULL, a) == MC_EARG &&
+              mc_npy_save("/nowhere/x", NULL) == MC_EARG && !mc_archive_load(NULL, "x"),
           "NULL passed");
-    mc_npz_close(NULL);
+    mc_archive_close(NULL);
     mc_array_unref(&a);
 }
 
@@ -230,7 +230,8 @@ static struct mc_str saved_npz(void) /* {x: int16 [[1 2 3] [-4 500 6]], yy: 2.5}
     struct mc_str b = { 0 };
     mc_array *x = mc_array_from(MC_INT16, MC_SHAPE(2, 3), (int16_t[]){ 1, 2, 3, -4, 500, 6 }),
              *y = mc_array_scalar(MC_FLOAT64, 2.5);
-    CHECK(mc_npz_save(scratch(), 2, (const char *[]){ "x", "yy" }, (const mc_array *[]){ x, y }) == MC_OK,
+    CHECK(mc_archive_save(scratch(), NULL, 2, (const char *[]){ "x", "yy" }, (const mc_array *[]){ x, y }) ==
+              MC_OK,
           "%s", mc_last_error());
     CHECK(mc_file_read(scratch(), &b.s, &b.n) == MC_OK, "%s", mc_last_error());
     unlink(scratch());
@@ -241,19 +242,20 @@ static struct mc_str saved_npz(void) /* {x: int16 [[1 2 3] [-4 500 6]], yy: 2.5}
 
 static void check_npz(const char *p, size_t n)
 {
-    mc_npz *z = mc_npz_read(memory(p, n));
+    mc_archive *z = mc_archive_read(memory(p, n));
     REQUIRE(z, "%s", mc_last_error());
-    CHECK(mc_npz_count(z) == 2 && strcmp(mc_npz_name(z, 0), "x") == 0 && strcmp(mc_npz_name(z, 1), "yy") == 0,
+    CHECK(mc_archive_count(z) == 2 && strcmp(mc_archive_name(z, 0), "x") == 0 &&
+              strcmp(mc_archive_name(z, 1), "yy") == 0,
           "not the names");
-    CHECK(!mc_npz_name(z, 2) && !mc_npz_name(z, -1), "a name too many");
-    mc_array *x = mc_npz_load(z, "x"), *y = mc_npz_load(z, "yy");
+    CHECK(!mc_archive_name(z, 2) && !mc_archive_name(z, -1), "a name too many");
+    mc_array *x = mc_archive_load(z, "x"), *y = mc_archive_load(z, "yy");
     check_text(x, "[[  1   2   3]\n [ -4 500   6]]");
     check_text(y, "2.5");
-    CHECK(!mc_npz_load(z, "yx") && mc_last_status() == MC_EARG, "%s", mc_last_error());
+    CHECK(!mc_archive_load(z, "yx") && mc_last_status() == MC_EARG, "%s", mc_last_error());
     CHECK(strcmp(mc_last_error(), "'mem' has no array 'yx'; did you mean 'yy'?") == 0, "%s", mc_last_error());
     mc_array_unref(&x);
     mc_array_unref(&y);
-    mc_npz_close(z);
+    mc_archive_close(z);
 }
 
 /* The directory of a file of ours, told again with all its numbers in 64 bits. */
@@ -312,16 +314,18 @@ TEST(wrong_npz_files_are_not_written)
 {
     mc_array *a = mc_array_scalar(MC_INT8, 1);
     const mc_array *two[] = { a, a }, *none[] = { a, NULL };
-    CHECK(mc_npz_save(scratch(), 2, (const char *[]){ "a", "a" }, two) == MC_EARG, "saved");
-    CHECK(strcmp(mc_last_error(), "mc_npz_save: the name 'a' is there twice") == 0, "%s", mc_last_error());
-    CHECK(mc_npz_save(scratch(), 2, (const char *[]){ "a", "b" }, none) == MC_EARG, "saved");
-    CHECK(mc_npz_save(scratch(), 1, NULL, two) == MC_EARG && mc_npz_save(NULL, 0, NULL, NULL) == MC_EARG,
+    CHECK(mc_archive_save(scratch(), NULL, 2, (const char *[]){ "a", "a" }, two) == MC_EARG, "saved");
+    CHECK(strcmp(mc_last_error(), "mc_archive_save: the name 'a' is there twice") == 0, "%s",
+          mc_last_error());
+    CHECK(mc_archive_save(scratch(), NULL, 2, (const char *[]){ "a", "b" }, none) == MC_EARG, "saved");
+    CHECK(mc_archive_save(scratch(), NULL, 1, NULL, two) == MC_EARG &&
+              mc_archive_save(NULL, NULL, 0, NULL, NULL) == MC_EARG,
           "saved");
     CHECK(access(scratch(), F_OK) != 0, "a file is there");
-    CHECK(mc_npz_save(scratch(), 0, NULL, NULL) == MC_OK, "%s", mc_last_error());
-    mc_npz *z = mc_npz_open(scratch());
-    CHECK(z && mc_npz_count(z) == 0, "%s", mc_last_error());
-    mc_npz_close(z);
+    CHECK(mc_archive_save(scratch(), NULL, 0, NULL, NULL) == MC_OK, "%s", mc_last_error());
+    mc_archive *z = mc_archive_open(scratch());
+    CHECK(z && mc_archive_count(z) == 0, "%s", mc_last_error());
+    mc_archive_close(z);
     unlink(scratch());
     mc_array_unref(&a);
 }
@@ -332,12 +336,12 @@ static bool still_x(const char *p, size_t n, const mc_array *x, const char *what
     char *copy = mc_alloc(n, "tests");
     memcpy(copy, p, n);
     mc_clear_error();
-    mc_npz *z = mc_npz_read(memory(copy, n));
-    mc_array *a = z ? mc_npz_load(z, "x") : NULL;
+    mc_archive *z = mc_archive_read(memory(copy, n));
+    mc_array *a = z ? mc_archive_load(z, "x") : NULL;
     bool same = a && mc_array_same_bits(a, x);
     CHECK(a ? same : *mc_last_error() != '\0', "%s %zu: another array, or no message", what, where);
     mc_array_unref(&a);
-    mc_npz_close(z);
+    mc_archive_close(z);
     mc_free(copy);
     return same;
 }
@@ -380,17 +384,18 @@ TEST(files_survive_every_failed_allocation)
         struct mc_source s = memory(fortran.s, fortran.n);
         mc_array *a = mc_npy_read(&s), *t = a ? mc_array_transpose(a, NULL) : NULL, *b = NULL, *c = NULL,
                  *d = NULL;
-        mc_npz *z = NULL, *p = NULL;
+        mc_archive *z = NULL, *p = NULL;
         if (t && mc_npy_save(scratch(), t) == MC_OK && (b = mc_npy_load(scratch())) &&
-            mc_npz_save(scratch(), 2, (const char *[]){ "t", "b" }, (const mc_array *[]){ t, b }) == MC_OK &&
-            (z = mc_npz_open(scratch())) && (c = mc_npz_load(z, "t")) &&
-            (p = mc_npz_read(memory(packed.s, packed.n)))) {
-            d = mc_npz_load(p, "x");
+            mc_archive_save(scratch(), NULL, 2, (const char *[]){ "t", "b" }, (const mc_array *[]){ t, b }) ==
+                MC_OK &&
+            (z = mc_archive_open(scratch())) && (c = mc_archive_load(z, "t")) &&
+            (p = mc_archive_read(memory(packed.s, packed.n)))) {
+            d = mc_archive_load(p, "x");
         }
         CHECK((d != NULL) == !ALLOC_FAILED, "%s", mc_last_error());
         CHECK(d || mc_last_status() == MC_EMEMORY, "%s", mc_last_error());
-        mc_npz_close(z);
-        mc_npz_close(p);
+        mc_archive_close(z);
+        mc_archive_close(p);
         mc_array *all[] = { a, t, b, c, d };
         for (size_t i = 0; i < NELEM(all); i++) {
             mc_array_unref(&all[i]);

@@ -18,7 +18,7 @@ TEST(no_array_has_nothing)
               !mc_array_strides(NULL) && !mc_array_data(NULL),
           "an array");
     CHECK(mc_array_dtype(NULL) == MC_BOOL && strcmp(mc_array_device(NULL), "cpu") == 0 &&
-              mc_npz_count(NULL) == 0 && !mc_npz_name(NULL, 0),
+              mc_archive_count(NULL) == 0 && !mc_archive_name(NULL, 0),
           "an array");
     mc_dtype d;
     CHECK(mc_dtype_parse(NULL, &d) == MC_ETYPE && told("unknown dtype"), "a dtype");

@@ -41,9 +41,9 @@ TEST(what_is_saved_comes_back)
     put(g, "W", 0.25), put(g, "b", 1e-3), put(g, "k", -4), put(g, "rng", 99);
     const char *path = in_folder("all.npz");
     CHECK(mc_graph_save_shared(g, path) == MC_OK, "%s", mc_last_error());
-    mc_npz *z = mc_npz_open(path);
-    CHECK(z && mc_npz_count(z) == 5, "%s", mc_last_error());
-    mc_npz_close(z);
+    mc_archive *z = mc_archive_open(path);
+    CHECK(z && mc_archive_count(z) == 5, "%s", mc_last_error());
+    mc_archive_close(z);
     CHECK(mc_graph_load_shared(h, path) == MC_OK, "%s", mc_last_error());
     CHECK(first(h, "W") == 0.25 && first(h, "b") == 1e-3 && first(h, "k") == -4 && first(h, "rng") == 99,
           "other values");

@@ -9,6 +9,8 @@
 static const struct row good[] = {
     { TRAIN " m.txt" SMALL, 0, { "19090 parameters", "test error ", "report.html" } },
     { TRAIN " m.txt" SMALL " --report none && ls", 0, { "m.npz\n", "examples/s", "answers (across)" } },
+    { TRAIN " m.txt" SMALL " --quiet --report none --save m.safetensors && @/monochord predict m.safetensors --data digits:600 && @/monochord info m.safetensors", 0,
+      { "100 examples: error ", "uint8    (" } },
     { TRAIN " c.txt" SMALL " --quiet && ls", 0, { "c.npz\n", "report.html" } },
     { TRAIN " n.txt" SMALL " --report none", 0, { "0.1  ", "0.05  ", "0.025  " } },
     { TRAIN " flat.txt" SMALL " --report none --epochs 2 --batch 50 --line 'rule adam rate=0.002'", 0, { "in batches of 50", "adam rate=0.002", "     2  " } },

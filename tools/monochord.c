@@ -17,11 +17,11 @@ static int command_ops(int argc, char **argv);
 static int command_help(int argc, char **argv);
 
 static const struct command commands[] = {
-    { "info",   "[--flags]",            "processor, compiler, libraries found, cache; with --flags every flag", command_info },
+    { "info",   "[--flags | FILE]",     "processor, compiler, libraries found, cache; with --flags every flag; of a .npz or .safetensors file its arrays", command_info },
     { "run",    "FILE [OPTION ...]",    "compile a text-form program, show its passes, call it", command_run, run_options },
     { "train",  "MODEL [OPTION ...]",   "train a model of layers, a line each, with checkpoints and a report", command_train, train_options },
     { "data",   "WHERE [SHEET.png]",    "what data there is, and a sheet of its pictures", command_data },
-    { "predict", "FILE.npz [OPTION ...] [PICTURE ...]", "what a trained model makes of pictures, or of data", command_predict, predict_options },
+    { "predict", "FILE [OPTION ...] [PICTURE ...]", "what a trained model makes of pictures, or of data", command_predict, predict_options },
     { "demo",   "[PAGE]",               "LeNet learns drawn digits, the tutorial's loop races NumPy; writes report.html", command_demo },
     { "bench",  "SUITE [--only TEXT] [--json]", "measure; without SUITE a list of suites", command_bench,
       "  --only TEXT  the cases whose names have TEXT\n"
@@ -290,9 +290,36 @@ struct timing time_calls(bool (*once)(void *arg), void *arg, double seconds)
 
 /* ---- commands ---- */
 
+/* Name, dtype and shape of each array, a line each. */
+static int list_arrays(const char *path)
+{
+    mc_archive *a = mc_archive_open(path);
+    bool good = a != NULL;
+    if (!good && mc_last_status() == MC_EFILE) {
+        return complain_word("info", path); /* no file, so a word that means nothing */
+    }
+    for (int i = 0; good && i < mc_archive_count(a); i++) {
+        mc_array *x = mc_archive_load(a, mc_archive_name(a, i));
+        good = x != NULL;
+        if (good) {
+            printf("%-32s %-8s (", mc_archive_name(a, i), mc_dtype_name(mc_array_dtype(x)));
+            for (int k = 0; k < mc_array_rank(x); k++) {
+                printf(k ? ", %lld" : "%lld", (long long)mc_array_dims(x)[k]);
+            }
+            printf(mc_array_rank(x) == 1 ? ",)\n" : ")\n");
+        }
+        mc_array_unref(&x);
+    }
+    mc_archive_close(a);
+    return good ? 0 : complain("%s", mc_last_error());
+}
+
 static int command_info(int argc, char **argv)
 {
     bool flags = argc == 2 && strcmp(argv[1], "--flags") == 0;
+    if (argc == 2 && *argv[1] != '-') {
+        return list_arrays(argv[1]);
+    }
     if (argc > 1 && !flags) {
         return complain_word("info", argv[argc - 1]);
     }

@@ -238,7 +238,7 @@ static bool evaluate(struct model *m, const char *place, const struct words *w)
 }
 
 const char predict_options[] =
-    "  FILE.npz      what monochord train saved\n"
+    "  FILE          what monochord train saved\n"
     "  --data WHERE  the errors on all of its test set\n"
     "  --csv         answers as a table: the numbers, or the answer and how likely each class is\n"
     "  --invert      pictures have dark ink on a light ground\n"

@@ -189,7 +189,7 @@ static bool save_outputs(const struct program *p, const char *path)
             names[i] = made[i];
         }
     }
-    return mc_npz_save(path, p->nout, names, (const mc_array *const *)p->out) >= 0 ||
+    return mc_archive_save(path, NULL, p->nout, names, (const mc_array *const *)p->out) >= 0 ||
            complain_library("--save") == 0;
 }
 
@@ -286,8 +286,8 @@ const char run_options[] =
     "variable\n"
     "  --size NAME=6,784  sizes of a random input, all that its declaration leaves open; 8 each where it is "
     "not named\n"
-    "  --save FILE.npz    write the results of the last call under their names, output_0, output_1 where "
-    "they have none\n"
+    "  --save FILE        write the results of the last call, FILE.npz or FILE.safetensors, under their names, "
+    "output_0, output_1 where they have none\n"
     "  --below N          random whole numbers are less than N (2)\n"
     "  --calls N          call N times (1)\n"
     "  --time             call for a second and print what one call takes\n"

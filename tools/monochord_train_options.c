@@ -8,13 +8,13 @@
 
 const char train_options[] =
     "  MODEL            a file with a layer a line, or lenet, mlp, ...: docs/networks.md\n"
-    "  --data WHERE     MNIST, CIFAR, .npz, folders of pictures; digits or digits:N, drawn here (the "
+    "  --data WHERE     MNIST, CIFAR, .npz, .safetensors, folders of pictures; digits or digits:N, drawn here (the "
     "preset)\n"
     "  --epochs N       instead of what the model says\n"
     "  --batch N        the same\n"
     "  --line TEXT      one more line for the model: \"rule adam rate=0.001\"\n"
     "  --seed N         1: of initial values, order and augmentation\n"
-    "  --save FILE      MODEL.npz: a checkpoint after each epoch, on Ctrl-C, and\n"
+    "  --save FILE      MODEL.npz, or a name that ends in .safetensors: a checkpoint after each epoch, on Ctrl-C, and\n"
     "  --every SECONDS  60: so often between; 0: after each batch\n"
     "  --new            begin anew although there is a checkpoint\n"
     "  --resume         go on from the checkpoint: the same numbers as if it had never stopped\n"

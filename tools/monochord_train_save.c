@@ -1,5 +1,5 @@
-/* monochord_train_save.c: checkpoints: one .npz with the parameters, what the rule remembers, and how far the
- * run was.
+/* monochord_train_save.c: checkpoints: one file of arrays with the parameters, what the rule remembers, and how
+ * far the run was.
  *
  * Invariant: whatever happens while one is written, FILE or FILE.old is whole: the new one gets its name when
  * its bytes are on the disk, and the one before it has its second name by then.  Only finite parameters are
@@ -93,8 +93,8 @@ bool snapshot_save(const struct run *r, const struct snapshot *s)
     const char *path = r->o.save;
     text_addf(&fresh, "%s.new", path);
     sweep(fresh.s);
-    bool ok = mc_npz_save(fresh.s, s->n, (const char *const *)s->name, (const mc_array *const *)s->value) ==
-              MC_OK;
+    bool ok = mc_archive_save(fresh.s, path, s->n, (const char *const *)s->name,
+                              (const mc_array *const *)s->value) == MC_OK;
     if (!ok) {
         complain("the checkpoint was not saved, the one before it stays: %s", mc_last_error());
     } else if (!on_disk(fresh.s) || !take_name(fresh.s, path)) {
@@ -110,9 +110,9 @@ bool snapshot_save(const struct run *r, const struct snapshot *s)
 
 /* ---- reading ---- */
 
-static bool array_text(mc_npz *z, const char *name, struct text *out)
+static bool array_text(mc_archive *z, const char *name, struct text *out)
 {
-    mc_array *a = mc_npz_load(z, name);
+    mc_array *a = mc_archive_load(z, name);
     bool ok = a && mc_array_dtype(a) == MC_UINT8 && mc_array_rank(a) == 1;
     text_addf(out, "%s", "");
     if (ok) {
@@ -123,9 +123,9 @@ static bool array_text(mc_npz *z, const char *name, struct text *out)
 }
 
 /* The float64 array of that name, whole: rows of `columns`, to free; NULL: not there, or of another kind. */
-static double *numbers(mc_npz *z, const char *name, int64_t columns, int *rows)
+static double *numbers(mc_archive *z, const char *name, int64_t columns, int *rows)
 {
-    mc_array *a = mc_npz_load(z, name);
+    mc_array *a = mc_archive_load(z, name);
     double *out = NULL;
     if (a && mc_array_dtype(a) == MC_FLOAT64 && mc_array_size(a) % columns == 0) {
         *rows = (int)(mc_array_size(a) / columns);
@@ -148,7 +148,7 @@ static bool sound(const double v[PROGRESS_NUMBERS])
     return good;
 }
 
-static bool read_progress(mc_npz *z, struct progress *p, struct text *why)
+static bool read_progress(mc_archive *z, struct progress *p, struct text *why)
 {
     int rows = 0, one = 0;
     double *v = numbers(z, "train/progress", PROGRESS_NUMBERS, &one),
@@ -196,11 +196,11 @@ static bool same_lines(const char *a, const char *b)
 }
 
 /* Is what the run was made from what it goes on with?  Otherwise its numbers would be neither's. */
-static const char *other(const struct run *r, mc_npz *z)
+static const char *other(const struct run *r, mc_archive *z)
 {
     struct text model = { 0 }, data = { 0 };
     const char *what = NULL;
-    mc_array *seed = mc_npz_load(z, "train/seed");
+    mc_array *seed = mc_archive_load(z, "train/seed");
     if (!array_text(z, "train/model", &model) || !array_text(z, "train/data", &data) || !seed) {
         what = "is no checkpoint of a training";
     } else if (!same_lines(model.s, r->m.text.s)) {
@@ -216,36 +216,21 @@ static const char *other(const struct run *r, mc_npz *z)
     return what;
 }
 
-static bool has(const mc_npz *z, const char *name)
-{
-    for (int i = 0; i < mc_npz_count(z); i++) {
-        if (strcmp(mc_npz_name(z, i), name) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Is there a file that is no checkpoint, whatever training it is of?  One that begins as an archive and is
- * damaged counts as one where `damaged` does. */
+/* Is there a file that is no checkpoint, whatever training it is of?  One that begins as a file of arrays and
+ * is damaged counts as one where `damaged` does. */
 static bool is_other_file(const char *path, bool damaged)
 {
     struct stat st;
-    char head[2] = { 'P', 'K' };
     if (stat(path, &st) != 0) {
         return false;
     }
     if (!S_ISREG(st.st_mode)) {
         return true; /* a folder, a device or a pipe: it would be renamed */
     }
-    mc_npz *z = mc_npz_open(path);
-    bool good = z && has(z, "train/model") && has(z, "train/progress");
-    FILE *from = z || !damaged ? NULL : fopen(path, "rb");
-    if (from) {
-        good = fread(head, 1, sizeof head, from) <= sizeof head && head[0] == 'P' && head[1] == 'K';
-        fclose(from);
-    }
-    mc_npz_close(z);
+    mc_archive *z = mc_archive_open(path);
+    bool good = z && mc_archive_has(z, "train/model") && mc_archive_has(z, "train/progress");
+    good = good || (!z && damaged && mc_last_status() == MC_EFORMAT);
+    mc_archive_close(z);
     return !good;
 }
 
@@ -267,13 +252,13 @@ bool checkpoint_room(const struct options *o)
 }
 
 /* The parameters of r's model as z has them, under names with `before` in front; NULL: why. */
-static struct snapshot *read_params(const struct run *r, mc_npz *z, const char *before, struct text *why)
+static struct snapshot *read_params(const struct run *r, mc_archive *z, const char *before, struct text *why)
 {
     struct snapshot *want = snapshot_params(r), *s = must(calloc(1, sizeof *s));
     for (int i = 0; i < want->n && s; i++) {
         struct text name = { 0 };
         text_addf(&name, "%s%s", before, want->name[i]);
-        mc_array *a = mc_npz_load(z, name.s), *w = want->value[i];
+        mc_array *a = mc_archive_load(z, name.s), *w = want->value[i];
         bool same = a && mc_array_dtype(a) == mc_array_dtype(w) && mc_array_rank(a) == mc_array_rank(w) &&
                     memcmp(mc_array_dims(a), mc_array_dims(w), (size_t)mc_array_rank(w) * sizeof(int64_t)) ==
                         0;
@@ -317,13 +302,13 @@ static bool load_one(struct run *r, const char *path, struct text *why)
 {
     struct progress p = { 0 };
     struct snapshot *s = NULL, *best = NULL;
-    mc_npz *z = mc_npz_open(path);
+    mc_archive *z = mc_archive_open(path);
     const char *what = z ? other(r, z) : NULL;
     bool ok = z && !what && read_progress(z, &p, why) && (s = read_params(r, z, "", why));
     if (ok && s->n && p.best >= 0) {
         struct text first = { 0 };
         text_addf(&first, BEST "%s", s->name[0]);
-        ok = !has(z, first.s) || (best = read_params(r, z, BEST, why));
+        ok = !mc_archive_has(z, first.s) || (best = read_params(r, z, BEST, why));
         text_free(&first);
     }
     if (ok) {
@@ -340,7 +325,7 @@ static bool load_one(struct run *r, const char *path, struct text *why)
         name_file(why, path);
     }
     snapshot_free(s);
-    mc_npz_close(z);
+    mc_archive_close(z);
     return ok;
 }
 
@@ -376,13 +361,13 @@ const char *word_at(const struct text *lines, int k, char out[64])
 
 bool checkpoint_model(struct model *m, const char *path, struct words *w)
 {
-    mc_npz *z = mc_npz_open(path);
+    mc_archive *z = mc_archive_open(path);
     bool ok = z != NULL;
     if (!ok) {
         complain("%s", mc_last_error());
     } else if (!array_text(z, "train/model", &m->text) || !array_text(z, "train/classes", &w->classes) ||
                !array_text(z, "train/data", &w->data) ||
-               (has(z, "train/columns") && !array_text(z, "train/columns", &w->columns))) {
+               (mc_archive_has(z, "train/columns") && !array_text(z, "train/columns", &w->columns))) {
         ok = false;
         complain("'%s' is no checkpoint of a training", path);
     }
@@ -392,7 +377,7 @@ bool checkpoint_model(struct model *m, const char *path, struct words *w)
         mc_param first = mc_net_param(m->net, NULL, 0);
         struct text name = { 0 };
         text_addf(&name, BEST "%s", first.name ? first.name : "");
-        struct snapshot *s = read_params(&r, z, has(z, name.s) ? BEST : "", &why);
+        struct snapshot *s = read_params(&r, z, mc_archive_has(z, name.s) ? BEST : "", &why);
         ok = s && snapshot_put(&r, s);
         if (!s) {
             name_file(&why, path);
@@ -402,6 +387,6 @@ bool checkpoint_model(struct model *m, const char *path, struct words *w)
         text_free(&name);
         text_free(&why);
     }
-    mc_npz_close(z);
+    mc_archive_close(z);
     return ok;
 }

@@ -90,6 +90,24 @@ void mc_str_free(struct mc_str *b);
 /* to a stream, and frees it; what: for the message */
 mc_status mc_str_write(struct mc_str *b, FILE *to, const char *what);
 
+/* Bytes of the UTF-8 character at s, which has n of them; 0: none begins here. */
+size_t mc_utf8(const char *s, size_t n);
+
+/* ---- json.c ---- */
+struct mc_json { /* JSON text that is being read */
+    const char *at, *end; /* what is left of it */
+    const char *what;     /* it is, for messages */
+};
+mc_status mc_json_string(struct mc_json *j, struct mc_str *out); /* in place of out's text; it has no NUL */
+mc_status mc_json_count(struct mc_json *j, uint64_t *v);         /* a whole number from 0 on */
+/* Reads each item, or each value, by a function, which gets arg. */
+mc_status mc_json_array(struct mc_json *j, mc_status (*item)(struct mc_json *j, void *arg), void *arg);
+mc_status mc_json_object(struct mc_json *j, mc_status (*value)(struct mc_json *j, const char *key, void *arg),
+                         void *arg);
+mc_status mc_json_end(struct mc_json *j);                        /* nothing but white space is left */
+/* "WHAT: what at 'what is left'": MC_EFORMAT */
+mc_status mc_json_wrong(const struct mc_json *j, const char *what);
+
 /* ---- number.c: beside mc_strtod and mc_snprintf, which are public; all as in the C locale ---- */
 float mc_strtof(const char *s, char **end);
 int   mc_vfprintf(FILE *to, const char *fmt, va_list ap);

@@ -66,6 +66,26 @@ void mc_str_addf(struct mc_str *b, const char *fmt, ...)
     va_end(ap);
 }
 
+/* As Unicode defines it: no surrogates, nothing longer than need be, nothing beyond U+10FFFF. */
+size_t mc_utf8(const char *s, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)s;
+    const unsigned first = n ? p[0] : 0xff;
+    const size_t k = first < 0x80                    ? 1
+                     : first >= 0xc2 && first < 0xe0 ? 2
+                     : (first & 0xf0) == 0xe0        ? 3
+                     : first >= 0xf0 && first < 0xf5 ? 4
+                                                     : 0;
+    for (size_t i = 1; i < k; i++) {
+        if (i == n || (p[i] & 0xc0) != 0x80) {
+            return 0;
+        }
+    }
+    bool surrogate = first == 0xed && p[1] >= 0xa0, beyond = first == 0xf4 && p[1] >= 0x90,
+         overlong = (first == 0xe0 && p[1] < 0xa0) || (first == 0xf0 && p[1] < 0x90);
+    return k > 1 && (surrogate || overlong || beyond) ? 0 : k;
+}
+
 /* '<' is escaped too, so that the text may stand inside a page's script. */
 void mc_str_json(struct mc_str *b, const char *s)
 {

@@ -15,23 +15,11 @@ enum { HEAD_COLUMNS = 30, TIP_COLUMNS = 400, TIP_DEPTH = 4, FEW_ELEMENTS = 8 };
 
 /* ---- texts ---- */
 
-/* Bytes of the UTF-8 character at s; 0: none begins here. */
-static size_t utf8(const unsigned char *s)
+/* Bytes of the UTF-8 character at s; 0: none begins here, or one that XML must not have, U+FFFE or U+FFFF. */
+static size_t utf8(const char *s)
 {
-    size_t n = s[0] < 0x80                   ? 1
-               : s[0] >= 0xc2 && s[0] < 0xe0 ? 2
-               : (s[0] & 0xf0) == 0xe0       ? 3
-               : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
-                                             : 0;
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    bool surrogate = s[0] == 0xed && s[1] >= 0xa0,
-         overlong = (s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90);
-    bool beyond = (s[0] == 0xf4 && s[1] >= 0x90) || (s[0] == 0xef && s[1] == 0xbf && n == 3 && s[2] >= 0xbe);
-    return n > 1 && (surrogate || overlong || beyond) ? 0 : n;
+    const size_t n = mc_utf8(s, strnlen(s, 4));
+    return n == 3 && memcmp(s, "\xef\xbf", 2) == 0 && (unsigned char)s[2] >= 0xbe ? 0 : n;
 }
 
 int mc_text_columns(const char *s)
@@ -48,7 +36,7 @@ void mc_str_line(struct mc_str *out, const char *s, int columns)
     size_t start = out->n, mark = out->n; /* mark: where the last column begins */
     int n = 0;
     while (*s) {
-        size_t k = utf8((const unsigned char *)s);
+        size_t k = utf8(s);
         if (n == columns) {
             if (!out->bad) {
                 out->n = MC_MAX(mark, start);

@@ -248,7 +248,7 @@ mc_status mc_graph_save_shared(const mc_graph *g, const char *path)
         value[i] = mc_shared_get(g->shareds.at[i]);
         s = value[i] ? MC_OK : mc_last_status();
     }
-    s = s < 0 ? s : mc_npz_save(path, (int)n, name, (const mc_array *const *)value);
+    s = s < 0 ? s : mc_archive_save(path, NULL, (int)n, name, (const mc_array *const *)value);
     for (size_t i = 0; value && i < n; i++) {
         mc_array_unref(&value[i]);
     }
@@ -257,23 +257,14 @@ mc_status mc_graph_save_shared(const mc_graph *g, const char *path)
     return s;
 }
 
-static bool has(const mc_npz *z, const char *name)
-{
-    bool found = false;
-    for (int i = 0; i < mc_npz_count(z) && !found; i++) {
-        found = strcmp(mc_npz_name(z, i), name) == 0;
-    }
-    return found;
-}
-
 /* The value of s in the file, in s's dtype. */
-static mc_array *load(mc_npz *z, const char *path, const mc_shared *s)
+static mc_array *load(mc_archive *z, const char *path, const mc_shared *s)
 {
-    if (!has(z, s->name)) {
+    if (!mc_archive_has(z, s->name)) {
         mc_fail(MC_EARG, "%s: '%s' is not in it", path, s->name);
         return NULL;
     }
-    mc_array *value = mc_npz_load(z, s->name), *cast = NULL;
+    mc_array *value = mc_archive_load(z, s->name), *cast = NULL;
     if (value && fits(s, value, path) == MC_OK) {
         cast = mc_array_cast(value, s->type.dtype);
     }
@@ -287,16 +278,16 @@ mc_status mc_graph_load_shared(mc_graph *g, const char *path)
         return mc_fail(MC_EARG, "load_shared: there is no %s (NULL)", g ? "path" : "graph");
     }
     size_t n = g->shareds.n;
-    mc_npz *z = mc_npz_open(path);
+    mc_archive *z = mc_archive_open(path);
     mc_array **value = z ? mc_calloc(n + 1, sizeof *value, "shared") : NULL;
     mc_status s = value ? MC_OK : mc_last_status();
-    for (int i = 0; s == MC_OK && i < mc_npz_count(z); i++) {
+    for (int i = 0; s == MC_OK && i < mc_archive_count(z); i++) {
         bool known = false;
         for (size_t k = 0; k < n && !known; k++) {
-            known = strcmp(mc_npz_name(z, i), g->shareds.at[k]->name) == 0;
+            known = strcmp(mc_archive_name(z, i), g->shareds.at[k]->name) == 0;
         }
         s = known ? MC_OK
-                  : mc_fail(MC_EARG, "%s: it has '%s', which the graph has not", path, mc_npz_name(z, i));
+                  : mc_fail(MC_EARG, "%s: it has '%s', which the graph has not", path, mc_archive_name(z, i));
     }
     for (size_t i = 0; s == MC_OK && i < n; i++) {
         value[i] = load(z, path, g->shareds.at[i]);
@@ -320,6 +311,6 @@ mc_status mc_graph_load_shared(mc_graph *g, const char *path)
         mc_array_unref(&value[i]);
     }
     mc_free(value);
-    mc_npz_close(z);
+    mc_archive_close(z);
     return s;
 }

@@ -120,7 +120,7 @@ static bool borrow(struct mc_nn_build *b, const char *field, mc_shared *s, const
     mc_nn_let(b, field, "%s", mc_shared_name(s));
     return known ||
            mc_nn_push(b->net, &b->net->param, &b->net->nparam, &b->net->param_cap, sizeof *b->net->param,
-                      &(struct mc_nn_param){ mc_shared_name(s), tags, s, b->layer });
+                      &(struct mc_nn_param){ mc_shared_name(s), tags, s, b->layer, field });
 }
 
 bool mc_nn_weights(struct mc_nn_build *b, const char *field, const char *tags, int rank, const int64_t *dims)
@@ -142,7 +142,7 @@ bool mc_nn_weights(struct mc_nn_build *b, const char *field, const char *tags, i
         if (name.bad) {
             mc_array_unref(&value);
         }
-        s = value ? mc_nn_param(b->net, b->layer, name.s, tags, value) : NULL;
+        s = value ? mc_nn_param(b->net, b->layer, field, name.s, tags, value) : NULL;
         b->failed |= !s;
         mc_nn_let(b, field, "%s", s ? mc_shared_name(s) : "");
     }

@@ -82,7 +82,8 @@ static void conv(struct mc_nn_build *b)
         !let_steps(b, "dilation", z.n) || !let_filters(b, &z, z.filters, z.channels / z.groups)) {
         return;
     }
-    mc_nn_let(b, "flip", "%s", mc_nn_bool(&b->set, "flip") ? "" : "False");
+    b->layer->flips = mc_nn_bool(&b->set, "flip");
+    mc_nn_let(b, "flip", "%s", b->layer->flips ? "" : "False");
     mc_nn_let_unless(b, "groups", z.groups == 1, z.groups);
     mc_nn_let(b, "conv", "%s",
               "conv($x, $W{, border=$border}{, stride=$stride}{, dilation=$dilation}{, groups=$groups}{, "
@@ -146,8 +147,8 @@ static void deconv(struct mc_nn_build *b)
         !let_filters(b, &z, z.channels, z.filters)) {
         return;
     }
-    mc_nn_let(b, "flip", "%s",
-              mc_nn_bool(&b->set, "flip") ? "False" : ""); /* what is turned back is not turned */
+    b->layer->flips = !mc_nn_bool(&b->set, "flip"); /* what is turned back is not turned */
+    mc_nn_let(b, "flip", "%s", b->layer->flips ? "" : "False");
     mc_nn_let(b, "conv", "%s", "conv_inputs($W, $x, $shape, border=$border{, stride=$stride}{, flip=$flip})");
     mc_nn_bias(b, "$conv", z.n + 2, 1, 0);
 }

@@ -21,7 +21,7 @@ struct mc_data {
 static const struct mc_reader readers[] = {
     { mc_digits_knows,   mc_digits_read },
     { mc_csv_knows,      mc_csv_read },
-    { mc_npz_knows,      mc_npz_read_data },
+    { mc_archive_knows,      mc_archive_read_data },
     { mc_cifar_knows,    mc_cifar_read },
     { mc_idx_knows,      mc_idx_read },
     { mc_pictures_knows, mc_pictures_read },
@@ -211,7 +211,7 @@ mc_data *mc_data_open(const char *where, enum mc_part part)
     if (i == COUNT(readers)) {
         if (mc_path_is(where, true) || mc_path_is(where, false)) {
             mc_fail(MC_EFORMAT,
-                    "'%s' is no data that is understood: MNIST's or CIFAR's files, .npz, .csv, or a folder "
+                    "'%s' is no data that is understood: MNIST's or CIFAR's files, .npz, .safetensors, .csv, or a folder "
                     "of pictures for each class",
                     where);
         } else {

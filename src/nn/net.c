@@ -111,7 +111,7 @@ static bool start(mc_net *net, const char *prefix, uint64_t seed)
     mc_input(net->draw_graph, "b", mc_nn_float(), 0);
     return mc_random(net->draw_graph, "random", seed ^ UINT64_C(0x9e3779b97f4a7c15)) && stream &&
            mc_nn_push(net, &net->param, &net->nparam, &net->param_cap, sizeof *net->param,
-                      &(struct mc_nn_param){ rng, " state random ", stream, NULL });
+                      &(struct mc_nn_param){ rng, " state random ", stream, NULL, NULL });
 }
 
 mc_net *mc_net_new(mc_graph *g, const char *prefix, uint64_t seed)
@@ -214,13 +214,14 @@ const char *mc_layer_text(const mc_layer *l, enum mc_pass pass)
 
 /* ---- parameters ---- */
 
-mc_shared *mc_nn_param(mc_net *net, mc_layer *layer, const char *name, const char *tags, mc_array *value)
+mc_shared *mc_nn_param(mc_net *net, mc_layer *layer, const char *field, const char *name, const char *tags,
+                       mc_array *value)
 {
     mc_shared *s = value ? mc_shared_new(net->g, name, value) : NULL;
     const char *kept = s ? mc_nn_keep_text(net, name, strlen(name)) : NULL;
     mc_array_unref(&value);
     bool known = kept && mc_nn_push(net, &net->param, &net->nparam, &net->param_cap, sizeof *net->param,
-                                    &(struct mc_nn_param){ kept, tags, s, layer });
+                                    &(struct mc_nn_param){ kept, tags, s, layer, field });
     return known ? s : NULL;
 }
 
@@ -246,7 +247,7 @@ mc_status mc_net_tag(mc_net *net, mc_shared *s, const char *tags)
             return MC_OK;
         }
     }
-    struct mc_nn_param p = { name, kept, s, NULL };
+    struct mc_nn_param p = { name, kept, s, NULL, NULL };
     return mc_nn_push(net, &net->param, &net->nparam, &net->param_cap, sizeof p, &p) ? MC_OK : MC_EMEMORY;
 }
 

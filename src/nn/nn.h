@@ -117,6 +117,7 @@ struct mc_nn_param {
     const char *name, *tags; /* tags: words between spaces, " trainable " */
     mc_shared *shared;
     mc_layer *layer;
+    const char *field; /* which one of its layer: "W"; NULL: of no layer's */
 };
 struct mc_nn_running { /* becomes `to` whenever the net is trained */
     mc_shared *shared;
@@ -131,6 +132,7 @@ struct mc_layer {
     const char *var[2];  /* what formulas call it, by pass */
     const char *text[2];
     mc_node *node[2];
+    bool flips; /* its filters lie the other way than a correlation's */
 };
 struct mc_net {
     mc_graph *g;
@@ -163,12 +165,16 @@ char *mc_nn_keep_printed(mc_net *net, const char *fmt, va_list ap);
 bool mc_nn_push(mc_net *net, void *list, int *n, int *cap, size_t size, const void *item);
 const char *mc_nn_name(mc_net *net, const char *name);      /* with the net's prefix; NULL: no memory */
 /* Makes a shared variable, known to the net by its tags.  Takes value over. */
-mc_shared *mc_nn_param(mc_net *net, mc_layer *layer, const char *name, const char *tags, mc_array *value);
+mc_shared *mc_nn_param(mc_net *net, mc_layer *layer, const char *field, const char *name, const char *tags,
+                       mc_array *value);
 mc_dtype mc_nn_float(void);                                 /* floatX */
 /* Runs a formula; a mistake in it is told under the line (NULL: alone), with `where` in front. */
 mc_node *mc_nn_formula(mc_net *net, const struct mc_nn_line *line, const char *where, const char *text);
 /* Makes "a graph's first mistake" this one with the line around it. */
 void mc_nn_set_error(mc_graph *g, const struct mc_nn_line *line, const char *where);
+
+/* save.c: has the array of a file that shape? */
+mc_status mc_nn_fits(const char *path, const char *name, const mc_array *a, int rank, const int64_t *dims);
 
 /* ---- layer.c: kinds are rows ---- */
 

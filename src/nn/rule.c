@@ -169,7 +169,7 @@ static mc_shared *remembered(mc_net *net, const char *name, mc_dtype d, int rank
         if (!zeros) {
             mc_mistake(net->g, MC_EMEMORY, "%s: %s", name, mc_last_error());
         }
-        s = mc_nn_param(net, NULL, name, " state ", zeros);
+        s = mc_nn_param(net, NULL, NULL, name, " state ", zeros);
     }
     return s;
 }

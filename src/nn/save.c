@@ -1,4 +1,4 @@
-/* save.c: parameters in .npz files.
+/* save.c: parameters in files, under their names.
  *
  * Invariant: nothing in a net changes until every array of the file has been found to fit. */
 #include "nn/nn.h"
@@ -27,7 +27,7 @@ mc_status mc_net_save_params(const mc_net *net, const char *path, const char *ta
         arrays[i] = mc_shared_get(p.shared);
         s = arrays[i] ? MC_OK : mc_last_status();
     }
-    s = s < 0 ? s : mc_npz_save(path, n, names, (const mc_array *const *)arrays);
+    s = s < 0 ? s : mc_archive_save(path, NULL, n, names, (const mc_array *const *)arrays);
     for (int i = 0; arrays && i < n; i++) {
         mc_array_unref(&arrays[i]);
     }
@@ -52,32 +52,31 @@ static void shape_text(char *out, size_t size, int rank, const int64_t *dims)
     mc_nn_free(&t);
 }
 
-static mc_status fits(const mc_net *net, const char *path, const mc_param *p, const mc_array *a)
+mc_status mc_nn_fits(const char *path, const char *name, const mc_array *a, int rank, const int64_t *dims)
 {
-    mc_node *n = mc_shared_node(net->g, p->shared);
     char have[120], want[120];
-    bool same = mc_array_rank(a) == mc_node_rank(n);
-    for (int i = 0; same && i < mc_array_rank(a); i++) {
-        same = mc_array_dims(a)[i] == mc_node_dims(n)[i];
+    bool same = mc_array_rank(a) == rank;
+    for (int i = 0; same && i < rank; i++) {
+        same = mc_array_dims(a)[i] == dims[i];
     }
     if (!same) {
         shape_text(have, sizeof have, mc_array_rank(a), mc_array_dims(a));
-        shape_text(want, sizeof want, mc_node_rank(n), mc_node_dims(n));
-        return mc_fail(MC_ESHAPE, "%s: '%s' has shape %s; the net's has %s", path, p->name, have, want);
+        shape_text(want, sizeof want, rank, dims);
+        return mc_fail(MC_ESHAPE, "%s: '%s' has shape %s; the net's has %s", path, name, have, want);
     }
     return MC_OK;
 }
 
 /* A name of the file that is none of the net's. */
-static mc_status all_known(const mc_net *net, const char *path, const mc_npz *z)
+static mc_status all_known(const mc_net *net, const char *path, const mc_archive *z)
 {
-    for (int i = 0; i < mc_npz_count(z); i++) {
+    for (int i = 0; i < mc_archive_count(z); i++) {
         bool known = false;
         for (int k = 0; k < net->nparam && !known; k++) {
-            known = strcmp(net->param[k].name, mc_npz_name(z, i)) == 0;
+            known = strcmp(net->param[k].name, mc_archive_name(z, i)) == 0;
         }
         if (!known) {
-            return mc_fail(MC_EARG, "%s: it has '%s', which the net has not", path, mc_npz_name(z, i));
+            return mc_fail(MC_EARG, "%s: it has '%s', which the net has not", path, mc_archive_name(z, i));
         }
     }
     return MC_OK;
@@ -89,21 +88,18 @@ mc_status mc_net_load_params(mc_net *net, const char *path, const char *tags)
         return MC_EARG;
     }
     int n = count(net, tags);
-    mc_npz *z = mc_npz_open(path);
+    mc_archive *z = mc_archive_open(path);
     mc_array **arrays = z ? mc_calloc((size_t)n + 1, sizeof *arrays, "nets") : NULL;
     mc_status s = !z ? mc_last_status() : arrays ? all_known(net, path, z) : MC_EMEMORY;
     for (int i = 0; s == MC_OK && i < n; i++) {
         mc_param p = mc_net_param(net, tags, i);
-        bool there = false;
-        for (int k = 0; k < mc_npz_count(z) && !there; k++) {
-            there = strcmp(mc_npz_name(z, k), p.name) == 0;
-        }
-        if (!there) {
+        if (!mc_archive_has(z, p.name)) {
             s = mc_fail(MC_EARG, "%s: '%s' is not in it", path, p.name);
-        } else if (!(arrays[i] = mc_npz_load(z, p.name))) {
+        } else if (!(arrays[i] = mc_archive_load(z, p.name))) {
             s = mc_last_status();
         } else {
-            s = fits(net, path, &p, arrays[i]);
+            const mc_node *own = mc_shared_node(net->g, p.shared);
+            s = mc_nn_fits(path, p.name, arrays[i], mc_node_rank(own), mc_node_dims(own));
         }
     }
     for (int i = 0; s == MC_OK && i < n; i++) {
@@ -116,6 +112,6 @@ mc_status mc_net_load_params(mc_net *net, const char *path, const char *tags)
         mc_array_unref(&arrays[i]);
     }
     mc_free(arrays);
-    mc_npz_close(z);
+    mc_archive_close(z);
     return s;
 }

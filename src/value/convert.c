@@ -136,7 +136,7 @@ INLINE struct num get(mc_dtype d, const void *p)
 {
     struct num v = { 0 };
     switch (d) {
-#define DTYPE(id, name, storage, kind, class, npy, c, eps, dl)                                               \
+#define DTYPE(id, name, storage, kind, class, npy, tensors, c, eps, dl)                                      \
     case MC_##id: {                                                                                          \
         storage x;                                                                                           \
         memcpy(&x, p, sizeof x);                                                                             \
@@ -241,7 +241,7 @@ INLINE bool as_bool(struct num v)
 INLINE void put(mc_dtype d, void *p, struct num v)
 {
     switch (d) {
-#define DTYPE(id, name, storage, kind, class, npy, c, eps, dl)                                               \
+#define DTYPE(id, name, storage, kind, class, npy, tensors, c, eps, dl)                                      \
     case MC_##id: {                                                                                          \
         storage x = PUT_##id(v);                                                                             \
         memcpy(p, &x, sizeof x);                                                                             \
@@ -256,7 +256,7 @@ INLINE void put(mc_dtype d, void *p, struct num v)
 INLINE int64_t size_of(mc_dtype d)
 {
     switch (d) {
-#define DTYPE(id, name, storage, kind, class, npy, c, eps, dl)                                               \
+#define DTYPE(id, name, storage, kind, class, npy, tensors, c, eps, dl)                                      \
     case MC_##id:                                                                                            \
         return (int64_t)sizeof(storage);
 #include "value/dtypes.def"
@@ -277,7 +277,7 @@ INLINE void pair(mc_dtype dd, char *restrict dst, mc_dtype sd, const char *restr
 INLINE void from(mc_dtype dd, char *dst, mc_dtype sd, const char *src, int64_t n)
 {
     switch (sd) {
-#define DTYPE(id, name, storage, kind, class, npy, c, eps, dl)                                               \
+#define DTYPE(id, name, storage, kind, class, npy, tensors, c, eps, dl)                                      \
     case MC_##id:                                                                                            \
         pair(dd, dst, MC_##id, src, n);                                                                      \
         break;
@@ -290,7 +290,7 @@ INLINE void from(mc_dtype dd, char *dst, mc_dtype sd, const char *src, int64_t n
 static void run(mc_dtype dd, char *dst, mc_dtype sd, const char *src, int64_t n)
 {
     switch (dd) {
-#define DTYPE(id, name, storage, kind, class, npy, c, eps, dl)                                               \
+#define DTYPE(id, name, storage, kind, class, npy, tensors, c, eps, dl)                                      \
     case MC_##id:                                                                                            \
         from(MC_##id, dst, sd, src, n);                                                                      \
         break;

@@ -4,8 +4,8 @@
 #include "value/value.h"
 
 const struct mc_dtype_row mc_dtypes[MC_NDTYPE] = {
-#define DTYPE(id, name, storage, kind, cls, npy, c, eps, dl)                                       \
-    [MC_##id] = { name, sizeof(storage), KIND_##kind, CLASS_##cls, npy, c, eps, dl },
+#define DTYPE(id, name, storage, kind, cls, npy, tensors, c, eps, dl)                              \
+    [MC_##id] = { name, sizeof(storage), KIND_##kind, CLASS_##cls, npy, tensors, c, eps, dl },
 #include "value/dtypes.def"
 #undef DTYPE
 };

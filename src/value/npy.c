@@ -248,7 +248,7 @@ static mc_status read_head(const struct mc_source *s, struct head *h, uint64_t *
 
 /* ---- elements ---- */
 
-static void swap_bytes(char *p, int64_t n, int size)
+void mc_swap_bytes(char *p, int64_t n, int size)
 {
     for (int64_t i = 0; i < n; i++, p += size) {
         for (int a = 0, b = size - 1; a < b; a++, b--) {
@@ -277,7 +277,7 @@ static mc_array *read_elements(const struct mc_source *s, const struct head *h, 
         return NULL;
     }
     if (h->swapped) {
-        swap_bytes(a->data, n, mc_dtypes[h->dtype].size);
+        mc_swap_bytes(a->data, n, mc_dtypes[h->dtype].size);
     }
     for (int64_t i = 0; h->dtype == MC_BOOL && i < n; i++) {
         a->data[i] = a->data[i] != 0;

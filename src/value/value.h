@@ -14,6 +14,7 @@ struct mc_dtype_row {
     enum mc_kind kind;
     enum mc_class cls;
     const char *npy;   /* "<f4" without the order mark: "f4" */
+    const char *tensors; /* in a .safetensors file: "F32" */
     const char *c;     /* how kernels spell it: "float" */
     double eps;        /* spacing at one; 0 for integers */
     uint8_t dl_code;   /* DLPack's type code */
@@ -109,10 +110,11 @@ mc_status mc_source_open(struct mc_source *s, const char *path);
 void      mc_source_close(struct mc_source *s);
 mc_status mc_source_read(const struct mc_source *s, uint64_t at, void *dst, size_t n);
 mc_array *mc_npy_read(const struct mc_source *s);
+void      mc_swap_bytes(char *p, int64_t n, int size);         /* of n elements: the other byte order */
 mc_status mc_npy_head(struct mc_str *out, const mc_array *a);  /* what goes before the elements in C order */
 
-/* ---- npz.c ---- */
-mc_npz   *mc_npz_read(struct mc_source s);                     /* takes s over, also when it fails */
+/* ---- archive.c ---- */
+mc_archive *mc_archive_read(struct mc_source s);               /* takes s over, also when it fails */
 
 /* ---- walking, in elements.c ---- */
 /* An odometer over the outer axes of several arrays of one shape: the reference loops stand on it. */

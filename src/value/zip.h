@@ -12,7 +12,7 @@ enum { /* the marks that records begin with */
     END64     = 0x06064b50
 };
 enum { LOCAL_SIZE = 30, CENTRAL_SIZE = 46, END_SIZE = 22, LOCATOR64_SIZE = 20, END64_SIZE = 56 };
-enum { LONGEST_COMMENT = 65535 };
+enum { LONGEST_COMMENT = 65535, LONGEST_NAME = 65000 };
 enum { STORED = 0, DEFLATED = 8 };           /* methods */
 enum { ENCRYPTED = 1, UTF8 = 1 << 11 };      /* flags */
 enum { EXTRA64 = 1, VERSION64 = 45 };        /* the extra field of large sizes, and the version that has it */

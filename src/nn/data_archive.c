@@ -1,4 +1,4 @@
-/* data_npz.c: examples in a .npz file, under the names that are in use for it.
+/* data_archive.c: examples in a file of arrays, under the names that are in use for them.
  *
  * Invariant: pictures of bytes become (n, channels, rows, columns): without an axis of channels they get one,
  * with channels last they are turned; all else is left as it is. */
@@ -18,19 +18,9 @@ static const struct {
       { "images", "labels", true } },
 };
 
-bool mc_npz_knows(const char *where)
+bool mc_archive_knows(const char *where)
 {
-    return mc_path_ends(where, ".npz") && mc_path_is(where, false);
-}
-
-static bool has(const mc_npz *z, const char *name)
-{
-    for (int i = 0; i < mc_npz_count(z); i++) {
-        if (strcmp(mc_npz_name(z, i), name) == 0) {
-            return true;
-        }
-    }
-    return false;
+    return (mc_path_ends(where, ".npz") || mc_path_ends(where, ".safetensors")) && mc_path_is(where, false);
 }
 
 static bool few(int64_t channels) { return channels == 1 || channels == 3; }
@@ -47,12 +37,13 @@ static mc_array *channels_second(const mc_array *x)
     return last ? mc_array_transpose(x, (int[]){ 0, 3, 1, 2 }) : NULL;
 }
 
-mc_status mc_npz_read_data(const char *where, enum mc_part part, struct mc_example_set *out)
+mc_status mc_archive_read_data(const char *where, enum mc_part part, struct mc_example_set *out)
 {
-    mc_npz *z = mc_npz_open(where);
+    mc_archive *z = mc_archive_open(where);
     mc_status s = z ? MC_OK : mc_last_status();
     size_t i = 0;
-    while (s == MC_OK && i < COUNT(names[part]) && !(has(z, names[part][i].x) && has(z, names[part][i].t))) {
+    while (s == MC_OK && i < COUNT(names[part]) &&
+           !(mc_archive_has(z, names[part][i].x) && mc_archive_has(z, names[part][i].t))) {
         i++;
     }
     if (s == MC_OK && i == COUNT(names[part])) {
@@ -60,10 +51,10 @@ mc_status mc_npz_read_data(const char *where, enum mc_part part, struct mc_examp
                     names[part][0].t);
     }
     if (s == MC_OK) {
-        out->text = "examples from a .npz file";
+        out->text = "examples from a file of arrays";
         out->whole = names[part][i].whole;
-        out->x = mc_npz_load(z, names[part][i].x);
-        out->t = out->x ? mc_npz_load(z, names[part][i].t) : NULL;
+        out->x = mc_archive_load(z, names[part][i].x);
+        out->t = out->x ? mc_archive_load(z, names[part][i].t) : NULL;
         s = out->t ? MC_OK : mc_last_status();
     }
     mc_array *turned = s == MC_OK && mc_array_dtype(out->x) == MC_UINT8 ? channels_second(out->x) : NULL;
@@ -71,6 +62,6 @@ mc_status mc_npz_read_data(const char *where, enum mc_part part, struct mc_examp
         mc_array_unref(&out->x);
         out->x = turned;
     }
-    mc_npz_close(z);
+    mc_archive_close(z);
     return s;
 }

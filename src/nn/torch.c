@@ -1,0 +1,386 @@
+/* torch.c: parameters under the names and in the layouts of a PyTorch state dict.
+ *
+ * A module has the name of its layer unless a line `layer = module` gives another.  The table says what the
+ * tensors of a module are called and how their layout differs from that of the layer's parameters.
+ *
+ * Invariant: nothing in a net changes until every array of the file has been found to fit. */
+#include "nn/nn.h"
+#include <math.h>
+
+enum how {
+    SWAP = 1,     /* the first two axes change places */
+    FLIP = 2,     /* the places of filters run the other way where the layer turns them */
+    PLACES = 4,   /* PyTorch's has an axis of size 1 for each place */
+    VECTOR = 8,   /* there is a counterpart of one axis only */
+    VARIANCE = 16 /* 1 / sqrt(v + epsilon) here, v there */
+};
+static const struct tensor {
+    const char *kinds, *ours, *theirs;
+    unsigned how;
+} tensors[] = { /* docs/networks.md has this table too */
+    { " dense ",                  "W",       "weight",       SWAP },
+    { " dense ",                  "b",       "bias",         VECTOR },
+    { " conv conv_mm conv_dnn ",  "W",       "weight",       FLIP },
+    { " dilated_conv ",           "W",       "weight",       SWAP },
+    { " deconv ",                 "W",       "weight",       FLIP },
+    { " nin ",                    "W",       "weight",       SWAP | PLACES },
+    { " conv conv_mm conv_dnn dilated_conv deconv nin ", "b", "bias", VECTOR },
+    { " batch_norm ",             "gamma",   "weight",       VECTOR },
+    { " batch_norm ",             "beta",    "bias",         VECTOR },
+    { " batch_norm ",             "mean",    "running_mean", VECTOR },
+    { " batch_norm ",             "inv_std", "running_var",  VECTOR | VARIANCE },
+    { " batch_norm ",             NULL,      "num_batches_tracked", 0 }, /* saved as 0, and not needed */
+    { " layer_norm instance_norm ", "scale", "weight",       VECTOR },
+    { " layer_norm instance_norm ", "bias",  "bias",         VECTOR },
+    { " prelu ",                  "alpha",   "weight",       VECTOR },
+    { " embedding ",              "W",       "weight",       0 },
+};
+
+struct line { /* layer = module epsilon=0.001 */
+    struct mc_nn_slice ours, theirs;
+    double epsilon;
+};
+struct part { /* a tensor of the state dict */
+    const struct tensor *row;
+    const struct mc_nn_param *param; /* NULL: the number of batches */
+    char *name;
+    double epsilon;
+    mc_array *value;
+};
+struct dict {
+    const mc_net *net;
+    struct line *line;
+    struct part *part;
+    int nline, npart;
+};
+#define EPSILON 1e-5 /* of PyTorch's batch norms unless they say another */
+
+/* ---- names ---- */
+
+static struct mc_nn_slice word(const char **at)
+{
+    *at += strspn(*at, " \t\r");
+    struct mc_nn_slice w = { *at, strcspn(*at, " \t\r\n=#") };
+    *at += w.n;
+    *at += strspn(*at, " \t\r");
+    return w;
+}
+
+/* One line from *at on, which moves behind it; an empty one leaves ours without a letter. */
+static mc_status read_line(const char **at, int number, struct line *l)
+{
+    *l = (struct line){ .epsilon = EPSILON };
+    l->ours = word(at);
+    bool good = l->ours.n == 0;
+    if (**at == '=' && l->ours.n) {
+        ++*at;
+        l->theirs = word(at);
+        good = l->theirs.n > 0;
+        struct mc_nn_slice key = word(at);
+        if (key.n && **at == '=') {
+            char *end;
+            ++*at;
+            *at += strspn(*at, " \t\r");
+            l->epsilon = mc_strtod(*at, &end);
+            good = good && mc_nn_same(key, "epsilon") && end != *at && l->epsilon >= 0 && l->epsilon < 1;
+            *at = end + strspn(end, " \t\r");
+        } else {
+            good = good && key.n == 0;
+        }
+    }
+    *at += **at == '#' ? strcspn(*at, "\n") : 0;
+    if (!good || (**at && **at != '\n')) {
+        return mc_fail(MC_ESYNTAX, "names, line %d: not 'layer = module' or 'layer = module epsilon=0.001'",
+                       number);
+    }
+    *at += **at == '\n';
+    return MC_OK;
+}
+
+static bool is_layer(const mc_net *net, struct mc_nn_slice name)
+{
+    for (int i = 0; i < net->nlayer; i++) {
+        if (mc_nn_same(name, net->layer[i]->name)) {
+            return true;
+        }
+    }
+    return mc_nn_same(name, "none");
+}
+
+static mc_status read_lines(struct dict *d, const char *names)
+{
+    int most = 1, number = 1;
+    for (const char *s = names; *s; s++) {
+        most += *s == '\n';
+    }
+    d->line = mc_calloc((size_t)most, sizeof *d->line, "nets");
+    mc_status s = d->line ? MC_OK : MC_EMEMORY;
+    for (; s == MC_OK && *names; number++) {
+        struct line l;
+        s = read_line(&names, number, &l);
+        if (s < 0 || !l.ours.n) {
+            continue;
+        }
+        if (!is_layer(d->net, l.ours)) {
+            s = mc_fail(MC_EARG, "names, line %d: there is no layer '%.*s'", number, (int)l.ours.n, l.ours.s);
+        }
+        d->line[d->nline++] = l;
+    }
+    return s;
+}
+
+/* The module of a layer; the last line about it counts. */
+static struct line module_of(const struct dict *d, const mc_layer *l)
+{
+    for (int i = d->nline; i-- > 0;) {
+        if (mc_nn_same(d->line[i].ours, l->name)) {
+            return d->line[i];
+        }
+    }
+    const struct mc_nn_slice own = { l->name, strlen(l->name) };
+    return (struct line){ own, own, EPSILON };
+}
+
+/* ---- what the state dict has ---- */
+
+/* Is the word in a list that has a space before and behind each? */
+static bool has_word(const char *list, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)); at++) {
+        if (at[-1] == ' ' && at[n] == ' ') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ours: NULL for what has no parameter here */
+static const struct tensor *find_row(const mc_layer *l, const char *ours)
+{
+    for (int i = 0; i < COUNT(tensors); i++) {
+        const struct tensor *t = &tensors[i];
+        if (has_word(t->kinds, l->kind->name) &&
+            (t->ours && ours ? strcmp(t->ours, ours) == 0 : t->ours == ours)) {
+            return t;
+        }
+    }
+    return NULL;
+}
+
+static mc_status add_part(struct dict *d, const struct tensor *row, const struct mc_nn_param *p,
+                          const mc_layer *l)
+{
+    const struct line m = module_of(d, l);
+    struct mc_nn_text name = { 0 };
+    if (mc_nn_same(m.theirs, "none")) {
+        return MC_OK;
+    }
+    mc_nn_addf(&name, "%.*s.%s", (int)m.theirs.n, m.theirs.s, row->theirs);
+    if (name.bad) {
+        mc_nn_free(&name);
+        return MC_EMEMORY;
+    }
+    for (int i = 0; i < d->npart; i++) {
+        if (strcmp(d->part[i].name, name.s) == 0) {
+            mc_fail(MC_EARG, "two layers have the name '%s' in PyTorch", name.s);
+            mc_nn_free(&name);
+            return MC_EARG;
+        }
+    }
+    d->part[d->npart++] = (struct part){ row, p, name.s, m.epsilon, NULL };
+    return MC_OK;
+}
+
+static mc_status add_param(struct dict *d, const struct mc_nn_param *p)
+{
+    const struct tensor *row = p->layer && p->field ? find_row(p->layer, p->field) : NULL;
+    if (p->layer && mc_nn_same(module_of(d, p->layer).theirs, "none")) {
+        return MC_OK;
+    }
+    if (!row || (row->how & VECTOR && mc_node_rank(mc_shared_node(d->net->g, p->shared)) != 1)) {
+        return mc_fail(MC_EUNSUPPORTED, "'%s' has no counterpart in PyTorch", p->name);
+    }
+    return add_part(d, row, p, p->layer);
+}
+
+static mc_status make(struct dict *d, const mc_net *net, const char *names)
+{
+    *d = (struct dict){ .net = net };
+    d->part = mc_calloc((size_t)(net->nparam + net->nlayer), sizeof *d->part, "nets");
+    mc_status s = d->part ? read_lines(d, names ? names : "") : MC_EMEMORY;
+    for (int i = 0; s == MC_OK && i < net->nparam; i++) {
+        s = strstr(net->param[i].tags, " state ") ? MC_OK : add_param(d, &net->param[i]);
+    }
+    for (int i = 0; s == MC_OK && i < net->nlayer; i++) {
+        const struct tensor *row = find_row(net->layer[i], NULL);
+        s = row ? add_part(d, row, NULL, net->layer[i]) : MC_OK;
+    }
+    return s;
+}
+
+static void release(struct dict *d)
+{
+    for (int i = 0; i < d->npart; i++) {
+        mc_free(d->part[i].name);
+        mc_array_unref(&d->part[i].value);
+    }
+    mc_free(d->part);
+    mc_free(d->line);
+}
+
+/* ---- layouts ---- */
+
+/* Takes x over. */
+static mc_array *next(mc_array *x, mc_array *made)
+{
+    mc_array_unref(&x);
+    return made;
+}
+
+/* 1 / sqrt(v + epsilon) of each number, or v of that. */
+static mc_array *variance(const mc_array *x, double epsilon, bool load)
+{
+    mc_array *wide = mc_array_cast(x, MC_FLOAT64), *out = NULL;
+    double *v = wide ? mc_array_data(wide) : NULL;
+    for (int64_t i = 0; wide && i < mc_array_size(wide); i++) {
+        v[i] = load ? 1 / sqrt(v[i] + epsilon) : 1 / (v[i] * v[i]) - epsilon;
+    }
+    out = wide ? mc_array_cast(wide, mc_array_dtype(x)) : NULL;
+    mc_array_unref(&wide);
+    return out;
+}
+
+/* An array in the other's layout, which its shape allows. */
+static mc_array *turn(const struct part *p, const mc_array *a, bool load)
+{
+    const unsigned how = p->row->how;
+    int axes[NN_MOST_AXES] = { 1, 0, 2, 3, 4, 5, 6, 7 }, places = mc_layer_rank(p->param->layer) - 2;
+    int64_t dims[NN_MOST_AXES] = { 0 };
+    mc_array *x = mc_array_ref((mc_array *)a);
+    if (x && how & PLACES && load) {
+        x = next(x, mc_array_reshape(a, 2, mc_array_dims(a)));
+    }
+    if (x && how & SWAP) {
+        x = next(x, mc_array_transpose(x, axes));
+    }
+    for (int i = 2; x && how & FLIP && p->param->layer->flips && i < mc_array_rank(x); i++) {
+        const int64_t n = mc_array_dims(x)[i];
+        x = next(x, mc_array_slice(x, i, n - 1, n, -1));
+    }
+    if (x && how & PLACES && !load) {
+        for (int i = 0; i < 2 + places; i++) {
+            dims[i] = i < 2 ? mc_array_dims(x)[i] : 1;
+        }
+        x = next(x, mc_array_reshape(x, 2 + places, dims));
+    }
+    return x && how & VARIANCE ? next(x, variance(x, p->epsilon, load)) : x;
+}
+
+/* The shape that PyTorch has it in. */
+static int their_dims(const struct part *p, mc_graph *g, int64_t dims[NN_MOST_AXES])
+{
+    const mc_node *n = mc_shared_node(g, p->param->shared);
+    int rank = mc_node_rank(n);
+    for (int i = 0; i < rank; i++) {
+        dims[i] = mc_node_dims(n)[p->row->how & SWAP && i < 2 ? 1 - i : i];
+    }
+    for (int i = 2; p->row->how & PLACES && i < mc_layer_rank(p->param->layer); i++) {
+        dims[rank++] = 1;
+    }
+    return rank;
+}
+
+/* ---- files ---- */
+
+mc_status mc_net_save_torch(const mc_net *net, const char *path, const char *names)
+{
+    struct dict d;
+    if (mc_nn_null(net, "net")) {
+        return MC_EARG;
+    }
+    mc_status s = make(&d, net, names);
+    const char **name = mc_calloc((size_t)d.npart + 1, sizeof *name, "nets");
+    mc_array **value = mc_calloc((size_t)d.npart + 1, sizeof *value, "nets");
+    s = s < 0 || (name && value) ? s : MC_EMEMORY;
+    for (int i = 0; s == MC_OK && i < d.npart; i++) {
+        struct part *p = &d.part[i];
+        mc_array *own = p->param ? mc_shared_get(p->param->shared) : NULL;
+        p->value = own ? turn(p, own, false) : p->param ? NULL : mc_array_scalar(MC_INT64, 0);
+        mc_array_unref(&own);
+        name[i] = p->name;
+        value[i] = p->value;
+        s = p->value ? MC_OK : mc_last_status();
+    }
+    s = s < 0 ? s : mc_archive_save(path, NULL, d.npart, name, (const mc_array *const *)value);
+    mc_free(name);
+    mc_free(value);
+    release(&d);
+    return s;
+}
+
+/* Is it one of ours, or of a module that a line `none = module` leaves out? */
+static bool expected(const struct dict *d, const char *name)
+{
+    for (int i = 0; i < d->npart; i++) {
+        if (strcmp(d->part[i].name, name) == 0) {
+            return true;
+        }
+    }
+    for (int i = 0; i < d->nline; i++) {
+        const struct line *l = &d->line[i];
+        if (mc_nn_same(l->ours, "none") && strncmp(name, l->theirs.s, l->theirs.n) == 0 &&
+            name[l->theirs.n] == '.') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The value in the file, in the layout and dtype of the parameter. */
+static mc_status load_part(const struct dict *d, struct part *p, const char *path, mc_archive *z)
+{
+    int64_t dims[NN_MOST_AXES];
+    if (!p->param) {
+        return MC_OK;
+    }
+    if (!mc_archive_has(z, p->name)) {
+        return mc_fail(MC_EARG, "%s: '%s' is not in it, which '%s' would be", path, p->name, p->param->name);
+    }
+    mc_array *a = mc_archive_load(z, p->name);
+    const int rank = their_dims(p, d->net->g, dims);
+    if (!a) {
+        return mc_last_status();
+    }
+    mc_status s = mc_nn_fits(path, p->name, a, rank, dims);
+    mc_array *own = s == MC_OK ? turn(p, a, true) : NULL;
+    p->value = own ? mc_array_cast(own, mc_node_dtype(mc_shared_node(d->net->g, p->param->shared))) : NULL;
+    mc_array_unref(&own);
+    mc_array_unref(&a);
+    return s < 0 || p->value ? s : mc_last_status();
+}
+
+mc_status mc_net_load_torch(mc_net *net, const char *path, const char *names)
+{
+    struct dict d;
+    if (mc_nn_null(net, "net")) {
+        return MC_EARG;
+    }
+    mc_status s = make(&d, net, names);
+    mc_archive *z = s == MC_OK ? mc_archive_open(path) : NULL;
+    s = s < 0 || z ? s : mc_last_status();
+    for (int i = 0; s == MC_OK && i < mc_archive_count(z); i++) {
+        s = expected(&d, mc_archive_name(z, i))
+                ? MC_OK
+                : mc_fail(MC_EARG, "%s: it has '%s', which the net has not", path, mc_archive_name(z, i));
+    }
+    for (int i = 0; s == MC_OK && i < d.npart; i++) {
+        s = load_part(&d, &d.part[i], path, z);
+    }
+    for (int i = 0; s == MC_OK && i < d.npart; i++) {
+        s = d.part[i].param ? mc_shared_set(d.part[i].param->shared, d.part[i].value) : MC_OK;
+    }
+    mc_archive_close(z);
+    release(&d);
+    return s;
+}

@@ -152,8 +152,11 @@ format: ## clang-format on the .c files, tables left alone
 	@scripts/setup.sh clang-format git
 	@scripts/format.sh
 
-layers: ## do includes point downward only?
+layers: all ## do includes point downward only, are cycles small, names and lines as docs/glossary.md and the style have them?
+	@scripts/setup.sh git python3
 	@scripts/layers.sh
+	@python3 scripts/circles.py $(BUILD)
+	@python3 scripts/words.py
 
 circles: all ## which files need each other, by their symbols?  None may be one of more than four
 	@python3 scripts/circles.py $(BUILD)

@@ -117,13 +117,14 @@ MC_API mc_status mc_net_save_params(const mc_net *net, const char *path, const c
  * changes. */
 MC_API mc_status mc_net_load_params(mc_net *net, const char *path, const char *tags);
 
-/* Saves all parameters as a PyTorch state dict has them: modules' names, axes in their order, filters unflipped
- * (docs/networks.md).  A module has its layer's name unless a line of names, which may be NULL, says otherwise:
- * "conv1 = features.0", or "bn1 = features.1 epsilon=0.001" where a batch norm there has another epsilon than
- * 1e-5.  "dense1 = none": the layer is left out.  MC_EUNSUPPORTED: a layer has no counterpart. */
+/* Saves all parameters as a PyTorch state dict has them: modules' names, axes in their order, filters
+ * unflipped (docs/networks.md).  A module has its layer's name unless a line of names, which may be NULL,
+ * says otherwise: "conv1 = features.0", or "bn1 = features.1 epsilon=0.001" where a batch norm there has
+ * another epsilon than 1e-5.  "dense1 = none": the layer is left out.  MC_EUNSUPPORTED: a layer has no
+ * counterpart. */
 MC_API mc_status mc_net_save_torch(const mc_net *net, const char *path, const char *names);
-/* Loads all parameters from such a file.  A layer that is `none` keeps its own; a line "none = fc" passes over a
- * module.  Every name and shape is checked before anything changes. */
+/* Loads all parameters from such a file.  A layer that is `none` keeps its own; a line "none = fc" passes
+ * over a module.  Every name and shape is checked before anything changes. */
 MC_API mc_status mc_net_load_torch(mc_net *net, const char *path, const char *names);
 
 /* ------------------------------------------------------------------------------ training ---- */

@@ -1,7 +1,7 @@
 /* monochord_ops.h: one function an op.  Written from the table of ops (tests/t_generated.c); do not edit.
  *
- * A tensor that a signature lets out (b=None) may be NULL.  Attributes go as text, as in a formula, printf-like;
- * NULL leaves all at their defaults:
+ * A tensor that a signature lets out (b=None) may be NULL.  Attributes go as text, as in a formula,
+ * printf-like; NULL leaves all at their defaults:
  *
  *     mc_node *y = mc_sum(x, "axis=%d, keepdims=True", 1), *z = mc_softmax(x, NULL);
  *

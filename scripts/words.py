@@ -14,7 +14,7 @@ import sys
 os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
 WIDTH = 110
 TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|/\*.*?\*/|//[^\n]*|[A-Za-z_]\w*', re.S)
-ROW = re.compile(r'^\s*(\{|"|\[\w+\] *=|\w+\(.*\),? *\\?$)|\\$|= *\{.*\};?$')  # of a table, of a text, of a macro
+ROW = re.compile(r'^\s*(\{|"|#define |\w+\(.*\),? *\\?$)|\\$|= *\{')   # of a table, of a text, of a macro
 DEVICE = re.compile(r'mc_cuda_|mc_nv\b|is_gpu|strn?cmp\([^;]*device[^;]*"(cuda|cpu)')
 
 
@@ -30,7 +30,7 @@ def main():
         for n, line in enumerate(open(name, encoding="utf-8").read().split("\n"), 1):
             if len(line) > WIDTH and not table and not ROW.search(line):
                 found.append(("lines", f"{name}:{n}: {len(line)} columns"))
-            table = not line.endswith("};") if table else bool(re.search(r"= *\{$|^enum \w*\{$", line))
+            table = not line.endswith("};") if table else "= {" in line and not line.endswith("};")
 
     glossary = open("docs/glossary.md", encoding="utf-8").read()
     terms, _, retired = glossary.partition("## Retired words")

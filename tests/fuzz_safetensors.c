@@ -1,5 +1,5 @@
-/* fuzz_safetensors.c: whatever the bytes, reading them as a .safetensors file ends in arrays whose names differ,
- * or in an error. */
+/* fuzz_safetensors.c: whatever the bytes, reading them as a .safetensors file ends in arrays whose names
+ * differ, or in an error. */
 #define FUZZ_MENDS 0
 #include "fuzz.h"
 #include "safetensors_sample.h"

@@ -1,6 +1,6 @@
-/* op_fixture.h: formulas over several named arrays, run by the reference.  Every run also checks what must hold
- * of any node: its text parses back to it, sizes it promises come true, and its formulas of sizes say the
- * same. */
+/* op_fixture.h: formulas over several named arrays, run by the reference.  Every run also checks what must
+ * hold of any node: its text parses back to it, sizes it promises come true, and its formulas of sizes say
+ * the same. */
 #ifndef OP_FIXTURE_H
 #define OP_FIXTURE_H
 

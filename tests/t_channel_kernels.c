@@ -1,6 +1,6 @@
-/* t_channel_kernels.c: kernels over the channels of images, which lie in pieces, or side by side: kept in registers
- * where they are short, split over blocks where they are long, against the reference; and the sums of squares
- * that take no walk of their own. */
+/* t_channel_kernels.c: kernels over the channels of images, which lie in pieces, or side by side: kept in
+ * registers where they are short, split over blocks where they are long, against the reference; and the sums
+ * of squares that take no walk of their own. */
 #include "agree.h"
 #include "sample.h"
 

@@ -4,7 +4,8 @@
 /* Transforms of 16, 32, 64 and 128, with rows and columns that fill no block; more images than there is room
  * for at once; spectra in float32, and in halves, where operands may lie anywhere but with gaps. */
 struct transform_kind { int variant; bool tf32; };
-static void transforms(const char *workspace, const struct transform_kind *kinds, size_t n, struct column_sums t[3])
+static void transforms(const char *workspace, const struct transform_kind *kinds, size_t n,
+                       struct column_sums t[3])
 {
     static const char *const shapes[] = { "n3c5f6 i11x12 k3x3 p1x1", "n5c3f7 i27x30 k5x3", "n2c4f9 i50x61 k7x7 p1x0 flip", "n3c2f5 i100x90 k11x5 p2x3",
                                           "n3c7f5 i110x70 k5x5", "n70c33f9 i12x12 k5x5" };

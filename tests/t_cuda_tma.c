@@ -105,7 +105,8 @@ static void every_place_once(const struct mc_conv_tma_args *a, const struct mc_c
 }
 
 /* Taps that some place of a tile meets inside of its image, one by one. */
-static int taps_of(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c, const struct mc_conv_tma_tile *t)
+static int taps_of(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c,
+                   const struct mc_conv_tma_tile *t)
 {
     int n[2] = { 0 };
     for (int axis = 0; axis < 2; axis++) {

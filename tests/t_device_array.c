@@ -1,5 +1,5 @@
-/* t_device_array.c: arrays in memory that the host cannot touch, without a GPU: a space whose addresses lie in a
- * mapping that may not be read or written, so whoever goes past the hooks crashes. */
+/* t_device_array.c: arrays in memory that the host cannot touch, without a GPU: a space whose addresses lie
+ * in a mapping that may not be read or written, so whoever goes past the hooks crashes. */
 #include "check.h"
 #include "value/value.h"
 

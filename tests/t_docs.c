@@ -1,6 +1,6 @@
-/* t_docs.c: what the documents say is so: their formulas parse, their mistakes are mistakes, the lines they show
- * are lines of the tree, the files and functions they name are there, their programs print what stands below
- * them, and the formulas of their tables give what stands beside them. */
+/* t_docs.c: what the documents say is so: their formulas parse, their mistakes are mistakes, the lines they
+ * show are lines of the tree, the files and functions they name are there, their programs print what stands
+ * below them, and the formulas of their tables give what stands beside them. */
 #include "cuda_test.h"
 #include "program.h"
 #include "graph/graph.h"

@@ -1,5 +1,5 @@
-/* t_null_check.c: what a maker returns that failed may be handed on: nothing crashes, and the error says what is
- * missing. */
+/* t_null_check.c: what a maker returns that failed may be handed on: nothing crashes, and the error says what
+ * is missing. */
 #include "base/base.h"
 #include "check.h"
 #include <monochord_nn.h>

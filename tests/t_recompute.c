@@ -1,5 +1,5 @@
-/* t_recompute.c: what kernels compute again instead of reading it: which values are kept, and that nothing else
- * changes. For src/lower/recompute.c. */
+/* t_recompute.c: what kernels compute again instead of reading it: which values are kept, and that nothing
+ * else changes. For src/lower/recompute.c. */
 #include "agree.h"
 #include "sample.h"
 

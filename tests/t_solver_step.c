@@ -1,5 +1,5 @@
-/* t_solver_step.c: heavy work as steps of functions: convolutions with what comes before and behind them, against
- * the reference of the whole graph. */
+/* t_solver_step.c: heavy work as steps of functions: convolutions with what comes before and behind them,
+ * against the reference of the whole graph. */
 #include "agree.h"
 #include "sample.h"
 

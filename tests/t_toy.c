@@ -270,7 +270,10 @@ static mc_status timed(struct mc_function *f, const struct mc_shape_plan *p, int
 
 static struct mc_device *start(const char *device) { (void)device; return &toy; }
 static const struct mc_backend *grows(void) { return &mc_backend_cpu; }
-static mc_status begin(struct mc_function *f, struct mc_shape_plan *p) { return mc_remote_upload_inputs(f, p); }
+static mc_status begin(struct mc_function *f, struct mc_shape_plan *p)
+{
+    return mc_remote_upload_inputs(f, p);
+}
 
 static mc_status copy(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst)
 {

@@ -1,5 +1,5 @@
-/* monochord_train_save.c: checkpoints: one file of arrays with the parameters, what the rule remembers, and how
- * far the run was.
+/* monochord_train_save.c: checkpoints: one file of arrays with the parameters, what the rule remembers, and
+ * how far the run was.
  *
  * Invariant: whatever happens while one is written, FILE or FILE.old is whole: the new one gets its name when
  * its bytes are on the disk, and the one before it has its second name by then.  Only finite parameters are

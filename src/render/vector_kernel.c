@@ -1,7 +1,8 @@
-/* vector_kernel.c: kernels whose elements are float32, printed over vectors of sixteen (vector.h).
+/* vector_kernel.c: vector kernels: kernels whose elements are float32, printed over vectors of sixteen
+ * (vector.h).
  *
- * Invariant: a kernel that mc_kernel_can_vectorize() allows prints the same values as otherwise, within the bounds of
- * the functions of math_f32.def; an exact one prints the same bits. */
+ * Invariant: a kernel that mc_kernel_can_vectorize() allows computes the same values as otherwise, within the
+ * error bounds of the functions of math_f32.def; an exact one computes the same bits. */
 #include "render/print.h"
 #include "device/cpu/cpu.h"
 #include <stdio.h>
@@ -9,19 +10,21 @@
 const char mc_vector_kernel_text[] = {
 #include "render/vector_text.h"
     , 0 };
-const char mc_vector_kernel_names[] = "#undef M\n#undef SEL\n#undef NOT\n#undef C\n#undef LT\n#undef LE\n#undef "
+const char mc_vector_kernel_names[] = 
+    "#undef M\n#undef SEL\n#undef NOT\n#undef C\n#undef LT\n#undef LE\n#undef "
                              "GT\n#undef GE\n#undef EQ\n#undef NE\n"
                              "#define M(x) v_##x\n#define SEL v_sel\n#define NOT(c) ((vm)~(c))\n#define C "
                              "v_all\n#define LT v_lt\n#define LE v_le\n#define GT v_gt\n"
                              "#define GE v_ge\n#define EQ v_eq\n#define NE v_ne\n";
 
-enum { AHEAD = 8 }; /* rows of a column kernel that are fetched before they are read */
+enum { AHEAD = 8 }; /* rows of a column kernel that are prefetched */
 
 /* ---- which kernels ---- */
 
 const struct mc_vector_kernel_function mc_vector_kernel_functions_known[] = {
-    { "exp" }, { "expm1" }, { "tanh", .differs = true }, { "sigmoid" }, { "log" }, { "log1p" }, { "softplus", .differs = true },
-    { "sqrt" }, { "fabs" }, { "copysign" }, { "rint" }, { "floor" }, { "ceil" }, { "trunc" } };
+    { "exp" }, { "expm1" }, { "tanh", .differs = true }, { "sigmoid" }, { "log" }, { "log1p" },
+    { "softplus", .differs = true }, { "sqrt" }, { "fabs" }, { "copysign" },
+    { "rint" }, { "floor" }, { "ceil" }, { "trunc" } };
 const int mc_nwide = NELEM(mc_vector_kernel_functions_known);
 
 static bool known(const char *word, size_t n, bool exact)
@@ -35,7 +38,7 @@ static bool known(const char *word, size_t n, bool exact)
     return false;
 }
 
-/* The word at s: a name, a number, or one sign. */
+/* The length of the word at s: a name, a number, or one sign. */
 static size_t word_at(const char *s)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
@@ -43,15 +46,15 @@ static size_t word_at(const char *s)
     return n ? n : 1;
 }
 
-/* A number that stays as it is beside a vector: the compiler takes no double there, nor an integer that float
- * lacks. */
+/* Can the number stand beside a vector as it is?  The compiler accepts no double there, and no integer that
+ * float cannot represent. */
 static bool number_can(const char *s, size_t n)
 {
     size_t digits = strspn(s, "0123456789");
     return digits == n ? n <= 7 : strspn(s, "0123456789.") == n - 1 && s[n - 1] == 'f';
 }
 
-/* Do vectors have all that an op's expression says?  A user's may say anything that is C. */
+/* Can an op's expression be computed on vectors?  A user's expression may be any C. */
 static bool code_can(const char *code, bool exact)
 {
     static const char *const macros[] = { "SEL", "NOT", "LT", "LE", "GT", "GE", "EQ", "NE" };
@@ -87,7 +90,7 @@ static bool compares_position(const struct mc_kernel *k, const struct mc_kval *v
            (k->val.at[v->arg[0]].kind == K_INDEX) != (k->val.at[v->arg[1]].kind == K_INDEX);
 }
 
-/* A row value of a column kernel: one for each column. */
+/* Is it a row value of a column kernel, one for each column? */
 static bool in_columns(const struct mc_kernel *k, const struct mc_kval *v)
 {
     return k->mode == KERNEL_COLUMN && !v->element && v->varies && v->kind != K_CONST;
@@ -111,7 +114,7 @@ static bool op_can(const struct mc_kernel *k, const struct mc_kval *v)
            code_can(mc_print_op_code(v->op, t), k->exact);
 }
 
-/* A position is only ever compared, never computed with. */
+/* Positions may only be compared, not computed with. */
 static bool index_can(const struct mc_kernel *k, int v)
 {
     for (size_t i = 0; i < k->val.n; i++) {
@@ -178,7 +181,7 @@ static const char *type_of(mc_dtype d)
     return d == MC_BOOL ? "vm" : "vf";
 }
 
-/* Value v where vectors are computed: row values and constants in every lane. */
+/* Value v in a vector expression; row values and constants are in every lane. */
 static void ref(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
@@ -210,7 +213,7 @@ static void position_compare(struct print *p, const struct mc_kval *x)
     }
 }
 
-/* Row value v in every lane, once a row: left in the loop, it would be spread there again and again. */
+/* Row value v in every lane, once a row: inside the loop it would be broadcast again in each iteration. */
 void mc_vector_kernel_spread(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
@@ -234,7 +237,8 @@ void mc_vector_kernel_define(struct print *p, int v)
                               : "*(const vu *)(a%d + j); ",
                     x->operand);
         if (moves &&
-            p->k->mode == KERNEL_COLUMN) { /* rows are pages apart: nothing fetches the next by itself */
+            /* rows are pages apart: the hardware does not prefetch the next one */
+            p->k->mode == KERNEL_COLUMN) {
             mc_str_addf(p->out, "__builtin_prefetch(a%d + j + %d * s[%d]); ", x->operand, AHEAD,
                         3 * x->operand + 1);
         }

@@ -214,14 +214,14 @@ unsigned mc_grid_threads_keeps_rows(const struct mc_kernel *k, const struct mc_a
                               const struct mc_grid_launch *l, const struct mc_slot *slot,
                               struct mc_grid_row row, unsigned most)
 {
-    const bool torn = mc_grid_row_segmented(k);
-    if (!mc_grid_threads_keeps(row, s->count[1], most) || s->n[1] < 1 || s->n[1] > 1 + torn ||
+    const bool segmented = mc_grid_row_segmented(k);
+    if (!mc_grid_threads_keeps(row, s->count[1], most) || s->n[1] < 1 || s->n[1] > 1 + segmented ||
         !mc_axes_fit_int32(k, s) || !mc_axes_dense(k, s, l, slot, s->n[0], row.vector)) {
         return 0;
     }
     const unsigned n = cluster_size(row, s->count[0], s->count[1], most);
-    const bool many = s->count[0] * n >= (torn ? FEW_ROWS : ENOUGH_BLOCKS / 2);
-    return many || (torn ? s->count[1] < LONG : k->nstage > 1) ? n : 0;
+    const bool many = s->count[0] * n >= (segmented ? FEW_ROWS : ENOUGH_BLOCKS / 2);
+    return many || (segmented ? s->count[1] < LONG : k->nstage > 1) ? n : 0;
 }
 
 /* Can NAME_c compute it?  The columns must be contiguous, along one axis. */

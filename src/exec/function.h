@@ -53,7 +53,7 @@ struct mc_code_unit {           /* shared by copies of a function; counted */
     size_t nodes_before, nodes_after;
 };
 
-enum { MOST_OPERANDS = 512 };   /* of a kernel */
+enum { MOST_OPERANDS = 512 };   /* operands of a kernel, at most */
 /* An executor: the first member of a backend's data for one step at one shape. */
 struct mc_function;
 struct mc_shape_plan;
@@ -156,7 +156,7 @@ mc_array *mc_tolerance_of(const mc_array *a, double tol);
 /* How far two right results of n over `in` may differ, element by element. slack[i] is the tolerance of
  * in[i]; NULL: in[i] is exact. */
 mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *slack, const mc_array *value,
-                   double tol);
+                       double tol);
 /* cpu/custom.c: sets mc_custom_kernel_hook. compile.c calls it so that static linking keeps the file. */
 void mc_custom_install(void);
 /* reference_threads.c: can threads share the work of n?  Then mc_lines_eval computes `out` with that many

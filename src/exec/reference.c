@@ -66,7 +66,7 @@ static mc_array *array_of(struct table *t, mc_node *n, int depth)
 }
 
 /* The dtype that n accumulates in: its attribute, else its own dtype. */
-static mc_dtype adds_in(const mc_node *n)
+static mc_dtype accumulator_dtype(const mc_node *n)
 {
     const bool asked = n->op->flags & OP_REDUCES && n->op->sig->nattr > 3 && !n->attr[3].none;
     return asked ? (mc_dtype)mc_attr_int(&n->attr[3]) : n->type.dtype;
@@ -79,7 +79,7 @@ static double tolerance(const struct mc_step *st)
     double eps = 0;
     for (int i = 0; i < st->nnode; i++) {
         for (int k = -1; k < st->node[i]->nin; k++) {
-            mc_dtype d = k < 0 ? adds_in(st->node[i]) : st->node[i]->in[k]->type.dtype;
+            mc_dtype d = k < 0 ? accumulator_dtype(st->node[i]) : st->node[i]->in[k]->type.dtype;
             eps = mc_is_float(d) ? MC_MAX(eps, mc_dtypes[d].eps) : eps;
         }
     }
@@ -129,8 +129,8 @@ static mc_array *slack_of(struct table *t, mc_node *n, double tol)
 }
 
 /* The first element that is outside its own tolerance too; -1: none. */
-static int64_t beyond(struct table *t, mc_node *n, const mc_array *have, mc_array *want, double tol,
-                      double rough)
+static int64_t first_out_of_tolerance(struct table *t, mc_node *n, const mc_array *have, mc_array *want,
+                                      double tol, double rough)
 {
     mc_array *slack = slack_at(t, n, want, tol), *near = slack ? mc_array_copy(have) : NULL;
     int64_t bad = near && mc_array_is_contiguous(want) ? -1 : 0;
@@ -168,7 +168,7 @@ static mc_status compare_value(struct table *t, int step, int v, mc_node *n, int
     double rough = tol > 0 ? tol * scale + least : 0;
     int64_t bad = mc_array_differs(have, want, tol, rough);
     if (bad >= 0 && item == 0 && mc_dims_equal(have->rank, have->dims, want->rank, want->dims)) {
-        bad = beyond(t, n, have, want, eps, rough);
+        bad = first_out_of_tolerance(t, n, have, want, eps, rough);
     }
     mc_array_unref(&have);
     return bad < 0 ? MC_OK
@@ -177,7 +177,7 @@ static mc_status compare_value(struct table *t, int step, int v, mc_node *n, int
 }
 
 /* The memory of a host step's results, to be written directly; it overlaps none of the step's inputs. */
-static mc_status results(const struct table *t, int step, const mc_node *n, mc_array **made)
+static mc_status result_arrays(const struct table *t, int step, const mc_node *n, mc_array **made)
 {
     const struct mc_program *pr = &t->f->code->program;
     const struct mc_step *st = &pr->step.at[step];
@@ -232,7 +232,7 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
             s = in[k] ? MC_OK : mc_last_status();
             left_out &= s == MC_OK && mc_array_size(in[k]) > 0;
         }
-        s = s < 0 ? s : direct ? results(&t, step, n, made) : MC_OK;
+        s = s < 0 ? s : direct ? result_arrays(&t, step, n, made) : MC_OK;
         s = s < 0                                         ? s
             : direct && mc_reference_parallel(n, made[0]) ? mc_lines_eval(n, in, made[0], f->threads)
                                                           : mc_eval_node(n, in, made);

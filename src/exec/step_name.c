@@ -70,7 +70,7 @@ static bool add_value(words *w, struct mc_arena *a, const struct mc_program *p, 
 }
 
 /* s from the first word on in which it differs from `before`. */
-static const char *news(const char *s, const char *before)
+static const char *new_words(const char *s, const char *before)
 {
     const char *from = s, *at = s;
     for (; before && *at && *at == *before; at++, before++) {
@@ -99,7 +99,7 @@ static void say(struct mc_str *out, const words *w, enum way way)
             mc_str_add(out, before[way] ? before[way] : "");
         }
         mc_str_add(out, said++ ? ", " : "");
-        mc_str_add(out, !*w->at[i].text ? "gradient" : news(w->at[i].text, last));
+        mc_str_add(out, !*w->at[i].text ? "gradient" : new_words(w->at[i].text, last));
         last = w->at[i].text;
     }
     if (left) {
@@ -166,8 +166,8 @@ static char *text_of(const struct mc_code_unit *u, int step)
 }
 
 /* Returns *at, made first if it is NULL.  If two threads make it, the first result is kept. */
-static const char *kept(char *_Atomic *at, char *(*make)(const struct mc_code_unit *u, int step),
-                        const struct mc_code_unit *u, int step)
+static const char *get_or_make(char *_Atomic *at, char *(*make)(const struct mc_code_unit *u, int step),
+                               const struct mc_code_unit *u, int step)
 {
     char *have = atomic_load(at);
     if (!have) {
@@ -182,10 +182,10 @@ static const char *kept(char *_Atomic *at, char *(*make)(const struct mc_code_un
 
 const char *mc_step_text(const struct mc_code_unit *u, int step)
 {
-    return step >= 0 && step < u->nstep ? kept(&u->words[step].text, text_of, u, step) : "";
+    return step >= 0 && step < u->nstep ? get_or_make(&u->words[step].text, text_of, u, step) : "";
 }
 
 const char *mc_step_name(const struct mc_code_unit *u, int step)
 {
-    return step >= 0 && step < u->nstep ? kept(&u->words[step].name, name_of, u, step) : "";
+    return step >= 0 && step < u->nstep ? get_or_make(&u->words[step].name, name_of, u, step) : "";
 }

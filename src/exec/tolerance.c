@@ -27,7 +27,7 @@ static void add(mc_array *slack, int64_t i, double more)
 }
 
 /* A copy of a, or of |a|, plus `times` its slack.  A bool is flipped where its slack is at least 1. */
-static mc_array *sensitivity(const mc_array *a, const mc_array *slack, double times, bool absolute)
+static mc_array *perturbed(const mc_array *a, const mc_array *slack, double times, bool absolute)
 {
     mc_array *m = mc_array_copy(a);
     const bool turns = m && m->dtype == MC_BOOL && slack;
@@ -40,7 +40,7 @@ static mc_array *sensitivity(const mc_array *a, const mc_array *slack, double ti
 }
 
 /* The value of n over `in`, with operand `which` replaced by `other`.  NULL: error. */
-static mc_array *with(const mc_node *n, mc_array *const *in, int which, mc_array *other)
+static mc_array *eval_with(const mc_node *n, mc_array *const *in, int which, mc_array *other)
 {
     mc_array *all[8] = { 0 }, *out[16] = { 0 };
     memcpy(all, in, (size_t)n->nin * sizeof *all);
@@ -55,12 +55,12 @@ static mc_array *with(const mc_node *n, mc_array *const *in, int which, mc_array
 }
 
 static void propagate_operand(const mc_node *n, mc_array *const *in, int which, const mc_array *by,
-                         const mc_array *value, mc_array *slack)
+                              const mc_array *value, mc_array *slack)
 {
     mc_array *far[2] = { NULL, NULL };
     for (int k = 0; k < 2; k++) {
-        mc_array *x = sensitivity(in[which], by, k ? -1 : 1, false);
-        far[k] = with(n, in, which, x);
+        mc_array *x = perturbed(in[which], by, k ? -1 : 1, false);
+        far[k] = eval_with(n, in, which, x);
         mc_array_unref(&x);
     }
     for (int64_t i = 0, size = far[0] && far[1] ? mc_array_size(value) : 0; i < size; i++) {
@@ -73,7 +73,7 @@ static void propagate_operand(const mc_node *n, mc_array *const *in, int which, 
 /* The same, but each element moves up or down by its own sign: softmax does not change if all elements move
  * alike. */
 static void perturb_operand(const mc_node *n, mc_array *const *in, int which, const mc_array *by,
-                          const mc_array *value, mc_array *slack)
+                            const mc_array *value, mc_array *slack)
 {
     mc_array *signs = mc_array_copy(by), *some = mc_array_new(MC_FLOAT64, value->rank, value->dims);
     for (int64_t i = 0, size = signs ? mc_array_size(signs) : 0; i < size; i++) {
@@ -101,7 +101,7 @@ static int64_t place_in(const mc_array *x, const mc_array *y, int64_t i)
 }
 
 /* A comparison of in[0] and in[1] may change where they differ by no more than their slacks. */
-static void negate(mc_array *const *in, mc_array *const *slack, mc_array *to)
+static void comparison_tolerance(mc_array *const *in, mc_array *const *slack, mc_array *to)
 {
     mc_array *x[2] = { mc_array_copy(in[0]), mc_array_copy(in[1]) };
     for (int64_t i = 0, size = x[0] && x[1] && (slack[0] || slack[1]) ? mc_array_size(to) : 0; i < size;
@@ -120,7 +120,7 @@ static void negate(mc_array *const *in, mc_array *const *slack, mc_array *to)
 
 /* If several elements are within the slacks of the largest, its position may be that of any other; which ones
  * is not distinguished.  best: the largest lower bound of any element. */
-static void other_positions(const mc_node *n, const mc_array *x, const mc_array *slack, mc_array *to)
+static void position_tolerance(const mc_node *n, const mc_array *x, const mc_array *slack, mc_array *to)
 {
     int axis[MC_MAX_RANK];
     const int naxis = (int)mc_axes_of(n, 0, x->rank, axis), size = (int)mc_array_size(to);
@@ -170,7 +170,7 @@ static void over_absolute_values(const mc_node *n, mc_array *const *in, mc_array
     mc_status s = MC_OK;
     for (int k = 0; k < 2 && s == MC_OK; k++) {
         for (int i = 0; i < n->nin && s == MC_OK; i++) {
-            all[k][i] = is_summand(n, i, in[i]) ? sensitivity(in[i], slack[i], k, true) : mc_array_ref(in[i]);
+            all[k][i] = is_summand(n, i, in[i]) ? perturbed(in[i], slack[i], k, true) : mc_array_ref(in[i]);
             s = all[k][i] ? MC_OK : mc_last_status();
         }
         s = s < 0 ? s : mc_eval_node(n, all[k], out[k]);
@@ -219,7 +219,7 @@ mc_array *mc_tolerance_of(const mc_array *a, double tol)
 
 /* Of n's first result, which is `value`. */
 mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *slack, const mc_array *value,
-                   double tol)
+                       double tol)
 {
     const bool again = !(n->op->flags & (OP_IMPURE | OP_RANDOM)) &&
                        (!n->op->custom || n->op->code); /* may it be computed again? */
@@ -235,12 +235,12 @@ mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *s
     }
     mc_array_unref(&digit);
     if (to && n->op->typing == TYPE_BOOL && n->op->arity == 2 && mc_is_float(in[0]->dtype)) {
-        negate(in, slack, to);
+        comparison_tolerance(in, slack, to);
         return to;
     }
     if (to && slack[0] && mc_dtypes[value->dtype].kind == KIND_INT && n->op->flags & OP_REDUCES &&
         mc_is_float(in[0]->dtype)) {
-        other_positions(n, in[0], slack[0], to);
+        position_tolerance(n, in[0], slack[0], to);
         return to;
     }
     for (int i = 0; i < n->nin && to && each; i++) {
@@ -249,7 +249,7 @@ mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *s
         }
     }
     if (to && each && n->nin == 2 && slack[0] && slack[1]) { /* 0 * 0 changes only if both operands move */
-        mc_array *both[2] = { sensitivity(in[0], slack[0], 1, false), in[1] };
+        mc_array *both[2] = { perturbed(in[0], slack[0], 1, false), in[1] };
         if (both[0]) {
             propagate_operand(n, both, 1, slack[1], value, to);
         }

@@ -26,7 +26,7 @@ bool mc_grid_passes(const struct print *p, size_t i);
 void mc_grid_offsets(struct print *p, char name, bool elements, char from);
 /* Splits a linear index along `n` axes from axis `first` on, and adds to the offsets `name`. */
 void mc_grid_separate_stage(struct print *p, char name, bool elements, const char *index, const char *n,
-                   const char *first);
+                            const char *first);
 /* is it an element that this stage stores? */
 bool mc_grid_computed_in_stage(const struct print *p, const struct mc_koperand *o);
 /* Prints whether `at` is a point, its offsets, and the addresses of row operands. */
@@ -38,8 +38,7 @@ void mc_grid_pointers(struct print *p, char name);
 void mc_grid_open_elements(struct print *p, char name);
 void mc_grid_close_elements(struct print *p, char name);
 
-/* ---- grid_column_sums.c: each team of lanes has partial sums in the scratch memory, one for each column
- * ---- */
+/* ---- grid_column_sums.c: each team of lanes has partial column sums in the scratch memory ---- */
 /* opens the loop over the team's rows; without column sums there is one row */
 void mc_grid_open_rows(struct print *p);
 void mc_grid_close_rows(struct print *p);

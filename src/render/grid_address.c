@@ -1,8 +1,8 @@
 /* grid_address.c: addresses of operands in a grid: offsets at a point or an element, pointers made of them,
  * and loads and stores of V elements at a time.
  *
- * Invariant: an operand either varies by element, and is addressed in each iteration, or is addressed once a
- * point. */
+ * Invariant: an operand either varies by element, and is addressed in each iteration, or is addressed once
+ * for each point. */
 #include "render/grid.h"
 
 static bool is_element(const struct mc_kernel *k, const struct mc_koperand *o)
@@ -26,7 +26,7 @@ static void move(struct print *p, char name, bool elements, const char *axis, co
 }
 
 void mc_grid_separate_stage(struct print *p, char name, bool elements, const char *index, const char *n,
-                   const char *first)
+                            const char *first)
 {
     mc_str_addf(
         p->out,

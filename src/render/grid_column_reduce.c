@@ -1,5 +1,5 @@
 /* grid_column_reduce.c: how NAME_c adds its column sums.  A lane has V columns; a warp or a block has at most
- * 32. Within a warp, lanes exchange halves of their sums until each lane has the sum of one column.  Among
+ * 32.  Within a warp, lanes exchange halves of their sums until each lane has the sum of one column.  Among
  * the warps of a block, one lane for each column adds their sums.  Blocks that share rows store their sums in
  * the scratch memory, and the next launch adds these in the same way.
  *

@@ -8,7 +8,7 @@
  *
  * Lane i has the vectors i, i + lanes and so on, at most `kept`.  A reduction runs over a lane's elements and
  * within its warp in the element's type, then over the warps of all blocks of the row in the accumulator's
- * type. For a row in segments, the loaded operands stay in registers, and later stages recompute from them:
+ * type.  For a row in segments, the loaded operands stay in registers, and later stages recompute from them:
  * there are not enough registers for both.
  *
  * Invariant: each lane takes part in every exchange, also if its row or its vectors are beyond the last. */

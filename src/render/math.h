@@ -1,7 +1,7 @@
 /* math.h: the functions that generated kernels call, as C text.
  *
  * Invariant: a function is added after those it calls, so names may be added in any order through
- * mc_math_add. In the kernel's text M(name) is mcf_name for float and mcd_name for double. */
+ * mc_math_add.  In the kernel's text M(name) is mcf_name for float and mcd_name for double. */
 #ifndef MC_MATH_H
 #define MC_MATH_H
 

@@ -2,8 +2,7 @@
  * the end. */
 #include "render/print.h"
 
-/* ---- reductions: @ is the value's number, # the element, C the accumulator, Z its flag, $ the position
- * ---- */
+/* ---- reductions, in the letters of struct mc_monoid_text ---- */
 
 static const struct mc_monoid_text texts[] = {
     [FOLD_SUM]      = { "0", "reduction(+:l@)", "l@ += #;", "c@ += l@;", "C += #;", false, "v_add", "v_sum" },
@@ -61,7 +60,8 @@ static const char *lowest(mc_dtype d, bool greatest)
         [MC_INT32] = "2147483647", [MC_INT64] = "0x7fffffffffffffffll",
         [MC_UINT8] = "255", [MC_UINT16] = "65535", [MC_UINT32] = "0xffffffffu",
         [MC_UINT64] = "0xffffffffffffffffull",
-        [MC_FLOAT16] = "__builtin_inff()", [MC_BFLOAT16] = "__builtin_inff()", [MC_FLOAT32] = "__builtin_inff()", [MC_FLOAT64] = "__builtin_inf()" };
+        [MC_FLOAT16] = "__builtin_inff()", [MC_BFLOAT16] = "__builtin_inff()",
+        [MC_FLOAT32] = "__builtin_inff()", [MC_FLOAT64] = "__builtin_inf()" };
     return greatest ? high[d] : low[d];
 }
 

@@ -59,7 +59,7 @@ VECTOR vf v_exponent(vf a) { return (vf)__builtin_ia32_getexpps512_mask(a, (vf){
 /* the smaller magnitude, with a's sign */
 VECTOR vf v_within(vf a, vf b) { return (vf)__builtin_ia32_rangeps512_mask(a, b, 2, (vf){ 0 }, (vm)-1, 4); }
 
-/* ---- halves of halves ---- */
+/* ---- reductions over the lanes of a vector, by halves ---- */
 typedef float v8 __attribute__((vector_size(32)));
 typedef float v4 __attribute__((vector_size(16)));
 VECTOR double v_sum(vf a)
@@ -133,7 +133,7 @@ VECTOR const float *v_head(float *t, const float *p, i64 n)
 VECTOR vf v_lanes(void) { return (vf){ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }; }
 VECTOR vf v_apart(i64 x, i64 first) { return v_all(x < first ? -1 : x - first > 16 ? 16 : (float)(int)(x - first)); }
 
-/* ---- exponentials: x = n ln2 + r; where n is too large for that r is cut off, and the scaling overflows ---- */
+/* ---- exponentials: x = n ln2 + r.  For large |x| r is inaccurate and clamped; the scaling overflows ---- */
 VECTOR vf v_exp_tail(vf r)
 {
     vf q = r * 0x1.6a4004p-10f + 0x1.1239ecp-7f;

@@ -10,12 +10,11 @@
 const char mc_vector_kernel_text[] = {
 #include "render/vector_text.h"
     , 0 };
-const char mc_vector_kernel_names[] = 
-    "#undef M\n#undef SEL\n#undef NOT\n#undef C\n#undef LT\n#undef LE\n#undef "
-                             "GT\n#undef GE\n#undef EQ\n#undef NE\n"
-                             "#define M(x) v_##x\n#define SEL v_sel\n#define NOT(c) ((vm)~(c))\n#define C "
-                             "v_all\n#define LT v_lt\n#define LE v_le\n#define GT v_gt\n"
-                             "#define GE v_ge\n#define EQ v_eq\n#define NE v_ne\n";
+const char mc_vector_kernel_names[] =
+    "#undef M\n#undef SEL\n#undef NOT\n#undef C\n#undef LT\n#undef LE\n#undef GT\n#undef GE\n#undef EQ\n"
+    "#undef NE\n"
+    "#define M(x) v_##x\n#define SEL v_sel\n#define NOT(c) ((vm)~(c))\n#define C v_all\n#define LT v_lt\n"
+    "#define LE v_le\n#define GT v_gt\n#define GE v_ge\n#define EQ v_eq\n#define NE v_ne\n";
 
 enum { AHEAD = 8 }; /* rows of a column kernel that are prefetched */
 
@@ -48,14 +47,14 @@ static size_t word_at(const char *s)
 
 /* Can the number stand beside a vector as it is?  The compiler accepts no double there, and no integer that
  * float cannot represent. */
-static bool number_can(const char *s, size_t n)
+static bool can_use_number(const char *s, size_t n)
 {
     size_t digits = strspn(s, "0123456789");
     return digits == n ? n <= 7 : strspn(s, "0123456789.") == n - 1 && s[n - 1] == 'f';
 }
 
 /* Can an op's expression be computed on vectors?  A user's expression may be any C. */
-static bool code_can(const char *code, bool exact)
+static bool can_use_code(const char *code, bool exact)
 {
     static const char *const macros[] = { "SEL", "NOT", "LT", "LE", "GT", "GE", "EQ", "NE" };
     for (size_t n; *code; code += n) {
@@ -70,7 +69,7 @@ static bool code_can(const char *code, bool exact)
             can = m && code[2 + m] == ')';
             n = m + 2;
         } else if (*code == '.' || (*code >= '0' && *code <= '9')) {
-            can = number_can(code, n);
+            can = can_use_number(code, n);
         } else if (n == 1 && *code >= 'a' && *code <= 'c') {
             can = true;
         }
@@ -96,7 +95,7 @@ static bool in_columns(const struct mc_kernel *k, const struct mc_kval *v)
     return k->mode == KERNEL_COLUMN && !v->element && v->varies && v->kind != K_CONST;
 }
 
-static bool op_can(const struct mc_kernel *k, const struct mc_kval *v)
+static bool can_use_op(const struct mc_kernel *k, const struct mc_kval *v)
 {
     mc_dtype t = mc_print_op_dtype(k, v);
     if (compares_position(k, v)) {
@@ -111,11 +110,11 @@ static bool op_can(const struct mc_kernel *k, const struct mc_kval *v)
         }
     }
     return (t == MC_BOOL ? v->op->typing == TYPE_BITS : v->dtype == MC_BOOL || v->dtype == MC_FLOAT32) &&
-           code_can(mc_print_op_code(v->op, t), k->exact);
+           can_use_code(mc_print_op_code(v->op, t), k->exact);
 }
 
 /* Positions may only be compared, not computed with. */
-static bool index_can(const struct mc_kernel *k, int v)
+static bool can_use_index(const struct mc_kernel *k, int v)
 {
     for (size_t i = 0; i < k->val.n; i++) {
         const struct mc_kval *x = &k->val.at[i];
@@ -133,7 +132,7 @@ static bool index_can(const struct mc_kernel *k, int v)
     return mc_print_moves(k, &k->operand.at[k->val.at[v].operand]);
 }
 
-static bool value_can(const struct mc_kernel *k, int i)
+static bool can_use_value(const struct mc_kernel *k, int i)
 {
     const struct mc_kval *v = &k->val.at[i];
     if (v->kind == K_REDUCE) {
@@ -144,8 +143,8 @@ static bool value_can(const struct mc_kernel *k, int i)
     }
     switch (v->kind) {
     case K_LOAD: return v->dtype == MC_FLOAT32;
-    case K_INDEX: return index_can(k, i);
-    case K_OP: return op_can(k, v);
+    case K_INDEX: return can_use_index(k, i);
+    case K_OP: return can_use_op(k, v);
     case K_CAST: return v->dtype == MC_FLOAT32 && k->val.at[v->arg[0]].dtype == MC_BOOL;
     default: return false;
     }
@@ -160,7 +159,7 @@ bool mc_kernel_can_vectorize(const struct mc_dialect *d, const struct mc_kernel 
     bool elements = false;
     for (size_t i = 0; i < k->val.n; i++) {
         elements |= k->val.at[i].element;
-        if (!value_can(k, (int)i)) {
+        if (!can_use_value(k, (int)i)) {
             return false;
         }
     }

@@ -17,7 +17,7 @@ static char lane(const struct print *p)
     return p->second ? 'h' : 'l';
 }
 
-static void gather(struct print *p, int v)
+static void reduce_element(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
     const struct mc_monoid_text *m = mc_print_monoid(x);
@@ -62,7 +62,7 @@ static bool sums(const struct print *p, int v)
     return !p->held && p->k->val.at[v].op->fold == FOLD_SUM;
 }
 
-static void begin_remainder(struct print *p, int v)
+static void begin_second(struct print *p, int v)
 {
     mc_str_addf(p->out, "vf h%d = v_all(%s); ", v, mc_print_first(p, &p->k->val.at[v]));
     if (mc_print_by_position(&p->k->val.at[v])) {
@@ -70,7 +70,7 @@ static void begin_remainder(struct print *p, int v)
     }
 }
 
-static void end_remainder(struct print *p, int v)
+static void end_second(struct print *p, int v)
 {
     if (sums(p, v)) {
         return;
@@ -192,7 +192,7 @@ static void body(struct print *p)
             mc_str_addf(p->out, "*(vu *)(b%d + j) = v%zu; ", v->saved, i);
         }
     }
-    each_reduction(p, gather);
+    each_reduction(p, reduce_element);
     for (size_t i = 0; i < k->operand.n; i++) {
         if (is_stored_in_loop(p, &k->operand.at[i])) {
             store(p, (int)i);
@@ -350,7 +350,7 @@ void mc_vector_kernel_loop(struct print *p, bool reduces)
     each_reduction(p, begin);
     each_reduction(p, begin_sums);
     if (two) {
-        each_reduction(p, begin_remainder);
+        each_reduction(p, begin_second);
     }
     print_tail_addresses(p);
     mc_str_addf(p->out,
@@ -375,7 +375,7 @@ void mc_vector_kernel_loop(struct print *p, bool reduces)
     each_reduction(p, end_sums);
     mc_str_add(p->out, "}\n");
     if (two) {
-        each_reduction(p, end_remainder);
+        each_reduction(p, end_second);
     }
     each_reduction(p, end);
     mc_str_add(p->out, "}\n");

@@ -269,7 +269,7 @@ void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, i
 /* ---- planning ---- */
 
 static bool can_collapse(const struct mc_launch *l, const int64_t *stride, const struct axis *outer,
-                       const struct axis *inner)
+                         const struct axis *inner)
 {
     if (outer->reduced != inner->reduced) {
         return false;
@@ -291,7 +291,7 @@ static void assign_loop(struct mc_launch *l, int loop, const struct axis *a, con
 }
 
 static void assign_outer_loop(const struct mc_step *st, struct mc_launch *l, const struct axis *a,
-                       const int64_t *stride)
+                              const int64_t *stride)
 {
     for (int i = 0; i < l->nop; i++) {
         const struct mc_koperand *o = &st->kernel->operand.at[i];

@@ -116,7 +116,7 @@ static unsigned cluster_size(struct mc_grid_row row, int64_t points, int64_t len
 
 /* Threads of a kernel that keeps its rows in the registers of n blocks each. */
 void mc_grid_threads_rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h,
-                    struct mc_grid_row row, unsigned n)
+                          struct mc_grid_row row, unsigned n)
 {
     int64_t each = (int64_t)row.vector * row.kept * n;
     unsigned lanes = MC_MAX(round_up_power_of_two((h->count[1] + each - 1) / each), (unsigned)WARP),
@@ -128,7 +128,7 @@ void mc_grid_threads_rows(const struct mc_kernel *k, struct mc_grid_launch *l, c
 
 /* Blocks that share the reduction of a point.  With several stages, each a launch, it must be long. */
 static uint32_t splits_for(const struct mc_kernel *k, const struct mc_grid_head *h, int64_t across,
-                       unsigned lanes, int vector)
+                           unsigned lanes, int vector)
 {
     int64_t length = h->count[1], most = MC_MIN(length * vector / (lanes * 8), MOST_SPLITS);
     int64_t enough = vector > 1 ? FULL_BLOCKS : h->column ? COLUMN_BLOCKS : ENOUGH_BLOCKS;
@@ -211,8 +211,8 @@ bool mc_grid_threads_shares(struct mc_grid_row row, int64_t length)
  * consist of contiguous segments.  Where there are few blocks in all, long rows are better split among more
  * of them. */
 unsigned mc_grid_threads_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s,
-                              const struct mc_grid_launch *l, const struct mc_slot *slot,
-                              struct mc_grid_row row, unsigned most)
+                                    const struct mc_grid_launch *l, const struct mc_slot *slot,
+                                    struct mc_grid_row row, unsigned most)
 {
     const bool segmented = mc_grid_row_segmented(k);
     if (!mc_grid_threads_keeps(row, s->count[1], most) || s->n[1] < 1 || s->n[1] > 1 + segmented ||
@@ -226,7 +226,7 @@ unsigned mc_grid_threads_keeps_rows(const struct mc_kernel *k, const struct mc_a
 
 /* Can NAME_c compute it?  The columns must be contiguous, along one axis. */
 bool mc_grid_threads_keeps_columns(const struct mc_kernel *k, const struct mc_axes *s,
-                             const struct mc_grid_launch *l, const struct mc_slot *slot)
+                                   const struct mc_grid_launch *l, const struct mc_slot *slot)
 {
     return s->n[0] == 1 && s->n[1] >= 1 && mc_axes_fit_int32(k, s) &&
            mc_axes_dense(k, s, l, slot, 0, mc_grid_column(k));

@@ -73,7 +73,7 @@ mc_status mc_copy_step_whole(struct mc_copy_step *w, const struct mc_shape_plan 
 /* Copies operands one after the other along the axis; stack: along an axis that they do not have. */
 static mc_status plan_concatenation(struct mc_function *f, const struct mc_shape_plan *p,
                                     const struct mc_step *st,
-                      struct mc_copy_step *w)
+                                    struct mc_copy_step *w)
 {
     const mc_node *n = st->node[0];
     const struct mc_type *to = &p->slot[st->dst[0]].type;
@@ -142,7 +142,7 @@ static mc_status refuse_step(const struct mc_function *f, int step)
 
 static bool all_on_device(const struct mc_function *f, const struct mc_shape_plan *p,
                           const struct mc_step *st,
-                      const struct way *y)
+                          const struct way *y)
 {
     for (int i = 0; i < (y && y->reads ? y->reads : st->node[0]->nin); i++) {
         if (!is_on_device(p, mc_copy_step_value(f, st->node[0]->in[i]))) {

@@ -73,14 +73,14 @@ mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step
 /* custom.c: users' ops given as CUDA C */
 mc_status mc_cuda_fn_custom_compile(struct mc_code_unit *u);
 mc_status mc_cuda_fn_custom_plan(struct mc_function *f, const struct mc_shape_plan *p, int step,
-                             struct mc_exec **made);
+                                 struct mc_exec **made);
 /* values.c */
 mc_status mc_cuda_fn_constants(struct mc_function *f, struct mc_shape_plan *p);
 void mc_cuda_fn_free(struct mc_function *f, struct mc_shape_plan *p);
 /* a contiguous copy on the device */
 mc_status mc_cuda_fn_copy(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst);
 mc_status mc_cuda_fn_result_make(struct mc_function *f, const struct mc_shape_plan *p, int output,
-                                  const mc_arg *out);
+                                 const mc_arg *out);
 mc_status mc_cuda_fn_result_take(struct mc_function *f, const struct mc_shape_plan *p, int output);
 /* capture.c: captures all steps, each waiting only for those that it depends on */
 mc_status mc_cuda_fn_capture(struct mc_function *f, const struct mc_shape_plan *p);

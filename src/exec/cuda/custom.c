@@ -116,7 +116,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
 static const struct mc_exec_ops ops = { .run = run, .free = mc_exec_free };
 
 mc_status mc_cuda_fn_custom_plan(struct mc_function *f, const struct mc_shape_plan *p, int step,
-                             struct mc_exec **made)
+                                 struct mc_exec **made)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     if (!has_cuda_text(st)) {

@@ -10,8 +10,8 @@
 struct row_form { void *fn; struct mc_grid_row row; unsigned blocks; };
 
 static struct row_form row_form_of(const struct mc_kernel *k, const struct mc_grid_kernel *g,
-                               const struct mc_axes *s, const struct mc_grid_launch *l,
-                               const struct mc_slot *slot, unsigned most)
+                                   const struct mc_axes *s, const struct mc_grid_launch *l,
+                                   const struct mc_slot *slot, unsigned most)
 {
     const struct { void *fn; struct mc_grid_row row; unsigned least, most; } forms[] = {
         { g->row_cluster, mc_grid_row_cluster(k), 2, most }, { g->row, mc_grid_row(k), 1, 1 },
@@ -30,7 +30,7 @@ static struct row_form row_form_of(const struct mc_kernel *k, const struct mc_gr
 
 static mc_status fill_args(const struct mc_function *f, const struct mc_shape_plan *p,
                            struct mc_grid_launch *l,
-                      const struct mc_step *st, const struct mc_axes *s, const struct mc_grid_kernel *g)
+                           const struct mc_step *st, const struct mc_axes *s, const struct mc_grid_kernel *g)
 {
     const struct mc_kernel *k = st->kernel;
     struct mc_grid_args a = mc_grid_args(l->args, k->operand.n);

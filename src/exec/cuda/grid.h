@@ -27,9 +27,9 @@ void mc_axes_divide(struct mc_grid_head *h, int axis);
 void mc_grid_threads_map(struct mc_grid_launch *l, struct mc_grid_head *h, const struct mc_axes *s,
                          int64_t count);
 void mc_grid_threads_points(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h,
-                      int vector);
+                            int vector);
 void mc_grid_threads_rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h,
-                    struct mc_grid_row row, unsigned n);
+                          struct mc_grid_row row, unsigned n);
 void mc_grid_threads_columns(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h);
 /* after one of the above */
 void mc_grid_threads_column_sums(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h);
@@ -38,9 +38,9 @@ bool mc_grid_threads_keeps(struct mc_grid_row row, int64_t length, unsigned most
 /* do several blocks keep a row of that length together, at least if there are few rows? */
 bool mc_grid_threads_shares(struct mc_grid_row row, int64_t length);
 unsigned mc_grid_threads_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s,
-                              const struct mc_grid_launch *l, const struct mc_slot *slot,
-                              struct mc_grid_row row, unsigned most);
+                                    const struct mc_grid_launch *l, const struct mc_slot *slot,
+                                    struct mc_grid_row row, unsigned most);
 bool mc_grid_threads_keeps_columns(const struct mc_kernel *k, const struct mc_axes *s,
-                             const struct mc_grid_launch *l, const struct mc_slot *slot);
+                                   const struct mc_grid_launch *l, const struct mc_slot *slot);
 
 #endif

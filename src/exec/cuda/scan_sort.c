@@ -21,7 +21,7 @@ struct mc_scan_sort {
     struct mc_exec exec;
     const struct row *row;
     void *kernel[KERNELS];
-    int x, y;                   /* values */
+    int x, y;                   /* value ids */
     struct mc_lines_args args;
 };
 

@@ -15,7 +15,7 @@ static void operands_by_role(const struct mc_function *f, const struct mc_step *
 
 /* The solver of the first shape plan, if the node's algorithm is to be chosen once; else NULL. */
 static const char *remembered_choice(const struct mc_function *f, const struct mc_shape_plan *p, int step,
-                                 const struct mc_conv_problem *q)
+                                     const struct mc_conv_problem *q)
 {
     const struct mc_plan *first = NULL;
     for (const struct mc_shape_plan *other = f->plans; other; other = other->next) {

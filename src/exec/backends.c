@@ -1,4 +1,4 @@
-/* backends.c: which backends there are, and what is asked of all of them. */
+/* backends.c: the table of backends, and functions that call all of them. */
 #include "exec/backend.h"
 
 enum { MOST = 16 };

@@ -1,10 +1,9 @@
-/* destination.c: where results and updates of a call go: the caller's arrays, fresh ones, memory of shared
- * variables. */
+/* destination.c: the memory that results and updates are written to: the caller's arrays, new arrays, or
+ * shared variables. */
 #include "exec/backend.h"
 
 /* ---- results ---- */
 
-/* Does what the caller gave for output i hold such a result? */
 mc_status mc_result_given(const struct mc_function *f, int i, const mc_arg *out, mc_dtype d, int rank,
                           const int64_t *dims)
 {
@@ -44,7 +43,7 @@ mc_status mc_result_on_host(struct mc_function *f, const struct mc_shape_plan *p
     bool fits = given && !mc_array_space(given) && given->dtype == at->type.dtype &&
                 mc_array_is_contiguous(given) &&
                 mc_dims_equal(given->rank, given->dims, at->type.rank, at->type.dims);
-    /* an input read later must not be written now */
+    /* The result is written while inputs, shared variables and other results may still be read. */
     for (int k = 0; fits && k < f->code->program.ninput; k++) {
         fits = !mc_array_overlaps(given, f->arg[k]);
     }
@@ -67,8 +66,8 @@ bool mc_is_in_place(const struct mc_function *f, const struct mc_shape_plan *p, 
            f->code->program.value.at[f->code->program.update[update]].kind == VALUE_TEMP;
 }
 
-/* Can the new value be copied over the old one at any time after the steps?  Not from a shared variable or an
- * input, which may change before, and not where sizes change. */
+/* Not if the new value is an input or a shared variable, which may change before the copy, is the new value
+ * of an earlier update too, or has another shape than the old one. */
 bool mc_update_is_plain(const struct mc_function *f, const struct mc_shape_plan *p, int i)
 {
     const struct mc_program *pr = &f->code->program;

@@ -1,4 +1,5 @@
-/* kernels.c: which kernels of a program are printed, and into which text: for every backend. */
+/* kernels.c: selects the kernels of a program that are printed, and divides them among texts.  For every
+ * backend. */
 #include "exec/kernels.h"
 
 int *mc_kernels_share(struct mc_program *p)
@@ -36,14 +37,14 @@ void mc_kernels_rule_out(const struct mc_program *p, const int *first,
             printed->never = first[i] == (int)i ? one : printed->never & one;
         }
     }
-    for (size_t i = 0; i < p->step.n; i++) { /* a form is to the host what it is in the text */
+    for (size_t i = 0; i < p->step.n; i++) { /* steps that share a kernel must agree with its printed text */
         if (first[i] >= 0) {
             p->step.at[i].kernel->never = p->step.at[first[i]].kernel->never;
         }
     }
 }
 
-/* What compiling a kernel takes, roughly, in the time of a map. */
+/* A rough estimate of the time to compile a kernel; 1 for each value of a map. */
 static int weight(const struct mc_kernel *k)
 {
     const int loops = k->never & ROW_LOOP ? 0 : 2 + 2 * k->nstage,

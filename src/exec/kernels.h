@@ -4,18 +4,19 @@
 
 #include "exec/function.h"
 
-/* By step, the first step whose kernel prints the same; that kernel serves both and gives its name to both.
- * A first step maps to itself; -1: the step has no kernel.  Owned by the caller; NULL: out of memory. */
+/* By step, the first step whose kernel prints the same.  Both steps use that kernel and its name.  A first
+ * step maps to itself; -1: the step has no kernel.  The caller frees the array; NULL: out of memory. */
 int *mc_kernels_share(struct mc_program *p);
-/* Forms that none of the steps sharing a kernel needs are not printed.  never() returns those of one step. */
+/* Sets mc_kernel.never: forms that none of the steps that share a kernel needs. never() returns those of one
+ * step. */
 void mc_kernels_rule_out(const struct mc_program *p, const int *first,
                          unsigned (*never)(const struct mc_step *st));
 enum { MC_MOST_TEXTS = 16 };
-/* Divides the kernels that `first` names among at most `most` texts (at most MC_MOST_TEXTS), the heaviest
- * kernel first, each to the lightest text.  to[i] is the text of step i; -1: none.  Returns the number of
- * texts. */
+/* Divides the kernels that `first` names among at most `most` texts (at most MC_MOST_TEXTS): the most
+ * expensive kernel first, each to the cheapest text. to[i] is the text of step i; -1: none.  Returns the
+ * number of texts. */
 int mc_kernels_distribute(const struct mc_program *p, const int *first, int most, int *to);
-/* The kernels of one text; returns how many. */
+/* Fills k with the kernels of one text; returns their number. */
 int mc_kernels_of(const struct mc_program *p, const int *first, const int *to, int text,
                   struct mc_kernel **k);
 

@@ -1,9 +1,9 @@
-/* reference.c: a step by the reference, node by node: where there is no compiler, no kernel, or where
- * DEBUG wants to compare. */
+/* reference.c: runs a step by the reference, node by node: without a compiler, without a kernel, or to
+ * compare with a kernel in DEBUG mode. */
 #include "exec/backend.h"
 #include <math.h>
 
-/* made: by this step; asked: slack is there */
+/* made: computed by this step. asked: slack has been computed. */
 struct known { const mc_node *node; mc_array *array, *slack; bool made, asked; };
 struct table { VEC(struct known) at; struct mc_function *f; const struct mc_shape_plan *p; };
 
@@ -14,7 +14,7 @@ mc_array *mc_value_array(struct mc_function *f, const struct mc_shape_plan *p, i
         return mc_array_ref(at->fixed);
     }
     if (at->base == BASE_INPUT &&
-        f->code->program.value.at[value].kind == VALUE_INPUT) { /* also while planning */
+        f->code->program.value.at[value].kind == VALUE_INPUT) { /* while planning, f->ptr is not set yet */
         return mc_array_on_host(f->arg[at->index]);
     }
     return f->code->backend->fetch(f, p, value);
@@ -35,7 +35,8 @@ static mc_array *lookup(const struct table *t, const mc_node *n)
     return NULL;
 }
 
-/* The array of node n: known, a value, a constant, or computed here (positions have no value). */
+/* The array of node n: from the table, a value of the program, a constant, or computed here (positions have
+ * no value). */
 static mc_array *array_of(struct table *t, mc_node *n, int depth)
 {
     mc_array *a = lookup(t, n), *in[8] = { 0 }, *made[16] = { 0 };
@@ -44,7 +45,7 @@ static mc_array *array_of(struct table *t, mc_node *n, int depth)
         return a;
     }
     if (v >= 0 && t->p->slot[v].base != BASE_NONE &&
-        mc_position_axis(n) < 0) { /* kernels count; they read no positions */
+        mc_position_axis(n) < 0) { /* kernels compute positions; the value may be unset */
         a = mc_value_array(t->f, t->p, v);
     } else if (n->value) {
         a = mc_array_ref(n->value);
@@ -64,21 +65,21 @@ static mc_array *array_of(struct table *t, mc_node *n, int depth)
     return a;
 }
 
-/* The dtype that n adds up in, if one was asked for; else its own. */
-static mc_dtype adds_in(const mc_node *n)
+/* The dtype that n accumulates in: its attribute, else its own dtype. */
+static mc_dtype accumulator_dtype(const mc_node *n)
 {
     const bool asked = n->op->flags & OP_REDUCES && n->op->sig->nattr > 3 && !n->attr[3].none;
     return asked ? (mc_dtype)mc_attr_int(&n->attr[3]) : n->type.dtype;
 }
 
-/* The coarsest float among the step's nodes and what they read: a float64 made from float32 has its
- * digits. */
+/* From the coarsest float dtype of the step's nodes and their inputs: a float64 made from float32 is only as
+ * precise as that. */
 static double tolerance(const struct mc_step *st)
 {
     double eps = 0;
     for (int i = 0; i < st->nnode; i++) {
         for (int k = -1; k < st->node[i]->nin; k++) {
-            mc_dtype d = k < 0 ? adds_in(st->node[i]) : st->node[i]->in[k]->type.dtype;
+            mc_dtype d = k < 0 ? accumulator_dtype(st->node[i]) : st->node[i]->in[k]->type.dtype;
             eps = mc_is_float(d) ? MC_MAX(eps, mc_dtypes[d].eps) : eps;
         }
     }
@@ -110,8 +111,8 @@ static mc_array *slack_at(struct table *t, mc_node *n, mc_array *value, double t
     return ok ? mc_tolerance(n, in, slack, value, tol) : NULL;
 }
 
-/* What the step has made of n may be so far from another right way; NULL: it is no work of this step.  Kept
- * in the table. */
+/* The tolerance of n, as this step computed it; NULL: another step computed n, so it is exact.  Kept in the
+ * table. */
 static mc_array *slack_of(struct table *t, mc_node *n, double tol)
 {
     size_t i = 0;
@@ -123,13 +124,13 @@ static mc_array *slack_of(struct table *t, mc_node *n, double tol)
     }
     t->at.at[i].asked = true;
     mc_array *slack = slack_at(t, n->op == &mc_op_item ? n->in[0] : n, t->at.at[i].array, tol);
-    t->at.at[i].slack = slack; /* the table may have moved */
+    t->at.at[i].slack = slack; /* the recursion may have reallocated the table */
     return slack;
 }
 
-/* The first element that is beyond its slack as well; -1: none. */
-static int64_t beyond(struct table *t, mc_node *n, const mc_array *have, mc_array *want, double tol,
-                      double rough)
+/* The first element that is outside its own tolerance too; -1: none. */
+static int64_t first_out_of_tolerance(struct table *t, mc_node *n, const mc_array *have, mc_array *want,
+                                      double tol, double rough)
 {
     mc_array *slack = slack_at(t, n, want, tol), *near = slack ? mc_array_copy(have) : NULL;
     int64_t bad = near && mc_array_is_contiguous(want) ? -1 : 0;
@@ -149,9 +150,9 @@ static int64_t beyond(struct table *t, mc_node *n, const mc_array *have, mc_arra
     return bad;
 }
 
-/* n's result number `item`, which is in value v.  Sums may cancel: where something is reduced, what was added
- * says how far two right ways of adding may differ, and where that is not enough, the step's slacks say it of
- * each element. */
+/* Compares result `item` of n, stored in value v, with `want`.  Sums may cancel.  So if the kernel reduces,
+ * the tolerance is relative to the largest summand; where that fails, to the tolerance of each element
+ * (tolerance.c). */
 static mc_status compare_value(struct table *t, int step, int v, mc_node *n, int item, mc_array *want)
 {
     const struct mc_step *st = &t->f->code->program.step.at[step];
@@ -163,11 +164,11 @@ static mc_status compare_value(struct table *t, int step, int v, mc_node *n, int
     for (size_t i = 0; i < t->at.n && tol > 0 && st->kernel && st->kernel->nreduce; i++) {
         scale = MC_MAX(scale, largest(t->at.at[i].array));
     }
-    double least = want->dtype == MC_FLOAT16 ? 0x1p-22 : 1e-30; /* a few times the least number above 0 */
+    double least = want->dtype == MC_FLOAT16 ? 0x1p-22 : 1e-30; /* a few times the smallest positive number */
     double rough = tol > 0 ? tol * scale + least : 0;
     int64_t bad = mc_array_differs(have, want, tol, rough);
     if (bad >= 0 && item == 0 && mc_dims_equal(have->rank, have->dims, want->rank, want->dims)) {
-        bad = beyond(t, n, have, want, eps, rough);
+        bad = first_out_of_tolerance(t, n, have, want, eps, rough);
     }
     mc_array_unref(&have);
     return bad < 0 ? MC_OK
@@ -175,8 +176,8 @@ static mc_status compare_value(struct table *t, int step, int v, mc_node *n, int
                              mc_step_text(t->f->code, step), (long long)bad);
 }
 
-/* The places of a host step's results, which lie apart from what it reads. */
-static mc_status results(const struct table *t, int step, const mc_node *n, mc_array **made)
+/* The memory of a host step's results, to be written directly; it overlaps none of the step's inputs. */
+static mc_status result_arrays(const struct table *t, int step, const mc_node *n, mc_array **made)
 {
     const struct mc_program *pr = &t->f->code->program;
     const struct mc_step *st = &pr->step.at[step];
@@ -192,15 +193,15 @@ static mc_status results(const struct table *t, int step, const mc_node *n, mc_a
     return MC_OK;
 }
 
-static bool has_none(const struct mc_step *st)
+static bool has_no_reference(const struct mc_step *st)
 {
     const struct mc_custom *c = st->node[0]->op->custom;
     return c && !c->run && !c->kernel;
 }
 
 /* Does the step's kernel have a result without elements?  Then its loop does not run, and its other results
- * stay unset: all their readers loop over no elements either. */
-static bool goes_over_none(const struct mc_step *st, const struct mc_shape_plan *p)
+ * stay unset; all their readers loop over no elements either. */
+static bool has_empty_result(const struct mc_step *st, const struct mc_shape_plan *p)
 {
     bool none = false;
     for (int k = 0; st->kernel && k < st->ndst; k++) {
@@ -215,7 +216,7 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
 {
     const struct mc_program *pr = &f->code->program;
     const struct mc_step *st = &pr->step.at[step];
-    if (compare && st->nnode == 1 && has_none(st)) {
+    if (compare && st->nnode == 1 && has_no_reference(st)) {
         return MC_OK;
     }
     struct table t = { { 0 }, f, p };
@@ -224,14 +225,14 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
     for (int i = st->heavy && st->kernel ? -1 : 0; i < st->nnode && s == MC_OK; i++) {
         mc_node *n = i < 0 ? st->heavy : st->node[i];
         mc_array **in = mc_alloc((size_t)(n->nin + 1) * sizeof *in, "reference"), *made[16] = { 0 };
-        bool left_out = compare && goes_over_none(st, p);
+        bool left_out = compare && has_empty_result(st, p);
         s = in ? MC_OK : MC_EMEMORY;
         for (int k = 0; k < n->nin && s == MC_OK; k++) {
             in[k] = array_of(&t, n->in[k], 0);
             s = in[k] ? MC_OK : mc_last_status();
             left_out &= s == MC_OK && mc_array_size(in[k]) > 0;
         }
-        s = s < 0 ? s : direct ? results(&t, step, n, made) : MC_OK;
+        s = s < 0 ? s : direct ? result_arrays(&t, step, n, made) : MC_OK;
         s = s < 0                                         ? s
             : direct && mc_reference_parallel(n, made[0]) ? mc_lines_eval(n, in, made[0], f->threads)
                                                           : mc_eval_node(n, in, made);
@@ -239,7 +240,7 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
         for (int k = 0; k < n->nout && s == MC_OK; k++) {
             int v = n->nout == 1 ? pr->value_of[n->id] : st->dst[st->ndst - n->nout + k];
             if (direct && v >= 0 && made[k]->data == f->ptr[v]) {
-                continue; /* there already */
+                continue; /* written there directly */
             }
             bool ours = v >= 0 && (pr->value.at[v].step == step || n->nout > 1) &&
                         p->slot[v].base != BASE_TYPE;

@@ -1,24 +1,24 @@
-/* reference_threads.c: host steps whose lines along an axis know nothing of each other: threads share them.
+/* reference_threads.c: host steps whose lines along an axis are independent; threads share the lines.
  *
- * Invariant: each line is made by the reference, whole, so no bit depends on how many threads there are. */
+ * Invariant: the reference computes each line as a whole, so no bit depends on the number of threads. */
 #include "exec/function.h"
 #include "device/cpu/cpu.h"
 
 enum { MOST_INPUTS = 4, PARTS = 8 }; /* parts of the work for each thread */
-static const double SECONDS = 1e-9;  /* an element, at least */
+static const double SECONDS = 1e-9;  /* for an element, at least */
 
 struct lines {
     const mc_node *n;
     mc_array *const *in, *out;
-    int axis;                   /* along which the parts lie */
+    int axis;                   /* the axis that is divided into parts */
     int64_t parts;
     pthread_mutex_t lock;
     mc_status status;           /* of the first part that failed */
     int64_t failed;
-    char said[300];             /* errors belong to threads */
+    char said[300];             /* the failed part's message: errors are per thread */
 };
 
-/* The longest axis but that of the lines; -1: none has two elements. */
+/* The longest axis other than that of the lines; -1: none has two elements. */
 static int other_axis(const mc_node *n, const mc_array *x)
 {
     int64_t line = mc_attr_int(&n->attr[0]);

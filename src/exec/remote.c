@@ -1,19 +1,20 @@
-/* remote.c: values in the memory of a device that the host cannot touch: constants are sent once a shape,
- * inputs at every call; results come back as they are asked for.  It knows no device but by its functions.
+/* remote.c: values in memory that the host cannot address.  Constants are copied once for each shape plan,
+ * inputs at every call; results are copied back when they are asked for.  The device is used through its
+ * functions alone.
  *
- * Invariant: values in that memory are contiguous, but for views of them. */
+ * Invariant: values in that memory are contiguous, except views of them. */
 #include "exec/remote.h"
 
 enum { LINE = 256 };
 
-/* ---- a plan's part ---- */
+/* ---- planning ---- */
 
 static size_t rounded(size_t n)
 {
     return (n + LINE - 1) / LINE * LINE;
 }
 
-/* Constants and what was computed early, dense, in one block. */
+/* Copies constants and values computed at plan time to one block of device memory, each contiguous. */
 static mc_status upload_constants(struct mc_function *f, struct mc_shape_plan *p, struct mc_remote *q)
 {
     const struct mc_program *pr = &f->code->program;
@@ -90,7 +91,7 @@ void mc_remote_forget(struct mc_function *f, struct mc_shape_plan *p)
     }
 }
 
-/* ---- moving ---- */
+/* ---- copying ---- */
 
 bool mc_remote_is(const struct mc_function *f, const mc_array *a)
 {
@@ -127,7 +128,7 @@ char *mc_remote_address(const struct mc_function *f, const struct mc_shape_plan 
     return NULL;
 }
 
-/* Bytes from the first element's address down to the lowest, and from there up. */
+/* below: bytes from the first element down to the lowest address. bytes: of the whole range. */
 static void extent(const struct mc_slot *at, int64_t *below, int64_t *bytes)
 {
     *below = 0;
@@ -139,7 +140,7 @@ static void extent(const struct mc_slot *at, int64_t *below, int64_t *bytes)
     }
 }
 
-/* The value into a contiguous array, of the host or of the device. */
+/* Copies a value to a contiguous array on the host or the device. */
 static mc_status fill(struct mc_function *f, const struct mc_shape_plan *p, int value, mc_array *to)
 {
     const struct mc_slot *at = &p->slot[value];
@@ -184,7 +185,7 @@ mc_status mc_remote_store(struct mc_function *f, const struct mc_shape_plan *p, 
                                                   : mc_array_copy(a);
     mc_status s = dense ? MC_OK : mc_last_status();
     size_t n = dense ? (size_t)mc_array_size(dense) * mc_dtypes[dense->dtype].size : 0;
-    if (n) { /* results lie dense */
+    if (n) { /* results of steps are contiguous */
         s = mc_remote_put(f, f->ptr[value], dense->data, n);
     }
     mc_array_unref(&dense);
@@ -204,7 +205,7 @@ mc_array *mc_remote_copy_on_device(struct mc_function *f, const struct mc_shape_
     return a;
 }
 
-static void is_empty(void *arg)
+static void free_nothing(void *arg)
 {
     (void)arg;
 }
@@ -216,7 +217,7 @@ static bool may_borrow(const struct mc_function *f, const struct mc_shape_plan *
            !mc_flag_int(FLAG_allow_gc);
 }
 
-/* The arena itself, until the next call; the last call's array if it still says the same. */
+/* A view of the arena, valid until the next call.  The last call's array is reused if it is the same. */
 static mc_array *borrow_view(struct mc_function *f, const struct mc_shape_plan *p, int output)
 {
     int value = f->code->program.output[output];
@@ -226,7 +227,7 @@ static mc_array *borrow_view(struct mc_function *f, const struct mc_shape_plan *
         !mc_dims_equal(old->rank, old->dims, at->type.rank, at->type.dims)) {
         mc_array_unref(&f->borrowed[output]);
         f->borrowed[output] = mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, NULL, f->ptr[value],
-                                            is_empty, NULL);
+                                            free_nothing, NULL);
         if (f->borrowed[output]) {
             f->borrowed[output]->storage->space = f->code->device->space;
         }
@@ -234,8 +235,9 @@ static mc_array *borrow_view(struct mc_function *f, const struct mc_shape_plan *
     return f->borrowed[output] ? mc_array_ref(f->borrowed[output]) : NULL;
 }
 
-/* The arrays that results go to are there, and good, before anything runs. */
-mc_status mc_remote_result_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
+/* Makes or checks the destination of a result before anything runs. */
+mc_status mc_remote_result_make(struct mc_function *f, const struct mc_shape_plan *p, int i,
+                                const mc_arg *out)
 {
     const struct mc_type *t = &p->slot[f->code->program.output[i]].type;
     if (!mc_result_wanted(out)) {

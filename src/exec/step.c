@@ -1,4 +1,4 @@
-/* step.c: one step of a function: what it runs, and how its errors read. */
+/* step.c: runs one step of a function; the text of its errors; the number of threads. */
 #include "device/cpu/cpu.h"
 #include "exec/backend.h"
 
@@ -15,7 +15,7 @@ mc_status mc_step_run(struct mc_function *f, const struct mc_shape_plan *p, int 
     return sp->epilogue ? sp->epilogue->ops->run(f, p, step, sp->epilogue, scratch) : MC_OK;
 }
 
-/* "train: index 9 is out of range for axis 0 with size 2" and behind it the step. */
+/* "train: index 9 is out of range for axis 0 with size 2", then the step's text on a line of its own. */
 mc_status mc_step_error(const struct mc_function *f, int step, mc_status s)
 {
     char said[600];

@@ -1,10 +1,10 @@
-/* step_name.c: a step in words.  Its text is its formula.  Its name is made of the labels of its results, else
- * of the variables and results that they are, else of its formula: "conv1, pool1 forward", "gradient of W",
- * "update of W, b and 6 more".
+/* step_name.c: the text and the name of a step.  The text is its formula.  The name is made of the labels of
+ * its results; else of the updates and outputs that they are; else of the formula: "conv1, pool1 forward",
+ * "gradient of W", "update of W, b and 6 more".
  *
- * Both are made when first asked for: a large graph has as many steps as nodes, and most are never asked.
+ * Both are made on first use: a large graph has as many steps as nodes, and most names are never needed.
  *
- * Invariant: words are for people and nothing depends on them; two steps may have the same name. */
+ * Invariant: names are for people, and nothing depends on them; two steps may have the same name. */
 #include "exec/backend.h"
 #include "graph/picture.h"
 
@@ -29,7 +29,7 @@ static const struct mc_label *label_of(const mc_node *n)
     return n->label || n->op != &mc_op_item ? n->label : n->in[0]->label;
 }
 
-/* False: it has no label. */
+/* False: there is no label. */
 static bool add_label(words *w, const struct mc_label *l, bool *good)
 {
     if (!l) {
@@ -40,7 +40,8 @@ static bool add_label(words *w, const struct mc_label *l, bool *good)
     return true;
 }
 
-/* A value without a label, by what the user calls it; false: he has no name for it. */
+/* Names a value without a label: the update or the output that it is, or its own name.  False: it has
+ * none. */
 static bool add_value(words *w, struct mc_arena *a, const struct mc_program *p, int value,
                       const char *const *output_name, bool *good)
 {
@@ -68,8 +69,8 @@ static bool add_value(words *w, struct mc_arena *a, const struct mc_program *p, 
     return name != NULL;
 }
 
-/* Where the last word begins that s does not share with the one said before. */
-static const char *news(const char *s, const char *before)
+/* s from the first word on in which it differs from `before`. */
+static const char *new_words(const char *s, const char *before)
 {
     const char *from = s, *at = s;
     for (; before && *at && *at == *before; at++, before++) {
@@ -98,7 +99,7 @@ static void say(struct mc_str *out, const words *w, enum way way)
             mc_str_add(out, before[way] ? before[way] : "");
         }
         mc_str_add(out, said++ ? ", " : "");
-        mc_str_add(out, !*w->at[i].text ? "gradient" : news(w->at[i].text, last));
+        mc_str_add(out, !*w->at[i].text ? "gradient" : new_words(w->at[i].text, last));
         last = w->at[i].text;
     }
     if (left) {
@@ -109,7 +110,7 @@ static void say(struct mc_str *out, const words *w, enum way way)
     }
 }
 
-/* What is only on the way to what has a name is not said.  NULL: no memory. */
+/* Nodes inside the step are named only if no result has a name.  NULL: out of memory. */
 static char *name_of(const struct mc_code_unit *u, int step)
 {
     const struct mc_program *p = &u->program;
@@ -129,7 +130,7 @@ static char *name_of(const struct mc_code_unit *u, int step)
     for (int i = 0; i < s->nnode && !w.n; i++) {
         add_label(&w, label_of(s->node[i]), &good);
     }
-    for (enum way way = PLAIN; way < NWAY; way++) { /* forward, backward, gradients, updates */
+    for (enum way way = PLAIN; way < NWAY; way++) { /* order: forward, backward, gradients, plain */
         say(&out, &w, (enum way)((way + 1) % NWAY));
     }
     if (!out.n && s->nnode) {
@@ -144,7 +145,7 @@ static char *name_of(const struct mc_code_unit *u, int step)
     return name;
 }
 
-/* What the step computes, in the text form: its results over its sources.  NULL: no memory. */
+/* The formulas of the step's results over its inputs.  NULL: out of memory. */
 static char *text_of(const struct mc_code_unit *u, int step)
 {
     const struct mc_program *p = &u->program;
@@ -164,9 +165,9 @@ static char *text_of(const struct mc_code_unit *u, int step)
     return mc_str_take(&out);
 }
 
-/* What is kept there, made now if it is not yet.  Of two threads that make it, the first one's is kept. */
-static const char *kept(char *_Atomic *at, char *(*make)(const struct mc_code_unit *u, int step),
-                        const struct mc_code_unit *u, int step)
+/* Returns *at, made first if it is NULL.  If two threads make it, the first result is kept. */
+static const char *get_or_make(char *_Atomic *at, char *(*make)(const struct mc_code_unit *u, int step),
+                               const struct mc_code_unit *u, int step)
 {
     char *have = atomic_load(at);
     if (!have) {
@@ -181,10 +182,10 @@ static const char *kept(char *_Atomic *at, char *(*make)(const struct mc_code_un
 
 const char *mc_step_text(const struct mc_code_unit *u, int step)
 {
-    return step >= 0 && step < u->nstep ? kept(&u->words[step].text, text_of, u, step) : "";
+    return step >= 0 && step < u->nstep ? get_or_make(&u->words[step].text, text_of, u, step) : "";
 }
 
 const char *mc_step_name(const struct mc_code_unit *u, int step)
 {
-    return step >= 0 && step < u->nstep ? kept(&u->words[step].name, name_of, u, step) : "";
+    return step >= 0 && step < u->nstep ? get_or_make(&u->words[step].name, name_of, u, step) : "";
 }

@@ -1,16 +1,16 @@
-/* tolerance.c: how far apart two right ways to compute a node may be, element by element.  What was added up says
- * it, not what is left of it: 1e6 - 1e6 may be off by the rounding of 1e6.
+/* tolerance.c: how far two right ways to compute a node may differ, element by element.  The tolerance
+ * follows from the summands, not from their sum: 1e6 - 1e6 may be off by the rounding of 1e6.
  *
- *   elementwise ops   the rounding of the result, and how far it moves when an operand moves by its own slack
+ *   elementwise ops   the rounding of the result, and its change when an operand moves by its own slack
  *   comparisons       1 where the operands differ by no more than their slacks
- *   positions         of a largest element: any, where others come so near to it
- *   other ops         the rounding of the same op over absolute values, and how far that moves
- *     heavy work      may add up in transformed domains: the largest of these for all elements
- *     neither heavy nor a reduction, as softmax: at least how far it moves if an operand's elements move,
- *     each its own way
+ *   positions         of a largest element: any, where another element is within the slacks
+ *   other ops         the rounding of the same op over absolute values, and its change by the slacks
+ *     solver ops      may add in transformed domains: the largest of these for all elements
+ *     neither solver op nor reduction, such as softmax: at least the change when the elements of an operand
+ *     move by their slacks with different signs
  *
- * Slacks are arrays of float64 in C order; NULL: none; MC_TOLERANCE_ANY: what an operand's slack makes infinite
- * may be anything.  Invariant: what has no slack must be equal. */
+ * Slacks are arrays of float64 in C order; NULL: none.  MC_TOLERANCE_ANY: any value is right, because the
+ * slack of an operand makes the result infinite.  Invariant: values without slack must be equal. */
 #include "exec/function.h"
 #include "op/pool.h"
 #include <math.h>
@@ -26,8 +26,8 @@ static void add(mc_array *slack, int64_t i, double more)
     *s = fmin(*s + (isnan(more) ? 0 : more), MC_TOLERANCE_ANY);
 }
 
-/* a, its absolute values if asked, moved by so many times its slack; in C order. */
-static mc_array *sensitivity(const mc_array *a, const mc_array *slack, double times, bool absolute)
+/* A copy of a, or of |a|, plus `times` its slack.  A bool is flipped where its slack is at least 1. */
+static mc_array *perturbed(const mc_array *a, const mc_array *slack, double times, bool absolute)
 {
     mc_array *m = mc_array_copy(a);
     const bool turns = m && m->dtype == MC_BOOL && slack;
@@ -39,8 +39,8 @@ static mc_array *sensitivity(const mc_array *a, const mc_array *slack, double ti
     return m;
 }
 
-/* n over in, but for operand `which`, which gives its place to `other`. */
-static mc_array *with(const mc_node *n, mc_array *const *in, int which, mc_array *other)
+/* The value of n over `in`, with operand `which` replaced by `other`.  NULL: error. */
+static mc_array *eval_with(const mc_node *n, mc_array *const *in, int which, mc_array *other)
 {
     mc_array *all[8] = { 0 }, *out[16] = { 0 };
     memcpy(all, in, (size_t)n->nin * sizeof *all);
@@ -55,12 +55,12 @@ static mc_array *with(const mc_node *n, mc_array *const *in, int which, mc_array
 }
 
 static void propagate_operand(const mc_node *n, mc_array *const *in, int which, const mc_array *by,
-                         const mc_array *value, mc_array *slack)
+                              const mc_array *value, mc_array *slack)
 {
     mc_array *far[2] = { NULL, NULL };
     for (int k = 0; k < 2; k++) {
-        mc_array *x = sensitivity(in[which], by, k ? -1 : 1, false);
-        far[k] = with(n, in, which, x);
+        mc_array *x = perturbed(in[which], by, k ? -1 : 1, false);
+        far[k] = eval_with(n, in, which, x);
         mc_array_unref(&x);
     }
     for (int64_t i = 0, size = far[0] && far[1] ? mc_array_size(value) : 0; i < size; i++) {
@@ -70,10 +70,10 @@ static void propagate_operand(const mc_node *n, mc_array *const *in, int which, 
     mc_array_unref(&far[1]);
 }
 
-/* The same, but each element moves up or down by a sign of its own: softmax does not move if all move
+/* The same, but each element moves up or down by its own sign: softmax does not change if all elements move
  * alike. */
 static void perturb_operand(const mc_node *n, mc_array *const *in, int which, const mc_array *by,
-                          const mc_array *value, mc_array *slack)
+                            const mc_array *value, mc_array *slack)
 {
     mc_array *signs = mc_array_copy(by), *some = mc_array_new(MC_FLOAT64, value->rank, value->dims);
     for (int64_t i = 0, size = signs ? mc_array_size(signs) : 0; i < size; i++) {
@@ -90,7 +90,7 @@ static void perturb_operand(const mc_node *n, mc_array *const *in, int which, co
     mc_array_unref(&some);
 }
 
-/* The index into x, whose sizes are y's or 1, of what element i of y is made of. */
+/* The index into x, whose sizes are those of y or 1, of the element that element i of y is computed from. */
 static int64_t place_in(const mc_array *x, const mc_array *y, int64_t i)
 {
     int64_t place = 0, step = 1;
@@ -100,8 +100,8 @@ static int64_t place_in(const mc_array *x, const mc_array *y, int64_t i)
     return place;
 }
 
-/* A comparison of in[0] and in[1] may turn over where they differ by no more than their slacks. */
-static void negate(mc_array *const *in, mc_array *const *slack, mc_array *to)
+/* A comparison of in[0] and in[1] may change where they differ by no more than their slacks. */
+static void comparison_tolerance(mc_array *const *in, mc_array *const *slack, mc_array *to)
 {
     mc_array *x[2] = { mc_array_copy(in[0]), mc_array_copy(in[1]) };
     for (int64_t i = 0, size = x[0] && x[1] && (slack[0] || slack[1]) ? mc_array_size(to) : 0; i < size;
@@ -118,9 +118,9 @@ static void negate(mc_array *const *in, mc_array *const *slack, mc_array *to)
     mc_array_unref(&x[1]);
 }
 
-/* The position of a largest element may be any other one where several come so near to it; which ones is not
- * told apart.  best: the extreme of what each element is at least. */
-static void other_positions(const mc_node *n, const mc_array *x, const mc_array *slack, mc_array *to)
+/* If several elements are within the slacks of the largest, its position may be that of any other; which ones
+ * is not distinguished.  best: the largest lower bound of any element. */
+static void position_tolerance(const mc_node *n, const mc_array *x, const mc_array *slack, mc_array *to)
 {
     int axis[MC_MAX_RANK];
     const int naxis = (int)mc_axes_of(n, 0, x->rank, axis), size = (int)mc_array_size(to);
@@ -156,7 +156,7 @@ static void other_positions(const mc_node *n, const mc_array *x, const mc_array 
     mc_free(many);
 }
 
-/* Pooling's keys say which element was the largest: their values are no summands. */
+/* Keys of pooling are positions of largest elements, not summands. */
 static bool is_summand(const mc_node *n, int i, const mc_array *a)
 {
     int role[POOL_NARRAY];
@@ -170,7 +170,7 @@ static void over_absolute_values(const mc_node *n, mc_array *const *in, mc_array
     mc_status s = MC_OK;
     for (int k = 0; k < 2 && s == MC_OK; k++) {
         for (int i = 0; i < n->nin && s == MC_OK; i++) {
-            all[k][i] = is_summand(n, i, in[i]) ? sensitivity(in[i], slack[i], k, true) : mc_array_ref(in[i]);
+            all[k][i] = is_summand(n, i, in[i]) ? perturbed(in[i], slack[i], k, true) : mc_array_ref(in[i]);
             s = all[k][i] ? MC_OK : mc_last_status();
         }
         s = s < 0 ? s : mc_eval_node(n, all[k], out[k]);
@@ -194,13 +194,14 @@ static void over_absolute_values(const mc_node *n, mc_array *const *in, mc_array
     }
 }
 
-/* The least number above 0 of a half type: below the normal range, values are rounded to multiples of it. */
+/* The smallest positive number of a half type: below the normal range, values are rounded to multiples of it.
+ * 0 for other types. */
 static double smallest_step(mc_dtype d)
 {
     return d == MC_FLOAT16 ? 0x1p-24 : d == MC_BFLOAT16 ? 0x1p-133 : 0;
 }
 
-/* Near their roots and poles these are as far off as their argument's last digit moves them. */
+/* Near a root or a pole, the error of these ops is the change by the last digit of their argument. */
 static bool is_off_near_roots(const mc_node *n)
 {
     return n->op->flags & OP_ROOTS;
@@ -216,12 +217,12 @@ mc_array *mc_tolerance_of(const mc_array *a, double tol)
     return s;
 }
 
-/* Of n's first result, which is `value`; a NULL in slack: that operand has none. */
+/* Of n's first result, which is `value`. */
 mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *slack, const mc_array *value,
-                   double tol)
+                       double tol)
 {
     const bool again = !(n->op->flags & (OP_IMPURE | OP_RANDOM)) &&
-                       (!n->op->custom || n->op->code); /* may it be run again? */
+                       (!n->op->custom || n->op->code); /* may it be computed again? */
     mc_array *to = n->nin <= 8 && again ? mc_array_new(MC_FLOAT64, value->rank, value->dims) : NULL;
     bool each = mc_is_elementwise(n);
     for (int64_t i = 0, size = to && each && mc_is_float(value->dtype) ? mc_array_size(to) : 0; i < size;
@@ -234,12 +235,12 @@ mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *s
     }
     mc_array_unref(&digit);
     if (to && n->op->typing == TYPE_BOOL && n->op->arity == 2 && mc_is_float(in[0]->dtype)) {
-        negate(in, slack, to);
+        comparison_tolerance(in, slack, to);
         return to;
     }
     if (to && slack[0] && mc_dtypes[value->dtype].kind == KIND_INT && n->op->flags & OP_REDUCES &&
         mc_is_float(in[0]->dtype)) {
-        other_positions(n, in[0], slack[0], to);
+        position_tolerance(n, in[0], slack[0], to);
         return to;
     }
     for (int i = 0; i < n->nin && to && each; i++) {
@@ -247,8 +248,8 @@ mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *s
             propagate_operand(n, in, i, slack[i], value, to);
         }
     }
-    if (to && each && n->nin == 2 && slack[0] && slack[1]) { /* 0 * 0 moves only if both move */
-        mc_array *both[2] = { sensitivity(in[0], slack[0], 1, false), in[1] };
+    if (to && each && n->nin == 2 && slack[0] && slack[1]) { /* 0 * 0 changes only if both operands move */
+        mc_array *both[2] = { perturbed(in[0], slack[0], 1, false), in[1] };
         if (both[0]) {
             propagate_operand(n, both, 1, slack[1], value, to);
         }

@@ -1,11 +1,12 @@
-/* dialect_c.c: kernels as C for the system's compiler.  No headers: they would cost more than all the
- * rest. */
+/* dialect_c.c: kernels as C for the system's compiler.  No headers: they would take longer to compile than
+ * all the rest. */
 #include "render/kernel.h"
 #include "render/prelude.h"
 
 #define EACH(b, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64)                                   \
-    { [MC_BOOL] = b, [MC_INT8] = i8, [MC_INT16] = i16, [MC_INT32] = i32, [MC_INT64] = i64, [MC_UINT8] = u8, [MC_UINT16] = u16, \
-      [MC_UINT32] = u32, [MC_UINT64] = u64, [MC_FLOAT16] = f16, [MC_BFLOAT16] = bf16, [MC_FLOAT32] = f32, [MC_FLOAT64] = f64 }
+    { [MC_BOOL] = b, [MC_INT8] = i8, [MC_INT16] = i16, [MC_INT32] = i32, [MC_INT64] = i64,                   \
+      [MC_UINT8] = u8, [MC_UINT16] = u16, [MC_UINT32] = u32, [MC_UINT64] = u64,                              \
+      [MC_FLOAT16] = f16, [MC_BFLOAT16] = bf16, [MC_FLOAT32] = f32, [MC_FLOAT64] = f64 }
 
 static const char prelude[] = PRELUDE_TYPES
     "#define inline __inline__ __attribute__((always_inline))\n#define INLINE static inline\n#define "
@@ -29,11 +30,14 @@ const struct mc_dialect mc_dialect_c = {
     .name = "c",
     .vectors = true,
     .prelude = prelude,
-    .exact = "#ifdef __clang__\n#pragma clang fp contract(off)\n#else\n#pragma GCC optimize(\"fp-contract=off\")\n#endif\n",
+    .exact = "#ifdef __clang__\n#pragma clang fp contract(off)\n#else\n"
+             "#pragma GCC optimize(\"fp-contract=off\")\n#endif\n",
     .head = "void %s(char *const *p, const i64 *s, const i64 *n, i64 *err)\n{\n",
     .join = "void %s_join(char *const *p, const i64 *s, const i64 *n, i64 *err)\n{\n",
-    .store = EACH("u8", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "u16", "u16", "float", "double"),
-    .calc = EACH("i32", "i32", "i32", "i32", "i64", "i32", "i32", "u32", "u64", "float", "float", "float", "double"),
+    .store = EACH("u8", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "u16", "u16",
+                   "float", "double"),
+    .calc = EACH("i32", "i32", "i32", "i32", "i64", "i32", "i32", "u32", "u64", "float", "float",
+                  "float", "double"),
     .suffix = EACH("b", "i", "i", "i", "l", "i", "i", "u", "ul", "f", "f", "f", "d"),
     .load_as = EACH("", "", "", "", "", "", "", "", "", "h2f", "bf2f", "", ""),
     .store_as = EACH("", "", "", "", "", "", "", "", "", "f2h", "f2bf", "", ""),

@@ -3,14 +3,15 @@
 #include "render/prelude.h"
 
 #define EACH(b, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64)                                   \
-    { [MC_BOOL] = b, [MC_INT8] = i8, [MC_INT16] = i16, [MC_INT32] = i32, [MC_INT64] = i64, [MC_UINT8] = u8, [MC_UINT16] = u16, \
-      [MC_UINT32] = u32, [MC_UINT64] = u64, [MC_FLOAT16] = f16, [MC_BFLOAT16] = bf16, [MC_FLOAT32] = f32, [MC_FLOAT64] = f64 }
+    { [MC_BOOL] = b, [MC_INT8] = i8, [MC_INT16] = i16, [MC_INT32] = i32, [MC_INT64] = i64,                   \
+      [MC_UINT8] = u8, [MC_UINT16] = u16, [MC_UINT32] = u32, [MC_UINT64] = u64,                              \
+      [MC_FLOAT16] = f16, [MC_BFLOAT16] = bf16, [MC_FLOAT32] = f32, [MC_FLOAT64] = f64 }
 
 static const char prelude[] = PRELUDE_TYPES
     "#define inline __device__ __forceinline__\n#define INLINE static inline\n#define ENTRY extern \"C\" "
     "__global__ void\n"
     "#define MINUS(x) ((T)(0 - (u64)(x)))\n"
-    /* the first thing in a kernel: the next may set up its blocks, this one waits for what was before it */
+    /* first in each kernel: the next kernel may start its blocks; this one waits for the kernels before it */
     "#if __CUDA_ARCH__ >= 900\n#define BEGIN asm volatile(\"griddepcontrol.launch_dependents; "
     "griddepcontrol.wait;\" ::: \"memory\");\n#else\n#define BEGIN\n#endif\n"
     "#define __builtin_fmaf fmaf\n#define __builtin_fma fma\n#define __builtin_sqrtf sqrtf\n#define "
@@ -30,7 +31,7 @@ static const char prelude[] = PRELUDE_TYPES
     "return (u16)(x != x ? (u >> 16 | 0x40) : r); }\n#endif\n"
     "INLINE float h2f(u16 h) { float f; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(f) : \"h\"(h)); return f; }\n"
     "INLINE u16 f2h(float x) { u16 h; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(x)); return h; }\n"
-    /* V elements as the fewest words; one stands anywhere */
+    /* copies V elements in the fewest words; a single element may be unaligned */
     "template <class W, class T, int V> INLINE void words_(T *to, const T *from) {\n"
     "  _Pragma(\"unroll\") for (int i = 0; i < (int)(V * sizeof(T) / sizeof(W)); i++) ((W *)to)[i] = ((const "
     "W *)from)[i]; }\n"
@@ -40,18 +41,20 @@ static const char prelude[] = PRELUDE_TYPES
     "  else if (n % 4 == 0) words_<u32, T, V>(to, from); else words_<u16, T, V>(to, from); }\n"
     "template <class T, int V> INLINE void load_(T *to, const T *from) { copy_<T, V>(to, from); }\n"
     "template <class T, int V> INLINE void store_(T *to, const T *from) { copy_<T, V>(to, from); }\n"
-    /* within a warp: its first lane gets the sum; Z: 1 with flags, which all lanes get, 2 with positions */
+    /* reduces within a warp; the first lane has the result.  Z: 1 with flags, which all lanes get, 2 with
+     * positions */
     "template <int Z, class T, class F> INLINE void warp_(T &c, i64 &z, F merge) {\n"
     "  _Pragma(\"unroll\") for (u32 d = 16; d; d /= 2) { const T l = __shfl_down_sync(~0u, c, d); const i64 "
     "q = Z == 2 ? __shfl_down_sync(~0u, z, d) : 0; merge(c, z, l, q); }\n"
     "  if (Z == 1) z = __any_sync(~0u, z != 0); }\n"
     /* n / d by a multiplication, for n below 2^31 */
     "INLINE u32 over_(u32 n, u32 magic, u32 shift) { return ((u32)((u64)n * magic >> 32) + n) >> shift; }\n"
-    /* a sum of float64 as its bits */
+    /* adds to a float64 that is passed as its bits */
     "INLINE i64 both_(i64 a, double b) { return __double_as_longlong(__longlong_as_double(a) + b); }\n"
-    /* what is done once a row is not unrolled: it would take longer to compile than to run */
+    /* loops that run once a row are not unrolled: that would take longer to compile than to run */
     "#define ONCE _Pragma(\"unroll 1\")\n"
-    /* lanes side by side: within warps by shuffling, then warps in order; lanes above each other: in order */
+    /* reduces over the lanes of a point.  Adjacent lanes: by shuffles in each warp, then warps in order;
+     * lanes of a column: in order */
     "template <class T, class F> INLINE void across(u32 column, u32 lanes, T &c, i64 &z, F merge) {\n"
     "  extern __shared__ i64 shared_[]; T *const cs = (T *)shared_; i64 *const zs = shared_ + blockDim.x * "
     "blockDim.y;\n"
@@ -71,13 +74,15 @@ const struct mc_dialect mc_dialect_cuda = {
     .name = "cuda",
     .prelude = prelude,
     .exact = "// --fmad=false\n",
-    .store = EACH("u8", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "u16", "u16", "float", "double"),
-    .calc = EACH("i32", "i32", "i32", "i32", "i64", "i32", "i32", "u32", "u64", "float", "float", "float", "double"),
+    .store = EACH("u8", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "u16", "u16",
+                   "float", "double"),
+    .calc = EACH("i32", "i32", "i32", "i32", "i64", "i32", "i32", "u32", "u64", "float", "float",
+                  "float", "double"),
     .suffix = EACH("b", "i", "i", "i", "l", "i", "i", "u", "ul", "f", "f", "f", "d"),
     .load_as = EACH("", "", "", "", "", "", "", "", "", "h2f", "bf2f", "", ""),
     .store_as = EACH("", "", "", "", "", "", "", "", "", "f2h", "f2bf", "", ""),
     .loop = "",
     .reduce_loop = "",
-    .native = " acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh erf erfc exp exp2 expm1 fabs floor lgamma log log10 log1p log2 "
-              "pow rint sin sinh sqrt tan tanh trunc ",
+    .native = " acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh erf erfc exp exp2 expm1 "
+              "fabs floor lgamma log log10 log1p log2 pow rint sin sinh sqrt tan tanh trunc ",
 };

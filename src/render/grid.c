@@ -1,18 +1,17 @@
-/* grid.c: kernels for a grid of threads.  The same values as render.c prints, under other loops:
+/* grid.c: prints kernels for a grid of threads: the same values as render.c prints, in other loops.
  *
- *   map       each thread takes every so many elements, of four floats at once where they lie so: grid_map.c
- *   reducing  several threads share a point of the kept axes, several blocks one that is long: grid_reduce.c
- *   row       they have all of it in registers: grid_row.c
- *   column    each has a few neighbours that are kept: grid_column.c
- *   column_sums   sums over the rows ride along: grid_column_sums.c
+ *   map          each thread takes elements at a fixed distance, in vectors where possible: grid_map.c
+ *   reducing     several threads share a point of the kept axes, several blocks a long one: grid_reduce.c
+ *   row          the lanes of a row keep it in registers: grid_row.c
+ *   column       each thread has a few adjacent columns: grid_column.c
+ *   column_sums  column sums of a row kernel: grid_column_sums.c
  *
- * All arguments are one struct, made by mc_grid_args; axes come innermost first, steps are in bytes
- * (positions for an index).  Invariant: which numbers are added in which order depends on the launch
- * alone. */
+ * All arguments are one struct, made by mc_grid_args.  Axes are innermost first; steps are in bytes
+ * (positions for an index).  Invariant: the order in which numbers are added depends on the launch alone. */
 #include "render/grid.h"
 #include "render/prelude.h"
 
-/* What keeps a row in registers. */
+/* Prints the entries that keep a row in registers. */
 static void forms_of_rows(struct print *p, const struct mc_kernel *of)
 {
     const struct {
@@ -31,8 +30,9 @@ static void forms_of_rows(struct print *p, const struct mc_kernel *of)
 
 static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const struct mc_kernel *of)
 {
-    struct mc_kernel k =
-        *of; /* except in NAME_r of rows that lie dense nothing is kept: a walk computes again what an earlier one has, unless it was stored and fewer are read then */
+    /* Only NAME_r and NAME_t save values for later stages.  The other entries recompute them, or read back
+     * what an earlier stage stored if that reads fewer operands. */
+    struct mc_kernel k = *of;
     struct print p = { .out = out, .d = d, .k = &k, .grid = true, .above = of->mode == KERNEL_COLUMN };
     p.need = mc_calloc(k.val.n + 1, 3, "kernel");
     k.val.at = mc_alloc((k.val.n + 1) * sizeof *k.val.at, "kernel");
@@ -81,7 +81,7 @@ static void print_kernel(struct mc_str *out, const struct mc_dialect *d, const s
     mc_free(p.need);
 }
 
-static bool meets(const struct mc_kernel *k)
+static bool has_cluster(const struct mc_kernel *k)
 {
     return mc_grid_row_cluster(k).vector > 0;
 }
@@ -91,7 +91,7 @@ static bool has_column(const struct mc_kernel *k)
     return mc_grid_column(k) > 0;
 }
 
-/* What kernels of a form call, where there is one. */
+/* Adds the functions that kernels of a form call, if any kernel has that form. */
 static void add_calls(struct mc_str *out, const char *text, bool (*has)(const struct mc_kernel *k), int n,
                       struct mc_kernel *const *kernels)
 {
@@ -105,7 +105,7 @@ static void add_calls(struct mc_str *out, const char *text, bool (*has)(const st
 void mc_render_grid(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels)
 {
     mc_print_prelude(out, d, n, kernels);
-    add_calls(out, mc_grid_meeting, meets, n, kernels);
+    add_calls(out, mc_grid_meeting, has_cluster, n, kernels);
     add_calls(out, mc_grid_column_reduce, has_column, n, kernels);
     mc_print_functions(out, d, n, kernels);
     for (int i = 0; i < n; i++) {
@@ -113,7 +113,7 @@ void mc_render_grid(struct mc_str *out, const struct mc_dialect *d, int n, struc
     }
 }
 
-/* ---- arguments: laid out as NAME_args is ---- */
+/* ---- arguments, in the layout of NAME_args ---- */
 
 size_t mc_grid_args_size(size_t operands)
 {

@@ -1,86 +1,93 @@
-/* grid.h: what the printers of kernels for a grid share: offsets of operands and pointers made of them.
+/* grid.h: what the printers of kernels for a grid share: offsets of operands, and pointers made of them.
  *
- * Invariant: o3 is operand 3's offset at a point of the kept axes (of a map: at an element), e3 at an element
- * of it. */
+ * Invariant: in the printed text, o3 is operand 3's offset at a point of the kept axes (in a map: at an
+ * element), e3 its offset at an element of that point. */
 #ifndef MC_GRID_H
 #define MC_GRID_H
 
 #include "render/print.h"
 
 /* ---- grid_entry.c ---- */
-/* NAME, NAME_v, NAME_s: the template NAME_of by what it takes at once; of a reduction, by whether it asks
- * ahead */
+/* prints NAME, NAME_v and NAME_s as calls of the template NAME_of, with a vector's length and, for a
+ * reduction, whether it prefetches */
 void mc_grid_entries(struct print *p);
 /* ---- the forms ---- */
 void mc_grid_print_map(struct print *p);
 void mc_grid_print_reducing(struct print *p);
 /* "[](T &c6, i64 &z6, const T l6, const i64 q6) { c6 += l6; }" */
 void mc_grid_merge(struct print *p, int v, const char *type);
-int  mc_grid_slot(const struct mc_kernel *k, int v);                     /* of reduction v among all */
+/* the number of reduction v among all */
+int  mc_grid_slot(const struct mc_kernel *k, int v);
 
 /* ---- grid_address.c ---- */
-bool mc_grid_passes(const struct print *p, size_t i);                     /* is operand i an element? */
-/* declared: 0, or as those of another name */
+/* does operand i vary by element? */
+bool mc_grid_passes(const struct print *p, size_t i);
+/* declares offsets `name`, as 0 or as a copy of offsets `from` */
 void mc_grid_offsets(struct print *p, char name, bool elements, char from);
-/* Takes a linear index apart along `n` axes from axis `first` on; adds to the offsets. */
+/* Splits a linear index along `n` axes from axis `first` on, and adds to the offsets `name`. */
 void mc_grid_separate_stage(struct print *p, char name, bool elements, const char *index, const char *n,
-                   const char *first);
-/* an element that this stage stores? */
+                            const char *first);
+/* is it an element that this stage stores? */
 bool mc_grid_computed_in_stage(const struct print *p, const struct mc_koperand *o);
-/* Whether `at` is a point, the offsets and the row operands there. */
+/* Prints whether `at` is a point, its offsets, and the addresses of row operands. */
 void mc_grid_point(struct print *p);
-/* a3 of those that do not walk, at the offset of that name */
+/* declares a3 of operands that are no elements, at their offset `name` */
 void mc_grid_pointers(struct print *p, char name);
-/* a3 of each operand that walks: an address, a position, or V elements, those that a map reads loaded; then
- * what was made is stored. */
+/* Declares a3 of each element operand: an address, a position, or V elements, which a map loads.
+ * mc_grid_close_elements stores the V elements of results. */
 void mc_grid_open_elements(struct print *p, char name);
 void mc_grid_close_elements(struct print *p, char name);
 
-/* ---- grid_column_sums.c: each team of lanes has sums of its own in the scratch memory, a row's length of them
- * ---- */
-/* the team's rows, one after another, or the one */
+/* ---- grid_column_sums.c: each team of lanes has partial column sums in the scratch memory ---- */
+/* opens the loop over the team's rows; without column sums there is one row */
 void mc_grid_open_rows(struct print *p);
 void mc_grid_close_rows(struct print *p);
-void mc_grid_part(struct print *p, size_t operand, const char *team);    /* the address of a team's sums */
-void mc_grid_begin_column_sums(struct print *p);                             /* the team's sums are zero */
+/* prints the address of a team's sums */
+void mc_grid_part(struct print *p, size_t operand, const char *team);
+/* sets the team's sums to zero */
+void mc_grid_begin_column_sums(struct print *p);
 void mc_grid_print_column_sum(struct print *p);
 
-/* ---- grid_reduce.c: every other walk goes back from the end, which caches still have ---- */
-/* declared: the block's part of a point's elements, for the walk that is launched */
+/* ---- grid_reduce.c: every second pass runs backwards, as the end of the row is still in the caches ---- */
+/* declares from and to: the block's part of a point's elements, for the stage of the launch */
 void mc_grid_block(struct print *p);
-/* opened: element or vector r, u of those that a lane asks for at once */
+/* opens the loop over the U elements or vectors r that a lane loads before it uses the first */
 void mc_grid_ahead(struct print *p);
 
-/* ---- grid_centred_sum.c: what the next stage sums about a row's value, summed by this one's walk ---- */
-/* is reduction r a sum of floats or halves? */
+/* ---- grid_centred_sum.c: the next stage's sums about a row value, computed in this stage's pass ---- */
+/* is reduction r a sum of float32 or halves? */
 bool mc_grid_adds(const struct mc_kernel *k, const struct mc_kval *r);
 void mc_grid_each_centred_sum(struct print *p, void (*f)(struct print *p, int v));
-/* which sum of the walk is moment v's second part too; -1: none */
+/* the sum of the pass that is the second part of centred sum v too; -1: none */
 int  mc_grid_centred_sum_sum(const struct mc_kernel *k, int v);
-void mc_grid_centred_sum_need(struct print *p, int v);                        /* its elements */
-/* declared: the accumulator, a block's lane */
+/* marks the elements it needs */
+void mc_grid_centred_sum_need(struct print *p, int v);
+/* declare the accumulator; a lane's sums within a block */
 void mc_grid_centred_sum_acc(struct print *p, int v);
 void mc_grid_centred_sum_lane(struct print *p, int v);
-/* an element; the lane's sums, others' */
+/* add an element; add the lane's sums; add those of another lane */
 void mc_grid_centred_sum_add(struct print *p, int v);
 void mc_grid_centred_sum_close(struct print *p, int v);
 void mc_grid_centred_sum_merge(struct print *p, int v);
-void mc_grid_centred_sum_finish(struct print *p, int v);                      /* the value, in its own stage */
-void mc_grid_centred_sum_lane_column(struct print *p, int v);                 /* of grid_column.c's neighbours */
+/* the value, in its own stage */
+void mc_grid_centred_sum_finish(struct print *p, int v);
+/* the same for the columns of grid_column.c */
+void mc_grid_centred_sum_lane_column(struct print *p, int v);
 void mc_grid_centred_sum_add_column(struct print *p, int v);
 void mc_grid_centred_sum_close_column(struct print *p, int v, bool second);   /* one of its two parts */
 void mc_grid_centred_sum_finish_column(struct print *p, int v);
 
-/* ---- grid_column_reduce.c: the sums of a walk, or of a walk and of the moments it makes ---- */
-extern const char mc_grid_column_reduce[];                                        /* what each NAME_c calls */
+/* ---- grid_column_reduce.c: the sums of a pass, with the centred sums that it makes ---- */
+/* functions that each NAME_c calls */
+extern const char mc_grid_column_reduce[];
 void mc_grid_column_reduce_open(struct print *p);
-/* of a block's warps, of what its lanes have added up */
+/* the sums of each warp, from those of its lanes */
 void mc_grid_column_reduce_fold(struct print *p);
-/* of a block's warps, of what blocks of the launch before have left */
+/* the sums of each warp, from those that the blocks of the launch before have stored */
 void mc_grid_column_reduce_gather(struct print *p);
-/* then the block's, or left and the kernel's end */
+/* then the block's sums: stored, which ends the kernel, or used */
 void mc_grid_column_reduce_total(struct print *p);
-/* the stage's values, of each neighbour */
+/* the stage's values for each column of a thread */
 void mc_grid_column_reduce_finish(struct print *p);
 
 /* ---- grid_column.c ---- */
@@ -88,8 +95,9 @@ void mc_grid_column_reduce_finish(struct print *p);
 void mc_grid_print_column(struct print *p);
 
 /* ---- grid_row_reduce.c ---- */
-extern const char mc_grid_meeting[];                                     /* what each NAME_t calls */
-/* all lanes of a row get the stage's sums, of a block or of several */
+/* functions that each NAME_t calls */
+extern const char mc_grid_meeting[];
+/* all lanes of a row get the stage's sums, over one block or over a cluster (together) */
 void mc_grid_row_reduce(struct print *p, bool lanes, bool together);
 
 /* ---- grid_row.c ---- */

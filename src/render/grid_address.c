@@ -1,7 +1,8 @@
-/* grid_address.c: where a grid's threads find operands: offsets at a point or an element, addresses made of
- * them, and what a map or a walk moves through registers, V elements at a time.
+/* grid_address.c: addresses of operands in a grid: offsets at a point or an element, pointers made of them,
+ * and loads and stores of V elements at a time.
  *
- * Invariant: an operand is either an element, found anew by each step of a walk, or found once a point. */
+ * Invariant: an operand either varies by element, and is addressed in each iteration, or is addressed once
+ * for each point. */
 #include "render/grid.h"
 
 static bool is_element(const struct mc_kernel *k, const struct mc_koperand *o)
@@ -14,7 +15,7 @@ bool mc_grid_passes(const struct print *p, size_t i)
     return is_element(p->k, &p->k->operand.at[i]);
 }
 
-/* "o3 += i * A.step[3][axis]" for the operands that a walk moves. */
+/* "o3 += i * A.step[3][axis]" for all operands, or for those that vary by element. */
 static void move(struct print *p, char name, bool elements, const char *axis, const char *by)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
@@ -25,7 +26,7 @@ static void move(struct print *p, char name, bool elements, const char *axis, co
 }
 
 void mc_grid_separate_stage(struct print *p, char name, bool elements, const char *index, const char *n,
-                   const char *first)
+                            const char *first)
 {
     mc_str_addf(
         p->out,

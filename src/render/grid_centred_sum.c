@@ -1,21 +1,22 @@
-/* grid_centred_sum.c: sums about a row's value m, most often a mean, of rows that are walked, in the walk before
- * the one that they would take: m is not known yet there.
+/* grid_centred_sum.c: centred sums: sums about a row value m, most often a mean, are computed in the pass
+ * before their own stage, where m is not known yet.
  *
  *   sum((x - m)^2) = sum(x^2) - 2 m sum(x) + n m^2        sum((x - m) y) = sum(x y) - m sum(y)
  *
- * in float64.  A lane adds up what its elements differ by from its first one, in their own type, and turns
- * those sums into those of x at the end of its block; so nothing is lost where x lies far from zero.
+ * in float64.  A lane adds the differences of its elements from its first element, in their own type, and
+ * converts these sums to sums of x at the end of its block.  So no digits are lost where x is far from zero.
  *
- * Invariant: a stage is left out whole, or walked. */
+ * Invariant: a stage has a pass of its own, or all its sums are computed in the pass before. */
 #include "render/grid.h"
 #include <string.h>
 
-/* In the text @ is the sum's number, # x, $ m, % y.  Of a lane: from element k on, m elements, l and q are
- * what it adds up; c is the sum, z the bits of another.  Of neighbour j of grid_column.c's: from k[j] on,
- * c[j] and q[j] of the rows seen; t[j] is what becomes of them, of all rows d and z. */
+/* In the text, @ is the number of the sum, # is x, $ is m, % is y.  A lane: k is its first element, m the
+ * number of elements (mul: whether there was one), l and q are its two sums; c is the result's first part, z
+ * the bits of the second.  Column j of grid_column.c: k[j], c[j] and q[j] likewise, over `seen` rows; t[j] is
+ * a part converted to sums of x; d and z are the parts over all rows. */
 static const struct moment {
-    const char *op;                                        /* of what is added up */
-    /* an element; a lane's block of them; the value, in its own stage */
+    const char *op;                                        /* op of the summand */
+    /* add an element; end a lane's block; the value, in its own stage */
     const char *add, *close, *finish;
     const char *add_column, *close_column[2], *finish_column;
 } moments[] = {
@@ -37,10 +38,10 @@ static const struct moment {
       "r@[j] = (float)(d@ - (double)$ * z@); " },
 };
 
-/* What a sum is of: x - m by itself, or by y. */
+/* The summand (x - m) * y; for "sqr", y is x. */
 struct about { const struct moment *moment; int x, m, y; };
 
-/* Halves are floats between loading and storing. */
+/* Halves are computed in float. */
 static bool is_single(mc_dtype d)
 {
     return mc_is_float(d) && mc_dtypes[d].size <= 4;
@@ -57,15 +58,15 @@ bool mc_grid_adds(const struct mc_kernel *k, const struct mc_kval *r)
            (r->acc == MC_FLOAT64 || r->acc == MC_FLOAT32);
 }
 
-/* Is d x - m, both known to walks before that stage?  A moment is defined by a difference: it asks by name,
- * as the table of moments does. */
+/* Is d = x - m, with x and m computed before that stage?  The op is compared by name, as in the table of
+ * moments. */
 static bool is_centred_term(const struct mc_kernel *k, const struct mc_kval *d, int stage)
 {
     return d->kind == K_OP && strcmp(d->op->name, "sub") == 0 && is_single(d->dtype) &&
            is_float(&k->val.at[d->arg[0]], true, stage) && is_float(&k->val.at[d->arg[1]], false, stage);
 }
 
-/* Of the sum r; no moment: it is none of these. */
+/* The form of sum r; moment is NULL: it is no centred sum. */
 static struct about is_about(const struct mc_kernel *k, const struct mc_kval *r)
 {
     const struct mc_kval *of = &k->val.at[r->arg[0]];
@@ -84,7 +85,7 @@ static struct about is_about(const struct mc_kernel *k, const struct mc_kval *r)
     return (struct about){ 0 };
 }
 
-/* Without what widens it: a half is a float anyway. */
+/* v without a cast to float32, as halves are computed in float. */
 static int narrow_accumulator(const struct mc_kernel *k, int v)
 {
     const struct mc_kval *x = &k->val.at[v];
@@ -121,10 +122,10 @@ bool mc_grid_centred_sums(const struct mc_kernel *k, int stage)
         any &= !(o->dst && k->val.at[o->val].element && k->val.at[o->val].stage == stage);
     }
     return any && stage > 0 &&
-           !mc_grid_centred_sums(k, stage - 1); /* which would have no walk to make them in */
+           !mc_grid_centred_sums(k, stage - 1); /* that stage would have no pass to compute them in */
 }
 
-/* f for each sum that this walk makes for the next one. */
+/* Calls f for each centred sum of the next stage that this pass computes. */
 void mc_grid_each_centred_sum(struct print *p, void (*f)(struct print *p, int v))
 {
     if (mc_grid_centred_sums(p->k, p->stage + 1)) {
@@ -180,7 +181,7 @@ void mc_grid_centred_sum_close(struct print *p, int v)
     fill(p, moment(p, v)->close, v);
 }
 
-/* Of another lane's, or another block's. */
+/* Adds the sums of another lane or block. */
 void mc_grid_centred_sum_merge(struct print *p, int v)
 {
     fill(p, "c@ += l@; z@ = both_(z@, __longlong_as_double(q@)); ", v);

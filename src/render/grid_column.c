@@ -1,15 +1,16 @@
-/* grid_column.c: sums over what lies outside, NAME_c: a thread has four neighbours of a row, and every so
- * many of the rows above each other, as channels that lie side by side need it.  Stages are launched one by
- * one where rows are split over blocks, as grid_reduce.c's are.
+/* grid_column.c: NAME_c, sums over the outer axes.  A thread has four adjacent columns, and rows at a fixed
+ * distance, as for channels that are innermost (NHWC).  If rows are split among blocks, each stage is a
+ * launch, as in grid_reduce.c.
  *
- * r3[j] is row value 3 of neighbour j, c3[j] what a lane has added up; from there on it is grid_column_reduce.c's.
+ * r3[j] is row value 3 of column j, c3[j] the sum of one lane; grid_column_reduce.c adds the lanes.
  *
- * Invariant: each lane takes part in every exchange, whether its columns are there or not. */
+ * Invariant: each lane takes part in every exchange, also if its columns are beyond the last. */
 #include "render/grid.h"
 
-/* rows that a lane asks for before it uses the first; of more operands, fewer */
+/* rows that a lane loads before it uses the first; FEWER with more operands */
 enum { AHEAD = 4, FEWER = 2, MOST_READS = 2 };
-enum { NEIGHBOURS = 4, MOST_PARTS = 20 };      /* of a thread, whose sums are registers; sums of a walk */
+/* columns of a thread, whose sums are in registers; sums of a pass */
+enum { NEIGHBOURS = 4, MOST_PARTS = 20 };
 
 int mc_grid_column(const struct mc_kernel *k)
 {
@@ -30,9 +31,9 @@ static void declare_lane(struct print *p, int v)
     mc_str_addf(p->out, "float c%d[V] = { }; ", v);
 }
 
-/* ---- a walk ---- */
+/* ---- one pass ---- */
 
-/* Are elements of it read V at a time? */
+/* Is operand i read V elements at a time? */
 static bool is_prefetched(const struct print *p, size_t i)
 {
     const struct mc_koperand *o = &p->k->operand.at[i];
@@ -40,7 +41,7 @@ static bool is_prefetched(const struct print *p, size_t i)
            (!o->dst || p->back[i]);
 }
 
-/* e3: where row r lies, for each operand that walks. */
+/* Declares e3, the offset of row r, for each operand that varies by element. */
 static void print_addresses(struct print *p)
 {
     mc_str_add(p->out, "const i32 q = (i32)over_(r, magic, shift), i = (i32)(r - q * inner); ");
@@ -96,7 +97,8 @@ static void close_elements(struct print *p)
     }
 }
 
-/* The block's rows, U of a lane at a time: 2048 of them at most, for their sums are floats. */
+/* One pass over the block's rows, U of a lane at a time.  A lane takes at most 2048 rows, as its sums are
+ * float. */
 static void print_pass(struct print *p)
 {
     mc_str_addf(p->out, "const int U = %d; const u32 e = to; u32 seen = 0; (void)seen;\n",
@@ -120,8 +122,8 @@ static void print_pass(struct print *p)
     mc_str_add(p->out, "} }\n}\n");
 }
 
-/* A stage that adds up: this launch's walk, then the block's sums are left; or those that are there are
- * taken. */
+/* A stage with sums: in its own launch the pass, after which the block's sums are stored; in later launches
+ * the stored sums are read. */
 static void print_pass_or_load(struct print *p)
 {
     mc_str_addf(p->out, "if (A.first <= %d) {\n", p->stage);
@@ -174,8 +176,8 @@ static void open_kernel(struct print *p)
     }
 }
 
-/* Values of rows that only what is stored of them is made of wait for that: one block needs them, once. */
-static void print_dependent_launch_wait(struct print *p)
+/* Row values that are only stored, and no pass reads, are deferred: one block needs them, once. */
+static void defer_row_values(struct print *p)
 {
     const struct mc_kernel *k = p->k;
     memset(p->wait, 1, k->val.n);
@@ -216,7 +218,7 @@ static void store_rows(struct print *p)
 void mc_grid_print_column(struct print *p)
 {
     memset(p->done, 0, p->k->val.n);
-    print_dependent_launch_wait(p);
+    defer_row_values(p);
     open_kernel(p);
     for (p->stage = 0; p->stage <= p->k->nstage; p->stage++) {
         bool positions;

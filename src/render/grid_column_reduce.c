@@ -1,22 +1,22 @@
-/* grid_column_reduce.c: how sums of NAME_c's columns are brought together.  A lane has V columns, a warp and a block
- * 32 of them or fewer: in a warp each lane gets a column's sum by passing on half of what it has, again and
- * again; of a block's warps one lane a column adds them up; so it does of the blocks that share rows, which
- * leave theirs in the scratch memory for the next launch.
+/* grid_column_reduce.c: how NAME_c adds its column sums.  A lane has V columns; a warp or a block has at most
+ * 32.  Within a warp, lanes exchange halves of their sums until each lane has the sum of one column.  Among
+ * the warps of a block, one lane for each column adds their sums.  Blocks that share rows store their sums in
+ * the scratch memory, and the next launch adds these in the same way.
  *
- * What is brought together is a part: a sum, or of a moment one of its two.  Parts of a walk are counted from
- * 0, in the scratch memory all of a kernel's, walk by walk.
+ * The unit is a part: a sum, or one of the two sums of a centred sum.  Parts of a pass are numbered from 0;
+ * in the scratch memory the parts of all passes follow each other.
  *
- * Invariant: parts are added in one order, whoever adds them. */
+ * Invariant: parts are added in the same order by every thread that adds them. */
 #include "render/grid.h"
 
-/* In shared memory: [part][column] of what is there for all, at f; [part][warp][column] at s. */
+/* Shared memory: f[part][column] is the total for all lanes; s[part][warp][column] the sums of each warp. */
 const char mc_grid_column_reduce[] =
     "struct down { u32 wide, warps, warp, lane, columns, first; double *f, *s; };\n"
     "template <int V> INLINE down down_of(const int parts, u32 count) { extern __shared__ i64 shared_[]; "
     "const u32 me = threadIdx.y * blockDim.x + threadIdx.x;\n"
     "  return down{ blockDim.x, blockDim.x * blockDim.y / 32, me / 32, me % 32, count * V, blockIdx.x * "
     "blockDim.x * V, (double *)shared_, (double *)shared_ + parts * 32 }; }\n"
-    /* The warp's sums of part i, whose d[] each lane has of its V columns. */
+    /* Stores the warp's sums of part i; d[] are a lane's V columns. */
     "template <int V> INLINE void fold_(const down &o, int i, double *d) { const u32 l = o.lane;\n"
     "  _Pragma(\"unroll\") for (int n = V / 2, a = 16; n; n /= 2, a /= 2) _Pragma(\"unroll\") for (int j = "
     "0; j < n; j++) {\n"
@@ -25,8 +25,8 @@ const char mc_grid_column_reduce[] =
     "  ONCE for (u32 a = 16 / V; a >= o.wide; a /= 2) d[0] += __shfl_xor_sync(~0u, d[0], a);\n"
     "  if (l % (32 / V) < o.wide) o.s[(i * o.warps + o.warp) * 32 + l % o.wide * V + l / (32 / V)] = d[0]; "
     "}\n"
-    /* Those of N parts from number `from` on that the blocks before have left, each warp every so many
-     * blocks'. */
+    /* Reads N parts, from number `from` on, that the blocks of the launch before have stored; each warp reads
+     * every warps-th block. */
     "template <int V, int N> INLINE void gather_(const down &o, const double *left, int from, u32 splits) { "
     "double t[N] = { };\n"
     "  if (o.lane < o.wide * V && o.first + o.lane < o.columns) { _Pragma(\"unroll 4\") for (u32 b = o.warp; "
@@ -34,7 +34,7 @@ const char mc_grid_column_reduce[] =
     "    _Pragma(\"unroll\") for (int i = 0; i < N; i++) t[i] += left[((i64)(from + i) * splits + b) * "
     "o.columns + o.first + o.lane]; }\n"
     "  _Pragma(\"unroll\") for (int i = 0; i < N; i++) o.s[(i * o.warps + o.warp) * 32 + o.lane] = t[i]; }\n"
-    /* The block's, for all its lanes; or left behind. */
+    /* The block's totals: for all its lanes, or stored in `left`. */
     "template <int V, int N> INLINE void total_(const down &o, double *left, int from, u32 splits) {\n"
     "  __syncthreads();\n"
     "  for (u32 i = o.warp; i < N; i += o.warps) if (o.lane < o.wide * V) { double t = 0; ONCE for (u32 w = "
@@ -43,10 +43,11 @@ const char mc_grid_column_reduce[] =
     "splits + blockIdx.y) * o.columns + o.first + o.lane] = t; }\n"
     "  if (!left) __syncthreads(); }\n";
 
-/* Part `own` of the walk that makes it; the second of a moment's. */
+/* Value v's part, number `own` of its pass; second: the second part of a centred sum. */
 struct part { int v, own; bool second; };
 
-/* Is there such a part of a stage's walk?  A moment's second one may be a sum that the walk makes anyway. */
+/* Is there such a part in a stage's pass?  The second part of a centred sum may be a sum that the pass
+ * computes anyway. */
 static bool has_partial(const struct mc_kernel *k, int stage, int v, bool second)
 {
     const struct mc_kval *x = &k->val.at[v];
@@ -55,7 +56,7 @@ static bool has_partial(const struct mc_kernel *k, int stage, int v, bool second
            (!second || (moment && mc_grid_centred_sum_sum(k, v) < 0));
 }
 
-/* f for each part of the walk of a stage; how many there are, or are before one of them. */
+/* Calls f for each part of a stage's pass; returns their number, or that of the parts before part `until`. */
 static int each_part(struct print *p, const struct mc_kernel *k, int stage,
                      void (*f)(struct print *p, struct part x), int until)
 {
@@ -76,7 +77,7 @@ static int count(const struct mc_kernel *k, int stage)
     return each_part(NULL, k, stage, NULL, -1);
 }
 
-/* All parts of walks before a stage's. */
+/* The number of parts of all passes before a stage's. */
 static int partial_offset(const struct mc_kernel *k, int stage)
 {
     int n = 0;
@@ -100,7 +101,7 @@ size_t mc_grid_parts_shared(struct mc_grid_parts parts, unsigned threads)
     return (size_t)parts.most * (1 + threads / GRID_COLUMNS) * GRID_COLUMNS * sizeof(double);
 }
 
-/* The moment whose second part is v; -1: none. */
+/* The centred sum whose second part is v; -1: none. */
 static int moment_of(const struct mc_kernel *k, int v)
 {
     for (int i = 0; i < (int)k->val.n; i++) {
@@ -117,7 +118,7 @@ static void print_fold(struct print *p, struct part x)
     const bool moment = mc_grid_centred_sums(p->k, p->k->val.at[x.v].stage);
     const int other = moment ? -1 : moment_of(p->k, x.v);
     mc_str_add(p->out, "{ double t[V]; _Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
-    if (moment || other >= 0) { /* what a moment has of it is the more exact */
+    if (moment || other >= 0) { /* the centred sum's form of it is more accurate */
         mc_grid_centred_sum_close_column(p, moment ? x.v : other, !moment || x.second);
     } else {
         mc_str_addf(p->out, "t[j] = c%d[j]; ", x.v);

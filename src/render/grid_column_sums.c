@@ -1,7 +1,7 @@
-/* grid_column_sums.c: sums over the rows that ride along with a kernel of rows: a team of lanes takes every so many
- * rows and has sums of its own in the scratch memory, which NAME_tally adds.
+/* grid_column_sums.c: column sums of a row kernel.  Each team of lanes takes every teams-th row and has
+ * partial sums in the scratch memory; NAME_tally adds them.
  *
- * Invariant: a lane adds to the same places of a row in every row of its team. */
+ * Invariant: a lane adds to the same columns in every row of its team. */
 #include "render/grid.h"
 #include "render/prelude.h"
 
@@ -69,8 +69,8 @@ void mc_grid_begin_column_sums(struct print *p)
     }
 }
 
-/* NAME_tally: a few places of a row a block, as many as one sector of memory has: all threads read of teams,
- * then a warp adds up a place. */
+/* NAME_tally: a block takes a few columns, one memory sector wide.  All its threads read the teams' sums;
+ * then one warp adds each column. */
 void mc_grid_print_column_sum(struct print *p)
 {
     mc_str_addf(p->out,

@@ -1,14 +1,14 @@
-/* grid_entry.c: the entries of a kernel for a grid: NAME takes an element at once, NAME_v a vector, NAME_s
- * has several blocks share a long reduction. */
+/* grid_entry.c: the entries of a kernel for a grid: NAME for single elements, NAME_v for vectors, NAME_s for
+ * short rows, without prefetch. */
 #include "render/grid.h"
 
-/* Can its points be split over blocks?  A team's column sums go along whole rows. */
+/* Can several blocks share a point?  Not with column sums, as a team sums whole rows. */
 bool mc_grid_can_split(const struct mc_kernel *k)
 {
     return k->nreduce > 0 && !mc_grid_column_sums(k);
 }
 
-/* Elements a thread takes at once: as many of the largest as sixteen bytes hold. */
+/* Elements that a thread loads at once: 16 bytes of the largest dtype. */
 int mc_grid_vector(const struct mc_kernel *k)
 {
     size_t most = 2;
@@ -19,10 +19,11 @@ int mc_grid_vector(const struct mc_kernel *k)
     bool along = k->inner >= 0 && (k->mode == KERNEL_MAP || k->reduced & 1u << k->inner);
     return along && !mc_grid_column_sums(k) && !(k->never & GRID_VECTOR)
                ? (int)(16 / most)
-               : 1; /* a team's column sums are counted in elements */
+               : 1; /* a team's column sums are indexed by element */
 }
 
-/* Where the length is not known, of several stages alone: a sum over a batch is not worth another entry. */
+/* If the row length is unknown, only kernels of several stages have NAME_s: a sum over a batch is not worth
+ * another entry. */
 bool mc_grid_few_elements(const struct mc_kernel *k)
 {
     return mc_grid_can_split(k) && !(k->never & GRID_FEW_ELEMENTS) &&
@@ -33,7 +34,7 @@ static void entry(struct print *p, const char *form, int v, const char *more)
 {
     const char *name = p->k->name;
     mc_str_add(p->out, "ENTRY ");
-    if (p->k->mode != KERNEL_MAP) { /* registers for so many threads, however much is fused */
+    if (p->k->mode != KERNEL_MAP) { /* limits the registers so that this many threads fit */
         mc_str_addf(p->out, "__launch_bounds__(%d) ", GRID_LANES);
     }
     mc_str_addf(p->out, "%s%s(const %s_args A) { BEGIN %s_of<%d%s>(A); }\n", name, form, name, name, v, more);

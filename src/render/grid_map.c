@@ -1,9 +1,10 @@
-/* grid_map.c: maps for a grid: each thread takes every so many elements, V of them at once where they lie so.
+/* grid_map.c: maps for a grid: each thread takes elements at a fixed distance, V at a time where operands are
+ * contiguous.
  *
- * Invariant: what has no element is stored by the first thread alone. */
+ * Invariant: results that do not vary by element are stored by the first thread alone. */
 #include "render/grid.h"
 
-/* Offsets where everything lies dense: no size or step is looked up. */
+/* Offsets where all operands are contiguous: no size or step is read. */
 static void flat(struct print *p)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {

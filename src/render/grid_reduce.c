@@ -1,16 +1,17 @@
-/* grid_reduce.c: sums, `lanes` threads a point: along the reduced axes side by side, or, where neighbours are
- * kept, above each other.
+/* grid_reduce.c: reductions with `lanes` threads for each point: adjacent threads along the reduced axes, or,
+ * with A.column, threads of different threadIdx.y, so that adjacent threads have adjacent points.
  *
- * Long ones are split over blocks: launch i walks stage i, each block a part of the point's elements, adds up
- * itself what those before it have left, and leaves its sums in the scratch memory.
+ * Long reductions are split among blocks.  Launch i runs stage i: each block reduces its part of the point's
+ * elements, adds the partial results of the launches before by itself, and stores its own in the scratch
+ * memory.
  *
- * Invariant: each lane takes part in every exchange, whether its point is there or not. */
+ * Invariant: each lane takes part in every exchange, also if its point is beyond the last. */
 #include "render/grid.h"
 #include <string.h>
 
-/* elements of a lane that are added up in their own type; that anything else is made of */
+/* elements that a lane adds in their own type before it adds to the accumulator: float sums; others */
 enum { FEW = 16, MANY = 2048 };
-/* vectors that a lane asks for before it uses the first; of two operands, fewer; of more, one each */
+/* vectors that a lane loads before it uses the first: with one operand; with two; with more, 1 */
 enum { AHEAD = 4, FEWER = 2 };
 
 bool mc_grid_last_stage_reduces(const struct mc_kernel *k)
@@ -44,10 +45,10 @@ void mc_grid_merge(struct print *p, int v, const char *type)
     merging(p, v, type, mc_print_merge);
 }
 
-/* How what a reduction adds up goes from lane to lane and from block to block. */
+/* How partial results of a reduction are exchanged among lanes and blocks. */
 struct passed { const char *type, *flag; void (*merge)(struct print *p, int v); };
 
-static struct passed print_shuffle(const struct print *p, int v)
+static struct passed passed_of(const struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
     return mc_grid_centred_sums(p->k, x->stage)
@@ -56,10 +57,10 @@ static struct passed print_shuffle(const struct print *p, int v)
                                   mc_print_merge };
 }
 
-/* All lanes get the sum of the lanes' accumulators. */
+/* Reduces the accumulators of a point's lanes; all of them get the result. */
 static void print_block_reduce(struct print *p, int v)
 {
-    const struct passed x = print_shuffle(p, v);
+    const struct passed x = passed_of(p, v);
     mc_str_addf(p->out, "across(A.column, lanes, c%d, ", v);
     mc_str_addf(p->out, *x.flag ? "z%d, " : "none, ", v);
     merging(p, v, x.type, x.merge);
@@ -68,7 +69,7 @@ static void print_block_reduce(struct print *p, int v)
 
 static void print_store(struct print *p, int v)
 {
-    const struct passed x = print_shuffle(p, v);
+    const struct passed x = passed_of(p, v);
     mc_str_addf(p->out,
                 "{ char *part = A.scratch + (((i64)%d * A.splits + blockIdx.y) * A.count[0] + at) * 16; *(%s "
                 "*)part = c%d; ",
@@ -78,7 +79,7 @@ static void print_store(struct print *p, int v)
 
 static void print_load(struct print *p, int v)
 {
-    const struct passed x = print_shuffle(p, v);
+    const struct passed x = passed_of(p, v);
     mc_str_addf(p->out,
                 "{ const char *part = A.scratch + (((i64)%d * A.splits + s) * A.count[0] + at) * 16; const "
                 "%s l%d = *(const %s *)part; ",
@@ -90,8 +91,8 @@ static void print_load(struct print *p, int v)
     mc_str_add(p->out, "}\n");
 }
 
-/* Is the element read into an array of V?  Else its operand is an address, a position, or what is made
- * here. */
+/* Is operand i read into an array of V elements?  Otherwise it is an address, a position, or a result of this
+ * stage. */
 static bool is_fetched(const struct print *p, size_t i)
 {
     const struct mc_koperand *o = &p->k->operand.at[i];
@@ -99,7 +100,7 @@ static bool is_fetched(const struct print *p, size_t i)
            !mc_grid_computed_in_stage(p, o) && (!o->dst || (p->back && p->back[i]));
 }
 
-/* Steps along the reduced axes where there are two at most, and in 32 bits. */
+/* Steps along the reduced axes, in 32 bits, if there are at most two such axes. */
 static void near_steps(struct print *p)
 {
     mc_str_add(
@@ -115,7 +116,7 @@ static void near_steps(struct print *p)
     }
 }
 
-/* e3: where element r lies, for each operand that walks. */
+/* Declares e3, the offset of element r, for each operand that varies by element. */
 static void find_elements(struct print *p)
 {
     mc_grid_offsets(p, 'e', true, 'o');
@@ -129,7 +130,7 @@ static void find_elements(struct print *p)
     mc_grid_separate_stage(p, 'e', true, "r", "A.axes[1]", "A.axes[0]");
 }
 
-/* x3[u] and w3[u], vector u of operand 3 or where it lies. */
+/* x3[u] is vector u of operand 3, w3[u] its offset. */
 static void fetch_elements(struct print *p, bool declare)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
@@ -161,9 +162,9 @@ static void open_fetched(struct print *p)
     }
 }
 
-/* ---- which way a walk goes ---- */
+/* ---- the direction of a pass ---- */
 
-static bool permuted(const struct mc_kernel *k, int stage)
+static bool goes_backwards(const struct mc_kernel *k, int stage)
 {
     int walks = 0;
     for (int s = 0; s < stage; s++) {
@@ -176,7 +177,7 @@ void mc_grid_block(struct print *p)
 {
     unsigned back = 0;
     for (int s = 0; s <= p->k->nstage && mc_grid_can_split(p->k); s++) {
-        back |= (unsigned)permuted(p->k, s) << s;
+        back |= (unsigned)goes_backwards(p->k, s) << s;
     }
     mc_str_add(p->out, "const u32 from = A.chunk * ");
     mc_str_addf(p->out,
@@ -189,10 +190,10 @@ void mc_grid_ahead(struct print *p)
     mc_str_addf(p->out,
                 "_Pragma(\"unroll\") for (int u = 0; u < U; u++) { const u32 w = start + u * lanes; if (w < "
                 "e) { const u32 r = %s;\n",
-                permuted(p->k, p->stage) ? "from + to - 1 - w" : "w");
+                goes_backwards(p->k, p->stage) ? "from + to - 1 - w" : "w");
 }
 
-/* f for what this stage's walk adds up, g for what it does for the next. */
+/* Calls f for each reduction of this stage, g for each centred sum of the next. */
 static void each(struct print *p, void (*f)(struct print *p, int v), void (*g)(struct print *p, int v))
 {
     mc_print_each(p, f);
@@ -207,7 +208,8 @@ static void each_of_vector(struct print *p, bool lanes, const char *position)
     mc_str_add(p->out, "}\n");
 }
 
-/* What a lane adds up in its elements' own type is little: it loses no digits. */
+/* Does the kernel sum floats?  Then a lane adds few elements in their own type, so that no digits are
+ * lost. */
 static bool adds_floats(const struct print *p)
 {
     bool adds = false;
@@ -218,7 +220,7 @@ static bool adds_floats(const struct print *p)
     return adds;
 }
 
-/* One walk over the reduced axes: of the block's part of them, U vectors a lane at a time. */
+/* One pass over the block's part of the reduced axes, U vectors of a lane at a time. */
 static void walk(struct print *p)
 {
     bool positions, reduces = mc_print_stage_reduces(p, &positions), lanes = reduces && !positions;
@@ -252,8 +254,8 @@ static void walk(struct print *p)
     mc_str_add(p->out, "} }\n");
 }
 
-/* A stage whose reductions are split: this launch's walk, then the block's sums are left; or those that are
- * there are taken. */
+/* A stage whose reductions are split: in its own launch the pass, after which the block's results are stored;
+ * in later launches the stored results are read. */
 static void walk_or_take(struct print *p)
 {
     mc_str_addf(p->out, "if (A.first <= %d) {\n", p->stage);

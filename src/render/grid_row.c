@@ -1,22 +1,22 @@
-/* grid_row.c: kernels over rows that fit a block, or a few that run together: a team of lanes side by side
- * has a whole row in registers, so that several stages read memory once.
+/* grid_row.c: row kernels whose rows fit the registers of a block or a cluster.  The adjacent lanes of a team
+ * keep a whole row in registers, so several stages read memory once.
  *
- *   NAME_r  sixteen bytes at a time, of rows that lie dense, or in pieces of whole vectors as a channel of
- *           images does
- *   NAME_t  the same of dense rows that blocks share; what it takes to find the others' sums is not in NAME_r
- *   NAME_q  an element at a time, of rows in pieces of any size
+ *   NAME_r  16 bytes at a time: contiguous rows, or rows in segments of whole vectors, such as a channel of
+ *           images
+ *   NAME_t  the same for contiguous rows that the blocks of a cluster share
+ *   NAME_q  an element at a time: rows in segments of any size
  *
- * Lane i has the vectors i, i + lanes and so on, a few of them.  Sums go along a lane's own elements and
- * within its warp in the element's type, from warp to warp, of all blocks of the row, in the accumulator's.
- * What a row in pieces is made from stays in registers, and what later stages need is computed again: there
- * is no room for both.
+ * Lane i has the vectors i, i + lanes and so on, at most `kept`.  A reduction runs over a lane's elements and
+ * within its warp in the element's type, then over the warps of all blocks of the row in the accumulator's
+ * type.  For a row in segments, the loaded operands stay in registers, and later stages recompute from them:
+ * there are not enough registers for both.
  *
- * Invariant: each lane takes part in every exchange, whether its row or its vectors are there or not. */
+ * Invariant: each lane takes part in every exchange, also if its row or its vectors are beyond the last. */
 #include "render/grid.h"
 
-/* a lane's: for all but what is kept; with which 1024 lanes fit, 512, 512 at all; of a row in pieces 1024,
- * 512 */
-enum { REGISTERS = 32, FEW = 56, MANY = 96, MOST = 112, TORN = 64, TORN_MOST = 80 };
+/* registers of a lane: for all but what is kept; at most, for 1024 lanes, for 512 lanes to keep 4 vectors,
+ * for 512 lanes; for a row in segments and 1024 or 512 lanes */
+enum { REGISTERS = 32, FEW = 56, MANY = 96, MOST = 112, SEGMENTED = 64, SEGMENTED_MOST = 80 };
 
 static bool is_load(const struct print *p, size_t i)
 {
@@ -29,7 +29,7 @@ bool mc_grid_row_segmented(const struct mc_kernel *k)
     return (k->varies & ~k->reduced) > (k->reduced & (0u - k->reduced));
 }
 
-/* The largest element's size, what is read by elements, what is added up beside it. */
+/* size: of the largest element; loads: operands read by element; sums: column sums. */
 struct kept { size_t size, loads, sums; };
 
 static struct kept elements_kept(const struct mc_kernel *k)
@@ -45,27 +45,28 @@ static struct kept elements_kept(const struct mc_kernel *k)
     return n;
 }
 
-/* Of a row in pieces: `most` vectors or half of them, as there are registers for, each of `each` a load.  Of
- * four operands too few lanes would be left to keep memory busy; and one stage reads memory once anyway. */
-static struct mc_grid_row is_segmented(const struct mc_kernel *k, int vector, size_t most, size_t each)
+/* A row in segments: `most` vectors or half of them, as registers allow, with `each` registers for a load.
+ * More than about four operands leave too few lanes to keep memory busy; and a single stage reads memory once
+ * anyway. */
+static struct mc_grid_row segmented_row(const struct mc_kernel *k, int vector, size_t most, size_t each)
 {
     const struct kept n = elements_kept(k);
     size_t all = MC_MAX(each * MC_MAX(n.loads, (size_t)1), (size_t)1);
-    most = REGISTERS + most * all > TORN ? most / 2 : most;
+    most = REGISTERS + most * all > SEGMENTED ? most / 2 : most;
     const size_t registers = REGISTERS + most * all;
     if (k->mode != KERNEL_ROW || k->nstage < 2 || !mc_grid_row_segmented(k) || mc_grid_column_sums(k) ||
-        n.size > 4 || registers > TORN_MOST) {
+        n.size > 4 || registers > SEGMENTED_MOST) {
         return (struct mc_grid_row){ 0 };
     }
-    return (struct mc_grid_row){ vector, (int)most, registers > TORN ? 512 : 1024 };
+    return (struct mc_grid_row){ vector, (int)most, registers > SEGMENTED ? 512 : 1024 };
 }
 
 struct mc_grid_row mc_grid_row_scalar(const struct mc_kernel *k)
 {
-    return k->never & GRID_ROW_SCALAR ? (struct mc_grid_row){ 0 } : is_segmented(k, 1, 8, 1);
+    return k->never & GRID_ROW_SCALAR ? (struct mc_grid_row){ 0 } : segmented_row(k, 1, 8, 1);
 }
 
-static struct mc_grid_row dense(const struct mc_kernel *k)
+static struct mc_grid_row dense_row(const struct mc_kernel *k)
 {
     const struct kept n = elements_kept(k);
     size_t each = 4 * n.loads + 16 / n.size * MC_MAX(n.size / 4, 1) *
@@ -80,18 +81,18 @@ static struct mc_grid_row dense(const struct mc_kernel *k)
 struct mc_grid_row mc_grid_row(const struct mc_kernel *k)
 {
     return k->never & GRID_ROW        ? (struct mc_grid_row){ 0 }
-           : mc_grid_row_segmented(k) ? is_segmented(k, (int)(16 / elements_kept(k).size), 8, 4)
-                                      : dense(k);
+           : mc_grid_row_segmented(k) ? segmented_row(k, (int)(16 / elements_kept(k).size), 8, 4)
+                                      : dense_row(k);
 }
 
-/* Channels of images are sooner walked twice: of 32 images of 56 x 56 four blocks each took 38 us, where
- * walks take 27. */
+/* Not for channels of images: for 32 images of 56 x 56, four blocks for each channel took 38 us, and passes
+ * over memory 27. */
 struct mc_grid_row mc_grid_row_cluster(const struct mc_kernel *k)
 {
-    return k->never & GRID_CLUSTER || mc_grid_row_segmented(k) ? (struct mc_grid_row){ 0 } : dense(k);
+    return k->never & GRID_CLUSTER || mc_grid_row_segmented(k) ? (struct mc_grid_row){ 0 } : dense_row(k);
 }
 
-/* ---- what is kept ---- */
+/* ---- values in registers ---- */
 
 static const char *saved_type(const struct print *p, int place)
 {
@@ -115,7 +116,7 @@ static void open_vectors(struct print *p, const char *where)
     }
 }
 
-/* Where vector r of operand o lies: an address, or a position. */
+/* The place of vector r of operand o: an address, or a position. */
 static void at_vector(struct print *p, size_t o)
 {
     const struct mc_koperand *x = &p->k->operand.at[o];
@@ -153,13 +154,14 @@ static void column_sums(struct print *p, bool store)
     }
 }
 
-/* The same for every row? */
+/* Is it the same for all rows? */
 static bool is_shared_load(const struct print *p, size_t i)
 {
     return mc_grid_column_sums(p->k) && !(p->k->operand.at[i].varies & ~p->k->reduced);
 }
 
-/* What the row is made from, asked for before anything is used; what all rows share, once before them. */
+/* Loads all operands of the row before anything is used. common: those that all rows share, once before the
+ * rows. */
 static void load(struct print *p, bool common)
 {
     bool any = false;
@@ -195,7 +197,7 @@ static void save(struct print *p)
     }
 }
 
-/* ---- one walk ---- */
+/* ---- one pass ---- */
 
 static void places(struct print *p)
 {
@@ -249,7 +251,8 @@ static void walk(struct print *p, bool lanes)
 
 /* ---- the kernel ---- */
 
-/* Behind a row: where a team has several, the next one's parts go where this one's are read. */
+/* The end of a row.  If a team has several rows, its shared memory is written again, so all lanes must have
+ * read it. */
 static const char *print_row_end(const struct print *p, bool together)
 {
     return mc_grid_column_sums(p->k) ? together ? "}\nmeet_();\n" : "}\n__syncthreads();\n"

@@ -1,12 +1,13 @@
-/* grid_row_reduce.c: how the lanes that have a row in registers get the sums of all of them: each reduction of
- * the stage within its warp, then all of them from warp to warp behind one barrier: each lane adds up all its
- * block's warps', each warp all blocks'.
+/* grid_row_reduce.c: reductions over the lanes that keep a row in registers: first within each warp, then
+ * over the warps, with one barrier for all reductions of the stage.  In a block, each lane adds the parts of
+ * all warps; in a cluster, each warp adds the parts of all blocks.
  *
- * Invariant: parts are added in one order, whoever adds them. */
+ * Invariant: parts are added in the same order by every thread that adds them. */
 #include "render/grid.h"
 
-/* The blocks along y, which run together: their barrier; none ends before others have read its parts; what
- * lies at p in another's shared memory.  On a GPU that cannot NAME_t is not launched. */
+/* For clusters of blocks along y. meet_: a barrier. leave_: no block ends before the others have read its
+ * parts. there_: the address of p in another block's shared memory.  NAME_t is not launched on a GPU without
+ * clusters. */
 const char mc_grid_meeting[] =
     "#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900\n"
     "INLINE void meet_() { }\nINLINE void leave_() { }\nINLINE const char *there_(const char *p, u32 block) "
@@ -28,7 +29,7 @@ const char mc_grid_meeting[] =
 
 struct names { char value, flag; const char *type; bool flags; };
 
-/* Of what is exchanged: the lane's sum, or the accumulator itself where positions are compared. */
+/* Names of what is exchanged: the lane's sum, or the accumulator itself where positions are compared. */
 static struct names names_of(const struct print *p, int v, bool lanes)
 {
     const struct mc_kval *x = &p->k->val.at[v];
@@ -36,7 +37,7 @@ static struct names names_of(const struct print *p, int v, bool lanes)
                            mc_print_monoid(x)->flags };
 }
 
-/* Its first lane gets the warp's; `flag` is z or f of the value, 0: there is none. */
+/* Reduces within a warp; its first lane has the result. flag: z or f of the value; 0: none. */
 static void exchange_in_warp(struct print *p, int v, struct names n, char flag)
 {
     mc_str_addf(p->out, "warp_<%d>(%c%d, ",
@@ -58,7 +59,7 @@ static void within(struct print *p, int v, bool lanes)
     exchange_in_warp(p, v, n, n.flags ? 'f' : 0);
 }
 
-/* "shared_ + ..." as bytes: sixteen for each warp, team of the block and reduction. */
+/* "shared_ + ..." in bytes: 16 for each reduction, team of the block and warp. */
 static void part(struct print *p, int v, const char *warp)
 {
     mc_str_addf(p->out, "((char *)shared_ + ((%d * blockDim.y + threadIdx.y) * 32 + %s) * 16)",
@@ -74,7 +75,7 @@ static void print_store_partial(struct print *p, int v, bool lanes)
     mc_str_addf(p->out, n.flags ? "*(i64 *)(at + 8) = f%d; }\n" : "}\n", v);
 }
 
-/* The part at the address `at`, behind what is added up. */
+/* Adds the part at the address `at` to the accumulator. */
 static void add_part(struct print *p, int v, struct names n)
 {
     mc_str_addf(p->out, "const %s l%d = *(const %s *)at; ", n.type, v, n.type);
@@ -102,8 +103,8 @@ static void print_load_partial(struct print *p, int v, bool lanes)
     add_part(p, v, names_of(p, v, lanes));
 }
 
-/* Of all blocks, a lane every so many: from the first value on, for what a lane has added up itself is its
- * warp's already. */
+/* Adds the parts of all blocks, each lane every 32nd.  The accumulator is reset first, as the lane's own sum
+ * is contained in its warp's part. */
 static void print_cluster_load(struct print *p, int v, bool lanes)
 {
     const struct mc_kval *x = &p->k->val.at[v];
@@ -140,7 +141,7 @@ static void each(struct print *p, bool lanes, void (*f)(struct print *p, int v, 
     }
 }
 
-/* From warp to warp of a block, whose team may be one warp. */
+/* Exchange among the warps of a block; a team may also be a single warp. */
 static void exchange_in_block(struct print *p, bool lanes)
 {
     mc_str_add(p->out, "if (warps > 1) {\nif (threadIdx.x % 32 == 0) {\n");

@@ -44,7 +44,8 @@ static int later(int a, int b)
     return a > b ? a : b;
 }
 
-/* Is v needed in walk `stage`, directly or through values computed anew there? */
+/* Marks v if stage `stage` needs it, directly or to recompute other values.  A costly value of an earlier
+ * stage is saved instead. */
 static void need(struct mc_kernel *k, int v, int stage, unsigned char *mark)
 {
     struct mc_kval *x = &k->val.at[v];
@@ -63,7 +64,8 @@ static void need(struct mc_kernel *k, int v, int stage, unsigned char *mark)
 
 void mc_kernel_analyse(struct mc_kernel *k)
 {
-    static const double costs[] = { 1, 15 }; /* floating operations a plain and a costly op count for */
+    /* floating-point operations that a plain and a costly op count for */
+    static const double costs[] = { 1, 15 };
     k->varies = 0;
     k->nstage = 1;
     k->inner = -1;

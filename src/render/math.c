@@ -1,6 +1,4 @@
-/* math.c: finds and prints the texts of math_f64.def and math_f32.def.
- *
- * Invariant: a row needs only rows above it, so printing those first ends. */
+/* math.c: finds and prints the functions of math_f64.def and math_f32.def. */
 #include "render/math.h"
 
 #include <stdio.h>
@@ -8,7 +6,7 @@
 #define MATH_DTYPE_f MC_FLOAT32
 #define MATH_DTYPE_d MC_FLOAT64
 
-/* # must stand in the first macro that meets the text: one in between would expand the names in it */
+/* # must be in the first macro that takes the text: a macro in between would expand names in it */
 #define PIECE(kind, id, need, ...)                                                                 \
     { .name = "mc" #kind "_" #id, .needs = need, .text = #__VA_ARGS__, .dtype = MATH_DTYPE_##kind },
 #define UNARY(kind, id, bound, reach, need, ...)                                                   \
@@ -26,7 +24,7 @@ const size_t mc_nmath = NELEM(mc_math_rows);
 
 _Static_assert(NELEM(mc_math_rows) <= 64 * MC_MATH_WORDS, "a bit for every row");
 
-/* the row whose C name is the n letters at name, or mc_nmath */
+/* the row whose C name is the n letters at name; mc_nmath: none */
 static size_t find(const char *name, size_t n)
 {
     size_t i = 0;
@@ -55,7 +53,7 @@ static void add_row(struct mc_str *out, uint64_t *have, size_t i)
         add_row(out, have, find(word, n));
         word += n + (word[n] == ' ');
     }
-    /* a compiler that finds the sum of many too long would leave a call in the loop, and no vectors */
+    /* a compiler that does not inline it would leave a call in the loop, which then is not vectorised */
     mc_str_addf(out, "__attribute__((always_inline)) %s\n", mc_math_rows[i].text);
 }
 
@@ -82,7 +80,7 @@ void mc_math_add(struct mc_str *out, uint64_t *have, const char *name, mc_dtype 
     size_t i = find_for(name, d);
     if (i < mc_nmath) {
         add_row(out, have, i);
-    } else if (d == MC_FLOAT64) { /* the same definition twice is no error in C */
+    } else if (d == MC_FLOAT64) { /* an identical definition may be repeated in C */
         mc_str_addf(out, "#define mcd_%s __builtin_%s\n", name, name);
     } else {
         mc_str_addf(out, "#define mcf_%s __builtin_%sf\n", name, name);

@@ -1,7 +1,7 @@
 /* math.h: the functions that generated kernels call, as C text.
  *
- * Invariant: what a text calls was added before it, so a unit that asks for names in any order, each
- * through mc_math_add, compiles; M(name) there is mcf_name for float and mcd_name for double. */
+ * Invariant: a function is added after those it calls, so names may be added in any order through
+ * mc_math_add.  In the kernel's text M(name) is mcf_name for float and mcd_name for double. */
 #ifndef MC_MATH_H
 #define MC_MATH_H
 
@@ -14,10 +14,10 @@ struct mc_math_row {
     const char *needs; /* C names of the rows its text calls */
     const char *text;
     mc_dtype dtype;    /* MC_FLOAT32 or MC_FLOAT64 */
-    int arity;         /* 0: a part of others, not for kernels */
+    int arity;         /* 0: a part of other functions, not for kernels */
     double ulp;        /* the largest error the tests allow, in units in the last place */
-    /* that holds for |x| below this, and beyond it the result is NaN, for kernels to tell (kernel.h:
-     * bounded); 0: everywhere */
+    /* ulp holds for |x| below this.  Beyond it the result is NaN, and the kernel reports that (kernel.h:
+     * bounded). 0: everywhere. */
     double range;
 };
 
@@ -27,12 +27,12 @@ extern const size_t mc_nmath;
 /* The text of a function ("exp"); NULL: libm's is used.  Any dtype but float64 means float32. */
 const char *mc_math_text(const char *name, mc_dtype d);
 
-/* Does an op's expression, in which M(name) stands for a function, use one with a range? */
+/* Does an op's expression, where M(name) is a function, call one with a range? */
 bool mc_math_bounded(const char *code, mc_dtype d);
 
-/* Appends the definition of a function and of what it needs, each once: have, MC_MATH_WORDS words
- * that start as zero, remembers what was printed.  A name without a row becomes the compiler's
- * builtin: rint, fabs, sqrt and their like turn into instructions, the rest into calls of libm. */
+/* Appends the definition of a function and of those it calls, each once. `have` has MC_MATH_WORDS words, zero
+ * at first, and notes what was printed.  A name without a row becomes the compiler's builtin: rint, fabs,
+ * sqrt and the like become instructions, the rest calls of libm. */
 void mc_math_add(struct mc_str *out, uint64_t *have, const char *name, mc_dtype d);
 
 #endif

@@ -1,4 +1,4 @@
-/* prelude.h: what the text of every kernel may use, in C and its kin alike. */
+/* prelude.h: text before every kernel, in C and CUDA C. */
 #ifndef MC_PRELUDE_H
 #define MC_PRELUDE_H
 
@@ -6,7 +6,7 @@
     "typedef unsigned char u8; typedef signed char i8; typedef short i16; typedef unsigned short u16;\n"                \
     "typedef unsigned int u32; typedef long long i64; typedef unsigned long long u64; typedef int i32;\n"
 
-/* INLINE is the dialect's; the random numbers are those of src/op/random.c, to the bit */
+/* The dialect defines INLINE.  The random numbers have the bits of those of src/op/random.c. */
 #define PRELUDE_CODE                                                                                                    \
     "INLINE i64 ipow_(i64 a, i64 b) { u64 r = 1, x = (u64)a; if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;\n" \
     "  for (; b; b >>= 1, x *= x) if (b & 1) r *= x; return (i64)r; }\n"                                                \
@@ -17,12 +17,12 @@
     "  for (int r = 0; r < 10; r++) { const u64 a = 0xd2511f53ull * c0, b = 0xcd9e8d57ull * c2;\n"                      \
     "    c0 = (u32)(b >> 32) ^ c1 ^ k0; c1 = (u32)b; c2 = (u32)(a >> 32) ^ c3 ^ k1; c3 = (u32)a; k0 += 0x9e3779b9u; k1 += 0xbb67ae85u; }\n" \
     "  return pair ? i & 1 ? (u64)c3 << 32 | c2 : (u64)c1 << 32 | c0 : i & 2 ? i & 1 ? c3 : c2 : i & 1 ? c1 : c0; }\n"   \
-    /* v cut towards zero, the last bit set if anything was cut: rounded again, to a half, it is rounded once */        \
+    /* v rounded to odd: truncated, and the last bit set if inexact.  Rounding that to a half rounds v once. */         \
     "INLINE float odd_(double v) { union { float f; u32 u; } r; r.f = (float)v; const double b = (double)r.f;\n"         \
     "  const u32 beyond = v > 0 ? b > v : b < v; r.u = (b < v) | (b > v) ? (r.u - beyond) | 1u : r.u; return r.f; }\n"    \
     "INLINE u64 upow_(u64 a, u64 b) { u64 r = 1; for (; b; b >>= 1, a *= a) if (b & 1) r *= a; return r; }\n"           \
     "#define ipow(a, b) ((T)-1 < (T)1 ? (T)ipow_((i64)(a), (i64)(b)) : (T)upow_((u64)(a), (u64)(b)))\n"                \
-    /* of a float the nearest that an integer can be, 0 for NaN */                                                     \
+    /* the integer nearest to a float, 0 for NaN */                                                                    \
     "#define WITHIN(x, I, low, high, below, above) ((x) >= above ? high : (x) <= below ? low : (x) == (x) ? (I)(x) : 0)\n" \
     "#define to_i8(x) WITHIN(x, i32, -128, 127, -128.f, 128.f)\n#define to_u8(x) WITHIN(x, i32, 0, 255, 0.f, 256.f)\n" \
     "#define to_i16(x) WITHIN(x, i32, -32768, 32767, -32768.f, 32768.f)\n#define to_u16(x) WITHIN(x, i32, 0, 65535, 0.f, 65536.f)\n" \
@@ -34,6 +34,6 @@
     "#define LT(a, b) ((a) < (b))\n#define LE(a, b) ((a) <= (b))\n#define GT(a, b) ((a) > (b))\n"                       \
     "#define GE(a, b) ((a) >= (b))\n#define EQ(a, b) ((a) == (b))\n#define NE(a, b) ((a) != (b))\n"
 
-extern const char mc_prelude_code[]; /* behind a dialect's own prelude */
+extern const char mc_prelude_code[]; /* printed after the dialect's own prelude */
 
 #endif

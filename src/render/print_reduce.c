@@ -1,8 +1,8 @@
-/* print_reduce.c: reductions as text: lanes within a block, accumulators over blocks, the value at the
- * end. */
+/* print_reduce.c: reductions as text: a lane's sum within a block, the accumulator over blocks, the value at
+ * the end. */
 #include "render/print.h"
 
-/* ---- reductions: @ is the value's number, # the element, C the accumulator's place, $ its position ---- */
+/* ---- reductions, in the letters of struct mc_monoid_text ---- */
 
 static const struct mc_monoid_text texts[] = {
     [FOLD_SUM]      = { "0", "reduction(+:l@)", "l@ += #;", "c@ += l@;", "C += #;", false, "v_add", "v_sum" },
@@ -14,7 +14,8 @@ static const struct mc_monoid_text texts[] = {
     [FOLD_ANY]      = { "0", "reduction(|:l@)", "l@ |= # != 0;", "c@ |= l@;", "C |= # != 0;", false },
     [FOLD_ALL]      = { "1", "reduction(&:l@)", "l@ &= # != 0;", "c@ &= l@;", "C &= # != 0;", false },
     [FOLD_POSITION] = { "<", NULL, NULL,
-      "if (q@ >= 0 && (z@ < 0 || l@ > c@ || (l@ == c@ && q@ < z@) || (l@ != l@ && (c@ == c@ || q@ < z@)))) { c@ = l@; z@ = q@; }",
+      "if (q@ >= 0 && (z@ < 0 || l@ > c@ || (l@ == c@ && q@ < z@) || (l@ != l@ && (c@ == c@ || q@ < z@)))) "
+      "{ c@ = l@; z@ = q@; }",
       "if (Z < 0 || # > C || (# != # && C == C)) { C = #; Z = $; }", true,
       "v_first_most", "v_first_lane" },
 };
@@ -29,8 +30,9 @@ bool mc_print_by_position(const struct mc_kval *v)
     return v->op->fold == FOLD_POSITION;
 }
 
-/* Sums of floats and products accumulate in acc; what compares, in the element's own type.  Integers wrap:
- * without a sign where the compiler cannot be told (must_wrap of print_value.c). */
+/* The type of an accumulator.  Sums and products accumulate in v->acc, except that a lane sums floats in
+ * their own type; comparisons use the element's type.  Integers wrap: where the compiler cannot be told so
+ * (must_wrap of print_value.c), the type is unsigned. */
 const char *mc_print_acc_type(const struct print *p, const struct mc_kval *v, bool lane)
 {
     mc_dtype arg = p->k->val.at[v->arg[0]].dtype;
@@ -42,20 +44,23 @@ const char *mc_print_acc_type(const struct print *p, const struct mc_kval *v, bo
     }
     bool product =
         v->op->fold ==
-        FOLD_PRODUCT; /* of numbers near 1, in float: the small parts would be lost, always the same way */
+        FOLD_PRODUCT; /* of numbers near 1: float would lose the small parts, always in the same direction */
     const mc_dtype acc = lane && mc_is_float(arg) && !product ? arg : v->acc;
     return mc_print_calc(p, p->d->native && acc == MC_INT64 ? MC_UINT64 : acc);
 }
 
 static const char *lowest(mc_dtype d, bool greatest)
 {
-    static const char *const low[] = { [MC_BOOL] = "0", [MC_INT8] = "-128", [MC_INT16] = "-32768", [MC_INT32] = "(-2147483647 - 1)",
-        [MC_INT64] = "(-0x7fffffffffffffffll - 1)", [MC_UINT8] = "0", [MC_UINT16] = "0", [MC_UINT32] = "0", [MC_UINT64] = "0",
-        [MC_FLOAT16] = "-__builtin_inff()", [MC_BFLOAT16] = "-__builtin_inff()", [MC_FLOAT32] = "-__builtin_inff()",
-        [MC_FLOAT64] = "-__builtin_inf()" };
-    static const char *const high[] = { [MC_BOOL] = "1", [MC_INT8] = "127", [MC_INT16] = "32767", [MC_INT32] = "2147483647",
-        [MC_INT64] = "0x7fffffffffffffffll", [MC_UINT8] = "255", [MC_UINT16] = "65535", [MC_UINT32] = "0xffffffffu",
-        [MC_UINT64] = "0xffffffffffffffffull", [MC_FLOAT16] = "__builtin_inff()", [MC_BFLOAT16] = "__builtin_inff()",
+    static const char *const low[] = { [MC_BOOL] = "0", [MC_INT8] = "-128", [MC_INT16] = "-32768",
+        [MC_INT32] = "(-2147483647 - 1)", [MC_INT64] = "(-0x7fffffffffffffffll - 1)",
+        [MC_UINT8] = "0", [MC_UINT16] = "0", [MC_UINT32] = "0", [MC_UINT64] = "0",
+        [MC_FLOAT16] = "-__builtin_inff()", [MC_BFLOAT16] = "-__builtin_inff()",
+        [MC_FLOAT32] = "-__builtin_inff()", [MC_FLOAT64] = "-__builtin_inf()" };
+    static const char *const high[] = { [MC_BOOL] = "1", [MC_INT8] = "127", [MC_INT16] = "32767",
+        [MC_INT32] = "2147483647", [MC_INT64] = "0x7fffffffffffffffll",
+        [MC_UINT8] = "255", [MC_UINT16] = "65535", [MC_UINT32] = "0xffffffffu",
+        [MC_UINT64] = "0xffffffffffffffffull",
+        [MC_FLOAT16] = "__builtin_inff()", [MC_BFLOAT16] = "__builtin_inff()",
         [MC_FLOAT32] = "__builtin_inff()", [MC_FLOAT64] = "__builtin_inf()" };
     return greatest ? high[d] : low[d];
 }

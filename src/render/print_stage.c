@@ -1,8 +1,8 @@
-/* print_stage.c: one walk over the elements of a kernel: what it computes, for each element and once a row.
- * Loops around it are render.c's and grid.c's. */
+/* print_stage.c: one stage of a kernel: what it computes for each element and once a row. render.c and grid.c
+ * print the loops around it. */
 #include "render/print.h"
 
-/* The operand in which this stage finds v as an earlier one stored it; -1: none. */
+/* The operand in which this stage reads v as an earlier stage stored it; -1: none. */
 static int found_in(const struct print *p, int v)
 {
     for (size_t i = 0; p->back && i < p->k->operand.n; i++) {
@@ -52,7 +52,6 @@ static bool mark(struct print *p)
     return any;
 }
 
-/* Operands that the walk reads an element of. */
 int mc_print_reads(const struct print *p)
 {
     int n = 0;
@@ -64,7 +63,7 @@ int mc_print_reads(const struct print *p)
     return n;
 }
 
-/* Was it stored by an earlier walk, just as it was computed? */
+/* Did an earlier stage store o's value, and exactly as it was computed? */
 static bool is_behind(const struct print *p, const struct mc_koperand *o)
 {
     const struct mc_kval *v = o->dst ? &p->k->val.at[o->val] : NULL;
@@ -72,7 +71,7 @@ static bool is_behind(const struct print *p, const struct mc_koperand *o)
            v->dtype == o->dtype && strcmp(p->d->store[o->dtype], mc_print_calc(p, v->dtype)) == 0;
 }
 
-/* Which elements walk `stage` computes; false: nothing.  What is behind is read where less is read then. */
+/* A value that an earlier stage stored is read back if the stage then reads fewer operands. */
 bool mc_print_mark(struct print *p)
 {
     if (p->back) {
@@ -108,7 +107,6 @@ void mc_print_store(struct print *p, int o, bool inner)
     mc_str_add(p->out, "); ");
 }
 
-/* What happens for one element. */
 void mc_print_body(struct print *p, bool lanes, const char *position)
 {
     const struct mc_kernel *k = p->k;
@@ -145,7 +143,7 @@ void mc_print_body(struct print *p, bool lanes, const char *position)
     }
 }
 
-/* Row values that are there from this stage on (and are not reductions), as scalars. */
+/* Row values of this stage, except reductions, as scalars. */
 void mc_print_row_values(struct print *p)
 {
     const struct mc_kernel *k = p->k;

@@ -20,8 +20,9 @@ mc_dtype mc_print_op_dtype(const struct mc_kernel *k, const struct mc_kval *v)
     return k->val.at[v->arg[v->op->typing == TYPE_WHERE ? 1 : 0]].dtype;
 }
 
-/* mcf_exp and its like: the compiler's own where the dialect says so.  Those names go behind all texts of
- * ours: one that needs mcf_exp itself would otherwise be given a second text under the compiler's name. */
+/* The definition of mcf_exp and the like: the compiler's own function if the dialect has it.  Those names go
+ * after all of our own texts: otherwise a text that calls mcf_exp itself would get a second definition of
+ * it. */
 static void function(struct mc_str *texts, struct mc_str *names, const struct mc_dialect *d, uint64_t *have,
                      const char *word, mc_dtype t)
 {
@@ -34,17 +35,17 @@ static void function(struct mc_str *texts, struct mc_str *names, const struct mc
     }
 }
 
-/* Is it made of sums, differences and products alone?  Of signed integers it then has to be computed as if
- * they had no sign, where the compiler cannot be told that they wrap (cc is, by MC_KERNEL_FLAGS): it takes a
- * * a for no less than 0. */
+/* Does the expression consist of sums, differences and products alone?  Signed integers must then be computed
+ * as unsigned, unless the compiler knows that they wrap (MC_KERNEL_FLAGS for cc): otherwise it assumes, for
+ * example, a * a >= 0. */
 static bool must_wrap(const struct mc_dialect *d, const char *code, mc_dtype t)
 {
     const bool has_sign = strcmp(d->calc[t], d->calc[MC_INT32]) == 0 ||
-                          t == MC_INT64; /* small ones are computed in int32 */
+                          t == MC_INT64; /* smaller integers are computed in int32 */
     return d->native && t != MC_BOOL && has_sign && !strpbrk(code, "/%<>=?:&|^~!(");
 }
 
-/* "INLINE float op_tanh_f(float a) { ... }", once for each op and type it is used with. */
+/* "INLINE float op_tanh_f(float a) { ... }", once for each op and dtype. */
 void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n,
                         struct mc_kernel *const *kernels)
 {
@@ -133,7 +134,7 @@ static void number(struct print *p, const struct mc_kval *v)
     }
 }
 
-/* How value v is called where it is used: column kernels keep row values in arrays. */
+/* The name of value v where it is used.  Column kernels have row values in arrays. */
 void mc_print_ref(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
@@ -146,13 +147,13 @@ void mc_print_ref(struct print *p, int v)
     }
 }
 
-/* Does operand o move along the innermost loop? */
+/* Does operand o vary along the innermost loop? */
 bool mc_print_moves(const struct mc_kernel *k, const struct mc_koperand *o)
 {
     return k->inner >= 0 && o->varies & 1u << k->inner;
 }
 
-/* The index of operand o's element: "[j]" if it moves along the innermost loop. */
+/* The index of operand o's element: "[j]" if it varies along the innermost loop. */
 void mc_print_place(struct print *p, int o, bool inner)
 {
     mc_str_add(p->out, inner && mc_print_moves(p->k, &p->k->operand.at[o]) ? "[j]" : "[0]");
@@ -163,8 +164,8 @@ static bool is_narrow(mc_dtype d)
     return d != MC_BOOL && !mc_is_float(d) && mc_dtypes[d].size < 4;
 }
 
-/* From float to an integer by what is nearest there.  To a half type by way of memory's form of it: what is
- * asked for by name is rounded, unlike what is only passed on. */
+/* Float to integer: the nearest representable value.  To a half type: through its form in memory, as an
+ * explicit cast rounds, unlike the intermediate results of a kernel. */
 static void cast(struct print *p, const struct mc_kval *x)
 {
     const struct mc_kval *a = &p->k->val.at[x->arg[0]];
@@ -172,7 +173,7 @@ static void cast(struct print *p, const struct mc_kval *x)
     if (a->dtype != x->dtype && *p->d->store_as[x->dtype]) {
         const bool wide = a->dtype == MC_FLOAT64 ||
                           (!mc_is_float(a->dtype) &&
-                           mc_dtypes[a->dtype].size > 2); /* float has fewer digits */
+                           mc_dtypes[a->dtype].size > 2); /* float has fewer digits than the operand */
         mc_str_addf(p->out, "%s(%s(%s", p->d->load_as[x->dtype], p->d->store_as[x->dtype],
                     wide ? "odd_((double)(" : "");
         mc_print_ref(p, x->arg[0]);
@@ -194,7 +195,7 @@ static void cast(struct print *p, const struct mc_kval *x)
     mc_str_add(p->out, ")");
 }
 
-/* The expression of value v; inner: within the innermost loop. */
+/* The expression of value v; inner: in the innermost loop. */
 void mc_print_expression(struct print *p, int v, bool inner)
 {
     const struct mc_kval *x = &p->k->val.at[v];
@@ -211,7 +212,7 @@ void mc_print_expression(struct print *p, int v, bool inner)
     } else if (x->kind == K_CHECK) {
         mc_print_ref(p, x->arg[0]);
     } else {
-        if (is_narrow(x->dtype)) { /* wraps as its memory would */
+        if (is_narrow(x->dtype)) { /* wraps as in memory */
             mc_str_addf(p->out, "(%s)", p->d->store[x->dtype]);
         }
         mc_str_add(p->out, x->dtype == MC_BOOL ? "0 != " : ""); /* true + true is true */

@@ -1,14 +1,14 @@
-/* render.c: kernels as text.  One renderer, dialects as data.  Each kernel is printed as a loop nest
- * whose innermost loop is plain enough for the compiler to vectorise.
+/* render.c: kernels as text.  There is one renderer, and dialects are data.  Each kernel is printed as a loop
+ * nest whose innermost loop is plain enough for the compiler to vectorise.
  *
- * Invariant: along the innermost loop an operand has stride 1 if it varies along the kernel's innermost
- * axis, else 0; whoever launches the kernel copies what is laid out otherwise. */
+ * Invariant: along the innermost loop an operand has stride 1 if it varies along the kernel's innermost axis,
+ * else 0.  The launch copies operands of any other stride. */
 #include "render/print.h"
 #include "render/prelude.h"
 
 /* ---- loops ---- */
 
-/* The addresses of operand o at the current outer indices: "+ i1 * s[4]". */
+/* The addresses of the operands at the current outer indices: "+ i1 * s[4]". */
 static void pointers(struct print *p, bool elements, const char *offset)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
@@ -36,8 +36,8 @@ static void pointers(struct print *p, bool elements, const char *offset)
     }
 }
 
-/* Sums of floats: lanes add up a few elements, a block a few of those sums, so that long rows lose no
- * digits. */
+/* Sums of floats: lanes add FEW elements, a block of BLOCK elements adds those sums, so that long rows lose
+ * no digits. */
 enum { BLOCK = 2048, FEW = 128 };
 
 static bool in_blocks(const struct print *p, int v)
@@ -114,7 +114,7 @@ static void row_loop(struct print *p)
     mc_str_add(p->out, "}\n");
 }
 
-/* One walk over the reduced loops. */
+/* The loop over i2, with operands' addresses, around `loop`. */
 static void walk(struct print *p, const char *offset, void (*loop)(struct print *p))
 {
     mc_str_add(p->out, "for (i64 i2 = 0; i2 < n2; i2++) {\n");
@@ -182,7 +182,8 @@ static void each_row(struct print *p)
     mc_str_add(p->out, "}\n");
 }
 
-/* Rows that are one vector, all of whose values stay in registers; what follows is for the others. */
+/* Prints the case of rows that are one vector, whose values all stay in registers; the code after it is for
+ * longer rows. */
 static void print_vectors(struct print *p)
 {
     const bool all = p->k->never & ROW_LOOP;
@@ -228,7 +229,7 @@ static void keep_acc(struct print *p, int v)
     }
 }
 
-/* "double c3 = *(double *)(to + 16); ": what is kept at an address, under another name. */
+/* "double c3 = *(double *)(to + 16); ": reads an accumulator that was stored, under another name. */
 static void read_acc(struct print *p, int v, const char *from, const char *as, char value, char flag)
 {
     const struct mc_kval *x = &p->k->val.at[v];
@@ -250,7 +251,7 @@ static void fetch_acc(struct print *p, int v)
     read_acc(p, v, "acc", "const ", 'l', 'q');
 }
 
-/* Around what a bounded kernel does. */
+/* Declares and reports `beyond` in a bounded kernel. */
 static void begin_bounded(struct print *p)
 {
     mc_str_add(p->out, p->k->bounded ? "i32 beyond = 0;\n" : "");
@@ -303,7 +304,7 @@ static void print_fold(struct print *p)
     mc_print_row_stores(p);
 }
 
-/* ---- column kernels: row values are arrays over the columns at hand ---- */
+/* ---- column kernels: row values are arrays over up to KERNEL_COLUMNS columns ---- */
 
 static void column_loop(struct print *p)
 {
@@ -327,7 +328,7 @@ static void declare_columns(struct print *p, int v)
     mc_str_add(p->out, "}\n");
 }
 
-/* Row values of this stage, column by column; loads too. */
+/* Row values of this stage, column by column, including loads. */
 void mc_print_column_values(struct print *p)
 {
     const struct mc_kernel *k = p->k;
@@ -395,7 +396,8 @@ static void print_column(struct print *p)
 static void print_kernel(struct print *p)
 {
     static void (*const mode[])(struct print *p) = {
-        [KERNEL_MAP] = print_map, [KERNEL_ROW] = print_row, [KERNEL_COLUMN] = print_column, [KERNEL_FOLD] = print_fold,
+        [KERNEL_MAP] = print_map, [KERNEL_ROW] = print_row, [KERNEL_COLUMN] = print_column,
+        [KERNEL_FOLD] = print_fold,
     };
     p->need = mc_calloc(p->k->val.n + 1, 3, "kernel");
     if (!p->need) {

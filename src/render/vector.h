@@ -1,18 +1,18 @@
-/* vector.h: vectors of sixteen floats.  This text stands in front of kernels that work on whole vectors
- * (vector_kernel.c says which); the library itself does not include it.  It needs AVX-512, of gcc or clang.
+/* vector.h: vectors of sixteen floats.  This text precedes kernels over whole vectors (vector_kernel.c
+ * decides which they are); the library itself does not include it.  It needs AVX-512 and gcc or clang.
  *
- * Functions are straight-line; vm has a bit for each lane.  v_exp and its kin keep the bounds that their
- * namesakes of math_f32.def state, on every float: tests/t_math.c runs both. */
+ * Functions are straight-line; vm has a bit for each lane.  v_exp and the others keep the error bounds of the
+ * functions of the same names in math_f32.def, for every float: tests/t_math.c runs both. */
 typedef float vf __attribute__((vector_size(64)));
-typedef float vu __attribute__((vector_size(64), aligned(4), may_alias)); /* as it lies in memory */
+typedef float vu __attribute__((vector_size(64), aligned(4), may_alias)); /* in memory, unaligned */
 typedef int vi __attribute__((vector_size(64)));
 typedef unsigned short vm;
 #undef VECTOR
 #define VECTOR static __inline__ __attribute__((always_inline))
 #define v_all(x) ((float)(x) - (vf){ 0 })
 
-/* Bits of a float, in every lane.  Not constants, but memory that is called used: gcc makes a constant of whole numbers
- * anew in every turn of a loop, on the very ports where vectors multiply. */
+/* Bits of a float, in every lane.  In memory and marked used, not constants: gcc would rebuild a constant of
+ * integers in every iteration, on the ports where vectors multiply. */
 #define V_BITS(name, b) __attribute__((used)) static vi name = { b, b, b, b, b, b, b, b, b, b, b, b, b, b, b, b }
 V_BITS(v_unsigned, 0x7fffffff);
 V_BITS(v_piece, -0x100000); /* sign, exponent, three bits of the fraction */
@@ -25,7 +25,8 @@ VECTOR vf v_sqrt(vf a) { return (vf)__builtin_ia32_sqrtps512(a, 4); }
 VECTOR vf v_load(const float *p, vm c) { return (vf)__builtin_ia32_loadups512_mask((const vf *)p, (vf){ 0 }, c); }
 VECTOR void v_store(float *p, vf a, vm c) { __builtin_ia32_storeups512_mask((vf *)p, a, c); }
 VECTOR void v_stream(float *p, vf a) { __builtin_nontemporal_store(a, (vf *)p); }
-VECTOR vf v_pick(vf a, vi k, vf b) { return (vf)__builtin_ia32_vpermi2varps512(a, k, b); } /* of a's and b's lanes the k-th, modulo 32 */
+/* lane i is lane k[i], modulo 32, of a and b together */
+VECTOR vf v_pick(vf a, vi k, vf b) { return (vf)__builtin_ia32_vpermi2varps512(a, k, b); }
 #else
 VECTOR vf v_sel(vm c, vf a, vf b) { return (vf)__builtin_ia32_blendmps_512_mask(b, a, c); }
 VECTOR vf v_least(vf a, vf b) { return (vf)__builtin_ia32_minps512_mask(a, b, a, (vm)-1, 4); }
@@ -36,7 +37,8 @@ VECTOR void v_store(float *p, vf a, vm c) { __builtin_ia32_storeups512_mask(p, a
 VECTOR void v_stream(float *p, vf a) { __builtin_ia32_movntps512(p, a); }
 VECTOR vf v_pick(vf a, vi k, vf b) { return (vf)__builtin_ia32_vpermi2varps512_mask(a, k, b, (vm)-1); }
 #endif
-VECTOR vf v_mix(vi c, vf a, vf b) { return (vf)__builtin_ia32_pternlogd512_mask(c, (vi)a, (vi)b, 0xca, (vm)-1); } /* c's bits of a, the others of b */
+/* bits of a where c is 1, of b where it is 0 */
+VECTOR vf v_mix(vi c, vf a, vf b) { return (vf)__builtin_ia32_pternlogd512_mask(c, (vi)a, (vi)b, 0xca, (vm)-1); }
 #define v_compare(a, b, how) ((vm)__builtin_ia32_cmpps512_mask(a, b, how, (vm)-1, 4))
 VECTOR vm v_eq(vf a, vf b) { return v_compare(a, b, 0); }
 VECTOR vm v_ne(vf a, vf b) { return v_compare(a, b, 4); }
@@ -54,9 +56,10 @@ VECTOR vf v_fabs(vf a) { return (vf)((vi)a & v_unsigned); }
 VECTOR vf v_copysign(vf a, vf b) { return v_mix(v_unsigned, a, b); }
 VECTOR vf v_scale(vf a, vf n) { return (vf)__builtin_ia32_scalefps512_mask(a, n, (vf){ 0 }, (vm)-1, 4); } /* a 2^n, rounded once */
 VECTOR vf v_exponent(vf a) { return (vf)__builtin_ia32_getexpps512_mask(a, (vf){ 0 }, (vm)-1, 4); }
-VECTOR vf v_within(vf a, vf b) { return (vf)__builtin_ia32_rangeps512_mask(a, b, 2, (vf){ 0 }, (vm)-1, 4); } /* the lesser size, a's sign */
+/* the smaller magnitude, with a's sign */
+VECTOR vf v_within(vf a, vf b) { return (vf)__builtin_ia32_rangeps512_mask(a, b, 2, (vf){ 0 }, (vm)-1, 4); }
 
-/* ---- halves of halves ---- */
+/* ---- reductions over the lanes of a vector, by halves ---- */
 typedef float v8 __attribute__((vector_size(32)));
 typedef float v4 __attribute__((vector_size(16)));
 VECTOR double v_sum(vf a)
@@ -66,7 +69,7 @@ VECTOR double v_sum(vf a)
     v4 z = y.h[0] + y.h[1];
     return ((double)z[0] + (double)z[1]) + ((double)z[2] + (double)z[3]);
 }
-/* Sums of many floats: each lane in double, what it has added up in float joins them now and then. */
+/* Sums of many floats: each lane adds in float, and regularly adds that to its sum in double. */
 typedef double vd __attribute__((vector_size(64)));
 struct v_pair { vd lo, hi; };
 VECTOR void v_widen(struct v_pair *d, vf a)
@@ -92,7 +95,7 @@ VECTOR double v_total(struct v_pair d)
 V_FOLD(v_max_lane, v_most)
 V_FOLD(v_min_lane, v_least)
 
-/* Lane by lane the largest so far, l, and the step g in which it came first; NaN is larger than all. */
+/* For each lane: l is the largest so far, g the step where it came first; NaN is larger than all. */
 VECTOR void v_first_most(vf *l, vf *g, vf v, i64 step)
 {
     const vm more = v_gt(v, *l) | (v_ne(v, v) & v_eq(*l, *l));
@@ -106,7 +109,7 @@ VECTOR void v_first_both(vf *l, vf *g, vf h, vf k)
     *l = v_sel(more, h, *l);
     *g = v_sel(more, k, *g);
 }
-/* The largest of the lanes; *where moves on to where it first stands, step + lane. */
+/* The largest of the lanes; adds its first position, step + lane, to *where. */
 VECTOR float v_first_lane(vf l, vf g, i64 *where)
 {
     const vm nan = v_ne(l, l);
@@ -120,17 +123,17 @@ VECTOR float v_first_lane(vf l, vf g, i64 *where)
     return most;
 }
 
-/* The n < 16 floats at p as a vector, and back. */
+/* Copies the n < 16 floats at p to t, filled up with zeros; returns t. */
 VECTOR const float *v_head(float *t, const float *p, i64 n)
 {
     *(vf *)t = v_load(p, (vm)((1u << n) - 1));
     return t;
 }
-/* Lane numbers against x - first, for positions of any size. */
+/* For comparing lane numbers with x - first, for positions of any size. */
 VECTOR vf v_lanes(void) { return (vf){ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }; }
 VECTOR vf v_apart(i64 x, i64 first) { return v_all(x < first ? -1 : x - first > 16 ? 16 : (float)(int)(x - first)); }
 
-/* ---- exponentials: x = n ln2 + r; where n is too large for that r is cut off, and the scaling overflows ---- */
+/* ---- exponentials: x = n ln2 + r.  For large |x| r is inaccurate and clamped; the scaling overflows ---- */
 VECTOR vf v_exp_tail(vf r)
 {
     vf q = r * 0x1.6a4004p-10f + 0x1.1239ecp-7f;
@@ -157,9 +160,10 @@ VECTOR vf v_expm1(vf x)
     y = v_sel(v_lt(v_fabs(x), v_all(0x1p-100f)), x, v_copysign(y, x));
     return v_sel(v_gt(x, v_all(88.8f)), v_scale(v_all(1), n), y);
 }
-/* tanh a in 30 pieces up to 9.02, the end of the first at 1/16: p(a - left end), p of degree 4, the coefficients picked
- * by five bits of a + 3/4, the low two of its exponent and three of its fraction, lowest power first.  A piece is as
- * wide as an eighth of that sum's power of two, and the left end of the first is 0, where tanh a is a. */
+/* tanh a in 30 pieces up to 9.02, the first ending at 1/16: p(a - left end), p of degree 4.  The
+ * coefficients, lowest power first, are selected by five bits of a + 3/4: the low two of its exponent and
+ * three of its fraction.  A piece is an eighth of that sum's power of two wide.  The left end of the first
+ * piece is 0, where tanh a is a. */
 static const vf v_tanh0a = {
     0.848283648f, 0.905148268f, 0.941375554f, 0.964027584f, 0.978026092f, 0.986614287f, 0.991859734f,
     0.995054781f, 0.996997654f, 0.998894453f, 0.999593139f, 0.999850333f, 0.999944925f, 0.999979734f,

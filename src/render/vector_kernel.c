@@ -1,7 +1,8 @@
-/* vector_kernel.c: kernels whose elements are float32, printed over vectors of sixteen (vector.h).
+/* vector_kernel.c: vector kernels: kernels whose elements are float32, printed over vectors of sixteen
+ * (vector.h).
  *
- * Invariant: a kernel that mc_kernel_can_vectorize() allows prints the same values as otherwise, within the bounds of
- * the functions of math_f32.def; an exact one prints the same bits. */
+ * Invariant: a kernel that mc_kernel_can_vectorize() allows computes the same values as otherwise, within the
+ * error bounds of the functions of math_f32.def; an exact one computes the same bits. */
 #include "render/print.h"
 #include "device/cpu/cpu.h"
 #include <stdio.h>
@@ -9,19 +10,20 @@
 const char mc_vector_kernel_text[] = {
 #include "render/vector_text.h"
     , 0 };
-const char mc_vector_kernel_names[] = "#undef M\n#undef SEL\n#undef NOT\n#undef C\n#undef LT\n#undef LE\n#undef "
-                             "GT\n#undef GE\n#undef EQ\n#undef NE\n"
-                             "#define M(x) v_##x\n#define SEL v_sel\n#define NOT(c) ((vm)~(c))\n#define C "
-                             "v_all\n#define LT v_lt\n#define LE v_le\n#define GT v_gt\n"
-                             "#define GE v_ge\n#define EQ v_eq\n#define NE v_ne\n";
+const char mc_vector_kernel_names[] =
+    "#undef M\n#undef SEL\n#undef NOT\n#undef C\n#undef LT\n#undef LE\n#undef GT\n#undef GE\n#undef EQ\n"
+    "#undef NE\n"
+    "#define M(x) v_##x\n#define SEL v_sel\n#define NOT(c) ((vm)~(c))\n#define C v_all\n#define LT v_lt\n"
+    "#define LE v_le\n#define GT v_gt\n#define GE v_ge\n#define EQ v_eq\n#define NE v_ne\n";
 
-enum { AHEAD = 8 }; /* rows of a column kernel that are fetched before they are read */
+enum { AHEAD = 8 }; /* rows of a column kernel that are prefetched */
 
 /* ---- which kernels ---- */
 
 const struct mc_vector_kernel_function mc_vector_kernel_functions_known[] = {
-    { "exp" }, { "expm1" }, { "tanh", .differs = true }, { "sigmoid" }, { "log" }, { "log1p" }, { "softplus", .differs = true },
-    { "sqrt" }, { "fabs" }, { "copysign" }, { "rint" }, { "floor" }, { "ceil" }, { "trunc" } };
+    { "exp" }, { "expm1" }, { "tanh", .differs = true }, { "sigmoid" }, { "log" }, { "log1p" },
+    { "softplus", .differs = true }, { "sqrt" }, { "fabs" }, { "copysign" },
+    { "rint" }, { "floor" }, { "ceil" }, { "trunc" } };
 const int mc_nwide = NELEM(mc_vector_kernel_functions_known);
 
 static bool known(const char *word, size_t n, bool exact)
@@ -35,7 +37,7 @@ static bool known(const char *word, size_t n, bool exact)
     return false;
 }
 
-/* The word at s: a name, a number, or one sign. */
+/* The length of the word at s: a name, a number, or one sign. */
 static size_t word_at(const char *s)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
@@ -43,16 +45,16 @@ static size_t word_at(const char *s)
     return n ? n : 1;
 }
 
-/* A number that stays as it is beside a vector: the compiler takes no double there, nor an integer that float
- * lacks. */
-static bool number_can(const char *s, size_t n)
+/* Can the number stand beside a vector as it is?  The compiler accepts no double there, and no integer that
+ * float cannot represent. */
+static bool can_use_number(const char *s, size_t n)
 {
     size_t digits = strspn(s, "0123456789");
     return digits == n ? n <= 7 : strspn(s, "0123456789.") == n - 1 && s[n - 1] == 'f';
 }
 
-/* Do vectors have all that an op's expression says?  A user's may say anything that is C. */
-static bool code_can(const char *code, bool exact)
+/* Can an op's expression be computed on vectors?  A user's expression may be any C. */
+static bool can_use_code(const char *code, bool exact)
 {
     static const char *const macros[] = { "SEL", "NOT", "LT", "LE", "GT", "GE", "EQ", "NE" };
     for (size_t n; *code; code += n) {
@@ -67,7 +69,7 @@ static bool code_can(const char *code, bool exact)
             can = m && code[2 + m] == ')';
             n = m + 2;
         } else if (*code == '.' || (*code >= '0' && *code <= '9')) {
-            can = number_can(code, n);
+            can = can_use_number(code, n);
         } else if (n == 1 && *code >= 'a' && *code <= 'c') {
             can = true;
         }
@@ -87,13 +89,13 @@ static bool compares_position(const struct mc_kernel *k, const struct mc_kval *v
            (k->val.at[v->arg[0]].kind == K_INDEX) != (k->val.at[v->arg[1]].kind == K_INDEX);
 }
 
-/* A row value of a column kernel: one for each column. */
+/* Is it a row value of a column kernel, one for each column? */
 static bool in_columns(const struct mc_kernel *k, const struct mc_kval *v)
 {
     return k->mode == KERNEL_COLUMN && !v->element && v->varies && v->kind != K_CONST;
 }
 
-static bool op_can(const struct mc_kernel *k, const struct mc_kval *v)
+static bool can_use_op(const struct mc_kernel *k, const struct mc_kval *v)
 {
     mc_dtype t = mc_print_op_dtype(k, v);
     if (compares_position(k, v)) {
@@ -108,11 +110,11 @@ static bool op_can(const struct mc_kernel *k, const struct mc_kval *v)
         }
     }
     return (t == MC_BOOL ? v->op->typing == TYPE_BITS : v->dtype == MC_BOOL || v->dtype == MC_FLOAT32) &&
-           code_can(mc_print_op_code(v->op, t), k->exact);
+           can_use_code(mc_print_op_code(v->op, t), k->exact);
 }
 
-/* A position is only ever compared, never computed with. */
-static bool index_can(const struct mc_kernel *k, int v)
+/* Positions may only be compared, not computed with. */
+static bool can_use_index(const struct mc_kernel *k, int v)
 {
     for (size_t i = 0; i < k->val.n; i++) {
         const struct mc_kval *x = &k->val.at[i];
@@ -130,7 +132,7 @@ static bool index_can(const struct mc_kernel *k, int v)
     return mc_print_moves(k, &k->operand.at[k->val.at[v].operand]);
 }
 
-static bool value_can(const struct mc_kernel *k, int i)
+static bool can_use_value(const struct mc_kernel *k, int i)
 {
     const struct mc_kval *v = &k->val.at[i];
     if (v->kind == K_REDUCE) {
@@ -141,8 +143,8 @@ static bool value_can(const struct mc_kernel *k, int i)
     }
     switch (v->kind) {
     case K_LOAD: return v->dtype == MC_FLOAT32;
-    case K_INDEX: return index_can(k, i);
-    case K_OP: return op_can(k, v);
+    case K_INDEX: return can_use_index(k, i);
+    case K_OP: return can_use_op(k, v);
     case K_CAST: return v->dtype == MC_FLOAT32 && k->val.at[v->arg[0]].dtype == MC_BOOL;
     default: return false;
     }
@@ -157,7 +159,7 @@ bool mc_kernel_can_vectorize(const struct mc_dialect *d, const struct mc_kernel 
     bool elements = false;
     for (size_t i = 0; i < k->val.n; i++) {
         elements |= k->val.at[i].element;
-        if (!value_can(k, (int)i)) {
+        if (!can_use_value(k, (int)i)) {
             return false;
         }
     }
@@ -178,7 +180,7 @@ static const char *type_of(mc_dtype d)
     return d == MC_BOOL ? "vm" : "vf";
 }
 
-/* Value v where vectors are computed: row values and constants in every lane. */
+/* Value v in a vector expression; row values and constants are in every lane. */
 static void ref(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
@@ -210,7 +212,7 @@ static void position_compare(struct print *p, const struct mc_kval *x)
     }
 }
 
-/* Row value v in every lane, once a row: left in the loop, it would be spread there again and again. */
+/* Row value v in every lane, once a row: inside the loop it would be broadcast again in each iteration. */
 void mc_vector_kernel_spread(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
@@ -234,7 +236,8 @@ void mc_vector_kernel_define(struct print *p, int v)
                               : "*(const vu *)(a%d + j); ",
                     x->operand);
         if (moves &&
-            p->k->mode == KERNEL_COLUMN) { /* rows are pages apart: nothing fetches the next by itself */
+            /* rows are pages apart: the hardware does not prefetch the next one */
+            p->k->mode == KERNEL_COLUMN) {
             mc_str_addf(p->out, "__builtin_prefetch(a%d + j + %d * s[%d]); ", x->operand, AHEAD,
                         3 * x->operand + 1);
         }

@@ -1,12 +1,13 @@
-/* vector_loop.c: the innermost loops of kernels over vectors.
+/* vector_loop.c: the innermost loops of vector kernels.
  *
- * A loop takes sixteen elements at a time.  What is left at the end of a row goes through the same loop once
- * more: it is copied to and from a vector of its own, and reductions leave the lanes behind it out.  A row
- * that is one vector needs no loop: all its values stay in registers. */
+ * A loop takes sixteen elements at a time.  The rest of a row runs through the same loop once more: it is
+ * copied to and from a separate vector, and reductions ignore the lanes after it.  A row that is one vector
+ * needs no loop: all its values stay in registers. */
 #include "render/print.h"
 #include <stdio.h>
 
-/* rows of a column kernel that add up in float; elements of a row's block, and those that do there */
+/* rows of a column kernel that add in float; elements of a row's block; elements of a block that add in
+ * float */
 enum { ROWS = 32, BLOCK = 2048, FEW = 256 };
 
 /* ---- reductions ---- */
@@ -16,7 +17,7 @@ static char lane(const struct print *p)
     return p->second ? 'h' : 'l';
 }
 
-static void gather(struct print *p, int v)
+static void reduce_element(struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
     const struct mc_monoid_text *m = mc_print_monoid(x);
@@ -25,7 +26,7 @@ static void gather(struct print *p, int v)
         mc_str_addf(p->out, "%s((vf *)(l%d + j), (vf *)(g%d + j), v%d, rows); ", m->combine, v, v, a);
         return;
     }
-    if (p->k->mode == KERNEL_COLUMN) { /* lanes in memory; those behind the last column hold anything */
+    if (p->k->mode == KERNEL_COLUMN) { /* lanes in memory; those after the last column are undefined */
         mc_str_addf(p->out, "*(vf *)(l%d + j) = %s(*(vf *)(l%d + j), v%d); ", v, m->combine, v, a);
         if (m->flags) {
             mc_str_addf(p->out, "q%d[j / 16] |= v_ne(v%d, v%d); ", v, a, a);
@@ -44,7 +45,7 @@ static void gather(struct print *p, int v)
     }
 }
 
-/* Is one vector done before an accumulator can take the next?  Then two accumulators take turns. */
+/* Is one vector computed before an accumulator can take the next?  Then two accumulators alternate. */
 static bool is_cheap(const struct print *p)
 {
     double cost = 0;
@@ -55,13 +56,13 @@ static bool is_cheap(const struct print *p)
     return cost <= 8;
 }
 
-/* Sums of a row: what lanes have of a few elements, in double. */
+/* Is v a sum of a row?  Lanes add a few elements in float, then in double. */
 static bool sums(const struct print *p, int v)
 {
     return !p->held && p->k->val.at[v].op->fold == FOLD_SUM;
 }
 
-static void begin_remainder(struct print *p, int v)
+static void begin_second(struct print *p, int v)
 {
     mc_str_addf(p->out, "vf h%d = v_all(%s); ", v, mc_print_first(p, &p->k->val.at[v]));
     if (mc_print_by_position(&p->k->val.at[v])) {
@@ -69,7 +70,7 @@ static void begin_remainder(struct print *p, int v)
     }
 }
 
-static void end_remainder(struct print *p, int v)
+static void end_second(struct print *p, int v)
 {
     if (sums(p, v)) {
         return;
@@ -86,7 +87,7 @@ static void begin(struct print *p, int v)
     mc_str_addf(p->out, "vf l%d = v_all(%s); ", v, mc_print_first(p, &p->k->val.at[v]));
     if (mc_print_by_position(&p->k->val.at[v])) {
         mc_str_addf(p->out, "vf g%d = v_all(0); ",
-                    v); /* of lanes that meet nothing larger the first is first */
+                    v); /* if no element of a lane is larger, the first one is the first maximum */
     } else if (mc_print_monoid(&p->k->val.at[v])->flags) {
         mc_str_addf(p->out, "vm q%d = 0; ", v);
     }
@@ -146,7 +147,7 @@ static void store(struct print *p, int i)
     }
 }
 
-/* Is operand i read in this walk? */
+/* Is operand i read in this stage? */
 static bool is_loaded_in_loop(const struct print *p, int i)
 {
     for (size_t v = 0; v < p->k->val.n; v++) {
@@ -158,8 +159,8 @@ static bool is_loaded_in_loop(const struct print *p, int i)
     return false;
 }
 
-/* What results are streamed past lies in memory: the processor's own fetching ends with each page of 4
- * KiB. */
+/* Prefetches operands where results are streamed: these are in memory, and the hardware prefetcher stops at
+ * the end of each page of 4 KiB. */
 static void fetch_page(struct print *p)
 {
     mc_str_add(p->out, "if (stream) { ");
@@ -191,7 +192,7 @@ static void body(struct print *p)
             mc_str_addf(p->out, "*(vu *)(b%d + j) = v%zu; ", v->saved, i);
         }
     }
-    each_reduction(p, gather);
+    each_reduction(p, reduce_element);
     for (size_t i = 0; i < k->operand.n; i++) {
         if (is_stored_in_loop(p, &k->operand.at[i])) {
             store(p, (int)i);
@@ -202,7 +203,8 @@ static void body(struct print *p)
     }
 }
 
-/* What moves is read from and written to a vector of its own: "a0 = v_head(t0, a0 + m, left) - m;" */
+/* Operands that vary along the loop are read from and written to a separate vector: "a0 = v_head(t0, a0 + m,
+ * left) - m;" */
 static void print_tail_iteration(struct print *p)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
@@ -257,7 +259,7 @@ static void walk(struct print *p)
     mc_str_add(p->out, "}\n");
 }
 
-/* ---- column kernels: rows add up in float, many rows in double ---- */
+/* ---- column kernels: few rows add in float, many in double ---- */
 
 static void begin_columns(struct print *p, int v)
 {
@@ -297,7 +299,8 @@ static void end_columns(struct print *p, int v)
     mc_str_add(p->out, "}\n");
 }
 
-void mc_vector_kernel_columns(struct print *p, void (*pointers)(struct print *p, bool elements, const char *offset))
+void mc_vector_kernel_columns(struct print *p,
+                              void (*pointers)(struct print *p, bool elements, const char *offset))
 {
     mc_str_add(p->out, "{\n");
     each_reduction(p, declare_columns);
@@ -347,7 +350,7 @@ void mc_vector_kernel_loop(struct print *p, bool reduces)
     each_reduction(p, begin);
     each_reduction(p, begin_sums);
     if (two) {
-        each_reduction(p, begin_remainder);
+        each_reduction(p, begin_second);
     }
     print_tail_addresses(p);
     mc_str_addf(p->out,
@@ -372,7 +375,7 @@ void mc_vector_kernel_loop(struct print *p, bool reduces)
     each_reduction(p, end_sums);
     mc_str_add(p->out, "}\n");
     if (two) {
-        each_reduction(p, end_remainder);
+        each_reduction(p, end_second);
     }
     each_reduction(p, end);
     mc_str_add(p->out, "}\n");

@@ -1,11 +1,12 @@
-/* column_sums.c: sums over rows that ride along with a kernel over rows.  Each chunk of rows has sums of its
- * own; in the end they are added, in double.
+/* column_sums.c: column sums of a row kernel.  Each chunk of rows has partial sums of its own, which are
+ * added in double at the end.
  *
- * Invariant: chunks follow from the shape alone, so the bits do not depend on threads. */
+ * Invariant: chunks follow from the shape alone, so the bits do not depend on the number of threads. */
 #include "exec/cpu/launch.h"
 
 enum { CHUNK_ROWS = 64, COLUMNS = 256 };
-static const size_t most_bytes = 8 << 20; /* of all chunks' sums, where longer chunks help */
+/* for the partial sums of all chunks, at most, where longer chunks help */
+static const size_t most_bytes = 8 << 20;
 
 static size_t bytes_of(const struct mc_slot *at)
 {
@@ -43,7 +44,7 @@ void mc_column_sums_bases(const struct mc_running *r, int64_t chunk, char **base
     }
 }
 
-/* The sums of n columns from `from` on. */
+/* Adds the partial sums of n columns, starting at column `from`. */
 static void join(const struct mc_running *r, mc_dtype d, const char *part, char *to, int64_t from, int64_t n)
 {
     double sum[COLUMNS] = { 0 };

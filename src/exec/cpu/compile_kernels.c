@@ -1,14 +1,14 @@
-/* compile_kernels.c: the kernels of a function on the processor: printed as C, compiled, looked up.
+/* compile_kernels.c: the kernels of a function on the CPU: printed as C, compiled, looked up.
  *
- * Invariant: a step whose kernel has no compiled form says why, and runs by the reference. */
+ * Invariant: a step whose kernel has no compiled form has a reason, and runs by the reference. */
 #include "exec/cpu/launch.h"
 #include "exec/kernels.h"
 #include <stdio.h>
 
-/* Kernels over whole vectors and the others are apart: the first need no vectoriser, and what they lose
- * without the later passes of -O2 is nothing that was measured.  Many are several texts, compiled at the
- * same time: a text takes a tenth of a second less for every six kernels that it has not, and 30 ms for
- * being one. */
+/* Vector kernels and the others are compiled apart: vector kernels need no vectoriser, and omitting the later
+ * passes of -O2 cost them nothing measurable.  Many kernels are divided among several texts, compiled at the
+ * same time: a text compiles a tenth of a second faster for every six kernels fewer, and costs 30 ms
+ * itself. */
 static const struct part {
     bool wide;
     const char *flags;
@@ -16,13 +16,14 @@ static const struct part {
     { true,  MC_KERNEL_FLAGS " -O1 -fexpensive-optimizations -fgcse -fno-tree-vectorize" },
     { false, MC_KERNEL_FLAGS },
 };
-enum { EACH = MC_TEXTS / NELEM(parts), WORTH = 4 }; /* texts of a part; kernels that are worth one */
+/* texts of a part, at most; kernels that are worth a text of their own */
+enum { EACH = MC_TEXTS / NELEM(parts), WORTH = 4 };
 struct load {
     const struct part *part;
     struct mc_str text;
     struct mc_code *code;
     mc_status status;
-    char why[1000]; /* errors belong to threads */
+    char why[1000]; /* the message: errors are per thread */
 };
 
 static void *load(void *arg)
@@ -33,7 +34,7 @@ static void *load(void *arg)
     return NULL;
 }
 
-/* All texts at once, each in a thread but for the last. */
+/* Compiles all texts at the same time, each in a thread of its own except the last. */
 static mc_status load_all(struct load *l, int n)
 {
     pthread_t thread[MC_TEXTS];
@@ -57,7 +58,7 @@ static mc_status load_all(struct load *l, int n)
     return s;
 }
 
-/* Of the steps whose kernel is in a text. */
+/* Looks up the functions of the steps whose kernel is in this text. */
 static mc_status find_kernels(struct mc_code_unit *u, const int *to, int text, struct mc_code *lib)
 {
     const struct mc_program *p = &u->program;
@@ -78,7 +79,8 @@ static mc_status find_kernels(struct mc_code_unit *u, const int *to, int text, s
     return MC_OK;
 }
 
-/* Of the forms over vectors.  Several reduced axes may lie apart: then no row is a vector, however short. */
+/* The forms of a vector kernel that the step never needs.  With several reduced axes, which may not be
+ * contiguous, no row is one vector, however short. */
 static unsigned never_wide(const struct mc_step *st)
 {
     const unsigned reduced = st->kernel->reduced;
@@ -90,14 +92,15 @@ static unsigned never_wide(const struct mc_step *st)
 
 struct printing {
     const struct mc_program *p;
-    int *first, *own, *among;   /* own: first, of one part alone; among: which of its texts */
-    int *to;                    /* by step: which of load */
+    /* own: `first`, for the kernels of one part alone; among: the number of the part's text */
+    int *first, *own, *among;
+    int *to;                    /* by step: index into load; -1: none */
     struct mc_kernel **k;
     struct load load[MC_TEXTS];
     int n;
 };
 
-/* A part's kernels as texts; none if there are none. */
+/* Prints a part's kernels as texts; no kernels, no texts. */
 static mc_status print_part(struct printing *q, const struct part *part)
 {
     int kernels = 0;

@@ -1,4 +1,4 @@
-/* cpu.c: functions on the processor: kernels as C, values in the host's memory. */
+/* cpu.c: the backend of the CPU: kernels as C, values in the host's memory. */
 #include "heavy/conv/conv.h"
 #include "exec/backend.h"
 #include "exec/cpu/launch.h"
@@ -99,7 +99,7 @@ static mc_array *keep(struct mc_function *f, const struct mc_shape_plan *p, int 
     return own;
 }
 
-/* A view of the arena; the last call's if nobody holds it any more and it still fits. */
+/* A view of the arena.  The last call's view is reused if the caller has released it and it still fits. */
 static mc_array *lend(struct mc_function *f, const struct mc_shape_plan *p, int i)
 {
     int v = f->code->program.output[i];
@@ -134,7 +134,7 @@ static const struct mc_backend *itself(void)
     return &mc_backend_cpu;
 }
 
-/* A kernel that finds something wrong ends its step: there is nothing to ask afterwards. */
+/* A failed check ends its step with an error, so error_wait and error_seen are not needed. */
 const struct mc_backend mc_backend_cpu = {
     .name = "cpu", .start = start, .describe = mc_cpu_describe,
     .fuses = FUSE_COLUMN_SUMS, .epilogues = EPILOGUE_BLOCKS, .grows = itself,
@@ -145,5 +145,6 @@ const struct mc_backend mc_backend_cpu = {
     .layouts = { .convs = &mc_conv_family, .bandwidth = 2e10 },
     .kernels = mc_compile_kernels, .drop_kernels = mc_drop_kernels, .compiled = compiled,
     .plan = plan, .address = address, .step = timed_step,
-    .fetch = view, .store = store, .copy = copy, .copy_on_device = keep, .result_make = make, .result_take = take,
+    .fetch = view, .store = store, .copy = copy, .copy_on_device = keep,
+    .result_make = make, .result_take = take,
 };

@@ -1,10 +1,10 @@
-/* custom.c: a user's op that is given as kernel text, by itself: what the reference runs where the op is not
- * fused with others.  The text is compiled as a kernel of one op, found again in the cache of kernels.
+/* custom.c: a user's op that is given as kernel text, compiled by itself.  The reference runs it where the op
+ * is not fused with others.  The text is compiled as a kernel of one op and kept in the cache of kernels.
  *
  * Invariant: mc_custom_kernel_hook is set before main begins. */
 #include "exec/cpu/launch.h"
 
-/* y = op(a, b, c) along one axis.  The arrays say the dtypes: n may have no inputs of its own. */
+/* y = op(a, b, c) along one axis.  Dtypes are those of the arrays, as n may have no inputs. */
 static bool fill(struct mc_kernel *k, const mc_node *n, mc_array *const *in)
 {
     struct mc_kval v = { .kind = K_OP, .op = n->op, .dtype = n->type.dtype, .narg = n->nin, .varies = 1 };
@@ -27,7 +27,7 @@ static bool fill(struct mc_kernel *k, const mc_node *n, mc_array *const *in)
     return ok;
 }
 
-/* The kernel's function; *lib holds it. */
+/* The kernel's function. *lib owns its code. */
 static mc_kernel_fn *load(const mc_node *n, mc_array *const *in, struct mc_code **lib, mc_status *s)
 {
     struct mc_kernel *k = mc_calloc(1, sizeof *k, "kernel");
@@ -49,7 +49,7 @@ static mc_kernel_fn *load(const mc_node *n, mc_array *const *in, struct mc_code 
     return fn;
 }
 
-/* x as wide as y and in C order, as kernels want their operands. */
+/* x broadcast to y's sizes and copied to C order, as the kernel reads its operands. */
 static mc_array *spread(const mc_array *x, const mc_array *y)
 {
     int64_t strides[MC_MAX_RANK] = { 0 };
@@ -97,7 +97,7 @@ static void set_hook(void)
     mc_custom_kernel_hook = by_kernel;
 }
 
-/* Once: a second thread that compiles must not write what a first one reads. */
+/* Once, so that no thread writes the hook while another one reads it. */
 __attribute__((constructor)) void mc_custom_install(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;

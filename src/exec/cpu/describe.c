@@ -1,4 +1,4 @@
-/* describe.c: the processor, the compiler and the libraries that were found, for mc_info. */
+/* describe.c: the text of mc_info about the CPU, the compiler and the libraries that were found. */
 #include "exec/cpu/launch.h"
 #include "heavy/gemm/cpu/library.h"
 #include <dlfcn.h>
@@ -7,8 +7,10 @@ static void processor(struct mc_str *out)
 {
     const struct mc_cpu *cpu = mc_cpu();
     const struct { const char *name; bool has; } feature[] = {
-        { "avx2", cpu->avx2 },         { "fma", cpu->fma },           { "f16c", cpu->f16c },         { "avx512f", cpu->avx512f },
-        { "avx512vl", cpu->avx512vl }, { "avx512bw", cpu->avx512bw }, { "avx512dq", cpu->avx512dq }, { "avx512bf16", cpu->avx512bf16 },
+        { "avx2", cpu->avx2 },         { "fma", cpu->fma },           { "f16c", cpu->f16c },
+        { "avx512f", cpu->avx512f },
+        { "avx512vl", cpu->avx512vl }, { "avx512bw", cpu->avx512bw }, { "avx512dq", cpu->avx512dq },
+        { "avx512bf16", cpu->avx512bf16 },
     };
     mc_str_addf(out, "processor   %s\nfeatures   ", *cpu->brand ? cpu->brand : "unknown");
     for (size_t i = 0; i < NELEM(feature); i++) {
@@ -35,7 +37,7 @@ static void compiler(struct mc_str *out)
     mc_str_addf(out, "            %s\n", mc_cpu_flags());
 }
 
-/* POSIX lets a pointer from dlsym be a function's; C has no cast that says so. */
+/* POSIX lets a pointer from dlsym be a function's; C has no cast for it. */
 static bool find(void *handle, const char *name, void *function)
 {
     void *at = dlsym(handle, name);

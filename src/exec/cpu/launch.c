@@ -1,14 +1,15 @@
-/* launch.c: a kernel at one shape: axes without work dropped, neighbours joined, loops given to the
- * kernel, to the odometer above it, and to threads.
+/* launch.c: the launch of a kernel at one shape.  Axes of size 1 are dropped and adjacent axes joined; the
+ * remaining ones become loops of the kernel, outer loops, and work for threads.
  *
- * Invariant: which numbers are added in which order depends on the shape alone, never on threads. */
+ * Invariant: the order in which numbers are added depends on the shape alone, never on the number of
+ * threads. */
 #include "exec/cpu/launch.h"
 
 struct axis { int64_t size; bool reduced; int at; };
 
-/* The stride of operand o along axis a of the space, in elements; a broadcast axis has none.  An axis of size
- * 1 may have any stride in memory; it counts as 1, what kernels expect of an operand that moves along their
- * innermost axis. */
+/* The stride of operand o along axis a of the space, in elements; 0 for a broadcast axis.  An axis of size 1
+ * may have any stride in memory.  Its stride is given as 1, since kernels expect stride 1 of an operand that
+ * varies along their innermost axis. dense: the operand is a contiguous copy. */
 int64_t mc_launch_stride(const struct mc_slot *slot, const struct mc_koperand *o, int v, bool dense, int a)
 {
     if (o->index) {
@@ -28,7 +29,7 @@ int64_t mc_launch_stride(const struct mc_slot *slot, const struct mc_koperand *o
     return dense ? stride : p->strides[a] / (int64_t)mc_dtypes[o->dtype].size;
 }
 
-/* ---- operands that must be made dense first ---- */
+/* ---- operands that must be copied to be contiguous ---- */
 
 mc_status mc_dense_plan(const struct mc_function *f, const struct mc_shape_plan *p, int step,
                         struct mc_launch *l)
@@ -70,7 +71,7 @@ mc_status mc_dense_copy(const struct mc_slot *from, char *src, char *dst)
     return s;
 }
 
-/* Where each operand starts, copies made. */
+/* Sets base[k] to the start of operand k, and makes the contiguous copies. */
 mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_launch *l,
                    char *scratch, char **base)
 {
@@ -91,7 +92,7 @@ static char *advance_pointers(char *p, int64_t by) /* an index operand's p is a 
     return (char *)((uintptr_t)p + (uintptr_t)by);
 }
 
-/* p[]: the operands at odometer position `at`; loops above the kernel's own. */
+/* Sets p to the operands at position `at` of the outer loops. */
 static void position_of(const struct mc_launch *l, char *const *base, int64_t at, char **p)
 {
     memcpy(p, base, (size_t)l->nop * sizeof *p);
@@ -113,7 +114,7 @@ static void move(const struct mc_running *r, char **p, int loop, int64_t by)
     }
 }
 
-/* Chunks of rows, counted along loop 1 and the odometer above it. */
+/* Runs chunks `from` to `to` of rows, counted along loop 1 and the outer loops. */
 static void task_column_sums(struct mc_running *r, int64_t from, int64_t to, char **p)
 {
     const struct mc_launch *l = r->l;
@@ -179,7 +180,8 @@ void mc_running_tell(struct mc_running *r, const int64_t *err)
     }
 }
 
-/* A failed check is an error; what lies beyond a function's bound, the reference computes. */
+/* A failed index check is an error.  If an argument was beyond the bound of a function, the reference
+ * computes the step again. */
 mc_status mc_running_end(struct mc_function *f, const struct mc_shape_plan *p, int step,
                          const struct mc_running *r)
 {
@@ -204,7 +206,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     if (!fold && (l->n[0] == 0 || l->n[1] == 0 || l->outer_total == 0) &&
         !(r.st->kernel->mode == KERNEL_ROW && l->n[1]) && r.st->kernel->mode != KERNEL_COLUMN &&
         !l->column_sums) {
-        return MC_OK; /* nothing to make */
+        return MC_OK; /* no result has elements */
     }
     TRY(mc_bases(f, p, l, scratch, base));
     r.column_sums = r.scratch + l->scratch * (size_t)l->threads;
@@ -230,7 +232,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     return mc_running_end(f, p, step, &r);
 }
 
-/* A product's epilogue on the tile that was just made: the product operand is the tile itself. */
+/* The epilogue of a product on a finished tile.  The product operand is the tile itself. */
 void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c,
                     int64_t row_stride)
 {
@@ -244,7 +246,7 @@ void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, i
     p[l->nop] = NULL;
     for (int k = 0; k < l->nop; k++) {
         const struct mc_koperand *o = &st->kernel->operand.at[k];
-        int64_t row = l->step[k * MC_MAX_RANK], col = l->step[k * MC_MAX_RANK + 1]; /* elements */
+        int64_t row = l->step[k * MC_MAX_RANK], col = l->step[k * MC_MAX_RANK + 1]; /* strides in elements */
         bool tile = k == st->product ||
                     (o->dst && l->value[k] >= 0 && st->product >= 0 && r->base[k] == r->base[st->product]);
         if (tile) {
@@ -267,7 +269,7 @@ void mc_launch_tile(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, i
 /* ---- planning ---- */
 
 static bool can_collapse(const struct mc_launch *l, const int64_t *stride, const struct axis *outer,
-                       const struct axis *inner)
+                         const struct axis *inner)
 {
     if (outer->reduced != inner->reduced) {
         return false;
@@ -289,7 +291,7 @@ static void assign_loop(struct mc_launch *l, int loop, const struct axis *a, con
 }
 
 static void assign_outer_loop(const struct mc_step *st, struct mc_launch *l, const struct axis *a,
-                       const int64_t *stride)
+                              const int64_t *stride)
 {
     for (int i = 0; i < l->nop; i++) {
         const struct mc_koperand *o = &st->kernel->operand.at[i];
@@ -300,7 +302,8 @@ static void assign_outer_loop(const struct mc_step *st, struct mc_launch *l, con
     l->outer_total *= a->size;
 }
 
-/* Hands the axes, outermost first in a[], to loops.  False: more reduced axes than the kernel has loops. */
+/* Assigns the axes, outermost first in a[], to loops.  False: there are more reduced axes than the kernel has
+ * loops. */
 static bool assign_loops(const struct mc_step *st, struct mc_launch *l, const struct axis *a, int na,
                          const int64_t *stride)
 {

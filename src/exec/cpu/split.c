@@ -1,13 +1,14 @@
-/* split.c: how a kernel's work is shared out among threads, and whether its results go past the caches.
+/* split.c: how threads share a kernel's work, and whether its results are stored past the caches.
  *
- * Invariant: what is added in which order follows from the shape alone, never from threads. */
+ * Invariant: the order in which numbers are added follows from the shape alone, never from the number of
+ * threads. */
 #include "exec/cpu/launch.h"
 
-/* bytes of a result: more is not found again even in a large cache shared by many */
+/* bytes of operands: more does not stay even in a large cache shared by many cores */
 static const double MOST_KEPT = 24e6;
 enum { FOLD_CHUNK = 32768, FOLD_CHUNKS = 256 };
 
-/* A short row takes as long as its reductions do, one lane after the other. */
+/* One thread if the estimate is below 8 us.  Each reduction of a row adds 8 ns, to combine the lanes. */
 static int threads_for(const struct mc_function *f, const struct mc_kernel *k, const struct mc_launch *l,
                        double elements)
 {
@@ -51,7 +52,7 @@ void mc_launch_split(const struct mc_function *f, const struct mc_step *st, stru
     }
 }
 
-/* Do all rows of operand k begin at a line of cache? */
+/* Do all rows of operand k begin at a cache line? */
 static bool rows_aligned(const struct mc_launch *l, const struct mc_koperand *o, int k)
 {
     int64_t size = (int64_t)mc_dtypes[o->dtype].size;
@@ -63,9 +64,8 @@ static bool rows_aligned(const struct mc_launch *l, const struct mc_koperand *o,
     return so;
 }
 
-/* Results that are fresh memory and too large for the caches go past them, where each thread begins at a line
- * of cache: a map of one loop, or rows of whole lines.  What is read and then written over is in cache
- * already. */
+/* Large results in fresh memory are stored past the caches if each thread begins at a cache line: a map of
+ * one loop, or rows of whole lines.  A result that overwrites an operand is in the cache already. */
 bool mc_launch_streams(const struct mc_shape_plan *p, const struct mc_step *st, const struct mc_launch *l)
 {
     double bytes = 0, all = 0;

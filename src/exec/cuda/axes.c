@@ -1,7 +1,7 @@
-/* axes.c: a kernel's axes at one shape on a GPU: those without work dropped, neighbours joined, and how its
- * operands lie along them.
+/* axes.c: the axes of a kernel at one shape on a GPU: axes of size 1 are dropped, adjacent axes joined, and
+ * the layout of the operands along them is checked.
  *
- * Invariant: axes are joined only where every operand lies so. */
+ * Invariant: two axes are joined only if every operand is contiguous across them. */
 #include "exec/cuda/grid.h"
 
 static bool joins(const struct mc_axes *s, int nop, const struct mc_axis *inner, int outer)
@@ -14,7 +14,7 @@ static bool joins(const struct mc_axes *s, int nop, const struct mc_axis *inner,
     return true;
 }
 
-/* Axes of one kind, innermost first, as few as will do; one of size 1 if there are none. */
+/* The kept or the reduced axes, innermost first, joined where possible; one of size 1 if there are none. */
 void mc_axes_collapse(struct mc_axes *s, const struct mc_kernel *k, const int64_t *size, bool reduced)
 {
     int first = reduced ? s->n[0] : 0, n = 0, nop = (int)k->operand.n;
@@ -37,8 +37,8 @@ void mc_axes_collapse(struct mc_axes *s, const struct mc_kernel *k, const int64_
     s->n[reduced] = n;
 }
 
-/* Do the elements lie dense along the innermost axis of their kind, so that v may be taken at once from
- * aligned addresses? */
+/* Are all operands contiguous along the innermost axis of this kind, so that v elements can be read at once
+ * from aligned addresses? */
 bool mc_axes_dense(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l,
                    const struct mc_slot *slot, int first, int v)
 {
@@ -65,8 +65,8 @@ bool mc_axes_dense(const struct mc_kernel *k, const struct mc_axes *s, const str
     return true;
 }
 
-/* Are two axes reduced at most, with another step to be read behind the first, and do steps fit 32 bits,
- * those of vectors too? */
+/* At most two axes are reduced, there is room to read one step after the last, and the steps of the reduced
+ * axes fit 32 bits, also times a vector's size. */
 bool mc_axes_fit_int32(const struct mc_kernel *k, const struct mc_axes *s)
 {
     const int64_t most = INT32_MAX / 16;

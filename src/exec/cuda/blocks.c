@@ -1,7 +1,7 @@
-/* blocks.c: a kernel's work at one shape given to blocks of threads, form by form.
+/* blocks.c: divides a kernel's work at one shape among blocks of threads, form by form.
  *
  * Invariant: how a reduction is split follows from its sizes alone, and from whether blocks can share a row's
- * registers, so every GPU that lets them adds in one order. */
+ * registers (clusters), so GPUs that agree on that add in the same order. */
 #include "exec/cuda/grid.h"
 
 enum {
@@ -21,10 +21,10 @@ enum {
     MOST_TEAMS = 660,
     FEW_TEAMS = 132
 };
-/* bytes of all teams' sums, where fewer teams still fill the GPU */
+/* bytes of all teams' sums, at most, if fewer teams still fill the GPU */
 static const int64_t most_column_sums = 16 << 20;
 
-static unsigned round_down_power_of_two(int64_t n)
+static unsigned round_up_power_of_two(int64_t n)
 {
     unsigned p = 1;
     while (p < n && p < 1u << 30) {
@@ -38,8 +38,10 @@ static unsigned blocks_for(int64_t n, int64_t each)
     return (unsigned)((n + each - 1) / each);
 }
 
-/* A map's elements, or as many groups of v; the outermost axis in pieces where 32 bits do not count them. */
-void mc_grid_threads_map(struct mc_grid_launch *l, struct mc_grid_head *h, const struct mc_axes *s, int64_t count)
+/* One thread for each element of a map, or group of v.  If 32 bits do not count them, the outermost axis is
+ * divided into pieces, one launch each. */
+void mc_grid_threads_map(struct mc_grid_launch *l, struct mc_grid_head *h, const struct mc_axes *s,
+                         int64_t count)
 {
     l->pieces = 1;
     if (count > INT32_MAX) {
@@ -54,17 +56,19 @@ void mc_grid_threads_map(struct mc_grid_launch *l, struct mc_grid_head *h, const
     l->grid = (struct mc_grid){ { MC_MIN(blocks_for(count, BLOCK), MOST_BLOCKS), 1, 1 }, { BLOCK, 1, 1 }, 0 };
 }
 
-/* A line of lanes for each point, or lanes above each other where neighbours are kept. */
-static void lanes_per_row(const struct mc_kernel *k, const struct mc_grid_head *h, unsigned *lanes, unsigned *apart)
+/* Lanes for each point, and points of a block.  With h->column, lanes of neighbouring points are adjacent. */
+static void lanes_per_row(const struct mc_kernel *k, const struct mc_grid_head *h,
+                          unsigned *lanes, unsigned *apart)
 {
     int64_t points = h->count[0], length = h->count[1];
     if (h->column) {
-        *apart = MC_MIN(round_down_power_of_two(points), (unsigned)WARP);
-        *lanes = MC_MIN(MC_MIN(round_down_power_of_two(length), BLOCK / *apart), 16);
+        *apart = MC_MIN(round_up_power_of_two(points), (unsigned)WARP);
+        *lanes = MC_MIN(MC_MIN(round_up_power_of_two(length), BLOCK / *apart), 16);
         return;
     }
-    bool many = points >= MANY && !mc_grid_column_sums(k); /* enough to fill the GPU with a warp for each */
-    *lanes = length <= WARP                              ? round_down_power_of_two(length)
+    /* enough points to fill the GPU with a warp each */
+    bool many = points >= MANY && !mc_grid_column_sums(k);
+    *lanes = length <= WARP                              ? round_up_power_of_two(length)
              : length <= 512 || (many && length <= 2048) ? WARP
              : length <= 2048                            ? 128
              : points < 64                               ? GRID_LANES
@@ -72,7 +76,8 @@ static void lanes_per_row(const struct mc_kernel *k, const struct mc_grid_head *
     *apart = MC_MAX(BLOCK / *lanes, 1);
 }
 
-/* Blocks of a kernel with column sums, each team with several rows, and of what adds the teams' sums. */
+/* Blocks of a kernel with column sums, each team with several rows, and of the kernel that adds the teams'
+ * sums. */
 void mc_grid_threads_column_sums(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
 {
     int64_t apart = l->grid.threads[1], teams = MC_MAX(MC_MIN(h->count[0], MOST_TEAMS), 1),
@@ -91,19 +96,19 @@ void mc_grid_threads_column_sums(const struct mc_kernel *k, struct mc_grid_launc
                                             0 };
 }
 
-/* Elements that a block's lanes keep. */
-static int64_t max_threads(struct mc_grid_row row)
+/* Elements of a row that the lanes of a block keep in registers, at most. */
+static int64_t max_elements(struct mc_grid_row row)
 {
     return (int64_t)row.vector * row.kept * row.most;
 }
 
-/* Blocks that share a row in registers, `most` of them at most: as many as it takes, then as keep the GPU
- * busy where each has enough to do. */
+/* Blocks that share a row in registers, at most `most`: as many as the row needs, then more to fill the GPU
+ * if each still has enough to do. */
 static unsigned cluster_size(struct mc_grid_row row, int64_t points, int64_t length, unsigned most)
 {
     unsigned n = 1;
     while (n < most &&
-           (length > n * max_threads(row) || (points * n < ENOUGH_BLOCKS / 2 && length >= 2 * n * WORTH))) {
+           (length > n * max_elements(row) || (points * n < ENOUGH_BLOCKS / 2 && length >= 2 * n * WORTH))) {
         n *= 2;
     }
     return n;
@@ -111,27 +116,28 @@ static unsigned cluster_size(struct mc_grid_row row, int64_t points, int64_t len
 
 /* Threads of a kernel that keeps its rows in the registers of n blocks each. */
 void mc_grid_threads_rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h,
-                    struct mc_grid_row row, unsigned n)
+                          struct mc_grid_row row, unsigned n)
 {
     int64_t each = (int64_t)row.vector * row.kept * n;
-    unsigned lanes = MC_MAX(round_down_power_of_two((h->count[1] + each - 1) / each), (unsigned)WARP),
+    unsigned lanes = MC_MAX(round_up_power_of_two((h->count[1] + each - 1) / each), (unsigned)WARP),
              apart = MC_MAX(BLOCK / 2 / lanes, 1);
     l->grid = (struct mc_grid){ { blocks_for(h->count[0], apart), n, 1 }, { lanes, apart, 1 }, 0, n };
     l->grid.shared = lanes * n > WARP ? (size_t)k->nreduce * apart * WARP * GRID_SHARED : 0;
     l->stages = 1;
 }
 
-/* Blocks that share a point.  Stages behind one another are worth a launch each only where lanes go far. */
+/* Blocks that share the reduction of a point.  With several stages, each a launch, it must be long. */
 static uint32_t splits_for(const struct mc_kernel *k, const struct mc_grid_head *h, int64_t across,
-                       unsigned lanes, int vector)
+                           unsigned lanes, int vector)
 {
     int64_t length = h->count[1], most = MC_MIN(length * vector / (lanes * 8), MOST_SPLITS);
     int64_t enough = vector > 1 ? FULL_BLOCKS : h->column ? COLUMN_BLOCKS : ENOUGH_BLOCKS;
     while (h->column &&
-           most * most * 4 > length) { /* each block reads the sums of all: no more than elements */
+           /* each block reads the sums of all blocks: at most as many as it reads elements */
+           most * most * 4 > length) {
         most--;
     }
-    int64_t worth = h->column ? LONG / BLOCK * lanes : LONG; /* as many steps of a lane */
+    int64_t worth = h->column ? LONG / BLOCK * lanes : LONG; /* as many steps for each lane */
     if (!mc_grid_can_split(k) || across >= enough / 2 || most < 2 ||
         (k->nstage > 1 && length * vector < worth)) {
         return 1;
@@ -139,8 +145,9 @@ static uint32_t splits_for(const struct mc_kernel *k, const struct mc_grid_head 
     return (uint32_t)MC_MIN(enough / MC_MAX(across, 1), most);
 }
 
-/* Threads of a reducing kernel that takes `vector` elements at once, and how many blocks share a point. */
-void mc_grid_threads_points(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h, int vector)
+/* Threads of a reducing kernel that reads `vector` elements at once, and how many blocks share a point. */
+void mc_grid_threads_points(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h,
+                            int vector)
 {
     int64_t points = h->count[0], length = h->count[1];
     unsigned lanes, apart;
@@ -160,15 +167,15 @@ void mc_grid_threads_points(const struct mc_kernel *k, struct mc_grid_launch *l,
     l->scratch = h->splits > 1 ? (size_t)k->nreduce * h->splits * (size_t)points * 16 : 0;
 }
 
-/* Threads of a kernel whose threads have neighbours: GRID_COLUMNS columns side by side, the rest of a block
- * above each other; rows in as many pieces as fill the GPU, while the sums that each block reads are no more
- * bytes than its rows, and as keep a lane's few. */
+/* Threads of a column kernel (NAME_c).  A block is GRID_COLUMNS columns wide; its other threads take further
+ * rows.  Rows are split among enough blocks to fill the GPU while the sums that each block reads are no more
+ * bytes than its rows; and so that a lane takes few rows. */
 void mc_grid_threads_columns(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
 {
     const int64_t places = h->count[0], length = h->count[1], neighbours = mc_grid_column(k);
     const struct mc_grid_parts parts = mc_grid_parts(k);
-    const unsigned wide = MC_MIN(round_down_power_of_two(places), (unsigned)(GRID_COLUMNS / neighbours)),
-                   lanes = MC_MAX(MC_MIN(round_down_power_of_two(length), BLOCK / wide), WARP / wide);
+    const unsigned wide = MC_MIN(round_up_power_of_two(places), (unsigned)(GRID_COLUMNS / neighbours)),
+                   lanes = MC_MAX(MC_MIN(round_up_power_of_two(length), BLOCK / wide), WARP / wide);
     const int64_t across = blocks_for(places, wide);
     int64_t most = MC_MIN(length / (lanes * 2), MOST_SPLITS);
     while (most > 1 && most * most * parts.most * 2 > length) {
@@ -188,10 +195,10 @@ void mc_grid_threads_columns(const struct mc_kernel *k, struct mc_grid_launch *l
                      : 0;
 }
 
-/* A length that lanes can keep and that keeps them busy. */
+/* Can the lanes of `most` blocks keep rows of that length, and does it keep them busy? */
 bool mc_grid_threads_keeps(struct mc_grid_row row, int64_t length, unsigned most)
 {
-    return row.vector && length * 2 >= row.vector * WARP && length <= max_threads(row) * most;
+    return row.vector && length * 2 >= row.vector * WARP && length <= max_elements(row) * most;
 }
 
 bool mc_grid_threads_shares(struct mc_grid_row row, int64_t length)
@@ -200,26 +207,26 @@ bool mc_grid_threads_shares(struct mc_grid_row row, int64_t length)
            cluster_size(row, 1, length, GRID_CLUSTER_MOST) > 1;
 }
 
-/* How many blocks may have a row each in a form that keeps rows; 0: they cannot.  Rows that lie dense, or in
- * pieces that do, of such a length.  Where all its blocks are few, long rows are better split over more of
- * them. */
+/* Blocks for each row in a form that keeps rows in registers; 0: it cannot.  Rows must be contiguous, or
+ * consist of contiguous segments.  Where there are few blocks in all, long rows are better split among more
+ * of them. */
 unsigned mc_grid_threads_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s,
-                              const struct mc_grid_launch *l, const struct mc_slot *slot,
-                              struct mc_grid_row row, unsigned most)
+                                    const struct mc_grid_launch *l, const struct mc_slot *slot,
+                                    struct mc_grid_row row, unsigned most)
 {
-    const bool torn = mc_grid_row_segmented(k);
-    if (!mc_grid_threads_keeps(row, s->count[1], most) || s->n[1] < 1 || s->n[1] > 1 + torn ||
+    const bool segmented = mc_grid_row_segmented(k);
+    if (!mc_grid_threads_keeps(row, s->count[1], most) || s->n[1] < 1 || s->n[1] > 1 + segmented ||
         !mc_axes_fit_int32(k, s) || !mc_axes_dense(k, s, l, slot, s->n[0], row.vector)) {
         return 0;
     }
     const unsigned n = cluster_size(row, s->count[0], s->count[1], most);
-    const bool many = s->count[0] * n >= (torn ? FEW_ROWS : ENOUGH_BLOCKS / 2);
-    return many || (torn ? s->count[1] < LONG : k->nstage > 1) ? n : 0;
+    const bool many = s->count[0] * n >= (segmented ? FEW_ROWS : ENOUGH_BLOCKS / 2);
+    return many || (segmented ? s->count[1] < LONG : k->nstage > 1) ? n : 0;
 }
 
-/* May NAME_c do it?  Neighbours that lie dense, and one axis of them. */
+/* Can NAME_c compute it?  The columns must be contiguous, along one axis. */
 bool mc_grid_threads_keeps_columns(const struct mc_kernel *k, const struct mc_axes *s,
-                             const struct mc_grid_launch *l, const struct mc_slot *slot)
+                                   const struct mc_grid_launch *l, const struct mc_slot *slot)
 {
     return s->n[0] == 1 && s->n[1] >= 1 && mc_axes_fit_int32(k, s) &&
            mc_axes_dense(k, s, l, slot, 0, mc_grid_column(k));

@@ -1,8 +1,9 @@
-/* capture.c: a recording in which steps follow those alone that they must, so that a GPU does others at the
- * same time: the gradient of filters beside that of images, sums beside what needs them last.
+/* capture.c: captures a call in dynamic launch order.  Each step waits only for the steps that it depends on,
+ * so that a GPU runs others at the same time: the gradient of filters beside that of images, sums beside the
+ * steps that read them last.
  *
- * Invariant: of two steps of which one writes memory that the other reads or writes, the later follows the
- * earlier; as inputs, shared variables and constants are only read, that can be in the arena alone. */
+ * Invariant: if two steps touch the same memory and one of them writes it, the later waits for the earlier.
+ * Inputs, shared variables and constants are only read, so only the arena matters. */
 #include "exec/cuda/cuda.h"
 #include "exec/heavy/heavy.h"
 
@@ -14,18 +15,19 @@ typedef VEC(struct span) spans;
 struct order {
     const struct mc_function *f;
     const struct mc_shape_plan *p;
-    spans span;                 /* of all steps; step i's are first[i] to first[i + 1] */
+    spans span;                 /* memory of all steps; step i's entries are first[i] to first[i + 1] */
     int *first;
-    uint64_t *behind;           /* a row of bits a step: those that it follows, through others too */
-    size_t words;               /* of a row */
-    VEC(void *) node;           /* what steps ended with; step i's are last[i] to last[i + 1] */
+    /* a row of bits for each step: the steps that it waits for, also indirectly */
+    uint64_t *behind;
+    size_t words;               /* in a row */
+    VEC(void *) node;           /* last graph nodes of the steps; step i's are last[i] to last[i + 1] */
     int *last;
-    bool *followed;             /* has a later step waited for it? */
+    bool *followed;             /* does a later step wait for it? */
 };
 
-/* ---- what a step touches ---- */
+/* ---- the memory of a step ---- */
 
-/* A view is where its root is; one that had to be copied has memory of its own. */
+/* A view is stored with the value it views; one that had to be copied has memory of its own. */
 static bool add_value(struct order *o, int v, bool write)
 {
     const struct mc_program *pr = &o->f->code->program;
@@ -56,7 +58,7 @@ static bool has_work(const struct mc_step *st, const struct mc_step_plan *sp)
     return sp->exec && !sp->exec->ops->host && (!mc_heavy_is_skipped(sp) || st->kernel);
 }
 
-/* Also what a solver reads that does the work of the step in front. */
+/* Includes the inputs of the step before, as a joined plan reads them. */
 static bool add_step(struct order *o, int step)
 {
     const struct mc_program *pr = &o->f->code->program;
@@ -81,7 +83,7 @@ static bool add_step(struct order *o, int step)
     return good && (!sp->workspace || VEC_PUSH(o->span, room));
 }
 
-static bool add_conflicts(const struct order *o, int a, int b)
+static bool conflicts(const struct order *o, int a, int b)
 {
     for (int i = o->first[a]; i < o->first[a + 1]; i++) {
         for (int k = o->first[b]; k < o->first[b + 1]; k++) {
@@ -94,7 +96,7 @@ static bool add_conflicts(const struct order *o, int a, int b)
     return false;
 }
 
-/* ---- recording ---- */
+/* ---- capture ---- */
 
 static bool begin_capture(struct order *o)
 {
@@ -122,15 +124,15 @@ static void end_capture(struct order *o)
     mc_free(o->behind);
 }
 
-/* The nodes of those that a step must follow, but for what one of them follows itself: the latest are asked
- * first. */
+/* The last nodes of the steps that this step must wait for.  Those that one of them waits for already are
+ * left out: the search runs from the latest step back. */
 static bool gather(struct order *o, int step, void ***node, int *n)
 {
     uint64_t *const mine = o->behind + (size_t)step * o->words;
     VEC(void *) found = { 0 };
     bool good = true;
     for (int i = step - 1; i >= 0 && good; i--) {
-        if ((mine[i / 64] >> (i % 64) & 1) || !add_conflicts(o, i, step)) {
+        if ((mine[i / 64] >> (i % 64) & 1) || !conflicts(o, i, step)) {
             continue;
         }
         for (size_t w = 0; w < o->words; w++) {
@@ -147,7 +149,7 @@ static bool gather(struct order *o, int step, void ***node, int *n)
     return good;
 }
 
-/* What came last in the recording is what the step ended with. */
+/* The nodes that the capture would depend on next are the last ones of this step. */
 static mc_status keep_last_nodes(struct order *o, struct mc_cuda *d, int step)
 {
     int n = 0;
@@ -176,7 +178,7 @@ static mc_status record_step(struct order *o, struct mc_function *f, int step)
     return s < 0 ? mc_step_error(f, step, s) : keep_last_nodes(o, mc_cuda_of(f->code), step);
 }
 
-/* What comes then follows all. */
+/* Nodes captured after this wait for all steps. */
 static mc_status join(struct order *o, struct mc_cuda *d)
 {
     VEC(void *) open = { 0 };
@@ -191,7 +193,7 @@ static mc_status join(struct order *o, struct mc_cuda *d)
     return s;
 }
 
-/* Steps that follow all that was recorded before them, and all. */
+/* Logs how many steps wait for all steps before them. */
 static void log_dependencies(const struct order *o)
 {
     int all = 0, waits = 0;

@@ -1,17 +1,17 @@
-/* copy_step.c: steps on a GPU that are neither a kernel of the function nor a family's: views that must be
- * copied, joins, indexing by arrays, parts that are set or added to.  Each is a list of copies, and then
- * perhaps a region (far_region.c).
+/* copy_step.c: GPU steps that are neither kernels nor solver steps: views that must be copied, joins,
+ * indexing by arrays, subtensors that are set or added to.  Each is a list of copies, optionally followed by
+ * a region (index_step.c).
  *
- * Invariant: all is made once a shape; running it only enqueues, so it can be recorded.  A step without work
- * is done by the reference. */
+ * Invariant: everything is prepared once for each shape plan.  Running only launches, so it can be captured.
+ * A step that is not prepared here runs by the reference. */
 #include "exec/cuda/copy_step.h"
 
-enum { MOST_PLACES = 1 << 17 };  /* that may be the same: finding out takes a look at each, for each */
+/* index positions that may be equal: finding equal ones compares each with each */
+enum { MOST_PLACES = 1 << 17 };
 
 /* ---- copies ---- */
 
-/* The value at src, of these strides in bytes, into `at` bytes behind dst's begin, under strides in
- * elements. */
+/* Adds a copy of value src, with strides in bytes, to dst from byte `at` on, with strides in elements. */
 static mc_status add_copy(struct mc_copy_step *w, const struct mc_slot *from, const int64_t *from_strides,
                           int src, int dst, int64_t at, int rank, const int64_t *size,
                           const int64_t *to_stride)
@@ -61,7 +61,7 @@ static bool is_on_device(const struct mc_shape_plan *p, int v)
     return v >= 0 && p->slot[v].base != BASE_NONE && p->slot[v].base != BASE_TYPE;
 }
 
-/* All of a value, dense; what it is copied to may have the same elements in another shape. */
+/* A copy of a whole value to contiguous memory; dst may have another shape with as many elements. */
 mc_status mc_copy_step_whole(struct mc_copy_step *w, const struct mc_shape_plan *p, int src, int dst)
 {
     const struct mc_slot *from = &p->slot[src];
@@ -70,9 +70,10 @@ mc_status mc_copy_step_whole(struct mc_copy_step *w, const struct mc_shape_plan 
     return add_copy(w, from, from->strides, src, dst, 0, from->type.rank, from->type.dims, stride);
 }
 
-/* Operands one behind the other; stack: along an axis that they do not have. */
-static mc_status plan_concatenation(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
-                      struct mc_copy_step *w)
+/* Copies operands one after the other along the axis; stack: along an axis that they do not have. */
+static mc_status plan_concatenation(struct mc_function *f, const struct mc_shape_plan *p,
+                                    const struct mc_step *st,
+                                    struct mc_copy_step *w)
 {
     const mc_node *n = st->node[0];
     const struct mc_type *to = &p->slot[st->dst[0]].type;
@@ -100,8 +101,8 @@ static mc_status plan_concatenation(struct mc_function *f, const struct mc_shape
 static const struct way {
     enum mc_op_form form;
     mc_copy_step_make *make;
-    bool checks;                /* indices */
-    int reads;                  /* so many inputs there; 0: all */
+    bool checks;                /* checks indices */
+    int reads;                  /* the first inputs that must have memory; 0: all */
 } ways[] = {
     { FORM_JOIN,             plan_concatenation },
     { FORM_STACK,            plan_concatenation },
@@ -127,7 +128,7 @@ bool mc_copy_step_can(const struct mc_step *st, bool *checks)
     return y != NULL;
 }
 
-/* The host does it, unless the flag forbids that. */
+/* The host runs the step, unless the flag cuda.host forbids that. */
 static mc_status refuse_step(const struct mc_function *f, int step)
 {
     if (mc_flag_int(FLAG_cuda_host)) {
@@ -139,8 +140,9 @@ static mc_status refuse_step(const struct mc_function *f, int step)
                    f->name, step, *why ? why : "not at this shape", mc_step_text(f->code, step));
 }
 
-static bool all_on_device(const struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
-                      const struct way *y)
+static bool all_on_device(const struct mc_function *f, const struct mc_shape_plan *p,
+                          const struct mc_step *st,
+                          const struct way *y)
 {
     for (int i = 0; i < (y && y->reads ? y->reads : st->node[0]->nin); i++) {
         if (!is_on_device(p, mc_copy_step_value(f, st->node[0]->in[i]))) {

@@ -1,7 +1,7 @@
-/* cuda.c: a function on a GPU: its kernels compiled, its steps put on the stream one by one, or replayed as
- * they were captured.
+/* cuda.c: the backend of GPUs: compiles kernels as grids, launches steps on the stream one by one, or
+ * captures and replays them.
  *
- * Invariant: what is captured depends on addresses alone; when one has changed it is captured again. */
+ * Invariant: a capture depends on addresses alone; when one has changed, the call is captured again. */
 #include "exec/cuda/cuda.h"
 #include "device/cpu/cpu.h"
 #include "exec/heavy/heavy.h"
@@ -44,7 +44,7 @@ static mc_status print_text(const struct mc_program *p, const int *first, const 
     return out->bad ? MC_EMEMORY : MC_OK;
 }
 
-/* Where each step that is no kernel runs, and whether some look at indices. */
+/* Finds where each STEP_HOST runs, and whether any step checks indices. */
 static void find_grids(struct mc_program *p, struct mc_cuda_fn_code *own)
 {
     for (size_t i = 0; i < p->step.n; i++) {
@@ -52,7 +52,7 @@ static void find_grids(struct mc_program *p, struct mc_cuda_fn_code *own)
         own->checks |= st->kernel && mc_kernel_checks(st->kernel);
         if (st->kind == STEP_HOST) {
             const bool there = mc_copy_step_can(st, &own->checks) || mc_scan_sort_can(st);
-            st->reason = there ? "" : "no kernel on the GPU: by the reference, here";
+            st->reason = there ? "" : "no kernel on the GPU: runs on the host by the reference";
         }
     }
 }
@@ -75,8 +75,8 @@ static void find_kernels(const struct mc_program *p, const struct mc_cuda_fn_cod
     }
 }
 
-/* requires: the steps' kernels.  leaves: their functions, loaded.  What ends a call is compiled at the same
- * time. */
+/* requires: the steps' kernels. leaves: their functions, loaded.  The kernel that ends a call is compiled at
+ * the same time. */
 static mc_status kernels(struct mc_code_unit *u)
 {
     struct mc_program *p = &u->program;
@@ -138,7 +138,7 @@ static mc_status timed_step(struct mc_function *f, const struct mc_shape_plan *p
     return s;
 }
 
-/* Steps that look at values here cannot be captured. */
+/* False: a step runs on the host and cannot be captured. */
 static bool capturable(const struct mc_function *f, const struct mc_shape_plan *p, int *launches)
 {
     *launches = 0;
@@ -152,7 +152,7 @@ static bool capturable(const struct mc_function *f, const struct mc_shape_plan *
     return true;
 }
 
-/* Updates may go with the steps if all are plain copies between shapes that stay. */
+/* May the steps make the updates?  Yes if all are plain copies that change no shape. */
 static bool updates_captured(const struct mc_function *f, const struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
@@ -188,13 +188,13 @@ static mc_status steps(struct mc_function *f, const struct mc_shape_plan *p)
     return mc_finish_call(f, p);
 }
 
-static mc_status may_run_concurrently(struct mc_function *f, const struct mc_shape_plan *p)
+static mc_status concurrent_steps(struct mc_function *f, const struct mc_shape_plan *p)
 {
     TRY(mc_cuda_fn_capture(f, p));
     return mc_finish_call(f, p);
 }
 
-/* All addresses of a call, into or against those that were captured. */
+/* Compares all addresses of a call with those of the capture in `seen`; note: stores them there. */
 static bool same_addresses(const struct mc_function *f, char **seen, bool note)
 {
     size_t n = f->code->program.value.n;
@@ -221,7 +221,7 @@ static mc_status replay(struct mc_function *f, struct mc_shape_plan *p)
     mc_cuda_graph_free(mc_cuda_of(f->code), q->replay);
     q->replay = NULL;
     TRY(mc_cuda_capture_begin(mc_cuda_of(f->code)));
-    mc_status s = p->reuse_distance && mc_cuda_can_fork_capture() ? may_run_concurrently(f, p) : steps(f, p);
+    mc_status s = p->reuse_distance && mc_cuda_can_fork_capture() ? concurrent_steps(f, p) : steps(f, p);
     mc_status end = mc_cuda_capture_end(mc_cuda_of(f->code), &q->replay);
     TRY(s < 0 ? s : end);
     same_addresses(f, q->captured_addresses, true);
@@ -243,13 +243,13 @@ static mc_status run_all(struct mc_function *f, struct mc_shape_plan *p)
     q->updates = updates_captured(f, p);
     if (!q->runs++) {
         q->no_capture = !capturable(f, p, &launches) ||
-                        !launches; /* even one launch is done sooner by its recording: 2.0 us against 2.6 */
+                        !launches; /* even a single launch is faster replayed: 2.0 us against 2.6 */
     }
     bool eager = q->no_capture || q->runs <= EAGER_RUNS ||
-                 mc_cuda_blocking(); /* the first run loads what is loaded lazily */
+                 mc_cuda_blocking(); /* the first run loads lazily loaded code */
     TRY(eager ? steps(f, p) : replay(f, p));
     bool behind = !q->updates && f->code->program.nupdate &&
-                  !f->skip_updates; /* updates that come later must not follow a failed check */
+                  !f->skip_updates; /* updates that the host makes must not follow a failed check */
     return behind || mc_cuda_blocking() ? mc_cuda_fn_error_wait(f) : MC_OK;
 }
 
@@ -306,14 +306,14 @@ static bool run_concurrently(void)
     return mc_flag_int(FLAG_cuda_beside);
 }
 
-/* Each step waits for the last. */
-static const struct mc_backend *is_fallback(void)
+/* Programs with dynamic sizes run on the host, unless the flag cuda.host forbids that. */
+static const struct mc_backend *backend_for_dynamic_sizes(void)
 {
     if (mc_flag_int(FLAG_cuda_host)) {
         return &mc_backend_cpu;
     }
     mc_fail(MC_EUNSUPPORTED,
-            "it would run on the host, which the flag cuda.host forbids: sizes that only running tells");
+            "the function would run on the host, which the flag cuda.host forbids: sizes depend on data");
     return NULL;
 }
 
@@ -340,13 +340,21 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 
 const struct mc_backend mc_backend_cuda = {
     .name = "cuda", .start = start, .describe = mc_cuda_report, .synchronize = mc_cuda_fn_synchronize,
-    .numbered = true, .fuses = FUSE_DRAWS, .epilogues = EPILOGUE_SOLVER, .grows = is_fallback, .in_place = true, .dense_inputs = true,
-    .language = "CUDA", .lead = "\nstruct k", .head = "\nstruct %s_args {", .elsewhere = "at this shape by the reference, here",
+    .numbered = true, .fuses = FUSE_DRAWS, .epilogues = EPILOGUE_SOLVER,
+    .grows = backend_for_dynamic_sizes, .in_place = true, .dense_inputs = true,
+    .language = "CUDA", .lead = "\nstruct k", .head = "\nstruct %s_args {",
+    .elsewhere = "no kernel at this shape: runs on the host by the reference",
     .site = &mc_site_cuda,
-    .product = mc_gemm_cuda_plan, .conv = mc_conv_cuda_plan, .pool = mc_pool_cuda_plan, .norm = mc_norm_cuda_plan, .pooled = mc_pooled_cuda_plan,
+    .product = mc_gemm_cuda_plan, .conv = mc_conv_cuda_plan,
+    .pool = mc_pool_cuda_plan, .norm = mc_norm_cuda_plan, .pooled = mc_pooled_cuda_plan,
     .layouts = { .convs = &mc_conv_cuda, .bandwidth = 2.4e12, .tensor = true },
-    .kernels = kernels, .compiled = compiled, .left_to_reference = is_left_to_reference, .code_free = code_free, .function_init = init_function, .function_free = free_function,
-    .input_bytes = mc_remote_inputs, .concurrent = run_concurrently, .shape = mc_cuda_fn_constants, .plan = plan, .shape_free = mc_cuda_fn_free,
-    .address = mc_remote_address, .begin = begin_call, .step = timed_step, .run = run_all, .error_wait = mc_cuda_fn_error_wait, .error_seen = mc_cuda_fn_error_seen,
-    .fetch = mc_remote_fetch, .store = mc_remote_store, .copy = mc_cuda_fn_copy, .copy_on_device = mc_remote_copy_on_device, .result_make = mc_cuda_fn_result_make, .result_take = mc_cuda_fn_result_take, .updated = updates_made,
+    .kernels = kernels, .compiled = compiled, .left_to_reference = is_left_to_reference,
+    .code_free = code_free, .function_init = init_function, .function_free = free_function,
+    .input_bytes = mc_remote_inputs, .concurrent = run_concurrently, .shape = mc_cuda_fn_constants,
+    .plan = plan, .shape_free = mc_cuda_fn_free,
+    .address = mc_remote_address, .begin = begin_call, .step = timed_step, .run = run_all,
+    .error_wait = mc_cuda_fn_error_wait, .error_seen = mc_cuda_fn_error_seen,
+    .fetch = mc_remote_fetch, .store = mc_remote_store, .copy = mc_cuda_fn_copy,
+    .copy_on_device = mc_remote_copy_on_device, .result_make = mc_cuda_fn_result_make,
+    .result_take = mc_cuda_fn_result_take, .updated = updates_made,
 };

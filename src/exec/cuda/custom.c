@@ -1,16 +1,16 @@
-/* custom.c: users' ops that are given as CUDA C.  The text is compiled with the function; a call passes a
- * view of each input as it lies, then of each result, and has as many threads as the first result has
+/* custom.c: users' ops that are given as CUDA C.  The text is compiled with the function.  A launch passes a
+ * view of each input with its strides, then of each result, and has as many threads as the first result has
  * elements.
  *
- * Invariant: x[i] of a view is looked at before memory is: an index out of range is an error of the call, not
- * of the GPU. */
+ * Invariant: x[i] of a view checks i before it reads memory, so an index out of range is an error of the call
+ * and not a fault of the GPU. */
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/custom_view_args.h"
 
 enum { THREADS = 256, MOST_VIEWS = 16 };
 struct view { MC_VIEW_MEMBERS(void) };
 MC_ARGS_SIZE(view, 168);
-_Static_assert(MC_MAX_RANK == 8, "custom_view_args.h has room for so many axes");
+_Static_assert(MC_MAX_RANK == 8, "custom_view_args.h has room for 8 axes");
 struct mc_cuda_fn_custom {
     struct mc_exec exec;
     void *kernel;
@@ -25,8 +25,8 @@ static const char views[] = {
 
 /* ---- the text ---- */
 
-/* "same_<decltype(&double_it), void (*)(view<const float>, view<float>)>": what the kernel takes is what the
- * graph has. */
+/* A static_assert that the kernel's parameters match the graph: "same_<decltype(&double_it), void
+ * (*)(view<const float>, view<float>)>". */
 static void print_prototypes(const mc_node *n, struct mc_str *out)
 {
     const char *name = n->op->name;
@@ -42,7 +42,7 @@ static void print_prototypes(const mc_node *n, struct mc_str *out)
     mc_str_free(&types);
 }
 
-/* The kernel; the device is entered. */
+/* Compiles the kernel. requires: the device is entered. */
 static void *load(const mc_node *n)
 {
     const struct mc_custom *c = n->op->custom;
@@ -86,7 +86,7 @@ mc_status mc_cuda_fn_custom_compile(struct mc_code_unit *u)
 
 /* ---- a shape ---- */
 
-static void check_views(const struct mc_slot *at, struct view *v)
+static void fill_view(const struct mc_slot *at, struct view *v)
 {
     const int64_t size = (int64_t)mc_dtypes[at->type.dtype].size;
     *v = (struct view){ .n = mc_dims_count(at->type.rank, at->type.dims),
@@ -116,7 +116,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
 static const struct mc_exec_ops ops = { .run = run, .free = mc_exec_free };
 
 mc_status mc_cuda_fn_custom_plan(struct mc_function *f, const struct mc_shape_plan *p, int step,
-                             struct mc_exec **made)
+                                 struct mc_exec **made)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     if (!has_cuda_text(st)) {
@@ -132,7 +132,7 @@ mc_status mc_cuda_fn_custom_plan(struct mc_function *f, const struct mc_shape_pl
     c->nview = n->nin + n->nout;
     for (int i = 0; i < c->nview; i++) {
         c->value[i] = i < n->nin ? f->code->program.value_of[n->in[i]->id] : st->dst[i - n->nin];
-        check_views(&p->slot[c->value[i]], &c->view[i]);
+        fill_view(&p->slot[c->value[i]], &c->view[i]);
         c->view[i].number = step;
     }
     const int64_t elements = c->view[n->nin].n;

@@ -1,10 +1,10 @@
-/* custom_view.cu: in front of a user's CUDA C: an array as a kernel of his sees it. */
+/* custom_view.cu: text before a user's CUDA C: an array as the user's kernel sees it. */
 #include "exec/cuda/custom_view_args.h"
 
 template <class T> struct view {
     MC_VIEW_MEMBERS(T)
 
-    /* Element i in C order, however the array lies. */
+    /* Element i in C order, for any strides.  Out of range: sets the error words and returns spare memory. */
     __device__ T &operator[](i64 i) const
     {
         if ((u64)i >= (u64)n) {

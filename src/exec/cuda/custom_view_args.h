@@ -1,10 +1,10 @@
-/* custom_view_args.h: the argument of a user's kernel for each array: custom_view.cu. */
+/* custom_view_args.h: the argument of a user's kernel for each array (custom_view.cu). */
 #ifndef MC_EXEC_CUDA_CUSTOM_VIEW_ARGS_H
 #define MC_EXEC_CUDA_CUSTOM_VIEW_ARGS_H
 
 #include "device/cuda/args.h"
 
-/* struct view of C and the template of that name of custom_view.cu, which has functions too, have these members. */
+/* The members of struct view in C, and of the template of that name in custom_view.cu. */
 #define MC_VIEW_MEMBERS(T)                                                                                   \
     T *data;                                                                                                 \
     i64 n;                      /* elements */                                                               \

@@ -1,13 +1,14 @@
-/* finish_call.c: how a call on a GPU ends: one launch makes all updates, unless a kernel has met an index out of
- * range; then it tells the host.  The host looks when results come home, at the next call, or in
+/* finish_call.c: how a call on a GPU ends.  One launch makes all updates; if an index check has failed, it
+ * sets the error flag instead.  The host reads the flag when results are copied, at the next call, or in
  * mc_synchronize.
  *
- * Invariant: once a check has failed no update is made until the error has been returned. */
+ * Invariant: after a failed check no update is made until the error has been returned. */
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/finish_call_args.h"
 #include <stdatomic.h>
 
-enum { CHECK = 4, SPILL = 1, /* words of a check; behind them, where a view's element out of range lies */
+/* words of a check; after them, the element that a view returns for an index out of range */
+enum { CHECK = 4, SPILL = 1,
        SPREAD = 16 << 10 };
 
 static const char source[] = {
@@ -59,7 +60,7 @@ mc_status mc_finish_call(const struct mc_function *f, const struct mc_shape_plan
     return owed ? launch(f, &a) : MC_OK;
 }
 
-/* ---- what the host hears ---- */
+/* ---- errors on the host ---- */
 
 static atomic_llong *word(const struct mc_function *f)
 {
@@ -78,7 +79,7 @@ mc_status mc_cuda_fn_ready(struct mc_function *f)
     TRY(own->failed ? mc_cuda_clear(mc_cuda_of(f->code), own->failed, CHECK * sizeof(int64_t))
                     : mc_last_status());
     own->error_flag = mc_cuda_pinned_array(mc_cuda_of(f->code), MC_INT64, 1,
-                                           &page); /* NULL: every call waits and looks */
+                                           &page); /* NULL: every call waits and reads the error words */
     if (own->error_flag) {
         atomic_store(word(f), 0);
     }
@@ -101,7 +102,7 @@ mc_status mc_cuda_fn_error_wait(struct mc_function *f)
         atomic_store(word(f), 0);
     }
     char axis[32] = "";
-    if (err[0] < 0) { /* a region knows the axis: -1 less it */
+    if (err[0] < 0) { /* for a region, word 0 is -1 - axis */
         mc_snprintf(axis, sizeof axis, "axis %lld with ", (long long)(-1 - err[0]));
     }
     return mc_step_error(f, (int)err[3],
@@ -115,9 +116,9 @@ mc_status mc_cuda_fn_error_seen(struct mc_function *f)
     return own->failed && (!own->error_flag || atomic_load(word(f))) ? mc_cuda_fn_error_wait(f) : MC_OK;
 }
 
-/* ---- all functions that check, for mc_synchronize ---- */
+/* ---- all functions that check indices, for mc_synchronize ---- */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* taken before a function's */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* taken before a function's lock */
 static struct mc_function *checking;
 
 void mc_cuda_fn_watch(struct mc_function *f)

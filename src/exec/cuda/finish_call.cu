@@ -1,6 +1,8 @@
-/* finish_call.cu: the end of a call: new values over the old, unless a check has failed since the host was last told.
+/* finish_call.cu: the end of a call: new values are copied over the old ones, unless a check has failed since
+ * the last error was returned.
  *
- * A block's y picks the pair.  What lies on 16 bytes, as all but views of a caller's memory does, is moved so. */
+ * blockIdx.y selects the pair.  Pairs aligned to 16 bytes are copied 16 bytes at a time; only views of a
+ * caller's memory may be unaligned. */
 #include "exec/cuda/finish_call_args.h"
 typedef mc_settle_pair pair;
 typedef mc_settle_args args;

@@ -4,7 +4,7 @@
 
 #include "device/cuda/args.h"
 
-enum { SETTLE_PAIRS = 120 };    /* of one launch, at most */
+enum { SETTLE_PAIRS = 120 };    /* pairs of one launch, at most */
 
 struct mc_settle_pair {
     char *to;
@@ -14,8 +14,8 @@ struct mc_settle_pair {
 MC_ARGS_SIZE(mc_settle_pair, 24);
 
 struct mc_settle_args {
-    const i64 *failed;          /* null: nothing is checked */
-    i64 *told;                  /* memory of the host */
+    const i64 *failed;          /* the error words; null: nothing is checked */
+    i64 *told;                  /* the error flag, in host memory */
     struct mc_settle_pair at[SETTLE_PAIRS];
     int n;
 };

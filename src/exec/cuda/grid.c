@@ -1,39 +1,41 @@
-/* grid.c: a kernel at one shape on a GPU: its form chosen, its one struct of arguments filled but for
- * addresses, launched.
+/* grid.c: a kernel at one shape on a GPU: selects the kernel entry, fills its struct of arguments except for
+ * addresses, launches it.
  *
- * Invariant: a form takes a kernel only where its operands lie as that form reads them. */
+ * Invariant: an entry is used only if the layout of all operands is what it reads. */
 #include "exec/cuda/grid.h"
 #include "exec/cpu/launch.h"
 
-/* The form that keeps rows in registers at this shape, blocks for each of them; none: there is no such
- * form. */
-struct keeper { void *fn; struct mc_grid_row row; unsigned blocks; };
+/* The entry that keeps rows in registers at this shape, and the blocks for each row; fn is NULL: there is
+ * none. */
+struct row_form { void *fn; struct mc_grid_row row; unsigned blocks; };
 
-static struct keeper shared_variable_of(const struct mc_kernel *k, const struct mc_grid_kernel *g,
-                               const struct mc_axes *s, const struct mc_grid_launch *l,
-                               const struct mc_slot *slot, unsigned most)
+static struct row_form row_form_of(const struct mc_kernel *k, const struct mc_grid_kernel *g,
+                                   const struct mc_axes *s, const struct mc_grid_launch *l,
+                                   const struct mc_slot *slot, unsigned most)
 {
     const struct { void *fn; struct mc_grid_row row; unsigned least, most; } forms[] = {
-        { g->row_cluster, mc_grid_row_cluster(k), 2, most }, { g->row, mc_grid_row(k), 1, 1 }, { g->row_scalar, mc_grid_row_scalar(k), 1, 1 },
+        { g->row_cluster, mc_grid_row_cluster(k), 2, most }, { g->row, mc_grid_row(k), 1, 1 },
+        { g->row_scalar, mc_grid_row_scalar(k), 1, 1 },
     };
     for (size_t i = 0; i < NELEM(forms) && k->mode != KERNEL_MAP; i++) {
         const unsigned n = forms[i].fn
                                ? mc_grid_threads_keeps_rows(k, s, l, slot, forms[i].row, forms[i].most)
                                : 0;
         if (n >= forms[i].least) {
-            return (struct keeper){ forms[i].fn, forms[i].row, n };
+            return (struct row_form){ forms[i].fn, forms[i].row, n };
         }
     }
-    return (struct keeper){ 0 };
+    return (struct row_form){ 0 };
 }
 
-static mc_status fill_args(const struct mc_function *f, const struct mc_shape_plan *p, struct mc_grid_launch *l,
-                      const struct mc_step *st, const struct mc_axes *s, const struct mc_grid_kernel *g)
+static mc_status fill_args(const struct mc_function *f, const struct mc_shape_plan *p,
+                           struct mc_grid_launch *l,
+                           const struct mc_step *st, const struct mc_axes *s, const struct mc_grid_kernel *g)
 {
     const struct mc_kernel *k = st->kernel;
     struct mc_grid_args a = mc_grid_args(l->args, k->operand.n);
     bool map = k->mode == KERNEL_MAP;
-    const struct keeper row = shared_variable_of(k, g, s, l, p->slot, mc_cuda_of(f->code)->together);
+    const struct row_form row = row_form_of(k, g, s, l, p->slot, mc_cuda_of(f->code)->together);
     const bool column = !map && !row.fn && g->column && mc_grid_threads_keeps_columns(k, s, l, p->slot);
     int first = map || column ? 0 : s->n[0], of = column ? mc_grid_column(k) : mc_grid_vector(k);
     const bool few = !row.fn && !column && g->few_elements && s->count[1] <= GRID_FEW_MOST;
@@ -54,7 +56,7 @@ static mc_status fill_args(const struct mc_function *f, const struct mc_shape_pl
     a.head->number = (uint32_t)(st - f->code->program.step.at);
     a.head->axes[0] = (uint32_t)s->n[0];
     a.head->axes[1] = (uint32_t)MC_MAX(
-        s->n[1], 1); /* without one its only step is 0, as are those behind the last axis */
+        s->n[1], 1); /* without a reduced axis, one of step 0; steps after the last axis are 0 too */
     if (!map && (s->count[0] > INT32_MAX || s->count[1] > INT32_MAX)) {
         return mc_fail(MC_EUNSUPPORTED, "%s: a reduction over more than 2^31 elements", f->name);
     }
@@ -82,7 +84,7 @@ static mc_status fill_args(const struct mc_function *f, const struct mc_shape_pl
     return MC_OK;
 }
 
-/* ---- what is known before there is a shape ---- */
+/* ---- before a shape is known ---- */
 
 unsigned mc_grid_excluded_forms(const struct mc_step *st)
 {
@@ -155,7 +157,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     a.head->scratch = (uint64_t)(uintptr_t)scratch;
     a.head->held = l->skip_after_error && mc_cuda_fn_of(f)->failed;
     if (!a.head->count[0] && !a.head->teams) {
-        return MC_OK; /* nothing to make; sums of nothing are zeros */
+        return MC_OK; /* no result has elements; sums of nothing are zeros */
     }
     return !l->stages ? run_chunks(d, l, a, st->kernel) : run_stages(d, l, a.head, st->kernel);
 }

@@ -1,44 +1,46 @@
-/* grid.h: a kernel's launch at one shape on a GPU, as its parts see it: the axes it goes along, the threads
- * that do.
+/* grid.h: a kernel's launch at one shape on a GPU: its axes and its threads.
  *
- * Invariant: in counts of elements nothing is a vector yet; in struct mc_grid_head what lies innermost is. */
+ * Invariant: struct mc_axes counts elements; in struct mc_grid_head the innermost axis is counted in
+ * vectors. */
 #ifndef MC_EXEC_CUDA_GRID_H
 #define MC_EXEC_CUDA_GRID_H
 
 #include "exec/cuda/cuda.h"
 
-/* ---- grid_axes.c ---- */
+/* ---- axes.c ---- */
 struct mc_axis { int64_t size; int at; };
 struct mc_axes {
     struct mc_axis axis[MC_MAX_RANK]; /* innermost first: kept, then reduced */
     int n[2];
     int64_t count[2];
-    int64_t stride[MOST_OPERANDS][MC_MAX_RANK]; /* by the kernel's axes: bytes, or positions */
+    int64_t stride[MOST_OPERANDS][MC_MAX_RANK]; /* by operand and axis of the kernel: bytes, or positions */
 };
-/* those kept, then those reduced */
+/* called for kept axes, then for reduced ones */
 void mc_axes_collapse(struct mc_axes *s, const struct mc_kernel *k, const int64_t *size, bool reduced);
 bool mc_axes_dense(const struct mc_kernel *k, const struct mc_axes *s, const struct mc_grid_launch *l,
                    const struct mc_slot *slot, int first, int v);
 bool mc_axes_fit_int32(const struct mc_kernel *k, const struct mc_axes *s);
-void mc_axes_divide(struct mc_grid_head *h, int axis);          /* by which a kernel divides by its size */
+/* sets the constants by which a kernel divides by the axis' size */
+void mc_axes_divide(struct mc_grid_head *h, int axis);
 
-/* ---- grid_spread.c: the threads of each form.  h->count is there already ---- */
-void mc_grid_threads_map(struct mc_grid_launch *l, struct mc_grid_head *h, const struct mc_axes *s, int64_t count);
+/* ---- blocks.c: the threads of each form.  Requires h->count ---- */
+void mc_grid_threads_map(struct mc_grid_launch *l, struct mc_grid_head *h, const struct mc_axes *s,
+                         int64_t count);
 void mc_grid_threads_points(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h,
-                      int vector);
+                            int vector);
 void mc_grid_threads_rows(const struct mc_kernel *k, struct mc_grid_launch *l, const struct mc_grid_head *h,
-                    struct mc_grid_row row, unsigned n);
+                          struct mc_grid_row row, unsigned n);
 void mc_grid_threads_columns(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h);
-/* behind one of these */
+/* after one of the above */
 void mc_grid_threads_column_sums(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h);
-/* A length that the lanes of `most` blocks can keep and that keeps them busy? */
+/* Can the lanes of `most` blocks keep rows of that length, and does it keep them busy? */
 bool mc_grid_threads_keeps(struct mc_grid_row row, int64_t length, unsigned most);
-/* that several blocks keep together, at least where rows are few? */
+/* do several blocks keep a row of that length together, at least if there are few rows? */
 bool mc_grid_threads_shares(struct mc_grid_row row, int64_t length);
 unsigned mc_grid_threads_keeps_rows(const struct mc_kernel *k, const struct mc_axes *s,
-                              const struct mc_grid_launch *l, const struct mc_slot *slot,
-                              struct mc_grid_row row, unsigned most);
+                                    const struct mc_grid_launch *l, const struct mc_slot *slot,
+                                    struct mc_grid_row row, unsigned most);
 bool mc_grid_threads_keeps_columns(const struct mc_kernel *k, const struct mc_axes *s,
-                             const struct mc_grid_launch *l, const struct mc_slot *slot);
+                                   const struct mc_grid_launch *l, const struct mc_slot *slot);
 
 #endif

@@ -1,8 +1,8 @@
-/* index_step.c: what is taken from or put into part of a value on a GPU: places that index tensors name, or
- * slices (heavy/cuda/region.cu).
+/* index_step.c: reads or writes a part of a value on a GPU: the positions that index tensors name, or slices
+ * (heavy/cuda/region.cu).
  *
- * Invariant: x is what is indexed, y what lies dense or repeats; both have the places, in the order of the
- * index tensors' axes, and the axes that are left free. */
+ * Invariant: x is the indexed array; y is contiguous or broadcast.  Both have the positions, in the order of
+ * the index tensors' axes, and the axes that are not indexed. */
 #include "exec/cuda/copy_step.h"
 #include "op/index.h"
 
@@ -11,7 +11,7 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_index_step_text = { "heavy/cuda/region.cu", text };
 
-/* Are these axes n elements that lie side by side? */
+/* Are these axes contiguous, with stride n along the innermost one? */
 static bool is_contiguous(int rank, const int64_t *size, const int64_t *stride, int64_t n)
 {
     bool dense = true;
@@ -22,7 +22,7 @@ static bool is_contiguous(int rank, const int64_t *size, const int64_t *stride, 
     return dense;
 }
 
-/* Does each place take words of x, which are y's in the order of the places? */
+/* Does each index position copy whole aligned words between x and y, with y in the order of positions? */
 static bool can_move_words(const struct mc_region_args *a, mc_dtype d)
 {
     const int64_t size = (int64_t)mc_dtypes[d].size, words = a->each * size / REGION_WORD;
@@ -84,7 +84,7 @@ static void index_tensors(struct mc_function *f, const struct mc_shape_plan *p, 
     a->places = mc_dims_count(a->nspan, a->span);
 }
 
-/* x's axes: those that are indexed, the others; y's: in the order that gather.c says. */
+/* Divides x's axes into indexed and free ones. y's axes are in the order that op/gather.c defines. */
 static void axes_of(const mc_node *n, const int64_t *dims, const int64_t *xs, const int64_t *ys, int rank,
                     struct mc_region_args *a)
 {
@@ -120,7 +120,7 @@ mc_status mc_region_take(struct mc_function *f, const struct mc_shape_plan *p, c
     return load(w, x->type.dtype, "take");
 }
 
-/* x is copied whole, then y goes where the index tensors say. */
+/* Copies all of x, then writes y to the positions that the index tensors name. */
 mc_status mc_region_set(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
                         struct mc_copy_step *w)
 {
@@ -140,13 +140,14 @@ mc_status mc_region_set(struct mc_function *f, const struct mc_shape_plan *p, co
     return load(w, x->type.dtype, "put_");
 }
 
-static mc_array *value_at_plan_time(const struct mc_function *f, const struct mc_shape_plan *p, const mc_node *n)
+static mc_array *value_at_plan_time(const struct mc_function *f, const struct mc_shape_plan *p,
+                                    const mc_node *n)
 {
     int v = mc_copy_step_value(f, n);
     return n->value ? n->value : v >= 0 && p->slot[v].base == BASE_FIXED ? p->slot[v].fixed : NULL;
 }
 
-/* The region as a view of x; no element is looked at. */
+/* The region as a view of x, at an offset in place of an address.  No element is read. */
 static mc_array *region_of(const struct mc_function *f, const struct mc_shape_plan *p, const mc_node *n,
                            const struct mc_type *t)
 {
@@ -158,7 +159,7 @@ static mc_array *region_of(const struct mc_function *f, const struct mc_shape_pl
     in[0] = mc_array_wrap(t->dtype, t->rank, t->dims, NULL, nowhere, NULL, NULL);
     view = in[0] ? mc_spec_view(n, in[0], in) : NULL;
     if (view) {
-        view->data = (char *)((uintptr_t)view->data - (uintptr_t)nowhere); /* an offset */
+        view->data = (char *)((uintptr_t)view->data - (uintptr_t)nowhere);
     }
     for (int i = 0; i < n->nin; i++) {
         mc_array_unref(&in[i]);
@@ -177,7 +178,7 @@ mc_status mc_region_part(struct mc_function *f, const struct mc_shape_plan *p, c
     const struct mc_slot *x = &p->slot[w->x], *y = &p->slot[w->y];
     for (int i = 2; i < n->nin; i++) {
         if (!value_at_plan_time(f, p, n->in[i])) {
-            return MC_EUNSUPPORTED; /* a bound that only running tells */
+            return MC_EUNSUPPORTED; /* a bound that depends on data */
         }
     }
     mc_array *view = region_of(f, p, n, &x->type);

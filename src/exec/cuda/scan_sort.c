@@ -1,12 +1,14 @@
-/* scan_sort.c: lines along an axis on a GPU: sums and products that run along them, sort and argsort (scan_sort.cu).
+/* scan_sort.c: ops on lines along an axis on a GPU: cumulative sums and products, sort and argsort
+ * (scan_sort.cu).
  *
- * Invariant: how a line is cut follows from its length alone, so every GPU adds in one order. */
+ * Invariant: how a line is divided follows from its length alone, so every GPU adds in the same order. */
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/scan_sort_args.h"
 
 enum { THREADS = 256, SEGMENT = 2048, CHUNK = 4096, MOST_CHUNKS = 256, PAIR = 16 };
 enum { TOTALS, RUNNING, KEYS, NEAR_SORT, NEAR_MERGE, APART, PLACE, KERNELS };
-static const char *const names[KERNELS] = { "totals", "running", "keys", "near_sort", "near_merge", "apart", "place" };
+static const char *const names[KERNELS] = { "totals",     "running", "keys", "near_sort",
+                                            "near_merge", "apart",   "place" };
 static const struct row { bool known, orders, product, positions; } rows[] = {
     /*                  known  orders  product  positions */
     [LINE_OTHER]    = { false, false,  false,   false },
@@ -19,7 +21,7 @@ struct mc_scan_sort {
     struct mc_exec exec;
     const struct row *row;
     void *kernel[KERNELS];
-    int x, y;                   /* values */
+    int x, y;                   /* value ids */
     struct mc_lines_args args;
 };
 
@@ -41,7 +43,7 @@ bool mc_scan_sort_can(const struct mc_step *st)
 
 /* ---- a shape ---- */
 
-static void cut(struct mc_lines_args *a, const struct mc_slot *x, const struct mc_slot *y, int axis)
+static void set_lines(struct mc_lines_args *a, const struct mc_slot *x, const struct mc_slot *y, int axis)
 {
     const int64_t xsize = (int64_t)mc_dtypes[x->type.dtype].size,
                   ysize = (int64_t)mc_dtypes[y->type.dtype].size;
@@ -158,7 +160,7 @@ mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step
                                 .args = { .product = row->product, .positions = row->positions } };
     const struct mc_slot *x = &p->slot[w->x], *y = &p->slot[w->y];
     TRY(mc_axis_check(n->op->name, mc_attr_int(&n->attr[0]), x->type.rank, &axis));
-    cut(&w->args, x, y, axis);
+    set_lines(&w->args, x, y, axis);
     size_t room = 0;
     if (w->args.lines * w->args.count == 0) {
         return MC_OK; /* run launches nothing */
@@ -166,7 +168,7 @@ mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step
     const size_t line = row->orders ? (size_t)w->args.padded * PAIR : (size_t)w->args.chunks * 8;
     if (w->args.lines > INT32_MAX / MC_MAX(w->args.chunks, 1) ||
         !mc_mul_size((size_t)w->args.lines, line, &room)) {
-        return mc_fail(MC_ESHAPE, "%s: lines of a size too large to count", n->op->name);
+        return mc_fail(MC_ESHAPE, "%s: the lines are too many or too long to count", n->op->name);
     }
     p->step[step].workspace = MC_MAX(p->step[step].workspace, room);
     return load(w, x->type.dtype, y->type.dtype);

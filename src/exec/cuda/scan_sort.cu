@@ -1,9 +1,10 @@
-/* scan_sort.cu: lines along an axis: sums and products that run along them, and their order.
+/* scan_sort.cu: lines along an axis: cumulative sums and products, and sorting.
  *
- * totals, running: a line in chunks of one block each; every block adds up what comes before its chunk.
- * keys, near_sort, apart, near_merge, place: a bitonic network over (key, position), which no two elements share: what is
- *                  equal stays as it stood.  Partners that are near each other meet in shared memory.
- * T is x's dtype, O the result's, A what is added in. */
+ * totals, running: a line is divided into chunks of one block each.  Each block adds the totals of the chunks
+ *                  before its own.
+ * keys, near_sort, apart, near_merge, place: a bitonic network over pairs (key, position).  Positions differ,
+ *                  so the sort is stable.  Partners that are near each other are compared in shared memory.
+ * T is x's dtype, O the result's, A the dtype of sums. */
 #include "exec/cuda/scan_sort_args.h"
 typedef mc_lines_args args;
 
@@ -23,7 +24,7 @@ __device__ __forceinline__ i64 begin_of(const args &a, i64 line, const i64 *stri
 
 __device__ __forceinline__ A joined(const args &a, A u, A v) { return a.product ? u * v : u + v; }
 
-/* Of all threads in their order; each gets what is before it, and the whole. */
+/* An exclusive scan over the threads of a block; *whole is the total. */
 __device__ __forceinline__ A before(const args &a, A mine, A *sums, A *whole)
 {
     sums[threadIdx.x] = mine;
@@ -108,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(256) keys(const __grid_constant__ a
     }
 }
 
-/* A segment of SEGMENT pairs, or a whole line of fewer: from runs of `first` on sorted to runs of `last`. */
+/* Sorts a segment of SEGMENT pairs, or a shorter line, from runs of `first` to runs of `last`. */
 __device__ __forceinline__ void network(const args &a, i64 first, i64 last)
 {
     __shared__ pair near_[SEGMENT];

@@ -14,7 +14,7 @@ struct mc_lines_args {
     i64 lines, count, padded;                   /* padded: count, up to a power of two */
     i64 size[8], xline[8], yline[8];            /* of the other axes, innermost first */
     i64 xstep, ystep, chunk;
-    /* of the network: how long its runs become, how far partners are apart */
+    /* of the network: length of its runs, distance of partners */
     i64 span, distance;
     int axes, chunks, product, positions;
 };

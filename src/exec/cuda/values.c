@@ -1,5 +1,5 @@
-/* values.c: a function's values on a GPU, where that differs from any remote memory: results may be made in
- * memory of the host that the GPU writes itself, and views are made contiguous by a kernel. */
+/* values.c: a function's values on a GPU, where that differs from other remote memory: results may be written
+ * to pinned memory, and views are made contiguous by a kernel. */
 #include "exec/cuda/cuda.h"
 
 mc_status mc_cuda_fn_constants(struct mc_function *f, struct mc_shape_plan *p)
@@ -23,12 +23,13 @@ void mc_cuda_fn_free(struct mc_function *f, struct mc_shape_plan *p)
     }
 }
 
-mc_status mc_cuda_fn_result_make(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
+mc_status mc_cuda_fn_result_make(struct mc_function *f, const struct mc_shape_plan *p, int i,
+                                 const mc_arg *out)
 {
     const struct mc_type *t = &p->slot[f->code->program.output[i]].type;
     const bool fresh = mc_result_wanted(out) && out->kind == 3 && !*out->u.slot && !f->output[i].on_device;
     mc_cuda_fn_of(f)->pinned[i] = false;
-    if (fresh && mc_cuda_fn_plan(p)->runs > 0) { /* for one call pinning costs more than it gains */
+    if (fresh && mc_cuda_fn_plan(p)->runs > 0) { /* for a single call pinning costs more than it gains */
         TRY(mc_result_given(f, i, out, t->dtype, t->rank, t->dims));
         f->result[i] = mc_cuda_pinned_array(mc_cuda_of(f->code), t->dtype, t->rank, t->dims);
         mc_cuda_fn_of(f)->pinned[i] = f->result[i] != NULL;

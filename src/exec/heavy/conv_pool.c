@@ -1,18 +1,18 @@
-/* conv_pool.c: a convolution and the maxima of its y, two steps of a program, as one problem
- * (heavy/conv_pool/conv_pool.h), where that takes less time at a shape.
+/* conv_pool.c: a convolution and the max pooling of its result, two steps of a program, are planned as one
+ * pooled convolution (heavy/conv_pool/conv_pool.h) where that is faster at a shape.
  *
- * Invariant: a step is idle only if all that read it do its work. */
+ * Invariant: a step is idle only if each step that reads its result does its work too. */
 #include "exec/backend.h"
 #include "exec/heavy/heavy.h"
 #include "heavy/pool/pool.h"
 #include "heavy/conv_pool/conv_pool.h"
 
-static const double margin = 0.95; /* it must take less than this part of the time of the two steps */
+static const double margin = 0.95; /* it must take less than this fraction of the time of the two steps */
 
 _Static_assert((int)POOLED_EPILOGUE_ARG == (int)CONV_EPILOGUE_ARG,
                "mc_convolve_with sets the epilogue's operands for both");
 
-/* The two steps, whichever comes first. */
+/* The two steps, in either order. */
 struct pair {
     const mc_node *conv;
     int conv_step, pool_step;
@@ -27,7 +27,7 @@ static struct pair find_pair(const struct mc_function *f, int step)
     return q;
 }
 
-/* The axis of y with each meaning; -1: there is none. */
+/* The axis of y for image, filter and each spatial axis; -1: there is none. */
 static void axes_of_y(const mc_node *conv, int64_t axis[5])
 {
     int64_t number[MC_MAX_RANK];
@@ -41,7 +41,7 @@ static void axes_of_y(const mc_node *conv, int64_t axis[5])
     }
 }
 
-/* Windows by spatial axis.  False: other axes are pooled as well. */
+/* Sets the windows by spatial axis.  False: it is no max pooling with marks, or pools other axes too. */
 static bool windows(const mc_node *conv, const struct mc_pool_shape *s, struct mc_pooled_problem *q)
 {
     int64_t axis[5];
@@ -70,7 +70,7 @@ static void strides_as_y(const mc_node *conv, const int64_t *strides, mc_dtype t
     memcpy(to, at.y, sizeof at.y);
 }
 
-/* False in *is: the two are no such problem. */
+/* *is: false if the two steps cannot be one such problem. */
 static mc_status problem_of(const struct mc_function *f, const struct mc_shape_plan *p, int step,
                             struct mc_pooled_problem *q, bool *is)
 {
@@ -100,7 +100,8 @@ static int readers(const struct mc_program *pr, int step)
     return n;
 }
 
-/* Takes the joined plan if it is faster than the step's own, and its share of the step in front. */
+/* Selects the joined plan if it is faster than the step's own plan and the step's share of the step
+ * before. */
 static mc_status choose_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const int front = f->code->program.step.at[step].before;

@@ -1,10 +1,10 @@
-/* convolve.c: convolutions at one shape: the problem, the planner's choice, the kernel that finishes each
+/* convolve.c: convolution steps at one shape: the problem, the solver plan, the epilogue kernel on each
  * block. */
 #include "exec/backend.h"
 #include "exec/heavy/heavy.h"
 #include "heavy/conv/conv.h"
 
-/* The value of each role. */
+/* The value ids of x, w and y. */
 static void operands_by_role(const struct mc_function *f, const struct mc_step *st, int v[3])
 {
     const signed char *from = mc_conv_operand[mc_conv_pass_of(st->heavy->op)];
@@ -13,9 +13,9 @@ static void operands_by_role(const struct mc_function *f, const struct mc_step *
     }
 }
 
-/* The solver that the first shape got, where a node's algorithm is chosen once. */
+/* The solver of the first shape plan, if the node's algorithm is to be chosen once; else NULL. */
 static const char *remembered_choice(const struct mc_function *f, const struct mc_shape_plan *p, int step,
-                                 const struct mc_conv_problem *q)
+                                     const struct mc_conv_problem *q)
 {
     const struct mc_plan *first = NULL;
     for (const struct mc_shape_plan *other = f->plans; other; other = other->next) {
@@ -51,7 +51,7 @@ mc_status mc_convolve_problem(const struct mc_function *f, const struct mc_shape
 }
 
 /* Adds the epilogue to the problem.  False: the step's kernel computes it.  Solvers take a bias and an
- * activation in the forward pass alone. */
+ * activation only in the forward direction. */
 static bool with_epilogue(const struct mc_function *f, const struct mc_shape_plan *p, int step,
                           struct mc_conv_problem *q, struct mc_heavy_epilogue *e)
 {
@@ -87,7 +87,7 @@ mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int s
     whole = q;
     h->plan = with_epilogue(f, p, step, &whole, &h->epilogue) ? plan_for(f, p, step, &whole) : NULL;
     h->epilogue.by_solver = h->plan != NULL;
-    if (!h->plan) { /* also where the solver that is asked for by name computes no epilogue */
+    if (!h->plan) { /* also where the solver that was asked for by name computes no epilogue */
         h->plan = plan_for(f, p, step, &q);
     }
     if (!h->plan) {
@@ -103,12 +103,12 @@ mc_status mc_convolve_plan(struct mc_function *f, struct mc_shape_plan *p, int s
     return s;
 }
 
-/* A finished block, its axes in the order of their meaning, to the array's order. */
+/* Runs the epilogue kernel on a finished block, whose axes are image, filter, spatial axes. */
 static void finish(void *arg, const int64_t at[5], const int64_t size[5])
 {
     struct mc_running *r = arg;
     int64_t to[MC_MAX_RANK] = { 0 }, many[MC_MAX_RANK];
-    memcpy(many, r->l->outer, sizeof many); /* the places of unshared filters are all there */
+    memcpy(many, r->l->outer, sizeof many); /* axes of unshared filters are always complete */
     for (int i = 0; i < 5; i++) {
         if (r->axis[i] >= 0) {
             to[r->axis[i]] = at[i];

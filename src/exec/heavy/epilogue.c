@@ -1,11 +1,12 @@
-/* epilogue.c: what depends on a shape in an epilogue that a solver may compute: which term is a bias, which a
- * residual.
+/* epilogue.c: which terms of an epilogue are a bias and a residual at one shape, for solvers that compute
+ * epilogues.
  *
- * Invariant: a solver computes all of an epilogue or nothing; then the step's kernel runs behind it. */
+ * Invariant: a solver computes all of an epilogue or nothing; in that case the step's kernel runs after
+ * it. */
 #include "exec/backend.h"
 #include "exec/heavy/heavy.h"
 
-/* Has `a` the sizes and strides of y? */
+/* Does `a` have the sizes and strides of y? */
 static bool is_whole(const struct mc_slot *y, const struct mc_slot *a)
 {
     bool all = mc_dims_equal(y->type.rank, y->type.dims, a->type.rank, a->type.dims);
@@ -15,7 +16,7 @@ static bool is_whole(const struct mc_slot *y, const struct mc_slot *a)
     return all;
 }
 
-/* Has it one number for each position of y along the axis, adjacent in memory? */
+/* Does `a` have one number for each position of y along the axis, adjacent in memory? */
 static bool is_bias(const struct mc_slot *y, const struct mc_slot *a, int axis)
 {
     bool is = axis >= 0 && a->type.rank == y->type.rank;

@@ -1,7 +1,7 @@
-/* epilogue_kernel.c: what the families of heavy work share: the operands and results of their steps, and the kernels
- * that finish what they make.
+/* epilogue_kernel.c: what the families of solver steps share: operands, results, and the epilogue kernels
+ * that run on finished blocks.
  *
- * Invariant: a finishing kernel runs on disjoint boxes that cover the result, each after its last store. */
+ * Invariant: an epilogue kernel runs on disjoint boxes that cover the result, each after its last store. */
 #include "exec/backend.h"
 #include "exec/heavy/heavy.h"
 
@@ -39,7 +39,7 @@ size_t mc_heavy_copies(const struct mc_heavy *h)
     return h->finish ? h->finish->copies : 0;
 }
 
-/* ---- finishing kernels ---- */
+/* ---- epilogue kernels ---- */
 
 mc_status mc_epilogue_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
@@ -63,7 +63,7 @@ mc_status mc_epilogue_plan(struct mc_function *f, struct mc_shape_plan *p, int s
     return MC_OK;
 }
 
-/* Axis b stands right behind a for every operand, and all of it is in the box: the two are one axis. */
+/* Are axes a and b one axis?  Each operand is contiguous across them, and the box has all of b. */
 static bool joins(const struct mc_launch *l, int a, int b, int64_t size)
 {
     if (size != l->outer[b]) {

@@ -1,8 +1,8 @@
-/* heavy.c: steps that a family of solvers does: which family, and its row of functions. */
+/* heavy.c: solver steps: the family of each, and its functions. */
 #include "exec/heavy/heavy.h"
 
-/* What a family does with a step: plans it at a shape, with its operands copied where no solver could walk
- * them; runs it. */
+/* A family's functions for a step. plan: at a shape; operands whose strides no solver takes are copied. run:
+ * the plan. */
 static const struct heavy {
     const char *family;
     mc_status (*plan)(struct mc_function *f, struct mc_shape_plan *p, int step);

@@ -1,4 +1,4 @@
-/* pooling.c: pooling, and normalisation across channels, at one shape: the problem, the planner's choice. */
+/* pooling.c: pooling, and normalisation across channels, at one shape: the problem, the solver plan. */
 #include "exec/backend.h"
 #include "exec/heavy/heavy.h"
 #include "heavy/norm/norm.h"
@@ -8,7 +8,7 @@ enum { MOST_INPUTS = 8 };
 
 /* ---- pooling ---- */
 
-/* The value of each role, -1: there is no such array, or nobody reads the marks that would be made. */
+/* The value of each role; -1: there is no such array, or nothing reads the marks. */
 static void roles(const struct mc_function *f, const struct mc_step *st, int step, int v[POOL_NARRAY])
 {
     const struct mc_program *p = &f->code->program;

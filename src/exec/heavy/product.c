@@ -1,10 +1,10 @@
-/* product.c: matrix products at one shape: the gemm problem, the planner's choice, operands that need a
- * copy first, the kernel that finishes each tile. */
+/* product.c: matrix products at one shape: the gemm problem, the solver plan, operands that must be copied
+ * first, the epilogue kernel on each tile. */
 #include "exec/backend.h"
 #include "exec/heavy/heavy.h"
 #include "heavy/gemm/gemm.h"
 
-/* Strides of a matrix in elements; false if neither of its own is 1, so that it must be copied. */
+/* Strides of a matrix in elements.  False: neither of its last two strides is 1, so it must be copied. */
 static bool matrix_strides(const struct mc_slot *p, int64_t out[3])
 {
     int r = p->type.rank;
@@ -37,14 +37,14 @@ static void dense_strides(const struct mc_slot *p, int64_t out[3])
     out[0] = p->type.dims[r - 1] * p->type.dims[r - 2];
 }
 
-/* -1: there is none. */
+/* The one term of the epilogue; -1: there is none. */
 static int one_term(const struct mc_heavy_epilogue *e)
 {
     return e->bias >= 0 ? e->bias : e->residual >= 0 ? e->residual : e->other;
 }
 
-/* Adds the epilogue to the problem, whose C0 is the one term that may be added, with any strides.  False: the
- * step's kernel computes it. */
+/* Adds the epilogue to the problem, with its one term as C0, of any strides.  False: the step's kernel
+ * computes it. */
 static bool with_epilogue(const struct mc_function *f, const struct mc_shape_plan *p, int step,
                           struct mc_gemm_problem *q, struct mc_heavy_epilogue *e)
 {

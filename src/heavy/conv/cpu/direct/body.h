@@ -1,14 +1,14 @@
-/* body.h: the one text of the direct sums, compiled for each instruction set by the file that includes it,
- * which defines TARGET, L (lanes), NV (vectors of a block), EACH(F) for 1 to NV, MATH, and OWN_FOLD if it has
- * fold itself.
+/* body.h: the direct sums, compiled for each instruction set by the file that includes it. That file defines
+ * TARGET, L (lanes), NV (vectors of a block), EACH(F) for 1 to NV, MATH, and OWN_FOLD if it has a fold of its
+ * own.
  *
- * A block is DIRECT_ROWS rows by NV vectors of sums in registers: each number of w meets NV vectors, each
- * vector of x all rows.
+ * A block is DIRECT_ROWS rows by NV vectors of sums in registers. Each number of w is multiplied by NV
+ * vectors, each vector of x by all rows.
  *
- * Invariant: sums of one place are added in the order of channels and taps. */
+ * Invariant: the sum of a position is added in the order of channels and taps. */
 #include "heavy/conv/cpu/lanes.h"
 
-/* Into the second cache: the first is full. */
+/* Prefetches to the L2 cache, because the L1 cache is full. */
 FUSED void ask(struct mc_direct_ahead *q)
 {
     for (int i = 0; i < q->each && q->rows > 0; i++) {
@@ -50,7 +50,7 @@ FUSED void sum_of(const int rows, const int nv, const struct mc_direct_sum *s)
             for (int v = 0; v < nv; v++) {
                 b[v] = load(at + v * L);
             }
-            if (copy) {         /* beside products, which leave time for it */
+            if (copy) {         /* there is time for it between the products */
                 UNROLL(8)
                 for (int v = 0; v < nv; v++) {
                     store(copy + k * s->copy_step + v * L, b[v]);
@@ -137,7 +137,7 @@ static TARGET void fold(float *to, const float *from, int64_t step, const int64_
 }
 #endif
 
-/* One function for each number of rows and vectors: all else is known to the compiler. */
+/* One function for each number of rows and vectors, so that the compiler can unroll the loops. */
 #define ONE(what, rows, n) static TARGET void what##rows##_##n(const struct mc_direct_##what *s) { what##_of(rows, n, s); }
 #define BOTH(n)                                                                                              \
     ONE(sum, 1, n) ONE(sum, 2, n) ONE(sum, 3, n) ONE(sum, 4, n) ONE(dots, 1, n) ONE(dots, 2, n) ONE(dots, 3, n) ONE(dots, 4, n)

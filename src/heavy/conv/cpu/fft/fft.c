@@ -1,12 +1,12 @@
-/* fft.c: convolutions of stride 1 as products of the spectra of tiles, and Winograd's likewise.
+/* fft.c: convolutions of stride 1 as products of spectra of tiles, by FFT or Winograd's transforms.
  *
- * Infinities and NaN reach all of their tile, not only the places that see them.
+ * Infinity and NaN spread over their whole tile, not only to the positions that read them.
  *
- * Invariant: what refuse() lets pass fits into the workspace cap. */
+ * Invariant: a problem that refuse() accepts fits in the workspace cap. */
 #include "heavy/conv/cpu/fft/plan.h"
 #include "heavy/gemm/cpu/kernel.h"
 
-enum { MANY = 4096 }; /* tiles, whose sums lose digits in Winograd's weights */
+enum { MANY = 4096 }; /* tiles, above which Winograd's sums for weights lose too many digits */
 
 static const char *refuse_any(const struct mc_problem *p_, int which)
 {
@@ -90,7 +90,7 @@ static struct mc_plan *plan_winograd4(const struct mc_problem *p)
     return plan_any(p, WINOGRAD4);
 }
 
-/* Spectra of filters: each is written and read, in pieces far apart, however few the images are. */
+/* Bytes of the filters' spectra. They are written and read in scattered pieces, even for few images. */
 static double filter_bytes(const struct fft *d, const struct mc_conv_shape *s)
 {
     const int64_t numbers = d->numbers * (d->slim ? d->size / 2 * d->taps : d->frequencies);
@@ -132,7 +132,7 @@ const struct mc_solver mc_conv_fft = { .name = "fft", .refuse = refuse, .estimat
 const struct mc_solver mc_conv_winograd = {
     .name = "winograd", .refuse = refuse_winograd2, .estimate = estimate_winograd2, .plan = plan_winograd2,
 };
-/* Loses three times as much as plain sums do, as libraries' Winograd does. */
+/* Its error is three times that of plain sums, as in the Winograd kernels of libraries. */
 const struct mc_solver mc_conv_winograd4 = {
     .name = "winograd4", .refuse = refuse_winograd4, .estimate = estimate_winograd4, .plan = plan_winograd4,
 };

@@ -1,13 +1,14 @@
-/* run.c: one call: blocks of operands are transformed, multiplied frequency by frequency, and the sums
- * transformed back where a block of the result is whole.
+/* run.c: one call. Blocks of operands are transformed and multiplied frequency by frequency, and the sums are
+ * transformed back when a block of the result is complete.
  *
- *   forward   y[u] = sum over a of x[u - pad + a] * w[a]             spectrum of x by the conjugate one of w
- *   inputs    x[i] = sum over a of y[i - (k - 1 - pad) + a] * w[k - 1 - a] of y by that of w turned
- *   weights   w[a] = sum over u of x[u - pad + a] * y[u] of x by the conjugate one of y
+ *   forward   y[u] = sum over a of x[u - pad + a] * w[a]                     x by the conjugate of w
+ *   inputs    x[i] = sum over a of y[i - (k - 1 - pad) + a] * w[k - 1 - a]   y by the conjugate of w reversed
+ *   weights   w[a] = sum over u of x[u - pad + a] * y[u]                     x by the conjugate of y
  *
- * A tile reads size places; the last (k - 1) * dilation of what comes back is wrapped around, and not kept.
+ * A tile reads `size` elements. The last (k - 1) * dilation of its results have wrapped around and are
+ * dropped.
  *
- * Invariant: an operand's block is transformed again only when another took its place. */
+ * Invariant: an operand's block is transformed again only if another one has replaced it. */
 #include "heavy/conv/cpu/fft/plan.h"
 
 /* ---- windows ---- */
@@ -17,15 +18,15 @@ static int clamp(int64_t v, int64_t most)
     return (int)MC_MAX(MC_MIN(v, most), (int64_t)0);
 }
 
-/* What a tile sees of x or y from place `from` on: `size` places of an axis, or fewer. */
+/* The elements [lo, hi) of a tile of `size` elements from `from` on that exist in x or y. */
 static void window_begin(int64_t from, int64_t extent, int64_t size, int *lo, int *hi)
 {
     *lo = clamp(-from, size);
     *hi = clamp(extent - from, size);
 }
 
-/* How many places before a tile's own its window begins: where x and y are read whole; and how many there
- * are. */
+/* How many elements before the tile's own its window begins (0 unless the operand is read as whole tiles),
+ * and the window's size. */
 static void window_end(const struct mc_fft_call *x, int axis, int64_t *before, int64_t *size)
 {
     const struct mc_conv_shape *s = &x->r.p->s;
@@ -35,8 +36,8 @@ static void window_end(const struct mc_fft_call *x, int axis, int64_t *before, i
     *size = whole ? x->d->size : x->d->step[axis - 1];
 }
 
-/* Elements before tile m, channel c of x or y, counted over groups; box: its image, channel, first row and
- * column. */
+/* Offset of the window of tile m, channel c (counted over groups) of x or y. box: its image, channel, first
+ * row and column. */
 static int64_t tile_window(const struct mc_fft_call *x, int64_t m, int64_t c, struct mc_fft_lane *lane,
                            int64_t box[4])
 {
@@ -188,7 +189,7 @@ static void inverse_task(void *arg, int64_t task, int slot)
     mc_fft_finish(x, &w, count, j, box);
 }
 
-/* Winograd's sums over tiles are long, and what it loses it multiplies. */
+/* Winograd's sums are cut shorter over tiles, because its transforms amplify their errors. */
 static int64_t task_range(const struct mc_fft_call *x)
 {
     return x->d->which < 0 && x->d->summed == M ? 32 : 64;
@@ -252,7 +253,7 @@ static bool is_slim(const struct fft *d, int role)
     return d->slim && role == CONV_W;
 }
 
-/* Transforms an operand's block unless it is the one that is there. */
+/* Transforms an operand's block unless the workspace has it already. */
 static void load_block(struct mc_fft_call *x, int role, int64_t there[4], double seconds)
 {
     const struct spectra *s = &x->d->s[role];

@@ -1,10 +1,8 @@
-/* run.c: one call of oneDNN.
+/* run.c: one call of oneDNN. Operands are reordered to the layouts that the library chose and back, in the
+ * plan's workspace. oneDNN has no flip: a flipped filter is copied first, and a flipped gradient is reversed
+ * at the end, where alpha and beta are applied too.
  *
- * Operands are reordered into the layouts that the library likes and back, in the plan's workspace.  It knows
- * no flip: a flipped filter is copied first, a flipped gradient turned at the end, and so are alpha and beta
- * done there.
- *
- * Invariant: the library's number of threads is set for the calling thread alone, and set back. */
+ * Invariant: the library's number of threads is set for the calling thread only, and restored. */
 #include "heavy/conv/cpu/onednn/library.h"
 #include "heavy/gemm/cpu/library.h"
 
@@ -20,7 +18,7 @@ struct call {
     int failed;
 };
 
-/* One primitive from one or more memories; the first failure is kept. */
+/* Runs one primitive on n memories. The first failure is kept. */
 static void execute(struct call *x, dnnl primitive, int n, const int *arg, const void *const *desc,
                     void *const *data)
 {
@@ -53,7 +51,7 @@ static void reorder(struct call *x, int role, const void *from_desc, void *from,
             (void *const[]){ from, to });
 }
 
-/* Where element 0 is when w's taps are read from their end; strides with it. */
+/* The offset of element 0, and the strides, of w with its taps reversed if they are flipped. */
 static int64_t turned(const struct mc_conv_problem *p, const int64_t *stride, int64_t *to)
 {
     int64_t shift = 0;

@@ -3,10 +3,10 @@
  *
  * The name of a solver is an order: if the solver refuses the problem, that is an error with its reason.
  * Theano's words for algorithms have the fallbacks they have in Theano. The words guess and time choose the
- * planning mode. With "on_shape_change" each shape is planned, which functions and wisdom remember anyway.
+ * planning mode. With "on_shape_change" every shape is planned; functions and wisdom remember the results.
  * With "once" the first shape that a function meets is planned, and its solver also serves the other shapes
- * unless it refuses them. Every solver except oneDNN's computes the same bits whatever the number of threads,
- * so deterministic leaves the choice to the planner.
+ * unless it refuses them. Every solver of this project computes the same bits on every run, so the word
+ * deterministic leaves the choice free.
  *
  * Invariant: the child problems of a wrapper are never forced to a solver. */
 #include "heavy/conv/solver.h"

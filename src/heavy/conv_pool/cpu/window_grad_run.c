@@ -1,6 +1,6 @@
-/* window_grad_run.c: a call of window_grad.c.
+/* window_grad_run.c: one call of a plan of window_grad.c.
  *
- * Invariant: tasks write results of their own, and sum in an order of their own. */
+ * Invariant: each task writes results of its own, with sums in a fixed order. */
 #include "heavy/conv_pool/cpu/window_grad_plan.h"
 
 static const int64_t nowhere = INT64_MIN;
@@ -10,14 +10,14 @@ struct call {
     struct mc_conv_run r;                   /* result, epilogue */
     const float *g;
     const unsigned char *mark;
-    /* weights: all images; inputs: all filters, (line, part, filter, vectors) */
+    /* weights: all images; inputs: all filters, by block as (part, filter, vectors) */
     float *shared;
     char *own;
 };
 
 /* ---- x, channels last ---- */
 
-/* The columns of a line that are x's: [lo, hi). */
+/* The columns [lo, hi) of a line that exist in x. */
 static void there(const struct marked *d, const struct mc_conv_shape *s, int64_t *lo, int64_t *hi)
 {
     *lo = MC_MAX(s->pad[2], (int64_t)0);
@@ -29,7 +29,7 @@ static bool line_there(const struct mc_conv_shape *s, int64_t line)
     return line >= s->pad[1] && line < s->in[1] + s->pad[1];
 }
 
-/* Where channel ch of image n has its element (0, 0). */
+/* The offset of element (0, 0) of channel ch of image n. */
 static int64_t in_x(const struct call *c, int64_t n, int64_t ch)
 {
     return n * c->r.p->at.x[0] + ch * c->r.p->at.x[1];
@@ -65,7 +65,7 @@ static void zeros(float *to, int64_t step, int64_t from, int64_t end)
     }
 }
 
-/* A block of the image, where windows reached it; 0 elsewhere. */
+/* Writes a block of the image to x where windows reach, and 0 elsewhere. */
 static void give_back(const struct call *c, const float *image, int64_t n, int64_t block)
 {
     const struct marked *d = c->d;
@@ -95,7 +95,7 @@ static void give_back(const struct call *c, const float *image, int64_t n, int64
 
 /* ---- filters as vectors ---- */
 
-/* Lane `lane` of vector v of a block: where w has it for filter 0, or nowhere. */
+/* The offset in w, for filter 0, of lane `lane` of vector v of a block; `nowhere` if the lane is padding. */
 static int64_t in_w(const struct call *c, int64_t block, int64_t v, int64_t lane)
 {
     const struct marked *d = c->d;
@@ -158,7 +158,8 @@ static void weights_task(void *arg, int64_t task, int slot)
 
 /* ---- inputs ---- */
 
-/* Filters of a block as (part, filter, vectors of it): what is summed at once lies together. */
+/* Packs the filters of a block as (part, filter, vectors of the part), so that what is summed at once is
+ * contiguous. */
 static void pack(void *arg, int64_t block, int slot)
 {
     const struct call *c = arg;
@@ -180,9 +181,10 @@ static void pack(void *arg, int64_t block, int slot)
     }
 }
 
-/* The windows of an image by the element of y that they mark: for each its filters and numbers, in order. */
+/* The windows of an image, sorted by the element of y that they mark: the filters and gradients of each
+ * element, in order. */
 struct sorted {
-    int32_t *begin;             /* by window and cell; one more at the end */
+    int32_t *begin;             /* by window and cell, and the end */
     int32_t *filter, *at;
     float *g;
 };
@@ -227,7 +229,7 @@ static void sort(const struct call *c, struct sorted *q, int64_t n)
     q->begin[d->windows * cells] = at;
 }
 
-/* One block of the image: all elements that are marked, part by part of the taps. */
+/* One block of the image: all marked elements, for one part of the taps after the other. */
 static void inputs_block(const struct call *c, struct sorted *q, float *image, int64_t block)
 {
     const struct marked *d = c->d;
@@ -280,7 +282,7 @@ mc_status mc_window_grad_run(const struct mc_plan *plan, void *const *operand, v
                                 .threads = threads > 0 ? threads : mc_team_size() };
     if (p->conv.has_epilogue) {
         memcpy(&c.r.epilogue, &operand[POOLED_EPILOGUE],
-               sizeof c.r.epilogue); /* a function behind a void pointer */
+               sizeof c.r.epilogue); /* a function pointer stored in a void pointer */
     }
     const bool weights = s->pass == CONV_WEIGHTS;
     const double seconds = plan->cost * d->slots;

@@ -1,14 +1,14 @@
-/* lanes.c: normalisation where places of an image, or images, lie side by side: blocks of lanes that stay in
- * the second cache with all their channels.
+/* lanes.c: normalisation where positions of an image, or images, are contiguous. It works on blocks of lanes
+ * that fit in the L2 cache with all their channels.
  *
- * Invariant: lanes never meet; where a block ends changes no bits. */
+ * Invariant: no arithmetic mixes lanes, so the size of blocks does not change the result. */
 #include "heavy/norm/solver.h"
 
 struct lanes {
     struct mc_plan base;
     struct mc_norm_grid grid;
-    int64_t block, blocks;  /* lanes of one, how many of them in a plane */
-    size_t bytes;           /* of room for each thread */
+    int64_t block, blocks;  /* lanes of a block; blocks of a plane */
+    size_t bytes;           /* of scratch for each thread */
     int slots;
 };
 struct call { const struct lanes *l; const struct mc_norm_problem *p; void *const *operand; char *room; };

@@ -1,16 +1,16 @@
-/* lines.c: normalisation where the channels lie side by side: one line of them after the other.
+/* lines.c: normalisation where channels are contiguous: line by line.
  *
- * Invariant: a line is one thread's. */
+ * Invariant: one thread computes a line. */
 #include "heavy/norm/solver.h"
 
 struct lines {
     struct mc_plan base;
     struct mc_norm_grid grid;
-    size_t bytes;           /* of room for each thread */
+    size_t bytes;           /* of scratch for each thread */
     int slots;
 };
 struct call { const struct lines *l; const struct mc_norm_problem *p; void *const *operand; char *room; };
-enum { CHUNK = 64 }; /* lines a task */
+enum { CHUNK = 64 }; /* lines of a task */
 
 static void some(void *arg, int64_t task, int slot)
 {

@@ -1,8 +1,9 @@
-/* global.c: sums and means of whole planes, and back: one window, whose cells lie side by side.
+/* global.c: sums and means of whole planes, and their gradients: one window whose cells are contiguous.
  *
- * Invariant: a sum is of sixteen sums, each of every sixteenth cell, and of the cells that are left. */
+ * Invariant: a sum is the total of sixteen sums, each of every sixteenth cell, and of the sum of the
+ * remaining cells. */
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O3") /* the loops here are worth vectorising at every -O level */
+#pragma GCC optimize("O3") /* vectorise these loops at every -O level */
 #endif
 #include "heavy/pool/solver.h"
 
@@ -83,7 +84,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     return MC_OK;
 }
 
-/* The pooled axes of x run on where the next one ends. */
+/* True if the pooled axes of x are contiguous. */
 static bool side_by_side(const struct mc_pool_grid *g)
 {
     int64_t step = 1;

@@ -125,7 +125,7 @@ size_t mc_fft_lay_out(struct fft *d, int slots)
         const int64_t many = together ? d->frequencies : rows;
         const int64_t near = d->numbers * s->width,
                       /* no multiple of the distance at which sets of the cache repeat */
-                      far = many * near + LINE / 4;
+            far = many * near + LINE / 4;
         s->step = together ? near : far;
         s->next = together ? far : near;
         s->at = at;

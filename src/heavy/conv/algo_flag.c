@@ -32,7 +32,8 @@ static const struct word {
     { "time_on_shape_change",  MEASURE,  { NULL } },
 };
 static const enum mc_flag flag_of[] = {
-    [CONV_FORWARD] = FLAG_conv_algo_fwd, [CONV_INPUTS] = FLAG_conv_algo_bwd_data, [CONV_WEIGHTS] = FLAG_conv_algo_bwd_filter,
+    [CONV_FORWARD] = FLAG_conv_algo_fwd, [CONV_INPUTS] = FLAG_conv_algo_bwd_data,
+    [CONV_WEIGHTS] = FLAG_conv_algo_bwd_filter,
 };
 
 static const struct mc_solver *solver(const struct mc_solver *const *s, const char *name)
@@ -49,7 +50,7 @@ static const char *first_able(const struct mc_problem *p, const struct word *w)
 {
     for (size_t i = 0; i < NELEM(w->solvers) && w->solvers[i]; i++) {
         const struct mc_solver *s = solver(p->family->solvers, w->solvers[i]);
-        const char *no = !s ? "is not among the solvers" : s->refuse ? s->refuse(p) : NULL;
+        const char *no = !s ? "is no solver on this device" : s->refuse ? s->refuse(p) : NULL;
         if (!no) {
             return s->name;
         }

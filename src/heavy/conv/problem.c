@@ -9,7 +9,8 @@
 static const char *const short_name[MC_NDTYPE] = {
     [MC_FLOAT16] = "f16", [MC_BFLOAT16] = "bf16", [MC_FLOAT32] = "f32", [MC_FLOAT64] = "f64",
 };
-static const char *const pass_name[] = { [CONV_FORWARD] = "fwd", [CONV_INPUTS] = "inputs", [CONV_WEIGHTS] = "weights" };
+static const char *const pass_name[] = { [CONV_FORWARD] = "fwd", [CONV_INPUTS] = "inputs",
+                                         [CONV_WEIGHTS] = "weights" };
 
 /* ---- key ---- */
 
@@ -183,7 +184,7 @@ struct mc_plan *mc_conv_plan_in(const struct mc_family *family, const struct mc_
     if (!possible(&p)) {
         struct mc_str text = { 0 };
         mc_conv_word(&p.base, &text);
-        mc_fail(MC_ESHAPE, "%s: these sizes cannot be", text.s ? text.s : "conv");
+        mc_fail(MC_ESHAPE, "%s: these sizes are impossible", text.s ? text.s : "conv");
         mc_str_free(&text);
         return NULL;
     }

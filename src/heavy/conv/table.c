@@ -61,7 +61,7 @@ static mc_status known(const char *algo)
     const char *near = mc_near_miss(algo, names, n);
     return near ? mc_fail(MC_EARG, "there is no algo '%s'; did you mean '%s'?", algo, near)
                 : mc_fail(MC_EARG,
-                          "there is no algo '%s'; it is a solver of convolutions, or a word of the flag "
+                          "there is no algo '%s'; algo is a solver of convolutions or a word of the flag "
                           "conv.algo_fwd",
                           algo);
 }

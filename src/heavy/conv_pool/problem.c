@@ -180,7 +180,7 @@ static mc_status compare_maxima(const struct mc_pooled_problem *p, const struct 
         other += memcmp((char *)got[POOLED_MARKS] + at, (char *)want[POOLED_MARKS] + at, (size_t)size) != 0;
     }
     if (other > 1 + all / 1000) {
-        return mc_fail(MC_ECHECK, "%s: %" PRId64 " of %" PRId64 " marks are not the reference's",
+        return mc_fail(MC_ECHECK, "%s: %" PRId64 " of %" PRId64 " marks differ from the reference's",
                        plan->solver->name, other, all);
     }
     memcpy(as_y.s.out, p->out, sizeof p->out);
@@ -232,9 +232,9 @@ const char *mc_pooled_not_plain(const struct mc_pooled_problem *p)
            : s->dilation[1] != 1 || s->dilation[2] != 1 ? "takes no dilation"
            : p->marks != MC_UINT8                       ? "takes marks of one byte"
            : (p->out[2] > 1 && p->g[4] != 1) || (p->out[1] > 1 && p->g[3] != p->out[2])
-               ? "takes maxima without gaps"
+               ? "needs contiguous maxima"
            : (p->out[2] > 1 && p->mark[4] != 1) || (p->out[1] > 1 && p->mark[3] != p->out[2])
-               ? "takes marks without gaps"
+               ? "needs contiguous marks"
                : NULL;
 }
 

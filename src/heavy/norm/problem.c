@@ -168,7 +168,7 @@ struct mc_plan *mc_norm_plan_in(const struct mc_family *family, const struct mc_
     }
     for (int i = 0; i < p.s.rank; i++) {
         if (p.s.dims[i] < 0 || !mc_mul_i64(count, MC_MAX(p.s.dims[i], 1), &count)) {
-            mc_fail(MC_ESHAPE, "norm: size %" PRId64 " of axis %d cannot be", p.s.dims[i], i);
+            mc_fail(MC_ESHAPE, "norm: size %" PRId64 " of axis %d is impossible", p.s.dims[i], i);
             return NULL;
         }
     }

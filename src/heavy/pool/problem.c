@@ -8,13 +8,16 @@
 #include <math.h>
 
 static const char *const short_name[MC_NDTYPE] = {
-    [MC_BOOL] = "b8", [MC_INT8] = "i8", [MC_INT16] = "i16", [MC_INT32] = "i32", [MC_INT64] = "i64", [MC_UINT8] = "u8", [MC_UINT16] = "u16",
-    [MC_UINT32] = "u32", [MC_UINT64] = "u64", [MC_FLOAT16] = "f16", [MC_BFLOAT16] = "bf16", [MC_FLOAT32] = "f32", [MC_FLOAT64] = "f64",
+    [MC_BOOL] = "b8", [MC_INT8] = "i8", [MC_INT16] = "i16", [MC_INT32] = "i32", [MC_INT64] = "i64",
+    [MC_UINT8] = "u8", [MC_UINT16] = "u16", [MC_UINT32] = "u32", [MC_UINT64] = "u64",
+    [MC_FLOAT16] = "f16", [MC_BFLOAT16] = "bf16", [MC_FLOAT32] = "f32", [MC_FLOAT64] = "f64",
 };
 static const char *const mode_name[] = {
-    [POOL_MAX] = "max", [POOL_SUM] = "sum", [POOL_AVERAGE_INC] = "average_inc_pad", [POOL_AVERAGE_EXC] = "average_exc_pad",
+    [POOL_MAX] = "max", [POOL_SUM] = "sum", [POOL_AVERAGE_INC] = "average_inc_pad",
+    [POOL_AVERAGE_EXC] = "average_exc_pad",
 };
-static const char *const pass_name[] = { [POOL_FORWARD] = "forward", [POOL_SPREAD] = "spread", [POOL_GATHER] = "gather" };
+static const char *const pass_name[] = { [POOL_FORWARD] = "forward", [POOL_SPREAD] = "spread",
+                                         [POOL_GATHER] = "gather" };
 static const char *const array_name[] = { [POOL_X] = "x", [POOL_Y] = "y", [POOL_KEY] = "k" };
 
 /* ---- key ---- */
@@ -259,7 +262,7 @@ struct mc_plan *mc_pool_plan_in(const struct mc_family *family, const struct mc_
     p.base = (struct mc_problem){ family, *o };
     for (int i = 0; i < p.s.rank; i++) {
         if (p.s.dims[i] < 0 || !mc_mul_i64(count, MC_MAX(p.s.dims[i], 1), &count)) {
-            mc_fail(MC_ESHAPE, "pool: size %" PRId64 " of axis %d cannot be", p.s.dims[i], i);
+            mc_fail(MC_ESHAPE, "pool: size %" PRId64 " of axis %d is impossible", p.s.dims[i], i);
             return NULL;
         }
     }

@@ -330,4 +330,6 @@ static double estimate(const struct mc_problem *p_)
     return 1e-6 + seconds / mc_conv_threads(seconds, planes);
 }
 
-const struct mc_solver mc_conv_depth = { .name = "depth", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_depth = {
+    .name = "depth", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

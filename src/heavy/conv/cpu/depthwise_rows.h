@@ -34,8 +34,8 @@ TARGET static void NAME(add)(float *to, const float *y, float w, int64_t n)
     }
 }
 
-TARGET static void NAME(weights)(float *sum, const float *x, const float *y, const struct mc_depthwise_taps *t,
-                                 int64_t n)
+TARGET static void NAME(weights)(float *sum, const float *x, const float *y,
+                                 const struct mc_depthwise_taps *t, int64_t n)
 {
     static const lanes index = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
     const int64_t whole = n / DEPTH_LANES * DEPTH_LANES;

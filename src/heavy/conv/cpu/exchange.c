@@ -136,9 +136,9 @@ static struct mc_plan *make(const struct mc_conv_problem *p, struct mc_conv_prob
 
 static const char *refuse_any(const struct mc_conv_problem *p)
 {
-    return p->inner & INNER_EXCHANGE ? "wraps a solver once"
+    return p->inner & INNER_EXCHANGE ? "cannot be nested in itself"
            : mc_conv_hollow(p)       ? mc_conv_hollow(p)
-           : p->s.unshared           ? "has one filter for all places"
+           : p->s.unshared           ? "takes filters shared by all positions"
                                      : NULL;
 }
 
@@ -194,7 +194,8 @@ static struct mc_plan *plan_places(const struct mc_problem *p)
 }
 
 const struct mc_solver mc_conv_exchange = {
-    .name = "exchange", .wraps = true, .refuse = refuse_places, .estimate = estimate_places, .plan = plan_places,
+    .name = "exchange", .wraps = true, .refuse = refuse_places, .estimate = estimate_places,
+    .plan = plan_places,
 };
 
 /* ---- reversed taps ---- */
@@ -202,7 +203,7 @@ const struct mc_solver mc_conv_exchange = {
 const char *mc_conv_no_reversed(const struct mc_conv_problem *p)
 {
     if (p->s.pass == CONV_WEIGHTS) {
-        return "serves forward and inputs";
+        return "computes only forward and inputs";
     }
     for (int i = 0; i < 3; i++) {
         if (p->s.stride[i] != 1) {
@@ -210,7 +211,8 @@ const char *mc_conv_no_reversed(const struct mc_conv_problem *p)
         }
     }
     const bool each = p->s.groups == p->s.c && p->s.groups == p->s.f;
-    return p->s.groups != 1 && !each ? "takes one group, or one of each channel" : refuse_any(p);
+    return p->s.groups != 1 && !each ? "takes one group, or as many groups as channels and filters"
+                                     : refuse_any(p);
 }
 
 static const char *refuse_reversed(const struct mc_problem *p)
@@ -230,5 +232,6 @@ static struct mc_plan *plan_reversed(const struct mc_problem *p)
 }
 
 const struct mc_solver mc_conv_exchange_full = {
-    .name = "exchange_full", .wraps = true, .refuse = refuse_reversed, .estimate = estimate_reversed, .plan = plan_reversed,
+    .name = "exchange_full", .wraps = true, .refuse = refuse_reversed, .estimate = estimate_reversed,
+    .plan = plan_reversed,
 };

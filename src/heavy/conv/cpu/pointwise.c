@@ -184,8 +184,8 @@ static void run_product(struct call *x, int64_t g, int64_t i, char *workspace, i
         i /= t->axis[axis].size;
     }
     const char *c0 = t->gaps || (weights && !first) ? x->r.result : x->r.c0;
-    void *operand[8] = { base[lacks[t->n]] + at[lacks[t->n]], base[lacks[t->m]] + at[lacks[t->m]], x->r.result + at[role],
-                         c0 ? (char *)c0 + at[role] : NULL };
+    void *operand[8] = { base[lacks[t->n]] + at[lacks[t->n]], base[lacks[t->m]] + at[lacks[t->m]],
+                         x->r.result + at[role], c0 ? (char *)c0 + at[role] : NULL };
     mc_gemm_epilogue *f = finish;
     memcpy(&operand[GEMM_EPILOGUE], &f, sizeof f);
     operand[GEMM_EPILOGUE_ARG] = x;
@@ -240,7 +240,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
         run_product(&x, i / d->loops, i % d->loops, x.work, x.r.threads);
     }
     if (atomic_load_explicit(&failed, memory_order_relaxed)) {
-        return mc_fail(MC_EUNSUPPORTED, "conv: a matrix product of one failed");
+        return mc_fail(MC_EUNSUPPORTED, "conv: a matrix product of solver one failed");
     }
     if (!d->t.in_order) {
         mc_conv_finish_all(&x.r);
@@ -324,7 +324,7 @@ static const char *refuse(const struct mc_problem *p_)
         return mc_conv_shared_image_halves(p);
     }
     if (!look(p, &t)) {
-        return "needs channels or places adjacent in each operand";
+        return "needs channels or positions contiguous in each operand";
     }
     return NULL;
 }

@@ -186,14 +186,15 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_conv_problem *p = conv(p_);
     bool copied[3];
     if (p->inner & INNER_RELAYOUT) {
-        return "wraps a solver once";
+        return "cannot be nested in itself";
     }
     if (mc_conv_hollow(p)) {
         return mc_conv_hollow(p);
     }
     inside(p, p->s.n, copied);
-    return copied[CONV_X] || copied[CONV_W] || copied[CONV_Y] ? NULL
-                                                              : "finds all operands in C order already";
+    return copied[CONV_X] || copied[CONV_W] || copied[CONV_Y]
+               ? NULL
+               : "has nothing to copy: all operands are in C order";
 }
 
 static double estimate(const struct mc_problem *p_)

@@ -133,15 +133,16 @@ const char *mc_conv_not_plain(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     return mc_conv_hollow(p)                   ? mc_conv_hollow(p)
-           : p->dtype != MC_FLOAT32 || p->wide ? "sums in float32 alone"
-           : s->unshared                       ? "has one filter for all places"
-           : s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0 ? "takes one or two axes"
-                                                                               : NULL;
+           : p->dtype != MC_FLOAT32 || p->wide ? "sums only in float32"
+           : s->unshared                       ? "takes filters shared by all positions"
+           : s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0
+               ? "takes one or two spatial axes"
+               : NULL;
 }
 
 const char *mc_conv_shared_image_halves(const struct mc_conv_problem *p)
 {
-    return mc_dtypes[p->dtype].size == 2 ? "takes float32 and float64; relayout widens for it"
+    return mc_dtypes[p->dtype].size == 2 ? "takes float32 and float64; relayout converts halves for it"
            : p->wide && p->dtype != MC_FLOAT64
                ? "sums float32 in float32, and conv.precision asks for float64"
                : NULL;

@@ -94,7 +94,8 @@ static struct mc_direct_ahead advance_strip(const struct call *x, int64_t image,
 
 /* y at positions [p, p + n) of all filters of a group. It is read in place, or copied and padded if n is no
  * multiple of the vector length. */
-static struct strip pack_strip(const struct call *x, int64_t image, int64_t g, int64_t p, int64_t n, float *strip)
+static struct strip pack_strip(const struct call *x, int64_t image, int64_t g, int64_t p, int64_t n,
+                               float *strip)
 {
     const struct spread *d = x->d;
     const int64_t *stride = x->r.p->at.y;
@@ -130,8 +131,10 @@ static void multiply(const struct spread *d, const float *w, int64_t rows, struc
 {
     const int64_t none = 0;
     for (int64_t row = 0; row < rows; row += DIRECT_ROWS, w += d->from * DIRECT_ROWS) {
-        struct mc_direct_sum s = { .off = &none, .x_step = strip->step, .out_step = d->width, .taps = 1, .out = sum + row * d->width,
-                                   .rows = (int)MC_MIN(rows - row, (int64_t)DIRECT_ROWS), .ahead = next, .copy_step = d->width };
+        struct mc_direct_sum s = { .off = &none, .x_step = strip->step, .out_step = d->width, .taps = 1,
+                                   .out = sum + row * d->width,
+                                   .rows = (int)MC_MIN(rows - row, (int64_t)DIRECT_ROWS), .ahead = next,
+                                   .copy_step = d->width };
         for (int64_t f = 0; f < d->from; f += TERMS) {
             s.x = strip->at + f * strip->step;
             s.copy = strip->copy ? strip->copy + f * d->width : NULL;
@@ -392,13 +395,13 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_conv_shape *s = &p->s;
     struct spread d = { 0 };
     if (s->pass != CONV_INPUTS) {
-        return "serves inputs";
+        return "computes only inputs";
     }
     if (mc_conv_not_plain(p)) {
         return mc_conv_not_plain(p);
     }
     if (!dense_places(p)) {
-        return "takes y with dense places";
+        return "needs contiguous positions in y";
     }
     sizes(&d, p);
     return lay_out(&d, s, 1) <= p->base.options.workspace
@@ -425,4 +428,6 @@ static double estimate(const struct mc_problem *p_)
     return 3e-6 + seconds / mc_conv_threads(seconds, n * (double)d.parts) + (seconds > 4e-6 ? 6e-6 : 0);
 }
 
-const struct mc_solver mc_conv_col2im = { .name = "spread", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_col2im = {
+    .name = "spread", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

@@ -143,12 +143,13 @@ FUSED void winograd_inverse(const int size, const float *in, int64_t step, int r
 }
 
 #define WINOGRAD(size)                                                                                       \
-    static TARGET void winograd_forward##size(const struct mc_fft_window *w, int role, float *out, int64_t step) \
+    static TARGET void winograd_forward##size(const struct mc_fft_window *w, int role, float *out,           \
+                                              int64_t step)                                                  \
     {                                                                                                        \
         winograd_forward(size, w, role, out, step);                                                          \
     }                                                                                                        \
-    static TARGET void winograd_inverse##size(const float *in, int64_t step, int role, float alpha, float beta, \
-                                              const struct mc_fft_window *w)                                 \
+    static TARGET void winograd_inverse##size(const float *in, int64_t step, int role, float alpha,          \
+                                              float beta, const struct mc_fft_window *w)                     \
     {                                                                                                        \
         winograd_inverse(size, in, step, role, alpha, beta, w);                                              \
     }

@@ -18,7 +18,8 @@
 static const struct mc_window_grad_kernel *kernel(int64_t n)
 {
     const struct mc_window_grad_kernel *const table[ISA_COUNT] = {
-        [ISA_AVX512] = mc_window_grad_avx512, [ISA_AVX2] = mc_window_grad_avx2, [ISA_PLAIN] = mc_window_grad_plain
+        [ISA_AVX512] = mc_window_grad_avx512, [ISA_AVX2] = mc_window_grad_avx2,
+        [ISA_PLAIN] = mc_window_grad_plain
     };
     int lanes[ISA_COUNT];
     for (int i = 0; i < ISA_COUNT; i++) {
@@ -170,13 +171,13 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_conv_shape *s = &p->conv.s;
     struct marked d = { .part = 0 };
     if (s->pass == CONV_FORWARD || mc_pooled_not_plain(p)) {
-        return s->pass == CONV_FORWARD ? "serves gradients" : mc_pooled_not_plain(p);
+        return s->pass == CONV_FORWARD ? "computes only gradients" : mc_pooled_not_plain(p);
     }
     sizes(&d, p);
     return marked_block(&d) > INT32_MAX / 4 || d.windows * s->f > INT32_MAX / 64 ||
                    d.vectors * d.k->lanes * s->f > INT32_MAX / 4
-               ? "counts in 32 bits"
-           : p->w[1] * p->w[2] > CELLS                 ? "tells 256 cells of a window apart"
+               ? "has offsets of 32 bits, and the problem is larger"
+           : p->w[1] * p->w[2] > CELLS                 ? "takes windows of at most 256 cells"
            : lay_out(&d, p, 1) > p_->options.workspace ? "needs more workspace than the flag workspace allows"
                                                        : NULL;
 }
@@ -200,4 +201,6 @@ static double estimate(const struct mc_problem *p_)
     return 3e-6 + seconds / mc_conv_threads(seconds, (double)d.tasks);
 }
 
-const struct mc_solver mc_pooled_window_grad = { .name = "marked", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_pooled_window_grad = {
+    .name = "marked", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

@@ -31,6 +31,7 @@ struct mc_window_grad_kernel {
     void (*weights)(const struct mc_window_grad_weights *a, int lines, int columns);
     void (*inputs)(const struct mc_window_grad_inputs *a, int vectors);
 };
-extern const struct mc_window_grad_kernel *const mc_window_grad_avx512, *const mc_window_grad_avx2, *const mc_window_grad_plain;
+extern const struct mc_window_grad_kernel *const mc_window_grad_avx512, *const mc_window_grad_avx2,
+    *const mc_window_grad_plain;
 
 #endif

@@ -77,8 +77,11 @@ FUSED void inputs_of(const int nv, const struct mc_window_grad_inputs *a)
     }
 }
 
-#define WEIGHTS(lines, columns) \
-    static TARGET void weights_##lines##x##columns(const struct mc_window_grad_weights *a) { weights_of(lines, columns, a); }
+#define WEIGHTS(lines, columns)                                                                              \
+    static TARGET void weights_##lines##x##columns(const struct mc_window_grad_weights *a)                   \
+    {                                                                                                        \
+        weights_of(lines, columns, a);                                                                       \
+    }
 #define INPUTS(nv) \
     static TARGET void inputs_##nv(const struct mc_window_grad_inputs *a) { inputs_of(nv, a); }
 SHAPES(WEIGHTS)
@@ -88,7 +91,9 @@ EACH(INPUTS)
 #define INPUTS_ROW(nv) [nv] = inputs_##nv,
 static void weights(const struct mc_window_grad_weights *a, int lines, int columns)
 {
-    static void (*const of[][MARKED_ACROSS + 1])(const struct mc_window_grad_weights *a) = { SHAPES(WEIGHTS_ROW) };
+    static void (*const of[][MARKED_ACROSS + 1])(const struct mc_window_grad_weights *a) = {
+        SHAPES(WEIGHTS_ROW)
+    };
     of[lines][columns](a);
 }
 
@@ -98,4 +103,5 @@ static void inputs(const struct mc_window_grad_inputs *a, int vectors)
     of[vectors](a);
 }
 
-static const struct mc_window_grad_kernel kernel = { .lanes = L, .most = MOST, .lines = LINES, .weights = weights, .inputs = inputs };
+static const struct mc_window_grad_kernel kernel = { .lanes = L, .most = MOST, .lines = LINES,
+                                                     .weights = weights, .inputs = inputs };

@@ -120,8 +120,10 @@ static void filter_image(const struct call *c, float *sum, int64_t n, int64_t bl
     const struct mc_pooled_problem *p = pooled(d->base.problem);
     const int64_t lanes = d->k->lanes, lines = d->vectors / d->across;
     const float *x = c->shared + (n * d->blocks + block) * marked_block(d);
-    struct mc_window_grad_weights a = { .g = c->g + plane(p->g, n, f), .mark = c->mark + plane(p->mark, n, f), .first = d->first, .off = d->off,
-                                   .n = d->windows, .x_line = d->pitch, .sum_line = d->across * lanes };
+    struct mc_window_grad_weights a = {
+        .g = c->g + plane(p->g, n, f), .mark = c->mark + plane(p->mark, n, f), .first = d->first, .off = d->off,
+        .n = d->windows, .x_line = d->pitch, .sum_line = d->across * lanes,
+    };
     for (int64_t i = 0; i < lines; i += d->deep) {
         for (int64_t j = 0; j < d->across; j += d->wide) {
             a.x = x + i * a.x_line + j * lanes;

@@ -166,7 +166,8 @@ static TARGET void NAME(line)(const struct mc_norm_block *b)
     }
 }
 
-static const struct mc_norm_kernel NAME(kernel) = { .name = ISA, .lanes = L, .block = NAME(block), .line = NAME(line) };
+static const struct mc_norm_kernel NAME(kernel) = { .name = ISA, .lanes = L, .block = NAME(block),
+                                                    .line = NAME(line) };
 #undef NAME
 #undef T
 #undef V

@@ -52,10 +52,10 @@ static const char *refuse(const struct mc_problem *p_)
     struct mc_norm_grid g;
     mc_norm_grid(p, &g);
     if (p->s.blocked || p->s.n > 64) {
-        return "knows windows of up to 64 channels around, not blocks";
+        return "takes windows of up to 64 channels around each channel, not blocks";
     }
     const bool far = g.far[NORM_X] != 1 || g.far[NORM_Y] != 1 || (p->s.backward && g.far[NORM_G] != 1);
-    return g.lanes > 1 || (g.c > 1 && far) ? "needs channels side by side" : norm_refuse(p);
+    return g.lanes > 1 || (g.c > 1 && far) ? "needs contiguous channels" : norm_refuse(p);
 }
 
 static double estimate(const struct mc_problem *p)
@@ -78,4 +78,6 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &l->base;
 }
 
-const struct mc_solver mc_norm_lines = { .name = "lines", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_norm_lines = {
+    .name = "lines", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

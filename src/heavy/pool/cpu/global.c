@@ -105,7 +105,7 @@ static const char *refuse(const struct mc_problem *p_)
         return "takes float32 and float64";
     }
     if (p->s.mode == POOL_MAX || p->s.key != POOL_KEY_NONE || p->s.pass == POOL_GATHER) {
-        return "sums, and knows no maxima";
+        return "computes only sums and means";
     }
     if (mc_pool_hollow(p)) {
         return mc_pool_hollow(p);
@@ -113,13 +113,13 @@ static const char *refuse(const struct mc_problem *p_)
     for (int i = 0; i < 3; i++) {
         const struct mc_pool_clip c = pool_cut(&p->s, i, 0);
         if (p->s.out[i] != 1 || c.lo != 0 || c.hi != p->s.in[i]) {
-            return "takes one window that sees all of its plane";
+            return "needs one window that covers the plane";
         }
     }
     mc_pool_grid(p, &g);
     return g.lanes == 1 && g.nfree <= 1 && side_by_side(&g)
                ? NULL
-               : "needs planes at one distance, their cells side by side";
+               : "needs equally spaced planes with contiguous cells";
 }
 
 static double estimate(const struct mc_problem *p)
@@ -141,4 +141,6 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &k->base;
 }
 
-const struct mc_solver mc_pool_global = { .name = "whole", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_pool_global = {
+    .name = "whole", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

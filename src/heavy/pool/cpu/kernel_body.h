@@ -1,8 +1,7 @@
 /* kernel_body.h: the loops of kernel.h over the registers that the including file defines:
  *
  *   TARGET, NAME(x), T, V, I, M, L     function attribute; name of a function; element; vectors of L
- *   elements,
- *                                      of L integers, of L comparison results
+ *                                      elements, of L integers, of L comparison results
  *   LOAD STORE SET1 ADD MUL            on V
  *   BEATS(v, m)                        true if v is larger than m, or v is NaN and m is not
  *   PICK(k, a, b) PICKI(k, a, b)       a where k is true, else b
@@ -200,7 +199,8 @@ static TARGET void NAME(share)(const struct mc_pool_row *r)
 }
 
 static const struct mc_pool_kernel NAME(kernel) = {
-    .name = ISA, .lanes = L, .max = NAME(max), .sum = NAME(sum), .put = NAME(put), .send = NAME(send), .share = NAME(share),
+    .name = ISA, .lanes = L, .max = NAME(max), .sum = NAME(sum), .put = NAME(put), .send = NAME(send),
+    .share = NAME(share),
 };
 #undef LOADS
 #undef XROW

@@ -87,10 +87,11 @@ static const char *refuse(const struct mc_problem *p_)
         return "takes float32 and float64 only";
     }
     if (p->s.pass == POOL_GATHER || (p->s.pass == POOL_SPREAD && p->s.key == POOL_KEY_X)) {
-        return p->s.pass == POOL_GATHER ? "does not gather" : "knows marks only, not ties that share";
+        return p->s.pass == POOL_GATHER ? "does not gather"
+                                        : "takes argmax marks, but not a gradient shared by ties";
     }
     mc_pool_grid(p, &g);
-    return g.lanes < 2 ? "needs images or channels side by side" : mc_pool_hollow(p);
+    return g.lanes < 2 ? "needs contiguous images or channels" : mc_pool_hollow(p);
 }
 
 static double estimate(const struct mc_problem *p_)
@@ -111,4 +112,6 @@ static struct mc_plan *plan(const struct mc_problem *p)
     return &l->base;
 }
 
-const struct mc_solver mc_pool_lanes = { .name = "lanes", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_pool_lanes = {
+    .name = "lanes", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

@@ -74,8 +74,9 @@ static const char *refuse(const struct mc_problem *p_)
     if (!mc_is_float(p->dtype)) {
         return "takes floats only";
     }
-    return p->s.pass != POOL_FORWARD && p->s.key == POOL_KEY_X ? "knows marks only, not ties that share"
-                                                               : mc_pool_hollow(p);
+    return p->s.pass != POOL_FORWARD && p->s.key == POOL_KEY_X
+               ? "takes argmax marks, but not a gradient shared by ties"
+               : mc_pool_hollow(p);
 }
 
 static double estimate(const struct mc_problem *p)
@@ -129,4 +130,6 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &k->planes.base;
 }
 
-const struct mc_solver mc_pool_packed = { .name = "packed", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_pool_packed = {
+    .name = "packed", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

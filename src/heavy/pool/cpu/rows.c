@@ -125,7 +125,8 @@ static int64_t clipped_window(const struct columns *c, const struct band *b, int
 
 /* quick: marks are bytes, and windows [from, to) of all bands are inside of the image. */
 #define MOVES(T, name)                                                                                       \
-    static void move_##name(const struct columns *c, const struct band *b, int64_t from, int64_t to, bool quick) \
+    static void move_##name(const struct columns *c, const struct band *b, int64_t from, int64_t to,         \
+                            bool quick)                                                                      \
     {                                                                                                        \
         const struct mc_pool_shape *s = &c->p->s;                                                            \
         const struct mc_pool_grid *g = c->at->g;                                                             \
@@ -133,7 +134,7 @@ static int64_t clipped_window(const struct columns *c, const struct band *b, int
         const int64_t *xs = g->slot[POOL_X], *offset = c->plan->offset, st = s->stride[2];                   \
         T *x = (T *)(void *)c->at->at[POOL_X], *y = (T *)(void *)b->y;                                       \
         for (int64_t j = from; j < to && !quick; j++) {                                                      \
-            T *cell = x + clipped_window(c, b, j);                                                                  \
+            T *cell = x + clipped_window(c, b, j);                                                           \
             *(spreads ? cell : y + j) = spreads ? *cell + y[j] : *cell;                                      \
         }                                                                                                    \
         x += b->cut[0].lo * xs[0] + b->cut[1].lo * xs[1] - s->pad[2];                                        \
@@ -277,8 +278,11 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
     const bool shares = s->pass == POOL_SPREAD && s->mode != POOL_MAX;
     const struct mc_pool_span rows = shares ? (struct mc_pool_span){ 0, 0 }
                                             : r->whole[1]; /* sums are spread row by row */
-    const struct columns c = { .p = p, .at = at, .plan = r, .kernel = mc_pool_kernel(p->dtype == MC_FLOAT64, r->whole[2].to - r->whole[2].from),
-                               .size = mc_dtypes[p->dtype].size, .mark_size = mc_dtypes[s->mark].size, .from = r->whole[2].from,
+    const struct columns c = { .p = p, .at = at, .plan = r,
+                               .kernel = mc_pool_kernel(p->dtype == MC_FLOAT64,
+                                                        r->whole[2].to - r->whole[2].from),
+                               .size = mc_dtypes[p->dtype].size, .mark_size = mc_dtypes[s->mark].size,
+                               .from = r->whole[2].from,
                                .to = r->whole[2].to };
     if (s->pass == POOL_SPREAD && !positions_covered(&c)) {
         clear(&c);
@@ -300,7 +304,7 @@ static const char *refuse(const struct mc_problem *p_)
         return "takes float32 and float64 only";
     }
     if (s->pass != POOL_FORWARD && s->key == POOL_KEY_X) {
-        return "knows marks only, not ties that share";
+        return "takes argmax marks, but not a gradient shared by ties";
     }
     return mc_pool_hollow_columns(p);
 }
@@ -332,4 +336,6 @@ static struct mc_plan *plan(const struct mc_problem *p)
     return &r->planes.base;
 }
 
-const struct mc_solver mc_pool_rows = { .name = "rows", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_pool_rows = {
+    .name = "rows", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

@@ -172,8 +172,11 @@ static void run_plane(const struct job *j, int64_t number, int slot)
     }
     const struct mc_pool_plane p = {
         .g = g, .lanes = to - from, .scratch = j->scratch + (size_t)slot * d->bytes,
-        .at = { (char *)j->operand[POOL_X] + at[POOL_X] * size, (char *)j->operand[POOL_Y] + at[POOL_Y] * size,
-                mc_pool_keyed(q) ? (char *)j->operand[POOL_KEY] + at[POOL_KEY] * (int64_t)mc_dtypes[q->s.mark].size : NULL },
+        .at = { (char *)j->operand[POOL_X] + at[POOL_X] * size,
+                (char *)j->operand[POOL_Y] + at[POOL_Y] * size,
+                mc_pool_keyed(q)
+                    ? (char *)j->operand[POOL_KEY] + at[POOL_KEY] * (int64_t)mc_dtypes[q->s.mark].size
+                    : NULL },
     };
     if (to > from) {
         d->work(&d->base, &p);
@@ -274,5 +277,5 @@ const char *mc_pool_hollow_columns(const struct mc_pool_problem *p)
     bool far = s->in[2] > 1 && g.slot[POOL_X][2] != 1;
     far = far ||
           (s->out[2] > 1 && (g.slot[POOL_Y][2] != 1 || (mc_pool_keyed(p) && g.slot[POOL_KEY][2] != 1)));
-    return far || g.lanes > 1 ? "needs columns side by side" : mc_pool_hollow(p);
+    return far || g.lanes > 1 ? "needs contiguous columns" : mc_pool_hollow(p);
 }

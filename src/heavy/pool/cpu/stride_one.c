@@ -104,11 +104,11 @@ static const char *refuse(const struct mc_problem *p_)
     }
     for (int i = 0; i < 3; i++) {
         if (s->stride[i] != 1 || s->pad[i] >= s->w[i]) {
-            return "needs windows that move by one";
+            return "needs stride 1 and borders smaller than the window";
         }
     }
     if (s->w[0] * s->w[1] > POOL_ROWS || padded_bytes(p) > MOST_BYTES) {
-        return "needs windows and planes that are small";
+        return "needs small windows and planes";
     }
     return mc_pool_hollow_columns(p);
 }
@@ -133,4 +133,6 @@ static struct mc_plan *plan(const struct mc_problem *p)
     return &r->planes.base;
 }
 
-const struct mc_solver mc_pool_slide = { .name = "slide", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_pool_slide = {
+    .name = "slide", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

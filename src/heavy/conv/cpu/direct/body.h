@@ -138,9 +138,11 @@ static TARGET void fold(float *to, const float *from, int64_t step, const int64_
 #endif
 
 /* One function for each number of rows and vectors, so that the compiler can unroll the loops. */
-#define ONE(what, rows, n) static TARGET void what##rows##_##n(const struct mc_direct_##what *s) { what##_of(rows, n, s); }
+#define ONE(what, rows, n)                                                                                   \
+    static TARGET void what##rows##_##n(const struct mc_direct_##what *s) { what##_of(rows, n, s); }
 #define BOTH(n)                                                                                              \
-    ONE(sum, 1, n) ONE(sum, 2, n) ONE(sum, 3, n) ONE(sum, 4, n) ONE(dots, 1, n) ONE(dots, 2, n) ONE(dots, 3, n) ONE(dots, 4, n)
+    ONE(sum, 1, n) ONE(sum, 2, n) ONE(sum, 3, n) ONE(sum, 4, n)                                              \
+    ONE(dots, 1, n) ONE(dots, 2, n) ONE(dots, 3, n) ONE(dots, 4, n)
 EACH(BOTH)
 #define SUMS(n) { sum1_##n, sum2_##n, sum3_##n, sum4_##n },
 #define DOTS(n) { dots1_##n, dots2_##n, dots3_##n, dots4_##n },
@@ -157,4 +159,5 @@ static void dots(const struct mc_direct_dots *d)
     all_dots[d->taps - 1][d->rows - 1](d);
 }
 
-static const struct mc_direct_kernel kernel = { .lanes = L, .most = NV, .math = MATH, .sum = sum, .dots = dots, .fold = fold };
+static const struct mc_direct_kernel kernel = { .lanes = L, .most = NV, .math = MATH, .sum = sum,
+                                                .dots = dots, .fold = fold };

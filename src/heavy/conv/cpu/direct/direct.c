@@ -184,7 +184,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->kernel = kernel();
     axes(d, &p->s);
     if (!fit(d, &p->s, p->base.options.workspace)) {
-        mc_fail(MC_EUNSUPPORTED, "conv: no image of direct fits into the workspace");
+        mc_fail(MC_EUNSUPPORTED, "conv: the workspace is too small for one image in solver direct");
         mc_free(d);
         return NULL;
     }
@@ -241,4 +241,6 @@ static double estimate(const struct mc_problem *p_)
            (seconds > 4e-6 ? 6e-6 : 0);
 }
 
-const struct mc_solver mc_conv_direct = { .name = "direct", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_direct = {
+    .name = "direct", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

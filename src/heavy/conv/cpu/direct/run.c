@@ -126,8 +126,9 @@ static void sum_phase(const struct call *x, const float *source, const float *w,
                   calls = conv_ceil(vectors, d->kernel->most);
     int64_t k = 0;
     do {
-        struct mc_direct_sum s = { .off = d->off + d->first[phase], .x_step = d->channel, .out_step = d->places,
-                                   .channels = MC_MIN(most, d->from - k), .taps = taps, .rows = rows, .add = k > 0 };
+        struct mc_direct_sum s = { .off = d->off + d->first[phase], .x_step = d->channel,
+                                   .out_step = d->places, .channels = MC_MIN(most, d->from - k),
+                                   .taps = taps, .rows = rows, .add = k > 0 };
         s.w = w + k * taps * DIRECT_ROWS;
         for (int64_t i = 0; i < calls; i++) {
             const int64_t v = vectors * i / calls, stop = vectors * (i + 1) / calls;
@@ -256,8 +257,8 @@ static void dots_task(void *arg, int64_t task, int slot)
         float part[DIRECT_ROWS][16];
         double sum[DIRECT_ROWS][16] = { { 0 } };
         struct mc_direct_dots q = {
-            .out = part[0], .off = d->off + t, .x_image = s->c * d->channel, .y_image = s->f * d->dy, .y_step = d->dy,
-            .out_step = 16, .rows = rows, .taps = taps,
+            .out = part[0], .off = d->off + t, .x_image = s->c * d->channel, .y_image = s->f * d->dy,
+            .y_step = d->dy, .out_step = 16, .rows = rows, .taps = taps,
         };
         for (int64_t i = 0; i < conv_ceil(x->n, some) * pieces; i++) {
             const int64_t n = i / pieces * some, v = vectors * (i % pieces) / pieces;

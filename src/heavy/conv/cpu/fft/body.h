@@ -302,32 +302,34 @@ FUSED void filter_column_back(const int size, const float *from, int64_t step, i
 }
 
 #define SIZES(size)                                                                                          \
-    static TARGET void forward##size(const struct mc_fft_window *w, bool conjugate, bool far, float *tile, float *out, \
-                                     int64_t step, int64_t im)                                               \
+    static TARGET void forward##size(const struct mc_fft_window *w, bool conjugate, bool far, float *tile,   \
+                                     float *out, int64_t step, int64_t im)                                   \
     {                                                                                                        \
         forward(size, w, conjugate, far, tile, out, step, im);                                               \
     }                                                                                                        \
-    static TARGET void inverse##size(const float *in, int64_t step, int64_t im, float alpha, float beta, float *tile, \
-                                     const struct mc_fft_window *w)                                          \
+    static TARGET void inverse##size(const float *in, int64_t step, int64_t im, float alpha, float beta,     \
+                                     float *tile, const struct mc_fft_window *w)                             \
     {                                                                                                        \
         inverse(size, in, step, im, alpha, beta, tile, w);                                                   \
     }                                                                                                        \
-    static TARGET void filter_rows##size(const struct mc_fft_window *w, float *to, int64_t column, int64_t row, int64_t im) \
+    static TARGET void filter_rows##size(const struct mc_fft_window *w, float *to, int64_t column,           \
+                                         int64_t row, int64_t im)                                            \
     {                                                                                                        \
         filter_rows(size, w, to, column, row, im);                                                           \
     }                                                                                                        \
-    static TARGET void filter_rows_back##size(const float *from, int64_t column, int64_t row, int64_t im, float alpha, \
-                                              float beta, const struct mc_fft_window *w)                     \
+    static TARGET void filter_rows_back##size(const float *from, int64_t column, int64_t row, int64_t im,    \
+                                              float alpha, float beta, const struct mc_fft_window *w)        \
     {                                                                                                        \
         rows_back(size, from, column, row, im, alpha, beta, w);                                              \
     }                                                                                                        \
-    static TARGET void filter_column##size(const float *from, int64_t row, int64_t from_im, const struct mc_fft_taps *t, \
-                                           float *to, int64_t step, int64_t im)                              \
+    static TARGET void filter_column##size(const float *from, int64_t row, int64_t from_im,                  \
+                                           const struct mc_fft_taps *t, float *to, int64_t step, int64_t im) \
     {                                                                                                        \
         filter_column(size, from, row, from_im, t, to, step, im);                                            \
     }                                                                                                        \
-    static TARGET void filter_column_back##size(const float *from, int64_t step, int64_t im, const struct mc_fft_taps *t, \
-                                                bool add, float *to, int64_t row, int64_t to_im)             \
+    static TARGET void filter_column_back##size(const float *from, int64_t step, int64_t im,                 \
+                                                const struct mc_fft_taps *t, bool add, float *to,            \
+                                                int64_t row, int64_t to_im)                                  \
     {                                                                                                        \
         filter_column_back(size, from, step, im, t, add, to, row, to_im);                                    \
     }
@@ -346,8 +348,10 @@ static const struct mc_fft_kernel kernel = {
     .filter_rows = { filter_rows8, filter_rows16, filter_rows32, filter_rows64 },
     .filter_rows_back = { filter_rows_back8, filter_rows_back16, filter_rows_back32, filter_rows_back64 },
     .filter_column = { filter_column8, filter_column16, filter_column32, filter_column64 },
-    .filter_column_back = { filter_column_back8, filter_column_back16, filter_column_back32, filter_column_back64 },
+    .filter_column_back = { filter_column_back8, filter_column_back16, filter_column_back32,
+                            filter_column_back64 },
     .product = product,
     .real_product = real_product, .winograd_turn = WINOGRAD_CYCLES,
-    .winograd_forward = { winograd_forward4, winograd_forward6 }, .winograd_inverse = { winograd_inverse4, winograd_inverse6 },
+    .winograd_forward = { winograd_forward4, winograd_forward6 },
+    .winograd_inverse = { winograd_inverse4, winograd_inverse6 },
 };

@@ -17,10 +17,10 @@ static const char *refuse_any(const struct mc_problem *p_, int which)
         return mc_conv_not_plain(p);
     }
     if (s->stride[1] != 1 || s->stride[2] != 1) {
-        return "takes stride 1 alone";
+        return "takes only stride 1";
     }
     if (fft_wide(s, 1) >= FFT_MOST || fft_wide(s, 2) >= FFT_MOST) {
-        return "has tiles of at most 64 places a side, and the filter is wider";
+        return "has tiles of at most 64 by 64, and the filter is larger";
     }
     return mc_fft_choose(&d, p, which) ? NULL : "needs more workspace than the flag workspace allows";
 }
@@ -35,11 +35,11 @@ static const char *refuse_winograd(const struct mc_problem *p, int which, int wi
     const struct mc_conv_shape *s = &conv(p)->s;
     for (int i = 1; i < 3; i++) {
         if (s->k[i] != 3 || s->dilation[i] != 1) {
-            return "takes filters of 3 by 3 taps, side by side";
+            return "takes filters of 3x3 taps without dilation";
         }
     }
     if (s->pass == CONV_WEIGHTS && s->n * conv_ceil(s->out[1], wide) * conv_ceil(s->out[2], wide) > MANY) {
-        return "would lose digits in the weights' sums over so many tiles";
+        return "would lose too many digits in sums over so many tiles";
     }
     return refuse_any(p, which);
 }
@@ -62,7 +62,7 @@ static struct mc_plan *plan_any(const struct mc_problem *p, int which)
     }
     d->base.run = mc_fft_run;
     if (!mc_fft_choose(d, conv(p), which)) {
-        mc_fail(MC_EUNSUPPORTED, "conv: no tiles fit into the workspace");
+        mc_fail(MC_EUNSUPPORTED, "conv: the workspace is too small for one tile");
         mc_free(d);
         return NULL;
     }

@@ -69,8 +69,8 @@ static inline void inside(const struct mc_conv_shape *s, const struct piece *t, 
 }
 
 #define COLUMNS(type)                                                                                        \
-    static void gather_##type(const struct mc_conv_problem *p, const struct piece *t, int pieces, const struct tap *a, \
-                              const type *x, type *restrict row)                                             \
+    static void gather_##type(const struct mc_conv_problem *p, const struct piece *t, int pieces,            \
+                              const struct tap *a, const type *x, type *restrict row)                        \
     {                                                                                                        \
         const int64_t step = p->s.stride[2] * p->at.x[4];                                                    \
         for (const struct piece *end = t + pieces; t < end; t++) {                                           \
@@ -99,8 +99,8 @@ static inline void inside(const struct mc_conv_shape *s, const struct piece *t, 
             }                                                                                                \
         }                                                                                                    \
     }                                                                                                        \
-    static void add_##type(const struct mc_conv_problem *p, const struct piece *t, int pieces, const struct tap *a, \
-                           type *x, const type *restrict row)                                                \
+    static void add_##type(const struct mc_conv_problem *p, const struct piece *t, int pieces,               \
+                           const struct tap *a, type *x, const type *restrict row)                           \
     {                                                                                                        \
         const int64_t step = p->s.stride[2] * p->at.x[4];                                                    \
         for (const struct piece *end = t + pieces; t < end; t++) {                                           \

@@ -178,10 +178,10 @@ static const char *refuse(const struct mc_problem *p_)
         return mc_conv_hollow(p);
     }
     if (p->s.unshared) {
-        return "has one filter for all places";
+        return "takes filters shared by all positions";
     }
     if (!mc_conv_dense_inner(p, CONV_Y, 3) || !mc_conv_dense_inner(p, CONV_W, 3)) {
-        return "takes y with dense places and w with dense taps alone";
+        return "needs contiguous positions in y and contiguous taps in w";
     }
     return mc_conv_shared_image_halves(p);
 }
@@ -200,4 +200,6 @@ static double estimate(const struct mc_problem *p_)
     return 2e-6 + seconds / mc_conv_threads(seconds, TASKS) + (seconds > 4e-6 ? 3e-6 : 0);
 }
 
-const struct mc_solver mc_conv_im2col = { .name = "im2col", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_im2col = {
+    .name = "im2col", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

@@ -234,7 +234,7 @@ mc_status mc_im2col_run(const struct mc_plan *plan, void *const *operand, void *
         }
     }
     if (atomic_load_explicit(&x.failed, memory_order_relaxed)) {
-        return mc_fail(MC_EUNSUPPORTED, "conv: a matrix product of im2col failed");
+        return mc_fail(MC_EUNSUPPORTED, "conv: a matrix product of solver im2col failed");
     }
     return MC_OK;
 }

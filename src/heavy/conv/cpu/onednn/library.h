@@ -62,31 +62,39 @@ struct dnnl_arg {
     X(primitive_create,             0, (dnnl * primitive, const void *pd))                                   \
     X(primitive_execute,            0, (dnnl primitive, dnnl stream, int n, const struct dnnl_arg *args))    \
     X(primitive_destroy,            0, (dnnl primitive))                                                     \
-    X(reorder_primitive_desc_create, 0, (dnnl * pd, const void *from, dnnl engine, const void *to, dnnl engine2, \
-                                         const void *attr))                                                  \
-    X(memory_desc_init_by_strides,  2, (void *desc, int n, const int64_t *dims, int type, const int64_t *strides)) \
+    X(reorder_primitive_desc_create, 0,                                                                      \
+      (dnnl * pd, const void *from, dnnl engine, const void *to, dnnl engine2, const void *attr))            \
+    X(memory_desc_init_by_strides, 2,                                                                        \
+      (void *desc, int n, const int64_t *dims, int type, const int64_t *strides))                            \
     X(memory_desc_init_by_tag,      2, (void *desc, int n, const int64_t *dims, int type, int tag))          \
-    X(primitive_desc_create,        2, (dnnl * pd, const void *op, const void *attr, dnnl engine, const void *hint)) \
-    X(dilated_convolution_forward_desc_init, 2, (void *op, int prop, int alg, const void *src, const void *weights, \
-        const void *bias, const void *dst, const int64_t *strides, const int64_t *dilates, const int64_t *front, \
-        const int64_t *behind))                                                                              \
-    X(dilated_convolution_backward_data_desc_init, 2, (void *op, int alg, const void *src, const void *weights, \
-        const void *dst, const int64_t *strides, const int64_t *dilates, const int64_t *front, const int64_t *behind)) \
-    X(dilated_convolution_backward_weights_desc_init, 2, (void *op, int alg, const void *src, const void *weights, \
-        const void *bias, const void *dst, const int64_t *strides, const int64_t *dilates, const int64_t *front, \
-        const int64_t *behind))                                                                              \
-    X(memory_desc_create_with_strides, 3, (dnnl * desc, int n, const int64_t *dims, int type, const int64_t *strides)) \
+    X(primitive_desc_create, 2,                                                                              \
+      (dnnl * pd, const void *op, const void *attr, dnnl engine, const void *hint))                          \
+    X(dilated_convolution_forward_desc_init, 2,                                                              \
+      (void *op, int prop, int alg, const void *src, const void *weights, const void *bias,                  \
+       const void *dst, const int64_t *strides, const int64_t *dilates, const int64_t *front,                \
+       const int64_t *behind))                                                                               \
+    X(dilated_convolution_backward_data_desc_init, 2,                                                        \
+      (void *op, int alg, const void *src, const void *weights, const void *dst, const int64_t *strides,     \
+       const int64_t *dilates, const int64_t *front, const int64_t *behind))                                 \
+    X(dilated_convolution_backward_weights_desc_init, 2,                                                     \
+      (void *op, int alg, const void *src, const void *weights, const void *bias, const void *dst,           \
+       const int64_t *strides, const int64_t *dilates, const int64_t *front, const int64_t *behind))         \
+    X(memory_desc_create_with_strides, 3,                                                                    \
+      (dnnl * desc, int n, const int64_t *dims, int type, const int64_t *strides))                           \
     X(memory_desc_create_with_tag,  3, (dnnl * desc, int n, const int64_t *dims, int type, int tag))         \
     X(memory_desc_destroy,          3, (dnnl desc))                                                          \
-    X(convolution_forward_primitive_desc_create, 3, (dnnl * pd, dnnl engine, int prop, int alg, const void *src, \
-        const void *weights, const void *bias, const void *dst, const int64_t *strides, const int64_t *dilates, \
-        const int64_t *front, const int64_t *behind, const void *attr))                                      \
-    X(convolution_backward_data_primitive_desc_create, 3, (dnnl * pd, dnnl engine, int alg, const void *src, \
-        const void *weights, const void *dst, const int64_t *strides, const int64_t *dilates, const int64_t *front, \
-        const int64_t *behind, const void *hint, const void *attr))                                          \
-    X(convolution_backward_weights_primitive_desc_create, 3, (dnnl * pd, dnnl engine, int alg, const void *src, \
-        const void *weights, const void *bias, const void *dst, const int64_t *strides, const int64_t *dilates, \
-        const int64_t *front, const int64_t *behind, const void *hint, const void *attr))
+    X(convolution_forward_primitive_desc_create, 3,                                                          \
+      (dnnl * pd, dnnl engine, int prop, int alg, const void *src, const void *weights,                      \
+       const void *bias, const void *dst, const int64_t *strides, const int64_t *dilates,                    \
+       const int64_t *front, const int64_t *behind, const void *attr))                                       \
+    X(convolution_backward_data_primitive_desc_create, 3,                                                    \
+      (dnnl * pd, dnnl engine, int alg, const void *src, const void *weights, const void *dst,               \
+       const int64_t *strides, const int64_t *dilates, const int64_t *front, const int64_t *behind,          \
+       const void *hint, const void *attr))                                                                  \
+    X(convolution_backward_weights_primitive_desc_create, 3,                                                 \
+      (dnnl * pd, dnnl engine, int alg, const void *src, const void *weights, const void *bias,              \
+       const void *dst, const int64_t *strides, const int64_t *dilates, const int64_t *front,                \
+       const int64_t *behind, const void *hint, const void *attr))
 
 struct dnnl_library {
     void *handle;

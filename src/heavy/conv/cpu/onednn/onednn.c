@@ -267,7 +267,7 @@ static const char *refuse(const struct mc_conv_problem *p, const char *name)
         return "takes float32, summed in float32";
     }
     if (p->s.unshared) {
-        return "has one filter for all places";
+        return "takes filters shared by all positions";
     }
     if (mc_conv_bytes(p) >= 0x1p33) {
         return "takes arrays of less than 2^31 elements";
@@ -316,7 +316,7 @@ static const char *missing_winograd(const struct mc_problem *p)
     struct onednn *d = no ? NULL : mc_calloc(1, sizeof *d, "plans");
     if (no || !d) {
         mc_clear_error();
-        return no ? no : "has no memory to ask the library";
+        return no ? no : "cannot query the library: out of memory";
     }
     d->threads = mc_team_size();
     no = mc_onednn_open(&d->l) && choose_layout(d, conv(p), DNNL_WINOGRAD)
@@ -345,9 +345,10 @@ static double estimate_winograd(const struct mc_problem *p)
 }
 
 const struct mc_solver mc_conv_onednn = {
-    .name = "onednn", .refuse = refuse_direct, .missing = missing, .estimate = estimate_direct, .plan = plan_direct,
+    .name = "onednn", .refuse = refuse_direct, .missing = missing, .estimate = estimate_direct,
+    .plan = plan_direct,
 };
 const struct mc_solver mc_conv_onednn_winograd = {
-    .name = "onednn_winograd", .refuse = refuse_winograd, .missing = missing_winograd, .estimate = estimate_winograd,
-    .plan = plan_winograd,
+    .name = "onednn_winograd", .refuse = refuse_winograd, .missing = missing_winograd,
+    .estimate = estimate_winograd, .plan = plan_winograd,
 };

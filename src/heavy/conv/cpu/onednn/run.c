@@ -72,8 +72,9 @@ static char *bring(struct call *x, int role)
         int64_t back[5];
         const int64_t shift = turned(x->r.p, a.stride, back);
         char *to = x->r.workspace + d->plain_at[role];
-        struct mc_conv_copy c = { .to = to, .from = here + shift * x->r.size, .to_type = MC_FLOAT32, .from_type = MC_FLOAT32,
-                                  .rank = 5, .to_stride = d->plain_stride[role], .from_stride = back };
+        struct mc_conv_copy c = { .to = to, .from = here + shift * x->r.size, .to_type = MC_FLOAT32,
+                                  .from_type = MC_FLOAT32, .rank = 5,
+                                  .to_stride = d->plain_stride[role], .from_stride = back };
         memcpy(c.size, a.size, sizeof c.size);
         mc_conv_copy_array(&c, x->r.threads);
         here = to;

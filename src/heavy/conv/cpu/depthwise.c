@@ -23,16 +23,16 @@ struct call {
     const struct mc_depthwise_rows *rows;
 };
 /* One thread's part of the workspace. */
-struct desk {
+struct scratch {
     float *plane, *row;
     float *sum;                 /* (taps, lanes) */
     struct mc_depthwise_taps taps;
 };
 
-static struct desk thread_scratch(const struct call *x, int slot)
+static struct scratch thread_scratch(const struct call *x, int slot)
 {
     char *at = x->r.workspace + (size_t)slot * x->d->slot_bytes;
-    struct desk k = { .plane = (float *)(void *)at };
+    struct scratch k = { .plane = (float *)(void *)at };
     k.row = (float *)(void *)(at + x->d->plane_bytes);
     k.sum = (float *)(void *)(at + x->d->plane_bytes + x->d->row_bytes);
     at += x->d->plane_bytes + x->d->row_bytes + x->d->sum_bytes;
@@ -73,7 +73,7 @@ static void reachable_rows(const struct call *x, int64_t *lo, int64_t *hi)
     *hi = MC_MAX(MC_MIN(span, s->in[2]), *lo);
 }
 
-static void copy_in(const struct call *x, struct desk *k, int64_t n, int64_t c)
+static void copy_in(const struct call *x, struct scratch *k, int64_t n, int64_t c)
 {
     const struct mc_conv_shape *s = &x->r.p->s;
     const float *from = (const float *)(const void *)x->r.at[CONV_X];
@@ -94,7 +94,7 @@ static void copy_in(const struct call *x, struct desk *k, int64_t n, int64_t c)
 
 /* Sets x of one image and channel to alpha * plane + beta * c0. The plane's part is 0 where no window
  * reads. */
-static void copy_out(const struct call *x, struct desk *k, int64_t n, int64_t c)
+static void copy_out(const struct call *x, struct scratch *k, int64_t n, int64_t c)
 {
     const struct mc_conv_shape *s = &x->r.p->s;
     float *to = (float *)(void *)x->r.result;
@@ -133,7 +133,7 @@ static int64_t w_at(const struct call *x, int64_t f, int64_t tap)
     return f * t[0] + conv_tap(s, 0, a[0]) * t[2] + conv_tap(s, 1, a[1]) * t[3] + conv_tap(s, 2, a[2]) * t[4];
 }
 
-static void load_taps(const struct call *x, struct desk *k, int64_t f)
+static void load_taps(const struct call *x, struct scratch *k, int64_t f)
 {
     const float *w = (const float *)(const void *)x->r.at[CONV_W];
     k->taps.n = x->d->taps;
@@ -157,7 +157,7 @@ static int64_t window_at(const struct call *x, int64_t row)
 }
 
 /* Copies a row of y to a contiguous buffer. The buffer's elements after the row are not changed. */
-static void y_row(const struct call *x, struct desk *k, int64_t at)
+static void y_row(const struct call *x, struct scratch *k, int64_t at)
 {
     const float *y = (const float *)(const void *)x->r.at[CONV_Y] + at;
     const int64_t step = x->r.p->at.y[4];
@@ -172,7 +172,7 @@ static void y_row(const struct call *x, struct desk *k, int64_t at)
 
 /* ---- passes ---- */
 
-static void forward_row(const struct call *x, struct desk *k, int64_t at, int64_t row)
+static void forward_row(const struct call *x, struct scratch *k, int64_t at, int64_t row)
 {
     const int64_t n = x->r.p->s.out[2], step = x->r.p->at.y[4];
     const float alpha = (float)x->r.p->alpha, beta = (float)x->r.p->beta;
@@ -189,7 +189,7 @@ static void xy_task(void *arg, int64_t task, int slot)
     const struct call *x = arg;
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t n = task / s->c, c = task % s->c, each = s->f / s->c, rows = s->out[0] * s->out[1];
-    struct desk k = thread_scratch(x, slot);
+    struct scratch k = thread_scratch(x, slot);
     if (s->pass == CONV_FORWARD) {
         copy_in(x, &k, n, c);
     } else {
@@ -223,7 +223,7 @@ static void weights_task(void *arg, int64_t f, int slot)
     const struct call *x = arg;
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t c = f / (s->f / s->c), rows = s->out[0] * s->out[1];
-    struct desk k = thread_scratch(x, slot);
+    struct scratch k = thread_scratch(x, slot);
     double sum[TAPS] = { 0 };
     load_taps(x, &k, f);
     memset(k.row, 0, x->d->row_bytes);

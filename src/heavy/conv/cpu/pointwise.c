@@ -88,7 +88,7 @@ static bool product_takes(int64_t a, int64_t na, int64_t b, int64_t nb)
 }
 
 /* False: the strides are not those of a matrix product. */
-static bool look(const struct mc_conv_problem *p, struct shape *t)
+static bool find_shape(const struct mc_conv_problem *p, struct shape *t)
 {
     const struct mc_conv_shape *s = &p->s;
     *t = (struct shape){ .size = { s->f / s->groups, s->c / s->groups, 1 } };
@@ -202,7 +202,7 @@ static void product_task(void *arg, int64_t task, int slot)
     run_product(&x, task / x.d->loops, task % x.d->loops, x.work + (size_t)slot * x.d->slot_bytes, 1);
 }
 
-static void turn(struct call *x)
+static void transpose_w(struct call *x)
 {
     const struct shape *t = &x->d->t;
     const int64_t *w = x->r.p->at.w, to[3] = { t->size[C] * t->size[F], t->size[F], 1 },
@@ -228,7 +228,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     x.w = x.r.at[CONV_W];
     x.work = x.r.workspace + d->turned_bytes;
     if (d->turned_bytes) {
-        turn(&x);
+        transpose_w(&x);
     }
     if (d->t.gaps) {
         mc_conv_start(&x.r, (int64_t[5]){ 0 }, (int64_t[]){ s->n, s->c, s->in[0], s->in[1], s->in[2] });
@@ -271,7 +271,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         return NULL;
     }
     d->base.run = run;
-    look(p, &d->t);
+    find_shape(p, &d->t);
     const bool weights = p->s.pass == CONV_WEIGHTS;
     d->loops = 1;
     for (int i = 0; i + 1 < d->t.rank; i++) {
@@ -323,7 +323,7 @@ static const char *refuse(const struct mc_problem *p_)
     if (mc_conv_shared_image_halves(p)) {
         return mc_conv_shared_image_halves(p);
     }
-    if (!look(p, &t)) {
+    if (!find_shape(p, &t)) {
         return "needs channels or positions contiguous in each operand";
     }
     return NULL;
@@ -333,7 +333,7 @@ static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     struct shape t;
-    look(p, &t);
+    find_shape(p, &t);
     const double m = (double)conv_ceil(t.size[t.m], 4) * 4, n = (double)conv_ceil(t.size[t.n], 16) * 16;
     const double lost = m * n / ((double)t.size[t.m] * (double)t.size[t.n]);
     const double math = lost * mc_conv_flops(p) / (0.85 * mc_conv_peak(p)), bytes = mc_conv_bytes(p);

@@ -38,7 +38,7 @@ static bool packs_taps(const struct marked *d, const struct mc_conv_shape *s)
 }
 
 /* The size of parts if n is divided into as few equal parts as possible, none above most. */
-static int64_t share_of_task(int64_t n, int64_t most)
+static int64_t part_size(int64_t n, int64_t most)
 {
     return conv_ceil(n, conv_ceil(n, most));
 }
@@ -56,13 +56,13 @@ static void sizes(struct marked *d, const struct mc_pooled_problem *p)
     d->across = conv_ceil(s->k[2] * d->each, d->k->lanes);
     d->vectors = s->k[1] * d->across;
     if (s->pass == CONV_WEIGHTS) {
-        d->wide = share_of_task(d->across, MARKED_ACROSS);
-        d->deep = share_of_task(s->k[1], d->k->lines[d->wide]);
+        d->wide = part_size(d->across, MARKED_ACROSS);
+        d->deep = part_size(s->k[1], d->k->lines[d->wide]);
         d->parts = conv_ceil(d->across, d->wide) * conv_ceil(s->k[1], d->deep);
         d->filters = MC_MAX(MC_MIN(s->f * d->blocks / (2 * mc_team_size()), (int64_t)MANY), (int64_t)FEW);
     } else {
         const int64_t near = NEAR / (s->f * d->k->lanes * (int64_t)sizeof(float));
-        d->part = share_of_task(d->vectors, MC_MAX(MC_MIN(near, (int64_t)d->k->most), (int64_t)1));
+        d->part = part_size(d->vectors, MC_MAX(MC_MIN(near, (int64_t)d->k->most), (int64_t)1));
         d->parts = conv_ceil(d->vectors, d->part);
     }
     d->tasks = s->pass == CONV_WEIGHTS ? conv_ceil(s->f, d->filters) * d->blocks : s->n;

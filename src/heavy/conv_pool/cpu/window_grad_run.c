@@ -18,13 +18,13 @@ struct call {
 /* ---- x, channels last ---- */
 
 /* The columns [lo, hi) of a line that exist in x. */
-static void there(const struct marked *d, const struct mc_conv_shape *s, int64_t *lo, int64_t *hi)
+static void columns_in_x(const struct marked *d, const struct mc_conv_shape *s, int64_t *lo, int64_t *hi)
 {
     *lo = MC_MAX(s->pad[2], (int64_t)0);
     *hi = MC_MIN(d->columns, s->in[2] + s->pad[2]);
 }
 
-static bool line_there(const struct mc_conv_shape *s, int64_t line)
+static bool line_in_x(const struct mc_conv_shape *s, int64_t line)
 {
     return line >= s->pad[1] && line < s->in[1] + s->pad[1];
 }
@@ -35,7 +35,7 @@ static int64_t in_x(const struct call *c, int64_t n, int64_t ch)
     return n * c->r.p->at.x[0] + ch * c->r.p->at.x[1];
 }
 
-static void bring(void *arg, int64_t n, int slot)
+static void copy_x(void *arg, int64_t n, int slot)
 {
     const struct call *c = arg;
     const struct marked *d = c->d;
@@ -44,14 +44,14 @@ static void bring(void *arg, int64_t n, int slot)
     float *image = c->shared + n * d->blocks * size;
     int64_t lo, hi;
     (void)slot;
-    there(d, s, &lo, &hi);
+    columns_in_x(d, s, &lo, &hi);
     memset(image, 0, (size_t)(d->blocks * size) * sizeof *image);
     for (int64_t ch = 0; ch < s->c; ch++) {
         float *to = image + ch / d->each * size + ch % d->each;
         const float *from = (const float *)(const void *)c->r.at[CONV_X] + in_x(c, n, ch) -
                             s->pad[1] * at[3] - s->pad[2] * at[4];
         for (int64_t i = 0; i < d->lines; i++) {
-            for (int64_t j = lo; j < hi && line_there(s, i); j++) {
+            for (int64_t j = lo; j < hi && line_in_x(s, i); j++) {
                 to[i * d->pitch + j * d->each] = from[i * at[3] + j * at[4]];
             }
         }
@@ -66,13 +66,13 @@ static void zeros(float *to, int64_t step, int64_t from, int64_t end)
 }
 
 /* Writes a block of the image to x where windows reach, and 0 elsewhere. */
-static void give_back(const struct call *c, const float *image, int64_t n, int64_t block)
+static void write_x(const struct call *c, const float *image, int64_t n, int64_t block)
 {
     const struct marked *d = c->d;
     const struct mc_conv_shape *s = &c->r.p->s;
     const int64_t *at = c->r.p->at.x, from = block * d->each, count = MC_MIN(s->c - from, d->each);
     int64_t lo, hi;
-    there(d, s, &lo, &hi);
+    columns_in_x(d, s, &lo, &hi);
     const int64_t first = MC_MIN(lo - s->pad[2], s->in[2]),
                   last = MC_MAX(MC_MIN(hi - s->pad[2], s->in[2]), first);
     for (int64_t ch = 0; ch < count; ch++) {
@@ -121,8 +121,8 @@ static void filter_image(const struct call *c, float *sum, int64_t n, int64_t bl
     const int64_t lanes = d->k->lanes, lines = d->vectors / d->across;
     const float *x = c->shared + (n * d->blocks + block) * marked_block(d);
     struct mc_window_grad_weights a = {
-        .g = c->g + plane(p->g, n, f), .mark = c->mark + plane(p->mark, n, f), .first = d->first, .off = d->off,
-        .n = d->windows, .x_line = d->pitch, .sum_line = d->across * lanes,
+        .g = c->g + plane(p->g, n, f), .mark = c->mark + plane(p->mark, n, f), .first = d->first,
+        .off = d->off, .n = d->windows, .x_line = d->pitch, .sum_line = d->across * lanes,
     };
     for (int64_t i = 0; i < lines; i += d->deep) {
         for (int64_t j = 0; j < d->across; j += d->wide) {
@@ -260,7 +260,7 @@ static void inputs_task(void *arg, int64_t n, int slot)
     sort(c, &q, n);
     for (int64_t block = 0; block < d->blocks; block++) {
         inputs_block(c, &q, image, block);
-        give_back(c, image, n, block);
+        write_x(c, image, n, block);
     }
 }
 
@@ -289,7 +289,7 @@ mc_status mc_window_grad_run(const struct mc_plan *plan, void *const *operand, v
     const bool weights = s->pass == CONV_WEIGHTS;
     const double seconds = plan->cost * d->slots;
     const double copies = weights ? mc_conv_copy((double)marked_room(s->n * d->blocks * marked_block(d))) : 0;
-    mc_team_tasks(weights ? bring : pack, &c, weights ? s->n : d->blocks, d->slots, c.r.threads, copies);
+    mc_team_tasks(weights ? copy_x : pack, &c, weights ? s->n : d->blocks, d->slots, c.r.threads, copies);
     mc_team_tasks(weights ? weights_task : inputs_task, &c, d->tasks, d->slots, c.r.threads, seconds);
     return MC_OK;
 }

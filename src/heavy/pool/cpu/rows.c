@@ -232,7 +232,7 @@ static void scatter_mean(const struct columns *c, const struct band *b)
 /* ---- a plane ---- */
 
 /* True if windows do not overlap and cover the image, so that X need not be cleared. */
-static bool positions_covered(const struct columns *c)
+static bool covers_image(const struct columns *c)
 {
     const struct mc_pool_shape *s = &c->p->s;
     bool all = s->key == POOL_KEY_MARKS && s->mark == MC_UINT8 && s->w[2] == 2;
@@ -257,7 +257,7 @@ static void clear(const struct columns *c)
     }
 }
 
-static void load_band(const struct columns *c, int64_t u0, int64_t u1, int64_t bands)
+static void run_band(const struct columns *c, int64_t u0, int64_t u1, int64_t bands)
 {
     const struct band b = row_band(c, u0, u1, bands);
     const bool max = c->p->s.mode == POOL_MAX;
@@ -284,13 +284,13 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
                                .size = mc_dtypes[p->dtype].size, .mark_size = mc_dtypes[s->mark].size,
                                .from = r->whole[2].from,
                                .to = r->whole[2].to };
-    if (s->pass == POOL_SPREAD && !positions_covered(&c)) {
+    if (s->pass == POOL_SPREAD && !covers_image(&c)) {
         clear(&c);
     }
     for (int64_t u0 = 0; u0 < s->out[0]; u0++) {
         for (int64_t u1 = 0; u1 < s->out[1]; u1++) {
             const bool many = u1 == rows.from && rows.to > u1;
-            load_band(&c, u0, u1, many ? rows.to - u1 : 1);
+            run_band(&c, u0, u1, many ? rows.to - u1 : 1);
             u1 = many ? rows.to - 1 : u1;
         }
     }

@@ -104,7 +104,7 @@ static bool fixed(const struct mc_pool_problem *p, int64_t count)
 }
 
 /* True if every window lies inside of the image. */
-static bool all_whole(const struct mc_pool_shape *s)
+static bool all_inside(const struct mc_pool_shape *s)
 {
     bool yes = true;
     for (int i = 0; i < 3; i++) {
@@ -114,7 +114,7 @@ static bool all_whole(const struct mc_pool_shape *s)
 }
 
 /* True if no cell is in two windows, and the first window begins at the image's first cell. */
-static bool stand_apart(const struct mc_pool_shape *s)
+static bool are_disjoint(const struct mc_pool_shape *s)
 {
     bool yes = true;
     for (int i = 0; i < 3; i++) {
@@ -157,7 +157,7 @@ static int64_t beside(const struct mc_pool_problem *p, const struct mc_pool_args
     const struct mc_pool_shape *s = &p->s;
     const int64_t cells = s->pass == POOL_SPREAD ? s->stride[0] * s->stride[1] * s->stride[2] : 1;
     int64_t many = MOVED / (int64_t)mc_dtypes[p->dtype].size;
-    while (many > 1 && !stand_apart(s) && cells * many > MOST_SUMS) {
+    while (many > 1 && !are_disjoint(s) && cells * many > MOST_SUMS) {
         many /= 2;
     }
     const bool yes = inside && mc_is_float(p->dtype) && s->pass != POOL_GATHER &&
@@ -204,7 +204,7 @@ static bool in_lines(const struct mc_pool_problem *p, const struct mc_pool_args 
 static int64_t places(const struct mc_pool_shape *s, int64_t many)
 {
     const int64_t stride = s->stride[2], least = MC_MAX(many / stride, (int64_t)1);
-    int64_t n = many == 1 || (s->pass == POOL_SPREAD && stand_apart(s) && many % stride == 0)
+    int64_t n = many == 1 || (s->pass == POOL_SPREAD && are_disjoint(s) && many % stride == 0)
                     ? least
                     : MC_MAX(least, (int64_t)4);
     while (n > least && s->out[2] % n) {
@@ -243,7 +243,7 @@ static void fix(struct pool *d, struct mc_str *defines, const struct mc_pool_pro
     }
     mc_str_addf(defines, "#define FIXED %d\n", known);
     if (known) {
-        mc_str_addf(defines, "#define WHOLE %d\n", all_whole(s));
+        mc_str_addf(defines, "#define WHOLE %d\n", all_inside(s));
     }
     d->name = lines ? "lines" : lanes ? "beside" : "pool";
     d->text = lines ? &mc_pool_lines_text : lanes ? &mc_pool_channels_last_text : &mc_pool_text;

@@ -9,7 +9,7 @@
 #include "heavy/conv/cpu/lanes.h"
 
 /* Prefetches to the L2 cache, because the L1 cache is full. */
-FUSED void ask(struct mc_direct_ahead *q)
+FUSED void prefetch(struct mc_direct_ahead *q)
 {
     for (int i = 0; i < q->each && q->rows > 0; i++) {
         __builtin_prefetch(q->row + q->at, 0, 2);
@@ -44,7 +44,7 @@ FUSED void sum_of(const int rows, const int nv, const struct mc_direct_sum *s)
             const float *at = x + s->off[t];
             V b[NV];
             if (ahead.rows > 0) {
-                ask(&ahead);
+                prefetch(&ahead);
             }
             UNROLL(8)
             for (int v = 0; v < nv; v++) {

@@ -115,7 +115,7 @@ static bool list_taps(struct direct *d, const struct mc_conv_problem *p)
 
 /* ---- workspace ---- */
 
-static size_t alloc_plan(size_t *at, int64_t floats)
+static size_t take(size_t *at, int64_t floats)
 {
     const size_t here = *at;
     *at += ((size_t)floats * sizeof(float) + LINE - 1) / LINE * LINE;
@@ -128,12 +128,12 @@ static size_t lay_out(struct direct *d, const struct mc_conv_shape *s, int64_t i
     size_t at = 0;
     d->images = images;
     d->slots = slots;
-    d->source_at = alloc_plan(&at, d->own ? 0 : images * d->from * s->groups * d->channel);
-    d->dy_at = alloc_plan(&at, weights ? images * s->f * d->dy : 0);
-    d->w_at = alloc_plan(&at, weights ? 0 : d->blocks * s->groups * d->from * d->taps * DIRECT_ROWS);
+    d->source_at = take(&at, d->own ? 0 : images * d->from * s->groups * d->channel);
+    d->dy_at = take(&at, weights ? images * s->f * d->dy : 0);
+    d->w_at = take(&at, weights ? 0 : d->blocks * s->groups * d->from * d->taps * DIRECT_ROWS);
     d->slot_at = at;
     d->slot_bytes = 0;
-    alloc_plan(&d->slot_bytes, weights ? 0 : DIRECT_ROWS * d->places + (d->own ? d->from * d->channel : 0));
+    take(&d->slot_bytes, weights ? 0 : DIRECT_ROWS * d->places + (d->own ? d->from * d->channel : 0));
     return at + (size_t)slots * d->slot_bytes;
 }
 

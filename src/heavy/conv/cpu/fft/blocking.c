@@ -142,7 +142,7 @@ size_t mc_fft_lay_out(struct fft *d, int slots)
 }
 
 /* Divides n into equal blocks of at most `most`; multiples of the vector length if there are several. */
-static int64_t even(const struct fft *d, int64_t n, int64_t most, bool vectors)
+static int64_t equal_blocks(const struct fft *d, int64_t n, int64_t most, bool vectors)
 {
     const int64_t each = conv_ceil(n, conv_ceil(n, MC_MAX(most, (int64_t)1)));
     return vectors ? MC_MIN(padded(d, each), n) : each;
@@ -249,7 +249,7 @@ static bool fill(struct fft *d, size_t cap)
         return false;
     }
     const int64_t most = unit * (1 + (each ? (int64_t)((cap - one) / each) : 0));
-    d->block[M] = even(d, d->all[M], MC_MIN(most, d->block_most), vectors);
+    d->block[M] = equal_blocks(d, d->all[M], MC_MIN(most, d->block_most), vectors);
     while (mc_fft_lay_out(d, slots) > cap && d->block[M] > unit) { /* rounded up to the vector length */
         d->block[M] -= unit;
     }
@@ -260,7 +260,7 @@ static bool halve_block(struct fft *d, int letter)
 {
     const bool vectors = letter != M || d->s[CONV_X].lane == M || d->s[CONV_Y].lane == M;
     const int64_t before = d->block[letter];
-    d->block[letter] = even(d, d->all[letter], before / 2, vectors);
+    d->block[letter] = equal_blocks(d, d->all[letter], before / 2, vectors);
     return d->block[letter] < before;
 }
 
@@ -301,7 +301,7 @@ static bool keep(struct fft *d, const struct mc_conv_shape *s, size_t cap)
         const int letter = i & 1 ? C : F, outer = i & 2 ? M : letter, parts = 1 + i / 4 % PARTS;
         one.slim = i >= 4 * PARTS;
         memcpy(one.block, one.all, sizeof one.block);
-        one.block[letter] = even(d, d->all[letter], conv_ceil(d->all[letter], parts), true);
+        one.block[letter] = equal_blocks(d, d->all[letter], conv_ceil(d->all[letter], parts), true);
         mc_fft_order(&one, outer);
         if ((one.slim && !may_use_row_spectra(&one)) ||
             (parts > 1 && conv_ceil(d->all[letter], one.block[letter]) != parts) || !fill(&one, cap)) {
@@ -342,12 +342,12 @@ static bool fit(struct fft *d, const struct mc_conv_shape *s, size_t cap)
                                 (int64_t)LEAST);
     mc_fft_order(d, pass == CONV_WEIGHTS ? C : M);
     d->block_most = filters > NEAR ? MC_MAX(many, (int64_t)2 * ROWS) : many;
-    d->block[M] = even(d, d->all[M], d->block_most, vectors);
+    d->block[M] = equal_blocks(d, d->all[M], d->block_most, vectors);
     if (d->block[M] == d->all[M] &&
         filters > NEAR) { /* blocks of the result's channels, so that filters stay in the cache */
         const int letter = pass == CONV_INPUTS ? C : F;
-        d->block[letter] = even(d, d->all[letter],
-                                MC_MAX(d->all[letter] * NEAR / filters, 2 * d->kernel->lanes), true);
+        d->block[letter] = equal_blocks(d, d->all[letter],
+                                        MC_MAX(d->all[letter] * NEAR / filters, 2 * d->kernel->lanes), true);
     }
     if (mc_fft_lay_out(d, 1) > cap) {
         return keep(d, s, cap);

@@ -98,8 +98,8 @@ FUSED void span(const struct mc_fft_window *w, int *lo, int *hi, int *columns)
 /* ---- tiles. tile[c] has (re, im) of the rows of column c of the first half. Column 0 combines the columns
  * of the first and the middle frequency, which are real before columns are transformed ---- */
 
-/* Transforms rows [lo, hi) of a window with `columns` columns. Row r, column c goes to to + r * row + c *
- * column. */
+/* Transforms rows [lo, hi) of a window with `columns` columns. Row r, column c is stored at
+ * to + r * row + c * column. */
 FUSED void rows_of_window(const int size, const struct mc_fft_window *w, int lo, int hi, int columns,
                           float *to, int64_t column, int64_t row, int64_t im)
 {

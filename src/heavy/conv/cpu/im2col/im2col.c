@@ -1,6 +1,7 @@
 /* im2col.c: refusals and plans: how windows of x and matrix products are cut into tiles and blocks.
  *
- * Invariant: unless the workspace cap requires less, a block of columns takes half of the L2 cache. */
+ * Invariant: unless the workspace cap requires less, a block of columns takes at most half of the L2
+ * cache. */
 #include "heavy/conv/cpu/im2col/im2col.h"
 
 enum { TILE = 512, LEAST_TILE = 16, TASKS = 8, LINE = 64 };
@@ -99,7 +100,7 @@ static void cut(struct im2col *d, const struct mc_conv_problem *p, int64_t most_
     d->part_bytes = (size_t)(s->f * cg * taps * size + LINE - 1) / LINE * LINE;
 }
 
-/* Forward divides positions among the threads, if there are enough of them. */
+/* True if forward has too few tiles to divide its positions among the threads. */
 static bool has_few_tiles(const struct mc_conv_problem *p)
 {
     return p->s.pass == CONV_FORWARD &&
@@ -114,7 +115,7 @@ static int64_t default_tile(const struct mc_conv_problem *p)
                   (int64_t)LEAST_TILE * 4);
 }
 
-/* The others divide channels, but not so far that products get too small. */
+/* Inputs and weights divide channels, but not so far that products get too small. */
 static int64_t default_block(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;

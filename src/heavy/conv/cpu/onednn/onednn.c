@@ -43,7 +43,7 @@ static int describe(const struct mc_conv_problem *p, int role, const int64_t *st
     return n;
 }
 
-static void describe_memory(struct onednn *d, size_t bytes, size_t *at)
+static void add_workspace(struct onednn *d, size_t bytes, size_t *at)
 {
     *at = d->base.workspace;
     d->base.workspace += (bytes + LINE - 1) / LINE * LINE;
@@ -97,7 +97,7 @@ static bool make_operand(struct onednn *d, const struct mc_conv_problem *p, int 
         return false;
     }
     if (d->plain[role]) {
-        describe_memory(d, bytes, &d->plain_at[role]);
+        add_workspace(d, bytes, &d->plain_at[role]);
     }
     if (d->l.memory_desc_equal(d->desc[role], d->liked[role])) {
         return true;
@@ -109,7 +109,7 @@ static bool make_operand(struct onednn *d, const struct mc_conv_problem *p, int 
     if (pd) {
         d->l.primitive_desc_destroy(pd);
     }
-    describe_memory(d, d->l.memory_desc_get_size(d->liked[role]), &d->at[role]);
+    add_workspace(d, d->l.memory_desc_get_size(d->liked[role]), &d->at[role]);
     return made;
 }
 
@@ -123,9 +123,9 @@ static bool make_all(struct onednn *d, const struct mc_conv_problem *p)
     }
     mc_library_gemm_done(d->l.handle, before);
     if (made) {
-        describe_memory(d,
-                        d->l.memory_desc_get_size(d->l.primitive_desc_query_md(d->pd, DNNL_SCRATCHPAD_MD, 0)),
-                        &d->scratch_at);
+        add_workspace(d,
+                      d->l.memory_desc_get_size(d->l.primitive_desc_query_md(d->pd, DNNL_SCRATCHPAD_MD, 0)),
+                      &d->scratch_at);
     }
     return made;
 }

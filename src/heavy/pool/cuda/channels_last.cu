@@ -1,7 +1,8 @@
 /* channels_last.cu: pooling where channels, or images, are innermost in all arrays. A thread computes BESIDE
- * adjacent ones: going forward of one window, going back of the cells within one stride, from all windows
- * that contain them. TOGETHER: it moves them at once if operands are aligned. FIXED: see windows.cu. Loads
- * need no branch: a position outside reads the nearest one inside, and the value is not used. */
+ * adjacent ones. FORWARD: of one window. SPREAD: of the cells within one stride, from all windows that contain
+ * them. TOGETHER: it moves them at once if operands are aligned. FIXED: see windows.cu.
+ *
+ * Loads need no branch: a position outside reads the nearest one inside, and the value is not used. */
 template <bool AT_ONCE, class R, class E> __device__ __forceinline__ void take(R (&v)[BESIDE], const E *from)
 {
     several<E, BESIDE> q;

@@ -57,7 +57,7 @@ template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p
     const place a = place_at(p, e);
     const T *const x = p.x + a.s.at[0];
     const int first = a.group * PLACES;
-    /* more() is false for it, even if all cells are -infinity */
+    /* never taken as a maximum: more() is false for it */
     const A none = MODE == MAX ? -(A)__uint_as_float(0x7f800000u) : (A)0;
     A most[PLACES];
     int number[PLACES];

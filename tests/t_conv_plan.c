@@ -70,10 +70,11 @@ TEST(conv_errors)
     } rows[] = {
         { "conv.algo_fwd=cudnn", "n2c3f4 i6x7 k3x3", CONV_FORWARD,
           "conv has no solver 'cudnn'; there are: auto" },
-        { "conv.algo_fwd=auto", "n2c3f4 i6x7 k3x3 g2", CONV_FORWARD, "these sizes cannot be" },
-        { "conv.algo_fwd=auto", "n2c3f4 i6x7 k3x3 s0x1", CONV_FORWARD, "these sizes cannot be" },
-        { "conv.algo_fwd=auto", "n-1c3f4 i6x7 k3x3", CONV_WEIGHTS, "these sizes cannot be" },
-        { "conv.algo_fwd=auto", "n4000000000c4000000000f4 i6x7 k3x3", CONV_FORWARD, "these sizes cannot be" },
+        { "conv.algo_fwd=auto", "n2c3f4 i6x7 k3x3 g2", CONV_FORWARD, "these sizes are impossible" },
+        { "conv.algo_fwd=auto", "n2c3f4 i6x7 k3x3 s0x1", CONV_FORWARD, "these sizes are impossible" },
+        { "conv.algo_fwd=auto", "n-1c3f4 i6x7 k3x3", CONV_WEIGHTS, "these sizes are impossible" },
+        { "conv.algo_fwd=auto", "n4000000000c4000000000f4 i6x7 k3x3", CONV_FORWARD,
+          "these sizes are impossible" },
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
         struct mc_conv_problem p = { .dtype = MC_FLOAT32, .alpha = 1 };

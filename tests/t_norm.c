@@ -49,7 +49,7 @@ TEST(norm_words_and_plans)
           plan ? plan->solver->name : mc_last_error());
     mc_plan_free(plan);
     mc_flag_set("norm.algo", "lines"); /* declines, and says why */
-    CHECK(!mc_norm_plan(&p, AS_FLAGS(NULL)) && strstr(mc_last_error(), "needs channels side by side"), "%s",
+    CHECK(!mc_norm_plan(&p, AS_FLAGS(NULL)) && strstr(mc_last_error(), "needs contiguous channels"), "%s",
           mc_last_error());
     mc_flag_set("norm.algo", "reference");
     plan = mc_norm_plan(&p, AS_FLAGS(NULL));

@@ -1,20 +1,21 @@
-/* algo_flag.c: the flags conv.algo_*, and algo of a node: a solver's own name, or a word of Theano's cuDNN
- * flags.
+/* algo_flag.c: the flags conv.algo_* and the attribute algo of a node. Both take the name of a solver or a
+ * word of Theano's cuDNN flags.
  *
- * A solver's own name is an order: what it declines is an error with its reason.  Theano's words for
- * algorithms fall back as they do there.  guess and time choose how to plan: on_shape_change for each shape,
- * which functions and wisdom remember; once for the first shape that a function meets, whose solver serves
- * the others too unless it declines them.  Every solver of ours gives the same bits on every run, so
+ * The name of a solver is an order: if the solver refuses the problem, that is an error with its reason.
+ * Theano's words for algorithms have the fallbacks they have in Theano. The words guess and time choose the
+ * planning mode. With "on_shape_change" every shape is planned; functions and wisdom remember the results.
+ * With "once" the first shape that a function meets is planned, and its solver also serves the other shapes
+ * unless it refuses them. Every solver of this project computes the same bits on every run, so the word
  * deterministic leaves the choice free.
  *
- * Invariant: problems inside of a solver that wraps another are never forced. */
+ * Invariant: the child problems of a wrapper are never forced to a solver. */
 #include "heavy/conv/solver.h"
 
 enum { AS_FLAG = -1, ESTIMATE, MEASURE };
 static const struct word {
     const char *word;
-    int mode;               /* in the order of the flag plan's words */
-    const char *solvers[5]; /* the first that does not decline; with none of them: auto */
+    int mode;               /* in the order of the words of the flag plan */
+    const char *solvers[5]; /* the first that does not refuse; auto if the list is empty */
 } words[] = {
     { "auto",                  AS_FLAG,  { NULL } },
     { "none",                  AS_FLAG,  { "one", "cudnn", "im2col", "relayout" } },
@@ -31,7 +32,8 @@ static const struct word {
     { "time_on_shape_change",  MEASURE,  { NULL } },
 };
 static const enum mc_flag flag_of[] = {
-    [CONV_FORWARD] = FLAG_conv_algo_fwd, [CONV_INPUTS] = FLAG_conv_algo_bwd_data, [CONV_WEIGHTS] = FLAG_conv_algo_bwd_filter,
+    [CONV_FORWARD] = FLAG_conv_algo_fwd, [CONV_INPUTS] = FLAG_conv_algo_bwd_data,
+    [CONV_WEIGHTS] = FLAG_conv_algo_bwd_filter,
 };
 
 static const struct mc_solver *solver(const struct mc_solver *const *s, const char *name)
@@ -48,7 +50,7 @@ static const char *first_able(const struct mc_problem *p, const struct word *w)
 {
     for (size_t i = 0; i < NELEM(w->solvers) && w->solvers[i]; i++) {
         const struct mc_solver *s = solver(p->family->solvers, w->solvers[i]);
-        const char *no = !s ? "is not among the solvers" : s->refuse ? s->refuse(p) : NULL;
+        const char *no = !s ? "is no solver on this device" : s->refuse ? s->refuse(p) : NULL;
         if (!no) {
             return s->name;
         }
@@ -57,7 +59,7 @@ static const char *first_able(const struct mc_problem *p, const struct word *w)
     return "auto";
 }
 
-/* NULL: what was asked for leaves p to the planner, or is no word. */
+/* NULL: the text is no word of the table. */
 static const struct word *find(const char *text)
 {
     for (size_t i = 0; i < NELEM(words); i++) {
@@ -102,9 +104,9 @@ size_t mc_conv_words(const char **names, size_t room)
 const char *mc_conv_forced(const struct mc_problem *p, int64_t *mode)
 {
     const char *text = mc_conv_asked(conv(p));
-    const struct word *w = find(text); /* inside of others: auto, which keeps the mode */
+    const struct word *w = find(text); /* "auto" for child problems, which keeps the mode */
     if (!w) {
-        return text; /* the planner knows whether there is such a solver */
+        return text; /* the planner checks whether such a solver exists */
     }
     *mode = w->mode == AS_FLAG ? *mode : w->mode;
     return first_able(p, w);

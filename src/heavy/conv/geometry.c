@@ -1,4 +1,4 @@
-/* geometry.c: the operands of a convolution as plain arrays, and which windows meet which elements.
+/* geometry.c: the operands of a convolution as plain arrays, and which positions read which elements.
  *
  * Invariant: an element's address is the sum of its indices times the strides, whatever their sign. */
 #include "heavy/conv/solver.h"
@@ -27,7 +27,8 @@ int64_t mc_conv_count(const struct mc_conv_array *a)
     return n;
 }
 
-/* Outermost first: an unshared w has its places between filters and channels. */
+/* Axes from the outermost to the innermost. In an unshared w the positions come between filters and
+ * channels. */
 static const int plain[] = { 0, 1, 2, 3, 4 }, placed[] = { 0, 5, 6, 7, 1, 2, 3, 4 };
 
 void mc_conv_dense_strides(const struct mc_conv_array *a, int64_t *stride)

@@ -1,17 +1,18 @@
-/* problem.c: the family of convolutions: its word, the sizes that can be, and how one is planned.
+/* problem.c: the family of convolutions: its keys, the check of sizes, and planning.
  *
  *     conv f32 fwd n128c64i64x64 f128k9x9o56x56 s2x2 d2x2 p1x1 g2 flip unshared x:b01c a c0 e
  *
- * Invariant: problems of one word differ at most in addresses and in the values of alpha and beta. */
+ * Invariant: problems with equal keys differ at most in addresses and in the values of alpha and beta. */
 #include "heavy/conv/solver.h"
 #include <inttypes.h>
 
 static const char *const short_name[MC_NDTYPE] = {
     [MC_FLOAT16] = "f16", [MC_BFLOAT16] = "bf16", [MC_FLOAT32] = "f32", [MC_FLOAT64] = "f64",
 };
-static const char *const pass_name[] = { [CONV_FORWARD] = "fwd", [CONV_INPUTS] = "inputs", [CONV_WEIGHTS] = "weights" };
+static const char *const pass_name[] = { [CONV_FORWARD] = "fwd", [CONV_INPUTS] = "inputs",
+                                         [CONV_WEIGHTS] = "weights" };
 
-/* ---- word ---- */
+/* ---- key ---- */
 
 static void triple(struct mc_str *out, const char *name, const int64_t *v, int from)
 {
@@ -51,7 +52,7 @@ static bool in_order(const struct mc_conv_array *a, const int *order)
     return a->rank == 5;
 }
 
-/* Nothing for C order; else the layout's name, or all strides that matter. */
+/* Adds nothing for C order, else the name of the layout, or all strides of axes larger than 1. */
 static void layout(struct mc_str *out, const struct mc_conv_problem *p, int role)
 {
     const struct mc_conv_array a = mc_conv_array(p, role);
@@ -106,7 +107,7 @@ void mc_conv_word(const struct mc_problem *p_, struct mc_str *out)
     mc_str_add(out, p->wide ? " wide" : "");
     mc_str_add(out, p->tf32 ? " tf32" : "");
     if (p->inner) {
-        mc_str_addf(out, " in%u", p->inner); /* fewer solvers come into question */
+        mc_str_addf(out, " in%u", p->inner); /* fewer solvers are possible inside a wrapper */
     }
 }
 
@@ -117,7 +118,7 @@ bool mc_conv_may_round(mc_dtype t, const char *precision)
     return t == MC_FLOAT32 && strcmp(precision ? precision : mc_flag_text(FLAG_conv_precision), "tf32") == 0;
 }
 
-/* What does not matter is set to what is usual, so that equal work has equal words. */
+/* Sets what does not affect the result to its usual value, so that equal work has equal keys. */
 static void settle(struct mc_conv_problem *p)
 {
     struct mc_conv_shape *s = &p->s;
@@ -132,7 +133,7 @@ static void settle(struct mc_conv_problem *p)
     p->tf32 = p->base.family->site &&
               ((p->tf32 && p->dtype == MC_FLOAT32) || (!p->inner && mc_conv_may_round(p->dtype, precision)));
     p->wide |= p->dtype != MC_FLOAT64 && !p->inner && strcmp(precision, "float64") == 0;
-    p->precision = NULL; /* plans keep the problem, but not the caller's text */
+    p->precision = NULL; /* the plan keeps the problem, but the caller owns this text */
     p->algo = p->algo && !p->inner ? mc_conv_lasting(p->algo) : NULL;
 }
 
@@ -183,7 +184,7 @@ struct mc_plan *mc_conv_plan_in(const struct mc_family *family, const struct mc_
     if (!possible(&p)) {
         struct mc_str text = { 0 };
         mc_conv_word(&p.base, &text);
-        mc_fail(MC_ESHAPE, "%s: these sizes cannot be", text.s ? text.s : "conv");
+        mc_fail(MC_ESHAPE, "%s: these sizes are impossible", text.s ? text.s : "conv");
         mc_str_free(&text);
         return NULL;
     }

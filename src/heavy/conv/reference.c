@@ -1,7 +1,7 @@
-/* reference.c: the definition of a convolution; every faster solver is tested against it.
+/* reference.c: the definition of a convolution. Every faster solver is tested against it.
  *
- * A row of the result at a time, as long as fits in a buffer; each pass names the rows of the two operands
- * that meet in it.
+ * It computes a row of the result at a time, in pieces of at most ROW elements. Each direction loads the
+ * matching rows of its two operands.
  *
  * Invariant: every element of the result is one float64 sum in the order of the definition, rounded once. */
 #include "heavy/conv/solver.h"
@@ -11,8 +11,8 @@ enum { ROW = 128 };
 struct row {
     const struct mc_conv_run *r;
     double acc[ROW], x[ROW], w[ROW], y[ROW];
-    int64_t at[5];          /* in the result; [4] is where the row begins */
-    int64_t place[3];       /* of y; for unshared weights [2] moves along the row */
+    int64_t at[5];          /* index in the result; [4] is the first element of the row */
+    int64_t place[3];       /* position of y; for unshared weights [2] is the first one of the row */
     int64_t n;
 };
 
@@ -26,7 +26,7 @@ static void load(const struct row *t, int role, double *to, int64_t offset, int6
     mc_convert(MC_FLOAT64, to, sizeof *to, t->r->p->dtype, element(t, role, offset), stride * t->r->size, n);
 }
 
-/* Where filter f has its tap a for channel c of its group and, if unshared, for place u. */
+/* Offset in w of tap a of filter f for channel c of its group and, if unshared, for position u. */
 static int64_t in_w(const struct mc_conv_problem *p, int64_t f, int64_t c, const int64_t a[3],
                     const int64_t u[3])
 {
@@ -42,7 +42,7 @@ static int64_t in_xy(const int64_t stride[5], int64_t n, int64_t c, int64_t i0, 
     return n * stride[0] + c * stride[1] + i0 * stride[2] + i1 * stride[3] + i2 * stride[4];
 }
 
-/* Weights along a run of places: one number for all, or one a place. */
+/* Weights for a run of positions: one number for all, or one a position. */
 static void load_w(struct row *t, int64_t at, int64_t n)
 {
     const bool shared = !t->r->p->s.unshared;
@@ -118,7 +118,7 @@ static void forward_row(struct row *t)
 
 /* ---- inputs: at[] = n, c, i ---- */
 
-/* The place whose tap a reads element i of x, or -1. */
+/* The position whose tap a reads element i of x, or -1. */
 static int64_t place_of(const struct mc_conv_shape *s, int axis, int64_t i, int64_t a)
 {
     const int64_t far = i + s->pad[axis] - a * s->dilation[axis];
@@ -161,7 +161,7 @@ static void inputs_row(struct row *t)
 
 /* ---- weights: at[] = f, c, a ---- */
 
-/* Places [lo, hi) of one row of y, all within the buffer. */
+/* Adds the products at positions [lo, hi) of one row of y; at most ROW of them. */
 static void weights_places(struct row *t, int64_t n, const int64_t u[2], int64_t lo, int64_t hi, double *sum)
 {
     const struct mc_conv_problem *p = t->r->p;
@@ -179,7 +179,7 @@ static void weights_places(struct row *t, int64_t n, const int64_t u[2], int64_t
     }
 }
 
-/* One weight, or one row of places of an unshared one. */
+/* One weight, or the unshared weights of one row of positions. */
 static void weights_row(struct row *t)
 {
     const struct mc_conv_shape *s = &t->r->p->s;
@@ -201,7 +201,7 @@ static void weights_row(struct row *t)
     }
 }
 
-/* ---- tasks: two axes of the result ---- */
+/* ---- tasks: one index of the first two axes of the result ---- */
 
 static void xy_task(struct row *t, const struct mc_conv_array *a, void (*row)(struct row *t))
 {

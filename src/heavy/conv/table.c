@@ -1,25 +1,25 @@
-/* table.c: the family of convolutions: its solvers, and their names as flags and nodes have them.  A new
- * solver is a file and a row.
+/* table.c: the solvers of convolutions, and their names as flags and nodes use them. A new solver is a file
+ * and a row.
  *
- * Invariant: the last takes every problem. */
+ * Invariant: the last solver takes every problem. */
 #include "heavy/conv/cuda/cuda.h"
 #include "op/conv.h"
 
 const struct mc_solver *const mc_conv_solvers[] = {
-    &mc_conv_one,       /* filters of one tap are matrices */
-    &mc_conv_fft,       /* spectra of tiles, multiplied */
-    &mc_conv_winograd,  /* the same with tiles of 4 and fewer products for 3 by 3 taps */
-    &mc_conv_winograd4, /* tiles of 6: fewer still, and a digit less */
+    &mc_conv_one,       /* pointwise: matrix products */
+    &mc_conv_fft,       /* products of spectra of tiles */
+    &mc_conv_winograd,  /* F(2x2, 3x3): tiles of 4, and fewer products for 3x3 taps */
+    &mc_conv_winograd4, /* F(4x4, 3x3): tiles of 6, still fewer products, and one digit less */
     &mc_conv_depth,     /* as many groups as channels */
     &mc_conv_direct,    /* tap by tap, over padded planes */
-    &mc_conv_col2im,    /* places of y over the taps of x, for inputs */
+    &mc_conv_col2im,    /* inputs: products scattered over the taps of x */
     &mc_conv_im2col,    /* windows as columns of a matrix product */
-    &mc_conv_exchange,  /* taps and places change places: forward by the weights pass, and back */
-    &mc_conv_exchange_full, /* forward by the inputs pass, and back */
-    &mc_conv_onednn,    /* a library, where there is one */
+    &mc_conv_exchange,  /* taps and positions change roles: forward by the weights direction, and back */
+    &mc_conv_exchange_full, /* forward by the inputs direction, and back */
+    &mc_conv_onednn,    /* oneDNN, if its library is found */
     &mc_conv_onednn_winograd,
-    &mc_conv_relayout,  /* what the others decline for layout or dtype: copied for them */
-    &mc_conv_reference, /* any, slowly */
+    &mc_conv_relayout,  /* copies operands whose layout or dtype the others refuse */
+    &mc_conv_reference, /* any problem, slowly */
     NULL,
 };
 
@@ -48,7 +48,7 @@ static size_t algo_names(const char **names, size_t room)
                            mc_solver_names(mc_conv_solvers, names, mc_conv_words(names, room), room), room);
 }
 
-/* A node asks for what there is; so it is refused while it is built. */
+/* Checks the algo of a node while the node is made. */
 static mc_status known(const char *algo)
 {
     const char *names[128];
@@ -61,7 +61,7 @@ static mc_status known(const char *algo)
     const char *near = mc_near_miss(algo, names, n);
     return near ? mc_fail(MC_EARG, "there is no algo '%s'; did you mean '%s'?", algo, near)
                 : mc_fail(MC_EARG,
-                          "there is no algo '%s'; it is a solver of convolutions, or a word of the flag "
+                          "there is no algo '%s'; algo is a solver of convolutions or a word of the flag "
                           "conv.algo_fwd",
                           algo);
 }

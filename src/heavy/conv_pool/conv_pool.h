@@ -1,12 +1,12 @@
-/* conv_pool.h: a convolution and the maxima of its y as one problem: y itself is never there.
+/* conv_pool.h: a convolution and the max pooling of its result y as one problem. y is not stored.
  *
- *   FORWARD   x, w -> g, the maximum of each window of y, and its mark: the number of that cell in the uncut
- *             window
- *   INPUTS    w, g, marks  ->  x, the gradient of y being 0 but for g where the marks say
- *   WEIGHTS   x, g, marks  ->  w, likewise
+ *   FORWARD   x, w -> g, marks    g: the maximum of each window of y; marks: the number of that cell in the
+ *                                 uncut window
+ *   INPUTS    w, g, marks  ->  x  the gradient of y is g at the marked cells and 0 elsewhere
+ *   WEIGHTS   x, g, marks  ->  w  likewise
  *
- * The two gradients have a term for each window, where a convolution has one for each element of y: a
- * quarter, if windows of 2x2 lie side by side. */
+ * The two gradients have a term for each window, where those of a convolution have one for each element of y:
+ * four times as many for adjacent windows of 2x2. */
 #ifndef MC_CONV_POOL_H
 #define MC_CONV_POOL_H
 
@@ -15,12 +15,12 @@
 
 struct mc_pooled_problem {
     struct mc_problem base;
-    struct mc_conv_problem conv;    /* with its pass; alpha is 1, beta 0; base and at.y are not used */
+    struct mc_conv_problem conv;    /* with its direction; alpha is 1, beta 0; base and at.y are not used */
     int64_t w[3], stride[3], pad[3], out[3]; /* of windows over y, by spatial axis */
-    int64_t g[5], mark[5];          /* element strides by image, filter, three spatial axes */
+    int64_t g[5], mark[5];          /* strides in elements by image, filter, three spatial axes */
     mc_dtype marks;                 /* MC_UINT8 or MC_INT32 */
 };
-/* operand[] of a plan's run; the epilogue is as a convolution's, on the result of INPUTS and WEIGHTS */
+/* operand[] of a plan's run; the epilogue is that of a convolution, for INPUTS and WEIGHTS */
 enum {
     POOLED_X,
     POOLED_W,
@@ -31,12 +31,12 @@ enum {
     POOLED_NOPERAND
 };
 
-/* NULL, without an error, if no solver takes it or solvers of its parts are named by flags; with one: out of
- * memory. */
+/* Returns NULL without an error if no solver takes the problem, or if flags name solvers of its parts. NULL
+ * with an error: out of memory. */
 extern const struct mc_family mc_pooled_family;
 struct mc_plan *mc_pooled_plan(const struct mc_pooled_problem *p, const struct mc_plan_options *o);
 extern const struct mc_family mc_pooled_cuda;
-/* operands in the memory of the GPU that was entered */
+/* operands in the memory of the thread's current GPU */
 struct mc_plan *mc_pooled_cuda_plan(const struct mc_pooled_problem *p, const struct mc_plan_options *o);
 
 #endif

@@ -1,14 +1,14 @@
-/* problem.c: the family of pooled convolutions: its word, operands to time with, and the check against the
+/* problem.c: the family of pooled convolutions: its keys, operands for timing, and the check against the
  * reference.
  *
  *     pooled conv f32 weights n500c1i28x28 f32k5x5o24x24 w2x2 s2x2 p0x0 o12x12
  *
- * Invariant: problems of one word differ at most in addresses. */
+ * Invariant: problems with equal keys differ at most in addresses. */
 #include "heavy/conv_pool/solver.h"
 #include <inttypes.h>
 #include <math.h>
 
-/* ---- word ---- */
+/* ---- key ---- */
 
 static void triple(struct mc_str *out, const char *name, const int64_t *v)
 {
@@ -84,7 +84,7 @@ void mc_pooled_extents(const struct mc_pooled_problem *p, struct mc_extent e[4])
     e[POOLED_MARKS] = extent(p, p->marks, p->mark);
 }
 
-/* Some cell of a window that lies in y, by a number. */
+/* A pseudo-random cell of a window that lies inside of y, chosen by h. */
 static int64_t some_cell(const struct mc_pooled_problem *p, const int64_t at[3], uint32_t h)
 {
     int64_t cell = 0;
@@ -160,8 +160,8 @@ static mc_status operands(const struct mc_problem *p, void *operand[8])
 
 /* ---- verification ---- */
 
-/* Maxima; marks may differ where two cells do not, to rounding: of random numbers that is one window in some
- * thousands. */
+/* Compares maxima and marks. Marks may differ where two cells are equal up to rounding, which for random
+ * numbers happens in one window of some thousands. */
 static mc_status compare_maxima(const struct mc_pooled_problem *p, const struct mc_plan *plan,
                                 void *const *got, void *const *want)
 {
@@ -180,7 +180,7 @@ static mc_status compare_maxima(const struct mc_pooled_problem *p, const struct 
         other += memcmp((char *)got[POOLED_MARKS] + at, (char *)want[POOLED_MARKS] + at, (size_t)size) != 0;
     }
     if (other > 1 + all / 1000) {
-        return mc_fail(MC_ECHECK, "%s: %" PRId64 " of %" PRId64 " marks are not the reference's",
+        return mc_fail(MC_ECHECK, "%s: %" PRId64 " of %" PRId64 " marks differ from the reference's",
                        plan->solver->name, other, all);
     }
     memcpy(as_y.s.out, p->out, sizeof p->out);
@@ -232,9 +232,9 @@ const char *mc_pooled_not_plain(const struct mc_pooled_problem *p)
            : s->dilation[1] != 1 || s->dilation[2] != 1 ? "takes no dilation"
            : p->marks != MC_UINT8                       ? "takes marks of one byte"
            : (p->out[2] > 1 && p->g[4] != 1) || (p->out[1] > 1 && p->g[3] != p->out[2])
-               ? "takes maxima without gaps"
+               ? "needs contiguous maxima"
            : (p->out[2] > 1 && p->mark[4] != 1) || (p->out[1] > 1 && p->mark[3] != p->out[2])
-               ? "takes marks without gaps"
+               ? "needs contiguous marks"
                : NULL;
 }
 
@@ -250,7 +250,7 @@ const struct mc_family mc_pooled_family = {
     .verify       = verify,
 };
 
-/* Does a flag, or the node itself, name a solver of the convolution or of the pooling? */
+/* True if a flag or the node names a solver of the convolution or of the pooling. */
 static bool named(const struct mc_conv_problem *p)
 {
     return strcmp(mc_conv_asked(p), "auto") != 0 || strcmp(mc_flag_text(FLAG_pool_algo), "auto") != 0;
@@ -267,13 +267,13 @@ struct mc_plan *mc_pooled_plan_in(const struct mc_family *family, const struct m
     }
     p.base = (struct mc_problem){ family, *o };
     p.conv.wide = strcmp(precision, "float64") == 0;
-    p.conv.precision = p.conv.algo = NULL; /* plans keep the problem, but not the caller's text */
+    p.conv.precision = p.conv.algo = NULL; /* the plan keeps the problem, but the caller owns this text */
     for (const struct mc_solver *const *s = family->solvers; *s; s++) {
         able |= !mc_plan_declines(&p.base, *s);
     }
     struct mc_plan *plan = able ? mc_plan_make(&p.base) : NULL;
     if (able && !plan && mc_last_status() != MC_EMEMORY) {
-        mc_clear_error(); /* the parts can do it */
+        mc_clear_error(); /* a convolution and a pooling can do it */
     }
     return plan;
 }

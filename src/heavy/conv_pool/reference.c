@@ -1,10 +1,10 @@
-/* reference.c: the definition: y is made, by the reference of convolutions or from maxima and marks, and
- * used.
+/* reference.c: the definition. It stores y, computed by the reference of convolutions or from maxima and
+ * marks.
  *
- * Invariant: it refuses nothing that a pooled convolution can be. */
+ * Invariant: it refuses no pooled convolution. */
 #include "heavy/conv_pool/solver.h"
 
-/* The windows as a pooling of y, which lies in C order; k: of maxima or of marks. */
+/* The windows as a pooling of y, which is in C order. */
 static struct mc_pool_shape windows(const struct mc_pooled_problem *p, enum mc_pool_pass pass)
 {
     const struct mc_conv_shape *s = &p->conv.s;
@@ -42,7 +42,7 @@ static mc_status pool(const struct mc_pooled_problem *p, enum mc_pool_pass pass,
     return mc_pool_loops(&w, &a);
 }
 
-/* The convolution alone, over a y in C order. */
+/* The convolution alone, with y in C order. */
 static struct mc_plan *around_y(const struct mc_pooled_problem *p)
 {
     struct mc_conv_problem q = p->conv;

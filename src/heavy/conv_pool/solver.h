@@ -1,6 +1,6 @@
 /* solver.h: what the solvers of pooled convolutions share.
  *
- * Invariant: a result depends on the problem alone, never on how many threads there were. */
+ * Invariant: a result depends on the problem alone, never on the number of threads. */
 #ifndef MC_CONV_POOL_SOLVER_H
 #define MC_CONV_POOL_SOLVER_H
 
@@ -18,13 +18,14 @@ static inline const struct mc_pooled_problem *pooled(const struct mc_problem *p)
 /* ---- problem.c ---- */
 void mc_pooled_word(const struct mc_problem *p, struct mc_str *out);
 void mc_pooled_extents(const struct mc_pooled_problem *p, struct mc_extent e[4]);
-void mc_pooled_some_marks(const struct mc_pooled_problem *p, void *marks);  /* of cells that are there */
+/* random marks of cells inside of y */
+void mc_pooled_some_marks(const struct mc_pooled_problem *p, void *marks);
 mc_status mc_pooled_compare(const struct mc_problem *p, const struct mc_plan *plan, void *const *got,
                             void *const *want);
 struct mc_plan *mc_pooled_plan_in(const struct mc_family *family, const struct mc_pooled_problem *asked,
                                   const struct mc_plan_options *o);
 int mc_pooled_result(const struct mc_pooled_problem *p);    /* the first operand that is written */
-/* refuses what no solver takes: all but float32 in two dimensions */
+/* refuses what no solver takes: everything but float32 in one or two dimensions */
 const char *mc_pooled_not_plain(const struct mc_pooled_problem *p);
 
 #endif

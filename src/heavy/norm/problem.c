@@ -1,9 +1,9 @@
-/* problem.c: normalisation across channels: its word, its grid, its operands' extents, how far results may
- * differ.
+/* problem.c: normalisation across channels: its keys, its iteration space, the extents of operands, and the
+ * comparison of results.
  *
  *     norm f32 forward c96 n5 beta 0.75 planes 128 lanes 729
  *
- * Invariant: problems of one word differ at most in addresses and in the values of alpha and k. */
+ * Invariant: problems with equal keys differ at most in addresses and in the values of alpha and k. */
 #include "heavy/norm/solver.h"
 #include <inttypes.h>
 #include <math.h>
@@ -12,7 +12,7 @@ static const char *const short_name[MC_NDTYPE] = {
     [MC_FLOAT16] = "f16", [MC_BFLOAT16] = "bf16", [MC_FLOAT32] = "f32", [MC_FLOAT64] = "f64",
 };
 
-/* ---- the grid ---- */
+/* ---- the iteration space ---- */
 
 bool mc_norm_uses(const struct mc_norm_problem *p, int r)
 {
@@ -42,7 +42,7 @@ void mc_norm_grid(const struct mc_norm_problem *p, struct mc_norm_grid *g)
             g->size[g->nfree++] = p->s.dims[i];
         }
     }
-    for (int i = g->nfree - 2; i >= 0; i--) { /* axis i runs on where axis i + 1 ends */
+    for (int i = g->nfree - 2; i >= 0; i--) { /* joins axes i and i + 1 if they are contiguous */
         bool joins = true;
         for (int r = 0; r < 3; r++) {
             joins = joins && g->at[r][i] == g->at[r][i + 1] * g->size[i + 1];
@@ -75,7 +75,7 @@ void mc_norm_plane(const struct mc_norm_grid *g, int64_t plane, int64_t at[3])
     }
 }
 
-/* Square roots, and memory once. */
+/* The time of square roots and of reading memory once. */
 double mc_norm_seconds(const struct mc_norm_problem *p)
 {
     double count = 1;
@@ -85,7 +85,7 @@ double mc_norm_seconds(const struct mc_norm_problem *p)
     return count * (p->s.backward ? 2e-9 : 1e-9) * mc_dtypes[p->dtype].size / 4;
 }
 
-/* ---- word ---- */
+/* ---- key ---- */
 
 void mc_norm_word(const struct mc_problem *p_, struct mc_str *out)
 {
@@ -139,7 +139,7 @@ mc_status mc_norm_compare(const struct mc_norm_problem *p, const struct mc_plan 
                        (const int64_t *[]){ p->at[NORM_Y] })) {
         return MC_OK;
     }
-    do { /* the walk counts elements: an offset of k stands for k elements */
+    do { /* the element size was given as 1, so offsets count elements */
         const int64_t at = (w.p[0] - got) * size;
         const double x = mc_load_f64(p->dtype, got + at), y = mc_load_f64(p->dtype, want + at);
         if (!(fabs(x - y) <= 8 * eps * (n + 4) * (fabs(y) + 1)) && !(x != x && y != y)) {
@@ -168,7 +168,7 @@ struct mc_plan *mc_norm_plan_in(const struct mc_family *family, const struct mc_
     }
     for (int i = 0; i < p.s.rank; i++) {
         if (p.s.dims[i] < 0 || !mc_mul_i64(count, MC_MAX(p.s.dims[i], 1), &count)) {
-            mc_fail(MC_ESHAPE, "norm: size %" PRId64 " of axis %d cannot be", p.s.dims[i], i);
+            mc_fail(MC_ESHAPE, "norm: size %" PRId64 " of axis %d is impossible", p.s.dims[i], i);
             return NULL;
         }
     }

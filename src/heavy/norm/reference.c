@@ -1,4 +1,4 @@
-/* reference.c: normalisation by op/norm.c: the definition, for every problem.
+/* reference.c: normalisation by op/norm.c, the definition, for every problem.
  *
  * Invariant: it refuses nothing. */
 #include "heavy/norm/solver.h"

@@ -1,13 +1,13 @@
-/* table.c: the family of normalisation across channels: its solvers, operands to time them with, and the
- * check against the reference.  A new solver is a file and a row.
+/* table.c: the family of normalisation across channels: its solvers, operands for timing, and the check
+ * against the reference. A new solver is a file and a row.
  *
- * Invariant: the last takes every problem. */
+ * Invariant: the last solver takes every problem. */
 #include "heavy/norm/solver.h"
 
 const struct mc_solver *const mc_norm_solvers[] = {
-    &mc_norm_lanes,     /* places or images side by side: bc01, c01b */
-    &mc_norm_lines,     /* channels side by side: b01c */
-    &mc_norm_reference, /* any, slowly */
+    &mc_norm_lanes,     /* positions or images contiguous: bc01, c01b */
+    &mc_norm_lines,     /* channels contiguous: b01c */
+    &mc_norm_reference, /* any problem, slowly */
     NULL,
 };
 

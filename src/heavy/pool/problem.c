@@ -1,23 +1,26 @@
-/* problem.c: the family of poolings: its word, operands to time with, and the check against the reference.
+/* problem.c: the family of poolings: its keys, operands for timing, and the check against the reference.
  *
  *     pool f32 max forward marks i55x55 w3x3 s2x2 p0x0 o27x27 planes 12288
  *
- * Invariant: problems of one word differ at most in addresses. */
+ * Invariant: problems with equal keys differ at most in addresses. */
 #include "heavy/pool/solver.h"
 #include <inttypes.h>
 #include <math.h>
 
 static const char *const short_name[MC_NDTYPE] = {
-    [MC_BOOL] = "b8", [MC_INT8] = "i8", [MC_INT16] = "i16", [MC_INT32] = "i32", [MC_INT64] = "i64", [MC_UINT8] = "u8", [MC_UINT16] = "u16",
-    [MC_UINT32] = "u32", [MC_UINT64] = "u64", [MC_FLOAT16] = "f16", [MC_BFLOAT16] = "bf16", [MC_FLOAT32] = "f32", [MC_FLOAT64] = "f64",
+    [MC_BOOL] = "b8", [MC_INT8] = "i8", [MC_INT16] = "i16", [MC_INT32] = "i32", [MC_INT64] = "i64",
+    [MC_UINT8] = "u8", [MC_UINT16] = "u16", [MC_UINT32] = "u32", [MC_UINT64] = "u64",
+    [MC_FLOAT16] = "f16", [MC_BFLOAT16] = "bf16", [MC_FLOAT32] = "f32", [MC_FLOAT64] = "f64",
 };
 static const char *const mode_name[] = {
-    [POOL_MAX] = "max", [POOL_SUM] = "sum", [POOL_AVERAGE_INC] = "average_inc_pad", [POOL_AVERAGE_EXC] = "average_exc_pad",
+    [POOL_MAX] = "max", [POOL_SUM] = "sum", [POOL_AVERAGE_INC] = "average_inc_pad",
+    [POOL_AVERAGE_EXC] = "average_exc_pad",
 };
-static const char *const pass_name[] = { [POOL_FORWARD] = "forward", [POOL_SPREAD] = "spread", [POOL_GATHER] = "gather" };
+static const char *const pass_name[] = { [POOL_FORWARD] = "forward", [POOL_SPREAD] = "spread",
+                                         [POOL_GATHER] = "gather" };
 static const char *const array_name[] = { [POOL_X] = "x", [POOL_Y] = "y", [POOL_KEY] = "k" };
 
-/* ---- word ---- */
+/* ---- key ---- */
 
 static void sizes(struct mc_str *out, const char *name, const struct mc_pool_shape *s, const int64_t v[3])
 {
@@ -47,7 +50,7 @@ void mc_pool_word(const struct mc_problem *p_, struct mc_str *out)
     if (g.lanes > 1) {
         mc_str_addf(out, " lanes %" PRId64, g.lanes);
     }
-    for (int r = 0; r < POOL_NARRAY; r++) { /* strides that are not those of a dense array */
+    for (int r = 0; r < POOL_NARRAY; r++) { /* strides, if they are not those of a contiguous array */
         int64_t dense = g.lanes, far = 0;
         for (int i = 2; i >= 0; i--) {
             far |= s->axis[i] >= 0 && g.slot[r][i] != dense ? g.slot[r][i] : 0;
@@ -62,7 +65,7 @@ void mc_pool_word(const struct mc_problem *p_, struct mc_str *out)
 
 /* ---- operands ---- */
 
-/* elements from the lowest address on */
+/* low: offset of the lowest address from the first element; count: elements from the lowest to the highest */
 struct extent { mc_dtype dtype; int64_t low, count; int64_t dims[MC_MAX_RANK]; };
 
 static struct extent extent_of(const struct mc_pool_problem *p, int role)
@@ -104,7 +107,7 @@ static void discard(const struct mc_problem *p, void *operand[8])
     memset(operand, 0, 8 * sizeof operand[0]);
 }
 
-/* Marks must be those of windows: of X as it is. */
+/* Computes marks from X, so that they are valid for its windows. */
 static mc_status mark(const struct mc_pool_problem *p, void *const *operand)
 {
     struct mc_pool_problem forward = *p;
@@ -137,7 +140,8 @@ static mc_status operands(const struct mc_problem *p_, void *operand[8])
             seed = seed * 1664525u + 1013904223u;
             mc_store_f64(e.dtype, data + i * size,
                          (double)((int32_t)seed >> 22) *
-                             (mc_is_float(e.dtype) ? 0x1p-9 : 0x1p-3)); /* with ties */
+                             /* few values, so that there are ties */
+                             (mc_is_float(e.dtype) ? 0x1p-9 : 0x1p-3));
         }
     }
     const mc_status s = p->s.pass != POOL_FORWARD && p->s.key == POOL_KEY_MARKS ? mark(p, operand) : MC_OK;
@@ -149,7 +153,7 @@ static mc_status operands(const struct mc_problem *p_, void *operand[8])
 
 /* ---- verification ---- */
 
-/* What a pass writes. */
+/* The k-th role that a direction writes, or -1. */
 static int written(const struct mc_pool_problem *p, int k)
 {
     return p->s.pass == POOL_SPREAD                        ? (k ? -1 : POOL_X)
@@ -171,7 +175,7 @@ static mc_status compare(const struct mc_pool_problem *p, const struct mc_plan *
         return MC_OK;
     }
     const int64_t size = mc_dtypes[e.dtype].size;
-    do { /* the walk counts elements: an offset of k stands for k elements */
+    do { /* the element size was given as 1, so offsets count elements */
         const int64_t at = (w.p[0] - got) * size;
         const double x = mc_load_f64(e.dtype, got + at), y = mc_load_f64(e.dtype, want + at);
         if (!(fabs(x - y) <= most)) {
@@ -186,7 +190,7 @@ static mc_status compare(const struct mc_pool_problem *p, const struct mc_plan *
     return MC_OK;
 }
 
-/* All that the pass writes. */
+/* Compares all that the direction writes. */
 mc_status mc_pool_compare(const struct mc_pool_problem *p, const struct mc_plan *plan, void *const *got,
                           void *const *want)
 {
@@ -258,7 +262,7 @@ struct mc_plan *mc_pool_plan_in(const struct mc_family *family, const struct mc_
     p.base = (struct mc_problem){ family, *o };
     for (int i = 0; i < p.s.rank; i++) {
         if (p.s.dims[i] < 0 || !mc_mul_i64(count, MC_MAX(p.s.dims[i], 1), &count)) {
-            mc_fail(MC_ESHAPE, "pool: size %" PRId64 " of axis %d cannot be", p.s.dims[i], i);
+            mc_fail(MC_ESHAPE, "pool: size %" PRId64 " of axis %d is impossible", p.s.dims[i], i);
             return NULL;
         }
     }

@@ -1,4 +1,4 @@
-/* reference.c: pooling by op/pool_loops.c: the definition, for every problem.
+/* reference.c: pooling by op/pool_loops.c, the definition, for every problem.
  *
  * Invariant: it refuses nothing. */
 #include "heavy/pool/solver.h"

@@ -1,6 +1,6 @@
 /* solver.h: what the solvers of pooling share.
  *
- * Invariant: a result depends on the problem alone: a plane is one thread's, and within it order is fixed. */
+ * Invariant: a result depends on the problem alone: one thread computes a plane, in a fixed order. */
 #ifndef MC_POOL_SOLVER_H
 #define MC_POOL_SOLVER_H
 
@@ -22,47 +22,48 @@ mc_status mc_pool_compare(const struct mc_pool_problem *p, const struct mc_plan 
 struct mc_plan *mc_pool_plan_in(const struct mc_family *family, const struct mc_pool_problem *asked,
                                 const struct mc_plan_options *o);
 
-/* ---- grid.c: the problem without what makes no difference ---- */
-/* Axes that are not pooled, those of size 1 dropped and neighbours joined; if one has stride 1 in all arrays
- * it is the lanes.  The others span the planes. */
+/* ---- cpu/run.c: the iteration space of a problem ---- */
+/* Axes that are not pooled, without those of size 1 and with neighbours joined. One that has stride 1 in all
+ * arrays becomes the lanes. The others span the planes. */
 struct mc_pool_grid {
     const struct mc_pool_shape *s;
     int64_t slot[POOL_NARRAY][3];   /* strides of the pooled axes */
     int nfree;
     int64_t size[MC_MAX_RANK], at[POOL_NARRAY][MC_MAX_RANK];
-    int64_t planes, lanes;          /* lanes 1: there is no such axis */
-    int lane_axis;                  /* of x; -1: none */
+    int64_t planes, lanes;          /* lanes 1: no axis has stride 1 in all arrays */
+    int lane_axis;                  /* its axis in x; -1: none */
 };
 void mc_pool_grid(const struct mc_pool_problem *p, struct mc_pool_grid *g);
 
-/* ---- run.c ---- */
-/* A plane: where its arrays begin. */
+/* ---- cpu/run.c ---- */
+/* A plane: the addresses of its arrays. */
 struct mc_pool_plane {
     const struct mc_pool_grid *g;
     char *at[POOL_NARRAY];          /* KEY may be NULL */
-    int64_t lanes;                  /* of them, from there on */
-    void *scratch;                  /* its thread's */
+    int64_t lanes;                  /* number of lanes from these addresses on */
+    void *scratch;                  /* of this thread */
 };
 typedef void mc_pool_work(const struct mc_plan *plan, const struct mc_pool_plane *at);
-/* How a plan begins that goes plane by plane on the team. */
+/* The base of a plan that runs plane by plane on the thread team. */
 struct mc_pool_planes {
     struct mc_plan base;
     struct mc_pool_grid grid;
     mc_pool_work *work;
-    int64_t cuts;                   /* parts of a plane's lanes: 1 unless the plan says more */
-    int slots;                      /* threads at most */
-    size_t bytes;                   /* of scratch for each of them */
+    int64_t cuts; /* parts that the lanes of a plane are divided into; 1 unless the plan sets it */
+    int slots;                      /* most threads */
+    size_t bytes;                   /* of scratch for each thread */
 };
-/* A plan of so many bytes that begins so, all else zeros; NULL: no memory. */
+/* Allocates a plan of `size` bytes that begins with struct mc_pool_planes and is otherwise zero. NULL: out of
+ * memory. */
 void *mc_pool_planes(size_t size, const struct mc_pool_problem *p, mc_pool_work *work);
-void mc_pool_scratch(struct mc_pool_planes *d, size_t bytes);   /* so many for a thread */
-bool mc_pool_keyed(const struct mc_pool_problem *p);  /* is there a third array? */
-/* Planes [from, to) of the result are finished, of each of them `lanes` lanes from `lane` on. */
+void mc_pool_scratch(struct mc_pool_planes *d, size_t bytes); /* sets the bytes of scratch for each thread */
+bool mc_pool_keyed(const struct mc_pool_problem *p);  /* true: the problem has a third array */
+/* Runs the epilogue on planes [from, to) of the result, lanes [lane, lane + lanes) of each. */
 void mc_pool_finish(void *const *operand, const struct mc_pool_grid *g, int64_t from, int64_t to,
                     int64_t lane, int64_t lanes);
-double mc_pool_seconds(const struct mc_pool_problem *p);    /* of one thread, at the speed of memory */
-const char *mc_pool_hollow(const struct mc_pool_problem *p); /* refuses what only the reference takes */
-/* and where columns are not side by side */
+double mc_pool_seconds(const struct mc_pool_problem *p);    /* of one thread, limited by memory */
+const char *mc_pool_hollow(const struct mc_pool_problem *p); /* refuses empty arrays */
+/* refuses also columns that are not contiguous */
 const char *mc_pool_hollow_columns(const struct mc_pool_problem *p);
 
 static inline const struct mc_pool_problem *pooling(const struct mc_problem *p)
@@ -70,7 +71,7 @@ static inline const struct mc_pool_problem *pooling(const struct mc_problem *p)
     return (const struct mc_pool_problem *)(const void *)p;
 }
 
-/* One window along one slot: cells [lo, hi) of the image, the first of which is cell `skip` of the window. */
+/* One window along one pooled axis: cells [lo, hi) of the image. Cell lo is cell `skip` of the window. */
 struct mc_pool_clip { int64_t lo, hi, skip; };
 static inline struct mc_pool_clip pool_cut(const struct mc_pool_shape *s, int slot, int64_t u)
 {
@@ -78,11 +79,11 @@ static inline struct mc_pool_clip pool_cut(const struct mc_pool_shape *s, int sl
     return (struct mc_pool_clip){ lo, MC_MIN(first + s->w[slot], s->in[slot]), lo - first };
 }
 
-/* Windows [from, to) of a slot are not cut. */
+/* The windows [from, to) of a pooled axis lie inside the image. */
 struct mc_pool_span { int64_t from, to; };
-struct mc_pool_span mc_pool_windows_inside(const struct mc_pool_shape *s, int slot); /* run.c */
+struct mc_pool_span mc_pool_windows_inside(const struct mc_pool_shape *s, int slot); /* cpu/run.c */
 
-/* What a sum over `cells` cells of a window is multiplied by. */
+/* The factor of the sum over `cells` cells of a window. */
 static inline double pool_scale(const struct mc_pool_shape *s, int64_t cells)
 {
     const int64_t whole = s->w[0] * s->w[1] * s->w[2];

@@ -1,25 +1,27 @@
-/* copy.c: an array copied into another layout or dtype, by boxes that threads take.
+/* copy.c: copies an array into another layout or dtype. Threads copy disjoint boxes.
  *
- * A box is rows along the axis adjacent in the destination; where another axis is adjacent in the source,
- * rows are taken in tiles of the two, so that lines of both stay in the first cache.
+ * A box is copied in rows along the axis that is innermost in the destination. If another axis is innermost
+ * in the source, rows are copied in tiles over the two axes, so that the cache lines of both stay in the L1
+ * cache.
  *
  * Invariant: boxes are disjoint and cover the array. */
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O3") /* the loops here are worth vectorising at every -O level */
+#pragma GCC optimize("O3") /* vectorise these loops at every -O level */
 #endif
 #include "heavy/conv/solver.h"
 #include <stdlib.h>
 
-enum { ACROSS = 16, ALONG = 64 };   /* a tile: along the destination's adjacent axis, and across it */
+/* a tile: elements along the source's innermost axis, and along the destination's */
+enum { ACROSS = 16, ALONG = 64 };
 
 struct axis {
     int64_t size, to, from;         /* strides */
 };
 struct box {
-    struct axis axis[8];            /* of more than one element, largest stride in the destination first */
+    struct axis axis[8]; /* those with more than one element, by decreasing stride in the destination */
     int rank;
-    int across;                     /* adjacent in the source, if that is not the last; else -1 */
-    int64_t to, from;               /* elements before the box */
+    int across;                     /* innermost axis of the source if that is not the last; else -1 */
+    int64_t to, from;               /* offsets of the first element */
 };
 
 static int64_t distance(int64_t v)
@@ -36,7 +38,7 @@ static void add_axis(struct box *b, struct axis a)
     b->axis[i] = a;
 }
 
-/* Neighbours that are one axis in both arrays become one. */
+/* Joins adjacent axes that are contiguous in both arrays. */
 static void merge(struct box *b)
 {
     int n = 0;
@@ -102,7 +104,7 @@ static void row(const struct mc_conv_copy *c, int64_t to, int64_t ts, int64_t fr
     }
 }
 
-/* All of the last axis and of the one across it, from one point of the others. */
+/* Copies all of the last axis and of axis `across`, at one point of the others. */
 static void plane(const struct mc_conv_copy *c, const struct box *b, int64_t to, int64_t from)
 {
     const struct axis last = b->axis[b->rank - 1],
@@ -144,11 +146,11 @@ static void copy_box(const struct mc_conv_copy *c, const int64_t *at, const int6
     }
 }
 
-/* ---- tasks: an index of the axis that is outermost in the destination, or of two ---- */
+/* ---- tasks: an index of the outermost axis of the destination, or of the two outermost ---- */
 
 struct job {
     const struct mc_conv_copy *c;
-    int first, second;              /* the axes that are divided; second may be -1 */
+    int first, second;              /* the axes divided among tasks, or -1 */
 };
 
 static int outermost(const struct mc_conv_copy *c, int but)

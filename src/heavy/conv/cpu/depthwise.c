@@ -1,19 +1,18 @@
-/* depthwise.c: filters that see one channel each (as many groups as channels): no product is large enough to
- * be one.
+/* depthwise.c: convolutions with as many groups as channels, whose matrix products would be too small.
  *
- * A plane of x is copied with its border, and with elements of one phase of the stride adjacent, so that
- * every tap of a row of y reads a row of the copy without a gap.  Forward adds all taps in registers; inputs
- * adds rows into such a plane and copies it back; weights takes products of rows.
+ * A plane of x is copied with its border. In the copy, elements of one phase of the stride are adjacent, so
+ * that every tap of a row of y reads a contiguous row. Forward adds all taps in registers. Inputs adds rows
+ * into such a plane and copies it back. Weights takes dot products of rows.
  *
- * Invariant: the copy is as large as the windows reach, and a vector more. */
+ * Invariant: the copy covers all windows and has a vector to spare at its end. */
 #include "heavy/conv/cpu/depthwise.h"
 
 enum { LINE = 64, TAPS = 1024 };
 struct depth {
     struct mc_plan base;
-    /* of the windows along each axis; [2] in one phase, all phases one after another */
+    /* extent of the windows along each axis; [2]: of one phase of it */
     int64_t span[3];
-    int64_t row;                /* from row to row of the copy */
+    int64_t row; /* floats from row to row of the copy; the phases of a row follow one another */
     int64_t taps;
     int slots;
     size_t plane_bytes, row_bytes, sum_bytes, taps_bytes, slot_bytes;
@@ -23,17 +22,17 @@ struct call {
     struct mc_conv_run r;
     const struct mc_depthwise_rows *rows;
 };
-/* What one thread has of the workspace. */
-struct desk {
+/* One thread's part of the workspace. */
+struct scratch {
     float *plane, *row;
     float *sum;                 /* (taps, lanes) */
     struct mc_depthwise_taps taps;
 };
 
-static struct desk thread_scratch(const struct call *x, int slot)
+static struct scratch thread_scratch(const struct call *x, int slot)
 {
     char *at = x->r.workspace + (size_t)slot * x->d->slot_bytes;
-    struct desk k = { .plane = (float *)(void *)at };
+    struct scratch k = { .plane = (float *)(void *)at };
     k.row = (float *)(void *)(at + x->d->plane_bytes);
     k.sum = (float *)(void *)(at + x->d->plane_bytes + x->d->row_bytes);
     at += x->d->plane_bytes + x->d->row_bytes + x->d->sum_bytes;
@@ -44,7 +43,7 @@ static struct desk thread_scratch(const struct call *x, int slot)
 
 /* ---- the plane ---- */
 
-/* Where element i of the windows' last axis lies in a row of the copy. */
+/* Position in a row of the copy of element i of the last axis, counted from the first window. */
 static int64_t in_row(const struct call *x, int64_t i)
 {
     const int64_t step = x->r.p->s.stride[2];
@@ -56,7 +55,7 @@ static int64_t in_row(const struct call *x, int64_t i)
     for (int64_t i0 = 0; i0 < (x)->d->span[0]; i0++)                                                         \
         for (int64_t i1 = 0; i1 < (x)->d->span[1]; i1++)
 
-/* Where x has row (i0, i1) of the copy; false: it is border. */
+/* Sets *at to the offset in x of row (i0, i1) of the copy. False: the row is border. */
 static bool row_of(const struct call *x, int64_t n, int64_t c, int64_t i0, int64_t i1, int64_t *at)
 {
     const struct mc_conv_shape *s = &x->r.p->s;
@@ -65,16 +64,16 @@ static bool row_of(const struct call *x, int64_t n, int64_t c, int64_t i0, int64
     return j0 >= 0 && j0 < s->in[0] && j1 >= 0 && j1 < s->in[1];
 }
 
-/* The elements of x's last axis that windows reach: [lo, hi). */
+/* The elements [lo, hi) of x's last axis that windows read. */
 static void reachable_rows(const struct call *x, int64_t *lo, int64_t *hi)
 {
     const struct mc_conv_shape *s = &x->r.p->s;
-    const int64_t span = conv_at(s, 2, s->out[2] - 1, s->k[2] - 1) + 1; /* ends before this */
+    const int64_t span = conv_at(s, 2, s->out[2] - 1, s->k[2] - 1) + 1; /* one past the last element read */
     *lo = MC_MAX(-s->pad[2], (int64_t)0);
     *hi = MC_MAX(MC_MIN(span, s->in[2]), *lo);
 }
 
-static void copy_in(const struct call *x, struct desk *k, int64_t n, int64_t c)
+static void copy_in(const struct call *x, struct scratch *k, int64_t n, int64_t c)
 {
     const struct mc_conv_shape *s = &x->r.p->s;
     const float *from = (const float *)(const void *)x->r.at[CONV_X];
@@ -93,8 +92,9 @@ static void copy_in(const struct call *x, struct desk *k, int64_t n, int64_t c)
     }
 }
 
-/* x of one image and channel becomes alpha * plane + beta * c0, zero where no window reaches. */
-static void copy_out(const struct call *x, struct desk *k, int64_t n, int64_t c)
+/* Sets x of one image and channel to alpha * plane + beta * c0. The plane's part is 0 where no window
+ * reads. */
+static void copy_out(const struct call *x, struct scratch *k, int64_t n, int64_t c)
 {
     const struct mc_conv_shape *s = &x->r.p->s;
     float *to = (float *)(void *)x->r.result;
@@ -116,7 +116,7 @@ static void copy_out(const struct call *x, struct desk *k, int64_t n, int64_t c)
     conv_finish(&x->r, (int64_t[]){ n, c, 0, 0, 0 }, box);
 }
 
-/* Each tap: where it begins in the plane for place 0, and where w keeps it. */
+/* The offset of a tap in the plane for position 0, and in w. */
 static int64_t plane_at(const struct call *x, int64_t tap)
 {
     const struct mc_conv_shape *s = &x->r.p->s;
@@ -133,7 +133,7 @@ static int64_t w_at(const struct call *x, int64_t f, int64_t tap)
     return f * t[0] + conv_tap(s, 0, a[0]) * t[2] + conv_tap(s, 1, a[1]) * t[3] + conv_tap(s, 2, a[2]) * t[4];
 }
 
-static void load_taps(const struct call *x, struct desk *k, int64_t f)
+static void load_taps(const struct call *x, struct scratch *k, int64_t f)
 {
     const float *w = (const float *)(const void *)x->r.at[CONV_W];
     k->taps.n = x->d->taps;
@@ -143,7 +143,7 @@ static void load_taps(const struct call *x, struct desk *k, int64_t f)
     }
 }
 
-/* Rows of y: their number, where one begins in y, and its windows in the plane. */
+/* The offset of a row of y in y, and of its windows in the plane. */
 static int64_t y_at(const struct call *x, int64_t n, int64_t f, int64_t row)
 {
     const int64_t *t = x->r.p->at.y, *out = x->r.p->s.out;
@@ -156,8 +156,8 @@ static int64_t window_at(const struct call *x, int64_t row)
     return (row / s->out[1] * s->stride[0] * x->d->span[1] + row % s->out[1] * s->stride[1]) * x->d->row;
 }
 
-/* A row of y without gaps; what follows it in the row's buffer stays as it is. */
-static void y_row(const struct call *x, struct desk *k, int64_t at)
+/* Copies a row of y to a contiguous buffer. The buffer's elements after the row are not changed. */
+static void y_row(const struct call *x, struct scratch *k, int64_t at)
 {
     const float *y = (const float *)(const void *)x->r.at[CONV_Y] + at;
     const int64_t step = x->r.p->at.y[4];
@@ -172,7 +172,7 @@ static void y_row(const struct call *x, struct desk *k, int64_t at)
 
 /* ---- passes ---- */
 
-static void forward_row(const struct call *x, struct desk *k, int64_t at, int64_t row)
+static void forward_row(const struct call *x, struct scratch *k, int64_t at, int64_t row)
 {
     const int64_t n = x->r.p->s.out[2], step = x->r.p->at.y[4];
     const float alpha = (float)x->r.p->alpha, beta = (float)x->r.p->beta;
@@ -189,7 +189,7 @@ static void xy_task(void *arg, int64_t task, int slot)
     const struct call *x = arg;
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t n = task / s->c, c = task % s->c, each = s->f / s->c, rows = s->out[0] * s->out[1];
-    struct desk k = thread_scratch(x, slot);
+    struct scratch k = thread_scratch(x, slot);
     if (s->pass == CONV_FORWARD) {
         copy_in(x, &k, n, c);
     } else {
@@ -216,13 +216,14 @@ static void xy_task(void *arg, int64_t task, int slot)
     }
 }
 
-/* One filter: sums of an image in float32, a few rows a lane, and of images in float64, in order. */
+/* One filter. Sums of an image are in float32, one for each lane; those of the images are added in order in
+ * float64. */
 static void weights_task(void *arg, int64_t f, int slot)
 {
     const struct call *x = arg;
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t c = f / (s->f / s->c), rows = s->out[0] * s->out[1];
-    struct desk k = thread_scratch(x, slot);
+    struct scratch k = thread_scratch(x, slot);
     double sum[TAPS] = { 0 };
     load_taps(x, &k, f);
     memset(k.row, 0, x->d->row_bytes);
@@ -265,7 +266,7 @@ static size_t lines(int64_t n, size_t size)
     return ((size_t)n * size + LINE - 1) / LINE * LINE;
 }
 
-/* Bytes of a thread. */
+/* Returns the bytes of one thread. */
 static size_t measure(const struct mc_conv_problem *p, struct depth *d)
 {
     const struct mc_conv_shape *s = &p->s;
@@ -312,7 +313,7 @@ static const char *refuse(const struct mc_problem *p_)
     return conv_volume(p->s.k) > TAPS ? "takes at most 1024 taps" : NULL;
 }
 
-/* Parts of the peak that were measured, and the plane once. */
+/* The measured fractions of the peak, and one pass over the plane. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
@@ -329,4 +330,6 @@ static double estimate(const struct mc_problem *p_)
     return 1e-6 + seconds / mc_conv_threads(seconds, planes);
 }
 
-const struct mc_solver mc_conv_depth = { .name = "depth", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_depth = {
+    .name = "depth", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

@@ -1,6 +1,6 @@
-/* depthwise_rows.c: the loops of depth_rows.h for each instruction set.
+/* depthwise_rows.c: compiles the loops of depthwise_rows.h for each instruction set.
  *
- * Invariant: nothing runs that the processor does not report. */
+ * Invariant: no code runs whose instructions the processor does not report. */
 #include "heavy/conv/cpu/depthwise.h"
 
 typedef float vector __attribute__((vector_size(DEPTH_LANES * sizeof(float)), aligned(4), may_alias));

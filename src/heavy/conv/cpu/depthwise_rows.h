@@ -1,8 +1,6 @@
-/* depthwise_rows.h: the three loops over rows that filters of one channel need, for one instruction set:
- * TARGET says which, NAME what the functions are called.
- *
- * Vectors of 16 are what the compiler makes of them.  Reads may go up to a vector beyond a row; writes never
- * do. */
+/* depthwise_rows.h: the three loops over rows of a depthwise convolution, for one instruction set. TARGET is
+ * the function attribute, NAME makes the names of functions. The compiler lowers vectors of 16 to the
+ * target's registers. Reads may go up to a vector beyond a row; writes never do. */
 
 TARGET static void NAME(forward)(float *to, const float *x, const struct mc_depthwise_taps *t, int64_t n)
 {
@@ -36,12 +34,12 @@ TARGET static void NAME(add)(float *to, const float *y, float w, int64_t n)
     }
 }
 
-TARGET static void NAME(weights)(float *sum, const float *x, const float *y, const struct mc_depthwise_taps *t,
-                                 int64_t n)
+TARGET static void NAME(weights)(float *sum, const float *x, const float *y,
+                                 const struct mc_depthwise_taps *t, int64_t n)
 {
     static const lanes index = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
     const int64_t whole = n / DEPTH_LANES * DEPTH_LANES;
-    const lanes in = index < (int)(n - whole); /* what follows the row may be anything, NaN too */
+    const lanes in = index < (int)(n - whole); /* masks what follows the row, which may be NaN */
     for (int64_t k = 0; k < t->n; k++) {
         const float *from = x + t->at[k];
         vector all = *(const vector *)(const void *)(sum + k * DEPTH_LANES);

@@ -1,18 +1,18 @@
-/* exchange.c: a convolution answered by the routine of another pass.
+/* exchange.c: a convolution computed by a solver for another direction.
  *
- * The three passes are one sum over pairs (place u, tap a) that meet at i = u * stride - pad + a * dilation
- * of x. The pair may be read the other way round:
+ * The three directions are one sum over pairs (position u, tap a) that meet at i = u * stride - pad + a *
+ * dilation of x. The roles of u and a may be exchanged:
  *
- *     forward -> weights   images and channels of x change places, filters are the gradient, places are taps:
- *                          stride and dilation change places
+ *     forward -> weights   images and channels of x change roles, w is the gradient of the child's y, the
+ *                          positions of y are its taps, stride and dilation change roles
  *     weights -> forward   the same, back
- *     inputs  -> inputs    the same again: filters are the gradient, the gradient is filters
- *     inputs  -> forward   stride 1: u = i - ((k - 1) * dilation - pad) + (k - 1 - a) * dilation: a full
- *     forward -> inputs    convolution with taps in the other order, filters and channels changing places
+ *     inputs  -> inputs    likewise: w and y change roles
+ *     inputs  -> forward   stride 1: u = i - ((k - 1) * dilation - pad) + (k - 1 - a) * dilation, a full
+ *     forward -> inputs    convolution with reversed taps; filters and channels change roles
  *
- * Nothing is copied: operands keep their memory, strides change their meaning.
+ * Nothing is copied: operands stay where they are and only their strides are permuted.
  *
- * Invariant: the child has the sums of the problem, element for element; alpha, beta and c0 pass through. */
+ * Invariant: the child computes the same sums for each element; alpha, beta and c0 are passed to it. */
 #include "heavy/conv/solver.h"
 
 static void swap(int64_t *a, int64_t *b)
@@ -29,7 +29,7 @@ static void copy3(int64_t to[3], const int64_t from[3])
 
 /* ---- the child's problem ---- */
 
-/* n with c; y with w, whose taps are places; the pass that makes one is the pass that makes the other. */
+/* Exchanges n with c and y with w. The child's taps are the problem's positions. */
 struct mc_conv_problem mc_conv_taps_as_places(const struct mc_conv_problem *p)
 {
     static const enum mc_conv_pass other[] = {
@@ -43,12 +43,12 @@ struct mc_conv_problem mc_conv_taps_as_places(const struct mc_conv_problem *p)
     copy3(c.s.stride, p->s.dilation);
     copy3(c.s.dilation, p->s.stride);
     swap(&c.at.x[0], &c.at.x[1]);
-    /* y(n, f, u) is w(f, c = n, tap u); w(f, c, a) is y(n = c, f, place a) */
+    /* child: w(f, c = n, tap u) is y(n, f, u), and y(n = c, f, position a) is w(f, c, a) */
     memcpy(c.at.w, (int64_t[]){ p->at.y[1], p->at.y[0], p->at.y[2], p->at.y[3], p->at.y[4] },
            5 * sizeof(int64_t));
     memcpy(c.at.y, (int64_t[]){ p->at.w[1], p->at.w[0], p->at.w[2], p->at.w[3], p->at.w[4] },
            5 * sizeof(int64_t));
-    if (p->s.flip) { /* places have no flip: the array is read from its end */
+    if (p->s.flip) { /* positions cannot be flipped, so the array is read from its end */
         for (int i = 0; i < 3; i++) {
             c.at.y[2 + i] = -c.at.y[2 + i];
         }
@@ -57,7 +57,7 @@ struct mc_conv_problem mc_conv_taps_as_places(const struct mc_conv_problem *p)
     return c;
 }
 
-/* x with y, f with c, the other order of taps; what was padded is cropped and the other way round. */
+/* Exchanges x with y and f with c and reverses the taps. The child's border is (k - 1) * dilation - pad. */
 struct mc_conv_problem mc_conv_taps_reversed(const struct mc_conv_problem *p)
 {
     struct mc_conv_problem c = *p;
@@ -71,7 +71,7 @@ struct mc_conv_problem mc_conv_taps_reversed(const struct mc_conv_problem *p)
     c.s.flip = !p->s.flip;
     memcpy(c.at.x, p->at.y, sizeof c.at.x);
     memcpy(c.at.y, p->at.x, sizeof c.at.y);
-    if (p->s.groups == 1) { /* else one filter a channel: the two are one index */
+    if (p->s.groups == 1) { /* else depthwise: f and c are the same index */
         swap(&c.at.w[0], &c.at.w[1]);
     }
     return c;
@@ -96,7 +96,7 @@ int64_t mc_conv_exchange_shift(const struct mc_conv_problem *p, int roles)
 struct exchange {
     struct mc_plan base;
     int roles;
-    int64_t shift[3];   /* of the child's x, w, y: bytes to their first element */
+    int64_t shift[3];   /* bytes to add to the pointers of the child's x, w, y */
 };
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
@@ -110,7 +110,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     }
     with[CONV_C0] = r.c0 ? (char *)r.c0 + d->shift[result] : NULL;
     TRY(plan->child[0]->run(plan->child[0], with, workspace, r.threads));
-    mc_conv_finish_all(&r); /* it knows the problem's axes, not the child's */
+    mc_conv_finish_all(&r); /* the child does not know the problem's axes */
     return MC_OK;
 }
 
@@ -136,9 +136,9 @@ static struct mc_plan *make(const struct mc_conv_problem *p, struct mc_conv_prob
 
 static const char *refuse_any(const struct mc_conv_problem *p)
 {
-    return p->inner & INNER_EXCHANGE ? "wraps a solver once"
+    return p->inner & INNER_EXCHANGE ? "cannot be nested in itself"
            : mc_conv_hollow(p)       ? mc_conv_hollow(p)
-           : p->s.unshared           ? "has one filter for all places"
+           : p->s.unshared           ? "takes filters shared by all positions"
                                      : NULL;
 }
 
@@ -148,7 +148,7 @@ static double finish_cost(const struct mc_conv_problem *p)
     return p->has_epilogue ? mc_conv_copy(2 * (double)mc_conv_count(&a) * mc_dtypes[p->dtype].size) : 0;
 }
 
-/* The cost of the child's best, and of the epilogue by itself. */
+/* The least estimate for the child, and the cost of a separate epilogue. */
 static double cost(const struct mc_conv_problem *p, struct mc_conv_problem c)
 {
     c.inner |= INNER_EXCHANGE;
@@ -156,7 +156,7 @@ static double cost(const struct mc_conv_problem *p, struct mc_conv_problem c)
     return 2e-7 + mc_plan_cheapest(&c.base) + finish_cost(p);
 }
 
-/* ---- taps as places ---- */
+/* ---- taps and positions change roles ---- */
 
 const char *mc_conv_no_places(const struct mc_conv_problem *p)
 {
@@ -169,15 +169,16 @@ static const char *refuse_places(const struct mc_problem *p)
     return no ? no : mc_conv_shared_image_halves(conv(p));
 }
 
-/* The rule of Theano's convolution as a matrix product: it has one product of c * taps for each of n images,
- * or of n * places for each of c channels, and that way is the better one which has its columns written fewer
+/* Theano's rule for a convolution as a matrix product. There is one product of c * taps for each of n images,
+ * or one of n * positions for each of c channels. The rule takes the way that writes its columns fewer
  * times. */
 static bool fewer_by_channels(const struct mc_conv_shape *s)
 {
     return (double)s->n * (double)conv_volume(s->k) >= (double)s->c * (double)conv_volume(s->out);
 }
 
-/* Forward and weights are each other's exchange: whichever the rule is against pays for it. */
+/* Forward and weights can each be exchanged for the other. The one that the rule is against gets a 10 %
+ * higher estimate. */
 static double estimate_places(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
@@ -193,15 +194,16 @@ static struct mc_plan *plan_places(const struct mc_problem *p)
 }
 
 const struct mc_solver mc_conv_exchange = {
-    .name = "exchange", .wraps = true, .refuse = refuse_places, .estimate = estimate_places, .plan = plan_places,
+    .name = "exchange", .wraps = true, .refuse = refuse_places, .estimate = estimate_places,
+    .plan = plan_places,
 };
 
-/* ---- taps in the other order ---- */
+/* ---- reversed taps ---- */
 
 const char *mc_conv_no_reversed(const struct mc_conv_problem *p)
 {
     if (p->s.pass == CONV_WEIGHTS) {
-        return "serves forward and inputs";
+        return "computes only forward and inputs";
     }
     for (int i = 0; i < 3; i++) {
         if (p->s.stride[i] != 1) {
@@ -209,7 +211,8 @@ const char *mc_conv_no_reversed(const struct mc_conv_problem *p)
         }
     }
     const bool each = p->s.groups == p->s.c && p->s.groups == p->s.f;
-    return p->s.groups != 1 && !each ? "takes one group, or one of each channel" : refuse_any(p);
+    return p->s.groups != 1 && !each ? "takes one group, or as many groups as channels and filters"
+                                     : refuse_any(p);
 }
 
 static const char *refuse_reversed(const struct mc_problem *p)
@@ -229,5 +232,6 @@ static struct mc_plan *plan_reversed(const struct mc_problem *p)
 }
 
 const struct mc_solver mc_conv_exchange_full = {
-    .name = "exchange_full", .wraps = true, .refuse = refuse_reversed, .estimate = estimate_reversed, .plan = plan_reversed,
+    .name = "exchange_full", .wraps = true, .refuse = refuse_reversed, .estimate = estimate_reversed,
+    .plan = plan_reversed,
 };

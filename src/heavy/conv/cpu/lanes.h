@@ -1,4 +1,4 @@
-/* lanes.h: vectors of L floats, for the texts that are compiled for each instruction set by a file that
+/* lanes.h: vectors of L floats. For code that is compiled once for each instruction set, by a file that
  * defines TARGET and L. */
 typedef float V __attribute__((vector_size(4 * L)));
 #define FUSED static inline TARGET __attribute__((always_inline))

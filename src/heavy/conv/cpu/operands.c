@@ -1,14 +1,15 @@
-/* operands.c: operands to time a convolution with, some of its images where all take long, and how its result
- * is compared.
+/* operands.c: operands for timing a convolution, a sample of its images if timing all takes too long, and the
+ * comparison of its result with the reference's.
  *
- * Invariant: what is compared with was made by the definition, on the same operands. */
+ * Invariant: the expected result is computed by the reference on the same operands. */
 #include "heavy/conv/solver.h"
 #include <inttypes.h>
 #include <math.h>
 
 /* ---- operands ---- */
 
-/* Elements that strides reach: how many lie before the first (negative strides), and all. */
+/* The number of elements from the lowest to the highest address, and *before, how many lie below index 0
+ * (negative strides). */
 static int64_t reach(const struct mc_conv_array *a, int64_t *before)
 {
     int64_t lo = 0, hi = 0;
@@ -20,15 +21,15 @@ static int64_t reach(const struct mc_conv_array *a, int64_t *before)
     return mc_conv_count(a) ? hi - lo + 1 : 0;
 }
 
-enum { DRAWN = 8191 }; /* numbers, and then those again: no size of an image */
+enum { DRAWN = 8191 }; /* the period of the random numbers; no usual image size divides it */
 
-/* Random numbers in [-1, 1): neither zeros nor all of one sign, both of which are faster than life. */
+/* Random numbers in [-1, 1). Zeros or numbers of one sign would run faster than real data. */
 static void fill(mc_dtype d, char *at, int64_t n, uint32_t salt)
 {
     const int64_t size = mc_dtypes[d].size;
     for (int64_t i = 0; i < MC_MIN(n, (int64_t)DRAWN); i++) {
         uint32_t h = ((uint32_t)i + salt * 977u) * 2654435761u +
-                     salt; /* whatever the strides, products are not squares */
+                     salt; /* the salt makes operands differ, so that no product is a square */
         h = (h ^ h >> 15) * 2246822519u;
         h = (h ^ h >> 13) * 3266489917u;
         h ^= h >> 16;
@@ -95,7 +96,7 @@ mc_status mc_conv_operands(const struct mc_problem *p_, void *operand[8])
 
 /* ---- a sample to time ---- */
 
-enum { IMAGES = 16 }; /* whole vectors of images, where there are as many; else whole parts of one */
+enum { IMAGES = 16 }; /* the multiple of images in a sample, if there are as many */
 
 static bool images_outermost(const struct mc_conv_array *a)
 {
@@ -107,7 +108,7 @@ static bool images_outermost(const struct mc_conv_array *a)
     return true;
 }
 
-/* As many images as kernels are made for: a few more than a part of a vector take as long as the next
+/* Rounds n up to a whole part of a vector of images: a few images more cost as much as the rest of that
  * part. */
 static int64_t whole_parts(int64_t n)
 {
@@ -118,8 +119,8 @@ static int64_t whole_parts(int64_t n)
     return conv_ceil(n, part) * part;
 }
 
-/* Some of the images, unless other axes are around them: their number would be another's stride.  More than
- * half of them save less time than they may mislead. */
+/* A sample has fewer images, if images are the outermost axis; else their number would change the strides of
+ * others. A sample of more than half of the images saves too little time for its error. */
 double mc_conv_sample(const struct mc_problem *p_, double seconds, struct mc_problem *small)
 {
     const struct mc_conv_problem *p = conv(p_);
@@ -136,8 +137,8 @@ double mc_conv_sample(const struct mc_problem *p_, double seconds, struct mc_pro
 
 /* ---- verification ---- */
 
-/* Sums of k products of numbers in [-1, 1) stay near sqrt(k); the error of any order of summation
- * stays below eps * k; halves add one rounding of the result. */
+/* A sum of k products of numbers in [-1, 1) is about sqrt(k) in size. The error of any order of summation is
+ * below eps * k. Halves add one rounding of the result. */
 static double allowed(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;

@@ -1,37 +1,38 @@
-/* pointwise.c: filters of a single tap are matrices, and places of all images one long axis j:
+/* pointwise.c: filters of one tap, as matrix products. The positions of all images are one long axis j:
  *
  *     y(f, j) = w(f, c) * x(c, j)      x(c, j) = w(f, c)^T * y(f, j)      w(f, c) = y(f, j) * x(c, j)^T
  *
- * x and y are not copied: images and spatial axes that are one axis in both arrays become j, whatever the
- * layout; the rest are loops.  Where they are many, each product is a thread's; else all threads work at
- * each.  For inputs w is turned first, once for all products, so that what is summed is adjacent.
+ * x and y are not copied. Images and spatial axes that are contiguous in both arrays are joined to j,
+ * whatever the layout. The other axes are loops over products. If there are many products, each runs on one
+ * thread; otherwise all threads work at each. For inputs w is transposed once for all products, so that the
+ * summed axis is contiguous.
  *
- * Invariant: each operand lacks one of the letters f, c, j, and so is known by the other two. */
+ * Invariant: each operand lacks one of the letters f, c, j, and is identified by it. */
 #include "heavy/conv/solver.h"
 #include "heavy/gemm/gemm.h"
 
 enum { F, C, J, NLETTER };
 static const int lacks[NLETTER] = { [F] = CONV_X, [C] = CONV_Y, [J] = CONV_W };
 static const struct {
-    int first, second, summed; /* letters: the result's, and the one it lacks */
+    int first, second, summed; /* letters of the result, and the one it lacks */
 } letters[] = {
     [CONV_FORWARD] = { F, J, C },
     [CONV_INPUTS]  = { C, J, F },
     [CONV_WEIGHTS] = { F, C, J },
 };
 
-/* Images and spatial axes as the products see them. */
+/* Images and spatial axes, joined where possible. */
 struct axis {
-    int64_t size, step[3];          /* of x, w (0), y */
-    unsigned mask;                  /* which of n and three spatial axes it is made of */
+    int64_t size, step[3];          /* strides in x, w (0), y */
+    unsigned mask;                  /* bits of the axes that were joined: n and three spatial axes */
 };
 struct shape {
-    struct axis axis[4];            /* largest step in y first; the last is j */
+    struct axis axis[4];            /* by decreasing stride in y; the last is j */
     int rank;
     int64_t size[NLETTER], stride[3][NLETTER];
-    int m, n;                       /* letters of the product's rows and columns */
-    bool gaps;                      /* inputs: x has elements that no place reads */
-    bool in_order;                  /* j walks the result as places do: the epilogue can follow */
+    int m, n;                       /* letters of the rows and columns of the product */
+    bool gaps;                      /* inputs: x has elements that no window reads */
+    bool in_order; /* j has the order of positions in the result, so the epilogue can be fused */
 };
 
 static void add_axis(struct shape *t, struct axis a)
@@ -60,7 +61,8 @@ static void merge(struct shape *t)
     t->rank = n;
 }
 
-/* Is j all places of an image, with images the batch, or all of all, in C order? */
+/* True if j is either all positions of an image, with images as the loop, or all positions of all images, in
+ * C order. */
 static bool follows(const struct shape *t, const struct mc_conv_problem *p)
 {
     const int64_t size[4] = { p->s.n, p->s.out[0], p->s.out[1], p->s.out[2] };
@@ -85,8 +87,8 @@ static bool product_takes(int64_t a, int64_t na, int64_t b, int64_t nb)
     return a == 1 || b == 1 || na == 1 || nb == 1;
 }
 
-/* False: these strides are not a product's. */
-static bool look(const struct mc_conv_problem *p, struct shape *t)
+/* False: the strides are not those of a matrix product. */
+static bool find_shape(const struct mc_conv_problem *p, struct shape *t)
 {
     const struct mc_conv_shape *s = &p->s;
     *t = (struct shape){ .size = { s->f / s->groups, s->c / s->groups, 1 } };
@@ -119,28 +121,28 @@ static bool look(const struct mc_conv_problem *p, struct shape *t)
            product_takes(t->stride[b][sum], t->size[sum], t->stride[b][t->n], t->size[t->n]);
 }
 
-/* ---- running: a product for each group and each index of the loops ---- */
+/* ---- running: one product for each group and each index of the loops ---- */
 
 enum { MANY = 8, LINE = 64 };
 struct one {
-    /* child[0]: the first product; child[1]: those that add to it, for weights */
+    /* child[0]: the first product; child[1], for weights: the products that add to it */
     struct mc_plan base;
     struct shape t;
-    int64_t loops;                  /* all indices of the axes but j */
-    bool apart;                     /* each product is one thread's */
-    size_t turned_bytes;            /* of w as (groups, c, f); 0: w is read where it lies */
+    int64_t loops;                  /* number of indices of the axes other than j */
+    bool apart;                     /* each product runs on one thread */
+    size_t turned_bytes;            /* bytes of w transposed to (groups, c, f); 0: w is not copied */
     int slots;
     size_t slot_bytes;
 };
 struct call {
     const struct one *d;
     struct mc_conv_run r;
-    char *w, *work;                 /* w as the products read it; workspace beyond its copy */
-    int64_t channel, image;         /* first of the product, in the result */
-    _Atomic int *failed;            /* a product did: only libraries can */
+    char *w, *work;                 /* w, or its transpose; the rest of the workspace */
+    int64_t channel, image;         /* indices in the result of the product's first element */
+    _Atomic int *failed;            /* nonzero: a product failed, which only a library's can */
 };
 
-/* Rows and columns of a product are finished: of channels and of places, one of them each. */
+/* Epilogue of a product: rows are channels and columns positions, or the other way round. */
 static void finish(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c,
                    int64_t row_stride)
 {
@@ -160,7 +162,7 @@ static void finish(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, in
     }
 }
 
-/* Product i of group g. */
+/* Runs product i of group g. */
 static void run_product(struct call *x, int64_t g, int64_t i, char *workspace, int threads)
 {
     const struct one *d = x->d;
@@ -174,7 +176,7 @@ static void run_product(struct call *x, int64_t g, int64_t i, char *workspace, i
                                g * t->size[F] * x->r.p->at.y[1] };
     char *const base[3] = { x->r.at[CONV_X], x->w, x->r.at[CONV_Y] };
     int64_t at[3] = { group[0] * x->r.size, group[1] * x->r.size, group[2] * x->r.size };
-    x->image = t->rank > 1 ? i : 0; /* if the epilogue follows, there is no axis but images */
+    x->image = t->rank > 1 ? i : 0; /* with a fused epilogue the only loop is over images */
     for (int axis = t->rank - 2; axis >= 0; axis--) {
         for (int k = 0; k < 3; k++) {
             at[k] += i % t->axis[axis].size * t->axis[axis].step[k] * x->r.size;
@@ -182,8 +184,8 @@ static void run_product(struct call *x, int64_t g, int64_t i, char *workspace, i
         i /= t->axis[axis].size;
     }
     const char *c0 = t->gaps || (weights && !first) ? x->r.result : x->r.c0;
-    void *operand[8] = { base[lacks[t->n]] + at[lacks[t->n]], base[lacks[t->m]] + at[lacks[t->m]], x->r.result + at[role],
-                         c0 ? (char *)c0 + at[role] : NULL };
+    void *operand[8] = { base[lacks[t->n]] + at[lacks[t->n]], base[lacks[t->m]] + at[lacks[t->m]],
+                         x->r.result + at[role], c0 ? (char *)c0 + at[role] : NULL };
     mc_gemm_epilogue *f = finish;
     memcpy(&operand[GEMM_EPILOGUE], &f, sizeof f);
     operand[GEMM_EPILOGUE_ARG] = x;
@@ -200,7 +202,7 @@ static void product_task(void *arg, int64_t task, int slot)
     run_product(&x, task / x.d->loops, task % x.d->loops, x.work + (size_t)slot * x.d->slot_bytes, 1);
 }
 
-static void turn(struct call *x)
+static void transpose_w(struct call *x)
 {
     const struct shape *t = &x->d->t;
     const int64_t *w = x->r.p->at.w, to[3] = { t->size[C] * t->size[F], t->size[F], 1 },
@@ -226,7 +228,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     x.w = x.r.at[CONV_W];
     x.work = x.r.workspace + d->turned_bytes;
     if (d->turned_bytes) {
-        turn(&x);
+        transpose_w(&x);
     }
     if (d->t.gaps) {
         mc_conv_start(&x.r, (int64_t[5]){ 0 }, (int64_t[]){ s->n, s->c, s->in[0], s->in[1], s->in[2] });
@@ -238,7 +240,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
         run_product(&x, i / d->loops, i % d->loops, x.work, x.r.threads);
     }
     if (atomic_load_explicit(&failed, memory_order_relaxed)) {
-        return mc_fail(MC_EUNSUPPORTED, "conv: a matrix product of one failed");
+        return mc_fail(MC_EUNSUPPORTED, "conv: a matrix product of solver one failed");
     }
     if (!d->t.in_order) {
         mc_conv_finish_all(&x.r);
@@ -269,7 +271,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
         return NULL;
     }
     d->base.run = run;
-    look(p, &d->t);
+    find_shape(p, &d->t);
     const bool weights = p->s.pass == CONV_WEIGHTS;
     d->loops = 1;
     for (int i = 0; i + 1 < d->t.rank; i++) {
@@ -321,8 +323,8 @@ static const char *refuse(const struct mc_problem *p_)
     if (mc_conv_shared_image_halves(p)) {
         return mc_conv_shared_image_halves(p);
     }
-    if (!look(p, &t)) {
-        return "needs channels or places adjacent in each operand";
+    if (!find_shape(p, &t)) {
+        return "needs channels or positions contiguous in each operand";
     }
     return NULL;
 }
@@ -331,7 +333,7 @@ static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     struct shape t;
-    look(p, &t);
+    find_shape(p, &t);
     const double m = (double)conv_ceil(t.size[t.m], 4) * 4, n = (double)conv_ceil(t.size[t.n], 16) * 16;
     const double lost = m * n / ((double)t.size[t.m] * (double)t.size[t.n]);
     const double math = lost * mc_conv_flops(p) / (0.85 * mc_conv_peak(p)), bytes = mc_conv_bytes(p);

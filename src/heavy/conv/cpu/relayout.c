@@ -1,19 +1,18 @@
-/* relayout.c: operands copied to C order (bc01), and halves to float32, for a solver that takes those.
+/* relayout.c: a wrapper that copies operands to C order (bc01), and halves to float32, for a solver that
+ * needs that. The result is computed in such a copy too, and copied back with the epilogue. If all copies
+ * together exceed half the workspace cap, images are done in chunks.
  *
- * The result is computed in such a copy too, and copied back with the epilogue.  Where all copies at once
- * would be above half the workspace cap, images go in chunks.
- *
- * Invariant: the child's operands are dense, and of a dtype that every solver knows. */
+ * Invariant: the child's operands are contiguous, and of a dtype that every solver takes. */
 #include "heavy/conv/solver.h"
 
 enum { LINE = 64 };
 struct relayout {
     struct mc_plan base;
-    struct mc_conv_problem inner;   /* child[0]'s; its n is a chunk of the images */
+    struct mc_conv_problem inner;   /* the problem of child[0]; its n is the images of a chunk */
     bool copied[3];
-    size_t at[3], child_at;         /* in the workspace */
+    size_t at[3], child_at;         /* offsets in the workspace */
     int64_t chunks;
-    bool finish_all;                /* the epilogue runs at the end, over all of the result */
+    bool finish_all;                /* the epilogue runs at the end, on the whole result */
 };
 
 /* ---- running: a chunk of the images at a time ---- */
@@ -21,7 +20,7 @@ struct relayout {
 struct call {
     const struct relayout *d;
     struct mc_conv_run r;
-    int64_t first;                  /* image of this chunk */
+    int64_t first;                  /* first image of the chunk */
 };
 
 static bool has_images(int role)
@@ -29,7 +28,7 @@ static bool has_images(int role)
     return role != CONV_W;
 }
 
-/* An operand of the whole problem, at the chunk. */
+/* The address of the chunk in an operand of the whole problem. */
 static char *outer(const struct call *x, int role, const char *base)
 {
     const int64_t step = role == CONV_X ? x->r.p->at.x[0] : x->r.p->at.y[0];
@@ -103,7 +102,7 @@ static mc_dtype inner_type(const struct mc_conv_problem *p)
     return p->wide ? MC_FLOAT64 : mc_dtypes[p->dtype].size == 2 ? MC_FLOAT32 : p->dtype;
 }
 
-/* What the child is asked with `n` images, and which operands it needs copies of. */
+/* The child's problem for `n` images, and which operands must be copied. */
 static struct mc_conv_problem inside(const struct mc_conv_problem *p, int64_t n, bool copied[3])
 {
     struct mc_conv_problem c = *p;
@@ -123,7 +122,7 @@ static struct mc_conv_problem inside(const struct mc_conv_problem *p, int64_t n,
     return c;
 }
 
-/* Places for the copies; their bytes. */
+/* Assigns offsets to the copies; returns their bytes. */
 static size_t place(struct relayout *d)
 {
     size_t n = 0;
@@ -154,7 +153,7 @@ static bool make_children(struct relayout *d)
 {
     d->base.child[0] = mc_conv_plan_in(d->inner.base.family, &d->inner, &d->inner.base.options);
     if (d->base.child[0] && d->chunks > 1 &&
-        d->inner.s.pass == CONV_WEIGHTS) { /* the others add to the first */
+        d->inner.s.pass == CONV_WEIGHTS) { /* later chunks add to the first */
         struct mc_conv_problem rest = d->inner;
         rest.beta = 1;
         d->base.child[1] = mc_conv_plan_in(rest.base.family, &rest, &rest.base.options);
@@ -187,14 +186,15 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_conv_problem *p = conv(p_);
     bool copied[3];
     if (p->inner & INNER_RELAYOUT) {
-        return "wraps a solver once";
+        return "cannot be nested in itself";
     }
     if (mc_conv_hollow(p)) {
         return mc_conv_hollow(p);
     }
     inside(p, p->s.n, copied);
-    return copied[CONV_X] || copied[CONV_W] || copied[CONV_Y] ? NULL
-                                                              : "finds all operands in C order already";
+    return copied[CONV_X] || copied[CONV_W] || copied[CONV_Y]
+               ? NULL
+               : "has nothing to copy: all operands are in C order";
 }
 
 static double estimate(const struct mc_problem *p_)

@@ -1,8 +1,8 @@
-/* run.c: operands of one call, what begins and ends it, and what estimates are made of.
+/* run.c: binds the operands of a call, initialises and finishes results, and has the parts of estimates.
  *
  * Invariant: blocks of one image and channel (filter and channel for weights) are disjoint. */
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O3") /* the loops here are worth vectorising at every -O level */
+#pragma GCC optimize("O3") /* vectorise these loops at every -O level */
 #endif
 #include "heavy/conv/solver.h"
 #include "heavy/gemm/cpu/kernel.h"
@@ -25,12 +25,12 @@ struct mc_conv_run mc_conv_bind(const struct mc_plan *plan, void *const *operand
     }
     if (p->has_epilogue) {
         memcpy(&r.epilogue, &operand[CONV_EPILOGUE],
-               sizeof r.epilogue); /* a function behind a void pointer */
+               sizeof r.epilogue); /* a function pointer stored in a void pointer */
     }
     return r;
 }
 
-/* ---- the epilogue, by itself ---- */
+/* ---- the epilogue as a separate step ---- */
 
 static void finish_one(void *arg, int64_t task, int slot)
 {
@@ -77,7 +77,7 @@ void mc_conv_finish_places(const struct mc_conv_run *r, int64_t n, int64_t f, in
     }
 }
 
-/* ---- what is there before sums are added ---- */
+/* ---- initial values, before sums are added ---- */
 
 static void start_row(const struct mc_conv_run *r, int64_t at, int64_t stride, int64_t n)
 {
@@ -104,7 +104,7 @@ void mc_conv_start(const struct mc_conv_run *r, const int64_t at[5], const int64
     for (int i = 0; i < 4; i++) {
         left *= size[i];
     }
-    for (int64_t row = 0; row < left; row++) { /* unshared weights: at all places */
+    for (int64_t row = 0; row < left; row++) { /* unshared weights: at all positions */
         int64_t rest = row, offset = at[4] * a.stride[4];
         for (int i = a.rank - 1; i > 4; i--) {
             offset += rest % a.size[i] * a.stride[i];
@@ -133,15 +133,16 @@ const char *mc_conv_not_plain(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     return mc_conv_hollow(p)                   ? mc_conv_hollow(p)
-           : p->dtype != MC_FLOAT32 || p->wide ? "sums in float32 alone"
-           : s->unshared                       ? "has one filter for all places"
-           : s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0 ? "takes one or two axes"
-                                                                               : NULL;
+           : p->dtype != MC_FLOAT32 || p->wide ? "sums only in float32"
+           : s->unshared                       ? "takes filters shared by all positions"
+           : s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0
+               ? "takes one or two spatial axes"
+               : NULL;
 }
 
 const char *mc_conv_shared_image_halves(const struct mc_conv_problem *p)
 {
-    return mc_dtypes[p->dtype].size == 2 ? "takes float32 and float64; relayout widens for it"
+    return mc_dtypes[p->dtype].size == 2 ? "takes float32 and float64; relayout converts halves for it"
            : p->wide && p->dtype != MC_FLOAT64
                ? "sums float32 in float32, and conv.precision asks for float64"
                : NULL;
@@ -149,10 +150,11 @@ const char *mc_conv_shared_image_halves(const struct mc_conv_problem *p)
 
 /* ---- estimates ---- */
 
-/* threads: estimates that followed the real number would let it choose the solver, and so the bits */
+/* Threads that estimates assume. With the real number, it would influence the choice of solver and so the
+ * bits. */
 enum { NOMINAL = 4 };
 
-/* Of one thread: cycles, bytes from its own caches, bytes from what it shares with others. */
+/* Of one thread: cycles a second, bytes a second from its own caches, and from memory shared with others. */
 static const double clock_hz = 3.5e9, own_bytes = 60e9, shared_bytes = 15e9;
 
 double mc_conv_flops(const struct mc_conv_problem *p)

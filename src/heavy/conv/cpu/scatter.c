@@ -1,46 +1,48 @@
-/* scatter.c: the gradient with respect to inputs, each place of y spread over the taps it came from.
+/* scatter.c: the inputs direction as col2im: the products of each position of y are scattered over the taps
+ * of x.
  *
  *   x[u s + a d - pad, c] += sum over f of y[u, f] * w[f, c, a]
  *
- * The sums over f of some places by all channels and taps are the product that direct.c's kernel makes of one
- * tap; they are added to x where they are made.  Nothing is computed between rows or beyond edges, and few
- * channels of x do not matter: taps fill the kernel's rows.  With stride s what is added to has s phases an
- * axis, and is x at last.
+ * For a strip of positions and all channels and taps, the sum over f is a product of a filter with one tap,
+ * which the kernel of direct.c computes. Its rows are then added to x. Nothing is computed between rows or
+ * beyond edges. A small number of channels of x does no harm, because taps fill the rows of the kernel. With
+ * stride s the sums go to planes, one for each of the s phases an axis, which are added to x at the end.
  *
- * Invariant: an element of x has its terms added in one order: by places, then by taps. */
+ * Invariant: the terms of an element of x are added in one order: by positions, then by taps. */
 #include "heavy/conv/cpu/direct/direct.h"
 #include "heavy/conv/solver.h"
 #include "heavy/gemm/cpu/kernel.h"
 
 enum { LINE = 64, TERMS = 512, TASKS = 4, WIDEST = 128, ROWS = 32, WAYS = 8, PAGE = 4096 };
-/* Taps that one row of x gets from one row of y, in one phase. */
-struct fold { int64_t first, taps, to; };   /* among a channel's taps; in its planes */
+/* The taps by which one row of y adds to one row of x, in one phase. */
+struct fold { int64_t first, taps, to; };   /* first: of a channel's taps; to: offset in a channel's planes */
 struct spread {
     struct mc_plan base;
     const struct mc_direct_kernel *kernel;
-    int64_t taps, from, to;         /* filters summed and channels made, of a group */
-    int64_t places, width;          /* of y; of a strip: whole vectors */
-    int64_t pitch, plane, channel;  /* of rows of a phase, of a phase, of all phases of a channel: floats */
-    int64_t channels, parts;        /* of a task; tasks of an image and group */
-    /* taps of channels that are multiplied before they are added: of whole rows of a filter */
+    int64_t taps, from, to;         /* filters summed and channels computed, of a group */
+    int64_t places, width; /* positions of y; positions of a strip, a multiple of the vector length */
+    int64_t pitch, plane, channel;  /* floats of a row of a phase, of a phase, of all phases of a channel */
+    int64_t channels, parts;        /* channels of a task; tasks for an image and group */
+    /* rows (channel, tap) multiplied before they are added: whole rows of filters */
     int64_t rows;
-    int64_t chunks, blocks;         /* of so many in a task, and of DIRECT_ROWS in one */
-    /* of each of a channel's taps: in w, beside filter and channel; in its fold */
+    int64_t chunks, blocks;         /* chunks of `rows` in a task; blocks of DIRECT_ROWS in a chunk */
+    /* of each of a channel's taps: offset in w, without filter and channel; offset in its fold */
     int64_t *w, *off;
     struct fold *fold;
-    int64_t folds;                  /* of a row of a filter */
-    bool copies;                    /* of strips */
-    bool copied;                    /* rows of planes are rows of x */
-    size_t w_at, slot_at, sum_at, planes_at, slot_bytes; /* the two in the slot */
+    int64_t folds;                  /* folds for one row of a filter */
+    bool copies;                    /* strips are copied by the first product */
+    bool copied;                    /* rows of planes are copied to x, not added */
+    size_t w_at, slot_at, sum_at, planes_at, slot_bytes; /* sum_at and planes_at: in the slot */
     int slots;
 };
 struct call {
     const struct spread *d;
     struct mc_conv_run r;
 };
-struct piece { int64_t to, from, n; };  /* of a strip, in one row: in a plane, in the strip */
-/* A strip of y: `step` from filter to filter; copy: where the first product puts it for the others, as the
- * rows here fall into the same lines of a cache; NULL: it stays. */
+/* part of a strip in one row of y: offset in a plane, offset in the strip */
+struct piece { int64_t to, from, n; };
+/* A strip of y with `step` floats from filter to filter. copy: the first product copies the strip there for
+ * the later ones, because the rows at `at` compete for the same sets of the cache. NULL: no copy. */
 struct strip { const float *at; int64_t step; float *copy; };
 
 /* ---- running ---- */
@@ -50,7 +52,7 @@ static float *scratch_floats(const struct call *x, size_t offset)
     return (float *)(void *)(x->r.workspace + offset);
 }
 
-/* w of a chunk of a group and part as (blocks, from, DIRECT_ROWS), zeros beyond the last tap. */
+/* Packs w for a chunk of a group and part as (blocks, from, DIRECT_ROWS), with zeros after the last tap. */
 static void w_task(void *arg, int64_t task, int slot)
 {
     const struct call *x = arg;
@@ -70,8 +72,8 @@ static void w_task(void *arg, int64_t task, int slot)
     }
 }
 
-/* The strip that comes next: here, or of the next image; too many rows for the processor to see it coming.
- * `steps` of sums share the asking. */
+/* The strip to prefetch: the next one of this image, or the first one of the next image. Strips have too many
+ * rows for the hardware prefetcher. The prefetches are spread over `steps` steps of sums. */
 static struct mc_direct_ahead advance_strip(const struct call *x, int64_t image, int64_t g, int64_t p,
                                          int64_t steps)
 {
@@ -90,9 +92,10 @@ static struct mc_direct_ahead advance_strip(const struct call *x, int64_t image,
                                      .each = (int)conv_ceil(lines, steps) };
 }
 
-/* y at places [p, p + n) of all filters of a group: where it lies, or, if it is not whole vectors, copied
- * side by side. */
-static struct strip pack_strip(const struct call *x, int64_t image, int64_t g, int64_t p, int64_t n, float *strip)
+/* y at positions [p, p + n) of all filters of a group. It is read in place, or copied and padded if n is no
+ * multiple of the vector length. */
+static struct strip pack_strip(const struct call *x, int64_t image, int64_t g, int64_t p, int64_t n,
+                               float *strip)
 {
     const struct spread *d = x->d;
     const int64_t *stride = x->r.p->at.y;
@@ -122,14 +125,16 @@ static int divide_work(const struct call *x, int64_t p, int64_t n, struct piece 
     return count;
 }
 
-/* A strip of `used` places by `rows` taps. */
+/* Multiplies a strip of `used` positions by `rows` taps. */
 static void multiply(const struct spread *d, const float *w, int64_t rows, struct strip *strip, int64_t used,
                      float *sum, struct mc_direct_ahead *next)
 {
     const int64_t none = 0;
     for (int64_t row = 0; row < rows; row += DIRECT_ROWS, w += d->from * DIRECT_ROWS) {
-        struct mc_direct_sum s = { .off = &none, .x_step = strip->step, .out_step = d->width, .taps = 1, .out = sum + row * d->width,
-                                   .rows = (int)MC_MIN(rows - row, (int64_t)DIRECT_ROWS), .ahead = next, .copy_step = d->width };
+        struct mc_direct_sum s = { .off = &none, .x_step = strip->step, .out_step = d->width, .taps = 1,
+                                   .out = sum + row * d->width,
+                                   .rows = (int)MC_MIN(rows - row, (int64_t)DIRECT_ROWS), .ahead = next,
+                                   .copy_step = d->width };
         for (int64_t f = 0; f < d->from; f += TERMS) {
             s.x = strip->at + f * strip->step;
             s.copy = strip->copy ? strip->copy + f * d->width : NULL;
@@ -142,7 +147,7 @@ static void multiply(const struct spread *d, const float *w, int64_t rows, struc
     }
 }
 
-/* A strip, multiplied by all taps of a part's channels, into their planes. */
+/* Multiplies a strip by all taps of a part's channels and adds the products to the channels' planes. */
 static void spread_strip(const struct call *x, const float *w, int64_t all, struct strip strip, float *sum,
                          float *planes, const struct piece *piece, int pieces, struct mc_direct_ahead next)
 {
@@ -166,7 +171,7 @@ static void spread_strip(const struct call *x, const float *w, int64_t all, stru
     }
 }
 
-/* x's row from a phase's: places u of it are at u * stride + r - pad. */
+/* Adds a row of phase r to a row of x: element u of it is at u * stride + r - pad. */
 static void add_row(const struct call *x, float *to, const float *from, int64_t r)
 {
     const struct mc_conv_shape *s = &x->r.p->s;
@@ -186,7 +191,7 @@ static void add_row(const struct call *x, float *to, const float *from, int64_t 
     }
 }
 
-/* Without strides each row of x is one of the plane, whole. */
+/* Stride 1: each row of x is a contiguous part of a row of the plane. */
 static void write_rows(const struct call *x, int64_t image, int64_t c, const float *plane)
 {
     const struct mc_conv_shape *s = &x->r.p->s;
@@ -278,7 +283,7 @@ static void sizes(struct spread *d, const struct mc_conv_problem *p)
     d->pitch = s->out[2] + farthest(s, 2);
     d->plane = (s->out[1] + farthest(s, 1)) * d->pitch;
     d->channel = d->plane * s->stride[1] * s->stride[2];
-    /* Channels whose planes stay in the second cache, in tasks enough for a team. */
+    /* The planes of a task's channels must fit in the L2 cache, and there must be enough tasks for a team. */
     const int64_t near = MC_MAX((int64_t)mc_cpu()->l2 * 3 / 4 / (4 * d->channel), (int64_t)1);
     const int64_t few = conv_ceil(d->to * s->n * s->groups, TASKS);
     d->parts = conv_ceil(d->to, MC_MIN(MC_MIN(near, few), d->to));
@@ -305,7 +310,7 @@ static size_t lay_out(struct spread *d, const struct mc_conv_shape *s, int slots
 {
     size_t at = 0;
     d->slot_bytes = 0;
-    take(&d->slot_bytes, (d->from + 1) * d->width); /* kernels read a vector beyond */
+    take(&d->slot_bytes, (d->from + 1) * d->width); /* kernels read up to a vector beyond the end */
     d->sum_at = take(&d->slot_bytes, d->blocks * DIRECT_ROWS * d->width);
     d->planes_at = take(&d->slot_bytes, d->channels * d->channel);
     d->w_at = take(&at, s->groups * d->parts * d->chunks * d->blocks * d->from * DIRECT_ROWS);
@@ -314,13 +319,13 @@ static size_t lay_out(struct spread *d, const struct mc_conv_shape *s, int slots
     return at + (size_t)slots * d->slot_bytes;
 }
 
-/* Taps of one row of a filter in their order in memory of sums: phase by phase. */
+/* Lists the taps of one row of a filter in the order of their sums in memory: phase by phase. */
 static void list_row(struct spread *d, const struct mc_conv_problem *p, int64_t a)
 {
     const struct mc_conv_shape *s = &p->s;
     const int64_t e = a * s->dilation[1] / s->stride[1], r = a * s->dilation[1] % s->stride[1];
     int64_t n = a * s->k[2];
-    /* those i, i + stride, ...: dilation moves all of them to one phase */
+    /* taps i, i + stride, ... are in one phase for any dilation */
     for (int64_t i = 0; i < d->folds; i++) {
         const int64_t phase = i * s->dilation[2] % s->stride[2];
         d->fold[a * d->folds + i] = (struct fold){ n, 0,
@@ -390,13 +395,13 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_conv_shape *s = &p->s;
     struct spread d = { 0 };
     if (s->pass != CONV_INPUTS) {
-        return "serves inputs";
+        return "computes only inputs";
     }
     if (mc_conv_not_plain(p)) {
         return mc_conv_not_plain(p);
     }
     if (!dense_places(p)) {
-        return "takes y with dense places";
+        return "needs contiguous positions in y";
     }
     sizes(&d, p);
     return lay_out(&d, s, 1) <= p->base.options.workspace
@@ -404,7 +409,7 @@ static const char *refuse(const struct mc_problem *p_)
                : "needs more workspace than the flag workspace allows";
 }
 
-/* Products, and beside them strips that are copied, and sums that are added, a row of y at a time. */
+/* The products, the strips that are copied, and the sums that are added, a row of y at a time. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
@@ -423,4 +428,6 @@ static double estimate(const struct mc_problem *p_)
     return 3e-6 + seconds / mc_conv_threads(seconds, n * (double)d.parts) + (seconds > 4e-6 ? 6e-6 : 0);
 }
 
-const struct mc_solver mc_conv_col2im = { .name = "spread", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_col2im = {
+    .name = "spread", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

@@ -1,17 +1,17 @@
-/* winograd_body.h: the transforms of Winograd's F(2x2, 3x3) and F(4x4, 3x3), as part of fft_body.h.
+/* winograd_body.h: the transforms of Winograd's F(2x2, 3x3) and F(4x4, 3x3), a part of fft/body.h.
  *
- * Along one axis y = A' (G w * B' x) for x of 4 or 6 places, w of 3, y of 2 or 4; the gradient wrt w is G' (A
- * y * B' x). They are products of polynomials, known by their values at 0, 1, -1 and infinity, or at 0, p,
- * -p, q, -q and infinity.
+ * Along one axis y = A' (G w * B' x) for 4 or 6 elements of x, 3 of w, 2 or 4 of y. The gradient with respect
+ * to w is G' (A y * B' x). These are products of polynomials, given by their values at 0, 1, -1 and infinity,
+ * or at 0, p, -p, q, -q and infinity.
  *
  * Invariant: no arithmetic mixes lanes. */
 
-/* 5/8 and 3/2: of the pairs of short fractions these lose least, half of what 1 and 2 do. */
+/* 5/8 and 3/2 lose the fewest digits among pairs of short fractions: half of what 1 and 2 lose. */
 #define WINOGRAD_P  0.625f
 #define WINOGRAD_Q  1.5f
 #define WINOGRAD_PP (WINOGRAD_P * WINOGRAD_P)
 #define WINOGRAD_QQ (WINOGRAD_Q * WINOGRAD_Q)
-/* one over the products of a point's distances from the others */
+/* one over the product of a point's distances to the other points */
 #define WINOGRAD_0  (1 / (WINOGRAD_PP * WINOGRAD_QQ))
 #define WINOGRAD_1  (0.5f / (WINOGRAD_PP * (WINOGRAD_PP - WINOGRAD_QQ)))
 #define WINOGRAD_2  (0.5f / (WINOGRAD_QQ * (WINOGRAD_QQ - WINOGRAD_PP)))
@@ -38,7 +38,7 @@ FUSED void winograd_back_4(int role, const V *x, V *to)
     }
 }
 
-/* The even and the odd part of a value at p give those at p and -p. */
+/* The values at p and -p, from the even and the odd part at p. */
 FUSED void winograd_pair(V even, V odd, V *to)
 {
     to[0] = even + odd;
@@ -143,12 +143,13 @@ FUSED void winograd_inverse(const int size, const float *in, int64_t step, int r
 }
 
 #define WINOGRAD(size)                                                                                       \
-    static TARGET void winograd_forward##size(const struct mc_fft_window *w, int role, float *out, int64_t step) \
+    static TARGET void winograd_forward##size(const struct mc_fft_window *w, int role, float *out,           \
+                                              int64_t step)                                                  \
     {                                                                                                        \
         winograd_forward(size, w, role, out, step);                                                          \
     }                                                                                                        \
-    static TARGET void winograd_inverse##size(const float *in, int64_t step, int role, float alpha, float beta, \
-                                              const struct mc_fft_window *w)                                 \
+    static TARGET void winograd_inverse##size(const float *in, int64_t step, int role, float alpha,          \
+                                              float beta, const struct mc_fft_window *w)                     \
     {                                                                                                        \
         winograd_inverse(size, in, step, role, alpha, beta, w);                                              \
     }

@@ -1,17 +1,15 @@
-/* window_grad.c: the gradients of a pooled convolution, a term for each window.
+/* window_grad.c: the gradients of a pooled convolution, with a term for each window.
  *
- * x lies channels last, with its border of zeros, in blocks of as many channels as a vector has lanes; of few
- * channels a vector has several taps.  So an element of y that is marked meets a few vectors, the same
- * distance away whichever it is:
+ * x is copied with its channels last and a border of zeros, in blocks of as many channels as a vector has
+ * lanes. If there are few channels, a vector holds several taps. So a marked element of y needs a few
+ * vectors, whose offsets from its first one are the same for every element:
  *
- *   weights  the sums of a filter stay in registers while they meet all windows of one image, and are then
- *            added to the
- *            filter's, image by image; a task is some filters and a block of channels
- *   inputs   windows of an image are sorted by the element of y that they mark, so that those of many filters
- *            at one
- *            element are one sum over filters, added to an image that lies in cache; a task is an image
+ *   weights  the sums of a filter stay in registers for all windows of one image, and are then added to those
+ *            of the filter; a task is some filters and a block of channels
+ *   inputs   the windows of an image are sorted by the element of y that they mark. Those of many filters at
+ *            one element are one sum over filters, which is added to an image in cache; a task is an image
  *
- * Invariant: the order of a sum follows from the problem alone. */
+ * Invariant: the order of a sum depends on the problem alone. */
 #include "heavy/gemm/cpu/kernel.h"
 #include "heavy/conv_pool/cpu/window_grad_plan.h"
 
@@ -20,17 +18,18 @@
 static const struct mc_window_grad_kernel *kernel(int64_t n)
 {
     const struct mc_window_grad_kernel *const table[ISA_COUNT] = {
-        [ISA_AVX512] = mc_window_grad_avx512, [ISA_AVX2] = mc_window_grad_avx2, [ISA_PLAIN] = mc_window_grad_plain
+        [ISA_AVX512] = mc_window_grad_avx512, [ISA_AVX2] = mc_window_grad_avx2,
+        [ISA_PLAIN] = mc_window_grad_plain
     };
     int lanes[ISA_COUNT];
     for (int i = 0; i < ISA_COUNT; i++) {
         lanes[i] = table[i] ? table[i]->lanes : 0;
     }
-    return table[mc_isa_fitting(lanes, 2 * n - 1)]; /* a vector that is more than half full is one */
+    return table[mc_isa_fitting(lanes, 2 * n - 1)]; /* allows a vector that is more than half full */
 }
 
-/* Several taps in a vector take fewer of them; but what is added to x are whole vectors, which must be whole
- * taps. */
+/* True if vectors hold several taps, which makes them fewer. For inputs whole vectors are added to x, so they
+ * must end at a whole tap. */
 static bool packs_taps(const struct marked *d, const struct mc_conv_shape *s)
 {
     const int64_t line = s->k[2] * s->c, lanes = d->k->lanes;
@@ -38,8 +37,8 @@ static bool packs_taps(const struct marked *d, const struct mc_conv_shape *s)
            (s->pass == CONV_WEIGHTS || line % lanes == 0);
 }
 
-/* n in as few parts as may be, alike in size, none above most. */
-static int64_t share_of_task(int64_t n, int64_t most)
+/* The size of parts if n is divided into as few equal parts as possible, none above most. */
+static int64_t part_size(int64_t n, int64_t most)
 {
     return conv_ceil(n, conv_ceil(n, most));
 }
@@ -57,13 +56,13 @@ static void sizes(struct marked *d, const struct mc_pooled_problem *p)
     d->across = conv_ceil(s->k[2] * d->each, d->k->lanes);
     d->vectors = s->k[1] * d->across;
     if (s->pass == CONV_WEIGHTS) {
-        d->wide = share_of_task(d->across, MARKED_ACROSS);
-        d->deep = share_of_task(s->k[1], d->k->lines[d->wide]);
+        d->wide = part_size(d->across, MARKED_ACROSS);
+        d->deep = part_size(s->k[1], d->k->lines[d->wide]);
         d->parts = conv_ceil(d->across, d->wide) * conv_ceil(s->k[1], d->deep);
         d->filters = MC_MAX(MC_MIN(s->f * d->blocks / (2 * mc_team_size()), (int64_t)MANY), (int64_t)FEW);
     } else {
         const int64_t near = NEAR / (s->f * d->k->lanes * (int64_t)sizeof(float));
-        d->part = share_of_task(d->vectors, MC_MAX(MC_MIN(near, (int64_t)d->k->most), (int64_t)1));
+        d->part = part_size(d->vectors, MC_MAX(MC_MIN(near, (int64_t)d->k->most), (int64_t)1));
         d->parts = conv_ceil(d->vectors, d->part);
     }
     d->tasks = s->pass == CONV_WEIGHTS ? conv_ceil(s->f, d->filters) * d->blocks : s->n;
@@ -82,7 +81,7 @@ static size_t lay_out(struct marked *d, const struct mc_pooled_problem *p, int s
     const bool weights = s->pass == CONV_WEIGHTS;
     const int64_t size = d->vectors * d->k->lanes;
     d->slots = slots;
-    /* the last line of the last image is read beyond */
+    /* the kernel may read beyond the last line of the last image */
     d->shared = marked_room(weights ? s->n * d->blocks * marked_block(d) + d->k->lanes
                                     : d->blocks * s->f * size);
     d->own = weights ? marked_room(d->filters * size) : sorted_bytes(d, p);
@@ -97,7 +96,7 @@ static void release(struct mc_plan *plan)
     mc_free(d->tap);
 }
 
-/* Where window i has its cell 0, and from there cell e. */
+/* Offset of cell 0 of window i, and of cell e from there. */
 static int32_t window_at(const struct marked *d, const struct mc_pooled_problem *p, int64_t i)
 {
     const struct mc_conv_shape *s = &p->conv.s;
@@ -164,7 +163,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
-/* ---- what it takes ---- */
+/* ---- refusals and estimates ---- */
 
 static const char *refuse(const struct mc_problem *p_)
 {
@@ -172,19 +171,19 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_conv_shape *s = &p->conv.s;
     struct marked d = { .part = 0 };
     if (s->pass == CONV_FORWARD || mc_pooled_not_plain(p)) {
-        return s->pass == CONV_FORWARD ? "serves gradients" : mc_pooled_not_plain(p);
+        return s->pass == CONV_FORWARD ? "computes only gradients" : mc_pooled_not_plain(p);
     }
     sizes(&d, p);
     return marked_block(&d) > INT32_MAX / 4 || d.windows * s->f > INT32_MAX / 64 ||
                    d.vectors * d.k->lanes * s->f > INT32_MAX / 4
-               ? "counts in 32 bits"
-           : p->w[1] * p->w[2] > CELLS                 ? "tells 256 cells of a window apart"
+               ? "has offsets of 32 bits, and the problem is larger"
+           : p->w[1] * p->w[2] > CELLS                 ? "takes windows of at most 256 cells"
            : lay_out(&d, p, 1) > p_->options.workspace ? "needs more workspace than the flag workspace allows"
                                                        : NULL;
 }
 
-/* Vectors that are multiplied and added, one a cycle at best where they are the widest: sums of filters come
- * from the second cache; what each sum has around it; copies of x. */
+/* Counts the vectors that are multiplied and added (at best one a cycle in the widest registers, as the sums
+ * of filters are read from the L2 cache), the overhead of each sum, and the copies of x. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_pooled_problem *p = pooled(p_);
@@ -202,4 +201,6 @@ static double estimate(const struct mc_problem *p_)
     return 3e-6 + seconds / mc_conv_threads(seconds, (double)d.tasks);
 }
 
-const struct mc_solver mc_pooled_window_grad = { .name = "marked", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_pooled_window_grad = {
+    .name = "marked", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

@@ -1,9 +1,9 @@
-/* window_grad_body.h: the one text of the sums over marked windows, compiled for each instruction set by the file
- * that includes it, which defines TARGET, L (lanes), MOST (vectors of a call for inputs), EACH(F) for 1 to
- * MOST, and for weights SHAPES(F), the lines and columns of vectors that registers hold, SUMS, how many that
- * are at most, and LINES, the most lines by columns.
+/* window_grad_body.h: the sums over marked windows, compiled for each instruction set by the file that
+ * includes it. That file defines TARGET, L (lanes), MOST (vectors of a call for inputs), EACH(F) for 1 to
+ * MOST, and for weights SHAPES(F): the lines and columns of vectors that fit in registers; SUMS: the most
+ * vectors of a shape; LINES: the most lines by columns.
  *
- * Invariant: a sum begins at zero and has its terms in their order; then it is added to what is there. */
+ * Invariant: a sum begins at zero and has its terms in a fixed order. Then it is added to memory. */
 #include "heavy/conv/cpu/lanes.h"
 
 FUSED void add_to(float *p, V v)
@@ -11,8 +11,7 @@ FUSED void add_to(float *p, V v)
     store(p, load(p) + v);
 }
 
-/* Distances in bytes: a register each, or a place beside the stack, not to be read again through a
- * pointer. */
+/* Offsets in bytes, kept in registers or on the stack, so that they are not read again through a pointer. */
 FUSED void in_bytes(const int nv, int64_t *to, const int64_t *from)
 {
     UNROLL(12)
@@ -34,7 +33,8 @@ FUSED void weights_of(const int lines, const int columns, const struct mc_window
         const float g = a->g[i];
         UNROLL(7)
         for (int u = 0; u < lines; u++) {
-            /* one register: columns are constants from it, not distances in registers of their own */
+            /* keeps x in one register; columns are constant offsets from it, not pointers in other
+             * registers */
             __asm__("" : "+r"(x));
             UNROLL(7)
             for (int v = 0; v < columns; v++) {
@@ -77,8 +77,11 @@ FUSED void inputs_of(const int nv, const struct mc_window_grad_inputs *a)
     }
 }
 
-#define WEIGHTS(lines, columns) \
-    static TARGET void weights_##lines##x##columns(const struct mc_window_grad_weights *a) { weights_of(lines, columns, a); }
+#define WEIGHTS(lines, columns)                                                                              \
+    static TARGET void weights_##lines##x##columns(const struct mc_window_grad_weights *a)                   \
+    {                                                                                                        \
+        weights_of(lines, columns, a);                                                                       \
+    }
 #define INPUTS(nv) \
     static TARGET void inputs_##nv(const struct mc_window_grad_inputs *a) { inputs_of(nv, a); }
 SHAPES(WEIGHTS)
@@ -88,7 +91,9 @@ EACH(INPUTS)
 #define INPUTS_ROW(nv) [nv] = inputs_##nv,
 static void weights(const struct mc_window_grad_weights *a, int lines, int columns)
 {
-    static void (*const of[][MARKED_ACROSS + 1])(const struct mc_window_grad_weights *a) = { SHAPES(WEIGHTS_ROW) };
+    static void (*const of[][MARKED_ACROSS + 1])(const struct mc_window_grad_weights *a) = {
+        SHAPES(WEIGHTS_ROW)
+    };
     of[lines][columns](a);
 }
 
@@ -98,4 +103,5 @@ static void inputs(const struct mc_window_grad_inputs *a, int vectors)
     of[vectors](a);
 }
 
-static const struct mc_window_grad_kernel kernel = { .lanes = L, .most = MOST, .lines = LINES, .weights = weights, .inputs = inputs };
+static const struct mc_window_grad_kernel kernel = { .lanes = L, .most = MOST, .lines = LINES,
+                                                     .weights = weights, .inputs = inputs };

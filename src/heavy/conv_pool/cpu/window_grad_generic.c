@@ -1,6 +1,7 @@
-/* window_grad_generic.c: sums over marked windows in whatever the compiler makes of vectors of four numbers.
+/* window_grad_generic.c: sums over marked windows in vectors of four numbers, which the compiler lowers to
+ * any target.
  *
- * Invariant: runs everywhere. */
+ * Invariant: runs on every processor. */
 #include "heavy/gemm/cpu/kernel.h"
 #include "heavy/conv_pool/cpu/window_grad.h"
 

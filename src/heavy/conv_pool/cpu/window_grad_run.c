@@ -1,6 +1,6 @@
-/* window_grad_run.c: a call of window_grad.c.
+/* window_grad_run.c: one call of a plan of window_grad.c.
  *
- * Invariant: tasks write results of their own, and sum in an order of their own. */
+ * Invariant: each task writes results of its own, with sums in a fixed order. */
 #include "heavy/conv_pool/cpu/window_grad_plan.h"
 
 static const int64_t nowhere = INT64_MIN;
@@ -10,32 +10,32 @@ struct call {
     struct mc_conv_run r;                   /* result, epilogue */
     const float *g;
     const unsigned char *mark;
-    /* weights: all images; inputs: all filters, (line, part, filter, vectors) */
+    /* weights: all images; inputs: all filters, by block as (part, filter, vectors) */
     float *shared;
     char *own;
 };
 
 /* ---- x, channels last ---- */
 
-/* The columns of a line that are x's: [lo, hi). */
-static void there(const struct marked *d, const struct mc_conv_shape *s, int64_t *lo, int64_t *hi)
+/* The columns [lo, hi) of a line that exist in x. */
+static void columns_in_x(const struct marked *d, const struct mc_conv_shape *s, int64_t *lo, int64_t *hi)
 {
     *lo = MC_MAX(s->pad[2], (int64_t)0);
     *hi = MC_MIN(d->columns, s->in[2] + s->pad[2]);
 }
 
-static bool line_there(const struct mc_conv_shape *s, int64_t line)
+static bool line_in_x(const struct mc_conv_shape *s, int64_t line)
 {
     return line >= s->pad[1] && line < s->in[1] + s->pad[1];
 }
 
-/* Where channel ch of image n has its element (0, 0). */
+/* The offset of element (0, 0) of channel ch of image n. */
 static int64_t in_x(const struct call *c, int64_t n, int64_t ch)
 {
     return n * c->r.p->at.x[0] + ch * c->r.p->at.x[1];
 }
 
-static void bring(void *arg, int64_t n, int slot)
+static void copy_x(void *arg, int64_t n, int slot)
 {
     const struct call *c = arg;
     const struct marked *d = c->d;
@@ -44,14 +44,14 @@ static void bring(void *arg, int64_t n, int slot)
     float *image = c->shared + n * d->blocks * size;
     int64_t lo, hi;
     (void)slot;
-    there(d, s, &lo, &hi);
+    columns_in_x(d, s, &lo, &hi);
     memset(image, 0, (size_t)(d->blocks * size) * sizeof *image);
     for (int64_t ch = 0; ch < s->c; ch++) {
         float *to = image + ch / d->each * size + ch % d->each;
         const float *from = (const float *)(const void *)c->r.at[CONV_X] + in_x(c, n, ch) -
                             s->pad[1] * at[3] - s->pad[2] * at[4];
         for (int64_t i = 0; i < d->lines; i++) {
-            for (int64_t j = lo; j < hi && line_there(s, i); j++) {
+            for (int64_t j = lo; j < hi && line_in_x(s, i); j++) {
                 to[i * d->pitch + j * d->each] = from[i * at[3] + j * at[4]];
             }
         }
@@ -65,14 +65,14 @@ static void zeros(float *to, int64_t step, int64_t from, int64_t end)
     }
 }
 
-/* A block of the image, where windows reached it; 0 elsewhere. */
-static void give_back(const struct call *c, const float *image, int64_t n, int64_t block)
+/* Writes a block of the image to x where windows reach, and 0 elsewhere. */
+static void write_x(const struct call *c, const float *image, int64_t n, int64_t block)
 {
     const struct marked *d = c->d;
     const struct mc_conv_shape *s = &c->r.p->s;
     const int64_t *at = c->r.p->at.x, from = block * d->each, count = MC_MIN(s->c - from, d->each);
     int64_t lo, hi;
-    there(d, s, &lo, &hi);
+    columns_in_x(d, s, &lo, &hi);
     const int64_t first = MC_MIN(lo - s->pad[2], s->in[2]),
                   last = MC_MAX(MC_MIN(hi - s->pad[2], s->in[2]), first);
     for (int64_t ch = 0; ch < count; ch++) {
@@ -95,7 +95,7 @@ static void give_back(const struct call *c, const float *image, int64_t n, int64
 
 /* ---- filters as vectors ---- */
 
-/* Lane `lane` of vector v of a block: where w has it for filter 0, or nowhere. */
+/* The offset in w, for filter 0, of lane `lane` of vector v of a block; `nowhere` if the lane is padding. */
 static int64_t in_w(const struct call *c, int64_t block, int64_t v, int64_t lane)
 {
     const struct marked *d = c->d;
@@ -120,8 +120,10 @@ static void filter_image(const struct call *c, float *sum, int64_t n, int64_t bl
     const struct mc_pooled_problem *p = pooled(d->base.problem);
     const int64_t lanes = d->k->lanes, lines = d->vectors / d->across;
     const float *x = c->shared + (n * d->blocks + block) * marked_block(d);
-    struct mc_window_grad_weights a = { .g = c->g + plane(p->g, n, f), .mark = c->mark + plane(p->mark, n, f), .first = d->first, .off = d->off,
-                                   .n = d->windows, .x_line = d->pitch, .sum_line = d->across * lanes };
+    struct mc_window_grad_weights a = {
+        .g = c->g + plane(p->g, n, f), .mark = c->mark + plane(p->mark, n, f), .first = d->first,
+        .off = d->off, .n = d->windows, .x_line = d->pitch, .sum_line = d->across * lanes,
+    };
     for (int64_t i = 0; i < lines; i += d->deep) {
         for (int64_t j = 0; j < d->across; j += d->wide) {
             a.x = x + i * a.x_line + j * lanes;
@@ -158,7 +160,8 @@ static void weights_task(void *arg, int64_t task, int slot)
 
 /* ---- inputs ---- */
 
-/* Filters of a block as (part, filter, vectors of it): what is summed at once lies together. */
+/* Packs the filters of a block as (part, filter, vectors of the part), so that what is summed at once is
+ * contiguous. */
 static void pack(void *arg, int64_t block, int slot)
 {
     const struct call *c = arg;
@@ -180,9 +183,10 @@ static void pack(void *arg, int64_t block, int slot)
     }
 }
 
-/* The windows of an image by the element of y that they mark: for each its filters and numbers, in order. */
+/* The windows of an image, sorted by the element of y that they mark: the filters and gradients of each
+ * element, in order. */
 struct sorted {
-    int32_t *begin;             /* by window and cell; one more at the end */
+    int32_t *begin;             /* by window and cell, and the end */
     int32_t *filter, *at;
     float *g;
 };
@@ -227,7 +231,7 @@ static void sort(const struct call *c, struct sorted *q, int64_t n)
     q->begin[d->windows * cells] = at;
 }
 
-/* One block of the image: all elements that are marked, part by part of the taps. */
+/* One block of the image: all marked elements, for one part of the taps after the other. */
 static void inputs_block(const struct call *c, struct sorted *q, float *image, int64_t block)
 {
     const struct marked *d = c->d;
@@ -256,7 +260,7 @@ static void inputs_task(void *arg, int64_t n, int slot)
     sort(c, &q, n);
     for (int64_t block = 0; block < d->blocks; block++) {
         inputs_block(c, &q, image, block);
-        give_back(c, image, n, block);
+        write_x(c, image, n, block);
     }
 }
 
@@ -280,12 +284,12 @@ mc_status mc_window_grad_run(const struct mc_plan *plan, void *const *operand, v
                                 .threads = threads > 0 ? threads : mc_team_size() };
     if (p->conv.has_epilogue) {
         memcpy(&c.r.epilogue, &operand[POOLED_EPILOGUE],
-               sizeof c.r.epilogue); /* a function behind a void pointer */
+               sizeof c.r.epilogue); /* a function pointer stored in a void pointer */
     }
     const bool weights = s->pass == CONV_WEIGHTS;
     const double seconds = plan->cost * d->slots;
     const double copies = weights ? mc_conv_copy((double)marked_room(s->n * d->blocks * marked_block(d))) : 0;
-    mc_team_tasks(weights ? bring : pack, &c, weights ? s->n : d->blocks, d->slots, c.r.threads, copies);
+    mc_team_tasks(weights ? copy_x : pack, &c, weights ? s->n : d->blocks, d->slots, c.r.threads, copies);
     mc_team_tasks(weights ? weights_task : inputs_task, &c, d->tasks, d->slots, c.r.threads, seconds);
     return MC_OK;
 }

@@ -1,4 +1,4 @@
-/* kernel.c: the widest kernels that this processor runs and that the lanes side by side can fill. */
+/* kernel.c: chooses the widest kernels that this processor supports and that n contiguous lanes can fill. */
 #include "heavy/norm/cpu/kernel.h"
 #include "device/cpu/cpu.h"
 

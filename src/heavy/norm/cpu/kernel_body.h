@@ -1,10 +1,11 @@
-/* kernel_body.h: the loops of kernel.h over the registers that the including file names:
+/* kernel_body.h: the loops of kernel.h over the registers that the including file defines:
  *
- *   TARGET, NAME(x), T, V, L           function attribute; element; vectors of L elements
- *   LOAD STORE SET1 ADD MUL FMA DIV SQRT POW      (FMA(a, b, c) = a b + c; POW is that of libm)
+ *   TARGET, NAME(x), T, V, L                      function attribute; name of a function; element; vectors of
+ *                                                 L elements
+ *   LOAD STORE SET1 ADD MUL FMA DIV SQRT POW      FMA(a, b, c) = a b + c; POW is libm's
  *
- * Lanes at the end that do not fill a vector are taken with some before them; fewer than a vector, through
- * one that is only partly there. */
+ * If the last lanes do not fill a vector, some lanes before them are computed again with them. Fewer lanes
+ * than a vector are padded to one. */
 
 static inline TARGET __attribute__((always_inline)) V NAME(some)(const T *p, int64_t n)
 {
@@ -12,7 +13,7 @@ static inline TARGET __attribute__((always_inline)) V NAME(some)(const T *p, int
         return LOAD(p);
     }
     T all[L] = { 0 };
-    memcpy(all, p, (size_t)n % L * sizeof(T)); /* n < L */
+    memcpy(all, p, (size_t)n % L * sizeof(T)); /* n < L; the remainder tells the compiler so */
     return LOAD(all);
 }
 
@@ -27,7 +28,7 @@ static inline TARGET __attribute__((always_inline)) void NAME(put)(T *p, V v, in
     memcpy(p, all, (size_t)n % L * sizeof(T));
 }
 
-/* d^-beta: what networks use by square roots, the rest by libm. */
+/* d^-beta: by square roots for the values of beta that networks use, else by libm. */
 static inline TARGET __attribute__((always_inline)) V NAME(power)(V d, double beta, int way)
 {
     if (way == 3) {
@@ -45,7 +46,7 @@ static inline TARGET __attribute__((always_inline)) V NAME(power)(V d, double be
     return LOAD(all);
 }
 
-/* Quarters of beta, where there is a short way; else 0. */
+/* 4 * beta if power() has a shortcut for it, else 0. */
 static inline int NAME(way)(double beta)
 {
     const double q = 4 * beta;
@@ -74,7 +75,7 @@ static inline TARGET __attribute__((always_inline)) void NAME(forward)(const str
     }
 }
 
-/* First g r and t = g x r / d of every channel into the room, then dx. */
+/* First stores g r and t = g x / d of every channel in the scratch, then computes dx. */
 static inline TARGET __attribute__((always_inline)) void NAME(backward)(const struct mc_norm_block *b,
                                                                         int way)
 {
@@ -127,7 +128,7 @@ static TARGET void NAME(block)(const struct mc_norm_block *b)
     }
 }
 
-/* Windows are sums of neighbours in arrays with zeros on both sides. */
+/* Computes windows as sums of neighbours in arrays that are padded with zeros on both sides. */
 static TARGET void NAME(line)(const struct mc_norm_block *b)
 {
     const struct mc_norm_shape *s = b->s;
@@ -165,7 +166,8 @@ static TARGET void NAME(line)(const struct mc_norm_block *b)
     }
 }
 
-static const struct mc_norm_kernel NAME(kernel) = { .name = ISA, .lanes = L, .block = NAME(block), .line = NAME(line) };
+static const struct mc_norm_kernel NAME(kernel) = { .name = ISA, .lanes = L, .block = NAME(block),
+                                                    .line = NAME(line) };
 #undef NAME
 #undef T
 #undef V

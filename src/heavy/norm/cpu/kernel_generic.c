@@ -1,6 +1,6 @@
 /* kernel_generic.c: normalisation kernels one element at a time, for every processor.
  *
- * Invariant: no instruction beyond what the whole library is built for. */
+ * Invariant: no instruction beyond the library's build target. */
 #include "heavy/norm/cpu/kernel.h"
 #include "base/base.h"
 #include <math.h>

@@ -1,14 +1,14 @@
-/* lanes.c: normalisation where places of an image, or images, lie side by side: blocks of lanes that stay in
- * the second cache with all their channels.
+/* lanes.c: normalisation where positions of an image, or images, are contiguous. It works on blocks of lanes
+ * that fit in the L2 cache with all their channels.
  *
- * Invariant: lanes never meet; where a block ends changes no bits. */
+ * Invariant: no arithmetic mixes lanes, so the size of blocks does not change the result. */
 #include "heavy/norm/solver.h"
 
 struct lanes {
     struct mc_plan base;
     struct mc_norm_grid grid;
-    int64_t block, blocks;  /* lanes of one, how many of them in a plane */
-    size_t bytes;           /* of room for each thread */
+    int64_t block, blocks;  /* lanes of a block; blocks of a plane */
+    size_t bytes;           /* of scratch for each thread */
     int slots;
 };
 struct call { const struct lanes *l; const struct mc_norm_problem *p; void *const *operand; char *room; };
@@ -22,10 +22,12 @@ static void one(void *arg, int64_t task, int slot)
     int64_t at[3];
     mc_norm_plane(g, task / l->blocks, at);
     const struct mc_norm_block b = {
-        .s = &call->p->s, .c = g->c, .n = MC_MIN(l->block, g->lanes - from), .x_far = g->far[NORM_X], .g_far = g->far[NORM_G],
+        .s = &call->p->s, .c = g->c, .n = MC_MIN(l->block, g->lanes - from), .x_far = g->far[NORM_X],
+        .g_far = g->far[NORM_G],
         .y_far = g->far[NORM_Y], .x = (char *)call->operand[NORM_X] + (at[NORM_X] + from) * size,
         .g = call->p->s.backward ? (char *)call->operand[NORM_G] + (at[NORM_G] + from) * size : NULL,
-        .y = (char *)call->operand[NORM_Y] + (at[NORM_Y] + from) * size, .room = call->room + (size_t)slot * l->bytes,
+        .y = (char *)call->operand[NORM_Y] + (at[NORM_Y] + from) * size,
+        .room = call->room + (size_t)slot * l->bytes,
     };
     mc_norm_kernel(call->p->dtype == MC_FLOAT64, b.n)->block(&b);
 }
@@ -45,7 +47,7 @@ static const char *refuse(const struct mc_problem *p)
 {
     struct mc_norm_grid g;
     mc_norm_grid(norming(p), &g);
-    return g.lanes < 2 ? "needs places or images side by side" : norm_refuse(norming(p));
+    return g.lanes < 2 ? "needs contiguous positions or images" : norm_refuse(norming(p));
 }
 
 static double estimate(const struct mc_problem *p)
@@ -76,4 +78,6 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &l->base;
 }
 
-const struct mc_solver mc_norm_lanes = { .name = "lanes", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_norm_lanes = {
+    .name = "lanes", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

@@ -1,16 +1,16 @@
-/* lines.c: normalisation where the channels lie side by side: one line of them after the other.
+/* lines.c: normalisation where channels are contiguous: line by line.
  *
- * Invariant: a line is one thread's. */
+ * Invariant: one thread computes a line. */
 #include "heavy/norm/solver.h"
 
 struct lines {
     struct mc_plan base;
     struct mc_norm_grid grid;
-    size_t bytes;           /* of room for each thread */
+    size_t bytes;           /* of scratch for each thread */
     int slots;
 };
 struct call { const struct lines *l; const struct mc_norm_problem *p; void *const *operand; char *room; };
-enum { CHUNK = 64 }; /* lines a task */
+enum { CHUNK = 64 }; /* lines of a task */
 
 static void some(void *arg, int64_t task, int slot)
 {
@@ -52,10 +52,10 @@ static const char *refuse(const struct mc_problem *p_)
     struct mc_norm_grid g;
     mc_norm_grid(p, &g);
     if (p->s.blocked || p->s.n > 64) {
-        return "knows windows of up to 64 channels around, not blocks";
+        return "takes windows of up to 64 channels around each channel, not blocks";
     }
     const bool far = g.far[NORM_X] != 1 || g.far[NORM_Y] != 1 || (p->s.backward && g.far[NORM_G] != 1);
-    return g.lanes > 1 || (g.c > 1 && far) ? "needs channels side by side" : norm_refuse(p);
+    return g.lanes > 1 || (g.c > 1 && far) ? "needs contiguous channels" : norm_refuse(p);
 }
 
 static double estimate(const struct mc_problem *p)
@@ -78,4 +78,6 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &l->base;
 }
 
-const struct mc_solver mc_norm_lines = { .name = "lines", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_norm_lines = {
+    .name = "lines", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

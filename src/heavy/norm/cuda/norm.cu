@@ -1,15 +1,14 @@
-/* norm.cu: normalisation across channels; op/norm.h has the formulas.
- *
- * In `chunks`, for windows of a few channels, a thread has CHUNK channels of one place in registers, with all that their
- * windows reach: memory is read once, but for what chunks share, and nothing is kept between two kernels.  Any other window
- * has an element a thread; its backward pass is two kernels: `parts` leaves g x d^(-beta-1) of every element, which
- * `normalise` then sums over the windows that an element lies in. */
+/* norm.cu: normalisation across channels; op/norm.h has the formulas. `chunks`, for windows of a few
+ * channels: a thread holds CHUNK channels of one position in registers, with all channels that their windows
+ * need. Memory is read once, except for what chunks share, and nothing is stored between kernels. For other
+ * windows there is a thread for each element. Their backward pass is two kernels: `parts` stores g x
+ * d^(-beta-1) of every element, and `normalise` sums it over the windows that contain an element. */
 #include "heavy/norm/cuda/norm_args.h"
 typedef mc_norm_args args;
 
 struct spot { i64 plane, c, lane, at[3]; };
 
-/* Number e where a plane has `lines` of lanes, one for each channel or chunk. */
+/* Position number e, where a plane has `lines` lines of lanes, one for each channel or chunk. */
 __device__ __forceinline__ spot spot_of(const args &p, i64 e, i64 lines)
 {
     spot s;
@@ -30,7 +29,7 @@ __device__ __forceinline__ spot spot_of(const args &p, i64 e, i64 lines)
     return s;
 }
 
-/* d^-beta: what networks use by roots. */
+/* d^-beta, by square roots for the values of beta that networks use. */
 __device__ __forceinline__ A power(const args &p, A d)
 {
 #if QUARTERS == 2
@@ -46,14 +45,14 @@ __device__ __forceinline__ A power(const args &p, A d)
 }
 
 #if CHUNK
-#define BEFORE (BLOCKED ? 0 : N / 2)            /* channels that the window of c reaches before it, and behind it: */
+#define BEFORE (BLOCKED ? 0 : N / 2)            /* channels of the window of c before c, and after it: */
 #define AFTER (BLOCKED ? 0 : N - 1 - N / 2)
-#define EARLY (BACKWARD ? AFTER : 0)            /* divisors that are needed before a chunk, and behind it */
+#define EARLY (BACKWARD ? AFTER : 0)            /* divisors that are needed before a chunk, and after it */
 #define LATE (BACKWARD ? BEFORE : 0)
 #define DIVISORS (EARLY + CHUNK + LATE)
 #define ALL (BEFORE + DIVISORS + AFTER)
 
-/* Over the window of number i of a sequence, whose first channel is number i of another. */
+/* Sums v over a window. Window i begins at element i of v, or at its block. */
 __device__ __forceinline__ A over(const A *v, int i)
 {
     A sum = 0;
@@ -64,7 +63,7 @@ __device__ __forceinline__ A over(const A *v, int i)
     return sum;
 }
 
-/* n channels from the first on, those that do not exist as zeros. */
+/* Loads n channels from `first` on, with zeros for those that do not exist. */
 template <int n> __device__ __forceinline__ void take(A (&v)[n], const T *from, i64 first, i64 far, i64 channels)
 {
 #pragma unroll

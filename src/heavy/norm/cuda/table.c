@@ -1,6 +1,7 @@
-/* table.c: normalisation across channels on a GPU: the family, and its solver (norm.cu).  Windows of a few
- * channels, which all networks have, are walked in registers, a chunk of channels a thread; any other has an
- * element a thread.
+/* table.c: normalisation across channels on a GPU: the family and its solver (norm.cu).
+ *
+ * For windows of a few channels, as in all usual networks, a thread computes a chunk of channels in
+ * registers. For other windows there is a thread for each element.
  *
  * Invariant: the solver refuses nothing. */
 #include "heavy/norm/cuda/norm_args.h"
@@ -59,17 +60,17 @@ static void shape(struct mc_norm_args *a, const struct mc_norm_problem *p)
     }
 }
 
-/* windows in registers; channels a thread where they lie side by side, and where not */
+/* largest window held in registers; channels of a thread if they are contiguous, and if not */
 enum { WIDEST = 9, LINE = 8, APART = 16 };
 
-/* Channels that a thread has, blocks whole; 0: an element a thread. */
+/* Channels of a thread, in whole blocks; 0: a thread for each element. */
 static int64_t chunk(const struct mc_norm_args *a)
 {
     const int64_t each = MC_MIN(a->far[NORM_X] == 1 ? LINE : APART, a->c);
     return a->n > WIDEST ? 0 : a->blocked ? (each + a->n - 1) / a->n * a->n : each;
 }
 
-/* What texts know beforehand.  Quarters: of beta, where there is a short way. */
+/* Defines the constants of a kernel. QUARTERS: 4 * beta if there is a shortcut for it, else 0. */
 static void define(struct mc_str *out, const struct mc_norm_problem *p, int64_t chunk, int64_t count)
 {
     const double quarters = 4 * p->s.beta;

@@ -1,8 +1,9 @@
-/* global.c: sums and means of whole planes, and back: one window, whose cells lie side by side.
+/* global.c: sums and means of whole planes, and their gradients: one window whose cells are contiguous.
  *
- * Invariant: a sum is of sixteen sums, each of every sixteenth cell, and of the cells that are left. */
+ * Invariant: a sum is the total of sixteen sums, each of every sixteenth cell, and of the sum of the
+ * remaining cells. */
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O3") /* the loops here are worth vectorising at every -O level */
+#pragma GCC optimize("O3") /* vectorise these loops at every -O level */
 #endif
 #include "heavy/pool/solver.h"
 
@@ -83,7 +84,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     return MC_OK;
 }
 
-/* The pooled axes of x run on where the next one ends. */
+/* True if the pooled axes of x are contiguous. */
 static bool side_by_side(const struct mc_pool_grid *g)
 {
     int64_t step = 1;
@@ -104,7 +105,7 @@ static const char *refuse(const struct mc_problem *p_)
         return "takes float32 and float64";
     }
     if (p->s.mode == POOL_MAX || p->s.key != POOL_KEY_NONE || p->s.pass == POOL_GATHER) {
-        return "sums, and knows no maxima";
+        return "computes only sums and means";
     }
     if (mc_pool_hollow(p)) {
         return mc_pool_hollow(p);
@@ -112,13 +113,13 @@ static const char *refuse(const struct mc_problem *p_)
     for (int i = 0; i < 3; i++) {
         const struct mc_pool_clip c = pool_cut(&p->s, i, 0);
         if (p->s.out[i] != 1 || c.lo != 0 || c.hi != p->s.in[i]) {
-            return "takes one window that sees all of its plane";
+            return "needs one window that covers the plane";
         }
     }
     mc_pool_grid(p, &g);
     return g.lanes == 1 && g.nfree <= 1 && side_by_side(&g)
                ? NULL
-               : "needs planes at one distance, their cells side by side";
+               : "needs equally spaced planes with contiguous cells";
 }
 
 static double estimate(const struct mc_problem *p)
@@ -140,4 +141,6 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &k->base;
 }
 
-const struct mc_solver mc_pool_global = { .name = "whole", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_pool_global = {
+    .name = "whole", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

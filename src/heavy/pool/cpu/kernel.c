@@ -1,4 +1,4 @@
-/* kernel.c: the widest kernels that this processor runs and that the windows side by side can fill. */
+/* kernel.c: chooses the widest kernels that this processor supports and that n adjacent windows can fill. */
 #include "heavy/pool/cpu/kernel.h"
 #include "device/cpu/cpu.h"
 

@@ -1,16 +1,18 @@
 /* kernel.h: the innermost loops of pooling, a table of functions for each instruction set and element type.
- * kernel_body.h is the one text they are compiled from; kernel_avx512.c, kernel_avx2.c and kernel_plain.c say
- * which registers and instructions it means.
  *
- * Invariant: no kernel reads or writes an element outside of what its arguments describe. */
+ * They are compiled from kernel_body.h. kernel_avx512.c, kernel_avx2.c and kernel_generic.c define its
+ * registers and instructions.
+ *
+ * Invariant: no kernel accesses an element outside of what its arguments describe. */
 #ifndef MC_POOL_KERNEL_H
 #define MC_POOL_KERNEL_H
 
 #include "base/base.h"
 
-/* n windows side by side, none of them cut: window j has cells x[r][j * s + b] for r < nrow, b < w.  Cell (r,
- * b) has the mark mark[r] + b.  Lanes are windows with w = 1, s = 1, and as many rows as there are cells.
- * The same again for each of `bands`, with all arrays so many bytes further on. */
+/* n adjacent windows inside of the image. Window j has the cells x[r][j * s + b] for r < nrow, b < w. Cell
+ * (r, b) has the mark mark[r] + b. Lanes are windows with w = 1 and s = 1 and a row for each cell. The call
+ * is repeated for each of `bands` bands, with x, y and key x_band, y_band and key_band bytes further on each
+ * time. */
 enum { POOL_ROWS = 64 }; /* most rows of one call */
 struct mc_pool_row {
     int64_t n, s, bands, x_band, y_band, key_band;
@@ -18,29 +20,29 @@ struct mc_pool_row {
     char *x[POOL_ROWS];
     int32_t mark[POOL_ROWS];
     void *y;            /* (n) */
-    void *key;          /* (n) marks; NULL: none are wanted */
+    void *key;          /* (n) marks; NULL: not wanted */
     bool wide;          /* marks are int32, else uint8 */
     double scale;       /* of sums */
-    bool more;          /* there were rows before these: y (and key) hold what they came to */
+    bool more;          /* y (and key) have the result of the rows of earlier calls */
 };
 typedef void mc_pool_row_kernel(const struct mc_pool_row *r);
 struct mc_pool_kernel {
     const char *name;   /* "avx512" */
-    int lanes;          /* the least n that is fast */
+    int lanes;          /* least n that fills a vector */
     mc_pool_row_kernel *max;    /* y = the largest, key = its mark */
     mc_pool_row_kernel *sum;    /* y = scale * the sum */
     mc_pool_row_kernel *put;    /* w = 2, s = 2, uint8: x[r][2 j + b] = key[j] is its mark ? y[j] : 0 */
     mc_pool_row_kernel *send;   /* w = 1, s = 1: x[r][j] += key[j] is mark[r] ? y[j] : 0 */
     mc_pool_row_kernel *share;  /* w = 1, s = 1: x[r][j] += scale * y[j] */
 };
-/* [0] is float32, [1] is float64; NULL where the compiler does not know the instruction set */
+/* [0] is float32, [1] is float64; NULL: not compiled for this processor */
 extern const struct mc_pool_kernel *const mc_pool_avx512[2], *const mc_pool_avx2[2], *const mc_pool_plain[2];
 
-/* kernel_plain.c: windows of a band from `from` on, one by one: any w and s. */
+/* kernel_generic.c: windows of a band from `from` on, one by one, for any w and s. */
 void mc_pool_max_slow(const struct mc_pool_row *r, int64_t band, int64_t from, bool f64);
 void mc_pool_sum_slow(const struct mc_pool_row *r, int64_t band, int64_t from, bool f64);
 
-/* The best that this processor runs for n windows side by side. */
+/* The fastest that this processor supports for n adjacent windows. */
 const struct mc_pool_kernel *mc_pool_kernel(bool f64, int64_t n);
 
 #endif

@@ -1,4 +1,4 @@
-/* kernel_avx512.c: pooling kernels in registers of 512 bits; truths are mask registers.
+/* kernel_avx512.c: pooling kernels in registers of 512 bits. Comparisons give mask registers.
  *
  * Invariant: nothing here runs unless the processor reports AVX-512 F, BW, DQ and VL. */
 #include "heavy/pool/cpu/kernel.h"

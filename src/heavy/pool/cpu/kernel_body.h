@@ -1,17 +1,17 @@
-/* kernel_body.h: the loops of kernel.h over the registers that the including file names:
+/* kernel_body.h: the loops of kernel.h over the registers that the including file defines:
  *
- *   TARGET, NAME(x), T, V, I, M, L     function attribute; element; vectors of L elements, of L integers, of
- *                                      L truths
+ *   TARGET, NAME(x), T, V, I, M, L     function attribute; name of a function; element; vectors of L
+ *                                      elements, of L integers, of L comparison results
  *   LOAD STORE SET1 ADD MUL            on V
- *   BEATS(v, m)                        is v larger than m, or the first NaN?
- *   PICK(k, a, b) PICKI(k, a, b)       a where k, else b
- *   SETI STORE8 STORE32 LOAD8 LOAD32   I: the same number, to and from uint8 and int32
+ *   BEATS(v, m)                        true if v is larger than m, or v is NaN and m is not
+ *   PICK(k, a, b) PICKI(k, a, b)       a where k is true, else b
+ *   SETI STORE8 STORE32 LOAD8 LOAD32   I: broadcast; converted to and from uint8 and int32
  *   IS(i, j)                           M: equal integers
- *   EVEN(p)                            p[0], p[2], ... p[2 L - 2], and nothing behind is read
+ *   EVEN(p)                            p[0], p[2], ... p[2 L - 2], without reading beyond
  *   BOTH(p, a, b)                      p[2 i] = a[i], p[2 i + 1] = b[i]
  *
- * Windows at the end that do not fill a vector are taken with some before them, if there are any; else one by
- * one. Passes that add take each window once. */
+ * If the last windows do not fill a vector, some windows before them are computed again with them. With fewer
+ * windows than a vector they are done one by one. Kernels that add to memory take each window once. */
 
 #define LOADS(p, s) ((s) == 2 ? EVEN(p) : LOAD(p))
 #define XROW(r, i, k) ((T *)(void *)((r)->x[i] + (k) * (r)->x_band))
@@ -64,7 +64,7 @@ static inline TARGET __attribute__((always_inline)) void NAME(max_row)(const str
             NAME(max_at)(r, band, j, w, s, marks);
         }
         if (j < r->n && r->n >= L) {
-            /* the largest of what was the largest is the same again */
+            /* repeating a maximum with its own result changes nothing */
             NAME(max_at)(r, band, r->n - L, w, s, marks);
         } else if (j < r->n) {
             mc_pool_max_slow(r, band, j, sizeof(T) == 8);
@@ -199,7 +199,8 @@ static TARGET void NAME(share)(const struct mc_pool_row *r)
 }
 
 static const struct mc_pool_kernel NAME(kernel) = {
-    .name = ISA, .lanes = L, .max = NAME(max), .sum = NAME(sum), .put = NAME(put), .send = NAME(send), .share = NAME(share),
+    .name = ISA, .lanes = L, .max = NAME(max), .sum = NAME(sum), .put = NAME(put), .send = NAME(send),
+    .share = NAME(share),
 };
 #undef LOADS
 #undef XROW

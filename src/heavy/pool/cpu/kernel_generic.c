@@ -1,6 +1,7 @@
-/* kernel_generic.c: pooling kernels in vectors of 16 bytes, for every processor, and windows one by one.
+/* kernel_generic.c: pooling kernels in vectors of 16 bytes for every processor, and the loops over single
+ * windows.
  *
- * Invariant: no instruction beyond what the whole library is built for. */
+ * Invariant: no instruction beyond the library's build target. */
 #include "heavy/pool/cpu/kernel.h"
 
 #define SLOW(T, name)                                                                                        \

@@ -1,5 +1,5 @@
-/* kernel_vector.h: what kernel_body.h needs, in the compiler's own vectors: T and its integer IT, L of them,
- * the elements that EVEN and BOTH take.  NAME(v) and NAME(i) become the vector types.
+/* kernel_vector.h: what kernel_body.h needs, in the compiler's own vectors. The including file defines T, its
+ * integer IT, L, and the indices of EVEN and BOTH. NAME(v) and NAME(i) become the vector types.
  *
  * Invariant: no instruction beyond what TARGET allows. */
 typedef T NAME(v) __attribute__((vector_size(L * sizeof(T))));

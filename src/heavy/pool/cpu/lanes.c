@@ -1,9 +1,9 @@
-/* lanes.c: pooling where windows of many images or channels lie side by side: every cell is a row of lanes.
+/* lanes.c: pooling where images or channels are contiguous: every cell of a window is a row of lanes.
  *
- * Invariant: lanes never meet, so what is summed is summed in scan order in each of them. */
+ * Invariant: no arithmetic mixes lanes, so each lane is summed in scan order. */
 #include "heavy/pool/solver.h"
 
-/* The cells of window u as rows: calls kernel on at most POOL_ROWS of them at a time. */
+/* Calls kernel with the cells of window u as rows, at most POOL_ROWS at a time. */
 static void each_cell(const struct mc_pool_problem *p, const struct mc_pool_plane *at, const int64_t u[3],
                       mc_pool_row_kernel *kernel)
 {
@@ -14,7 +14,7 @@ static void each_cell(const struct mc_pool_problem *p, const struct mc_pool_plan
     const int64_t cells = (c0.hi - c0.lo) * (c1.hi - c1.lo) * (c2.hi - c2.lo);
     const int64_t mark_size = mc_dtypes[s->mark].size;
     const double scale = pool_scale(s, cells);
-    struct mc_pool_row r; /* most of its rows are not there: not cleared */
+    struct mc_pool_row r; /* not cleared, because most of its rows are unused */
     int64_t left = cells;
     r.n = at->lanes;
     r.s = r.w = 1;
@@ -35,7 +35,7 @@ static void each_cell(const struct mc_pool_problem *p, const struct mc_pool_plan
                                              c - c2.lo + c2.skip);
                 left--;
                 if (r.nrow == POOL_ROWS || left == 0) {
-                    r.scale = s->pass == POOL_FORWARD && left ? 1 : scale; /* of the whole sum, once */
+                    r.scale = s->pass == POOL_FORWARD && left ? 1 : scale; /* scales the whole sum, once */
                     kernel(&r);
                     r.more = true;
                     r.nrow = 0;
@@ -87,10 +87,11 @@ static const char *refuse(const struct mc_problem *p_)
         return "takes float32 and float64 only";
     }
     if (p->s.pass == POOL_GATHER || (p->s.pass == POOL_SPREAD && p->s.key == POOL_KEY_X)) {
-        return p->s.pass == POOL_GATHER ? "does not gather" : "knows marks only, not ties that share";
+        return p->s.pass == POOL_GATHER ? "does not gather"
+                                        : "takes argmax marks, but not a gradient shared by ties";
     }
     mc_pool_grid(p, &g);
-    return g.lanes < 2 ? "needs images or channels side by side" : mc_pool_hollow(p);
+    return g.lanes < 2 ? "needs contiguous images or channels" : mc_pool_hollow(p);
 }
 
 static double estimate(const struct mc_problem *p_)
@@ -105,10 +106,12 @@ static struct mc_plan *plan(const struct mc_problem *p)
     if (!l) {
         return NULL;
     }
-    /* Enough parts that no member idles long; a part of lanes is at least 64 of them. */
+    /* Enough parts to keep all threads busy. A part has at least 64 lanes. */
     const int64_t want = 8 * (int64_t)l->slots, blocks = (l->grid.lanes + 63) / 64;
     l->cuts = MC_MAX(1, MC_MIN(blocks, (want + l->grid.planes - 1) / l->grid.planes));
     return &l->base;
 }
 
-const struct mc_solver mc_pool_lanes = { .name = "lanes", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_pool_lanes = {
+    .name = "lanes", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

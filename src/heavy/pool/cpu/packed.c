@@ -1,16 +1,17 @@
-/* packed.c: pooling of what no other solver walks: each plane is brought together, pooled by rows, and sent
- * back. Half types are float32 there.
+/* packed.c: pooling in layouts that no other solver takes. Each plane is copied to a contiguous one, pooled
+ * by the solver rows, and copied back. Halves are converted to float32.
  *
- * Invariant: the child plan knows one dense plane; a thread has room for one of its own. */
+ * Invariant: the child plan pools one contiguous plane. Each thread has memory for one. */
 #include "heavy/pool/solver.h"
 
 struct packed {
-    struct mc_pool_planes planes;   /* child[0]: a dense plane */
-    mc_dtype inner;                 /* the child's */
-    size_t at[POOL_NARRAY], work;   /* in a thread's room: where each array is, and the child's workspace */
+    struct mc_pool_planes planes;   /* child[0]: pools one contiguous plane */
+    mc_dtype inner;                 /* dtype of the child */
+    /* offsets in a thread's scratch of each array, and of the child's workspace */
+    size_t at[POOL_NARRAY], work;
 };
 
-/* The sizes of a plane of an array: those of x or y. */
+/* The sizes of a plane of X, or of Y or KEY. */
 static const int64_t *sizes_of(const struct mc_pool_shape *s, int role)
 {
     return role == POOL_X ? s->in : s->out;
@@ -22,7 +23,7 @@ static bool is_read(const struct mc_pool_shape *s, int role)
                                   : role == POOL_X || (role == POOL_KEY && s->pass == POOL_GATHER);
 }
 
-/* One plane between where it lies and the room. */
+/* Copies one plane to the scratch (`in`) or back. */
 static void move(const struct packed *k, const struct mc_pool_problem *p, int role, char *there, char *room,
                  bool in)
 {
@@ -73,8 +74,9 @@ static const char *refuse(const struct mc_problem *p_)
     if (!mc_is_float(p->dtype)) {
         return "takes floats only";
     }
-    return p->s.pass != POOL_FORWARD && p->s.key == POOL_KEY_X ? "knows marks only, not ties that share"
-                                                               : mc_pool_hollow(p);
+    return p->s.pass != POOL_FORWARD && p->s.key == POOL_KEY_X
+               ? "takes argmax marks, but not a gradient shared by ties"
+               : mc_pool_hollow(p);
 }
 
 static double estimate(const struct mc_problem *p)
@@ -82,7 +84,7 @@ static double estimate(const struct mc_problem *p)
     return 1e-6 + 10 * mc_pool_seconds(pooling(p));
 }
 
-/* The same windows over one dense plane. */
+/* The same windows over one contiguous plane. */
 static struct mc_pool_problem plane_of(const struct mc_pool_problem *p, mc_dtype inner)
 {
     struct mc_pool_problem q = { .base = p->base, .dtype = inner, .marks = p->marks, .s = p->s };
@@ -128,4 +130,6 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &k->planes.base;
 }
 
-const struct mc_solver mc_pool_packed = { .name = "packed", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_pool_packed = {
+    .name = "packed", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

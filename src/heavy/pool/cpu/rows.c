@@ -1,14 +1,15 @@
-/* rows.c: pooling where the columns of an image lie side by side: windows of one row of the result at a time.
+/* rows.c: pooling where the columns of an image are contiguous: the windows of one row of the result at a
+ * time.
  *
- * Invariant: windows that the border cuts, in front and behind, are taken one by one; marks that cannot be in
- * a window mean some cell of it. */
+ * Invariant: windows that the border cuts are computed one by one. A mark that is not valid for its window is
+ * taken as some cell of the window. */
 #include "heavy/pool/solver.h"
 
 enum { TABLE = 256 };
 struct rows {
     struct mc_pool_planes planes;
     struct mc_pool_span whole[3];
-    /* SPREAD, GATHER: of the cell with this mark in a window that is not cut */
+    /* SPREAD, GATHER: offset of the cell with this mark in a window inside of the image */
     int64_t offset[TABLE];
 };
 /* What all rows of a plane share. */
@@ -17,16 +18,17 @@ struct columns {
     const struct mc_pool_plane *at;
     const struct rows *plan;
     const struct mc_pool_kernel *kernel;
-    int64_t size, mark_size, from, to;  /* whole[2] */
+    int64_t size, mark_size, from, to;  /* from, to: of whole[2] */
 };
-/* Rows of the result, one or several whose windows are not cut: slots 0 and 1 of the first. */
+/* One row of the result, or several whose windows are not cut. cut: of the first row, along pooled axes 0 and
+ * 1. */
 struct band {
     struct mc_pool_clip cut[2];
     int64_t bands;
     char *y, *key;
 };
 
-/* ---- which columns, which rows ---- */
+/* ---- columns and rows ---- */
 
 static struct band row_band(const struct columns *c, int64_t u0, int64_t u1, int64_t bands)
 {
@@ -39,8 +41,8 @@ static struct band row_band(const struct columns *c, int64_t u0, int64_t u1, int
     return b;
 }
 
-/* Calls kernel for n windows from column j on whose cells [lo, lo + w) are there; skip: the mark of the
- * first. */
+/* Calls kernel for n windows from column j on. The first has cells [lo, lo + w); skip: the mark of its first
+ * cell. */
 static void over_rows(const struct columns *c, const struct band *b, int64_t j, int64_t n, int64_t lo,
                       int64_t w, int64_t skip, mc_pool_row_kernel *kernel)
 {
@@ -49,7 +51,7 @@ static void over_rows(const struct columns *c, const struct band *b, int64_t j, 
     const int64_t *xs = g->slot[POOL_X];
     int64_t left = (b->cut[0].hi - b->cut[0].lo) * (b->cut[1].hi - b->cut[1].lo);
     const double scale = pool_scale(s, left * w);
-    struct mc_pool_row r; /* most of its rows are not there: not cleared */
+    struct mc_pool_row r; /* not cleared, because most of its rows are unused */
     r.n = n;
     r.s = n == 1 ? 1 : s->stride[2];
     r.w = (int)w;
@@ -71,7 +73,7 @@ static void over_rows(const struct columns *c, const struct band *b, int64_t j, 
                                          skip);
             left--;
             if (r.nrow == POOL_ROWS || left == 0) {
-                r.scale = left ? 1 : scale; /* of the whole sum, once */
+                r.scale = left ? 1 : scale; /* scales the whole sum, once */
                 kernel(&r);
                 r.more = true;
                 r.nrow = 0;
@@ -106,7 +108,7 @@ static int64_t mark_at(const struct columns *c, const struct band *b, int64_t j)
     return c->p->s.mark == MC_UINT8 ? ((const uint8_t *)b->key)[j] : ((const int32_t *)(void *)b->key)[j];
 }
 
-/* Where window j of a band keeps its maximum, in elements of the plane; every coordinate looked at. */
+/* Offset in the plane of the maximum of window j of a band. Clamps every coordinate to the window. */
 static int64_t clipped_window(const struct columns *c, const struct band *b, int64_t j)
 {
     const struct mc_pool_shape *s = &c->p->s;
@@ -121,9 +123,10 @@ static int64_t clipped_window(const struct columns *c, const struct band *b, int
     return at;
 }
 
-/* quick: marks are bytes, and windows [from, to) of all bands are whole. */
+/* quick: marks are bytes, and windows [from, to) of all bands are inside of the image. */
 #define MOVES(T, name)                                                                                       \
-    static void move_##name(const struct columns *c, const struct band *b, int64_t from, int64_t to, bool quick) \
+    static void move_##name(const struct columns *c, const struct band *b, int64_t from, int64_t to,         \
+                            bool quick)                                                                      \
     {                                                                                                        \
         const struct mc_pool_shape *s = &c->p->s;                                                            \
         const struct mc_pool_grid *g = c->at->g;                                                             \
@@ -131,7 +134,7 @@ static int64_t clipped_window(const struct columns *c, const struct band *b, int
         const int64_t *xs = g->slot[POOL_X], *offset = c->plan->offset, st = s->stride[2];                   \
         T *x = (T *)(void *)c->at->at[POOL_X], *y = (T *)(void *)b->y;                                       \
         for (int64_t j = from; j < to && !quick; j++) {                                                      \
-            T *cell = x + clipped_window(c, b, j);                                                                  \
+            T *cell = x + clipped_window(c, b, j);                                                           \
             *(spreads ? cell : y + j) = spreads ? *cell + y[j] : *cell;                                      \
         }                                                                                                    \
         x += b->cut[0].lo * xs[0] + b->cut[1].lo * xs[1] - s->pad[2];                                        \
@@ -163,7 +166,7 @@ static void scatter_by_argmax(const struct columns *c, const struct band *b)
     const int64_t from = whole ? c->from : 0, to = whole ? c->to : 0;
     if (s->pass == POOL_SPREAD && apart && to > from) {
         over_rows(c, b, from, to - from, from * 2 - s->pad[2], 2, 0,
-                  c->kernel->put); /* no two windows meet */
+                  c->kernel->put); /* no two windows overlap */
     } else {
         (c->size == 4 ? move_f32 : move_f64)(c, b, from, to, true);
     }
@@ -177,7 +180,7 @@ static void scatter_by_argmax(const struct columns *c, const struct band *b)
     }
 }
 
-/* ---- spread of sums: a row of the image that all rows of the band get ---- */
+/* ---- spread of sums: one row of the gradient, added to all rows that the band's windows cover ---- */
 
 #define SHARES(T, name)                                                                            \
     static void share_##name(const struct columns *c, const struct band *b, int64_t rows)          \
@@ -228,8 +231,8 @@ static void scatter_mean(const struct columns *c, const struct band *b)
 
 /* ---- a plane ---- */
 
-/* Windows that do not meet and cover the image leave nothing to clear. */
-static bool positions_covered(const struct columns *c)
+/* True if windows do not overlap and cover the image, so that X need not be cleared. */
+static bool covers_image(const struct columns *c)
 {
     const struct mc_pool_shape *s = &c->p->s;
     bool all = s->key == POOL_KEY_MARKS && s->mark == MC_UINT8 && s->w[2] == 2;
@@ -254,7 +257,7 @@ static void clear(const struct columns *c)
     }
 }
 
-static void load_band(const struct columns *c, int64_t u0, int64_t u1, int64_t bands)
+static void run_band(const struct columns *c, int64_t u0, int64_t u1, int64_t bands)
 {
     const struct band b = row_band(c, u0, u1, bands);
     const bool max = c->p->s.mode == POOL_MAX;
@@ -274,17 +277,20 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
     const struct mc_pool_shape *s = &p->s;
     const bool shares = s->pass == POOL_SPREAD && s->mode != POOL_MAX;
     const struct mc_pool_span rows = shares ? (struct mc_pool_span){ 0, 0 }
-                                            : r->whole[1]; /* shares come row by row */
-    const struct columns c = { .p = p, .at = at, .plan = r, .kernel = mc_pool_kernel(p->dtype == MC_FLOAT64, r->whole[2].to - r->whole[2].from),
-                               .size = mc_dtypes[p->dtype].size, .mark_size = mc_dtypes[s->mark].size, .from = r->whole[2].from,
+                                            : r->whole[1]; /* sums are spread row by row */
+    const struct columns c = { .p = p, .at = at, .plan = r,
+                               .kernel = mc_pool_kernel(p->dtype == MC_FLOAT64,
+                                                        r->whole[2].to - r->whole[2].from),
+                               .size = mc_dtypes[p->dtype].size, .mark_size = mc_dtypes[s->mark].size,
+                               .from = r->whole[2].from,
                                .to = r->whole[2].to };
-    if (s->pass == POOL_SPREAD && !positions_covered(&c)) {
+    if (s->pass == POOL_SPREAD && !covers_image(&c)) {
         clear(&c);
     }
     for (int64_t u0 = 0; u0 < s->out[0]; u0++) {
         for (int64_t u1 = 0; u1 < s->out[1]; u1++) {
             const bool many = u1 == rows.from && rows.to > u1;
-            load_band(&c, u0, u1, many ? rows.to - u1 : 1);
+            run_band(&c, u0, u1, many ? rows.to - u1 : 1);
             u1 = many ? rows.to - 1 : u1;
         }
     }
@@ -298,7 +304,7 @@ static const char *refuse(const struct mc_problem *p_)
         return "takes float32 and float64 only";
     }
     if (s->pass != POOL_FORWARD && s->key == POOL_KEY_X) {
-        return "knows marks only, not ties that share";
+        return "takes argmax marks, but not a gradient shared by ties";
     }
     return mc_pool_hollow_columns(p);
 }
@@ -320,7 +326,7 @@ static struct mc_plan *plan(const struct mc_problem *p)
         r->whole[i] = mc_pool_windows_inside(&q->s, i);
     }
     const int64_t *w = q->s.w, *xs = r->planes.grid.slot[POOL_X];
-    for (int64_t m = 0; m < TABLE; m++) { /* a mark that no window has is some cell of it */
+    for (int64_t m = 0; m < TABLE; m++) { /* an invalid mark is taken as some cell of the window */
         const int64_t a = m / w[2] / w[1];
         r->offset[m] = (a < w[0] ? a : 0) * xs[0] + m / w[2] % w[1] * xs[1] + m % w[2] * xs[2];
     }
@@ -330,4 +336,6 @@ static struct mc_plan *plan(const struct mc_problem *p)
     return &r->planes.base;
 }
 
-const struct mc_solver mc_pool_rows = { .name = "rows", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_pool_rows = {
+    .name = "rows", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

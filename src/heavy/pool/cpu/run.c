@@ -1,6 +1,6 @@
-/* run.c: the grid of a problem, and its planes over the thread team.
+/* run.c: the iteration space of a problem, and the loop over its planes on the thread team.
  *
- * Invariant: a plane, or a part of its lanes, is one thread's; no two write the same element. */
+ * Invariant: one thread computes a plane, or a part of its lanes. No two threads write the same element. */
 #include "heavy/pool/solver.h"
 
 bool mc_pool_keyed(const struct mc_pool_problem *p)
@@ -8,9 +8,9 @@ bool mc_pool_keyed(const struct mc_pool_problem *p)
     return p->s.pass == POOL_FORWARD ? p->s.key == POOL_KEY_MARKS && p->marks : p->s.key != POOL_KEY_NONE;
 }
 
-/* ---- the grid ---- */
+/* ---- the iteration space ---- */
 
-/* Axis i runs on where axis i + 1 ends, in every array. */
+/* True if axes i and i + 1 can be joined in every array. */
 static bool joins(const struct mc_pool_grid *g, int i)
 {
     bool yes = true;
@@ -31,7 +31,7 @@ static void drop(struct mc_pool_grid *g, int i)
     }
 }
 
-/* axis[i]: which axis of x the i-th is. */
+/* axis[i]: the axis of x that free axis i is. */
 static void assign_lanes(struct mc_pool_grid *g, const int *axis, bool keyed)
 {
     int best = -1;
@@ -94,20 +94,20 @@ struct mc_pool_span mc_pool_windows_inside(const struct mc_pool_shape *s, int sl
     return v;
 }
 
-/* ---- what is finished ---- */
+/* ---- epilogue ---- */
 
-/* Planes are counted along the axes that are neither pooled nor lanes, the last fastest: however they were
- * joined. */
+/* Planes are counted along the axes that are neither pooled nor lanes, the last fastest. Joining axes does
+ * not change that. */
 void mc_pool_finish(void *const *operand, const struct mc_pool_grid *g, int64_t from, int64_t to,
                     int64_t lane, int64_t lanes)
 {
     const struct mc_pool_shape *s = g->s;
     const int64_t *result = s->pass == POOL_SPREAD ? s->in : s->out;
     mc_pool_epilogue *finish;
-    memcpy(&finish, &operand[POOL_EPILOGUE], sizeof finish); /* a function behind a void pointer */
+    memcpy(&finish, &operand[POOL_EPILOGUE], sizeof finish); /* a function pointer stored in a void pointer */
     for (int64_t count = 0; finish && from < to; from += count) {
         int64_t at[MC_MAX_RANK] = { 0 }, size[MC_MAX_RANK], rest = from;
-        bool whole = true; /* what is inside of this axis */
+        bool whole = true; /* all inner axes are covered completely */
         count = 1;
         for (int i = s->rank - 1; i >= 0; i--) {
             size[i] = s->dims[i];
@@ -133,7 +133,7 @@ void mc_pool_finish(void *const *operand, const struct mc_pool_grid *g, int64_t 
 
 /* ---- planes ---- */
 
-/* bytes of a result that are worth finishing at once: the nearest cache has them still */
+/* bytes of the result that are finished at once, so that they are still in the L1 cache */
 enum { NEAR = 32 << 10 };
 struct job {
     const struct mc_pool_planes *d;
@@ -142,14 +142,14 @@ struct job {
     int64_t chunk, n, near;
 };
 
-/* Part `cut` of the lanes: whole lines of the caches. */
+/* The first lane of part `cut`, a multiple of 64. */
 static int64_t lanes_from(const struct mc_pool_planes *d, int64_t cut)
 {
     const int64_t blocks = (d->grid.lanes + 63) / 64;
     return MC_MIN(blocks * cut / d->cuts * 64, d->grid.lanes);
 }
 
-/* Planes may be small: no division here but where there are several axes or cuts. */
+/* Planes may be small, so it divides only if there are several axes or cuts. */
 static void run_plane(const struct job *j, int64_t number, int slot)
 {
     const struct mc_pool_planes *d = j->d;
@@ -172,15 +172,18 @@ static void run_plane(const struct job *j, int64_t number, int slot)
     }
     const struct mc_pool_plane p = {
         .g = g, .lanes = to - from, .scratch = j->scratch + (size_t)slot * d->bytes,
-        .at = { (char *)j->operand[POOL_X] + at[POOL_X] * size, (char *)j->operand[POOL_Y] + at[POOL_Y] * size,
-                mc_pool_keyed(q) ? (char *)j->operand[POOL_KEY] + at[POOL_KEY] * (int64_t)mc_dtypes[q->s.mark].size : NULL },
+        .at = { (char *)j->operand[POOL_X] + at[POOL_X] * size,
+                (char *)j->operand[POOL_Y] + at[POOL_Y] * size,
+                mc_pool_keyed(q)
+                    ? (char *)j->operand[POOL_KEY] + at[POOL_KEY] * (int64_t)mc_dtypes[q->s.mark].size
+                    : NULL },
     };
     if (to > from) {
         d->work(&d->base, &p);
     }
 }
 
-/* Planes whose result the nearest cache holds. */
+/* The number of planes whose result fits in the L1 cache. */
 static int64_t planes_in_cache(const struct mc_pool_planes *d)
 {
     const struct mc_pool_problem *q = pooling(d->base.problem);
@@ -274,5 +277,5 @@ const char *mc_pool_hollow_columns(const struct mc_pool_problem *p)
     bool far = s->in[2] > 1 && g.slot[POOL_X][2] != 1;
     far = far ||
           (s->out[2] > 1 && (g.slot[POOL_Y][2] != 1 || (mc_pool_keyed(p) && g.slot[POOL_KEY][2] != 1)));
-    return far || g.lanes > 1 ? "needs columns side by side" : mc_pool_hollow(p);
+    return far || g.lanes > 1 ? "needs contiguous columns" : mc_pool_hollow(p);
 }

@@ -1,16 +1,17 @@
-/* stride_one.c: gradients of sums and means where windows move by one cell.  A cell gets what all windows came to
- * that see it, and those lie side by side: it is a sum over a window again, of the gradient with zeros around
- * it.
+/* stride_one.c: gradients of sums and means with stride 1.
  *
- * Invariant: the padded gradient holds each window's share of one of its cells, so windows that the border
- * cuts and those it does not are alike from there on. */
+ * A cell's gradient is the sum over all windows that contain it, and those are adjacent. So it is again a sum
+ * over a window, of the gradient of y padded with zeros.
+ *
+ * Invariant: the padded gradient has been multiplied by each window's scale, so from there on cut and uncut
+ * windows are treated alike. */
 #include "heavy/pool/solver.h"
 
-enum { MOST_BYTES = 1 << 20 }; /* of a padded plane: it stays in the second cache */
+enum { MOST_BYTES = 1 << 20 }; /* of a padded plane, which must stay in the L2 cache */
 struct slide {
     struct mc_pool_planes planes;
-    int64_t size[3], at[3];         /* of the padded plane: sizes, and where window 0 stands in it */
-    struct mc_pool_span whole;      /* of slot 2 */
+    int64_t size[3], at[3];         /* of the padded plane: its sizes, and the index of window 0 */
+    struct mc_pool_span whole;      /* of pooled axis 2 */
     const struct mc_pool_kernel *kernel;
 };
 
@@ -31,11 +32,11 @@ static double padded_bytes(const struct mc_pool_problem *p)
 
 /* ---- a plane ---- */
 
-/* z[j] = y[j] times the share of a window whose other two cuts have `cells` cells. */
+/* z[j] += y[j] * scale of a window that has `cells` cells along the other two axes. */
 static void share_row(const struct slide *p, const struct mc_pool_shape *s, char *y, char *z, int64_t cells,
                       int size)
 {
-    struct mc_pool_row r; /* most of its rows are not there: not cleared */
+    struct mc_pool_row r; /* not cleared, because most of its rows are unused */
     r.n = p->whole.to - p->whole.from;
     r.nrow = r.w = 1;
     r.s = r.bands = 1;
@@ -103,11 +104,11 @@ static const char *refuse(const struct mc_problem *p_)
     }
     for (int i = 0; i < 3; i++) {
         if (s->stride[i] != 1 || s->pad[i] >= s->w[i]) {
-            return "needs windows that move by one";
+            return "needs stride 1 and borders smaller than the window";
         }
     }
     if (s->w[0] * s->w[1] > POOL_ROWS || padded_bytes(p) > MOST_BYTES) {
-        return "needs windows and planes that are small";
+        return "needs small windows and planes";
     }
     return mc_pool_hollow_columns(p);
 }
@@ -132,4 +133,6 @@ static struct mc_plan *plan(const struct mc_problem *p)
     return &r->planes.base;
 }
 
-const struct mc_solver mc_pool_slide = { .name = "slide", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_pool_slide = {
+    .name = "slide", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

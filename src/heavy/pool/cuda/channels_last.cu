@@ -1,8 +1,8 @@
-/* channels_last.cu: channels, or images, that lie innermost in all arrays: a thread has BESIDE of them; going forward of a window, going
- * back of the cells that a stride passes over and all windows that reach them.  TOGETHER: they are moved at once, if operands
- * begin so.  FIXED (windows.cu).
+/* channels_last.cu: pooling where channels, or images, are innermost in all arrays. A thread computes BESIDE
+ * adjacent ones. FORWARD: of one window. SPREAD: of the cells within one stride, from all windows that contain
+ * them. TOGETHER: it moves them at once if operands are aligned. FIXED: see windows.cu.
  *
- * Nothing is asked before memory is: what lies outside is read next to the edge, and does not count. */
+ * Loads need no branch: a position outside reads the nearest one inside, and the value is not used. */
 template <bool AT_ONCE, class R, class E> __device__ __forceinline__ void take(R (&v)[BESIDE], const E *from)
 {
     several<E, BESIDE> q;
@@ -38,7 +38,7 @@ template <bool AT_ONCE, class E, class R> __device__ __forceinline__ void give(c
 }
 
 struct spot { int u[3]; starts s; };
-/* Lanes go fastest, then spots of an image. */
+/* Lanes vary fastest, then positions of an image. */
 __device__ __forceinline__ spot spot_at(const args &p, unsigned e)
 {
     spot s;
@@ -58,7 +58,7 @@ __device__ __forceinline__ spot spot_at(const args &p, unsigned e)
     return s;
 }
 
-/* The cells of a box, each at a number that is known while the text is compiled. */
+/* Loops over the cells of a box with indices known at compile time. */
 #define EACH_OF(N0, N1, N2, a, b, c)                            \
     _Pragma("unroll") for (int a = 0; a < (N0); a++)            \
         _Pragma("unroll") for (int b = 0; b < (N1); b++)        \
@@ -97,7 +97,7 @@ template <bool AT_ONCE> __device__ __forceinline__ void spot_of(const args &p, u
     }
 }
 #else
-/* What a window gives, and the number of the cell that gets it; -1: none, for there is no such window. */
+/* The gradient of a window, and the number of the cell that receives it; -1 if there is no such window. */
 template <bool AT_ONCE> __device__ __forceinline__ void window_of(A (&g)[BESIDE], int (&number)[BESIDE], const args &p, const spot &s, int u0, int u1, int u2)
 {
     const bool there = u0 >= 0 && u0 < (int)p.out[0] && u1 >= 0 && u1 < (int)p.out[1] && u2 >= 0 && u2 < (int)p.out[2];
@@ -135,7 +135,8 @@ template <bool AT_ONCE> __device__ __forceinline__ void spot_of(const args &p, u
         int number[BESIDE] = {};
         window_of<AT_ONCE>(g, number, p, s, s.u[0] + F0 + q, s.u[1] + F1 + r, s.u[2] + F2 + t);
         EACH_OF(S0, S1, S2, i, j, k) {
-            const int a = i + P0 - (F0 + q) * S0, b = j + P1 - (F1 + r) * S1, c = k + P2 - (F2 + t) * S2; /* the cell in that window */
+            /* the cell's index in that window */
+            const int a = i + P0 - (F0 + q) * S0, b = j + P1 - (F1 + r) * S1, c = k + P2 - (F2 + t) * S2;
             if (a >= 0 && a < W0 && b >= 0 && b < W1 && c >= 0 && c < W2) {
 #pragma unroll
                 for (int l = 0; l < BESIDE; l++) {

@@ -1,9 +1,9 @@
-/* lines.cu: images of two axes, the last dense: a thread has PLACES windows beside each other in a line of y, and all that
- * they reach.  X_MANY elements of x, Y_MANY of y and of key are moved at a time, if operands begin so.  FIXED (windows.cu).
- *
- * Nothing is asked before memory is: what lies outside is read next to the edge, and does not count. */
+/* lines.cu: pooling of images of one or two axes whose last axis is contiguous. A thread computes PLACES
+ * adjacent windows of a line of y, or all cells within their strides. X_MANY elements of x, and Y_MANY of y
+ * and of key, are moved at a time if operands are aligned. FIXED: see windows.cu. Loads need no branch: a
+ * position outside reads the nearest one inside, and the value is not used. */
 enum { CELLS = PLACES * S2, LEFT = P2 > 0 ? P2 : 0, RIGHT = W2 - P2 - S2 > 0 ? W2 - P2 - S2 : 0, LINE = LEFT + CELLS + RIGHT };
-/* SPREAD: windows from the first on, seen from the thread's first cell, reach its cells. */
+/* SPREAD: the range of windows that contain the thread's cells, relative to its first window. */
 enum { ROW0 = FIRST(W1, S1, P1), ROWS = REACH(W1, S1, P1), COL0 = FIRST(W2, S2, P2), COLS = FLOOR(CELLS - 1 + P2, S2) - COL0 + 1 };
 struct place { starts s; int row, group; };
 __device__ __forceinline__ place place_at(const args &p, unsigned e)
@@ -16,8 +16,8 @@ __device__ __forceinline__ place place_at(const args &p, unsigned e)
     return a;
 }
 
-/* N elements from column `first` on of a line of `size`, of which those from AT on come V at a time; `none` where there are
- * none, or no such line. */
+/* Loads N elements from column `first` on of a line of `size`; those from AT on V at a time. `none` replaces
+ * elements outside of the line, or all if the line does not exist (!in). */
 template <int N, int AT, int V, class E, class R> __device__ __forceinline__ void get_line(R (&v)[N], const E *line, int first, int size, bool in, R none)
 {
 #pragma unroll
@@ -57,7 +57,8 @@ template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p
     const place a = place_at(p, e);
     const T *const x = p.x + a.s.at[0];
     const int first = a.group * PLACES;
-    const A none = MODE == MAX ? -(A)__uint_as_float(0x7f800000u) : (A)0;  /* an infinity is never more than the first cell */
+    /* never taken as a maximum: more() is false for it */
+    const A none = MODE == MAX ? -(A)__uint_as_float(0x7f800000u) : (A)0;
     A most[PLACES];
     int number[PLACES];
 #pragma unroll
@@ -93,7 +94,7 @@ template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p
     }
 }
 #else
-/* The windows of one line of y: what each gives, and the number of the cell that gets it. */
+/* The windows of one line of y: the gradient of each, and the number of the cell that receives it. */
 template <int Y> __device__ __forceinline__ void windows(const args &p, const place &a, int row, int first, A (&g)[COLS], int (&number)[COLS])
 {
     const bool in = row >= 0 && row < (int)p.out[1];
@@ -134,7 +135,8 @@ template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p
             for (int i = 0; i < S1; i++) {
 #pragma unroll
                 for (int j = 0; j < CELLS; j++) {
-                    const int b = i + P1 - (ROW0 + r) * S1, c = j + P2 - (COL0 + k) * S2;   /* the cell in that window */
+                    /* the cell's index in that window */
+                    const int b = i + P1 - (ROW0 + r) * S1, c = j + P2 - (COL0 + k) * S2;
                     if (b >= 0 && b < W1 && c >= 0 && c < W2) {
                         sum[i][j] += KEY == NONE || number[k] == b * W2 + c ? g[k] : (A)0;
                     }

@@ -1,4 +1,4 @@
-/* pool.cu: any pooling, an element of the result a thread (windows.cu). */
+/* pool.cu: any pooling, with a thread for each element of the result. See windows.cu. */
 #if PASS == FORWARD || PASS == GATHER
 extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ args p)
 {

@@ -9,15 +9,15 @@ MC_ARGS_TYPE(T);
 struct mc_pool_args {
     T *x, *y;
     void *key;
-    /* axes that are not pooled, and each array's strides along them */
+    /* axes that are not pooled, and the strides of x, y and key along them */
     i64 planes, nfree, size[8], at[3][8];
-    i64 slot[3][3];                             /* strides along the pooled axes: of x, y, key */
+    i64 slot[3][3];                             /* strides of x, y and key along the pooled axes */
     i64 in[3], out[3], w[3], stride[3], pad[3];
     int whole;
-    struct mc_cuda_divider axis[8], part[4]; /* axis: by the sizes of the axes that are not pooled;
-                                                   part: lines.cu, channels_last.cu: what cuts the number of a thread */
-    unsigned count;                          /* lines.cu, channels_last.cu: threads that have work */
-    /* all operands begin where several elements can be moved at a time */
+    /* axis: dividers by `size`; part: lines.cu, channels_last.cu: dividers that split a thread's number */
+    struct mc_cuda_divider axis[8], part[4];
+    unsigned count;                          /* lines.cu, channels_last.cu: threads with work */
+    /* all operands are aligned, so that several elements can be moved at a time */
     int together;
 };
 MC_ARGS_SIZE(mc_pool_args, 648);

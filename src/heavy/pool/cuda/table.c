@@ -1,6 +1,8 @@
-/* table.c: pooling on a GPU: the family, and its solver (windows.cu and what builds upon it).  Much pooling
- * by small windows in dense lines has a thread for several windows, or, where channels lie innermost, for
- * several of them; all else one for an element.
+/* table.c: pooling on a GPU: the family and its solver.
+ *
+ * Large problems with small windows have kernels of their own: if the last axis is contiguous, a thread
+ * computes several windows (lines.cu); if channels are innermost, several channels (channels_last.cu). All
+ * other problems have a thread for each element (pool.cu).
  *
  * Invariant: the solver refuses nothing. */
 #include "heavy/cuda/cuda.h"
@@ -22,7 +24,8 @@ static const char beside_text[] = {
 static const struct mc_cuda_text windows = { "heavy/pool/cuda/windows.cu", windows_text, NULL };
 const struct mc_cuda_text mc_pool_text = { "heavy/pool/cuda/pool.cu", text, &windows };
 const struct mc_cuda_text mc_pool_lines_text = { "heavy/pool/cuda/lines.cu", lines_text, &windows };
-const struct mc_cuda_text mc_pool_channels_last_text = { "heavy/pool/cuda/channels_last.cu", beside_text, &windows };
+const struct mc_cuda_text mc_pool_channels_last_text = { "heavy/pool/cuda/channels_last.cu", beside_text,
+                                                         &windows };
 
 struct pool {
     struct mc_plan base;
@@ -47,7 +50,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
                      : MC_OK;
 }
 
-/* The grid's lanes are an axis like the others here, the last. */
+/* The lanes are an ordinary axis here, the last one. */
 static void shape(struct mc_pool_args *a, const struct mc_pool_problem *p, bool *inside)
 {
     struct mc_pool_grid g;
@@ -86,8 +89,8 @@ enum {
     MOVED = 16
 };
 
-/* Much is pooled by small windows, and arrays reach no farther than an int counts: a kernel of its own for
- * these windows. */
+/* True if the problem is large, its windows are small, and offsets fit in an int. Then a kernel is compiled
+ * for these windows. */
 static bool fixed(const struct mc_pool_problem *p, int64_t count)
 {
     const int64_t *w = p->s.w;
@@ -100,8 +103,8 @@ static bool fixed(const struct mc_pool_problem *p, int64_t count)
     return yes;
 }
 
-/* Does every window lie in the image whole? */
-static bool all_whole(const struct mc_pool_shape *s)
+/* True if every window lies inside of the image. */
+static bool all_inside(const struct mc_pool_shape *s)
 {
     bool yes = true;
     for (int i = 0; i < 3; i++) {
@@ -110,8 +113,8 @@ static bool all_whole(const struct mc_pool_shape *s)
     return yes;
 }
 
-/* No cell lies in two windows, and the first begins where the image does. */
-static bool stand_apart(const struct mc_pool_shape *s)
+/* True if no cell is in two windows, and the first window begins at the image's first cell. */
+static bool are_disjoint(const struct mc_pool_shape *s)
 {
     bool yes = true;
     for (int i = 0; i < 3; i++) {
@@ -120,15 +123,15 @@ static bool stand_apart(const struct mc_pool_shape *s)
     return yes;
 }
 
-/* Steps along an axis: one for a window, or for the cells that a stride passes over. */
+/* Steps of threads along an axis: one for each window, or SPREAD: for each stride of cells. */
 static int64_t steps(const struct mc_pool_shape *s, int i)
 {
     return s->pass == POOL_SPREAD ? (s->in[i] + s->stride[i] - 1) / s->stride[i] : s->out[i];
 }
 
-/* How many elements of an array can be moved at a time, up to `most`, a power of two: lines of `line` of
- * them, if that is not 0, and whatever else is apart by strides, but for the innermost `axes` of those that
- * are not pooled. */
+/* How many elements of an array can be moved at a time: a power of two up to `most` that divides `line` (0:
+ * the last axis' stride instead) and all other strides, except those of the innermost `axes` axes that are
+ * not pooled. */
 static int64_t moved(const struct mc_pool_args *a, int role, int64_t most, int64_t line, int axes)
 {
     int64_t many = most;
@@ -147,14 +150,14 @@ static int64_t moved(const struct mc_pool_args *a, int role, int64_t most, int64
 
 /* ---- lanes ---- */
 
-/* Lanes that a thread takes at once: sixteen bytes of them, or fewer where their sums would fill the
- * registers; 0: none. */
+/* Lanes that a thread computes: sixteen bytes, or fewer if their sums would not fit in registers. 0: the
+ * kernel does not apply. */
 static int64_t beside(const struct mc_pool_problem *p, const struct mc_pool_args *a, bool inside)
 {
     const struct mc_pool_shape *s = &p->s;
     const int64_t cells = s->pass == POOL_SPREAD ? s->stride[0] * s->stride[1] * s->stride[2] : 1;
     int64_t many = MOVED / (int64_t)mc_dtypes[p->dtype].size;
-    while (many > 1 && !stand_apart(s) && cells * many > MOST_SUMS) {
+    while (many > 1 && !are_disjoint(s) && cells * many > MOST_SUMS) {
         many /= 2;
     }
     const bool yes = inside && mc_is_float(p->dtype) && s->pass != POOL_GATHER &&
@@ -181,7 +184,7 @@ static int64_t fix_beside(struct mc_pool_args *a, struct mc_str *defines, const 
 
 /* ---- lines ---- */
 
-/* Images of one or two axes, the last dense, and windows that a thread has registers for. */
+/* True for images of one or two axes, the last one contiguous, with windows that fit in registers. */
 static bool in_lines(const struct mc_pool_problem *p, const struct mc_pool_args *a)
 {
     const struct mc_pool_shape *s = &p->s;
@@ -195,12 +198,13 @@ static bool in_lines(const struct mc_pool_problem *p, const struct mc_pool_args 
     return yes;
 }
 
-/* Places of a thread: those over what is moved of x at a time, so that neighbours move what lies side by
- * side, or, where windows share cells or are only read, four if lines of y are so many. */
+/* Windows of a thread: as many as cover the elements of x that are moved at a time, so that adjacent threads
+ * access adjacent memory. At least four if windows share cells or are only read, and the length of lines of y
+ * allows it. */
 static int64_t places(const struct mc_pool_shape *s, int64_t many)
 {
     const int64_t stride = s->stride[2], least = MC_MAX(many / stride, (int64_t)1);
-    int64_t n = many == 1 || (s->pass == POOL_SPREAD && stand_apart(s) && many % stride == 0)
+    int64_t n = many == 1 || (s->pass == POOL_SPREAD && are_disjoint(s) && many % stride == 0)
                     ? least
                     : MC_MAX(least, (int64_t)4);
     while (n > least && s->out[2] % n) {
@@ -226,7 +230,7 @@ static int64_t fix_lines(struct mc_pool_args *a, struct mc_str *defines, const s
     return a->planes * across * steps(s, 1);
 }
 
-/* The grid, and what the text must know of the windows. */
+/* Chooses the kernel and its grid, and defines the sizes of windows for it. */
 static void fix(struct pool *d, struct mc_str *defines, const struct mc_pool_problem *p, bool inside,
                 int64_t count)
 {
@@ -239,7 +243,7 @@ static void fix(struct pool *d, struct mc_str *defines, const struct mc_pool_pro
     }
     mc_str_addf(defines, "#define FIXED %d\n", known);
     if (known) {
-        mc_str_addf(defines, "#define WHOLE %d\n", all_whole(s));
+        mc_str_addf(defines, "#define WHOLE %d\n", all_inside(s));
     }
     d->name = lines ? "lines" : lanes ? "beside" : "pool";
     d->text = lines ? &mc_pool_lines_text : lanes ? &mc_pool_channels_last_text : &mc_pool_text;

@@ -1,11 +1,9 @@
-/* windows.cu: what the kernels of pooling share: the windows of a spot, the cells of a window; the definition is
- * op/pool_loops.c.
- *
- * The first maximum in scan order counts, a NaN is larger than anything.  SPREAD asks of each cell which windows it
- * lies in, in their order, so nothing is added by two threads.
- *
- * FIXED: windows, strides and pads are W0.., S0.., P0.., so that loops over a window are unrolled, and arrays reach no farther
- * than an int counts; else they are the arguments'.  WHOLE: every window lies in the image whole. */
+/* windows.cu: what the kernels of pooling share: the windows of a position, the cells of a window. The
+ * definition is op/pool_loops.c. Of equal maxima the first in scan order is taken; NaN is larger than any
+ * number. SPREAD finds for each cell the windows that contain it, in their order, so no two threads add to
+ * the same element. FIXED: windows, strides and pads are the constants W0.., S0.., P0.., so that loops over a
+ * window are unrolled, and offsets fit in an int; otherwise they are arguments. WHOLE: every window lies
+ * inside of the image. */
 #include "heavy/pool/cuda/pool_args.h"
 typedef mc_pool_args args;
 
@@ -68,7 +66,7 @@ __device__ __forceinline__ reach cell(const i64 *s, reach a, reach b, reach c)
             for (int c = (w).lo[2]; c < (w).hi[2]; c++)
 #endif
 
-/* How values are compared: floats as they are summed, integers as they are. */
+/* Floats are compared in the type of sums, integers in their own type. */
 #if FLOAT
 typedef A V;
 __device__ __forceinline__ bool more(V v, V most) { return most == most && !(v <= most); }
@@ -99,7 +97,7 @@ __device__ __forceinline__ i64 share(const args &p, const window &w)
     return MODE == AVERAGE_INC || MODE == AVERAGE_EXC ? left : 1;
 }
 
-/* The cell that a mark means; where it cannot be one of the window, the window's first. */
+/* The cell of a mark. An index outside of the window is replaced by the window's first one. */
 __device__ __forceinline__ void marked(const args &p, const window &w, MARK mark, int at[3])
 {
     at[2] = w.first[2] + (int)(mark % (MARK)wide(p, 2));
@@ -110,7 +108,7 @@ __device__ __forceinline__ void marked(const args &p, const window &w, MARK mark
     }
 }
 
-/* Windows [*from, *to) of one axis that hold cell i. */
+/* The windows [*from, *to) of one axis that contain cell i. */
 __device__ __forceinline__ void holding(const args &p, int axis, int i, int *from, int *to)
 {
     const int far = i + pad(p, axis), s = stride(p, axis), first = far - wide(p, axis) + 1;
@@ -121,7 +119,7 @@ __device__ __forceinline__ void holding(const args &p, int axis, int i, int *fro
 template <class E, int V> struct alignas(V * sizeof(E)) several { E v[V]; };
 
 #if FIXED
-/* Where a plane begins in x, y and key, counted along the first `axes` of those that are not pooled. */
+/* The offsets of a plane in x, y and key, counted along the first `axes` axes that are not pooled. */
 struct starts { int at[3]; };
 __device__ __forceinline__ starts starts_of(const args &p, unsigned plane, int axes)
 {
@@ -138,24 +136,25 @@ __device__ __forceinline__ starts starts_of(const args &p, unsigned plane, int a
     return s;
 }
 
-/* `i` or the cell or window of [0, n) next to it: what is read there does not count, but no read waits for a question. */
+/* Clamps i to [0, n), so that loads need no branch. The caller does not use what is read in place of an index
+ * outside. */
 __device__ __forceinline__ int within(int i, int n)
 {
     return i < 0 ? 0 : i < n ? i : n - 1;
 }
 
-/* Windows that reach the S cells of an axis from u S on: u + FIRST and so many more. */
+/* Windows that contain one of the S cells of an axis from u S on: REACH windows from u + FIRST on. */
 #define FLOOR(a, b) ((a) >= 0 ? (a) / (b) : -((-(a) + (b) - 1) / (b)))
 #define FIRST(W, S, P) (-FLOOR((W) - 1 - (P), S))
 #define REACH(W, S, P) (FLOOR((P) + (S) - 1, S) - FIRST(W, S, P) + 1)
 
-/* Is a window cut off by the image's edge, so that a mark might mean a cell that is not there? */
+/* True if the image's edge cuts the window, so that a mark may name a cell outside. */
 __device__ __forceinline__ bool is_cut(const window &w)
 {
     return !WHOLE && (w.hi[0] - w.lo[0] < W0 || w.hi[1] - w.lo[1] < W1 || w.hi[2] - w.lo[2] < W2);
 }
 
-/* The number within its window of the cell that a mark means. */
+/* The number within its window of the cell of a mark. */
 __device__ __forceinline__ int numbered(const args &p, const window &w, int mark)
 {
     int at[3];

@@ -14,7 +14,7 @@
 #define MATH    0.9
 #define OWN_FOLD
 
-/* Lanes below n, which may be negative, or beyond them all. */
+/* A mask of the first n lanes. n may be negative or larger than L. */
 static inline TARGET __attribute__((always_inline)) unsigned below(int64_t n)
 {
     n = n < 0 ? 0 : n;
@@ -22,7 +22,7 @@ static inline TARGET __attribute__((always_inline)) unsigned below(int64_t n)
     return (1u << n) - 1;
 }
 
-/* All taps of a vector are added before it is written: the next one would wait for it. */
+/* Adds all taps of a vector before it is stored, so that the next load does not wait for the store. */
 static TARGET void fold(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps,
                         int64_t n)
 {
@@ -32,7 +32,8 @@ static TARGET void fold(float *to, const float *from, int64_t step, const int64_
     for (int64_t i = off[0]; i < all; i += L) {
         const __mmask16 here = (__mmask16)below(all - i);
         __m512 sum = _mm512_maskz_loadu_ps(here, to + i);
-        for (int64_t t = 0; t < taps; t++) { /* from has [0, n): below 0 is far beyond, without a sign */
+        /* from has [0, n): as unsigned numbers, negative indices are too large */
+        for (int64_t t = 0; t < taps; t++) {
             const __m512i at = _mm512_add_epi32(lane, _mm512_set1_epi32((int)(i - off[t])));
             const __mmask16 has = _mm512_cmplt_epu32_mask(at, count);
             sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(has, from + t * step + i - off[t]));

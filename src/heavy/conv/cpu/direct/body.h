@@ -1,15 +1,15 @@
-/* body.h: the one text of the direct sums, compiled for each instruction set by the file that includes it,
- * which defines TARGET, L (lanes), NV (vectors of a block), EACH(F) for 1 to NV, MATH, and OWN_FOLD if it has
- * fold itself.
+/* body.h: the direct sums, compiled for each instruction set by the file that includes it. That file defines
+ * TARGET, L (lanes), NV (vectors of a block), EACH(F) for 1 to NV, MATH, and OWN_FOLD if it has a fold of its
+ * own.
  *
- * A block is DIRECT_ROWS rows by NV vectors of sums in registers: each number of w meets NV vectors, each
- * vector of x all rows.
+ * A block is DIRECT_ROWS rows by NV vectors of sums in registers. Each number of w is multiplied by NV
+ * vectors, each vector of x by all rows.
  *
- * Invariant: sums of one place are added in the order of channels and taps. */
+ * Invariant: the sum of a position is added in the order of channels and taps. */
 #include "heavy/conv/cpu/lanes.h"
 
-/* Into the second cache: the first is full. */
-FUSED void ask(struct mc_direct_ahead *q)
+/* Prefetches to the L2 cache, because the L1 cache is full. */
+FUSED void prefetch(struct mc_direct_ahead *q)
 {
     for (int i = 0; i < q->each && q->rows > 0; i++) {
         __builtin_prefetch(q->row + q->at, 0, 2);
@@ -44,13 +44,13 @@ FUSED void sum_of(const int rows, const int nv, const struct mc_direct_sum *s)
             const float *at = x + s->off[t];
             V b[NV];
             if (ahead.rows > 0) {
-                ask(&ahead);
+                prefetch(&ahead);
             }
             UNROLL(8)
             for (int v = 0; v < nv; v++) {
                 b[v] = load(at + v * L);
             }
-            if (copy) {         /* beside products, which leave time for it */
+            if (copy) {         /* there is time for it between the products */
                 UNROLL(8)
                 for (int v = 0; v < nv; v++) {
                     store(copy + k * s->copy_step + v * L, b[v]);
@@ -137,10 +137,12 @@ static TARGET void fold(float *to, const float *from, int64_t step, const int64_
 }
 #endif
 
-/* One function for each number of rows and vectors: all else is known to the compiler. */
-#define ONE(what, rows, n) static TARGET void what##rows##_##n(const struct mc_direct_##what *s) { what##_of(rows, n, s); }
+/* One function for each number of rows and vectors, so that the compiler can unroll the loops. */
+#define ONE(what, rows, n)                                                                                   \
+    static TARGET void what##rows##_##n(const struct mc_direct_##what *s) { what##_of(rows, n, s); }
 #define BOTH(n)                                                                                              \
-    ONE(sum, 1, n) ONE(sum, 2, n) ONE(sum, 3, n) ONE(sum, 4, n) ONE(dots, 1, n) ONE(dots, 2, n) ONE(dots, 3, n) ONE(dots, 4, n)
+    ONE(sum, 1, n) ONE(sum, 2, n) ONE(sum, 3, n) ONE(sum, 4, n)                                              \
+    ONE(dots, 1, n) ONE(dots, 2, n) ONE(dots, 3, n) ONE(dots, 4, n)
 EACH(BOTH)
 #define SUMS(n) { sum1_##n, sum2_##n, sum3_##n, sum4_##n },
 #define DOTS(n) { dots1_##n, dots2_##n, dots3_##n, dots4_##n },
@@ -157,4 +159,5 @@ static void dots(const struct mc_direct_dots *d)
     all_dots[d->taps - 1][d->rows - 1](d);
 }
 
-static const struct mc_direct_kernel kernel = { .lanes = L, .most = NV, .math = MATH, .sum = sum, .dots = dots, .fold = fold };
+static const struct mc_direct_kernel kernel = { .lanes = L, .most = NV, .math = MATH, .sum = sum,
+                                                .dots = dots, .fold = fold };

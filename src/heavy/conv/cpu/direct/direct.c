@@ -1,14 +1,15 @@
-/* direct.c: convolutions summed tap by tap, with any stride and dilation: planes, taps and what it costs.
+/* direct.c: convolutions summed tap by tap, with any stride and dilation: layout of planes and taps,
+ * refusals, estimates.
  *
- * Invariant: what refuse() lets pass fits into the workspace cap. */
+ * Invariant: a problem that refuse() accepts fits in the workspace cap. */
 #include "heavy/conv/cpu/direct/plan.h"
 #include "heavy/gemm/cpu/kernel.h"
 
 enum {
     LINE = 64,
-    NEAR = 4 << 20, FAR = 24 << 20, /* bytes of the planes of a chunk of images; for weights */
-    PART = 1024,                    /* places that a task makes */
-    OWN  = 2,                       /* blocks, up to which tasks copy for themselves */
+    NEAR = 4 << 20, FAR = 24 << 20, /* most bytes of the planes of a chunk of images; FAR for weights */
+    PART = 1024,                    /* positions of a task */
+    OWN  = 2,                       /* most blocks for which tasks copy the source themselves */
 };
 
 static const struct mc_direct_kernel *kernel(void)
@@ -21,7 +22,7 @@ static const struct mc_direct_kernel *kernel(void)
 
 /* ---- geometry ---- */
 
-/* Largest e of a tap a: a * dilation = e * stride + phase. */
+/* The largest e of a tap a, where a * dilation = e * stride + phase. */
 static int64_t max_reach(const struct mc_conv_shape *s, int axis)
 {
     return (s->k[axis] - 1) * s->dilation[axis] / s->stride[axis];
@@ -33,7 +34,7 @@ static void axes(struct direct *d, const struct mc_conv_shape *s)
     for (int i = 0; i < 2; i++) {
         const int axis = 1 + i;
         const int64_t stride = s->stride[axis], far = max_reach(s, axis);
-        if (s->pass == CONV_INPUTS) { /* places U = (x + pad - phase) / stride, from the least U on */
+        if (s->pass == CONV_INPUTS) { /* positions U = (x + pad - phase) / stride, from the least U */
             const int64_t least = s->pad[axis] >= 0 ? s->pad[axis] / stride
                                                     : -conv_ceil(-s->pad[axis], stride);
             const int64_t last = s->pad[axis] + s->in[axis] - 1;
@@ -54,7 +55,7 @@ static void axes(struct direct *d, const struct mc_conv_shape *s)
     d->to = (s->pass == CONV_INPUTS ? s->c : s->f) / s->groups;
     d->blocks = conv_ceil(d->to, DIRECT_ROWS);
     d->own = s->pass != CONV_WEIGHTS && d->blocks <= OWN;
-    /* Places of which all channels that are read fill the second cache. */
+    /* The positions for which all source channels fill a quarter of the L2 cache. */
     const int64_t near = (int64_t)mc_cpu()->l2 / 4 / (d->from * d->read[0].stride * d->read[1].stride);
     const int64_t some = d->own ? MC_MAX(MC_MIN(near, (int64_t)3 * PART), (int64_t)PART / 4) : PART;
     const int64_t most = s->pass == CONV_WEIGHTS ? rows : MC_MIN(MC_MAX(some / d->pitch, (int64_t)1), rows);
@@ -75,7 +76,7 @@ static int64_t phase_of(const struct mc_conv_shape *s, int axis, int64_t a)
     return a * s->dilation[axis] % s->stride[axis];
 }
 
-/* The taps of every phase of the result, in their order in w. */
+/* Lists the taps of every phase of the result, in their order in w. */
 static bool list_taps(struct direct *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
@@ -114,7 +115,7 @@ static bool list_taps(struct direct *d, const struct mc_conv_problem *p)
 
 /* ---- workspace ---- */
 
-static size_t alloc_plan(size_t *at, int64_t floats)
+static size_t take(size_t *at, int64_t floats)
 {
     const size_t here = *at;
     *at += ((size_t)floats * sizeof(float) + LINE - 1) / LINE * LINE;
@@ -127,16 +128,17 @@ static size_t lay_out(struct direct *d, const struct mc_conv_shape *s, int64_t i
     size_t at = 0;
     d->images = images;
     d->slots = slots;
-    d->source_at = alloc_plan(&at, d->own ? 0 : images * d->from * s->groups * d->channel);
-    d->dy_at = alloc_plan(&at, weights ? images * s->f * d->dy : 0);
-    d->w_at = alloc_plan(&at, weights ? 0 : d->blocks * s->groups * d->from * d->taps * DIRECT_ROWS);
+    d->source_at = take(&at, d->own ? 0 : images * d->from * s->groups * d->channel);
+    d->dy_at = take(&at, weights ? images * s->f * d->dy : 0);
+    d->w_at = take(&at, weights ? 0 : d->blocks * s->groups * d->from * d->taps * DIRECT_ROWS);
     d->slot_at = at;
     d->slot_bytes = 0;
-    alloc_plan(&d->slot_bytes, weights ? 0 : DIRECT_ROWS * d->places + (d->own ? d->from * d->channel : 0));
+    take(&d->slot_bytes, weights ? 0 : DIRECT_ROWS * d->places + (d->own ? d->from * d->channel : 0));
     return at + (size_t)slots * d->slot_bytes;
 }
 
-/* As many images at a time as stay near and keep the cap; false: not even one does. */
+/* Takes as many images at a time as fit in the caches and the cap. False: not even one image fits in the
+ * cap. */
 static bool fit(struct direct *d, const struct mc_conv_shape *s, size_t cap)
 {
     const size_t near = s->pass == CONV_WEIGHTS ? FAR : NEAR;
@@ -182,7 +184,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->kernel = kernel();
     axes(d, &p->s);
     if (!fit(d, &p->s, p->base.options.workspace)) {
-        mc_fail(MC_EUNSUPPORTED, "conv: no image of direct fits into the workspace");
+        mc_fail(MC_EUNSUPPORTED, "conv: the workspace is too small for one image in solver direct");
         mc_free(d);
         return NULL;
     }
@@ -200,16 +202,15 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
-/* Weights load a vector of each row and tap of a block: how many times longer than the products that takes,
- * two a cycle. */
+/* Weights loads a vector for each row and tap of a block, two loads a cycle. Returns the time of the loads
+ * relative to the products, at least 1. */
 static double few_rows(const struct direct *d)
 {
     const double taps = (double)MC_MIN(d->taps, (int64_t)d->kernel->most);
     return MC_MAX(2 * (DIRECT_ROWS + taps) / (DIRECT_ROWS * taps), 1);
 }
 
-/* Their sums are over lanes at last, once for each chunk of images; and planes that are long leave the
- * caches. */
+/* Weights also adds up lanes, once for each chunk of images, and long planes do not fit in the caches. */
 static double sum_cost(const struct direct *d, const struct mc_conv_shape *s)
 {
     const double weights = (double)s->groups * (double)d->from * (double)d->to * (double)d->taps,
@@ -218,8 +219,8 @@ static double sum_cost(const struct direct *d, const struct mc_conv_shape *s)
            ((double)conv_ceil(s->n, d->images) + (double)s->n * MC_MIN(places, 8192) / 8192);
 }
 
-/* Every place of the pitch is computed, whole blocks of rows cost as much as they load, planes are written
- * and read. */
+/* Every position of the pitch is computed, blocks with few rows cost at least their loads, and planes are
+ * written and read. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
@@ -240,4 +241,6 @@ static double estimate(const struct mc_problem *p_)
            (seconds > 4e-6 ? 6e-6 : 0);
 }
 
-const struct mc_solver mc_conv_direct = { .name = "direct", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_direct = {
+    .name = "direct", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

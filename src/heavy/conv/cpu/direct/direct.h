@@ -1,22 +1,22 @@
-/* direct.h: the two sums of a direct convolution, over places side by side in padded planes.
+/* direct.h: the two sums of a direct convolution, over positions that are contiguous in padded planes.
  *
- * Planes of operands have rows of one pitch, so that a tap is a distance: place j of the result, counted in
- * that pitch, meets places j + off[t] of the source.  What is computed between the rows is not kept.
+ * All planes have the same pitch, so a tap is a constant offset: position j of the result, counted in that
+ * pitch, reads positions j + off[t] of the source. What is computed between rows is dropped.
  *
- * Invariant: kernels read at most one vector beyond the last place, and write whole vectors. */
+ * Invariant: kernels read at most one vector beyond the last position, and write whole vectors. */
 #ifndef MC_CONV_DIRECT_H
 #define MC_CONV_DIRECT_H
 
 #include "base/base.h"
 
 enum { DIRECT_ROWS = 4 };   /* channels of the result in one block */
-/* Rows of n floats that are wanted soon: each step of a sum asks for `each` lines of them. */
+/* Rows of n floats to prefetch. Each step of a sum prefetches `each` cache lines. */
 struct mc_direct_ahead {
     const float *row;
     int64_t rows, step, n, at;
     int each;
 };
-/* out[r][j] = sum over k, t of w[k][t][r] * x[k * x_step + off[t] + j], or added to it */
+/* out[r][j] = sum over k, t of w[k][t][r] * x[k * x_step + off[t] + j]; added to out if `add` */
 struct mc_direct_sum {
     const float *x, *w;
     float *out;
@@ -24,14 +24,13 @@ struct mc_direct_sum {
     int64_t x_step, out_step, channels, taps;
     int rows;
     bool add;
-    struct mc_direct_ahead *ahead;  /* NULL: nothing */
-    /* with one tap: what was read of x goes here too, `vectors` of a row at k * copy_step; NULL: it does
-     * not */
+    struct mc_direct_ahead *ahead;  /* NULL: no prefetch */
+    /* with one tap: x is also copied here, `vectors` vectors of a row at k * copy_step; NULL: no copy */
     float *copy;
     int64_t copy_step;
 };
-/* out[r][t] = sum over n of images, j of y[n][r][j] * x[n][off[t] + j], for `taps` of at most
- * mc_direct_kernel.taps */
+/* out[r][t] = sum over images n and j of y[n][r][j] * x[n][off[t] + j], for at most mc_direct_kernel.most
+ * taps */
 struct mc_direct_dots {
     const float *x, *y;
     float *out;
@@ -41,11 +40,10 @@ struct mc_direct_dots {
 };
 struct mc_direct_kernel {
     int lanes, most;        /* most: vectors of one call of sum, taps of one of dots */
-    double math;            /* of the peak */
+    double math;            /* fraction of the peak, for estimates */
     void (*sum)(const struct mc_direct_sum *s, int vectors);
     void (*dots)(const struct mc_direct_dots *d);
-    /* to[off[t] + i] += from[t * step + i], in order of t, for i < n; off ascends, and nothing else is
-     * touched */
+    /* to[off[t] + i] += from[t * step + i] for i < n, in order of t. off ascends. Nothing else is written. */
     void (*fold)(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps, int64_t n);
 };
 extern const struct mc_direct_kernel *const mc_direct_avx512, *const mc_direct_avx2, *const mc_direct_plain;

@@ -1,6 +1,6 @@
-/* generic.c: direct sums in whatever the compiler makes of vectors of four numbers.
+/* generic.c: direct sums in vectors of four numbers, which the compiler lowers to any target.
  *
- * Invariant: runs everywhere. */
+ * Invariant: runs on every processor. */
 #include "heavy/conv/cpu/direct/direct.h"
 #include "heavy/gemm/cpu/kernel.h"
 

@@ -1,41 +1,42 @@
 /* plan.h: a convolution as sums over padded planes.
  *
- * With stride s an axis is split in s phases: planes of every s-th place.  Forward and weights read phases of
- * x; inputs reads y and makes phases of x, each by the taps that reach it.
+ * With stride s an axis is split into s phases: planes of every s-th element. Forward and weights read phases
+ * of x. Inputs reads y and computes phases of x, each from the taps that reach it.
  *
  *   forward   y[u] = sum of xphase[a d % s][u + a d / s] * w[a]
  *   inputs    x[u s + r - pad] = sum over a d = e s + r of y[u - e] * w[a]
  *   weights   w[a] = sum of y[u] * xphase[a d % s][u + a d / s]
  *
- * Invariant: planes have zeros wherever their array has no places. */
+ * Invariant: planes have zeros outside of their array. */
 #ifndef MC_CONV_DIRECT_PLAN_H
 #define MC_CONV_DIRECT_PLAN_H
 
 #include "heavy/conv/cpu/direct/direct.h"
 #include "heavy/conv/solver.h"
 
-struct direct_tap { int64_t off, w; };  /* in a channel's planes; in w, beside filter and channel */
-/* How an axis is read: place u of plane r is at u * stride + r - before in the array. */
+/* offset in a channel's planes; offset in w, without filter and channel */
+struct direct_tap { int64_t off, w; };
+/* How an axis is divided: element u of phase r is element u * stride + r - before of the array. */
 struct direct_axis { int64_t stride, before, count; };
 struct direct {
     struct mc_plan base;
     const struct mc_direct_kernel *kernel;
-    /* of the source's planes; of the result's phases (weights: of y) */
+    /* of the planes of the source; of the phases of the result (weights: of y) */
     struct direct_axis read[2], write[2];
-    int64_t pitch;                          /* of a row */
-    /* rows that a task makes of each phase, and how many such there are */
+    int64_t pitch;                          /* floats of a row of a plane */
+    /* rows of each phase in a task; tasks for the rows */
     int64_t rows, parts;
-    int64_t places;                         /* of those rows in that pitch, whole vectors */
-    /* few blocks: each task copies what its rows read, which stays in cache */
+    int64_t places; /* positions of those rows in that pitch, rounded up to whole vectors */
+    /* few blocks: each task copies the rows that it reads, which then stay in cache */
     bool own;
-    int64_t plane, channel;                 /* floats of a source plane, and of all planes of a channel */
+    int64_t plane, channel; /* floats of a plane of the source, and of all planes of a channel */
     int64_t dy;                             /* floats of a plane of y, for weights */
     int64_t phases;                         /* of the result */
-    int64_t *first;                         /* (phases + 1): where each phase's taps begin */
+    int64_t *first;                         /* (phases + 1): the first tap of each phase */
     struct direct_tap *tap;
-    int64_t *off;                           /* of all taps, in that order */
-    int64_t taps, from, to, blocks;         /* channels read and made by a group, blocks of the latter */
-    int64_t images;                         /* of a chunk */
+    int64_t *off;                           /* tap[].off as an array */
+    int64_t taps, from, to, blocks; /* taps; channels of a group read and computed; blocks of the latter */
+    int64_t images;                         /* in a chunk */
     size_t source_at, dy_at, w_at, slot_at, slot_bytes;
     int slots;
 };

@@ -1,14 +1,14 @@
-/* run.c: one call: images are copied into padded planes, a chunk at a time, and summed there.
+/* run.c: one call. Images are copied to padded planes, a chunk at a time, and summed there.
  *
- * Invariant: a task makes a block of the result alone, all of its sums in one order. */
+ * Invariant: one task computes a block of the result, with all sums in one order. */
 #include "heavy/conv/cpu/direct/plan.h"
 
-/* products summed in registers before sums of sums; places, likewise */
+/* TERMS: products that a register sums before the sum is added to memory; ENOUGH: the same for positions */
 enum { TERMS = 512, ENOUGH = 8192 };
 struct call {
     const struct direct *d;
     struct mc_conv_run r;
-    int64_t first, n;                   /* images of this chunk */
+    int64_t first, n;                   /* images of the chunk */
 };
 
 static float *at(const struct call *x, size_t offset)
@@ -18,7 +18,7 @@ static float *at(const struct call *x, size_t offset)
 
 /* ---- copies ---- */
 
-/* Places [lo, hi) of an axis of a plane are in an array of `extent`. */
+/* The elements [lo, hi) of an axis of a plane that exist in an array of `extent`. */
 static void inside(const struct direct_axis *a, int64_t phase, int64_t extent, int64_t *lo, int64_t *hi)
 {
     *lo = MC_MAX(conv_ceil(a->before - phase, a->stride), (int64_t)0);
@@ -51,7 +51,7 @@ static void copy_plane(float *to, int64_t size, int64_t pitch, const struct dire
     }
 }
 
-/* Planes of one channel c of image n of the source: their rows from `top` on. */
+/* Copies the planes of channel c of image n of the source, from row `top` on. */
 static void copy_channel(const struct call *x, int64_t n, int64_t c, int64_t top, float *to)
 {
     const struct direct *d = x->d;
@@ -90,7 +90,7 @@ static void dy_task(void *arg, int64_t task, int slot)
     copy_plane(at(x, d->dy_at) + task * d->dy, d->dy, d->pitch, d->write, none, from, s->out + 1, stride + 3);
 }
 
-/* w of one block, by phase, channel, tap: [DIRECT_ROWS], zeros beyond the last row. */
+/* Packs w of one block by phase, channel and tap as vectors of DIRECT_ROWS, with zeros after the last row. */
 static void w_task(void *arg, int64_t task, int slot)
 {
     const struct call *x = arg;
@@ -116,7 +116,7 @@ static void w_task(void *arg, int64_t task, int slot)
 
 /* ---- forward and inputs ---- */
 
-/* All places of one phase into out (rows, places), channels in pieces that keep sums short. */
+/* Computes all positions of one phase into out (rows, places), in pieces of channels that keep sums short. */
 static void sum_phase(const struct call *x, const float *source, const float *w, int64_t phase, int rows,
                       float *out)
 {
@@ -126,8 +126,9 @@ static void sum_phase(const struct call *x, const float *source, const float *w,
                   calls = conv_ceil(vectors, d->kernel->most);
     int64_t k = 0;
     do {
-        struct mc_direct_sum s = { .off = d->off + d->first[phase], .x_step = d->channel, .out_step = d->places,
-                                   .channels = MC_MIN(most, d->from - k), .taps = taps, .rows = rows, .add = k > 0 };
+        struct mc_direct_sum s = { .off = d->off + d->first[phase], .x_step = d->channel,
+                                   .out_step = d->places, .channels = MC_MIN(most, d->from - k),
+                                   .taps = taps, .rows = rows, .add = k > 0 };
         s.w = w + k * taps * DIRECT_ROWS;
         for (int64_t i = 0; i < calls; i++) {
             const int64_t v = vectors * i / calls, stop = vectors * (i + 1) / calls;
@@ -155,7 +156,7 @@ static void write_row(const struct call *x, int64_t e, int64_t step, const float
     }
 }
 
-/* Rows [top, top + d->rows) of a phase. */
+/* Writes rows [top, top + d->rows) of a phase. */
 static void write_phase(const struct call *x, int64_t n, int64_t channel, int64_t phase, int64_t top,
                         const float *from)
 {
@@ -176,7 +177,7 @@ static void write_phase(const struct call *x, int64_t n, int64_t channel, int64_
     }
 }
 
-/* The rows of the result that all phases together make of a part. */
+/* Runs the epilogue on the rows of the result that all phases of a part make. */
 static void finish_part(const struct call *x, int64_t n, int64_t channel, int rows, int64_t top)
 {
     const struct direct *d = x->d;
@@ -190,7 +191,7 @@ static void finish_part(const struct call *x, int64_t n, int64_t channel, int ro
     }
 }
 
-/* A block of one part, from planes whose row 0 is the part's first. */
+/* Computes a block of one part. Row 0 of the source planes is the first one of the part. */
 static void sum_block(const struct call *x, int64_t image, int64_t part, int64_t block, const float *source,
                       float *out)
 {
@@ -218,7 +219,7 @@ static void sum_task(void *arg, int64_t task, int slot)
     sum_block(x, image, part, block, source, at(x, d->slot_at + (size_t)slot * d->slot_bytes));
 }
 
-/* All blocks of a part, from a copy of its own. */
+/* Computes all blocks of a part, from the task's own copy of the source. */
 static void own_task(void *arg, int64_t task, int slot)
 {
     const struct call *x = arg;
@@ -256,8 +257,8 @@ static void dots_task(void *arg, int64_t task, int slot)
         float part[DIRECT_ROWS][16];
         double sum[DIRECT_ROWS][16] = { { 0 } };
         struct mc_direct_dots q = {
-            .out = part[0], .off = d->off + t, .x_image = s->c * d->channel, .y_image = s->f * d->dy, .y_step = d->dy,
-            .out_step = 16, .rows = rows, .taps = taps,
+            .out = part[0], .off = d->off + t, .x_image = s->c * d->channel, .y_image = s->f * d->dy,
+            .y_step = d->dy, .out_step = 16, .rows = rows, .taps = taps,
         };
         for (int64_t i = 0; i < conv_ceil(x->n, some) * pieces; i++) {
             const int64_t n = i / pieces * some, v = vectors * (i % pieces) / pieces;

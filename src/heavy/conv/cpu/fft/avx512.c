@@ -1,5 +1,5 @@
-/* avx512.c: transforms and spectral products in 32 registers of 512 bits: product tiles of 6 rows by 2
- * vectors, complex (24 accumulators, 4 for b, the rest for a).
+/* avx512.c: transforms and spectral products in 32 registers of 512 bits: complex product tiles of 6 rows by
+ * 2 vectors (24 accumulators, 4 registers for b, the rest for a).
  *
  * Invariant: nothing here runs unless the processor reports AVX-512 F, BW, DQ and VL. */
 #include "heavy/conv/cpu/fft/fft.h"
@@ -25,7 +25,7 @@
 #define STREAM(p, v) _mm512_stream_ps(p, (__m512)(v))
 #define FENCE       _mm_sfence
 
-/* Of 16 lanes from column j, those in [c0, c1). */
+/* A mask of the 16 lanes from column j that are in [c0, c1). */
 static inline TARGET __attribute__((always_inline)) __mmask16 mask(int j, int c0, int c1)
 {
     const unsigned below = c1 - j >= 16 ? 0xffffu : c1 > j ? (1u << (c1 - j)) - 1 : 0;

@@ -1,21 +1,23 @@
-/* blocking.c: how spectra are cut into blocks: which size of tile, which letter in the lanes, how much at a time,
- * which loop is outermost; and what that costs.
+/* blocking.c: chooses the size of tiles, the letter in the lanes, the blocks of spectra and the order of the
+ * loops, by their costs.
  *
- * Invariant: what mc_fft_choose leaves keeps the workspace cap for one thread. */
+ * Invariant: what mc_fft_choose() chooses keeps the workspace cap for one thread. */
 #include "heavy/conv/cpu/fft/plan.h"
 #include "heavy/gemm/cpu/kernel.h"
 
 enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20, FAR = 8 << 20, PARTS = 12 };
-/* between memory and one thread of all; beside slim filters */
+/* between memory and one of many threads; the latter with slim filters */
 static const double CYCLES_A_BYTE = 0.25, SLIM_CYCLES_A_BYTE = 0.05;
-/* of spectra at once; tasks that there is room for, so that threads find work */
+/* rows of spectra at once; slots that must fit, so that several threads can work */
 enum { SLIM_ROWS = 32, SLIM_SLOTS = 4 };
-/* where room is no matter: less than one row in so many is a tap's */
+/* with enough workspace, filters are slim only if their rows times this are at most the rows of a tile */
 enum { SLIM_ONCE = 6 };
-static const double FEW_TAPS = 0.55;      /* of a transform, where most of the tile is zeros ... */
-/* ... and what part is that of columns, all of them, and of rows, those with taps */
+/* cost of a transform of a tile that is mostly zeros, relative to a full one ... */
+static const double FEW_TAPS = 0.55;
+/* ... the part of it for columns, all of which are transformed, and for rows, only those with taps */
 static const double COLUMNS = 0.48, ROWS_TAKE = 0.5;
-static const double SLIM_COLUMNS = 0.7;   /* in the cache, and what products lose whose tiles are fewer */
+/* cost of slim columns relative to full transforms: they stay in the cache, but product tiles are fewer */
+static const double SLIM_COLUMNS = 0.7;
 static const int sizes[FFT_SIZES] = { 8, 16, 32, 64 }, winograd_sizes[WINOGRAD_SIZES] = { 4, 6 };
 const signed char mc_fft_letter[3][2] = { [CONV_X] = { M, C }, [CONV_W] = { C, F }, [CONV_Y] = { M, F } };
 
@@ -45,7 +47,7 @@ static bool tiles(struct fft *d, const struct mc_conv_shape *s, int which)
         const int64_t w = fft_wide(s, 1 + i),
                       before = s->pass == CONV_INPUTS ? w - s->pad[1 + i] : s->pad[1 + i];
         d->step[i] = d->size - w;
-        /* One tile has more places where what is wrapped around is zeros. */
+        /* If one tile covers the axis and only zeros wrap around, it yields all positions. */
         const bool seen = read[1 + i] + before <= d->size, clear = result[1 + i] + w - d->size <= before;
         if (which >= 0 && seen && clear && result[1 + i] <= d->size && w < d->size) {
             d->step[i] = MC_MAX(d->step[i], result[1 + i]);
@@ -97,7 +99,7 @@ static void index_sizes(struct fft *d, enum mc_conv_pass pass)
     }
 }
 
-/* Rows of transforms of filters, where only rows are kept. */
+/* Rows of spectra of slim filters: tap rows for each column of frequencies. */
 static int64_t slim_rows(const struct fft *d)
 {
     return d->size / 2 * d->taps;
@@ -115,13 +117,15 @@ size_t mc_fft_lay_out(struct fft *d, int slots)
     size_t at = 0;
     for (int role = CONV_X; role <= CONV_Y; role++) {
         struct spectra *s = &d->s[role];
-        /* What products read and write by rows has its frequencies together, as transforms like it. */
+        /* Operands that products access by rows have the frequencies of a row adjacent, which is fastest for
+         * transforms. */
         const bool slim = d->slim && role == CONV_W, together = role != d->b && s->row == d->rows && !slim;
         s->width = padded(d, slim ? d->all[s->lane] : d->block[s->lane]);
         const int64_t rows = slim ? d->all[s->row] : d->block[s->row];
         const int64_t many = together ? d->frequencies : rows;
         const int64_t near = d->numbers * s->width,
-                      far = many * near + LINE / 4; /* not a multiple of what caches repeat at */
+                      /* no multiple of the distance at which sets of the cache repeat */
+            far = many * near + LINE / 4;
         s->step = together ? near : far;
         s->next = together ? far : near;
         s->at = at;
@@ -137,8 +141,8 @@ size_t mc_fft_lay_out(struct fft *d, int slots)
     return at + (size_t)slots * d->tile_bytes;
 }
 
-/* n in equal blocks of at most `most`, whole vectors if there are several. */
-static int64_t even(const struct fft *d, int64_t n, int64_t most, bool vectors)
+/* Divides n into equal blocks of at most `most`; multiples of the vector length if there are several. */
+static int64_t equal_blocks(const struct fft *d, int64_t n, int64_t most, bool vectors)
 {
     const int64_t each = conv_ceil(n, conv_ceil(n, MC_MAX(most, (int64_t)1)));
     return vectors ? MC_MIN(padded(d, each), n) : each;
@@ -158,7 +162,7 @@ static double block_bytes(const struct fft *d, int role)
     return 4 * (double)(d->numbers * many) * (double)d->block[s->row] * (double)padded(d, d->block[s->lane]);
 }
 
-/* Turns of the loops inside of a letter's. */
+/* Iterations of the loops inside of the loop over a letter. */
 static double inside(const struct fft *d, int letter)
 {
     double turns = 1;
@@ -168,8 +172,8 @@ static double inside(const struct fft *d, int letter)
     return turns;
 }
 
-/* The rest as products are fastest: sums over all of the summed letter before the next block of the
- * result. */
+/* The inner loops have the order in which products are fastest: all blocks of the summed letter before the
+ * next block of the result. */
 void mc_fft_order(struct fft *d, int outer)
 {
     d->order[0] = outer;
@@ -178,14 +182,14 @@ void mc_fft_order(struct fft *d, int outer)
 }
 
 /* How often an operand is transformed: once, or for each block of the letter it lacks, if a loop inside of
- * that one brings other blocks of it. */
+ * that one needs other blocks of the operand. */
 static double transform_count(const struct fft *d, int role)
 {
     const int lacking = M + C + F - mc_fft_letter[role][0] - mc_fft_letter[role][1];
     return inside(d, lacking) > 1 ? mc_fft_blocks(d, lacking) : 1;
 }
 
-/* Bytes that products read and write of blocks that no cache holds. */
+/* Bytes that products read and write. 0 if a cache holds the blocks. */
 static double traffic(const struct fft *d)
 {
     double all = 0, moved = 0;
@@ -199,7 +203,7 @@ static double traffic(const struct fft *d)
     return all < 2 * NEAR ? 0 : moved * mc_fft_blocks(d, M) * mc_fft_blocks(d, C) * mc_fft_blocks(d, F);
 }
 
-/* What a transform of filters takes of a whole one. */
+/* The cost of a filter's transform relative to a full one. */
 static double filter_part(const struct fft *d, const struct mc_conv_shape *s)
 {
     return d->which < 0 ? FEW_TAPS
@@ -231,7 +235,7 @@ double mc_fft_cycles(const struct fft *d, const struct mc_conv_shape *s)
 
 /* ---- the workspace cap ---- */
 
-/* As many tiles as there is room for beside channels; false: not even one vector. */
+/* Makes blocks of as many tiles as fit beside the blocks of channels. False: not even one vector fits. */
 static bool fill(struct fft *d, size_t cap)
 {
     const bool vectors = d->s[CONV_X].lane == M || d->s[CONV_Y].lane == M;
@@ -245,8 +249,8 @@ static bool fill(struct fft *d, size_t cap)
         return false;
     }
     const int64_t most = unit * (1 + (each ? (int64_t)((cap - one) / each) : 0));
-    d->block[M] = even(d, d->all[M], MC_MIN(most, d->block_most), vectors);
-    while (mc_fft_lay_out(d, slots) > cap && d->block[M] > unit) { /* rounded up to vectors */
+    d->block[M] = equal_blocks(d, d->all[M], MC_MIN(most, d->block_most), vectors);
+    while (mc_fft_lay_out(d, slots) > cap && d->block[M] > unit) { /* rounded up to the vector length */
         d->block[M] -= unit;
     }
     return mc_fft_lay_out(d, slots) <= cap;
@@ -256,12 +260,12 @@ static bool halve_block(struct fft *d, int letter)
 {
     const bool vectors = letter != M || d->s[CONV_X].lane == M || d->s[CONV_Y].lane == M;
     const int64_t before = d->block[letter];
-    d->block[letter] = even(d, d->all[letter], before / 2, vectors);
+    d->block[letter] = equal_blocks(d, d->all[letter], before / 2, vectors);
     return d->block[letter] < before;
 }
 
-/* Where one vector of tiles beside all channels of one kind is too much: the larger blocks halved, and
- * halved. */
+/* For a cap that one vector of tiles with all channels of one kind exceeds: halves the larger blocks until
+ * all fit. */
 static bool halve_until_fits(struct fft *d, size_t cap)
 {
     memcpy(d->block, d->all, sizeof d->block);
@@ -277,7 +281,7 @@ static bool halve_until_fits(struct fft *d, size_t cap)
     return true;
 }
 
-/* May filters be slim, in these blocks, and are products of them not too narrow? */
+/* True if filters may be slim with these blocks, and their products are wide enough. */
 static bool may_use_row_spectra(const struct fft *d)
 {
     const int64_t wide = fft_slim_width(d);
@@ -285,9 +289,9 @@ static bool may_use_row_spectra(const struct fft *d)
            d->block[F] >= MC_MIN(wide, d->all[F]);
 }
 
-/* Blocks that keep the cap for one thread: of channels of one kind in `parts`, and of tiles, looping over
- * either outermost, with whole filters or slim ones, whichever costs least: the third letter has one
- * block. */
+/* Chooses the blocks of least cost that keep the cap for one thread. One of C and F is divided in `parts`,
+ * the other has one block, and tiles are as many as fit. It tries both orders of loops, and whole and slim
+ * filters. */
 static bool keep(struct fft *d, const struct mc_conv_shape *s, size_t cap)
 {
     struct fft best = *d;
@@ -297,7 +301,7 @@ static bool keep(struct fft *d, const struct mc_conv_shape *s, size_t cap)
         const int letter = i & 1 ? C : F, outer = i & 2 ? M : letter, parts = 1 + i / 4 % PARTS;
         one.slim = i >= 4 * PARTS;
         memcpy(one.block, one.all, sizeof one.block);
-        one.block[letter] = even(d, d->all[letter], conv_ceil(d->all[letter], parts), true);
+        one.block[letter] = equal_blocks(d, d->all[letter], conv_ceil(d->all[letter], parts), true);
         mc_fft_order(&one, outer);
         if ((one.slim && !may_use_row_spectra(&one)) ||
             (parts > 1 && conv_ceil(d->all[letter], one.block[letter]) != parts) || !fill(&one, cap)) {
@@ -313,7 +317,7 @@ static bool keep(struct fft *d, const struct mc_conv_shape *s, size_t cap)
     return least > 0 || halve_until_fits(d, cap);
 }
 
-/* Filters whose spectra are read once are slim where most of their rows are zeros. */
+/* Makes filters slim whose spectra are read once, if most of their rows are zeros. */
 static void row_spectra_read_once(struct fft *d, size_t cap)
 {
     struct fft one = *d;
@@ -338,12 +342,12 @@ static bool fit(struct fft *d, const struct mc_conv_shape *s, size_t cap)
                                 (int64_t)LEAST);
     mc_fft_order(d, pass == CONV_WEIGHTS ? C : M);
     d->block_most = filters > NEAR ? MC_MAX(many, (int64_t)2 * ROWS) : many;
-    d->block[M] = even(d, d->all[M], d->block_most, vectors);
+    d->block[M] = equal_blocks(d, d->all[M], d->block_most, vectors);
     if (d->block[M] == d->all[M] &&
-        filters > NEAR) { /* the result's channels in turn, so that filters stay near */
+        filters > NEAR) { /* blocks of the result's channels, so that filters stay in the cache */
         const int letter = pass == CONV_INPUTS ? C : F;
-        d->block[letter] = even(d, d->all[letter],
-                                MC_MAX(d->all[letter] * NEAR / filters, 2 * d->kernel->lanes), true);
+        d->block[letter] = equal_blocks(d, d->all[letter],
+                                        MC_MAX(d->all[letter] * NEAR / filters, 2 * d->kernel->lanes), true);
     }
     if (mc_fft_lay_out(d, 1) > cap) {
         return keep(d, s, cap);
@@ -352,7 +356,7 @@ static bool fit(struct fft *d, const struct mc_conv_shape *s, size_t cap)
     return true;
 }
 
-/* The size that costs least; false: none fits. */
+/* Chooses the size of tiles with the least cost. False: none fits. */
 bool mc_fft_choose(struct fft *d, const struct mc_conv_problem *p, int which)
 {
     double least = 0;

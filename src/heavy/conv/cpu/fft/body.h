@@ -1,11 +1,13 @@
-/* body.h: the one text of the transforms, compiled for each instruction set by the file that includes it,
- * which defines TARGET, L (lanes), MR, REAL_MR and NV (rows and vectors of a product's tile; EACH_ROWS lists
- * the first, and EACH_REAL_ROWS those beyond), TURN (8 by 8 or none), READ_ROW and WRITE_ROW (a piece of a
- * row), ISA; and, where a vector is a line of the caches, STREAM and FENCE: stores past them.
+/* body.h: the transforms, compiled for each instruction set by the file that includes it. That file defines
+ * TARGET; L (lanes); MR, REAL_MR and NV (rows and vectors of a product's tile), EACH_ROWS for 1 to MR and
+ * EACH_REAL_ROWS for the rest up to REAL_MR; TURN, which transposes a square of TURN_SIZE; READ_ROW and
+ * WRITE_ROW for a piece of a row; MATH, TURN_CYCLES and WINOGRAD_CYCLES for estimates. Where a vector is a
+ * cache line, it also defines STREAM and FENCE: stores that bypass the caches.
  *
- * A tile's rows are transformed two at a time, one as real and one as imaginary part; then its columns, of
- * which the first and the middle one are real for the same reason and go as one.  The inverse does the same
- * backwards; the roles of real and imaginary parts exchanged make a transform its inverse.
+ * A tile's rows are transformed two at a time, one as the real and one as the imaginary part. Then its
+ * columns are transformed. The columns of the first and the middle frequency are real and are transformed as
+ * one. The inverse does the same backwards; exchanging real and imaginary parts turns a transform into its
+ * inverse.
  *
  * Invariant: no arithmetic mixes lanes. */
 #include "heavy/conv/cpu/lanes.h"
@@ -28,7 +30,7 @@ FUSED void put(float *p, V v, bool far)
 
 /* ---- rows of windows ---- */
 
-/* to[j][i] = from[i][j], (L, size) */
+/* Transposes: to[j][i] = from[i][j], (L, size) */
 FUSED void turn(float *to, int64_t to_row, const float *from, int64_t from_row, int rows, int columns)
 {
     for (int i = 0; i < rows; i += TURN_SIZE) {
@@ -79,7 +81,7 @@ FUSED void write_row(const int size, const struct mc_fft_window *w, int row, con
     }
 }
 
-/* The rows that some lane has, and how many columns. */
+/* The range of rows that any lane has, and the number of columns. */
 FUSED void span(const struct mc_fft_window *w, int *lo, int *hi, int *columns)
 {
     *lo = FFT_MOST;
@@ -93,11 +95,11 @@ FUSED void span(const struct mc_fft_window *w, int *lo, int *hi, int *columns)
     }
 }
 
-/* ---- tiles.  Of column c of the half, (re, im) of its rows lie at tile[c]; column 0 is that of the first
- * and the middle frequency, both real before columns are transformed: as one complex column ---- */
+/* ---- tiles. tile[c] has (re, im) of the rows of column c of the first half. Column 0 combines the columns
+ * of the first and the middle frequency, which are real before columns are transformed ---- */
 
-/* Rows [lo, hi) of a window, of which `columns` numbers count: row r, column c at to + r * row + c *
- * column. */
+/* Transforms rows [lo, hi) of a window with `columns` columns. Row r, column c is stored at
+ * to + r * row + c * column. */
 FUSED void rows_of_window(const int size, const struct mc_fft_window *w, int lo, int hi, int columns,
                           float *to, int64_t column, int64_t row, int64_t im)
 {
@@ -133,7 +135,7 @@ FUSED void rows_of_window(const int size, const struct mc_fft_window *w, int lo,
     }
 }
 
-/* Column 0, transformed as one, into the first and the middle frequency's. */
+/* Splits the transform of column 0 into those of the first and the middle frequency. */
 FUSED void part(const int size, const float *zr, const float *zi, float sign, bool far, float *first,
                 int64_t step, int64_t im)
 {
@@ -205,7 +207,7 @@ FUSED void rows_back(const int size, const float *from, int64_t column, int64_t 
 FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate, bool far, float *tile,
                    float *out, int64_t step, int64_t im)
 {
-    /* odd: not to fall into the same lines of a cache */
+    /* odd, so that columns do not share sets of the cache */
     const int half = size / 2, column = (2 * size + 1) * L;
     const float sign = conjugate ? -1 : 1;
     _Alignas(64) float zr[FFT_MOST * L], zi[FFT_MOST * L];
@@ -231,7 +233,7 @@ FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate
 FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, float alpha, float beta,
                    float *tile, const struct mc_fft_window *w)
 {
-    /* odd: not to fall into the same lines of a cache */
+    /* odd, so that columns do not share sets of the cache */
     const int half = size / 2, column = (2 * size + 1) * L;
     _Alignas(64) float zr[FFT_MOST * L], zi[FFT_MOST * L];
     for (int c = 1; c < half; c++) {
@@ -243,7 +245,7 @@ FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, fl
     rows_back(size, tile, column, w->dr * L, size * L, alpha, beta, w);
 }
 
-/* ---- filters whose rows lie in memory: tap rows of a column at from + r * row ---- */
+/* ---- slim filters: the rows of a column are at from + r * row ---- */
 
 FUSED void filter_rows(const int size, const struct mc_fft_window *w, float *to, int64_t column, int64_t row,
                        int64_t im)
@@ -300,32 +302,34 @@ FUSED void filter_column_back(const int size, const float *from, int64_t step, i
 }
 
 #define SIZES(size)                                                                                          \
-    static TARGET void forward##size(const struct mc_fft_window *w, bool conjugate, bool far, float *tile, float *out, \
-                                     int64_t step, int64_t im)                                               \
+    static TARGET void forward##size(const struct mc_fft_window *w, bool conjugate, bool far, float *tile,   \
+                                     float *out, int64_t step, int64_t im)                                   \
     {                                                                                                        \
         forward(size, w, conjugate, far, tile, out, step, im);                                               \
     }                                                                                                        \
-    static TARGET void inverse##size(const float *in, int64_t step, int64_t im, float alpha, float beta, float *tile, \
-                                     const struct mc_fft_window *w)                                          \
+    static TARGET void inverse##size(const float *in, int64_t step, int64_t im, float alpha, float beta,     \
+                                     float *tile, const struct mc_fft_window *w)                             \
     {                                                                                                        \
         inverse(size, in, step, im, alpha, beta, tile, w);                                                   \
     }                                                                                                        \
-    static TARGET void filter_rows##size(const struct mc_fft_window *w, float *to, int64_t column, int64_t row, int64_t im) \
+    static TARGET void filter_rows##size(const struct mc_fft_window *w, float *to, int64_t column,           \
+                                         int64_t row, int64_t im)                                            \
     {                                                                                                        \
         filter_rows(size, w, to, column, row, im);                                                           \
     }                                                                                                        \
-    static TARGET void filter_rows_back##size(const float *from, int64_t column, int64_t row, int64_t im, float alpha, \
-                                              float beta, const struct mc_fft_window *w)                     \
+    static TARGET void filter_rows_back##size(const float *from, int64_t column, int64_t row, int64_t im,    \
+                                              float alpha, float beta, const struct mc_fft_window *w)        \
     {                                                                                                        \
         rows_back(size, from, column, row, im, alpha, beta, w);                                              \
     }                                                                                                        \
-    static TARGET void filter_column##size(const float *from, int64_t row, int64_t from_im, const struct mc_fft_taps *t, \
-                                           float *to, int64_t step, int64_t im)                              \
+    static TARGET void filter_column##size(const float *from, int64_t row, int64_t from_im,                  \
+                                           const struct mc_fft_taps *t, float *to, int64_t step, int64_t im) \
     {                                                                                                        \
         filter_column(size, from, row, from_im, t, to, step, im);                                            \
     }                                                                                                        \
-    static TARGET void filter_column_back##size(const float *from, int64_t step, int64_t im, const struct mc_fft_taps *t, \
-                                                bool add, float *to, int64_t row, int64_t to_im)             \
+    static TARGET void filter_column_back##size(const float *from, int64_t step, int64_t im,                 \
+                                                const struct mc_fft_taps *t, bool add, float *to,            \
+                                                int64_t row, int64_t to_im)                                  \
     {                                                                                                        \
         filter_column_back(size, from, step, im, t, add, to, row, to_im);                                    \
     }
@@ -344,8 +348,10 @@ static const struct mc_fft_kernel kernel = {
     .filter_rows = { filter_rows8, filter_rows16, filter_rows32, filter_rows64 },
     .filter_rows_back = { filter_rows_back8, filter_rows_back16, filter_rows_back32, filter_rows_back64 },
     .filter_column = { filter_column8, filter_column16, filter_column32, filter_column64 },
-    .filter_column_back = { filter_column_back8, filter_column_back16, filter_column_back32, filter_column_back64 },
+    .filter_column_back = { filter_column_back8, filter_column_back16, filter_column_back32,
+                            filter_column_back64 },
     .product = product,
     .real_product = real_product, .winograd_turn = WINOGRAD_CYCLES,
-    .winograd_forward = { winograd_forward4, winograd_forward6 }, .winograd_inverse = { winograd_inverse4, winograd_inverse6 },
+    .winograd_forward = { winograd_forward4, winograd_forward6 },
+    .winograd_inverse = { winograd_inverse4, winograd_inverse6 },
 };

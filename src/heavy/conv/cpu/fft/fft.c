@@ -1,12 +1,12 @@
-/* fft.c: convolutions of stride 1 as products of the spectra of tiles, and Winograd's likewise.
+/* fft.c: convolutions of stride 1 as products of spectra of tiles, by FFT or Winograd's transforms.
  *
- * Infinities and NaN reach all of their tile, not only the places that see them.
+ * Infinity and NaN spread over their whole tile, not only to the positions that read them.
  *
- * Invariant: what refuse() lets pass fits into the workspace cap. */
+ * Invariant: a problem that refuse() accepts fits in the workspace cap. */
 #include "heavy/conv/cpu/fft/plan.h"
 #include "heavy/gemm/cpu/kernel.h"
 
-enum { MANY = 4096 }; /* tiles, whose sums lose digits in Winograd's weights */
+enum { MANY = 4096 }; /* tiles, above which Winograd's sums for weights lose too many digits */
 
 static const char *refuse_any(const struct mc_problem *p_, int which)
 {
@@ -17,10 +17,10 @@ static const char *refuse_any(const struct mc_problem *p_, int which)
         return mc_conv_not_plain(p);
     }
     if (s->stride[1] != 1 || s->stride[2] != 1) {
-        return "takes stride 1 alone";
+        return "takes only stride 1";
     }
     if (fft_wide(s, 1) >= FFT_MOST || fft_wide(s, 2) >= FFT_MOST) {
-        return "has tiles of at most 64 places a side, and the filter is wider";
+        return "has tiles of at most 64 by 64, and the filter is larger";
     }
     return mc_fft_choose(&d, p, which) ? NULL : "needs more workspace than the flag workspace allows";
 }
@@ -35,11 +35,11 @@ static const char *refuse_winograd(const struct mc_problem *p, int which, int wi
     const struct mc_conv_shape *s = &conv(p)->s;
     for (int i = 1; i < 3; i++) {
         if (s->k[i] != 3 || s->dilation[i] != 1) {
-            return "takes filters of 3 by 3 taps, side by side";
+            return "takes filters of 3x3 taps without dilation";
         }
     }
     if (s->pass == CONV_WEIGHTS && s->n * conv_ceil(s->out[1], wide) * conv_ceil(s->out[2], wide) > MANY) {
-        return "would lose digits in the weights' sums over so many tiles";
+        return "would lose too many digits in sums over so many tiles";
     }
     return refuse_any(p, which);
 }
@@ -62,7 +62,7 @@ static struct mc_plan *plan_any(const struct mc_problem *p, int which)
     }
     d->base.run = mc_fft_run;
     if (!mc_fft_choose(d, conv(p), which)) {
-        mc_fail(MC_EUNSUPPORTED, "conv: no tiles fit into the workspace");
+        mc_fail(MC_EUNSUPPORTED, "conv: the workspace is too small for one tile");
         mc_free(d);
         return NULL;
     }
@@ -90,7 +90,7 @@ static struct mc_plan *plan_winograd4(const struct mc_problem *p)
     return plan_any(p, WINOGRAD4);
 }
 
-/* Spectra of filters: each is written and read, in pieces far apart, however few the images are. */
+/* Bytes of the filters' spectra. They are written and read in scattered pieces, even for few images. */
 static double filter_bytes(const struct fft *d, const struct mc_conv_shape *s)
 {
     const int64_t numbers = d->numbers * (d->slim ? d->size / 2 * d->taps : d->frequencies);
@@ -132,7 +132,7 @@ const struct mc_solver mc_conv_fft = { .name = "fft", .refuse = refuse, .estimat
 const struct mc_solver mc_conv_winograd = {
     .name = "winograd", .refuse = refuse_winograd2, .estimate = estimate_winograd2, .plan = plan_winograd2,
 };
-/* Loses three times as much as plain sums do, as libraries' Winograd does. */
+/* Its error is three times that of plain sums, as in the Winograd kernels of libraries. */
 const struct mc_solver mc_conv_winograd4 = {
     .name = "winograd4", .refuse = refuse_winograd4, .estimate = estimate_winograd4, .plan = plan_winograd4,
 };

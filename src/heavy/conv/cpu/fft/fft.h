@@ -1,61 +1,64 @@
-/* fft.h: transforms of tiles and products of their spectra, in vectors of the widest kind: each lane has a
- * tile of its own.
+/* fft.h: transforms of tiles and products of their spectra in vectors, where each lane has a tile of its own.
  *
- * A tile is T by T numbers; T * T / 2 + 2 complex frequencies describe it, the others being their conjugates.
- * Spectra lie frequency by frequency; one frequency of some tiles is a matrix whose rows are re[columns],
- * im[columns].
+ * A tile is T by T real numbers. T * T / 2 + 2 complex frequencies describe it; the others are their
+ * conjugates. Spectra are stored by frequency. One frequency of several tiles is a matrix whose rows are
+ * re[columns], im[columns].
  *
- * Invariant: no kernel reads or writes beyond its window, or, of spectra, beyond whole vectors. */
+ * Invariant: no kernel accesses memory outside of its window or, in spectra, beyond whole vectors. */
 #ifndef MC_CONV_FFT_H
 #define MC_CONV_FFT_H
 
 #include "base/base.h"
 
-/* Winograd's F(2x2, 3x3) and F(4x4, 3x3) have real tiles of 4 by 4 and 6 by 6, and a transform for each role:
- * what is read whole, filters of three taps, and what is two or four places wide. */
+/* Winograd's F(2x2, 3x3) and F(4x4, 3x3) have real tiles of 4 by 4 and 6 by 6. There is a transform for each
+ * role: operands that are read as whole tiles, filters of three taps, and operands that are two or four
+ * wide. */
 enum { WINOGRAD_SIZES = 2, WINOGRAD_WHOLE = 0, WINOGRAD_FILTER, WINOGRAD_NARROW };
 enum { FFT_LANES = 16, FFT_SIZES = 4, FFT_MOST = 64 };  /* most lanes; sizes 8, 16, 32, 64; the largest */
-/* One lane's window on an array: element (r, c) at at[r * rs + c * cs] for top <= r < bottom and left <= c <
- * right, zeros elsewhere. */
+/* One lane's window on an array. Element (r, c) is at[r * rs + c * cs] for top <= r < bottom and left <= c <
+ * right, and zero elsewhere. */
 struct mc_fft_lane {
     float *at;
-    const float *add;           /* beta times, when writing: with the strides of at; NULL: nothing */
+    const float *add;           /* when writing, beta * add is added; strides of at; NULL: nothing */
     int top, bottom, left, right;
 };
 struct mc_fft_window {
     struct mc_fft_lane lane[FFT_LANES];
     int64_t rs, cs;
-    int dr, dc;                 /* row r is row r * dr of the tile */
+    int dr, dc;                 /* row r is row r * dr of the tile, column c is column c * dc */
 };
-/* c (rows, columns) = a (rows, depth) * b (depth, columns), or added to c; complex unless said otherwise */
+/* c (rows, columns) = a (rows, depth) * b (depth, columns), added to c if `add`. real_product is real,
+ * product complex. */
 struct mc_fft_product {
     int64_t rows, columns, depth;
-    /* of depth, summed at once: less is lost than in one long sum, and b stays in the cache */
+    /* the part of depth that is summed at once: its error is less than of one long sum, and b stays in
+     * cache */
     int64_t piece;
     const float *a, *b;
     float *c;
-    int64_t a_row, a_depth, a_im, b_depth, b_im, c_row, c_im;   /* columns: whole vectors, adjacent */
+    /* columns are contiguous and a multiple of the vector length */
+    int64_t a_row, a_depth, a_im, b_depth, b_im, c_row, c_im;
     bool add;
-    /* floats to the operands of the next product, brought near meanwhile; 0: none */
+    /* floats to the operands of the next product, which is prefetched; 0: none */
     int64_t a_ahead, b_ahead, c_ahead;
 };
-/* far: the spectra are too many for the caches, and are written past them. */
+/* far: the spectra do not fit in the caches; stores bypass them. */
 typedef void mc_fft_forward(const struct mc_fft_window *w, bool conjugate, bool far, float *tile,
                             float *spectrum, int64_t step, int64_t im);
 typedef void mc_fft_inverse(const float *spectrum, int64_t step, int64_t im, float alpha, float beta,
                             float *tile, const struct mc_fft_window *w);
-/* Filters that lie in memory as transforms of their rows: column c of row r at r * row + c * column.  A
- * column of such rows is transformed in L lanes to the frequencies of the tile, `size` of them, or, of the
- * first column, both real ones'. */
+/* Slim filters: transforms of their rows, with column c of row r at r * row + c * column. The columns are
+ * transformed in L lanes to the tile's frequencies: `size` of them, or for the first column both real
+ * ones'. */
 struct mc_fft_taps {
-    int taps, apart;            /* rows, and how many of the tile's there are from one to the next */
+    int taps, apart;            /* rows; their distance in rows of the tile */
     bool first;
 };
 struct mc_fft_kernel {
     int lanes;
-    double math;                /* of the peak that products reach */
-    double turn[FFT_SIZES];     /* cycles a place of a tile, to transform all lanes */
-    mc_fft_forward *forward[FFT_SIZES]; /* four times the transform's values */
+    double math;                /* fraction of the peak that products reach */
+    double turn[FFT_SIZES];     /* cycles for each element of a tile, to transform all lanes */
+    mc_fft_forward *forward[FFT_SIZES]; /* computes four times the values of the transform */
     mc_fft_inverse *inverse[FFT_SIZES];
     void (*filter_rows[FFT_SIZES])(const struct mc_fft_window *w, float *to, int64_t column, int64_t row,
                                    int64_t im);
@@ -63,7 +66,7 @@ struct mc_fft_kernel {
                                         float alpha, float beta, const struct mc_fft_window *w);
     void (*filter_column[FFT_SIZES])(const float *from, int64_t row, int64_t from_im,
                                      const struct mc_fft_taps *t, float *to, int64_t step,
-                                     int64_t im); /* conjugate: as products take filters */
+                                     int64_t im); /* conjugate, as products need filters */
     void (*filter_column_back[FFT_SIZES])(const float *from, int64_t step, int64_t im,
                                           const struct mc_fft_taps *t, bool add, float *to, int64_t row,
                                           int64_t to_im);

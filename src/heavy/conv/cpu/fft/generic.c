@@ -1,6 +1,7 @@
-/* generic.c: transforms and spectral products in whatever the compiler makes of vectors of four numbers.
+/* generic.c: transforms and spectral products in vectors of four numbers, which the compiler lowers to any
+ * target.
  *
- * Invariant: runs everywhere. */
+ * Invariant: runs on every processor. */
 #include "heavy/conv/cpu/fft/fft.h"
 #include "heavy/gemm/cpu/kernel.h"
 

@@ -1,28 +1,29 @@
-/* lines.h: transforms of 4, 8 and 16 complex numbers in registers, and of 8, 16, 32 and 64 in memory, where
- * elements lie `from` floats apart, and results `to`; as part of fft_body.h.
+/* lines.h: transforms of 4, 8 and 16 complex numbers in registers, and of 8, 16, 32 and 64 in memory, a part
+ * of body.h. Elements are `from` floats apart, and results `to`.
  *
- * Invariant: numbers that are known to be zero, all beyond the first `live` quarters, or beyond nine, are not
- * read. */
+ * Invariant: elements known to be zero are not read: those beyond the first `live` quarters, or beyond the
+ * first nine. */
 
 /* exp(-2 pi i k / 64) */
 static const float turn_re[] = {
-    1, 0.995184727f, 0.98078528f, 0.956940336f, 0.923879533f, 0.881921264f, 0.831469612f, 0.773010453f, 0.707106781f,
-    0.634393284f, 0.555570233f, 0.471396737f, 0.382683432f, 0.290284677f, 0.195090322f, 0.09801714f, 0, -0.09801714f,
-    -0.195090322f, -0.290284677f, -0.382683432f, -0.471396737f, -0.555570233f, -0.634393284f, -0.707106781f,
-    -0.773010453f, -0.831469612f, -0.881921264f, -0.923879533f, -0.956940336f, -0.98078528f, -0.995184727f, -1,
-    -0.995184727f, -0.98078528f, -0.956940336f, -0.923879533f, -0.881921264f, -0.831469612f, -0.773010453f,
-    -0.707106781f, -0.634393284f, -0.555570233f, -0.471396737f, -0.382683432f, -0.290284677f, -0.195090322f, -0.09801714f,
-    0, 0.09801714f, 0.195090322f, 0.290284677f, 0.382683432f, 0.471396737f, 0.555570233f, 0.634393284f, 0.707106781f,
+    1, 0.995184727f, 0.98078528f, 0.956940336f, 0.923879533f, 0.881921264f, 0.831469612f, 0.773010453f,
+    0.707106781f, 0.634393284f, 0.555570233f, 0.471396737f, 0.382683432f, 0.290284677f, 0.195090322f,
+    0.09801714f, 0, -0.09801714f, -0.195090322f, -0.290284677f, -0.382683432f, -0.471396737f, -0.555570233f,
+    -0.634393284f, -0.707106781f, -0.773010453f, -0.831469612f, -0.881921264f, -0.923879533f, -0.956940336f,
+    -0.98078528f, -0.995184727f, -1, -0.995184727f, -0.98078528f, -0.956940336f, -0.923879533f, -0.881921264f,
+    -0.831469612f, -0.773010453f, -0.707106781f, -0.634393284f, -0.555570233f, -0.471396737f, -0.382683432f,
+    -0.290284677f, -0.195090322f, -0.09801714f, 0, 0.09801714f, 0.195090322f, 0.290284677f, 0.382683432f,
+    0.471396737f, 0.555570233f, 0.634393284f, 0.707106781f,
 };
 static const float turn_im[] = {
     0, -0.09801714f, -0.195090322f, -0.290284677f, -0.382683432f, -0.471396737f, -0.555570233f, -0.634393284f,
     -0.707106781f, -0.773010453f, -0.831469612f, -0.881921264f, -0.923879533f, -0.956940336f, -0.98078528f,
-    -0.995184727f, -1, -0.995184727f, -0.98078528f, -0.956940336f, -0.923879533f, -0.881921264f, -0.831469612f,
-    -0.773010453f, -0.707106781f, -0.634393284f, -0.555570233f, -0.471396737f, -0.382683432f, -0.290284677f,
-    -0.195090322f, -0.09801714f, 0, 0.09801714f, 0.195090322f, 0.290284677f, 0.382683432f, 0.471396737f, 0.555570233f,
-    0.634393284f, 0.707106781f, 0.773010453f, 0.831469612f, 0.881921264f, 0.923879533f, 0.956940336f,
-    0.98078528f, 0.995184727f, 1, 0.995184727f, 0.98078528f, 0.956940336f, 0.923879533f, 0.881921264f, 0.831469612f,
-    0.773010453f, 0.707106781f,
+    -0.995184727f, -1, -0.995184727f, -0.98078528f, -0.956940336f, -0.923879533f, -0.881921264f,
+    -0.831469612f, -0.773010453f, -0.707106781f, -0.634393284f, -0.555570233f, -0.471396737f, -0.382683432f,
+    -0.290284677f, -0.195090322f, -0.09801714f, 0, 0.09801714f, 0.195090322f, 0.290284677f, 0.382683432f,
+    0.471396737f, 0.555570233f, 0.634393284f, 0.707106781f, 0.773010453f, 0.831469612f, 0.881921264f,
+    0.923879533f, 0.956940336f, 0.98078528f, 0.995184727f, 1, 0.995184727f, 0.98078528f, 0.956940336f,
+    0.923879533f, 0.881921264f, 0.831469612f, 0.773010453f, 0.707106781f,
 };
 
 FUSED void fft4(const V *xr, const V *xi, V *yr, V *yi)
@@ -98,8 +99,8 @@ FUSED void fft_part(const int m, const V *xr, const V *xi, V *yr, V *yi)
     }
 }
 
-/* Size 4 m: four of size m of what size 4 leaves; of the input the first live * m are not zeros, and the
- * others not read. sign is that of the imaginary results. */
+/* Transforms size = 4 m: a step of size 4, then four transforms of size m. The first live * m elements of the
+ * input may be nonzero. Imaginary results are multiplied by `sign`. */
 FUSED void fft(const int size, const int live, const float *re, const float *im, int64_t from, float *to_re,
                float *to_im, int64_t to, float sign, bool far)
 {
@@ -152,7 +153,8 @@ FUSED void fft(const int size, const int live, const float *re, const float *im,
 }
 
 enum { NINE = 9 };
-/* Size 64 of nine numbers, the others zeros: eight of size 8, where the ninth goes with the first. */
+/* Transforms size 64 of which the first nine elements may be nonzero: eight transforms of size 8; the ninth
+ * element is added to the first. */
 FUSED void fft_nine(const float *re, const float *im, int64_t from, float *to_re, float *to_im, int64_t to,
                     float sign, bool far)
 {
@@ -178,8 +180,8 @@ FUSED void fft_nine(const float *re, const float *im, int64_t from, float *to_re
     }
 }
 
-/* The first `count` of `size` results, a quarter at most: size 4 of the parts that each fourth number
- * makes. */
+/* Computes the first `count` of `size` results, at most a quarter: sums four transforms of every fourth
+ * element. */
 FUSED void fft_first(const int size, int count, const float *re, const float *im, int64_t from, float *to_re,
                      float *to_im)
 {
@@ -203,8 +205,8 @@ FUSED void fft_first(const int size, int count, const float *re, const float *im
 typedef void fft_any(const float *re, const float *im, int64_t from, float *to_re, float *to_im, int64_t to,
                      float sign, bool far);
 #define FFT(size, live)                                                                                      \
-    static TARGET void fft##size##_##live(const float *re, const float *im, int64_t from, float *to_re, float *to_im, \
-                                          int64_t to, float sign, bool far)                                  \
+    static TARGET void fft##size##_##live(const float *re, const float *im, int64_t from, float *to_re,      \
+                                          float *to_im, int64_t to, float sign, bool far)                    \
     {                                                                                                        \
         fft(size, live, re, im, from, to_re, to_im, to, sign, far);                                          \
     }
@@ -228,7 +230,7 @@ static TARGET void fft64_nine(const float *re, const float *im, int64_t from, fl
     fft_nine(re, im, from, to_re, to_im, to, sign, far);
 }
 
-/* The least of them for `count` numbers, and how many it reads. */
+/* The cheapest transform for `count` elements; *reads is how many it reads. */
 FUSED fft_any *fitting(const int size, int count, int *reads)
 {
     const int live = count <= size / 4 ? 1 : count <= size / 2 ? 2 : 4;

@@ -1,14 +1,14 @@
 /* plan.h: a convolution as products of spectra, cut into blocks.
  *
- * Three letters: M counts the tiles of all images, C and F channels and filters of one group.  Each operand
- * has two of them; the result's sums run over the third, whichever the pass:
+ * Three letters name the axes: M counts the tiles of all images, C and F channels and filters of one group.
+ * Each operand has two of them. In every direction the sums of the result run over the third:
  *
  *     x(M, C)    y(M, F)    w(C, F)
  *
- * An operand's block is transformed as often as another takes its place; the order of the loops is part of
- * the plan. Where room is short, or few of a tile's rows have taps, filters may be kept slim: all of a group,
- * with only their rows transformed, which takes taps / size of their spectra.  Their columns are transformed
- * in the cache, column by column of frequencies, for each product.
+ * A block of an operand is transformed again each time another block has replaced it, so the order of the
+ * loops is part of the plan. If workspace is short, or few rows of a tile have taps, filters may be slim: all
+ * filters of a group are kept with only their rows transformed, in taps / size of the memory of their
+ * spectra. Each product then transforms their columns in the cache, one column of frequencies at a time.
  *
  * Invariant: blocks depend on the problem and the workspace cap, never on the threads. */
 #ifndef MC_CONV_FFT_PLAN_H
@@ -18,39 +18,39 @@
 #include "heavy/conv/solver.h"
 
 enum { M, C, F, NLETTER };
-enum { FFT = 0, WINOGRAD2 = -1, WINOGRAD4 = -2 }; /* FFT: any of its sizes */
-/* Spectra of one operand's block: rows by one letter, lanes by the other. */
+enum { FFT = 0, WINOGRAD2 = -1, WINOGRAD4 = -2 }; /* 0 and above: an index of the kernel's FFT sizes */
+/* Spectra of one operand's block: one letter is the row, the other is in the lanes. */
 struct spectra {
     int row, lane;              /* letters */
     /* floats from re to im of a row; from a frequency to the next; from a row to the next */
     int64_t width, step, next;
-    size_t at;                  /* in the workspace */
-    bool far;                   /* more than the caches hold */
+    size_t at;                  /* offset in the workspace */
+    bool far;                   /* larger than the caches */
 };
 struct fft {
     struct mc_plan base;
     const struct mc_fft_kernel *kernel;
-    /* of the kernel's sizes, or WINOGRAD2, WINOGRAD4; places of a tile along one axis */
+    /* which: index of the kernel's sizes, or WINOGRAD2, WINOGRAD4; size: elements of a tile along an axis */
     int which, size;
-    int64_t frequencies, numbers;   /* of a tile; floats of each */
-    int64_t step[2], tiles[2];  /* along the last two axes: places that a tile gives, and how many tiles */
+    int64_t frequencies, numbers;   /* frequencies of a tile; floats of each */
+    int64_t step[2], tiles[2];  /* along the last two axes: positions that a tile yields, number of tiles */
     int64_t all[NLETTER], block[NLETTER];
-    int64_t block_most;         /* tiles that are worth having at once */
-    bool ahead;                 /* products fetch: no cache holds the blocks */
+    int64_t block_most;         /* most tiles of a block */
+    bool ahead;                 /* products prefetch, because no cache holds the blocks */
     int summed, rows, lanes;    /* letters of the product */
     int order[NLETTER];         /* of the loops over blocks, the outermost first */
-    bool slim;                  /* filters are kept so: they are b or c of the product */
-    int64_t taps, near;         /* rows of a filter; how many rows of w's spectra are whole at once */
-    /* sums over a block of the summed letter go into the result, to what the others left there */
+    bool slim;                  /* filters are slim: operand b or c of the product */
+    int64_t taps, near; /* rows of a filter; rows of w's spectra whose columns are transformed at once */
+    /* each block of the summed letter is added to the result in memory */
     bool partial;
-    int a, b, c;                /* roles of the product: c is the result */
+    int a, b, c;                /* roles of the operands of the product; c is the result */
     struct spectra s[3];
-    size_t tile_at, tile_bytes; /* of each slot: a tile, or the spectra of some slim filters */
+    size_t tile_at, tile_bytes; /* of each slot: a tile, or spectra of some slim filters */
     int slots;
 };
 
 extern const signed char mc_fft_letter[3][2];           /* of each role */
-static inline int fft_winograd(const struct fft *d)    /* of the kernel's winograds; negative: none of them */
+static inline int fft_winograd(const struct fft *d) /* index of the kernel's Winograd sizes; negative: FFT */
 {
     return -1 - d->which;
 }
@@ -58,22 +58,23 @@ static inline int64_t fft_wide(const struct mc_conv_shape *s, int axis)
 {
     return (s->k[axis] - 1) * s->dilation[axis];
 }
-/* Slim filters of which a task makes the spectra: as many as the products' tiles are wide. */
+/* Slim filters that a task transforms: the width of the products' tiles. */
 static inline int64_t fft_slim_width(const struct fft *d)
 {
     return 2 * d->kernel->lanes;
 }
-/* Floats from a frequency of `near` rows of them to the next: not a multiple of what caches repeat at. */
+/* Floats from a frequency of `near` such rows to the next: no multiple of the distance at which sets of the
+ * cache repeat. */
 static inline int64_t fft_slim_step(const struct fft *d)
 {
     return d->near * 2 * fft_slim_width(d) + 16;
 }
-/* Where loops are nested otherwise: first the blocks of this letter. */
+/* Sets the order of the loops, with the blocks of `outer` outermost. */
 void mc_fft_order(struct fft *d, int outer);
-/* The size of tile and the blocks that cost least; false: none fits. */
+/* Chooses the size of tiles and the blocks of least cost. False: none fits. */
 bool mc_fft_choose(struct fft *d, const struct mc_conv_problem *p, int which);
-size_t mc_fft_lay_out(struct fft *d, int slots);        /* bytes */
-double mc_fft_blocks(const struct fft *d, int letter);  /* how many */
+size_t mc_fft_lay_out(struct fft *d, int slots);        /* bytes of the workspace */
+double mc_fft_blocks(const struct fft *d, int letter);  /* number of blocks */
 double mc_fft_cycles(const struct fft *d, const struct mc_conv_shape *s); /* of one thread */
 mc_status mc_fft_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads);
 
@@ -81,11 +82,11 @@ mc_status mc_fft_run(const struct mc_plan *plan, void *const *operand, void *wor
 struct mc_fft_call {
     const struct fft *d;
     struct mc_conv_run r;
-    int64_t group, at[NLETTER], n[NLETTER]; /* this block: where it begins, how much it is */
-    bool add;                               /* to the sums that are there */
-    /* the result has sums of other blocks; it has all when these are added */
+    int64_t group, at[NLETTER], n[NLETTER]; /* of this block: first index and size */
+    bool add;                               /* add to the sums in the workspace */
+    /* more: the result has sums of other blocks; done: it is complete with this one */
     bool more, done;
-    int role;                               /* whose transforms these tasks are */
+    int role;                               /* role of the operand that the tasks transform */
 };
 static inline int64_t fft_lanes_of(const struct mc_fft_call *x, const struct spectra *s)
 {
@@ -99,19 +100,19 @@ static inline float *fft_slot(const struct mc_fft_call *x, int slot)
 {
     return (float *)(void *)(x->r.workspace + x->d->tile_at + (size_t)slot * x->d->tile_bytes);
 }
-/* The lanes of task (row i, lanes from j on) of this call's role; returns how many.  box: the first one's
- * image, channel, first row and column. */
+/* Fills the window for a task: row i and the lanes from j on of x->role. Returns the number of lanes. box:
+ * image, channel, first row and column of the first lane. */
 int mc_fft_lanes(const struct mc_fft_call *x, int64_t i, int64_t j, struct mc_fft_window *w, int64_t box[4]);
 void mc_fft_finish(const struct mc_fft_call *x, const struct mc_fft_window *w, int count, int64_t j,
                    const int64_t box[4]);
-/* The products of this block, but for where their operands lie. */
+/* The product of this block, without the addresses of its operands. */
 struct mc_fft_product mc_fft_product_of(const struct mc_fft_call *x);
 static inline float fft_scale(const struct mc_fft_call *x)
 {
     return (float)(x->r.p->alpha / (4.0 * x->d->size * x->d->size));
 }
-/* ---- fft_slim.c: the rows of a group's slim filters; the products of a block, which make or take their
- * columns; and back ---- */
+/* ---- row_spectra.c: transforms the rows of a group's slim filters; computes the products of a block with
+ * the transforms of columns; transforms rows back ---- */
 void mc_fft_slim_rows(const struct mc_fft_call *x, double seconds);
 void mc_fft_slim_products(struct mc_fft_call *x, double seconds);
 void mc_fft_slim_back(const struct mc_fft_call *x, double seconds);

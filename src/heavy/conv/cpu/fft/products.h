@@ -1,7 +1,7 @@
-/* products.h: products of spectra, frequency by frequency, as part of fft_body.h.
+/* products.h: products of spectra, frequency by frequency, a part of body.h.
  *
- * A tile is MR rows by NV vectors of sums in registers; complex numbers have two sums each, and four
- * products; of real numbers there are REAL_MR rows.
+ * A tile is MR rows by NV vectors of sums in registers. A complex number has two sums and four products. For
+ * real numbers a tile has REAL_MR rows.
  *
  * Invariant: sums over depth are added in one order, whatever the tile. */
 
@@ -53,12 +53,12 @@ FUSED void tile_of(const bool real, const int mr, const int nv, const struct mc_
     }
 }
 
-/* n floats of each of some rows. */
+/* Prefetches n floats of each of some rows. */
 FUSED void fetch(const float *at, int64_t rows, int64_t row, int64_t n, const bool write)
 {
     for (int64_t i = 0; i < rows; i++) {
         for (int64_t j = 0; j < n; j += 16) {
-            if (write) {        /* which must be written as a constant */
+            if (write) {        /* the builtin needs a constant here */
                 __builtin_prefetch(at + i * row + j, 1, 2);
             } else {
                 __builtin_prefetch(at + i * row + j, 0, 2);
@@ -67,7 +67,7 @@ FUSED void fetch(const float *at, int64_t rows, int64_t row, int64_t n, const bo
     }
 }
 
-/* Of the next product's operands, what is about to be used of these. */
+/* Prefetches the part of the next product's operands that this tile uses of the current ones. */
 FUSED void fetch_ahead(const bool real, const int mr, const int nv, const struct mc_fft_product *p, int64_t i,
                        int64_t column, int64_t k, int64_t depth)
 {

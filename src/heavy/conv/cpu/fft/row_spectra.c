@@ -1,21 +1,21 @@
-/* row_spectra.c: filters of which only the rows are transformed in the workspace.  What is left, their columns, is
- * done in the cache for one column of frequencies and some filters at a time: before the products that read
- * them, or behind those whose sums they are.
+/* row_spectra.c: slim filters: only their rows are transformed in the workspace. Their columns are
+ * transformed in the cache, for one column of frequencies and some filters at a time: before the products
+ * that read them, or after the products that make them.
  *
  *   rows of a filter   column c of tap r of row i at (c * taps + r) * step + i * next, for all of a group
  *   near               spectra of `near` rows, a few vectors each, for the frequencies of one column, in the
  *                      task's slot
  *
- * Invariant: a task alone adds to the sums of its column and lanes, in the order of the blocks. */
+ * Invariant: one task adds to the sums of its column and lanes, in the order of the blocks. */
 #include "heavy/conv/cpu/fft/plan.h"
 
-enum { AHEAD = 3 }; /* rows of spectra */
+enum { AHEAD = 3 }; /* rows of spectra to prefetch ahead */
 
-struct lanes {                  /* of filters: as many as a vector has */
+struct lanes {                  /* as many filters as a vector has lanes */
     struct mc_fft_window w;
     int64_t box[4], j;
     int count;
-    float *rows;                /* where theirs lie */
+    float *rows;                /* the transforms of their rows */
 };
 
 static struct lanes lanes_of(const struct mc_fft_call *x, int64_t task)
@@ -50,7 +50,7 @@ static void back_task(void *arg, int64_t task, int slot)
     mc_fft_finish(x, &l.w, l.count, l.j, l.box);
 }
 
-/* All filters of the group, by one of these. */
+/* Runs `task` on all filters of the group. */
 static void each_row(const struct mc_fft_call *x, mc_team_task *task, double seconds)
 {
     const struct spectra *s = &x->d->s[CONV_W];
@@ -75,7 +75,7 @@ void mc_fft_slim_back(const struct mc_fft_call *x, double seconds)
 
 /* ---- products: a task has one column of frequencies and a few vectors of the lanes ---- */
 
-/* Rows of filters that are wanted soon: lines far apart, which nothing fetches by itself. */
+/* Prefetches rows of filters. Their lines are far apart, so the hardware does not. */
 static void fetch_rows(const struct fft *d, const float *filters)
 {
     const struct spectra *w = &d->s[CONV_W];

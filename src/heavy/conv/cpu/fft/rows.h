@@ -1,6 +1,6 @@
-/* rows.h: pieces of rows, for instruction sets without masks.
+/* rows.h: reads and writes pieces of rows, for instruction sets without masks.
  *
- * Invariant: nothing outside of columns [c0, c1) is touched. */
+ * Invariant: nothing outside of columns [c0, c1) of the array is accessed. */
 #define READ_ROW  read_piece
 #define WRITE_ROW write_piece
 

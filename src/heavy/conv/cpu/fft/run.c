@@ -1,13 +1,14 @@
-/* run.c: one call: blocks of operands are transformed, multiplied frequency by frequency, and the sums
- * transformed back where a block of the result is whole.
+/* run.c: one call. Blocks of operands are transformed and multiplied frequency by frequency, and the sums are
+ * transformed back when a block of the result is complete.
  *
- *   forward   y[u] = sum over a of x[u - pad + a] * w[a]             spectrum of x by the conjugate one of w
- *   inputs    x[i] = sum over a of y[i - (k - 1 - pad) + a] * w[k - 1 - a] of y by that of w turned
- *   weights   w[a] = sum over u of x[u - pad + a] * y[u] of x by the conjugate one of y
+ *   forward   y[u] = sum over a of x[u - pad + a] * w[a]                     x by the conjugate of w
+ *   inputs    x[i] = sum over a of y[i - (k - 1 - pad) + a] * w[k - 1 - a]   y by the conjugate of w reversed
+ *   weights   w[a] = sum over u of x[u - pad + a] * y[u]                     x by the conjugate of y
  *
- * A tile reads size places; the last (k - 1) * dilation of what comes back is wrapped around, and not kept.
+ * A tile reads `size` elements. The last (k - 1) * dilation of its results have wrapped around and are
+ * dropped.
  *
- * Invariant: an operand's block is transformed again only when another took its place. */
+ * Invariant: an operand's block is transformed again only if another one has replaced it. */
 #include "heavy/conv/cpu/fft/plan.h"
 
 /* ---- windows ---- */
@@ -17,16 +18,16 @@ static int clamp(int64_t v, int64_t most)
     return (int)MC_MAX(MC_MIN(v, most), (int64_t)0);
 }
 
-/* What a tile sees of x or y from place `from` on: `size` places of an axis, or fewer. */
-static void window_begin(int64_t from, int64_t extent, int64_t size, int *lo, int *hi)
+/* The elements [lo, hi) of a tile of `size` elements from `from` on that exist in x or y. */
+static void clip_window(int64_t from, int64_t extent, int64_t size, int *lo, int *hi)
 {
     *lo = clamp(-from, size);
     *hi = clamp(extent - from, size);
 }
 
-/* How many places before a tile's own its window begins: where x and y are read whole; and how many there
- * are. */
-static void window_end(const struct mc_fft_call *x, int axis, int64_t *before, int64_t *size)
+/* How many elements before the tile's own its window begins (0 unless the operand is read as whole tiles),
+ * and the window's size. */
+static void window_of_tile(const struct mc_fft_call *x, int axis, int64_t *before, int64_t *size)
 {
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t wide = (s->k[axis] - 1) * s->dilation[axis];
@@ -35,8 +36,8 @@ static void window_end(const struct mc_fft_call *x, int axis, int64_t *before, i
     *size = whole ? x->d->size : x->d->step[axis - 1];
 }
 
-/* Elements before tile m, channel c of x or y, counted over groups; box: its image, channel, first row and
- * column. */
+/* Offset of the window of tile m, channel c (counted over groups) of x or y. box: its image, channel, first
+ * row and column. */
 static int64_t tile_window(const struct mc_fft_call *x, int64_t m, int64_t c, struct mc_fft_lane *lane,
                            int64_t box[4])
 {
@@ -47,16 +48,16 @@ static int64_t tile_window(const struct mc_fft_call *x, int64_t m, int64_t c, st
     const int64_t place[2] = { tile / tiles[1] * x->d->step[0], tile % tiles[1] * x->d->step[1] };
     int64_t before[2], size[2];
     for (int i = 0; i < 2; i++) {
-        window_end(x, 1 + i, &before[i], &size[i]);
+        window_of_tile(x, 1 + i, &before[i], &size[i]);
     }
-    window_begin(place[0] - before[0], extent[1], size[0], &lane->top, &lane->bottom);
-    window_begin(place[1] - before[1], extent[2], size[1], &lane->left, &lane->right);
+    clip_window(place[0] - before[0], extent[1], size[0], &lane->top, &lane->bottom);
+    clip_window(place[1] - before[1], extent[2], size[1], &lane->left, &lane->right);
     box[0] = n, box[1] = c, box[2] = place[0], box[3] = place[1];
     return n * stride[0] + c * stride[1] + (place[0] - before[0]) * stride[3] +
            (place[1] - before[1]) * stride[4];
 }
 
-static bool turned(const struct mc_conv_shape *s)
+static bool is_reversed(const struct mc_conv_shape *s)
 {
     return s->flip != (s->pass == CONV_INPUTS);
 }
@@ -71,7 +72,7 @@ static int64_t filter_window(const struct mc_fft_call *x, int64_t c, int64_t f, 
     lane->bottom = (int)s->k[1];
     lane->right = (int)s->k[2];
     return f * stride[0] + c * stride[1] +
-           (turned(s) ? (s->k[1] - 1) * stride[3] + (s->k[2] - 1) * stride[4] : 0);
+           (is_reversed(s) ? (s->k[1] - 1) * stride[3] + (s->k[2] - 1) * stride[4] : 0);
 }
 
 int mc_fft_lanes(const struct mc_fft_call *x, int64_t i, int64_t j, struct mc_fft_window *w, int64_t box[4])
@@ -82,7 +83,7 @@ int mc_fft_lanes(const struct mc_fft_call *x, int64_t i, int64_t j, struct mc_ff
     const bool result = x->role == mc_conv_result(s->pass), filter = x->role == CONV_W;
     const int64_t *stride = x->role == CONV_X ? x->r.p->at.x : x->r.p->at.y;
     const int count = (int)MC_MIN(x->n[sp->lane] - j, (int64_t)d->kernel->lanes);
-    const int64_t sign = turned(s) ? -1 : 1;
+    const int64_t sign = is_reversed(s) ? -1 : 1;
     w->rs = filter ? sign * x->r.p->at.w[3] : stride[3];
     w->cs = filter ? sign * x->r.p->at.w[4] : stride[4];
     w->dr = filter ? (int)s->dilation[1] : 1;
@@ -188,14 +189,14 @@ static void inverse_task(void *arg, int64_t task, int slot)
     mc_fft_finish(x, &w, count, j, box);
 }
 
-/* Winograd's sums over tiles are long, and what it loses it multiplies. */
-static int64_t task_range(const struct mc_fft_call *x)
+/* Winograd's sums are cut shorter over tiles, because its transforms amplify their errors. */
+static int64_t depth_of_piece(const struct mc_fft_call *x)
 {
     return x->d->which < 0 && x->d->summed == M ? 32 : 64;
 }
 
 /* Frequencies of one task. */
-static int64_t product_in_one_task(const struct fft *d)
+static int64_t frequencies_of_task(const struct fft *d)
 {
     return d->which < 0 ? 1 : 4;
 }
@@ -208,7 +209,7 @@ struct mc_fft_product mc_fft_product_of(const struct mc_fft_call *x)
         .rows = x->n[d->rows],
         .columns = fft_lanes_of(x, c) * d->kernel->lanes,
         .depth = x->n[d->summed],
-        .piece = task_range(x),
+        .piece = depth_of_piece(x),
         .add = x->add,
         .a_row = a->row == d->rows ? a->next : 1,
         .a_depth = a->row == d->rows ? 1 : a->next,
@@ -225,10 +226,10 @@ static void product_task(void *arg, int64_t task, int slot)
     const struct mc_fft_call *x = arg;
     const struct fft *d = x->d;
     const struct spectra *a = &d->s[d->a], *b = &d->s[d->b], *c = &d->s[d->c];
-    const int64_t stop = MC_MIN((task + 1) * product_in_one_task(d), d->frequencies);
+    const int64_t stop = MC_MIN((task + 1) * frequencies_of_task(d), d->frequencies);
     struct mc_fft_product p = mc_fft_product_of(x);
     (void)slot;
-    for (int64_t i = task * product_in_one_task(d); i < stop; i++) {
+    for (int64_t i = task * frequencies_of_task(d); i < stop; i++) {
         const int64_t next = d->ahead && i + 1 < d->frequencies;
         p.a_ahead = next * a->step, p.b_ahead = next * b->step, p.c_ahead = next * c->step;
         p.a = fft_spectra(x, d->a) + i * a->step;
@@ -252,7 +253,7 @@ static bool is_slim(const struct fft *d, int role)
     return d->slim && role == CONV_W;
 }
 
-/* Transforms an operand's block unless it is the one that is there. */
+/* Transforms an operand's block unless the workspace has it already. */
 static void load_block(struct mc_fft_call *x, int role, int64_t there[4], double seconds)
 {
     const struct spectra *s = &x->d->s[role];
@@ -274,7 +275,7 @@ static void multiply(struct mc_fft_call *x, double seconds)
     if (x->d->slim) {
         mc_fft_slim_products(x, seconds);
     } else {
-        mc_team_tasks(product_task, x, conv_ceil(x->d->frequencies, product_in_one_task(x->d)), x->d->slots,
+        mc_team_tasks(product_task, x, conv_ceil(x->d->frequencies, frequencies_of_task(x->d)), x->d->slots,
                       x->r.threads, seconds);
     }
 }

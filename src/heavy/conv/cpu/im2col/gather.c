@@ -1,29 +1,29 @@
 /* gather.c: the matrix whose columns are windows of x: a row for each channel and tap, a column for each
- * place.
+ * position.
  *
- * Taps stand in w's order, so that a filter is a row of the other matrix as it lies; a flip is in that order.
- * Places are cut into pieces of rows of y once, then every tap walks the pieces.
+ * Taps are in the order of w, flip included, so that a filter is a row of the other matrix without a copy.
+ * Positions are cut once into pieces of rows of y; every tap loops over the pieces.
  *
- * Invariant: what lies outside of x is zero when windows are gathered, and dropped when they are added. */
+ * Invariant: elements outside of x are gathered as zero, and dropped when columns are added. */
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O3") /* the loops here are worth vectorising at every -O level */
+#pragma GCC optimize("O3") /* vectorise these loops at every -O level */
 #endif
 #include "heavy/conv/solver.h"
 
-enum { PIECES = 64 };           /* at a time */
+enum { PIECES = 64 };           /* most pieces at a time */
 
-/* Places [u, u + n) of a row of y. */
+/* Positions [u, u + n) of a row of y. */
 struct piece {
-    int64_t i0, i1;             /* the row of x that tap 0 reads */
-    int64_t at;                 /* in x, for tap 0 of the first place */
+    int64_t i0, i1;             /* indices in x of the row that tap 0 reads */
+    int64_t at;                 /* offset in x of tap 0 for the first position */
     int64_t u, n, column;
 };
 struct tap {
-    int64_t i0, i1, at;         /* further than tap 0 */
-    int64_t lo, hi;             /* places at which the last axis is inside of x */
+    int64_t i0, i1, at;         /* distance from tap 0 */
+    int64_t lo, hi;             /* positions whose last index is inside of x */
 };
 
-/* Cuts places from u on, n at most; returns how many were. */
+/* Cuts at most n positions from u on into pieces; returns how many positions it took. */
 static int64_t cut(const struct mc_conv_problem *p, int64_t u, int64_t n, int64_t column, struct piece *t,
                    int *pieces)
 {
@@ -50,7 +50,7 @@ static struct tap tap_of(const struct mc_conv_problem *p, const int64_t k[3])
     const struct mc_conv_shape *s = &p->s;
     int64_t a[3];
     for (int i = 0; i < 3; i++) {
-        a[i] = conv_tap(s, i, k[i]); /* its own inverse */
+        a[i] = conv_tap(s, i, k[i]); /* conv_tap is its own inverse */
     }
     struct tap t = { .i0 = a[0] * s->dilation[0], .i1 = a[1] * s->dilation[1] };
     t.at = t.i0 * p->at.x[2] + t.i1 * p->at.x[3] + a[2] * s->dilation[2] * p->at.x[4];
@@ -58,7 +58,7 @@ static struct tap tap_of(const struct mc_conv_problem *p, const int64_t k[3])
     return t;
 }
 
-/* The part [*lo, *hi) of the piece's places that is inside of x. */
+/* The positions [*lo, *hi) of the piece that read inside of x. */
 static inline void inside(const struct mc_conv_shape *s, const struct piece *t, const struct tap *a,
                           int64_t *lo, int64_t *hi)
 {
@@ -69,8 +69,8 @@ static inline void inside(const struct mc_conv_shape *s, const struct piece *t, 
 }
 
 #define COLUMNS(type)                                                                                        \
-    static void gather_##type(const struct mc_conv_problem *p, const struct piece *t, int pieces, const struct tap *a, \
-                              const type *x, type *restrict row)                                             \
+    static void gather_##type(const struct mc_conv_problem *p, const struct piece *t, int pieces,            \
+                              const struct tap *a, const type *x, type *restrict row)                        \
     {                                                                                                        \
         const int64_t step = p->s.stride[2] * p->at.x[4];                                                    \
         for (const struct piece *end = t + pieces; t < end; t++) {                                           \
@@ -99,8 +99,8 @@ static inline void inside(const struct mc_conv_shape *s, const struct piece *t, 
             }                                                                                                \
         }                                                                                                    \
     }                                                                                                        \
-    static void add_##type(const struct mc_conv_problem *p, const struct piece *t, int pieces, const struct tap *a, \
-                           type *x, const type *restrict row)                                                \
+    static void add_##type(const struct mc_conv_problem *p, const struct piece *t, int pieces,               \
+                           const struct tap *a, type *x, const type *restrict row)                           \
     {                                                                                                        \
         const int64_t step = p->s.stride[2] * p->at.x[4];                                                    \
         for (const struct piece *end = t + pieces; t < end; t++) {                                           \
@@ -130,7 +130,7 @@ static void next_tap(const struct mc_conv_shape *s, int64_t k[3])
     }
 }
 
-/* Some pieces of every row of the matrix, brought here or added there. */
+/* Gathers, or adds back, some pieces of every row of the matrix. */
 static void rows(const struct mc_conv_problem *p, char *x, int64_t channels, const struct piece *t,
                  int pieces, int64_t n, char *columns, bool back)
 {

@@ -1,11 +1,12 @@
-/* im2col.c: how windows of x and matrix products are cut: refusals, plans.
+/* im2col.c: refusals and plans: how windows of x and matrix products are cut into tiles and blocks.
  *
- * Invariant: where the workspace cap does not bind, blocks of columns fit in half of the second cache. */
+ * Invariant: unless the workspace cap requires less, a block of columns takes at most half of the L2
+ * cache. */
 #include "heavy/conv/cpu/im2col/im2col.h"
 
 enum { TILE = 512, LEAST_TILE = 16, TASKS = 8, LINE = 64 };
 
-/* The product of one kind for (tile places, block channels). */
+/* The product of one kind, for `tile` positions and `block` channels. */
 static struct mc_gemm_problem product(const struct mc_conv_problem *p, enum kind kind, int64_t tile,
                                       int64_t block)
 {
@@ -99,7 +100,7 @@ static void cut(struct im2col *d, const struct mc_conv_problem *p, int64_t most_
     d->part_bytes = (size_t)(s->f * cg * taps * size + LINE - 1) / LINE * LINE;
 }
 
-/* Forward divides places over the threads, if there are enough of them. */
+/* True if forward has too few tiles to divide its positions among the threads. */
 static bool has_few_tiles(const struct mc_conv_problem *p)
 {
     return p->s.pass == CONV_FORWARD &&
@@ -114,7 +115,7 @@ static int64_t default_tile(const struct mc_conv_problem *p)
                   (int64_t)LEAST_TILE * 4);
 }
 
-/* The others divide channels, but not into products that are too small. */
+/* Inputs and weights divide channels, but not so far that products get too small. */
 static int64_t default_block(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
@@ -125,7 +126,7 @@ static int64_t default_block(const struct mc_conv_problem *p)
     return s->pass == CONV_FORWARD ? cg : MC_MAX(conv_ceil(cg, conv_ceil(TASKS, s->n * s->groups)), least);
 }
 
-/* Smaller tiles, then smaller blocks, until one thread keeps the cap; then as many threads as keep it. */
+/* Makes tiles, then blocks, smaller until one thread keeps the cap. Then takes as many threads as keep it. */
 static bool fit(struct im2col *d, const struct mc_conv_problem *p)
 {
     const size_t cap = p->base.options.workspace;
@@ -178,16 +179,16 @@ static const char *refuse(const struct mc_problem *p_)
         return mc_conv_hollow(p);
     }
     if (p->s.unshared) {
-        return "has one filter for all places";
+        return "takes filters shared by all positions";
     }
     if (!mc_conv_dense_inner(p, CONV_Y, 3) || !mc_conv_dense_inner(p, CONV_W, 3)) {
-        return "takes y with dense places and w with dense taps alone";
+        return "needs contiguous positions in y and contiguous taps in w";
     }
     return mc_conv_shared_image_halves(p);
 }
 
-/* Beside the products: every column is written piece by piece, a row of y each, copied by the product and,
- * for inputs, added; products with few rows are as slow as reading their columns. */
+/* Besides the products, every column is written in pieces of a row of y, packed by the product and, for
+ * inputs, added. Products with few rows take as long as reading their columns. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
@@ -200,4 +201,6 @@ static double estimate(const struct mc_problem *p_)
     return 2e-6 + seconds / mc_conv_threads(seconds, TASKS) + (seconds > 4e-6 ? 3e-6 : 0);
 }
 
-const struct mc_solver mc_conv_im2col = { .name = "im2col", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_im2col = {
+    .name = "im2col", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

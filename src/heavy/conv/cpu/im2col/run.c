@@ -1,14 +1,14 @@
-/* run.c: one call: all three passes as matrix products with the windows of x, a tile of places and a block of
- * channels at a time:
+/* run.c: one call: all three directions as matrix products with the windows of x, a tile of positions and a
+ * block of channels at a time:
  *
- *     forward   y(f, places)  = w(f, k) * columns(k, places)          summed over blocks of channels
- *     weights   w(f, k)       = y(f, places) * columns(k, places)^T   summed over tiles and images
- *     inputs    columns(k, places) = w(f, k)^T * y(f, places)         then added into x
+ *     forward   y(f, u)       = w(f, k) * columns(k, u)      summed over blocks of channels
+ *     weights   w(f, k)       = y(f, u) * columns(k, u)^T    summed over tiles and images
+ *     inputs    columns(k, u) = w(f, k)^T * y(f, u)          then added into x
  *
- * k is (channels of the block, taps); a block is one channel where channels of w are apart.  Each thread has
- * its own columns, and its products run on it alone; only where forward has few tiles do all threads work at
- * one.  Where the weights have few blocks, images are divided in parts with sums of their own, added in order
- * at the end.
+ * u is a position, and k is (channels of the block, taps). A block is one channel if the channels of w are
+ * not contiguous. Each thread has its own columns, and runs its products alone. Only if forward has few
+ * tiles, all threads work at one. If weights has few blocks, images are divided into parts with their own
+ * sums, which are added in order at the end.
  *
  * Invariant: two tasks never write the same element. */
 #include "heavy/conv/cpu/im2col/im2col.h"
@@ -16,13 +16,13 @@
 struct call {
     const struct im2col *d;
     struct mc_conv_run r;
-    _Atomic int failed;                 /* a product did: only libraries can */
+    _Atomic int failed;                 /* nonzero: a product failed, which only a library's can */
 };
 /* One matrix product of a call. */
 struct cell {
     int64_t n, g, tile, block;
     int threads;
-    char *work;                         /* of this thread: columns, then the product's own */
+    char *work;                         /* the thread's workspace: columns, then the product's workspace */
 };
 
 /* ---- cells ---- */
@@ -47,7 +47,7 @@ static int64_t filters(const struct call *x)
     return x->r.p->s.f / x->r.p->s.groups;
 }
 
-/* Elements before a cell's part of each operand. */
+/* Offsets of a cell in each operand. */
 static int64_t x_at(const struct call *x, const struct cell *c)
 {
     const int64_t *s = x->r.p->at.x;
@@ -196,7 +196,7 @@ static void weights_task(void *arg, int64_t task, int slot)
 ADD(float)
 ADD(double)
 
-/* One filter's sums of all parts, in order. */
+/* Adds one filter's sums of all parts, in order. */
 static void add_parts(void *arg, int64_t f, int slot)
 {
     const struct call *x = arg;
@@ -234,7 +234,7 @@ mc_status mc_im2col_run(const struct mc_plan *plan, void *const *operand, void *
         }
     }
     if (atomic_load_explicit(&x.failed, memory_order_relaxed)) {
-        return mc_fail(MC_EUNSUPPORTED, "conv: a matrix product of im2col failed");
+        return mc_fail(MC_EUNSUPPORTED, "conv: a matrix product of solver im2col failed");
     }
     return MC_OK;
 }

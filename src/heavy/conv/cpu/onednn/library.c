@@ -1,10 +1,12 @@
-/* library.c: oneDNN's functions found in the library that is there, and where versions 2 and 3 differ.
+/* library.c: finds oneDNN's functions in the installed library, and hides the differences of versions 2 and
+ * 3.
  *
- * Invariant: a library is taken only when every function of its version was found. */
+ * Invariant: a library is used only if every function of its version was found. */
 #include "heavy/conv/cpu/onednn/library.h"
 #include "heavy/gemm/cpu/library.h"
 
-enum { DESC_BYTES = 2048, OP_BYTES = 1 << 15 }; /* of version 2's structs: 696 and 5976 */
+/* enough for version 2's structs, which have 696 and 5976 bytes */
+enum { DESC_BYTES = 2048, OP_BYTES = 1 << 15 };
 
 bool mc_onednn_open(struct dnnl_library *l)
 {
@@ -129,7 +131,7 @@ dnnl mc_onednn_conv(const struct dnnl_library *l, const struct dnnl_conv *c, dnn
     if (c->pass == CONV_FORWARD) {
         return make(l, c, engine, attr, NULL);
     }
-    struct dnnl_conv forward = *c; /* the gradients' routines ask which forward routine they go with */
+    struct dnnl_conv forward = *c; /* the primitives of gradients need the forward primitive descriptor */
     forward.pass = CONV_FORWARD;
     dnnl hint = make(l, &forward, engine, attr, NULL);
     dnnl pd = hint ? make(l, c, engine, attr, hint) : NULL;

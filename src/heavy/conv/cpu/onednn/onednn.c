@@ -1,8 +1,8 @@
-/* onednn.c: oneDNN's convolutions, direct and Winograd, each in the layouts that it likes: refusals and
+/* onednn.c: oneDNN's convolutions, direct and Winograd, in the layouts that the library chooses: refusals and
  * plans.
  *
- * Invariant: the same bits on every run, but not for every number of threads; what is planned for one number
- * is run with that number. */
+ * Invariant: results are the same bits on every run with one number of threads, but may differ between
+ * numbers of threads. A plan runs with the number it was made for. */
 #include "heavy/conv/cpu/onednn/library.h"
 #include "heavy/gemm/cpu/library.h"
 
@@ -22,8 +22,8 @@ static int axes(const struct mc_conv_shape *s)
     return !one0 || s->pad[0] ? 3 : !one1 || s->pad[1] ? 2 : 1;
 }
 
-/* The operand's sizes and strides as the library counts axes: groups first for w, and no more spatial ones
- * than there are. */
+/* An operand's sizes and strides in oneDNN's order of axes: groups first for w, and only the spatial axes
+ * that the problem has. */
 static int describe(const struct mc_conv_problem *p, int role, const int64_t *stride, int64_t dims[DNNL_DIMS],
                     int64_t steps[DNNL_DIMS])
 {
@@ -43,13 +43,14 @@ static int describe(const struct mc_conv_problem *p, int role, const int64_t *st
     return n;
 }
 
-static void describe_memory(struct onednn *d, size_t bytes, size_t *at)
+static void add_workspace(struct onednn *d, size_t bytes, size_t *at)
 {
     *at = d->base.workspace;
     d->base.workspace += (bytes + LINE - 1) / LINE * LINE;
 }
 
-/* The primitive's descriptor for the algorithm, in layouts that the library chooses; false: it has none. */
+/* Makes the primitive descriptor for the algorithm, in layouts that the library chooses. False: the library
+ * has none. */
 static bool choose_layout(struct onednn *d, const struct mc_conv_problem *p, int algorithm)
 {
     const struct mc_conv_shape *s = &p->s;
@@ -80,7 +81,7 @@ static bool choose_layout(struct onednn *d, const struct mc_conv_problem *p, int
     return d->pd;
 }
 
-/* The layout of one operand, and what brings it into the one that the library chose. */
+/* Makes the descriptor of one operand, and the reorder to the layout that the library chose. */
 static bool make_operand(struct onednn *d, const struct mc_conv_problem *p, int role)
 {
     const struct mc_conv_array a = mc_conv_array(p, role);
@@ -96,7 +97,7 @@ static bool make_operand(struct onednn *d, const struct mc_conv_problem *p, int 
         return false;
     }
     if (d->plain[role]) {
-        describe_memory(d, bytes, &d->plain_at[role]);
+        add_workspace(d, bytes, &d->plain_at[role]);
     }
     if (d->l.memory_desc_equal(d->desc[role], d->liked[role])) {
         return true;
@@ -108,7 +109,7 @@ static bool make_operand(struct onednn *d, const struct mc_conv_problem *p, int 
     if (pd) {
         d->l.primitive_desc_destroy(pd);
     }
-    describe_memory(d, d->l.memory_desc_get_size(d->liked[role]), &d->at[role]);
+    add_workspace(d, d->l.memory_desc_get_size(d->liked[role]), &d->at[role]);
     return made;
 }
 
@@ -122,9 +123,9 @@ static bool make_all(struct onednn *d, const struct mc_conv_problem *p)
     }
     mc_library_gemm_done(d->l.handle, before);
     if (made) {
-        describe_memory(d,
-                        d->l.memory_desc_get_size(d->l.primitive_desc_query_md(d->pd, DNNL_SCRATCHPAD_MD, 0)),
-                        &d->scratch_at);
+        add_workspace(d,
+                      d->l.memory_desc_get_size(d->l.primitive_desc_query_md(d->pd, DNNL_SCRATCHPAD_MD, 0)),
+                      &d->scratch_at);
     }
     return made;
 }
@@ -153,7 +154,7 @@ static void destroy(struct mc_plan *plan)
 
 /* ---- two runs ---- */
 
-/* Half of the images after the other half, where all of them at once need more room than there is. */
+/* Runs the two halves of the images one after the other, if all at once need more workspace than the cap. */
 static mc_status run_twice(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct mc_conv_run r = mc_conv_bind(plan, operand, workspace, threads);
@@ -171,7 +172,7 @@ static mc_status run_twice(const struct mc_plan *plan, void *const *operand, voi
     return MC_OK;
 }
 
-/* Gradients of filters would be added up between them. */
+/* Not for weights: the sums of the two halves would have to be added. */
 static struct mc_plan *plan_twice(const struct mc_conv_problem *p, const struct mc_solver *s)
 {
     struct mc_conv_problem half = *p;
@@ -266,7 +267,7 @@ static const char *refuse(const struct mc_conv_problem *p, const char *name)
         return "takes float32, summed in float32";
     }
     if (p->s.unshared) {
-        return "has one filter for all places";
+        return "takes filters shared by all positions";
     }
     if (mc_conv_bytes(p) >= 0x1p33) {
         return "takes arrays of less than 2^31 elements";
@@ -308,14 +309,14 @@ static const char *refuse_winograd(const struct mc_problem *p_)
     return NULL;
 }
 
-/* Versions and processors differ in what they have; only the library knows. */
+/* Versions and processors differ in what they support, so the library is asked. */
 static const char *missing_winograd(const struct mc_problem *p)
 {
     const char *no = missing(p);
     struct onednn *d = no ? NULL : mc_calloc(1, sizeof *d, "plans");
     if (no || !d) {
         mc_clear_error();
-        return no ? no : "has no memory to ask the library";
+        return no ? no : "cannot query the library: out of memory";
     }
     d->threads = mc_team_size();
     no = mc_onednn_open(&d->l) && choose_layout(d, conv(p), DNNL_WINOGRAD)
@@ -326,7 +327,7 @@ static const char *missing_winograd(const struct mc_problem *p)
     return no;
 }
 
-/* A little behind ours, so that only timing prefers it. */
+/* A little higher than the estimates of the project's own solvers, so that only timing prefers oneDNN. */
 static double seconds_at(const struct mc_conv_problem *p, double part)
 {
     const double seconds = mc_conv_flops(p) / (part * mc_conv_peak(p)) + 3 * mc_conv_copy(mc_conv_bytes(p));
@@ -344,9 +345,10 @@ static double estimate_winograd(const struct mc_problem *p)
 }
 
 const struct mc_solver mc_conv_onednn = {
-    .name = "onednn", .refuse = refuse_direct, .missing = missing, .estimate = estimate_direct, .plan = plan_direct,
+    .name = "onednn", .refuse = refuse_direct, .missing = missing, .estimate = estimate_direct,
+    .plan = plan_direct,
 };
 const struct mc_solver mc_conv_onednn_winograd = {
-    .name = "onednn_winograd", .refuse = refuse_winograd, .missing = missing_winograd, .estimate = estimate_winograd,
-    .plan = plan_winograd,
+    .name = "onednn_winograd", .refuse = refuse_winograd, .missing = missing_winograd,
+    .estimate = estimate_winograd, .plan = plan_winograd,
 };

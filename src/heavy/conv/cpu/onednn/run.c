@@ -1,10 +1,8 @@
-/* run.c: one call of oneDNN.
+/* run.c: one call of oneDNN. Operands are reordered to the layouts that the library chose and back, in the
+ * plan's workspace. oneDNN has no flip: a flipped filter is copied first, and a flipped gradient is reversed
+ * at the end, where alpha and beta are applied too.
  *
- * Operands are reordered into the layouts that the library likes and back, in the plan's workspace.  It knows
- * no flip: a flipped filter is copied first, a flipped gradient turned at the end, and so are alpha and beta
- * done there.
- *
- * Invariant: the library's number of threads is set for the calling thread alone, and set back. */
+ * Invariant: the library's number of threads is set for the calling thread only, and restored. */
 #include "heavy/conv/cpu/onednn/library.h"
 #include "heavy/gemm/cpu/library.h"
 
@@ -20,7 +18,7 @@ struct call {
     int failed;
 };
 
-/* One primitive from one or more memories; the first failure is kept. */
+/* Runs one primitive on n memories. The first failure is kept. */
 static void execute(struct call *x, dnnl primitive, int n, const int *arg, const void *const *desc,
                     void *const *data)
 {
@@ -53,8 +51,8 @@ static void reorder(struct call *x, int role, const void *from_desc, void *from,
             (void *const[]){ from, to });
 }
 
-/* Where element 0 is when w's taps are read from their end; strides with it. */
-static int64_t turned(const struct mc_conv_problem *p, const int64_t *stride, int64_t *to)
+/* The offset of element 0, and the strides, of w with its taps reversed if they are flipped. */
+static int64_t reverse_taps(const struct mc_conv_problem *p, const int64_t *stride, int64_t *to)
 {
     int64_t shift = 0;
     memcpy(to, stride, 5 * sizeof *to);
@@ -65,17 +63,18 @@ static int64_t turned(const struct mc_conv_problem *p, const int64_t *stride, in
     return shift;
 }
 
-static char *bring(struct call *x, int role)
+static char *load_operand(struct call *x, int role)
 {
     const struct onednn *d = x->d;
     char *here = x->r.at[role];
     if (d->plain[role]) { /* a flipped filter */
         const struct mc_conv_array a = mc_conv_array(x->r.p, role);
         int64_t back[5];
-        const int64_t shift = turned(x->r.p, a.stride, back);
+        const int64_t shift = reverse_taps(x->r.p, a.stride, back);
         char *to = x->r.workspace + d->plain_at[role];
-        struct mc_conv_copy c = { .to = to, .from = here + shift * x->r.size, .to_type = MC_FLOAT32, .from_type = MC_FLOAT32,
-                                  .rank = 5, .to_stride = d->plain_stride[role], .from_stride = back };
+        struct mc_conv_copy c = { .to = to, .from = here + shift * x->r.size, .to_type = MC_FLOAT32,
+                                  .from_type = MC_FLOAT32, .rank = 5,
+                                  .to_stride = d->plain_stride[role], .from_stride = back };
         memcpy(c.size, a.size, sizeof c.size);
         mc_conv_copy_array(&c, x->r.threads);
         here = to;
@@ -100,7 +99,7 @@ static void combine(void *arg, int64_t task, int slot)
     float *to = (float *)(void *)x->r.result;
     const int64_t i0 = task / a.size[1], i1 = task % a.size[1], rows = a.size[2] * a.size[3];
     int64_t back[5];
-    const int64_t shift = role == CONV_W ? turned(p, x->d->plain_stride[role], back) : 0;
+    const int64_t shift = role == CONV_W ? reverse_taps(p, x->d->plain_stride[role], back) : 0;
     const int64_t *fs = role == CONV_W ? back : x->d->plain_stride[role];
     (void)slot;
     for (int64_t row = 0; row < rows; row++) {
@@ -124,17 +123,17 @@ mc_status mc_onednn_run(const struct mc_plan *plan, void *const *operand, void *
     const struct mc_conv_array a = mc_conv_array(x.r.p, role);
     void *data[4] = { 0 };
     for (int i = 0; i < 3; i++) {
-        data[i] = i != role ? bring(&x, i) : NULL;
+        data[i] = i != role ? load_operand(&x, i) : NULL;
     }
-    char *lies = d->plain[role] ? x.r.workspace + d->plain_at[role] : x.r.result;
-    data[role] = d->reorder[role] ? x.r.workspace + d->at[role] : lies;
+    char *bare = d->plain[role] ? x.r.workspace + d->plain_at[role] : x.r.result;
+    data[role] = d->reorder[role] ? x.r.workspace + d->at[role] : bare;
     data[3] = x.r.workspace + d->scratch_at;
     const void *const desc[4] = { d->liked[0], d->liked[1], d->liked[2],
                                   d->l.primitive_desc_query_md(d->pd, DNNL_SCRATCHPAD_MD, 0) };
     execute(&x, d->primitive, 4,
             (const int[]){ args[pass][0], args[pass][1], args[pass][2], DNNL_SCRATCHPAD }, desc, data);
     if (d->reorder[role]) {
-        reorder(&x, role, d->liked[role], data[role], d->desc[role], lies);
+        reorder(&x, role, d->liked[role], data[role], d->desc[role], bare);
     }
     mc_library_gemm_done(d->l.handle, before);
     if (x.failed) {

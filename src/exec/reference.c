@@ -128,14 +128,16 @@ static mc_array *slack_of(struct table *t, mc_node *n, double tol)
     return slack;
 }
 
-/* The first element that is outside its own tolerance too; -1: none. */
+/* The first element that is outside its own tolerance; -1: none.  Where elements have no tolerances of their
+ * own it is `bad`. */
 static int64_t first_out_of_tolerance(struct table *t, mc_node *n, const mc_array *have, mc_array *want,
-                                      double tol, double rough)
+                                      double tol, double rough, int64_t bad)
 {
     mc_array *slack = slack_at(t, n, want, tol), *near = slack ? mc_array_copy(have) : NULL;
-    int64_t bad = near && mc_array_is_contiguous(want) ? -1 : 0;
+    const bool each = near && mc_array_is_contiguous(want);
     size_t size = mc_dtypes[want->dtype].size;
-    for (int64_t i = 0, many = bad < 0 ? mc_array_size(want) : 0; i < many && bad < 0; i++) {
+    bad = each ? -1 : bad;
+    for (int64_t i = 0, many = each ? mc_array_size(want) : 0; i < many && bad < 0; i++) {
         const char *pa = near->data + (size_t)i * size, *pb = want->data + (size_t)i * size;
         double a = mc_load_f64(want->dtype, pa), b = mc_load_f64(want->dtype, pb);
         double may = ((const double *)(const void *)slack->data)[i];
@@ -168,7 +170,7 @@ static mc_status compare_value(struct table *t, int step, int v, mc_node *n, int
     double rough = tol > 0 ? tol * scale + least : 0;
     int64_t bad = mc_array_differs(have, want, tol, rough);
     if (bad >= 0 && item == 0 && mc_dims_equal(have->rank, have->dims, want->rank, want->dims)) {
-        bad = first_out_of_tolerance(t, n, have, want, eps, rough);
+        bad = first_out_of_tolerance(t, n, have, want, eps, rough, bad);
     }
     mc_array_unref(&have);
     return bad < 0 ? MC_OK

@@ -64,7 +64,7 @@ void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n,
             if (mc_dict_get(&seen, name)) {
                 continue;
             }
-            mc_dict_put(&seen, name, name);
+            body.bad |= !mc_dict_put(&seen, name, name); /* or the function would be defined twice */
             const char *code = mc_print_op_code(v->op, t);
             for (const char *m = strstr(code, "M("); m; m = strstr(m + 1, "M(")) {
                 char word[32] = { 0 };

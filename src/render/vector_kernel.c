@@ -275,7 +275,7 @@ void mc_vector_kernel_functions(struct mc_str *out, int n, struct mc_kernel *con
             if (mc_dict_get(&seen, name)) {
                 continue;
             }
-            mc_dict_put(&seen, name, name);
+            out->bad |= !mc_dict_put(&seen, name, name); /* or the function would be defined twice */
             mc_str_addf(out, "VECTOR %s %s(", type_of(v->dtype), name);
             for (int a = 0; a < v->narg; a++) {
                 mc_str_addf(out, "%s%s %c", a ? ", " : "",

@@ -257,7 +257,8 @@ static mc_status run_all(struct mc_function *f, struct mc_shape_plan *p)
 
 static bool compiled(const struct mc_function *f, int step)
 {
-    return mc_cuda_fn_code(f)->grid[step].plain != NULL;
+    const struct mc_grid_kernel *k = &mc_cuda_fn_code(f)->grid[step];
+    return k->plain || k->few_elements; /* short rows of a static length have no other form */
 }
 
 static bool is_left_to_reference(const struct mc_function *f, int step)

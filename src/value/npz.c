@@ -1,9 +1,8 @@
 /* npz.c: reads NumPy's file of several arrays, which is a zip file of .npy files.
  *
- * The central directory is trusted once it was checked against the file's size, a member once it was
- * checked against its sum.
+ * The central directory is checked against the size of the file, a member against its checksum.
  *
- * Invariant: a member is only ever read within the bytes that the directory gives it. */
+ * Invariant: a member is read only within the bytes that the directory gives it. */
 #include "value/zip.h"
 
 struct member {
@@ -16,7 +15,7 @@ struct member {
 
 struct mc_npz {
     struct mc_source source;
-    char *path; /* what source.name points at */
+    char *path; /* source.name points to it */
     VEC(struct member) members;
 };
 
@@ -40,7 +39,7 @@ struct directory {
     uint64_t at, size, count;
 };
 
-/* The last place near the end where an end record with a fitting comment begins. */
+/* Finds the last end record whose comment ends where the file ends. */
 static mc_status find_end(const mc_npz *z, uint64_t *at)
 {
     uint64_t size = z->source.size, span = MC_MIN(size, (uint64_t)END_SIZE + LONGEST_COMMENT);
@@ -86,14 +85,14 @@ static mc_status find_directory(const mc_npz *z, struct directory *d)
         }
     }
     if (d->at > at || d->size > at - d->at || d->count > d->size / CENTRAL_SIZE) {
-        return damaged(z, "its directory lies outside");
+        return damaged(z, "its directory is outside of the file");
     }
     return MC_OK;
 }
 
 /* ---- reading the directory ---- */
 
-/* Sizes that do not fit into 32 bits stand in an extra field, those that are needed, in this order. */
+/* Sizes that do not fit into 32 bits are in an extra field: only those, in this order. */
 static bool read_extra64(struct member *m, const unsigned char *p, uint64_t n)
 {
     uint64_t *want[] = { &m->size, &m->packed, &m->at };
@@ -121,7 +120,7 @@ static bool read_extra64(struct member *m, const unsigned char *p, uint64_t n)
     return true;
 }
 
-/* One entry from p, which has n bytes; *used says how many it took. */
+/* Reads one entry from p, which has n bytes; *used: the length of the entry. */
 static mc_status read_member(mc_npz *z, const unsigned char *p, uint64_t n, uint64_t *used)
 {
     if (n < CENTRAL_SIZE || number(p, 4) != CENTRAL) {
@@ -137,7 +136,7 @@ static mc_status read_member(mc_npz *z, const unsigned char *p, uint64_t n, uint
         return damaged(z, "its directory");
     }
     if (m.at > z->source.size || m.packed > z->source.size - m.at) {
-        return damaged(z, "a member lies outside");
+        return damaged(z, "a member is outside of the file");
     }
     if (name >= 4 && memcmp(p + CENTRAL_SIZE + name - 4, ".npy", 4) == 0) {
         name -= 4;
@@ -171,7 +170,8 @@ static mc_status read_directory(mc_npz *z)
 
 /* ---- members ---- */
 
-/* The packed bytes lie behind a second header, whose name and extra field may differ in length. */
+/* The packed bytes are after a local header, whose name and extra field may differ in length from those in
+ * the directory. */
 static mc_status read_packed(const mc_npz *z, const struct member *m, void *dst)
 {
     unsigned char local[LOCAL_SIZE];
@@ -183,8 +183,8 @@ static mc_status read_packed(const mc_npz *z, const struct member *m, void *dst)
     return mc_source_read(&z->source, at, dst, (size_t)m->packed);
 }
 
-/* The .npy file itself, size bytes.  Compression gains at most a factor of 1032, so a size beyond that
- * is a lie and is not allocated. */
+/* The .npy file, of m->size bytes.  Deflate compresses by at most a factor of 1032, so a larger size is wrong
+ * and is not allocated. */
 static mc_status unpack(const mc_npz *z, const struct member *m, char **out)
 {
     *out = NULL;
@@ -193,7 +193,7 @@ static mc_status unpack(const mc_npz *z, const struct member *m, char **out)
                        m->encrypted ? "encrypted" : "compressed in another way than deflate");
     }
     if (m->method == STORED ? m->size != m->packed : m->size / 1032 > m->packed) {
-        return damaged(z, "a size");
+        return damaged(z, "a size is wrong");
     }
     char *packed = mc_alloc_pages((size_t)m->packed, "files"), *text = packed;
     mc_status s = packed ? read_packed(z, m, packed) : MC_EMEMORY;
@@ -203,7 +203,7 @@ static mc_status unpack(const mc_npz *z, const struct member *m, char **out)
         mc_free_pages(packed);
     }
     if (s == MC_OK && mc_crc32(0, text, (size_t)m->size) != m->crc) {
-        s = damaged(z, "a check sum");
+        s = damaged(z, "a checksum differs");
     }
     if (s < 0) {
         mc_free_pages(text);
@@ -264,7 +264,7 @@ const char *mc_npz_name(const mc_npz *z, int i)
     return i >= 0 && i < mc_npz_count(z) ? z->members.at[i].name : NULL;
 }
 
-/* Of equal names the last counts, as in any zip file that something was appended to. */
+/* Of members with equal names the last one counts, as in any zip file that was appended to. */
 static const struct member *find(const mc_npz *z, const char *name)
 {
     for (size_t i = z->members.n; i-- > 0;) {
@@ -304,7 +304,7 @@ mc_array *mc_npz_load(mc_npz *z, const char *name)
     if (unpack(z, m, &text) < 0) {
         return NULL;
     }
-    char label[512]; /* messages put it in quotes */
+    char label[512]; /* messages quote it */
     mc_snprintf(label, sizeof label, "%s' of '%s", name, z->source.name);
     mc_array *a = mc_npy_read(&(struct mc_source){ .fd = -1, .mem = text, .size = m->size, .name = label });
     mc_free_pages(text);

@@ -1,7 +1,7 @@
 /* npz_save.c: writes NumPy's file of several arrays.
  *
- * Invariant: members are stored plain, in the order given and without a date, so equal arrays give
- * equal files; what does not fit into 32 bits, and only that, is told in 64. */
+ * Invariant: members are stored uncompressed, in the order given and with a constant date, so equal arrays
+ * give equal files.  Only numbers that do not fit into 32 bits are written in 64. */
 #include "value/zip.h"
 
 static void add_number(struct mc_str *b, uint64_t v, int n)
@@ -11,7 +11,7 @@ static void add_number(struct mc_str *b, uint64_t v, int n)
     }
 }
 
-/* One member while it is being written. */
+/* A member while it is written. */
 struct draft {
     mc_array *flat;
     struct mc_str front; /* local header and head of the .npy file */
@@ -30,7 +30,7 @@ static uint64_t low(uint64_t v)
     return is_big(v) ? FULL32 : v;
 }
 
-/* What both headers of a member share, from "version needed" on. */
+/* The fields that both headers of a member have, from "version needed" on. */
 static void add_shared(struct mc_str *b, const struct draft *d, size_t extra)
 {
     bool ascii = true;
@@ -41,7 +41,7 @@ static void add_shared(struct mc_str *b, const struct draft *d, size_t extra)
     add_number(b, ascii ? 0 : UTF8, 2);
     add_number(b, STORED, 2);
     add_number(b, 0, 2);    /* midnight */
-    add_number(b, 0x21, 2); /* the first day that a zip file knows: 1 January 1980 */
+    add_number(b, 0x21, 2); /* the earliest date of a zip file: 1 January 1980 */
     add_number(b, d->crc, 4);
     add_number(b, low(d->size), 4);
     add_number(b, low(d->size), 4);

@@ -217,10 +217,9 @@ static mc_node *apply(struct parser *p, mc_node *x, struct val *item, int n, mc_
         advanced |= item[i].kind == V_NODE && item[i].node && item[i].node->type.rank > 0;
     }
     if (dots > 1 || used > x->type.rank) {
-        return mc_node_fail(g, MC_ESHAPE,
-                            dots > 1 ? "only one ... may stand in an index"
-                                     : "%d indices for a tensor of rank %d",
-                            used, x->type.rank);
+        return mc_node_fail(
+            g, MC_ESHAPE, dots > 1 ? "an index can have only one ..." : "%d indices for a tensor of rank %d",
+            used, x->type.rank);
     }
     for (int i = 0; i <= n && !p->failed; i++) {
         bool fill = (i < n && item[i].kind == V_ELLIPSIS) || (i == n && !dots);

@@ -161,7 +161,7 @@ static void need_bool(struct parser *p, const struct val *v, const char *word, c
     if (!is && !p->failed) {
         const char *have = v->kind == V_NODE && v->node && v->node->nout == 1
                                ? mc_dtype_name(v->node->type.dtype)
-                               : "what stands here";
+                               : "this value";
         mc_parse_fail(p, v->at, "'%s' needs bool, not %s; '%s' works on the bits of integers", word, have,
                       instead);
     }
@@ -268,7 +268,7 @@ mc_node *mc_expr(mc_graph *g, const char *text, const struct mc_bind *bind, int 
         }
     } while (mc_parse_skip(&p) && p.tok.kind != T_END);
     if (!p.failed && p.tok.kind != T_END) {
-        mc_parse_fail(&p, p.tok.at, "this is left over");
+        mc_parse_fail(&p, p.tok.at, "unexpected text after the formula");
     }
     n = p.failed ? g->error : n;
     mc_parse_end(&p);

@@ -72,8 +72,8 @@ bool mc_bigint_u64(const struct whole *a, uint64_t *out);
 double mc_bigint_real(const struct whole *a);
 int mc_bigint_compare(const struct whole *a, const struct whole *b);
 /* Applies an op to two whole numbers; WHOLE_NOT: not an op on whole numbers, or the result is not whole. */
-enum whole_result mc_bigint_op(const char *op, const struct whole *a, const struct whole *b, struct whole *out,
-                              const char **fault);
+enum whole_result mc_bigint_op(const char *op, const struct whole *a, const struct whole *b,
+                               struct whole *out, const char **fault);
 /* parse_value.c */
 bool mc_val_is_number(const struct val *v);                          /* without a suffix */
 /* false: it is not a whole number without a suffix */

@@ -44,7 +44,7 @@ static void parse_args(struct parser *p, struct args *a)
 static bool has_gradients(struct parser *p, size_t at)
 {
     if (!p->g->language->grads) {
-        mc_parse_fail(p, at, "a formula of this graph takes no gradients");
+        mc_parse_fail(p, at, "formulas of this graph cannot take gradients");
     }
     return p->g->language->grads != NULL;
 }
@@ -53,7 +53,7 @@ static bool has_gradients(struct parser *p, size_t at)
 static struct val call_grad(struct parser *p, struct args *a, size_t at)
 {
     if (a->n != 2 || !has_gradients(p, at)) {
-        mc_parse_fail(p, at, "grad takes a cost and what to differentiate by");
+        mc_parse_fail(p, at, "grad takes a cost and the variables to differentiate by");
         return mc_val_of(p->g->error, at);
     }
     mc_node *cost = mc_val_node(p, &a->value[0]);
@@ -87,8 +87,8 @@ static struct val call_product(struct parser *p, struct args *a, size_t at, bool
 {
     mc_node *in[3] = { NULL };
     if (a->n != 3) {
-        mc_parse_fail(p, at, "%s takes f, what to differentiate by, and %s", left ? "Lop" : "Rop",
-                      left ? "what stands for f's gradient" : "its direction");
+        mc_parse_fail(p, at, "%s takes f, the variable to differentiate by, and a vector of the shape of %s",
+                      left ? "Lop" : "Rop", left ? "f" : "the variable");
     }
     for (int i = 0; i < 3 && !p->failed; i++) {
         in[i] = mc_val_node(p, &a->value[i]);

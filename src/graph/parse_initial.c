@@ -148,7 +148,7 @@ static int which_setting(struct parser *p, const struct reading *q, int *next)
         ++*next;
     }
     if (!r->setting[*next].name) {
-        mc_parse_fail(p, t.at, "%s takes no more than this", r->name);
+        mc_parse_fail(p, t.at, "%s has no more settings", r->name);
         return -2;
     }
     return *next;

@@ -242,7 +242,7 @@ mc_status mc_picture_make(struct mc_picture *p, int n, mc_node *const *outputs,
     mc_graph *g = mc_graph_of(n, outputs);
     for (int i = 0; i < n; i++) {
         if (mc_is_error(outputs[i])) {
-            return mc_fail(MC_EARG, "picture: node %d is no node: %s", i + 1, g ? mc_error(g) : "NULL");
+            return mc_fail(MC_EARG, "picture: node %d is not valid: %s", i + 1, g ? mc_error(g) : "NULL");
         }
     }
     if (!g) {

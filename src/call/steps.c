@@ -138,7 +138,7 @@ static void set_pointers(struct mc_function *f, const struct mc_shape_plan *p)
     }
 }
 
-/* For sizes that depend on data: plans a step, allocates its results, runs it, then goes to the next. */
+/* For sizes that depend on data: plans each step, allocates its results and runs it before the next one. */
 static mc_status run_dynamic(struct mc_function *f, struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;

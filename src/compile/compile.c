@@ -209,7 +209,7 @@ static mc_status lower(struct compiling *c)
     return s;
 }
 
-/* Allocates the table of step texts, which are made on demand; the log channel `kernel` demands all. */
+/* Allocates the table of step texts, which are made on demand; the log channel `kernel` prints all. */
 static mc_status describe(struct compiling *c)
 {
     const struct mc_program *p = &c->code->program;

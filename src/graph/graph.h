@@ -80,8 +80,8 @@ enum {
     /* heavy: the result is computed tile by tile, and an epilogue kernel may run on each tile */
     OP_BLOCKS     = 1 << 19,
     OP_MATMUL     = 1 << 20, /* matrix products: of two matrices or of two stacks of matrices */
-    /* linear in the marked inputs together, the others fixed; mc_op_linear also knows that an op which
-     * commutes is linear in either operand */
+    /* linear in the marked inputs together, the others fixed; mc_op_linear also covers the other operand of
+     * an op that commutes */
     OP_LINEAR_A   = 1 << 21,
     OP_LINEAR_B   = 1 << 22,
     OP_LINEAR_C   = 1 << 23,

@@ -162,7 +162,7 @@ static mc_status find_lists(struct nets *t)
     return MC_OK;
 }
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
 /* The wanted position of a cell: the mean over the ties above it, below it, or both. */
 static void wish(struct nets *t, struct slot *s, bool above, bool below)

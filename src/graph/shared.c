@@ -26,7 +26,7 @@ static mc_shared *shared_make(mc_graph *g, const char *name, mc_array *value, co
         if (mc_is_error(mc_shared_node(g, s))) {
             mc_shared_unref(&s);
         } else {
-            s->refs--; /* the graph's own count is enough: the pointer lives as long as the graph or a ref */
+            s->refs--; /* the graph's reference keeps s alive; the caller may add its own */
         }
     } else {
         mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error());

@@ -117,7 +117,7 @@ INLINE uint64_t f64_to_u64(double v)
 
 /* ---- one element ---- */
 
-struct num { /* one value, in the field of its class */
+struct num { /* a value, in the field of its class */
     enum mc_class cls;
     int64_t i;
     uint64_t u;

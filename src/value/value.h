@@ -114,7 +114,7 @@ mc_status mc_source_open(struct mc_source *s, const char *path);
 void      mc_source_close(struct mc_source *s);
 mc_status mc_source_read(const struct mc_source *s, uint64_t at, void *dst, size_t n);
 mc_array *mc_npy_read(const struct mc_source *s);
-/* the header before the elements, which follow in C order */
+/* makes the header; the elements follow in C order */
 mc_status mc_npy_head(struct mc_str *out, const mc_array *a);
 
 /* ---- npz.c ---- */

@@ -255,8 +255,8 @@ static const struct { const char *op; bool (*make)(const struct whole *a, const 
     { "add", add }, { "sub", subtract }, { "mul", multiply }, { "int_div", floored }, { "mod", modulo }, { "pow", power },
 };
 
-enum whole_result mc_bigint_op(const char *op, const struct whole *a, const struct whole *b, struct whole *out,
-                              const char **fault)
+enum whole_result mc_bigint_op(const char *op, const struct whole *a, const struct whole *b,
+                               struct whole *out, const char **fault)
 {
     static const struct { const char *op; bool less, equal, more; } tests[] = {
         { "lt", true, false, false }, { "le", true, true, false }, { "gt", false, false, true }, { "ge", false, true, true },

@@ -96,7 +96,7 @@ TEST(every_number_takes_what_it_holds_and_no_more)
                       "%s of %s: %#llx %s", rows[i].name, formula, (unsigned long long)bits,
                       s < 0 ? mc_last_error() : "");
             } else {
-                CHECK(s == MC_ETYPE && bits == untouched && strstr(mc_last_error(), "does not hold"),
+                CHECK(s == MC_ETYPE && bits == untouched && strstr(mc_last_error(), "does not fit"),
                       "%s of %s: %#llx %s", rows[i].name, formula, (unsigned long long)bits, mc_last_error());
             }
             mc_function_free(f);
@@ -138,7 +138,7 @@ TEST(a_result_out_of_range_leaves_all_as_it_was)
     int64_t a = 7;
     int8_t b = 7;
     refused(mc_call(f, MC_IN(127), MC_OUT(&a, &b)), MC_ETYPE,
-            "output 1 is 128, which the given number's int8 does not hold");
+            "output 1 is 128, which does not fit into the given int8");
     mc_array *n = mc_shared_get(mc_shared_named(g, "n"));
     CHECK(a == 7 && b == 7, "%d %d", (int)a, (int)b);
     CHECK(strcmp(mc_flag_get("device"), "cpu") != 0 || mc_array_get(n, NULL) == 0,

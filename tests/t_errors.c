@@ -148,7 +148,7 @@ TEST(mistakes_in_specs)
         { { .inputs = "x", .outputs = "x", .excluding = "fushion" },  MC_EARG,  "excluding: no rule, tag or stage is named 'fushion'; did you mean 'fusion'?" },
         { { .inputs = "x", .outputs = "x", .excluding = "fusion:qqqqqqqqqqq" }, MC_EARG, "named 'qqqqqqqqqqq'; the stages are canonicalize," },
         { { .inputs = "x", .outputs = "x", .including = "reciprocl" }, MC_EARG, "including: no rule, tag or stage is named 'reciprocl'; did you mean 'reciprocal'?" },
-        { { .inputs = "v", .outputs = "x", .givens = "x = v" },     MC_ESHAPE,  "givens: 'x' has rank 2, what is given rank 1" },
+        { { .inputs = "v", .outputs = "x", .givens = "x = v" },     MC_ESHAPE,  "givens: 'x' has rank 2, its replacement rank 1" },
         { { .inputs = "v", .outputs = "v", .givens = "q = v" },     MC_EARG,    "givens: there is no variable 'q'" },
         { { .inputs = "x", .outputs = "grad(sum(x), y)" },          MC_EGRAD,   "the cost does not depend on y" },
     };
@@ -259,7 +259,7 @@ TEST(mistakes_in_arguments_of_calls)
             "step: input 2 ('i') is float32, which int64 cannot hold");
     REFUSED(MC_IN(a, a, i), MC_OUT(&out), MC_ESHAPE, "step: input 1 ('k')");
     REFUSED(MC_IN(1, 1, i), MC_OUT(&out), MC_ESHAPE,
-            "step: input 0 ('A') has rank 2, not 0: a number does not do");
+            "step: input 0 ('A') has rank 2; only rank 0 accepts a number");
     REFUSED(MC_IN(a, 1.5, i), MC_OUT(&out), MC_ETYPE,
             "step: input 1 ('k') is int64, which does not hold 1.5");
     REFUSED(MC_IN(a, INFINITY, i), MC_OUT(&out), MC_ETYPE, "which does not hold inf");

@@ -43,10 +43,10 @@ TEST(every_kind_of_block_is_inflated)
         CHECK(mc_inflate(have, n, b.s, b.n) == MC_OK && memcmp(have, want, n) == 0 && have[n] == 77, "%s: %s",
               packed_texts[i].name, mc_last_error());
         CHECK(mc_inflate(have, n - 1, b.s, b.n) == MC_EFORMAT &&
-                  strstr(mc_last_error(), "more than was announced"),
+                  strstr(mc_last_error(), "more bytes than expected"),
               "%s: %s", packed_texts[i].name, mc_last_error());
         CHECK(mc_inflate(have, n + 1, b.s, b.n) == MC_EFORMAT &&
-                  strstr(mc_last_error(), "less than was announced"),
+                  strstr(mc_last_error(), "fewer bytes than expected"),
               "%s: %s", packed_texts[i].name, mc_last_error());
         for (size_t k = 0; k < b.n; k++) {
             char *part = mc_alloc(k, "tests");
@@ -64,14 +64,14 @@ TEST(impossible_streams_are_refused)
     static const struct {
         const char *hex, *want;
     } rows[] = {
-        { "", "damaged compressed data: a block of no kind" },
-        { "07", "damaged compressed data: a block of no kind" },
-        { "010500faff", "damaged compressed data: a plain block's length" },
-        { "0105000000", "damaged compressed data: a plain block's length" },
-        { "034202", "damaged compressed data: a distance" },         /* back to before the beginning */
-        { "fdffff", "damaged compressed data: the sizes of codes" }, /* more symbols than there are */
-        { "0500000000", "damaged compressed data: the lengths of words" },
-        { "05c0ffffffffffffffff", "damaged compressed data: the code of codes" },
+        { "", "damaged compressed data: an unknown type of block" },
+        { "07", "damaged compressed data: an unknown type of block" },
+        { "010500faff", "damaged compressed data: the length of a stored block" },
+        { "0105000000", "damaged compressed data: the length of a stored block" },
+        { "034202", "damaged compressed data: a distance" },          /* back to before the beginning */
+        { "fdffff", "damaged compressed data: the number of codes" }, /* more symbols than there are */
+        { "0500000000", "damaged compressed data: the code lengths" },
+        { "05c0ffffffffffffffff", "damaged compressed data: the code of code lengths" },
     };
     char out[16];
     for (size_t i = 0; i < NELEM(rows); i++) {

@@ -176,7 +176,7 @@ static const struct { const char *declaration; mc_status status; const char *say
     { "shared V float32[3] = nrmal()",               MC_ESYNTAX, "there is no initial value 'nrmal'; did you mean 'normal'?", 22 },
     { "shared V float32[3] = normal(sdt=1)",         MC_ESYNTAX, "normal has no setting 'sdt'; did you mean 'std'?", 29 },
     { "shared V float32[3] = normal(std=1, std=2)",  MC_ESYNTAX, "normal: 'std' is given twice", 40 },
-    { "shared V float32[3] = normal(1, 2, 3)",       MC_ESYNTAX, "normal takes no more than this", 35 },
+    { "shared V float32[3] = normal(1, 2, 3)",       MC_ESYNTAX, "normal has no more settings", 35 },
     { "shared V float32[3] = normal(std=x)",         MC_ESYNTAX, "normal: std must be a number", 33 },
     { "shared V float32[3] = normal(std=True)",      MC_ESYNTAX, "normal: std must be a number", 33 },
     { "shared V float32[3] = normal(seed=-1)",       MC_ESYNTAX, "normal: seed must be a whole number from 0 on", 34 },

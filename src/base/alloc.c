@@ -1,7 +1,7 @@
-/* alloc.c: the one way to memory.
+/* alloc.c: allocates memory.
  *
- * Invariant: nothing else in the library calls malloc and its kin, and whatever comes from here goes
- * back here, so a hook sees every byte.  A request for nothing still gives a pointer of its own. */
+ * Invariant: no other code of the library calls malloc or its relatives, and memory allocated here is freed
+ * here, so a hook sees every allocation.  A request for 0 bytes returns a pointer of its own. */
 #include "base/base.h"
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -40,7 +40,7 @@ void *mc_alloc(size_t n, const char *tag)
     return mc_realloc(NULL, n, tag);
 }
 
-/* The C library hands out large blocks as untouched zero pages, which a memset would touch. */
+/* calloc gets large blocks from the system as zero pages, which a memset would touch. */
 static void *zeroed(size_t n, const char *tag)
 {
     if (hook.realloc == libc_realloc) {
@@ -71,7 +71,7 @@ void mc_free(void *p)
     }
 }
 
-/* The block begins before the aligned part; its address stands in the word just below that part. */
+/* The block begins before the aligned part; its address is stored in the word just below that part. */
 static void *pages(size_t n, const char *tag, void *(*get)(size_t, const char *))
 {
     size_t align = n >= HUGE_SIZE ? HUGE_SIZE : PAGE_ALIGN;
@@ -141,7 +141,8 @@ bool mc_add_i64(int64_t a, int64_t b, int64_t *out)
     return !__builtin_add_overflow(a, b, out);
 }
 
-/* Grows by half, so that n pushes cost O(n) and little is wasted; on failure the vector is as it was. */
+/* Capacity grows by half, so n pushes cost O(n) and little memory is unused.  After a failure the vector is
+ * unchanged. */
 bool mc_vec_grow(void **at, size_t *cap, size_t need, size_t size)
 {
     size_t n = MC_MAX(need, MC_MAX(*cap + *cap / 2, (size_t)8));

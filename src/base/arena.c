@@ -1,17 +1,17 @@
-/* arena.c: many small things, one death.
+/* arena.c: many small allocations that are freed together.
  *
- * Invariant: every block but the newest is full and unchanged, so a mark is four words, and releasing
- * to it frees the blocks that came after. */
+ * Invariant: only the newest block is allocated from, so a mark is four words, and releasing to it frees the
+ * blocks that are newer. */
 #include "base/base.h"
 
 enum { ALIGN = 16, FIRST = 4 << 10, LARGEST = 1 << 20 };
 
 struct mc_arena_block {
-    struct mc_arena_block *next; /* older */
+    struct mc_arena_block *next; /* the next older block */
     _Alignas(ALIGN) char data[];
 };
 
-/* Blocks double up to LARGEST; a request above that gets a block of its own size. */
+/* Block sizes double up to LARGEST; a larger request gets a block of its own size. */
 static bool add_block(struct mc_arena *a, size_t n)
 {
     size_t cap = MC_MIN(MC_MAX(a->cap * 2, (size_t)FIRST), (size_t)LARGEST);

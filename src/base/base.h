@@ -1,7 +1,7 @@
-/* base.h: what every other folder stands on: allocation, arena, vectors, strings, hashing,
- * errors, log channels, flags, files.  Nothing here knows of tensors.
+/* base.h: what all other folders use: allocation, arenas, vectors, strings, hashing, errors, log channels,
+ * flags, files.  Nothing here depends on tensors.
  *
- * Invariant: every allocation of the library goes through mc_alloc and its kin, so the hook that a
+ * Invariant: every allocation of the library goes through mc_alloc and its relatives, so the hook that a
  * program (or a test that fails the n-th allocation) installs sees all of them. */
 #ifndef MC_BASE_H
 #define MC_BASE_H
@@ -22,7 +22,7 @@
         if (e_ < 0) {                                                                              \
             return e_;                                                                             \
         }                                                                                          \
-    } while (0) /* forward an error code */
+    } while (0) /* returns the error code of e, if it is one */
 #define MC_MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MC_MAX(a, b) ((a) > (b) ? (a) : (b))
 
@@ -42,7 +42,7 @@ bool  mc_mul_size(size_t a, size_t b, size_t *out); /* false on overflow */
 bool  mc_mul_i64(int64_t a, int64_t b, int64_t *out);
 bool  mc_add_i64(int64_t a, int64_t b, int64_t *out);
 
-/* ---- arena.c: many small things, one death ---- */
+/* ---- arena.c: many small allocations, freed together ---- */
 struct mc_arena {
     struct mc_arena_block *block; /* newest first */
     size_t used, cap;             /* of the newest block */
@@ -72,11 +72,11 @@ bool mc_vec_grow(void **at, size_t *cap, size_t need, size_t size);
 #define VEC_PUSH(v, x) (VEC_RESERVE(v, 1) ? ((v).at[(v).n++] = (x), true) : false)
 #define VEC_FREE(v) (mc_free((v).at), (v).at = NULL, (v).n = (v).cap = 0)
 
-/* ---- str.c: growable text with a sticky failure, so that a printer needs no checks ---- */
+/* ---- str.c: growable text; a failure is remembered, so that a printer needs no checks ---- */
 struct mc_str {
     char *s; /* NUL-terminated once anything was added */
     size_t n, cap;
-    bool bad; /* ran out of memory; s is what was there before */
+    bool bad; /* out of memory; s is the text before the failure */
 };
 void mc_str_add(struct mc_str *b, const char *s);
 void mc_str_addn(struct mc_str *b, const char *s, size_t n);
@@ -87,7 +87,7 @@ void mc_str_json(struct mc_str *b, const char *s);   /* quoted and escaped */
 void mc_str_html(struct mc_str *b, const char *s);   /* escaped for HTML and SVG text */
 char *mc_str_take(struct mc_str *b);                 /* the text, owned by the caller; NULL if bad */
 void mc_str_free(struct mc_str *b);
-/* to a stream, and frees it; what: for the message */
+/* writes to a stream and frees the text; what: for the message */
 mc_status mc_str_write(struct mc_str *b, FILE *to, const char *what);
 
 /* Bytes of the UTF-8 character at s, which has n of them; 0: none begins here. */
@@ -108,12 +108,12 @@ mc_status mc_json_end(struct mc_json *j);                        /* nothing but 
 /* "WHAT: what at 'what is left'": MC_EFORMAT */
 mc_status mc_json_wrong(const struct mc_json *j, const char *what);
 
-/* ---- number.c: beside mc_strtod and mc_snprintf, which are public; all as in the C locale ---- */
+/* ---- number.c: beside mc_strtod and mc_snprintf, which are public; all use the C locale ---- */
 float mc_strtof(const char *s, char **end);
 int   mc_vfprintf(FILE *to, const char *fmt, va_list ap);
 int   mc_fprintf(FILE *to, const char *fmt, ...) MC_PRINTF(2, 3);
 bool  mc_is_space(char c);
-bool  mc_same_word(const char *a, const char *b); /* but for the case of their letters */
+bool  mc_same_word(const char *a, const char *b); /* case-insensitive comparison */
 
 /* ---- hash.c ---- */
 uint64_t mc_hash(const void *p, size_t n, uint64_t seed);
@@ -124,7 +124,7 @@ static inline uint64_t mc_hash_mix(uint64_t h, uint64_t x)
     h *= UINT64_C(0xff51afd7ed558ccd);
     return h ^ (h >> 32);
 }
-struct mc_map { /* uint64 key -> pointer; key 0 and value NULL are ordinary */
+struct mc_map { /* uint64 key -> pointer; key 0 and value NULL are allowed */
     struct mc_map_slot *slot;
     size_t n, cap;
 };
@@ -139,7 +139,7 @@ void *mc_dict_get(const struct mc_dict *d, const char *key); /* NULL: missing */
 bool  mc_dict_put(struct mc_dict *d, const char *key, void *value);
 void  mc_dict_free(struct mc_dict *d);
 
-/* ---- error.c: one place through which every failure passes; mc_fail, mc_fail_again are public ---- */
+/* ---- error.c: every failure is reported here; mc_fail, mc_fail_again are public ---- */
 mc_status mc_failv(mc_status code, const char *fmt, va_list ap);
 mc_status mc_fail_memory(size_t bytes, const char *tag);
 void mc_clear_error(void);
@@ -148,7 +148,7 @@ void mc_clear_error(void);
 enum mc_channel { LOG_REWRITE, LOG_PLAN, LOG_KERNEL, LOG_MEM, LOG_TIME, LOG_WARN, MC_NCHANNEL };
 extern _Atomic unsigned mc_log_mask;
 void mc_log_line(enum mc_channel ch, const char *fmt, ...) MC_PRINTF(2, 3);
-void mc_say(const char *text);   /* to stdout: for print_ alone, because the user's graph says so */
+void mc_say(const char *text);   /* prints to stdout, for the op print_ only */
 static inline bool mc_logs(enum mc_channel ch)
 {
     return atomic_load_explicit(&mc_log_mask, memory_order_relaxed) & 1u << ch;
@@ -167,26 +167,26 @@ enum mc_flag {
 #undef FLAG
     MC_NFLAG
 };
-int64_t     mc_flag_int(enum mc_flag f);   /* bool, int, bytes, and the index of an enumerated word */
+int64_t     mc_flag_int(enum mc_flag f);   /* bool, int, bytes, or the index of a WORD */
 double      mc_flag_real(enum mc_flag f);
 const char *mc_flag_text(enum mc_flag f);  /* stays valid for the life of the process */
-/* A TEXT flag that takes names which others know: they set this before main, and it lists them; how many. */
+/* For a TEXT flag whose values are names known elsewhere: a function that lists them and returns their
+ * number.  It is set before main. */
 typedef size_t mc_flag_names(const char **names, size_t room);
 extern mc_flag_names *mc_flag_names_of[];
-mc_status   mc_flags_status(void);         /* the first mistake in the file or the environment, if any */
+mc_status   mc_flags_status(void);         /* the first mistake in the file or the environment; MC_OK: none */
 
-/* ---- file.c: beside mc_file_read and mc_file_write (a temporary file, then rename), which are public
- * ---- */
+/* ---- file.c: beside mc_file_read and mc_file_write, which are public ---- */
 struct mc_piece {
     const void *data;
     size_t n;
 };
-/* one after another */
+/* writes the pieces one after another */
 mc_status mc_file_write_pieces(const char *path, const struct mc_piece *piece, size_t n);
-/* from where it stands; path: for messages */
+/* reads from the current position; path: for messages */
 mc_status mc_fd_read(int fd, const char *path, char **data, size_t *n);
 mc_status mc_fd_write(int fd, const char *path, struct mc_piece p);
-/* with parents, for this user alone */
+/* with its parents; permissions for this user only */
 mc_status mc_dir_make(const char *path);
 double    mc_now(void);                                                   /* seconds, monotonic */
 

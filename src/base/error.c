@@ -1,7 +1,7 @@
-/* error.c: the place through which every failure passes.
+/* error.c: every failure is reported here.
  *
- * Invariant: nothing here allocates, so running out of memory can always be told.  The text is one
- * fixed buffer a thread; it is formatted aside first, so it may quote itself. */
+ * Invariant: nothing here allocates, so running out of memory can be reported.  The text is a fixed buffer
+ * for each thread.  A message is formatted in another buffer first, so it may contain the previous one. */
 #include "base/base.h"
 #include <stdio.h>
 
@@ -55,7 +55,7 @@ void mc_clear_error(void)
     status = MC_OK;
 }
 
-/* Formats into buf (TEXT bytes) and shows with "..." that something was cut off. */
+/* Formats into buf (TEXT bytes); a text that is cut off ends in "...". */
 static void format(char *buf, const char *fmt, va_list ap)
 {
     if (mc_vsnprintf(buf, TEXT, fmt, ap) >= TEXT) {
@@ -108,7 +108,7 @@ static char lower(char c)
     return (char)(c >= 'A' && c <= 'Z' ? c + 32 : c);
 }
 
-/* Least number of insertions, deletions, changes and swaps of neighbours; case does not count. */
+/* Least number of insertions, deletions, replacements and swaps of neighbours, ignoring case. */
 static size_t distance(const char *a, size_t na, const char *b, size_t nb)
 {
     size_t row[3][WORD + 1];
@@ -133,7 +133,7 @@ const char *mc_near_miss(const char *word, const char *const *list, size_t n)
 {
     const char *best = NULL;
     size_t nw = strlen(word);
-    size_t limit = 1 + nw / 4; /* a longer word may be further off */
+    size_t limit = 1 + nw / 4; /* a longer word may have more mistakes */
     for (size_t i = 0; i < n && nw <= WORD; i++) {
         size_t nl = strlen(list[i]);
         size_t d = nl <= WORD ? distance(word, nw, list[i], nl) : WORD;

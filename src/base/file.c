@@ -1,7 +1,7 @@
-/* file.c: whole files in, whole files out, folders, and the clock.
+/* file.c: reads and writes whole files, makes folders, and reads the clock.
  *
- * Invariant: a file that is written appears complete under its name or not at all: the bytes go to a
- * neighbour first, which is then renamed. */
+ * Invariant: a file is written completely or not at all: the bytes go to a new file in the same folder, which
+ * is then renamed. */
 #include "base/base.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@ static mc_status fail_at(const char *what, const char *path)
     return mc_fail(MC_EFILE, "cannot %s '%s': %s", what, path, strerror(errno));
 }
 
-/* Reads to the end whatever the size was said to be: pipes and /proc files say 0. */
+/* Reads to the end, whatever size is reported: pipes and files in /proc report 0. */
 static mc_status read_all(int fd, const char *path, struct mc_str *out)
 {
     for (;;) {
@@ -89,7 +89,7 @@ mc_status mc_fd_write(int fd, const char *path, struct mc_piece p)
     return MC_OK;
 }
 
-/* A neighbour of path that did not exist; its name is in *name, owned by the caller. */
+/* Creates a new file beside path; *name: its name, owned by the caller. */
 static int open_neighbour(const char *path, char **name)
 {
     static atomic_uint count;
@@ -116,7 +116,7 @@ static int open_neighbour(const char *path, char **name)
     return -1;
 }
 
-/* Devices and pipes are written to, not replaced. */
+/* Devices and pipes are written to directly, not replaced. */
 static bool is_special(const char *path)
 {
     struct stat st;
@@ -131,7 +131,7 @@ mc_status mc_file_write_pieces(const char *path, const struct mc_piece *piece, s
         return mc_fail(MC_EARG, "there is no path of a file to write (NULL)");
     }
     const bool special = is_special(path);
-    path = realpath(path, real) ? real : path; /* a link stays a link */
+    path = realpath(path, real) ? real : path; /* write through a symbolic link, do not replace it */
     int fd = special ? open(path, O_WRONLY | O_CLOEXEC) : open_neighbour(path, &name);
     if (fd < 0) {
         return special ? fail_at("write", path) : mc_last_status();
@@ -157,7 +157,7 @@ mc_status mc_file_write(const char *path, const void *data, size_t n)
     return mc_file_write_pieces(path, &(struct mc_piece){ data, n }, 1);
 }
 
-/* A parent that cannot be made, but may be there, is left to the last step to complain about. */
+/* A parent that cannot be made may exist; if it does not, the last mkdir reports the error. */
 mc_status mc_dir_make(const char *path)
 {
     struct stat st;

@@ -1,4 +1,4 @@
-/* flag.h: one flag and one setting of it, between flag_value.c, which reads text, and flags.c. */
+/* flag.h: a flag and its value, shared by flag_value.c, which parses values, and flags.c. */
 #ifndef MC_FLAG_H
 #define MC_FLAG_H
 
@@ -12,9 +12,9 @@ struct mc_flag_row {
 extern const struct mc_flag_row mc_flag_rows[MC_NFLAG];
 
 struct mc_flag_value {
-    int64_t i;        /* a number, the index of a word, a bit for each of several words */
+    int64_t i;        /* a number, the index of a word, or a bit for each of several words */
     double r;
-    const char *text; /* as it is shown: the text that was read, or a constant */
+    const char *text; /* the text that is shown: as it was read, or a constant */
 };
 mc_status mc_flag_check(enum mc_flag f, const char *text, struct mc_flag_value *v);
 

@@ -1,7 +1,7 @@
-/* flag_value.c: the table of flags, and the meaning of the texts they are set to.
+/* flag_value.c: the table of flags, and how their texts are parsed.
  *
- * Invariant: what mc_flag_check accepts needs no further look; what it refuses has an error that says
- * which texts would have done. */
+ * Invariant: a value that mc_flag_check accepts needs no further check; if it refuses one, the error lists
+ * the allowed texts. */
 #include "base/flag.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static mc_status bad(const struct mc_flag_row *r, const char *text)
                    r->values);
 }
 
-/* The i-th word of "a|b|c" as text[n], or NULL. */
+/* The i-th word of "a|b|c", which has n bytes; NULL: there is none. */
 static const char *word_at(const char *values, int i, size_t *n)
 {
     for (; i > 0; i--) {

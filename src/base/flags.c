@@ -1,11 +1,11 @@
-/* flags.c: reads and writes the flags of flags.def.
+/* flags.c: reads and sets the flags of flags.def.
  *
- * Sources, each overriding the one before: the table's defaults; an INI file ($MONOCHORDRC, or
- * ~/.monochordrc), where [rewrite] and excluding make rewrite.excluding; the list in the environment
- * variable MONOCHORD_FLAGS; mc_flag_set.  The first use of any flag reads the first three.
+ * Sources, each overriding the one before: the defaults of the table; an INI file ($MONOCHORDRC, or
+ * ~/.monochordrc), where `excluding` in the section [rewrite] sets rewrite.excluding; the list in the
+ * environment variable MONOCHORD_FLAGS; mc_flag_set.  The first use of any flag reads the first three.
  *
- * Invariant: a cell holds only what mc_flag_check accepted, and its texts are never freed, so a reader needs
- * no lock and may keep what it read. */
+ * Invariant: every stored value was accepted by mc_flag_check, and texts are never freed, so a reader needs
+ * no lock and may keep a text. */
 #include "base/flag.h"
 #include <errno.h>
 #include <stdio.h>
@@ -25,14 +25,14 @@ static struct {
     char text[2048];
 } startup; /* the first mistake in the file or the environment */
 
-/* ---- texts that live as long as the process, each kept once ---- */
+/* ---- texts that are kept for the life of the process, each stored once ---- */
 
 static struct kept {
     struct kept *next;
     char text[];
 } *kept;
 
-static const char *keep(const char *text) /* under the lock; NULL: no memory */
+static const char *keep(const char *text) /* the caller holds the lock; NULL: no memory */
 {
     for (const struct kept *k = kept; k; k = k->next) {
         if (strcmp(k->text, text) == 0) {
@@ -50,12 +50,13 @@ static const char *keep(const char *text) /* under the lock; NULL: no memory */
     return k->text;
 }
 
-static void store(enum mc_flag f, struct mc_flag_value v) /* under the lock; v.text lives for ever */
+/* the caller holds the lock; v.text is never freed */
+static void store(enum mc_flag f, struct mc_flag_value v)
 {
     atomic_store(&cells[f].i, v.i);
     atomic_store(&cells[f].r, v.r);
     atomic_store(&cells[f].text, v.text);
-    if (f == FLAG_debug) { /* the words of debug stand in the order of enum mc_channel */
+    if (f == FLAG_debug) { /* the words of debug are in the order of enum mc_channel */
         atomic_store(&mc_log_mask, (unsigned)v.i);
     }
 }
@@ -111,7 +112,7 @@ static char *trim(char *s)
     return s;
 }
 
-/* name=value, in place. */
+/* Parses name=value; changes the text. */
 static mc_status set_pair(char *pair, bool apply)
 {
     char *eq = strchr(pair, '=');
@@ -122,8 +123,8 @@ static mc_status set_pair(char *pair, bool apply)
     return set(trim(pair), trim(eq + 1), apply);
 }
 
-/* "a=1,b=2"; empty items are fine.  With `mistake` NULL the first mistake ends it, otherwise each is
- * told there and the rest still counts. */
+/* Parses "a=1,b=2"; empty items are allowed.  If `mistake` is NULL, the first mistake ends parsing; otherwise
+ * each mistake is reported to it, and parsing continues. */
 static mc_status each_pair(const char *text, bool apply, void (*mistake)(const char *where))
 {
     char *copy = mc_strdup(text);
@@ -239,7 +240,7 @@ static const struct cell *cell(enum mc_flag f)
     return &cells[f];
 }
 
-/* ---- outside ---- */
+/* ---- public functions ---- */
 
 mc_status mc_flags_status(void)
 {
@@ -274,7 +275,7 @@ mc_status mc_flag_set(const char *name, const char *value)
     return s;
 }
 
-/* All of the list or, after a mistake, none of it. */
+/* Sets all of the list or, after a mistake, none of it. */
 mc_status mc_flags_parse(const char *text)
 {
     if (!text) {
@@ -300,7 +301,7 @@ const char *mc_flag_get(const char *name)
     return f < 0 ? NULL : mc_flag_text((enum mc_flag)f);
 }
 
-/* Text in lines of at most `width`, each indented by four. */
+/* Prints text in lines of at most `width` characters, indented by four. */
 static void print_wrapped(FILE *to, const char *text, size_t width)
 {
     while (*text) {

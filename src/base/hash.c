@@ -1,7 +1,7 @@
 /* hash.c: a hash of bytes, a map from numbers and a dictionary from strings.
  *
- * Invariant: tables are open-addressed, powers of two, at most three quarters full, and nothing is
- * ever deleted; so a probe that meets an unused slot has seen all there is. */
+ * Invariant: tables are open-addressed, their sizes are powers of two, at most three quarters of the slots
+ * are used, and nothing is deleted; so a search ends at the first unused slot. */
 #include "base/base.h"
 
 static uint64_t word(const unsigned char *p, size_t n) /* little-endian on every machine */

@@ -1,6 +1,6 @@
-/* log.c: named channels to stderr, each opened by the flag debug; and what a program prints itself.
+/* log.c: named channels to stderr, each enabled by the flag debug; and output of the op print_.
  *
- * Invariant: a message is one piece, whatever other threads say, and nothing here allocates. */
+ * Invariant: messages of several threads are not mixed, and nothing here allocates. */
 #include "base/base.h"
 #include <stdio.h>
 

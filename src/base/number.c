@@ -1,21 +1,21 @@
-/* number.c: numbers as text and text as numbers, in the C locale whatever the program's locale is.
+/* number.c: converts between numbers and text, in the C locale whatever the locale of the program is.
  *
- * Invariant: the rest of the library calls no printf, scanf, strtod or ctype function; scripts/symbols.sh
- * checks that. */
+ * Invariant: no other code of the library calls printf, scanf, strtod or ctype functions; scripts/symbols.sh
+ * checks this. */
 #include "base/base.h"
 #include <locale.h>
 #include <stdlib.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static locale_t plain; /* lives as long as the process */
+static locale_t plain; /* never freed */
 
 static void make_plain(void)
 {
     plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
-/* This thread's locale becomes C's; the one before it, for leave.  Where there is no memory for one, it
- * stays. */
+/* Sets this thread's locale to C and returns the previous one, for leave.  If there was no memory for the C
+ * locale, nothing changes. */
 static locale_t enter(void)
 {
     pthread_once(&once, make_plain);

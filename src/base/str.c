@@ -1,12 +1,12 @@
-/* str.c: growable text with a sticky failure.
+/* str.c: growable text that remembers a failure.
  *
- * Invariant: once `bad` is set nothing more is added, and what was there before stays whole and
- * terminated; so a printer adds freely and its caller looks once, at mc_str_take. */
+ * Invariant: once `bad` is set nothing more is added, and the text before stays whole and terminated; so a
+ * printer adds without checks and its caller checks once, with mc_str_take. */
 #include "base/base.h"
 #include <errno.h>
 #include <stdio.h>
 
-/* Room for n more bytes and the terminator. */
+/* Makes room for n more bytes and the terminator. */
 static bool room(struct mc_str *b, size_t n)
 {
     if (b->bad) {
@@ -66,7 +66,7 @@ void mc_str_addf(struct mc_str *b, const char *fmt, ...)
     va_end(ap);
 }
 
-/* As Unicode defines it: no surrogates, nothing longer than need be, nothing beyond U+10FFFF. */
+/* Refused as by Unicode: surrogates, overlong forms, code points above U+10FFFF. */
 size_t mc_utf8(const char *s, size_t n)
 {
     const unsigned char *p = (const unsigned char *)s;
@@ -86,7 +86,7 @@ size_t mc_utf8(const char *s, size_t n)
     return k > 1 && (surrogate || overlong || beyond) ? 0 : k;
 }
 
-/* '<' is escaped too, so that the text may stand inside a page's script. */
+/* '<' is escaped too, so that the text may be part of a script in an HTML page. */
 void mc_str_json(struct mc_str *b, const char *s)
 {
     mc_str_add(b, "\"");
@@ -121,7 +121,7 @@ void mc_str_html(struct mc_str *b, const char *s)
 
 char *mc_str_take(struct mc_str *b)
 {
-    mc_str_addn(b, "", 0); /* so that empty text is text, too */
+    mc_str_addn(b, "", 0); /* so that an empty text is not NULL */
     char *s = b->s;
     if (b->bad) {
         mc_free(s);

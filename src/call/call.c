@@ -1,5 +1,7 @@
-/* call.c: calling a function: arguments checked, the plan found, steps run, results handed over, and
- * only then the updates made. */
+/* call.c: calls a function: checks the arguments, finds the shape plan, runs the steps, returns the results,
+ * and makes the updates.
+ *
+ * Invariant: updates are made after every result is safe. */
 #include "call/call.h"
 #include "compile/compiling.h"
 #include "inspect/profile.h"
@@ -36,7 +38,7 @@ static mc_status check_array(const struct mc_function *f, int i, const mc_array 
     return MC_OK;
 }
 
-/* An array of the wanted dtype; another one is converted if nothing can be lost, or downcasting is
+/* Takes an array for input i.  Another dtype is converted if no value can be lost, or if downcasting is
  * allowed. */
 static mc_status take_array(struct mc_function *f, int i, const mc_array *a)
 {
@@ -62,8 +64,8 @@ static mc_status take_array(struct mc_function *f, int i, const mc_array *a)
     }
     const struct mc_space *space = f->arg[i] ? mc_array_space(f->arg[i]) : NULL;
     if (space && (f->code->program.key_input[i] || space != f->code->device->space)) {
-        mc_array *near = mc_array_on_host(
-            f->arg[i]); /* what decides sizes is looked at here; what lies elsewhere comes here first */
+        /* the host reads inputs that decide sizes; arrays of other devices are copied by way of the host */
+        mc_array *near = mc_array_on_host(f->arg[i]);
         mc_array_unref(&f->arg[i]);
         f->arg[i] = near;
     }
@@ -74,10 +76,10 @@ static mc_status take_number(struct mc_function *f, int i, const mc_arg *arg)
 {
     const struct mc_type *want = &f->code->program.input[i]->type;
     if (want->rank != 0) {
-        return mc_fail(MC_ESHAPE, "%s: input %d ('%s') has rank %d, not 0: a number does not do", f->name, i,
+        return mc_fail(MC_ESHAPE, "%s: input %d ('%s') has rank %d; only rank 0 accepts a number", f->name, i,
                        f->input[i].name, want->rank);
     }
-    const bool wide = arg->kind == 2 && arg->dtype == MC_UINT64 && arg->u.integer < 0; /* 2^63 and more */
+    const bool wide = arg->kind == 2 && arg->dtype == MC_UINT64 && arg->u.integer < 0; /* 2^63 and above */
     const double v = arg->kind == 1 ? arg->u.real
                      : wide         ? (double)(uint64_t)arg->u.integer
                                     : (double)arg->u.integer;
@@ -87,7 +89,7 @@ static mc_status take_number(struct mc_function *f, int i, const mc_arg *arg)
     }
     char *data = f->arg[i]->data;
     bool kept = true;
-    if (mc_is_float(want->dtype)) { /* rounded, but not to infinity */
+    if (mc_is_float(want->dtype)) { /* rounded, but a finite number must not become infinite */
         mc_store_f64(want->dtype, data, v);
         kept = !isfinite(v) || isfinite(mc_load_f64(want->dtype, data));
     } else if (arg->kind == 1) {
@@ -110,7 +112,7 @@ static mc_status take_input(struct mc_function *f, int i, const mc_arg *arg)
 {
     if (arg && arg->kind == 5 && arg->u.number) {
         return mc_fail(MC_EARG,
-                       "%s: input %d ('%s') is given as a void *, which says no type; give an array, a "
+                       "%s: input %d ('%s') is given as a void *, which has no type; give an array, a "
                        "number, or NULL for its default",
                        f->name, i, f->input[i].name);
     }
@@ -130,7 +132,7 @@ static mc_status take_input(struct mc_function *f, int i, const mc_arg *arg)
     return take_array(f, i, arg->u.array);
 }
 
-/* The values of shared variables come to where the function runs, and stay. */
+/* Moves the values of shared variables to the function's device, where they stay. */
 static mc_status settle(struct mc_function *f)
 {
     struct mc_device *d = f->code->device;
@@ -203,7 +205,7 @@ mc_status mc_call_args(mc_function *f, int nin, const mc_arg *in, int nout, cons
     }
     pthread_mutex_lock(&f->lock);
     double start = f->profile ? mc_now() : 0;
-    for (int i = 0; i < f->nshared; i++) { /* in the order of addresses: no two calls wait for each other */
+    for (int i = 0; i < f->nshared; i++) { /* in the order of addresses, so that two calls cannot deadlock */
         pthread_mutex_lock(&f->shared[i]->lock);
     }
     mc_status s = mc_device_enter(f->code->device);

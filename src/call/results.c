@@ -1,16 +1,15 @@
-/* results.c: what a call hands over, and then changes: outputs where the caller wants them, updates all from
- * old values.
+/* results.c: delivers outputs to the caller, and makes the updates, all from old values.
  *
  * Invariant: no shared variable changes before every output is safe. */
 #include "call/call.h"
 #include <math.h>
 
-/* What may stand for a result at all. */
+/* Checks that `out` is a place for a result. */
 mc_status mc_result_place(const struct mc_function *f, int i, const mc_arg *out)
 {
     if (out && out->kind == 5 && out->u.number) {
         return mc_fail(MC_EARG,
-                       "%s: the place for output %d is a void *, which says no type; give an int64_t *, a "
+                       "%s: the place for output %d is a void *, which has no type; give an int64_t *, a "
                        "float *, ..., or NULL",
                        f->name, i);
     }
@@ -20,7 +19,8 @@ mc_status mc_result_place(const struct mc_function *f, int i, const mc_arg *out)
     return MC_OK;
 }
 
-/* Does a C number of type `to` hold this element?  Floats are rounded, but not to infinity. */
+/* Does a C number of type `to` hold this element?  Floats are rounded, but a finite one must not become
+ * infinite. */
 static bool number_holds(mc_dtype to, mc_dtype from, const void *at)
 {
     if (mc_is_float(to)) {
@@ -58,7 +58,7 @@ mc_status mc_result_check(struct mc_function *f, int i, const mc_arg *out)
             mc_snprintf(value, sizeof value, "%s%llu", v < 0 && r->dtype != MC_UINT64 ? "-" : "",
                         v < 0 && r->dtype != MC_UINT64 ? 0 - (unsigned long long)v : (unsigned long long)v);
         }
-        return mc_fail(MC_ETYPE, "%s: output %d is %s, which the given number's %s does not hold", f->name, i,
+        return mc_fail(MC_ETYPE, "%s: output %d is %s, which does not fit into the given %s", f->name, i,
                        value, mc_dtype_name(out->dtype));
     }
     return MC_OK;
@@ -69,7 +69,7 @@ mc_status mc_result_make(struct mc_function *f, const struct mc_shape_plan *p, i
     return f->code->backend->result_make(f, p, i, out);
 }
 
-/* out[i] as an array of its own, before any update changes what it may be a view of. */
+/* Makes the array of output i before updates change values that it may be a view of. */
 mc_status mc_result_prepare(struct mc_function *f, const struct mc_shape_plan *p, int i, const mc_arg *out)
 {
     if (!mc_result_wanted(out)) {
@@ -109,11 +109,12 @@ static mc_status copy_over(struct mc_function *f, const struct mc_shape_plan *p,
     return s;
 }
 
-/* New values are copied over the old; where sizes changed a new array takes the old one's place. */
+/* Copies new values over the old ones; if sizes changed, a new array replaces the old one. */
 mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
-    if (f->code->backend->updated && f->code->backend->updated(p)) { /* among the steps, or behind them */
+    /* the backend made the updates as steps or after them */
+    if (f->code->backend->updated && f->code->backend->updated(p)) {
         for (int i = 0; i < pr->nupdate; i++) {
             f->target[i]->version++;
         }

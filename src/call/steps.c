@@ -1,6 +1,6 @@
-/* steps.c: the steps of a call, in order, and the memory that they need.
+/* steps.c: runs the steps of a call in order, and allocates the memory that they need.
  *
- * Invariant: a step that fails is named in the error, and nothing of the function has changed. */
+ * Invariant: the error names the step that failed, and a failed call changes no shared variable. */
 #include "call/call.h"
 #include "compile/compiling.h"
 #include "exec/heavy/heavy.h"
@@ -34,8 +34,8 @@ static mc_status no_room(const struct mc_function *f, const struct mc_shape_plan
                          most, mc_step_text(f->code, most));
 }
 
-/* If there is no memory for a plan, the shape is planned anew, with solvers that need at most a quarter of
- * the scratch memory.  This is repeated until the plan gets no smaller. */
+/* If there is not enough memory for a plan, the shape is planned again, with solvers whose workspace is at
+ * most a quarter of the previous scratch memory.  This is repeated until the plan gets no smaller. */
 struct mc_shape_plan *mc_memory_reserve(struct mc_function *f, struct mc_shape_plan *p)
 {
     while (!f->code->program.dynamic && grow_arena(f, p->memory) < 0) {
@@ -58,7 +58,8 @@ struct mc_shape_plan *mc_memory_reserve(struct mc_function *f, struct mc_shape_p
 
 /* ---- steps ---- */
 
-/* The element `at` of that value is v.  A step may make several: the formula is this one's. */
+/* Reports that element `at` of the value is v.  A step may compute several values; the formula is that of
+ * this one. */
 static mc_status not_finite(const struct mc_function *f, int value, int step, double v, int64_t at)
 {
     enum { COLUMNS = 240 };
@@ -118,7 +119,8 @@ static mc_status run_checked(struct mc_function *f, const struct mc_shape_plan *
     }
     enum mc_step_kind kind = f->code->program.step.at[step].kind;
     if (s == MC_OK && f->code->mode == MODE_DEBUG) {
-        s = b->error_wait ? b->error_wait(f) : MC_OK; /* before the reference meets the same index */
+        /* report a device's index error before the reference finds the same one */
+        s = b->error_wait ? b->error_wait(f) : MC_OK;
     }
     if (s == MC_OK && f->code->mode == MODE_DEBUG && (kind == STEP_KERNEL || kind == STEP_HEAVY)) {
         s = mc_reference_step(f, p, step, true);
@@ -136,7 +138,7 @@ static void set_pointers(struct mc_function *f, const struct mc_shape_plan *p)
     }
 }
 
-/* Sizes that only running tells: plan a step, give its results memory, run it, and so on. */
+/* For sizes that depend on data: plans each step, allocates its results and runs it before the next one. */
 static mc_status run_dynamic(struct mc_function *f, struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;

@@ -1,4 +1,4 @@
-/* compile.c: from a spec to a function: one array of passes that reads as prose. */
+/* compile.c: makes a function from a spec, by the passes of one table. */
 #include "compile/compiling.h"
 #include "exec/backend.h"
 #include "inspect/profile.h"
@@ -22,7 +22,7 @@ static const struct { const char *name; mc_status (*run)(struct compiling *c); }
     { "givens",          mc_spec_givens },
     { "unused inputs",   mc_spec_unused },
     { "device",          find_device },
-    { "copy",            copy_graph },       /* from here on the user's graph is not touched */
+    { "copy",            copy_graph },       /* from here on the user's graph is not changed */
     { "rewrite",         rewrite },
     { "layout",          layout },
     { "text",            keep_text },
@@ -34,7 +34,7 @@ static const struct { const char *name; mc_status (*run)(struct compiling *c); }
 
 static const char *const modes[] = { "FAST_RUN", "FAST_COMPILE", "DEBUG", "NANGUARD" };
 
-/* The user's mistake, kept with his graph. */
+/* Stores the error in the user's graph as well. */
 static mc_status fail_at(struct compiling *c, mc_status code)
 {
     if (c->user->status == MC_OK) {
@@ -45,7 +45,7 @@ static mc_status fail_at(struct compiling *c, mc_status code)
     return code;
 }
 
-/* ---- where it runs ---- */
+/* ---- the device ---- */
 
 static mc_status find_device(struct compiling *c)
 {
@@ -57,7 +57,8 @@ static mc_status find_device(struct compiling *c)
 
 /* ---- the function's own graph ---- */
 
-/* Placement is ours; that a result stays where it is made was noted with the outputs. */
+/* Transfers are dropped from the copy: the function places its values itself.  mc_spec_outputs has recorded
+ * which outputs stay on the device. */
 static bool is_transfer(const mc_node *x)
 {
     return x->nin == 1 && x->op->flags & OP_TRANSFER;
@@ -135,14 +136,15 @@ static mc_status copy_graph(struct compiling *c)
     return s;
 }
 
-/* ---- passes over its results: outputs, then updates ---- */
+/* ---- passes over the results: outputs, then updates ---- */
 
 static mc_status rewrite(struct compiling *c)
 {
     size_t n;
     mc_node **all = mc_spec_results(c, &n);
     double start = mc_now();
-    struct mc_rewrite how = { .including = c->spec->including, .excluding = c->spec->excluding, .strict = mc_flag_int(FLAG_strict_math) != 0,
+    struct mc_rewrite how = { .including = c->spec->including, .excluding = c->spec->excluding,
+                              .strict = mc_flag_int(FLAG_strict_math) != 0,
                               .level = c->mode == MODE_FAST_COMPILE ? REWRITE_FAST : REWRITE_FULL,
                               .watch = c->mode == MODE_DEBUG ? mc_debug_note : NULL, .arg = c };
     mc_status s = all ? mc_rewrite(c->g, (int)n, all, &how) : MC_EMEMORY;
@@ -154,8 +156,8 @@ static mc_status rewrite(struct compiling *c)
     return s;
 }
 
-/* requires: rewritten.  leaves: the same values; convolutions and what lies between them with the order of
- * axes that is estimated to be cheapest.  The estimates are the device's, so the thread enters it. */
+/* requires: rewritten.  leaves: the same values; convolutions, and what is between them, in the order of axes
+ * that is estimated to be cheapest.  The device makes the estimates, so the thread enters it. */
 static mc_status layout(struct compiling *c)
 {
     if (c->mode == MODE_FAST_COMPILE || mc_stage_off("layout", c->spec->excluding)) {
@@ -173,8 +175,8 @@ static mc_status layout(struct compiling *c)
     return s;
 }
 
-/* requires: no pass before "lower" changes the graph any more.  leaves: its text and its number of nodes; in
- * DEBUG mode, what the rules replaced over float64. */
+/* requires: no pass before "lower" changes the graph.  leaves: the graph's text and number of nodes; in DEBUG
+ * mode, float64 twins of the nodes that rules replaced. */
 static mc_status keep_text(struct compiling *c)
 {
     size_t n;
@@ -197,7 +199,7 @@ static mc_status lower(struct compiling *c)
     mc_status s = mc_program_make(&c->code->program, c->g, (int)c->in.n, c->in.at, (int)c->out.n, c->out.at,
                                   (int)c->target.n, c->target.at, c->update.at, fuse, c->mode == MODE_DEBUG);
     c->code->graph = c->g;
-    c->g = NULL; /* the code's now */
+    c->g = NULL; /* owned by the code unit now */
     const struct mc_backend *other = s == MC_OK && c->code->program.dynamic ? b->grows() : b;
     if (other != b) {
         c->code->backend = other;
@@ -207,7 +209,7 @@ static mc_status lower(struct compiling *c)
     return s;
 }
 
-/* Room for the words of each step, which are made when somebody asks; the log of kernels does. */
+/* Allocates the table of step texts, which are made on demand; the log channel `kernel` prints all. */
 static mc_status describe(struct compiling *c)
 {
     const struct mc_program *p = &c->code->program;
@@ -229,7 +231,8 @@ static mc_status compile_kernels(struct compiling *c)
     return s;
 }
 
-/* Steps that the reference does for want of a compiler: kept with the function, and told once a process. */
+/* Counts the kernels that run as reference loops because there is no compiler.  The warning is kept with the
+ * function, and logged once a process. */
 static mc_status note_missing(struct compiling *c)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT;
@@ -252,8 +255,8 @@ static mc_status note_missing(struct compiling *c)
     return c->code->warning ? MC_OK : MC_EMEMORY;
 }
 
-/* Without a compiler, kernels that the cache has serve; if it lacks one, the steps are made again, nothing
- * fused, so that at least heavy work is not left to the reference. */
+/* Without a compiler, kernels from the cache are used.  If one is not there, the program is made again
+ * without fusion, so that solvers and not the reference do the heavy work. */
 static mc_status kernels(struct compiling *c)
 {
     bool clean = mc_last_status() == MC_OK;

@@ -1,14 +1,16 @@
-/* debug.c: DEBUG mode's watch over the rules: each node that one replaced is computed beside what it became,
- * by the reference, from the arguments of the call.
+/* debug.c: checks the rules in DEBUG mode.  Each replaced node and its replacement are computed by the
+ * reference from the arguments of the call, and compared.
  *
- * Invariant: both are built anew over inputs of float64, whatever the graph's floats are, so what differs is
- * the rule and not its rounding: a stable form may then be held to the form that it mends. */
+ * Invariant: both are rebuilt over float64 twins of the inputs, so that a difference is a fault of the rule
+ * and not rounding.  This also lets a stable form be compared with the form that it replaces. */
 #include "compile/compiling.h"
 #include <math.h>
 
-enum { LEEWAY = 16 };               /* one part in so many: forms to be mended may be that far off */
-enum { DEPTH = 5 };                 /* nodes below a result among which values may cancel */
-static const double noise = 1e-6;   /* of the largest value around: what may be left where values cancel */
+/* relative tolerance 1/16: forms that rules make stable may be that inaccurate */
+enum { LEEWAY = 16 };
+enum { DEPTH = 5 };                 /* nodes below a result that are searched for cancellation */
+/* absolute tolerance, relative to the largest value: what cancellation may leave */
+static const double noise = 1e-6;
 
 mc_status mc_debug_note(void *arg, const struct mc_rule *rule, mc_node *from, mc_node *to)
 {
@@ -20,7 +22,7 @@ mc_status mc_debug_note(void *arg, const struct mc_rule *rule, mc_node *from, mc
     return one.rule && VEC_PUSH(c->code->rewritten, one) ? MC_OK : MC_EMEMORY;
 }
 
-/* Inputs and shared variables of floats get a twin in float64. */
+/* A float input or shared variable gets a float64 input as its twin. */
 static mc_status add_twin(struct compiling *c, mc_node *n)
 {
     char name[40];
@@ -31,8 +33,8 @@ static mc_status add_twin(struct compiling *c, mc_node *n)
     return !mc_is_error(t.wide) && VEC_PUSH(c->code->twin, t) ? MC_OK : MC_EMEMORY;
 }
 
-/* x in float64, if it is a narrower constant or a cast to a narrower float: no twin of an input widens
- * these. */
+/* x in float64, if it is a constant of a narrower float dtype or a cast to one: these are not widened by the
+ * twins of inputs. */
 static mc_node *widened(mc_node *x)
 {
     const bool narrow = mc_is_float(x->type.dtype) && x->type.dtype != MC_FLOAT64;
@@ -42,9 +44,9 @@ static mc_node *widened(mc_node *x)
     return narrow && x->op->form == FORM_CAST ? mc_cast_to(x->in[0], MC_FLOAT64) : NULL;
 }
 
-/* requires: inputs and shared variables are replaced by their twins.  What a cast reads must be over the
- * twins too: a call holds the locks of the variables themselves.  Returns how many were replaced; casts below
- * them may be left. */
+/* requires: inputs and shared variables are replaced by their twins.  The operand of a cast must depend on
+ * twins too, because a call holds the locks of the variables.  Returns the number of nodes replaced; casts
+ * below them may remain. */
 static int widen_numbers(mc_graph *g, int n, mc_node **node)
 {
     size_t have = 0;
@@ -92,8 +94,8 @@ static mc_status widen(struct compiling *c, mc_node **node, mc_node **from, mc_n
     return MC_OK;
 }
 
-/* requires: the rules are through.  leaves: what they replaced over float64, or nothing if an op wants its
- * own dtype. */
+/* requires: all rules were applied.  leaves: float64 twins of the nodes that they replaced, or none if an op
+ * does not accept float64. */
 mc_status mc_debug_widen(struct compiling *c)
 {
     size_t n = c->code->rewritten.n, leaves = c->g->nodes.n;
@@ -102,7 +104,7 @@ mc_status mc_debug_widen(struct compiling *c)
             **to = mc_alloc((leaves + 1) * sizeof *to, "debug");
     mc_status s = node && from && to ? widen(c, node, from, to) : MC_EMEMORY;
     if (s < 0 && s != MC_EMEMORY) {
-        LOG(LOG_REWRITE, "DEBUG cannot compute in float64 what was rewritten: %s", mc_error(c->g));
+        LOG(LOG_REWRITE, "DEBUG cannot compute the rewritten nodes in float64: %s", mc_error(c->g));
         mc_graph_clear_error(c->g);
         mc_clear_error();
         c->code->rewritten.n = 0;
@@ -126,17 +128,18 @@ static double largest(double most, const mc_array *a)
     return most;
 }
 
-/* The first element that differs by more than rounding where both are finite; -1: none.  slack: float64, or
- * NULL. */
+/* The first element where both are finite and differ by more than the tolerance; -1: none.  slack: float64,
+ * added to the tolerance; or NULL. */
 static int64_t differs(const struct mc_rewritten *r, const mc_array *from, const mc_array *to,
                        const mc_array *slack)
 {
     size_t size = mc_dtypes[from->dtype].size,
-           other = mc_dtypes[to->dtype].size; /* what no input reaches stays as it was */
+           other = mc_dtypes[to->dtype].size; /* nodes that depend on no input keep their dtype */
     if (!mc_dims_equal(from->rank, from->dims, to->rank, to->dims)) {
         return 0;
     }
-    if (!mc_is_float(from->dtype) || !mc_is_float(to->dtype)) { /* a comparison may turn over by rounding */
+    /* rounding may change the result of a comparison */
+    if (!mc_is_float(from->dtype) || !mc_is_float(to->dtype)) {
         return r->exact ? mc_array_differs(from, to, 0, 0) : -1;
     }
     double least = noise * largest(largest(0, from), to);
@@ -152,7 +155,7 @@ static int64_t differs(const struct mc_rewritten *r, const mc_array *from, const
     return -1;
 }
 
-/* ---- what is computed from what ---- */
+/* ---- the values to compute from ---- */
 
 struct leaves { VEC(mc_node *) node; VEC(mc_array *) value; };
 
@@ -171,7 +174,7 @@ static mc_status add_leaf(struct leaves *l, mc_node *n, const mc_array *a)
     return VEC_PUSH(l->node, n) ? MC_OK : MC_EMEMORY;
 }
 
-/* Arguments, and shared variables before their updates: their locks are held. */
+/* Collects the arguments, and the shared variables before their updates; the caller holds their locks. */
 static mc_status find_leaves(const struct mc_function *f, struct leaves *l)
 {
     const struct mc_program *p = &f->code->program;
@@ -188,7 +191,7 @@ static mc_status find_leaves(const struct mc_function *f, struct leaves *l)
     return MC_OK;
 }
 
-/* By id: does the node do something to the world, or stand on one that does?  It is not done twice. */
+/* By id: does the node have an effect, or depend on a node that has one?  It must not be computed again. */
 static bool *is_active(const struct mc_graph *g)
 {
     bool *does = mc_calloc(g->nodes.n + 1, sizeof *does, "debug");
@@ -202,11 +205,11 @@ static bool *is_active(const struct mc_graph *g)
     return does;
 }
 
-/* ---- what is said ---- */
+/* ---- comparison ---- */
 
-/* How far n may be off if the nodes below it, to this depth, are off by noise and n itself by tol: erf(6) - 1
- * and -erfc(6) agree in nothing but being small, and x - 1e18 has lost x.  value: n's.  NULL: it cannot be
- * told. */
+/* How far n may be off if the nodes below it, to this depth, are off by noise and n itself by tol.  Examples:
+ * erf(6) - 1 and -erfc(6) are both small but otherwise differ, and x - 1e18 has lost x.  value: that of n.
+ * Returns NULL if the bound cannot be computed. */
 static mc_array *rounding_bound(const mc_node *n, const struct leaves *l, const mc_array *value, double tol,
                               int depth)
 {
@@ -269,8 +272,9 @@ mc_status mc_debug_rewrites(const struct mc_function *f)
         }
     }
     if (s == MC_OK && mc_eval((int)l.node.n, l.node.at, l.value.at, (int)(2 * count), node, value) < 0) {
-        LOG(LOG_REWRITE, "%s: DEBUG could not compute what was rewritten: %s", f->name, mc_last_error());
-        s = mc_last_status() == MC_EMEMORY ? MC_EMEMORY : MC_OK; /* what nobody asks for may be impossible */
+        LOG(LOG_REWRITE, "%s: DEBUG could not compute the rewritten nodes: %s", f->name, mc_last_error());
+        /* a node that the outputs do not need may be impossible to compute */
+        s = mc_last_status() == MC_EMEMORY ? MC_EMEMORY : MC_OK;
         count = 0;
     }
     for (size_t i = 0; i < count && s == MC_OK; i++) {

@@ -1,4 +1,4 @@
-/* function.c: functions made, copied and freed.  Copies share the code, which is counted. */
+/* function.c: makes, copies and frees functions.  Copies share the code unit, which is counted. */
 #include "compile/compiling.h"
 #include "schedule/schedule.h"
 #include <stdlib.h>
@@ -9,7 +9,7 @@ static int by_address(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Every shared variable that is read or updated, sorted, each once and counted. */
+/* Collects the shared variables that are read or updated: sorted by address, each once, with a reference. */
 static mc_status collect_shared(mc_function *f)
 {
     const struct mc_program *p = &f->code->program;

@@ -1,5 +1,5 @@
-/* spec.c: a spec read over the user's graph: what goes in, what comes out, what is updated, what stands
- * for what.  Mistakes are told in the words of the spec. */
+/* spec.c: reads a spec over the user's graph: inputs, outputs, updates, givens.  Errors use the words of the
+ * spec. */
 #include "compile/compiling.h"
 
 mc_status mc_spec_inputs(struct compiling *c)
@@ -56,7 +56,7 @@ static mc_status add_output(struct compiling *c, mc_node *n, bool borrow)
                                    : mc_fail(MC_EARG, "compile: an output is the error node");
     }
     bool stays = n->op->flags & OP_STAYS;
-    for (int i = 0; i < n->nout; i++) { /* a tuple is all of its items */
+    for (int i = 0; i < n->nout; i++) { /* for a tuple, all of its items */
         if (!VEC_PUSH(c->out, mc_item(n, i)) || !VEC_PUSH(c->borrow, borrow) || !VEC_PUSH(c->stays, stays) ||
             !VEC_PUSH(c->out_name, mc_item(n, i)->name)) {
             return MC_EMEMORY;
@@ -80,7 +80,7 @@ mc_status mc_spec_outputs(struct compiling *c)
     return s;
 }
 
-/* The new value in the variable's dtype and rank. */
+/* Adds an update, with the new value cast to the variable's dtype; the ranks must agree. */
 static mc_status add_update(struct compiling *c, struct mc_shared *t, mc_node *value)
 {
     for (size_t i = 0; i < c->target.n; i++) {
@@ -154,11 +154,12 @@ void mc_spec_put_results(struct compiling *c, mc_node *const *all)
     }
 }
 
-/* Variables that say what becomes of them when a function uses them: random streams, running averages. */
+/* Adds the default updates of variables that the function uses, such as random streams and running
+ * averages. */
 mc_status mc_spec_default_updates(struct compiling *c)
 {
     bool more = !c->spec->no_default_updates;
-    while (more) { /* an update may use a variable that has one */
+    while (more) { /* an update may use a variable that has a default update */
         size_t n, count = 0;
         mc_node **all = mc_spec_results(c, &n), **list = all ? mc_graph_reach((int)n, all, &count) : NULL;
         mc_status s = list || !n ? MC_OK : MC_EMEMORY;
@@ -198,7 +199,7 @@ mc_status mc_spec_givens(struct compiling *c)
         if (!from[i]) {
             s = mc_fail(MC_EARG, "compile: givens: there is no variable '%s'", v[i].name);
         } else if (from[i]->type.rank != to[i]->type.rank) {
-            s = mc_fail(MC_ESHAPE, "compile: givens: '%s' has rank %d, what is given rank %d", v[i].name,
+            s = mc_fail(MC_ESHAPE, "compile: givens: '%s' has rank %d, its replacement rank %d", v[i].name,
                         from[i]->type.rank, to[i]->type.rank);
         } else {
             to[i] = mc_cast_to(to[i], from[i]->type.dtype);

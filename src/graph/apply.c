@@ -1,8 +1,8 @@
-/* apply.c: the one way to apply an op.  Here literals take the dtype of what they meet, scalar ops
- * get operands of one dtype and rank, and everything else goes to the op's own infer.
+/* apply.c: applies an op to nodes.  Literals take the dtype of the other operands, operands of a scalar op
+ * get one dtype and rank, and other ops use their own infer function.
  *
- * Invariant: the operands of a scalar node have the node's rank or rank 0, and (but for where's
- * condition) one dtype. */
+ * Invariant: the operands of a scalar node have the rank of the node or rank 0, and one dtype (except the
+ * condition of where). */
 #include "graph/graph.h"
 
 /* ---- dtypes ---- */
@@ -26,7 +26,7 @@ static bool is_whole_literal(const mc_node *n)
     return n->weak && !mc_is_float(n->type.dtype);
 }
 
-/* Does the integer dtype d hold a whole literal?  It has uint64 only from 2 ** 63 on. */
+/* Does the integer dtype d hold a whole literal?  Literals have dtype uint64 only from 2^63 on. */
 static bool literal_fits(const mc_node *n, mc_dtype d)
 {
     return n->type.dtype == MC_UINT64 ? d == MC_UINT64
@@ -54,9 +54,9 @@ mc_node *mc_cast_to(mc_node *x, mc_dtype d)
     return mc_node_make(x->graph, mc_op_named(x->graph, "cast"), 1, &x, &to);
 }
 
-/* The dtype in which the operands meet.  A weak literal follows the others: a real one any float among
- * them, a whole one any dtype that holds it.  Where it does not, an integer dtype that holds both is
- * taken; where there is none, the cast of the literal fails. */
+/* The common dtype of the operands.  A weak literal adapts: a real one to any float dtype, a whole one to any
+ * dtype that holds it.  Otherwise the result is an integer dtype that holds both; if there is none, the cast
+ * of the literal fails. */
 mc_dtype mc_meet(int nin, mc_node *const *in, int from)
 {
     bool strong = false, real = false;
@@ -95,7 +95,8 @@ static mc_status meet_for(const struct mc_op *op, int nin, mc_node *const *in, m
     if ((op->typing == TYPE_FLOAT || op->typing == TYPE_DIV) && !mc_is_float(*d)) {
         *d = op->typing == TYPE_DIV ? mc_dtype_floatX() : mc_dtype_to_float(*d);
     }
-    /* the result shows no dtype: what is exact */
+    /* A comparison of integers with a real literal is computed in float64, which is exact.  The result is
+     * bool, so this dtype is not visible. */
     for (int i = 0; i < nin && op->typing == TYPE_BOOL && nin == 2; i++) {
         if (in[i]->weak && mc_is_float(in[i]->type.dtype) && !in[1 - i]->weak &&
             !mc_is_float(in[1 - i]->type.dtype)) {
@@ -118,18 +119,18 @@ static mc_status meet_for(const struct mc_op *op, int nin, mc_node *const *in, m
     return MC_OK;
 }
 
-/* x < L where no integer dtype holds both x and the literal L: L lies below or above all of x, and so every
- * element gives the same answer.  In *to the operands of a comparison that gives it; NULL: L is nothing of
- * that kind. */
+/* Compares x with a whole literal L where no integer dtype holds both.  L is then below or above all values
+ * of x, so every element has the same result.  Returns a comparison, with its operands in *to, that gives
+ * this result; NULL: not such a case. */
 static const struct mc_op *compare_beyond(const struct mc_op *op, mc_node *const *in, mc_node **to)
 {
-    static const struct { const char *op; bool below, above; } rows[] = { /* the answer with L on the right */
+    static const struct { const char *op; bool below, above; } rows[] = { /* the result with L on the right */
         { "lt", false, true }, { "le", false, true }, { "gt", true, false }, { "ge", true, false }, { "eq", false, false }, { "neq", true, true },
     };
     if (op->typing != TYPE_BOOL || op->arity != 2 || in[0]->weak == in[1]->weak) {
         return NULL;
     }
-    const int left = in[0]->weak; /* 1: L stands on the left */
+    const int left = in[0]->weak; /* 1: L is on the left */
     mc_node *x = in[left], *literal = in[!left];
     mc_dtype d = x->type.dtype;
     if (!is_whole_literal(literal) || mc_is_float(d) ||
@@ -141,7 +142,7 @@ static const struct mc_op *compare_beyond(const struct mc_op *op, mc_node *const
         if (strcmp(op->name, rows[i].op) == 0) { /* the table is of these six comparisons */
             bool symmetric = rows[i].below == rows[i].above,
                  answer = below != (left && !symmetric) ? rows[i].below : rows[i].above;
-            int64_t least = 0, most = INT64_MAX; /* below: of uint64; above: of int64 */
+            int64_t least = 0, most = INT64_MAX; /* below: uint64; above: int64 */
             to[0] = mc_cast_to(x, below ? MC_UINT64 : MC_INT64);
             to[1] = mc_node_const(
                 x->graph, mc_array_from(below ? MC_UINT64 : MC_INT64, 0, NULL, below ? &least : &most),
@@ -154,7 +155,7 @@ static const struct mc_op *compare_beyond(const struct mc_op *op, mc_node *const
 
 /* ---- ranks ---- */
 
-/* x with `rank` axes: new ones of size 1 in front. */
+/* x with `rank` axes: new axes of size 1 come first. */
 static mc_node *pad_rank(mc_node *x, int rank)
 {
     if (x->type.rank == rank || x->type.rank == 0) {
@@ -191,7 +192,7 @@ static mc_array *eval_literals(mc_graph *g, const struct mc_op *op, mc_node *con
     return y;
 }
 
-/* Literals among themselves stay a literal: 0.5 * (1 + alpha) still takes the dtype of what it meets. */
+/* Arithmetic on literals gives a literal, so 0.5 * (1 + alpha) takes the dtype of the other operand. */
 static mc_node *fold_literals(mc_graph *g, const struct mc_op *op, mc_node *const *in)
 {
     bool real = op->typing == TYPE_FLOAT || op->typing == TYPE_DIV;
@@ -204,10 +205,10 @@ static mc_node *fold_literals(mc_graph *g, const struct mc_op *op, mc_node *cons
                           ? eval_literals(g, op, in, MC_FLOAT64)
                           : NULL;
         double v = r ? mc_load_f64(MC_FLOAT64, r->data) : 0;
-        if (v < -0x1p63 || v >= 0x1p63) { /* sqr(10 ** 10): beyond int64, so a float */
+        if (v < -0x1p63 || v >= 0x1p63) { /* such as sqr(10 ** 10): beyond int64, so a float */
             mc_array_unref(&y);
             y = mc_array_ref(r);
-        } else { /* as narrow as if it had been written out */
+        } else { /* of the smallest dtype, as if it had been written as a number */
             mc_array *narrow = mc_array_cast(y, mc_literal_dtype(mc_load_i64(MC_INT64, y->data)));
             mc_array_unref(&y);
             y = narrow;
@@ -256,7 +257,8 @@ static mc_node *apply_scalar(mc_graph *g, const struct mc_op *op, mc_node *const
     return mc_node_make(g, op, op->arity, arg, NULL);
 }
 
-/* Literals become what they would be alone; formulas and built ops become what they stand for. */
+/* Applies an op that is not scalar.  A literal gets the dtype it has by itself; formula ops and built ops are
+ * expanded. */
 static mc_node *apply_other(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in,
                             const struct mc_attr *attr)
 {
@@ -281,7 +283,7 @@ static mc_node *apply_other(mc_graph *g, const struct mc_op *op, int nin, mc_nod
     return mc_node_make(g, op, nin, arg, attr);
 }
 
-/* The arguments a message can show: "x: float32[?, 784], W: float32[512, 10]". */
+/* The arguments as text for messages: "x: float32[?, 784], W: float32[512, 10]". */
 static void describe(struct mc_str *out, int nin, mc_node *const *in)
 {
     for (int i = 0; i < nin && i < 4; i++) {
@@ -295,13 +297,14 @@ static void describe(struct mc_str *out, int nin, mc_node *const *in)
     }
 }
 
-/* Says the op, its inputs with their types and the user's line behind what infer said. */
+/* Completes the message of infer: the op before it, the inputs with their types and the user's source line
+ * after it. */
 static mc_node *explain(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in)
 {
     struct mc_str said = { 0 }, args = { 0 };
     mc_status code = mc_last_status();
     const char *why = mc_last_error(), *args_within = strstr(why, "  [");
-    /* of a mistake within a formula what is wrong, not how the op is written */
+    /* in the message of an expanded formula, keep the mistake and drop the inner op's arguments */
     mc_str_addn(&said, why,
                 op->formula && args_within ? (size_t)(args_within - why)
                 : op->formula              ? strcspn(why, "\n")
@@ -365,7 +368,7 @@ mc_node *mc_apply(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *
     }
     const struct mc_source_location *place = g->place;
     mc_status before = g->status;
-    g->place = NULL; /* the message is completed first, the caret comes last */
+    g->place = NULL; /* complete the message first; the caret comes last */
     char *message = g->message;
     g->message = NULL;
     g->status = MC_OK;

@@ -1,4 +1,4 @@
-/* attr.c: signatures ("x, axis=None:axes, keepdims=False:bool") and what fills them. */
+/* attr.c: parses signatures ("x, axis=None:axes, keepdims=False:bool"); attributes compared and printed. */
 #include "graph/parse.h"
 #include <math.h>
 #include <stdlib.h>
@@ -17,11 +17,12 @@ static const char *skip(const char *s)
     return s;
 }
 
-/* "=True:bool" behind a name; the table of ops is ours, so a mistake in it is an assert in the tests. */
+/* Parses "=True:bool" after a name.  The table of ops is part of the library; tests check that its signatures
+ * parse. */
 static bool parse_default(const char **ps, struct mc_arena *a, struct mc_param *out)
 {
     const char *s = *ps, *colon = strchr(s, ':'), *comma = strchr(s, ',');
-    while (comma && colon && comma < colon && *s == '[') { /* a list has commas of its own */
+    while (comma && colon && comma < colon && *s == '[') { /* commas within a list do not end the default */
         comma = strchr(comma + 1, ',');
     }
     if (!colon || (comma && comma < colon)) { /* "b=None": an optional tensor */
@@ -110,7 +111,7 @@ void mc_attr_defaults(const struct mc_op *op, struct mc_attr *out)
     }
 }
 
-/* Attributes without a default must be given. */
+/* Returns a parameter without a default that was not given; NULL: none. */
 const struct mc_param *mc_attr_missing(const struct mc_op *op, const bool *given)
 {
     for (int i = 0; i < op->sig->nparam; i++) {

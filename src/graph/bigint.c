@@ -1,5 +1,5 @@
-/* bigint.c: whole literals before a dtype is known.  Arithmetic among them is exact, as Python's is, up to
- * 1024 bits; what a dtype cannot hold is noticed where the literal becomes a node.
+/* bigint.c: whole literals before their dtype is known.  Arithmetic on them is exact, as in Python, up to
+ * 1024 bits.  Whether a dtype holds the result is checked when it becomes a node.
  *
  * Invariant: limb[n - 1] is not 0, and 0 (n = 0) is not negative. */
 #include "graph/parse.h"
@@ -20,7 +20,7 @@ struct whole mc_bigint_of(int64_t v)
     return trimmed((struct whole){ .neg = v < 0, .n = 2, .limb = { (uint32_t)u, (uint32_t)(u >> 32) } });
 }
 
-/* a * by + add of magnitudes; false: too many bits. */
+/* a = a * by + add, for magnitudes; false: more than WHOLE_LIMBS limbs, and the carry is lost. */
 static bool scale(struct whole *a, uint32_t by, uint32_t add)
 {
     uint64_t carry = add;
@@ -53,7 +53,7 @@ bool mc_bigint_read(const char *digits, int base, struct whole *out)
     return *digits;
 }
 
-/* The magnitude, if 64 bits hold it. */
+/* The magnitude, if it fits into 64 bits. */
 static bool small(const struct whole *a, uint64_t *u)
 {
     *u = a->n ? a->limb[0] | (a->n > 1 ? (uint64_t)a->limb[1] << 32 : 0) : 0;
@@ -73,7 +73,7 @@ bool mc_bigint_u64(const struct whole *a, uint64_t *out)
     return small(a, out) && !a->neg;
 }
 
-/* The nearest double: the uppermost 64 bits, whose last one says whether anything lies below. */
+/* The nearest double.  The upper 64 bits are converted; their last bit is set if any lower bit is set. */
 double mc_bigint_real(const struct whole *a)
 {
     uint64_t top = 0;
@@ -122,7 +122,7 @@ struct whole mc_bigint_neg(const struct whole *a)
     return r;
 }
 
-/* |a| - |b|, where |a| is not the smaller. */
+/* |a| - |b|; requires |a| >= |b|. */
 static struct whole less(const struct whole *a, const struct whole *b)
 {
     struct whole r = *a;
@@ -188,13 +188,13 @@ static bool multiply(const struct whole *a, const struct whole *b, struct whole 
     return true;
 }
 
-/* Towards minus infinity, and the remainder with b's sign.  b is not 0. */
+/* Division rounded towards minus infinity; the remainder has the sign of b.  b is not 0. */
 static void divide(const struct whole *a, const struct whole *b, struct whole *quotient, struct whole *rest)
 {
     struct whole q = { .n = a->n }, r = { 0 }, positive = *b;
     positive.neg = false;
-    for (int i = a->n;
-         i-- > 0;) { /* a bit at a time; r < |b| has room for one more, or b has 1024 bits too */
+    /* Bit by bit.  r < |b|, so 2r + 1 overflows only if |b| has 1024 bits; then 2r + 1 > |b|. */
+    for (int i = a->n; i-- > 0;) {
         for (int k = 32; k-- > 0;) {
             bool over = !scale(&r, 2, a->limb[i] >> k & 1);
             if (over || compare_size(&r, &positive) >= 0) {
@@ -234,7 +234,7 @@ static bool power(const struct whole *a, const struct whole *b, struct whole *ou
     bool unit = a->n == 0 || (a->n == 1 && a->limb[0] == 1);
     int64_t e;
     if (!mc_bigint_i64(b, &e) || (unit && e > 2)) {
-        e = b->n ? (int64_t)(b->limb[0] & 1) + 2 : 0; /* of 0, 1 and -1 only whether it is even counts */
+        e = b->n ? (int64_t)(b->limb[0] & 1) + 2 : 0; /* for 0, 1 and -1 only its parity matters */
     }
     if (!unit && (b->n > 1 || e > 32 * WHOLE_LIMBS)) {
         return false;
@@ -255,8 +255,8 @@ static const struct { const char *op; bool (*make)(const struct whole *a, const 
     { "add", add }, { "sub", subtract }, { "mul", multiply }, { "int_div", floored }, { "mod", modulo }, { "pow", power },
 };
 
-enum whole_result mc_bigint_op(const char *op, const struct whole *a, const struct whole *b, struct whole *out,
-                              const char **fault)
+enum whole_result mc_bigint_op(const char *op, const struct whole *a, const struct whole *b,
+                               struct whole *out, const char **fault)
 {
     static const struct { const char *op; bool less, equal, more; } tests[] = {
         { "lt", true, false, false }, { "le", true, true, false }, { "gt", false, false, true }, { "ge", false, true, true },

@@ -1,7 +1,6 @@
-/* graph.c: a graph's life, its mistakes, and reading it from outside.
+/* graph.c: makes and frees graphs, reports mistakes, reads a graph from outside.
  *
- * Invariant: where there is a graph there is its error node, and the first mistake stays until somebody
- * clears it. */
+ * Invariant: every graph has its error node, and the first mistake is kept until it is cleared. */
 #include "graph/graph.h"
 
 mc_graph *mc_graph_make(const struct mc_language *language)
@@ -13,7 +12,7 @@ mc_graph *mc_graph_make(const struct mc_language *language)
     g->language = language;
     struct mc_node *e = mc_arena_alloc(&g->arena, sizeof *e);
     if (!e || !VEC_PUSH(g->nodes, e) ||
-        !mc_op_named(g, "add")) { /* where there is a graph there is the table of ops */
+        !mc_op_named(g, "add")) { /* a graph exists only if the table of ops does */
         mc_graph_free(g);
         return NULL;
     }
@@ -60,10 +59,10 @@ void *mc_graph_keep(mc_graph *g, size_t n)
     return p;
 }
 
-/* ---- mistakes ---- */
+/* ---- errors ---- */
 
-/* The line of text that holds byte `at`, and under it a caret: behind the last word where the text ends too
- * early. */
+/* Adds the line of text that holds byte `at`, and a caret under it.  If the text ends too early, the caret is
+ * after the last word. */
 static void caret(struct mc_str *out, const struct mc_source_location *p)
 {
     size_t at = p->at;
@@ -97,7 +96,8 @@ static void take_out(struct mc_str *text, const char *part)
     }
 }
 
-/* The user's line comes last, once, however often a message is completed. */
+/* The user's source line is at the end of the message and appears once, however often the message is
+ * extended. */
 mc_node *mc_node_fail(mc_graph *g, mc_status code, const char *fmt, ...)
 {
     struct mc_str text = { 0 };
@@ -180,7 +180,7 @@ mc_node **mc_graph_reach(int n, mc_node *const *outputs, size_t *count)
         mark[outputs[i]->id] = 1;
         top = MC_MAX(top, outputs[i]->id);
     }
-    for (uint32_t id = top + 1; id-- > 0;) { /* inputs are older, so one sweep down is enough */
+    for (uint32_t id = top + 1; id-- > 0;) { /* inputs have smaller ids, so one sweep is enough */
         if (mark[id]) {
             ++*count;
             for (int i = 0; i < g->nodes.at[id]->nin; i++) {

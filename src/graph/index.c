@@ -1,15 +1,15 @@
-/* index.c: x[...] taken apart into what ops can do: a basic part (slices and numbers: subtensor), new
- * axes (dimshuffle), and index tensors (gather).  A mask stands for the index vectors of its True places. */
+/* index.c: splits x[...] into ops: slices and numbers (subtensor), new axes (dimshuffle), index tensors
+ * (gather).  A mask is replaced by the index vectors of its True elements. */
 #include "graph/parse.h"
 
 struct plan_index {
     int64_t spec[MC_MAX_RANK * SPEC_N];
     mc_node *in[1 + 3 * MC_MAX_RANK];      /* x and symbolic bounds */
     int nin;
-    int64_t order[2 * MC_MAX_RANK];        /* dimshuffle behind the basic part */
+    int64_t order[2 * MC_MAX_RANK];        /* of the dimshuffle after the subtensor */
     int norder, kept;
     bool basic, shuffled;
-    mc_node *index[MC_MAX_RANK];           /* index tensors, and the axis of each after the shuffle */
+    mc_node *index[MC_MAX_RANK];           /* index tensors, and the axis of each after the dimshuffle */
     int64_t axis[MC_MAX_RANK];
     int nindex;
 };
@@ -53,7 +53,7 @@ static void whole_axis(int64_t *spec)
     spec[SPEC_STEP] = 1;
 }
 
-/* How many axes of x an entry uses. */
+/* The number of axes of x that an entry uses. */
 static int axes_used(const struct val *v)
 {
     if (v->kind == V_NONE || v->kind == V_ELLIPSIS) {
@@ -64,8 +64,8 @@ static int axes_used(const struct val *v)
                : 1;
 }
 
-/* Where a mask is True, as a vector of indices for each axis.  It has the sizes of the axes of x that it
- * stands for. */
+/* The positions where a mask is True, as an index vector for each axis.  The mask has the sizes of the axes
+ * of x that it indexes. */
 static mc_node *mask_indices(mc_node *mask, mc_node *x, int axis)
 {
     mc_node *in[1 + MC_MAX_RANK] = { mask };
@@ -148,8 +148,9 @@ static bool adjacent(int n, const int64_t *axis)
     return all;
 }
 
-/* The index tensors take from x first, and new axes come behind that, so that an update can be undone step by
- * step. A new axis between index tensors separates them all the same: what they span is then in front. */
+/* Applies gather to the axes of x, then a dimshuffle that adds new axes, so that an update can be inverted op
+ * by op.  As in NumPy, a new axis between index tensors separates them, and the axes that they span come
+ * first. */
 static mc_node *gather(const struct plan_index *q, mc_node *x)
 {
     mc_node *in[1 + MC_MAX_RANK] = { x };
@@ -165,7 +166,7 @@ static mc_node *gather(const struct plan_index *q, mc_node *x)
     if (!q->shuffled || mc_is_error(y)) {
         return y;
     }
-    /* where y has the axes of x that are left, and from where on those that the index tensors span */
+    /* place: the first axis of y that the index tensors span; from[k]: where axis k of x is in y */
     int place = adjacent(q->nindex, axis) ? (int)axis[0] : 0;
     for (int k = 0; k < q->kept; k++) {
         bool taken = false;
@@ -197,8 +198,7 @@ static mc_node *gather(const struct plan_index *q, mc_node *x)
     return mc_apply(x->graph, mc_op_named(x->graph, "dimshuffle"), 1, &y, &to);
 }
 
-/* *unfolded: where stack([a, b])[0] has become a, the subtensor node that it would have been; NULL
- * elsewhere. */
+/* *unfolded: if stack([a, b])[0] was folded to a, the subtensor node before folding; otherwise NULL. */
 static mc_node *apply(struct parser *p, mc_node *x, struct val *item, int n, mc_node **unfolded)
 {
     struct plan_index q = { .in = { x }, .nin = 1 };
@@ -217,10 +217,9 @@ static mc_node *apply(struct parser *p, mc_node *x, struct val *item, int n, mc_
         advanced |= item[i].kind == V_NODE && item[i].node && item[i].node->type.rank > 0;
     }
     if (dots > 1 || used > x->type.rank) {
-        return mc_node_fail(g, MC_ESHAPE,
-                            dots > 1 ? "only one ... may stand in an index"
-                                     : "%d indices for a tensor of rank %d",
-                            used, x->type.rank);
+        return mc_node_fail(
+            g, MC_ESHAPE, dots > 1 ? "an index can have only one ..." : "%d indices for a tensor of rank %d",
+            used, x->type.rank);
     }
     for (int i = 0; i <= n && !p->failed; i++) {
         bool fill = (i < n && item[i].kind == V_ELLIPSIS) || (i == n && !dots);
@@ -257,8 +256,8 @@ static mc_node *apply(struct parser *p, mc_node *x, struct val *item, int n, mc_
     return x;
 }
 
-/* The node remembers x: whoever sets x[...] gets x with that part set, also where x is a part of another
- * tensor.  A folded part remembers its unfolded one, which remembers x. */
+/* The node remembers x, so that set_subtensor(x[...], y) can return x with that part changed, also if x is
+ * itself a part of another tensor.  A folded part remembers its unfolded node, which remembers x. */
 mc_node *mc_index_apply(struct parser *p, mc_node *x, struct val *item, int n)
 {
     mc_node *unfolded = NULL, *part = apply(p, x, item, n, &unfolded);
@@ -271,7 +270,7 @@ mc_node *mc_index_apply(struct parser *p, mc_node *x, struct val *item, int n)
     return part;
 }
 
-/* x[:] is x itself, so a tensor that is no part of another stands for all of itself. */
+/* x[:] is x itself, so a region that is not an indexed tensor means all of x. */
 static mc_node *update_all(mc_node *x, mc_node *y, bool set)
 {
     int64_t spec[MC_MAX_RANK * SPEC_N], flag = set;
@@ -283,7 +282,7 @@ static mc_node *update_all(mc_node *x, mc_node *y, bool set)
     return mc_apply(x->graph, mc_op_named(x->graph, "subtensor_update"), 2, (mc_node *[]){ x, y }, a);
 }
 
-/* y, a value of what dimshuffle made of a region, as a value of the region itself. */
+/* y has the axes of dimshuffle(region).  Returns it with the axes of the region. */
 static mc_node *shuffled_back(mc_node *region, mc_node *y)
 {
     const struct mc_attr *order = &region->attr[0];
@@ -301,7 +300,7 @@ static mc_node *shuffled_back(mc_node *region, mc_node *y)
     for (int i = 0; i < rank && !mc_is_error(y); i++) {
         if (order->ints[i] >= 0) {
             back[order->ints[i]] = i;
-        } else if (y->type.dims[i] != 1) { /* a new axis: its size is 1, so y's must be */
+        } else if (y->type.dims[i] != 1) { /* a new axis has size 1, so that of y must be 1 */
             int64_t at = i;
             struct mc_attr axis = { .kind = ATTR_AXES, .n = 1, .ints = &at };
             y = mc_apply(g, mc_op_named(g, "addbroadcast"), 1, &y, &axis);
@@ -311,8 +310,8 @@ static mc_node *shuffled_back(mc_node *region, mc_node *y)
     return mc_is_error(y) ? y : mc_apply(g, mc_op_named(g, "dimshuffle"), 1, &y, &a);
 }
 
-/* region = gather or subtensor of base, or one behind the other, also with axes exchanged or added: undone
- * from outside in. */
+/* An update of `region` as an update of `base`.  region is a chain of gather, subtensor and dimshuffle over
+ * base; the chain is inverted from its last op to its first. */
 static mc_node *update_of(const mc_node *base, mc_node *region, mc_node *y, bool set)
 {
     mc_graph *g = region->graph;

@@ -1,7 +1,8 @@
-/* label.c: what nodes were made for, in words for people: profiles, reports and traces name steps by it.
+/* label.c: labels say what a node was made for, as text for people.  Profiles, reports and traces name steps
+ * by them.
  *
- * Invariant: nothing is computed by a label, and equal nodes stay one node: the one that was made first keeps
- * its label.  Labels are interned: one struct for each text, variable and direction in a graph. */
+ * Invariant: labels do not affect what is computed, and equal nodes stay one node, with the label of the
+ * first.  Labels are interned: a graph has one struct for each text, variable and direction. */
 #include "graph/graph.h"
 
 static struct mc_label *interned(mc_graph *g, const char *text, const char *of, bool gradient)
@@ -33,7 +34,7 @@ const struct mc_label *mc_label_copy(mc_graph *g, const struct mc_label *l)
     return l ? mc_label_of(g, l->text, l->of, l->gradient) : NULL;
 }
 
-/* The variable itself, or a view of it: a bias that broadcasts. */
+/* The variable, or the variable below views, such as a bias that broadcasts. */
 static const struct mc_shared *variable(const mc_node *x)
 {
     while (!x->shared && x->nin &&

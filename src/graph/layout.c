@@ -1,10 +1,11 @@
-/* layout.c: where a picture's boxes go.
+/* layout.c: positions of the boxes of a picture.
  *
- * Sugiyama's way, in four steps: layers by longest path; a bend for each layer that a wire passes;
- * an order within each layer by the mean of the neighbours' places; places as near to that mean as the
- * order allows, which is least squares under x[i+1] - x[i] >= gap: isotonic regression, solved by pooling.
+ * Sugiyama's method in four steps: layers by longest path; a bend in each layer that a wire passes; an order
+ * within each layer by the mean position of the neighbours; positions as close to that mean as the order
+ * allows.  The last step is least squares under x[i+1] - x[i] >= gap, that is isotonic regression, solved by
+ * pooling.
  *
- * Invariant: within a layer boxes and bends never overlap. */
+ * Invariant: boxes and bends of a layer never overlap. */
 #include "graph/picture.h"
 #include <stdlib.h>
 
@@ -13,7 +14,7 @@ static const double gap_boxes = 20, gap_bends = 12, gap_layers = 38;
 
 /* A box or a bend; a bend's number is the number of boxes plus its own. */
 struct cell { int layer; double x, w; };
-/* cell a lies in the layer above b's; port: where on b, from its middle */
+/* cell a is one layer above cell b; port: offset on b from its middle */
 struct tie { int a, b; double port; };
 struct slot { double want, weight; int cell; size_t rank; };
 struct nets {
@@ -21,22 +22,24 @@ struct nets {
     const struct mc_picture *p;
     VEC(struct cell) cell;
     VEC(struct tie) tie;
-    int *up, *down;             /* ties by their lower cell, by their upper cell */
-    int *up_at, *down_at;       /* where each cell's begin; one more at the end */
+    int *up, *down;             /* indices of ties, sorted by lower cell and by upper cell */
+    int *up_at, *down_at;       /* start of each cell's ties; one more entry at the end */
     struct slot *slot;          /* cells layer by layer, in order */
-    int *slot_at;               /* by layer; one more at the end */
+    int *slot_at;               /* start of each layer; one more entry at the end */
     double *mean, *mass;        /* pooled blocks */
     int *size;
 };
 
 /* ---- layers ---- */
 
-/* Longest path from what reads nothing; what depends on leaves alone sinks to its first reader. */
+/* Layer = length of the longest path from a leaf.  Leaves, and nodes that read leaves only, then move down to
+ * the layer above their first reader. */
 static mc_status find_layers(struct mc_layout *l, const struct mc_picture *p)
 {
     int n = (int)p->node.n;
     int *least = mc_alloc((size_t)(n + 1) * sizeof *least, "picture"); /* layer of the first reader */
-    unsigned char *reads = mc_calloc((size_t)n + 1, 1, "picture");     /* 1: leaves; 2: others, too */
+    /* 1: reads leaves only; 2: reads other nodes too */
+    unsigned char *reads = mc_calloc((size_t)n + 1, 1, "picture");
     mc_status s = least && reads ? MC_OK : MC_EMEMORY;
     for (size_t i = 0; s == MC_OK && i < p->arrow.n; i++) { /* arrows are sorted by reader */
         const struct mc_arrow *a = &p->arrow.at[i];
@@ -111,7 +114,7 @@ static mc_status find_ties(struct nets *t)
     }
     for (size_t i = 0; i < t->p->arrow.n && good; i++) {
         const struct mc_arrow *a = &t->p->arrow.at[i];
-        int above = l->box[a->to].layer - 1 - l->box[a->from].layer; /* bends passed */
+        int above = l->box[a->to].layer - 1 - l->box[a->from].layer; /* number of bends passed */
         struct tie e = { above ? n + l->first_bend[a->from] + above - 1 : a->from, a->to,
                          port_of(l, t->p, a) };
         good = VEC_PUSH(t->tie, e);
@@ -119,7 +122,7 @@ static mc_status find_ties(struct nets *t)
     return good ? MC_OK : MC_EMEMORY;
 }
 
-/* Lists of ties by cell, cells by layer. */
+/* Builds the lists of ties by cell and of cells by layer. */
 static mc_status find_lists(struct nets *t)
 {
     size_t nc = t->cell.n, nt = t->tie.n, nl = (size_t)t->l->nlayer;
@@ -136,7 +139,8 @@ static mc_status find_lists(struct nets *t)
         !t->size) {
         return MC_EMEMORY;
     }
-    for (size_t i = 0; i < nt; i++) { /* counts one place further, so that filling moves them into place */
+    /* counts are stored one entry further on, so that filling turns them into starts */
+    for (size_t i = 0; i < nt; i++) {
         t->up_at[t->tie.at[i].b + 2]++;
         t->down_at[t->tie.at[i].a + 2]++;
     }
@@ -158,9 +162,9 @@ static mc_status find_lists(struct nets *t)
     return MC_OK;
 }
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
-/* Where the neighbours would have a cell: the mean over ties upwards, downwards, or both. */
+/* The wanted position of a cell: the mean over the ties above it, below it, or both. */
 static void wish(struct nets *t, struct slot *s, bool above, bool below)
 {
     const struct cell *c = &t->cell.at[s->cell];
@@ -175,7 +179,7 @@ static void wish(struct nets *t, struct slot *s, bool above, bool below)
         sum += t->cell.at[e->b].x + e->port;
     }
     s->want = n ? sum / n : c->x;
-    s->weight = n ? (c->w > 0 ? n : 4) : 0.1; /* wires would rather be straight */
+    s->weight = n ? (c->w > 0 ? n : 4) : 0.1; /* bends get more weight, which straightens wires */
 }
 
 static int by_want(const void *a, const void *b)
@@ -190,8 +194,8 @@ static double apart(const struct nets *t, int a, int b)
     return (wa + wb) / 2 + (wa > 0 || wb > 0 ? gap_boxes : gap_bends);
 }
 
-/* Least squares: wishes less the room needed to their left must not decrease; blocks that would are
- * pooled. */
+/* Least squares: the wanted position minus the space needed by the cells to the left must not decrease;
+ * blocks that violate this are pooled. */
 static void settle(struct nets *t, struct slot *s, int n)
 {
     double room = 0;
@@ -238,7 +242,8 @@ static void sweep(struct nets *t, bool down, bool order, bool both)
 
 static void place(struct nets *t)
 {
-    for (int layer = 0; layer < t->l->nlayer; layer++) { /* side by side, in the order of making */
+    /* initial positions: side by side, in the order of creation */
+    for (int layer = 0; layer < t->l->nlayer; layer++) {
         struct slot *s = &t->slot[t->slot_at[layer]];
         int n = t->slot_at[layer + 1] - t->slot_at[layer];
         for (int i = 0; i < n; i++) {

@@ -1,6 +1,6 @@
-/* leaf.c: nodes without inputs: numbers, constants, inputs, shared variables; and the names of nodes.
+/* leaf.c: makes nodes without inputs (numbers, constants, inputs, shared variables), and names nodes.
  *
- * Invariant: a name of a graph belongs to one node, and can be read back as it is written. */
+ * Invariant: within a graph a name belongs to one node, and the text form can read it. */
 #include "graph/graph.h"
 
 mc_node *mc_node_const(mc_graph *g, mc_array *value, bool weak)
@@ -19,7 +19,7 @@ mc_node *mc_node_const(mc_graph *g, mc_array *value, bool weak)
                          .type = mc_type_make(value->dtype, value->rank, value->dims) };
     size_t before = g->nodes.n;
     mc_node *n = mc_node_leaf(g, c);
-    if (g->nodes.n == before) { /* an equal one was there (perhaps with this very array), or no memory */
+    if (g->nodes.n == before) { /* an equal node existed (perhaps with this array), or no memory */
         mc_array_unref(&value);
     }
     return n;
@@ -67,7 +67,7 @@ static bool valid_sizes(mc_graph *g, const char *what, const char *name, mc_dtyp
     return true;
 }
 
-/* What is wrong with s as a name; NULL: nothing.  Words of the text form would shadow what is printed. */
+/* Why s is not allowed as a name; NULL: it is.  A word of the text form would hide itself in printed text. */
 static const char *name_fault(const char *s)
 {
     static const char *const words[] = { "True", "False", "None", "newaxis", "inf", "nan", "pi", "and", "or", "not", "input",

@@ -1,5 +1,5 @@
-/* lex.c: tokens of the text form.  The first mistake wins: after it every token is the end, so the
- * parser unwinds by itself. */
+/* lex.c: tokens of the text form.  Only the first mistake is reported: after it every token is the end of the
+ * text, so that the parser returns without further checks. */
 #include "graph/parse.h"
 #include <stdlib.h>
 
@@ -49,7 +49,7 @@ void mc_parse_begin(struct parser *p, mc_graph *g, const char *text, const struc
     *p = (struct parser){
         .g = g, .text = text, .bind = bind, .nbind = nbind, .place = { text, 0 }, .outer = g->place
     };
-    if (!p->outer) { /* of formulas within formulas the user's own is shown */
+    if (!p->outer) { /* messages show the user's formula, not a formula that it expands to */
         g->place = &p->place;
     }
     mc_parse_next(p);
@@ -68,7 +68,7 @@ void mc_parse_next(struct parser *p)
     if (p->failed) {
         return;
     }
-    for (;;) { /* blanks and comments; line ends count unless brackets are open */
+    for (;;) { /* skip blanks and comments; a line end is a token unless brackets are open */
         if (s[p->at] == '#') {
             while (s[p->at] && s[p->at] != '\n') {
                 p->at++;
@@ -235,7 +235,7 @@ struct val mc_parse_number(struct parser *p)
         } else if (v.dtype >= 0 && mc_is_float((mc_dtype)v.dtype)) {
             v.kind = V_REAL;
             v.real = wide ? mc_bigint_real(&w) : v.real;
-        } else if (v.dtype >= 0 && v.dtype != MC_UINT64) { /* a minus may stand before it: 128i8 */
+        } else if (v.dtype >= 0 && v.dtype != MC_UINT64) { /* 128i8 is allowed: a minus may precede it */
             int bits = 8 * (int)mc_dtypes[v.dtype].size;
             uint64_t most = mc_dtypes[v.dtype].kind == KIND_UINT ? (UINT64_C(1) << bits) - 1
                                                                  : UINT64_C(1) << (bits - 1);

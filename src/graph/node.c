@@ -1,7 +1,7 @@
-/* node.c: making nodes, shared when equal.  Everything that becomes a node passes mc_node_make.
+/* node.c: makes nodes.  Equal nodes are one node; every node passes through mc_node_make or mc_node_leaf.
  *
- * Invariant: nodes[i]->id == i, inputs have smaller ids, and no two nodes of a graph are equal
- * (same op, inputs, attributes), save inputs, impure ops and the error node. */
+ * Invariant: nodes[i]->id == i, inputs have smaller ids, and no two nodes of a graph are equal (same op,
+ * inputs, attributes), except inputs, impure ops and the error node. */
 #include "graph/graph.h"
 
 static mc_status leaf_infer(struct mc_infer *in)
@@ -109,7 +109,7 @@ static bool node_equal(const struct mc_node *a, const struct mc_node *b)
     return a->value == b->value || (a->value && b->value && mc_array_same_bits(a->value, b->value));
 }
 
-/* Inputs differ by name alone, and what has an effect must happen as often as it was written. */
+/* Inputs with equal types are different nodes, and an op with an effect runs as often as it was written. */
 static bool is_shareable(const struct mc_node *n)
 {
     return n->op != &mc_op_input && n->op != &mc_op_error && !(n->op->flags & OP_IMPURE);
@@ -137,7 +137,7 @@ static bool cons_grow(mc_graph *g)
     return true;
 }
 
-/* The node equal to n, or n itself entered among the graph's nodes; NULL: no memory. */
+/* Returns the node equal to n, or adds n to the graph; NULL: no memory. */
 static mc_node *intern(mc_graph *g, struct mc_node *n)
 {
     bool share = is_shareable(n);
@@ -189,7 +189,7 @@ static struct mc_attr *copy_attrs(struct mc_arena *a, const struct mc_op *op, co
     return copy;
 }
 
-/* Runs op->infer over the inputs' types; constants are passed as values. */
+/* Runs op->infer on the types of the inputs and the values of constants. */
 static mc_status infer_types(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in,
                              const struct mc_attr *attr, struct mc_infer *q)
 {

@@ -1,5 +1,5 @@
-/* parse.c: expressions of the text form, by precedence climbing.  Python's notation and precedence.
- * Literals stay literals until a node or an attribute is wanted. */
+/* parse.c: expressions of the text form, by precedence climbing, in Python's notation and precedence.
+ * Literals stay literals until a node or an attribute is needed. */
 #include "graph/parse.h"
 #include <math.h>
 
@@ -34,7 +34,7 @@ static const struct { const char *op; int64_t (*make)(int64_t x, int64_t y); } b
     { "and_", bits_and }, { "or_", bits_or }, { "xor", bits_xor },
 };
 
-/* Arithmetic between literals gives a literal: exact for whole numbers, in float64 for others. */
+/* Arithmetic on literals gives a literal: exact for whole numbers, in float64 for others. */
 static struct val fold_numbers(struct parser *p, const char *op, const struct val *a, const struct val *b,
                                size_t at, bool *done)
 {
@@ -153,7 +153,7 @@ static struct val parse_unary(struct parser *p)
     return v;
 }
 
-/* and, or, not: of truth values alone; Python's meaning of other operands is not that of the bits. */
+/* and, or, not take bool only: Python's meaning for other operands differs from that of the bit operators. */
 static void need_bool(struct parser *p, const struct val *v, const char *word, const char *instead)
 {
     bool is = v->kind == V_BOOL || (v->kind == V_NODE && v->node && v->node->nout == 1 &&
@@ -161,13 +161,13 @@ static void need_bool(struct parser *p, const struct val *v, const char *word, c
     if (!is && !p->failed) {
         const char *have = v->kind == V_NODE && v->node && v->node->nout == 1
                                ? mc_dtype_name(v->node->type.dtype)
-                               : "what stands here";
+                               : "this value";
         mc_parse_fail(p, v->at, "'%s' needs bool, not %s; '%s' works on the bits of integers", word, have,
                       instead);
     }
 }
 
-/* x < y < z: both hold, as in Python. */
+/* x < y < z means x < y and y < z, as in Python. */
 static struct val parse_comparison(struct parser *p, const struct infix *o, struct val left,
                                    const struct val *before, const struct val *right, size_t at)
 {
@@ -227,7 +227,8 @@ bool mc_parse_skip(struct parser *p)
     return any;
 }
 
-/* Templates may name parts: "e = exp(x); e / sum(e)".  The names live as long as the template. */
+/* Formulas of templates may name intermediate values: "e = exp(x); e / sum(e)".  The names are local to the
+ * template. */
 static bool local_name(struct parser *p, struct tok *name)
 {
     struct parser back = *p;
@@ -267,7 +268,7 @@ mc_node *mc_expr(mc_graph *g, const char *text, const struct mc_bind *bind, int 
         }
     } while (mc_parse_skip(&p) && p.tok.kind != T_END);
     if (!p.failed && p.tok.kind != T_END) {
-        mc_parse_fail(&p, p.tok.at, "this is left over");
+        mc_parse_fail(&p, p.tok.at, "unexpected text after the formula");
     }
     n = p.failed ? g->error : n;
     mc_parse_end(&p);

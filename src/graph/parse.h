@@ -1,4 +1,4 @@
-/* parse.h: the reader of formulas, shared by expressions, statements and attributes. */
+/* parse.h: the parser of formulas, shared by expressions, statements and attributes. */
 #ifndef MC_PARSE_H
 #define MC_PARSE_H
 
@@ -7,42 +7,42 @@
 enum tok_kind { T_END, T_NAME, T_NUMBER, T_STRING, T_OP };
 struct tok {
     enum tok_kind kind;
-    size_t at, n;          /* where in the text, and how long */
+    size_t at, n;          /* position in the text, and length */
     char op[4];            /* T_OP: "**", "<=", "+" */
 };
 struct parser {
     mc_graph *g;
     const char *text;
-    size_t at;             /* behind tok */
-    struct tok tok;        /* the token looked at */
+    size_t at;             /* end of tok */
+    struct tok tok;        /* the current token */
     const struct mc_bind *bind;
     int nbind, depth, brackets;
     bool failed;
     struct mc_source_location place;
     const struct mc_source_location *outer;
 };
-/* A whole number of any sign and up to 1024 bits. */
+/* A whole number of either sign and at most 1024 bits. */
 enum { WHOLE_LIMBS = 32 };
 struct whole {
     bool neg;
     int n;                 /* limbs in use, the lowest first */
     uint32_t limb[WHOLE_LIMBS];
 };
-/* What an expression can be before it is known whether a node or an attribute is wanted. */
+/* The value of an expression before it is known whether a node or an attribute is needed. */
 enum val_kind { V_NODE, V_INT, V_WIDE, V_REAL, V_BOOL, V_NONE, V_TEXT, V_LIST, V_SLICE, V_ELLIPSIS, V_ATTR };
 struct val {
     enum val_kind kind;
     mc_node *node;
     int64_t i;             /* V_INT, V_BOOL */
-    double real;           /* of any number, the nearest double */
+    double real;           /* the nearest double of a number */
     const struct whole *wide; /* V_WIDE: a literal that int64 does not hold */
-    int dtype;             /* of a number with a suffix; -1: none */
+    int dtype;             /* of a number with a suffix; otherwise -1 */
     const char *text;      /* in the graph's arena */
     const struct mc_attr *attr;
-    bool several;          /* V_LIST: results, not the parts of one tensor */
+    bool several;          /* V_LIST: several results, not the elements of one tensor */
     struct val *item;      /* V_LIST; V_SLICE: start, stop, step */
     int n;
-    size_t at;             /* where it began, for carets */
+    size_t at;             /* start in the text, for carets */
 };
 
 /* lex.c */
@@ -53,12 +53,12 @@ bool mc_parse_is(const struct parser *p, const char *op);
 bool mc_parse_take(struct parser *p, const char *op);
 bool mc_parse_word(const struct parser *p, const char *word);
 void mc_parse_expect(struct parser *p, const char *op);
-void mc_parse_separator(struct parser *p, const char *close); /* a comma, unless the list ends here */
+void mc_parse_separator(struct parser *p, const char *close); /* takes a comma, unless the list ends here */
 char *mc_parse_copy(struct parser *p, const struct tok *t);
 void mc_parse_fail(struct parser *p, size_t at, const char *fmt, ...) MC_PRINTF(3, 4);
-/* The same where the grammar is right and something else is not. */
+/* the same for mistakes other than of syntax */
 void mc_parse_refuse(struct parser *p, size_t at, mc_status code, const char *fmt, ...) MC_PRINTF(4, 5);
-void mc_parse_memory(struct parser *p); /* out of memory: the graph says so */
+void mc_parse_memory(struct parser *p); /* sets the graph's error to "out of memory" */
 struct val mc_parse_number(struct parser *p);
 struct val mc_parse_string(struct parser *p);
 /* bigint.c */
@@ -71,9 +71,9 @@ bool mc_bigint_i64(const struct whole *a, int64_t *out);             /* false: i
 bool mc_bigint_u64(const struct whole *a, uint64_t *out);
 double mc_bigint_real(const struct whole *a);
 int mc_bigint_compare(const struct whole *a, const struct whole *b);
-/* The op of two whole numbers; WHOLE_NOT: it is none of theirs, or its result is not whole. */
-enum whole_result mc_bigint_op(const char *op, const struct whole *a, const struct whole *b, struct whole *out,
-                              const char **fault);
+/* Applies an op to two whole numbers; WHOLE_NOT: not an op on whole numbers, or the result is not whole. */
+enum whole_result mc_bigint_op(const char *op, const struct whole *a, const struct whole *b,
+                               struct whole *out, const char **fault);
 /* parse_value.c */
 bool mc_val_is_number(const struct val *v);                          /* without a suffix */
 /* false: it is not a whole number without a suffix */
@@ -81,22 +81,22 @@ bool mc_val_bigint(const struct val *v, struct whole *out);
 struct val mc_val_of_bigint(struct parser *p, const struct whole *w, size_t at);
 struct val mc_val_of(mc_node *n, size_t at);
 struct val mc_val_list(struct parser *p, const struct val *item, int n, size_t at);
-/* the parse ends if n is an error */
+/* the parser stops if n is the error node */
 struct val mc_val_made(struct parser *p, mc_node *n, size_t at);
 mc_node *mc_val_node(struct parser *p, const struct val *v);
-/* parse_call.c: behind name( ; self: what stands before the dot, or NULL */
+/* after "name("; self: the value before the dot, or NULL */
 struct val mc_parse_call(struct parser *p, const char *name, const struct val *self, size_t at);
-const struct mc_op *mc_parse_op(struct parser *p, const char *name);       /* the user's ops first */
-/* parse_initial.c: behind "shared name type =": the value, and in *rule the text that printing repeats; NULL:
- * the parse has failed */
+const struct mc_op *mc_parse_op(struct parser *p, const char *name);       /* users' ops first */
+/* parse_initial.c: parses the text after "shared name type =".  Returns the value, and in *rule the text that
+ * is printed; NULL: the parse failed. */
 mc_array *mc_parse_initial(struct parser *p, const char *name, const struct mc_type *t, char **rule);
 /* primary.c */
 struct val mc_parse_primary(struct parser *p);
 /* parse.c */
 struct val mc_parse_expr(struct parser *p);
-/* numbers stay numbers */
+/* the op of literals is a literal */
 struct val mc_parse_apply(struct parser *p, const char *name, const struct val *arg, int n, size_t at);
-bool mc_parse_skip(struct parser *p); /* line ends and semicolons */
+bool mc_parse_skip(struct parser *p); /* skips line ends and semicolons */
 /* attr.c */
 bool mc_val_attr(struct parser *p, const struct mc_op *op, const struct mc_param *param, const struct val *v,
                  struct mc_attr *out);

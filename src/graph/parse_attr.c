@@ -1,4 +1,4 @@
-/* parse_attr.c: ops applied by name, their attributes as text: "axis=1, keepdims=True". */
+/* parse_attr.c: applies an op by name, with attributes given as text: "axis=1, keepdims=True". */
 #include "graph/parse.h"
 
 static mc_status parse_all(mc_graph *g, const struct mc_op *op, const char *text, struct mc_attr *out)
@@ -18,7 +18,7 @@ static mc_status parse_all(mc_graph *g, const struct mc_op *op, const char *text
         size_t behind = p.at;
         int k = -1, found = -1;
         bool named = false;
-        if (p.tok.kind == T_NAME) { /* "axis=0", or a bare value in the order of the signature */
+        if (p.tok.kind == T_NAME) { /* "axis=0", or a value by position */
             mc_parse_next(&p);
             named = mc_parse_take(&p, "=");
             if (!named) {
@@ -85,7 +85,7 @@ mc_node *mc_call_op(mc_graph *g, const char *name, int nin, mc_node *const *in, 
         mc_str_addv(&text, attrs, ap);
         va_end(ap);
     }
-    const bool lost = text.bad; /* without its text an op would be another one */
+    const bool lost = text.bad; /* an op without its attributes would be a different op */
     mc_status s = lost ? MC_EMEMORY
                        : parse_all(g, op, text.s, attr); /* in the graph's arena: a few bytes a call */
     mc_str_free(&text);

@@ -1,12 +1,12 @@
-/* parse_call.c: name(...): arguments sorted into the op's tensors and attributes; the few functions that
- * are no ops. */
+/* parse_call.c: parses name(...) and assigns the arguments to the op's tensors and attributes; also the few
+ * functions that are no ops. */
 #include "graph/parse.h"
 #include <stdlib.h>
 
 struct args {
     struct val value[64];
     const char *name[64]; /* NULL: positional */
-    size_t at[64];        /* where the name, or else the value, begins */
+    size_t at[64];        /* start of the name, or of the value if there is no name */
     int n;
 };
 
@@ -44,7 +44,7 @@ static void parse_args(struct parser *p, struct args *a)
 static bool has_gradients(struct parser *p, size_t at)
 {
     if (!p->g->language->grads) {
-        mc_parse_fail(p, at, "a formula of this graph takes no gradients");
+        mc_parse_fail(p, at, "formulas of this graph cannot take gradients");
     }
     return p->g->language->grads != NULL;
 }
@@ -53,7 +53,7 @@ static bool has_gradients(struct parser *p, size_t at)
 static struct val call_grad(struct parser *p, struct args *a, size_t at)
 {
     if (a->n != 2 || !has_gradients(p, at)) {
-        mc_parse_fail(p, at, "grad takes a cost and what to differentiate by");
+        mc_parse_fail(p, at, "grad takes a cost and the variables to differentiate by");
         return mc_val_of(p->g->error, at);
     }
     mc_node *cost = mc_val_node(p, &a->value[0]);
@@ -81,13 +81,14 @@ static struct val call_grad(struct parser *p, struct args *a, size_t at)
     return list ? all : one[0];
 }
 
-/* Lop(f, x, eval), Rop(f, x, eval): the two products with the matrix of derivatives df/dx */
+/* Lop(f, x, eval), Rop(f, x, eval): products of the Jacobian df/dx with a vector, from the left and from the
+ * right */
 static struct val call_product(struct parser *p, struct args *a, size_t at, bool left)
 {
     mc_node *in[3] = { NULL };
     if (a->n != 3) {
-        mc_parse_fail(p, at, "%s takes f, what to differentiate by, and %s", left ? "Lop" : "Rop",
-                      left ? "what stands for f's gradient" : "its direction");
+        mc_parse_fail(p, at, "%s takes f, the variable to differentiate by, and a vector of the shape of %s",
+                      left ? "Lop" : "Rop", left ? "f" : "the variable");
     }
     for (int i = 0; i < 3 && !p->failed; i++) {
         in[i] = mc_val_node(p, &a->value[i]);
@@ -99,7 +100,7 @@ static struct val call_product(struct parser *p, struct args *a, size_t at, bool
     return mc_val_made(p, (left ? p->g->language->Lop : p->g->language->Rop)(in[0], in[1], in[2]), at);
 }
 
-/* tuple(a, b): how the printer writes a formula with several results */
+/* tuple(a, b): the printed form of a formula with several results */
 static struct val call_tuple(struct parser *p, struct args *a, size_t at)
 {
     mc_node *in[NELEM(a->value)];
@@ -126,7 +127,7 @@ static struct val call_update(struct parser *p, struct args *a, size_t at, bool 
     return p->failed ? mc_val_of(p->g->error, at) : mc_val_made(p, mc_index_update(x, y, set), at);
 }
 
-/* array(dtype, [2, 3], "hex digits"): how the printer writes a large constant */
+/* array(dtype, [2, 3], "hex digits"): the printed form of a large constant */
 static struct val call_array(struct parser *p, struct args *a, size_t at)
 {
     mc_dtype d;
@@ -141,7 +142,7 @@ static struct val call_array(struct parser *p, struct args *a, size_t at)
     const char *hex = ok ? a->value[2].text : "";
     ok = ok && strlen(hex) / 2 == bytes && strlen(hex) % 2 == 0 &&
          hex[strspn(hex, "0123456789abcdef")] == '\0';
-    mc_array *v = ok ? mc_array_new(d, a->value[1].n, dims) : NULL; /* never larger than the text */
+    mc_array *v = ok ? mc_array_new(d, a->value[1].n, dims) : NULL; /* not larger than the text */
     if (!v) {
         mc_parse_fail(p, at, "array takes a dtype, a list of sizes and as many hexadecimal bytes");
         return mc_val_of(p->g->error, at);
@@ -185,13 +186,13 @@ static void unknown_function(struct parser *p, const char *name, size_t at)
     }
 }
 
-/* ---- arguments, sorted into the signature's tensors and attributes ---- */
+/* ---- arguments assigned to the signature's tensors and attributes ---- */
 
 struct sorted {
     struct mc_attr attr[16];
-    mc_node *in[64 + 24], **arg; /* arg: in, or more room */
+    mc_node *in[64 + 24], **arg; /* arg: in, or a larger array */
     bool given[24];
-    int nin, position;           /* position: of the next argument without a name */
+    int nin, position;           /* position: parameter of the next argument without a name */
 };
 
 static int parameter_named(struct parser *p, const struct mc_op *op, const char *name, size_t at)
@@ -209,7 +210,7 @@ static int parameter_named(struct parser *p, const struct mc_op *op, const char 
     return -1;
 }
 
-/* The parameter that argument i is for; -1: there is none. */
+/* The parameter of argument i; -1: none. */
 static int parameter_of(struct parser *p, const struct mc_op *op, const struct args *a, int i,
                         struct sorted *q)
 {
@@ -235,7 +236,7 @@ static void take_tensors(struct parser *p, const struct mc_op *op, const struct 
 {
     const int n = v->kind == V_LIST ? v->n : 1;
     q->nin = MC_MAX(q->nin, op->sig->ntensor);
-    if (q->nin + n > (int)NELEM(q->in) && q->arg == q->in) { /* a long list: room for all of it */
+    if (q->nin + n > (int)NELEM(q->in) && q->arg == q->in) { /* long list: allocate room */
         mc_node **more = mc_arena_alloc(&p->g->arena, (size_t)(q->nin + n + 64) * sizeof *more);
         if (!more) {
             mc_parse_memory(p);

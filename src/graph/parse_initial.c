@@ -1,6 +1,6 @@
 /* parse_initial.c: the initial value of a declaration: "shared W float32[784, 10] = normal(std=0.02)".
  *
- * Invariant: the text that is kept reads back to the same value, and prints as itself. */
+ * Invariant: the text that is kept gives the same value when it is read again, and prints unchanged. */
 #include "graph/parse.h"
 #include "base/flag.h"
 #include <math.h>
@@ -12,14 +12,14 @@ static void print_real(struct mc_str *out, double v)
     mc_attr_text(out, &(struct mc_attr){ .kind = ATTR_REAL, .real = v });
 }
 
-/* ---- a number alone ---- */
+/* ---- a number ---- */
 
 static bool is_number(const struct val *v)
 {
     return v->kind == V_INT || v->kind == V_WIDE || v->kind == V_REAL || v->kind == V_BOOL;
 }
 
-/* Does the dtype hold it?  Reals are held by floats alone. */
+/* Does the dtype hold the number?  Only float dtypes hold reals. */
 static bool holds(mc_dtype d, const struct val *v)
 {
     struct whole w;
@@ -112,7 +112,8 @@ static bool is_truth(const mc_initial *r, int i)
     return strcmp(r->setting[i].preset, "false") == 0;
 }
 
-/* The setting that stands here: named, or the next that has none yet; -1: the seed, -2: a mistake. */
+/* The setting that the next argument sets: the named one, or the first that is not set; -1: the seed, -2: a
+ * mistake. */
 static int which_setting(struct parser *p, const struct reading *q, int *next)
 {
     const mc_initial *r = q->rule;
@@ -147,7 +148,7 @@ static int which_setting(struct parser *p, const struct reading *q, int *next)
         ++*next;
     }
     if (!r->setting[*next].name) {
-        mc_parse_fail(p, t.at, "%s takes no more than this", r->name);
+        mc_parse_fail(p, t.at, "%s has no more settings", r->name);
         return -2;
     }
     return *next;

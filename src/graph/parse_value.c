@@ -1,4 +1,4 @@
-/* parse_value.c: what an expression may be before it is known whether a node or an attribute is wanted. */
+/* parse_value.c: converts values of expressions to nodes and numbers. */
 #include "graph/parse.h"
 
 struct val mc_val_of(mc_node *n, size_t at)
@@ -35,7 +35,7 @@ struct val mc_val_of_bigint(struct parser *p, const struct whole *w, size_t at)
     return v;
 }
 
-/* Beyond 64 bits only floats can hold it, so it is one. */
+/* A whole literal beyond 64 bits becomes a float. */
 static mc_node *literal(struct parser *p, const struct val *v)
 {
     if (v->kind == V_BOOL) {
@@ -61,15 +61,15 @@ static mc_node *literal(struct parser *p, const struct val *v)
                          v->dtype < 0);
 }
 
-/* What the literals of a list ask of its dtype. */
+/* What the literals of a list require of its dtype. */
 struct element {
-    int dtype;            /* of those with a suffix; -1: there is none */
-    bool real, whole;     /* some without are real, some whole */
-    int64_t lo, hi;       /* of the whole ones: the least, the largest that int64 holds; 0 is among them */
-    const struct val *wide; /* the last that int64 does not hold; NULL: all fit */
+    int dtype;            /* of elements with a suffix; -1: none */
+    bool real, whole;     /* of elements without a suffix: some are real, some are whole */
+    int64_t lo, hi;       /* least and largest whole element that int64 holds, and 0 */
+    const struct val *wide; /* the last element that int64 does not hold; NULL: all fit */
 };
 
-/* The shape of a list of lists of literals, and of what kind they are; false when it is not one. */
+/* The shape of a nested list of literals, and the kinds of its elements; false: not a regular list. */
 static bool list_shape(const struct val *v, int depth, int64_t *dims, int *rank, struct element *e)
 {
     if (v->kind != V_LIST) {
@@ -109,7 +109,7 @@ static bool list_shape(const struct val *v, int depth, int64_t *dims, int *rank,
     return dims[depth] == v->n;
 }
 
-/* The dtype of a list: that of the elements with a suffix, if it holds the others; false: there is none. */
+/* The dtype of a list: that of the elements with a suffix, if it holds the others.  False: none. */
 static bool list_dtype(const struct element *e, mc_dtype *d)
 {
     uint64_t u;

@@ -1,4 +1,4 @@
-/* parse_value_attr.c: what a formula gives for an attribute, as the attribute. */
+/* parse_value_attr.c: converts the value of an expression to an attribute. */
 #include "graph/parse.h"
 #include <math.h>
 
@@ -46,7 +46,7 @@ static bool as_ints(struct parser *p, const struct val *v, struct mc_attr *out)
     return out->ints != NULL;
 }
 
-/* [[1, 2], 3]: as if the inner brackets were not there; a number alone is a pair of it. */
+/* [[1, 2], 3] becomes the flat list 1, 2, 3, 3: a number n means the pair n, n. */
 static bool as_pairs(struct parser *p, const struct val *v, struct mc_attr *out)
 {
     int n = 0;

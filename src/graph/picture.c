@@ -1,6 +1,6 @@
-/* picture.c: which nodes a picture shows and what it writes on them; Graphviz's form of it.
+/* picture.c: selects the nodes of a picture and makes their texts; prints Graphviz.
  *
- * Invariant: nodes stand in the order of ids, so every arrow goes from an earlier node to a later one. */
+ * Invariant: nodes are in the order of ids, so every arrow points from an earlier node to a later one. */
 #include "graph/picture.h"
 
 const char *const mc_role_name[MC_NROLE] = { "op", "input", "shared", "constant", "output" };
@@ -15,7 +15,7 @@ enum { HEAD_COLUMNS = 30, TIP_COLUMNS = 400, TIP_DEPTH = 4, FEW_ELEMENTS = 8 };
 
 /* ---- texts ---- */
 
-/* Bytes of the UTF-8 character at s; 0: none begins here, or one that XML must not have, U+FFFE or U+FFFF. */
+/* Length in bytes of the UTF-8 character at s; 0: not valid UTF-8, or U+FFFE or U+FFFF, which XML forbids. */
 static size_t utf8(const char *s)
 {
     const size_t n = mc_utf8(s, strnlen(s, 4));
@@ -63,7 +63,7 @@ static char *line(struct mc_arena *a, struct mc_str *text, int columns)
     return s;
 }
 
-/* The op and those of its attributes that are not the default: "sum axis=1". */
+/* The op and its attributes that differ from their defaults: "sum axis=1". */
 static void op_text(struct mc_str *out, const mc_node *n)
 {
     mc_str_add(out, n->op->name);
@@ -81,7 +81,7 @@ static void op_text(struct mc_str *out, const mc_node *n)
                     !(a->real > d->real) &&
                     (!a->n || memcmp(a->ints, d->ints, (size_t)a->n * sizeof *a->ints) == 0) &&
                     (a->text == d->text || (a->text && d->text && strcmp(a->text, d->text) == 0));
-        if (!same && strcmp(p->name, "spec") != 0) { /* an index says nothing as numbers */
+        if (!same && strcmp(p->name, "spec") != 0) { /* the numbers of an index are not readable */
             mc_str_addf(out, " %s=", p->name);
             mc_attr_text(out, a);
         }
@@ -101,7 +101,7 @@ static enum mc_role role_of(const mc_node *n, int nout, mc_node *const *outputs)
     return ROLE_OP;
 }
 
-/* What this output is called, several names joined: one node may serve two outputs. */
+/* The names of this output, joined: one node may be several outputs. */
 static void output_text(struct mc_str *out, const mc_node *n, int nout, mc_node *const *outputs,
                         const struct mc_picture_says *says)
 {
@@ -120,7 +120,8 @@ static mc_status describe(struct mc_picture *p, struct mc_pictured *to, int nout
     to->role = role_of(n, nout, outputs);
     output_text(&head, n, nout, outputs, says);
     if (!head.n && n->name &&
-        (!n->nin || mc_dict_get(&n->graph->names, n->name) == n)) { /* the name may have gone to another */
+        /* the name may since belong to another node */
+        (!n->nin || mc_dict_get(&n->graph->names, n->name) == n)) {
         mc_str_add(&head, n->name);
     }
     bool named = head.n > 0;
@@ -148,7 +149,7 @@ static mc_status describe(struct mc_picture *p, struct mc_pictured *to, int nout
 
 /* ---- which nodes ---- */
 
-/* Breadth first from the outputs, so that what is left out is what is farthest. */
+/* Selects nodes breadth first from the outputs, so the nodes that are left out are the farthest. */
 static mc_status nearest(int n, mc_node *const *outputs, unsigned char *shown, size_t most)
 {
     VEC(mc_node *) queue = { 0 };
@@ -186,7 +187,7 @@ static mc_status add_node(struct mc_picture *p, const mc_node *x, int n, mc_node
     return VEC_PUSH(p->node, one) ? MC_OK : MC_EMEMORY;
 }
 
-/* x after its inputs; small constants are made anew for it. */
+/* Adds x, which comes after its inputs.  Small constants are added anew for each reader. */
 static mc_status add_reader(struct mc_picture *p, const mc_node *x, const unsigned char *shown, int *at,
                             int n, mc_node *const *outputs, const struct mc_picture_says *says)
 {
@@ -229,7 +230,7 @@ mc_status mc_picture_make(struct mc_picture *p, int n, mc_node *const *outputs,
     mc_graph *g = mc_graph_of(n, outputs);
     for (int i = 0; i < n; i++) {
         if (mc_is_error(outputs[i])) {
-            return mc_fail(MC_EARG, "picture: node %d is no node: %s", i + 1, g ? mc_error(g) : "NULL");
+            return mc_fail(MC_EARG, "picture: node %d is not valid: %s", i + 1, g ? mc_error(g) : "NULL");
         }
     }
     if (!g) {
@@ -242,7 +243,7 @@ mc_status mc_picture_make(struct mc_picture *p, int n, mc_node *const *outputs,
     for (size_t i = 0; s == MC_OK && i < g->nodes.n; i++) {
         at[i] = -1;
     }
-    for (int i = 0; i < n && s == MC_OK; i++) { /* a constant that is a result is drawn once, as one */
+    for (int i = 0; i < n && s == MC_OK; i++) { /* a constant that is an output is drawn once, as an output */
         if (is_small_constant(outputs[i]) && at[outputs[i]->id] < 0) {
             s = add_reader(p, outputs[i], shown, at, n, outputs, says);
         }

@@ -1,13 +1,13 @@
-/* picture.h: a graph as a drawing: what is shown of it, where it goes, and the SVG.
+/* picture.h: a graph as a drawing: the nodes shown, their positions, and the SVG.
  *
- * Invariant: a picture only reads the graph; its texts are clean (one line, valid UTF-8, no control
+ * Invariant: a picture does not change the graph.  Its texts are clean (one line, valid UTF-8, no control
  * characters) but not escaped. */
 #ifndef MC_PICTURE_H
 #define MC_PICTURE_H
 
 #include "graph/graph.h"
 
-enum { PICTURE_MOST = 300 };    /* nodes shown; beyond, those nearest the outputs */
+enum { PICTURE_MOST = 300 };    /* most nodes shown; of a larger graph, those nearest the outputs */
 
 enum mc_role { ROLE_OP, ROLE_INPUT, ROLE_SHARED, ROLE_CONSTANT, ROLE_OUTPUT, MC_NROLE };
 extern const char *const mc_role_name[MC_NROLE];
@@ -15,26 +15,26 @@ extern const char *const mc_role_name[MC_NROLE];
 struct mc_pictured {
     const mc_node *node;
     enum mc_role role;
-    const char *head;           /* its name, or the op with its attributes */
+    const char *head;           /* the node's name, or the op with its attributes */
     const char *sub;            /* the op of a named node, else "" */
     const char *type;
-    const char *badge;          /* what the caller says of it, "" for nothing */
+    const char *badge;          /* text given by the caller, or "" */
     char *tip;                  /* the formula, a few levels deep */
-    int hidden;                 /* inputs that are not shown */
+    int hidden;                 /* number of inputs that are not shown */
 };
-struct mc_arrow { int from, to, port; }; /* port: which argument of `to` */
+struct mc_arrow { int from, to, port; }; /* port: index of the argument of `to` */
 struct mc_picture {
     struct mc_arena arena;
-    VEC(struct mc_pictured) node; /* readers after what they read */
+    VEC(struct mc_pictured) node; /* in topological order */
     VEC(struct mc_arrow) arrow;
-    size_t total;               /* nodes the outputs need */
+    size_t total;               /* number of nodes that the outputs need */
 };
-/* What the caller knows of nodes and the graph does not; either may be NULL. */
+/* Texts given by the caller; either may be NULL. */
 struct mc_picture_says {
-    const char *const *output;  /* by output: what it is called */
-    const char *const *badge;   /* by node id; NULL: nothing */
+    const char *const *output;  /* by output: its name */
+    const char *const *badge;   /* by node id; NULL: none */
 };
-/* picture.c.  Constants of few elements are drawn once for each reader, so that they tie no knots. */
+/* picture.c.  Constants of few elements are drawn once for each reader, which avoids long crossing wires. */
 mc_status mc_picture_make(struct mc_picture *p, int n, mc_node *const *outputs,
                           const struct mc_picture_says *says);
 void mc_picture_free(struct mc_picture *p);
@@ -42,20 +42,20 @@ void mc_picture_free(struct mc_picture *p);
 void mc_str_line(struct mc_str *out, const char *s, int columns);
 int mc_text_columns(const char *s);
 
-/* layout.c: boxes in layers, readers below what they read.  A wire is one source's way down through
- * the layers, with a bend in each; arrows leave it where they must. */
+/* layout.c: boxes in layers, each node below its inputs.  A wire goes down from one source through the
+ * layers, with a bend in each; arrows branch off from it. */
 struct mc_box { double x, y, w, h; int layer; }; /* x: the centre; y: the top */
 struct mc_bend { int from, layer; double x; };
 struct mc_layout {
     struct mc_box *box;         /* by picture node */
-    VEC(struct mc_bend) bend;   /* a source's in the order of layers, one after another */
+    VEC(struct mc_bend) bend;   /* those of one source are consecutive, in the order of layers */
     int *first_bend;            /* by picture node; -1: none */
     double *top;                /* by layer: y of its boxes */
-    double *deep;               /* by layer: height of its highest box */
+    double *deep;               /* by layer: the largest height of its boxes */
     int nlayer;
     double w, h;
 };
-/* box[i].w and box[i].h are given. */
+/* requires: box[i].w and box[i].h are set */
 mc_status mc_layout_make(struct mc_layout *l, const struct mc_picture *p);
 void mc_layout_free(struct mc_layout *l);
 

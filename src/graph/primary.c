@@ -1,6 +1,7 @@
-/* primary.c: what operators stand between: names, numbers, lists, calls, and what follows each: x[...], x.T.
+/* primary.c: parses the operands of operators (names, numbers, lists, calls) and what follows one: x[...],
+ * x.T.
  *
- * Invariant: a name that a template binds hides the graph's; those hide the constants. */
+ * Invariant: a name bound by a template hides the same name of the graph, which hides a constant. */
 #include "graph/parse.h"
 #include <math.h>
 
@@ -27,7 +28,7 @@ static void unknown_name(struct parser *p, const char *name, size_t at)
     }
 }
 
-/* inf, nan, and with a suffix: inff32 */
+/* inf, nan, also with a suffix: inff32 */
 static bool nonfinite(const char *name, struct val *v)
 {
     static const struct { const char *suffix; int dtype; } rows[] = {
@@ -112,7 +113,7 @@ static struct val parse_list(struct parser *p, const char *close)
     return mc_val_list(p, item, n, at);
 }
 
-/* One entry between [ and ]: an index, a slice, ..., None. */
+/* Parses one entry between [ and ]: an index, a slice, ..., None. */
 static struct val parse_index(struct parser *p)
 {
     struct val part[3] = { { .kind = V_NONE }, { .kind = V_NONE }, { .kind = V_NONE } };

@@ -1,5 +1,5 @@
-/* print.c: nodes back into the text form.  What is printed parses back to the same nodes: constants
- * carry their dtype, operators their brackets, shared sub-expressions a name. */
+/* print.c: prints nodes in the text form.  The text parses to the same nodes: constants have their dtype,
+ * operators their brackets, shared sub-expressions a name. */
 #include "graph/graph.h"
 #include <math.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@ static const char *const suffix[MC_NDTYPE] = { "", "i8", "i16", "i32", "i64", "u
 struct printer {
     struct mc_str *out;
     int depth;                   /* levels still to print; negative: all */
-    const char *const *label;    /* by node id: the name a statement gave it; NULL: none */
-    const mc_node *top;          /* printed in full though it has a label */
+    const char *const *label;    /* by node id: the name that a statement gives it; NULL: none */
+    const mc_node *top;          /* printed in full even if it has a label */
 };
 
 static void print(struct printer *p, const mc_node *n, int level);
@@ -68,7 +68,7 @@ static void elements(struct mc_str *out, const mc_array *a, int axis, const char
     mc_str_add(out, a->dims[axis] ? "]" : "[]");
 }
 
-/* NaNs with another payload than the text form's go as bytes. */
+/* NaNs with another payload than the text form's nan are printed as bytes. */
 static bool plain_nan(const mc_array *a)
 {
     for (int64_t i = 0; mc_is_float(a->dtype) && i < mc_array_size(a); i++) {
@@ -96,7 +96,7 @@ static void constant(struct printer *p, const mc_node *n)
         if (n->weak && size == 1 && a->rank == 0) {
             struct mc_str word = { 0 };
             element(&word, a->dtype, a->data);
-            if (word.s && !word.bad) { /* a literal without its suffix */
+            if (word.s && !word.bad) { /* print the literal without its suffix */
                 mc_str_addn(p->out, word.s, word.n - strlen(suffix[a->dtype]));
             }
             mc_str_free(&word);
@@ -184,9 +184,9 @@ static void print(struct printer *p, const mc_node *n, int level)
         return;
     }
     bool named = n->name &&
-                 mc_dict_get(&n->graph->names, n->name) == n; /* the name may have gone to another since */
+                 mc_dict_get(&n->graph->names, n->name) == n; /* the name may since belong to another node */
     if (named && (n != p->top || !n->nin) && (p->depth >= 0 || !n->nin) && !p->label) {
-        mc_str_add(p->out, n->name); /* outside statements a name is the best description */
+        mc_str_add(p->out, n->name); /* outside statements, the name is the shortest description */
         return;
     }
     if (mc_is_const(n)) {
@@ -223,7 +223,7 @@ static void print(struct printer *p, const mc_node *n, int level)
             print(p, n->in[0],
                   own == 11  ? 12
                   : own == 4 ? 5
-                             : own); /* a < b < c is another formula than (a < b) < c */
+                             : own); /* a < b < c means something else than (a < b) < c */
             mc_str_addf(p->out, " %s ", operators[i].text);
             print(p, n->in[1], own == 11 ? 10 : own + 1);
             mc_str_add(p->out, own < level ? ")" : "");
@@ -231,8 +231,8 @@ static void print(struct printer *p, const mc_node *n, int level)
             return;
         }
     }
-    const char *sign = n->nin == 1 && !mc_is_const(n->in[0]) ? sign_of(n)
-                                                             : NULL; /* -(2) is a number, neg(2) a node */
+    /* -(2) is parsed as a number, neg(2) as a node */
+    const char *sign = n->nin == 1 && !mc_is_const(n->in[0]) ? sign_of(n) : NULL;
     if (sign) {
         mc_str_add(p->out, level > 10 ? "(" : "");
         mc_str_add(p->out, sign);
@@ -250,7 +250,7 @@ void mc_node_print(struct mc_str *out, const mc_node *n, int depth)
     print(&p, n, 0);
 }
 
-/* Would it be read with pleasure in one piece?  What is shared stands as often as it is used. */
+/* Is the output readable as one expression?  There a shared node is printed at each use. */
 static bool is_short(mc_node *const *list, size_t count)
 {
     enum { MOST_TEXT = 200, MOST_WRITTEN = 1000 };
@@ -279,7 +279,7 @@ char *mc_node_text(const mc_node *n)
     size_t count;
     mc_node **list = mc_graph_reach(1, &one, &count);
     bool formula = list &&
-                   is_short(list, count); /* others go as statements, each shared node as one of its own */
+                   is_short(list, count); /* otherwise statements are printed: one for each shared node */
     mc_free(list);
     if (!formula) {
         return mc_graph_text(n->graph, 1, &one);
@@ -301,8 +301,8 @@ static void declare(struct mc_str *out, const mc_node *n)
     mc_str_add(out, "\n");
 }
 
-/* Nodes used more than once, tuples, named ones and outputs become statements; the rest is written
- * into its user, but never deeper than a reader (and the parser) follows. */
+/* Nodes used more than once, tuples, named nodes and outputs become statements.  Other nodes are printed
+ * inside their user, up to the nesting depth that the parser accepts. */
 char *mc_graph_text(const mc_graph *g, int n, mc_node *const *outputs)
 {
     struct mc_str out = { 0 };

@@ -1,4 +1,4 @@
-/* replace.c: a graph rebuilt with some nodes replaced: givens, clones, gradients' points. */
+/* replace.c: copies nodes with some of them replaced, for givens, clones and gradients. */
 #include "graph/graph.h"
 
 mc_status mc_graph_replace(mc_graph *g, int n, mc_node *const *from, mc_node *const *to, int nout,

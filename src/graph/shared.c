@@ -4,7 +4,7 @@
  * lock. */
 #include "graph/graph.h"
 
-/* dims: what may be put in; NULL: arrays of value's shape. */
+/* dims: the sizes it accepts; NULL: those of value. */
 static mc_shared *shared_make(mc_graph *g, const char *name, mc_array *value, const int64_t *dims)
 {
     if (!g || !value) { /* no memory for a copy */
@@ -26,7 +26,7 @@ static mc_shared *shared_make(mc_graph *g, const char *name, mc_array *value, co
         if (mc_is_error(mc_shared_node(g, s))) {
             mc_shared_unref(&s);
         } else {
-            s->refs--; /* the graph's own count is enough: the pointer lives as long as the graph or a ref */
+            s->refs--; /* the graph's reference keeps s alive; the caller may add its own */
         }
     } else {
         mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error());
@@ -158,7 +158,7 @@ mc_array *mc_shared_borrow(mc_shared *s)
     return mc_array_ref(s->value);
 }
 
-/* May s hold the value?  what: whose message it is. */
+/* Does s accept the value?  what: the function named in the message. */
 static mc_status fits(const mc_shared *s, const mc_array *value, const char *what)
 {
     bool fits = value->rank == s->type.rank;
@@ -293,7 +293,7 @@ mc_status mc_graph_load_shared(mc_graph *g, const char *path)
         value[i] = load(z, path, g->shareds.at[i]);
         s = value[i] ? MC_OK : mc_last_status();
     }
-    /* Needs no memory any more: sizes are the same, or the array is taken. */
+    /* Allocates nothing: sizes are equal, or the array is taken over. */
     for (size_t i = 0; s == MC_OK && i < n; i++) {
         mc_shared *to = g->shareds.at[i];
         pthread_mutex_lock(&to->lock);

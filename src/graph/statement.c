@@ -107,7 +107,8 @@ static mc_node *parse_declaration(struct parser *p)
     return s ? mc_shared_node(p->g, s) : p->g->error;
 }
 
-/* Is this "name =" or "name, name ="?  Looks ahead and comes back. */
+/* Reads "name =" or "name, name =" and returns the number of names; 0: something else follows, and nothing is
+ * consumed. */
 static int targets(struct parser *p, struct tok *out, int most)
 {
     struct parser back = *p;
@@ -132,15 +133,14 @@ static int targets(struct parser *p, struct tok *out, int most)
     return 0;
 }
 
-/* Names may be given anew: the last assignment wins, as in any notation of formulas. */
+/* A name may be assigned again; the last assignment counts. */
 static mc_node *assign(struct parser *p, const struct tok *t, mc_node *n)
 {
     char *name = mc_parse_copy(p, t);
     mc_node *old = name ? mc_dict_get(&p->g->names, name) : NULL;
     p->place.at = t->at;
     bool leaf = old && (old->op == &mc_op_input || old->op == &mc_op_shared);
-    if (leaf && old != n && old->name &&
-        strcmp(old->name, name) == 0) { /* another name of an input is free */
+    if (leaf && old != n && old->name && strcmp(old->name, name) == 0) { /* an input may get a second name */
         return mc_node_fail(p->g, MC_EARG,
                             "'%s' is %s and cannot be assigned; use another name, or an update", name,
                             old->op == &mc_op_input ? "an input" : "a shared variable");
@@ -231,8 +231,8 @@ void mc_named_free(struct mc_named *v, int n)
     mc_free(v);
 }
 
-/* "W = e" of updates and givens; "x, lr=0.1" of inputs; "cost, borrow(p), y = e" of outputs.  all: the value
- * as it was read. */
+/* Parses an entry of a list in a spec: "W = e" of updates and givens; "x, lr=0.1" of inputs; "cost,
+ * borrow(p), y = e" of outputs.  all: the value as parsed. */
 static bool parse_named(struct parser *p, bool statement, struct mc_named *out, struct val *all)
 {
     struct tok name;
@@ -298,7 +298,7 @@ mc_status mc_parse_list(mc_graph *g, const char *text, bool statements, struct m
             p.failed = true;
             break;
         }
-        /* grad(cost, [x, w]): a value for each */
+        /* grad(cost, [x, w]) gives several values */
         for (int i = 1; all.several && i < all.n && !p.failed; i++) {
             struct mc_named more = { .borrow = one.borrow, .node = mc_val_node(&p, &all.item[i]) };
             if (!p.failed && !VEC_PUSH(list, more)) {

@@ -1,10 +1,9 @@
-/* svg.c: a picture as one self-contained <svg> element: its own style, light and dark, its own ground.
+/* svg.c: a picture as one self-contained <svg> element with its own style (light and dark) and background.
  *
- * Invariant: what is written is well-formed XML; every text in it went through mc_str_line and
- * mc_str_html. */
+ * Invariant: the output is well-formed XML; every text in it went through mc_str_line and mc_str_html. */
 #include "graph/picture.h"
 
-/* Of the font below; all texts are monospaced, so their widths are known here. */
+/* In pixels, for the font below.  All texts are monospaced, so their widths are known. */
 static const double column = 7.25, small_column = 6.05, row = 15, margin = 16;
 
 static const char style[] =
@@ -35,7 +34,7 @@ static void sized(const struct mc_picture *p, struct mc_layout *l)
         double head = column * mc_text_columns(x->head), sub = column * mc_text_columns(x->sub);
         double type = small_column *
                       (mc_text_columns(x->type) + (*x->badge ? mc_text_columns(x->badge) + 3 : 0));
-        bool bare = x->role == ROLE_CONSTANT && !x->node->type.rank; /* its text says the dtype already */
+        bool bare = x->role == ROLE_CONSTANT && !x->node->type.rank; /* its head already shows the dtype */
         l->box[i].w = MC_MAX(MC_MAX(head, sub), bare ? 0 : type) + 20;
         l->box[i].h = 12 + row * (1 + (*x->sub != '\0') + !bare);
     }
@@ -117,7 +116,7 @@ static void box(struct mc_str *out, const struct mc_pictured *x, const struct mc
     mc_str_add(out, "</g>\n");
 }
 
-/* ---- what the colours mean, and what is left out ---- */
+/* ---- the legend, and the number of nodes left out ---- */
 
 static double legend(struct mc_str *out, const struct mc_picture *p)
 {

@@ -1,4 +1,4 @@
-/* type.c: what is known of a tensor before it exists: dtype, rank, some sizes. */
+/* type.c: the type of a tensor: dtype, rank, known sizes. */
 #include "graph/graph.h"
 
 struct mc_type mc_type_make(mc_dtype d, int rank, const int64_t *dims)

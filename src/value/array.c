@@ -1,7 +1,7 @@
-/* array.c: arrays, and views of them.
+/* array.c: arrays and views of arrays.
  *
- * Invariant: an array never changes its shape or its memory once made; the elements may change.  What
- * views share is the storage, which goes with the last of them. */
+ * Invariant: the shape, strides and memory of an array never change; its elements may.  Views share the
+ * storage, which is freed with the last of them. */
 #include "value/value.h"
 
 /* ---- shapes ---- */
@@ -61,8 +61,8 @@ static mc_status fail_shape(mc_status code, const char *what, int rank, const in
     return s;
 }
 
-/* Bytes of a new array, or an error.  Not only the size itself must be countable but every stride, and
- * those treat an empty axis as one of length 1. */
+/* The bytes of a new array, or an error.  The size and every stride must fit into int64; strides treat an
+ * empty axis as one of length 1. */
 static mc_status check_shape(mc_dtype d, int rank, const int64_t *dims, int64_t *bytes)
 {
     int64_t span = mc_dtype_size(d) ? (int64_t)mc_dtype_size(d) : 1;
@@ -110,7 +110,7 @@ static void storage_unref(struct mc_storage *s)
     mc_free(s);
 }
 
-/* Takes the storage over, and gives it up when there is no memory. */
+/* Takes ownership of the storage; releases it if there is no memory for the array. */
 static mc_array *array_on(struct mc_storage *s, mc_dtype d, int rank, const int64_t *dims,
                           const int64_t *strides, char *data)
 {
@@ -127,7 +127,7 @@ static mc_array *array_on(struct mc_storage *s, mc_dtype d, int rank, const int6
     return a;
 }
 
-/* A released wrapper's memory is the caller's until the wrapping has succeeded. */
+/* The release function until the array is made: after a failure the memory still belongs to the caller. */
 static void keep_memory(void *arg)
 {
     (void)arg;
@@ -160,7 +160,7 @@ mc_array *mc_array_empty(mc_dtype d, int rank, const int64_t *dims)
 {
     mc_array *a = array_alloc(d, rank, dims, mc_alloc_pages);
 #if defined(MC_POISON)
-    if (a) { /* all ones is a NaN in every float, and no likely integer */
+    if (a) { /* all bits set: NaN in every float, an unlikely integer */
         memset(a->data, d == MC_BOOL ? 1 : 0xff, a->storage->bytes);
     }
 #endif
@@ -179,7 +179,8 @@ mc_array *mc_array_from(mc_dtype d, int rank, const int64_t *dims, const void *d
     return a;
 }
 
-/* Lowest and one past the highest byte that the elements touch, relative to the first; 0, 0 if none. */
+/* The range of bytes that the elements occupy, relative to the first element: lo inclusive, hi exclusive; 0,
+ * 0 if there are none. */
 static bool extent(mc_dtype d, int rank, const int64_t *dims, const int64_t *strides, int64_t *lo,
                    int64_t *hi)
 {
@@ -225,7 +226,8 @@ mc_array *mc_array_wrap(mc_dtype d, int rank, const int64_t *dims, const int64_t
     return a;
 }
 
-mc_array *mc_array_on_device(const struct mc_space *space, mc_dtype d, int rank, const int64_t *dims, void *data)
+mc_array *mc_array_on_device(const struct mc_space *space, mc_dtype d, int rank, const int64_t *dims,
+                             void *data)
 {
     int64_t bytes = 0, strides[MC_MAX_RANK];
     if (check_shape(d, rank, dims, &bytes) < 0) {
@@ -251,7 +253,7 @@ mc_array *mc_array_scalar(mc_dtype d, double value)
 
 mc_array *mc_array_ref(const mc_array *a)
 {
-    mc_array *b = (mc_array *)(uintptr_t)a; /* counting owners does not change what is owned */
+    mc_array *b = (mc_array *)(uintptr_t)a; /* the reference count is not part of the value */
     if (b) {
         atomic_fetch_add_explicit(&b->refs, 1, memory_order_relaxed);
     }
@@ -270,7 +272,7 @@ void mc_array_unref(mc_array **a)
     }
 }
 
-/* ---- asking ---- */
+/* ---- properties ---- */
 
 mc_dtype mc_array_dtype(const mc_array *a)
 {
@@ -340,7 +342,7 @@ bool mc_array_overlaps(const mc_array *a, const mc_array *b)
 
 /* ---- views ---- */
 
-/* What the user's views of an array in a space must be: contiguous, as all arrays there are. */
+/* An array in a memory space must be contiguous, so a view of it must be, too. */
 static mc_array *contiguous_there(mc_array *view, const char *who)
 {
     if (view && mc_array_space(view) && !mc_array_is_contiguous(view)) {
@@ -382,7 +384,7 @@ mc_array *mc_array_slice(const mc_array *a, int axis, int64_t start, int64_t cou
     memcpy(dims, a->dims, sizeof dims);
     memcpy(strides, a->strides, sizeof strides);
     dims[axis] = count;
-    strides[axis] *= count > 1 ? step : 1; /* a lone element needs no step, which may be huge */
+    strides[axis] *= count > 1 ? step : 1; /* an axis of length 1 keeps its stride: step may be huge */
     return contiguous_there(
         mc_array_view(a, a->rank, dims, strides, a->data + (count ? start * a->strides[axis] : 0)),
         "mc_array_slice");

@@ -1,10 +1,10 @@
-/* convert.c: elements of one dtype from elements of another.
+/* convert.c: converts elements of one dtype to another.
  *
- * `get` and `put` are the whole meaning.  `pair` is one loop over them; both its dtypes are constants
- * once the two switches around it are inlined, so each pair becomes a plain loop that vectorises.
+ * `get` and `put` define every conversion.  `pair` is one loop over them; both dtypes are constants once the
+ * two switches around it are inlined, so each pair becomes a plain loop that vectorises.
  *
- * Invariant: every conversion is defined for every value: a float beyond an integer dtype's range becomes
- * the end of it that is nearer, NaN becomes 0, integers wrap, and halves are rounded once. */
+ * Invariant: every conversion is defined for every value: a float beyond the range of an integer dtype
+ * becomes the nearest end of the range, NaN becomes 0, integers wrap, and halves are rounded once. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3") /* the loops here are worth vectorising at every -O level */
 #endif
@@ -25,7 +25,7 @@ union bits32 {
     float f;
 };
 
-/* Adding 0.5 puts the unit of a float at 2^-24, which is that of subnormal halves: the addition rounds. */
+/* Adding 0.5 shifts the last bit of the float to 2^-24, that of subnormal halves, so the addition rounds. */
 INLINE uint16_t to_f16(float x)
 {
     union bits32 v = { .f = x };
@@ -72,8 +72,8 @@ uint16_t mc_f32_to_bf16(float x)
     return to_bf16(x);
 }
 
-/* v cut towards zero, the last bit set if anything was cut: a second rounding, to a half, then sees on
- * which side of its ties v lies. */
+/* v rounded to odd: truncated towards zero, with the last bit set if v is inexact.  Rounding the result to a
+ * half then gives the same as rounding v directly. */
 INLINE float to_odd(double v)
 {
     union bits32 r = { .f = (float)v };
@@ -84,11 +84,12 @@ INLINE float to_odd(double v)
     return r.f;
 }
 
-/* ---- floats to integers: the nearest that there is, 0 for NaN ---- */
+/* ---- floats to integers: the nearest integer in range, 0 for NaN ---- */
 
-#define WITHIN(v, I, low, high, below, above) ((v) >= (above) ? (high) : (v) <= (below) ? (low) : (v) == (v) ? (I)(v) : 0)
+#define WITHIN(v, I, low, high, below, above) \
+    ((v) >= (above) ? (high) : (v) <= (below) ? (low) : (v) == (v) ? (I)(v) : 0)
 
-/* Between two whole numbers of 32 bits. */
+/* low and high fit into 32 bits. */
 INLINE int32_t f32_to_i32(float v, int32_t low, int32_t high)
 {
     return WITHIN(v, int32_t, low, high, (float)low, (float)((double)high + 1));
@@ -116,7 +117,7 @@ INLINE uint64_t f64_to_u64(double v)
 
 /* ---- one element ---- */
 
-struct num { /* one value, in the field of its class */
+struct num { /* a value, in the field of its class */
     enum mc_class cls;
     int64_t i;
     uint64_t u;
@@ -176,7 +177,7 @@ INLINE float for_half(struct num v)
     return v.cls == CLASS_F32 ? v.f : to_odd(as_f64(v));
 }
 
-/* Of integers the low bits; of floats what lies between the two. */
+/* The low 32 bits of an integer; a float is limited to low..high. */
 INLINE int32_t as_i32(struct num v, int32_t low, int32_t high)
 {
     switch (v.cls) {

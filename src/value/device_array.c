@@ -1,7 +1,7 @@
-/* device_array.c: arrays in memory that the host's code cannot touch.
+/* device_array.c: arrays in memory spaces, which the host cannot address.
  *
- * Invariant: an array in a space is contiguous, so whatever is done to it here is at most one transfer;
- * strides and dtypes are dealt with on the host's side of it. */
+ * Invariant: an array in a memory space is contiguous, so each operation is at most one transfer; strides and
+ * dtypes are converted on the host. */
 #include "value/value.h"
 
 static size_t bytes_of(const mc_array *a)

@@ -1,10 +1,10 @@
-/* dlpack.c: arrays handed to and taken from other libraries in the same process, without a copy.
+/* dlpack.c: exchanges arrays with other libraries of the same process, without a copy.
  *
- * The structures are laid down by the DLPack specification; version 1 moved the tensor to the end and
- * put a version and flags before it.
+ * The structs are those of the DLPack specification.  Version 1 moved the tensor to the end and put a version
+ * and flags before it.
  *
- * Invariant: whoever holds a managed tensor owns one reference to its memory, and gives it back by
- * calling the deleter once. */
+ * Invariant: the holder of a managed tensor owns one reference to its memory, and drops it by calling the
+ * deleter once. */
 #include "value/value.h"
 
 enum { DEVICE_CPU = 1, DEVICE_CUDA_HOST = 3, MAJOR = 1, MINOR = 0 };
@@ -34,9 +34,9 @@ struct DLManagedTensorVersioned {
     struct tensor t;
 };
 
-/* ---- out ---- */
+/* ---- export ---- */
 
-struct export { /* the managed tensor is its first member, so that it is found again */
+struct export { /* the managed tensor is the first member */
     union {
         struct DLManagedTensor v0;
         struct DLManagedTensorVersioned v1;
@@ -82,7 +82,8 @@ static struct export *export_new(const mc_array *a, struct tensor *t)
         }
         e->strides[i] = a->strides[i] / row->size;
     }
-    e->array = mc_array_on_host(a); /* strides of a far array are those of its download */
+    /* an array in a memory space is copied to the host, with the same strides */
+    e->array = mc_array_on_host(a);
     if (!e->array) {
         mc_free(e);
         return NULL;
@@ -122,7 +123,7 @@ struct DLManagedTensorVersioned *mc_array_to_dlpack_versioned(const mc_array *a)
     return &e->u.v1;
 }
 
-/* ---- in ---- */
+/* ---- import ---- */
 
 static void release_v0(void *arg)
 {
@@ -157,7 +158,7 @@ static mc_array *import(const struct tensor *t, void (*release)(void *), void *a
     mc_dtype d = MC_NDTYPE;
     int64_t strides[MC_MAX_RANK];
     if (t->device != DEVICE_CPU && t->device != DEVICE_CUDA_HOST) {
-        mc_fail(MC_EDEVICE, "mc_array_from_dlpack: the memory is that of device type %d, not the host's",
+        mc_fail(MC_EDEVICE, "mc_array_from_dlpack: the memory belongs to device type %d, not to the host",
                 t->device);
         return NULL;
     }

@@ -1,6 +1,6 @@
 /* dtype.c: the table of dtypes, promotion, single elements.
  *
- * Invariant: dtypes.def is the only list of dtypes; what can be computed from its columns is. */
+ * Invariant: dtypes.def is the only list of dtypes; everything that follows from its columns is computed. */
 #include "value/value.h"
 
 const struct mc_dtype_row mc_dtypes[MC_NDTYPE] = {
@@ -56,14 +56,15 @@ static mc_dtype by_kind(enum mc_kind kind, int size)
             return (mc_dtype)d;
         }
     }
-    return MC_FLOAT64; /* beyond 64 bits there is only this */
+    return MC_FLOAT64; /* an integer that would need more than 64 bits */
 }
 
 mc_dtype mc_dtype_promote(mc_dtype a, mc_dtype b)
 {
     const struct mc_dtype_row *x = &mc_dtypes[a], *y = &mc_dtypes[b];
     if (x->kind > y->kind || (x->kind == y->kind && x->size > y->size)) {
-        return mc_dtype_promote(b, a); /* from here on y is the greater kind, then the greater size */
+        /* from here on y has the greater kind or, with equal kinds, the greater size */
+        return mc_dtype_promote(b, a);
     }
     if (a == b || x->kind == KIND_BOOL) {
         return b;

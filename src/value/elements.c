@@ -1,6 +1,6 @@
-/* elements.c: what is done with the elements of arrays: walking, copying, casting, comparing.
+/* elements.c: operations on the elements of arrays: walking, copying, casting, comparing.
  *
- * Invariant: only mc_walk knows how to step through strided memory; all else asks it for rows. */
+ * Invariant: only mc_walk steps through strided memory; all other code gets rows from it. */
 #include "value/value.h"
 #include <math.h>
 
@@ -44,7 +44,8 @@ bool mc_walk_next(struct mc_walk *w)
     return false;
 }
 
-/* Two strided shapes with as few axes as describe the same pairs of elements in the same order. */
+/* Two arrays of one shape with axes merged: the fewest axes that give the same pairs of elements in the same
+ * order. */
 struct two {
     int rank;
     int64_t dims[MC_MAX_RANK], sa[MC_MAX_RANK], sb[MC_MAX_RANK];
@@ -125,12 +126,12 @@ static mc_status fail_shapes(const mc_array *dst, const mc_array *src)
     mc_str_add(&text, " to ");
     mc_dims_text(&text, dst->rank, dst->dims);
     mc_status s = text.bad ? MC_EMEMORY
-                           : mc_fail(MC_ESHAPE, "mc_array_assign: cannot go from shape %s", text.s);
+                           : mc_fail(MC_ESHAPE, "mc_array_assign: cannot assign shape %s", text.s);
     mc_str_free(&text);
     return s;
 }
 
-/* Through a copy when the two share memory: then no element is read after it was written. */
+/* If the arrays share memory, src is copied first, so that no element is read after it was written. */
 mc_status mc_array_assign(mc_array *dst, const mc_array *src)
 {
     if (!dst || !src) {
@@ -144,7 +145,7 @@ mc_status mc_array_assign(mc_array *dst, const mc_array *src)
     }
     if (dst->data == src->data && dst->dtype == src->dtype &&
         mc_dims_equal(dst->rank, dst->strides, src->rank, src->strides)) {
-        return MC_OK; /* onto itself, as a borrowed result of the call before is */
+        return MC_OK; /* onto itself: for example the borrowed result of the previous call */
     }
     if (!mc_array_overlaps(dst, src)) {
         convert_all(dst, src);
@@ -225,7 +226,7 @@ static bool same_bits(const mc_array *a, const mc_array *b)
     return true;
 }
 
-/* False where an array cannot be fetched: what is not known is not said to be equal. */
+/* False if an array cannot be copied to the host. */
 bool mc_array_same_bits(const mc_array *a, const mc_array *b)
 {
     if (a->dtype != b->dtype || !mc_dims_equal(a->rank, a->dims, b->rank, b->dims)) {
@@ -246,7 +247,7 @@ static bool close_enough(double x, double y, double rtol, double atol)
     return x == y || (isfinite(x) && isfinite(y) && fabs(x - y) <= atol + rtol * fabs(y));
 }
 
-/* Integers beyond 2^53 look equal as doubles, so without a tolerance they are compared as they are. */
+/* Integers beyond 2^53 may be equal as doubles, so without a tolerance they are compared as integers. */
 static int64_t differs(const mc_array *a, const mc_array *b, double rtol, double atol)
 {
     enum { CHUNK = 256 };

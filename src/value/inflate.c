@@ -1,14 +1,14 @@
-/* inflate.c: RFC 1951 backwards, and the check sum that zip files carry.
+/* inflate.c: decompresses deflate streams (RFC 1951), and computes the checksum of zip files.
  *
- * Invariant: the caller says how much comes out; not a byte is written or copied from outside that, and
- * every damaged stream ends in an error, never in a guess. */
+ * Invariant: the caller gives the size of the output; no byte outside of it is written or copied, and every
+ * damaged stream is an error. */
 #include "value/value.h"
 
 enum { LONGEST = 15, FAST = 10, LITERALS = 288, DISTANCES = 30 };
 
 struct in {
     const unsigned char *p, *end;
-    uint64_t hold; /* the next n bits, the first lowest; above them zeros */
+    uint64_t hold; /* the next n bits, the first one lowest; the bits above are 0 */
     int n;
 };
 
@@ -38,15 +38,15 @@ static int bits(struct in *in, int k)
     return v;
 }
 
-/* ---- Huffman codes: words of one length are consecutive numbers, in the order of their symbols ---- */
+/* ---- Huffman codes: words of one length are consecutive numbers, ordered by symbol ---- */
 
 struct code {
-    uint16_t count[LONGEST + 1]; /* words of each length */
-    uint16_t symbol[LITERALS];   /* in the order of their words */
-    uint16_t fast[1 << FAST];    /* by the next FAST bits: symbol * 16 + length, 0 if the word is longer */
+    uint16_t count[LONGEST + 1]; /* number of words of each length */
+    uint16_t symbol[LITERALS];   /* ordered by word */
+    uint16_t fast[1 << FAST];    /* by the next FAST bits: symbol * 16 + length; 0 if the word is longer */
 };
 
-/* A word arrives with its highest bit first, so the table is indexed by it reversed. */
+/* Words are stored with their highest bit first, so the table is indexed by the reversed word. */
 static void fill_fast(struct code *c)
 {
     unsigned word = 0, at = 0;
@@ -65,7 +65,8 @@ static void fill_fast(struct code *c)
     }
 }
 
-/* Words must use up all there are of their lengths; only a code of one word may be incomplete. */
+/* A code must be complete: every bit sequence starts with a word.  Only a code of no word, or of one word of
+ * one bit, may be incomplete. */
 static bool make_code(struct code *c, const unsigned char *length, int n)
 {
     uint16_t start[LONGEST + 2] = { 0 };
@@ -102,7 +103,7 @@ static int decode(struct in *in, const struct code *c)
         in->n -= (int)(hit & 15);
         return (int)(hit >> 4);
     }
-    int word = 0, first = 0, at = 0; /* the first word of this length, and its place among the symbols */
+    int word = 0, first = 0, at = 0; /* the first word of this length, and the index of its symbol */
     for (int len = 1; len <= LONGEST && len <= in->n; len++) {
         word |= (int)(in->hold >> (len - 1) & 1);
         if (word - first < c->count[len]) {
@@ -128,16 +129,16 @@ static mc_status stored(struct in *in, struct out *o)
     bits(in, in->n & 7);
     int n = bits(in, 16), not_n = bits(in, 16);
     if (n < 0 || not_n < 0 || (n ^ 0xffff) != not_n) {
-        return damaged("a plain block's length");
+        return damaged("the length of a stored block");
     }
-    for (; n > 0 && in->n > 0; n--) { /* bytes that were already held */
+    for (; n > 0 && in->n > 0; n--) { /* bytes already in `hold` */
         if (o->at == o->end) {
-            return damaged("more than was announced");
+            return damaged("more bytes than expected");
         }
         *o->at++ = (unsigned char)bits(in, 8);
     }
     if (n > in->end - in->p || n > o->end - o->at) {
-        return damaged("a plain block's length");
+        return damaged("the length of a stored block");
     }
     memcpy(o->at, in->p, (size_t)n);
     in->p += n;
@@ -173,9 +174,9 @@ static mc_status copy_back(struct in *in, struct out *o, int symbol, const struc
         return damaged("a distance");
     }
     if (n > o->end - o->at) {
-        return damaged("more than was announced");
+        return damaged("more bytes than expected");
     }
-    for (; n > 0; n--, o->at++) { /* one by one: the copy may overlap itself */
+    for (; n > 0; n--, o->at++) { /* byte by byte: source and destination may overlap */
         *o->at = *(o->at - back);
     }
     return MC_OK;
@@ -186,7 +187,7 @@ static mc_status compressed(struct in *in, struct out *o, const struct code *lit
     for (;;) {
         int symbol = decode(in, lit);
         if (symbol < 0) {
-            return damaged("a word of no meaning");
+            return damaged("an invalid code");
         }
         if (symbol == 256) {
             return MC_OK;
@@ -196,7 +197,7 @@ static mc_status compressed(struct in *in, struct out *o, const struct code *lit
         } else if (o->at < o->end) {
             *o->at++ = (unsigned char)symbol;
         } else {
-            return damaged("more than was announced");
+            return damaged("more bytes than expected");
         }
     }
 }
@@ -212,7 +213,7 @@ static void fixed_codes(struct code *lit, struct code *dist)
     make_code(dist, length, DISTANCES);
 }
 
-/* The lengths of the words of both codes come in a third code, with marks for repetition. */
+/* The word lengths of both codes are themselves Huffman-coded, with symbols for repetition. */
 static mc_status read_codes(struct in *in, struct code *lit, struct code *dist)
 {
     static const unsigned char order[19] = {
@@ -221,7 +222,7 @@ static mc_status read_codes(struct in *in, struct code *lit, struct code *dist)
     unsigned char length[LITERALS + 32] = { 0 };
     int nlit = bits(in, 5), ndist = bits(in, 5), nlen = bits(in, 4);
     if (nlit < 0 || ndist < 0 || nlen < 0 || nlit > 29 || ndist > 29) {
-        return damaged("the sizes of codes");
+        return damaged("the number of codes");
     }
     nlit += 257;
     ndist += 1;
@@ -233,7 +234,7 @@ static mc_status read_codes(struct in *in, struct code *lit, struct code *dist)
         length[order[i]] = (unsigned char)n;
     }
     if (!make_code(lit, length, 19)) {
-        return damaged("the code of codes");
+        return damaged("the code of code lengths");
     }
     for (int i = 0; i < nlit + ndist;) {
         int symbol = decode(in, lit), times = 1, value = symbol;
@@ -246,13 +247,13 @@ static mc_status read_codes(struct in *in, struct code *lit, struct code *dist)
             value = symbol > 16 ? 0 : i > 0 ? length[i - 1] : -1;
         }
         if (value < 0 || times < 0 || times > nlit + ndist - i) {
-            return damaged("the lengths of words");
+            return damaged("the code lengths");
         }
         memset(length + i, value, (size_t)times);
         i += times;
     }
     if (length[256] == 0 || !make_code(lit, length, nlit) || !make_code(dist, length + nlit, ndist)) {
-        return damaged("the lengths of words");
+        return damaged("the code lengths");
     }
     return MC_OK;
 }
@@ -267,7 +268,7 @@ mc_status mc_inflate(void *dst, size_t n, const void *src, size_t nsrc)
         last = bits(&in, 1);
         int kind = bits(&in, 2);
         if (last < 0 || kind < 0 || kind == 3) {
-            return damaged("a block of no kind");
+            return damaged("an unknown type of block");
         }
         if (kind == 0) {
             TRY(stored(&in, &o));
@@ -280,10 +281,10 @@ mc_status mc_inflate(void *dst, size_t n, const void *src, size_t nsrc)
         }
         TRY(compressed(&in, &o, &lit, &dist));
     } while (!last);
-    return o.at == o.end ? MC_OK : damaged("less than was announced");
+    return o.at == o.end ? MC_OK : damaged("fewer bytes than expected");
 }
 
-/* ---- CRC-32, eight bytes at a time: table k holds what a byte does k bytes further on ---- */
+/* ---- CRC-32, eight bytes at a time: table k is for a byte that is followed by k more ---- */
 
 static uint32_t tables[8][256];
 

@@ -1,7 +1,7 @@
 /* npy.c: NumPy's file format for one array: a magic word, a version, a Python dictionary, the elements.
  *
- * Invariant: nothing is allocated on the word of a header before the file was found to be long enough
- * to hold it, so a damaged file costs no more memory than it has bytes. */
+ * Invariant: memory for the sizes in a header is allocated only after the file was found to be long enough,
+ * so a damaged file costs no more memory than its own size. */
 #include "value/value.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -106,7 +106,7 @@ static bool accept(struct reader *r, const char *word)
     return true;
 }
 
-/* A quoted word of less than cap bytes. */
+/* A quoted word, shorter than cap bytes with its NUL. */
 static mc_status read_word(struct reader *r, char *word, size_t cap)
 {
     const char *quote = accept(r, "'") ? "'" : accept(r, "\"") ? "\"" : NULL;
@@ -188,11 +188,11 @@ static mc_status read_entry(struct reader *r, struct head *h, unsigned *seen)
     for (size_t k = 0; k < NELEM(keys); k++) {
         if (strcmp(word, keys[k].key) == 0 && !(*seen >> k & 1)) {
             *seen |= 1u << k;
-            (void)accept(r, ""); /* blanks */
+            (void)accept(r, ""); /* skip blanks */
             return keys[k].read(r, h);
         }
     }
-    return damaged(r, "a key that is unknown, or there twice,");
+    return damaged(r, "an unknown or repeated key");
 }
 
 static mc_status read_dictionary(struct reader *r, struct head *h)
@@ -208,12 +208,12 @@ static mc_status read_dictionary(struct reader *r, struct head *h)
             return damaged(r, "no comma");
         }
     }
-    return seen == (1u << NELEM(keys)) - 1 ? MC_OK : damaged(r, "a key missing");
+    return seen == (1u << NELEM(keys)) - 1 ? MC_OK : damaged(r, "a missing key");
 }
 
 /* ---- the head ---- */
 
-/* Versions differ in how long the length is: two bytes in the first, four in the others. */
+/* The length of the header has two bytes in version 1.0, four in the others. */
 static mc_status read_head(const struct mc_source *s, struct head *h, uint64_t *data)
 {
     unsigned char fixed[12] = { 0 };
@@ -259,8 +259,8 @@ void mc_swap_bytes(char *p, int64_t n, int size)
     }
 }
 
-/* The whole array lies in memory as it lies in the file; then it is put into this machine's byte order,
- * a truth value into one bit, and Fortran's order into C's. */
+/* Reads the elements as they are in the file, then converts them: to this machine's byte order, bools to 0 or
+ * 1, Fortran order to C order. */
 static mc_array *read_elements(const struct mc_source *s, const struct head *h, uint64_t at)
 {
     int64_t n = mc_dims_count(h->rank, h->dims), bytes, dims[MC_MAX_RANK];

@@ -1,9 +1,8 @@
 /* npz.c: reads NumPy's file of several arrays, which is a zip file of .npy files.
  *
- * The central directory is trusted once it was checked against the file's size, a member once it was
- * checked against its sum.
+ * The central directory is checked against the size of the file, a member against its checksum.
  *
- * Invariant: a member is only ever read within the bytes that the directory gives it. */
+ * Invariant: a member is read only within the bytes that the directory gives it. */
 #include "value/archive.h"
 #include "value/zip.h"
 
@@ -13,7 +12,7 @@ struct directory {
     uint64_t at, size, count;
 };
 
-/* The last place near the end where an end record with a fitting comment begins. */
+/* Finds the last end record whose comment ends where the file ends. */
 static mc_status find_end(const mc_archive *z, uint64_t *at)
 {
     uint64_t size = z->source.size, span = MC_MIN(size, (uint64_t)END_SIZE + LONGEST_COMMENT);
@@ -59,14 +58,14 @@ static mc_status find_directory(const mc_archive *z, struct directory *d)
         }
     }
     if (d->at > at || d->size > at - d->at || d->count > d->size / CENTRAL_SIZE) {
-        return mc_archive_damaged(z, "its directory lies outside");
+        return mc_archive_damaged(z, "its directory is outside of the file");
     }
     return MC_OK;
 }
 
 /* ---- reading the directory ---- */
 
-/* Sizes that do not fit into 32 bits stand in an extra field, those that are needed, in this order. */
+/* Sizes that do not fit into 32 bits are in an extra field: only those, in this order. */
 static bool read_extra64(struct mc_member *m, const unsigned char *p, uint64_t n)
 {
     uint64_t *want[] = { &m->size, &m->zip.packed, &m->at };
@@ -94,7 +93,7 @@ static bool read_extra64(struct mc_member *m, const unsigned char *p, uint64_t n
     return true;
 }
 
-/* One entry from p, which has n bytes; *used says how many it took. */
+/* Reads one entry from p, which has n bytes; *used: the length of the entry. */
 static mc_status read_member(mc_archive *z, const unsigned char *p, uint64_t n, uint64_t *used)
 {
     if (n < CENTRAL_SIZE || mc_little(p, 4) != CENTRAL) {
@@ -113,7 +112,7 @@ static mc_status read_member(mc_archive *z, const unsigned char *p, uint64_t n, 
         return mc_archive_damaged(z, "its directory");
     }
     if (m.at > z->source.size || m.zip.packed > z->source.size - m.at) {
-        return mc_archive_damaged(z, "a member lies outside");
+        return mc_archive_damaged(z, "a member is outside of the file");
     }
     if (name >= 4 && memcmp(p + CENTRAL_SIZE + name - 4, ".npy", 4) == 0) {
         name -= 4;
@@ -137,7 +136,8 @@ static mc_status read_directory(mc_archive *z)
 
 /* ---- members ---- */
 
-/* The packed bytes lie behind a second header, whose name and extra field may differ in length. */
+/* The packed bytes are after a local header, whose name and extra field may differ in length from those in
+ * the directory. */
 static mc_status read_packed(const mc_archive *z, const struct mc_member *m, void *dst)
 {
     unsigned char local[LOCAL_SIZE];
@@ -149,8 +149,8 @@ static mc_status read_packed(const mc_archive *z, const struct mc_member *m, voi
     return mc_source_read(&z->source, at, dst, (size_t)m->zip.packed);
 }
 
-/* The .npy file itself, size bytes.  Compression gains at most a factor of 1032, so a size beyond that
- * is a lie and is not allocated. */
+/* The .npy file, of m->size bytes.  Deflate compresses by at most a factor of 1032, so a larger size is wrong
+ * and is not allocated. */
 static mc_status unpack(const mc_archive *z, const struct mc_member *m, char **out)
 {
     *out = NULL;
@@ -159,7 +159,7 @@ static mc_status unpack(const mc_archive *z, const struct mc_member *m, char **o
                        m->zip.encrypted ? "encrypted" : "compressed in another way than deflate");
     }
     if (m->zip.method == STORED ? m->size != m->zip.packed : m->size / 1032 > m->zip.packed) {
-        return mc_archive_damaged(z, "a size");
+        return mc_archive_damaged(z, "a size is wrong");
     }
     char *packed = mc_alloc_pages((size_t)m->zip.packed, "files"), *text = packed;
     mc_status s = packed ? read_packed(z, m, packed) : MC_EMEMORY;
@@ -169,7 +169,7 @@ static mc_status unpack(const mc_archive *z, const struct mc_member *m, char **o
         mc_free_pages(packed);
     }
     if (s == MC_OK && mc_crc32(0, text, (size_t)m->size) != m->zip.crc) {
-        s = mc_archive_damaged(z, "a check sum");
+        s = mc_archive_damaged(z, "a checksum differs");
     }
     if (s < 0) {
         mc_free_pages(text);

@@ -12,7 +12,7 @@ static void add_number(struct mc_str *b, uint64_t v, int n)
     }
 }
 
-/* One member while it is being written. */
+/* A member while it is written. */
 struct draft {
     const mc_array *array;
     struct mc_str front; /* local header and head of the .npy file */
@@ -31,7 +31,7 @@ static uint64_t low(uint64_t v)
     return is_big(v) ? FULL32 : v;
 }
 
-/* What both headers of a member share, from "version needed" on. */
+/* The fields that both headers of a member have, from "version needed" on. */
 static void add_shared(struct mc_str *b, const struct draft *d, size_t extra)
 {
     bool ascii = true;
@@ -42,7 +42,7 @@ static void add_shared(struct mc_str *b, const struct draft *d, size_t extra)
     add_number(b, ascii ? 0 : UTF8, 2);
     add_number(b, STORED, 2);
     add_number(b, 0, 2);    /* midnight */
-    add_number(b, 0x21, 2); /* the first day that a zip file knows: 1 January 1980 */
+    add_number(b, 0x21, 2); /* the earliest date of a zip file: 1 January 1980 */
     add_number(b, d->crc, 4);
     add_number(b, low(d->size), 4);
     add_number(b, low(d->size), 4);

@@ -1,8 +1,8 @@
-/* print.c: arrays as text, in NumPy's layout: columns aligned, floats with at most eight digits after
- * the point and no more than tell them apart, the middle left out above a thousand elements.
+/* print.c: arrays as text, in NumPy's layout: aligned columns; floats with at most eight digits after the
+ * point, but no more than needed to distinguish them; above a thousand elements the middle is left out.
  *
- * Invariant: three passes see the same elements, those that will be shown: one finds the range (and
- * with it the notation), one the widths, one writes. */
+ * Invariant: three passes visit the same elements, those that are shown: the first finds the range (and so
+ * the notation), the second the widths, the third writes. */
 #include "value/value.h"
 #include <errno.h>
 #include <math.h>
@@ -19,7 +19,7 @@ struct digits { /* d[0].d[1]d[2]... times 10^exp, no trailing zeros but n >= 1 *
     char d[32];
 };
 
-/* Reads what printf's %e wrote. */
+/* Parses the output of printf's %e. */
 static struct digits read_e(const char *text)
 {
     struct digits r = { .minus = *text == '-' };
@@ -57,7 +57,7 @@ static struct digits shortest(mc_dtype d, double v)
     return read_e(text);
 }
 
-/* v with n digits after the first, which may be more than tell it apart. */
+/* v with n digits after the first, even if fewer would distinguish it. */
 static struct digits exactly(double v, int n)
 {
     char text[WORD];
@@ -65,7 +65,7 @@ static struct digits exactly(double v, int n)
     return read_e(text);
 }
 
-/* The fewest, but at most `most` digits after the first. */
+/* The fewest digits, with at most `most` after the first. */
 static struct digits at_most(mc_dtype d, double v, int most)
 {
     struct digits r = shortest(d, v);
@@ -78,7 +78,7 @@ static void add_positional(struct mc_str *out, const struct digits *g, int frac)
     int whole = MC_MAX(g->exp, 0) + 1, shift = MC_MIN(g->exp, 0);
     int last = MC_MAX(g->n - 1 - g->exp, frac) + whole;
     mc_str_add(out, g->minus ? "-" : "");
-    for (int i = 0; i < last; i++) { /* place 0 is the first digit of the whole part */
+    for (int i = 0; i < last; i++) { /* position 0 is the first digit of the whole part */
         int k = i + shift;
         char c = k >= 0 && k < g->n ? g->d[k] : '0';
         mc_str_addn(out, i == whole ? "." : "", i == whole);
@@ -87,8 +87,8 @@ static void add_positional(struct mc_str *out, const struct digits *g, int frac)
     mc_str_add(out, last <= whole ? "." : "");
 }
 
-/* "1.25e+03": at least `frac` digits after the point, which alone is written if `point`, and `exp` in
- * the exponent. */
+/* "1.25e+03": at least `frac` digits after the point, and `exp` in the exponent.  `point`: write the point
+ * even if no digits follow. */
 static void add_scientific(struct mc_str *out, const struct digits *g, bool point, int frac, int exp)
 {
     mc_str_addf(out, "%s%c%s%.*s", g->minus ? "-" : "", g->d[0], point || g->n > 1 ? "." : "", g->n - 1,
@@ -167,16 +167,16 @@ static void see_width(struct printer *p, const char *at)
     p->exp = MC_MAX(p->exp, abs(g.exp) >= 100 ? 3 : 2);
 }
 
-/* From here on whole numbers would show digits that the dtype does not keep: 1e3 for float16, 1e6 for
- * float32; float64's is said by the caller.  NumPy has no bfloat16; float32's limit leaves it the more
- * readable. */
+/* The magnitude from which scientific notation is used, because whole numbers would show digits that the
+ * dtype does not have: 1e3 for float16, 1e6 for float32, `cap` for float64.  bfloat16, which NumPy does not
+ * have, uses the limit of float32, which is more readable. */
 static double plain_limit(mc_dtype d, double cap)
 {
     double digits = floor(-log10(mc_dtypes[d == MC_BFLOAT16 ? MC_FLOAT32 : d].eps));
     return digits < 8 ? pow(10, digits) : cap;
 }
 
-/* Limits are rounded as the values they are compared with were. */
+/* Limits are rounded to the dtype, as the values compared with them were. */
 static void choose_float_format(struct printer *p)
 {
     mc_dtype d = p->a->dtype;
@@ -221,7 +221,7 @@ static void choose_format(struct printer *p)
     }
 }
 
-/* One element, spaces before it, and after it those that stand for the digits others have. */
+/* One element, with spaces before it, and spaces after it for digits that only other elements have. */
 static void add_word(const struct printer *p, struct mc_str *out, const char *at)
 {
     mc_dtype d = p->a->dtype;
@@ -261,7 +261,7 @@ static void new_line(struct printer *p)
     p->line = p->a->rank;
 }
 
-/* A word and a space, on a new line if this one is full and a new one helps. */
+/* Adds a word and a space, on a new line if the word does not fit here and a new line has more room. */
 static void place(struct printer *p, const struct mc_str *word, bool last)
 {
     if (p->line + (int)word->n > WIDTH - p->a->rank && p->line > p->a->rank) {
@@ -315,7 +315,7 @@ static void print_axis(struct printer *p, const char *at, int axis)
     mc_str_add(p->out, "]");
 }
 
-/* A scalar keeps all its digits. */
+/* A scalar is printed with all its digits. */
 static void print_scalar(struct mc_str *out, const mc_array *a)
 {
     double v = mc_load_f64(a->dtype, a->data);

@@ -1,9 +1,9 @@
-/* reshape.c: the same elements, in the same order, under another shape.
+/* reshape.c: the same elements in the same order with another shape.
  *
- * Invariant: memory is copied only where no strides can describe the new shape. */
+ * Invariant: elements are copied only if no strides describe the new shape. */
 #include "value/value.h"
 
-/* Fills in the one -1, and checks that the element counts agree. */
+/* Replaces the one -1 by its size, and checks that the numbers of elements agree. */
 static mc_status complete_dims(const mc_array *a, int rank, const int64_t *dims, int64_t *out)
 {
     int hole = -1;
@@ -24,22 +24,23 @@ static mc_status complete_dims(const mc_array *a, int rank, const int64_t *dims,
         out[hole] = have / known;
         known = have;
     }
-    if (known != have || (hole >= 0 && known == 0 && out[hole] == 1)) { /* 0 = ? * 0 says nothing */
+    /* 0 = ? * 0 does not determine the size */
+    if (known != have || (hole >= 0 && known == 0 && out[hole] == 1)) {
         struct mc_str text = { 0 };
         mc_dims_text(&text, a->rank, a->dims);
         mc_str_add(&text, " to ");
         mc_dims_text(&text, rank, dims);
         mc_status s = text.bad ? MC_EMEMORY
-                               : mc_fail(MC_ESHAPE, "mc_array_reshape: cannot go from %s", text.s);
+                               : mc_fail(MC_ESHAPE, "mc_array_reshape: cannot reshape %s", text.s);
         mc_str_free(&text);
         return s;
     }
     return MC_OK;
 }
 
-/* Strides of a's elements under new dims, where they exist.  Axes of length 1 do not matter, so both
- * shapes are cut into the shortest groups of axes with equal products; a group can be regrouped when
- * the old axes in it lie behind one another in memory. */
+/* Strides of a's elements with the new dims; false: there are none.  Axes of length 1 do not matter.  Both
+ * shapes are split into the shortest groups of axes with equal products; a group can be reshaped if its old
+ * axes are contiguous relative to each other. */
 static bool regroup(const mc_array *a, int rank, const int64_t *dims, int64_t *strides)
 {
     int64_t old[MC_MAX_RANK], step[MC_MAX_RANK];
@@ -74,7 +75,7 @@ static bool regroup(const mc_array *a, int rank, const int64_t *dims, int64_t *s
         i = i1;
         j = j1;
     }
-    for (; j < rank; j++) { /* what is left has length 1 */
+    for (; j < rank; j++) { /* the remaining axes have length 1 */
         strides[j] = mc_dtypes[a->dtype].size;
     }
     return true;

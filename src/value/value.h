@@ -1,4 +1,4 @@
-/* value.h: dtypes and arrays.  dtypes.def is the one table of dtypes. */
+/* value.h: dtypes and arrays.  dtypes.def is the table of dtypes. */
 #ifndef MC_VALUE_H
 #define MC_VALUE_H
 
@@ -6,7 +6,7 @@
 
 /* ---- dtype.c ---- */
 enum mc_kind { KIND_BOOL, KIND_INT, KIND_UINT, KIND_FLOAT };
-/* The class in which reference code computes a dtype: small ints widen, half types become float. */
+/* The class in which reference code computes a dtype: integers as 64 bits, halves as float. */
 enum mc_class { CLASS_I64, CLASS_U64, CLASS_F32, CLASS_F64, MC_NCLASS };
 struct mc_dtype_row {
     const char *name;
@@ -26,7 +26,7 @@ static inline bool mc_is_int(mc_dtype d)
     return mc_dtypes[d].kind == KIND_INT || mc_dtypes[d].kind == KIND_UINT;
 }
 mc_dtype mc_dtype_floatX(void);
-/* what exp of it gives: int8 float32?, int64 float64, floats themselves */
+/* the result dtype of exp: d if it is a float; float32 for integers of at most 16 bits; else float64 */
 mc_dtype mc_dtype_to_float(mc_dtype d);
 uint16_t mc_f32_to_f16(float x);
 float    mc_f16_to_f32(uint16_t h);
@@ -36,24 +36,26 @@ static inline float mc_bf16_to_f32(uint16_t h)
     union { uint32_t u; float f; } v = { .u = (uint32_t)h << 16 };
     return v.f;
 }
-/* One element as the widest of its class, and back with the dtype's own wrap or rounding. */
+/* Load one element as the widest type of its class; store one with the wrap or rounding of the dtype. */
 double   mc_load_f64(mc_dtype d, const void *p);
 int64_t  mc_load_i64(mc_dtype d, const void *p);
 void     mc_store_f64(mc_dtype d, void *p, double v);
 void     mc_store_i64(mc_dtype d, void *p, int64_t v);
-/* n strided elements converted, as a C cast does except: to bool is != 0, NaN and out-of-range floats
- * to integers wrap or give the least value but are never undefined behaviour. */
+/* Converts n strided elements like a C cast, but every value is defined: to bool is != 0; a float out of an
+ * integer's range becomes the nearest end of the range, NaN becomes 0. */
 void mc_convert(mc_dtype dd, void *dst, int64_t dstride, mc_dtype sd, const void *src, int64_t sstride,
                 int64_t n);
 
 /* ---- array.c ---- */
-struct mc_space { /* memory that the host's code cannot touch; every hook but release says why it failed */
+/* memory that the host cannot address; on failure every function but release sets the error */
+struct mc_space {
     const char *name;            /* "cuda0" */
-    void *device;                /* the hooks' own */
-    /* here may change afterwards */
+    void *device;                /* argument of the functions */
+    /* may return before the copy is done to `there`; `here` may be changed after the return */
     mc_status (*put)(const struct mc_space *s, void *there, const void *here, size_t n);
-    mc_status (*get)(const struct mc_space *s, void *here, const void *there, size_t n); /* waits */
-    /* both there, apart */
+    /* waits for the copy */
+    mc_status (*get)(const struct mc_space *s, void *here, const void *there, size_t n);
+    /* both in this space, not overlapping */
     mc_status (*copy)(const struct mc_space *s, void *to, const void *from, size_t n);
     void (*release)(const struct mc_space *s, void *p);
 };
@@ -61,7 +63,7 @@ struct mc_storage {
     _Atomic int refs;
     void *data;
     size_t bytes;
-    const struct mc_space *space; /* whose memory data is; NULL: the host's */
+    const struct mc_space *space; /* the space that data belongs to; NULL: the host */
     void (*release)(void *arg);  /* NULL: mc_free_pages(data) */
     void *arg;
 };
@@ -76,26 +78,29 @@ struct mc_array {
 };
 /* not cleared; NaN-poisoned if MC_POISON */
 mc_array *mc_array_empty(mc_dtype d, int rank, const int64_t *dims);
-/* An array in a space, always contiguous.  Takes data over, for space->release, unless it gives NULL. */
-mc_array *mc_array_on_device(const struct mc_space *space, mc_dtype d, int rank, const int64_t *dims, void *data);
+/* An array in a memory space, always contiguous.  It owns data and frees it with space->release.  After a
+ * failure (NULL) data still belongs to the caller. */
+mc_array *mc_array_on_device(const struct mc_space *space, mc_dtype d, int rank, const int64_t *dims,
+                             void *data);
 static inline const struct mc_space *mc_array_space(const mc_array *a) { return a->storage->space; }
 mc_array *mc_array_view(const mc_array *a, int rank, const int64_t *dims, const int64_t *strides, char *data);
-/* product; -1 on overflow or a negative */
+/* product; -1 on overflow or if a size is negative */
 int64_t   mc_dims_count(int rank, const int64_t *dims);
 bool      mc_dims_equal(int ra, const int64_t *a, int rb, const int64_t *b);
 void      mc_dims_text(struct mc_str *out, int rank, const int64_t *dims);  /* "(600, ?, 10)" */
 void      mc_contiguous_strides(mc_dtype d, int rank, const int64_t *dims, int64_t *strides);
 bool      mc_array_overlaps(const mc_array *a, const mc_array *b);     /* may they share a byte? */
 bool      mc_array_same_bits(const mc_array *a, const mc_array *b);    /* dtype, shape and every byte */
-/* Worst difference: ulp-free, |a-b| <= atol + rtol*|b|, NaN equals NaN.  Returns the first bad flat index or
- * -1. */
+/* Compares |a-b| <= atol + rtol*|b|; NaN equals NaN.  Returns the flat index of the first element that
+ * differs, or -1. */
 int64_t   mc_array_differs(const mc_array *a, const mc_array *b, double rtol, double atol);
 
-/* ---- device_array.c: arrays in a space, for code that reads elements ---- */
-/* counted, in the host's memory: a itself, or a download */
+/* ---- device_array.c: arrays in memory spaces, for code that reads elements ---- */
+/* a new reference to a, or to a copy in the host's memory */
 mc_array *mc_array_on_host(const mc_array *a);
-mc_status mc_array_assign_device(mc_array *dst, const mc_array *src); /* same shape, at least one of them far */
-/* bytes of a's memory */
+/* same shape, at least one in a memory space */
+mc_status mc_array_assign_device(mc_array *dst, const mc_array *src);
+/* copy bytes from and to the memory of a */
 mc_status mc_array_fetch(const mc_array *a, void *here, const void *there, size_t n);
 mc_status mc_array_store(mc_array *a, void *there, const void *here, size_t n);
 
@@ -117,15 +122,15 @@ mc_status mc_npy_head(struct mc_str *out, const mc_array *a);  /* what goes befo
 mc_archive *mc_archive_read(struct mc_source s);               /* takes s over, also when it fails */
 
 /* ---- walking, in elements.c ---- */
-/* An odometer over the outer axes of several arrays of one shape: the reference loops stand on it. */
+/* Steps through the outer axes of several arrays of one shape.  The reference loops use it. */
 struct mc_walk {
     int rank, n;
     int64_t dims[MC_MAX_RANK], at[MC_MAX_RANK];
     const int64_t *strides[10];
-    char *p[10];                /* where each array is now */
-    int64_t left;               /* rows still to go */
+    char *p[10];                /* current position in each array */
+    int64_t left;               /* rows still to visit */
 };
-/* Walks all axes but the last `inner`; returns false when there is nothing to visit. */
+/* Visits all axes but the last `inner`; returns false if there is nothing to visit. */
 bool mc_walk_begin(struct mc_walk *w, int rank, const int64_t *dims, int inner, int n, char *const *data,
                    const int64_t *const *strides);
 bool mc_walk_next(struct mc_walk *w);

@@ -1,10 +1,11 @@
-/* zip.h: the marks and sizes of a zip file's records, for npz.c, which reads them, and npz_save.c. */
+/* zip.h: signatures and sizes of the records of a zip file, for npz.c, which reads them, and npz_save.c,
+ * which writes them. */
 #ifndef MC_ZIP_H
 #define MC_ZIP_H
 
 #include "value/value.h"
 
-enum { /* the marks that records begin with */
+enum { /* signatures at the beginning of records */
     LOCAL     = 0x04034b50,
     CENTRAL   = 0x02014b50,
     END       = 0x06054b50,
@@ -15,7 +16,8 @@ enum { LOCAL_SIZE = 30, CENTRAL_SIZE = 46, END_SIZE = 22, LOCATOR64_SIZE = 20, E
 enum { LONGEST_COMMENT = 65535, LONGEST_NAME = 65000 };
 enum { STORED = 0, DEFLATED = 8 };           /* methods */
 enum { ENCRYPTED = 1, UTF8 = 1 << 11 };      /* flags */
-enum { EXTRA64 = 1, VERSION64 = 45 };        /* the extra field of large sizes, and the version that has it */
-#define FULL32 UINT32_C(0xffffffff)          /* "it is in the extra field" */
+/* the extra field of 64-bit sizes, and the version that has it */
+enum { EXTRA64 = 1, VERSION64 = 45 };
+#define FULL32 UINT32_C(0xffffffff)          /* the value is in the extra field */
 
 #endif

@@ -2,7 +2,8 @@
  *
  * There is one sum over the taps a of a window, with three directions over the same sizes:
  *
- *   y[n, f, u] = sum over c in the group of f, over a:  x[n, c, u * stride - pad + a * dilation] * w[f, c, a']
+ *   y[n, f, u] = sum over c in the group of f, over a:
+ *                  x[n, c, u * stride - pad + a * dilation] * w[f, c, a']
  *
  * a' is a for a correlation, and k - 1 - a when the filter is flipped (convolution). Outside of x there
  * are zeros. How far the last window extends beyond the end follows from `out`, so one-sided padding,

@@ -53,8 +53,8 @@ static const struct mc_border borders[] = {
     { "valid",  none,      none,  "-e",             true },
     { "full",   whole,     whole, "e - 2",          true },
     { "half",   half,      half,  "2 * (e // 2) - e", false },
-    { "same",   less_half, half,  "-1",             false }, /* y has ceil(i / s); even e: one more zero
-                                                              * after */
+    /* y has ceil(i / s); for even e there is one more zero after than before */
+    { "same",   less_half, half,  "-1",             false },
     { "causal", whole,     none,  "-1",             false }, /* y[t] reads x[..t] only */
 };
 

@@ -78,8 +78,7 @@ static mc_status region_type(const struct mc_infer *q, int first, struct mc_type
  * region. */
 struct region {
     int n, nspan, nfree, at;
-    int64_t axis[MC_MAX_RANK];                               /* the axis of x that each index tensor
-                                                              * indexes */
+    int64_t axis[MC_MAX_RANK];                               /* by index tensor */
     int64_t span[MC_MAX_RANK], istride[MC_MAX_RANK][MC_MAX_RANK], yspan[MC_MAX_RANK];
     int64_t free[MC_MAX_RANK], xfree[MC_MAX_RANK], yfree[MC_MAX_RANK];
 };

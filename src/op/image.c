@@ -38,8 +38,7 @@ static const struct mode {
     const char *name;
     enum edge edge;
     bool exact;                     /* the steps must divide the axis */
-    bool wraps;                     /* one patch centred at each s-th position, with indices that wrap
-                                     * around */
+    bool wraps;                     /* patches centred at each s-th position */
 } modes[] = {
     { "valid",          NONE,  true,  false },
     { "ignore_borders", NONE,  false, false },

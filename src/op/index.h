@@ -35,8 +35,7 @@ mc_node *mc_region_put(const char *op, mc_node *x, mc_node *y, int n, mc_node *c
 /* Strides with which y has the shape of the region; only promised sizes of 1 broadcast. */
 mc_status mc_region_strides(const mc_node *n, const mc_array *y, int rank, const int64_t *dims,
                             int64_t *strides);
-mc_node *mc_region_grad(mc_node *g, mc_node *y);     /* the gradient of the region, summed to the shape of
-                                                      * y */
+mc_node *mc_region_grad(mc_node *g, mc_node *y);     /* of the region, summed to y's shape */
 /* n elements x = y, or x += y, in dtype d */
 void mc_region_row(mc_dtype d, bool set, char *x, int64_t xstep, const char *y, int64_t ystep, int64_t n);
 

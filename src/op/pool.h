@@ -10,7 +10,7 @@
  * If several cells of a window hold the maximum, the first in scan order (the last axis varies fastest)
  * counts. A NaN is larger than every number; the first NaN counts. FORWARD writes argmax marks: the number
  * of that cell in the unclipped window. SPREAD and GATHER read the marks, so they do not need x. With the
- * flag `ties` set to "all", every cell that equals the maximum counts, and SPREAD and GATHER read x
+ * attribute `ties` set to 'all', every cell that equals the maximum counts, and SPREAD and GATHER read x
  * instead of marks.
  *
  * There are always three pooled slots here. If fewer axes are pooled, the leading slots have size 1. */
@@ -28,8 +28,7 @@ struct mc_pool_shape {
     enum mc_pool_pass pass;
     enum mc_pool_mode mode;
     enum mc_pool_key key;
-    bool whole;                     /* average_inc_pad: divide by the size of the whole window, not of its
-                                     * clipped part */
+    bool whole;                     /* average_inc_pad: divide by the unclipped size */
     int rank, nd, axis[3];          /* rank of x; the axis of each slot, -1: none */
     int64_t dims[MC_MAX_RANK];      /* sizes of x; y has out[] in place of the pooled axes */
     int64_t in[3], out[3], w[3], stride[3], pad[3]; /* pad < 0: the first window begins inside the image */

@@ -32,7 +32,9 @@ static mc_status infer(struct mc_infer *q)
             mc_clear_error();
             mc_status s = c->infer(c->arg, q->nin, dtype, rank, dims, i, &t->dtype, &t->rank, t->dims);
             if (s < 0) {
-                return *mc_last_error() ? s : mc_fail(s, "%s: its infer said %s", c->name, mc_status_name(s));
+                return *mc_last_error()
+                           ? s
+                           : mc_fail(s, "%s: its infer failed with %s", c->name, mc_status_name(s));
             }
             if (t->rank < 0 || t->rank > MC_MAX_RANK || (unsigned)t->dtype >= MC_NDTYPE) {
                 return mc_fail(MC_EARG, "%s: its infer gave result %d rank %d, dtype %d", c->name, i, t->rank,
@@ -47,8 +49,9 @@ static mc_status eval(const mc_node *n, mc_array *const *in, mc_array *const *ou
 {
     const mc_custom *c = n->op->custom;
     mc_array *dense[8] = { 0 };
-    mc_status s = c->run ? MC_OK
-                         : mc_fail(MC_EUNSUPPORTED, "%s: has CUDA C alone, and runs on a GPU alone", c->name);
+    mc_status s = c->run
+                      ? MC_OK
+                      : mc_fail(MC_EUNSUPPORTED, "%s: has only CUDA C code and runs only on a GPU", c->name);
     for (int i = 0; i < n->nin && s == MC_OK; i++) { /* callbacks may rely on C order */
         dense[i] = mc_array_is_contiguous(in[i]) ? mc_array_ref(in[i]) : mc_array_copy(in[i]);
         s = dense[i] ? MC_OK : mc_last_status();
@@ -57,7 +60,7 @@ static mc_status eval(const mc_node *n, mc_array *const *in, mc_array *const *ou
         mc_clear_error();
         s = c->run(c->arg, n->nin, (const mc_array *const *)dense, c->nout, out);
         if (s < 0 && !*mc_last_error()) {
-            mc_fail(s, "%s: its run said %s", c->name, mc_status_name(s));
+            mc_fail(s, "%s: its run failed with %s", c->name, mc_status_name(s));
         }
     }
     for (int i = 0; i < n->nin; i++) {

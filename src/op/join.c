@@ -348,7 +348,7 @@ static mc_node *build_repeat(mc_graph *g, int nin, mc_node *const *in, const str
         return x;
     }
     if (!whole_number(in[1]) || (mc_const_ints(in[1], &count, 1, &n) && count < 0)) {
-        return mc_node_fail(g, MC_ETYPE, "repeat: how often must be one whole number, not negative");
+        return mc_node_fail(g, MC_ETYPE, "repeat: the count must be one integer, not negative");
     }
     return repeat_axis(x, axis, mc_cast_to(in[1], MC_INT64), true);
 }

@@ -61,7 +61,7 @@ static mc_status check_key(const struct mc_infer *q, const struct mc_pool_shape 
     if (s->key == POOL_KEY_NONE || !key) {
         return s->key == POOL_KEY_NONE && !key
                    ? MC_OK
-                   : mc_fail(MC_EARG, "%s: marks, or x, for mode 'max' alone", q->op->name);
+                   : mc_fail(MC_EARG, "%s: only mode 'max' takes marks or x", q->op->name);
     }
     if (s->key == POOL_KEY_MARKS && key->dtype != MC_UINT8 && key->dtype != MC_INT32) {
         return mc_fail(MC_ETYPE, "%s: marks are uint8 or int32", q->op->name);

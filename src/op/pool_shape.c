@@ -113,10 +113,9 @@ static mc_status solve_slot(const struct mc_infer *q, enum border border, int k,
                        (long long)p, axis);
     }
     if (w > 0 && p >= w) {
-        return mc_fail(
-            MC_ESHAPE,
-            "%s: pad %lld of axis %d is not less than the window %lld: a window would have nothing in it", op,
-            (long long)p, axis, (long long)w);
+        return mc_fail(MC_ESHAPE,
+                       "%s: pad %lld of axis %d is not less than the window %lld: a window would be empty",
+                       op, (long long)p, axis, (long long)w);
     }
     if (b > 0 && i >= 0 && b >= i) {
         return mc_fail(MC_ESHAPE, "%s: start %lld of axis %d is not less than its size %lld", op,

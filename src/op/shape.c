@@ -51,7 +51,7 @@ static mc_status dimshuffle_infer(struct mc_infer *q)
     for (int i = 0; i < order->n; i++) {
         int64_t a = order->ints[i];
         if (a < -1 || a >= q->in[0].rank || (a >= 0 && seen & 1u << a)) {
-            return mc_fail(MC_ESHAPE, "dimshuffle: %lld is not an axis of rank %d, or stands twice",
+            return mc_fail(MC_ESHAPE, "dimshuffle: %lld is not an axis of rank %d, or is given twice",
                            (long long)a, q->in[0].rank);
         }
         q->out[0].dims[i] = a < 0 ? 1 : q->in[0].dims[a];

@@ -281,7 +281,7 @@ static mc_status permute_infer(struct mc_infer *q)
     const struct mc_type *x = &q->in[0], *p = &q->in[1];
     TRY(sort_infer(q));
     if (mc_is_float(p->dtype) || p->dtype == MC_BOOL) {
-        return mc_fail(MC_ETYPE, "permute_row_elements: places are integers, not %s",
+        return mc_fail(MC_ETYPE, "permute_row_elements: the indices must be integers, not %s",
                        mc_dtype_name(p->dtype));
     }
     bool fits = x->rank == p->rank;
@@ -289,7 +289,7 @@ static mc_status permute_infer(struct mc_infer *q)
         fits = x->dims[i] < 0 || p->dims[i] < 0 || x->dims[i] == p->dims[i];
         q->out[0].dims[i] = MC_MAX(x->dims[i], p->dims[i]);
     }
-    return fits ? MC_OK : mc_fail(MC_ESHAPE, "permute_row_elements: there must be a place for each element");
+    return fits ? MC_OK : mc_fail(MC_ESHAPE, "permute_row_elements: there must be an index for each element");
 }
 
 static mc_status permute_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
@@ -306,7 +306,8 @@ static mc_status permute_eval(const mc_node *n, mc_array *const *in, mc_array *c
         for (int64_t i = 0; i < l.count; i++) {
             int64_t from = mc_load_i64(p->dtype, l.walk.p[1] + i * l.step[1]);
             if (from < 0 || from >= l.count) {
-                return mc_fail(MC_EINDEX, "permute_row_elements: there is no place %lld in a line of %lld",
+                return mc_fail(MC_EINDEX,
+                               "permute_row_elements: index %lld is out of range for a line of %lld",
                                (long long)from, (long long)l.count);
             }
             put(l.walk.p[2] + i * l.step[2], l.walk.p[0] + from * l.step[0], size);

@@ -14,8 +14,8 @@ static const struct mc_attr True = { .kind = ATTR_BOOL, .n = 1, .ints = &yes }, 
 enum { FILTER = 1, IMAGE = 2, WEIGHT = 4 };
 enum { A_PAD, A_PARTIAL, A_STRIDE, A_STRICT };
 
-/* The limits of each op. x: images, w: filters, y: the result; an op has some of the three. s: stride, p:
- * pad, k: partial_sum, where None and 0 add all positions at once. */
+/* The limits of each op. x: images, w: filters, y: the result; an op has some of the three. s: stride, k:
+ * partial_sum, where None and 0 add all positions at once. */
 static const struct { unsigned ops; const char *holds, *says; bool partial; } limits[] = {
     { FILTER | IMAGE, "size(w, 1) == size(w, 2)", "strict: the filters must be square" },
     { FILTER | IMAGE, "s <= size(w, 1)", "strict: the stride must not be larger than the filters" },

@@ -150,7 +150,7 @@ TEST(cuda_ops_need_a_gpu)
     mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 4, 5 }, -1, 1), *a = NULL;
     mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "twice(x)" });
     CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&a)) == MC_EUNSUPPORTED &&
-              strstr(mc_last_error(), "twice: has CUDA C alone"),
+              strstr(mc_last_error(), "twice: has only CUDA C code"),
           "%s", mc_last_error());
     mc_array_unref(&a);
     mc_array_unref(&x);

@@ -67,7 +67,7 @@ TEST(mistakes_in_formulas)
         { "take(A, 3.5)",            MC_ETYPE,   "take: the indices must be integers, not float64" },
         { "join([A, B], axis=1)",    MC_ESHAPE,  "join: sizes 3 and 5 differ on axis 0 (argument 2)" },
         { "alloc(A, [2, 2])",        MC_ESHAPE,  "alloc: size 3 of axis 0 of the value does not fit size 2" },
-        { "dimshuffle(A, order=[0, 0])", MC_ESHAPE, "dimshuffle: 0 is not an axis of rank 2, or stands twice" },
+        { "dimshuffle(A, order=[0, 0])", MC_ESHAPE, "dimshuffle: 0 is not an axis of rank 2, or is given twice" },
         { "max(A[:0])",              MC_ESHAPE,  "max: there is no max of no elements  [A[:0]: float32[0, 4]]" },
         { "tile(A, [-1])",           MC_ESHAPE,  "tile: -1 times" },
         { "grad(x, x)",              MC_EGRAD,   "grad: the cost must be a float scalar, not float32[?, ?]; take its sum or mean" },

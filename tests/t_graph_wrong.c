@@ -181,7 +181,7 @@ TEST(wrong_calls_and_what_is_said)
         { attribute, MC_ESYNTAX, "sum has no parameter 'axiz'" },
         { axis, MC_ESHAPE, "sum: there is no axis 2 in rank 1  [x: float32[?]]" },
         { axis_twice, MC_EARG, "sum: axis 0 is given twice" },
-        { leaf_op, MC_ESHAPE, "dimshuffle: 0 is not an axis of rank 1, or stands twice" },
+        { leaf_op, MC_ESHAPE, "dimshuffle: 0 is not an axis of rank 1, or is given twice" },
         { tuple_in, MC_EARG, "exp: argument 1 is a tuple; take one of its items" },
         { item_far, MC_EARG, "2 results, asked for number 2" },
         { bad_name, MC_EARG, "'a b' is not a name" },

@@ -1,5 +1,6 @@
-/* derive.c: one node: from the gradients of its results to that of one input.  A scalar row has a formula,
- * a structured row a function, a user's op either; what all give is brought to the input's type here. */
+/* derive.c: derives one node: the gradient of one input from the gradients of its results. A scalar row
+ * has a formula, a structured row a function, a user's op either. Their results are brought to the type of
+ * the input here. */
 #include "grad/grad.h"
 
 mc_node mc_grad_zero_mark;
@@ -53,7 +54,7 @@ mc_node *mc_grad_fit(mc_node *c, mc_node *x)
     return lost ? mc_apply(x->graph, mc_op_find("specify_shape"), 1, &c, &a) : c;
 }
 
-/* c has the shape of the scalar node n; what reached n by broadcasting x goes back to x as a sum. */
+/* c has the shape of the scalar node n. It is summed over the axes along which x was broadcast. */
 static mc_node *unbroadcast(mc_node *c, mc_node *n, const mc_node *x)
 {
     mc_graph *g = n->graph;
@@ -65,7 +66,7 @@ static mc_node *unbroadcast(mc_node *c, mc_node *n, const mc_node *x)
     for (int i = 0; !small && i < n->type.rank; i++) {
         small = c->type.dims[i] == 1 && n->type.dims[i] != 1;
     }
-    if (small) { /* a derivative that does not name g */
+    if (small) { /* the derivative does not name g */
         mc_node *in[2] = { c, mc_shape_of(n) };
         c = mc_call_op(g, "alloc", 2, in, NULL);
     }
@@ -85,10 +86,10 @@ static mc_node *unbroadcast(mc_node *c, mc_node *n, const mc_node *x)
     return bad ? mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error()) : c;
 }
 
-/* ---- one node: from the gradients of its results to that of one input ---- */
+/* ---- the gradient of one input from the gradients of the results ---- */
 
-/* A derivative as a formula: over the parameters and attributes of the op, the result y and its gradient
- * g. */
+/* A derivative given as a formula over the parameters and attributes of the op, the result y and its
+ * gradient g. */
 static mc_node *by_formula(mc_node *n, const char *dx, mc_node *g)
 {
     const struct mc_signature *sig = n->op->sig;
@@ -111,7 +112,7 @@ static mc_node *by_formula(mc_node *n, const char *dx, mc_node *g)
     return mc_expr(n->graph, dx, bind, nbind);
 }
 
-/* A user's callback is shown a gradient for every result. */
+/* A user's callback receives a gradient for every result; missing ones are zeros. */
 static mc_node *by_callback(mc_node *n, int wrt, mc_node *const *g)
 {
     const struct mc_custom *op = n->op->custom;
@@ -147,8 +148,9 @@ mc_node *mc_grad_within(mc_node *g, int branch, mc_node *c)
     return mc_is_error(c) ? c : mc_call_op(g->graph, "where", 3, in, NULL);
 }
 
-/* by_formula inside the branch of g: a derivative may be infinite where a branch was not taken, and 0 * inf
- * is NaN. Conditions nest; so that a chain of them stays linear, only so many levels are entered. */
+/* Applies by_formula inside the branch of g. A derivative may be infinite where a branch is not taken, and
+ * 0 * inf is NaN. Conditions nest; at most `levels` are entered, so that a chain of them stays linear in
+ * size. */
 static mc_node *by_branch(mc_node *n, const char *dx, mc_node *g, int levels)
 {
     const int branch = n->op->arity && levels ? mc_grad_branch(g) : 0;
@@ -156,8 +158,8 @@ static mc_node *by_branch(mc_node *n, const char *dx, mc_node *g, int levels)
                   : by_formula(n, dx, g);
 }
 
-/* op->grad inside the branch of g[0] where n only moves elements or converts them: what stands below may be
- * such a formula. */
+/* Applies op->grad inside the branch of g[0] if n only moves or converts elements, because the derivatives
+ * of the nodes below may need the branch (by_branch). */
 static mc_node *by_function(mc_node *n, int k, mc_node *const *g, int levels)
 {
     const bool moves = n->op->form == FORM_DIMSHUFFLE,
@@ -208,7 +210,7 @@ mc_node *mc_grad_send(mc_node *n, int k, mc_node *const *g, bool none)
     if (none || (dx && strcmp(dx, "0") == 0) || (dx && !mc_is_float(n->in[k]->type.dtype))) {
         return ZERO;
     }
-    /* Nodes do not change, so what was derived once is so forever; ids that fit make an exact key. */
+    /* Nodes are immutable, so a derivative can be reused for ever. Ids of up to 28 bits make an exact key. */
     bool small = n->nout == 1 && n->id < 1u << 28 && g[0]->id < 1u << 28 && k < SENT_COST;
     uint64_t key = small ? (uint64_t)n->id << 36 | (uint64_t)g[0]->id << 8 | (uint64_t)k : 0;
     mc_node *c = small ? mc_map_get(&n->graph->sent, key, NULL) : NULL;

@@ -1,22 +1,22 @@
-/* grad.c: reverse accumulation.  From the cost down, each node's gradient is the sum of what its
- * users send it; the node then sends on to its inputs what derive.c makes of it.
+/* grad.c: reverse accumulation. Starting at the cost, the gradient of each node is the sum of the
+ * contributions of its users. The node then passes on to its inputs what derive.c computes.
  *
- * Invariant: a node's inputs have smaller ids, so one sweep over falling ids meets every node after
- * all its users.  A gradient has its node's dtype, rank and size; integers only ever get ZERO. */
+ * Invariant: a node's inputs have smaller ids, so one sweep over descending ids visits every node after
+ * all its users. A gradient has the dtype, rank and size of its node; integers only ever get ZERO. */
 #include "grad/grad.h"
 #include <stdlib.h>
 
 struct part {
     mc_node *node;
-    mc_node *grad;  /* the sum so far; NULL: nothing reached it yet */
-    mc_node **item; /* of a tuple: a sum for each result */
-    bool wanted;    /* asked for, or leads to one that is */
-    bool given;     /* its gradient is known and takes no more */
+    mc_node *grad;  /* the sum so far; NULL: no contribution yet */
+    mc_node **item; /* for a tuple: a sum for each result */
+    bool wanted;    /* requested, or depends on a requested node */
+    bool given;     /* its gradient is known; further contributions are ignored */
     bool edge;      /* the sweep ends here */
 };
 struct sweep {
     mc_graph *graph;
-    VEC(struct part) part;  /* by rising id */
+    VEC(struct part) part;  /* by ascending id */
     struct mc_map at;       /* id -> number in part, plus one */
     struct mc_arena memory; /* of the item arrays */
 };
@@ -38,7 +38,7 @@ static struct part *find(const struct sweep *s, const mc_node *n)
     return at && at <= s->part.n ? &s->part.at[at - 1] : NULL;
 }
 
-/* a + b.  Two gradients of the same branch of a condition stay one of it. */
+/* a + b. Two gradients inside the same branch of a condition are added inside it. */
 static mc_node *add(mc_node *a, mc_node *b, int levels)
 {
     const int branch = levels ? mc_grad_branch(a) : 0;
@@ -76,7 +76,7 @@ static mc_status propagate_item(struct sweep *s, mc_node *item, mc_node *c)
     return collect(&p->item[item->item], c);
 }
 
-/* A formula without a derivative of its own: expanded, and swept down to its arguments. */
+/* A formula op without a derivative of its own: expands it and sweeps the expansion down to the arguments. */
 static mc_status propagate_expanded(struct sweep *s, mc_node *n, mc_node *const *g)
 {
     mc_node *result[16], *grad[16], *known[16], *sum[16], *wrt[16];
@@ -111,7 +111,7 @@ static mc_status propagate(struct sweep *s, struct part *p)
 {
     mc_node *n = p->node, *g[16] = { 0 };
     bool none = true, expand = n->op->formula && !n->op->grad;
-    s->graph->label = n->label; /* of what n is expanded to */
+    s->graph->label = n->label; /* label of the expansion of n */
     if (n->op->flags & OP_LEAF) {
         return MC_OK;
     }
@@ -143,7 +143,7 @@ static int by_id(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Everything above the edge, in order of ids. */
+/* Collects all nodes from `from` down to the edge, in the order of ids. */
 static mc_status mark_reachable(struct sweep *s, int n, mc_node *const *from, int nedge, mc_node *const *edge)
 {
     enum { EDGE = 1, SEEN };
@@ -196,7 +196,7 @@ static void mark_wanted(struct sweep *s, int nwrt, mc_node *const *wrt, bool edg
     }
 }
 
-/* grad[i] of wrt[i], given the gradients of the known nodes: NULL where disconnected, ZERO where zero. */
+/* Computes grad[i] of wrt[i] from the gradients of the known nodes: NULL if disconnected, ZERO if zero. */
 static mc_status sweep_through(mc_graph *g, int nknown, mc_node *const *known, mc_node *const *known_grad,
                                int nedge, mc_node *const *edge, int nwrt, mc_node *const *wrt,
                                bool edge_wanted, mc_node **grad)
@@ -230,7 +230,7 @@ static mc_status sweep_through(mc_graph *g, int nknown, mc_node *const *known, m
     return st;
 }
 
-/* ---- what is asked for ---- */
+/* ---- checks and the known gradients ---- */
 
 mc_status mc_grad_check(mc_graph *g, const char *what, int n, mc_node *const *nodes)
 {
@@ -252,7 +252,7 @@ mc_status mc_grad_check(mc_graph *g, const char *what, int n, mc_node *const *no
     return MC_OK;
 }
 
-/* A cost is a known node, too: with gradient one. */
+/* The known nodes and their gradients. The cost is one of them, with gradient 1. */
 static mc_status start(mc_graph *g, mc_node *cost, const mc_grad_spec *spec, mc_node **known, mc_node **grad)
 {
     int n = spec->nknown;
@@ -284,9 +284,10 @@ static mc_status start(mc_graph *g, mc_node *cost, const mc_grad_spec *spec, mc_
     return MC_OK;
 }
 
-/* ---- what gradients are taken of ---- */
+/* ---- gradients of stable forms ---- */
 
-/* What the stable form has no use for is connected all the same where the cost is: its gradient is zero. */
+/* A node that the stable form does not use is still connected if the cost depends on it: its gradient is
+ * zero. */
 static mc_status connect(mc_graph *g, mc_node *known, mc_node *known_grad, const mc_grad_spec *spec, int n,
                          mc_node *const *wrt, mc_node **grad)
 {
@@ -309,14 +310,14 @@ static mc_status connect(mc_graph *g, mc_node *known, mc_node *known_grad, const
 
 mc_status mc_grad_links(mc_node *c, const mc_grad_spec *spec, int n, mc_node *const *wrt, mc_node **link)
 {
-    mc_node *zero = mc_grad_zeros(c); /* not ZERO: for that, no gradient is asked whether it passes */
+    mc_node *zero = mc_grad_zeros(c); /* not ZERO: it is not propagated as a gradient */
     return mc_is_error(zero) ? failure(c->graph)
                              : sweep_through(c->graph, 1, &c, &zero, spec->nconstant, spec->consider_constant,
                                              n, wrt, false, link);
 }
 
-/* One known node is swept from its stable form.  Where there are several, one may be part of another: they
- * stay. */
+/* A single known node is swept from its stable form. With several, one may be part of another, so they are
+ * left unchanged. */
 static mc_status sweep_cached(mc_graph *g, int nknown, mc_node **known, mc_node **known_grad,
                              const mc_grad_spec *spec, int n, mc_node *const *wrt, mc_node **grad)
 {
@@ -363,7 +364,7 @@ static mc_status grads(mc_graph *g, mc_node *cost, int n, mc_node *const *wrt, m
             **of = known ? known + 2 * nknown : NULL;
     mc_status s = known ? start(g, cost, spec, known, known + nknown) : MC_EMEMORY;
     if (s == MC_OK) {
-        memcpy(of, known, (size_t)nknown * sizeof *of); /* before they become stable forms */
+        memcpy(of, known, (size_t)nknown * sizeof *of); /* saved before they are replaced by stable forms */
         s = sweep_cached(g, nknown, known, known + nknown, spec, n, wrt, grad);
     }
     for (int i = 0; s == MC_OK && i < n; i++) {

@@ -1,4 +1,5 @@
-/* jacobian.c: products with the Jacobian from either side: Lop = eval . df/dwrt, Rop = df/dwrt . eval. */
+/* jacobian.c: products with the Jacobian from the left and from the right: Lop = eval . df/dwrt, Rop =
+ * df/dwrt . eval. */
 #include "grad/grad.h"
 
 mc_node *mc_Lop(mc_node *f, mc_node *wrt, mc_node *eval)
@@ -12,7 +13,7 @@ mc_node *mc_Lop(mc_node *f, mc_node *wrt, mc_node *eval)
     return out;
 }
 
-/* Does n need the elements of x?  Its sizes alone (a disconnected use) do not count. */
+/* Does n need the elements of x? A use of its sizes alone (disconnected) does not count. */
 static mc_status needs_elements(mc_node *n, const mc_node *x, bool *needs)
 {
     size_t count = 0;
@@ -35,8 +36,8 @@ static mc_status needs_elements(mc_node *n, const mc_node *x, bool *needs)
     return s;
 }
 
-/* Lop is linear in its last argument u, so its derivative by u, applied to eval, is df/dwrt . eval:
- * forward differentiation by two reverse ones.  u drops out, but for its sizes, which are f's. */
+/* Lop is linear in its last argument u, so its derivative by u, applied to eval, is df/dwrt . eval: two
+ * reverse differentiations make a forward one. Of u only the sizes remain, and these are the sizes of f. */
 mc_node *mc_Rop(mc_node *f, mc_node *wrt, mc_node *eval)
 {
     mc_node *const given[3] = { f, wrt, eval };

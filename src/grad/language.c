@@ -1,4 +1,4 @@
-/* language.c: graphs as users make them: their formulas know all ops, and gradients. */
+/* language.c: the language of users' graphs: formulas have all ops, and gradients. */
 #include "grad/grad.h"
 
 static const struct mc_language language = {

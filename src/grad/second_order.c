@@ -1,15 +1,16 @@
-/* second_order.c: gradients of gradients.  A gradient is a function of all that its cost depends on, also where its
- * formula is constant: that of 2 * x is 2, and differentiated by x again it is 0, not an error.  So the graph
- * remembers what each gradient was taken of.
+/* second_order.c: gradients of gradients. A gradient is a function of all that its cost depends on, even
+ * if its formula is constant: the gradient of 2 * x is 2, and differentiated by x again it is 0, not an
+ * error. So the graph records of which nodes each gradient was taken.
  *
- * Invariant: inputs, shared variables and constants, which others use as well, have no such entry. */
+ * Invariant: inputs, shared variables and constants have no such record, because they have other uses as
+ * well. */
 #include "grad/grad.h"
 
 struct mc_taken { mc_node *of; struct mc_taken *next; };
 
 mc_status mc_grad_remember(mc_graph *g, mc_node **grad, int n, mc_node *const *of)
 {
-    if (mc_is_const(*grad)) { /* a node of its own */
+    if (mc_is_const(*grad)) { /* a separate node, which can have a record */
         *grad = mc_call_op(g, "consider_constant", 1, grad, NULL);
     }
     if (mc_is_error(*grad) || (*grad)->op->flags & OP_LEAF) {
@@ -41,7 +42,7 @@ static bool add(struct open *o, mc_node *n)
     return mc_map_get(&o->seen, n->id, NULL) || (mc_map_put(&o->seen, n->id, n) && VEC_PUSH(o->node, n));
 }
 
-/* Adds what the gradients that c depends on were taken of. */
+/* Adds the nodes of which the gradients that c depends on were taken. */
 static mc_status add_taken(struct open *o, mc_node *c, const mc_grad_spec *spec)
 {
     size_t count = 0, n = 0;

@@ -1,14 +1,14 @@
-/* stable.c: what a gradient is taken of.  The derivative of a formula that loses digits loses them too, and
- * in ways that no rule can see in the result: so a formula that is written anew when a program is compiled is
- * written anew before it is differentiated.
+/* stable.c: the stable form of a cost. The derivative of a formula that loses digits loses them too, and
+ * no rule can repair that in the result. So the rewrites that compiling applies are applied before the
+ * cost is differentiated.
  *
- * Invariant: the nodes that are asked for, and those where the sweep ends, stay what they are. */
+ * Invariant: the nodes by which is differentiated, and those where the sweep ends, are not rewritten. */
 #include "grad/grad.h"
 #include "rewrite/rewrite.h"
 
 struct points { VEC(mc_node *) from, to; };
 
-/* A blank in place of each node that is more than a leaf. */
+/* Records a blank input as the replacement of each node that is not a leaf. */
 static mc_status mark_points(struct points *p, int n, mc_node *const *nodes)
 {
     for (int i = 0; i < n; i++) {

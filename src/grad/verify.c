@@ -1,23 +1,23 @@
-/* verify.c: gradients compared with central differences, by the reference, in float64.
+/* verify.c: compares gradients with central differences that the reference computes in float64.
  *
- * The graph is rebuilt with every float as float64 (its twin), so that differences are exact enough
- * whatever the dtype; the gradient itself is computed as the user's graph says.  f is projected on
- * weights in [0.5, 1.5], so that the parts of a tensor cannot cancel. */
+ * The graph is rebuilt with every float as float64 (its twin), so that differences are exact enough for
+ * every dtype. The gradient itself is computed in the dtypes of the user's graph. f is projected on
+ * weights in [0.5, 1.5], so that the elements of a tensor cannot cancel. */
 #include "grad/grad.h"
 #include <math.h>
 
-enum { MOST = 400 }; /* elements perturbed of one array; of larger ones every k-th */
+enum { MOST = 400 }; /* at most so many elements of an array are perturbed; of a larger one every k-th */
 
-/* Where: nodes and their values, those first that f is differentiated by. */
+/* A point: nodes and their values, beginning with those by which f is differentiated. */
 struct point { int n, nwrt; mc_node **node; mc_array **value; };
 struct twin {
     mc_graph *graph;
     mc_node *f;
-    struct point at;   /* floats are float64; the differences move one element at a time */
+    struct point at;   /* in float64; one element at a time is moved */
     mc_array *weight;  /* of f's shape */
 };
 
-/* Errors below this pass: an error counts only if it is large both absolutely and relatively. */
+/* An error counts only if it exceeds this both absolutely and relatively. */
 static double tolerance(mc_dtype d)
 {
     return d == MC_FLOAT64 ? 1e-4 : d == MC_FLOAT32 ? 1e-2 : 5e-2;
@@ -144,7 +144,7 @@ static mc_status too_far(const mc_node *wrt, int which, const mc_array *a, int64
     return s;
 }
 
-/* Each element of wrt number k against (f(x + h) - f(x - h)) / 2h. */
+/* Compares each element for wrt number k with (f(x + h) - f(x - h)) / 2h. */
 static mc_status compare(const struct twin *t, int k, const mc_node *wrt, const mc_array *grad, double tol,
                          double *worst)
 {
@@ -172,7 +172,7 @@ static mc_status compare(const struct twin *t, int k, const mc_node *wrt, const 
     return found > tol ? too_far(wrt, k, t->at.value[k], where, g[where], should) : MC_OK;
 }
 
-/* The gradients of the user's own graph at the point, as float64. */
+/* The gradients in the user's own graph at the point, as float64. */
 static mc_status own_gradients(mc_node *f, const struct point *p, const mc_array *weight, mc_array **out)
 {
     const int n = p->nwrt;
@@ -199,8 +199,7 @@ static mc_status own_gradients(mc_node *f, const struct point *p, const mc_array
 
 /* ---- the point ---- */
 
-/* The array must have the node's rank and the sizes that are known, and floats are no values of an
- * integer. */
+/* The array must have the rank of the node and its known sizes, and an integer takes no float values. */
 static mc_status check_value(const mc_node *x, const mc_array *a, const char *what, int which)
 {
     bool fits = a->rank == x->type.rank;
@@ -262,7 +261,7 @@ static mc_status point_room(struct point *p, int nwrt, int n)
     return p->node && p->value ? MC_OK : MC_EMEMORY;
 }
 
-/* The point as the user's graph sees it, and the twin's in float64. */
+/* The point for the user's graph, and in float64 for the twin. */
 static mc_status read_point(const struct point *from, struct point *own, struct point *wide)
 {
     TRY(point_room(own, from->nwrt, from->n));

@@ -1,4 +1,4 @@
-/* attrs.c: attributes as infer and eval read them. */
+/* attrs.c: reading of attributes for infer and eval. */
 #include "op/op.h"
 
 int64_t mc_attr_int(const struct mc_attr *a)

@@ -1,7 +1,7 @@
-/* axes.c: ops of axes and dtypes that are built of those of shape.c, and so are no nodes of their own.
+/* axes.c: ops on axes and dtypes that are composed of the ops of shape.c and have no nodes of their own.
  *
- * Invariant: a row here has no function but build: what runs, and what is differentiated, is what it
- * built. */
+ * Invariant: rows of this file have only a build function, apart from unbroadcast. The nodes that it makes
+ * are what runs and what is differentiated. */
 #include "op/op.h"
 
 /* ---- axes ---- */
@@ -192,7 +192,7 @@ static mc_node *build_as_float(mc_graph *g, int nin, mc_node *const *in, const s
     return mc_is_float(in[0]->type.dtype) ? in[0] : mc_cast_to(in[0], MC_FLOAT64);
 }
 
-/* Wide enough to add many of them. */
+/* The dtype in which many elements can be added: half types become float32, integers float64. */
 static mc_node *build_wide(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     (void)g;
@@ -217,8 +217,8 @@ static mc_node *build_default(mc_graph *g, int nin, mc_node *const *in, const st
     return nin < 2 ? mc_node_fail(g, MC_EARG, "default: needs two arguments") : in[0] ? in[0] : in[1];
 }
 
-/* pattern[i]: 1 promises size 1 along axis i, which then broadcasts; 0 gives such a promise back; else as it
- * is. */
+/* pattern[i]: 1 promises size 1 along axis i, which then broadcasts; 0 removes such a promise; any other
+ * number leaves the axis as it is. */
 static mc_node *rebroadcast(mc_graph *g, mc_node *x, const int64_t *pattern)
 {
     int64_t sizes[MC_MAX_RANK], given_back[MC_MAX_RANK];
@@ -237,7 +237,7 @@ static mc_node *rebroadcast(mc_graph *g, mc_node *x, const int64_t *pattern)
     return n && !mc_is_error(x) ? mc_node_make(g, mc_op_named(g, "unbroadcast"), 1, &x, &back) : x;
 }
 
-/* The axes named in attr are promised, or given back. */
+/* Promises size 1 along the axes in attr, or removes the promise. */
 static mc_node *along_axes(mc_graph *g, const char *op, mc_node *x, const struct mc_attr *attr, bool promised)
 {
     int64_t pattern[MC_MAX_RANK];
@@ -276,7 +276,7 @@ static mc_node *build_patternbroadcast(mc_graph *g, int nin, mc_node *const *in,
                               in[0]->type.rank);
 }
 
-/* While building, sizes are forgotten; a plan knows them all. */
+/* The sizes of these axes become unknown in the graph; a shape plan knows them again. */
 static mc_status unbroadcast_infer(struct mc_infer *q)
 {
     int axis[MC_MAX_RANK], n = 0;

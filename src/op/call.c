@@ -1,5 +1,5 @@
-/* call.c: the one body behind the functions of monochord_ops.h.  Optional tensors left out at the end are not
- * passed on at all, so that a function and a formula make the same node. */
+/* call.c: the common body of the functions of monochord_ops.h. Trailing optional tensors that are NULL are
+ * not passed on, so that a C call and a formula make the same node. */
 #include "op/call.h"
 
 static mc_node *apply(const char *name, mc_graph *g, int nfirst, mc_node *const *first, int n,

@@ -1,14 +1,14 @@
-/* conv.c: the three nodes that every convolution lowers to.
+/* conv.c: the three nodes that every convolution is made of.
  *
- * Invariant: each is the derivative of the others.  With three arrays x, w and y that take part in one sum, a
- * node computes one of them from the two others; the gradient with respect to an operand is the node that
- * computes that operand, with the incoming gradient in the place of the result.  So gradients of every order
- * stay within the three. */
+ * Invariant: each node is the derivative of the others. The arrays x, w and y take part in one sum; a node
+ * computes one of them from the other two. The gradient with respect to an operand is the node that
+ * computes this operand, with the incoming gradient in place of the result. So gradients of every order
+ * consist of these three nodes. */
 #include "op/conv_node.h"
 
 /* ---- types ---- */
 
-/* What sums are held in at least; None: as the flag conv.precision says. */
+/* The least precision of the accumulators. None: set by the flag conv.precision. */
 static mc_status check_precision(const struct mc_attr *a)
 {
     static const char *const words[] = { "as_input_f32", "as_input", "float16", "float32", "float64" };
@@ -95,13 +95,13 @@ static mc_node *conv_grad(mc_node *n, int wrt, mc_node *const *g)
     }
     memcpy(attr, n->attr, sizeof attr);
     attr[CONV_ALGO] = (struct mc_attr){ .kind = ATTR_TEXT,
-                                        .none = true }; /* an algorithm is asked for one pass */
+                                        .none = true }; /* the user's algorithm applies to one pass only */
     return mc_apply(n->graph, mc_op_named(n->graph, mc_conv_name(makes[role])), nin, in, attr);
 }
 
-/* ---- building: attributes in one form, so that equal convolutions are equal nodes ---- */
+/* ---- building: attributes are brought to canonical form, so that equal convolutions are equal nodes ---- */
 
-/* Numbers that are all the same are one number. */
+/* If all numbers are equal, one number is stored. */
 static void shorten(struct mc_attr *a, int n, int64_t *v)
 {
     bool same = true;
@@ -118,8 +118,8 @@ struct canon {
     int64_t border[6], stride[3], dilation[3];
 };
 
-/* A border by name becomes numbers once the filter's size is known, pairs that are equal one number each,
- * zeros 'valid'. */
+/* Canonical border: a named border becomes numbers once the size of the filter is known; if both sides are
+ * equal on every axis, one number stands for the pair; all zeros become 'valid'. */
 static void canon_border(struct canon *c, const struct mc_conv_form *f, const struct mc_conv_shape *s)
 {
     struct mc_attr *a = &c->attr[CONV_BORDER];
@@ -145,13 +145,13 @@ static void canon_border(struct canon *c, const struct mc_conv_form *f, const st
     } else if (even) {
         shorten(a, f->nd, c->border);
     } else {
-        a->n = 2 * f->nd; /* pairs are never one number: that would be one for both sides */
+        a->n = 2 * f->nd; /* pairs are never shortened to one number: it would stand for both sides */
         a->ints = c->border;
         a->text = NULL;
     }
 }
 
-/* The attributes in their one form; a mistake is left for infer to find and to say. */
+/* Canonical attributes. If they are invalid they stay as they are, and infer reports the error. */
 static void canon(struct canon *c, const struct mc_op *op, int nin, mc_node *const *in,
                   const struct mc_attr *attr)
 {
@@ -189,10 +189,10 @@ static void canon(struct canon *c, const struct mc_op *op, int nin, mc_node *con
         c->attr[CONV_LAYOUT] = (struct mc_attr){ .kind = ATTR_TEXT, .none = true };
     }
     if (c->attr[CONV_STRIDE].n == 1 && c->stride[0] == 1) {
-        c->attr[CONV_CEIL] = op->sig->param[op->sig->ntensor + CONV_CEIL].dflt; /* nothing to round */
+        c->attr[CONV_CEIL] = op->sig->param[op->sig->ntensor + CONV_CEIL].dflt; /* ceil has no effect */
     }
     if (s.k[0] == 1 && s.k[1] == 1 && s.k[2] == 1) {
-        c->attr[CONV_FLIP] = op->sig->param[op->sig->ntensor + CONV_FLIP].dflt; /* nothing to turn round */
+        c->attr[CONV_FLIP] = op->sig->param[op->sig->ntensor + CONV_FLIP].dflt; /* flip has no effect */
     }
 }
 

@@ -1,11 +1,12 @@
-/* conv_convnet.c: the interfaces of two families of GPU kernels, in terms of the nodes of conv.c.
+/* conv_convnet.c: the interfaces of cuda-convnet and of Nervana's GPU kernels, as nodes of conv.c.
  *
- * cuda-convnet: images (channels, rows, columns, batch), correlation, sizes rounded up so that the last
- * window may hang over.  Its kernels' limits are lifted; strict=True brings them back as errors. Nervana:
- * rank says how many axes; the same order with dimshuffle=False, images first with dimshuffle=True. */
+ * cuda-convnet: images are (channels, rows, columns, batch), the op is a correlation, and sizes are
+ * rounded up, so that the last window may extend beyond the image. The limits of the original kernels
+ * apply only with strict=True, as errors. Nervana: `rank` is the number of axes; the same order with
+ * dimshuffle=False, images first with dimshuffle=True. */
 #include "op/conv_node.h"
 
-static int64_t yes = 1, no = 0; /* what attributes point at */
+static int64_t yes = 1, no = 0; /* storage for the values of attributes */
 static const struct mc_attr True = { .kind = ATTR_BOOL, .n = 1, .ints = &yes }, False = { .kind = ATTR_BOOL, .n = 1, .ints = &no };
 
 /* ---- cuda-convnet ---- */
@@ -13,8 +14,8 @@ static const struct mc_attr True = { .kind = ATTR_BOOL, .n = 1, .ints = &yes }, 
 enum { FILTER = 1, IMAGE = 2, WEIGHT = 4 };
 enum { A_PAD, A_PARTIAL, A_STRIDE, A_STRICT };
 
-/* x: images, w: filters, y: what the filters make of them; those of the three that an op has.  s: stride, p:
- * pad, k: partial_sum; None and 0 add up all places at once. */
+/* The limits of each op. x: images, w: filters, y: the result; an op has some of the three. s: stride, k:
+ * partial_sum, where None and 0 add all positions at once. */
 static const struct { unsigned ops; const char *holds, *says; bool partial; } limits[] = {
     { FILTER | IMAGE, "size(w, 1) == size(w, 2)", "strict: the filters must be square" },
     { FILTER | IMAGE, "s <= size(w, 1)", "strict: the stride must not be larger than the filters" },
@@ -25,7 +26,8 @@ static const struct { unsigned ops; const char *holds, *says; bool partial; } li
     { WEIGHT,         "size(y, 1) * size(y, 2) % k == 0", "strict: partial_sum must divide the number of places", .partial = true },
 };
 
-/* The operand, held to the limits: the filters where there are any, as the smaller one. */
+/* The operand, with checks of the limits attached. Callers pass the filters where there are any, because
+ * they are smaller. */
 static mc_node *within_limits(unsigned op, mc_node *operand, mc_node *const *xwy, const struct mc_attr *attr)
 {
     mc_graph *g = operand->graph;
@@ -70,7 +72,7 @@ static mc_node *acts(mc_graph *g, unsigned op, int nin, mc_node *const *in, cons
                             (long long)mc_attr_int(&attr[A_PARTIAL]));
     }
     if (mc_attr_int(&attr[A_STRICT])) {
-        mc_node **smaller = &arg[op != IMAGE]; /* the filters, or what they made of the images */
+        mc_node **smaller = &arg[op != IMAGE]; /* the filters, or y */
         *smaller = within_limits(op, *smaller, xwy, attr);
         if (mc_is_error(*smaller)) {
             return *smaller;
@@ -109,7 +111,7 @@ static mc_node *build_nervana_conv(mc_graph *g, int nin, mc_node *const *in, con
                                 half = { .text = "half" };
     int nd = in[0]->type.rank - 2;
     const struct mc_attr *padding = &attr[N_PADDING];
-    bool same = padding->text && strcmp(padding->text, "same") == 0; /* here k // 2 on both sides, as half */
+    bool same = padding->text && strcmp(padding->text, "same") == 0; /* k // 2 on both sides here */
     const struct mc_attr *given[CONV_NATTR] = { [CONV_BORDER] = padding->none ? NULL : same ? &half : padding, [CONV_STRIDE] = &attr[N_STRIDES],
                                                 [CONV_FLIP] = &False };
     if (nd < 1 || nd > 3 || in[1]->type.rank != nd + 2) {

@@ -1,18 +1,18 @@
 /* conv_eval.c: the reference of all three passes, in double.
  *
- * One sum over images, filters, channels, taps and places; a pass says which of the three arrays is added to.
- * Invariant: a place is visited only if its tap falls on an element of x, so zeros around x are never
- * multiplied. */
+ * There is one sum over images, filters, channels, taps and positions; the pass selects the array that is
+ * added to. Invariant: a position is visited only if its tap reads an element of x, so zeros around x are
+ * never multiplied. */
 #include "op/conv_node.h"
 
 struct sum {
     struct mc_conv_shape s;
     struct mc_conv_strides at;
     double *p[3];                   /* x, w, y */
-    int result;                     /* the role that is added to */
+    int result;                     /* the role of the result */
 };
 
-/* n places along the last axis: p[result] += the product of the two others. */
+/* n positions along the last axis: p[result] += the product of the other two. */
 static void row(const struct sum *q, double *const *p, const int64_t *step, int64_t n)
 {
     int a = q->result == 0, b = q->result == 2 ? 1 : 2;
@@ -26,7 +26,7 @@ static void row(const struct sum *q, double *const *p, const int64_t *step, int6
     }
 }
 
-/* The places whose tap a falls within x along one axis: from..end. */
+/* The positions from..end along one axis whose tap a lies within x. */
 static void places(const struct mc_conv_shape *s, int j, int64_t a, int64_t *from, int64_t *end)
 {
     int64_t reach = a * s->dilation[j] - s->pad[j], last = s->in[j] - 1 - reach;
@@ -34,7 +34,7 @@ static void places(const struct mc_conv_shape *s, int j, int64_t a, int64_t *fro
     *end = last < 0 ? 0 : MC_MIN(last / s->stride[j] + 1, s->out[j]);
 }
 
-/* All places of one image, filter, channel and tap. */
+/* All positions for one image, filter, channel and tap. */
 static void tap(const struct sum *q, double *const *base, const int64_t *a)
 {
     const struct mc_conv_shape *s = &q->s;
@@ -79,7 +79,7 @@ static void add_up(const struct sum *q)
     }
 }
 
-/* a as an array of double in C order of its own. */
+/* A copy of a as contiguous doubles. */
 static mc_array *widened(const mc_array *a)
 {
     mc_array *w = mc_array_empty(MC_FLOAT64, a->rank, a->dims);

@@ -1,6 +1,6 @@
-/* conv_form.c: what the attributes of a convolution say: its pass, its border, which axis means what.
+/* conv_form.c: reads the attributes of a convolution: pass, border, meaning of each axis.
  *
- * Invariant: a node's attributes were read when it was made, so reading them again cannot fail. */
+ * Invariant: the attributes were checked when the node was made, so reading them again cannot fail. */
 #include "op/conv_node.h"
 
 const signed char mc_conv_operand[3][3] = {
@@ -9,7 +9,7 @@ const signed char mc_conv_operand[3][3] = {
     [CONV_WEIGHTS] = { 0, -1, 1 },  /* x, y -> w */
 };
 static const char *const names[] = { [CONV_FORWARD] = "conv", [CONV_INPUTS] = "conv_inputs", [CONV_WEIGHTS] = "conv_weights" };
-enum { LARGEST = INT32_MAX }; /* stride, dilation or border */
+enum { LARGEST = INT32_MAX }; /* the largest stride, dilation or border */
 
 const char *mc_conv_name(enum mc_conv_pass pass)
 {
@@ -53,8 +53,9 @@ static const struct mc_border borders[] = {
     { "valid",  none,      none,  "-e",             true },
     { "full",   whole,     whole, "e - 2",          true },
     { "half",   half,      half,  "2 * (e // 2) - e", false },
-    { "same",   less_half, half,  "-1",             false }, /* y has ceil(i / s): for even e one zero more behind */
-    { "causal", whole,     none,  "-1",             false }, /* y[t] sees x[..t] only */
+    /* y has ceil(i / s); for even e there is one more zero after than before */
+    { "same",   less_half, half,  "-1",             false },
+    { "causal", whole,     none,  "-1",             false }, /* y[t] reads x[..t] only */
 };
 
 const struct mc_border *mc_border_find(const char *name)
@@ -69,7 +70,7 @@ const struct mc_border *mc_border_find(const char *name)
 
 /* ---- reading attributes ---- */
 
-/* One number for all axes, or one for each. */
+/* Reads one number for all axes, or one for each. */
 static mc_status read_each(const char *what, const struct mc_attr *a, int nd, int64_t least, int64_t *slot)
 {
     if (a->n != 1 && a->n != nd) {
@@ -119,8 +120,8 @@ static mc_status read_border(const struct mc_attr *a, struct mc_conv_form *f)
     return MC_OK;
 }
 
-/* 'bc01', 'b01c', 'c01b' and their kin: where each letter stands.  w has its filters where x has b, its
- * channels at c; y has its channels at c.  An unshared w has the places of y behind its filters. */
+/* Reads a layout such as 'bc01', 'b01c', 'c01b': the axis of each letter. w has its filters where x has b,
+ * and its channels at c; y has its filters at c. An unshared w has the positions of y after its filters. */
 static mc_status read_layout(const char *text, struct mc_conv_form *f)
 {
     int at[5], rank = f->nd + 2, first = 3 - f->nd;
@@ -132,7 +133,7 @@ static mc_status read_layout(const char *text, struct mc_conv_form *f)
         }
         at[i] = (int)(found - (text ? text : letters));
     }
-    for (int i = 0; i < 5; i++) { /* b, c, then the slots */
+    for (int i = 0; i < 5; i++) { /* b, c, then the spatial axes */
         int axis = i < 2 ? at[i] : i - 2 < first ? -1 : at[i - first];
         f->x[i] = f->y[i] = axis;
         f->w[i] = axis > at[0] && f->unshared ? axis + f->nd : axis;

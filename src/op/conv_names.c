@@ -1,8 +1,8 @@
-/* conv_names.c: the names under which others know convolution: Theano's abstract convolutions and their
- * gradients, its GEMM and cuDNN ops, transposed, separable and causal convolution.
+/* conv_names.c: convolution under the names of other libraries: Theano's abstract convolutions and their
+ * gradients, its GEMM and cuDNN ops, and transposed, separable and causal convolution.
  *
- * Invariant: no node has these names; each row makes the nodes of conv.c, and says how its defaults differ:
- * corrmm correlates, all others convolve (turn the filter round) unless told otherwise. */
+ * Invariant: no node has these names. Each row makes nodes of conv.c, with the defaults of its library:
+ * corrmm correlates, all others convolve (flip the filter) unless told otherwise. */
 #include "op/conv_node.h"
 
 static mc_node *failed(mc_graph *g)
@@ -10,7 +10,7 @@ static mc_node *failed(mc_graph *g)
     return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
 }
 
-/* x, which must have this many axes, and is promised these sizes; -1 promises nothing. */
+/* x, which must have this many axes, with a promise of these sizes; -1 promises nothing. */
 static mc_node *build_with_rank(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     (void)nin;
@@ -25,7 +25,8 @@ static mc_node *build_with_rank(mc_graph *g, int nin, mc_node *const *in, const 
 
 enum { T_BORDER, T_STRIDE, T_DILATION, T_GROUPS, T_FLIP, T_LAYOUT, T_PADDING };
 
-/* (o - 1) * s + e - p for each spatial axis, and output_padding more: one of the s sizes that give o. */
+/* The shape (o - 1) * s + e - p along each spatial axis, plus output_padding, which selects one of the s
+ * sizes that give the same o. */
 static mc_node *smallest(mc_graph *g, mc_node *const *in, const struct mc_conv_form *f,
                          const struct mc_attr *more)
 {
@@ -82,8 +83,8 @@ static mc_node *build_transpose(mc_graph *g, int nin, mc_node *const *in, const 
 
 enum { G_BORDER, G_STRIDE, G_DILATION, G_GROUPS, G_UNSHARED, G_PAD };
 
-/* pad is the old way to say a border in numbers; 'auto' is the padding with which a valid correlation is a
- * full one. */
+/* pad is the older argument for a border in numbers. 'auto' is the border that makes the valid correlation
+ * a full one. */
 static mc_node *gemm(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *const *in,
                      const struct mc_attr *attr)
 {

@@ -1,4 +1,4 @@
-/* conv_node.h: what the files of the convolution ops share: the attributes of a node, read once. */
+/* conv_node.h: shared by the files of the convolution ops: the attributes of a node, read once. */
 #ifndef MC_OP_CONV_NODE_H
 #define MC_OP_CONV_NODE_H
 
@@ -20,16 +20,15 @@ enum {
     CONV_NATTR
 };
 
-/* A border by name: zeros in front of and behind an axis, for a filter that covers e elements of it. */
+/* A named border: the zeros before and after an axis for a filter that covers e elements. */
 struct mc_border {
     const char *name;
     int64_t (*before)(int64_t e), (*behind)(int64_t e);
-    const char *margin;             /* before + behind - e as a formula over e */
-    bool tells;                     /* does the size of y still tell that of the filter? */
+    const char *margin;             /* before + after - e as a formula over e */
+    bool tells;                     /* does the size of y determine that of the filter? */
 };
 
-/* What the attributes say.  Spatial axes stand in the last nd of three slots; axis[] of what is not there is
- * -1. */
+/* The attributes as numbers. Spatial axes are in the last nd of three slots; axes that are absent are -1. */
 struct mc_conv_form {
     enum mc_conv_pass pass;
     int nd;
@@ -49,23 +48,24 @@ int mc_conv_rank(const struct mc_conv_form *f, int role);       /* axes of x, w 
 const int *mc_conv_axes(const struct mc_conv_form *f, int role);
 
 /* conv_shape.c */
-/* What is known of a node's sizes, -1 what is not; an error if they cannot be.  out: the result's type where
- * it is known. */
+/* The sizes of a node, -1 where unknown; an error if they contradict. out: the type of the result, if
+ * known. */
 mc_status mc_conv_solve(const struct mc_infer *q, const struct mc_conv_form *f, const struct mc_type *out,
                         struct mc_conv_shape *s);
 void mc_conv_dims(const struct mc_conv_form *f, const struct mc_conv_shape *s, int role, int64_t *dims);
-/* conv_size.c: the same as formulas */
-/* zeros around an axis, less the filter's reach */
+/* conv_size.c: sizes as formulas */
+/* the zeros around an axis minus the extent of the filter */
 mc_node *mc_conv_margin(const struct mc_conv_form *f, int slot, mc_node *k);
 mc_node *mc_conv_size(mc_node *n, int item, int axis);
-/* The input `shape` of op(in[0], in[1], shape), each -1 in it replaced by what follows from the operands. */
+/* The input `shape` of op(in[0], in[1], shape), with each -1 replaced by the size that follows from the
+ * operands. */
 mc_node *mc_conv_shared_image_shape(const struct mc_op *op, mc_node *const *in, const struct mc_attr *attr);
 
 /* conv_eval.c */
 mc_status mc_conv_eval(const mc_node *n, mc_array *const *in, mc_array *const *out);
 
-/* conv.c: one of the three nodes from attributes by meaning; given[i] NULL: the default; in[2] may be
- * NULL. */
+/* conv.c: makes one of the three nodes from attributes by meaning. given[i] NULL: the default; in[2] may
+ * be NULL. */
 void mc_conv_attrs(const struct mc_op *op, const struct mc_attr *const *given, struct mc_attr *attr);
 mc_node *mc_conv_make(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *const *in,
                       const struct mc_attr *const *given);

@@ -1,14 +1,13 @@
-/* conv_shape.c: the sizes of a convolution.  What is known of x, w and y is put together, and what is left
- * follows along each axis from
+/* conv_shape.c: the sizes of a convolution. The known sizes of x, w and y are collected; unknown ones
+ * follow along each axis from
  *
  *     o = (i + p - e) // s + 1        e = (k - 1) * d + 1, the elements that the filter covers; p: zeros on
  *                                     both sides
  *
- * Invariant: -1 is a size that is not known; sizes that are known together obey the formula, or there is an
- * error. */
+ * Invariant: -1 is an unknown size. Known sizes satisfy the formula, or there is an error. */
 #include "op/conv_node.h"
 
-enum { SHAPE = 2 }; /* the input that is a shape */
+enum { SHAPE = 2 }; /* the index of the input `shape` */
 
 /* ---- sizes by meaning ---- */
 
@@ -26,7 +25,7 @@ void mc_conv_dims(const struct mc_conv_form *f, const struct mc_conv_shape *s, i
     }
 }
 
-/* Two names for one size. */
+/* Combines two statements of one size; an error if they differ. */
 static mc_status agree(int64_t *size, int64_t also, const char *what, const char *a, const char *b)
 {
     if (*size >= 0 && also >= 0 && *size != also) {
@@ -84,7 +83,8 @@ static mc_status put(const struct mc_conv_form *f, int role, const int64_t *dims
     return role == CONV_X ? put_x(f, dims, s) : role == CONV_W ? put_w(f, dims, s) : put_y(f, dims, s);
 }
 
-/* What the input `shape` says of the result: all its sizes, or those of x's or w's spatial axes. */
+/* The sizes of the result that the input `shape` gives: all of them, or those of the spatial axes of x or
+ * w. */
 static mc_status wanted(const struct mc_infer *q, const struct mc_conv_form *f, int role, int64_t *dims)
 {
     struct mc_type t;
@@ -107,7 +107,7 @@ static int64_t floor_div(int64_t a, int64_t b)
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-struct line { /* one axis; e: what the filter covers, p: zeros on both sides */
+struct line { /* one axis; e: elements that the filter covers, p: zeros on both sides */
     int slot, axis;
     int64_t i, k, o, e, p;
 };
@@ -124,7 +124,7 @@ static bool reach(const struct mc_conv_form *f, struct line *l)
     return true;
 }
 
-/* o = (i + p - e) // s + 1, in words and numbers. */
+/* Solves for o = (i + p - e) // s + 1; errors print the formula and the numbers. */
 static mc_status forward(const struct mc_conv_form *f, struct line *l, const char *also)
 {
     int64_t s = f->stride[l->slot], over, o;
@@ -148,7 +148,7 @@ static mc_status forward(const struct mc_conv_form *f, struct line *l, const cha
     return MC_OK;
 }
 
-/* i from k and o, where there is only one. */
+/* Solves for i from k and o, if there is only one solution. */
 static mc_status backward(const struct mc_conv_form *f, struct line *l)
 {
     if (f->stride[l->slot] != 1) {
@@ -165,7 +165,8 @@ static mc_status backward(const struct mc_conv_form *f, struct line *l)
                                (long long)l->p, (long long)l->i);
 }
 
-/* k from i and o, where there is only one: e = i + p - o + 1, or o - i + 1 when the border is full. */
+/* Solves for k from i and o, if there is only one solution: e = i + p - o + 1, or o - i + 1 when the
+ * border is full. */
 static mc_status inwards(const struct mc_conv_form *f, struct line *l)
 {
     int64_t d = f->dilation[l->slot], p = f->border ? 0 : f->before[l->slot] + f->behind[l->slot];
@@ -193,7 +194,7 @@ static mc_status along(const struct mc_conv_form *f, bool shaped, struct line *l
         return mc_fail(MC_ESHAPE, "axis %d: a filter of size 0", l->axis);
     }
     if (f->pass == CONV_INPUTS && !shaped && f->stride[l->slot] != 1) {
-        return backward(f, l); /* says why, whatever is known */
+        return backward(f, l); /* the error must name the cause, whatever is known */
     }
     if (f->pass == CONV_WEIGHTS && !shaped && (f->stride[l->slot] != 1 || (f->border && !f->border->tells))) {
         return inwards(f, l);
@@ -226,7 +227,7 @@ mc_status mc_conv_solve(const struct mc_infer *q, const struct mc_conv_form *f, 
         s->stride[j] = f->stride[j];
         s->dilation[j] = f->dilation[j];
     }
-    /* x, then w, then y: each checks what it has in common with those before */
+    /* x, then w, then y: each is checked against the ones before */
     for (int role = 0; role < 3; role++) {
         int64_t dims[MC_MAX_RANK], from = mc_conv_operand[f->pass][role];
         for (int i = 0; i < MC_MAX_RANK; i++) {

@@ -1,5 +1,5 @@
-/* conv_size.c: the sizes of a convolution's result as formulas over those of its inputs, so that they are
- * known without computing anything.  The formulas are those of conv_shape.c. */
+/* conv_size.c: the sizes of a convolution's result as formulas over the sizes of its inputs, so that they
+ * are known before anything is computed. The formulas are those of conv_shape.c. */
 #include "op/conv_node.h"
 
 static mc_node *number(mc_graph *g, int64_t v)
@@ -27,7 +27,7 @@ mc_node *mc_conv_margin(const struct mc_conv_form *f, int slot, mc_node *k)
                    (struct mc_bind[]){ { "e", e, NULL }, { "p", number(g, p), NULL } }, 2);
 }
 
-/* The node's array of a role; NULL: it is the result. */
+/* The operand of a role; NULL: this role is the result. */
 static mc_node *operand(mc_node *n, enum mc_conv_pass pass, int role)
 {
     int from = mc_conv_operand[pass][role];
@@ -98,7 +98,7 @@ static mc_node *size_of_w(const struct mc_conv_form *f, int means, mc_node *x, m
     return f->groups == 1 ? in[0] : mc_call_op(x->graph, "int_div", 2, in, NULL);
 }
 
-/* What the input `shape` says of an axis; NULL: nothing, or nothing that is a formula. */
+/* The size along an axis that the input `shape` gives; NULL: none, or none that has a formula. */
 static mc_node *asked(mc_node *n, const struct mc_conv_form *f, int role, int axis, int slot)
 {
     mc_node *shape = n->in[2];
@@ -122,14 +122,14 @@ mc_node *mc_conv_size(mc_node *n, int item, int axis)
     int slot = means >= 2 && means < 5 ? means - 2 : -1;
     mc_node *said = n->nin > 2 ? asked(n, &f, role, axis, slot) : NULL;
     if (said || (slot >= 0 && n->nin > 2)) {
-        return said; /* what was given does not follow from the operands */
+        return said; /* the given size does not follow from the operands */
     }
     return role == CONV_Y   ? size_of_y(&f, means, x, w)
            : role == CONV_X ? size_of_x(&f, means, w, y)
                             : size_of_w(&f, means, x, y);
 }
 
-/* Does a spatial size of the result follow from the operands? */
+/* Does this spatial size of the result follow from the operands? */
 static bool follows(const struct mc_conv_form *f, int role, int slot)
 {
     return f->stride[slot] == 1 && (role == CONV_X || !f->border || f->border->tells);
@@ -147,7 +147,7 @@ mc_node *mc_conv_shared_image_shape(const struct mc_op *op, mc_node *const *in, 
     if (mc_conv_form_read(pass, in[pass == CONV_INPUTS]->type.rank - 2, attr, &f) < 0 ||
         (count != f.nd && count != mc_conv_rank(&f, role))) {
         mc_clear_error();
-        return shape; /* a mistake, which infer says */
+        return shape; /* invalid; infer reports it */
     }
     for (int r = 0; r < 3; r++) {
         of[r] = mc_conv_operand[pass][r] < 0 ? NULL : in[(int)mc_conv_operand[pass][r]];

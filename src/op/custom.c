@@ -1,5 +1,5 @@
-/* custom.c: users' ops.  A registered op is a row like any other, counted, because functions outlive
- * the graph it was registered in. */
+/* custom.c: users' ops. A registered op is a row like any other. It is reference-counted, because
+ * functions outlive the graph in which it was registered. */
 #include "op/op.h"
 
 struct custom {
@@ -10,7 +10,7 @@ struct custom {
     struct mc_signature sig;
 };
 
-/* Runs a kernel-text op by the reference; set by whoever can compile C. */
+/* Runs an op given as kernel text in the reference; set by the module that compiles C. */
 mc_status (*mc_custom_kernel_hook)(const mc_node *n, mc_array *const *in, mc_array *const *out);
 
 static mc_status infer(struct mc_infer *q)
@@ -32,7 +32,9 @@ static mc_status infer(struct mc_infer *q)
             mc_clear_error();
             mc_status s = c->infer(c->arg, q->nin, dtype, rank, dims, i, &t->dtype, &t->rank, t->dims);
             if (s < 0) {
-                return *mc_last_error() ? s : mc_fail(s, "%s: its infer said %s", c->name, mc_status_name(s));
+                return *mc_last_error()
+                           ? s
+                           : mc_fail(s, "%s: its infer failed with %s", c->name, mc_status_name(s));
             }
             if (t->rank < 0 || t->rank > MC_MAX_RANK || (unsigned)t->dtype >= MC_NDTYPE) {
                 return mc_fail(MC_EARG, "%s: its infer gave result %d rank %d, dtype %d", c->name, i, t->rank,
@@ -47,9 +49,10 @@ static mc_status eval(const mc_node *n, mc_array *const *in, mc_array *const *ou
 {
     const mc_custom *c = n->op->custom;
     mc_array *dense[8] = { 0 };
-    mc_status s = c->run ? MC_OK
-                         : mc_fail(MC_EUNSUPPORTED, "%s: has CUDA C alone, and runs on a GPU alone", c->name);
-    for (int i = 0; i < n->nin && s == MC_OK; i++) { /* callbacks may count on C order */
+    mc_status s = c->run
+                      ? MC_OK
+                      : mc_fail(MC_EUNSUPPORTED, "%s: has only CUDA C code and runs only on a GPU", c->name);
+    for (int i = 0; i < n->nin && s == MC_OK; i++) { /* callbacks may rely on C order */
         dense[i] = mc_array_is_contiguous(in[i]) ? mc_array_ref(in[i]) : mc_array_copy(in[i]);
         s = dense[i] ? MC_OK : mc_last_status();
     }
@@ -57,7 +60,7 @@ static mc_status eval(const mc_node *n, mc_array *const *in, mc_array *const *ou
         mc_clear_error();
         s = c->run(c->arg, n->nin, (const mc_array *const *)dense, c->nout, out);
         if (s < 0 && !*mc_last_error()) {
-            mc_fail(s, "%s: its run said %s", c->name, mc_status_name(s));
+            mc_fail(s, "%s: its run failed with %s", c->name, mc_status_name(s));
         }
     }
     for (int i = 0; i < n->nin; i++) {
@@ -134,7 +137,7 @@ static bool fill(struct custom *c, const mc_custom *row)
     return ok;
 }
 
-/* A name in formulas and in kernels. */
+/* Is s a valid name in formulas and in kernels? */
 static bool is_word(const char *s)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
@@ -170,7 +173,7 @@ mc_status mc_register(mc_graph *g, const mc_custom *row)
     }
     c->refs = 1;
     if (!fill(c, row) || !VEC_PUSH(g->custom, &c->op)) {
-        c->row.release = NULL; /* still the caller's */
+        c->row.release = NULL; /* the caller still owns its data */
         drop(c);
         return mc_last_status();
     }

@@ -1,7 +1,8 @@
-/* effect.c: ops that hand their input on and do something beside: to the gradient, or to the world.
+/* effect.c: ops whose result is their input, and that have an effect on the gradient or outside of the
+ * graph.
  *
- * Invariant: the result is the input.  What only speaks to gradients is a view, gone by the time a
- * function is lowered; what only speaks to the world is impure, and happens as often as it was written. */
+ * Invariant: ops that only affect gradients are views, and lowering removes them. Ops with effects outside
+ * are impure and run as often as they were written. */
 #include "op/op.h"
 
 static mc_status same_infer(struct mc_infer *q)
@@ -22,7 +23,7 @@ static mc_status same_eval(const mc_node *n, mc_array *const *in, mc_array *cons
     return mc_array_assign(out[0], in[0]);
 }
 
-/* ---- to the gradient ---- */
+/* ---- effects on the gradient ---- */
 
 static mc_node *grad_clip_grad(mc_node *n, int wrt, mc_node *const *g)
 {
@@ -50,7 +51,7 @@ static mc_node *first_grad(mc_node *n, int wrt, mc_node *const *g)
     return wrt == 0 ? g[0] : NULL;
 }
 
-/* ---- to the world ---- */
+/* ---- effects outside of the graph ---- */
 
 static bool is_true(const mc_array *a)
 {
@@ -78,7 +79,7 @@ static mc_status assert_eval(const mc_node *n, mc_array *const *in, mc_array *co
     return same_eval(n, in, out);
 }
 
-/* One piece of text, so that what other threads print does not mix with it. */
+/* Printed as one string, so that output of other threads does not mix with it. */
 static mc_status print_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
 {
     struct mc_str line = { 0 };
@@ -96,7 +97,7 @@ static mc_status print_eval(const mc_node *n, mc_array *const *in, mc_array *con
     return s;
 }
 
-/* ---- what must hold of sizes ---- */
+/* ---- checks of sizes ---- */
 
 mc_node *mc_hold(mc_node *x, mc_node *condition, const char *says)
 {

@@ -1,8 +1,8 @@
-/* eval.c: graphs by the reference, one node after the other.  Slow and plain: what everything else is
- * compared with, and what runs where there is no compiler. */
+/* eval.c: evaluates graphs by the reference, node by node. It is slow and plain. All else is compared with
+ * it, and it runs where there is no compiler. */
 #include "op/op.h"
 
-/* Can a result of type t be made right in a? */
+/* Can a result of type t be written to a? */
 static bool takes(const mc_array *a, const struct mc_type *t)
 {
     return a->dtype == t->dtype && mc_dims_equal(a->rank, a->dims, t->rank, t->dims) &&
@@ -20,7 +20,7 @@ mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out)
         const struct mc_type *known = &n->in[i]->type;
         for (int k = 0; k < in[i]->rank; k++) {
             if (n->op->arity && in[i]->dims[k] == 1 && known->dims[k] != 1) {
-                for (int j = 0; j < n->nin; j++) { /* only a promised 1 broadcasts */
+                for (int j = 0; j < n->nin; j++) { /* only a promised size of 1 broadcasts */
                     if (in[j]->rank == in[i]->rank && in[j]->dims[k] != 1) {
                         s = mc_fail(MC_ESHAPE,
                                     "%s: axis %d has size 1 in argument %d and %lld in argument %d; declare "
@@ -32,7 +32,7 @@ mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out)
         }
     }
     if (s == MC_OK && n->op == &mc_op_item) {
-        s = mc_fail(MC_EARG, "item: evaluated with its tuple"); /* mc_eval takes items apart itself */
+        s = mc_fail(MC_EARG, "item: evaluated with its tuple"); /* mc_eval handles items itself */
     }
     s = s < 0 ? s : n->op->infer(&q);
     for (int i = 0; s == MC_OK && i < q.nout; i++) {
@@ -55,7 +55,7 @@ mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out)
     return s;
 }
 
-/* What a leaf is worth when nothing was given for it. */
+/* The value of a leaf for which none was given. */
 static mc_array *leaf_value(const mc_node *n)
 {
     if (n->value) {

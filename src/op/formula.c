@@ -1,4 +1,4 @@
-/* formula.c: ops that stand for formulas over other ops (formulas.def). */
+/* formula.c: ops that are formulas over other ops (formulas.def). */
 #include "op/op.h"
 
 const struct mc_language *mc_formula_language;
@@ -20,7 +20,7 @@ mc_node *mc_formula_expand(mc_graph *g, const struct mc_op *op, int nin, mc_node
     return mc_expr(g, op->formula, bind, n);
 }
 
-/* A graph of its own holds inputs of the given types and the formula over them. */
+/* Makes a separate graph with inputs of the given types and the formula over them. */
 static mc_graph *scratch(const struct mc_op *op, int nin, const struct mc_type *in,
                          const struct mc_attr *attr, mc_node **arg, mc_node **result)
 {
@@ -56,7 +56,7 @@ mc_status mc_formula_eval(const mc_node *n, mc_array *const *in, mc_array *const
     mc_array *value[16] = { 0 };
     for (int i = 0; i < n->nin; i++) {
         type[i] = mc_type_make(in[i]->dtype, in[i]->rank, in[i]->dims);
-        /* broadcasting is what the graph said, not what sizes happen to be */
+        /* an axis broadcasts if the graph says so, not because its size happens to be 1 */
         for (int k = 0; k < in[i]->rank; k++) {
             type[i].dims[k] = n->in[i]->type.dims[k] == 1 ? 1 : in[i]->dims[k];
         }

@@ -1,7 +1,8 @@
-/* gather.c: index tensors between [ and ], as NumPy has them: x[idx], x[:, rows, cols], masks.
+/* gather.c: index tensors between [ and ], as in NumPy: x[idx], x[:, rows, cols], masks.
  *
- * Invariant: a node's axes ascend.  The index tensors broadcast together; the axes they span stand in the
- * place of the first indexed axis if the indexed axes are neighbours, in front of all others if not. */
+ * Invariant: the indexed axes of a node ascend. The index tensors broadcast together. In the result, the
+ * axes that they span replace the first indexed axis if the indexed axes are adjacent; otherwise they come
+ * first. */
 #include "op/index.h"
 
 /* ---- shapes ---- */
@@ -31,7 +32,8 @@ static bool is_indexed(const struct mc_attr *axes, int axis)
     return false;
 }
 
-/* The region's type: x's first free axes, what the index tensors span, the other free axes. */
+/* The type of the region: the free axes of x before the index tensors, the axes that the index tensors
+ * span, the other free axes. */
 static mc_status region_type(const struct mc_infer *q, int first, struct mc_type *out)
 {
     const struct mc_attr *axes = &q->attr[0];
@@ -70,12 +72,13 @@ static mc_status region_type(const struct mc_infer *q, int first, struct mc_type
     return MC_OK;
 }
 
-/* ---- the one loop ---- */
+/* ---- the loop of both reference functions ---- */
 
-/* x's elements at the index tensors, against those of a tensor y of the region's shape. */
+/* The elements of x at the index tensors, paired with those of a tensor y that has the shape of the
+ * region. */
 struct region {
     int n, nspan, nfree, at;
-    int64_t axis[MC_MAX_RANK];                               /* of x, for each index tensor */
+    int64_t axis[MC_MAX_RANK];                               /* by index tensor */
     int64_t span[MC_MAX_RANK], istride[MC_MAX_RANK][MC_MAX_RANK], yspan[MC_MAX_RANK];
     int64_t free[MC_MAX_RANK], xfree[MC_MAX_RANK], yfree[MC_MAX_RANK];
 };
@@ -123,7 +126,7 @@ static void region_y(struct region *r, const int64_t *strides)
 
 enum way { GET, SET, INC };
 
-/* The free axes at one place of the index tensors. */
+/* Moves all elements along the free axes for one position of the index tensors. */
 static void move(const struct region *r, mc_dtype d, enum way way, char *x, char *y)
 {
     struct mc_walk w;
@@ -143,7 +146,8 @@ static void move(const struct region *r, mc_dtype d, enum way way, char *x, char
     } while (mc_walk_next(&w));
 }
 
-/* In C order of the index tensors, so repeated indices are settled alike each time: the last one sets. */
+/* Runs in C order of the index tensors, so the result for repeated indices is always the same: the last
+ * one sets. */
 static mc_status run(const struct region *r, const mc_array *x, mc_array *const *index, char *y, enum way way)
 {
     struct mc_walk w;
@@ -216,7 +220,7 @@ static mc_node *gather_grad(mc_node *n, int wrt, mc_node *const *g)
     return mc_region_put("gather_update", zeros, g[0], n->nin - 1, n->in + 1, &n->attr[0], false);
 }
 
-/* Axes counted from the front, ascending, their index tensors along with them; literals become tensors. */
+/* Sorts the axes, as non-negative numbers, together with their index tensors; literals become tensors. */
 static bool order(mc_graph *g, const char *op, mc_node *x, int n, mc_node *const *index,
                   const struct mc_attr *axes, mc_node **to, int64_t *axis)
 {
@@ -240,7 +244,7 @@ static bool order(mc_graph *g, const char *op, mc_node *x, int n, mc_node *const
     return true;
 }
 
-/* One number for an axis is a slice's business. */
+/* A scalar index is a slice of x, not a gather. */
 static mc_node *pick_all(mc_node *x, int n, mc_node *const *index, const int64_t *axis)
 {
     for (int i = n; i-- > 0;) {
@@ -286,7 +290,7 @@ static mc_status update_eval(const mc_node *n, mc_array *const *in, mc_array *co
     return run(&r, out[0], in + 2, in[1]->data, mc_attr_int(&n->attr[1]) ? SET : INC);
 }
 
-/* Where an index repeats, set keeps one value, yet each gets the gradient: as Theano does. */
+/* Where an index repeats, set keeps one value, but the gradient goes to all of them, as in Theano. */
 static mc_node *update_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     if (wrt > 1 || !g[0]) {
@@ -321,7 +325,7 @@ static mc_node *build_update(mc_graph *g, int nin, mc_node *const *in, const str
     return mc_is_error(arg[1]) ? arg[1] : mc_node_make(g, mc_op_named(g, "gather_update"), nin, arg, a);
 }
 
-/* ---- take: gather along one axis, with a say on what lies outside ---- */
+/* ---- take: gather along one axis, with a mode for indices out of range ---- */
 
 static mc_node *build_take(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {

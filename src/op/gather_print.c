@@ -1,5 +1,4 @@
-/* gather_print.c: index tensors as they are written: x[:, rows, cols], and what replaces or increases
- * them. */
+/* gather_print.c: prints gathers, as x[:, rows, cols], and their updates. */
 #include "op/index.h"
 
 static void print_region(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx)
@@ -21,7 +20,7 @@ static bool reads_back(const mc_node *n)
 {
     bool tensors = false;
     for (int i = n->op->sig->ntensor; i < n->nin; i++) {
-        tensors |= n->in[i]->type.rank > 0; /* numbers alone would read as a slice */
+        tensors |= n->in[i]->type.rank > 0; /* scalars alone would be read back as a slice */
     }
     return tensors;
 }

@@ -1,6 +1,6 @@
-/* image.c: images taken apart into patches and put together again, and made larger.
+/* image.c: splits images into patches, joins patches into images, and enlarges images.
  *
- * Invariant: all is made of gathers, reshapes and convolutions, whose gradients are theirs. */
+ * Invariant: the ops are composed of gathers, reshapes and convolutions, which have the gradients. */
 #include "op/op.h"
 
 static mc_node *failed(mc_graph *g)
@@ -13,7 +13,7 @@ static struct mc_bind number(mc_graph *g, const char *name, int64_t v)
     return (struct mc_bind){ name, mc_node_int(g, v), NULL };
 }
 
-/* Two numbers, all at least 1, from a list of one or two. */
+/* Reads two numbers, each at least 1, from a list of one or two. */
 static mc_status pair(const char *what, const struct mc_attr *a, int64_t v[2])
 {
     for (int i = 0; i < 2; i++) {
@@ -31,14 +31,14 @@ static mc_status pair(const char *what, const struct mc_attr *a, int64_t v[2])
 
 /* ---- patches ---- */
 
-/* Along an axis, patches of w stand at 0, s, ... less `before`, of the axis with as many places again at both
- * ends. */
+/* Along an axis, patches of w elements begin every s elements, at -before, s - before, and so on. The axis
+ * is extended by `before` at both ends. */
 enum edge { NONE, HALF, WHOLE };
 static const struct mode {
     const char *name;
     enum edge edge;
-    bool exact;                     /* no place may be left over */
-    bool wraps;                     /* one patch around each s-th place, round the edge */
+    bool exact;                     /* the steps must divide the axis */
+    bool wraps;                     /* patches centred at each s-th position */
 } modes[] = {
     { "valid",          NONE,  true,  false },
     { "ignore_borders", NONE,  false, false },
@@ -47,8 +47,8 @@ static const struct mode {
     { "wrap_centered",  HALF,  false, true },
 };
 
-/* Where the elements of each patch stand along an axis of n places: (patches, w), some outside of it.  The
- * check of n rides on these small numbers, not on the image. */
+/* The indices of the elements of each patch along an axis of size n, as (patches, w); some may be out of
+ * range. The check of n is attached to these small tensors, not to the image. */
 static mc_node *steps(const struct mode *m, mc_node *n, int64_t w, int64_t s)
 {
     mc_graph *g = n->graph;
@@ -156,8 +156,8 @@ static mc_node *build_neibs2images(mc_graph *g, int nin, mc_node *const *in, con
 
 /* ---- larger images ---- */
 
-/* u[t] between x's places (t - (r - 1) // 2) / r, x's edges beyond: x with its edges twice, spread out by a
- * convolution's gradient with stride r and a filter that rises and falls. */
+/* Linear interpolation: u[t] is x at the position (t - (r - 1) // 2) / r, with the edges of x repeated
+ * beyond its ends. It is conv_inputs of the extended x with stride r and a triangular filter. */
 static mc_node *enlarge(mc_node *x, const int64_t r[2], bool apart)
 {
     mc_graph *g = x->graph;
@@ -199,7 +199,7 @@ static int64_t divisor(int64_t a, int64_t b)
 
 enum { B_RATIO, B_FRACTION, B_BATCH, B_CHANNELS, B_APART };
 
-/* The ratio a / b is a times larger, of which each b-th is kept. */
+/* For a ratio a / b, the image is enlarged a times and each b-th element is kept. */
 static mc_node *build_bilinear(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     const struct mc_attr *whole = &attr[B_RATIO], *part = &attr[B_FRACTION];

@@ -1,4 +1,4 @@
-/* index.c: parts of a tensor by numbers and slices, and tensors with such a part changed.
+/* index.c: parts of a tensor selected by numbers and slices, and tensors with such a part changed.
  *
  * Invariant: equal parts are equal nodes: build folds constant bounds into the spec, and x[:] is x. */
 #include "op/index.h"
@@ -18,7 +18,7 @@ static mc_status subtensor_eval(const mc_node *n, mc_array *const *in, mc_array 
     return s;
 }
 
-/* Which axis of x the result's axis is. */
+/* The axis of x that an axis of the result comes from. */
 static int axis_of_x(const struct mc_attr *spec, int axis)
 {
     int i = 0;
@@ -28,7 +28,7 @@ static int axis_of_x(const struct mc_attr *spec, int axis)
     return i;
 }
 
-/* Constant bounds and steps forward have a formula; min and max stay out where a bound is absent. */
+/* A formula for constant bounds with a positive step; min and max are left out where a bound is absent. */
 static mc_node *subtensor_size(mc_node *n, int item, int axis)
 {
     (void)item;
@@ -86,7 +86,7 @@ static mc_node *subtensor_grad(mc_node *n, int wrt, mc_node *const *g)
     return mc_region_put("subtensor_update", zeros, g[0], n->nin - 1, n->in + 1, &n->attr[0], false);
 }
 
-/* x.shape[0], [n, 10][1] and numbers out of constant vectors are there already. */
+/* The element if it is known without indexing: x.shape[0], [n, 10][1], a number of a constant vector. */
 static mc_node *known_element(mc_node *x, const int64_t *s)
 {
     int64_t size = x->type.dims[0], at = s[SPEC_START] < 0 ? s[SPEC_START] + size : s[SPEC_START];
@@ -126,7 +126,8 @@ static mc_node *build_subtensor(mc_graph *g, int nin, mc_node *const *in, const 
     return known ? known : mc_node_make(g, op, n, arg, &spec);
 }
 
-/* An element of a literal list reads as the literal itself, so constants go as a call. */
+/* An element of a literal list would be read back as the literal itself, so constants are printed as a
+ * call. */
 static bool subtensor_print(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx)
 {
     if (mc_is_const(n->in[0]) || n->in[0]->type.rank == 0) {
@@ -255,7 +256,7 @@ void mc_region_row(mc_dtype d, bool set, char *x, int64_t xstep, const char *y, 
         return;
     }
     for (int64_t i = 0; i < n; i++, x += xstep, y += ystep) {
-        if (mc_is_float(d)) { /* the sum of two halves is rounded in double but once */
+        if (mc_is_float(d)) { /* the sum of two halves is computed in double and rounded once */
             mc_store_f64(d, x, mc_load_f64(d, x) + mc_load_f64(d, y));
         } else {
             mc_store_i64(d, x, (int64_t)((uint64_t)mc_load_i64(d, x) + (uint64_t)mc_load_i64(d, y)));
@@ -333,7 +334,8 @@ void mc_update_print(struct mc_str *out, const mc_node *n, print_arg *arg, void 
     mc_str_add(out, ")");
 }
 
-/* Of a part of a part, the text would change the whole; such goes as a call. */
+/* For a part of a part, x[...][...] would be read back as a change of the whole, so it is printed as a
+ * call. */
 static bool update_print(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx)
 {
     const mc_node *x = n->in[0];
@@ -348,7 +350,7 @@ static bool update_print(struct mc_str *out, const mc_node *n, print_arg *arg, v
     return true;
 }
 
-/* ---- one axis, for other ops' gradients and builds ---- */
+/* ---- selections along one axis, for gradients and builds of other ops ---- */
 
 static mc_node *along(mc_node *x, int axis, mc_node *start, mc_node *stop, bool pick)
 {

@@ -1,23 +1,24 @@
-/* initial.c: rules of initial values, for declarations of the text form and for layers.
+/* initial.c: rules for initial values, used by declarations of the text form and by layers.
  *
- * Invariant: a rule is a row; those that look at the shape turn it into a spread and draw like the others.
- * Whoever asks brings the numbers: declarations those below, nets a stream of their own. */
+ * Invariant: a rule is a row. Rules that depend on the shape compute a spread from it and then draw as the
+ * others do. The caller supplies the random numbers: declarations use those below, nets a stream of their
+ * own. */
 #include "op/op.h"
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- numbers that are the same to the bit on every machine: no libm, whose last digit differs ---- */
+/* ---- numbers with the same bits on every machine: without libm, whose last digit varies ---- */
 
 struct mc_numbers mc_numbers_of(uint64_t seed, const char *name)
 {
-    uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a: variables of one seed differ by their names */
+    uint64_t h = UINT64_C(0xcbf29ce484222325); /* FNV-1a of the name: variables with one seed differ */
     for (const char *c = name; *c; c++) {
         h = (h ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
     }
     return (struct mc_numbers){ .key = mc_random_mix(seed, h) };
 }
 
-/* Two numbers in [0, 1) of one block. */
+/* The two numbers in [0, 1) of one block. */
 static void pair(const struct mc_numbers *s, uint64_t block, double u[2])
 {
     uint32_t w[4];
@@ -44,7 +45,7 @@ static double logarithm(double x)
     return e * 0.69314718055994531 + 2 * s * sum;
 }
 
-/* cos(2 pi v), v in [0, 1): by the nearest quarter of a turn, and Taylor's series there */
+/* cos(2 pi v) for v in [0, 1): reduced to the nearest quarter turn, then Taylor's series */
 static double cosine_of_turn(double v)
 {
     int quarter = (int)(4 * v + 0.5);
@@ -70,7 +71,7 @@ mc_array *mc_numbers_draw(void *numbers, int normal, int64_t n, double a, double
     return out;
 }
 
-/* ---- a value being made ---- */
+/* ---- the value that is being filled ---- */
 
 enum { UNIFORM, NORMAL };
 
@@ -82,7 +83,7 @@ struct value {
     int64_t size;
     mc_initial_draw *draw;
     void *arg;
-    mc_array *out; /* zeros of the shape, where `fill` starts */
+    mc_array *out; /* zeros of the shape when `fill` starts */
 };
 
 static double setting(const struct value *v, const char *name)
@@ -166,7 +167,8 @@ static bool uniform(struct value *v)
     return drawn(v, UNIFORM, low, isnan(high) ? range : high);
 }
 
-/* The places of a filter, and its channels on both sides; c01b: channels, rows, columns, filters. */
+/* The size of the receptive field of a filter and its channels on both sides; c01b: channels, rows,
+ * columns, filters. */
 static bool fans(struct value *v, double *one, double *two, double *field)
 {
     bool last = setting(v, "c01b") != 0;
@@ -203,7 +205,7 @@ static bool glorot_normal(struct value *v)
     return glorot(v, NORMAL);
 }
 
-/* What goes into a unit: a matrix has inputs first, filters have them behind. */
+/* Scaled by the fan-in of a unit: a matrix has its inputs first, filters have them after the first axis. */
 static bool he(struct value *v, int how)
 {
     double one = 0, two = 0, field = 0;
@@ -240,7 +242,7 @@ static int by_key(const void *a, const void *b)
     return p->key < q->key ? -1 : p->key > q->key ? 1 : p->at < q->at ? -1 : 1;
 }
 
-/* In each column as many entries as the share says, at places drawn without putting back. */
+/* Each column gets the given share of entries, at positions drawn without replacement. */
 static bool sparse(struct value *v)
 {
     double share = setting(v, "sparsity");
@@ -270,7 +272,7 @@ static bool sparse(struct value *v)
     return good;
 }
 
-/* Rows of v made orthogonal and of length one; twice is enough (Kahan). */
+/* Makes the rows of v orthonormal by Gram-Schmidt; two passes are enough (Kahan). */
 static void orthonormal(double *v, int64_t rows, int64_t n)
 {
     for (int64_t i = 0; i < rows; i++) {
@@ -311,7 +313,7 @@ static bool orthogonal(struct value *v)
     if (w) {
         orthonormal(w, few, many);
     }
-    for (int64_t i = 0; w && i < v->size; i++) { /* the few vectors are rows, or columns */
+    for (int64_t i = 0; w && i < v->size; i++) { /* the vectors are rows or columns, whichever are fewer */
         int64_t r = i / columns, c = i % columns, k = 0, index[MC_MAX_RANK], rest = i;
         k = few == rows ? r * many + c : c * many + r;
         for (int a = v->rank; a-- > 0; rest /= v->dims[a]) {

@@ -1,6 +1,6 @@
-/* join.c: tensors side by side, and taken apart again.
+/* join.c: concatenates tensors and splits them.
  *
- * Invariant: a join or stack node has operands of its own dtype and a non-negative axis. */
+ * Invariant: the operands of a join or stack node have its dtype, and its axis is non-negative. */
 #include "op/op.h"
 
 /* ---- join(*xs, axis) ---- */
@@ -54,7 +54,7 @@ static mc_node *add(mc_node *a, mc_node *b)
     return ka && x == 0 ? b : kb && y == 0 ? a : mc_call_op(a->graph, "add", 2, (mc_node *[]){ a, b }, NULL);
 }
 
-/* Where operand `upto` begins along the axis. */
+/* The offset of operand `upto` along the axis. */
 static mc_node *offset(mc_node *n, int upto, int axis)
 {
     mc_node *at = mc_node_int(n->graph, 0);
@@ -94,7 +94,7 @@ static mc_node *join_grad(mc_node *n, int wrt, mc_node *const *g)
     return mc_part(g[0], axis, from, add(from, mc_size_of(n->in[wrt], axis)));
 }
 
-/* All operands in the dtype in which they meet. */
+/* Casts all operands to their common dtype. */
 static bool meet(mc_graph *g, int nin, mc_node *const *in, mc_node **out)
 {
     mc_dtype d = mc_meet(nin, in, 0);
@@ -151,7 +151,7 @@ static mc_node *build_horizontal(mc_graph *g, int nin, mc_node *const *in, const
     return join_along(g, nin, in, nin && in[0]->type.rank > 1 ? 1 : 0);
 }
 
-/* ---- stack(*xs, axis): a node for numbers only; it is what shape vectors are made of ---- */
+/* ---- stack(*xs, axis): a node only for scalars, of which shape vectors are made ---- */
 
 static mc_status stack_infer(struct mc_infer *q)
 {
@@ -179,7 +179,7 @@ static mc_node *stack_grad(mc_node *n, int wrt, mc_node *const *g)
     return g[0] ? mc_pick(g[0], 0, mc_node_int(n->graph, wrt)) : NULL;
 }
 
-/* A stack of known numbers is a known vector: shapes of constants stay constants. */
+/* A stack of constants is a constant vector, so shapes made of constants stay constant. */
 static mc_node *fold_stack(mc_graph *g, int nin, mc_node *const *part)
 {
     mc_dtype d = nin ? part[0]->type.dtype : MC_INT64;
@@ -217,9 +217,10 @@ static mc_node *build_stack(mc_graph *g, int nin, mc_node *const *in, const stru
     return known ? fold_stack(g, nin, part) : mc_node_make(g, mc_op_named(g, "stack"), nin, part, &a);
 }
 
-/* ---- split(x, sizes, axis): the parts of x as a tuple ---- */
+/* ---- split(x, sizes, axis): a tuple of parts of x ---- */
 
-/* x, whose size along the axis is promised to be the sum of the parts: one part too few would go unseen. */
+/* x with a promise that its size along the axis is the sum of the parts; otherwise a missing part would
+ * not be noticed. */
 static mc_node *promise(mc_node *x, int axis, int64_t total)
 {
     int64_t sizes[MC_MAX_RANK];
@@ -280,7 +281,7 @@ static bool whole_number(const mc_node *n)
     return n->type.rank == 0 && mc_is_int(n->type.dtype);
 }
 
-/* The last shift elements to the front. */
+/* Moves the last `shift` elements to the front. */
 static mc_node *build_roll(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     (void)nin;
@@ -295,7 +296,7 @@ static mc_node *build_roll(mc_graph *g, int nin, mc_node *const *in, const struc
     }
     struct mc_bind b[2] = { { "s", mc_cast_to(in[1], MC_INT64), NULL }, { "n", mc_size_of(x, axis), NULL } };
     int64_t size = x->type.dims[axis];
-    mc_node *cut; /* where the front begins that goes behind */
+    mc_node *cut; /* where x is cut: what follows moves to the front */
     if (size >= 0 && mc_const_ints(b[0].node, &shift, 1, &n)) {
         cut = mc_node_int(g, size ? (size - shift % size) % size : 0);
     } else {
@@ -307,8 +308,8 @@ static mc_node *build_roll(mc_graph *g, int nin, mc_node *const *in, const struc
     return back[1] ? mc_call_op(g, "reshape", 2, back, "ndim=%d", in[0]->type.rank) : y;
 }
 
-/* Each element (inner) or the whole axis n times: a new axis of size n behind or before it, then both as
- * one. */
+/* Repeats each element (inner) or the whole axis n times: adds a new axis of size n after or before it and
+ * merges both. */
 static mc_node *repeat_axis(mc_node *x, int axis, mc_node *n, bool inner)
 {
     mc_graph *g = x->graph;
@@ -347,7 +348,7 @@ static mc_node *build_repeat(mc_graph *g, int nin, mc_node *const *in, const str
         return x;
     }
     if (!whole_number(in[1]) || (mc_const_ints(in[1], &count, 1, &n) && count < 0)) {
-        return mc_node_fail(g, MC_ETYPE, "repeat: how often must be one whole number, not negative");
+        return mc_node_fail(g, MC_ETYPE, "repeat: the count must be one integer, not negative");
     }
     return repeat_axis(x, axis, mc_cast_to(in[1], MC_INT64), true);
 }

@@ -1,7 +1,7 @@
-/* make.c: tensors made from a shape: alloc, arange and grids; and what it means to be a shape.
+/* make.c: tensors made from a shape: alloc, arange and grids; also reads shapes for all ops that take one.
  *
- * Invariant: a size is either known while building, as a number, or has a formula over the inputs'
- * sizes and values; both are read off the shape's node here, for all ops that take a shape. */
+ * Invariant: while a graph is built, a size is known as a number or has a formula over the sizes and
+ * values of the inputs. Both are read from the node of the shape here. */
 #include "op/op.h"
 #include <math.h>
 
@@ -106,7 +106,7 @@ static mc_node *alloc_size(mc_node *n, int item, int axis)
     return mc_shape_entry_node(n->in[1], axis);
 }
 
-/* As in scalar ops only a promised size of 1 broadcasts: the gradient is made from the promise. */
+/* As in scalar ops, only a promised size of 1 broadcasts, because the gradient is built from the promise. */
 mc_status mc_alloc_fits(const mc_node *n, const int64_t *x, const int64_t *y)
 {
     const struct mc_type *type = &n->in[0]->type;
@@ -138,7 +138,7 @@ static mc_status alloc_eval(const mc_node *n, mc_array *const *in, mc_array *con
     return s;
 }
 
-/* g summed over the axes along which x was repeated. */
+/* Sums g over the axes along which x was repeated. */
 static mc_node *alloc_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     const struct mc_type *x = &n->in[0]->type, *y = &n->type;
@@ -169,7 +169,7 @@ static mc_node *alloc_grad(mc_node *n, int wrt, mc_node *const *g)
 
 /* ---- arange: start + i * step.  The three numbers have one dtype, int64 or a float ---- */
 
-/* The dtype in which the bounds meet; all integers count in int64. */
+/* The common dtype of the bounds; integers become int64. */
 static mc_dtype bounds_dtype(int n, mc_node *const *in)
 {
     mc_node *given[3];
@@ -200,7 +200,7 @@ static mc_node *build_arange(mc_graph *g, int nin, mc_node *const *in, const str
     return mc_node_make(g, mc_op_named(g, "arange"), 3, arg, &dtype);
 }
 
-/* How many numbers there are: of integers exactly, of floats the double quotient rounded up. */
+/* The number of elements: exact for integers; for floats the quotient in double, rounded up. */
 static mc_status arange_count(const mc_array *const *v, int64_t *count)
 {
     mc_dtype d = v[0]->dtype;
@@ -222,7 +222,7 @@ static mc_status arange_count(const mc_array *const *v, int64_t *count)
         return mc_fail(MC_ESHAPE, "arange: the step is 0");
     }
     if (step > 0 ? start < stop
-                 : start > stop) { /* as unsigned, the way from start to stop never overflows */
+                 : start > stop) { /* unsigned, the distance from start to stop never overflows */
         uint64_t way = step > 0 ? (uint64_t)stop - (uint64_t)start : (uint64_t)start - (uint64_t)stop;
         uint64_t by = step > 0 ? (uint64_t)step : 0 - (uint64_t)step, n = (way - 1) / by + 1;
         if (n > INT64_MAX) {
@@ -290,10 +290,10 @@ static mc_status arange_eval(const mc_node *n, mc_array *const *in, mc_array *co
     return MC_OK;
 }
 
-/* ---- grids: where each point of a box lies, one tensor an axis ---- */
+/* ---- grids: the coordinates of each point of a box, one tensor for each axis ---- */
 
-/* Vector i varies along axis i, in the first two exchanged if `swap`; along the others it has size 1 if
- * `open`. */
+/* Vector i varies along axis i; with `swap` the first two axes are exchanged. Along the other axes its
+ * size is 1 if `open`. */
 static mc_node *grid(mc_graph *g, const char *name, int n, mc_node *const *vector, bool swap, bool open)
 {
     mc_node *part[MC_MAX_RANK], *size[MC_MAX_RANK] = { NULL }, *in[2];
@@ -331,7 +331,7 @@ static mc_node *build_meshgrid(mc_graph *g, int nin, mc_node *const *in, const s
                : mc_node_fail(g, MC_EARG, "meshgrid: indexing is 'xy' or 'ij', not '%s'", attr[0].text);
 }
 
-/* A number n stands for arange(n). */
+/* A scalar n stands for arange(n). */
 static mc_node *counted(mc_graph *g, const char *name, int n, mc_node *const *in, bool open)
 {
     mc_node *vector[MC_MAX_RANK];

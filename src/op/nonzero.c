@@ -1,4 +1,4 @@
-/* nonzero.c: the indices of what is not 0, one vector for each axis, in C order. */
+/* nonzero.c: the indices of the elements that are not 0, one vector for each axis, in C order. */
 #include "op/index.h"
 
 static int64_t visit(const mc_array *x, mc_array *const *out)
@@ -25,8 +25,7 @@ static int64_t visit(const mc_array *x, mc_array *const *out)
     return n;
 }
 
-/* A mask must have the sizes of what it is a mask of: where those are given, they are the inputs behind
- * it. */
+/* A mask must have the sizes of the tensor that it masks; they are the inputs after it, if given. */
 static mc_status fits(int64_t have, const mc_array *want)
 {
     int64_t size = want ? mc_load_i64(want->dtype, want->data) : have;

@@ -1,6 +1,6 @@
-/* norm.c: normalisation: across channels (norm.h says how), over batches, and dnn's softmax.
+/* norm.c: normalisation across channels (norm.h has the formulas).
  *
- * Invariant: nodes that work across channels have floats and an axis that is not negative. */
+ * Invariant: the nodes have float operands and a non-negative axis. */
 #include "op/norm.h"
 #include "op/op.h"
 #include <math.h>
@@ -46,7 +46,7 @@ static mc_status check_channels(const struct mc_infer *q, int64_t n, int64_t axi
                                                  mc_dtype_name(q->in[0].dtype));
 }
 
-/* cuda-convnet's own limits, where somebody wants them back: images are c01b. */
+/* The limits of cuda-convnet's kernels, for strict=True: images are c01b. */
 static mc_status strict(const struct mc_infer *q, int64_t n)
 {
     const struct mc_type *x = &q->in[0];
@@ -94,7 +94,7 @@ static mc_node *same_size(mc_node *n, int item, int axis)
 
 /* ---- across channels: the reference ---- */
 
-/* One line of channels: x, g, y are each c numbers; d and t are room for as many. */
+/* One line of channels: x, g and y are c numbers each; d and t are scratch of the same size. */
 static void norm_line(const struct mc_norm_shape *s, int64_t c, const double *x, const double *g, double *y,
                       double *d, double *t)
 {
@@ -131,7 +131,7 @@ static void sum_line(const struct mc_norm_shape *s, int64_t c, const double *x, 
     }
 }
 
-/* Each line of channels through float64; sums: only the sums of the windows. */
+/* Computes each line of channels in float64; sums: only the sums over windows. */
 static mc_status each_line(const struct mc_norm_shape *s, const struct mc_norm_arrays *a, bool sums)
 {
     const int64_t c = s->dims[s->axis];
@@ -224,9 +224,10 @@ static mc_node *norm_grad(mc_node *n, int wrt, mc_node *const *g)
     return mc_node_make(n->graph, mc_op_named(n->graph, "map_norm_grad"), 2, in, n->attr);
 }
 
-/* With S and T the sums over W and T and p = S(x h), the change along h of x -> norm_grad(x, g) is
+/* With S and T the sums over W and T, and p = S(x h), the directional derivative along h of x ->
+ * norm_grad(x, g) is the gradient of
  *     L = sum(h g d^-beta) - 2 alpha beta sum(p g x d^(-beta-1))
- * and x is in it by itself, in p, and in d. */
+ * x occurs in L directly, in p, and in d. */
 static mc_node *grad_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     static const char *const by_g = "d = k + alpha * channel_sum(x * x, n, axis=axis, blocked=blocked); "
@@ -259,7 +260,7 @@ static mc_node *failed(mc_graph *g)
     return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
 }
 
-/* The axis counted from the front; integers become floats. */
+/* Makes the axis non-negative and casts integers to floats. */
 static mc_node *make_norm(mc_graph *g, const char *op, int nin, mc_node *const *in,
                           const struct mc_attr *attr)
 {
@@ -286,7 +287,7 @@ static mc_node *build_lrn(mc_graph *g, int nin, mc_node *const *in, const struct
     return make_norm(g, nin > 1 ? "map_norm_grad" : "map_norm", nin, in, attr);
 }
 
-/* size_f, add_scale, pow_scale, blocked, strict, axis: as attributes of map_norm. */
+/* Translates size_f, add_scale, pow_scale, blocked, strict and axis to the attributes of map_norm. */
 static void as_norm(const struct mc_attr *attr, struct mc_attr own[NORM_NATTR])
 {
     own[NORM_N] = attr[0];

@@ -1,10 +1,10 @@
-/* norm.h: normalisation across channels, one problem behind Lasagne's LRN and cuda-convnet's CrossMapNorm.
+/* norm.h: normalisation across channels, the problem behind Lasagne's LRN and cuda-convnet's CrossMapNorm.
  *
  *   d[c] = k + alpha * sum over e in W(c) of x[e]^2          y[c] = x[c] * d[c]^-beta
  *
- * W(c) is n channels from c - n / 2 on, less those that do not exist; or, blocked, the aligned block of n
- * that holds c.  The gradient, with T(e) = { c : e in W(c) } (from c - n + n / 2 + 1 on: another window when
- * n is even):
+ * W(c) is the n channels that begin at c - n / 2, without those that do not exist; if blocked, it is the
+ * aligned block of n channels that contains c. The gradient uses T(e) = { c : e in W(c) }, which begins at
+ * c - n + n / 2 + 1 (another window than W when n is even):
  *
  *   dx[e] = g[e] d[e]^-beta - 2 alpha beta x[e] * sum over c in T(e) of g[c] x[c] d[c]^(-beta-1) */
 #ifndef MC_OP_NORM_H
@@ -22,7 +22,7 @@ struct mc_norm_shape {
 /* The nodes are map_norm (x) and map_norm_grad (x, g).  False: n is neither. */
 bool mc_norm_shape_of(const mc_node *n, const struct mc_type *x, struct mc_norm_shape *s);
 
-/* Where the window of channel c of `channels` begins and ends; `back`: T instead of W. */
+/* The first channel and the end of the window of channel c of `channels`; `back`: T instead of W. */
 static inline void mc_norm_window(const struct mc_norm_shape *s, bool back, int64_t channels, int64_t c,
                                   int64_t *from, int64_t *to)
 {

@@ -1,7 +1,7 @@
-/* norm_batch.c: batch normalisation and dnn's softmax: formulas over axes that have names.
+/* norm_batch.c: batch normalisation and dnn_softmax, as formulas over named axes.
  *
- * Invariant: what scales and shifts x has x's rank by the time it meets x, with size 1 on the axes averaged
- * over. */
+ * Invariant: parameters are brought to the rank of x, with size 1 on the averaged axes, before they meet
+ * x. */
 #include "op/op.h"
 
 /* ---- batch normalisation ---- */
@@ -9,7 +9,7 @@
 struct over {
     struct mc_attr attr;        /* the axes averaged over */
     int64_t axis[MC_MAX_RANK];
-    int64_t place[MC_MAX_RANK]; /* dimshuffle of what has the other axes only */
+    int64_t place[MC_MAX_RANK]; /* dimshuffle of a parameter that has only the other axes */
 };
 
 static mc_node *failed(mc_graph *g)
@@ -17,7 +17,7 @@ static mc_node *failed(mc_graph *g)
     return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
 }
 
-/* 'per-activation' is the batch, 'spatial' all but the channels, a list is itself. */
+/* 'per-activation' averages over the batch, 'spatial' over all but the channels; a list names the axes. */
 static mc_status axes_of(const struct mc_attr *given, int rank, struct over *o)
 {
     bool spatial = given->text && strcmp(given->text, "spatial") == 0, gone[MC_MAX_RANK] = { false };
@@ -51,8 +51,8 @@ static mc_node *shuffled(mc_node *x, int n, const int64_t *order)
     return mc_apply(x->graph, mc_op_named(x->graph, "dimshuffle"), 1, &x, &a);
 }
 
-/* v as something that broadcasts against x: of x's rank already, or with the axes only that are not averaged
- * over. */
+/* v with the rank of x, so that it broadcasts against x. v has this rank already, or only the axes that
+ * are not averaged. */
 static mc_node *placed(mc_node *v, mc_node *x, const struct over *o)
 {
     const int rank = x->type.rank, kept = rank - o->attr.n;
@@ -70,7 +70,7 @@ static mc_node *placed(mc_node *v, mc_node *x, const struct over *o)
                               rank, o->attr.n);
 }
 
-/* The new average in the rank that the old one came in. */
+/* The new average, with the rank of the given one. */
 static mc_node *unplaced(mc_node *v, const mc_node *given, const struct over *o)
 {
     int64_t order[MC_MAX_RANK];
@@ -159,7 +159,7 @@ static const struct { const char *algo, *channel, *forward, *back; } softmaxes[]
       "g - exp(y) * sum(g, axis=axes, keepdims=True)" },
 };
 
-/* Where the layout has the letter; without a layout of this rank b is first and c second. */
+/* The axis of a letter in the layout; without a layout of this rank, b is first and c second. */
 static int axis_of(const char *layout, int rank, char letter)
 {
     const char *at = (int)strlen(layout) == rank ? strchr(layout, letter) : NULL;

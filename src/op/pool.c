@@ -1,7 +1,7 @@
-/* pool.c: the pooling nodes: x to y, gradients back, and their own gradients.  pool.h says what they compute.
+/* pool.c: the pooling nodes: forward, gradient, and the gradients of these. pool.h has the formulas.
  *
- * Invariant: a node has its window, stride and pad as three int64 vectors, one entry a pooled axis; its axes
- * are listed, rising and not negative; it has no layout. */
+ * Invariant: a node has its window, stride and pad as three int64 vectors with one entry for each pooled
+ * axis. Its axes are listed, ascending and non-negative. It has no layout. */
 #include "op/pool_node.h"
 
 /* ---- types ---- */
@@ -34,7 +34,7 @@ static mc_status max_infer(struct mc_infer *q)
     return MC_OK;
 }
 
-/* Sizes that must agree with those of `want`, where both are known. */
+/* Checks that the sizes agree with those of `want`, where both are known. */
 mc_status mc_pool_fits(const struct mc_infer *q, const char *what, const struct mc_type *have,
                        const struct mc_type *want)
 {
@@ -61,7 +61,7 @@ static mc_status check_key(const struct mc_infer *q, const struct mc_pool_shape 
     if (s->key == POOL_KEY_NONE || !key) {
         return s->key == POOL_KEY_NONE && !key
                    ? MC_OK
-                   : mc_fail(MC_EARG, "%s: marks, or x, for mode 'max' alone", q->op->name);
+                   : mc_fail(MC_EARG, "%s: only mode 'max' takes marks or x", q->op->name);
     }
     if (s->key == POOL_KEY_MARKS && key->dtype != MC_UINT8 && key->dtype != MC_INT32) {
         return mc_fail(MC_ETYPE, "%s: marks are uint8 or int32", q->op->name);
@@ -149,15 +149,15 @@ static mc_status node_eval(const mc_node *n, mc_array *const *in, mc_array *cons
 
 /* ---- gradients: each pass is the transpose of another ---- */
 
-/* What another node over the same windows is made of. */
+/* The parts for another node over the same windows. */
 static void same_windows(mc_node *n, int first, struct mc_pool_parts *p)
 {
     memcpy(p->vector, n->in + first, sizeof p->vector);
     memcpy(p->attr, n->attr, POOL_NATTR * sizeof *p->attr);
 }
 
-/* By the key: which cell is the maximum changes nowhere but at ties.  (For whole numbers any node says
- * zero.) */
+/* The gradient by the key is zero: which cell is the maximum changes only at ties. (For an integer key any
+ * node stands for zero.) */
 static mc_node *by_key(mc_node *key, mc_node *g)
 {
     return mc_is_float(key->type.dtype) ? mc_call_op(key->graph, "zeros_like", 1, &key, NULL) : g;
@@ -178,7 +178,7 @@ static mc_node *pool_grad(mc_node *n, int wrt, mc_node *const *g)
     return mc_pool_node(n->graph, "pool_spread", 2, in, &p, key);
 }
 
-/* By g: what was spread is collected again. */
+/* The gradient by g: GATHER is the transpose of SPREAD. */
 static mc_node *spread_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     struct mc_pool_parts p;

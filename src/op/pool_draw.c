@@ -1,6 +1,6 @@
-/* pool_draw.c: a cell of each window, drawn in proportion to what the cells hold.
+/* pool_draw.c: draws a cell of each window with probability proportional to its value.
  *
- * Invariant: a cell that holds no more than 0 is drawn only from a window that has no other. */
+ * Invariant: a cell that is not above 0 is drawn only if no cell of the window is above 0. */
 #include "op/pool_node.h"
 
 static mc_status draw_infer(struct mc_infer *q)
@@ -22,8 +22,8 @@ static mc_node *draw_size(mc_node *n, int item, int axis)
     return slot < 0 ? i : mc_pool_size(n, 2, i, slot);
 }
 
-/* The flat index of the cell of w in which u of the sum of w is reached; cells that are not above 0 are never
- * drawn (the first cell, if there is no other). */
+/* The flat index of the cell of the window at which the running sum reaches u times the total. Cells that
+ * are not above 0 are skipped; if there are no others, it is the first cell. */
 static int64_t draw_cell(const struct mc_pool_shape *s, const mc_array *x, const char *at, const int64_t u[3],
                          double random)
 {
@@ -34,7 +34,7 @@ static int64_t draw_cell(const struct mc_pool_shape *s, const mc_array *x, const
         lo[i] = MC_MAX(first, 0);
         hi[i] = MC_MIN(first + s->w[i], s->in[i]);
     }
-    for (int turn = 0; turn < 2; turn++) { /* the sum, then the cell */
+    for (int turn = 0; turn < 2; turn++) { /* first the total, then the cell */
         for (int64_t a = lo[0]; a < hi[0]; a++) {
             for (int64_t b = lo[1]; b < hi[1]; b++) {
                 for (int64_t c = lo[2]; c < hi[2]; c++) {

@@ -1,17 +1,17 @@
-/* pool_loops.c: pooling by the book, window by window and cell by cell.
+/* pool_loops.c: the reference loops of pooling, window by window and cell by cell.
  *
- * Invariant: cells are met in scan order, sums are float64 (integers: int64) and rounded once. */
+ * Invariant: cells are visited in scan order. Sums are float64 (int64 for integers) and are rounded once. */
 #include "op/pool.h"
 
-/* What is pooled at one place of the axes that are not: offsets are bytes from there. */
+/* The pooled axes at one point of the other axes; offsets are bytes from there. */
 struct plane {
     const struct mc_pool_shape *s;
     mc_dtype d;
     char *x, *y, *key;
     int64_t xs[3], ys[3], ks[3]; /* strides of the slots */
-    double *sums;                /* SPREAD: (in), what dx will be */
+    double *sums;                /* SPREAD: (in), the sums that become dx */
 };
-struct window { int64_t first[3], lo[3], hi[3], cells, count; }; /* cells: uncut */
+struct window { int64_t first[3], lo[3], hi[3], cells, count; }; /* cells: unclipped */
 
 static struct window window_at(const struct mc_pool_shape *s, const int64_t u[3])
 {
@@ -36,7 +36,7 @@ static char *cell(char *base, const int64_t strides[3], int64_t a, int64_t b, in
     return base + a * strides[0] + b * strides[1] + c * strides[2];
 }
 
-/* Is *p more than the largest so far?  A NaN is, unless that is one. */
+/* Is *p larger than the largest so far? A NaN is larger than any number, but not than another NaN. */
 static bool is_more(mc_dtype d, const void *p, const void *most)
 {
     if (mc_is_float(d)) {
@@ -53,7 +53,7 @@ static bool is_equal(mc_dtype d, const void *p, const void *q)
     return mc_is_float(d) ? v >= m && v <= m : mc_load_i64(d, p) == mc_load_i64(d, q);
 }
 
-/* The first maximum of a window, and its number in the uncut window. */
+/* The first maximum of a window, and its number in the unclipped window. */
 static const char *largest(const struct plane *p, const struct window *w, char *from,
                            const int64_t strides[3], int64_t *at)
 {
@@ -100,7 +100,7 @@ static void forward(const struct plane *p, const struct window *w, char *y, char
     }
 }
 
-/* The cell that a mark means; where it cannot be one of the window, the window's first. */
+/* The cell that a mark names. A mark that is no cell of the window names the first cell of the window. */
 static void marked(const struct plane *p, const struct window *w, const char *key, int64_t at[3])
 {
     int64_t mark = mc_load_i64(p->s->mark, key);

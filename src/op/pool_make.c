@@ -1,5 +1,5 @@
-/* pool_make.c: from arguments as users give them to pooling nodes: which axes, what stands for what was not
- * given, whether marks are kept, and how wide. */
+/* pool_make.c: makes pooling nodes from the arguments of users: selects the axes, fills in defaults, and
+ * decides whether marks are kept and in which dtype. */
 #include "op/pool_node.h"
 
 struct mc_pool_how mc_pool_how(const struct mc_attr *attr)
@@ -63,7 +63,7 @@ static mc_status axes_of(const struct mc_pool_how *how, const mc_node *ws, int r
     return MC_OK;
 }
 
-/* A vector of n int64; one number stands for all of them. */
+/* A vector of n int64; a scalar is repeated. */
 static mc_node *vector_of(mc_graph *g, mc_node *v, int n, const char *what)
 {
     mc_node *all[3];
@@ -90,7 +90,7 @@ static mc_node *vector_of(mc_graph *g, mc_node *v, int n, const char *what)
     return v->type.rank == 1 ? all[0] : mc_call_op(g, "stack", n, all, NULL);
 }
 
-/* All that the nodes of one pooling have in common. */
+/* Prepares what all nodes of one pooling have in common. */
 static bool prepare(mc_node *x, mc_node *const vector[POOL_NVECTOR], const struct mc_pool_how *how,
                     struct mc_pool_parts *p)
 {
@@ -112,7 +112,7 @@ static bool prepare(mc_node *x, mc_node *const vector[POOL_NVECTOR], const struc
         }
     }
     int64_t *v = p->number;
-    v[0] = !how->keep_border || how->start; /* start says it all */
+    v[0] = !how->keep_border || how->start; /* `start` fixes the border rule */
     v[1] = how->strict;
     v[2] = MC_UINT8;
     p->attr[POOL_MODE] = (struct mc_attr){ .kind = ATTR_TEXT, .text = mode };
@@ -144,7 +144,7 @@ static bool is_first(const struct mc_pool_parts *p)
     return mc_pool_key_of(p->attr) == POOL_KEY_MARKS;
 }
 
-/* Means are floats, sums of small integers have 64 bits. */
+/* Casts x for means (floats) and sums (64 bits for small integers). */
 static mc_node *as_pooled(mc_node *x, const struct mc_pool_parts *p)
 {
     mc_dtype d = x->type.dtype;
@@ -165,7 +165,7 @@ mc_node *mc_pool_node(mc_graph *g, const char *op, int n, mc_node *const *in, st
     return mc_node_make(g, mc_op_named(g, op), n + POOL_NVECTOR + (last != NULL), all, p->attr);
 }
 
-/* The node pool_max: y and marks; one byte a mark where that is known to do. */
+/* The node pool_max: y and marks. A mark has one byte if the window is known to be small enough. */
 static mc_node *max_and_marks(mc_node *x, struct mc_pool_parts *p)
 {
     int64_t w[3], cells = 1;

@@ -1,10 +1,11 @@
-/* pool_names.c: pooling as other libraries call it: formulas over pool, which has the one rule for ties.
+/* pool_names.c: pooling under the names of other libraries, as formulas over pool, which has the rule for
+ * ties.
  *
- * Invariant: what is called here has the shape rules and defaults of the library the name is from; images of
+ * Invariant: each op has the shape rules and defaults of the library that its name is from. Images of
  * cuda-convnet are c01b: channels, rows, columns, batch. */
 #include "op/pool_node.h"
 
-/* ---- dnn_pool: two or three spatial axes behind batch and channels ---- */
+/* ---- dnn_pool: two or three spatial axes after batch and channels ---- */
 
 static mc_node *build_dnn_pool(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
@@ -22,8 +23,8 @@ static mc_node *build_dnn_pool(mc_graph *g, int nin, mc_node *const *in, const s
 
 enum { MOST_BANDS = 64 };
 
-/* Band k of n along an axis begins at floor(k size / n) and ends before ceil((k + 1) size / n), so neighbours
- * may share a cell, and any size will do; each as one number. */
+/* Band k of n along an axis is the range from floor(k size / n) to ceil((k + 1) size / n). Neighbours may
+ * share a cell, so any size is possible. Each band is reduced to one element. */
 static mc_node *bands(mc_node *x, int axis, int64_t n, const char *one)
 {
     mc_graph *g = x->graph;
@@ -58,7 +59,7 @@ static mc_node *shared_level(mc_node *x, int64_t n, const char *mode)
     return mc_is_error(y) ? y : mc_expr(g, "reshape(y, [size(y, 0), size(y, 1), k])", b, 2);
 }
 
-/* Windows of i - (n - 1) (i // n) every i // n cells: n of them, and they cover all of i. */
+/* n windows of size i - (n - 1) (i // n) with stride i // n: together they cover the axis of size i. */
 static mc_node *level(mc_node *x, int64_t n, const char *mode)
 {
     mc_graph *g = x->graph;
@@ -70,7 +71,7 @@ static mc_node *level(mc_node *x, int64_t n, const char *mode)
         int64_t w;
         int count;
         if (!mc_is_error(ws[i]) &&
-            x->type.dims[2 + i] >= 0) { /* numbers, so that the result's sizes are known */
+            x->type.dims[2 + i] >= 0) { /* constants, so that the sizes of the result are known */
             w = x->type.dims[2 + i];
             ws[i] = mc_node_int(g, w - (n - 1) * (w / n));
             stride[i] = mc_node_int(g, w / n);
@@ -117,7 +118,7 @@ static mc_node *build_pyramid(mc_graph *g, int nin, mc_node *const *in, const st
     return mc_call_op(g, "join", count, part, "axis=2");
 }
 
-/* ---- upscale: every element a block of as many ---- */
+/* ---- upscale: every element becomes a block ---- */
 
 static mc_node *build_upscale(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
@@ -144,7 +145,7 @@ static mc_node *build_upscale(mc_graph *g, int nin, mc_node *const *in, const st
             return size[i];
         }
     }
-    /* What a sum over blocks sends back to its cells; over single cells every k-th gets something. */
+    /* SPREAD of a sum over blocks. To dilate, the windows have one cell, with the stride of the blocks. */
     int64_t v[3][3], axis[3], no[3] = { 1, 0, MC_UINT8 };
     for (int i = 0; i < nd; i++) {
         v[0][i] = repeats ? k : 1;

@@ -1,4 +1,4 @@
-/* pool_node.h: what the files of the pooling ops share. */
+/* pool_node.h: shared by the files of the pooling ops. */
 #ifndef MC_OP_POOL_NODE_H
 #define MC_OP_POOL_NODE_H
 
@@ -20,28 +20,29 @@ enum {
     POOL_NATTR
 };
 enum { POOL_MARKS = POOL_NATTR }; /* pool_max has one more: the dtype of its marks */
-enum { POOL_WS, POOL_STRIDE, POOL_PAD, POOL_NVECTOR }; /* inputs that are vectors, wherever they begin */
+enum { POOL_WS, POOL_STRIDE, POOL_PAD, POOL_NVECTOR }; /* vector inputs, from the first on */
 
-/* The same by meaning, for those who make nodes.  Zero is the default; axes: those named, else the digits of
- * the layout, else the last nd, else as many of the last as ws has entries. */
+/* The attributes by meaning, for the functions that make nodes. Zero is the default. The pooled axes are
+ * those of `axis`, else the digits of the layout, else the last nd, else the last axes, as many as ws has
+ * entries. */
 struct mc_pool_how {
     const char *mode, *ties, *layout;
     bool keep_border, strict;
-    const struct mc_attr *start, *axis; /* lists; start: cuda-convnet's windows */
+    const struct mc_attr *start, *axis; /* lists; start: first window, as in cuda-convnet */
     int nd;
 };
 struct mc_pool_how mc_pool_how(const struct mc_attr *attr);
 
 /* pool_make.c */
 enum mc_pool_key mc_pool_key_of(const struct mc_attr *attr);
-/* All that the nodes over the same windows have in common: vectors and attributes; numbers that these point
- * at. */
+/* What all nodes over the same windows have in common: vectors and attributes, and the numbers to which
+ * they point. */
 struct mc_pool_parts {
     mc_node *vector[POOL_NVECTOR];
     struct mc_attr attr[POOL_NATTR + 1];
     int64_t number[5], axis[3];
 };
-/* A node of n inputs, then the vectors, then `last` unless that is NULL. */
+/* Makes a node of n inputs, then the vectors, then `last` if it is not NULL. */
 mc_node *mc_pool_node(mc_graph *g, const char *op, int n, mc_node *const *in, struct mc_pool_parts *p,
                       mc_node *last);
 mc_node *mc_pool_make(mc_node *x, mc_node *const vector[POOL_NVECTOR], const struct mc_pool_how *how);
@@ -49,8 +50,8 @@ mc_node *mc_pool_grad_make(mc_node *x, mc_node *g, mc_node *const vector[POOL_NV
                            const struct mc_pool_how *how);
 mc_node *mc_pool_pick_make(mc_node *x, mc_node *v, mc_node *const vector[POOL_NVECTOR],
                            const struct mc_pool_how *how);
-/* Flat index in x of a cell of each window, drawn in proportion to the cells; u: uniform numbers, one a
- * window. */
+/* The flat index in x of a cell of each window, drawn with probability proportional to the cells; u:
+ * uniform numbers, one for each window. */
 mc_node *mc_pool_draw_make(mc_node *x, mc_node *u, mc_node *const vector[POOL_NVECTOR],
                            const struct mc_pool_how *how);
 
@@ -62,15 +63,15 @@ mc_status mc_pool_fits(const struct mc_infer *q, const char *what, const struct 
 mc_status mc_pool_shape_at(const mc_node *n, mc_array *const *in, struct mc_pool_shape *s);
 
 /* pool_shape.c */
-/* What is known of n's geometry, -1 where a size of x or y is not.  Inputs from `first` on are ws, stride,
- * pad; x is the type of what is pooled. */
+/* The known geometry of a node; unknown sizes of x and y are -1. The inputs from `first` on are ws, stride
+ * and pad; x is the type of the pooled tensor. */
 mc_status mc_pool_solve(const struct mc_infer *q, int first, const struct mc_type *x,
                         struct mc_pool_shape *s);
 void mc_pool_dims(const struct mc_pool_shape *s, int64_t *dims);               /* of y */
 int mc_pool_slot(const mc_node *n, int axis);                                  /* -1: not a pooled axis */
-/* of y, over the size i of x */
+/* the size of y as a formula over i, the size of x */
 mc_node *mc_pool_size(mc_node *n, int first, mc_node *i, int slot);
-/* entry k, as an int64 scalar */
+/* entry k of a vector, as an int64 scalar */
 mc_node *mc_pool_entry(mc_node *vector, int k);
 
 #endif

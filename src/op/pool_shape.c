@@ -1,14 +1,14 @@
-/* pool_shape.c: the sizes of pooling.  With i the size of an axis, w the window, s the stride, p the pad, b
+/* pool_shape.c: the sizes of pooling. With i the size of an axis, w the window, s the stride, p the pad, b
  * the start:
  *
  *     ignore_border        o = max(0, (i + 2 p - w) // s + 1)
  *     ignore_border=False  o = (i - 1) // s + 1 where s >= w, else max(0, (i - 1 - w + s) // s) + 1
- *     start=b              o = ceil((i - b - w) / s) + 1, less the windows that would begin behind the end
+ *     start=b              o = ceil((i - b - w) / s) + 1, less the windows that would begin beyond the end
  *
- * Invariant: a geometry that passed has no empty window. */
+ * Invariant: a geometry that passed the checks has no empty window. */
 #include "op/pool_node.h"
 
-enum { LARGEST = INT32_MAX }; /* window, stride, pad and start */
+enum { LARGEST = INT32_MAX }; /* the largest window, stride, pad or start */
 
 enum border { IGNORE, KEEP, START };
 static int64_t floor_div(int64_t a, int64_t b)
@@ -36,7 +36,7 @@ static int64_t start_size(int64_t i, int64_t w, int64_t s, int64_t p, int64_t b)
 }
 
 static const struct {
-    const char *says; /* in messages */
+    const char *says; /* the formula, for messages */
     int64_t (*size)(int64_t i, int64_t w, int64_t s, int64_t p, int64_t b);
     const char *formula;
 } borders[] = {
@@ -99,7 +99,7 @@ static mc_status in_range(const char *op, const char *what, int64_t v, int64_t l
                : MC_OK;
 }
 
-/* From the numbers of a slot, each -1 if it is not known, to what y has. */
+/* Computes the size of y from the numbers of a slot, each -1 if unknown. */
 static mc_status solve_slot(const struct mc_infer *q, enum border border, int k, int slot,
                             struct mc_pool_shape *s)
 {
@@ -113,10 +113,9 @@ static mc_status solve_slot(const struct mc_infer *q, enum border border, int k,
                        (long long)p, axis);
     }
     if (w > 0 && p >= w) {
-        return mc_fail(
-            MC_ESHAPE,
-            "%s: pad %lld of axis %d is not less than the window %lld: a window would have nothing in it", op,
-            (long long)p, axis, (long long)w);
+        return mc_fail(MC_ESHAPE,
+                       "%s: pad %lld of axis %d is not less than the window %lld: a window would be empty",
+                       op, (long long)p, axis, (long long)w);
     }
     if (b > 0 && i >= 0 && b >= i) {
         return mc_fail(MC_ESHAPE, "%s: start %lld of axis %d is not less than its size %lld", op,
@@ -136,7 +135,7 @@ static mc_status solve_slot(const struct mc_infer *q, enum border border, int k,
     return MC_OK;
 }
 
-/* cuda-convnet's own limits, where somebody wants them back. */
+/* The limits of cuda-convnet's kernels, for strict=True. */
 static mc_status strict(const struct mc_infer *q, const struct mc_pool_shape *s)
 {
     const int64_t *i = s->in, *w = s->w, *st = s->stride;
@@ -165,7 +164,7 @@ static mc_status marks(const struct mc_infer *q, struct mc_pool_shape *s)
         known = known && s->w[i] > 0 && mc_mul_i64(cells, s->w[i], &cells);
     }
     s->mark = known && cells <= 256 ? MC_UINT8 : MC_INT32;
-    if (q->op->sig->nattr > POOL_MARKS) { /* decided when the node was made */
+    if (q->op->sig->nattr > POOL_MARKS) { /* fixed when the node was made */
         s->mark = (mc_dtype)mc_attr_int(&q->attr[POOL_MARKS]);
     }
     return known && cells > (s->mark == MC_UINT8 ? 256 : LARGEST)
@@ -239,7 +238,7 @@ void mc_pool_dims(const struct mc_pool_shape *s, int64_t *dims)
 static const struct {
     const char *op;
     enum mc_pool_pass pass;
-    int role[POOL_NARRAY], vectors; /* vectors: the input that is ws */
+    int role[POOL_NARRAY], vectors; /* vectors: the index of input ws */
 } nodes[] = {
     { "pool",        POOL_FORWARD, { 0, POOL_RESULT, -1 },              1 },
     { "pool_max",    POOL_FORWARD, { 0, POOL_RESULT, POOL_RESULT + 1 }, 1 },

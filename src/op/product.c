@@ -1,6 +1,6 @@
-/* product.c: products of tensors.  Two nodes do the work: dot of two matrices, and batched_dot of two
- * stacks of matrices, of which one may be a single matrix for all; every other rank and pairing of axes is
- * brought to them by dimshuffle and reshape.
+/* product.c: products of tensors. Two nodes do the work: dot, of two matrices, and batched_dot, of two
+ * stacks of matrices, one of which may be a single matrix for all. All other ranks and pairings of axes
+ * are reduced to these by dimshuffle and reshape.
  *
  * Invariant: both operands of a node have its dtype. */
 #include "op/op.h"
@@ -49,7 +49,7 @@ static mc_node *product_size(mc_node *n, int item, int axis)
     return mc_size_of(n->in[axis == n->type.rank - 1 || (axis == 0 && single)], axis);
 }
 
-/* A size of 1 that was not promised does not broadcast: gradients are built for what is promised. */
+/* A size of 1 broadcasts only if it was promised, because gradients are built from the promise. */
 mc_status mc_product_fits(const mc_node *n, int64_t a, int64_t b)
 {
     bool fits = a == b || (a == 1 && n->in[0]->type.dims[0] == 1) || (b == 1 && n->in[1]->type.dims[0] == 1);
@@ -58,8 +58,8 @@ mc_status mc_product_fits(const mc_node *n, int64_t a, int64_t b)
                           n->op->name, (long long)a, (long long)b);
 }
 
-/* a in C order, and b with its last two axes exchanged in C order, both as wide numbers: then every
- * element of the product is one sum over neighbours, in double or in wrapping integers. */
+/* Contiguous copies of a, and of b with its last two axes exchanged, both in a wide dtype. Every element
+ * of the product is then one sum over contiguous elements, in double or in wrapping integers. */
 struct rows {
     mc_array *a, *b;
 };
@@ -123,7 +123,8 @@ static mc_status product_eval(const mc_node *node, mc_array *const *in, mc_array
     return s;
 }
 
-/* The gradient of an operand that stands for the whole batch sums over it within the product. */
+/* The gradient of an operand that is shared by the whole batch is summed over the batch within the
+ * product. */
 static mc_node *batched_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     mc_node *a = n->in[0], *b = n->in[1];
@@ -137,7 +138,7 @@ static mc_node *batched_grad(mc_node *n, int wrt, mc_node *const *g)
                 : NULL;
 }
 
-/* ---- a size that two operands must have ---- */
+/* ---- a check that two operands have the same size ---- */
 
 static mc_status agreed_infer(struct mc_infer *q)
 {
@@ -185,8 +186,8 @@ static mc_node *times(mc_node *a, mc_node *b)
     return mc_call_op(a->graph, "mul", 2, (mc_node *[]){ a, b }, NULL);
 }
 
-/* How one operand's axes fall into three groups, and x with each group made one axis: (batch, free,
- * inner) for the left operand, (batch, inner, free) for the right one. */
+/* An operand's axes in three groups. as_matrix merges each group into one axis: (batch, free, inner) for
+ * the left operand, (batch, inner, free) for the right one. */
 struct side {
     mc_node *x;
     int batch, nfree, ninner;
@@ -223,7 +224,7 @@ static mc_node *as_matrix(const struct side *s, bool left)
     int64_t order[2 * MC_MAX_RANK] = { 0 };
     mc_node *size[3];
     int n = 0, nsize = 0;
-    bool simple = s->nfree <= 1 && s->ninner <= 1; /* no axes to merge: new ones of size 1 are enough */
+    bool simple = s->nfree <= 1 && s->ninner <= 1; /* no axes to merge; at most new axes of size 1 */
     if (s->batch) {
         order[n++] = 0;
         size[nsize++] = mc_size_of(s->x, 0);
@@ -244,7 +245,7 @@ static mc_node *as_matrix(const struct side *s, bool left)
     return simple ? x : reshape(x, nsize, size);
 }
 
-/* The sum over the paired inner axes: batch axis, a's free axes, b's free axes. */
+/* The sum over the paired inner axes. The result has the batch axis, a's free axes, b's free axes. */
 static mc_node *contract(const struct mc_op *op, const struct side *a, const struct side *b)
 {
     mc_graph *g = a->x->graph;
@@ -293,7 +294,7 @@ static mc_node *contract(const struct mc_op *op, const struct side *a, const str
     return reshape(y, n, size);
 }
 
-/* Both operands in the dtype in which they meet. */
+/* Casts both operands to their common dtype. */
 static bool meet(mc_node *const *in, mc_node **out)
 {
     mc_dtype d = mc_meet(2, in, 0);
@@ -302,7 +303,7 @@ static bool meet(mc_node *const *in, mc_node **out)
     return !mc_is_error(out[0]) && !mc_is_error(out[1]);
 }
 
-/* The last axis of x with the last but one of y. */
+/* Sums over the last axis of x and the last but one of y. */
 static mc_node *product(const char *op, mc_node *x, mc_node *y)
 {
     struct side a = side_make(x, 0, 1, (int64_t[]){ x->type.rank - 1 }),
@@ -321,9 +322,9 @@ static mc_node *build_dot(mc_graph *g, int nin, mc_node *const *in, const struct
     return meet(in, x) ? product("dot", x[0], x[1]) : g->error;
 }
 
-/* ---- matmul: stacks of matrices, whose batch axes broadcast ---- */
+/* ---- matmul: stacks of matrices with broadcast batch axes ---- */
 
-/* x with `rank` axes: new ones of size 1 in front, or such dropped from the front. */
+/* x with `rank` axes: adds axes of size 1 in front, or drops them. */
 static mc_node *with_rank(mc_node *x, int rank)
 {
     int64_t order[MC_MAX_RANK] = { 0 };
@@ -342,7 +343,8 @@ static bool single(const mc_node *x)
     return all;
 }
 
-/* The common sizes of the n batch axes of x[0] and x[1]; what one knows is promised of the other. */
+/* The common sizes of the n batch axes of x[0] and x[1]. A size known of one operand is promised for the
+ * other. */
 static bool batch_sizes(mc_graph *g, int n, mc_node **x, mc_node **size)
 {
     int64_t promise[2][MC_MAX_RANK];
@@ -378,8 +380,8 @@ static bool batch_sizes(mc_graph *g, int n, mc_node **x, mc_node **size)
     return true;
 }
 
-/* The n batch axes made one.  The axes of a transposed matrix are exchanged behind it, so that memory in
- * order stays a view. */
+/* Merges the n batch axes into one. For a transposed matrix, the exchange of its axes is moved after the
+ * merge, so that contiguous memory is reshaped as a view. */
 static mc_node *one_batch(mc_node *x, int n, mc_node *const *size)
 {
     mc_node *to[3] = { size[0] };
@@ -399,7 +401,7 @@ static mc_node *one_batch(mc_node *x, int n, mc_node *const *size)
     return turned && !mc_is_error(x) ? shuffle(x, 3, (int64_t[]){ 0, 2, 1 }) : x;
 }
 
-/* x filled out where it has size 1 and the batch has not. */
+/* x broadcast along the batch axes where it has size 1 and the batch does not. */
 static mc_node *filled(mc_node *x, int n, mc_node **size)
 {
     bool full = true;
@@ -420,7 +422,7 @@ static mc_node *filled(mc_node *x, int n, mc_node **size)
 static mc_node *stacks(mc_graph *g, mc_node *a, mc_node *b)
 {
     int rank = MC_MAX(a->type.rank, b->type.rank), n = rank - 2;
-    if (single(b)) { /* one product of all rows */
+    if (single(b)) { /* a single product with all rows */
         mc_node *y = product("matmul", a, with_rank(b, 2));
         return mc_is_error(y) ? y : with_rank(y, rank);
     }
@@ -470,7 +472,7 @@ static mc_node *build_matmul(mc_graph *g, int nin, mc_node *const *in, const str
     return vector && !mc_is_error(y) ? shuffle(y, rank - 1, order) : y;
 }
 
-/* As dot, for each index of the first axis, which both have. */
+/* As dot, for each index of the first axis, which both operands have. */
 static mc_node *build_batched(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     (void)nin;
@@ -486,7 +488,7 @@ static mc_node *build_batched(mc_graph *g, int nin, mc_node *const *in, const st
     if (ra == 1 && rb == 1) {
         return mc_call_op(g, "mul", 2, x, NULL);
     }
-    if (ra == 1 || rb == 1) { /* a number for each of the batch */
+    if (ra == 1 || rb == 1) { /* one number for each batch index */
         int64_t order[MC_MAX_RANK] = { 0 };
         int wide = ra == 1, rank = MC_MAX(ra, rb);
         for (int i = 1; i < rank; i++) {
@@ -500,7 +502,8 @@ static mc_node *build_batched(mc_graph *g, int nin, mc_node *const *in, const st
     return contract(mc_op_named(g, "batched_dot"), &a, &b);
 }
 
-/* axes=2: the last two of a with the first two of b.  axes=[1, 2], axes_b=[0, 3]: pair by pair. */
+/* axes=2 pairs the last two axes of a with the first two of b. axes=[1, 2], axes_b=[0, 3] pairs them one
+ * by one. */
 static mc_node *build_tensordot(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     (void)nin;

@@ -1,12 +1,13 @@
-/* prototype.c: how an op is called, in a formula and from C; monochord_ops.h has these prototypes. */
+/* prototype.c: the signature of an op in formulas and in C; monochord_ops.h has these prototypes. */
 #include "op/op.h"
 
-/* Names that something else has.  The comment on such a function begins with the op's signature. */
+/* Ops whose C name is used by another function. The comment on such a function begins with the signature
+ * of the op. */
 static const struct { const char *op, *function; } renamed[] = {
-    { "var", "variance" },      /* mc_var looks a name up */
-    { "alloc", "full" },        /* mc_alloc gets memory */
+    { "var", "variance" },      /* mc_var finds a variable by name */
+    { "alloc", "full" },        /* mc_alloc allocates memory */
 };
-/* What C or C++ keep for themselves, as names of parameters. */
+/* Words of C and C++ that cannot be names of parameters. */
 static const char *const reserved[] = {
     "default", "switch", "register", "new", "this", "class", "template", "int", "long", "char",
 };

@@ -1,22 +1,21 @@
-/* random.c: random numbers by counting.  A stream is a shared uint64[2] = { seed, step }; each draw in
- * a graph has a stream number of its own, and each call of a function moves step on by one.
+/* random.c: counter-based random numbers. A stream is a shared uint64[2] = { seed, step }. Each draw in a
+ * graph has a stream number of its own, and each call of a function increments step.
  *
  * Invariant: element i (in C order) of a draw is a pure function of (seed, step, stream, i), the same on
- * every device and for every number of threads.  The function is Philox4x32-10:
+ * every device and for every number of threads. The function is Philox4x32-10:
  *
  *     key      64 bits: mix(seed + (stream + 1) * 0x9e3779b97f4a7c15), the low half is key[0]
- *              mix(z): z ^= z >> 30, z *= 0xbf58476d1ce4e5b9, z ^= z >> 27, z *= 0x94d049bb133111eb, z ^= z
- *              >> 31
+ *              mix(z): z ^= z >> 30, z *= 0xbf58476d1ce4e5b9, z ^= z >> 27, z *= 0x94d049bb133111eb,
+ *                      z ^= z >> 31
  *     counter  { block, block >> 32, step, step >> 32 }, each 32 bits
- *     words    four of 32 bits a block: float64 takes two of them an element, all others one:
- *              float64         block = i / 2; v = word[2 (i % 2) + 1] << 32 | word[2 (i % 2)]; (v >> 11) *
- *                              2^-53
- *              float32         block = i / 4; (word[i % 4] >> 8) * 2^-24
- *              float16         (word >> 21) * 2^-11
- *              bfloat16        (word >> 24) * 2^-8
+ *     words    four of 32 bits in a block; an element of float64 takes two, all others one:
+ *              float64   block = i / 2; v = word[2 (i % 2) + 1] << 32 | word[2 (i % 2)]; (v >> 11) * 2^-53
+ *              float32   block = i / 4; (word[i % 4] >> 8) * 2^-24
+ *              float16   (word >> 21) * 2^-11
+ *              bfloat16  (word >> 24) * 2^-8
  *
- * All of these are exact, so uniforms and integers agree to the bit; normals are formulas over them and
- * agree to rounding. */
+ * All of these are exact, so uniforms and integers have the same bits everywhere. Normals are formulas
+ * over them and agree up to rounding. */
 #include "op/op.h"
 #include "op/special.h"
 
@@ -46,7 +45,7 @@ uint64_t mc_random_mix(uint64_t seed, uint64_t stream)
     return z ^ z >> 31;
 }
 
-/* What kernels do for one element; pair: of the elements that take two words. */
+/* The word of one element, as kernels compute it; pair: the 64 bits of an element that takes two words. */
 uint64_t mc_random_word(uint64_t i, uint64_t key, uint64_t step, int pair)
 {
     uint64_t k = pair ? i / 2 : i / 4;
@@ -56,7 +55,7 @@ uint64_t mc_random_word(uint64_t i, uint64_t key, uint64_t step, int pair)
     return pair ? (uint64_t)word[2 * (i % 2) + 1] << 32 | word[2 * (i % 2)] : word[i % 4];
 }
 
-/* ---- random_uniform: the one draw all others are formulas over ---- */
+/* ---- random_uniform: the draw that all other distributions are formulas over ---- */
 
 static mc_status uniform_infer(struct mc_infer *q)
 {
@@ -81,7 +80,7 @@ static const struct { int shift; double unit; } rows[MC_NDTYPE] = {
     [MC_FLOAT32] = { 8, 0x1p-24 }, [MC_FLOAT16] = { 21, 0x1p-11 }, [MC_BFLOAT16] = { 24, 0x1p-8 },
 };
 
-/* The elements of one block: 2 of float64, 4 of the others. */
+/* Converts one block: 2 elements of float64, 4 of the others. */
 static int block(mc_dtype d, const uint32_t word[4], double *u)
 {
     if (d == MC_FLOAT64) {
@@ -111,7 +110,7 @@ static mc_status uniform_eval(const mc_node *n, mc_array *const *in, mc_array *c
         mc_philox((uint32_t[]){ (uint32_t)key, (uint32_t)(key >> 32) },
                   (uint32_t[]){ (uint32_t)k, (uint32_t)(k >> 32), (uint32_t)step, (uint32_t)(step >> 32) },
                   word);
-        for (int i = 0; i < 4 && whole; i++) { /* the usual case, without the detour of the others */
+        for (int i = 0; i < 4 && whole; i++) { /* fast path for a whole block */
             ((float *)(void *)y->data)[at++] = (float)(word[i] >> rows[MC_FLOAT32].shift) *
                                                (float)rows[MC_FLOAT32].unit;
         }
@@ -127,7 +126,8 @@ static mc_status uniform_eval(const mc_node *n, mc_array *const *in, mc_array *c
 
 /* ---- stream numbers ---- */
 
-/* The first of n numbers that no draw from this shared variable has had yet, unless the user gave one. */
+/* The first of n stream numbers that no other draw from this shared variable has, unless the user gave
+ * one. */
 static mc_status next_stream(const mc_node *rng, const struct mc_attr *given, int n, int64_t *stream)
 {
     struct mc_shared *s = rng->shared;
@@ -156,7 +156,7 @@ static mc_node *draw(mc_node *rng, mc_node *shape, int64_t stream, mc_dtype d)
     return mc_node_make(rng->graph, mc_op_named(rng->graph, "random_uniform"), 2, in, a);
 }
 
-/* Halves are too coarse to compute with: formulas draw in float32 and round at the end. */
+/* Half types are too coarse: formulas draw in float32 and round at the end. */
 static mc_dtype work_dtype(mc_dtype d)
 {
     return d == MC_FLOAT64 ? d : MC_FLOAT32;
@@ -177,7 +177,7 @@ static mc_node *or_number(mc_graph *g, mc_node *x, mc_dtype d, double v)
     return x ? mc_cast_to(x, d) : mc_node_number(g, d, v);
 }
 
-/* ---- the distributions; each sends its draws' shape and stream to random_uniform ---- */
+/* ---- the distributions: formulas over random_uniform with the given shape and stream ---- */
 
 static mc_node *build_random_uniform(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
@@ -205,7 +205,7 @@ static mc_node *build_uniform(mc_graph *g, int nin, mc_node *const *in, const st
     return mc_cast_to(mc_expr(g, "low + u * (high - low)", b, 3), d);
 }
 
-/* Box and Muller, one number from two uniforms of two streams; 1 - u is never 0. */
+/* Box-Muller: one number from two uniforms of two streams; 1 - u is never 0. */
 static mc_node *build_normal(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     int64_t stream;
@@ -239,7 +239,7 @@ static mc_node *build_bernoulli(mc_graph *g, int nin, mc_node *const *in, const 
     return mc_cast_to(mc_call_op(g, "lt", 2, pair, NULL), wanted_dtype(&attr[0]));
 }
 
-/* Each row's u, stretched to the row's sum, falls between two running sums; p need not add up to one. */
+/* u, scaled by the sum of the row, falls between two cumulative sums; p need not add up to one. */
 static mc_node *build_multinomial(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     int64_t stream;
@@ -267,7 +267,7 @@ static mc_node *build_multinomial(mc_graph *g, int nin, mc_node *const *in, cons
         d);
 }
 
-/* The order of n random numbers. */
+/* argsort of n random numbers. */
 static mc_node *build_permutation(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     int64_t stream;

@@ -1,18 +1,18 @@
-/* reduce.c: sums, products, extremes and truth over axes.
+/* reduce.c: sum, product, maximum, minimum, any and all over axes.
  *
- * Invariant: a reduction meets its elements in C order of the reduced axes, whatever the strides: that
- * is what "the first maximum" and "the flattened index" mean. */
+ * Invariant: a reduction visits its elements in C order of the reduced axes, whatever the strides. This
+ * defines "the first maximum" and "the flattened index". */
 #include "op/op.h"
 #include <math.h>
 
-/* elements converted and folded at a time; of which few are added one after the other */
+/* CHUNK elements are converted and folded at a time; up to FEW are added sequentially */
 enum { CHUNK = 256, FEW = 16 };
 
 union number { double f64; float f32; int64_t i64; uint64_t u64; };
 struct acc {
     union number v;
-    int64_t seen, at;      /* elements so far; where among them the extreme stands */
-    uint64_t chunks;       /* so far; bit i: there is a sum of 2^i of them in part[i] */
+    int64_t seen, at;      /* elements so far; index of the extreme among them */
+    uint64_t chunks;       /* number of chunks so far; if bit i is set, part[i] is a sum of 2^i chunks */
     union number part[64];
 };
 typedef void fold(struct acc *a, const void *px, int n); /* n > 0 */
@@ -21,8 +21,7 @@ typedef void total(struct acc *a);
 #define NEVER(x) false
 #define ISNAN(x) ((x) != (x))
 
-/* Sums are added in pairs of as many elements: rounding grows with log n.  v has the sum of all that is in
- * part. */
+/* Pairwise summation: rounding errors grow with log n. total_* adds the partial sums in part to v. */
 #define FOLDS(cls, T, NAN_)                                                                        \
     static T pairwise_##cls(const T *x, int n)                                                     \
     {                                                                                              \
@@ -99,16 +98,16 @@ static void all_bool(struct acc *a, const void *px, int n)
 
 #define EACH_CLASS(f) { [CLASS_I64] = f##_i64, [CLASS_U64] = f##_u64, [CLASS_F32] = f##_f32, [CLASS_F64] = f##_f64 }
 static total *const totals[MC_NCLASS] = EACH_CLASS(total);
-enum reads { READS_WIDE, READS_SAME, READS_BOOL };          /* as the accumulator; as x's class; as truth */
+enum reads { READS_WIDE, READS_SAME, READS_BOOL };          /* accumulator's, x's class, truth */
 enum gives { GIVES_WIDE, GIVES_SAME, GIVES_BOOL, GIVES_AT };
 static const struct reduction {
     const char *name;
     fold *fold[MC_NCLASS];
     enum reads reads;
     enum gives gives;
-    int start;         /* the result over nothing */
-    bool needs_some;   /* over nothing it is an error */
-    bool lowest;       /* over nothing it is the least number of the dtype */
+    int start;         /* the result over no elements */
+    bool needs_some;   /* a reduction over no elements is an error */
+    bool lowest;       /* the result over no elements is the least number of the dtype */
 } reductions[] = {
     { "sum",     EACH_CLASS(sum),           .reads = READS_WIDE, .gives = GIVES_WIDE, .start = 0 },
     { "prod",    EACH_CLASS(prod),          .reads = READS_WIDE, .gives = GIVES_WIDE, .start = 1 },
@@ -162,7 +161,7 @@ static bool is_gone(int i, int n, const int *axis)
     return false;
 }
 
-/* Over no elements at all there is no largest; but if there is no result either, nobody asks. */
+/* The maximum of no elements is an error, unless the result has no elements either. */
 static mc_status check_some(const struct mc_infer *q, int n, const int *axis)
 {
     bool nothing = false;
@@ -200,7 +199,7 @@ static mc_node *reduce_size(mc_node *n, int item, int axis)
     if (mc_attr_int(&n->attr[1])) {
         return is_gone(axis, count, gone) ? mc_node_int(n->graph, 1) : mc_size_of(n->in[0], axis);
     }
-    for (int k = 0; k < count; k++) { /* rising: each one gone before it moves it on */
+    for (int k = 0; k < count; k++) { /* ascending: each removed axis at or before `from` shifts it by one */
         from += gone[k] <= from;
     }
     return mc_size_of(n->in[0], from);
@@ -208,12 +207,12 @@ static mc_node *reduce_size(mc_node *n, int item, int axis)
 
 /* ---- the reference ---- */
 
-/* The dtype whose layout equals a class: what chunks are converted to. */
+/* The dtype with the layout of a class; chunks are converted to it. */
 static const mc_dtype class_dtype[MC_NCLASS] = {
     [CLASS_I64] = MC_INT64, [CLASS_U64] = MC_UINT64, [CLASS_F32] = MC_FLOAT32, [CLASS_F64] = MC_FLOAT64,
 };
 
-/* What chunks are read as, and the class that folds them. */
+/* The dtype to which chunks are converted, and the class that folds them. */
 static mc_dtype reading(const mc_node *n, const struct reduction *r, mc_dtype x, mc_dtype y,
                         enum mc_class *cls)
 {
@@ -237,7 +236,7 @@ static void start(struct acc *a, enum mc_class cls, int v)
     mc_store_i64(class_dtype[cls], &a->v, v);
 }
 
-/* All elements of one result: rows of the reduced axes, taken in chunks. */
+/* Folds all elements of one result: rows of the reduced axes, in chunks. */
 static void fold_all(struct acc *a, fold *f, mc_dtype read, const mc_array *x, char *data, int rank,
                      const int64_t *dims, const int64_t *strides)
 {
@@ -313,7 +312,7 @@ static mc_status reduce_eval(const mc_node *n, mc_array *const *in, mc_array *co
 
 /* ---- gradients ---- */
 
-/* g with the reduced axes back, of size 1, so that it broadcasts against x. */
+/* g with the reduced axes restored as size 1, so that it broadcasts against x. */
 static mc_node *with_axes(mc_node *n, mc_node *g)
 {
     int axis[MC_MAX_RANK], rank = n->in[0]->type.rank, count = (int)mc_axes_of(n, 0, rank, axis), from = 0;
@@ -328,13 +327,13 @@ static mc_node *with_axes(mc_node *n, mc_node *g)
     return mc_apply(n->graph, mc_op_named(n->graph, "dimshuffle"), 1, &g, &a);
 }
 
-/* Otherwise the gradient is connected, but zero: any node says so. */
+/* If false, the gradient is connected but zero, and any node stands for it. */
 static bool is_smooth(const mc_node *n, mc_node *const *g)
 {
     return g[0] && mc_is_float(n->in[0]->type.dtype) && mc_is_float(n->type.dtype);
 }
 
-/* dx = g everywhere: a plain alloc, so that rewrites see through it. */
+/* dx = g everywhere, as a plain alloc, which rewrite rules recognize. */
 static mc_node *sum_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     (void)wrt;
@@ -367,8 +366,8 @@ static mc_node *turned(mc_node *x, int rank, const int64_t *order)
     return mc_apply(x->graph, mc_op_named(x->graph, "dimshuffle"), 1, &x, &a);
 }
 
-/* Products of the others along one axis: those of what stands before times those of what stands behind.  Both
- * are recurrences, and so are their derivatives: no element is compared with 0. */
+/* The product of the other elements along one axis: the product of those before times the product of those
+ * after. Both are recurrences, as are their derivatives, so no element is compared with 0. */
 static mc_node *others_along(mc_node *x, mc_node *g, int64_t axis)
 {
     struct mc_attr a = { .kind = ATTR_INT, .n = 1, .ints = &axis };
@@ -380,7 +379,7 @@ static mc_node *others_along(mc_node *x, mc_node *g, int64_t axis)
                    b, 3);
 }
 
-/* Several axes are made one, the last. */
+/* Several axes are merged into one, the last. */
 static mc_node *others_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     mc_node *x = n->in[0], *line[MC_MAX_RANK + 1], *in[2];
@@ -388,7 +387,7 @@ static mc_node *others_grad(mc_node *n, int wrt, mc_node *const *g)
     int64_t order[MC_MAX_RANK] = { 0 }, back[MC_MAX_RANK] = { 0 };
     (void)wrt;
     if (count <= 1) {
-        return count ? others_along(x, g[0], axis[0]) : NULL; /* the product of no others is 1 */
+        return count ? others_along(x, g[0], axis[0]) : NULL; /* the product of no elements is 1 */
     }
     for (int i = 0; i < rank; i++) {
         const int to = is_gone(i, count, axis) ? rank - count + gone++ : kept++;
@@ -415,7 +414,8 @@ static mc_node *others_grad(mc_node *n, int wrt, mc_node *const *g)
     return mc_is_error(y) ? y : turned(y, rank, back);
 }
 
-/* Is each element alone on its line?  Then it need not be compared with itself, in another form perhaps. */
+/* Does every reduction have one element? Then the gradient passes without a comparison of the element with
+ * the result, which may be rounded differently. */
 static bool is_alone(const mc_node *n)
 {
     int axis[MC_MAX_RANK], count = (int)mc_axes_of(n, 0, n->in[0]->type.rank, axis);
@@ -427,7 +427,7 @@ static bool is_alone(const mc_node *n)
     return true;
 }
 
-/* All elements that equal the extreme receive the whole gradient; a NaN equals nothing. */
+/* All elements that equal the extreme receive the whole gradient. A NaN equals nothing. */
 static mc_node *extreme_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     (void)wrt;
@@ -444,9 +444,9 @@ static mc_node *extreme_grad(mc_node *n, int wrt, mc_node *const *g)
                    3);
 }
 
-/* ---- built of the others ---- */
+/* ---- composed of the others ---- */
 
-/* -x would not turn the order of unsigned numbers round, nor of the least signed one; ~x does. */
+/* ~x reverses the order of all integers; -x fails for unsigned numbers and for the least signed one. */
 static mc_node *build_argmin(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     (void)nin;
@@ -454,7 +454,7 @@ static mc_node *build_argmin(mc_graph *g, int nin, mc_node *const *in, const str
     return mc_apply(g, mc_op_named(g, "argmax"), 1, &x, attr);
 }
 
-/* Orders whose power is no number have formulas of their own; a NaN stays a NaN. */
+/* Orders 0, inf and -inf have formulas of their own; a NaN stays a NaN. */
 static mc_node *build_norm(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     (void)nin;
@@ -486,8 +486,8 @@ const struct mc_op mc_ops_reduce[] = {
       .doc = "sum over axes; of small integers in 64 bits" },
     { .name = "prod",   .params = AXES ", dtype=None:dtype, acc_dtype=None:dtype", REDUCES(FOLD_PRODUCT), .grad = prod_grad,
       .doc = "product over axes; of small integers in 64 bits" },
-    /* With s the elements, zeros replaced by 1, and p their product, it is p / x where there is no zero, p at
-     * a lone zero, and 0 elsewhere; nothing is divided by zero. */
+    /* With s the elements with zeros replaced by 1, and p their product: the result is p / x if there is
+     * no zero, p at a single zero, and 0 elsewhere. Nothing is divided by zero. */
     { .name = "prod_others", .flags = OP_HIDDEN | OP_EXPANDS, .params = "x, axis=None:axes", .nout = 1, .size = mc_same_size,
       .infer = mc_formula_infer, .eval = mc_formula_eval, .grad = others_grad,
       .formula = "z = eq(x, 0); s = where(z, 1, x); n = sum(z, axis=axis, keepdims=True); p = prod(s, axis=axis, keepdims=True); "

@@ -1,6 +1,6 @@
-/* running.c: sums and products that run along one axis.
+/* running.c: cumulative sums and products along one axis.
  *
- * Invariant: a node's axis is never negative and never None; flattening is a node of its own. */
+ * Invariant: the axis of a node is non-negative and never None; flattening is a separate node. */
 #include "op/op.h"
 
 enum { CHUNK = 256 }; /* elements converted and added at a time */
@@ -8,7 +8,7 @@ enum { CHUNK = 256 }; /* elements converted and added at a time */
 union acc { double f64; float f32; int64_t i64; uint64_t u64; };
 typedef void run(union acc *a, void *px, int n); /* in place */
 
-typedef void step(void *a, void *px, int n);          /* n lines at once, each by one */
+typedef void step(void *a, void *px, int n);          /* one step of n lines */
 
 #define RUNS(cls, T)                                                                               \
     static void sum_##cls(union acc *a, void *px, int n)                                           \
@@ -45,7 +45,7 @@ RUNS(i64, int64_t)
 RUNS(u64, uint64_t)
 
 static const struct class_row {
-    mc_dtype read; /* the dtype whose layout equals the class: what chunks are converted to */
+    mc_dtype read; /* the dtype with the layout of the class; chunks are converted to it */
     run *run[2];   /* sum, product */
     step *step[2];
 } classes[MC_NCLASS] = {
@@ -96,7 +96,7 @@ struct running {
     bool product;
 };
 
-/* One line after the other. */
+/* One line along the axis. */
 static void along(const struct running *r, const char *x, char *y)
 {
     const int64_t size = mc_dtypes[r->row->read].size, sx = r->x->strides[r->axis],
@@ -112,7 +112,7 @@ static void along(const struct running *r, const char *x, char *y)
     }
 }
 
-/* `n` lines side by side along the last axis, as they lie in memory. */
+/* `n` lines at once, adjacent along the last axis, in the order of memory. */
 static void across(const struct running *r, const char *x, char *y, int64_t n)
 {
     const int64_t size = mc_dtypes[r->row->read].size, last = r->x->rank - 1, sx = r->x->strides[last],
@@ -222,7 +222,7 @@ static mc_status recurrence_eval(const mc_node *n, mc_array *const *in, mc_array
 
 /* ---- gradients ---- */
 
-/* x summed along the axis from behind. */
+/* The cumulative sum along the axis from its end. */
 static mc_node *build_from_behind(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     const int axis = (int)mc_attr_int(&attr[0]);
@@ -267,8 +267,8 @@ static mc_node *cumprod_grad(mc_node *n, int wrt, mc_node *const *g)
     return is_smooth(n, g) ? with_axis(n, "cumprod_back(x, g, axis=axis)", g[0]) : g[0];
 }
 
-/* Of cumprod_back(x, v) = p * (v + t), with p the products of what stands before, t_i = x_k * (v_k + t_k) of
- * the next k, and no place where an element is compared with 0. */
+/* The gradient of cumprod_back(x, v) = p * (v + t), with p the products of the preceding elements and t_i
+ * = x_k * (v_k + t_k) for k = i + 1. No element is compared with 0. */
 static mc_node *back_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     static const char *const by[] = {
@@ -278,7 +278,7 @@ static mc_node *back_grad(mc_node *n, int wrt, mc_node *const *g)
     return with_axis(n, by[wrt], g[0]);
 }
 
-/* y_(i+1) = x_i * y_i + v_i: what comes back to y_(i+1) is r_i, with r_(i-1) = x_i * r_i + g_i. */
+/* For y_(i+1) = x_i * y_i + v_i, the gradient of y_(i+1) is r_i, with r_(i-1) = x_i * r_i + g_i. */
 static mc_node *recurrence_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     struct mc_bind b[] = { { "x", n->in[0], NULL },
@@ -298,9 +298,9 @@ const struct mc_op mc_ops_running[] = {
       .doc = "sums of the first elements along an axis; None flattens" },
     { .name = "cumsum_behind", .flags = OP_HIDDEN, .params = "x, axis:int", .nout = 1, .build = build_from_behind,
       .doc = "sums of the last elements along an axis" },
-    /* With s the elements, zeros replaced by 1, c = cumprod(s) and k the zeros so far, cumprod(x) is c
-     * where k = 0.  An element's derivative is c / s where k counts no zero but itself: nothing is divided
-     * by zero. */
+    /* With s the elements with zeros replaced by 1, c = cumprod(s), and k the number of zeros so far,
+     * cumprod(x) is c where k = 0. The derivative by an element is c / s where no other zero is counted in
+     * k. Nothing is divided by zero. */
     { .name = "cumprod_back", .flags = OP_HIDDEN | OP_EXPANDS, .params = "x, v, axis:int", .nout = 1, .size = mc_same_size,
       .infer = mc_formula_infer, .eval = mc_formula_eval, .grad = back_grad,
       .formula = "z = eq(x, 0); s = where(z, 1, x); k = cumsum(z, axis=axis); c = v * cumprod(s, axis=axis); "

@@ -1,11 +1,11 @@
-/* scalar.c: the reference loops.  Each row's expression is compiled here four times: as double, float,
- * int64 and uint64.  Narrow integers compute in int64 and wrap when stored; half types compute in float
- * and round when stored.  (Built with -fwrapv: integer overflow wraps, as NumPy's does.) */
+/* scalar.c: the reference loops of scalar ops. The expression of each row is compiled here four times: for
+ * double, float, int64 and uint64. Narrow integers are computed in int64 and wrap when stored; half types
+ * are computed in float and rounded when stored. (-fwrapv makes integer overflow wrap, as in NumPy.) */
 #include "op/op.h"
 #include "op/special.h"
 #include <math.h>
 
-/* What rows' expressions call their parts; kernels that work on vectors call others by these names. */
+/* The macros that expressions of rows use; vector kernels define them differently. */
 #define SEL(c, a, b) ((c) ? (a) : (b))
 #define NOT(c) (IS_BOOL ? !(c) : ~(c))
 #define C(x) ((T)(x))
@@ -34,7 +34,7 @@ static inline double psi(double x) { return mc_ref_psi(x); }
 static inline double tri_gamma(double x) { return mc_ref_tri_gamma(x); }
 typedef void loop(const void *pa, const void *pb, const void *pc, void *py, int n, int is_bool);
 
-/* One loop: unused operands alias a, so every row can name a, b and c. */
+/* One loop. Unused operands alias a, so that every row may name a, b and c. */
 #define LOOP(name, cls, R, ...) LOOP_(name, cls, R, __VA_ARGS__)
 #define LOOP_(name, cls, R, ...)                                                                             \
     static void name##_##cls(const void *pa, const void *pb, const void *pc, void *py, int n, int is_bool)   \
@@ -49,7 +49,7 @@ typedef void loop(const void *pa, const void *pb, const void *pc, void *py, int 
         }                                                                                                    \
     }
 
-/* What becomes of an expression, by the row's typing. */
+/* The conversion of the result, by the typing of the row. */
 #define RESULT_SAME (T)
 #define RESULT_NUMBER (T)
 #define RESULT_POWER (T)
@@ -99,7 +99,8 @@ typedef uint64_t u64;
 #define OP(name, n, typing, flags, code, ...) LOOP(name, CLS, RESULT_##typing, code)
 #define OPI(name, n, typing, flags, code, icode, ...) LOOP(name, CLS, RESULT_##typing, icode)
 
-/* Float-only rows are never run on integers; they compile with a function that is never called. */
+/* Rows for floats only are never run on integers; there, this function stands in for the mathematical
+ * ones. */
 static inline int64_t never(int64_t x, ...) { return x; }
 #define T int64_t
 #define CLS i64
@@ -123,7 +124,7 @@ static loop *const loops[][MC_NCLASS] = {
 #undef OP
 #undef OPI
 };
-/* The dtype whose layout equals a class: what chunks are converted to. */
+/* The dtype with the layout of a class; chunks are converted to it. */
 static const mc_dtype class_dtype[MC_NCLASS] = {
     [CLASS_I64] = MC_INT64, [CLASS_U64] = MC_UINT64, [CLASS_F32] = MC_FLOAT32, [CLASS_F64] = MC_FLOAT64,
 };
@@ -141,7 +142,7 @@ bool mc_op_linear(const struct mc_op *op, unsigned inputs)
     return in && (inputs == in || (op->flags & OP_COMMUTES && inputs == swapped));
 }
 
-/* The first operand that does not broadcast along the axis knows its size. */
+/* The size of the first operand that does not broadcast along the axis. */
 mc_node *mc_scalar_size(mc_node *n, int item, int axis)
 {
     (void)item;

@@ -1,4 +1,4 @@
-/* shape.c: ops that move no data, or only change how it is seen: casts, axes, sizes. */
+/* shape.c: casts, and ops that change the shape of a tensor or give its sizes. */
 #include "op/op.h"
 
 /* ---- cast ---- */
@@ -25,11 +25,11 @@ static mc_status copy_eval(const mc_node *n, mc_array *const *in, mc_array *cons
 static mc_node *cast_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     (void)wrt;
-    mc_dtype from = n->in[0]->type.dtype; /* a whole number is connected, though nothing passes */
+    mc_dtype from = n->in[0]->type.dtype; /* an integer is connected, but its gradient is zero */
     return !mc_is_float(n->type.dtype) || !g[0] ? NULL : mc_is_float(from) ? mc_cast_to(g[0], from) : g[0];
 }
 
-/* What has the dtype already is itself; a literal becomes a constant of that dtype. */
+/* A node that has the dtype already is returned; a literal becomes a constant of the dtype. */
 static mc_node *build_cast(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     (void)nin;
@@ -38,7 +38,7 @@ static mc_node *build_cast(mc_graph *g, int nin, mc_node *const *in, const struc
                                                  : mc_cast_to(in[0], d);
 }
 
-/* ---- dimshuffle: order[i] is the input's axis at i, -1 a new axis of size 1 ---- */
+/* ---- dimshuffle: axis i of the result is axis order[i] of the input; -1 is a new axis of size 1 ---- */
 
 static mc_status dimshuffle_infer(struct mc_infer *q)
 {
@@ -51,7 +51,7 @@ static mc_status dimshuffle_infer(struct mc_infer *q)
     for (int i = 0; i < order->n; i++) {
         int64_t a = order->ints[i];
         if (a < -1 || a >= q->in[0].rank || (a >= 0 && seen & 1u << a)) {
-            return mc_fail(MC_ESHAPE, "dimshuffle: %lld is not an axis of rank %d, or stands twice",
+            return mc_fail(MC_ESHAPE, "dimshuffle: %lld is not an axis of rank %d, or is given twice",
                            (long long)a, q->in[0].rank);
         }
         q->out[0].dims[i] = a < 0 ? 1 : q->in[0].dims[a];
@@ -104,7 +104,7 @@ static mc_node *dimshuffle_grad(mc_node *n, int wrt, mc_node *const *g)
     return x ? mc_apply(n->graph, mc_op_named(n->graph, "dimshuffle"), 1, &x, &a) : NULL;
 }
 
-/* ---- reshape(x, shape): one size may be -1; ndim when the length of shape is not known ---- */
+/* ---- reshape(x, shape): one size may be -1; ndim is needed when the length of shape is unknown ---- */
 
 static mc_status reshape_infer(struct mc_infer *q)
 {
@@ -131,7 +131,7 @@ static mc_status reshape_infer(struct mc_infer *q)
     for (int i = 0; i < rank; i++) {
         int64_t d;
         if (!mc_shape_entry(q, 1, i, &d)) {
-            total = -1; /* nothing can be said of the rest */
+            total = -1; /* the remaining size is unknown */
             continue;
         }
         if (d < -1 || (d == -1 && open >= 0)) {
@@ -171,7 +171,7 @@ static mc_node *reshape_size(mc_node *n, int item, int axis)
     if (!one || !mc_const_ints(one, &v, 1, &count) || v >= 0) {
         return one;
     }
-    for (int i = 0; i < n->in[0]->type.rank; i++) { /* -1: what the others leave */
+    for (int i = 0; i < n->in[0]->type.rank; i++) { /* for -1: the number of elements over the other sizes */
         all = mc_call_op(n->graph, "mul", 2, (mc_node *[]){ all, mc_size_of(n->in[0], i) }, NULL);
     }
     for (int i = 0; i < n->type.rank; i++) {
@@ -227,7 +227,7 @@ static mc_status size_infer(struct mc_infer *q)
     return MC_OK;
 }
 
-/* A size that is known is a constant at once. */
+/* A known size becomes a constant at once. */
 static mc_node *build_size(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     int axis;
@@ -249,7 +249,7 @@ static mc_status size_eval(const mc_node *n, mc_array *const *in, mc_array *cons
     return MC_OK;
 }
 
-/* ---- specify_shape(x, [600, -1]): a promise, checked while running ---- */
+/* ---- specify_shape(x, [600, -1]): a promise that is checked in each call ---- */
 
 static mc_status specify_infer(struct mc_infer *q)
 {
@@ -274,7 +274,7 @@ static mc_node *first_grad(mc_node *n, int wrt, mc_node *const *g)
     return wrt == 0 ? g[0] : NULL;
 }
 
-/* ---- check_index(t, n): t, where every element must be an index into n ---- */
+/* ---- check_index(t, n): t, with a check that every element is an index below n ---- */
 
 static mc_status check_infer(struct mc_infer *q)
 {

@@ -1,8 +1,8 @@
-/* slice.c: what stands between [ and ]: numbers and slices, one axis of x after the other.
+/* slice.c: the text between [ and ]: numbers and slices, one axis of x after the other.
  *
- * Invariant: the numbers of bounds in a spec (graph.h) count as the inputs of subtensor do: x is 0.  In
- * subtensor_update the value y stands between x and the bounds, so there they are one less than the
- * node's own.  Constants are never inputs: folding writes them into the spec. */
+ * Invariant: in a spec (graph.h), the numbers of bounds count as the inputs of subtensor do, where x is
+ * input 0. In subtensor_update, the value y comes between x and the bounds, so the numbers in the spec are
+ * one less than the node's own. Constants are never inputs, because folding writes them into the spec. */
 #include "op/index.h"
 
 /* ---- reading ---- */
@@ -13,7 +13,7 @@ bool mc_spec_is_whole(const int64_t *s)
            (s[SPEC_STEP_KIND] == BOUND_NONE || s[SPEC_STEP] == 1);
 }
 
-/* The bound at s[0] (its kind) and s[1]; false: not known.  *v stays what it is for an absent one. */
+/* Reads the bound with kind s[0] and number s[1]; false: unknown. *v is unchanged if the bound is absent. */
 static bool read(const int64_t *s, const mc_array *const *value, int64_t *v)
 {
     if (s[0] == BOUND_CONST) {
@@ -32,7 +32,7 @@ static int64_t clip(int64_t v, int64_t lo, int64_t hi)
     return v < lo ? lo : v > hi ? hi : v;
 }
 
-/* One axis of n elements under the three bounds, as Python slices. */
+/* The range of one axis of n elements, with the semantics of Python slices. */
 static struct mc_slice_range slice(const int64_t *s, int64_t n, int64_t start, int64_t stop, int64_t step)
 {
     struct mc_slice_range c = { .step = step };
@@ -49,7 +49,7 @@ static struct mc_slice_range slice(const int64_t *s, int64_t n, int64_t start, i
     return c;
 }
 
-/* value[i]: bound number i, NULL if not known; a cut whose count is not known has count -1. */
+/* value[i]: bound number i, NULL if unknown. A range whose size is unknown has count -1. */
 static mc_status cuts(const struct mc_attr *spec, int rank, const int64_t *dims, const mc_array *const *value,
                       struct mc_slice_range *cut)
 {
@@ -85,7 +85,7 @@ mc_status mc_index_cuts(const mc_node *n, const int64_t *dims, const mc_array *c
     return cuts(&n->attr[0], n->in[0]->type.rank, dims, in + n->op->sig->ntensor - 1, cut);
 }
 
-/* Bounds must be whole numbers; the region's type follows. */
+/* Checks that the bounds are integers and computes the type of the region. */
 mc_status mc_spec_infer(const struct mc_infer *q, int first, struct mc_type *out)
 {
     const struct mc_type *x = &q->in[0];
@@ -137,7 +137,8 @@ mc_array *mc_spec_view(const mc_node *n, const mc_array *x, mc_array *const *in)
     return mc_array_view(x, rank, dims, strides, data);
 }
 
-/* Constant bounds go into the spec; inputs no bound names any more go.  One notation for one region. */
+/* Writes constant bounds into the spec and drops inputs that no bound names. Equal regions get equal
+ * specs. */
 int mc_spec_fold(const struct mc_attr *spec, mc_node *const *bound, int64_t *out, mc_node **left)
 {
     int n = 0, count;
@@ -172,7 +173,7 @@ int mc_spec_fold(const struct mc_attr *spec, mc_node *const *bound, int64_t *out
     return n;
 }
 
-/* Does the spec fit x and name bounds that are there?  What does not is left to infer to explain. */
+/* Does the spec fit x, and do the bounds that it names exist? If not, infer reports why. */
 bool mc_spec_is_sound(const struct mc_attr *spec, const mc_node *x, int nbound)
 {
     bool ok = spec->n == x->type.rank * SPEC_N;
@@ -188,7 +189,8 @@ bool mc_spec_is_sound(const struct mc_attr *spec, const mc_node *x, int nbound)
 
 /* ---- printing ---- */
 
-/* Operators print with spaces around them, and everything else keeps its spaces within brackets. */
+/* x needs parentheses if its text contains a space outside of brackets, because operators are printed with
+ * spaces. */
 void mc_print_indexed(struct mc_str *out, const mc_node *n, print_arg *arg, void *ctx)
 {
     size_t from = out->n, depth = 0;

@@ -1,7 +1,7 @@
-/* sort.c: lines along an axis put in order, and lines permuted.
+/* sort.c: sorts lines along an axis, and permutes lines.
  *
- * Invariant: elements are compared by keys, unsigned numbers in the order of the values: NaN is last,
- * -0 equals 0, equal elements stay as they stood. */
+ * Invariant: elements are compared by keys, unsigned numbers in the order of the values. NaN is last, -0
+ * equals 0, and the sort is stable. */
 #include "op/op.h"
 
 /* ---- keys ---- */
@@ -38,7 +38,7 @@ static void keys_of(uint64_t *key, const mc_array *x, const char *data, int64_t 
     }
 }
 
-/* ---- merge sort, from below: runs of 1, 2, 4, ... */
+/* ---- bottom-up merge sort: runs of 1, 2, 4, ... ---- */
 
 static void merge(int64_t *to, const int64_t *from, int64_t low, int64_t middle, int64_t high,
                   const uint64_t *key)
@@ -50,7 +50,7 @@ static void merge(int64_t *to, const int64_t *from, int64_t low, int64_t middle,
     }
 }
 
-/* The order of the keys, in one of the two; both hold n. */
+/* The order of the keys, in a or b, which both have n elements. */
 static int64_t *order_of(int64_t n, const uint64_t *key, int64_t *a, int64_t *b)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -67,7 +67,7 @@ static int64_t *order_of(int64_t n, const uint64_t *key, int64_t *a, int64_t *b)
     return a;
 }
 
-/* ---- numbers of up to 32 bits: key and place in one word, so that no two are equal ---- */
+/* ---- radix sort for keys of up to 32 bits: key and index in one word, so that all words differ ---- */
 
 enum { RADIX = 256, FEW = 48 };
 
@@ -114,8 +114,8 @@ static void insert_words(int64_t n, uint64_t *a)
     }
 }
 
-/* The words in order, in one of the two: by each byte of the keys from the lowest; a byte that all share is
- * passed over. */
+/* The sorted words, in a or b: one pass for each byte of the keys, from the lowest; a byte that all keys
+ * share is skipped. */
 static uint64_t *order_words(int64_t n, uint64_t *a, uint64_t *b)
 {
     uint32_t count[4][RADIX] = { 0 };
@@ -151,7 +151,7 @@ static uint64_t *order_words(int64_t n, uint64_t *a, uint64_t *b)
 
 /* ---- lines ---- */
 
-/* All axes but one, for several arrays of one shape. */
+/* Walks all axes but one, for several arrays of one shape. */
 struct lines {
     struct mc_walk walk;
     int64_t dims[MC_MAX_RANK], strides[3][MC_MAX_RANK], count, step[3];
@@ -218,7 +218,7 @@ static mc_status sort_lines(const mc_node *n, const mc_array *x, mc_array *y, bo
             char *to = l.walk.p[1] + i * l.step[1];
             int64_t from = word ? (int64_t)(uint32_t)word[i] : order[i];
             if (places) {
-                memcpy(to, &from, sizeof from); /* argsort gives int64 */
+                memcpy(to, &from, sizeof from); /* indices are int64 */
             } else {
                 put(to, l.walk.p[0] + from * l.step[0], size);
             }
@@ -259,7 +259,7 @@ static mc_node *along(mc_graph *g, const char *op, int n, mc_node *const *in, co
     return mc_apply(g, mc_op_named(g, op), n, in, like->attr);
 }
 
-/* Each line of g goes back by the inverse of the permutation p, which is what sorts p. */
+/* Permutes each line of g by the inverse of the permutation p, which is argsort(p). */
 static mc_node *permuted_back(mc_node *n, mc_node *p, mc_node *g)
 {
     mc_node *in[2] = { g, along(n->graph, "argsort", 1, &p, n) };
@@ -281,7 +281,7 @@ static mc_status permute_infer(struct mc_infer *q)
     const struct mc_type *x = &q->in[0], *p = &q->in[1];
     TRY(sort_infer(q));
     if (mc_is_float(p->dtype) || p->dtype == MC_BOOL) {
-        return mc_fail(MC_ETYPE, "permute_row_elements: places are integers, not %s",
+        return mc_fail(MC_ETYPE, "permute_row_elements: the indices must be integers, not %s",
                        mc_dtype_name(p->dtype));
     }
     bool fits = x->rank == p->rank;
@@ -289,7 +289,7 @@ static mc_status permute_infer(struct mc_infer *q)
         fits = x->dims[i] < 0 || p->dims[i] < 0 || x->dims[i] == p->dims[i];
         q->out[0].dims[i] = MC_MAX(x->dims[i], p->dims[i]);
     }
-    return fits ? MC_OK : mc_fail(MC_ESHAPE, "permute_row_elements: there must be a place for each element");
+    return fits ? MC_OK : mc_fail(MC_ESHAPE, "permute_row_elements: there must be an index for each element");
 }
 
 static mc_status permute_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
@@ -306,7 +306,8 @@ static mc_status permute_eval(const mc_node *n, mc_array *const *in, mc_array *c
         for (int64_t i = 0; i < l.count; i++) {
             int64_t from = mc_load_i64(p->dtype, l.walk.p[1] + i * l.step[1]);
             if (from < 0 || from >= l.count) {
-                return mc_fail(MC_EINDEX, "permute_row_elements: there is no place %lld in a line of %lld",
+                return mc_fail(MC_EINDEX,
+                               "permute_row_elements: index %lld is out of range for a line of %lld",
                                (long long)from, (long long)l.count);
             }
             put(l.walk.p[2] + i * l.step[2], l.walk.p[0] + from * l.step[0], size);
@@ -315,7 +316,7 @@ static mc_status permute_eval(const mc_node *n, mc_array *const *in, mc_array *c
     return MC_OK;
 }
 
-/* x as one of `rank` axes: a vector's own axis is the permuted one, other tensors get new axes in front. */
+/* x with `rank` axes: the axis of a vector becomes the permuted one, other tensors get new axes in front. */
 static mc_node *spread_rank(mc_node *x, int rank, int axis)
 {
     int64_t order[MC_MAX_RANK];
@@ -327,7 +328,8 @@ static mc_node *spread_rank(mc_node *x, int rank, int axis)
     return less ? mc_apply(x->graph, mc_op_named(x->graph, "dimshuffle"), 1, &x, &a) : x;
 }
 
-/* Lines and permutations broadcast: one permutation for all lines, one line in all orders. */
+/* Lines and permutations broadcast: one permutation may apply to all lines, or all permutations to one
+ * line. */
 static mc_node *build_permute(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     mc_node *x[2], *size[MC_MAX_RANK];

@@ -8,7 +8,7 @@ double mc_ref_sigmoid(double x)
     if (x >= 0) {
         return 1 / (1 + exp(-x));
     }
-    double e = exp(x); /* small, so 1 + e loses nothing that shows */
+    double e = exp(x); /* small, so 1 + e loses no significant digits */
     return e / (1 + e);
 }
 
@@ -17,7 +17,8 @@ double mc_ref_softplus(double x)
     return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x));
 }
 
-/* psi(x) = psi(x + 1) - 1/x until x is large, then the asymptotic series; reflection below zero. */
+/* Recurrence psi(x) = psi(x + 1) - 1/x until x is large, then the asymptotic series; reflection below
+ * zero. */
 double mc_ref_psi(double x)
 {
     double r = 0;
@@ -60,8 +61,8 @@ double mc_ref_tri_gamma(double x)
                               f * (1. / 42 - f * (1. / 30 - f * (5. / 66 - f * (691. / 2730 - f * 7 / 6))))));
 }
 
-/* What fmod leaves is exact; b is added where the signs differ, so that the result has b's sign, as NumPy and
- * Python say. */
+/* The result of fmod is exact. b is added where the signs differ, so that the result has the sign of b, as
+ * in NumPy and Python. */
 #define FLOORS(T, f)                                                                               \
     T mc_ref_floormod##f(T a, T b)                                                                 \
     {                                                                                              \
@@ -69,7 +70,7 @@ double mc_ref_tri_gamma(double x)
         if (r == 0) {                                                                              \
             return copysign##f(0, b);                                                              \
         }                                                                                          \
-        return (r < 0) != (b < 0) ? r + b : r; /* a NaN, with b NaN or 0, stays one */             \
+        return (r < 0) != (b < 0) ? r + b : r; /* NaN (if b is NaN or 0) stays NaN */             \
     }                                                                                              \
     T mc_ref_floordiv##f(T a, T b)                                                                 \
     {                                                                                              \
@@ -98,7 +99,7 @@ uint64_t mc_ref_upow(uint64_t a, uint64_t b)
 
 int64_t mc_ref_ipow(int64_t a, int64_t b)
 {
-    if (b < 0) { /* only 1 and -1 have whole reciprocals */
+    if (b < 0) { /* only 1 and -1 have integer inverses */
         return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
     }
     return (int64_t)mc_ref_upow((uint64_t)a, (uint64_t)b);

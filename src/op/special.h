@@ -1,5 +1,5 @@
-/* special.h: functions libm lacks, in the reference's two precisions.  float ones compute in double:
- * the reference is for trust, not for speed. */
+/* special.h: functions that libm lacks, for the reference in float and double. The float ones compute in
+ * double: the reference need not be fast. */
 #ifndef MC_SPECIAL_H
 #define MC_SPECIAL_H
 

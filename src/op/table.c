@@ -1,4 +1,4 @@
-/* table.c: all ops as one list.  Made once, at first use: signatures are parsed, names indexed. */
+/* table.c: all ops in one table. It is made at first use: signatures are parsed, names indexed. */
 #include "op/op.h"
 #include <stdlib.h>
 
@@ -49,7 +49,7 @@ static bool add(const struct mc_op *row, int n)
     return true;
 }
 
-/* In the order of the table and of the manual. */
+/* The families, in the order of the table and of the manual. */
 static const struct mc_op_family families[] = {
     { "Element by element", scalars, (int)NELEM(scalars), .rules =
       "The inputs broadcast as in NumPy: axes are aligned from the last one. An axis broadcasts if its size is known to be 1 "
@@ -119,11 +119,11 @@ static const struct mc_op_family families[] = {
 };
 static int family_end[NELEM(families)];
 
-/* Makes the table unless it is there.  False: no memory now; the next caller tries again. */
 const struct mc_language mc_op_language = {
     .find = mc_op_find, .op = mc_op_at, .expand = mc_formula_expand, .forget = mc_custom_unref,
 };
 
+/* Makes the table at the first call. False: out of memory; the next caller tries again. */
 static bool make(void)
 {
     if (atomic_load_explicit(&made, memory_order_acquire)) {

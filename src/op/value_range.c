@@ -1,4 +1,4 @@
-/* value_range.c: bounds of values, as the formula tells them. */
+/* value_range.c: bounds of values that follow from the formula. */
 #include "op/op.h"
 #include <math.h>
 
@@ -11,7 +11,7 @@ static bool same_lines(const struct mc_type *a, const struct mc_type *b)
     return same;
 }
 
-/* Is n sum(exp(x - max(x))), as in softmax?  One of its summands is 1. */
+/* Is n sum(exp(x - max(x))), as in softmax? It is at least 1, because one summand is 1. */
 static bool sums_softmax(const mc_node *n)
 {
     const mc_node *e = mc_is_op(n, "sum") ? n->in[0] : NULL;

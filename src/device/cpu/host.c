@@ -1,4 +1,4 @@
-/* host.c: the processor as a device. */
+/* host.c: the CPU as a device. */
 #include "device/device.h"
 
 static mc_status enter(struct mc_device *d)

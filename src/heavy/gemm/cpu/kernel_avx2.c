@@ -1,7 +1,7 @@
-/* kernel_avx2.c: matrix product kernels in 16 registers of 256 bits: tiles of 4 rows by 3 vectors
- * (12 accumulators, 3 for b, one for a).
+/* kernel_avx2.c: matrix product kernels for 16 registers of 256 bits: tiles of 4 rows by 3 vectors (12
+ * accumulators, 3 registers for b, one for a).
  *
- * Invariant: nothing here runs unless the processor reports AVX2 and FMA. */
+ * Invariant: nothing here runs unless the CPU reports AVX2 and FMA. */
 #include "heavy/gemm/cpu/kernel.h"
 
 #if defined(__x86_64__)

@@ -1,9 +1,9 @@
-/* onednn.c: oneDNN's dnnl_sgemm, by its C interface.
+/* onednn.c: oneDNN's dnnl_sgemm, through its C interface.
  *
- * It runs on OpenMP's threads, not on our team; their number is set to the team's for the calling
- * thread alone, and set back.
+ * It runs on OpenMP's threads, not on our team.  Their number is set to the team's for the calling thread
+ * during the call.
  *
- * Invariant: the same bits on every run, but not for every number of threads: it may divide k. */
+ * Invariant: the same bits on every run, but the bits may depend on the number of threads (it may divide k). */
 #include "heavy/gemm/cpu/library.h"
 #include <dlfcn.h>
 

@@ -81,7 +81,8 @@ static int open_folder_at(int at, const char *name, int flags, const char **why)
     return fd;
 }
 
-/* Opens the folder of entries.  The path to the cache folder may contain symbolic links: the user chose it. */
+/* Opens the folder of entries.  The path to the cache folder may contain symbolic links: the user chose
+ * it. */
 static int open_kernels(void)
 {
     const char *dir = mc_cache_dir(), *why = NULL;

@@ -24,7 +24,8 @@ void mc_cache_put(struct mc_key key, const char *suffix, const char *content, si
 void mc_cache_drop(struct mc_key key, const char *suffix);
 
 /* ---- cache_evict.c ---- */
-/* Called after `added` bytes were written: removes stale and least recently used files when space is short. */
+/* Called after `added` bytes were written: removes stale and least recently used files when space is
+ * short. */
 void mc_cache_sweep(int folder, size_t added);
 void mc_folder_remove(const char *path);    /* removes the folder and its contents */
 

@@ -39,7 +39,8 @@ static bool locate(const char *word, struct mc_str *out, struct stat *st)
     }
 }
 
-/* Key of the state of every program named in the flag: "ccache gcc" has two.  *found: the first one exists. */
+/* Key of the state of every program named in the flag: "ccache gcc" has two.  *found: the first one
+ * exists. */
 static mc_status stamp(const char *flag, const struct mc_argv *w, struct mc_key *key, bool *found)
 {
     struct mc_str b = { 0 };

@@ -12,7 +12,7 @@ struct mc_argv { /* a command line */
     struct mc_arena arena;
 };
 bool mc_words_add(struct mc_argv *w, const char *word, size_t n); /* false: out of memory */
-bool mc_words_split(struct mc_argv *w, const char *text);         /* adds the words of text; blanks separate */
+bool mc_words_split(struct mc_argv *w, const char *text);         /* adds the words of text */
 void mc_words_free(struct mc_argv *w);
 
 struct mc_child_exit {
@@ -20,7 +20,7 @@ struct mc_child_exit {
     int number; /* exit code, signal, or the time limit in seconds */
 };
 enum { MC_ENDING = 128 };
-bool mc_ending_good(const struct mc_child_exit *e);                                 /* exit code 0 or unknown */
+bool mc_ending_good(const struct mc_child_exit *e);                              /* exit code 0 or unknown */
 const char *mc_ending_text(const struct mc_child_exit *e, char text[MC_ENDING]);    /* "ends with code 1" */
 /* Runs a program found in PATH, in its own process group, for at most cc.timeout (a flag) seconds.
  * Standard input is fd `in` (-1: empty).  The environment has LC_ALL=C, and TMPDIR=tmp unless tmp is NULL.

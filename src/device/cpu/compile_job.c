@@ -1,7 +1,7 @@
 /* compile_job.c: one compilation: the command, the work folder, and the resulting library.
  *
- * Invariant: MC_EFILE may be the folder's fault, so the next folder is tried.  Any other error is final.  Only
- * a library that has been loaded is put into the cache. */
+ * Invariant: MC_EFILE may be the folder's fault, so the next folder is tried.  Any other error is final.
+ * Only a library that has been loaded is put into the cache. */
 #include "device/cpu/code.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -71,7 +71,8 @@ static bool is_folder_error(const char *said)
     return false;
 }
 
-static mc_status refused(struct mc_job *j, const char *linking, const char *said, const struct mc_child_exit *end)
+static mc_status refused(struct mc_job *j, const char *linking, const char *said,
+                         const struct mc_child_exit *end)
 {
     enum { LINES = 20 };
     char how[MC_ENDING];

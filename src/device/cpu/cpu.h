@@ -27,8 +27,8 @@ enum mc_isa mc_isa_fitting(const int lanes[ISA_COUNT], int64_t n);
 /* For tests: allows only the named set; false if the CPU lacks it.  NULL allows all again. */
 bool mc_isa_only(const char *name);
 
-/* ---- team.c: the thread team, one for each process, created on first use.  A caller that finds it busy, or is
- * itself a member at work, runs the work alone.  A forked child creates its own. ---- */
+/* ---- team.c: the thread team, one for each process, created on first use.  A caller that finds it busy,
+ * or is itself a member at work, runs the work alone.  A forked child creates its own. ---- */
 typedef void mc_team_work(void *arg, int64_t from, int64_t to, int thread);
 int  mc_team_size(void);                           /* threads of the team, the caller included */
 /* Splits [0, n) into at most `threads` (0: mc_team_size) nearly equal ranges of multiples of `grain`.  The

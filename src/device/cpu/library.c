@@ -92,12 +92,12 @@ static const char *flaw_of_segments(const struct image *f)
         const segment s = segment_of(f, i);
         if ((s.p_type == PT_LOAD || s.p_type == PT_DYNAMIC) &&
             (!within(f, s.p_offset, s.p_filesz) || s.p_memsz < s.p_filesz)) {
-            return "the file is not whole";
+            return "the file is incomplete";
         }
         loads = loads || s.p_type == PT_LOAD;
         dynamic = dynamic || (s.p_type == PT_DYNAMIC && has_tables(f, &s));
     }
-    return loads && dynamic ? NULL : "the file is not whole";
+    return loads && dynamic ? NULL : "the file is incomplete";
 }
 
 const char *mc_library_flaw(const char *data, size_t n)
@@ -119,7 +119,7 @@ const char *mc_library_flaw(const char *data, size_t n)
     }
     if (!within(&f, f.h.e_phoff, (uint64_t)f.h.e_phnum * sizeof(segment)) ||
         (f.h.e_shoff && !within(&f, f.h.e_shoff, (uint64_t)f.h.e_shnum * sizeof(section)))) {
-        return "the file is not whole";
+        return "the file is incomplete";
     }
     return flaw_of_segments(&f);
 }
@@ -163,7 +163,7 @@ void *mc_library_open(int fd, const char *path)
     const bool by_number = same_file(name, fd);
     /* without /proc the file could still be replaced between this check and dlopen, by the folder's owner */
     if (!by_number && !same_file(path, fd)) {
-        mc_fail(MC_EFILE, "a compiled kernel cannot be loaded: '%s' is another file by now", path);
+        mc_fail(MC_EFILE, "a compiled kernel cannot be loaded: '%s' was replaced by another file", path);
         return NULL;
     }
     void *library = dlopen(by_number ? name : path, RTLD_NOW | RTLD_LOCAL);

@@ -244,7 +244,7 @@ const char *mc_ending_text(const struct mc_child_exit *e, char text[MC_ENDING])
                     "was still running after %d s, the limit of the flag cc.timeout, and was ended",
                     e->number);
         break;
-    default: mc_snprintf(text, MC_ENDING, "ends, with a code that the system does not tell");
+    default: mc_snprintf(text, MC_ENDING, "ends with an unknown exit code");
     }
     return text;
 }

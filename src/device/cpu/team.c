@@ -94,8 +94,8 @@ static void wake(struct word *w)
 
 #endif
 
-/* Spins for at most `seconds`, or only briefly if there are more members than processors.  True: the ticket has
- * changed. */
+/* Spins for at most `seconds`, or only briefly if there are more members than processors.  True: the
+ * ticket has changed. */
 static bool spin_until(struct word *w, uint32_t old, double seconds)
 {
     enum { ROUNDS = 64 }; /* polls between two reads of the clock */
@@ -118,8 +118,8 @@ static bool spin_until(struct word *w, uint32_t old, double seconds)
     } while (true);
 }
 
-/* Returns once the ticket differs from old.  No wake-up is lost: the stores and loads of ticket and asleep are
- * sequentially consistent, so either the owner sees the new ticket or the writer sees asleep set. */
+/* Returns once the ticket differs from old.  No wake-up is lost: the stores and loads of ticket and asleep
+ * are sequentially consistent, so either the owner sees the new ticket or the writer sees asleep set. */
 static void wait_while(struct word *w, uint32_t old, double spin)
 {
     if (spin_until(w, old, spin)) {

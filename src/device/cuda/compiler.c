@@ -1,8 +1,8 @@
 /* compiler.c: the version of NVRTC and its architectures, from a note on disk if there is a valid one.
  *
  * Opening NVRTC takes longer than loading all kernels of a function.  So its version and architectures are
- * noted in the folder of compiled kernels, with the search paths as key.  A process that finds all its kernels
- * there never opens NVRTC.
+ * noted in the folder of compiled kernels, with the search paths as key.  A process that finds all its
+ * kernels there never opens NVRTC.
  *
  * Invariant: a note is valid while NVRTC's file has the same path, inode, size and time. */
 #include "device/cuda/driver.h"

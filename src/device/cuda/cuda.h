@@ -1,8 +1,8 @@
 /* cuda.h: NVIDIA GPUs as devices.  Libraries are opened at run time.  api.def lists the functions used, so
  * that building needs no header of NVIDIA's.
  *
- * Invariant: no GPU is touched before a program requests one.  Every failure is one error message, after which
- * the process can go on. */
+ * Invariant: no GPU is touched before a program requests one.  Every failure is one error message, after
+ * which the process can go on. */
 #ifndef MC_CUDA_H
 #define MC_CUDA_H
 
@@ -73,8 +73,8 @@ mc_status mc_cuda_wait(struct mc_cuda *d);
 
 /* ---- fault.c: error messages for the driver's codes ---- */
 /* MC_OK, or an error that names the action: "cuda0: launch of k3_map: an illegal memory access was
- * encountered".  An error of asynchronous work lists the launches that may have caused it.  After an error that
- * makes the device unusable every mc_cuda_enter fails with it. */
+ * encountered".  An error of asynchronous work lists the launches that may have caused it.  After an error
+ * that makes the device unusable every mc_cuda_enter fails with it. */
 mc_status mc_cuda_check(struct mc_cuda *d, int code, const char *what, const char *name);
 /* CUDA_LAUNCH_BLOCKING=1 or the flag cuda.blocking: each launch waits */
 bool mc_cuda_blocking(void);
@@ -82,7 +82,8 @@ bool mc_cuda_lost(const struct mc_cuda *d);                   /* an earlier erro
 
 /* ---- memory.c: stream-ordered memory from a pool.  The purpose of each block is recorded for the message
  * when memory runs out ---- */
-/* 256-byte aligned; `what` is the purpose.  NULL: the error gives bytes, free bytes and the largest holders */
+/* 256-byte aligned; `what` is the purpose.  NULL: the error gives bytes, free bytes and the largest
+ * holders */
 void *mc_cuda_alloc(struct mc_cuda *d, size_t bytes, const char *what);
 void mc_cuda_free(struct mc_cuda *d, void *p);                /* NULL does nothing */
 size_t mc_cuda_held(const struct mc_cuda *d);                 /* bytes allocated and not freed */
@@ -138,7 +139,7 @@ mc_status mc_cuda_launch_dependent(struct mc_cuda *d, void *kernel, const char *
                          const void *args, size_t nargs);
 /* Events, for times on the device. */
 void *mc_cuda_event_record(struct mc_cuda *d);                        /* NULL: failed */
-double mc_cuda_event_seconds(struct mc_cuda *d, void *from, void *to); /* seconds, waits; frees both; < 0: failed */
+double mc_cuda_event_seconds(struct mc_cuda *d, void *from, void *to); /* waits; frees both; < 0: failed */
 
 /* ---- tensor_map.c: tensor maps for the copy engine of Hopper's multiprocessors (TMA) ---- */
 enum { MC_CUDA_MAP_RANK = 5, MC_CUDA_ROW = 128 };
@@ -149,17 +150,18 @@ struct mc_cuda_tensor_map_spec {          /* axes from the innermost, which is c
     /* elements of a box along each axis, and their distance; box[0] elements are 128 bytes */
     int box[MC_CUDA_MAP_RANK], step[MC_CUDA_MAP_RANK];
 };
-bool mc_cuda_has_tensor_map(void);                                      /* does the driver support tensor maps? */
+bool mc_cuda_has_tensor_map(void);                            /* does the driver support tensor maps? */
 /* The array and its strides are aligned to 16 bytes. */
-mc_status mc_cuda_tensor_map(struct mc_cuda_tensor_map *m, const struct mc_cuda_tensor_map_spec *b, const void *array);
+mc_status mc_cuda_tensor_map(struct mc_cuda_tensor_map *m, const struct mc_cuda_tensor_map_spec *b,
+                             const void *array);
 
 /* ---- replay.c: capture and replay ---- */
 /* Work on d->stream is recorded and not run until mc_cuda_capture_end.  The device stays entered between. */
 mc_status mc_cuda_capture_begin(struct mc_cuda *d);
 /* Ends the capture.  *graph is NULL after an error. */
 mc_status mc_cuda_capture_end(struct mc_cuda *d, void **graph);
-/* Dependencies of the next recorded launch: set replaces them by these nodes, get stores at most `most` of them
- * and sets *n to their number. */
+/* Dependencies of the next recorded launch: set replaces them by these nodes, get stores at most `most` of
+ * them and sets *n to their number. */
 bool mc_cuda_can_fork_capture(void);                          /* does the driver support set and get? */
 mc_status mc_cuda_capture_set_dependencies(struct mc_cuda *d, void **node, int n);
 mc_status mc_cuda_capture_get_dependencies(struct mc_cuda *d, int most, void **node, int *n);

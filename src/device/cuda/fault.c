@@ -1,7 +1,7 @@
 /* fault.c: error messages for the driver's codes, with the launches that may have caused them.
  *
- * Work on a GPU fails after the call that started it has returned.  So the names of the launches since the last
- * successful synchronization are kept.
+ * Work on a GPU fails after the call that started it has returned.  So the names of the launches since the
+ * last successful synchronization are kept.
  *
  * Invariant: after an error that makes the context unusable the device is lost, and every later use of it
  * fails with that error. */

@@ -1,10 +1,10 @@
 /* memory.c: stream-ordered allocation of the device's memory.
  *
- * The driver's pool keeps freed memory until the process ends, so the steady state needs no new memory.  The
- * pool's unused memory is released only when an allocation fails.
+ * The driver's pool keeps freed memory until the process ends, so the steady state needs no new memory.
+ * The pool's unused memory is released only when an allocation fails.
  *
- * Invariant: the table holds exactly the allocated blocks, each with its purpose.  A block that is freed during
- * capture is parked until its end, because the captured graph must not contain the release. */
+ * Invariant: the table holds exactly the allocated blocks, each with its purpose.  A block that is freed
+ * during capture is parked until its end, because the captured graph must not contain the release. */
 #include "device/cuda/driver.h"
 
 enum { BUCKETS = 1024, GRAIN = 256, NAME = 40, HOLDERS = 4 };
@@ -77,7 +77,8 @@ struct holder {
     int blocks;
 };
 
-/* The at most HOLDERS purposes with most bytes, largest first; purposes beyond the first 64 are not counted. */
+/* The at most HOLDERS purposes with most bytes, largest first; purposes beyond the first 64 are not
+ * counted. */
 static size_t list_holders(const struct mc_cuda_pool *p, struct holder *top)
 {
     struct holder all[64];

@@ -1,7 +1,7 @@
 /* open.c: finds and opens NVIDIA's libraries and looks up their functions.
  *
- * Invariant: a library is opened at the first mc_nv_need or mc_nv_found and stays open.  If it was not found, it
- * is searched again only after the flag cuda.path has changed. */
+ * Invariant: a library is opened at the first mc_nv_need or mc_nv_found and stays open.  If it was not
+ * found, it is searched again only after the flag cuda.path has changed. */
 #include "device/cuda/cuda.h"
 #include <dlfcn.h>
 #include <glob.h>
@@ -31,7 +31,8 @@ static const struct library {
                       "no kernel can be compiled, so nothing runs on a GPU" },
     [NV_CUBLASLT] = { "cuBLASLt", { "libcublasLt.so.13", "libcublasLt.so.12" }, blas_version,
                       "matrix products run on kernels of our own" },
-    [NV_CUDNN]    = { "cuDNN", { "libcudnn.so.9" }, dnn_version, "convolutions and pooling run on kernels of our own",
+    [NV_CUDNN]    = { "cuDNN", { "libcudnn.so.9" }, dnn_version,
+                      "convolutions and pooling run on kernels of our own",
                       { NV_NVRTC, NV_CUBLASLT }, 2 },
     [NV_CUFFT]    = { "cuFFT", { "libcufft.so.12", "libcufft.so.11" }, fft_version,
                       "no convolution goes by way of a library's Fourier transform" },
@@ -186,8 +187,8 @@ static bool take_symbols(struct state *s, enum mc_nv_lib lib)
     return true;
 }
 
-/* NVRTC loads its library of built-in functions by file name, and the loader may not search NVRTC's own folder.
- * If that library is already open, the name suffices. */
+/* NVRTC loads its library of built-in functions by file name, and the loader may not search NVRTC's own
+ * folder.  If that library is already open, the name suffices. */
 static bool open_builtins(struct state *s)
 {
     char path[320];
@@ -220,7 +221,7 @@ static void open_library(enum mc_nv_lib lib) /* under the lock */
     if (take_symbols(s, lib)) {
         s->found.there = l->version(s->found.version, sizeof s->found.version);
         if (!s->found.there) {
-            mc_snprintf(s->found.why, sizeof s->found.why, "it does not tell its version");
+            mc_snprintf(s->found.why, sizeof s->found.why, "it does not report its version");
         }
         s->found.there = s->found.there && (lib != NV_NVRTC || open_builtins(s));
     }

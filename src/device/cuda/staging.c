@@ -100,7 +100,7 @@ mc_status mc_cuda_copy_to_device(struct mc_cuda *d, void *there, const void *her
     TRY(mc_cuda_enter(d));
     mc_status s = MC_OK;
     if (d->recording) {
-        s = mc_fail(MC_EDEVICE, "%s: what the host sends cannot be recorded", d->id);
+        s = mc_fail(MC_EDEVICE, "%s: a copy from the host cannot be recorded", d->id);
     } else if (n && plainly(d, n, straight)) {
         s = mc_cuda_check(d, mc_nv.cuMemcpyHtoDAsync_v2(there_of(there), here, n, d->stream), "sending",
                           NULL);
@@ -148,7 +148,7 @@ mc_status mc_cuda_copy_to_host(struct mc_cuda *d, void *here, const void *there,
     TRY(mc_cuda_enter(d));
     mc_status s = MC_OK;
     if (d->recording) {
-        s = mc_fail(MC_EDEVICE, "%s: what the host fetches cannot be recorded", d->id);
+        s = mc_fail(MC_EDEVICE, "%s: a copy to the host cannot be recorded", d->id);
     } else if (n && plainly(d, n, 0)) {
         s = mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(here, there_of(there), n, d->stream), "fetching",
                           NULL);
@@ -184,7 +184,7 @@ mc_status mc_cuda_clear(struct mc_cuda *d, void *p, size_t n)
 mc_status mc_cuda_get_pinned(struct mc_cuda *d, void *here, const void *there, size_t n)
 {
     TRY(mc_cuda_enter(d));
-    mc_status s = d->recording ? mc_fail(MC_EDEVICE, "%s: what the host fetches cannot be recorded", d->id)
+    mc_status s = d->recording ? mc_fail(MC_EDEVICE, "%s: a copy to the host cannot be recorded", d->id)
                                : MC_OK;
     s = s < 0 ? s
               : mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(here, there_of(there), n, d->stream), "fetching",

@@ -116,7 +116,8 @@ static int attribute(int device, int which)
     return mc_nv.cuDeviceGetAttribute(&value, which, device) == 0 ? value : 0;
 }
 
-static mc_status read_properties(int ordinal, int *device, struct mc_cuda_properties *out) /* under the lock */
+/* under the lock */
+static mc_status read_properties(int ordinal, int *device, struct mc_cuda_properties *out)
 {
     int count;
     TRY(start_driver(&count));
@@ -193,7 +194,8 @@ static mc_array *device_array(struct mc_device *d, mc_dtype t, int rank, const i
 }
 
 static const struct mc_device_ops device_ops = {
-    .enter = device_enter, .leave = device_leave, .alloc = device_alloc, .free = device_free, .array = device_array,
+    .enter = device_enter, .leave = device_leave, .alloc = device_alloc, .free = device_free,
+    .array = device_array,
 };
 
 static void make_lock(pthread_mutex_t *m)
@@ -293,7 +295,7 @@ struct mc_cuda *mc_cuda_start(int ordinal)
 {
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* the driver's threads inherit the mask: they take no signals */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* the driver's threads inherit it: no signals */
     pthread_mutex_lock(&lock);
     struct mc_cuda *d = find_or_start(ordinal);
     pthread_mutex_unlock(&lock);

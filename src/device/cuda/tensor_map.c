@@ -1,8 +1,8 @@
-/* tensor_map.c: tensor maps, from which the copy engine of Hopper's multiprocessors (TMA) copies boxes of an
- * array to shared memory.
+/* tensor_map.c: tensor maps, from which the copy engine of Hopper's multiprocessors (TMA) copies boxes of
+ * an array to shared memory.
  *
- * Invariant: elements outside the array are copied as zeros.  The 16-byte pieces of each 128-byte row of a box
- * are permuted by row % 8 (128-byte swizzle), as the tensor cores read them. */
+ * Invariant: elements outside the array are copied as zeros.  The 16-byte pieces of each 128-byte row of a
+ * box are permuted by row % 8 (128-byte swizzle), as the tensor cores read them. */
 #include "device/cuda/driver.h"
 
 bool mc_cuda_has_tensor_map(void)
@@ -16,7 +16,8 @@ static uint64_t stride_bytes(const struct mc_cuda_tensor_map_spec *b, int axis, 
     return b->size[axis] > 1 ? (uint64_t)b->stride[axis] * size : MC_CUDA_ROW;
 }
 
-mc_status mc_cuda_tensor_map(struct mc_cuda_tensor_map *m, const struct mc_cuda_tensor_map_spec *b, const void *array)
+mc_status mc_cuda_tensor_map(struct mc_cuda_tensor_map *m, const struct mc_cuda_tensor_map_spec *b,
+                             const void *array)
 {
     const int type = b->dtype == MC_FLOAT16    ? NV_CU_TENSOR_MAP_DATA_TYPE_FLOAT16
                      : b->dtype == MC_BFLOAT16 ? NV_CU_TENSOR_MAP_DATA_TYPE_BFLOAT16

@@ -2,16 +2,17 @@
  *
  *   C = act(alpha * op(A) * op(B) + beta * C0),  then the epilogue on each finished tile
  *
- * for each matrix of a batch.  A is (m, k), B is (k, n), C is (m, n), each with a row and a column stride in
- * elements.  One of the two is 1 for A and B (else the caller copies); the column stride of C is 1.  C0 is the
- * old C or a separate operand (residual): another (m, n) matrix, or a row (a bias) or column that is broadcast
- * with stride 0.  If beta is 0, C0 is not read, so NaN and infinity in it do not matter. */
+ * for each matrix of a batch.  A is (m, k), B is (k, n), C is (m, n), each with a row and a column stride
+ * in elements.  One of the two is 1 for A and B (else the caller copies); the column stride of C is 1.  C0
+ * is the old C or a separate operand (residual): another (m, n) matrix, or a row (a bias) or column that
+ * is broadcast with stride 0.  If beta is 0, C0 is not read, so NaN and infinity in it do not matter. */
 #ifndef MC_GEMM_H
 #define MC_GEMM_H
 
 #include "plan/plan.h"
 
-/* Called for rows [i, i+m) and columns [j, j+n) of the result while they are in cache.  c points to the tile. */
+/* Called for rows [i, i+m) and columns [j, j+n) of the result while they are in cache.  c points to the
+ * tile. */
 typedef void mc_gemm_epilogue(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n, void *c,
                               int64_t row_stride);
 struct mc_gemm_problem {
@@ -33,8 +34,8 @@ enum { GEMM_A, GEMM_B, GEMM_C, GEMM_C0, GEMM_EPILOGUE, GEMM_EPILOGUE_ARG, GEMM_N
 extern const struct mc_family mc_gemm_family;
 /* Calls the planner for a copy of p whose base it sets. */
 struct mc_plan *mc_gemm_plan(const struct mc_gemm_problem *p, const struct mc_plan_options *o);
-/* The same for the GPU that the thread has entered: operands in its memory, no epilogue function, any strides.
- * A bias for the columns is a C0 with row stride 0. */
+/* The same for the GPU that the thread has entered: operands in its memory, no epilogue function, any
+ * strides.  A bias for the columns is a C0 with row stride 0. */
 extern const struct mc_family mc_gemm_cuda;
 struct mc_plan *mc_gemm_cuda_plan(const struct mc_gemm_problem *p, const struct mc_plan_options *o);
 /* the same for solvers that use products as child plans; they set tf32 themselves */

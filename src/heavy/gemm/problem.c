@@ -101,7 +101,8 @@ mc_status mc_gemm_compare(const struct mc_gemm_problem *p, const struct mc_plan 
     return MC_OK;
 }
 
-/* If the matrices A of the batch adjoin in memory (as do C and C0) and B is shared, the batch is one product. */
+/* If the matrices A of the batch adjoin in memory (as do C and C0) and B is shared, the batch is one
+ * product. */
 void mc_gemm_stack(struct mc_gemm_problem *p)
 {
     const bool c0 = p->beta == 0 || p->c0s[0] == p->m * p->c0s[1];

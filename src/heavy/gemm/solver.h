@@ -1,7 +1,7 @@
 /* solver.h: the interface among the solvers of matrix products.
  *
- * Invariant: a result depends on the problem and the kernel, not on the number of threads: work is divided over
- * batch, m and n, and over k only in a way that depends on the shape (splitk.c). */
+ * Invariant: a result depends on the problem and the kernel, not on the number of threads: work is divided
+ * over batch, m and n, and over k only in a way that depends on the shape (splitk.c). */
 #ifndef MC_GEMM_SOLVER_H
 #define MC_GEMM_SOLVER_H
 

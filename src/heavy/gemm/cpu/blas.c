@@ -1,7 +1,7 @@
 /* blas.c: sgemm and dgemm of a BLAS, through the Fortran interface.
  *
- * A BLAS runs on its own threads, and their number is a setting of the whole process.  So it is not used if the
- * thread team has one thread.
+ * A BLAS runs on its own threads, and their number is a setting of the whole process.  So it is not used
+ * if the thread team has one thread.
  *
  * Invariant: the same bits on every run, but the bits may depend on the number of threads. */
 #include "heavy/gemm/cpu/library.h"
@@ -61,7 +61,7 @@ static const char *refuse(const struct mc_problem *p_)
         return "takes float32 and float64 only";
     }
     if (mc_team_size() == 1) {
-        return "would use threads of its own where one is asked for";
+        return "uses its own threads, but the thread team has only one";
     }
     const char *no = mc_library_gemm_refuse(&library, &mc_gemm_blas, p);
     if (no) {
@@ -95,4 +95,6 @@ void *mc_gemm_blas_library(void)
     return mc_library_gemm_open(&library);
 }
 
-const struct mc_solver mc_gemm_blas = { .name = "blas", .refuse = refuse, .missing = missing, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_blas = {
+    .name = "blas", .refuse = refuse, .missing = missing, .estimate = estimate, .plan = plan,
+};

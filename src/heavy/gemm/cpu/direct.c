@@ -1,5 +1,5 @@
-/* direct.c: products whose operands are read in place.  If the columns of B do not have stride 1, one panel of
- * them at a time is transposed first.  A call of one task uses no other thread.
+/* direct.c: products whose operands are read in place.  If the columns of B do not have stride 1, one
+ * panel of them at a time is transposed first.  A call of one task uses no other thread.
  *
  * Invariant: each element of C is one sum over k in order. */
 #include "heavy/gemm/solver.h"
@@ -126,8 +126,8 @@ static double split_rows(const struct mc_gemm_problem *p, const struct mc_gemm_k
     return tiles * (double)p->k * (double)gemm_ceil(n, kernel->lanes) * crossing * 0.5e-9;
 }
 
-/* Operands cost more the less of them fits in the caches and the TLB.  A costs more if k does not have stride 1:
- * each of its cache lines then serves only one tile. */
+/* Operands cost more the less of them fits in the caches and the TLB.  A costs more if k does not have
+ * stride 1: each of its cache lines then serves only one tile. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
@@ -189,4 +189,6 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
-const struct mc_solver mc_gemm_direct = { .name = "direct", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_direct = {
+    .name = "direct", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

@@ -1,6 +1,6 @@
-/* kernel.h: the innermost loops of matrix products, one table of functions for each instruction set and element
- * type.  All are compiled from kernel_body.h; kernel_avx512.c, kernel_avx2.c and kernel_generic.c define its
- * registers and instructions.
+/* kernel.h: the innermost loops of matrix products, one table of functions for each instruction set and
+ * element type.  All are compiled from kernel_body.h; kernel_avx512.c, kernel_avx2.c and kernel_generic.c
+ * define its registers and instructions.
  *
  * Invariant: no kernel reads or writes an element outside of what its arguments describe. */
 #ifndef MC_GEMM_KERNEL_H
@@ -22,8 +22,8 @@ struct mc_gemm_tile {
     int64_t c0_row, c_row;
 };
 
-/* Skinny products multiply a large matrix x (p, k), read once in place, by a small one s (q, k), which is packed
- * in the order in which the kernel reads it:
+/* Skinny products multiply a large matrix x (p, k), read once in place, by a small one s (q, k), which is
+ * packed in the order in which the kernel reads it:
  *   dot    k of x has stride 1:  s is [k / lanes][q][lanes], zero beyond k
  *   outer  p of x has stride 1:  s is [k][q] */
 typedef void mc_gemm_tile_kernel(const struct mc_gemm_tile *t);

@@ -45,8 +45,8 @@ int mc_library_gemm_threads(void *handle, int n)
     return before;
 }
 
-/* With OMP_WAIT_POLICY=active the library's threads spin after the call, on the processors that our team needs
- * next.  So they are put to sleep. */
+/* With OMP_WAIT_POLICY=active the library's threads spin after the call, on the processors that our team
+ * needs next.  So they are put to sleep. */
 void mc_library_gemm_done(void *handle, int before)
 {
     enum { SOFTLY = 1 }; /* omp_pause_soft */
@@ -68,7 +68,9 @@ void mc_library_gemm_done(void *handle, int before)
 const char *mc_library_gemm_missing(struct mc_library_gemm *f, const char *function)
 {
     void *handle = mc_library_gemm_open(f);
-    return !handle ? "finds no library" : dlsym(handle, function) ? NULL : "finds no product in the library";
+    return !handle                   ? "finds no library"
+           : dlsym(handle, function) ? NULL
+                                     : "finds no matrix product in the library";
 }
 
 bool mc_library_gemm_matrix(const int64_t *s, int64_t rows, int64_t cols, struct mc_library_gemm_matrix *out)

@@ -1,7 +1,8 @@
 /* library.h: shared by the two solvers that call a library.
  *
- * Invariant: a library is opened only for plan=measure, for a flag that names its solver, or for a product large
- * enough that library_rate.c times it.  So a program with small products does not pay for opening it. */
+ * Invariant: a library is opened only for plan=measure, for a flag that names its solver, or for a product
+ * large enough that library_rate.c times it.  So a program with small products does not pay for opening
+ * it. */
 #ifndef MC_HEAVY_GEMM_CPU_LIBRARY_H
 #define MC_HEAVY_GEMM_CPU_LIBRARY_H
 
@@ -29,7 +30,8 @@ struct mc_library_gemm_matrix {
     char trans;
     int64_t lead;
 };
-bool mc_library_gemm_matrix(const int64_t *strides, int64_t rows, int64_t cols, struct mc_library_gemm_matrix *out);
+bool mc_library_gemm_matrix(const int64_t *strides, int64_t rows, int64_t cols,
+                            struct mc_library_gemm_matrix *out);
 void mc_library_gemm_start(const struct mc_gemm_run *r); /* copies C0 to C unless they are the same */
 struct mc_plan *mc_library_gemm_plan(const char *missing,
                                 mc_status (*run)(const struct mc_plan *, void *const *, void *, int));
@@ -39,7 +41,8 @@ struct mc_plan *mc_library_gemm_plan(const char *missing,
 const char *mc_library_gemm_refuse(struct mc_library_gemm *f, const struct mc_solver *library,
                               const struct mc_gemm_problem *p);
 /* The library's time for products like p, relative to our own solvers; 1 unless timing showed a gain. */
-double mc_gemm_rate(struct mc_library_gemm *f, const struct mc_solver *library, const struct mc_gemm_problem *p);
+double mc_gemm_rate(struct mc_library_gemm *f, const struct mc_solver *library,
+                    const struct mc_gemm_problem *p);
 /* With plan=estimate: our own estimate times the rate.  Else slightly more than ours, so that the library is
  * selected only by timing. */
 double mc_library_gemm_estimate(struct mc_library_gemm *f, const struct mc_solver *library,

@@ -10,7 +10,7 @@
 #include "heavy/gemm/cpu/library.h"
 
 enum { THIN = 16, SHORT = 64 };             /* limits of min(m, n) and of k in `kinds` */
-static const double worth = 200e-6;         /* products with a smaller estimate, in seconds, start no timing */
+static const double worth = 200e-6;         /* seconds; products with a smaller estimate start no timing */
 static const double budget = 16e-3;         /* seconds for one timing */
 static const double gain = 0.92;            /* a library must take less than this fraction of our time */
 
@@ -45,8 +45,8 @@ static struct mc_gemm_problem example_problem(const struct mc_gemm_problem *p)
 /* ---- timing ---- */
 
 /* Seconds of solver s for p; 0 if it failed.  Does not call a library's own estimate, because that calls
- * mc_gemm_rate, which is waiting for this timing.  For the same reason the family must have no sample(): trials
- * would call the estimates of its plans. */
+ * mc_gemm_rate, which is waiting for this timing.  For the same reason the family must have no sample():
+ * trials would call the estimates of its plans. */
 static double timed(const struct mc_gemm_problem *p, const struct mc_solver *s)
 {
     struct mc_trials t;
@@ -87,9 +87,10 @@ static double measure_library(const struct mc_gemm_problem *p, const char *name,
     return least;
 }
 
-/* Our solver is timed first, because a library's threads may spin for a while after its call.  If it seems slower
- * it is timed again, because another program may have used the processors. */
-static double compare(struct mc_library_gemm *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
+/* Our solver is timed first, because a library's threads may spin for a while after its call.  If it seems
+ * slower it is timed again, because another program may have used the processors. */
+static double compare(struct mc_library_gemm *f, const struct mc_solver *library,
+                      const struct mc_gemm_problem *p)
 {
     struct mc_str word = { 0 };
     double ours = remembered_rate(p, "own", &word),
@@ -120,7 +121,8 @@ const struct mc_solver *mc_gemm_own(const struct mc_gemm_problem *p)
     return found;
 }
 
-double mc_gemm_rate(struct mc_library_gemm *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
+double mc_gemm_rate(struct mc_library_gemm *f, const struct mc_solver *library,
+                    const struct mc_gemm_problem *p)
 {
     static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
     const bool row = p->m == 1 || p->n == 1; /* memory-bound, so no solver is faster */
@@ -147,14 +149,14 @@ const char *mc_library_gemm_refuse(struct mc_library_gemm *f, const struct mc_so
         return mc_gemm_hollow(p);
     }
     if (p->alpha == 0) {
-        return "would not read A and B, whose NaN must show";
+        return "does not read A and B when alpha is 0, but their NaN must propagate";
     }
     if (!mc_library_gemm_matrix(p->as, p->m, p->k, &any) ||
         !mc_library_gemm_matrix(p->bs, p->k, p->n, &any) || (p->m > 1 && p->cs[1] < p->n)) {
         return "takes no overlapping rows";
     }
     if (estimate_mode(f, p) && mc_gemm_rate(f, library, p) >= 1) {
-        return "showed no gain on products like this; plan=measure tries it, or its name";
+        return "was not faster on products like this; plan=measure, or its name in gemm.algo, tries it again";
     }
     return NULL;
 }

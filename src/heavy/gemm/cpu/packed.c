@@ -6,9 +6,9 @@
  *             all threads: copy A's (rows, kc) into panels [kc][mr] and B's (kc, cols) into panels [kc][nr]
  *             all threads: tasks of (mb, nb) of the block, in tiles of (mr, nr)
  *
- * One row panel of A (mr, kc) stays in the L1 cache while the B of a task (kc, nb) is read from L2.  If k of A
- * has stride 1, A is read in place, as mr contiguous streams.  Halves are copied as float32, summed in a float32
- * block and rounded once at the end.
+ * One row panel of A (mr, kc) stays in the L1 cache while the B of a task (kc, nb) is read from L2.  If k
+ * of A has stride 1, A is read in place, as mr contiguous streams.  Halves are copied as float32, summed
+ * in a float32 block and rounded once at the end.
  *
  * Invariant: kc depends on the shape, the element size and the caches, not on the number of threads. */
 #include "heavy/gemm/solver.h"
@@ -300,8 +300,8 @@ static void choose_blocks(struct packed *d, const struct mc_gemm_problem *p)
     d->kc = even(p->k, most_k, 8);
     d->rows = even(p->m, BLOCK, mr);
     d->cols = even(p->n, BLOCK, nr);
-    /* The B of a task fills half of the L2 cache, and the task below reuses it.  There are enough tasks that no
-     * thread waits long at the end. */
+    /* The B of a task fills half of the L2 cache, and the task below reuses it.  There are enough tasks
+     * that no thread waits long at the end. */
     const int64_t most_n = MC_MAX((int64_t)cpu->l2 / 2 / (d->kc * d->size) / nr, 1) * nr;
     d->nb = even(d->cols, most_n, nr);
     d->mb = even(d->rows, 128, mr);
@@ -374,4 +374,6 @@ static const char *refuse(const struct mc_problem *p)
     return mc_gemm_hollow(gemm(p));
 }
 
-const struct mc_solver mc_gemm_packed = { .name = "packed", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_packed = {
+    .name = "packed", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

@@ -79,7 +79,8 @@ bool mc_gemm_streams(const struct mc_gemm_problem *p)
 
 /* ---- estimates ---- */
 
-/* Threads assumed by estimates.  With the real number the selected solver, and so the bits, would depend on it. */
+/* Threads assumed by estimates.  With the real number the selected solver, and so the bits, would depend
+ * on it. */
 enum { NOMINAL = 4 };
 
 static const double clock_hz = 3.5e9;
@@ -119,6 +120,6 @@ double mc_gemm_traffic(const struct mc_gemm_problem *p)
 const char *mc_gemm_hollow(const struct mc_gemm_problem *p)
 {
     return p->batch * p->m * p->n == 0 ? "leaves empty results to the reference"
-           : p->k == 0                 ? "leaves sums of nothing to the reference"
+           : p->k == 0                 ? "leaves empty sums (k = 0) to the reference"
                                        : NULL;
 }

@@ -270,8 +270,8 @@ static const char *refuse(const struct mc_problem *p_)
     return MC_MIN(p->m, p->n) > THIN ? "takes at most 16 rows or columns" : NULL;
 }
 
-/* The constants of estimates here, in direct.c and in packed.c were fitted to 260 shapes, timed with two threads
- * on a processor with AVX-512.  Only the order of the estimates matters. */
+/* The constants of estimates here, in direct.c and in packed.c were fitted to 260 shapes, timed with two
+ * threads on a processor with AVX-512.  Only the order of the estimates matters. */
 
 /* Seconds of one thread to pack s. */
 static double packing(const struct thin *d)
@@ -286,8 +286,7 @@ static double dots_cost(const struct thin *d, double flops)
 {
     const double fours = (double)gemm_ceil(d->p, GEMM_DOT_ROWS), q = (double)d->q,
                  s = q * (double)(d->k_pad * d->size);
-    const double again = s > (double)mc_cpu()->l1d / 2 ? fours * s / 150e9
-                                                       : 0; /* s is read from L2 */
+    const double again = s > (double)mc_cpu()->l1d / 2 ? fours * s / 150e9 : 0; /* s is read from L2 */
     return 2 * 4 * fours * q * (double)d->k_pad * 0.9 / flops +
            fours * ((double)d->groups * 20e-9 + q * 2e-9) + again;
 }
@@ -339,4 +338,6 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
-const struct mc_solver mc_gemm_skinny = { .name = "thin", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_skinny = {
+    .name = "thin", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

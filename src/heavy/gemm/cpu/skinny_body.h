@@ -64,7 +64,7 @@ INLINE void NAME(dot)(const struct mc_gemm_dot *t, const int q)
     }
 }
 
-#define OUTER_P(q) (ACC / (q) > 16 ? 16 : ACC / (q)) /* vectors of x for which registers remain with q columns */
+#define OUTER_P(q) (ACC / (q) > 16 ? 16 : ACC / (q)) /* vectors of x that fit in registers */
 
 INLINE void NAME(outer)(const struct mc_gemm_outer *t, const int q, const int nv, const bool full)
 {
@@ -122,7 +122,8 @@ INLINE void NAME(outer)(const struct mc_gemm_outer *t, const int q, const int nv
     }
 }
 
-/* out = (add ? out : 0) + s[k] * x[k] + ... over `rows` values of k, each of which is a contiguous stream of x. */
+/* out = (add ? out : 0) + s[k] * x[k] + ... over `rows` values of k, each of which is a contiguous stream
+ * of x. */
 INLINE void NAME(rows)(const struct mc_gemm_outer *t, int64_t k, const bool add, const int rows)
 {
     const T *x = (const T *)t->x + k * t->x_col, *s = (const T *)t->s + k;

@@ -1,5 +1,5 @@
-/* splitk.c: split-K for few results with long sums.  k is divided into equal chunks; a child plan computes them
- * as a batch, and the partial results are added in order.
+/* splitk.c: split-K for few results with long sums.  k is divided into equal chunks; a child plan computes
+ * them as a batch, and the partial results are added in order.
  *
  * Invariant: the number of chunks depends only on the shape, so the bits do not depend on threads. */
 #include "heavy/gemm/solver.h"
@@ -137,4 +137,6 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
-const struct mc_solver mc_gemm_splitk = { .name = "splitk", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_splitk = {
+    .name = "splitk", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

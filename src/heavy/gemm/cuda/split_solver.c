@@ -1,15 +1,15 @@
-/* split_solver.c: float32 products of matrices on Hopper's tensor cores, with operands split into pairs of
- * halves: several times the speed of its float32 units, at an error no larger (split.cu has the algebra).
+/* split_solver.c: float32 matrix products on Hopper's tensor cores, with operands split into pairs of
+ * halves: several times the speed of the float32 units, with no larger error (split.cu has the algebra).
  *
- * Invariant: rows with an infinity are multiplied plainly, so that infinities and NaN come out as they
- * should. */
+ * Invariant: results from rows with an infinity are computed in plain float32, so that infinities and NaN
+ * give the same results as in float32. */
 #include "heavy/gemm/cuda/split.h"
 
 struct split {
     struct mc_plan base;
     struct mc_split s;
-    int64_t rows[2], steps;     /* of A, columns of B, padded to whole tiles */
-    size_t at[5];               /* in the workspace: what was seen of A and B, their halves, sums of splits */
+    int64_t rows[2], steps;     /* rows of A and columns of B, padded to whole tiles */
+    size_t at[5];               /* offsets in the workspace: `seen` of A and B, their halves, partial sums */
 };
 
 static size_t round_up(size_t n)
@@ -17,7 +17,7 @@ static size_t round_up(size_t n)
     return (n + 1023) / 1024 * 1024;
 }
 
-/* Rows of A, or columns of B, as rows with k fastest. */
+/* Packs the rows of A, or the columns of B, with k fastest. */
 static mc_status pack(const struct split *d, const struct mc_gemm_problem *p, int which, const void *x,
                       char *workspace)
 {
@@ -56,10 +56,10 @@ static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
     const int64_t most = INT32_MAX / 2;
-    return p->dtype != MC_FLOAT32 ? "multiplies float32"
+    return p->dtype != MC_FLOAT32 ? "takes float32 only"
            : mc_gemm_hollow(p)    ? mc_gemm_hollow(p)
            : p->m > most || p->n > most || p->k > most || p->batch > 65535 || p->m * p->n > most * 64
-               ? "has no room for sizes like these"
+               ? "takes no sizes this large"
                : mc_hopper_refuse();
 }
 
@@ -98,4 +98,6 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
-const struct mc_solver mc_gemm_cuda_split = { .name = "split", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_cuda_split = {
+    .name = "split", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

@@ -26,7 +26,8 @@
 typedef long long i64;
 typedef unsigned long long u64;
 #define MC_ARGS_TYPE(name) static_assert(true, "")
-#define MC_ARGS_SIZE(name, bytes) static_assert(sizeof(name) == (bytes), "the size of " #name " differs from C")
+#define MC_ARGS_SIZE(name, bytes) \
+    static_assert(sizeof(name) == (bytes), "the size of " #name " differs from C")
 
 #else
 

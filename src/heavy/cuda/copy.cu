@@ -3,8 +3,8 @@
  * line: both arrays have the same innermost axis, the last one.
  * tile: the last axis is innermost in TO, the one before it in FROM.  SIDE by SIDE elements go through
  *       shared memory, so that reads and writes are both contiguous.  SIDE is 32, or 64 for elements of at
- *       most two bytes, to have enough bytes in flight.  INDEX: an unsigned type that can count all
- *       elements. */
+ *       most two bytes, to have enough bytes in flight.
+ * INDEX: an unsigned type that can count all elements. */
 #include "heavy/cuda/copy_args.h"
 typedef mc_cuda_copy_args args;
 

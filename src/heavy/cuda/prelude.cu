@@ -59,7 +59,7 @@ template <> struct convert<bf16, float> {
 template <> struct convert<bf16, double> {
     static __device__ bf16 of(double d)
     {
-        float f = __double2float_rz(d); /* round to odd: a truncated part sets the last bit, so that the result is rounded once */
+        float f = __double2float_rz(d); /* round to odd, so that the result is rounded once */
         if ((double)f != d && d == d) {
             f = __uint_as_float(__float_as_uint(f) | 1);
         }
@@ -147,8 +147,8 @@ __device__ __forceinline__ void fetch16(float *to, const float *from)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
 }
-/* fetched: waits for all copies of this thread.  fetched_before: waits for all except those before its
- *          last `Marks` marks. */
+/* fetched: waits for all copies of this thread.
+ * fetched_before: waits for all but those of the last `Marks` groups; fetch_mark ends a group. */
 __device__ __forceinline__ void fetched()
 {
     asm volatile("cp.async.wait_all;" ::: "memory");

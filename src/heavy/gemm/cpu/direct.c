@@ -72,7 +72,8 @@ static void task(void *arg, int64_t at, int slot)
     struct area s = { .batch = at / (down * across),
                       .i0 = at % down * d->mb,
                       .j0 = at / down % across * d->nb };
-    struct mc_gemm_tile t = { .k = p->k, .a_row = p->as[1], .a_col = p->as[2], .b_row = p->bs[1], .alpha = p->alpha,
+    struct mc_gemm_tile t = { .k = p->k, .a_row = p->as[1], .a_col = p->as[2], .b_row = p->bs[1],
+                              .alpha = p->alpha,
                               .c_row = p->cs[1], .stream = d->stream };
     s.i1 = MC_MIN(s.i0 + d->mb, p->m);
     s.j1 = MC_MIN(s.j0 + d->nb, p->n);

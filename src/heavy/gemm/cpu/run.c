@@ -11,8 +11,10 @@ struct mc_gemm_run mc_gemm_bind(const struct mc_plan *plan, void *const *operand
 {
     const struct mc_gemm_problem *p = gemm(plan->problem);
     struct mc_gemm_run r = {
-        .p = p, .a = operand[GEMM_A], .b = operand[GEMM_B], .c = operand[GEMM_C], .arg = operand[GEMM_EPILOGUE_ARG],
-        .size = mc_dtypes[p->dtype].size, .workspace = workspace, .threads = threads > 0 ? threads : mc_team_size(),
+        .p = p, .a = operand[GEMM_A], .b = operand[GEMM_B], .c = operand[GEMM_C],
+        .arg = operand[GEMM_EPILOGUE_ARG],
+        .size = mc_dtypes[p->dtype].size, .workspace = workspace,
+        .threads = threads > 0 ? threads : mc_team_size(),
     };
     if (p->beta != 0) {
         r.c0 = operand[GEMM_C0];

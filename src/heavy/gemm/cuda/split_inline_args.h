@@ -4,7 +4,8 @@
 
 #include "device/cuda/args.h"
 
-struct mc_split_inline_places {     /* an axis: rows with stride down, of `across` positions with stride right */
+/* An axis: rows with stride down, each of `across` positions with stride right. */
+struct mc_split_inline_places {
     i64 down, right;
     int across;
 };

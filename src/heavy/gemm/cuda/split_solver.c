@@ -23,9 +23,12 @@ static mc_status pack(const struct split *d, const struct mc_gemm_problem *p, in
 {
     const int64_t count = which ? p->n : p->m, *s = which ? p->bs : p->as;
     const struct mc_split_pack pack = {
-        .x = x, .to = (void *)(workspace + d->at[2 + which]), .rows = (void *)(workspace + d->at[which]), .tile = which ? d->s.tn : SPLIT_TM,
-        .xs = { s[0], 0, which ? s[2] : s[1], which ? s[1] : s[2] }, .inner = 1, .n_rows = (int)count, .n_cols = (int)p->k,
-        .rows_pad = (int)d->rows[which], .cols_pad = (int)(d->steps * SPLIT_TK), .seen_outer = (int)count, .seen_row = 1,
+        .x = x, .to = (void *)(workspace + d->at[2 + which]),
+        .rows = (void *)(workspace + d->at[which]), .tile = which ? d->s.tn : SPLIT_TM,
+        .xs = { s[0], 0, which ? s[2] : s[1], which ? s[1] : s[2] }, .inner = 1, .n_rows = (int)count,
+        .n_cols = (int)p->k,
+        .rows_pad = (int)d->rows[which], .cols_pad = (int)(d->steps * SPLIT_TK),
+        .seen_outer = (int)count, .seen_row = 1,
     };
     return mc_split_pack_rows(&d->s, &pack, (int)p->batch, (size_t)(count * p->batch));
 }
@@ -37,11 +40,16 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const int64_t each = 2 * d->steps * SPLIT_TK;
     char *w = workspace;
     struct mc_split_args a = {
-        .a = (void *)(w + d->at[2]), .b = (void *)(w + d->at[3]), .a_batch = d->rows[0] * each, .b_batch = d->rows[1] * each,
-        .a_seen = (void *)(w + d->at[0]), .b_seen = (void *)(w + d->at[1]), .a_seen_batch = p->m, .b_seen_batch = p->n,
-        .c = operand[GEMM_C], .c0 = p->beta != 0 ? operand[GEMM_C0] : NULL, .cs = { p->cs[0], 0, p->cs[1], p->cs[2] },
-        .c0s = { p->c0s[0], 0, p->c0s[1], p->c0s[2] }, .m = (int)p->m, .n = (int)p->n, .steps = (int)d->steps, .batch = (int)p->batch,
-        .a_seen_rows = 1, .b_seen_cols = 1, .group_rows = (int)p->m, .alpha = (float)p->alpha, .beta = (float)p->beta, .act = (int)p->act,
+        .a = (void *)(w + d->at[2]), .b = (void *)(w + d->at[3]), .a_batch = d->rows[0] * each,
+        .b_batch = d->rows[1] * each,
+        .a_seen = (void *)(w + d->at[0]), .b_seen = (void *)(w + d->at[1]), .a_seen_batch = p->m,
+        .b_seen_batch = p->n,
+        .c = operand[GEMM_C], .c0 = p->beta != 0 ? operand[GEMM_C0] : NULL,
+        .cs = { p->cs[0], 0, p->cs[1], p->cs[2] },
+        .c0s = { p->c0s[0], 0, p->c0s[1], p->c0s[2] }, .m = (int)p->m, .n = (int)p->n,
+        .steps = (int)d->steps, .batch = (int)p->batch,
+        .a_seen_rows = 1, .b_seen_cols = 1, .group_rows = (int)p->m, .alpha = (float)p->alpha,
+        .beta = (float)p->beta, .act = (int)p->act,
         .plain_a = operand[GEMM_A], .plain_b = operand[GEMM_B], .k = (int)p->k,
     };
     (void)threads;
@@ -89,8 +97,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     }
     const size_t batch = (size_t)p->batch, each = sizeof(struct mc_split_seen),
                  k = (size_t)d->steps * SPLIT_TK * 2 * sizeof(uint16_t);
-    const size_t room[5] = { batch * (size_t)p->m * each, batch * (size_t)p->n * each, batch * (size_t)d->rows[0] * k,
-                             batch * (size_t)d->rows[1] * k, d->s.partial };
+    const size_t room[5] = { batch * (size_t)p->m * each, batch * (size_t)p->n * each,
+                             batch * (size_t)d->rows[0] * k, batch * (size_t)d->rows[1] * k, d->s.partial };
     for (int i = 0; i < 5; i++) {
         d->at[i] = d->base.workspace;
         d->base.workspace += round_up(room[i]);

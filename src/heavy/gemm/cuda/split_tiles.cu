@@ -3,8 +3,8 @@
  *
  * MODE is the layout of the operands of C = A B:
  *   0   matrices: rows of A, columns of B, each with k running fastest
- *   1   A is the windows of images (image, position, channel), gathered when they are loaded; k is (tap, channel)
- *   2   the gradient of filters: k is (image, position), A is y with channels fastest, B is x shifted by a tap
+ *   1   A is the windows of images (image, position, channel), gathered on loading; k is (tap, channel)
+ *   2   the gradient of filters: k is (image, position), A is y, channels fastest, B is x shifted by a tap
  *
  * Matrices and filters are packed in tiles as the tensor cores read them (hopper.cu), high before low, and
  * are copied as blocks. */

@@ -1,9 +1,9 @@
-/* cache.c: the folder of compiled kernels, shared by every process of the user, with no lock file.
+/* cache.c: the folder of compiled kernels, shared by all processes of the user without a lock file.
  *
- * Invariant: an entry is complete before it gets its name, and is proved whole by its seal before it
- * is used; so a killed writer, a full disk or a damaged file cost one compilation and nothing else.
- * Folders and entries are opened once; who owns them and who may write them is asked of what was opened.
- * Whatever fails here is no error: there is just no entry. */
+ * Invariant: an entry is complete before it is renamed to its final name, and its seal is checked before it
+ * is used.  So a killed writer, a full disk or a damaged file costs one compilation and nothing else.
+ * Folders and entries are opened once; owner and permissions are checked on the open descriptor.
+ * A failure here sets no error: the entry counts as missing. */
 #include "device/cache.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ struct mc_key mc_key(const char *const *part, size_t n)
 
 /* ---- the seal ---- */
 
-struct seal { /* the last bytes of an entry; what loads libraries does not look at them */
+struct seal { /* the last bytes of an entry; the dynamic loader ignores them */
     char magic[8];
     struct mc_key key;
     uint64_t size;
@@ -44,7 +44,7 @@ static struct seal checksum_of(struct mc_key key, const char *data, size_t n)
     return s;
 }
 
-/* True if data is whole and belongs to key; *n becomes the size without the seal. */
+/* True if data is complete and belongs to key.  *n becomes the size without the seal. */
 static bool has_valid_checksum(struct mc_key key, const char *data, size_t *n)
 {
     if (*n < sizeof(struct seal)) {
@@ -56,11 +56,11 @@ static bool has_valid_checksum(struct mc_key key, const char *data, size_t *n)
     return memcmp(data + body, &want, sizeof want) == 0;
 }
 
-/* ---- who has a hand in it ---- */
+/* ---- owner and permissions ---- */
 
-static const char kernels[] = "kernels"; /* the folder of entries, in that of the cache */
+static const char kernels[] = "kernels"; /* the folder of entries, inside the cache folder */
 
-/* NULL, or why code is not to be loaded from there: it is loaded only from what this user or root wrote. */
+/* NULL, or the reason not to load code from there.  Only this user and root are trusted. */
 static const char *untrusted_reason(const struct stat *st)
 {
     return st->st_uid != geteuid() && st->st_uid != 0 ? "it belongs to another user"
@@ -68,7 +68,7 @@ static const char *untrusted_reason(const struct stat *st)
                                                       : NULL;
 }
 
-/* A folder, open; -1: there is none, or *why it is refused. */
+/* Returns a descriptor of the folder, or -1: the folder is missing, or refused for the reason *why. */
 static int open_folder_at(int at, const char *name, int flags, const char **why)
 {
     struct stat st;
@@ -81,7 +81,8 @@ static int open_folder_at(int at, const char *name, int flags, const char **why)
     return fd;
 }
 
-/* The folder of entries.  The way to the cache folder may have links, which are its owner's choice. */
+/* Opens the folder of entries.  The path to the cache folder may contain symbolic links: the user chose
+ * it. */
 static int open_kernels(void)
 {
     const char *dir = mc_cache_dir(), *why = NULL;
@@ -98,11 +99,11 @@ static int open_kernels(void)
 
 /* ---- the folder ---- */
 
-static struct place { /* what a text of the flag `cache` led to; only ever added to */
+static struct place { /* the folder found for one text of the flag `cache`; the list only grows */
     struct place *next;
     const char *flag;
-    const char *dir;     /* "" when it will not do */
-    char why[];          /* not, when others have a hand in it */
+    const char *dir;     /* "" when the folder cannot be used */
+    char why[];          /* why it was refused for its owner or permissions, or "" */
 } *_Atomic places;
 
 static void wanted_dir(const char *flag, struct mc_str *out)
@@ -121,7 +122,7 @@ static void wanted_dir(const char *flag, struct mc_str *out)
     }
 }
 
-/* Of the folder, which is made: NULL: it will do. */
+/* NULL, or why the folder (which exists) is not trusted. */
 static const char *check_owner(const char *dir)
 {
     const char *why = NULL;
@@ -161,7 +162,7 @@ static const struct place *find_place(const char *flag)
     bool clean = mc_last_status() == MC_OK;
     wanted_dir(flag, &b);
     if (!b.bad && b.n && mc_dir_make(b.s) < 0) {
-        b.bad = mc_last_status() == MC_EMEMORY; /* says nothing about the folder: ask again */
+        b.bad = mc_last_status() == MC_EMEMORY; /* not the folder's fault: store nothing, try again later */
         b.n = 0;
         b.s[0] = '\0';
         if (clean && !b.bad) {
@@ -174,7 +175,7 @@ static const struct place *find_place(const char *flag)
     if (p) {
         p->next = atomic_load(&places);
         while (!atomic_compare_exchange_weak(&places, &p->next, p)) {
-        } /* a twin made by another thread says the same */
+        } /* a duplicate made by another thread has the same content */
     }
     mc_str_free(&b);
     return p;
@@ -184,7 +185,7 @@ static const struct place *folder_now(void)
 {
     const char *flag = mc_flag_text(FLAG_cache);
     const struct place *p = atomic_load(&places);
-    while (p && p->flag != flag) { /* flags keep each text once */
+    while (p && p->flag != flag) { /* flag texts are interned: equal texts have equal addresses */
         p = p->next;
     }
     return p ? p : find_place(flag);
@@ -211,7 +212,7 @@ static bool folder_path(struct mc_str *path)
     return dir[0] && !path->bad;
 }
 
-/* The folder of entries, made if need be; -1: there is no cache. */
+/* Opens the folder of entries and creates it if needed; -1: there is no cache. */
 static int make_kernels(void)
 {
     struct mc_str path = { 0 };
@@ -251,7 +252,7 @@ bool mc_cache_path(struct mc_key key, const char *suffix, struct mc_str *path)
 
 /* ---- entries ---- */
 
-/* Neither a link is followed nor a pipe waited for; -1: there is no such file to be trusted. */
+/* Follows no link and does not block on a pipe.  -1: no such file, or it is not trusted. */
 static int open_entry(int folder, const char *name, struct stat *st)
 {
     int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -267,7 +268,7 @@ static bool read_entry(struct mc_key key, int folder, const char *name, int fd, 
                        struct mc_str *content)
 {
     if (mc_fd_read(fd, name, &content->s, &content->n) < 0) {
-        return false; /* unreadable is not damaged: no memory, an error of the disk */
+        return false; /* kept: the cause is memory or the disk, not necessarily the file */
     }
     content->cap = content->n + 1;
     if (!has_valid_checksum(key, content->s, &content->n)) {
@@ -276,7 +277,7 @@ static bool read_entry(struct mc_key key, int folder, const char *name, int fd, 
     }
     content->s[content->n] = '\0';
     if (time(NULL) - st->st_mtime > DAY) {
-        utimensat(folder, name, NULL, AT_SYMLINK_NOFOLLOW); /* used, so not to be swept soon */
+        utimensat(folder, name, NULL, AT_SYMLINK_NOFOLLOW); /* marks the use, which eviction sorts by */
     }
     return true;
 }
@@ -305,7 +306,7 @@ bool mc_cache_find(struct mc_key key, const char *suffix, struct mc_str *content
     return found;
 }
 
-/* Under another name first: then it is complete when it gets its own. */
+/* Writes to a temporary name, then renames: an entry under its final name is complete. */
 static bool write_entry(int folder, const char *name, const struct mc_piece *piece, size_t n)
 {
     static atomic_uint count;

@@ -1,7 +1,8 @@
-/* cache_evict.c: keeps the folder of compiled kernels small, and free of what killed processes left.
+/* cache_evict.c: limits the size of the folder of compiled kernels and removes leftovers of killed processes.
  *
- * Looking through the folder costs time in proportion to what is in it, so it is done at a process's
- * first entry, and then whenever it has added a quarter of the room there was; others add as well. */
+ * A scan takes time proportional to the number of files.  So a process scans at its first entry, and again
+ * whenever it has added a quarter of the free space that the last scan found.  Only a quarter, because other
+ * processes add entries too. */
 #include "device/cache.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -10,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HOUR = 3600, DEPTH = 8 }; /* folders in folders that a compiler may leave */
+enum { HOUR = 3600, DEPTH = 8 }; /* DEPTH: levels of nested folders that are removed */
 
 struct entry {
     char *name;
@@ -30,7 +31,7 @@ static bool ends_with(const char *s, const char *tail)
     return n >= m && strcmp(s + n - m, tail) == 0;
 }
 
-/* What a killed process left: its folder, or a file that never got its name. */
+/* A work folder, or a file that has not been renamed to its final name.  Stale if its process was killed. */
 static bool is_temporary(const char *name)
 {
     return strncmp(name, "tmp-", 4) == 0 || ends_with(name, ".tmp");
@@ -47,7 +48,7 @@ static bool is_entry(const char *name)
     return false;
 }
 
-/* What lies in a folder, and the folder; behind a link nothing. */
+/* Removes a folder and its contents.  Does not follow symbolic links. */
 static void remove_at(int at, const char *name, int depth)
 {
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -79,7 +80,7 @@ static bool stat_entry(struct listing *l, DIR *d, const char *name)
         return true;
     }
     if (!S_ISREG(st.st_mode) || !is_entry(name)) {
-        return true; /* not ours */
+        return true; /* not a cache entry: left alone */
     }
     struct entry e = { mc_arena_str(&l->names, name, strlen(name)), st.st_size, st.st_mtim };
     l->total += st.st_size;
@@ -105,13 +106,13 @@ static void remove_oldest(struct listing *l, DIR *d, int64_t cap)
     }
 }
 
-/* Returns the bytes left in the folder, or -1 where it could not be looked through. */
+/* Returns the bytes of the entries that remain, or -1 if the scan failed. */
 static int64_t sweep(int folder, int64_t cap)
 {
     struct listing l = { 0 };
     struct dirent *e;
-    int fd = openat(folder, ".",
-                    O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* with a place in the list of its own */
+    /* a new description: its read position is not shared with `folder` */
+    int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     bool whole = d != NULL;
     while (whole && (e = readdir(d))) {

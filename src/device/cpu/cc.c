@@ -1,17 +1,18 @@
-/* cc.c: which C compiler there is.
+/* cc.c: finds the C compiler and its version.
  *
- * Invariant: a compiler is asked for its version once a process, and, where there is a cache folder,
- * once for each state (path, size, time) of its file: a warm start runs no process at all.  The version that
- * a flag's compiler told last is noted as well: when there is none any more, what it made is still found. */
+ * Invariant: a compiler is run with --version once a process.  With a cache folder it is run only once for
+ * each state (path, size, time) of its file, so a warm start runs no process.  The last version is also
+ * recorded by the text of the flag cc: when the compiler has been removed, its cached kernels are still
+ * found. */
 #include "device/cpu/code.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct mc_compiler *_Atomic known; /* newest first; only ever added to */
+static struct mc_compiler *_Atomic known; /* newest first; the list only grows */
 
-/* Where PATH has the program; its path is added to *out. */
+/* Searches PATH for the program and appends its path to *out. */
 static bool locate(const char *word, struct mc_str *out, struct stat *st)
 {
     const char *path = getenv("PATH");
@@ -38,7 +39,8 @@ static bool locate(const char *word, struct mc_str *out, struct stat *st)
     }
 }
 
-/* Key of the state of every program named in the flag: "ccache gcc" has two.  *found: the first is there. */
+/* Key of the state of every program named in the flag: "ccache gcc" has two.  *found: the first one
+ * exists. */
 static mc_status stamp(const char *flag, const struct mc_argv *w, struct mc_key *key, bool *found)
 {
     struct mc_str b = { 0 };
@@ -90,7 +92,7 @@ static mc_status ask_version(struct mc_compiler *c, struct mc_argv *w)
     return s;
 }
 
-/* ---- the last one ---- */
+/* ---- the last version that worked ---- */
 
 static const char last[] = ".last";
 
@@ -109,7 +111,7 @@ static void remember(const struct mc_compiler *c)
     mc_str_free(&note);
 }
 
-/* The version of what does not work, or is not there, any more. */
+/* Sets the version that was recorded when the flag's compiler last worked. */
 static void recollect(struct mc_compiler *c)
 {
     struct mc_str note = { 0 };
@@ -145,7 +147,7 @@ static mc_status identify(struct mc_compiler *c, struct mc_argv *w)
     return MC_OK;
 }
 
-/* Fills in what can be known of c; an error only for want of memory or of files. */
+/* Fills in c.  A compiler that does not work is no error; lack of memory or of files is. */
 static mc_status probe(struct mc_compiler *c)
 {
     struct mc_argv w = { 0 };
@@ -164,7 +166,7 @@ static mc_status probe(struct mc_compiler *c)
 static const struct mc_compiler *asked_before(const char *flag)
 {
     const struct mc_compiler *c = atomic_load(&known);
-    while (c && c->flag != flag) { /* flags keep each text once */
+    while (c && c->flag != flag) { /* flag texts are interned: equal texts have equal addresses */
         c = c->next;
     }
     return c;
@@ -194,7 +196,7 @@ const struct mc_compiler *mc_compiler(void)
     }
     c->next = atomic_load(&known);
     while (!atomic_compare_exchange_weak(&known, &c->next, c)) {
-    } /* two threads may both have asked; the twin stays, unused and harmless */
+    } /* another thread may have added a duplicate, which is harmless */
     return c;
 }
 

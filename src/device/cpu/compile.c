@@ -1,9 +1,11 @@
 /* compile.c: C text to a loaded library.
  *
- * A text is looked for among the loaded, then in the folder of compiled kernels, then compiled (compile_job.c).
+ * A text is looked up among the loaded libraries, then in the folder of compiled kernels, and is compiled
+ * (compile_job.c) only if neither has it.
  *
- * Invariant: one struct mc_code a key, in the table from before its compilation starts; so of those who
- * ask for one text at the same time one compiles it and the others wait, while other texts go ahead. */
+ * Invariant: there is one struct mc_code for each key, and it is in the table before its compilation starts.
+ * So of several threads that request one text, one compiles it and the others wait.  Different texts compile
+ * at the same time. */
 #include "device/cpu/code.h"
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -16,14 +18,14 @@ struct mc_code {
     struct mc_code *next;
     struct mc_key key;
     void *library;
-    char *why; /* it failed; NULL: for want of memory */
+    char *why; /* the error if it failed; NULL: out of memory */
     mc_status status;
     enum state state;
     int refs;
-    uint64_t released; /* when the last reference went */
+    uint64_t released; /* value of `releases` when the last reference was dropped */
 };
 
-enum { BUCKETS = 256, IDLE = 64 }; /* libraries that nobody holds, kept for who asks again */
+enum { BUCKETS = 256, IDLE = 64 }; /* IDLE: libraries without references that stay loaded for reuse */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of everything below */
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -58,7 +60,7 @@ static void destroy(struct mc_code *c)
     mc_free(c);
 }
 
-/* The idle one that was released first. */
+/* The library without references that was released first. */
 static struct mc_code *least_recently_used(void)
 {
     struct mc_code *oldest = NULL;
@@ -82,7 +84,7 @@ static void keep_idle(int most)
     }
 }
 
-/* ---- across fork: whoever was compiling is not in the child ---- */
+/* ---- fork: the child lacks the threads that were compiling, so it drops their entries ---- */
 
 static void before_fork(void)
 {
@@ -114,9 +116,9 @@ static void watch_forks(void)
     pthread_atfork(before_fork, in_parent, in_child);
 }
 
-/* ---- asking ---- */
+/* ---- lookup ---- */
 
-/* Under the lock: gives one reference back.  Nothing is kept of what failed. */
+/* Under the lock: drops one reference.  An entry that failed is freed with its last reference. */
 static void release(struct mc_code *c)
 {
     if (--c->refs > 0) {
@@ -131,7 +133,7 @@ static void release(struct mc_code *c)
     keep_idle(IDLE);
 }
 
-/* Under the lock, which it leaves while it works. */
+/* Called under the lock; releases the lock while it compiles. */
 static mc_status find_or_compile(struct mc_code *c, struct mc_job *j)
 {
     pthread_mutex_unlock(&lock);
@@ -166,7 +168,7 @@ static mc_status await(struct mc_code *c)
                    c->why ? c->why : "out of memory while another thread compiled the same kernel");
 }
 
-/* Under the lock.  NULL: no memory. */
+/* Under the lock.  NULL: out of memory. */
 static struct mc_code *table_insert(struct mc_key key)
 {
     struct mc_code *c = mc_calloc(1, sizeof *c, "kernels");
@@ -212,7 +214,7 @@ struct mc_code *mc_code_load(const char *source, const char *flags, mc_status *s
     }
     mc_str_free(&j.command);
     if (s == MC_OK && clean) {
-        mc_clear_error(); /* of a place that would not do, when another did */
+        mc_clear_error(); /* set by a folder that failed before another one succeeded */
     }
     if (status) {
         *status = s;

@@ -1,7 +1,7 @@
-/* compile_job.c: one compilation: the command, a folder to do it in, the library that comes out.
+/* compile_job.c: one compilation: the command, the work folder, and the resulting library.
  *
- * Invariant: what MC_EFILE says may be of the place, so another may do; anything else worse than MC_OK is
- * final. Nothing is kept in the cache that has not been loaded. */
+ * Invariant: MC_EFILE may be the folder's fault, so the next folder is tried.  Any other error is final.
+ * Only a library that has been loaded is put into the cache. */
 #include "device/cpu/code.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -11,18 +11,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Measured with gcc 12 on one elementwise kernel: -pipe saves 2 ms, no start files and libraries 4 ms.
- * Where a symbol then turns out to be missing, the library is linked again in the usual way. */
-/* of libm's, in an op of the user's: gcc 14 would refuse them */
+/* Measured with gcc 12 on one elementwise kernel: -pipe saves 2 ms, linking without start files and default
+ * libraries 4 ms.  If loading then reports a missing symbol, the library is linked again in the usual way.
+ * -Wno-error: gcc 14 would reject undeclared functions of libm in a user's op. */
 static const char before[] = "-x c -std=gnu11 -O2 -fPIC -shared -fno-math-errno -fno-trapping-math"
                              " -fno-semantic-interposition -fno-asynchronous-unwind-tables -g0 -w -pipe"
                              " -Wno-error=implicit-function-declaration";
 /* clang vectorises at -O2 by itself */
 static const char gcc_only[] = "-ftree-vectorize -fvect-cost-model=dynamic";
-static const char lean[] = "-nostdlib -Wl,--as-needed -lm"; /* as-needed: versioned symbols, yet cheap */
+static const char lean[] = "-nostdlib -Wl,--as-needed -lm"; /* as-needed: libm is linked only if used */
 static const char usual[] = "-lm";
 
-/* Where a library may be made, in this order, after the cache folder. */
+/* Folders that are tried in this order after the cache folder. */
 static const struct {
     const char *variable, *path;
 } places[] = {
@@ -58,7 +58,7 @@ static mc_status write_source(const char *work, const char *source, int *fd)
     return *fd < 0 ? is_failure("write", work) : MC_OK;
 }
 
-/* Did the compiler fail for a reason that lies in the place? */
+/* Did the compiler fail because of the folder? */
 static bool is_folder_error(const char *said)
 {
     static const char *const reason[] = { "No space left", "quota exceeded", "Read-only file system",
@@ -71,7 +71,8 @@ static bool is_folder_error(const char *said)
     return false;
 }
 
-static mc_status refused(struct mc_job *j, const char *linking, const char *said, const struct mc_child_exit *end)
+static mc_status refused(struct mc_job *j, const char *linking, const char *said,
+                         const struct mc_child_exit *end)
 {
     enum { LINES = 20 };
     char how[MC_ENDING];
@@ -118,7 +119,7 @@ static mc_status not_a_library(const struct mc_job *j, const char *what)
     return mc_fail(MC_ECOMPILE, "the C compiler reports no failure, but %s: %s", what, j->command.s);
 }
 
-/* The file, and what is in it, if it is a library. */
+/* Opens and reads the file; fails unless it is a library. */
 static mc_status open_result(const struct mc_job *j, const char *path, int *fd, char **data, size_t *n)
 {
     struct stat st;
@@ -145,11 +146,11 @@ static mc_status open_result(const struct mc_job *j, const char *path, int *fd, 
 static mc_status load(struct mc_job *j, int fd, const char *path)
 {
     j->library = mc_library_open(fd, path);
-    j->doubt = !j->library; /* the place may forbid to run what lies there */
+    j->doubt = !j->library; /* one possible cause: the folder is mounted noexec */
     return j->library ? MC_OK : MC_EFILE;
 }
 
-/* Makes out of the source; loads it; then, if it is to be kept, puts it into the cache. */
+/* Compiles the source and loads the library.  If keep, puts it into the cache afterwards. */
 static mc_status make(struct mc_job *j, const char *linking, const char *work, int source, bool keep)
 {
     struct mc_str out = { 0 };
@@ -177,7 +178,7 @@ static bool symbol_missing(mc_status s)
            (strstr(mc_last_error(), "undefined symbol") || strstr(mc_last_error(), "symbol not found"));
 }
 
-/* work: ends in XXXXXX, in the folder that is to be tried. */
+/* work: the template for mkdtemp, in the folder to try. */
 static mc_status compile_in_folder(struct mc_job *j, char *work, bool keep)
 {
     int source = -1;
@@ -226,8 +227,8 @@ static mc_status make_in_place(struct mc_job *j, size_t i)
     return s;
 }
 
-/* In the first place that will have it.  *doubtful: of failures that need not be the place's, what the first
- * one said. */
+/* Compiles in the first folder where that succeeds.  *doubtful becomes the message of the first failure that
+ * may not be the folder's fault. */
 static mc_status compile_in_any_folder(struct mc_job *j, char **doubtful)
 {
     mc_status s = make_in_cache(j);
@@ -265,7 +266,7 @@ mc_status mc_job_compile(struct mc_job *j)
     return s;
 }
 
-/* A sealed file that does not load was made for another system: it goes, and is made again. */
+/* A sealed file that does not load was made for another system: it is dropped and compiled again. */
 bool mc_job_from_cache(struct mc_job *j)
 {
     struct mc_str path = { 0 }, content = { 0 };

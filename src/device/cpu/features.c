@@ -1,7 +1,7 @@
-/* features.c: what the processor can do.
+/* features.c: the features of the CPU.
  *
- * Invariant: an instruction set counts only if CPUID names it, the operating system saves its
- * registers (XGETBV), and the flag cpu.isa allows it; the maker's name decides nothing. */
+ * Invariant: an instruction set is used only if CPUID reports it, the operating system saves its registers
+ * (XGETBV), and the flag cpu.isa allows it.  The vendor's name does not matter. */
 #include "device/cpu/cpu.h"
 #include <sched.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 enum reg { EAX, EBX, ECX, EDX };
 enum saved { YMM = 0x06, ZMM = 0xe6 }; /* bits of XCR0 */
 
-/* field: where the answer goes in struct mc_cpu, or NONE; flag: the same for gcc and clang. */
+/* field: the bool of struct mc_cpu to set, or NONE; flag: the compiler's option, for gcc and clang. */
 #define AT(field) offsetof(struct mc_cpu, field)
 #define NONE SIZE_MAX
 static const struct feature {
@@ -42,7 +42,7 @@ static const struct feature {
     { 7,          1, EAX, 5,  ZMM, AT(avx512bf16), "-mavx512bf16" },
 };
 
-/* What the words of the flag cpu.isa allow, in its order: features whose registers are among these. */
+/* By value of the flag cpu.isa: the registers that features may use. */
 static const unsigned allowed[] = { YMM | ZMM, YMM | ZMM, YMM, 0, 0 };
 
 static struct level {
@@ -112,7 +112,7 @@ static void read_brand(struct mc_cpu *cpu)
                 text[0] ? text + strspn(text, " ") : "unknown processor");
 }
 
-/* What a container may use of the processors it sees; INT_MAX: all. */
+/* The CPU limit of the container (cgroup quota), rounded up; INT32_MAX: none. */
 static int quota(void)
 {
     long long share = 0, period = 0;
@@ -138,7 +138,7 @@ static int processors(void)
     return (int)MC_MAX(1, MC_MIN(n, 1024));
 }
 
-#ifndef _SC_LEVEL1_DCACHE_SIZE /* not in POSIX: sysconf says that it does not know these */
+#ifndef _SC_LEVEL1_DCACHE_SIZE /* not in POSIX; sysconf(-1) fails, so guesses are used */
 #define _SC_LEVEL1_DCACHE_SIZE (-1)
 #define _SC_LEVEL2_CACHE_SIZE (-1)
 #define _SC_LEVEL3_CACHE_SIZE (-1)
@@ -155,7 +155,7 @@ static void read_caches(struct mc_cpu *cpu)
     cpu->l1d = cache_size(_SC_LEVEL1_DCACHE_SIZE, (size_t)32 << 10);
     cpu->l2 = cache_size(_SC_LEVEL2_CACHE_SIZE, (size_t)1 << 20);
     cpu->shared = cache_size(_SC_LEVEL3_CACHE_SIZE, (size_t)16 << 20);
-    cpu->l3 = MC_MIN(cpu->shared, (size_t)32 << 20); /* the system may count the whole socket's */
+    cpu->l3 = MC_MIN(cpu->shared, (size_t)32 << 20); /* the system may report the total of a socket */
 }
 
 static void look(void)

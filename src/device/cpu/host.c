@@ -1,4 +1,4 @@
-/* host.c: the processor as a device. */
+/* host.c: the CPU as a device. */
 #include "device/device.h"
 
 static mc_status enter(struct mc_device *d)
@@ -30,7 +30,9 @@ static mc_array *array(struct mc_device *d, mc_dtype t, int rank, const int64_t 
     return mc_array_empty(t, rank, dims);
 }
 
-static const struct mc_device_ops ops = { .enter = enter, .leave = leave, .alloc = alloc, .free = release, .array = array };
+static const struct mc_device_ops ops = {
+    .enter = enter, .leave = leave, .alloc = alloc, .free = release, .array = array,
+};
 
 mc_status mc_device_unknown(const char *name)
 {

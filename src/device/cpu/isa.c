@@ -1,12 +1,12 @@
 /* isa.c: which instruction sets hand-written kernels may use.
  *
- * Invariant: the answer follows from what the processor reports, never from its name. */
+ * Invariant: the answer depends on the reported features of the CPU, not on its name. */
 #include "device/cpu/cpu.h"
 #include <stdatomic.h>
 
 static const char *const names[] = { [ISA_AVX512] = "avx512", [ISA_AVX2] = "avx2", [ISA_PLAIN] = "plain" };
 
-static _Atomic int only = -1; /* one of them, or -1 */
+static _Atomic int only = -1; /* the one set that kernels may use (mc_isa_only); -1: all */
 
 static bool has(enum mc_isa i)
 {

@@ -1,6 +1,6 @@
-/* library.c: a file as a loaded library: is it whole, and how it is loaded by its descriptor.
+/* library.c: checks that a library file is complete and loads it by its descriptor.
  *
- * Invariant: what is loaded is the file that was opened and looked at, whoever renames what meanwhile. */
+ * Invariant: the file that is loaded is the one that was opened and checked, even if its path was renamed. */
 #include "device/cpu/code.h"
 #include <dlfcn.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <elf.h>
 #endif
 
-/* ---- is it whole?  A library that ends too early is a crash when its pages are touched. ---- */
+/* ---- check: touching the pages of a truncated library would crash ---- */
 
 #ifdef __ELF__
 #if UINTPTR_MAX > UINT32_MAX
@@ -26,7 +26,7 @@ typedef Elf32_Dyn entry;
 enum { CLASS = ELFCLASS32 };
 #endif
 
-/* What this library was built for; loaders need not check it: musl's does not. */
+/* The processor that this code was built for.  musl's loader does not check it. */
 #if defined(__x86_64__)
 enum { MACHINE = EM_X86_64 };
 #elif defined(__aarch64__)
@@ -53,7 +53,7 @@ static segment segment_of(const struct image *f, unsigned i)
     return s;
 }
 
-/* Does the address lie in a part of the file that is loaded? */
+/* Is the address in a segment that is loaded from the file? */
 static bool loaded_from_file(const struct image *f, uint64_t address)
 {
     for (unsigned i = 0; i < f->h.e_phnum; i++) {
@@ -65,7 +65,7 @@ static bool loaded_from_file(const struct image *f, uint64_t address)
     return false;
 }
 
-/* The tables that every loader reads without asking. */
+/* Has the library the tables that every loader reads without a check? */
 static bool has_tables(const struct image *f, const segment *dynamic)
 {
     const int64_t tags[] = { DT_STRTAB, DT_SYMTAB };
@@ -92,12 +92,12 @@ static const char *flaw_of_segments(const struct image *f)
         const segment s = segment_of(f, i);
         if ((s.p_type == PT_LOAD || s.p_type == PT_DYNAMIC) &&
             (!within(f, s.p_offset, s.p_filesz) || s.p_memsz < s.p_filesz)) {
-            return "the file is not whole";
+            return "the file is incomplete";
         }
         loads = loads || s.p_type == PT_LOAD;
         dynamic = dynamic || (s.p_type == PT_DYNAMIC && has_tables(f, &s));
     }
-    return loads && dynamic ? NULL : "the file is not whole";
+    return loads && dynamic ? NULL : "the file is incomplete";
 }
 
 const char *mc_library_flaw(const char *data, size_t n)
@@ -119,7 +119,7 @@ const char *mc_library_flaw(const char *data, size_t n)
     }
     if (!within(&f, f.h.e_phoff, (uint64_t)f.h.e_phnum * sizeof(segment)) ||
         (f.h.e_shoff && !within(&f, f.h.e_shoff, (uint64_t)f.h.e_shnum * sizeof(section)))) {
-        return "the file is not whole";
+        return "the file is incomplete";
     }
     return flaw_of_segments(&f);
 }
@@ -139,9 +139,8 @@ static bool same_file(const char *path, int fd)
     return stat(path, &a) == 0 && fstat(fd, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* A name of the open file.  A loader that has this name already takes it for what it loaded then, and
- * descriptors are used again; so no two names are equal: a running number is in them as slashes with points
- * and without. */
+/* A unique path of the open file.  A loader returns the old library for a path that it has seen, and
+ * descriptors are reused.  So the path spells a running number in binary: "/" is 0 and "/." is 1. */
 static void name_of_fd(int fd, char *name, size_t n)
 {
     static atomic_uint count;
@@ -162,9 +161,9 @@ void *mc_library_open(int fd, const char *path)
     char name[128];
     name_of_fd(fd, name, sizeof name);
     const bool by_number = same_file(name, fd);
-    if (!by_number &&
-        !same_file(path, fd)) { /* without /proc the folder's owner must be trusted between here and there */
-        mc_fail(MC_EFILE, "a compiled kernel cannot be loaded: '%s' is another file by now", path);
+    /* without /proc the file could still be replaced between this check and dlopen, by the folder's owner */
+    if (!by_number && !same_file(path, fd)) {
+        mc_fail(MC_EFILE, "a compiled kernel cannot be loaded: '%s' was replaced by another file", path);
         return NULL;
     }
     void *library = dlopen(by_number ? name : path, RTLD_NOW | RTLD_LOCAL);

@@ -1,8 +1,8 @@
-/* process.c: a program that is run, waited for and listened to: the C compiler.
+/* process.c: runs a program (the C compiler), collects its output and waits for it.
  *
- * Invariant: what ends the wait is the end of the program itself, or its time: not the end of what it says,
- * which a child that it leaves behind can hold off for ever.  Its leftovers are ended with it only when it
- * was late. */
+ * Invariant: the wait ends when the program itself exits or its time is over.  It does not depend on the end
+ * of the output, because a child process left behind could keep the pipe open for ever.  Such children are
+ * killed only when the time is over. */
 #include "device/cpu/code.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ struct surroundings {
     struct mc_str tmp;
 };
 
-/* Those of this process, but for two: messages in English, and where the compiler's own files go. */
+/* The environment of this process, with LC_ALL (English messages) and TMPDIR (temporary files) replaced. */
 static bool make_environment(struct surroundings *env, const char *tmp)
 {
     static char english[] = "LC_ALL=C";
@@ -69,7 +69,8 @@ static bool make_environment(struct surroundings *env, const char *tmp)
     return good && VEC_PUSH(env->at, NULL);
 }
 
-/* The same file under a number that no dup2 to 0, 1 or 2 can hit, as when a daemon closed those. */
+/* Moves the file to a descriptor above 2.  In a process that closed 0, 1 and 2 a pipe could get one of them,
+ * and the dup2 calls of spawn would overwrite it. */
 static int above_standard(int fd)
 {
     int high = fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 3) : -1;
@@ -96,7 +97,7 @@ static int spawn(pid_t *pid, const struct mc_argv *w, char **env, int in, int ou
     sigset_t none, usual;
     sigemptyset(&none);
     sigemptyset(&usual);
-    sigaddset(&usual, SIGCHLD); /* a compiler waits for its children, whatever we do */
+    sigaddset(&usual, SIGCHLD); /* this process may ignore it, but a compiler waits for its children */
     sigaddset(&usual, SIGPIPE);
     int err = posix_spawn_file_actions_init(&files);
     if (err) {
@@ -108,7 +109,7 @@ static int spawn(pid_t *pid, const struct mc_argv *w, char **env, int in, int ou
     }
     posix_spawnattr_setsigmask(&attr, &none);
     posix_spawnattr_setsigdefault(&attr, &usual);
-    posix_spawnattr_setpgroup(&attr, 0); /* its own, to be ended with all that it started */
+    posix_spawnattr_setpgroup(&attr, 0); /* its own group, so that it can be killed with its children */
     posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
     err = in >= 0 ? posix_spawn_file_actions_adddup2(&files, in, 0)
                   : posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
@@ -123,10 +124,10 @@ no_attr:
 
 /* ---- waiting ---- */
 
-/* bytes that are kept; milliseconds between looks at a process that is silent */
+/* ENOUGH: bytes of output that are kept; LOOK: milliseconds between checks of a silent process */
 enum { ENOUGH = 1 << 16, LOOK = 20 };
 
-/* One read of what is there, keeping the beginning.  False: there will be no more. */
+/* Reads once and keeps the first ENOUGH bytes or so.  False: end of the output, or an error. */
 static bool read_output(int fd, struct mc_str *said)
 {
     char buf[4096];
@@ -137,7 +138,7 @@ static bool read_output(int fd, struct mc_str *said)
     return n > 0 || (n < 0 && errno == EINTR);
 }
 
-/* Is there something to be heard?  Waits for it. */
+/* Waits for output for at most this long.  True: there is some, or the pipe is closed. */
 static bool output_before(int fd, int milliseconds)
 {
     struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -149,8 +150,8 @@ static void sleep_briefly(int64_t nanoseconds)
     nanosleep(&(struct timespec){ .tv_nsec = (long)nanoseconds }, NULL);
 }
 
-/* Has it ended?  ECHILD: the program ignores SIGCHLD or another of its threads waits for any child; then what
- * the compiler left behind has to tell how it went. */
+/* ECHILD: this process ignores SIGCHLD, or another thread has waited for the child.  Then the exit is unknown
+ * and the caller checks the compiler's output file. */
 static bool has_exited(pid_t pid, struct mc_child_exit *end)
 {
     int status = 0;
@@ -179,11 +180,11 @@ static void end_group(pid_t pid)
     }
 }
 
-/* Listens until it has ended, or `limit` seconds (0: any number) are over. */
+/* Reads output until the process exits or `limit` seconds (0: no limit) are over. */
 static void await(pid_t pid, int fd, int64_t limit, struct mc_str *said, struct mc_child_exit *end)
 {
     const double start = mc_now();
-    int64_t pause = 50000; /* from when it fell silent, which is mostly when it ends */
+    int64_t pause = 50000; /* ns between checks once the output is closed; doubles up to LOOK */
     bool open = true;
     for (;;) {
         if (open && output_before(fd, LOOK)) {
@@ -243,7 +244,7 @@ const char *mc_ending_text(const struct mc_child_exit *e, char text[MC_ENDING])
                     "was still running after %d s, the limit of the flag cc.timeout, and was ended",
                     e->number);
         break;
-    default: mc_snprintf(text, MC_ENDING, "ends, with a code that the system does not tell");
+    default: mc_snprintf(text, MC_ENDING, "ends with an unknown exit code");
     }
     return text;
 }

@@ -1,10 +1,10 @@
-/* tasks.c: many tasks over the team, more of them than threads.
+/* tasks.c: distributes tasks over the thread team, usually more tasks than threads.
  *
  * Invariant: a task may run on any thread and in any order; each runs once. */
 #include "device/cpu/cpu.h"
 
-/* Each member has a range of the tasks: the same one on every call, so that what it touches may still
- * be in its caches.  A member that is done takes from the ranges of the others. */
+/* Each member has a range of the tasks.  The range is the same on every call, so its data may still be in the
+ * member's caches.  A member that has finished its range takes tasks from the other ranges. */
 enum { RANGES = 64 };
 struct tasks {
     mc_team_task *one;

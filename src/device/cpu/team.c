@@ -1,11 +1,10 @@
-/* team.c: threads that spin a little, then sleep.
+/* team.c: the thread team.  A waiting thread spins for a while, then sleeps.
  *
- * The caller is member 0; member i > 0 has a line of its own on which its share of the work and a
- * ticket are put, and a line on which it answers with the same ticket.  So a hand-off moves one line
- * each way.
+ * The caller is member 0.  Each member i > 0 has one cache line for its job and a ticket, and one on which it
+ * confirms the ticket when it is done.  So a hand-off moves one cache line each way.
  *
- * Invariant: only the holder of `busy` writes tickets, and it keeps `busy` until every ticket it gave
- * is answered; so a member sees one job at a time, and a job outlives all who work on it. */
+ * Invariant: only the holder of `busy` writes tickets, and it holds `busy` until every ticket is confirmed.
+ * So a member sees one job at a time, and a job outlives the work on it. */
 #include "device/cpu/cpu.h"
 #include <limits.h>
 #include <signal.h>
@@ -18,9 +17,9 @@ enum { WAIT_HERE = 128, WAKE_HERE = 129 };
 #endif
 
 enum { LINE = 128, MEMBERS = 1024 };
-/* A sleeper costs its waker some 40 us.  A member between jobs spins little longer than that.  The caller
- * waits for work that is under way, so it spins longer: if it slept too, the member would have fallen asleep
- * again by the time the caller is awake, and short jobs one after another would all pay for both. */
+/* Waking a sleeping thread takes about 40 us.  A member without a job spins somewhat longer than that.  The
+ * caller waits for running work and spins longer still: if it slept, the members would be asleep again before
+ * it woke, and each of a series of short jobs would pay for both wake-ups. */
 static const double idle_spin = 100e-6, caller_spin = 2e-3;
 
 struct job {
@@ -28,10 +27,10 @@ struct job {
     void *arg;
     int64_t n, grain;
     int parts, members; /* member i does parts i, i + members, ... */
-    int cpu;            /* the caller's; -1: not known */
+    int cpu;            /* the processor that the caller runs on; -1: unknown */
 };
 
-/* A word that its owner waits on.  asleep: the owner is in the kernel, or on its way there. */
+/* A word that its owner waits on.  asleep: the owner sleeps in the kernel or is about to. */
 struct word {
     _Atomic uint32_t ticket, asleep;
 };
@@ -44,7 +43,7 @@ static struct member {
 } member[MEMBERS]; /* member 0, the caller, has no thread */
 
 static atomic_bool busy;
-static _Atomic int alive = 1; /* members there are; changed by the holder of busy */
+static _Atomic int alive = 1; /* number of members; changed only by the holder of busy */
 static bool stop;             /* written under busy, read after a ticket */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -95,10 +94,11 @@ static void wake(struct word *w)
 
 #endif
 
-/* Spinning pays only while every member can have a processor. */
+/* Spins for at most `seconds`, or only briefly if there are more members than processors.  True: the
+ * ticket has changed. */
 static bool spin_until(struct word *w, uint32_t old, double seconds)
 {
-    enum { ROUNDS = 64 }; /* between two looks at the clock */
+    enum { ROUNDS = 64 }; /* polls between two reads of the clock */
     double until = 0;
     do {
         for (int i = 0; i < ROUNDS; i++) {
@@ -118,8 +118,8 @@ static bool spin_until(struct word *w, uint32_t old, double seconds)
     } while (true);
 }
 
-/* Returns once the ticket is another than old.  Either the owner sees the new ticket or the one who
- * writes it sees the owner asleep: both orders are of sequentially consistent operations. */
+/* Returns once the ticket differs from old.  No wake-up is lost: the stores and loads of ticket and asleep
+ * are sequentially consistent, so either the owner sees the new ticket or the writer sees asleep set. */
 static void wait_while(struct word *w, uint32_t old, double spin)
 {
     if (spin_until(w, old, spin)) {
@@ -142,7 +142,7 @@ static void post_job(struct word *w, uint32_t ticket)
 
 /* ---- the work ---- */
 
-/* Part p takes its share of the grains; the first parts take one more where they do not come out even. */
+/* The grains are divided evenly among the parts; the first parts take one more where there is a remainder. */
 static void run_part(const struct job *j, int part)
 {
     int64_t grains = (j->n - 1) / j->grain + 1;
@@ -161,9 +161,8 @@ static void run_parts(const struct job *j, int first)
 
 #ifdef __linux__
 
-/* Where this process may run, as it was when the library was loaded.  A library of solvers may bind the
- * thread that loads it to one processor (OpenMP does, if so told), and threads made later would inherit
- * that. */
+/* The affinity mask of the process when this library was loaded.  A solver library may bind the thread that
+ * loads it to one processor (OpenMP does if configured so), and threads created later would inherit that. */
 static cpu_set_t at_start;
 static bool start_known;
 
@@ -177,8 +176,8 @@ static int this_cpu(void)
     return sched_getcpu();
 }
 
-/* On a busy machine the one who is woken may be put where its waker runs; then each would wait for the other
- * to sleep, at every job.  So it goes elsewhere, and stays away from there. */
+/* On a busy machine the kernel may place a woken member on its waker's processor; then, at every job, each
+ * would wait for the other to sleep.  So the member excludes that processor from its affinity mask. */
 static void unpin(int cpu, const cpu_set_t *all)
 {
     cpu_set_t others = *all;
@@ -227,7 +226,7 @@ static void *member_main(void *arg)
 
 /* ---- the team ---- */
 
-/* The child of a fork has the caller's thread only. */
+/* In a forked child only the thread that called fork exists. */
 static void forget(void)
 {
     int n = atomic_load(&alive);
@@ -243,7 +242,7 @@ static void on_fork(void)
     pthread_atfork(NULL, NULL, forget);
 }
 
-/* Makes the team `want` strong, or as strong as the system lets it be. */
+/* Creates threads until the team has `want` members or the system refuses one. */
 static void grow(int want)
 {
     int have = atomic_load_explicit(&alive, memory_order_relaxed);
@@ -253,7 +252,7 @@ static void grow(int want)
     sigset_t all, before;
     sigfillset(&all);
     pthread_once(&once, on_fork);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the program's own threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* members inherit this: they take no signals */
     while (have < want && pthread_create(&member[have].thread, NULL, member_main, &member[have]) == 0) {
 #ifdef __linux__
         pthread_setname_np(member[have].thread, "monochord");
@@ -263,11 +262,11 @@ static void grow(int want)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* Leaves busy set: whoever still calls, as other destructors may, works alone. */
+/* Leaves busy set, so a later caller, such as another destructor, runs its work alone. */
 __attribute__((destructor)) static void disband(void)
 {
     if (atomic_exchange(&busy, true)) {
-        return; /* the program ends in the middle of a job; the system ends the threads */
+        return; /* the program exits during a job; the system ends the threads */
     }
     stop = true;
     for (int i = 1; i < atomic_load(&alive); i++) {
@@ -311,6 +310,6 @@ void mc_team_run(mc_team_work *work, void *arg, int64_t n, int64_t grain, int th
         run_parallel(&j);
         atomic_store_explicit(&busy, false, memory_order_release);
     } else {
-        run_parts(&j, 0); /* alone: the same parts, one after another */
+        run_parts(&j, 0); /* alone: the same parts in sequence */
     }
 }

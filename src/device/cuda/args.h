@@ -6,18 +6,18 @@
  *
  * Members have types of one size and alignment on both sides:
  *
- *     i64, u64            eight bytes: int64_t and uint64_t in C, long long in CUDA C++ (whose int64_t is not
- *                         there without headers)
+ *     i64, u64            eight bytes: int64_t and uint64_t in C, long long in CUDA C++ (which has no int64_t
+ *                         without headers)
  *     int, unsigned, float, double, unsigned char, unsigned short
  *     T *                 an address in the GPU's memory
- *     struct mc_x         a struct of such a header, with the word struct
+ *     struct mc_x         a struct declared in such a header, written with the word struct
  *
  * Not bool, an enum, long or size_t: their sizes differ between compilers, or between systems.
  *
- * MC_ARGS_TYPE(T) names a type that only the text knows: a define of it (the dtype T, the dtype of sums A) or
- * a type of CUDA (uint2).  In C it is void, so T * is an address of anything.
+ * MC_ARGS_TYPE(T) names a type that only the CUDA text defines: a macro of that text (the dtype T, the dtype
+ * of sums A) or a type of CUDA (uint2).  In C it is void, so T * is void *.
  *
- * Invariant: each struct is followed by MC_ARGS_SIZE.  A size that differs stops either compiler. */
+ * Invariant: MC_ARGS_SIZE follows each struct.  A different size is an error in both compilers. */
 #ifndef MC_DEVICE_CUDA_ARGS_H
 #define MC_DEVICE_CUDA_ARGS_H
 
@@ -26,7 +26,8 @@
 typedef long long i64;
 typedef unsigned long long u64;
 #define MC_ARGS_TYPE(name) static_assert(true, "")
-#define MC_ARGS_SIZE(name, bytes) static_assert(sizeof(name) == (bytes), "the size of " #name " differs from C")
+#define MC_ARGS_SIZE(name, bytes) \
+    static_assert(sizeof(name) == (bytes), "the size of " #name " differs from C")
 
 #else
 
@@ -35,14 +36,14 @@ typedef unsigned long long u64;
 typedef int64_t i64;
 typedef uint64_t u64;
 #define MC_ARGS_TYPE(name) typedef void name
-/* Where C has addresses of four bytes there is no GPU. */
+/* Not checked where addresses have four bytes: no GPU is supported there. */
 #define MC_ARGS_SIZE(name, bytes) \
     _Static_assert(sizeof(void *) < 8 || sizeof(struct name) == (bytes), \
                    "the size of " #name " differs from CUDA C++")
 
 #endif
 
-/* How the copy engine of Hopper's multiprocessors knows an array (tensor_map.c). */
+/* A tensor map: the array as the copy engine of Hopper's multiprocessors (TMA) takes it (tensor_map.c). */
 struct mc_cuda_tensor_map { alignas(64) unsigned char bytes[128]; };
 MC_ARGS_SIZE(mc_cuda_tensor_map, 128);
 

@@ -1,6 +1,6 @@
-/* code.c: kernels of a GPU out of CUDA C text: nvrtc.c has the machine code, the driver loads it.
+/* code.c: CUDA C text to kernels on a GPU: nvrtc.c makes the machine code, the driver loads it.
  *
- * Invariant: one struct mc_cuda_code a device and key, counted; loading a text twice costs a look-up. */
+ * Invariant: one counted struct mc_cuda_code for each device and key; loading a text again is a look-up. */
 #include "device/cuda/driver.h"
 
 struct mc_cuda_code {
@@ -11,7 +11,7 @@ struct mc_cuda_code {
     int refs;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the list and the count */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects `loaded`, `found` and refs */
 static struct mc_cuda_code *loaded;
 static int64_t found;
 
@@ -37,7 +37,7 @@ static mc_status explain(struct mc_cuda *d, int code)
     return s;
 }
 
-/* under the lock; one more owner */
+/* Under the lock.  Adds a reference. */
 static struct mc_cuda_code *find_loaded(const struct mc_cuda *d, struct mc_key key)
 {
     struct mc_cuda_code *c = loaded;
@@ -69,8 +69,8 @@ static struct mc_cuda_code *load(struct mc_cuda *d, const struct mc_cuda_job *j)
     return c;
 }
 
-/* Those that are loaded already, then machine code for the others, then these. */
-/* entered: one loads at a time */
+/* Finds the loaded ones, makes the machine code of the others at once, then loads those.  The device is
+ * entered, so one thread loads at a time. */
 static mc_status load_all(struct mc_cuda *d, int n, struct mc_cuda_job *j, struct mc_cuda_code **out)
 {
     struct mc_cuda_job *missing[MC_CUDA_TEXTS];
@@ -158,7 +158,7 @@ void mc_cuda_code_free(struct mc_cuda_code *c)
     pthread_mutex_unlock(&lock);
     if (last) {
         if (mc_cuda_usable(c->device) && mc_cuda_enter(c->device) == MC_OK) {
-            mc_nv.cuStreamSynchronize(c->device->stream); /* its kernels may still be at work */
+            mc_nv.cuStreamSynchronize(c->device->stream); /* its kernels may still be running */
             mc_nv.cuModuleUnload(c->module);
             mc_cuda_leave(c->device);
         }

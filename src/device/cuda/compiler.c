@@ -1,10 +1,10 @@
-/* compiler.c: which NVRTC there is and what it compiles for, without opening it where that is known.
+/* compiler.c: the version of NVRTC and its architectures, from a note on disk if there is a valid one.
  *
- * Opening takes longer than loading all kernels of a function.  So what it says of itself is noted in the
- * folder of compiled kernels, under where it was looked for, and a process whose kernels all lie there never
- * opens it.
+ * Opening NVRTC takes longer than loading all kernels of a function.  So its version and architectures are
+ * noted in the folder of compiled kernels, with the search paths as key.  A process that finds all its
+ * kernels there never opens NVRTC.
  *
- * Invariant: a note is believed as long as the file it was made from is the same, by place, size and time. */
+ * Invariant: a note is valid while NVRTC's file has the same path, inode, size and time. */
 #include "device/cuda/driver.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 
 static const char suffix[] = ".cc";
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects `known` and `flag` */
 static struct mc_cuda_compiler known;
-static const char *flag; /* cuda.path when it became known; NULL: it is not */
+static const char *flag; /* cuda.path when `known` was set; NULL: it is not set */
 
 static struct mc_key key_of_place(void)
 {
@@ -23,7 +23,7 @@ static struct mc_key key_of_place(void)
     return mc_key(part, NELEM(part));
 }
 
-/* What must stay as it was; false: there is no such file. */
+/* Inode, size and time of the file as text; false: there is no such file. */
 static bool stamp(const char *file, char *out, size_t n)
 {
     struct stat st;
@@ -76,7 +76,7 @@ static void put_note(const struct mc_cuda_compiler *c, const char *file)
     mc_str_free(&text);
 }
 
-/* ---- asking itself ---- */
+/* ---- opening NVRTC ---- */
 
 static mc_status ask(struct mc_cuda_compiler *c)
 {
@@ -93,7 +93,7 @@ static mc_status ask(struct mc_cuda_compiler *c)
 
 mc_status mc_cuda_compiler(struct mc_cuda_compiler *out)
 {
-    const char *now = mc_flag_text(FLAG_cuda_path); /* flags keep each text once */
+    const char *now = mc_flag_text(FLAG_cuda_path); /* interned: equal texts, equal addresses */
     mc_status s = MC_OK;
     pthread_mutex_lock(&lock);
     if (flag != now) {

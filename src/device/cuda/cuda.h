@@ -1,8 +1,8 @@
-/* cuda.h: NVIDIA GPUs as devices.  Libraries are opened at run time; api.def is the one table of what is
- * used of each, so that building needs no header of theirs.
+/* cuda.h: NVIDIA GPUs as devices.  Libraries are opened at run time.  api.def lists the functions used, so
+ * that building needs no header of NVIDIA's.
  *
- * Invariant: nothing of a GPU is touched before a program asks for one, and every failure is one clear
- * error after which the process is usable. */
+ * Invariant: no GPU is touched before a program requests one.  Every failure is one error message, after
+ * which the process can go on. */
 #ifndef MC_CUDA_H
 #define MC_CUDA_H
 
@@ -15,14 +15,14 @@ struct mc_nv_found {
     const char *name;           /* "cuDNN" */
     bool tried, there;
     char version[32];           /* "9.19.0" */
-    char file[256];             /* what was opened */
-    char why[256];              /* it is not there */
-    const char *cost;           /* what its lack costs: "convolutions run on kernels of our own" */
+    char file[256];             /* path of the opened file */
+    char why[256];              /* why it cannot be used */
+    const char *cost;           /* effect of its absence: "convolutions run on kernels of our own" */
 };
-const struct mc_nv_found *mc_nv_found(enum mc_nv_lib l);      /* opens it the first time */
-bool mc_nv_opened(enum mc_nv_lib l);                          /* has anybody asked yet?  Opens nothing */
-mc_status mc_nv_need(enum mc_nv_lib l);                       /* an error that says why it is not there */
-/* The functions: mc_nv.cuInit(0).  Valid once mc_nv_need said MC_OK. */
+const struct mc_nv_found *mc_nv_found(enum mc_nv_lib l);      /* opens the library the first time */
+bool mc_nv_opened(enum mc_nv_lib l);                          /* was it tried before?  Opens nothing */
+mc_status mc_nv_need(enum mc_nv_lib l);                       /* opens it; the error gives the reason */
+/* The functions: mc_nv.cuInit(0).  Valid once mc_nv_need returned MC_OK for their library. */
 struct mc_nv {
 #define NV(lib, ret, name, args) ret (*name) args;
 #include "device/cuda/api.def"
@@ -30,93 +30,94 @@ struct mc_nv {
 };
 extern struct mc_nv mc_nv;
 
-/* ---- start.c: a GPU, started once a process and kept ---- */
+/* ---- start.c: a GPU is started once a process and kept ---- */
 struct mc_cuda {
-    struct mc_device device;    /* as code that knows of no GPU sees it */
+    struct mc_device device;    /* the generic device; must be first */
     char id[16];                /* "cuda0" */
     char name[96];              /* "NVIDIA H200" */
     int sm;                     /* 90: compute capability 9.0 */
     int processors;             /* multiprocessors */
-    size_t shared;              /* bytes of shared memory a block may ask for */
-    unsigned together;          /* blocks that can reach each other's shared memory; 1: none */
+    size_t shared;              /* most bytes of shared memory of a block */
+    unsigned together;          /* most blocks of a cluster; 1: no clusters */
     void *context, *stream;     /* CUcontext, CUstream: all work of the device is on this stream, in order */
-    struct mc_space space;      /* its memory, as arrays know it */
+    struct mc_space space;      /* its memory space */
     pthread_mutex_t lock;       /* recursive; held by mc_cuda_enter */
     long pid;                   /* of the process that started it: a forked child gets an error */
-    void *blas, *dnn;           /* handles of cuBLASLt and cuDNN, made on first use by those who use them */
+    void *blas, *dnn;           /* handles of cuBLASLt and cuDNN, made by their solvers on first use */
     struct mc_cuda_pool *pool;
     struct mc_cuda_staging_buffer *stage; /* NULL until several large transfers */
-    size_t plain;               /* bytes that went without it */
+    size_t plain;               /* bytes transferred without the staging buffer */
     struct mc_cuda_launch_history *trail;
     bool recording;             /* between mc_cuda_capture_begin and mc_cuda_capture_end */
-    bool apart;                 /* what is recorded next does not follow one node alone */
+    bool apart;                 /* the next recorded launch does not depend on exactly one node */
 };
-struct mc_cuda_properties {          /* of a GPU that need not be started */
+struct mc_cuda_properties {     /* of a GPU, which need not be started */
     char name[96];
     int sm, processors;
     size_t memory;
 };
-int mc_cuda_count(void);                                      /* GPUs there are; 0 without a driver */
+int mc_cuda_count(void);                                      /* number of GPUs; 0 without a driver */
 mc_status mc_cuda_properties(int ordinal, struct mc_cuda_properties *out);
 /* "cpu" gives -1, "cuda" 0, "cuda3" 3; anything else is an error.  Opens nothing. */
 mc_status mc_cuda_parse(const char *device, int *ordinal);
-struct mc_cuda *mc_cuda_start(int ordinal);                   /* NULL: the error says what is missing */
-enum { MC_CUDA_MOST = MC_DEVICE_MOST };                       /* GPUs of one process */
-struct mc_cuda *mc_cuda_running(int ordinal);                 /* the same if it has been started, else NULL */
-/* locks it for this thread and makes its context current; nests */
+struct mc_cuda *mc_cuda_start(int ordinal);                   /* NULL: error set */
+enum { MC_CUDA_MOST = MC_DEVICE_MOST };                       /* most GPUs of one process */
+struct mc_cuda *mc_cuda_running(int ordinal);                 /* the device if it was started, else NULL */
+/* locks the device for this thread and makes its context current; nests */
 mc_status mc_cuda_enter(struct mc_cuda *d);
 void mc_cuda_leave(struct mc_cuda *d);
 /* the one this thread entered last; NULL: none */
 struct mc_cuda *mc_cuda_current(void);
-/* until all work is done; errors that surface late surface here */
+/* waits until all work is done; returns errors of asynchronous work */
 mc_status mc_cuda_wait(struct mc_cuda *d);
 
-/* ---- fault.c: the driver's errors as ours ---- */
-/* MC_OK, or the driver's error with what was being done: "cuda0: launch of k3_map: an illegal memory access
- * was encountered".  An error that surfaced late names the launches it may come from; one after which a
- * device is lost is told again by every mc_cuda_enter. */
+/* ---- fault.c: error messages for the driver's codes ---- */
+/* MC_OK, or an error that names the action: "cuda0: launch of k3_map: an illegal memory access was
+ * encountered".  An error of asynchronous work lists the launches that may have caused it.  After an error
+ * that makes the device unusable every mc_cuda_enter fails with it. */
 mc_status mc_cuda_check(struct mc_cuda *d, int code, const char *what, const char *name);
 /* CUDA_LAUNCH_BLOCKING=1 or the flag cuda.blocking: each launch waits */
 bool mc_cuda_blocking(void);
-bool mc_cuda_lost(const struct mc_cuda *d);                   /* nothing works on it any more */
+bool mc_cuda_lost(const struct mc_cuda *d);                   /* an earlier error made it unusable */
 
-/* ---- memory.c: stream-ordered, pooled; who holds what is known, for the message when there is no more
- * ---- */
-/* 256-byte aligned; NULL: MC_EMEMORY names bytes, free bytes, holders */
+/* ---- memory.c: stream-ordered memory from a pool.  The purpose of each block is recorded for the message
+ * when memory runs out ---- */
+/* 256-byte aligned; `what` is the purpose.  NULL: the error gives bytes, free bytes and the largest
+ * holders */
 void *mc_cuda_alloc(struct mc_cuda *d, size_t bytes, const char *what);
 void mc_cuda_free(struct mc_cuda *d, void *p);                /* NULL does nothing */
-size_t mc_cuda_held(const struct mc_cuda *d);                 /* bytes handed out */
+size_t mc_cuda_held(const struct mc_cuda *d);                 /* bytes allocated and not freed */
 /* contiguous, in the device's memory, not cleared */
 mc_array *mc_cuda_array(struct mc_cuda *d, mc_dtype t, int rank, const int64_t *dims);
 
-/* An array in the host's memory that transfers reach at full speed; its memory is used again once it is let
- * go.  NULL with no error: there is enough of that out already, or n is too small to matter. */
+/* An array in pinned memory, which transfers reach at full speed.  Its block is reused after it is freed.
+ * NULL: the limit is reached, or the array is too small or too large; not an error. */
 mc_array *mc_cuda_pinned_array(struct mc_cuda *d, mc_dtype t, int rank, const int64_t *dims);
 
 /* ---- staging.c: between the host and the device ---- */
-/* here may change afterwards */
+/* `here` may be changed after the return */
 mc_status mc_cuda_copy_to_device(struct mc_cuda *d, void *there, const void *here, size_t n);
-/* waits for all work before it */
+/* waits for all earlier work */
 mc_status mc_cuda_copy_to_host(struct mc_cuda *d, void *here, const void *there, size_t n);
-/* the same into an array of mc_cuda_pinned_array */
+/* the same, into an array of mc_cuda_pinned_array */
 mc_status mc_cuda_get_pinned(struct mc_cuda *d, void *here, const void *there, size_t n);
 mc_status mc_cuda_copy(struct mc_cuda *d, void *to, const void *from, size_t n);
 mc_status mc_cuda_clear(struct mc_cuda *d, void *p, size_t n);
 
-/* ---- nvrtc.c, code.c: CUDA C text to machine code, cached on disk; that to kernels ---- */
-/* one a text and device, shared by all who ask */
+/* ---- nvrtc.c, code.c: CUDA C text to machine code, cached on disk, and machine code to kernels ---- */
+/* counted: one for each text and device */
 struct mc_cuda_code;
-/* NULL: the compiler's message */
+/* NULL: error set, with the compiler's message */
 struct mc_cuda_code *mc_cuda_code_load(struct mc_cuda *d, const char *source, const char *options);
-enum { MC_CUDA_TEXTS = 9 };                                   /* compiled at once */
+enum { MC_CUDA_TEXTS = 9 };                                   /* most texts of mc_cuda_code_load_all */
 #define MC_CUDA_OPTIONS "--disable-warnings"                  /* for texts of our own */
-/* all or none */
+/* loads all texts or, on an error, none */
 mc_status mc_cuda_code_load_all(struct mc_cuda *d, int n, const char *const *source, const char *options,
                                 struct mc_cuda_code **out);
-/* CUfunction; NULL: there is none, no error set */
+/* a CUfunction; NULL: no such kernel, or the device cannot be entered (then an error is set) */
 void *mc_cuda_code_kernel(struct mc_cuda_code *c, const char *name);
 void mc_cuda_code_free(struct mc_cuda_code *c);
-/* Compiles only: the machine code's size, for tests where there is no GPU. */
+/* Compiles without loading, for tests without a GPU.  *bytes: size of the machine code. */
 mc_status mc_cuda_compile_only(const char *source, const char *options, int sm, size_t *bytes);
 struct mc_cuda_code_stats { int64_t compiled, from_memory, from_disk; double seconds; };
 struct mc_cuda_code_stats mc_cuda_code_stats(void);
@@ -125,50 +126,50 @@ struct mc_cuda_code_stats mc_cuda_code_stats(void);
 struct mc_grid {
     unsigned blocks[3], threads[3];
     size_t shared;
-    /* blocks along y that run at the same time and reach each other's shared memory, d->together at most;
-     * 0 is 1 */
+    /* size of a cluster along y, at most d->together; 0 is 1 */
     unsigned together;
-    bool maps;                  /* the parameter has a mc_cuda_tensor_map, and is put where those may lie */
+    bool maps;                  /* args hold a mc_cuda_tensor_map, which the driver must align to 64 bytes */
 };
-/* args: one struct, the kernel's only parameter.  A grid without blocks launches nothing. */
+/* args: one struct, the kernel's only parameter.  An empty grid launches nothing. */
 mc_status mc_cuda_launch(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g,
                          const void *args, size_t nargs);
-/* The same for a kernel that begins with griddepcontrol.wait, where GPUs know that (9.0 and later): its
- * blocks may be set up while the kernel before it ends. */
+/* The same for a kernel that begins with griddepcontrol.wait.  On compute capability 9.0 and later its blocks
+ * may start while the previous kernel ends. */
 mc_status mc_cuda_launch_dependent(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g,
                          const void *args, size_t nargs);
 /* Events, for times on the device. */
 void *mc_cuda_event_record(struct mc_cuda *d);                        /* NULL: failed */
-double mc_cuda_event_seconds(struct mc_cuda *d, void *from, void *to); /* seconds, waits; frees both; < 0: failed */
+double mc_cuda_event_seconds(struct mc_cuda *d, void *from, void *to); /* waits; frees both; < 0: failed */
 
-/* ---- tensor_map.c: arrays as the copy engine of Hopper's multiprocessors knows them ---- */
+/* ---- tensor_map.c: tensor maps for the copy engine of Hopper's multiprocessors (TMA) ---- */
 enum { MC_CUDA_MAP_RANK = 5, MC_CUDA_ROW = 128 };
-struct mc_cuda_tensor_map_spec {          /* innermost axis first, whose elements lie side by side */
-    mc_dtype dtype;             /* float32 becomes TF32 on the way, rounded to nearest */
+struct mc_cuda_tensor_map_spec {          /* axes from the innermost, which is contiguous */
+    mc_dtype dtype;             /* the copy rounds float32 to TF32, to nearest */
     int rank;
     int64_t size[MC_CUDA_MAP_RANK], stride[MC_CUDA_MAP_RANK];  /* in elements; stride[0] is 1 */
-    /* elements that are brought, and how far apart: box[0] makes a row of 128 bytes */
+    /* elements of a box along each axis, and their distance; box[0] elements are 128 bytes */
     int box[MC_CUDA_MAP_RANK], step[MC_CUDA_MAP_RANK];
 };
-bool mc_cuda_has_tensor_map(void);                                      /* does the driver know them? */
-/* array: aligned to 16 bytes, as strides are */
-mc_status mc_cuda_tensor_map(struct mc_cuda_tensor_map *m, const struct mc_cuda_tensor_map_spec *b, const void *array);
+bool mc_cuda_has_tensor_map(void);                            /* does the driver support tensor maps? */
+/* The array and its strides are aligned to 16 bytes. */
+mc_status mc_cuda_tensor_map(struct mc_cuda_tensor_map *m, const struct mc_cuda_tensor_map_spec *b,
+                             const void *array);
 
-/* ---- replay.c: work captured once and launched whole ---- */
-/* From here on work on d->stream is recorded, not done, until mc_cuda_capture_end; the device stays entered. */
+/* ---- replay.c: capture and replay ---- */
+/* Work on d->stream is recorded and not run until mc_cuda_capture_end.  The device stays entered between. */
 mc_status mc_cuda_capture_begin(struct mc_cuda *d);
-/* ends it; NULL with an error if something could not be recorded */
+/* Ends the capture.  *graph is NULL after an error. */
 mc_status mc_cuda_capture_end(struct mc_cuda *d, void **graph);
-/* What is recorded next follows these nodes alone, not what was recorded last; and the nodes that it would
- * follow: at most `most` are stored, and how many there are is told. */
-bool mc_cuda_can_fork_capture(void);                                     /* can that be asked? */
+/* Dependencies of the next recorded launch: set replaces them by these nodes, get stores at most `most` of
+ * them and sets *n to their number. */
+bool mc_cuda_can_fork_capture(void);                          /* does the driver support set and get? */
 mc_status mc_cuda_capture_set_dependencies(struct mc_cuda *d, void **node, int n);
 mc_status mc_cuda_capture_get_dependencies(struct mc_cuda *d, int most, void **node, int *n);
 mc_status mc_cuda_replay(struct mc_cuda *d, void *graph);
 void mc_cuda_graph_free(struct mc_cuda *d, void *graph);
 
 /* ---- report.c ---- */
-/* libraries, GPUs, and what is missing: for `monochord info` */
+/* text for `monochord info`: libraries, GPUs, and what is missing */
 void mc_cuda_report(struct mc_str *out);
 
 #endif

@@ -1,6 +1,6 @@
-/* driver.h: what the files of this folder say to each other.
+/* driver.h: the interface among the files of this folder.
  *
- * Invariant: all that is mutable of a struct mc_cuda is changed under its lock, by who has entered it. */
+ * Invariant: a struct mc_cuda is changed only under its lock, by the thread that has entered the device. */
 #ifndef MC_CUDA_DRIVER_H
 #define MC_CUDA_DRIVER_H
 
@@ -13,19 +13,19 @@ enum {
 #undef CU
 };
 
-/* Volta; what NVRTC 12 compiles, a driver for CUDA 12 loads */
+/* Volta; a driver for CUDA 12 loads what NVRTC 12 compiles */
 enum { NV_OLDEST_SM = 70, NV_OLDEST_DRIVER = 12000 };
 
 /* ---- start.c ---- */
-/* false: it is lost, or another process's.  Sets no error */
+/* false: the device is lost, or this process is a fork of the one that started it.  Sets no error. */
 bool mc_cuda_usable(const struct mc_cuda *d);
 
 /* ---- compiler.c ---- */
 struct mc_cuda_compiler {
     char version[32];
-    int sm[64], n;              /* what it compiles for, the oldest first */
+    int sm[64], n;              /* supported compute capabilities, the oldest first */
 };
-/* found, and opened only if that is needed to know */
+/* opens NVRTC only if no valid note is on disk */
 mc_status mc_cuda_compiler(struct mc_cuda_compiler *out);
 
 /* ---- nvrtc.c ---- */
@@ -33,38 +33,38 @@ enum { NV_OPTIONS = 32 };
 struct mc_cuda_job {            /* a text to compile */
     const char *source;
     char arch[40];              /* "--gpu-architecture=sm_90a" */
-    bool portable;              /* NVRTC does not know the GPU: it gives PTX, which the driver finishes */
-    char *words;                /* the user's options, cut up */
+    bool portable;              /* NVRTC does not know the GPU: the image is PTX, which the driver compiles */
+    char *words;                /* the options, split into words */
     const char *option[NV_OPTIONS];
     int n;
     struct mc_key key;
-    struct mc_str image;        /* machine code */
+    struct mc_str image;        /* machine code or PTX */
     mc_status status;
     char why[2000];
 };
 mc_status mc_cuda_job_begin(struct mc_cuda_job *j, const char *source, const char *options, int sm);
-mc_status mc_cuda_job_image(struct mc_cuda_job *j);       /* found on disk, or compiled */
-mc_status mc_cuda_job_images(struct mc_cuda_job **job, int n); /* of all at once; at most MC_CUDA_TEXTS */
+mc_status mc_cuda_job_image(struct mc_cuda_job *j);       /* from disk, or compiled */
+mc_status mc_cuda_job_images(struct mc_cuda_job **job, int n); /* in parallel; n at most MC_CUDA_TEXTS */
 void mc_cuda_job_free(struct mc_cuda_job *j);
-struct mc_cuda_code_stats mc_cuda_compiled(void);         /* but for from_memory */
+struct mc_cuda_code_stats mc_cuda_compiled(void);         /* all fields except from_memory */
 
 /* ---- fault.c ---- */
-/* The names of what was launched since the device was last known to be well, oldest first. */
+/* Names of the launches since the last successful synchronization. */
 enum { TRAIL = 8, TRAIL_NAME = 48 };
 struct mc_cuda_launch_history {
-    char name[TRAIL][TRAIL_NAME]; /* a ring: number i is at i % TRAIL */
+    char name[TRAIL][TRAIL_NAME]; /* a ring buffer: launch i is at i % TRAIL */
     uint64_t n;
-    /* the error after which nothing works on the device any more; "" while it is well */
+    /* the error that made the device unusable, or "" */
     char broken[384];
 };
 void mc_cuda_launched(struct mc_cuda *d, const char *name);
-/* MC_OK, or why the device can do nothing any more */
+/* MC_OK, or an error: the device is lost */
 mc_status mc_cuda_synchronized_ok(const struct mc_cuda *d);
 
 /* ---- memory.c ---- */
-mc_status mc_cuda_pool_new(struct mc_cuda *d);            /* entered; d->pool */
-/* entered; of a device that did not start after all */
+mc_status mc_cuda_pool_new(struct mc_cuda *d);            /* makes d->pool; the context is current */
+/* for a device that failed to start; the context is current */
 void mc_cuda_pool_free(struct mc_cuda *d);
-void mc_cuda_free_parked(struct mc_cuda *d);              /* what was given back while work was recorded */
+void mc_cuda_free_parked(struct mc_cuda *d);              /* releases blocks that were freed during capture */
 
 #endif

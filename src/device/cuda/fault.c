@@ -1,15 +1,15 @@
-/* fault.c: the driver's errors as ours, and which launch they came from.
+/* fault.c: error messages for the driver's codes, with the launches that may have caused them.
  *
- * Work on a GPU fails after the call that started it has returned, so the names of what was launched
- * since the device was last known to be well are kept.
+ * Work on a GPU fails after the call that started it has returned.  So the names of the launches since the
+ * last successful synchronization are kept.
  *
- * Invariant: once an error has made a context unusable the device is lost for good, and every later
- * use of it says by what. */
+ * Invariant: after an error that makes the context unusable the device is lost, and every later use of it
+ * fails with that error. */
 #include "device/cuda/driver.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-/* After these nothing works in the context any more. */
+/* Errors that make the context unusable. */
 static const int fatal[] = {
     NV_CUDA_ERROR_ECC_UNCORRECTABLE,    NV_CUDA_ERROR_ILLEGAL_ADDRESS,     NV_CUDA_ERROR_LAUNCH_TIMEOUT,
     NV_CUDA_ERROR_ASSERT,               NV_CUDA_ERROR_HARDWARE_STACK_ERROR, NV_CUDA_ERROR_ILLEGAL_INSTRUCTION,
@@ -29,7 +29,7 @@ static bool is_fatal(int code)
 
 bool mc_cuda_blocking(void)
 {
-    static _Atomic int known; /* 0: not looked yet, 1: no, 2: yes */
+    static _Atomic int known; /* 0: unknown, 1: no, 2: yes */
     int k = atomic_load_explicit(&known, memory_order_relaxed);
     if (!k) {
         const char *e = getenv("CUDA_LAUNCH_BLOCKING");
@@ -39,7 +39,7 @@ bool mc_cuda_blocking(void)
     return k == 2 || mc_flag_int(FLAG_cuda_blocking);
 }
 
-/* ---- the trail ---- */
+/* ---- the history of launches ---- */
 
 void mc_cuda_launched(struct mc_cuda *d, const char *name)
 {
@@ -49,7 +49,7 @@ void mc_cuda_launched(struct mc_cuda *d, const char *name)
     slot[n] = '\0';
 }
 
-/* "; since it was last known to be well these were launched: a, b (and 12 before them)" */
+/* "; launched since it was last well: a, b, and 12 before these" */
 static void pending_launches(const struct mc_cuda_launch_history *t, char *out, size_t size)
 {
     uint64_t shown = MC_MIN(t->n, (uint64_t)TRAIL);
@@ -93,7 +93,7 @@ mc_status mc_cuda_check(struct mc_cuda *d, int code, const char *what, const cha
         word = "?";
     }
     const bool lost = is_fatal(code) && !mc_cuda_lost(d);
-    if (lost && !mc_cuda_blocking()) { /* else it is the launch itself that says so */
+    if (lost && !mc_cuda_blocking()) { /* if blocking, the failing call is the launch itself */
         pending_launches(d->trail, launches, sizeof launches);
     }
     mc_status s = code == NV_CUDA_ERROR_OUT_OF_MEMORY ? MC_EMEMORY : MC_EDEVICE;

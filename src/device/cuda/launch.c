@@ -1,11 +1,12 @@
-/* launch.c: kernels put on the device's stream, and times taken there.
+/* launch.c: launches kernels on the device's stream and measures times there.
  *
- * Invariant: a launch only enqueues, and may be recorded; it waits only where errors are to be exact. */
+ * Invariant: a launch only enqueues, and can be captured.  It waits only if mc_cuda_blocking, for exact
+ * errors. */
 #include "device/cuda/driver.h"
 
-enum { PARAM_END = 0, PARAM_POINTER = 1, PARAM_SIZE = 2 }; /* the driver's marks in the list `extra` */
+enum { PARAM_END = 0, PARAM_POINTER = 1, PARAM_SIZE = 2 }; /* the driver's tags in the list `extra` */
 enum { FOLLOWS_SM = 90 };
-static const size_t given = 48 << 10; /* bytes of shared memory that every kernel may have without asking */
+static const size_t given = 48 << 10; /* shared memory that needs no cuFuncSetAttribute */
 
 /* CUlaunchAttribute and CUlaunchConfig, as the ABI has them. */
 struct attribute {
@@ -28,7 +29,7 @@ _Static_assert(sizeof(struct config) == 56 && offsetof(struct config, stream) ==
 static mc_status enqueue(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g,
                          const void *args, size_t nargs, bool follows)
 {
-    follows = follows && d->sm >= FOLLOWS_SM && !d->apart; /* early is only what has one kernel in front */
+    follows = follows && d->sm >= FOLLOWS_SM && !d->apart; /* it needs exactly one predecessor */
     d->apart = false;
     struct attribute with[2];
     unsigned n = 0;

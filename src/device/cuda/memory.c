@@ -1,10 +1,10 @@
-/* memory.c: the device's memory, handed out in the order of its stream.
+/* memory.c: stream-ordered allocation of the device's memory.
  *
- * The driver's pool keeps what is given back until the process ends, so the steady state asks it for
- * nothing new; what is held beyond need goes back when there is no more.
+ * The driver's pool keeps freed memory until the process ends, so the steady state needs no new memory.
+ * The pool's unused memory is released only when an allocation fails.
  *
- * Invariant: the table holds exactly the blocks that are handed out, each with who asked; a block given
- * back while work is being recorded is parked, for the recording must not contain its release. */
+ * Invariant: the table holds exactly the allocated blocks, each with its purpose.  A block that is freed
+ * during capture is parked until its end, because the captured graph must not contain the release. */
 #include "device/cuda/driver.h"
 
 enum { BUCKETS = 1024, GRAIN = 256, NAME = 40, HOLDERS = 4 };
@@ -60,7 +60,7 @@ static struct block **slot_of(struct mc_cuda_pool *p, unsigned long long at)
     return b;
 }
 
-/* ---- no more ---- */
+/* ---- out of memory ---- */
 
 static void bytes_text(struct mc_str *out, size_t n)
 {
@@ -77,7 +77,8 @@ struct holder {
     int blocks;
 };
 
-/* The names that hold most, largest first, in HOLDERS rows; a name beyond the first 64 is not counted. */
+/* The at most HOLDERS purposes with most bytes, largest first; purposes beyond the first 64 are not
+ * counted. */
 static size_t list_holders(const struct mc_cuda_pool *p, struct holder *top)
 {
     struct holder all[64];
@@ -141,7 +142,7 @@ static mc_status out_of_memory_error(struct mc_cuda *d, size_t bytes, const char
     return s;
 }
 
-/* ---- in and out ---- */
+/* ---- allocate and free ---- */
 
 static int table_insert(struct mc_cuda *d, size_t n, unsigned long long *at)
 {
@@ -170,8 +171,7 @@ static mc_status allocate(struct mc_cuda *d, size_t n, const char *what, unsigne
         return out_of_memory_error(d, n, what);
     }
     int code = table_insert(d, n, at);
-    if (code == NV_CUDA_ERROR_OUT_OF_MEMORY &&
-        d->pool->pool) { /* what others on this GPU could use lies in our pool */
+    if (code == NV_CUDA_ERROR_OUT_OF_MEMORY && d->pool->pool) { /* release unused memory of the pool, retry */
         TRY(mc_cuda_wait(d));
         mc_nv.cuMemPoolTrimTo(d->pool->pool, 0);
         code = table_insert(d, n, at);
@@ -214,7 +214,7 @@ void *mc_cuda_alloc(struct mc_cuda *d, size_t bytes, const char *what)
     return p;
 }
 
-/* On a lost device, or in a forked child, there is nothing to give back. */
+/* Does nothing on a lost device or in a forked child. */
 void mc_cuda_free(struct mc_cuda *d, void *p)
 {
     if (!p || !mc_cuda_usable(d) || mc_cuda_enter(d) < 0) {

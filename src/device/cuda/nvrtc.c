@@ -1,20 +1,18 @@
-/* nvrtc.c: CUDA C text to machine code for one architecture, by NVRTC, or out of the folder of compiled
- * kernels.
+/* nvrtc.c: CUDA C text to machine code for one architecture, from the folder of compiled kernels or by NVRTC.
  *
- * Invariant: no GPU is needed here, and none is entered: several texts may be compiled at once, each in a
- * thread. */
+ * Invariant: no GPU is needed or entered here, so several threads may compile texts at the same time. */
 #include "device/cuda/driver.h"
 #include <stdio.h>
 
 enum { LOG_LINES = 24 };
 
 static const char suffix[] = ".cubin";
-static const char file_name[] = "kernel.cu"; /* what the compiler's messages call the text */
+static const char file_name[] = "kernel.cu"; /* the name of the text in the compiler's messages */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the counts */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects stats */
 static struct mc_cuda_code_stats stats;
 
-/* ---- what NVRTC is asked ---- */
+/* ---- architecture and options ---- */
 
 static mc_status pick_arch(struct mc_cuda_job *j, const struct mc_cuda_compiler *c, int sm)
 {
@@ -30,11 +28,11 @@ static mc_status pick_arch(struct mc_cuda_job *j, const struct mc_cuda_compiler 
     }
     j->portable = best != sm;
     mc_snprintf(j->arch, sizeof j->arch, "--gpu-architecture=%s_%d%s", j->portable ? "compute" : "sm", best,
-                best == 90 && !j->portable ? "a" : ""); /* with what only Hopper has */
+                best == 90 && !j->portable ? "a" : ""); /* sm_90a: instructions that only Hopper has */
     return MC_OK;
 }
 
-/* A text whose first line is a comment "// --option" asks for that option. */
+/* A first line "// --option" of the text adds that option. */
 static mc_status split_options(struct mc_cuda_job *j, const char *source, const char *options)
 {
     static const char blank[] = " \t\n";
@@ -80,7 +78,7 @@ static mc_status nvrtc_error(const char *what, int code)
     return mc_fail(MC_ECOMPILE, "NVRTC: %s: %s", what, mc_nv.nvrtcGetErrorString(code));
 }
 
-/* The first lines of what the compiler says; it quotes the text's lines itself. */
+/* An error with the first lines of the compiler's log, which quotes the source. */
 static mc_status refused(void *program, int code)
 {
     size_t n = 0, shown = 0;
@@ -179,7 +177,7 @@ static void *work(void *arg)
     struct mc_cuda_job *j = arg;
     j->status = mc_cuda_job_image(j);
     mc_snprintf(j->why, sizeof j->why, "%s",
-                j->status < 0 ? mc_last_error() : ""); /* errors belong to threads */
+                j->status < 0 ? mc_last_error() : ""); /* the last error is per thread */
     return NULL;
 }
 

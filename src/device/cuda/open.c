@@ -1,7 +1,7 @@
-/* open.c: NVIDIA's libraries: where they are looked for, which version was found, what is missing.
+/* open.c: finds and opens NVIDIA's libraries and looks up their functions.
  *
- * Invariant: a library is opened when somebody first needs it or asks about it, never before, and
- * stays open; one that was not found is looked for again once the flag cuda.path has changed. */
+ * Invariant: a library is opened at the first mc_nv_need or mc_nv_found and stays open.  If it was not
+ * found, it is searched again only after the flag cuda.path has changed. */
 #include "device/cuda/cuda.h"
 #include <dlfcn.h>
 #include <glob.h>
@@ -22,8 +22,8 @@ static const struct library {
     const char *name;
     const char *file[3];                    /* the newest first */
     bool (*version)(char *out, size_t n);
-    const char *cost;                       /* of its lack */
-    enum mc_nv_lib before[3];               /* it opens these itself, by name: so they must be open */
+    const char *cost;                       /* effect of its absence */
+    enum mc_nv_lib before[3];               /* opened first: this library loads them by file name */
     int nbefore;
 } library[NV_LIBS] = {
     [NV_DRIVER]   = { "the NVIDIA driver", { "libcuda.so.1" }, driver_version, "no GPU can be used" },
@@ -31,7 +31,8 @@ static const struct library {
                       "no kernel can be compiled, so nothing runs on a GPU" },
     [NV_CUBLASLT] = { "cuBLASLt", { "libcublasLt.so.13", "libcublasLt.so.12" }, blas_version,
                       "matrix products run on kernels of our own" },
-    [NV_CUDNN]    = { "cuDNN", { "libcudnn.so.9" }, dnn_version, "convolutions and pooling run on kernels of our own",
+    [NV_CUDNN]    = { "cuDNN", { "libcudnn.so.9" }, dnn_version,
+                      "convolutions and pooling run on kernels of our own",
                       { NV_NVRTC, NV_CUBLASLT }, 2 },
     [NV_CUFFT]    = { "cuFFT", { "libcufft.so.12", "libcufft.so.11" }, fft_version,
                       "no convolution goes by way of a library's Fourier transform" },
@@ -49,9 +50,9 @@ static const struct symbol {
 #undef NV
 };
 
-/* Of a folder that the flag names, where in it. */
+/* Subfolders that are searched in a folder of the flag cuda.path. */
 static const char *const corner[] = { "", "/lib", "/lib64", "/*/lib", "/nvidia/*/lib" };
-/* Where installers put things without telling the loader: tried last. */
+/* Folders of installers that the loader does not search; tried last. */
 static const char *const usual[] = { "/usr/local/cuda/lib64", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib" };
 
 /* ---- versions ---- */
@@ -94,12 +95,12 @@ static bool fft_version(char *out, size_t n)
 
 static struct state {
     struct mc_nv_found found;
-    const char *flag;                       /* cuda.path when it was last looked for */
+    const char *flag;                       /* cuda.path at the last search */
     void *handle;
 } state[NV_LIBS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* What the loader says is worth telling only of a file that is there. */
+/* Keeps the loader's message unless the file does not exist. */
 static bool try_file(struct state *s, const char *path)
 {
     s->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -162,7 +163,7 @@ static bool find_file(struct state *s, const struct library *l)
 
 /* ---- opening ---- */
 
-/* POSIX lets a pointer from dlsym be a function's; C has no cast that says so. */
+/* memcpy: POSIX allows dlsym to return a function as void *, but ISO C has no cast for it. */
 static bool take_symbols(struct state *s, enum mc_nv_lib lib)
 {
     Dl_info where;
@@ -186,8 +187,8 @@ static bool take_symbols(struct state *s, enum mc_nv_lib lib)
     return true;
 }
 
-/* NVRTC opens its built-in functions by name, from wherever the loader looks, which need not be where it
- * lies itself; once they are open the name is enough. */
+/* NVRTC loads its library of built-in functions by file name, and the loader may not search NVRTC's own
+ * folder.  If that library is already open, the name suffices. */
 static bool open_builtins(struct state *s)
 {
     char path[320];
@@ -206,7 +207,7 @@ static void open_library(enum mc_nv_lib lib) /* under the lock */
     struct state *s = &state[lib];
     const struct library *l = &library[lib];
     const char *flag = mc_flag_text(FLAG_cuda_path);
-    if (s->found.there || (s->found.tried && s->flag == flag)) { /* flags keep each text once */
+    if (s->found.there || (s->found.tried && s->flag == flag)) { /* flag texts are interned */
         return;
     }
     *s = (struct state){ .found = { .name = l->name, .cost = l->cost, .tried = true }, .flag = flag };
@@ -220,7 +221,7 @@ static void open_library(enum mc_nv_lib lib) /* under the lock */
     if (take_symbols(s, lib)) {
         s->found.there = l->version(s->found.version, sizeof s->found.version);
         if (!s->found.there) {
-            mc_snprintf(s->found.why, sizeof s->found.why, "it does not tell its version");
+            mc_snprintf(s->found.why, sizeof s->found.why, "it does not report its version");
         }
         s->found.there = s->found.there && (lib != NV_NVRTC || open_builtins(s));
     }

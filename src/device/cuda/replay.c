@@ -1,13 +1,13 @@
-/* replay.c: work captured once and launched whole, as a CUDA graph.
+/* replay.c: captures work as a CUDA graph and replays it.
  *
- * Invariant: a capture that is begun is ended by the same thread, and the device stays entered between,
- * so no other thread's work can slip into a recording. */
+ * Invariant: the thread that begins a capture ends it, and the device stays entered between.  So no other
+ * thread's work is captured. */
 #include "device/cuda/driver.h"
 #include <stdio.h>
 
 struct graph {
     void *exec;                 /* CUgraphExec */
-    char name[TRAIL_NAME];      /* for the trail: "12 recorded steps, k1 to k9" */
+    char name[TRAIL_NAME];      /* for error messages: "a recording of 12: k1 to k9" */
 };
 
 mc_status mc_cuda_capture_begin(struct mc_cuda *d)
@@ -15,7 +15,7 @@ mc_status mc_cuda_capture_begin(struct mc_cuda *d)
     TRY(mc_cuda_enter(d));
     mc_status s = d->recording ? mc_fail(MC_EDEVICE, "%s: work is being recorded already", d->id)
                                : mc_cuda_wait(d);
-    if (s == MC_OK) { /* and the trail is empty */
+    if (s == MC_OK) { /* mc_cuda_wait has emptied the history, so it will name what is captured */
         s = mc_cuda_check(d, mc_nv.cuStreamBeginCapture_v2(d->stream, NV_CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
                           "recording", NULL);
     }
@@ -28,7 +28,7 @@ mc_status mc_cuda_capture_begin(struct mc_cuda *d)
     return MC_OK;
 }
 
-/* What a replay is called among the launches: its first and last kernels. */
+/* The name of a replay in error messages: its first and last kernels. */
 static void name_graph(const struct mc_cuda *d, char *out)
 {
     const struct mc_cuda_launch_history *t = d->trail;
@@ -74,14 +74,14 @@ mc_status mc_cuda_capture_end(struct mc_cuda *d, void **graph)
     *graph = NULL;
     mc_status s = end(d, &g);
     d->recording = false;
-    d->trail->n = 0; /* what was recorded was not launched */
+    d->trail->n = 0; /* the captured kernels were not launched */
     mc_cuda_free_parked(d);
     *graph = g;
     mc_cuda_leave(d);
     return s;
 }
 
-/* ---- what follows what ---- */
+/* ---- dependencies ---- */
 
 bool mc_cuda_can_fork_capture(void)
 {
@@ -113,7 +113,7 @@ mc_status mc_cuda_capture_get_dependencies(struct mc_cuda *d, int most, void **n
     return MC_OK;
 }
 
-/* ---- again ---- */
+/* ---- replay ---- */
 
 mc_status mc_cuda_replay(struct mc_cuda *d, void *graph)
 {

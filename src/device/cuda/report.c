@@ -1,6 +1,6 @@
-/* report.c: what was found of NVIDIA's: libraries, versions, GPUs, what is missing and what that costs.
+/* report.c: a report of NVIDIA's libraries and GPUs: versions, what is missing, and the effect of that.
  *
- * Invariant: asking opens the libraries and initialises the driver, but starts no GPU. */
+ * Invariant: the report opens the libraries and initialises the driver, but starts no GPU. */
 #include "device/cuda/driver.h"
 
 static void library(struct mc_str *out, enum mc_nv_lib l, const char *title)
@@ -28,7 +28,7 @@ static void gpu(struct mc_str *out, int i)
     mc_str_add(out, "\n");
 }
 
-/* Without a driver the other libraries are of no use, so they are only named where one asks for GPUs. */
+/* Without a GPU the other libraries are useless, so they are listed only if the flag cuda.path is set. */
 void mc_cuda_report(struct mc_str *out)
 {
     static const struct { enum mc_nv_lib lib; const char *title; } row[] = {

@@ -1,18 +1,18 @@
-/* staging.c: bytes between the host and the device.
+/* staging.c: copies between the host and the device.
  *
- * The device reads and writes only pinned memory at its full speed, so large transfers go through two pinned
- * chunks: while one travels, the processor fills or empties the other.  Pinning those takes as long as the
- * driver's own way takes for several megabytes, so they are made once so much has gone that way.
+ * Full speed needs pinned memory, so large transfers go through two pinned chunks: while one is transferred,
+ * the CPU fills or empties the other.  Pinning the chunks takes as long as the driver's plain copy of several
+ * megabytes, so they are made only after that many bytes were copied plainly.
  *
- * Invariant: a chunk is touched by the host only once the event recorded after its last use has passed. */
+ * Invariant: the host touches a chunk only after the event recorded after its last use has completed. */
 #include "device/cuda/driver.h"
 
 enum { CHUNKS = 2 };
 static const size_t whole = 4 << 20;  /* bytes of a chunk */
-static const size_t least = 256 << 10; /* pieces smaller than this cost more to start than they hide */
-static const size_t straight = 64 << 10; /* the driver takes so little along with the command itself */
-static const size_t patience = 8 << 20; /* bytes that go the driver's way before there are chunks, */
-static const size_t fewest = 256 << 10; /* where a transfer counts as so many at least */
+static const size_t least = 256 << 10; /* starting a smaller piece costs more than the overlap saves */
+static const size_t straight = 64 << 10; /* the driver copies up to this size at the call itself */
+static const size_t patience = 8 << 20; /* bytes copied plainly before the chunks are made */
+static const size_t fewest = 256 << 10; /* a transfer counts as at least this many bytes of `patience` */
 
 struct mc_cuda_staging_buffer {
     char *chunk[CHUNKS];
@@ -57,14 +57,14 @@ static unsigned long long there_of(const void *p)
     return (unsigned long long)(uintptr_t)p;
 }
 
-/* Pieces as large as a chunk, but at least four where that still pays: the first and the last do not
- * overlap. */
+/* A piece is a quarter of the transfer, between `least` and a chunk.  The copies of the first and of the last
+ * piece do not overlap with a transfer. */
 static size_t piece_of(size_t n)
 {
     return MC_MIN(MC_MAX(n / 4, least), whole);
 }
 
-/* Is it the driver's to do? */
+/* Is this transfer left to the driver?  Counts its bytes if so. */
 static bool plainly(struct mc_cuda *d, size_t n, size_t always)
 {
     bool plain = n <= always || (!d->stage && d->plain + n <= patience);
@@ -100,12 +100,12 @@ mc_status mc_cuda_copy_to_device(struct mc_cuda *d, void *there, const void *her
     TRY(mc_cuda_enter(d));
     mc_status s = MC_OK;
     if (d->recording) {
-        s = mc_fail(MC_EDEVICE, "%s: what the host sends cannot be recorded", d->id);
+        s = mc_fail(MC_EDEVICE, "%s: a copy from the host cannot be recorded", d->id);
     } else if (n && plainly(d, n, straight)) {
         s = mc_cuda_check(d, mc_nv.cuMemcpyHtoDAsync_v2(there_of(there), here, n, d->stream), "sending",
                           NULL);
         s = s == MC_OK && n > straight ? mc_cuda_wait(d)
-                                       : s; /* `here` may be pinned, and then is read later */
+                                       : s; /* wait: pinned memory is read after the call returns */
     } else if (n) {
         s = put_pieces(d, there, here, n);
     }
@@ -122,7 +122,7 @@ static mc_status ask(struct mc_cuda *d, struct mc_cuda_staging_buffer *s, int i,
     return mc_cuda_check(d, mc_nv.cuEventRecord(s->used[i], d->stream), "fetching", NULL);
 }
 
-/* One piece is asked for ahead of the one that is waited for. */
+/* The copy of the next piece is started before the wait for the current one. */
 static mc_status get_pieces(struct mc_cuda *d, char *here, const char *there, size_t n)
 {
     struct mc_cuda_staging_buffer *s = stage_of(d);
@@ -148,7 +148,7 @@ mc_status mc_cuda_copy_to_host(struct mc_cuda *d, void *here, const void *there,
     TRY(mc_cuda_enter(d));
     mc_status s = MC_OK;
     if (d->recording) {
-        s = mc_fail(MC_EDEVICE, "%s: what the host fetches cannot be recorded", d->id);
+        s = mc_fail(MC_EDEVICE, "%s: a copy to the host cannot be recorded", d->id);
     } else if (n && plainly(d, n, 0)) {
         s = mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(here, there_of(there), n, d->stream), "fetching",
                           NULL);
@@ -184,7 +184,7 @@ mc_status mc_cuda_clear(struct mc_cuda *d, void *p, size_t n)
 mc_status mc_cuda_get_pinned(struct mc_cuda *d, void *here, const void *there, size_t n)
 {
     TRY(mc_cuda_enter(d));
-    mc_status s = d->recording ? mc_fail(MC_EDEVICE, "%s: what the host fetches cannot be recorded", d->id)
+    mc_status s = d->recording ? mc_fail(MC_EDEVICE, "%s: a copy to the host cannot be recorded", d->id)
                                : MC_OK;
     s = s < 0 ? s
               : mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(here, there_of(there), n, d->stream), "fetching",

@@ -1,23 +1,23 @@
-/* start.c: which GPUs there are, and starting one.
+/* start.c: finds, starts and enters GPUs.
  *
- * A started device is kept until the process ends.  It lives in the GPU's primary context, which other
- * libraries in the process use as well.
+ * A started device is kept until the process ends.  It uses the GPU's primary context, as other libraries in
+ * the process do.
  *
- * Invariant: a device belongs to the process that started it.  CUDA does not survive a fork, so a child
- * gets an error from everything but mc_cuda_parse, and never touches what its parent holds. */
+ * Invariant: a device belongs to the process that started it.  CUDA does not survive a fork, so in a child
+ * every use of a GPU is an error, and nothing that the parent holds is touched. */
 #include "device/cuda/driver.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* blocks that run together: from which GPUs on, and how many all of those can */
+/* clusters: compute capability TOGETHER_SM and later has them, of up to TOGETHER blocks */
 enum { GPUS = MC_CUDA_MOST, NESTED = 16, TOGETHER_SM = 90, TOGETHER = 8 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects `started` and `driver_pid` */
 static struct mc_cuda *started[GPUS];
-static long driver_pid; /* of the process that initialised the driver; 0: none yet */
-static _Atomic bool forked; /* this process is a child of that one */
+static long driver_pid; /* the process that initialised the driver; 0: none yet */
+static _Atomic bool forked; /* this process is a fork of driver_pid */
 
 /* ---- the driver ---- */
 
@@ -33,7 +33,7 @@ static mc_status no_fork(const char *what, long pid)
 static void in_child(void)
 {
     atomic_store(&forked, driver_pid != 0);
-    pthread_mutex_init(&lock, NULL); /* who held it is not here */
+    pthread_mutex_init(&lock, NULL); /* the thread that may have held it does not exist here */
 }
 
 static void watch_forks(void)
@@ -101,7 +101,7 @@ mc_status mc_cuda_parse(const char *device, int *ordinal)
         const char *digits = device + 4;
         size_t n = strspn(digits, "0123456789");
         if (digits[n] == '\0' && n <= 3) {
-            *ordinal = atoi(digits); /* none: the first */
+            *ordinal = atoi(digits); /* no digits: 0 */
             return MC_OK;
         }
     }
@@ -116,7 +116,8 @@ static int attribute(int device, int which)
     return mc_nv.cuDeviceGetAttribute(&value, which, device) == 0 ? value : 0;
 }
 
-static mc_status read_properties(int ordinal, int *device, struct mc_cuda_properties *out) /* under the lock */
+/* under the lock */
+static mc_status read_properties(int ordinal, int *device, struct mc_cuda_properties *out)
 {
     int count;
     TRY(start_driver(&count));
@@ -193,7 +194,8 @@ static mc_array *device_array(struct mc_device *d, mc_dtype t, int rank, const i
 }
 
 static const struct mc_device_ops device_ops = {
-    .enter = device_enter, .leave = device_leave, .alloc = device_alloc, .free = device_free, .array = device_array,
+    .enter = device_enter, .leave = device_leave, .alloc = device_alloc, .free = device_free,
+    .array = device_array,
 };
 
 static void make_lock(pthread_mutex_t *m)
@@ -205,7 +207,7 @@ static void make_lock(pthread_mutex_t *m)
     pthread_mutexattr_destroy(&recursive);
 }
 
-/* The stream and the pool of a device whose context is current. */
+/* Makes the stream and the pool.  The device's context is current. */
 static mc_status init_device(struct mc_cuda *d)
 {
     TRY(mc_cuda_check(d, mc_nv.cuStreamCreate(&d->stream, NV_CU_STREAM_NON_BLOCKING), "making a stream",
@@ -293,7 +295,7 @@ struct mc_cuda *mc_cuda_start(int ordinal)
 {
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* the driver's threads inherit it: they take no signals */
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* the driver's threads inherit it: no signals */
     pthread_mutex_lock(&lock);
     struct mc_cuda *d = find_or_start(ordinal);
     pthread_mutex_unlock(&lock);

@@ -1,8 +1,8 @@
-/* tensor_map.c: arrays as the copy engine of Hopper's multiprocessors knows them, which brings boxes of one to
- * shared memory.
+/* tensor_map.c: tensor maps, from which the copy engine of Hopper's multiprocessors (TMA) copies boxes of
+ * an array to shared memory.
  *
- * Invariant: what lies outside of an array is brought as zeros; a box's rows of 128 bytes have their 16-byte
- * pieces permuted by row % 8, as the tensor cores read them. */
+ * Invariant: elements outside the array are copied as zeros.  The 16-byte pieces of each 128-byte row of a
+ * box are permuted by row % 8 (128-byte swizzle), as the tensor cores read them. */
 #include "device/cuda/driver.h"
 
 bool mc_cuda_has_tensor_map(void)
@@ -10,13 +10,14 @@ bool mc_cuda_has_tensor_map(void)
     return mc_nv.cuTensorMapEncodeTiled != NULL;
 }
 
-/* Strides of an axis of one place mean nothing, and may be of any size. */
+/* The stride of an axis of size 1 is arbitrary, so a valid one is passed instead. */
 static uint64_t stride_bytes(const struct mc_cuda_tensor_map_spec *b, int axis, size_t size)
 {
     return b->size[axis] > 1 ? (uint64_t)b->stride[axis] * size : MC_CUDA_ROW;
 }
 
-mc_status mc_cuda_tensor_map(struct mc_cuda_tensor_map *m, const struct mc_cuda_tensor_map_spec *b, const void *array)
+mc_status mc_cuda_tensor_map(struct mc_cuda_tensor_map *m, const struct mc_cuda_tensor_map_spec *b,
+                             const void *array)
 {
     const int type = b->dtype == MC_FLOAT16    ? NV_CU_TENSOR_MAP_DATA_TYPE_FLOAT16
                      : b->dtype == MC_BFLOAT16 ? NV_CU_TENSOR_MAP_DATA_TYPE_BFLOAT16

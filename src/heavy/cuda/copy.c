@@ -1,7 +1,7 @@
-/* copy.c: an array into another layout or dtype, on the GPU.
+/* copy.c: copies an array to another layout or dtype on the GPU.
  *
- * Axes of size 1 go, neighbours join; if the axis that is closest together is the same in both arrays,
- * elements are copied in that order, else in tiles that turn through shared memory.
+ * Axes of size 1 are removed and contiguous neighbours are collapsed.  If both arrays have the same innermost
+ * axis, elements are copied in that order, else in tiles that are transposed in shared memory.
  *
  * Invariant: no axis of `to` has stride 0 unless its size is 1. */
 #include "heavy/cuda/copy_args.h"
@@ -15,13 +15,13 @@ static const char text[] = {
 const struct mc_cuda_text mc_cuda_copy_text = { "heavy/cuda/copy.cu", text };
 
 struct mc_cuda_copy {
-    int64_t from_first;         /* bytes to the element that is read first */
+    int64_t from_first;         /* offset in bytes of the element that is read first */
     void *kernel;
     struct mc_grid grid;
     struct mc_cuda_copy_args args;
 };
 
-static int64_t stride_is_large(int64_t stride)
+static int64_t magnitude(int64_t stride)
 {
     return stride < 0 ? -stride : stride;
 }
@@ -44,7 +44,7 @@ static void remove_axis(struct mc_cuda_axes *a, int i)
     }
 }
 
-/* Is axis i + 1 right inside of axis i in every array? */
+/* Are axes i and i + 1 contiguous to each other in every array? */
 static bool can_collapse(const struct mc_cuda_axes *a, int i)
 {
     bool all = true;
@@ -62,8 +62,7 @@ void mc_cuda_axes_collapse(struct mc_cuda_axes *a)
         }
     }
     for (int i = 1; i < a->rank; i++) {
-        for (int k = i; k > 0 && stride_is_large(a->stride[0][k]) > stride_is_large(a->stride[0][k - 1]);
-             k--) {
+        for (int k = i; k > 0 && magnitude(a->stride[0][k]) > magnitude(a->stride[0][k - 1]); k--) {
             swap(a->size, k, k - 1);
             for (int z = 0; z < a->arrays; z++) {
                 swap(a->stride[z], k, k - 1);
@@ -85,18 +84,18 @@ void mc_cuda_axes_collapse(struct mc_cuda_axes *a)
     }
 }
 
-/* The axis that FROM has closest together; a broadcast one does not count. */
+/* The axis with the smallest stride in `from`, broadcast axes excepted. */
 static int innermost_axis(const struct mc_cuda_layout *l)
 {
     int best = l->rank - 1;
     for (int i = 0; i < l->rank; i++) {
-        const int64_t f = stride_is_large(l->from_stride[i]), b = stride_is_large(l->from_stride[best]);
+        const int64_t f = magnitude(l->from_stride[i]), b = magnitude(l->from_stride[best]);
         best = f && (!b || f < b) ? i : best;
     }
     return best;
 }
 
-/* Puts axis i right before the last. */
+/* Moves axis i to the last position but one. */
 static void before_last(struct mc_cuda_layout *l, int i)
 {
     const int64_t size = l->size[i], to = l->to_stride[i], from = l->from_stride[i];

@@ -1,8 +1,10 @@
 /* copy.cu: TO[...] = FROM[...], each with its own strides.
  *
- * line: the last axis is the one that both arrays have closest together.
- * tile: the last axis is closest together in TO, the one before it in FROM; SIDE by SIDE elements go through shared memory
- * so that both are met in order: 64 of two bytes and less, which would leave memory waiting otherwise, or 32.  INDEX: an unsigned type that counts all elements. */
+ * line: both arrays have the same innermost axis, the last one.
+ * tile: the last axis is innermost in TO, the one before it in FROM.  SIDE by SIDE elements go through
+ *       shared memory, so that reads and writes are both contiguous.  SIDE is 32, or 64 for elements of at
+ *       most two bytes, to have enough bytes in flight.
+ * INDEX: an unsigned type that can count all elements. */
 #include "heavy/cuda/copy_args.h"
 typedef mc_cuda_copy_args args;
 

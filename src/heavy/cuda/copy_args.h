@@ -10,7 +10,7 @@ MC_ARGS_TYPE(FROM);
 struct mc_cuda_copy_args {
     TO *to;
     const FROM *from;
-    /* count: elements, or for `tile` all but the last two axes; part: no kernel reads it */
+    /* count: elements; for `tile` without the last two axes.  part: unused */
     i64 count, part;
     i64 size[8], ts[8], fs[8];  /* ts, fs: strides in elements */
 };

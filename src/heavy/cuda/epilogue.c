@@ -1,6 +1,6 @@
-/* epilogue.c: the epilogue of a product or a convolution, by a kernel of its own on what a solver has made.
+/* epilogue.c: the epilogue of a product or a convolution as a separate kernel on a solver's result.
  *
- * Invariant: an element is read and written by one thread, so c0 may be y. */
+ * Invariant: an element is read and written by one thread, so c0 may alias y. */
 #include "heavy/cuda/cuda.h"
 #include "heavy/cuda/epilogue_args.h"
 #include "value/value.h"
@@ -10,13 +10,13 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_cuda_epilogue_text = { "heavy/cuda/epilogue.cu", text };
 
-enum { WORD = 16 };             /* bytes that a thread moves, where they lie so */
+enum { WORD = 16 };             /* bytes that a thread of the vector form moves */
 struct form { void *kernel; struct mc_grid grid; struct mc_cuda_epilogue_args args; };
 struct mc_cuda_epilogue {
-    struct form plain, vector;  /* vector.kernel: NULL where elements do not lie side by side */
+    struct form plain, vector;  /* vector.kernel: NULL if elements are not contiguous in words */
 };
 
-/* Do so many elements lie side by side in y and c0, wherever one begins with them? */
+/* Do y and c0 consist of contiguous groups of `many` elements, at offsets that are multiples of `many`? */
 static bool in_words(const struct mc_cuda_axes *a, bool has_c0, int64_t many)
 {
     bool so = many > 1 && a->size[a->rank - 1] % many == 0;

@@ -1,6 +1,8 @@
-/* epilogue.cu: y[...] = act(y[...] + bias[...] + beta c0[...]), each with its own strides; HAS_C0, HAS_BIAS, ACT as in the problem.
+/* epilogue.cu: y[...] = act(y[...] + bias[...] + beta c0[...]), each with its own strides; HAS_C0,
+ * HAS_BIAS and ACT come from the problem.
  *
- * A thread takes V elements that lie side by side along the last axis: in y and c0 always, in bias too or one for all of them. */
+ * A thread takes N neighbours along the last axis, which are contiguous in y and c0; bias may have any
+ * stride along it. */
 #include "heavy/cuda/epilogue_args.h"
 typedef mc_cuda_epilogue_args args;
 

@@ -9,7 +9,7 @@ MC_ARGS_TYPE(T);
 struct mc_cuda_epilogue_args {
     T *y;
     const T *c0, *bias;
-    /* `epilogue_v`: count and the last size count words of V elements */
+    /* for `epilogue_v`, count and the last size are numbers of words */
     i64 count, size[8], ys[8], c0s[8], bs[8];
     double beta;
 };

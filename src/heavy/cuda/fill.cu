@@ -1,4 +1,4 @@
-/* fill.cu: random numbers to time with: floats in [-1, 1), integers in [0, 128). */
+/* fill.cu: random numbers for timing: floats in [-1, 1), integers in [0, 128). */
 #include "heavy/cuda/fill_args.h"
 typedef mc_cuda_fill_args args;
 

@@ -1,7 +1,8 @@
-/* plan_device.c: timing on a GPU, operands to time with, and the check of a plan against the host's reference.
+/* plan_device.c: timing on a GPU, operands for timing, and the check of a plan against the host's
+ * reference.
  *
- * Invariant: a time is that of the work on the device: runs are recorded and launched together, so that what
- * the host needs to enqueue them does not count, as it does not in a function that is replayed. */
+ * Invariant: a time is that of the work on the device.  Runs are captured and replayed as one graph, so
+ * the host's time for enqueuing them is not included, as in a function that is replayed. */
 #include "heavy/cuda/cuda.h"
 #include "heavy/cuda/fill_args.h"
 #include "value/value.h"
@@ -12,7 +13,7 @@ static const char fill_text[] = {
     , 0 };
 const struct mc_cuda_text mc_cuda_fill_text = { "heavy/cuda/fill.cu", fill_text };
 
-/* ---- the place ---- */
+/* ---- key and memory ---- */
 
 static void word(struct mc_str *out)
 {
@@ -35,7 +36,7 @@ static void dealloc(void *p)
 enum { SAMPLES = 15, MOST = 256 };
 static const double grain = 200e-6; /* a batch shorter than this measures the launch of its graph */
 
-/* n runs as one graph; NULL: it cannot be recorded. */
+/* Captures n runs as one graph; NULL: failed. */
 static void *record(struct mc_cuda *d, mc_status (*run)(void *arg), void *arg, int n)
 {
     void *graph = NULL;
@@ -53,7 +54,7 @@ static void *record(struct mc_cuda *d, mc_status (*run)(void *arg), void *arg, i
     return graph;
 }
 
-/* Seconds between two marks around the graph; negative: failed. */
+/* Seconds between two events around the graph; negative: failed. */
 static double replay(struct mc_cuda *d, void *graph)
 {
     void *from = mc_cuda_event_record(d);
@@ -69,7 +70,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The first run alone tells whether it works at all, and how many make a batch. */
+/* The first runs show whether the plan works, whether it is hopeless, and how many runs make a batch. */
 static struct mc_timing time_runs(mc_status (*run)(void *arg), void *arg, double budget, double hopeless)
 {
     struct mc_cuda *d = mc_cuda_current();
@@ -86,7 +87,7 @@ static struct mc_timing time_runs(mc_status (*run)(void *arg), void *arg, double
         return t;
     }
     const double once = mc_now() - start;
-    if (hopeless > 0 && once > 2 * hopeless + 100e-6) { /* the host's part of a call is no more than that */
+    if (hopeless > 0 && once > 2 * hopeless + 100e-6) { /* 100e-6: limit of the host's part of a call */
         return (struct mc_timing){ once, once, once, 1 };
     }
     const int n = once > grain ? 1 : (int)MC_MIN(grain / MC_MAX(once / 4, 1e-6) + 1, (double)MOST);
@@ -172,7 +173,7 @@ mc_status mc_cuda_operands(const struct mc_extent *e, int n, void *operand[8])
 
 /* ---- verification ---- */
 
-/* All that the host has there, or all of it back. */
+/* Copies all operands from the host to the device, or back. */
 static mc_status move(const struct mc_extent *e, int n, void *const *host, void *const *there, bool back)
 {
     for (int i = 0; i < n; i++) {

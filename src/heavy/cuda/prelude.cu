@@ -1,6 +1,7 @@
-/* prelude.cu: in front of every text of a solver: dtypes, and how they are read and rounded.
+/* prelude.cu: included before every kernel text of a solver: dtypes, and how they are read and rounded.
  *
- * A text is compiled for one dtype T, summed in A.  get<A>(x) widens, put<T>(a) rounds once, to nearest even. */
+ * A text is compiled for one dtype T and a dtype of sums A.  get<A>(x) widens, put<T>(a) rounds once, to
+ * nearest even. */
 #include "device/cuda/args.h"
 
 struct half { unsigned short bits; };
@@ -58,7 +59,7 @@ template <> struct convert<bf16, float> {
 template <> struct convert<bf16, double> {
     static __device__ bf16 of(double d)
     {
-        float f = __double2float_rz(d); /* what was cut off stays visible in the last bit: one rounding, not two */
+        float f = __double2float_rz(d); /* round to odd, so that the result is rounded once */
         if ((double)f != d && d == d) {
             f = __uint_as_float(__float_as_uint(f) | 1);
         }
@@ -72,7 +73,7 @@ template <> struct convert<bf16, half> {
     static __device__ bf16 of(half s) { return convert<bf16, float>::of(convert<float, half>::of(s)); }
 };
 
-/* Of a float the nearest that an integer can be, 0 for NaN, as in kernels (render/prelude.h). */
+/* Converts a float to an integer with saturation, NaN to 0, as in kernels (render/prelude.h). */
 template <class I, class F> __device__ __forceinline__ I saturated(F x, I low, I high, F below, F above)
 {
     return x >= above ? high : x <= below ? low : x == x ? (I)x : (I)0;
@@ -99,7 +100,7 @@ template <class S, class A> __device__ __forceinline__ S put(A a) { return conve
 typedef mc_cuda_divider divider;
 __device__ __forceinline__ unsigned quotient(unsigned n, const divider &d) { return ((unsigned)((u64)n * d.times >> 32) + n) >> d.shift; }
 
-/* What is done to a finished element: enum mc_act of plan.h. */
+/* The activation of a finished element: enum mc_act of plan.h. */
 template <class A> __device__ __forceinline__ A finish(A v, int act)
 {
     if (act == 1) {
@@ -127,7 +128,8 @@ template <class A> __device__ __forceinline__ A finish(A v, int act)
     return v;
 }
 
-/* A kernel that is launched by mc_cuda_launch_dependent is set up while the one before it ends: here it waits for that. */
+/* A kernel that is launched by mc_cuda_launch_dependent may start while the previous one ends; here it
+ * waits for that one's end. */
 __device__ __forceinline__ void follow()
 {
 #if __CUDA_ARCH__ >= 900
@@ -135,9 +137,9 @@ __device__ __forceinline__ void follow()
 #endif
 }
 
-/* ---- shared memory, filled while the thread goes on ---- */
+/* ---- asynchronous copies to shared memory ---- */
 
-__device__ __forceinline__ void fetch4(float *to, const float *from, bool there)   /* 0 where nothing is there */
+__device__ __forceinline__ void fetch4(float *to, const float *from, bool there)   /* stores 0 if not `there` */
 {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(there ? 4 : 0) : "memory");
 }
@@ -145,7 +147,8 @@ __device__ __forceinline__ void fetch16(float *to, const float *from)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
 }
-/* What this thread has asked for is there; or all but what it asked for since its last `Marks` marks. */
+/* fetched: waits for all copies of this thread.
+ * fetched_before: waits for all but those of the last `Marks` groups; fetch_mark ends a group. */
 __device__ __forceinline__ void fetched()
 {
     asm volatile("cp.async.wait_all;" ::: "memory");
@@ -161,7 +164,8 @@ template <int Marks> __device__ __forceinline__ void fetched_before()
 
 /* ---- a float as two halves (heavy/gemm/cuda/split.cu has the algebra) ---- */
 
-/* The scale of numbers of which the largest has these bits: 2 to that power brings it below 2^15. */
+/* The exponent of the scale for numbers whose largest |x| has the bits `most`: scaled by 2^exponent it is
+ * below 2^15. */
 __device__ __forceinline__ int exponent(unsigned most)
 {
     const int e = (int)(most >> 23);
@@ -176,7 +180,7 @@ __device__ __forceinline__ void factors(unsigned most, float f[2])
     f[1] = __uint_as_float((unsigned)(127 + e - half_e) << 23);
 }
 
-/* What undoes it. */
+/* The factor that undoes the scale. */
 __device__ __forceinline__ float unscaled(unsigned most)
 {
     return ldexpf(1.0f, -exponent(most));
@@ -197,7 +201,8 @@ __device__ __forceinline__ unsigned halves_of(float a, float b)
     return r;
 }
 
-/* Two numbers that are scaled, packed; low halves are as small as they are, so that all products have one scale.  Both are finite. */
+/* Splits two scaled, finite numbers; each result holds two halves.  Low halves are not scaled up, so that
+ * all products have one scale. */
 __device__ __forceinline__ void halve2(float a, float b, unsigned *high, unsigned *low)
 {
     half t[2];
@@ -207,7 +212,7 @@ __device__ __forceinline__ void halve2(float a, float b, unsigned *high, unsigne
     *low = halves_of(a - get<float>(t[0]), b - get<float>(t[1]));
 }
 
-/* The largest of a warp's. */
+/* The largest value in the warp. */
 __device__ __forceinline__ unsigned over_warp(unsigned most)
 {
     unsigned r;
@@ -217,7 +222,7 @@ __device__ __forceinline__ unsigned over_warp(unsigned most)
 
 /* ---- matrices of halves on tensor cores, a warp at a time ---- */
 
-/* (16 x 8) += (16 x 16) (16 x 8), whose elements lie among the lanes as the tensor cores have them. */
+/* (16 x 8) += (16 x 16) (16 x 8), with elements distributed over the lanes as the tensor cores require. */
 __device__ __forceinline__ void multiply(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1)
 {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
@@ -235,9 +240,10 @@ __device__ __forceinline__ void read_columns(unsigned (&r)[4], const unsigned sh
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"((unsigned)__cvta_generic_to_shared(row)) : "memory");
 }
 
-/* ---- sums that blocks have come to, in order ---- */
+/* ---- sums of the partial sums of blocks, in order ---- */
 
-/* Of element e of `count`, part by part: a block of eight warps has 32 elements, and the sums are its first warp's. */
+/* The sum of the parts of element e of `count`.  A block of eight warps has 32 elements; its first warp
+ * receives the sums. */
 template <class A> __device__ __forceinline__ A sum_of_parts(const A *parts, int count, int blocks, int e)
 {
     __shared__ A some[8][32];

@@ -1,10 +1,13 @@
-/* region.cu: elements of x at index tensors, taken, set or added to.
+/* region.cu: reads, sets or adds to the elements of x that index tensors select.
  *
- * targets: where in x each place of the index tensors is; what is out of range is told and read as 0.
- * chain:   which place comes next that is the same, and which are the first of their kind: O(places), in parallel.
- * take:    y = x there; take_rows where a place's elements lie side by side, sixteen bytes of them a thread.
- * put:     x = y, or x += y, there: who is first goes along its chain, so that places which are the same are settled in
- *          their order, by one thread. */
+ * targets: the offset in x of each place (element of the index tensors).  An index out of range sets the
+ *          error flag and is read as 0.
+ * chain:   for each place the next one with the same target, and which places are the first with theirs.
+ *          A thread scans the places after its own, so the depth is O(places).
+ * take:    y = x at the targets; take_rows if the elements of a place are contiguous, sixteen bytes for
+ *          each thread.
+ * put:     x = y, or x += y, at the targets.  The thread of the first place follows its chain, so equal
+ *          targets are written in order by one thread. */
 #include "heavy/cuda/region_args.h"
 typedef mc_region_args args;
 

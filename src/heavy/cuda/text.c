@@ -1,7 +1,7 @@
-/* text.c: the texts of solvers made into kernels, and kept.
+/* text.c: compiles the kernel texts of solvers, and keeps the kernels.
  *
- * Invariant: a text with its defines is loaded once on each device and stays loaded for the life of the
- * process. */
+ * Invariant: a text with its defines is loaded once on each device and stays loaded until the process
+ * ends. */
 #include "heavy/cuda/cuda.h"
 #include "value/value.h"
 
@@ -141,15 +141,15 @@ int mc_cuda_multiprocessors(void)
 const char *mc_cuda_needs_sm80(void)
 {
     const struct mc_cuda *d = mc_cuda_current();
-    return d && d->sm < 80 ? "wants a GPU of compute capability 8.0 or later" : NULL;
+    return d && d->sm < 80 ? "needs a GPU of compute capability 8.0 or later" : NULL;
 }
 
 /* ---- estimates ---- */
 
-/* Of one multiprocessor: multiply-adds a cycle by size of the element; reduced: on tensor cores. */
 static const double clock_hz = 1.7e9, memory_bytes = 3e12, launch = 3e-6;
-static const double highest = 1.5; /* times that clock: none runs at more */
+static const double highest = 1.5; /* no GPU exceeds this multiple of clock_hz */
 
+/* each: multiply-adds of a multiprocessor in a cycle, by element size; reduced: float32 on tensor cores */
 static double peak(mc_dtype t, bool reduced)
 {
     const struct mc_cuda *d = mc_cuda_current();

@@ -1,25 +1,27 @@
-/* problem.c: matrix products: their word, their operands' extents, how far results may differ.
+/* problem.c: matrix products: the key of a problem, and how far its results may differ from the reference.
  *
- *     gemm f32 nt m600n10k784 b4 a2 c row e
+ *     gemm f32 nt m600n10k784 b4 c0 row e
  *
- * Invariant: problems of one word differ at most in addresses and in the values of alpha and beta. */
+ * Invariant: problems with equal keys differ only in addresses and in the values of alpha and beta. */
 #include "heavy/gemm/solver.h"
 #include <inttypes.h>
 #include <math.h>
 
 static const char *const short_name[MC_NDTYPE] = {
-    [MC_INT8] = "i8", [MC_INT16] = "i16", [MC_INT32] = "i32", [MC_INT64] = "i64", [MC_UINT8] = "u8", [MC_UINT16] = "u16",
-    [MC_UINT32] = "u32", [MC_UINT64] = "u64", [MC_FLOAT16] = "f16", [MC_BFLOAT16] = "bf16", [MC_FLOAT32] = "f32", [MC_FLOAT64] = "f64",
+    [MC_INT8] = "i8", [MC_INT16] = "i16", [MC_INT32] = "i32", [MC_INT64] = "i64", [MC_UINT8] = "u8",
+    [MC_UINT16] = "u16",
+    [MC_UINT32] = "u32", [MC_UINT64] = "u64", [MC_FLOAT16] = "f16", [MC_BFLOAT16] = "bf16",
+    [MC_FLOAT32] = "f32", [MC_FLOAT64] = "f64",
 };
 
-/* ---- word ---- */
+/* ---- key ---- */
 
 char mc_gemm_order(const int64_t *s, int64_t rows, int64_t cols)
 {
     return s[2] == 1 || cols == 1 ? 'n' : s[1] == 1 || rows == 1 ? 't' : 'x';
 }
 
-/* Strides that are not those of a dense matrix are part of the word: they decide what is fast. */
+/* Strides other than those of a contiguous matrix are part of the key, because speed depends on them. */
 static void lead(struct mc_str *out, const char *name, const int64_t *s, int64_t rows, int64_t cols)
 {
     const bool t = mc_gemm_order(s, rows, cols) == 't';
@@ -62,8 +64,8 @@ void mc_gemm_word(const struct mc_problem *p_, struct mc_str *out)
 
 /* ---- verification ---- */
 
-/* Sums of k products of numbers in [-1, 1) stay near sqrt(k); the error of any order of summation
- * stays below eps * k; halves add one rounding of the result. */
+/* A sum of k products of numbers in [-1, 1) is about sqrt(k) in size.  The error of any order of summation is
+ * below eps * k.  Halves add one rounding of the result. */
 static double allowed(const struct mc_gemm_problem *p)
 {
     const double eps = mc_dtypes[p->dtype].cls == CLASS_F64 ? 0x1p-52 : p->tf32 ? 0x1p-10 : 0x1p-23;
@@ -101,7 +103,8 @@ mc_status mc_gemm_compare(const struct mc_gemm_problem *p, const struct mc_plan 
     return MC_OK;
 }
 
-/* A batch of matrices one below the other, times one B, is one tall matrix. */
+/* If the matrices A of the batch adjoin in memory (as do C and C0) and B is shared, the batch is one
+ * product. */
 void mc_gemm_stack(struct mc_gemm_problem *p)
 {
     const bool c0 = p->beta == 0 || p->c0s[0] == p->m * p->c0s[1];

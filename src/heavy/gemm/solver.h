@@ -1,7 +1,7 @@
-/* solver.h: what the solvers of matrix products share.
+/* solver.h: the interface among the solvers of matrix products.
  *
- * Invariant: a result depends on the problem and the kernel alone, never on how many threads there
- * were: work is divided over batch, m and n, and over k only as the shape says (splitk.c). */
+ * Invariant: a result depends on the problem and the kernel, not on the number of threads: work is divided
+ * over batch, m and n, and over k only in a way that depends on the shape (splitk.c). */
 #ifndef MC_GEMM_SOLVER_H
 #define MC_GEMM_SOLVER_H
 
@@ -16,13 +16,13 @@ extern const struct mc_solver mc_gemm_direct, mc_gemm_skinny, mc_gemm_packed, mc
     mc_gemm_blas, mc_gemm_reference;
 
 /* ---- problem.c ---- */
-/* 'n': the second index is adjacent, 't': the first, 'x': neither.  Where an index has one value its stride
- * is free. */
+/* 'n': the second index has stride 1; 't': the first; 'x': neither.  The stride of an axis of size 1 is
+ * arbitrary. */
 char mc_gemm_order(const int64_t *strides, int64_t rows, int64_t cols);
 void mc_gemm_word(const struct mc_problem *p, struct mc_str *out);
 void mc_gemm_extents(const struct mc_gemm_problem *p, struct mc_extent e[4]); /* A, B, C, C0 */
 bool mc_gemm_possible(const struct mc_gemm_problem *p);                       /* false: the error is set */
-void mc_gemm_stack(struct mc_gemm_problem *p);  /* matrices one below the other, times one B, become one */
+void mc_gemm_stack(struct mc_gemm_problem *p);  /* turns a batch with one B into one product if possible */
 mc_status mc_gemm_compare(const struct mc_gemm_problem *p, const struct mc_plan *plan, const void *got,
                           const void *want);
 
@@ -39,10 +39,11 @@ struct mc_gemm_run {
 };
 struct mc_gemm_run mc_gemm_bind(const struct mc_plan *plan, void *const *operand, void *workspace,
                                 int threads);
-/* Gives a tile at (i, j) its c0 and beta; columns that are not adjacent are copied to spare (mr, nr). */
+/* Sets c0 and beta of the tile at (i, j).  If the columns of C0 do not have stride 1, they are copied to
+ * spare (mr, nr). */
 void mc_gemm_tile_c0(const struct mc_gemm_run *r, int64_t batch, int64_t i, int64_t j, struct mc_gemm_tile *t,
                      void *spare);
-/* For solvers that know no epilogue: runs it on all of C, in blocks of rows. */
+/* For solvers that do not run the epilogue on tiles: runs it on all of C, in blocks of rows. */
 void mc_gemm_finish_all(const struct mc_gemm_run *r);
 
 static inline const struct mc_gemm_problem *gemm(const struct mc_problem *p)
@@ -74,7 +75,7 @@ static inline const void *gemm_c0(const struct mc_gemm_run *r, int64_t batch, in
     return r->c0 ? r->c0 + (batch * s[0] + i * s[1] + j * s[2]) * r->size : NULL;
 }
 
-/* Columns [j, j+n) of rows [i, i+m) are finished. */
+/* Runs the epilogue, if any, on the finished columns [j, j+n) of rows [i, i+m). */
 static inline void gemm_finish(const struct mc_gemm_run *r, int64_t batch, int64_t i, int64_t j, int64_t m,
                                int64_t n)
 {
@@ -88,27 +89,27 @@ static inline int64_t gemm_ceil(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* `parts` equal ranges of [0, n) in units of `unit`: where range i begins. */
+/* Begin of range i, where [0, n) is divided into `parts` nearly equal ranges of multiples of `unit`. */
 static inline int64_t gemm_cut(int64_t n, int64_t unit, int64_t parts, int64_t i)
 {
     const int64_t units = gemm_ceil(n, unit), at = (units * i / parts) * unit;
     return at < n ? at : n;
 }
 
-/* C past the caches: whoever reads it next would not find it there either way. */
+/* Is C so large that it should be stored past the caches?  (Its next reader would miss them anyway.) */
 bool mc_gemm_streams(const struct mc_gemm_problem *p);
 
-/* the cheapest of ours, without children */
+/* the solver with the least estimate among direct, skinny and packed */
 const struct mc_solver *mc_gemm_own(const struct mc_gemm_problem *p);
 
 /* ---- estimates: seconds, good enough to order our own solvers ---- */
 double mc_gemm_peak(const struct mc_gemm_problem *p); /* operations a second of one thread */
-/* what one thread does in that many, done by a team */
+/* the time of a team for work that takes one thread `seconds` */
 double mc_gemm_copy_c0(double seconds, double tasks);
-/* seconds of one thread that touching all operands once adds */
+/* seconds of one thread for reading and writing all operands once */
 double mc_gemm_traffic(const struct mc_gemm_problem *p);
-/* seconds of one thread at best, for mc_team_tasks */
+/* lower bound of one thread's seconds, for mc_team_tasks */
 double mc_gemm_work(const struct mc_gemm_problem *p);
-const char *mc_gemm_hollow(const struct mc_gemm_problem *p); /* refuses what only the reference takes */
+const char *mc_gemm_hollow(const struct mc_gemm_problem *p); /* refuses empty results and empty sums */
 
 #endif

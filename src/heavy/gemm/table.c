@@ -1,14 +1,14 @@
-/* table.c: the family of matrix products: its solvers, operands to time them with, and the check against the
+/* table.c: the family of matrix products: its solvers, operands for timing, and the check against the
  * reference.  A new solver is a file and a row.
  *
- * Invariant: the last takes every problem. */
+ * Invariant: the last solver takes every problem. */
 #include "heavy/gemm/cuda/cuda.h"
 #include "heavy/gemm/solver.h"
 #include <inttypes.h>
 
 const struct mc_solver *const mc_gemm_solvers[] = {
-    &mc_gemm_direct,    /* small: operands where they lie */
-    &mc_gemm_skinny,      /* m or n at most 16: the big operand read once */
+    &mc_gemm_direct,    /* small: operands are not copied */
+    &mc_gemm_skinny,    /* m or n at most 16: the large operand is read once */
     &mc_gemm_packed,    /* the rest */
     &mc_gemm_splitk,    /* small m and n, huge k */
     &mc_gemm_onednn,    /* libraries, where there are any */
@@ -19,7 +19,7 @@ const struct mc_solver *const mc_gemm_solvers[] = {
 
 /* ---- operands ---- */
 
-/* Elements that strides reach. */
+/* The elements that the strides span. */
 static struct mc_extent extent(mc_dtype d, const int64_t *s, int64_t batch, int64_t rows, int64_t cols)
 {
     const int64_t last[] = { (batch - 1) * s[0], (rows - 1) * s[1], (cols - 1) * s[2] };
@@ -40,12 +40,12 @@ void mc_gemm_extents(const struct mc_gemm_problem *p, struct mc_extent e[4])
                               : (struct mc_extent){ p->dtype, 0, 0 };
 }
 
-/* Random numbers in [-1, 1): neither zeros nor all of one sign, both of which are faster than life. */
+/* Random numbers in [-1, 1).  Zeros or numbers of one sign would run faster than real data. */
 static void fill(mc_dtype d, void *at, int64_t n, uint32_t salt)
 {
     for (int64_t i = 0; i < n; i++) {
-        uint32_t h = ((uint32_t)i + salt * 977u) * 2654435761u +
-                     salt; /* whatever the strides, products are not squares */
+        /* salt: A and B must differ, or products could be squares */
+        uint32_t h = ((uint32_t)i + salt * 977u) * 2654435761u + salt;
         h = (h ^ h >> 15) * 2246822519u;
         h = (h ^ h >> 13) * 3266489917u;
         h ^= h >> 16;

@@ -1,15 +1,15 @@
-/* blas.c: sgemm and dgemm of a BLAS, by the Fortran interface that all of them have.
+/* blas.c: sgemm and dgemm of a BLAS, through the Fortran interface.
  *
- * A BLAS runs on threads of its own, whose number is a matter of the whole process; so it is not
- * asked where the flag threads, or the machine, says one.
+ * A BLAS runs on its own threads, and their number is a setting of the whole process.  So it is not used
+ * if the thread team has one thread.
  *
- * Invariant: the same bits on every run, but not for every number of threads. */
+ * Invariant: the same bits on every run, but the bits may depend on the number of threads. */
 #include "heavy/gemm/cpu/library.h"
 #include "device/cpu/cpu.h"
 #include <dlfcn.h>
 #include <limits.h>
 
-/* Column-major, all by reference; the lengths of the two words come last, by value. */
+/* Column-major; arguments by reference, except the lengths of the two strings, which come last. */
 typedef void gemm_(const char *transa, const char *transb, const int *m, const int *n, const int *k,
                    const void *alpha, const void *a, const int *lda, const void *b, const int *ldb,
                    const void *beta, void *c, const int *ldc, size_t, size_t);
@@ -24,7 +24,7 @@ static const char *symbol(mc_dtype d)
     return d == MC_FLOAT64 ? "dgemm_" : "sgemm_";
 }
 
-/* Row-major C = A B is column-major C^T = B^T A^T, with the same memory and the same words. */
+/* Row-major C = A B is column-major C^T = B^T A^T in the same memory, with the same transpose letters. */
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct mc_gemm_run r = mc_gemm_bind(plan, operand, workspace, threads);
@@ -61,7 +61,7 @@ static const char *refuse(const struct mc_problem *p_)
         return "takes float32 and float64 only";
     }
     if (mc_team_size() == 1) {
-        return "would use threads of its own where one is asked for";
+        return "uses its own threads, but the thread team has only one";
     }
     const char *no = mc_library_gemm_refuse(&library, &mc_gemm_blas, p);
     if (no) {
@@ -95,4 +95,6 @@ void *mc_gemm_blas_library(void)
     return mc_library_gemm_open(&library);
 }
 
-const struct mc_solver mc_gemm_blas = { .name = "blas", .refuse = refuse, .missing = missing, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_blas = {
+    .name = "blas", .refuse = refuse, .missing = missing, .estimate = estimate, .plan = plan,
+};

@@ -1,5 +1,5 @@
-/* direct.c: products whose operands are read where they lie.  Where B's columns are not adjacent, a
- * panel of them at a time is turned round first.  A call that is one task touches no other thread.
+/* direct.c: products whose operands are read in place.  If the columns of B do not have stride 1, one
+ * panel of them at a time is transposed first.  A call of one task uses no other thread.
  *
  * Invariant: each element of C is one sum over k in order. */
 #include "heavy/gemm/solver.h"
@@ -22,7 +22,7 @@ struct area {
     int64_t batch, i0, i1, j0, j1;
 };
 
-/* One tile; t has what all tiles of the area share. */
+/* One tile.  t has the fields that all tiles of the area share. */
 static void tile(const struct call *x, struct mc_gemm_tile *t, int64_t batch, int64_t i, int64_t j)
 {
     _Alignas(64) char spare[GEMM_MAX_MR * GEMM_MAX_NR * sizeof(double)];
@@ -32,7 +32,7 @@ static void tile(const struct call *x, struct mc_gemm_tile *t, int64_t batch, in
     x->d->kernel->direct[gemm_ceil(t->n, x->d->kernel->lanes)](t);
 }
 
-/* Row by row of tiles, as C lies in memory. */
+/* In row-major order of tiles, the order of C in memory. */
 static void in_place(const struct call *x, struct mc_gemm_tile *t, const struct area *s)
 {
     const int64_t mr = x->d->kernel->mr, nr = x->d->kernel->nr;
@@ -46,7 +46,7 @@ static void in_place(const struct call *x, struct mc_gemm_tile *t, const struct 
     }
 }
 
-/* Panel by panel. */
+/* Panel by panel: each is transposed once and used for all rows of the area. */
 static void turned(const struct call *x, struct mc_gemm_tile *t, const struct area *s, void *panel)
 {
     const struct mc_gemm_kernel *kernel = x->d->kernel;
@@ -72,7 +72,8 @@ static void task(void *arg, int64_t at, int slot)
     struct area s = { .batch = at / (down * across),
                       .i0 = at % down * d->mb,
                       .j0 = at / down % across * d->nb };
-    struct mc_gemm_tile t = { .k = p->k, .a_row = p->as[1], .a_col = p->as[2], .b_row = p->bs[1], .alpha = p->alpha,
+    struct mc_gemm_tile t = { .k = p->k, .a_row = p->as[1], .a_col = p->as[2], .b_row = p->bs[1],
+                              .alpha = p->alpha,
                               .c_row = p->cs[1], .stream = d->stream };
     s.i1 = MC_MIN(s.i0 + d->mb, p->m);
     s.j1 = MC_MIN(s.j0 + d->nb, p->n);
@@ -111,14 +112,14 @@ static bool needs_turning(const struct mc_gemm_problem *p)
     return p->bs[2] != 1 && p->n > 1;
 }
 
-/* Rows a multiple of 4 KiB apart fall into the same lines of the first cache. */
+/* Rows at a distance that is a multiple of 4 KiB map to the same set of the L1 cache. */
 static bool collides(int64_t apart, int64_t size, int64_t rows)
 {
     return rows > 32 && apart * size % 4096 == 0;
 }
 
-/* Seconds that loads of B across two cache lines add where the last panel is narrower than a tile: it has too
- * few sums to hide them.  Rows that are whole lines apart have no such loads. */
+/* Seconds added by loads of B that cross a cache line, if the last panel is narrower than a tile and has too
+ * few sums to hide them.  If the row stride is a multiple of a cache line, no load crosses one. */
 static double split_rows(const struct mc_gemm_problem *p, const struct mc_gemm_kernel *kernel, double tiles)
 {
     const int64_t size = mc_dtypes[p->dtype].size, n = p->n % kernel->nr, vector = kernel->lanes * size;
@@ -126,8 +127,8 @@ static double split_rows(const struct mc_gemm_problem *p, const struct mc_gemm_k
     return tiles * (double)p->k * (double)gemm_ceil(n, kernel->lanes) * crossing * 0.5e-9;
 }
 
-/* Operands cost the more the less of them the caches and the table of pages hold; A the more where its k are
- * not adjacent: a line of it serves one tile. */
+/* Operands cost more the less of them fits in the caches and the TLB.  A costs more if k does not have
+ * stride 1: each of its cache lines then serves only one tile. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
@@ -152,7 +153,7 @@ static double estimate(const struct mc_problem *p_)
         seconds += b * n * k * 0.03e-9 * (double)size;
     }
     if (k * (double)(MC_MIN(p->n, (int64_t)kernel->nr) * size) >
-        (double)mc_cpu()->l2) { /* B again for each row of tiles */
+        (double)mc_cpu()->l2) { /* each row of tiles reads B from beyond L2 */
         seconds += b * (m / kernel->mr - 1) * n * k * (double)size / 80e9;
     }
     seconds += mc_gemm_traffic(p);
@@ -174,7 +175,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->stream = mc_gemm_streams(p);
     d->slots = mc_team_size();
     const int64_t mr = d->kernel->mr, nr = d->kernel->nr, panels = gemm_ceil(p->n, nr);
-    /* Half the second cache holds the B of a task; a turned panel is used by all rows. */
+    /* The columns of B of a task fill half of the L2 cache.  A transposed panel serves all rows of a task. */
     d->nb = d->turned ? nr : MC_MIN(panels, MC_MAX((int64_t)mc_cpu()->l2 / 2 / (p->k * size * nr), 1)) * nr;
     d->mb = gemm_ceil(p->m, mr) * mr;
     const int64_t columns = p->batch * gemm_ceil(p->n, d->nb),
@@ -189,4 +190,6 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
-const struct mc_solver mc_gemm_direct = { .name = "direct", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_direct = {
+    .name = "direct", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

@@ -1,4 +1,4 @@
-/* kernel.c: the widest kernels that this processor runs. */
+/* kernel.c: selects the kernels of the widest instruction set that this CPU runs. */
 #include "heavy/gemm/cpu/kernel.h"
 #include "device/cpu/cpu.h"
 

@@ -1,7 +1,7 @@
-/* kernel_avx2.c: matrix product kernels in 16 registers of 256 bits: tiles of 4 rows by 3 vectors
- * (12 accumulators, 3 for b, one for a).
+/* kernel_avx2.c: matrix product kernels for 16 registers of 256 bits: tiles of 4 rows by 3 vectors (12
+ * accumulators, 3 registers for b, one for a).
  *
- * Invariant: nothing here runs unless the processor reports AVX2 and FMA. */
+ * Invariant: nothing here runs unless the CPU reports AVX2 and FMA. */
 #include "heavy/gemm/cpu/kernel.h"
 
 #if defined(__x86_64__)
@@ -30,7 +30,8 @@
 #define FMA             _mm256_fmadd_ps
 #define MUL             _mm256_mul_ps
 #define MASK            __m256i
-#define MASK_OF(n)      _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
+#define MASK_OF(n)      \
+    _mm256_cmpgt_epi32(_mm256_set1_epi32((int)(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
 #define LOADM(p, m)     _mm256_maskload_ps(p, m)
 #define STOREM          _mm256_maskstore_ps
 #define STREAM          STORE

@@ -1,7 +1,7 @@
-/* kernel_avx512.c: matrix product kernels in 32 registers of 512 bits: tiles of 8 rows by 3 vectors
- * (24 accumulators, 3 for b, the rest for a), masked loads and stores at the edges.
+/* kernel_avx512.c: matrix product kernels for 32 registers of 512 bits: tiles of 8 rows by 3 vectors (24
+ * accumulators, 3 registers for b, the rest for a), with masked loads and stores at the edges.
  *
- * Invariant: nothing here runs unless the processor reports AVX-512 F, BW, DQ and VL. */
+ * Invariant: nothing here runs unless the CPU reports AVX-512 F, BW, DQ and VL. */
 #include "heavy/gemm/cpu/kernel.h"
 
 #if defined(__x86_64__)

@@ -1,23 +1,23 @@
-/* kernel_body.h: the text of all matrix product kernels, included once for each instruction set and
- * element type.  The including file defines
+/* kernel_body.h: all matrix product kernels, included once for each instruction set and element type.  The
+ * including file defines
  *
  *   T, V, L           element, vector, lanes of a vector
- *   NAME(x), TARGET   name of a static here; attribute that names the instruction set
+ *   NAME(x), TARGET   the name of function x; the attribute that names the instruction set
  *   MR, NVMAX         rows and most vectors of a register tile
- *   ACC               accumulators of a thin kernel
- *   DOT_Q, OUTER_Q    most columns of a thin kernel; EACH_DOT(F) is F(1)..., EACH_OUTER(F) is F(2)...
+ *   ACC               accumulators of a skinny kernel
+ *   DOT_Q, OUTER_Q    most columns of a skinny kernel; EACH_DOT(F) is F(1)..., EACH_OUTER(F) is F(2)...
  *   ZERO SET1 LOAD STORE FMA MUL     on vectors
  *   MASK MASK_OF LOADM STOREM        the first n lanes, n in 0..L; the others are not touched
- *   STREAM DRAIN      a store past the caches, and what ends such stores; nothing and NULL where rows of a
- *                     tile do not fill whole lines
+ *   STREAM DRAIN      a store past the caches and the fence after such stores; STORE and NULL if a vector is
+ *                     smaller than a cache line
  *   SUM4              the lane sums of four vectors, to four adjacent elements
  *   TW, TK, TURN      a transposed block copy: TK rows of TW elements from TW rows of TK
  *   ISA, FLOPS        name; multiplications and additions a cycle
  *
- * and finds them undefined again below, with NAME(kernel) made.
+ * This file defines NAME(kernel) and undefines those of them that depend on the element type.
  *
- * Invariant: every loop over registers has bounds that are constants once inlined, so that all
- * accumulators live in registers. */
+ * Invariant: every loop over registers has constant bounds after inlining, so that all accumulators are in
+ * registers. */
 
 #define INLINE static inline __attribute__((always_inline)) TARGET
 
@@ -40,7 +40,7 @@ INLINE void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const int64_t
         }
     }
     const bool stream = t->stream && ((uintptr_t)t->c | (uintptr_t)t->c_row * sizeof(T)) % 64 == 0;
-    /* wanted when the sums are done, not much sooner */
+    /* The rows of C are needed at the end: start loading them now, unless the sums are too short. */
     for (int r = 0; r < t->m && t->k >= 64 && !stream; r++) {
         const T *row = (const T *)t->c + r * t->c_row;
         UNROLL(3)
@@ -49,7 +49,7 @@ INLINE void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const int64_t
         }
         __builtin_prefetch(row + t->n - 1, 1);
     }
-    /* Packed panels hold full rows of both; unpacked ones end where the matrix does. */
+    /* Packed panels are padded to full rows and columns.  Unpacked operands end at the edge of the matrix. */
     if (a_row == 1) {
         for (int64_t k = t->k; k > 0; k--) {
             V bv[NVMAX];
@@ -142,9 +142,9 @@ static TARGET void NAME(pack)(void *dst_, const void *src_, int64_t w_stride, in
 {
     T *dst = dst_;
     const T *src = src_;
-    int64_t w = 0; /* columns of dst done */
+    int64_t w = 0; /* number of columns of dst that are filled */
     if (w_stride == 1) {
-        const int64_t whole = nw / L * L; /* row by row: each is read in one piece */
+        const int64_t whole = nw / L * L; /* row by row: each row is contiguous in src */
         for (int64_t p = 0; p < nk; p++) {
             for (w = 0; w < whole; w += L) {
                 STORE(dst + p * width + w, LOAD(src + p * k_stride + w));

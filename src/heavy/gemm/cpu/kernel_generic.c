@@ -1,7 +1,7 @@
-/* kernel_generic.c: matrix product kernels in the compiler's own vectors of 16 bytes, for every
- * processor; tiles of 4 rows by 2 vectors fit in 16 registers, those of 3 vectors in 32.
+/* kernel_generic.c: matrix product kernels with the compiler's 16-byte vectors, for every processor.
+ * Tiles of 4 rows by 2 vectors fit in 16 registers, tiles of 3 vectors in 32.
  *
- * Invariant: no instruction beyond what the whole library is built for. */
+ * Invariant: only the instruction set that the whole library is compiled for. */
 #include "heavy/gemm/cpu/kernel.h"
 
 #define TARGET

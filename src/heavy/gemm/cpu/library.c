@@ -1,6 +1,6 @@
-/* library.c: opening libraries, and matrices as they take them.
+/* library.c: opens the libraries and describes matrices for them.
  *
- * Invariant: a library once opened stays open: its threads may outlive every call. */
+ * Invariant: a library that was opened stays open, because its threads may outlive every call. */
 #include "heavy/gemm/cpu/library.h"
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ void *mc_library_gemm_open(struct mc_library_gemm *f)
     return handle;
 }
 
-/* POSIX lets a pointer from dlsym be a function's; C has no cast that says so. */
+/* memcpy: POSIX allows dlsym to return a function as void *, but ISO C has no cast for it. */
 void mc_library_gemm_find(void *handle, const char *name, void *function)
 {
     void *found = handle ? dlsym(handle, name) : NULL;
@@ -45,8 +45,8 @@ int mc_library_gemm_threads(void *handle, int n)
     return before;
 }
 
-/* OMP_WAIT_POLICY=active keeps a library's threads awake after its call, on the processors that ours need
- * next. */
+/* With OMP_WAIT_POLICY=active the library's threads spin after the call, on the processors that our team
+ * needs next.  So they are put to sleep. */
 void mc_library_gemm_done(void *handle, int before)
 {
     enum { SOFTLY = 1 }; /* omp_pause_soft */
@@ -68,7 +68,9 @@ void mc_library_gemm_done(void *handle, int before)
 const char *mc_library_gemm_missing(struct mc_library_gemm *f, const char *function)
 {
     void *handle = mc_library_gemm_open(f);
-    return !handle ? "finds no library" : dlsym(handle, function) ? NULL : "finds no product in the library";
+    return !handle                   ? "finds no library"
+           : dlsym(handle, function) ? NULL
+                                     : "finds no matrix product in the library";
 }
 
 bool mc_library_gemm_matrix(const int64_t *s, int64_t rows, int64_t cols, struct mc_library_gemm_matrix *out)

@@ -1,21 +1,21 @@
-/* library_rate.c: how the libraries fare beside our own solvers, on this machine.
+/* library_rate.c: how fast the libraries are on this machine, compared with our own solvers.
  *
- * plan=estimate times no product of the user's.  But which of two ways to multiply large matrices is faster
- * on a processor, no table of constants tells; so three products of ours stand for all of their kind, are
- * timed when a large one of that kind is first planned, and remembered as wisdom:
+ * plan=estimate does not time the user's products.  But no constants predict whether a library is faster for
+ * large matrices on a given processor.  So there is one example product for each of three kinds.  It is timed
+ * when a large product of its kind is first planned, and the result is kept as wisdom:
  *
  *     rate gemm f32 nn m768n768k768 t2 onednn    onednn 1.16e-03
  *
- * Invariant: what is remembered decides; a library that gained less than a twelfth then is never opened. */
+ * Invariant: the kept result decides.  A library that was not faster by 8 % is not opened again. */
 #include "heavy/gemm/cpu/library.h"
 
-enum { THIN = 16, SHORT = 64 };             /* rows or columns, and k, at most */
-static const double worth = 200e-6;         /* estimated seconds from which a product may ask for timing */
-static const double budget = 16e-3;         /* seconds a timing */
-static const double gain = 0.92;            /* a library must take less than this part of our time */
+enum { THIN = 16, SHORT = 64 };             /* limits of min(m, n) and of k in `kinds` */
+static const double worth = 200e-6;         /* seconds; products with a smaller estimate start no timing */
+static const double budget = 16e-3;         /* seconds for one timing */
+static const double gain = 0.92;            /* a library must take less than this fraction of our time */
 
 static const struct {
-    int64_t thin, k;                        /* the lesser of m and n, and k, at most: products of the kind */
+    int64_t thin, k;                        /* a kind: most of min(m, n), and most of k */
     int64_t example[3];                     /* m, n, k */
 } kinds[] = {
     { THIN,      INT64_MAX, { 1024, 16, 1024 } },
@@ -44,9 +44,9 @@ static struct mc_gemm_problem example_problem(const struct mc_gemm_problem *p)
 
 /* ---- timing ---- */
 
-/* Seconds for p by s; 0 where that failed.  A library's own estimate is not asked for: it calls mc_gemm_rate,
- * which is waiting for this timing.  For the same reason the family must have no sample(), whose plans'
- * estimates trials ask for. */
+/* Seconds of solver s for p; 0 if it failed.  Does not call a library's own estimate, because that calls
+ * mc_gemm_rate, which is waiting for this timing.  For the same reason the family must have no sample():
+ * trials would call the estimates of its plans. */
 static double timed(const struct mc_gemm_problem *p, const struct mc_solver *s)
 {
     struct mc_trials t;
@@ -60,7 +60,7 @@ static double timed(const struct mc_gemm_problem *p, const struct mc_solver *s)
     return seconds;
 }
 
-/* Seconds remembered for p by `name`; 0: none. */
+/* Seconds kept in the wisdom for p and `name`; 0: none.  *word becomes the key. */
 static double remembered_rate(const struct mc_gemm_problem *p, const char *name, struct mc_str *word)
 {
     char solver[64];
@@ -72,7 +72,7 @@ static double remembered_rate(const struct mc_gemm_problem *p, const char *name,
     return !word->bad && mc_wisdom_find(word->s, solver, &seconds) ? seconds : 0;
 }
 
-/* The least of `before` and what s takes now; 0 where there is neither. */
+/* Times s and returns the smaller of `before` and the new time; 0 if there is neither. */
 static double measure_library(const struct mc_gemm_problem *p, const char *name, const struct mc_solver *s,
                       double before)
 {
@@ -87,9 +87,10 @@ static double measure_library(const struct mc_gemm_problem *p, const char *name,
     return least;
 }
 
-/* Ours is timed before: the threads of a library may spin on for a while after its call.  And once more where
- * it seems to lose: another program may have had the processors. */
-static double compare(struct mc_library_gemm *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
+/* Our solver is timed first, because a library's threads may spin for a while after its call.  If it seems
+ * slower it is timed again, because another program may have used the processors. */
+static double compare(struct mc_library_gemm *f, const struct mc_solver *library,
+                      const struct mc_gemm_problem *p)
 {
     struct mc_str word = { 0 };
     double ours = remembered_rate(p, "own", &word),
@@ -101,7 +102,7 @@ static double compare(struct mc_library_gemm *f, const struct mc_solver *library
         if (theirs < gain * ours) {
             ours = measure_library(p, "own", mc_gemm_own(p), ours);
         }
-        mc_clear_error(); /* a timing that failed is no one's error */
+        mc_clear_error(); /* a failed timing is not the caller's error */
     }
     return ours > 0 && theirs > 0 && theirs < gain * ours ? theirs / ours : 1;
 }
@@ -120,10 +121,11 @@ const struct mc_solver *mc_gemm_own(const struct mc_gemm_problem *p)
     return found;
 }
 
-double mc_gemm_rate(struct mc_library_gemm *f, const struct mc_solver *library, const struct mc_gemm_problem *p)
+double mc_gemm_rate(struct mc_library_gemm *f, const struct mc_solver *library,
+                    const struct mc_gemm_problem *p)
 {
     static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-    const bool row = p->m == 1 || p->n == 1; /* memory is as fast for everyone */
+    const bool row = p->m == 1 || p->n == 1; /* memory-bound, so no solver is faster */
     if (row || mc_dtypes[p->dtype].size < 4 || mc_gemm_own(p)->estimate(&p->base) < worth) {
         return 1;
     }
@@ -147,14 +149,14 @@ const char *mc_library_gemm_refuse(struct mc_library_gemm *f, const struct mc_so
         return mc_gemm_hollow(p);
     }
     if (p->alpha == 0) {
-        return "would not read A and B, whose NaN must show";
+        return "does not read A and B when alpha is 0, but their NaN must propagate";
     }
     if (!mc_library_gemm_matrix(p->as, p->m, p->k, &any) ||
         !mc_library_gemm_matrix(p->bs, p->k, p->n, &any) || (p->m > 1 && p->cs[1] < p->n)) {
         return "takes no overlapping rows";
     }
     if (estimate_mode(f, p) && mc_gemm_rate(f, library, p) >= 1) {
-        return "showed no gain on products like this; plan=measure tries it, or its name";
+        return "was not faster on products like this; plan=measure, or its name in gemm.algo, tries it again";
     }
     return NULL;
 }

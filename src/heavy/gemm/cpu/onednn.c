@@ -1,9 +1,10 @@
-/* onednn.c: oneDNN's dnnl_sgemm, by its C interface.
+/* onednn.c: oneDNN's dnnl_sgemm, through its C interface.
  *
- * It runs on OpenMP's threads, not on our team; their number is set to the team's for the calling
- * thread alone, and set back.
+ * It runs on OpenMP's threads, not on our team.  Their number is set to the team's for the calling thread
+ * during the call.
  *
- * Invariant: the same bits on every run, but not for every number of threads: it may divide k. */
+ * Invariant: the same bits on every run, but the bits may depend on the number of threads (it may divide
+ * k). */
 #include "heavy/gemm/cpu/library.h"
 #include <dlfcn.h>
 
@@ -74,4 +75,6 @@ void *mc_gemm_onednn_library(void)
     return mc_library_gemm_open(&library);
 }
 
-const struct mc_solver mc_gemm_onednn = { .name = "onednn", .refuse = refuse, .missing = missing, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_onednn = {
+    .name = "onednn", .refuse = refuse, .missing = missing, .estimate = estimate, .plan = plan,
+};

@@ -6,11 +6,11 @@
  *             all threads: copy A's (rows, kc) into panels [kc][mr] and B's (kc, cols) into panels [kc][nr]
  *             all threads: tasks of (mb, nb) of the block, in tiles of (mr, nr)
  *
- * One row panel of A (mr, kc) stays in the first cache while the B of a task (kc, nb) passes from the
- * second.  A whose k are adjacent needs no copy: its rows are mr streams already.  Half types are
- * copied as float32 and summed in a float32 block, rounded once at the end.
+ * One row panel of A (mr, kc) stays in the L1 cache while the B of a task (kc, nb) is read from L2.  If k
+ * of A has stride 1, A is read in place, as mr contiguous streams.  Halves are copied as float32, summed
+ * in a float32 block and rounded once at the end.
  *
- * Invariant: kc depends on the shape, the element size and the caches, never on the threads. */
+ * Invariant: kc depends on the shape, the element size and the caches, not on the number of threads. */
 #include "heavy/gemm/solver.h"
 #include "device/cpu/cpu.h"
 
@@ -18,7 +18,7 @@ enum {
     BLOCK = 2048,  /* most rows and columns of a block of C */
     PACK_K = 128,  /* rows of a panel of B that one task copies */
     PACK_A = 48,   /* rows of A, a multiple of every mr */
-    HALF_K = 256,  /* rows that are made float32 at a time */
+    HALF_K = 256,  /* rows that are converted to float32 at a time */
     LINE = 64
 };
 
@@ -26,13 +26,13 @@ struct packed {
     struct mc_plan base;
     const struct mc_gemm_kernel *kernel;
     bool half;
-    bool in_place;              /* A is read where it lies: its k are adjacent */
+    bool in_place;              /* A is not packed: its k has stride 1 */
     bool stream;                /* C is larger than the caches, and written once */
     int64_t size;               /* bytes of an element in the panels */
     int64_t kc, rows, cols;     /* a range of k; rows and columns of a block of C */
     int64_t mb, nb;             /* of a task, multiples of mr and nr */
     int slots;
-    bool by_matrix;             /* one thread a matrix of the batch, instead of all threads on each */
+    bool by_matrix;             /* each matrix of the batch is one thread's task, instead of all threads' */
     size_t a_bytes, b_bytes, acc_bytes, set_bytes; /* one set of buffers: panels of A, of B, sums of halves */
 };
 
@@ -40,8 +40,8 @@ struct packed {
 struct step {
     const struct packed *d;
     const struct mc_gemm_run *r;
-    int64_t batch, i, j, k, m, n, kn; /* where it begins, and its sizes */
-    bool first, last;                 /* range of k */
+    int64_t batch, i, j, k, m, n, kn; /* its first element and its sizes */
+    bool first, last;                 /* it is the first, the last range of k */
     char *a, *b, *acc;
     int threads;
 };
@@ -90,7 +90,7 @@ static void pack(const struct step *s, const struct patch *t)
     }
 }
 
-/* Panels lie at whole multiples of their full width; the last of B is stored as narrow as it can be. */
+/* Panels begin at multiples of the full width.  The last panel of B has only as many vectors as it needs. */
 static int64_t b_width(const struct packed *d, int64_t n)
 {
     return n >= d->kernel->nr ? d->kernel->nr : gemm_ceil(n, d->kernel->lanes) * d->kernel->lanes;
@@ -108,7 +108,7 @@ static void pack_a(const struct step *s, int64_t i)
                              .width = mr });
 }
 
-/* The panel of columns from j, and of it the rows of k [k0, k0+nk). */
+/* Packs rows [k0, k0+nk) of the panel that begins at column j. */
 static void pack_b(const struct step *s, int64_t j, int64_t k0, int64_t nk)
 {
     const int64_t nr = s->d->kernel->nr, width = b_width(s->d, s->n - j), *bs = s->r->p->bs;
@@ -121,7 +121,7 @@ static void pack_b(const struct step *s, int64_t j, int64_t k0, int64_t nk)
                              .width = width });
 }
 
-/* The first tasks copy B's panels, PACK_K rows each; the others groups of A's panels. */
+/* The first tasks copy PACK_K rows of a panel of B each, the others a group of panels of A. */
 static void pack_task(void *arg, int64_t task, int slot)
 {
     const struct step *s = arg;
@@ -141,7 +141,7 @@ static void pack_task(void *arg, int64_t task, int slot)
 
 /* ---- tiles ---- */
 
-/* The finished float32 sums of a task become halves: alpha is in them, beta * C0 is not. */
+/* Converts the float32 sums of a task to halves.  alpha is already applied; beta * C0 is added here. */
 static void round_halves(const struct step *s, int64_t i0, int64_t j0, int64_t m, int64_t n)
 {
     const mc_dtype type = s->r->p->dtype;
@@ -285,7 +285,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- planning ---- */
 
-/* n in equal parts of at most `most`, each a multiple of unit. */
+/* The size of nearly equal parts of n, at most about `most` each, rounded up to a multiple of unit. */
 static int64_t even(int64_t n, int64_t most, int64_t unit)
 {
     const int64_t parts = gemm_ceil(n, most);
@@ -300,7 +300,7 @@ static void choose_blocks(struct packed *d, const struct mc_gemm_problem *p)
     d->kc = even(p->k, most_k, 8);
     d->rows = even(p->m, BLOCK, mr);
     d->cols = even(p->n, BLOCK, nr);
-    /* Half the second cache holds the B of a task, and the next task down uses it again; so many tasks
+    /* The B of a task fills half of the L2 cache, and the task below reuses it.  There are enough tasks
      * that no thread waits long at the end. */
     const int64_t most_n = MC_MAX((int64_t)cpu->l2 / 2 / (d->kc * d->size) / nr, 1) * nr;
     d->nb = even(d->cols, most_n, nr);
@@ -313,7 +313,7 @@ static void choose_blocks(struct packed *d, const struct mc_gemm_problem *p)
 
 static bool reads_a_in_place(const struct mc_gemm_problem *p)
 {
-    /* Rows a multiple of 2 KiB apart fall into the same few lines of a cache. */
+    /* Rows at a distance that is a multiple of 2 KiB map to few sets of the L1 cache. */
     return mc_dtypes[p->dtype].size > 2 && p->as[2] == 1 && p->as[1] * mc_dtypes[p->dtype].size % 2048 != 0;
 }
 
@@ -358,7 +358,7 @@ static double estimate(const struct mc_problem *p_)
                  panels = (double)gemm_ceil(p->n, kernel->nr);
     const double ranges = (double)gemm_ceil(p->k, d.kc), down = (double)gemm_ceil(p->m, d.rows);
     const double across = (double)gemm_ceil(p->n, d.cols);
-    /* Panels of A are narrow: an element costs as much as a short row of B. */
+    /* Panels of A are narrow, so packing costs by the element; B costs by the row of a panel. */
     const double pack_b = down * panels * (double)gemm_ceil(p->k, PACK_K) * 37e-9 * (double)d.size / 4;
     const double pack_a = reads_a_in_place(p) ? 0 : across * m * k * 0.07e-9 * (double)d.size;
     const double far = k * n * (double)d.size > (double)mc_cpu()->l2 ? down * k * n * (double)d.size * 0.1e-9
@@ -374,4 +374,6 @@ static const char *refuse(const struct mc_problem *p)
     return mc_gemm_hollow(gemm(p));
 }
 
-const struct mc_solver mc_gemm_packed = { .name = "packed", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_packed = {
+    .name = "packed", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

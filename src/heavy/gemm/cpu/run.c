@@ -1,4 +1,4 @@
-/* run.c: operands of one call, what ends it, and what estimates are made of.
+/* run.c: the operands of a call, C0 and the epilogue, and the parts of estimates.
  *
  * Invariant: a task may run on any thread and in any order; no two write the same element. */
 #include "heavy/gemm/solver.h"
@@ -11,15 +11,17 @@ struct mc_gemm_run mc_gemm_bind(const struct mc_plan *plan, void *const *operand
 {
     const struct mc_gemm_problem *p = gemm(plan->problem);
     struct mc_gemm_run r = {
-        .p = p, .a = operand[GEMM_A], .b = operand[GEMM_B], .c = operand[GEMM_C], .arg = operand[GEMM_EPILOGUE_ARG],
-        .size = mc_dtypes[p->dtype].size, .workspace = workspace, .threads = threads > 0 ? threads : mc_team_size(),
+        .p = p, .a = operand[GEMM_A], .b = operand[GEMM_B], .c = operand[GEMM_C],
+        .arg = operand[GEMM_EPILOGUE_ARG],
+        .size = mc_dtypes[p->dtype].size, .workspace = workspace,
+        .threads = threads > 0 ? threads : mc_team_size(),
     };
     if (p->beta != 0) {
         r.c0 = operand[GEMM_C0];
     }
     if (p->has_epilogue) {
-        memcpy(&r.epilogue, &operand[GEMM_EPILOGUE],
-               sizeof r.epilogue); /* a function behind a void pointer */
+        /* ISO C has no cast from void * to a function pointer */
+        memcpy(&r.epilogue, &operand[GEMM_EPILOGUE], sizeof r.epilogue);
     }
     return r;
 }
@@ -79,7 +81,8 @@ bool mc_gemm_streams(const struct mc_gemm_problem *p)
 
 /* ---- estimates ---- */
 
-/* threads: estimates that followed the real number would let it choose the solver, and so the bits */
+/* Threads assumed by estimates.  With the real number the selected solver, and so the bits, would depend
+ * on it. */
 enum { NOMINAL = 4 };
 
 static const double clock_hz = 3.5e9;
@@ -95,7 +98,7 @@ static double bytes_of(const struct mc_gemm_problem *p)
     return (double)p->batch * (m * k + k * n + 2 * m * n) * mc_dtypes[p->dtype].size;
 }
 
-/* Caution is in order here: a thread too many costs little where one too few costs half. */
+/* Rather too large: one thread too many costs little, one too few up to half of the speed. */
 double mc_gemm_work(const struct mc_gemm_problem *p)
 {
     const double math = 2 * (double)p->batch * (double)p->m * (double)p->n * (double)p->k / mc_gemm_peak(p);
@@ -109,7 +112,7 @@ double mc_gemm_copy_c0(double seconds, double tasks)
     return seconds < MC_TEAM_WORTH ? seconds : seconds / MC_MIN((double)NOMINAL, MC_MAX(tasks, 1)) + wake;
 }
 
-/* Caches give much of it while sums are made, memory does not. */
+/* Cached operands are mostly read while sums are computed; traffic with memory is not hidden. */
 double mc_gemm_traffic(const struct mc_gemm_problem *p)
 {
     const double bytes = bytes_of(p);
@@ -119,6 +122,6 @@ double mc_gemm_traffic(const struct mc_gemm_problem *p)
 const char *mc_gemm_hollow(const struct mc_gemm_problem *p)
 {
     return p->batch * p->m * p->n == 0 ? "leaves empty results to the reference"
-           : p->k == 0                 ? "leaves sums of nothing to the reference"
+           : p->k == 0                 ? "leaves empty sums (k = 0) to the reference"
                                        : NULL;
 }

@@ -1,10 +1,10 @@
-/* skinny.c: products with at most 16 columns or at most 16 rows.  The big operand x (p, k) is read once,
- * where it lies; the small one s (q, k) is first copied to the order in which the kernel reads it:
+/* skinny.c: products with at most 16 columns or at most 16 rows.  The large operand x (p, k) is read once, in
+ * place.  The small operand s (q, k) is first packed in the order in which the kernel reads it:
  *
  *     n <= 16:  x = A,   s = B^T,  C[p, q]          m <= 16:  x = B^T,  s = A,  C[q, p]
- *     x has its k adjacent: sums across lanes ("dot"); its p adjacent: lanes are rows of x ("outer")
+ *     k of x has stride 1: sums across lanes ("dot").  p has stride 1: lanes are rows of x ("outer").
  *
- * Invariant: how a sum is ordered follows from k, q and the layout of x alone. */
+ * Invariant: the order of a sum depends only on the sizes and the layout of x. */
 #include "heavy/gemm/solver.h"
 #include "device/cpu/cpu.h"
 
@@ -13,15 +13,15 @@ enum { THIN = 16, STEP_K = 32, LINE = 128, FAR = 4096, FAR_ROWS = 16 };
 struct thin {
     struct mc_plan base;
     const struct mc_gemm_kernel *kernel;
-    bool tall, dot;             /* n <= 16; k of x is adjacent */
-    bool by_matrix;             /* one thread a matrix of the batch */
-    bool narrow;                /* p is at most two vectors: their sums stay in registers */
+    bool tall, dot;             /* tall: x is A; dot: k of x has stride 1 */
+    bool by_matrix;             /* each matrix of the batch is one thread's task */
+    bool narrow;                /* p is at most two vectors: the sums stay in registers */
     int64_t p, q, k, size;
     int64_t xs[3], ss[3], os[3], c0s[3];  /* batch, p or q, k;  of C and C0: batch, p, q */
     int64_t k_pad;
-    int64_t far;                /* bytes of x that are fetched ahead; 0: it may well be in a cache */
-    int groups, slots;          /* columns of s are dealt to so many calls of the kernel */
-    int64_t chunk;              /* of p, one task */
+    int64_t far;                /* prefetch distance in x, in bytes; 0: no prefetch */
+    int groups, slots;          /* groups: calls of the kernel among which the columns of s are divided */
+    int64_t chunk;              /* elements of p in one task */
     size_t s_bytes, sum_bytes;  /* of one slot */
 };
 struct call {
@@ -33,7 +33,7 @@ struct product {                /* one matrix of the batch */
     int64_t batch;
     const char *big;
     char *s;
-    int threads, slot;          /* slot: whose buffers, when one thread does it all; else -1 */
+    int threads, slot;          /* slot: the buffers to use if one thread does the whole matrix; else -1 */
 };
 
 static int64_t row_group(const struct thin *d, int g)
@@ -58,7 +58,7 @@ static void pack(const struct product *m)
     const struct thin *d = m->x->d;
     const struct mc_gemm_kernel *kernel = d->kernel;
     const char *src = (d->tall ? m->x->r.b : m->x->r.a) + m->batch * d->ss[0] * d->size;
-    if (d->q == 1 && d->ss[2] == 1) { /* in order already, but for the zeros */
+    if (d->q == 1 && d->ss[2] == 1) { /* in order already, except for the padding */
         memcpy(m->s, src, (size_t)(d->k * d->size));
         memset(m->s + d->k * d->size, 0, (size_t)((d->k_pad - d->k) * d->size));
         return;
@@ -81,7 +81,7 @@ static void pack(const struct product *m)
 /* ---- results: out[p, q] = alpha * sum[q][p] + beta * c0[p, q] ---- */
 
 struct patch {
-    int64_t p0, np, q0, nq, row; /* sum's rows are `row` apart */
+    int64_t p0, np, q0, nq, row; /* row: row stride of sum */
     const void *sum;
 };
 
@@ -145,7 +145,7 @@ static void dot_products(const struct product *m, int64_t p0, int64_t p1)
     }
 }
 
-/* Few rows of k at a time: as many streams, and pages, as a processor follows. */
+/* STEP_K values of k at a time: each is a stream in its own page, and a CPU prefetches only so many. */
 static void outer_products(const struct product *m, int64_t p0, int64_t p1, char *sum)
 {
     const struct thin *d = m->x->d;
@@ -252,7 +252,7 @@ static struct thin looks_skinny(const struct mc_gemm_problem *p)
     if (d.p * d.k * d.size * p->batch > (int64_t)mc_cpu()->l2) {
         d.far = d.q < 4 ? 0
                 : d.dot ? FAR
-                        : FAR_ROWS * d.xs[2] * d.size; /* few columns: long streams, found by themselves */
+                        : FAR_ROWS * d.xs[2] * d.size; /* q < 4: long streams, prefetched by hardware */
     }
     d.k_pad = gemm_ceil(d.k, d.kernel->lanes) * d.kernel->lanes;
     return d;
@@ -270,10 +270,10 @@ static const char *refuse(const struct mc_problem *p_)
     return MC_MIN(p->m, p->n) > THIN ? "takes at most 16 rows or columns" : NULL;
 }
 
-/* Constants of estimates, here and in direct.c and packed.c, were fitted to 260 shapes timed with two threads
- * on a processor with AVX-512; what counts is their order. */
+/* The constants of estimates here, in direct.c and in packed.c were fitted to 260 shapes, timed with two
+ * threads on a processor with AVX-512.  Only the order of the estimates matters. */
 
-/* Seconds of one thread to bring s into the kernel's order. */
+/* Seconds of one thread to pack s. */
 static double packing(const struct thin *d)
 {
     const bool adjacent = d->ss[2] == 1;
@@ -281,13 +281,12 @@ static double packing(const struct thin *d)
     return d->q == 1 && adjacent ? 0 : each * (double)d->q * (double)d->k_pad * (double)d->size / 4;
 }
 
-/* Seconds of one thread for the sums of one matrix, from caches. */
+/* Seconds of one thread for the sums of one matrix whose operands are in caches. */
 static double dots_cost(const struct thin *d, double flops)
 {
     const double fours = (double)gemm_ceil(d->p, GEMM_DOT_ROWS), q = (double)d->q,
                  s = q * (double)(d->k_pad * d->size);
-    const double again = s > (double)mc_cpu()->l1d / 2 ? fours * s / 150e9
-                                                       : 0; /* s passes from the second cache */
+    const double again = s > (double)mc_cpu()->l1d / 2 ? fours * s / 150e9 : 0; /* s is read from L2 */
     return 2 * 4 * fours * q * (double)d->k_pad * 0.9 / flops +
            fours * ((double)d->groups * 20e-9 + q * 2e-9) + again;
 }
@@ -328,7 +327,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->slots = mc_team_size();
     const double matrix = estimate(p_) / (double)p->batch;
     d->by_matrix = p->batch > 1 && d->slots > 1 && (matrix < 20e-6 || p->batch >= 4 * d->slots);
-    /* Whole register tiles; some tasks a thread, so that no one waits long at the end. */
+    /* Whole register tiles, and several tasks for each thread, so that no thread waits long at the end. */
     const int64_t most = d->kernel->outer_p[gemm_ceil(d->q, d->groups)], wide = 16 * d->kernel->lanes;
     const int64_t unit = d->dot ? GEMM_DOT_ROWS : MC_MIN(most, wide);
     const int64_t parts = d->by_matrix ? 1 : (d->q == 1 && !d->dot ? 1 : 6) * d->slots;
@@ -339,4 +338,6 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
-const struct mc_solver mc_gemm_skinny = { .name = "thin", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_skinny = {
+    .name = "thin", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

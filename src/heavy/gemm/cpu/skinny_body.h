@@ -1,11 +1,11 @@
-/* skinny_body.h: a large matrix x times a thin one s, as part of kernel_body.h.
+/* skinny_body.h: a large matrix x times a skinny one s; part of kernel_body.h.
  *
- *   dot       rows of x, whose terms lie side by side, times each column of s
- *   outer     columns of x, whose rows do, added up by the numbers of s
+ *   dot       k of x has stride 1: dot products of rows of x and columns of s
+ *   outer     p of x has stride 1: columns of x are scaled by elements of s and added
  *
- * Invariant: a sum's order depends on sizes and strides alone. */
+ * Invariant: the order of a sum depends only on sizes and strides. */
 
-/* A vector of terms of four rows, times those of q columns. */
+/* Adds the products of one vector of k of four rows and of q columns. */
 INLINE void NAME(dot_add)(V acc[DOT_Q][4], const V xv[4], const T *s, const int q)
 {
     UNROLL(8)
@@ -64,7 +64,7 @@ INLINE void NAME(dot)(const struct mc_gemm_dot *t, const int q)
     }
 }
 
-#define OUTER_P(q) (ACC / (q) > 16 ? 16 : ACC / (q)) /* vectors of x that q columns leave room for */
+#define OUTER_P(q) (ACC / (q) > 16 ? 16 : ACC / (q)) /* vectors of x that fit in registers */
 
 INLINE void NAME(outer)(const struct mc_gemm_outer *t, const int q, const int nv, const bool full)
 {
@@ -122,7 +122,8 @@ INLINE void NAME(outer)(const struct mc_gemm_outer *t, const int q, const int nv
     }
 }
 
-/* out = (add ? out : 0) + s[0] * x[0] + ... of `rows` rows of x: as many long streams. */
+/* out = (add ? out : 0) + s[k] * x[k] + ... over `rows` values of k, each of which is a contiguous stream
+ * of x. */
 INLINE void NAME(rows)(const struct mc_gemm_outer *t, int64_t k, const bool add, const int rows)
 {
     const T *x = (const T *)t->x + k * t->x_col, *s = (const T *)t->s + k;
@@ -152,7 +153,7 @@ INLINE void NAME(rows)(const struct mc_gemm_outer *t, int64_t k, const bool add,
     }
 }
 
-/* What does not fill the registers goes in pieces of two vectors. */
+/* A remainder that does not fill the registers, in pieces of at most two vectors. */
 INLINE void NAME(outer_rest)(const struct mc_gemm_outer *t, const int q)
 {
     const int nv = OUTER_P(q) < 2 ? 1 : 2;
@@ -165,7 +166,7 @@ INLINE void NAME(outer_rest)(const struct mc_gemm_outer *t, const int q)
     }
 }
 
-/* One column of s and few of p: one vector, or two, held in four chains of sums. */
+/* q = 1 and p at most nv vectors (1 or 2): four partial sums of each, so that additions overlap. */
 INLINE void NAME(few)(const struct mc_gemm_outer *t, const int nv)
 {
     const T *x = t->x, *s = t->s;
@@ -202,7 +203,7 @@ INLINE void NAME(few)(const struct mc_gemm_outer *t, const int nv)
     }
 }
 
-/* One column of s: there is nothing to reuse x for, so all is arranged for reading it fast. */
+/* q = 1: x is not reused, so the loops are arranged to read it fast. */
 static TARGET void NAME(outer1)(const struct mc_gemm_outer *t)
 {
     int64_t k = 0;

@@ -1,15 +1,15 @@
-/* splitk.c: few results, each a long sum.  k is cut into equal chunks, a batch of small products that
- * a child plan makes side by side; their results are then added in order.
+/* splitk.c: split-K for few results with long sums.  k is divided into equal chunks; a child plan computes
+ * them as a batch, and the partial results are added in order.
  *
- * Invariant: the number of chunks follows from the shape alone, so the bits do not depend on threads. */
+ * Invariant: the number of chunks depends only on the shape, so the bits do not depend on threads. */
 #include "heavy/gemm/solver.h"
 
 enum { SHORT = 1024, MOST = 64, WIDE = 256 * 256 }; /* k of a chunk, chunks, elements of C */
 
 struct splitk {
-    struct mc_plan base;        /* child[0]: the chunks; child[1]: what k leaves over, or NULL */
-    int64_t chunks, each;       /* k of a chunk */
-    size_t part_bytes;          /* all partial results; the children's workspace lies behind */
+    struct mc_plan base;        /* child[0]: the chunks; child[1]: the remainder of k, or NULL */
+    int64_t chunks, each;       /* each: k of a chunk */
+    size_t part_bytes;          /* of all partial results; the children's workspace follows them */
 };
 
 static int64_t chunks_of(const struct mc_gemm_problem *p)
@@ -35,7 +35,7 @@ static const char *refuse(const struct mc_problem *p_)
                                 : NULL;
 }
 
-/* C = alpha * A[:, k0:k0+k] * B[k0:k0+k, :], `batch` of them side by side. */
+/* C[b] = alpha * A[:, b*k:(b+1)*k] * B[b*k:(b+1)*k, :], for b below batch. */
 static struct mc_gemm_problem part(const struct mc_gemm_problem *p, int64_t batch, int64_t k)
 {
     struct mc_gemm_problem c = *p;
@@ -59,7 +59,7 @@ static double estimate(const struct mc_problem *p_)
     return 1.1 * mc_gemm_own(&c)->estimate(&c.base) + 3e-6 + (double)(p->m * p->n * n) * 0.3e-9;
 }
 
-/* ---- adding up ---- */
+/* ---- sums of the parts ---- */
 
 #define ADD(name, T)                                                                               \
     static void name(const struct mc_gemm_run *r, int64_t i, const char *parts_, int64_t n)        \
@@ -137,4 +137,6 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
-const struct mc_solver mc_gemm_splitk = { .name = "splitk", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_splitk = {
+    .name = "splitk", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

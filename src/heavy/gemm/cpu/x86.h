@@ -1,6 +1,6 @@
 /* x86.h: transposes and lane sums that the AVX2 and AVX-512 kernels share.
  *
- * Invariant: only AVX2 instructions, so that both may inline these. */
+ * Invariant: only AVX2 and FMA instructions, so that both can inline these. */
 #ifndef MC_GEMM_X86_H
 #define MC_GEMM_X86_H
 

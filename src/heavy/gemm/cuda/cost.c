@@ -1,4 +1,4 @@
-/* cost.c: what a matrix product takes at least on the current GPU. */
+/* cost.c: an estimate of a matrix product's time on the current GPU. */
 #include "heavy/gemm/cuda/cuda.h"
 
 double mc_gemm_cuda_seconds(const struct mc_gemm_problem *p, double part)

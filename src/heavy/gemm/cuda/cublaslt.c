@@ -1,13 +1,12 @@
 /* cublaslt.c: matrix products by cuBLASLt.
  *
- * It thinks in columns: a row-major C = A B is C' = B' A', with leading dimensions as they are.  Its
- * heuristic names some algorithms; where plans are timed, so are these, and wisdom keeps the number of the
- * best.
+ * It is column-major: a row-major C = A B is C' = B' A' with the same leading dimensions.  Its heuristic
+ * proposes some algorithms.  With plan=measure they are timed, and wisdom keeps the number of the best.
  *
- * A C0 whose rows are all the same is its bias; one that is laid out as a matrix is its C; any other is
- * spread over C first.  Pointers that are not aligned to 16 bytes have an algorithm of their own.
+ * A C0 with row stride 0 is passed as the bias, a C0 with a matrix layout as cuBLASLt's C.  Any other C0
+ * is copied to C first.  Pointers that are not aligned to 16 bytes use a separate algorithm.
  *
- * Invariant: sums are float32 or wider, and no part of one is rounded to halves between (no reduction in the
+ * Invariant: sums are float32 or wider, and partial sums are not rounded to halves (no reduction in the
  * result's dtype). */
 #include "heavy/gemm/cuda/cuda.h"
 #include <stdio.h>
@@ -49,7 +48,7 @@ struct lt {
     void *desc, *a, *b, *c, *d;             /* a and b as the problem has them */
     enum c0 c0;
     struct mc_cuda_copy *spread;
-    struct heuristic use, loose;            /* loose: for pointers that are aligned to an element only */
+    struct heuristic use, loose;            /* loose: for pointers aligned only to an element */
     bool has_loose;
 };
 
@@ -68,9 +67,9 @@ static void *handle(void)
     return d->blas;
 }
 
-/* ---- what it can be given ---- */
+/* ---- accepted layouts ---- */
 
-/* A matrix of which one stride is 1 and the other leaves room for a row. */
+/* One stride is 1, and the other is at least the length along it. */
 static bool regular(const int64_t *s, int64_t rows, int64_t cols)
 {
     return s[0] >= 0 && ((s[2] == 1 || cols == 1) ? (rows == 1 || s[1] >= cols)
@@ -99,14 +98,15 @@ static const char *refuse(const struct mc_problem *p_)
            : mc_gemm_hollow(p)       ? mc_gemm_hollow(p)
            : !plain                  ? "takes matrices of which one stride is 1, C with adjacent columns"
            : p->batch > 1 && p->cs[0] < p->m * MC_MAX(p->cs[1], p->n) && p->cs[0] < p->n
-               ? "takes results that lie apart"
+               ? "takes no overlapping results"
            : p->act > ACT_GELU                            ? "has relu and gelu only"
            : p->act == ACT_GELU && p->dtype == MC_FLOAT64 ? "has gelu in float32 only"
            : !mc_nv_found(NV_CUBLASLT)->there             ? "finds no library"
                                                           : NULL;
 }
 
-/* Where sums are long, blocks share them: 36 products on an H200. */
+/* The added time grows with k only up to 256, because longer sums are divided among blocks.  Fitted to 36
+ * products on an H200. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
@@ -121,7 +121,7 @@ static bool set(void *desc, int attr, const void *value, size_t size)
     return mc_nv.cublasLtMatmulDescSetAttribute(desc, attr, value, size) == 0;
 }
 
-/* How a (rows, cols) matrix of ours looks to it, and whether it must be turned back. */
+/* The column-major layout of our (rows, cols) matrix.  *turned: our matrix is stored transposed. */
 static void *layout(const struct mc_gemm_problem *p, const int64_t *s, int64_t rows, int64_t cols,
                     int *turned)
 {
@@ -163,7 +163,7 @@ static bool describe(struct lt *x, const struct mc_gemm_problem *p)
            set(x->desc, DESC_EPILOGUE, &epilogue, sizeof epilogue);
 }
 
-/* What the heuristic proposes for such pointers, best first. */
+/* The heuristic's proposals for pointers of this alignment, best first.  Returns their number. */
 static int propose(const struct lt *x, unsigned alignment, int most, struct heuristic *found)
 {
     void *pref = NULL;
@@ -220,7 +220,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     return failed ? mc_fail(MC_EUNSUPPORTED, "gemm: cublasLtMatmul failed with status %d", failed) : MC_OK;
 }
 
-/* ---- which algorithm ---- */
+/* ---- selection of the algorithm ---- */
 
 struct trial {
     const struct mc_plan *plan;
@@ -349,7 +349,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     }
     if ((x->c0 == C0_SPREAD && !x->spread) || !describe(x, p) || !choose(x, p)) {
         if (mc_last_status() >= 0) {
-            mc_fail(MC_EUNSUPPORTED, "gemm: cuBLASLt knows no algorithm");
+            mc_fail(MC_EUNSUPPORTED, "gemm: cuBLASLt has no algorithm for this problem");
         }
         destroy(&x->base);
         mc_free(x);
@@ -358,4 +358,6 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &x->base;
 }
 
-const struct mc_solver mc_gemm_cublaslt = { .name = "cublaslt", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_cublaslt = {
+    .name = "cublaslt", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

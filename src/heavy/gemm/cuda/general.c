@@ -1,6 +1,7 @@
-/* general.c: matrix products on a GPU by a kernel of our own: any dtype, any strides, integers too.
+/* general.c: matrix products on a GPU by a kernel of our own: any dtype, integers included, and any strides.
  *
- * Invariant: it refuses nothing but scalars that an integer cannot be multiplied by. */
+ * Invariant: it refuses only integer products whose alpha or beta is no integer or whose activation is not
+ * relu. */
 #include "heavy/gemm/cuda/cuda.h"
 #include "heavy/gemm/cuda/general_args.h"
 
@@ -20,8 +21,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const struct plain *d = (const struct plain *)(const void *)plan;
     const struct mc_gemm_problem *p = gemm(plan->problem);
     struct mc_gemm_plain_args args = { .a = operand[GEMM_A], .b = operand[GEMM_B], .c = operand[GEMM_C],
-                                       .c0 = p->beta != 0 ? operand[GEMM_C0] : NULL, .batch = p->batch, .m = p->m, .n = p->n,
-                         .k = p->k, .alpha = p->alpha, .beta = p->beta };
+                                       .c0 = p->beta != 0 ? operand[GEMM_C0] : NULL, .batch = p->batch,
+                                       .m = p->m, .n = p->n, .k = p->k, .alpha = p->alpha, .beta = p->beta };
     (void)workspace;
     (void)threads;
     if (p->batch * p->m * p->n == 0) {
@@ -39,11 +40,12 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_gemm_problem *p = gemm(p_);
     const bool whole = p->alpha >= -0x1p62 && p->alpha <= 0x1p62 && p->beta >= -0x1p62 && p->beta <= 0x1p62 &&
                        p->alpha == (double)(int64_t)p->alpha && p->beta == (double)(int64_t)p->beta;
-    return !mc_is_float(p->dtype) && (!whole || p->act > ACT_RELU) ? "multiplies integers by integers alone"
-                                                                   : NULL;
+    return !mc_is_float(p->dtype) && (!whole || p->act > ACT_RELU)
+               ? "takes integers only with integer alpha and beta, and with no activation but relu"
+               : NULL;
 }
 
-/* Rows, and columns, that a thread has.  Large tiles read less; small ones fill the GPU. */
+/* Rows of a thread's register tile, which is square.  Large tiles read less; small tiles fill the GPU. */
 static int64_t rows_of(const struct mc_gemm_problem *p)
 {
     const struct mc_cuda *gpu = mc_cuda_current();
@@ -57,8 +59,8 @@ static int64_t tiles_of(const struct mc_gemm_problem *p)
     return p->batch * gemm_ceil(p->m, 16 * r) * gemm_ceil(p->n, 16 * r);
 }
 
-/* A block takes its terms one after the other, which is most of the time where blocks are few: 36 products on
- * an H200. */
+/* A block sums over k serially; with few blocks that is most of the time.  Fitted to 36 products on an
+ * H200. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
@@ -92,4 +94,6 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
-const struct mc_solver mc_gemm_cuda_plain = { .name = "cuda_plain", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_cuda_plain = {
+    .name = "cuda_plain", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

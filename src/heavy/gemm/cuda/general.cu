@@ -1,6 +1,7 @@
-/* general.cu: C = alpha A B + beta C0, any strides: a block makes TM by TN elements of C, a thread RM by RN of them.
+/* general.cu: C = alpha A B + beta C0 with any strides.  A block computes a TM by TN tile of C, a thread
+ * RM by RN elements of it.
  *
- * Every element is one sum over k in order, so results do not depend on the size of tiles. */
+ * Every element is one sum over k in order, so results do not depend on the tile size. */
 #include "heavy/gemm/cuda/general_args.h"
 typedef mc_gemm_plain_args args;
 
@@ -8,7 +9,8 @@ typedef mc_gemm_plain_args args;
 #define TN (16 * RN)
 #define TK 16
 
-/* Rows [i, i + R) of a matrix and columns [k, k + TK): turned, zero outside.  BY_K: threads walk along k. */
+/* Loads rows [i, i + R) and columns [k, k + TK) of a matrix, transposed, with zeros outside the matrix.
+ * BY_K: adjacent threads read adjacent k. */
 template <int R, bool BY_K>
 __device__ __forceinline__ void load(A (*to)[R + 1], const T *from, i64 row, i64 col, i64 i, i64 rows, i64 k, i64 cols)
 {

@@ -1,4 +1,4 @@
-/* general_args.h: the arguments of the kernel of plain.cu. */
+/* general_args.h: the arguments of the kernel of general.cu. */
 #ifndef MC_GEMM_CUDA_GENERAL_ARGS_H
 #define MC_GEMM_CUDA_GENERAL_ARGS_H
 

@@ -1,6 +1,6 @@
-/* hopper.c: the instruction that multiplies tiles in shared memory, printed.
+/* hopper.c: prints the instruction that multiplies tiles in shared memory (wgmma).
  *
- * Invariant: it names every register that it adds to, n / 2 of each thread. */
+ * Invariant: the instruction names each of its accumulators, n / 2 registers of each thread. */
 #include "heavy/gemm/cuda/hopper.h"
 
 static const char text[] = {
@@ -11,7 +11,7 @@ const struct mc_cuda_text mc_gemm_hopper_text = { "heavy/gemm/cuda/hopper.cu", t
 const char *mc_hopper_refuse(void)
 {
     const struct mc_cuda *d = mc_cuda_current();
-    return d && d->sm == 90 ? NULL : "wants Hopper's tensor cores";
+    return d && d->sm == 90 ? NULL : "needs Hopper's tensor cores";
 }
 
 void mc_hopper_instruction(struct mc_str *out, int n, mc_dtype t, bool a_down, bool b_down)

@@ -1,13 +1,14 @@
-/* hopper.cu: in front of texts for Hopper's tensor cores, which multiply tiles that lie in shared memory (wgmma, printed by
- * hopper.c for the width and the type that a text wants).
+/* hopper.cu: included before texts for Hopper's tensor cores, which multiply tiles in shared memory.
+ * hopper.c prints the instruction (wgmma) for the width and dtype that a text needs.
  *
- * Invariant: a tile's rows have 128 bytes, whose 16-byte pieces are permuted by row % 8. */
+ * Invariant: a row of a tile has 128 bytes, whose 16-byte pieces are permuted by row % 8 (128-byte
+ * swizzle). */
 typedef unsigned u32;
 typedef unsigned short u16;
 enum { ROW = 128 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-/* A block of memory; its bytes are counted by the barrier. */
+/* Copies contiguous bytes to shared memory asynchronously; the barrier counts them. */
 __device__ __forceinline__ void copy_block(u32 to, const void *from, u32 bytes, u32 barrier)
 {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes),
@@ -32,15 +33,16 @@ __device__ __forceinline__ void barrier_wait(u32 b, u32 phase)
                  : "memory");
 }
 
-/* What the tensor cores are told of a tile.  k runs along its rows, or, where it runs down, 64 columns are a block: `block` bytes
- * from one to the next. */
+/* The matrix descriptor of a tile for wgmma.  If k runs along the rows, `block` is ALONG.  If k runs down
+ * the columns, the tile consists of blocks of 64 columns, `block` bytes apart. */
 __device__ __forceinline__ u64 tile_at(u32 address, u32 block)
 {
     return (u64)((address & 0x3ffff) >> 4) | (u64)(block >> 4) << 16 | (u64)(8 * ROW >> 4) << 32 | (u64)1 << 62;
 }
-enum { ALONG = 16 };            /* that block where k runs along rows: it is not looked at */
+enum { ALONG = 16 };            /* `block` if k runs along rows: the hardware ignores it */
 
-/* Sums of a product under way are the tensor cores'. */
+/* Keeps the compiler from moving accesses to accumulators across this point: running wgmma instructions
+ * own them. */
 template <int N> __device__ __forceinline__ void settle(float (&d)[N])
 {
 #pragma unroll

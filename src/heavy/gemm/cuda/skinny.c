@@ -1,10 +1,10 @@
-/* skinny.c: products with at most 16 columns, or rows, on a GPU: the large operand is read once, where it lies
+/* skinny.c: products with at most 16 columns or rows on a GPU.  The large operand is read once, in place
  * (skinny.cu).
  *
  *     n <= 16:  x = A,   s = B,   C[row, q]          m <= 16:  x = B^T,  s = A^T,  C[q, row]
  *
- * Invariant: sums are those of the dtype's accumulator, in an order that follows from sizes, strides and the
- * GPU's processors. */
+ * Invariant: sums are in the dtype of accumulators, in an order that depends on sizes, strides and the
+ * number of multiprocessors. */
 #include "heavy/gemm/cuda/cuda.h"
 #include "heavy/gemm/cuda/skinny_args.h"
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_gemm_skinny_text = { "heavy/gemm/cuda/skinny.cu", text, NULL };
 
-/* NARROWEST: bytes of neighbours; WORD: that a thread reads at once */
+/* NARROWEST: least bytes of a row that neighbouring threads read; WORD: bytes that a thread reads at once */
 enum {
     THIN = 16,
     THREADS = 256,
@@ -25,23 +25,24 @@ enum {
     NARROWEST = 16,
     WORD = 16
 };
-/* BLOCKS: that a processor has at once; STEPS: of a thread in a part of a sum, where there are several */
+/* BLOCKS: that run on a multiprocessor at once; STEPS: least steps of a thread in a part of a split sum;
+ * PARTS: most parts */
 enum { BLOCKS = 4, STEPS = 16, PARTS = 64 };
-/* Fitted to 34 products on an H200.  wave: of blocks that begin when others end; chain: of a thread's step,
- * when nothing else runs; load, multiply: of a warp, all lanes. */
+/* Fitted to 34 products on an H200.  wave: for each further wave of blocks; chain: latency of one step of a
+ * thread; load, multiply: of a warp's instruction. */
 static const double launch_seconds = 2.2e-6, add_seconds = 0.8e-6, wave_seconds = 2e-6,
                     chain_seconds = 0.14e-6, load_seconds = 1.3e-9, multiply_seconds = 0.55e-9,
                     cache_bytes = 5e12;
 
-struct shape {                  /* how it is given to threads */
+struct shape {                  /* how the problem is divided among threads */
     int64_t rows, q, wide, r, blocks, splits;
     bool turned;                /* the large operand is B */
 };
 struct thin {
     struct mc_plan base;
-    void *plain, *vector, *add; /* vector: where columns of S lie side by side, if they are aligned */
+    void *plain, *vector, *add; /* vector: reads several contiguous columns of S at once, if S is aligned */
     struct mc_grid grid, add_grid;
-    struct mc_gemm_skinny_args args;           /* all but addresses */
+    struct mc_gemm_skinny_args args;           /* without the addresses */
     bool turned;
 };
 
@@ -68,7 +69,7 @@ static struct shape shape_of(const struct mc_gemm_problem *p)
     }
     while ((s.blocks = p->batch * gemm_ceil(s.rows, s.wide * s.r)) < processors * 3 / 4 &&
            (s.r > 1 || s.wide * size > NARROWEST)) {
-        *(s.r > 1 ? &s.r : &s.wide) /= 2; /* to fill the GPU */
+        *(s.r > 1 ? &s.r : &s.wide) /= 2; /* smaller blocks, until they fill the GPU */
     }
     const int64_t steps = gemm_ceil(p->k, THREADS / s.wide), most = MC_MIN(steps / STEPS, (int64_t)PARTS);
     s.splits = MC_MAX(MC_MIN(BLOCKS * processors / s.blocks, most), (int64_t)1);
@@ -100,11 +101,11 @@ static const char *refuse(const struct mc_problem *p_)
     return !mc_is_float(p->dtype)                                    ? "takes floats"
            : mc_gemm_hollow(p)                                       ? mc_gemm_hollow(p)
            : MC_MIN(p->m, p->n) > THIN                               ? "takes at most 16 rows or columns"
-           : p->batch > most || MC_MAX(p->m, p->n) > most / p->batch ? "has no room for sizes like these"
+           : p->batch > most || MC_MAX(p->m, p->n) > most / p->batch ? "takes no sizes this large"
                                                                      : NULL;
 }
 
-/* Columns of S that are read at once: as many as a word holds, if they lie so. */
+/* Columns of S that are read at once: as many as fit in a word, if strides and q allow it. */
 static int vector_of(const struct mc_gemm_problem *p, const int64_t ss[3], int64_t q)
 {
     int64_t v = WORD / (int64_t)mc_dtypes[p->dtype].size;
@@ -114,7 +115,7 @@ static int vector_of(const struct mc_gemm_problem *p, const int64_t ss[3], int64
     return (int)v;
 }
 
-/* What caches, a processor's instructions or the longest chain of steps take. */
+/* The largest of the times of the caches, of a multiprocessor's instructions, and of the chain of steps. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
@@ -178,4 +179,6 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
-const struct mc_solver mc_gemm_cuda_skinny = { .name = "thin", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_cuda_skinny = {
+    .name = "thin", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

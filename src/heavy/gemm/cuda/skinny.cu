@@ -1,10 +1,11 @@
-/* skinny.cu: C = alpha X S + beta C0 where S has few columns, Q of them: X is read once, where it lies.
+/* skinny.cu: C = alpha X S + beta C0, where S has few (Q) columns.  X is read once, in place.
  *
- * A block has WIDE * R rows of X, R a thread: WIDE threads lie along rows, the others along k.  WIDE is 1 where k lies dense in X,
- * so that threads side by side read what lies side by side either way.  A thread adds up all columns of its rows; threads of a warp
- * then fold their sums, each keeping half of what both have, and warps add theirs in order.
+ * A block has WIDE * R rows of X, R for each thread: WIDE threads run along rows, the others along k.
+ * WIDE is 1 if k of X is contiguous, so that adjacent threads read adjacent elements in both layouts.  A
+ * thread sums all Q columns of its rows.  The threads of a warp then reduce their sums pairwise, where
+ * each of a pair keeps half of the sums, and warps are added in order.
  *
- * k may be shared by several blocks, whose parts `add` adds in order. */
+ * k may be divided among several blocks (split-K); `add` adds their partial sums in order. */
 #include "heavy/gemm/cuda/skinny_args.h"
 typedef mc_gemm_skinny_args args;
 
@@ -21,7 +22,7 @@ __device__ __forceinline__ void finished(const args &p, i64 batch, i64 row, int 
     p.c[batch * p.cs[0] + row * p.cs[1] + column * p.cs[2]] = put<T>(finish(v, ACT));
 }
 
-/* Columns of S at one k, V of them at once. */
+/* Loads the Q columns of S at one k, V at once. */
 template <int V> __device__ __forceinline__ void columns(A (&s)[Q], const T *from, i64 step)
 {
 #pragma unroll
@@ -34,13 +35,14 @@ template <int V> __device__ __forceinline__ void columns(A (&s)[Q], const T *fro
     }
 }
 
-/* Sums that are left to a thread when lanes APART and less have folded N of them. */
+/* Sums of N that a thread has after folding at distances `apart` down to WIDE. */
 __device__ constexpr int left(int n, int apart)
 {
     return apart < WIDE ? n : left((n + 1) / 2, apart / 2);
 }
 
-/* Of N sums this thread keeps half, to which it adds what its neighbour has of them: `have` of them, from `from` on, are sums. */
+/* Of N sums this thread keeps half and adds the partner lane's values to them.  `have` of them, from
+ * `from` on, are valid. */
 template <int N, int APART> __device__ __forceinline__ void fold(A (&v)[MINE], int &from, int &have)
 {
     if constexpr (APART >= WIDE) {
@@ -67,7 +69,7 @@ template <int V> __device__ __forceinline__ void product(const args &p)
     const T *x[R];
     A v[MINE] = {};
 #pragma unroll
-    for (int r = 0; r < R; r++) {       /* rows beyond the last are that once more */
+    for (int r = 0; r < R; r++) {       /* rows beyond the last read the last row */
         x[r] = p.x + batch * p.xs[0] + min(row + across + r * WIDE, p.rows - 1) * p.xs[1];
     }
     follow();

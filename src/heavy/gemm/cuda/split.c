@@ -1,6 +1,7 @@
-/* split.c: what products of split operands share: their kernels, how they are cut, how they are launched.
+/* split.c: products of operands that are split into halves: kernels, tile sizes, split-K and launches,
+ * shared by solvers of matrix products and convolutions.
  *
- * Invariant: the sums of a split are added in the order of k, whatever the GPU does first. */
+ * Invariant: partial sums of split-K are added in the order of k. */
 #include "heavy/gemm/cuda/split.h"
 
 static const char text[] = {
@@ -11,7 +12,8 @@ static const char text[] = {
 static const char pack_text[] = {
 #include "heavy/gemm/cuda/split_pack_text.h"
     , 0 };
-const struct mc_cuda_text mc_gemm_split_text = { "heavy/gemm/cuda/split.cu", text, &mc_gemm_hopper_text }, mc_gemm_split_pack_text = { "heavy/gemm/cuda/split_pack.cu", pack_text };
+const struct mc_cuda_text mc_gemm_split_text = { "heavy/gemm/cuda/split.cu", text, &mc_gemm_hopper_text };
+const struct mc_cuda_text mc_gemm_split_pack_text = { "heavy/gemm/cuda/split_pack.cu", pack_text };
 
 enum { ROW = 128, MOST_SPLITS = 16 };
 
@@ -21,7 +23,7 @@ int mc_split_width(int64_t n, enum mc_split_mode mode)
     return n <= 64 ? 64 : mode != SPLIT_FILTERS && less < wide ? 96 : 128;
 }
 
-/* Steps that shared memory has room for. */
+/* Steps for which shared memory has room. */
 static int slots(int tn)
 {
     return tn > 96 ? 3 : 4;
@@ -37,9 +39,9 @@ void mc_split_defines(struct mc_str *out, enum mc_split_mode mode, int tn, int u
     mc_hopper_instruction(out, tn, MC_FLOAT16, mode == SPLIT_FILTERS, mode == SPLIT_FILTERS);
 }
 
-/* ---- how it is cut ---- */
+/* ---- split-K ---- */
 
-/* Waves of blocks over the GPU, times what each has to do; a split costs the adding up of its sums. */
+/* Minimizes the number of waves of blocks times the steps of each, plus the cost of adding partial sums. */
 static int best_splits(int64_t tiles, int64_t steps, int processors)
 {
     int best = 1;
@@ -119,10 +121,10 @@ mc_status mc_split_pack_filters(const struct mc_split *s, const struct mc_split_
     return mc_cuda_launch_dependent(mc_cuda_current(), s->filters, "pack_filters", &g, p, sizeof *p);
 }
 
-/* ---- what it takes ---- */
+/* ---- estimates ---- */
 
-/* A tile takes so long beside its steps, and a step on a GPU whose tiles all run; halves are written and
- * read. */
+/* tile: of a tile without its steps; step: on a full GPU; around: of the launches; memory_bytes: a second,
+ *       for writing and reading halves and partial sums. */
 static const double tile_seconds = 14e-6, step_seconds = 1.2e-6, around = 12e-6, memory_bytes = 2.5e12;
 
 double mc_split_seconds(int tn, int64_t m, int64_t n, int64_t steps, int64_t batch, double packed)

@@ -1,25 +1,27 @@
 /* split.cu: float32 products on Hopper's tensor cores, with operands split into pairs of halves.
  *
- * Each x is scaled by a power of two of its row, x' = x * 2^e with the row's largest below 2^15, and kept as
+ * Each x is scaled by a power of two of its row, x' = x * 2^e such that the row's largest is below 2^15,
+ * and stored as
  *
  *   high = half(x'),  low = half((x' - high) * 2^11)         22 bits of x, down to 2^-28 of the row's largest
  *
- *   a b = (high high + 2^-11 (high low + low high)) * 2^-(ea + eb)         low low lies below float32's last bit
+ *   a b = (high high + 2^-11 (high low + low high)) * 2^-(ea + eb)         low low is below float32's last bit
  *
- * Tensor cores cut their sums off instead of rounding: high products are summed over 64 terms only and then added
- * up in float32 proper; the corrections have an accumulator of their own, in which that does not matter.
+ * Tensor cores truncate their sums instead of rounding.  So the high products are summed over 64 terms
+ * only and then added in true float32.  The corrections have a separate accumulator, where truncation does
+ * not matter.
  *
- * A block makes TM x TN of C with two groups of four warps; a third group brings the operands (split_tiles.cu), steps
- * of 64 terms ahead. */
+ * A block computes a TM x TN tile of C with two groups of four warps.  A third group loads the operands
+ * (split_tiles.cu), SLOTS steps of 64 terms ahead. */
 /* ---- elements of the result ---- */
 
-struct spot {                   /* of a row or a column */
-    i64 c, c0;                  /* its share of the address */
-    int fact, channel;          /* channel: of the bias */
-    bool is;
+struct spot {                   /* a row or a column */
+    i64 c, c0;                  /* its part of the offset in C and C0 */
+    int fact, channel;          /* channel: index of the bias */
+    bool is;                    /* it exists */
 };
 
-/* Of a row, or a column: its exponent, and far more if there is an infinity in it. */
+/* The exponent of a row's or column's scale, plus INFINITE if it contains an infinity. */
 enum { INFINITE = 1 << 16 };
 __device__ __forceinline__ int fact(const seen *s)
 {
@@ -57,13 +59,13 @@ __device__ __forceinline__ spot col_at(const args &p, int batch, int col, int fa
     return s;
 }
 
-/* v is the sum of a row and a column as they were scaled. */
+/* Undoes the scales of sum v, applies the epilogue and stores the element. */
 __device__ __forceinline__ void finished(const args &p, int batch, const spot &r, const spot &c, int row, int col, float v)
 {
     const int facts = r.fact + c.fact;
     v = ldexpf(v, -facts);
 #if MODE == 0
-    if (facts >= INFINITE / 2) {        /* halves of an infinity know no signs to meet zeros with */
+    if (facts >= INFINITE / 2) {        /* recompute plainly: an infinity has no usable halves */
         v = 0;
         for (int k = 0; k < p.k; k++) {
             v = fmaf(p.plain_a[batch * p.as[0] + row * p.as[1] + k * p.as[2]], p.plain_b[batch * p.bs[0] + k * p.bs[1] + col * p.bs[2]], v);
@@ -100,9 +102,9 @@ extern "C" __global__ void __launch_bounds__(256) add_up(const __grid_constant__
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 /* ---- the product ---- */
 
-enum { R = TN / 2 };            /* of a thread's accumulators */
-enum { LIES = MODE == 2 ? TK * ROW : ALONG };   /* k runs down where places are summed */
-enum { WIDE = TN + 4, MINE = TN == 64 ? 64 : 128 }; /* floats of a finished tile's line; threads that deliver one */
+enum { R = TN / 2 };            /* accumulators of a thread */
+enum { LIES = MODE == 2 ? TK * ROW : ALONG };   /* MODE 2: k runs down the columns of a tile */
+enum { WIDE = TN + 4, MINE = TN == 64 ? 64 : 128 }; /* floats of a row of a finished tile; threads that store one */
 
 /* d (+)= the product of 64 rows of one tile with all of another; wgmma() is printed by hopper.c. */
 __device__ __forceinline__ void multiply(float (&d)[R], u64 a, u64 b, int keep)
@@ -114,14 +116,14 @@ __device__ __forceinline__ void multiply(float (&d)[R], u64 a, u64 b, int keep)
     }
 }
 
-struct job {                    /* of a block */
+struct job {                    /* the work of a block */
     int row, col, batch, from, end;
-    u32 slots, full, empty;     /* shared memory: tiles, barriers */
-    float *space;               /* slots, when they have become free */
+    u32 slots, full, empty;     /* addresses in shared memory: tiles, barriers */
+    float *space;               /* the slots' memory, reused for the finished tile */
     int *facts;                 /* of the tile's rows, then of its columns */
 };
 
-/* Brings a step's operands as soon as its slot is free. */
+/* The loading group: loads the operands of each step as soon as its slot is free. */
 __device__ __forceinline__ void bring(const args &p, const job &j)
 {
     const u16 *a = p.a + j.batch * p.a_batch, *b = p.b + j.batch * p.b_batch;
@@ -159,7 +161,7 @@ __device__ __forceinline__ void bring(const args &p, const job &j)
         load_places(p, to, a, b, j.row, j.col % wide, j.col / wide, step);
 #endif
         asm volatile("cp.async.commit_group;" ::: "memory");
-        if (n > 0) {            /* what was asked for before is here: the tensor cores may see it */
+        if (n > 0) {            /* the previous step's copies are complete: make them visible to the tensor cores */
             asm volatile("cp.async.wait_group 1;\n\tfence.proxy.async.shared::cta;" ::: "memory");
             barrier_arrive(j.full + (n - 1) % SLOTS * 8);
         }
@@ -173,7 +175,7 @@ __device__ __forceinline__ void bring(const args &p, const job &j)
 #endif
 }
 
-/* 64 rows of a finished tile to where they belong, by 128 threads: along C's lines or across them, as it lies. */
+/* Stores 64 rows of a finished tile with 128 threads, along the axis of C that is contiguous. */
 __device__ __forceinline__ void deliver(const args &p, const job &j, const float *tile, int row, int t)
 {
     float *const to = p.partial ? p.partial + (i64)(blockIdx.y * p.batch + j.batch) * p.m * p.n : 0;
@@ -213,7 +215,7 @@ __device__ __forceinline__ void consume(const args &p, const job &j)
     for (int i = 0; i < R; i++) {
         sum[i] = low_sum[i] = high_sum[i] = 0;
     }
-    settle(low_sum);            /* zeros are made here, not between two steps: that would hold the tensor cores up */
+    settle(low_sum);            /* zero here, because zeroing between two steps would stall the tensor cores */
     settle(high_sum);
     for (int step = j.from, n = 0; step < j.end; step++, n++) {
         const u32 slot = n % SLOTS, at = j.slots + slot * SLOT, half_a = wg * 64 * ROW;
@@ -228,7 +230,7 @@ __device__ __forceinline__ void consume(const args &p, const job &j)
         multiply(low_sum, a_low, b_high, 1);
         asm volatile("wgmma.commit_group.sync.aligned;\n\twgmma.wait_group.sync.aligned 1;" ::: "memory");
         settle(high_sum);
-        if (n > 0 && (threadIdx.x & 127) == 0) {        /* the step before is done with */
+        if (n > 0 && (threadIdx.x & 127) == 0) {        /* the previous step's slot is free */
             barrier_arrive(j.empty + (n - 1) % SLOTS * 8);
         }
 #pragma unroll
@@ -243,7 +245,7 @@ __device__ __forceinline__ void consume(const args &p, const job &j)
         sum[i] += low_sum[i] * 0x1p-11f;
     }
 
-    asm volatile("bar.sync 1, 256;" ::: "memory");      /* both groups are through with all slots */
+    asm volatile("bar.sync 1, 256;" ::: "memory");      /* both groups have finished with all slots */
     float *const tile = j.space + wg * 64 * WIDE;
     const int t = threadIdx.x & 127, r0 = (t >> 5) * 16 + (t & 31) / 4;
 #pragma unroll
@@ -261,7 +263,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) product(const __grid_consta
     __shared__ __align__(8) u64 barriers[2 * SLOTS];
     __shared__ int facts[TM + TN];
     job j;
-    /* Neighbours share rows: eight tiles down, then to the right. */
+    /* Neighbouring blocks share operands: blocks go down eight tiles, then to the right. */
     const int down = (p.m + TM - 1) / TM, right = gridDim.x / down, band = blockIdx.x / (8 * right) * 8;
     const int high = down - band < 8 ? down - band : 8, in_band = blockIdx.x - band * right, each = (p.steps + p.splits - 1) / p.splits;
     j.row = (band + in_band % high) * TM;

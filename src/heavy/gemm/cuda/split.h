@@ -1,9 +1,8 @@
 /* split.h: float32 products on tensor cores, with operands split into pairs of halves (split.cu has the
  * algebra).
  *
- * Who has a product to make packs both operands into halves, fills a struct mc_split_args and runs it.
- * Matrices are packed by cuda_split.c of gemm, images and filters by that of conv.  split_args.h declares the
- * structs. */
+ * A solver packs both operands into halves, fills a struct mc_split_args and runs it.  split_solver.c packs
+ * matrices; src/heavy/conv/cuda/split_fp16 packs images and filters.  split_args.h declares the structs. */
 #ifndef MC_GEMM_SPLIT_H
 #define MC_GEMM_SPLIT_H
 
@@ -13,26 +12,27 @@
 
 enum mc_split_mode { SPLIT_MATRICES, SPLIT_WINDOWS, SPLIT_FILTERS };
 
-/* A product of one mode and size: its kernels, and how it is cut. */
+/* A product of one mode and size: its kernels, tile width and split-K. */
 struct mc_split {
     void *product, *add_up, *look, *pack, *few, *filters;
     int tn, splits;
-    size_t partial;             /* bytes of the workspace that splits need */
+    size_t partial;             /* bytes of workspace for partial sums */
     struct mc_grid grid;
 };
-int mc_split_width(int64_t n, enum mc_split_mode mode); /* columns of a tile for n columns */
-/* unit: channels that are gathered at once, 8 or 4; inside: no window leaves its image. */
+int mc_split_width(int64_t n, enum mc_split_mode mode); /* columns of a tile, for a result of n columns */
+/* unit: channels that are gathered at once, 8 or 4; inside: no window reads the border. */
 mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, bool inside, int64_t m,
                         int64_t n, int64_t steps, int64_t batch);
 mc_status mc_split_run(const struct mc_split *s, struct mc_split_args *a, void *partial);
-/* What the rows of x hold, then their halves; clears what was seen before. */
+/* Finds the largest element of each row of x, then packs the halves.  Clears the `seen` entries of p->rows
+ * first. */
 mc_status mc_split_pack_rows(const struct mc_split *s, const struct mc_split_pack *p, int outer, size_t seen);
 mc_status mc_split_pack_filters(const struct mc_split *s, const struct mc_split_filters *p, int groups);
-/* Of so many results and terms; packed: elements of the operands. */
+/* Estimated time; packed: number of elements of the operands. */
 double mc_split_seconds(int tn, int64_t m, int64_t n, int64_t steps, int64_t batch, double packed);
 
 extern const struct mc_cuda_text mc_gemm_split_text, mc_gemm_split_pack_text;
-/* of the product's text */
+/* adds the defines of the product's text */
 void mc_split_defines(struct mc_str *out, enum mc_split_mode mode, int tn, int unit, bool inside);
 
 #endif

@@ -8,54 +8,54 @@ MC_ARGS_TYPE(int2);
 
 enum { SPLIT_TM = 128, SPLIT_TK = 64 };     /* rows of a tile of A; k of a step */
 
-struct mc_split_seen {          /* of a row's elements */
+struct mc_split_seen {          /* of the elements of a row */
     unsigned most;              /* the bits of the largest finite |x| */
-    unsigned infinite;
+    unsigned infinite;          /* nonzero: there is an infinity */
 };
 MC_ARGS_SIZE(mc_split_seen, 8);
 
-struct mc_split_where {         /* strides of C or C0; rows come in groups: images */
+struct mc_split_where {         /* strides of C or C0; a group of rows is an image */
     i64 batch, group, row, col;
 };
 MC_ARGS_SIZE(mc_split_where, 32);
 
-/* MODE of split.cu. */
+/* split_tiles.cu explains MODE. */
 struct mc_split_args {
     const unsigned short *a, *b;
-    i64 a_low, b_low, a_batch, b_batch;         /* low: in images, from the high halves to the low ones */
+    i64 a_low, b_low, a_batch, b_batch;         /* low: in images, offset from high to low halves */
     const struct mc_split_seen *a_seen, *b_seen;
     i64 a_seen_batch, b_seen_batch;
-    float *c, *partial;         /* partial: of each split; 0: there is one */
+    float *c, *partial;         /* partial: partial sums of each split; NULL: no split */
     const float *c0, *bias;
     struct mc_split_where cs, c0s;
     i64 bias_batch;
     int m, n, steps, splits, batch;
-    int a_seen_rows, b_seen_cols, group_rows;   /* rows that share one */
+    int a_seen_rows, b_seen_cols, group_rows;   /* rows or columns that share one `seen`; rows of a group */
     float alpha, beta;
     int act;
-    /* MODE 0: the operands as they were, for products with infinities */
+    /* MODE 0: the original operands, for sums with infinities */
     const float *plain_a, *plain_b;
     i64 as[3], bs[3];
     int k;
     /* MODE 1 and 2 */
-    /* MODE 1, for UNIT channels each: the offset, and the shift along both axes */
+    /* MODE 1: for each UNIT channels of k: the offset in the image, and the tap's shift along both axes */
     const int2 *taps;
     int in[2], out[2], stride[2], pad[2], dilation[2], taps1;
-    /* image: halves from one image to the next, of A (MODE 1) or of x (MODE 2) */
+    /* image: stride of an image in halves, of A (MODE 1) or of x (MODE 2) */
     int channels, channels_pad, y_pad, image;
     i64 y_image;
     i64 tap_stride[2];          /* MODE 2: of the result */
 };
 MC_ARGS_SIZE(mc_split_args, 400);
 
-struct mc_split_pack {          /* of `inner` x outer matrices, one after another in `to` */
+struct mc_split_pack {          /* outer x `inner` matrices, stored one after another in `to` */
     const float *x;
     unsigned short *to;
     struct mc_split_seen *rows;
-    i64 low;                    /* from high to low halves, where they lie in rows */
+    i64 low;                    /* without tiles: offset from the high to the low halves */
     i64 xs[4];                  /* strides: outer and inner batch, row, column */
-    int inner, n_rows, n_cols, rows_pad, cols_pad, tile;    /* tile: its rows; 0: none, row after row */
-    int seen_outer, seen_row;   /* strides of a row's place in rows[] */
+    int inner, n_rows, n_cols, rows_pad, cols_pad, tile;    /* tile: rows of a tile; 0: C order, no tiles */
+    int seen_outer, seen_row;   /* strides in rows[] by outer batch and by row */
 };
 MC_ARGS_SIZE(mc_split_pack, 96);
 
@@ -66,7 +66,7 @@ struct mc_split_filters {
     int2 *taps;
     i64 group, row, channel, tap[2];
     int n_rows, rows_pad, tile, channels, channels_pad, k[2], k_pad, reverse;
-    /* shift: of a tap, its dilation; line, place: in halves, from one of the images to the next */
+    /* shift: dilation along both axes; line, place: strides of an image's rows and positions, in halves */
     int unit, shift[2], line, place;
 };
 MC_ARGS_SIZE(mc_split_filters, 128);

@@ -1,5 +1,5 @@
-/* split_inline.c: products whose blocks cut their operands themselves: how sums are shared, their kernels, how they
- * are launched. */
+/* split_inline.c: products whose blocks split their operands into halves themselves: split-K, kernels and
+ * launches. */
 #include "heavy/gemm/cuda/split_inline.h"
 #include "heavy/gemm/solver.h"
 #include <stdlib.h>
@@ -13,16 +13,18 @@ static const char text[] = {
 static const struct mc_cuda_text tile_text = { "heavy/gemm/cuda/split_inline_tile.cu", tile, NULL };
 const struct mc_cuda_text mc_split_inline_text = { "heavy/gemm/cuda/split_inline.cu", text, &tile_text };
 
-/* BLOCKS: that a processor has at once; WAVES: of them, where a block makes several tiles */
+/* BLOCKS: that run on a multiprocessor at once; WAVES: least waves of blocks, if a block computes several
+ * tiles */
 enum { TILE = 64, BLOCKS = 2, WAVES = 4 };
-/* STEPS: of a part of a sum, if it has more than so many PARTS; FEW: of them, which a thread adds */
+/* Beyond PARTS parts, a part of a sum has at least STEPS steps.  Up to FEW parts are added by one thread. */
 enum { STEPS = 4, PARTS = 16, FEW = 8 };
-/* blocks that share a tile and run together: pairs of them leave no processor out */
+/* size of a cluster whose blocks share a tile: pairs leave no multiprocessor idle */
 enum { TOGETHER = 2 };
-/* bytes: two steps' tiles of A and B, high and low halves, and eight warps' scales */
+/* bytes of shared memory: for two steps, tiles of A and B as high and low halves, and the scales of eight
+ * warps */
 enum { SHARED = 2 * (4 * TILE * (TILE + 8) * 2 + 2 * 8 * 4) };
-/* Fitted to 36 products, of 50 x 50 x 50 to 1024 x 16 x 60000, on an H200: a step of a processor that has one
- * block, or BLOCKS. */
+/* Fitted to 36 products, from 50 x 50 x 50 to 1024 x 16 x 60000, on an H200.  step_seconds: with one block
+ * on a multiprocessor, and with BLOCKS. */
 static const double launch_seconds = 3.3e-6, step_seconds[] = { 1.6e-6, 2.9e-6 }, part_bytes = 3.6e12;
 
 static int64_t tiles(int64_t m, int64_t n, int64_t batch)
@@ -52,11 +54,11 @@ double mc_split_inline_seconds(int64_t m, int64_t n, int64_t k, int64_t batch, i
     const double waves = (double)gemm_ceil(parts_of_all, BLOCKS * processors),
                  steps = (double)gemm_ceil(gemm_ceil(k, TILE) * outer, parts);
     const double moved = parts > 1 ? 2.0 * sizeof(float) * (double)(batch * m * n) * (double)parts
-                                   : 0; /* sums of parts, there and back */
+                                   : 0; /* partial sums are written and read */
     return launch_seconds + waves * steps * step_seconds[parts_of_all > processors] + moved / part_bytes;
 }
 
-/* Is nothing a place of an image, and is the way from term to term short? */
+/* Are all axes plain strides (no positions of an image), with strides of k that fit in an int? */
 static bool lines(const struct mc_split_inline_args *a)
 {
     const int64_t most = INT32_MAX / 64;
@@ -64,7 +66,7 @@ static bool lines(const struct mc_split_inline_args *a)
            a->around[0] * a->around[1] == 1 && llabs(a->as[2]) <= most && llabs(a->b_terms.right) <= most;
 }
 
-/* Do the blocks that have parts of a tile add them up themselves, in each other's shared memory? */
+/* Do the blocks that share a tile form a cluster, which adds the parts through shared memory? */
 static bool together(const struct mc_split_inline_args *a)
 {
     return a->splits > 1 && a->splits <= TOGETHER && mc_cuda_current()->together >= TOGETHER;
@@ -89,7 +91,7 @@ bool mc_split_inline_make(struct mc_split_inline *c, enum mc_act act, size_t *wo
                   a->b_cols.down % 4 == 0 && a->bs % 4 == 0 && a->outer_step[1] % 4 == 0;
     a->run = (int)(a->k > TILE || a->outer > 1
                        ? 1
-                       : MC_MIN(run, across)); /* of one step each: the next one's operands come meanwhile */
+                       : MC_MIN(run, across)); /* tiles of one step: the next tile's loads overlap */
     c->grid = (struct mc_grid){ { (unsigned)(down * gemm_ceil(across, a->run)), (unsigned)a->splits,
                                   (unsigned)a->batch },
                                 { 256, 1, 1 },
@@ -106,8 +108,8 @@ bool mc_split_inline_make(struct mc_split_inline *c, enum mc_act act, size_t *wo
     return mc_cuda_kernels(&mc_split_inline_text, &defines, kernels, NELEM(kernels));
 }
 
-mc_status mc_split_inline_run(const struct mc_split_inline *c, const void *a, const void *b, const void *c0, void *to,
-                          void *workspace)
+mc_status mc_split_inline_run(const struct mc_split_inline *c, const void *a, const void *b, const void *c0,
+                              void *to, void *workspace)
 {
     struct mc_split_inline_args args = c->args;
     args.a = a;

@@ -1,23 +1,29 @@
-/* split_inline.cu: float32 products of small matrices on tensor cores, with tiles that blocks cut into pairs of halves themselves.
+/* split_inline.cu: float32 products of small matrices on tensor cores, whose blocks split their tiles into
+ * pairs of halves themselves.
  *
- * split.cu has the algebra, and for large matrices it packs them first.  Here a block has 64 x 64 of C and a part of the
- * summed axis; 64 terms at a time it takes tiles of A and B into registers, a warp finds the largest of what it has, which sets
- * their scale, and leaves their halves in shared memory, while others multiply the tiles before.  What 16 terms come to is scaled
- * back and added up in float32.  Low halves are not scaled up, so that all three products have one sum; what is lost lies 2^40
- * below a warp's largest.  A step with an infinity or a NaN is multiplied plainly, so that they come out as they should.
+ * split.cu has the algebra; it packs large matrices in a separate kernel.  Here a block has a 64 x 64 tile
+ * of C and a part of the summed axis.  For 64 terms at a time it loads tiles of A and B into registers.
+ * Each warp finds the largest of its elements, which sets their scale, and stores their halves in shared
+ * memory, while the previous tiles are multiplied.  The sum of 16 terms is scaled back and added in
+ * float32.  Low halves are not scaled up, so that all three products have one accumulator; the loss is
+ * 2^40 below a warp's largest element.  A step with an infinity or a NaN is multiplied in plain float32,
+ * so that they give float32's results.
  *
- * Four warps have 32 x 32 of C each and the first half of a step's terms, four the same with the rest: the less is read of shared
- * memory.  Their sums are added there, and go from there to C.
+ * Four warps compute 32 x 32 of C each over the first half of a step's terms, four others the same over
+ * the second half.  That reads shared memory less.  Their sums are added in shared memory and stored to C
+ * from there.
  *
- * The text is compiled for what a problem needs, LINES where nothing is a place of an image, A_DENSE and B_DENSE where terms lie side
- * by side, SPLIT where sums are parts, TOGETHER where the blocks that have a tile's parts reach each other's shared memory: a short
- * text is on the GPU's way sooner than a small product takes.
+ * The text is compiled for the problem: LINES if no axis consists of positions of an image, A_DENSE and
+ * B_DENSE if terms are contiguous, SPLIT with split-K, TOGETHER if the blocks that share a tile form a
+ * cluster.  A small product is so short that the time to load a long kernel would count.
  *
- * A sum may run over several matrices as well, `outer` of them: the places of all images.  Terms and columns of B, and columns of C,
- * may be places of an image: lines that are apart, and places in them; of C every one, or one in so many, with zeros around it.
+ * A sum may also run over `outer` matrices: the positions of all images.  Terms and columns of B, and
+ * columns of C, may be positions of an image: rows with a stride of their own, and positions in a row.  C
+ * may have only every n-th position, with zeros between.
  *
- * Parts of a sum are added in order, by the blocks that made them if they run together, else by `add`. */
-/* What strides leave out beside a place of C: so many lines, so many places of each. */
+ * Partial sums are added in order: by the blocks that computed them if they form a cluster, else by `add`. */
+/* Stores the zeros that belong to a position of C when its stride exceeds 1: `lines` rows of `across`
+ * positions, except the first. */
 __device__ __noinline__ void zeros_around(float *to, i64 down, i64 right, int lines, int across)
 {
     for (int i = 0; i < lines; i++) {
@@ -27,7 +33,7 @@ __device__ __noinline__ void zeros_around(float *to, i64 down, i64 right, int li
     }
 }
 
-/* An element of C, whose row begins at c, and that of C0 at c0. */
+/* Stores an element of C.  c, c0: the beginning of its row in C and C0. */
 __device__ __forceinline__ void finished(const args &p, float *c, const float *c0, int col, i64 col_at, float sum)
 {
     const float v = p.alpha * sum;
@@ -67,11 +73,11 @@ __device__ __forceinline__ void turn_to(const args &p, side &b, int j)
     b.mine_at = b.mine < b.rows ? at(p.b_cols, j + b.mine) : 0;
 }
 
-/* What this warp has of a tile goes to its half's plane. */
+/* Stores this warp's sums in the plane of its half of the terms, and zeros them. */
 __device__ __forceinline__ void lay_down(float (&sum)[32], float *planes)
 {
     float *const mine = planes + threadIdx.x / 128 * PLANE;
-    __syncthreads();            /* nobody multiplies what was there */
+    __syncthreads();            /* all warps have finished reading this memory */
 #pragma unroll
     for (int e = 0; e < 32; e += 2) {
         *(float2 *)&mine[row_of(e) * PITCH + col_of(e)] = make_float2(sum[e], sum[e + 1]);
@@ -86,14 +92,14 @@ __device__ __forceinline__ float of_planes(const float *planes, int r, int c)
 }
 
 #if TOGETHER
-/* The barrier of the blocks that run together, for shared memory; none ends before others have read its parts; what lies at p in
- * another's shared memory. */
+/* meet: the barrier of a cluster, for shared memory.  leave: no block ends before the others have read its
+ *       parts.  of_block: the address of p in another block's shared memory. */
 __device__ __forceinline__ void meet()
 {
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 #if defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ < 13
     asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");
-#else                           /* that would wait for memory, too, which nothing is passed through */
+#else                           /* the form above would also wait for global memory, which is not needed */
     asm volatile("fence.release.sync_restrict::shared::cta.cluster; barrier.cluster.arrive.relaxed; barrier.cluster.wait; "
                  "fence.acquire.sync_restrict::shared::cluster.cluster;" ::: "memory");
 #endif
@@ -114,7 +120,8 @@ __device__ __forceinline__ const float *of_block(const float *p, unsigned block)
     return (const float *)a;
 }
 
-/* A finished tile, of which each of the blocks has a part: some rows each, block by block, plane by plane. */
+/* Stores a finished tile: each block of the cluster adds the parts of some rows, block by block, plane by
+ * plane. */
 __device__ __forceinline__ void put(const args &p, float (&sum)[32], float *planes, int i, int j, int batch)
 {
     lay_down(sum, planes);
@@ -132,7 +139,7 @@ __device__ __forceinline__ void put(const args &p, float (&sum)[32], float *plan
     leave();
 }
 #else
-/* A finished tile: both planes of it, one for each half of terms, are added where they meet. */
+/* Stores a finished tile: adds its two planes, one for each half of the terms. */
 __device__ __forceinline__ void put(const args &p, float (&sum)[32], float *planes, int i, int j, int batch)
 {
     lay_down(sum, planes);
@@ -152,7 +159,8 @@ __device__ __forceinline__ void put(const args &p, float (&sum)[32], float *plan
 }
 #endif
 
-/* While a step is multiplied, the next one's operands are cut, and those behind them on their way. */
+/* While a step is multiplied, the operands of the next step are split into halves and those of the one
+ * after it are loaded. */
 extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_constant__ args p)
 {
     extern __shared__ uint4 room[];
@@ -191,14 +199,15 @@ extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_consta
             }
             advance(p, now);
             if (q + 1 == steps || now.j != j) {
-                put(p, sum, (float *)(TOGETHER ? (u16 *)room : here), i, j, batch);   /* there for all of those that run together */
+                put(p, sum, (float *)(TOGETHER ? (u16 *)room : here), i, j, batch);   /* the same place in all blocks of a cluster */
             }
         }
         plain = __syncthreads_or(odd);
     }
 }
 
-/* What the parts of sums come to: a thread an element where they are few, else a warp some parts of it. */
+/* The partial sums: add_few has a thread for each element, add has eight warps that share the parts of 32
+ * elements. */
 __device__ __forceinline__ void added(const args &p, int e, float sum)
 {
     const int each = p.m * p.n, batch = e / each, row = e % each / p.n;

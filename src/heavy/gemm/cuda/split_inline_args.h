@@ -4,7 +4,8 @@
 
 #include "device/cuda/args.h"
 
-struct mc_split_inline_places {     /* along an axis: so many across, then the next line */
+/* An axis: rows with stride down, each of `across` positions with stride right. */
+struct mc_split_inline_places {
     i64 down, right;
     int across;
 };
@@ -14,15 +15,15 @@ MC_ARGS_SIZE(mc_split_inline_places, 24);
 struct mc_split_inline_args {
     const float *a, *b, *c0;
     float *c, *parts;
-    /* strides: batch, row, column; of B and C the columns, and B's terms, are places; outer_step: of A, of
-     * B */
+    /* strides: batch, row, column.  b_terms, b_cols and c_cols have the other strides of B and C.
+     *          outer_step: strides of A and B along `outer`. */
     i64 as[3], bs, cs[2], c0s[3], outer_step[2];
-    int m, n, k, batch, outer, splits, run;         /* run: tiles side by side that a block makes */
-    int fours[2];               /* of A, of B: four neighbours along the summed axis can be read at once */
+    int m, n, k, batch, outer, splits, run;         /* run: adjacent tiles of a block */
+    int fours[2];               /* of A, of B: four neighbours along the summed axis are read at once */
     float alpha, beta;
     struct mc_split_inline_places b_terms, b_cols, c_cols;
-    /* around: lines and places that a column of C owns, of which all but the first are zeros; size: lines
-     * and places that there are */
+    /* around: rows and positions that belong to a column of C; all but the first are zeros.  size: rows and
+     * positions of the image */
     int around[2], size[2];
 };
 MC_ARGS_SIZE(mc_split_inline_args, 264);

@@ -1,8 +1,8 @@
-/* split_inline_solver.c: float32 products of small matrices on tensor cores, as pairs of halves that blocks cut
- * themselves (split_inline.cu): nothing is packed first, and the summed axis is shared by as many blocks as fill the
- * GPU.
+/* split_inline_solver.c: float32 products of small matrices on tensor cores.  Blocks split their operands
+ * into pairs of halves themselves (split_inline.cu), so nothing is packed first.  Split-K uses as many
+ * blocks as fill the GPU.
  *
- * Invariant: infinities and NaN come out as float32's do. */
+ * Invariant: infinities and NaN give the same results as in float32. */
 #include "heavy/gemm/cuda/split_inline.h"
 #include "heavy/gemm/solver.h"
 
@@ -23,7 +23,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
-    return p->dtype != MC_FLOAT32                                  ? "multiplies float32"
+    return p->dtype != MC_FLOAT32                                  ? "takes float32 only"
            : mc_gemm_hollow(p)                                     ? mc_gemm_hollow(p)
            : !mc_split_inline_small(p->m, p->n, p->k, p->batch, 1) ? "takes small matrices"
                                                                    : mc_cuda_needs_sm80();
@@ -66,4 +66,6 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
-const struct mc_solver mc_gemm_cuda_split_inline = { .name = "cut", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_gemm_cuda_split_inline = {
+    .name = "cut", .refuse = refuse, .estimate = estimate, .plan = plan,
+};

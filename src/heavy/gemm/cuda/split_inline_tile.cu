@@ -1,24 +1,24 @@
-/* split_inline_tile.cu: of products whose blocks cut their operands themselves (split_inline.cu): what a thread takes of a tile, how a warp cuts
- * it, and what a warp's terms of two tiles come to. */
+/* split_inline_tile.cu: the tiles of split_inline.cu: how a thread loads its part, how a warp splits it
+ * into halves, and how a warp multiplies its terms of two tiles. */
 #include "heavy/gemm/cuda/split_inline_args.h"
 typedef mc_split_inline_places places;
 typedef mc_split_inline_args args;
 
 typedef unsigned u32;
 typedef unsigned short u16;
-enum { TILE = 64, PITCH = TILE + 8, WARPS = 8, MINE = 16 };     /* MINE: elements of a tile that a thread takes, along the summed axis */
-enum { LOW = TILE * PITCH, TILES = 4 * LOW };   /* halves of a tile; of both tiles of a step, high and low */
-enum { PLANE = TILE * PITCH };                  /* floats of a finished tile, of which there are two in the room of a step's */
+enum { TILE = 64, PITCH = TILE + 8, WARPS = 8, MINE = 16 };     /* MINE: elements of a tile that a thread loads, along the summed axis */
+enum { LOW = TILE * PITCH, TILES = 4 * LOW };   /* LOW: halves of a tile; TILES: of both tiles of a step, high and low */
+enum { PLANE = TILE * PITCH };                  /* floats of a finished tile; two planes fit in the memory of a step */
 
-struct side {                   /* rows of A, or columns of B: where this thread reads, and what becomes of it */
+struct side {                   /* rows of A, or columns of B: where this thread reads and stores */
     const float *x;
     places all, terms;
     i64 outer, mine_at;
-    int from, rows, mine, first;    /* of the tile: its first, how many there are; this thread's, its first term */
+    int from, rows, mine, first;    /* first row of the tile, number of rows; this thread's row and first term */
     int fours;
 };
 
-/* Where a block is: the first of its columns, the matrix it sums over, the first term. */
+/* A step of a block: its first column, its matrix (of `outer`), its first term. */
 struct step { int j, matrix, k; };
 
 __device__ __forceinline__ i64 at(const places &p, int i)
@@ -54,7 +54,7 @@ template <bool DENSE> __device__ __forceinline__ side side_of(const float *x, co
     return s;
 }
 
-/* Zeros beyond the matrix. */
+/* Loads this thread's part of a tile, with zeros beyond the matrix. */
 template <bool DENSE> __device__ __forceinline__ void take(float (&v)[MINE], const side &s, int matrix, int from, int end)
 {
     const int have = s.mine < s.rows ? end - from - s.first : 0;
@@ -78,7 +78,7 @@ template <bool DENSE> __device__ __forceinline__ void take(float (&v)[MINE], con
         v[e] = e < have ? term[(i64)step * e] : 0.f;
     }
 #else
-    const int line = s.terms.across < 0x7fffffff ? (from + s.first) / s.terms.across : 0;   /* a division that most have no use for */
+    const int line = s.terms.across < 0x7fffffff ? (from + s.first) / s.terms.across : 0;   /* most problems do not need the division */
     int col = from + s.first - line * s.terms.across;
     const float *term = row + line * s.terms.down + col * s.terms.right;
 #pragma unroll
@@ -100,7 +100,7 @@ __device__ __forceinline__ float larger(float a, float b)
     return r;
 }
 
-/* Of a warp's elements: the bits of the largest |x|; what is no number is larger than all. */
+/* The bits of the largest |x| of a warp's elements.  NaN is larger than all. */
 __device__ __forceinline__ u32 largest(const float (&v)[MINE])
 {
     float most = 0;
@@ -111,11 +111,12 @@ __device__ __forceinline__ u32 largest(const float (&v)[MINE])
     return over_warp(__float_as_uint(most));
 }
 
-/* The halves of what this thread has, and what undoes its warp's scale.  True: there is an infinity or a NaN. */
+/* Stores the halves of this thread's elements and the factor that undoes its warp's scale.  True: the warp
+ * has an infinity or a NaN. */
 __device__ __forceinline__ bool cut(u16 *to, float *unscaled, const side &s, const float (&v)[MINE])
 {
     const u32 most = largest(v);
-    const int e = min(exponent(most), 126);     /* a smaller one needs no more: half has 2^24 to spare */
+    const int e = min(exponent(most), 126);     /* limited so that f is finite; smaller elements still fit: half has 2^24 to spare */
     const float f = __uint_as_float((u32)(127 + e) << 23);
     u32 h[MINE / 2], l[MINE / 2];
     if (threadIdx.x % 32 == 0) {
@@ -134,19 +135,20 @@ __device__ __forceinline__ bool cut(u16 *to, float *unscaled, const side &s, con
     return most >= 0x7f800000;
 }
 
-/* Which warp has cut rows [8 i, 8 i + 8) and terms [16 k, 16 k + 16): it has either all terms or all rows of a half. */
+/* The warp that scaled rows [8 i, 8 i + 8) and terms [16 k, 16 k + 16).  DENSE: a warp has 8 rows and all
+ * terms; else 32 rows and 16 terms. */
 template <bool DENSE> __device__ __forceinline__ int who(int i, int k)
 {
     return DENSE ? i : k * 2 + i / 4;
 }
 
-/* Where element e of a thread's sums stands in the tile: two by four matrices of 16 x 8 a warp. */
+/* The position in the tile of element e of a thread's sums.  A warp has two by four matrices of 16 x 8. */
 __device__ __forceinline__ int first_row() { return threadIdx.x / 32 % 2 * 32; }
 __device__ __forceinline__ int first_col() { return threadIdx.x / 64 % 2 * 32; }
 __device__ __forceinline__ int row_of(int e) { return first_row() + e / 8 % 2 * 16 + threadIdx.x % 32 / 4 + e % 4 / 2 * 8; }
 __device__ __forceinline__ int col_of(int e) { return first_col() + e / 16 * 16 + e / 4 % 2 * 8 + threadIdx.x % 4 * 2 + e % 2; }
 
-/* 16 terms of 16 columns from `col` on. */
+/* Adds 16 terms of 16 columns from `col` on. */
 __device__ __forceinline__ void multiply_columns(float *sum, const u32 (&h)[2][4], const u32 (&l)[2][4], const u16 *b, const float (&scale_a)[4], const float *unscaled_b,
                                                  int col, int k)
 {
@@ -172,13 +174,13 @@ __device__ __forceinline__ void multiply_columns(float *sum, const u32 (&h)[2][4
     for (int e = 0; e < 4; e++) {
         const float scale_b = unscaled_b[who<B_DENSE>(col / 8 + e % 2, k)];
 #pragma unroll
-        for (int i = 0; i < 4; i++) {   /* 0 times what is too large for a float would be no number */
+        for (int i = 0; i < 4; i++) {   /* limits the scale: 0 times infinity would be NaN */
             sum[e * 4 + i] += part[e][i] * fminf(scale_a[e / 2 * 2 + i / 2] * scale_b, 0x1p127f);
         }
     }
 }
 
-/* This warp's terms of a step. */
+/* Adds this warp's terms of a step. */
 __device__ __forceinline__ void multiply_tiles(float (&sum)[32], const u16 *tiles, const float (*unscaled)[WARPS])
 {
     const int lane = threadIdx.x % 32;
@@ -202,7 +204,7 @@ __device__ __forceinline__ void multiply_tiles(float (&sum)[32], const u16 *tile
     }
 }
 
-/* Of a row of A and a column of B. */
+/* The plain float32 sum for a row of A and a column of B. */
 __device__ __noinline__ float plain_sum(const float *a, const float *b, places a_terms, places b_terms, int from, int end)
 {
     float sum = 0;
@@ -212,7 +214,7 @@ __device__ __noinline__ float plain_sum(const float *a, const float *b, places a
     return sum;
 }
 
-/* By those who have a step's first terms, all of them. */
+/* The four warps of the first half compute all terms of the step in plain float32. */
 __device__ __forceinline__ void multiply_plainly(float (&sum)[32], const side &a, const side &b, const step &s, const args &p)
 {
     const int end = min(s.k + TILE, p.k), cols = min(p.n - s.j, TILE);

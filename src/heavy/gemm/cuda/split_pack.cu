@@ -1,10 +1,10 @@
-/* split_pack.cu: operands of split.cu's products into pairs of halves.
+/* split_pack.cu: packs the operands of split.cu as pairs of halves.
  *
- * What the rows hold is looked at first, for their scales; then every element becomes
+ * First the largest element of each row is found, which sets its scale.  Then every element becomes
  *
  *   high = half(x * 2^e),  low = half((x * 2^e - high) * 2^11)
  *
- * in tiles as the tensor cores read them, or row after row where a product gathers them. */
+ * in tiles as the tensor cores read them, or in C order if the product gathers them. */
 typedef unsigned u32;
 typedef unsigned short u16;
 #include "heavy/gemm/cuda/split_args.h"
@@ -15,8 +15,8 @@ enum { TK = SPLIT_TK };
 
 /* ---- operands into halves ---- */
 
-/* What rows hold: a block takes 64 of them, or 8 whose elements lie side by side, then goes on to others, and a share of
- * the columns. */
+/* Finds the largest finite element and infinities of rows.  A block takes a share of the columns of 64
+ * rows, or of 8 rows if their elements are contiguous, then of further rows. */
 extern "C" __global__ void __launch_bounds__(256) look(const __grid_constant__ pack p)
 {
     follow();
@@ -37,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(256) look(const __grid_constant__ p
             most = bits < 0x7f800000 && bits > most ? bits : most;
         }
         if (p.seen_row == 0 && block + gridDim.x * rows < p.n_rows) {
-            continue;           /* all rows share one */
+            continue;           /* all rows share one entry, which is written at the end */
         }
         if (!by_row || p.seen_row == 0) {
             most = __reduce_max_sync(0xffffffff, most);
@@ -51,7 +51,7 @@ extern "C" __global__ void __launch_bounds__(256) look(const __grid_constant__ p
     }
 }
 
-/* Where an element's high half lies among tiles of so many rows. */
+/* The address of an element's high half in tiles of `rows` rows. */
 __device__ __forceinline__ u16 *in_tile(u16 *to, int rows, int cols_pad, int row, int col)
 {
     const i64 tile = (i64)(row / rows) * (cols_pad / TK) + col / TK;
@@ -59,7 +59,7 @@ __device__ __forceinline__ u16 *in_tile(u16 *to, int rows, int cols_pad, int row
     return to + tile * 2 * rows * TK + r * TK + (piece ^ (r & 7)) * 8 + col % 8;
 }
 
-/* 64 x 64 elements a block, through shared memory, so that both reads and writes run along what lies side by side. */
+/* A block packs 64 x 64 elements through shared memory, so that reads and writes are both contiguous. */
 extern "C" __global__ void __launch_bounds__(256) pack_rows(const __grid_constant__ pack p)
 {
     follow();
@@ -98,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(256) pack_rows(const __grid_constan
     }
 }
 
-/* Rows of at most eight elements, a thread each. */
+/* Rows of at most eight elements: one thread for each row. */
 extern "C" __global__ void __launch_bounds__(256) pack_few(const __grid_constant__ pack p)
 {
     follow();
@@ -124,7 +124,8 @@ extern "C" __global__ void __launch_bounds__(256) pack_few(const __grid_constant
     }
 }
 
-/* Filters: a row for each result's channel, tap by tap, the other channels fastest; and the table of taps. */
+/* Filters: a row for each channel of the result, ordered by tap, then by the other channels; and the table
+ * of taps. */
 extern "C" __global__ void __launch_bounds__(256) pack_filters(const __grid_constant__ filters p)
 {
     follow();

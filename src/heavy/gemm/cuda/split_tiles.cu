@@ -1,11 +1,13 @@
-/* split_tiles.cu: in front of split.cu: what its kernels are told, and how tiles of the operands come to shared memory.
+/* split_tiles.cu: included before split.cu: the arguments, and how tiles of the operands are loaded into
+ * shared memory.
  *
- * MODE says how the operands of C = A B lie:
+ * MODE is the layout of the operands of C = A B:
  *   0   matrices: rows of A, columns of B, each with k running fastest
- *   1   A is windows of images (image, place, channel), gathered as they are needed; k is tap by tap, channels fastest
- *   2   the gradient of filters: k is images and places, A is y with channels fastest, B is x shifted by a tap
+ *   1   A is the windows of images (image, position, channel), gathered on loading; k is (tap, channel)
+ *   2   the gradient of filters: k is (image, position), A is y, channels fastest, B is x shifted by a tap
  *
- * Matrices and filters are packed in tiles as the tensor cores read them (hopper.cu), high before low, and come as blocks. */
+ * Matrices and filters are packed in tiles as the tensor cores read them (hopper.cu), high before low, and
+ * are copied as blocks. */
 #include "heavy/gemm/cuda/split_args.h"
 typedef mc_split_seen seen;
 typedef mc_split_where where;
@@ -28,9 +30,9 @@ __device__ __forceinline__ void copy8(u32 to, const u16 *from, bool there)
 }
 
 #if MODE == 1
-struct window {                 /* where the windows of this thread's rows begin */
-    int at[TM / 16];            /* in units of UNIT halves */
-    u32 corner[TM / 16];        /* line and place, 16 bits each; outside: far away.  INSIDE: no window leaves its image */
+struct window {                 /* the first element of the windows of this thread's rows */
+    int at[TM / 16];            /* offset, in units of UNIT halves */
+    u32 corner[TM / 16];        /* row and column in the image, 16 bits each.  INSIDE: no window reads the border */
 };
 
 __device__ __forceinline__ void windows(const args &p, window &w, int row)
@@ -56,7 +58,7 @@ __device__ __forceinline__ void load_windows(const args &p, u32 to, const u16 *a
 #pragma unroll
         for (int i = 0; i < TM / 16; i++) {
 #if INSIDE
-            const bool there = true;    /* terms beyond the last tap meet zeros among the filters */
+            const bool there = true;    /* terms beyond the last tap are multiplied by zeros of the filters */
             const u16 *x = from + (i64)w.at[i] * UNIT;
 #else
             const u32 spot = __vadd2(w.corner[i], (u32)tap.y);
@@ -76,7 +78,7 @@ __device__ __forceinline__ void load_windows(const args &p, u32 to, const u16 *a
 #endif
 
 #if MODE == 2
-/* 64 places of y, and of x as a tap sees it: rows are places, in blocks of 64 channels. */
+/* Loads 64 positions of y, and of x shifted by a tap.  Rows are positions, in blocks of 64 channels. */
 __device__ __forceinline__ void load_places(const args &p, u32 to, const u16 *y, const u16 *x, int f, int c, int t, int step)
 {
     const int piece = threadIdx.x & 7, first = threadIdx.x >> 3, places = p.out[0] * p.out[1];

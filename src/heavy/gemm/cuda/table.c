@@ -1,16 +1,16 @@
-/* table.c: the family of matrix products on a GPU: the same problems with solvers of their own.
+/* table.c: the family of matrix products on a GPU: the same problems as on the CPU, other solvers.
  *
  * Invariant: the last solver takes every problem. */
 #include "heavy/gemm/cuda/cuda.h"
 #include <math.h>
 
 const struct mc_solver *const mc_gemm_cuda_solvers[] = {
-    &mc_gemm_cublaslt,   /* a library, where there is one */
-    &mc_gemm_cuda_split, /* float32 as pairs of halves on tensor cores */
-    &mc_gemm_cuda_split_inline,   /* the same for small matrices */
-    &mc_gemm_cuda_skinny,  /* few columns, or rows */
-    &mc_gemm_cuda_unfused, /* the bare product, and then what follows */
-    &mc_gemm_cuda_plain, /* any dtype, any strides */
+    &mc_gemm_cublaslt,          /* the library, if there is one */
+    &mc_gemm_cuda_split,        /* float32 as pairs of halves on tensor cores */
+    &mc_gemm_cuda_split_inline, /* the same for small matrices */
+    &mc_gemm_cuda_skinny,       /* few columns or rows */
+    &mc_gemm_cuda_unfused,      /* the bare product, then an epilogue kernel */
+    &mc_gemm_cuda_plain,        /* any dtype, any strides */
     NULL,
 };
 
@@ -104,7 +104,7 @@ struct mc_plan *mc_gemm_cuda_inner(const struct mc_gemm_problem *asked, const st
         return NULL;
     }
     if (p.has_epilogue) {
-        mc_fail(MC_EUNSUPPORTED, "gemm: a GPU calls no epilogue");
+        mc_fail(MC_EUNSUPPORTED, "gemm: a GPU cannot call an epilogue function");
         return NULL;
     }
     if (!mc_gemm_possible(&p)) {

@@ -1,7 +1,6 @@
-/* unfused.c: on a GPU, a product and what follows it, one after the other: the planner's choice for the bare
- * one, then a kernel of ours on its result.
+/* unfused.c: an unfused product on a GPU: the planner's choice for the bare product, then an epilogue kernel.
  *
- * Invariant: the child is the problem as if nothing followed, so all share what wisdom has of it. */
+ * Invariant: the child plan is that of the problem without an epilogue, so its wisdom is shared. */
 #include "heavy/gemm/cuda/cuda.h"
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
@@ -43,8 +42,8 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_gemm_problem *p = gemm(p_);
     const bool c0 = p->beta != 0, broadcast = p->c0s[1] == 0 || p->c0s[2] == 0;
     return !mc_is_float(p->dtype)             ? "takes floats"
-           : c0 && !broadcast && !p->residual ? "writes over a C0 that is C"
-           : !c0 && p->act == ACT_NONE        ? "wants something to follow"
+           : c0 && !broadcast && !p->residual ? "would overwrite C0, which is the old C"
+           : !c0 && p->act == ACT_NONE        ? "takes problems with an epilogue only"
                                               : NULL;
 }
 
@@ -56,4 +55,6 @@ static double estimate(const struct mc_problem *p_)
     return mc_plan_cheapest(&c.base) + mc_cuda_seconds(p->dtype, false, 0, bytes, 1);
 }
 
-const struct mc_solver mc_gemm_cuda_unfused = { .name = "apart", .refuse = refuse, .estimate = estimate, .plan = plan, .wraps = true };
+const struct mc_solver mc_gemm_cuda_unfused = {
+    .name = "apart", .refuse = refuse, .estimate = estimate, .plan = plan, .wraps = true,
+};

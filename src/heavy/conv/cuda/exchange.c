@@ -1,6 +1,8 @@
-/* exchange.c: on a GPU, a convolution answered by the routine of another pass (exchange.c has the algebra).
+/* exchange.c: on a GPU, a convolution computed by the routine of another pass (heavy/conv/cpu/exchange.c
+ * has the algebra).
  *
- * Invariant: the child has the sums of the problem, element for element; alpha, beta and c0 pass through. */
+ * Invariant: the child has the sums of the problem, element for element; alpha, beta and c0 are passed
+ * through. */
 #include "heavy/conv/cuda/cuda.h"
 
 struct exchange {

@@ -1,13 +1,13 @@
-/* im2col.c: on a GPU, convolution as products of matrices whose columns are windows (im2col.cu), as many
+/* im2col.c: on a GPU, convolution as matrix products with matrices of windows (im2col.cu), for as many
  * images at a time as the workspace allows.
  *
  *   forward   y[image] = w * columns[image]                    one batched product
  *   inputs    columns[image] = w' * y[image], then scattered   one batched product
- *   weights   w = y * columns'                                 images and places side by side: one long sum
+ *   weights   w = y * columns'                                 positions of all images concatenated
  *
- * Filters of one tap that meet every element are themselves matrices on x: nothing is gathered then.
+ * For pointwise filters without border or stride x is itself the matrix; nothing is gathered.
  *
- * Invariant: sums are never rounded to halves before they are whole. */
+ * Invariant: sums are never rounded to halves before they are complete. */
 #include "heavy/conv/cuda/cuda.h"
 #include "heavy/conv/cuda/im2col_args.h"
 
@@ -16,16 +16,16 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_conv_im2col_text = { "heavy/conv/cuda/im2col.cu", text };
 
-/* products: of the first images, of as many as there are room for */
+/* products: FIRST: of the first round; WHOLE: of a full round of images */
 enum { FIRST = 1, WHOLE = 2 };
 struct im2col {
     struct mc_plan base;
     void *gather, *scatter;
-    struct mc_plan *gemm[4];                /* by FIRST and WHOLE; forward and inputs: every one is a first */
-    struct mc_cuda_copy *side[2];           /* y with places of images side by side; by WHOLE */
+    struct mc_plan *gemm[4];                /* by FIRST and WHOLE; forward and inputs: all are FIRST */
+    struct mc_cuda_copy *side[2];           /* y with the positions of images concatenated; by WHOLE */
     int64_t images;                         /* at a time */
-    size_t y_at, gemm_at;                   /* in the workspace, columns being first */
-    bool straight;                          /* x is the columns */
+    size_t y_at, gemm_at;                   /* in the workspace, after the columns */
+    bool straight;                          /* x itself is the matrix of columns */
 };
 
 static struct im2col *im2col(const struct mc_plan *p)
@@ -142,7 +142,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- products ---- */
 
-/* Of n images of one group; first: with the problem's c0, else added to what is there. */
+/* The product of n images of one group. first: with the problem's c0; else it adds to the result. */
 static struct mc_plan *product(const struct im2col *d, const struct mc_conv_problem *p, int64_t n, bool first)
 {
     const int64_t fg = p->s.f / p->s.groups, cg = p->s.c / p->s.groups, u = places(p), rows = cg * taps(p),
@@ -190,7 +190,7 @@ static bool products(struct im2col *d, const struct mc_conv_problem *p)
     return true;
 }
 
-/* y as (f, images * places), where images do not lie so already. */
+/* Copies of y to (f, images * positions), where y is not stored so. */
 static bool sides(struct im2col *d, const struct mc_conv_problem *p)
 {
     for (int whole = 0; whole < 2 && p->s.pass == CONV_WEIGHTS; whole++) {
@@ -228,7 +228,7 @@ static size_t round_up(size_t n)
     return (n + 255) / 256 * 256;
 }
 
-/* Columns of so many images, and their y side by side. */
+/* Bytes for the columns of so many images, and for their copy of y. */
 static size_t room(const struct im2col *d, const struct mc_conv_problem *p, int64_t images, size_t *y_at)
 {
     const size_t u = (size_t)(images * places(p)) * mc_dtypes[p->dtype].size;
@@ -236,7 +236,7 @@ static size_t room(const struct im2col *d, const struct mc_conv_problem *p, int6
     return *y_at + (p->s.pass == CONV_WEIGHTS && images > 1 ? round_up(u * (size_t)p->s.f) : 0);
 }
 
-/* As many images as half of the cap, or what keeps the GPU busy, has room for. */
+/* As many images as fit in half of the workspace cap, at most 256 MiB. */
 static int64_t at_a_time(const struct im2col *d, const struct mc_conv_problem *p)
 {
     size_t ignored;

@@ -1,13 +1,13 @@
-/* space_to_depth.c: on a GPU, a convolution with strides as one without: what strides pass over become
- * channels (fold.cu).
+/* space_to_depth.c: on a GPU, a strided convolution as one of stride 1 whose channels are the phases of x
+ * (space_to_depth.cu).
  *
  *   y[u] = sum of x[s u - p + a] w[a],  a = s q + r:   sum over q and r of x'[r][u + q] w'[r][q]
  *
- * Few channels and large strides, as first layers have them, keep tensor cores waiting; s * s times the
- * channels do not, at the price of filters rounded up to multiples of s and of a copy of x.  Pads are in that
- * copy.
+ * Few channels and large strides, as in first layers, leave tensor cores idle; s * s times the channels do
+ * not.  The price: filters are rounded up to multiples of s, and x is copied.  The copy includes the
+ * border.
  *
- * Invariant: the child has the sums of the problem and zeros. */
+ * Invariant: the child sums the problem's terms and zeros. */
 #include "heavy/conv/cuda/cuda.h"
 #include "heavy/conv/cuda/space_to_depth_args.h"
 
@@ -16,15 +16,15 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_conv_space_to_depth_text = { "heavy/conv/cuda/space_to_depth.cu", text };
 
-/* of x, beyond which tensor cores are busy as it is; bytes that a thread writes */
+/* MOST_CHANNELS: of x; with more, tensor cores are busy anyway.  WORD: bytes that a thread writes */
 enum { MOST_CHANNELS = 16, WORD = 16 };
 struct side {                   /* x or w */
     void *kernel;
     const char *name;
     struct mc_grid grid;
     struct mc_space_to_depth_args args;
-    int64_t first;              /* bytes from the array to its element 0, 0 */
-    size_t at;                  /* folded, in the workspace */
+    int64_t first;              /* bytes from the array to its element (0, 0) */
+    size_t at;                  /* of the folded copy, in the workspace */
 };
 struct fold {
     struct mc_plan base;
@@ -60,7 +60,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- a plan ---- */
 
-/* Innermost are the new channels. */
+/* The new channels are innermost. */
 static void lay_out(int64_t stride[5], int64_t c, const int64_t size[3])
 {
     stride[1] = 1;
@@ -176,7 +176,7 @@ static const char *refuse(const struct mc_problem *p_)
                                                                                           : NULL;
 }
 
-/* The child's best, and x there or back. */
+/* The child's best time, and a copy of x. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_), c = child_of(p);

@@ -1,8 +1,8 @@
-/* unfused.c: on a GPU, a convolution and what follows it, one after the other: the planner's choice for the
- * bare one, then a kernel of ours on its result.  What those lose that do both at once, planning finds by
- * timing them against this.
+/* unfused.c: on a GPU, a convolution and its epilogue one after the other: the plan that the planner
+ * selects for the bare convolution, then an epilogue kernel on its result.  Planning times solvers with
+ * fused epilogues against this one.
  *
- * Invariant: the child is the problem as if nothing followed, so all share what wisdom has of it. */
+ * Invariant: the child is the problem without epilogue, so that all epilogues share its wisdom. */
 #include "heavy/conv/cuda/cuda.h"
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)

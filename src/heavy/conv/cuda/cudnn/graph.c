@@ -1,10 +1,10 @@
-/* graph.c: a convolution as an operation graph of cuDNN's backend: the pass, and after forward, where they
- * are asked for, c0, a bias and an activation.
+/* graph.c: a convolution as an operation graph of cuDNN's backend: the pass and, after a forward pass, c0,
+ * a bias and an activation where the problem has them.
  *
- * One and two spatial axes are two to cuDNN.  Axes of size 1 get the strides of the layout that the rest of
- * the array has, because its engines look at strides to tell layouts apart.
+ * cuDNN takes two spatial axes where a problem has one or two.  Its engines recognize layouts by strides;
+ * so axes of size 1 get the strides that they have in the layout of the rest of the array.
  *
- * Invariant: nothing is made once a descriptor of the graph has failed. */
+ * Invariant: after a descriptor of the graph has failed no further one is made. */
 #include "heavy/conv/cuda/cuda.h"
 
 /* ---- descriptors ---- */
@@ -53,7 +53,7 @@ static int64_t axes(const struct mc_conv_problem *p)
     return s->in[0] == 1 && s->out[0] == 1 && s->k[0] == 1 && s->pad[0] == 0 ? 2 : 3;
 }
 
-/* Dense strides in an order; false where the array's own differ and matter. */
+/* The dense strides of an order; false: the array has others on an axis longer than 1. */
 static bool in_order(const struct mc_conv_array *a, const int *order, int64_t stride[5])
 {
     int64_t step = 1;
@@ -66,7 +66,7 @@ static bool in_order(const struct mc_conv_array *a, const int *order, int64_t st
     return same;
 }
 
-/* All three arrays in one order if that can be, else each as it lies. */
+/* All three arrays in one order if possible, else each with its own strides. */
 static void strides(const struct mc_conv_problem *p, int64_t to[3][5])
 {
     for (size_t o = 0; o < NELEM(orders); o++) {
@@ -109,7 +109,8 @@ static struct shape shape_of(const struct mc_conv_problem *p, int role)
     return s;
 }
 
-/* Zeros behind an axis: as in front if that makes the same windows, else the fewest; negative: cropped. */
+/* The border behind an axis: the same as in front if that gives the same windows, else the smallest;
+ * negative: the image is cropped. */
 static int64_t behind(const struct mc_conv_shape *s, int i)
 {
     const int64_t least = (s->out[i] - 1) * s->stride[i] + (s->k[i] - 1) * s->dilation[i] + 1 - s->in[i] -
@@ -119,7 +120,7 @@ static int64_t behind(const struct mc_conv_shape *s, int i)
                                                                   : least;
 }
 
-/* Its engines read filters as dense, in the order of the images, whatever their strides are. */
+/* cuDNN's engines read filters as dense, in the order of the images, whatever their strides are. */
 static bool filters_lie_well(const struct mc_conv_problem *p)
 {
     const struct mc_conv_array w = mc_conv_array(p, CONV_W);
@@ -262,7 +263,7 @@ static const int modes[] = {
     [ACT_GELU_ERF] = CUDNN_POINTWISE_GELU_FWD, [ACT_SWISH] = CUDNN_POINTWISE_SWISH_FWD,
 };
 
-/* What follows the convolution, in order: to[] are where each writes, the last one y. */
+/* Appends the epilogue in order. to[]: where each operation writes; the last one writes y. */
 static int follow(struct mc_dnn *g, const struct mc_conv_problem *p, const struct shape *ys, void *from,
                   void *y, int64_t alignment, void *op[3])
 {

@@ -136,7 +136,7 @@ static double implicit(const struct mc_conv_problem *p)
     return turned(p) + mc_cuda_seconds(p->dtype, p->tf32, walked, mc_conv_bytes(p), thick(p) * busy * 0.6);
 }
 
-/* cuDNN has transforms too, even if its heuristics do not name them: the estimate of fft, and 10 percent. 
+/* cuDNN has transforms too, even if its heuristics do not name them: the estimate of fft, and 10 percent.
  * A fused epilogue may have to be compiled in every process, by engines about which nothing is known; so
  * it counts more than a separate kernel, and only timing can select it. */
 static double estimate(const struct mc_problem *p)

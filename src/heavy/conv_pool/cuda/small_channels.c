@@ -1,5 +1,5 @@
-/* small_channels.c: images of few channels on a GPU (few.cu): the first layer of a net with the pooling
- * behind it, forward and the gradient of its filters.
+/* small_channels.c: images of few channels on a GPU (small_channels.cu): the first layer of a net with the
+ * pooling after it, forward and the gradient of its filters.
  *
  * Invariant: a block's part of the problem fits in shared memory. */
 #include "heavy/conv/cuda/small_channels/small_channels.h"
@@ -24,7 +24,7 @@ enum {
 struct few {
     struct mc_small_channels few;
     struct mc_pooled_small_channels_args args;
-    bool planes;                /* of maxima and of marks can be moved four numbers at a time */
+    bool planes;                /* maxima and argmax marks can be moved four at a time */
     int q;                      /* forward: filters of a thread */
 };
 
@@ -44,8 +44,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- a plan ---- */
 
-/* Forward: a line begins in a bank of its own for as many threads as read at once.  Weights: the cells of a
- * window lie in different banks. */
+/* Forward: the lines that threads read at once begin in different banks.  Weights: the cells of a window
+ * are in different banks. */
 static int pitch_of(const struct mc_pooled_problem *p, int across)
 {
     const struct mc_conv_shape *s = &p->conv.s;
@@ -94,13 +94,13 @@ static void shape(struct few *d, const struct mc_pooled_problem *p)
     a->pitch = pitch_of(p, a->across);
     a->lines = (int)((rows - 1) * s->stride[1] + s->k[1]);
     a->windows = (int)(p->out[1] * p->out[2]);
-    a->fours = mc_small_channels_up(a->windows - 4, BANKS) + 4; /* four banks further for each filter */
+    a->fours = mc_small_channels_up(a->windows - 4, BANKS) + 4; /* filters are four banks apart */
     a->filters = mc_small_channels_up(s->f, d->q) + 4;
     d->planes = a->windows % 4 == 0 && (!forward || a->out[1] % 2 == 0) && a->gs[0] % 4 == 0 &&
                 a->gs[1] % 4 == 0 && a->ks[0] % 4 == 0 && a->ks[1] % 4 == 0;
 }
 
-/* Floats of a block; kept as 64 bits until it is known that they are few. */
+/* Floats of a block; in 64 bits, as the number may be large. */
 static int64_t shared_floats(const struct few *d, const struct mc_conv_shape *s)
 {
     const struct mc_pooled_small_channels_args *a = &d->args;
@@ -148,7 +148,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return mc_small_channels_plan(&d.few, sizeof d, &mc_pooled_small_channels_text, &defines);
 }
 
-/* ---- what it takes ---- */
+/* ---- limits and estimate ---- */
 
 static bool small(const struct mc_pooled_problem *p)
 {
@@ -162,7 +162,7 @@ static bool small(const struct mc_pooled_problem *p)
     return ok;
 }
 
-/* Windows of a thread are whole, and side by side. */
+/* Do windows not overlap, and does a thread have whole ones? */
 static bool side_by_side(const struct mc_pooled_problem *p)
 {
     bool yes = P % p->w[2] == 0 && p->w[1] <= 3;

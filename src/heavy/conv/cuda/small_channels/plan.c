@@ -1,4 +1,4 @@
-/* plan.c: the shape, the plan and the run of all solvers for images of few channels. */
+/* plan.c: the shape, the plan and the call of all solvers for images of few channels. */
 #include "heavy/conv/cuda/small_channels/small_channels.h"
 
 /* ---- a shape ---- */
@@ -97,11 +97,11 @@ mc_status mc_small_channels_run(const struct mc_small_channels *d, const void *a
                    : MC_OK;
 }
 
-/* ---- what they take ---- */
+/* ---- limits ---- */
 
 enum { MOST_CHANNELS = 4 };
 
-/* Places and cells are counted in ints. */
+/* Positions and cells are counted in ints. */
 static bool counted(const struct mc_conv_problem *p)
 {
     const int64_t most = INT32_MAX / 64;

@@ -1,10 +1,10 @@
-/* pointwise.c: float32 convolutions by filters of one tap on a GPU: products of matrices that lie in the images
- * themselves, by blocks that cut what they bring (heavy/gemm/cuda/split_inline.cu).  Nothing is copied, packed or
- * gathered first.
+/* pointwise.c: float32 pointwise convolutions on a GPU as products of matrices that are the images
+ * themselves.  Blocks split the operands that they load (heavy/gemm/cuda/split_inline.cu); nothing is
+ * copied, packed or gathered first.
  *
  *   forward   y[image] = w x[image]
  *   inputs    x[image] = w' y[image]
- *   weights   w = y[image] x[image]', summed over images as over places */
+ *   weights   w = y[image] x[image]', summed over images and positions */
 #include "heavy/conv/cuda/cuda.h"
 #include "heavy/gemm/cuda/split_inline.h"
 
@@ -29,7 +29,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- a plan ---- */
 
-/* From a place to the next, where all of them lie in one line; 0: they do not. */
+/* The stride of positions if they are evenly spaced, else 0. */
 static int64_t step(const int64_t size[3], const int64_t stride[3])
 {
     int64_t first = 0, next = 0;
@@ -51,7 +51,7 @@ static bool strided(const struct mc_conv_problem *p)
     return p->s.stride[0] != 1 || p->s.stride[1] != 1 || p->s.stride[2] != 1;
 }
 
-/* The places of x that filters meet. */
+/* The positions of x that filters read. */
 static struct mc_split_inline_places met(const struct mc_conv_problem *p)
 {
     return strided(p) ? (struct mc_split_inline_places){ p->at.x[3] * p->s.stride[1],
@@ -116,7 +116,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
-/* ---- what it takes ---- */
+/* ---- limits and estimate ---- */
 
 static bool small(const struct mc_conv_problem *p)
 {
@@ -126,7 +126,7 @@ static bool small(const struct mc_conv_problem *p)
                                            mc_split_inline_small(p->s.c, u, p->s.f, p->s.n, 1);
 }
 
-/* Does each place of y meet one of x, and does every place of x belong to one of y? */
+/* Does each position of y read one of x, and, up to strides, each position of x belong to one of y? */
 static bool all_places(const struct mc_conv_problem *p)
 {
     bool all = true;
@@ -159,7 +159,7 @@ static double estimate(const struct mc_problem *p_)
     struct mc_split_inline_args a;
     sizes(conv(p_), &a);
     return MC_MAX(mc_split_inline_seconds(a.m, a.n, a.k, a.batch, a.outer),
-                  mc_conv_cuda_seconds(conv(p_), 3)); /* of float32's units */
+                  mc_conv_cuda_seconds(conv(p_), 3)); /* of float32's peak */
 }
 
 const struct mc_solver mc_conv_cuda_split_pointwise = { .name = "cut", .refuse = refuse, .estimate = estimate, .plan = plan };

@@ -1,8 +1,8 @@
-/* register_weights.c: float32 gradients of filters of small images on tensor cores, with the sums of some taps in
- * registers (register_weights.cu). */
+/* register_weights.c: float32 gradients of filters of small images on tensor cores, with the sums of some
+ * taps in registers (register_weights.cu). */
 #include "heavy/conv/cuda/split_fp16/shared_image.h"
 
-/* of a block; taps whose sums fit in registers, beside 64 places of y */
+/* TILE: of a block; MOST_TAPS: whose sums fit in registers, beside 64 positions of y */
 enum { TILE = HALVES_TILE, WARPS = 8, MOST_TAPS = 13 };
 
 static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
@@ -55,7 +55,7 @@ static const char *refuse(const struct mc_problem *p_)
     return why ? why : mc_shared_image_fit(lay_out, p);
 }
 
-/* Parts are added up at last. */
+/* The partial sums are added at the end. */
 static double estimate(const struct mc_problem *p_)
 {
     struct mc_shared_image d;

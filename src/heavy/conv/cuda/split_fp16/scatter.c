@@ -1,5 +1,5 @@
-/* scatter.c: float32 gradients of the inputs of small images on tensor cores: each place of y times all taps,
- * added to planes of x in shared memory (spread.cu).  Any stride. */
+/* scatter.c: float32 gradients of the inputs of small images on tensor cores: each position of y times all
+ * taps, added to planes of x in shared memory (scatter.cu).  Any stride. */
 #include "heavy/conv/cuda/split_fp16/shared_image.h"
 
 enum { TILE = HALVES_TILE, WARPS = 4 };

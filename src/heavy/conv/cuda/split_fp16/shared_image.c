@@ -1,6 +1,7 @@
-/* shared_image.c: what solvers with whole images in shared memory share: arguments, refusals, the call.
+/* shared_image.c: shared by solvers with whole images in shared memory: arguments, reasons to refuse, the
+ * call.
  *
- * Invariant: images lie as bc01, each channel without gaps; those of a block fit in shared memory. */
+ * Invariant: images are bc01, each channel without gaps; those of a block fit in shared memory. */
 #include "heavy/conv/cuda/split_fp16/shared_image.h"
 
 static const char halves[] = {
@@ -67,7 +68,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- a plan ---- */
 
-/* On a multiprocessor at once; registers are given out to four warps at a time. */
+/* Blocks that a multiprocessor runs at once.  Registers are allocated to four warps at a time. */
 unsigned mc_shared_image_blocks(const struct mc_shared_image *h, unsigned threads)
 {
     return MC_MAX((unsigned)h->warps / 4 / ((threads + 127) / 128), 1);
@@ -124,7 +125,7 @@ void mc_shared_image_filters(struct mc_shared_image *h, int steps, int across)
     h->base.workspace = h->scale_at + (size_t)a->tiles * 8 * sizeof(float);
 }
 
-/* What register_weights.cu is compiled for beside. */
+/* The sizes that register_weights.cu is compiled for in addition. */
 static void define_sizes(struct mc_str *defines, const struct mc_shared_image *h)
 {
     const struct mc_shared_image_args *a = &h->args;
@@ -165,7 +166,7 @@ struct mc_plan *mc_shared_image_plan(mc_shared_image_lay_out *lay_out, const str
     return &h->base;
 }
 
-/* ---- what they take ---- */
+/* ---- limits and estimate ---- */
 
 static bool dense_places(const int64_t at[5], const int64_t size[3])
 {

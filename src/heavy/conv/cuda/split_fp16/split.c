@@ -1,13 +1,13 @@
 /* split.c: float32 convolutions on Hopper's tensor cores, with operands split into pairs of halves
- * (heavy/gemm/cuda/split.cu has the algebra).  Images become halves with channels side by side; windows are
- * gathered as the product needs them.
+ * (heavy/gemm/cuda/split.cu has the algebra).  Images become halves with contiguous channels; windows are
+ * gathered by the product (implicit product).
  *
  *   forward   y = windows of x times filters
- *   inputs    x = windows of y times filters turned round, with stride 1
- *   weights   w = y' times x as each tap sees it: a sum over all places of all images
+ *   inputs    x = windows of y times filters with reversed taps, stride 1
+ *   weights   w = y' times what each tap reads of x: a sum over all positions of all images
  *
- * Invariant: halves are scaled for each image alone, or for all where images are summed; there float32's
- * range ends 2^28 below the largest. */
+ * Invariant: halves are scaled for each image alone, or together where images are summed; then numbers
+ * more than 2^28 below the largest are lost. */
 #include "heavy/conv/cuda/cuda.h"
 #include "heavy/gemm/cuda/split.h"
 
@@ -15,14 +15,14 @@ enum { SEEN_A, SEEN_B, HALVES_A, HALVES_B, TAPS, PARTIAL, PARTS };
 struct split {
     struct mc_plan base;
     struct mc_split s;
-    int unit, cp, fp;           /* channels gathered at once; of x and of y as they are padded */
+    int unit, cp, fp;           /* unit: channels gathered at once; cp, fp: padded channels of x and of y */
     int64_t k_pad, rows_pad;    /* of filters */
     size_t at[PARTS];           /* in the workspace */
 };
 struct side {                   /* the images of one operand */
     const int64_t *size, *stride;
     int64_t channels;           /* of a group */
-    int pad;                    /* them */
+    int pad;                    /* channels as padded */
 };
 
 static struct side side(const struct split *d, const struct mc_conv_problem *p, bool y)
@@ -43,7 +43,7 @@ static int pad_to(int64_t n, int64_t unit)
 
 /* ---- a call ---- */
 
-static int64_t halves(const struct side *i, const struct mc_conv_problem *p)   /* high ones */
+static int64_t halves(const struct side *i, const struct mc_conv_problem *p)   /* number of high halves */
 {
     return p->s.n * p->s.groups * i->size[0] * i->size[1] * i->pad;
 }
@@ -76,7 +76,7 @@ static mc_status pack_filters(const struct split *d, const struct mc_conv_proble
     return mc_split_pack_filters(&d->s, &f, (int)p->s.groups);
 }
 
-/* What all passes have in common. */
+/* The arguments that all passes share. */
 static struct mc_split_args basics(const struct split *d, const struct mc_conv_problem *p,
                                    void *const *operand, char *w)
 {
@@ -94,7 +94,7 @@ static struct mc_split_args basics(const struct split *d, const struct mc_conv_p
     return a;
 }
 
-/* Forward and inputs: windows of `from`, filters, `to`. */
+/* Forward and inputs: windows of `from`, filters, result `to`. */
 static mc_status gather(const struct split *d, const struct mc_conv_problem *p, void *const *operand, char *w)
 {
     const bool forward = p->s.pass == CONV_FORWARD;
@@ -197,7 +197,7 @@ static struct sizes measure(struct split *d, const struct mc_conv_problem *p)
     return z;
 }
 
-/* Forward without zeros around: every window lies within its image. */
+/* Forward without border: every window is inside its image. */
 static bool inside(const struct mc_conv_problem *p)
 {
     bool in = p->s.pass == CONV_FORWARD;

@@ -278,7 +278,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->gemm_at = room(d, p, d->images, &d->y_at);
     bool ok = mc_dtypes[p->dtype].size > 2 || p->s.pass != CONV_WEIGHTS || d->images >= p->s.n;
     if (!ok) {
-        mc_fail(MC_EUNSUPPORTED, "conv: im2col has no room for all images, and does not add up halves");
+        mc_fail(MC_EUNSUPPORTED,
+                "conv: im2col has no workspace for all images at once, and does not sum in halves");
     }
     ok = ok && load(d, p) && sides(d, p) && products(d, p);
     if (!ok) {
@@ -295,12 +296,12 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_conv_problem *p = conv(p_);
     const bool narrow = mc_dtypes[p->dtype].size == 2;
     return mc_conv_hollow(p)                   ? mc_conv_hollow(p)
-           : p->s.unshared                     ? "has one filter for all places"
+           : p->s.unshared                     ? "has one filter for all positions"
            : p->has_bias || p->act != ACT_NONE ? "fuses nothing"
            : p->wide && p->dtype != MC_FLOAT64 ? "sums in float32, and conv.precision asks for float64"
-           : narrow && p->s.pass == CONV_INPUTS && !straight(p) ? "would add up halves"
-           : !mc_conv_dense_inner(p, CONV_Y, 3)                 ? "wants places of y side by side"
-           : !mc_conv_dense_inner(p, CONV_W, 4) ? "wants channels and taps of a filter side by side"
+           : narrow && p->s.pass == CONV_INPUTS && !straight(p) ? "would sum in halves"
+           : !mc_conv_dense_inner(p, CONV_Y, 3)                 ? "requires contiguous positions of y"
+           : !mc_conv_dense_inner(p, CONV_W, 4) ? "requires contiguous channels and taps of filters"
                                                 : NULL;
 }
 

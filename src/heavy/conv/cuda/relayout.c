@@ -154,12 +154,12 @@ static const char *refuse(const struct mc_conv_problem *p, enum layout l)
 {
     bool moved[3];
     if (p->inner & INNER_RELAYOUT || mc_conv_hollow(p) || p->s.unshared) {
-        return p->inner & INNER_RELAYOUT ? "wraps a solver once"
-               : p->s.unshared           ? "has one filter for all places"
+        return p->inner & INNER_RELAYOUT ? "cannot be nested"
+               : p->s.unshared           ? "has one filter for all positions"
                                          : mc_conv_hollow(p);
     }
     child_of(p, l, moved);
-    return moved[CONV_X] || moved[CONV_W] || moved[CONV_Y] ? NULL : "finds all arrays laid out";
+    return moved[CONV_X] || moved[CONV_W] || moved[CONV_Y] ? NULL : "would copy no array";
 }
 
 /* The child's best time, and each copy at half the speed of memory. */

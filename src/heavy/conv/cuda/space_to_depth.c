@@ -158,15 +158,15 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
     if (p->inner & INNER_FOLD || mc_conv_hollow(p)) {
-        return p->inner & INNER_FOLD ? "wraps a solver once" : mc_conv_hollow(p);
+        return p->inner & INNER_FOLD ? "cannot be nested" : mc_conv_hollow(p);
     }
     if (s->unshared || s->groups != 1 || s->c > MOST_CHANNELS) {
-        return s->unshared      ? "has one filter for all places"
+        return s->unshared      ? "has one filter for all positions"
                : s->groups != 1 ? "takes one group"
                                 : "takes up to 16 channels";
     }
     if (s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0) {
-        return "takes two axes";
+        return "takes two spatial axes";
     }
     if (conv_volume(s->dilation) != 1 || s->stride[1] * s->stride[2] == 1 || s->k[1] < s->stride[1] ||
         s->k[2] < s->stride[2]) {

@@ -108,11 +108,11 @@ const struct mc_family mc_conv_cuda = {
 struct mc_plan *mc_conv_cuda_plan(const struct mc_conv_problem *p, const struct mc_plan_options *o)
 {
     if (p->has_epilogue) {
-        mc_fail(MC_EUNSUPPORTED, "conv: a GPU calls no epilogue");
+        mc_fail(MC_EUNSUPPORTED, "conv: a GPU cannot call an epilogue function");
         return NULL;
     }
     if (mc_flag_int(FLAG_dnn_enabled) == DNN_REQUIRED && !mc_nv_found(NV_CUDNN)->there) {
-        mc_fail(MC_EUNSUPPORTED, "conv: the flag dnn.enabled is True, and cuDNN is not there: %s",
+        mc_fail(MC_EUNSUPPORTED, "conv: the flag dnn.enabled is True, and cuDNN was not found: %s",
                 mc_nv_found(NV_CUDNN)->why);
         return NULL;
     }

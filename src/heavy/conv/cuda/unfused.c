@@ -48,9 +48,9 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return p->inner                                             ? "is for who asks, not for solvers"
-           : p->beta != 0 && !p->residual                       ? "writes over a c0 that is the result"
-           : p->beta == 0 && !p->has_bias && p->act == ACT_NONE ? "wants something to follow"
+    return p->inner                                             ? "is not for child plans"
+           : p->beta != 0 && !p->residual                       ? "would overwrite c0, which is the result"
+           : p->beta == 0 && !p->has_bias && p->act == ACT_NONE ? "requires an epilogue"
                                                                 : NULL;
 }
 

@@ -183,12 +183,12 @@ static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_pooled_problem *p = pooled(p_);
     const bool forward = p->conv.s.pass == CONV_FORWARD;
-    return p->conv.s.pass == CONV_INPUTS ? "goes forward, and back to filters"
+    return p->conv.s.pass == CONV_INPUTS ? "computes forward and gradients of filters"
            : mc_pooled_not_plain(p)      ? mc_pooled_not_plain(p)
            : !small(p)                   ? "takes few channels, small filters, strides up to 2"
            : forward && !side_by_side(p)
-               ? "goes forward with windows of 1, 2 or 4 columns and up to 3 rows, side by side"
-           : !fits(p) ? "has no room for an image in shared memory"
+               ? "computes forward for windows of 1, 2 or 4 columns and up to 3 rows, not overlapping"
+           : !fits(p) ? "cannot keep an image in shared memory"
                       : mc_cuda_needs_sm80();
 }
 

@@ -75,8 +75,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     }
     if (!ok) {
         if (mc_last_status() >= 0) {
-            mc_fail(MC_EUNSUPPORTED,
-                    graph ? "conv: cuDNN has no engine for this" : "conv: cuDNN makes no graph of this");
+            mc_fail(MC_EUNSUPPORTED, graph ? "conv: cuDNN has no engine for this problem"
+                                           : "conv: cuDNN has no graph for this problem");
         }
         destroy(&d->base);
         mc_free(d);

@@ -145,14 +145,14 @@ const char *mc_dnn_refuse(const struct mc_conv_problem *p)
         return mc_conv_hollow(p);
     }
     if (s->unshared || (p->wide && p->dtype != MC_FLOAT64)) {
-        return s->unshared ? "has one filter for all places"
+        return s->unshared ? "has one filter for all positions"
                            : "sums in float32, and conv.precision asks for float64";
     }
     if (mc_dnn_fused(p) && (s->pass != CONV_FORWARD || p->dtype == MC_FLOAT64)) {
-        return "fuses what follows a forward pass in float32 or halves";
+        return "fuses epilogues of forward passes in float32 or halves only";
     }
     if (p->beta != 0 && p->residual && !mc_dnn_fused(p)) {
-        return "copies c0 first, as apart need not";
+        return "would copy c0 first, which apart does not";
     }
     for (int i = 0; i < 3; i++) {
         if (s->pad[i] < 0 || behind(s, i) < 0) {
@@ -167,8 +167,7 @@ const char *mc_dnn_refuse(const struct mc_conv_problem *p)
             }
         }
     }
-    return filters_lie_well(p) ? NULL
-                               : "does not look at the strides of filters that are neither bc01 nor all b01c";
+    return filters_lie_well(p) ? NULL : "takes filters as bc01, or all arrays as b01c";
 }
 
 /* ---- tensors ---- */

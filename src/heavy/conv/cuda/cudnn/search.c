@@ -178,8 +178,7 @@ static bool exact(struct search *s, const struct mc_dnn_ready *r)
     mc_snprintf(what, sizeof what, " %s is", r->name);
     const bool named = key_of(s->p, what, &key);
     if (named && mc_wisdom_find(key.s, said, &unused)) {
-        ok = strcmp(said, "exact") == 0 ||
-             mc_fail(MC_ECHECK, "%s is not as exact as is asked", r->name) == MC_OK;
+        ok = strcmp(said, "exact") == 0 || mc_fail(MC_ECHECK, "%s is not exact enough", r->name) == MC_OK;
     } else {
         ok = s->believed || check_error_once(s, r, &asked);
     }
@@ -222,13 +221,15 @@ static const double by_element = 0.1;
  * gradients of inputs; with TF32 only where transforms were as fast. */
 static const char *was_not_compiled(const struct search *s, const struct mc_dnn_config *c, bool named)
 {
-    return !c->cores                         ? "would be compiled for float32's units"
-           : s->built >= (named ? BUILT : 1) ? "would be compiled as those before it"
-           : named                           ? NULL
+    return !c->cores ? "would have to be compiled and uses no tensor cores"
+           : s->built >= (named ? BUILT : 1)
+               ? "would have to be compiled, and the last compiled ones did not win"
+           : named ? NULL
            : s->p->s.pass == CONV_WEIGHTS || mc_dtypes[s->p->dtype].size != 2
-               ? "would be compiled where it never won"
-           : s->seconds < near * mc_conv_cuda_seconds(s->p, 1) ? "would be compiled for nothing"
-                                                               : NULL;
+               ? "would have to be compiled, and never won on such problems"
+           : s->seconds < near * mc_conv_cuda_seconds(s->p, 1)
+               ? "would have to be compiled, and the best is near the peak already"
+               : NULL;
 }
 
 /* Why a measured plan skips this configuration; NULL: it is worth timing. */

@@ -281,7 +281,7 @@ static const char *refuse(const struct mc_conv_problem *p, int kind)
         return mc_conv_hollow(p);
     }
     if (p->dtype == MC_FLOAT64 || p->wide || s->unshared || s->groups != 1) {
-        return s->unshared      ? "has one filter for all places"
+        return s->unshared      ? "has one filter for all positions"
                : s->groups != 1 ? "takes one group"
                                 : "sums in float32";
     }
@@ -290,9 +290,9 @@ static const char *refuse(const struct mc_conv_problem *p, int kind)
             return "takes stride 1, dilation 1 and no negative pads";
         }
     }
-    return s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0 ? "takes two axes"
+    return s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0 ? "takes two spatial axes"
            : p->has_bias || p->act != ACT_NONE                               ? "fuses nothing"
-           : kind & FINE && !halves(p) ? "is fft, where float32 is asked"
+           : kind & FINE && !halves(p) ? "is the same as fft where halves are not allowed"
            : choose(p, kind, &d)       ? NULL
            : kind & TILED              ? "would make one tile"
                                        : "transforms no more than 128 x 128";

@@ -216,7 +216,7 @@ static bool make(struct box *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_tma_cut c = mc_conv_tma_best_cut(&d->args);
     if (c.tn == 0) {
-        return mc_fail(MC_EUNSUPPORTED, "conv: box has no room for so many places") == MC_OK;
+        return mc_fail(MC_EUNSUPPORTED, "conv: box does not take so many positions") == MC_OK;
     }
     memcpy(d->args.box, c.box, sizeof c.box);
     d->grid = (struct mc_grid){ .blocks = { (unsigned)MC_MIN(c.tiles, mc_cuda_multiprocessors()), 1, 1 },
@@ -224,7 +224,8 @@ static bool make(struct box *d, const struct mc_conv_problem *p)
                                 .maps = true,
                                 .shared = (size_t)slots(&c) * (size_t)(128 * c.mi + c.tn) * MC_CUDA_ROW +
                                           ROUNDED };
-    LOG(LOG_PLAN, "    box: %lld tiles of %d x %d, rows of %d images, %d lines, %d places, %.3g us expected",
+    LOG(LOG_PLAN,
+        "    box: %lld tiles of %d x %d, rows of %d images, %d lines, %d positions, %.3g us expected",
         (long long)c.tiles, 128 * c.mi, c.tn, c.box[0], c.box[1], c.box[2], c.seconds * 1e6);
     d->base.child[0] = mc_plan_with(&p->base, &mc_conv_cuda_direct);
     if (!d->base.child[0] || !load(d, p, &c) || (turned(p) && !turn(d, p)) || !list(d, &c)) {
@@ -294,20 +295,19 @@ static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
-    return mc_hopper_refuse() ? mc_hopper_refuse()
-           : mc_dtypes[p->dtype].size != 2 && !p->tf32
-               ? "multiplies halves, or float32 that may be rounded to TF32"
+    return mc_hopper_refuse()                          ? mc_hopper_refuse()
+           : mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "takes halves, or float32 where TF32 is allowed"
            : p->wide                 ? "sums in float32, and conv.precision asks for float64"
            : mc_conv_hollow(p)       ? mc_conv_hollow(p)
-           : s->pass == CONV_WEIGHTS ? "goes forward, and back to inputs"
+           : s->pass == CONV_WEIGHTS ? "computes forward and gradients of inputs"
            : s->pass == CONV_INPUTS && (s->stride[1] != 1 || s->stride[2] != 1)
-               ? "goes back with stride 1 alone"
-           : s->unshared || s->groups > 1 ? "has the same filters everywhere and all channels for each"
+               ? "computes gradients of inputs for stride 1 only"
+           : s->unshared || s->groups > 1 ? "takes one group, and one filter for all positions"
            : s->in[0] != 1 || s->k[0] != 1 || s->out[0] != 1 || s->pad[0] != 0
-               ? "wants images in one or two dimensions"
-           : !walked(p)                ? "wants channels side by side, in steps of sixteen bytes"
-           : !small(p)                 ? "has no room for sizes like these"
-           : !mc_cuda_has_tensor_map() ? "wants a driver that describes arrays to the copy engine"
+               ? "takes one or two spatial axes"
+           : !walked(p) ? "requires contiguous channels and strides that are multiples of 16 bytes"
+           : !small(p)  ? "does not take sizes this large"
+           : !mc_cuda_has_tensor_map() ? "requires a driver that makes tensor maps"
                                        : NULL;
 }
 

@@ -116,13 +116,13 @@ const char *mc_small_channels_refuse(const struct mc_conv_problem *p)
 {
     return mc_conv_hollow(p)                  ? mc_conv_hollow(p)
            : p->wide                          ? "sums in float32, and conv.precision asks for float64"
-           : p->s.unshared || p->s.groups > 1 ? "has the same filters everywhere and all channels for each"
+           : p->s.unshared || p->s.groups > 1 ? "takes one group, and one filter for all positions"
            : p->s.c > MOST_CHANNELS           ? "takes up to four channels"
            : p->s.in[0] != 1 || p->s.k[0] != 1 || p->s.out[0] != 1 || p->s.pad[0] != 0
-               ? "takes images in one or two dimensions"
-           : !counted(p)                                    ? "takes no such large images"
+               ? "takes one or two spatial axes"
+           : !counted(p)                                    ? "does not take images this large"
            : p->s.dilation[1] != 1 || p->s.dilation[2] != 1 ? "takes no dilation"
            : p->at.y[4] != 1 && p->at.y[1] != 1 && p->s.out[2] > 1
-               ? "wants lines or filters of y side by side"
+               ? "requires contiguous lines or filters of y"
                : NULL;
 }

@@ -169,11 +169,11 @@ static bool small(const struct mc_conv_problem *p)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return p->dtype != MC_FLOAT32        ? "multiplies float32"
-           : p->s.pass == CONV_INPUTS    ? "goes forward, and back to filters"
+    return p->dtype != MC_FLOAT32        ? "takes float32 only"
+           : p->s.pass == CONV_INPUTS    ? "computes forward and gradients of filters"
            : mc_small_channels_refuse(p) ? mc_small_channels_refuse(p)
            : !small(p)                   ? "takes small filters, strides up to 2"
-           : !fits(p)                    ? "has no room for such lines in shared memory"
+           : !fits(p)                    ? "cannot keep lines this long in shared memory"
                                          : mc_cuda_needs_sm80();
 }
 

@@ -172,12 +172,12 @@ static bool roomy(const struct mc_conv_problem *p)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "multiplies halves, or float32 where TF32 is allowed"
-           : p->s.pass != CONV_INPUTS                ? "makes gradients of inputs"
+    return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "takes halves, or float32 where TF32 is allowed"
+           : p->s.pass != CONV_INPUTS                ? "computes gradients of inputs only"
            : mc_small_channels_refuse(p)             ? mc_small_channels_refuse(p)
-           : p->at.y[4] != 1 && p->s.out[2] > 1      ? "wants lines of y side by side"
-           : !small(p) ? "takes small filters, and lines of y of up to 512 places"
-           : !roomy(p) ? "has no room for such lines in shared memory"
+           : p->at.y[4] != 1 && p->s.out[2] > 1      ? "requires contiguous lines of y"
+           : !small(p) ? "takes small filters, and lines of y of up to 512 positions"
+           : !roomy(p) ? "cannot keep lines this long in shared memory"
                        : mc_cuda_needs_sm80();
 }
 

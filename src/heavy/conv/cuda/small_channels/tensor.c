@@ -331,11 +331,11 @@ static bool small(const struct mc_conv_problem *p)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "multiplies halves, or float32 where TF32 is allowed"
-           : p->s.pass == CONV_INPUTS                ? "goes forward, and back to filters"
+    return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "takes halves, or float32 where TF32 is allowed"
+           : p->s.pass == CONV_INPUTS                ? "computes forward and gradients of filters"
            : mc_small_channels_refuse(p)             ? mc_small_channels_refuse(p)
            : !small(p)                               ? "takes small filters, strides up to 4"
-           : !fits(p)                                ? "has no room for such lines in shared memory"
+           : !fits(p)                                ? "cannot keep lines this long in shared memory"
                                                      : mc_cuda_needs_sm80();
 }
 

@@ -140,17 +140,18 @@ static bool all_places(const struct mc_conv_problem *p)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return p->dtype != MC_FLOAT32             ? "multiplies float32"
+    return p->dtype != MC_FLOAT32             ? "takes float32 only"
            : mc_conv_hollow(p)                ? mc_conv_hollow(p)
            : p->wide                          ? "sums in float32, and conv.precision asks for float64"
-           : !all_places(p)                   ? "takes filters of one tap that meet whole images"
-           : p->s.unshared || p->s.groups > 1 ? "has the same filters everywhere and all channels for each"
-           : p->has_bias && p->beta != 0      ? "adds a bias or what is there, not both"
-           : strided(p) && p->s.pass == CONV_INPUTS && p->beta != 0 ? "leaves nothing between strides"
-           : strided(p) && p->s.in[0] != 1                          ? "takes strides on two axes"
+           : !all_places(p)                   ? "takes pointwise filters that read whole images"
+           : p->s.unshared || p->s.groups > 1 ? "takes one group, and one filter for all positions"
+           : p->has_bias && p->beta != 0      ? "adds a bias or c0, not both"
+           : strided(p) && p->s.pass == CONV_INPUTS && p->beta != 0
+               ? "takes no c0 in strided gradients of inputs"
+           : strided(p) && p->s.in[0] != 1 ? "takes strides with up to two spatial axes"
            : (!strided(p) && !step(p->s.in, p->at.x + 2)) || !step(p->s.out, p->at.y + 2)
-               ? "wants an image's places in one line"
-           : !small(p) ? "has no room for sizes like these"
+               ? "requires evenly spaced positions of images"
+           : !small(p) ? "does not take sizes this large"
                        : mc_cuda_needs_sm80();
 }
 

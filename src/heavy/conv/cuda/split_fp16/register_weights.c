@@ -51,7 +51,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    const char *why = p->s.pass != CONV_WEIGHTS ? "makes gradients of filters" : mc_shared_image_refuse(p);
+    const char *why = p->s.pass != CONV_WEIGHTS ? "computes gradients of filters only"
+                                                : mc_shared_image_refuse(p);
     return why ? why : mc_shared_image_fit(lay_out, p);
 }
 

@@ -44,7 +44,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    const char *why = p->s.pass != CONV_INPUTS ? "makes gradients of inputs" : mc_shared_image_refuse(p);
+    const char *why = p->s.pass != CONV_INPUTS ? "computes gradients of inputs only"
+                                               : mc_shared_image_refuse(p);
     return why ? why : mc_shared_image_fit(lay_out, p);
 }
 

@@ -202,7 +202,7 @@ const char *mc_shared_image_fit(mc_shared_image_lay_out *lay_out, const struct m
     for (size_t i = 0; i < NELEM(h.kernel); i++) {
         ok = ok && h.kernel[i].grid.shared <= HALVES_MOST_SHARED;
     }
-    return ok ? NULL : "takes small images, a block's in shared memory";
+    return ok ? NULL : "takes small images, which fit in shared memory";
 }
 
 double mc_shared_image_seconds(const struct mc_shared_image *h, const struct mc_conv_problem *p, int places, double share)
@@ -215,13 +215,13 @@ double mc_shared_image_seconds(const struct mc_shared_image *h, const struct mc_
 
 const char *mc_shared_image_refuse(const struct mc_conv_problem *p)
 {
-    return p->dtype != MC_FLOAT32             ? "multiplies float32"
+    return p->dtype != MC_FLOAT32             ? "takes float32 only"
            : mc_conv_hollow(p)                ? mc_conv_hollow(p)
            : p->wide                          ? "sums in float32, and conv.precision asks for float64"
-           : p->s.unshared || p->s.groups > 1 ? "has the same filters everywhere and all channels for each"
+           : p->s.unshared || p->s.groups > 1 ? "takes one group, and one filter for all positions"
            : p->s.in[0] != 1 || p->s.k[0] != 1 || p->s.out[0] != 1 || p->s.pad[0] != 0
-               ? "takes images in one or two dimensions"
-           : !lies_well(p) ? "wants images as bc01, without gaps"
-           : !small(p)     ? "takes small images, a block's in shared memory"
+               ? "takes one or two spatial axes"
+           : !lies_well(p) ? "requires images as bc01 without gaps"
+           : !small(p)     ? "takes small images, which fit in shared memory"
                            : mc_cuda_needs_sm80();
 }

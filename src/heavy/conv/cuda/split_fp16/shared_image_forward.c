@@ -111,7 +111,7 @@ static const char *refuse(const struct mc_problem *p_)
     const bool far = p->s.pass == CONV_INPUTS &&
                      (p->s.stride[1] != 1 || p->s.stride[2] != 1 || !inside(&p->s));
     return why   ? why
-           : far ? "goes back with stride 1 alone, and no zeros beyond a filter's reach"
+           : far ? "computes gradients of inputs for stride 1 and borders smaller than the filter"
                  : mc_shared_image_fit(lay_out, p);
 }
 

@@ -234,15 +234,15 @@ static bool small(const struct mc_conv_problem *p)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return p->dtype != MC_FLOAT32 ? "multiplies float32"
+    return p->dtype != MC_FLOAT32 ? "takes float32 only"
            : mc_conv_hollow(p)    ? mc_conv_hollow(p)
-           : p->s.unshared        ? "has one filter for all places"
+           : p->s.unshared        ? "has one filter for all positions"
            : p->wide              ? "sums in float32, and conv.precision asks for float64"
-           : !flat(p)             ? "wants images in one or two dimensions, whose lines lie one after another"
+           : !flat(p)             ? "takes one or two spatial axes, without gaps between lines"
            : p->s.pass == CONV_INPUTS && (p->s.stride[1] != 1 || p->s.stride[2] != 1)
-               ? "goes back with stride 1 alone"
-           : p->s.pass == CONV_INPUTS && p->act != ACT_NONE ? "fuses nothing on the way back"
-           : !small(p)                                      ? "has no room for sizes like these"
+               ? "computes gradients of inputs for stride 1 only"
+           : p->s.pass == CONV_INPUTS && p->act != ACT_NONE ? "fuses nothing in gradients of inputs"
+           : !small(p)                                      ? "does not take sizes this large"
                                                             : mc_hopper_refuse();
 }
 

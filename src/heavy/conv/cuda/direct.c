@@ -206,4 +206,5 @@ static double least(const struct mc_problem *p)
     return mc_cuda_lower_bound(units(conv(p)), false, walked(&a, conv(p)));
 }
 
-const struct mc_solver mc_conv_cuda_direct = { .name = "cuda_direct", .estimate = estimate, .least = least, .plan = plan };
+const struct mc_solver mc_conv_cuda_direct = { .name = "cuda_direct", .estimate = estimate, .least = least,
+                                               .plan = plan };

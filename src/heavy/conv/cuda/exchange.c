@@ -79,8 +79,8 @@ static struct mc_plan *plan_places(const struct mc_problem *p)
 }
 
 const struct mc_solver mc_conv_cuda_exchange = {
-    .name = "exchange", .refuse = refuse_places, .estimate = estimate_places, .plan = plan_places, .wraps = true,
-};
+    .name = "exchange", .refuse = refuse_places, .estimate = estimate_places, .plan = plan_places,
+    .wraps = true, };
 
 static const char *refuse_reversed(const struct mc_problem *p)
 {
@@ -98,5 +98,5 @@ static struct mc_plan *plan_reversed(const struct mc_problem *p)
 }
 
 const struct mc_solver mc_conv_cuda_exchange_full = {
-    .name = "exchange_full", .refuse = refuse_reversed, .estimate = estimate_reversed, .plan = plan_reversed, .wraps = true,
-};
+    .name = "exchange_full", .refuse = refuse_reversed, .estimate = estimate_reversed, .plan = plan_reversed,
+    .wraps = true, };

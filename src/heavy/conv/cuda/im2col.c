@@ -60,7 +60,8 @@ static mc_status columns(const struct call *c, void *kernel, const char *name)
     const struct mc_conv_shape *s = &c->p->s;
     const int64_t rows = s->c * taps(c->p), u = places(c->p);
     const bool side = s->pass == CONV_WEIGHTS, back = s->pass == CONV_INPUTS;
-    struct mc_im2col_args a = { .x = c->x, .c0 = back ? c->c0 : NULL, .columns = c->columns, .n = c->n, .c = s->c, .beta = c->p->beta,
+    struct mc_im2col_args a = { .x = c->x, .c0 = back ? c->c0 : NULL, .columns = c->columns, .n = c->n,
+                                .c = s->c, .beta = c->p->beta,
                       .flip = s->flip, .image = side ? u : rows * u, .row = side ? c->n * u : u };
     memcpy(a.in, s->in, sizeof a.in);
     memcpy(a.out, s->out, sizeof a.out);
@@ -131,8 +132,10 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     (void)threads;
     for (int64_t n = 0; n < p->s.n; n += d->images) {
         const int64_t x = n * p->at.x[0] * size, y = n * p->at.y[0] * size;
-        struct call c = { .d = d, .p = p, .x = (char *)operand[CONV_X] + x, .w = operand[CONV_W], .y = (char *)operand[CONV_Y] + y,
-                          .columns = workspace, .workspace = workspace, .n = MC_MIN(d->images, p->s.n - n), .first = n == 0 };
+        struct call c = { .d = d, .p = p, .x = (char *)operand[CONV_X] + x, .w = operand[CONV_W],
+                          .y = (char *)operand[CONV_Y] + y,
+                          .columns = workspace, .workspace = workspace, .n = MC_MIN(d->images, p->s.n - n),
+                          .first = n == 0 };
         const int64_t c0 = p->s.pass == CONV_FORWARD ? y : p->s.pass == CONV_INPUTS ? x : 0;
         c.c0 = p->beta != 0 ? (char *)operand[CONV_C0] + c0 : NULL;
         TRY(some_images(&c));
@@ -314,4 +317,5 @@ static double estimate(const struct mc_problem *p_)
            (straight(p) ? 0 : mc_cuda_seconds(p->dtype, false, 0, 2 * cells, 1));
 }
 
-const struct mc_solver mc_conv_cuda_im2col = { .name = "im2col", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_im2col = { .name = "im2col", .refuse = refuse, .estimate = estimate,
+                                               .plan = plan };

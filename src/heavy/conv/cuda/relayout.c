@@ -182,7 +182,8 @@ static double estimate(const struct mc_conv_problem *p, enum layout l)
     static double estimate_##name_(const struct mc_problem *p) { return estimate(conv(p), l); }              \
     static struct mc_plan *plan_##name_(const struct mc_problem *p) { return make(conv(p), l); }             \
     const struct mc_solver mc_conv_cuda_##name_ = {                                                          \
-        .name = "relayout_" #name_, .refuse = refuse_##name_, .estimate = estimate_##name_, .plan = plan_##name_, .wraps = true, \
+        .name = "relayout_" #name_, .refuse = refuse_##name_, .estimate = estimate_##name_,                  \
+        .plan = plan_##name_, .wraps = true,                                                                 \
     };
 LAYOUT(bc01, BC01)
 LAYOUT(b01c, B01C)

@@ -184,4 +184,5 @@ static double estimate(const struct mc_problem *p_)
     return 3e-6 + mc_plan_cheapest(&c.base) + mc_cuda_seconds(p->dtype, false, 0, 1.5 * moved, 1);
 }
 
-const struct mc_solver mc_conv_cuda_space_to_depth = { .name = "fold", .refuse = refuse, .estimate = estimate, .plan = plan, .wraps = true };
+const struct mc_solver mc_conv_cuda_space_to_depth = { .name = "fold", .refuse = refuse, .estimate = estimate,
+                                                       .plan = plan, .wraps = true };

@@ -28,8 +28,8 @@ static struct mc_conv_problem child_of(const struct mc_conv_problem *p)
 static struct mc_cuda_epilogue_of epilogue_of(const struct mc_conv_problem *p)
 {
     const struct mc_conv_array y = mc_conv_array(p, mc_conv_result(p->s.pass));
-    struct mc_cuda_epilogue_of q = { .dtype = p->dtype, .rank = y.rank, .has_bias = p->has_bias, .beta = p->beta,
-                                   .act = p->act };
+    struct mc_cuda_epilogue_of q = { .dtype = p->dtype, .rank = y.rank, .has_bias = p->has_bias,
+                                     .beta = p->beta, .act = p->act };
     for (int i = 0; i < y.rank; i++) {
         q.size[i] = y.size[i];
         q.y[i] = q.c0[i] = y.stride[i];
@@ -67,4 +67,5 @@ static double estimate(const struct mc_problem *p_)
     return mc_plan_cheapest(&c.base) + mc_conv_cuda_epilogue_seconds(p);
 }
 
-const struct mc_solver mc_conv_cuda_unfused = { .name = "apart", .refuse = refuse, .estimate = estimate, .plan = plan, .wraps = true };
+const struct mc_solver mc_conv_cuda_unfused = { .name = "apart", .refuse = refuse, .estimate = estimate,
+                                                .plan = plan, .wraps = true };

@@ -9,7 +9,8 @@
 static const char text[] = {
 #include "heavy/conv_pool/cuda/small_channels_text.h"
     , 0 };
-const struct mc_cuda_text mc_pooled_small_channels_text = { "heavy/conv_pool/cuda/small_channels.cu", text, &mc_conv_small_channels_lines_text };
+const struct mc_cuda_text mc_pooled_small_channels_text = { "heavy/conv_pool/cuda/small_channels.cu", text,
+                                                            &mc_conv_small_channels_lines_text };
 
 enum {
     P = 4,
@@ -203,4 +204,5 @@ static double estimate(const struct mc_problem *p_)
                                    : mc_cuda_seconds(MC_FLOAT32, false, 2 * windows * taps, bytes, 0.12);
 }
 
-const struct mc_solver mc_pooled_cuda_small_channels = { .name = "few", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_pooled_cuda_small_channels = { .name = "few", .refuse = refuse,
+                                                         .estimate = estimate, .plan = plan };

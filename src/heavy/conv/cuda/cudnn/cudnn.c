@@ -146,4 +146,5 @@ static double estimate(const struct mc_problem *p)
            (mc_dnn_fused(conv(p)) ? 1.1 * mc_conv_cuda_epilogue_seconds(conv(p)) : 0);
 }
 
-const struct mc_solver mc_conv_cudnn = { .name = "cudnn", .refuse = refuse, .estimate = estimate, .plan = plan, .doubted = true };
+const struct mc_solver mc_conv_cudnn = { .name = "cudnn", .refuse = refuse, .estimate = estimate,
+                                         .plan = plan, .doubted = true };

@@ -42,8 +42,8 @@ void mc_dnn_free(struct mc_dnn *g)
 /* ---- geometry ---- */
 
 static const int dtypes[MC_NDTYPE] = {
-    [MC_FLOAT16] = CUDNN_DATA_HALF, [MC_BFLOAT16] = CUDNN_DATA_BFLOAT16, [MC_FLOAT32] = CUDNN_DATA_FLOAT, [MC_FLOAT64] = CUDNN_DATA_DOUBLE,
-};
+    [MC_FLOAT16] = CUDNN_DATA_HALF, [MC_BFLOAT16] = CUDNN_DATA_BFLOAT16, [MC_FLOAT32] = CUDNN_DATA_FLOAT,
+    [MC_FLOAT64] = CUDNN_DATA_DOUBLE, };
 struct shape { int rank; int64_t size[5], stride[5]; };
 static const int orders[][5] = { { 0, 1, 2, 3, 4 }, { 0, 2, 3, 4, 1 } }; /* bc01, b01c: outermost first */
 
@@ -121,7 +121,7 @@ static int64_t behind(const struct mc_conv_shape *s, int i)
 }
 
 /* cuDNN's engines read filters as dense, in the order of the images, whatever their strides are. */
-static bool filters_lie_well(const struct mc_conv_problem *p)
+static bool filters_in_order(const struct mc_conv_problem *p)
 {
     const struct mc_conv_array w = mc_conv_array(p, CONV_W);
     int64_t unused[5];
@@ -167,7 +167,7 @@ const char *mc_dnn_refuse(const struct mc_conv_problem *p)
             }
         }
     }
-    return filters_lie_well(p) ? NULL : "takes filters as bc01, or all arrays as b01c";
+    return filters_in_order(p) ? NULL : "takes filters as bc01, or all arrays as b01c";
 }
 
 /* ---- tensors ---- */
@@ -214,17 +214,26 @@ static void *convolution(struct mc_dnn *g, const struct mc_conv_problem *p, int 
 static const struct {
     int descriptor, conv, alpha, beta, role[3]; /* attributes of x, w, y */
 } passes[] = {
-    [CONV_FORWARD] = { CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-                       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
-                       { CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+    [CONV_FORWARD] = { CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+                       { CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y } },
-    [CONV_INPUTS]  = { CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
-                       { CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+    [CONV_INPUTS]  = { CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+                       { CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY } },
-    [CONV_WEIGHTS] = { CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
-                       { CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+    [CONV_WEIGHTS] = { CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+                       { CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY } },
 };
 
@@ -257,7 +266,8 @@ static void *pointwise(struct mc_dnn *g, int mode, double alpha, void *x, double
 }
 
 static const int modes[] = {
-    [ACT_RELU] = CUDNN_POINTWISE_RELU_FWD, [ACT_GELU] = CUDNN_POINTWISE_GELU_APPROX_TANH_FWD, [ACT_TANH] = CUDNN_POINTWISE_TANH_FWD,
+    [ACT_RELU] = CUDNN_POINTWISE_RELU_FWD, [ACT_GELU] = CUDNN_POINTWISE_GELU_APPROX_TANH_FWD,
+    [ACT_TANH] = CUDNN_POINTWISE_TANH_FWD,
     [ACT_SIGMOID] = CUDNN_POINTWISE_SIGMOID_FWD, [ACT_ELU] = CUDNN_POINTWISE_ELU_FWD,
     [ACT_GELU_ERF] = CUDNN_POINTWISE_GELU_FWD, [ACT_SWISH] = CUDNN_POINTWISE_SWISH_FWD,
 };

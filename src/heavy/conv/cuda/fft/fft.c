@@ -41,8 +41,10 @@ static const struct mc_cuda_text place = { "heavy/conv/cuda/fft/address.cu", pla
                                  spectra = { "heavy/conv/cuda/fft/spectra.cu", spectra_text, NULL };
 const struct mc_cuda_text mc_conv_fft_text = { "heavy/conv/cuda/fft/fft.cu", text, &tile };
 const struct mc_cuda_text mc_conv_fft_tensor_text = { "heavy/conv/cuda/fft/tensor.cu", tensor_text, &place };
-const struct mc_cuda_text mc_conv_fft_products_text = { "heavy/conv/cuda/fft/products.cu", products_text, &spectra };
-const struct mc_cuda_text mc_conv_fft_products_half_text = { "heavy/conv/cuda/fft/products_half.cu", halves_text, &spectra };
+const struct mc_cuda_text mc_conv_fft_products_text = { "heavy/conv/cuda/fft/products.cu", products_text,
+                                                        &spectra };
+const struct mc_cuda_text mc_conv_fft_products_half_text = { "heavy/conv/cuda/fft/products_half.cu",
+                                                             halves_text, &spectra };
 
 static const struct mc_cuda_fft_size {
     int n, r1, r2, tiles, threads, blocks;  /* blocks: per multiprocessor, for the register limit */
@@ -65,7 +67,8 @@ enum { TILED = 1, FINE = 2 };   /* FINE: float32 spectra even where halves are a
 const enum mc_fft_index mc_fft_of_role[3][2] = {
     [CONV_X] = { IMAGES, CHANNELS }, [CONV_W] = { FILTERS, CHANNELS }, [CONV_Y] = { IMAGES, FILTERS },
 };
-const enum mc_fft_index mc_fft_summed[3] = { [CONV_FORWARD] = CHANNELS, [CONV_INPUTS] = FILTERS, [CONV_WEIGHTS] = IMAGES };
+const enum mc_fft_index mc_fft_summed[3] = { [CONV_FORWARD] = CHANNELS, [CONV_INPUTS] = FILTERS,
+                                             [CONV_WEIGHTS] = IMAGES };
 
 int64_t mc_cuda_fft_tiles(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int axis)
 {
@@ -309,7 +312,8 @@ static double estimate(const struct mc_conv_problem *p, int kind)
     static double estimate_##name_(const struct mc_problem *p) { return estimate(conv(p), kind); }           \
     static struct mc_plan *plan_##name_(const struct mc_problem *p) { return make(conv(p), kind); }          \
     const struct mc_solver mc_conv_cuda_##name_ = {                                                          \
-        .name = #name_, .refuse = refuse_##name_, .estimate = estimate_##name_, .plan = plan_##name_, .finer = (kind) & FINE, \
+        .name = #name_, .refuse = refuse_##name_, .estimate = estimate_##name_, .plan = plan_##name_,        \
+        .finer = (kind) & FINE,                                                                              \
     };
 FFT(fft, 0)
 FFT(fft_tiling, TILED)

@@ -28,8 +28,8 @@ static int first_operand(const struct mc_conv_problem *p)
 }
 
 /* Positions of tiles along an axis, the part of each that is used, and its offset in the transform. */
-static void lay_out(struct mc_fft_args *t, const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role,
-                int axis)
+static void lay_out(struct mc_fft_args *t, const struct mc_conv_problem *p, const struct mc_cuda_fft *d,
+                    int role, int axis)
 {
     const struct mc_conv_shape *s = &p->s;
     const int i = axis - 1, n = d->n, k = (int)s->k[axis], pad = (int)s->pad[axis], each = n - k + 1;

@@ -23,7 +23,8 @@ struct box {
 static const char text[] = {
 #include "heavy/conv/cuda/implicit/tma_text.h"
     , 0 };
-const struct mc_cuda_text mc_conv_tma_text = { "heavy/conv/cuda/implicit/tma.cu", text, &mc_gemm_hopper_text };
+const struct mc_cuda_text mc_conv_tma_text = { "heavy/conv/cuda/implicit/tma.cu", text,
+                                               &mc_gemm_hopper_text };
 
 void mc_conv_tma_defines(struct mc_str *out, const struct mc_conv_tma_kind *k)
 {
@@ -319,4 +320,5 @@ static double estimate(const struct mc_problem *p_)
     return c.tn > 0 ? c.seconds : 1e30; /* plan() will give the reason */
 }
 
-const struct mc_solver mc_conv_cuda_tma = { .name = "box", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_tma = { .name = "box", .refuse = refuse, .estimate = estimate,
+                                            .plan = plan };

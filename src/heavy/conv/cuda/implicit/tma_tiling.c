@@ -86,8 +86,8 @@ static double seconds(const struct mc_conv_tma_args *a, const struct mc_conv_tma
 }
 
 /* As many waves as the tiles need, each with the average work of a tile; at least the largest tile. */
-static double estimate_time(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c, struct seen down,
-                      struct seen right)
+static double estimate_time(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c,
+                            struct seen down, struct seen right)
 {
     const double boxes = (double)(conv_ceil(a->out[0], c->box[1]) * conv_ceil(a->out[1], c->box[2]));
     const double waves = (double)conv_ceil(c->tiles, (int64_t)mc_cuda_multiprocessors());

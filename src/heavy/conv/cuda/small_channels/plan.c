@@ -12,7 +12,8 @@ static void copy4(int64_t to[4], const int64_t *a, const int64_t *b)
     to[3] = b[1];
 }
 
-void mc_small_channels_shape(struct mc_small_channels *d, struct mc_small_channels_args *a, const struct mc_conv_problem *p)
+void mc_small_channels_shape(struct mc_small_channels *d, struct mc_small_channels_args *a,
+                             const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     *a = (struct mc_small_channels_args){
@@ -48,7 +49,8 @@ static const char *const names[][2] = {
     [CONV_WEIGHTS] = { "weights", "add"    },
 };
 
-void mc_small_channels_defines(struct mc_str *defines, const struct mc_small_channels *d, const struct mc_conv_problem *p)
+void mc_small_channels_defines(struct mc_str *defines, const struct mc_small_channels *d,
+                               const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     mc_str_addf(defines, "#define C %d\n#define KH %d\n#define KW %d\n#define SH %d\n#define SW %d\n",
@@ -57,8 +59,8 @@ void mc_small_channels_defines(struct mc_str *defines, const struct mc_small_cha
                 d->beside, p->beta != 0, p->has_bias, (int)p->act);
 }
 
-struct mc_plan *mc_small_channels_plan(const struct mc_small_channels *d, size_t size, const struct mc_cuda_text *text,
-                            struct mc_str *defines)
+struct mc_plan *mc_small_channels_plan(const struct mc_small_channels *d, size_t size,
+                                       const struct mc_cuda_text *text, struct mc_str *defines)
 {
     struct mc_small_channels *made = mc_alloc(size, "plans");
     if (!made) {
@@ -77,8 +79,8 @@ struct mc_plan *mc_small_channels_plan(const struct mc_small_channels *d, size_t
 
 /* ---- a call ---- */
 
-void mc_small_channels_bind(const struct mc_small_channels *d, struct mc_small_channels_args *a, const struct mc_conv_problem *p,
-                 void *const *operand, void *workspace)
+void mc_small_channels_bind(const struct mc_small_channels *d, struct mc_small_channels_args *a,
+                            const struct mc_conv_problem *p, void *const *operand, void *workspace)
 {
     const int64_t first = d->w_first * mc_dtypes[p->dtype].size;
     a->x = operand[CONV_X];

@@ -15,11 +15,14 @@ static const char lines[] = {
 static const char text[] = {
 #include "heavy/conv/cuda/small_channels/weights_text.h"
     , 0 };
-const struct mc_cuda_text mc_conv_small_channels_tile_text = { "heavy/conv/cuda/small_channels/tile.cu", tile, NULL },
-                          mc_conv_small_channels_lines_text = { "heavy/conv/cuda/small_channels/rows.cu", lines,
-                                                     &mc_conv_small_channels_tile_text },
-                          mc_conv_small_channels_text = { "heavy/conv/cuda/small_channels/weights.cu", text,
-                                               &mc_conv_small_channels_lines_text };
+const struct mc_cuda_text
+    mc_conv_small_channels_tile_text = { "heavy/conv/cuda/small_channels/tile.cu", tile, NULL },
+    mc_conv_small_channels_lines_text = {
+        "heavy/conv/cuda/small_channels/rows.cu", lines, &mc_conv_small_channels_tile_text
+    },
+    mc_conv_small_channels_text = {
+        "heavy/conv/cuda/small_channels/weights.cu", text, &mc_conv_small_channels_lines_text
+    };
 
 enum { P = 4, WARPS = 8, MOST_TAPS = 49, MOST_WIDTH = 11, MOST_STRIDE = 2 };
 enum { MOST_SHARED = 80 << 10, MOST_SUMS = 100 };  /* bytes of a block; registers of a thread */
@@ -182,4 +185,5 @@ static double estimate(const struct mc_problem *p)
     return mc_conv_cuda_seconds(conv(p), 0.5);
 }
 
-const struct mc_solver mc_conv_cuda_small_channels = { .name = "few", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_small_channels = { .name = "few", .refuse = refuse, .estimate = estimate,
+                                                       .plan = plan };

@@ -8,7 +8,8 @@
 static const char text[] = {
 #include "heavy/conv/cuda/small_channels/scatter_text.h"
     , 0 };
-const struct mc_cuda_text mc_conv_small_channels_spread_text = { "heavy/conv/cuda/small_channels/scatter.cu", text, &mc_conv_small_channels_cells_text };
+const struct mc_cuda_text mc_conv_small_channels_spread_text = { "heavy/conv/cuda/small_channels/scatter.cu",
+    text, &mc_conv_small_channels_cells_text };
 
 /* of a warp: sixteens of positions; lines of x times eights of columns; lines of x */
 enum { SIXTEENS = 4, MOST_SUMS = 10, MOST_LINES = 4 };
@@ -195,4 +196,5 @@ static double estimate(const struct mc_problem *p_)
                                   mc_conv_bytes(p), 0.29);
 }
 
-const struct mc_solver mc_conv_cuda_small_channels_scatter = { .name = "few_spread", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_small_channels_scatter = { .name = "few_spread", .refuse = refuse,
+    .estimate = estimate, .plan = plan };

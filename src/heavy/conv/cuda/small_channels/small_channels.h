@@ -21,16 +21,18 @@ struct mc_small_channels {
 };
 
 /* everything but kernels, grids and addresses */
-void mc_small_channels_shape(struct mc_small_channels *d, struct mc_small_channels_args *a, const struct mc_conv_problem *p);
-void mc_small_channels_bind(const struct mc_small_channels *d, struct mc_small_channels_args *a, const struct mc_conv_problem *p,
-                 void *const *operand, void *workspace);
+void mc_small_channels_shape(struct mc_small_channels *d, struct mc_small_channels_args *a,
+                             const struct mc_conv_problem *p);
+void mc_small_channels_bind(const struct mc_small_channels *d, struct mc_small_channels_args *a,
+                            const struct mc_conv_problem *p, void *const *operand, void *workspace);
 /* Weights: sets up `add` and the workspace for the partial sums of so many blocks. */
 void mc_small_channels_parts(struct mc_small_channels *d, const struct mc_conv_shape *s, int blocks);
 mc_status mc_small_channels_run(const struct mc_small_channels *d, const void *args, size_t size);
-void mc_small_channels_defines(struct mc_str *defines, const struct mc_small_channels *d, const struct mc_conv_problem *p);
+void mc_small_channels_defines(struct mc_str *defines, const struct mc_small_channels *d,
+                               const struct mc_conv_problem *p);
 /* A copy of the plan d, of `size` bytes, with its kernels; NULL: an error.  Frees the defines. */
-struct mc_plan *mc_small_channels_plan(const struct mc_small_channels *d, size_t size, const struct mc_cuda_text *text,
-                            struct mc_str *defines);
+struct mc_plan *mc_small_channels_plan(const struct mc_small_channels *d, size_t size,
+                                       const struct mc_cuda_text *text, struct mc_str *defines);
 /* why none of the solvers without pooling takes p; NULL: one may */
 const char *mc_small_channels_refuse(const struct mc_conv_problem *p);
 

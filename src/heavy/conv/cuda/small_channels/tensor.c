@@ -17,12 +17,17 @@ static const char forward[] = {
 static const char weights[] = {
 #include "heavy/conv/cuda/small_channels/tensor_weights_text.h"
     , 0 };
-const struct mc_cuda_text mc_conv_small_channels_cells_text = { "heavy/conv/cuda/small_channels/element.cu", cells, &mc_conv_small_channels_tile_text };
-static const struct mc_cuda_text shared_text = { "heavy/conv/cuda/small_channels/tensor.cu", shared, &mc_conv_small_channels_cells_text };
-const struct mc_cuda_text mc_conv_small_channels_forward_text = { "heavy/conv/cuda/small_channels/tensor_forward.cu",
-                                                       forward, &shared_text },
-                          mc_conv_small_channels_weights_text = { "heavy/conv/cuda/small_channels/tensor_weights.cu",
-                                                       weights, &shared_text };
+const struct mc_cuda_text mc_conv_small_channels_cells_text = { "heavy/conv/cuda/small_channels/element.cu",
+    cells, &mc_conv_small_channels_tile_text };
+static const struct mc_cuda_text shared_text = { "heavy/conv/cuda/small_channels/tensor.cu", shared,
+                                                 &mc_conv_small_channels_cells_text };
+const struct mc_cuda_text
+    mc_conv_small_channels_forward_text = {
+        "heavy/conv/cuda/small_channels/tensor_forward.cu", forward, &shared_text
+    },
+    mc_conv_small_channels_weights_text = {
+        "heavy/conv/cuda/small_channels/tensor_weights.cu", weights, &shared_text
+    };
 
 /* MOST_SUMS, LIGHT_SUMS: sums of a warp, 16 x 8 each */
 enum {
@@ -357,4 +362,5 @@ static double estimate(const struct mc_problem *p_)
                                                   (double)d.few.base.workspace / part_bytes);
 }
 
-const struct mc_solver mc_conv_cuda_small_channels_tensor = { .name = "few_tensor", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_small_channels_tensor = { .name = "few_tensor", .refuse = refuse,
+                                                              .estimate = estimate, .plan = plan };

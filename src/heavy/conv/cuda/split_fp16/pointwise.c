@@ -163,4 +163,5 @@ static double estimate(const struct mc_problem *p_)
                   mc_conv_cuda_seconds(conv(p_), 3)); /* of float32's peak */
 }
 
-const struct mc_solver mc_conv_cuda_split_pointwise = { .name = "cut", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_split_pointwise = { .name = "cut", .refuse = refuse, .estimate = estimate,
+                                                        .plan = plan };

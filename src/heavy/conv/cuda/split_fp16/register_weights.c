@@ -65,4 +65,5 @@ static double estimate(const struct mc_problem *p_)
                                            mc_shared_image_up(d.args.out[0] * d.args.out[1], d.ks * 16), 0.4);
 }
 
-const struct mc_solver mc_conv_cuda_taps = { .name = "taps", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_taps = { .name = "taps", .refuse = refuse, .estimate = estimate,
+                                             .plan = plan };

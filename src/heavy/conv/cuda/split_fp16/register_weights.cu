@@ -52,7 +52,7 @@ __device__ __forceinline__ void bring_next(const args &p, const walk &w, int i)
     fetch_mark();
 }
 
-/* The largest finite |x| of what this thread loaded itself.  Bit 31 is set if a number is not finite. */
+/* The largest finite |x| of what this warp loaded itself.  Bit 31 is set if a number is not finite. */
 template <int Most> __device__ __forceinline__ u32 look_at(const float *x, int count, int fours)
 {
     u32 all = fours ? 0 : 0x7f800000;

@@ -57,4 +57,5 @@ static double estimate(const struct mc_problem *p_)
            mc_shared_image_seconds(&d, conv(p_), mc_shared_image_up(d.args.in[0] * d.args.in[1], TILE), 0.3);
 }
 
-const struct mc_solver mc_conv_cuda_col2im = { .name = "spread", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_col2im = { .name = "spread", .refuse = refuse, .estimate = estimate,
+                                               .plan = plan };

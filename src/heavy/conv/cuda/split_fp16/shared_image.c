@@ -25,18 +25,21 @@ static const char tapping[] = {
 static const char spreading[] = {
 #include "heavy/conv/cuda/split_fp16/scatter_text.h"
     , 0 };
-static const struct mc_cuda_text halves_text = { "heavy/conv/cuda/split_fp16/shared_image.cu", halves, NULL },
-                                 filters_text = { "heavy/conv/cuda/split_fp16/shared_image_filters.cu", filters,
-                                                  &halves_text },
-                                 parts_text = { "heavy/conv/cuda/split_fp16/shared_image_sum.cu", parts,
-                                                &halves_text };
-const struct mc_cuda_text mc_conv_shared_image_text = { "heavy/conv/cuda/split_fp16/shared_image_forward.cu", gathering,
-                                                 &filters_text },
-                          mc_conv_shared_image_weights_text = { "heavy/conv/cuda/split_fp16/shared_image_weights.cu",
-                                                         weighing, &parts_text },
-                          mc_conv_register_weights_text = { "heavy/conv/cuda/split_fp16/register_weights.cu", tapping, &parts_text },
-                          mc_conv_col2im_text = { "heavy/conv/cuda/split_fp16/scatter.cu", spreading,
-                                                  &filters_text };
+static const struct mc_cuda_text
+    halves_text = { "heavy/conv/cuda/split_fp16/shared_image.cu", halves, NULL },
+    filters_text = { "heavy/conv/cuda/split_fp16/shared_image_filters.cu", filters, &halves_text },
+    parts_text = { "heavy/conv/cuda/split_fp16/shared_image_sum.cu", parts, &halves_text };
+const struct mc_cuda_text
+    mc_conv_shared_image_text = {
+        "heavy/conv/cuda/split_fp16/shared_image_forward.cu", gathering, &filters_text
+    },
+    mc_conv_shared_image_weights_text = {
+        "heavy/conv/cuda/split_fp16/shared_image_weights.cu", weighing, &parts_text
+    },
+    mc_conv_register_weights_text = {
+        "heavy/conv/cuda/split_fp16/register_weights.cu", tapping, &parts_text
+    },
+    mc_conv_col2im_text = { "heavy/conv/cuda/split_fp16/scatter.cu", spreading, &filters_text };
 
 enum { MOST_CHANNELS = 64 };
 
@@ -86,15 +89,23 @@ static void filter_strides(struct mc_shared_image *h, const struct mc_conv_probl
     }
 }
 
-void mc_shared_image_shape(struct mc_shared_image *h, const struct mc_conv_problem *p, bool from_y, bool turned)
+void mc_shared_image_shape(struct mc_shared_image *h, const struct mc_conv_problem *p, bool from_y,
+                           bool turned)
 {
     const bool weights = p->s.pass == CONV_WEIGHTS;
     const struct mc_conv_shape *s = &p->s;
     struct mc_shared_image_args *a = &h->args;
     const int64_t *const to = from_y ? p->at.x : p->at.y;
-    *h = (struct mc_shared_image){ .work = 1, .args = { .n = (int)s->n, .channels = (int)(from_y ? s->f : s->c), .results = (int)(from_y ? s->c : s->f),
-                                       .xs = from_y ? p->at.y[0] : p->at.x[0], .ys = p->at.y[0], .ts = { to[0], to[1] },
-                                       .images = 1, .alpha = (float)p->alpha, .beta = (float)p->beta } };
+    *h = (struct mc_shared_image){ .work = 1,
+                                   .args = { .n = (int)s->n,
+                                             .channels = (int)(from_y ? s->f : s->c),
+                                             .results = (int)(from_y ? s->c : s->f),
+                                             .xs = from_y ? p->at.y[0] : p->at.x[0],
+                                             .ys = p->at.y[0],
+                                             .ts = { to[0], to[1] },
+                                             .images = 1,
+                                             .alpha = (float)p->alpha,
+                                             .beta = (float)p->beta } };
     for (int i = 0; i < 2; i++) {
         a->in[i] = (int)(from_y ? s->out[1 + i] : s->in[1 + i]);
         a->out[i] = (int)(from_y ? s->in[1 + i] : s->out[1 + i]);
@@ -173,7 +184,7 @@ static bool dense_places(const int64_t at[5], const int64_t size[3])
     return at[4] == 1 && (size[1] == 1 || at[3] == size[2]);
 }
 
-static bool lies_well(const struct mc_conv_problem *p)
+static bool is_dense_bc01(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     return dense_places(p->at.x, s->in) && dense_places(p->at.y, s->out) &&
@@ -205,7 +216,8 @@ const char *mc_shared_image_fit(mc_shared_image_lay_out *lay_out, const struct m
     return ok ? NULL : "takes small images, which fit in shared memory";
 }
 
-double mc_shared_image_seconds(const struct mc_shared_image *h, const struct mc_conv_problem *p, int places, double share)
+double mc_shared_image_seconds(const struct mc_shared_image *h, const struct mc_conv_problem *p, int places,
+                               double share)
 {
     const struct mc_shared_image_args *a = &h->args;
     const double terms = (double)places * mc_shared_image_up(a->results, HALVES_TILE) * h->cc * a->chunks *
@@ -221,7 +233,7 @@ const char *mc_shared_image_refuse(const struct mc_conv_problem *p)
            : p->s.unshared || p->s.groups > 1 ? "takes one group, and one filter for all positions"
            : p->s.in[0] != 1 || p->s.k[0] != 1 || p->s.out[0] != 1 || p->s.pad[0] != 0
                ? "takes one or two spatial axes"
-           : !lies_well(p) ? "requires images as bc01 without gaps"
-           : !small(p)     ? "takes small images, which fit in shared memory"
-                           : mc_cuda_needs_sm80();
+           : !is_dense_bc01(p) ? "requires images as bc01 without gaps"
+           : !small(p)         ? "takes small images, which fit in shared memory"
+                               : mc_cuda_needs_sm80();
 }

@@ -29,7 +29,8 @@ struct mc_shared_image {
 
 /* Everything but the division among blocks. turned: taps are read in reverse; from_y: the images are y's,
  * not x's. */
-void mc_shared_image_shape(struct mc_shared_image *h, const struct mc_conv_problem *p, bool from_y, bool turned);
+void mc_shared_image_shape(struct mc_shared_image *h, const struct mc_conv_problem *p, bool from_y,
+                           bool turned);
 /* Packed filters of a tile: sets steps, tiles, the kernel `pack` and the workspace. */
 void mc_shared_image_filters(struct mc_shared_image *h, int steps, int across);
 /* Solver-specific: fills in all of a plan but the loaded kernels. */

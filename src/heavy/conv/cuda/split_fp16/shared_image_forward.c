@@ -126,4 +126,5 @@ static double estimate(const struct mc_problem *p_)
            mc_shared_image_seconds(&d, p, mc_shared_image_up(d.args.out[0] * d.args.out[1], 16), 0.3);
 }
 
-const struct mc_solver mc_conv_cuda_shared_image = { .name = "whole", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_shared_image = { .name = "whole", .refuse = refuse, .estimate = estimate,
+                                                     .plan = plan };

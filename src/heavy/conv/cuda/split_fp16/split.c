@@ -54,7 +54,8 @@ static mc_status pack_images(const struct split *d, const struct mc_conv_problem
     const bool summed = p->s.pass == CONV_WEIGHTS;
     const int64_t *s = i->stride;
     const struct mc_split_pack pack = {
-        .x = x, .to = (void *)to, .rows = (void *)seen, .low = halves(i, p), .xs = { s[0], i->channels * s[1], s[4], s[1] },
+        .x = x, .to = (void *)to, .rows = (void *)seen, .low = halves(i, p),
+        .xs = { s[0], i->channels * s[1], s[4], s[1] },
         .inner = (int)p->s.groups, .n_rows = (int)(i->size[0] * i->size[1]), .n_cols = (int)i->channels,
         .rows_pad = (int)(i->size[0] * i->size[1]), .cols_pad = i->pad, .seen_outer = !summed,
     };
@@ -67,11 +68,16 @@ static mc_status pack_filters(const struct split *d, const struct mc_conv_proble
     const bool forward = p->s.pass == CONV_FORWARD;
     const int64_t fg = p->s.f / p->s.groups, cg = p->s.c / p->s.groups, *s = p->at.w;
     const struct mc_split_filters f = {
-        .w = x, .to = (void *)(w + d->at[HALVES_B]), .rows = (void *)(w + d->at[SEEN_B]), .taps = w + d->at[TAPS], .group = fg * s[0],
-        .row = forward ? s[0] : s[1], .channel = forward ? s[1] : s[0], .tap = { s[3], s[4] }, .n_rows = (int)(forward ? fg : cg),
-        .rows_pad = (int)d->rows_pad, .tile = d->s.tn, .channels = (int)from->channels, .channels_pad = from->pad,
-        .k = { (int)p->s.k[1], (int)p->s.k[2] }, .k_pad = (int)d->k_pad, .reverse = forward ? p->s.flip : !p->s.flip, .unit = d->unit,
-        .shift = { (int)p->s.dilation[1], (int)p->s.dilation[2] }, .line = (int)from->size[1] * from->pad, .place = from->pad,
+        .w = x, .to = (void *)(w + d->at[HALVES_B]), .rows = (void *)(w + d->at[SEEN_B]),
+        .taps = w + d->at[TAPS], .group = fg * s[0],
+        .row = forward ? s[0] : s[1], .channel = forward ? s[1] : s[0], .tap = { s[3], s[4] },
+        .n_rows = (int)(forward ? fg : cg),
+        .rows_pad = (int)d->rows_pad, .tile = d->s.tn, .channels = (int)from->channels,
+        .channels_pad = from->pad,
+        .k = { (int)p->s.k[1], (int)p->s.k[2] }, .k_pad = (int)d->k_pad,
+        .reverse = forward ? p->s.flip : !p->s.flip, .unit = d->unit,
+        .shift = { (int)p->s.dilation[1], (int)p->s.dilation[2] }, .line = (int)from->size[1] * from->pad,
+        .place = from->pad,
     };
     return mc_split_pack_filters(&d->s, &f, (int)p->s.groups);
 }
@@ -81,9 +87,12 @@ static struct mc_split_args basics(const struct split *d, const struct mc_conv_p
                                    void *const *operand, char *w)
 {
     struct mc_split_args a = {
-        .a = (void *)(w + d->at[HALVES_A]), .b = (void *)(w + d->at[HALVES_B]), .a_seen = (void *)(w + d->at[SEEN_A]), .b_seen = (void *)(w + d->at[SEEN_B]),
-        .taps = w + d->at[TAPS], .c = mc_conv_cuda_result(p, operand), .c0 = p->beta != 0 ? operand[CONV_C0] : NULL,
-        .bias = p->has_bias ? operand[CONV_BIAS] : NULL, .bias_batch = p->s.f / p->s.groups, .batch = (int)p->s.groups,
+        .a = (void *)(w + d->at[HALVES_A]), .b = (void *)(w + d->at[HALVES_B]),
+        .a_seen = (void *)(w + d->at[SEEN_A]), .b_seen = (void *)(w + d->at[SEEN_B]),
+        .taps = w + d->at[TAPS], .c = mc_conv_cuda_result(p, operand),
+        .c0 = p->beta != 0 ? operand[CONV_C0] : NULL,
+        .bias = p->has_bias ? operand[CONV_BIAS] : NULL, .bias_batch = p->s.f / p->s.groups,
+        .batch = (int)p->s.groups,
         .alpha = (float)p->alpha, .beta = (float)p->beta, .act = (int)p->act, .taps1 = (int)p->s.k[2],
     };
     for (int i = 0; i < 2; i++) {
@@ -290,4 +299,5 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
-const struct mc_solver mc_conv_cuda_split = { .name = "split", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_split = { .name = "split", .refuse = refuse, .estimate = estimate,
+                                              .plan = plan };

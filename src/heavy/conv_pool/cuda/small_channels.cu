@@ -2,11 +2,12 @@
  * read.
  *
  *   forward   lines of an image are in shared memory with their border of zeros.  A thread has all W1 x P
- *             elements of y under P / W2 windows, for Q filters.  It writes the maximum of each window and its
- *             argmax mark
- *   weights   a lane has a filter, whose C x KH x KW sums stay in its registers; a warp has some windows of an
- *             image.  Its lanes read x where their marks point: at one of W1 x W2 positions, which are in
- *             different banks.  The sums of a block's warps are added; `add` adds those of the blocks, in order
+ *             elements of y under P / W2 windows, for Q filters.  It writes the maximum of each window and
+ *             its argmax mark
+ *   weights   a lane has a filter, whose C x KH x KW sums stay in its registers; a warp has some windows of
+ *             an image.  Its lanes read x where their marks point: at one of W1 x W2 positions, which are
+ *             in different banks.  The sums of a block's warps are added; `add` adds those of the blocks,
+ *             in order
  *
  * Windows are compiled in: W1 x W2, strides S1, S2; heavy/conv/cuda/small_channels/rows.cu has the rest. */
 #include "heavy/conv_pool/cuda/small_channels_args.h"

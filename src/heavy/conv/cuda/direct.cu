@@ -1,14 +1,14 @@
-/* direct.cu: convolution in all passes, layouts, groups and dilations, and with a filter for each place.
+/* direct.cu: convolution in all passes, layouts, groups and dilations, and with unshared filters.
  *
- * Each pass is a product of matrices whose elements are found by indices, never gathered in memory:
+ * Each pass is a product of matrices whose elements are found by index; no matrix is stored:
  *
- *             rows     columns              summed over
- *   forward   filter   image, place of y    channel, tap
- *   inputs    channel  image, place of x    filter, tap
- *   weights   filter   channel, tap         image, place of y
+ *             rows     columns                    summed over
+ *   forward   filter   image, position of y       channel, tap
+ *   inputs    channel  image, position of x       filter, tap
+ *   weights   filter   channel, tap               image, position of y
  *
- * Flipped filters are read backwards: their strides are negative then.  A sum that is cut in parts is added up in
- * order, so every run gives the same bits.  The same sums tell how far off another solver's are (sampled). */
+ * Flipped filters are read backwards, with negative strides.  Partial sums are added in order, so every
+ * run gives the same bits.  `sampled` computes single elements to check another solver's result. */
 #include "heavy/conv/cuda/direct_args.h"
 typedef mc_direct_args args;
 
@@ -43,7 +43,7 @@ __device__ __forceinline__ A x_of(const args &p, i64 n, i64 c, const four &u, co
     return in ? get<A>(p.x[n * p.xs[0] + c * p.xs[1] + i * p.xs[2] + j * p.xs[3] + k * p.xs[4]]) : (A)0;
 }
 
-/* The place of y whose tap a reads element i of one axis of x; -1: none. */
+/* The position of y whose tap a reads element i of one axis of x; -1: none. */
 __device__ __forceinline__ int place(int i, int a, i64 pad, i64 dilation, i64 stride, i64 out)
 {
     const int far = i + (int)pad - a * (int)dilation, u = far / (int)stride;
@@ -73,7 +73,7 @@ __device__ __forceinline__ i64 unshared(const args &p, const four &u)
     return u.a * p.ws[5] + u.b * p.ws[6] + u.c * p.ws[7];
 }
 
-/* ---- the end of a sum ---- */
+/* ---- the result ---- */
 
 __device__ __forceinline__ void finished(const args &p, T *to, i64 at, i64 f, A sum)
 {
@@ -87,7 +87,7 @@ __device__ __forceinline__ void finished(const args &p, T *to, i64 at, i64 f, A 
     to[at] = put<T>(finish(v, ACT));
 }
 
-/* Where row and column of group g's product lie; f: whose bias is added. */
+/* Address of an element of group g's product; f: index of its bias. */
 struct spot { T *array; i64 at, f; };
 
 __device__ __forceinline__ spot spot_of(const args &p, i64 g, idx row, idx col)
@@ -113,7 +113,7 @@ __device__ __forceinline__ void result(const args &p, i64 g, idx row, idx col, A
 
 /* ---- tiles ---- */
 
-/* Left matrix: its row, and the summed index cut in four. */
+/* Left matrix: its row, and the summed index split in four. */
 __device__ __forceinline__ A left(const args &p, i64 g, idx row, const four &d)
 {
     const i64 fg = p.f / p.groups;
@@ -191,7 +191,7 @@ extern "C" __global__ void __launch_bounds__(256) tiles(const __grid_constant__ 
     }
 }
 
-/* What the parts of sums come to. */
+/* Adds the partial sums. */
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
     follow();
@@ -205,7 +205,7 @@ extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ ar
     }
 }
 
-/* ---- an element by itself: few rows a group, or a filter for each place ---- */
+/* ---- one thread an element: few rows a group, or unshared filters ---- */
 
 extern "C" __global__ void __launch_bounds__(256) each(const __grid_constant__ args p)
 {
@@ -233,7 +233,7 @@ extern "C" __global__ void __launch_bounds__(256) each(const __grid_constant__ a
     }
 }
 
-/* What 256 threads have, added as a tree; the first one's. */
+/* The sum over 256 threads, as a tree; valid in thread 0. */
 __device__ __forceinline__ A added(A sum)
 {
     __shared__ A s[256];
@@ -250,7 +250,7 @@ __device__ __forceinline__ A added(A sum)
     return sum;
 }
 
-/* One weight a block: its sum over images and places in 256 parts. */
+/* One weight a block: 256 threads share its sum over images and positions. */
 extern "C" __global__ void __launch_bounds__(256) each_weight(const __grid_constant__ args p)
 {
     follow();
@@ -270,10 +270,10 @@ extern "C" __global__ void __launch_bounds__(256) each_weight(const __grid_const
     }
 }
 
-/* ---- elements that another solver has made ---- */
+/* ---- elements for comparison with another solver's result ---- */
 
-/* A part of one element's sum a block, to parts[sample][split]; behind those, of each sample: what lies there, and what is
- * added to alpha times the sum. */
+/* A block computes a part of one element's sum, to parts[sample][split].  After those come, for each
+ * sample, the stored element and what is added to alpha times the sum. */
 extern "C" __global__ void __launch_bounds__(256) sampled(const __grid_constant__ args p)
 {
     follow();
@@ -301,7 +301,7 @@ extern "C" __global__ void __launch_bounds__(256) sampled(const __grid_constant_
     }
 }
 
-/* Weights that differ from place to place: images alone are summed over. */
+/* Unshared filters: the sum is over images alone. */
 extern "C" __global__ void __launch_bounds__(256) each_place(const __grid_constant__ args p)
 {
     follow();

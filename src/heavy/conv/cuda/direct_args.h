@@ -12,8 +12,8 @@ struct mc_direct_args {
     const T *c0, *bias;
     A *parts;
     i64 n, c, f, groups, in[3], out[3], k[3], stride[3], dilation[3], pad[3], xs[5], ws[8], ys[5];
-    i64 rows, cols, depth, splits;      /* of one group's product */
-    /* `sampled`: elements of the result that are computed again; else 0 */
+    i64 rows, cols, depth, splits;      /* of the product of one group */
+    /* `sampled`: number of elements that are computed again; else 0 */
     i64 samples;
     double alpha, beta;
 };

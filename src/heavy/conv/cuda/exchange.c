@@ -1,6 +1,8 @@
-/* exchange.c: on a GPU, a convolution answered by the routine of another pass (exchange.c has the algebra).
+/* exchange.c: on a GPU, a convolution computed by the routine of another pass (heavy/conv/cpu/exchange.c
+ * has the algebra).
  *
- * Invariant: the child has the sums of the problem, element for element; alpha, beta and c0 pass through. */
+ * Invariant: the child has the sums of the problem, element for element; alpha, beta and c0 are passed
+ * through. */
 #include "heavy/conv/cuda/cuda.h"
 
 struct exchange {
@@ -77,8 +79,8 @@ static struct mc_plan *plan_places(const struct mc_problem *p)
 }
 
 const struct mc_solver mc_conv_cuda_exchange = {
-    .name = "exchange", .refuse = refuse_places, .estimate = estimate_places, .plan = plan_places, .wraps = true,
-};
+    .name = "exchange", .refuse = refuse_places, .estimate = estimate_places, .plan = plan_places,
+    .wraps = true, };
 
 static const char *refuse_reversed(const struct mc_problem *p)
 {
@@ -96,5 +98,5 @@ static struct mc_plan *plan_reversed(const struct mc_problem *p)
 }
 
 const struct mc_solver mc_conv_cuda_exchange_full = {
-    .name = "exchange_full", .refuse = refuse_reversed, .estimate = estimate_reversed, .plan = plan_reversed, .wraps = true,
-};
+    .name = "exchange_full", .refuse = refuse_reversed, .estimate = estimate_reversed, .plan = plan_reversed,
+    .wraps = true, };

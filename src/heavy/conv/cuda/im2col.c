@@ -1,13 +1,13 @@
-/* im2col.c: on a GPU, convolution as products of matrices whose columns are windows (im2col.cu), as many
+/* im2col.c: on a GPU, convolution as matrix products with matrices of windows (im2col.cu), for as many
  * images at a time as the workspace allows.
  *
  *   forward   y[image] = w * columns[image]                    one batched product
  *   inputs    columns[image] = w' * y[image], then scattered   one batched product
- *   weights   w = y * columns'                                 images and places side by side: one long sum
+ *   weights   w = y * columns'                                 positions of all images concatenated
  *
- * Filters of one tap that meet every element are themselves matrices on x: nothing is gathered then.
+ * For pointwise filters without border or stride x is itself the matrix; nothing is gathered.
  *
- * Invariant: sums are never rounded to halves before they are whole. */
+ * Invariant: sums are never rounded to halves before they are complete. */
 #include "heavy/conv/cuda/cuda.h"
 #include "heavy/conv/cuda/im2col_args.h"
 
@@ -16,16 +16,16 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_conv_im2col_text = { "heavy/conv/cuda/im2col.cu", text };
 
-/* products: of the first images, of as many as there are room for */
+/* products: FIRST: of the first round; WHOLE: of a full round of images */
 enum { FIRST = 1, WHOLE = 2 };
 struct im2col {
     struct mc_plan base;
     void *gather, *scatter;
-    struct mc_plan *gemm[4];                /* by FIRST and WHOLE; forward and inputs: every one is a first */
-    struct mc_cuda_copy *side[2];           /* y with places of images side by side; by WHOLE */
+    struct mc_plan *gemm[4];                /* by FIRST and WHOLE; forward and inputs: all are FIRST */
+    struct mc_cuda_copy *side[2];           /* y with the positions of images concatenated; by WHOLE */
     int64_t images;                         /* at a time */
-    size_t y_at, gemm_at;                   /* in the workspace, columns being first */
-    bool straight;                          /* x is the columns */
+    size_t y_at, gemm_at;                   /* in the workspace, after the columns */
+    bool straight;                          /* x itself is the matrix of columns */
 };
 
 static struct im2col *im2col(const struct mc_plan *p)
@@ -60,7 +60,8 @@ static mc_status columns(const struct call *c, void *kernel, const char *name)
     const struct mc_conv_shape *s = &c->p->s;
     const int64_t rows = s->c * taps(c->p), u = places(c->p);
     const bool side = s->pass == CONV_WEIGHTS, back = s->pass == CONV_INPUTS;
-    struct mc_im2col_args a = { .x = c->x, .c0 = back ? c->c0 : NULL, .columns = c->columns, .n = c->n, .c = s->c, .beta = c->p->beta,
+    struct mc_im2col_args a = { .x = c->x, .c0 = back ? c->c0 : NULL, .columns = c->columns, .n = c->n,
+                                .c = s->c, .beta = c->p->beta,
                       .flip = s->flip, .image = side ? u : rows * u, .row = side ? c->n * u : u };
     memcpy(a.in, s->in, sizeof a.in);
     memcpy(a.out, s->out, sizeof a.out);
@@ -131,8 +132,10 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     (void)threads;
     for (int64_t n = 0; n < p->s.n; n += d->images) {
         const int64_t x = n * p->at.x[0] * size, y = n * p->at.y[0] * size;
-        struct call c = { .d = d, .p = p, .x = (char *)operand[CONV_X] + x, .w = operand[CONV_W], .y = (char *)operand[CONV_Y] + y,
-                          .columns = workspace, .workspace = workspace, .n = MC_MIN(d->images, p->s.n - n), .first = n == 0 };
+        struct call c = { .d = d, .p = p, .x = (char *)operand[CONV_X] + x, .w = operand[CONV_W],
+                          .y = (char *)operand[CONV_Y] + y,
+                          .columns = workspace, .workspace = workspace, .n = MC_MIN(d->images, p->s.n - n),
+                          .first = n == 0 };
         const int64_t c0 = p->s.pass == CONV_FORWARD ? y : p->s.pass == CONV_INPUTS ? x : 0;
         c.c0 = p->beta != 0 ? (char *)operand[CONV_C0] + c0 : NULL;
         TRY(some_images(&c));
@@ -142,7 +145,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- products ---- */
 
-/* Of n images of one group; first: with the problem's c0, else added to what is there. */
+/* The product of n images of one group. first: with the problem's c0; else it adds to the result. */
 static struct mc_plan *product(const struct im2col *d, const struct mc_conv_problem *p, int64_t n, bool first)
 {
     const int64_t fg = p->s.f / p->s.groups, cg = p->s.c / p->s.groups, u = places(p), rows = cg * taps(p),
@@ -190,7 +193,7 @@ static bool products(struct im2col *d, const struct mc_conv_problem *p)
     return true;
 }
 
-/* y as (f, images * places), where images do not lie so already. */
+/* Copies of y to (f, images * positions), where y is not stored so. */
 static bool sides(struct im2col *d, const struct mc_conv_problem *p)
 {
     for (int whole = 0; whole < 2 && p->s.pass == CONV_WEIGHTS; whole++) {
@@ -228,7 +231,7 @@ static size_t round_up(size_t n)
     return (n + 255) / 256 * 256;
 }
 
-/* Columns of so many images, and their y side by side. */
+/* Bytes for the columns of so many images, and for their copy of y. */
 static size_t room(const struct im2col *d, const struct mc_conv_problem *p, int64_t images, size_t *y_at)
 {
     const size_t u = (size_t)(images * places(p)) * mc_dtypes[p->dtype].size;
@@ -236,7 +239,7 @@ static size_t room(const struct im2col *d, const struct mc_conv_problem *p, int6
     return *y_at + (p->s.pass == CONV_WEIGHTS && images > 1 ? round_up(u * (size_t)p->s.f) : 0);
 }
 
-/* As many images as half of the cap, or what keeps the GPU busy, has room for. */
+/* As many images as fit in half of the workspace cap, at most 256 MiB. */
 static int64_t at_a_time(const struct im2col *d, const struct mc_conv_problem *p)
 {
     size_t ignored;
@@ -278,7 +281,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->gemm_at = room(d, p, d->images, &d->y_at);
     bool ok = mc_dtypes[p->dtype].size > 2 || p->s.pass != CONV_WEIGHTS || d->images >= p->s.n;
     if (!ok) {
-        mc_fail(MC_EUNSUPPORTED, "conv: im2col has no room for all images, and does not add up halves");
+        mc_fail(MC_EUNSUPPORTED,
+                "conv: im2col has no workspace for all images at once, and does not sum in halves");
     }
     ok = ok && load(d, p) && sides(d, p) && products(d, p);
     if (!ok) {
@@ -295,12 +299,12 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_conv_problem *p = conv(p_);
     const bool narrow = mc_dtypes[p->dtype].size == 2;
     return mc_conv_hollow(p)                   ? mc_conv_hollow(p)
-           : p->s.unshared                     ? "has one filter for all places"
+           : p->s.unshared                     ? "has one filter for all positions"
            : p->has_bias || p->act != ACT_NONE ? "fuses nothing"
            : p->wide && p->dtype != MC_FLOAT64 ? "sums in float32, and conv.precision asks for float64"
-           : narrow && p->s.pass == CONV_INPUTS && !straight(p) ? "would add up halves"
-           : !mc_conv_dense_inner(p, CONV_Y, 3)                 ? "wants places of y side by side"
-           : !mc_conv_dense_inner(p, CONV_W, 4) ? "wants channels and taps of a filter side by side"
+           : narrow && p->s.pass == CONV_INPUTS && !straight(p) ? "would sum in halves"
+           : !mc_conv_dense_inner(p, CONV_Y, 3)                 ? "requires contiguous positions of y"
+           : !mc_conv_dense_inner(p, CONV_W, 4) ? "requires contiguous channels and taps of filters"
                                                 : NULL;
 }
 
@@ -313,4 +317,5 @@ static double estimate(const struct mc_problem *p_)
            (straight(p) ? 0 : mc_cuda_seconds(p->dtype, false, 0, 2 * cells, 1));
 }
 
-const struct mc_solver mc_conv_cuda_im2col = { .name = "im2col", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_im2col = { .name = "im2col", .refuse = refuse, .estimate = estimate,
+                                               .plan = plan };

@@ -1,9 +1,9 @@
 /* im2col.cu: windows of x as columns of a matrix, and back.
  *
- *   gather    columns[image, channel, tap, place] = x where the place meets the tap, 0 outside
- *   scatter   x = the sum of the columns' elements that stand for it, tap by tap in order, and beta * c0
+ *   gather    columns[image, channel, tap, position] = the element of x that the tap reads; 0 outside
+ *   scatter   x = the sum of the columns' elements that were read from it, tap by tap in order, and beta * c0
  *
- * Taps are counted as w keeps them: a flipped filter's last is the first. */
+ * Taps are numbered as w stores them: of a flipped filter the last one is tap 0. */
 #include "heavy/conv/cuda/im2col_args.h"
 typedef mc_im2col_args args;
 
@@ -12,7 +12,7 @@ __device__ __forceinline__ int tap(const args &p, int axis, int a)
     return p.flip ? (int)p.k[axis] - 1 - a : a;
 }
 
-/* A warp has a line of the columns: one channel and tap of one image, places along the lanes. */
+/* A warp gathers a line of the columns: one channel and tap of one image, positions along the lanes. */
 extern "C" __global__ void __launch_bounds__(256) gather(const __grid_constant__ args p)
 {
     follow();
@@ -42,7 +42,7 @@ extern "C" __global__ void __launch_bounds__(256) gather(const __grid_constant__
     }
 }
 
-/* The place of y whose tap a reads element i of one axis of x; -1: none. */
+/* The position of y whose tap a reads element i of one axis of x; -1: none. */
 __device__ __forceinline__ int place(const args &p, int axis, int i, int a)
 {
     const int far = i + (int)p.pad[axis] - a * (int)p.dilation[axis], u = far / (int)p.stride[axis];

@@ -11,7 +11,7 @@ struct mc_im2col_args {
     const T *c0;
     T *columns;
     i64 n, c, in[3], out[3], k[3], stride[3], dilation[3], pad[3], xs[5];
-    i64 image, row;             /* strides of columns: image, row; places lie side by side */
+    i64 image, row;             /* strides of columns: image, row; positions are contiguous */
     double beta;
     int flip;
 };

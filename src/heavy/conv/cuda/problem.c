@@ -1,5 +1,5 @@
-/* problem.c: what solvers of convolutions on a GPU ask of their problem: where its result lies, what it
- * costs. */
+/* problem.c: functions of a problem that the solvers on a GPU share: address of the result, copy of c0,
+ * cost. */
 #include "heavy/conv/cuda/cuda.h"
 
 void *mc_conv_cuda_result(const struct mc_conv_problem *p, void *const *operand)

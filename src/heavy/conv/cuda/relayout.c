@@ -1,7 +1,7 @@
-/* relayout.c: on a GPU, a convolution whose arrays are copied into one layout for the solvers that want it:
- * bc01 or b01c, filters flipped on the way.
+/* relayout.c: on a GPU, a convolution whose arrays are copied to one layout for the solvers that require
+ * it: bc01 or b01c.  Flipped filters are reversed by the copy.
  *
- * Invariant: an array that lies as wanted already is not copied. */
+ * Invariant: an array that has the layout already is not copied. */
 #include "heavy/conv/cuda/cuda.h"
 
 enum layout { BC01, B01C };
@@ -9,9 +9,10 @@ static const int orders[][5] = { [BC01] = { 0, 1, 2, 3, 4 }, [B01C] = { 0, 2, 3,
 
 struct relayout {
     struct mc_plan base;
-    struct mc_cuda_copy *in[3], *out, *c0;  /* by role; out: the result back */
+    struct mc_cuda_copy *in[3], *out, *c0;  /* in, by role: operands; out: the result, back */
     bool moved[3];
-    size_t at[3], child_at;                 /* of copies and of the child's workspace, in ours */
+    /* offsets in the workspace: of copies, of the child's workspace */
+    size_t at[3], child_at;
 };
 
 static struct relayout *relayout(const struct mc_plan *p)
@@ -19,7 +20,7 @@ static struct relayout *relayout(const struct mc_plan *p)
     return (struct relayout *)(void *)(uintptr_t)p;
 }
 
-/* Dense strides; are they the array's own? */
+/* Sets the dense strides of a layout.  True: the array has them already. */
 static bool lay_out(const struct mc_conv_array *a, enum layout l, int64_t stride[5])
 {
     int64_t step = 1;
@@ -43,7 +44,8 @@ static struct mc_conv_problem child_of(const struct mc_conv_problem *p, enum lay
     }
     c.s.flip = false;
     c.inner |= INNER_RELAYOUT;
-    c.residual = c.residual && !moved[mc_conv_result(p->s.pass)]; /* else it is where the result will be */
+    /* else c0 is at another address than the result */
+    c.residual = c.residual && !moved[mc_conv_result(p->s.pass)];
     return c;
 }
 
@@ -75,7 +77,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- a plan ---- */
 
-/* Between the problem's array and the child's; flipped filters are read, or written, from their end. */
+/* The copy between the problem's array and the child's.  Flipped filters are copied in reverse. */
 static struct mc_cuda_copy *copy_operand(const struct mc_conv_problem *p, const struct mc_conv_problem *c,
                                     int role, bool back)
 {
@@ -152,15 +154,15 @@ static const char *refuse(const struct mc_conv_problem *p, enum layout l)
 {
     bool moved[3];
     if (p->inner & INNER_RELAYOUT || mc_conv_hollow(p) || p->s.unshared) {
-        return p->inner & INNER_RELAYOUT ? "wraps a solver once"
-               : p->s.unshared           ? "has one filter for all places"
+        return p->inner & INNER_RELAYOUT ? "cannot be nested"
+               : p->s.unshared           ? "has one filter for all positions"
                                          : mc_conv_hollow(p);
     }
     child_of(p, l, moved);
-    return moved[CONV_X] || moved[CONV_W] || moved[CONV_Y] ? NULL : "finds all arrays laid out";
+    return moved[CONV_X] || moved[CONV_W] || moved[CONV_Y] ? NULL : "would copy no array";
 }
 
-/* The child's best, and each copy there and back at half the speed of memory. */
+/* The child's best time, and each copy at half the speed of memory. */
 static double estimate(const struct mc_conv_problem *p, enum layout l)
 {
     bool moved[3];
@@ -180,7 +182,8 @@ static double estimate(const struct mc_conv_problem *p, enum layout l)
     static double estimate_##name_(const struct mc_problem *p) { return estimate(conv(p), l); }              \
     static struct mc_plan *plan_##name_(const struct mc_problem *p) { return make(conv(p), l); }             \
     const struct mc_solver mc_conv_cuda_##name_ = {                                                          \
-        .name = "relayout_" #name_, .refuse = refuse_##name_, .estimate = estimate_##name_, .plan = plan_##name_, .wraps = true, \
+        .name = "relayout_" #name_, .refuse = refuse_##name_, .estimate = estimate_##name_,                  \
+        .plan = plan_##name_, .wraps = true,                                                                 \
     };
 LAYOUT(bc01, BC01)
 LAYOUT(b01c, B01C)

@@ -1,13 +1,13 @@
-/* space_to_depth.c: on a GPU, a convolution with strides as one without: what strides pass over become
- * channels (fold.cu).
+/* space_to_depth.c: on a GPU, a strided convolution as one of stride 1 whose channels are the phases of x
+ * (space_to_depth.cu).
  *
  *   y[u] = sum of x[s u - p + a] w[a],  a = s q + r:   sum over q and r of x'[r][u + q] w'[r][q]
  *
- * Few channels and large strides, as first layers have them, keep tensor cores waiting; s * s times the
- * channels do not, at the price of filters rounded up to multiples of s and of a copy of x.  Pads are in that
- * copy.
+ * Few channels and large strides, as in first layers, leave tensor cores idle; s * s times the channels do
+ * not.  The price: filters are rounded up to multiples of s, and x is copied.  The copy includes the
+ * border.
  *
- * Invariant: the child has the sums of the problem and zeros. */
+ * Invariant: the child sums the problem's terms and zeros. */
 #include "heavy/conv/cuda/cuda.h"
 #include "heavy/conv/cuda/space_to_depth_args.h"
 
@@ -16,15 +16,15 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_conv_space_to_depth_text = { "heavy/conv/cuda/space_to_depth.cu", text };
 
-/* of x, beyond which tensor cores are busy as it is; bytes that a thread writes */
+/* MOST_CHANNELS: of x; with more, tensor cores are busy anyway.  WORD: bytes that a thread writes */
 enum { MOST_CHANNELS = 16, WORD = 16 };
 struct side {                   /* x or w */
     void *kernel;
     const char *name;
     struct mc_grid grid;
     struct mc_space_to_depth_args args;
-    int64_t first;              /* bytes from the array to its element 0, 0 */
-    size_t at;                  /* folded, in the workspace */
+    int64_t first;              /* bytes from the array to its element (0, 0) */
+    size_t at;                  /* of the folded copy, in the workspace */
 };
 struct fold {
     struct mc_plan base;
@@ -60,7 +60,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- a plan ---- */
 
-/* Innermost are the new channels. */
+/* The new channels are innermost. */
 static void lay_out(int64_t stride[5], int64_t c, const int64_t size[3])
 {
     stride[1] = 1;
@@ -158,15 +158,15 @@ static const char *refuse(const struct mc_problem *p_)
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
     if (p->inner & INNER_FOLD || mc_conv_hollow(p)) {
-        return p->inner & INNER_FOLD ? "wraps a solver once" : mc_conv_hollow(p);
+        return p->inner & INNER_FOLD ? "cannot be nested" : mc_conv_hollow(p);
     }
     if (s->unshared || s->groups != 1 || s->c > MOST_CHANNELS) {
-        return s->unshared      ? "has one filter for all places"
+        return s->unshared      ? "has one filter for all positions"
                : s->groups != 1 ? "takes one group"
                                 : "takes up to 16 channels";
     }
     if (s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0) {
-        return "takes two axes";
+        return "takes two spatial axes";
     }
     if (conv_volume(s->dilation) != 1 || s->stride[1] * s->stride[2] == 1 || s->k[1] < s->stride[1] ||
         s->k[2] < s->stride[2]) {
@@ -176,7 +176,7 @@ static const char *refuse(const struct mc_problem *p_)
                                                                                           : NULL;
 }
 
-/* The child's best, and x there or back. */
+/* The child's best time, and a copy of x. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_), c = child_of(p);
@@ -184,4 +184,5 @@ static double estimate(const struct mc_problem *p_)
     return 3e-6 + mc_plan_cheapest(&c.base) + mc_cuda_seconds(p->dtype, false, 0, 1.5 * moved, 1);
 }
 
-const struct mc_solver mc_conv_cuda_space_to_depth = { .name = "fold", .refuse = refuse, .estimate = estimate, .plan = plan, .wraps = true };
+const struct mc_solver mc_conv_cuda_space_to_depth = { .name = "fold", .refuse = refuse, .estimate = estimate,
+                                                       .plan = plan, .wraps = true };

@@ -1,9 +1,10 @@
-/* space_to_depth.cu: strides as channels: an image's s by s phases side by side, as channels of an image s times smaller; and back.
+/* space_to_depth.cu: the s by s phases of an image become channels of an image that is s times smaller;
+ * and back.
  *
  *   folded[o][qh][qw][(c * sh + rh) * sw + rw] = plain[o][c][sh * qh + rh - ph][sw * qw + rw - pw], 0 outside
  *
- * Elements are moved, not computed with: T is an unsigned type of their size, and PACK of them a word of the folded array,
- * in which a word never leaves its place. */
+ * Elements are only moved: T is an unsigned type of their size.  A thread moves PACK of them, which are
+ * one word of the folded array. */
 #include "heavy/conv/cuda/space_to_depth_args.h"
 typedef mc_space_to_depth_args args;
 
@@ -32,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(256) fold(const __grid_constant__ a
     }
 }
 
-/* An element of plain a thread; what no fold has is 0. */
+/* One element of plain a thread; 0 where the folded array has no such element. */
 extern "C" __global__ void __launch_bounds__(256) unfold(const __grid_constant__ args p)
 {
     follow();

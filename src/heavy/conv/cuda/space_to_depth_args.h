@@ -1,4 +1,4 @@
-/* space_to_depth_args.h: the arguments of the kernels of fold.cu. */
+/* space_to_depth_args.h: the arguments of the kernels of space_to_depth.cu. */
 #ifndef MC_CONV_CUDA_SPACE_TO_DEPTH_ARGS_H
 #define MC_CONV_CUDA_SPACE_TO_DEPTH_ARGS_H
 

@@ -1,20 +1,20 @@
-/* spot_check.c: how far a result on a GPU is off: some of its elements, made again there as sums in float64
- * (sampled in direct.cu).
+/* spot_check.c: the error of a result on a GPU: some of its elements are computed again on the GPU with
+ * sums in float64 (`sampled` in direct.cu).
  *
  *   error = |got - want| / |want|, over the samples
  *
- * What rounds operands shows at once: cut to TF32 they give 3e-4 to 1e-3, whatever is summed; float32 gives
- * 1e-7 and, where long sums go in one order, the square root of their length more.
+ * Rounding of operands shows at once: TF32 gives 3e-4 to 1e-3 for sums of any length. float32 gives 1e-7,
+ * times the square root of the length where long sums run in one order.
  *
- * Invariant: which elements are looked at depends on the problem alone. */
+ * Invariant: the choice of samples depends on the problem alone. */
 #include "heavy/conv/cuda/cuda.h"
 #include "heavy/gemm/cuda/cuda.h"
 #include <math.h>
 
-enum { FEWEST = 24, MOST = 256, PART = 8192 };  /* samples; terms a block adds */
-static const double terms = 1 << 25;            /* so many are looked at in half a millisecond */
+enum { FEWEST = 24, MOST = 256, PART = 8192 };  /* numbers of samples; terms that a block sums */
+static const double terms = 1 << 25;            /* terms that are computed in half a millisecond */
 
-/* One element's bias and activation, as the problem has them. */
+/* The element with the problem's bias and activation. */
 static double finished(const struct mc_conv_problem *p, double sum, double more)
 {
     return mc_gemm_acted(p->act, p->alpha * sum + more);
@@ -63,8 +63,8 @@ double mc_conv_cuda_error(const struct mc_problem *p_, void *const *operand)
     return error;
 }
 
-/* float32: what the sum of as many terms in one order may be off, ten times what is likely, and what
- * transforms may lose. */
+/* float32: ten times the likely error of a sum of as many terms in one order, and what transforms may
+ * lose. */
 double mc_conv_cuda_allows(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);

@@ -1,37 +1,40 @@
-/* table.c: the family of convolutions on a GPU: the same problems with solvers of their own.
+/* table.c: the family of convolutions on a GPU: the problems of mc_conv_family with solvers of its own.
  *
  * Invariant: the last solver takes every problem. */
 #include "heavy/conv/cuda/cuda.h"
 #include "heavy/gemm/cuda/cuda.h"
 
 const struct mc_solver *const mc_conv_cuda_solvers[] = {
-    &mc_conv_cudnn,          /* a library, where there is one: every engine of it */
-    &mc_conv_cuda_small_channels,       /* few channels: the first layer */
-    &mc_conv_cuda_small_channels_tensor, /* the same on tensor cores, of halves or where TF32 is allowed */
-    &mc_conv_cuda_small_channels_scatter, /* gradients of inputs the same way, each place times all taps */
+    &mc_conv_cudnn,          /* cuDNN where it is installed: all of its engines */
+    &mc_conv_cuda_small_channels,       /* few channels, such as a first layer */
+    &mc_conv_cuda_small_channels_tensor, /* the same on tensor cores: halves, or TF32 */
+    /* gradients of inputs on tensor cores: product with all taps, then scatter */
+    &mc_conv_cuda_small_channels_scatter,
     &mc_conv_cuda_split,     /* float32 as pairs of halves on tensor cores */
-    &mc_conv_cuda_tma,       /* channels side by side on Hopper's: boxes of images and places, taps that meet nothing left out */
-    &mc_conv_cuda_split_pointwise,       /* the same by filters of one tap: products of what lies in the images */
-    &mc_conv_cuda_shared_image,     /* the same as split's, with small images in shared memory */
-    &mc_conv_cuda_taps,      /* gradients of filters the same way, with sums in registers */
-    &mc_conv_cuda_col2im,    /* gradients of inputs the same way, each place times all taps */
-    &mc_conv_cuda_fft,       /* whole images by their frequencies */
-    &mc_conv_cuda_fft_fine,  /* with float32's spectra where halves would do: few channels gain nothing by those */
-    &mc_conv_cuda_fft_tiling, /* tiles of them */
+    /* NHWC on Hopper's tensor cores: tiles of rows are boxes of images and positions */
+    &mc_conv_cuda_tma,
+    &mc_conv_cuda_split_pointwise,       /* split halves, pointwise: products on the images as stored */
+    &mc_conv_cuda_shared_image,     /* split halves, small images in shared memory */
+    &mc_conv_cuda_taps,      /* split halves, gradients of filters with sums in registers */
+    &mc_conv_cuda_col2im,    /* split halves, gradients of inputs: product with all taps, then scatter */
+    &mc_conv_cuda_fft,       /* Fourier transforms of whole images */
+    /* with float32 spectra where halves would do, which gain nothing for few channels */
+    &mc_conv_cuda_fft_fine,
+    &mc_conv_cuda_fft_tiling, /* Fourier transforms of tiles */
     &mc_conv_cuda_im2col,    /* windows as columns of a matrix product */
-    &mc_conv_cuda_exchange,  /* taps and places change places: forward by the weights pass, and back */
-    &mc_conv_cuda_exchange_full, /* forward by the inputs pass, and back */
-    &mc_conv_cuda_bc01,      /* copied into that layout for the others */
+    &mc_conv_cuda_exchange,  /* positions and taps exchanged: forward as a gradient of weights, and back */
+    &mc_conv_cuda_exchange_full, /* forward as a gradient of inputs, and back */
+    &mc_conv_cuda_bc01,      /* copied to that layout for the other solvers */
     &mc_conv_cuda_b01c,
-    &mc_conv_cuda_space_to_depth,      /* strides as channels: the first layer again */
-    &mc_conv_cuda_unfused,     /* the bare convolution, and then what follows */
-    &mc_conv_cuda_direct,    /* any, by indices */
+    &mc_conv_cuda_space_to_depth,      /* phases of a strided image as channels */
+    &mc_conv_cuda_unfused,     /* the bare convolution, then an epilogue kernel */
+    &mc_conv_cuda_direct,    /* any problem; elements found by index */
     NULL,
 };
 
 /* ---- the family ---- */
 
-/* What was timed without cuDNN says nothing of a machine with it. */
+/* Results that were timed without cuDNN do not hold for a machine with it. */
 static void word(const struct mc_problem *p, struct mc_str *out)
 {
     mc_conv_word(p, out);
@@ -54,7 +57,7 @@ static void discard(const struct mc_problem *p, void *operand[8])
 
 /* ---- verification ---- */
 
-/* Bias and activation, which the host's reference has as a function. */
+/* Bias and activation.  The host's reference takes them as a function, so they are applied here. */
 static void after(const struct mc_problem *p_, void *const *operand)
 {
     const struct mc_conv_problem *p = conv(p_);
@@ -105,11 +108,11 @@ const struct mc_family mc_conv_cuda = {
 struct mc_plan *mc_conv_cuda_plan(const struct mc_conv_problem *p, const struct mc_plan_options *o)
 {
     if (p->has_epilogue) {
-        mc_fail(MC_EUNSUPPORTED, "conv: a GPU calls no epilogue");
+        mc_fail(MC_EUNSUPPORTED, "conv: a GPU cannot call an epilogue function");
         return NULL;
     }
     if (mc_flag_int(FLAG_dnn_enabled) == DNN_REQUIRED && !mc_nv_found(NV_CUDNN)->there) {
-        mc_fail(MC_EUNSUPPORTED, "conv: the flag dnn.enabled is True, and cuDNN is not there: %s",
+        mc_fail(MC_EUNSUPPORTED, "conv: the flag dnn.enabled is True, and cuDNN was not found: %s",
                 mc_nv_found(NV_CUDNN)->why);
         return NULL;
     }

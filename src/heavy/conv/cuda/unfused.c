@@ -1,8 +1,8 @@
-/* unfused.c: on a GPU, a convolution and what follows it, one after the other: the planner's choice for the
- * bare one, then a kernel of ours on its result.  What those lose that do both at once, planning finds by
- * timing them against this.
+/* unfused.c: on a GPU, a convolution and its epilogue one after the other: the plan that the planner
+ * selects for the bare convolution, then an epilogue kernel on its result.  Planning times solvers with
+ * fused epilogues against this one.
  *
- * Invariant: the child is the problem as if nothing followed, so all share what wisdom has of it. */
+ * Invariant: the child is the problem without epilogue, so that all epilogues share its wisdom. */
 #include "heavy/conv/cuda/cuda.h"
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
@@ -28,8 +28,8 @@ static struct mc_conv_problem child_of(const struct mc_conv_problem *p)
 static struct mc_cuda_epilogue_of epilogue_of(const struct mc_conv_problem *p)
 {
     const struct mc_conv_array y = mc_conv_array(p, mc_conv_result(p->s.pass));
-    struct mc_cuda_epilogue_of q = { .dtype = p->dtype, .rank = y.rank, .has_bias = p->has_bias, .beta = p->beta,
-                                   .act = p->act };
+    struct mc_cuda_epilogue_of q = { .dtype = p->dtype, .rank = y.rank, .has_bias = p->has_bias,
+                                     .beta = p->beta, .act = p->act };
     for (int i = 0; i < y.rank; i++) {
         q.size[i] = y.size[i];
         q.y[i] = q.c0[i] = y.stride[i];
@@ -48,9 +48,9 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return p->inner                                             ? "is for who asks, not for solvers"
-           : p->beta != 0 && !p->residual                       ? "writes over a c0 that is the result"
-           : p->beta == 0 && !p->has_bias && p->act == ACT_NONE ? "wants something to follow"
+    return p->inner                                             ? "is not for child plans"
+           : p->beta != 0 && !p->residual                       ? "would overwrite c0, which is the result"
+           : p->beta == 0 && !p->has_bias && p->act == ACT_NONE ? "requires an epilogue"
                                                                 : NULL;
 }
 
@@ -67,4 +67,5 @@ static double estimate(const struct mc_problem *p_)
     return mc_plan_cheapest(&c.base) + mc_conv_cuda_epilogue_seconds(p);
 }
 
-const struct mc_solver mc_conv_cuda_unfused = { .name = "apart", .refuse = refuse, .estimate = estimate, .plan = plan, .wraps = true };
+const struct mc_solver mc_conv_cuda_unfused = { .name = "apart", .refuse = refuse, .estimate = estimate,
+                                                .plan = plan, .wraps = true };

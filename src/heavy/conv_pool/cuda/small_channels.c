@@ -1,5 +1,5 @@
-/* small_channels.c: images of few channels on a GPU (few.cu): the first layer of a net with the pooling
- * behind it, forward and the gradient of its filters.
+/* small_channels.c: images of few channels on a GPU (small_channels.cu): the first layer of a net with the
+ * pooling after it, forward and the gradient of its filters.
  *
  * Invariant: a block's part of the problem fits in shared memory. */
 #include "heavy/conv/cuda/small_channels/small_channels.h"
@@ -9,7 +9,8 @@
 static const char text[] = {
 #include "heavy/conv_pool/cuda/small_channels_text.h"
     , 0 };
-const struct mc_cuda_text mc_pooled_small_channels_text = { "heavy/conv_pool/cuda/small_channels.cu", text, &mc_conv_small_channels_lines_text };
+const struct mc_cuda_text mc_pooled_small_channels_text = { "heavy/conv_pool/cuda/small_channels.cu", text,
+                                                            &mc_conv_small_channels_lines_text };
 
 enum {
     P = 4,
@@ -24,7 +25,7 @@ enum {
 struct few {
     struct mc_small_channels few;
     struct mc_pooled_small_channels_args args;
-    bool planes;                /* of maxima and of marks can be moved four numbers at a time */
+    bool planes;                /* maxima and argmax marks can be moved four at a time */
     int q;                      /* forward: filters of a thread */
 };
 
@@ -44,8 +45,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- a plan ---- */
 
-/* Forward: a line begins in a bank of its own for as many threads as read at once.  Weights: the cells of a
- * window lie in different banks. */
+/* Forward: the lines that threads read at once begin in different banks.  Weights: the cells of a window
+ * are in different banks. */
 static int pitch_of(const struct mc_pooled_problem *p, int across)
 {
     const struct mc_conv_shape *s = &p->conv.s;
@@ -94,13 +95,13 @@ static void shape(struct few *d, const struct mc_pooled_problem *p)
     a->pitch = pitch_of(p, a->across);
     a->lines = (int)((rows - 1) * s->stride[1] + s->k[1]);
     a->windows = (int)(p->out[1] * p->out[2]);
-    a->fours = mc_small_channels_up(a->windows - 4, BANKS) + 4; /* four banks further for each filter */
+    a->fours = mc_small_channels_up(a->windows - 4, BANKS) + 4; /* filters are four banks apart */
     a->filters = mc_small_channels_up(s->f, d->q) + 4;
     d->planes = a->windows % 4 == 0 && (!forward || a->out[1] % 2 == 0) && a->gs[0] % 4 == 0 &&
                 a->gs[1] % 4 == 0 && a->ks[0] % 4 == 0 && a->ks[1] % 4 == 0;
 }
 
-/* Floats of a block; kept as 64 bits until it is known that they are few. */
+/* Floats of a block; in 64 bits, as the number may be large. */
 static int64_t shared_floats(const struct few *d, const struct mc_conv_shape *s)
 {
     const struct mc_pooled_small_channels_args *a = &d->args;
@@ -148,7 +149,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return mc_small_channels_plan(&d.few, sizeof d, &mc_pooled_small_channels_text, &defines);
 }
 
-/* ---- what it takes ---- */
+/* ---- limits and estimate ---- */
 
 static bool small(const struct mc_pooled_problem *p)
 {
@@ -162,7 +163,7 @@ static bool small(const struct mc_pooled_problem *p)
     return ok;
 }
 
-/* Windows of a thread are whole, and side by side. */
+/* Do windows not overlap, and does a thread have whole ones? */
 static bool side_by_side(const struct mc_pooled_problem *p)
 {
     bool yes = P % p->w[2] == 0 && p->w[1] <= 3;
@@ -183,12 +184,12 @@ static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_pooled_problem *p = pooled(p_);
     const bool forward = p->conv.s.pass == CONV_FORWARD;
-    return p->conv.s.pass == CONV_INPUTS ? "goes forward, and back to filters"
+    return p->conv.s.pass == CONV_INPUTS ? "computes forward and gradients of filters"
            : mc_pooled_not_plain(p)      ? mc_pooled_not_plain(p)
            : !small(p)                   ? "takes few channels, small filters, strides up to 2"
            : forward && !side_by_side(p)
-               ? "goes forward with windows of 1, 2 or 4 columns and up to 3 rows, side by side"
-           : !fits(p) ? "has no room for an image in shared memory"
+               ? "computes forward for windows of 1, 2 or 4 columns and up to 3 rows, not overlapping"
+           : !fits(p) ? "cannot keep an image in shared memory"
                       : mc_cuda_needs_sm80();
 }
 
@@ -203,4 +204,5 @@ static double estimate(const struct mc_problem *p_)
                                    : mc_cuda_seconds(MC_FLOAT32, false, 2 * windows * taps, bytes, 0.12);
 }
 
-const struct mc_solver mc_pooled_cuda_small_channels = { .name = "few", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_pooled_cuda_small_channels = { .name = "few", .refuse = refuse,
+                                                         .estimate = estimate, .plan = plan };

@@ -1,10 +1,13 @@
-/* small_channels.cu: a convolution of images of few channels whose y is pooled to its maxima: y is neither written nor read.
+/* small_channels.cu: a convolution of images of few channels with max pooling: y is neither written nor
+ * read.
  *
- *   forward   lines of an image lie in shared memory with their zeros around; a thread has all W1 x P elements of y under P / W2
- *             windows, for Q filters, and writes the largest of each window and its mark
- *   weights   a lane has a filter, whose C x KH x KW sums stay in its registers; a warp has some windows of an image.  Its lanes
- *             read x where their marks say: at one of W1 x W2 places, which lie in different banks.  What a block's warps came
- *             to is added up, and what blocks came to by `add`, in order
+ *   forward   lines of an image are in shared memory with their border of zeros.  A thread has all W1 x P
+ *             elements of y under P / W2 windows, for Q filters.  It writes the maximum of each window and
+ *             its argmax mark
+ *   weights   a lane has a filter, whose C x KH x KW sums stay in its registers; a warp has some windows of
+ *             an image.  Its lanes read x where their marks point: at one of W1 x W2 positions, which are
+ *             in different banks.  The sums of a block's warps are added; `add` adds those of the blocks,
+ *             in order
  *
  * Windows are compiled in: W1 x W2, strides S1, S2; heavy/conv/cuda/small_channels/rows.cu has the rest. */
 #include "heavy/conv_pool/cuda/small_channels_args.h"
@@ -20,7 +23,7 @@ __device__ __forceinline__ void load(const args &p, int image, float *to)
 #if PASS == 0
 /* ---- forward ---- */
 
-/* The first of the largest cells of window k of a thread; a NaN is larger than anything. */
+/* The first of the largest cells of window k of a thread; NaN counts as the largest. */
 __device__ __forceinline__ void largest(const args &p, const float (&sum)[W1][P], int k, int row, int col, float *most, unsigned char *mark)
 {
     *most = sum[0][k * W2];
@@ -116,7 +119,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) forward(const __grid_co
 #else
 /* ---- weights ---- */
 
-/* Maxima and marks of 32 filters: (filter, fours) floats and (filter, fours) bytes, which begin in banks of their own. */
+/* Maxima and marks of 32 filters: (filter, fours) floats and (filter, fours) bytes; filters begin in
+ * different banks. */
 __device__ __forceinline__ void load_windows(const args &p, int image, int first, float *g, unsigned char *mark)
 {
     const float *const from = p.g + image * p.gs[0] + first * p.gs[1];
@@ -139,8 +143,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) weights(const __grid
     follow();
     extern __shared__ float4 room[];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = blockIdx.y * 32;
-    const int size = (C * p.lines * p.pitch + 3) / 4 * 4, half = size + 40 * p.fours;    /* floats of an image and its windows */
-    int *const at = (int *)room;        /* by window: where its cell 0 reads */
+    /* floats of an image and its windows */
+    const int size = (C * p.lines * p.pitch + 3) / 4 * 4, half = size + 40 * p.fours;
+    int *const at = (int *)room;        /* by window: offset of its cell 0 */
     float *const begin = (float *)(at + (p.windows + 3) / 4 * 4);
     float sum[TAPS] = {};
     for (int e = threadIdx.x; e < p.windows; e += blockDim.x) {
@@ -152,7 +157,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) weights(const __grid
     for (int image = blockIdx.x, turn = 0; image < p.n; image += gridDim.x, turn ^= 1) {
         float *const x = begin + turn * half, *const next = begin + (turn ^ 1) * half;
         fetched();
-        __syncthreads();        /* all have what was fetched, and are done with what lay in the other half */
+        __syncthreads();        /* all copies have arrived, and all threads are done with the other half */
         if (image + (int)gridDim.x < p.n) {
             load(p, image + gridDim.x, next);
             load_windows(p, image + gridDim.x, first, next + size, (unsigned char *)(next + size + 32 * p.fours));

@@ -1,4 +1,5 @@
-/* table.c: the family of pooled convolutions on a GPU: the same problems with solvers of their own. */
+/* table.c: the family of pooled convolutions on a GPU: the problems of the host's family with solvers of
+ * its own. */
 #include "heavy/cuda/cuda.h"
 #include "heavy/conv_pool/solver.h"
 
@@ -6,7 +7,7 @@ static const struct mc_solver *const solvers[] = { &mc_pooled_cuda_small_channel
 
 /* ---- operands ---- */
 
-/* Random, but for marks. */
+/* Random, except for marks. */
 static mc_status operands(const struct mc_problem *p_, void *operand[8])
 {
     const struct mc_pooled_problem *p = pooled(p_);

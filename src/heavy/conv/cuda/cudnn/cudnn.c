@@ -1,7 +1,7 @@
-/* cudnn.c: convolutions by cuDNN's backend: every pass, its heuristics, every engine and knob
- * (cudnn_search.c).
+/* cudnn.c: convolutions by cuDNN's backend: every pass; its heuristics, and all of its engines and knobs
+ * (search.c).
  *
- * Invariant: what is taken can be recorded, whatever the pointers of a call are aligned to. */
+ * Invariant: the plan can be captured, and runs for pointers of any alignment. */
 #include "heavy/conv/cuda/cuda.h"
 
 struct dnn {
@@ -75,8 +75,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     }
     if (!ok) {
         if (mc_last_status() >= 0) {
-            mc_fail(MC_EUNSUPPORTED,
-                    graph ? "conv: cuDNN has no engine for this" : "conv: cuDNN makes no graph of this");
+            mc_fail(MC_EUNSUPPORTED, graph ? "conv: cuDNN has no engine for this problem"
+                                           : "conv: cuDNN has no graph for this problem");
         }
         destroy(&d->base);
         mc_free(d);
@@ -98,18 +98,18 @@ static const char *refuse(const struct mc_problem *p)
 
 enum { TILE = 64, THICK = 32 };
 
-/* How much of the units few channels keep at work: tensor cores sum over channels first (3 of bfloat16 ran at
- * 23 TFLOP/s on an H200, 3 of TF32 at 17), and gradients have a column for each: that of 64 filters of 12
- * channels took over a millisecond, not 0.29. */
+/* The part of the units' speed that few channels reach.  Tensor cores sum over channels first: 3 channels
+ * of bfloat16 ran at 23 TFLOP/s on an H200, 3 of TF32 at 17.  Gradients have a column for each channel:
+ * that of 64 filters of 12 channels took over a millisecond instead of 0.29. */
 static double thick(const struct mc_conv_problem *p)
 {
     const bool matters = p->tf32 || mc_dtypes[p->dtype].size == 2 || p->s.pass != CONV_FORWARD;
-    const double enough = mc_dtypes[p->dtype].size == 2 ? 2 * THICK : THICK; /* as many bytes of halves */
+    /* for halves the same number of bytes */
+    const double enough = mc_dtypes[p->dtype].size == 2 ? 2 * THICK : THICK;
     return matters && p->s.groups == 1 ? MC_MIN((double)p->s.c / enough, 1) : 1;
 }
 
-/* On tensor cores channels are innermost; where they are not, arrays are copied on the way: 14 to 36 us for
- * 13 to 31 MB. */
+/* Engines on tensor cores need NHWC; other layouts are copied on the way: 14 to 36 us for 13 to 31 MB. */
 static double turned(const struct mc_conv_problem *p)
 {
     const bool cores = p->tf32 || mc_dtypes[p->dtype].size == 2,
@@ -117,10 +117,10 @@ static double turned(const struct mc_conv_problem *p)
     return cores && !innermost ? mc_cuda_seconds(p->dtype, false, 0, 2 * mc_conv_bytes(p), 1) : 0;
 }
 
-/* As products of matrices that are never written: a gradient of images looks at every tap of every place of
- * x, and few tiles of a result keep few processors busy.  224 x 224 taps for 3 x 3 places take 16 to 41 ms on
- * an H200, at 0.7 GFLOP.  Channels innermost, from 64 on, bfloat16 reaches 0.52 to 0.73 of the units there,
- * TF32 0.6 to 0.83, and 0.3 to 0.4 in gradients of filters. */
+/* The time of implicit products.  A gradient of images tests every tap at every position of x, and few
+ * tiles keep few multiprocessors busy: 224 x 224 taps for 3 x 3 positions take 16 to 41 ms on an H200, at
+ * 0.7 GFLOP.  With NHWC and 64 or more channels bfloat16 reaches 0.52 to 0.73 of the peak, TF32 0.6 to
+ * 0.83, and 0.3 to 0.4 in gradients of filters. */
 static double implicit(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
@@ -131,15 +131,14 @@ static double implicit(const struct mc_conv_problem *p)
     const int64_t rows = s->n * conv_volume(s->pass == CONV_INPUTS ? s->in : s->out),
                   cols = s->pass == CONV_INPUTS ? s->c : s->f;
     const double tiles = (double)(conv_ceil(rows, TILE) * conv_ceil(cols, TILE));
-    const double busy = s->pass == CONV_WEIGHTS || !d
-                            ? 1
-                            : MC_MIN(4 * tiles / d->processors, 1); /* sums of weights are cut in parts */
+    const double busy = s->pass == CONV_WEIGHTS || !d ? 1
+                                                      : MC_MIN(4 * tiles / d->processors, 1); /* split-K */
     return turned(p) + mc_cuda_seconds(p->dtype, p->tf32, walked, mc_conv_bytes(p), thick(p) * busy * 0.6);
 }
 
-/* It transforms too, though its heuristics may not say so: what ours takes, and a little.  What it fuses it
- * may compile, in every process anew, and by engines of which nothing is known: only timing finds that worth
- * it. */
+/* cuDNN has transforms too, even if its heuristics do not name them: the estimate of fft, and 10 percent.
+ * A fused epilogue may have to be compiled in every process, by engines about which nothing is known; so
+ * it counts more than a separate kernel, and only timing can select it. */
 static double estimate(const struct mc_problem *p)
 {
     const struct mc_solver *fft = &mc_conv_cuda_fft;
@@ -147,4 +146,5 @@ static double estimate(const struct mc_problem *p)
            (mc_dnn_fused(conv(p)) ? 1.1 * mc_conv_cuda_epilogue_seconds(conv(p)) : 0);
 }
 
-const struct mc_solver mc_conv_cudnn = { .name = "cudnn", .refuse = refuse, .estimate = estimate, .plan = plan, .doubted = true };
+const struct mc_solver mc_conv_cudnn = { .name = "cudnn", .refuse = refuse, .estimate = estimate,
+                                         .plan = plan, .doubted = true };

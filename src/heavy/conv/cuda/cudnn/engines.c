@@ -1,16 +1,16 @@
-/* engines.c: the engines of cuDNN and their knobs: what its heuristics propose for a graph, and all there
- * are.
+/* engines.c: the engines of cuDNN and their knobs: those that its heuristics propose for a graph, and all
+ * others.
  *
- * Invariant: an engine that rounds inputs to fewer bits than the problem allows, sums halves in halves, or,
- * where the flag deterministic is set, may give other bits on another run, is never named: its numerical
- * notes say so. */
+ * Invariant: no engine is named whose numerical notes say that it rounds inputs to fewer bits than the
+ * problem allows, sums halves in halves, or, with the flag deterministic, may give other bits on another
+ * run. */
 #include "heavy/conv/cuda/cuda.h"
 #include <inttypes.h>
 #include <stdio.h>
 
 enum { MOST_HEURISTIC = 24, MOST_KNOBS = 24, MOST_CHOICES = 128 };
 
-/* ---- what a configuration is ---- */
+/* ---- a configuration ---- */
 
 static bool read(void *desc, int name, int type, int64_t most, int64_t *n, void *values)
 {
@@ -24,9 +24,9 @@ int64_t mc_dnn_number(void *desc, int name, int64_t missing)
     return read(desc, name, CUDNN_TYPE_INT64, 1, &n, &v) && n == 1 ? v : missing;
 }
 
-/* May this engine serve p?  Its notes tell how it computes.  Winograd is float32 to the library where its
- * heuristics name it: 3x3 by those that they do not name was off by 4.1e-6 on an H200, by their choice 4.3e-7
- * (9.19); unnamed says which it is. */
+/* Do the engine's numerical notes allow it for p? unnamed: no heuristic names it.  Such Winograd engines
+ * are refused for float32: on 3x3 filters they were off by 4.1e-6 on an H200, those that the heuristics
+ * name by 4.3e-7 (cuDNN 9.19). */
 static bool allowed(const struct mc_conv_problem *p, void *engine, bool unnamed)
 {
     int note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT + 22];
@@ -51,7 +51,7 @@ static bool allowed(const struct mc_conv_problem *p, void *engine, bool unnamed)
 
 enum { MOST_NOTES = 32 };
 
-/* Does the engine say so of itself? */
+/* Do the engine's notes of this kind include `which`? */
 static bool notes(void *engine, int name, int type, int which)
 {
     int note[MOST_NOTES];
@@ -64,7 +64,7 @@ static bool notes(void *engine, int name, int type, int which)
     return so;
 }
 
-/* Engine and knobs of a configuration. */
+/* The engine and knobs of a configuration. */
 bool mc_dnn_describe(const struct mc_conv_problem *p, void *config, struct mc_dnn_config *c)
 {
     struct mc_dnn g = { 0 };
@@ -86,7 +86,7 @@ bool mc_dnn_describe(const struct mc_conv_problem *p, void *config, struct mc_dn
             read(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &one, &type);
             h ^= mc_hash_mix(
                 (uint64_t)type,
-                (uint64_t)mc_dnn_number(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, -1)); /* in any order */
+                (uint64_t)mc_dnn_number(knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, -1)); /* xor: any order */
         }
     }
     c->engine = ok ? mc_dnn_number(engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, -1) : -1;
@@ -99,7 +99,7 @@ bool mc_dnn_describe(const struct mc_conv_problem *p, void *config, struct mc_dn
     return ok;
 }
 
-/* ---- which there are ---- */
+/* ---- all configurations ---- */
 
 static bool heuristic(void *graph, int mode, mc_dnn_visit *f, void *arg)
 {
@@ -148,7 +148,7 @@ static int64_t knobs_of(struct mc_dnn *g, void *engine, struct knob knob[MOST_KN
     return n;
 }
 
-/* One configuration of an engine; knob NULL: as cuDNN sets them. */
+/* One configuration of an engine; knob NULL: with cuDNN's default knobs. */
 static enum mc_dnn_next configure(void *engine, const struct knob *knob, int64_t n, mc_dnn_visit *f,
                                   void *arg)
 {
@@ -171,7 +171,7 @@ static enum mc_dnn_next configure(void *engine, const struct knob *knob, int64_t
     return next;
 }
 
-/* The next choice of all knobs, as a number whose digits they are. */
+/* The next combination of choices: knobs are the digits of a number. */
 static bool turn(struct knob *knob, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
@@ -184,7 +184,7 @@ static bool turn(struct knob *knob, int64_t n)
     return false;
 }
 
-/* As cuDNN sets its knobs, and if every is set with each choice of them. */
+/* Visits the engine with its default knobs and, if `every` is set, with each combination of choices. */
 static bool engine(const struct mc_conv_problem *p, void *graph, int64_t index, bool every, mc_dnn_visit *f,
                    void *arg)
 {
@@ -213,7 +213,7 @@ bool mc_dnn_engine(const struct mc_conv_problem *p, void *graph, int64_t index, 
     return engine(p, graph, index, true, f, arg);
 }
 
-/* The newest first: where one of those that no heuristic names is the fastest, it is among them. */
+/* The newest engines first: where an engine that no heuristic names is the fastest, it is a new one. */
 static bool every_engine(const struct mc_conv_problem *p, void *graph, bool every, mc_dnn_visit *f, void *arg)
 {
     const int64_t count = mc_dnn_number(graph, CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT, 0);

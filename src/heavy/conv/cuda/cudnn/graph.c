@@ -1,10 +1,10 @@
-/* graph.c: a convolution as an operation graph of cuDNN's backend: the pass, and after forward, where they
- * are asked for, c0, a bias and an activation.
+/* graph.c: a convolution as an operation graph of cuDNN's backend: the pass and, after a forward pass, c0,
+ * a bias and an activation where the problem has them.
  *
- * One and two spatial axes are two to cuDNN.  Axes of size 1 get the strides of the layout that the rest of
- * the array has, because its engines look at strides to tell layouts apart.
+ * cuDNN takes two spatial axes where a problem has one or two.  Its engines recognize layouts by strides;
+ * so axes of size 1 get the strides that they have in the layout of the rest of the array.
  *
- * Invariant: nothing is made once a descriptor of the graph has failed. */
+ * Invariant: after a descriptor of the graph has failed no further one is made. */
 #include "heavy/conv/cuda/cuda.h"
 
 /* ---- descriptors ---- */
@@ -42,8 +42,8 @@ void mc_dnn_free(struct mc_dnn *g)
 /* ---- geometry ---- */
 
 static const int dtypes[MC_NDTYPE] = {
-    [MC_FLOAT16] = CUDNN_DATA_HALF, [MC_BFLOAT16] = CUDNN_DATA_BFLOAT16, [MC_FLOAT32] = CUDNN_DATA_FLOAT, [MC_FLOAT64] = CUDNN_DATA_DOUBLE,
-};
+    [MC_FLOAT16] = CUDNN_DATA_HALF, [MC_BFLOAT16] = CUDNN_DATA_BFLOAT16, [MC_FLOAT32] = CUDNN_DATA_FLOAT,
+    [MC_FLOAT64] = CUDNN_DATA_DOUBLE, };
 struct shape { int rank; int64_t size[5], stride[5]; };
 static const int orders[][5] = { { 0, 1, 2, 3, 4 }, { 0, 2, 3, 4, 1 } }; /* bc01, b01c: outermost first */
 
@@ -53,7 +53,7 @@ static int64_t axes(const struct mc_conv_problem *p)
     return s->in[0] == 1 && s->out[0] == 1 && s->k[0] == 1 && s->pad[0] == 0 ? 2 : 3;
 }
 
-/* Dense strides in an order; false where the array's own differ and matter. */
+/* The dense strides of an order; false: the array has others on an axis longer than 1. */
 static bool in_order(const struct mc_conv_array *a, const int *order, int64_t stride[5])
 {
     int64_t step = 1;
@@ -66,7 +66,7 @@ static bool in_order(const struct mc_conv_array *a, const int *order, int64_t st
     return same;
 }
 
-/* All three arrays in one order if that can be, else each as it lies. */
+/* All three arrays in one order if possible, else each with its own strides. */
 static void strides(const struct mc_conv_problem *p, int64_t to[3][5])
 {
     for (size_t o = 0; o < NELEM(orders); o++) {
@@ -109,7 +109,8 @@ static struct shape shape_of(const struct mc_conv_problem *p, int role)
     return s;
 }
 
-/* Zeros behind an axis: as in front if that makes the same windows, else the fewest; negative: cropped. */
+/* The border behind an axis: the same as in front if that gives the same windows, else the smallest;
+ * negative: the image is cropped. */
 static int64_t behind(const struct mc_conv_shape *s, int i)
 {
     const int64_t least = (s->out[i] - 1) * s->stride[i] + (s->k[i] - 1) * s->dilation[i] + 1 - s->in[i] -
@@ -119,8 +120,8 @@ static int64_t behind(const struct mc_conv_shape *s, int i)
                                                                   : least;
 }
 
-/* Its engines read filters as dense, in the order of the images, whatever their strides are. */
-static bool filters_lie_well(const struct mc_conv_problem *p)
+/* cuDNN's engines read filters as dense, in the order of the images, whatever their strides are. */
+static bool filters_in_order(const struct mc_conv_problem *p)
 {
     const struct mc_conv_array w = mc_conv_array(p, CONV_W);
     int64_t unused[5];
@@ -144,14 +145,14 @@ const char *mc_dnn_refuse(const struct mc_conv_problem *p)
         return mc_conv_hollow(p);
     }
     if (s->unshared || (p->wide && p->dtype != MC_FLOAT64)) {
-        return s->unshared ? "has one filter for all places"
+        return s->unshared ? "has one filter for all positions"
                            : "sums in float32, and conv.precision asks for float64";
     }
     if (mc_dnn_fused(p) && (s->pass != CONV_FORWARD || p->dtype == MC_FLOAT64)) {
-        return "fuses what follows a forward pass in float32 or halves";
+        return "fuses epilogues of forward passes in float32 or halves only";
     }
     if (p->beta != 0 && p->residual && !mc_dnn_fused(p)) {
-        return "copies c0 first, as apart need not";
+        return "would copy c0 first, which apart does not";
     }
     for (int i = 0; i < 3; i++) {
         if (s->pad[i] < 0 || behind(s, i) < 0) {
@@ -166,8 +167,7 @@ const char *mc_dnn_refuse(const struct mc_conv_problem *p)
             }
         }
     }
-    return filters_lie_well(p) ? NULL
-                               : "does not look at the strides of filters that are neither bc01 nor all b01c";
+    return filters_in_order(p) ? NULL : "takes filters as bc01, or all arrays as b01c";
 }
 
 /* ---- tensors ---- */
@@ -214,17 +214,26 @@ static void *convolution(struct mc_dnn *g, const struct mc_conv_problem *p, int 
 static const struct {
     int descriptor, conv, alpha, beta, role[3]; /* attributes of x, w, y */
 } passes[] = {
-    [CONV_FORWARD] = { CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-                       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
-                       { CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+    [CONV_FORWARD] = { CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+                       { CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y } },
-    [CONV_INPUTS]  = { CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
-                       { CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+    [CONV_INPUTS]  = { CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+                       { CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY } },
-    [CONV_WEIGHTS] = { CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
-                       { CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+    [CONV_WEIGHTS] = { CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+                       { CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY } },
 };
 
@@ -257,12 +266,13 @@ static void *pointwise(struct mc_dnn *g, int mode, double alpha, void *x, double
 }
 
 static const int modes[] = {
-    [ACT_RELU] = CUDNN_POINTWISE_RELU_FWD, [ACT_GELU] = CUDNN_POINTWISE_GELU_APPROX_TANH_FWD, [ACT_TANH] = CUDNN_POINTWISE_TANH_FWD,
+    [ACT_RELU] = CUDNN_POINTWISE_RELU_FWD, [ACT_GELU] = CUDNN_POINTWISE_GELU_APPROX_TANH_FWD,
+    [ACT_TANH] = CUDNN_POINTWISE_TANH_FWD,
     [ACT_SIGMOID] = CUDNN_POINTWISE_SIGMOID_FWD, [ACT_ELU] = CUDNN_POINTWISE_ELU_FWD,
     [ACT_GELU_ERF] = CUDNN_POINTWISE_GELU_FWD, [ACT_SWISH] = CUDNN_POINTWISE_SWISH_FWD,
 };
 
-/* What follows the convolution, in order: to[] are where each writes, the last one y. */
+/* Appends the epilogue in order. to[]: where each operation writes; the last one writes y. */
 static int follow(struct mc_dnn *g, const struct mc_conv_problem *p, const struct shape *ys, void *from,
                   void *y, int64_t alignment, void *op[3])
 {

@@ -1,23 +1,20 @@
-/* search.c: which of cuDNN's configurations serves a problem.
+/* search.c: selects one of cuDNN's configurations for a problem.
  *
- *   estimate    the first configuration that its heuristic (mode A) names and that can be had
- *   measure     those of modes A and B, each list until ten in a row have not won, or three of a later one,
- *               every engine as it sets
- *               its own knobs, the newest first, and mode fallback, timed as long as a budget lasts: the
- *               heuristics do not name the transforms of
- *               forward passes, which are up to 28 times as fast as what they do, nor the engines that they
- *               would have to compile
- *               (of graphs with more than a convolution those of the heuristics alone: the others have shown
- *               what they can at
- *               the bare one, which is timed with a kernel behind it)
- *   exhaustive  the same, and every engine with every choice of its knobs, up to a number of each
+ *   estimate    the first usable configuration that its heuristic (mode A) names
+ *   measure     times configurations within a budget: those of modes A and B (each list until 10 in a row
+ *               have not won; 3 in later lists), every engine with its default knobs, the newest first, and
+ *               mode fallback.  The heuristics do not name the transforms of forward passes, which are up
+ *               to 28 times as fast as what they name, nor the engines that they would have to compile.
+ *               For graphs with an epilogue only those of the heuristics are timed: the others are timed
+ *               for the bare convolution, which runs with an epilogue kernel.
+ *   exhaustive  the same, and every engine with every choice of its knobs, up to a limit for each
  *
- * A configuration is known as "e38:5f1c...", its engine and a hash of its knobs; wisdom keeps the fastest.
- * Its notes are not the last word on what it rounds: before one is taken its result is looked at
- * (mc_plan_exact), and what was found is remembered.
+ * A configuration is named "e38:5f1c...", by its engine and a hash of its knobs; wisdom keeps the
+ * fastest.  Its notes do not always tell how it rounds: before one is selected its result is checked
+ * (mc_plan_exact), and wisdom keeps the outcome.
  *
- * Invariant: what is taken can be recorded, needs no more workspace than the flag allows, is let through by
- * cudnn_engines.c, and was as exact as the problem allows. */
+ * Invariant: the selected configuration can be captured, needs no more workspace than the flag allows,
+ * passes the checks of engines.c, and is as exact as the problem requires. */
 #include "heavy/conv/cuda/cuda.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,8 +65,8 @@ void mc_dnn_forget(struct mc_dnn_ready *r)
     r->plan = NULL;
 }
 
-/* A configuration made ready to run; false: it cannot be, is not for p, or needs more workspace than the flag
- * allows. */
+/* Finalizes a configuration; false: it cannot be, is not usable for p, or needs more workspace than the
+ * flag allows. */
 static bool prepare(const struct mc_conv_problem *p, void *config, struct mc_dnn_ready *r)
 {
     void *h = mc_dnn_handle();
@@ -95,21 +92,21 @@ static bool prepare(const struct mc_conv_problem *p, void *config, struct mc_dnn
     return true;
 }
 
-/* ---- which is taken ---- */
+/* ---- selection ---- */
 
 struct search {
     const struct mc_conv_problem *p;
     struct mc_dnn_ready best;
     double seconds;
-    const char *wanted;         /* the name of one that was looked at; NULL: any */
-    bool believed;              /* notes are, of one that nobody has looked at */
+    const char *wanted;         /* the name of one that was checked; NULL: any */
+    bool believed;              /* accept unchecked configurations by their notes */
     void *operand[8];
     VEC(uint64_t) seen;
-    double each, budget, end;   /* seconds for one, for all that follow the first, and when those are over */
+    double each, budget, end;   /* seconds: for one, for all after the first; end: when the budget is spent */
     enum mc_plan_mode mode;
-    /* how many of a heuristic's, and of those that compile, have not won since one has */
+    /* since the last win: how many were tried in this list, and how many that compile */
     int idle, built;
-    bool left, unnamed;         /* a list for the next one; it is past the heuristics' lists */
+    bool left, unnamed;         /* left: a list was left early; unnamed: past the heuristics' lists */
 };
 
 struct trial {
@@ -135,9 +132,9 @@ static double seconds_of(const struct search *s, const struct mc_dnn_ready *r)
     return got.n > 0 ? got.least : -1;
 }
 
-/* ---- doubt ---- */
+/* ---- checks of exactness ---- */
 
-/* Whatever solvers are around it, it is the same problem to cuDNN. */
+/* cuDNN sees the same problem whatever wraps it. */
 static bool key_of(const struct mc_conv_problem *p, const char *what, struct mc_str *key)
 {
     struct mc_conv_problem bare = *p;
@@ -148,14 +145,14 @@ static bool key_of(const struct mc_conv_problem *p, const char *what, struct mc_
     return !key->bad;
 }
 
-/* Of one that has just run. */
+/* Checks the result of the run that has just ended. */
 static bool check_error_now(const struct search *s, const struct mc_dnn_ready *r)
 {
     return mc_plan_exact(&s->p->base, s->operand, r->name);
 }
 
-/* Of one that nobody has timed, by a run of its own.  Where there is no memory for that its notes are
- * believed. */
+/* Checks a configuration that was not timed, by a run of its own.  If there is no memory for the run, its
+ * notes are believed. */
 static bool check_error_once(struct search *s, const struct mc_dnn_ready *r, bool *asked)
 {
     const struct mc_family *family = s->p->base.family;
@@ -181,8 +178,7 @@ static bool exact(struct search *s, const struct mc_dnn_ready *r)
     mc_snprintf(what, sizeof what, " %s is", r->name);
     const bool named = key_of(s->p, what, &key);
     if (named && mc_wisdom_find(key.s, said, &unused)) {
-        ok = strcmp(said, "exact") == 0 ||
-             mc_fail(MC_ECHECK, "%s is not as exact as is asked", r->name) == MC_OK;
+        ok = strcmp(said, "exact") == 0 || mc_fail(MC_ECHECK, "%s is not exact enough", r->name) == MC_OK;
     } else {
         ok = s->believed || check_error_once(s, r, &asked);
     }
@@ -209,32 +205,34 @@ static enum mc_dnn_next take_first(void *arg, void *config, bool named)
     return s->best.plan ? DNN_END : DNN_ON;
 }
 
-/* ---- which are not worth making ready ---- */
+/* ---- configurations that are not worth trying ---- */
 
-/* so many in a row that do not win, of a later list, MORE times that where a call is long; of those named
- * that compile */
+/* PATIENCE: how many in a row may lose; LATER: in later lists; MORE: times that for long calls; BUILT: of
+ * named ones that compile */
 enum { PATIENCE = 10, LATER = 3, MORE = 2, BUILT = 2 };
 static const double long_call = 300e-6;
-/* times what units and memory alone take: nothing is compiled to come nearer */
+/* A factor on the time at the peak: nothing is compiled to come closer than that. */
 static const double near = 1.25;
 /* of float32's peak: engine 0 sums element by element, at 0.03 to 3.4 TFLOP/s on an H200 */
 static const double by_element = 0.1;
 
-/* Why one that compiles is not: that takes 0.3 to 2.5 s, as long as timing all the others.  Of those that no
- * heuristic names only the newest that uses tensor cores won, forward and back to inputs, and with TF32 only
- * where transforms were as quick. */
+/* Why a configuration that compiles is skipped.  Compiling takes 0.3 to 2.5 s, as long as timing all
+ * others.  Of those that no heuristic names only the newest that uses tensor cores won, forward and in
+ * gradients of inputs; with TF32 only where transforms were as fast. */
 static const char *was_not_compiled(const struct search *s, const struct mc_dnn_config *c, bool named)
 {
-    return !c->cores                         ? "would be compiled for float32's units"
-           : s->built >= (named ? BUILT : 1) ? "would be compiled as those before it"
-           : named                           ? NULL
+    return !c->cores ? "would have to be compiled and uses no tensor cores"
+           : s->built >= (named ? BUILT : 1)
+               ? "would have to be compiled, and the last compiled ones did not win"
+           : named ? NULL
            : s->p->s.pass == CONV_WEIGHTS || mc_dtypes[s->p->dtype].size != 2
-               ? "would be compiled where it never won"
-           : s->seconds < near * mc_conv_cuda_seconds(s->p, 1) ? "would be compiled for nothing"
-                                                               : NULL;
+               ? "would have to be compiled, and never won on such problems"
+           : s->seconds < near * mc_conv_cuda_seconds(s->p, 1)
+               ? "would have to be compiled, and the best is near the peak already"
+               : NULL;
 }
 
-/* Why a plan that is measured does without it; NULL: it is worth its time. */
+/* Why a measured plan skips this configuration; NULL: it is worth timing. */
 static const char *is_hopeless(const struct search *s, const struct mc_dnn_config *c, bool named)
 {
     if (s->mode == PLAN_EXHAUSTIVE || !s->best.plan) {
@@ -247,8 +245,8 @@ static const char *is_hopeless(const struct search *s, const struct mc_dnn_confi
                          : NULL;
 }
 
-/* What no heuristic names and yet wins are transforms, which filters of one tap have no use for, and the
- * newest engines. */
+/* Configurations that no heuristic names and that win are transforms, which do not help filters of one
+ * tap, and the newest engines. */
 static bool list_exhausted(struct search *s, bool named)
 {
     s->built = named || s->unnamed ? s->built : 0;
@@ -275,7 +273,7 @@ static bool known(struct search *s, const char *name)
     return false;
 }
 
-/* Whether it is now the best. */
+/* True: r is now the best; else r is freed. */
 static bool challenge(struct search *s, struct mc_dnn_ready *r, double t)
 {
     const bool wins = t > 0 && (!s->best.plan || t < 0.98 * s->seconds), good = wins && check_error_now(s, r);
@@ -327,13 +325,13 @@ static enum mc_dnn_next time_one(void *arg, void *config, bool named)
     return mc_now() > s->end && s->best.plan ? DNN_END : DNN_ON;
 }
 
-/* What was fastest, of those that were looked at. */
+/* The key of the fastest checked configuration. */
 static bool word(const struct mc_conv_problem *p, enum mc_plan_mode mode, struct mc_str *key)
 {
     return key_of(p, mode == PLAN_EXHAUSTIVE ? " exact all" : " exact", key);
 }
 
-/* What wisdom remembers; an exhaustive search counts for every mode. */
+/* Takes what wisdom has; the result of an exhaustive search serves every mode. */
 static bool remembered(struct search *s, void *graph)
 {
     const int lowest = MC_MAX((int)s->p->base.options.solver_mode, (int)PLAN_MEASURE);

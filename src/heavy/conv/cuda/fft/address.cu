@@ -1,13 +1,15 @@
-/* address.cu: what kernels of Fourier transforms share: where a tile lies in an array and in spectra, how halves are scaled.
+/* address.cu: shared by the kernels of Fourier transforms: addresses of tiles in arrays and in spectra,
+ * scaling of halves.
  *
- * Spectra are (frequency, row, column), frequency = column of the tile, then row, of which the last axis has N/2 + 1; BESIDE
- * frequencies stand side by side in place of one, so that the few tiles a block has room for fill 32 bytes: less is written at
- * a fraction of the speed.
+ * Spectra are (frequency, row, column); frequency = column of the tile, then row.  The last axis of a tile
+ * has N/2 + 1 frequencies.  BESIDE frequencies are interleaved, so that the few tiles of a block fill 32
+ * bytes; shorter writes are much slower.
  *
- * With HALVES, where TF32 or a half is precise enough, spectra that are multiplied are kept in halves, of 11 bits as TF32 is:
- * scaled by a power of two that lets no frequency of the array, N * N times its largest number at most, overflow.  `back` undoes it.
+ * HALVES (where TF32 or a half is precise enough): the operands' spectra are stored as halves, of 11 bits
+ * like TF32.  They are scaled by a power of two so that no frequency overflows: it is at most N * N times
+ * the largest number of the array.  `back` undoes the scale.
  *
- *   peaks      the largest numbers of arrays, block by block */
+ *   peaks      the largest numbers of arrays, one for each block */
 #include "heavy/conv/cuda/fft/fft_args.h"
 typedef mc_fft_args args;
 typedef mc_fft_peak_args peak_args;
@@ -19,14 +21,14 @@ typedef unsigned cell;          /* the real half, then the imaginary one */
 typedef float2 cell;
 #endif
 
-/* ---- where a tile lies in x ---- */
+/* ---- address of a tile in x ---- */
 
-struct corner {                 /* in elements of the transform: which of them x has, from `low` on */
-    i64 at;                     /* of element (0, 0), which x need not have */
+struct corner {                 /* the part of a tile that is inside x: `count` elements from `low` on */
+    i64 at;                     /* address of element (0, 0), which may be outside of x */
     int low[2], count[2];
 };
 
-/* A block has some tiles of one row of the spectra. */
+/* A block transforms some tiles of one row of the spectra. */
 struct block { i64 row, col; int tiles; };
 
 __device__ __forceinline__ block block_of(const args &p, int most)
@@ -71,7 +73,7 @@ template <class S> __device__ __forceinline__ S *spectrum(const args &p, const b
     return (S *)p.s + (((i64)(f / BESIDE) * p.rows + b.row) * p.ld + b.col + g) * BESIDE + f % BESIDE;
 }
 
-/* ---- how halves are scaled ---- */
+/* ---- scaling of halves ---- */
 
 __device__ __forceinline__ unsigned larger(unsigned most, T v)
 {
@@ -112,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(512) peaks(const __grid_constant__ 
     }
 }
 
-/* The factors of a spectrum, or what undoes those of both operands'. */
+/* The factors of a spectrum, or with undo the inverse factors of both operands. */
 __device__ __forceinline__ void make_gains(const args &p, float (&gain)[2], bool undo)
 {
     if (!HALVES || threadIdx.x >= 32) {

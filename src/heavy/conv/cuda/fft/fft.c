@@ -1,17 +1,17 @@
-/* fft.c: on a GPU, convolution by Fourier transforms of N x N (fft.cu) and a product of matrices for each
- * frequency (fft_products.cu, or fft_halves.cu where fewer bits than float32's are enough).  Transforms are
- * butterflies in float32 (fft.cu), or, forth and where bf16's bits are enough, products of matrices
- * themselves (fft_tensor.cu).
+/* fft.c: on a GPU, convolution by Fourier transforms of N x N (fft.cu) and a matrix product for each
+ * frequency (products.cu, or products_half.cu where less than float32's precision is enough).  Transforms
+ * are butterflies in float32 (fft.cu).  Where the precision of bfloat16 is enough, forward transforms are
+ * matrix products (tensor.cu).
  *
  *   forward   Y = X conj(W)   summed over channels
  *   inputs    X = Y W         over filters
  *   weights   W = conj(Y) X   over images
  *
- * fft transforms whole images: N reaches from the first element a window touches to the last.  fft_tiling
- * cuts the images into tiles that overlap by a filter less one: each gives N - k + 1 results an axis, and is
- * one more image to the product.
+ * The solver fft transforms whole images: N reaches from the first element that a window reads to the
+ * last. fft_tiling divides images into tiles that overlap by one less than the filter.  Each tile gives N
+ * - k + 1 results an axis, and counts as an image in the product.
  *
- * Invariant: a plan's halves and its transforms on tensor cores follow from the problem alone. */
+ * Invariant: the choice of halves and of transforms on tensor cores depends on the problem alone. */
 #include "heavy/conv/cuda/fft/fft.h"
 #include <math.h>
 
@@ -41,13 +41,15 @@ static const struct mc_cuda_text place = { "heavy/conv/cuda/fft/address.cu", pla
                                  spectra = { "heavy/conv/cuda/fft/spectra.cu", spectra_text, NULL };
 const struct mc_cuda_text mc_conv_fft_text = { "heavy/conv/cuda/fft/fft.cu", text, &tile };
 const struct mc_cuda_text mc_conv_fft_tensor_text = { "heavy/conv/cuda/fft/tensor.cu", tensor_text, &place };
-const struct mc_cuda_text mc_conv_fft_products_text = { "heavy/conv/cuda/fft/products.cu", products_text, &spectra };
-const struct mc_cuda_text mc_conv_fft_products_half_text = { "heavy/conv/cuda/fft/products_half.cu", halves_text, &spectra };
+const struct mc_cuda_text mc_conv_fft_products_text = { "heavy/conv/cuda/fft/products.cu", products_text,
+                                                        &spectra };
+const struct mc_cuda_text mc_conv_fft_products_half_text = { "heavy/conv/cuda/fft/products_half.cu",
+                                                             halves_text, &spectra };
 
 static const struct mc_cuda_fft_size {
-    int n, r1, r2, tiles, threads, blocks;  /* blocks: of a multiprocessor, for which registers are kept */
-    size_t shared;              /* as fft_tile.cu lays tiles out */
-    struct { int tiles, threads, blocks; } tensor;  /* forth; 0: none */
+    int n, r1, r2, tiles, threads, blocks;  /* blocks: per multiprocessor, for the register limit */
+    size_t shared;              /* of a block, in the layout of tile.cu */
+    struct { int tiles, threads, blocks; } tensor;  /* of spectra() on tensor cores; tiles 0: none */
 } sizes[] = {
     { 16,  4,  4, 16, 128, 8, 8 * (16 * 209 + 16),  { 0 }         },
     { 32,  8,  4, 8,  256, 4, 8 * (8 * 658 + 32),   { 0 }         },
@@ -55,17 +57,18 @@ static const struct mc_cuda_fft_size {
     { 128, 16, 8, 2,  512, 1, 8 * (2 * 8772 + 128), { 4, 512, 1 } },
 };
 const char *const mc_cuda_fft_ways[] = { "multiply", "thin", "pairs4", "pairs8" };
-/* bytes that memory moves at once, and that a GPU keeps at least */
+/* SECTOR: bytes that memory moves at once; CACHE: bytes that every GPU caches */
 enum { SECTOR = 32, CACHE = 32 << 20 };
 enum { PEAK_BYTES = 2 * FFT_PEAKS * (int)sizeof(uint32_t) };
-enum { TILED = 1, FINE = 2 };   /* kinds: tiles; float32's spectra whatever is allowed */
+enum { TILED = 1, FINE = 2 };   /* FINE: float32 spectra even where halves are allowed */
 
-/* ---- which index stands where ---- */
+/* ---- indices of arrays and spectra ---- */
 
 const enum mc_fft_index mc_fft_of_role[3][2] = {
     [CONV_X] = { IMAGES, CHANNELS }, [CONV_W] = { FILTERS, CHANNELS }, [CONV_Y] = { IMAGES, FILTERS },
 };
-const enum mc_fft_index mc_fft_summed[3] = { [CONV_FORWARD] = CHANNELS, [CONV_INPUTS] = FILTERS, [CONV_WEIGHTS] = IMAGES };
+const enum mc_fft_index mc_fft_summed[3] = { [CONV_FORWARD] = CHANNELS, [CONV_INPUTS] = FILTERS,
+                                             [CONV_WEIGHTS] = IMAGES };
 
 int64_t mc_cuda_fft_tiles(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int axis)
 {
@@ -99,7 +102,7 @@ void mc_cuda_fft_shape(const struct mc_conv_problem *p, const struct mc_cuda_fft
     *cols = mc_cuda_fft_count(p, d, mc_fft_of_role[role][!r], images);
 }
 
-/* Of one number of its spectra. */
+/* The bytes of one number of a role's spectra. */
 static size_t number(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role)
 {
     return 2 * (d->halves && role != mc_conv_result(p->s.pass) ? sizeof(uint16_t) : sizeof(float));
@@ -119,7 +122,8 @@ static size_t workspace_left(const struct mc_conv_problem *p, const struct mc_cu
            mc_cuda_fft_bytes(p, d, CONV_W, images) + mc_cuda_fft_bytes(p, d, CONV_Y, images);
 }
 
-/* Are halves enough, and can the largest number be found without looking at what lies in gaps? */
+/* Are halves precise enough, and are the operands without gaps, so that a search for the largest number
+ * reads no other memory? */
 static bool halves(const struct mc_conv_problem *p)
 {
     struct mc_extent e[5];
@@ -143,16 +147,16 @@ static int64_t images_per_round(const struct mc_conv_problem *p, const struct mc
     return images;
 }
 
-/* What memory moves for one number of an array: all of a sector where its neighbours are not the next of a
- * row and the array is too large to stay in the cache until they are asked for. */
+/* The bytes that memory moves for one element of an array: a whole sector if neighbours in a line are
+ * apart in memory and the array is too large for the cache. */
 static double bytes_per_image(const struct mc_conv_array *a, const struct mc_conv_problem *p)
 {
     const double size = mc_dtypes[p->dtype].size;
     return a->stride[a->rank - 1] == 1 || (double)mc_conv_count(a) * size < CACHE ? size : SECTOR;
 }
 
-/* Transforms move images and spectra once, the product its three spectra; each is bound by memory or by
- * arithmetic. */
+/* Transforms move images and spectra once, the product moves its three spectra.  Each is bound by memory
+ * or by arithmetic. */
 static double seconds(const struct mc_conv_problem *p, const struct mc_cuda_fft *d)
 {
     double all = 0;
@@ -174,11 +178,11 @@ static double seconds(const struct mc_conv_problem *p, const struct mc_cuda_fft 
     }
     const double flops = 8.0 * (double)fft_frequencies_of(d) * (double)size[0] * (double)size[1] *
                          (double)size[2];
-    const double part = d->n == FFT_PAIRED ? 0.2 : d->halves ? 3 : 0.9; /* of float32's units */
+    const double part = d->n == FFT_PAIRED ? 0.2 : d->halves ? 3 : 0.9; /* of float32's peak */
     return all + mc_cuda_seconds(MC_FLOAT32, false, flops, (double)workspace_left(p, d, p->s.n), part);
 }
 
-/* Shared memory of kernels on tensor cores: a table of roots, and tiles as fft_tensor.cu lays them out. */
+/* Shared memory of tensor-core kernels: a table of roots, and tiles in the layout of tensor.cu. */
 static size_t tensor_shared(int n, int tiles)
 {
     return 4 * (size_t)n * (size_t)n +
@@ -199,7 +203,7 @@ static struct mc_cuda_fft of_size(const struct mc_cuda_fft_size *z, const struct
     return d;
 }
 
-/* The fastest size for p; false: none is large enough. */
+/* Selects the fastest size for p; false: none is large enough. */
 static bool choose(const struct mc_conv_problem *p, int kind, struct mc_cuda_fft *best)
 {
     const bool tiled = kind & TILED;
@@ -223,7 +227,7 @@ static bool choose(const struct mc_conv_problem *p, int kind, struct mc_cuda_fft
     return least > 0;
 }
 
-/* Kernels of one text; on tensor cores there is only the way forth. */
+/* Loads the kernels of one text.  The tensor-core text has forward transforms only. */
 static bool load_transforms(struct mc_cuda_fft *d, mc_dtype dtype, bool tensor)
 {
     const struct mc_cuda_fft_size *z = d->size;
@@ -280,7 +284,7 @@ static const char *refuse(const struct mc_conv_problem *p, int kind)
         return mc_conv_hollow(p);
     }
     if (p->dtype == MC_FLOAT64 || p->wide || s->unshared || s->groups != 1) {
-        return s->unshared      ? "has one filter for all places"
+        return s->unshared      ? "has one filter for all positions"
                : s->groups != 1 ? "takes one group"
                                 : "sums in float32";
     }
@@ -289,9 +293,9 @@ static const char *refuse(const struct mc_conv_problem *p, int kind)
             return "takes stride 1, dilation 1 and no negative pads";
         }
     }
-    return s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0 ? "takes two axes"
+    return s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0 ? "takes two spatial axes"
            : p->has_bias || p->act != ACT_NONE                               ? "fuses nothing"
-           : kind & FINE && !halves(p) ? "is fft, where float32 is asked"
+           : kind & FINE && !halves(p) ? "is the same as fft where halves are not allowed"
            : choose(p, kind, &d)       ? NULL
            : kind & TILED              ? "would make one tile"
                                        : "transforms no more than 128 x 128";
@@ -308,7 +312,8 @@ static double estimate(const struct mc_conv_problem *p, int kind)
     static double estimate_##name_(const struct mc_problem *p) { return estimate(conv(p), kind); }           \
     static struct mc_plan *plan_##name_(const struct mc_problem *p) { return make(conv(p), kind); }          \
     const struct mc_solver mc_conv_cuda_##name_ = {                                                          \
-        .name = #name_, .refuse = refuse_##name_, .estimate = estimate_##name_, .plan = plan_##name_, .finer = (kind) & FINE, \
+        .name = #name_, .refuse = refuse_##name_, .estimate = estimate_##name_, .plan = plan_##name_,        \
+        .finer = (kind) & FINE,                                                                              \
     };
 FFT(fft, 0)
 FFT(fft_tiling, TILED)

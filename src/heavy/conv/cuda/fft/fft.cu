@@ -1,4 +1,4 @@
-/* fft.cu: convolution by Fourier transforms of tiles of N x N, in float32 whatever the arrays hold.
+/* fft.cu: convolution by Fourier transforms of tiles of N x N, computed in float32 for every dtype.
  *
  *   spectra    tiles of a real array to frequencies
  *   back       frequencies to tiles, of which a part is written */
@@ -26,7 +26,7 @@ __device__ __forceinline__ void put_pair(cell *to, cell a, cell b)
 }
 #endif
 
-/* R2 frequencies that follow each other, from a multiple of BESIDE on. */
+/* R2 consecutive frequencies, from a multiple of BESIDE on. */
 __device__ __forceinline__ void put_all(const args &p, cell *to, const float2 *v, float sign, const float (&gain)[2])
 {
     enum { PAIR = BESIDE > 1 };
@@ -58,9 +58,10 @@ __device__ __forceinline__ void get_all(const args &p, const float2 *from, float
     }
 }
 
-/* ---- forth ---- */
+/* ---- forward ---- */
 
-/* What was asked for is not used before this: of halves, which are widened, the compiler would ask for six at a time. */
+/* A barrier for the compiler: all loads are issued before the first value is used.  For halves, which are
+ * converted, it would issue six at a time. */
 __device__ __forceinline__ void hold(float (&)[R1][2]) {}
 
 template <class H> __device__ __forceinline__ void hold(H (&raw)[R1][2])
@@ -126,7 +127,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spectra(const __gr
         }
     }
     __syncthreads();
-    for (int e = threadIdx.x; e < G * HALF * (R2 / 2); e += blockDim.x) { /* columns: rows 2m and 2m + 1 of each R2 */
+    /* columns: rows 2m and 2m + 1 of each R2 */
+    for (int e = threadIdx.x; e < G * HALF * (R2 / 2); e += blockDim.x) {
         const int g = e % G, i = e / G % HALF, m = e / G / HALF;
         if (g >= b.tiles) {
             continue;
@@ -169,7 +171,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spectra(const __gr
         }
     }
     __syncthreads();
-    for (int e = threadIdx.x; e < G * N; e += blockDim.x) { /* the two real columns, apart */
+    for (int e = threadIdx.x; e < G * N; e += blockDim.x) { /* separates the two real columns */
         const int g = e % G, j = e / G, here = stands(j);
         if (g >= b.tiles) {
             continue;
@@ -180,7 +182,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spectra(const __gr
     }
 }
 
-/* ---- and back ---- */
+/* ---- inverse ---- */
 
 __device__ __forceinline__ void store(const args &p, i64 at, float v, const float (&gain)[2])
 {

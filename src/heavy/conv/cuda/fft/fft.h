@@ -1,19 +1,19 @@
-/* fft.h: a convolution by Fourier transforms on a GPU: what is chosen for it (cuda_fft.c), and a call of it
- * (cuda_fft_run.c).
+/* fft.h: a convolution by Fourier transforms on a GPU: the sizes that planning selects (fft.c) and a call
+ * (run.c).
  *
- * Invariant: what is summed over stands in rows of the spectra; of the other two, the longer one in columns
- * of the result. */
+ * Invariant: the summed index is in the rows of the operands' spectra.  Of the result's two indices the
+ * longer one is in the columns. */
 #ifndef MC_CONV_CUDA_FFT_H
 #define MC_CONV_CUDA_FFT_H
 
 #include "heavy/conv/cuda/cuda.h"
 
-enum { FFT_THIN = 4, FFT_WIDE = 64, FFT_PER_BLOCK = 128 };  /* of fft_spectra.cu */
-/* the size of whose frequencies so many stand side by side */
+enum { FFT_THIN = 4, FFT_WIDE = 64, FFT_PER_BLOCK = 128 };  /* of spectra.cu */
+/* FFT_PAIRED: the size whose spectra interleave FFT_BESIDE frequencies */
 enum { FFT_PAIRED = 128, FFT_BESIDE = 2 };
-enum { FFT_PEAKS = 256, FFT_PEAK_THREADS = 512 };           /* FFT_PEAKS: of one operand */
+enum { FFT_PEAKS = 256, FFT_PEAK_THREADS = 512 };           /* FFT_PEAKS: for one operand */
 
-/* A kernel of transforms: tiles and threads of a block. */
+/* The tiles and threads of a block of a transform kernel. */
 struct mc_cuda_fft_grid {
     int tiles, threads;
     size_t shared;
@@ -21,30 +21,30 @@ struct mc_cuda_fft_grid {
 struct mc_cuda_fft {
     struct mc_plan base;
     const struct mc_cuda_fft_size *size;
-    int n;                      /* places of a tile along one axis */
-    bool tiled, halves;         /* halves: spectra of operands are kept in them */
-    bool tensor;                /* transforms of operands on tensor cores */
+    int n;                      /* elements of a tile along one axis */
+    bool tiled, halves;         /* halves: the operands' spectra are stored as halves */
+    bool tensor;                /* operands are transformed on tensor cores */
     struct mc_cuda_fft_grid forth, behind;
     int64_t images;             /* at a time */
-    void *peaks, *spectra, *back, *product[4];  /* of mc_cuda_fft_ways */
+    void *peaks, *spectra, *back, *product[4];  /* product: by mc_cuda_fft_ways */
 };
-/* Names of kernels of products, and of those that take pairs of frequencies the first. */
+/* Names of the product kernels.  From FFT_FIRST_PAIRED on they take pairs of frequencies. */
 extern const char *const mc_cuda_fft_ways[4];
 enum { FFT_FIRST_PAIRED = 2 };
 
-/* ---- which index stands where ---- */
+/* ---- indices of arrays and spectra ---- */
 enum mc_fft_index { IMAGES, CHANNELS, FILTERS };
 extern const enum mc_fft_index mc_fft_of_role[3][2], mc_fft_summed[3];
 
 int64_t mc_cuda_fft_tiles(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int axis);
 int64_t mc_cuda_fft_count(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, enum mc_fft_index i,
                           int64_t images);
-/* Which of a role's two indices stands in rows of its spectra, the other one in columns. */
+/* Which of a role's two indices is in the rows of its spectra; the other one is in the columns. */
 int mc_cuda_fft_in_rows(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role,
                         int64_t images);
 void mc_cuda_fft_shape(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role, int64_t images,
                        int64_t *rows, int64_t *cols);
-/* Bytes of a role's spectra. */
+/* The bytes of a role's spectra. */
 size_t mc_cuda_fft_bytes(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role,
                          int64_t images);
 

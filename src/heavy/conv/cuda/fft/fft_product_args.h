@@ -1,4 +1,4 @@
-/* fft_product_args.h: the arguments of the kernels of fft_spectra.cu, fft_products.cu and fft_halves.cu. */
+/* fft_product_args.h: the arguments of the kernels of spectra.cu, products.cu and products_half.cu. */
 #ifndef MC_CONV_FFT_PRODUCT_ARGS_H
 #define MC_CONV_FFT_PRODUCT_ARGS_H
 
@@ -10,8 +10,8 @@ MC_ARGS_TYPE(float2);
 struct mc_fft_product_args {
     const number *a, *b;
     float2 *c;
-    i64 m, n, k, lda, ldb, ldc; /* all ld are multiples of sixteen bytes of A or B */
-    int add;                    /* to what is there */
+    i64 m, n, k, lda, ldb, ldc; /* all ld are multiples of 16 bytes of A or B */
+    int add;                    /* adds to C */
 };
 MC_ARGS_SIZE(mc_fft_product_args, 80);
 

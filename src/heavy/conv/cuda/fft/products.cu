@@ -1,14 +1,15 @@
-/* products.cu: fft_spectra.cu's products of floats, on tensor cores at float32's precision.
+/* products.cu: the products of spectra.cu for floats, on tensor cores at float32's precision.
  *
  * Invariant: sums run over k in order, so every run gives the same bits. */
-enum { TK = 8, WIDE = 64, PITCH = WIDE + 4 };  /* PITCH: four rows of eight numbers meet all banks */
+enum { TK = 8, WIDE = 64, PITCH = WIDE + 4 };  /* PITCH: four rows of eight numbers use all banks */
 
 __device__ __forceinline__ float4 two(const float2 *from, i64 row, i64 col, i64 rows, i64 ld)
 {
     return row < rows && col < ld ? *(const float4 *)(from + row * ld + col) : make_float4(0, 0, 0, 0);
 }
 
-/* ---- on tensor cores: a number is its first 11 bits and the next 11; the product of two rests is left out ---- */
+/* ---- on tensor cores: a float is split into its first 11 bits and the next 11; low times low is omitted
+ * ---- */
 
 struct part { unsigned high, low; };
 
@@ -20,14 +21,16 @@ __device__ __forceinline__ part split(float v)
     return p;
 }
 
-/* c += a b, 16 x 8 by 8 x 8; sums are cut, not rounded, so that chains of them must be short. */
+/* c += a b, 16 x 8 by 8 x 8.  Tensor cores truncate sums instead of rounding them, so chains of products
+ * must be short. */
 __device__ __forceinline__ void tensor(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2])
 {
     asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-template <int E> struct pieces {   /* of a fragment: real and imaginary parts, and minus the latter: first bits and rests */
+/* a fragment's real and imaginary parts and minus the imaginary ones: high and low parts */
+template <int E> struct pieces {
     unsigned re[2][E], im[2][E], ne[2][E];
 
     __device__ __forceinline__ void set(int e, float2 v)
@@ -42,7 +45,7 @@ template <int E> struct pieces {   /* of a fragment: real and imaginary parts, a
     }
 };
 
-/* sum += a b over 8 of k, added up in float32: small products first. */
+/* sum += a b over 8 of k, added in float32; small products first. */
 __device__ __forceinline__ void step(float (&sum)[2][4], const pieces<4> &a, const pieces<2> &b)
 {
     float re[4] = {}, im[4] = {};
@@ -71,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(128, 3) multiply(const __grid_const
     __shared__ __align__(16) float2 sa[2][TK][PITCH], sb[2][TK][PITCH];
     const i64 wide = (p.n + WIDE - 1) / WIDE, m0 = blockIdx.x / wide * WIDE, n0 = (blockIdx.x % wide) * WIDE;
     const float2 *a = p.a + blockIdx.y * p.k * p.lda, *b = p.b + blockIdx.y * p.k * p.ldb;
-    const int t = threadIdx.x, lk = t / 32, lc = 2 * (t % 32); /* what it loads */
+    const int t = threadIdx.x, lk = t / 32, lc = 2 * (t % 32); /* what the thread loads */
     const int wm = t / 64 * 32, wn = t / 32 % 2 * 32, row = t % 32 / 4, quad = t % 4;
     float sum[2][4][2][4] = {};
     float4 ra[2], rb[2];

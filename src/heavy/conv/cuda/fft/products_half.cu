@@ -1,11 +1,12 @@
-/* products_half.cu: fft_spectra.cu's products of halves, on tensor cores.
+/* products_half.cu: the products of spectra.cu for halves, on tensor cores.
  *
- * A number is its real half, then its imaginary one: as tensor cores read pairs of terms, k complex numbers are 2 k terms, and
+ * A number is its real half, then its imaginary one.  Tensor cores read pairs of terms, so k complex
+ * numbers are 2 k terms:
  *
  *   re += (a.re, a.im) (b.re, -b.im)      im += (a.re, a.im) (b.im, b.re)
  *
  * Invariant: sums run over k in order, so every run gives the same bits. */
-enum { TK = 16, WIDE = 64, PITCH = WIDE + 8 };  /* PITCH: four rows of eight numbers meet all banks */
+enum { TK = 16, WIDE = 64, PITCH = WIDE + 8 };  /* PITCH: four rows of eight numbers use all banks */
 
 __device__ __forceinline__ uint4 four(const unsigned *from, i64 row, i64 col, i64 rows, i64 ld)
 {
@@ -18,7 +19,7 @@ extern "C" __global__ void __launch_bounds__(128, 4) multiply(const __grid_const
     __shared__ __align__(16) unsigned sa[2][TK][PITCH], sb[2][TK][PITCH];
     const i64 wide = (p.n + WIDE - 1) / WIDE, m0 = blockIdx.x / wide * WIDE, n0 = (blockIdx.x % wide) * WIDE;
     const unsigned *a = p.a + blockIdx.y * p.k * p.lda, *b = p.b + blockIdx.y * p.k * p.ldb;
-    const int t = threadIdx.x, lk = t / 16, lc = 4 * (t % 16); /* what it loads */
+    const int t = threadIdx.x, lk = t / 16, lc = 4 * (t % 16); /* what the thread loads */
     const int wm = t / 64 * 32, wn = t / 32 % 2 * 32, row = t % 32 / 4, quad = t % 4;
     float re[2][4][4] = {}, im[2][4][4] = {};
     uint4 ra[2], rb[2];

@@ -1,14 +1,16 @@
-/* run.c: a call of a convolution by Fourier transforms: the largest numbers where halves are to be scaled,
- * spectra of both operands, their product, and back, for as many images at a time as there is room for.
+/* run.c: a call of a convolution by Fourier transforms: the largest numbers where halves are scaled, the
+ * spectra of both operands, their product, and the inverse transform, for as many images at a time as the
+ * workspace allows.
  *
- * Invariant: rounds of images share nothing but the spectra of filters; those of weights add up over
+ * Invariant: rounds of images share only the spectra of filters; spectra of weights are summed over
  * rounds. */
 #include "heavy/conv/cuda/fft/fft.h"
 #include "heavy/conv/cuda/fft/fft_args.h"
 #include "heavy/conv/cuda/fft/fft_product_args.h"
 
 
-static const int conjugate[3] = { [CONV_FORWARD] = CONV_W, [CONV_INPUTS] = -1, [CONV_WEIGHTS] = CONV_Y };  /* a role; -1: none */
+/* the role whose spectra are conjugated; -1: none */
+static const int conjugate[3] = { [CONV_FORWARD] = CONV_W, [CONV_INPUTS] = -1, [CONV_WEIGHTS] = CONV_Y };
 
 struct call {
     const struct mc_cuda_fft *d;
@@ -16,7 +18,7 @@ struct call {
     char *at[3];                /* x, w, y of these images */
     const char *c0;
     char *s[3];                 /* their spectra */
-    uint32_t *peaks;            /* of both operands, the first role's first */
+    uint32_t *peaks;            /* of both operands, those of the lower role first */
     int64_t images;
 };
 
@@ -25,9 +27,9 @@ static int first_operand(const struct mc_conv_problem *p)
     return p->s.pass == CONV_INPUTS ? CONV_W : CONV_X;
 }
 
-/* Where tiles of an axis begin, how much of each counts, and from where in the transform. */
-static void lay_out(struct mc_fft_args *t, const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role,
-                int axis)
+/* Positions of tiles along an axis, the part of each that is used, and its offset in the transform. */
+static void lay_out(struct mc_fft_args *t, const struct mc_conv_problem *p, const struct mc_cuda_fft *d,
+                    int role, int axis)
 {
     const struct mc_conv_shape *s = &p->s;
     const int i = axis - 1, n = d->n, k = (int)s->k[axis], pad = (int)s->pad[axis], each = n - k + 1;
@@ -93,7 +95,7 @@ static mc_status launch(const struct call *c, int role)
     return mc_cuda_launch(mc_cuda_current(), kernel, back ? "back" : "spectra", &g, &t, sizeof t);
 }
 
-/* Of whole operands, whatever rounds they are taken in. */
+/* Over whole operands, even if images are taken in rounds. */
 static mc_status find_largest(const struct call *c, void *const *operand)
 {
     const struct mc_conv_problem *p = c->p;
@@ -112,7 +114,7 @@ static mc_status find_largest(const struct call *c, void *const *operand)
 
 struct way { int kernel, frequencies; unsigned threads; int64_t blocks; };
 
-/* How an (m, n) product for each frequency is launched. */
+/* The kernel and launch for an (m, n) product at each frequency. */
 static struct way pass_of(const struct mc_cuda_fft *d, int64_t m, int64_t n)
 {
     const bool thin = m <= FFT_THIN;

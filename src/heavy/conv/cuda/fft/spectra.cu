@@ -1,14 +1,14 @@
-/* spectra.cu: products of complex matrices, one for each frequency: C = A' B, A is (k, m), B is (k, n), C is in float32; what
- * fft_products.cu, of floats, and fft_halves.cu, of halves, build upon.
+/* spectra.cu: products of complex matrices, one for each frequency: C = A' B, where A is (k, m), B is (k,
+ * n) and C is in float32. products.cu (floats) and products_half.cu (halves) build on it.
  *
- *   multiply   tiles of 64 x 64 on tensor cores: in those
+ *   multiply   tiles of 64 x 64 on tensor cores: in products.cu and products_half.cu
  *   thin       m up to 4, lda 4
- *   pairs4     BESIDE frequencies in place of each number, a pair of them and 4 rows of C a thread
+ *   pairs4     BESIDE interleaved frequencies; a thread has a pair of them and 4 rows of C
  *   pairs8     the same, 8 rows
  *
  * Invariant: sums run over k in order, so every run gives the same bits. */
 #if HALVES
-typedef unsigned number; /* its real half, then its imaginary one */
+typedef unsigned number; /* its real half, then the imaginary one */
 
 __device__ __forceinline__ float2 wide_of(number v)
 {
@@ -30,14 +30,14 @@ __device__ __forceinline__ float2 wide_of(number v)
 typedef mc_fft_product_args product;
 template <int N> struct __align__(N * sizeof(number) < 16 ? N * sizeof(number) : 16) numbers { number at[N]; };
 
-/* Two numbers of C side by side. */
+/* Two adjacent numbers of C. */
 __device__ __forceinline__ void put(const product &p, float4 *to, float4 v)
 {
     const float4 was = p.add ? *to : make_float4(0, 0, 0, 0);
     *to = make_float4(was.x + v.x, was.y + v.y, was.z + v.z, was.w + v.w);
 }
 
-/* What a lane has of a fragment of 16 x 8, rows m and m + 8, columns n and n + 1. */
+/* A lane's part of a 16 x 8 fragment: rows m and m + 8, columns n and n + 1. */
 __device__ __forceinline__ void put_fragment(const product &p, i64 m, i64 n, const float *re, const float *im)
 {
 #pragma unroll
@@ -56,7 +56,7 @@ __device__ __forceinline__ void madd(float &re, float &im, float2 a, float2 b)
     im += a.y * b.x;
 }
 
-/* Two columns of C, by one number of A and two of B. */
+/* Two columns of C, from one number of A and two of B. */
 __device__ __forceinline__ void madd(float4 &sum, number a, const numbers<2> &b)
 {
     madd(sum.x, sum.y, wide_of(a), wide_of(b.at[0]));

@@ -1,23 +1,27 @@
-/* tensor.cu: Fourier transforms of tiles of N x N, where bf16's few bits are enough: products of matrices of halves, on tensor
- * cores, which do all frequencies of a row at once in place of butterflies.
+/* tensor.cu: Fourier transforms of tiles of N x N as products of matrices of halves on tensor cores, where
+ * the precision of bfloat16 is enough.  They compute all frequencies of a row at once, without
+ * butterflies.
  *
- *   spectra    tiles of a real array to frequencies: x times roots along its rows, what comes of that along its columns
+ *   spectra    tiles of a real array to frequencies: x times roots along rows, the result along columns
  *
- * Columns 0 and N/2 of what comes along rows are real, and are transformed as one complex column.  A table has the roots as tensor
- * cores read them; as matrices of roots are symmetric, one serves what is multiplied from the left and from the right.
- * Frequencies are written in the order of fft.cu, whose `back` reads them.
+ * Columns 0 and N/2 of the row transforms are real; they are transformed as one complex column.  A table
+ * has the roots in the fragment layout of tensor cores.  Matrices of roots are symmetric, so one table
+ * serves as left and right operand.  Frequencies are written in the order of fft.cu, whose `back` reads
+ * them.
  *
- * Images are scaled by the largest number of their array, below 2^15 / N, so that neither sum overflows a half.  The input, its sums
- * and both their roots are rounded to 11 bits, each of which is off by 2e-4; bf16 loses 1.6e-3 when the result is rounded.
+ * Images are scaled by the largest number of their array, below 2^15 / N, so that neither sum overflows a
+ * half.  The input, its sums and both factors of roots are rounded to 11 bits, an error of 2e-4 each;
+ * rounding the result to bfloat16 costs 1.6e-3.
  *
- * Measured on an H200, 64 x 64 tiles of 128 images of 64 channels: 118 us, 116 MB moved, where butterflies took 155. */
-#define PITCH (N + 8)           /* halves of a row, or cells of a column: rows of a matrix meet all banks */
+ * Measured on an H200, 64 x 64 tiles of 128 images of 64 channels: 118 us, 116 MB moved; butterflies took
+ * 155 us. */
+#define PITCH (N + 8)           /* halves of a row, or cells of a column: rows of a matrix use all banks */
 enum {
     KS = N / 16,                /* steps of a sum over N */
     ENTRIES = N / 8 * KS * 32,
     WARPS = THREADS / 32,
-    FORTH = N == 128 ? 4 : 8,   /* tiles of a block: 32 bytes side by side in spectra at least */
-    REGION = HALF * PITCH + (BESIDE > 1 ? 8 : 4) /* words of a tile, whose numbers stand in other banks than its neighbours' */
+    FORTH = N == 128 ? 4 : 8,   /* tiles of a block: at least 32 contiguous bytes in spectra */
+    REGION = HALF * PITCH + (BESIDE > 1 ? 8 : 4) /* words of a tile; neighbouring tiles use different banks */
 };
 
 extern __shared__ uint2 memory[];
@@ -39,7 +43,7 @@ __device__ __forceinline__ void make_roots(unsigned *roots) /* cosine and sine o
     }
 }
 
-/* For 8 rows and 16 columns, what each lane has of them: a row's columns 2q, 2q + 1, and 2q + 8, 2q + 9. */
+/* The fragments of 8 rows and 16 columns: a lane has columns 2q, 2q + 1, 2q + 8 and 2q + 9 of a row. */
 __device__ __forceinline__ void make_tables(const unsigned *roots)
 {
     for (int e = threadIdx.x; e < ENTRIES; e += THREADS) {
@@ -62,7 +66,7 @@ __device__ __forceinline__ void left_of(const uint2 *table, int m, int k, unsign
     a[3] = two.y;
 }
 
-/* Sums of two neighbouring products, 16 x 8 each, as the left side of another. */
+/* Sums of two adjacent products, 16 x 8 each, as the left operand of another product. */
 __device__ __forceinline__ void left_of(const float (&d)[4], const float (&e)[4], float sign, unsigned (&a)[4])
 {
     a[0] = halves_of(sign * d[0], sign * d[1]);
@@ -71,7 +75,7 @@ __device__ __forceinline__ void left_of(const float (&d)[4], const float (&e)[4]
     a[3] = halves_of(sign * e[2], sign * e[3]);
 }
 
-/* ---- forth ---- */
+/* ---- forward ---- */
 
 struct ends { int row, col; };  /* rows and columns from these on are zeros in every tile of the block */
 
@@ -85,7 +89,8 @@ __device__ __forceinline__ ends ends_of(const corner *c, int tiles)
     return e;
 }
 
-/* Loads are asked for together: halves are widened, and the compiler would ask for six at a time. */
+/* A barrier for the compiler: all loads are issued before the first value is used.  Halves are converted,
+ * and it would issue six at a time. */
 template <class H, int Many> __device__ __forceinline__ void hold(H (&raw)[Many][2])
 {
 #pragma unroll
@@ -94,7 +99,7 @@ template <class H, int Many> __device__ __forceinline__ void hold(H (&raw)[Many]
     }
 }
 
-/* A tile's rows, as halves; a thread has two columns. */
+/* Reads the rows of a tile as halves; a thread has two columns. */
 __device__ __forceinline__ void fetch(const args &p, const corner &c, const ends &end, const float (&gain)[2], unsigned *to)
 {
     enum { STEP = THREADS / HALF, MANY = N / STEP < 8 ? N / STEP : 8 };
@@ -119,7 +124,8 @@ __device__ __forceinline__ void fetch(const args &p, const corner &c, const ends
     }
 }
 
-/* 16 columns of frequencies from 16 m on, of all rows of x: (frequency, row), as the left side of sums over rows. */
+/* 16 columns of frequencies from 16 m on, for all rows of x: (frequency, row), as the left operand of sums
+ * over rows. */
 __device__ __forceinline__ void along_rows(const unsigned *x, int m, const ends &end, unsigned (&re)[KS][4], unsigned (&im)[KS][4])
 {
     const int lane = threadIdx.x % 32, row = lane / 4, quad = lane % 4;
@@ -130,7 +136,7 @@ __device__ __forceinline__ void along_rows(const unsigned *x, int m, const ends 
             unsigned cosine[4], sine[4];
             left_of(cosines(), m, k, cosine);
             left_of(sines(), m, k, sine);
-            if (m == 0 && row == 0) { /* in place of the sines of 0: column N / 2 */
+            if (m == 0 && row == 0) { /* column N / 2 in place of the sines of 0 */
                 sine[0] = sine[2] = 0x3c00bc00;
             }
 #pragma unroll
@@ -149,7 +155,7 @@ __device__ __forceinline__ void along_rows(const unsigned *x, int m, const ends 
     }
 }
 
-/* Of those columns, all frequencies, as cells: (column, row). */
+/* All frequencies of those columns, as cells: (column, row). */
 __device__ __forceinline__ void along_columns(const args &p, const unsigned (&re)[KS][4], const unsigned (&im)[KS][4], int m, const ends &end,
                                               unsigned *cells)
 {
@@ -182,7 +188,7 @@ __device__ __forceinline__ float2 wide_of(unsigned v)
     return make_float2(get<float>(re), get<float>(im));
 }
 
-/* The frequency that stands at a place of a row or, half as many, of columns. */
+/* The frequency that is stored at an index of a row, or of columns (half as many). */
 __device__ __forceinline__ int stood(int at, int each) { return at / each + at % each * R1; }
 
 __device__ __forceinline__ void write(const args &p, const block &b)
@@ -201,7 +207,7 @@ __device__ __forceinline__ void write(const args &p, const block &b)
 #endif
         }
     }
-    for (int e = threadIdx.x; e < FORTH * N; e += THREADS) { /* the two real columns, apart */
+    for (int e = threadIdx.x; e < FORTH * N; e += THREADS) { /* separates the two real columns */
         const int g = e % FORTH, row = e / FORTH, k = stood(row, R2);
         if (g < b.tiles) {
             const float2 z = wide_of(region(g)[k]), w = wide_of(region(g)[(N - k) % N]);
@@ -213,7 +219,7 @@ __device__ __forceinline__ void write(const args &p, const block &b)
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spectra(const __grid_constant__ args p)
 {
-    enum { EACH = N / 32 };     /* warps that a tile wants at once */
+    enum { EACH = N / 32 };     /* warps that a tile occupies at once */
     const block b = block_of(p, FORTH);
     __shared__ corner corners[FORTH];
     __shared__ unsigned roots[N];
@@ -234,7 +240,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spectra(const __gr
         if (g < b.tiles) {
             along_rows(region(g), m, end, re, im);
         }
-        __syncthreads();        /* the tile has been read: its cells take its place */
+        __syncthreads();        /* the tile has been read: its cells overwrite it */
         if (g < b.tiles) {
             along_columns(p, re, im, m, end, region(g));
         }

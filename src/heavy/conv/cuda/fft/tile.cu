@@ -1,10 +1,11 @@
 /* tile.cu: a tile in shared memory, and transforms of a few complex numbers.
  *
- * Two real rows are transformed as one complex row, columns 0 and N/2, which are real, as one complex column: a tile stays
- * in N/2 pairs of rows of N numbers.
- * A transform of N = R1 * R2 is R2 of size R1, turned, and R1 of size R2: frequency k1 + R1 * k2 stands at R2 * k1 + k2,
- * in rows and columns, here and in the spectra. */
-#define PITCH (N + 9)           /* of a pair of rows: odd, and lanes that differ in one small index meet other banks */
+ * Two real rows are transformed as one complex row.  Columns 0 and N/2, which are real, are transformed as
+ * one complex column.  So a tile takes N/2 pairs of rows of N numbers.  A transform of N = R1 * R2 is R2
+ * transforms of size R1, twiddle factors, and R1 transforms of size R2.  Frequency k1 + R1 * k2 is stored
+ * at R2 * k1 + k2, in rows and columns, here and in the spectra. */
+/* of a pair of rows: odd, so that lanes that differ in one small index use different banks */
+#define PITCH (N + 9)
 #define SPREAD (N == 16 ? 1 : N == 32 ? 2 : 4)
 #define TILE (N / 2 * PITCH + (SPREAD - N / 2 * PITCH % 16 + 16) % 16)
 
@@ -79,7 +80,8 @@ __device__ __forceinline__ float2 unturn(float2 a, float2 root) /* by the conjug
     return make_float2(a.x * root.x + a.y * root.y, a.y * root.x - a.x * root.y);
 }
 
-/* Of column i, where a pair of rows keeps its first and its second: frequency k, and N - k; for 0 that is N / 2. */
+/* In column i of a pair of rows, the index of frequency k (its first) and of N - k (its second); for k = 0
+ * that is N / 2. */
 __device__ __forceinline__ int slot(int i, int second)
 {
     const int k1 = i / (R2 / 2), k2 = i % (R2 / 2);
@@ -91,7 +93,7 @@ __device__ __forceinline__ int place(int row, int i)
     return row / 2 * PITCH + slot(i, row & 1);
 }
 
-__device__ __forceinline__ int stands(int k) /* where frequency k does */
+__device__ __forceinline__ int stands(int k) /* the index at which frequency k is stored */
 {
     return R2 * (k % R1) + k / R1;
 }

@@ -1,11 +1,11 @@
-/* tma.c: convolutions on Hopper's tensor cores whose tiles of rows are boxes of images, lines and places,
- * brought as they lie (tma.cu, and cuda_box_cut.c for how they are cut).
+/* tma.c: convolutions on Hopper's tensor cores.  Tiles of rows are boxes of images, lines and positions,
+ * which the copy engine (TMA) reads from NHWC images (tma.cu; tma_tiling.c has the tiling).
  *
- *   forward   y = what taps see of x times filters
- *   inputs    x = what taps see of y times filters from their last tap on, with stride 1
+ *   forward   y = what taps read of x times filters
+ *   inputs    x = what taps read of y times filters, taps in reverse, stride 1
  *
- * Invariant: channels lie side by side; operands that are not aligned to 16 bytes go to another solver, the
- * child. */
+ * Invariant: channels are contiguous.  For operands that are not aligned to 16 bytes the plan runs a child
+ * plan of another solver. */
 #include "heavy/conv/cuda/implicit/tma.h"
 #include "heavy/gemm/cuda/hopper.h"
 
@@ -15,15 +15,16 @@ struct box {
     struct mc_conv_tma_args args;
     struct mc_cuda_tensor_map_spec from, filters;
     struct mc_grid grid;
-    struct mc_cuda_copy *turn;  /* of filters into the workspace, where floats would run down */
+    struct mc_cuda_copy *turn;  /* copies filters to the workspace; for floats with contiguous results */
     struct mc_cuda *gpu;
-    void *kernel, *lists;       /* lists: of tiles, in its memory */
+    void *kernel, *lists;       /* lists: of tiles, in device memory */
 };
 
 static const char text[] = {
 #include "heavy/conv/cuda/implicit/tma_text.h"
     , 0 };
-const struct mc_cuda_text mc_conv_tma_text = { "heavy/conv/cuda/implicit/tma.cu", text, &mc_gemm_hopper_text };
+const struct mc_cuda_text mc_conv_tma_text = { "heavy/conv/cuda/implicit/tma.cu", text,
+                                               &mc_gemm_hopper_text };
 
 void mc_conv_tma_defines(struct mc_str *out, const struct mc_conv_tma_kind *k)
 {
@@ -52,8 +53,8 @@ static int64_t terms(const struct mc_conv_problem *p)
     return forward(p) ? p->s.c : p->s.f;
 }
 
-/* Filters as a product has them: strides from one term to the next, from tap to tap, which lie in one line,
- * and between results. */
+/* Strides of filters in a product: between terms, between taps (which are evenly spaced), and between
+ * results. */
 enum { RESULT, TAP, TERM };
 static void filters(const struct mc_conv_problem *p, int64_t stride[3])
 {
@@ -62,20 +63,20 @@ static void filters(const struct mc_conv_problem *p, int64_t stride[3])
     stride[RESULT] = p->at.w[forward(p) ? 0 : 1];
 }
 
-static bool down(const struct mc_conv_problem *p)  /* do they lie with their results side by side? */
+static bool down(const struct mc_conv_problem *p)  /* Are results the contiguous axis of filters? */
 {
     int64_t w[3];
     filters(p, w);
     return w[TERM] != 1;
 }
 
-/* are they copied? The tensor cores take halves alone that way */
+/* Are filters copied? Tensor cores take that layout for halves only. */
 static bool turned(const struct mc_conv_problem *p)
 {
     return down(p) && p->dtype == MC_FLOAT32;
 }
 
-static void copied(const struct mc_conv_problem *p, int64_t stride[3])  /* those of the copy */
+static void copied(const struct mc_conv_problem *p, int64_t stride[3])  /* strides of the copy */
 {
     stride[TERM] = 1;
     stride[TAP] = terms(p);
@@ -143,7 +144,7 @@ static int slots(const struct mc_conv_tma_cut *c)
     return (int)MC_MIN((mc_cuda_current()->shared - ROUNDED - BARRIERS) / slot, (size_t)MOST_SLOTS);
 }
 
-/* What of the images, and of filters, is brought at once. */
+/* The tensor maps of images and of filters. */
 static void describe(struct box *d, const struct mc_conv_problem *p, const struct mc_conv_tma_cut *c)
 {
     const struct mc_conv_tma_args *a = &d->args;
@@ -170,7 +171,7 @@ static void describe(struct box *d, const struct mc_conv_problem *p, const struc
                        };
 }
 
-/* Filters with their terms side by side, in the workspace. */
+/* The copy of filters to contiguous terms, in the workspace. */
 static bool turn(struct box *d, const struct mc_conv_problem *p)
 {
     const int64_t results = d->args.results;
@@ -216,7 +217,7 @@ static bool make(struct box *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_tma_cut c = mc_conv_tma_best_cut(&d->args);
     if (c.tn == 0) {
-        return mc_fail(MC_EUNSUPPORTED, "conv: box has no room for so many places") == MC_OK;
+        return mc_fail(MC_EUNSUPPORTED, "conv: box does not take so many positions") == MC_OK;
     }
     memcpy(d->args.box, c.box, sizeof c.box);
     d->grid = (struct mc_grid){ .blocks = { (unsigned)MC_MIN(c.tiles, mc_cuda_multiprocessors()), 1, 1 },
@@ -224,7 +225,8 @@ static bool make(struct box *d, const struct mc_conv_problem *p)
                                 .maps = true,
                                 .shared = (size_t)slots(&c) * (size_t)(128 * c.mi + c.tn) * MC_CUDA_ROW +
                                           ROUNDED };
-    LOG(LOG_PLAN, "    box: %lld tiles of %d x %d, rows of %d images, %d lines, %d places, %.3g us expected",
+    LOG(LOG_PLAN,
+        "    box: %lld tiles of %d x %d, rows of %d images, %d lines, %d positions, %.3g us expected",
         (long long)c.tiles, 128 * c.mi, c.tn, c.box[0], c.box[1], c.box[2], c.seconds * 1e6);
     d->base.child[0] = mc_plan_with(&p->base, &mc_conv_cuda_direct);
     if (!d->base.child[0] || !load(d, p, &c) || (turned(p) && !turn(d, p)) || !list(d, &c)) {
@@ -255,9 +257,9 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
-/* ---- what it takes ---- */
+/* ---- the estimate ---- */
 
-/* May the copy engine walk an array of these sizes, the strides being those of x, w or y? */
+/* Can the copy engine read an array of these sizes? stride: of x, w or y. */
 static bool even(const struct mc_conv_problem *p, const int64_t *stride, const int64_t size[5])
 {
     const int64_t unit = MC_CUDA_ALIGNED / mc_dtypes[p->dtype].size;
@@ -278,7 +280,7 @@ static bool walked(const struct mc_conv_problem *p)
            s->f % unit == 0 && (s->k[1] == 1 || s->k[2] == 1 || w[3] == s->k[2] * w[4]);
 }
 
-enum { MOST = 1 << 14, MOST_STEP = 8 }; /* MOST_STEP: of the copy engine */
+enum { MOST = 1 << 14, MOST_STEP = 8 }; /* MOST_STEP: limit of the copy engine */
 static bool small(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
@@ -294,20 +296,19 @@ static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
-    return mc_hopper_refuse() ? mc_hopper_refuse()
-           : mc_dtypes[p->dtype].size != 2 && !p->tf32
-               ? "multiplies halves, or float32 that may be rounded to TF32"
+    return mc_hopper_refuse()                          ? mc_hopper_refuse()
+           : mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "takes halves, or float32 where TF32 is allowed"
            : p->wide                 ? "sums in float32, and conv.precision asks for float64"
            : mc_conv_hollow(p)       ? mc_conv_hollow(p)
-           : s->pass == CONV_WEIGHTS ? "goes forward, and back to inputs"
+           : s->pass == CONV_WEIGHTS ? "computes forward and gradients of inputs"
            : s->pass == CONV_INPUTS && (s->stride[1] != 1 || s->stride[2] != 1)
-               ? "goes back with stride 1 alone"
-           : s->unshared || s->groups > 1 ? "has the same filters everywhere and all channels for each"
+               ? "computes gradients of inputs for stride 1 only"
+           : s->unshared || s->groups > 1 ? "takes one group, and one filter for all positions"
            : s->in[0] != 1 || s->k[0] != 1 || s->out[0] != 1 || s->pad[0] != 0
-               ? "wants images in one or two dimensions"
-           : !walked(p)                ? "wants channels side by side, in steps of sixteen bytes"
-           : !small(p)                 ? "has no room for sizes like these"
-           : !mc_cuda_has_tensor_map() ? "wants a driver that describes arrays to the copy engine"
+               ? "takes one or two spatial axes"
+           : !walked(p) ? "requires contiguous channels and strides that are multiples of 16 bytes"
+           : !small(p)  ? "does not take sizes this large"
+           : !mc_cuda_has_tensor_map() ? "requires a driver that makes tensor maps"
                                        : NULL;
 }
 
@@ -316,7 +317,8 @@ static double estimate(const struct mc_problem *p_)
     struct mc_conv_tma_args a;
     shape(conv(p_), &a);
     const struct mc_conv_tma_cut c = mc_conv_tma_best_cut(&a);
-    return c.tn > 0 ? c.seconds : 1e30; /* plan() will say why */
+    return c.tn > 0 ? c.seconds : 1e30; /* plan() will give the reason */
 }
 
-const struct mc_solver mc_conv_cuda_tma = { .name = "box", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_tma = { .name = "box", .refuse = refuse, .estimate = estimate,
+                                            .plan = plan };

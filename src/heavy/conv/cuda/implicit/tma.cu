@@ -1,18 +1,19 @@
-/* tma.cu: convolutions as products on Hopper's tensor cores, from images that lie with their channels side by side.
+/* tma.cu: convolutions as products on Hopper's tensor cores, for images with contiguous channels.
  *
- * Rows of a product are places, its columns results, its terms the channels that each tap sees.  The rows of one tile are a box of
- * images, lines and places: what a tap sees of them is a box as well, which the copy engine brings at once, with zeros for what
- * lies outside.  A tap that no place of the box meets inside of its image is left out: of places at an image's edge
- * that many fewer terms are summed, where a window's columns would be multiplied with zeros.
+ * Rows of a product are positions, its columns are results, its terms are the channels that each tap
+ * reads.  The rows of a tile are a box of images, lines and positions.  What a tap reads of them is a box
+ * as well: the copy engine copies it at once, with zeros outside of the image.  A tap that reads nothing
+ * inside the image from any position of the box is skipped; im2col would multiply zeros there.
  *
- * A block makes tiles, one after the other, as a list says (cuda_box_cut.c).  Its first warps bring operands, SLOTS steps ahead, while two
- * groups of four warps multiply those that are there, MI times 64 rows each.
+ * A block computes the tiles of its list (tma_tiling.c) one after the other.  Its first warps load
+ * operands, SLOTS steps ahead, while two groups of four warps multiply the loaded ones, MI times 64 rows
+ * each.
  *
- *   T, HALF     elements, and whether they are of two bytes; others are rounded to TF32 by the copy engine
+ *   T, HALF     elements, and whether they have two bytes; the copy engine rounds others to TF32
  *   TN          columns of a tile
- *   DOWN        filters lie with what is summed running down
- *   ADDS        whether something is added to sums: what was there, or a bias
- *   ACT         what is done to a finished element: any of it in each of the places where one is finished would be far too much code */
+ *   DOWN        results, not terms, are the contiguous axis of filters
+ *   ADDS        whether sums have addends: c0 or a bias
+ *   ACT         the activation; a switch over all of them at each place of use would be too much code */
 #include "heavy/conv/cuda/implicit/tma_args.h"
 typedef mc_conv_tma_tile tile;
 typedef mc_cuda_tensor_map map;
@@ -21,7 +22,7 @@ typedef mc_conv_tma_args args;
 enum { TM = 128 * MI, SIZE = HALF ? 2 : 4, TK = ROW / SIZE, A_BYTES = TM * ROW, B_BYTES = TN * ROW, SLOT = A_BYTES + B_BYTES };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-/* ---- which taps ---- */
+/* ---- taps ---- */
 
 struct range { int first, last; };
 __device__ __forceinline__ range taps(const args &p, int axis, int from, int count)
@@ -56,7 +57,7 @@ __device__ __forceinline__ void copy_box3(u32 to, const map &m, int c, int tap, 
                  "l"(&m), "r"(c), "r"(tap), "r"(f), "r"(barrier) : "memory");
 }
 
-/* By one thread. */
+/* Loads operands; run by one thread. */
 __device__ __forceinline__ void bring(const args &p, const room &m)
 {
     const u32 bytes = p.box[0] * p.box[1] * p.box[2] * ROW + B_BYTES;
@@ -94,7 +95,7 @@ __device__ __forceinline__ void bring(const args &p, const room &m)
 enum { R = TN / 2 };            /* of a thread's sums of 64 rows */
 struct sums { float of[MI][R]; };
 
-/* The sums of a tile's 64 MI rows; n counts the steps of all tiles. */
+/* The sums of 64 MI rows of a tile; n counts the steps of all tiles. */
 __device__ __forceinline__ void multiply(sums &s, const room &m, u32 rows, int count, u32 &n)
 {
     enum { ON = 32 >> 4, ON_B = DOWN ? 16 * ROW >> 4 : ON };
@@ -116,7 +117,7 @@ __device__ __forceinline__ void multiply(sums &s, const room &m, u32 rows, int c
             }
         }
         asm volatile("wgmma.commit_group.sync.aligned;\n\twgmma.wait_group.sync.aligned 1;" ::: "memory");
-        if (step > 0 && (threadIdx.x & 127) == 0) {     /* the step before is done with */
+        if (step > 0 && (threadIdx.x & 127) == 0) {     /* the previous step is complete */
             barrier_arrive(m.empty + (n - 1) % SLOTS * 8);
         }
     }
@@ -129,21 +130,22 @@ __device__ __forceinline__ void multiply(sums &s, const room &m, u32 rows, int c
         settle(s.of[i]);
 #pragma unroll
         for (int j = 0; j < R; j++) {
-            s.of[i][j] = count > 0 ? s.of[i][j] : 0;    /* no tap met an image */
+            s.of[i][j] = count > 0 ? s.of[i][j] : 0;    /* no tap read inside an image */
         }
     }
 }
 
 /* ---- results ---- */
 
-__device__ __forceinline__ i64 row_at(const args &p, const tile &t, int row)   /* negative: it is nowhere */
+/* negative: the row is outside the result */
+__device__ __forceinline__ i64 row_at(const args &p, const tile &t, int row)
 {
     const int w = row % p.box[2], rest = row / p.box[2], image = t.image + rest / p.box[1], line = t.line + rest % p.box[1], place = t.place + w;
     const bool is = rest < p.box[0] * p.box[1] && image < p.images && line < p.out[0] && place < p.out[1];
     return is ? image * p.ts[0] + line * p.ts[1] + place * p.ts[2] : -1;
 }
 
-/* Two columns side by side, of a row that is `at`; negative: of none. */
+/* Two adjacent columns of the row at `at`; negative: no such row. */
 struct pair { float a, b; };
 __device__ __forceinline__ pair finished(const args &p, i64 at, int column, float a, float b)
 {
@@ -162,7 +164,7 @@ __device__ __forceinline__ pair finished(const args &p, i64 at, int column, floa
     return { finish(v.a, ACT), finish(v.b, ACT) };
 }
 
-/* A quad's words, four a lane: w[i] of lane j becomes w[j] of lane i. */
+/* Transposes the words of a quad, four a lane: w[i] of lane j becomes w[j] of lane i. */
 __device__ __forceinline__ void turn(u32 (&w)[4])
 {
     const bool odd = threadIdx.x & 1, high = threadIdx.x & 2;
@@ -180,7 +182,7 @@ __device__ __forceinline__ void turn(u32 (&w)[4])
     }
 }
 
-/* 32 columns of a row, of which each lane of a quad has two in eight. */
+/* 32 columns of a row; each lane of a quad has two of each eight. */
 __device__ __forceinline__ void deliver_row(const args &p, i64 at, int column, const float *sum)
 {
     const int lane = threadIdx.x & 3;

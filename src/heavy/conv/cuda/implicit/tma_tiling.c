@@ -1,17 +1,17 @@
-/* tma_tiling.c: how the rows and columns of a product of boxes (tma.cu) are cut into tiles, and which block
- * makes which.
+/* tma_tiling.c: divides the rows and columns of a product of boxes (tma.cu) into tiles and assigns them to
+ * blocks.
  *
- * Tiles at an image's edge have fewer taps to look at, and so less work: the largest are handed out first,
- * each to the block that has least to do.
+ * Tiles at an image's edge have fewer taps, and so less work.  The largest tiles are assigned first, each
+ * to the block with the least work.
  *
- * Invariant: a box has at most as many places as its tile has rows. */
+ * Invariant: a box has at most as many positions as its tile has rows. */
 #include "heavy/conv/cuda/implicit/tma.h"
 #include <stdlib.h>
 
-/* MOST_SUMS: mi tn, that registers have room for */
+/* MOST_SUMS: limit of mi tn by the number of registers */
 enum { MOST_TILES = 1 << 16, MOST_BOX = 256, MOST_SUMS = 384, NARROW = 64 };
 
-/* Taps that meet the image from some of the places [from, from + count) of an axis. */
+/* The taps that read inside the image from any of the positions [from, from + count) of an axis. */
 static int taps(const struct mc_conv_tma_args *a, int axis, int from, int count)
 {
     const int end = MC_MIN(from + count, a->out[axis]), d = a->dilation[axis];
@@ -22,7 +22,7 @@ static int taps(const struct mc_conv_tma_args *a, int axis, int from, int count)
     return MC_MAX(last - first + 1, 0);
 }
 
-/* Those of an axis that is cut every `count` places: added up, and the most that one box has. */
+/* The taps of all boxes of `count` positions along an axis: their sum and their maximum. */
 struct seen { int64_t sum, most; };
 static struct seen all_taps(const struct mc_conv_tma_args *a, int axis, int count)
 {
@@ -35,9 +35,9 @@ static struct seen all_taps(const struct mc_conv_tma_args *a, int axis, int coun
     return s;
 }
 
-/* ---- who is least busy ---- */
+/* ---- the least busy block ---- */
 
-enum { LEAVING = 1, MULTIPLYING = 4 };  /* what a tile's results take, and a tap */
+enum { LEAVING = 1, MULTIPLYING = 4 };  /* the cost of storing a tile, and of a tap */
 struct busy { int64_t load; int block; };
 
 static bool is_less_work(const struct busy *a, const struct busy *b)
@@ -45,7 +45,7 @@ static bool is_less_work(const struct busy *a, const struct busy *b)
     return a->load != b->load ? a->load < b->load : a->block < b->block;
 }
 
-/* heap[0] is the least busy of n blocks.  It gets a tile of so many taps: which block is that? */
+/* heap[0] is the least busy of n blocks.  Adds a tile of so many taps to it; returns the block. */
 static int next_position(struct busy *heap, int n, int taps)
 {
     struct busy mine = heap[0];
@@ -70,10 +70,10 @@ static void has_no_taps(struct busy *heap, int n)
     }
 }
 
-/* ---- how it is cut ---- */
+/* ---- the best tiling ---- */
 
-/* A step's tile is multiplied, its operands come, and a tile's results leave: seconds on one multiprocessor
- * of an H200, by what each takes alone. */
+/* Seconds on one multiprocessor of an H200, each measured alone: a step of a tile is multiplied; a byte of
+ * its operands arrives; a result is stored; start and end; slack: a factor. */
 static const double multiplied = 4 / 1.7e9, came = 1 / 87e9, left = 1.0e-10, around = 4e-6, slack = 1.04;
 
 /* taps: of the busiest block. */
@@ -85,9 +85,9 @@ static double seconds(const struct mc_conv_tma_args *a, const struct mc_conv_tma
     return around + slack * MC_MAX(sums, steps * came * (rows + c->tn) * MC_CUDA_ROW);
 }
 
-/* As many waves of tiles as all want, each of what a tile has on average; no less than the largest tile. */
-static double estimate_time(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c, struct seen down,
-                      struct seen right)
+/* As many waves as the tiles need, each with the average work of a tile; at least the largest tile. */
+static double estimate_time(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c,
+                            struct seen down, struct seen right)
 {
     const double boxes = (double)(conv_ceil(a->out[0], c->box[1]) * conv_ceil(a->out[1], c->box[2]));
     const double waves = (double)conv_ceil(c->tiles, (int64_t)mc_cuda_multiprocessors());
@@ -95,7 +95,7 @@ static double estimate_time(const struct mc_conv_tma_args *a, const struct mc_co
                    MC_MAX(waves * (double)(down.sum * right.sum) / boxes, (double)(down.most * right.most)));
 }
 
-/* The same by handing tiles out, where that is quickly done. */
+/* The same by assigning tiles to blocks, where that is fast. */
 enum { MOST_BLOCKS = 512, MOST_TAPS = 1024, MOST_TRIED = 4096 };
 static double simulate_time(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c)
 {
@@ -123,7 +123,7 @@ static double simulate_time(const struct mc_conv_tma_args *a, const struct mc_co
     return seconds(a, c, (double)busiest / MULTIPLYING);
 }
 
-/* The best of the boxes of so many images, for tiles of that size; seen: by axis, all_taps of each count. */
+/* The best box of so many images, for tiles of that size. seen: by axis, all_taps of each count. */
 static void best_box(const struct mc_conv_tma_args *a, struct mc_conv_tma_cut tried, int images,
                      struct seen seen[2][MOST_BOX + 1], struct mc_conv_tma_cut *best)
 {
@@ -166,7 +166,7 @@ struct mc_conv_tma_cut mc_conv_tma_best_cut(const struct mc_conv_tma_args *a)
     return best;
 }
 
-/* ---- who makes which tile ---- */
+/* ---- assignment of tiles to blocks ---- */
 
 struct job {
     struct mc_conv_tma_tile at;
@@ -198,7 +198,7 @@ static int list_jobs(const struct mc_conv_tma_args *a, const struct mc_conv_tma_
     return n;
 }
 
-/* Stable: a block's tiles stay in the order in which they were handed out. */
+/* Stable: a block's tiles stay in the order of assignment. */
 static void sort_by_block(const struct job *job, int n, struct mc_conv_tma_tile *tile, int *first, int blocks)
 {
     memset(first, 0, (size_t)(blocks + 1) * sizeof *first);

@@ -1,5 +1,5 @@
-/* element.cu: what all kernels on tensor cores for images of few channels multiply: cells, which are halves, or floats rounded to
- * TF32, STEP terms at a time. */
+/* element.cu: shared by the tensor-core kernels for images of few channels: cells, which are halves or
+ * floats rounded to TF32, and their products, STEP terms at a time. */
 typedef unsigned u32;
 enum { HALVES = sizeof(T) == 2, LANE = HALVES ? 4 : 2, STEP = 4 * LANE, EACH = 16 / sizeof(T) };
 

@@ -1,4 +1,4 @@
-/* plan.c: the shape, the plan and the run of all solvers for images of few channels. */
+/* plan.c: the shape, the plan and the call of all solvers for images of few channels. */
 #include "heavy/conv/cuda/small_channels/small_channels.h"
 
 /* ---- a shape ---- */
@@ -12,7 +12,8 @@ static void copy4(int64_t to[4], const int64_t *a, const int64_t *b)
     to[3] = b[1];
 }
 
-void mc_small_channels_shape(struct mc_small_channels *d, struct mc_small_channels_args *a, const struct mc_conv_problem *p)
+void mc_small_channels_shape(struct mc_small_channels *d, struct mc_small_channels_args *a,
+                             const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     *a = (struct mc_small_channels_args){
@@ -48,7 +49,8 @@ static const char *const names[][2] = {
     [CONV_WEIGHTS] = { "weights", "add"    },
 };
 
-void mc_small_channels_defines(struct mc_str *defines, const struct mc_small_channels *d, const struct mc_conv_problem *p)
+void mc_small_channels_defines(struct mc_str *defines, const struct mc_small_channels *d,
+                               const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     mc_str_addf(defines, "#define C %d\n#define KH %d\n#define KW %d\n#define SH %d\n#define SW %d\n",
@@ -57,8 +59,8 @@ void mc_small_channels_defines(struct mc_str *defines, const struct mc_small_cha
                 d->beside, p->beta != 0, p->has_bias, (int)p->act);
 }
 
-struct mc_plan *mc_small_channels_plan(const struct mc_small_channels *d, size_t size, const struct mc_cuda_text *text,
-                            struct mc_str *defines)
+struct mc_plan *mc_small_channels_plan(const struct mc_small_channels *d, size_t size,
+                                       const struct mc_cuda_text *text, struct mc_str *defines)
 {
     struct mc_small_channels *made = mc_alloc(size, "plans");
     if (!made) {
@@ -77,8 +79,8 @@ struct mc_plan *mc_small_channels_plan(const struct mc_small_channels *d, size_t
 
 /* ---- a call ---- */
 
-void mc_small_channels_bind(const struct mc_small_channels *d, struct mc_small_channels_args *a, const struct mc_conv_problem *p,
-                 void *const *operand, void *workspace)
+void mc_small_channels_bind(const struct mc_small_channels *d, struct mc_small_channels_args *a,
+                            const struct mc_conv_problem *p, void *const *operand, void *workspace)
 {
     const int64_t first = d->w_first * mc_dtypes[p->dtype].size;
     a->x = operand[CONV_X];
@@ -97,11 +99,11 @@ mc_status mc_small_channels_run(const struct mc_small_channels *d, const void *a
                    : MC_OK;
 }
 
-/* ---- what they take ---- */
+/* ---- limits ---- */
 
 enum { MOST_CHANNELS = 4 };
 
-/* Places and cells are counted in ints. */
+/* Positions and cells are counted in ints. */
 static bool counted(const struct mc_conv_problem *p)
 {
     const int64_t most = INT32_MAX / 64;
@@ -116,13 +118,13 @@ const char *mc_small_channels_refuse(const struct mc_conv_problem *p)
 {
     return mc_conv_hollow(p)                  ? mc_conv_hollow(p)
            : p->wide                          ? "sums in float32, and conv.precision asks for float64"
-           : p->s.unshared || p->s.groups > 1 ? "has the same filters everywhere and all channels for each"
+           : p->s.unshared || p->s.groups > 1 ? "takes one group, and one filter for all positions"
            : p->s.c > MOST_CHANNELS           ? "takes up to four channels"
            : p->s.in[0] != 1 || p->s.k[0] != 1 || p->s.out[0] != 1 || p->s.pad[0] != 0
-               ? "takes images in one or two dimensions"
-           : !counted(p)                                    ? "takes no such large images"
+               ? "takes one or two spatial axes"
+           : !counted(p)                                    ? "does not take images this large"
            : p->s.dilation[1] != 1 || p->s.dilation[2] != 1 ? "takes no dilation"
            : p->at.y[4] != 1 && p->at.y[1] != 1 && p->s.out[2] > 1
-               ? "wants lines or filters of y side by side"
+               ? "requires contiguous lines or filters of y"
                : NULL;
 }

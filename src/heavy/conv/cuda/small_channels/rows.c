@@ -1,9 +1,9 @@
-/* rows.c: images of few channels on a GPU (few.cu): the first layer of a net, forward and the gradient of
- * its filters.
+/* rows.c: images of few channels on a GPU's float32 units (weights.cu), as in the first layer of a net:
+ * forward and the gradient of the filters.
  *
- * Bound by memory: y is written, or read, once; what takes longer there is the number of taps.
+ * y is written, or read, once; with few taps memory bounds the time, with many the arithmetic.
  *
- * Invariant: filters, and a tile's lines of x, fit in shared memory. */
+ * Invariant: the filters and a tile's lines of x fit in shared memory. */
 #include "heavy/conv/cuda/small_channels/small_channels.h"
 
 static const char tile[] = {
@@ -15,11 +15,14 @@ static const char lines[] = {
 static const char text[] = {
 #include "heavy/conv/cuda/small_channels/weights_text.h"
     , 0 };
-const struct mc_cuda_text mc_conv_small_channels_tile_text = { "heavy/conv/cuda/small_channels/tile.cu", tile, NULL },
-                          mc_conv_small_channels_lines_text = { "heavy/conv/cuda/small_channels/rows.cu", lines,
-                                                     &mc_conv_small_channels_tile_text },
-                          mc_conv_small_channels_text = { "heavy/conv/cuda/small_channels/weights.cu", text,
-                                               &mc_conv_small_channels_lines_text };
+const struct mc_cuda_text
+    mc_conv_small_channels_tile_text = { "heavy/conv/cuda/small_channels/tile.cu", tile, NULL },
+    mc_conv_small_channels_lines_text = {
+        "heavy/conv/cuda/small_channels/rows.cu", lines, &mc_conv_small_channels_tile_text
+    },
+    mc_conv_small_channels_text = {
+        "heavy/conv/cuda/small_channels/weights.cu", text, &mc_conv_small_channels_lines_text
+    };
 
 enum { P = 4, WARPS = 8, MOST_TAPS = 49, MOST_WIDTH = 11, MOST_STRIDE = 2 };
 enum { MOST_SHARED = 80 << 10, MOST_SUMS = 100 };  /* bytes of a block; registers of a thread */
@@ -27,7 +30,7 @@ enum { MOST_SHARED = 80 << 10, MOST_SUMS = 100 };  /* bytes of a block; register
 struct few {
     struct mc_small_channels few;
     struct mc_small_channels_lines_args args;
-    bool fours;                 /* y's lines, or filters that lie side by side, can be taken by fours */
+    bool fours;                 /* y can be read four elements at a time, along lines or filters */
     int q, taps;                /* filters of a thread; weights: lines of taps */
 };
 
@@ -45,7 +48,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- a plan ---- */
 
-/* A line begins in a bank of its own for as many threads as read at once. */
+/* The pitch for which the lines that threads read at once begin in different banks. */
 static int pitch_of(const struct mc_conv_shape *s, int across)
 {
     const int sh = (int)s->stride[1], sw = (int)s->stride[2];
@@ -61,13 +64,13 @@ static size_t tile_bytes(const struct few *d, const struct mc_conv_shape *s)
     return (size_t)(d->args.images * (int)s->c * d->args.lines * d->args.pitch) * sizeof(float);
 }
 
-/* Lines of x for so many of y, whose last set of taps may reach beyond the last tap. */
+/* Lines of x for so many rows of y.  The last set of taps may reach beyond the last tap. */
 static int lines_of(const struct few *d, const struct mc_conv_shape *s, int rows)
 {
     return (rows - 1) * (int)s->stride[1] + mc_small_channels_up(s->k[1], d->taps);
 }
 
-/* Cuts y in tiles: rows, of about so many groups of places and no more bytes than that. */
+/* Divides y into tiles of rows, of about `groups` groups of positions and at most `bytes` bytes. */
 static void cut(struct few *d, const struct mc_conv_shape *s, int groups, size_t bytes)
 {
     struct mc_small_channels_lines_args *a = &d->args;
@@ -149,7 +152,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return mc_small_channels_plan(&d.few, sizeof d, &mc_conv_small_channels_text, &defines);
 }
 
-/* ---- what it takes ---- */
+/* ---- limits and estimate ---- */
 
 static bool fits(const struct mc_conv_problem *p)
 {
@@ -169,11 +172,11 @@ static bool small(const struct mc_conv_problem *p)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return p->dtype != MC_FLOAT32        ? "multiplies float32"
-           : p->s.pass == CONV_INPUTS    ? "goes forward, and back to filters"
+    return p->dtype != MC_FLOAT32        ? "takes float32 only"
+           : p->s.pass == CONV_INPUTS    ? "computes forward and gradients of filters"
            : mc_small_channels_refuse(p) ? mc_small_channels_refuse(p)
            : !small(p)                   ? "takes small filters, strides up to 2"
-           : !fits(p)                    ? "has no room for such lines in shared memory"
+           : !fits(p)                    ? "cannot keep lines this long in shared memory"
                                          : mc_cuda_needs_sm80();
 }
 
@@ -182,4 +185,5 @@ static double estimate(const struct mc_problem *p)
     return mc_conv_cuda_seconds(conv(p), 0.5);
 }
 
-const struct mc_solver mc_conv_cuda_small_channels = { .name = "few", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_small_channels = { .name = "few", .refuse = refuse, .estimate = estimate,
+                                                       .plan = plan };

@@ -1,10 +1,11 @@
-/* rows.cu: what kernels for images of few channels share, of a convolution alone (few.cu) and with its pooling
- * (heavy/conv_pool/cuda/small_channels.cu): lines of images and filters in shared memory.
+/* rows.cu: shared by kernels for images of few channels, with pooling
+ * (heavy/conv_pool/cuda/small_channels.cu) and without (weights.cu): lines of images and filters in shared
+ * memory.
  *
- * A thread has P places of a line. */
+ * A thread has P positions of a line. */
 enum { P = 4, WARPS = 8, SPAN = (P - 1) * SW + KW, WIDE = (SPAN + 3) / 4 * 4 };
 
-/* Of x from line `first` on, zeros where it has none: (image, channel, line, pitch). */
+/* Lines of x from `first` on, zeros outside: (image, channel, line, pitch). */
 template <class Args> __device__ __forceinline__ void load_lines(const Args &p, int image, int images, int first, float *to)
 {
     const int lane = threadIdx.x % 32, count = images * C * p.lines;

@@ -1,30 +1,32 @@
 /* scatter.c: the gradient of the inputs of convolutions of few channels on a GPU's tensor cores
- * (few_spread.cu): halves, or float32 where TF32 is allowed.
+ * (scatter.cu): halves, or float32 where TF32 is allowed.
  *
- * Invariant: a chunk of filters, two lines of y or more of that chunk, and what a block's warps have of one
- * line of x each, fit in shared memory. */
+ * Invariant: a chunk of filters, at least two lines of y of that chunk, and the sums of a block's warps
+ * for one line of x each fit in shared memory. */
 #include "heavy/conv/cuda/small_channels/small_channels.h"
 
 static const char text[] = {
 #include "heavy/conv/cuda/small_channels/scatter_text.h"
     , 0 };
-const struct mc_cuda_text mc_conv_small_channels_spread_text = { "heavy/conv/cuda/small_channels/scatter.cu", text, &mc_conv_small_channels_cells_text };
+const struct mc_cuda_text mc_conv_small_channels_spread_text = { "heavy/conv/cuda/small_channels/scatter.cu",
+    text, &mc_conv_small_channels_cells_text };
 
-/* of a warp: of places; its lines of x times eights of columns; its lines */
+/* of a warp: sixteens of positions; lines of x times eights of columns; lines of x */
 enum { SIXTEENS = 4, MOST_SUMS = 10, MOST_LINES = 4 };
 enum { MOST_SHARED = 227 << 10, MOST_SLOTS = 3 };
-static const struct way { int across, sets; } ways[] = { { 2, 4 }, { 4, 2 }, { 8, 1 } };   /* warps by places, by lines */
+/* warps by positions, by lines */
+static const struct way { int across, sets; } ways[] = { { 2, 4 }, { 4, 2 }, { 8, 1 } };
 
 struct spread {
     struct mc_small_channels few;
     struct mc_small_channels_spread_args args;
     const struct way *way;
     int size, step;             /* bytes of an element; terms of a product */
-    int columns, eights;        /* channels times taps of a line; eights of them */
+    int columns, eights;        /* channels times taps of a line; eights of columns */
     int sixteens;               /* of a line of y */
     int lines, images;          /* lines of x of a warp, images of a block */
-    int chunk, slots, pitch;    /* filters at a time, lines of y in the ring, cells of one */
-    int unit;                   /* bytes of y that can be fetched at once, where it is aligned to as many */
+    int chunk, slots, pitch;    /* filters at a time, lines of y in the ring, cells of a line */
+    int unit;                   /* bytes of y that can be fetched at once where y is aligned to them */
 };
 
 /* ---- a call ---- */
@@ -39,7 +41,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     return mc_small_channels_run(&d->few, &a, sizeof a);
 }
 
-/* ---- what a block has ---- */
+/* ---- a block ---- */
 
 static size_t filter_bytes(const struct spread *d, const struct mc_conv_shape *s)
 {
@@ -58,7 +60,7 @@ static bool fits(const struct spread *d, const struct mc_conv_shape *s)
     return shared_bytes(d, s) <= (mc_cuda_current() ? mc_cuda_current()->shared : MOST_SHARED);
 }
 
-/* Eight cells of eight lines, or of four where they are floats, are different banks. */
+/* The pitch for which eight cells of eight lines, or of four for floats, use different banks. */
 static int pitch_of(const struct spread *d, int places)
 {
     return d->size == 2 ? (mc_small_channels_up(places, 8) / 8 | 1) * 8
@@ -71,8 +73,8 @@ static bool divides(const struct spread *d, int unit)
     return ys[0] * d->size % unit == 0 && ys[1] * d->size % unit == 0 && ys[2] * d->size % unit == 0;
 }
 
-/* As many images as warps have places for; all filters at once if there is room, else in as few chunks as
- * there is room for. */
+/* As many images as the warps have positions for.  All filters at once if they fit, else as few chunks as
+ * possible. */
 static void fill(struct spread *d, const struct mc_conv_shape *s)
 {
     const int most = mc_small_channels_up(s->f, d->step);
@@ -154,7 +156,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return mc_small_channels_plan(&d.few, sizeof d, &mc_conv_small_channels_spread_text, &defines);
 }
 
-/* ---- what it takes ---- */
+/* ---- limits and estimate ---- */
 
 static bool small(const struct mc_conv_problem *p)
 {
@@ -171,17 +173,17 @@ static bool roomy(const struct mc_conv_problem *p)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "multiplies halves, or float32 where TF32 is allowed"
-           : p->s.pass != CONV_INPUTS                ? "makes gradients of inputs"
+    return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "takes halves, or float32 where TF32 is allowed"
+           : p->s.pass != CONV_INPUTS                ? "computes gradients of inputs only"
            : mc_small_channels_refuse(p)             ? mc_small_channels_refuse(p)
-           : p->at.y[4] != 1 && p->s.out[2] > 1      ? "wants lines of y side by side"
-           : !small(p) ? "takes small filters, and lines of y of up to 512 places"
-           : !roomy(p) ? "has no room for such lines in shared memory"
+           : p->at.y[4] != 1 && p->s.out[2] > 1      ? "requires contiguous lines of y"
+           : !small(p) ? "takes small filters, and lines of y of up to 512 positions"
+           : !roomy(p) ? "cannot keep lines this long in shared memory"
                        : mc_cuda_needs_sm80();
 }
 
-/* Of places, columns and filters as many as products have, at the part of tensor cores' speed that was
- * measured. */
+/* The padded positions, columns and filters of the products, at the measured part of the tensor cores'
+ * speed. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
@@ -194,4 +196,5 @@ static double estimate(const struct mc_problem *p_)
                                   mc_conv_bytes(p), 0.29);
 }
 
-const struct mc_solver mc_conv_cuda_small_channels_scatter = { .name = "few_spread", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_small_channels_scatter = { .name = "few_spread", .refuse = refuse,
+    .estimate = estimate, .plan = plan };

@@ -1,27 +1,30 @@
 /* scatter.cu: the gradient of the inputs of convolutions of few channels, on tensor cores.
  *
- * Of each of y's places v along a line, first all is summed up that goes from there to a line r of x, by columns of taps:
+ * For each position v along a line of y, the contributions to a line r of x are first summed by columns of
+ * taps:
  *
- *     z[v, (c, b)] = sum of y[f, u, v] w[f, c, a, b]  over filters f, and taps a that take a line u of y to r: r + pad = SH u + a
+ *     z[v, (c, b)] = sum of y[f, u, v] w[f, c, a, b]  over filters f, and taps a with r + pad = SH u + a
  *
- * which are products of y's lines as they lie with matrices of filters, and nothing is padded but C * KW up to eights.  Then
- * x[c, r, q] is the sum of the KW numbers z[v, (c, b)] for which q + pad = SW v + b.
+ * These are products of y's lines as stored with matrices of filters; only C * KW is padded, to eights.
+ * Then x[c, r, q] is the sum of the KW numbers z[v, (c, b)] for which q + pad = SW v + b.
  *
- * A block has ROWS lines of x, of IMAGES images.  The lines of y that reach them pass by in a ring in shared memory, each once,
- * CF filters at a time; where there is room for more than two, half of the warps ask for the next after they have multiplied, so that
- * tensor cores do not wait while all ask.  A warp has MT sixteens of places of y, ACROSS of which are a line, and R lines of x, whose z stay in its
- * registers until the last line of y has passed; PW warps have all places, GW of such sets all lines: each set every GW-th, so that a
- * line of y which reaches some of them is work for as many sets as can be.
+ * A block has ROWS lines of x, of IMAGES images.  The lines of y that contribute to them pass through a
+ * ring in shared memory once, CF filters at a time.  If the ring has more than two slots, half of the
+ * warps issue their loads after they have multiplied, so that tensor cores do not idle while all warps
+ * load.  A warp has MT sixteens of positions of y, ACROSS of which are a line, and R lines of x, whose z
+ * stay in registers until the last line of y has passed.  PW warps have all positions, GW sets of them all
+ * lines.  Each set has every GW-th line, so that a line of y gives work to as many sets as possible.
  *
- * Compiled in beside these: OH x OW places of y; UNIT, of the bytes of y that can be fetched at once; PITCH, cells of y's lines
- * in the ring, and ZPITCH, of z's; NE eights of C * KW. */
+ * Compiled in beside these: OH x OW positions of y; UNIT: bytes of y that can be fetched at once; PITCH:
+ * cells of y's lines in the ring, and ZPITCH: of z's; NE: eights of C * KW. */
 #include "heavy/conv/cuda/small_channels/small_channels_args.h"
 typedef mc_small_channels_spread_args args;
 
 enum { WARPS = PW * GW, THREADS = 32 * WARPS, ROWS = GW * R, STEPS = CF / STEP, ACROSS = (OW + 15) / 16 };
-enum { LINE = CF * PITCH, SLOT = IMAGES * LINE, COLUMNS = C * KW, LATE = SLOTS > 2, FRAGMENTS = STEPS * NE * 32 };    /* FRAGMENTS: of one row of taps */
+/* FRAGMENTS: of one row of taps */
+enum { LINE = CF * PITCH, SLOT = IMAGES * LINE, COLUMNS = C * KW, LATE = SLOTS > 2, FRAGMENTS = STEPS * NE * 32 };
 
-/* ---- filters, as products have them ---- */
+/* ---- fragments of filters ---- */
 
 __device__ __forceinline__ cell filter_cell(const args &p, int f, int column, int a)
 {
@@ -47,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(256) filters(const __grid_constant_
     }
 }
 
-/* ---- a block's way through its tiles, their filters, and the lines of y that reach them ---- */
+/* ---- the order of a block's tiles, their filters, and the lines of y that contribute ---- */
 
 struct walk { int number, image, row, chunk, first, line, last; };
 
@@ -59,7 +62,8 @@ __device__ __forceinline__ void enter(const args &p, walk &s, int t)
     s.row = (t - block * p.down) * ROWS;
     s.chunk = 0;
     const int before = s.row + p.pad[0] - (KH - 1), end = min(s.row + ROWS, p.in[0]) - 1 + p.pad[0];
-    s.line = s.first = min(before > 0 ? (before + SH - 1) / SH : 0, OH - 1);    /* at least one, even if none reaches them */
+    /* at least one line, even if none contributes */
+    s.line = s.first = min(before > 0 ? (before + SH - 1) / SH : 0, OH - 1);
     s.last = max(s.first, min(end / SH, OH - 1));
 }
 
@@ -80,7 +84,7 @@ __device__ __forceinline__ void advance(const args &p, walk &s)
     }
 }
 
-/* ---- what is brought into shared memory ---- */
+/* ---- loads into shared memory ---- */
 
 __device__ __forceinline__ void bring_filters(const args &p, uint2 *to, int chunk)
 {
@@ -89,7 +93,7 @@ __device__ __forceinline__ void bring_filters(const args &p, uint2 *to, int chun
     }
 }
 
-/* A line of y, zeros where there is none. */
+/* A line of y; zeros if `there` is false. */
 template <bool Whole> __device__ __forceinline__ void bring_line(const T *from, cell *to, bool there)
 {
     enum { EVERY = !Whole ? 1 : UNIT == 16 ? EACH : EACH / 4 };
@@ -133,7 +137,7 @@ __device__ __forceinline__ void bring(const args &p, const walk &s, cell *to)
 
 /* ---- products ---- */
 
-/* A warp's part: sixteen places number j, and its set, which is the first of its lines. */
+/* A warp's part: its sixteens of positions, and its set, which is the index of its first line. */
 struct part { int tile[MT], set; };
 
 __device__ __forceinline__ part part_of()
@@ -148,7 +152,8 @@ __device__ __forceinline__ part part_of()
     return a;
 }
 
-/* This lane's element of the first of sixteen places in a slot; what there is none of may be any. */
+/* This lane's element of the first of sixteen positions in a slot.  Positions beyond the end may read
+ * anything. */
 __device__ __forceinline__ int places_at(int tile)
 {
     const int lane = threadIdx.x % 32, here = min(tile, IMAGES * ACROSS - 1);
@@ -156,7 +161,7 @@ __device__ __forceinline__ int places_at(int tile)
     return first + (HALVES ? (lane / 16 * 8 + lane % 8) * PITCH + min(place + lane / 8 % 2 * 8, PITCH - 8) : lane % 4 * PITCH + place + lane / 4);
 }
 
-/* (places, STEP filters), whose places lie side by side */
+/* (positions, STEP filters), where positions are contiguous */
 __device__ __forceinline__ void read_places(u32 (&a)[4], const cell *at)
 {
     if (HALVES) {
@@ -169,7 +174,8 @@ __device__ __forceinline__ void read_places(u32 (&a)[4], const cell *at)
     }
 }
 
-/* A line of y for lines Low to High of x; filters: of the row of taps that takes it to the first. */
+/* Adds a line of y to lines Low to High of x; filters: for the row of taps that leads to the first of
+ * them. */
 template <int Low, int High> __device__ __forceinline__ void multiply_line(float (&sum)[R][MT][NE][4], const cell *y, const int (&at)[MT], const uint2 *filters)
 {
 #pragma unroll
@@ -206,7 +212,7 @@ template <> struct one_by_one<0> {
     static __device__ __forceinline__ void multiply(float (&)[R][MT][NE][4], const cell *, const int (&)[MT], const uint2 *, int, int) {}
 };
 
-/* To those of a set's lines that it reaches. */
+/* Adds a line of y to those lines of a set that it contributes to. */
 __device__ __forceinline__ void multiply(const args &p, const walk &s, float (&sum)[R][MT][NE][4], const cell *y, const int (&at)[MT], const uint2 *filters, int set)
 {
     const int row = s.row + set, a = row + p.pad[0] - SH * s.line;
@@ -240,7 +246,7 @@ __device__ __forceinline__ void put_columns(const float (&sum)[MT][NE][4], float
     }
 }
 
-/* What reaches place q of x, pads counted, of one channel's columns. */
+/* The sum for position q of x, with the border counted, over the columns of one channel. */
 __device__ __forceinline__ float gathered(const float *z, int q)
 {
     float sum = 0;
@@ -272,7 +278,7 @@ __device__ __forceinline__ void finish_tile(const args &p, const walk &s, float 
 {
 #pragma unroll
     for (int i = 0; i < R; i++) {
-        __syncthreads();        /* nobody reads what was there before any more */
+        __syncthreads();        /* all threads are done with the previous contents */
         put_columns(sum[i], z, own);
         __syncthreads();
         put_lines(p, s, z, i);
@@ -309,14 +315,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) inputs(const __grid_con
     }
     for (int turn = 0; here.number < p.tiles; turn = turn == SLOTS - 1 ? 0 : turn + 1, advance(p, here)) {
         fetched_before<SLOTS - 2>();
-        __syncthreads();        /* this slot is there for all, and the one before is free */
+        __syncthreads();        /* this slot has arrived for all, and the previous one is free */
         if (p.chunks > 1 && here.line == here.first) {
             bring_filters(p, filters, here.chunk);
             fetched();
             __syncthreads();
         }
 #pragma unroll
-        for (int late = 0; late < 2; late++) {  /* some warps multiply while others ask for more */
+        for (int late = 0; late < 2; late++) {  /* some warps multiply while others issue loads */
             if (late == (LATE && threadIdx.x >= THREADS / 2) && ahead.number < p.tiles) {
                 bring(p, ahead, ring + (turn == 0 ? SLOTS - 1 : turn - 1) * SLOT);
             }

@@ -1,8 +1,8 @@
-/* tensor.c: images of few channels on a GPU's tensor cores (few_tensor.cu): the first layer of a net in
- * halves, or where TF32 is allowed, forward and the gradient of its filters.
+/* tensor.c: images of few channels on a GPU's tensor cores (tensor.cu), as in the first layer of a net in
+ * halves, or where TF32 is allowed: forward and the gradient of the filters.
  *
- * Invariant: a block's tile of x, with fragments of filters forward, and its sums for weights, fit in shared
- * memory. */
+ * Invariant: a block's tile of x, forward with the fragments of filters, and for weights its sums, fit in
+ * shared memory. */
 #include "heavy/conv/cuda/small_channels/small_channels.h"
 
 static const char cells[] = {
@@ -17,14 +17,19 @@ static const char forward[] = {
 static const char weights[] = {
 #include "heavy/conv/cuda/small_channels/tensor_weights_text.h"
     , 0 };
-const struct mc_cuda_text mc_conv_small_channels_cells_text = { "heavy/conv/cuda/small_channels/element.cu", cells, &mc_conv_small_channels_tile_text };
-static const struct mc_cuda_text shared_text = { "heavy/conv/cuda/small_channels/tensor.cu", shared, &mc_conv_small_channels_cells_text };
-const struct mc_cuda_text mc_conv_small_channels_forward_text = { "heavy/conv/cuda/small_channels/tensor_forward.cu",
-                                                       forward, &shared_text },
-                          mc_conv_small_channels_weights_text = { "heavy/conv/cuda/small_channels/tensor_weights.cu",
-                                                       weights, &shared_text };
+const struct mc_cuda_text mc_conv_small_channels_cells_text = { "heavy/conv/cuda/small_channels/element.cu",
+    cells, &mc_conv_small_channels_tile_text };
+static const struct mc_cuda_text shared_text = { "heavy/conv/cuda/small_channels/tensor.cu", shared,
+                                                 &mc_conv_small_channels_cells_text };
+const struct mc_cuda_text
+    mc_conv_small_channels_forward_text = {
+        "heavy/conv/cuda/small_channels/tensor_forward.cu", forward, &shared_text
+    },
+    mc_conv_small_channels_weights_text = {
+        "heavy/conv/cuda/small_channels/tensor_weights.cu", weights, &shared_text
+    };
 
-/* sums: 16 x 8 of them, of a warp */
+/* MOST_SUMS, LIGHT_SUMS: sums of a warp, 16 x 8 each */
 enum {
     WARPS = 8,
     MOST_TAPS = 484,
@@ -34,20 +39,21 @@ enum {
     MOST_SUMS = 24,
     LIGHT_SUMS = 16
 };
-enum { HALF_SHARED = 100 << 10, MOST_SHARED = 200 << 10 };     /* two blocks a processor, or one */
+/* bytes of a block where a multiprocessor runs two blocks, or one */
+enum { HALF_SHARED = 100 << 10, MOST_SHARED = 200 << 10 };
 
 struct tensor {
     struct mc_small_channels few;
     struct mc_small_channels_tensor_args args;
-    bool inside;                /* x's channels lie side by side */
-    bool fours, straight;       /* y, x can be moved as words, if they are aligned */
-    bool dense;                 /* a tile's places lie one behind the other in y */
+    bool inside;                /* x's channels are contiguous */
+    bool fours, straight;       /* y (fours) and x (straight) can be moved as words where they are aligned */
+    bool dense;                 /* a tile's positions are contiguous in y */
     int size, step;             /* bytes of an element; terms of a product */
-    int pitch, left, lead;      /* cells of a line; in front of x's first, and of the first window */
-    int taps, eights, places;   /* all taps; eights of filters and of places that a warp has */
-    int run;                    /* elements side by side that a lane has */
-    int across, sets, each;     /* weights: warps by taps, by places; eights of taps of a warp */
-    int blocks;                 /* of a processor */
+    int pitch, left, lead;      /* cells of a line; before x's first cell; before the first window */
+    int taps, eights, places;   /* all taps; eights of filters and of positions of a warp */
+    int run;                    /* contiguous elements of a lane */
+    int across, sets, each;     /* weights: warps by taps, by positions; eights of taps of a warp */
+    int blocks;                 /* of a multiprocessor */
 };
 
 /* ---- a call ---- */
@@ -65,8 +71,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- tiles ---- */
 
-/* x's first cell lies on sixteen bytes.  Eight places are words of banks that the next line's do not meet, as
- * far as can be. */
+/* x's first cell is aligned to 16 bytes.  Where possible eight positions use other banks than those of the
+ * next line. */
 static void set_line(struct tensor *d, const struct mc_conv_shape *s)
 {
     const int each = 16 / d->size, mixed = d->inside ? (int)s->c : 1, pad = (int)s->pad[2] * mixed;
@@ -83,7 +89,7 @@ static size_t tile_bytes(const struct tensor *d, const struct mc_conv_shape *s)
     return (size_t)(d->args.images * (d->inside ? 1 : (int)s->c) * d->args.lines * d->pitch * d->size);
 }
 
-/* What a tile takes, in about as many instructions of a warp: to bring it, and to multiply. */
+/* The work of a tile, in about as many instructions of a warp: to load it, and to multiply. */
 static double tile_work(const struct tensor *d, const struct mc_conv_shape *s)
 {
     const struct mc_small_channels_tensor_args *a = &d->args;
@@ -116,12 +122,11 @@ static void set_rows(struct tensor *d, const struct mc_conv_shape *s, int images
 
 static double all_work(const struct tensor *d, const struct mc_conv_shape *s)
 {
-    const double first = (double)tile_bytes(d, s) / 32; /* for which all wait */
+    const double first = (double)tile_bytes(d, s) / 32; /* loading the first tile, which overlaps nothing */
     return first + (double)conv_ceil(d->args.tiles, mc_cuda_multiprocessors() * d->blocks) * tile_work(d, s);
 }
 
-/* Rows of an image, or whole images, whichever is least work for the processor that has most; no more bytes
- * than that. */
+/* Rows of an image, or whole images: the least work for the busiest multiprocessor, at most `bytes` bytes. */
 static void cut(struct tensor *d, const struct mc_conv_shape *s, size_t bytes)
 {
     struct mc_small_channels_tensor_args *a = &d->args;
@@ -149,7 +154,7 @@ static void cut(struct tensor *d, const struct mc_conv_shape *s, size_t bytes)
 
 /* ---- a plan ---- */
 
-/* The parts of so many that waste least: as few as can be. */
+/* The number of parts, out of n choices, with the least padding; of equal ones the last choice. */
 static int parts_of(int64_t count, int unit, const int *parts, int n)
 {
     int best = parts[0];
@@ -172,7 +177,7 @@ static size_t sum_bytes(const struct tensor *d)
     return (size_t)(d->eights * 8) * (size_t)(d->across * d->each * 8) * sizeof(float);
 }
 
-/* Can y be moved in such runs? */
+/* Can y be moved in runs of so many elements? */
 static bool runs(const struct tensor *d, const struct mc_conv_problem *p, int run)
 {
     const struct mc_small_channels_tensor_args *a = &d->args;
@@ -186,7 +191,7 @@ static bool runs(const struct tensor *d, const struct mc_conv_problem *p, int ru
     return p->at.y[4] == 1 && a->few.ys[0] % run == 0 && a->few.ys[1] % run == 0 && (lines || planes);
 }
 
-/* The longest in which it can; else those that leave a lane's neighbours side by side. */
+/* The longest run that y allows; else the one that keeps a lane's neighbours contiguous. */
 static void choose_run(struct tensor *d, const struct mc_conv_problem *p)
 {
     const bool back = p->s.pass == CONV_WEIGHTS;
@@ -227,7 +232,7 @@ static void shape_weights(struct tensor *d, const struct mc_conv_problem *p)
     cut(d, &p->s, d->blocks == 2 ? HALF_SHARED : MOST_SHARED);
 }
 
-/* Do x's lines begin on sixteen bytes, with all that they have side by side? */
+/* Do x's lines begin at multiples of 16 bytes, with all their cells contiguous? */
 static bool straight(const struct tensor *d, const struct mc_conv_problem *p)
 {
     const int each = 16 / d->size, mixed = d->inside ? (int)p->s.c : 1;
@@ -260,7 +265,7 @@ static void grids(struct tensor *d, const struct mc_conv_shape *s)
 {
     struct mc_small_channels_tensor_args *a = &d->args;
     const size_t beyond = (size_t)((s->stride[1] + 1) * d->pitch *
-                                   d->size); /* a lane's last places may not be there */
+                                   d->size); /* a lane's last positions may be outside */
     const unsigned across = (unsigned)conv_ceil(s->f, 8 * d->eights),
                    blocks = (unsigned)MC_MIN(a->tiles, mc_cuda_multiprocessors() * d->blocks);
     if (s->pass == CONV_FORWARD) {
@@ -312,7 +317,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
                                   &defines);
 }
 
-/* ---- what it takes ---- */
+/* ---- limits and estimate ---- */
 
 static bool fits(const struct mc_conv_problem *p)
 {
@@ -331,17 +336,17 @@ static bool small(const struct mc_conv_problem *p)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "multiplies halves, or float32 where TF32 is allowed"
-           : p->s.pass == CONV_INPUTS                ? "goes forward, and back to filters"
+    return mc_dtypes[p->dtype].size != 2 && !p->tf32 ? "takes halves, or float32 where TF32 is allowed"
+           : p->s.pass == CONV_INPUTS                ? "computes forward and gradients of filters"
            : mc_small_channels_refuse(p)             ? mc_small_channels_refuse(p)
            : !small(p)                               ? "takes small filters, strides up to 4"
-           : !fits(p)                                ? "has no room for such lines in shared memory"
+           : !fits(p)                                ? "cannot keep lines this long in shared memory"
                                                      : mc_cuda_needs_sm80();
 }
 
-/* Fitted to 47 passes on an H200, of 1 to 4 channels and 9 to 484 taps.  work: of a block, where a processor
- * has one; apart: an element of y that is moved alone, for each warp that has other taps; part: bytes of sums
- * that are written and added. */
+/* Fitted to 47 passes on an H200, of 1 to 4 channels and 9 to 484 taps. work: a unit of a block's work,
+ * where a multiprocessor runs one block; apart: an element of y that is moved alone, for each warp that
+ * has other taps; part: bytes of partial sums that are written and added, a second. */
 static const double launch_seconds = 3e-6, work_seconds = 5e-9, apart_seconds = 1.2e-12, part_bytes = 0.4e12;
 
 static double estimate(const struct mc_problem *p_)
@@ -357,4 +362,5 @@ static double estimate(const struct mc_problem *p_)
                                                   (double)d.few.base.workspace / part_bytes);
 }
 
-const struct mc_solver mc_conv_cuda_small_channels_tensor = { .name = "few_tensor", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_small_channels_tensor = { .name = "few_tensor", .refuse = refuse,
+                                                              .estimate = estimate, .plan = plan };

@@ -1,15 +1,18 @@
-/* tensor.cu: convolution of images of few channels on tensor cores: what few_tensor_forward.cu and few_tensor_weights.cu share.
+/* tensor.cu: convolution of images of few channels on tensor cores: shared by tensor_forward.cu and
+ * tensor_weights.cu.
  *
- * A tile's rows of x lie in shared memory with their zeros around, as cells: halves, or floats rounded to TF32.  From there
- * terms are gathered, one by one, into the registers that tensor cores multiply from: no matrix of windows is ever written,
- * and where taps lie does not matter.
+ * A tile's rows of x are in shared memory with their border of zeros, as cells: halves, or floats rounded
+ * to TF32.  Terms are gathered from there, one by one, into the registers that tensor cores read.  No
+ * matrix of windows is stored, and the addresses of taps need not be regular.
  *
- * Those registers are two an eight: of eight rows, or columns, lane l has number l / 4, and of the STEP terms of a product the
- * LANE from l % 4 * LANE on.  Two eights are the rows of a product, one its columns.
+ * An eight of rows or columns takes two registers: lane l has row (or column) l / 4, and of the STEP terms
+ * of a product the LANE terms from l % 4 * LANE on.  Two eights are the rows of a product, one is its
+ * columns.
  *
- * Compiled in: OH x OW places of y; BESIDE: y's filters lie side by side, else its lines are dense; INSIDE: so do x's channels,
- * and in a tile too.  A tile's line has PITCH cells: LEFT in front of x's first, LEAD in front of the first window.  MANY: tiles
- * are several images; DENSE: all their places lie one behind the other in y; STRAIGHT: x's lines can be fetched in words. */
+ * Compiled in: OH x OW positions of y; BESIDE: y's filters are contiguous, else its lines are; INSIDE: x's
+ * channels are contiguous, in a tile too.  A tile's line has PITCH cells: LEFT before x's first, LEAD
+ * before the first window.  MANY: a tile is several images; DENSE: its positions are contiguous in y;
+ * STRAIGHT: x's lines can be fetched in words. */
 #include "heavy/conv/cuda/small_channels/small_channels_args.h"
 typedef mc_small_channels_tensor_args args;
 
@@ -17,7 +20,7 @@ enum { MIXED = INSIDE ? C : 1, PLANES = C / MIXED };
 
 template <int N> struct alignas(4 * N) words { u32 v[N]; };
 
-/* A lane's terms, for a product. */
+/* The terms of a lane for a product. */
 __device__ __forceinline__ void join(u32 (&r)[2], const cell (&v)[LANE])
 {
 #pragma unroll
@@ -28,9 +31,9 @@ __device__ __forceinline__ void join(u32 (&r)[2], const cell (&v)[LANE])
 
 /* ---- tiles ---- */
 
-enum { AHEAD = 8 };             /* cells of a thread that are under way */
+enum { AHEAD = 8 };             /* cells that a thread has in flight */
 
-/* A line of x, of which there are so many cells, as it lies: words as they come, and zeros around them. */
+/* Copies a line of x, of `count` cells, in words, with zeros around it. */
 __device__ __forceinline__ void fetch_line(const T *from, cell *to, int count)
 {
     for (int q = threadIdx.x % 32; q < PITCH / EACH; q += 32) {
@@ -47,7 +50,7 @@ __device__ __forceinline__ void fetch_line(const T *from, cell *to, int count)
     }
 }
 
-/* Of what was fetched as floats: each lane what it asked for. */
+/* Rounds what was fetched as floats; each lane rounds the words that it fetched. */
 __device__ __forceinline__ void round_line(cell *line)
 {
     for (int q = threadIdx.x % 32; q < PITCH / EACH; q += 32) {
@@ -58,7 +61,7 @@ __device__ __forceinline__ void round_line(cell *line)
     }
 }
 
-/* The same of a line that lies otherwise. */
+/* The same for a line that cannot be fetched in words. */
 __device__ __forceinline__ void read_line(const args &p, const T *from, cell *to, int count)
 {
     for (int q0 = threadIdx.x % 32; q0 < PITCH; q0 += 32 * AHEAD) {
@@ -77,7 +80,8 @@ __device__ __forceinline__ void read_line(const args &p, const T *from, cell *to
     }
 }
 
-/* Rows of x, zeros where it has none: (image, channel, line, PITCH), or where channels lie side by side (image, line, PITCH). */
+/* Rows of x, zeros outside: (image, channel, line, PITCH), or with contiguous channels (image, line,
+ * PITCH). */
 __device__ __forceinline__ void load(const args &p, const tile &a, cell *to)
 {
     const int first = a.row * SH - p.pad[0], warp = threadIdx.x / 32, lines = a.images * PLANES * p.lines;
@@ -99,7 +103,7 @@ __device__ __forceinline__ void load(const args &p, const tile &a, cell *to)
     }
 }
 
-/* The first cell of a place's window, of a tile's places in order; and from there to its tap k: as bytes. */
+/* Offset of the window of a tile's position, and from there to its tap k: in bytes. */
 __device__ __forceinline__ int window_at(const args &p, int place)
 {
     const int line = place / OW, image = MANY ? line / OH : 0;
@@ -115,7 +119,7 @@ __device__ __forceinline__ cell cell_at(const cell *x, int byte)
     return *(const cell *)((const char *)x + byte);
 }
 
-/* Its result, of the first filter. */
+/* Address of its result for the first filter. */
 __device__ __forceinline__ i64 result_at(const args &p, const tile &a, int place)
 {
     if (DENSE) {

@@ -1,11 +1,12 @@
-/* tensor_forward.cu: y of few channels on tensor cores (few_tensor.cu).
+/* tensor_forward.cu: forward convolution of few channels on tensor cores (tensor.cu).
  *
- * A warp has PE eights of places times FE of filters, whose fragments its block makes once.  What lies side by side in y is
- * columns of the product: G eights of it are dealt out so that a lane has RUN of them in a row, and writes those at once. */
+ * A warp has PE eights of positions times FE eights of filters; its block makes the fragments of filters
+ * once.  The contiguous axis of y is the columns of the product: G eights of them are permuted so that a
+ * lane has RUN contiguous ones, which it writes at once. */
 enum { STEPS = (TAPS + STEP - 1) / STEP, KEPT = STEPS * FE <= 16, RUN = 2 * G };
 enum { ROWS = BESIDE ? PE : FE, COLUMNS = BESIDE ? FE : PE };
 
-/* Which of the columns is number c of eight e. */
+/* The column that is number c of eight e. */
 __device__ __forceinline__ int dealt(int e, int c)
 {
     return e / G * 8 * G + c / 2 * RUN + e % G * 2 + c % 2;
@@ -13,7 +14,8 @@ __device__ __forceinline__ int dealt(int e, int c)
 
 /* ---- filters ---- */
 
-struct alignas(4 * LANE) shifts { int tap[LANE]; };    /* a lane's terms, from the first of a window */
+/* a lane's terms, as offsets from the start of a window */
+struct alignas(4 * LANE) shifts { int tap[LANE]; };
 
 __device__ __forceinline__ cell filter_cell(const args &p, int f, int k)
 {
@@ -58,7 +60,7 @@ __device__ __forceinline__ int place_of(int e, int number)
     return BESIDE ? e * 8 + number : dealt(e, number);
 }
 
-/* Windows of a lane's places; several follow from one where lines are whole numbers of them. */
+/* The windows of a lane's positions.  Several follow from one where lines are whole multiples of them. */
 __device__ __forceinline__ void bases(const args &p, int (&base)[PE], int place0, int places)
 {
     enum { SPAN = OW % (8 * PE) == 0 ? PE : BESIDE && OW % 16 == 0 ? 2 : 1 };
@@ -70,7 +72,7 @@ __device__ __forceinline__ void bases(const args &p, int (&base)[PE], int place0
     }
 }
 
-/* Terms beyond the last tap are zeros: what lies there may be infinite. */
+/* Terms beyond the last tap are zeros: the cells read there may be infinite. */
 __device__ __forceinline__ void beyond(u32 (&mask)[2], int first)
 {
     cell v[LANE];
@@ -150,7 +152,7 @@ __device__ __forceinline__ void write(float *to, const float (&v)[RUN])
     *(words<RUN> *)to = w;
 }
 
-/* RUN results side by side, from a place and a filter on. */
+/* RUN contiguous results, from a position and a filter on. */
 __device__ __forceinline__ void put_run(const args &p, const tile &a, float (&v)[RUN], int place, int places, int f)
 {
     if (place >= places || f >= p.f) {
@@ -213,7 +215,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) forward(const _
     for (int t = blockIdx.x; t < p.tiles; t += gridDim.x) {
         const tile a = tile_at(p, t);
         const int places = a.images * a.rows * OW;
-        __syncthreads();        /* nobody reads the tile before any more */
+        __syncthreads();        /* all threads are done with the previous tile */
         load(p, a, x);
         __syncthreads();
         for (int place0 = threadIdx.x / 32 * 8 * PE; place0 < places; place0 += WARPS * 8 * PE) {

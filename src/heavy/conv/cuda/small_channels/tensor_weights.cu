@@ -1,14 +1,16 @@
-/* tensor_weights.cu: the gradient of filters, of few channels, on tensor cores (few_tensor.cu).
+/* tensor_weights.cu: the gradient of filters for few channels on tensor cores (tensor.cu).
  *
- * A warp has S16 times sixteen filters against EK eights of taps, whose sums stay in its registers until its block has no tiles
- * left; ACROSS warps have all taps, DOWN of such sets every DOWN-th STEP places of a tile.  A set's warps read the same part of
- * y, straight from where it lies into the registers of products: which filters and places those are is free, so a lane takes
- * what lies side by side.  BESIDE: U filters; else LANE places.
+ * A warp has S16 sixteens of filters times EK eights of taps, whose sums stay in its registers until the
+ * last tile of its block.  ACROSS warps have all taps; each of DOWN such sets has every DOWN-th STEP
+ * positions of a tile.  The warps of a set read the same part of y, from device memory to the registers of
+ * products.  Their order of filters and positions is free, so a lane takes contiguous elements: with
+ * BESIDE U filters, else LANE positions.
  *
- * WHOLE: y may be read in words.  Then a block's sets are added up in order, and what blocks came to by `add`. */
+ * WHOLE: y may be read in words.  The sums of a block's sets are added in order; `add` adds those of the
+ * blocks. */
 enum { WARPS = ACROSS * DOWN, RAW = 4 * S16, FILTERS = 16 * S16, COLUMNS = ACROSS * EK * 8, HELD = BESIDE ? U * sizeof(T) / 4 : 2 };
 
-/* Which filter is row r of sixteen m. */
+/* The filter that is row r of sixteen m. */
 __device__ __forceinline__ int filter_of(int m, int r)
 {
     return BESIDE ? m / (U / 2) * 8 * U + r % 8 * U + m % (U / 2) * 2 + r / 8 : m * 16 + r;
@@ -29,7 +31,7 @@ __device__ __forceinline__ u32 bits_of(float v)
     return __float_as_uint(v);
 }
 
-/* Words of elements side by side, of which `have` are there; Whole: all or none. */
+/* Words of contiguous elements, of which `have` are inside; Whole: all or none. */
 template <bool Whole> __device__ __forceinline__ words<HELD> held(const T *from, int have)
 {
     enum { PER_WORD = 4 / sizeof(T) };
@@ -44,7 +46,7 @@ template <bool Whole> __device__ __forceinline__ words<HELD> held(const T *from,
     return w;
 }
 
-/* LANE places of a filter, wherever their lines are. */
+/* LANE positions of a filter, on any lines. */
 __device__ __forceinline__ words<HELD> scattered(const args &p, const tile &a, int place, int have, int f)
 {
     words<HELD> w = {};
@@ -55,11 +57,12 @@ __device__ __forceinline__ words<HELD> scattered(const args &p, const tile &a, i
     return w;
 }
 
-/* The lane's part of STEP places of all filters, zeros beyond the last. */
+/* The lane's part of STEP positions of all filters, zeros beyond the last. */
 template <bool Whole> __device__ __forceinline__ void get_y(const args &p, const tile &a, u32 (&raw)[RAW], int place0, int places, int f0)
 {
     const int number = threadIdx.x % 32 / 4, place = place0 + threadIdx.x % 4 * LANE;
-    const bool all = OW % LANE == 0, near = DENSE || all;   /* a lane's places: there are all or none; they lie evenly */
+    /* all: a lane's positions are all inside or all outside; near: they are evenly spaced */
+    const bool all = OW % LANE == 0, near = DENSE || all;
     i64 at = result_at(p, a, place < places ? place : 0);
     const i64 filter = BESIDE ? 0 : (f0 + number) * p.ys[1];
 #pragma unroll
@@ -84,13 +87,14 @@ template <bool Whole> __device__ __forceinline__ void get_y(const args &p, const
     }
 }
 
-/* As rows of a product: sixteen m. */
+/* Rows of a product: sixteen m. */
 __device__ __forceinline__ void rows_of(u32 (&a)[4], const u32 (&raw)[RAW], int m)
 {
     if (BESIDE && HALVES) {
         const int first = m / (U / 2) * LANE * HELD + m % (U / 2);
 #pragma unroll
-        for (int i = 0; i < 2; i++) {       /* places side by side of one filter, where filters lay side by side */
+        /* adjacent positions of one filter, from registers that hold adjacent filters */
+        for (int i = 0; i < 2; i++) {
             const u32 even = raw[first + 2 * i * HELD], odd = raw[first + (2 * i + 1) * HELD];
             a[2 * i] = (even & 0xffff) | odd << 16;
             a[2 * i + 1] = even >> 16 | (odd & 0xffff0000);
@@ -106,12 +110,13 @@ __device__ __forceinline__ void rows_of(u32 (&a)[4], const u32 (&raw)[RAW], int 
 
 /* ---- windows ---- */
 
-struct spot {                   /* a lane's places: their windows, and which of them there are */
+struct spot {                   /* a lane's positions: their windows, and which of them are inside */
     int base[LANE];
     u32 mask[2];
 };
 
-/* From a place's window to that of the i-th after it: in the line below, if its own ends before. */
+/* From a position's window to that of the i-th position after it, which is in the next line if the line
+ * ends before. */
 __device__ __forceinline__ int next_window(int first, int i)
 {
     const bool below = OW % LANE != 0 && first % OW + i >= OW;
@@ -154,7 +159,7 @@ __device__ __forceinline__ void multiply_all(float (&sum)[S16][EK][4], const u32
 
 /* ---- sums ---- */
 
-/* This warp's, into the block's (filter, tap). */
+/* Adds this warp's sums to the block's (filter, tap). */
 __device__ __forceinline__ void gather_sums(const float (&sum)[S16][EK][4], float *total, int across, bool first)
 {
     const int lane = threadIdx.x % 32;
@@ -180,7 +185,7 @@ template <bool Whole> __device__ __forceinline__ void multiply_tiles(const args 
         const int places = a.images * a.rows * OW;
         u32 raw[RAW];
         get_y<Whole>(p, a, raw, down * STEP, places, f0);
-        __syncthreads();        /* nobody reads the tile before any more */
+        __syncthreads();        /* all threads are done with the previous tile */
         load(p, a, x);
         __syncthreads();
         for (int place0 = down * STEP; place0 < places; place0 += DOWN * STEP) {
@@ -189,7 +194,8 @@ template <bool Whole> __device__ __forceinline__ void multiply_tiles(const args 
             for (int m = 0; m < S16; m++) {
                 rows_of(y[m], raw, m);
             }
-            get_y<Whole>(p, a, raw, place0 + DOWN * STEP, places, f0);  /* under way while these are multiplied */
+            /* in flight while the current ones are multiplied */
+            get_y<Whole>(p, a, raw, place0 + DOWN * STEP, places, f0);
             multiply_all(sum, y, x, spot_at(p, place0, places), shift);
         }
     }

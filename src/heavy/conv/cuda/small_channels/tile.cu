@@ -1,7 +1,8 @@
-/* tile.cu: what all kernels for images of few channels share: their tiles of y, where taps lie, and sums that blocks came to.
+/* tile.cu: shared by all kernels for images of few channels: tiles of y, addresses of taps, and the sum of
+ * partial sums.
  *
- * A tile is some rows of one image, or some whole images.  Sizes of the filters are compiled in: C channels, KH x KW taps,
- * strides SH and SW. */
+ * A tile is some rows of one image, or some whole images.  The sizes of filters are compiled in: C
+ * channels, KH x KW taps, strides SH and SW. */
 enum { TAPS = C * KH * KW };
 
 struct tile { int image, images, row, rows; };
@@ -17,13 +18,13 @@ template <class Args> __device__ __forceinline__ tile tile_at(const Args &p, int
     return a;
 }
 
-/* Where tap k, of all channels', of filter f lies. */
+/* Address of tap k of filter f; taps are counted over all channels. */
 __device__ __forceinline__ i64 weight_at(const i64 (&ws)[4], int f, int k)
 {
     return f * ws[0] + k / (KH * KW) * ws[1] + k / KW % KH * ws[2] + k % KW * ws[3];
 }
 
-/* What the blocks came to, of each weight: what is to be done with where it lies and its sum. */
+/* Adds the partial sums of each weight; finish(address, sum) stores the result. */
 template <class Args, class Finish> __device__ __forceinline__ void add_blocks(const Args &p, Finish finish)
 {
     follow();

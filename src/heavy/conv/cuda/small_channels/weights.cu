@@ -1,14 +1,14 @@
-/* weights.cu: convolution of images of few channels, forward and the gradient of filters, on float32 units.
+/* weights.cu: convolution of images of few channels on float32 units, forward and the gradient of filters.
  *
- * Such a pass reads or writes one large array, y, and has few terms for each of its elements: a product's tiles would
- * mostly wait.  So rows of images lie in shared memory with their zeros around, and a thread has P places of a row
- * of y at a time:
+ * Such a pass reads or writes one large array, y, with few terms for each element: tiles of a product
+ * would mostly wait for memory.  So rows of images are kept in shared memory, with their border of zeros.
+ * A thread has P positions of a row of y at a time:
  *
- *   forward   Q filters of them, each tap of which it reads for all of its warp at once
- *   weights   Q filters of them against TA x KW taps, whose sums stay in registers until its block has no places left;
- *             then a warp's are added up, and what blocks came to is added by `add`, in order
+ *   forward   for Q filters; it reads each tap once for its whole warp
+ *   weights   for Q filters and TA x KW taps, whose sums stay in registers until the last position of the
+ *             block.  Then the sums of a warp are added, and `add` adds those of blocks, in order
  *
- * few_tile.cu has what is compiled in; BESIDE: y's filters lie side by side, else its lines are dense. */
+ * tile.cu lists what is compiled in.  BESIDE: y's filters are contiguous; else its lines are. */
 enum { SETS = (KH + TA - 1) / TA };
 
 typedef float T;
@@ -47,7 +47,7 @@ __device__ __forceinline__ void put_places(const args &p, const float (&sum)[P],
     }
 }
 
-/* The same of Q filters that lie side by side. */
+/* The same for Q contiguous filters. */
 __device__ __forceinline__ void put_filters(const args &p, const float (&sum)[Q][P], i64 at, int col, int f)
 {
 #pragma unroll
@@ -129,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(256, 3) forward(const __grid_consta
 #else
 /* ---- weights ---- */
 
-/* P places of Q filters' y that lie side by side; 0 as below. */
+/* P positions of Q contiguous filters of y; 0 as below. */
 __device__ __forceinline__ void get_filters(const args &p, float (&v)[Q][P], i64 at, int col, int f)
 {
 #pragma unroll
@@ -155,7 +155,7 @@ __device__ __forceinline__ void get_filters(const args &p, float (&v)[Q][P], i64
     }
 }
 
-/* P places of Q filters' y; 0 beyond the line, and beyond the last filter. */
+/* P positions of Q filters of y; 0 beyond the line, and beyond the last filter. */
 __device__ __forceinline__ void get_places(const args &p, float (&v)[Q][P], i64 at, int col, int f)
 {
 #pragma unroll
@@ -179,7 +179,8 @@ __device__ __forceinline__ void get_places(const args &p, float (&v)[Q][P], i64 
 
 enum { SUMS = Q * TA * KW, ROUND = (SUMS + 31) / 32 * 32 };
 
-/* Sums over a warp: lane l is left with those from l * ROUND / 32 on, in front.  D: distance of the lanes that halve them. */
+/* Sums over a warp: lane l gets those from l * ROUND / 32 on, at the front of v.  D: distance of the lanes
+ * that exchange halves. */
 template <int D> __device__ __forceinline__ void over_lanes(float (&v)[ROUND])
 {
     const bool upper = threadIdx.x & D;
@@ -193,10 +194,10 @@ template <int D> __device__ __forceinline__ void over_lanes(float (&v)[ROUND])
     }
 }
 
-/* Places that a lane has, tile by tile: every 32nd of each of its block's tiles. */
+/* The positions of a lane, tile by tile: every 32nd of each tile of its block. */
 struct walk {
     tile a;
-    int t, image, row, group;   /* of the tile: image, row and group of places; t >= p.tiles: there are no more */
+    int t, image, row, group;   /* in the tile: image, row and group of positions; t >= p.tiles: the end */
 };
 
 __device__ __forceinline__ void enter(const args &p, walk &w, int t)
@@ -209,7 +210,7 @@ __device__ __forceinline__ void enter(const args &p, walk &w, int t)
     w.row = row - w.image * w.a.rows;
 }
 
-/* From a tile that is exhausted to the next in which there is a place. */
+/* From the end of a tile to the next one that has a position for this lane. */
 __device__ __forceinline__ void settle(const args &p, walk &w)
 {
     while (w.image >= w.a.images && w.t < p.tiles) {
@@ -252,12 +253,12 @@ extern "C" __global__ void __launch_bounds__(256, 1) weights(const __grid_consta
     float sum[ROUND] = {}, g[Q][P] = {};
     walk at;
     load(p, tile_at(p, blockIdx.x), x);
-    enter(p, at, set < C * SETS ? blockIdx.x : p.tiles);    /* a warp without a job has no places */
+    enter(p, at, set < C * SETS ? blockIdx.x : p.tiles);    /* a warp without a job has no positions */
     settle(p, at);
     get(p, at, g, f);
     for (int t = blockIdx.x, turn = 0; t < p.tiles; t += gridDim.x, turn ^= 1) {
         fetched();
-        __syncthreads();        /* all have what was fetched, and are done with what lay in the other half */
+        __syncthreads();        /* all copies have arrived, and all threads are done with the other half */
         if (t + (int)gridDim.x < p.tiles) {
             load(p, tile_at(p, t + gridDim.x), x + (turn ^ 1) * size);
         }
@@ -266,7 +267,7 @@ extern "C" __global__ void __launch_bounds__(256, 1) weights(const __grid_consta
             const float *const mine = x + turn * size + ((at.image * C + c) * p.lines + at.row * SH + tap) * p.pitch + at.group * P * SW;
             float next[Q][P] = {};
             advance(p, at, right, below);
-            get(p, at, next, f);        /* under way while this one's are summed */
+            get(p, at, next, f);        /* in flight while the current ones are summed */
 #pragma unroll
             for (int i = 0; i < TA; i++) {
                 float v[WIDE];

@@ -1,10 +1,10 @@
-/* pointwise.c: float32 convolutions by filters of one tap on a GPU: products of matrices that lie in the images
- * themselves, by blocks that cut what they bring (heavy/gemm/cuda/split_inline.cu).  Nothing is copied, packed or
- * gathered first.
+/* pointwise.c: float32 pointwise convolutions on a GPU as products of matrices that are the images
+ * themselves.  Blocks split the operands that they load (heavy/gemm/cuda/split_inline.cu); nothing is
+ * copied, packed or gathered first.
  *
  *   forward   y[image] = w x[image]
  *   inputs    x[image] = w' y[image]
- *   weights   w = y[image] x[image]', summed over images as over places */
+ *   weights   w = y[image] x[image]', summed over images and positions */
 #include "heavy/conv/cuda/cuda.h"
 #include "heavy/gemm/cuda/split_inline.h"
 
@@ -29,7 +29,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- a plan ---- */
 
-/* From a place to the next, where all of them lie in one line; 0: they do not. */
+/* The stride of positions if they are evenly spaced, else 0. */
 static int64_t step(const int64_t size[3], const int64_t stride[3])
 {
     int64_t first = 0, next = 0;
@@ -51,7 +51,7 @@ static bool strided(const struct mc_conv_problem *p)
     return p->s.stride[0] != 1 || p->s.stride[1] != 1 || p->s.stride[2] != 1;
 }
 
-/* The places of x that filters meet. */
+/* The positions of x that filters read. */
 static struct mc_split_inline_places met(const struct mc_conv_problem *p)
 {
     return strided(p) ? (struct mc_split_inline_places){ p->at.x[3] * p->s.stride[1],
@@ -116,7 +116,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
-/* ---- what it takes ---- */
+/* ---- limits and estimate ---- */
 
 static bool small(const struct mc_conv_problem *p)
 {
@@ -126,7 +126,7 @@ static bool small(const struct mc_conv_problem *p)
                                            mc_split_inline_small(p->s.c, u, p->s.f, p->s.n, 1);
 }
 
-/* Does each place of y meet one of x, and does every place of x belong to one of y? */
+/* Does each position of y read one of x, and, up to strides, each position of x belong to one of y? */
 static bool all_places(const struct mc_conv_problem *p)
 {
     bool all = true;
@@ -140,17 +140,18 @@ static bool all_places(const struct mc_conv_problem *p)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return p->dtype != MC_FLOAT32             ? "multiplies float32"
+    return p->dtype != MC_FLOAT32             ? "takes float32 only"
            : mc_conv_hollow(p)                ? mc_conv_hollow(p)
            : p->wide                          ? "sums in float32, and conv.precision asks for float64"
-           : !all_places(p)                   ? "takes filters of one tap that meet whole images"
-           : p->s.unshared || p->s.groups > 1 ? "has the same filters everywhere and all channels for each"
-           : p->has_bias && p->beta != 0      ? "adds a bias or what is there, not both"
-           : strided(p) && p->s.pass == CONV_INPUTS && p->beta != 0 ? "leaves nothing between strides"
-           : strided(p) && p->s.in[0] != 1                          ? "takes strides on two axes"
+           : !all_places(p)                   ? "takes pointwise filters that read whole images"
+           : p->s.unshared || p->s.groups > 1 ? "takes one group, and one filter for all positions"
+           : p->has_bias && p->beta != 0      ? "adds a bias or c0, not both"
+           : strided(p) && p->s.pass == CONV_INPUTS && p->beta != 0
+               ? "takes no c0 in strided gradients of inputs"
+           : strided(p) && p->s.in[0] != 1 ? "takes strides with up to two spatial axes"
            : (!strided(p) && !step(p->s.in, p->at.x + 2)) || !step(p->s.out, p->at.y + 2)
-               ? "wants an image's places in one line"
-           : !small(p) ? "has no room for sizes like these"
+               ? "requires evenly spaced positions of images"
+           : !small(p) ? "does not take sizes this large"
                        : mc_cuda_needs_sm80();
 }
 
@@ -159,7 +160,8 @@ static double estimate(const struct mc_problem *p_)
     struct mc_split_inline_args a;
     sizes(conv(p_), &a);
     return MC_MAX(mc_split_inline_seconds(a.m, a.n, a.k, a.batch, a.outer),
-                  mc_conv_cuda_seconds(conv(p_), 3)); /* of float32's units */
+                  mc_conv_cuda_seconds(conv(p_), 3)); /* of float32's peak */
 }
 
-const struct mc_solver mc_conv_cuda_split_pointwise = { .name = "cut", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_split_pointwise = { .name = "cut", .refuse = refuse, .estimate = estimate,
+                                                        .plan = plan };

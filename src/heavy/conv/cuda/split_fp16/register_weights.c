@@ -1,8 +1,8 @@
-/* register_weights.c: float32 gradients of filters of small images on tensor cores, with the sums of some taps in
- * registers (register_weights.cu). */
+/* register_weights.c: float32 gradients of filters of small images on tensor cores, with the sums of some
+ * taps in registers (register_weights.cu). */
 #include "heavy/conv/cuda/split_fp16/shared_image.h"
 
-/* of a block; taps whose sums fit in registers, beside 64 places of y */
+/* TILE: of a block; MOST_TAPS: whose sums fit in registers, beside 64 positions of y */
 enum { TILE = HALVES_TILE, WARPS = 8, MOST_TAPS = 13 };
 
 static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
@@ -51,11 +51,12 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    const char *why = p->s.pass != CONV_WEIGHTS ? "makes gradients of filters" : mc_shared_image_refuse(p);
+    const char *why = p->s.pass != CONV_WEIGHTS ? "computes gradients of filters only"
+                                                : mc_shared_image_refuse(p);
     return why ? why : mc_shared_image_fit(lay_out, p);
 }
 
-/* Parts are added up at last. */
+/* The partial sums are added at the end. */
 static double estimate(const struct mc_problem *p_)
 {
     struct mc_shared_image d;
@@ -64,4 +65,5 @@ static double estimate(const struct mc_problem *p_)
                                            mc_shared_image_up(d.args.out[0] * d.args.out[1], d.ks * 16), 0.4);
 }
 
-const struct mc_solver mc_conv_cuda_taps = { .name = "taps", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_taps = { .name = "taps", .refuse = refuse, .estimate = estimate,
+                                             .plan = plan };

@@ -1,22 +1,27 @@
-/* register_weights.cu: gradients of filters of small images on tensor cores, with sums in registers (shared_image.cu).
+/* register_weights.cu: gradients of filters of small images on tensor cores, with sums in registers
+ * (shared_image.cu).
  *
- * A block has SET taps of all its filters and channels, and walks over images, which it cuts itself: while some of its warps
- * multiply an image, the others cut the next one, and the two behind that are on their way.  A warp has 32 filters and 8 channels
- * of every tap: it reads y once for all taps, and of x what each tap sees of it.
+ * A block has SET taps of all its filters and channels, and loops over images, which it splits itself.
+ * While some of its warps multiply an image, the others split the next one, and the two after that are
+ * being loaded.  A warp has 32 filters and 8 channels of every tap.  It reads y once for all taps, and for
+ * each tap the part of x that the tap reads.
  *
- * The text is compiled for a problem's sizes: IN0 x IN1 places of x, OUT0 x OUT1 of y, K0 x K1 taps, all channels and filters of a
- * block there or not (FULL); KS: sixteens of places that are multiplied at a time.  Cutting is then loads side by side, and no index is divided. */
+ * Compiled for the sizes of a problem: IN0 x IN1 positions of x, OUT0 x OUT1 of y, K0 x K1 taps; FULL: all
+ * blocks have all their channels and filters; KS: sixteens of positions that are multiplied at a time.  So
+ * loads for splitting are contiguous, and no index is divided. */
 enum { WARPS = THREADS / 32, DOWN = FB / 32, SPAN = KS * 16, PLACES = IN0 * IN1, OUTS = OUT0 * OUT1, TAPS = K0 * K1, LINE = (OUTS + SPAN - 1) / SPAN * SPAN, PITCH_Y = LINE + 8 };
-enum { RAW_X = (CC * PLACES + 3) / 4 * 4, RAW = RAW_X + (FB * OUTS + 3) / 4 * 4 };     /* floats of an image */
-enum { LOW_X = PLACES * PITCH, LOW_Y = FB * PITCH_Y, CUT = 2 * (LOW_X + LOW_Y) };       /* halves of a cut one */
+/* floats of an image */
+enum { RAW_X = (CC * PLACES + 3) / 4 * 4, RAW = RAW_X + (FB * OUTS + 3) / 4 * 4 };
+/* halves of a split image */
+enum { LOW_X = PLACES * PITCH, LOW_Y = FB * PITCH_Y, CUT = 2 * (LOW_X + LOW_Y) };
 
-struct walk {                   /* of a block: what it reads of an image, and where it keeps that */
+struct walk {                   /* of a block: the part of an image that it reads, and its buffers */
     const float *x, *y;
     float *raw;                 /* two images */
     u16 *cut;                   /* two images: x high and low, y high and low */
-    u32 (*seen)[2][WARPS];      /* of two images, x and y: the largest that each warp brought */
+    u32 (*seen)[2][WARPS];      /* for two images, x and y: the largest number that each warp loaded */
     int count;                  /* images of this block */
-    int channels, filters;      /* that are there */
+    int channels, filters;      /* of this block, inside the problem */
 };
 
 template <int Most> __device__ __forceinline__ void bring_fours(float *to, const float *from, int count)
@@ -47,7 +52,7 @@ __device__ __forceinline__ void bring_next(const args &p, const walk &w, int i)
     fetch_mark();
 }
 
-/* The largest finite |x| of what a warp brought itself; its first bit: there is something that is not finite. */
+/* The largest finite |x| of what this warp loaded itself.  Bit 31 is set if a number is not finite. */
 template <int Most> __device__ __forceinline__ u32 look_at(const float *x, int count, int fours)
 {
     u32 all = fours ? 0 : 0x7f800000;
@@ -76,19 +81,21 @@ __device__ __forceinline__ void look(const args &p, const walk &w, int i)
     }
 }
 
-struct scaling {                /* of an image: what brings its largest number below 2^15, what undoes that */
+/* of an image: a factor that brings its largest number below 2^15, and its inverse */
+struct scaling {
     float by, back;
-    bool odd;                   /* not all of it is finite */
+    bool odd;                   /* some numbers are not finite */
 };
 
 __device__ __forceinline__ scaling scale_of(const u32 *seen)
 {
     const u32 mine = seen[threadIdx.x % WARPS], most = over_warp(mine & 0x7fffffff);
-    const int e = min(exponent(most), 126);     /* a smaller one needs no more: half has 2^24 to spare */
+    /* a smaller number needs no larger factor: half has 2^24 to spare */
+    const int e = min(exponent(most), 126);
     return { __uint_as_float((u32)(127 + e) << 23), __uint_as_float((u32)(127 - e) << 23), __any_sync(0xffffffffu, mine >> 31) != 0 };
 }
 
-/* Of what is not finite there is no low half. */
+/* A number that is not finite has no low half. */
 __device__ __forceinline__ void split2(float a, float b, const scaling &s, u32 *high, u32 *low)
 {
     halve2(a * s.by, b * s.by, high, low);
@@ -97,7 +104,7 @@ __device__ __forceinline__ void split2(float a, float b, const scaling &s, u32 *
     }
 }
 
-/* Channels and places change places: eight channels of a place at a time. */
+/* Transposes channels and positions: eight channels of a position at a time. */
 __device__ __forceinline__ void cut_x(const walk &w, u16 *to, const float *x, const scaling &s)
 {
     enum { PARTS = CC / 8 * ((PLACES + 31) / 32) };
@@ -122,7 +129,7 @@ __device__ __forceinline__ void cut_x(const walk &w, u16 *to, const float *x, co
     }
 }
 
-/* FB filters of y as (filter, place), up to a whole number of spans. */
+/* FB filters of y as (filter, position), padded to whole spans. */
 __device__ __forceinline__ void cut_y(const walk &w, u16 *to, const float *y, const scaling &s)
 {
 #pragma unroll
@@ -149,7 +156,7 @@ __device__ __forceinline__ void cut_y(const walk &w, u16 *to, const float *y, co
     }
 }
 
-/* An image that all have seen; what undoes its scale. */
+/* Splits image i, whose largest numbers are known; returns the inverse of its scale. */
 __device__ __forceinline__ float cut_next(const walk &w, int i)
 {
     const float *const from = w.raw + i % 2 * RAW;
@@ -160,8 +167,8 @@ __device__ __forceinline__ float cut_next(const walk &w, int i)
     return of_x.back * of_y.back;
 }
 
-/* What some taps add to the sums of 32 filters and 8 channels, each to its own: this lane's rows of each 32 places, of high halves
- * and of low ones. */
+/* Adds some taps to the sums of 32 filters and 8 channels. high, low: this lane's rows of each 32
+ * positions, of high and low halves. */
 template <int N> __device__ __forceinline__ void multiply_taps(float (*sum)[2][4], const u32 (&h)[KS][2][4], const u32 (&l)[KS][2][4], const u16 *const (&high)[2][KS / 2],
                                                                const u16 *const (&low)[2][KS / 2], float scale)
 {
@@ -213,7 +220,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
     w.cut = (u16 *)(w.raw + 2 * RAW);
     w.seen = seen;
     u16 *const zero = w.cut + 2 * CUT;
-    int4 *const window = (int4 *)(zero + PITCH);    /* of a place: line, place in it, offset */
+    int4 *const window = (int4 *)(zero + PITCH);    /* of a position: line, position in it, offset */
     float sum[SET][2][4] = {};
     clear(zero, PITCH);
     for (int u = threadIdx.x; u < LINE; u += THREADS) {
@@ -225,10 +232,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
     bring_next(p, w, 1);
     float scale = 0, scale_ahead = 0;
 #pragma unroll 1
-    for (int i = -2; i < w.count; i++) {        /* two images ahead: it is looked at; one: cut */
+    /* two images ahead: find its largest number; one ahead: split it */
+    for (int i = -2; i < w.count; i++) {
         const u16 *const x = w.cut + (i & 1) * CUT, *const y = x + 2 * LOW_X;
 #pragma unroll 1
-        for (int turn = 0; turn < 2; turn++) {  /* half of the warps cut first */
+        for (int turn = 0; turn < 2; turn++) {  /* half of the warps split first */
             if ((turn == 0) == (warp < WARPS / 2)) {
                 if (i >= -1 && i + 1 < w.count) {
                     scale_ahead = cut_next(w, i + 1);
@@ -261,7 +269,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
                             high[n][q] = in ? x + mine[q].z + (line * IN1 + along) * PITCH + column : zero;
                             low[n][q] = in ? high[n][q] + LOW_X : zero;
                         }
-                        if (set + t + n + 1 < TAPS) {   /* a tap beyond the last is the last again */
+                        if (set + t + n + 1 < TAPS) {   /* a tap beyond the last one repeats the last */
                             along += p.dilation[1];
                             if (along == K1 * p.dilation[1]) {
                                 along = 0;

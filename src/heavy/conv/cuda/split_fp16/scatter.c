@@ -1,5 +1,5 @@
-/* scatter.c: float32 gradients of the inputs of small images on tensor cores: each place of y times all taps,
- * added to planes of x in shared memory (spread.cu).  Any stride. */
+/* scatter.c: float32 gradients of the inputs of small images on tensor cores: each position of y times all
+ * taps, added to planes of x in shared memory (scatter.cu).  Any stride. */
 #include "heavy/conv/cuda/split_fp16/shared_image.h"
 
 enum { TILE = HALVES_TILE, WARPS = 4 };
@@ -44,7 +44,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    const char *why = p->s.pass != CONV_INPUTS ? "makes gradients of inputs" : mc_shared_image_refuse(p);
+    const char *why = p->s.pass != CONV_INPUTS ? "computes gradients of inputs only"
+                                               : mc_shared_image_refuse(p);
     return why ? why : mc_shared_image_fit(lay_out, p);
 }
 
@@ -56,4 +57,5 @@ static double estimate(const struct mc_problem *p_)
            mc_shared_image_seconds(&d, conv(p_), mc_shared_image_up(d.args.in[0] * d.args.in[1], TILE), 0.3);
 }
 
-const struct mc_solver mc_conv_cuda_col2im = { .name = "spread", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_col2im = { .name = "spread", .refuse = refuse, .estimate = estimate,
+                                               .plan = plan };

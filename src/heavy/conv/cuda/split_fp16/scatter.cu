@@ -1,19 +1,22 @@
-/* scatter.cu: float32 gradients of the inputs of small images on tensor cores, with whole images in shared memory (shared_image.cu).
+/* scatter.cu: float32 gradients of the inputs of small images on tensor cores, with whole images in shared
+ * memory (shared_image.cu).
  *
- * Each place of y times all taps, added to x where they meet: nothing is multiplied that lies beside an image.  A warp holds
- * 32 places of y, cut, in registers from the first tap to the last; filters pass by in a ring, a tap a slot, and the 64 terms
- * that a tap sums are what is added in float32, to planes of x in shared memory.  Within a tap all places meet different
- * elements of x, and a barrier stands between taps: sums have one order.
+ * Each position of y is multiplied with all taps and added to x, so no product falls outside an image.  A
+ * warp keeps 32 positions of y, split, in registers from the first tap to the last.  Filters pass through
+ * a ring, a tap a slot.  The 64 terms that a tap sums are added in float32 to planes of x in shared
+ * memory.  Within a tap all positions write different elements of x, and there is a barrier between taps;
+ * so sums have one order.
  *
  * Here `in` is y and `out` is x; channels are y's, results x's. */
 __device__ __forceinline__ int pitch_of(int cells)
 {
-    return (cells + 12) / 16 * 16 + 4;  /* four planes and eight cells of each are different banks; one cell is spare */
+    /* four planes and eight cells of each use different banks; one cell is spare */
+    return (cells + 12) / 16 * 16 + 4;
 }
 
-/* ---- what a tap came to, added to x: eight planes at four places a lane ---- */
+/* ---- the sums of a tap, added to x: eight planes at four positions a lane ---- */
 
-/* The spare cell, where a place meets nothing. */
+/* The address is the spare cell where a position writes outside of x. */
 __device__ __forceinline__ void meet(float *(&to)[4], float *x, const args &p, const int (&plane)[4], const int (&line)[4], const int (&along)[4], int down, int right, int cells)
 {
 #pragma unroll
@@ -56,11 +59,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, places = p.in[0] * p.in[1], cells = p.out[0] * p.out[1], pitch = pitch_of(cells);
     const int first = blockIdx.x * p.images, here = min(p.images, p.n - first), low = p.images * places * PITCH, taps = p.k[0] * p.k[1];
     const int planes = p.right * 32, slot = C16 * p.right * 128, tile = warp % p.down, column = warp / p.down * 4;
-    float *const x = (float *)room, *const raw = x + p.images * planes * pitch; /* raw: images, before they are cut; then filters */
+    /* raw: images before they are split; then filters */
+    float *const x = (float *)room, *const raw = x + p.images * planes * pitch;
     uint4 *const ring = (uint4 *)raw;
     u16 *const halves = (u16 *)raw + max(SLOTS * slot * 8, p.images * places * CC * 2);
     u32 *const seen = (u32 *)(halves + 2 * low);
-    int plane[4], line[4], along[4];    /* of this lane's four places: where the first tap falls */
+    int plane[4], line[4], along[4];    /* of this lane's four positions: where the first tap writes */
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         const int r = tile * 32 + i * 8 + lane / 4, image = r / places, u = r - image * places;
@@ -71,7 +75,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
     for (int chunk = 0; chunk < p.chunks; chunk++) {
         const int step0 = chunk * p.steps;
         u32 h[C16][2][4], l[C16][2][4];
-        __syncthreads();        /* nobody reads the ring any more */
+        __syncthreads();        /* all threads are done with the ring */
         bring_images(p, raw, first, here, chunk);
         for (int e = threadIdx.x * 4; chunk == 0 && e < p.images * planes * pitch; e += blockDim.x * 4) {
             *(float4 *)(x + e) = { 0, 0, 0, 0 };
@@ -100,7 +104,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
             float was[4][8], before[2][4][4];
             float *to[4];
             fetched_before<1>();
-            __syncthreads();    /* this slot is there for all, the one before the last is free, and the tap before the last is added */
+            /* this slot has arrived for all, the one before the last is free, and the tap before the last
+             * is added */
+            __syncthreads();
             if (tap + 2 < taps) {
                 bring_filters<C16>(p, ring + (turn == 0 ? SLOTS - 1 : turn - 1) * slot, step0 + (tap + 2) * C16);
             }

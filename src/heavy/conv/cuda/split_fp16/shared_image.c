@@ -1,6 +1,7 @@
-/* shared_image.c: what solvers with whole images in shared memory share: arguments, refusals, the call.
+/* shared_image.c: shared by solvers with whole images in shared memory: arguments, reasons to refuse, the
+ * call.
  *
- * Invariant: images lie as bc01, each channel without gaps; those of a block fit in shared memory. */
+ * Invariant: images are bc01, each channel without gaps; those of a block fit in shared memory. */
 #include "heavy/conv/cuda/split_fp16/shared_image.h"
 
 static const char halves[] = {
@@ -24,18 +25,21 @@ static const char tapping[] = {
 static const char spreading[] = {
 #include "heavy/conv/cuda/split_fp16/scatter_text.h"
     , 0 };
-static const struct mc_cuda_text halves_text = { "heavy/conv/cuda/split_fp16/shared_image.cu", halves, NULL },
-                                 filters_text = { "heavy/conv/cuda/split_fp16/shared_image_filters.cu", filters,
-                                                  &halves_text },
-                                 parts_text = { "heavy/conv/cuda/split_fp16/shared_image_sum.cu", parts,
-                                                &halves_text };
-const struct mc_cuda_text mc_conv_shared_image_text = { "heavy/conv/cuda/split_fp16/shared_image_forward.cu", gathering,
-                                                 &filters_text },
-                          mc_conv_shared_image_weights_text = { "heavy/conv/cuda/split_fp16/shared_image_weights.cu",
-                                                         weighing, &parts_text },
-                          mc_conv_register_weights_text = { "heavy/conv/cuda/split_fp16/register_weights.cu", tapping, &parts_text },
-                          mc_conv_col2im_text = { "heavy/conv/cuda/split_fp16/scatter.cu", spreading,
-                                                  &filters_text };
+static const struct mc_cuda_text
+    halves_text = { "heavy/conv/cuda/split_fp16/shared_image.cu", halves, NULL },
+    filters_text = { "heavy/conv/cuda/split_fp16/shared_image_filters.cu", filters, &halves_text },
+    parts_text = { "heavy/conv/cuda/split_fp16/shared_image_sum.cu", parts, &halves_text };
+const struct mc_cuda_text
+    mc_conv_shared_image_text = {
+        "heavy/conv/cuda/split_fp16/shared_image_forward.cu", gathering, &filters_text
+    },
+    mc_conv_shared_image_weights_text = {
+        "heavy/conv/cuda/split_fp16/shared_image_weights.cu", weighing, &parts_text
+    },
+    mc_conv_register_weights_text = {
+        "heavy/conv/cuda/split_fp16/register_weights.cu", tapping, &parts_text
+    },
+    mc_conv_col2im_text = { "heavy/conv/cuda/split_fp16/scatter.cu", spreading, &filters_text };
 
 enum { MOST_CHANNELS = 64 };
 
@@ -67,7 +71,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- a plan ---- */
 
-/* On a multiprocessor at once; registers are given out to four warps at a time. */
+/* Blocks that a multiprocessor runs at once.  Registers are allocated to four warps at a time. */
 unsigned mc_shared_image_blocks(const struct mc_shared_image *h, unsigned threads)
 {
     return MC_MAX((unsigned)h->warps / 4 / ((threads + 127) / 128), 1);
@@ -85,15 +89,23 @@ static void filter_strides(struct mc_shared_image *h, const struct mc_conv_probl
     }
 }
 
-void mc_shared_image_shape(struct mc_shared_image *h, const struct mc_conv_problem *p, bool from_y, bool turned)
+void mc_shared_image_shape(struct mc_shared_image *h, const struct mc_conv_problem *p, bool from_y,
+                           bool turned)
 {
     const bool weights = p->s.pass == CONV_WEIGHTS;
     const struct mc_conv_shape *s = &p->s;
     struct mc_shared_image_args *a = &h->args;
     const int64_t *const to = from_y ? p->at.x : p->at.y;
-    *h = (struct mc_shared_image){ .work = 1, .args = { .n = (int)s->n, .channels = (int)(from_y ? s->f : s->c), .results = (int)(from_y ? s->c : s->f),
-                                       .xs = from_y ? p->at.y[0] : p->at.x[0], .ys = p->at.y[0], .ts = { to[0], to[1] },
-                                       .images = 1, .alpha = (float)p->alpha, .beta = (float)p->beta } };
+    *h = (struct mc_shared_image){ .work = 1,
+                                   .args = { .n = (int)s->n,
+                                             .channels = (int)(from_y ? s->f : s->c),
+                                             .results = (int)(from_y ? s->c : s->f),
+                                             .xs = from_y ? p->at.y[0] : p->at.x[0],
+                                             .ys = p->at.y[0],
+                                             .ts = { to[0], to[1] },
+                                             .images = 1,
+                                             .alpha = (float)p->alpha,
+                                             .beta = (float)p->beta } };
     for (int i = 0; i < 2; i++) {
         a->in[i] = (int)(from_y ? s->out[1 + i] : s->in[1 + i]);
         a->out[i] = (int)(from_y ? s->in[1 + i] : s->out[1 + i]);
@@ -124,7 +136,7 @@ void mc_shared_image_filters(struct mc_shared_image *h, int steps, int across)
     h->base.workspace = h->scale_at + (size_t)a->tiles * 8 * sizeof(float);
 }
 
-/* What register_weights.cu is compiled for beside. */
+/* The sizes that register_weights.cu is compiled for in addition. */
 static void define_sizes(struct mc_str *defines, const struct mc_shared_image *h)
 {
     const struct mc_shared_image_args *a = &h->args;
@@ -165,14 +177,14 @@ struct mc_plan *mc_shared_image_plan(mc_shared_image_lay_out *lay_out, const str
     return &h->base;
 }
 
-/* ---- what they take ---- */
+/* ---- limits and estimate ---- */
 
 static bool dense_places(const int64_t at[5], const int64_t size[3])
 {
     return at[4] == 1 && (size[1] == 1 || at[3] == size[2]);
 }
 
-static bool lies_well(const struct mc_conv_problem *p)
+static bool is_dense_bc01(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     return dense_places(p->at.x, s->in) && dense_places(p->at.y, s->out) &&
@@ -201,10 +213,11 @@ const char *mc_shared_image_fit(mc_shared_image_lay_out *lay_out, const struct m
     for (size_t i = 0; i < NELEM(h.kernel); i++) {
         ok = ok && h.kernel[i].grid.shared <= HALVES_MOST_SHARED;
     }
-    return ok ? NULL : "takes small images, a block's in shared memory";
+    return ok ? NULL : "takes small images, which fit in shared memory";
 }
 
-double mc_shared_image_seconds(const struct mc_shared_image *h, const struct mc_conv_problem *p, int places, double share)
+double mc_shared_image_seconds(const struct mc_shared_image *h, const struct mc_conv_problem *p, int places,
+                               double share)
 {
     const struct mc_shared_image_args *a = &h->args;
     const double terms = (double)places * mc_shared_image_up(a->results, HALVES_TILE) * h->cc * a->chunks *
@@ -214,13 +227,13 @@ double mc_shared_image_seconds(const struct mc_shared_image *h, const struct mc_
 
 const char *mc_shared_image_refuse(const struct mc_conv_problem *p)
 {
-    return p->dtype != MC_FLOAT32             ? "multiplies float32"
+    return p->dtype != MC_FLOAT32             ? "takes float32 only"
            : mc_conv_hollow(p)                ? mc_conv_hollow(p)
            : p->wide                          ? "sums in float32, and conv.precision asks for float64"
-           : p->s.unshared || p->s.groups > 1 ? "has the same filters everywhere and all channels for each"
+           : p->s.unshared || p->s.groups > 1 ? "takes one group, and one filter for all positions"
            : p->s.in[0] != 1 || p->s.k[0] != 1 || p->s.out[0] != 1 || p->s.pad[0] != 0
-               ? "takes images in one or two dimensions"
-           : !lies_well(p) ? "wants images as bc01, without gaps"
-           : !small(p)     ? "takes small images, a block's in shared memory"
-                           : mc_cuda_needs_sm80();
+               ? "takes one or two spatial axes"
+           : !is_dense_bc01(p) ? "requires images as bc01 without gaps"
+           : !small(p)         ? "takes small images, which fit in shared memory"
+                               : mc_cuda_needs_sm80();
 }

@@ -1,11 +1,14 @@
-/* shared_image.cu: images as pairs of halves in shared memory, for tensor cores: shared_image_forward.cu, shared_image_weights.cu and spread.cu build upon it.
+/* shared_image.cu: images as pairs of halves in shared memory, for tensor cores. shared_image_forward.cu,
+ * shared_image_weights.cu and scatter.cu build on it.
  *
- * heavy/gemm/cuda/split.cu has the algebra: each number is a pair of halves, a product three of theirs, and products are summed over 64
- * terms only before they are added up in float32.  There windows are gathered out of the GPU's memory; here a block keeps
- * its images as (place, channel), so that a row of a matrix is read by the address of its place.
+ * heavy/gemm/cuda/split.cu has the algebra: each number is a pair of halves, a product is three products
+ * of halves, and only 64 terms are summed before they are added in float32.  There windows are gathered
+ * from device memory.  Here a block keeps its images as (position, channel), so a row of a matrix is read
+ * at the address of its position.
  *
- * Low halves are not scaled up here: so one accumulator will do for all three products.  What is lost lies 2^40 below an
- * image's largest.  CC: channels that are taken at once, a multiple of 16.  Images of a block share a scale. */
+ * Here low halves are not scaled up, so that one accumulator serves all three products.  The loss is 2^40
+ * below an image's largest number.  CC: channels that are taken at once, a multiple of 16.  The images of
+ * a block share a scale. */
 #include "heavy/conv/cuda/split_fp16/shared_image_args.h"
 typedef mc_shared_image_args args;
 
@@ -33,7 +36,7 @@ __device__ __forceinline__ u32 size_of(float x)
     return __float_as_uint(x) & 0x7fffffff;
 }
 
-/* The largest finite |x| of what this thread brought itself: no other need have finished. */
+/* The largest finite |x| of what this thread loaded itself, so no barrier is needed. */
 __device__ __forceinline__ u32 largest(const float *x, int count, int fours, u32 most)
 {
     const u32 before = most;
@@ -57,7 +60,7 @@ __device__ __forceinline__ u32 largest(const float *x, int count, int fours, u32
     return most;
 }
 
-/* The block's; ends with a barrier. */
+/* The largest number of the block; ends with a barrier. */
 __device__ __forceinline__ u32 over_block(u32 most, u32 *seen)
 {
     most = over_warp(most);
@@ -71,7 +74,7 @@ __device__ __forceinline__ u32 over_block(u32 most, u32 *seen)
     return most;
 }
 
-/* Of what is not finite there is no low half. */
+/* A number that is not finite has no low half. */
 __device__ __forceinline__ void put2(u16 *high, u16 *low, float a, float b, const float f[2])
 {
     u32 h, l;
@@ -80,8 +83,8 @@ __device__ __forceinline__ void put2(u16 *high, u16 *low, float a, float b, cons
     *(u32 *)low = l & (((h & 0x7c00) != 0x7c00 ? 0xffff : 0) | ((h & 0x7c000000) != 0x7c000000 ? 0xffff0000 : 0));
 }
 
-/* An image of `have` channels as (place, channel).  Eight channels of 32 places a warp; its lanes take them in turns of four
- * pairs, so that no two lanes write to one bank. */
+/* An image of `have` channels as (position, channel).  A warp has eight channels of 32 positions; its
+ * lanes rotate the order of their four pairs so that no two lanes write to one bank. */
 __device__ __forceinline__ void cut_image(const args &p, u16 *to, int low, const float *x, int have, const float f[2])
 {
     const int places = p.in[0] * p.in[1], parts = (places + 31) / 32, lane = threadIdx.x % 32;
@@ -98,7 +101,7 @@ __device__ __forceinline__ void cut_image(const args &p, u16 *to, int low, const
     }
 }
 
-/* A chunk of channels of the block's images is asked for. */
+/* Starts loading a chunk of channels of the block's images. */
 __device__ __forceinline__ void bring_images(const args &p, float *raw, int first, int here, int chunk)
 {
     const int places = p.in[0] * p.in[1], have = min(CC, p.channels - chunk * CC);
@@ -107,7 +110,7 @@ __device__ __forceinline__ void bring_images(const args &p, float *raw, int firs
     }
 }
 
-/* Once it is there, it is cut.  Ends with a barrier; the result undoes its scale. */
+/* Splits the loaded images.  Ends with a barrier; returns the inverse of the scale. */
 __device__ __forceinline__ float cut_images(const args &p, u16 *halves, int low, const float *raw, int here, int chunk, u32 *seen)
 {
     const int places = p.in[0] * p.in[1], have = min(CC, p.channels - chunk * CC);

@@ -1,5 +1,5 @@
-/* shared_image.h: float32 convolutions of small images as pairs of halves on tensor cores, by blocks that keep
- * whole images in shared memory: what their solvers, cuda_whole.c, cuda_taps.c and cuda_spread.c, share. */
+/* shared_image.h: float32 convolutions of small images as pairs of halves on tensor cores, by blocks that
+ * keep whole images in shared memory: shared by shared_image_forward.c, register_weights.c and scatter.c. */
 #ifndef MC_HEAVY_CONV_CUDA_SPLIT_FP16_SHARED_IMAGE_H
 #define MC_HEAVY_CONV_CUDA_SPLIT_FP16_SHARED_IMAGE_H
 
@@ -17,34 +17,36 @@ struct mc_shared_image {
     struct mc_plan base;
     struct mc_shared_image_kernel kernel[3];  /* in the order in which they run */
     struct mc_shared_image_args args;
-    int warps;                  /* on a multiprocessor at once: what tells how many registers each has */
-    int work;                   /* which of the kernels multiplies */
+    int warps;                  /* on a multiprocessor at once; it determines the registers of each */
+    int work;                   /* the index of the kernel that multiplies */
     int cc, fb;                 /* channels, and filters of y, that are taken at once */
-    int ks;                     /* register_weights.cu: sixteens of y's places that are; else 0 */
+    /* register_weights.cu: sixteens of y's positions that are taken at once; else 0 */
+    int ks;
     int64_t w_first;            /* elements from w to the tap that is read first */
     size_t scale_at, cut_at;    /* in the workspace */
     bool fours, edges;          /* edges: windows reach beyond the image */
 };
 
-/* All but the split among blocks.  turned: filters are read from their end; from_y: windows, or what is
- * spread, are y's. */
-void mc_shared_image_shape(struct mc_shared_image *h, const struct mc_conv_problem *p, bool from_y, bool turned);
-/* A tile's filters, packed: sets steps, tiles and what of the workspace they take. */
+/* Everything but the division among blocks. turned: taps are read in reverse; from_y: the images are y's,
+ * not x's. */
+void mc_shared_image_shape(struct mc_shared_image *h, const struct mc_conv_problem *p, bool from_y,
+                           bool turned);
+/* Packed filters of a tile: sets steps, tiles, the kernel `pack` and the workspace. */
 void mc_shared_image_filters(struct mc_shared_image *h, int steps, int across);
-/* A solver's own: all of a plan but what kernels are loaded as. */
+/* Solver-specific: fills in all of a plan but the loaded kernels. */
 typedef void mc_shared_image_lay_out(struct mc_shared_image *h, const struct mc_conv_problem *p);
 /* A plan with its kernels, or NULL with an error. */
 struct mc_plan *mc_shared_image_plan(mc_shared_image_lay_out *lay_out, const struct mc_conv_problem *p,
                                const struct mc_cuda_text *t);
-/* what none of them takes */
+/* why none of them takes p; NULL: one may */
 const char *mc_shared_image_refuse(const struct mc_conv_problem *p);
-/* NULL: threads and shared memory of all kernels do */
+/* NULL: threads and shared memory of all kernels are within the limits */
 const char *mc_shared_image_fit(mc_shared_image_lay_out *lay_out, const struct mc_conv_problem *p);
-/* Three multiplications of halves for each, of so many places an image, at a share of the tensor cores'
- * speed. */
+/* The time of three multiplications of halves for each term, of so many positions an image, at a share of
+ * the tensor cores' speed. */
 double mc_shared_image_seconds(const struct mc_shared_image *h, const struct mc_conv_problem *p, int places,
                          double share);
-/* of so many threads, on a multiprocessor at once */
+/* blocks of so many threads that a multiprocessor runs at once */
 unsigned mc_shared_image_blocks(const struct mc_shared_image *h, unsigned threads);
 
 /* Do windows reach beyond the image? */

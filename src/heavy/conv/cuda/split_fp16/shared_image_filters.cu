@@ -1,4 +1,4 @@
-/* shared_image_filters.cu: filters as pairs of halves, in the order in which a warp of tensor cores holds them; and how they come. */
+/* shared_image_filters.cu: filters as pairs of halves in the fragment layout of a warp, and their loads. */
 __device__ __forceinline__ float filter(const args &p, int chunk, int k, int result)
 {
     const int tap = k / CC, c = chunk * CC + k - tap * CC;
@@ -23,7 +23,8 @@ extern "C" __global__ void __launch_bounds__(256) pack(const __grid_constant__ a
     if (threadIdx.x == 0) {
         p.scale[result] = unscaled(most);
     }
-    for (int e = threadIdx.x; e < all / 2; e += blockDim.x) {   /* lanes of a column have k = 2, 2 + 1, and those 8 on */
+    /* a column's lanes have k = 2 i, 2 i + 1, and those 8 further on */
+    for (int e = threadIdx.x; e < all / 2; e += blockDim.x) {
         const int chunk = e / (terms / 2), pair = e - chunk * (terms / 2), step = pair / 8, which = pair % 8 / 4, lane = result % 8 * 4 + pair % 4;
         u16 *const at = (u16 *)(p.filters + ((i64)(chunk * p.steps + step) * p.tiles + result / 8) * 32 + lane) + which * 2;
         const int k = step * 16 + which * 8 + pair % 4 * 2;
@@ -31,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(256) pack(const __grid_constant__ a
     }
 }
 
-/* A slot of filters: so many steps of the block's results. */
+/* Loads a slot of filters: so many steps of the block's results. */
 template <int Steps> __device__ __forceinline__ void bring_filters(const args &p, uint4 *slot, int step)
 {
     const int each = p.right * 128;

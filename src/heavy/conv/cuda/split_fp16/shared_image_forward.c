@@ -1,17 +1,18 @@
-/* shared_image_forward.c: float32 convolutions of small images on tensor cores, with whole images in shared memory
- * (shared_image_forward.cu, shared_image_weights.cu): the inner layers of nets for small pictures, whose windows overlap many
- * times.
+/* shared_image_forward.c: float32 convolutions of small images on tensor cores, with whole images in
+ * shared memory (shared_image_forward.cu, shared_image_weights.cu): the inner layers of nets for small
+ * pictures, whose windows overlap many times.
  *
  *   forward   y = windows of x times filters
- *   inputs    x = windows of y times filters turned round, with stride 1
- *   weights   w = y' times x as each tap sees it */
+ *   inputs    x = windows of y times filters with reversed taps, stride 1
+ *   weights   w = y' times what each tap reads of x */
 #include "heavy/conv/cuda/split_fp16/shared_image.h"
 
 enum { TILE = HALVES_TILE, WARPS = 8, UNITS = 2, STEPS = 4 };
 
 /* ---- a plan ---- */
 
-/* Halves of an image's chunk of channels; images, before they are cut, lie where filters come after. */
+/* The halves of an image's chunk of channels, and a buffer that holds images before they are split, then
+ * filters. */
 static size_t gather_bytes(const struct mc_shared_image *d)
 {
     const struct mc_shared_image_args *a = &d->args;
@@ -96,7 +97,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
                                                           : &mc_conv_shared_image_text);
 }
 
-/* ---- what it takes ---- */
+/* ---- limits and estimate ---- */
 
 static bool inside(const struct mc_conv_shape *s)
 {
@@ -110,12 +111,12 @@ static const char *refuse(const struct mc_problem *p_)
     const bool far = p->s.pass == CONV_INPUTS &&
                      (p->s.stride[1] != 1 || p->s.stride[2] != 1 || !inside(&p->s));
     return why   ? why
-           : far ? "goes back with stride 1 alone, and no zeros beyond a filter's reach"
+           : far ? "computes gradients of inputs for stride 1 and borders smaller than the filter"
                  : mc_shared_image_fit(lay_out, p);
 }
 
-/* What meets zeros is multiplied, too.  The gradient of filters cuts images first, and adds up parts at
- * last. */
+/* Products with zeros outside of the image count too.  The gradient of filters splits images first and
+ * adds the partial sums at the end. */
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
@@ -125,4 +126,5 @@ static double estimate(const struct mc_problem *p_)
            mc_shared_image_seconds(&d, p, mc_shared_image_up(d.args.out[0] * d.args.out[1], 16), 0.3);
 }
 
-const struct mc_solver mc_conv_cuda_shared_image = { .name = "whole", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_shared_image = { .name = "whole", .refuse = refuse, .estimate = estimate,
+                                                     .plan = plan };

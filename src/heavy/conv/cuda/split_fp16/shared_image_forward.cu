@@ -1,14 +1,16 @@
-/* shared_image_forward.cu: float32 convolutions of small images on tensor cores, with whole images in shared memory (shared_image.cu).
+/* shared_image_forward.cu: float32 convolutions of small images on tensor cores, with whole images in
+ * shared memory (shared_image.cu).
  *
- * Forward, and back to inputs: a block cuts its images, then makes all of their places, 32 x 32 of them and results a warp.
- * The row of a window is a place: nothing is gathered at all.  Rows beside the image are a row of zeros.  Filters come
- * through a ring of slots.  EDGES: windows reach beyond the image. */
-enum { STEPS = 4 };             /* a slot: so many steps of 16 terms */
+ * Forward and gradient of inputs: a block splits its images, then computes all of their positions, 32 x 32
+ * positions and results a warp.  A row of a window is a position of the image, so nothing is gathered.
+ * Rows outside of the image are a row of zeros.  Filters pass through a ring of slots.  EDGES: windows
+ * reach beyond the image. */
+enum { STEPS = 4 };             /* steps of 16 terms in a slot */
 
 struct row {                    /* the window of this lane's row */
     int line, place, at;
 };
-struct band {                   /* lines that all windows of 32 places begin in */
+struct band {                   /* first and last line in which windows of 32 positions begin */
     int first, last;
 };
 
@@ -28,7 +30,7 @@ __device__ __forceinline__ band band_of(const args &p, int tile, int here)
     const int outs = p.out[0] * p.out[1], from = tile * 32, to = min(from + 31, here * outs - 1);
     const bool one = from / outs == to / outs;
     if (from >= here * outs) {
-        return { 1 << 20, 1 << 20 };    /* beyond all lines: none of its taps meets anything */
+        return { 1 << 20, 1 << 20 };    /* beyond all lines: none of its taps is inside */
     }
     return { one ? from % outs / p.out[1] * p.stride[0] - p.pad[0] : -(1 << 20), one ? to % outs / p.out[1] * p.stride[0] - p.pad[0] : 1 << 20 };
 }
@@ -40,9 +42,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) gather(const __gri
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, places = p.in[0] * p.in[1], outs = p.out[0] * p.out[1];
     const int low = (p.images * places + 1) * PITCH, zero = p.images * places * PITCH, first = blockIdx.x * p.images, here = min(p.images, p.n - first);
     u16 *const halves = (u16 *)room;
-    int4 *const shift = (int4 *)(halves + 2 * low); /* of a step: lines, places, both as an offset */
+    int4 *const shift = (int4 *)(halves + 2 * low); /* of a step: lines, positions, both as an offset */
     u32 *const seen = (u32 *)(shift + p.steps);
-    uint4 *const ring = (uint4 *)(seen + MOST_WARPS);   /* and before filters come, images */
+    uint4 *const ring = (uint4 *)(seen + MOST_WARPS);   /* before filters arrive: images */
     float *const raw = (float *)ring;
     const int tile = warp % p.down, column = warp / p.down * 4, slot = STEPS * p.right * 128;
     const row a[2] = { row_at(p, tile * 2, here), row_at(p, tile * 2 + 1, here) };
@@ -52,11 +54,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) gather(const __gri
     clear(halves + zero + low, PITCH);
     for (int s = threadIdx.x; s < p.steps; s += blockDim.x) {
         const int tap = min(s / C16, p.k[0] * p.k[1] - 1), line = tap / p.k[1] * p.dilation[0], along = tap % p.k[1] * p.dilation[1];
-        shift[s] = { line, along, (line * p.in[1] + along) * PITCH + s % C16 * 16, 0 }; /* steps beyond the last tap meet filters that are zero */
+        /* steps beyond the last tap read filters that are zero */
+        shift[s] = { line, along, (line * p.in[1] + along) * PITCH + s % C16 * 16, 0 };
     }
     for (int chunk = 0; chunk < p.chunks; chunk++) {
         const int step0 = chunk * p.steps;
-        __syncthreads();        /* nobody reads the ring any more */
+        __syncthreads();        /* all threads are done with the ring */
         bring_images(p, raw, first, here, chunk);
         const float scale = cut_images(p, halves, low, raw, here, chunk, seen);
         bring_filters<STEPS>(p, ring, step0);
@@ -67,7 +70,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) gather(const __gri
         fetch_mark();
         for (int s = 0, turn = 0; s < p.steps; s += STEPS, turn = turn == SLOTS - 1 ? 0 : turn + 1) {
             fetched_before<1>();
-            __syncthreads();    /* this slot is there for all, and the one before the last is free */
+            __syncthreads();    /* this slot has arrived for all, and the one before the last is free */
             if (s + 2 * STEPS < p.steps) {
                 bring_filters<STEPS>(p, ring + (turn == 0 ? SLOTS - 1 : turn - 1) * slot, step0 + s + 2 * STEPS);
             }

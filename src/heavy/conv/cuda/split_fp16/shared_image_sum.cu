@@ -1,5 +1,5 @@
-/* shared_image_sum.cu: gradients of filters that blocks have made of their images, a part each, are added up in order. */
-/* What the blocks came to. */
+/* shared_image_sum.cu: adds the gradients of filters that blocks have computed for parts of the images, in
+ * order. */
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
     follow();

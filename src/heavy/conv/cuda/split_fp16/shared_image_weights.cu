@@ -1,11 +1,13 @@
-/* shared_image_weights.cu: gradients of filters of small images on tensor cores, with whole images in shared memory (shared_image.cu).
+/* shared_image_weights.cu: gradients of filters of small images on tensor cores, with whole images in
+ * shared memory (shared_image.cu).
  *
- * Images are cut first (`cut`), since all blocks of a tap want them; a block has some taps and walks over images: w = y' x,
- * summed over the places of each.  What blocks came to is added up by shared_image_sum.cu. */
+ * `cut` splits all images first, since every block reads them.  A block has some taps and loops over
+ * images: w = y' x, summed over the positions of each. shared_image_sum.cu adds the partial sums of
+ * blocks. */
 enum { UNITS = 2 };             /* of a warp: 32 filters times 16 channels of a tap */
 
-struct parts {                  /* of a cut image, in halves */
-    int x, y, pitch;            /* both halves of a chunk of x; of a block of y, whose lines are so long */
+struct parts {                  /* of a split image, in halves */
+    int x, y, pitch;            /* x: both halves of a chunk of x; y: of a block of y; pitch: of y's lines */
     int f_blocks;
 };
 
@@ -19,7 +21,7 @@ __device__ __forceinline__ parts parts_of(const args &p)
     return a;
 }
 
-/* FB filters of y as (filter, place), up to whole sixteens of places. */
+/* FB filters of y as (filter, position), padded to whole sixteens of positions. */
 __device__ __forceinline__ void cut_lines(u16 *to, int low, const float *y, int have, int outs, int pitch, const float f[2])
 {
     for (int r = threadIdx.x / 32; r < FB; r += blockDim.x / 32) {
@@ -31,7 +33,7 @@ __device__ __forceinline__ void cut_lines(u16 *to, int low, const float *y, int 
     }
 }
 
-/* One image a block, along x; along y a chunk of its channels, or a block of filters of its y. */
+/* A block splits one image (along x); along y: a chunk of channels of x, or a block of filters of y. */
 extern "C" __global__ void __launch_bounds__(256) cut(const __grid_constant__ args p)
 {
     follow();
@@ -47,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(256) cut(const __grid_constant__ ar
     factors(most, f);
     if (of_x) {
         for (int u = threadIdx.x; u < 2 * places; u += blockDim.x) {
-            room[u * PITCH / 8 + CC / 8] = { 0, 0, 0, 0 };  /* the gap behind each place */
+            room[u * PITCH / 8 + CC / 8] = { 0, 0, 0, 0 };  /* the gap after each position */
         }
         cut_image(p, (u16 *)room, size / 2, from, have, f);
     } else {
@@ -81,7 +83,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
     const float *const scale_x = p.scale + chunk, *const scale_y = p.scale + p.chunks + block;
     const int step_x = p.chunks * z.x, step_y = z.f_blocks * z.y, step_scale = p.chunks + z.f_blocks;
     u16 *const halves = (u16 *)room, *const zero = halves + 2 * (z.x + z.y);
-    int4 *const window = (int4 *)(zero + PITCH);    /* of a place: line, place in it, offset */
+    int4 *const window = (int4 *)(zero + PITCH);    /* of a position: line, position in it, offset */
     /* this warp's units: 32 filters, 16 channels of a tap */
     const int down = warp % (FB / 32), unit = warp / (FB / 32) * UNITS;
     int line[UNITS], along[UNITS];
@@ -153,7 +155,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
                 sum[e / 16][e / 8 % 2][e / 4 % 2][e % 4] += part[e / 16][e / 8 % 2][e / 4 % 2][e % 4] * scale * other;
             }
         }
-        __syncthreads();        /* all are done with this image: its place may be filled */
+        __syncthreads();        /* all threads are done with this image: it may be overwritten */
     }
 #pragma unroll
     for (int e = 0; e < UNITS * 16; e++) {

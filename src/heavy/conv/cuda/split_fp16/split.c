@@ -1,13 +1,13 @@
 /* split.c: float32 convolutions on Hopper's tensor cores, with operands split into pairs of halves
- * (heavy/gemm/cuda/split.cu has the algebra).  Images become halves with channels side by side; windows are
- * gathered as the product needs them.
+ * (heavy/gemm/cuda/split.cu has the algebra).  Images become halves with contiguous channels; windows are
+ * gathered by the product (implicit product).
  *
  *   forward   y = windows of x times filters
- *   inputs    x = windows of y times filters turned round, with stride 1
- *   weights   w = y' times x as each tap sees it: a sum over all places of all images
+ *   inputs    x = windows of y times filters with reversed taps, stride 1
+ *   weights   w = y' times what each tap reads of x: a sum over all positions of all images
  *
- * Invariant: halves are scaled for each image alone, or for all where images are summed; there float32's
- * range ends 2^28 below the largest. */
+ * Invariant: halves are scaled for each image alone, or together where images are summed; then numbers
+ * more than 2^28 below the largest are lost. */
 #include "heavy/conv/cuda/cuda.h"
 #include "heavy/gemm/cuda/split.h"
 
@@ -15,14 +15,14 @@ enum { SEEN_A, SEEN_B, HALVES_A, HALVES_B, TAPS, PARTIAL, PARTS };
 struct split {
     struct mc_plan base;
     struct mc_split s;
-    int unit, cp, fp;           /* channels gathered at once; of x and of y as they are padded */
+    int unit, cp, fp;           /* unit: channels gathered at once; cp, fp: padded channels of x and of y */
     int64_t k_pad, rows_pad;    /* of filters */
     size_t at[PARTS];           /* in the workspace */
 };
 struct side {                   /* the images of one operand */
     const int64_t *size, *stride;
     int64_t channels;           /* of a group */
-    int pad;                    /* them */
+    int pad;                    /* channels as padded */
 };
 
 static struct side side(const struct split *d, const struct mc_conv_problem *p, bool y)
@@ -43,7 +43,7 @@ static int pad_to(int64_t n, int64_t unit)
 
 /* ---- a call ---- */
 
-static int64_t halves(const struct side *i, const struct mc_conv_problem *p)   /* high ones */
+static int64_t halves(const struct side *i, const struct mc_conv_problem *p)   /* number of high halves */
 {
     return p->s.n * p->s.groups * i->size[0] * i->size[1] * i->pad;
 }
@@ -54,7 +54,8 @@ static mc_status pack_images(const struct split *d, const struct mc_conv_problem
     const bool summed = p->s.pass == CONV_WEIGHTS;
     const int64_t *s = i->stride;
     const struct mc_split_pack pack = {
-        .x = x, .to = (void *)to, .rows = (void *)seen, .low = halves(i, p), .xs = { s[0], i->channels * s[1], s[4], s[1] },
+        .x = x, .to = (void *)to, .rows = (void *)seen, .low = halves(i, p),
+        .xs = { s[0], i->channels * s[1], s[4], s[1] },
         .inner = (int)p->s.groups, .n_rows = (int)(i->size[0] * i->size[1]), .n_cols = (int)i->channels,
         .rows_pad = (int)(i->size[0] * i->size[1]), .cols_pad = i->pad, .seen_outer = !summed,
     };
@@ -67,23 +68,31 @@ static mc_status pack_filters(const struct split *d, const struct mc_conv_proble
     const bool forward = p->s.pass == CONV_FORWARD;
     const int64_t fg = p->s.f / p->s.groups, cg = p->s.c / p->s.groups, *s = p->at.w;
     const struct mc_split_filters f = {
-        .w = x, .to = (void *)(w + d->at[HALVES_B]), .rows = (void *)(w + d->at[SEEN_B]), .taps = w + d->at[TAPS], .group = fg * s[0],
-        .row = forward ? s[0] : s[1], .channel = forward ? s[1] : s[0], .tap = { s[3], s[4] }, .n_rows = (int)(forward ? fg : cg),
-        .rows_pad = (int)d->rows_pad, .tile = d->s.tn, .channels = (int)from->channels, .channels_pad = from->pad,
-        .k = { (int)p->s.k[1], (int)p->s.k[2] }, .k_pad = (int)d->k_pad, .reverse = forward ? p->s.flip : !p->s.flip, .unit = d->unit,
-        .shift = { (int)p->s.dilation[1], (int)p->s.dilation[2] }, .line = (int)from->size[1] * from->pad, .place = from->pad,
+        .w = x, .to = (void *)(w + d->at[HALVES_B]), .rows = (void *)(w + d->at[SEEN_B]),
+        .taps = w + d->at[TAPS], .group = fg * s[0],
+        .row = forward ? s[0] : s[1], .channel = forward ? s[1] : s[0], .tap = { s[3], s[4] },
+        .n_rows = (int)(forward ? fg : cg),
+        .rows_pad = (int)d->rows_pad, .tile = d->s.tn, .channels = (int)from->channels,
+        .channels_pad = from->pad,
+        .k = { (int)p->s.k[1], (int)p->s.k[2] }, .k_pad = (int)d->k_pad,
+        .reverse = forward ? p->s.flip : !p->s.flip, .unit = d->unit,
+        .shift = { (int)p->s.dilation[1], (int)p->s.dilation[2] }, .line = (int)from->size[1] * from->pad,
+        .place = from->pad,
     };
     return mc_split_pack_filters(&d->s, &f, (int)p->s.groups);
 }
 
-/* What all passes have in common. */
+/* The arguments that all passes share. */
 static struct mc_split_args basics(const struct split *d, const struct mc_conv_problem *p,
                                    void *const *operand, char *w)
 {
     struct mc_split_args a = {
-        .a = (void *)(w + d->at[HALVES_A]), .b = (void *)(w + d->at[HALVES_B]), .a_seen = (void *)(w + d->at[SEEN_A]), .b_seen = (void *)(w + d->at[SEEN_B]),
-        .taps = w + d->at[TAPS], .c = mc_conv_cuda_result(p, operand), .c0 = p->beta != 0 ? operand[CONV_C0] : NULL,
-        .bias = p->has_bias ? operand[CONV_BIAS] : NULL, .bias_batch = p->s.f / p->s.groups, .batch = (int)p->s.groups,
+        .a = (void *)(w + d->at[HALVES_A]), .b = (void *)(w + d->at[HALVES_B]),
+        .a_seen = (void *)(w + d->at[SEEN_A]), .b_seen = (void *)(w + d->at[SEEN_B]),
+        .taps = w + d->at[TAPS], .c = mc_conv_cuda_result(p, operand),
+        .c0 = p->beta != 0 ? operand[CONV_C0] : NULL,
+        .bias = p->has_bias ? operand[CONV_BIAS] : NULL, .bias_batch = p->s.f / p->s.groups,
+        .batch = (int)p->s.groups,
         .alpha = (float)p->alpha, .beta = (float)p->beta, .act = (int)p->act, .taps1 = (int)p->s.k[2],
     };
     for (int i = 0; i < 2; i++) {
@@ -94,7 +103,7 @@ static struct mc_split_args basics(const struct split *d, const struct mc_conv_p
     return a;
 }
 
-/* Forward and inputs: windows of `from`, filters, `to`. */
+/* Forward and inputs: windows of `from`, filters, result `to`. */
 static mc_status gather(const struct split *d, const struct mc_conv_problem *p, void *const *operand, char *w)
 {
     const bool forward = p->s.pass == CONV_FORWARD;
@@ -197,7 +206,7 @@ static struct sizes measure(struct split *d, const struct mc_conv_problem *p)
     return z;
 }
 
-/* Forward without zeros around: every window lies within its image. */
+/* Forward without border: every window is inside its image. */
 static bool inside(const struct mc_conv_problem *p)
 {
     bool in = p->s.pass == CONV_FORWARD;
@@ -234,15 +243,15 @@ static bool small(const struct mc_conv_problem *p)
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    return p->dtype != MC_FLOAT32 ? "multiplies float32"
+    return p->dtype != MC_FLOAT32 ? "takes float32 only"
            : mc_conv_hollow(p)    ? mc_conv_hollow(p)
-           : p->s.unshared        ? "has one filter for all places"
+           : p->s.unshared        ? "has one filter for all positions"
            : p->wide              ? "sums in float32, and conv.precision asks for float64"
-           : !flat(p)             ? "wants images in one or two dimensions, whose lines lie one after another"
+           : !flat(p)             ? "takes one or two spatial axes, without gaps between lines"
            : p->s.pass == CONV_INPUTS && (p->s.stride[1] != 1 || p->s.stride[2] != 1)
-               ? "goes back with stride 1 alone"
-           : p->s.pass == CONV_INPUTS && p->act != ACT_NONE ? "fuses nothing on the way back"
-           : !small(p)                                      ? "has no room for sizes like these"
+               ? "computes gradients of inputs for stride 1 only"
+           : p->s.pass == CONV_INPUTS && p->act != ACT_NONE ? "fuses nothing in gradients of inputs"
+           : !small(p)                                      ? "does not take sizes this large"
                                                             : mc_hopper_refuse();
 }
 
@@ -290,4 +299,5 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     return &d->base;
 }
 
-const struct mc_solver mc_conv_cuda_split = { .name = "split", .refuse = refuse, .estimate = estimate, .plan = plan };
+const struct mc_solver mc_conv_cuda_split = { .name = "split", .refuse = refuse, .estimate = estimate,
+                                              .plan = plan };

@@ -1,10 +1,11 @@
-/* draw.c: a random draw as element-wise ops: the Philox word at each element's position, scaled. A draw in this
- * form fuses with the ops that read it, and runs on any device.
+/* draw.c: a random draw as element-wise ops: the Philox word at each element's position, scaled. A draw in
+ * this form fuses with the ops that read it, and runs on any device.
  *
  * Invariant: every element equals, bit for bit, the one that the reference in random.c draws. */
 #include "lower/lower.h"
 
-/* The op that makes a word, the divisor that drops its low bits, and the factor that scales the rest to [0, 1). */
+/* The op that makes a word, the divisor that drops its low bits, and the factor that scales the rest to
+ * [0, 1). */
 static const struct unit { const char *word; double drop, unit; } units[MC_NDTYPE] = {
     [MC_FLOAT64]  = { "random_pair", 0x1p11, 0x1p-53 },
     [MC_FLOAT32]  = { "random_word", 0x1p8,  0x1p-24 },

@@ -100,8 +100,8 @@ static bool add_terms(struct sum *s, const mc_node *n)
     return true;
 }
 
-/* Does k have no operands but the product, the terms and one result? A term that is added twice is one operand,
- * a number is none. */
+/* Does k have no operands but the product, the terms and one result? A term that is added twice is one
+ * operand, a number is none. */
 static bool is_all(const struct mc_kernel *k, const struct mc_epilogue *e)
 {
     bool all = k->mode == KERNEL_MAP && (int)k->operand.n == e->nterm + 2;
@@ -117,8 +117,8 @@ mc_status mc_find_epilogue(const struct make *m, int group, mc_node *result, con
     const mc_node *product = m->p->graph->nodes.at[m->epilogue[group]];
     const bool half = mc_dtypes[product->type.dtype].size == 2;
     *e = (struct mc_epilogue){ .result = m->p->value_of[result->id], .cast = result->type.dtype };
-    /* strict_math: a solver's maximum may drop a NaN. rounds: halves must be rounded after each operation, but
-     * a solver rounds once at the end. */
+    /* strict_math: a solver's maximum may drop a NaN. rounds: halves must be rounded after each operation,
+     * but a solver rounds once at the end. */
     if (mc_flag_int(FLAG_strict_math) || m->p->dynamic || (m->rounds && half)) {
         return MC_OK;
     }

@@ -2,8 +2,8 @@
  *
  *   result = cast(activation(product + term + ...))
  *
- * "product" is the result of the solver's op. The form is found once, on the nodes, for all devices. Which term
- * is a bias and which is a residual depends on sizes and strides (src/exec/heavy/epilogue.c). */
+ * "product" is the result of the solver's op. The form is found once, on the nodes, for all devices. Which
+ * term is a bias and which is a residual depends on sizes and strides (src/exec/heavy/epilogue.c). */
 #ifndef MC_EPILOGUE_H
 #define MC_EPILOGUE_H
 

@@ -37,8 +37,8 @@ static int add_operand(struct mc_kernel *k, struct mc_koperand o)
     return VEC_PUSH(k->operand, o) ? (int)k->operand.n - 1 : -1;
 }
 
-/* The kernel value for a node x outside the kernel: a constant, a position or a load. Until collect_loads, the
- * `val` of an operand that is read is its node's id. */
+/* The kernel value for a node x outside the kernel: a constant, a position or a load. Until collect_loads,
+ * the `val` of an operand that is read is its node's id. */
 static int outside_value(struct make *m, struct mc_kernel *k, mc_node *x)
 {
     struct mc_kval v = { .dtype = x->type.dtype };
@@ -62,8 +62,8 @@ static int outside_value(struct make *m, struct mc_kernel *k, mc_node *x)
     return v.operand < 0 ? -1 : mc_kernel_add(k, v);
 }
 
-/* May x / row become x * (1 / row), with one division per row instead of one per element? Not if 1 / row might
- * overflow. */
+/* May x / row become x * (1 / row), with one division per row instead of one per element? Not if 1 / row
+ * might overflow. */
 static bool divides_row(const struct mc_kernel *k, const mc_node *n, const struct mc_kval *v)
 {
     return n->op->flags & OP_DIVIDES && n->nin == 2 && k->reduced && v->varies & k->reduced &&
@@ -82,8 +82,8 @@ static const mc_dtype added_in[MC_NCLASS] = {
     [CLASS_I64] = MC_INT64, [CLASS_U64] = MC_UINT64, [CLASS_F32] = MC_FLOAT32, [CLASS_F64] = MC_FLOAT64,
 };
 
-/* Did the user choose the accumulator's dtype, or is it of another class than the elements? Otherwise a kernel
- * may add a few elements at a time in their own dtype. */
+/* Did the user choose the accumulator's dtype, or is it of another class than the elements? Otherwise a
+ * kernel may add a few elements at a time in their own dtype. */
 static bool acc_is_asked(const mc_node *n, const struct mc_attr *acc, mc_dtype x)
 {
     return !acc->none ||
@@ -209,7 +209,8 @@ static mc_status values(struct fused *f)
     return f->operand && f->dst ? MC_OK : MC_EMEMORY;
 }
 
-/* The values of the operands that are read. If the kernel is an epilogue, one of them is the solver's result. */
+/* The values of the operands that are read. If the kernel is an epilogue, one of them is the solver's
+ * result. */
 static mc_status collect_loads(struct fused *f)
 {
     struct make *m = f->m;
@@ -260,8 +261,8 @@ static mc_status collect_stores(struct fused *f)
     return MC_OK;
 }
 
-/* The sources and results of the solver that the kernel is an epilogue of. Of its results, the kernel's operand
- * comes first. */
+/* The sources and results of the solver that the kernel is an epilogue of. Of its results, the kernel's
+ * operand comes first. */
 static mc_status solver_operands(struct fused *f)
 {
     struct mc_step *s = &f->step;

@@ -101,8 +101,8 @@ void mc_program_free(struct mc_program *p);
 void mc_find_pooled_steps(struct mc_program *p);
 /* static_size.c: number of elements along the axes that the step's kernel loops over; -1: not static */
 int64_t mc_static_length(const struct mc_step *st);
-/* The axis along which n is the position 0, 1, 2, ...: arange, perhaps with axes of size 1 added; -1: n is not
- * a position. */
+/* The axis along which n is the position 0, 1, 2, ...: arange, perhaps with axes of size 1 added; -1: n is
+ * not a position. */
 int mc_position_axis(const mc_node *n);
 unsigned mc_varies(const struct mc_type *t);  /* axes not known to have size 1 */
 

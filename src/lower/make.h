@@ -53,8 +53,8 @@ bool mc_counts(const mc_node *n);                                   /* is n 0, 1
 int  mc_index_axis(const mc_node *n);
 bool mc_inside(const struct make *m, const mc_node *n, int group);
 mc_status mc_make_kernel(struct make *m, int group, mc_node **node, int nnode);
-/* epilogue.c: the form of the epilogue that kernel k computes. k is analysed and stores only `result`, and all
- * its operands have values. */
+/* epilogue.c: the form of the epilogue that kernel k computes. k is analysed and stores only `result`, and
+ * all its operands have values. */
 mc_status mc_find_epilogue(const struct make *m, int group, mc_node *result, const struct mc_kernel *k,
                            struct mc_epilogue *e);
 /* program.c */

@@ -49,7 +49,8 @@ static int epilogue_of(const struct make *m, const mc_node *x)
     return x->nout == 1 ? m->finisher[(x->op == &mc_op_item ? x->in[0] : x)->id] - 1 : -1;
 }
 
-/* The nodes of each group as linked lists (index + 1; 0 ends a list). A search marks groups with its number. */
+/* The nodes of each group as linked lists (index + 1; 0 ends a list). A search marks groups with its
+ * number. */
 struct members { int *first, *next, *seen, *stack, search; };
 
 static mc_status find_members(struct members *s, const struct make *m, mc_node *const *list, size_t count)
@@ -119,9 +120,9 @@ static bool has_cycle(struct members *s, const struct make *m, mc_node *const *l
     return false;
 }
 
-/* A map group becomes the epilogue of a solver step if it is the only reader of the step's main result and has
- * the same axes, so that the result is not broadcast. It must not depend on itself: no result of the step
- * exists before the epilogue has run. */
+/* A map group becomes the epilogue of a solver step if it is the only reader of the step's main result and
+ * has the same axes, so that the result is not broadcast. It must not depend on itself: no result of the
+ * step exists before the epilogue has run. */
 mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
 {
     struct members members;

@@ -9,8 +9,8 @@
 
 #define ALWAYS &mc_rules_fold, &mc_rules_shape, &mc_rules_index, &mc_rules_update, &mc_rules_join, &mc_rules_reduce, &mc_rules_centred, &mc_rules_canon, \
     &mc_rules_product, &mc_rules_conv, &mc_rules_pool
-/* The tables that bring a formula to canonical form, so that recognition and stabilization work. Convolutions,
- * parts and updates stay as they are, which suits gradients; fewer rules suit FAST_COMPILE. */
+/* The tables that bring a formula to canonical form, so that recognition and stabilization work.
+ * Convolutions, parts and updates stay as they are, which suits gradients; fewer rules suit FAST_COMPILE. */
 #define SPELLING &mc_rules_fold, &mc_rules_shape, &mc_rules_reduce, &mc_rules_canon
 enum { FULL = 1 << REWRITE_FULL, FAST = 1 << REWRITE_FAST, COST = 1 << REWRITE_COST };
 static const struct mc_pass passes[] = {

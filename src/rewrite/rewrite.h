@@ -52,10 +52,10 @@ struct mc_rewrite {
 /* Replaces out[0..n) by equal nodes. A rule that fails is rolled back and logged once; the other rules still
  * apply. */
 mc_status mc_rewrite(mc_graph *g, int n, mc_node **out, const struct mc_rewrite *o);
-/* Replaces *n by its stable form, so that its derivative is stable too. *n stays as it is unless a rule that
- * removes a loss of digits applies (a rule of a table with `mends`, or with the tag "mends"). Rows tagged
- * "derivative" are excluded: they keep the value but may change the derivative, at a kink or by dropping an op
- * such as consider_constant. */
+/* Replaces *n by its stable form, so that its derivative is stable too. *n stays as it is unless a rule
+ * that removes a loss of digits applies (a rule of a table with `mends`, or with the tag "mends"). Rows
+ * tagged "derivative" are excluded: they keep the value but may change the derivative, at a kink or by
+ * dropping an op such as consider_constant. */
 mc_status mc_rewrite_cost(mc_graph *g, mc_node **n);
 /* Is a stage ("canonicalize", "fusion", ...) excluded? excluding: NULL for the value of the flag. */
 bool mc_stage_off(const char *stage, const char *excluding);

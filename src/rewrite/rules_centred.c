@@ -147,7 +147,8 @@ static mc_node *without_centred(mc_node *n, const struct axes *a, int deep)
     return x == n->in[0] && y == n->in[1] ? n : mc_apply(n->graph, n->op, 2, (mc_node *[]){ x, y }, NULL);
 }
 
-/* The sum of n over the axes of the sum `like`. Factors that are constant along the axes are moved outside. */
+/* The sum of n over the axes of the sum `like`. Factors that are constant along the axes are moved
+ * outside. */
 static mc_node *summed(mc_node *n, const mc_node *like, const struct axes *a, int deep)
 {
     const int k = deep < DEEPEST ? varying(n, a) : -1;

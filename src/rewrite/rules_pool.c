@@ -133,7 +133,8 @@ enum { MOST_INSIDE = 32 };
  * SPREAD: proportional to the spread; ZERO is proportional too. */
 enum of { NOTHING, FLAT, CELLS, SPREAD, ZERO };
 
-/* A formula over the spread, the cells that were pooled, and nodes that are constant along the pooled axes. */
+/* A formula over the spread, the cells that were pooled, and nodes that are constant along the pooled
+ * axes. */
 struct inside {
     mc_node *spread, *cells;        /* cells: NULL if unknown */
     unsigned pooled;
@@ -278,10 +279,10 @@ static bool fits(const mc_node *root, const mc_node *s)
     return same;
 }
 
-/* f(x) * pool_spread(g, ..., marks of x) ==> pool_spread(f(maxima of x) * g, ..., marks of x), and likewise for
- * any formula that is proportional to the spread. If x = maximum(z, 0) was pooled and f is a function of z, the
- * maxima and marks of z are used: in a window whose cells are all below 0, the gradient goes to the largest z,
- * not to the first cell. */
+/* f(x) * pool_spread(g, ..., marks of x) ==> pool_spread(f(maxima of x) * g, ..., marks of x), and
+ * likewise for any formula that is proportional to the spread. If x = maximum(z, 0) was pooled and f is a
+ * function of z, the maxima and marks of z are used: in a window whose cells are all below 0, the gradient
+ * goes to the largest z, not to the first cell. */
 static mc_node *after_scatter(const struct mc_match *m)
 {
     mc_node *root = m->root, *s = find_scatter(root, 1), *pool = s ? pool_behind(s) : NULL,

@@ -1,8 +1,10 @@
 /* rules_recognise.c: finds softmax, its logarithm and cross-entropy in formulas that spell them out. These
- * rules run before those of rules_stable.c, which would make the parts stable one by one and hide the whole.
+ * rules run before those of rules_stable.c, which would make the parts stable one by one and hide the
+ * whole.
  *
- * Gradients arrive unrewritten: the gradient of -log(softmax(x))[i, t] is (s/y - sum(s/y * y)) * y, where y is
- * the softmax and s is zero except at the targets. The division by y must go, since y may have underflowed:
+ * Gradients arrive unrewritten: the gradient of -log(softmax(x))[i, t] is (s/y - sum(s/y * y)) * y, where
+ * y is the softmax and s is zero except at the targets. The division by y must go, since y may have
+ * underflowed:
  *
  *     (s/y - z) * y  ==>  s - z*y        s - y*sum(s)  ==>  v * (onehot(t) - y),  v: s at the targets */
 #include "rewrite/rewrite.h"

@@ -51,8 +51,8 @@ static mc_node *one_notation(const struct mc_match *m)
     return count < 0 ? NULL : over(n, n->in[0], count, axis, keeps(n));
 }
 
-/* A reduction over no axes, or over axes of size 1, is a shuffle and casts: to acc_dtype if given, then to the
- * dtype of the result. */
+/* A reduction over no axes, or over axes of size 1, is a shuffle and casts: to acc_dtype if given, then to
+ * the dtype of the result. */
 static mc_node *nothing_to_add(const struct mc_match *m)
 {
     mc_node *n = m->root, *x = n->in[0];

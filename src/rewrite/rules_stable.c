@@ -55,8 +55,8 @@ static const mc_node *below_views(const mc_node *n)
     return n;
 }
 
-/* The views of n applied to the log of the node below them. `exponent`: if that node is exp(x), x is taken for
- * its log. */
+/* The views of n applied to the log of the node below them. `exponent`: if that node is exp(x), x is taken
+ * for its log. */
 static mc_node *views_of(mc_node *n, bool exponent)
 {
     mc_node *in[MC_MAX_RANK * 3 + 1];
@@ -102,8 +102,8 @@ static bool is_less_largest(const mc_node *n)
            is_largest(mc_letter(&less, 'y'), mc_letter(&less, 'x'));
 }
 
-/* The maximum of x over axes, with keepdims; 0 where it is infinite. The formulas subtract it and add it back,
- * so their results do not depend on it: gradients take it as a constant. */
+/* The maximum of x over axes, with keepdims; 0 where it is infinite. The formulas subtract it and add it
+ * back, so their results do not depend on it: gradients take it as a constant. */
 static mc_node *largest(mc_node *x, struct mc_attr axes)
 {
     int64_t one = 1;

@@ -1,9 +1,9 @@
-/* in_place.c: in-place updates on a GPU: the new value of a shared variable is written over the old one. This
- * saves a second copy of all weights and the pass that copies them.
+/* in_place.c: in-place updates on a GPU: the new value of a shared variable is written over the old one.
+ * This saves a second copy of all weights and the pass that copies them.
  *
- * Invariant: after the step that writes the new value, no step reads the old one, and no step may fail, since a
- * failed call makes no update. If an earlier step failed, the kernel does not write (`held` of mc_grid_head).
- * In-place updates are not used where steps may run concurrently. */
+ * Invariant: after the step that writes the new value, no step reads the old one, and no step may fail,
+ * since a failed call makes no update. If an earlier step failed, the kernel does not write (`held` of
+ * mc_grid_head). In-place updates are not used where steps may run concurrently. */
 #include "schedule/schedule.h"
 #include "exec/heavy/heavy.h"
 

@@ -153,8 +153,8 @@ static int direct_output(const struct mc_function *f, const struct mc_program *p
     return found;
 }
 
-/* Places result v. heavy: a solver's result, which must not overwrite a source, since the epilogue still reads
- * the sources. */
+/* Places result v. heavy: a solver's result, which must not overwrite a source, since the epilogue still
+ * reads the sources. */
 static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, struct arena *a, int step,
                               int v, bool heavy)
 {

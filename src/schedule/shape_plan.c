@@ -1,6 +1,6 @@
-/* shape_plan.c: makes the plan of a program at one shape: sizes by each op's infer function, plan-time values,
- * views, solver plans, memory, launches. Plans are cached by the sizes and strides of inputs and shared
- * variables and the contents of inputs that determine sizes.
+/* shape_plan.c: makes the plan of a program at one shape: sizes by each op's infer function, plan-time
+ * values, views, solver plans, memory, launches. Plans are cached by the sizes and strides of inputs and
+ * shared variables and the contents of inputs that determine sizes.
  *
  * Nothing is compiled here, and nothing is timed unless the flag `plan` asks for it. */
 #include "schedule/schedule.h"
@@ -53,8 +53,8 @@ static void place_array(struct mc_slot *slot, enum mc_base base, int index, cons
     memcpy(slot->strides, a->strides, (size_t)a->rank * sizeof *a->strides);
 }
 
-/* Places inputs, constants and shared variables. If sizes depend on data, each is an array, so that ops can read
- * its contents during planning. */
+/* Places inputs, constants and shared variables. If sizes depend on data, each is an array, so that ops
+ * can read its contents during planning. */
 static void place_leaves(struct mc_function *f, struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;

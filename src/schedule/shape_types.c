@@ -1,5 +1,5 @@
-/* shape_types.c: the types of a step's nodes at the sizes of a call, by each op's infer function. If the sizes
- * do not fit, the error quotes the formula. */
+/* shape_types.c: the types of a step's nodes at the sizes of a call, by each op's infer function. If the
+ * sizes do not fit, the error quotes the formula. */
 #include "schedule/schedule.h"
 
 static bool same_node(const struct mc_node *a, const struct mc_node *b) { return a == b; }
@@ -64,8 +64,8 @@ static mc_status check_broadcast(const struct mc_node *n, const struct mc_type *
     return MC_OK;
 }
 
-/* Extends the error, such as "step: dot: inner sizes 3 and 4 differ", by the formula, the types of its operands
- * at this call and the user's source line. */
+/* Extends the error, such as "step: dot: inner sizes 3 and 4 differ", by the formula, the types of its
+ * operands at this call and the user's source line. */
 static mc_status blame(const struct mc_step_types *q, const mc_node *n, const struct mc_type *in, mc_status s)
 {
     struct mc_str out = { 0 };

@@ -36,7 +36,7 @@ static bool read_sizes(struct mc_nn_build *b, struct sizes *z)
     return true;
 }
 
-/* Holes for the arguments of conv; empty for the op's default. A pad is 'same' or a list of numbers. */
+/* Fills the hole `border`: empty for the op's default, else a word such as 'same' or a list of numbers. */
 static bool let_border(struct mc_nn_build *b, const char *field, int n)
 {
     int64_t pad[NN_MOST_AXES];

@@ -46,9 +46,9 @@ struct mc_nn_slice {
     const char *s;
     size_t n;
 };
-struct mc_nn_line { /* where a text comes from, for messages */
+struct mc_nn_line { /* the origin of a text, for messages */
     mc_graph *g;
-    const char *file; /* NULL: a call */
+    const char *file; /* NULL: the text is an argument of a call */
     int number;
     const char *text, *end;
 };

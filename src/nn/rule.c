@@ -12,9 +12,9 @@ struct slot {
 static const struct rule {
     const char *name;
     struct mc_nn_field field[8];
-    const char *base;        /* $new is p after the rule in this setting */
+    const char *base;        /* setting that names a base rule: $new is p after it; or NULL */
     struct slot slot[3];
-    const char *let, *to;    /* values both need; p becomes to */
+    const char *let, *to;    /* statements that next and to share; the new value of p */
     bool counts;             /* $t is the number of this step */
     const char *doc;
 } rules[] = {

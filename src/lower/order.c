@@ -207,7 +207,8 @@ mc_status mc_order_groups(struct make *m, mc_node *const *list, size_t count, mc
             }
         }
     }
-    st = st == MC_OK && k < all ? mc_fail(MC_EINTERNAL, "lower: kernels wait for each other") : st;
+    st = st == MC_OK && k < all ? mc_fail(MC_EINTERNAL, "lower: kernels depend on each other in a cycle")
+                                : st;
     for (size_t i = 0; i < ng && users && members; i++) {
         VEC_FREE(users[i]);
         VEC_FREE(members[i]);

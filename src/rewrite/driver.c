@@ -56,7 +56,7 @@ static void step(struct run *r)
         if (t->state == NORMAL) {
             set_result(r, n, t->to);
         } else if (t->state == OPEN) { /* two rules undo each other: keep the newer form */
-            LOG(LOG_REWRITE, "rules go round in a circle at %s", n->op->name);
+            LOG(LOG_REWRITE, "rules undo each other at %s", n->op->name);
             set_result(r, n, n);
         } else {
             push(r, s->to);

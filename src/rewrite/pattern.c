@@ -44,12 +44,12 @@ static int letter(struct reader *r, const struct tok *t, bool attr)
     int c = r->p.text[t->at] - 'a';
     uint32_t bit = c >= 0 && c < 26 && t->n == 1 ? 1u << c : 0;
     if (!bit) {
-        mc_parse_fail(&r->p, t->at, "a rule speaks of single small letters, not '%.*s'", (int)t->n,
+        mc_parse_fail(&r->p, t->at, "letters in a rule are single and lower case, not '%.*s'", (int)t->n,
                       r->p.text + t->at);
         return 0;
     }
     if (r->left && !((attr ? r->left->attrs : r->left->nodes) & bit)) {
-        mc_parse_fail(&r->p, t->at, "'%c' does not stand on the left side", 'a' + c);
+        mc_parse_fail(&r->p, t->at, "'%c' does not occur on the left side", 'a' + c);
     }
     *(attr ? &r->root->attrs : &r->root->nodes) |= bit;
     return c;
@@ -79,7 +79,7 @@ static struct mc_pattern *call(struct reader *r, const char *name, size_t at, in
     }
     bool stands = op->formula ? op->flags & OP_EXPANDS : op->eval != NULL;
     if (!r->left && !stands) {
-        mc_parse_fail(&r->p, at, "%s never stands in a graph: it is made of other functions, write those",
+        mc_parse_fail(&r->p, at, "%s never occurs in a graph: it expands to other functions, match those",
                       name);
         return NULL;
     }

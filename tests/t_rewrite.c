@@ -249,9 +249,9 @@ TEST(rewrites_of_the_user)
           "%s", mc_last_error());
     CHECK(mc_is_op(rewritten(g, "sum(abs(x), axis=1)", NULL), "max"), "the rule with attributes did not run");
     static const struct { const char *from, *to, *says; } wrong[] = {
-        { "exp(x", "x", "the formula ends" }, { "exp(x)", "y", "'y' does not stand on the left side" }, { "x", "x", "must be a function" },
-        { "exp(xy)", "x", "single small letters" }, { "mean(x)", "x", "never stands in a graph" }, { "nosuch(x)", "x", "no function 'nosuch'" },
-        { "sum(x, axes=a)", "x", "no attribute 'axes'" }, { "exp(x)", "sum(x, axis=a)", "'a' does not stand" }, { "exp(x) y", "x", "left over" },
+        { "exp(x", "x", "the formula ends" }, { "exp(x)", "y", "'y' does not occur on the left side" }, { "x", "x", "must be a function" },
+        { "exp(xy)", "x", "single and lower case" }, { "mean(x)", "x", "never occurs in a graph" }, { "nosuch(x)", "x", "no function 'nosuch'" },
+        { "sum(x, axes=a)", "x", "no attribute 'axes'" }, { "exp(x)", "sum(x, axis=a)", "'a' does not occur" }, { "exp(x) y", "x", "left over" },
         { "x+x+x+x+x+x+x+x+x+x+x+x+x+x+x", "x", "commute" },
         { "----------------------------------------------------------------------x", "x", "nested more than" },
     };

@@ -1,6 +1,6 @@
-/* info.c: what the library found on this machine, and what compiling a function took.
+/* info.c: describes the machine as the library sees it, and the compilation of a function.
  *
- * Invariant: asking changes nothing but this: the compiler is tried once and libraries are opened. */
+ * The only side effects: the compiler is tried once, and libraries are opened. */
 #include "base/flag.h"
 #include "device/cache.h"
 #include "exec/backend.h"
@@ -32,7 +32,7 @@ mc_compile_info mc_function_compile_info(const mc_function *f)
 
 /* ---- the machine ---- */
 
-/* Bytes and number of files of a folder; the folders in it are passed over. */
+/* Bytes and number of the files in a folder, without its subfolders. */
 static double folder_bytes(const char *path, int *files)
 {
     double bytes = 0;

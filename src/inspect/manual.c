@@ -1,5 +1,5 @@
-/* manual.c: the tables of ops and of flags as Markdown.  docs/ops.md and docs/flags.md are what is printed
- * here, and nothing else. */
+/* manual.c: prints the tables of ops and of flags as Markdown: the whole text of docs/ops.md and
+ * docs/flags.md. */
 #include "base/flag.h"
 #include "op/op.h"
 #include <errno.h>
@@ -14,7 +14,7 @@ static mc_status print(struct mc_str *text, FILE *to)
     return s;
 }
 
-/* A cell of a table: what Markdown would take for its own is escaped. */
+/* A cell of a table, with the characters escaped that Markdown would interpret. */
 static void cell(struct mc_str *out, const char *s, const char *special)
 {
     for (; *s; s++) {

@@ -1,7 +1,8 @@
-/* pages.c: the reference of ops as Markdown, one page a family: docs/api/ops-*.md.
+/* pages.c: prints the reference of ops as Markdown, one page for each family: docs/api/ops-*.md.
  *
- * No text here names an op.  An example is found by trying values for the arguments, unless the row has one,
- * and the reference evaluates it.  Dtypes, sizes and gradients are those of the op, built on inputs. */
+ * No text here names an op. The example of an op is that of its row, or is found by trying values for the
+ * arguments; the reference evaluates it. Dtypes, sizes and gradients are found by building the op on
+ * inputs. */
 #include "rewrite/rewrite.h"
 
 enum { ARGUMENTS = 8, CHOICES = 8, LONGEST_SIZE = 60 };
@@ -20,8 +21,7 @@ enum { ARGUMENTS = 8, CHOICES = 8, LONGEST_SIZE = 60 };
 #define TALL "[[1., 0], [2, -1], [0, 1]]"
 #define STREAM "" /* no value: a random stream */
 
-/* What stands for an argument of this name, in the order in which it is tried; other names have what x
- * has. */
+/* Values for an argument of this name, in the order in which they are tried; other names use those of x. */
 static const struct { const char *name, *value[CHOICES]; } values[] = {
     { "x",         { MATRIX, "[3., 1.5, 2]", IMAGE, VOLUME, SERIES, "2.", "3" } },
     { "a",         { "[1.5, -2, 0]", MATRIX } },
@@ -67,7 +67,7 @@ static const struct { const char *name, *value[CHOICES]; } values[] = {
     { "neib_shape", { "[2, 2]" } },
     { "original_shape", { "[1, 1, 4, 4]" } },
 };
-/* The same for attributes that have no default. */
+/* Values for attributes without a default. */
 static const struct { const char *name, *value; } settings[] = {
     { "axis", "0" }, { "axes", "[0]" }, { "dtype", "float32" }, { "order", "[1, 0]" }, { "shift", "1" }, { "reps", "[2, 1]" },
     { "n", "2" }, { "ratio", "2" }, { "by", "0.5" }, { "lo", "-1" }, { "hi", "1" }, { "sizes", "[2, 3]" }, { "a", "0" }, { "b", "1" },
@@ -83,7 +83,7 @@ struct example {
     char call[LONGEST_VALUE + 1]; /* "sum(x, axis=1)" */
 };
 
-/* Another value for an argument, or another argument. */
+/* Sets the value of an argument, or adds the argument. */
 static void bind(struct example *e, const char *name, const char *value)
 {
     int i = 0;
@@ -97,7 +97,7 @@ static void bind(struct example *e, const char *name, const char *value)
     }
 }
 
-/* "-72.": a float even where it is whole. */
+/* Prints v with a decimal point, so that it is read as a float: "-72." */
 static void add_real(struct mc_str *out, double v)
 {
     char text[40];
@@ -105,7 +105,7 @@ static void add_real(struct mc_str *out, double v)
     mc_str_addf(out, "%s%s", text, strpbrk(text, ".e") ? "" : ".");
 }
 
-/* Values of scalar ops lie in the domain that tests draw from: a vector a, numbers b and c. */
+/* Arguments of a scalar op: a vector a, numbers b and c, from the domain that tests draw from. */
 static void bind_scalar(struct example *e, const struct mc_op *op)
 {
     const double lo = op->lo, step = op->hi - op->lo;
@@ -132,8 +132,7 @@ static void bind_scalar(struct example *e, const struct mc_op *op)
     }
 }
 
-/* The row's own example: "x = [1, 2]; sum(x)".  Arguments that it leaves out are found as those of other
- * rows. */
+/* The example of the op's row: "x = [1, 2]; sum(x)". Values for missing arguments are found by trying. */
 static void bind_own(struct example *e, const char *text)
 {
     for (const char *at = text, *end; *at; at = *end ? end + 2 : end) {
@@ -150,7 +149,8 @@ static void bind_own(struct example *e, const char *text)
     }
 }
 
-/* "name(a, b, axis=0)": all that has no default, and one axis if the default is all.  Of a list, two. */
+/* "name(a, b, axis=0)": all arguments without a default, two for a list, and one axis if the default is all
+ * axes. */
 static void write_call(struct example *e, const struct mc_op *op, bool axis)
 {
     struct mc_str out = { 0 };
@@ -194,14 +194,14 @@ struct built {
 };
 enum { AS_CONSTANTS = -1, AS_INPUTS = MC_NDTYPE };
 
-/* Is the argument one that dtypes are tried on? */
+/* Are different dtypes tried for the argument? */
 static bool varies(const struct mc_op *op, const mc_node *value)
 {
     return mc_is_float(value->type.dtype) || (op->typing == TYPE_BITS && op->arity);
 }
 
-/* The call, on constants, or on inputs of any size in their own dtype or in this one.  Whole numbers stay
- * constants: shapes may depend on them. */
+/* Builds the call on constants, or on inputs of unknown size, in their own dtype or in the given one.
+ * Integers stay constants: shapes may depend on them. */
 static struct built build(const struct example *e, const struct mc_op *op, int as)
 {
     struct built b = { .graph = mc_graph_new(), .nout = 1 };
@@ -371,7 +371,7 @@ static void dtypes(struct mc_str *out, const struct example *e, const struct mc_
     }
 }
 
-/* Does a size follow from sizes of the inputs, as far as the rules for sizes see? */
+/* Do the rules for sizes express the size by sizes of the inputs? */
 static bool follows(mc_node *size)
 {
     size_t count = 0;
@@ -404,7 +404,7 @@ static void size_text(struct mc_str *out, mc_node *y, int axis)
     mc_str_free(&text);
 }
 
-/* Sizes of the results as formulas in those of the inputs, where these are short. */
+/* Sizes of the results as formulas of the inputs' sizes, where the formulas are short. */
 static void sizes(struct mc_str *out, const struct example *e, const struct mc_op *op)
 {
     struct built b = build(e, op, AS_INPUTS);
@@ -429,8 +429,8 @@ static bool is_zero(const mc_node *n)
     return mc_const_number(n, &v) && v == 0;
 }
 
-/* The gradient of the sum of all results by an argument: 'y'es, 'z'ero, 'n'one; ' ': the argument is no
- * float. */
+/* Is there a gradient of the sum of all results with respect to the argument? 'y'es, 'z'ero, 'n'one; ' ': the
+ * argument is not a float. */
 static char gradient_of(const struct example *e, const struct mc_op *op, int arg)
 {
     struct built b = build(e, op, AS_INPUTS);
@@ -474,7 +474,7 @@ static void gradients(struct mc_str *out, const struct example *e, const struct 
 
 /* ---- pages ---- */
 
-/* What Markdown would take for its own is escaped. */
+/* s with the characters escaped that Markdown would interpret. */
 static void words(struct mc_str *out, const char *s, const char *special)
 {
     for (; s && *s; s++) {
@@ -485,7 +485,7 @@ static void words(struct mc_str *out, const char *s, const char *special)
     }
 }
 
-/* "sum over axes" as "Sum over axes."; a name or a formula in front stays as it is. */
+/* "sum over axes" as "Sum over axes."; a name or a formula at the start is not capitalised. */
 static void sentence(struct mc_str *out, const char *doc)
 {
     const size_t n = strspn(doc, "abcdefghijklmnopqrstuvwxyz");
@@ -555,7 +555,7 @@ static bool is_public(const struct mc_op *op)
     return !(op->flags & (OP_HIDDEN | OP_LEAF));
 }
 
-/* The page of the family that op `first` begins; *next: the op behind its last. */
+/* Writes the page of the family whose first op is `first`; *next: the op after its last. */
 static mc_status page(const char *folder, int first, int *next)
 {
     const struct mc_op *op = mc_op_at(first);

@@ -1,6 +1,6 @@
-/* profile.c: Theano's tables of where the time and the memory go.
+/* profile.c: tables of a function's time and memory, as Theano prints them.
  *
- * Invariant: shares are of the time in all steps, so the column of sums ends at 100%. */
+ * Invariant: percentages refer to the time of all steps, so the cumulative column ends at 100%. */
 #include "exec/backend.h"
 #include "exec/heavy/heavy.h"
 #include "inspect/profile.h"
@@ -39,7 +39,7 @@ static void classify(const struct mc_function *f, int step, struct mc_step_row *
     }
 }
 
-/* What the step reads and writes at the newest shape; views are looked through only as far as they reach. */
+/* Bytes that the step reads and writes at the newest shape. A view counts with its own size. */
 static double step_bytes(const struct mc_function *f, int step)
 {
     const struct mc_step *s = &f->code->program.step.at[step];
@@ -210,7 +210,7 @@ static void header(struct mc_str *out, const struct mc_function *f, const struct
     mc_str_add(out, "\n");
 }
 
-/* Rows of one class and type become one; the slowest first. */
+/* Adds up the rows of the same class and type; the slowest first. */
 static mc_status by_class(const struct mc_profile *p, struct mc_profile *sums)
 {
     for (size_t i = 0; i < p->row.n; i++) {
@@ -222,7 +222,7 @@ static mc_status by_class(const struct mc_profile *p, struct mc_profile *sums)
         }
         if (k == sums->row.n) {
             struct mc_step_row new = *r;
-            new.step = 0; /* counts them here */
+            new.step = 0; /* here: number of steps */
             new.calls = 0;
             new.seconds = 0;
             if (!VEC_PUSH(sums->row, new)) {

@@ -1,7 +1,7 @@
-/* profile.h: what a function's steps took and where its values lie, as rows: for the tables of
- * profile.c and the page of report.c.
+/* profile.h: times of a function's steps and places of its values, as rows for the tables of profile.c and
+ * the page of report.c.
  *
- * Invariant: rows only point into the function; its lock is held while they are made and used. */
+ * Invariant: rows point into the function, so its lock is held while they are made and used. */
 #ifndef MC_PROFILE_H
 #define MC_PROFILE_H
 
@@ -19,27 +19,27 @@ struct mc_life {                 /* a value in the arena */
     int value;
     size_t bytes;
     int64_t offset;
-    int first, last;             /* steps */
+    int first, last;             /* the steps between which it is live */
 };
 struct mc_profile {
     VEC(struct mc_step_row) row; /* the slowest first; steps that never ran are left out */
-    double seconds;              /* in all steps */
+    double seconds;              /* of all steps */
     VEC(struct mc_life) life;    /* the largest first; empty before the first call */
-    size_t arena, scratch, separate; /* bytes planned, and as if no two values shared memory */
+    size_t arena, scratch, separate; /* bytes; separate: the sum over values, if none shared memory */
 };
 mc_status mc_profile_make(struct mc_profile *p, const struct mc_function *f);
 void mc_profile_free(struct mc_profile *p);
 void mc_value_text(struct mc_str *out, const struct mc_function *f, int value); /* name or formula, short */
 void mc_seconds_text(struct mc_str *out, double seconds);                       /* "1.5 ms" */
-/* in 1e9 a second; "-" if there is none */
+/* amount / seconds in units of 1e9; "-" if there is none */
 void mc_rate_text(struct mc_str *out, double amount, double seconds);
 
 /* trace.c */
-/* the file of the flag; on: there is to be one */
+/* opens the file of the flag; *on: the flag names a file */
 mc_status mc_trace_open(bool *on);
 void mc_trace_step(const struct mc_function *f, const struct mc_shape_plan *p, int step, double from,
                    double seconds);
-/* an event that finds no memory is left out */
+/* an event is dropped if memory runs out */
 void mc_trace_call(const struct mc_function *f, double from, double seconds);
 
 #endif

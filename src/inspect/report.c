@@ -1,8 +1,8 @@
-/* report.c: a compiled function as one page of HTML that needs nothing else: its graph, its formulas, its
- * steps with their kernels and times, its memory.
+/* report.c: describes a compiled function in one self-contained HTML page: its graph, its formulas, its steps
+ * with their kernels and times, its memory.
  *
- * Invariant: the page is well-formed and follows the reader's light or dark; all text of the function's
- * goes through mc_str_html. */
+ * Invariant: the page is well-formed and follows the reader's light or dark theme. All text from the function
+ * is escaped by mc_str_html. */
 #include "exec/backend.h"
 #include "inspect/profile.h"
 
@@ -71,7 +71,7 @@ static void tile(struct mc_str *out, const char *value, const char *what)
     mc_str_add(out, "</span></div>\n");
 }
 
-/* One tile whose value `print` makes. */
+/* A tile with the value that `print` writes. */
 static void tile_of(struct mc_str *out, void (*print)(struct mc_str *out, double v), double v,
                     const char *what)
 {
@@ -120,7 +120,7 @@ static const char *step_word(struct mc_arena *a, const char *name)
     return s;
 }
 
-/* Results and new values of shared variables, and which step computes each node. */
+/* Lists outputs and new values of shared variables, and the step that computes each node. */
 static mc_status graph(const struct page *g)
 {
     const struct mc_program *pr = &g->f->code->program;
@@ -187,7 +187,7 @@ static void formulas(const struct page *g)
 
 /* ---- steps ---- */
 
-/* The part of the source that is this kernel's: from its head to the next kernel's. */
+/* The kernel's part of the source: from its head to the head of the next kernel. */
 static void kernel_source(struct mc_str *out, const struct mc_function *f, const char *name)
 {
     const char *source = f->code->source, *lead = f->code->backend->lead;
@@ -219,11 +219,10 @@ static void numbers(struct mc_str *out, const struct mc_step_row *r, double all)
         100 * r->seconds / all);
     mc_str_addf(out, "<span class=\"num small\">%.1f%% · ", 100 * r->seconds / all);
     mc_seconds_text(out, r->seconds / (double)r->calls);
-    bool idle = strstr(r->class, " idle") != NULL; /* the step in front did its work */
+    bool idle = strstr(r->class, " idle") != NULL; /* an earlier step did its work */
     bool rated = !idle &&
                  r->seconds >=
-                     least_rated *
-                         (double)r->calls; /* or else nothing was done, or the clock took most of it */
+                     least_rated * (double)r->calls; /* below that, the time is mostly that of the clock */
     if (rated && r->flops > r->bytes * 4) {
         mc_str_add(out, " · ");
         mc_rate_text(out, r->flops, r->seconds);
@@ -236,7 +235,7 @@ static void numbers(struct mc_str *out, const struct mc_step_row *r, double all)
     mc_str_add(out, "</span>");
 }
 
-/* What is behind a step's name: how it is computed, what it makes, its formula, its kernel. */
+/* The details of a step: how it is computed, its results, its formula, its kernel. */
 static void behind(const struct page *g, int i, const struct mc_step_row *r)
 {
     const struct mc_step *st = &g->f->code->program.step.at[i];

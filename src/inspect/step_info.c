@@ -1,4 +1,4 @@
-/* step_info.c: a compiled function as others see it. */
+/* step_info.c: public information about the steps of a compiled function. */
 #include "exec/backend.h"
 #include "exec/heavy/heavy.h"
 

@@ -1,22 +1,21 @@
-/* trace.c: the file of the flag `trace`: calls and their steps with times, as Chrome's and Perfetto's viewers
- * read them.
+/* trace.c: writes the file of the flag `trace`: calls and their steps with times, in the format of
+ * Chrome's and Perfetto's viewers.
  *
- * Invariant: between two calls the file is whole JSON; who writes next writes over the bracket that closes
- * it. */
+ * Invariant: between two calls the file is complete JSON. The next write overwrites its closing bracket. */
 #include "exec/backend.h"
 #include "inspect/profile.h"
 #include <errno.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* tracks: threads in the order of their first call, GPUs from there on */
+/* tracks: threads in the order of their first call; GPUs are numbered from here on */
 enum { FORMULA_COLUMNS = 200, GPU_TRACK = 1 << 24 };
 
 static struct {
     pthread_mutex_t lock;
     char *name;
     FILE *to;
-    bool named[MC_DEVICE_MOST];   /* the track of that GPU has its name */
+    bool named[MC_DEVICE_MOST];   /* the track of that GPU has been named in the file */
 } trace = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static mc_status begin(const char *name)

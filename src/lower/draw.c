@@ -1,10 +1,11 @@
-/* draw.c: a random draw as work for kernels: words of Philox at the positions of its elements, scaled.  So it
- * is fused with what is made of it, and runs on any device.
+/* draw.c: a random draw as element-wise ops: the Philox word at each element's position, scaled. A draw in
+ * this form fuses with the ops that read it, and runs on any device.
  *
- * Invariant: every element is the one that random.c's reference draws, to the bit. */
+ * Invariant: every element equals, bit for bit, the one that the reference in random.c draws. */
 #include "lower/lower.h"
 
-/* bits dropped are a factor of the word */
+/* The op that makes a word, the divisor that drops its low bits, and the factor that scales the rest to
+ * [0, 1). */
 static const struct unit { const char *word; double drop, unit; } units[MC_NDTYPE] = {
     [MC_FLOAT64]  = { "random_pair", 0x1p11, 0x1p-53 },
     [MC_FLOAT32]  = { "random_word", 0x1p8,  0x1p-24 },
@@ -21,7 +22,7 @@ static mc_node *number(mc_graph *g, mc_dtype d, uint64_t v)
     return a ? mc_node_const(g, a, false) : mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error());
 }
 
-/* Element numbers in C order: positions along the axes, each times what lies behind it. */
+/* Element numbers in C order: the sum over axes of the position times the product of the sizes after it. */
 static mc_node *positions(mc_node *shape, int rank)
 {
     mc_graph *g = shape->graph;
@@ -53,7 +54,7 @@ mc_node *mc_lower_draw(mc_node *n, mc_node **in)
     mc_graph *g = n->graph;
     mc_dtype d = n->type.dtype;
     mc_node *at = positions(in[1], n->type.rank);
-    if (!at) { /* sizes that only running tells */
+    if (!at) { /* sizes that depend on data */
         return mc_apply(g, n->op, n->nin, in, n->attr);
     }
     struct mc_bind b[] = { { "at", mc_cast_to(at, MC_UINT64), NULL },

@@ -1,14 +1,14 @@
-/* epilogue.c: recognises epilogues that solvers know, by the formulas of the activations below.
+/* epilogue.c: recognises epilogues that solvers can compute, by the formulas of activations below.
  *
- * Invariant: an epilogue is known only if it is all that the step's kernel computes. */
+ * Invariant: an epilogue is `known` only if the step's kernel computes nothing else. */
 #include "lower/make.h"
 #include "rewrite/rewrite.h"
 
 /* ---- activations ---- */
 
-/* s is the sum that the activation is applied to.  Ops that commute match in either order, numbers within two
- * roundings.  Each spelling that rewriting leaves, in any dtype, needs a row: gelu in float16 keeps its
- * factors where they were written, since products could overflow elsewhere. */
+/* s is the sum that the activation is applied to. Commutative ops match in either order, numbers within two
+ * roundings. There is a row for each form that rewriting leaves, in any dtype: in float16 the factors of gelu
+ * stay where they were written, since products could overflow elsewhere. */
 static const struct { enum mc_act act; const char *formula; } acts[] = {
     { ACT_RELU,     "maximum(s, 0)" },
     { ACT_RELU,     "where(s > 0, s, 0)" },
@@ -27,7 +27,7 @@ static const struct { enum mc_act act; const char *formula; } acts[] = {
 
 static struct {
     pthread_mutex_t lock;
-    mc_graph *graph;            /* its arena holds the patterns; NULL: the formulas are not read yet */
+    mc_graph *graph;            /* its arena holds the patterns; NULL until the formulas are read */
     const struct mc_pattern *act[NELEM(acts)];
 } forms = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -47,7 +47,7 @@ static mc_status read_formulas(void)
     return s;
 }
 
-/* Reads the table at first use; again if there was no memory. */
+/* Reads the table at first use; tries again after a failure. */
 static mc_status formulas(void)
 {
     pthread_mutex_lock(&forms.lock);
@@ -56,7 +56,7 @@ static mc_status formulas(void)
     return s;
 }
 
-/* The sum that n is an activation of; n itself where it is none. */
+/* The sum that n is an activation of; n itself if it is not an activation. */
 static mc_node *activation(mc_node *n, enum mc_act *act)
 {
     static const struct mc_rule rounded = { .near = true };
@@ -75,23 +75,24 @@ static mc_node *activation(mc_node *n, enum mc_act *act)
 
 struct sum {
     const struct make *m;
-    int group, adds;            /* adds: seen so far */
-    int products;               /* how often the heavy op's result is added */
+    int group, adds;            /* adds: number of additions so far */
+    int products;               /* how often the solver's result is added */
     mc_dtype dtype;
     struct mc_epilogue *e;
 };
 
-/* Collects what is added up in n.  False: it is not a sum of the product and a few arrays of its dtype. */
+/* Collects the terms of the sum n. False if n is not a sum of the solver's result and at most EPILOGUE_TERMS
+ * arrays of its dtype. */
 static bool add_terms(struct sum *s, const mc_node *n)
 {
     if ((int)n->id == s->m->epilogue[s->group]) {
         return ++s->products == 1;
     }
     if (s->m->within[n->id] == s->group + 1) {
-        return mc_is_op(n, "add") && /* an epilogue is a sum of terms: the only op by which they join */
+        return mc_is_op(n, "add") && /* terms are joined by additions only */
                ++s->adds <= EPILOGUE_TERMS && add_terms(s, n->in[0]) && add_terms(s, n->in[1]);
     }
-    const int value = s->m->p->value_of[n->id]; /* -1: a number or a position, which have no memory */
+    const int value = s->m->p->value_of[n->id]; /* -1: a constant number or a position has no memory */
     if (s->e->nterm == EPILOGUE_TERMS || value < 0 || n->type.dtype != s->dtype) {
         return false;
     }
@@ -99,8 +100,8 @@ static bool add_terms(struct sum *s, const mc_node *n)
     return true;
 }
 
-/* Are the product, the terms and one result all operands of k?  A term added twice is one operand, a number
- * is none. */
+/* Does k have no operands but the product, the terms and one result? A term that is added twice is one
+ * operand, a number is none. */
 static bool is_all(const struct mc_kernel *k, const struct mc_epilogue *e)
 {
     bool all = k->mode == KERNEL_MAP && (int)k->operand.n == e->nterm + 2;
@@ -116,8 +117,8 @@ mc_status mc_find_epilogue(const struct make *m, int group, mc_node *result, con
     const mc_node *product = m->p->graph->nodes.at[m->epilogue[group]];
     const bool half = mc_dtypes[product->type.dtype].size == 2;
     *e = (struct mc_epilogue){ .result = m->p->value_of[result->id], .cast = result->type.dtype };
-    /* strict_math: a solver's maximum may drop a NaN.  rounds: halves are rounded after each operation, which
-     * a solver does once at the end. */
+    /* strict_math: a solver's maximum may drop a NaN. rounds: halves must be rounded after each operation,
+     * but a solver rounds once at the end. */
     if (mc_flag_int(FLAG_strict_math) || m->p->dynamic || (m->rounds && half)) {
         return MC_OK;
     }

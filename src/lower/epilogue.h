@@ -1,10 +1,9 @@
-/* epilogue.h: what a program computes of the result of heavy work, element by element, where it has the form
- * that solvers know:
+/* epilogue.h: an epilogue in the form that solvers can compute:
  *
  *   result = cast(activation(product + term + ...))
  *
- * "product" is what the heavy op makes.  The form is found once, on the nodes, for all devices.  Which term
- * is a bias and which a residual depends on sizes and strides (src/exec/heavy/epilogue.c). */
+ * "product" is the result of the solver's op. The form is found once, on the nodes, for all devices. Which
+ * term is a bias and which is a residual depends on sizes and strides (src/exec/heavy/epilogue.c). */
 #ifndef MC_EPILOGUE_H
 #define MC_EPILOGUE_H
 
@@ -16,7 +15,7 @@ struct mc_epilogue {
     enum mc_act act;
     int term[EPILOGUE_TERMS], nterm; /* value ids */
     int result;                 /* value id */
-    mc_dtype cast;              /* of the result; that of the product: nothing is cast */
+    mc_dtype cast;              /* dtype of the result; equal to the product's if nothing is cast */
 };
 
 #endif

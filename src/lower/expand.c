@@ -1,13 +1,14 @@
-/* expand.c: the last changes of the graph before kernels are made of it.
+/* expand.c: the last changes of the graph before it is grouped into kernels.
  *
- *   formulas       softmax(x) becomes what it stands for
- *   draws          become words of Philox at positions (draw.c), where that is wanted: the reference makes a
- *                  block of
- *                  numbers at once, which one thread does faster
- *   no-ops         consider_constant, grad_clip, ...: only gradients saw them
- *   reductions     keep their axes as size 1, so that all values of a kernel have one rank; a dimshuffle
- *                  behind drops them, and wanders behind what follows: log(sum(x, 1)) stays row work
- *   new axes       are given to a leaf, not to what follows from it: 0.9 * b goes along with who reads it
+ *   formula ops    softmax(x) becomes its formula
+ *   random draws   become words of Philox at positions (draw.c) if kernels are to compute them. The reference
+ *                  makes a block of numbers at once, which is faster on one thread
+ *   no-ops         consider_constant, grad_clip, ... are dropped: only gradients read them
+ *   reductions     keep their axes with size 1, so that all values of a kernel have one rank. A dimshuffle
+ *                  after the reduction drops the axes, and moves past the ops that follow, so that
+ *                  log(sum(x, 1)) stays in the row kernel
+ *   new axes       are added to leaves rather than to expressions of them, so that a kernel that reads
+ *                  0.9 * b can compute it
  *
  * leaves: no OP_EXPANDS node, every reduction with keepdims=True. */
 #include "lower/lower.h"
@@ -24,7 +25,8 @@ static mc_node *shuffle(mc_node *x, int n, const int64_t *order)
 
 enum { FEW = 6 };
 
-/* A few cheap operations over leaves, of leaves that have the axes; x is no number.  NULL: it is not so. */
+/* x, at most FEW cheap ops over leaves, rebuilt over leaves that have the new axes; NULL if it is anything
+ * else. x is not a scalar. */
 static mc_node *broadcast_leaves(mc_node *x, int n, const int64_t *order, int *ops)
 {
     mc_node *in[4];
@@ -43,7 +45,7 @@ static mc_node *broadcast_leaves(mc_node *x, int n, const int64_t *order, int *o
     return mc_apply(x->graph, x->op, x->nin, in, x->attr);
 }
 
-/* x with axes of size 1 put in, or shuffled in any way. */
+/* dimshuffle(x). Axes that are only added are added to its leaves if broadcast_leaves can. */
 static mc_node *broadcast_leaf(mc_node *x, int n, const int64_t *order)
 {
     int ops = FEW, next = 0;
@@ -56,7 +58,7 @@ static mc_node *broadcast_leaf(mc_node *x, int n, const int64_t *order)
     return y ? y : shuffle(x, n, order);
 }
 
-/* n = dimshuffle that only drops axes behind kernel work. */
+/* Is n a dimshuffle of a fusible node that only drops axes? */
 static bool is_no_op(const mc_node *n)
 {
     if (n->op->form != FORM_DIMSHUFFLE || n->type.rank >= n->in[0]->type.rank || !mc_is_fusible(n->in[0])) {
@@ -85,8 +87,7 @@ static mc_node *sink_dimshuffle(mc_node *n, mc_node **in)
     const int64_t *kept = d->attr[0].ints;
     for (int i = 0; i < n->nin; i++) {
         int64_t order[MC_MAX_RANK];
-        if (in[i]->type.rank == 0 &&
-            full) { /* a number; what it was before it lost its axes, all of size 1, if they are as many */
+        if (in[i]->type.rank == 0 && full) { /* a scalar, with its dropped axes if it has as many */
             arg[i] = is_no_op(in[i]) && in[i]->in[0]->type.rank == full ? in[i]->in[0] : in[i];
             continue;
         }
@@ -101,8 +102,8 @@ static mc_node *sink_dimshuffle(mc_node *n, mc_node **in)
     return mc_is_error(f) ? f : shuffle(f, d->attr[0].n, kept);
 }
 
-/* dimshuffle(drop(a)) as one dimshuffle of a; a new axis where one of size 1 was dropped is that axis
- * again. */
+/* dimshuffle(drop(a)) as one dimshuffle of a. An axis of size 1 that is dropped and then added at the same
+ * place is kept. */
 static mc_node *compose_dimshuffles(mc_node *n, mc_node *x)
 {
     int64_t order[MC_MAX_RANK];
@@ -134,7 +135,7 @@ static mc_node *keep_axes(mc_node *n, mc_node *x)
     for (int i = 0; i < naxis; i++) {
         full[i] = axis[i];
     }
-    bool dropped = is_no_op(x) && n->op->fold != FOLD_POSITION; /* reduce what is behind the drop instead */
+    bool dropped = is_no_op(x) && n->op->fold != FOLD_POSITION; /* reduce the input of the drop instead */
     if (dropped) {
         base = x->in[0];
         for (int i = 0; i < naxis; i++) {
@@ -162,8 +163,7 @@ static mc_node *keep_axes(mc_node *n, mc_node *x)
     return shuffle(r, k, order);
 }
 
-/* The size of what is computed, from the sizes of what it is computed from: no kernel need keep it for
- * that. */
+/* The size of x in terms of sizes of its inputs, so that x need not be stored for its size. */
 static mc_node *resolve_size(mc_node *x, int axis)
 {
     mc_node *n = mc_size_of(x, axis);
@@ -202,7 +202,7 @@ static mc_node *expand_one(mc_node *n, mc_node **in, const void *arg)
     return r ? r : mc_apply(g, n->op, n->nin, in, n->attr);
 }
 
-/* map[] leads from old nodes to new.  Formulas are opened first, in a sweep of their own. */
+/* map[]: the new node by the id of the old one. */
 mc_status mc_lower_sweep(mc_graph *g, int n, mc_node **out,
                          mc_node *(*one)(mc_node *n, mc_node **in, const void *arg), const void *arg)
 {
@@ -258,7 +258,7 @@ mc_status mc_lower_expand(mc_graph *g, int n, mc_node **out, bool draws)
     if (draws) {
         TRY(mc_lower_sweep(g, n, out, expand_draw, NULL));
     }
-    for (bool more = true; more;) { /* formulas may stand for formulas */
+    for (bool more = true; more;) { /* a formula may contain formula ops */
         TRY(mc_lower_sweep(g, n, out, expand_formula, NULL));
         size_t count = 0;
         mc_node **list = mc_graph_reach(n, out, &count);

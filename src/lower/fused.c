@@ -1,4 +1,4 @@
-/* fused.c: one group of nodes as one kernel: nodes become kernel values, what lies outside operands. */
+/* fused.c: makes a kernel of a group: its nodes become kernel values, nodes outside the group operands. */
 #include "lower/make.h"
 
 bool mc_counts(const mc_node *n)
@@ -37,8 +37,8 @@ static int add_operand(struct mc_kernel *k, struct mc_koperand o)
     return VEC_PUSH(k->operand, o) ? (int)k->operand.n - 1 : -1;
 }
 
-/* The kernel value that stands for node x outside the kernel.  Until operands get their values, a
- * source's val is its node's id. */
+/* The kernel value for a node x outside the kernel: a constant, a position or a load. Until collect_loads,
+ * the `val` of an operand that is read is its node's id. */
 static int outside_value(struct make *m, struct mc_kernel *k, mc_node *x)
 {
     struct mc_kval v = { .dtype = x->type.dtype };
@@ -50,7 +50,7 @@ static int outside_value(struct make *m, struct mc_kernel *k, mc_node *x)
         memcpy(v.bits, x->value->data, mc_dtypes[v.dtype].size);
         return mc_kernel_add(k, v);
     }
-    if (axis >= 0 && x->type.dims[axis] == 1) { /* the only position there is */
+    if (axis >= 0 && x->type.dims[axis] == 1) { /* the only position is 0 */
         v.kind = K_CONST;
         return mc_kernel_add(k, v);
     }
@@ -62,7 +62,8 @@ static int outside_value(struct make *m, struct mc_kernel *k, mc_node *x)
     return v.operand < 0 ? -1 : mc_kernel_add(k, v);
 }
 
-/* x / row becomes x * (1 / row): one division a row, not one an element.  Not if 1 / row might overflow. */
+/* May x / row become x * (1 / row), with one division per row instead of one per element? Not if 1 / row
+ * might overflow. */
 static bool divides_row(const struct mc_kernel *k, const mc_node *n, const struct mc_kval *v)
 {
     return n->op->flags & OP_DIVIDES && n->nin == 2 && k->reduced && v->varies & k->reduced &&
@@ -70,7 +71,7 @@ static bool divides_row(const struct mc_kernel *k, const mc_node *n, const struc
            mc_lower_bound(n->in[1], 6) > 0x1p-100;
 }
 
-/* Is n a sum over the other axes than those its row kernel reduces? */
+/* Is n a sum over other axes than those that its row kernel reduces? */
 static bool is_column_sum(const struct make *m, const mc_node *n, int group)
 {
     unsigned r = n->op->flags & OP_REDUCES ? mc_varies(&n->in[0]->type) & ~mc_varies(&n->type) : 0;
@@ -81,16 +82,16 @@ static const mc_dtype added_in[MC_NCLASS] = {
     [CLASS_I64] = MC_INT64, [CLASS_U64] = MC_UINT64, [CLASS_F32] = MC_FLOAT32, [CLASS_F64] = MC_FLOAT64,
 };
 
-/* Is what a sum or a product adds in the user's choice, or another kind of number than the elements are?
- * Else its elements are added in their own type, a few at a time. */
+/* Did the user choose the accumulator's dtype, or is it of another class than the elements? Otherwise a
+ * kernel may add a few elements at a time in their own dtype. */
 static bool acc_is_asked(const mc_node *n, const struct mc_attr *acc, mc_dtype x)
 {
     return !acc->none ||
            (mc_is_float(x) ? mc_dtypes[n->type.dtype].cls != mc_dtypes[x].cls : mc_is_float(n->type.dtype));
 }
 
-/* The kernel value v.  Kernels compute halves in float32: if the program rounds, a cast to v's own dtype
- * follows. */
+/* Adds the kernel value v. Kernels compute halves in float32; if the program rounds after each operation, a
+ * cast to v's own dtype follows. */
 static int add_rounded(const struct make *m, struct mc_kernel *k, struct mc_kval v)
 {
     const bool half = mc_is_float(v.dtype) && mc_dtypes[v.dtype].size == 2;
@@ -145,7 +146,7 @@ static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group
         const struct mc_kval *x = &k->val.at[v.arg[0]];
         v.acc = added_in[mc_dtypes[acc && !acc->none ? (mc_dtype)mc_attr_int(acc) : mc_sum_acc(v.dtype)].cls];
         if (acc && acc_is_asked(n, acc, x->dtype) &&
-            mc_dtypes[x->dtype].cls != mc_dtypes[v.acc].cls) { /* each element is read as what is added */
+            mc_dtypes[x->dtype].cls != mc_dtypes[v.acc].cls) { /* elements are cast before they are added */
             v.arg[0] = mc_kernel_add(
                 k, (struct mc_kval){
                        .kind = K_CAST, .dtype = v.acc, .narg = 1, .arg = { v.arg[0] }, .varies = x->varies });
@@ -165,7 +166,7 @@ static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group
     return add_rounded(m, k, v);
 }
 
-/* ---- a group: its values, what it reads, what it stores, the step ---- */
+/* ---- a group: its values, loads, stores, the step ---- */
 
 struct fused {
     struct make *m;
@@ -174,8 +175,8 @@ struct fused {
     int nnode;
     struct mc_kernel *k;
     struct mc_step step;
-    int nsource;            /* of k's operands, those that are read; they come first */
-    int *operand, *dst;     /* program values, as in the step */
+    int nsource;            /* number of k's operands that are read; they come first */
+    int *operand, *dst;     /* value ids, as in the step */
 };
 
 static void set_axes(struct fused *f)
@@ -208,7 +209,8 @@ static mc_status values(struct fused *f)
     return f->operand && f->dst ? MC_OK : MC_EMEMORY;
 }
 
-/* What the operands that are read stand for; one of them may be what heavy work in front makes. */
+/* The values of the operands that are read. If the kernel is an epilogue, one of them is the solver's
+ * result. */
 static mc_status collect_loads(struct fused *f)
 {
     struct make *m = f->m;
@@ -259,7 +261,8 @@ static mc_status collect_stores(struct fused *f)
     return MC_OK;
 }
 
-/* What heavy work in front reads, and what it makes, the kernel's operand first. */
+/* The sources and results of the solver that the kernel is an epilogue of. Of its results, the kernel's
+ * operand comes first. */
 static mc_status solver_operands(struct fused *f)
 {
     struct mc_step *s = &f->step;

@@ -64,7 +64,7 @@ static bool is_map(const mc_node *n)
     return all;
 }
 
-/* Axes that are left stay in their order, whichever way the node is done. */
+/* Is n a reduction whose remaining axes have the same order in both layouts? */
 static bool is_sum(const mc_node *n)
 {
     int axis[MC_MAX_RANK], next = 0;
@@ -105,7 +105,7 @@ static mc_node *turn_item(mc_node *n, mc_node **in)
     return mc_item(in[0], n->item);
 }
 
-/* Sizes are said of places alone: those of images and channels follow. */
+/* The size argument is reduced to the spatial axes; the sizes of the other axes follow from the operands. */
 static mc_node *turn_conv(mc_node *n, mc_node **in)
 {
     struct mc_attr attr[CONV_NATTR];

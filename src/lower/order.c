@@ -36,20 +36,21 @@ mc_node *mc_main_result(mc_node *n)
     return n->nout == 1 ? n : mc_item(n, 0);
 }
 
-/* The group besides its own inputs' that n waits for: what else heavy work makes is there when the map that
- * finishes it has run.  -1: none. */
+/* The group that n depends on besides the groups of its inputs: a solver's results other than the first exist
+ * after its epilogue has run. -1: none. */
 static int producer_of(const struct make *m, const mc_node *n)
 {
     return n->op == &mc_op_item && n->item > 0 ? m->finisher[n->in[0]->id] - 1 : -1;
 }
 
-/* The group that makes x by finishing heavy work; -1: none. */
+/* The epilogue group in whose step the solver's result x is made; -1: none. */
 static int epilogue_of(const struct make *m, const mc_node *x)
 {
     return x->nout == 1 ? m->finisher[(x->op == &mc_op_item ? x->in[0] : x)->id] - 1 : -1;
 }
 
-/* The nodes of each group, linked; a search marks groups with its number. */
+/* The nodes of each group as linked lists (index + 1; 0 ends a list). A search marks groups with its
+ * number. */
 struct members { int *first, *next, *seen, *stack, search; };
 
 static mc_status find_members(struct members *s, const struct make *m, mc_node *const *list, size_t count)
@@ -80,7 +81,7 @@ static void free_members(struct members *s)
     mc_free(s->stack);
 }
 
-/* Is the group to be searched, and was not yet?  Then it is put on the stack, on top of n others. */
+/* Pushes a group that this search has not seen yet to stack[n]. Returns whether it did. */
 static bool visit(struct members *s, int group, int n)
 {
     if (group < 0 || s->seen[group] == s->search) {
@@ -119,9 +120,9 @@ static bool has_cycle(struct members *s, const struct make *m, mc_node *const *l
     return false;
 }
 
-/* A map over all that heavy work makes, and its only reader, finishes it block by block.  It may have no axis
- * besides, along which what the work makes is broadcast, and it may not wait for itself: no result of the
- * work exists before it has run. */
+/* A map group becomes the epilogue of a solver step if it is the only reader of the step's main result and
+ * has the same axes, so that the result is not broadcast. It must not depend on itself: no result of the
+ * step exists before the epilogue has run. */
 mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
 {
     struct members members;
@@ -133,7 +134,7 @@ mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
         }
         const mc_node *y = mc_main_result(n);
         int group = -1;
-        bool only = true, asked = false; /* asked: for its sizes alone */
+        bool only = true, asked = false; /* asked: a node reads only the sizes of y */
         for (size_t k = i + 1; k < count && only; k++) {
             for (int j = 0; j < list[k]->nin; j++) {
                 asked |= list[k]->in[j] == y && !m->needed[list[k]->id];
@@ -161,7 +162,7 @@ mc_status mc_find_epilogues(struct make *m, mc_node *const *list, size_t count)
 
 /* ---- order ---- */
 
-/* Groups in an order in which each stands behind what it reads; lists the nodes group by group. */
+/* Sorts the groups topologically and lists the nodes group by group. */
 mc_status mc_order_groups(struct make *m, mc_node *const *list, size_t count, mc_node **sorted)
 {
     size_t ng = (size_t)m->groups.n;
@@ -206,7 +207,8 @@ mc_status mc_order_groups(struct make *m, mc_node *const *list, size_t count, mc
             }
         }
     }
-    st = st == MC_OK && k < all ? mc_fail(MC_EINTERNAL, "lower: kernels wait for each other") : st;
+    st = st == MC_OK && k < all ? mc_fail(MC_EINTERNAL, "lower: kernels depend on each other in a cycle")
+                                : st;
     for (size_t i = 0; i < ng && users && members; i++) {
         VEC_FREE(users[i]);
         VEC_FREE(members[i]);

@@ -152,7 +152,8 @@ static bool reads(const struct again *a, int group, const mc_node *n)
     return false;
 }
 
-/* Might a kernel be the epilogue of the solver step that makes n?  Only if it is a map and no other reads n. */
+/* Might a kernel be the epilogue of the solver step that makes n?  Only if it is a map and no other reads
+ * n. */
 static bool may_be_epilogue(const struct again *a, const mc_node *n)
 {
     int group = -1;

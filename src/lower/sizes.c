@@ -1,7 +1,7 @@
-/* sizes.c: which axes of which nodes have the same size, whatever it is: what may be computed in one loop.
+/* sizes.c: finds axes of nodes that have equal sizes at any shape, so that one loop can run over them.
  *
- * Axes are joined where an op would not run if they differed.  Two axes are one size if they were joined, or
- * if both are known to be the same number. */
+ * Two axes are united (union-find) if an op fails unless they are equal. Axes have equal sizes if they were
+ * united, or if both sizes are known and equal. */
 #include "lower/lower.h"
 
 static size_t find_root(const struct mc_sizes *s, const mc_node *n, int axis)
@@ -20,7 +20,7 @@ static void unite(struct mc_sizes *s, const mc_node *a, int i, const mc_node *b,
     s->parent[y] = x;
 }
 
-/* n = size(x, axis). */
+/* x if n = size(x, axis), else NULL. */
 static const mc_node *known_size(const mc_node *n, int *axis)
 {
     if (n->op->form != FORM_SIZE ||

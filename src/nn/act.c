@@ -1,6 +1,6 @@
-/* act.c: nonlinearities: those of the table, by their names among networks, and every op of one tensor.
+/* act.c: nonlinearities: those of the table, by their usual names in networks, and every op of one tensor.
  *
- * Invariant: a form uses $x once, so that a long formula stays readable with any of them around it. */
+ * Invariant: a form contains $x once, so that a long formula stays readable inside it. */
 #include "nn/nn.h"
 
 static const struct act {
@@ -35,7 +35,7 @@ static bool is_op(struct mc_nn_slice name)
     return false;
 }
 
-/* Ops of one tensor that are mostly used as one. */
+/* Ops of one tensor that are often used as nonlinearities. */
 static const char *const usual[] = { "tanh", "sigmoid", "relu", "softmax", "softplus", "softsign", "hard_sigmoid" };
 
 bool mc_nn_is_act(struct mc_nn_slice name)

@@ -1,6 +1,6 @@
-/* build.c: what the rows of kinds build with: names for a formula, shapes that are known, parameters.
+/* build.c: functions with which kinds of layers build: holes of a formula, known shapes, parameters.
  *
- * Invariant: whatever could not be done is told to the graph and leaves the build failed. */
+ * Invariant: a failure sets the graph's error and leaves the build failed. */
 #include "nn/nn.h"
 #include <stdio.h>
 
@@ -102,7 +102,7 @@ bool mc_nn_axes(struct mc_nn_build *b, const char *field, int rank, bool *in)
     return true;
 }
 
-/* A variable that is there already, under that name: shared between layers. */
+/* The variable that already has that name, for parameters that layers share. */
 static bool borrow(struct mc_nn_build *b, const char *field, mc_shared *s, const char *tags, int rank,
                    const int64_t *dims)
 {

@@ -1,8 +1,8 @@
 /* convnets.c: layers of the cuda-convnet and Nervana families, with images c01b: channels, rows, columns,
  * batch.
  *
- * Invariant: with dimshuffle=true a layer takes and gives bc01, its filters too, and shuffles on the way in
- * and out. */
+ * Invariant: with dimshuffle=true input, output and filters of a layer are bc01; the layer shuffles axes on
+ * input and output. */
 #include "nn/kind.h"
 
 enum { C01B_RANK = 4 };
@@ -13,7 +13,7 @@ static bool is_rank_4(struct mc_nn_build *b)
            mc_nn_refuse(b, NULL, "its input has rank %d; four axes are possible", mc_nn_rank(b, 0));
 }
 
-/* The one number that square settings come down to. */
+/* The single number of a setting that must be square. */
 static bool square(struct mc_nn_build *b, const char *field, int64_t least, int64_t *out)
 {
     int64_t two[NN_MOST_AXES];
@@ -25,7 +25,7 @@ static bool square(struct mc_nn_build *b, const char *field, int64_t least, int6
                                             (long long)two[0], (long long)two[1]);
 }
 
-/* Weights that no setting gave are drawn for filters (channels, rows, columns, filters). */
+/* Default weights are drawn for filters (channels, rows, columns, filters). */
 static void preset_c01b(struct mc_nn_build *b)
 {
     static const char init[] = "glorot_uniform(c01b=true)";
@@ -35,8 +35,8 @@ static void preset_c01b(struct mc_nn_build *b)
     }
 }
 
-/* FilterActs: correlation of square filters.  Its sizes are rounded up, Lasagne's layer cuts them down again:
- * the same as a convolution in this layout, which serves where that makes a difference. */
+/* FilterActs: correlation with square filters. Its sizes are rounded up, and Lasagne's layer crops them
+ * again. The result equals a convolution in this layout, which is used where rounding makes a difference. */
 static void conv_cc(struct mc_nn_build *b)
 {
     int64_t filters = mc_nn_int(&b->set, "filters"), taps, stride, pad;
@@ -88,7 +88,7 @@ static void conv_cc(struct mc_nn_build *b)
     }
 }
 
-/* Windows that hang over the end; the activation comes before the axes go back. */
+/* Windows may extend beyond the end. The activation is applied before the axes are shuffled back. */
 static void pool_cc(struct mc_nn_build *b)
 {
     int64_t size, stride;
@@ -111,7 +111,7 @@ static void pool_cc(struct mc_nn_build *b)
     }
 }
 
-/* A dense layer at each place: filters of one tap, (units, channels). */
+/* A dense layer at each position: filters of one tap, (units, channels). */
 static void nin_c01b(struct mc_nn_build *b)
 {
     if (is_rank_4(b) && mc_nn_known(b, "its weights", 0)) {

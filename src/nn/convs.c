@@ -1,7 +1,7 @@
 /* convs.c: convolutions along one to three axes, by the input's rank.
  *
- * Invariant: images are (batch, channels, places), filters (filters, channels / groups, taps), as in Lasagne;
- * sizes are those of conv. */
+ * Invariant: images are (batch, channels, positions), filters (filters, channels / groups, taps), as in
+ * Lasagne; sizes are those of the op conv. */
 #include "nn/kind.h"
 
 #define FILTERS { "filters", NN_COUNT, NULL }, { "size", NN_SIZES, NULL }, ACT("rectify")
@@ -36,7 +36,7 @@ static bool read_sizes(struct mc_nn_build *b, struct sizes *z)
     return true;
 }
 
-/* Holes that are empty where the op's preset is meant; pads of same as 'same', numbers as a list. */
+/* Fills the hole `border`: empty for the op's default, else a word such as 'same' or a list of numbers. */
 static bool let_border(struct mc_nn_build *b, const char *field, int n)
 {
     int64_t pad[NN_MOST_AXES];
@@ -91,7 +91,7 @@ static void conv(struct mc_nn_build *b)
     mc_nn_bias(b, "$conv", z.n + 2, 1, 0);
 }
 
-/* Filters as Lasagne has them for this layer, (channels, filters, taps); no zeros around. */
+/* Filters are (channels, filters, taps), as in Lasagne's layer; no border. */
 static void dilated(struct mc_nn_build *b)
 {
     struct sizes z;
@@ -101,7 +101,8 @@ static void dilated(struct mc_nn_build *b)
     }
 }
 
-/* The smallest input that a convolution with these numbers turns into this layer's: (i - 1) * s - 2p + k. */
+/* The size of the smallest input whose convolution has the size of this layer's input: (i - 1) * s - 2p +
+ * k. */
 static bool let_output(struct mc_nn_build *b, const struct sizes *z, const int64_t *stride,
                        const int64_t *crop)
 {
@@ -147,14 +148,14 @@ static void deconv(struct mc_nn_build *b)
         !let_filters(b, &z, z.channels, z.filters)) {
         return;
     }
-    b->layer->flips = !mc_nn_bool(&b->set, "flip"); /* what is turned back is not turned */
+    b->layer->flips = !mc_nn_bool(&b->set, "flip"); /* the gradient of a flipped convolution does not flip */
     mc_nn_let(b, "flip", "%s", b->layer->flips ? "" : "False");
     mc_nn_let(b, "conv", "%s", "conv_inputs($W, $x, $shape, border=$border{, stride=$stride}{, flip=$flip})");
     mc_nn_bias(b, "$conv", z.n + 2, 1, 0);
 }
 
-/* Filters of its own for each place: (filters, channels, taps, places), or without channels where each has
- * one filter. */
+/* Separate filters for each position: (filters, channels, taps, positions), or without the axis of
+ * channels if each channel has one filter. */
 static void local(struct mc_nn_build *b)
 {
     struct sizes z;

@@ -1,4 +1,4 @@
-/* dense.c: where data enters, and the layers that are a product with a matrix.
+/* dense.c: input layers, and layers that are a product with a matrix.
  *
  * Invariant: weights are (inputs, units), as in Lasagne. */
 #include "nn/kind.h"
@@ -77,7 +77,7 @@ static void input(struct mc_nn_build *b)
     mc_nn_free(&t);
 }
 
-/* Rows of the input, the axes behind the leading ones as one, times W. */
+/* The input as a matrix, its trailing axes joined into one, times W. */
 static void dense(struct mc_nn_build *b)
 {
     int rank = mc_nn_rank(b, 0);
@@ -100,7 +100,7 @@ static void dense(struct mc_nn_build *b)
            mc_nn_weights(b, "b", TRAINABLE, 1, &units));
 }
 
-/* A dense layer at every place: a convolution with filters of one tap. */
+/* A dense layer at every position: a convolution with filters of one tap. */
 static void nin(struct mc_nn_build *b)
 {
     int rank = mc_nn_rank(b, 0);

@@ -1,5 +1,4 @@
-/* error.c: what is said when the formula of a layer, a loss or a rule is wrong: the line of the model it
- * comes from. */
+/* error.c: errors in formulas of a layer, a loss or a rule, shown with the line of the model. */
 #include "nn/nn.h"
 
 void mc_nn_set_error(mc_graph *g, const struct mc_nn_line *line, const char *where)

@@ -1,8 +1,8 @@
-/* image.c: pictures in files: PNG in all its kinds, PPM and PGM (binary); and a PNG written.
+/* image.c: reads pictures from files: PNG of every kind, binary PPM and PGM; writes PNG.
  *
- * Invariant: no size is believed before it is known what bytes there are for it; a file that is damaged or
- * cut off anywhere is an error.  What comes out is bytes (1 or 3, rows, columns); what a PNG says of
- * transparency is left out. */
+ * Invariant: a size in a file is checked against the number of bytes before it is used; a file that is
+ * damaged or truncated anywhere is an error. The result is bytes (1 or 3, rows, columns); transparency is
+ * ignored. */
 #include "nn/data.h"
 
 enum { MOST = 65536 }; /* rows or columns */
@@ -44,7 +44,7 @@ static const struct {
     [6] = { 4, 8 | 16 },
 };
 
-/* Where the pixels of a pass lie: from (x, y) in steps.  Pass 0 is a picture that is not interlaced. */
+/* The pixels of a pass: start (x, y) and steps. Pass 0 is for a picture that is not interlaced. */
 static const struct pass {
     int x, y, dx, dy;
 } passes[8] = { { 0, 0, 1, 1 }, { 0, 0, 8, 8 }, { 4, 0, 8, 8 }, { 0, 4, 4, 8 }, { 2, 0, 4, 4 }, { 0, 2, 2, 4 }, { 1, 0, 2, 2 }, { 0, 1, 1, 2 } };
@@ -105,7 +105,7 @@ static mc_status read_chunk(struct png *g, const unsigned char *type, struct byt
     return MC_OK;
 }
 
-/* Each chunk is its length, its type, its bytes, and a check sum of the last two. */
+/* A chunk consists of its length, its type, its bytes and a checksum of type and bytes. */
 static mc_status read_chunks(struct png *g, struct bytes in)
 {
     for (size_t at = sizeof signature;;) {
@@ -128,7 +128,7 @@ static mc_status read_chunks(struct png *g, struct bytes in)
     }
 }
 
-/* Which of left, above and their corner is nearest to left + above - corner. */
+/* The Paeth predictor: the one of left, above and corner that is nearest to left + above - corner. */
 static int paeth(int left, int above, int corner)
 {
     int p = left + above - corner, a = p > left ? p - left : left - p, b = p > above ? p - above : above - p;
@@ -136,7 +136,7 @@ static int paeth(int left, int above, int corner)
     return a <= b && a <= c ? left : b <= c ? above : corner;
 }
 
-/* Undoes a row's filter in place; above is NULL for the first, step the bytes of a pixel. */
+/* Undoes a row's filter in place. above: the row before, NULL for the first; step: bytes of a pixel. */
 static mc_status unfilter(int filter, unsigned char *row, const unsigned char *above, int64_t n, int step)
 {
     if (filter > 4) {
@@ -151,7 +151,7 @@ static mc_status unfilter(int filter, unsigned char *row, const unsigned char *a
     return MC_OK;
 }
 
-/* Sample i of a row as a byte; indices of a palette stay what they are. */
+/* Sample i of a row, scaled to a byte; an index of a palette is not scaled. */
 static int sample(const struct png *g, const unsigned char *row, int64_t i)
 {
     if (g->depth >= 8) {
@@ -206,7 +206,7 @@ static uint32_t adler32(const unsigned char *p, size_t n)
     return b << 16 | a;
 }
 
-/* The rows, each with its filter before it, of all passes. */
+/* Decodes the rows of all passes, each of which begins with its filter. */
 static mc_status unpack(const struct png *g, unsigned char **rows, int first, int last)
 {
     size_t n = 0, left = g->npacked;
@@ -250,7 +250,7 @@ static mc_array *read_png(struct bytes in)
 
 /* ---- PPM and PGM: P6 or P5, columns, rows, the largest value, one blank, the bytes ---- */
 
-/* The next number, past blanks and remarks; -1: none. */
+/* The next number after blanks and comments; -1: none. */
 static int64_t number(struct bytes in, size_t *at)
 {
     int64_t v = -1;
@@ -320,7 +320,7 @@ mc_array *mc_image_load(const char *path)
     return out;
 }
 
-/* ---- a PNG written: stored, not compressed ---- */
+/* ---- writing a PNG, uncompressed ---- */
 
 static unsigned char *put_big(unsigned char *to, uint32_t v)
 {
@@ -330,7 +330,7 @@ static unsigned char *put_big(unsigned char *to, uint32_t v)
     return to;
 }
 
-/* Closes the chunk whose length stands at `from` and whose bytes end at `to`. */
+/* Completes the chunk whose length is stored at `from` and whose bytes end at `to`. */
 static unsigned char *end_chunk(unsigned char *from, unsigned char *to)
 {
     put_big(from, (uint32_t)(to - from - 8));
@@ -343,7 +343,7 @@ static unsigned char *begin_chunk(unsigned char *to, const char *type)
     return to + 8;
 }
 
-/* Deflate's stored blocks: at most 65535 bytes each, their length and its complement before them. */
+/* Deflate's stored blocks: at most 65535 bytes each, preceded by the length and its complement. */
 static unsigned char *put_stored(unsigned char *to, const unsigned char *from, size_t n)
 {
     do {

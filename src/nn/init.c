@@ -1,15 +1,15 @@
-/* init.c: initial values of layers, by the library's rules.  Random ones are its counter-based numbers, drawn
- * by functions of the net's own graph: they follow from the seed and the order of the layers alone, on every
- * machine.
+/* init.c: initial values of parameters. Random values are counter-based and are drawn by functions of a graph
+ * of the net: on every machine they depend only on the seed and the order of the layers.
  *
- * Invariant: the rules and their settings are those of mc_initial_at; here they are read from a line. */
+ * Invariant: the rules and their settings are those of mc_initial_at; this file reads them from a line. */
 #include "nn/nn.h"
 
 /* ---- numbers ---- */
 
 enum { UNIFORM, NORMAL };
 
-/* n numbers from low to high, or around low with the spread high; NULL: the graph knows why. */
+/* n numbers, uniform from low to high or normal with mean low and deviation high; NULL: the graph has the
+ * error. */
 static mc_array *numbers(void *arg, int how, int64_t n, double low, double high)
 {
     mc_net *net = arg;
@@ -47,7 +47,7 @@ static void fields_of(const mc_initial *rule, struct mc_nn_field field[MOST_SETT
     field[i].name = NULL;
 }
 
-/* A number, or the word that may stand for one. */
+/* A number, or a word that is allowed instead of one. */
 static bool number_or_word(const struct mc_nn_line *line, const mc_initial *rule, int i, struct mc_nn_slice v,
                            double *out)
 {

@@ -1,7 +1,7 @@
-/* layer.c: a line becomes a layer: its kind's row, its settings, its inputs, its parameters, and for each
- * pass a formula, which the graph reads.
+/* layer.c: makes a layer of a line: the row of its kind, settings, inputs, parameters, and a formula for each
+ * pass (training, deterministic), which the graph parses.
  *
- * Invariant: a layer's shape is that of its node: no rule about shapes is stated twice. */
+ * Invariant: a layer's shape is that of its node, so no rule about shapes is stated twice. */
 #include "nn/nn.h"
 #include <stdio.h>
 
@@ -104,7 +104,7 @@ static bool find_inputs(struct mc_nn_build *b)
     return b->layer->in != NULL;
 }
 
-/* $x, and of several $x1, $x2 and all of them, $xs. */
+/* The holes for inputs: $x; for several inputs $x1, $x2, ..., and $xs for all of them. */
 static void let_inputs(struct mc_nn_build *b, int pass)
 {
     static const char *const names[] = { "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8" };
@@ -227,7 +227,7 @@ static bool name_it(struct mc_nn_build *b, struct mc_nn_slice given)
 
 /* ---- the whole ---- */
 
-/* The row's fields as holes: what they were given, numbers with their commas. */
+/* Makes a hole of each field of the row, with its value; numbers keep their commas. */
 static void let_fields(struct mc_nn_build *b)
 {
     for (int i = 0; b->field[i].name; i++) {
@@ -314,7 +314,7 @@ mc_layer *mc_nn_layer(mc_net *net, const struct mc_nn_line *line)
     bool made = make(b, line, at, name) &&
                 mc_nn_push(net, &net->layer, &net->nlayer, &net->layer_cap, sizeof l, &l);
     if (!mc_nn_check_error(net, made) && !strchr(mc_error(net->g), '^')) {
-        mc_nn_set_error(net->g, line, kind->name); /* a variable's name or sizes, which the graph refused */
+        mc_nn_set_error(net->g, line, kind->name); /* the graph refused a variable's name or sizes */
     }
     return made ? l : &net->broken;
 }

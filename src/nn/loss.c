@@ -1,6 +1,6 @@
-/* loss.c: what is to be made small, what counts as right, what weights cost: rows that are formulas.
+/* loss.c: losses, accuracies and penalties on weights: tables of formulas.
  *
- * Invariant: a prediction has examples along its first axis; whole numbers as targets have one axis less. */
+ * Invariant: the first axis of a prediction is the batch; integer targets have one axis less. */
 #include "nn/nn.h"
 
 #define PICKED "$p[arange(size($p, 0)), $t]"
@@ -16,7 +16,7 @@ static const struct mc_nn_row losses[] = {
     { "huber",                    { { "delta", NN_REAL, "1" } },
       "where(abs($t - $p) <= $delta, 0.5 * sqr($t - $p), $delta * (abs($t - $p) - 0.5 * $delta))" },
     { NULL, { { NULL } }, NULL },
-}, for_labels[] = { /* the same with whole numbers */
+}, for_labels[] = { /* for integer targets */
     { "categorical_crossentropy", { { NULL } },                                     "crossentropy_1hot($p, $t)" },
     { "multiclass_hinge",         { { "delta", NN_REAL, "1" } },
       "relu(max(where(eq(arange(size($p, 1)), expand_dims($t, 1)), -inf, $p), axis=1) - " PICKED " + $delta)" },
@@ -39,7 +39,7 @@ struct mc_nn_line mc_nn_own_line(mc_net *net, const char *text)
     return (struct mc_nn_line){ .g = net->g, .text = text, .end = text + strlen(text) };
 }
 
-/* The row that the first word names; *at moves behind it. */
+/* The row that the first word names; *at moves past the word. */
 static const struct mc_nn_row *find(const struct mc_nn_line *line, const char **at,
                                     const struct mc_nn_row *table, const char *what)
 {
@@ -92,7 +92,7 @@ mc_node *mc_nn_both(mc_net *net, const char *what, const char *form, mc_node *p,
     return n ? n : mc_mistake(net->g, MC_EARG, "%s: a node is missing", what);
 }
 
-/* The row of words, filled, of p and t. */
+/* The formula of the row that the words name, for prediction p and target t. */
 static mc_node *of_row(mc_net *net, const char *words, const struct mc_nn_row *table, const char *what,
                        mc_node *p, mc_node *t)
 {
@@ -111,7 +111,7 @@ static mc_node *of_row(mc_net *net, const char *words, const struct mc_nn_row *t
 
 /* ---- losses ---- */
 
-/* A column of predictions with a vector of targets: the targets become a column. */
+/* If predictions are a column and targets a vector, the targets become a column. */
 static mc_node *align(mc_node *p, mc_node *t)
 {
     bool column = p && t && mc_node_rank(p) == 2 && mc_node_dims(p)[1] == 1 && mc_node_rank(t) == 1;

@@ -1,4 +1,4 @@
-/* manual.c: docs/layers.md, printed from the tables that lines are read with. */
+/* manual.c: prints docs/layers.md from the tables by which lines are read. */
 #include "nn/nn.h"
 
 static void kinds(struct mc_nn_text *t)

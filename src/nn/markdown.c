@@ -1,7 +1,7 @@
 /* markdown.c: rows and heads of the tables in docs/layers.md. */
 #include "nn/nn.h"
 
-/* Signs that a table in Markdown would take for its own. */
+/* Escapes characters that Markdown would interpret in a table. */
 static void escaped(struct mc_nn_text *t, const char *s, bool code)
 {
     for (; *s; s++) {

@@ -1,9 +1,9 @@
-/* merges.c: several layers as one.
+/* merges.c: layers with several inputs.
  *
- * Invariant: sizes that are both known agree, but on the axis that is joined and those that are cropped. */
+ * Invariant: known sizes of the inputs are equal, except on the joined axis and on cropped axes. */
 #include "nn/kind.h"
 
-/* The crop of an axis: none where the list is shorter. */
+/* The crop of an axis; none beyond the end of the list. */
 static struct mc_nn_slice crop_of(struct mc_nn_build *b, int axis)
 {
     struct mc_nn_slice v = mc_nn_get(&b->set, "crop"), one = { v.s, 0 };
@@ -72,7 +72,7 @@ static bool cropped(struct mc_nn_build *b, int joined)
     return any;
 }
 
-/* Input i, cut down to the least size on the axes that are cropped. */
+/* Input i, cropped to the smallest size of all inputs on the cropped axes. */
 static void add_input(struct mc_nn_build *b, struct mc_nn_text *t, int i, int joined)
 {
     mc_nn_addf(t, "$x%d", i + 1);
@@ -154,7 +154,7 @@ static void sum(struct mc_nn_build *b)
             mc_nn_addf(&t, "%.*s * ", (int)one.n, one.s);
         }
         add_input(b, &t, i, -1);
-        c = comma ? comma + 1 : c; /* one alone stands for all */
+        c = comma ? comma + 1 : c; /* a single one is used for all inputs */
     }
     let_parts(b, &t);
 }

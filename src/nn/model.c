@@ -1,11 +1,11 @@
-/* model.c: a text of lines: layers, and settings of the training.
+/* model.c: reads a model: lines with layers and settings of the training.
  *
- * Invariant: a line's first word says what it is; a mistake stops the reading, and shows the line with a
- * caret. */
+ * Invariant: the first word of a line determines its kind. An error stops the reading and shows the line with
+ * a caret. */
 #include "nn/nn.h"
 #include <stdio.h>
 
-/* ---- settings: the words of such a line, checked, and kept ---- */
+/* ---- settings: their words are checked and stored ---- */
 
 static const char *rest(mc_net *net, const struct mc_nn_line *line, const char *at)
 {
@@ -123,7 +123,7 @@ bool mc_nn_setting(mc_net *net, const struct mc_nn_line *line)
 
 /* ---- lines ---- */
 
-/* Without a comment and the spaces around. */
+/* The line without its comment and surrounding spaces. */
 static struct mc_nn_line trimmed(mc_net *net, const char *file, int number, const char *text, const char *end)
 {
     const char *quote = NULL, *stop = text;

@@ -1,7 +1,7 @@
-/* net.c: a net's life, its layers and its parameters.
+/* net.c: nets: creation and destruction, layers, parameters.
  *
- * Invariant: memory that a net handed out stays where it is until the net is freed; lists of it may move,
- * what they point at does not. */
+ * Invariant: memory of mc_nn_keep does not move until the net is freed. Lists may move; what they point at
+ * does not. */
 #include "nn/nn.h"
 #include <stdio.h>
 
@@ -78,7 +78,7 @@ mc_dtype mc_nn_float(void)
     return d;
 }
 
-/* ---- life ---- */
+/* ---- creation and destruction ---- */
 
 const char *mc_nn_name(mc_net *net, const char *name)
 {
@@ -251,7 +251,7 @@ mc_status mc_net_tag(mc_net *net, mc_shared *s, const char *tags)
     return mc_nn_push(net, &net->param, &net->nparam, &net->param_cap, sizeof p, &p) ? MC_OK : MC_EMEMORY;
 }
 
-/* Does a parameter have each word of the tags, and none that has a minus? */
+/* Does a parameter have every word of the tags, and none of those with a minus? */
 static bool has_tags(const struct mc_nn_param *p, const char *tags)
 {
     bool state = false;

@@ -1,7 +1,7 @@
-/* nn.h: how a line of text becomes a layer, a rule or a setting.  Written on the public headers alone.
+/* nn.h: makes layers, update rules and settings of lines of text. Uses only the public headers.
  *
- * Invariant: whatever a net makes lives in its memory (mc_nn_keep) until mc_net_free; names and texts are
- * never freed one by one. */
+ * Invariant: what a net makes is in its memory (mc_nn_keep) until mc_net_free; names and texts are not freed
+ * one by one. */
 #ifndef MC_NN_H
 #define MC_NN_H
 
@@ -16,7 +16,7 @@
 /* ---- text.c: text that grows, and formulas with holes ---- */
 
 struct mc_nn_text {
-    char *s; /* NUL-terminated once anything was added */
+    char *s; /* NUL-terminated; NULL until something is added */
     size_t n, cap;
     bool bad; /* out of memory */
 };
@@ -26,8 +26,9 @@ void mc_nn_addf(struct mc_nn_text *t, const char *fmt, ...) MC_FORMAT(2, 3);
 void mc_nn_addv(struct mc_nn_text *t, const char *fmt, va_list ap);
 void mc_nn_free(struct mc_nn_text *t);
 
-/* Fills holes: $name is the text of that name, itself filled; $_name is `own`_name, a name for an
- * intermediate value; {...} is left out where a hole in it is empty.  False: a name that is not there. */
+/* Fills the holes of a form: $name is replaced by the text of that name, with its own holes filled; $_name by
+ * `own`_name, a name for an intermediate value; {...} is dropped if a hole in it is empty. False: there is no
+ * such name. */
 struct mc_nn_hole {
     const char *name, *text;
 };
@@ -36,7 +37,7 @@ struct mc_nn_holes {
     int n;
     const char *own;
 };
-void mc_nn_hole(struct mc_nn_holes *h, const char *name, const char *text); /* the latest of a name counts */
+void mc_nn_hole(struct mc_nn_holes *h, const char *name, const char *text); /* replaces an earlier one */
 bool mc_nn_fill(struct mc_nn_text *out, const char *form, const struct mc_nn_holes *holes);
 
 /* ---- settings.c: words of a line, and the fields they fill ---- */
@@ -45,29 +46,29 @@ struct mc_nn_slice {
     const char *s;
     size_t n;
 };
-struct mc_nn_line { /* where a text comes from, for messages */
+struct mc_nn_line { /* the origin of a text, for messages */
     mc_graph *g;
-    const char *file; /* NULL: a call */
+    const char *file; /* NULL: the text is an argument of a call */
     int number;
     const char *text, *end;
 };
 enum mc_nn_type {
     NN_INT,   /* -1 */
-    NN_COUNT, /* 500; from 1 on */
+    NN_COUNT, /* 500; at least 1 */
     NN_REAL,  /* 0.5 */
     NN_BOOL,  /* true, false */
-    NN_SIZES, /* 5x5; 5 for each axis the same */
+    NN_SIZES, /* 5x5; 5 is the same for each axis */
     NN_AXES,  /* 0,2,3 or auto */
     NN_WORD,  /* one of `words` */
-    NN_CALL,  /* a name, with settings in brackets or none: leaky_rectify(0.2) */
-    NN_TEXT,  /* anything; in quotes where it has spaces */
-    NN_LAYERS /* names of layers, by commas */
+    NN_CALL,  /* a name, perhaps with settings in brackets: leaky_rectify(0.2) */
+    NN_TEXT,  /* any text; in quotes if it has spaces */
+    NN_LAYERS /* names of layers, separated by commas */
 };
 struct mc_nn_field {
     const char *name;
     enum mc_nn_type type;
     const char *preset; /* NULL: must be given */
-    const char *words;  /* of NN_WORD: "max|sum"; of NN_REAL: where it lies, "[0, 1)"; NULL: anywhere */
+    const char *words;  /* NN_WORD: "max|sum"; NN_REAL: the allowed interval, "[0, 1)"; NULL: any value */
 };
 #define NN_FROM_0 "[0, inf)"
 enum { NN_MOST_FIELDS = 18, NN_MOST_AXES = 8 };
@@ -76,50 +77,50 @@ struct mc_nn_settings {
     const struct mc_nn_field *field;
     struct mc_nn_slice value[NN_MOST_FIELDS]; /* a slice of the line, or the preset */
     bool given[NN_MOST_FIELDS];
-    struct mc_nn_slice loose[32]; /* words without a name where the first field is NN_LAYERS */
+    struct mc_nn_slice loose[32]; /* words without a name, if the first field is NN_LAYERS */
     int nloose;
 };
 
-/* One word at *at, which moves behind it; name is empty unless it is name=text.  False: no more. */
+/* Reads a word at *at, which moves past it. name is empty unless the word is name=text. False: no more
+ * words. */
 bool mc_nn_next_word(const struct mc_nn_line *line, const char **at, char separator, struct mc_nn_slice *name,
                      struct mc_nn_slice *text);
-/* Reads words from `at` to the end of the line into fields (ended by one without a name).  what: for
- * messages. */
+/* Reads words from `at` to the end of the line into fields (the last has no name). what: for messages. */
 bool mc_nn_read(struct mc_nn_settings *s, const struct mc_nn_line *line, const char *at, const char *end,
                 char separator, const struct mc_nn_field *fields, const char *what);
-int mc_nn_field(const struct mc_nn_settings *s, const char *name); /* its number; it is there */
+int mc_nn_field(const struct mc_nn_settings *s, const char *name); /* index of a field, which must exist */
 struct mc_nn_slice mc_nn_get(const struct mc_nn_settings *s, const char *name);
 bool mc_nn_is(const struct mc_nn_settings *s, const char *name, const char *word);
 int64_t mc_nn_int(const struct mc_nn_settings *s, const char *name);
 double mc_nn_real(const struct mc_nn_settings *s, const char *name);
 bool mc_nn_bool(const struct mc_nn_settings *s, const char *name);
-/* 5x5, 0,2 or [5, 5]; how many, -1: no list of numbers */
+/* parses 5x5, 0,2 or [5, 5]; the number of elements, -1: not a list of numbers */
 int mc_nn_list(struct mc_nn_slice text, int64_t *out, int most);
-/* "normal(0.1)" taken apart: its name, and what stands in the brackets (empty: nothing). */
+/* The name of "normal(0.1)"; args: the text in the brackets, or empty. */
 struct mc_nn_slice mc_nn_call(struct mc_nn_slice call, struct mc_nn_slice *args);
 bool mc_nn_same(struct mc_nn_slice a, const char *b);
 bool mc_nn_is_letter(char c); /* a letter, a digit, an underscore */
-/* "; did you mean 'conv'?" for the nearest of the names, or one that is part of the word or has it as a part;
- * or "". */
+/* "; did you mean 'conv'?" for the nearest of the names, or for one that contains the word or is contained in
+ * it; or "". */
 struct mc_nn_hint {
     char text[80];
 };
 struct mc_nn_hint mc_nn_near(struct mc_nn_slice word, const char *const *names, int n);
-/* The same for a table whose rows, `size` apart, begin with their name; the last has none. */
+/* The same for a table of rows of `size` bytes that begin with a name; the last has none. */
 struct mc_nn_hint mc_nn_near_row(struct mc_nn_slice word, const void *table, size_t size);
-/* A mistake at byte `at` of the line (NULL: at its begin); false, to return. */
+/* Reports an error at `at` in the line (NULL: at its start). Returns false. */
 bool mc_nn_wrong(const struct mc_nn_line *line, const char *at, mc_status code, const char *fmt, ...)
     MC_FORMAT(4, 5);
 
 /* ---- net.c ---- */
 
 struct mc_nn_param {
-    const char *name, *tags; /* tags: words between spaces, " trainable " */
+    const char *name, *tags; /* tags: words, each with a space before and after: " trainable " */
     mc_shared *shared;
     mc_layer *layer;
     const char *field; /* which one of its layer: "W"; NULL: of no layer's */
 };
-struct mc_nn_running { /* becomes `to` whenever the net is trained */
+struct mc_nn_running { /* a variable that each training step sets to `to` */
     mc_shared *shared;
     mc_node *to;
 };
@@ -129,10 +130,10 @@ struct mc_layer {
     const char *name;
     mc_layer **in;
     int nin;
-    const char *var[2];  /* what formulas call it, by pass */
+    const char *var[2];  /* its name in formulas, by pass */
     const char *text[2];
     mc_node *node[2];
-    bool flips; /* its filters lie the other way than a correlation's */
+    bool flips; /* its convolution flips the filter */
 };
 struct mc_net {
     mc_graph *g;
@@ -146,31 +147,31 @@ struct mc_net {
     int nrunning, running_cap;
     mc_layer broken;
     const char *rng;     /* the name of the stream of random numbers */
-    mc_shared *rate;     /* NULL until a rule was made */
-    mc_shared *sums;     /* of cost and wrong: float64[2]; NULL until a learner was made */
-    mc_graph *draw_graph; /* where initial values are drawn */
-    mc_function *draw[4]; /* made when first asked for: init.c */
+    mc_shared *rate;     /* NULL until an update rule is made */
+    mc_shared *sums;     /* sums of cost and wrong: float64[2]; NULL until a learner is made */
+    mc_graph *draw_graph; /* for functions that draw initial values */
+    mc_function *draw[4]; /* made at first use: init.c */
     struct mc_training train;
-    const char *penalty[8]; /* the words of those lines */
+    const char *penalty[8]; /* the words of each line `penalty` */
     int npenalty;
-    mc_layer *last;         /* the layer that target, cost and wrong were made for */
+    mc_layer *last;         /* the layer for which target, cost and wrong were made */
     mc_node *target, *cost[2], *wrong[2];
 };
 
-void *mc_nn_keep(mc_net *net, size_t n);                    /* zeroed; NULL: no memory, the graph knows */
-bool mc_nn_check_error(mc_net *net, bool good);                    /* good; what failed without a word was memory */
+void *mc_nn_keep(mc_net *net, size_t n);                    /* zeroed; NULL: out of memory, set on the graph */
+bool mc_nn_check_error(mc_net *net, bool good); /* returns good; if false without an error: out of memory */
 char *mc_nn_keep_text(mc_net *net, const char *s, size_t n);
 char *mc_nn_keep_printed(mc_net *net, const char *fmt, va_list ap);
 /* list: the address of a pointer */
 bool mc_nn_push(mc_net *net, void *list, int *n, int *cap, size_t size, const void *item);
-const char *mc_nn_name(mc_net *net, const char *name);      /* with the net's prefix; NULL: no memory */
-/* Makes a shared variable, known to the net by its tags.  Takes value over. */
+const char *mc_nn_name(mc_net *net, const char *name);      /* with the net's prefix; NULL: out of memory */
+/* Makes a shared variable and adds it to the net with its tags. Takes over `value`. */
 mc_shared *mc_nn_param(mc_net *net, mc_layer *layer, const char *field, const char *name, const char *tags,
                        mc_array *value);
 mc_dtype mc_nn_float(void);                                 /* floatX */
-/* Runs a formula; a mistake in it is told under the line (NULL: alone), with `where` in front. */
+/* Makes the node of a formula. An error is shown under the line (if not NULL) and begins with `where`. */
 mc_node *mc_nn_formula(mc_net *net, const struct mc_nn_line *line, const char *where, const char *text);
-/* Makes "a graph's first mistake" this one with the line around it. */
+/* Adds the line and `where` to the graph's error. */
 void mc_nn_set_error(mc_graph *g, const struct mc_nn_line *line, const char *where);
 
 /* save.c: has the array of a file that shape? */
@@ -181,17 +182,17 @@ mc_status mc_nn_fits(const char *path, const char *name, const mc_array *a, int 
 struct mc_nn_build { /* one layer being made */
     mc_net *net;
     mc_layer *layer;
-    struct mc_nn_field field[NN_MOST_FIELDS + 1]; /* the row's, and from */
+    struct mc_nn_field field[NN_MOST_FIELDS + 1]; /* those of the row, and `from` */
     struct mc_nn_settings set;
     struct mc_nn_holes holes;
-    const char *form[2]; /* by pass: the row's unless make changed them */
+    const char *form[2]; /* by pass: those of the row, unless make() changed them */
     bool failed;
 };
 struct mc_nn_kind {
     const char *name, *doc;
     int nin; /* 0, 1, 2; -1: two or more */
     struct mc_nn_field field[NN_MOST_FIELDS];
-    /* checks, parameters, holes; NULL: fields are all the holes there are */
+    /* checks, makes parameters and holes; NULL: the only holes are the fields */
     void (*make)(struct mc_nn_build *b);
     const char *training, *deterministic; /* forms; NULL: the same */
 };
@@ -202,25 +203,25 @@ mc_layer *mc_nn_layer(mc_net *net, const struct mc_nn_line *line);
 
 /* For make: build.c, and mc_nn_refuse of error.c */
 void mc_nn_let(struct mc_nn_build *b, const char *name, const char *fmt, ...) MC_FORMAT(3, 4); /* a hole */
-/* the number, or nothing */
+/* a hole with the number, or empty */
 void mc_nn_let_unless(struct mc_nn_build *b, const char *name, bool empty, int64_t v);
 void mc_nn_let_ints(struct mc_nn_build *b, const char *name, int n, const int64_t *v);           /* [5, 5] */
 bool mc_nn_refuse(struct mc_nn_build *b, const char *field, const char *fmt, ...) MC_FORMAT(3, 4); /* false */
-/* The parameter layer_name, drawn as the field of that name says ("none": no parameter, the hole is
- * empty). */
+/* Makes the parameter layer_name, with the initial values of the field of that name ("none": no parameter,
+ * and the hole is empty). */
 bool mc_nn_weights(struct mc_nn_build *b, const char *name, const char *tags, int rank, const int64_t *dims);
-/* A field's numbers, n of them (one stands for all), none below least. */
+/* The n numbers of a field (a single one is used for all), each at least `least`. */
 bool mc_nn_sizes(struct mc_nn_build *b, const char *field, int n, int64_t least, int64_t *out);
 bool mc_nn_axes(struct mc_nn_build *b, const char *field, int rank, bool *in); /* auto: all but axis 1 */
 const int64_t *mc_nn_dims(const struct mc_nn_build *b, int input);
 int mc_nn_rank(const struct mc_nn_build *b, int input);
-/* is that size of the input known?  refuses */
+/* Is the size of that axis of the input known? If not, sets an error. */
 bool mc_nn_known(struct mc_nn_build *b, const char *why, int axis);
 /* The hole `name`: the sizes of the input as a list, unknown ones by formula. */
 void mc_nn_let_shape(struct mc_nn_build *b, const char *name, int rank, const int64_t *dims);
 
 /* act.c: a nonlinearity around a formula */
-bool mc_nn_is_act(struct mc_nn_slice name); /* one of the usual ones */
+bool mc_nn_is_act(struct mc_nn_slice name); /* is it in the table or often used as a nonlinearity? */
 bool mc_nn_act(struct mc_nn_text *out, const struct mc_nn_line *line, struct mc_nn_slice call,
                const char *inner);
 /* init.c */
@@ -233,11 +234,11 @@ struct mc_nn_row {
     struct mc_nn_field field[4];
     const char *form;
 };
-/* Fills the form of the row that the words from at to end name; what: "loss".  The text is in out. */
+/* Fills the form of the row that the words from `at` to `end` name, into out. what: "loss", for messages. */
 bool mc_nn_row(struct mc_nn_text *out, const struct mc_nn_line *line, const char *at, const char *end,
                const struct mc_nn_row *table, const char *what, struct mc_nn_holes *holes);
-struct mc_nn_line mc_nn_own_line(mc_net *net, const char *text); /* a text of a call */
-/* form with $p and $t */
+struct mc_nn_line mc_nn_own_line(mc_net *net, const char *text); /* for a text that is an argument */
+/* the node of a form with $p and $t */
 mc_node *mc_nn_both(mc_net *net, const char *what, const char *form, mc_node *p, mc_node *t);
 
 /* manual.c: a table's head, and a row of it; each file prints its own tables */
@@ -251,15 +252,15 @@ void mc_nn_manual_losses(struct mc_nn_text *t);
 void mc_nn_manual_schedules(struct mc_nn_text *t);
 void mc_nn_manual_settings(struct mc_nn_text *t);
 
-/* model.c: is the line a setting of the training?  Then it is taken. */
+/* model.c: if the line is a setting of the training, stores it and returns true. */
 bool mc_nn_setting(mc_net *net, const struct mc_nn_line *line);
-/* What a setting's words must be; all tell what is wrong with them. */
+/* Checks of a setting's words; they report what is wrong. */
 bool mc_nn_loss_check(const struct mc_nn_line *line, const char *at);
 bool mc_nn_penalty_check(const struct mc_nn_line *line, const char *at);
 bool mc_nn_rule_check(const struct mc_nn_line *line, const char *at, double *rate);
 bool mc_nn_schedule(const struct mc_nn_line *line, const char *at, double epoch, double epochs,
                     double *factor);
-bool mc_nn_loss_labels(const char *loss);           /* are its targets whole numbers? */
-const char *mc_nn_loss_accuracy(const char *loss);  /* what is right, for mc_accuracy; NULL */
+bool mc_nn_loss_labels(const char *loss);           /* are its targets integers? */
+const char *mc_nn_loss_accuracy(const char *loss);  /* the accuracy for this loss; or NULL */
 
 #endif

@@ -1,9 +1,9 @@
-/* noise.c: layers that draw random numbers while training, and let their input pass otherwise.
+/* noise.c: layers that draw random numbers in training and otherwise return their input.
  *
- * Invariant: draws come from the net's one stream, each by a number of its own. */
+ * Invariant: all draws use the net's one random stream, each with its own number. */
 #include "nn/kind.h"
 
-/* One draw for all of an axis that is shared. */
+/* The shape of a draw: size 1 along shared axes. */
 static void let_drawn(struct mc_nn_build *b, const bool *shared)
 {
     int rank = mc_nn_rank(b, 0);

@@ -1,7 +1,7 @@
-/* norms.c: normalisation across channels, over batches, over examples; biases, scales and slopes of their
- * own.
+/* norms.c: normalisation across channels, over batches and over examples; layers that are a bias, a scale
+ * or a slope.
  *
- * Invariant: a batch normalisation keeps the inverse of the standard deviation, as Lasagne does. */
+ * Invariant: batch normalisation stores the inverse of the standard deviation, as Lasagne does. */
 #include "nn/kind.h"
 
 static void lrn(struct mc_nn_build *b)
@@ -11,7 +11,7 @@ static void lrn(struct mc_nn_build *b)
     }
 }
 
-/* What is normalised over, the others being what parameters have. */
+/* The axes to normalise over. Parameters have the other axes. */
 static bool let_axes(struct mc_nn_build *b, const bool *over, int64_t *dims, int *n)
 {
     int rank = mc_nn_rank(b, 0);
@@ -27,8 +27,8 @@ static bool let_axes(struct mc_nn_build *b, const bool *over, int64_t *dims, int
     return mc_nn_kept_sizes(b, rank, over, dims, n);
 }
 
-/* The statistic becomes (1 - alpha) times itself plus alpha times the batch's, whenever the net is
- * trained. */
+/* In each training step the running statistic becomes (1 - alpha) times itself plus alpha times the
+ * batch's. */
 static void running(struct mc_nn_build *b, const char *name, int item)
 {
     struct mc_nn_text form = { 0 }, own = { 0 };
@@ -95,7 +95,7 @@ static void standardize(struct mc_nn_build *b)
     mc_nn_let_ints(b, "axes", n, axes);
 }
 
-/* Standardised, and then a scale and a bias for each channel. */
+/* Standardises, then applies a scale and a bias for each channel. */
 static void with_parameters(struct mc_nn_build *b, const char *axes)
 {
     bool over[NN_MOST_AXES];
@@ -125,7 +125,7 @@ static void layer_norm(struct mc_nn_build *b)
     with_parameters(b, "features");
 }
 
-/* A parameter, the first field, shared over some axes. */
+/* Makes the parameter of the first field, which is shared over some axes. */
 static void shared(struct mc_nn_build *b)
 {
     bool gone[NN_MOST_AXES];

@@ -1,12 +1,11 @@
-/* null_check.h: whoever did not look whether a net or data were made learns it by an error, not by a crash. */
+/* null_check.h: a NULL net or data, from a constructor that failed, gives an error and not a crash. */
 #ifndef MC_NN_NULL_CHECK_H
 #define MC_NN_NULL_CHECK_H
 
 #include <monochord_nn.h>
 #include <stdbool.h>
 
-/* Is p what a maker returns that failed?  Then this is an error too; what that maker said may not be the last
- * error any more. */
+/* Is p NULL? Then sets an error: that of the constructor may no longer be the last one. */
 static inline bool mc_nn_null(const void *p, const char *what)
 {
     return !p && mc_fail(MC_EARG, "there is no %s (NULL)", what) < 0;

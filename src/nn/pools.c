@@ -1,6 +1,6 @@
-/* pools.c: pooling over places, over channels, and the way back.
+/* pools.c: pooling over positions, over channels, and upscaling.
  *
- * Invariant: windows are those of pool; stride is the window unless given. */
+ * Invariant: windows are those of the op pool; the default stride is the window. */
 #include "nn/kind.h"
 
 static void pool(struct mc_nn_build *b)
@@ -73,7 +73,7 @@ static void upscale(struct mc_nn_build *b)
     mc_nn_free(&form);
 }
 
-/* Groups of `size` neighbours along an axis as an axis of their own, behind it. */
+/* Splits an axis into groups of `size` neighbours; the new axis of neighbours follows it. */
 static void groups(struct mc_nn_build *b)
 {
     int rank = mc_nn_rank(b, 0);

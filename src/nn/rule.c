@@ -1,18 +1,20 @@
-/* rule.c: how parameters learn: a rule is a row of formulas over a parameter p, its gradient g and the rate.
+/* rule.c: update rules. A rule is a row of formulas over a parameter p, its gradient g and the learning
+ * rate.
  *
- * Invariant: what a rule remembers is a shared variable named after the parameter, tagged state, and is found
- * again by that name, so a second function with the same rule goes on where the first one is. */
+ * Invariant: the state of a rule is in shared variables that are named after the parameter and tagged
+ * "state". They are found by name, so a second function with the same rule continues with the state of the
+ * first. */
 #include "nn/nn.h"
 
 struct slot {
-    const char *name, *next; /* starts at zero; what it becomes */
+    const char *name, *next; /* a state, which starts at zero; the formula of its next value */
 };
 static const struct rule {
     const char *name;
     struct mc_nn_field field[8];
-    const char *base;        /* $new is p after the rule in this setting */
+    const char *base;        /* setting that names a base rule: $new is p after it; or NULL */
     struct slot slot[3];
-    const char *let, *to;    /* values both need; p becomes to */
+    const char *let, *to;    /* statements that next and to share; the new value of p */
     bool counts;             /* $t is the number of this step */
     const char *doc;
 } rules[] = {
@@ -102,7 +104,7 @@ static const struct rule {
     { NULL, { { NULL } }, NULL, { { NULL, NULL } }, NULL, NULL, false, NULL },
 };
 
-/* A rule with its settings; the base's in a second one. */
+/* A rule with its settings. A base rule has a second one. */
 struct use {
     const struct rule *rule;
     struct mc_nn_settings set;
@@ -126,7 +128,7 @@ static bool read_use(struct use *u, const struct mc_nn_line *line, struct mc_nn_
                                  mc_nn_near_row(name, rules, sizeof *rules).text);
 }
 
-/* use[0]: the rule; use[1]: its base, or one without a rule. */
+/* use[0]: the rule; use[1]: its base, whose `rule` is NULL if there is none. */
 static bool read_rule(struct use use[2], const struct mc_nn_line *line, const char *at)
 {
     struct mc_nn_slice name, word, args;
@@ -158,9 +160,9 @@ bool mc_nn_rule_check(const struct mc_nn_line *line, const char *at, double *rat
     return good;
 }
 
-/* ---- what rules remember ---- */
+/* ---- the state of rules ---- */
 
-/* The variable of that name, zeros like the parameter at first. */
+/* The state variable of that name; it starts as zeros in the shape of the parameter. */
 static mc_shared *remembered(mc_net *net, const char *name, mc_dtype d, int rank, const int64_t *dims)
 {
     mc_shared *s = mc_shared_named(net->g, name);
@@ -220,7 +222,7 @@ static bool add(struct making *m, mc_node *of, mc_node *to)
     return mc_nn_push(m->net, &m->out.to, &m->out.n, &m->cap, sizeof to, &to);
 }
 
-/* Runs a form of the rule; its value, which counts as p after the rule, has the name p_what. */
+/* Makes the node of a form of the rule. Its name is p_what. */
 static mc_node *run(struct making *m, const struct mc_nn_holes *h, const char *form, const char *what)
 {
     struct mc_nn_text t = { 0 };
@@ -251,7 +253,7 @@ static void let(struct making *m, struct mc_nn_holes *h, const char *name, const
     mc_nn_free(&t);
 }
 
-/* One parameter by one rule: what it becomes; updates of what the rule remembers are added. */
+/* The new value of one parameter by one rule. Adds the updates of the rule's state. */
 static mc_node *step(struct making *m, struct use *u, struct mc_nn_holes *h, mc_node *p)
 {
     const struct rule *r = u->rule;
@@ -279,7 +281,7 @@ static mc_node *step(struct making *m, struct use *u, struct mc_nn_holes *h, mc_
     return to;
 }
 
-/* The number of this step, if the rule counts: a variable that goes up by one. */
+/* The number of this step, if the rule reads it: a variable that each step increases by one. */
 static bool count_steps(struct making *m, const struct rule *r)
 {
     const char *name = mc_nn_name(m->net, "step");
@@ -300,7 +302,7 @@ static bool one_parameter(struct making *m, struct use use[2], mc_shared *param,
     let(m, &h, "p", "%s", h.own);
     let(m, &h, "g", "%s_grad", h.own);
     let(m, &h, "new", "%s_new", h.own);
-    /* Numbers of floatX become p's. */
+    /* Numbers of dtype floatX are cast to p's dtype. */
     const char *now = mc_nn_name(m->net, "step_now"), *d = mc_dtype_name(mc_node_dtype(p));
     let(m, &h, "rate", "cast(%s, %s)", mc_shared_name(m->net->rate), d);
     let(m, &h, "t", "cast(%s, %s)", now ? now : "", d);
@@ -447,7 +449,7 @@ mc_updates mc_rule_updates(mc_graph *g, const char *prefix, const char *rule, mc
 
 /* ---- norms ---- */
 
-/* "form" of x, the numbers printed into it. */
+/* The node of a form of x, with the numbers printed into it. */
 static mc_node *of(mc_net *net, mc_node *x, const char *fmt, ...) MC_FORMAT(3, 4);
 static mc_node *of(mc_net *net, mc_node *x, const char *fmt, ...)
 {

@@ -1,7 +1,6 @@
-/* schedule.c: how the rate changes while a net is trained: a factor for each moment, counted in epochs.
+/* schedule.c: schedules of the learning rate: a factor as a function of the time in epochs.
  *
- * Invariant: the factor is a function of the epoch alone, so a training that was broken off goes on as if it
- * had not been. */
+ * Invariant: the factor depends only on the time and the number of epochs, so training can be resumed. */
 #include "nn/nn.h"
 #include <math.h>
 
@@ -25,7 +24,7 @@ static double exponential(const struct mc_nn_settings *s, double epoch, double e
     return pow(mc_nn_real(s, "by"), epoch);
 }
 
-/* From 1 to `to` at the last epoch. */
+/* The factor goes from 1 to `to` at the last epoch. */
 static double linear(const struct mc_nn_settings *s, double epoch, double epochs)
 {
     double t = epochs > 0 ? fmin(epoch / epochs, 1) : 1, to = mc_nn_real(s, "to");

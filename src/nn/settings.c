@@ -1,7 +1,6 @@
-/* settings.c: a line as words, words as settings of the fields that a row of some table declares.
+/* settings.c: splits a line into words, and reads the words as settings of the fields of a table's row.
  *
- * Invariant: a value is a slice of the line it was read from (or the field's preset), so a mistake in it can
- * point at it. */
+ * Invariant: a value is a slice of its line (or the field's preset), so an error can point at it. */
 #include "nn/nn.h"
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +11,7 @@ bool mc_nn_same(struct mc_nn_slice a, const char *b)
     return strlen(b) == a.n && (a.n == 0 || memcmp(a.s, b, a.n) == 0);
 }
 
-/* ---- mistakes ---- */
+/* ---- errors ---- */
 
 bool mc_nn_wrong(const struct mc_nn_line *line, const char *at, mc_status code, const char *fmt, ...)
 {
@@ -35,7 +34,8 @@ bool mc_nn_wrong(const struct mc_nn_line *line, const char *at, mc_status code, 
     return false;
 }
 
-/* maxpool for pool, crossentropy for categorical_crossentropy; the longest shared part. */
+/* Finds names of which the word is a part or that are a part of it: maxpool and pool, crossentropy and
+ * categorical_crossentropy. The longest shared part wins. */
 static const char *near_part(const char *word, const char *const *names, int n)
 {
     enum { LEAST = 4 };
@@ -110,7 +110,7 @@ static bool next_word(const struct mc_nn_line *line, const char **at, const char
         *at = end;
         mc_nn_wrong(line, quote ? quote : from, MC_ESYNTAX,
                     quote ? "this quote does not end" : "a bracket in this word does not close");
-        *name = (struct mc_nn_slice){ NULL, 0 }; /* a mistake: no word */
+        *name = (struct mc_nn_slice){ NULL, 0 }; /* an error: no word */
         *text = *name;
         return true;
     }
@@ -127,9 +127,9 @@ bool mc_nn_next_word(const struct mc_nn_line *line, const char **at, char separa
     return next_word(line, at, line->end, separator, name, text);
 }
 
-/* ---- what the types take ---- */
+/* ---- values by type ---- */
 
-static const double most_whole = 0x1p53; /* that a double holds */
+static const double most_whole = 0x1p53; /* up to here a double holds every integer */
 
 static bool number(struct mc_nn_slice v, bool whole, double *out)
 {
@@ -143,7 +143,7 @@ static bool number(struct mc_nn_slice v, bool whole, double *out)
     return !*end && end != copy && !(whole && (*out > most_whole || *out < -most_whole));
 }
 
-/* range: "[0, 1)", ends in brackets belong to it; NULL: all but NaN. */
+/* range: "[0, 1)"; [ and ] include the end, ( and ) exclude it; NULL: all numbers but NaN. */
 static bool lies_in(double d, const char *range)
 {
     if (!range) {
@@ -209,7 +209,7 @@ static const char *const expected[] = {
     [NN_AXES] = "axes, as in 0,2,3", [NN_WORD] = "one of ", [NN_CALL] = "a name", [NN_TEXT] = "a text", [NN_LAYERS] = "names of layers",
 };
 
-/* What stands between the above and a field's own words, where both are said. */
+/* The text between the description of the type above and the field's `words`, if both are printed. */
 static const char *const before_words[] = { [NN_REAL] = " in ", [NN_SIZES] = " or ", [NN_WORD] = "", [NN_LAYERS] = NULL };
 
 static bool fits(const struct mc_nn_field *f, struct mc_nn_slice v)
@@ -257,7 +257,7 @@ static bool set(struct mc_nn_settings *s, int i, struct mc_nn_slice v, const cha
     return true;
 }
 
-/* A word without a name goes to the first field in order that has none yet and takes it. */
+/* A word without a name is given to the first field that has no value yet and accepts it. */
 static bool place(struct mc_nn_settings *s, struct mc_nn_slice v, int *next, const char *what)
 {
     if (s->field[0].name && s->field[0].type == NN_LAYERS && *next == 0) {

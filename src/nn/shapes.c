@@ -1,10 +1,10 @@
-/* shapes.c: the same numbers in another shape, or some of them.
+/* shapes.c: layers that reshape, shuffle, pad or slice.
  *
- * Invariant: only sizes that are not known before the call are left to formulas. */
+ * Invariant: formulas compute only sizes that are not known before the call. */
 #include "nn/kind.h"
 #include <stdlib.h>
 
-/* The -1 among sizes, where it follows before the call: unknown sizes of the input are there once each. */
+/* The size of the -1, if it is known before the call: each unknown size of the input must occur once. */
 static int64_t rest(const struct mc_nn_build *b, const int64_t *size, const int *axis, int n)
 {
     int64_t left = 1, taken = 1;
@@ -23,7 +23,7 @@ static int64_t rest(const struct mc_nn_build *b, const int64_t *size, const int 
     return follows && taken > 0 && left % taken == 0 ? left / taken : -1;
 }
 
-/* 8,[0],-1: numbers, sizes of the input, and one that follows from the rest. */
+/* 8,[0],-1: a number, the size of an input axis, and one size that follows from the rest. */
 static void reshape(struct mc_nn_build *b)
 {
     struct mc_nn_slice v = mc_nn_get(&b->set, "shape");
@@ -61,7 +61,7 @@ static void reshape(struct mc_nn_build *b)
     mc_nn_free(&t);
 }
 
-/* 0,2,1,x: axes in another order, x a new one. */
+/* 0,2,1,x: axes in another order; x is a new axis. */
 static void dimshuffle(struct mc_nn_build *b)
 {
     struct mc_nn_slice v = mc_nn_get(&b->set, "order");
@@ -77,7 +77,7 @@ static void dimshuffle(struct mc_nn_build *b)
     mc_nn_free(&t);
 }
 
-/* width: a number for all axes behind the batch's, or one for each, or front:behind. */
+/* width: one number for all axes after the batch, one for each, or before:after. */
 static void pad(struct mc_nn_build *b)
 {
     int rank = mc_nn_rank(b, 0), kept = (int)mc_nn_int(&b->set, "batch_axes"), n = 0;

@@ -1,11 +1,13 @@
-/* spatial.c: a layer turned round, and images looked at through a grid that another layer moves.
+/* spatial.c: the inverse of a layer, and spatial transformers, which sample images at a grid that another
+ * layer transforms.
  *
- * Invariant: coordinates run from -1 to 1 over an image, from the middle of its first cell to that of its
+ * Invariant: coordinates run from -1 at the centre of an image's first cell to 1 at the centre of its
  * last. */
 #include "nn/kind.h"
 #include <math.h>
 
-/* What another layer did, backwards: the gradient of its output by its input, given the one here. */
+/* The inverse of another layer: its gradient with respect to its input, for this layer's input as the
+ * gradient of its output. */
 static void inverse(struct mc_nn_build *b)
 {
     struct mc_nn_slice of = mc_nn_get(&b->set, "of");
@@ -27,7 +29,7 @@ static void inverse(struct mc_nn_build *b)
 
 /* ---- grids ---- */
 
-/* Is the second input what moves a grid over the first, images: (batch, n)? */
+/* Checks the inputs: images, and the parameters of a transformation, (batch, n). */
 static bool is_moved(struct mc_nn_build *b, int64_t n)
 {
     int64_t f[NN_MOST_AXES];
@@ -51,7 +53,7 @@ static bool is_moved(struct mc_nn_build *b, int64_t n)
     return true;
 }
 
-/* Where an index beyond the edge looks: at the edge, back from it, or round to the other side. */
+/* How an index beyond the edge is treated: clamped, mirrored or wrapped. */
 static bool let_edge(struct mc_nn_build *b)
 {
     static const struct { const char *mode, *x, *y; } edges[] = {
@@ -115,7 +117,7 @@ static bool invert(double *a, double *out, int n)
     return true;
 }
 
-/* A table of numbers as a variable of the graph. */
+/* A table of numbers as a shared variable. */
 static bool constant(struct mc_nn_build *b, const char *what, int64_t rows, int64_t columns, const double *v)
 {
     struct mc_nn_text name = { 0 };
@@ -131,8 +133,9 @@ static bool constant(struct mc_nn_build *b, const char *what, int64_t rows, int6
     return n != NULL;
 }
 
-/* Control points in a square from -1 to 1; what turns their places into the spline's coefficients is the part
- * of the inverse of [[0 P], [P' K]] that meets them, K how far each bends for each, P ones and places. */
+/* Control points in the square from -1 to 1. The spline's coefficients are a matrix times their coordinates:
+ * the part of the inverse of [[0 P], [P' K]] that multiplies them. K holds the radial basis function for each
+ * pair of points, P ones and coordinates. */
 static bool let_spline(struct mc_nn_build *b, int side)
 {
     int points = side * side, n = points + 3;
@@ -159,7 +162,7 @@ static bool let_spline(struct mc_nn_build *b, int side)
         inverse[i * n + i] = 1;
     }
     bool good = invert(l, inverse, n);
-    for (int r = 0; good && r < points; r++) { /* its last columns, turned: (points, n) */
+    for (int r = 0; good && r < points; r++) { /* its last columns, transposed: (points, n) */
         for (int c = 0; c < n; c++) {
             part[r * n + c] = inverse[c * n + r + 3];
         }
@@ -182,8 +185,7 @@ static void thin_plate(struct mc_nn_build *b)
     (void)(is_moved(b, 2 * points) && let_edge(b) && let_spline(b, side));
 }
 
-/* $_across, $_down: a grid from -1 to 1; then $_sx, $_sy (batch, rows, columns), where it looks at the
- * images. */
+/* $_across, $_down: a grid from -1 to 1; then $_sx, $_sy (batch, rows, columns): where images are sampled. */
 #define GRID \
     "$_across = 2 * cast(arange($columns), $x.dtype) / maximum($columns - 1, 1) - 1; " \
     "$_down = 2 * cast(arange($rows), $x.dtype) / maximum($rows - 1, 1) - 1; "

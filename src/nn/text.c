@@ -1,6 +1,6 @@
-/* text.c: text that grows with a sticky failure, and forms with holes.
+/* text.c: growing text whose failure is sticky, and forms with holes.
  *
- * Invariant: a form that is filled without a failure has no '$' left in it. */
+ * Invariant: a form that was filled without failure contains no '$'. */
 #include "nn/nn.h"
 #include <stdio.h>
 
@@ -83,7 +83,7 @@ static const char *hole_text(const struct mc_nn_holes *h, const char *name, size
     return NULL;
 }
 
-/* Of a name, in every locale. */
+/* A character of a name, in any locale. */
 bool mc_nn_is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -98,7 +98,7 @@ static size_t name_length(const char *s)
     return n;
 }
 
-/* Fills from form to end; *empty: a hole in it has no text. */
+/* Fills the form up to `end`; *empty: one of its holes is empty. */
 static bool fill(struct mc_nn_text *out, const char *form, const char *end, const struct mc_nn_holes *h,
                  bool *empty)
 {

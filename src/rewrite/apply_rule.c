@@ -1,11 +1,11 @@
-/* apply_rule.c: one step at one node: it is built anew over what its inputs have become, or one rule replaces
- * it.
+/* apply_rule.c: one step of rewriting at one node: the node is rebuilt over the normal forms of its inputs,
+ * or one rule replaces it.
  *
- * Invariant: a rule commits as a whole, with dtype, rank and sizes checked against what it replaces, or
- * it leaves no trace but dead nodes. */
+ * Invariant: a rule applies as a whole, after dtype, rank and sizes of its result are checked against the
+ * node that it replaces. A rule that fails leaves nothing but dead nodes. */
 #include "rewrite/apply_rule.h"
 
-enum { FUEL = 64 };                     /* rules in a row at one place */
+enum { FUEL = 64 };                     /* the most rules in a row at one place */
 
 /* ---- slots ---- */
 
@@ -25,7 +25,7 @@ bool mc_attempt_room(struct run *r)
     return true;
 }
 
-/* n gives way to made: its users are made's from now on. */
+/* `made` replaces n and takes over its users. */
 static void inherit(struct run *r, const mc_node *n, const mc_node *made)
 {
     r->uses.at[made->id] += r->uses.at[n->id];
@@ -38,7 +38,7 @@ static void release_inputs(struct run *r, const mc_node *n)
     }
 }
 
-/* Nodes made since `mark` in place of n. */
+/* The nodes from id `mark` on replace n: they get its source location, its label and a rule depth. */
 static bool set_result(struct run *r, size_t mark, const mc_node *n, unsigned depth)
 {
     if (!mc_attempt_room(r)) {
@@ -58,7 +58,7 @@ static bool set_result(struct run *r, size_t mark, const mc_node *n, unsigned de
 
 /* ---- attempts ---- */
 
-/* The graph's mistake, put aside while a rule may make its own. */
+/* The graph's error, saved while a rule runs, which may fail with an error of its own. */
 struct aside { mc_status status; char *message; const struct mc_source_location *place; };
 
 static struct aside defer_node(mc_graph *g)
@@ -70,7 +70,7 @@ static struct aside defer_node(mc_graph *g)
     return a;
 }
 
-/* True if nothing went wrong in between; out of memory ends the run. */
+/* Restores the saved error. True if there was no error since it was saved; out of memory ends the run. */
 static bool undo(struct run *r, struct aside a)
 {
     mc_graph *g = r->g;
@@ -85,7 +85,6 @@ static bool undo(struct run *r, struct aside a)
     return fine;
 }
 
-/* n over the normal forms of its inputs. */
 mc_node *mc_attempt_rebuild(struct run *r, mc_node *n)
 {
     mc_node *few[16], **in = n->nin <= 16 ? few : mc_alloc((size_t)n->nin * sizeof *in, "rewrite");
@@ -105,11 +104,11 @@ mc_node *mc_attempt_rebuild(struct run *r, mc_node *n)
         size_t mark = r->g->nodes.n;
         made = n->op == &mc_op_item ? mc_item(in[0], n->item)
                                     : mc_node_make(r->g, n->op, n->nin, in, n->attr);
-        /* sizes known by now do not fit: the node stays as it was written, and says so when run */
+        /* if the sizes, now known, do not fit, the node stays as written and fails when it is run */
         if (!undo(r, a)) {
             made = n;
         } else if (set_result(r, mark, n, r->slot.at[n->id].depth)) {
-            if (made->id < mark) { /* one that was there: the inputs lose a user */
+            if (made->id < mark) { /* the node existed already: its inputs lose a user */
                 release_inputs(r, made);
             }
             inherit(r, n, made);
@@ -159,7 +158,7 @@ static bool rule_applies(const struct mc_rule *r, const mc_node *n, bool strict)
     return !(strict && real && r->promise == FINITE);
 }
 
-/* What the rule makes of n; NULL: it does not apply.  number: -1 for a user's rule. */
+/* The node that the rule makes of n; NULL if it does not apply. number: -1 for a user's rule. */
 static mc_node *apply(struct run *r, const struct mc_rule *rule, int number, const struct mc_pattern *from,
                       const struct mc_pattern *to, mc_node *n)
 {
@@ -239,8 +238,8 @@ mc_node *mc_attempt_rules(struct run *r, mc_node *n)
             return made;
         }
     }
-    const struct mc_user_rule *own = r->o->level == REWRITE_COST ? NULL
-                                                                 : r->g->rules; /* theirs are for programs */
+    /* users' rules do not apply to what gradients are taken of */
+    const struct mc_user_rule *own = r->o->level == REWRITE_COST ? NULL : r->g->rules;
     for (const struct mc_user_rule *u = own; u && r->status == MC_OK; u = u->next) {
         if (mc_pattern_root(u->from) == n->op && !mc_rule_off(&u->rule, NULL, r->o) &&
             (made = apply(r, &u->rule, -1, u->from, u->to, n))) {

@@ -1,5 +1,4 @@
-/* apply_rule.h: a rewriting while it goes on; between driver.c, which walks, and apply_rule.c, which changes one
- * node. */
+/* apply_rule.h: the state of a rewriting. driver.c walks the graph, apply_rule.c changes one node. */
 #ifndef MC_REWRITE_APPLY_RULE_H
 #define MC_REWRITE_APPLY_RULE_H
 
@@ -8,26 +7,26 @@
 enum state { FRESH, OPEN, NORMAL };
 
 struct slot {
-    mc_node *to;                        /* OPEN: waits for it to become normal; NORMAL: its normal form */
-    uint16_t state, depth;              /* depth: rules behind each other that led here */
+    mc_node *to;                        /* OPEN: its replacement, not normal yet; NORMAL: its normal form */
+    uint16_t state, depth;              /* depth: number of rules applied in a row to get this node */
 };
 struct run {
     mc_graph *g;
     const struct mc_rewrite *o;
     int pass;
     VEC(struct slot) slot;              /* by node id */
-    VEC(unsigned) uses;
+    VEC(unsigned) uses;                 /* by node id: number of users */
     VEC(mc_node *) stack;
-    unsigned char *off, *blamed;        /* by rule number */
+    unsigned char *off, *blamed;        /* by rule number: excluded; its failure has been logged */
     size_t left;                        /* rules that may still apply in this pass */
     mc_status status;
 };
 
-/* slots for all nodes there are; false: r->status says why */
+/* makes a slot for each node of the graph; false: r->status has the reason */
 bool mc_attempt_room(struct run *r);
-/* n over the normal forms of its inputs; n itself if nothing changed */
+/* n rebuilt over the normal forms of its inputs; n itself if nothing changed */
 mc_node *mc_attempt_rebuild(struct run *r, mc_node *n);
-/* what the first rule that applies makes of n; NULL: none does */
+/* the node that the first rule that applies makes of n; NULL: none applies */
 mc_node *mc_attempt_rules(struct run *r, mc_node *n);
 
 #endif

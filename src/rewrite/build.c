@@ -1,4 +1,4 @@
-/* build.c: what rules in C make their right sides with. */
+/* build.c: functions with which rules written in C build their right sides. */
 #include "rewrite/rewrite.h"
 
 mc_node *mc_op1(const char *op, mc_node *a)
@@ -21,7 +21,7 @@ mc_node *mc_shuffle(mc_node *x, int rank, const int64_t *order)
     return same ? x : mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &x, &a);
 }
 
-/* A size followed to where it comes from. */
+/* The size s, lifted through ops as far towards the inputs as possible. */
 static mc_node *source_of_size(mc_node *s)
 {
     mc_node *up;
@@ -32,7 +32,8 @@ static mc_node *source_of_size(mc_node *s)
     return s;
 }
 
-/* Of a formula at once from behind it: what it stands for might be rewritten to the formula. */
+/* The size of a formula op's result is lifted through the whole expansion at once: the expansion itself might
+ * be rewritten to the formula op again. */
 mc_node *mc_lifted_size(mc_node *n, int item, int axis)
 {
     const struct mc_type *t = &n->types[item];
@@ -69,8 +70,8 @@ mc_node *mc_shape_vector(mc_node *n)
     return mc_shape_stack(n->graph, n->type.rank, size);
 }
 
-/* x with a check, at run time, of the sizes that are known of n and not of x: an operand that the rule
- * dropped had them. */
+/* x with a check, at run time, of the sizes that are known for n but not for x. They came from an operand
+ * that the rule dropped. */
 static mc_node *promised(const mc_node *n, mc_node *x)
 {
     int64_t size[MC_MAX_RANK];
@@ -84,8 +85,8 @@ static mc_node *promised(const mc_node *n, mc_node *x)
     return more ? mc_apply(x->graph, mc_op_find("specify_shape"), 1, &x, &sizes) : x;
 }
 
-/* Sizes known on both sides must agree, and what n promises to be 1 must stay 1.  An axis that x
- * would broadcast has to be filled out: n's size there may be anything. */
+/* Sizes known on both sides must agree, and an axis whose size is 1 in n must have size 1 in x. Where x has
+ * size 1 and n may be larger, x is repeated by an alloc. */
 mc_node *mc_fit(mc_node *n, mc_node *x)
 {
     if (mc_is_const(x) && x->weak) {

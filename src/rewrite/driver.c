@@ -1,13 +1,13 @@
-/* driver.c: rules applied bottom-up until none applies, in time near linear in the graph.
+/* driver.c: applies rules bottom-up until none applies, in time near linear in the size of the graph.
  *
- * Each node has a slot: what it has become, or that it is normal: no rule applies to it or below it.
- * Slots are kept for nodes made on the way too; that memo is what keeps shared sub-expressions from
- * being rewritten once a user.  An explicit stack takes the place of recursion.
+ * Each node has a slot with its replacement, or the mark that it is normal: no rule applies to it or to any
+ * node below it. Nodes made during rewriting have slots too. This memo rewrites a shared sub-expression once,
+ * not once per user. The walk uses an explicit stack instead of recursion.
  *
- * Invariant: a node is left only when it is normal; fuel bounds what any chain of rules may do. */
+ * Invariant: a node leaves the stack only when it is normal. Fuel bounds the length of any chain of rules. */
 #include "rewrite/apply_rule.h"
 
-enum { FUEL_ALL = 64 };                 /* rules in all, for each node */
+enum { FUEL_ALL = 64 };                 /* the most rules in a pass, per node */
 
 /* ---- the walk ---- */
 
@@ -20,8 +20,8 @@ static bool push(struct run *r, mc_node *n)
     return true;
 }
 
-/* Pushes the inputs that are not normal yet; one that is open stands for itself (it is being replaced
- * by something made of it). */
+/* Pushes the inputs that are not normal yet. An input that is OPEN is used as it is: it is being replaced by
+ * a node that contains it. */
 static bool wait_for_inputs(struct run *r, const mc_node *n)
 {
     bool waits = false;
@@ -55,8 +55,8 @@ static void step(struct run *r)
         struct slot *t = &r->slot.at[s->to->id];
         if (t->state == NORMAL) {
             set_result(r, n, t->to);
-        } else if (t->state == OPEN) { /* two rules undo each other: stay with the newer form */
-            LOG(LOG_REWRITE, "rules go round in a circle at %s", n->op->name);
+        } else if (t->state == OPEN) { /* two rules undo each other: keep the newer form */
+            LOG(LOG_REWRITE, "rules undo each other at %s", n->op->name);
             set_result(r, n, n);
         } else {
             push(r, s->to);
@@ -76,7 +76,7 @@ static void step(struct run *r)
     if (!next || next == n) {
         set_result(r, n, n);
     } else {
-        r->slot.at[n->id].to = next; /* slots may have moved */
+        r->slot.at[n->id].to = next; /* s may be stale: slots may have moved */
     }
 }
 
@@ -120,7 +120,7 @@ static mc_status run_pass(struct run *r, int n, mc_node **out)
     return r->status;
 }
 
-/* ---- the service ---- */
+/* ---- all passes ---- */
 
 static mc_status check_outputs(const char *pass, int n, mc_node *const *before, mc_node *const *after)
 {

@@ -1,6 +1,6 @@
-/* fold.c: what is known while compiling is computed while compiling, and equal sums are written equally.
+/* fold.c: constant folding, and one order for the operands of commutative ops.
  *
- * Invariant: folding makes nothing large: more than MOST elements stay an expression. */
+ * Invariant: folding makes no constant of more than MOST elements. */
 #include "rewrite/rewrite.h"
 
 enum { MOST = 1 << 16 };
@@ -27,7 +27,7 @@ static bool all_known(const mc_node *n)
            is_small(&n->type);
 }
 
-/* By the reference.  What cannot be computed now (an index out of range) is left for the run to say. */
+/* Folds by the reference. An op that fails (an index out of range) is not folded and fails at run time. */
 static mc_node *fold(const struct mc_match *m)
 {
     mc_node *n = m->root->op == &mc_op_item ? m->root->in[0] : m->root;
@@ -54,7 +54,8 @@ static mc_node *fold(const struct mc_match *m)
     return made;
 }
 
-/* a + b and b + a become one node: expressions first, then inputs, then constants; the older first. */
+/* a + b and b + a become one node. Operands are ordered: expressions, leaves, constants; among equals the
+ * smaller id first. */
 static int place(const mc_node *n)
 {
     return mc_is_const(n) ? 2 : n->op->flags & OP_LEAF ? 1 : 0;
@@ -71,7 +72,7 @@ static mc_node *in_order(const struct mc_match *m)
     return fine ? NULL : mc_node_make(m->g, n->op, 2, (mc_node *[]){ n->in[1], n->in[0] }, n->attr);
 }
 
-/* The maximum of 0 and -0 is whichever comes last. */
+/* The order of operands matters to maximum and minimum: the maximum of 0 and -0 is the last of them. */
 static bool picks_one(const struct mc_match *m) { return m->root->op->flags & OP_PICKS; }
 static bool computes(const struct mc_match *m) { return !picks_one(m); }
 

@@ -1,7 +1,6 @@
-/* index.h: parts of tensors as rules take them apart: what an index says of an axis, and an index under
- * construction.
+/* index.h: reading the index of a subtensor or of an update axis by axis, and building a new one.
  *
- * Invariant: bounds that are inputs are numbered in the order in which they are copied. */
+ * Invariant: bounds that are inputs of the node are numbered in the order in which they are copied. */
 #ifndef MC_REWRITE_INDEX_H
 #define MC_REWRITE_INDEX_H
 
@@ -9,7 +8,7 @@
 
 struct index {
     int64_t spec[MC_MAX_RANK * SPEC_N];
-    mc_node *bound[3 * MC_MAX_RANK]; /* what the spec's inputs are */
+    mc_node *bound[3 * MC_MAX_RANK]; /* bounds of the spec that are nodes */
     int nbound;
 };
 
@@ -18,13 +17,13 @@ static inline const int64_t *index_entry(const mc_node *n, int axis)
     return &n->attr[0].ints[axis * SPEC_N];
 }
 
-/* The node that bound number k of a subtensor or an update stands for. */
+/* The node that is bound number k of a subtensor or an update. */
 static inline mc_node *index_bound(const mc_node *n, int64_t k)
 {
     return n->in[n->op->sig->ntensor - 1 + k];
 }
 
-/* All of an axis, one element after the other. */
+/* Does the index take the whole axis with this step (1 or -1)? */
 static inline bool index_walks(const int64_t *s, int64_t step)
 {
     return !s[SPEC_INDEX] && !s[SPEC_START_KIND] && !s[SPEC_STOP_KIND] && s[SPEC_STEP_KIND] == BOUND_CONST &&
@@ -63,7 +62,7 @@ static inline void index_set_first(struct index *to, int axis)
     memcpy(&to->spec[axis * SPEC_N], first, sizeof first);
 }
 
-/* Axis `axis` of `to` as axis `from` of n's index. */
+/* Copies the entry for axis `from` of n's index to axis `axis` of `to`. */
 static inline void index_copy(struct index *to, int axis, const mc_node *n, int from)
 {
     int64_t *s = &to->spec[axis * SPEC_N];

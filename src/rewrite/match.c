@@ -1,8 +1,8 @@
-/* match.c: does a node look like the left side of a rule?  And what does the right side make of it?
+/* match.c: matches a node against the left side of a rule, and builds the right side.
  *
- * Operands of ops that commute match in either order: a setting of one bit for each such node of the
- * pattern is a way to read it, and all settings are tried, but for those that agree with a failed one as
- * far as that was looked at. */
+ * Operands of commutative ops match in either order. One bit for each commutative node of the pattern selects
+ * the order. All settings of the bits are tried, except those that share with a failed setting all bits that
+ * it looked at. */
 #include "rewrite/pattern.h"
 #include <math.h>
 
@@ -14,11 +14,11 @@ const struct mc_op *mc_pattern_root(const struct mc_pattern *p)
 struct trial {
     struct mc_match *m;
     bool once, near;
-    unsigned choice;                 /* bit nswap-1-i set: choice i takes its operands the other way round */
-    int nswap, used;                 /* choices met so far: what fails early fails for all later ones */
+    unsigned choice;                 /* bit nswap-1-i set: commutative node i has its operands swapped */
+    int nswap, used;                 /* used: number of bits that the current match has looked at */
 };
 
-/* Is every element of n the number, in n's own dtype?  0 and -0 differ, unless numbers need only be near. */
+/* Is every element of n the number, in n's own dtype? 0 and -0 differ, unless `near` is set. */
 static bool is_number(const mc_node *n, double number, bool near)
 {
     char want[8] = { 0 }, have[8] = { 0 };
@@ -40,7 +40,7 @@ static bool is_axes(const struct mc_attr *a)
     return a->kind == ATTR_AXES || a->kind == ATTR_INT;
 }
 
-/* A set of axes as bits; whole numbers that are no axes of this rank compare as they are. */
+/* A set of axes as bits. Integers that are not axes of this rank are used as they are. */
 static uint64_t axes_bits(const struct mc_attr *a, int rank)
 {
     uint64_t bits = a->none ? (UINT64_C(1) << rank) - 1 : 0;
@@ -143,7 +143,7 @@ bool mc_pattern_match(const struct mc_pattern *p, const struct mc_rule *r, mc_no
         if (fits && (!r->when || r->when(m))) {
             return true;
         }
-        unsigned step = fits ? 1 : 1u << (t.nswap - t.used); /* the choices not met cannot help */
+        unsigned step = fits ? 1 : 1u << (t.nswap - t.used); /* bits that were not looked at cannot help */
         t.choice = (t.choice / step + 1) * step;
     }
     return false;
@@ -164,7 +164,7 @@ bool mc_matches(const struct mc_probe *p, const mc_node *n, struct mc_match *m)
 
 /* ---- building ---- */
 
-/* A bound attribute as a parameter wants it: an axis as a list of one, a list of one as an axis. */
+/* Converts a bound attribute to the kind of the parameter: an axis to a list of one, or the reverse. */
 static bool give_attr(const struct mc_param *q, const struct mc_attr *a, int rank, int64_t *room,
                       struct mc_attr *out)
 {
@@ -233,7 +233,7 @@ double mc_letter_number(const struct mc_match *m, char c)
     return v;
 }
 
-/* float16 ends at 65504; in the other dtypes a factor up to 1e9 leaves room enough. */
+/* The largest float16 is 65504, so float16 is excluded. The other dtypes have room for a factor up to 1e9. */
 bool mc_letter_may_wait(const struct mc_match *m, char c)
 {
     const mc_node *k = mc_letter(m, c);

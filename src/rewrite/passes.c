@@ -1,29 +1,29 @@
-/* passes.c: which tables of rules run when, and their reading.
+/* passes.c: the passes, which are lists of rule tables, and the reading of the tables.
  *
- * Invariant: rules have one number each, the same for the life of the process: the order of the tables
- * below and of the rows in them. */
+ * Invariant: each rule has a number that does not change during the process: its place in the tables of
+ * `stages` below, in order. */
 #include "rewrite/rewrite.h"
 #include "rewrite/passes.h"
 
-/* ---- the order of things ---- */
+/* ---- the passes in order ---- */
 
 #define ALWAYS &mc_rules_fold, &mc_rules_shape, &mc_rules_index, &mc_rules_update, &mc_rules_join, &mc_rules_reduce, &mc_rules_centred, &mc_rules_canon, \
     &mc_rules_product, &mc_rules_conv, &mc_rules_pool
-/* Enough for a formula to have one spelling: what a gradient is taken of keeps its convolutions, parts and
- * updates, and FAST_COMPILE, which keeps its digits too, ends sooner. */
+/* The tables that bring a formula to canonical form, so that recognition and stabilization work.
+ * Convolutions, parts and updates stay as they are, which suits gradients; fewer rules suit FAST_COMPILE. */
 #define SPELLING &mc_rules_fold, &mc_rules_shape, &mc_rules_reduce, &mc_rules_canon
 enum { FULL = 1 << REWRITE_FULL, FAST = 1 << REWRITE_FAST, COST = 1 << REWRITE_COST };
 static const struct mc_pass passes[] = {
     { "recognise",    { &mc_rules_recognise },                         FULL | FAST | COST }, /* as written: before views move into a quotient */
     { "canonicalize", { ALWAYS },                                      FULL | FAST },
-    { "recognise",    { ALWAYS, &mc_rules_recognise },                 FULL },  /* before a part of what it looks for is made stable */
+    { "recognise",    { ALWAYS, &mc_rules_recognise },                 FULL },  /* before parts of a softmax are made stable */
     { "stabilize",    { ALWAYS, &mc_rules_recognise, &mc_rules_stable }, FULL },
     { "specialize",   { ALWAYS, &mc_rules_special, &mc_rules_late },   FULL },
     { "recognise",  { SPELLING, &mc_rules_recognise },            COST | FAST },
     { "stabilize",  { SPELLING, &mc_rules_recognise, &mc_rules_stable }, COST | FAST },
-    { "stabilize",  { SPELLING, &mc_rules_recognise, &mc_rules_stable }, COST },       /* axes sink by a shared node a pass */
+    { "stabilize",  { SPELLING, &mc_rules_recognise, &mc_rules_stable }, COST },       /* axes sink past one shared node per pass */
 };
-/* What including and excluding may name beside single rules. */
+/* The stages that `including` and `excluding` may name, besides single rules and tags. */
 static const struct stage { const char *name; const struct mc_rule_table *table[16]; } stages[] = {
     { "canonicalize", { ALWAYS } },
     { "recognise",    { &mc_rules_recognise } },
@@ -39,7 +39,7 @@ static const struct stage { const char *name; const struct mc_rule_table *table[
 static struct {
     pthread_mutex_t lock;
     bool ready;
-    mc_graph *patterns;            /* whose arena holds the patterns */
+    mc_graph *patterns;            /* its arena holds the patterns */
     VEC(struct mc_compiled) rules;
     VEC(int) list[NELEM(passes)][MC_OPS_MOST + 1];
 } all = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -92,7 +92,7 @@ static bool pass_has(const struct mc_pass *p, const struct mc_rule_table *table)
     return false;
 }
 
-/* For each pass and op the numbers of its rules, in the order of the tables. */
+/* Lists for each pass and op the numbers of its rules, in the order of the tables. */
 static mc_status sort_rules(void)
 {
     for (size_t p = 0; p < NELEM(passes); p++) {
@@ -143,7 +143,7 @@ mc_status mc_passes_ready(void)
     return s;
 }
 
-/* ---- what the driver asks ---- */
+/* ---- access for the driver ---- */
 
 const struct mc_pass *mc_pass_at(int i)
 {
@@ -231,7 +231,7 @@ bool mc_stage_off(const char *stage, const char *excluding)
     return word_in(excluding ? excluding : mc_flag_text(FLAG_excluding), stage, strlen(stage));
 }
 
-/* ---- words that name nothing ---- */
+/* ---- checking the words of `including` and `excluding` ---- */
 
 static bool names_rule(const char *word, const struct mc_rule *r)
 {

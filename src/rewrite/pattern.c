@@ -1,11 +1,11 @@
-/* pattern.c: reads the sides of a rule.  Both are formulas over single letters:
+/* pattern.c: reads the sides of a rule. Both are formulas over single letters:
  *
- *   k m n     a constant, one number throughout          any other letter   any node
- *   2, 0.5    that number, in the dtype of what it meets True, False        a bool
- *   axis=a    any attribute, bound to a
+ *   k m n     a constant whose elements are all equal      any other letter   any node
+ *   2, 0.5    that number, in the dtype of the other operand   True, False    a bool
+ *   axis=a    any value of the attribute, bound to a
  *
- * The same letter twice is the same node, or an equal attribute; an attribute not written has its
- * default. */
+ * A letter that occurs twice is the same node, or an equal attribute. An attribute that is not written must
+ * have its default. */
 #include "rewrite/pattern.h"
 #include "graph/parse.h"
 
@@ -18,7 +18,7 @@ static const struct infix { const char *text; int level; const char *op; } infix
 struct reader {
     struct parser p;
     const struct mc_pattern *left;   /* NULL while reading a left side */
-    struct mc_pattern *root;         /* collects letters and choices */
+    struct mc_pattern *root;         /* collects the letters and the number of commutative nodes */
     int depth;
 };
 
@@ -27,7 +27,7 @@ static struct mc_pattern *read_level(struct reader *r, int level);
 static struct mc_pattern *fresh(struct reader *r, enum pattern_kind kind)
 {
     struct mc_pattern *n = mc_arena_alloc(&r->p.g->arena, sizeof *n);
-    if (!n) { /* not the text's mistake */
+    if (!n) { /* not an error of the text */
         mc_node_fail(r->p.g, MC_EMEMORY, "%s", mc_last_error());
         r->p.failed = true;
         r->p.tok.kind = T_END;
@@ -38,18 +38,18 @@ static struct mc_pattern *fresh(struct reader *r, enum pattern_kind kind)
     return n;
 }
 
-/* The letter under the token; its use on the right side needs a binding on the left. */
+/* The letter of the token. A letter on the right side must be bound on the left. */
 static int letter(struct reader *r, const struct tok *t, bool attr)
 {
     int c = r->p.text[t->at] - 'a';
     uint32_t bit = c >= 0 && c < 26 && t->n == 1 ? 1u << c : 0;
     if (!bit) {
-        mc_parse_fail(&r->p, t->at, "a rule speaks of single small letters, not '%.*s'", (int)t->n,
+        mc_parse_fail(&r->p, t->at, "letters in a rule are single and lower case, not '%.*s'", (int)t->n,
                       r->p.text + t->at);
         return 0;
     }
     if (r->left && !((attr ? r->left->attrs : r->left->nodes) & bit)) {
-        mc_parse_fail(&r->p, t->at, "'%c' does not stand on the left side", 'a' + c);
+        mc_parse_fail(&r->p, t->at, "'%c' does not occur on the left side", 'a' + c);
     }
     *(attr ? &r->root->attrs : &r->root->nodes) |= bit;
     return c;
@@ -79,7 +79,7 @@ static struct mc_pattern *call(struct reader *r, const char *name, size_t at, in
     }
     bool stands = op->formula ? op->flags & OP_EXPANDS : op->eval != NULL;
     if (!r->left && !stands) {
-        mc_parse_fail(&r->p, at, "%s never stands in a graph: it is made of other functions, write those",
+        mc_parse_fail(&r->p, at, "%s never occurs in a graph: it expands to other functions, match those",
                       name);
         return NULL;
     }
@@ -106,7 +106,7 @@ static struct mc_pattern *call(struct reader *r, const char *name, size_t at, in
     return n;
 }
 
-/* "axis=a", "keepdims=True": the value is a letter or what the formulas allow. */
+/* "axis=a", "keepdims=True": the value is a letter or any value that formulas allow. */
 static void read_attr(struct reader *r, struct mc_pattern *n, const struct tok *name)
 {
     int k = 0;

@@ -1,6 +1,6 @@
-/* pattern.h: one side of a rule as a small tree; between its reader (pattern.c) and match.c.
+/* pattern.h: one side of a rule as a small tree. pattern.c reads it, match.c matches it.
  *
- * Invariant: a pattern is immutable once read, so threads share it. */
+ * Invariant: a pattern is immutable once read, so threads may share it. */
 #ifndef MC_PATTERN_H
 #define MC_PATTERN_H
 
@@ -17,14 +17,14 @@ struct mc_pattern {
     enum pattern_kind kind;
     int letter;                      /* ANY, CONSTANT */
     double number;                   /* NUMBER */
-    bool real, truth;                /* NUMBER: written with a point; as True or False */
+    bool real, truth;                /* NUMBER: written with a decimal point; written as True or False */
     const struct mc_op *op;          /* CALL */
     int nin;
     const struct mc_pattern *in[MOST_ARGS];
     struct pattern_attr attr[MOST_ATTRS];
-    int swap;                        /* commutes: number of its choice; -1: does not */
-    int nswap;                       /* of the whole, at the root */
-    uint32_t nodes, attrs;           /* letters bound, at the root */
+    int swap;                        /* index of this node among the commutative ones; -1: not commutative */
+    int nswap;                       /* root only: number of commutative nodes in the pattern */
+    uint32_t nodes, attrs;           /* root only: letters bound to nodes and to attributes, as bits */
 };
 
 #endif

@@ -1,13 +1,13 @@
-/* rules_canon.c: the algebra of element-wise ops.  Tried in order on the root op.
+/* rules_canon.c: the algebra of element-wise ops. The rules of an op are tried in order.
  *
  *   x y z   any node; the same letter twice means the same node
- *   k m n   a constant, one number throughout; arithmetic among constants folds as it is built
+ *   k m n   a constant whose elements are all equal; arithmetic among constants folds as it is built
  *
- * Canonical form: signs and constants stand outermost and constants last, x*x is sqr(x), a division by
- * y is no product with 1/y.
+ * Canonical form: signs and constants are outermost, constants are last, x*x is sqr(x), and a product with
+ * 1/y is a division by y.
  *
- * Traps:  x + 0 is not x for -0;  x - x and x / x are NaN at infinity;  -(x - y) turns the sign of a
- * zero;  an int8 square may be negative;  k * m may overflow where x * k * m does not. */
+ * Traps: x + 0 is not x for -0; x - x and x / x are NaN at infinity; -(x - y) flips the sign of a zero;
+ * an int8 square may be negative; k * m may overflow where x * k * m does not. */
 #include "rewrite/rewrite.h"
 #include <math.h>
 
@@ -26,7 +26,7 @@ static bool k_may_wait(const struct mc_match *m)
     return varies(m, 'x') && varies(m, 'y') && mc_letter_may_wait(m, 'k');
 }
 
-/* Is v an ordinary number of the dtype, neither overflown nor gone to nothing? */
+/* Is v well inside the range of the dtype, far from overflow and underflow? */
 static bool tame_constant(double v, mc_dtype d)
 {
     double most = d == MC_FLOAT16 ? 6e4 : d == MC_FLOAT64 ? 1e300 : 1e37;
@@ -49,7 +49,7 @@ static bool tame_m_over_k(const struct mc_match *m)
     return tame_constant(mc_letter_number(m, 'm') / mc_letter_number(m, 'k'), m->root->type.dtype);
 }
 
-/* Is k a negative number that its dtype holds without the sign, too? */
+/* Is k negative, and -k representable in its dtype? */
 static bool k_negative(const struct mc_match *m)
 {
     char bits[8] = { 0 };
@@ -61,7 +61,7 @@ static bool k_negative(const struct mc_match *m)
 static mc_node *propagate_constant(const struct mc_match *m) { return m->root->in[0]; }
 
 static const struct mc_rule rows[] = {
-    /* nothing to do */
+    /* identities */
     { "x + 0",                      "x",                        FINITE },          /* -0 + 0 is +0 */
     { "x - 0",                      "x",                        EXACT  },
     { "0 - x",                      "-x",                       FINITE },
@@ -72,7 +72,7 @@ static const struct mc_rule rows[] = {
     { "x ** 1",                     "x",                        EXACT  },
     { "x * 0",                      "0",                        FINITE },
     { "0 / x",                      "0",                        FINITE },
-    { "x ** 0",                     "1",                        EXACT  },          /* of NaN too */
+    { "x ** 0",                     "1",                        EXACT  },          /* also for NaN */
     { "1 ** x",                     "1",                        EXACT  },
     { "x - x",                      "0",                        FINITE, .tags = "mends" },
     { "x / x",                      "1",                        FINITE, .tags = "mends" },
@@ -127,7 +127,7 @@ static const struct mc_rule rows[] = {
     { "and_(x, True)",              "x",                        EXACT  },
     { "or_(x, True)",               "True",                     EXACT  },
 
-    /* signs go outwards */
+    /* signs move outwards */
     { "-(-x)",                      "x",                        EXACT  },
     { "x * -1",                     "-x",                       EXACT  },
     { "x / -1",                     "-x",                       EXACT  },
@@ -145,7 +145,7 @@ static const struct mc_rule rows[] = {
     { "-(k / x)",                   "(-k) / x",                 EXACT,  .once = true },
     { "-(x + k)",                   "(-k) - x",                 FINITE, .once = true },
 
-    /* constants go outwards and together; none is added or subtracted that is negative */
+    /* constants move outwards and combine; negative ones are not added or subtracted */
     { "x + k",                      "x - (-k)",                 EXACT,  .when = k_negative },
     { "x - k",                      "x + (-k)",                 EXACT,  .when = k_negative },
     { "(x + k) + m",                "x + (k + m)",              ROUND  },
@@ -173,7 +173,7 @@ static const struct mc_rule rows[] = {
     { "x * k + x * m",              "x * (k + m)",              ROUND,  .when = real, .once = true },
     { "x * k + abs(x) * k",         "maximum(x, 0) * (k + k)",  FINITE, .tags = "derivative", .when = real }, /* relu */
 
-    /* what cancels */
+    /* cancellation */
     { "(x + y) - y",                "x",                        FINITE, .tags = "mends" },
     { "(x - y) + y",                "x",                        FINITE, .tags = "mends" },
     { "x - (x - y)",                "y",                        FINITE, .tags = "mends" },
@@ -197,7 +197,7 @@ static const struct mc_rule rows[] = {
     { "abs(x) * abs(y)",            "abs(x * y)",               EXACT,  .when = real, .once = true },
     { "abs(x) / abs(y)",            "abs(x / y)",               EXACT,  .when = real, .once = true },
 
-    /* a function and its inverse, where the rest of the line is not lost */
+    /* a function of its inverse, where the inverse loses nothing (FINITE: outside its domain it is NaN) */
     { "log(exp(x))",                "x",                        ROUND, .tags = "mends" },
     { "exp(log(x))",                "x",                        FINITE, .tags = "mends" },          /* NaN below 0 */
     { "log1p(expm1(x))",            "x",                        ROUND, .tags = "mends" },
@@ -213,7 +213,7 @@ static const struct mc_rule rows[] = {
     { "cos(-x)",                    "cos(x)",                   EXACT  },
     { "cosh(-x)",                   "cosh(x)",                  EXACT  },
 
-    /* what was said to gradients: none is taken any more */
+    /* ops that only gradients read: no gradient is taken after this */
     { .op = "consider_constant", .make = propagate_constant, .promise = EXACT, .name = "constant to gradients", .tags = "derivative", .sample = "consider_constant(x)" },
     { .op = "grad_clip",  .make = propagate_constant, .promise = EXACT, .name = "clipped gradient", .tags = "derivative", .sample = "grad_clip(x, lo=-1, hi=1)" },
     { .op = "grad_scale", .make = propagate_constant, .promise = EXACT, .name = "scaled gradient",  .tags = "derivative", .sample = "grad_scale(x, by=2)" },

@@ -1,12 +1,11 @@
-/* rules_centred.c: x - mean(x) adds up to nothing, whatever multiplies whole rows of it.  The gradient of a
- * normalisation is r g + c (x - mean(x)) less its mean, with r and c of a row: that mean is r mean(g), which
- * needs no second look at x.
+/* rules_centred.c: the sum of c (x - mean(x)) is 0 if c is constant along the summed axes. The gradient of a
+ * normalisation is r g + c (x - mean(x)) minus the mean of this, with r and c constant along a row. That mean
+ * is r mean(g), which does not read x again.
  *
- * Invariant: what is left away is zero but for rounding; what is left varies along every axis that is
- * summed. */
+ * Invariant: the dropped terms are 0 but for rounding; the rest varies along every summed axis. */
 #include "rewrite/rewrite.h"
 
-enum { DEEPEST = 8 }; /* factors, or terms, one around the other */
+enum { DEEPEST = 8 }; /* the most factors, or terms, nested in each other */
 
 enum { SUM, DIFFERENCE, PRODUCT, MEAN };
 static struct mc_probe looks[] = {
@@ -24,7 +23,7 @@ static struct axes axes_of(const mc_node *sum)
     return a;
 }
 
-/* Is n one value along the axes? */
+/* Is n constant along the axes? */
 static bool is_row(const mc_node *n, const struct axes *a)
 {
     bool row = true;
@@ -44,7 +43,7 @@ static bool is_whole(const mc_node *n, const mc_node *whole, const struct axes *
     return is;
 }
 
-/* The operand that n is linear in, where all others are rows; -1: there is none. */
+/* The operand that n is linear in, where all other operands are constant along the axes; -1: none. */
 static int varying(const mc_node *n, const struct axes *a)
 {
     for (int k = 0; k < n->op->arity; k++) {
@@ -64,7 +63,7 @@ static mc_node *without_cast(mc_node *n)
     return n->op->form == FORM_CAST ? n->in[0] : n;
 }
 
-/* Is n how many elements of x the axes hold, as far as can be seen? */
+/* Is n provably the number of elements of x along the axes (the product of their sizes)? */
 static bool counts(mc_node *n, mc_node *x, const struct axes *a)
 {
     mc_node *todo[DEEPEST] = { without_cast(n) };
@@ -100,7 +99,7 @@ static bool counts(mc_node *n, mc_node *x, const struct axes *a)
     return left == 0 && (float)said == (float)known;
 }
 
-/* Is n x - mean(x), over these axes? */
+/* Is n of the form x - mean(x) over these axes? */
 static bool is_less_mean(const mc_node *n, const struct axes *a)
 {
     struct mc_match less, mean;
@@ -130,7 +129,7 @@ static bool is_centred(const mc_node *n, const struct axes *a)
     return false;
 }
 
-/* n without its centred terms; n itself: there are none, or nothing else. */
+/* n without its centred terms; n itself if it has none or consists of nothing else. */
 static mc_node *without_centred(mc_node *n, const struct axes *a, int deep)
 {
     const bool minus = mc_matches(&looks[DIFFERENCE], n, NULL);
@@ -148,7 +147,8 @@ static mc_node *without_centred(mc_node *n, const struct axes *a, int deep)
     return x == n->in[0] && y == n->in[1] ? n : mc_apply(n->graph, n->op, 2, (mc_node *[]){ x, y }, NULL);
 }
 
-/* The sum of n as `like` sums: rows that multiply it stand outside. */
+/* The sum of n over the axes of the sum `like`. Factors that are constant along the axes are moved
+ * outside. */
 static mc_node *summed(mc_node *n, const mc_node *like, const struct axes *a, int deep)
 {
     const int k = deep < DEEPEST ? varying(n, a) : -1;

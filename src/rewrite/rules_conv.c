@@ -1,11 +1,11 @@
-/* rules_conv.c: convolutions.  Filters that are turned round by an index are turned round by the sum instead,
- * which costs nothing, and so are the gradients of such filters.
+/* rules_conv.c: convolutions. A filter that an index reverses along its taps becomes an unreversed filter and
+ * the opposite `flip` attribute, which costs nothing. The same holds for a reversed gradient of filters.
  *
- * Views need no rule: the operands' strides are part of the problem that a solver is asked. */
+ * Views need no rule: the strides of the operands are part of a solver's problem. */
 #include "op/conv_node.h"
 #include "rewrite/rewrite.h"
 
-/* Does the index run backwards over all of those axes, and take all of the others? */
+/* Does the index reverse every tap axis and take every other axis whole? */
 static bool turns(const mc_node *n, const struct mc_conv_form *f)
 {
     unsigned taps = 0;

@@ -1,12 +1,13 @@
-/* rules_index.c: parts of tensors.
+/* rules_index.c: subtensors.
  *
- * A part of a result is made from parts of the operands, if nobody needs the rest; parts of parts become
- * one.  What is out of range must stay an error: an index is only merged where that can be seen. */
+ * A subtensor of a result is computed from subtensors of the operands if the result has no other user. A
+ * subtensor of a subtensor becomes one. An index out of range must stay an error, so two indices are merged
+ * only where the inner sizes prove that no error is lost. */
 #include "rewrite/index.h"
 
 /* ---- one notation ---- */
 
-/* Bounds that became numbers go into the spec; a stop at or behind the end goes. */
+/* Bounds that became constants are moved into the spec; a stop at or after the end is dropped. */
 static mc_node *tidy(const struct mc_match *m)
 {
     mc_node *n = m->root, *x = n->in[0];
@@ -99,7 +100,7 @@ static mc_node *of_part(mc_node *n, mc_node *p)
 
 /* ---- parts of results ---- */
 
-/* An operand broadcast along an axis gives its only element there. */
+/* The subtensor of an element-wise op f. An operand that is broadcast along an axis keeps its one element. */
 static mc_node *of_scalar(const struct mc_match *m, mc_node *n, mc_node *f)
 {
     mc_node *in[4];
@@ -124,7 +125,7 @@ static mc_node *of_scalar(const struct mc_match *m, mc_node *n, mc_node *f)
     return mc_apply(m->g, f->op, f->nin, in, f->attr);
 }
 
-/* The part is cut first, the axes are shuffled behind it. */
+/* A subtensor of a dimshuffle becomes a dimshuffle of a subtensor. */
 static mc_node *of_shuffle(mc_node *n, mc_node *s)
 {
     mc_node *x = s->in[0];
@@ -178,7 +179,7 @@ static mc_node *of_product(mc_node *n, mc_node *p)
                                             : mc_apply(n->graph, p->op, 2, (mc_node *[]){ a, b }, NULL);
 }
 
-/* Every part of one repeated number is that number, if there is such a part. */
+/* A subtensor of a repeated number is a smaller alloc. Not for an index: it might be out of range. */
 static mc_node *of_alloc(mc_node *n, mc_node *a)
 {
     for (int i = 0; i < a->type.rank; i++) {

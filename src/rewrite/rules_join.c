@@ -1,9 +1,9 @@
-/* rules_join.c: tensors joined: as few joins, of as few parts, as say the same. */
+/* rules_join.c: joins: as few joins of as few parts as possible. */
 #include "rewrite/rewrite.h"
 
 enum { MOST_PARTS = 256 };
 
-/* Joins within are opened, empty parts left out, stacks of numbers become one stack. */
+/* Nested joins are flattened, empty parts are dropped, and a join of stacks of scalars becomes one stack. */
 static mc_node *join(const struct mc_match *m)
 {
     mc_node *n = m->root, *part_of[MOST_PARTS];

@@ -1,9 +1,9 @@
-/* rules_pool.c: poolings.  What is done to each cell before or after a pooling by maxima is done to the
- * windows instead: there are fewer of them, and the cells need not be kept.
+/* rules_pool.c: max pooling. Element-wise work on each cell before the pooling, or on each cell of its
+ * gradient, is moved to the windows: there are fewer windows than cells, and the cells need not be stored.
  *
- * Here the largest of a window is the cell that the marks name.  A function that grows leaves it the largest,
- * so it may follow the pooling; and what is spread goes to it alone, so a factor is only needed there, where
- * the cell is what the pooling gave. */
+ * The argmax marks name the largest cell of each window. An increasing function leaves it the largest, so the
+ * function may be applied after the pooling. The gradient (pool_spread) is nonzero only in that cell, so a
+ * factor is needed only there, and there the cell equals the result of the pooling. */
 #include "op/pool_node.h"
 #include "rewrite/rewrite.h"
 #include <math.h>
@@ -18,7 +18,7 @@ static unsigned pooled_axes(const mc_node *n)
     return axes;
 }
 
-/* Has n one value for all cells of a window, and for all windows? */
+/* Is n constant along the pooled axes? */
 static bool flat(const mc_node *n, int rank, unsigned pooled)
 {
     bool same = n->type.rank == rank;
@@ -28,7 +28,7 @@ static bool flat(const mc_node *n, int rank, unsigned pooled)
     return same || n->type.rank == 0;
 }
 
-/* ---- functions that grow ---- */
+/* ---- increasing functions ---- */
 
 static bool is_positive(const mc_node *n)
 {
@@ -39,7 +39,7 @@ static bool is_positive(const mc_node *n)
 enum { LOG, LOG1P };
 static struct mc_probe looks[] = { [LOG] = { "log(x)" }, [LOG1P] = { "log1p(x)" } };
 
-/* log(f(x)) may have a stable form, whose rule finds no f behind a pooling. */
+/* log(f(x)) may have a stable form. Its rule would not find f on the other side of a pooling. */
 static bool defer_to_stable(const mc_node *n)
 {
     struct mc_match log;
@@ -50,8 +50,8 @@ static bool defer_to_stable(const mc_node *n)
     return f->op->arity || f->op->flags & OP_REDUCES;
 }
 
-/* The operand that n grows with, alone or beside what is flat; NULL: not seen to.  *strictly: and with every
- * bit of the way. */
+/* The operand that n is increasing in, where the other operands are constant along the pooled axes; NULL: no
+ * such operand is known. *strictly: n is strictly increasing, but for rounding. */
 static mc_node *grows_with(const mc_node *n, int rank, unsigned pooled, bool *strictly)
 {
     const unsigned flags = n->op->flags;
@@ -67,7 +67,7 @@ static mc_node *grows_with(const mc_node *n, int rank, unsigned pooled, bool *st
     return x && x->type.rank == rank && x->type.dtype == n->type.dtype ? x : NULL;
 }
 
-/* ---- a pooling in front of what grows ---- */
+/* ---- pooling before an increasing function ---- */
 
 enum { LONGEST = 8 };
 
@@ -87,7 +87,7 @@ static mc_node *pool_of(const mc_node *pool, mc_node *x)
     return mc_node_make(pool->graph, pool->op, 1 + POOL_NVECTOR, in, pool->attr);
 }
 
-/* n, over y in place of x. */
+/* n with its operand x replaced by y. */
 static mc_node *applied_to_pool(const mc_node *n, const mc_node *x, mc_node *y)
 {
     mc_node *in[3];
@@ -97,9 +97,9 @@ static mc_node *applied_to_pool(const mc_node *n, const mc_node *x, mc_node *y)
     return mc_node_make(n->graph, n->op, n->nin, in, n->attr);
 }
 
-/* item(pool_max(tanh(x + b)), 0) ==> tanh(item(pool_max(x), 0) + b); the marks are those of x.  Cells that
- * are equal only because tanh rounds are told apart by x.  Where maximum(x, k) makes them equal marks that
- * are read must stay. */
+/* item(pool_max(tanh(x + b)), 0) ==> tanh(item(pool_max(x), 0) + b). The marks become those of x: cells that
+ * tanh makes equal only by rounding may differ in x. A function that is not strictly increasing, such as
+ * maximum(x, k), stays if the marks are read. */
 static mc_node *pool_first(const struct mc_match *m)
 {
     mc_node *pool = m->root->in[0], *chain[LONGEST + 1], *y;
@@ -126,14 +126,17 @@ static mc_node *pool_first(const struct mc_match *m)
     return y;
 }
 
-/* ---- what follows a spread ---- */
+/* ---- formulas over the result of pool_spread ---- */
 
 enum { MOST_INSIDE = 32 };
-enum of { NOTHING, FLAT, CELLS, SPREAD, ZERO }; /* SPREAD: proportional to what is spread; ZERO is as well */
+/* NOTHING: none of the others.  FLAT: constant along the pooled axes.  CELLS: a function of the cells.
+ * SPREAD: proportional to the spread; ZERO is proportional too. */
+enum of { NOTHING, FLAT, CELLS, SPREAD, ZERO };
 
-/* Formulas over what is spread, the cells that were pooled, and what is flat. */
+/* A formula over the spread, the cells that were pooled, and nodes that are constant along the pooled
+ * axes. */
 struct inside {
-    mc_node *spread, *cells;        /* cells: NULL if there are none to speak of */
+    mc_node *spread, *cells;        /* cells: NULL if unknown */
     unsigned pooled;
     int n;
     struct { mc_node *node, *made; enum of of; unsigned seen; } part[MOST_INSIDE];
@@ -149,11 +152,11 @@ static int find(const struct inside *f, const mc_node *n)
     return -1;
 }
 
-/* Of an element-wise node, from its operands. */
+/* The class of an element-wise node, from those of its operands. */
 static enum of combine(const mc_node *n, const enum of *a)
 {
     bool spread = false, strange = false;
-    unsigned follow = 0; /* operands that are proportional to it */
+    unsigned follow = 0; /* operands that are proportional to the spread, as bits */
     for (int i = 0; i < n->nin; i++) {
         spread |= a[i] == SPREAD;
         strange |= a[i] == NOTHING;
@@ -165,7 +168,8 @@ static enum of combine(const mc_node *n, const enum of *a)
     return mc_op_linear(n->op, follow) ? SPREAD : NOTHING;
 }
 
-/* What n is, and how often each part is read on the way; at most MOST_INSIDE parts, so at most as deep. */
+/* The class of n. Counts how often the formula reads each part. At most MOST_INSIDE parts, which also bounds
+ * the depth. */
 static enum of look(struct inside *f, mc_node *n)
 {
     int at = find(f, n);
@@ -198,7 +202,7 @@ static enum of look(struct inside *f, mc_node *n)
     return of;
 }
 
-/* Is all that is proportional to the spread read here alone? */
+/* Are all parts that are proportional to the spread read by this formula only? */
 static bool read_here(const struct inside *f, const struct mc_match *m)
 {
     for (int i = 1; i < f->n; i++) {
@@ -210,14 +214,14 @@ static bool read_here(const struct inside *f, const struct mc_match *m)
     return true;
 }
 
-/* Is n read by the formula and by one node more? */
+/* Is n read by the formula and by at most one other node? */
 static bool is_read_here(const struct inside *f, const struct mc_match *m, const mc_node *n)
 {
     const int at = find(f, n);
     return n->id >= m->nuses || m->uses[n->id] <= 1 + (at >= 0 ? f->part[at].seen : 0);
 }
 
-/* The same formula over g and y. */
+/* The formula with the spread replaced by its input g and the cells replaced by the maxima y. */
 static mc_node *gather_at_argmax(struct inside *f, mc_node *n, mc_node *y)
 {
     mc_node *in[3];
@@ -253,7 +257,7 @@ static mc_node *find_scatter(mc_node *n, int deep)
     return NULL;
 }
 
-/* The pooling whose marks say where s goes; NULL: s goes elsewhere too. */
+/* The pooling whose marks direct the spread s; NULL: there is none with the same windows. */
 static mc_node *pool_behind(const mc_node *s)
 {
     const mc_node *key = s->nin > 2 + POOL_NVECTOR ? s->in[2 + POOL_NVECTOR] : NULL;
@@ -275,10 +279,10 @@ static bool fits(const mc_node *root, const mc_node *s)
     return same;
 }
 
-/* f(x) * pool_spread(g, ..., marks of x) ==> pool_spread(f(maxima of x) * g, ..., marks of x), and likewise
- * any formula that is proportional to what is spread.  Where x = maximum(z, 0) was pooled and f is one of z
- * the maxima and marks are those of z: cells that differ only below 0 get what f has for the largest of them,
- * not for the first. */
+/* f(x) * pool_spread(g, ..., marks of x) ==> pool_spread(f(maxima of x) * g, ..., marks of x), and
+ * likewise for any formula that is proportional to the spread. If x = maximum(z, 0) was pooled and f is a
+ * function of z, the maxima and marks of z are used: in a window whose cells are all below 0, the gradient
+ * goes to the largest z, not to the first cell. */
 static mc_node *after_scatter(const struct mc_match *m)
 {
     mc_node *root = m->root, *s = find_scatter(root, 1), *pool = s ? pool_behind(s) : NULL,
@@ -308,7 +312,7 @@ static mc_node *after_scatter(const struct mc_match *m)
     return NULL;
 }
 
-/* Each window's value arrives in one cell: their sum is that of the windows. */
+/* Each window's value goes to one cell, so the sum over the cells is the sum over the windows. */
 static mc_node *sum_of_spread(const struct mc_match *m)
 {
     mc_node *n = m->root, *s = n->in[0];

@@ -1,5 +1,5 @@
-/* rules_product.c: products of matrices.  Numbers and signs leave them, so that a product is a product
- * and the factor is its alpha; transposes stay their operands, whose strides a solver reads. */
+/* rules_product.c: matrix products. Scalar factors and signs move out of the operands, so that the factor
+ * becomes alpha. Transposes stay in the operands: a solver reads strides. */
 #include "rewrite/rewrite.h"
 
 static bool y_is_number(const struct mc_match *m)
@@ -13,7 +13,7 @@ static bool x_is_thin(const struct mc_match *m)
     return mc_letter(m, 'x')->type.dims[1] == 1 && mc_letter(m, 'z')->type.dims[0] == 1;
 }
 
-/* Repeated zeros give zeros.  (A product with an infinity would be NaN.) */
+/* A product with a matrix of zeros is zero. (FINITE: with an infinity it would be NaN.) */
 static mc_node *dot_of_zeros(const struct mc_match *m)
 {
     for (int i = 0; i < 2; i++) {

@@ -1,10 +1,12 @@
-/* rules_recognise.c: softmax, its logarithm and cross-entropy, found in what was written out.  They are
- * looked for before rules_stable.c makes their parts stable one by one and so hides the whole.
+/* rules_recognise.c: finds softmax, its logarithm and cross-entropy in formulas that spell them out. These
+ * rules run before those of rules_stable.c, which would make the parts stable one by one and hide the
+ * whole.
  *
- * Gradients come here unrewritten: that of -log(softmax(x))[i, t] is (s/y - sum(s/y * y)) * y with y the
- * softmax and s zero but for the targets.  Division by a y that underflowed is what must go:
+ * Gradients arrive unrewritten: the gradient of -log(softmax(x))[i, t] is (s/y - sum(s/y * y)) * y, where
+ * y is the softmax and s is zero except at the targets. The division by y must go, since y may have
+ * underflowed:
  *
- *     (s/y - z) * y  ==>  s - z*y        s - y*sum(s)  ==>  v * (onehot(t) - y),  v the targets' entries */
+ *     (s/y - z) * y  ==>  s - z*y        s - y*sum(s)  ==>  v * (onehot(t) - y),  v: s at the targets */
 #include "rewrite/rewrite.h"
 
 static bool is_zero(const mc_node *n)
@@ -13,7 +15,7 @@ static bool is_zero(const mc_node *n)
     return mc_const_number(n->op->form == FORM_ALLOC ? n->in[0] : n, &v) && v >= 0 && v <= 0;
 }
 
-/* The one axis that letter a names; -1: not one. */
+/* The axis that letter a is bound to; -1 if it is not exactly one axis. */
 static int axis_a(const struct mc_match *m)
 {
     const struct mc_attr *a = m->attr[0];
@@ -28,7 +30,7 @@ static bool x_is_real(const struct mc_match *m)
     return mc_is_float(mc_letter(m, 'x')->type.dtype); /* small integers wrap in x - y */
 }
 
-/* Is y the same along the axis of a? */
+/* Is y constant along the axis of a? */
 static bool y_is_flat(const struct mc_match *m)
 {
     const struct mc_type *y = &mc_letter(m, 'y')->type;
@@ -41,7 +43,7 @@ static bool y_is_distribution(const struct mc_match *m)
     return mc_letter(m, 'y')->op->flags & OP_DISTRIBUTION;
 }
 
-/* 0, 1, 2, ... with one entry for each row of x? */
+/* Is i the vector 0, 1, 2, ... with one entry for each row of x? */
 static bool counts_rows(const mc_node *i, mc_node *x)
 {
     double start, step;
@@ -52,8 +54,7 @@ static bool counts_rows(const mc_node *i, mc_node *x)
     return i->type.dims[0] >= 0 ? i->type.dims[0] == x->type.dims[0] : mc_size_is(i->in[1], x, 0);
 }
 
-/* index[0], index[1] as in x[arange(n), t] for a matrix x with rows of probabilities, or of their
- * logarithms. */
+/* Do the indices select one element per row of the matrix x, as in x[arange(n), t]? */
 static bool picks_targets(mc_node *x, const struct mc_attr *axes, mc_node *const *index, int n)
 {
     return n == 2 && x->type.rank == 2 && axes->ints[0] == 0 && axes->ints[1] == 1 &&
@@ -61,15 +62,15 @@ static bool picks_targets(mc_node *x, const struct mc_attr *axes, mc_node *const
            counts_rows(index[0], x);
 }
 
-/* Targets that count from behind, counted from the front. */
+/* The targets t with n added to those that are negative. */
 static mc_node *from_front(mc_node *t, mc_node *n)
 {
     struct mc_bind b[] = { { "t", t, NULL }, { "n", n, NULL } };
     return mc_dtypes[t->type.dtype].kind == KIND_UINT ? t : mc_expr(t->graph, "where(t < 0, t + n, t)", b, 2);
 }
 
-/* log(softmax(x)[i, t]) or logsoftmax(x)[i, t] for the matrix x, i counting its rows ==>
- * -crossentropy_softmax_1hot(x, t) */
+/* log(softmax(x)[i, t]) or logsoftmax(x)[i, t] ==> -crossentropy_softmax_1hot(x, t), for a matrix x and
+ * i = arange(number of rows) */
 static mc_node *crossentropy(const struct mc_match *m)
 {
     mc_node *x = mc_letter(m, 'x'), *index[2] = { mc_letter(m, 'i'), mc_letter(m, 't') };
@@ -92,7 +93,7 @@ static bool x_is_scatter(const struct mc_match *m)
     return is_scatter(mc_letter(m, 'x')) && y_is_distribution(m);
 }
 
-/* s * y picks out of y what it keeps: a scatter of v * y[arange(n), t]. */
+/* s * y, with s a scatter of v ==> a scatter of v * y[arange(n), t] */
 static mc_node *scatter_times(const struct mc_match *m)
 {
     for (int i = 0; i < 2; i++) {
@@ -110,7 +111,7 @@ static mc_node *scatter_times(const struct mc_match *m)
 enum { SOFTMAX };
 static struct mc_probe looks[] = { [SOFTMAX] = { "softmax(x, axis=a)" } };
 
-/* s - y * sum(s, axis=1, keepdims=True), y a softmax along that axis ==> v * (onehot(t) - y).  What is out of
+/* s - y * sum(s, axis=1, keepdims=True), y a softmax along that axis ==> v * (onehot(t) - y). A target out of
  * range stays an error. */
 static mc_node *softmax_gradient(const struct mc_match *m)
 {
@@ -130,7 +131,7 @@ static mc_node *softmax_gradient(const struct mc_match *m)
                          b, 4);
 }
 
-/* sum(s, axis=1) is v: where nothing above has used the whole. */
+/* sum(s, axis=1) is v. In the last pass, since softmax_gradient needs the sum. */
 static mc_node *sum_of_scatter(const struct mc_match *m)
 {
     int axis[MC_MAX_RANK];
@@ -142,8 +143,8 @@ static mc_node *sum_of_scatter(const struct mc_match *m)
                                           : s->in[1];
 }
 
-/* exp(x) / sum(exp(x), axis=1)[:, None] ==> softmax(x, axis=1), over any axis that was dropped and put
- * back. */
+/* exp(x) / sum(exp(x), axis=1)[:, None] ==> softmax(x, axis=1), for any axis that was dropped by the sum and
+ * restored by a dimshuffle. */
 static mc_node *softmax_with_axis_restored(const struct mc_match *m)
 {
     mc_node *x = mc_letter(m, 'x');

@@ -1,10 +1,10 @@
 /* rules_reduce.c: reductions over axes.
  *
- * Canonical form: axes counted from the front and ascending, None for all of them; factors that do not
- * vary and signs stand outside.  argmax is the exception to much: its result counts elements in order. */
+ * Canonical form: axes are counted from the front, in ascending order, None for all of them; scalar factors
+ * and signs are outside. Many rules exclude argmax: its result depends on the order of the elements. */
 #include "rewrite/rewrite.h"
 
-/* The attributes of reduction r over other axes. */
+/* Reduction r applied to x over other axes. */
 static mc_node *over(mc_node *r, mc_node *x, int n, const int *axis, bool keep)
 {
     struct mc_attr a[8];
@@ -25,7 +25,7 @@ static bool keeps(const mc_node *r)
     return mc_attr_int(&r->attr[1]) != 0;
 }
 
-static bool plain(const mc_node *r) /* no dtype of its own choice */
+static bool plain(const mc_node *r) /* no dtype given */
 {
     return r->op->sig->nattr < 4 || (r->attr[2].none && r->attr[3].none);
 }
@@ -51,8 +51,8 @@ static mc_node *one_notation(const struct mc_match *m)
     return count < 0 ? NULL : over(n, n->in[0], count, axis, keeps(n));
 }
 
-/* Over no axes, or axes of size 1: only the dtype may change, by way of the accumulator's if that was asked
- * for. */
+/* A reduction over no axes, or over axes of size 1, is a shuffle and casts: to acc_dtype if given, then to
+ * the dtype of the result. */
 static mc_node *nothing_to_add(const struct mc_match *m)
 {
     mc_node *n = m->root, *x = n->in[0];
@@ -105,7 +105,7 @@ static mc_node *reduction_of_same(const struct mc_match *m)
     return over(n, r->in[0], count, both, keeps(n));
 }
 
-/* Shuffled axes are summed where they were. */
+/* A reduction of a dimshuffle becomes a dimshuffle of a reduction. */
 static mc_node *reduction_of_shuffle(const struct mc_match *m)
 {
     mc_node *n = m->root, *s = n->op->flags & OP_REDUCES ? n->in[0] : NULL, *x;
@@ -139,7 +139,7 @@ static mc_node *reduction_of_shuffle(const struct mc_match *m)
     if ((n->op->fold == FOLD_POSITION && count != 1) || nfrom == 0) {
         return NULL;
     }
-    for (int k = 0, next = 0, at = 0; k < x->type.rank; k++) { /* where x's axes stand in the sum over x */
+    for (int k = 0, next = 0, at = 0; k < x->type.rank; k++) { /* place of x's axes in the reduction of x */
         bool is_gone = next < nfrom && from[next] == k;
         next += is_gone;
         left[k] = is_gone ? -1 : at++;
@@ -154,7 +154,7 @@ static mc_node *reduction_of_shuffle(const struct mc_match *m)
     return mc_is_error(y) ? y : mc_shuffle(y, kept, order);
 }
 
-/* The sum of one value repeated is a product. */
+/* The sum of a repeated scalar is its product with the number of elements. */
 static mc_node *sum_of_alloc(const struct mc_match *m)
 {
     mc_node *n = m->root, *a = n->in[0], *y, *times = NULL, *size[MC_MAX_RANK];

@@ -1,13 +1,13 @@
 /* rules_shape.c: casts, axes and sizes.
  *
- * Sizes are lifted to the inputs, so that nothing is computed only to ask how large it is.  Shuffles of
- * axes sink towards the inputs and meet there; what is repeated (alloc) rises, until it meets a node
- * that has the whole shape from another operand and broadcasts it for nothing. */
+ * Sizes are expressed by sizes of the inputs, so that no value is computed only for its size. Dimshuffles
+ * move towards the inputs and combine there. An alloc moves towards the outputs, until a node takes the whole
+ * shape from another operand and broadcasts the value at no cost. */
 #include "rewrite/rewrite.h"
 
 /* ---- casts ---- */
 
-/* Does dtype a hold every number of x, so that nothing shows the value went through it? */
+/* Does dtype a hold every number of dtype x, so that a cast of x to a loses nothing? */
 static bool holds(mc_dtype a, mc_dtype x)
 {
     static const struct { int digits, range; bool sign; } held[MC_NDTYPE] = {
@@ -20,8 +20,7 @@ static bool holds(mc_dtype a, mc_dtype x)
            held[a].sign >= held[x].sign && mc_is_float(a) >= mc_is_float(x);
 }
 
-/* Whole numbers out of range turn to other whole numbers in their own way, so they do not go through
- * floats. */
+/* An integer cast to a narrower integer wraps, and a float does not: integer to float to integer is kept. */
 static mc_node *cast_of_cast(const struct mc_match *m)
 {
     mc_node *n = m->root, *inner = n->in[0];
@@ -55,7 +54,8 @@ static mc_node *shape_as_sizes(const struct mc_match *m)
 
 /* ---- dimshuffle ---- */
 
-/* Scalar operands' axes follow those of the result; all of them are the result's size or 1. */
+/* A dimshuffle of an element-wise op f becomes f of dimshuffles: its operands have the axes of the result,
+ * each of the result's size or 1. */
 static mc_node *through_scalar(const struct mc_match *m, mc_node *f)
 {
     mc_node *in[4];
@@ -79,8 +79,8 @@ static bool makes_axes(const mc_node *shuffle)
     return false;
 }
 
-/* New axes sink only to where they end in another shuffle, a reduction or an alloc: elsewhere they would
- * only make the work larger. */
+/* A dimshuffle that adds axes moves through f only if it then meets another dimshuffle, a reduction, an alloc
+ * or a constant at every operand. Elsewhere it would only add work. */
 static bool meets_something(const struct mc_match *m, const mc_node *f, int depth)
 {
     for (int i = 0; i < f->nin; i++) {
@@ -94,7 +94,7 @@ static bool meets_something(const struct mc_match *m, const mc_node *f, int dept
     return true;
 }
 
-/* alloc(v, shape) shuffled is v shuffled, repeated to the shuffled shape. */
+/* A dimshuffle of alloc(v, shape) is an alloc of the shuffled v to the shuffled shape. */
 static mc_node *through_alloc(const struct mc_match *m, mc_node *a)
 {
     const struct mc_attr *order = &m->root->attr[0];
@@ -113,8 +113,8 @@ static mc_node *through_alloc(const struct mc_match *m, mc_node *a)
     return mc_is_error(v) ? NULL : mc_op2("alloc", v, mc_shape_stack(m->g, order->n, size));
 }
 
-/* The axes a reduction took away, put back where they were: the reduction that keeps them.  Or the
- * axes it kept, dropped: the one that does not. */
+/* A dimshuffle that restores the axes that a reduction dropped gives the reduction with keepdims; one that
+ * drops the axes that it kept gives the reduction without. */
 static mc_node *restores_axes(const struct mc_match *m, mc_node *r)
 {
     const struct mc_attr *order = &m->root->attr[0];
@@ -148,7 +148,7 @@ static mc_node *shuffle(const struct mc_match *m)
         }
         return mc_shuffle(x->in[0], order->n, both);
     }
-    bool same = order->n == x->type.rank; /* but for axes of size 1, of which one is like another */
+    bool same = order->n == x->type.rank; /* axes of size 1 are interchangeable */
     for (int i = 0; same && i < order->n; i++) {
         same = order->ints[i] == i || (x->type.dims[i] == 1 && n->type.dims[i] == 1);
     }
@@ -183,7 +183,7 @@ static bool is_open(const mc_node *size)
     return mc_const_ints(size, &v, 1, &n) && v < 0;
 }
 
-/* A reshape that only makes or drops axes of size 1, or nothing at all, is a dimshuffle. */
+/* A reshape that only adds or drops axes of size 1, or changes nothing, is a dimshuffle. */
 static mc_node *as_shuffle(const struct mc_match *m, mc_node *x, mc_node *shape)
 {
     int64_t order[MC_MAX_RANK], v;
@@ -245,7 +245,7 @@ static mc_node *reshape(const struct mc_match *m)
     return as_shuffle(m, x, n->in[1]);
 }
 
-/* A promise given back and made again is still kept. */
+/* specify_shape is dropped where the sizes are known, or where it only undoes an unbroadcast. */
 static mc_node *specified(const struct mc_match *m)
 {
     mc_node *x = m->root->in[0];
@@ -254,7 +254,7 @@ static mc_node *specified(const struct mc_match *m)
     }
     for (int i = 0; i < x->type.rank; i++) {
         if (m->root->attr[0].ints[i] >= 0 && x->type.dims[i] < 0) {
-            return NULL; /* a promise still to be checked */
+            return NULL; /* this size has to be checked at run time */
         }
     }
     return x;
@@ -262,7 +262,7 @@ static mc_node *specified(const struct mc_match *m)
 
 /* ---- alloc ---- */
 
-/* A number under axes of size 1 is the number. */
+/* The scalar in x if all axes of x have size 1 and x is a constant or a dimshuffle of a scalar; else NULL. */
 static mc_node *number_itself(mc_node *x)
 {
     for (int i = 0; i < x->type.rank; i++) {
@@ -276,7 +276,8 @@ static mc_node *number_itself(mc_node *x)
     return x->type.rank && x->op->form == FORM_DIMSHUFFLE && x->in[0]->type.rank == 0 ? x->in[0] : NULL;
 }
 
-/* x, promised to have size 1 where its alloc has: axes of x are the last ones of the alloc. */
+/* x with a check that its axes have size 1 where the alloc's have. The axes of x are the last ones of the
+ * alloc. */
 static mc_node *promised(mc_node *x, const struct mc_type *t)
 {
     int64_t sizes[MC_MAX_RANK];
@@ -310,7 +311,7 @@ static mc_node *alloc(const struct mc_match *m)
                                      : NULL;
 }
 
-/* Does another operand have the size of every axis along which operand k repeats itself? */
+/* Does another operand have the full size of every axis along which operand k is repeated? */
 static bool others_cover(const mc_node *n, int k)
 {
     for (int axis = 0; axis < n->type.rank; axis++) {
@@ -325,7 +326,8 @@ static bool others_cover(const mc_node *n, int k)
     return true;
 }
 
-/* An alloc among the operands of a scalar op: broadcasting does its work; or the op is done once, before. */
+/* An alloc among the operands of a scalar op is dropped if broadcasting does the same. If the other operands
+ * are scalars, the op is applied before the alloc. */
 static mc_node *scalar_of_alloc(const struct mc_match *m)
 {
     mc_node *n = m->root, *in[4];
@@ -354,7 +356,7 @@ static mc_node *scalar_of_alloc(const struct mc_match *m)
     return mc_is_error(y) ? y : mc_op2("alloc", y, n->in[which]->in[1]);
 }
 
-/* Some operand with all axes must be left. */
+/* An operand that is a scalar with axes of size 1 loses its axes. One operand with all axes must remain. */
 static mc_node *scalar_of_number(const struct mc_match *m)
 {
     mc_node *n = m->root, *in[4], *bare;

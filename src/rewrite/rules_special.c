@@ -1,4 +1,4 @@
-/* rules_special.c: the last pass: forms that run faster, once all else is settled. */
+/* rules_special.c: the last pass: forms that run faster, after all other rules have been applied. */
 #include "rewrite/rewrite.h"
 #include <math.h>
 
@@ -18,8 +18,8 @@ static bool minus_two(const struct mc_match *m)
     return real(m) && k >= -2 && k <= -2;
 }
 
-/* By repeated squaring: x ** 13 = x * x**4 * x**8.  Of a negative power the reciprocal comes first: 1 /
- * sqr(480) is small in float16, but sqr(480) is infinite. */
+/* x ** k by repeated squaring: x ** 13 = x * x**4 * x**8. For a negative power the reciprocal is taken first:
+ * in float16 sqr(480) is infinite, but sqr(1 / 480) is only small. */
 static mc_node *unroll(const struct mc_match *m)
 {
     mc_node *square = mc_letter(m, 'x'), *y = NULL;
@@ -34,9 +34,9 @@ static mc_node *unroll(const struct mc_match *m)
     return y;
 }
 
-/* The quotient by a power of two is the product with its inverse to the bit.  By another number it is
- * not (49 / 49 must be 1, and so must the mean of 49 ones), so that rule waits to be included: kernels
- * wait for memory, not for division. */
+/* A quotient by a power of two equals the product with its inverse bit for bit. For other numbers it does not
+ * (49 / 49 must be 1, and so must the mean of 49 ones), so that rule is off by default. Little is lost:
+ * kernels are bound by memory, not by division. */
 static bool has_reciprocal(const struct mc_match *m)
 {
     double r = 1 / mc_letter_number(m, 'k');
@@ -56,14 +56,14 @@ static bool power_of_two(const struct mc_match *m)
     return has_reciprocal(m) && half >= 0.5 && half <= 0.5;
 }
 
-/* The largest stays the largest through whatever grows strictly.  Not before formulas are stable: log(exp(x)
- * + 1) must not become the exp(x) + 1 that overflows. */
+/* argmax of a strictly increasing function of x is argmax of x. This runs only after formulas are stable:
+ * log(exp(x) + 1) must not become exp(x) + 1, which overflows. */
 static mc_node *argmax_through(const struct mc_match *m)
 {
     mc_node *f = m->root->in[0];
     bool grows = f->op->flags & OP_MONOTONE && f->nin == 1 &&
                  (!f->op->arity || f->in[0]->type.dtype == f->type.dtype);
-    if (grows && !f->op->arity) { /* of lines along an axis: softmax */
+    if (grows && !f->op->arity) { /* increasing along one axis only: softmax */
         int axis[MC_MAX_RANK], rank = f->type.rank;
         int64_t along = mc_attr_int(mc_attr_named(f, "axis"));
         grows = mc_axes_of(m->root, 0, rank, axis) == 1 && axis[0] == (along < 0 ? along + rank : along);
@@ -72,7 +72,7 @@ static mc_node *argmax_through(const struct mc_match *m)
 }
 
 static const struct mc_rule rows[] = {
-    { "x ** 0.5",            "sqrt(x)",           FINITE },     /* of -0 and -inf */
+    { "x ** 0.5",            "sqrt(x)",           FINITE },     /* they differ at -0 and -inf */
     { "x ** -0.5",           "1 / sqrt(x)",       FINITE },
     { "x ** -1",             "1 / x",             ROUND,  .when = real },
     { "x ** k",              "sqr(1 / x)",        ROUND,  .when = minus_two },

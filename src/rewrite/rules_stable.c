@@ -1,8 +1,8 @@
-/* rules_stable.c: the same real function by a formula that keeps its digits.  tests/stable.py has a formula
- * for each row.
+/* rules_stable.c: stable forms: formulas for the same real function that keep its digits. tests/stable.py has
+ * a formula for each row.
  *
- * Trap: a rule must not undo itself or run into its own result: the branch of log(erfc(x)) that keeps
- * log(erfc) caps its argument, and the rule does not touch a capped one. */
+ * Trap: a rule must not match its own result. The branch of log(erfc(x)) that keeps log(erfc) caps its
+ * argument by a minimum, and the rule does not match a capped argument. */
 #include "rewrite/rewrite.h"
 #include <math.h>
 
@@ -55,7 +55,8 @@ static const mc_node *below_views(const mc_node *n)
     return n;
 }
 
-/* The views of n, over log of what lies below them; `exponent`: over what is exponentiated there. */
+/* The views of n applied to the log of the node below them. `exponent`: if that node is exp(x), x is taken
+ * for its log. */
 static mc_node *views_of(mc_node *n, bool exponent)
 {
     mc_node *in[MC_MAX_RANK * 3 + 1];
@@ -70,7 +71,7 @@ static mc_node *views_of(mc_node *n, bool exponent)
 static bool is_exp(const mc_node *n);
 static bool is_sum_of_exp(const mc_node *n) { return n->op->fold == FOLD_SUM && is_exp(n->in[0]); }
 
-/* Exponentials or sums of them, as they are or as parts of them in another shape and order. */
+/* Is n a view of an exponential or of a sum of exponentials? */
 static bool is_exp(const mc_node *n)
 {
     return is_exponential(below_views(n)) || is_sum_of_exp(below_views(n));
@@ -82,7 +83,7 @@ static bool k_is_minus_m(const struct mc_match *m)
     return sum >= 0 && sum <= 0;
 }
 
-/* The maximum of x as largest() makes it, or as it stands in a graph. */
+/* Is m the maximum of x, written directly or as largest() makes it? */
 static bool is_largest(const mc_node *m, const mc_node *x)
 {
     struct mc_match of;
@@ -93,7 +94,7 @@ static bool is_largest(const mc_node *m, const mc_node *x)
     return m->op->fold == FOLD_MOST && m->in[0] == x;
 }
 
-/* Is n x - m, m the maximum of x? */
+/* Is n of the form x - m with m the maximum of x? */
 static bool is_less_largest(const mc_node *n)
 {
     struct mc_match less;
@@ -101,8 +102,8 @@ static bool is_less_largest(const mc_node *n)
            is_largest(mc_letter(&less, 'y'), mc_letter(&less, 'x'));
 }
 
-/* The maximum of x over axes, kept: 0 where it is infinite.  Whatever is taken off comes back, so the result
- * does not depend on it: a constant to gradients. */
+/* The maximum of x over axes, with keepdims; 0 where it is infinite. The formulas subtract it and add it
+ * back, so their results do not depend on it: gradients take it as a constant. */
 static mc_node *largest(mc_node *x, struct mc_attr axes)
 {
     int64_t one = 1;
@@ -112,7 +113,7 @@ static mc_node *largest(mc_node *x, struct mc_attr axes)
     return mc_expr(x->graph, "consider_constant(where(isinf(m), 0, m))", b, 1);
 }
 
-/* Does n reduce axes of size 1 alone, or none? */
+/* Does n reduce only axes of size 1, or none? */
 static bool sums_one(const mc_node *n)
 {
     int axis[MC_MAX_RANK];
@@ -124,8 +125,8 @@ static bool sums_one(const mc_node *n)
     return one;
 }
 
-/* log(sum(exp(x))) ==> m + log(sum(exp(x - m))), m the maximum; an infinite m is not subtracted.  Of one
- * element it is x. */
+/* log(sum(exp(x))) ==> m + log(sum(exp(x - m))), m the maximum; an infinite m is not subtracted. For a sum of
+ * one element the result is x. */
 static mc_node *log_sum_exp(const struct mc_match *m)
 {
     const mc_node *sum = m->root->in[0];
@@ -160,7 +161,7 @@ static mc_node *log_sum_exp(const struct mc_match *m)
         b, 5);
 }
 
-/* The denominator without what only spreads it over the numerator's shape. */
+/* The denominator without the dimshuffles and allocs that broadcast it. */
 static mc_node *without_broadcast(mc_node *n)
 {
     while (n->op->form == FORM_DIMSHUFFLE || n->op->form == FORM_ALLOC) {
@@ -169,7 +170,7 @@ static mc_node *without_broadcast(mc_node *n)
     return n;
 }
 
-/* Does the quotient by n, a sum of x over axes, meet each element with the sum that it is part of? */
+/* n is a broadcast sum of x. Does a quotient by n divide each element of x by the sum that contains it? */
 static bool is_normalised_by_own_sum(const mc_node *n, const mc_node *x)
 {
     int axis[MC_MAX_RANK], rank = x->type.rank, next = 0;
@@ -178,7 +179,7 @@ static bool is_normalised_by_own_sum(const mc_node *n, const mc_node *x)
     if (count == rank && n->type.rank == 0) {
         return true;
     }
-    /* axes are kept, or were made anew, or stand in front of those that are left */
+    /* each reduced axis must be kept with size 1 or restored by one dimshuffle */
     for (int i = 0; i < rank; i++) {
         const bool gone = next < count && axis[next] == i;
         int64_t from = i;
@@ -197,8 +198,8 @@ static bool is_normalised_by_own_sum(const mc_node *n, const mc_node *x)
     return true;
 }
 
-/* exp(x) / sum(exp(x)) over any axes ==> e / sum(e), e = exp(x - m), m the maximum; of one element 1, where x
- * is finite. y: a factor of exp(x). */
+/* exp(x) / sum(exp(x)) over any axes ==> e / sum(e), e = exp(x - m), m the maximum. For a sum of one element
+ * the quotient is 1 if x is finite. y: a factor of exp(x), or NULL. */
 static mc_node *exp_over_sum(const struct mc_match *m)
 {
     mc_node *x = mc_letter(m, 'x'), *y = mc_letter(m, 'y'), *below = mc_letter(m, 'z'),
@@ -215,7 +216,7 @@ static mc_node *exp_over_sum(const struct mc_match *m)
     return y ? mc_op2("mul", p, y) : p;
 }
 
-/* sum(exp(x) * y) / sum(exp(x)), the mean of y by such weights  ==>  sum(e * y) / sum(e) */
+/* sum(exp(x) * y) / sum(exp(x)), the mean of y with weights exp(x)  ==>  sum(e * y) / sum(e) */
 static mc_node *mean_by_exp(const struct mc_match *m)
 {
     const mc_node *above = m->root->in[0], *below = m->root->in[1];
@@ -235,13 +236,13 @@ static mc_node *mean_by_exp(const struct mc_match *m)
                    v, 5);
 }
 
-/* log(f(...)) for which there is a formula that does not take the detour over f. */
+/* Is there a stable formula for log(f(...))? */
 static bool has_log(const mc_node *f)
 {
     return f->op->flags & OP_HAS_LOG || is_sum_of_exp(f);
 }
 
-/* log of a product or quotient with such an f, of its square or root. */
+/* log of a product or quotient with such an f, or of its square or root. */
 static mc_node *log_of_product(const struct mc_match *m)
 {
     static const struct { int look; const char *log; } forms[] = {
@@ -260,8 +261,8 @@ static mc_node *log_of_product(const struct mc_match *m)
     return NULL;
 }
 
-/* Exponentials and positive numbers added up, each perhaps a part or spread over more axes, perhaps times a
- * positive number. */
+/* Is n a sum of exponentials and positive numbers? A term may be a view, and may have a positive number as
+ * factor or divisor. */
 static bool is_exps(const mc_node *n, int deep)
 {
     struct mc_match p;
@@ -280,7 +281,7 @@ static bool is_exps(const mc_node *n, int deep)
            mc_letter_number(&p, 'k') > 0 && is_exps(mc_letter(&p, 'x'), deep - 1);
 }
 
-/* Numbers alone have no exponential that could be too large. */
+/* A number has no exponential that could overflow. */
 static bool is_number(const mc_node *n)
 {
     double k;
@@ -307,7 +308,7 @@ static mc_node *log_of_exps(const struct mc_match *m)
     return adds_exps(s) ? mc_op2("logaddexp", mc_op1("log", s->in[0]), mc_op1("log", s->in[1])) : NULL;
 }
 
-/* log of parts, of other shapes and orders of f: the same of log(f). */
+/* log of a view of f ==> the view of log(f) */
 static mc_node *log_of_view(const struct mc_match *m)
 {
     mc_node *v = m->root->in[0];
@@ -316,8 +317,8 @@ static mc_node *log_of_view(const struct mc_match *m)
                : NULL;
 }
 
-/* log(1 - exp(x)): where exp(x) is small by log1p, else by expm1.  Neither branch meets the other's
- * arguments. */
+/* log(1 - exp(x)) is computed by log1p where exp(x) is small, else by expm1. The argument of each branch is
+ * clamped to the branch's own range; this tells a clamped one. */
 static bool is_clamped(const mc_node *x)
 {
     double v;
@@ -327,7 +328,7 @@ static bool is_clamped(const mc_node *x)
 #define ONE_LESS_EXP "where(x > -1, log(-expm1(maximum(x, -1))), log1p(-exp(minimum(x, -1))))"
 static bool not_held(const struct mc_match *m) { return !is_clamped(mc_letter(m, 'x')); }
 
-/* Where erfc has underflown: log(erfc(x)) and exp(-x*x)/erfc(x) by the asymptotic series. */
+/* Where erfc underflows, log(erfc(x)) and exp(-x*x)/erfc(x) are computed by the asymptotic series. */
 static bool has_upper_bound(const mc_node *x)
 {
     return mc_matches(&looks[CAPPED], x, NULL);
@@ -338,7 +339,7 @@ static bool not_capped(const struct mc_match *m)
     return !has_upper_bound(mc_letter(m, 'x'));
 }
 
-/* From here on the series is right to the last digits; squares of erfc are far from underflow still. */
+/* From this x on the series is accurate to the last digits. The square of erfc does not underflow here. */
 static double erfc_limit(mc_dtype d)
 {
     return d == MC_FLOAT64 ? 18 : d == MC_FLOAT16 ? 3 : 5;
@@ -352,7 +353,7 @@ static mc_node *by_series(mc_node *x, const char *text)
     struct mc_bind b[] = {
         { "x", x, NULL }, { "c", c, NULL }, { "b", NULL, NULL }, { "s", NULL, NULL }, { "h", NULL, NULL }
     };
-    b[2].node = mc_expr(x->graph, "maximum(x, c)", b, 2); /* the other branch stays away from 0 */
+    b[2].node = mc_expr(x->graph, "maximum(x, c)", b, 2); /* no division by 0 in the branch not taken */
     b[3].node = mc_expr(x->graph, "sqr(b)", b, 3);
     b[4].node = mc_expr(x->graph, "0.5 / s", b, 4);
     return mc_expr(x->graph, text, b, 5);
@@ -383,7 +384,7 @@ static bool is_negative_of(const mc_node *a, const mc_node *b)
            mc_letter_number(&p, 'k') + mc_letter_number(&q, 'k') == 0;
 }
 
-/* exp(-sqr(z)) / erfc(x): z is x but for its sign, which the square has lost. */
+/* exp(-sqr(z)) / erfc(x), where z is x or -x: the square has lost the sign. */
 static bool is_ratio(const struct mc_match *m)
 {
     const mc_node *x = mc_letter(m, 'x'), *z = mc_letter(m, 'z');
@@ -398,7 +399,7 @@ static mc_node *erfc_ratio(const struct mc_match *m)
     return y ? mc_op2("mul", r, y) : r;
 }
 
-/* exp(x) * sigmoid(-x) is sigmoid(x), wherever the two stand in a product. */
+/* exp(x) * sigmoid(-x) is sigmoid(x), wherever the two are in a product. */
 enum { MOST_FACTORS = 32 };
 
 static int factors(const struct mc_match *m, mc_node **f)
@@ -408,8 +409,7 @@ static int factors(const struct mc_match *m, mc_node **f)
     f[0] = m->root;
     for (int i = 0; i < n;) {
         if (n < MOST_FACTORS &&
-            mc_matches(&looks[PRODUCT], f[i],
-                       &p)) { /* one that serves others too: the digits are worth a product */
+            mc_matches(&looks[PRODUCT], f[i], &p)) { /* also a product that has other users */
             f[i] = mc_letter(&p, 'x');
             f[n++] = mc_letter(&p, 'y');
         } else {
@@ -437,7 +437,7 @@ static mc_node *exp_times_sigmoid(const struct mc_match *m)
     return NULL;
 }
 
-/* y / ((1 + exp(x)) * z)  ==>  y * sigmoid(-x) / z, for each such factor, squares of them too. */
+/* y / ((1 + exp(x)) * z)  ==>  y * sigmoid(-x) / z, for each such factor and for squares of it. */
 static mc_node *over_one_plus_exp(const struct mc_match *m)
 {
     mc_node *f[MOST_FACTORS + 1] = { m->root->in[1] }, *above = m->root->in[0], *below = NULL;
@@ -500,7 +500,7 @@ static const struct mc_rule rows[] = {
     { "exp(x) * (y / z)",           NULL, ROUND, .make = exp_over_sum, .name = "exp times a quotient by its sum",
       .sample = "exp(x) * (y / sum(exp(x)))" },
 
-    /* logarithms of what has a stable one */
+    /* logarithms of formulas whose logarithm has a stable form */
     { "log(erfc(x) * 0.5)",         "where(x < 0, log1p(erfc(-minimum(x, 0)) * -0.5), log(erfc(maximum(x, 0))) - 0.693147180559945309417232)", ROUND },
     { "log(erfc(x) / 2)",           "log(erfc(x) * 0.5)",        ROUND  },
     { .op = "log", .make = log_of_product, .promise = ROUND, .name = "log of a product",

@@ -1,6 +1,6 @@
-/* rules_update.c: tensors with parts changed.
+/* rules_update.c: set_subtensor and inc_subtensor.
  *
- * What is changed as a whole is no part any more, and of two changes to one region one is left. */
+ * An update of a whole tensor becomes a value or a sum. Two updates of the same region become one. */
 #include "rewrite/index.h"
 
 static bool is_zero(const mc_node *n)
@@ -21,7 +21,7 @@ static mc_node *remake(const mc_node *n, mc_node *x, mc_node *y, bool set)
     return mc_apply(n->graph, n->op, n->nin, in, a);
 }
 
-/* A value that is one number throughout broadcasts by itself. */
+/* A value that is a repeated scalar need not be repeated: an update broadcasts its value. */
 static mc_node *one_number(const struct mc_match *m)
 {
     mc_node *n = m->root, *y = n->in[1], *in[2 + 3 * MC_MAX_RANK];
@@ -37,7 +37,7 @@ static mc_node *one_number(const struct mc_match *m)
     return mc_is_error(in[1]) ? in[1] : mc_node_make(m->g, n->op, n->nin, in, n->attr);
 }
 
-/* Each axis whole, forwards or backwards. */
+/* Does the index take each axis whole, forwards or reversed? */
 static bool all_there(const mc_node *n)
 {
     for (int i = 0; i < n->attr[0].n; i += SPEC_N) {
@@ -48,7 +48,7 @@ static bool all_there(const mc_node *n)
     return true;
 }
 
-/* What sets all, backwards, is what it sets it to, backwards. */
+/* Setting all of x through reversed axes gives the value with those axes reversed. */
 static mc_node *set_backwards(mc_node *n)
 {
     struct index to = { .nbound = 0 };
@@ -59,8 +59,8 @@ static mc_node *set_backwards(mc_node *n)
     return y ? index_part(y, &to) : NULL;
 }
 
-/* A whole is set or increased as such; zeros are set, not increased; of two changes to one region one is
- * left. */
+/* An update of the whole becomes the value or a sum; adding to zeros becomes setting; two updates of the same
+ * region become one. */
 static mc_node *update(const struct mc_match *m)
 {
     mc_node *n = m->root, *x = n->in[0], *y = n->in[1];

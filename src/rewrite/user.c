@@ -1,5 +1,5 @@
-/* user.c: rules that a program adds to one graph.  They run in every pass, behind the built-in ones,
- * the oldest first, and are held to the same checks. */
+/* user.c: rules that a user adds to one graph. They run in every pass after the built-in rules, the oldest
+ * first, under the same checks. */
 #include "rewrite/rewrite.h"
 
 static const char *keep(mc_graph *g, const char *s)
@@ -31,7 +31,7 @@ static mc_status add(mc_graph *g, const char *from, const char *to, const char *
     return MC_OK;
 }
 
-/* A mistake in a rule is the rule's, not the graph's: the graph stays as it was. */
+/* An error in a rule does not put the graph into an error state. */
 mc_status mc_rewrite_add(mc_graph *g, const char *from, const char *to, const char *tags)
 {
     if (!g || !from || !to) {

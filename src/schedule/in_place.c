@@ -1,9 +1,9 @@
-/* in_place.c: on a GPU, a new value of a shared variable made where the old one lies: no second copy of all
- * weights, and no pass that moves it over.
+/* in_place.c: in-place updates on a GPU: the new value of a shared variable is written over the old one.
+ * This saves a second copy of all weights and the pass that copies them.
  *
- * Invariant: nothing reads the old value behind the step that writes the new one, and nothing that may fail,
- * and so keep the update from being made, runs behind it; what failed before it is told to its kernel
- * (mc_grid_head's `held`).  So it is not done where steps may run beside each other. */
+ * Invariant: after the step that writes the new value, no step reads the old one, and no step may fail,
+ * since a failed call makes no update. If an earlier step failed, the kernel does not write (`held` of
+ * mc_grid_head). In-place updates are not used where steps may run concurrently. */
 #include "schedule/schedule.h"
 #include "exec/heavy/heavy.h"
 
@@ -43,7 +43,7 @@ static bool is_output(const struct mc_program *pr, int v)
     return yes;
 }
 
-/* Does the step read the old value nowhere but at the element that it writes? */
+/* Does the step read the old value only at the element that it writes? */
 static bool reads_own_element(const struct mc_function *f, const struct mc_step *st, int old)
 {
     const struct mc_program *pr = &f->code->program;
@@ -78,8 +78,8 @@ int mc_update_aliases(const struct mc_function *f, const struct mc_shape_plan *p
     return to->index;
 }
 
-/* An input that is a shared variable's own memory is copied: it is to be read as it was when the call
- * began. */
+/* Copies inputs that share memory with an updated variable: an input has the value from the start of the
+ * call. */
 mc_status mc_inputs_unalias(struct mc_function *f)
 {
     for (int i = 0; i < f->code->program.ninput; i++) {

@@ -1,26 +1,26 @@
-/* memory.c: one arena for all intermediates of a plan.  A value lives from the step that makes it to the
- * last that reads it, through views too; first fit into the gaps, in the order of steps, or the largest first
- * where that needs clearly less.  Work that only maps may write over a source that dies with it, unless the
- * reference may have to do it again.  What a step needs while it runs lies in the gaps there are then, or
- * behind the last value alive.  Where steps of a GPU may run beside each other, memory is left alone for some
- * steps before it is used again: sharing it would be a reason to wait.
+/* memory.c: places all intermediate values of a shape plan in one arena. A value is live from the step that
+ * makes it to the last step that reads it or a view of it. Blocks are placed first fit in the order of steps,
+ * or largest first if that needs clearly less memory. A map kernel may write over a source whose last read it
+ * is, unless the step may have to be repeated by the reference. The workspace of a step is placed in a gap
+ * between the live blocks, or after the last one. Where steps may run concurrently on a GPU, freed memory is
+ * not reused for some steps: a step would have to wait for the earlier user of its memory.
  *
- * Invariant: two blocks that are alive at one step lie apart. */
+ * Invariant: two blocks that are live at the same step do not overlap. */
 #include "schedule/schedule.h"
 #include "exec/heavy/heavy.h"
 #include <stdlib.h>
 
-enum { ALIGN = 256 };         /* what cuBLASLt asks of a workspace */
-/* steps until memory is used again where they may run beside each other, if all of it is less than a
- * fourth of the GPU's */
+enum { ALIGN = 256 };         /* the alignment of a workspace that cuBLASLt requires */
+/* Steps until memory is reused where steps may run concurrently; used if the arena is less than a fourth of
+ * the GPU's memory. */
 enum { APART = 8 };
 
 struct arena {
-    mc_blocks *all;     /* in the order in which they were asked for */
-    VEC(int) live;      /* of these, sorted by address */
+    mc_blocks *all;     /* in the order of allocation */
+    VEC(int) live;      /* the live ones of these, sorted by address */
     int *of;            /* by value: its block; -1: it has none */
-    int64_t front, top; /* front: bytes before the first, for what a GPU is sent */
-    int apart;          /* steps that memory is left alone before it is used again */
+    int64_t front, top; /* front: bytes reserved at the start for the inputs that are sent to a GPU */
+    int apart;          /* steps before freed memory is reused */
 };
 
 static int64_t rounded(size_t n)
@@ -45,7 +45,7 @@ static void free_block(struct arena *a, int step)
     a->live.n = k;
 }
 
-/* The lowest gap that is large enough among those alive; *before: how many of them lie in front of it. */
+/* The lowest gap between live blocks that is large enough; *before: number of live blocks before it. */
 static int64_t find_gap(const struct arena *a, int64_t size, size_t *before)
 {
     int64_t at = a->front;
@@ -61,7 +61,7 @@ static int64_t find_gap(const struct arena *a, int64_t size, size_t *before)
     return at;
 }
 
-/* The last step for which a block is held whose value is read by `last` at last. */
+/* The last step at which a block is live if step `last` is the last one to read its value. */
 static int bytes_live(const struct arena *a, int last)
 {
     return last < INT32_MAX - a->apart ? last + a->apart : last;
@@ -77,7 +77,7 @@ static bool block_begins(struct arena *a, size_t i, int block)
     return true;
 }
 
-/* The number of a new block; negative: no memory. */
+/* Allocates a block. Returns its number, or a negative number if out of memory. */
 static int allocate_gap(struct arena *a, int64_t size, int step, int last)
 {
     size_t i;
@@ -89,8 +89,8 @@ static int allocate_gap(struct arena *a, int64_t size, int step, int last)
     return (int)a->all->n - 1;
 }
 
-/* A source of step s whose memory result v may take over: dies here, same size and layout, read element by
- * element. */
+/* A source of the step whose memory the result v may take over: this step is the last to read it, it has the
+ * same size and layout, and is read element by element. -1: none. */
 static int dying_source(const struct mc_function *f, const struct mc_shape_plan *p, const struct arena *a,
                         int step, int v)
 {
@@ -111,7 +111,7 @@ static int dying_source(const struct mc_function *f, const struct mc_shape_plan 
                            p->slot[v].type.dims)) {
             continue;
         }
-        bool alone = true; /* no other view of it in this kernel, and not taken over already */
+        bool alone = true; /* the kernel reads no other view of it, and no other result took it over */
         for (size_t k = 0; k < st->kernel->operand.n; k++) {
             int other = st->kernel->operand.at[k].index ? -1 : st->operand[k];
             if (k != i && other >= 0 &&
@@ -127,7 +127,8 @@ static int dying_source(const struct mc_function *f, const struct mc_shape_plan 
     return -1;
 }
 
-/* Results the caller wants fresh are made where he wants them, when nothing else needs their memory. */
+/* The output in whose own memory v is made directly, or -1. v must be one output that the caller does not
+ * borrow, with no update and no view that is an output. */
 static int direct_output(const struct mc_function *f, const struct mc_program *pr, int v)
 {
     int found = -1;
@@ -152,7 +153,8 @@ static int direct_output(const struct mc_function *f, const struct mc_program *p
     return found;
 }
 
-/* heavy: what a product makes, before its finisher has read anything: it writes over no source. */
+/* Places result v. heavy: a solver's result, which must not overwrite a source, since the epilogue still
+ * reads the sources. */
 static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, struct arena *a, int step,
                               int v, bool heavy)
 {
@@ -178,13 +180,13 @@ static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, st
         return MC_OK;
     }
     if (f->code->mode == MODE_DEBUG) {
-        last = 0x7fffffff; /* everything stays, so that each step can be computed again */
+        last = 0x7fffffff; /* nothing is freed, so that each step can be repeated */
     }
     a->of[v] = allocate_gap(a, rounded(mc_slot_bytes(slot)), step, last);
     return a->of[v] < 0 ? MC_EMEMORY : MC_OK;
 }
 
-/* Views follow their root, whose place is known by now; until here their offsets count from it. */
+/* A view gets the base of its root. Its offset was relative to the root. */
 static void place_view(const struct mc_program *pr, struct mc_shape_plan *p, const struct mc_step *st)
 {
     struct mc_slot *to = &p->slot[st->dst[0]];
@@ -199,7 +201,7 @@ static void place_view(const struct mc_program *pr, struct mc_shape_plan *p, con
     }
 }
 
-/* The results of a step. */
+/* Places the results of a step. */
 static mc_status place_results(struct mc_function *f, struct mc_shape_plan *p, struct arena *a, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
@@ -216,7 +218,7 @@ static mc_status place_results(struct mc_function *f, struct mc_shape_plan *p, s
     const bool fused = p->step[step].heavy && p->step[step].heavy->epilogue.by_solver;
     if (fused) {
         p->slot[product].base = BASE_TYPE;
-    } else if (product >= 0) { /* first: its finisher may write over it */
+    } else if (product >= 0) { /* placed first: the epilogue may write over it */
         s = place_result(f, p, a, step, product, true);
     }
     for (int k = 0; k < st->ndst && s == MC_OK; k++) {
@@ -227,9 +229,9 @@ static mc_status place_results(struct mc_function *f, struct mc_shape_plan *p, s
 
 /* ---- the largest first ---- */
 
-/* blocks beyond which the time for it is not taken: it grows with their square */
+/* the most blocks for which this is tried: its time is quadratic */
 enum { MANY = 2000 };
-static const double clearly = 0.95; /* of what first fit needs */
+static const double clearly = 0.95; /* largest first is used if it needs less than this part of first fit */
 
 static int by_size(const void *a_, const void *b_)
 {
@@ -240,7 +242,7 @@ static int by_size(const void *a_, const void *b_)
                                   : a > b;
 }
 
-/* Each into the lowest gap among those that were placed before it and are alive with it. */
+/* Places each block into the lowest gap between the blocks placed before it that are live with it. */
 static bool largest_first(mc_blocks *all, int64_t front, int64_t *top)
 {
     struct mc_block **order = mc_alloc((all->n + 1) * sizeof *order, "plan");
@@ -273,7 +275,7 @@ static bool largest_first(mc_blocks *all, int64_t front, int64_t *top)
     return good;
 }
 
-/* False: no memory. */
+/* Switches to largest first if that needs clearly less. False: out of memory. */
 static bool choose_packing(struct arena *a)
 {
     mc_blocks other = { 0 };
@@ -339,7 +341,8 @@ mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
 
 /* ---- workspaces ---- */
 
-/* Those of n values alive at a step, or soon; *next: the first block that has not begun by then. */
+/* Updates the live blocks to those of the first n that are live at the step or within `apart` steps of it.
+ * *next: the first block that has not begun by then. False: out of memory. */
 static bool is_live(struct arena *a, int step, size_t n, size_t *next)
 {
     free_block(a, step);

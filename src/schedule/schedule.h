@@ -1,32 +1,32 @@
 /* schedule.h: one shape of a function: types, views, memory.
  *
- * Invariant: a shape plan depends on the program, the shapes and the backend's row alone. */
+ * Invariant: a shape plan depends only on the program, the shapes and the backend's row. */
 #ifndef MC_SCHEDULE_H
 #define MC_SCHEDULE_H
 
 #include "exec/backend.h"
 
 /* shape_plan.c */
-/* For the shapes in f->arg; made if it is missing.  NULL: error.  room: the most bytes of workspace that a
- * solver plan may then need, if that is less than the flag allows; INT64_MAX: as the flag says. */
+/* The shape plan for the shapes in f->arg, made if it is missing. NULL: error. room: a cap in bytes on the
+ * workspace of a new solver plan, besides that of the flag; INT64_MAX: only the flag's. */
 struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f, int64_t room);
 void mc_shape_plan_free(struct mc_function *f, struct mc_shape_plan *p);
 /* removes it from f and frees it */
 void mc_shape_plan_drop(struct mc_function *f, struct mc_shape_plan *p);
-/* of the arrays of a call that is over */
+/* releases the arrays of a call that has ended */
 void mc_shape_plan_release_arrays(const struct mc_function *f, struct mc_shape_plan *p);
-/* one step, when sizes depend on data */
+/* the types and views of one step; during a call if sizes depend on data */
 mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int step);
-/* launches, once addresses are known */
+/* the launch of one step, after addresses are known */
 mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step);
 /* memory.c */
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p);
-/* once steps have said what they need */
+/* places workspaces, after their sizes are known */
 mc_status mc_plan_workspaces(const struct mc_function *f, struct mc_shape_plan *p);
-/* in_place.c: the shared variable, of f->shared, in whose memory the step makes its new value v; -1: none, it
- * is copied later */
+/* in_place.c: the index in f->shared of the variable in whose memory the step writes its new value v; -1: not
+ * in place, v is copied later */
 int mc_update_aliases(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v);
-/* copies inputs that overlap what updates write; before there is a plan */
+/* copies inputs that overlap memory that updates write; called before planning */
 mc_status mc_inputs_unalias(struct mc_function *f);
 
 /* ---- parts of planning a step ---- */
@@ -35,7 +35,7 @@ mc_status mc_inputs_unalias(struct mc_function *f);
 struct mc_step_types {
     struct mc_function *f;
     struct mc_shape_plan *p;
-    struct mc_type *type;   /* of nodes inside the kernel, in the order of the step's nodes */
+    struct mc_type *type;   /* of the kernel's nodes, in the order of the step's nodes */
     const struct mc_step *step;
 };
 mc_status mc_step_input_type(struct mc_step_types *q, mc_node *x, struct mc_type *t, const mc_array **value);

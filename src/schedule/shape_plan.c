@@ -1,8 +1,8 @@
-/* shape_plan.c: code at one shape.  The steps are walked once: each op's infer gives the sizes, early
- * values are computed, views resolved, kernels and products planned.  Plans are kept and found again by
- * what decided them: the inputs' sizes and strides, and the contents of inputs that sizes depend on.
+/* shape_plan.c: makes the plan of a program at one shape: sizes by each op's infer function, plan-time
+ * values, views, solver plans, memory, launches. Plans are cached by the sizes and strides of inputs and
+ * shared variables and the contents of inputs that determine sizes.
  *
- * Nothing is compiled here, and nothing is timed unless the flag plan asks for it. */
+ * Nothing is compiled here, and nothing is timed unless the flag `plan` asks for it. */
 #include "schedule/schedule.h"
 #include "exec/heavy/heavy.h"
 
@@ -20,7 +20,7 @@ static int array_key(int64_t *key, const mc_array *a)
 static int contents_key(int64_t *key, const mc_array *a)
 {
     int64_t n = mc_array_size(a);
-    for (int64_t i = 0; i < n; i++) { /* the bits: 0.25 and 0.75 are two values */
+    for (int64_t i = 0; i < n; i++) { /* bits, not integers: 0.25 and 0.75 must differ */
         key[i] = 0;
         memcpy(&key[i], a->data + (a->rank ? i * a->strides[0] : 0), mc_dtypes[a->dtype].size);
     }
@@ -53,7 +53,8 @@ static void place_array(struct mc_slot *slot, enum mc_base base, int index, cons
     memcpy(slot->strides, a->strides, (size_t)a->rank * sizeof *a->strides);
 }
 
-/* Where sizes come while running, every value is an array, so that ops may look into it. */
+/* Places inputs, constants and shared variables. If sizes depend on data, each is an array, so that ops
+ * can read its contents during planning. */
 static void place_leaves(struct mc_function *f, struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
@@ -79,7 +80,7 @@ static void place_leaves(struct mc_function *f, struct mc_shape_plan *p)
     }
 }
 
-/* ---- early values ---- */
+/* ---- plan-time values ---- */
 
 static mc_status plan_early(struct mc_step_types *q, const struct mc_step *st)
 {
@@ -93,7 +94,7 @@ static mc_status plan_early(struct mc_step_types *q, const struct mc_step *st)
         return s;
     }
     bool sizes = mc_reads_type_only(n);
-    if (sizes) { /* of something that may have no memory: its type is enough */
+    if (sizes) { /* a size: the input may have no memory, its type is enough */
         struct mc_type t;
         const mc_array *value;
         int axis = 0;
@@ -127,7 +128,7 @@ static mc_status plan_early(struct mc_step_types *q, const struct mc_step *st)
 
 /* ---- steps ---- */
 
-/* The kernel's space: the sizes of whatever varies along each axis. */
+/* The kernel's iteration space: for each axis the size of the nodes that vary along it. */
 static mc_status kernel_space(const struct mc_step_types *q, int64_t *space)
 {
     const struct mc_kernel *k = q->step->kernel;
@@ -141,7 +142,7 @@ static mc_status kernel_space(const struct mc_step_types *q, int64_t *space)
             struct mc_type t = q->type[i];
             const mc_array *value;
             if (j >= 0 && (n->op->flags & OP_REDUCES) == 0) {
-                break; /* what is not reduced varies as its result does */
+                break; /* an op that does not reduce has the axes of its result */
             }
             if (j >= 0) {
                 TRY(mc_step_input_type((struct mc_step_types *)q, (mc_node *)x, &t, &value));
@@ -248,7 +249,7 @@ void mc_shape_plan_release_arrays(const struct mc_function *f, struct mc_shape_p
     }
 }
 
-/* Sizes, solver plans, places in the arena, launches. */
+/* Sizes, solver plans, arena, launches, in this order. */
 static mc_status plan_all(struct mc_function *f, struct mc_shape_plan *p)
 {
     const struct mc_program *pr = &f->code->program;
@@ -268,8 +269,8 @@ static mc_status plan_all(struct mc_function *f, struct mc_shape_plan *p)
     return mc_plan_workspaces(f, p);
 }
 
-/* If sizes depend on data, a call plans each step before it runs it, and only the backend's part is done
- * here. */
+/* If sizes depend on data, a call plans each step before it runs the step, and only the backend's part is
+ * planned here. */
 static mc_status plan_shape(struct mc_function *f, struct mc_shape_plan *p)
 {
     if (!f->code->program.dynamic) {

@@ -1,10 +1,10 @@
-/* shape_types.c: the types of a step's nodes at the sizes of a call, by each op's own rule; and where the
- * sizes do not fit, the error, in the words of the formula. */
+/* shape_types.c: the types of a step's nodes at the sizes of a call, by each op's infer function. If the
+ * sizes do not fit, the error quotes the formula. */
 #include "schedule/schedule.h"
 
 static bool same_node(const struct mc_node *a, const struct mc_node *b) { return a == b; }
 
-/* The type of x as an input of step's node k: a value's, a constant's, or that of a node of this kernel. */
+/* The type of x as an input of a node of the step: x is a node of the same kernel, a value or a constant. */
 mc_status mc_step_input_type(struct mc_step_types *q, mc_node *x, struct mc_type *t, const mc_array **value)
 {
     int v = q->f->code->program.value_of[x->id];
@@ -29,7 +29,7 @@ mc_status mc_step_input_type(struct mc_step_types *q, mc_node *x, struct mc_type
         *t = x->type;
         return MC_OK;
     }
-    struct mc_type in[8]; /* positions and their like have no value of their own */
+    struct mc_type in[8]; /* a node without a value, such as a position */
     const mc_array *val[8];
     struct mc_infer n = {
         .op = x->op, .nin = x->nin, .in = in, .value = val, .attr = x->attr, .nout = x->op->nout
@@ -42,7 +42,7 @@ mc_status mc_step_input_type(struct mc_step_types *q, mc_node *x, struct mc_type
     return MC_OK;
 }
 
-/* Only an axis that promised size 1 broadcasts. */
+/* Only an axis whose size 1 was known at compile time is broadcast. */
 static mc_status check_broadcast(const struct mc_node *n, const struct mc_type *in)
 {
     for (int i = 0; n->op->arity && i < n->nin; i++) {
@@ -64,8 +64,8 @@ static mc_status check_broadcast(const struct mc_node *n, const struct mc_type *
     return MC_OK;
 }
 
-/* "step: dot: inner sizes 3 and 4 differ" and behind it the formula, its operands at this call, the user's
- * line. */
+/* Extends the error, such as "step: dot: inner sizes 3 and 4 differ", by the formula, the types of its
+ * operands at this call and the user's source line. */
 static mc_status blame(const struct mc_step_types *q, const mc_node *n, const struct mc_type *in, mc_status s)
 {
     struct mc_str out = { 0 };

@@ -1,10 +1,10 @@
-/* shape_views.c: steps without work: where a view starts, and its strides.
+/* shape_views.c: the offset and strides of views.
  *
- * Invariant: a view shares its source's memory, unless its strides cannot say it: then it is marked as its
- * own. */
+ * Invariant: a view shares its source's memory, unless strides cannot describe it. Then it is marked as `own`
+ * and copied when the step runs. */
 #include "schedule/schedule.h"
 
-/* The view's array over memory at address zero says offset and strides. */
+/* The slot of a view, from the slot of its source. */
 mc_status mc_step_view(struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st,
                        const struct mc_type *t)
 {

@@ -178,7 +178,7 @@ static int this_cpu(void)
 
 /* On a busy machine the kernel may place a woken member on its waker's processor; then, at every job, each
  * would wait for the other to sleep.  So the member excludes that processor from its affinity mask. */
-static void unpin(int cpu, const cpu_set_t *all)
+static void exclude_core(int cpu, const cpu_set_t *all)
 {
     cpu_set_t others = *all;
     CPU_CLR((size_t)cpu, &others);
@@ -187,10 +187,10 @@ static void unpin(int cpu, const cpu_set_t *all)
     }
 }
 
-static void pin_to_core(int cpu)
+static void leave_core(int cpu)
 {
     if (cpu >= 0 && cpu < CPU_SETSIZE && this_cpu() == cpu && start_known) {
-        unpin(cpu, &at_start);
+        exclude_core(cpu, &at_start);
     }
 }
 
@@ -201,7 +201,7 @@ static int this_cpu(void)
     return -1;
 }
 
-static void stay_apart(int cpu)
+static void leave_core(int cpu)
 {
     (void)cpu;
 }
@@ -218,7 +218,7 @@ static void *member_main(void *arg)
         if (stop) {
             return NULL;
         }
-        pin_to_core(m->job.cpu);
+        leave_core(m->job.cpu);
         run_parts(&m->job, (int)(m - member));
         post_job(&m->done, ticket);
     }

@@ -105,7 +105,7 @@ const struct mc_solver *mc_gemm_own(const struct mc_gemm_problem *p);
 /* ---- estimates: seconds, good enough to order our own solvers ---- */
 double mc_gemm_peak(const struct mc_gemm_problem *p); /* operations a second of one thread */
 /* the time of a team for work that takes one thread `seconds` */
-double mc_gemm_copy_c0(double seconds, double tasks);
+double mc_gemm_team_seconds(double seconds, double tasks);
 /* seconds of one thread for reading and writing all operands once */
 double mc_gemm_traffic(const struct mc_gemm_problem *p);
 /* lower bound of one thread's seconds, for mc_team_tasks */

@@ -158,7 +158,7 @@ static double estimate(const struct mc_problem *p_)
     }
     seconds += mc_gemm_traffic(p);
     const double tasks = b * (needs_turning(p) && p->m < 64 ? 1 : m / kernel->mr) * panels;
-    return 6e-8 + 1e-8 * b + mc_gemm_copy_c0(seconds, tasks);
+    return 6e-8 + 1e-8 * b + mc_gemm_team_seconds(seconds, tasks);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)

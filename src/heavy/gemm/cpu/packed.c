@@ -366,7 +366,7 @@ static double estimate(const struct mc_problem *p_)
     const double math = 2 * m * n * k * 1.03 / mc_gemm_peak(p), tiles = m * panels * ranges * 2.2e-9;
     const double seconds = b * (math + tiles + pack_a + pack_b + far) + mc_gemm_traffic(p);
     const double barriers = seconds < MC_TEAM_WORTH ? 0 : 2.6e-6 * down * across * ranges;
-    return 1e-7 * b + mc_gemm_copy_c0(seconds, b * m / kernel->mr) + barriers;
+    return 1e-7 * b + mc_gemm_team_seconds(seconds, b * m / kernel->mr) + barriers;
 }
 
 static const char *refuse(const struct mc_problem *p)

@@ -106,7 +106,7 @@ double mc_gemm_work(const struct mc_gemm_problem *p)
     return MC_MAX(math, bytes / (bytes < (double)mc_cpu()->l2 ? 60e9 : 15e9));
 }
 
-double mc_gemm_copy_c0(double seconds, double tasks)
+double mc_gemm_team_seconds(double seconds, double tasks)
 {
     static const double wake = 1e-6;
     return seconds < MC_TEAM_WORTH ? seconds : seconds / MC_MIN((double)NOMINAL, MC_MAX(tasks, 1)) + wake;

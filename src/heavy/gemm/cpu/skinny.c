@@ -312,7 +312,7 @@ static double estimate(const struct mc_problem *p_)
     const double sums = d.dot ? dots_cost(&d, flops) : outers_cost(&d, flops);
     const double stores = d.tall ? 0.2e-9 * (double)d.p * (double)d.q : 0;
     const double seconds = b * (sums + stores) + mc_gemm_traffic(p);
-    return 1e-7 + b * packing(&d) + mc_gemm_copy_c0(seconds, b * (double)d.p / 64);
+    return 1e-7 + b * packing(&d) + mc_gemm_team_seconds(seconds, b * (double)d.p / 64);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)

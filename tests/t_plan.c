@@ -208,7 +208,11 @@ TEST(plan_times_a_sample)
 /* ---- doubt, and what cannot be ---- */
 
 static double off; /* of the result of who is doubted */
-static double toy_error(const struct mc_problem *p, void *const *operand) { (void)p, (void)operand; return off; }
+static double toy_error(const struct mc_problem *p, void *const *operand)
+{
+    (void)p, (void)operand;
+    return off;
+}
 static double toy_allows(const struct mc_problem *p) { (void)p; return 1e-6; }
 static double a_second(const struct mc_problem *p) { (void)p; return 1; }
 

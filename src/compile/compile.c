@@ -235,7 +235,7 @@ static mc_status compile_kernels(struct compiling *c)
  * function, and logged once a process. */
 static mc_status note_missing(struct compiling *c)
 {
-    static atomic_flag told = ATOMIC_FLAG_INIT;
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
     const struct mc_program *p = &c->code->program;
     struct mc_str out = { 0 };
     int slow = 0, kernels = 0;
@@ -249,7 +249,7 @@ static mc_status note_missing(struct compiling *c)
     mc_str_addf(&out, "%d of %d kernels run as reference loops, several times slower than compiled ones: %s",
                 slow, kernels, c->code->backend->compiler_missing());
     c->code->warning = mc_str_take(&out);
-    if (c->code->warning && !atomic_flag_test_and_set(&told)) {
+    if (c->code->warning && !atomic_flag_test_and_set(&warned)) {
         LOG(LOG_WARN, "%s: %s", c->spec->name ? c->spec->name : "a function", c->code->warning);
     }
     return c->code->warning ? MC_OK : MC_EMEMORY;

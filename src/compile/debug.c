@@ -128,10 +128,10 @@ static double largest(double most, const mc_array *a)
     return most;
 }
 
-/* The first element where both are finite and differ by more than the tolerance; -1: none.  slack: float64,
- * added to the tolerance; or NULL. */
+/* The first element where both are finite and differ by more than the tolerance; -1: none.  tolerance:
+ * float64, added to the tolerance; or NULL. */
 static int64_t differs(const struct mc_rewritten *r, const mc_array *from, const mc_array *to,
-                       const mc_array *slack)
+                       const mc_array *tolerance)
 {
     size_t size = mc_dtypes[from->dtype].size,
            other = mc_dtypes[to->dtype].size; /* nodes that depend on no input keep their dtype */
@@ -143,7 +143,7 @@ static int64_t differs(const struct mc_rewritten *r, const mc_array *from, const
         return r->exact ? mc_array_differs(from, to, 0, 0) : -1;
     }
     double least = noise * largest(largest(0, from), to);
-    const double *more = slack ? (const double *)(const void *)slack->data : NULL;
+    const double *more = tolerance ? (const double *)(const void *)tolerance->data : NULL;
     for (int64_t i = 0, n = mc_array_size(from); i < n; i++) {
         double a = mc_load_f64(from->dtype, from->data + (size_t)i * size),
                b = mc_load_f64(to->dtype, to->data + (size_t)i * other);
@@ -213,18 +213,18 @@ static bool *is_active(const struct mc_graph *g)
 static mc_array *rounding_bound(const mc_node *n, const struct leaves *l, const mc_array *value, double tol,
                               int depth)
 {
-    mc_array *in[8] = { 0 }, *slack[8] = { 0 }, *all = NULL;
+    mc_array *in[8] = { 0 }, *tolerance[8] = { 0 }, *all = NULL;
     mc_status s = n->nin <= 8 ? mc_eval((int)l->node.n, l->node.at, l->value.at, n->nin, n->in, in) : MC_EARG;
     for (int i = 0; i < n->nin && s >= 0; i++) {
         const bool is_float = mc_is_float(in[i]->dtype), leaf = n->in[i]->op->flags & OP_LEAF;
-        slack[i] = is_float && depth > 1 && !leaf ? rounding_bound(n->in[i], l, in[i], noise, depth - 1)
-                                                  : NULL;
-        slack[i] = is_float && !slack[i] ? mc_tolerance_of(in[i], noise) : slack[i];
+        tolerance[i] = is_float && depth > 1 && !leaf ? rounding_bound(n->in[i], l, in[i], noise, depth - 1)
+                                                      : NULL;
+        tolerance[i] = is_float && !tolerance[i] ? mc_tolerance_of(in[i], noise) : tolerance[i];
     }
-    all = s >= 0 ? mc_tolerance(n, in, slack, value, tol) : NULL;
+    all = s >= 0 ? mc_tolerance(n, in, tolerance, value, tol) : NULL;
     for (int i = 0; i < 8; i++) {
         mc_array_unref(&in[i]);
-        mc_array_unref(&slack[i]);
+        mc_array_unref(&tolerance[i]);
     }
     mc_clear_error();
     return all;
@@ -235,9 +235,9 @@ static mc_status compare(const struct mc_function *f, const struct mc_rewritten 
 {
     int64_t bad = differs(r, from, to, NULL);
     if (bad >= 0) {
-        mc_array *slack = rounding_bound(r->wide[0], l, from, 0, DEPTH);
-        bad = differs(r, from, to, slack);
-        mc_array_unref(&slack);
+        mc_array *tolerance = rounding_bound(r->wide[0], l, from, 0, DEPTH);
+        bad = differs(r, from, to, tolerance);
+        mc_array_unref(&tolerance);
     }
     if (bad < 0) {
         return MC_OK;

@@ -25,10 +25,10 @@ struct listing {
     int64_t total;
 };
 
-static bool ends_with(const char *s, const char *tail)
+static bool ends_with(const char *s, const char *ending)
 {
-    size_t n = strlen(s), m = strlen(tail);
-    return n >= m && strcmp(s + n - m, tail) == 0;
+    size_t n = strlen(s), m = strlen(ending);
+    return n >= m && strcmp(s + n - m, ending) == 0;
 }
 
 /* A work folder, or a file that has not been renamed to its final name.  Stale if its process was killed. */

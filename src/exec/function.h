@@ -39,7 +39,7 @@ struct mc_code_unit {           /* shared by copies of a function; counted */
     const struct mc_backend *backend;
     void *own;                  /* the backend's data */
     struct mc_code *lib[MC_TEXTS]; /* compiled C kernels; all NULL: the reference runs every step */
-    mc_kernel_fn **fn, **join;  /* its functions, by step */
+    mc_kernel_fn **fn, **reduce_fn;  /* its functions, by step */
     char *source, *text;        /* source of the kernels; text of the rewritten graph */
     enum mc_mode mode;
     bool uncompiled;            /* compile nothing: the reference runs every step */
@@ -155,8 +155,8 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
 mc_array *mc_tolerance_of(const mc_array *a, double tol);
 /* How far two right results of n over `in` may differ, element by element. slack[i] is the tolerance of
  * in[i]; NULL: in[i] is exact. */
-mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *slack, const mc_array *value,
-                       double tol);
+mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *tolerance,
+                       const mc_array *value, double tol);
 /* cpu/custom.c: sets mc_custom_kernel_hook. compile.c calls it so that static linking keeps the file. */
 void mc_custom_install(void);
 /* reference_threads.c: can threads share the work of n?  Then mc_lines_eval computes `out` with that many

@@ -3,8 +3,8 @@
 #include "exec/backend.h"
 #include <math.h>
 
-/* made: computed by this step. asked: slack has been computed. */
-struct known { const mc_node *node; mc_array *array, *slack; bool made, asked; };
+/* made: computed by this step. asked: tolerances has been computed. */
+struct known { const mc_node *node; mc_array *array, *tolerances; bool made, asked; };
 struct table { VEC(struct known) at; struct mc_function *f; const struct mc_shape_plan *p; };
 
 mc_array *mc_value_array(struct mc_function *f, const struct mc_shape_plan *p, int value)
@@ -97,35 +97,35 @@ static double largest(const mc_array *a)
     return most;
 }
 
-static mc_array *slack_of(struct table *t, mc_node *n, double tol);
+static mc_array *tolerances_of(struct table *t, mc_node *n, double tol);
 
-static mc_array *slack_at(struct table *t, mc_node *n, mc_array *value, double tol)
+static mc_array *tolerances_at(struct table *t, mc_node *n, mc_array *value, double tol)
 {
-    mc_array *in[8] = { 0 }, *slack[8] = { 0 };
+    mc_array *in[8] = { 0 }, *tolerances[8] = { 0 };
     bool ok = n->nin <= 8;
     for (int i = 0; ok && i < n->nin; i++) {
-        slack[i] = slack_of(t, n->in[i], tol);
+        tolerances[i] = tolerances_of(t, n->in[i], tol);
         in[i] = array_of(t, n->in[i], 0);
         ok = in[i] != NULL;
     }
-    return ok ? mc_tolerance(n, in, slack, value, tol) : NULL;
+    return ok ? mc_tolerance(n, in, tolerances, value, tol) : NULL;
 }
 
 /* The tolerance of n, as this step computed it; NULL: another step computed n, so it is exact.  Kept in the
  * table. */
-static mc_array *slack_of(struct table *t, mc_node *n, double tol)
+static mc_array *tolerances_of(struct table *t, mc_node *n, double tol)
 {
     size_t i = 0;
     while (i < t->at.n && t->at.at[i].node != n) {
         i++;
     }
     if (i == t->at.n || !t->at.at[i].made || t->at.at[i].asked) {
-        return i == t->at.n ? NULL : t->at.at[i].slack;
+        return i == t->at.n ? NULL : t->at.at[i].tolerances;
     }
     t->at.at[i].asked = true;
-    mc_array *slack = slack_at(t, n->op == &mc_op_item ? n->in[0] : n, t->at.at[i].array, tol);
-    t->at.at[i].slack = slack; /* the recursion may have reallocated the table */
-    return slack;
+    mc_array *tolerances = tolerances_at(t, n->op == &mc_op_item ? n->in[0] : n, t->at.at[i].array, tol);
+    t->at.at[i].tolerances = tolerances; /* the recursion may have reallocated the table */
+    return tolerances;
 }
 
 /* The first element that is outside its own tolerance; -1: none.  Where elements have no tolerances of their
@@ -133,21 +133,21 @@ static mc_array *slack_of(struct table *t, mc_node *n, double tol)
 static int64_t first_out_of_tolerance(struct table *t, mc_node *n, const mc_array *have, mc_array *want,
                                       double tol, double rough, int64_t bad)
 {
-    mc_array *slack = slack_at(t, n, want, tol), *near = slack ? mc_array_copy(have) : NULL;
+    mc_array *tolerances = tolerances_at(t, n, want, tol), *near = tolerances ? mc_array_copy(have) : NULL;
     const bool each = near && mc_array_is_contiguous(want);
     size_t size = mc_dtypes[want->dtype].size;
     bad = each ? -1 : bad;
     for (int64_t i = 0, many = each ? mc_array_size(want) : 0; i < many && bad < 0; i++) {
         const char *pa = near->data + (size_t)i * size, *pb = want->data + (size_t)i * size;
         double a = mc_load_f64(want->dtype, pa), b = mc_load_f64(want->dtype, pb);
-        double may = ((const double *)(const void *)slack->data)[i];
+        double may = ((const double *)(const void *)tolerances->data)[i];
         bool same = memcmp(pa, pb, size) == 0 || (isnan(a) && isnan(b)) ||
                     (mc_is_float(want->dtype) && a == b);
         bool near_enough = may >= MC_TOLERANCE_ANY ||
                            (isfinite(a) && isfinite(b) && fabs(a - b) <= may + rough);
         bad = same || near_enough ? -1 : i;
     }
-    mc_array_unref(&slack);
+    mc_array_unref(&tolerances);
     mc_array_unref(&near);
     return bad;
 }
@@ -265,7 +265,7 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
     }
     for (size_t i = 0; i < t.at.n; i++) {
         mc_array_unref(&t.at.at[i].array);
-        mc_array_unref(&t.at.at[i].slack);
+        mc_array_unref(&t.at.at[i].tolerances);
     }
     VEC_FREE(t.at);
     return s;

@@ -27,23 +27,23 @@ static mc_status upload_constants(struct mc_function *f, struct mc_shape_plan *p
             total += rounded(mc_slot_bytes(at));
         }
     }
-    char *here = total ? mc_calloc(1, total, "constants") : NULL;
-    q->fixed = here ? f->code->device->ops->alloc(f->code->device, total, "constants") : NULL;
+    char *host = total ? mc_calloc(1, total, "constants") : NULL;
+    q->fixed = host ? f->code->device->ops->alloc(f->code->device, total, "constants") : NULL;
     mc_status s = !total || q->fixed ? MC_OK : mc_last_status();
     for (size_t v = 0; v < pr->value.n && s == MC_OK && total; v++) {
         struct mc_slot *at = &p->slot[v];
         if (q->at[v] < 0) {
             continue;
         }
-        mc_array *dense = mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, NULL, here + q->at[v],
+        mc_array *dense = mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, NULL, host + q->at[v],
                                         NULL, NULL);
         s = dense ? mc_array_assign(dense, at->fixed) : mc_last_status();
         mc_array_unref(&dense);
         mc_contiguous_strides(at->type.dtype, at->type.rank, at->type.dims, at->strides);
         at->offset = 0;
     }
-    s = s == MC_OK && total ? mc_remote_put(f, q->fixed, here, total) : s;
-    mc_free(here);
+    s = s == MC_OK && total ? mc_remote_put(f, q->fixed, host, total) : s;
+    mc_free(host);
     return s;
 }
 

@@ -20,19 +20,19 @@ static double at(const mc_array *a, int64_t i)
     return mc_load_f64(a->dtype, a->data + (size_t)i * mc_dtypes[a->dtype].size);
 }
 
-static void add(mc_array *slack, int64_t i, double more)
+static void add(mc_array *tolerance, int64_t i, double more)
 {
-    double *s = (double *)(void *)slack->data + i;
+    double *s = (double *)(void *)tolerance->data + i;
     *s = fmin(*s + (isnan(more) ? 0 : more), MC_TOLERANCE_ANY);
 }
 
 /* A copy of a, or of |a|, plus `times` its slack.  A bool is flipped where its slack is at least 1. */
-static mc_array *perturbed(const mc_array *a, const mc_array *slack, double times, bool absolute)
+static mc_array *perturbed(const mc_array *a, const mc_array *tolerance, double times, bool absolute)
 {
     mc_array *m = mc_array_copy(a);
-    const bool turns = m && m->dtype == MC_BOOL && slack;
+    const bool turns = m && m->dtype == MC_BOOL && tolerance;
     for (int64_t i = 0, n = m && (turns || mc_is_float(m->dtype)) ? mc_array_size(m) : 0; i < n; i++) {
-        double x = at(m, i), by = slack ? times * ((const double *)(const void *)slack->data)[i] : 0;
+        double x = at(m, i), by = tolerance ? times * ((const double *)(const void *)tolerance->data)[i] : 0;
         by = !turns ? by : fabs(by) < 1 ? 0 : x > 0 ? -1 : 1;
         mc_store_f64(m->dtype, m->data + (size_t)i * mc_dtypes[m->dtype].size, (absolute ? fabs(x) : x) + by);
     }
@@ -55,7 +55,7 @@ static mc_array *eval_with(const mc_node *n, mc_array *const *in, int which, mc_
 }
 
 static void propagate_operand(const mc_node *n, mc_array *const *in, int which, const mc_array *by,
-                              const mc_array *value, mc_array *slack)
+                              const mc_array *value, mc_array *tolerance)
 {
     mc_array *far[2] = { NULL, NULL };
     for (int k = 0; k < 2; k++) {
@@ -64,7 +64,7 @@ static void propagate_operand(const mc_node *n, mc_array *const *in, int which, 
         mc_array_unref(&x);
     }
     for (int64_t i = 0, size = far[0] && far[1] ? mc_array_size(value) : 0; i < size; i++) {
-        add(slack, i, fmax(fabs(at(far[0], i) - at(value, i)), fabs(at(far[1], i) - at(value, i))));
+        add(tolerance, i, fmax(fabs(at(far[0], i) - at(value, i)), fabs(at(far[1], i) - at(value, i))));
     }
     mc_array_unref(&far[0]);
     mc_array_unref(&far[1]);
@@ -73,7 +73,7 @@ static void propagate_operand(const mc_node *n, mc_array *const *in, int which, 
 /* The same, but each element moves up or down by its own sign: softmax does not change if all elements move
  * alike. */
 static void perturb_operand(const mc_node *n, mc_array *const *in, int which, const mc_array *by,
-                            const mc_array *value, mc_array *slack)
+                            const mc_array *value, mc_array *tolerance)
 {
     mc_array *signs = mc_array_copy(by), *some = mc_array_new(MC_FLOAT64, value->rank, value->dims);
     for (int64_t i = 0, size = signs ? mc_array_size(signs) : 0; i < size; i++) {
@@ -84,7 +84,7 @@ static void perturb_operand(const mc_node *n, mc_array *const *in, int which, co
         propagate_operand(n, in, which, signs, value, some);
     }
     for (int64_t i = 0, size = some ? mc_array_size(some) : 0; i < size; i++) {
-        add(slack, i, fmax(at(some, i) - at(slack, i), 0));
+        add(tolerance, i, fmax(at(some, i) - at(tolerance, i), 0));
     }
     mc_array_unref(&signs);
     mc_array_unref(&some);
@@ -101,16 +101,16 @@ static int64_t place_in(const mc_array *x, const mc_array *y, int64_t i)
 }
 
 /* A comparison of in[0] and in[1] may change where they differ by no more than their slacks. */
-static void comparison_tolerance(mc_array *const *in, mc_array *const *slack, mc_array *to)
+static void comparison_tolerance(mc_array *const *in, mc_array *const *tolerance, mc_array *to)
 {
     mc_array *x[2] = { mc_array_copy(in[0]), mc_array_copy(in[1]) };
-    for (int64_t i = 0, size = x[0] && x[1] && (slack[0] || slack[1]) ? mc_array_size(to) : 0; i < size;
-         i++) {
+    for (int64_t i = 0, size = x[0] && x[1] && (tolerance[0] || tolerance[1]) ? mc_array_size(to) : 0;
+         i < size; i++) {
         double v[2], may = 0;
         for (int k = 0; k < 2; k++) {
             const int64_t place = place_in(x[k], to, i);
             v[k] = at(x[k], place);
-            may += slack[k] ? at(slack[k], place) : 0;
+            may += tolerance[k] ? at(tolerance[k], place) : 0;
         }
         add(to, i, may > 0 && fabs(v[0] - v[1]) <= may ? 1 : 0);
     }
@@ -120,7 +120,7 @@ static void comparison_tolerance(mc_array *const *in, mc_array *const *slack, mc
 
 /* If several elements are within the slacks of the largest, its position may be that of any other; which ones
  * is not distinguished.  best: the largest lower bound of any element. */
-static void position_tolerance(const mc_node *n, const mc_array *x, const mc_array *slack, mc_array *to)
+static void position_tolerance(const mc_node *n, const mc_array *x, const mc_array *tolerance, mc_array *to)
 {
     int axis[MC_MAX_RANK];
     const int naxis = (int)mc_axes_of(n, 0, x->rank, axis), size = (int)mc_array_size(to);
@@ -143,7 +143,7 @@ static void position_tolerance(const mc_node *n, const mc_array *x, const mc_arr
             for (int a = x->rank; a-- > 0; left /= x->dims[a]) {
                 place += left % x->dims[a] * step[a];
             }
-            const double v = at(near, i), may = ((const double *)(const void *)slack->data)[i];
+            const double v = at(near, i), may = ((const double *)(const void *)tolerance->data)[i];
             best[place] = turn ? best[place] : fmax(best[place], v - may);
             many[place] += turn && v + may >= best[place];
         }
@@ -163,14 +163,15 @@ static bool is_summand(const mc_node *n, int i, const mc_array *a)
     return mc_is_float(a->dtype) && !(mc_pool_roles(n, role) && i == role[POOL_KEY]);
 }
 
-static void over_absolute_values(const mc_node *n, mc_array *const *in, mc_array *const *slack, double tol,
-                                 mc_array *to)
+static void over_absolute_values(const mc_node *n, mc_array *const *in, mc_array *const *tolerance,
+                                 double tol, mc_array *to)
 {
     mc_array *all[2][8] = { { 0 } }, *out[2][16] = { { 0 } };
     mc_status s = MC_OK;
     for (int k = 0; k < 2 && s == MC_OK; k++) {
         for (int i = 0; i < n->nin && s == MC_OK; i++) {
-            all[k][i] = is_summand(n, i, in[i]) ? perturbed(in[i], slack[i], k, true) : mc_array_ref(in[i]);
+            all[k][i] = is_summand(n, i, in[i]) ? perturbed(in[i], tolerance[i], k, true)
+                                                : mc_array_ref(in[i]);
             s = all[k][i] ? MC_OK : mc_last_status();
         }
         s = s < 0 ? s : mc_eval_node(n, all[k], out[k]);
@@ -218,8 +219,8 @@ mc_array *mc_tolerance_of(const mc_array *a, double tol)
 }
 
 /* Of n's first result, which is `value`. */
-mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *slack, const mc_array *value,
-                       double tol)
+mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *tolerance,
+                       const mc_array *value, double tol)
 {
     const bool again = !(n->op->flags & (OP_IMPURE | OP_RANDOM)) &&
                        (!n->op->custom || n->op->code); /* may it be computed again? */
@@ -229,38 +230,39 @@ mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *s
          i++) {
         add(to, i, tol * fabs(at(value, i)) + smallest_step(value->dtype));
     }
-    mc_array *digit = to && is_off_near_roots(n) && !slack[0] ? mc_tolerance_of(in[0], tol / 16) : NULL;
+    mc_array *digit = to && is_off_near_roots(n) && !tolerance[0] ? mc_tolerance_of(in[0], tol / 16) : NULL;
     if (digit) {
         propagate_operand(n, in, 0, digit, value, to);
     }
     mc_array_unref(&digit);
     if (to && n->op->typing == TYPE_BOOL && n->op->arity == 2 && mc_is_float(in[0]->dtype)) {
-        comparison_tolerance(in, slack, to);
+        comparison_tolerance(in, tolerance, to);
         return to;
     }
-    if (to && slack[0] && mc_dtypes[value->dtype].kind == KIND_INT && n->op->flags & OP_REDUCES &&
+    if (to && tolerance[0] && mc_dtypes[value->dtype].kind == KIND_INT && n->op->flags & OP_REDUCES &&
         mc_is_float(in[0]->dtype)) {
-        position_tolerance(n, in[0], slack[0], to);
+        position_tolerance(n, in[0], tolerance[0], to);
         return to;
     }
     for (int i = 0; i < n->nin && to && each; i++) {
-        if (slack[i]) {
-            propagate_operand(n, in, i, slack[i], value, to);
+        if (tolerance[i]) {
+            propagate_operand(n, in, i, tolerance[i], value, to);
         }
     }
-    if (to && each && n->nin == 2 && slack[0] && slack[1]) { /* 0 * 0 changes only if both operands move */
-        mc_array *both[2] = { perturbed(in[0], slack[0], 1, false), in[1] };
+    /* 0 * 0 changes only if both operands move */
+    if (to && each && n->nin == 2 && tolerance[0] && tolerance[1]) {
+        mc_array *both[2] = { perturbed(in[0], tolerance[0], 1, false), in[1] };
         if (both[0]) {
-            propagate_operand(n, both, 1, slack[1], value, to);
+            propagate_operand(n, both, 1, tolerance[1], value, to);
         }
         mc_array_unref(&both[0]);
     }
     if (to && !each) {
-        over_absolute_values(n, in, slack, tol, to);
+        over_absolute_values(n, in, tolerance, tol, to);
     }
     for (int i = 0; i < n->nin && to && !each && !(n->op->flags & (OP_HEAVY | OP_REDUCES)); i++) {
-        if (slack[i]) {
-            perturb_operand(n, in, i, slack[i], value, to);
+        if (tolerance[i]) {
+            perturb_operand(n, in, i, tolerance[i], value, to);
         }
     }
     return to;

@@ -188,7 +188,7 @@ static int by_want(const void *a, const void *b)
     return x->want < y->want ? -1 : x->want > y->want ? 1 : (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-static double apart(const struct nets *t, int a, int b)
+static double distance_between(const struct nets *t, int a, int b)
 {
     double wa = t->cell.at[a].w, wb = t->cell.at[b].w;
     return (wa + wb) / 2 + (wa > 0 || wb > 0 ? gap_boxes : gap_bends);
@@ -201,7 +201,7 @@ static void settle(struct nets *t, struct slot *s, int n)
     double room = 0;
     int blocks = 0, k = 0;
     for (int i = 0; i < n; i++) {
-        room += i ? apart(t, s[i - 1].cell, s[i].cell) : 0;
+        room += i ? distance_between(t, s[i - 1].cell, s[i].cell) : 0;
         t->mean[blocks] = s[i].want - room;
         t->mass[blocks] = s[i].weight;
         t->size[blocks] = 1;
@@ -218,7 +218,7 @@ static void settle(struct nets *t, struct slot *s, int n)
     room = 0;
     for (int b = 0; b < blocks; b++) {
         for (int i = 0; i < t->size[b]; i++, k++) {
-            room += k ? apart(t, s[k - 1].cell, s[k].cell) : 0;
+            room += k ? distance_between(t, s[k - 1].cell, s[k].cell) : 0;
             t->cell.at[s[k].cell].x = t->mean[b] + room;
         }
     }

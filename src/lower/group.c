@@ -255,30 +255,30 @@ static mc_status assign_group(struct fuse *f, const mc_node *n, bool fuse)
         TRY(add_group(f, n, false));
         return add_dependencies(f, f->of[n->id], n);
     }
-    int home = choose_group(f, n), inside = 0;
-    for (int i = 0; i < n->nin && home >= 0; i++) {
+    int target = choose_group(f, n), inside = 0;
+    for (int i = 0; i < n->nin && target >= 0; i++) {
         int h = f->of[n->in[i]->id];
         h = h < 0 ? h : mc_group_root(f, h);
-        if (h >= 0 && h != home && joins(f, &f->group.at[h], n, n->in[i]) && !creates_cycle(f, h, n) &&
-            mc_group_can_merge(f, home, h) && mc_group_keeps_fold(f, home, h)) {
-            TRY(mc_group_merge(f, home, h));
+        if (h >= 0 && h != target && joins(f, &f->group.at[h], n, n->in[i]) && !creates_cycle(f, h, n) &&
+            mc_group_can_merge(f, target, h) && mc_group_keeps_fold(f, target, h)) {
+            TRY(mc_group_merge(f, target, h));
         }
     }
-    if (home < 0) {
+    if (target < 0) {
         TRY(add_group(f, n, true));
         return add_dependencies(f, f->of[n->id], n);
     }
-    struct group *g = &f->group.at[home];
-    f->of[n->id] = home;
+    struct group *g = &f->group.at[target];
+    f->of[n->id] = target;
     for (int i = 0; i < n->nin; i++) {
         int h = f->of[n->in[i]->id];
-        inside += h >= 0 && mc_group_root(f, h) == home;
+        inside += h >= 0 && mc_group_root(f, h) == target;
     }
     g->nnode++;
     g->nsource += n->nin - inside;
     g->reduced |= reduces(n);
     g->varies |= mc_varies(&n->type);
-    return add_dependencies(f, home, n);
+    return add_dependencies(f, target, n);
 }
 
 static mc_status merge(struct fuse *f, mc_node *const *list, size_t count, size_t nodes, int n,

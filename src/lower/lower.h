@@ -40,10 +40,12 @@ struct mc_step {
     int *operand;          /* of the kernel: value ids, or -1 - axis for positions */
     int *src, nsrc;        /* value ids read */
     int *dst, ndst;        /* value ids made */
-    int product;           /* STEP_HEAVY with an epilogue: the kernel's operand that the solver makes; or -1 */
+    /* STEP_HEAVY with an epilogue: the kernel's operand that the solver makes; or -1 */
+    int product;
     mc_node *heavy;        /* STEP_HEAVY */
     struct mc_epilogue epilogue; /* the epilogue kernel's formula, if a solver can compute it instead */
-    int before;            /* STEP_HEAVY: an earlier step that its solver may do too (pooled_steps.c); or -1 */
+    /* STEP_HEAVY: an earlier step that its solver may do too (pooled_steps.c); or -1 */
+    int before;
     const char *reason;    /* why it is not faster, or "" */
 };
 struct mc_program {

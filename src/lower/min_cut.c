@@ -16,9 +16,9 @@ static int sink_node(const struct mc_min_cut *c)
     return c->things + 1;
 }
 
-static mc_status join(struct mc_min_cut *c, int a, int b, int64_t there, int64_t back)
+static mc_status add_edge(struct mc_min_cut *c, int a, int b, int64_t forward, int64_t backward)
 {
-    struct mc_min_cut_arc to = { b, c->newest[a], there }, from = { a, c->newest[b], back };
+    struct mc_min_cut_arc to = { b, c->newest[a], forward }, from = { a, c->newest[b], backward };
     if (!VEC_PUSH(c->arc, to) || !VEC_PUSH(c->arc, from)) {
         return MC_EMEMORY;
     }
@@ -48,14 +48,14 @@ mc_status mc_min_cut_side_cost(struct mc_min_cut *c, int thing, int64_t first, i
 {
     const int64_t least = MC_MIN(first, second); /* is paid on either side */
     if (second > least) {
-        TRY(join(c, source_node(c), thing, second - least, 0));
+        TRY(add_edge(c, source_node(c), thing, second - least, 0));
     }
-    return first > least ? join(c, thing, sink_node(c), first - least, 0) : MC_OK;
+    return first > least ? add_edge(c, thing, sink_node(c), first - least, 0) : MC_OK;
 }
 
 mc_status mc_min_cut_edge(struct mc_min_cut *c, int a, int b, int64_t cost)
 {
-    return join(c, a, b, cost, cost);
+    return add_edge(c, a, b, cost, cost);
 }
 
 /* Searches backwards from the second side along arcs with capacity left.  by[]: the arc that leads on towards

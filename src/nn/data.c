@@ -211,7 +211,8 @@ mc_data *mc_data_open(const char *where, enum mc_part part)
     if (i == COUNT(readers)) {
         if (mc_path_is(where, true) || mc_path_is(where, false)) {
             mc_fail(MC_EFORMAT,
-                    "'%s' is no data that is understood: MNIST's or CIFAR's files, .npz, .safetensors, .csv, or a folder "
+                    "'%s' is no data that is understood: MNIST's or CIFAR's files, .npz, .safetensors, .csv, "
+                    "or a folder "
                     "of pictures for each class",
                     where);
         } else {

@@ -23,7 +23,8 @@ struct mc_example_set {
 };
 void mc_raw_free(struct mc_example_set *r);
 mc_status mc_raw_names(struct mc_example_set *r, int n); /* room for n names, all NULL */
-mc_data *mc_data_finish(struct mc_example_set *r, enum mc_part part); /* takes what r has, also when it fails */
+/* takes what r has, also when it fails */
+mc_data *mc_data_finish(struct mc_example_set *r, enum mc_part part);
 
 /* borrowed: (n, ...) uint8 or float32; (n) int32, or (n, targets) float32 */
 void mc_data_arrays(const mc_data *d, const mc_array **x, const mc_array **t);
@@ -69,7 +70,8 @@ struct mc_augment {
 /* As text says, for examples of these sizes. */
 mc_status mc_augment_make(const char *text, bool drawn, int rank, const int64_t *dims, struct mc_augment *a);
 bool mc_augment_changes(const struct mc_augment *a);
-void mc_augment_example(const struct mc_augment *a, struct mc_augment_random dice, const float *from, float *to);
+void mc_augment_example(const struct mc_augment *a, struct mc_augment_random dice, const float *from,
+                        float *to);
 /* In g, x: those of data whose numbers are in order, changed as key says, a mc_dice_key; as floats. */
 mc_status mc_augment_formula(const struct mc_augment *a, mc_graph *g);
 

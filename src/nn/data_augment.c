@@ -95,7 +95,8 @@ static int64_t start(const struct mc_augment *a, int64_t have, int64_t part, str
 }
 
 /* Where a moved picture leaves nothing, zero. */
-void mc_augment_example(const struct mc_augment *a, struct mc_augment_random dice, const float *from, float *to)
+void mc_augment_example(const struct mc_augment *a, struct mc_augment_random dice, const float *from,
+                        float *to)
 {
     int64_t top = start(a, a->rows, a->high, &dice), left = start(a, a->columns, a->wide, &dice);
     bool flip = a->drawn && a->flip && mc_dice_below(&dice, 2);

@@ -158,7 +158,7 @@ static int64_t await(mc_batches *b)
     return batch;
 }
 
-static mc_status cut(mc_array **part, const mc_array *whole, int64_t n)
+static mc_status slice_into(mc_array **part, const mc_array *whole, int64_t n)
 {
     mc_array_unref(part);
     *part = mc_array_slice(whole, 0, 0, n, 1);
@@ -185,8 +185,8 @@ int mc_batches_next(mc_batches *b, const mc_array **x, const mc_array **t)
         fill(b, batch);
     }
     if (n < b->size) {
-        mc_status bad = cut(&s->part_x, s->x, n);
-        bad = bad < 0 ? bad : cut(&s->part_t, s->t, n);
+        mc_status bad = slice_into(&s->part_x, s->x, n);
+        bad = bad < 0 ? bad : slice_into(&s->part_t, s->t, n);
         if (bad < 0) {
             return bad;
         }

@@ -567,7 +567,7 @@ mc_status mc_csv_read(const char *where, enum mc_part part, struct mc_example_se
     struct csv *c = mc_calloc(1, sizeof *c, "data");
     mc_status s = c ? read_settings(c, where) : MC_EMEMORY;
     const char *tests = s == MC_OK ? c->value[TESTS] : NULL;
-    bool none = tests && strcmp(tests, "none") == 0, apart = part == MC_TEST && tests && !none;
+    bool none = tests && strcmp(tests, "none") == 0, separate = part == MC_TEST && tests && !none;
     s = none && part == MC_TEST
             ? mc_fail(MC_EARG, "%s: test=none: there are no examples to test with", c->path)
             : s;
@@ -577,11 +577,11 @@ mc_status mc_csv_read(const char *where, enum mc_part part, struct mc_example_se
     if (s == MC_OK && c->nanswer && c->role[c->answer[0]] == LABEL) {
         s = find_classes(out, c); /* those of what is learned, also for tests */
     }
-    if (s == MC_OK && apart) {
+    if (s == MC_OK && separate) {
         forget(c);
         s = read_file(c, tests);
     }
-    s = s < 0 ? s : hand_over(c, apart ? tests : c->path, out);
+    s = s < 0 ? s : hand_over(c, separate ? tests : c->path, out);
     if (c) {
         forget(c);
     }

@@ -1,6 +1,6 @@
 /* merges.c: layers with several inputs.
  *
- * Invariant: known sizes of the inputs are equal, except on the joined axis and on cropped axes. */
+ * Invariant: known sizes of the inputs are equal, except on the axis axis and on cropped axes. */
 #include "nn/kind.h"
 
 /* The crop of an axis; none beyond the end of the list. */
@@ -63,24 +63,24 @@ static void add_least(struct mc_nn_build *b, struct mc_nn_text *t, int axis)
     }
 }
 
-static bool cropped(struct mc_nn_build *b, int joined)
+static bool cropped(struct mc_nn_build *b, int axis)
 {
     bool any = false;
     for (int a = 0; a < mc_nn_rank(b, 0); a++) {
-        any |= a != joined && crop_of(b, a).n > 0;
+        any |= a != axis && crop_of(b, a).n > 0;
     }
     return any;
 }
 
 /* Input i, cropped to the smallest size of all inputs on the cropped axes. */
-static void add_input(struct mc_nn_build *b, struct mc_nn_text *t, int i, int joined)
+static void add_input(struct mc_nn_build *b, struct mc_nn_text *t, int i, int axis)
 {
     mc_nn_addf(t, "$x%d", i + 1);
-    if (!cropped(b, joined)) {
+    if (!cropped(b, axis)) {
         return;
     }
     for (int a = 0; a < mc_nn_rank(b, 0); a++) {
-        struct mc_nn_slice crop = a == joined ? (struct mc_nn_slice){ "", 0 } : crop_of(b, a);
+        struct mc_nn_slice crop = a == axis ? (struct mc_nn_slice){ "", 0 } : crop_of(b, a);
         mc_nn_add(t, a ? ", " : "[");
         if (!crop.n) {
             mc_nn_add(t, ":");

@@ -158,7 +158,8 @@ struct mc_net {
     mc_node *target, *cost[2], *wrong[2];
 };
 
-void *mc_nn_keep(mc_net *net, size_t n);                    /* zeroed; NULL: out of memory, set on the graph */
+/* zeroed; NULL: out of memory, set on the graph */
+void *mc_nn_keep(mc_net *net, size_t n);
 bool mc_nn_check_error(mc_net *net, bool good); /* returns good; if false without an error: out of memory */
 char *mc_nn_keep_text(mc_net *net, const char *s, size_t n);
 char *mc_nn_keep_printed(mc_net *net, const char *fmt, va_list ap);

@@ -190,7 +190,8 @@ static mc_node *build_dnn_gradweight(mc_graph *g, int nin, mc_node *const *in, c
 #define ABSTRACT(nd, rank)                                                                                   \
     { .name = "conv" nd "d", .params = "x, w, " SIZES BORDER STEPS, .nout = 1,                               \
       .formula = "conv(with_rank(x, " rank ", input_shape), with_rank(w, sizes=filter_shape)" PASS,          \
-      .doc = "conv along " nd " axes, by the names of Theano's conv" nd "d; shapes are promises, -1 promises nothing" }
+      .doc = "conv along " nd " axes, by the names of Theano's conv" nd "d; shapes are promises, "    \
+             "-1 promises nothing" }
 #define GRADIENTS(nd, rank)                                                                                  \
     { .name = "conv" nd "d_grad_wrt_inputs", .params = "output_grad, filters, input_shape=None, filter_shape=None:ints, " BORDER STEPS, \
       .nout = 1,                                                                                             \
@@ -213,7 +214,8 @@ static mc_node *build_dnn_gradweight(mc_graph *g, int nin, mc_node *const *in, c
       .formula = "conv(conv(with_rank(x, " rank ", input_shape), with_rank(depthwise_filters, " rank ", depthwise_filter_shape)" \
                  PASS_FLIP("border_mode", "subsample", "filter_flip", "num_channels")                        \
                  "), with_rank(pointwise_filters, " rank ", pointwise_filter_shape), flip=filter_flip)",     \
-      .doc = "each of num_channels channels with filters of its own, then a convolution across channels, of one tap as a rule" }
+      .doc = "each of num_channels channels with filters of its own, then a convolution across channels, " \
+             "of one tap as a rule" }
 
 #define GEMM "border_mode=valid:border, subsample=1:ints, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool, pad=None:border"
 #define PASS_DNN                                                                                             \

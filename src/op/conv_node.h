@@ -25,7 +25,7 @@ struct mc_border {
     const char *name;
     int64_t (*before)(int64_t e), (*behind)(int64_t e);
     const char *margin;             /* before + after - e as a formula over e */
-    bool tells;                     /* does the size of y determine that of the filter? */
+    bool determines;                     /* does the size of y determine that of the filter? */
 };
 
 /* The attributes as numbers. Spatial axes are in the last nd of three slots; axes that are absent are -1. */

@@ -175,7 +175,7 @@ static mc_status inwards(const struct mc_conv_form *f, struct line *l)
         return mc_fail(MC_ESHAPE, "with stride %lld several sizes of w give one size of y: give the shape",
                        (long long)f->stride[l->slot]);
     }
-    if (f->border && !f->border->tells) {
+    if (f->border && !f->border->determines) {
         return mc_fail(MC_ESHAPE, "with border '%s' several sizes of w give one size of y: give the shape",
                        f->border->name);
     }
@@ -196,7 +196,8 @@ static mc_status along(const struct mc_conv_form *f, bool shaped, struct line *l
     if (f->pass == CONV_INPUTS && !shaped && f->stride[l->slot] != 1) {
         return backward(f, l); /* the error must name the cause, whatever is known */
     }
-    if (f->pass == CONV_WEIGHTS && !shaped && (f->stride[l->slot] != 1 || (f->border && !f->border->tells))) {
+    if (f->pass == CONV_WEIGHTS && !shaped &&
+        (f->stride[l->slot] != 1 || (f->border && !f->border->determines))) {
         return inwards(f, l);
     }
     if (f->pass == CONV_INPUTS && !shaped && l->k >= 0 && l->o >= 0) {

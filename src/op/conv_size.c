@@ -132,7 +132,7 @@ mc_node *mc_conv_size(mc_node *n, int item, int axis)
 /* Does this spatial size of the result follow from the operands? */
 static bool follows(const struct mc_conv_form *f, int role, int slot)
 {
-    return f->stride[slot] == 1 && (role == CONV_X || !f->border || f->border->tells);
+    return f->stride[slot] == 1 && (role == CONV_X || !f->border || f->border->determines);
 }
 
 mc_node *mc_conv_shared_image_shape(const struct mc_op *op, mc_node *const *in, const struct mc_attr *attr)

@@ -110,7 +110,7 @@ static bool drawn(struct value *v, int how, double a, double b)
     return good;
 }
 
-static bool spread(struct value *v, int how, double mean, double std)
+static bool draw_with(struct value *v, int how, double mean, double std)
 {
     double half = sqrt(3) * std;
     return how == NORMAL ? drawn(v, how, mean, std) : drawn(v, how, mean - half, mean + half);
@@ -151,14 +151,14 @@ static bool ones(struct value *v)
 
 static bool normal(struct value *v)
 {
-    return spread(v, NORMAL, setting(v, "mean"), setting(v, "std"));
+    return draw_with(v, NORMAL, setting(v, "mean"), setting(v, "std"));
 }
 
 static bool uniform(struct value *v)
 {
     double range = setting(v, "range"), high = setting(v, "high"), low = setting(v, "low");
     if (setting(v, "std") != 0) {
-        return spread(v, UNIFORM, setting(v, "mean"), setting(v, "std"));
+        return draw_with(v, UNIFORM, setting(v, "mean"), setting(v, "std"));
     }
     if (!isnan(low) && isnan(high)) {
         return mc_fail(MC_EARG, "uniform: low needs high") == MC_OK;
@@ -192,7 +192,7 @@ static bool glorot(struct value *v, int how)
 {
     double one = 0, two = 0, field = 0;
     return fans(v, &one, &two, &field) &&
-           spread(v, how, 0, setting(v, "gain") * sqrt(2 / ((one + two) * field)));
+           draw_with(v, how, 0, setting(v, "gain") * sqrt(2 / ((one + two) * field)));
 }
 
 static bool glorot_uniform(struct value *v)
@@ -213,7 +213,7 @@ static bool he(struct value *v, int how)
         return false;
     }
     double in = v->rank == 2 || setting(v, "c01b") != 0 ? one * field : two * field;
-    return spread(v, how, 0, setting(v, "gain") * sqrt(1 / in));
+    return draw_with(v, how, 0, setting(v, "gain") * sqrt(1 / in));
 }
 
 static bool he_uniform(struct value *v)

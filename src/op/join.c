@@ -296,13 +296,13 @@ static mc_node *build_roll(mc_graph *g, int nin, mc_node *const *in, const struc
     }
     struct mc_bind b[2] = { { "s", mc_cast_to(in[1], MC_INT64), NULL }, { "n", mc_size_of(x, axis), NULL } };
     int64_t size = x->type.dims[axis];
-    mc_node *cut; /* where x is cut: what follows moves to the front */
+    mc_node *front_size; /* where x is front_size: what follows moves to the front */
     if (size >= 0 && mc_const_ints(b[0].node, &shift, 1, &n)) {
-        cut = mc_node_int(g, size ? (size - shift % size) % size : 0);
+        front_size = mc_node_int(g, size ? (size - shift % size) % size : 0);
     } else {
-        cut = mc_expr(g, "(-s) % n", b, 2);
+        front_size = mc_expr(g, "(-s) % n", b, 2);
     }
-    mc_node *part[2] = { mc_part(x, axis, cut, NULL), mc_part(x, axis, NULL, cut) };
+    mc_node *part[2] = { mc_part(x, axis, front_size, NULL), mc_part(x, axis, NULL, front_size) };
     mc_node *y = join_along(g, 2, part, axis);
     mc_node *back[2] = { y, attr[0].none && !mc_is_error(y) ? mc_shape_of(in[0]) : NULL };
     return back[1] ? mc_call_op(g, "reshape", 2, back, "ndim=%d", in[0]->type.rank) : y;

@@ -101,7 +101,7 @@ static void forward(const struct plane *p, const struct window *w, char *y, char
 }
 
 /* The cell that a mark names. A mark that is no cell of the window names the first cell of the window. */
-static void marked(const struct plane *p, const struct window *w, const char *key, int64_t at[3])
+static void find_mark(const struct plane *p, const struct window *w, const char *key, int64_t at[3])
 {
     int64_t mark = mc_load_i64(p->s->mark, key);
     at[2] = w->first[2] + mark % p->s->w[2];
@@ -112,13 +112,13 @@ static void marked(const struct plane *p, const struct window *w, const char *ke
     }
 }
 
-static void spread(const struct plane *p, const struct window *w, const char *y, const char *key)
+static void scatter(const struct plane *p, const struct window *w, const char *y, const char *key)
 {
     const int64_t *n = p->s->in;
     const double g = mc_load_f64(p->d, y);
     int64_t at[3], number;
     if (p->s->key == POOL_KEY_MARKS) {
-        marked(p, w, key, at);
+        find_mark(p, w, key, at);
         p->sums[(at[0] * n[1] + at[1]) * n[2] + at[2]] += g;
         return;
     }
@@ -136,7 +136,7 @@ static void gather(const struct plane *p, const struct window *w, char *y, const
     int64_t at[3], number;
     double sum = 0;
     if (p->s->key == POOL_KEY_MARKS) {
-        marked(p, w, key, at);
+        find_mark(p, w, key, at);
         memcpy(y, cell(p->x, p->xs, at[0], at[1], at[2]), mc_dtypes[p->d].size);
         return;
     }
@@ -177,7 +177,7 @@ static void each_window(const struct plane *p)
                 if (s->pass == POOL_FORWARD) {
                     forward(p, &w, y, key);
                 } else if (s->pass == POOL_SPREAD) {
-                    spread(p, &w, y, key);
+                    scatter(p, &w, y, key);
                 } else {
                     gather(p, &w, y, key);
                 }

@@ -188,7 +188,7 @@ mc_node *mc_pool_make(mc_node *x, mc_node *const vector[POOL_NVECTOR], const str
     return is_first(&p) ? mc_item(max_and_marks(x, &p), 0) : mc_pool_node(x->graph, "pool", 1, &x, &p, NULL);
 }
 
-static mc_node *spread(mc_node *x, mc_node *g, struct mc_pool_parts *p)
+static mc_node *scatter(mc_node *x, mc_node *g, struct mc_pool_parts *p)
 {
     mc_node *in[2] = { g, mc_shape_of(x) }, *key = NULL;
     if (is_max(p)) {
@@ -201,7 +201,7 @@ mc_node *mc_pool_grad_make(mc_node *x, mc_node *g, mc_node *const vector[POOL_NV
                            const struct mc_pool_how *how)
 {
     struct mc_pool_parts p;
-    return prepare(x, vector, how, &p) ? spread(x, mc_cast_to(g, mc_dtype_to_float(g->type.dtype)), &p)
+    return prepare(x, vector, how, &p) ? scatter(x, mc_cast_to(g, mc_dtype_to_float(g->type.dtype)), &p)
                                        : x->graph->error;
 }
 

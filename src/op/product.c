@@ -128,12 +128,12 @@ static mc_status product_eval(const mc_node *node, mc_array *const *in, mc_array
 static mc_node *batched_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     mc_node *a = n->in[0], *b = n->in[1];
-    bool spread = n->in[wrt]->type.dims[0] == 1 && n->type.dims[0] != 1;
+    bool broadcast = n->in[wrt]->type.dims[0] == 1 && n->type.dims[0] != 1;
     static const char *const texts[2][2] = {
         { "batched_dot(g, dimshuffle(b, [0, 2, 1]))", "expand_dims(tensordot(g, b, axes=[0, 2], axes_b=[0, 2]), 0)" },
         { "batched_dot(dimshuffle(a, [0, 2, 1]), g)", "expand_dims(tensordot(a, g, axes=[0, 1], axes_b=[0, 1]), 0)" },
     };
-    return g[0] ? mc_expr(n->graph, texts[wrt][spread],
+    return g[0] ? mc_expr(n->graph, texts[wrt][broadcast],
                           (struct mc_bind[]){ { "a", a, NULL }, { "b", b, NULL }, { "g", g[0], NULL } }, 3)
                 : NULL;
 }
@@ -358,9 +358,9 @@ static bool batch_sizes(mc_graph *g, int n, mc_node **x, mc_node **size)
             return false;
         }
         for (int k = 0; k < 2; k++) {
-            bool told = d[k] < 0 && d[1 - k] >= 0 && d[1 - k] != 1;
-            promise[k][i] = told ? d[1 - k] : -1;
-            promises[k] |= told;
+            bool known = d[k] < 0 && d[1 - k] >= 0 && d[1 - k] != 1;
+            promise[k][i] = known ? d[1 - k] : -1;
+            promises[k] |= known;
         }
     }
     for (int k = 0; k < 2; k++) {
@@ -386,19 +386,19 @@ static mc_node *one_batch(mc_node *x, int n, mc_node *const *size)
 {
     mc_node *to[3] = { size[0] };
     const struct mc_attr *order = mc_is_op(x, "dimshuffle") ? &x->attr[0] : NULL;
-    bool turned = order && order->n == n + 2 && x->in[0]->type.rank == n + 2 && order->ints[n] == n + 1 &&
-                  order->ints[n + 1] == n;
-    for (int i = 0; turned && i < n; i++) {
-        turned = order->ints[i] == i;
+    bool transposed = order && order->n == n + 2 && x->in[0]->type.rank == n + 2 && order->ints[n] == n + 1 &&
+                      order->ints[n + 1] == n;
+    for (int i = 0; transposed && i < n; i++) {
+        transposed = order->ints[i] == i;
     }
-    x = turned ? x->in[0] : x;
+    x = transposed ? x->in[0] : x;
     for (int i = 1; i < n; i++) {
         to[0] = times(to[0], size[i]);
     }
     to[1] = mc_size_of(x, n);
     to[2] = mc_size_of(x, n + 1);
     x = n > 1 ? reshape(x, 3, to) : x;
-    return turned && !mc_is_error(x) ? shuffle(x, 3, (int64_t[]){ 0, 2, 1 }) : x;
+    return transposed && !mc_is_error(x) ? shuffle(x, 3, (int64_t[]){ 0, 2, 1 }) : x;
 }
 
 /* x broadcast along the batch axes where it has size 1 and the batch does not. */

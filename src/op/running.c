@@ -292,7 +292,8 @@ static mc_node *recurrence_grad(mc_node *n, int wrt, mc_node *const *g)
 }
 
 #define RUNNING                                                                                    \
-    .params = "x, axis=None:int", .flags = OP_LINES, .nout = 1, .infer = running_infer, .size = mc_same_size, .eval = running_eval
+    .params = "x, axis=None:int", .flags = OP_LINES, .nout = 1, .infer = running_infer, .size = mc_same_size, \
+    .eval = running_eval
 const struct mc_op mc_ops_running[] = {
     { .name = "cumsum", RUNNING, .line = LINE_SUMS, .build = build_cumsum, .grad = cumsum_grad,
       .doc = "sums of the first elements along an axis; None flattens" },

@@ -51,7 +51,7 @@ static struct mc_slice_range slice(const int64_t *s, int64_t n, int64_t start, i
 
 /* value[i]: bound number i, NULL if unknown. A range whose size is unknown has count -1. */
 static mc_status cuts(const struct mc_attr *spec, int rank, const int64_t *dims, const mc_array *const *value,
-                      struct mc_slice_range *cut)
+                      struct mc_slice_range *range)
 {
     for (int i = 0; i < rank; i++) {
         const int64_t *s = &spec->ints[i * SPEC_N];
@@ -67,29 +67,30 @@ static mc_status cuts(const struct mc_attr *spec, int rank, const int64_t *dims,
                 return mc_fail(MC_EINDEX, "index %lld is out of range for axis %d with size %lld",
                                (long long)start, i, (long long)n);
             }
-            cut[i] = (struct mc_slice_range){
+            range[i] = (struct mc_slice_range){
                 .start = start < 0 ? start + n : start, .count = 1, .step = 1, .index = true
             };
         } else if (n >= 0 && known && stepped) {
-            cut[i] = slice(s, n, start, stop, step);
+            range[i] = slice(s, n, start, stop, step);
         } else {
             bool all = !s[SPEC_START_KIND] && !s[SPEC_STOP_KIND] && stepped && (step == 1 || step == -1);
-            cut[i] = (struct mc_slice_range){ .count = all ? n : -1, .step = 1 };
+            range[i] = (struct mc_slice_range){ .count = all ? n : -1, .step = 1 };
         }
     }
     return MC_OK;
 }
 
-mc_status mc_index_cuts(const mc_node *n, const int64_t *dims, const mc_array *const *in, struct mc_slice_range *cut)
+mc_status mc_index_cuts(const mc_node *n, const int64_t *dims, const mc_array *const *in,
+                        struct mc_slice_range *range)
 {
-    return cuts(&n->attr[0], n->in[0]->type.rank, dims, in + n->op->sig->ntensor - 1, cut);
+    return cuts(&n->attr[0], n->in[0]->type.rank, dims, in + n->op->sig->ntensor - 1, range);
 }
 
 /* Checks that the bounds are integers and computes the type of the region. */
 mc_status mc_spec_infer(const struct mc_infer *q, int first, struct mc_type *out)
 {
     const struct mc_type *x = &q->in[0];
-    struct mc_slice_range cut[MC_MAX_RANK];
+    struct mc_slice_range range[MC_MAX_RANK];
     if (q->attr[0].n != x->rank * SPEC_N) {
         return mc_fail(MC_ESHAPE, "%d numbers for an index into rank %d, not %d", q->attr[0].n, x->rank,
                        x->rank * SPEC_N);
@@ -107,11 +108,11 @@ mc_status mc_spec_infer(const struct mc_infer *q, int first, struct mc_type *out
             return mc_fail(MC_EARG, "there is no bound number %lld", (long long)q->attr[0].ints[i + 1]);
         }
     }
-    TRY(cuts(&q->attr[0], x->rank, x->dims, q->value + first - 1, cut));
+    TRY(cuts(&q->attr[0], x->rank, x->dims, q->value + first - 1, range));
     *out = (struct mc_type){ .dtype = x->dtype };
     for (int i = 0; i < x->rank; i++) {
-        if (!cut[i].index) {
-            out->dims[out->rank++] = cut[i].count;
+        if (!range[i].index) {
+            out->dims[out->rank++] = range[i].count;
         }
     }
     return MC_OK;
@@ -120,18 +121,18 @@ mc_status mc_spec_infer(const struct mc_infer *q, int first, struct mc_type *out
 /* The region as a view of x. */
 mc_array *mc_spec_view(const mc_node *n, const mc_array *x, mc_array *const *in)
 {
-    struct mc_slice_range cut[MC_MAX_RANK];
+    struct mc_slice_range range[MC_MAX_RANK];
     int64_t dims[MC_MAX_RANK], strides[MC_MAX_RANK];
     int rank = 0;
     char *data = x->data;
-    if (mc_index_cuts(n, x->dims, (const mc_array *const *)in, cut) < 0) {
+    if (mc_index_cuts(n, x->dims, (const mc_array *const *)in, range) < 0) {
         return NULL;
     }
     for (int i = 0; i < x->rank; i++) {
-        data += cut[i].start * x->strides[i];
-        if (!cut[i].index) {
-            dims[rank] = cut[i].count;
-            strides[rank++] = x->strides[i] * cut[i].step;
+        data += range[i].start * x->strides[i];
+        if (!range[i].index) {
+            dims[rank] = range[i].count;
+            strides[rank++] = x->strides[i] * range[i].step;
         }
     }
     return mc_array_view(x, rank, dims, strides, data);

@@ -49,8 +49,8 @@ static bool is_hopeless(const struct mc_choice *c, const struct mc_trials *t, co
 
 /* The part of the best time below which the candidate wins.  Between equal times a solver wins that is finer
  * (struct mc_solver). */
-static double required_margin(const struct mc_choice *c, const struct mc_trials *t, const struct mc_candidate *k,
-                        const struct mc_solver *best)
+static double required_margin(const struct mc_choice *c, const struct mc_trials *t,
+                              const struct mc_candidate *k, const struct mc_solver *best)
 {
     const double part = t->small && k->solver->wraps ? wrapping
                         : c->problem->family->site   ? far_margin

@@ -33,7 +33,7 @@ const struct mc_dialect mc_dialect_c = {
     .exact = "#ifdef __clang__\n#pragma clang fp contract(off)\n#else\n"
              "#pragma GCC optimize(\"fp-contract=off\")\n#endif\n",
     .head = "void %s(char *const *p, const i64 *s, const i64 *n, i64 *err)\n{\n",
-    .join = "void %s_join(char *const *p, const i64 *s, const i64 *n, i64 *err)\n{\n",
+    .reduce_fn = "void %s_join(char *const *p, const i64 *s, const i64 *n, i64 *err)\n{\n",
     .store = EACH("u8", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "u16", "u16",
                    "float", "double"),
     .calc = EACH("i32", "i32", "i32", "i32", "i64", "i32", "i32", "u32", "u64", "float", "float",

@@ -98,7 +98,7 @@ struct mc_dialect {
     /* before kernels that are exact: products are not fused with sums */
     const char *exact;
     const char *head;                  /* "void %s(char *const *p, ...)" */
-    const char *join;
+    const char *reduce_fn;
     const char *store[MC_NDTYPE];      /* the type in memory */
     const char *calc[MC_NDTYPE];       /* the type that it is computed in */
     const char *suffix[MC_NDTYPE];     /* of functions and constants for that dtype: f, d, i */

@@ -277,7 +277,7 @@ static void print_fold(struct print *p)
     end_bounded(p);
 
     memset(p->done, 0, p->k->val.n);
-    mc_str_addf(p->out, p->d->join, p->k->name);
+    mc_str_addf(p->out, p->d->reduce_fn, p->k->name);
     mc_str_add(p->out, "const i64 chunks = n[0]; (void)s; (void)err;\n");
     begin_bounded(p);
     pointers(p, false, "");

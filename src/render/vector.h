@@ -19,45 +19,133 @@ V_BITS(v_piece, -0x100000); /* sign, exponent, three bits of the fraction */
 
 #ifdef __clang__
 VECTOR vf v_sel(vm c, vf a, vf b) { return (vf)__builtin_ia32_selectps_512(c, a, b); }
-VECTOR vf v_least(vf a, vf b) { return (vf)__builtin_ia32_minps512(a, b, 4); } /* a < b ? a : b, so b if either is NaN */
+/* a < b ? a : b, so b if either is NaN */
+VECTOR vf v_least(vf a, vf b) { return (vf)__builtin_ia32_minps512(a, b, 4); }
 VECTOR vf v_most(vf a, vf b) { return (vf)__builtin_ia32_maxps512(a, b, 4); }
 VECTOR vf v_sqrt(vf a) { return (vf)__builtin_ia32_sqrtps512(a, 4); }
-VECTOR vf v_load(const float *p, vm c) { return (vf)__builtin_ia32_loadups512_mask((const vf *)p, (vf){ 0 }, c); }
-VECTOR void v_store(float *p, vf a, vm c) { __builtin_ia32_storeups512_mask((vf *)p, a, c); }
-VECTOR void v_stream(float *p, vf a) { __builtin_nontemporal_store(a, (vf *)p); }
+VECTOR vf v_load(const float *p, vm c)
+{
+    return (vf)__builtin_ia32_loadups512_mask((const vf *)p, (vf){ 0 }, c);
+}
+VECTOR void v_store(float *p, vf a, vm c)
+{
+    __builtin_ia32_storeups512_mask((vf *)p, a, c);
+}
+VECTOR void v_stream(float *p, vf a)
+{
+    __builtin_nontemporal_store(a, (vf *)p);
+}
 /* lane i is lane k[i], modulo 32, of a and b together */
-VECTOR vf v_pick(vf a, vi k, vf b) { return (vf)__builtin_ia32_vpermi2varps512(a, k, b); }
+VECTOR vf v_pick(vf a, vi k, vf b)
+{
+    return (vf)__builtin_ia32_vpermi2varps512(a, k, b);
+}
 #else
-VECTOR vf v_sel(vm c, vf a, vf b) { return (vf)__builtin_ia32_blendmps_512_mask(b, a, c); }
-VECTOR vf v_least(vf a, vf b) { return (vf)__builtin_ia32_minps512_mask(a, b, a, (vm)-1, 4); }
-VECTOR vf v_most(vf a, vf b) { return (vf)__builtin_ia32_maxps512_mask(a, b, a, (vm)-1, 4); }
-VECTOR vf v_sqrt(vf a) { return (vf)__builtin_ia32_sqrtps512_mask(a, a, (vm)-1, 4); }
-VECTOR vf v_load(const float *p, vm c) { return (vf)__builtin_ia32_loadups512_mask(p, (vf){ 0 }, c); }
-VECTOR void v_store(float *p, vf a, vm c) { __builtin_ia32_storeups512_mask(p, a, c); }
-VECTOR void v_stream(float *p, vf a) { __builtin_ia32_movntps512(p, a); }
-VECTOR vf v_pick(vf a, vi k, vf b) { return (vf)__builtin_ia32_vpermi2varps512_mask(a, k, b, (vm)-1); }
+VECTOR vf v_sel(vm c, vf a, vf b)
+{
+    return (vf)__builtin_ia32_blendmps_512_mask(b, a, c);
+}
+VECTOR vf v_least(vf a, vf b)
+{
+    return (vf)__builtin_ia32_minps512_mask(a, b, a, (vm)-1, 4);
+}
+VECTOR vf v_most(vf a, vf b)
+{
+    return (vf)__builtin_ia32_maxps512_mask(a, b, a, (vm)-1, 4);
+}
+VECTOR vf v_sqrt(vf a)
+{
+    return (vf)__builtin_ia32_sqrtps512_mask(a, a, (vm)-1, 4);
+}
+VECTOR vf v_load(const float *p, vm c)
+{
+    return (vf)__builtin_ia32_loadups512_mask(p, (vf){ 0 }, c);
+}
+VECTOR void v_store(float *p, vf a, vm c)
+{
+    __builtin_ia32_storeups512_mask(p, a, c);
+}
+VECTOR void v_stream(float *p, vf a)
+{
+    __builtin_ia32_movntps512(p, a);
+}
+VECTOR vf v_pick(vf a, vi k, vf b)
+{
+    return (vf)__builtin_ia32_vpermi2varps512_mask(a, k, b, (vm)-1);
+}
 #endif
 /* bits of a where c is 1, of b where it is 0 */
-VECTOR vf v_mix(vi c, vf a, vf b) { return (vf)__builtin_ia32_pternlogd512_mask(c, (vi)a, (vi)b, 0xca, (vm)-1); }
+VECTOR vf v_mix(vi c, vf a, vf b)
+{
+    return (vf)__builtin_ia32_pternlogd512_mask(c, (vi)a, (vi)b, 0xca, (vm)-1);
+}
 #define v_compare(a, b, how) ((vm)__builtin_ia32_cmpps512_mask(a, b, how, (vm)-1, 4))
-VECTOR vm v_eq(vf a, vf b) { return v_compare(a, b, 0); }
-VECTOR vm v_ne(vf a, vf b) { return v_compare(a, b, 4); }
-VECTOR vm v_lt(vf a, vf b) { return v_compare(a, b, 1); }
-VECTOR vm v_le(vf a, vf b) { return v_compare(a, b, 2); }
-VECTOR vm v_gt(vf a, vf b) { return v_compare(b, a, 1); }
-VECTOR vm v_ge(vf a, vf b) { return v_compare(b, a, 2); }
+VECTOR vm v_eq(vf a, vf b)
+{
+    return v_compare(a, b, 0);
+}
+VECTOR vm v_ne(vf a, vf b)
+{
+    return v_compare(a, b, 4);
+}
+VECTOR vm v_lt(vf a, vf b)
+{
+    return v_compare(a, b, 1);
+}
+VECTOR vm v_le(vf a, vf b)
+{
+    return v_compare(a, b, 2);
+}
+VECTOR vm v_gt(vf a, vf b)
+{
+    return v_compare(b, a, 1);
+}
+VECTOR vm v_ge(vf a, vf b)
+{
+    return v_compare(b, a, 2);
+}
 #define v_rounded(a, how) ((vf)__builtin_ia32_rndscaleps_mask(a, how, (vf){ 0 }, (vm)-1, 4))
-VECTOR vf v_rint(vf a) { return v_rounded(a, 8); }
-VECTOR vf v_floor(vf a) { return v_rounded(a, 9); }
-VECTOR vf v_ceil(vf a) { return v_rounded(a, 10); }
-VECTOR vf v_trunc(vf a) { return v_rounded(a, 11); }
-VECTOR vf v_add(vf a, vf b) { return a + b; }
-VECTOR vf v_fabs(vf a) { return (vf)((vi)a & v_unsigned); }
-VECTOR vf v_copysign(vf a, vf b) { return v_mix(v_unsigned, a, b); }
-VECTOR vf v_scale(vf a, vf n) { return (vf)__builtin_ia32_scalefps512_mask(a, n, (vf){ 0 }, (vm)-1, 4); } /* a 2^n, rounded once */
-VECTOR vf v_exponent(vf a) { return (vf)__builtin_ia32_getexpps512_mask(a, (vf){ 0 }, (vm)-1, 4); }
+VECTOR vf v_rint(vf a)
+{
+    return v_rounded(a, 8);
+}
+VECTOR vf v_floor(vf a)
+{
+    return v_rounded(a, 9);
+}
+VECTOR vf v_ceil(vf a)
+{
+    return v_rounded(a, 10);
+}
+VECTOR vf v_trunc(vf a)
+{
+    return v_rounded(a, 11);
+}
+VECTOR vf v_add(vf a, vf b)
+{
+    return a + b;
+}
+VECTOR vf v_fabs(vf a)
+{
+    return (vf)((vi)a & v_unsigned);
+}
+VECTOR vf v_copysign(vf a, vf b)
+{
+    return v_mix(v_unsigned, a, b);
+}
+VECTOR vf v_scale(vf a, vf n)
+{
+    return (vf)__builtin_ia32_scalefps512_mask(a, n, (vf){ 0 }, (vm)-1, 4);
+} /* a 2^n, rounded once */
+VECTOR vf v_exponent(vf a)
+{
+    return (vf)__builtin_ia32_getexpps512_mask(a, (vf){ 0 }, (vm)-1, 4);
+}
 /* the smaller magnitude, with a's sign */
-VECTOR vf v_within(vf a, vf b) { return (vf)__builtin_ia32_rangeps512_mask(a, b, 2, (vf){ 0 }, (vm)-1, 4); }
+VECTOR vf v_within(vf a, vf b)
+{
+    return (vf)__builtin_ia32_rangeps512_mask(a, b, 2, (vf){ 0 }, (vm)-1, 4);
+}
 
 /* ---- reductions over the lanes of a vector, by halves ---- */
 typedef float v8 __attribute__((vector_size(32)));
@@ -131,7 +219,10 @@ VECTOR const float *v_head(float *t, const float *p, i64 n)
 }
 /* For comparing lane numbers with x - first, for positions of any size. */
 VECTOR vf v_lanes(void) { return (vf){ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }; }
-VECTOR vf v_apart(i64 x, i64 first) { return v_all(x < first ? -1 : x - first > 16 ? 16 : (float)(int)(x - first)); }
+VECTOR vf v_apart(i64 x, i64 first)
+{
+    return v_all(x < first ? -1 : x - first > 16 ? 16 : (float)(int)(x - first));
+}
 
 /* ---- exponentials: x = n ln2 + r.  For large |x| r is inaccurate and clamped; the scaling overflows ---- */
 VECTOR vf v_exp_tail(vf r)

@@ -136,7 +136,7 @@ enum of { NOTHING, FLAT, CELLS, SPREAD, ZERO };
 /* A formula over the spread, the cells that were pooled, and nodes that are constant along the pooled
  * axes. */
 struct inside {
-    mc_node *spread, *cells;        /* cells: NULL if unknown */
+    mc_node *scattered, *cells;        /* cells: NULL if unknown */
     unsigned pooled;
     int n;
     struct { mc_node *node, *made; enum of of; unsigned seen; } part[MOST_INSIDE];
@@ -155,14 +155,14 @@ static int find(const struct inside *f, const mc_node *n)
 /* The class of an element-wise node, from those of its operands. */
 static enum of combine(const mc_node *n, const enum of *a)
 {
-    bool spread = false, strange = false;
+    bool scattered = false, strange = false;
     unsigned follow = 0; /* operands that are proportional to the spread, as bits */
     for (int i = 0; i < n->nin; i++) {
-        spread |= a[i] == SPREAD;
+        scattered |= a[i] == SPREAD;
         strange |= a[i] == NOTHING;
         follow |= (unsigned)(a[i] == SPREAD || a[i] == ZERO) << i;
     }
-    if (strange || !spread) {
+    if (strange || !scattered) {
         return strange ? NOTHING : CELLS;
     }
     return mc_op_linear(n->op, follow) ? SPREAD : NOTHING;
@@ -186,11 +186,11 @@ static enum of look(struct inside *f, mc_node *n)
     f->part[at].seen = 1;
     f->part[at].of = NOTHING;
     enum of a[3] = { NOTHING, NOTHING, NOTHING }, of = NOTHING;
-    if (n == f->spread || n == f->cells) {
-        of = n == f->spread ? SPREAD : CELLS;
+    if (n == f->scattered || n == f->cells) {
+        of = n == f->scattered ? SPREAD : CELLS;
     } else if (mc_const_number(n, &v) && v >= 0 && v <= 0) {
         of = ZERO;
-    } else if (flat(n, f->spread->type.rank, f->pooled)) {
+    } else if (flat(n, f->scattered->type.rank, f->pooled)) {
         of = FLAT;
     } else if (n->op->arity && n->nin <= 3) {
         for (int i = 0; i < n->nin; i++) {
@@ -226,8 +226,8 @@ static mc_node *gather_at_argmax(struct inside *f, mc_node *n, mc_node *y)
 {
     mc_node *in[3];
     int at = find(f, n);
-    if (n == f->spread || n == f->cells) {
-        return n == f->spread ? n->in[0] : y;
+    if (n == f->scattered || n == f->cells) {
+        return n == f->scattered ? n->in[0] : y;
     }
     if (f->part[at].of == FLAT || f->part[at].of == ZERO) {
         return n;
@@ -292,7 +292,7 @@ static mc_node *after_scatter(const struct mc_match *m)
         return NULL;
     }
     for (int level = 0; level < LONGEST; level++) {
-        struct inside f = { .spread = s, .cells = cells, .pooled = pooled_axes(s) };
+        struct inside f = { .scattered = s, .cells = cells, .pooled = pooled_axes(s) };
         bool strictly;
         if (look(&f, root) == SPREAD && read_here(&f, m)) {
             mc_node *p = level ? pool_of(pool, cells) : pool;

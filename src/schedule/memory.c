@@ -13,14 +13,14 @@
 enum { ALIGN = 256 };         /* the alignment of a workspace that cuBLASLt requires */
 /* Steps until memory is reused where steps may run concurrently; used if the arena is less than a fourth of
  * the GPU's memory. */
-enum { APART = 8 };
+enum { REUSE_DISTANCE = 8 };
 
 struct arena {
     mc_blocks *all;     /* in the order of allocation */
     VEC(int) live;      /* the live ones of these, sorted by address */
     int *of;            /* by value: its block; -1: it has none */
     int64_t front, top; /* front: bytes reserved at the start for the inputs that are sent to a GPU */
-    int apart;          /* steps before freed memory is reused */
+    int reuse_distance;          /* steps before freed memory is reused */
 };
 
 static int64_t rounded(size_t n)
@@ -31,7 +31,8 @@ static int64_t rounded(size_t n)
 static struct arena arena_of(const struct mc_function *f, struct mc_shape_plan *p)
 {
     const int64_t front = f->code->backend->input_bytes ? rounded(f->code->backend->input_bytes(f)) : 0;
-    return (struct arena){ .all = &p->block, .front = front, .top = front, .apart = p->reuse_distance };
+    return (
+        struct arena){ .all = &p->block, .front = front, .top = front, .reuse_distance = p->reuse_distance };
 }
 
 static void free_block(struct arena *a, int step)
@@ -64,7 +65,7 @@ static int64_t find_gap(const struct arena *a, int64_t size, size_t *before)
 /* The last step at which a block is live if step `last` is the last one to read its value. */
 static int bytes_live(const struct arena *a, int last)
 {
-    return last < INT32_MAX - a->apart ? last + a->apart : last;
+    return last < INT32_MAX - a->reuse_distance ? last + a->reuse_distance : last;
 }
 
 static bool block_begins(struct arena *a, size_t i, int block)
@@ -306,10 +307,10 @@ static void assign_offsets(const struct mc_program *pr, struct mc_shape_plan *p,
     }
 }
 
-static mc_status place(struct mc_function *f, struct mc_shape_plan *p, int apart)
+static mc_status place(struct mc_function *f, struct mc_shape_plan *p, int reuse_distance)
 {
     const struct mc_program *pr = &f->code->program;
-    p->reuse_distance = apart;
+    p->reuse_distance = reuse_distance;
     p->block.n = 0;
     struct arena a = arena_of(f, p);
     a.of = mc_alloc((pr->value.n + 1) * sizeof *a.of, "plan");
@@ -335,18 +336,18 @@ static mc_status place(struct mc_function *f, struct mc_shape_plan *p, int apart
 
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
 {
-    mc_status s = place(f, p, mc_steps_concurrent(f) ? APART : 0);
+    mc_status s = place(f, p, mc_steps_concurrent(f) ? REUSE_DISTANCE : 0);
     return s == MC_OK && p->reuse_distance && p->arena > f->code->device->memory / 4 ? place(f, p, 0) : s;
 }
 
 /* ---- workspaces ---- */
 
-/* Updates the live blocks to those of the first n that are live at the step or within `apart` steps of it.
- * *next: the first block that has not begun by then. False: out of memory. */
+/* Updates the live blocks to those of the first n that are live at the step or within `reuse_distance` steps
+ * of it. *next: the first block that has not begun by then. False: out of memory. */
 static bool is_live(struct arena *a, int step, size_t n, size_t *next)
 {
     free_block(a, step);
-    for (; *next < n && a->all->at[*next].first <= step + a->apart; ++*next) {
+    for (; *next < n && a->all->at[*next].first <= step + a->reuse_distance; ++*next) {
         size_t k = 0;
         while (k < a->live.n && a->all->at[a->live.at[k]].at < a->all->at[*next].at) {
             k++;
@@ -369,7 +370,7 @@ mc_status mc_plan_workspaces(const struct mc_function *f, struct mc_shape_plan *
         good = is_live(&a, i, values, &next);
         sp->workspace_at = (size_t)find_gap(&a, rounded(sp->workspace), &before);
         p->memory = MC_MAX(p->memory, sp->workspace_at + sp->workspace);
-        if (good && a.apart && sp->workspace) {
+        if (good && a.reuse_distance && sp->workspace) {
             good = VEC_PUSH(p->block, ((struct mc_block){ (int64_t)sp->workspace_at, rounded(sp->workspace),
                                                           i, bytes_live(&a, i) })) &&
                    block_begins(&a, before, (int)p->block.n - 1);

@@ -9,24 +9,24 @@ static size_t bytes_of(const mc_array *a)
     return (size_t)mc_array_size(a) * mc_dtypes[a->dtype].size;
 }
 
-mc_status mc_array_fetch(const mc_array *a, void *here, const void *there, size_t n)
+mc_status mc_array_fetch(const mc_array *a, void *host, const void *device, size_t n)
 {
     const struct mc_space *s = mc_array_space(a);
     if (!s) {
-        memcpy(here, there, n);
+        memcpy(host, device, n);
         return MC_OK;
     }
-    return n ? s->get(s, here, there, n) : MC_OK;
+    return n ? s->get(s, host, device, n) : MC_OK;
 }
 
-mc_status mc_array_store(mc_array *a, void *there, const void *here, size_t n)
+mc_status mc_array_store(mc_array *a, void *device, const void *host, size_t n)
 {
     const struct mc_space *s = mc_array_space(a);
     if (!s) {
-        memcpy(there, here, n);
+        memcpy(device, host, n);
         return MC_OK;
     }
-    return n ? s->put(s, there, here, n) : MC_OK;
+    return n ? s->put(s, device, host, n) : MC_OK;
 }
 
 mc_array *mc_array_on_host(const mc_array *a)

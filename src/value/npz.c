@@ -16,17 +16,17 @@ struct directory {
 static mc_status find_end(const mc_archive *z, uint64_t *at)
 {
     uint64_t size = z->source.size, span = MC_MIN(size, (uint64_t)END_SIZE + LONGEST_COMMENT);
-    unsigned char *tail = mc_alloc((size_t)span, "files");
-    mc_status s = tail ? mc_source_read(&z->source, size - span, tail, (size_t)span) : MC_EMEMORY;
+    unsigned char *last_bytes = mc_alloc((size_t)span, "files");
+    mc_status s = last_bytes ? mc_source_read(&z->source, size - span, last_bytes, (size_t)span) : MC_EMEMORY;
     uint64_t i = s == MC_OK ? span : 0;
     bool found = false;
     while (!found && i > 0) {
         i--;
-        found = span - i >= END_SIZE && mc_little(tail + i, 4) == END &&
-                mc_little(tail + i + 20, 2) == span - i - END_SIZE;
+        found = span - i >= END_SIZE && mc_little(last_bytes + i, 4) == END &&
+                mc_little(last_bytes + i + 20, 2) == span - i - END_SIZE;
     }
     *at = size - span + i;
-    mc_free(tail);
+    mc_free(last_bytes);
     if (s == MC_OK && !found) {
         s = mc_fail(MC_EFORMAT, "'%s' is not a .npz file, or it is cut short", z->source.name);
     }

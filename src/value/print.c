@@ -226,7 +226,7 @@ static void add_word(const struct printer *p, struct mc_str *out, const char *at
 {
     mc_dtype d = p->a->dtype;
     struct mc_str word = { 0 };
-    int tail = 0, width = p->left;
+    int edge = 0, width = p->left;
     double v = mc_load_f64(d, at);
     if (mc_is_float(d)) {
         width += p->right + 1 + (p->scientific ? p->exp + 2 : 0);
@@ -243,9 +243,9 @@ static void add_word(const struct printer *p, struct mc_str *out, const char *at
     } else {
         struct digits g = digits_of(p, v);
         add_positional(&word, &g, 0);
-        tail = p->right - MC_MAX(g.n - 1 - g.exp, 0);
+        edge = p->right - MC_MAX(g.n - 1 - g.exp, 0);
     }
-    mc_str_addf(out, "%*s%*s", width - tail, word.s ? word.s : "", tail, "");
+    mc_str_addf(out, "%*s%*s", width - edge, word.s ? word.s : "", edge, "");
     out->bad |= word.bad;
     mc_str_free(&word);
 }

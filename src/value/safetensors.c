@@ -1,10 +1,11 @@
-/* safetensors.c: Hugging Face's file of tensors: the length of the header in eight bytes, the header, which is
- * JSON, and the elements in C order, little-endian:
+/* safetensors.c: Hugging Face's file of tensors: the length of the header in eight bytes, the header, which
+ * is JSON, and the elements in C order, little-endian:
  *
  *     {"__metadata__": {"format": "pt"}, "W": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
  *
- * Invariant: every byte behind the header belongs to just one tensor, and a tensor has the bytes that its shape
- * needs.  The format says so and reading checks it, so a file never costs more memory than it has bytes. */
+ * Invariant: every byte behind the header belongs to just one tensor, and a tensor has the bytes that its
+ * shape needs.  The format says so and reading checks it, so a file never costs more memory than it has
+ * bytes. */
 #include "value/archive.h"
 #include <stdlib.h>
 

@@ -51,10 +51,10 @@ void mc_convert(mc_dtype dd, void *dst, int64_t dstride, mc_dtype sd, const void
 struct mc_space {
     const char *name;            /* "cuda0" */
     void *device;                /* argument of the functions */
-    /* may return before the copy is done to `there`; `here` may be changed after the return */
-    mc_status (*put)(const struct mc_space *s, void *there, const void *here, size_t n);
+    /* may return before the copy is done to `dev`; `host` may be changed after the return */
+    mc_status (*put)(const struct mc_space *s, void *dev, const void *host, size_t n);
     /* waits for the copy */
-    mc_status (*get)(const struct mc_space *s, void *here, const void *there, size_t n);
+    mc_status (*get)(const struct mc_space *s, void *host, const void *dev, size_t n);
     /* both in this space, not overlapping */
     mc_status (*copy)(const struct mc_space *s, void *to, const void *from, size_t n);
     void (*release)(const struct mc_space *s, void *p);
@@ -101,8 +101,8 @@ mc_array *mc_array_on_host(const mc_array *a);
 /* same shape, at least one in a memory space */
 mc_status mc_array_assign_device(mc_array *dst, const mc_array *src);
 /* copy bytes from and to the memory of a */
-mc_status mc_array_fetch(const mc_array *a, void *here, const void *there, size_t n);
-mc_status mc_array_store(mc_array *a, void *there, const void *here, size_t n);
+mc_status mc_array_fetch(const mc_array *a, void *host, const void *dev, size_t n);
+mc_status mc_array_store(mc_array *a, void *dev, const void *host, size_t n);
 
 /* ---- npy.c: .npy from a file or from memory ---- */
 struct mc_source {

@@ -13,7 +13,7 @@
 enum mc_nv_lib { NV_DRIVER, NV_NVRTC, NV_CUBLASLT, NV_CUDNN, NV_CUFFT, NV_LIBS };
 struct mc_nv_found {
     const char *name;           /* "cuDNN" */
-    bool tried, there;
+    bool tried, present;
     char version[32];           /* "9.19.0" */
     char file[256];             /* path of the opened file */
     char why[256];              /* why it cannot be used */
@@ -49,7 +49,7 @@ struct mc_cuda {
     size_t plain;               /* bytes transferred without the staging buffer */
     struct mc_cuda_launch_history *trail;
     bool recording;             /* between mc_cuda_capture_begin and mc_cuda_capture_end */
-    bool apart;                 /* the next recorded launch does not depend on exactly one node */
+    bool branches;                 /* the next recorded launch does not depend on exactly one node */
 };
 struct mc_cuda_properties {     /* of a GPU, which need not be started */
     char name[96];
@@ -96,11 +96,11 @@ mc_array *mc_cuda_pinned_array(struct mc_cuda *d, mc_dtype t, int rank, const in
 
 /* ---- staging.c: between the host and the device ---- */
 /* `here` may be changed after the return */
-mc_status mc_cuda_copy_to_device(struct mc_cuda *d, void *there, const void *here, size_t n);
+mc_status mc_cuda_copy_to_device(struct mc_cuda *d, void *present, const void *here, size_t n);
 /* waits for all earlier work */
-mc_status mc_cuda_copy_to_host(struct mc_cuda *d, void *here, const void *there, size_t n);
+mc_status mc_cuda_copy_to_host(struct mc_cuda *d, void *here, const void *present, size_t n);
 /* the same, into an array of mc_cuda_pinned_array */
-mc_status mc_cuda_get_pinned(struct mc_cuda *d, void *here, const void *there, size_t n);
+mc_status mc_cuda_get_pinned(struct mc_cuda *d, void *here, const void *present, size_t n);
 mc_status mc_cuda_copy(struct mc_cuda *d, void *to, const void *from, size_t n);
 mc_status mc_cuda_clear(struct mc_cuda *d, void *p, size_t n);
 

@@ -29,8 +29,8 @@ _Static_assert(sizeof(struct config) == 56 && offsetof(struct config, stream) ==
 static mc_status enqueue(struct mc_cuda *d, void *kernel, const char *name, const struct mc_grid *g,
                          const void *args, size_t nargs, bool follows)
 {
-    follows = follows && d->sm >= FOLLOWS_SM && !d->apart; /* it needs exactly one predecessor */
-    d->apart = false;
+    follows = follows && d->sm >= FOLLOWS_SM && !d->branches; /* it needs exactly one predecessor */
+    d->branches = false;
     struct attribute with[2];
     unsigned n = 0;
     if (follows) {

@@ -207,7 +207,7 @@ static void open_library(enum mc_nv_lib lib) /* under the lock */
     struct state *s = &state[lib];
     const struct library *l = &library[lib];
     const char *flag = mc_flag_text(FLAG_cuda_path);
-    if (s->found.there || (s->found.tried && s->flag == flag)) { /* flag texts are interned */
+    if (s->found.present || (s->found.tried && s->flag == flag)) { /* flag texts are interned */
         return;
     }
     *s = (struct state){ .found = { .name = l->name, .cost = l->cost, .tried = true }, .flag = flag };
@@ -219,13 +219,13 @@ static void open_library(enum mc_nv_lib lib) /* under the lock */
         return;
     }
     if (take_symbols(s, lib)) {
-        s->found.there = l->version(s->found.version, sizeof s->found.version);
-        if (!s->found.there) {
+        s->found.present = l->version(s->found.version, sizeof s->found.version);
+        if (!s->found.present) {
             mc_snprintf(s->found.why, sizeof s->found.why, "it does not report its version");
         }
-        s->found.there = s->found.there && (lib != NV_NVRTC || open_builtins(s));
+        s->found.present = s->found.present && (lib != NV_NVRTC || open_builtins(s));
     }
-    if (s->found.there) {
+    if (s->found.present) {
         s->found.why[0] = '\0';
         LOG(LOG_TIME, "%s opened in %.3f ms", l->name, (mc_now() - start) * 1e3);
     } else {
@@ -253,5 +253,5 @@ bool mc_nv_opened(enum mc_nv_lib lib)
 mc_status mc_nv_need(enum mc_nv_lib lib)
 {
     const struct mc_nv_found *f = mc_nv_found(lib);
-    return f->there ? MC_OK : mc_fail(MC_EDEVICE, "%s is needed: %s", f->name, f->why);
+    return f->present ? MC_OK : mc_fail(MC_EDEVICE, "%s is needed: %s", f->name, f->why);
 }

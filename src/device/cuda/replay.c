@@ -24,7 +24,7 @@ mc_status mc_cuda_capture_begin(struct mc_cuda *d)
         return s;
     }
     d->recording = true;
-    d->apart = false;
+    d->branches = false;
     return MC_OK;
 }
 
@@ -90,7 +90,7 @@ bool mc_cuda_can_fork_capture(void)
 
 mc_status mc_cuda_capture_set_dependencies(struct mc_cuda *d, void **node, int n)
 {
-    d->apart = n != 1;
+    d->branches = n != 1;
     return mc_cuda_check(d,
                          mc_nv.cuStreamUpdateCaptureDependencies_v2(d->stream, node, NULL, (size_t)n,
                                                                     NV_CU_STREAM_SET_CAPTURE_DEPENDENCIES),

@@ -6,7 +6,7 @@
 static void library(struct mc_str *out, enum mc_nv_lib l, const char *title)
 {
     const struct mc_nv_found *f = mc_nv_found(l);
-    if (f->there) {
+    if (f->present) {
         mc_str_addf(out, "%-11s %s at %s\n", title, f->version, f->file);
     } else {
         mc_str_addf(out, "%-11s none, so %s: %s\n", title, f->cost, f->why);
@@ -43,7 +43,7 @@ void mc_cuda_report(struct mc_str *out)
     for (int i = 0; i < n; i++) {
         gpu(out, i);
     }
-    if (!n && mc_nv_found(NV_DRIVER)->there &&
+    if (!n && mc_nv_found(NV_DRIVER)->present &&
         mc_cuda_properties(0, &(struct mc_cuda_properties){ .sm = 0 }) < 0) {
         mc_str_addf(out, "GPU         none: %s\n", mc_last_error());
     }

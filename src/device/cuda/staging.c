@@ -74,7 +74,7 @@ static bool plainly(struct mc_cuda *d, size_t n, size_t always)
 
 /* ---- to the device ---- */
 
-static mc_status put_pieces(struct mc_cuda *d, char *there, const char *here, size_t n)
+static mc_status put_pieces(struct mc_cuda *d, char *device, const char *host, size_t n)
 {
     struct mc_cuda_staging_buffer *s = stage_of(d);
     const size_t piece = piece_of(n);
@@ -84,30 +84,30 @@ static mc_status put_pieces(struct mc_cuda *d, char *there, const char *here, si
     for (int i = 0; n > 0; i = (i + 1) % CHUNKS) {
         size_t k = MC_MIN(n, piece);
         TRY(mc_cuda_check(d, mc_nv.cuEventSynchronize(s->used[i]), "sending", NULL));
-        memcpy(s->chunk[i], here, k);
-        TRY(mc_cuda_check(d, mc_nv.cuMemcpyHtoDAsync_v2(there_of(there), s->chunk[i], k, d->stream),
+        memcpy(s->chunk[i], host, k);
+        TRY(mc_cuda_check(d, mc_nv.cuMemcpyHtoDAsync_v2(there_of(device), s->chunk[i], k, d->stream),
                           "sending", NULL));
         TRY(mc_cuda_check(d, mc_nv.cuEventRecord(s->used[i], d->stream), "sending", NULL));
-        there += k;
-        here += k;
+        device += k;
+        host += k;
         n -= k;
     }
     return MC_OK;
 }
 
-mc_status mc_cuda_copy_to_device(struct mc_cuda *d, void *there, const void *here, size_t n)
+mc_status mc_cuda_copy_to_device(struct mc_cuda *d, void *device, const void *host, size_t n)
 {
     TRY(mc_cuda_enter(d));
     mc_status s = MC_OK;
     if (d->recording) {
         s = mc_fail(MC_EDEVICE, "%s: a copy from the host cannot be recorded", d->id);
     } else if (n && plainly(d, n, straight)) {
-        s = mc_cuda_check(d, mc_nv.cuMemcpyHtoDAsync_v2(there_of(there), here, n, d->stream), "sending",
+        s = mc_cuda_check(d, mc_nv.cuMemcpyHtoDAsync_v2(there_of(device), host, n, d->stream), "sending",
                           NULL);
         s = s == MC_OK && n > straight ? mc_cuda_wait(d)
                                        : s; /* wait: pinned memory is read after the call returns */
     } else if (n) {
-        s = put_pieces(d, there, here, n);
+        s = put_pieces(d, device, host, n);
     }
     mc_cuda_leave(d);
     return s;
@@ -115,46 +115,46 @@ mc_status mc_cuda_copy_to_device(struct mc_cuda *d, void *there, const void *her
 
 /* ---- to the host ---- */
 
-static mc_status ask(struct mc_cuda *d, struct mc_cuda_staging_buffer *s, int i, const char *there, size_t k)
+static mc_status ask(struct mc_cuda *d, struct mc_cuda_staging_buffer *s, int i, const char *device, size_t k)
 {
-    TRY(mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(s->chunk[i], there_of(there), k, d->stream), "fetching",
+    TRY(mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(s->chunk[i], there_of(device), k, d->stream), "fetching",
                       NULL));
     return mc_cuda_check(d, mc_nv.cuEventRecord(s->used[i], d->stream), "fetching", NULL);
 }
 
 /* The copy of the next piece is started before the wait for the current one. */
-static mc_status get_pieces(struct mc_cuda *d, char *here, const char *there, size_t n)
+static mc_status get_pieces(struct mc_cuda *d, char *host, const char *device, size_t n)
 {
     struct mc_cuda_staging_buffer *s = stage_of(d);
     const size_t piece = piece_of(n);
     if (!s) {
         return mc_last_status();
     }
-    TRY(ask(d, s, 0, there, MC_MIN(n, piece)));
+    TRY(ask(d, s, 0, device, MC_MIN(n, piece)));
     for (size_t at = 0, i = 0; at < n; at += piece, i = 1 - i) {
         size_t next = at + piece;
         if (next < n) {
-            TRY(ask(d, s, (int)(1 - i), there + next, MC_MIN(n - next, piece)));
+            TRY(ask(d, s, (int)(1 - i), device + next, MC_MIN(n - next, piece)));
         }
         TRY(mc_cuda_check(d, mc_nv.cuEventSynchronize(s->used[i]), "fetching", NULL));
-        memcpy(here + at, s->chunk[i], MC_MIN(n - at, piece));
+        memcpy(host + at, s->chunk[i], MC_MIN(n - at, piece));
     }
     d->trail->n = 0;
     return MC_OK;
 }
 
-mc_status mc_cuda_copy_to_host(struct mc_cuda *d, void *here, const void *there, size_t n)
+mc_status mc_cuda_copy_to_host(struct mc_cuda *d, void *host, const void *device, size_t n)
 {
     TRY(mc_cuda_enter(d));
     mc_status s = MC_OK;
     if (d->recording) {
         s = mc_fail(MC_EDEVICE, "%s: a copy to the host cannot be recorded", d->id);
     } else if (n && plainly(d, n, 0)) {
-        s = mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(here, there_of(there), n, d->stream), "fetching",
+        s = mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(host, there_of(device), n, d->stream), "fetching",
                           NULL);
         s = s < 0 ? s : mc_cuda_wait(d);
     } else if (n) {
-        s = get_pieces(d, here, there, n);
+        s = get_pieces(d, host, device, n);
     }
     mc_cuda_leave(d);
     return s;
@@ -181,13 +181,13 @@ mc_status mc_cuda_clear(struct mc_cuda *d, void *p, size_t n)
     return s;
 }
 
-mc_status mc_cuda_get_pinned(struct mc_cuda *d, void *here, const void *there, size_t n)
+mc_status mc_cuda_get_pinned(struct mc_cuda *d, void *host, const void *device, size_t n)
 {
     TRY(mc_cuda_enter(d));
     mc_status s = d->recording ? mc_fail(MC_EDEVICE, "%s: a copy to the host cannot be recorded", d->id)
                                : MC_OK;
     s = s < 0 ? s
-              : mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(here, there_of(there), n, d->stream), "fetching",
+              : mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(host, there_of(device), n, d->stream), "fetching",
                               NULL);
     s = s < 0 ? s : mc_cuda_wait(d);
     mc_cuda_leave(d);

@@ -148,14 +148,14 @@ mc_status mc_cuda_properties(int ordinal, struct mc_cuda_properties *out)
     return s;
 }
 
-static mc_status space_put(const struct mc_space *s, void *there, const void *here, size_t n)
+static mc_status space_put(const struct mc_space *s, void *dev, const void *host, size_t n)
 {
-    return mc_cuda_copy_to_device(s->device, there, here, n);
+    return mc_cuda_copy_to_device(s->device, dev, host, n);
 }
 
-static mc_status space_get(const struct mc_space *s, void *here, const void *there, size_t n)
+static mc_status space_get(const struct mc_space *s, void *host, const void *dev, size_t n)
 {
-    return mc_cuda_copy_to_host(s->device, here, there, n);
+    return mc_cuda_copy_to_host(s->device, host, dev, n);
 }
 
 static mc_status space_copy(const struct mc_space *s, void *to, const void *from, size_t n)

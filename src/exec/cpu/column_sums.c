@@ -45,7 +45,8 @@ void mc_column_sums_bases(const struct mc_running *r, int64_t chunk, char **base
 }
 
 /* Adds the partial sums of n columns, starting at column `from`. */
-static void join(const struct mc_running *r, mc_dtype d, const char *part, char *to, int64_t from, int64_t n)
+static void add_parts(const struct mc_running *r, mc_dtype d, const char *part, char *to, int64_t from,
+                      int64_t n)
 {
     double sum[COLUMNS] = { 0 };
     for (int64_t c = 0; c < r->l->units; c++, part += r->l->column_sums) {
@@ -70,7 +71,7 @@ void mc_column_sums_join(const struct mc_running *r, char *const *base)
         const struct mc_slot *at = &r->slot[r->l->value[k]];
         int64_t n = (int64_t)(mc_slot_bytes(at) / mc_dtypes[o->dtype].size);
         for (int64_t j = 0; j < n; j += COLUMNS) {
-            join(r, o->dtype, r->column_sums + offset, base[k], j, MC_MIN(COLUMNS, n - j));
+            add_parts(r, o->dtype, r->column_sums + offset, base[k], j, MC_MIN(COLUMNS, n - j));
         }
         offset += bytes_of(at);
     }

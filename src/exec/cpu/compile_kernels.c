@@ -64,16 +64,16 @@ static mc_status find_kernels(struct mc_code_unit *u, const int *to, int text, s
     const struct mc_program *p = &u->program;
     for (size_t i = 0; i < p->step.n && lib; i++) {
         const struct mc_kernel *k = p->step.at[i].kernel;
-        char join[40];
+        char reduce_fn[40];
         if (k && to[i] == text) {
             void *fn = mc_code_function(lib, k->name);
             memcpy(&u->fn[i], &fn, sizeof fn);
             if (!fn) {
                 return MC_ECOMPILE;
             }
-            mc_snprintf(join, sizeof join, "%s_join", k->name);
-            fn = k->mode == KERNEL_FOLD ? mc_code_symbol(lib, join) : NULL;
-            memcpy(&u->join[i], &fn, sizeof fn);
+            mc_snprintf(reduce_fn, sizeof reduce_fn, "%s_join", k->name);
+            fn = k->mode == KERNEL_FOLD ? mc_code_symbol(lib, reduce_fn) : NULL;
+            memcpy(&u->reduce_fn[i], &fn, sizeof fn);
         }
     }
     return MC_OK;
@@ -162,8 +162,8 @@ mc_status mc_compile_kernels(struct mc_code_unit *u)
     struct printing q;
     struct mc_str source = { 0 };
     u->fn = mc_calloc(p->step.n + 1, sizeof *u->fn, "compile");
-    u->join = mc_calloc(p->step.n + 1, sizeof *u->join, "compile");
-    mc_status s = print_start(&q, p) && u->fn && u->join ? MC_OK : MC_EMEMORY;
+    u->reduce_fn = mc_calloc(p->step.n + 1, sizeof *u->reduce_fn, "compile");
+    mc_status s = print_start(&q, p) && u->fn && u->reduce_fn ? MC_OK : MC_EMEMORY;
     for (size_t i = 0; i < p->step.n; i++) {
         if (p->step.at[i].kernel) {
             p->step.at[i].kernel->wide = mc_kernel_can_vectorize(&mc_dialect_c, p->step.at[i].kernel);
@@ -205,6 +205,6 @@ void mc_drop_kernels(struct mc_code_unit *u)
         mc_code_unref(&u->lib[i]);
     }
     mc_free(u->fn);
-    mc_free(u->join);
-    u->fn = NULL, u->join = NULL;
+    mc_free(u->reduce_fn);
+    u->fn = NULL, u->reduce_fn = NULL;
 }

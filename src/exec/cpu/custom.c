@@ -50,7 +50,7 @@ static mc_kernel_fn *load(const mc_node *n, mc_array *const *in, struct mc_code 
 }
 
 /* x broadcast to y's sizes and copied to C order, as the kernel reads its operands. */
-static mc_array *spread(const mc_array *x, const mc_array *y)
+static mc_array *broadcast(const mc_array *x, const mc_array *y)
 {
     int64_t strides[MC_MAX_RANK] = { 0 };
     for (int k = 0; k < x->rank; k++) {
@@ -75,7 +75,7 @@ static mc_status by_kernel(const mc_node *n, mc_array *const *in, mc_array *cons
     mc_status st;
     mc_kernel_fn *fn = load(n, in, &lib, &st);
     for (int i = 0; i < n->nin && st == MC_OK; i++) {
-        whole[i] = spread(in[i], out[0]);
+        whole[i] = broadcast(in[i], out[0]);
         st = whole[i] ? MC_OK : mc_last_status();
         p[i] = whole[i] ? whole[i]->data : NULL;
         s[3 * i] = 1;

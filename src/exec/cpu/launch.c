@@ -202,8 +202,8 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
                             .slot = p->slot,
                             .base = base,
                             .scratch = scratch + l->copies };
-    bool fold = l->split == SPLIT_FOLD;
-    if (!fold && (l->n[0] == 0 || l->n[1] == 0 || l->outer_total == 0) &&
+    bool reduces_all = l->split == SPLIT_FOLD;
+    if (!reduces_all && (l->n[0] == 0 || l->n[1] == 0 || l->outer_total == 0) &&
         !(r.st->kernel->mode == KERNEL_ROW && l->n[1]) && r.st->kernel->mode != KERNEL_COLUMN &&
         !l->column_sums) {
         return MC_OK; /* no result has elements */
@@ -221,10 +221,10 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     } else {
         mc_team_run(work, &r, l->units, l->grain, l->threads);
     }
-    if (fold) {
+    if (reduces_all) {
         int64_t n[4] = { l->units, 1, 1, 0 };
         base[l->nop] = r.scratch;
-        l->join(base, l->s, n, r.err);
+        l->reduce_fn(base, l->s, n, r.err);
     }
     if (l->column_sums) {
         mc_column_sums_join(&r, base);
@@ -348,7 +348,7 @@ struct mc_launch *mc_launch_new(const struct mc_function *f, int step)
     }
     *l = (struct mc_launch){ .exec = { &kernel },
                              .fn = f->code->fn[step],
-                             .join = f->code->join[step],
+                             .reduce_fn = f->code->reduce_fn[step],
                              .nop = nop,
                              .n = { 1, 1, 1, 0 },
                              .outer_total = 1 };

@@ -9,7 +9,7 @@
 struct mc_launch {
     struct mc_exec exec;
     bool stream;                /* results are larger than the caches and are stored past them */
-    mc_kernel_fn *fn, *join;
+    mc_kernel_fn *fn, *reduce_fn;
     int nop, nouter;
     int *value;                 /* by operand: value id; -1: an index */
     int64_t *s;                 /* 3 strides for each operand, in elements */

@@ -58,12 +58,12 @@ void mc_grid_threads_map(struct mc_grid_launch *l, struct mc_grid_head *h, const
 
 /* Lanes for each point, and points of a block.  With h->column, lanes of neighbouring points are adjacent. */
 static void lanes_per_row(const struct mc_kernel *k, const struct mc_grid_head *h,
-                          unsigned *lanes, unsigned *apart)
+                          unsigned *lanes, unsigned *rows)
 {
     int64_t points = h->count[0], length = h->count[1];
     if (h->column) {
-        *apart = MC_MIN(round_up_power_of_two(points), (unsigned)WARP);
-        *lanes = MC_MIN(MC_MIN(round_up_power_of_two(length), BLOCK / *apart), 16);
+        *rows = MC_MIN(round_up_power_of_two(points), (unsigned)WARP);
+        *lanes = MC_MIN(MC_MIN(round_up_power_of_two(length), BLOCK / *rows), 16);
         return;
     }
     /* enough points to fill the GPU with a warp each */
@@ -73,14 +73,14 @@ static void lanes_per_row(const struct mc_kernel *k, const struct mc_grid_head *
              : length <= 2048                            ? 128
              : points < 64                               ? GRID_LANES
                                                          : BLOCK;
-    *apart = MC_MAX(BLOCK / *lanes, 1);
+    *rows = MC_MAX(BLOCK / *lanes, 1);
 }
 
 /* Blocks of a kernel with column sums, each team with several rows, and of the kernel that adds the teams'
  * sums. */
 void mc_grid_threads_column_sums(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
 {
-    int64_t apart = l->grid.threads[1], teams = MC_MAX(MC_MIN(h->count[0], MOST_TEAMS), 1),
+    int64_t rows = l->grid.threads[1], teams = MC_MAX(MC_MIN(h->count[0], MOST_TEAMS), 1),
             size = (int64_t)mc_grid_column_sums_size(k), n = 0;
     for (size_t i = 0; i < k->operand.n; i++) {
         n += k->operand.at[i].column_sums;
@@ -88,8 +88,8 @@ void mc_grid_threads_column_sums(const struct mc_kernel *k, struct mc_grid_launc
     while (teams > FEW_TEAMS && teams * h->count[1] * n * size > most_column_sums) {
         teams /= 2;
     }
-    l->grid.blocks[0] = blocks_for(teams, apart);
-    h->teams = (uint32_t)(l->grid.blocks[0] * apart);
+    l->grid.blocks[0] = blocks_for(teams, rows);
+    h->teams = (uint32_t)(l->grid.blocks[0] * rows);
     l->scratch = (size_t)h->teams * h->count[1] * (size_t)(n * size);
     l->column_sums_grid = (struct mc_grid){ { blocks_for(h->count[1], GRID_PLACES), (unsigned)n, 1 },
                                             { GRID_PLACES, 1024 / GRID_PLACES, 1 },
@@ -120,9 +120,9 @@ void mc_grid_threads_rows(const struct mc_kernel *k, struct mc_grid_launch *l, c
 {
     int64_t each = (int64_t)row.vector * row.kept * n;
     unsigned lanes = MC_MAX(round_up_power_of_two((h->count[1] + each - 1) / each), (unsigned)WARP),
-             apart = MC_MAX(BLOCK / 2 / lanes, 1);
-    l->grid = (struct mc_grid){ { blocks_for(h->count[0], apart), n, 1 }, { lanes, apart, 1 }, 0, n };
-    l->grid.shared = lanes * n > WARP ? (size_t)k->nreduce * apart * WARP * GRID_SHARED : 0;
+             rows = MC_MAX(BLOCK / 2 / lanes, 1);
+    l->grid = (struct mc_grid){ { blocks_for(h->count[0], rows), n, 1 }, { lanes, rows, 1 }, 0, n };
+    l->grid.shared = lanes * n > WARP ? (size_t)k->nreduce * rows * WARP * GRID_SHARED : 0;
     l->stages = 1;
 }
 
@@ -150,18 +150,18 @@ void mc_grid_threads_points(const struct mc_kernel *k, struct mc_grid_launch *l,
                             int vector)
 {
     int64_t points = h->count[0], length = h->count[1];
-    unsigned lanes, apart;
+    unsigned lanes, rows;
     h->column = k->mode == KERNEL_COLUMN && points >= 8;
-    lanes_per_row(k, h, &lanes, &apart);
-    int64_t across = blocks_for(points, apart);
+    lanes_per_row(k, h, &lanes, &rows);
+    int64_t across = blocks_for(points, rows);
     h->splits = splits_for(k, h, across, lanes, vector);
     h->chunk = (uint32_t)((length + h->splits - 1) / h->splits);
     h->chunk = h->splits > 1 ? (h->chunk + lanes - 1) / lanes * lanes : MC_MAX(h->chunk, 1);
     h->splits = length ? blocks_for(length, h->chunk) : 1;
     l->grid = (struct mc_grid){ { (unsigned)across, h->splits, 1 },
-                                { h->column ? apart : lanes, h->column ? lanes : apart, 1 },
+                                { h->column ? rows : lanes, h->column ? lanes : rows, 1 },
                                 0 };
-    l->grid.shared = h->column || lanes > WARP ? (size_t)(lanes * apart) * GRID_SHARED : 0;
+    l->grid.shared = h->column || lanes > WARP ? (size_t)(lanes * rows) * GRID_SHARED : 0;
     l->stages = h->splits > 1 ? (uint32_t)k->nstage : 1;
     l->ends = h->splits > 1 && mc_grid_last_stage_reduces(k);
     l->scratch = h->splits > 1 ? (size_t)k->nreduce * h->splits * (size_t)points * 16 : 0;

@@ -179,7 +179,7 @@ static mc_status record_step(struct order *o, struct mc_function *f, int step)
 }
 
 /* Nodes captured after this wait for all steps. */
-static mc_status join(struct order *o, struct mc_cuda *d)
+static mc_status join_branches(struct order *o, struct mc_cuda *d)
 {
     VEC(void *) open = { 0 };
     bool good = true;
@@ -216,7 +216,7 @@ mc_status mc_cuda_fn_capture(struct mc_function *f, const struct mc_shape_plan *
     for (int i = 0; i < (int)f->code->program.step.n && s == MC_OK; i++) {
         s = record_step(&o, f, i);
     }
-    s = s < 0 ? s : join(&o, mc_cuda_of(f->code));
+    s = s < 0 ? s : join_branches(&o, mc_cuda_of(f->code));
     if (s == MC_OK) {
         log_dependencies(&o);
     }

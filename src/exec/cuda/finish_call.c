@@ -64,8 +64,8 @@ mc_status mc_finish_call(const struct mc_function *f, const struct mc_shape_plan
 
 static atomic_llong *word(const struct mc_function *f)
 {
-    const mc_array *told = mc_cuda_fn_of(f)->error_flag;
-    return told ? (atomic_llong *)(void *)told->data : NULL;
+    const mc_array *flag = mc_cuda_fn_of(f)->error_flag;
+    return flag ? (atomic_llong *)(void *)flag->data : NULL;
 }
 
 mc_status mc_cuda_fn_ready(struct mc_function *f)

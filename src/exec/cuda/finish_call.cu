@@ -21,8 +21,8 @@ template <class V> __device__ __forceinline__ void move(const pair &p)
 extern "C" __global__ void __launch_bounds__(256) settle(const __grid_constant__ args a)
 {
     if (a.failed && a.failed[0]) {
-        if (blockIdx.x + blockIdx.y + threadIdx.x == 0 && a.told) {
-            *(volatile i64 *)a.told = 1;
+        if (blockIdx.x + blockIdx.y + threadIdx.x == 0 && a.error_flag) {
+            *(volatile i64 *)a.error_flag = 1;
         }
         return;
     }

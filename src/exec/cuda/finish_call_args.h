@@ -15,7 +15,7 @@ MC_ARGS_SIZE(mc_settle_pair, 24);
 
 struct mc_settle_args {
     const i64 *failed;          /* the error words; null: nothing is checked */
-    i64 *told;                  /* the error flag, in host memory */
+    i64 *error_flag;                  /* the error flag, in host memory */
     struct mc_settle_pair at[SETTLE_PAIRS];
     int n;
 };

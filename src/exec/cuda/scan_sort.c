@@ -6,7 +6,7 @@
 #include "exec/cuda/scan_sort_args.h"
 
 enum { THREADS = 256, SEGMENT = 2048, CHUNK = 4096, MOST_CHUNKS = 256, PAIR = 16 };
-enum { TOTALS, RUNNING, KEYS, NEAR_SORT, NEAR_MERGE, APART, PLACE, KERNELS };
+enum { TOTALS, RUNNING, KEYS, NEAR_SORT, NEAR_MERGE, COMPARE_EXCHANGE, PLACE, KERNELS };
 static const char *const names[KERNELS] = { "totals",     "running", "keys", "near_sort",
                                             "near_merge", "apart",   "place" };
 static const struct row { bool known, orders, product, positions; } rows[] = {
@@ -112,7 +112,7 @@ static mc_status run_order(const struct mc_function *f, const struct mc_scan_sor
     TRY(launch(f, w, NEAR_SORT, &segments, &a));
     for (a.span = 2 * near; a.span <= a.padded; a.span *= 2) {
         for (a.distance = a.span / 2; a.distance >= near; a.distance /= 2) {
-            TRY(launch(f, w, APART, &half, &a));
+            TRY(launch(f, w, COMPARE_EXCHANGE, &half, &a));
         }
         TRY(launch(f, w, NEAR_MERGE, &segments, &a));
     }

@@ -116,7 +116,7 @@ static mc_status choose_plan(struct mc_function *f, struct mc_shape_plan *p, int
     }
     if (plan && plan->cost < margin * (h->plan->cost + p->step[front].heavy->plan->cost /
                                                            readers(&f->code->program, front))) {
-        h->joined = plan;
+        h->pooled = plan;
         sp->workspace = mc_heavy_copies(h) + plan->workspace + 64;
         return MC_OK;
     }
@@ -138,7 +138,7 @@ mc_status mc_pooled_step_plan(struct mc_function *f, struct mc_shape_plan *p)
         }
     }
     for (size_t i = 0; i < pr->step.n; i++) {
-        if (pr->step.at[i].before >= 0 && !p->step[i].heavy->joined) {
+        if (pr->step.at[i].before >= 0 && !p->step[i].heavy->pooled) {
             p->step[pr->step.at[i].before].heavy->idle = false;
         }
     }
@@ -162,5 +162,5 @@ mc_status mc_pooled_step_run(struct mc_function *f, const struct mc_shape_plan *
     TRY(mc_pooling_problem(f, p, two.pool_step, v, &pool));
     operand[POOLED_G] = f->ptr[v[POOL_Y]];
     operand[POOLED_MARKS] = v[POOL_KEY] < 0 ? NULL : f->ptr[v[POOL_KEY]];
-    return mc_convolve_with(f, p, step, p->step[step].heavy->joined, operand, scratch);
+    return mc_convolve_with(f, p, step, p->step[step].heavy->pooled, operand, scratch);
 }

@@ -25,7 +25,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
 {
     const struct mc_heavy *h = (struct mc_heavy *)e;
     return h->idle     ? MC_OK
-           : h->joined ? mc_pooled_step_run(f, p, step, scratch)
+           : h->pooled ? mc_pooled_step_run(f, p, step, scratch)
                        : row_of(&f->code->program.step.at[step])->run(f, p, step, scratch);
 }
 
@@ -52,7 +52,7 @@ void mc_heavy_free(struct mc_heavy *h)
 {
     if (h) {
         mc_plan_free(h->plan);
-        mc_plan_free(h->joined);
+        mc_plan_free(h->pooled);
         mc_launch_free(h->finish);
         mc_free(h);
     }
@@ -68,7 +68,7 @@ const char *mc_heavy_solver(const struct mc_heavy *h)
 {
     return !h          ? ""
            : h->idle   ? "idle"
-           : h->joined ? h->joined->solver->name
+           : h->pooled ? h->pooled->solver->name
            : h->plan   ? h->plan->solver->name
                        : "";
 }

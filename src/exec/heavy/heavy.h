@@ -18,7 +18,7 @@ struct mc_heavy {
     struct mc_exec exec;
     struct mc_plan *plan;
     /* does this step's work and that of the step before; NULL: they run separately */
-    struct mc_plan *joined;
+    struct mc_plan *pooled;
     /* the epilogue kernel that the solver calls for each finished block; or NULL */
     struct mc_launch *finish;
     struct mc_heavy_epilogue epilogue;

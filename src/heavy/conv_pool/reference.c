@@ -59,13 +59,13 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const bool forward = p->conv.s.pass == CONV_FORWARD;
     const struct mc_conv_array array = mc_conv_array(&p->conv, CONV_Y);
     char *y = mc_alloc_pages((size_t)mc_conv_count(&array) * mc_dtypes[p->conv.dtype].size, "planner");
-    struct mc_plan *apart = y ? around_y(p) : NULL;
+    struct mc_plan *unfused = y ? around_y(p) : NULL;
     void *with[CONV_NOPERAND] = { [CONV_X] = operand[POOLED_X], [CONV_W] = operand[POOLED_W], [CONV_Y] = y };
     (void)workspace;
-    mc_status s = !apart ? MC_EMEMORY : forward ? MC_OK : pool(p, POOL_SPREAD, y, operand);
-    s = s < 0 ? s : apart->run(apart, with, NULL, threads);
+    mc_status s = !unfused ? MC_EMEMORY : forward ? MC_OK : pool(p, POOL_SPREAD, y, operand);
+    s = s < 0 ? s : unfused->run(unfused, with, NULL, threads);
     s = s < 0 || !forward ? s : pool(p, POOL_FORWARD, y, operand);
-    mc_plan_free(apart);
+    mc_plan_free(unfused);
     mc_free_pages(y);
     return s;
 }

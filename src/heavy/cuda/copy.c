@@ -130,8 +130,8 @@ struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *layout)
     l.rank = axes.rank;
     const int inner = innermost_axis(&l);
     const int64_t side = mc_dtypes[l.from].size <= 2 ? 64 : 32; /* of a tile */
-    const bool turn = inner != l.rank - 1 && l.size[inner] >= 4 && l.size[l.rank - 1] >= 4;
-    if (turn) {
+    const bool transposes = inner != l.rank - 1 && l.size[inner] >= 4 && l.size[l.rank - 1] >= 4;
+    if (transposes) {
         before_last(&l, inner);
         count /= l.size[l.rank - 1] * l.size[l.rank - 2];
     }
@@ -142,12 +142,12 @@ struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *layout)
     mc_str_addf(&defines, "#define TO %s\n#define FROM %s\n#define RANK %d\n", mc_dtypes[l.to].c,
                 mc_dtypes[l.from].c, l.rank);
     mc_cuda_index(&defines, all);
-    c->grid = mc_cuda_grid_1d(turn ? count * ((l.size[l.rank - 1] + side - 1) / side) *
-                                         ((l.size[l.rank - 2] + side - 1) / side) * 256
-                                   : count,
+    c->grid = mc_cuda_grid_1d(transposes ? count * ((l.size[l.rank - 1] + side - 1) / side) *
+                                               ((l.size[l.rank - 2] + side - 1) / side) * 256
+                                         : count,
                               256);
     if (!mc_cuda_kernels(&mc_cuda_copy_text, &defines,
-                         &(struct mc_cuda_kernel_ref){ &c->kernel, turn ? "tile" : "line" }, 1)) {
+                         &(struct mc_cuda_kernel_ref){ &c->kernel, transposes ? "tile" : "line" }, 1)) {
         mc_free(c);
         return NULL;
     }

@@ -90,7 +90,7 @@ void mc_cuda_epilogue_free(struct mc_cuda_epilogue *t)
     mc_free(t);
 }
 
-static void apart_destroy(struct mc_plan *plan)
+static void unfused_destroy(struct mc_plan *plan)
 {
     mc_cuda_epilogue_free(((struct mc_cuda_unfused *)(void *)plan)->epilogue);
 }
@@ -111,7 +111,7 @@ struct mc_plan *mc_cuda_unfused_plan(const struct mc_problem *bare, const struct
         return NULL;
     }
     d->base.run = run;
-    d->base.destroy = apart_destroy;
+    d->base.destroy = unfused_destroy;
     d->epilogue = mc_cuda_epilogue_new(q);
     d->base.child[0] = d->epilogue ? mc_plan_make(bare) : NULL;
     if (!d->base.child[0]) {

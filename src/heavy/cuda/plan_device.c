@@ -174,11 +174,11 @@ mc_status mc_cuda_operands(const struct mc_extent *e, int n, void *operand[8])
 /* ---- verification ---- */
 
 /* Copies all operands from the host to the device, or back. */
-static mc_status move(const struct mc_extent *e, int n, void *const *host, void *const *there, bool back)
+static mc_status move(const struct mc_extent *e, int n, void *const *host, void *const *device, bool back)
 {
     for (int i = 0; i < n; i++) {
         if (e[i].count > 0) {
-            char *h = (char *)host[i] - first_element(&e[i]), *t = (char *)there[i] - first_element(&e[i]);
+            char *h = (char *)host[i] - first_element(&e[i]), *t = (char *)device[i] - first_element(&e[i]);
             struct mc_cuda *d = mc_cuda_current();
             TRY(back ? mc_cuda_copy_to_host(d, h, t, bytes_of(&e[i]))
                      : mc_cuda_copy_to_device(d, t, h, bytes_of(&e[i])));
@@ -189,17 +189,17 @@ static mc_status move(const struct mc_extent *e, int n, void *const *host, void 
 
 static mc_status run_there(const struct mc_plan *plan, const struct mc_extent *e, int n, void *const *host)
 {
-    void *there[8], *workspace = NULL;
-    TRY(mc_cuda_operands(e, n, there));
-    mc_status s = move(e, n, host, there, false);
+    void *device[8], *workspace = NULL;
+    TRY(mc_cuda_operands(e, n, device));
+    mc_status s = move(e, n, host, device, false);
     if (s >= 0 && plan->workspace) {
         workspace = alloc(plan->workspace);
         s = workspace ? MC_OK : MC_EMEMORY;
     }
-    s = s < 0 ? s : plan->run(plan, there, workspace, 0);
-    s = s < 0 ? s : move(e, n, host, there, true);
+    s = s < 0 ? s : plan->run(plan, device, workspace, 0);
+    s = s < 0 ? s : move(e, n, host, device, true);
     dealloc(workspace);
-    mc_cuda_discard(e, n, there);
+    mc_cuda_discard(e, n, device);
     return s;
 }
 

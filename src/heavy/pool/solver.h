@@ -73,7 +73,7 @@ static inline const struct mc_pool_problem *pooling(const struct mc_problem *p)
 
 /* One window along one pooled axis: cells [lo, hi) of the image. Cell lo is cell `skip` of the window. */
 struct mc_pool_clip { int64_t lo, hi, skip; };
-static inline struct mc_pool_clip pool_cut(const struct mc_pool_shape *s, int slot, int64_t u)
+static inline struct mc_pool_clip pool_clip(const struct mc_pool_shape *s, int slot, int64_t u)
 {
     const int64_t first = u * s->stride[slot] - s->pad[slot], lo = first > 0 ? first : 0;
     return (struct mc_pool_clip){ lo, MC_MIN(first + s->w[slot], s->in[slot]), lo - first };

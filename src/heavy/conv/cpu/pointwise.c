@@ -129,7 +129,7 @@ struct one {
     struct mc_plan base;
     struct shape t;
     int64_t loops;                  /* number of indices of the axes other than j */
-    bool apart;                     /* each product runs on one thread */
+    bool one_thread_each;                     /* each product runs on one thread */
     size_t turned_bytes;            /* bytes of w transposed to (groups, c, f); 0: w is not copied */
     int slots;
     size_t slot_bytes;
@@ -147,10 +147,10 @@ static void finish(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, in
                    int64_t row_stride)
 {
     const struct call *x = arg;
-    const bool turned = x->d->t.m == J;
-    const int64_t places = conv_volume(x->r.p->s.out), channel = x->channel + (turned ? j : i),
-                  count = turned ? n : m;
-    int64_t at = x->image * places + (turned ? i : j), left = turned ? m : n;
+    const bool transposed = x->d->t.m == J;
+    const int64_t places = conv_volume(x->r.p->s.out), channel = x->channel + (transposed ? j : i),
+                  count = transposed ? n : m;
+    int64_t at = x->image * places + (transposed ? i : j), left = transposed ? m : n;
     (void)batch;
     (void)c;
     (void)row_stride;
@@ -233,10 +233,10 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     if (d->t.gaps) {
         mc_conv_start(&x.r, (int64_t[5]){ 0 }, (int64_t[]){ s->n, s->c, s->in[0], s->in[1], s->in[2] });
     }
-    if (d->apart) {
+    if (d->one_thread_each) {
         mc_team_tasks(product_task, &x, s->groups * d->loops, d->slots, x.r.threads, mc_conv_work(x.r.p));
     }
-    for (int64_t i = 0; i < s->groups * d->loops && !d->apart; i++) {
+    for (int64_t i = 0; i < s->groups * d->loops && !d->one_thread_each; i++) {
         run_product(&x, i / d->loops, i % d->loops, x.work, x.r.threads);
     }
     if (atomic_load_explicit(&failed, memory_order_relaxed)) {
@@ -277,7 +277,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     for (int i = 0; i + 1 < d->t.rank; i++) {
         d->loops *= d->t.axis[i].size;
     }
-    d->apart = !weights && p->s.groups * d->loops >= MANY;
+    d->one_thread_each = !weights && p->s.groups * d->loops >= MANY;
     if (p->s.pass == CONV_INPUTS && d->t.m == C && d->t.size[C] > 1 && d->t.size[F] > 1 &&
         d->t.stride[CONV_W][F] != 1) {
         const size_t bytes = (size_t)(p->s.f * d->t.size[C]) * mc_dtypes[p->dtype].size;
@@ -297,7 +297,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     const size_t cap = p->base.options.workspace;
     d->slot_bytes = (MC_MAX(d->base.child[0]->workspace, more ? d->base.child[1]->workspace : 0) + LINE - 1) /
                     LINE * LINE;
-    d->slots = d->apart ? mc_team_size() : 1;
+    d->slots = d->one_thread_each ? mc_team_size() : 1;
     while (d->slots > 1 && d->turned_bytes + (size_t)d->slots * d->slot_bytes > cap) {
         d->slots--;
     }
@@ -342,8 +342,8 @@ static double estimate(const struct mc_problem *p_)
     for (int i = 0; i + 1 < t.rank; i++) {
         calls *= (double)t.axis[i].size;
     }
-    const bool apart = p->s.pass != CONV_WEIGHTS && calls >= MANY;
-    return 1e-6 + 3e-7 * calls + seconds / mc_conv_threads(apart ? seconds : seconds / calls, 64);
+    const bool one_thread_each = p->s.pass != CONV_WEIGHTS && calls >= MANY;
+    return 1e-6 + 3e-7 * calls + seconds / mc_conv_threads(one_thread_each ? seconds : seconds / calls, 64);
 }
 
 const struct mc_solver mc_conv_one = { .name = "one", .refuse = refuse, .estimate = estimate, .plan = plan };

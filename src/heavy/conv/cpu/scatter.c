@@ -15,8 +15,9 @@
 
 enum { LINE = 64, TERMS = 512, TASKS = 4, WIDEST = 128, ROWS = 32, WAYS = 8, PAGE = 4096 };
 /* The taps by which one row of y adds to one row of x, in one phase. */
-struct fold { int64_t first, taps, to; };   /* first: of a channel's taps; to: offset in a channel's planes */
-struct spread {
+/* first: of a channel's taps; to: offset in a channel's planes */
+struct add_rows { int64_t first, taps, to; };
+struct scatter {
     struct mc_plan base;
     const struct mc_direct_kernel *kernel;
     int64_t taps, from, to;         /* filters summed and channels computed, of a group */
@@ -28,7 +29,7 @@ struct spread {
     int64_t chunks, blocks;         /* chunks of `rows` in a task; blocks of DIRECT_ROWS in a chunk */
     /* of each of a channel's taps: offset in w, without filter and channel; offset in its fold */
     int64_t *w, *off;
-    struct fold *fold;
+    struct add_rows *add_rows;
     int64_t folds;                  /* folds for one row of a filter */
     bool copies;                    /* strips are copied by the first product */
     bool copied;                    /* rows of planes are copied to x, not added */
@@ -36,7 +37,7 @@ struct spread {
     int slots;
 };
 struct call {
-    const struct spread *d;
+    const struct scatter *d;
     struct mc_conv_run r;
 };
 /* part of a strip in one row of y: offset in a plane, offset in the strip */
@@ -56,7 +57,7 @@ static float *scratch_floats(const struct call *x, size_t offset)
 static void w_task(void *arg, int64_t task, int slot)
 {
     const struct call *x = arg;
-    const struct spread *d = x->d;
+    const struct scatter *d = x->d;
     const int64_t *stride = x->r.p->at.w, chunk = task % d->chunks, part = task / d->chunks % d->parts,
                   g = task / d->chunks / d->parts;
     const float *w = (const float *)(const void *)x->r.at[CONV_W] + g * d->from * stride[0];
@@ -77,7 +78,7 @@ static void w_task(void *arg, int64_t task, int slot)
 static struct mc_direct_ahead advance_strip(const struct call *x, int64_t image, int64_t g, int64_t p,
                                          int64_t steps)
 {
-    const struct spread *d = x->d;
+    const struct scatter *d = x->d;
     const int64_t *stride = x->r.p->at.y;
     image += p >= d->places;
     p = p >= d->places ? 0 : p;
@@ -97,7 +98,7 @@ static struct mc_direct_ahead advance_strip(const struct call *x, int64_t image,
 static struct strip pack_strip(const struct call *x, int64_t image, int64_t g, int64_t p, int64_t n,
                                float *strip)
 {
-    const struct spread *d = x->d;
+    const struct scatter *d = x->d;
     const int64_t *stride = x->r.p->at.y;
     const float *y = (const float *)(const void *)x->r.at[CONV_Y] + image * stride[0] +
                      g * d->from * stride[1] + p;
@@ -126,7 +127,7 @@ static int divide_work(const struct call *x, int64_t p, int64_t n, struct piece 
 }
 
 /* Multiplies a strip of `used` positions by `rows` taps. */
-static void multiply(const struct spread *d, const float *w, int64_t rows, struct strip *strip, int64_t used,
+static void multiply(const struct scatter *d, const float *w, int64_t rows, struct strip *strip, int64_t used,
                      float *sum, struct mc_direct_ahead *next)
 {
     const int64_t none = 0;
@@ -151,7 +152,7 @@ static void multiply(const struct spread *d, const float *w, int64_t rows, struc
 static void spread_strip(const struct call *x, const float *w, int64_t all, struct strip strip, float *sum,
                          float *planes, const struct piece *piece, int pieces, struct mc_direct_ahead next)
 {
-    const struct spread *d = x->d;
+    const struct scatter *d = x->d;
     const int64_t used = piece[pieces - 1].from + piece[pieces - 1].n, wide = x->r.p->s.k[2];
     for (int64_t first = 0; first < all; first += d->rows, w += d->blocks * d->from * DIRECT_ROWS) {
         const int64_t rows = MC_MIN(d->rows, all - first);
@@ -159,12 +160,12 @@ static void spread_strip(const struct call *x, const float *w, int64_t all, stru
         for (int64_t row = 0; row < rows; row += wide) {
             const int64_t c = (first + row) / d->taps, a = (first + row) % d->taps / wide;
             for (int64_t i = 0; i < d->folds; i++) {
-                const struct fold *o = &d->fold[a * d->folds + i];
+                const struct add_rows *o = &d->add_rows[a * d->folds + i];
                 const float *from = sum + (row + o->first % wide) * d->width;
                 float *to = planes + c * d->channel + o->to;
                 for (int j = 0; j < pieces; j++) {
-                    d->kernel->fold(to + piece[j].to, from + piece[j].from, d->width, d->off + o->first,
-                                    o->taps, piece[j].n);
+                    d->kernel->add_rows(to + piece[j].to, from + piece[j].from, d->width, d->off + o->first,
+                                        o->taps, piece[j].n);
                 }
             }
         }
@@ -205,7 +206,7 @@ static void write_rows(const struct call *x, int64_t image, int64_t c, const flo
 
 static void write_channel(const struct call *x, int64_t image, int64_t c, const float *planes)
 {
-    const struct spread *d = x->d;
+    const struct scatter *d = x->d;
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t *stride = x->r.p->at.x, at[5] = { image, c, 0, 0, 0 },
                   size[5] = { 1, 1, 1, s->in[1], s->in[2] };
@@ -228,7 +229,7 @@ static void write_channel(const struct call *x, int64_t image, int64_t c, const 
 static void part_task(void *arg, int64_t task, int slot)
 {
     const struct call *x = arg;
-    const struct spread *d = x->d;
+    const struct scatter *d = x->d;
     const int64_t groups = x->r.p->s.groups, part = task % d->parts, g = task / d->parts % groups,
                   image = task / d->parts / groups;
     const int64_t first = part * d->channels, channels = MC_MIN(d->channels, d->to - first);
@@ -252,7 +253,7 @@ static void part_task(void *arg, int64_t task, int slot)
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
-    const struct spread *d = (const struct spread *)(const void *)plan;
+    const struct scatter *d = (const struct scatter *)(const void *)plan;
     struct call x = { .d = d, .r = mc_conv_bind(plan, operand, workspace, threads) };
     const int64_t groups = x.r.p->s.groups;
     const double work = mc_conv_work(x.r.p);
@@ -268,7 +269,7 @@ static int64_t farthest(const struct mc_conv_shape *s, int axis)
     return (s->k[axis] - 1) * s->dilation[axis] / s->stride[axis];
 }
 
-static void sizes(struct spread *d, const struct mc_conv_problem *p)
+static void sizes(struct scatter *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     const char *name = mc_gemm_kernel(MC_FLOAT32)->name;
@@ -306,7 +307,7 @@ static size_t take(size_t *at, int64_t count)
     return here;
 }
 
-static size_t lay_out(struct spread *d, const struct mc_conv_shape *s, int slots)
+static size_t lay_out(struct scatter *d, const struct mc_conv_shape *s, int slots)
 {
     size_t at = 0;
     d->slot_bytes = 0;
@@ -320,7 +321,7 @@ static size_t lay_out(struct spread *d, const struct mc_conv_shape *s, int slots
 }
 
 /* Lists the taps of one row of a filter in the order of their sums in memory: phase by phase. */
-static void list_row(struct spread *d, const struct mc_conv_problem *p, int64_t a)
+static void list_row(struct scatter *d, const struct mc_conv_problem *p, int64_t a)
 {
     const struct mc_conv_shape *s = &p->s;
     const int64_t e = a * s->dilation[1] / s->stride[1], r = a * s->dilation[1] % s->stride[1];
@@ -328,22 +329,23 @@ static void list_row(struct spread *d, const struct mc_conv_problem *p, int64_t 
     /* taps i, i + stride, ... are in one phase for any dilation */
     for (int64_t i = 0; i < d->folds; i++) {
         const int64_t phase = i * s->dilation[2] % s->stride[2];
-        d->fold[a * d->folds + i] = (struct fold){ n, 0,
-                                                   (r * s->stride[2] + phase) * d->plane + e * d->pitch };
+        d->add_rows[a * d->folds + i] = (struct add_rows){
+            n, 0, (r * s->stride[2] + phase) * d->plane + e * d->pitch
+        };
         for (int64_t b = i; b < s->k[2]; b += s->stride[2], n++) {
             d->w[n] = conv_tap(s, 1, a) * p->at.w[3] + conv_tap(s, 2, b) * p->at.w[4];
             d->off[n] = b * s->dilation[2] / s->stride[2];
-            d->fold[a * d->folds + i].taps++;
+            d->add_rows[a * d->folds + i].taps++;
         }
     }
 }
 
-static bool list_taps(struct spread *d, const struct mc_conv_problem *p)
+static bool list_taps(struct scatter *d, const struct mc_conv_problem *p)
 {
     d->w = mc_alloc((size_t)d->taps * sizeof *d->w, "plans");
     d->off = mc_alloc((size_t)d->taps * sizeof *d->off, "plans");
-    d->fold = mc_alloc((size_t)(p->s.k[1] * d->folds) * sizeof *d->fold, "plans");
-    if (!d->w || !d->off || !d->fold) {
+    d->add_rows = mc_alloc((size_t)(p->s.k[1] * d->folds) * sizeof *d->add_rows, "plans");
+    if (!d->w || !d->off || !d->add_rows) {
         return false;
     }
     for (int64_t a = 0; a < p->s.k[1]; a++) {
@@ -354,16 +356,16 @@ static bool list_taps(struct spread *d, const struct mc_conv_problem *p)
 
 static void release(struct mc_plan *plan)
 {
-    struct spread *d = (struct spread *)(void *)plan;
+    struct scatter *d = (struct scatter *)(void *)plan;
     mc_free(d->w);
     mc_free(d->off);
-    mc_free(d->fold);
+    mc_free(d->add_rows);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p)
 {
     const size_t cap = p->options.workspace;
-    struct spread *d = mc_calloc(1, sizeof *d, "plans");
+    struct scatter *d = mc_calloc(1, sizeof *d, "plans");
     if (!d) {
         return NULL;
     }
@@ -393,7 +395,7 @@ static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
-    struct spread d = { 0 };
+    struct scatter d = { 0 };
     if (s->pass != CONV_INPUTS) {
         return "computes only inputs";
     }
@@ -414,7 +416,7 @@ static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
-    struct spread d = { 0 };
+    struct scatter d = { 0 };
     sizes(&d, p);
     const double hz = mc_conv_peak(p) / mc_gemm_kernel(MC_FLOAT32)->flops, n = (double)(s->n * s->groups);
     const double strips = n * (double)d.places / (double)d.width;

@@ -97,8 +97,8 @@ static mc_status multiply(const struct call *c, int64_t group)
         operand[GEMM_C0] = c->c0 && c->d->straight ? (char *)(uintptr_t)c->c0 + group * cg * p->at.x[1] * size
                                                    : NULL;
     } else {
-        const bool turned = c->d->side[c->n == c->d->images] != NULL;
-        operand[GEMM_A] = turned ? c->workspace + c->d->y_at + group * fg * per_row * size : y;
+        const bool transposed = c->d->side[c->n == c->d->images] != NULL;
+        operand[GEMM_A] = transposed ? c->workspace + c->d->y_at + group * fg * per_row * size : y;
         operand[GEMM_B] = m;
         operand[GEMM_C] = w;
         operand[GEMM_C0] = !c->first ? w

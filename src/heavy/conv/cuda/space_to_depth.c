@@ -26,7 +26,7 @@ struct side {                   /* x or w */
     int64_t first;              /* bytes from the array to its element (0, 0) */
     size_t at;                  /* of the folded copy, in the workspace */
 };
-struct fold {
+struct space_to_depth {
     struct mc_plan base;
     struct side side[2];        /* CONV_X, CONV_W */
     size_t child_at;
@@ -44,7 +44,7 @@ static mc_status move(const struct side *s, void *plain, void *workspace)
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
-    const struct fold *d = (const struct fold *)(const void *)plan;
+    const struct space_to_depth *d = (const struct space_to_depth *)(const void *)plan;
     const int result = mc_conv_result(conv(plan->problem)->s.pass);
     void *with[8];
     memcpy(with, operand, sizeof with);
@@ -105,13 +105,13 @@ static bool make_side(struct side *s, const struct mc_conv_problem *p, const str
                                           .c = plain.size[1],
                                           .at = { plain.stride[0], plain.stride[1] } };
     for (int i = 0; i < 2; i++) {
-        const bool turned = role == CONV_W && p->s.flip;
+        const bool flipped = role == CONV_W && p->s.flip;
         a->size[i] = plain.size[3 + i];
         a->folds[i] = folded.size[3 + i];
         a->stride[i] = p->s.stride[1 + i];
         a->pad[i] = role == CONV_X ? p->s.pad[1 + i] : 0;
-        a->at[2 + i] = turned ? -plain.stride[3 + i] : plain.stride[3 + i];
-        s->first += turned ? (a->size[i] - 1) * plain.stride[3 + i] * size : 0;
+        a->at[2 + i] = flipped ? -plain.stride[3 + i] : plain.stride[3 + i];
+        s->first += flipped ? (a->size[i] - 1) * plain.stride[3 + i] * size : 0;
     }
     int64_t pack = WORD / size;
     while (c->s.c % pack) {
@@ -133,7 +133,7 @@ static bool make_side(struct side *s, const struct mc_conv_problem *p, const str
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_), c = child_of(p);
-    struct fold *d = mc_calloc(1, sizeof *d, "plans");
+    struct space_to_depth *d = mc_calloc(1, sizeof *d, "plans");
     if (!d) {
         return NULL;
     }

@@ -52,14 +52,14 @@ double mc_conv_cuda_error(const struct mc_problem *p_, void *const *operand)
     const struct mc_grid grid = { .blocks = { (unsigned)(a.samples * a.splits), 1, 1 },
                                   .threads = { 256, 1, 1 } };
     void *kernel = mc_direct_kernel(&a, p, true, "sampled");
-    double *here = mc_alloc(bytes, "planner"), error = -1;
-    a.parts = kernel && here ? mc_cuda_alloc(d, bytes, "planner") : NULL;
+    double *host = mc_alloc(bytes, "planner"), error = -1;
+    a.parts = kernel && host ? mc_cuda_alloc(d, bytes, "planner") : NULL;
     if (a.parts && mc_cuda_launch(d, kernel, "sampled", &grid, &a, sizeof a) >= 0 &&
-        mc_cuda_copy_to_host(d, here, a.parts, bytes) >= 0) {
-        error = compared(p, &a, here);
+        mc_cuda_copy_to_host(d, host, a.parts, bytes) >= 0) {
+        error = compared(p, &a, host);
     }
     mc_cuda_free(d, a.parts);
-    mc_free(here);
+    mc_free(host);
     return error;
 }
 

@@ -111,7 +111,7 @@ struct mc_plan *mc_conv_cuda_plan(const struct mc_conv_problem *p, const struct 
         mc_fail(MC_EUNSUPPORTED, "conv: a GPU cannot call an epilogue function");
         return NULL;
     }
-    if (mc_flag_int(FLAG_dnn_enabled) == DNN_REQUIRED && !mc_nv_found(NV_CUDNN)->there) {
+    if (mc_flag_int(FLAG_dnn_enabled) == DNN_REQUIRED && !mc_nv_found(NV_CUDNN)->present) {
         mc_fail(MC_EUNSUPPORTED, "conv: the flag dnn.enabled is True, and cuDNN was not found: %s",
                 mc_nv_found(NV_CUDNN)->why);
         return NULL;

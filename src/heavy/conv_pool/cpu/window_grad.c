@@ -30,7 +30,7 @@ static const struct mc_window_grad_kernel *kernel(int64_t n)
 
 /* True if vectors hold several taps, which makes them fewer. For inputs whole vectors are added to x, so they
  * must end at a whole tap. */
-static bool packs_taps(const struct marked *d, const struct mc_conv_shape *s)
+static bool packs_taps(const struct window_grad *d, const struct mc_conv_shape *s)
 {
     const int64_t line = s->k[2] * s->c, lanes = d->k->lanes;
     return s->c <= lanes && conv_ceil(line, lanes) < s->k[2] &&
@@ -43,7 +43,7 @@ static int64_t part_size(int64_t n, int64_t most)
     return conv_ceil(n, conv_ceil(n, most));
 }
 
-static void sizes(struct marked *d, const struct mc_pooled_problem *p)
+static void sizes(struct window_grad *d, const struct mc_pooled_problem *p)
 {
     const struct mc_conv_shape *s = &p->conv.s;
     d->k = kernel(s->k[2] * s->c);
@@ -56,7 +56,7 @@ static void sizes(struct marked *d, const struct mc_pooled_problem *p)
     d->across = conv_ceil(s->k[2] * d->each, d->k->lanes);
     d->vectors = s->k[1] * d->across;
     if (s->pass == CONV_WEIGHTS) {
-        d->wide = part_size(d->across, MARKED_ACROSS);
+        d->wide = part_size(d->across, WINDOW_GRAD_ACROSS);
         d->deep = part_size(s->k[1], d->k->lines[d->wide]);
         d->parts = conv_ceil(d->across, d->wide) * conv_ceil(s->k[1], d->deep);
         d->filters = MC_MAX(MC_MIN(s->f * d->blocks / (2 * mc_team_size()), (int64_t)MANY), (int64_t)FEW);
@@ -68,49 +68,49 @@ static void sizes(struct marked *d, const struct mc_pooled_problem *p)
     d->tasks = s->pass == CONV_WEIGHTS ? conv_ceil(s->f, d->filters) * d->blocks : s->n;
 }
 
-static size_t sorted_bytes(const struct marked *d, const struct mc_pooled_problem *p)
+static size_t sorted_bytes(const struct window_grad *d, const struct mc_pooled_problem *p)
 {
     const int64_t all = d->windows * p->conv.s.f;
-    return marked_room(marked_block(d)) + marked_room(d->windows * p->w[1] * p->w[2] + 1) +
-           3 * marked_room(all);
+    return window_grad_bytes(window_grad_block(d)) + window_grad_bytes(d->windows * p->w[1] * p->w[2] + 1) +
+           3 * window_grad_bytes(all);
 }
 
-static size_t lay_out(struct marked *d, const struct mc_pooled_problem *p, int slots)
+static size_t lay_out(struct window_grad *d, const struct mc_pooled_problem *p, int slots)
 {
     const struct mc_conv_shape *s = &p->conv.s;
     const bool weights = s->pass == CONV_WEIGHTS;
     const int64_t size = d->vectors * d->k->lanes;
     d->slots = slots;
     /* the kernel may read beyond the last line of the last image */
-    d->shared = marked_room(weights ? s->n * d->blocks * marked_block(d) + d->k->lanes
-                                    : d->blocks * s->f * size);
-    d->own = weights ? marked_room(d->filters * size) : sorted_bytes(d, p);
+    d->shared = window_grad_bytes(weights ? s->n * d->blocks * window_grad_block(d) + d->k->lanes
+                                          : d->blocks * s->f * size);
+    d->own = weights ? window_grad_bytes(d->filters * size) : sorted_bytes(d, p);
     return d->shared + (size_t)slots * d->own;
 }
 
 static void release(struct mc_plan *plan)
 {
-    struct marked *d = (struct marked *)(void *)plan;
+    struct window_grad *d = (struct window_grad *)(void *)plan;
     mc_free(d->first);
     mc_free(d->place);
     mc_free(d->tap);
 }
 
 /* Offset of cell 0 of window i, and of cell e from there. */
-static int32_t window_at(const struct marked *d, const struct mc_pooled_problem *p, int64_t i)
+static int32_t window_at(const struct window_grad *d, const struct mc_pooled_problem *p, int64_t i)
 {
     const struct mc_conv_shape *s = &p->conv.s;
     const int64_t u = i / p->out[2] * p->stride[1] - p->pad[1], v = i % p->out[2] * p->stride[2] - p->pad[2];
     return (int32_t)(u * s->stride[1] * d->pitch + v * s->stride[2] * d->each);
 }
 
-static int32_t cell_at(const struct marked *d, const struct mc_pooled_problem *p, int64_t e)
+static int32_t cell_at(const struct window_grad *d, const struct mc_pooled_problem *p, int64_t e)
 {
     const struct mc_conv_shape *s = &p->conv.s;
     return (int32_t)(e / p->w[2] * s->stride[1] * d->pitch + e % p->w[2] * s->stride[2] * d->each);
 }
 
-static bool positions_read(struct marked *d, const struct mc_pooled_problem *p)
+static bool positions_read(struct window_grad *d, const struct mc_pooled_problem *p)
 {
     d->first = mc_alloc((size_t)d->windows * sizeof *d->first, "plans");
     for (int64_t i = 0; d->first && i < d->windows; i++) {
@@ -122,7 +122,7 @@ static bool positions_read(struct marked *d, const struct mc_pooled_problem *p)
     return d->first;
 }
 
-static bool positions_added(struct marked *d, const struct mc_pooled_problem *p)
+static bool positions_added(struct window_grad *d, const struct mc_pooled_problem *p)
 {
     const int64_t cells = p->w[1] * p->w[2];
     d->place = mc_alloc((size_t)(d->windows * cells) * sizeof *d->place, "plans");
@@ -143,7 +143,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_pooled_problem *p = pooled(p_);
     const struct mc_conv_shape *s = &p->conv.s;
-    struct marked *d = mc_calloc(1, sizeof *d, "plans");
+    struct window_grad *d = mc_calloc(1, sizeof *d, "plans");
     if (!d) {
         return NULL;
     }
@@ -169,12 +169,12 @@ static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_pooled_problem *p = pooled(p_);
     const struct mc_conv_shape *s = &p->conv.s;
-    struct marked d = { .part = 0 };
+    struct window_grad d = { .part = 0 };
     if (s->pass == CONV_FORWARD || mc_pooled_not_plain(p)) {
         return s->pass == CONV_FORWARD ? "computes only gradients" : mc_pooled_not_plain(p);
     }
     sizes(&d, p);
-    return marked_block(&d) > INT32_MAX / 4 || d.windows * s->f > INT32_MAX / 64 ||
+    return window_grad_block(&d) > INT32_MAX / 4 || d.windows * s->f > INT32_MAX / 64 ||
                    d.vectors * d.k->lanes * s->f > INT32_MAX / 4
                ? "has offsets of 32 bits, and the problem is larger"
            : p->w[1] * p->w[2] > CELLS                 ? "takes windows of at most 256 cells"
@@ -188,7 +188,7 @@ static double estimate(const struct mc_problem *p_)
 {
     const struct mc_pooled_problem *p = pooled(p_);
     const struct mc_conv_shape *s = &p->conv.s;
-    struct marked d = { .part = 0 };
+    struct window_grad d = { .part = 0 };
     sizes(&d, p);
     const bool weights = s->pass == CONV_WEIGHTS;
     const double hz = mc_conv_peak(&p->conv) / mc_gemm_kernel(MC_FLOAT32)->flops,
@@ -196,7 +196,8 @@ static double estimate(const struct mc_problem *p_)
     const double sums = images * (double)(d.blocks * d.parts),
                  each = d.k == mc_window_grad_avx512 ? weights ? 1.6 : 1.2 : 0.7;
     const double cycles = images * (double)(d.blocks * d.vectors) * each + sums * (weights ? 3 : 2.5);
-    const double copies = 8 * mc_conv_copy((double)marked_room(s->n * d.blocks * marked_block(&d)));
+    const double copies = 8 *
+                          mc_conv_copy((double)window_grad_bytes(s->n * d.blocks * window_grad_block(&d)));
     const double seconds = cycles / hz + copies;
     return 3e-6 + seconds / mc_conv_threads(seconds, (double)d.tasks);
 }

@@ -24,10 +24,10 @@ struct mc_window_grad_inputs {
     const int64_t *tap;
     int64_t n;
 };
-enum { MARKED_ACROSS = 7 };     /* most columns of a call for weights */
+enum { WINDOW_GRAD_ACROSS = 7 };     /* most columns of a call for weights */
 struct mc_window_grad_kernel {
     int lanes, most;                        /* most: vectors of a call for inputs */
-    int lines[MARKED_ACROSS + 1];           /* most lines of a call for weights, by its columns */
+    int lines[WINDOW_GRAD_ACROSS + 1];           /* most lines of a call for weights, by its columns */
     void (*weights)(const struct mc_window_grad_weights *a, int lines, int columns);
     void (*inputs)(const struct mc_window_grad_inputs *a, int vectors);
 };

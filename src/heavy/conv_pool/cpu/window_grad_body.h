@@ -91,7 +91,7 @@ EACH(INPUTS)
 #define INPUTS_ROW(nv) [nv] = inputs_##nv,
 static void weights(const struct mc_window_grad_weights *a, int lines, int columns)
 {
-    static void (*const of[][MARKED_ACROSS + 1])(const struct mc_window_grad_weights *a) = {
+    static void (*const of[][WINDOW_GRAD_ACROSS + 1])(const struct mc_window_grad_weights *a) = {
         SHAPES(WEIGHTS_ROW)
     };
     of[lines][columns](a);

@@ -10,7 +10,7 @@ enum { LINE = 64, FEW = 8, MANY = 32 };
 enum { NEAR = 24 << 10 };                   /* inputs: bytes of filters that stay in the L1 cache */
 enum { CELLS = 256 };                        /* cells of a window that a mark of one byte can number */
 
-struct marked {
+struct window_grad {
     struct mc_plan base;
     const struct mc_window_grad_kernel *k;
     int64_t lines, columns, pitch;          /* of a block of an image; floats of a line of it */
@@ -25,12 +25,12 @@ struct marked {
     int32_t *first, off[CELLS]; /* weights: offset of cell 0 of each window; of each mark's cell */
     int32_t *place;                         /* inputs: offset of each window's cells */
 };
-static inline size_t marked_room(int64_t floats)
+static inline size_t window_grad_bytes(int64_t floats)
 {
     return ((size_t)floats * sizeof(float) + LINE - 1) / LINE * LINE;
 }
 
-static inline int64_t marked_block(const struct marked *d)
+static inline int64_t window_grad_block(const struct window_grad *d)
 {
     return d->lines * d->pitch;
 }

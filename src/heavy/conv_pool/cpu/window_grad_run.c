@@ -6,7 +6,7 @@
 static const int64_t nowhere = INT64_MIN;
 
 struct call {
-    const struct marked *d;
+    const struct window_grad *d;
     struct mc_conv_run r;                   /* result, epilogue */
     const float *g;
     const unsigned char *mark;
@@ -18,7 +18,7 @@ struct call {
 /* ---- x, channels last ---- */
 
 /* The columns [lo, hi) of a line that exist in x. */
-static void columns_in_x(const struct marked *d, const struct mc_conv_shape *s, int64_t *lo, int64_t *hi)
+static void columns_in_x(const struct window_grad *d, const struct mc_conv_shape *s, int64_t *lo, int64_t *hi)
 {
     *lo = MC_MAX(s->pad[2], (int64_t)0);
     *hi = MC_MIN(d->columns, s->in[2] + s->pad[2]);
@@ -38,9 +38,9 @@ static int64_t in_x(const struct call *c, int64_t n, int64_t ch)
 static void copy_x(void *arg, int64_t n, int slot)
 {
     const struct call *c = arg;
-    const struct marked *d = c->d;
+    const struct window_grad *d = c->d;
     const struct mc_conv_shape *s = &c->r.p->s;
-    const int64_t *at = c->r.p->at.x, size = marked_block(d);
+    const int64_t *at = c->r.p->at.x, size = window_grad_block(d);
     float *image = c->shared + n * d->blocks * size;
     int64_t lo, hi;
     (void)slot;
@@ -68,7 +68,7 @@ static void zeros(float *to, int64_t step, int64_t from, int64_t end)
 /* Writes a block of the image to x where windows reach, and 0 elsewhere. */
 static void write_x(const struct call *c, const float *image, int64_t n, int64_t block)
 {
-    const struct marked *d = c->d;
+    const struct window_grad *d = c->d;
     const struct mc_conv_shape *s = &c->r.p->s;
     const int64_t *at = c->r.p->at.x, from = block * d->each, count = MC_MIN(s->c - from, d->each);
     int64_t lo, hi;
@@ -98,7 +98,7 @@ static void write_x(const struct call *c, const float *image, int64_t n, int64_t
 /* The offset in w, for filter 0, of lane `lane` of vector v of a block; `nowhere` if the lane is padding. */
 static int64_t in_w(const struct call *c, int64_t block, int64_t v, int64_t lane)
 {
-    const struct marked *d = c->d;
+    const struct window_grad *d = c->d;
     const struct mc_conv_problem *p = c->r.p;
     const int64_t e = v % d->across * d->k->lanes + lane, i = v / d->across, j = e / d->each,
                   ch = block * d->each + e % d->each;
@@ -116,10 +116,10 @@ static int64_t plane(const int64_t stride[5], int64_t n, int64_t f)
 
 static void filter_image(const struct call *c, float *sum, int64_t n, int64_t block, int64_t f)
 {
-    const struct marked *d = c->d;
+    const struct window_grad *d = c->d;
     const struct mc_pooled_problem *p = pooled(d->base.problem);
     const int64_t lanes = d->k->lanes, lines = d->vectors / d->across;
-    const float *x = c->shared + (n * d->blocks + block) * marked_block(d);
+    const float *x = c->shared + (n * d->blocks + block) * window_grad_block(d);
     struct mc_window_grad_weights a = {
         .g = c->g + plane(p->g, n, f), .mark = c->mark + plane(p->mark, n, f), .first = d->first,
         .off = d->off, .n = d->windows, .x_line = d->pitch, .sum_line = d->across * lanes,
@@ -136,7 +136,7 @@ static void filter_image(const struct call *c, float *sum, int64_t n, int64_t bl
 static void weights_task(void *arg, int64_t task, int slot)
 {
     const struct call *c = arg;
-    const struct marked *d = c->d;
+    const struct window_grad *d = c->d;
     const struct mc_conv_shape *s = &c->r.p->s;
     const int64_t from = task / d->blocks * d->filters, count = MC_MIN(s->f - from, d->filters),
                   block = task % d->blocks;
@@ -165,7 +165,7 @@ static void weights_task(void *arg, int64_t task, int slot)
 static void pack(void *arg, int64_t block, int slot)
 {
     const struct call *c = arg;
-    const struct marked *d = c->d;
+    const struct window_grad *d = c->d;
     const struct mc_conv_shape *s = &c->r.p->s;
     const float *w = (const float *)(const void *)c->r.at[CONV_W];
     const int64_t lanes = d->k->lanes;
@@ -191,22 +191,22 @@ struct sorted {
     float *g;
 };
 
-static struct sorted sorted_at(const struct marked *d, const struct mc_pooled_problem *p, char *own,
+static struct sorted sorted_at(const struct window_grad *d, const struct mc_pooled_problem *p, char *own,
                                float **image)
 {
     const int64_t cells = p->w[1] * p->w[2], all = d->windows * p->conv.s.f;
     struct sorted q;
     *image = (float *)(void *)own;
-    q.begin = (int32_t *)(void *)(own += marked_room(marked_block(d)));
-    q.filter = (int32_t *)(void *)(own += marked_room(d->windows * cells + 1));
-    q.at = (int32_t *)(void *)(own += marked_room(all));
-    q.g = (float *)(void *)(own + marked_room(all));
+    q.begin = (int32_t *)(void *)(own += window_grad_bytes(window_grad_block(d)));
+    q.filter = (int32_t *)(void *)(own += window_grad_bytes(d->windows * cells + 1));
+    q.at = (int32_t *)(void *)(own += window_grad_bytes(all));
+    q.g = (float *)(void *)(own + window_grad_bytes(all));
     return q;
 }
 
 static void sort(const struct call *c, struct sorted *q, int64_t n)
 {
-    const struct marked *d = c->d;
+    const struct window_grad *d = c->d;
     const struct mc_pooled_problem *p = pooled(d->base.problem);
     const unsigned char *mark = c->mark + plane(p->mark, n, 0);
     const float *g = c->g + plane(p->g, n, 0);
@@ -234,11 +234,11 @@ static void sort(const struct call *c, struct sorted *q, int64_t n)
 /* One block of the image: all marked elements, for one part of the taps after the other. */
 static void inputs_block(const struct call *c, struct sorted *q, float *image, int64_t block)
 {
-    const struct marked *d = c->d;
+    const struct window_grad *d = c->d;
     const struct mc_pooled_problem *p = pooled(d->base.problem);
     const int64_t cells = p->w[1] * p->w[2], lanes = d->k->lanes, all = d->windows * p->conv.s.f;
     const float *w = c->shared + block * p->conv.s.f * d->vectors * lanes;
-    memset(image, 0, (size_t)marked_block(d) * sizeof *image);
+    memset(image, 0, (size_t)window_grad_block(d) * sizeof *image);
     for (int64_t v = 0; v < d->vectors; v += d->part) {
         const int64_t count = MC_MIN(d->part, d->vectors - v);
         for (int64_t e = 0; e < all && (v == 0 || count < d->part); e++) {
@@ -254,7 +254,7 @@ static void inputs_block(const struct call *c, struct sorted *q, float *image, i
 static void inputs_task(void *arg, int64_t n, int slot)
 {
     const struct call *c = arg;
-    const struct marked *d = c->d;
+    const struct window_grad *d = c->d;
     float *image;
     struct sorted q = sorted_at(d, pooled(d->base.problem), c->own + (size_t)slot * d->own, &image);
     sort(c, &q, n);
@@ -268,7 +268,7 @@ static void inputs_task(void *arg, int64_t n, int slot)
 
 mc_status mc_window_grad_run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
-    const struct marked *d = (const struct marked *)(const void *)plan;
+    const struct window_grad *d = (const struct window_grad *)(const void *)plan;
     const struct mc_pooled_problem *p = pooled(plan->problem);
     const struct mc_conv_shape *s = &p->conv.s;
     struct call c = { .d = d,
@@ -288,7 +288,9 @@ mc_status mc_window_grad_run(const struct mc_plan *plan, void *const *operand, v
     }
     const bool weights = s->pass == CONV_WEIGHTS;
     const double seconds = plan->cost * d->slots;
-    const double copies = weights ? mc_conv_copy((double)marked_room(s->n * d->blocks * marked_block(d))) : 0;
+    const double copies = weights ? mc_conv_copy(
+                                        (double)window_grad_bytes(s->n * d->blocks * window_grad_block(d)))
+                                  : 0;
     mc_team_tasks(weights ? copy_x : pack, &c, weights ? s->n : d->blocks, d->slots, c.r.threads, copies);
     mc_team_tasks(weights ? weights_task : inputs_task, &c, d->tasks, d->slots, c.r.threads, seconds);
     return MC_OK;

@@ -8,7 +8,7 @@
 struct direct {
     struct mc_plan base;
     const struct mc_gemm_kernel *kernel;
-    bool turned;            /* B is copied into panels */
+    bool transposed;            /* B is copied into panels */
     bool stream;            /* C is larger than the caches */
     int64_t mb, nb;         /* rows and columns of a task, multiples of mr and nr */
     int slots;
@@ -47,7 +47,7 @@ static void in_place(const struct call *x, struct mc_gemm_tile *t, const struct 
 }
 
 /* Panel by panel: each is transposed once and used for all rows of the area. */
-static void turned(const struct call *x, struct mc_gemm_tile *t, const struct area *s, void *panel)
+static void transposed(const struct call *x, struct mc_gemm_tile *t, const struct area *s, void *panel)
 {
     const struct mc_gemm_kernel *kernel = x->d->kernel;
     const struct mc_gemm_problem *p = x->r.p;
@@ -77,8 +77,8 @@ static void task(void *arg, int64_t at, int slot)
                               .c_row = p->cs[1], .stream = d->stream };
     s.i1 = MC_MIN(s.i0 + d->mb, p->m);
     s.j1 = MC_MIN(s.j0 + d->nb, p->n);
-    if (d->turned) {
-        turned(x, &t, &s, x->r.workspace + (size_t)slot * d->panel_bytes);
+    if (d->transposed) {
+        transposed(x, &t, &s, x->r.workspace + (size_t)slot * d->panel_bytes);
     } else {
         in_place(x, &t, &s);
     }
@@ -113,9 +113,9 @@ static bool needs_turning(const struct mc_gemm_problem *p)
 }
 
 /* Rows at a distance that is a multiple of 4 KiB map to the same set of the L1 cache. */
-static bool collides(int64_t apart, int64_t size, int64_t rows)
+static bool collides(int64_t stride, int64_t size, int64_t rows)
 {
-    return rows > 32 && apart * size % 4096 == 0;
+    return rows > 32 && stride * size % 4096 == 0;
 }
 
 /* Seconds added by loads of B that cross a cache line, if the last panel is narrower than a tile and has too
@@ -171,19 +171,20 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     }
     d->base.run = run;
     d->kernel = mc_gemm_kernel(p->dtype);
-    d->turned = needs_turning(p);
+    d->transposed = needs_turning(p);
     d->stream = mc_gemm_streams(p);
     d->slots = mc_team_size();
     const int64_t mr = d->kernel->mr, nr = d->kernel->nr, panels = gemm_ceil(p->n, nr);
     /* The columns of B of a task fill half of the L2 cache.  A transposed panel serves all rows of a task. */
-    d->nb = d->turned ? nr : MC_MIN(panels, MC_MAX((int64_t)mc_cpu()->l2 / 2 / (p->k * size * nr), 1)) * nr;
+    d->nb = d->transposed ? nr
+                          : MC_MIN(panels, MC_MAX((int64_t)mc_cpu()->l2 / 2 / (p->k * size * nr), 1)) * nr;
     d->mb = gemm_ceil(p->m, mr) * mr;
     const int64_t columns = p->batch * gemm_ceil(p->n, d->nb),
-                  want = d->turned ? 4 * d->slots : 24 * d->slots;
+                  want = d->transposed ? 4 * d->slots : 24 * d->slots;
     if (columns < want && mc_gemm_work(p) > 2e-6) {
-        d->mb = MC_MAX(gemm_ceil(p->m, gemm_ceil(want, columns) * mr), d->turned ? 4 : 1) * mr;
+        d->mb = MC_MAX(gemm_ceil(p->m, gemm_ceil(want, columns) * mr), d->transposed ? 4 : 1) * mr;
     }
-    if (d->turned) {
+    if (d->transposed) {
         d->panel_bytes = ((size_t)(p->k * nr * size) + 127) / 128 * 128;
         d->base.workspace = d->panel_bytes * (size_t)d->slots;
     }

@@ -64,14 +64,14 @@ static double estimate(const struct mc_problem *p_)
 #define ADD(name, T)                                                                               \
     static void name(const struct mc_gemm_run *r, int64_t i, const char *parts_, int64_t n)        \
     {                                                                                              \
-        const int64_t width = r->p->n, apart = r->p->m * width, z = r->p->c0s[2];                  \
+        const int64_t width = r->p->n, part_size = r->p->m * width, z = r->p->c0s[2];                  \
         const T *parts = (const T *)(const void *)parts_ + i * width;                              \
         const T *c0 = gemm_c0(r, 0, i, 0);                                                         \
         T *c = gemm_c(r, 0, i, 0);                                                                 \
         for (int64_t j = 0; j < width; j++) {                                                      \
             T sum = parts[j];                                                                      \
             for (int64_t s = 1; s < n; s++) {                                                      \
-                sum += parts[s * apart + j];                                                       \
+                sum += parts[s * part_size + j];                                                       \
             }                                                                                      \
             c[j] = c0 ? sum + (T)r->p->beta * c0[j * z] : sum;                                     \
         }                                                                                          \

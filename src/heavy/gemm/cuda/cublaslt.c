@@ -47,7 +47,7 @@ struct lt {
     struct mc_plan base;
     void *desc, *a, *b, *c, *d;             /* a and b as the problem has them */
     enum c0 c0;
-    struct mc_cuda_copy *spread;
+    struct mc_cuda_copy *copy_c0;
     struct heuristic use, loose;            /* loose: for pointers aligned only to an element */
     bool has_loose;
 };
@@ -101,7 +101,7 @@ static const char *refuse(const struct mc_problem *p_)
                ? "takes no overlapping results"
            : p->act > ACT_GELU                            ? "has relu and gelu only"
            : p->act == ACT_GELU && p->dtype == MC_FLOAT64 ? "has gelu in float32 only"
-           : !mc_nv_found(NV_CUBLASLT)->there             ? "finds no library"
+           : !mc_nv_found(NV_CUBLASLT)->present           ? "finds no library"
                                                           : NULL;
 }
 
@@ -121,15 +121,15 @@ static bool set(void *desc, int attr, const void *value, size_t size)
     return mc_nv.cublasLtMatmulDescSetAttribute(desc, attr, value, size) == 0;
 }
 
-/* The column-major layout of our (rows, cols) matrix.  *turned: our matrix is stored transposed. */
+/* The column-major layout of our (rows, cols) matrix.  *transposed: our matrix is stored transposed. */
 static void *layout(const struct mc_gemm_problem *p, const int64_t *s, int64_t rows, int64_t cols,
-                    int *turned)
+                    int *transposed)
 {
     const bool t = !(s[2] == 1 || cols == 1);
     const int64_t wide = t ? rows : cols, many = t ? cols : rows, step = t ? s[2] : s[1];
     const int64_t lead = many == 1 ? wide : step;
     void *m = NULL;
-    *turned = t;
+    *transposed = t;
     if (mc_nv.cublasLtMatrixLayoutCreate(&m, dtypes[p->dtype].type, (uint64_t)wide, (uint64_t)many, lead) !=
         0) {
         return NULL;
@@ -207,8 +207,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const float alpha32 = (float)alpha, beta32 = (float)beta;
     const bool wide = p->dtype == MC_FLOAT64;
     (void)threads;
-    if (x->spread) {
-        TRY(mc_cuda_copy_run(x->spread, operand[GEMM_C], operand[GEMM_C0]));
+    if (x->copy_c0) {
+        TRY(mc_cuda_copy_run(x->copy_c0, operand[GEMM_C], operand[GEMM_C0]));
     }
     if (x->c0 == C0_BIAS && !set(x->desc, DESC_BIAS, &operand[GEMM_C0], sizeof operand[GEMM_C0])) {
         return mc_fail(MC_EUNSUPPORTED, "gemm: cuBLASLt takes no bias");
@@ -319,10 +319,10 @@ static void destroy(struct mc_plan *plan)
     if (x->desc) {
         mc_nv.cublasLtMatmulDescDestroy(x->desc);
     }
-    mc_cuda_copy_free(x->spread);
+    mc_cuda_copy_free(x->copy_c0);
 }
 
-static struct mc_cuda_copy *spread(const struct mc_gemm_problem *p)
+static struct mc_cuda_copy *copy_c0(const struct mc_gemm_problem *p)
 {
     struct mc_cuda_layout l = {
         .to = p->dtype, .from = p->dtype, .rank = 3, .size = { p->batch, p->m, p->n }
@@ -345,9 +345,9 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     x->base.problem = p_;
     x->c0 = c0_of(p);
     if (x->c0 == C0_SPREAD) {
-        x->spread = spread(p);
+        x->copy_c0 = copy_c0(p);
     }
-    if ((x->c0 == C0_SPREAD && !x->spread) || !describe(x, p) || !choose(x, p)) {
+    if ((x->c0 == C0_SPREAD && !x->copy_c0) || !describe(x, p) || !choose(x, p)) {
         if (mc_last_status() >= 0) {
             mc_fail(MC_EUNSUPPORTED, "gemm: cuBLASLt has no algorithm for this problem");
         }

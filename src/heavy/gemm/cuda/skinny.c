@@ -36,28 +36,28 @@ static const double launch_seconds = 2.2e-6, add_seconds = 0.8e-6, wave_seconds 
 
 struct shape {                  /* how the problem is divided among threads */
     int64_t rows, q, wide, r, blocks, splits;
-    bool turned;                /* the large operand is B */
+    bool transposed;                /* the large operand is B */
 };
 struct thin {
     struct mc_plan base;
     void *plain, *vector, *add; /* vector: reads several contiguous columns of S at once, if S is aligned */
     struct mc_grid grid, add_grid;
     struct mc_gemm_skinny_args args;           /* without the addresses */
-    bool turned;
+    bool transposed;
 };
 
-static void turn(int64_t to[3], const int64_t from[3], bool turned)
+static void transpose(int64_t to[3], const int64_t from[3], bool transposed)
 {
     to[0] = from[0];
-    to[1] = from[1 + turned];
-    to[2] = from[2 - turned];
+    to[1] = from[1 + transposed];
+    to[2] = from[2 - transposed];
 }
 
 static struct shape shape_of(const struct mc_gemm_problem *p)
 {
-    struct shape s = { .turned = p->m < p->n };
+    struct shape s = { .transposed = p->m < p->n };
     int64_t xs[3];
-    turn(xs, s.turned ? p->bs : p->as, s.turned);
+    transpose(xs, s.transposed ? p->bs : p->as, s.transposed);
     s.rows = MC_MAX(p->m, p->n);
     s.q = MC_MIN(p->m, p->n);
     const bool dense = s.rows == 1 || llabs(xs[2]) <= llabs(xs[1]);
@@ -83,8 +83,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     struct mc_cuda *gpu = mc_cuda_current();
     struct mc_gemm_skinny_args args = d->args;
     (void)threads;
-    args.x = operand[d->turned ? GEMM_B : GEMM_A];
-    args.s = operand[d->turned ? GEMM_A : GEMM_B];
+    args.x = operand[d->transposed ? GEMM_B : GEMM_A];
+    args.s = operand[d->transposed ? GEMM_A : GEMM_B];
     args.c0 = p->beta != 0 ? operand[GEMM_C0] : NULL;
     args.c = operand[GEMM_C];
     args.parts = workspace;
@@ -121,7 +121,7 @@ static double estimate(const struct mc_problem *p_)
     const struct mc_gemm_problem *p = gemm(p_);
     const struct shape s = shape_of(p);
     int64_t ss[3];
-    turn(ss, s.turned ? p->as : p->bs, !s.turned);
+    transpose(ss, s.transposed ? p->as : p->bs, !s.transposed);
     const int64_t blocks = s.blocks * s.splits, processors = mc_cuda_multiprocessors();
     const double steps = (double)gemm_ceil(p->k, THREADS / s.wide * s.splits),
                  waves = (double)gemm_ceil(blocks, BLOCKS * processors);
@@ -151,17 +151,17 @@ static struct mc_plan *plan(const struct mc_problem *p_)
                                        .splits = (int)s.splits,
                                        .alpha = p->alpha,
                                        .beta = p->beta };
-    turn(a->xs, s.turned ? p->bs : p->as, s.turned);
-    turn(a->ss, s.turned ? p->as : p->bs, !s.turned);
-    turn(a->cs, p->cs, s.turned);
-    turn(a->c0s, p->c0s, s.turned);
+    transpose(a->xs, s.transposed ? p->bs : p->as, s.transposed);
+    transpose(a->ss, s.transposed ? p->as : p->bs, !s.transposed);
+    transpose(a->cs, p->cs, s.transposed);
+    transpose(a->c0s, p->c0s, s.transposed);
     const int vector = vector_of(p, a->ss, s.q);
     const struct mc_cuda_kernel_ref kernels[] = { { &d->plain, "thin" },
                                                   { &d->vector, vector > 1 ? "thin_v" : NULL },
                                                   { &d->add, s.splits > 1 ? "add" : NULL } };
     const size_t sum = mc_dtypes[p->dtype].size == 8 ? sizeof(double) : sizeof(float);
     d->base.run = run;
-    d->turned = s.turned;
+    d->transposed = s.transposed;
     d->base.workspace = s.splits > 1 ? (size_t)(s.splits * p->batch * s.rows * s.q) * sum : 0;
     d->grid = (struct mc_grid){ { (unsigned)s.blocks, (unsigned)s.splits, 1 }, { THREADS, 1, 1 }, 0 };
     d->add_grid = (struct mc_grid){ { (unsigned)gemm_ceil(p->batch * s.rows * s.q, 32), 1, 1 },

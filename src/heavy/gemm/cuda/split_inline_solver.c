@@ -6,14 +6,14 @@
 #include "heavy/gemm/cuda/split_inline.h"
 #include "heavy/gemm/solver.h"
 
-struct cut {
+struct split_inline {
     struct mc_plan base;
     struct mc_split_inline c;
 };
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
-    const struct cut *d = (const struct cut *)(const void *)plan;
+    const struct split_inline *d = (const struct split_inline *)(const void *)plan;
     const struct mc_gemm_problem *p = gemm(plan->problem);
     (void)threads;
     return mc_split_inline_run(&d->c, operand[GEMM_A], operand[GEMM_B],
@@ -38,7 +38,7 @@ static double estimate(const struct mc_problem *p_)
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
-    struct cut *d = mc_calloc(1, sizeof *d, "plans");
+    struct split_inline *d = mc_calloc(1, sizeof *d, "plans");
     if (!d) {
         return NULL;
     }

@@ -61,12 +61,12 @@ static void shape(struct mc_norm_args *a, const struct mc_norm_problem *p)
 }
 
 /* largest window held in registers; channels of a thread if they are contiguous, and if not */
-enum { WIDEST = 9, LINE = 8, APART = 16 };
+enum { WIDEST = 9, LINE = 8, STRIDED = 16 };
 
 /* Channels of a thread, in whole blocks; 0: a thread for each element. */
 static int64_t chunk(const struct mc_norm_args *a)
 {
-    const int64_t each = MC_MIN(a->far[NORM_X] == 1 ? LINE : APART, a->c);
+    const int64_t each = MC_MIN(a->far[NORM_X] == 1 ? LINE : STRIDED, a->c);
     return a->n > WIDEST ? 0 : a->blocked ? (each + a->n - 1) / a->n * a->n : each;
 }
 

@@ -111,7 +111,7 @@ static const char *refuse(const struct mc_problem *p_)
         return mc_pool_hollow(p);
     }
     for (int i = 0; i < 3; i++) {
-        const struct mc_pool_clip c = pool_cut(&p->s, i, 0);
+        const struct mc_pool_clip c = pool_clip(&p->s, i, 0);
         if (p->s.out[i] != 1 || c.lo != 0 || c.hi != p->s.in[i]) {
             return "needs one window that covers the plane";
         }

@@ -10,7 +10,8 @@ static void each_cell(const struct mc_pool_problem *p, const struct mc_pool_plan
     const struct mc_pool_shape *s = &p->s;
     const int64_t size = mc_dtypes[p->dtype].size, *xs = at->g->slot[POOL_X], *ys = at->g->slot[POOL_Y],
                   *ks = at->g->slot[POOL_KEY];
-    const struct mc_pool_clip c0 = pool_cut(s, 0, u[0]), c1 = pool_cut(s, 1, u[1]), c2 = pool_cut(s, 2, u[2]);
+    const struct mc_pool_clip c0 = pool_clip(s, 0, u[0]), c1 = pool_clip(s, 1, u[1]),
+                              c2 = pool_clip(s, 2, u[2]);
     const int64_t cells = (c0.hi - c0.lo) * (c1.hi - c1.lo) * (c2.hi - c2.lo);
     const int64_t mark_size = mc_dtypes[s->mark].size;
     const double scale = pool_scale(s, cells);

@@ -20,10 +20,10 @@ struct columns {
     const struct mc_pool_kernel *kernel;
     int64_t size, mark_size, from, to;  /* from, to: of whole[2] */
 };
-/* One row of the result, or several whose windows are not cut. cut: of the first row, along pooled axes 0 and
- * 1. */
+/* One row of the result, or several whose windows are not cut. clip: of the first row, along pooled axes 0
+ * and 1. */
 struct band {
-    struct mc_pool_clip cut[2];
+    struct mc_pool_clip clip[2];
     int64_t bands;
     char *y, *key;
 };
@@ -33,7 +33,7 @@ struct band {
 static struct band row_band(const struct columns *c, int64_t u0, int64_t u1, int64_t bands)
 {
     const struct mc_pool_grid *g = c->at->g;
-    struct band b = { .cut = { pool_cut(g->s, 0, u0), pool_cut(g->s, 1, u1) }, .bands = bands };
+    struct band b = { .clip = { pool_clip(g->s, 0, u0), pool_clip(g->s, 1, u1) }, .bands = bands };
     b.y = c->at->at[POOL_Y] + (u0 * g->slot[POOL_Y][0] + u1 * g->slot[POOL_Y][1]) * c->size;
     b.key = c->at->at[POOL_KEY]
                 ? c->at->at[POOL_KEY] + (u0 * g->slot[POOL_KEY][0] + u1 * g->slot[POOL_KEY][1]) * c->mark_size
@@ -49,7 +49,7 @@ static void over_rows(const struct columns *c, const struct band *b, int64_t j, 
     const struct mc_pool_shape *s = &c->p->s;
     const struct mc_pool_grid *g = c->at->g;
     const int64_t *xs = g->slot[POOL_X];
-    int64_t left = (b->cut[0].hi - b->cut[0].lo) * (b->cut[1].hi - b->cut[1].lo);
+    int64_t left = (b->clip[0].hi - b->clip[0].lo) * (b->clip[1].hi - b->clip[1].lo);
     const double scale = pool_scale(s, left * w);
     struct mc_pool_row r; /* not cleared, because most of its rows are unused */
     r.n = n;
@@ -64,11 +64,11 @@ static void over_rows(const struct columns *c, const struct band *b, int64_t j, 
     r.x_band = s->stride[1] * xs[1] * c->size;
     r.y_band = g->slot[POOL_Y][1] * c->size;
     r.key_band = g->slot[POOL_KEY][1] * c->mark_size;
-    for (int64_t a = b->cut[0].lo; a < b->cut[0].hi; a++) {
-        for (int64_t d = b->cut[1].lo; d < b->cut[1].hi; d++) {
+    for (int64_t a = b->clip[0].lo; a < b->clip[0].hi; a++) {
+        for (int64_t d = b->clip[1].lo; d < b->clip[1].hi; d++) {
             r.x[r.nrow] = c->at->at[POOL_X] + (a * xs[0] + d * xs[1] + lo) * c->size;
-            r.mark[r.nrow++] = (int32_t)(((a - b->cut[0].lo + b->cut[0].skip) * s->w[1] + d - b->cut[1].lo +
-                                          b->cut[1].skip) *
+            r.mark[r.nrow++] = (int32_t)(((a - b->clip[0].lo + b->clip[0].skip) * s->w[1] + d -
+                                          b->clip[1].lo + b->clip[1].skip) *
                                              s->w[2] +
                                          skip);
             left--;
@@ -86,8 +86,8 @@ static void one_by_one(const struct columns *c, const struct band *b, int64_t fr
                        mc_pool_row_kernel *kernel)
 {
     for (int64_t j = from; j < to; j++) {
-        const struct mc_pool_clip cut = pool_cut(&c->p->s, 2, j);
-        over_rows(c, b, j, 1, cut.lo, cut.hi - cut.lo, cut.skip, kernel);
+        const struct mc_pool_clip clip = pool_clip(&c->p->s, 2, j);
+        over_rows(c, b, j, 1, clip.lo, clip.hi - clip.lo, clip.skip, kernel);
     }
 }
 
@@ -113,12 +113,12 @@ static int64_t clipped_window(const struct columns *c, const struct band *b, int
 {
     const struct mc_pool_shape *s = &c->p->s;
     const int64_t *xs = c->at->g->slot[POOL_X], m = mark_at(c, b, j);
-    const struct mc_pool_clip cut[3] = { b->cut[0], b->cut[1], pool_cut(s, 2, j) };
+    const struct mc_pool_clip clip[3] = { b->clip[0], b->clip[1], pool_clip(s, 2, j) };
     const int64_t part[3] = { m / s->w[2] / s->w[1], m / s->w[2] % s->w[1], m % s->w[2] };
     int64_t at = 0;
     for (int i = 0; i < 3; i++) {
-        const int64_t k = cut[i].lo - cut[i].skip + part[i];
-        at += (k < cut[i].lo || k >= cut[i].hi ? cut[i].lo : k) * xs[i];
+        const int64_t k = clip[i].lo - clip[i].skip + part[i];
+        at += (k < clip[i].lo || k >= clip[i].hi ? clip[i].lo : k) * xs[i];
     }
     return at;
 }
@@ -137,7 +137,7 @@ static int64_t clipped_window(const struct columns *c, const struct band *b, int
             T *cell = x + clipped_window(c, b, j);                                                           \
             *(spreads ? cell : y + j) = spreads ? *cell + y[j] : *cell;                                      \
         }                                                                                                    \
-        x += b->cut[0].lo * xs[0] + b->cut[1].lo * xs[1] - s->pad[2];                                        \
+        x += b->clip[0].lo * xs[0] + b->clip[1].lo * xs[1] - s->pad[2];                                      \
         const uint8_t *key = (const uint8_t *)b->key;                                                        \
         for (int64_t k = 0; k < b->bands && quick; k++) {                                                    \
             T *cell = x + from * st;                                                                         \
@@ -158,13 +158,13 @@ MOVES(double, f64)
 static void scatter_by_argmax(const struct columns *c, const struct band *b)
 {
     const struct mc_pool_shape *s = &c->p->s;
-    bool whole = s->mark == MC_UINT8, apart = s->w[2] == 2 && s->stride[2] == 2;
+    bool whole = s->mark == MC_UINT8, disjoint = s->w[2] == 2 && s->stride[2] == 2;
     for (int i = 0; i < 2; i++) {
-        whole = whole && b->cut[i].hi - b->cut[i].lo == s->w[i];
-        apart = apart && s->stride[i] >= s->w[i];
+        whole = whole && b->clip[i].hi - b->clip[i].lo == s->w[i];
+        disjoint = disjoint && s->stride[i] >= s->w[i];
     }
     const int64_t from = whole ? c->from : 0, to = whole ? c->to : 0;
-    if (s->pass == POOL_SPREAD && apart && to > from) {
+    if (s->pass == POOL_SPREAD && disjoint && to > from) {
         over_rows(c, b, from, to - from, from * 2 - s->pad[2], 2, 0,
                   c->kernel->put); /* no two windows overlap */
     } else {
@@ -173,8 +173,8 @@ static void scatter_by_argmax(const struct columns *c, const struct band *b)
     for (struct band one = *b; one.bands > 0 && (from > 0 || to < s->out[2]); one.bands--) {
         (c->size == 4 ? move_f32 : move_f64)(c, &one, 0, from, false);
         (c->size == 4 ? move_f32 : move_f64)(c, &one, to, s->out[2], false);
-        one.cut[1].lo += s->stride[1];
-        one.cut[1].hi += s->stride[1];
+        one.clip[1].lo += s->stride[1];
+        one.clip[1].hi += s->stride[1];
         one.y += c->at->g->slot[POOL_Y][1] * c->size;
         one.key += c->at->g->slot[POOL_KEY][1] * c->mark_size;
     }
@@ -197,9 +197,9 @@ static void scatter_by_argmax(const struct columns *c, const struct band *b)
             }                                                                                      \
         }                                                                                          \
         for (int64_t j = c->from > 0 ? 0 : c->to; j < s->out[2]; j = j + 1 == c->from ? c->to : j + 1) { \
-            const struct mc_pool_clip cut = pool_cut(s, 2, j);                                      \
-            const T g = y[j] * (T)pool_scale(s, rows * (cut.hi - cut.lo));                         \
-            for (int64_t k = cut.lo; k < cut.hi; k++) {                                            \
+            const struct mc_pool_clip clip = pool_clip(s, 2, j);                                      \
+            const T g = y[j] * (T)pool_scale(s, rows * (clip.hi - clip.lo));                         \
+            for (int64_t k = clip.lo; k < clip.hi; k++) {                                            \
                 e[k] += g;                                                                         \
             }                                                                                      \
         }                                                                                          \
@@ -211,7 +211,7 @@ static void scatter_mean(const struct columns *c, const struct band *b)
 {
     const struct mc_pool_shape *s = &c->p->s;
     const int64_t *xs = c->at->g->slot[POOL_X];
-    const int64_t rows = (b->cut[0].hi - b->cut[0].lo) * (b->cut[1].hi - b->cut[1].lo);
+    const int64_t rows = (b->clip[0].hi - b->clip[0].lo) * (b->clip[1].hi - b->clip[1].lo);
     struct mc_pool_row r;
     r.n = s->in[2];
     r.s = r.w = r.nrow = 1;
@@ -221,8 +221,8 @@ static void scatter_mean(const struct columns *c, const struct band *b)
     r.scale = 1;
     r.more = false;
     (c->size == 4 ? share_f32 : share_f64)(c, b, rows);
-    for (int64_t a = b->cut[0].lo; a < b->cut[0].hi; a++) {
-        for (int64_t d = b->cut[1].lo; d < b->cut[1].hi; d++) {
+    for (int64_t a = b->clip[0].lo; a < b->clip[0].hi; a++) {
+        for (int64_t d = b->clip[1].lo; d < b->clip[1].hi; d++) {
             r.x[0] = c->at->at[POOL_X] + (a * xs[0] + d * xs[1]) * c->size;
             c->kernel->share(&r);
         }

@@ -143,10 +143,10 @@ struct job {
 };
 
 /* The first lane of part `cut`, a multiple of 64. */
-static int64_t lanes_from(const struct mc_pool_planes *d, int64_t cut)
+static int64_t lanes_from(const struct mc_pool_planes *d, int64_t clip)
 {
     const int64_t blocks = (d->grid.lanes + 63) / 64;
-    return MC_MIN(blocks * cut / d->cuts * 64, d->grid.lanes);
+    return MC_MIN(blocks * clip / d->cuts * 64, d->grid.lanes);
 }
 
 /* Planes may be small, so it divides only if there are several axes or cuts. */

@@ -46,11 +46,11 @@ static void share_row(const struct slide *p, const struct mc_pool_shape *s, char
     p->kernel->share(&r);
     for (int64_t j = p->whole.from > 0 ? 0 : p->whole.to; j < s->out[2];
          j = j + 1 == p->whole.from ? p->whole.to : j + 1) {
-        const struct mc_pool_clip cut = pool_cut(s, 2, j);
+        const struct mc_pool_clip clip = pool_clip(s, 2, j);
         r.n = 1;
         r.x[0] = z + j * size;
         r.y = y + j * size;
-        r.scale = pool_scale(s, cells * (cut.hi - cut.lo));
+        r.scale = pool_scale(s, cells * (clip.hi - clip.lo));
         p->kernel->share(&r);
     }
 }
@@ -65,7 +65,7 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
     memset(z, 0, p->planes.bytes);
     for (int64_t u0 = 0; u0 < s->out[0]; u0++) {
         for (int64_t u1 = 0; u1 < s->out[1]; u1++) {
-            const struct mc_pool_clip a = pool_cut(s, 0, u0), b = pool_cut(s, 1, u1);
+            const struct mc_pool_clip a = pool_clip(s, 0, u0), b = pool_clip(s, 1, u1);
             share_row(p, s, at->at[POOL_Y] + (u0 * ys[0] + u1 * ys[1]) * size,
                       z + (((p->at[0] + u0) * n[1] + p->at[1] + u1) * n[2] + p->at[2]) * size,
                       (a.hi - a.lo) * (b.hi - b.lo), size);

@@ -23,7 +23,7 @@ static inline TARGET __attribute__((always_inline)) unsigned below(int64_t n)
 }
 
 /* Adds all taps of a vector before it is stored, so that the next load does not wait for the store. */
-static TARGET void fold(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps,
+static TARGET void add_rows(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps,
                         int64_t n)
 {
     const int64_t all = n + off[taps - 1];

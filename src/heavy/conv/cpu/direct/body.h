@@ -122,7 +122,7 @@ FUSED void dots_of(const int rows, const int taps, const struct mc_direct_dots *
 }
 
 #ifndef OWN_FOLD
-static TARGET void fold(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps,
+static TARGET void add_rows(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps,
                         int64_t n)
 {
     for (int64_t t = 0; t < taps; t++, from += step) {
@@ -160,4 +160,4 @@ static void dots(const struct mc_direct_dots *d)
 }
 
 static const struct mc_direct_kernel kernel = { .lanes = L, .most = NV, .math = MATH, .sum = sum,
-                                                .dots = dots, .fold = fold };
+                                                .dots = dots, .add_rows = add_rows };

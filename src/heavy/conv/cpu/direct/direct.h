@@ -44,7 +44,7 @@ struct mc_direct_kernel {
     void (*sum)(const struct mc_direct_sum *s, int vectors);
     void (*dots)(const struct mc_direct_dots *d);
     /* to[off[t] + i] += from[t * step + i] for i < n, in order of t. off ascends. Nothing else is written. */
-    void (*fold)(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps, int64_t n);
+    void (*add_rows)(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps, int64_t n);
 };
 extern const struct mc_direct_kernel *const mc_direct_avx512, *const mc_direct_avx2, *const mc_direct_plain;
 

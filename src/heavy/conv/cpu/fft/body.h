@@ -152,7 +152,7 @@ FUSED void part(const int size, const float *zr, const float *zi, float sign, bo
     }
 }
 
-FUSED void join(const int size, const float *first, int64_t step, int64_t im, float *zr, float *zi)
+FUSED void interleave(const int size, const float *first, int64_t step, int64_t im, float *zr, float *zi)
 {
     const int half = size / 2;
     const float *middle = first + (half + 1) * step;
@@ -240,7 +240,7 @@ FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, fl
         const float *from = in + (c - 1) * size * step;
         whole(size)(from + im, from, step, tile + c * column + size * L, tile + c * column, L, 1, false);
     }
-    join(size, in + (half - 1) * size * step, step, im, zr, zi);
+    interleave(size, in + (half - 1) * size * step, step, im, zr, zi);
     whole(size)(zi, zr, L, tile + size * L, tile, L, 1, false);
     rows_back(size, tile, column, w->dr * L, size * L, alpha, beta, w);
 }
@@ -260,14 +260,14 @@ FUSED void filter_column(const int size, const float *from, int64_t row, int64_t
 {
     _Alignas(64) float xr[FFT_MOST * L], xi[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
     int rows;
-    fft_any *const down = fitting(size, (t->taps - 1) * t->apart + 1, &rows);
-    for (int r = t->apart > 1 ? 0 : t->taps; r < rows; r++) {
+    fft_any *const down = fitting(size, (t->taps - 1) * t->row_step + 1, &rows);
+    for (int r = t->row_step > 1 ? 0 : t->taps; r < rows; r++) {
         store(xr + r * L, (V){ 0 });
         store(xi + r * L, (V){ 0 });
     }
     for (int r = 0; r < t->taps; r++) {
-        store(xr + r * t->apart * L, load(from + r * row));
-        store(xi + r * t->apart * L, load(from + r * row + from_im));
+        store(xr + r * t->row_step * L, load(from + r * row));
+        store(xi + r * t->row_step * L, load(from + r * row + from_im));
     }
     if (!t->first) {
         down(xr, xi, L, to, to + im, step, -1, false);
@@ -281,9 +281,9 @@ FUSED void filter_column_back(const int size, const float *from, int64_t step, i
                               const struct mc_fft_taps *t, bool add, float *to, int64_t row, int64_t to_im)
 {
     _Alignas(64) float xr[FFT_MOST * L], xi[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
-    const int rows = (t->taps - 1) * t->apart + 1;
+    const int rows = (t->taps - 1) * t->row_step + 1;
     if (t->first) {
-        join(size, from, step, im, xr, xi);
+        interleave(size, from, step, im, xr, xi);
         from = xr;
         im = xi - xr;
         step = L;
@@ -294,7 +294,7 @@ FUSED void filter_column_back(const int size, const float *from, int64_t step, i
         whole(size)(from + im, from, step, zi, zr, L, 1, false);
     }
     for (int r = 0; r < t->taps; r++) {
-        const V yr = load(zr + r * t->apart * L), yi = load(zi + r * t->apart * L);
+        const V yr = load(zr + r * t->row_step * L), yi = load(zi + r * t->row_step * L);
         float *const at = to + r * row;
         store(at, add ? load(at) + yr : yr);
         store(at + to_im, add ? load(at + to_im) + yi : yi);

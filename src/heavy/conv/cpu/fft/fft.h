@@ -51,7 +51,7 @@ typedef void mc_fft_inverse(const float *spectrum, int64_t step, int64_t im, flo
  * transformed in L lanes to the tile's frequencies: `size` of them, or for the first column both real
  * ones'. */
 struct mc_fft_taps {
-    int taps, apart;            /* rows; their distance in rows of the tile */
+    int taps, row_step;            /* rows; their distance in rows of the tile */
     bool first;
 };
 struct mc_fft_kernel {

@@ -24,8 +24,8 @@ struct tap {
 };
 
 /* Cuts at most n positions from u on into pieces; returns how many positions it took. */
-static int64_t cut(const struct mc_conv_problem *p, int64_t u, int64_t n, int64_t column, struct piece *t,
-                   int *pieces)
+static int64_t split_pieces(const struct mc_conv_problem *p, int64_t u, int64_t n, int64_t column,
+                            struct piece *t, int *pieces)
 {
     const struct mc_conv_shape *s = &p->s;
     int64_t u0 = u / (s->out[1] * s->out[2]), u1 = u / s->out[2] % s->out[1], u2 = u % s->out[2], done = 0;
@@ -156,7 +156,7 @@ static void all_rows(const struct mc_conv_problem *p, char *x, int64_t channels,
     struct piece t[PIECES];
     int pieces;
     for (int64_t done = 0; done < n;) {
-        const int64_t more = cut(p, u + done, n - done, done, t, &pieces);
+        const int64_t more = split_pieces(p, u + done, n - done, done, t, &pieces);
         rows(p, x, channels, t, pieces, n, columns, back);
         done += more;
     }

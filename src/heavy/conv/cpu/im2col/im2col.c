@@ -85,7 +85,8 @@ static void divide(int64_t n, int64_t most, int64_t unit, int64_t *parts, int64_
     *last = n - (*parts - 1) * *part;
 }
 
-static void cut(struct im2col *d, const struct mc_conv_problem *p, int64_t most_tile, int64_t most_block)
+static void choose_blocking(struct im2col *d, const struct mc_conv_problem *p, int64_t most_tile,
+                            int64_t most_block)
 {
     const struct mc_conv_shape *s = &p->s;
     const int64_t size = mc_dtypes[p->dtype].size, taps = conv_volume(s->k), cg = s->c / s->groups;
@@ -134,7 +135,7 @@ static bool fit(struct im2col *d, const struct mc_conv_problem *p)
     d->together = has_few_tiles(p);
     for (;;) {
         d->slots = 1;
-        cut(d, p, tile, block);
+        choose_blocking(d, p, tile, block);
         if (!make_products(d, p)) {
             return false;
         }

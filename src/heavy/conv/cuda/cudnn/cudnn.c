@@ -92,7 +92,7 @@ static const char *refuse(const struct mc_problem *p)
     const char *no = mc_dnn_refuse(conv(p));
     return no                                           ? no
            : mc_flag_int(FLAG_dnn_enabled) == DNN_NEVER ? "is switched off by the flag dnn.enabled"
-           : !mc_nv_found(NV_CUDNN)->there              ? "finds no library"
+           : !mc_nv_found(NV_CUDNN)->present            ? "finds no library"
                                                         : NULL;
 }
 
@@ -110,7 +110,7 @@ static double thick(const struct mc_conv_problem *p)
 }
 
 /* Engines on tensor cores need NHWC; other layouts are copied on the way: 14 to 36 us for 13 to 31 MB. */
-static double turned(const struct mc_conv_problem *p)
+static double transpose_seconds(const struct mc_conv_problem *p)
 {
     const bool cores = p->tf32 || mc_dtypes[p->dtype].size == 2,
                innermost = p->at.x[1] == 1 && p->at.y[1] == 1;
@@ -133,7 +133,8 @@ static double implicit(const struct mc_conv_problem *p)
     const double tiles = (double)(conv_ceil(rows, TILE) * conv_ceil(cols, TILE));
     const double busy = s->pass == CONV_WEIGHTS || !d ? 1
                                                       : MC_MIN(4 * tiles / d->processors, 1); /* split-K */
-    return turned(p) + mc_cuda_seconds(p->dtype, p->tf32, walked, mc_conv_bytes(p), thick(p) * busy * 0.6);
+    return transpose_seconds(p) +
+           mc_cuda_seconds(p->dtype, p->tf32, walked, mc_conv_bytes(p), thick(p) * busy * 0.6);
 }
 
 /* cuDNN has transforms too, even if its heuristics do not name them: the estimate of fft, and 10 percent.

@@ -105,7 +105,7 @@ void mc_cuda_fft_shape(const struct mc_conv_problem *p, const struct mc_cuda_fft
 /* The bytes of one number of a role's spectra. */
 static size_t number(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role)
 {
-    return 2 * (d->halves && role != mc_conv_result(p->s.pass) ? sizeof(uint16_t) : sizeof(float));
+    return 2 * (d->half_spectra && role != mc_conv_result(p->s.pass) ? sizeof(uint16_t) : sizeof(float));
 }
 
 size_t mc_cuda_fft_bytes(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role,
@@ -118,13 +118,13 @@ size_t mc_cuda_fft_bytes(const struct mc_conv_problem *p, const struct mc_cuda_f
 
 static size_t workspace_left(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int64_t images)
 {
-    return (d->halves ? PEAK_BYTES : 0) + mc_cuda_fft_bytes(p, d, CONV_X, images) +
+    return (d->half_spectra ? PEAK_BYTES : 0) + mc_cuda_fft_bytes(p, d, CONV_X, images) +
            mc_cuda_fft_bytes(p, d, CONV_W, images) + mc_cuda_fft_bytes(p, d, CONV_Y, images);
 }
 
 /* Are halves precise enough, and are the operands without gaps, so that a search for the largest number
  * reads no other memory? */
-static bool halves(const struct mc_conv_problem *p)
+static bool half_spectra(const struct mc_conv_problem *p)
 {
     struct mc_extent e[5];
     mc_conv_extents(p, e);
@@ -178,7 +178,7 @@ static double seconds(const struct mc_conv_problem *p, const struct mc_cuda_fft 
     }
     const double flops = 8.0 * (double)fft_frequencies_of(d) * (double)size[0] * (double)size[1] *
                          (double)size[2];
-    const double part = d->n == FFT_PAIRED ? 0.2 : d->halves ? 3 : 0.9; /* of float32's peak */
+    const double part = d->n == FFT_PAIRED ? 0.2 : d->half_spectra ? 3 : 0.9; /* of float32's peak */
     return all + mc_cuda_seconds(MC_FLOAT32, false, flops, (double)workspace_left(p, d, p->s.n), part);
 }
 
@@ -192,10 +192,10 @@ static size_t tensor_shared(int n, int tiles)
 static struct mc_cuda_fft of_size(const struct mc_cuda_fft_size *z, const struct mc_conv_problem *p, int kind)
 {
     struct mc_cuda_fft d = {
-        .size = z, .n = z->n, .tiled = kind & TILED, .halves = !(kind & FINE) && halves(p)
+        .size = z, .n = z->n, .tiled = kind & TILED, .half_spectra = !(kind & FINE) && half_spectra(p)
     };
     const int tiles = z->tensor.tiles, threads = z->tensor.threads;
-    d.tensor = d.halves && p->dtype == MC_BFLOAT16 && tiles > 0;
+    d.tensor = d.half_spectra && p->dtype == MC_BFLOAT16 && tiles > 0;
     d.forth = d.behind = (struct mc_cuda_fft_grid){ z->tiles, z->threads, z->shared };
     if (d.tensor) {
         d.forth = (struct mc_cuda_fft_grid){ tiles, threads, tensor_shared(z->n, tiles) };
@@ -233,7 +233,7 @@ static bool load_transforms(struct mc_cuda_fft *d, mc_dtype dtype, bool tensor)
     const struct mc_cuda_fft_size *z = d->size;
     const struct mc_cuda_kernel_ref kernels[] = { { &d->spectra, "spectra" },
                                                   { &d->back, "back" },
-                                                  { &d->peaks, d->halves ? "peaks" : NULL } };
+                                                  { &d->peaks, d->half_spectra ? "peaks" : NULL } };
     const size_t from = d->tensor && !tensor, to = tensor ? 1 : NELEM(kernels);
     struct mc_str defines = { 0 };
     mc_cuda_types(&defines, dtype, false);
@@ -243,14 +243,15 @@ static bool load_transforms(struct mc_cuda_fft *d, mc_dtype dtype, bool tensor)
         z->n, z->r1, z->r2, z->tiles, tensor ? z->tensor.threads : z->threads,
         tensor ? z->tensor.blocks : z->blocks);
     mc_str_addf(&defines, "#define BESIDE %d\n#define HALVES %d\n#define PEAKS %d\n",
-                z->n == FFT_PAIRED ? FFT_BESIDE : 1, d->halves, FFT_PEAKS);
+                z->n == FFT_PAIRED ? FFT_BESIDE : 1, d->half_spectra, FFT_PEAKS);
     return mc_cuda_kernels(tensor ? &mc_conv_fft_tensor_text : &mc_conv_fft_text, &defines, kernels + from,
                            to - from);
 }
 
 static bool load_products(struct mc_cuda_fft *d)
 {
-    const struct mc_cuda_text *t = d->halves ? &mc_conv_fft_products_half_text : &mc_conv_fft_products_text;
+    const struct mc_cuda_text *t = d->half_spectra ? &mc_conv_fft_products_half_text
+                                                   : &mc_conv_fft_products_text;
     struct mc_cuda_kernel_ref kernels[NELEM(mc_cuda_fft_ways)];
     struct mc_str defines = { 0 };
     for (int i = 0; i < (int)NELEM(mc_cuda_fft_ways); i++) {
@@ -258,7 +259,7 @@ static bool load_products(struct mc_cuda_fft *d)
             &d->product[i], (d->n == FFT_PAIRED) == (i >= FFT_FIRST_PAIRED) ? mc_cuda_fft_ways[i] : NULL
         };
     }
-    mc_str_addf(&defines, "#define BESIDE %d\n#define HALVES %d\n", FFT_BESIDE, d->halves);
+    mc_str_addf(&defines, "#define BESIDE %d\n#define HALVES %d\n", FFT_BESIDE, d->half_spectra);
     return mc_cuda_kernels(t, &defines, kernels, NELEM(kernels));
 }
 
@@ -295,10 +296,10 @@ static const char *refuse(const struct mc_conv_problem *p, int kind)
     }
     return s->in[0] != 1 || s->out[0] != 1 || s->k[0] != 1 || s->pad[0] != 0 ? "takes two spatial axes"
            : p->has_bias || p->act != ACT_NONE                               ? "fuses nothing"
-           : kind & FINE && !halves(p) ? "is the same as fft where halves are not allowed"
-           : choose(p, kind, &d)       ? NULL
-           : kind & TILED              ? "would make one tile"
-                                       : "transforms no more than 128 x 128";
+           : kind & FINE && !half_spectra(p) ? "is the same as fft where halves are not allowed"
+           : choose(p, kind, &d)             ? NULL
+           : kind & TILED                    ? "would make one tile"
+                                             : "transforms no more than 128 x 128";
 }
 
 static double estimate(const struct mc_conv_problem *p, int kind)

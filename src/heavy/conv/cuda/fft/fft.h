@@ -22,7 +22,7 @@ struct mc_cuda_fft {
     struct mc_plan base;
     const struct mc_cuda_fft_size *size;
     int n;                      /* elements of a tile along one axis */
-    bool tiled, halves;         /* halves: the operands' spectra are stored as halves */
+    bool tiled, half_spectra;         /* half_spectra: the operands' spectra are stored as halves */
     bool tensor;                /* operands are transformed on tensor cores */
     struct mc_cuda_fft_grid forth, behind;
     int64_t images;             /* at a time */

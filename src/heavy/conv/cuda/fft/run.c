@@ -166,7 +166,7 @@ mc_status mc_cuda_fft_run(const struct mc_plan *plan, void *const *operand, void
     }
     c.peaks = (uint32_t *)(void *)at;
     c.c0 = p->beta != 0 ? operand[CONV_C0] : NULL;
-    if (d->halves) {
+    if (d->half_spectra) {
         TRY(find_largest(&c, operand));
     }
     for (int64_t n = 0; n < p->s.n; n += d->images) {

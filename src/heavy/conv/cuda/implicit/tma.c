@@ -15,7 +15,7 @@ struct box {
     struct mc_conv_tma_args args;
     struct mc_cuda_tensor_map_spec from, filters;
     struct mc_grid grid;
-    struct mc_cuda_copy *turn;  /* copies filters to the workspace; for floats with contiguous results */
+    struct mc_cuda_copy *transpose;  /* copies filters to the workspace; for floats with contiguous results */
     struct mc_cuda *gpu;
     void *kernel, *lists;       /* lists: of tiles, in device memory */
 };
@@ -71,7 +71,7 @@ static bool down(const struct mc_conv_problem *p)  /* Are results the contiguous
 }
 
 /* Are filters copied? Tensor cores take that layout for halves only. */
-static bool turned(const struct mc_conv_problem *p)
+static bool is_transposed(const struct mc_conv_problem *p)
 {
     return down(p) && p->dtype == MC_FLOAT32;
 }
@@ -120,8 +120,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     if (!mc_cuda_aligned(from) || !mc_cuda_aligned(a.to) || !mc_cuda_aligned(a.c0) || !mc_cuda_aligned(w)) {
         return plan->child[0]->run(plan->child[0], operand, workspace, threads);
     }
-    if (d->turn) {
-        TRY(mc_cuda_copy_run(d->turn, workspace, w));
+    if (d->transpose) {
+        TRY(mc_cuda_copy_run(d->transpose, workspace, w));
         w = workspace;
     }
     TRY(mc_cuda_tensor_map(&a.from, &d->from, from));
@@ -135,7 +135,7 @@ static void destroy(struct mc_plan *plan)
 {
     struct box *d = box(plan);
     mc_cuda_free(d->gpu, d->lists);
-    mc_cuda_copy_free(d->turn);
+    mc_cuda_copy_free(d->transpose);
 }
 
 static int slots(const struct mc_conv_tma_cut *c)
@@ -151,7 +151,7 @@ static void describe(struct box *d, const struct mc_conv_problem *p, const struc
     const int64_t *from = forward(p) ? p->at.x : p->at.y, many = terms(p), all = p->s.k[1] * p->s.k[2];
     const int wide = MC_CUDA_ROW / (int)mc_dtypes[p->dtype].size;
     int64_t w[3];
-    (d->turn ? copied : filters)(p, w);
+    (d->transpose ? copied : filters)(p, w);
     d->from = (struct mc_cuda_tensor_map_spec){ p->dtype,
                                                 4,
                                                 { many, a->in[1], a->in[0], a->images },
@@ -172,7 +172,7 @@ static void describe(struct box *d, const struct mc_conv_problem *p, const struc
 }
 
 /* The copy of filters to contiguous terms, in the workspace. */
-static bool turn(struct box *d, const struct mc_conv_problem *p)
+static bool transpose(struct box *d, const struct mc_conv_problem *p)
 {
     const int64_t results = d->args.results;
     struct mc_cuda_layout l = { .to = p->dtype,
@@ -182,15 +182,15 @@ static bool turn(struct box *d, const struct mc_conv_problem *p)
                                     [TERM] = terms(p), [TAP] = p->s.k[1] * p->s.k[2], [RESULT] = results } };
     filters(p, l.from_stride);
     copied(p, l.to_stride);
-    d->turn = mc_cuda_copy_new(&l);
+    d->transpose = mc_cuda_copy_new(&l);
     d->base.workspace = (size_t)(results * l.to_stride[RESULT]) * mc_dtypes[p->dtype].size;
-    return d->turn != NULL;
+    return d->transpose != NULL;
 }
 
 static bool load(struct box *d, const struct mc_conv_problem *p, const struct mc_conv_tma_cut *c)
 {
     const struct mc_conv_tma_kind kind = {
-        p->dtype, p->act, p->beta != 0 || p->has_bias, down(p) && !turned(p), c->mi, c->tn, slots(c)
+        p->dtype, p->act, p->beta != 0 || p->has_bias, down(p) && !is_transposed(p), c->mi, c->tn, slots(c)
     };
     struct mc_str defines = { 0 };
     mc_conv_tma_defines(&defines, &kind);
@@ -202,14 +202,14 @@ static bool list(struct box *d, const struct mc_conv_tma_cut *c)
     const int blocks = (int)d->grid.blocks[0];
     const size_t tiles = (size_t)c->tiles * sizeof(struct mc_conv_tma_tile),
                  bytes = tiles + (size_t)(blocks + 1) * sizeof(int);
-    char *here = mc_alloc(bytes, "plans");
-    d->lists = here ? mc_cuda_alloc(d->gpu, bytes, "plans") : NULL;
+    char *host = mc_alloc(bytes, "plans");
+    d->lists = host ? mc_cuda_alloc(d->gpu, bytes, "plans") : NULL;
     const bool ok = d->lists &&
-                    mc_conv_tma_hand_out(&d->args, c, blocks, (void *)here, (void *)(here + tiles)) &&
-                    mc_cuda_copy_to_device(d->gpu, d->lists, here, bytes) >= 0;
+                    mc_conv_tma_hand_out(&d->args, c, blocks, (void *)host, (void *)(host + tiles)) &&
+                    mc_cuda_copy_to_device(d->gpu, d->lists, host, bytes) >= 0;
     d->args.tiles = d->lists;
     d->args.first = (void *)((char *)d->lists + tiles);
-    mc_free(here);
+    mc_free(host);
     return ok;
 }
 
@@ -229,7 +229,7 @@ static bool make(struct box *d, const struct mc_conv_problem *p)
         "    box: %lld tiles of %d x %d, rows of %d images, %d lines, %d positions, %.3g us expected",
         (long long)c.tiles, 128 * c.mi, c.tn, c.box[0], c.box[1], c.box[2], c.seconds * 1e6);
     d->base.child[0] = mc_plan_with(&p->base, &mc_conv_cuda_direct);
-    if (!d->base.child[0] || !load(d, p, &c) || (turned(p) && !turn(d, p)) || !list(d, &c)) {
+    if (!d->base.child[0] || !load(d, p, &c) || (is_transposed(p) && !transpose(d, p)) || !list(d, &c)) {
         return false;
     }
     describe(d, p, &c);

@@ -73,8 +73,8 @@ static void has_no_taps(struct busy *heap, int n)
 /* ---- the best tiling ---- */
 
 /* Seconds on one multiprocessor of an H200, each measured alone: a step of a tile is multiplied; a byte of
- * its operands arrives; a result is stored; start and end; slack: a factor. */
-static const double multiplied = 4 / 1.7e9, came = 1 / 87e9, left = 1.0e-10, around = 4e-6, slack = 1.04;
+ * its operands arrives; a result is stored; start and end; margin: a factor. */
+static const double multiplied = 4 / 1.7e9, came = 1 / 87e9, left = 1.0e-10, around = 4e-6, margin = 1.04;
 
 /* taps: of the busiest block. */
 static double seconds(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c, double taps)
@@ -82,7 +82,7 @@ static double seconds(const struct mc_conv_tma_args *a, const struct mc_conv_tma
     const double rows = 128. * c->mi, waves = (double)conv_ceil(c->tiles, (int64_t)mc_cuda_multiprocessors()),
                  steps = taps * a->chunks;
     const double sums = steps * multiplied * c->mi * c->tn + waves * left * rows * c->tn;
-    return around + slack * MC_MAX(sums, steps * came * (rows + c->tn) * MC_CUDA_ROW);
+    return around + margin * MC_MAX(sums, steps * came * (rows + c->tn) * MC_CUDA_ROW);
 }
 
 /* As many waves as the tiles need, each with the average work of a tile; at least the largest tile. */

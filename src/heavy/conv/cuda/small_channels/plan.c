@@ -19,7 +19,7 @@ void mc_small_channels_shape(struct mc_small_channels *d, struct mc_small_channe
     *a = (struct mc_small_channels_args){
         .n = (int)s->n, .f = (int)s->f, .alpha = (float)p->alpha, .beta = (float)p->beta
     };
-    *d = (struct mc_small_channels){ .pass = s->pass, .beside = p->at.y[1] == 1 && p->at.y[4] != 1 };
+    *d = (struct mc_small_channels){ .pass = s->pass, .nhwc = p->at.y[1] == 1 && p->at.y[4] != 1 };
     copy4(a->xs, p->at.x, p->at.x + 3);
     copy4(a->ws, p->at.w, p->at.w + 3);
     copy4(a->ys, p->at.y, p->at.y + 3);
@@ -56,7 +56,7 @@ void mc_small_channels_defines(struct mc_str *defines, const struct mc_small_cha
     mc_str_addf(defines, "#define C %d\n#define KH %d\n#define KW %d\n#define SH %d\n#define SW %d\n",
                 (int)s->c, (int)s->k[1], (int)s->k[2], (int)s->stride[1], (int)s->stride[2]);
     mc_str_addf(defines, "#define BESIDE %d\n#define HAS_C0 %d\n#define HAS_BIAS %d\n#define ACT %d\n",
-                d->beside, p->beta != 0, p->has_bias, (int)p->act);
+                d->nhwc, p->beta != 0, p->has_bias, (int)p->act);
 }
 
 struct mc_plan *mc_small_channels_plan(const struct mc_small_channels *d, size_t size,

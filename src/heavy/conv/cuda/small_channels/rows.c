@@ -71,7 +71,7 @@ static int lines_of(const struct few *d, const struct mc_conv_shape *s, int rows
 }
 
 /* Divides y into tiles of rows, of about `groups` groups of positions and at most `bytes` bytes. */
-static void cut(struct few *d, const struct mc_conv_shape *s, int groups, size_t bytes)
+static void choose_tiling(struct few *d, const struct mc_conv_shape *s, int groups, size_t bytes)
 {
     struct mc_small_channels_lines_args *a = &d->args;
     a->images = 1;
@@ -98,17 +98,17 @@ static void shape(struct few *d, const struct mc_conv_problem *p)
     struct mc_small_channels_lines_args *a = &d->args;
     mc_small_channels_shape(&d->few, &a->few, p);
     const int64_t *const ys = a->few.ys;
-    d->fours = (d->few.beside ? a->few.f : a->few.out[1]) % P == 0 && ys[0] % P == 0 &&
-               ys[d->few.beside ? 3 : 1] % P == 0 && ys[2] % P == 0;
+    d->fours = (d->few.nhwc ? a->few.f : a->few.out[1]) % P == 0 && ys[0] % P == 0 &&
+               ys[d->few.nhwc ? 3 : 1] % P == 0 && ys[2] % P == 0;
     if (s->pass == CONV_FORWARD) {
         d->q = 8;
         d->taps = 1;
         a->filters = mc_small_channels_up(s->f, d->q) + 4;
-        cut(d, s, 192, MOST_SHARED / 2);
+        choose_tiling(d, s, 192, MOST_SHARED / 2);
     } else {
         d->taps = (int)MC_MIN(s->k[1], MC_MAX((int64_t)MOST_SUMS / 4 / s->k[2], (int64_t)1));
         d->q = 8 * d->taps * s->k[2] <= MOST_SUMS ? 8 : 4;
-        cut(d, s, 512, MOST_SHARED / 2);
+        choose_tiling(d, s, 512, MOST_SHARED / 2);
     }
 }
 
@@ -122,9 +122,9 @@ static void grids(struct few *d, const struct mc_conv_shape *s)
     struct mc_small_channels_lines_args *a = &d->args;
     const int64_t processors = mc_cuda_multiprocessors();
     if (s->pass == CONV_FORWARD) {
-        const int64_t spread = MC_MIN(conv_ceil(s->f, d->q), MC_MAX(2 * processors / a->tiles, (int64_t)1));
+        const int64_t share = MC_MIN(conv_ceil(s->f, d->q), MC_MAX(2 * processors / a->tiles, (int64_t)1));
         d->few.grid = (struct mc_grid){
-            { (unsigned)a->tiles, (unsigned)spread, 1 },
+            { (unsigned)a->tiles, (unsigned)share, 1 },
             { (unsigned)MC_MIN(mc_small_channels_up(a->rows * a->across, 32), 256), 1, 1 },
             filter_bytes(d, s) + tile_bytes(d, s)
         };

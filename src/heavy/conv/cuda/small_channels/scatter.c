@@ -17,7 +17,7 @@ enum { MOST_SHARED = 227 << 10, MOST_SLOTS = 3 };
 /* warps by positions, by lines */
 static const struct way { int across, sets; } ways[] = { { 2, 4 }, { 4, 2 }, { 8, 1 } };
 
-struct spread {
+struct scatter {
     struct mc_small_channels few;
     struct mc_small_channels_spread_args args;
     const struct way *way;
@@ -33,7 +33,7 @@ struct spread {
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
-    const struct spread *d = (const struct spread *)(const void *)plan;
+    const struct scatter *d = (const struct scatter *)(const void *)plan;
     struct mc_small_channels_spread_args a = d->args;
     (void)threads;
     mc_small_channels_bind(&d->few, &a.few, conv(plan->problem), operand, workspace);
@@ -43,31 +43,31 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 /* ---- a block ---- */
 
-static size_t filter_bytes(const struct spread *d, const struct mc_conv_shape *s)
+static size_t filter_bytes(const struct scatter *d, const struct mc_conv_shape *s)
 {
     return (size_t)(s->k[1] * (d->chunk / d->step) * d->eights * 256);
 }
 
-static size_t shared_bytes(const struct spread *d, const struct mc_conv_shape *s)
+static size_t shared_bytes(const struct scatter *d, const struct mc_conv_shape *s)
 {
     const size_t slot = (size_t)(d->images * d->chunk * d->pitch * d->size),
                  z = (size_t)(d->way->sets * d->images * d->columns * (d->sixteens * 16 + 4)) * sizeof(float);
     return filter_bytes(d, s) + (size_t)d->slots * slot + z;
 }
 
-static bool fits(const struct spread *d, const struct mc_conv_shape *s)
+static bool fits(const struct scatter *d, const struct mc_conv_shape *s)
 {
     return shared_bytes(d, s) <= (mc_cuda_current() ? mc_cuda_current()->shared : MOST_SHARED);
 }
 
 /* The pitch for which eight cells of eight lines, or of four for floats, use different banks. */
-static int pitch_of(const struct spread *d, int places)
+static int pitch_of(const struct scatter *d, int places)
 {
     return d->size == 2 ? (mc_small_channels_up(places, 8) / 8 | 1) * 8
                         : mc_small_channels_up(places, 16) + 8;
 }
 
-static bool divides(const struct spread *d, int unit)
+static bool divides(const struct scatter *d, int unit)
 {
     const int64_t *const ys = d->args.few.ys;
     return ys[0] * d->size % unit == 0 && ys[1] * d->size % unit == 0 && ys[2] * d->size % unit == 0;
@@ -75,7 +75,7 @@ static bool divides(const struct spread *d, int unit)
 
 /* As many images as the warps have positions for.  All filters at once if they fit, else as few chunks as
  * possible. */
-static void fill(struct spread *d, const struct mc_conv_shape *s)
+static void fill(struct scatter *d, const struct mc_conv_shape *s)
 {
     const int most = mc_small_channels_up(s->f, d->step);
     d->images = (int)MC_MAX(MC_MIN((int64_t)(d->way->across * SIXTEENS / d->sixteens), s->n), (int64_t)1);
@@ -94,7 +94,7 @@ static void fill(struct spread *d, const struct mc_conv_shape *s)
     }
 }
 
-static void shape(struct spread *d, const struct mc_conv_problem *p)
+static void shape(struct scatter *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     struct mc_small_channels_spread_args *a = &d->args;
@@ -119,7 +119,7 @@ static void shape(struct spread *d, const struct mc_conv_problem *p)
 
 /* ---- a plan ---- */
 
-static void grids(struct spread *d, const struct mc_conv_shape *s)
+static void grids(struct scatter *d, const struct mc_conv_shape *s)
 {
     const size_t bytes = filter_bytes(d, s) * (size_t)d->args.chunks;
     d->few.base.workspace = bytes;
@@ -129,7 +129,7 @@ static void grids(struct spread *d, const struct mc_conv_shape *s)
                                          shared_bytes(d, s) };
 }
 
-static void define(struct mc_str *defines, const struct spread *d, const struct mc_conv_problem *p)
+static void define(struct mc_str *defines, const struct scatter *d, const struct mc_conv_problem *p)
 {
     mc_cuda_types(defines, p->dtype, false);
     mc_small_channels_defines(defines, &d->few, p);
@@ -148,7 +148,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     struct mc_str defines = { 0 };
-    struct spread d = { .size = 0 };
+    struct scatter d = { .size = 0 };
     shape(&d, p);
     grids(&d, &p->s);
     d.few.base.run = run;
@@ -165,7 +165,7 @@ static bool small(const struct mc_conv_problem *p)
 
 static bool roomy(const struct mc_conv_problem *p)
 {
-    struct spread d = { .size = 0 };
+    struct scatter d = { .size = 0 };
     shape(&d, p);
     return fits(&d, &p->s);
 }
@@ -188,7 +188,7 @@ static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
-    struct spread d = { .size = 0 };
+    struct scatter d = { .size = 0 };
     shape(&d, p);
     const double places = (double)(conv_ceil(s->n, d.images) * d.way->across * SIXTEENS * 16),
                  terms = (double)(d.args.chunks * d.chunk) * (double)s->k[1] / (double)s->stride[1];

@@ -17,7 +17,7 @@ struct mc_small_channels {
     void *kernel, *then;
     struct mc_grid grid, then_grid;
     int64_t w_first;            /* elements from w to the tap that is read first */
-    bool beside;                /* y's filters are contiguous; else its lines are */
+    bool nhwc;                /* y's filters are contiguous; else its lines are */
 };
 
 /* everything but kernels, grids and addresses */

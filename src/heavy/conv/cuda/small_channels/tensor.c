@@ -127,7 +127,7 @@ static double all_work(const struct tensor *d, const struct mc_conv_shape *s)
 }
 
 /* Rows of an image, or whole images: the least work for the busiest multiprocessor, at most `bytes` bytes. */
-static void cut(struct tensor *d, const struct mc_conv_shape *s, size_t bytes)
+static void choose_tiling(struct tensor *d, const struct mc_conv_shape *s, size_t bytes)
 {
     struct mc_small_channels_tensor_args *a = &d->args;
     int rows = 1, images = 1;
@@ -181,7 +181,7 @@ static size_t sum_bytes(const struct tensor *d)
 static bool runs(const struct tensor *d, const struct mc_conv_problem *p, int run)
 {
     const struct mc_small_channels_tensor_args *a = &d->args;
-    if (d->few.beside) {
+    if (d->few.nhwc) {
         return a->few.f % run == 0 && a->few.ys[0] % run == 0 && a->few.ys[2] % run == 0 &&
                a->few.ys[3] % run == 0;
     }
@@ -195,8 +195,8 @@ static bool runs(const struct tensor *d, const struct mc_conv_problem *p, int ru
 static void choose_run(struct tensor *d, const struct mc_conv_problem *p)
 {
     const bool back = p->s.pass == CONV_WEIGHTS;
-    const int least = back && !d->few.beside ? d->step / 4 : 2;
-    d->run = back && !d->few.beside ? least : 16 / d->size;
+    const int least = back && !d->few.nhwc ? d->step / 4 : 2;
+    d->run = back && !d->few.nhwc ? least : 16 / d->size;
     while (d->run > least && (!runs(d, p, d->run) || (back && d->eights % d->run != 0))) {
         d->run /= 2;
     }
@@ -212,7 +212,7 @@ static void shape_forward(struct tensor *d, const struct mc_conv_problem *p)
     } while (n > 0 && fragment_bytes(d) > HALF_SHARED * 3 / 4);
     d->places = 4;
     d->blocks = 2;
-    cut(d, &p->s, fragment_bytes(d) < HALF_SHARED * 3 / 4 ? HALF_SHARED - fragment_bytes(d) : 0);
+    choose_tiling(d, &p->s, fragment_bytes(d) < HALF_SHARED * 3 / 4 ? HALF_SHARED - fragment_bytes(d) : 0);
 }
 
 static void shape_weights(struct tensor *d, const struct mc_conv_problem *p)
@@ -229,7 +229,7 @@ static void shape_weights(struct tensor *d, const struct mc_conv_problem *p)
                        sum_bytes(d) <= HALF_SHARED;
     d->sets = MC_MAX((light ? WARPS : MOST_ACROSS) / d->across, 1);
     d->blocks = light ? 2 : 1;
-    cut(d, &p->s, d->blocks == 2 ? HALF_SHARED : MOST_SHARED);
+    choose_tiling(d, &p->s, d->blocks == 2 ? HALF_SHARED : MOST_SHARED);
 }
 
 /* Do x's lines begin at multiples of 16 bytes, with all their cells contiguous? */
@@ -344,10 +344,10 @@ static const char *refuse(const struct mc_problem *p_)
                                                      : mc_cuda_needs_sm80();
 }
 
-/* Fitted to 47 passes on an H200, of 1 to 4 channels and 9 to 484 taps. work: a unit of a block's work,
- * where a multiprocessor runs one block; apart: an element of y that is moved alone, for each warp that
+/* Fitted to 47 passes on an H200, of 1 to 4 channels and 9 to 484 taps. work: a unit of a block's work, where
+ * a multiprocessor runs one block; single_elements: an element of y that is moved alone, for each warp that
  * has other taps; part: bytes of partial sums that are written and added, a second. */
-static const double launch_seconds = 3e-6, work_seconds = 5e-9, apart_seconds = 1.2e-12, part_bytes = 0.4e12;
+static const double launch_seconds = 3e-6, work_seconds = 5e-9, single_seconds = 1.2e-12, part_bytes = 0.4e12;
 
 static double estimate(const struct mc_problem *p_)
 {
@@ -357,8 +357,9 @@ static double estimate(const struct mc_problem *p_)
     grids(&d, &p->s);
     const double work = all_work(&d, &p->s) * d.blocks * d.few.grid.blocks[1],
                  places = (double)(p->s.n * p->s.f * p->s.out[1] * p->s.out[2]);
-    const double apart = d.fours ? 0 : places * MC_MAX(d.across, 1);
-    return MC_MAX(mc_conv_cuda_seconds(p, 1), launch_seconds + work * work_seconds + apart * apart_seconds +
+    const double single_elements = d.fours ? 0 : places * MC_MAX(d.across, 1);
+    return MC_MAX(mc_conv_cuda_seconds(p, 1), launch_seconds + work * work_seconds +
+                                                  single_elements * single_seconds +
                                                   (double)d.few.base.workspace / part_bytes);
 }
 

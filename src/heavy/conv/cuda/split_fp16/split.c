@@ -43,7 +43,8 @@ static int pad_to(int64_t n, int64_t unit)
 
 /* ---- a call ---- */
 
-static int64_t halves(const struct side *i, const struct mc_conv_problem *p)   /* number of high halves */
+/* number of high halves */
+static int64_t half_elements(const struct side *i, const struct mc_conv_problem *p)
 {
     return p->s.n * p->s.groups * i->size[0] * i->size[1] * i->pad;
 }
@@ -54,7 +55,7 @@ static mc_status pack_images(const struct split *d, const struct mc_conv_problem
     const bool summed = p->s.pass == CONV_WEIGHTS;
     const int64_t *s = i->stride;
     const struct mc_split_pack pack = {
-        .x = x, .to = (void *)to, .rows = (void *)seen, .low = halves(i, p),
+        .x = x, .to = (void *)to, .rows = (void *)seen, .low = half_elements(i, p),
         .xs = { s[0], i->channels * s[1], s[4], s[1] },
         .inner = (int)p->s.groups, .n_rows = (int)(i->size[0] * i->size[1]), .n_cols = (int)i->channels,
         .rows_pad = (int)(i->size[0] * i->size[1]), .cols_pad = i->pad, .seen_outer = !summed,
@@ -116,7 +117,7 @@ static mc_status gather(const struct split *d, const struct mc_conv_problem *p, 
         a.out[i] = (int)to.size[i];
         a.pad[i] = forward ? a.pad[i] : (int)((p->s.k[i + 1] - 1) * p->s.dilation[i + 1]) - a.pad[i];
     }
-    a.a_low = halves(&from, p);
+    a.a_low = half_elements(&from, p);
     a.a_batch = from.size[0] * from.size[1] * from.pad;
     a.image = (int)(a.a_batch * p->s.groups);
     a.b_batch = 2 * d->rows_pad * d->k_pad;
@@ -151,8 +152,8 @@ static mc_status filters(const struct split *d, const struct mc_conv_problem *p,
         a.out[i] = (int)y.size[i];
         a.tap_stride[i] = turn * s[3 + i];
     }
-    a.a_low = halves(&y, p);
-    a.b_low = halves(&x, p);
+    a.a_low = half_elements(&y, p);
+    a.b_low = half_elements(&x, p);
     a.a_batch = y.size[0] * y.size[1] * y.pad;
     a.b_batch = x.size[0] * x.size[1] * x.pad;
     a.y_image = a.a_batch * p->s.groups;
@@ -287,8 +288,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     const size_t room[PARTS] = {
         [SEEN_A] = (size_t)p->s.n * seen,
         [SEEN_B] = (size_t)MC_MAX(p->s.f, p->s.c) * seen,
-        [HALVES_A] = (size_t)halves(p->s.pass == CONV_FORWARD ? &x : &y, p) * half,
-        [HALVES_B] = weights ? (size_t)halves(&x, p) * half : packed,
+        [HALVES_A] = (size_t)half_elements(p->s.pass == CONV_FORWARD ? &x : &y, p) * half,
+        [HALVES_B] = weights ? (size_t)half_elements(&x, p) * half : packed,
         [TAPS] = weights ? 0 : (size_t)(d->k_pad / d->unit) * 8,
         [PARTIAL] = d->s.partial,
     };

@@ -27,7 +27,7 @@ static inline void cuda_test_path(void)
 static inline bool nvrtc_here(void)
 {
     cuda_test_path();
-    return mc_nv_found(NV_NVRTC)->there;
+    return mc_nv_found(NV_NVRTC)->present;
 }
 
 static inline struct mc_cuda *gpu_here(void) /* NULL: there is none that can compile */

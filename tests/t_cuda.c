@@ -46,7 +46,7 @@ TEST(nothing_is_opened_before_it_is_asked_for)
 
 TEST(without_a_driver_everything_says_so)
 {
-    if (mc_nv_found(NV_DRIVER)->there) {
+    if (mc_nv_found(NV_DRIVER)->present) {
         SKIP("there is a driver, %s", mc_nv_found(NV_DRIVER)->version);
     }
     static const char want[] = "the NVIDIA driver is needed: libcuda.so.1 was not found";
@@ -70,7 +70,7 @@ TEST(without_a_driver_everything_says_so)
 
 TEST(a_library_that_is_none_is_told_from_one_that_is_missing)
 {
-    if (mc_nv_found(NV_CUFFT)->there) {
+    if (mc_nv_found(NV_CUFFT)->present) {
         SKIP("cuFFT %s is found by the loader", mc_nv_found(NV_CUFFT)->version);
     }
     CHECK(strcmp(mc_nv_found(NV_CUFFT)->why, "libcufft.so.12 or libcufft.so.11 was not found") == 0, "%s",

@@ -12,7 +12,7 @@ static bool serves(const struct mc_solver *s, enum mc_conv_pass pass)
            : s == &mc_conv_cuda_small_channels_scatter ? pass == CONV_INPUTS
            : s == &mc_conv_cuda_taps                   ? pass == CONV_WEIGHTS
            : s == &mc_conv_cuda_tma                    ? false /* t_cuda_tma.c has its problems */
-           : s == &mc_conv_cudnn                       ? mc_nv_found(NV_CUDNN)->there
+           : s == &mc_conv_cudnn                       ? mc_nv_found(NV_CUDNN)->present
                                                        : true;
 }
 
@@ -99,7 +99,7 @@ TEST(cudnn_planned_by_time)
     static const char *const shapes[] = { "n16c64f64 i28x28 k3x3 p1x1", "n8c3f32 i64x64 k11x11 s2x2",
                                           "n4c32f32 i32x32 k5x5 p2x2 g4" };
     GPU_OR_SKIP();
-    if (!mc_nv_found(NV_CUDNN)->there) {
+    if (!mc_nv_found(NV_CUDNN)->present) {
         SKIP("%s", mc_nv_found(NV_CUDNN)->why);
     }
     mc_flag_set("plan", "measure");
@@ -120,7 +120,7 @@ TEST(cudnn_is_enabled_or_not)
     struct mc_conv_problem p = convolution("n2c3f5 i7x9 k3x3", CONV_FORWARD, &variants[0]);
     struct mc_str with = { 0 }, without = { 0 };
     mc_flag_set("dnn.enabled", "True");
-    if (!mc_nv_found(NV_CUDNN)->there) {
+    if (!mc_nv_found(NV_CUDNN)->present) {
         CHECK(!mc_conv_cuda_plan(&p, AS_FLAGS(&mc_site_cuda)) &&
                   strstr(mc_last_error(), "dnn.enabled is True"),
               "%s", mc_last_error());
@@ -162,7 +162,7 @@ TEST(cuda_conv_knows_the_words_of_flags)
     p.algo = "none";
     int64_t mode = PLAN_ESTIMATE;
     const char *name = mc_conv_forced(&p.base, &mode);
-    CHECK(name && strcmp(name, mc_nv_found(NV_CUDNN)->there ? "cudnn" : "im2col") == 0, "none: %s", name);
+    CHECK(name && strcmp(name, mc_nv_found(NV_CUDNN)->present ? "cudnn" : "im2col") == 0, "none: %s", name);
 }
 
 /* The planner as a whole: times, remembers, and gives the same plan from wisdom. */

@@ -32,7 +32,7 @@ static void gemm_grid(mc_dtype d)
           served(&mc_gemm_cuda, t, &mc_gemm_cuda_skinny));
     CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cuda_unfused) > 30, "with what follows apart %d",
           served(&mc_gemm_cuda, t, &mc_gemm_cuda_unfused));
-    if (mc_nv_found(NV_CUBLASLT)->there) {
+    if (mc_nv_found(NV_CUBLASLT)->present) {
         CHECK(served(&mc_gemm_cuda, t, &mc_gemm_cublaslt) > 30, "cuBLASLt ran %d times",
               served(&mc_gemm_cuda, t, &mc_gemm_cublaslt));
     }

@@ -112,7 +112,7 @@ TEST(examples_run) { run_rows(examples, COUNT(examples), output_of); }
 TEST(examples_of_gpus_run_or_say_what_they_need)
 {
     const bool there = nvrtc_here() && mc_cuda_count() > 0;
-    if (!there && mc_nv_found(NV_DRIVER)->there) {
+    if (!there && mc_nv_found(NV_DRIVER)->present) {
         SKIP("a driver, and no GPU that serves");
     }
     run_rows(there ? on_a_gpu : on_none, 1, output_of);

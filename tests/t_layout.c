@@ -124,7 +124,7 @@ TEST(what_tensor_cores_take_is_turned_where_that_gains)
         { "float32", CHAIN, false, "as_input" },
         { "float32", CHAIN, true, "tf32" },
     };
-    if (mc_cuda_count() < 1 || mc_flag_set("device", "cuda") < 0 || !mc_nv_found(NV_CUDNN)->there) {
+    if (mc_cuda_count() < 1 || mc_flag_set("device", "cuda") < 0 || !mc_nv_found(NV_CUDNN)->present) {
         SKIP("no GPU with cuDNN");
     }
     for (size_t i = 0; i < NELEM(rows); i++) {

@@ -193,7 +193,7 @@ TEST(flags_print_themselves) /* at their defaults: what the environment sets may
         snprintf(line, sizeof line, "%s = ", rows[i].name);
         CHECK(strstr(text, line), "%s is missing", rows[i].name);
     }
-    CHECK(strstr(text, "threads = 7  (default: 0)\n    threads a function"), "%s", text);
+    CHECK(strstr(text, "threads = 7  (default: 0)\n    threads that a function"), "%s", text);
     size_t longest = 0;
     for (char *line = text; *line; line += strcspn(line, "\n") + 1) {
         longest = MC_MAX(longest, strcspn(line, "\n"));

@@ -139,7 +139,8 @@ TEST(lines_are_shared_by_threads)
         g, &(mc_spec){ .inputs = "x, p", .outputs = "permute_row_elements(x, p)", .threads = 3 });
     mc_array_set(bad, (int64_t[]){ 40, 7 }, 601);
     mc_array_set(bad, (int64_t[]){ 60, 7 }, 602);
-    CHECK(f && mc_call(f, MC_IN(x, bad), MC_OUT(&y)) == MC_EINDEX && strstr(mc_last_error(), "index 601 is out of range"),
+    CHECK(f && mc_call(f, MC_IN(x, bad), MC_OUT(&y)) == MC_EINDEX &&
+              strstr(mc_last_error(), "index 601 is out of range"),
           "%s", mc_last_error());
     mc_array_unref(&y);
     mc_function_free(f);

@@ -81,13 +81,13 @@ static const struct mc_op_family families[] = {
       "graph is built." },
     { "Products", mc_ops_product, .count = &mc_nops_product, .rules =
       "Inputs of two dtypes are promoted to one. Sizes that are summed over must agree, else the error is "
-      "MC_ESHAPE. Products of floats are computed by one of the solvers in `src/gemm`, which the planner "
+      "MC_ESHAPE. Products of floats are computed by one of the solvers in `src/heavy/gemm`, which the planner "
       "chooses." },
     { "Convolution", mc_ops_conv, .count = &mc_nops_conv, .rules =
       "x has the axes batch, channels, then one to three axes of places; w has filters, channels of a "
       "group, then taps. Both are promoted to one float dtype; two arrays of integers are refused. "
       "`flip=True` turns the filters round, as a convolution does; with `flip=False` the op is a "
-      "correlation. Each is computed by one of the solvers in `src/conv`, which the planner chooses: "
+      "correlation. Each is computed by one of the solvers in `src/heavy/conv`, which the planner chooses: "
       "[convolution](../convolution.md)." },
     { "Convolution by its other names", mc_ops_conv_names, .count = &mc_nops_conv_names, .rules =
       "These are `conv`, `conv_inputs` and `conv_weights` under the names and with the arguments of other "

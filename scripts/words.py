@@ -52,7 +52,7 @@ def main():
     for kind, what in found:
         print(f"{kind}: {what}")
     count = {kind: sum(k == kind for k, _ in found) for kind in ("lines", "terms", "retired", "devices")}
-    print(f"words: {count['lines']} lines over {WIDTH} columns, {count['terms']} terms with two meanings, "
+    print(f"words: {count['lines']} lines over {WIDTH} columns, {count['terms']} terms with two rows, "
           f"{count['retired']} retired words in {len(words)}, {count['devices']} tests for a device")
     return 1 if found else 0
 

@@ -36,7 +36,7 @@ static inline void one(const struct mc_problem *p, const struct mc_solver *s, st
         return;
     }
     struct mc_plan *plan = mc_plan_with(p, s);
-    p->family->word(p, &word);
+    p->family->key(p, &word);
     if (!plan && mc_last_status() == MC_EUNSUPPORTED) { /* a library may find out late that it has nothing */
         t->failed++;
     } else if (CHECK(plan, "%s: %s: %s", s->name, word.s, mc_last_error())) {

@@ -37,7 +37,7 @@ TEST(conv_words)
         struct mc_plan *plan = mc_conv_plan(&p, AS_FLAGS(NULL));
         struct mc_str text = { 0 };
         REQUIRE(plan, "%s", mc_last_error());
-        mc_conv_family.word(plan->problem, &text);
+        mc_conv_family.key(plan->problem, &text);
         CHECK(strcmp(text.s, rows[i].word) == 0, "%s, not %s", text.s, rows[i].word);
         mc_str_free(&text);
         mc_plan_free(plan);
@@ -55,7 +55,7 @@ TEST(conv_layout_words)
     memcpy(p.at.w, (int64_t[]){ 1, 36, 36, 12, 4 }, 5 * sizeof(int64_t));
     p.at.y[0] = 90;
     struct mc_str text = { 0 };
-    mc_conv_family.word(&p.base, &text);
+    mc_conv_family.key(&p.base, &text);
     CHECK(strcmp(text.s, "conv f32 fwd n2c3i6x7 f4k3x3o4x5 x:b01c w:c01f y:90,20,,5,1 a c0 e") == 0, "%s",
           text.s);
     mc_str_free(&text);

@@ -125,11 +125,11 @@ TEST(cudnn_is_enabled_or_not)
                   strstr(mc_last_error(), "dnn.enabled is True"),
               "%s", mc_last_error());
     }
-    mc_conv_cuda.word(&p.base, &with);
+    mc_conv_cuda.key(&p.base, &with);
     mc_flag_set("dnn.enabled", "False");
     const char *no = mc_conv_cudnn.refuse(&p.base);
     CHECK(no && strstr(no, "dnn.enabled"), "%s", no ? no : "takes it");
-    mc_conv_cuda.word(&p.base, &without);
+    mc_conv_cuda.key(&p.base, &without);
     CHECK(strcmp(with.s, without.s) != 0, "wisdom cannot tell: %s", with.s);
     mc_str_free(&with);
     mc_str_free(&without);
@@ -247,7 +247,7 @@ TEST(cuda_conv_rounding_is_noticed)
                 struct mc_conv_problem p = convolution(shapes[s], (enum mc_conv_pass)pass, &variants[v]);
                 struct mc_str word = { 0 };
                 p.base.family = &liars;
-                mc_conv_word(&p.base, &word);
+                mc_conv_key(&p.base, &word);
                 for (int cut = 0; cut < 2; cut++) {
                     shrinks = !cut ? 1 : mc_dtypes[p.dtype].size == 2 ? 0.9 : 1 - 7e-4;
                     mc_wisdom_clear();

@@ -34,7 +34,7 @@ TEST(gemm_word_says_what_matters)
     for (size_t i = 0; i < NELEM(rows); i++) {
         struct instance x = make(MC_FLOAT32, (struct shape){ 6, 7, 8 }, rows[i].order, rows[i].v);
         struct mc_str word = { 0 };
-        mc_gemm_family.word(&x.p.base, &word);
+        mc_gemm_family.key(&x.p.base, &word);
         CHECK(strcmp(word.s, rows[i].word) == 0, "'%s', not '%s'", word.s, rows[i].word);
         mc_str_free(&word);
         unmake(&x);

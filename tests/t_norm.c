@@ -13,7 +13,7 @@ TEST(every_norm_solver_gives_the_reference)
             struct mc_norm_problem p;
             struct mc_str text = { 0 };
             norm_any(&p, norm_below(3) ? MC_FLOAT32 : MC_FLOAT64);
-            mc_norm_family.word(&p.base, &text);
+            mc_norm_family.key(&p.base, &text);
             for (int i = 0; mc_norm_solvers[i]; i++) {
                 const struct mc_solver *s = mc_norm_solvers[i];
                 struct mc_plan *plan = s->refuse && s->refuse(&p.base) ? NULL : mc_plan_with(&p.base, s);
@@ -40,7 +40,7 @@ TEST(norm_words_and_plans)
     for (int r = 0; r < 3; r++) {
         memcpy(p.at[r], (const int64_t[4]){ 96 * 729, 729, 27, 1 }, 4 * sizeof(int64_t));
     }
-    mc_norm_family.word(&p.base, &word);
+    mc_norm_family.key(&p.base, &word);
     CHECK(word.s && strcmp(word.s, "norm f32 forward c96 n5 beta 0.75 planes 8 lanes 729") == 0, "%s",
           word.s);
     mc_str_free(&word);

@@ -100,7 +100,7 @@ static void nest_word(const struct mc_problem *p, struct mc_str *out)
 }
 
 static const struct mc_family nests = {
-    .name = "nest", .solvers = nested, .problem_size = sizeof(struct nest), .word = nest_word
+    .name = "nest", .solvers = nested, .problem_size = sizeof(struct nest), .key = nest_word
 };
 
 static const struct mc_plan *leaf_of(const struct mc_plan *plan)
@@ -157,7 +157,7 @@ TEST(options_say_why_the_cap_is_low)
 {
     static const struct mc_solver *const only_big[] = { &big, NULL };
     const struct mc_family f = {
-        .name = "nest", .solvers = only_big, .problem_size = sizeof(struct nest), .word = nest_word
+        .name = "nest", .solvers = only_big, .problem_size = sizeof(struct nest), .key = nest_word
     };
     struct nest p = { { &f, mc_plan_options_of(NULL) }, 0, .asks = true };
     p.base.options.workspace = 1024;
@@ -178,11 +178,11 @@ TEST(options_are_no_part_of_a_key)
 {
     struct mc_conv_problem p = convolution("n2c3f4 i6x7 k3x3", CONV_FORWARD, &variants[0]);
     struct mc_str key[2] = { { 0 } };
-    mc_conv_word(&p.base, &key[0]);
+    mc_conv_key(&p.base, &key[0]);
     p.base.options = (struct mc_plan_options){
         .mode = PLAN_EXHAUSTIVE, .depth = 3, .workspace = 17, .check = true
     };
-    mc_conv_word(&p.base, &key[1]);
+    mc_conv_key(&p.base, &key[1]);
     CHECK(strcmp(key[0].s, key[1].s) == 0, "%s and %s", key[0].s, key[1].s);
     mc_str_free(&key[0]);
     mc_str_free(&key[1]);

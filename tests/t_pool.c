@@ -9,7 +9,7 @@
 static void check_solvers(const struct mc_pool_problem *p, int *ran)
 {
     struct mc_str text = { 0 };
-    mc_pool_family.word(&p->base, &text);
+    mc_pool_family.key(&p->base, &text);
     for (int k = 0; mc_pool_solvers[k]; k++) {
         const struct mc_solver *s = mc_pool_solvers[k];
         if (s->refuse && s->refuse(&p->base)) {
@@ -131,7 +131,7 @@ TEST(pool_words_and_plans)
     for (size_t i = 0; i < NELEM(cases); i++) {
         struct mc_pool_problem p = plain_problem(cases[i].mode, cases[i].pass, 13, 3, 2);
         struct mc_str word = { 0 };
-        mc_pool_family.word(&p.base, &word);
+        mc_pool_family.key(&p.base, &word);
         CHECK(word.s && strcmp(word.s, cases[i].word) == 0, "%s", word.s);
         struct mc_plan *plan = mc_pool_plan(&p, AS_FLAGS(NULL));
         CHECK(plan && strcmp(plan->solver->name, "rows") == 0, "%s",

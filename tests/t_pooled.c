@@ -24,7 +24,7 @@ TEST(pooled_solvers_give_the_reference)
             p.conv.has_epilogue = below(2);
             struct mc_plan *plan = mc_pooled_plan(&p, AS_FLAGS(NULL));
             struct mc_str word = { 0 };
-            mc_pooled_word(&p.base, &word);
+            mc_pooled_key(&p.base, &word);
             CHECK(!plan || mc_pooled_family.verify(&p.base, plan) == MC_OK, "%s: %s: %s",
                   kernels[k] ? kernels[k] : "the best", word.s, mc_last_error());
             CHECK(!plan || plan->cost > 0, "%s", word.s);
@@ -48,7 +48,7 @@ TEST(pooled_words_and_refusals)
         .w = { 1, 2, 2 }, .stride = { 1, 2, 2 }, .out = { 1, 3, 3 }, .g = { 36, 9, 9, 3, 1 }, .mark = { 36, 9, 9, 3, 1 }, .marks = MC_UINT8,
     };
     struct mc_str word = { 0 };
-    mc_pooled_word(&p.base, &word);
+    mc_pooled_key(&p.base, &word);
     CHECK(word.s &&
               strcmp(word.s, "pooled conv f32 weights n2c3i8x8 f4k3x3o6x6 w1x2x2 s1x2x2 p0x0x0 o1x3x3") == 0,
           "%s", word.s);

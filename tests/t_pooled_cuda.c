@@ -32,7 +32,7 @@ TEST(cuda_pooled_few_channels)
         p.base = (struct mc_problem){ &mc_pooled_cuda, mc_plan_options_of(&mc_site_cuda) };
         struct mc_plan *plan = mc_pooled_cuda_plan(&p, AS_FLAGS(&mc_site_cuda));
         struct mc_str word = { 0 };
-        mc_pooled_word(&p.base, &word);
+        mc_pooled_key(&p.base, &word);
         CHECK(!plan || mc_pooled_cuda.verify(&p.base, plan) == MC_OK, "%s: %s", word.s, mc_last_error());
         served[pass] += plan != NULL;
         mc_str_free(&word);

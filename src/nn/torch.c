@@ -1,18 +1,18 @@
 /* torch.c: parameters under the names and in the layouts of a PyTorch state dict.
  *
- * A module has the name of its layer unless a line `layer = module` gives another.  The table says what the
- * tensors of a module are called and how their layout differs from that of the layer's parameters.
+ * A module has the name of its layer unless a line `layer = module` gives another.  The table has the names
+ * of a module's tensors, and how their layout differs from that of the layer's parameters.
  *
- * Invariant: nothing in a net changes until every array of the file has been found to fit. */
+ * Invariant: no parameter changes until every array of the file was checked. */
 #include "nn/nn.h"
 #include <math.h>
 
 enum how {
-    SWAP = 1,     /* the first two axes change places */
-    FLIP = 2,     /* the places of filters run the other way where the layer turns them */
-    PLACES = 4,   /* PyTorch's has an axis of size 1 for each place */
-    VECTOR = 8,   /* there is a counterpart of one axis only */
-    VARIANCE = 16 /* 1 / sqrt(v + epsilon) here, v there */
+    SWAP = 1,      /* the first two axes are exchanged */
+    FLIP = 2,      /* spatial axes are reversed if the layer flips its filters */
+    POSITIONS = 4, /* PyTorch's tensor has an axis of size 1 for each spatial axis */
+    VECTOR = 8,    /* only a parameter with one axis has a counterpart */
+    VARIANCE = 16  /* the parameter is 1 / sqrt(v + epsilon), PyTorch's tensor is v */
 };
 static const struct tensor {
     const char *kinds, *ours, *theirs;
@@ -23,7 +23,7 @@ static const struct tensor {
     { " conv conv_mm conv_dnn ",  "W",       "weight",       FLIP },
     { " dilated_conv ",           "W",       "weight",       SWAP },
     { " deconv ",                 "W",       "weight",       FLIP },
-    { " nin ",                    "W",       "weight",       SWAP | PLACES },
+    { " nin ",                    "W",       "weight",       SWAP | POSITIONS },
     { " conv conv_mm conv_dnn dilated_conv deconv nin ", "b", "bias", VECTOR },
     { " batch_norm ",             "gamma",   "weight",       VECTOR },
     { " batch_norm ",             "beta",    "bias",         VECTOR },
@@ -53,7 +53,7 @@ struct dict {
     struct part *part;
     int nline, npart;
 };
-#define EPSILON 1e-5 /* of PyTorch's batch norms unless they say another */
+#define EPSILON 1e-5 /* the default of PyTorch's batch norms */
 
 /* ---- names ---- */
 
@@ -66,7 +66,7 @@ static struct mc_nn_slice word(const char **at)
     return w;
 }
 
-/* One line from *at on, which moves behind it; an empty one leaves ours without a letter. */
+/* Reads a line at *at and moves *at behind it.  An empty line: ours is empty. */
 static mc_status read_line(const char **at, int number, struct line *l)
 {
     *l = (struct line){ .epsilon = EPSILON };
@@ -129,7 +129,7 @@ static mc_status read_lines(struct dict *d, const char *names)
     return s;
 }
 
-/* The module of a layer; the last line about it counts. */
+/* The module of a layer.  Of several lines about one layer the last counts. */
 static struct line module_of(const struct dict *d, const mc_layer *l)
 {
     for (int i = d->nline; i-- > 0;) {
@@ -141,9 +141,9 @@ static struct line module_of(const struct dict *d, const mc_layer *l)
     return (struct line){ own, own, EPSILON };
 }
 
-/* ---- what the state dict has ---- */
+/* ---- the tensors of the state dict ---- */
 
-/* Is the word in a list that has a space before and behind each? */
+/* Is the word in the list?  Each word of the list has a space before and after it. */
 static bool has_word(const char *list, const char *word)
 {
     const size_t n = strlen(word);
@@ -155,7 +155,7 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* ours: NULL for what has no parameter here */
+/* ours: NULL: the row of a tensor that has no parameter in the layer */
 static const struct tensor *find_row(const mc_layer *l, const char *ours)
 {
     for (int i = 0; i < COUNT(tensors); i++) {
@@ -231,14 +231,14 @@ static void release(struct dict *d)
 
 /* ---- layouts ---- */
 
-/* Takes x over. */
+/* Frees x; returns what was made of it. */
 static mc_array *next(mc_array *x, mc_array *made)
 {
     mc_array_unref(&x);
     return made;
 }
 
-/* 1 / sqrt(v + epsilon) of each number, or v of that. */
+/* load: 1 / sqrt(v + epsilon) of each element v; else v of each. */
 static mc_array *variance(const mc_array *x, double epsilon, bool load)
 {
     mc_array *wide = mc_array_cast(x, MC_FLOAT64), *out = NULL;
@@ -251,14 +251,14 @@ static mc_array *variance(const mc_array *x, double epsilon, bool load)
     return out;
 }
 
-/* An array in the other's layout, which its shape allows. */
-static mc_array *turn(const struct part *p, const mc_array *a, bool load)
+/* a in the layout of the parameter (load) or of PyTorch. */
+static mc_array *convert(const struct part *p, const mc_array *a, bool load)
 {
     const unsigned how = p->row->how;
     int axes[NN_MOST_AXES] = { 1, 0, 2, 3, 4, 5, 6, 7 }, places = mc_layer_rank(p->param->layer) - 2;
     int64_t dims[NN_MOST_AXES] = { 0 };
     mc_array *x = mc_array_ref((mc_array *)a);
-    if (x && how & PLACES && load) {
+    if (x && how & POSITIONS && load) {
         x = next(x, mc_array_reshape(a, 2, mc_array_dims(a)));
     }
     if (x && how & SWAP) {
@@ -268,7 +268,7 @@ static mc_array *turn(const struct part *p, const mc_array *a, bool load)
         const int64_t n = mc_array_dims(x)[i];
         x = next(x, mc_array_slice(x, i, n - 1, n, -1));
     }
-    if (x && how & PLACES && !load) {
+    if (x && how & POSITIONS && !load) {
         for (int i = 0; i < 2 + places; i++) {
             dims[i] = i < 2 ? mc_array_dims(x)[i] : 1;
         }
@@ -277,15 +277,15 @@ static mc_array *turn(const struct part *p, const mc_array *a, bool load)
     return x && how & VARIANCE ? next(x, variance(x, p->epsilon, load)) : x;
 }
 
-/* The shape that PyTorch has it in. */
-static int their_dims(const struct part *p, mc_graph *g, int64_t dims[NN_MOST_AXES])
+/* The shape of PyTorch's tensor; returns its rank. */
+static int torch_dims(const struct part *p, mc_graph *g, int64_t dims[NN_MOST_AXES])
 {
     const mc_node *n = mc_shared_node(g, p->param->shared);
     int rank = mc_node_rank(n);
     for (int i = 0; i < rank; i++) {
         dims[i] = mc_node_dims(n)[p->row->how & SWAP && i < 2 ? 1 - i : i];
     }
-    for (int i = 2; p->row->how & PLACES && i < mc_layer_rank(p->param->layer); i++) {
+    for (int i = 2; p->row->how & POSITIONS && i < mc_layer_rank(p->param->layer); i++) {
         dims[rank++] = 1;
     }
     return rank;
@@ -306,7 +306,7 @@ mc_status mc_net_save_torch(const mc_net *net, const char *path, const char *nam
     for (int i = 0; s == MC_OK && i < d.npart; i++) {
         struct part *p = &d.part[i];
         mc_array *own = p->param ? mc_shared_get(p->param->shared) : NULL;
-        p->value = own ? turn(p, own, false) : p->param ? NULL : mc_array_scalar(MC_INT64, 0);
+        p->value = own ? convert(p, own, false) : p->param ? NULL : mc_array_scalar(MC_INT64, 0);
         mc_array_unref(&own);
         name[i] = p->name;
         value[i] = p->value;
@@ -319,7 +319,7 @@ mc_status mc_net_save_torch(const mc_net *net, const char *path, const char *nam
     return s;
 }
 
-/* Is it one of ours, or of a module that a line `none = module` leaves out? */
+/* Is it a tensor of the net, or of a module that a line `none = module` leaves out? */
 static bool expected(const struct dict *d, const char *name)
 {
     for (int i = 0; i < d->npart; i++) {
@@ -348,12 +348,12 @@ static mc_status load_part(const struct dict *d, struct part *p, const char *pat
         return mc_fail(MC_EARG, "%s: '%s' is not in it, which '%s' would be", path, p->name, p->param->name);
     }
     mc_array *a = mc_archive_load(z, p->name);
-    const int rank = their_dims(p, d->net->g, dims);
+    const int rank = torch_dims(p, d->net->g, dims);
     if (!a) {
         return mc_last_status();
     }
     mc_status s = mc_nn_fits(path, p->name, a, rank, dims);
-    mc_array *own = s == MC_OK ? turn(p, a, true) : NULL;
+    mc_array *own = s == MC_OK ? convert(p, a, true) : NULL;
     p->value = own ? mc_array_cast(own, mc_node_dtype(mc_shared_node(d->net->g, p->param->shared))) : NULL;
     mc_array_unref(&own);
     mc_array_unref(&a);

@@ -16,7 +16,7 @@ struct mc_candidate {
 };
 struct mc_choice {
     const struct mc_problem *problem;
-    struct mc_str word;
+    struct mc_str key;
     VEC(struct mc_candidate) list; /* then those that refuse */
     size_t able;
     struct mc_str why; /* why candidates could not be planned */

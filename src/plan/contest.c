@@ -63,7 +63,7 @@ static bool challenge(struct mc_choice *c, struct mc_trials *t, const struct mc_
                       struct mc_plan **best)
 {
     if (is_hopeless(c, t, k)) {
-        LOG(LOG_PLAN, "%s: %s is not tried: %.3g us expected", c->word.s, k->solver->name, k->estimate * 1e6);
+        LOG(LOG_PLAN, "%s: %s is not tried: %.3g us expected", c->key.s, k->solver->name, k->estimate * 1e6);
         return true;
     }
     const double start = mc_now();
@@ -77,7 +77,7 @@ static bool challenge(struct mc_choice *c, struct mc_trials *t, const struct mc_
     }
     const double least = mc_plan_least(plan);
     if (t->best > 0 && least > t->best) {
-        LOG(LOG_PLAN, "%s: %s is not tried: no less than %.3g us, the best takes %.3g", c->word.s,
+        LOG(LOG_PLAN, "%s: %s is not tried: no less than %.3g us, the best takes %.3g", c->key.s,
             k->solver->name, least * 1e6, t->best * 1e6);
         mc_plan_free(plan);
         return true;
@@ -88,12 +88,12 @@ static bool challenge(struct mc_choice *c, struct mc_trials *t, const struct mc_
     }
     const bool ran = mc_trials_run(t, plan, k->estimate);
     if (!ran) {
-        LOG(LOG_PLAN, "%s: %s is not taken: %s", c->word.s, k->solver->name, mc_last_error());
+        LOG(LOG_PLAN, "%s: %s is not taken: %s", c->key.s, k->solver->name, mc_last_error());
         mc_str_addf(&c->why, "; %s failed: %s", plan->solver->name, mc_last_error());
         mc_plan_free(plan);
         return true;
     }
-    LOG(LOG_PLAN, "%s: %s takes %.3g us (estimate %.3g), planned in %.3g ms, timed in %.3g", c->word.s,
+    LOG(LOG_PLAN, "%s: %s takes %.3g us (estimate %.3g), planned in %.3g ms, timed in %.3g", c->key.s,
         plan->solver->name, plan->cost * 1e6, k->estimate * 1e6, planned * 1e3,
         (mc_now() - start - planned) * 1e3);
     const bool wins = !*best || plan->cost < (*best)->cost * required_margin(c, t, k, (*best)->solver);

@@ -85,7 +85,7 @@ void mc_plan_text(const struct mc_plan *p, struct mc_str *out)
 {
     const char *family = p->problem->family->name;
     struct mc_str word = { 0 };
-    p->problem->family->word(p->problem, &word);
+    p->problem->family->key(p->problem, &word);
     const char *rest = word.bad || !word.s ? "" : word.s;
     if (strncmp(rest, family, strlen(family)) == 0) {
         rest += strlen(family);

@@ -79,7 +79,7 @@ struct mc_timing { double median, least, most; int n; };
  * memory, and run() only enqueues work. */
 struct mc_site {
     /* "cuda NVIDIA H200": the first words of its lines in wisdom */
-    void (*word)(struct mc_str *out);
+    void (*name)(struct mc_str *out);
     void *(*take)(size_t bytes);                             /* workspace; NULL: failed, error set */
     void (*give)(void *p);
     /* like mc_time; the times are those of the device */
@@ -89,7 +89,7 @@ struct mc_family {
     const char *name;                                        /* "gemm" */
     const struct mc_solver *const *solvers;                  /* the last resort is last, then NULL */
     size_t problem_size;                                     /* sizeof the family's problem struct */
-    void (*word)(const struct mc_problem *p, struct mc_str *out); /* prints the key */
+    void (*key)(const struct mc_problem *p, struct mc_str *out); /* prints the key */
     /* Allocates and fills operands to time with; discard() frees them. */
     mc_status (*operands)(const struct mc_problem *p, void *operand[8]);
     void (*discard)(const struct mc_problem *p, void *operand[8]);
@@ -163,8 +163,8 @@ bool mc_plan_exact(const struct mc_problem *p, void *const *operand, const char 
 struct mc_timing mc_time(mc_status (*run)(void *arg), void *arg, double budget, double hopeless);
 /* ---- wisdom.c: all calls lock.  The file is written as a whole, by rename.  A damaged or foreign file is
  * ignored.  Functions to print, import and clear wisdom are public ---- */
-bool mc_wisdom_find(const char *word, char solver[64], double *seconds);
-void mc_wisdom_put(const char *word, const char *solver, double seconds);
+bool mc_wisdom_find(const char *key, char solver[64], double *seconds);
+void mc_wisdom_put(const char *key, const char *solver, double seconds);
 
 /* For mc_flag_names: appends "auto", if n is 0, and the names of the table's solvers to names[0..n).  Returns
  * the new n. */

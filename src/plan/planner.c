@@ -132,7 +132,7 @@ struct mc_plan *mc_choice_cheapest(struct mc_choice *c)
             return NULL; /* error set: a failed check, or no memory */
         }
     }
-    mc_fail(MC_EUNSUPPORTED, "no solver for %s%s", c->word.s, c->why.s ? c->why.s : "");
+    mc_fail(MC_EUNSUPPORTED, "no solver for %s%s", c->key.s, c->why.s ? c->why.s : "");
     return NULL;
 }
 
@@ -145,7 +145,7 @@ static bool wisdom_key(const struct mc_choice *c, bool exhaustive, struct mc_str
 {
     uint64_t h = mc_hash_mix(0, c->problem->options.workspace);
     if (c->problem->family->site) {
-        c->problem->family->site->word(key);
+        c->problem->family->site->name(key);
         mc_str_add(key, " ");
     }
     for (const struct mc_solver *const *s = c->problem->family->solvers; *s; s++) {
@@ -153,7 +153,7 @@ static bool wisdom_key(const struct mc_choice *c, bool exhaustive, struct mc_str
                 ? h
                 : mc_hash_mix(h, mc_hash_str((*s)->name));
     }
-    mc_str_addf(key, "%s t%d s%08x%s", c->word.s, mc_team_size(), (unsigned)h, exhaustive ? " all" : "");
+    mc_str_addf(key, "%s t%d s%08x%s", c->key.s, mc_team_size(), (unsigned)h, exhaustive ? " all" : "");
     return !key->bad;
 }
 
@@ -246,13 +246,13 @@ static struct mc_plan *forced(struct mc_choice *c, const char *name)
     }
     const char *no = mc_plan_declines(c->problem, s);
     if (no) {
-        mc_fail(MC_EUNSUPPORTED, "%s: solver %s, which was asked for, %s", c->word.s, name, no);
+        mc_fail(MC_EUNSUPPORTED, "%s: solver %s, which was asked for, %s", c->key.s, name, no);
         return NULL;
     }
     struct mc_plan *plan = mc_choice_plan(c, s);
     if (!plan) {
         if (mc_last_status() != MC_EMEMORY) {
-            mc_fail(MC_EUNSUPPORTED, "%s%s", c->word.s, c->why.s ? c->why.s : "");
+            mc_fail(MC_EUNSUPPORTED, "%s%s", c->key.s, c->why.s ? c->why.s : "");
         }
         return NULL;
     }
@@ -267,7 +267,7 @@ static void log_plan(const struct mc_choice *c, const struct mc_plan *plan)
 {
     struct mc_str text = { 0 };
     mc_plan_text(plan, &text);
-    LOG(LOG_PLAN, "%s -> %s, %.3g us %s, workspace %zu", c->word.s, text.s ? text.s : "", plan->cost * 1e6,
+    LOG(LOG_PLAN, "%s -> %s, %.3g us %s, workspace %zu", c->key.s, text.s ? text.s : "", plan->cost * 1e6,
         plan->measured ? "measured" : "estimated", plan->workspace);
     for (size_t i = c->able; i < c->list.n; i++) {
         LOG(LOG_PLAN, "    %s %s", c->list.at[i].solver->name, c->list.at[i].no);
@@ -295,7 +295,7 @@ static struct mc_plan *choose(struct mc_choice *c)
     if (c->able == 0) {
         struct mc_str why = { 0 };
         mc_plan_reasons(c->problem, &why);
-        mc_fail(MC_EUNSUPPORTED, "no solver for %s: %s", c->word.s, why.s ? why.s : "");
+        mc_fail(MC_EUNSUPPORTED, "no solver for %s: %s", c->key.s, why.s ? why.s : "");
         mc_str_free(&why);
         return NULL;
     }
@@ -312,14 +312,14 @@ struct mc_plan *mc_plan_make(const struct mc_problem *p)
     struct mc_choice c = { .problem = p, .mode = mode_of(p) };
     struct mc_plan *plan = NULL;
     mc_clear_error(); /* so that mc_last_status tells of this call only */
-    p->family->word(p, &c.word);
-    if (!c.word.bad && c.word.s) {
+    p->family->key(p, &c.key);
+    if (!c.key.bad && c.key.s) {
         plan = choose(&c);
     }
     if (plan) {
         log_plan(&c, plan);
     }
-    mc_str_free(&c.word);
+    mc_str_free(&c.key);
     mc_str_free(&c.why);
     VEC_FREE(c.list);
     return plan;
@@ -343,8 +343,8 @@ double mc_plan_seconds(const struct mc_problem *p)
     char name[64];
     double seconds = -1;
     const char *asked = p->family->forced ? p->family->forced(p, &c.mode) : "auto";
-    p->family->word(p, &c.word);
-    const bool good = !c.word.bad && c.word.s && asked && strcmp(asked, "auto") == 0;
+    p->family->key(p, &c.key);
+    const bool good = !c.key.bad && c.key.s && asked && strcmp(asked, "auto") == 0;
     const bool timed = good && c.mode != PLAN_ESTIMATE &&
                        (wisdom_of(&c, true, name, &seconds) || wisdom_of(&c, false, name, &seconds));
     if (good && !timed && collect_candidates(&c) && c.able) {
@@ -353,7 +353,7 @@ double mc_plan_seconds(const struct mc_problem *p)
     if (!asked) {
         mc_clear_error(); /* planning will report it */
     }
-    mc_str_free(&c.word);
+    mc_str_free(&c.key);
     VEC_FREE(c.list);
     return seconds;
 }

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 struct line {
-    char *word; /* the key */
+    char *key; /* names the problem, and where it was timed */
     char solver[64];
     double seconds;
     bool own; /* timed by this process, not read from a file */
@@ -36,12 +36,12 @@ static char *known_path; /* the file that `known` was read from; NULL: none yet 
 
 /* ---- lines ---- */
 
-static size_t place(const lines *l, const char *word, bool *found)
+static size_t place(const lines *l, const char *key, bool *found)
 {
     size_t lo = 0, hi = l->n;
     while (lo < hi) {
         const size_t mid = (lo + hi) / 2;
-        const int order = strcmp(l->at[mid].word, word);
+        const int order = strcmp(l->at[mid].key, key);
         if (order == 0) {
             *found = true;
             return mid;
@@ -53,18 +53,18 @@ static size_t place(const lines *l, const char *word, bool *found)
     return lo;
 }
 
-static bool insert(lines *l, const char *word, const char *solver, double seconds, bool own)
+static bool insert(lines *l, const char *key, const char *solver, double seconds, bool own)
 {
     bool found;
-    const size_t at = place(l, word, &found);
+    const size_t at = place(l, key, &found);
     if (!found) {
-        char *copy = mc_strdup(word);
+        char *copy = mc_strdup(key);
         if (!copy || !VEC_RESERVE(*l, 1)) {
             mc_free(copy);
             return false;
         }
         memmove(l->at + at + 1, l->at + at, (l->n - at) * sizeof l->at[0]);
-        l->at[at].word = copy;
+        l->at[at].key = copy;
         l->n++;
     }
     mc_snprintf(l->at[at].solver, sizeof l->at[at].solver, "%s", solver);
@@ -76,7 +76,7 @@ static bool insert(lines *l, const char *word, const char *solver, double second
 static void drop(lines *l)
 {
     for (size_t i = 0; i < l->n; i++) {
-        mc_free(l->at[i].word);
+        mc_free(l->at[i].key);
     }
     VEC_FREE(*l);
 }
@@ -86,9 +86,9 @@ static bool merge(lines *to, const lines *from, bool newer)
 {
     for (size_t i = 0; i < from->n; i++) {
         bool found;
-        const size_t at = place(to, from->at[i].word, &found);
+        const size_t at = place(to, from->at[i].key, &found);
         if ((!found || (newer && !to->at[at].own)) &&
-            !insert(to, from->at[i].word, from->at[i].solver, from->at[i].seconds, false)) {
+            !insert(to, from->at[i].key, from->at[i].solver, from->at[i].seconds, false)) {
             return false;
         }
     }
@@ -106,7 +106,7 @@ static void print_all(const lines *l, struct mc_str *out)
 {
     print_header(out);
     for (size_t i = 0; i < l->n; i++) {
-        mc_str_addf(out, "%s %s %.4e\n", l->at[i].word, l->at[i].solver, l->at[i].seconds);
+        mc_str_addf(out, "%s %s %.4e\n", l->at[i].key, l->at[i].solver, l->at[i].seconds);
     }
     mc_str_addf(out, "end %zu %016" PRIx64 "\n", l->n, out->s ? mc_hash(out->s, out->n, 0) : 0);
 }
@@ -325,12 +325,12 @@ static mc_status write_known(void)
 
 /* The key for the present value of cpu.isa: another solver may be fastest with other instructions.  NULL: no
  * memory. */
-static const char *key_prefix(const char *word, struct mc_str *out)
+static const char *key_prefix(const char *key, struct mc_str *out)
 {
     if (mc_flag_int(FLAG_isa) == 0) {
-        return word;
+        return key;
     }
-    mc_str_addf(out, "%s %s", mc_flag_text(FLAG_isa), word);
+    mc_str_addf(out, "%s %s", mc_flag_text(FLAG_isa), key);
     return out->bad ? NULL : out->s;
 }
 
@@ -351,14 +351,14 @@ static mc_status save(void)
 
 /* ---- external ---- */
 
-bool mc_wisdom_find(const char *word, char solver[64], double *seconds)
+bool mc_wisdom_find(const char *key, char solver[64], double *seconds)
 {
     struct mc_str full = { 0 };
     bool found = false;
-    if ((word = key_prefix(word, &full))) {
+    if ((key = key_prefix(key, &full))) {
         pthread_mutex_lock(&lock);
         load();
-        const size_t at = place(&known, word, &found);
+        const size_t at = place(&known, key, &found);
         if (found) {
             memcpy(solver, known.at[at].solver, sizeof known.at[at].solver);
             *seconds = known.at[at].seconds;
@@ -369,16 +369,16 @@ bool mc_wisdom_find(const char *word, char solver[64], double *seconds)
     return found;
 }
 
-void mc_wisdom_put(const char *word, const char *solver, double seconds)
+void mc_wisdom_put(const char *key, const char *solver, double seconds)
 {
     struct mc_str full = { 0 };
-    if (strchr(word, '\n') || strpbrk(solver, " \n")) {
+    if (strchr(key, '\n') || strpbrk(solver, " \n")) {
         return; /* could not be parsed */
     }
-    if ((word = key_prefix(word, &full))) {
+    if ((key = key_prefix(key, &full))) {
         pthread_mutex_lock(&lock);
         load();
-        if (insert(&known, word, solver, seconds, true)) {
+        if (insert(&known, key, solver, seconds, true)) {
             save(); /* if the folder cannot be written, the next process times again */
         }
         pthread_mutex_unlock(&lock);

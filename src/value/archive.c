@@ -1,11 +1,11 @@
 /* archive.c: files of named arrays, in any of the formats of the table.
  *
- * A file is written in the format that its name's ending says, and read in the one that its first bytes say.
+ * The ending of a file's name selects the format to write; its first bytes select the format to read.
  *
  * Invariant: the directory of an open file has been checked; an array is checked when it is loaded. */
 #include "value/archive.h"
 
-static const struct mc_format *const formats[] = { /* the first is for names without an ending of these */
+static const struct mc_format *const formats[] = { /* the first is for names with no ending of the table */
     &mc_npz,
     &mc_safetensors,
 };
@@ -116,7 +116,7 @@ const char *mc_archive_name(const mc_archive *a, int i)
     return i >= 0 && i < mc_archive_count(a) ? a->members.at[i].name : NULL;
 }
 
-/* Of equal names the last counts, as in any zip file that something was appended to. */
+/* Of members with equal names the last counts, as in any zip file that was appended to. */
 static const struct mc_member *find(const mc_archive *a, const char *name)
 {
     for (size_t i = a->members.n; i-- > 0;) {

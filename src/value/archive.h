@@ -1,4 +1,4 @@
-/* archive.h: a file of named arrays: what its formats and archive.c, which has their table, share. */
+/* archive.h: files of named arrays: shared by the formats and archive.c, which has their table. */
 #ifndef MC_ARCHIVE_H
 #define MC_ARCHIVE_H
 
@@ -6,7 +6,7 @@
 
 struct mc_member { /* one array of a file */
     char *name;
-    uint64_t at, size; /* its bytes; of .npz: where its header is, and its size when unpacked */
+    uint64_t at, size; /* its bytes; in .npz: where its header is, and its uncompressed size */
     union {
         struct {
             uint64_t packed;
@@ -29,10 +29,11 @@ struct mc_archive { /* a file that is open for reading */
     VEC(struct mc_member) members;
 };
 
-enum { MC_FORMAT_HEAD = 9 }; /* as many bytes tell the formats apart */
+enum { MC_FORMAT_HEAD = 9 }; /* bytes that are enough to recognise a format */
 struct mc_format {
     const char *ending;
-    /* Does a file that begins with these n bytes, MC_FORMAT_HEAD or all that it has, have this format? */
+    /* Has a file this format if it begins with these n bytes?  n: MC_FORMAT_HEAD, or less if the file is
+     * shorter. */
     bool (*knows)(const unsigned char *head, size_t n);
     mc_status (*read)(mc_archive *a); /* fills members */
     mc_array *(*load)(const mc_archive *a, const struct mc_member *m);
@@ -51,7 +52,7 @@ static inline uint64_t mc_little(const unsigned char *p, int n) /* a number of n
 }
 
 /* ---- archive.c, for formats ---- */
-/* m under the first n bytes of name */
+/* Adds m; its name is the first n bytes of `name`. */
 mc_status mc_archive_add(mc_archive *a, const char *name, size_t n, struct mc_member m);
 /* "'PATH' is a damaged .npz file: " and the rest: MC_EFORMAT */
 mc_status mc_archive_damaged(const mc_archive *a, const char *fmt, ...) MC_PRINTF(2, 3);

@@ -23,7 +23,7 @@ enum { SWAPPED = false };
 struct header {
     mc_archive *file;
     uint64_t room;        /* bytes behind it */
-    struct mc_dict names; /* that have been there */
+    struct mc_dict names; /* of all entries so far */
     struct mc_str text;   /* a value that is a string */
 };
 
@@ -103,7 +103,7 @@ static mc_status read_property(struct mc_json *j, const char *key, void *arg)
                               key);
 }
 
-/* Do shape and offsets fit each other and the file? */
+/* Do shape and offsets agree with each other and with the size of the file? */
 static mc_status check_entry(const struct entry *e)
 {
     const uint64_t room = e->header->room;
@@ -155,7 +155,7 @@ static mc_status read_entry(struct mc_json *j, const char *name, void *arg)
     return mc_archive_add(h->file, name, strlen(name), e.m);
 }
 
-static int by_place(const void *a, const void *b)
+static int by_offset(const void *a, const void *b)
 {
     const struct mc_member *x = *(const struct mc_member *const *)a, *y = *(const struct mc_member *const *)b;
     return x->at != y->at ? (x->at < y->at ? -1 : 1) : (x->size > y->size) - (x->size < y->size);
@@ -172,7 +172,7 @@ static mc_status check_layout(const mc_archive *a, uint64_t room)
         order[i] = &a->members.at[i];
     }
     if (s == MC_OK) {
-        qsort(order, n, sizeof *order, by_place);
+        qsort(order, n, sizeof *order, by_offset);
     }
     for (size_t i = 0; i <= n && s == MC_OK; i++) {
         const uint64_t at = i < n ? order[i]->at : room;
@@ -240,7 +240,8 @@ static mc_array *load(const mc_archive *a, const struct mc_member *m)
     return x;
 }
 
-/* A header begins with its brace, and no text has three zeros in front of one. */
+/* The header begins with a brace.  The three bytes before it are the upper bytes of its length: zero, which
+ * they are in no text. */
 static bool knows(const unsigned char *head, size_t n)
 {
     return n == MC_FORMAT_HEAD && head[LENGTH] == '{' && mc_little(head + 5, 3) == 0;
@@ -277,7 +278,7 @@ static void add_entry(struct mc_str *h, const char *name, const mc_array *a, siz
     mc_str_addf(h, "],\"data_offsets\":[%zu,%zu]}", at, at + bytes_of(a));
 }
 
-/* Readers of PyTorch's want to be told that tensors are as PyTorch has them, in C order. */
+/* PyTorch's readers require the metadata "format". */
 static mc_status make_header(struct mc_str *h, int n, const char *const *names, mc_array *const *arrays,
                              const size_t *at)
 {
@@ -297,7 +298,7 @@ static mc_status make_header(struct mc_str *h, int n, const char *const *names, 
                : MC_OK;
 }
 
-/* The elements as the file has them: those of a, or a copy in the other byte order. */
+/* The elements in the byte order of the file: a itself, or a copy. */
 static mc_array *in_order(mc_array *a)
 {
     mc_array *x = SWAPPED ? mc_array_copy(a) : mc_array_ref(a);
@@ -307,7 +308,8 @@ static mc_array *in_order(mc_array *a)
     return x;
 }
 
-/* Wide elements go first, so that every tensor is aligned although none may be padded. */
+/* Tensors are written in the order of falling element size.  So each is aligned, although the format allows
+ * no padding between them. */
 static mc_status write_file(const char *path, int n, const char *const *names, mc_array *const *arrays,
                             mc_array **data, size_t *at, struct mc_piece *piece)
 {

@@ -74,7 +74,7 @@ static void layout(struct mc_str *out, const struct mc_conv_problem *p, int role
     }
 }
 
-void mc_conv_word(const struct mc_problem *p_, struct mc_str *out)
+void mc_conv_key(const struct mc_problem *p_, struct mc_str *out)
 {
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
@@ -183,7 +183,7 @@ struct mc_plan *mc_conv_plan_in(const struct mc_family *family, const struct mc_
     }
     if (!possible(&p)) {
         struct mc_str text = { 0 };
-        mc_conv_word(&p.base, &text);
+        mc_conv_key(&p.base, &text);
         mc_fail(MC_ESHAPE, "%s: these sizes are impossible", text.s ? text.s : "conv");
         mc_str_free(&text);
         return NULL;

@@ -24,7 +24,7 @@ static inline const struct mc_conv_problem *conv(const struct mc_problem *p)
 }
 
 /* ---- problem.c ---- */
-void mc_conv_word(const struct mc_problem *p, struct mc_str *out);
+void mc_conv_key(const struct mc_problem *p, struct mc_str *out);
 struct mc_plan *mc_conv_plan_in(const struct mc_family *family, const struct mc_conv_problem *asked,
                                 const struct mc_plan_options *o);
 

@@ -37,11 +37,11 @@ static void layout(struct mc_str *out, const struct mc_pooled_problem *p, const 
     }
 }
 
-void mc_pooled_word(const struct mc_problem *p_, struct mc_str *out)
+void mc_pooled_key(const struct mc_problem *p_, struct mc_str *out)
 {
     const struct mc_pooled_problem *p = pooled(p_);
     mc_str_add(out, "pooled ");
-    mc_conv_word(&p->conv.base, out);
+    mc_conv_key(&p->conv.base, out);
     triple(out, "w", p->w);
     triple(out, "s", p->stride);
     triple(out, "p", p->pad);
@@ -244,7 +244,7 @@ const struct mc_family mc_pooled_family = {
     .name         = "pooled",
     .solvers      = solvers,
     .problem_size = sizeof(struct mc_pooled_problem),
-    .word         = mc_pooled_word,
+    .key         = mc_pooled_key,
     .operands     = operands,
     .discard      = discard,
     .verify       = verify,

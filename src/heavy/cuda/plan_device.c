@@ -15,7 +15,7 @@ const struct mc_cuda_text mc_cuda_fill_text = { "heavy/cuda/fill.cu", fill_text 
 
 /* ---- key and memory ---- */
 
-static void word(struct mc_str *out)
+static void device_name(struct mc_str *out)
 {
     const struct mc_cuda *d = mc_cuda_current();
     mc_str_addf(out, "cuda %s", d ? d->name : "?");
@@ -116,7 +116,7 @@ static struct mc_timing time_runs(mc_status (*run)(void *arg), void *arg, double
     return t;
 }
 
-const struct mc_site mc_site_cuda = { .word = word, .take = alloc, .give = dealloc, .time = time_runs };
+const struct mc_site mc_site_cuda = { .name = device_name, .take = alloc, .give = dealloc, .time = time_runs };
 
 /* ---- operands ---- */
 

@@ -35,7 +35,7 @@ static void lead(struct mc_str *out, const char *name, const int64_t *s, int64_t
     }
 }
 
-void mc_gemm_word(const struct mc_problem *p_, struct mc_str *out)
+void mc_gemm_key(const struct mc_problem *p_, struct mc_str *out)
 {
     const struct mc_gemm_problem *p = gemm(p_);
     mc_str_addf(out, "gemm %s %c%c m%" PRId64 "n%" PRId64 "k%" PRId64, short_name[p->dtype],

@@ -19,7 +19,7 @@ extern const struct mc_solver mc_gemm_direct, mc_gemm_skinny, mc_gemm_packed, mc
 /* 'n': the second index has stride 1; 't': the first; 'x': neither.  The stride of an axis of size 1 is
  * arbitrary. */
 char mc_gemm_order(const int64_t *strides, int64_t rows, int64_t cols);
-void mc_gemm_word(const struct mc_problem *p, struct mc_str *out);
+void mc_gemm_key(const struct mc_problem *p, struct mc_str *out);
 void mc_gemm_extents(const struct mc_gemm_problem *p, struct mc_extent e[4]); /* A, B, C, C0 */
 bool mc_gemm_possible(const struct mc_gemm_problem *p);                       /* false: the error is set */
 void mc_gemm_stack(struct mc_gemm_problem *p);  /* turns a batch with one B into one product if possible */

@@ -87,7 +87,7 @@ double mc_norm_seconds(const struct mc_norm_problem *p)
 
 /* ---- key ---- */
 
-void mc_norm_word(const struct mc_problem *p_, struct mc_str *out)
+void mc_norm_key(const struct mc_problem *p_, struct mc_str *out)
 {
     const struct mc_norm_problem *p = norming(p_);
     struct mc_norm_grid g;

@@ -14,7 +14,7 @@ extern const struct mc_solver *const mc_norm_solvers[];
 extern const struct mc_solver mc_norm_lanes, mc_norm_lines, mc_norm_reference;
 
 /* ---- problem.c ---- */
-void mc_norm_word(const struct mc_problem *p, struct mc_str *out);
+void mc_norm_key(const struct mc_problem *p, struct mc_str *out);
 bool mc_norm_uses(const struct mc_norm_problem *p, int r);   /* true: the problem has an array of role r */
 /* Elements from the lowest to the highest address; *low: index of the first element, counted from the
  * lowest. */

@@ -29,7 +29,7 @@ static void sizes(struct mc_str *out, const char *name, const struct mc_pool_sha
     }
 }
 
-void mc_pool_word(const struct mc_problem *p_, struct mc_str *out)
+void mc_pool_key(const struct mc_problem *p_, struct mc_str *out)
 {
     const struct mc_pool_problem *p = pooling(p_);
     const struct mc_pool_shape *s = &p->s;
@@ -247,7 +247,7 @@ const struct mc_family mc_pool_family = {
     .name         = "pool",
     .solvers      = mc_pool_solvers,
     .problem_size = sizeof(struct mc_pool_problem),
-    .word         = mc_pool_word,
+    .key         = mc_pool_key,
     .operands     = operands,
     .discard      = discard,
     .verify       = verify,

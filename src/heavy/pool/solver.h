@@ -15,7 +15,7 @@ extern const struct mc_solver mc_pool_global, mc_pool_rows, mc_pool_slide, mc_po
     mc_pool_reference;
 
 /* ---- problem.c ---- */
-void mc_pool_word(const struct mc_problem *p, struct mc_str *out);
+void mc_pool_key(const struct mc_problem *p, struct mc_str *out);
 void mc_pool_extents(const struct mc_pool_problem *p, struct mc_extent e[POOL_NARRAY]);
 mc_status mc_pool_compare(const struct mc_pool_problem *p, const struct mc_plan *plan, void *const *got,
                           void *const *want);

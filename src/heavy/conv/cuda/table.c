@@ -37,7 +37,7 @@ const struct mc_solver *const mc_conv_cuda_solvers[] = {
 /* Results that were timed without cuDNN do not hold for a machine with it. */
 static void word(const struct mc_problem *p, struct mc_str *out)
 {
-    mc_conv_word(p, out);
+    mc_conv_key(p, out);
     mc_str_add(out, mc_flag_int(FLAG_dnn_enabled) == DNN_NEVER ? " no cudnn" : "");
 }
 
@@ -96,7 +96,7 @@ const struct mc_family mc_conv_cuda = {
     .solvers      = mc_conv_cuda_solvers,
     .problem_size = sizeof(struct mc_conv_problem),
     .site         = &mc_site_cuda,
-    .word         = word,
+    .key         = word,
     .operands     = operands,
     .discard      = discard,
     .verify       = verify,

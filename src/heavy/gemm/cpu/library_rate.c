@@ -67,7 +67,7 @@ static double remembered_rate(const struct mc_gemm_problem *p, const char *name,
     double seconds = 0;
     word->n = 0;
     mc_str_add(word, "rate ");
-    p->base.family->word(&p->base, word);
+    p->base.family->key(&p->base, word);
     mc_str_addf(word, " t%d %s", mc_team_size(), name);
     return !word->bad && mc_wisdom_find(word->s, solver, &seconds) ? seconds : 0;
 }

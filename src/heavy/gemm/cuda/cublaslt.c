@@ -235,9 +235,9 @@ static mc_status run_trial(void *arg)
 
 static bool word(const struct mc_gemm_problem *p, struct mc_str *key)
 {
-    mc_site_cuda.word(key);
+    mc_site_cuda.name(key);
     mc_str_addf(key, " cublaslt %s ", mc_nv_found(NV_CUBLASLT)->version);
-    mc_gemm_word(&p->base, key);
+    mc_gemm_key(&p->base, key);
     return !key->bad;
 }
 

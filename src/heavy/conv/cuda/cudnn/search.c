@@ -139,9 +139,9 @@ static bool key_of(const struct mc_conv_problem *p, const char *what, struct mc_
 {
     struct mc_conv_problem bare = *p;
     bare.inner = 0;
-    mc_site_cuda.word(key);
+    mc_site_cuda.name(key);
     mc_str_addf(key, " cudnn %s%s ", mc_nv_found(NV_CUDNN)->version, what);
-    mc_conv_word(&bare.base, key);
+    mc_conv_key(&bare.base, key);
     return !key->bad;
 }
 

@@ -59,7 +59,7 @@ static uint32_t bits(const char *beside)
     return all;
 }
 
-TEST(far_steps_beside_each_other_give_the_same_bits)
+TEST(gpu_steps_beside_each_other_give_the_same_bits)
 {
     ON_GPU();
     uint32_t in_line = bits("False"), beside = bits("True");
@@ -67,7 +67,7 @@ TEST(far_steps_beside_each_other_give_the_same_bits)
 }
 
 /* Results that are made early and told late, in place, by way of views, of nothing. */
-TEST(far_formulas_beside_each_other)
+TEST(gpu_formulas_beside_each_other)
 {
     ON_GPU();
     static const char *const outputs[] = {
@@ -106,7 +106,7 @@ TEST(far_formulas_beside_each_other)
     mc_array_unref(&x);
 }
 
-TEST(far_a_recording_without_memory)
+TEST(gpu_a_recording_without_memory)
 {
     ON_GPU();
     mc_flag_set("cuda.beside", "True");

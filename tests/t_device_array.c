@@ -152,7 +152,7 @@ TEST(assignment_works_between_here_and_there)
 }
 
 /* The two halves share memory: what is read must not have been written before. */
-TEST(far_arrays_that_overlap_are_assigned_as_if_they_did_not)
+TEST(gpu_arrays_that_overlap_are_assigned_as_if_they_did_not)
 {
     mc_array *a = far_iota(MC_INT32, MC_SHAPE(10)), *low = mc_array_slice(a, 0, 0, 8, 1),
              *high = mc_array_slice(a, 0, 2, 8, 1);
@@ -246,7 +246,7 @@ TEST(what_cannot_be_done_there_says_so)
     mc_array_unref(&a);
 }
 
-TEST(far_arrays_survive_want_of_memory)
+TEST(gpu_arrays_survive_want_of_memory)
 {
     mc_array *a = far_iota(MC_FLOAT32, MC_SHAPE(2, 3)), *host = iota(MC_INT32, MC_SHAPE(2, 3));
     const size_t mark = fake.used;

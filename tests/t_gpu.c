@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-TEST(far_results_stay_or_come_home)
+TEST(gpu_results_stay_or_come_home)
 {
     ON_GPU();
     mc_graph *g = mc_graph_new();
@@ -36,7 +36,7 @@ TEST(far_results_stay_or_come_home)
     mc_graph_free(g);
 }
 
-TEST(far_inputs_may_lie_there)
+TEST(gpu_inputs_may_lie_there)
 {
     ON_GPU();
     mc_graph *g = mc_graph_new();
@@ -60,7 +60,7 @@ TEST(far_inputs_may_lie_there)
 }
 
 /* A function on each GPU; what one has made and left there goes to the next. */
-TEST(far_several_gpus_pass_it_on)
+TEST(gpu_several_gpus_pass_it_on)
 {
     ON_GPU();
     if (mc_cuda_count() < 2) {
@@ -97,7 +97,7 @@ TEST(far_several_gpus_pass_it_on)
 
 /* A NaN among a row's elements is its greatest, also where the row is walked in parts and written element by
  * element. */
-TEST(far_maxima_of_nan)
+TEST(gpu_maxima_of_nan)
 {
     ON_GPU();
     const int64_t dims[2] = { 3, 20001 };
@@ -123,7 +123,7 @@ TEST(far_maxima_of_nan)
 
 /* Rows whose bytes are whole words and others, as they lie and turned, of places that repeat and count from
  * the end. */
-TEST(far_rows_are_taken)
+TEST(gpu_rows_are_taken)
 {
     ON_GPU();
     static const char *const takes[] = { "x[i]",
@@ -161,7 +161,7 @@ TEST(far_rows_are_taken)
     mc_array_unref(&i);
 }
 
-TEST(far_index_out_of_range_is_an_error)
+TEST(gpu_index_out_of_range_is_an_error)
 {
     ON_GPU();
     mc_graph *g = mc_graph_new();
@@ -209,7 +209,7 @@ TEST(far_index_out_of_range_is_an_error)
 }
 
 /* What the host would do is refused, with the step and the reason, where the flag says so. */
-TEST(far_host_steps_can_be_refused)
+TEST(gpu_host_steps_can_be_refused)
 {
     static const struct { const char *formula, *why; } cases[] = {
         { "permute_row_elements(x, cast(x, 'int64'))", "no kernel on the GPU" }, { "x[nonzero(x > 0)]", "sizes depend on data" }, { "join(x, x)", NULL } };
@@ -246,7 +246,7 @@ static void *call_often(void *arg)
     return NULL;
 }
 
-TEST(far_functions_of_several_threads)
+TEST(gpu_functions_of_several_threads)
 {
     ON_GPU();
     enum { N = 4 };
@@ -266,7 +266,7 @@ TEST(far_functions_of_several_threads)
     mc_graph_free(g);
 }
 
-TEST(far_times_add_up)
+TEST(gpu_times_add_up)
 {
     ON_GPU();
     mc_graph *g = mc_graph_new();
@@ -290,7 +290,7 @@ TEST(far_times_add_up)
 
 /* Draws are work of kernels there: none goes to the host, not even where the shape is known only to a
  * call. */
-TEST(far_draws_stay)
+TEST(gpu_draws_stay)
 {
     ON_GPU();
     REQUIRE(mc_flag_set("cuda.host", "False") == MC_OK, "%s", mc_last_error());
@@ -308,7 +308,7 @@ TEST(far_draws_stay)
 
 /* Where memory is short a solver that needs less takes over; where nothing helps, one error says who wanted
  * how much. */
-TEST(far_memory_that_is_short)
+TEST(gpu_memory_that_is_short)
 {
     ON_GPU();
     struct agree a = { .g = mc_graph_new(), .scale = 4096 };

@@ -58,7 +58,7 @@ static mc_function *compiled(mc_graph *g, const char *outputs, const char *updat
     return f;
 }
 
-TEST(far_calls_ask_for_no_more_than_they_need)
+TEST(gpu_calls_ask_for_no_more_than_they_need)
 {
     static const struct { const char *outputs, *updates; bool fresh; int waits, allocations; } rows[] = {
         { "borrow(gpu_from_host(softmax(x)))", NULL,                 false, 0, 0 },
@@ -108,7 +108,7 @@ TEST(far_calls_ask_for_no_more_than_they_need)
 }
 
 /* allow_gc: is a function's memory given back behind each call? */
-TEST(far_arenas_are_kept_or_not)
+TEST(gpu_arenas_are_kept_or_not)
 {
     size_t held[2] = { 0 };
     ON_GPU();
@@ -135,7 +135,7 @@ TEST(far_arenas_are_kept_or_not)
     mc_array_unref(&host);
 }
 
-TEST(far_transfers_cancel)
+TEST(gpu_transfers_cancel)
 {
     static const struct { const char *output, *lies; } rows[] = {
         { "exp(x)", "cpu" },                                       { "gpu_from_host(exp(x))", "cuda0" },

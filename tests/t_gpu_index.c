@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Shapes at which grids differ: nothing, one, a ragged vector, long rows, long columns, split sums. */
-TEST(far_shapes)
+TEST(gpu_shapes)
 {
     static const int64_t shapes[][2] = { { 0, 5 },     { 1, 1 },     { 3, 7 },      { 64, 64 },
                                          { 2, 40000 }, { 40000, 3 }, { 700, 1025 }, { 1, 300000 } };
@@ -57,7 +57,7 @@ TEST(far_shapes)
 
 /* Rows that lanes keep in registers: a warp each, blocks full and ragged, too long for that; whole vectors
  * and not. */
-TEST(far_rows)
+TEST(gpu_rows)
 {
     static const int64_t shapes[][2] = { { 3, 64 },     { 130, 128 }, { 37, 300 }, { 9, 1024 }, { 2, 1026 },
                                          { 1100, 260 }, { 5, 4096 },  { 3, 9000 }, { 0, 256 } };
@@ -85,7 +85,7 @@ TEST(far_rows)
 
 /* Few rows that are long: in the registers of several blocks that run together, or, odd or longer, walked by
  * blocks that leave their sums to the next launch. */
-TEST(far_few_long_rows)
+TEST(gpu_few_long_rows)
 {
     static const struct { mc_dtype d; int64_t dims[2]; } cases[] = {
         { MC_FLOAT32, { 2, 20000 } }, { MC_FLOAT32, { 1, 100000 } }, { MC_FLOAT32, { 2, 20001 } }, { MC_FLOAT32, { 1, 140000 } },
@@ -112,7 +112,7 @@ TEST(far_few_long_rows)
 }
 
 /* Powers about the greatest element of a long row: what rises, what is infinite, what is no number. */
-TEST(far_powers_of_long_rows)
+TEST(gpu_powers_of_long_rows)
 {
     static const struct { const char *what; double from, step, first, last; } rows[] = {
         { "rising slowly", -10, 1e-3, -10, 10 },     { "rising steeply", -8e4, 8, -8e4, 8e4 }, { "falling", 8e4, -8, 8e4, -8e4 }, { "with one infinite", 0, 0, 0, HUGE_VAL },
@@ -143,7 +143,7 @@ TEST(far_powers_of_long_rows)
 }
 
 /* Blocks that share a row add up in one order: each call has the same bits. */
-TEST(far_long_rows_repeat)
+TEST(gpu_long_rows_repeat)
 {
     static const int64_t lengths[] = { 20000, 140000 };
     ON_GPU();
@@ -195,7 +195,7 @@ static void channels_agree(mc_dtype d, unsigned sized, const int64_t (*shapes)[4
 
 /* Reductions around an axis that is kept: few points, each long enough for many blocks; whole vectors and
  * not. */
-TEST(far_channels)
+TEST(gpu_channels)
 {
     static const int64_t shapes[][4] = { { 4, 3, 64, 64 }, { 2, 5, 70, 71 },   { 3, 1, 90, 100 },
                                          { 2, 40, 9, 4 },  { 1, 2, 100, 100 }, { 2, 33, 64, 68 } };
@@ -211,7 +211,7 @@ TEST(far_channels)
 /* The same with channels innermost: columns of few rows in one block, of more over several, whole warps of
  * channels and not.  One kernel makes all formulas of a call; a maximum in it has them walked another way,
  * and what a stage stores has its moments walked. */
-TEST(far_columns)
+TEST(gpu_columns)
 {
     static const int64_t shapes[][4] = {
         { 3, 5, 5, 33 }, { 1, 20, 20, 16 }, { 2, 16, 16, 40 }, { 4, 50, 60, 9 }, { 1, 40, 50, 300 }
@@ -225,7 +225,7 @@ TEST(far_columns)
     channels_agree(MC_FLOAT32, 0, shapes, NELEM(shapes), 3, &formulas[3], 2);
 }
 
-TEST(far_columns_of_halves)
+TEST(gpu_columns_of_halves)
 {
     static const int64_t shapes[][4] = {
         { 2, 16, 16, 40 }, { 1, 20, 20, 20 }, { 4, 50, 60, 64 }, { 3, 5, 5, 12 }, { 1, 40, 50, 9 }
@@ -241,7 +241,7 @@ TEST(far_columns_of_halves)
 
 /* What one stage has stored the next one reads, rather than all that it was made of: blocks of their own for
  * each, or not. */
-TEST(far_stages_read_back)
+TEST(gpu_stages_read_back)
 {
     static const int64_t shapes[][4] = { { 4, 3, 64, 64 }, { 2, 5, 70, 71 }, { 2, 40, 9, 4 } };
     ON_GPU();
@@ -263,7 +263,7 @@ TEST(far_stages_read_back)
 
 /* Sums that run and lines in order: empty, short, longer than a block's shared memory, cut into chunks; NaN,
  * equal ones; every dtype. */
-TEST(far_lines)
+TEST(gpu_lines)
 {
     static const struct {
         int64_t dims[2];
@@ -300,7 +300,7 @@ TEST(far_lines)
 }
 
 /* Integers wrap: a product of a number with itself may be below 0. */
-TEST(far_integers_wrap)
+TEST(gpu_products_of_integers_wrap)
 {
     static const struct { const char *formula; int64_t want; } rows[] = {
         { "sqr(x) // 3", -1483522947855843136 }, { "(x * x + 1) // 3", -1483522947855843136 }, { "sqr(x) % 1000003", 946299 }, { "sqr(x) // 2", -2225284421783764704 },
@@ -322,7 +322,7 @@ TEST(far_integers_wrap)
 }
 
 /* Kernels come in the forms that some shape may need. */
-TEST(far_forms_that_sizes_rule_out)
+TEST(gpu_forms_that_sizes_rule_out)
 {
     static const char *const marks[] = { "_v(const", "_r(const", "_s(const" };
     static const struct { const char *input, *formula; bool vector, row, few; } cases[] = {
@@ -349,7 +349,7 @@ TEST(far_forms_that_sizes_rule_out)
 }
 
 /* An activation behind a convolution is applied by its solver or by a kernel: both agree, after each pass. */
-TEST(far_functions_after_every_pass)
+TEST(gpu_functions_after_every_pass)
 {
     static const char *const passes[] = { "conv(x, w, border=1)", "conv_inputs(w, conv(x, w, border=1), shape=x.shape, border=1)",
                                           "conv_weights(x, conv(x, w, border=1), shape=w.shape, border=1)", "conv(x, w[:, :, :1, :1])",
@@ -373,7 +373,7 @@ TEST(far_functions_after_every_pass)
 
 /* Joins, indices, parts that are set: there, in one recording with the kernels; repeated places are settled
  * in their order. */
-TEST(far_work)
+TEST(gpu_work)
 {
     static const struct { const char *formula, *here; } cases[] = { /* here: the step that nothing there can do */
         { "join(x, v, axis=0) * 2", NULL },           { "join(x[::-1], v.T[:6].T, axis=1)", NULL },     { "stack(x, v + 1, axis=1)", NULL },
@@ -417,7 +417,7 @@ TEST(far_work)
     }
 }
 
-/* Integers wrap on a GPU as they do here and in NumPy: also the least one, and sums, whose overflow C leaves
+/* Integers wrap on a GPU as on the host and in NumPy: also the least one, and sums, whose overflow C leaves
  * open. */
 TEST(gpu_integers_wrap)
 {

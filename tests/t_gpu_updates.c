@@ -4,7 +4,7 @@
 
 /* A shared variable that functions of each GPU change in turn, replayed; and arrays that go from one to the
  * next by hand. */
-TEST(far_shared_values_go_from_gpu_to_gpu)
+TEST(gpu_shared_values_go_from_gpu_to_gpu)
 {
     enum { GPUS = 2 };
     ON_GPU();
@@ -45,7 +45,7 @@ TEST(far_shared_values_go_from_gpu_to_gpu)
     mc_graph_free(g);
 }
 
-TEST(far_updates_use_old_values)
+TEST(gpu_updates_use_old_values)
 {
     ON_GPU();
     mc_graph *g = mc_graph_new();
@@ -90,7 +90,7 @@ TEST(far_updates_use_old_values)
 }
 
 /* Shared variables follow the function that uses them. */
-TEST(far_shared_values_go_where_they_are_used)
+TEST(gpu_shared_values_go_where_they_are_used)
 {
     ON_GPU();
     mc_graph *g = mc_graph_new();
@@ -118,7 +118,7 @@ TEST(far_shared_values_go_where_they_are_used)
 
 /* Where new values are made, and that they are right wherever that is: the old ones of W are read first, at
  * their own elements alone. */
-TEST(far_updates_are_made_where_the_old_values_lie)
+TEST(gpu_updates_are_made_where_the_old_values_lie)
 {
     ON_GPU();
     static const struct { const char *updates; bool in_place; } cases[] = {
@@ -172,7 +172,7 @@ TEST(far_updates_are_made_where_the_old_values_lie)
 }
 
 /* A shared variable's own memory as an input is read as it was when the call began. */
-TEST(far_updates_do_not_reach_an_input)
+TEST(gpu_updates_do_not_reach_an_input)
 {
     ON_GPU();
     mc_graph *g = mc_graph_new();
@@ -195,7 +195,7 @@ TEST(far_updates_do_not_reach_an_input)
 }
 
 /* More updates than one launch takes. */
-TEST(far_many_updates)
+TEST(gpu_many_updates)
 {
     ON_GPU();
     struct mc_str updates = { 0 };

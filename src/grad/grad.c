@@ -310,7 +310,7 @@ static mc_status connect(mc_graph *g, mc_node *known, mc_node *known_grad, const
 
 mc_status mc_grad_links(mc_node *c, const mc_grad_spec *spec, int n, mc_node *const *wrt, mc_node **link)
 {
-    mc_node *zero = mc_grad_zeros(c); /* not ZERO: it is not propagated as a gradient */
+    mc_node *zero = mc_grad_zeros(c); /* not ZERO, for which no op's gradient is called */
     return mc_is_error(zero) ? failure(c->graph)
                              : sweep_through(c->graph, 1, &c, &zero, spec->nconstant, spec->consider_constant,
                                              n, wrt, false, link);

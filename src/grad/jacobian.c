@@ -1,5 +1,5 @@
-/* jacobian.c: products with the Jacobian from the left and from the right: Lop = eval . df/dwrt, Rop =
- * df/dwrt . eval. */
+/* jacobian.c: products with the Jacobian from the left, Lop = eval . df/dwrt, and from the right,
+ * Rop = df/dwrt . eval. */
 #include "grad/grad.h"
 
 mc_node *mc_Lop(mc_node *f, mc_node *wrt, mc_node *eval)

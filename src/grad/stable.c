@@ -1,8 +1,9 @@
 /* stable.c: the stable form of a cost. The derivative of a formula that loses digits loses them too, and
- * no rule can repair that in the result. So the rewrites that compiling applies are applied before the
- * cost is differentiated.
+ * no rule can repair that in the result. So the rules that mend such formulas when a function is compiled
+ * are applied to the cost before it is differentiated.
  *
- * Invariant: the nodes by which is differentiated, and those where the sweep ends, are not rewritten. */
+ * Invariant: the nodes with respect to which gradients are taken, and those where the sweep ends, are not
+ * rewritten. */
 #include "grad/grad.h"
 #include "rewrite/rewrite.h"
 

@@ -13,7 +13,7 @@ struct point { int n, nwrt; mc_node **node; mc_array **value; };
 struct twin {
     mc_graph *graph;
     mc_node *f;
-    struct point at;   /* in float64; one element at a time is moved */
+    struct point at;   /* floats as float64; one element at a time is perturbed */
     mc_array *weight;  /* of f's shape */
 };
 
@@ -144,7 +144,7 @@ static mc_status too_far(const mc_node *wrt, int which, const mc_array *a, int64
     return s;
 }
 
-/* Compares each element for wrt number k with (f(x + h) - f(x - h)) / 2h. */
+/* Compares the gradient by wrt number k, element by element, with (f(x + h) - f(x - h)) / 2h. */
 static mc_status compare(const struct twin *t, int k, const mc_node *wrt, const mc_array *grad, double tol,
                          double *worst)
 {

@@ -97,7 +97,7 @@ static void bind(struct example *e, const char *name, const char *value)
     }
 }
 
-/* Prints v with a decimal point, so that it is read as a float: "-72." */
+/* Prints v with a decimal point or an exponent, so that it is read as a float: "-72." */
 static void add_real(struct mc_str *out, double v)
 {
     char text[40];

@@ -1,5 +1,5 @@
-/* profile.h: times of a function's steps and places of its values, as rows for the tables of profile.c and
- * the page of report.c.
+/* profile.h: times of a function's steps and offsets of its values in the arena, as rows for the tables of
+ * profile.c and the page of report.c.
  *
  * Invariant: rows point into the function, so its lock is held while they are made and used. */
 #ifndef MC_PROFILE_H
@@ -25,7 +25,7 @@ struct mc_profile {
     VEC(struct mc_step_row) row; /* the slowest first; steps that never ran are left out */
     double seconds;              /* of all steps */
     VEC(struct mc_life) life;    /* the largest first; empty before the first call */
-    size_t arena, scratch, separate; /* bytes; separate: the sum over values, if none shared memory */
+    size_t arena, scratch, separate; /* planned bytes; separate: if no two values shared memory */
 };
 mc_status mc_profile_make(struct mc_profile *p, const struct mc_function *f);
 void mc_profile_free(struct mc_profile *p);

@@ -219,10 +219,10 @@ static void numbers(struct mc_str *out, const struct mc_step_row *r, double all)
         100 * r->seconds / all);
     mc_str_addf(out, "<span class=\"num small\">%.1f%% · ", 100 * r->seconds / all);
     mc_seconds_text(out, r->seconds / (double)r->calls);
-    bool idle = strstr(r->class, " idle") != NULL; /* an earlier step did its work */
+    bool idle = strstr(r->class, " idle") != NULL; /* the steps that read its result did its work */
     bool rated = !idle &&
                  r->seconds >=
-                     least_rated * (double)r->calls; /* below that, the time is mostly that of the clock */
+                     least_rated * (double)r->calls; /* below that, the clock took most of the time */
     if (rated && r->flops > r->bytes * 4) {
         mc_str_add(out, " · ");
         mc_rate_text(out, r->flops, r->seconds);

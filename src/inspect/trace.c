@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* tracks: threads in the order of their first call; GPUs are numbered from here on */
+/* tracks: threads in the order of their first call; GPUs are numbered from GPU_TRACK on */
 enum { FORMULA_COLUMNS = 200, GPU_TRACK = 1 << 24 };
 
 static struct {

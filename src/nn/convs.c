@@ -101,8 +101,8 @@ static void dilated(struct mc_nn_build *b)
     }
 }
 
-/* The size of the smallest input whose convolution has the size of this layer's input: (i - 1) * s - 2p +
- * k. */
+/* The size of the smallest input whose convolution has the size of this layer's input:
+ * (i - 1) * s - 2p + k. */
 static bool let_output(struct mc_nn_build *b, const struct sizes *z, const int64_t *stride,
                        const int64_t *crop)
 {

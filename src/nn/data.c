@@ -1,4 +1,4 @@
-/* data.c: labelled examples, where they come from, and what is asked of any of them.
+/* data.c: labelled examples: the table of readers, and the functions of mc_data.
  *
  * Invariant: a mc_data is sound: at least one example, as many labels as examples, each label one of the
  * classes, or as many rows of finite numbers to learn; x contiguous and of uint8 or float32.  All readers end
@@ -17,7 +17,8 @@ struct mc_data {
     const char *text;
 };
 
-/* The first that knows the place reads it; a folder of folders could be anything, so pictures come last. */
+/* The first reader that knows `where` reads it. A folder of folders could be anything, so pictures come
+ * last. */
 static const struct mc_reader readers[] = {
     { mc_digits_knows,   mc_digits_read },
     { mc_csv_knows,      mc_csv_read },
@@ -26,8 +27,8 @@ static const struct mc_reader readers[] = {
     { mc_idx_knows,      mc_idx_read },
     { mc_pictures_knows, mc_pictures_read },
 };
-enum { HELD_OUT = 10 };          /* of so many examples one is for testing, where nothing else is said */
-enum { MOST_CLASSES = 1000000 }; /* where nobody says how many there are */
+enum { HELD_OUT = 10 };          /* of so many examples one is for testing, if the data have no parts */
+enum { MOST_CLASSES = 1000000 }; /* if their number is not given */
 
 /* ---- raw ---- */
 

@@ -1,7 +1,7 @@
-/* data.h: what the readers of data share: raw examples on their way to a mc_data, and random numbers by
- * counter.
+/* data.h: shared by the readers of data: sets of examples from which an mc_data is made, and counter-based
+ * random numbers.
  *
- * Invariant: a reader that fails has set the error and leaves a raw that mc_raw_free takes. */
+ * Invariant: a reader that fails has set the error and leaves a set that mc_raw_free can free. */
 #ifndef MC_DATA_H
 #define MC_DATA_H
 
@@ -12,13 +12,13 @@
 
 struct mc_example_set {
     mc_array *x, *t;
-    int classes;      /* 0: not said */
+    int classes;      /* 0: not given */
     /* numbers to learn for each example instead of a class: t is (n, targets) of floats; 0: classes */
     int targets;
     char **name;      /* of the classes, or of the targets, or NULL */
     char **column;    /* names of the numbers of an example of rank 1, ncolumn of them, or NULL */
     int ncolumn;
-    bool whole;       /* where said nothing of parts */
+    bool whole;       /* the source has no parts for training and testing */
     const char *text; /* what they are; a literal */
 };
 void mc_raw_free(struct mc_example_set *r);
@@ -29,7 +29,7 @@ mc_data *mc_data_finish(struct mc_example_set *r, enum mc_part part);
 /* borrowed: (n, ...) uint8 or float32; (n) int32, or (n, targets) float32 */
 void mc_data_arrays(const mc_data *d, const mc_array **x, const mc_array **t);
 
-/* A counter's random numbers: those of one stream follow from its key alone. */
+/* Counter-based random numbers: those of a stream depend only on its key. */
 struct mc_augment_random {
     uint64_t state;
 };
@@ -52,7 +52,8 @@ static inline uint64_t mc_dice_next(struct mc_augment_random *d)
 {
     return mc_dice_mix(d->state += MC_DICE_STEP);
 }
-/* Of 0 to n - 1, n below 2^32; unevenness is below n / 2^32. */
+/* A number from 0 to n - 1, n below 2^32; the relative error of its probability is below
+ * n / 2^32. */
 static inline int64_t mc_dice_below(struct mc_augment_random *d, int64_t n)
 {
     return (int64_t)((mc_dice_next(d) >> 32) * (uint64_t)n >> 32);
@@ -61,32 +62,33 @@ static inline int64_t mc_dice_below(struct mc_augment_random *d, int64_t n)
 /* data_augment.c: pictures moved, mirrored, cropped */
 struct mc_augment {
     int64_t shift, crop[2]; /* rows and columns of the part; 0: all */
-    bool flip, drawn;       /* drawn: where the part lies is by chance, otherwise it is the middle */
+    bool flip, drawn;       /* drawn: the part is at a random position, otherwise in the middle */
     int rank;
-    int64_t dims[MC_MAX_RANK]; /* of what becomes of an example */
-    /* of a picture as it is; of the part; where there are changes */
+    int64_t dims[MC_MAX_RANK]; /* of an augmented example */
+    /* of the picture; of the part (high, wide); set if anything is changed */
     int64_t planes, rows, columns, high, wide;
 };
-/* As text says, for examples of these sizes. */
+/* Reads `text`, for examples of these sizes. */
 mc_status mc_augment_make(const char *text, bool drawn, int rank, const int64_t *dims, struct mc_augment *a);
 bool mc_augment_changes(const struct mc_augment *a);
 void mc_augment_example(const struct mc_augment *a, struct mc_augment_random dice, const float *from,
                         float *to);
-/* In g, x: those of data whose numbers are in order, changed as key says, a mc_dice_key; as floats. */
+/* In g, the formula x: the examples of `data` whose numbers are in `order`, as floats, augmented by `key`, an
+ * mc_dice_key. */
 mc_status mc_augment_formula(const struct mc_augment *a, mc_graph *g);
 
-/* data_resident.c: examples, augmented or not, kept where the flag device says. */
-/* that is a GPU, and they are not too many */
+/* data_resident.c: resident data, augmented or not, on the GPU of the flag `device`. */
+/* is that device a GPU, and are the examples few enough? */
 bool mc_resident_fits(const mc_data *d, const struct mc_augment *a);
 struct mc_resident *mc_resident_new(const mc_data *d, const struct mc_augment *a); /* NULL: mc_last_error */
 void mc_resident_free(struct mc_resident *r);
-/* n examples in this order, changed as key says. */
+/* n examples in this order, augmented by key. */
 mc_status mc_resident_start(struct mc_resident *r, const int32_t *order, int64_t n, uint64_t key);
 /* Examples at to at + n of that order, n at most size; the arrays are valid until the next call. */
 mc_status mc_resident_batch(struct mc_resident *r, int64_t at, int64_t n, int64_t size, const mc_array **x,
                             const mc_array **t);
 
-/* One a format: does `where` look like it, and reading it. */
+/* A reader of one format. knows: does `where` look like it? */
 struct mc_reader {
     bool (*knows)(const char *where);
     mc_status (*read)(const char *where, enum mc_part part, struct mc_example_set *out);

@@ -1,7 +1,7 @@
 /* data_archive.c: examples in a file of arrays, under the names that are in use for them.
  *
  * Invariant: pictures of bytes become (n, channels, rows, columns): without an axis of channels they get one,
- * with channels last they are turned; all else is left as it is. */
+ * with channels last their axes are exchanged; all else is left as it is. */
 #include "nn/data.h"
 
 static const struct {

@@ -87,14 +87,14 @@ mc_status mc_augment_make(const char *text, bool drawn, int rank, const int64_t 
 
 /* ---- by a loop ---- */
 
-/* Where the part begins that is `part` of `have` rows or columns; outside of the picture, too, where it is
- * moved there. */
+/* The first row or column of a part of `part` out of `have`. It is outside of the picture if the picture is
+ * moved so far. */
 static int64_t start(const struct mc_augment *a, int64_t have, int64_t part, struct mc_augment_random *dice)
 {
     return a->drawn ? mc_dice_below(dice, have - part + 2 * a->shift + 1) - a->shift : (have - part) / 2;
 }
 
-/* Where a moved picture leaves nothing, zero. */
+/* Cells that a moved picture does not cover are zero. */
 void mc_augment_example(const struct mc_augment *a, struct mc_augment_random dice, const float *from,
                         float *to)
 {

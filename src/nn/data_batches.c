@@ -21,11 +21,11 @@ struct mc_batches {
     bool shuffle;
     uint64_t seed;
     struct mc_augment augment;
-    int32_t *order;      /* of the epoch: the example at each place */
+    int32_t *order;      /* of the epoch: the numbers of its examples in order */
     float *scratch;      /* one example as it is, before it is changed */
     struct slot slot[SLOTS];
-    struct mc_resident *resident; /* instead of slots and thread; NULL: not so */
-    mc_status bad;       /* of starting an epoch with that: mc_batches_next tells */
+    struct mc_resident *resident; /* instead of slots and thread; or NULL */
+    mc_status bad;       /* of starting an epoch with it; mc_batches_next returns it */
     int64_t epoch, made, taken, end;
     bool threaded, quit, busy;
     pthread_t thread;

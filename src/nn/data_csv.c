@@ -259,7 +259,7 @@ static mc_status name_columns(struct csv *c, const struct lines *l, bool header)
     return MC_OK;
 }
 
-/* By its name, else by its number; -1: told. */
+/* The column by its name, else by its number; -1: the error is set. */
 static int find_column(const struct csv *c, const char *s, size_t n, const char *setting)
 {
     int at = 0;

@@ -1,8 +1,8 @@
-/* data_resident.c: data that stay where functions run: sent once, put into an epoch's order and changed
- * there, batches copied from there.
+/* data_resident.c: resident data. They are sent to the GPU once; there they are put into the order of an
+ * epoch, augmented, and copied to batches.
  *
- * Invariant: a batch holds, to the bit, what the thread of data_batches.c would have made; its arrays lie at
- * the same addresses at every call, so that what was recorded with them can be replayed. */
+ * Invariant: a batch has the same bits as the thread of data_batches.c would have made. Its arrays have the
+ * same addresses at every call, so that a captured call can be replayed. */
 #include "nn/data.h"
 
 /* of all examples as floats; they are there twice while an epoch begins */

@@ -77,7 +77,7 @@ static void input(struct mc_nn_build *b)
     mc_nn_free(&t);
 }
 
-/* The input as a matrix, its trailing axes joined into one, times W. */
+/* The input as a matrix, its trailing axes merged into one, times W. */
 static void dense(struct mc_nn_build *b)
 {
     int rank = mc_nn_rank(b, 0);

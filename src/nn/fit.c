@@ -1,6 +1,6 @@
-/* fit.c: what a net is trained with: its target, cost, errors, and the functions that compute them.
+/* fit.c: training of a net: its target, cost and errors, and the functions that compute them.
  *
- * Invariant: they belong to the layer that was last when they were made; a layer more, and they are made
+ * Invariant: they belong to the layer that was last when they were made. After another layer they are made
  * anew. */
 #include "nn/nn.h"
 
@@ -130,7 +130,7 @@ mc_function *mc_net_trainer(mc_net *net)
     return compile(net, "train", true, wrong ? 2 : 1, out, &u);
 }
 
-/* One array of both sums, so that adding to them is one step; false: told. */
+/* One array of both sums, so that adding to them is one step; false: the graph has the error. */
 static bool sums(mc_net *net)
 {
     static const double none[2] = { 0 };
@@ -141,7 +141,7 @@ static bool sums(mc_net *net)
     return mc_nn_check_error(net, net->sums != NULL);
 }
 
-/* What the sums become with a batch more; NULL: told. */
+/* The sums with one more batch; NULL: the graph has the error. */
 static mc_node *summed(mc_net *net, mc_node *cost, mc_node *wrong)
 {
     struct mc_nn_text form = { 0 };

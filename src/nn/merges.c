@@ -1,6 +1,6 @@
 /* merges.c: layers with several inputs.
  *
- * Invariant: known sizes of the inputs are equal, except on the axis axis and on cropped axes. */
+ * Invariant: known sizes of the inputs are equal, except on the concatenated axis and on cropped axes. */
 #include "nn/kind.h"
 
 /* The crop of an axis; none beyond the end of the list. */

@@ -118,7 +118,7 @@ struct mc_nn_param {
     const char *name, *tags; /* tags: words, each with a space before and after: " trainable " */
     mc_shared *shared;
     mc_layer *layer;
-    const char *field; /* which one of its layer: "W"; NULL: of no layer's */
+    const char *field; /* the setting that it was made from: "W"; NULL: it belongs to no layer */
 };
 struct mc_nn_running { /* a variable that each training step sets to `to` */
     mc_shared *shared;
@@ -175,7 +175,7 @@ mc_node *mc_nn_formula(mc_net *net, const struct mc_nn_line *line, const char *w
 /* Adds the line and `where` to the graph's error. */
 void mc_nn_set_error(mc_graph *g, const struct mc_nn_line *line, const char *where);
 
-/* save.c: has the array of a file that shape? */
+/* save.c: an error unless `a`, the array `name` of a file, has this shape */
 mc_status mc_nn_fits(const char *path, const char *name, const mc_array *a, int rank, const int64_t *dims);
 
 /* ---- layer.c: kinds are rows ---- */

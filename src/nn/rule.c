@@ -222,7 +222,7 @@ static bool add(struct making *m, mc_node *of, mc_node *to)
     return mc_nn_push(m->net, &m->out.to, &m->out.n, &m->cap, sizeof to, &to);
 }
 
-/* Makes the node of a form of the rule. Its name is p_what. */
+/* Makes the node of a form of the rule. Formulas can call it p_what, unless `what` is NULL. */
 static mc_node *run(struct making *m, const struct mc_nn_holes *h, const char *form, const char *what)
 {
     struct mc_nn_text t = { 0 };

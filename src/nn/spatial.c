@@ -117,7 +117,7 @@ static bool invert(double *a, double *out, int n)
     return true;
 }
 
-/* A table of numbers as a shared variable. */
+/* A table of numbers as a named constant of the graph; the hole `what` is its name. */
 static bool constant(struct mc_nn_build *b, const char *what, int64_t rows, int64_t columns, const double *v)
 {
     struct mc_nn_text name = { 0 };

@@ -2,8 +2,8 @@
  *
  * cuda-convnet: images are (channels, rows, columns, batch), the op is a correlation, and sizes are
  * rounded up, so that the last window may extend beyond the image. The limits of the original kernels
- * apply only with strict=True, as errors. Nervana: `rank` is the number of axes; the same order with
- * dimshuffle=False, images first with dimshuffle=True. */
+ * apply only with strict=True, as errors. Nervana: the rank of x gives the number of spatial axes. With
+ * dimshuffle=False axes have cuda-convnet's order, with dimshuffle=True images come first. */
 #include "op/conv_node.h"
 
 static int64_t yes = 1, no = 0; /* storage for the values of attributes */
@@ -111,7 +111,7 @@ static mc_node *build_nervana_conv(mc_graph *g, int nin, mc_node *const *in, con
                                 half = { .text = "half" };
     int nd = in[0]->type.rank - 2;
     const struct mc_attr *padding = &attr[N_PADDING];
-    bool same = padding->text && strcmp(padding->text, "same") == 0; /* k // 2 on both sides here */
+    bool same = padding->text && strcmp(padding->text, "same") == 0; /* here k // 2 on each side: 'half' */
     const struct mc_attr *given[CONV_NATTR] = { [CONV_BORDER] = padding->none ? NULL : same ? &half : padding, [CONV_STRIDE] = &attr[N_STRIDES],
                                                 [CONV_FLIP] = &False };
     if (nd < 1 || nd > 3 || in[1]->type.rank != nd + 2) {

@@ -24,8 +24,8 @@ enum {
 struct mc_border {
     const char *name;
     int64_t (*before)(int64_t e), (*behind)(int64_t e);
-    const char *margin;             /* before + after - e as a formula over e */
-    bool determines;                     /* does the size of y determine that of the filter? */
+    const char *margin;             /* before + behind - e as a formula over e */
+    bool determines;                /* does the size of y determine that of the filter? */
 };
 
 /* The attributes as numbers. Spatial axes are in the last nd of three slots; axes that are absent are -1. */
@@ -48,8 +48,8 @@ int mc_conv_rank(const struct mc_conv_form *f, int role);       /* axes of x, w 
 const int *mc_conv_axes(const struct mc_conv_form *f, int role);
 
 /* conv_shape.c */
-/* The sizes of a node, -1 where unknown; an error if they contradict. out: the type of the result, if
- * known. */
+/* The sizes of a node, -1 where unknown; an error if they contradict each other. out: the type of the result,
+ * if known. */
 mc_status mc_conv_solve(const struct mc_infer *q, const struct mc_conv_form *f, const struct mc_type *out,
                         struct mc_conv_shape *s);
 void mc_conv_dims(const struct mc_conv_form *f, const struct mc_conv_shape *s, int role, int64_t *dims);

@@ -10,7 +10,7 @@ struct custom {
     struct mc_signature sig;
 };
 
-/* Runs an op given as kernel text in the reference; set by the module that compiles C. */
+/* Computes an op given as kernel text, for the reference; set by the module that compiles C. */
 mc_status (*mc_custom_kernel_hook)(const mc_node *n, mc_array *const *in, mc_array *const *out);
 
 static mc_status infer(struct mc_infer *q)

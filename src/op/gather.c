@@ -290,7 +290,7 @@ static mc_status update_eval(const mc_node *n, mc_array *const *in, mc_array *co
     return run(&r, out[0], in + 2, in[1]->data, mc_attr_int(&n->attr[1]) ? SET : INC);
 }
 
-/* Where an index repeats, set keeps one value, but the gradient goes to all of them, as in Theano. */
+/* Where an index repeats, set keeps one value, but every value gets the gradient, as in Theano. */
 static mc_node *update_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     if (wrt > 1 || !g[0]) {

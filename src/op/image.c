@@ -37,8 +37,8 @@ enum edge { NONE, HALF, WHOLE };
 static const struct mode {
     const char *name;
     enum edge edge;
-    bool exact;                     /* the steps must divide the axis */
-    bool wraps;                     /* patches centred at each s-th position */
+    bool exact;                     /* the steps must divide the extended axis */
+    bool wraps;                     /* a patch around each s-th position, wrapping at the edges */
 } modes[] = {
     { "valid",          NONE,  true,  false },
     { "ignore_borders", NONE,  false, false },

@@ -26,7 +26,7 @@ void mc_print_indexed(struct mc_str *out, const mc_node *n, print_arg *arg, void
 
 /* index.c. y converted so that it can fill a region of x: the dtype of x, the rank of the region. */
 mc_node *mc_region_value(const char *op, mc_node *x, mc_node *y, int rank);
-/* the type of x with the region set to input 1: the type of x, if the value fits */
+/* the type of x with the region set to input 1, which is that of x; an error if the value does not fit */
 mc_status mc_region_update(struct mc_infer *q, const struct mc_type *region);
 /* Makes the node that sets, or adds to, the region of x at these bounds or index tensors: subtensor_update
  * or gather_update. */

@@ -296,7 +296,7 @@ static mc_node *build_roll(mc_graph *g, int nin, mc_node *const *in, const struc
     }
     struct mc_bind b[2] = { { "s", mc_cast_to(in[1], MC_INT64), NULL }, { "n", mc_size_of(x, axis), NULL } };
     int64_t size = x->type.dims[axis];
-    mc_node *front_size; /* where x is front_size: what follows moves to the front */
+    mc_node *front_size; /* size of the part of x at its front that moves to the end */
     if (size >= 0 && mc_const_ints(b[0].node, &shift, 1, &n)) {
         front_size = mc_node_int(g, size ? (size - shift % size) % size : 0);
     } else {

@@ -67,8 +67,8 @@ mc_status mc_formula_eval(const mc_node *n, mc_array *const *in, mc_array *const
 mc_status mc_eval(int nfrom, mc_node *const *from, mc_array *const *value, int nout, mc_node *const *output,
                   mc_array **out);
 /* Evaluates one node from the arrays of its inputs. The results are new arrays, or views of inputs for
- * OP_VIEW ops. */
-/* An array passed in out[i] is written if it fits and does not alias in[]. */
+ * OP_VIEW ops. An array passed in out[i], which must not alias in[], is written if it fits and replaced
+ * if not. */
 mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out);
 
 /* custom.c */
@@ -90,7 +90,7 @@ mc_status mc_index_cuts(const mc_node *n, const int64_t *dims, const mc_array *c
  * axes before them. */
 int mc_gather_place(const mc_node *n);
 
-/* ---- attr.c: for infer and eval of structured ops ---- */
+/* ---- attrs.c: for infer and eval of structured ops ---- */
 int64_t mc_attr_int(const struct mc_attr *a);                  /* INT, BOOL, DTYPE */
 /* The axes of an ATTR_AXES for rank r: sorted, non-negative, distinct. None means all axes. */
 mc_status mc_attr_axes(const struct mc_infer *q, int i, int rank, int *axis, int *n);

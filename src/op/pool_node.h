@@ -20,7 +20,7 @@ enum {
     POOL_NATTR
 };
 enum { POOL_MARKS = POOL_NATTR }; /* pool_max has one more: the dtype of its marks */
-enum { POOL_WS, POOL_STRIDE, POOL_PAD, POOL_NVECTOR }; /* vector inputs, from the first on */
+enum { POOL_WS, POOL_STRIDE, POOL_PAD, POOL_NVECTOR }; /* the vector inputs, counted from the first of them */
 
 /* The attributes by meaning, for the functions that make nodes. Zero is the default. The pooled axes are
  * those of `axis`, else the digits of the layout, else the last nd, else the last axes, as many as ws has

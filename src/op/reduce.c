@@ -98,7 +98,7 @@ static void all_bool(struct acc *a, const void *px, int n)
 
 #define EACH_CLASS(f) { [CLASS_I64] = f##_i64, [CLASS_U64] = f##_u64, [CLASS_F32] = f##_f32, [CLASS_F64] = f##_f64 }
 static total *const totals[MC_NCLASS] = EACH_CLASS(total);
-enum reads { READS_WIDE, READS_SAME, READS_BOOL };          /* accumulator's, x's class, truth */
+enum reads { READS_WIDE, READS_SAME, READS_BOOL };          /* class of the accumulator; of x; truth values */
 enum gives { GIVES_WIDE, GIVES_SAME, GIVES_BOOL, GIVES_AT };
 static const struct reduction {
     const char *name;
@@ -387,7 +387,7 @@ static mc_node *others_grad(mc_node *n, int wrt, mc_node *const *g)
     int64_t order[MC_MAX_RANK] = { 0 }, back[MC_MAX_RANK] = { 0 };
     (void)wrt;
     if (count <= 1) {
-        return count ? others_along(x, g[0], axis[0]) : NULL; /* the product of no elements is 1 */
+        return count ? others_along(x, g[0], axis[0]) : NULL; /* no axes: the product of no others is 1 */
     }
     for (int i = 0; i < rank; i++) {
         const int to = is_gone(i, count, axis) ? rank - count + gone++ : kept++;

@@ -267,8 +267,8 @@ static mc_node *cumprod_grad(mc_node *n, int wrt, mc_node *const *g)
     return is_smooth(n, g) ? with_axis(n, "cumprod_back(x, g, axis=axis)", g[0]) : g[0];
 }
 
-/* The gradient of cumprod_back(x, v) = p * (v + t), with p the products of the preceding elements and t_i
- * = x_k * (v_k + t_k) for k = i + 1. No element is compared with 0. */
+/* The gradient of cumprod_back(x, v) = p * (v + t), with p the products of the preceding elements and
+ * t_i = x_k * (v_k + t_k) for k = i + 1. No element is compared with 0. */
 static mc_node *back_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     static const char *const by[] = {

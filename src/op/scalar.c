@@ -99,8 +99,8 @@ typedef uint64_t u64;
 #define OP(name, n, typing, flags, code, ...) LOOP(name, CLS, RESULT_##typing, code)
 #define OPI(name, n, typing, flags, code, icode, ...) LOOP(name, CLS, RESULT_##typing, icode)
 
-/* Rows for floats only are never run on integers; there, this function stands in for the mathematical
- * ones. */
+/* Rows for floats only are never run on integers. This function, which is never called, lets them compile
+ * there. */
 static inline int64_t never(int64_t x, ...) { return x; }
 #define T int64_t
 #define CLS i64

@@ -1,4 +1,4 @@
-/* slice.c: the text between [ and ]: numbers and slices, one axis of x after the other.
+/* slice.c: indices between [ and ]: numbers and slices, one axis of x after the other.
  *
  * Invariant: in a spec (graph.h), the numbers of bounds count as the inputs of subtensor do, where x is
  * input 0. In subtensor_update, the value y comes between x and the bounds, so the numbers in the spec are

@@ -70,7 +70,7 @@ double mc_ref_tri_gamma(double x)
         if (r == 0) {                                                                              \
             return copysign##f(0, b);                                                              \
         }                                                                                          \
-        return (r < 0) != (b < 0) ? r + b : r; /* NaN (if b is NaN or 0) stays NaN */             \
+        return (r < 0) != (b < 0) ? r + b : r; /* NaN (if b is NaN or 0) stays NaN */              \
     }                                                                                              \
     T mc_ref_floordiv##f(T a, T b)                                                                 \
     {                                                                                              \

@@ -1,9 +1,9 @@
 /* json.c: JSON text (RFC 8259), read by code that knows what may come next.
  *
- * Only what has a use is here: objects, arrays, strings and whole numbers.  How deep a text nests is what its
- * reader asks for, so no text makes the stack grow.
+ * Only what has a use is here: objects, arrays, strings and whole numbers.  Only the calls of its reader
+ * follow the nesting of a text, so no text makes the stack grow.
  *
- * Invariant: a reader never looks at or beyond end; after a mistake its place is that of the mistake. */
+ * Invariant: a reader never looks at or beyond end; after a mistake `at` is where the mistake is. */
 #include "base/base.h"
 
 enum { EXCERPT = 20 };
@@ -112,7 +112,7 @@ static void add_utf8(struct mc_str *out, uint32_t c)
 {
     const char tail[] = { (char)(0x80 | (c >> 12 & 0x3f)), (char)(0x80 | (c >> 6 & 0x3f)),
                           (char)(0x80 | (c & 0x3f)) };
-    const int n = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3; /* bytes behind the first */
+    const int n = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3; /* bytes after the first */
     static const unsigned mark[] = { 0, 0xc0, 0xe0, 0xf0 };
     mc_str_addn(out, (char[]){ (char)(mark[n] | c >> 6 * n) }, 1);
     mc_str_addn(out, tail + 3 - n, (size_t)n);
@@ -169,7 +169,7 @@ mc_status mc_json_string(struct mc_json *j, struct mc_str *out)
 
 /* ---- objects and arrays ---- */
 
-/* Is there one more item before `close`?  A comma stands before each but the first. */
+/* Is there one more item before `close`?  A comma is before each but the first. */
 static mc_status next(struct mc_json *j, char close, bool first, bool *more)
 {
     *more = !accept(j, close);

@@ -4,7 +4,7 @@
 #include "call/call.h"
 #include <math.h>
 
-/* Checks that `out` is a place for a result. */
+/* Checks that `out` can receive a result. */
 mc_status mc_result_place(const struct mc_function *f, int i, const mc_arg *out)
 {
     if (out && out->kind == 5 && out->u.number) {

@@ -141,7 +141,7 @@ bool mc_step_compiled(const struct mc_function *f, int step);
 mc_status mc_step_run(struct mc_function *f, const struct mc_shape_plan *p, int step);
 /* Adds the names of the function and the step to the last error; returns s. */
 mc_status mc_step_error(const struct mc_function *f, int step, mc_status s);
-/* number of CPU threads for a step; asked 0: the flag `threads`, else all */
+/* number of CPU threads for a step. asked: the number wanted; 0: the flag `threads`, else all */
 int mc_step_threads(int asked);
 void mc_exec_free(struct mc_exec *e); /* for executors that own no other memory */
 /* reference.c */
@@ -153,8 +153,8 @@ mc_status mc_reference_step(struct mc_function *f, const struct mc_shape_plan *p
 /* tolerance.c: float64: tol times each element's magnitude, 0 where it is not finite */
 #define MC_TOLERANCE_ANY 1e300
 mc_array *mc_tolerance_of(const mc_array *a, double tol);
-/* How far two right results of n over `in` may differ, element by element. slack[i] is the tolerance of
- * in[i]; NULL: in[i] is exact. */
+/* How far two right results of n over `in` may differ, element by element. tolerance[i] is that of in[i];
+ * NULL: in[i] is exact. value: n's first result. */
 mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *tolerance,
                        const mc_array *value, double tol);
 /* cpu/custom.c: sets mc_custom_kernel_hook. compile.c calls it so that static linking keeps the file. */

@@ -153,7 +153,7 @@ static int64_t first_out_of_tolerance(struct table *t, mc_node *n, const mc_arra
 }
 
 /* Compares result `item` of n, stored in value v, with `want`.  Sums may cancel.  So if the kernel reduces,
- * the tolerance is relative to the largest summand; where that fails, to the tolerance of each element
+ * the tolerance is relative to the largest summand; where that fails, each element has its own tolerance
  * (tolerance.c). */
 static mc_status compare_value(struct table *t, int step, int v, mc_node *n, int item, mc_array *want)
 {

@@ -1,16 +1,19 @@
 /* tolerance.c: how far two right ways to compute a node may differ, element by element.  The tolerance
  * follows from the summands, not from their sum: 1e6 - 1e6 may be off by the rounding of 1e6.
  *
- *   elementwise ops   the rounding of the result, and its change when an operand moves by its own slack
- *   comparisons       1 where the operands differ by no more than their slacks
- *   positions         of a largest element: any, where another element is within the slacks
- *   other ops         the rounding of the same op over absolute values, and its change by the slacks
+ *   elementwise ops   the rounding of the result, and its change when an operand moves by its own
+ *                     tolerance
+ *   comparisons       1 where the operands differ by no more than their tolerances
+ *   positions         of a largest element: any, where another element is within the tolerances
+ *   other ops         the rounding of the same op over absolute values, and its change by the tolerances
  *     solver ops      may add in transformed domains: the largest of these for all elements
  *     neither solver op nor reduction, such as softmax: at least the change when the elements of an operand
- *     move by their slacks with different signs
+ *     move by their tolerances with different signs
  *
- * Slacks are arrays of float64 in C order; NULL: none.  MC_TOLERANCE_ANY: any value is right, because the
- * slack of an operand makes the result infinite.  Invariant: values without slack must be equal. */
+ * Tolerances are arrays of float64 in C order; NULL: none.  MC_TOLERANCE_ANY: any value is right, because the
+ * tolerance of an operand makes the result infinite.
+ *
+ * Invariant: values without a tolerance must be equal. */
 #include "exec/function.h"
 #include "op/pool.h"
 #include <math.h>
@@ -26,7 +29,8 @@ static void add(mc_array *tolerance, int64_t i, double more)
     *s = fmin(*s + (isnan(more) ? 0 : more), MC_TOLERANCE_ANY);
 }
 
-/* A copy of a, or of |a|, plus `times` its slack.  A bool is flipped where its slack is at least 1. */
+/* A copy of a, or of |a|, plus `times` its tolerance.  A bool is flipped where this term is at least 1
+ * in magnitude. */
 static mc_array *perturbed(const mc_array *a, const mc_array *tolerance, double times, bool absolute)
 {
     mc_array *m = mc_array_copy(a);
@@ -100,7 +104,7 @@ static int64_t place_in(const mc_array *x, const mc_array *y, int64_t i)
     return place;
 }
 
-/* A comparison of in[0] and in[1] may change where they differ by no more than their slacks. */
+/* A comparison of in[0] and in[1] may change where they differ by no more than their tolerances. */
 static void comparison_tolerance(mc_array *const *in, mc_array *const *tolerance, mc_array *to)
 {
     mc_array *x[2] = { mc_array_copy(in[0]), mc_array_copy(in[1]) };
@@ -118,8 +122,8 @@ static void comparison_tolerance(mc_array *const *in, mc_array *const *tolerance
     mc_array_unref(&x[1]);
 }
 
-/* If several elements are within the slacks of the largest, its position may be that of any other; which ones
- * is not distinguished.  best: the largest lower bound of any element. */
+/* If several elements are within the tolerances of the largest, its position may be that of any element, not
+ * of these alone.  best: the largest lower bound of any element. */
 static void position_tolerance(const mc_node *n, const mc_array *x, const mc_array *tolerance, mc_array *to)
 {
     int axis[MC_MAX_RANK];

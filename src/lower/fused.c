@@ -314,7 +314,7 @@ static mc_status add_step(struct fused *f)
     return VEC_PUSH(p->step, *s) ? MC_OK : MC_EMEMORY;
 }
 
-/* requires: the kernel analysed. */
+/* requires: the kernel is analysed. */
 static mc_status epilogue(struct fused *f)
 {
     if (!f->step.heavy || f->step.ndst != 1) {

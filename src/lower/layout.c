@@ -1,11 +1,11 @@
 /* layout.c: chooses the layout of the images between the layers of a net: bc01, as formulas have it, or b01c,
  * channels innermost, which the tensor cores of a GPU need.
  *
- * Convolutions, poolings, and maps and sums over images that are joined by tensors are one region.  min_cut.c
- * gets what each convolution costs in either layout, and what it costs to read a tensor in the other layout
- * than it was made in, and finds the layouts of least total cost.  Costs need sizes.  If the number of images
- * is not static it is taken to be IMAGES: costs are nearly proportional to it.  A node with any other unknown
- * size keeps bc01.
+ * Convolutions, poolings, and maps and sums over images that read each other's results are one region.
+ * min_cut.c gets what each convolution costs in either layout, and what it costs to read a tensor in the
+ * other layout than it was made in, and finds the layouts of least total cost.  Costs need sizes.  If the
+ * number of images is not static it is taken to be IMAGES: costs are nearly proportional to it.  A node with
+ * any other unknown size keeps bc01.
  *
  * Invariant: a node that keeps bc01 reads its inputs in bc01, through views. */
 #include "lower/layout.h"
@@ -24,8 +24,8 @@ struct layouts {
     size_t count;
     const struct mc_layout_kind **part; /* by node id; NULL: keeps bc01 */
     int *thing;                 /* by node id: its number in the min cut; -1: none */
-    bool *turned;               /* by thing: it gets b01c */
-    mc_node **now;              /* by node id: the new node; in b01c where its thing is turned */
+    bool *turned;               /* by number in the min cut: it gets b01c */
+    mc_node **now;              /* by node id: the new node, in b01c where `turned` */
 };
 
 /* ---- costs ---- */
@@ -55,8 +55,8 @@ static bool benefits(const struct layouts *l, const mc_node *n)
            (mc_dtypes[d].size == 2 || mc_conv_may_round(d, mc_attr_named(n, "precision")->text));
 }
 
-/* Seconds of a convolution whose images lie in that order; filters lie as they were written. < 0: not
- * known. */
+/* Seconds of a convolution whose images are in bc01 or, if `last`, in b01c; filters stay as they were
+ * written. < 0: not known. */
 static double conv_seconds(const struct layouts *l, const mc_node *n, bool last)
 {
     static const int orders[2][5] = { { 0, 1, 2, 3, 4 }, { 0, 2, 3, 4, 1 } };

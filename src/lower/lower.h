@@ -20,7 +20,7 @@ struct mc_value {
     mc_node *node;
     int step;              /* the step that makes it; -1: a leaf */
     int view_of;           /* VALUE_VIEW */
-    int last;              /* last step that reads it or a view of it; a large number for outputs */
+    int last;              /* last step that reads it or a view of it; INT_MAX: outputs and updates */
     int input;             /* VALUE_INPUT: its number */
     bool is_output;
 };

@@ -11,7 +11,7 @@ struct mc_min_cut_arc {
 struct mc_min_cut {
     int things;
     VEC(struct mc_min_cut_arc) arc;
-    /* by thing and side: its newest arc; while searching, the arc that leads on; the search's line */
+    /* by thing and side: its newest arc; while searching, the arc that leads on. line: the search's queue */
     int *newest, *by, *line;
 };
 mc_status mc_min_cut_begin(struct mc_min_cut *c, int things);

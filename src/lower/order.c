@@ -2,7 +2,7 @@
  * order in which groups run. */
 #include "lower/make.h"
 
-/* ---- which values have memory, which products get an epilogue ---- */
+/* ---- which values are stored, which solver steps get an epilogue ---- */
 
 bool mc_is_inline_operand(const mc_node *n)
 {

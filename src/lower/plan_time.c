@@ -12,7 +12,7 @@ static bool small(const struct mc_type *t)
     return t->rank == 0 || (t->rank == 1 && t->dims[0] >= 0 && t->dims[0] <= 64);
 }
 
-/* Sizes, and all small things that follow from sizes and constants alone. */
+/* Marks sizes, and all small values that follow from sizes and constants alone. */
 void mc_find_shape_work(struct make *m, mc_node *const *list, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

@@ -8,7 +8,7 @@
 #include "op/conv.h"
 #include "op/pool.h"
 
-/* The one input of n that the step in front may make; NULL: none. */
+/* The one input of n that the step before may make; NULL: none. */
 static mc_node *is_candidate(const mc_node *n)
 {
     const int pass = mc_conv_pass_of(n->op);
@@ -17,7 +17,8 @@ static mc_node *is_candidate(const mc_node *n)
                                                          : NULL;
 }
 
-/* Maxima are taken of a convolution's result; gradients of a convolution read what marked maxima spread. */
+/* A max pooling reads a convolution's result; gradients of a convolution read a gradient that was spread by
+ * argmax marks. */
 static bool can_merge(const mc_node *n, const mc_node *made)
 {
     int role[POOL_NARRAY];
@@ -26,7 +27,7 @@ static bool can_merge(const mc_node *n, const mc_node *made)
                : mc_pool_pass_of(made) == POOL_SPREAD && mc_pool_roles(made, role) && role[POOL_KEY] >= 0;
 }
 
-/* The step that makes the joint input of step s, by such an op and nothing that finishes it; -1: it is
+/* The step that makes that input of step s, by such an op and without an epilogue kernel; -1: there is
  * none. */
 static int producer_of(const struct mc_program *p, const struct mc_step *s)
 {
@@ -58,7 +59,7 @@ static int count_readers(const struct mc_step *s, int v)
     return n;
 }
 
-/* Do steps that are joined to the step `made` read its result once each, and nothing else read it? */
+/* Is the result of step `made` read only by steps whose `before` is `made`, once by each? */
 static bool is_separate(const struct mc_program *p, int made)
 {
     const int v = p->step.at[made].dst[0];

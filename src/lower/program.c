@@ -43,7 +43,7 @@ bool mc_copy_list(struct mc_program *p, int **to, const int *from, int n)
     return *to != NULL;
 }
 
-/* The value whose size is asked for: a node inside a kernel gets one without memory. */
+/* The value of n, to read its size: a node inside a kernel gets a value without memory. */
 static int size_of(struct make *m, mc_node *n)
 {
     int v = mc_value_of(m, n);
@@ -118,7 +118,7 @@ static mc_status emit_group(struct make *m, mc_node **node, int n)
         if (m->early[x->id]) {
             st = mc_add_step(m, STEP_PLAN_TIME, x, "");
         } else if (needs_type_only(m, x)) {
-            continue; /* behind the kernel, where the types are known of all that is inside */
+            continue; /* added after the kernel, where the types of its nodes are known */
         } else if (mc_is_fusible(x)) {
             st = (mc_counts(x) && !m->wanted[x->id]) || VEC_PUSH(inner, x) ? MC_OK : MC_EMEMORY;
         } else if (x->op == &mc_op_item) {
@@ -156,7 +156,7 @@ int mc_value_root(const struct mc_program *p, int v)
     return v;
 }
 
-/* What step s reads, the i-th step does. */
+/* Step i reads what s reads: s is step i itself, or the step before, whose work step i may do. */
 static void reads(struct mc_program *p, const struct mc_step *s, int i)
 {
     for (int k = 0; k < s->nsrc; k++) {
@@ -242,11 +242,11 @@ static mc_status find_wanted(struct make *m, mc_node *const *out, int nout, enum
     }
     for (size_t i = count; i-- > 0;) {
         mc_node *n = list[i];
-        for (int k = 0; k < n->nin; k++) { /* what decides sizes is needed even where only the size is */
+        for (int k = 0; k < n->nin; k++) { /* sizes need this input even if n is not needed */
             m->needed[n->in[k]->id] |= (m->needed[n->id] && !mc_reads_type_only(n)) || mc_is_shape_arg(n, k);
         }
     }
-    for (size_t i = count; i-- > 0;) { /* who reads n says first whether n itself must be there */
+    for (size_t i = count; i-- > 0;) { /* readers first: they decide whether n is stored */
         if ((m->needed[list[i]->id] || m->early[list[i]->id]) && !(list[i]->op->flags & OP_LEAF)) {
             mc_mark_stored_inputs(m, list[i]);
         }
@@ -254,7 +254,7 @@ static mc_status find_wanted(struct make *m, mc_node *const *out, int nout, enum
             m->wanted[list[i]->in[k]->id] |= mc_is_shape_arg(list[i], k);
         }
     }
-    /* a size of what only a kernel knows: it must have memory after all */
+    /* a size that is read at plan time, of a node inside a kernel: the node must be stored after all */
     for (size_t i = 0; i < count; i++) {
         if (mc_reads_type_only(list[i]) && m->early[list[i]->id]) {
             m->wanted[list[i]->in[0]->id] = 1;
@@ -275,7 +275,8 @@ static mc_status init_lowering(struct make *m, mc_node *const *out, int nout, en
     return find_wanted(m, out, nout, fuse);
 }
 
-/* The same.  If signs are stored, they are made from bytes, and the new graph is grouped (see group.c). */
+/* Calls init_lowering.  If signs are stored, they are then made from bytes, and the new graph is grouped (see
+ * group.c). */
 static mc_status lower_with_sign_bytes(struct make *m, mc_node **out, int nout, enum mc_fusing fuse)
 {
     bool changed = false;
@@ -349,7 +350,7 @@ static mc_status build(struct make *m, mc_node *const *out, int nout)
     return st;
 }
 
-/* Also those that nothing reads: a call passes them. */
+/* Also inputs that nothing reads: a call passes them. */
 static mc_status add_inputs(struct make *m, int nin, mc_node *const *in)
 {
     for (int i = 0; i < nin; i++) {

@@ -11,7 +11,7 @@
  * Invariant: readers get the same number; only the sign of a zero is lost. */
 #include "lower/make.h"
 
-/* Of a sign y of a: a code of one byte, and what the code c stands for. */
+/* The code of one byte of y, the sign of a; and the sign that the code c means. */
 static const char code[] = "cast(where(isnan(a), 2, y), 'int8')",
                   value[] = "where(eq(c, 2), nan, cast(c, a.dtype))";
 

@@ -3,7 +3,7 @@
  *
  *   sum((x - m)^2) = sum(x^2) - 2 m sum(x) + n m^2        sum((x - m) y) = sum(x y) - m sum(y)
  *
- * in float64.  A lane adds the differences of its elements from its first element, in their own type, and
+ * in float64.  A lane adds the differences of its elements from its first element, in float, and
  * converts these sums to sums of x at the end of its block.  So no digits are lost where x is far from zero.
  *
  * Invariant: a stage has a pass of its own, or all its sums are computed in the pass before. */

@@ -1,4 +1,6 @@
-/* math.c: finds and prints the functions of math_f64.def and math_f32.def. */
+/* math.c: finds and prints the functions of math_f64.def and math_f32.def.
+ *
+ * Invariant: a function calls only functions of rows above its own, so adding those first ends. */
 #include "render/math.h"
 
 #include <stdio.h>

@@ -31,8 +31,8 @@ bool mc_print_by_position(const struct mc_kval *v)
 }
 
 /* The type of an accumulator.  Sums and products accumulate in v->acc, except that a lane sums floats in
- * their own type; comparisons use the element's type.  Integers wrap: where the compiler cannot be told so
- * (must_wrap of print_value.c), the type is unsigned. */
+ * their own type; comparisons use the element's type.  Integers wrap: where no flag of the compiler says
+ * so (must_wrap of print_value.c), the type is unsigned. */
 const char *mc_print_acc_type(const struct print *p, const struct mc_kval *v, bool lane)
 {
     mc_dtype arg = p->k->val.at[v->arg[0]].dtype;

@@ -318,7 +318,7 @@ static mc_node *log_of_view(const struct mc_match *m)
 }
 
 /* log(1 - exp(x)) is computed by log1p where exp(x) is small, else by expm1. The argument of each branch is
- * clamped to the branch's own range; this tells a clamped one. */
+ * clamped to the branch's own range; this recognises a clamped argument. */
 static bool is_clamped(const mc_node *x)
 {
     double v;

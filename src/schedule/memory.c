@@ -128,8 +128,8 @@ static int dying_source(const struct mc_function *f, const struct mc_shape_plan 
     return -1;
 }
 
-/* The output in whose own memory v is made directly, or -1. v must be one output that the caller does not
- * borrow, with no update and no view that is an output. */
+/* The output in whose own memory v is made directly, or -1.  v must be exactly one output, not a borrowed
+ * one, and no update; and no view of v may be an output. */
 static int direct_output(const struct mc_function *f, const struct mc_program *pr, int v)
 {
     int found = -1;

@@ -1,7 +1,7 @@
 /* npz_save.c: writes NumPy's file of several arrays.
  *
  * Invariant: members are stored plain, in the order given and without a date, so equal arrays give
- * equal files; what does not fit into 32 bits, and only that, is told in 64. */
+ * equal files; fields of 64 bits are written only where a value does not fit into the plain field. */
 #include "value/archive.h"
 #include "value/zip.h"
 

@@ -5,10 +5,10 @@
 #include "exec/kernels.h"
 #include <stdio.h>
 
-/* Vector kernels and the others are compiled apart: vector kernels need no vectoriser, and omitting the later
- * passes of -O2 cost them nothing measurable.  Many kernels are divided among several texts, compiled at the
- * same time: a text compiles a tenth of a second faster for every six kernels fewer, and costs 30 ms
- * itself. */
+/* Vector kernels and the others are compiled separately: vector kernels need no vectoriser, and omitting the
+ * later passes of -O2 cost them nothing measurable.  Many kernels are divided
+ * among several texts, compiled at the same time: a text compiles a tenth of a second faster for every six
+ * kernels fewer, and costs 30 ms itself. */
 static const struct part {
     bool wide;
     const char *flags;

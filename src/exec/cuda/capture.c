@@ -58,7 +58,7 @@ static bool has_work(const struct mc_step *st, const struct mc_step_plan *sp)
     return sp->exec && !sp->exec->ops->host && (!mc_heavy_is_skipped(sp) || st->kernel);
 }
 
-/* Includes the inputs of the step before, as a joined plan reads them. */
+/* Includes the inputs of the step before, as the plan of a pooled convolution reads them. */
 static bool add_step(struct order *o, int step)
 {
     const struct mc_program *pr = &o->f->code->program;

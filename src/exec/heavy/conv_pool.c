@@ -100,8 +100,8 @@ static int readers(const struct mc_program *pr, int step)
     return n;
 }
 
-/* Selects the joined plan if it is faster than the step's own plan and the step's share of the step
- * before. */
+/* Selects the plan of the pooled convolution if it is faster than the step's own plan and the step's share of
+ * the step before. */
 static mc_status choose_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const int front = f->code->program.step.at[step].before;

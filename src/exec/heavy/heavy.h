@@ -42,7 +42,7 @@ int mc_heavy_source(const struct mc_function *f, const struct mc_node *n, int i)
 /* the i-th value that the solver makes, before the epilogue kernel */
 int mc_heavy_result(const struct mc_step *st, int i);
 /* Does the solver read value v while the epilogue kernel runs on finished blocks?  Includes the inputs of the
- * step before, as a joined plan reads them. */
+ * step before, as the plan of a pooled convolution reads them. */
 bool mc_heavy_reads(const struct mc_function *f, const struct mc_step *st, int v);
 /* does the solver call the step's kernel for each finished block? */
 bool mc_heavy_calls_kernel(const struct mc_function *f, const struct mc_step *st);
@@ -52,7 +52,7 @@ mc_status mc_epilogue_plan(struct mc_function *f, struct mc_shape_plan *p, int s
 /* runs the epilogue kernel on a box of the result */
 void mc_launch_box(struct mc_running *r, const int64_t *at, const int64_t *size);
 /* conv_pool.c */
-/* after all solver steps are planned: selects the joined plans */
+/* after all solver steps are planned: selects plans of pooled convolutions where they are faster */
 mc_status mc_pooled_step_plan(struct mc_function *f, struct mc_shape_plan *p);
 mc_status mc_pooled_step_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 /* convolve.c */

@@ -103,7 +103,7 @@ TEST(a_formula_changes_pictures_as_the_loop_does)
         for (int i = 0; i < 40; i++) {
             order[i] = (int32_t)mc_batches_example(b, i);
         }
-        REQUIRE(mc_resident_start(r, order, 40, mc_dice_key(5 + CHANGE, 3)) == MC_OK &&
+        REQUIRE(mc_resident_start(r, order, 40, mc_augment_random_key(5 + CHANGE, 3)) == MC_OK &&
                     mc_resident_batch(r, 0, 40, 40, &have, &labels) == MC_OK,
                 "%s", mc_last_error());
         mc_array *home = mc_array_to(have, "cpu");

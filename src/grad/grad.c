@@ -318,7 +318,7 @@ mc_status mc_grad_links(mc_node *c, const mc_grad_spec *spec, int n, mc_node *co
 
 /* A single known node is swept from its stable form. With several, one may be part of another, so they are
  * left unchanged. */
-static mc_status sweep_cached(mc_graph *g, int nknown, mc_node **known, mc_node **known_grad,
+static mc_status sweep_all(mc_graph *g, int nknown, mc_node **known, mc_node **known_grad,
                              const mc_grad_spec *spec, int n, mc_node *const *wrt, mc_node **grad)
 {
     mc_node *plain = known[0];
@@ -365,7 +365,7 @@ static mc_status grads(mc_graph *g, mc_node *cost, int n, mc_node *const *wrt, m
     mc_status s = known ? start(g, cost, spec, known, known + nknown) : MC_EMEMORY;
     if (s == MC_OK) {
         memcpy(of, known, (size_t)nknown * sizeof *of); /* saved before they are replaced by stable forms */
-        s = sweep_cached(g, nknown, known, known + nknown, spec, n, wrt, grad);
+        s = sweep_all(g, nknown, known, known + nknown, spec, n, wrt, grad);
     }
     for (int i = 0; s == MC_OK && i < n; i++) {
         s = finish(wrt[i], &grad[i], nknown, of, spec);

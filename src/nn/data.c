@@ -32,7 +32,7 @@ enum { MOST_CLASSES = 1000000 }; /* if their number is not given */
 
 /* ---- raw ---- */
 
-void mc_raw_free(struct mc_example_set *r)
+void mc_example_set_free(struct mc_example_set *r)
 {
     mc_array_unref(&r->x);
     mc_array_unref(&r->t);
@@ -47,7 +47,7 @@ void mc_raw_free(struct mc_example_set *r)
     *r = (struct mc_example_set){ 0 };
 }
 
-mc_status mc_raw_names(struct mc_example_set *r, int n)
+mc_status mc_example_set_names(struct mc_example_set *r, int n)
 {
     r->name = mc_calloc((size_t)n, sizeof *r->name, "data");
     r->classes = r->name ? n : 0;
@@ -184,7 +184,7 @@ mc_data *mc_data_finish(struct mc_example_set *r, enum mc_part part)
     s = s < 0 || r->targets ? s : settle(&r->t, MC_INT32);
     s = s < 0 || !r->whole ? s : hold_out(r, part);
     if (s < 0) {
-        mc_raw_free(r);
+        mc_example_set_free(r);
         mc_free(d);
         return NULL;
     }
@@ -223,7 +223,7 @@ mc_data *mc_data_open(const char *where, enum mc_part part)
         return NULL;
     }
     if (readers[i].read(where, part, &r) < 0) {
-        mc_raw_free(&r);
+        mc_example_set_free(&r);
         return NULL;
     }
     mc_data *d = mc_data_finish(&r, part);
@@ -267,13 +267,13 @@ mc_data *mc_data_new_targets(const mc_array *x, const mc_array *targets)
 void mc_data_free(mc_data *d)
 {
     if (d) {
-        mc_raw_free(&(struct mc_example_set){ .x = d->x,
-                                              .t = d->t,
-                                              .classes = d->classes,
-                                              .targets = d->targets,
-                                              .name = d->name,
-                                              .column = d->column,
-                                              .ncolumn = d->ncolumn });
+        mc_example_set_free(&(struct mc_example_set){ .x = d->x,
+                                                      .t = d->t,
+                                                      .classes = d->classes,
+                                                      .targets = d->targets,
+                                                      .name = d->name,
+                                                      .column = d->column,
+                                                      .ncolumn = d->ncolumn });
         mc_free(d);
     }
 }

@@ -1,7 +1,7 @@
 /* data.h: shared by the readers of data: sets of examples from which an mc_data is made, and counter-based
  * random numbers.
  *
- * Invariant: a reader that fails has set the error and leaves a set that mc_raw_free can free. */
+ * Invariant: a reader that fails has set the error and leaves a set that mc_example_set_free can free. */
 #ifndef MC_DATA_H
 #define MC_DATA_H
 
@@ -21,8 +21,8 @@ struct mc_example_set {
     bool whole;       /* the source has no parts for training and testing */
     const char *text; /* what they are; a literal */
 };
-void mc_raw_free(struct mc_example_set *r);
-mc_status mc_raw_names(struct mc_example_set *r, int n); /* room for n names, all NULL */
+void mc_example_set_free(struct mc_example_set *r);
+mc_status mc_example_set_names(struct mc_example_set *r, int n); /* room for n names, all NULL */
 /* takes what r has, also when it fails */
 mc_data *mc_data_finish(struct mc_example_set *r, enum mc_part part);
 
@@ -33,30 +33,30 @@ void mc_data_arrays(const mc_data *d, const mc_array **x, const mc_array **t);
 struct mc_augment_random {
     uint64_t state;
 };
-static inline uint64_t mc_dice_mix(uint64_t x)
+static inline uint64_t mc_augment_random_mix(uint64_t x)
 {
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
     return x ^ (x >> 31);
 }
 #define MC_DICE_STEP UINT64_C(0x9e3779b97f4a7c15)
-static inline uint64_t mc_dice_key(uint64_t seed, uint64_t a)
+static inline uint64_t mc_augment_random_key(uint64_t seed, uint64_t a)
 {
-    return mc_dice_mix(mc_dice_mix(seed + MC_DICE_STEP) + a);
+    return mc_augment_random_mix(mc_augment_random_mix(seed + MC_DICE_STEP) + a);
 }
-static inline struct mc_augment_random mc_dice_of(uint64_t seed, uint64_t a, uint64_t b)
+static inline struct mc_augment_random mc_augment_random_of(uint64_t seed, uint64_t a, uint64_t b)
 {
-    return (struct mc_augment_random){ mc_dice_mix(mc_dice_key(seed, a) + b) };
+    return (struct mc_augment_random){ mc_augment_random_mix(mc_augment_random_key(seed, a) + b) };
 }
-static inline uint64_t mc_dice_next(struct mc_augment_random *d)
+static inline uint64_t mc_augment_random_next(struct mc_augment_random *d)
 {
-    return mc_dice_mix(d->state += MC_DICE_STEP);
+    return mc_augment_random_mix(d->state += MC_DICE_STEP);
 }
 /* A number from 0 to n - 1, n below 2^32; the relative error of its probability is below
  * n / 2^32. */
-static inline int64_t mc_dice_below(struct mc_augment_random *d, int64_t n)
+static inline int64_t mc_augment_random_below(struct mc_augment_random *d, int64_t n)
 {
-    return (int64_t)((mc_dice_next(d) >> 32) * (uint64_t)n >> 32);
+    return (int64_t)((mc_augment_random_next(d) >> 32) * (uint64_t)n >> 32);
 }
 
 /* data_augment.c: pictures moved, mirrored, cropped */
@@ -74,7 +74,7 @@ bool mc_augment_changes(const struct mc_augment *a);
 void mc_augment_example(const struct mc_augment *a, struct mc_augment_random dice, const float *from,
                         float *to);
 /* In g, the formula x: the examples of `data` whose numbers are in `order`, as floats, augmented by `key`, an
- * mc_dice_key. */
+ * mc_augment_random_key. */
 mc_status mc_augment_formula(const struct mc_augment *a, mc_graph *g);
 
 /* data_resident.c: resident data, augmented or not, on the GPU of the flag `device`. */

@@ -91,7 +91,8 @@ mc_status mc_augment_make(const char *text, bool drawn, int rank, const int64_t 
  * moved so far. */
 static int64_t start(const struct mc_augment *a, int64_t have, int64_t part, struct mc_augment_random *dice)
 {
-    return a->drawn ? mc_dice_below(dice, have - part + 2 * a->shift + 1) - a->shift : (have - part) / 2;
+    return a->drawn ? mc_augment_random_below(dice, have - part + 2 * a->shift + 1) - a->shift
+                    : (have - part) / 2;
 }
 
 /* Cells that a moved picture does not cover are zero. */
@@ -99,7 +100,7 @@ void mc_augment_example(const struct mc_augment *a, struct mc_augment_random dic
                         float *to)
 {
     int64_t top = start(a, a->rows, a->high, &dice), left = start(a, a->columns, a->wide, &dice);
-    bool flip = a->drawn && a->flip && mc_dice_below(&dice, 2);
+    bool flip = a->drawn && a->flip && mc_augment_random_below(&dice, 2);
     for (int64_t p = 0; p < a->planes; p++) {
         for (int64_t y = 0; y < a->high; y++) {
             for (int64_t x = 0; x < a->wide; x++) {
@@ -113,7 +114,7 @@ void mc_augment_example(const struct mc_augment *a, struct mc_augment_random dic
 
 /* ---- by a formula ---- */
 
-/* mc_dice_mix: a division by 2^n is its shift. */
+/* mc_augment_random_mix: a division by 2^n is its shift. */
 #define MIX "k = (k ^ k // 0x40000000u64) * 0xbf58476d1ce4e5b9u64\n" \
             "k = (k ^ k // 0x8000000u64) * 0x94d049bb133111ebu64\n" \
             "k = k ^ k // 0x80000000u64\n"

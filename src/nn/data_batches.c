@@ -44,7 +44,7 @@ static int64_t batch_size(const mc_batches *b, int64_t batch)
 /* From which, and an example's number, its changes in this epoch follow. */
 static uint64_t change_key(const mc_batches *b)
 {
-    return mc_dice_key(b->seed + CHANGE, (uint64_t)b->epoch);
+    return mc_augment_random_key(b->seed + CHANGE, (uint64_t)b->epoch);
 }
 
 static void fill(mc_batches *b, int64_t batch)
@@ -60,7 +60,8 @@ static void fill(mc_batches *b, int64_t batch)
         int64_t i = b->order[batch * b->size + k];
         if (mc_augment_changes(&b->augment)) {
             mc_data_example(b->d, i, b->scratch);
-            mc_augment_example(&b->augment, (struct mc_augment_random){ mc_dice_mix(key + (uint64_t)i) },
+            mc_augment_example(&b->augment,
+                               (struct mc_augment_random){ mc_augment_random_mix(key + (uint64_t)i) },
                                b->scratch, x + k * size);
         } else {
             mc_data_example(b->d, i, x + k * size);
@@ -110,10 +111,10 @@ static bool start_thread(mc_batches *b)
 /* Knuth's shuffle of 0 to n - 1. */
 static void put_order(mc_batches *b)
 {
-    struct mc_augment_random dice = mc_dice_of(b->seed + ORDER, (uint64_t)b->epoch, 0);
+    struct mc_augment_random dice = mc_augment_random_of(b->seed + ORDER, (uint64_t)b->epoch, 0);
     int64_t n = mc_data_count(b->d);
     for (int64_t i = 0; i < n; i++) {
-        int64_t k = b->shuffle ? mc_dice_below(&dice, i + 1) : i;
+        int64_t k = b->shuffle ? mc_augment_random_below(&dice, i + 1) : i;
         b->order[i] = b->order[k];
         b->order[k] = (int32_t)i;
     }

@@ -47,7 +47,7 @@ static mc_status read_names(const char *where, const struct kind *k, struct mc_e
         return MC_OK;
     }
     mc_status s = mc_file_read(path, &data, &n);
-    s = s < 0 ? s : mc_raw_names(out, k->classes);
+    s = s < 0 ? s : mc_example_set_names(out, k->classes);
     at = data;
     for (int i = 0; i < k->classes && s == MC_OK && *at; i++) {
         size_t len = strcspn(at, "\r\n"), skip = len + strspn(at + len, "\r\n");

@@ -52,12 +52,12 @@ struct drawing {
 /* Between -most and most, small ones likelier: the sum of two even ones. */
 static int32_t tremble(struct mc_augment_random *d, int32_t most)
 {
-    return (int32_t)(mc_dice_below(d, most + 1) + mc_dice_below(d, most + 1)) - most;
+    return (int32_t)(mc_augment_random_below(d, most + 1) + mc_augment_random_below(d, most + 1)) - most;
 }
 
 static int32_t between(struct mc_augment_random *d, int32_t least, int32_t most)
 {
-    return least + (int32_t)mc_dice_below(d, most - least + 1);
+    return least + (int32_t)mc_augment_random_below(d, most - least + 1);
 }
 
 /* How this one is written: a matrix in 1024ths, and where its middle lies. */
@@ -177,7 +177,7 @@ static void ink(uint8_t *page, const struct drawing *w, int32_t pen)
 static void grain(uint8_t *page, int most, struct mc_augment_random *d)
 {
     for (int i = 0; i < PIXELS; i += 8) {
-        uint64_t bits = mc_dice_next(d);
+        uint64_t bits = mc_augment_random_next(d);
         for (int k = 0; k < 8; k++, bits >>= 8) {
             int v = page[i + k], g = (int)(bits & 255) * most / 256;
             page[i + k] = (uint8_t)(v > 127 ? v - g : v + g);
@@ -193,7 +193,7 @@ static void draw(uint8_t *page, int digit, struct mc_augment_random *d)
         first = glyphs[i].digit < digit ? i + 1 : first;
         n += glyphs[i].digit == digit;
     }
-    write_glyph(&w, glyphs[first + (int)mc_dice_below(d, n)].path, d);
+    write_glyph(&w, glyphs[first + (int)mc_augment_random_below(d, n)].path, d);
     ink(page, &w, between(d, UNIT * 6 / 10, UNIT * 18 / 10));
     grain(page, between(d, 0, 60), d);
 }
@@ -208,8 +208,8 @@ static mc_status draw_all(int64_t n, uint64_t seed, struct mc_example_set *out)
     out->x = mc_array_new(MC_UINT8, MC_SHAPE(n, 1, SIDE, SIDE));
     out->t = out->x ? mc_array_new(MC_INT32, MC_SHAPE(n)) : NULL;
     for (int64_t i = 0; i < n && out->t; i++) {
-        struct mc_augment_random d = mc_dice_of(seed, (uint64_t)i, 0);
-        int32_t digit = ((int32_t *)mc_array_data(out->t))[i] = (int32_t)mc_dice_below(&d, CLASSES);
+        struct mc_augment_random d = mc_augment_random_of(seed, (uint64_t)i, 0);
+        int32_t digit = ((int32_t *)mc_array_data(out->t))[i] = (int32_t)mc_augment_random_below(&d, CLASSES);
         draw((uint8_t *)mc_array_data(out->x) + i * PIXELS, digit, &d);
     }
     return out->t ? MC_OK : mc_last_status();
@@ -219,7 +219,7 @@ mc_data *mc_data_digits(int64_t n, uint64_t seed)
 {
     struct mc_example_set r = { 0 };
     if (draw_all(n, seed, &r) < 0) {
-        mc_raw_free(&r);
+        mc_example_set_free(&r);
         return NULL;
     }
     return mc_data_finish(&r, MC_TRAIN);

@@ -82,7 +82,7 @@ static mc_array *with_channel(mc_array *a)
 }
 
 /* The labels' file beside a file of pictures: images becomes labels, idx3 becomes idx1. */
-static bool is_next_to(char path[MC_PATH], const char *where)
+static bool labels_path(char path[MC_PATH], const char *where)
 {
     static const char *const from[] = { "images", "idx3" }, *const to[] = { "labels", "idx1" };
     mc_snprintf(path, MC_PATH, "%s", where);
@@ -112,7 +112,7 @@ mc_status mc_idx_read(const char *where, enum mc_part part, struct mc_example_se
     if (!found) {
         mc_snprintf(x, sizeof x, "%s", where);
         out->whole = true;
-        if (!is_next_to(t, where)) {
+        if (!labels_path(t, where)) {
             return mc_fail(MC_EFILE, "'%s' is no name with images in it, so its labels are not found", where);
         }
     }

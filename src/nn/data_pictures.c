@@ -164,7 +164,7 @@ mc_status mc_pictures_read(const char *where, enum mc_part part, struct mc_examp
     for (size_t i = 0; i < paths.n && s == MC_OK; i++) {
         s = place(out, &paths, i);
     }
-    s = s < 0 ? s : mc_raw_names(out, (int)class.n);
+    s = s < 0 ? s : mc_example_set_names(out, (int)class.n);
     for (size_t k = 0; k < class.n && s == MC_OK; k++) {
         out->name[k] = class.at[k];
         class.at[k] = NULL;

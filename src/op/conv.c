@@ -213,7 +213,7 @@ static mc_node *build(mc_graph *g, const char *name, int nin, mc_node *const *in
     if (attr[CONV_ALGO].text && mc_conv_algo_hook && mc_conv_algo_hook(attr[CONV_ALGO].text) < 0) {
         return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
     }
-    arg[2] = arg[2] ? mc_conv_shared_image_shape(op, arg, attr) : NULL;
+    arg[2] = arg[2] ? mc_conv_full_shape(op, arg, attr) : NULL;
     if (arg[2] && mc_is_error(arg[2])) {
         return arg[2];
     }

@@ -59,7 +59,7 @@ mc_node *mc_conv_margin(const struct mc_conv_form *f, int slot, mc_node *k);
 mc_node *mc_conv_size(mc_node *n, int item, int axis);
 /* The input `shape` of op(in[0], in[1], shape), with each -1 replaced by the size that follows from the
  * operands. */
-mc_node *mc_conv_shared_image_shape(const struct mc_op *op, mc_node *const *in, const struct mc_attr *attr);
+mc_node *mc_conv_full_shape(const struct mc_op *op, mc_node *const *in, const struct mc_attr *attr);
 
 /* conv_eval.c */
 mc_status mc_conv_eval(const mc_node *n, mc_array *const *in, mc_array *const *out);

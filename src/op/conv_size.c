@@ -135,7 +135,7 @@ static bool follows(const struct mc_conv_form *f, int role, int slot)
     return f->stride[slot] == 1 && (role == CONV_X || !f->border || f->border->determines);
 }
 
-mc_node *mc_conv_shared_image_shape(const struct mc_op *op, mc_node *const *in, const struct mc_attr *attr)
+mc_node *mc_conv_full_shape(const struct mc_op *op, mc_node *const *in, const struct mc_attr *attr)
 {
     mc_node *shape = in[2], *size[MC_MAX_RANK], *of[3] = { NULL };
     mc_graph *g = shape->graph;

@@ -158,7 +158,7 @@ static mc_node *build_neibs2images(mc_graph *g, int nin, mc_node *const *in, con
 
 /* Linear interpolation: u[t] is x at the position (t - (r - 1) // 2) / r, with the edges of x repeated
  * beyond its ends. It is conv_inputs of the extended x with stride r and a triangular filter. */
-static mc_node *enlarge(mc_node *x, const int64_t r[2], bool repeats)
+static mc_node *enlarge(mc_node *x, const int64_t r[2], bool separable)
 {
     mc_graph *g = x->graph;
     struct mc_bind b[6] = { { "x", x, NULL },
@@ -176,7 +176,7 @@ static mc_node *enlarge(mc_node *x, const int64_t r[2], bool repeats)
     return mc_is_error(e)
                ? e
                : mc_expr(g,
-                         repeats
+                         separable
                              ? "k = dimshuffle(cast(bilinear_kernel_1D(ratio=r), x.dtype), [-1, -1, 0, -1]); "
                                "l = dimshuffle(cast(bilinear_kernel_1D(ratio=q), x.dtype), [-1, -1, -1, 0]); "
                                "e = conv_inputs(k, e, [size(x, 2) * r, size(x, 3) + 2], border=[p, 0], "
@@ -197,7 +197,7 @@ static int64_t divisor(int64_t a, int64_t b)
     return b ? divisor(b, a % b) : a;
 }
 
-enum { B_RATIO, B_FRACTION, B_BATCH, B_CHANNELS, B_REPEATS };
+enum { B_RATIO, B_FRACTION, B_BATCH, B_CHANNELS, B_SEPARABLE };
 
 /* For a ratio a / b, the image is enlarged a times and each b-th element is kept. */
 static mc_node *build_bilinear(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
@@ -233,7 +233,7 @@ static mc_node *build_bilinear(mc_graph *g, int nin, mc_node *const *in, const s
     struct mc_attr promise = { .kind = ATTR_INTS, .n = 4, .ints = sizes };
     mc_node *x = sizes[0] < 0 && sizes[1] < 0 ? in[0]
                                               : mc_apply(g, mc_op_named(g, "specify_shape"), 1, in, &promise);
-    mc_node *u = mc_is_error(x) ? x : enlarge(x, r, mc_attr_int(&attr[B_REPEATS]) != 0);
+    mc_node *u = mc_is_error(x) ? x : enlarge(x, r, mc_attr_int(&attr[B_SEPARABLE]) != 0);
     struct mc_bind b[3] = { { "u", u, NULL }, number(g, "a", each[0]), number(g, "b", each[1]) };
     return mc_is_error(u) || (each[0] == 1 && each[1] == 1) ? u : mc_expr(g, "u[:, :, ::a, ::b]", b, 3);
 }

@@ -21,11 +21,11 @@ int  mc_grid_slot(const struct mc_kernel *k, int v);
 
 /* ---- grid_address.c ---- */
 /* does operand i vary by element? */
-bool mc_grid_passes(const struct print *p, size_t i);
+bool mc_grid_varies(const struct print *p, size_t i);
 /* declares offsets `name`, as 0 or as a copy of offsets `from` */
 void mc_grid_offsets(struct print *p, char name, bool elements, char from);
 /* Splits a linear index along `n` axes from axis `first` on, and adds to the offsets `name`. */
-void mc_grid_separate_stage(struct print *p, char name, bool elements, const char *index, const char *n,
+void mc_grid_print_split_index(struct print *p, char name, bool elements, const char *index, const char *n,
                             const char *first);
 /* is it an element that this stage stores? */
 bool mc_grid_computed_in_stage(const struct print *p, const struct mc_koperand *o);
@@ -59,7 +59,7 @@ void mc_grid_ahead(struct print *p);
 bool mc_grid_adds(const struct mc_kernel *k, const struct mc_kval *r);
 void mc_grid_each_centred_sum(struct print *p, void (*f)(struct print *p, int v));
 /* the sum of the pass that is the second part of centred sum v too; -1: none */
-int  mc_grid_centred_sum_sum(const struct mc_kernel *k, int v);
+int  mc_grid_centred_sum_of(const struct mc_kernel *k, int v);
 /* marks the elements it needs */
 void mc_grid_centred_sum_need(struct print *p, int v);
 /* declare the accumulator; a lane's sums within a block */

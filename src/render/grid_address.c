@@ -10,7 +10,7 @@ static bool is_element(const struct mc_kernel *k, const struct mc_koperand *o)
     return o->dst ? k->val.at[o->val].element : (o->varies & (k->mode == KERNEL_MAP ? ~0u : k->reduced)) != 0;
 }
 
-bool mc_grid_passes(const struct print *p, size_t i)
+bool mc_grid_varies(const struct print *p, size_t i)
 {
     return is_element(p->k, &p->k->operand.at[i]);
 }
@@ -19,13 +19,13 @@ bool mc_grid_passes(const struct print *p, size_t i)
 static void move(struct print *p, char name, bool elements, const char *axis, const char *by)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
-        if (!elements || mc_grid_passes(p, i)) {
+        if (!elements || mc_grid_varies(p, i)) {
             mc_str_addf(p->out, " %c%zu += %s * A.step[%zu][%s];", name, i, by, i, axis);
         }
     }
 }
 
-void mc_grid_separate_stage(struct print *p, char name, bool elements, const char *index, const char *n,
+void mc_grid_print_split_index(struct print *p, char name, bool elements, const char *index, const char *n,
                             const char *first)
 {
     mc_str_addf(
@@ -44,7 +44,7 @@ void mc_grid_separate_stage(struct print *p, char name, bool elements, const cha
 void mc_grid_offsets(struct print *p, char name, bool elements, char from)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
-        if (!elements || mc_grid_passes(p, i)) {
+        if (!elements || mc_grid_varies(p, i)) {
             mc_str_addf(p->out, "i64 %c%zu = ", name, i);
             mc_str_addf(p->out, from ? "%c%zu; " : "0; ", from, i);
         }
@@ -57,7 +57,7 @@ void mc_grid_pointers(struct print *p, char name)
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
         const char *t = p->d->store[o->dtype];
-        if (mc_grid_passes(p, i)) {
+        if (mc_grid_varies(p, i)) {
             continue;
         }
         if (o->index) {
@@ -86,7 +86,7 @@ void mc_grid_open_elements(struct print *p, char name)
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
         const char *t = p->d->store[o->dtype], *constant = o->dst ? "" : "const ";
-        if (!mc_grid_passes(p, i)) {
+        if (!mc_grid_varies(p, i)) {
             continue;
         }
         if (o->column_sums) {
@@ -125,6 +125,6 @@ void mc_grid_point(struct print *p)
     mc_str_add(p->out, "if (A.axes[0] == 1) {");
     move(p, 'o', false, "0", "(i64)(live ? at : 0)");
     mc_str_add(p->out, " } else ");
-    mc_grid_separate_stage(p, 'o', false, "(live ? at : 0)", "A.axes[0]", "0");
+    mc_grid_print_split_index(p, 'o', false, "(live ? at : 0)", "A.axes[0]", "0");
     mc_grid_pointers(p, 'o');
 }

@@ -93,7 +93,7 @@ static int narrow_accumulator(const struct mc_kernel *k, int v)
                                                                                                 : v;
 }
 
-int mc_grid_centred_sum_sum(const struct mc_kernel *k, int v)
+int mc_grid_centred_sum_of(const struct mc_kernel *k, int v)
 {
     const struct about of = is_about(k, &k->val.at[v]);
     for (size_t i = 0; i < k->val.n; i++) {

@@ -37,7 +37,7 @@ static void declare_lane(struct print *p, int v)
 static bool is_prefetched(const struct print *p, size_t i)
 {
     const struct mc_koperand *o = &p->k->operand.at[i];
-    return mc_grid_passes(p, i) && mc_print_moves(p->k, o) && !o->index && !mc_grid_computed_in_stage(p, o) &&
+    return mc_grid_varies(p, i) && mc_print_moves(p->k, o) && !o->index && !mc_grid_computed_in_stage(p, o) &&
            (!o->dst || p->back[i]);
 }
 
@@ -46,7 +46,7 @@ static void print_addresses(struct print *p)
 {
     mc_str_add(p->out, "const i32 q = (i32)over_(r, magic, shift), i = (i32)(r - q * inner); ");
     for (size_t i = 0; i < p->k->operand.n; i++) {
-        if (mc_grid_passes(p, i)) {
+        if (mc_grid_varies(p, i)) {
             mc_str_addf(p->out, "const i64 e%zu = o%zu + (i64)i * n%zu + (i64)q * f%zu; (void)e%zu; ", i, i,
                         i, i, i);
         }
@@ -71,7 +71,7 @@ static void open_elements(struct print *p)
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
         const char *t = p->d->store[o->dtype];
-        if (!mc_grid_passes(p, i)) {
+        if (!mc_grid_varies(p, i)) {
             continue;
         }
         if (is_prefetched(p, i)) {
@@ -154,7 +154,7 @@ static void open_kernel(struct print *p)
         const struct mc_koperand *o = &k->operand.at[i];
         const char *t = p->d->store[o->dtype];
         mc_str_addf(p->out, "const i64 o%zu = (i64)at * A.step[%zu][0];\n", i, i);
-        if (mc_grid_passes(p, i)) {
+        if (mc_grid_varies(p, i)) {
             mc_str_addf(
                 p->out,
                 "const i32 n%zu = (i32)A.step[%zu][1], f%zu = (i32)A.step[%zu][2]; (void)n%zu; (void)f%zu;\n",

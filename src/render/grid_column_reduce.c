@@ -53,7 +53,7 @@ static bool has_partial(const struct mc_kernel *k, int stage, int v, bool second
     const struct mc_kval *x = &k->val.at[v];
     const bool moment = x->kind == K_REDUCE && mc_grid_centred_sums(k, x->stage);
     return x->kind == K_REDUCE && x->stage == stage + moment &&
-           (!second || (moment && mc_grid_centred_sum_sum(k, v) < 0));
+           (!second || (moment && mc_grid_centred_sum_of(k, v) < 0));
 }
 
 /* Calls f for each part of a stage's pass; returns their number, or that of the parts before part `until`. */
@@ -106,7 +106,7 @@ static int moment_of(const struct mc_kernel *k, int v)
 {
     for (int i = 0; i < (int)k->val.n; i++) {
         if (has_partial(k, k->val.at[v].stage, i, false) && k->val.at[i].stage > k->val.at[v].stage &&
-            mc_grid_centred_sum_sum(k, i) == v) {
+            mc_grid_centred_sum_of(k, i) == v) {
             return i;
         }
     }
@@ -160,7 +160,7 @@ static void print_load_partial(struct print *p, char name, int v, int walk, int 
 static void print_total(struct print *p, int v)
 {
     const bool moment = mc_grid_centred_sums(p->k, p->stage);
-    const int walk = p->stage - moment, sum = moment ? mc_grid_centred_sum_sum(p->k, v) : -1;
+    const int walk = p->stage - moment, sum = moment ? mc_grid_centred_sum_of(p->k, v) : -1;
     print_load_partial(p, 'd', v, walk, v, false);
     if (moment) {
         print_load_partial(p, 'z', v, walk, sum >= 0 ? sum : v, sum < 0);

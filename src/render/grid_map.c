@@ -9,7 +9,7 @@ static void flat(struct print *p)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
-        if (mc_grid_passes(p, i) && mc_print_moves(p->k, o)) {
+        if (mc_grid_varies(p, i) && mc_print_moves(p->k, o)) {
             mc_str_addf(p->out, " o%zu = (i64)t * (V * %zu);", i,
                         o->index ? (size_t)1 : mc_dtypes[o->dtype].size);
         }
@@ -34,7 +34,7 @@ void mc_grid_print_map(struct print *p)
         mc_str_add(p->out, "if (A.flat) {");
         flat(p);
         mc_str_add(p->out, " } else ");
-        mc_grid_separate_stage(p, 'o', true, "t", "A.axes[0]", "0");
+        mc_grid_print_split_index(p, 'o', true, "t", "A.axes[0]", "0");
         mc_grid_open_elements(p, 'o');
         mc_str_add(p->out, "_Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
         mc_print_body(p, false, "");

@@ -96,7 +96,7 @@ static void print_load(struct print *p, int v)
 static bool is_fetched(const struct print *p, size_t i)
 {
     const struct mc_koperand *o = &p->k->operand.at[i];
-    return mc_grid_passes(p, i) && mc_print_moves(p->k, o) && !o->index && !o->column_sums &&
+    return mc_grid_varies(p, i) && mc_print_moves(p->k, o) && !o->index && !o->column_sums &&
            !mc_grid_computed_in_stage(p, o) && (!o->dst || (p->back && p->back[i]));
 }
 
@@ -107,7 +107,7 @@ static void near_steps(struct print *p)
         p->out,
         "const u32 inner = A.size[A.axes[0]], magic = A.magic[A.axes[0]], shift = A.shift[A.axes[0]];\n");
     for (size_t i = 0; i < p->k->operand.n; i++) {
-        if (mc_grid_passes(p, i)) {
+        if (mc_grid_varies(p, i)) {
             mc_str_addf(p->out,
                         "const i32 n%zu = (i32)A.step[%zu][A.axes[0]], f%zu = (i32)A.step[%zu][A.axes[0] + "
                         "A.near]; (void)n%zu; (void)f%zu;\n",
@@ -122,12 +122,12 @@ static void find_elements(struct print *p)
     mc_grid_offsets(p, 'e', true, 'o');
     mc_str_add(p->out, "if (A.near) { const i32 q = (i32)over_(r, magic, shift), i = (i32)(r - q * inner);");
     for (size_t i = 0; i < p->k->operand.n; i++) {
-        if (mc_grid_passes(p, i)) {
+        if (mc_grid_varies(p, i)) {
             mc_str_addf(p->out, " e%zu += (i64)i * n%zu + (i64)q * f%zu;", i, i, i);
         }
     }
     mc_str_add(p->out, " } else ");
-    mc_grid_separate_stage(p, 'e', true, "r", "A.axes[1]", "A.axes[0]");
+    mc_grid_print_split_index(p, 'e', true, "r", "A.axes[1]", "A.axes[0]");
 }
 
 /* x3[u] is vector u of operand 3, w3[u] its offset. */
@@ -135,7 +135,7 @@ static void fetch_elements(struct print *p, bool declare)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const char *t = p->d->store[p->k->operand.at[i].dtype];
-        if (!mc_grid_passes(p, i)) {
+        if (!mc_grid_varies(p, i)) {
             continue;
         }
         if (is_fetched(p, i) && declare) {
@@ -156,7 +156,7 @@ static void open_fetched(struct print *p)
         const char *t = p->d->store[p->k->operand.at[i].dtype];
         if (is_fetched(p, i)) {
             mc_str_addf(p->out, "const %s *const a%zu = x%zu[u]; (void)a%zu;\n", t, i, i, i);
-        } else if (mc_grid_passes(p, i)) {
+        } else if (mc_grid_varies(p, i)) {
             mc_str_addf(p->out, "const i64 e%zu = w%zu[u]; (void)e%zu;\n", i, i, i);
         }
     }

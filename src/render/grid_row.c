@@ -21,7 +21,7 @@ enum { REGISTERS = 32, FEW = 56, MANY = 96, MOST = 112, SEGMENTED = 64, SEGMENTE
 static bool is_load(const struct print *p, size_t i)
 {
     const struct mc_koperand *o = &p->k->operand.at[i];
-    return mc_grid_passes(p, i) && !o->dst && !o->index && mc_print_moves(p->k, o);
+    return mc_grid_varies(p, i) && !o->dst && !o->index && mc_print_moves(p->k, o);
 }
 
 bool mc_grid_row_segmented(const struct mc_kernel *k)
@@ -205,7 +205,7 @@ static void places(struct print *p)
         const struct mc_koperand *o = &p->k->operand.at[i];
         const char *t = p->d->store[o->dtype];
         bool moves = mc_print_moves(p->k, o);
-        if (!mc_grid_passes(p, i)) {
+        if (!mc_grid_varies(p, i)) {
             continue;
         }
         if (o->index) {

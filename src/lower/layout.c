@@ -30,7 +30,7 @@ struct layouts {
 
 /* ---- costs ---- */
 
-static struct mc_type has_known_sizes(const struct mc_type *t)
+static struct mc_type known_type(const struct mc_type *t)
 {
     struct mc_type s = *t;
     s.dims[0] = s.rank && s.dims[0] < 0 ? IMAGES : s.dims[0];
@@ -60,14 +60,14 @@ static bool benefits(const struct layouts *l, const mc_node *n)
 static double conv_seconds(const struct layouts *l, const mc_node *n, bool last)
 {
     static const int orders[2][5] = { { 0, 1, 2, 3, 4 }, { 0, 2, 3, 4, 1 } };
-    struct mc_type in[3], out = has_known_sizes(&n->type);
+    struct mc_type in[3], out = known_type(&n->type);
     struct mc_conv_problem q = { .dtype = n->type.dtype,
                                  .alpha = 1,
                                  .algo = mc_attr_named(n, "algo")->text,
                                  .precision = mc_attr_named(n, "precision")->text };
     const bool weights = mc_conv_pass_of(n->op) == CONV_WEIGHTS;
     for (int i = 0; i < n->nin; i++) {
-        in[i] = mc_layout_image(n, i) ? has_known_sizes(&n->in[i]->type) : n->in[i]->type;
+        in[i] = mc_layout_image(n, i) ? known_type(&n->in[i]->type) : n->in[i]->type;
     }
     if (mc_conv_shape_of(n, in, NULL, weights ? &n->type : &out, &q.s) < 0) {
         mc_clear_error();
@@ -92,7 +92,7 @@ static int64_t picoseconds(double seconds)
 /* The cost of reading a tensor in the other layout: a read and a write at half the memory bandwidth. */
 static int64_t permute_cost(const struct layouts *l, const struct mc_type *t)
 {
-    const struct mc_type s = has_known_sizes(t);
+    const struct mc_type s = known_type(t);
     double bytes = (double)mc_dtypes[t->dtype].size;
     for (int i = 0; i < s.rank; i++) {
         bytes *= s.dims[i] < 0 ? 1 : (double)s.dims[i];

@@ -9,7 +9,7 @@
 #include "op/pool.h"
 
 /* The one input of n that the step before may make; NULL: none. */
-static mc_node *is_candidate(const mc_node *n)
+static mc_node *candidate_of(const mc_node *n)
 {
     const int pass = mc_conv_pass_of(n->op);
     return mc_pool_marks(n)                              ? n->in[0]
@@ -31,7 +31,7 @@ static bool can_merge(const mc_node *n, const mc_node *made)
  * none. */
 static int producer_of(const struct mc_program *p, const struct mc_step *s)
 {
-    mc_node *x = s->heavy ? is_candidate(s->heavy) : NULL;
+    mc_node *x = s->heavy ? candidate_of(s->heavy) : NULL;
     const int v = x ? p->value_of[x->id] : -1,
               made = v < 0 || p->value.at[v].kind != VALUE_TEMP ? -1 : p->value.at[v].step;
     const struct mc_step *m = made < 0 ? NULL : &p->step.at[made];

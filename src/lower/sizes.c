@@ -21,7 +21,7 @@ static void unite(struct mc_sizes *s, const mc_node *a, int i, const mc_node *b,
 }
 
 /* x if n = size(x, axis), else NULL. */
-static const mc_node *known_size(const mc_node *n, int *axis)
+static const mc_node *size_value(const mc_node *n, int *axis)
 {
     if (n->op->form != FORM_SIZE ||
         mc_axis_check("size", mc_attr_int(&n->attr[0]), n->in[0]->type.rank, axis) < 0) {
@@ -41,11 +41,11 @@ static void unite_results(struct mc_sizes *s, const mc_node *n)
         }
     } else if (of->op->form == FORM_STACK) {
         for (int i = 0; i < n->type.rank && i < of->nin; i++) {
-            if ((y = known_size(of->in[i], &axis))) {
+            if ((y = size_value(of->in[i], &axis))) {
                 unite(s, n, i, y, axis);
             }
         }
-    } else if (n->type.rank == 1 && (y = known_size(n->op->form == FORM_ARANGE ? n->in[1] : of, &axis))) {
+    } else if (n->type.rank == 1 && (y = size_value(n->op->form == FORM_ARANGE ? n->in[1] : of, &axis))) {
         unite(s, n, 0, y, axis);
     }
 }

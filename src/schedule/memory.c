@@ -344,7 +344,7 @@ mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p)
 
 /* Updates the live blocks to those of the first n that are live at the step or within `reuse_distance` steps
  * of it. *next: the first block that has not begun by then. False: out of memory. */
-static bool is_live(struct arena *a, int step, size_t n, size_t *next)
+static bool update_live(struct arena *a, int step, size_t n, size_t *next)
 {
     free_block(a, step);
     for (; *next < n && a->all->at[*next].first <= step + a->reuse_distance; ++*next) {
@@ -367,7 +367,7 @@ mc_status mc_plan_workspaces(const struct mc_function *f, struct mc_shape_plan *
     bool good = true;
     for (int i = 0; i < (int)f->code->program.step.n && good; i++) {
         struct mc_step_plan *sp = &p->step[i];
-        good = is_live(&a, i, values, &next);
+        good = update_live(&a, i, values, &next);
         sp->workspace_at = (size_t)find_gap(&a, rounded(sp->workspace), &before);
         p->memory = MC_MAX(p->memory, sp->workspace_at + sp->workspace);
         if (good && a.reuse_distance && sp->workspace) {

@@ -2,7 +2,6 @@
  * sizes do not fit, the error quotes the formula. */
 #include "schedule/schedule.h"
 
-static bool same_node(const struct mc_node *a, const struct mc_node *b) { return a == b; }
 
 /* The type of x as an input of a node of the step: x is a node of the same kernel, a value or a constant. */
 mc_status mc_step_input_type(struct mc_step_types *q, mc_node *x, struct mc_type *t, const mc_array **value)
@@ -10,7 +9,7 @@ mc_status mc_step_input_type(struct mc_step_types *q, mc_node *x, struct mc_type
     int v = q->f->code->program.value_of[x->id];
     *value = x->value;
     for (int i = 0; i < q->step->nnode && q->step->kernel; i++) {
-        if (same_node(q->step->node[i], x)) {
+        if (q->step->node[i] == x) {
             *t = q->type[i];
             return MC_OK;
         }

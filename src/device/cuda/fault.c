@@ -49,7 +49,7 @@ void mc_cuda_launched(struct mc_cuda *d, const char *name)
     slot[n] = '\0';
 }
 
-/* "; launched since it was last well: a, b, and 12 before these" */
+/* "; launched since the last successful synchronization: a, b, and 12 before these" */
 static void pending_launches(const struct mc_cuda_launch_history *t, char *out, size_t size)
 {
     uint64_t shown = MC_MIN(t->n, (uint64_t)TRAIL);
@@ -57,7 +57,8 @@ static void pending_launches(const struct mc_cuda_launch_history *t, char *out, 
     out[0] = '\0';
     for (uint64_t i = t->n - shown; i < t->n && n < size; i++) {
         n += (size_t)mc_snprintf(out + n, size - n, "%s%s",
-                                 i == t->n - shown ? "; launched since it was last well: " : ", ",
+                                 i == t->n - shown ? "; launched since the last successful synchronization: "
+                                                   : ", ",
                                  t->name[i % TRAIL]);
     }
     if (t->n > shown && n < size) {

@@ -25,7 +25,8 @@ mc_status mc_pooled_compare(const struct mc_problem *p, const struct mc_plan *pl
 struct mc_plan *mc_pooled_plan_in(const struct mc_family *family, const struct mc_pooled_problem *asked,
                                   const struct mc_plan_options *o);
 int mc_pooled_result(const struct mc_pooled_problem *p);    /* the first operand that is written */
-/* refuses what no solver takes: everything but float32 in one or two dimensions */
+/* refuses what no solver takes: other dtypes than float32, three axes, groups, dilation, marks of more than
+ * one byte, maxima or marks that are not contiguous */
 const char *mc_pooled_not_plain(const struct mc_pooled_problem *p);
 
 #endif

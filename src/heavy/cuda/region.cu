@@ -6,7 +6,7 @@
  *          A thread scans the places after its own, so the depth is O(places).
  * take:    y = x at the targets; take_rows if the elements of a place are contiguous, sixteen bytes for
  *          each thread.
- * put:     x = y, or x += y, at the targets.  The thread of the first place follows its chain, so equal
+ * put_:    x = y, or x += y, at the targets.  The thread of the first place follows its chain, so equal
  *          targets are written in order by one thread. */
 #include "heavy/cuda/region_args.h"
 typedef mc_region_args args;

@@ -108,7 +108,7 @@ double mc_gemm_peak(const struct mc_gemm_problem *p); /* operations a second of 
 double mc_gemm_team_seconds(double seconds, double tasks);
 /* seconds of one thread for reading and writing all operands once */
 double mc_gemm_traffic(const struct mc_gemm_problem *p);
-/* lower bound of one thread's seconds, for mc_team_tasks */
+/* seconds of one thread, rather too many than too few, for mc_team_tasks */
 double mc_gemm_work(const struct mc_gemm_problem *p);
 const char *mc_gemm_hollow(const struct mc_gemm_problem *p); /* refuses empty results and empty sums */
 

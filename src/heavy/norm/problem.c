@@ -75,7 +75,7 @@ void mc_norm_plane(const struct mc_norm_grid *g, int64_t plane, int64_t at[3])
     }
 }
 
-/* The time of square roots and of reading memory once. */
+/* The time of square roots and of one pass over memory. */
 double mc_norm_seconds(const struct mc_norm_problem *p)
 {
     double count = 1;

@@ -43,7 +43,7 @@ static struct scratch thread_scratch(const struct call *x, int slot)
 
 /* ---- the plane ---- */
 
-/* Position in a row of the copy of element i of the last axis, counted from the first window. */
+/* The index in a row of the copy of element i of the last axis, counted from the first window. */
 static int64_t in_row(const struct call *x, int64_t i)
 {
     const int64_t step = x->r.p->s.stride[2];

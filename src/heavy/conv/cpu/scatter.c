@@ -3,10 +3,11 @@
  *
  *   x[u s + a d - pad, c] += sum over f of y[u, f] * w[f, c, a]
  *
- * For a strip of positions and all channels and taps, the sum over f is a product of a filter with one tap,
- * which the kernel of direct.c computes. Its rows are then added to x. Nothing is computed between rows or
- * beyond edges. A small number of channels of x does no harm, because taps fill the rows of the kernel. With
- * stride s the sums go to planes, one for each of the s phases an axis, which are added to x at the end.
+ * The sums over f for a strip of positions, a row for each channel and tap, are a convolution with filters
+ * of one tap, which the kernel of direct.c computes. The rows are then added to x. Nothing is computed
+ * between rows or beyond edges. A small number of channels of x does no harm, because taps fill the rows
+ * of the kernel. With stride s the sums go to planes, one for each of the s phases an axis, which are
+ * added to x at the end.
  *
  * Invariant: the terms of an element of x are added in one order: by positions, then by taps. */
 #include "heavy/conv/cpu/direct/direct.h"

@@ -1,5 +1,5 @@
-/* exchange.c: on a GPU, a convolution computed by the routine of another pass (heavy/conv/cpu/exchange.c
- * has the algebra).
+/* exchange.c: on a GPU, a convolution computed by a solver for another direction
+ * (heavy/conv/cpu/exchange.c has the algebra).
  *
  * Invariant: the child has the sums of the problem, element for element; alpha, beta and c0 are passed
  * through. */

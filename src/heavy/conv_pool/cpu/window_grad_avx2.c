@@ -1,4 +1,4 @@
-/* window_grad_avx2.c: sums over marked windows in registers of 256 bits.
+/* window_grad_avx2.c: the sums of window_grad.h in registers of 256 bits.
  *
  * Invariant: nothing here runs unless the processor reports AVX2 and FMA. */
 #include "heavy/gemm/cpu/kernel.h"

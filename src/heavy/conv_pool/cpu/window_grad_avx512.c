@@ -1,4 +1,4 @@
-/* window_grad_avx512.c: sums over marked windows in registers of 512 bits.
+/* window_grad_avx512.c: the sums of window_grad.h in registers of 512 bits.
  *
  * Invariant: nothing here runs unless the processor reports AVX-512 F, BW, DQ and VL. */
 #include "heavy/gemm/cpu/kernel.h"

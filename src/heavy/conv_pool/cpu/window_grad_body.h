@@ -1,4 +1,4 @@
-/* window_grad_body.h: the sums over marked windows, compiled for each instruction set by the file that
+/* window_grad_body.h: the sums of window_grad.h, compiled for each instruction set by the file that
  * includes it. That file defines TARGET, L (lanes), MOST (vectors of a call for inputs), EACH(F) for 1 to
  * MOST, and for weights SHAPES(F): the lines and columns of vectors that fit in registers; SUMS: the most
  * vectors of a shape; LINES: the most lines by columns.

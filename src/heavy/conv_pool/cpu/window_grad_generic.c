@@ -1,4 +1,4 @@
-/* window_grad_generic.c: sums over marked windows in vectors of four numbers, which the compiler lowers to
+/* window_grad_generic.c: the sums of window_grad.h in vectors of four numbers, which the compiler lowers to
  * any target.
  *
  * Invariant: runs on every processor. */

@@ -52,7 +52,7 @@ enum { GEMM_MAX_MR = 8, GEMM_MAX_NR = 48, GEMM_MAX_Q = 16, GEMM_DOT_ROWS = 4, GE
 struct mc_gemm_kernel {
     const char *name;           /* "avx512" */
     int mr, nr, lanes;
-    /* operations a cycle, for estimates; of processors that run a vector as two halves */
+    /* operations a cycle, for estimates, on processors that run a vector as two halves */
     double flops;
     int dot_q, outer_q;         /* most columns of s in one call */
     int outer_p[GEMM_MAX_Q + 1];

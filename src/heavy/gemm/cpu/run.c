@@ -98,7 +98,7 @@ static double bytes_of(const struct mc_gemm_problem *p)
     return (double)p->batch * (m * k + k * n + 2 * m * n) * mc_dtypes[p->dtype].size;
 }
 
-/* Rather too large: one thread too many costs little, one too few up to half of the speed. */
+/* Rather too many seconds: one thread too many costs little, one too few up to half of the speed. */
 double mc_gemm_work(const struct mc_gemm_problem *p)
 {
     const double math = 2 * (double)p->batch * (double)p->m * (double)p->n * (double)p->k / mc_gemm_peak(p);

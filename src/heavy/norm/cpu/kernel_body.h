@@ -5,7 +5,7 @@
  *   LOAD STORE SET1 ADD MUL FMA DIV SQRT POW      FMA(a, b, c) = a b + c; POW is libm's
  *
  * If the last lanes do not fill a vector, some lanes before them are computed again with them. Fewer lanes
- * than a vector are padded to one. */
+ * than a vector has are padded to a whole vector. */
 
 static inline TARGET __attribute__((always_inline)) V NAME(some)(const T *p, int64_t n)
 {
@@ -75,7 +75,7 @@ static inline TARGET __attribute__((always_inline)) void NAME(forward)(const str
     }
 }
 
-/* First stores g r and t = g x / d of every channel in the scratch, then computes dx. */
+/* First stores g r and t = g r x / d of every channel in the scratch, where r = d^-beta, then computes dx. */
 static inline TARGET __attribute__((always_inline)) void NAME(backward)(const struct mc_norm_block *b,
                                                                         int way)
 {

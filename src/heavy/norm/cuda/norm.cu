@@ -8,7 +8,7 @@ typedef mc_norm_args args;
 
 struct spot { i64 plane, c, lane, at[3]; };
 
-/* Position number e, where a plane has `lines` lines of lanes, one for each channel or chunk. */
+/* Splits number e into plane, line and lane. A plane has `lines` lines, one for each channel or chunk. */
 __device__ __forceinline__ spot spot_of(const args &p, i64 e, i64 lines)
 {
     spot s;

@@ -142,7 +142,7 @@ struct job {
     int64_t chunk, n, near;
 };
 
-/* The first lane of part `cut`, a multiple of 64. */
+/* The first lane of part number `clip` of d->cuts: a multiple of 64, or the end. */
 static int64_t lanes_from(const struct mc_pool_planes *d, int64_t clip)
 {
     const int64_t blocks = (d->grid.lanes + 63) / 64;

@@ -55,7 +55,7 @@ static void axes(struct direct *d, const struct mc_conv_shape *s)
     d->to = (s->pass == CONV_INPUTS ? s->c : s->f) / s->groups;
     d->blocks = conv_ceil(d->to, DIRECT_ROWS);
     d->own = s->pass != CONV_WEIGHTS && d->blocks <= OWN;
-    /* The positions for which all source channels fill a quarter of the L2 cache. */
+    /* The positions for which all source channels, as floats, fill the L2 cache. */
     const int64_t near = (int64_t)mc_cpu()->l2 / 4 / (d->from * d->read[0].stride * d->read[1].stride);
     const int64_t some = d->own ? MC_MAX(MC_MIN(near, (int64_t)3 * PART), (int64_t)PART / 4) : PART;
     const int64_t most = s->pass == CONV_WEIGHTS ? rows : MC_MIN(MC_MAX(some / d->pitch, (int64_t)1), rows);

@@ -1,12 +1,12 @@
 /* blocking.c: chooses the size of tiles, the letter in the lanes, the blocks of spectra and the order of the
  * loops, by their costs.
  *
- * Invariant: what mc_fft_choose() chooses keeps the workspace cap for one thread. */
+ * Invariant: the plan of mc_fft_choose() fits in the workspace cap if one thread runs it. */
 #include "heavy/conv/cpu/fft/plan.h"
 #include "heavy/gemm/cpu/kernel.h"
 
 enum { LINE = 64, ROWS = 48, LEAST = 12, NEAR = 8 << 20, FAR = 8 << 20, PARTS = 12 };
-/* between memory and one of many threads; the latter with slim filters */
+/* for each byte that one of many threads moves from or to memory; SLIM_: with slim filters */
 static const double CYCLES_A_BYTE = 0.25, SLIM_CYCLES_A_BYTE = 0.05;
 /* rows of spectra at once; slots that must fit, so that several threads can work */
 enum { SLIM_ROWS = 32, SLIM_SLOTS = 4 };

@@ -189,7 +189,7 @@ static void inverse_task(void *arg, int64_t task, int slot)
     mc_fft_finish(x, &w, count, j, box);
 }
 
-/* Winograd's sums are cut shorter over tiles, because its transforms amplify their errors. */
+/* Winograd's sums over tiles are done in shorter pieces, because its transforms amplify their errors. */
 static int64_t depth_of_piece(const struct mc_fft_call *x)
 {
     return x->d->which < 0 && x->d->summed == M ? 32 : 64;

@@ -345,8 +345,8 @@ static const char *refuse(const struct mc_problem *p_)
 }
 
 /* Fitted to 47 passes on an H200, of 1 to 4 channels and 9 to 484 taps. work: a unit of a block's work, where
- * a multiprocessor runs one block; single_elements: an element of y that is moved alone, for each warp that
- * has other taps; part: bytes of partial sums that are written and added, a second. */
+ * a multiprocessor runs one block; single: an element of y that is moved alone, for each warp that has
+ * other taps; part: bytes of partial sums that are written and added, a second. */
 static const double launch_seconds = 3e-6, work_seconds = 5e-9, single_seconds = 1.2e-12, part_bytes = 0.4e12;
 
 static double estimate(const struct mc_problem *p_)

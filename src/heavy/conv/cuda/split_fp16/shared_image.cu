@@ -1,5 +1,5 @@
 /* shared_image.cu: images as pairs of halves in shared memory, for tensor cores. shared_image_forward.cu,
- * shared_image_weights.cu and scatter.cu build on it.
+ * shared_image_weights.cu, register_weights.cu and scatter.cu build on it.
  *
  * heavy/gemm/cuda/split.cu has the algebra: each number is a pair of halves, a product is three products
  * of halves, and only 64 terms are summed before they are added in float32.  There windows are gathered

@@ -24,7 +24,7 @@ def files(*patterns):
 
 def main():
     found = []
-    sources = files("src/*.c", "src/*.h", "tests/*.c", "tests/*.h", "tools/*.c", "tools/*.h", "examples/*.c", "include/*.h")
+    sources = files("src/*.c", "src/*.h", "src/*.cu", "tests/*.c", "tests/*.h", "tools/*.c", "tools/*.h", "examples/*.c", "include/*.h")
     for name in sources:
         table = False
         for n, line in enumerate(open(name, encoding="utf-8").read().split("\n"), 1):

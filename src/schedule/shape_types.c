@@ -2,7 +2,6 @@
  * sizes do not fit, the error quotes the formula. */
 #include "schedule/schedule.h"
 
-
 /* The type of x as an input of a node of the step: x is a node of the same kernel, a value or a constant. */
 mc_status mc_step_input_type(struct mc_step_types *q, mc_node *x, struct mc_type *t, const mc_array **value)
 {

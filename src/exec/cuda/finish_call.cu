@@ -9,7 +9,8 @@ typedef mc_settle_args args;
 
 template <class V> __device__ __forceinline__ void move(const pair &p)
 {
-    const u64 n = p.bytes / sizeof(V), all = (u64)gridDim.x * blockDim.x, me = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    const u64 n = p.bytes / sizeof(V), all = (u64)gridDim.x * blockDim.x,
+              me = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     for (u64 i = me; i < n; i += all) {
         ((V *)p.to)[i] = ((const V *)p.from)[i];
     }

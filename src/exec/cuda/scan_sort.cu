@@ -44,7 +44,8 @@ __device__ __forceinline__ A before(const args &a, A mine, A *sums, A *whole)
 extern "C" __global__ void __launch_bounds__(THREADS) totals(const __grid_constant__ args a)
 {
     __shared__ A sums[THREADS];
-    const i64 line = blockIdx.x / a.chunks, mine = blockIdx.x % a.chunks, from = mine * a.chunk, to = from + a.chunk < a.count ? from + a.chunk : a.count;
+    const i64 line = blockIdx.x / a.chunks, mine = blockIdx.x % a.chunks, from = mine * a.chunk,
+              to = from + a.chunk < a.count ? from + a.chunk : a.count;
     const T *x = a.x + begin_of(a, line, a.xline);
     A sum = (A)a.product, whole;
     for (i64 i = from + threadIdx.x; i < to; i += THREADS) {
@@ -59,7 +60,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) totals(const __grid_consta
 extern "C" __global__ void __launch_bounds__(THREADS) running(const __grid_constant__ args a)
 {
     __shared__ A sums[THREADS];
-    const i64 line = blockIdx.x / a.chunks, mine = blockIdx.x % a.chunks, from = mine * a.chunk, to = from + a.chunk < a.count ? from + a.chunk : a.count;
+    const i64 line = blockIdx.x / a.chunks, mine = blockIdx.x % a.chunks, from = mine * a.chunk,
+              to = from + a.chunk < a.count ? from + a.chunk : a.count;
     const T *x = a.x + begin_of(a, line, a.xline);
     O *y = a.y + begin_of(a, line, a.yline);
     A carry = (A)a.product, whole;

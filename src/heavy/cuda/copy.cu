@@ -33,7 +33,8 @@ extern "C" __global__ void __launch_bounds__(256) tile(const __grid_constant__ a
     follow();
     __shared__ FROM s[SIDE][SIDE + PAD];
     const i64 rows = a.size[RANK - 2], cols = a.size[RANK - 1];
-    const i64 across = (cols + SIDE - 1) / SIDE, down = (rows + SIDE - 1) / SIDE, all = across * down * a.count;
+    const i64 across = (cols + SIDE - 1) / SIDE, down = (rows + SIDE - 1) / SIDE,
+              all = across * down * a.count;
     const int x = threadIdx.x & 31, y = threadIdx.x >> 5;
     for (i64 block = blockIdx.x; block < all; block += gridDim.x) {
         const i64 j = block % across * SIDE, i = block / across % down * SIDE;

@@ -78,11 +78,31 @@ template <class I, class F> __device__ __forceinline__ I saturated(F x, I low, I
 {
     return x >= above ? high : x <= below ? low : x == x ? (I)x : (I)0;
 }
-#define WITHIN(I, low, high, below, above)                                                                              \
-    template <> struct convert<I, float> { static __device__ I of(float f) { return saturated<I, float>(f, low, high, below, above); } };     \
-    template <> struct convert<I, double> { static __device__ I of(double f) { return saturated<I, double>(f, low, high, below, above); } };  \
-    template <> struct convert<I, half> { static __device__ I of(half s) { return convert<I, float>::of(convert<float, half>::of(s)); } }; \
-    template <> struct convert<I, bf16> { static __device__ I of(bf16 s) { return convert<I, float>::of(convert<float, bf16>::of(s)); } };
+#define WITHIN(I, low, high, below, above)                                                                   \
+    template <> struct convert<I, float> {                                                                   \
+        static __device__ I of(float f)                                                                      \
+        {                                                                                                    \
+            return saturated<I, float>(f, low, high, below, above);                                          \
+        }                                                                                                    \
+    };                                                                                                       \
+    template <> struct convert<I, double> {                                                                  \
+        static __device__ I of(double f)                                                                     \
+        {                                                                                                    \
+            return saturated<I, double>(f, low, high, below, above);                                         \
+        }                                                                                                    \
+    };                                                                                                       \
+    template <> struct convert<I, half> {                                                                    \
+        static __device__ I of(half s)                                                                       \
+        {                                                                                                    \
+            return convert<I, float>::of(convert<float, half>::of(s));                                       \
+        }                                                                                                    \
+    };                                                                                                       \
+    template <> struct convert<I, bf16> {                                                                    \
+        static __device__ I of(bf16 s)                                                                       \
+        {                                                                                                    \
+            return convert<I, float>::of(convert<float, bf16>::of(s));                                       \
+        }                                                                                                    \
+    };
 WITHIN(signed char, -128, 127, -128.f, 128.f)
 WITHIN(short, -32768, 32767, -32768.f, 32768.f)
 WITHIN(int, -2147483647 - 1, 2147483647, -2147483648.f, 2147483648.f)
@@ -98,7 +118,10 @@ template <class S, class A> __device__ __forceinline__ S put(A a) { return conve
 
 /* n / by, for n below 2^31. */
 typedef mc_cuda_divider divider;
-__device__ __forceinline__ unsigned quotient(unsigned n, const divider &d) { return ((unsigned)((u64)n * d.times >> 32) + n) >> d.shift; }
+__device__ __forceinline__ unsigned quotient(unsigned n, const divider &d)
+{
+    return ((unsigned)((u64)n * d.times >> 32) + n) >> d.shift;
+}
 
 /* The activation of a finished element: enum mc_act of plan.h. */
 template <class A> __device__ __forceinline__ A finish(A v, int act)
@@ -139,13 +162,17 @@ __device__ __forceinline__ void follow()
 
 /* ---- asynchronous copies to shared memory ---- */
 
-__device__ __forceinline__ void fetch4(float *to, const float *from, bool there)   /* stores 0 if not `there` */
+__device__ __forceinline__ void fetch4(float *to, const float *from, bool there) /* stores 0 if not `there` */
 {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from), "r"(there ? 4 : 0) : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
+                 "l"(from), "r"(there ? 4 : 0)
+                 : "memory");
 }
 __device__ __forceinline__ void fetch16(float *to, const float *from)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
+                 "l"(from)
+                 : "memory");
 }
 /* fetched: waits for all copies of this thread.
  * fetched_before: waits for all but those of the last `Marks` groups; fetch_mark ends a group. */
@@ -225,19 +252,25 @@ __device__ __forceinline__ unsigned over_warp(unsigned most)
 /* (16 x 8) += (16 x 16) (16 x 8), with elements distributed over the lanes as the tensor cores require. */
 __device__ __forceinline__ void multiply(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1)
 {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+                 "{%0,%1,%2,%3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 /* Four matrices of 8 x 8; lane l has the address of row l % 8 of matrix l / 8. */
 __device__ __forceinline__ void read_rows(unsigned (&r)[4], const unsigned short *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"((unsigned)__cvta_generic_to_shared(row)) : "memory");
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"((unsigned)__cvta_generic_to_shared(row))
+                 : "memory");
 }
 __device__ __forceinline__ void read_columns(unsigned (&r)[4], const unsigned short *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"((unsigned)__cvta_generic_to_shared(row)) : "memory");
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"((unsigned)__cvta_generic_to_shared(row))
+                 : "memory");
 }
 
 /* ---- sums of the partial sums of blocks, in order ---- */

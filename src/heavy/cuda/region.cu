@@ -75,7 +75,8 @@ extern "C" __global__ void __launch_bounds__(256) take(const __grid_constant__ a
 {
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < a.places * a.each; e += gridDim.x * 256ll) {
         const i64 i = e / a.each, f = e - i * a.each;
-        a.y[offset(i, a.nspan, a.span, a.yspan) + offset(f, a.nfree, a.free, a.yfree)] = a.x[a.target[i] + offset(f, a.nfree, a.free, a.xfree)];
+        a.y[offset(i, a.nspan, a.span, a.yspan) + offset(f, a.nfree, a.free, a.yfree)] =
+            a.x[a.target[i] + offset(f, a.nfree, a.free, a.xfree)];
     }
 }
 

@@ -99,7 +99,9 @@ __device__ __forceinline__ spot spot_of(const args &p, i64 g, idx row, idx col)
     }
     if (PASS == INPUTS) {
         const four i = split(col, p.in);
-        return { p.x, i.o * p.xs[0] + (g * cg + row) * p.xs[1] + i.a * p.xs[2] + i.b * p.xs[3] + i.c * p.xs[4], 0 };
+        return { p.x,
+                 i.o * p.xs[0] + (g * cg + row) * p.xs[1] + i.a * p.xs[2] + i.b * p.xs[3] + i.c * p.xs[4],
+                 0 };
     }
     const four a = split(col, p.k);
     return { p.w, in_w(p, g * fg + row, a.o, a), 0 };
@@ -141,13 +143,15 @@ extern "C" __global__ void __launch_bounds__(256) tiles(const __grid_constant__ 
     __shared__ A sa[TK][TILE + 1], sb[TK][TILE + 1];
     const i64 *const col_axes = PASS == FORWARD ? p.out : PASS == INPUTS ? p.in : p.k;
     const i64 *const depth_axes = PASS == WEIGHTS ? p.out : p.k;
-    const i64 across = (p.cols + TILE - 1) / TILE, down = (p.rows + TILE - 1) / TILE, all = across * down * p.groups * p.splits;
+    const i64 across = (p.cols + TILE - 1) / TILE, down = (p.rows + TILE - 1) / TILE,
+              all = across * down * p.groups * p.splits;
     const int t = threadIdx.x, x = t % 16, y = t / 16;
     for (i64 block = blockIdx.x; block < all; block += gridDim.x) {
         const i64 part = block % p.splits, tile = block / p.splits, g = tile / (across * down);
         const idx i = (idx)(tile % down * TILE), j = (idx)(tile / down % across * TILE);
         const idx from = (idx)((p.depth + TK - 1) / TK * part / p.splits * TK);
-        const idx upto = (idx)((p.depth + TK - 1) / TK * (part + 1) / p.splits * TK), to = upto < p.depth ? upto : (idx)p.depth;
+        const idx upto = (idx)((p.depth + TK - 1) / TK * (part + 1) / p.splits * TK),
+                  to = upto < p.depth ? upto : (idx)p.depth;
         const idx mine = j + t % TILE;
         const four col = split(mine < p.cols ? mine : 0, col_axes);
         A acc[4][4] = {};
@@ -162,7 +166,9 @@ extern "C" __global__ void __launch_bounds__(256) tiles(const __grid_constant__ 
 #pragma unroll
             for (int r = 0; r < 4; r++) {
                 const idx db = d + t / TILE + 4 * r;
-                sb[t / TILE + 4 * r][t % TILE] = db < to && mine < p.cols ? right(p, g, col, split(db, depth_axes)) : (A)0;
+                sb[t / TILE + 4 * r][t % TILE] = db < to && mine < p.cols
+                                                     ? right(p, g, col, split(db, depth_axes))
+                                                     : (A)0;
             }
             __syncthreads();
 #pragma unroll
@@ -279,7 +285,8 @@ extern "C" __global__ void __launch_bounds__(256) sampled(const __grid_constant_
     follow();
     const i64 *const col_axes = PASS == FORWARD ? p.out : PASS == INPUTS ? p.in : p.k;
     const i64 *const depth_axes = PASS == WEIGHTS ? p.out : p.k;
-    const i64 count = p.groups * p.rows * p.cols, sample = blockIdx.x / p.splits, part = blockIdx.x % p.splits;
+    const i64 count = p.groups * p.rows * p.cols, sample = blockIdx.x / p.splits,
+              part = blockIdx.x % p.splits;
     const i64 e = (i64)(((u64)sample * 0x9e3779b97f4a7c15ull >> 20) % (u64)count);
     const i64 g = e / p.cols / p.rows, row = e / p.cols % p.rows;
     const idx to = (idx)(p.depth * (part + 1) / p.splits);
@@ -296,7 +303,8 @@ extern "C" __global__ void __launch_bounds__(256) sampled(const __grid_constant_
             const spot s = spot_of(p, g, (idx)row, (idx)(e % p.cols));
             A *const more = p.parts + p.samples * p.splits + 2 * sample;
             more[0] = get<A>(s.array[s.at]);
-            more[1] = (HAS_C0 ? (A)p.beta * get<A>(p.c0[s.at]) : (A)0) + (HAS_BIAS ? get<A>(p.bias[s.f]) : (A)0);
+            more[1] = (HAS_C0 ? (A)p.beta * get<A>(p.c0[s.at]) : (A)0) +
+                      (HAS_BIAS ? get<A>(p.bias[s.f]) : (A)0);
         }
     }
 }
@@ -305,7 +313,8 @@ extern "C" __global__ void __launch_bounds__(256) sampled(const __grid_constant_
 extern "C" __global__ void __launch_bounds__(256) each_place(const __grid_constant__ args p)
 {
     follow();
-    const i64 fg = p.f / p.groups, cg = p.c / p.groups, spots = p.out[0] * p.out[1] * p.out[2], count = p.f * p.cols * spots;
+    const i64 fg = p.f / p.groups, cg = p.c / p.groups, spots = p.out[0] * p.out[1] * p.out[2],
+              count = p.f * p.cols * spots;
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
         const four u = split((idx)(e % spots), p.out), a = split((idx)(e / spots % p.cols), p.k);
         const i64 f = e / spots / p.cols;

@@ -16,7 +16,8 @@ __device__ __forceinline__ int tap(const args &p, int axis, int a)
 extern "C" __global__ void __launch_bounds__(256) gather(const __grid_constant__ args p)
 {
     follow();
-    const int n0 = (int)p.out[0], n1 = (int)p.out[1], n2 = (int)p.out[2], places = n0 * n1 * n2, lane = threadIdx.x % 32;
+    const int n0 = (int)p.out[0], n1 = (int)p.out[1], n2 = (int)p.out[2], places = n0 * n1 * n2,
+              lane = threadIdx.x % 32;
     const i64 taps = p.k[0] * p.k[1] * p.k[2], rows = p.c * taps, lines = p.n * rows;
     for (i64 line = (blockIdx.x * 256ll + threadIdx.x) / 32; line < lines; line += gridDim.x * 8ll) {
         const INDEX n = (INDEX)line / (INDEX)rows;
@@ -28,7 +29,8 @@ extern "C" __global__ void __launch_bounds__(256) gather(const __grid_constant__
         T *to = p.columns + (i64)n * p.image + row * p.row;
         int u2 = lane % n2, u1 = lane / n2 % n1, u0 = lane / n2 / n1;
         for (int u = lane; u < places; u += 32) {
-            const int i0 = u0 * (int)p.stride[0] + from0, i1 = u1 * (int)p.stride[1] + from1, i2 = u2 * (int)p.stride[2] + from2;
+            const int i0 = u0 * (int)p.stride[0] + from0, i1 = u1 * (int)p.stride[1] + from1,
+                      i2 = u2 * (int)p.stride[2] + from2;
             const bool in = i0 >= 0 && i0 < p.in[0] && i1 >= 0 && i1 < p.in[1] && i2 >= 0 && i2 < p.in[2];
             to[u] = in ? x[i0 * p.xs[2] + i1 * p.xs[3] + i2 * p.xs[4]] : put<T>((A)0);
             u2 += 32 % n2;

@@ -20,12 +20,14 @@ extern "C" __global__ void __launch_bounds__(256) fold(const __grid_constant__ a
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
         const idx place = (idx)e / words, row = place / qw, o = row / qh;
         const int first = (int)((idx)e - place * words) * PACK;
-        const int h0 = (int)(row - o * qh) * sh - (int)p.pad[0], w0 = (int)(place - row * qw) * sw - (int)p.pad[1];
+        const int h0 = (int)(row - o * qh) * sh - (int)p.pad[0],
+                  w0 = (int)(place - row * qw) * sw - (int)p.pad[1];
         const T *from = p.plain + (i64)o * p.at[0];
         pack to;
 #pragma unroll
         for (int k = 0; k < PACK; k++) {
-            const int channel = first + k, line = channel / sw, c = line / sh, h = h0 + line - c * sh, w = w0 + channel - line * sw;
+            const int channel = first + k, line = channel / sw, c = line / sh, h = h0 + line - c * sh,
+                      w = w0 + channel - line * sw;
             const bool in = h >= 0 && h < p.size[0] && w >= 0 && w < p.size[1];
             to.v[k] = in ? from[c * p.at[1] + h * p.at[2] + w * p.at[3]] : (T)0;
         }
@@ -42,10 +44,12 @@ extern "C" __global__ void __launch_bounds__(256) unfold(const __grid_constant__
     const i64 channels = p.c * sh * sw;
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
         const idx plane = (idx)e / sizes, o = plane / (idx)p.c, in = (idx)e - plane * sizes;
-        const int c = (int)(plane - o * (idx)p.c), h = (int)(in / (idx)p.size[1]), w = (int)(in - (idx)h * (idx)p.size[1]);
+        const int c = (int)(plane - o * (idx)p.c), h = (int)(in / (idx)p.size[1]),
+                  w = (int)(in - (idx)h * (idx)p.size[1]);
         const int th = h + (int)p.pad[0], tw = w + (int)p.pad[1], qh = th / sh, qw = tw / sw;
         const bool there = th >= 0 && tw >= 0 && qh < p.folds[0] && qw < p.folds[1];
-        const i64 at = ((o * p.folds[0] + qh) * p.folds[1] + qw) * channels + (c * sh + th - qh * sh) * sw + tw - qw * sw;
+        const i64 at = ((o * p.folds[0] + qh) * p.folds[1] + qw) * channels + (c * sh + th - qh * sh) * sw +
+                       tw - qw * sw;
         p.plain[o * p.at[0] + c * p.at[1] + h * p.at[2] + w * p.at[3]] = there ? p.folded[at] : (T)0;
     }
 }

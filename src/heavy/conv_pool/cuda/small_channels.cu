@@ -24,7 +24,8 @@ __device__ __forceinline__ void load(const args &p, int image, float *to)
 /* ---- forward ---- */
 
 /* The first of the largest cells of window k of a thread; NaN counts as the largest. */
-__device__ __forceinline__ void largest(const args &p, const float (&sum)[W1][P], int k, int row, int col, float *most, unsigned char *mark)
+__device__ __forceinline__ void largest(const args &p, const float (&sum)[W1][P], int k, int row, int col,
+                                        float *most, unsigned char *mark)
 {
     *most = sum[0][k * W2];
     *mark = 0;
@@ -38,7 +39,8 @@ __device__ __forceinline__ void largest(const args &p, const float (&sum)[W1][P]
     }
 }
 
-__device__ __forceinline__ void put_windows(const args &p, const float (&sum)[W1][P], int image, int f, int u, int v)
+__device__ __forceinline__ void put_windows(const args &p, const float (&sum)[W1][P], int image, int f, int u,
+                                            int v)
 {
     float *const g = p.g + image * p.gs[0] + f * p.gs[1] + u * p.out[1] + v;
     unsigned char *const mark = p.mark ? p.mark + image * p.ks[0] + f * p.ks[1] + u * p.out[1] + v : 0;
@@ -121,7 +123,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4) forward(const __grid_co
 
 /* Maxima and marks of 32 filters: (filter, fours) floats and (filter, fours) bytes; filters begin in
  * different banks. */
-__device__ __forceinline__ void load_windows(const args &p, int image, int first, float *g, unsigned char *mark)
+__device__ __forceinline__ void load_windows(const args &p, int image, int first, float *g,
+                                             unsigned char *mark)
 {
     const float *const from = p.g + image * p.gs[0] + first * p.gs[1];
     const unsigned char *const marks = p.mark + image * p.ks[0] + first * p.ks[1];
@@ -160,7 +163,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) weights(const __grid
         __syncthreads();        /* all copies have arrived, and all threads are done with the other half */
         if (image + (int)gridDim.x < p.n) {
             load(p, image + gridDim.x, next);
-            load_windows(p, image + gridDim.x, first, next + size, (unsigned char *)(next + size + 32 * p.fours));
+            load_windows(p, image + gridDim.x, first, next + size,
+                         (unsigned char *)(next + size + 32 * p.fours));
         }
         const float *const g = x + size + lane * p.fours;
         const unsigned char *const mark = (const unsigned char *)(x + size + 32 * p.fours) + lane * p.fours;
@@ -177,7 +181,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) weights(const __grid
                         const float *const from = x + at[k + i] + cell / W2 * SH * p.pitch + cell % W2 * SW;
 #pragma unroll
                         for (int t = 0; t < TAPS; t++) {
-                            sum[t] += each[i] * from[(t / (KH * KW) * p.lines + t / KW % KH) * p.pitch + t % KW];
+                            sum[t] += each[i] *
+                                      from[(t / (KH * KW) * p.lines + t / KW % KH) * p.pitch + t % KW];
                         }
                     }
                 }

@@ -12,7 +12,8 @@ typedef mc_gemm_plain_args args;
 /* Loads rows [i, i + R) and columns [k, k + TK) of a matrix, transposed, with zeros outside the matrix.
  * BY_K: adjacent threads read adjacent k. */
 template <int R, bool BY_K>
-__device__ __forceinline__ void load(A (*to)[R + 1], const T *from, i64 row, i64 col, i64 i, i64 rows, i64 k, i64 cols)
+__device__ __forceinline__ void load(A (*to)[R + 1], const T *from, i64 row, i64 col, i64 i, i64 rows, i64 k,
+                                     i64 cols)
 {
 #pragma unroll
     for (int e = threadIdx.x; e < R * TK; e += 256) {

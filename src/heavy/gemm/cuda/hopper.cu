@@ -11,8 +11,10 @@ enum { ROW = 128 };
 /* Copies contiguous bytes to shared memory asynchronously; the barrier counts them. */
 __device__ __forceinline__ void copy_block(u32 to, const void *from, u32 bytes, u32 barrier)
 {
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from), "r"(bytes),
-                 "r"(barrier) : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+        "l"(from), "r"(bytes), "r"(barrier)
+        : "memory");
 }
 
 __device__ __forceinline__ void barrier_make(u32 b, int arrivals)
@@ -29,7 +31,9 @@ __device__ __forceinline__ void barrier_expect(u32 b, u32 bytes)
 }
 __device__ __forceinline__ void barrier_wait(u32 b, u32 phase)
 {
-    asm volatile("{\n\t.reg .pred p;\nagain:\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n\t@!p bra again;\n\t}" ::"r"(b), "r"(phase)
+    asm volatile("{\n\t.reg .pred p;\nagain:\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n\t@!p "
+                 "bra again;\n\t}" ::"r"(b),
+                 "r"(phase)
                  : "memory");
 }
 
@@ -37,7 +41,8 @@ __device__ __forceinline__ void barrier_wait(u32 b, u32 phase)
  * the columns, the tile consists of blocks of 64 columns, `block` bytes apart. */
 __device__ __forceinline__ u64 tile_at(u32 address, u32 block)
 {
-    return (u64)((address & 0x3ffff) >> 4) | (u64)(block >> 4) << 16 | (u64)(8 * ROW >> 4) << 32 | (u64)1 << 62;
+    return (u64)((address & 0x3ffff) >> 4) | (u64)(block >> 4) << 16 | (u64)(8 * ROW >> 4) << 32 |
+           (u64)1 << 62;
 }
 enum { ALONG = 16 };            /* `block` if k runs along rows: the hardware ignores it */
 

@@ -9,7 +9,15 @@
 #include "heavy/gemm/cuda/skinny_args.h"
 typedef mc_gemm_skinny_args args;
 
-enum { THREADS = 256, WARPS = THREADS / 32, DEEP = THREADS / WIDE, MINE = R * Q, AHEAD = MINE * sizeof(A) < 64 ? 8 : MINE * sizeof(A) < 256 ? 4 : 2 };
+enum {
+    THREADS = 256,
+    WARPS = THREADS / 32,
+    DEEP = THREADS / WIDE,
+    MINE = R * Q,
+    AHEAD = MINE * sizeof(A) < 64    ? 8
+            : MINE * sizeof(A) < 256 ? 4
+                                     : 2
+};
 
 template <class S, int N> struct alignas(sizeof(S) * N) several { S at[N]; };
 
@@ -63,7 +71,8 @@ template <int V> __device__ __forceinline__ void product(const args &p)
 {
     __shared__ A sums[WARPS][WIDE * MINE];
     const int across = threadIdx.x % WIDE, deep = threadIdx.x / WIDE;
-    const i64 blocks = (p.rows + WIDE * R - 1) / (WIDE * R), batch = blockIdx.x / blocks, row = blockIdx.x % blocks * (WIDE * R);
+    const i64 blocks = (p.rows + WIDE * R - 1) / (WIDE * R), batch = blockIdx.x / blocks,
+              row = blockIdx.x % blocks * (WIDE * R);
     const i64 from = p.k * blockIdx.y / p.splits, to = p.k * (blockIdx.y + 1) / p.splits;
     const T *const s = p.s + batch * p.ss[0];
     const T *x[R];

@@ -5,7 +5,7 @@
  *
  *   high = half(x'),  low = half((x' - high) * 2^11)         22 bits of x, down to 2^-28 of the row's largest
  *
- *   a b = (high high + 2^-11 (high low + low high)) * 2^-(ea + eb)         low low is below float32's last bit
+ *   a b = (high high + 2^-11 (high low + low high)) * 2^-(ea + eb)     low low is below float32's last bit
  *
  * Tensor cores truncate their sums instead of rounding.  So the high products are summed over 64 terms
  * only and then added in true float32.  The corrections have a separate accumulator, where truncation does
@@ -40,8 +40,8 @@ __device__ __forceinline__ int col_fact(const args &p, int batch, int col)
 __device__ __forceinline__ spot row_at(const args &p, int batch, int row, int fact)
 {
     const int group = row / p.group_rows, place = row - group * p.group_rows;
-    return { batch * p.cs.batch + group * p.cs.group + place * p.cs.row, batch * p.c0s.batch + group * p.c0s.group + place * p.c0s.row, fact, 0,
-             row < p.m };
+    return { batch * p.cs.batch + group * p.cs.group + place * p.cs.row,
+             batch * p.c0s.batch + group * p.c0s.group + place * p.c0s.row, fact, 0, row < p.m };
 }
 
 __device__ __forceinline__ spot col_at(const args &p, int batch, int col, int fact)
@@ -60,7 +60,8 @@ __device__ __forceinline__ spot col_at(const args &p, int batch, int col, int fa
 }
 
 /* Undoes the scales of sum v, applies the epilogue and stores the element. */
-__device__ __forceinline__ void finished(const args &p, int batch, const spot &r, const spot &c, int row, int col, float v)
+__device__ __forceinline__ void finished(const args &p, int batch, const spot &r, const spot &c, int row,
+                                         int col, float v)
 {
     const int facts = r.fact + c.fact;
     v = ldexpf(v, -facts);
@@ -68,7 +69,8 @@ __device__ __forceinline__ void finished(const args &p, int batch, const spot &r
     if (facts >= INFINITE / 2) {        /* recompute plainly: an infinity has no usable halves */
         v = 0;
         for (int k = 0; k < p.k; k++) {
-            v = fmaf(p.plain_a[batch * p.as[0] + row * p.as[1] + k * p.as[2]], p.plain_b[batch * p.bs[0] + k * p.bs[1] + col * p.bs[2]], v);
+            v = fmaf(p.plain_a[batch * p.as[0] + row * p.as[1] + k * p.as[2]],
+                     p.plain_b[batch * p.bs[0] + k * p.bs[1] + col * p.bs[2]], v);
         }
     }
 #endif
@@ -87,8 +89,10 @@ extern "C" __global__ void __launch_bounds__(256) add_up(const __grid_constant__
     follow();
     const i64 each = (i64)p.m * p.n, count = each * p.batch;
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
-        const int batch = (int)(e / each), row = (int)((e - batch * each) / p.n), col = (int)(e - batch * each - (i64)row * p.n);
-        const spot r = row_at(p, batch, row, row_fact(p, batch, row)), c = col_at(p, batch, col, col_fact(p, batch, col));
+        const int batch = (int)(e / each), row = (int)((e - batch * each) / p.n),
+                  col = (int)(e - batch * each - (i64)row * p.n);
+        const spot r = row_at(p, batch, row, row_fact(p, batch, row)),
+                   c = col_at(p, batch, col, col_fact(p, batch, col));
         float v = 0;
         for (int s = 0; s < p.splits; s++) {
             v += p.partial[s * count + e];
@@ -104,7 +108,10 @@ extern "C" __global__ void __launch_bounds__(256) add_up(const __grid_constant__
 
 enum { R = TN / 2 };            /* accumulators of a thread */
 enum { LIES = MODE == 2 ? TK * ROW : ALONG };   /* MODE 2: k runs down the columns of a tile */
-enum { WIDE = TN + 4, MINE = TN == 64 ? 64 : 128 }; /* floats of a row of a finished tile; threads that store one */
+enum {
+    WIDE = TN + 4,
+    MINE = TN == 64 ? 64 : 128
+}; /* floats of a row of a finished tile; threads that store one */
 
 /* d (+)= the product of 64 rows of one tile with all of another; wgmma() is printed by hopper.c. */
 __device__ __forceinline__ void multiply(float (&d)[R], u64 a, u64 b, int keep)
@@ -161,7 +168,7 @@ __device__ __forceinline__ void bring(const args &p, const job &j)
         load_places(p, to, a, b, j.row, j.col % wide, j.col / wide, step);
 #endif
         asm volatile("cp.async.commit_group;" ::: "memory");
-        if (n > 0) {            /* the previous step's copies are complete: make them visible to the tensor cores */
+        if (n > 0) { /* the previous step's copies are complete: make them visible to the tensor cores */
             asm volatile("cp.async.wait_group 1;\n\tfence.proxy.async.shared::cta;" ::: "memory");
             barrier_arrive(j.full + (n - 1) % SLOTS * 8);
         }
@@ -187,7 +194,8 @@ __device__ __forceinline__ void deliver(const args &p, const job &j, const float
             if (to && col < p.n) {
                 to[(i64)(row + i) * p.n + col] = v;
             } else if (!to && across.is) {
-                finished(p, j.batch, row_at(p, j.batch, row + i, j.facts[row - j.row + i]), across, row + i, col, v);
+                finished(p, j.batch, row_at(p, j.batch, row + i, j.facts[row - j.row + i]), across, row + i,
+                         col, v);
             }
         }
         return;
@@ -215,7 +223,7 @@ __device__ __forceinline__ void consume(const args &p, const job &j)
     for (int i = 0; i < R; i++) {
         sum[i] = low_sum[i] = high_sum[i] = 0;
     }
-    settle(low_sum);            /* zero here, because zeroing between two steps would stall the tensor cores */
+    settle(low_sum); /* zero here, because zeroing between two steps would stall the tensor cores */
     settle(high_sum);
     for (int step = j.from, n = 0; step < j.end; step++, n++) {
         const u32 slot = n % SLOTS, at = j.slots + slot * SLOT, half_a = wg * 64 * ROW;
@@ -250,7 +258,8 @@ __device__ __forceinline__ void consume(const args &p, const job &j)
     const int t = threadIdx.x & 127, r0 = (t >> 5) * 16 + (t & 31) / 4;
 #pragma unroll
     for (int i = 0; i < R; i += 2) {
-        *(float2 *)&tile[(r0 + (i & 2) * 4) * WIDE + i / 4 * 8 + (t & 3) * 2] = make_float2(sum[i], sum[i + 1]);
+        *(float2 *)&tile[(r0 + (i & 2) * 4) * WIDE + i / 4 * 8 + (t & 3) * 2] = make_float2(sum[i],
+                                                                                            sum[i + 1]);
     }
     asm volatile("bar.sync 1, 256;" ::: "memory");
     deliver(p, j, tile, j.row + wg * 64, t);
@@ -265,7 +274,8 @@ extern "C" __global__ void __launch_bounds__(384, 1) product(const __grid_consta
     job j;
     /* Neighbouring blocks share operands: blocks go down eight tiles, then to the right. */
     const int down = (p.m + TM - 1) / TM, right = gridDim.x / down, band = blockIdx.x / (8 * right) * 8;
-    const int high = down - band < 8 ? down - band : 8, in_band = blockIdx.x - band * right, each = (p.steps + p.splits - 1) / p.splits;
+    const int high = down - band < 8 ? down - band : 8, in_band = blockIdx.x - band * right,
+              each = (p.steps + p.splits - 1) / p.splits;
     j.row = (band + in_band % high) * TM;
     j.col = in_band / high * TN;
     j.batch = blockIdx.z;

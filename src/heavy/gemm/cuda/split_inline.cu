@@ -34,14 +34,16 @@ __device__ __noinline__ void zeros_around(float *to, i64 down, i64 right, int li
 }
 
 /* Stores an element of C.  c, c0: the beginning of its row in C and C0. */
-__device__ __forceinline__ void finished(const args &p, float *c, const float *c0, int col, i64 col_at, float sum)
+__device__ __forceinline__ void finished(const args &p, float *c, const float *c0, int col, i64 col_at,
+                                         float sum)
 {
     const float v = p.alpha * sum;
     c[col_at] = finish(c0 ? v + p.beta * c0[col * p.c0s[2]] : v, ACT);
 #if !LINES
     if (p.around[0] * p.around[1] > 1) {
         const int line = col / p.c_cols.across, place = col - line * p.c_cols.across;
-        zeros_around(c + col_at, p.c_cols.down / p.around[0], p.c_cols.right / p.around[1], min(p.around[0], p.size[0] - line * p.around[0]),
+        zeros_around(c + col_at, p.c_cols.down / p.around[0], p.c_cols.right / p.around[1],
+                     min(p.around[0], p.size[0] - line * p.around[0]),
                      min(p.around[1], p.size[1] - place * p.around[1]));
     }
 #endif
@@ -100,8 +102,10 @@ __device__ __forceinline__ void meet()
 #if defined(__CUDACC_VER_MAJOR__) && __CUDACC_VER_MAJOR__ < 13
     asm volatile("barrier.cluster.arrive; barrier.cluster.wait;" ::: "memory");
 #else                           /* the form above would also wait for global memory, which is not needed */
-    asm volatile("fence.release.sync_restrict::shared::cta.cluster; barrier.cluster.arrive.relaxed; barrier.cluster.wait; "
-                 "fence.acquire.sync_restrict::shared::cluster.cluster;" ::: "memory");
+    asm volatile("fence.release.sync_restrict::shared::cta.cluster; barrier.cluster.arrive.relaxed; "
+                 "barrier.cluster.wait; "
+                 "fence.acquire.sync_restrict::shared::cluster.cluster;" ::
+                     : "memory");
 #endif
 #endif
 }
@@ -126,9 +130,11 @@ __device__ __forceinline__ void put(const args &p, float (&sum)[32], float *plan
 {
     lay_down(sum, planes);
     meet();
-    const int c = threadIdx.x % TILE, col = j + c, rows = col < p.n ? min(p.m - i, TILE) : 0, each = (TILE + p.splits - 1) / p.splits;
+    const int c = threadIdx.x % TILE, col = j + c, rows = col < p.n ? min(p.m - i, TILE) : 0,
+              each = (TILE + p.splits - 1) / p.splits;
     const i64 col_at = at(p.c_cols, col);
-    for (int r = blockIdx.y * each + threadIdx.x / TILE; r < min((int)(blockIdx.y + 1) * each, rows); r += 256 / TILE) {
+    for (int r = blockIdx.y * each + threadIdx.x / TILE; r < min((int)(blockIdx.y + 1) * each, rows);
+         r += 256 / TILE) {
         float v = 0;
 #pragma unroll 4
         for (int s = 0; s < p.splits; s++) {
@@ -152,7 +158,8 @@ __device__ __forceinline__ void put(const args &p, float (&sum)[32], float *plan
         if (SPLIT) {
             p.parts[((i64)(blockIdx.y * p.batch + batch) * p.m + i + r) * p.n + col_at] = v;
         } else {
-            finished(p, p.c + batch * p.cs[0] + (i + r) * p.cs[1], row_of_c0(p, batch, i + r), col, col_at, v);
+            finished(p, p.c + batch * p.cs[0] + (i + r) * p.cs[1], row_of_c0(p, batch, i + r), col, col_at,
+                     v);
         }
     }
     __syncthreads();
@@ -164,12 +171,18 @@ __device__ __forceinline__ void put(const args &p, float (&sum)[32], float *plan
 extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_constant__ args p)
 {
     extern __shared__ uint4 room[];
-    float (*const unscaled)[2][WARPS] = (float (*)[2][WARPS])((u16 *)room + 2 * TILES); /* of two steps, A and B */
-    const int down = (p.m + TILE - 1) / TILE, across = (p.n + TILE - 1) / TILE, i = blockIdx.x % down * TILE, first = blockIdx.x / down * p.run, batch = blockIdx.z;
-    const int each = (p.k + TILE - 1) / TILE, chunks = each * p.outer, from = SPLIT ? chunks * blockIdx.y / p.splits : 0;
-    const int steps = ((SPLIT ? (int)(chunks * (blockIdx.y + 1) / p.splits) : chunks) - from) * min(p.run, across - first);
-    const side sa = side_of<A_DENSE>(p.a + batch * p.as[0], in_line(p.as[1]), i, min(p.m - i, TILE), in_line(p.as[2]), p.outer_step[0], p.fours[0]);
-    side sb = side_of<B_DENSE>(p.b + batch * p.bs, p.b_cols, first * TILE, min(p.n - first * TILE, TILE), p.b_terms, p.outer_step[1], p.fours[1]);
+    float(*const unscaled)[2][WARPS] = (float(*)[2][WARPS])((u16 *)room +
+                                                            2 * TILES); /* of two steps, A and B */
+    const int down = (p.m + TILE - 1) / TILE, across = (p.n + TILE - 1) / TILE, i = blockIdx.x % down * TILE,
+              first = blockIdx.x / down * p.run, batch = blockIdx.z;
+    const int each = (p.k + TILE - 1) / TILE, chunks = each * p.outer,
+              from = SPLIT ? chunks * blockIdx.y / p.splits : 0;
+    const int steps = ((SPLIT ? (int)(chunks * (blockIdx.y + 1) / p.splits) : chunks) - from) *
+                      min(p.run, across - first);
+    const side sa = side_of<A_DENSE>(p.a + batch * p.as[0], in_line(p.as[1]), i, min(p.m - i, TILE),
+                                     in_line(p.as[2]), p.outer_step[0], p.fours[0]);
+    side sb = side_of<B_DENSE>(p.b + batch * p.bs, p.b_cols, first * TILE, min(p.n - first * TILE, TILE),
+                               p.b_terms, p.outer_step[1], p.fours[1]);
     float sum[32] = {}, va[MINE], vb[MINE];
     step now = { first * TILE, from / each, from % each * TILE }, ahead = now;
     bool plain = false;
@@ -179,7 +192,8 @@ extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_consta
         u16 *const here = (u16 *)room + (q & 1) * TILES, *const there = (u16 *)room + (q + 1 & 1) * TILES;
         bool odd = false;
         if (q >= -1 && q + 1 < steps) {
-            odd = cut(there, unscaled[q + 1 & 1][0], sa, va) | cut(there + 2 * LOW, unscaled[q + 1 & 1][1], sb, vb);
+            odd = cut(there, unscaled[q + 1 & 1][0], sa, va) |
+                  cut(there + 2 * LOW, unscaled[q + 1 & 1][1], sb, vb);
             const int j = ahead.j;
             advance(p, ahead);
             if (ahead.j != j) {
@@ -199,7 +213,8 @@ extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_consta
             }
             advance(p, now);
             if (q + 1 == steps || now.j != j) {
-                put(p, sum, (float *)(TOGETHER ? (u16 *)room : here), i, j, batch);   /* the same place in all blocks of a cluster */
+                put(p, sum, (float *)(TOGETHER ? (u16 *)room : here), i, j,
+                    batch); /* the same place in all blocks of a cluster */
             }
         }
         plain = __syncthreads_or(odd);
@@ -211,7 +226,8 @@ extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_consta
 __device__ __forceinline__ void added(const args &p, int e, float sum)
 {
     const int each = p.m * p.n, batch = e / each, row = e % each / p.n;
-    finished(p, p.c + batch * p.cs[0] + row * p.cs[1], row_of_c0(p, batch, row), e % p.n, at(p.c_cols, e % p.n), sum);
+    finished(p, p.c + batch * p.cs[0] + row * p.cs[1], row_of_c0(p, batch, row), e % p.n,
+             at(p.c_cols, e % p.n), sum);
 }
 
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)

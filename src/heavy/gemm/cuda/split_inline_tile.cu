@@ -6,15 +6,23 @@ typedef mc_split_inline_args args;
 
 typedef unsigned u32;
 typedef unsigned short u16;
-enum { TILE = 64, PITCH = TILE + 8, WARPS = 8, MINE = 16 };     /* MINE: elements of a tile that a thread loads, along the summed axis */
-enum { LOW = TILE * PITCH, TILES = 4 * LOW };   /* LOW: halves of a tile; TILES: of both tiles of a step, high and low */
-enum { PLANE = TILE * PITCH };                  /* floats of a finished tile; two planes fit in the memory of a step */
+enum {
+    TILE = 64,
+    PITCH = TILE + 8,
+    WARPS = 8,
+    MINE = 16
+}; /* MINE: elements of a tile that a thread loads, along the summed axis */
+enum {
+    LOW = TILE * PITCH,
+    TILES = 4 * LOW
+};                             /* LOW: halves of a tile; TILES: of both tiles of a step, high and low */
+enum { PLANE = TILE * PITCH }; /* floats of a finished tile; two planes fit in the memory of a step */
 
 struct side {                   /* rows of A, or columns of B: where this thread reads and stores */
     const float *x;
     places all, terms;
     i64 outer, mine_at;
-    int from, rows, mine, first;    /* first row of the tile, number of rows; this thread's row and first term */
+    int from, rows, mine, first; /* first row of the tile, number of rows; this thread's row and first term */
     int fours;
 };
 
@@ -37,7 +45,9 @@ __device__ __forceinline__ places in_line(i64 step)
     return p;
 }
 
-template <bool DENSE> __device__ __forceinline__ side side_of(const float *x, const places &rows, int from, int count, const places &terms, i64 outer, int fours)
+template <bool DENSE>
+__device__ __forceinline__ side side_of(const float *x, const places &rows, int from, int count,
+                                        const places &terms, i64 outer, int fours)
 {
     const int t = threadIdx.x;
     side s;
@@ -55,7 +65,8 @@ template <bool DENSE> __device__ __forceinline__ side side_of(const float *x, co
 }
 
 /* Loads this thread's part of a tile, with zeros beyond the matrix. */
-template <bool DENSE> __device__ __forceinline__ void take(float (&v)[MINE], const side &s, int matrix, int from, int end)
+template <bool DENSE>
+__device__ __forceinline__ void take(float (&v)[MINE], const side &s, int matrix, int from, int end)
 {
     const int have = s.mine < s.rows ? end - from - s.first : 0;
     const float *const row = s.x + matrix * s.outer + s.mine_at;
@@ -78,7 +89,8 @@ template <bool DENSE> __device__ __forceinline__ void take(float (&v)[MINE], con
         v[e] = e < have ? term[(i64)step * e] : 0.f;
     }
 #else
-    const int line = s.terms.across < 0x7fffffff ? (from + s.first) / s.terms.across : 0;   /* most problems do not need the division */
+    const int line = s.terms.across < 0x7fffffff ? (from + s.first) / s.terms.across
+                                                 : 0; /* most problems do not need the division */
     int col = from + s.first - line * s.terms.across;
     const float *term = row + line * s.terms.down + col * s.terms.right;
 #pragma unroll
@@ -116,7 +128,9 @@ __device__ __forceinline__ u32 largest(const float (&v)[MINE])
 __device__ __forceinline__ bool cut(u16 *to, float *unscaled, const side &s, const float (&v)[MINE])
 {
     const u32 most = largest(v);
-    const int e = min(exponent(most), 126);     /* limited so that f is finite; smaller elements still fit: half has 2^24 to spare */
+    const int e = min(
+        exponent(most),
+        126); /* limited so that f is finite; smaller elements still fit: half has 2^24 to spare */
     const float f = __uint_as_float((u32)(127 + e) << 23);
     u32 h[MINE / 2], l[MINE / 2];
     if (threadIdx.x % 32 == 0) {
@@ -126,7 +140,9 @@ __device__ __forceinline__ bool cut(u16 *to, float *unscaled, const side &s, con
     for (int i = 0; i < MINE / 2; i++) {
         halve2(v[2 * i] * f, v[2 * i + 1] * f, &h[i], &l[i]);
     }
-    uint4 *const at = (uint4 *)(to + s.mine * PITCH + s.first), *const below = (uint4 *)(to + LOW + s.mine * PITCH + s.first);
+    uint4 *const at = (uint4 *)(to + s.mine * PITCH + s.first), *const below = (uint4 *)(to + LOW +
+                                                                                         s.mine * PITCH +
+                                                                                         s.first);
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         at[i] = { h[4 * i], h[4 * i + 1], h[4 * i + 2], h[4 * i + 3] };
@@ -145,12 +161,19 @@ template <bool DENSE> __device__ __forceinline__ int who(int i, int k)
 /* The position in the tile of element e of a thread's sums.  A warp has two by four matrices of 16 x 8. */
 __device__ __forceinline__ int first_row() { return threadIdx.x / 32 % 2 * 32; }
 __device__ __forceinline__ int first_col() { return threadIdx.x / 64 % 2 * 32; }
-__device__ __forceinline__ int row_of(int e) { return first_row() + e / 8 % 2 * 16 + threadIdx.x % 32 / 4 + e % 4 / 2 * 8; }
-__device__ __forceinline__ int col_of(int e) { return first_col() + e / 16 * 16 + e / 4 % 2 * 8 + threadIdx.x % 4 * 2 + e % 2; }
+__device__ __forceinline__ int row_of(int e)
+{
+    return first_row() + e / 8 % 2 * 16 + threadIdx.x % 32 / 4 + e % 4 / 2 * 8;
+}
+__device__ __forceinline__ int col_of(int e)
+{
+    return first_col() + e / 16 * 16 + e / 4 % 2 * 8 + threadIdx.x % 4 * 2 + e % 2;
+}
 
 /* Adds 16 terms of 16 columns from `col` on. */
-__device__ __forceinline__ void multiply_columns(float *sum, const u32 (&h)[2][4], const u32 (&l)[2][4], const u16 *b, const float (&scale_a)[4], const float *unscaled_b,
-                                                 int col, int k)
+__device__ __forceinline__ void multiply_columns(float *sum, const u32 (&h)[2][4], const u32 (&l)[2][4],
+                                                 const u16 *b, const float (&scale_a)[4],
+                                                 const float *unscaled_b, int col, int k)
 {
     const int lane = threadIdx.x % 32;
     const u16 *const at = b + (col + lane / 16 * 8 + lane % 8) * PITCH + lane / 8 % 2 * 8 + k * 16;
@@ -181,10 +204,12 @@ __device__ __forceinline__ void multiply_columns(float *sum, const u32 (&h)[2][4
 }
 
 /* Adds this warp's terms of a step. */
-__device__ __forceinline__ void multiply_tiles(float (&sum)[32], const u16 *tiles, const float (*unscaled)[WARPS])
+__device__ __forceinline__ void multiply_tiles(float (&sum)[32], const u16 *tiles,
+                                               const float (*unscaled)[WARPS])
 {
     const int lane = threadIdx.x % 32;
-    const u16 *const row = tiles + (first_row() + lane % 16) * PITCH + lane / 16 * 8, *const b = tiles + 2 * LOW;
+    const u16 *const row = tiles + (first_row() + lane % 16) * PITCH + lane / 16 * 8, *const b = tiles +
+                                                                                                 2 * LOW;
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         const int k = threadIdx.x / 128 * 2 + i;
@@ -205,7 +230,8 @@ __device__ __forceinline__ void multiply_tiles(float (&sum)[32], const u16 *tile
 }
 
 /* The plain float32 sum for a row of A and a column of B. */
-__device__ __noinline__ float plain_sum(const float *a, const float *b, places a_terms, places b_terms, int from, int end)
+__device__ __noinline__ float plain_sum(const float *a, const float *b, places a_terms, places b_terms,
+                                        int from, int end)
 {
     float sum = 0;
     for (int k = from; k < end; k++) {
@@ -215,7 +241,8 @@ __device__ __noinline__ float plain_sum(const float *a, const float *b, places a
 }
 
 /* The four warps of the first half compute all terms of the step in plain float32. */
-__device__ __forceinline__ void multiply_plainly(float (&sum)[32], const side &a, const side &b, const step &s, const args &p)
+__device__ __forceinline__ void multiply_plainly(float (&sum)[32], const side &a, const side &b,
+                                                 const step &s, const args &p)
 {
     const int end = min(s.k + TILE, p.k), cols = min(p.n - s.j, TILE);
     float more[32];
@@ -223,7 +250,8 @@ __device__ __forceinline__ void multiply_plainly(float (&sum)[32], const side &a
     for (int e = 0; e < 32; e++) {
         const int row = row_of(e), col = col_of(e);
         more[e] = threadIdx.x < 128 && row < a.rows && col < cols
-                      ? plain_sum(a.x + s.matrix * a.outer + at(a.all, a.from + row), b.x + s.matrix * b.outer + at(b.all, s.j + col), a.terms, b.terms, s.k, end)
+                      ? plain_sum(a.x + s.matrix * a.outer + at(a.all, a.from + row),
+                                  b.x + s.matrix * b.outer + at(b.all, s.j + col), a.terms, b.terms, s.k, end)
                       : 0;
     }
 #pragma unroll

@@ -21,9 +21,11 @@ extern "C" __global__ void __launch_bounds__(256) look(const __grid_constant__ p
 {
     follow();
     const int outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner, lane = threadIdx.x & 31;
-    const int share = (p.n_cols + gridDim.y - 1) / gridDim.y, from = blockIdx.y * share, end = from + share < p.n_cols ? from + share : p.n_cols;
+    const int share = (p.n_cols + gridDim.y - 1) / gridDim.y, from = blockIdx.y * share,
+              end = from + share < p.n_cols ? from + share : p.n_cols;
     const bool by_row = p.xs[2] == 1 && p.xs[3] != 1;
-    const int rows = by_row ? 64 : 8, first = by_row ? threadIdx.x & 63 : threadIdx.x >> 5, step = by_row ? 4 : 32;
+    const int rows = by_row ? 64 : 8, first = by_row ? threadIdx.x & 63 : threadIdx.x >> 5,
+              step = by_row ? 4 : 32;
     const float *x = p.x + outer * p.xs[0] + inner * p.xs[1];
     seen *to = p.rows + outer * p.seen_outer;
     u32 most = 0, infinite = 0;
@@ -64,11 +66,13 @@ extern "C" __global__ void __launch_bounds__(256) pack_rows(const __grid_constan
 {
     follow();
     __shared__ float tile[64][65];
-    const int outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner, row = blockIdx.x * 64, col = blockIdx.y * 64;
+    const int outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner, row = blockIdx.x * 64,
+              col = blockIdx.y * 64;
     const bool by_row = p.xs[2] == 1 && p.xs[3] != 1;
     const int along = threadIdx.x & 63, across = threadIdx.x >> 6;
     const i64 step = by_row ? p.xs[3] : p.xs[2];
-    const float *x = p.x + outer * p.xs[0] + inner * p.xs[1] + row * p.xs[2] + col * p.xs[3] + along * (by_row ? p.xs[2] : p.xs[3]) + across * step;
+    const float *x = p.x + outer * p.xs[0] + inner * p.xs[1] + row * p.xs[2] + col * p.xs[3] +
+                     along * (by_row ? p.xs[2] : p.xs[3]) + across * step;
     const bool is = along < (by_row ? p.n_rows - row : p.n_cols - col);
     const int most = (by_row ? p.n_cols - col : p.n_rows - row) - across;
 #pragma unroll
@@ -93,8 +97,10 @@ extern "C" __global__ void __launch_bounds__(256) pack_rows(const __grid_constan
         for (int q = 0; q < 8; q++) {
             halve(tile[i][j + q], f, &high[q], &low[q]);
         }
-        *(uint4 *)at = make_uint4(high[0] | high[1] << 16, high[2] | high[3] << 16, high[4] | high[5] << 16, high[6] | high[7] << 16);
-        *(uint4 *)(at + behind) = make_uint4(low[0] | low[1] << 16, low[2] | low[3] << 16, low[4] | low[5] << 16, low[6] | low[7] << 16);
+        *(uint4 *)at = make_uint4(high[0] | high[1] << 16, high[2] | high[3] << 16, high[4] | high[5] << 16,
+                                  high[6] | high[7] << 16);
+        *(uint4 *)(at + behind) = make_uint4(low[0] | low[1] << 16, low[2] | low[3] << 16,
+                                             low[4] | low[5] << 16, low[6] | low[7] << 16);
     }
 }
 
@@ -102,7 +108,8 @@ extern "C" __global__ void __launch_bounds__(256) pack_rows(const __grid_constan
 extern "C" __global__ void __launch_bounds__(256) pack_few(const __grid_constant__ pack p)
 {
     follow();
-    const int outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner, row = blockIdx.x * 256 + threadIdx.x;
+    const int outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner,
+              row = blockIdx.x * 256 + threadIdx.x;
     const float *x = p.x + outer * p.xs[0] + inner * p.xs[1] + row * p.xs[2];
     u16 *to = p.to + ((i64)blockIdx.z * p.rows_pad + row) * p.cols_pad;
     if (row >= p.n_rows) {
@@ -140,7 +147,8 @@ extern "C" __global__ void __launch_bounds__(256) pack_filters(const __grid_cons
     __syncthreads();
     for (int e = threadIdx.x; e < taps * p.channels && row < p.n_rows; e += 256) {
         const int t = e % taps, c = e / taps;
-        const u32 bits = __float_as_uint(w[c * p.channel + t / p.k[1] * p.tap[0] + t % p.k[1] * p.tap[1]]) & 0x7fffffff;
+        const u32 bits = __float_as_uint(w[c * p.channel + t / p.k[1] * p.tap[0] + t % p.k[1] * p.tap[1]]) &
+                         0x7fffffff;
         atomicMax(&most, bits < 0x7f800000 ? bits : 0);
     }
     __syncthreads();
@@ -149,7 +157,8 @@ extern "C" __global__ void __launch_bounds__(256) pack_filters(const __grid_cons
     for (int e = threadIdx.x; e < p.k_pad; e += 256) {
         const int t = e / p.channels_pad, c = e % p.channels_pad;
         const int a0 = t / p.k[1], a1 = t % p.k[1];
-        const i64 at = c * p.channel + (p.reverse ? p.k[0] - 1 - a0 : a0) * p.tap[0] + (p.reverse ? p.k[1] - 1 - a1 : a1) * p.tap[1];
+        const i64 at = c * p.channel + (p.reverse ? p.k[0] - 1 - a0 : a0) * p.tap[0] +
+                       (p.reverse ? p.k[1] - 1 - a1 : a1) * p.tap[1];
         const float x = row < p.n_rows && t < taps && c < p.channels ? w[at] : 0.0f;
         u16 *there = in_tile(to, p.tile, p.k_pad, row, e);
         u32 high, low;
@@ -164,6 +173,7 @@ extern "C" __global__ void __launch_bounds__(256) pack_filters(const __grid_cons
     for (int q = threadIdx.x; row == 0 && blockIdx.y == 0 && q < p.k_pad / p.unit; q += 256) {
         const int t = q * p.unit / p.channels_pad, c = q * p.unit % p.channels_pad;
         const int d0 = t / p.k[1] * p.shift[0], d1 = t % p.k[1] * p.shift[1];
-        p.taps[q] = t < taps ? make_int2(d0 * p.line + d1 * p.place + c, d0 << 16 | d1) : make_int2(0, 0x40004000);
+        p.taps[q] = t < taps ? make_int2(d0 * p.line + d1 * p.place + c, d0 << 16 | d1)
+                             : make_int2(0, 0x40004000);
     }
 }

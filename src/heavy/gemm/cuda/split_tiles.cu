@@ -22,24 +22,27 @@ enum { A_BYTES = TM * ROW, B_BYTES = TN * ROW, SLOT = 2 * (A_BYTES + B_BYTES) };
 
 __device__ __forceinline__ void copy16(u32 to, const u16 *from, bool there)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0)
+                 : "memory");
 }
 __device__ __forceinline__ void copy8(u32 to, const u16 *from, bool there)
 {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(there ? 8 : 0) : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(there ? 8 : 0)
+                 : "memory");
 }
 
 #if MODE == 1
 struct window {                 /* the first element of the windows of this thread's rows */
     int at[TM / 16];            /* offset, in units of UNIT halves */
-    u32 corner[TM / 16];        /* row and column in the image, 16 bits each.  INSIDE: no window reads the border */
+    u32 corner[TM / 16]; /* row and column in the image, 16 bits each.  INSIDE: no window reads the border */
 };
 
 __device__ __forceinline__ void windows(const args &p, window &w, int row)
 {
 #pragma unroll
     for (int i = 0; i < TM / 16; i++) {
-        const int mine = row + (threadIdx.x >> 3) + i * 16, r = mine < p.m ? mine : p.m - 1, places = p.out[0] * p.out[1];
+        const int mine = row + (threadIdx.x >> 3) + i * 16, r = mine < p.m ? mine : p.m - 1,
+                  places = p.out[0] * p.out[1];
         const int image = r / places, u = r % places;
         const int y = u / p.out[1] * p.stride[0] - p.pad[0], x = u % p.out[1] * p.stride[1] - p.pad[1];
         w.at[i] = (int)((image * (i64)p.image + ((i64)y * p.in[1] + x) * p.channels_pad) / UNIT);
@@ -79,7 +82,8 @@ __device__ __forceinline__ void load_windows(const args &p, u32 to, const u16 *a
 
 #if MODE == 2
 /* Loads 64 positions of y, and of x shifted by a tap.  Rows are positions, in blocks of 64 channels. */
-__device__ __forceinline__ void load_places(const args &p, u32 to, const u16 *y, const u16 *x, int f, int c, int t, int step)
+__device__ __forceinline__ void load_places(const args &p, u32 to, const u16 *y, const u16 *x, int f, int c,
+                                            int t, int step)
 {
     const int piece = threadIdx.x & 7, first = threadIdx.x >> 3, places = p.out[0] * p.out[1];
     const int t0 = t / p.taps1 * p.dilation[0] - p.pad[0], t1 = t % p.taps1 * p.dilation[1] - p.pad[1];
@@ -87,10 +91,12 @@ __device__ __forceinline__ void load_places(const args &p, u32 to, const u16 *y,
     for (int i = 0; i < TK / 16; i++) {
         const int r = first + i * 16, k = step * TK + r;
         const int image = k / places, u = k - image * places;
-        const int line = u / p.out[1], row = line * p.stride[0] + t0, col = (u - line * p.out[1]) * p.stride[1] + t1;
+        const int line = u / p.out[1], row = line * p.stride[0] + t0,
+                  col = (u - line * p.out[1]) * p.stride[1] + t1;
         const bool is = k < p.k, there = is && (u32)row < (u32)p.in[0] && (u32)col < (u32)p.in[1];
         const u16 *from_y = y + (is ? image * p.y_image + (i64)u * p.y_pad : 0);
-        const u16 *from_x = x + (there ? image * (i64)p.image + ((i64)row * p.in[1] + col) * p.channels_pad : 0);
+        const u16 *from_x = x +
+                            (there ? image * (i64)p.image + ((i64)row * p.in[1] + col) * p.channels_pad : 0);
         const u32 at = to + r * ROW + ((piece ^ (r & 7)) << 4);
 #pragma unroll
         for (int block = 0; block < TM / 64; block++) {

@@ -64,7 +64,8 @@ __device__ __forceinline__ A over(const A *v, int i)
 }
 
 /* Loads n channels from `first` on, with zeros for those that do not exist. */
-template <int n> __device__ __forceinline__ void take(A (&v)[n], const T *from, i64 first, i64 far, i64 channels)
+template <int n>
+__device__ __forceinline__ void take(A (&v)[n], const T *from, i64 first, i64 far, i64 channels)
 {
 #pragma unroll
     for (int i = 0; i < n; i++) {

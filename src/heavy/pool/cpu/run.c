@@ -143,10 +143,10 @@ struct job {
 };
 
 /* The first lane of part number `clip` of d->cuts: a multiple of 64, or the end. */
-static int64_t lanes_from(const struct mc_pool_planes *d, int64_t clip)
+static int64_t lanes_from(const struct mc_pool_planes *d, int64_t part)
 {
     const int64_t blocks = (d->grid.lanes + 63) / 64;
-    return MC_MIN(blocks * clip / d->cuts * 64, d->grid.lanes);
+    return MC_MIN(blocks * part / d->cuts * 64, d->grid.lanes);
 }
 
 /* Planes may be small, so it divides only if there are several axes or cuts. */

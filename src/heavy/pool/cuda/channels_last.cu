@@ -1,6 +1,6 @@
 /* channels_last.cu: pooling where channels, or images, are innermost in all arrays. A thread computes BESIDE
- * adjacent ones. FORWARD: of one window. SPREAD: of the cells within one stride, from all windows that contain
- * them. TOGETHER: it moves them at once if operands are aligned. FIXED: see windows.cu.
+ * adjacent ones. FORWARD: of one window. SPREAD: of the cells within one stride, from all windows that
+ * contain them. TOGETHER: it moves them at once if operands are aligned. FIXED: see windows.cu.
  *
  * Loads need no branch: a position outside reads the nearest one inside, and the value is not used. */
 template <bool AT_ONCE, class R, class E> __device__ __forceinline__ void take(R (&v)[BESIDE], const E *from)
@@ -76,9 +76,12 @@ template <bool AT_ONCE> __device__ __forceinline__ void spot_of(const args &p, u
     bool any = false;
     EACH_OF(W0, W1, W2, a, b, c) {
         const int i = w.first[0] + a, j = w.first[1] + b, k = w.first[2] + c;
-        const bool in = WHOLE || (i >= w.lo[0] && i < w.hi[0] && j >= w.lo[1] && j < w.hi[1] && k >= w.lo[2] && k < w.hi[2]);
+        const bool in = WHOLE || (i >= w.lo[0] && i < w.hi[0] && j >= w.lo[1] && j < w.hi[1] &&
+                                  k >= w.lo[2] && k < w.hi[2]);
         A v[BESIDE];
-        take<AT_ONCE>(v, x + (WHOLE ? cell(p.slot[0], i, j, k) : cell(p.slot[0], within(i, (int)p.in[0]), within(j, (int)p.in[1]), within(k, (int)p.in[2]))));
+        take<AT_ONCE>(v, x + (WHOLE ? cell(p.slot[0], i, j, k)
+                                    : cell(p.slot[0], within(i, (int)p.in[0]), within(j, (int)p.in[1]),
+                                           within(k, (int)p.in[2]))));
 #pragma unroll
         for (int l = 0; l < BESIDE; l++) {
             const bool counts = in && (MODE != MAX || !any || more(v[l], most[l]));
@@ -98,9 +101,12 @@ template <bool AT_ONCE> __device__ __forceinline__ void spot_of(const args &p, u
 }
 #else
 /* The gradient of a window, and the number of the cell that receives it; -1 if there is no such window. */
-template <bool AT_ONCE> __device__ __forceinline__ void window_of(A (&g)[BESIDE], int (&number)[BESIDE], const args &p, const spot &s, int u0, int u1, int u2)
+template <bool AT_ONCE>
+__device__ __forceinline__ void window_of(A (&g)[BESIDE], int (&number)[BESIDE], const args &p, const spot &s,
+                                          int u0, int u1, int u2)
 {
-    const bool there = u0 >= 0 && u0 < (int)p.out[0] && u1 >= 0 && u1 < (int)p.out[1] && u2 >= 0 && u2 < (int)p.out[2];
+    const bool there = u0 >= 0 && u0 < (int)p.out[0] && u1 >= 0 && u1 < (int)p.out[1] && u2 >= 0 &&
+                       u2 < (int)p.out[2];
     const int a = within(u0, (int)p.out[0]), b = within(u1, (int)p.out[1]), c = within(u2, (int)p.out[2]);
     const window w = window_at(p, a, b, c);
     take<AT_ONCE>(g, p.y + s.s.at[1] + cell(p.slot[1], a, b, c));
@@ -140,14 +146,16 @@ template <bool AT_ONCE> __device__ __forceinline__ void spot_of(const args &p, u
             if (a >= 0 && a < W0 && b >= 0 && b < W1 && c >= 0 && c < W2) {
 #pragma unroll
                 for (int l = 0; l < BESIDE; l++) {
-                    sum[(i * S1 + j) * S2 + k][l] += KEY == NONE || number[l] == (a * W1 + b) * W2 + c ? g[l] : (A)0;
+                    sum[(i * S1 + j) * S2 + k][l] += KEY == NONE || number[l] == (a * W1 + b) * W2 + c ? g[l]
+                                                                                                       : (A)0;
                 }
             }
         }
     }
     T *const x = p.x + s.s.at[0] + cell(p.slot[0], s.u[0] * S0, s.u[1] * S1, s.u[2] * S2);
     EACH_OF(S0, S1, S2, i, j, k) {
-        if (s.u[0] * S0 + i < (int)p.in[0] && s.u[1] * S1 + j < (int)p.in[1] && s.u[2] * S2 + k < (int)p.in[2]) {
+        if (s.u[0] * S0 + i < (int)p.in[0] && s.u[1] * S1 + j < (int)p.in[1] &&
+            s.u[2] * S2 + k < (int)p.in[2]) {
             give<AT_ONCE>(sum[(i * S1 + j) * S2 + k], x + cell(p.slot[0], i, j, k));
         }
     }

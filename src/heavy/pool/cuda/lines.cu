@@ -2,9 +2,19 @@
  * adjacent windows of a line of y, or all cells within their strides. X_MANY elements of x, and Y_MANY of y
  * and of key, are moved at a time if operands are aligned. FIXED: see windows.cu. Loads need no branch: a
  * position outside reads the nearest one inside, and the value is not used. */
-enum { CELLS = PLACES * S2, LEFT = P2 > 0 ? P2 : 0, RIGHT = W2 - P2 - S2 > 0 ? W2 - P2 - S2 : 0, LINE = LEFT + CELLS + RIGHT };
+enum {
+    CELLS = PLACES * S2,
+    LEFT = P2 > 0 ? P2 : 0,
+    RIGHT = W2 - P2 - S2 > 0 ? W2 - P2 - S2 : 0,
+    LINE = LEFT + CELLS + RIGHT
+};
 /* SPREAD: the range of windows that contain the thread's cells, relative to its first window. */
-enum { ROW0 = FIRST(W1, S1, P1), ROWS = REACH(W1, S1, P1), COL0 = FIRST(W2, S2, P2), COLS = FLOOR(CELLS - 1 + P2, S2) - COL0 + 1 };
+enum {
+    ROW0 = FIRST(W1, S1, P1),
+    ROWS = REACH(W1, S1, P1),
+    COL0 = FIRST(W2, S2, P2),
+    COLS = FLOOR(CELLS - 1 + P2, S2) - COL0 + 1
+};
 struct place { starts s; int row, group; };
 __device__ __forceinline__ place place_at(const args &p, unsigned e)
 {
@@ -18,7 +28,8 @@ __device__ __forceinline__ place place_at(const args &p, unsigned e)
 
 /* Loads N elements from column `first` on of a line of `size`; those from AT on V at a time. `none` replaces
  * elements outside of the line, or all if the line does not exist (!in). */
-template <int N, int AT, int V, class E, class R> __device__ __forceinline__ void get_line(R (&v)[N], const E *line, int first, int size, bool in, R none)
+template <int N, int AT, int V, class E, class R>
+__device__ __forceinline__ void get_line(R (&v)[N], const E *line, int first, int size, bool in, R none)
 {
 #pragma unroll
     for (int i = 0; i < N; i++) {
@@ -36,7 +47,8 @@ template <int N, int AT, int V, class E, class R> __device__ __forceinline__ voi
     }
 }
 
-template <int V, int N, class E, class R> __device__ __forceinline__ void put_line(const R (&v)[N], E *line, int first, int size)
+template <int V, int N, class E, class R>
+__device__ __forceinline__ void put_line(const R (&v)[N], E *line, int first, int size)
 {
 #pragma unroll
     for (int i = 0; i < N; i += V) {
@@ -72,7 +84,8 @@ template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p
         const int row = a.row * S1 - P1 + b;
         const bool in = WHOLE || (row >= 0 && row < (int)p.in[1]);
         A v[LINE];
-        get_line<LINE, LEFT, X>(v, x + (WHOLE ? row : within(row, (int)p.in[1])) * (int)p.slot[0][1], first * S2 - LEFT, (int)p.in[2], in, none);
+        get_line<LINE, LEFT, X>(v, x + (WHOLE ? row : within(row, (int)p.in[1])) * (int)p.slot[0][1],
+                                first * S2 - LEFT, (int)p.in[2], in, none);
 #pragma unroll
         for (int k = 0; k < PLACES; k++) {
 #pragma unroll
@@ -95,14 +108,17 @@ template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p
 }
 #else
 /* The windows of one line of y: the gradient of each, and the number of the cell that receives it. */
-template <int Y> __device__ __forceinline__ void windows(const args &p, const place &a, int row, int first, A (&g)[COLS], int (&number)[COLS])
+template <int Y>
+__device__ __forceinline__ void windows(const args &p, const place &a, int row, int first, A (&g)[COLS],
+                                        int (&number)[COLS])
 {
     const bool in = row >= 0 && row < (int)p.out[1];
     const int at = within(row, (int)p.out[1]);
     bool odd = false;
     get_line<COLS, -COL0, Y>(g, p.y + a.s.at[1] + at * (int)p.slot[1][1], first, (int)p.out[2], in, (A)0);
     if (KEY == MARKS) {
-        get_line<COLS, -COL0, Y>(number, (const MARK *)p.key + a.s.at[2] + at * (int)p.slot[2][1], first, (int)p.out[2], in, 0);
+        get_line<COLS, -COL0, Y>(number, (const MARK *)p.key + a.s.at[2] + at * (int)p.slot[2][1], first,
+                                 (int)p.out[2], in, 0);
     }
 #pragma unroll
     for (int k = 0; k < COLS; k++) {

@@ -5,13 +5,18 @@ extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ a
     follow();
     const i64 spots = p.out[0] * p.out[1] * p.out[2];
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < spots * p.planes; e += gridDim.x * 256ll) {
-        const INDEX outer = (INDEX)e / (INDEX)(PLANES_INSIDE ? p.planes : spots), inner = (INDEX)e - outer * (INDEX)(PLANES_INSIDE ? p.planes : spots);
-        const INDEX spot = PLANES_INSIDE ? outer : inner, plane = PLANES_INSIDE ? inner : outer, row = spot / (INDEX)p.out[2];
-        const int u2 = (int)(spot - row * (INDEX)p.out[2]), u1 = (int)(row % (INDEX)p.out[1]), u0 = (int)(row / (INDEX)p.out[1]);
+        const INDEX outer = (INDEX)e / (INDEX)(PLANES_INSIDE ? p.planes : spots),
+                    inner = (INDEX)e - outer * (INDEX)(PLANES_INSIDE ? p.planes : spots);
+        const INDEX spot = PLANES_INSIDE ? outer : inner, plane = PLANES_INSIDE ? inner : outer,
+                    row = spot / (INDEX)p.out[2];
+        const int u2 = (int)(spot - row * (INDEX)p.out[2]), u1 = (int)(row % (INDEX)p.out[1]),
+                  u0 = (int)(row / (INDEX)p.out[1]);
         const window w = window_at(p, u0, u1, u2);
         const T *x = p.x + line(p, plane, 0);
         T *y = p.y + line(p, plane, 1) + cell(p.slot[1], u0, u1, u2);
-        const i64 key = KEY == MARKS ? line(p, plane, 2) + cell(p.slot[2], u0, u1, u2) : KEY == TIES ? line(p, plane, 2) : 0;
+        const i64 key = KEY == MARKS  ? line(p, plane, 2) + cell(p.slot[2], u0, u1, u2)
+                        : KEY == TIES ? line(p, plane, 2)
+                                      : 0;
         int number = 0;
         if (PASS == FORWARD && MODE == MAX) {
             *y = put<T>(largest(w, x, p.slot[0], &number, p));
@@ -37,7 +42,8 @@ extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ a
             const V most = largest(w, k, p.slot[2], &number, p);
             A sum = 0;
             EACH_CELL(w, a, b, c) {
-                sum += get<V>(k[cell(p.slot[2], a, b, c)]) == most ? get<A>(x[cell(p.slot[0], a, b, c)]) : (A)0;
+                sum += get<V>(k[cell(p.slot[2], a, b, c)]) == most ? get<A>(x[cell(p.slot[0], a, b, c)])
+                                                                   : (A)0;
             }
             *y = put<T>(sum);
         }
@@ -49,9 +55,12 @@ extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ a
     follow();
     const i64 cells = p.in[0] * p.in[1] * p.in[2];
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < cells * p.planes; e += gridDim.x * 256ll) {
-        const INDEX outer = (INDEX)e / (INDEX)(PLANES_INSIDE ? p.planes : cells), inner = (INDEX)e - outer * (INDEX)(PLANES_INSIDE ? p.planes : cells);
-        const INDEX spot = PLANES_INSIDE ? outer : inner, plane = PLANES_INSIDE ? inner : outer, row = spot / (INDEX)p.in[2];
-        const int i2 = (int)(spot - row * (INDEX)p.in[2]), i1 = (int)(row % (INDEX)p.in[1]), i0 = (int)(row / (INDEX)p.in[1]);
+        const INDEX outer = (INDEX)e / (INDEX)(PLANES_INSIDE ? p.planes : cells),
+                    inner = (INDEX)e - outer * (INDEX)(PLANES_INSIDE ? p.planes : cells);
+        const INDEX spot = PLANES_INSIDE ? outer : inner, plane = PLANES_INSIDE ? inner : outer,
+                    row = spot / (INDEX)p.in[2];
+        const int i2 = (int)(spot - row * (INDEX)p.in[2]), i1 = (int)(row % (INDEX)p.in[1]),
+                  i0 = (int)(row / (INDEX)p.in[1]);
         const T *y = p.y + line(p, plane, 1);
         const i64 key = KEY == NONE ? 0 : line(p, plane, 2);
         int f0, t0, f1, t1, f2, t2, number;
@@ -70,7 +79,9 @@ extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ a
                         sum += at[0] == i0 && at[1] == i1 && at[2] == i2 ? g : (A)0;
                     } else if (KEY == TIES) {
                         const T *k = (const T *)p.key + key;
-                        sum += get<V>(k[cell(p.slot[2], i0, i1, i2)]) == largest(w, k, p.slot[2], &number, p) ? g : (A)0;
+                        sum += get<V>(k[cell(p.slot[2], i0, i1, i2)]) == largest(w, k, p.slot[2], &number, p)
+                                   ? g
+                                   : (A)0;
                     } else {
                         sum += g / (A)share(p, w);
                     }

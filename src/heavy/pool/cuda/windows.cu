@@ -57,7 +57,9 @@ __device__ __forceinline__ reach cell(const i64 *s, reach a, reach b, reach c)
 }
 
 #if FIXED
-#define ALONG(w, a, i, n) _Pragma("unroll") for (int a = (w).first[i]; a < (w).first[i] + n; a++) if (a >= (w).lo[i] && a < (w).hi[i])
+#define ALONG(w, a, i, n) \
+    _Pragma("unroll") for (int a = (w).first[i]; a < (w).first[i] + n; a++) \
+        if (a >= (w).lo[i] && a < (w).hi[i])
 #define EACH_CELL(w, a, b, c) ALONG(w, a, 0, W0) ALONG(w, b, 1, W1) ALONG(w, c, 2, W2)
 #else
 #define EACH_CELL(w, a, b, c)                         \
@@ -93,7 +95,8 @@ __device__ __forceinline__ V largest(const window &w, const T *from, const i64 *
 __device__ __forceinline__ i64 share(const args &p, const window &w)
 {
     const bool whole = WHOLE || (MODE == AVERAGE_INC && p.whole);
-    const i64 left = whole ? (i64)wide(p, 0) * wide(p, 1) * wide(p, 2) : (i64)(w.hi[0] - w.lo[0]) * (w.hi[1] - w.lo[1]) * (w.hi[2] - w.lo[2]);
+    const i64 left = whole ? (i64)wide(p, 0) * wide(p, 1) * wide(p, 2)
+                           : (i64)(w.hi[0] - w.lo[0]) * (w.hi[1] - w.lo[1]) * (w.hi[2] - w.lo[2]);
     return MODE == AVERAGE_INC || MODE == AVERAGE_EXC ? left : 1;
 }
 

@@ -46,7 +46,8 @@ __device__ __forceinline__ void make_corners(const args &p, const block &b, corn
     for (int g = threadIdx.x; g < b.tiles; g += blockDim.x) {
         const i64 i = b.row / p.tiles[0], j = (b.col + g) / p.tiles[1];
         const int tile = (int)(b.row - i * p.tiles[0]) + (int)(b.col + g - j * p.tiles[1]);
-        const int begins[2] = { p.first[0] + tile / p.across * p.every[0], p.first[1] + tile % p.across * p.every[1] };
+        const int begins[2] = { p.first[0] + tile / p.across * p.every[0],
+                                p.first[1] + tile % p.across * p.every[1] };
         corner c;
         c.at = i * p.step[0] + j * p.step[1];
         for (int a = 0; a < 2; a++) {
@@ -67,7 +68,8 @@ __device__ __forceinline__ bool has(const corner &c, int axis, int i)
 
 /* ---- spectra in memory ---- */
 
-template <class S> __device__ __forceinline__ S *spectrum(const args &p, const block &b, int column, int row, int g)
+template <class S>
+__device__ __forceinline__ S *spectrum(const args &p, const block &b, int column, int row, int g)
 {
     const int f = column * N + row;
     return (S *)p.s + (((i64)(f / BESIDE) * p.rows + b.row) * p.ld + b.col + g) * BESIDE + f % BESIDE;

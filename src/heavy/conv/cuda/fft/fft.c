@@ -116,7 +116,7 @@ size_t mc_cuda_fft_bytes(const struct mc_conv_problem *p, const struct mc_cuda_f
     return ((size_t)(fft_frequencies_of(d) * rows * fft_lead(cols)) * number(p, d, role) + 255) / 256 * 256;
 }
 
-static size_t workspace_left(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int64_t images)
+static size_t workspace_needed(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int64_t images)
 {
     return (d->half_spectra ? PEAK_BYTES : 0) + mc_cuda_fft_bytes(p, d, CONV_X, images) +
            mc_cuda_fft_bytes(p, d, CONV_W, images) + mc_cuda_fft_bytes(p, d, CONV_Y, images);
@@ -141,7 +141,7 @@ static bool half_spectra(const struct mc_conv_problem *p)
 static int64_t images_per_round(const struct mc_conv_problem *p, const struct mc_cuda_fft *d)
 {
     int64_t images = p->s.n;
-    while (images > 1 && workspace_left(p, d, images) > p->base.options.workspace) {
+    while (images > 1 && workspace_needed(p, d, images) > p->base.options.workspace) {
         images = (images + 1) / 2;
     }
     return images;
@@ -149,7 +149,7 @@ static int64_t images_per_round(const struct mc_conv_problem *p, const struct mc
 
 /* The bytes that memory moves for one element of an array: a whole sector if neighbours in a line are
  * apart in memory and the array is too large for the cache. */
-static double bytes_per_image(const struct mc_conv_array *a, const struct mc_conv_problem *p)
+static double bytes_per_element(const struct mc_conv_array *a, const struct mc_conv_problem *p)
 {
     const double size = mc_dtypes[p->dtype].size;
     return a->stride[a->rank - 1] == 1 || (double)mc_conv_count(a) * size < CACHE ? size : SECTOR;
@@ -166,7 +166,7 @@ static double seconds(const struct mc_conv_problem *p, const struct mc_cuda_fft 
         mc_cuda_fft_shape(p, d, role, p->s.n, &rows, &cols);
         const double cells = (double)fft_frequencies_of(d) * (double)rows * (double)fft_lead(cols);
         const double moved = (double)number(p, d, role) * cells +
-                             (double)mc_conv_count(&a) * bytes_per_image(&a, p);
+                             (double)mc_conv_count(&a) * bytes_per_element(&a, p);
         all += mc_cuda_seconds(MC_FLOAT32, false, 10 * cells * log2(d->n), moved,
                                d->tensor && role != mc_conv_result(p->s.pass) ? 0.5 : 0.25);
     }
@@ -179,7 +179,7 @@ static double seconds(const struct mc_conv_problem *p, const struct mc_cuda_fft 
     const double flops = 8.0 * (double)fft_frequencies_of(d) * (double)size[0] * (double)size[1] *
                          (double)size[2];
     const double part = d->n == FFT_PAIRED ? 0.2 : d->half_spectra ? 3 : 0.9; /* of float32's peak */
-    return all + mc_cuda_seconds(MC_FLOAT32, false, flops, (double)workspace_left(p, d, p->s.n), part);
+    return all + mc_cuda_seconds(MC_FLOAT32, false, flops, (double)workspace_needed(p, d, p->s.n), part);
 }
 
 /* Shared memory of tensor-core kernels: a table of roots, and tiles in the layout of tensor.cu. */
@@ -273,7 +273,7 @@ static struct mc_plan *make(const struct mc_conv_problem *p, int kind)
     }
     d->base.run = mc_cuda_fft_run;
     d->images = images_per_round(p, d);
-    d->base.workspace = workspace_left(p, d, d->images);
+    d->base.workspace = workspace_needed(p, d, d->images);
     return &d->base;
 }
 

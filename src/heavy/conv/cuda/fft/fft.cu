@@ -27,7 +27,8 @@ __device__ __forceinline__ void put_pair(cell *to, cell a, cell b)
 #endif
 
 /* R2 consecutive frequencies, from a multiple of BESIDE on. */
-__device__ __forceinline__ void put_all(const args &p, cell *to, const float2 *v, float sign, const float (&gain)[2])
+__device__ __forceinline__ void put_all(const args &p, cell *to, const float2 *v, float sign,
+                                        const float (&gain)[2])
 {
     enum { PAIR = BESIDE > 1 };
 #pragma unroll
@@ -176,7 +177,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spectra(const __gr
         if (g >= b.tiles) {
             continue;
         }
-        const float2 z = memory[g * TILE + place(here, 0)], w = memory[g * TILE + place(stands((N - j) % N), 0)];
+        const float2 z = memory[g * TILE + place(here, 0)],
+                     w = memory[g * TILE + place(stands((N - j) % N), 0)];
         *spectrum<cell>(p, b, 0, here, g) = cell_of(0.5f * (z.x + w.x), sign * 0.5f * (z.y - w.y), gain);
         *spectrum<cell>(p, b, HALF, here, g) = cell_of(0.5f * (z.y + w.y), sign * 0.5f * (w.x - z.x), gain);
     }
@@ -245,8 +247,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) back(const __grid_
 #pragma unroll
         for (int n1 = 0; n1 < R1; n1++) {
             const float2 a = even[n1], c = odd[n1];
-            at[R2 / 2 * n1 * PITCH + one] = i == 0 ? make_float2(a.x, c.x) : make_float2(a.x - c.y, a.y + c.x);
-            at[R2 / 2 * n1 * PITCH + two] = i == 0 ? make_float2(a.y, c.y) : make_float2(a.x + c.y, c.x - a.y);
+            at[R2 / 2 * n1 * PITCH + one] = i == 0 ? make_float2(a.x, c.x)
+                                                   : make_float2(a.x - c.y, a.y + c.x);
+            at[R2 / 2 * n1 * PITCH + two] = i == 0 ? make_float2(a.y, c.y)
+                                                   : make_float2(a.x + c.y, c.x - a.y);
         }
     }
     __syncthreads();

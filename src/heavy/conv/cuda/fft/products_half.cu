@@ -47,7 +47,8 @@ extern "C" __global__ void __launch_bounds__(128, 4) multiply(const __grid_const
             }
 #pragma unroll
             for (int j = 0; j < 4; j++) {
-                const unsigned r0 = sb[turn][k8 + quad][wn + 8 * j + row], r1 = sb[turn][k8 + quad + 4][wn + 8 * j + row];
+                const unsigned r0 = sb[turn][k8 + quad][wn + 8 * j + row],
+                               r1 = sb[turn][k8 + quad + 4][wn + 8 * j + row];
 #pragma unroll
                 for (int i = 0; i < 2; i++) {
                     multiply(re[i][j], left[i], r0 ^ 0x80000000, r1 ^ 0x80000000);

@@ -28,7 +28,10 @@ __device__ __forceinline__ float2 wide_of(number v)
 
 #include "heavy/conv/cuda/fft/fft_product_args.h"
 typedef mc_fft_product_args product;
-template <int N> struct __align__(N * sizeof(number) < 16 ? N * sizeof(number) : 16) numbers { number at[N]; };
+template <int N> struct __align__(N * sizeof(number) < 16 ? N * sizeof(number) : 16) numbers
+{
+    number at[N];
+};
 
 /* Two adjacent numbers of C. */
 __device__ __forceinline__ void put(const product &p, float4 *to, float4 v)
@@ -43,7 +46,8 @@ __device__ __forceinline__ void put_fragment(const product &p, i64 m, i64 n, con
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         if (m + 8 * h < p.m && n < p.ldc) {
-            put(p, (float4 *)(p.c + (blockIdx.y * p.m + m + 8 * h) * p.ldc + n), make_float4(re[2 * h], im[2 * h], re[2 * h + 1], im[2 * h + 1]));
+            put(p, (float4 *)(p.c + (blockIdx.y * p.m + m + 8 * h) * p.ldc + n),
+                make_float4(re[2 * h], im[2 * h], re[2 * h + 1], im[2 * h + 1]));
         }
     }
 }
@@ -95,7 +99,8 @@ template <int M> __device__ __forceinline__ void pairs(const product &p)
 {
     enum { PAIRS = BESIDE / 2, COLUMNS = 128 / PAIRS };
     const int pair = threadIdx.x % PAIRS;
-    const i64 wide = (p.n + COLUMNS - 1) / COLUMNS, m0 = blockIdx.x / wide * M, n = blockIdx.x % wide * COLUMNS + threadIdx.x / PAIRS;
+    const i64 wide = (p.n + COLUMNS - 1) / COLUMNS, m0 = blockIdx.x / wide * M,
+              n = blockIdx.x % wide * COLUMNS + threadIdx.x / PAIRS;
     const numbers<2> *a = (const numbers<2> *)p.a + (blockIdx.y * p.k * p.lda + m0) * PAIRS + pair;
     const numbers<2> *b = (const numbers<2> *)p.b + (blockIdx.y * p.k * p.ldb + n) * PAIRS + pair;
     float4 sum[M] = {};

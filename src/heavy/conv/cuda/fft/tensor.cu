@@ -30,7 +30,10 @@ __device__ __forceinline__ uint2 *cosines() { return memory; }
 
 __device__ __forceinline__ uint2 *sines() { return memory + ENTRIES; }
 
-__device__ __forceinline__ unsigned *region(int tile) { return (unsigned *)(memory + 2 * ENTRIES) + tile * REGION; }
+__device__ __forceinline__ unsigned *region(int tile)
+{
+    return (unsigned *)(memory + 2 * ENTRIES) + tile * REGION;
+}
 
 /* ---- roots ---- */
 
@@ -67,7 +70,8 @@ __device__ __forceinline__ void left_of(const uint2 *table, int m, int k, unsign
 }
 
 /* Sums of two adjacent products, 16 x 8 each, as the left operand of another product. */
-__device__ __forceinline__ void left_of(const float (&d)[4], const float (&e)[4], float sign, unsigned (&a)[4])
+__device__ __forceinline__ void left_of(const float (&d)[4], const float (&e)[4], float sign,
+                                        unsigned (&a)[4])
 {
     a[0] = halves_of(sign * d[0], sign * d[1]);
     a[1] = halves_of(sign * d[2], sign * d[3]);
@@ -100,13 +104,15 @@ template <class H, int Many> __device__ __forceinline__ void hold(H (&raw)[Many]
 }
 
 /* Reads the rows of a tile as halves; a thread has two columns. */
-__device__ __forceinline__ void fetch(const args &p, const corner &c, const ends &end, const float (&gain)[2], unsigned *to)
+__device__ __forceinline__ void fetch(const args &p, const corner &c, const ends &end, const float (&gain)[2],
+                                      unsigned *to)
 {
     enum { STEP = THREADS / HALF, MANY = N / STEP < 8 ? N / STEP : 8 };
     const int col = threadIdx.x % HALF * 2;
     const bool one = has(c, 1, col), two = has(c, 1, col + 1);
     const float first = gain[0] * N;
-    for (int row = threadIdx.x / HALF; row < end.row + 31 && row < N && col < end.col + 15; row += MANY * STEP) {
+    for (int row = threadIdx.x / HALF; row < end.row + 31 && row < N && col < end.col + 15;
+         row += MANY * STEP) {
         const T *from = p.x + c.at + row * p.stride[0] + col * p.stride[1];
         T raw[MANY][2];
 #pragma unroll
@@ -118,7 +124,8 @@ __device__ __forceinline__ void fetch(const args &p, const corner &c, const ends
         hold(raw);
 #pragma unroll
         for (int i = 0; i < MANY; i++) {
-            const float a = get<float>(raw[i][0]) * first * gain[1], b = get<float>(raw[i][1]) * first * gain[1];
+            const float a = get<float>(raw[i][0]) * first * gain[1],
+                        b = get<float>(raw[i][1]) * first * gain[1];
             to[(row + i * STEP) * (PITCH / 2) + col / 2] = halves_of(a, b);
         }
     }
@@ -126,7 +133,8 @@ __device__ __forceinline__ void fetch(const args &p, const corner &c, const ends
 
 /* 16 columns of frequencies from 16 m on, for all rows of x: (frequency, row), as the left operand of sums
  * over rows. */
-__device__ __forceinline__ void along_rows(const unsigned *x, int m, const ends &end, unsigned (&re)[KS][4], unsigned (&im)[KS][4])
+__device__ __forceinline__ void along_rows(const unsigned *x, int m, const ends &end, unsigned (&re)[KS][4],
+                                           unsigned (&im)[KS][4])
 {
     const int lane = threadIdx.x % 32, row = lane / 4, quad = lane % 4;
 #pragma unroll
@@ -156,11 +164,13 @@ __device__ __forceinline__ void along_rows(const unsigned *x, int m, const ends 
 }
 
 /* All frequencies of those columns, as cells: (column, row). */
-__device__ __forceinline__ void along_columns(const args &p, const unsigned (&re)[KS][4], const unsigned (&im)[KS][4], int m, const ends &end,
+__device__ __forceinline__ void along_columns(const args &p, const unsigned (&re)[KS][4],
+                                              const unsigned (&im)[KS][4], int m, const ends &end,
                                               unsigned *cells)
 {
     const int lane = threadIdx.x % 32, row = lane / 4, quad = lane % 4;
-    const float part = 1.0f / N, other = p.conjugate ? -part : part, first = m == 0 && row == 0 ? part : other;
+    const float part = 1.0f / N, other = p.conjugate ? -part : part,
+                first = m == 0 && row == 0 ? part : other;
     unsigned *to = cells + (16 * m + row) * PITCH + 2 * quad;
 #pragma unroll 1
     for (int n = 0; n < N / 8; n++) {
@@ -175,8 +185,10 @@ __device__ __forceinline__ void along_columns(const args &p, const unsigned (&re
                 multiply(t, re[k], d.x, d.y);
             }
         }
-        *(uint2 *)(to + 8 * n) = { halves_of(part * r[0], first * (s[0] - t[0])), halves_of(part * r[1], first * (s[1] - t[1])) };
-        *(uint2 *)(to + 8 * PITCH + 8 * n) = { halves_of(part * r[2], other * (s[2] - t[2])), halves_of(part * r[3], other * (s[3] - t[3])) };
+        *(uint2 *)(to + 8 * n) = { halves_of(part * r[0], first * (s[0] - t[0])),
+                                   halves_of(part * r[1], first * (s[1] - t[1])) };
+        *(uint2 *)(to + 8 * PITCH + 8 * n) = { halves_of(part * r[2], other * (s[2] - t[2])),
+                                               halves_of(part * r[3], other * (s[3] - t[3])) };
     }
 }
 

@@ -31,8 +31,22 @@ template <int R, int S> __device__ __forceinline__ float2 turn(float2 a, int k)
 {
     const float c1 = 0.92387953251128674f, s1 = 0.38268343236508977f, h = 0.70710678118654752f;
     const int e = k * (16 / R);
-    const float c = e == 0 ? 1 : e == 1 ? c1 : e == 2 ? h : e == 3 ? s1 : e == 4 ? 0 : e == 5 ? -s1 : e == 6 ? -h : -c1;
-    const float s = S * (e == 0 ? 0 : e == 1 ? s1 : e == 2 ? h : e == 3 ? c1 : e == 4 ? 1 : e == 5 ? c1 : e == 6 ? h : s1);
+    const float c = e == 0   ? 1
+                    : e == 1 ? c1
+                    : e == 2 ? h
+                    : e == 3 ? s1
+                    : e == 4 ? 0
+                    : e == 5 ? -s1
+                    : e == 6 ? -h
+                             : -c1;
+    const float s = S * (e == 0   ? 0
+                         : e == 1 ? s1
+                         : e == 2 ? h
+                         : e == 3 ? c1
+                         : e == 4 ? 1
+                         : e == 5 ? c1
+                         : e == 6 ? h
+                                  : s1);
     return e == 0 ? a : e == 4 ? make_float2(-S * a.y, S * a.x) : cmul(a, make_float2(c, s));
 }
 

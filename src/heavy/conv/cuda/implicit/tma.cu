@@ -19,7 +19,14 @@ typedef mc_conv_tma_tile tile;
 typedef mc_cuda_tensor_map map;
 typedef mc_conv_tma_args args;
 
-enum { TM = 128 * MI, SIZE = HALF ? 2 : 4, TK = ROW / SIZE, A_BYTES = TM * ROW, B_BYTES = TN * ROW, SLOT = A_BYTES + B_BYTES };
+enum {
+    TM = 128 * MI,
+    SIZE = HALF ? 2 : 4,
+    TK = ROW / SIZE,
+    A_BYTES = TM * ROW,
+    B_BYTES = TN * ROW,
+    SLOT = A_BYTES + B_BYTES
+};
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 /* ---- taps ---- */
@@ -28,7 +35,8 @@ struct range { int first, last; };
 __device__ __forceinline__ range taps(const args &p, int axis, int from, int count)
 {
     const int end = from + count < p.out[axis] ? from + count : p.out[axis], d = p.dilation[axis];
-    const int low = p.pad[axis] - (end - 1) * p.stride[axis], high = p.in[axis] - 1 + p.pad[axis] - from * p.stride[axis];
+    const int low = p.pad[axis] - (end - 1) * p.stride[axis],
+              high = p.in[axis] - 1 + p.pad[axis] - from * p.stride[axis];
     range r = { low > 0 ? (low + d - 1) / d : 0, high < 0 ? -1 : high / d };
     r.last = r.last < p.k[axis] ? r.last : p.k[axis] - 1;
     return r;
@@ -37,7 +45,8 @@ __device__ __forceinline__ range taps(const args &p, int axis, int from, int cou
 __device__ __forceinline__ int steps(const args &p, const tile &t)
 {
     const range a = taps(p, 0, t.line, p.box[1]), b = taps(p, 1, t.place, p.box[2]);
-    return a.last < a.first || b.last < b.first ? 0 : (a.last - a.first + 1) * (b.last - b.first + 1) * p.chunks;
+    return a.last < a.first || b.last < b.first ? 0
+                                                : (a.last - a.first + 1) * (b.last - b.first + 1) * p.chunks;
 }
 
 /* ---- operands ---- */
@@ -48,13 +57,17 @@ struct room {                   /* shared memory: slots, and their barriers */
 
 __device__ __forceinline__ void copy_box4(u32 to, const map &m, int c, int x, int y, int n, u32 barrier)
 {
-    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];" ::"r"(to),
-                 "l"(&m), "r"(c), "r"(x), "r"(y), "r"(n), "r"(barrier) : "memory");
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
+                 "{%2, %3, %4, %5}], [%6];" ::"r"(to),
+                 "l"(&m), "r"(c), "r"(x), "r"(y), "r"(n), "r"(barrier)
+                 : "memory");
 }
 __device__ __forceinline__ void copy_box3(u32 to, const map &m, int c, int tap, int f, u32 barrier)
 {
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(to),
-                 "l"(&m), "r"(c), "r"(tap), "r"(f), "r"(barrier) : "memory");
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, "
+                 "{%2, %3, %4}], [%5];" ::"r"(to),
+                 "l"(&m), "r"(c), "r"(tap), "r"(f), "r"(barrier)
+                 : "memory");
 }
 
 /* Loads operands; run by one thread. */
@@ -68,7 +81,8 @@ __device__ __forceinline__ void bring(const args &p, const room &m)
         for (int a = down.first; a <= down.last; a++) {
             for (int b = right.first; b <= right.last; b++) {
                 const int tap = a * p.k[1] + b, at = p.backward ? p.k[0] * p.k[1] - 1 - tap : tap;
-                const int y = t.line * p.stride[0] - p.pad[0] + a * p.dilation[0], x = t.place * p.stride[1] - p.pad[1] + b * p.dilation[1];
+                const int y = t.line * p.stride[0] - p.pad[0] + a * p.dilation[0],
+                          x = t.place * p.stride[1] - p.pad[1] + b * p.dilation[1];
                 for (int c = 0; c < p.chunks; c++, n++) {
                     const u32 slot = n % SLOTS, full = m.full + slot * 8, to = m.slots + slot * SLOT;
                     if (n >= SLOTS) {
@@ -140,7 +154,8 @@ __device__ __forceinline__ void multiply(sums &s, const room &m, u32 rows, int c
 /* negative: the row is outside the result */
 __device__ __forceinline__ i64 row_at(const args &p, const tile &t, int row)
 {
-    const int w = row % p.box[2], rest = row / p.box[2], image = t.image + rest / p.box[1], line = t.line + rest % p.box[1], place = t.place + w;
+    const int w = row % p.box[2], rest = row / p.box[2], image = t.image + rest / p.box[1],
+              line = t.line + rest % p.box[1], place = t.place + w;
     const bool is = rest < p.box[0] * p.box[1] && image < p.images && line < p.out[0] && place < p.out[1];
     return is ? image * p.ts[0] + line * p.ts[1] + place * p.ts[2] : -1;
 }

@@ -6,13 +6,15 @@
 enum { P = 4, WARPS = 8, SPAN = (P - 1) * SW + KW, WIDE = (SPAN + 3) / 4 * 4 };
 
 /* Lines of x from `first` on, zeros outside: (image, channel, line, pitch). */
-template <class Args> __device__ __forceinline__ void load_lines(const Args &p, int image, int images, int first, float *to)
+template <class Args>
+__device__ __forceinline__ void load_lines(const Args &p, int image, int images, int first, float *to)
 {
     const int lane = threadIdx.x % 32, count = images * C * p.lines;
     for (int e = threadIdx.x / 32; e < count; e += blockDim.x / 32) {
         const int plane = e / p.lines, row = first - p.pad[0] + e - plane * p.lines;
         const bool in = row >= 0 && row < p.in[0];
-        const float *from = p.x + (image + plane / C) * p.xs[0] + plane % C * p.xs[1] + (in ? row : 0) * p.xs[2];
+        const float *from = p.x + (image + plane / C) * p.xs[0] + plane % C * p.xs[1] +
+                            (in ? row : 0) * p.xs[2];
         for (int j = lane; j < p.pitch; j += 32) {
             const int col = j - p.pad[1];
             const bool there = in && col >= 0 && col < p.in[1];

@@ -22,7 +22,13 @@ typedef mc_small_channels_spread_args args;
 
 enum { WARPS = PW * GW, THREADS = 32 * WARPS, ROWS = GW * R, STEPS = CF / STEP, ACROSS = (OW + 15) / 16 };
 /* FRAGMENTS: of one row of taps */
-enum { LINE = CF * PITCH, SLOT = IMAGES * LINE, COLUMNS = C * KW, LATE = SLOTS > 2, FRAGMENTS = STEPS * NE * 32 };
+enum {
+    LINE = CF * PITCH,
+    SLOT = IMAGES * LINE,
+    COLUMNS = C * KW,
+    LATE = SLOTS > 2,
+    FRAGMENTS = STEPS * NE * 32
+};
 
 /* ---- fragments of filters ---- */
 
@@ -158,7 +164,8 @@ __device__ __forceinline__ int places_at(int tile)
 {
     const int lane = threadIdx.x % 32, here = min(tile, IMAGES * ACROSS - 1);
     const int place = here % ACROSS * 16, first = here / ACROSS * LINE;
-    return first + (HALVES ? (lane / 16 * 8 + lane % 8) * PITCH + min(place + lane / 8 % 2 * 8, PITCH - 8) : lane % 4 * PITCH + place + lane / 4);
+    return first + (HALVES ? (lane / 16 * 8 + lane % 8) * PITCH + min(place + lane / 8 % 2 * 8, PITCH - 8)
+                           : lane % 4 * PITCH + place + lane / 4);
 }
 
 /* (positions, STEP filters), where positions are contiguous */
@@ -176,7 +183,9 @@ __device__ __forceinline__ void read_places(u32 (&a)[4], const cell *at)
 
 /* Adds a line of y to lines Low to High of x; filters: for the row of taps that leads to the first of
  * them. */
-template <int Low, int High> __device__ __forceinline__ void multiply_line(float (&sum)[R][MT][NE][4], const cell *y, const int (&at)[MT], const uint2 *filters)
+template <int Low, int High>
+__device__ __forceinline__ void multiply_line(float (&sum)[R][MT][NE][4], const cell *y, const int (&at)[MT],
+                                              const uint2 *filters)
 {
 #pragma unroll
     for (int k = 0; k < STEPS; k++) {
@@ -200,7 +209,9 @@ template <int Low, int High> __device__ __forceinline__ void multiply_line(float
 }
 
 template <int I> struct one_by_one {
-    static __device__ __forceinline__ void multiply(float (&sum)[R][MT][NE][4], const cell *y, const int (&at)[MT], const uint2 *filters, int low, int high)
+    static __device__ __forceinline__ void multiply(float (&sum)[R][MT][NE][4], const cell *y,
+                                                    const int (&at)[MT], const uint2 *filters, int low,
+                                                    int high)
     {
         one_by_one<I - 1>::multiply(sum, y, at, filters, low, high);
         if (I - 1 >= low && I - 1 < high) {
@@ -209,11 +220,15 @@ template <int I> struct one_by_one {
     }
 };
 template <> struct one_by_one<0> {
-    static __device__ __forceinline__ void multiply(float (&)[R][MT][NE][4], const cell *, const int (&)[MT], const uint2 *, int, int) {}
+    static __device__ __forceinline__ void multiply(float (&)[R][MT][NE][4], const cell *, const int (&)[MT],
+                                                    const uint2 *, int, int)
+    {
+    }
 };
 
 /* Adds a line of y to those lines of a set that it contributes to. */
-__device__ __forceinline__ void multiply(const args &p, const walk &s, float (&sum)[R][MT][NE][4], const cell *y, const int (&at)[MT], const uint2 *filters, int set)
+__device__ __forceinline__ void multiply(const args &p, const walk &s, float (&sum)[R][MT][NE][4],
+                                         const cell *y, const int (&at)[MT], const uint2 *filters, int set)
 {
     const int row = s.row + set, a = row + p.pad[0] - SH * s.line;
     const int low = (max(0, -a) + GW - 1) / GW, high = min(R, (min(KH - a, p.in[0] - row) + GW - 1) / GW);
@@ -234,7 +249,8 @@ __device__ __forceinline__ void put_columns(const float (&sum)[MT][NE][4], float
     for (int j = 0; j < MT; j++) {
         const int tile = own.tile[j];
         if (tile < IMAGES * ACROSS) {
-            float *const to = z + (own.set * IMAGES + tile / ACROSS) * (COLUMNS * ZPITCH) + tile % ACROSS * 16 + lane / 4;
+            float *const to = z + (own.set * IMAGES + tile / ACROSS) * (COLUMNS * ZPITCH) +
+                              tile % ACROSS * 16 + lane / 4;
 #pragma unroll
             for (int e = 0; e < NE * 4; e++) {
                 const int column = e / 4 * 8 + lane % 4 * 2 + e % 2;
@@ -265,7 +281,8 @@ __device__ __forceinline__ void put_lines(const args &p, const walk &s, const fl
 {
     const int width = p.in[1];
     for (int e = threadIdx.x; e < GW * IMAGES * C * width; e += THREADS) {
-        const int plane = e / width, q = e - plane * width, c = plane % C, image = s.image + plane / C % IMAGES, r = s.row + plane / C / IMAGES + i * GW;
+        const int plane = e / width, q = e - plane * width, c = plane % C,
+                  image = s.image + plane / C % IMAGES, r = s.row + plane / C / IMAGES + i * GW;
         if (r < p.in[0] && image < p.n) {
             const i64 at = image * p.xs[0] + c * p.xs[1] + r * p.xs[2] + q * p.xs[3];
             const float sum = q + p.pad[1] < 0 ? 0.f : gathered(z + plane * (KW * ZPITCH), q + p.pad[1]);
@@ -274,7 +291,8 @@ __device__ __forceinline__ void put_lines(const args &p, const walk &s, const fl
     }
 }
 
-__device__ __forceinline__ void finish_tile(const args &p, const walk &s, float (&sum)[R][MT][NE][4], float *z, const part &own)
+__device__ __forceinline__ void finish_tile(const args &p, const walk &s, float (&sum)[R][MT][NE][4],
+                                            float *z, const part &own)
 {
 #pragma unroll
     for (int i = 0; i < R; i++) {

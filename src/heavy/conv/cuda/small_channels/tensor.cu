@@ -88,7 +88,8 @@ __device__ __forceinline__ void load(const args &p, const tile &a, cell *to)
     for (int e = warp; e < lines; e += blockDim.x / 32) {
         const int plane = e / p.lines, row = first + e - plane * p.lines;
         const bool in = row >= 0 && row < p.in[0];
-        const T *const from = p.x + (a.image + plane / PLANES) * p.xs[0] + plane % PLANES * p.xs[1] + (in ? row : 0) * p.xs[2];
+        const T *const from = p.x + (a.image + plane / PLANES) * p.xs[0] + plane % PLANES * p.xs[1] +
+                              (in ? row : 0) * p.xs[2];
         if (STRAIGHT && p.straight) {
             fetch_line(from, to + e * PITCH, in ? p.in[1] * MIXED : 0);
         } else {
@@ -107,7 +108,9 @@ __device__ __forceinline__ void load(const args &p, const tile &a, cell *to)
 __device__ __forceinline__ int window_at(const args &p, int place)
 {
     const int line = place / OW, image = MANY ? line / OH : 0;
-    return ((image * PLANES * p.lines + (line - image * OH) * SH) * PITCH + LEAD + (place - line * OW) * SW * MIXED) * (int)sizeof(cell);
+    return ((image * PLANES * p.lines + (line - image * OH) * SH) * PITCH + LEAD +
+            (place - line * OW) * SW * MIXED) *
+           (int)sizeof(cell);
 }
 __device__ __forceinline__ int tap_at(const args &p, int k)
 {
@@ -126,5 +129,6 @@ __device__ __forceinline__ i64 result_at(const args &p, const tile &a, int place
         return a.image * p.ys[0] + a.row * p.ys[2] + place * p.ys[3];
     }
     const int line = place / OW, image = MANY ? line / OH : 0;
-    return (a.image + image) * p.ys[0] + (a.row + line - image * OH) * p.ys[2] + (place - line * OW) * p.ys[3];
+    return (a.image + image) * p.ys[0] + (a.row + line - image * OH) * p.ys[2] +
+           (place - line * OW) * p.ys[3];
 }

@@ -68,7 +68,8 @@ __device__ __forceinline__ void bases(const args &p, int (&base)[PE], int place0
 #pragma unroll
     for (int e = 0; e < PE; e++) {
         const int from = e / SPAN * SPAN, apart = place_of(e, 0) - place_of(from, 0);
-        base[e] = e > from ? base[from] + apart * SW * MIXED * (int)sizeof(cell) : window_at(p, min(place0 + place_of(e, number), places - 1));
+        base[e] = e > from ? base[from] + apart * SW * MIXED * (int)sizeof(cell)
+                           : window_at(p, min(place0 + place_of(e, number), places - 1));
     }
 }
 
@@ -83,8 +84,9 @@ __device__ __forceinline__ void beyond(u32 (&mask)[2], int first)
     join(mask, v);
 }
 
-__device__ __forceinline__ void step(float (&sum)[ROWS / 2][COLUMNS][4], const cell *x, const int (&base)[PE], const shifts &shift, const u32 (&filter)[FE][2],
-                                     const u32 (&mask)[2], bool last)
+__device__ __forceinline__ void step(float (&sum)[ROWS / 2][COLUMNS][4], const cell *x, const int (&base)[PE],
+                                     const shifts &shift, const u32 (&filter)[FE][2], const u32 (&mask)[2],
+                                     bool last)
 {
     u32 window[PE][2];
 #pragma unroll
@@ -119,7 +121,9 @@ __device__ __forceinline__ void step(float (&sum)[ROWS / 2][COLUMNS][4], const c
 
 __device__ __forceinline__ float finished(const args &p, float sum, i64 at, int f)
 {
-    return finish(p.alpha * sum + (HAS_C0 ? p.beta * get<float>(p.c0[at]) : 0.f) + (HAS_BIAS ? get<float>(p.bias[f]) : 0.f), ACT);
+    return finish(p.alpha * sum + (HAS_C0 ? p.beta * get<float>(p.c0[at]) : 0.f) +
+                      (HAS_BIAS ? get<float>(p.bias[f]) : 0.f),
+                  ACT);
 }
 
 __device__ __forceinline__ u32 two(half, float a, float b)
@@ -153,7 +157,8 @@ __device__ __forceinline__ void write(float *to, const float (&v)[RUN])
 }
 
 /* RUN contiguous results, from a position and a filter on. */
-__device__ __forceinline__ void put_run(const args &p, const tile &a, float (&v)[RUN], int place, int places, int f)
+__device__ __forceinline__ void put_run(const args &p, const tile &a, float (&v)[RUN], int place, int places,
+                                        int f)
 {
     if (place >= places || f >= p.f) {
         return;
@@ -176,7 +181,9 @@ __device__ __forceinline__ void put_run(const args &p, const tile &a, float (&v)
     }
 }
 
-__device__ __forceinline__ void put_all(const args &p, const tile &a, const float (&sum)[ROWS / 2][COLUMNS][4], int place0, int places, int f0)
+__device__ __forceinline__ void put_all(const args &p, const tile &a,
+                                        const float (&sum)[ROWS / 2][COLUMNS][4], int place0, int places,
+                                        int f0)
 {
     const int number = threadIdx.x % 32 / 4, turn = threadIdx.x % 4 * RUN;
 #pragma unroll

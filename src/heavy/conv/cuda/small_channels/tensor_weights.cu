@@ -8,7 +8,13 @@
  *
  * WHOLE: y may be read in words.  The sums of a block's sets are added in order; `add` adds those of the
  * blocks. */
-enum { WARPS = ACROSS * DOWN, RAW = 4 * S16, FILTERS = 16 * S16, COLUMNS = ACROSS * EK * 8, HELD = BESIDE ? U * sizeof(T) / 4 : 2 };
+enum {
+    WARPS = ACROSS * DOWN,
+    RAW = 4 * S16,
+    FILTERS = 16 * S16,
+    COLUMNS = ACROSS * EK * 8,
+    HELD = BESIDE ? U * sizeof(T) / 4 : 2
+};
 
 /* The filter that is row r of sixteen m. */
 __device__ __forceinline__ int filter_of(int m, int r)
@@ -52,13 +58,17 @@ __device__ __forceinline__ words<HELD> scattered(const args &p, const tile &a, i
     words<HELD> w = {};
 #pragma unroll
     for (int i = 0; i < LANE; i++) {
-        w.v[i * 2 / LANE % HELD] |= i < have ? bits_of(p.y[result_at(p, a, place + i) + f * p.ys[1]]) << (HALVES ? i % 2 * 16 : 0) : 0;
+        w.v[i * 2 / LANE % HELD] |= i < have ? bits_of(p.y[result_at(p, a, place + i) + f * p.ys[1]])
+                                                   << (HALVES ? i % 2 * 16 : 0)
+                                             : 0;
     }
     return w;
 }
 
 /* The lane's part of STEP positions of all filters, zeros beyond the last. */
-template <bool Whole> __device__ __forceinline__ void get_y(const args &p, const tile &a, u32 (&raw)[RAW], int place0, int places, int f0)
+template <bool Whole>
+__device__ __forceinline__ void get_y(const args &p, const tile &a, u32 (&raw)[RAW], int place0, int places,
+                                      int f0)
 {
     const int number = threadIdx.x % 32 / 4, place = place0 + threadIdx.x % 4 * LANE;
     /* all: a lane's positions are all inside or all outside; near: they are evenly spaced */
@@ -67,7 +77,8 @@ template <bool Whole> __device__ __forceinline__ void get_y(const args &p, const
     const i64 filter = BESIDE ? 0 : (f0 + number) * p.ys[1];
 #pragma unroll
     for (int e = 0; e < RAW / HELD; e++) {
-        const int i = BESIDE ? e % LANE : 0, here = place + i, f = f0 + (BESIDE ? e / LANE * 8 * U + number * U : e * 8 + number);
+        const int i = BESIDE ? e % LANE : 0, here = place + i,
+                  f = f0 + (BESIDE ? e / LANE * 8 * U + number * U : e * 8 + number);
         const bool in = (all ? place : here) < places && f < p.f;
         words<HELD> w;
         if (!near && i > 0) {
@@ -103,7 +114,8 @@ __device__ __forceinline__ void rows_of(u32 (&a)[4], const u32 (&raw)[RAW], int 
     }
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        const u32 v = raw[BESIDE ? (m / (U / 2) * LANE + i / 2) * HELD + m % (U / 2) * 2 + i % 2 : (2 * m + i % 2) * 2 + i / 2];
+        const u32 v = raw[BESIDE ? (m / (U / 2) * LANE + i / 2) * HELD + m % (U / 2) * 2 + i % 2
+                                 : (2 * m + i % 2) * 2 + i / 2];
         a[i] = HALVES ? v : cell_of(__uint_as_float(v));
     }
 }
@@ -139,7 +151,8 @@ __device__ __forceinline__ spot spot_at(const args &p, int place0, int places)
     return s;
 }
 
-__device__ __forceinline__ void multiply_all(float (&sum)[S16][EK][4], const u32 (&y)[S16][4], const cell *x, const spot &at, const int (&shift)[EK])
+__device__ __forceinline__ void multiply_all(float (&sum)[S16][EK][4], const u32 (&y)[S16][4], const cell *x,
+                                             const spot &at, const int (&shift)[EK])
 {
 #pragma unroll
     for (int e = 0; e < EK; e++) {
@@ -160,20 +173,24 @@ __device__ __forceinline__ void multiply_all(float (&sum)[S16][EK][4], const u32
 /* ---- sums ---- */
 
 /* Adds this warp's sums to the block's (filter, tap). */
-__device__ __forceinline__ void gather_sums(const float (&sum)[S16][EK][4], float *total, int across, bool first)
+__device__ __forceinline__ void gather_sums(const float (&sum)[S16][EK][4], float *total, int across,
+                                            bool first)
 {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int e = 0; e < S16 * EK * 4; e++) {
         const int m = e / 4 / EK, i = e % 4;
-        float *const at = total + filter_of(m, lane / 4 + i / 2 * 8) * COLUMNS + (across * EK + e / 4 % EK) * 8 + lane % 4 * 2 + i % 2;
+        float *const at = total + filter_of(m, lane / 4 + i / 2 * 8) * COLUMNS +
+                          (across * EK + e / 4 % EK) * 8 + lane % 4 * 2 + i % 2;
         *at = sum[m][e / 4 % EK][i] + (first ? 0.f : *at);
     }
 }
 
 /* ---- all tiles of a block ---- */
 
-template <bool Whole> __device__ __forceinline__ void multiply_tiles(const args &p, float (&sum)[S16][EK][4], cell *x, int across, int down, int f0)
+template <bool Whole>
+__device__ __forceinline__ void multiply_tiles(const args &p, float (&sum)[S16][EK][4], cell *x, int across,
+                                               int down, int f0)
 {
     int shift[EK];
 #pragma unroll
@@ -228,5 +245,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) weights(const _
 
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
-    add_blocks(p, [&](i64 at, float sum) { p.w[at] = put<T>(p.alpha * sum + (HAS_C0 ? p.beta * get<float>(p.c0[at]) : 0.f)); });
+    add_blocks(p, [&](i64 at, float sum) {
+        p.w[at] = put<T>(p.alpha * sum + (HAS_C0 ? p.beta * get<float>(p.c0[at]) : 0.f));
+    });
 }

@@ -60,7 +60,9 @@ __device__ __forceinline__ void put_filters(const args &p, const float (&sum)[Q]
 #pragma unroll
         for (int q = 0; q < Q; q++) {
             if (f + q < p.f) {
-                v[q] = finish(p.alpha * sum[q][i] + (HAS_C0 ? p.beta * p.c0[to + q] : 0.f) + (HAS_BIAS ? p.bias[f + q] : 0.f), ACT);
+                v[q] = finish(p.alpha * sum[q][i] + (HAS_C0 ? p.beta * p.c0[to + q] : 0.f) +
+                                  (HAS_BIAS ? p.bias[f + q] : 0.f),
+                              ACT);
             }
         }
 #pragma unroll
@@ -98,7 +100,8 @@ extern "C" __global__ void __launch_bounds__(256, 3) forward(const __grid_consta
                     read_line(v, mine + (c * p.lines + i) * p.pitch);
 #pragma unroll
                     for (int j = 0; j < KW; j++) {
-                        const float4 *const tap = (const float4 *)(w + ((c * KH + i) * KW + j) * p.filters + f);
+                        const float4 *const tap = (const float4 *)(w + ((c * KH + i) * KW + j) * p.filters +
+                                                                   f);
 #pragma unroll
                         for (int q = 0; q < Q; q += 4) {
                             const float4 u = tap[q / 4];
@@ -248,7 +251,8 @@ extern "C" __global__ void __launch_bounds__(256, 1) weights(const __grid_consta
     extern __shared__ float4 room[];
     float *const x = (float *)room;
     const int lane = threadIdx.x % 32, size = p.images * C * p.lines * p.pitch;
-    const int groups = (p.f + Q - 1) / Q, job = blockIdx.y * WARPS + threadIdx.x / 32, f = job % groups * Q, set = job / groups;
+    const int groups = (p.f + Q - 1) / Q, job = blockIdx.y * WARPS + threadIdx.x / 32, f = job % groups * Q,
+              set = job / groups;
     const int c = set / SETS, tap = set % SETS * TA, right = 32 % p.across, below = 32 / p.across;
     float sum[ROUND] = {}, g[Q][P] = {};
     walk at;
@@ -264,7 +268,9 @@ extern "C" __global__ void __launch_bounds__(256, 1) weights(const __grid_consta
         }
 #pragma unroll 1
         while (at.t == t) {
-            const float *const mine = x + turn * size + ((at.image * C + c) * p.lines + at.row * SH + tap) * p.pitch + at.group * P * SW;
+            const float *const mine = x + turn * size +
+                                      ((at.image * C + c) * p.lines + at.row * SH + tap) * p.pitch +
+                                      at.group * P * SW;
             float next[Q][P] = {};
             advance(p, at, right, below);
             get(p, at, next, f);        /* in flight while the current ones are summed */

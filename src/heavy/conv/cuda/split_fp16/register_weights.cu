@@ -9,7 +9,16 @@
  * Compiled for the sizes of a problem: IN0 x IN1 positions of x, OUT0 x OUT1 of y, K0 x K1 taps; FULL: all
  * blocks have all their channels and filters; KS: sixteens of positions that are multiplied at a time.  So
  * loads for splitting are contiguous, and no index is divided. */
-enum { WARPS = THREADS / 32, DOWN = FB / 32, SPAN = KS * 16, PLACES = IN0 * IN1, OUTS = OUT0 * OUT1, TAPS = K0 * K1, LINE = (OUTS + SPAN - 1) / SPAN * SPAN, PITCH_Y = LINE + 8 };
+enum {
+    WARPS = THREADS / 32,
+    DOWN = FB / 32,
+    SPAN = KS * 16,
+    PLACES = IN0 * IN1,
+    OUTS = OUT0 * OUT1,
+    TAPS = K0 * K1,
+    LINE = (OUTS + SPAN - 1) / SPAN * SPAN,
+    PITCH_Y = LINE + 8
+};
 /* floats of an image */
 enum { RAW_X = (CC * PLACES + 3) / 4 * 4, RAW = RAW_X + (FB * OUTS + 3) / 4 * 4 };
 /* halves of a split image */
@@ -73,7 +82,8 @@ __device__ __forceinline__ void look(const args &p, const walk &w, int i)
 {
     if (i < w.count) {
         const float *const from = w.raw + i % 2 * RAW;
-        const u32 x = look_at<CC * PLACES>(from, w.channels * PLACES, p.fours), y = look_at<FB * OUTS>(from + RAW_X, w.filters * OUTS, p.fours);
+        const u32 x = look_at<CC * PLACES>(from, w.channels * PLACES, p.fours),
+                  y = look_at<FB * OUTS>(from + RAW_X, w.filters * OUTS, p.fours);
         if (threadIdx.x % 32 == 0) {
             w.seen[i % 2][0][threadIdx.x / 32] = x;
             w.seen[i % 2][1][threadIdx.x / 32] = y;
@@ -92,7 +102,8 @@ __device__ __forceinline__ scaling scale_of(const u32 *seen)
     const u32 mine = seen[threadIdx.x % WARPS], most = over_warp(mine & 0x7fffffff);
     /* a smaller number needs no larger factor: half has 2^24 to spare */
     const int e = min(exponent(most), 126);
-    return { __uint_as_float((u32)(127 + e) << 23), __uint_as_float((u32)(127 - e) << 23), __any_sync(0xffffffffu, mine >> 31) != 0 };
+    return { __uint_as_float((u32)(127 + e) << 23), __uint_as_float((u32)(127 - e) << 23),
+             __any_sync(0xffffffffu, mine >> 31) != 0 };
 }
 
 /* A number that is not finite has no low half. */
@@ -100,7 +111,8 @@ __device__ __forceinline__ void split2(float a, float b, const scaling &s, u32 *
 {
     halve2(a * s.by, b * s.by, high, low);
     if (s.odd) {
-        *low &= ((*high & 0x7c00) != 0x7c00 ? 0xffff : 0) | ((*high & 0x7c000000) != 0x7c000000 ? 0xffff0000 : 0);
+        *low &= ((*high & 0x7c00) != 0x7c00 ? 0xffff : 0) |
+                ((*high & 0x7c000000) != 0x7c000000 ? 0xffff0000 : 0);
     }
 }
 
@@ -110,7 +122,8 @@ __device__ __forceinline__ void cut_x(const walk &w, u16 *to, const float *x, co
     enum { PARTS = CC / 8 * ((PLACES + 31) / 32) };
 #pragma unroll
     for (int i = 0; i < (PARTS + WARPS - 1) / WARPS; i++) {
-        const int part = threadIdx.x / 32 + i * WARPS, c = part % (CC / 8) * 8, u = part / (CC / 8) * 32 + threadIdx.x % 32;
+        const int part = threadIdx.x / 32 + i * WARPS, c = part % (CC / 8) * 8,
+                  u = part / (CC / 8) * 32 + threadIdx.x % 32;
         float v[8];
         uint4 h, l;
         if (part >= PARTS || u >= PLACES) {
@@ -169,8 +182,10 @@ __device__ __forceinline__ float cut_next(const walk &w, int i)
 
 /* Adds some taps to the sums of 32 filters and 8 channels. high, low: this lane's rows of each 32
  * positions, of high and low halves. */
-template <int N> __device__ __forceinline__ void multiply_taps(float (*sum)[2][4], const u32 (&h)[KS][2][4], const u32 (&l)[KS][2][4], const u16 *const (&high)[2][KS / 2],
-                                                               const u16 *const (&low)[2][KS / 2], float scale)
+template <int N>
+__device__ __forceinline__ void multiply_taps(float (*sum)[2][4], const u32 (&h)[KS][2][4],
+                                              const u32 (&l)[KS][2][4], const u16 *const (&high)[2][KS / 2],
+                                              const u16 *const (&low)[2][KS / 2], float scale)
 {
     float part[N][2][4] = {};
 #pragma unroll
@@ -208,7 +223,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
     extern __shared__ uint4 room[];
     __shared__ u32 seen[2][2][WARPS];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, f_blocks = (p.results + FB - 1) / FB;
-    const int block = blockIdx.y % f_blocks, chunk = blockIdx.y / f_blocks % p.chunks, set = blockIdx.y / f_blocks / p.chunks * SET;
+    const int block = blockIdx.y % f_blocks, chunk = blockIdx.y / f_blocks % p.chunks,
+              set = blockIdx.y / f_blocks / p.chunks * SET;
     const int down = warp % DOWN, column = warp / DOWN * 8;
     walk w;
     w.channels = FULL ? CC : min(CC, p.channels - chunk * CC);
@@ -224,7 +240,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
     float sum[SET][2][4] = {};
     clear(zero, PITCH);
     for (int u = threadIdx.x; u < LINE; u += THREADS) {
-        const int y = u < OUTS ? u / OUT1 * p.stride[0] - p.pad[0] : -(1 << 20), x = u % OUT1 * p.stride[1] - p.pad[1];
+        const int y = u < OUTS ? u / OUT1 * p.stride[0] - p.pad[0] : -(1 << 20),
+                  x = u % OUT1 * p.stride[1] - p.pad[1];
         window[u] = { y, x, u < OUTS ? (y * IN1 + x) * PITCH : 0, 0 };
     }
     follow();
@@ -253,7 +270,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
                 }
 #pragma unroll
                 for (int e = 0; e < KS * 2; e++) {
-                    const u16 *const row = y + (down * 32 + e % 2 * 16 + lane % 16) * PITCH_Y + k + e / 2 * 16 + lane / 16 * 8;
+                    const u16 *const row = y + (down * 32 + e % 2 * 16 + lane % 16) * PITCH_Y + k +
+                                           e / 2 * 16 + lane / 16 * 8;
                     read_rows(h[e / 2][e % 2], row);
                     read_rows(l[e / 2][e % 2], row + LOW_Y);
                 }
@@ -265,7 +283,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
                     for (int n = 0; n < min(SET - t, 2); n++) {
 #pragma unroll
                         for (int q = 0; q < KS / 2; q++) {
-                            const bool in = !EDGES || ((u32)(mine[q].x + line) < IN0 && (u32)(mine[q].y + along) < IN1);
+                            const bool in = !EDGES ||
+                                            ((u32)(mine[q].x + line) < IN0 && (u32)(mine[q].y + along) < IN1);
                             high[n][q] = in ? x + mine[q].z + (line * IN1 + along) * PITCH + column : zero;
                             low[n][q] = in ? high[n][q] + LOW_X : zero;
                         }
@@ -293,7 +312,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
             bring_next(p, w, i + 3);
         }
     }
-    const int f = block * FB + down * 32 + lane / 4, c = chunk * CC + column + lane % 4 * 2, each = p.results * p.channels;
+    const int f = block * FB + down * 32 + lane / 4, c = chunk * CC + column + lane % 4 * 2,
+              each = p.results * p.channels;
     float *const to = p.parts + ((i64)blockIdx.x * TAPS + set) * each + f * p.channels + c;
 #pragma unroll
     for (int t = 0; t < SET; t++) {

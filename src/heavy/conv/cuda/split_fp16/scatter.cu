@@ -17,7 +17,9 @@ __device__ __forceinline__ int pitch_of(int cells)
 /* ---- the sums of a tap, added to x: eight planes at four positions a lane ---- */
 
 /* The address is the spare cell where a position writes outside of x. */
-__device__ __forceinline__ void meet(float *(&to)[4], float *x, const args &p, const int (&plane)[4], const int (&line)[4], const int (&along)[4], int down, int right, int cells)
+__device__ __forceinline__ void meet(float *(&to)[4], float *x, const args &p, const int (&plane)[4],
+                                     const int (&line)[4], const int (&along)[4], int down, int right,
+                                     int cells)
 {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -34,12 +36,14 @@ __device__ __forceinline__ void look(float (&was)[4][8], float *const (&to)[4], 
     }
 }
 
-__device__ __forceinline__ void add(float *const (&to)[4], const float (&was)[4][8], const float (&part)[2][4][4], float scale, int pitch)
+__device__ __forceinline__ void add(float *const (&to)[4], const float (&was)[4][8],
+                                    const float (&part)[2][4][4], float scale, int pitch)
 {
 #pragma unroll
     for (int e = 0; e < 32; e++) {
         const int i = e / 8;
-        to[i][(e % 8 / 2 * 8 + e % 2) * pitch] = was[i][e % 8] + part[i / 2][e % 8 / 2][i % 2 * 2 + e % 2] * scale;
+        to[i][(e % 8 / 2 * 8 + e % 2) * pitch] = was[i][e % 8] +
+                                                 part[i / 2][e % 8 / 2][i % 2 * 2 + e % 2] * scale;
     }
 }
 
@@ -56,9 +60,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
 {
     follow();
     extern __shared__ uint4 room[];
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, places = p.in[0] * p.in[1], cells = p.out[0] * p.out[1], pitch = pitch_of(cells);
-    const int first = blockIdx.x * p.images, here = min(p.images, p.n - first), low = p.images * places * PITCH, taps = p.k[0] * p.k[1];
-    const int planes = p.right * 32, slot = C16 * p.right * 128, tile = warp % p.down, column = warp / p.down * 4;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, places = p.in[0] * p.in[1],
+              cells = p.out[0] * p.out[1], pitch = pitch_of(cells);
+    const int first = blockIdx.x * p.images, here = min(p.images, p.n - first),
+              low = p.images * places * PITCH, taps = p.k[0] * p.k[1];
+    const int planes = p.right * 32, slot = C16 * p.right * 128, tile = warp % p.down,
+              column = warp / p.down * 4;
     /* raw: images before they are split; then filters */
     float *const x = (float *)room, *const raw = x + p.images * planes * pitch;
     uint4 *const ring = (uint4 *)raw;
@@ -108,7 +115,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
              * is added */
             __syncthreads();
             if (tap + 2 < taps) {
-                bring_filters<C16>(p, ring + (turn == 0 ? SLOTS - 1 : turn - 1) * slot, step0 + (tap + 2) * C16);
+                bring_filters<C16>(p, ring + (turn == 0 ? SLOTS - 1 : turn - 1) * slot,
+                                   step0 + (tap + 2) * C16);
             }
             fetch_mark();
             if (tap > 0) {
@@ -143,7 +151,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
     }
     __syncthreads();
     for (int r = warp; r < here * p.right * 4; r += blockDim.x / 32) {     /* eight planes */
-        const int image = r / (p.right * 4), result = blockIdx.y * planes + (r - image * p.right * 4) * 8, some = min(8, p.results - result);
+        const int image = r / (p.right * 4), result = blockIdx.y * planes + (r - image * p.right * 4) * 8,
+                  some = min(8, p.results - result);
         const float mine = lane < some ? p.alpha * p.scale[result + lane] : 0.f;
         const float *from = x + r * 8 * pitch;
         i64 to = (first + image) * p.ts[0] + result * p.ts[1];

@@ -80,12 +80,14 @@ __device__ __forceinline__ void put2(u16 *high, u16 *low, float a, float b, cons
     u32 h, l;
     halve2(a * f[0] * f[1], b * f[0] * f[1], &h, &l);
     *(u32 *)high = h;
-    *(u32 *)low = l & (((h & 0x7c00) != 0x7c00 ? 0xffff : 0) | ((h & 0x7c000000) != 0x7c000000 ? 0xffff0000 : 0));
+    *(u32 *)low = l &
+                  (((h & 0x7c00) != 0x7c00 ? 0xffff : 0) | ((h & 0x7c000000) != 0x7c000000 ? 0xffff0000 : 0));
 }
 
 /* An image of `have` channels as (position, channel).  A warp has eight channels of 32 positions; its
  * lanes rotate the order of their four pairs so that no two lanes write to one bank. */
-__device__ __forceinline__ void cut_image(const args &p, u16 *to, int low, const float *x, int have, const float f[2])
+__device__ __forceinline__ void cut_image(const args &p, u16 *to, int low, const float *x, int have,
+                                          const float f[2])
 {
     const int places = p.in[0] * p.in[1], parts = (places + 31) / 32, lane = threadIdx.x % 32;
     for (int part = threadIdx.x / 32; part < CC / 8 * parts; part += blockDim.x / 32) {
@@ -95,7 +97,8 @@ __device__ __forceinline__ void cut_image(const args &p, u16 *to, int low, const
             for (int i = 0; i < 4; i++) {
                 const int c = part % (CC / 8) * 8 + (i + lane / 8) % 4 * 2;
                 u16 *const at = to + u * PITCH + c;
-                put2(at, at + low, c < have ? x[c * places + u] : 0.f, c + 1 < have ? x[(c + 1) * places + u] : 0.f, f);
+                put2(at, at + low, c < have ? x[c * places + u] : 0.f,
+                     c + 1 < have ? x[(c + 1) * places + u] : 0.f, f);
             }
         }
     }
@@ -106,12 +109,14 @@ __device__ __forceinline__ void bring_images(const args &p, float *raw, int firs
 {
     const int places = p.in[0] * p.in[1], have = min(CC, p.channels - chunk * CC);
     for (int i = 0; i < here; i++) {
-        bring(raw + i * CC * places, p.x + (first + i) * p.xs + (i64)chunk * CC * places, have * places, p.fours);
+        bring(raw + i * CC * places, p.x + (first + i) * p.xs + (i64)chunk * CC * places, have * places,
+              p.fours);
     }
 }
 
 /* Splits the loaded images.  Ends with a barrier; returns the inverse of the scale. */
-__device__ __forceinline__ float cut_images(const args &p, u16 *halves, int low, const float *raw, int here, int chunk, u32 *seen)
+__device__ __forceinline__ float cut_images(const args &p, u16 *halves, int low, const float *raw, int here,
+                                            int chunk, u32 *seen)
 {
     const int places = p.in[0] * p.in[1], have = min(CC, p.channels - chunk * CC);
     u32 most = 0;
@@ -137,7 +142,8 @@ __device__ __forceinline__ void clear(u16 *to, int halves)
 }
 
 /* Three products of two rows of tiles each; low ones first, while sums are small. */
-__device__ __forceinline__ void multiply3(float (&d)[2][4][4], const u32 (&h)[2][4], const u32 (&l)[2][4], const uint4 (&b)[4])
+__device__ __forceinline__ void multiply3(float (&d)[2][4][4], const u32 (&h)[2][4], const u32 (&l)[2][4],
+                                          const uint4 (&b)[4])
 {
 #pragma unroll
     for (int e = 0; e < 8; e++) {

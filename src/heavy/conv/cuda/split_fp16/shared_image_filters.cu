@@ -25,8 +25,11 @@ extern "C" __global__ void __launch_bounds__(256) pack(const __grid_constant__ a
     }
     /* a column's lanes have k = 2 i, 2 i + 1, and those 8 further on */
     for (int e = threadIdx.x; e < all / 2; e += blockDim.x) {
-        const int chunk = e / (terms / 2), pair = e - chunk * (terms / 2), step = pair / 8, which = pair % 8 / 4, lane = result % 8 * 4 + pair % 4;
-        u16 *const at = (u16 *)(p.filters + ((i64)(chunk * p.steps + step) * p.tiles + result / 8) * 32 + lane) + which * 2;
+        const int chunk = e / (terms / 2), pair = e - chunk * (terms / 2), step = pair / 8,
+                  which = pair % 8 / 4, lane = result % 8 * 4 + pair % 4;
+        u16 *const at = (u16 *)(p.filters + ((i64)(chunk * p.steps + step) * p.tiles + result / 8) * 32 +
+                                lane) +
+                        which * 2;
         const int k = step * 16 + which * 8 + pair % 4 * 2;
         put2(at, at + 4, filter(p, chunk, k, result), filter(p, chunk, k + 1, result), f);
     }

@@ -16,7 +16,8 @@ struct band {                   /* first and last line in which windows of 32 po
 
 __device__ __forceinline__ row row_at(const args &p, int tile, int here)
 {
-    const int lane = threadIdx.x % 32, outs = p.out[0] * p.out[1], mine = tile * 16 + lane % 16, r = mine < here * outs ? mine : 0;
+    const int lane = threadIdx.x % 32, outs = p.out[0] * p.out[1], mine = tile * 16 + lane % 16,
+              r = mine < here * outs ? mine : 0;
     const int image = r / outs, u = r - image * outs;
     row a;
     a.line = u / p.out[1] * p.stride[0] - p.pad[0];
@@ -32,15 +33,18 @@ __device__ __forceinline__ band band_of(const args &p, int tile, int here)
     if (from >= here * outs) {
         return { 1 << 20, 1 << 20 };    /* beyond all lines: none of its taps is inside */
     }
-    return { one ? from % outs / p.out[1] * p.stride[0] - p.pad[0] : -(1 << 20), one ? to % outs / p.out[1] * p.stride[0] - p.pad[0] : 1 << 20 };
+    return { one ? from % outs / p.out[1] * p.stride[0] - p.pad[0] : -(1 << 20),
+             one ? to % outs / p.out[1] * p.stride[0] - p.pad[0] : 1 << 20 };
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) gather(const __grid_constant__ args p)
 {
     follow();
     extern __shared__ uint4 room[];
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, places = p.in[0] * p.in[1], outs = p.out[0] * p.out[1];
-    const int low = (p.images * places + 1) * PITCH, zero = p.images * places * PITCH, first = blockIdx.x * p.images, here = min(p.images, p.n - first);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, places = p.in[0] * p.in[1],
+              outs = p.out[0] * p.out[1];
+    const int low = (p.images * places + 1) * PITCH, zero = p.images * places * PITCH,
+              first = blockIdx.x * p.images, here = min(p.images, p.n - first);
     u16 *const halves = (u16 *)room;
     int4 *const shift = (int4 *)(halves + 2 * low); /* of a step: lines, positions, both as an offset */
     u32 *const seen = (u32 *)(shift + p.steps);
@@ -53,7 +57,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) gather(const __gri
     clear(halves + zero, PITCH);
     clear(halves + zero + low, PITCH);
     for (int s = threadIdx.x; s < p.steps; s += blockDim.x) {
-        const int tap = min(s / C16, p.k[0] * p.k[1] - 1), line = tap / p.k[1] * p.dilation[0], along = tap % p.k[1] * p.dilation[1];
+        const int tap = min(s / C16, p.k[0] * p.k[1] - 1), line = tap / p.k[1] * p.dilation[0],
+                  along = tap % p.k[1] * p.dilation[1];
         /* steps beyond the last tap read filters that are zero */
         shift[s] = { line, along, (line * p.in[1] + along) * PITCH + s % C16 * 16, 0 };
     }
@@ -72,7 +77,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) gather(const __gri
             fetched_before<1>();
             __syncthreads();    /* this slot has arrived for all, and the one before the last is free */
             if (s + 2 * STEPS < p.steps) {
-                bring_filters<STEPS>(p, ring + (turn == 0 ? SLOTS - 1 : turn - 1) * slot, step0 + s + 2 * STEPS);
+                bring_filters<STEPS>(p, ring + (turn == 0 ? SLOTS - 1 : turn - 1) * slot,
+                                     step0 + s + 2 * STEPS);
             }
             fetch_mark();
             const uint4 *const mine = ring + turn * slot + column * 32 + lane;
@@ -90,7 +96,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) gather(const __gri
                 }
 #pragma unroll
                 for (int m = 0; m < 2; m++) {
-                    const bool in = !EDGES || ((u32)(a[m].line + by.x) < (u32)p.in[0] && (u32)(a[m].place + by.y) < (u32)p.in[1]);
+                    const bool in = !EDGES || ((u32)(a[m].line + by.x) < (u32)p.in[0] &&
+                                               (u32)(a[m].place + by.y) < (u32)p.in[1]);
                     const u16 *const at = halves + (in ? a[m].at + by.z : zero);
                     read_rows(h[m], at);
                     read_rows(l[m], at + low);

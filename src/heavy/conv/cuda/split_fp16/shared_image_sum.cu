@@ -3,7 +3,8 @@
 extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ args p)
 {
     follow();
-    const int each = p.results * p.channels, count = each * p.k[0] * p.k[1], e = blockIdx.x * 32 + threadIdx.x % 32;
+    const int each = p.results * p.channels, count = each * p.k[0] * p.k[1],
+              e = blockIdx.x * 32 + threadIdx.x % 32;
     const float sum = sum_of_parts(p.parts, count, p.blocks, e);
     if (threadIdx.x < 32 && e < count) {
         const int tap = e / each, f = e % each / p.channels, c = e % p.channels;

@@ -22,13 +22,15 @@ __device__ __forceinline__ parts parts_of(const args &p)
 }
 
 /* FB filters of y as (filter, position), padded to whole sixteens of positions. */
-__device__ __forceinline__ void cut_lines(u16 *to, int low, const float *y, int have, int outs, int pitch, const float f[2])
+__device__ __forceinline__ void cut_lines(u16 *to, int low, const float *y, int have, int outs, int pitch,
+                                          const float f[2])
 {
     for (int r = threadIdx.x / 32; r < FB; r += blockDim.x / 32) {
 #pragma unroll 4
         for (int u = threadIdx.x % 32 * 2; u < pitch; u += 64) {
             u16 *const at = to + r * pitch + u;
-            put2(at, at + low, r < have && u < outs ? y[r * outs + u] : 0.f, r < have && u + 1 < outs ? y[r * outs + u + 1] : 0.f, f);
+            put2(at, at + low, r < have && u < outs ? y[r * outs + u] : 0.f,
+                 r < have && u + 1 < outs ? y[r * outs + u + 1] : 0.f, f);
         }
     }
 }
@@ -40,10 +42,13 @@ extern "C" __global__ void __launch_bounds__(256) cut(const __grid_constant__ ar
     extern __shared__ uint4 room[];
     __shared__ u32 seen[MOST_WARPS];
     const parts a = parts_of(p);
-    const int image = blockIdx.x, which = blockIdx.y, places = p.in[0] * p.in[1], outs = p.out[0] * p.out[1], block = which - p.chunks;
+    const int image = blockIdx.x, which = blockIdx.y, places = p.in[0] * p.in[1], outs = p.out[0] * p.out[1],
+              block = which - p.chunks;
     const bool of_x = which < p.chunks;
-    const int have = of_x ? min(CC, p.channels - which * CC) : min(FB, p.results - block * FB), count = have * (of_x ? places : outs), size = of_x ? a.x : a.y;
-    const float *const from = of_x ? p.x + image * p.xs + (i64)which * CC * places : p.y + image * p.ys + (i64)block * FB * outs;
+    const int have = of_x ? min(CC, p.channels - which * CC) : min(FB, p.results - block * FB),
+              count = have * (of_x ? places : outs), size = of_x ? a.x : a.y;
+    const float *const from = of_x ? p.x + image * p.xs + (i64)which * CC * places
+                                   : p.y + image * p.ys + (i64)block * FB * outs;
     const u32 most = over_block(largest(from, count, p.fours, 0), seen);
     float f[2];
     factors(most, f);
@@ -59,7 +64,8 @@ extern "C" __global__ void __launch_bounds__(256) cut(const __grid_constant__ ar
         p.scale[image * (p.chunks + a.f_blocks) + which] = unscaled(most);
     }
     __syncthreads();
-    u16 *const to = p.cut + (of_x ? (i64)(image * p.chunks + which) * a.x : (i64)p.n * p.chunks * a.x + (i64)(image * a.f_blocks + block) * a.y);
+    u16 *const to = p.cut + (of_x ? (i64)(image * p.chunks + which) * a.x
+                                  : (i64)p.n * p.chunks * a.x + (i64)(image * a.f_blocks + block) * a.y);
     for (int e = threadIdx.x; e < size / 8; e += blockDim.x) {
         ((uint4 *)to)[e] = room[e];
     }
@@ -77,9 +83,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
     follow();
     extern __shared__ uint4 room[];
     const parts z = parts_of(p);
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, outs = p.out[0] * p.out[1], taps = p.k[0] * p.k[1], long_y = z.pitch - 8;
-    const int block = blockIdx.y % z.f_blocks, chunk = blockIdx.y / z.f_blocks % p.chunks, set = blockIdx.y / z.f_blocks / p.chunks * p.per_set;
-    const u16 *const from_x = p.cut + (i64)chunk * z.x, *const from_y = p.cut + (i64)p.n * p.chunks * z.x + (i64)block * z.y;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, outs = p.out[0] * p.out[1],
+              taps = p.k[0] * p.k[1], long_y = z.pitch - 8;
+    const int block = blockIdx.y % z.f_blocks, chunk = blockIdx.y / z.f_blocks % p.chunks,
+              set = blockIdx.y / z.f_blocks / p.chunks * p.per_set;
+    const u16 *const from_x = p.cut + (i64)chunk * z.x, *const from_y = p.cut + (i64)p.n * p.chunks * z.x +
+                                                                        (i64)block * z.y;
     const float *const scale_x = p.scale + chunk, *const scale_y = p.scale + p.chunks + block;
     const int step_x = p.chunks * z.x, step_y = z.f_blocks * z.y, step_scale = p.chunks + z.f_blocks;
     u16 *const halves = (u16 *)room, *const zero = halves + 2 * (z.x + z.y);
@@ -96,7 +105,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
     }
     clear(zero, PITCH);
     for (int u = threadIdx.x; u < long_y; u += blockDim.x) {
-        const int y = u < outs ? u / p.out[1] * p.stride[0] - p.pad[0] : -(1 << 20), x = u % p.out[1] * p.stride[1] - p.pad[1];
+        const int y = u < outs ? u / p.out[1] * p.stride[0] - p.pad[0] : -(1 << 20),
+                  x = u % p.out[1] * p.stride[1] - p.pad[1];
         window[u] = { y, x, u < outs ? (y * p.in[1] + x) * PITCH : 0, 0 };
     }
     bring_halves(halves, from_x + (i64)blockIdx.x * step_x, z.x);
@@ -124,15 +134,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
                 u32 h[2][4], l[2][4];
 #pragma unroll
                 for (int m = 0; m < 2; m++) {
-                    const u16 *const row = y + (down * 32 + m * 16 + lane % 16) * z.pitch + k + j + lane / 16 * 8;
+                    const u16 *const row = y + (down * 32 + m * 16 + lane % 16) * z.pitch + k + j +
+                                           lane / 16 * 8;
                     read_rows(h[m], row);
                     read_rows(l[m], row + z.y / 2);
                 }
                 const int4 at = window[k + j + lane % 16];
 #pragma unroll
                 for (int i = 0; i < UNITS; i++) {
-                    const bool in = !EDGES || ((u32)(at.x + line[i]) < (u32)p.in[0] && (u32)(at.y + along[i]) < (u32)p.in[1]);
-                    const u16 *const place = x + at.z + (line[i] * p.in[1] + along[i]) * PITCH + (unit + i) % C16 * 16 + lane / 16 * 8;
+                    const bool in = !EDGES || ((u32)(at.x + line[i]) < (u32)p.in[0] &&
+                                               (u32)(at.y + along[i]) < (u32)p.in[1]);
+                    const u16 *const place = x + at.z + (line[i] * p.in[1] + along[i]) * PITCH +
+                                             (unit + i) % C16 * 16 + lane / 16 * 8;
                     u32 b[4], c[4];
                     read_columns(b, in ? place : zero);
                     read_columns(c, in ? place + z.x / 2 : zero);
@@ -152,7 +165,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
             }
 #pragma unroll
             for (int e = 0; e < UNITS * 16; e++) {
-                sum[e / 16][e / 8 % 2][e / 4 % 2][e % 4] += part[e / 16][e / 8 % 2][e / 4 % 2][e % 4] * scale * other;
+                sum[e / 16][e / 8 % 2][e / 4 % 2][e % 4] += part[e / 16][e / 8 % 2][e / 4 % 2][e % 4] *
+                                                            scale * other;
             }
         }
         __syncthreads();        /* all threads are done with this image: it may be overwritten */
@@ -160,9 +174,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
 #pragma unroll
     for (int e = 0; e < UNITS * 16; e++) {
         const int i = e / 16, f = block * FB + down * 32 + e / 8 % 2 * 16 + lane / 4 + e % 4 / 2 * 8;
-        const int tap = (unit + i) / C16, c = chunk * CC + (unit + i) % C16 * 16 + e / 4 % 2 * 8 + lane % 4 * 2 + e % 2;
+        const int tap = (unit + i) / C16,
+                  c = chunk * CC + (unit + i) % C16 * 16 + e / 4 % 2 * 8 + lane % 4 * 2 + e % 2;
         if (tap < p.per_set && set + tap < taps && f < p.results && c < p.channels) {
-            p.parts[(((i64)blockIdx.x * taps + set + tap) * p.results + f) * p.channels + c] = sum[i][e / 8 % 2][e / 4 % 2][e % 4];
+            p.parts[(((i64)blockIdx.x * taps + set + tap) * p.results + f) * p.channels + c] =
+                sum[i][e / 8 % 2][e / 4 % 2][e % 4];
         }
     }
 }

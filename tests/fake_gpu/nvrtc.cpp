@@ -2,6 +2,7 @@
  *
  * A static of a template is its text's own, though others have one of that name.
  * FAKE_SHIM is the path of shim.h.  FAKE_KEEP=1 keeps a text that is refused. */
+#include <ctype.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,10 +48,29 @@ int nvrtcDestroyProgram(void **p)
     *p = NULL;
     return 0;
 }
+/* The length of `from` where s has it at `at`; 0: it has not.  White space does not count. */
+static size_t matched(const std::string &s, size_t at, const std::string &from)
+{
+    size_t i = at;
+    for (char c : from) {
+        if (isspace((unsigned char)c))
+            continue;
+        while (i > at && i < s.size() && isspace((unsigned char)s[i]))
+            i++;
+        if (i == s.size() || s[i++] != c)
+            return 0;
+    }
+    return i - at;
+}
+/* Lines of a text may be broken anywhere. */
 static void replace(std::string &s, const std::string &from, const std::string &to)
 {
-    for (size_t at = 0; (at = s.find(from, at)) != std::string::npos; at += to.size())
-        s.replace(at, from.size(), to);
+    for (size_t at = 0; (at = s.find(from[0], at)) != std::string::npos;) {
+        const size_t n = matched(s, at, from);
+        if (n)
+            s.replace(at, n, to);
+        at += n ? to.size() : 1;
+    }
 }
 int nvrtcCompileProgram(void *q, int n, const char *const *option)
 {

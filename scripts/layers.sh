@@ -12,9 +12,10 @@ device/cpu       device value base
 device/cuda      device device/cpu value base
 plan             device/cpu device value base
 render           device/cpu op graph value base
+heavy/portable   plan device/cpu device value base
 heavy/cuda       device/cuda render plan device op graph value base
-heavy/gemm       heavy/cuda device/cuda device/cpu render plan device op graph value base
-heavy/conv       heavy/gemm heavy/cuda device/cuda device/cpu plan device op graph value base
+heavy/gemm       heavy/portable heavy/cuda device/cuda device/cpu render plan device op graph value base
+heavy/conv       heavy/gemm heavy/portable heavy/cuda device/cuda device/cpu plan device op graph value base
 heavy/pool       heavy/cuda device/cuda device/cpu plan device op graph value base
 heavy/norm       heavy/cuda device/cuda device/cpu plan device op graph value base
 heavy/conv_pool  heavy/conv heavy/gemm heavy/cuda device/cuda device/cpu plan device op graph value base

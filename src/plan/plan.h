@@ -33,6 +33,7 @@ struct mc_plan_options {
     size_t workspace;               /* the most bytes of workspace that a plan may need */
     bool out_of_memory;             /* `workspace` is lower than the flag because memory ran out */
     bool deterministic;             /* solvers that are not deterministic are not considered */
+    bool portable;                  /* solvers that are not portable are not considered */
     bool check;                     /* check=3: the result of each plan is compared with the reference */
 };
 struct mc_problem {             /* first member of every family's problem struct */
@@ -53,6 +54,8 @@ struct mc_solver {
      * refuse(), for solvers that are to be timed or were named by a flag; for others plan() fails.  NULL:
      * there are no such reasons. */
     const char *(*missing)(const struct mc_problem *p);
+    /* the same bits on every processor that has, or has not, a fused multiply-add, and in exported files */
+    bool portable;
 };
 struct mc_plan {
     const struct mc_solver *solver;

@@ -27,6 +27,7 @@ struct mc_plan_options mc_plan_options_of(const struct mc_site *site)
         .solver_mode = mode,
         .workspace = (size_t)mc_flag_int(site ? FLAG_cuda_workspace : FLAG_workspace),
         .deterministic = mc_flag_int(FLAG_deterministic),
+        .portable = !site && mc_flag_int(FLAG_portable),
         .check = mc_flag_int(FLAG_check) >= CHECK_PLANS,
     };
 }
@@ -49,6 +50,9 @@ static const char *refuses(const struct mc_problem *p, const struct mc_solver *s
 {
     if (s->nondeterministic && p->options.deterministic) {
         return "is not deterministic, and the flag deterministic is set";
+    }
+    if (p->options.portable && !s->portable) {
+        return "is not portable, and the flag portable is set";
     }
     return s->refuse ? s->refuse(p) : NULL;
 }

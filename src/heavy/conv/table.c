@@ -19,6 +19,7 @@ const struct mc_solver *const mc_conv_solvers[] = {
     &mc_conv_onednn,    /* oneDNN, if its library is found */
     &mc_conv_onednn_winograd,
     &mc_conv_relayout,  /* copies operands whose layout or dtype the others refuse */
+    &mc_conv_portable,  /* sums in a fixed order, as in exported files */
     &mc_conv_reference, /* any problem, slowly */
     NULL,
 };

@@ -13,6 +13,7 @@ const struct mc_solver *const mc_gemm_solvers[] = {
     &mc_gemm_splitk,    /* small m and n, huge k */
     &mc_gemm_onednn,    /* libraries, where there are any */
     &mc_gemm_blas,
+    &mc_gemm_portable,  /* sums in a fixed order, as in exported files */
     &mc_gemm_reference, /* any, slowly */
     NULL,
 };

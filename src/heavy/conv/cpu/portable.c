@@ -1,0 +1,448 @@
+/* portable.c: convolutions in every direction as portable sums (heavy/portable).
+ *
+ * x is copied to planes with zeros around it, one plane for each phase of the strides.  Then the positions of y
+ * lie in rows of one pitch, a tap is an offset, and a row of sums runs over all of them at once, including some
+ * beyond the end of each row, which are not copied to the result.
+ *
+ *   forward   y[f] (p)    = sum over c and taps of w[f, c, tap] * x[c] (offset of the tap + p)
+ *   inputs    the same sum over f and the taps of one phase of x, from y with zeros around it
+ *   weights   w[f, c, tap] = sum over images and p of y[f] (p) * x[c] (offset of the tap + p), y with zeros in
+ *             the rest of each row
+ *
+ * Invariant: the bits depend on the problem alone, and are those of an exported file. */
+#include "heavy/conv/solver.h"
+#include "heavy/portable/portable.h"
+
+enum { CHAIN = 2048 };  /* WEIGHTS: positions of one sum, at least; longer sums lose digits, shorter ones time */
+
+static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
+{
+    const struct mc_conv_run r = mc_conv_bind(plan, operand, workspace, threads);
+    void *const memory[] = { operand[CONV_X], operand[CONV_W], operand[CONV_Y], workspace };
+    mc_portable_run(mc_portable_program_of(plan), memory);
+    mc_conv_finish_all(&r);
+    return MC_OK;
+}
+
+static const char *refuse(const struct mc_problem *p_)
+{
+    const struct mc_conv_problem *p = conv(p_);
+    return p->dtype != MC_FLOAT32 && p->dtype != MC_FLOAT64      ? "takes float32 and float64 only"
+           : p->wide && p->dtype != MC_FLOAT64                  ? "sums float32 in float32"
+           : p->s.unshared                                      ? "takes filters shared by all positions"
+           : p->alpha != 1 || p->beta != 0 || p->act != ACT_NONE ? "computes the bare convolution only"
+                                                                : mc_conv_hollow(p);
+}
+
+/* It runs in one thread, and is meant for the flag portable. */
+static double estimate(const struct mc_problem *p)
+{
+    return 1e-6 + 20 * mc_conv_work(conv(p));
+}
+
+/* ---- geometry ---- */
+
+/* Planes in memory: the rows of positions have sizes size[1] * size[2] and size[2]. */
+struct planes {
+    struct mc_portable_at at;
+    int64_t size[3], channel;       /* channel: elements between two channels */
+};
+
+static int64_t pitch(const struct planes *q, int axis)
+{
+    return axis == 2 ? 1 : axis == 1 ? q->size[2] : q->size[1] * q->size[2];
+}
+
+/* Positions from the first to the last of a box of n, in rows of the planes' pitch. */
+static int64_t span(const struct planes *q, const int64_t n[3])
+{
+    return (n[0] - 1) * pitch(q, 0) + (n[1] - 1) * pitch(q, 1) + n[2];
+}
+
+/* Are boxes of n elements at these strides rows of the planes' pitch? */
+static bool has_pitch(const struct planes *q, const int64_t *stride, const int64_t n[3])
+{
+    for (int a = 0; a < 3; a++) {
+        if (n[a] > 1 && stride[a] != pitch(q, a)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct making {
+    const struct mc_conv_problem *p;
+    struct mc_portable_program *to;
+    int64_t c, f;                   /* of one group */
+};
+
+/* Memory of the workspace; image: elements for each image of a run. */
+static struct mc_portable_at take(struct making *k, int64_t elements)
+{
+    const struct mc_portable_at at = { PORTABLE_WORKSPACE, k->to->workspace, elements, 0 };
+    k->to->workspace += elements * k->to->step;
+    return at;
+}
+
+static struct mc_portable_at operand(int role, int64_t image, int64_t group)
+{
+    return (struct mc_portable_at){ role, 0, image, group };
+}
+
+/* Copies a box of `channels` channels.  to and from: strides of the channel and three axes; first elements are in
+ * the addresses. */
+static bool copy(struct making *k, struct mc_portable_at to, const int64_t *to_stride, struct mc_portable_at from,
+                 const int64_t *from_stride, int64_t channels, const int64_t n[3])
+{
+    if (n[0] <= 0 || n[1] <= 0 || n[2] <= 0) {
+        return true;
+    }
+    struct mc_portable_call *c = mc_portable_add(k->to, PORTABLE_COPY, 0);
+    if (c) {
+        const int64_t g[12] = { channels,       n[0],           n[1],           n[2],
+                                to_stride[0],   to_stride[1],   to_stride[2],   to_stride[3],
+                                from_stride[0], from_stride[1], from_stride[2], from_stride[3] };
+        memcpy(c->g, g, sizeof g);
+        /* the innermost loop is the one along which the operand in its own layout is contiguous */
+        c->to = to;
+        c->from = from;
+    }
+    return c != NULL;
+}
+
+/* ---- x as planes, for FORWARD and WEIGHTS ---- */
+
+/* Does the phase of an axis have taps? */
+static bool has_taps(const struct mc_conv_shape *s, int axis, int64_t phase)
+{
+    for (int64_t a = 0; a < s->k[axis]; a++) {
+        if (a * s->dilation[axis] % s->stride[axis] == phase) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Copies the elements of x that lie in one phase to its plane. */
+static bool copy_phase(struct making *k, const struct planes *q, const int64_t phase[3], int64_t plane)
+{
+    const struct mc_conv_shape *s = &k->p->s;
+    const int64_t *xs = k->p->at.x;
+    struct mc_portable_at to = q->at, from = operand(CONV_X, xs[0], k->c * xs[1]);
+    int64_t n[3], ts[4] = { q->channel }, fs[4] = { xs[1] };
+    to.first += plane * q->size[0] * q->size[1] * q->size[2];
+    for (int a = 0; a < 3; a++) { /* index i of x is at (i + pad - phase) / stride */
+        const int64_t lo = MC_MAX(conv_ceil(s->pad[a] - phase[a], s->stride[a]), 0);
+        const int64_t hi = MC_MIN(conv_ceil(s->in[a] + s->pad[a] - phase[a], s->stride[a]), q->size[a]);
+        n[a] = hi - lo;
+        to.first += lo * pitch(q, a);
+        from.first += (lo * s->stride[a] + phase[a] - s->pad[a]) * xs[2 + a];
+        ts[1 + a] = pitch(q, a);
+        fs[1 + a] = s->stride[a] * xs[2 + a];
+    }
+    return copy(k, to, ts, from, fs, k->c, n);
+}
+
+/* The planes of x, and the offset of each tap. */
+static bool planes_of_x(struct making *k, struct planes *q, int64_t *tap)
+{
+    const struct mc_conv_shape *s = &k->p->s;
+    const int64_t *xs = k->p->at.x, *st = s->stride;
+    const int64_t phases = st[0] * st[1] * st[2];
+    bool plain = phases == 1;
+    for (int a = 0; a < 3; a++) {
+        const int64_t need = (s->out[a] - 1) * st[a] + (s->k[a] - 1) * s->dilation[a] + 1;
+        q->size[a] = (need + st[a] - 1) / st[a];
+        plain &= s->pad[a] == 0 && need <= s->in[a];
+    }
+    struct planes same = { operand(CONV_X, xs[0], k->c * xs[1]), { s->in[0], s->in[1], s->in[2] }, xs[1] };
+    if (plain && has_pitch(&same, xs + 2, s->in)) {
+        *q = same; /* x itself */
+    } else {
+        q->channel = phases * q->size[0] * q->size[1] * q->size[2];
+        q->at = take(k, k->c * q->channel);
+        k->to->zeros = k->to->workspace;
+        int64_t phase[3], plane = 0;
+        for (phase[0] = 0; phase[0] < st[0]; phase[0]++) {
+            for (phase[1] = 0; phase[1] < st[1]; phase[1]++) {
+                for (phase[2] = 0; phase[2] < st[2]; phase[2]++, plane++) {
+                    if (has_taps(s, 0, phase[0]) && has_taps(s, 1, phase[1]) && has_taps(s, 2, phase[2]) &&
+                        !copy_phase(k, q, phase, plane)) {
+                        return false;
+                    }
+                }
+            }
+        }
+    }
+    int64_t a[3];
+    for (a[0] = 0; a[0] < s->k[0]; a[0]++) {
+        for (a[1] = 0; a[1] < s->k[1]; a[1]++) {
+            for (a[2] = 0; a[2] < s->k[2]; a[2]++) {
+                int64_t plane = 0, offset = 0;
+                for (int i = 0; i < 3; i++) {
+                    const int64_t at = a[i] * s->dilation[i];
+                    plane = plane * st[i] + at % st[i];
+                    offset += at / st[i] * pitch(q, i);
+                }
+                *tap++ = plane * q->size[0] * q->size[1] * q->size[2] + offset;
+            }
+        }
+    }
+    return true;
+}
+
+/* Offsets of the taps in w, in the same order. */
+static void taps_of_w(const struct mc_conv_problem *p, int64_t *tap)
+{
+    const struct mc_conv_shape *s = &p->s;
+    const int64_t *ws = p->at.w;
+    int64_t a[3];
+    for (a[0] = 0; a[0] < s->k[0]; a[0]++) {
+        for (a[1] = 0; a[1] < s->k[1]; a[1]++) {
+            for (a[2] = 0; a[2] < s->k[2]; a[2]++) {
+                *tap++ = conv_tap(s, 0, a[0]) * ws[2] + conv_tap(s, 1, a[1]) * ws[3] + conv_tap(s, 2, a[2]) * ws[4];
+            }
+        }
+    }
+}
+
+/* ---- the directions ---- */
+
+static bool forward(struct making *k)
+{
+    const struct mc_conv_problem *p = k->p;
+    const struct mc_conv_shape *s = &p->s;
+    const int64_t taps = conv_volume(s->k), *ws = p->at.w, *ys = p->at.y;
+    struct planes q;
+    int64_t *offset = mc_calloc((size_t)(2 * taps), sizeof *offset, "plans");
+    bool ok = offset && planes_of_x(k, &q, offset + taps);
+    if (ok) {
+        const struct mc_portable_at y = operand(CONV_Y, ys[0], k->f * ys[1]);
+        const int64_t positions = span(&q, s->out);
+        const bool direct = has_pitch(&q, ys + 2, s->out) && positions == conv_volume(s->out);
+        const int64_t yf = direct ? ys[1] : positions;
+        const struct mc_portable_at to = direct ? y : take(k, k->f * positions);
+        taps_of_w(p, offset);
+        struct mc_portable_call *c = mc_portable_add(k->to, PORTABLE_COLUMNS, (int)(2 * taps));
+        ok = c != NULL;
+        if (ok) {
+            const int64_t g[8] = { k->f, k->c, taps, positions, ws[0], ws[1], q.channel, yf };
+            memcpy(c->g, g, sizeof g);
+            memcpy(c->offset, offset, (size_t)(2 * taps) * sizeof *offset);
+            c->from = q.at;
+            c->with = operand(CONV_W, 0, k->f * ws[0]);
+            c->to = to;
+        }
+        const int64_t fs[4] = { yf, pitch(&q, 0), pitch(&q, 1), 1 };
+        ok = ok && (direct || copy(k, y, ys + 1, to, fs, k->f, s->out));
+    }
+    mc_free(offset);
+    return ok;
+}
+
+/* One phase of x: the indices i with (i + pad) % stride == phase, at q = (i + pad) / stride in [lo, lo + n). */
+struct phase {
+    int64_t phase[3], lo[3], n[3];
+};
+
+static struct phase phase_of(const struct mc_conv_shape *s, int64_t i0, int64_t i1, int64_t i2)
+{
+    struct phase h = { { i0, i1, i2 }, { 0 }, { 0 } };
+    for (int a = 0; a < 3; a++) {
+        h.lo[a] = MC_MAX(conv_ceil(s->pad[a] - h.phase[a], s->stride[a]), (int64_t)0);
+        /* pad may be negative: then the first indices have no position, but are still in x */
+        h.lo[a] = conv_ceil(s->pad[a] - h.phase[a], s->stride[a]);
+        h.n[a] = conv_ceil(s->in[a] + s->pad[a] - h.phase[a], s->stride[a]) - h.lo[a];
+    }
+    return h;
+}
+
+/* The sums of one phase.  y: y with zeros around it, first at index `first` of each axis. */
+static bool phase_sums(struct making *k, const struct planes *y, const int64_t first[3], const struct phase *h)
+{
+    const struct mc_conv_problem *p = k->p;
+    const struct mc_conv_shape *s = &p->s;
+    const int64_t *ws = p->at.w, *xs = p->at.x, taps = conv_volume(s->k);
+    if (h->n[0] <= 0 || h->n[1] <= 0 || h->n[2] <= 0) {
+        return true;
+    }
+    int64_t a[3], count = 0, *offset = mc_calloc((size_t)(2 * taps), sizeof *offset, "plans");
+    if (!offset) {
+        return false;
+    }
+    for (a[0] = 0; a[0] < s->k[0]; a[0]++) {
+        for (a[1] = 0; a[1] < s->k[1]; a[1]++) {
+            for (a[2] = 0; a[2] < s->k[2]; a[2]++) {
+                int64_t in_w = 0, in_y = 0;
+                bool here = true;
+                for (int i = 0; i < 3; i++) {
+                    const int64_t at = a[i] * s->dilation[i];
+                    here &= at % s->stride[i] == h->phase[i];
+                    in_y += (h->lo[i] - (at - h->phase[i]) / s->stride[i] - first[i]) * pitch(y, i);
+                    in_w += conv_tap(s, i, a[i]) * ws[2 + i];
+                }
+                if (here) {
+                    offset[count] = in_w;
+                    offset[taps + count++] = in_y;
+                }
+            }
+        }
+    }
+    const int64_t positions = span(y, h->n);
+    struct mc_portable_at x = operand(CONV_X, xs[0], k->c * xs[1]), to;
+    int64_t fs[4] = { 0, pitch(y, 0), pitch(y, 1), 1 }, ts[4] = { xs[1] };
+    bool direct = positions == conv_volume(h->n);
+    for (int i = 0; i < 3; i++) {
+        x.first += (h->lo[i] * s->stride[i] + h->phase[i] - s->pad[i]) * xs[2 + i];
+        ts[1 + i] = s->stride[i] * xs[2 + i];
+    }
+    direct = direct && has_pitch(y, ts + 1, h->n);
+    const int64_t had = k->to->workspace;
+    to = direct ? x : take(k, k->c * positions);
+    fs[0] = direct ? xs[1] : positions;
+    struct mc_portable_call *c = mc_portable_add(k->to, PORTABLE_COLUMNS, (int)(2 * count));
+    bool ok = c != NULL;
+    if (ok) {
+        const int64_t g[8] = { k->c, k->f, count, positions, ws[1], ws[0], y->channel, fs[0] };
+        memcpy(c->g, g, sizeof g);
+        for (int64_t i = 0; i < count; i++) {
+            c->offset[i] = offset[i];
+            c->offset[count + i] = offset[taps + i];
+        }
+        c->from = y->at;
+        c->with = operand(CONV_W, 0, k->f * ws[0]);
+        c->to = to;
+    }
+    ok = ok && (direct || copy(k, x, ts, to, fs, k->c, h->n));
+    if (k->to->workspace > had) { /* the phases use the same memory */
+        k->to->workspace = had;
+    }
+    mc_free(offset);
+    return ok;
+}
+
+static bool inputs(struct making *k)
+{
+    const struct mc_conv_problem *p = k->p;
+    const struct mc_conv_shape *s = &p->s;
+    const int64_t *ys = p->at.y;
+    int64_t first[3], last[3];
+    for (int a = 0; a < 3; a++) { /* the indices of y that some phase and tap read */
+        first[a] = INT64_MAX, last[a] = INT64_MIN;
+        for (int64_t t = 0; t < s->k[a]; t++) {
+            const int64_t at = t * s->dilation[a], phase = at % s->stride[a], back = at / s->stride[a];
+            const int64_t lo = conv_ceil(s->pad[a] - phase, s->stride[a]),
+                          hi = conv_ceil(s->in[a] + s->pad[a] - phase, s->stride[a]);
+            if (hi > lo) {
+                first[a] = MC_MIN(first[a], lo - back);
+                last[a] = MC_MAX(last[a], hi - 1 - back);
+            }
+        }
+        if (first[a] > last[a]) {
+            first[a] = last[a] = 0;
+        }
+    }
+    struct planes y = { operand(CONV_Y, ys[0], k->f * ys[1]), { s->out[0], s->out[1], s->out[2] }, ys[1] };
+    bool same = has_pitch(&y, ys + 2, s->out);
+    for (int a = 0; a < 3; a++) {
+        same &= first[a] >= 0 && last[a] < s->out[a];
+    }
+    bool ok = true;
+    if (same) {
+        first[0] = first[1] = first[2] = 0;
+    } else {
+        struct mc_portable_at to, from = y.at;
+        int64_t n[3];
+        for (int a = 0; a < 3; a++) {
+            y.size[a] = last[a] - first[a] + 1;
+        }
+        y.channel = conv_volume(y.size);
+        to = y.at = take(k, k->f * y.channel);
+        k->to->zeros = k->to->workspace;
+        for (int a = 0; a < 3; a++) {
+            const int64_t lo = MC_MAX(first[a], 0), hi = MC_MIN(last[a] + 1, s->out[a]);
+            n[a] = hi - lo;
+            to.first += (lo - first[a]) * pitch(&y, a);
+            from.first += lo * ys[2 + a];
+        }
+        const int64_t ts[4] = { y.channel, pitch(&y, 0), pitch(&y, 1), 1 };
+        ok = copy(k, to, ts, from, ys + 1, k->f, n);
+    }
+    const int64_t before = k->to->workspace;
+    int64_t most = before;
+    for (int64_t i0 = 0; i0 < s->stride[0] && ok; i0++) {
+        for (int64_t i1 = 0; i1 < s->stride[1] && ok; i1++) {
+            for (int64_t i2 = 0; i2 < s->stride[2] && ok; i2++) {
+                const struct phase h = phase_of(s, i0, i1, i2);
+                ok = phase_sums(k, &y, first, &h);
+                if (h.n[0] > 0 && h.n[1] > 0 && h.n[2] > 0) {
+                    most = MC_MAX(most, before + k->c * span(&y, h.n));
+                }
+            }
+        }
+    }
+    k->to->workspace = most;
+    return ok;
+}
+
+static bool weights(struct making *k)
+{
+    const struct mc_conv_problem *p = k->p;
+    const struct mc_conv_shape *s = &p->s;
+    const int64_t taps = conv_volume(s->k), *ws = p->at.w, *ys = p->at.y;
+    int64_t row = 1;
+    for (int a = 0; a < 3; a++) {
+        row *= (s->out[a] - 1) + ((s->k[a] - 1) * s->dilation[a]) / s->stride[a] + 1;
+    }
+    k->to->step = MC_MAX(MC_MIN(s->n, (CHAIN + row - 1) / row), 1);
+    struct planes q;
+    int64_t *offset = mc_calloc((size_t)(2 * taps), sizeof *offset, "plans");
+    bool ok = offset && planes_of_x(k, &q, offset);
+    if (ok) {
+        const struct mc_portable_at from = operand(CONV_Y, ys[0], k->f * ys[1]);
+        const int64_t positions = span(&q, s->out);
+        const bool same = has_pitch(&q, ys + 2, s->out) && positions == conv_volume(s->out);
+        const int64_t yf = same ? ys[1] : positions;
+        const struct mc_portable_at y = same ? from : take(k, k->f * positions);
+        if (!same) {
+            k->to->zeros = k->to->workspace;
+            const int64_t ts[4] = { positions, pitch(&q, 0), pitch(&q, 1), 1 };
+            ok = copy(k, y, ts, from, ys + 1, k->f, s->out);
+        }
+        taps_of_w(p, offset + taps);
+        struct mc_portable_call *c = ok ? mc_portable_add(k->to, PORTABLE_DOTS, (int)(2 * taps)) : NULL;
+        ok = c != NULL;
+        if (ok) {
+            const int64_t g[11] = { k->f,  k->c,     taps,      1,          positions, yf,
+                                    y.image, q.channel, q.at.image, ws[0],     ws[1] };
+            memcpy(c->g, g, sizeof g);
+            memcpy(c->offset, offset, (size_t)(2 * taps) * sizeof *offset);
+            c->from = y;
+            c->with = q.at;
+            c->to = operand(CONV_W, 0, k->f * ws[0]);
+        }
+    }
+    mc_free(offset);
+    return ok;
+}
+
+static struct mc_plan *plan(const struct mc_problem *p_)
+{
+    static bool (*const by_pass[])(struct making *) = {
+        [CONV_FORWARD] = forward, [CONV_INPUTS] = inputs, [CONV_WEIGHTS] = weights,
+    };
+    const struct mc_conv_problem *p = conv(p_);
+    struct mc_portable_plan *made = mc_portable_plan(run);
+    if (!made) {
+        return NULL;
+    }
+    struct making k = { p, &made->program, p->s.c / p->s.groups, p->s.f / p->s.groups };
+    made->program.dtype = p->dtype;
+    made->program.groups = p->s.groups;
+    made->program.images = p->s.n;
+    return mc_portable_finish(made, by_pass[p->s.pass](&k));
+}
+
+const struct mc_solver mc_conv_portable = {
+    .name = "portable", .portable = true, .refuse = refuse, .estimate = estimate, .plan = plan,
+};

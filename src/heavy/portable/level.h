@@ -1,0 +1,51 @@
+/* level.h: the functions of core.h for both element types at one LEVEL, as a table.  The includer names it LEVEL_TABLE. */
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#else
+#pragma GCC optimize("O3", "fp-contract=off")
+#endif
+#include "heavy/portable/portable.h"
+#include <math.h>
+#include <string.h>
+#if LEVEL > 128
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+#include "heavy/portable/vectors.h"
+
+#define R     float
+#define S     f32
+#define LANES 16
+#include "heavy/portable/core.h"
+#undef R
+#undef S
+#undef LANES
+#define R     double
+#define S     f64
+#define LANES 8
+#include "heavy/portable/core.h"
+
+#define FOR_ANY(S, R)                                                                                        \
+    static void any_copy_##S(void *dst, const void *src, const int64_t *g)                                   \
+    {                                                                                                        \
+        copy_##S(dst, src, g);                                                                               \
+    }                                                                                                        \
+    static void any_columns_##S(const int64_t *g, const int64_t *offsets, const void *w, const void *x,      \
+                                void *y, int add)                                                            \
+    {                                                                                                        \
+        columns_##S(g, offsets, w, x, y, add);                                                               \
+    }                                                                                                        \
+    static void any_dots_##S(const int64_t *g, const int64_t *offsets, const void *a, const void *b, void *y, \
+                             int add)                                                                        \
+    {                                                                                                        \
+        dots_##S(g, offsets, a, b, y, add);                                                                  \
+    }
+FOR_ANY(f32, float)
+FOR_ANY(f64, double)
+static const struct mc_portable_level table = {
+    .copy = { any_copy_f32, any_copy_f64 },
+    .columns = { any_columns_f32, any_columns_f64 },
+    .dots = { any_dots_f32, any_dots_f64 },
+};
+const struct mc_portable_level *const LEVEL_TABLE = &table;

@@ -1,0 +1,265 @@
+/* program.c: programs of portable sums: made, run, printed.
+ *
+ * Invariant: what runs and what is printed are the same calls with the same numbers. */
+#include "device/cpu/cpu.h"
+#include "heavy/portable/portable.h"
+#include <inttypes.h>
+#include <string.h>
+
+const struct mc_portable_level *mc_portable_level(void)
+{
+    static const struct mc_portable_level *const *const of[] = {
+        [ISA_AVX512] = &mc_portable_avx512, [ISA_AVX2] = &mc_portable_avx2, [ISA_PLAIN] = &mc_portable_generic,
+    };
+    int lanes[ISA_COUNT];
+    for (int i = 0; i < ISA_COUNT; i++) {
+        lanes[i] = *of[i] ? 16 >> i : 0;
+    }
+    return *of[mc_isa_fitting(lanes, 16)];
+}
+
+/* ---- making ---- */
+
+struct mc_portable_call *mc_portable_add(struct mc_portable_program *p, enum mc_portable_kind kind, int noffset)
+{
+    const struct mc_portable_call c = { .kind = kind,
+                                        .noffset = noffset,
+                                        .offset = noffset ? mc_calloc((size_t)noffset, sizeof *c.offset, "plans")
+                                                          : NULL };
+    if ((noffset && !c.offset) || !VEC_PUSH(p->call, c)) {
+        mc_free(c.offset);
+        return NULL;
+    }
+    return &p->call.at[p->call.n - 1];
+}
+
+void mc_portable_free(struct mc_portable_program *p)
+{
+    for (size_t i = 0; i < p->call.n; i++) {
+        mc_free(p->call.at[i].offset);
+    }
+    VEC_FREE(p->call);
+}
+
+/* ---- plans ---- */
+
+static void destroy(struct mc_plan *p)
+{
+    mc_portable_free(&((struct mc_portable_plan *)(void *)p)->program);
+}
+
+struct mc_portable_plan *mc_portable_plan(mc_status (*run)(const struct mc_plan *p, void *const *operand,
+                                                           void *workspace, int threads))
+{
+    struct mc_portable_plan *made = mc_calloc(1, sizeof *made, "plans");
+    if (made) {
+        made->base.run = run;
+        made->base.destroy = destroy;
+        made->program.groups = made->program.images = made->program.step = 1;
+    }
+    return made;
+}
+
+struct mc_plan *mc_portable_finish(struct mc_portable_plan *p, bool fits)
+{
+    if (!fits) {
+        mc_portable_free(&p->program);
+        mc_free(p);
+        return NULL;
+    }
+    p->base.workspace = (size_t)p->program.workspace * mc_dtypes[p->program.dtype].size;
+    return &p->base;
+}
+
+const struct mc_portable_program *mc_portable_program_of(const struct mc_plan *p)
+{
+    return p->destroy == destroy ? &((const struct mc_portable_plan *)(const void *)p)->program : NULL;
+}
+
+/* ---- running ---- */
+
+static char *at(const struct mc_portable_program *p, const struct mc_portable_at *a, void *const *memory,
+                int64_t image, int64_t group)
+{
+    const int64_t by = a->first + image * a->image + group * a->group;
+    return (char *)memory[a->memory] + by * (int64_t)mc_dtypes[p->dtype].size;
+}
+
+/* One call for the images of one run, which begin at `image`. */
+static void run_call(const struct mc_portable_program *p, const struct mc_portable_call *c,
+                     const struct mc_portable_level *level, void *const *memory, int64_t image, int64_t group)
+{
+    const int type = p->dtype == MC_FLOAT64;
+    const int64_t end = MC_MIN(image + p->step, p->images);
+    if (c->kind == PORTABLE_DOTS) {
+        int64_t g[12];
+        memcpy(g, c->g, sizeof g);
+        g[3] = end - image;
+        level->dots[type](g, c->offset, at(p, &c->from, memory, c->from.memory == PORTABLE_WORKSPACE ? 0 : image, group),
+                          at(p, &c->with, memory, c->with.memory == PORTABLE_WORKSPACE ? 0 : image, group),
+                          at(p, &c->to, memory, 0, group), image > 0);
+        return;
+    }
+    for (int64_t n = image; n < end; n++) {
+        const int64_t to = c->to.memory == PORTABLE_WORKSPACE ? n - image : n,
+                      from = c->from.memory == PORTABLE_WORKSPACE ? n - image : n;
+        char *y = at(p, &c->to, memory, to, group), *x = at(p, &c->from, memory, from, group);
+        if (c->kind == PORTABLE_COPY) {
+            level->copy[type](y, x, c->g);
+        } else {
+            level->columns[type](c->g, c->offset, at(p, &c->with, memory, n, group), x, y, 0);
+        }
+    }
+}
+
+void mc_portable_run(const struct mc_portable_program *p, void *const memory[PORTABLE_NMEMORY])
+{
+    const struct mc_portable_level *level = mc_portable_level();
+    if (p->zeros) {
+        memset(memory[PORTABLE_WORKSPACE], 0, (size_t)p->zeros * mc_dtypes[p->dtype].size);
+    }
+    for (int64_t image = 0; image < p->images; image += p->step) {
+        for (int64_t group = 0; group < p->groups; group++) {
+            for (size_t i = 0; i < p->call.n; i++) {
+                run_call(p, &p->call.at[i], level, memory, image, group);
+            }
+        }
+    }
+}
+
+/* ---- printing ---- */
+
+/* "x + 784 * image + 3 * group" */
+static void print_at(struct mc_str *out, const struct mc_portable_program *p, const struct mc_portable_at *a,
+                     const char *const *memory, const char *image)
+{
+    mc_str_add(out, memory[a->memory]);
+    if (a->first) {
+        mc_str_addf(out, " + %" PRId64, a->first);
+    }
+    if (a->image && image && p->images > 1) {
+        mc_str_addf(out, " + %" PRId64 " * %s", a->image, image);
+    }
+    if (a->group && p->groups > 1) {
+        mc_str_addf(out, " + %" PRId64 " * group", a->group);
+    }
+}
+
+static void print_numbers(struct mc_str *out, const int64_t *v, int n)
+{
+    for (int i = 0; i < n; i++) {
+        mc_str_addf(out, "%s%s%" PRId64, i ? "," : "", i ? i % 16 ? " " : "\n    " : "", v[i]);
+    }
+}
+
+static void print_call(struct mc_str *out, const struct mc_portable_program *p, size_t i,
+                       const char *const *memory)
+{
+    static const int ng[] = { [PORTABLE_COPY] = 12, [PORTABLE_COLUMNS] = 8, [PORTABLE_DOTS] = 11 };
+    const struct mc_portable_call *c = &p->call.at[i];
+    const char *type = p->dtype == MC_FLOAT64 ? "f64" : "f32", *n = p->step > 1 ? "(n - image)" : "0";
+    const char *to = c->to.memory == PORTABLE_WORKSPACE ? n : "n",
+               *from = c->from.memory == PORTABLE_WORKSPACE ? n : "n";
+    mc_str_addf(out, "static const int64_t g%zu[] = { ", i);
+    print_numbers(out, c->g, ng[c->kind]);
+    mc_str_add(out, " };\n");
+    if (c->noffset) {
+        mc_str_addf(out, "static const int64_t o%zu[] = { ", i);
+        print_numbers(out, c->offset, c->noffset);
+        mc_str_add(out, " };\n");
+    }
+    if (c->kind == PORTABLE_DOTS) {
+        const char *first = p->step >= p->images ? "0" : "image > 0";
+        if (p->images % p->step) { /* the last run has fewer images */
+            mc_str_addf(out, "int64_t h%zu[11];\nmemcpy(h%zu, g%zu, sizeof h%zu);\n", i, i, i, i);
+            mc_str_addf(out, "h%zu[3] = end - image;\n", i);
+        }
+        mc_str_addf(out, "dots_%s(%c%zu, o%zu, ", type, p->images % p->step ? 'h' : 'g', i, i);
+        print_at(out, p, &c->from, memory, c->from.memory == PORTABLE_WORKSPACE ? NULL : "image");
+        mc_str_add(out, ", ");
+        print_at(out, p, &c->with, memory, c->with.memory == PORTABLE_WORKSPACE ? NULL : "image");
+        mc_str_add(out, ", ");
+        print_at(out, p, &c->to, memory, NULL);
+        mc_str_addf(out, ", %s);\n", first);
+        return;
+    }
+    if (p->images > 1) {
+        mc_str_add(out, p->step > 1 ? "for (int64_t n = image; n < end; n++) {\n" : "{\nconst int64_t n = image;\n");
+    }
+    if (c->kind == PORTABLE_COPY) {
+        mc_str_addf(out, "copy_%s(", type);
+        print_at(out, p, &c->to, memory, to);
+        mc_str_add(out, ", ");
+        print_at(out, p, &c->from, memory, from);
+        mc_str_addf(out, ", g%zu);\n", i);
+    } else {
+        mc_str_addf(out, "columns_%s(g%zu, o%zu, ", type, i, i);
+        print_at(out, p, &c->with, memory, "n");
+        mc_str_add(out, ", ");
+        print_at(out, p, &c->from, memory, from);
+        mc_str_add(out, ", ");
+        print_at(out, p, &c->to, memory, to);
+        mc_str_add(out, ", 0);\n");
+    }
+    mc_str_add(out, p->images > 1 ? "}\n" : "");
+}
+
+void mc_portable_print(struct mc_str *out, const struct mc_portable_program *p,
+                       const char *const memory[PORTABLE_NMEMORY])
+{
+    mc_str_add(out, "{\n");
+    if (p->zeros) {
+        mc_str_addf(out, "memset(%s, 0, %zu);\n", memory[PORTABLE_WORKSPACE],
+                    (size_t)p->zeros * mc_dtypes[p->dtype].size);
+    }
+    if (p->images > 1) {
+        mc_str_addf(out, "for (int64_t image = 0; image < %" PRId64 "; image += %" PRId64 ") {\n", p->images,
+                    p->step);
+        if (p->step > 1) {
+            mc_str_addf(out, "const int64_t end = image + %" PRId64, p->step);
+            if (p->images % p->step) {
+                mc_str_addf(out, " < %" PRId64 " ? image + %" PRId64 " : %" PRId64, p->images, p->step, p->images);
+            }
+            mc_str_add(out, ";\n");
+        }
+    }
+    if (p->groups > 1) {
+        mc_str_addf(out, "for (int64_t group = 0; group < %" PRId64 "; group++) {\n", p->groups);
+    }
+    for (size_t i = 0; i < p->call.n; i++) {
+        print_call(out, p, i, memory);
+    }
+    mc_str_add(out, p->groups > 1 ? "}\n" : "");
+    mc_str_add(out, p->images > 1 ? "}\n" : "");
+    mc_str_add(out, "}\n");
+}
+
+/* ---- the text of core.h ---- */
+
+static const char vectors[] = {
+#include "heavy/portable/vectors_text.h"
+    , 0
+};
+static const char core[] = {
+#include "heavy/portable/core_text.h"
+    , 0
+};
+
+/* The code of a text, without the comment at its head, which speaks of this library. */
+static const char *code_of(const char *text)
+{
+    const char *end = strstr(text, "*/\n");
+    return end ? end + 3 : text;
+}
+
+void mc_portable_text(struct mc_str *out, bool f32, bool f64)
+{
+    static const struct { const char *type, *suffix; int lanes; } of[] = { { "float", "f32", 16 }, { "double", "f64", 8 } };
+    mc_str_add(out, code_of(vectors));
+    for (int i = 0; i < 2; i++) {
+        if (i ? f64 : f32) {
+            mc_str_addf(out, "#define R     %s\n#define S     %s\n#define LANES %d\n%s#undef R\n#undef S\n#undef LANES\n",
+                        of[i].type, of[i].suffix, of[i].lanes, code_of(core));
+        }
+    }
+}

@@ -65,6 +65,9 @@ struct mc_kernel {
     bool exact;
     /* a vector kernel: its innermost loop takes sixteen elements at a time */
     bool wide;
+    /* set for all kernels of a program: sums along the innermost loop have sixteen lanes, whose order the
+     * text fixes */
+    bool lanes;
     /* forms that are not printed, as static sizes exclude them: GRID_VECTOR and its neighbours for a GPU;
      * ROW_VECTOR, ROW_LOOP of a vector row kernel */
     unsigned never;

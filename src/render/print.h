@@ -20,6 +20,7 @@ struct print {
     unsigned char *back;
     unsigned char *done;       /* row values printed so far */
     unsigned char *wait;       /* grid_column.c: row values that are not to be printed yet; NULL: none */
+    int lanes;                 /* lanes.c: reductions are in lane i; 0: they are scalars */
     /* vector_loop.c: a row is one vector, and the values that it has so far; NULL: rows of any size */
     unsigned char *held;
 };
@@ -79,6 +80,8 @@ void mc_print_each(struct print *p, void (*f)(struct print *p, int v));
 void mc_print_acc(struct print *p, int v);
 void mc_print_lane(struct print *p, int v);
 void mc_print_merge(struct print *p, int v);
+/* lanes.c: reductions of one section, in lanes */
+void mc_print_lanes_loop(struct print *p);
 /* vector_kernel.c: values as vectors; vector_loop.c: the innermost loops */
 /* the text of vector.h; macros that ops' expressions use */
 extern const char mc_vector_kernel_text[], mc_vector_kernel_names[];

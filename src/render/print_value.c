@@ -229,10 +229,13 @@ void mc_print_beyond(struct print *p, int v)
 {
     if (p->k->val.at[v].bounded && !p->grid) {
         const int arg = p->k->val.at[v].arg[0];
-        static const char *const part[] = { "beyond |= (", " != ", ") & (", " - ", " == 0); " };
+        /* with lanes, in a form that gcc vectorises after a selection of NaN */
+        static const char *const part[][5] = { { " |= (", " != ", ") & (", " - ", " == 0); " },
+                                               { " |= ", " != ", " ? ", " - ", " == 0 ? 1 : 0 : 0; " } };
         const int of[] = { v, v, arg, arg };
-        for (size_t i = 0; i < NELEM(part); i++) {
-            mc_str_add(p->out, part[i]);
+        mc_str_add(p->out, p->lanes ? "far[i]" : "beyond");
+        for (size_t i = 0; i < NELEM(part[0]); i++) {
+            mc_str_add(p->out, part[p->k->lanes][i]);
             if (i < NELEM(of)) {
                 mc_print_ref(p, of[i]);
             }

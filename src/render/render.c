@@ -69,6 +69,27 @@ static void end_block(struct print *p, int v)
     }
 }
 
+/* The loop over one section, in the order that the compiler selects. */
+static void reduce_loop(struct print *p)
+{
+    mc_print_each(p, mc_print_lane);
+    struct mc_str clauses = { 0 }, *out = p->out;
+    p->out = &clauses;
+    for (size_t i = 0; i < p->k->val.n; i++) {
+        if (p->k->val.at[i].kind == K_REDUCE && p->k->val.at[i].stage == p->stage) {
+            mc_print_fill(p, mc_print_monoid(&p->k->val.at[i])->clause, (int)i, "");
+        }
+    }
+    p->out = out;
+    mc_str_add(&clauses, p->k->bounded ? " reduction(|:beyond)" : "");
+    mc_str_add(p->out, "\n");
+    mc_str_addf(p->out, p->d->reduce_loop, clauses.s ? clauses.s : "");
+    mc_str_free(&clauses);
+    mc_str_add(p->out, "for (i64 j = f; j < e; j++) { ");
+    mc_print_body(p, true, "");
+    mc_str_add(p->out, "}\n");
+}
+
 /* The innermost loop of row and fold kernels. */
 static void row_loop(struct print *p)
 {
@@ -92,22 +113,11 @@ static void row_loop(struct print *p)
     mc_str_addf(p->out,
                 "\nfor (i64 f = b; f < stop; f += %d) {\nconst i64 e = stop - f < %d ? stop : f + %d;\n", FEW,
                 FEW, FEW);
-    mc_print_each(p, mc_print_lane);
-    struct mc_str clauses = { 0 }, *out = p->out;
-    p->out = &clauses;
-    for (size_t i = 0; i < p->k->val.n; i++) {
-        if (p->k->val.at[i].kind == K_REDUCE && p->k->val.at[i].stage == p->stage) {
-            mc_print_fill(p, mc_print_monoid(&p->k->val.at[i])->clause, (int)i, "");
-        }
+    if (p->k->lanes) {
+        mc_print_lanes_loop(p);
+    } else {
+        reduce_loop(p);
     }
-    p->out = out;
-    mc_str_add(&clauses, p->k->bounded ? " reduction(|:beyond)" : "");
-    mc_str_add(p->out, "\n");
-    mc_str_addf(p->out, p->d->reduce_loop, clauses.s ? clauses.s : "");
-    mc_str_free(&clauses);
-    mc_str_add(p->out, "for (i64 j = f; j < e; j++) { ");
-    mc_print_body(p, true, "");
-    mc_str_add(p->out, "}\n");
     mc_print_each(p, end_few);
     mc_str_add(p->out, "}\n");
     mc_print_each(p, end_block);

@@ -165,8 +165,11 @@ mc_status mc_compile_kernels(struct mc_code_unit *u)
     u->reduce_fn = mc_calloc(p->step.n + 1, sizeof *u->reduce_fn, "compile");
     mc_status s = print_start(&q, p) && u->fn && u->reduce_fn ? MC_OK : MC_EMEMORY;
     for (size_t i = 0; i < p->step.n; i++) {
-        if (p->step.at[i].kernel) {
-            p->step.at[i].kernel->wide = mc_kernel_can_vectorize(&mc_dialect_c, p->step.at[i].kernel);
+        struct mc_kernel *k = p->step.at[i].kernel;
+        if (k && mc_flag_int(FLAG_portable)) {
+            k->exact = k->lanes = true;
+        } else if (k) {
+            k->wide = mc_kernel_can_vectorize(&mc_dialect_c, k);
         }
     }
     if (s == MC_OK) {

@@ -35,6 +35,7 @@ static mc_kernel_fn *load(const mc_node *n, mc_array *const *in, struct mc_code 
     mc_kernel_fn *fn = NULL;
     *s = k && fill(k, n, in) ? MC_OK : MC_EMEMORY;
     if (*s == MC_OK) {
+        k->exact = mc_flag_int(FLAG_portable) != 0;
         mc_render(&source, &mc_dialect_c, 1, &k);
         *s = source.bad ? MC_EMEMORY : MC_OK;
     }

@@ -598,6 +598,24 @@ enum { MC_32_ = 1 }; /* the count where there are more than 32, up to 128 */
  * copied. */
 MC_API mc_status mc_function_set(mc_function *f, const char *input, mc_arg value);
 
+/* ------------------------------------------------------------------------------- export ---- */
+
+/* Writes functions as one C99 file, PATH, and a header beside it.  They need no library but libc and libm:
+ *
+ *     mc_export_c("lenet.c", 2, (mc_export_function[]){ { train, "train", "x[32, 1, 28, 28], t[32]" },
+ *                                                       { predict, "predict", "x[1, 1, 28, 28]" } });
+ *
+ * gives struct lenet with the shared variables of both, lenet_init(), lenet_train() and lenet_predict(), which
+ * do what calls of the functions do, updates included, at these sizes.  The bits are those of the function
+ * called with the flag `portable`. */
+typedef struct mc_export_function { /* a function and its name in the file */
+    mc_function *function;
+    const char *name;
+    const char *shapes;      /* the sizes of inputs that the function leaves open; NULL: none is open */
+} mc_export_function;
+/* MC_EUNSUPPORTED: a step cannot be exported; the message names it, and nothing is written. */
+MC_API mc_status mc_export_c(const char *path, int n, const mc_export_function *functions);
+
 /* -------------------------------------------------------------------------- random streams ---- */
 
 /* Counter-based: the same numbers on every device and for every number of threads.  A stream is a

@@ -29,6 +29,7 @@ exec/cuda        exec/cpu exec/heavy exec lower heavy/gemm heavy/conv heavy/pool
                  device/cuda device/cpu device op graph value base
 schedule         exec/heavy exec lower op graph value base
 inspect          exec/heavy exec lower rewrite device op graph value base
+export           schedule exec/cpu exec/heavy exec heavy/portable heavy/gemm heavy/conv heavy/pool heavy/norm lower render plan op graph value base
 compile          schedule inspect exec lower rewrite grad plan op graph value base
 call             compile schedule inspect exec/heavy exec lower op graph value base
 "

@@ -250,7 +250,7 @@ void mc_shape_plan_release_arrays(const struct mc_function *f, struct mc_shape_p
 }
 
 /* Sizes, solver plans, arena, launches, in this order. */
-static mc_status plan_all(struct mc_function *f, struct mc_shape_plan *p)
+static mc_status plan_all(struct mc_function *f, struct mc_shape_plan *p, mc_shape_plan_one *work)
 {
     const struct mc_program *pr = &f->code->program;
     const int n = (int)pr->step.n;
@@ -264,17 +264,17 @@ static mc_status plan_all(struct mc_function *f, struct mc_shape_plan *p)
     TRY(mc_plan_memory(f, p));
     TRY(f->code->backend->shape ? f->code->backend->shape(f, p) : MC_OK);
     for (int i = 0; i < n; i++) {
-        TRY(mc_shape_plan_work(f, p, i));
+        TRY(work(f, p, i));
     }
     return mc_plan_workspaces(f, p);
 }
 
 /* If sizes depend on data, a call plans each step before it runs the step, and only the backend's part is
  * planned here. */
-static mc_status plan_shape(struct mc_function *f, struct mc_shape_plan *p)
+static mc_status plan_shape(struct mc_function *f, struct mc_shape_plan *p, mc_shape_plan_one *work)
 {
     if (!f->code->program.dynamic) {
-        return plan_all(f, p);
+        return plan_all(f, p, work);
     }
     return f->code->backend->shape ? f->code->backend->shape(f, p) : MC_OK;
 }
@@ -288,14 +288,16 @@ static struct mc_plan_options options_of(const struct mc_function *f, int64_t ro
     return o;
 }
 
-static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey, int64_t room)
+/* For the shapes in f->arg, whose key has nkey numbers. */
+static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey, const struct mc_plan_options *o,
+                                      mc_shape_plan_one *work)
 {
     const struct mc_program *pr = &f->code->program;
     struct mc_shape_plan *p = mc_calloc(1, sizeof *p, "plan");
     if (!p) {
         return NULL;
     }
-    p->options = options_of(f, room);
+    p->options = *o;
     p->slot = mc_calloc(pr->value.n + 1, sizeof *p->slot, "plan");
     p->step = mc_calloc(pr->step.n + 1, sizeof *p->step, "plan");
     p->key = mc_alloc((size_t)(nkey + 1) * sizeof *p->key, "plan");
@@ -306,13 +308,19 @@ static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey, int64_t r
         }
         p->nkey = nkey;
         place_leaves(f, p);
-        s = plan_shape(f, p);
+        s = plan_shape(f, p, work);
     }
     if (s < 0) {
         mc_shape_plan_free(f, p);
         return NULL;
     }
     return p;
+}
+
+struct mc_shape_plan *mc_shape_plan_make(struct mc_function *f, const struct mc_plan_options *o,
+                                         mc_shape_plan_one *work)
+{
+    return new_plan(f, make_key(f), o, work);
 }
 
 void mc_shape_plan_drop(struct mc_function *f, struct mc_shape_plan *p)
@@ -351,7 +359,8 @@ struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f, int64_t room)
         }
     }
     double start = mc_now();
-    struct mc_shape_plan *p = new_plan(f, n, room);
+    const struct mc_plan_options o = options_of(f, room);
+    struct mc_shape_plan *p = new_plan(f, n, &o, mc_shape_plan_work);
     if (!p) {
         return NULL;
     }

@@ -33,7 +33,7 @@ TARGET static void NAME(copy)(R *dst, const R *src, const int64_t *g)
 
 /* y[f][p] = sum over c, then over t, of w[f * wf + c * wc + wt[t]] * x[c * xc + xt[t] + p], in this order.
  * add: the sum begins with the old y.  g: f, c, t, p, wf, wc, xc, yf; offsets: wt, then xt. */
-INLINE void NAME(columns_tile)(const int rows, const int vectors, const int tail, const int64_t *g, const int64_t *wt,
+FORCE_INLINE void NAME(columns_tile)(const int rows, const int vectors, const int tail, const int64_t *g, const int64_t *wt,
                                const int64_t *xt, int64_t c0, int64_t c1, const R *w, const R *x, R *y, int add)
 {
     const int64_t taps = g[2], wf = g[4], wc = g[5], xc = g[6], yf = g[7];
@@ -80,7 +80,7 @@ INLINE void NAME(columns_tile)(const int rows, const int vectors, const int tail
 }
 
 /* All rows of y for `vectors` vectors of columns; tail: the elements of the only vector, or 0. */
-INLINE void NAME(columns_strip)(const int vectors, const int tail, const int64_t *g, const int64_t *wt,
+FORCE_INLINE void NAME(columns_strip)(const int vectors, const int tail, const int64_t *g, const int64_t *wt,
                                 const int64_t *xt, int64_t c0, int64_t c1, const R *w, const R *x, R *y, int add)
 {
     int64_t f = 0;
@@ -124,7 +124,7 @@ TARGET static void NAME(columns)(const int64_t *g, const int64_t *offsets, const
 /* y[f * yf + c * yc + yt[t]] = sum over n and p of a[n * an + f * af + p] * b[n * bn + c * bc + bt[t] + p].  Element p
  * of each n is added to lane p % LANES; then the lanes are added in halves.  add: the sum is added to the old y.  g: f,
  * c, t, n, p, af, an, bc, bn, yf, yc; offsets: bt, then yt. */
-INLINE R NAME(lanes)(R *t)
+FORCE_INLINE R NAME(lanes)(R *t)
 {
     for (int half = LANES / 2; half > 0; half /= 2) {
         for (int i = 0; i < half; i++) {
@@ -135,7 +135,7 @@ INLINE R NAME(lanes)(R *t)
 }
 
 /* Rows from f on, and columns c * taps + t from q on. */
-INLINE void NAME(dots_tile)(const int rows, const int columns, const int64_t *g, const int64_t *offsets, int64_t q,
+FORCE_INLINE void NAME(dots_tile)(const int rows, const int columns, const int64_t *g, const int64_t *offsets, int64_t q,
                             const R *a, const R *b, R *y, int add)
 {
     enum { PARTS = LANES / WIDTH };
@@ -209,7 +209,7 @@ INLINE void NAME(dots_tile)(const int rows, const int columns, const int64_t *g,
     }
 }
 
-INLINE void NAME(dots_strip)(const int columns, const int64_t *g, const int64_t *offsets, int64_t q, const R *a,
+FORCE_INLINE void NAME(dots_strip)(const int columns, const int64_t *g, const int64_t *offsets, int64_t q, const R *a,
                              const R *b, R *y, int add)
 {
     int64_t f = 0;

@@ -160,8 +160,11 @@ static void print_call(struct mc_str *out, const struct mc_portable_program *p, 
     const char *type = p->dtype == MC_FLOAT64 ? "f64" : "f32", *n = p->step > 1 ? "(n - image)" : "0";
     const char *to = c->to.memory == PORTABLE_WORKSPACE ? n : "n",
                *from = c->from.memory == PORTABLE_WORKSPACE ? n : "n";
+    int64_t g[NELEM(c->g)];
+    memcpy(g, c->g, sizeof g);
+    g[3] = c->kind == PORTABLE_DOTS ? MC_MIN(p->step, p->images) : g[3];
     mc_str_addf(out, "static const int64_t g%zu[] = { ", i);
-    print_numbers(out, c->g, ng[c->kind]);
+    print_numbers(out, g, ng[c->kind]);
     mc_str_add(out, " };\n");
     if (c->noffset) {
         mc_str_addf(out, "static const int64_t o%zu[] = { ", i);

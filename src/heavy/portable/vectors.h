@@ -5,62 +5,62 @@
  * extension).  Levels with a fused multiply-add give the same bits, and so do those without. */
 #if LEVEL == 512
 #define TARGET       __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))
-#define INLINE       static inline TARGET __attribute__((always_inline))
+#define FORCE_INLINE       static inline TARGET __attribute__((always_inline))
 typedef __m512 v_f32;
 typedef __m512d v_f64;
 enum { WIDTH_f32 = 16, WIDTH_f64 = 8, ROWS = 8, VECTORS = 3, DOT_ROWS = 4, DOT_COLUMNS = 6 };
-INLINE v_f32 zero_f32(void) { return _mm512_setzero_ps(); }
-INLINE v_f64 zero_f64(void) { return _mm512_setzero_pd(); }
-INLINE v_f32 load_f32(const float *p) { return _mm512_loadu_ps(p); }
-INLINE v_f64 load_f64(const double *p) { return _mm512_loadu_pd(p); }
-INLINE v_f32 load_n_f32(const float *p, int n) { return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
-INLINE v_f64 load_n_f64(const double *p, int n) { return _mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), p); }
-INLINE void store_f32(float *p, v_f32 v) { _mm512_storeu_ps(p, v); }
-INLINE void store_f64(double *p, v_f64 v) { _mm512_storeu_pd(p, v); }
-INLINE void store_n_f32(float *p, v_f32 v, int n) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), v); }
-INLINE void store_n_f64(double *p, v_f64 v, int n) { _mm512_mask_storeu_pd(p, (__mmask8)((1u << n) - 1), v); }
-INLINE v_f32 splat_f32(float x) { return _mm512_set1_ps(x); }
-INLINE v_f64 splat_f64(double x) { return _mm512_set1_pd(x); }
-INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c) { return _mm512_fmadd_ps(a, b, c); }
-INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return _mm512_fmadd_pd(a, b, c); }
+FORCE_INLINE v_f32 zero_f32(void) { return _mm512_setzero_ps(); }
+FORCE_INLINE v_f64 zero_f64(void) { return _mm512_setzero_pd(); }
+FORCE_INLINE v_f32 load_f32(const float *p) { return _mm512_loadu_ps(p); }
+FORCE_INLINE v_f64 load_f64(const double *p) { return _mm512_loadu_pd(p); }
+FORCE_INLINE v_f32 load_n_f32(const float *p, int n) { return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
+FORCE_INLINE v_f64 load_n_f64(const double *p, int n) { return _mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), p); }
+FORCE_INLINE void store_f32(float *p, v_f32 v) { _mm512_storeu_ps(p, v); }
+FORCE_INLINE void store_f64(double *p, v_f64 v) { _mm512_storeu_pd(p, v); }
+FORCE_INLINE void store_n_f32(float *p, v_f32 v, int n) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), v); }
+FORCE_INLINE void store_n_f64(double *p, v_f64 v, int n) { _mm512_mask_storeu_pd(p, (__mmask8)((1u << n) - 1), v); }
+FORCE_INLINE v_f32 splat_f32(float x) { return _mm512_set1_ps(x); }
+FORCE_INLINE v_f64 splat_f64(double x) { return _mm512_set1_pd(x); }
+FORCE_INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c) { return _mm512_fmadd_ps(a, b, c); }
+FORCE_INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return _mm512_fmadd_pd(a, b, c); }
 #elif LEVEL == 256
 #define TARGET       __attribute__((target("avx2,fma")))
-#define INLINE       static inline TARGET __attribute__((always_inline))
+#define FORCE_INLINE       static inline TARGET __attribute__((always_inline))
 typedef __m256 v_f32;
 typedef __m256d v_f64;
 enum { WIDTH_f32 = 8, WIDTH_f64 = 4, ROWS = 4, VECTORS = 3, DOT_ROWS = 2, DOT_COLUMNS = 3 };
-INLINE __m256i first_f32(int n)
+FORCE_INLINE __m256i first_f32(int n)
 {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
-INLINE __m256i first_f64(int n)
+FORCE_INLINE __m256i first_f64(int n)
 {
     return _mm256_cmpgt_epi64(_mm256_set1_epi64x(n), _mm256_setr_epi64x(0, 1, 2, 3));
 }
-INLINE v_f32 zero_f32(void) { return _mm256_setzero_ps(); }
-INLINE v_f64 zero_f64(void) { return _mm256_setzero_pd(); }
-INLINE v_f32 load_f32(const float *p) { return _mm256_loadu_ps(p); }
-INLINE v_f64 load_f64(const double *p) { return _mm256_loadu_pd(p); }
-INLINE v_f32 load_n_f32(const float *p, int n) { return _mm256_maskload_ps(p, first_f32(n)); }
-INLINE v_f64 load_n_f64(const double *p, int n) { return _mm256_maskload_pd(p, first_f64(n)); }
-INLINE void store_f32(float *p, v_f32 v) { _mm256_storeu_ps(p, v); }
-INLINE void store_f64(double *p, v_f64 v) { _mm256_storeu_pd(p, v); }
-INLINE void store_n_f32(float *p, v_f32 v, int n) { _mm256_maskstore_ps(p, first_f32(n), v); }
-INLINE void store_n_f64(double *p, v_f64 v, int n) { _mm256_maskstore_pd(p, first_f64(n), v); }
-INLINE v_f32 splat_f32(float x) { return _mm256_set1_ps(x); }
-INLINE v_f64 splat_f64(double x) { return _mm256_set1_pd(x); }
-INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c) { return _mm256_fmadd_ps(a, b, c); }
-INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return _mm256_fmadd_pd(a, b, c); }
+FORCE_INLINE v_f32 zero_f32(void) { return _mm256_setzero_ps(); }
+FORCE_INLINE v_f64 zero_f64(void) { return _mm256_setzero_pd(); }
+FORCE_INLINE v_f32 load_f32(const float *p) { return _mm256_loadu_ps(p); }
+FORCE_INLINE v_f64 load_f64(const double *p) { return _mm256_loadu_pd(p); }
+FORCE_INLINE v_f32 load_n_f32(const float *p, int n) { return _mm256_maskload_ps(p, first_f32(n)); }
+FORCE_INLINE v_f64 load_n_f64(const double *p, int n) { return _mm256_maskload_pd(p, first_f64(n)); }
+FORCE_INLINE void store_f32(float *p, v_f32 v) { _mm256_storeu_ps(p, v); }
+FORCE_INLINE void store_f64(double *p, v_f64 v) { _mm256_storeu_pd(p, v); }
+FORCE_INLINE void store_n_f32(float *p, v_f32 v, int n) { _mm256_maskstore_ps(p, first_f32(n), v); }
+FORCE_INLINE void store_n_f64(double *p, v_f64 v, int n) { _mm256_maskstore_pd(p, first_f64(n), v); }
+FORCE_INLINE v_f32 splat_f32(float x) { return _mm256_set1_ps(x); }
+FORCE_INLINE v_f64 splat_f64(double x) { return _mm256_set1_pd(x); }
+FORCE_INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c) { return _mm256_fmadd_ps(a, b, c); }
+FORCE_INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return _mm256_fmadd_pd(a, b, c); }
 #elif LEVEL == 128
 #define TARGET
-#define INLINE       static inline __attribute__((always_inline))
+#define FORCE_INLINE       static inline __attribute__((always_inline))
 typedef float v_f32 __attribute__((vector_size(16)));
 typedef double v_f64 __attribute__((vector_size(16)));
 enum { WIDTH_f32 = 4, WIDTH_f64 = 2, ROWS = 4, VECTORS = 2, DOT_ROWS = 1, DOT_COLUMNS = 3 };
 #define LEVEL_128(T, S)                                                                                  \
-    INLINE v_##S zero_##S(void) { v_##S v; memset(&v, 0, sizeof v); return v; }                          \
-    INLINE v_##S load_##S(const T *p) { v_##S v; memcpy(&v, p, sizeof v); return v; }                    \
-    INLINE v_##S load_n_##S(const T *p, int n)                                                           \
+    FORCE_INLINE v_##S zero_##S(void) { v_##S v; memset(&v, 0, sizeof v); return v; }                          \
+    FORCE_INLINE v_##S load_##S(const T *p) { v_##S v; memcpy(&v, p, sizeof v); return v; }                    \
+    FORCE_INLINE v_##S load_n_##S(const T *p, int n)                                                           \
     {                                                                                                    \
         v_##S v = zero_##S();                                                                            \
         for (int i = 0; i < n; i++) {                                                                    \
@@ -68,50 +68,50 @@ enum { WIDTH_f32 = 4, WIDTH_f64 = 2, ROWS = 4, VECTORS = 2, DOT_ROWS = 1, DOT_CO
         }                                                                                                \
         return v;                                                                                        \
     }                                                                                                    \
-    INLINE void store_##S(T *p, v_##S v) { memcpy(p, &v, sizeof v); }                                    \
-    INLINE void store_n_##S(T *p, v_##S v, int n)                                                        \
+    FORCE_INLINE void store_##S(T *p, v_##S v) { memcpy(p, &v, sizeof v); }                                    \
+    FORCE_INLINE void store_n_##S(T *p, v_##S v, int n)                                                        \
     {                                                                                                    \
         for (int i = 0; i < n; i++) {                                                                    \
             p[i] = v[i];                                                                                 \
         }                                                                                                \
     }                                                                                                    \
-    INLINE v_##S splat_##S(T x) { return x - zero_##S(); }
+    FORCE_INLINE v_##S splat_##S(T x) { return x - zero_##S(); }
 LEVEL_128(float, f32)
 LEVEL_128(double, f64)
 #if defined(__aarch64__)
-INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c)
+FORCE_INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c)
 {
     return (v_f32)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 }
-INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c)
+FORCE_INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c)
 {
     return (v_f64)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
 }
 #else
-INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c) { return a * b + c; }
-INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return a * b + c; }
+FORCE_INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c) { return a * b + c; }
+FORCE_INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return a * b + c; }
 #endif
 #else
 #define TARGET
-#define INLINE       static inline
+#define FORCE_INLINE       static inline
 typedef float v_f32;
 typedef double v_f64;
 enum { WIDTH_f32 = 1, WIDTH_f64 = 1, ROWS = 4, VECTORS = 2, DOT_ROWS = 1, DOT_COLUMNS = 1 };
 #define LEVEL_0(T, S)                                                                                    \
-    INLINE v_##S zero_##S(void) { return 0; }                                                            \
-    INLINE v_##S load_##S(const T *p) { return *p; }                                                     \
-    INLINE v_##S load_n_##S(const T *p, int n) { return n ? *p : 0; }                                    \
-    INLINE void store_##S(T *p, v_##S v) { *p = v; }                                                     \
-    INLINE void store_n_##S(T *p, v_##S v, int n) { *p = n ? v : *p; }                                   \
-    INLINE v_##S splat_##S(T x) { return x; }
+    FORCE_INLINE v_##S zero_##S(void) { return 0; }                                                            \
+    FORCE_INLINE v_##S load_##S(const T *p) { return *p; }                                                     \
+    FORCE_INLINE v_##S load_n_##S(const T *p, int n) { return n ? *p : 0; }                                    \
+    FORCE_INLINE void store_##S(T *p, v_##S v) { *p = v; }                                                     \
+    FORCE_INLINE void store_n_##S(T *p, v_##S v, int n) { *p = n ? v : *p; }                                   \
+    FORCE_INLINE v_##S splat_##S(T x) { return x; }
 LEVEL_0(float, f32)
 LEVEL_0(double, f64)
 #if defined(FP_FAST_FMAF) && defined(FP_FAST_FMA)
-INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c) { return fmaf(a, b, c); }
-INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return fma(a, b, c); }
+FORCE_INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c) { return fmaf(a, b, c); }
+FORCE_INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return fma(a, b, c); }
 #else
-INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c) { return a * b + c; }
-INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return a * b + c; }
+FORCE_INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c) { return a * b + c; }
+FORCE_INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return a * b + c; }
 #endif
 #endif
 #if LEVEL > 0 && defined(__clang__)

@@ -1,0 +1,566 @@
+/* export.c: mc_export_c: compiled functions as one C file and a header, which need no library but libc and libm.
+ *
+ *   plan     each function at its shape, with portable solvers alone (schedule/shape_plan.c)
+ *   print    each step: a kernel, a solver, a copy, a loop
+ *   write    both files, whole or not at all
+ *
+ * Invariant: an exported function gives the bits of the same function called with the flag `portable`. */
+#include "export/exporting.h"
+#include "exec/backend.h"
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* ---- names ---- */
+
+/* Appends a C identifier made of s: other characters become '_'. */
+static void add_identifier(struct mc_str *out, const char *s, bool upper)
+{
+    if (!*s || isdigit((unsigned char)*s)) {
+        mc_str_add(out, "_");
+    }
+    for (; *s; s++) {
+        const unsigned char c = (unsigned char)*s;
+        const char letter[2] = { (char)(isalnum(c) && c < 128 ? (upper ? toupper(c) : c) : '_'), '\0' };
+        mc_str_add(out, letter);
+    }
+}
+
+static char *identifier(const char *s, bool upper)
+{
+    struct mc_str text = { 0 };
+    add_identifier(&text, s, upper);
+    return mc_str_take(&text);
+}
+
+/* ---- shared variables ---- */
+
+/* A name that no other member has. */
+static char *member_name(const struct mc_export_file *to, const struct mc_shared *s)
+{
+    struct mc_str text = { 0 };
+    add_identifier(&text, s->name && *s->name ? s->name : "v", false);
+    const size_t n = text.n;
+    for (int k = 2, taken = 1; taken && !text.bad;) {
+        taken = 0;
+        for (size_t i = 0; i < to->shared.n && !taken; i++) {
+            taken = strcmp(to->shared.at[i].name, text.s) == 0;
+        }
+        if (taken) {
+            text.n = n;
+            text.s[n] = '\0';
+            mc_str_addf(&text, "_%d", k++);
+        }
+    }
+    return mc_str_take(&text);
+}
+
+static mc_status add_shared(struct mc_export_file *to, struct mc_function *f)
+{
+    for (int i = 0; i < f->nshared; i++) {
+        size_t k = 0;
+        while (k < to->shared.n && to->shared.at[k].shared != f->shared[i]) {
+            k++;
+        }
+        if (k < to->shared.n) {
+            continue;
+        }
+        struct mc_export_shared one = { f->shared[i], member_name(to, f->shared[i]) };
+        if (!one.name || !VEC_PUSH(to->shared, one)) {
+            mc_free(one.name);
+            return MC_EMEMORY;
+        }
+    }
+    return MC_OK;
+}
+
+/* ---- shapes ---- */
+
+/* Reads "x[32, 784], t[32]": sets the sizes of the input named so; -1 in dims: no size yet. */
+static mc_status read_sizes(const struct mc_function *f, const char *text, int64_t (*dims)[MC_MAX_RANK])
+{
+    const char *at = text;
+    while (*at) {
+        at += strspn(at, " ,\n");
+        const size_t n = strcspn(at, "[ ,");
+        int i = 0;
+        while (i < f->code->program.ninput &&
+               !(strlen(f->input[i].name) == n && strncmp(f->input[i].name, at, n) == 0)) {
+            i++;
+        }
+        if (!n || i == f->code->program.ninput) {
+            return mc_fail(MC_EARG, "export: %s has no input '%.*s', which the sizes '%s' name", f->name, (int)n, at,
+                           text);
+        }
+        const int rank = f->code->program.input[i]->type.rank;
+        at += n;
+        at += strspn(at, " ");
+        if (*at != '[') {
+            return mc_fail(MC_ESYNTAX, "export: sizes are written x[32, 784], t[32], not '%s'", text);
+        }
+        at++;
+        for (int a = 0; a < rank; a++) {
+            char *end;
+            dims[i][a] = strtoll(at, &end, 10);
+            end += strspn(end, " ");
+            if (end == at || dims[i][a] < 0 || *end != (a + 1 < rank ? ',' : ']')) {
+                return mc_fail(MC_ESHAPE, "export: input '%s' has %d axes; its sizes in '%s' are others",
+                               f->input[i].name, rank, text);
+            }
+            at = end + 1;
+        }
+        at += rank == 0 && *at == ']';
+        at += strspn(at, " \n");
+    }
+    return MC_OK;
+}
+
+/* Sets f->arg to zeros of the sizes asked for. */
+static mc_status make_inputs(struct mc_function *f, const char *shapes)
+{
+    const struct mc_program *pr = &f->code->program;
+    int64_t(*dims)[MC_MAX_RANK] = mc_alloc((size_t)(pr->ninput + 1) * sizeof *dims, "export");
+    if (!dims) {
+        return MC_EMEMORY;
+    }
+    for (int i = 0; i < pr->ninput; i++) {
+        for (int a = 0; a < MC_MAX_RANK; a++) {
+            dims[i][a] = -1;
+        }
+    }
+    mc_status s = read_sizes(f, shapes ? shapes : "", dims);
+    for (int i = 0; i < pr->ninput && s == MC_OK; i++) {
+        const struct mc_type *t = &pr->input[i]->type;
+        for (int a = 0; a < t->rank && s == MC_OK; a++) {
+            const int64_t asked = dims[i][a];
+            dims[i][a] = asked < 0 ? t->dims[a] : asked;
+            if (t->dims[a] >= 0 && dims[i][a] != t->dims[a]) {
+                s = mc_fail(MC_ESHAPE, "export: input '%s' has size %lld on axis %d, not %lld", f->input[i].name,
+                            (long long)t->dims[a], a, (long long)asked);
+            } else if (dims[i][a] < 0) {
+                s = mc_fail(MC_ESHAPE,
+                            "export: the size of input '%s' on axis %d is open; name it, as in \"%s[32, 784]\"",
+                            f->input[i].name, a, f->input[i].name);
+            }
+        }
+        if (s == MC_OK) {
+            f->arg[i] = mc_array_new(t->dtype, t->rank, dims[i]);
+            s = f->arg[i] ? MC_OK : mc_last_status();
+        }
+    }
+    mc_free(dims);
+    return s;
+}
+
+/* ---- steps ---- */
+
+static mc_status plan_step(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    if (st->kind != STEP_KERNEL) {
+        return MC_OK;
+    }
+    TRY(mc_launch_plan(f, p, step, &p->step[step].exec));
+    return p->step[step].exec ? MC_OK
+                              : mc_fail(MC_EUNSUPPORTED, "a reduction over so many separate axes is not exported:\n    %s",
+                                        mc_step_text(f->code, step));
+}
+
+static mc_status view(struct mc_export_one *x, int step)
+{
+    const struct mc_step *st = &x->f->code->program.step.at[step];
+    const struct mc_slot *to = &x->p->slot[st->dst[0]];
+    if (!to->own) {
+        return MC_OK;
+    }
+    return mc_fail(MC_EUNSUPPORTED, "a copied view is not exported yet:\n    %s", mc_step_text(x->f->code, step));
+}
+
+/* Nothing: the step has no code. */
+static mc_status one_step(struct mc_export_one *x, int step, bool *nothing)
+{
+    const struct mc_step *st = &x->f->code->program.step.at[step];
+    const size_t before = x->to->code.n;
+    mc_status s = MC_OK;
+    switch (st->kind) {
+    case STEP_PLAN_TIME:
+    case STEP_TYPE: break;
+    case STEP_VIEW: s = view(x, step); break;
+    case STEP_KERNEL: s = mc_export_kernel(x, step, (struct mc_launch *)x->p->step[step].exec); break;
+    case STEP_HEAVY: s = mc_export_heavy(x, step); break;
+    case STEP_HOST:
+        s = mc_fail(MC_EUNSUPPORTED, "%s is not exported:\n    %s", st->node[0]->op->name,
+                    mc_step_text(x->f->code, step));
+        break;
+    }
+    *nothing = x->to->code.n == before;
+    return s;
+}
+
+/* "Gradient of W" as a comment: no text of the user ends it. */
+static void add_comment(struct mc_str *out, const char *text)
+{
+    mc_str_add(out, "/* ");
+    for (; *text; text++) {
+        const char *const c = text[0] == '*' && text[1] == '/' ? "* " : NULL;
+        if (c) {
+            mc_str_add(out, c);
+        } else {
+            mc_str_addn(out, text, 1);
+        }
+    }
+    mc_str_add(out, " */\n");
+}
+
+static mc_status print_steps(struct mc_export_one *x, struct mc_str *calls)
+{
+    struct mc_str *out = &x->to->code;
+    for (int i = 0; i < (int)x->f->code->program.step.n; i++) {
+        const size_t start = out->n;
+        bool nothing = false;
+        mc_str_add(out, "\n");
+        add_comment(out, mc_step_text(x->f->code, i));
+        mc_str_addf(out,
+                    "TARGET static int %s_step%d(struct %s *m, char *arena, const void *const *in, void *const *out)\n{\n"
+                    "(void)m, (void)arena, (void)in, (void)out;\n",
+                    x->name, i, x->to->name);
+        TRY(one_step(x, i, &nothing));
+        if (nothing && !out->bad) {
+            out->n = start;
+            out->s[start] = '\0';
+            continue;
+        }
+        mc_str_add(out, "return 0;\n}\n");
+        mc_str_addf(calls, "%s%s_step%d(m, arena, in, out)", calls->n ? " ||\n" : "", x->name, i);
+    }
+    return out->bad || calls->bad ? MC_EMEMORY : MC_OK;
+}
+
+/* ---- results and updates ---- */
+
+static void print_results(struct mc_export_one *x)
+{
+    const struct mc_program *pr = &x->f->code->program;
+    struct mc_str *out = &x->to->code;
+    for (int i = 0; i < pr->noutput; i++) {
+        const struct mc_slot *at = &x->p->slot[pr->output[i]];
+        if (at->base != BASE_OUTPUT) {
+            mc_export_dense(out, at, mc_export_address(x, pr->output[i]), mc_export_format(x, "(char *)out[%d]", i));
+        }
+    }
+    for (int pass = 0; pass < 2; pass++) { /* all new values are safe before the first old one is replaced */
+        size_t safe = x->p->memory;
+        for (int i = 0; i < pr->nupdate; i++) {
+            const int v = pr->update[i];
+            const struct mc_slot *at = &x->p->slot[v];
+            const bool copied = at->base != BASE_ARENA;
+            int k = 0;
+            while (x->f->shared[k] != x->f->target[i]) {
+                k++;
+            }
+            struct mc_slot plain = *at;
+            mc_slot_set(&plain, &at->type);
+            const char *from = mc_export_address(x, v), *kept = mc_export_format(x, "arena + %zu", safe),
+                       *to = mc_export_format(x, "(char *)m->%s", mc_export_member(x, k));
+            if (copied && pass == 0) {
+                mc_export_dense(out, at, from, kept);
+            } else if (pass == 1) {
+                mc_export_dense(out, copied ? &plain : at, copied ? kept : from, to);
+            }
+            safe += copied ? (mc_slot_bytes(at) + 63) / 64 * 64 : 0;
+        }
+        x->memory = safe;
+    }
+}
+
+/* ---- a function ---- */
+
+static const char *c_dims(struct mc_export_one *x, const struct mc_type *t)
+{
+    struct mc_str text = { 0 };
+    mc_dims_text(&text, t->rank, t->dims);
+    const char *kept = mc_export_format(x, "%s", text.s ? text.s : "");
+    mc_str_free(&text);
+    return kept;
+}
+
+/* Parameter i: of the inputs, then of the outputs.  No two have the same name. */
+static const char *parameter(struct mc_export_one *x, int i)
+{
+    static const char *const taken[] = {
+        "m", "memory", "arena", "in", "out", "auto", "break", "case", "char", "class", "const", "continue", "default",
+        "delete", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long",
+        "new", "operator", "private", "public", "register", "return", "short", "signed", "sizeof", "static", "struct",
+        "switch", "template", "this", "typedef", "union", "unsigned", "using", "virtual", "void", "volatile", "while",
+    };
+    const int nin = x->f->code->program.ninput;
+    const char *const given = i < nin                      ? x->f->input[i].name
+                              : x->f->code->output_name ? x->f->code->output_name[i - nin]
+                                                           : NULL;
+    char *plain = identifier(given && *given ? given : "y", false);
+    const char *name = mc_export_format(x, "%s", plain ? plain : "");
+    mc_free(plain);
+    bool again = false;
+    for (size_t k = 0; k < NELEM(taken); k++) {
+        again |= strcmp(name, taken[k]) == 0;
+    }
+    for (int k = 0; k < i && !again; k++) {
+        again = strcmp(name, parameter(x, k)) == 0;
+    }
+    return again || !given || !*given ? mc_export_format(x, "%s_%d", name, i) : name;
+}
+
+static void print_parameters(struct mc_export_one *x, struct mc_str *out, struct mc_str *docs)
+{
+    const struct mc_program *pr = &x->f->code->program;
+    for (int i = 0; i < pr->ninput + pr->noutput; i++) {
+        const bool in = i < pr->ninput;
+        struct mc_type t = { 0 };
+        if (in) {
+            const mc_array *a = x->f->arg[i];
+            t = mc_type_make(a->dtype, a->rank, a->dims);
+        } else {
+            t = x->p->slot[pr->output[i - pr->ninput]].type;
+        }
+        mc_str_addf(out, ", %s%s %s%s", in && t.rank ? "const " : "", mc_export_type(t.dtype),
+                    in && !t.rank ? "" : "*", parameter(x, i));
+        mc_str_addf(docs, " *   %-12s %s %s%s\n", parameter(x, i), in ? "in: " : "out:", mc_dtype_name(t.dtype),
+                    t.rank ? c_dims(x, &t) : "");
+    }
+}
+
+static mc_status print_function(struct mc_export_one *x, struct mc_str *header)
+{
+    const struct mc_program *pr = &x->f->code->program;
+    struct mc_str *out = &x->to->code, calls = { 0 }, docs = { 0 }, parameters = { 0 };
+    mc_status s = mc_export_kernels(x);
+    s = s < 0 ? s : print_steps(x, &calls);
+    if (s == MC_OK) {
+        print_parameters(x, &parameters, &docs);
+        mc_str_addf(out, "\nint %s_%s(struct %s *m, void *memory%s)\n{\n", x->to->name, x->name, x->to->name,
+                    parameters.s ? parameters.s : "");
+        mc_str_add(out, "const void *const in[] = { ");
+        for (int i = 0; i < pr->ninput; i++) {
+            mc_str_addf(out, "%s%s, ", x->f->arg[i]->rank ? "" : "&", parameter(x, i));
+        }
+        mc_str_add(out, "NULL };\nvoid *const out[] = { ");
+        for (int i = 0; i < pr->noutput; i++) {
+            mc_str_addf(out, "%s, ", parameter(x, pr->ninput + i));
+        }
+        mc_str_add(out, "NULL };\nchar *const arena = memory ? (char *)memory : own_memory();\n"
+                        "(void)in, (void)out, (void)arena, (void)m;\n");
+        if (calls.n) {
+            mc_str_addf(out, "if (%s) {\nreturn 1;\n}\n", calls.s);
+        }
+        print_results(x);
+        mc_str_add(out, "return 0;\n}\n");
+        mc_str_addf(header, "\n/* %s", x->f->name);
+        mc_str_addf(header, ".  Returns 0, or 1 if an index was out of range; then no variable has changed.\n%s */\n",
+                    docs.s ? docs.s : "");
+        mc_str_addf(header, "int %s_%s(struct %s *m, void *memory%s);\n", x->to->name, x->name, x->to->name,
+                    parameters.s ? parameters.s : "");
+    }
+    s = s == MC_OK && (parameters.bad || docs.bad || out->bad) ? MC_EMEMORY : s;
+    mc_str_free(&calls);
+    mc_str_free(&docs);
+    mc_str_free(&parameters);
+    return s;
+}
+
+/* f is locked, and so are its shared variables. */
+static mc_status export_locked(struct mc_export_file *to, const mc_export_function *e, int number,
+                               struct mc_str *header, size_t *memory)
+{
+    struct mc_function *f = e->function;
+    struct mc_export_one x = { .to = to, .f = f, .number = number, .name = e->name };
+    struct mc_plan_options o = mc_plan_options_of(NULL);
+    o.portable = true;
+    o.mode = PLAN_ESTIMATE;
+    TRY(make_inputs(f, e->shapes));
+    x.p = mc_shape_plan_make(f, &o, plan_step);
+    x.constant = mc_calloc(f->code->program.value.n + 1, sizeof *x.constant, "export");
+    mc_status s = !x.p ? mc_last_status() : x.constant ? print_function(&x, header) : MC_EMEMORY;
+    *memory = MC_MAX(*memory, x.memory);
+    mc_shape_plan_free(f, x.p);
+    mc_free(x.constant);
+    mc_arena_free(&x.names);
+    return s;
+}
+
+static mc_status export_one(struct mc_export_file *to, const mc_export_function *e, int number,
+                            struct mc_str *header, size_t *memory)
+{
+    struct mc_function *f = e->function;
+    if (!f || !e->name || !*e->name) {
+        return mc_fail(MC_EARG, "export: function %d is missing, or its name is", number);
+    }
+    if (f->code->program.dynamic) {
+        return mc_fail(MC_EUNSUPPORTED, "export: sizes of %s depend on data; give the sizes as constants", f->name);
+    }
+    if (f->code->device != &mc_host) {
+        return mc_fail(MC_EUNSUPPORTED, "export: %s was compiled for a GPU; compile it with device=cpu", f->name);
+    }
+    pthread_mutex_lock(&f->lock);
+    for (int i = 0; i < f->nshared; i++) {
+        pthread_mutex_lock(&f->shared[i]->lock);
+    }
+    mc_status s = MC_OK;
+    for (int i = 0; i < f->code->program.ninput; i++) {
+        if (f->code->program.key_input[i]) {
+            s = mc_fail(MC_EUNSUPPORTED, "export: sizes of %s depend on the contents of input '%s'; give them as constants",
+                        f->name, f->input[i].name);
+        }
+    }
+    s = s < 0 ? s : add_shared(to, f);
+    s = s < 0 ? s : export_locked(to, e, number, header, memory);
+    for (int i = 0; i < f->code->program.ninput; i++) {
+        mc_array_unref(&f->arg[i]);
+    }
+    for (int i = f->nshared; i-- > 0;) {
+        pthread_mutex_unlock(&f->shared[i]->lock);
+    }
+    pthread_mutex_unlock(&f->lock);
+    return s;
+}
+
+/* ---- files ---- */
+
+static void print_struct(struct mc_str *out, const struct mc_export_file *to)
+{
+    mc_str_addf(out, "/* The variables that the functions read and change. */\nstruct %s {\n", to->name);
+    for (size_t i = 0; i < to->shared.n; i++) {
+        const mc_array *a = to->shared.at[i].shared->value;
+        struct mc_str dims = { 0 };
+        mc_dims_text(&dims, a->rank, a->dims);
+        mc_str_addf(out, "    %s %s[%" PRId64 "]; /* %s%s */\n", mc_export_type(a->dtype), to->shared.at[i].name,
+                    MC_MAX(mc_array_size(a), (int64_t)1), mc_dtype_name(a->dtype), a->rank ? dims.s : "");
+        mc_str_free(&dims);
+    }
+    mc_str_add(out, to->shared.n ? "};\n" : "    char none;\n};\n");
+}
+
+static mc_status print_init(struct mc_str *out, const struct mc_export_file *to)
+{
+    struct mc_str copies = { 0 };
+    for (size_t i = 0; i < to->shared.n; i++) {
+        mc_array *a = mc_array_on_host(to->shared.at[i].shared->value), *plain = a ? mc_array_copy(a) : NULL;
+        if (!plain) {
+            mc_array_unref(&a);
+            mc_str_free(&copies);
+            return mc_last_status();
+        }
+        if (mc_array_size(plain)) {
+            mc_str_addf(out, "static const %s initial_%s[] = {", mc_export_type(plain->dtype), to->shared.at[i].name);
+            mc_export_elements(out, plain);
+            mc_str_add(out, "\n};\n");
+            mc_str_addf(&copies, "    memcpy(m->%s, initial_%s, sizeof initial_%s);\n", to->shared.at[i].name,
+                        to->shared.at[i].name, to->shared.at[i].name);
+        }
+        mc_array_unref(&a);
+        mc_array_unref(&plain);
+    }
+    mc_str_addf(out, "\nvoid %s_init(struct %s *m)\n{\n%s    (void)m;\n}\n", to->name, to->name, copies.s ? copies.s : "");
+    const bool bad = copies.bad || out->bad;
+    mc_str_free(&copies);
+    return bad ? MC_EMEMORY : MC_OK;
+}
+
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* The header's whole text around the functions' declarations. */
+static void print_header(struct mc_str *out, const struct mc_export_file *to, const char *macro, size_t memory,
+                         const char *functions)
+{
+    mc_str_addf(out,
+                "/* %s.h: functions exported by Monochord.  Arrays are contiguous, the last axis varies fastest.\n"
+                " * Compile %s.c with optimization, for example cc -O3 -march=native -c %s.c */\n"
+                "#ifndef %s_H\n#define %s_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
+                "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
+                to->name, to->name, to->name, macro, macro);
+    print_struct(out, to);
+    mc_str_addf(out,
+                "\n/* Bytes of memory that a call needs, aligned to 64.  A call with memory NULL uses memory of this file, "
+                "unless %s_NO_MEMORY\n * is defined while it is compiled; then calls of several threads must not overlap. */\n"
+                "#define %s_MEMORY %zu\n",
+                macro, macro, MC_MAX(memory, (size_t)64));
+    mc_str_addf(out, "\n/* Sets the variables to the values that they had when they were exported. */\nvoid %s_init(struct %s *m);\n",
+                to->name, to->name);
+    mc_str_add(out, functions ? functions : "");
+    mc_str_addf(out, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
+}
+
+static void print_head(struct mc_str *out, const struct mc_export_file *to, const char *macro)
+{
+    mc_str_addf(out, "/* %s.c: exported by Monochord; see %s.h. */\n#include \"%s.h\"\n#include <math.h>\n#include <string.h>\n\n",
+                to->name, to->name, to->name);
+    mc_str_addf(out,
+                "static char *own_memory(void)\n{\n#ifdef %s_NO_MEMORY\n    return NULL;\n#else\n"
+                "    static double memory[%s_MEMORY / 8 + 8];\n"
+                "    return (char *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);\n#endif\n}\n\n",
+                macro, macro);
+}
+
+static mc_status write_both(const char *path, const struct mc_export_file *to, struct mc_str *c, struct mc_str *h)
+{
+    struct mc_str name = { 0 };
+    mc_str_addn(&name, path, (size_t)(file_name(path) - path));
+    mc_str_addf(&name, "%s.h", to->name);
+    mc_status s = name.bad || c->bad || h->bad ? MC_EMEMORY : MC_OK;
+    s = s < 0 ? s : mc_file_write(name.s, h->s, h->n);
+    s = s < 0 ? s : mc_file_write(path, c->s, c->n);
+    mc_str_free(&name);
+    return s;
+}
+
+static void file_free(struct mc_export_file *to)
+{
+    for (size_t i = 0; i < to->shared.n; i++) {
+        mc_free(to->shared.at[i].name);
+    }
+    VEC_FREE(to->shared);
+    VEC_FREE(to->kernel);
+    mc_str_free(&to->data);
+    mc_str_free(&to->code);
+}
+
+mc_status mc_export_c(const char *path, int n, const mc_export_function *functions)
+{
+    struct mc_export_file to = { 0 };
+    struct mc_str header = { 0 }, h = { 0 }, c = { 0 };
+    size_t memory = 0;
+    const size_t length = path ? strlen(path) : 0;
+    if (n <= 0 || !functions || length < 3 || strcmp(path + length - 2, ".c") != 0) {
+        return mc_fail(MC_EARG, "export: needs functions and the name of a file that ends in .c");
+    }
+    struct mc_str base = { 0 };
+    mc_str_addn(&base, file_name(path), strlen(file_name(path)) - 2);
+    char *name = base.s ? identifier(base.s, false) : NULL, *macro = base.s ? identifier(base.s, true) : NULL;
+    to.name = name;
+    mc_status s = name && macro ? MC_OK : MC_EMEMORY;
+    for (int i = 0; i < n && s == MC_OK; i++) {
+        s = export_one(&to, &functions[i], i, &header, &memory);
+    }
+    if (s == MC_OK) {
+        print_header(&h, &to, macro, memory, header.s);
+        print_head(&c, &to, macro);
+        s = print_init(&c, &to);
+    }
+    s = s < 0 ? s : mc_export_text(&c, &to, macro);
+    if (s == MC_OK) {
+        mc_str_add(&c, to.data.s ? to.data.s : "");
+        mc_indent(&c, to.code.s ? to.code.s : "");
+        s = write_both(path, &to, &c, &h);
+    }
+    file_free(&to);
+    mc_str_free(&header);
+    mc_str_free(&h);
+    mc_str_free(&c);
+    mc_str_free(&base);
+    mc_free(name);
+    mc_free(macro);
+    return s;
+}

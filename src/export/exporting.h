@@ -1,0 +1,64 @@
+/* exporting.h: the parts of an export: one function at one shape, and the text that is being written.
+ *
+ * An exported file is, from the top: its structure of shared variables and their initial values; the text of
+ * vectors and portable sums; the kernels of all functions; then each function, a static function a step. */
+#ifndef MC_EXPORTING_H
+#define MC_EXPORTING_H
+
+#include <monochord.h>
+#include "exec/heavy/heavy.h"
+#include "heavy/portable/portable.h"
+#include "schedule/schedule.h"
+
+/* A shared variable of any of the functions: a member of the structure. */
+struct mc_export_shared {
+    struct mc_shared *shared;
+    char *name;                     /* a C identifier */
+};
+/* A file that is being written. */
+struct mc_export_file {
+    const char *name;               /* the prefix of its public names */
+    VEC(struct mc_export_shared) shared;
+    VEC(struct mc_kernel) kernel;   /* copies under the names of the file */
+    struct mc_str data, code;       /* constants; functions of steps */
+    bool f32, f64;                  /* portable sums that it needs */
+    int ndata;                      /* constants so far */
+};
+/* One function at one shape. */
+struct mc_export_one {
+    struct mc_export_file *to;
+    struct mc_function *f;
+    struct mc_shape_plan *p;
+    const char *name;               /* "train" */
+    int number;
+    struct mc_arena names;          /* expressions */
+    int *constant;                  /* by value: the number of the array that holds it; 0: none yet */
+    size_t memory;                  /* bytes of the arena, copies of updates included */
+};
+
+/* address.c: C expressions; "" and to->code.bad if there is no memory */
+const char *mc_export_format(struct mc_export_one *x, const char *fmt, ...) MC_PRINTF(2, 3);
+/* the member for the i-th shared variable of the function */
+const char *mc_export_member(const struct mc_export_one *x, int i);
+/* of type char *: the first element of a value */
+const char *mc_export_address(struct mc_export_one *x, int value);
+/* the same as a pointer to the value's dtype */
+const char *mc_export_pointer(struct mc_export_one *x, int value);
+const char *mc_export_scratch(struct mc_export_one *x, int step, size_t offset); /* char * */
+/* the C type of an element; "" for none */
+const char *mc_export_type(mc_dtype d);
+/* prints the elements of an array, contiguous, as a list */
+void mc_export_elements(struct mc_str *out, const mc_array *a);
+/* prints a copy of the slot's elements at `from` to contiguous memory at `to`, both char * */
+void mc_export_dense(struct mc_str *out, const struct mc_slot *slot, const char *from, const char *to);
+/* kernel.c */
+mc_status mc_export_kernels(struct mc_export_one *x); /* collects those of the function in to->kernel */
+mc_status mc_export_kernel(struct mc_export_one *x, int step, const struct mc_launch *l);
+/* the epilogue kernel of a solver step, on the whole result */
+void mc_export_epilogue(struct mc_export_one *x, int step);
+/* text.c: what precedes the functions: types, portable sums, kernels */
+mc_status mc_export_text(struct mc_str *out, const struct mc_export_file *f, const char *macro);
+/* heavy.c */
+mc_status mc_export_heavy(struct mc_export_one *x, int step);
+
+#endif

@@ -1,0 +1,91 @@
+/* heavy.c: solver steps in an exported file: matrix products and convolutions as portable sums, pooling and
+ * normalisation as loops; then the epilogue kernel on the whole result. */
+#include "export/exporting.h"
+#include "heavy/conv/conv.h"
+#include "heavy/norm/norm.h"
+#include "heavy/pool/pool.h"
+
+/* ---- matrix products and convolutions ---- */
+
+/* A solver without a program: say which problem it was. */
+static mc_status no_program(const struct mc_plan *plan)
+{
+    struct mc_str key = { 0 };
+    plan->problem->family->key(plan->problem, &key);
+    const mc_status s = mc_fail(MC_EUNSUPPORTED,
+                                "'%s' is not exported: products and convolutions are, of float32 and float64",
+                                key.s ? key.s : plan->problem->family->name);
+    mc_str_free(&key);
+    return s;
+}
+
+static mc_status print_program(struct mc_export_one *x, const struct mc_plan *plan,
+                               const char *const memory[PORTABLE_NMEMORY])
+{
+    const struct mc_portable_program *p = mc_portable_program_of(plan);
+    if (!p) {
+        return no_program(plan);
+    }
+    x->to->f32 |= p->dtype == MC_FLOAT32;
+    x->to->f64 |= p->dtype == MC_FLOAT64;
+    mc_portable_print(&x->to->code, p, memory);
+    return MC_OK;
+}
+
+static mc_status product(struct mc_export_one *x, int step)
+{
+    const struct mc_step *st = &x->f->code->program.step.at[step];
+    const struct mc_heavy *h = x->p->step[step].heavy;
+    const char *memory[PORTABLE_NMEMORY];
+    size_t work = mc_heavy_copies(h);
+    for (int i = 0; i < 2; i++) {
+        const int v = mc_heavy_source(x->f, st->heavy, i);
+        const struct mc_slot *slot = &x->p->slot[v];
+        memory[i] = mc_export_pointer(x, v);
+        if (h->copy[i] >= 0) {
+            const char *to = mc_export_scratch(x, step, (size_t)h->copy[i]);
+            mc_export_dense(&x->to->code, slot, mc_export_address(x, v), to);
+            memory[i] = mc_export_format(x, "(%s *)(%s)", mc_export_type(slot->type.dtype), to);
+            work += (mc_slot_bytes(slot) + 63) / 64 * 64;
+        }
+    }
+    const int c = mc_heavy_result(st, 0);
+    memory[2] = mc_export_pointer(x, st->kernel ? st->operand[st->product] : c);
+    memory[PORTABLE_WORKSPACE] = mc_export_format(x, "(%s *)(%s)", mc_export_type(x->p->slot[c].type.dtype),
+                                                  mc_export_scratch(x, step, work));
+    return print_program(x, h->plan, memory);
+}
+
+static mc_status convolution(struct mc_export_one *x, int step)
+{
+    const struct mc_step *st = &x->f->code->program.step.at[step];
+    const struct mc_heavy *h = x->p->step[step].heavy;
+    const signed char *from = mc_conv_operand[mc_conv_pass_of(st->heavy->op)];
+    const char *memory[PORTABLE_NMEMORY];
+    for (int r = 0; r < 3; r++) {
+        memory[r] = mc_export_pointer(x, from[r] < 0 ? mc_heavy_result(st, 0)
+                                                     : mc_heavy_source(x->f, st->heavy, from[r]));
+    }
+    memory[PORTABLE_WORKSPACE] =
+        mc_export_format(x, "(%s *)(%s)", mc_export_type(x->p->slot[mc_heavy_result(st, 0)].type.dtype),
+                         mc_export_scratch(x, step, mc_heavy_copies(h)));
+    return print_program(x, h->plan, memory);
+}
+
+/* ---- all ---- */
+
+mc_status mc_export_heavy(struct mc_export_one *x, int step)
+{
+    const struct mc_step *st = &x->f->code->program.step.at[step];
+    mc_status s = MC_OK;
+    switch (st->heavy->op->solvers) {
+    case SOLVERS_GEMM: s = product(x, step); break;
+    case SOLVERS_CONV: s = convolution(x, step); break;
+    default: s = mc_fail(MC_EUNSUPPORTED, "%s is not exported", st->heavy->op->name); break;
+    }
+    TRY(s);
+    if (mc_heavy_calls_kernel(x->f, st)) {
+        mc_export_epilogue(x, step);
+    }
+    return MC_OK;
+}

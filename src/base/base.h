@@ -83,6 +83,9 @@ void mc_str_addn(struct mc_str *b, const char *s, size_t n);
 void mc_str_bytes(struct mc_str *b, double bytes); /* "1.5 MiB" */
 void mc_str_addf(struct mc_str *b, const char *fmt, ...) MC_PRINTF(2, 3);
 void mc_str_addv(struct mc_str *b, const char *fmt, va_list ap);
+/* a line of C text: four spaces for each level of depth, the text, a newline */
+void mc_str_code(struct mc_str *b, int depth, const char *fmt, ...) MC_PRINTF(3, 4);
+void mc_str_real(struct mc_str *b, double v);        /* v as a C literal of type double, with all its bits */
 void mc_str_json(struct mc_str *b, const char *s);   /* quoted and escaped */
 void mc_str_html(struct mc_str *b, const char *s);   /* escaped for HTML and SVG text */
 char *mc_str_take(struct mc_str *b);                 /* the text, owned by the caller; NULL if bad */

@@ -28,4 +28,9 @@ struct mc_plan *mc_norm_cuda_plan(const struct mc_norm_problem *p, const struct 
 mc_status mc_norm_problem_of(const mc_node *n, const struct mc_type *x, const int64_t *const strides[3],
                              struct mc_norm_problem *p);
 
+/* print.c: prints a block of C99 that computes the problem.  operand: C expressions of typed pointers, by
+ * role; NULL: there is none.  The names in the block that come from outside are those of operand[], of
+ * stdint.h and of math.h.  float32 and float64 only: MC_EUNSUPPORTED. */
+mc_status mc_norm_print(struct mc_str *out, const struct mc_norm_problem *q, const char *const operand[3]);
+
 #endif

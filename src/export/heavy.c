@@ -72,18 +72,48 @@ static mc_status convolution(struct mc_export_one *x, int step)
     return print_program(x, h->plan, memory);
 }
 
+/* ---- pooling and normalisation ---- */
+
+/* The same as a typed pointer; NULL: no such operand. */
+static const char *operand(struct mc_export_one *x, int value)
+{
+    return value < 0 ? NULL : mc_export_pointer(x, value);
+}
+
+static mc_status pooling(struct mc_export_one *x, int step)
+{
+    struct mc_pool_problem q;
+    const char *at[POOL_NARRAY];
+    int v[POOL_NARRAY];
+    TRY(mc_pooling_problem(x->f, x->p, step, v, &q));
+    for (int r = 0; r < POOL_NARRAY; r++) {
+        at[r] = operand(x, v[r]);
+    }
+    return mc_pool_print(&x->to->code, &q, at);
+}
+
+static mc_status across(struct mc_export_one *x, int step)
+{
+    struct mc_norm_problem q;
+    const char *at[3];
+    int v[3];
+    TRY(mc_across_problem(x->f, x->p, step, v, &q));
+    for (int r = 0; r < 3; r++) {
+        at[r] = operand(x, v[r]);
+    }
+    return mc_norm_print(&x->to->code, &q, at);
+}
+
 /* ---- all ---- */
+
+static mc_status (*const families[])(struct mc_export_one *x, int step) = {
+    [SOLVERS_GEMM] = product, [SOLVERS_CONV] = convolution, [SOLVERS_POOL] = pooling, [SOLVERS_NORM] = across,
+};
 
 mc_status mc_export_heavy(struct mc_export_one *x, int step)
 {
     const struct mc_step *st = &x->f->code->program.step.at[step];
-    mc_status s = MC_OK;
-    switch (st->heavy->op->solvers) {
-    case SOLVERS_GEMM: s = product(x, step); break;
-    case SOLVERS_CONV: s = convolution(x, step); break;
-    default: s = mc_fail(MC_EUNSUPPORTED, "%s is not exported", st->heavy->op->name); break;
-    }
-    TRY(s);
+    TRY(families[st->heavy->op->solvers](x, step));
     if (mc_heavy_calls_kernel(x->f, st)) {
         mc_export_epilogue(x, step);
     }

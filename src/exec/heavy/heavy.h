@@ -71,6 +71,10 @@ mc_status mc_pooling_problem(const struct mc_function *f, const struct mc_shape_
                              struct mc_pool_problem *q);
 mc_status mc_pooling_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_pooling_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
+struct mc_norm_problem;
+/* v: the value of each operand; -1: there is no such array */
+mc_status mc_across_problem(const struct mc_function *f, const struct mc_shape_plan *p, int step, int v[3],
+                            struct mc_norm_problem *q);
 mc_status mc_across_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_across_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch);
 /* epilogue.c: may a solver compute the step's epilogue, as far as the program, sizes and strides allow?

@@ -22,6 +22,7 @@ static const struct command commands[] = {
     { "train",  "MODEL [OPTION ...]",   "train a model of layers, a line each, with checkpoints and a report", command_train, train_options },
     { "data",   "WHERE [SHEET.png]",    "what data there is, and a sheet of its pictures", command_data },
     { "predict", "FILE [OPTION ...] [PICTURE ...]", "what a trained model makes of pictures, or of data", command_predict, predict_options },
+    { "export", "MODEL --c FILE.c [OPTION ...]", "a model as a C file that needs no library", command_export, export_options },
     { "demo",   "[PAGE]",               "LeNet learns drawn digits, the tutorial's loop races NumPy; writes report.html", command_demo },
     { "bench",  "SUITE [--only TEXT] [--json]", "measure; without SUITE a list of suites", command_bench,
       "  --only TEXT  the cases whose names have TEXT\n"

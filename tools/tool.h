@@ -61,13 +61,14 @@ struct timing time_calls(bool (*once)(void *arg), void *arg, double seconds);
 enum { MOST_TURNS = 4 };
 bool time_turns(bool (*once)(void *arg), int n, void *const arg[], double seconds, struct timing t[]);
 
-extern const char run_options[], train_options[], predict_options[];
+extern const char run_options[], train_options[], predict_options[], export_options[];
 int command_run(int argc, char **argv);   /* monochord_run.c */
 int command_bench(int argc, char **argv); /* monochord_bench.c */
 int command_demo(int argc, char **argv);  /* monochord_demo.c */
 int command_data(int argc, char **argv);  /* monochord_data.c */
 int command_train(int argc, char **argv); /* monochord_train.c */
 int command_predict(int argc, char **argv); /* monochord_predict.c */
+int command_export(int argc, char **argv);  /* monochord_export.c */
 int wisdom_picture(const char *path);     /* monochord_picture.c */
 
 #endif

@@ -43,7 +43,7 @@ FORCE_INLINE void NAME(columns_tile)(const int rows, const int vectors, const in
         UNROLL(3)
         for (int v = 0; v < vectors; v++) {
             const R *at = y + f * yf + v * WIDTH;
-            sum[f][v] = !add ? NAME(zero)() : tail ? NAME(load_n)(at, tail) : NAME(load)(at);
+            sum[f][v] = !add ? NAME(zero)() : tail && v == vectors - 1 ? NAME(load_n)(at, tail) : NAME(load)(at);
         }
     }
     for (int64_t c = c0; c < c1; c++) {
@@ -53,7 +53,8 @@ FORCE_INLINE void NAME(columns_tile)(const int rows, const int vectors, const in
             V b[VECTORS];
             UNROLL(3)
             for (int v = 0; v < vectors; v++) {
-                b[v] = tail ? NAME(load_n)(xb + v * WIDTH, tail) : NAME(load)(xb + v * WIDTH);
+                b[v] = tail && v == vectors - 1 ? NAME(load_n)(xb + v * WIDTH, tail) : NAME(load)(xb + v * WIDTH);
+                IN_REGISTER(b[v]);
             }
             UNROLL(8)
             for (int f = 0; f < rows; f++) {
@@ -70,7 +71,7 @@ FORCE_INLINE void NAME(columns_tile)(const int rows, const int vectors, const in
         UNROLL(3)
         for (int v = 0; v < vectors; v++) {
             R *at = y + f * yf + v * WIDTH;
-            if (tail) {
+            if (tail && v == vectors - 1) {
                 NAME(store_n)(at, sum[f][v], tail);
             } else {
                 NAME(store)(at, sum[f][v]);
@@ -79,7 +80,7 @@ FORCE_INLINE void NAME(columns_tile)(const int rows, const int vectors, const in
     }
 }
 
-/* All rows of y for `vectors` vectors of columns; tail: the elements of the only vector, or 0. */
+/* All rows of y for `vectors` vectors of columns; tail: the elements of the last one, if it is not full. */
 FORCE_INLINE void NAME(columns_strip)(const int vectors, const int tail, const int64_t *g, const int64_t *wt,
                                 const int64_t *xt, int64_t c0, int64_t c1, const R *w, const R *x, R *y, int add)
 {
@@ -112,11 +113,13 @@ TARGET static void NAME(columns)(const int64_t *g, const int64_t *offsets, const
         for (; p + VECTORS * WIDTH <= g[3]; p += VECTORS * WIDTH) {
             NAME(columns_strip)(VECTORS, 0, g, wt, xt, c, end, w, x + p, y + p, old);
         }
-        for (; p + WIDTH <= g[3]; p += WIDTH) {
-            NAME(columns_strip)(1, 0, g, wt, xt, c, end, w, x + p, y + p, old);
-        }
-        if (p < g[3]) {
-            NAME(columns_strip)(1, (int)(g[3] - p), g, wt, xt, c, end, w, x + p, y + p, old);
+        const int left = (int)(g[3] - p);
+        if (left > 2 * WIDTH) {
+            NAME(columns_strip)(VECTORS, left - 2 * WIDTH, g, wt, xt, c, end, w, x + p, y + p, old);
+        } else if (left > WIDTH) {
+            NAME(columns_strip)(2, left - WIDTH, g, wt, xt, c, end, w, x + p, y + p, old);
+        } else if (left > 0) {
+            NAME(columns_strip)(1, left, g, wt, xt, c, end, w, x + p, y + p, old);
         }
     }
 }
@@ -166,6 +169,7 @@ FORCE_INLINE void NAME(dots_tile)(const int rows, const int columns, const int64
                 UNROLL(6)
                 for (int i = 0; i < columns; i++) {
                     v[i] = NAME(load)(bn + bq[i] + p + l * WIDTH);
+                    IN_REGISTER(v[i]);
                 }
                 UNROLL(4)
                 for (int f = 0; f < rows; f++) {
@@ -209,27 +213,28 @@ FORCE_INLINE void NAME(dots_tile)(const int rows, const int columns, const int64
     }
 }
 
-FORCE_INLINE void NAME(dots_strip)(const int columns, const int64_t *g, const int64_t *offsets, int64_t q, const R *a,
-                             const R *b, R *y, int add)
+/* Rows stay in the L1 cache while all columns pass. */
+FORCE_INLINE void NAME(dots_strip)(const int rows, const int64_t *g, const int64_t *offsets, const R *a, const R *b,
+                                   R *y, int add)
 {
-    int64_t f = 0;
-    for (; f + DOT_ROWS <= g[0]; f += DOT_ROWS) {
-        NAME(dots_tile)(DOT_ROWS, columns, g, offsets, q, a + f * g[5], b, y + f * g[9], add);
+    const int64_t all = g[1] * g[2];
+    int64_t q = 0;
+    for (; q + DOT_COLUMNS <= all; q += DOT_COLUMNS) {
+        NAME(dots_tile)(rows, DOT_COLUMNS, g, offsets, q, a, b, y, add);
     }
-    for (; f < g[0]; f++) {
-        NAME(dots_tile)(1, columns, g, offsets, q, a + f * g[5], b, y + f * g[9], add);
+    for (; q < all; q++) {
+        NAME(dots_tile)(rows, 1, g, offsets, q, a, b, y, add);
     }
 }
 
 TARGET static void NAME(dots)(const int64_t *g, const int64_t *offsets, const R *a, const R *b, R *y, int add)
 {
-    const int64_t all = g[1] * g[2];
-    int64_t q = 0;
-    for (; q + DOT_COLUMNS <= all; q += DOT_COLUMNS) {
-        NAME(dots_strip)(DOT_COLUMNS, g, offsets, q, a, b, y, add);
+    int64_t f = 0;
+    for (; f + DOT_ROWS <= g[0]; f += DOT_ROWS) {
+        NAME(dots_strip)(DOT_ROWS, g, offsets, a + f * g[5], b, y + f * g[9], add);
     }
-    for (; q < all; q++) {
-        NAME(dots_strip)(1, g, offsets, q, a, b, y, add);
+    for (; f < g[0]; f++) {
+        NAME(dots_strip)(1, g, offsets, a + f * g[5], b, y + f * g[9], add);
     }
 }
 #undef V

@@ -6,9 +6,10 @@
 #if LEVEL == 512
 #define TARGET       __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))
 #define FORCE_INLINE       static inline TARGET __attribute__((always_inline))
+#define IN_REGISTER(v) __asm__("" : "+v"(v)) /* a compiler may read it from memory at each use otherwise */
 typedef __m512 v_f32;
 typedef __m512d v_f64;
-enum { WIDTH_f32 = 16, WIDTH_f64 = 8, ROWS = 8, VECTORS = 3, DOT_ROWS = 4, DOT_COLUMNS = 6 };
+enum { WIDTH_f32 = 16, WIDTH_f64 = 8, ROWS = 8, VECTORS = 3, DOT_ROWS = 4, DOT_COLUMNS = 5 };
 FORCE_INLINE v_f32 zero_f32(void) { return _mm512_setzero_ps(); }
 FORCE_INLINE v_f64 zero_f64(void) { return _mm512_setzero_pd(); }
 FORCE_INLINE v_f32 load_f32(const float *p) { return _mm512_loadu_ps(p); }
@@ -26,9 +27,10 @@ FORCE_INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return _mm512_fmadd_pd(
 #elif LEVEL == 256
 #define TARGET       __attribute__((target("avx2,fma")))
 #define FORCE_INLINE       static inline TARGET __attribute__((always_inline))
+#define IN_REGISTER(v) __asm__("" : "+x"(v))
 typedef __m256 v_f32;
 typedef __m256d v_f64;
-enum { WIDTH_f32 = 8, WIDTH_f64 = 4, ROWS = 4, VECTORS = 3, DOT_ROWS = 2, DOT_COLUMNS = 3 };
+enum { WIDTH_f32 = 8, WIDTH_f64 = 4, ROWS = 4, VECTORS = 3, DOT_ROWS = 3, DOT_COLUMNS = 2 };
 FORCE_INLINE __m256i first_f32(int n)
 {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
@@ -54,6 +56,7 @@ FORCE_INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return _mm256_fmadd_pd(
 #elif LEVEL == 128
 #define TARGET
 #define FORCE_INLINE       static inline __attribute__((always_inline))
+#define IN_REGISTER(v) (void)(v)
 typedef float v_f32 __attribute__((vector_size(16)));
 typedef double v_f64 __attribute__((vector_size(16)));
 enum { WIDTH_f32 = 4, WIDTH_f64 = 2, ROWS = 4, VECTORS = 2, DOT_ROWS = 1, DOT_COLUMNS = 3 };
@@ -94,6 +97,7 @@ FORCE_INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return a * b + c; }
 #else
 #define TARGET
 #define FORCE_INLINE       static inline
+#define IN_REGISTER(v) (void)(v)
 typedef float v_f32;
 typedef double v_f64;
 enum { WIDTH_f32 = 1, WIDTH_f64 = 1, ROWS = 4, VECTORS = 2, DOT_ROWS = 1, DOT_COLUMNS = 1 };

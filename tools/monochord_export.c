@@ -1,0 +1,112 @@
+/* monochord_export.c: `monochord export`: a model's functions as one C file. */
+#include "train.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_BATCHES = 8 };
+
+const char export_options[] =
+    "  MODEL         what monochord train saved; or a file with a layer a line, or lenet, mlp, ...\n"
+    "  --c FILE.c    the file to write; a header FILE.h is written beside it\n"
+    "  --batch N,N   1: examples of a call; a function for each number\n"
+    "  --train       a training step too, for the last of these numbers\n";
+
+/* "1,32": false: complained. */
+static bool read_batches(const char *text, long *batch, int *n)
+{
+    *n = 0;
+    while (text && *n < MOST_BATCHES) {
+        char *end;
+        batch[*n] = strtol(text, &end, 10);
+        if (end == text || batch[*n] < 1 || (*end && *end != ',')) {
+            break;
+        }
+        (*n)++;
+        if (!*end) {
+            return true;
+        }
+        text = end + 1;
+    }
+    return complain("export: --batch needs numbers such as 1,32, at most %d", MOST_BATCHES), false;
+}
+
+/* Appends "x[32, 784]", a node's name and sizes, with `batch` for its first axis. */
+static void add_sizes(struct text *out, const char *name, int rank, const int64_t *dims, long batch)
+{
+    text_addf(out, "%s%s[", out->n ? ", " : "", name);
+    for (int a = 0; a < rank; a++) {
+        text_addf(out, a ? ", %lld" : "%lld", a ? (long long)dims[a] : (long long)batch);
+    }
+    text_addf(out, "]");
+}
+
+/* Writes the functions.  False: complained. */
+static bool write_functions(struct model *m, const char *path, const long *batch, int n, bool train)
+{
+    mc_export_function f[MOST_BATCHES + 1];
+    struct text sizes[MOST_BATCHES + 1] = { { 0 } }, name[MOST_BATCHES] = { { 0 } };
+    mc_layer *in = mc_net_layer(m->net, 0);
+    const char *input = mc_layer_name(in);
+    mc_function *predict = mc_net_predictor(m->net), *step = train ? mc_net_trainer(m->net) : NULL;
+    bool good = (predict && (step || !train)) || (complain_library("export"), false);
+    for (int i = 0; i < n && good; i++) {
+        text_addf(&name[i], n > 1 ? "predict_%ld" : "predict", batch[i]);
+        add_sizes(&sizes[i], input, mc_layer_rank(in), mc_layer_dims(in), batch[i]);
+        f[i] = (mc_export_function){ predict, name[i].s, sizes[i].s };
+    }
+    if (train && good) {
+        mc_node *t = mc_net_target(m->net);
+        add_sizes(&sizes[n], input, mc_layer_rank(in), mc_layer_dims(in), batch[n - 1]);
+        add_sizes(&sizes[n], mc_node_name(t), mc_node_rank(t), mc_node_dims(t), batch[n - 1]);
+        f[n] = (mc_export_function){ step, "train", sizes[n].s };
+    }
+    good = good && (mc_export_c(path, n + train, f) == MC_OK || (complain_library("export"), false));
+    for (int i = 0; i <= n; i++) {
+        text_free(&sizes[i]);
+    }
+    for (int i = 0; i < n; i++) {
+        text_free(&name[i]);
+    }
+    mc_function_free(predict);
+    mc_function_free(step);
+    return good;
+}
+
+static bool is_checkpoint(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+    return dot && (strcmp(dot, ".npz") == 0 || strcmp(dot, ".safetensors") == 0);
+}
+
+int command_export(int argc, char **argv)
+{
+    struct model m = { 0 };
+    struct words w = { 0 };
+    const char *path = NULL, *name = NULL;
+    long batch[MOST_BATCHES] = { 1 };
+    int n = 1;
+    bool train = false, good = true;
+    for (int i = 1; i < argc && good; i++) {
+        if (strcmp(argv[i], "--train") == 0) {
+            train = true;
+        } else if (strcmp(argv[i], "--c") == 0) {
+            path = argv[++i];
+            good = path || !complain("--c needs the name of a file");
+        } else if (strcmp(argv[i], "--batch") == 0) {
+            good = read_batches(argv[++i], batch, &n);
+        } else if (argv[i][0] == '-' || name) {
+            good = !complain_word("export", argv[i]);
+        } else {
+            name = argv[i];
+        }
+    }
+    good = good && ((name && path) || !complain_usage("export"));
+    good = good && train_floats();
+    good = good && (is_checkpoint(name) ? checkpoint_model(&m, name, &w) : model_make(&m, name, 1, NULL, 0));
+    good = good && write_functions(&m, path, batch, n, train);
+    model_free(&m);
+    text_free(&w.classes);
+    text_free(&w.columns);
+    text_free(&w.data);
+    return !good;
+}

@@ -203,5 +203,29 @@ void mc_render_grid(struct mc_str *out, const struct mc_dialect *d, int n, struc
 void mc_indent(struct mc_str *out, const char *text);
 /* render.c: kernels as one text */
 void mc_render(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
+/* what that text has before its kernels: types, functions */
+void mc_render_functions(struct mc_str *out, const struct mc_dialect *d, int n,
+                         struct mc_kernel *const *kernels);
+/* One launch of a kernel.  Expressions are C, and contain no name that is a letter, or a letter and digits,
+ * and none of to, acc, far, beyond, stop, nb, err, i64. */
+struct mc_kernel_launch {
+    const int64_t *s, *n;       /* as in mc_kernel_fn; for the join of a fold, n[0] is the number of chunks */
+    /* by operand, then row buffers or accumulators: its address, of type char *; of an index operand, an
+     * integer */
+    const char *const *base;
+    /* fold, NULL: the numbers n[0] and n[3].  Else names of variables, for what differs from chunk to
+     * chunk. */
+    const char *count, *first;
+};
+/* Prints the loops of k, which is no vector kernel, as a block without a function around it.  Counts, strides
+ * and addresses are those of the launch; loops of one iteration are omitted.  A kernel that checks indices or
+ * is bounded sets err[], as a kernel's function does.  Of a fold: what runs for each chunk; and the end, as
+ * NAME_join. */
+void mc_render_launch(struct mc_str *out, const struct mc_dialect *d, const struct mc_kernel *k,
+                      const struct mc_kernel_launch *at);
+void mc_render_launch_join(struct mc_str *out, const struct mc_dialect *d, const struct mc_kernel *k,
+                           const struct mc_kernel_launch *at);
+/* indent.c: C text with a statement a line, indented by braces */
+void mc_indent(struct mc_str *out, const char *text);
 
 #endif

@@ -120,7 +120,7 @@ const char *mc_export_address(struct mc_export_one *x, int value)
     switch (at->base) {
     case BASE_ARENA: base = "arena"; break;
     case BASE_INPUT: base = mc_export_format(x, "(char *)in[%d]", at->index); break;
-    case BASE_SHARED: base = mc_export_format(x, "(char *)m->%s", mc_export_member(x, at->index)); break;
+    case BASE_SHARED: base = mc_export_format(x, "(char *)model->%s", mc_export_member(x, at->index)); break;
     case BASE_OUTPUT: base = mc_export_format(x, "(char *)out[%d]", at->index); break;
     case BASE_FIXED: base = constant(x, value); break;
     case BASE_NONE:

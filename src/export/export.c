@@ -221,8 +221,8 @@ static mc_status print_steps(struct mc_export_one *x, struct mc_str *calls)
         mc_str_add(out, "\n");
         add_comment(out, mc_step_text(x->f->code, i));
         mc_str_addf(out,
-                    "TARGET static int %s_step%d(struct %s *m, char *arena, const void *const *in, void *const *out)\n{\n"
-                    "(void)m, (void)arena, (void)in, (void)out;\n",
+                    "TARGET static int %s_step%d(struct %s *model, char *arena, const void *const *in, void *const *out)\n{\n"
+                    "(void)model, (void)arena, (void)in, (void)out;\n",
                     x->name, i, x->to->name);
         TRY(one_step(x, i, &nothing));
         if (nothing && !out->bad) {
@@ -231,7 +231,7 @@ static mc_status print_steps(struct mc_export_one *x, struct mc_str *calls)
             continue;
         }
         mc_str_add(out, "return 0;\n}\n");
-        mc_str_addf(calls, "%s%s_step%d(m, arena, in, out)", calls->n ? " ||\n" : "", x->name, i);
+        mc_str_addf(calls, "%s%s_step%d(model, arena, in, out)", calls->n ? " ||\n" : "", x->name, i);
     }
     return out->bad || calls->bad ? MC_EMEMORY : MC_OK;
 }
@@ -261,7 +261,7 @@ static void print_results(struct mc_export_one *x)
             struct mc_slot plain = *at;
             mc_slot_set(&plain, &at->type);
             const char *from = mc_export_address(x, v), *kept = mc_export_format(x, "arena + %zu", safe),
-                       *to = mc_export_format(x, "(char *)m->%s", mc_export_member(x, k));
+                       *to = mc_export_format(x, "(char *)model->%s", mc_export_member(x, k));
             if (copied && pass == 0) {
                 mc_export_dense(out, at, from, kept);
             } else if (pass == 1) {
@@ -288,7 +288,7 @@ static const char *c_dims(struct mc_export_one *x, const struct mc_type *t)
 static const char *parameter(struct mc_export_one *x, int i)
 {
     static const char *const taken[] = {
-        "m", "memory", "arena", "in", "out", "auto", "break", "case", "char", "class", "const", "continue", "default",
+        "model", "memory", "arena", "in", "out", "auto", "break", "case", "char", "class", "const", "continue", "default",
         "delete", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long",
         "new", "operator", "private", "public", "register", "return", "short", "signed", "sizeof", "static", "struct",
         "switch", "template", "this", "typedef", "union", "unsigned", "using", "virtual", "void", "volatile", "while",
@@ -337,7 +337,7 @@ static mc_status print_function(struct mc_export_one *x, struct mc_str *header)
     s = s < 0 ? s : print_steps(x, &calls);
     if (s == MC_OK) {
         print_parameters(x, &parameters, &docs);
-        mc_str_addf(out, "\nint %s_%s(struct %s *m, void *memory%s)\n{\n", x->to->name, x->name, x->to->name,
+        mc_str_addf(out, "\nint %s_%s(struct %s *model, void *memory%s)\n{\n", x->to->name, x->name, x->to->name,
                     parameters.s ? parameters.s : "");
         mc_str_add(out, "const void *const in[] = { ");
         for (int i = 0; i < pr->ninput; i++) {
@@ -348,7 +348,7 @@ static mc_status print_function(struct mc_export_one *x, struct mc_str *header)
             mc_str_addf(out, "%s, ", parameter(x, pr->ninput + i));
         }
         mc_str_add(out, "NULL };\nchar *const arena = memory ? (char *)memory : own_memory();\n"
-                        "(void)in, (void)out, (void)arena, (void)m;\n");
+                        "(void)in, (void)out, (void)arena, (void)model;\n");
         if (calls.n) {
             mc_str_addf(out, "if (%s) {\nreturn 1;\n}\n", calls.s);
         }
@@ -357,7 +357,7 @@ static mc_status print_function(struct mc_export_one *x, struct mc_str *header)
         mc_str_addf(header, "\n/* %s", x->f->name);
         mc_str_addf(header, ".  Returns 0, or 1 if an index was out of range; then no variable has changed.\n%s */\n",
                     docs.s ? docs.s : "");
-        mc_str_addf(header, "int %s_%s(struct %s *m, void *memory%s);\n", x->to->name, x->name, x->to->name,
+        mc_str_addf(header, "int %s_%s(struct %s *model, void *memory%s);\n", x->to->name, x->name, x->to->name,
                     parameters.s ? parameters.s : "");
     }
     s = s == MC_OK && (parameters.bad || docs.bad || out->bad) ? MC_EMEMORY : s;
@@ -368,11 +368,11 @@ static mc_status print_function(struct mc_export_one *x, struct mc_str *header)
 }
 
 /* f is locked, and so are its shared variables. */
-static mc_status export_locked(struct mc_export_file *to, const mc_export_function *e, int number,
+static mc_status export_locked(struct mc_export_file *to, const mc_export_function *e,
                                struct mc_str *header, size_t *memory)
 {
     struct mc_function *f = e->function;
-    struct mc_export_one x = { .to = to, .f = f, .number = number, .name = e->name };
+    struct mc_export_one x = { .to = to, .f = f, .name = e->name };
     struct mc_plan_options o = mc_plan_options_of(NULL);
     o.portable = true;
     o.mode = PLAN_ESTIMATE;
@@ -412,7 +412,7 @@ static mc_status export_one(struct mc_export_file *to, const mc_export_function 
         }
     }
     s = s < 0 ? s : add_shared(to, f);
-    s = s < 0 ? s : export_locked(to, e, number, header, memory);
+    s = s < 0 ? s : export_locked(to, e, header, memory);
     for (int i = 0; i < f->code->program.ninput; i++) {
         mc_array_unref(&f->arg[i]);
     }
@@ -453,13 +453,13 @@ static mc_status print_init(struct mc_str *out, const struct mc_export_file *to)
             mc_str_addf(out, "static const %s initial_%s[] = {", mc_export_type(plain->dtype), to->shared.at[i].name);
             mc_export_elements(out, plain);
             mc_str_add(out, "\n};\n");
-            mc_str_addf(&copies, "    memcpy(m->%s, initial_%s, sizeof initial_%s);\n", to->shared.at[i].name,
+            mc_str_addf(&copies, "    memcpy(model->%s, initial_%s, sizeof initial_%s);\n", to->shared.at[i].name,
                         to->shared.at[i].name, to->shared.at[i].name);
         }
         mc_array_unref(&a);
         mc_array_unref(&plain);
     }
-    mc_str_addf(out, "\nvoid %s_init(struct %s *m)\n{\n%s    (void)m;\n}\n", to->name, to->name, copies.s ? copies.s : "");
+    mc_str_addf(out, "\nvoid %s_init(struct %s *model)\n{\n%s    (void)model;\n}\n", to->name, to->name, copies.s ? copies.s : "");
     const bool bad = copies.bad || out->bad;
     mc_str_free(&copies);
     return bad ? MC_EMEMORY : MC_OK;
@@ -487,7 +487,7 @@ static void print_header(struct mc_str *out, const struct mc_export_file *to, co
                 "unless %s_NO_MEMORY\n * is defined while it is compiled; then calls of several threads must not overlap. */\n"
                 "#define %s_MEMORY %zu\n",
                 macro, macro, MC_MAX(memory, (size_t)64));
-    mc_str_addf(out, "\n/* Sets the variables to the values that they had when they were exported. */\nvoid %s_init(struct %s *m);\n",
+    mc_str_addf(out, "\n/* Sets the variables to the values that they had when they were exported. */\nvoid %s_init(struct %s *model);\n",
                 to->name, to->name);
     mc_str_add(out, functions ? functions : "");
     mc_str_addf(out, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
@@ -529,7 +529,8 @@ static void file_free(struct mc_export_file *to)
 
 mc_status mc_export_c(const char *path, int n, const mc_export_function *functions)
 {
-    struct mc_export_file to = { 0 };
+    struct mc_dialect dialect = mc_export_dialect();
+    struct mc_export_file to = { .dialect = &dialect };
     struct mc_str header = { 0 }, h = { 0 }, c = { 0 };
     size_t memory = 0;
     const size_t length = path ? strlen(path) : 0;

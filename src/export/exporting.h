@@ -19,7 +19,8 @@ struct mc_export_shared {
 struct mc_export_file {
     const char *name;               /* the prefix of its public names */
     VEC(struct mc_export_shared) shared;
-    VEC(struct mc_kernel) kernel;   /* copies under the names of the file */
+    struct mc_dialect *dialect;     /* of its kernels */
+    VEC(struct mc_kernel) kernel;   /* copies, for the functions that they call */
     struct mc_str data, code;       /* constants; functions of steps */
     bool f32, f64;                  /* portable sums that it needs */
     int ndata;                      /* constants so far */
@@ -30,7 +31,6 @@ struct mc_export_one {
     struct mc_function *f;
     struct mc_shape_plan *p;
     const char *name;               /* "train" */
-    int number;
     struct mc_arena names;          /* expressions */
     int *constant;                  /* by value: the number of the array that holds it; 0: none yet */
     size_t memory;                  /* bytes of the arena, copies of updates included */
@@ -55,9 +55,10 @@ void mc_export_dense(struct mc_str *out, const struct mc_slot *slot, const char 
 mc_status mc_export_kernels(struct mc_export_one *x); /* collects those of the function in to->kernel */
 mc_status mc_export_kernel(struct mc_export_one *x, int step, const struct mc_launch *l);
 /* the epilogue kernel of a solver step, on the whole result */
-void mc_export_epilogue(struct mc_export_one *x, int step);
+mc_status mc_export_epilogue(struct mc_export_one *x, int step);
 /* text.c: what precedes the functions: types, portable sums, kernels */
 mc_status mc_export_text(struct mc_str *out, const struct mc_export_file *f, const char *macro);
+struct mc_dialect mc_export_dialect(void);
 /* heavy.c */
 mc_status mc_export_heavy(struct mc_export_one *x, int step);
 

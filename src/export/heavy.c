@@ -114,8 +114,5 @@ mc_status mc_export_heavy(struct mc_export_one *x, int step)
 {
     const struct mc_step *st = &x->f->code->program.step.at[step];
     TRY(families[st->heavy->op->solvers](x, step));
-    if (mc_heavy_calls_kernel(x->f, st)) {
-        mc_export_epilogue(x, step);
-    }
-    return MC_OK;
+    return mc_heavy_calls_kernel(x->f, st) ? mc_export_epilogue(x, step) : MC_OK;
 }

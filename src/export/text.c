@@ -13,10 +13,17 @@ static const char levels[] =
     "#if defined(__GNUC__) && !defined(__clang__)\n#pragma GCC diagnostic ignored \"-Waggressive-loop-optimizations\"\n#endif\n"
     "#if LEVEL > 128\n#include <immintrin.h>\n#elif LEVEL == 128 && defined(__aarch64__)\n#include <arm_neon.h>\n#endif\n";
 
+struct mc_dialect mc_export_dialect(void)
+{
+    struct mc_dialect d = mc_dialect_c;
+    d.reduce_loop = "";
+    return d;
+}
+
 mc_status mc_export_text(struct mc_str *out, const struct mc_export_file *f, const char *macro)
 {
     const size_t n = f->kernel.n;
-    struct mc_dialect d = mc_dialect_c;
+    struct mc_str functions = { 0 };
     struct mc_kernel **k = mc_calloc(n + 1, sizeof *k, "export");
     if (!k) {
         return MC_EMEMORY;
@@ -24,13 +31,13 @@ mc_status mc_export_text(struct mc_str *out, const struct mc_export_file *f, con
     for (size_t i = 0; i < n; i++) {
         k[i] = &f->kernel.at[i];
     }
-    d.reduce_loop = "";
-    d.head = "TARGET static void %s(char *const *p, const i64 *s, const i64 *n, i64 *err)\n{\n";
-    d.reduce_fn = "TARGET static void %s_join(char *const *p, const i64 *s, const i64 *n, i64 *err)\n{\n";
-    mc_str_add(out, d.exact);
+    mc_str_add(out, f->dialect->exact);
     mc_str_addf(out, levels, macro);
     mc_portable_text(out, f->f32, f->f64);
-    mc_render(out, &d, (int)n, k);
+    mc_render_functions(&functions, f->dialect, (int)n, k);
+    mc_indent(out, functions.s ? functions.s : "");
     mc_free(k);
-    return out->bad ? MC_EMEMORY : MC_OK;
+    const bool bad = out->bad || functions.bad;
+    mc_str_free(&functions);
+    return bad ? MC_EMEMORY : MC_OK;
 }

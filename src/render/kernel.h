@@ -200,7 +200,6 @@ struct mc_grid_parts mc_grid_parts(const struct mc_kernel *k);
 /* bytes of shared memory of a block */
 size_t mc_grid_parts_shared(struct mc_grid_parts parts, unsigned threads);
 void mc_render_grid(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
-void mc_indent(struct mc_str *out, const char *text);
 /* render.c: kernels as one text */
 void mc_render(struct mc_str *out, const struct mc_dialect *d, int n, struct mc_kernel *const *kernels);
 /* what that text has before its kernels: types, functions */

@@ -32,7 +32,7 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text,
 #define GEMM "#define RM 4\n#define RN 4\n#define A_BY_K 1\n#define B_BY_K 0\n#define HAS_C0 1\n"
 #define POOL "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 0\n"
 #define POOL3 "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define WHOLE 0\n#define TOGETHER 1\n" \
-    "#define PLACES 4\n#define X_MANY 4\n#define Y_MANY 4\n"                                                 \
+    "#define POSITIONS 4\n#define X_MANY 4\n#define Y_MANY 4\n"                                                 \
     "#define W0 1\n#define W1 3\n#define W2 3\n#define S0 1\n#define S1 2\n#define S2 2\n#define P0 0\n#define P1 1\n#define P2 1\n"
 #define POOL2 "#define SIGNED 1\n#define PLANES_INSIDE 1\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define WHOLE 1\n#define TOGETHER 1\n" \
     "#define W0 1\n#define W1 2\n#define W2 2\n#define S0 1\n#define S1 2\n#define S2 3\n#define P0 0\n#define P1 0\n#define P2 0\n"

@@ -265,7 +265,7 @@ struct mc_graph {
     const struct mc_label *label;  /* given to nodes made now; NULL: none */
     struct mc_dict labels;         /* all labels */
     /* position in the formula that is being read, for carets; NULL: none */
-    const struct mc_source_location *place;
+    const struct mc_source_location *location;
 };
 mc_graph *mc_graph_make(const struct mc_language *language);
 static inline const struct mc_op *mc_op_named(const mc_graph *g, const char *name)
@@ -316,7 +316,7 @@ mc_graph *mc_graph_of(int n, mc_node *const *nodes);
  * messages. */
 MC_API void mc_here(const char *file, int line);
 /* "\n    at train.c:17", or "" if unknown */
-void mc_here_text(char *text, size_t n);
+void mc_user_line_text(char *text, size_t n);
 /* All nodes that the outputs need, in the order of ids (a topological order).  The caller frees the array
  * with mc_free. */
 mc_node **mc_graph_reach(int n, mc_node *const *outputs, size_t *count);

@@ -5,8 +5,8 @@
 #include "op/op.h"
 #include <math.h>
 
-/* CHUNK elements are converted and folded at a time; up to FEW are added sequentially */
-enum { CHUNK = 256, FEW = 16 };
+/* CHUNK elements are converted and folded at a time; up to PAIRWISE_LEAST are added sequentially */
+enum { CHUNK = 256, PAIRWISE_LEAST = 16 };
 
 union number { double f64; float f32; int64_t i64; uint64_t u64; };
 struct acc {
@@ -26,7 +26,7 @@ typedef void total(struct acc *a);
     static T pairwise_##cls(const T *x, int n)                                                     \
     {                                                                                              \
         T s = 0;                                                                                   \
-        if (n > FEW) {                                                                             \
+        if (n > PAIRWISE_LEAST) {                                                                             \
             const int half = (n + 1) / 2;                                                          \
             return pairwise_##cls(x, half) + pairwise_##cls(x + half, n - half);                   \
         }                                                                                          \

@@ -168,7 +168,7 @@ bool mc_grid_few_elements(const struct mc_kernel *k);
 /* does it compute column sums?  Then there is NAME_tally, which adds the sums of the teams. */
 bool mc_grid_column_sums(const struct mc_kernel *k);
 /* columns of a block of NAME_tally: threads along x; there are 128 along y */
-enum { GRID_PLACES = 8 };
+enum { GRID_SUM_COLUMNS = 8 };
 /* bytes of a team's sum of one column; 0: there are no column sums */
 size_t mc_grid_column_sums_size(const struct mc_kernel *k);
 /* blocks of a cluster along y that may share a row of NAME_t */

@@ -36,9 +36,9 @@ static void pointers(struct print *p, bool elements, const char *offset)
     }
 }
 
-/* Sums of floats: lanes add FEW elements, a block of BLOCK elements adds those sums, so that long rows lose
+/* Sums of floats: lanes add CHUNK elements, a block of BLOCK elements adds those sums, so that long rows lose
  * no digits. */
-enum { BLOCK = 2048, FEW = 128 };
+enum { BLOCK = 2048, CHUNK = 128 };
 
 static bool in_blocks(const struct print *p, int v)
 {
@@ -53,7 +53,7 @@ static void declare_block(struct print *p, int v)
     }
 }
 
-static void end_few(struct print *p, int v)
+static void end_chunk(struct print *p, int v)
 {
     if (in_blocks(p, v)) {
         mc_str_addf(p->out, "s%d += l%d; ", v, v);
@@ -90,8 +90,8 @@ static void row_loop(struct print *p)
                 BLOCK, BLOCK, BLOCK);
     mc_print_each(p, declare_block);
     mc_str_addf(p->out,
-                "\nfor (i64 f = b; f < stop; f += %d) {\nconst i64 e = stop - f < %d ? stop : f + %d;\n", FEW,
-                FEW, FEW);
+                "\nfor (i64 f = b; f < stop; f += %d) {\nconst i64 e = stop - f < %d ? stop : f + %d;\n",
+                CHUNK, CHUNK, CHUNK);
     mc_print_each(p, mc_print_lane);
     struct mc_str clauses = { 0 }, *out = p->out;
     p->out = &clauses;
@@ -108,7 +108,7 @@ static void row_loop(struct print *p)
     mc_str_add(p->out, "for (i64 j = f; j < e; j++) { ");
     mc_print_body(p, true, "");
     mc_str_add(p->out, "}\n");
-    mc_print_each(p, end_few);
+    mc_print_each(p, end_chunk);
     mc_str_add(p->out, "}\n");
     mc_print_each(p, end_block);
     mc_str_add(p->out, "}\n");

@@ -160,8 +160,8 @@ static mc_status kernel_space(const struct mc_step_types *q, int64_t *space)
 mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
-    struct mc_type few[32],
-        *type = st->nnode <= 32 ? few : mc_alloc((size_t)st->nnode * sizeof *type, "plan");
+    struct mc_type on_stack[32],
+        *type = st->nnode <= 32 ? on_stack : mc_alloc((size_t)st->nnode * sizeof *type, "plan");
     struct mc_step_types q = { f, p, type, st };
     struct mc_infer out = { 0 };
     mc_status s = type ? MC_OK : MC_EMEMORY;
@@ -199,7 +199,7 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
             }
         }
     }
-    if (type != few) {
+    if (type != on_stack) {
         mc_free(type);
     }
     return s;
@@ -279,23 +279,23 @@ static mc_status plan_shape(struct mc_function *f, struct mc_shape_plan *p)
     return f->code->backend->shape ? f->code->backend->shape(f, p) : MC_OK;
 }
 
-static struct mc_plan_options options_of(const struct mc_function *f, int64_t room)
+static struct mc_plan_options options_of(const struct mc_function *f, int64_t workspace_cap)
 {
     struct mc_plan_options o = mc_plan_options_of(f->code->backend->site);
-    if (room < INT64_MAX) {
-        mc_plan_options_limit(&o, (size_t)room);
+    if (workspace_cap < INT64_MAX) {
+        mc_plan_options_limit(&o, (size_t)workspace_cap);
     }
     return o;
 }
 
-static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey, int64_t room)
+static struct mc_shape_plan *new_plan(struct mc_function *f, int nkey, int64_t workspace_cap)
 {
     const struct mc_program *pr = &f->code->program;
     struct mc_shape_plan *p = mc_calloc(1, sizeof *p, "plan");
     if (!p) {
         return NULL;
     }
-    p->options = options_of(f, room);
+    p->options = options_of(f, workspace_cap);
     p->slot = mc_calloc(pr->value.n + 1, sizeof *p->slot, "plan");
     p->step = mc_calloc(pr->step.n + 1, sizeof *p->step, "plan");
     p->key = mc_alloc((size_t)(nkey + 1) * sizeof *p->key, "plan");
@@ -335,7 +335,7 @@ static void drop_oldest(struct mc_function *f)
     mc_shape_plan_drop(f, oldest);
 }
 
-struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f, int64_t room)
+struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f, int64_t workspace_cap)
 {
     int n = make_key(f);
     f->clock++;
@@ -351,7 +351,7 @@ struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f, int64_t room)
         }
     }
     double start = mc_now();
-    struct mc_shape_plan *p = new_plan(f, n, room);
+    struct mc_shape_plan *p = new_plan(f, n, workspace_cap);
     if (!p) {
         return NULL;
     }

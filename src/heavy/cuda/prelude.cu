@@ -162,10 +162,10 @@ __device__ __forceinline__ void follow()
 
 /* ---- asynchronous copies to shared memory ---- */
 
-__device__ __forceinline__ void fetch4(float *to, const float *from, bool there) /* stores 0 if not `there` */
+__device__ __forceinline__ void fetch4(float *to, const float *from, bool valid) /* stores 0 unless `valid` */
 {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
-                 "l"(from), "r"(there ? 4 : 0)
+                 "l"(from), "r"(valid ? 4 : 0)
                  : "memory");
 }
 __device__ __forceinline__ void fetch16(float *to, const float *from)

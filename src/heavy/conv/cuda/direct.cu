@@ -44,17 +44,17 @@ __device__ __forceinline__ A x_of(const args &p, i64 n, i64 c, const four &u, co
 }
 
 /* The position of y whose tap a reads element i of one axis of x; -1: none. */
-__device__ __forceinline__ int place(int i, int a, i64 pad, i64 dilation, i64 stride, i64 out)
+__device__ __forceinline__ int position(int i, int a, i64 pad, i64 dilation, i64 stride, i64 out)
 {
     const int far = i + (int)pad - a * (int)dilation, u = far / (int)stride;
     return far >= 0 && u * (int)stride == far && u < out ? u : -1;
 }
 
-__device__ __forceinline__ bool places(const args &p, const four &i, const four &a, four *u)
+__device__ __forceinline__ bool positions(const args &p, const four &i, const four &a, four *u)
 {
-    u->a = place(i.a, a.a, p.pad[0], p.dilation[0], p.stride[0], p.out[0]);
-    u->b = place(i.b, a.b, p.pad[1], p.dilation[1], p.stride[1], p.out[1]);
-    u->c = place(i.c, a.c, p.pad[2], p.dilation[2], p.stride[2], p.out[2]);
+    u->a = position(i.a, a.a, p.pad[0], p.dilation[0], p.stride[0], p.out[0]);
+    u->b = position(i.b, a.b, p.pad[1], p.dilation[1], p.stride[1], p.out[1]);
+    u->c = position(i.c, a.c, p.pad[2], p.dilation[2], p.stride[2], p.out[2]);
     return (u->a | u->b | u->c) >= 0;
 }
 
@@ -132,7 +132,7 @@ __device__ __forceinline__ A right(const args &p, i64 g, const four &col, const 
     }
     if (PASS == INPUTS) {
         four u;
-        return places(p, col, d, &u) ? get<A>(p.y[in_y(p, col.o, g * fg + d.o, u)]) : (A)0;
+        return positions(p, col, d, &u) ? get<A>(p.y[in_y(p, col.o, g * fg + d.o, u)]) : (A)0;
     }
     return x_of(p, d.o, g * cg + col.o, d, col);
 }
@@ -229,7 +229,7 @@ extern "C" __global__ void __launch_bounds__(256) each(const __grid_constant__ a
                 sum += get<A>(p.w[w]) * x_of(p, col.o, g * cg + at.o, col, at);
             } else {
                 four u;
-                if (places(p, col, at, &u)) {
+                if (positions(p, col, at, &u)) {
                     const i64 w = in_w(p, g * fg + at.o, row, at) + (UNSHARED ? unshared(p, u) : 0);
                     sum += get<A>(p.w[w]) * get<A>(p.y[in_y(p, col.o, g * fg + at.o, u)]);
                 }
@@ -310,7 +310,7 @@ extern "C" __global__ void __launch_bounds__(256) sampled(const __grid_constant_
 }
 
 /* Unshared filters: the sum is over images alone. */
-extern "C" __global__ void __launch_bounds__(256) each_place(const __grid_constant__ args p)
+extern "C" __global__ void __launch_bounds__(256) each_position(const __grid_constant__ args p)
 {
     follow();
     const i64 fg = p.f / p.groups, cg = p.c / p.groups, spots = p.out[0] * p.out[1] * p.out[2],

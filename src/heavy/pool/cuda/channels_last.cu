@@ -105,13 +105,13 @@ template <bool AT_ONCE>
 __device__ __forceinline__ void window_of(A (&g)[BESIDE], int (&number)[BESIDE], const args &p, const spot &s,
                                           int u0, int u1, int u2)
 {
-    const bool there = u0 >= 0 && u0 < (int)p.out[0] && u1 >= 0 && u1 < (int)p.out[1] && u2 >= 0 &&
+    const bool valid = u0 >= 0 && u0 < (int)p.out[0] && u1 >= 0 && u1 < (int)p.out[1] && u2 >= 0 &&
                        u2 < (int)p.out[2];
     const int a = within(u0, (int)p.out[0]), b = within(u1, (int)p.out[1]), c = within(u2, (int)p.out[2]);
     const window w = window_at(p, a, b, c);
     take<AT_ONCE>(g, p.y + s.s.at[1] + cell(p.slot[1], a, b, c));
     if (KEY == MARKS) {
-        bool odd = is_cut(w);
+        bool odd = is_clipped(w);
         take<AT_ONCE>(number, (const MARK *)p.key + s.s.at[2] + cell(p.slot[2], a, b, c));
 #pragma unroll
         for (int l = 0; l < BESIDE; l++) {
@@ -126,8 +126,8 @@ __device__ __forceinline__ void window_of(A (&g)[BESIDE], int (&number)[BESIDE],
     }
 #pragma unroll
     for (int l = 0; l < BESIDE; l++) {
-        number[l] = there ? number[l] : -1;
-        g[l] = KEY == NONE ? (there ? g[l] / (A)share(p, w) : (A)0) : g[l];
+        number[l] = valid ? number[l] : -1;
+        g[l] = KEY == NONE ? (valid ? g[l] / (A)share(p, w) : (A)0) : g[l];
     }
 }
 

@@ -201,7 +201,7 @@ static bool in_lines(const struct mc_pool_problem *p, const struct mc_pool_args 
 /* Windows of a thread: as many as cover the elements of x that are moved at a time, so that adjacent threads
  * access adjacent memory. At least four if windows share cells or are only read, and the length of lines of y
  * allows it. */
-static int64_t places(const struct mc_pool_shape *s, int64_t many)
+static int64_t positions(const struct mc_pool_shape *s, int64_t many)
 {
     const int64_t stride = s->stride[2], least = MC_MAX(many / stride, (int64_t)1);
     int64_t n = many == 1 || (s->pass == POOL_SPREAD && are_disjoint(s) && many % stride == 0)
@@ -217,7 +217,7 @@ static int64_t fix_lines(struct mc_pool_args *a, struct mc_str *defines, const s
 {
     const struct mc_pool_shape *s = &p->s;
     int64_t x = moved(a, POOL_X, MOVED / (int64_t)mc_dtypes[p->dtype].size, s->in[2], 0);
-    const int64_t n = places(s, x), across = (steps(s, 2) + n - 1) / n;
+    const int64_t n = positions(s, x), across = (steps(s, 2) + n - 1) / n;
     while (n * s->stride[2] % x) {
         x /= 2;
     }
@@ -225,7 +225,7 @@ static int64_t fix_lines(struct mc_pool_args *a, struct mc_str *defines, const s
                    (!mc_pool_keyed(p) || moved(a, POOL_KEY, n, s->out[2], 0) == n);
     a->part[0] = mc_cuda_divider(across);
     a->part[1] = mc_cuda_divider(steps(s, 1));
-    mc_str_addf(defines, "#define PLACES %d\n#define X_MANY %d\n#define Y_MANY %d\n", (int)n, (int)x,
+    mc_str_addf(defines, "#define POSITIONS %d\n#define X_MANY %d\n#define Y_MANY %d\n", (int)n, (int)x,
                 y ? (int)n : 1);
     return a->planes * across * steps(s, 1);
 }

@@ -152,7 +152,7 @@ __device__ __forceinline__ int within(int i, int n)
 #define REACH(W, S, P) (FLOOR((P) + (S) - 1, S) - FIRST(W, S, P) + 1)
 
 /* True if the image's edge cuts the window, so that a mark may name a cell outside. */
-__device__ __forceinline__ bool is_cut(const window &w)
+__device__ __forceinline__ bool is_clipped(const window &w)
 {
     return !WHOLE && (w.hi[0] - w.lo[0] < W0 || w.hi[1] - w.lo[1] < W1 || w.hi[2] - w.lo[2] < W2);
 }

@@ -15,7 +15,7 @@
 #include "heavy/conv/cuda/fft/fft.h"
 #include <math.h>
 
-static const char place_text[] = {
+static const char address_text[] = {
 #include "heavy/conv/cuda/fft/address_text.h"
     , 0 };
 static const char tile_text[] = {
@@ -36,11 +36,11 @@ static const char halves_text[] = {
 static const char products_text[] = {
 #include "heavy/conv/cuda/fft/products_text.h"
     , 0 };
-static const struct mc_cuda_text place = { "heavy/conv/cuda/fft/address.cu", place_text, NULL },
-                                 tile = { "heavy/conv/cuda/fft/tile.cu", tile_text, &place },
+static const struct mc_cuda_text address = { "heavy/conv/cuda/fft/address.cu", address_text, NULL },
+                                 tile = { "heavy/conv/cuda/fft/tile.cu", tile_text, &address },
                                  spectra = { "heavy/conv/cuda/fft/spectra.cu", spectra_text, NULL };
 const struct mc_cuda_text mc_conv_fft_text = { "heavy/conv/cuda/fft/fft.cu", text, &tile };
-const struct mc_cuda_text mc_conv_fft_tensor_text = { "heavy/conv/cuda/fft/tensor.cu", tensor_text, &place };
+const struct mc_cuda_text mc_conv_fft_tensor_text = { "heavy/conv/cuda/fft/tensor.cu", tensor_text, &address };
 const struct mc_cuda_text mc_conv_fft_products_text = { "heavy/conv/cuda/fft/products.cu", products_text,
                                                         &spectra };
 const struct mc_cuda_text mc_conv_fft_products_half_text = { "heavy/conv/cuda/fft/products_half.cu",

@@ -6,7 +6,7 @@
 
 MC_ARGS_TYPE(T);
 
-struct mc_conv_tma_tile { int image, line, place, column; };
+struct mc_conv_tma_tile { int image, line, position, column; };
 MC_ARGS_SIZE(mc_conv_tma_tile, 16);
 
 struct mc_conv_tma_args {

@@ -15,7 +15,7 @@ struct mc_shared_image_args {
     /* 2^-e: of filters, for each result; weights: of split images, for each chunk of x, then block of y */
     float *scale;
     float *parts;
-    unsigned short *cut;        /* weights: split images of x, then of y, as blocks read them */
+    unsigned short *split;        /* weights: split images of x, then of y, as blocks read them */
     /* strides of x and y: image; of the result: image, channel; of w: result, channel, taps */
     i64 xs, ys, ts[2], ws[4];
     int n, channels, results, chunks;

@@ -271,7 +271,7 @@ TEST(cuda_conv_rounding_is_noticed)
 TEST(cuda_conv_estimates_of_exchanged_sizes)
 {
     const struct mc_conv_problem p = convolution("n4c3f64 i224x224 k3x3 p1x1", CONV_INPUTS, &variants[0]);
-    const struct mc_conv_problem c = mc_conv_taps_as_places(&p);
+    const struct mc_conv_problem c = mc_conv_taps_as_positions(&p);
     CHECK(mc_conv_cuda_direct.estimate(&c.base) > 1 && mc_conv_cuda_direct.least(&c.base) > 0.01,
           "%g, at least %g s", mc_conv_cuda_direct.estimate(&c.base), mc_conv_cuda_direct.least(&c.base));
     CHECK(mc_conv_cudnn.estimate(&c.base) > 1e-3, "%g s by cuDNN", mc_conv_cudnn.estimate(&c.base));

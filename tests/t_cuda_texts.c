@@ -32,7 +32,7 @@ extern const struct mc_cuda_text mc_norm_text, mc_pool_text, mc_pool_lines_text,
 #define GEMM "#define RM 4\n#define RN 4\n#define A_BY_K 1\n#define B_BY_K 0\n#define HAS_C0 1\n"
 #define POOL "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 0\n"
 #define POOL3 "#define SIGNED 1\n#define PLANES_INSIDE 0\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define WHOLE 0\n#define TOGETHER 1\n" \
-    "#define PLACES 4\n#define X_MANY 4\n#define Y_MANY 4\n"                                                 \
+    "#define POSITIONS 4\n#define X_MANY 4\n#define Y_MANY 4\n"                                                 \
     "#define W0 1\n#define W1 3\n#define W2 3\n#define S0 1\n#define S1 2\n#define S2 2\n#define P0 0\n#define P1 1\n#define P2 1\n"
 #define POOL2 "#define SIGNED 1\n#define PLANES_INSIDE 1\n#define MARK unsigned char\n#define INDEX unsigned\n#define FIXED 1\n#define WHOLE 1\n#define TOGETHER 1\n" \
     "#define W0 1\n#define W1 2\n#define W2 2\n#define S0 1\n#define S1 2\n#define S2 3\n#define P0 0\n#define P1 0\n#define P2 0\n"
@@ -87,9 +87,9 @@ static const struct {
       { "#define BESIDE 0\n#define HAS_C0 0\n#define HAS_BIAS 1\n#define ACT 2\n",
         "#define BESIDE 0\n#define HAS_C0 1\n#define HAS_BIAS 0\n#define ACT 0\n",
         "#define BESIDE 1\n#define HAS_C0 1\n#define HAS_BIAS 1\n#define ACT 2\n" },
-      { "#define PASS 0\n#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q "
+      { "#define FORWARD 1\n#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q "
         "8\n#define TA 1\n",
-        "#define PASS 2\n#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define Q "
+        "#define FORWARD 0\n#define C 3\n#define KH 7\n#define KW 7\n#define SH 2\n#define SW 2\n#define Q "
         "4\n#define TA 3\n" } },
     { &mc_conv_small_channels_forward_text,
       { "#define T half\n" FEW1 "#define BESIDE 0\n#define G 4\n",
@@ -141,40 +141,40 @@ static const struct {
       { "#define CC 64\n#define THREADS 128\n", "#define CC 16\n#define THREADS 256\n" } },
     { &mc_pool_text,
       { FLOATS },
-      { POOL "#define PASS 0\n#define MODE 0\n#define KEY 1\n",
-        POOL "#define PASS 1\n#define MODE 0\n#define KEY 2\n",
-        POOL "#define PASS 1\n#define MODE 3\n#define KEY 0\n",
-        POOL "#define PASS 2\n#define MODE 0\n#define KEY 1\n" } },
+      { POOL "#define FORWARD 1\n#define GATHER 0\n#define MODE 0\n#define KEY 1\n",
+        POOL "#define FORWARD 0\n#define GATHER 0\n#define MODE 0\n#define KEY 2\n",
+        POOL "#define FORWARD 0\n#define GATHER 0\n#define MODE 3\n#define KEY 0\n",
+        POOL "#define FORWARD 0\n#define GATHER 1\n#define MODE 0\n#define KEY 1\n" } },
     { &mc_pool_text,
       { "#define T float\n#define A float\n#define FLOAT 1\n",
         "#define T bf16\n#define A float\n#define FLOAT 1\n" },
-      { POOL3 "#define PASS 0\n#define MODE 0\n#define KEY 1\n",
-        POOL3 "#define PASS 1\n#define MODE 0\n#define KEY 1\n" } },
+      { POOL3 "#define FORWARD 1\n#define GATHER 0\n#define MODE 0\n#define KEY 1\n",
+        POOL3 "#define FORWARD 0\n#define GATHER 0\n#define MODE 0\n#define KEY 1\n" } },
     { &mc_pool_lines_text,
       { "#define T float\n#define A float\n#define FLOAT 1\n",
         "#define T bf16\n#define A float\n#define FLOAT 1\n" },
-      { POOL3 "#define PASS 0\n#define MODE 0\n#define KEY 1\n",
-        POOL3 "#define PASS 1\n#define MODE 0\n#define KEY 1\n",
-        POOL3 "#define PASS 0\n#define MODE 3\n#define KEY 0\n",
-        POOL3 "#define PASS 1\n#define MODE 2\n#define KEY 0\n" } },
+      { POOL3 "#define FORWARD 1\n#define GATHER 0\n#define MODE 0\n#define KEY 1\n",
+        POOL3 "#define FORWARD 0\n#define GATHER 0\n#define MODE 0\n#define KEY 1\n",
+        POOL3 "#define FORWARD 1\n#define GATHER 0\n#define MODE 3\n#define KEY 0\n",
+        POOL3 "#define FORWARD 0\n#define GATHER 0\n#define MODE 2\n#define KEY 0\n" } },
     { &mc_pool_channels_last_text,
       { "#define T float\n#define A float\n#define FLOAT 1\n#define BESIDE 4\n",
         "#define T bf16\n#define A float\n#define FLOAT 1\n#define BESIDE 8\n" },
-      { POOL3 "#define PASS 0\n#define MODE 0\n#define KEY 1\n",
-        POOL3 "#define PASS 1\n#define MODE 0\n#define KEY 1\n",
-        POOL3 "#define PASS 0\n#define MODE 3\n#define KEY 0\n",
-        POOL3 "#define PASS 1\n#define MODE 2\n#define KEY 0\n",
-        POOL2 "#define PASS 1\n#define MODE 0\n#define KEY 1\n",
-        POOL2 "#define PASS 1\n#define MODE 3\n#define KEY 0\n" } },
+      { POOL3 "#define FORWARD 1\n#define GATHER 0\n#define MODE 0\n#define KEY 1\n",
+        POOL3 "#define FORWARD 0\n#define GATHER 0\n#define MODE 0\n#define KEY 1\n",
+        POOL3 "#define FORWARD 1\n#define GATHER 0\n#define MODE 3\n#define KEY 0\n",
+        POOL3 "#define FORWARD 0\n#define GATHER 0\n#define MODE 2\n#define KEY 0\n",
+        POOL2 "#define FORWARD 0\n#define GATHER 0\n#define MODE 0\n#define KEY 1\n",
+        POOL2 "#define FORWARD 0\n#define GATHER 0\n#define MODE 3\n#define KEY 0\n" } },
     { &mc_pool_text,
       { "#define T unsigned char\n#define A u64\n#define FLOAT 0\n" },
-      { POOL "#define PASS 0\n#define MODE 2\n#define KEY 0\n" } },
+      { POOL "#define FORWARD 1\n#define GATHER 0\n#define MODE 2\n#define KEY 0\n" } },
     { &mc_pooled_small_channels_text,
       { "#define C 1\n#define KH 5\n#define KW 5\n#define SH 1\n#define SW 1\n#define Q 8\n#define W1 "
         "2\n#define W2 2\n#define S1 2\n#define S2 2\n",
         "#define C 3\n#define KH 4\n#define KW 3\n#define SH 2\n#define SW 1\n#define Q 4\n#define W1 "
         "3\n#define W2 4\n#define S1 3\n#define S2 4\n" },
-      { "#define PASS 0\n", "#define PASS 2\n" } },
+      { "#define FORWARD 1\n", "#define FORWARD 0\n" } },
     { &mc_norm_text,
       { FLOATS },
       { "#define BACKWARD 0\n#define QUARTERS 3\n#define CHUNK 0\n#define INDEX u64\n",

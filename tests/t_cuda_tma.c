@@ -79,8 +79,8 @@ TEST(cuda_boxes_of_unaligned_operands)
 /* ---- who makes which tile ---- */
 
 /* In how many tiles each place of each image is, and each column; a tile beyond all of them is none. */
-static void every_place_once(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c,
-                             const struct mc_conv_tma_tile *tile, const char *what)
+static void every_position_once(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c,
+                                const struct mc_conv_tma_tile *tile, const char *what)
 {
     const int64_t places = (int64_t)a->out[0] * a->out[1] * a->images;
     int *seen = calloc((size_t)places, sizeof *seen);
@@ -90,7 +90,7 @@ static void every_place_once(const struct mc_conv_tma_args *a, const struct mc_c
         const struct mc_conv_tma_tile *t = &tile[i];
         for (int n = t->image; n < MC_MIN(t->image + c->box[0], a->images); n++) {
             for (int y = t->line; y < MC_MIN(t->line + c->box[1], a->out[0]); y++) {
-                for (int x = t->place; x < MC_MIN(t->place + c->box[2], a->out[1]); x++) {
+                for (int x = t->position; x < MC_MIN(t->position + c->box[2], a->out[1]); x++) {
                     seen[((int64_t)n * a->out[0] + y) * a->out[1] + x] += MC_MIN(c->tn,
                                                                                  a->results - t->column);
                 }
@@ -105,12 +105,12 @@ static void every_place_once(const struct mc_conv_tma_args *a, const struct mc_c
 }
 
 /* Taps that some place of a tile meets inside of its image, one by one. */
-static int taps_of(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c,
+static int taps_of(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c,
                    const struct mc_conv_tma_tile *t)
 {
     int n[2] = { 0 };
     for (int axis = 0; axis < 2; axis++) {
-        const int from = axis ? t->place : t->line;
+        const int from = axis ? t->position : t->line;
         for (int k = 0; k < a->k[axis]; k++) {
             bool meets = false;
             for (int u = from; u < MC_MIN(from + c->box[axis + 1], a->out[axis]); u++) {
@@ -134,7 +134,7 @@ TEST(boxes_are_handed_out_evenly)
     enum { BLOCKS = 132 };
     for (size_t r = 0; r < NELEM(rows); r++) {
         const struct mc_conv_tma_args *a = &rows[r].a;
-        const struct mc_conv_tma_cut c = mc_conv_tma_best_cut(a);
+        const struct mc_conv_tma_tiling c = mc_conv_tma_best_tiling(a);
         int first[BLOCKS + 1], least = INT32_MAX,
                                late = 0; /* late: taps of a block before it got its last tile, at most */
         CHECK(c.tn > 0 && c.seconds > 0 && c.box[0] * c.box[1] * c.box[2] <= 128 * c.mi, "%s: %d x %d x %d",
@@ -143,7 +143,7 @@ TEST(boxes_are_handed_out_evenly)
         REQUIRE(tile && mc_conv_tma_hand_out(a, &c, BLOCKS, tile, first), "%s", mc_last_error());
         CHECK(first[0] == 0 && first[BLOCKS] == c.tiles, "%s: %d to %d of %lld", rows[r].name, first[0],
               first[BLOCKS], (long long)c.tiles);
-        every_place_once(a, &c, tile, rows[r].name);
+        every_position_once(a, &c, tile, rows[r].name);
         for (int b = 0; b < BLOCKS; b++) {
             int own = 0, last = 0;
             for (int i = first[b]; i < first[b + 1]; i++) {

@@ -69,8 +69,8 @@ static void drop_memory(struct memory *m)
 static void counts(const struct mc_kernel *k, const struct mc_launch *l, int64_t n[4])
 {
     memcpy(n, l->n, 4 * sizeof *n);
-    n[0] = k->mode == KERNEL_FOLD ? MC_MIN(l->chunk, n[0]) : n[0];
-    n[3] = k->mode == KERNEL_FOLD ? FIRST : 0;
+    n[0] = k->mode == KERNEL_FULL_REDUCTION ? MC_MIN(l->chunk, n[0]) : n[0];
+    n[3] = k->mode == KERNEL_FULL_REDUCTION ? FIRST : 0;
 }
 
 static struct mc_launch *launch_of(const mc_function *f, size_t step)
@@ -98,7 +98,7 @@ static void print_launch(struct mc_str *out, const mc_function *f, size_t step, 
         base[i] = name[i];
     }
     struct mc_kernel_launch at = { .s = l->s, .n = n, .base = base };
-    as_names &= k->mode == KERNEL_FOLD;
+    as_names &= k->mode == KERNEL_FULL_REDUCTION;
     mc_str_addf(out, "void launch%zu(char *const *q_, i64 *err)\n", step);
     if (as_names) {
         mc_str_addf(out, "{\nconst i64 count_ = %lld, first_ = %lld;\n", (long long)n[0], (long long)n[3]);
@@ -107,7 +107,7 @@ static void print_launch(struct mc_str *out, const mc_function *f, size_t step, 
     }
     mc_render_launch(out, &mc_dialect_c, k, &at);
     mc_str_add(out, as_names ? "}\n" : "");
-    if (k->mode == KERNEL_FOLD) {
+    if (k->mode == KERNEL_FULL_REDUCTION) {
         at = (struct mc_kernel_launch){ .s = l->s, .n = chunks, .base = base };
         mc_str_addf(out, "void join%zu(char *const *q_, i64 *err)\n", step);
         mc_render_launch_join(out, &mc_dialect_c, k, &at);
@@ -136,7 +136,7 @@ static void compare_step(const mc_function *f, struct mc_code *lib, size_t step,
     counts(k, l, n);
     fill(&m, k, l);
     block_fn *launch = block_of(lib, "launch", step), *join = block_of(lib, "join", step);
-    REQUIRE(launch && (k->mode != KERNEL_FOLD || join), "%s: no block", what);
+    REQUIRE(launch && (k->mode != KERNEL_FULL_REDUCTION || join), "%s: no block", what);
     char *q[2][MOST_OPERANDS + 1];
     for (int run = 0; run < 2; run++) {
         memcpy(q[run], m.p[run], sizeof q[run]);
@@ -144,7 +144,7 @@ static void compare_step(const mc_function *f, struct mc_code *lib, size_t step,
             uintptr_t position = 40 + i;
             q[run][i] = k->operand.at[i].index ? (char *)position : q[run][i] + m.first[i];
         }
-        for (int c = 0; c < (k->mode == KERNEL_FOLD ? CHUNKS : 1); c++) {
+        for (int c = 0; c < (k->mode == KERNEL_FULL_REDUCTION ? CHUNKS : 1); c++) {
             q[run][last] = m.p[run][last] + c * 16 * k->nreduce;
             if (run == 0) {
                 l->fn(q[run], l->s, n, err[run]);
@@ -153,9 +153,9 @@ static void compare_step(const mc_function *f, struct mc_code *lib, size_t step,
             }
         }
         q[run][last] = m.p[run][last];
-        if (k->mode == KERNEL_FOLD && run == 0) {
+        if (k->mode == KERNEL_FULL_REDUCTION && run == 0) {
             l->reduce_fn(q[run], l->s, (int64_t[]){ CHUNKS, 1, 1, 0 }, err[run]);
-        } else if (k->mode == KERNEL_FOLD) {
+        } else if (k->mode == KERNEL_FULL_REDUCTION) {
             join(q[run], err[run]);
         }
     }

@@ -175,7 +175,7 @@ double      mc_flag_real(enum mc_flag f);
 const char *mc_flag_text(enum mc_flag f);  /* stays valid for the life of the process */
 /* For a TEXT flag whose values are names known elsewhere: a function that lists them and returns their
  * number.  It is set before main. */
-typedef size_t mc_flag_names(const char **names, size_t room);
+typedef size_t mc_flag_names(const char **names, size_t capacity);
 extern mc_flag_names *mc_flag_names_of[];
 mc_status   mc_flags_status(void);         /* the first mistake in the file or the environment; MC_OK: none */
 

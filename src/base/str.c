@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Makes room for n more bytes and the terminator. */
-static bool room(struct mc_str *b, size_t n)
+/* Makes space for n more bytes and the terminator. */
+static bool reserve(struct mc_str *b, size_t n)
 {
     if (b->bad) {
         return false;
@@ -24,7 +24,7 @@ static bool room(struct mc_str *b, size_t n)
 
 void mc_str_addn(struct mc_str *b, const char *s, size_t n)
 {
-    if (room(b, n)) {
+    if (reserve(b, n)) {
         if (n) {
             memcpy(b->s + b->n, s, n);
         }
@@ -42,10 +42,10 @@ void mc_str_addv(struct mc_str *b, const char *fmt, va_list ap)
 {
     va_list again;
     va_copy(again, ap);
-    if (room(b, 0)) {
+    if (reserve(b, 0)) {
         size_t left = b->cap - b->n;
         int n = mc_vsnprintf(b->s + b->n, left, fmt, ap);
-        if (n >= 0 && (size_t)n >= left && room(b, (size_t)n)) {
+        if (n >= 0 && (size_t)n >= left && reserve(b, (size_t)n)) {
             mc_vsnprintf(b->s + b->n, (size_t)n + 1, fmt, again);
         }
         if (n < 0 || b->bad) {

@@ -120,8 +120,8 @@ mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p
         }
         return MC_OK;
     }
-    mc_array *few[8] = { 0 },
-             **next = pr->nupdate <= 8 ? few : mc_calloc((size_t)pr->nupdate, sizeof *next, "call");
+    mc_array *on_stack[8] = { 0 },
+             **next = pr->nupdate <= 8 ? on_stack : mc_calloc((size_t)pr->nupdate, sizeof *next, "call");
     mc_status s = next ? MC_OK : MC_EMEMORY;
     for (int i = 0; i < pr->nupdate && s == MC_OK; i++) {
         const struct mc_slot *at = &p->slot[pr->update[i]];
@@ -151,7 +151,7 @@ mc_status mc_results_update(struct mc_function *f, const struct mc_shape_plan *p
     for (int i = 0; i < pr->nupdate && next; i++) {
         mc_array_unref(&next[i]);
     }
-    if (next != few) {
+    if (next != on_stack) {
         mc_free(next);
     }
     return s;

@@ -24,7 +24,7 @@ static mc_status grow_arena(struct mc_function *f, size_t need)
     return MC_OK;
 }
 
-static mc_status no_room(const struct mc_function *f, const struct mc_shape_plan *p)
+static mc_status out_of_memory(const struct mc_function *f, const struct mc_shape_plan *p)
 {
     int most = 0;
     for (int i = 0; i < f->code->nstep; i++) {
@@ -42,7 +42,7 @@ struct mc_shape_plan *mc_memory_reserve(struct mc_function *f, struct mc_shape_p
         if (mc_last_status() != MC_EMEMORY) {
             return NULL;
         }
-        no_room(f, p);
+        out_of_memory(f, p);
         char said[1000];
         mc_snprintf(said, sizeof said, "%s", mc_last_error());
         size_t had = p->scratch;

@@ -99,12 +99,12 @@ static int open_kernels(void)
 
 /* ---- the folder ---- */
 
-static struct place { /* the folder found for one text of the flag `cache`; the list only grows */
-    struct place *next;
+static struct found_folder { /* the folder found for one text of the flag `cache`; the list only grows */
+    struct found_folder *next;
     const char *flag;
     const char *dir;     /* "" when the folder cannot be used */
     char why[];          /* why it was refused for its owner or permissions, or "" */
-} *_Atomic places;
+} *_Atomic folders;
 
 static void wanted_dir(const char *flag, struct mc_str *out)
 {
@@ -133,10 +133,10 @@ static const char *check_owner(const char *dir)
     return why;
 }
 
-static struct place *new_place(const char *flag, const char *dir, const char *refused)
+static struct found_folder *new_folder(const char *flag, const char *dir, const char *refused)
 {
     struct mc_str why = { 0 };
-    struct place *p = NULL;
+    struct found_folder *p = NULL;
     if (refused) {
         mc_str_addf(&why, "'%s': %s", dir, refused);
     }
@@ -155,10 +155,10 @@ static struct place *new_place(const char *flag, const char *dir, const char *re
     return p;
 }
 
-static const struct place *find_place(const char *flag)
+static const struct found_folder *find_folder(const char *flag)
 {
     struct mc_str b = { 0 };
-    struct place *p = NULL;
+    struct found_folder *p = NULL;
     bool clean = mc_last_status() == MC_OK;
     wanted_dir(flag, &b);
     if (!b.bad && b.n && mc_dir_make(b.s) < 0) {
@@ -170,36 +170,36 @@ static const struct place *find_place(const char *flag)
         }
     }
     if (!b.bad) {
-        p = new_place(flag, b.s, b.n ? check_owner(b.s) : NULL);
+        p = new_folder(flag, b.s, b.n ? check_owner(b.s) : NULL);
     }
     if (p) {
-        p->next = atomic_load(&places);
-        while (!atomic_compare_exchange_weak(&places, &p->next, p)) {
+        p->next = atomic_load(&folders);
+        while (!atomic_compare_exchange_weak(&folders, &p->next, p)) {
         } /* a duplicate made by another thread has the same content */
     }
     mc_str_free(&b);
     return p;
 }
 
-static const struct place *folder_now(void)
+static const struct found_folder *folder_now(void)
 {
     const char *flag = mc_flag_text(FLAG_cache);
-    const struct place *p = atomic_load(&places);
+    const struct found_folder *p = atomic_load(&folders);
     while (p && p->flag != flag) { /* flag texts are interned: equal texts have equal addresses */
         p = p->next;
     }
-    return p ? p : find_place(flag);
+    return p ? p : find_folder(flag);
 }
 
 const char *mc_cache_dir(void)
 {
-    const struct place *p = mc_flag_int(FLAG_cache_size) == 0 ? NULL : folder_now();
+    const struct found_folder *p = mc_flag_int(FLAG_cache_size) == 0 ? NULL : folder_now();
     return p ? p->dir : "";
 }
 
 const char *mc_cache_refused(void)
 {
-    const struct place *p = mc_flag_int(FLAG_cache_size) == 0 ? NULL : folder_now();
+    const struct found_folder *p = mc_flag_int(FLAG_cache_size) == 0 ? NULL : folder_now();
     return p ? p->why : "";
 }
 

@@ -134,18 +134,18 @@ static int64_t sweep(int folder, int64_t cap)
 void mc_cache_sweep(int folder, size_t added)
 {
     static const char *_Atomic known_dir;
-    static _Atomic int64_t known_cap, room;
+    static _Atomic int64_t known_cap, unchecked;
     const char *dir = mc_cache_dir();
     int64_t cap = mc_flag_int(FLAG_cache_size);
     if (atomic_load(&known_dir) == dir && atomic_load(&known_cap) == cap &&
-        atomic_fetch_sub(&room, (int64_t)added) >= (int64_t)added) {
+        atomic_fetch_sub(&unchecked, (int64_t)added) >= (int64_t)added) {
         return;
     }
     int64_t total = sweep(folder, cap);
     if (total >= 0) {
         atomic_store(&known_dir, dir);
         atomic_store(&known_cap, cap);
-        atomic_store(&room, (cap - total) / 4);
+        atomic_store(&unchecked, (cap - total) / 4);
     }
 }
 

@@ -95,13 +95,13 @@ static void perturb_operand(const mc_node *n, mc_array *const *in, int which, co
 }
 
 /* The index into x, whose sizes are those of y or 1, of the element that element i of y is computed from. */
-static int64_t place_in(const mc_array *x, const mc_array *y, int64_t i)
+static int64_t element_in(const mc_array *x, const mc_array *y, int64_t i)
 {
-    int64_t place = 0, step = 1;
+    int64_t element = 0, step = 1;
     for (int a = x->rank; a-- > 0; i /= y->dims[a], step *= x->dims[a]) {
-        place += x->dims[a] == 1 ? 0 : i % y->dims[a] * step;
+        element += x->dims[a] == 1 ? 0 : i % y->dims[a] * step;
     }
-    return place;
+    return element;
 }
 
 /* A comparison of in[0] and in[1] may change where they differ by no more than their tolerances. */
@@ -112,9 +112,9 @@ static void comparison_tolerance(mc_array *const *in, mc_array *const *tolerance
          i < size; i++) {
         double v[2], may = 0;
         for (int k = 0; k < 2; k++) {
-            const int64_t place = place_in(x[k], to, i);
-            v[k] = at(x[k], place);
-            may += tolerance[k] ? at(tolerance[k], place) : 0;
+            const int64_t element = element_in(x[k], to, i);
+            v[k] = at(x[k], element);
+            may += tolerance[k] ? at(tolerance[k], element) : 0;
         }
         add(to, i, may > 0 && fabs(v[0] - v[1]) <= may ? 1 : 0);
     }
@@ -143,13 +143,13 @@ static void position_tolerance(const mc_node *n, const mc_array *x, const mc_arr
     }
     for (int turn = 0; turn < 2 && near && best && many && naxis >= 0 && along == size; turn++) {
         for (int64_t i = 0, count = mc_array_size(x); i < count; i++) {
-            int64_t place = 0, left = i;
+            int64_t element = 0, left = i;
             for (int a = x->rank; a-- > 0; left /= x->dims[a]) {
-                place += left % x->dims[a] * step[a];
+                element += left % x->dims[a] * step[a];
             }
             const double v = at(near, i), may = ((const double *)(const void *)tolerance->data)[i];
-            best[place] = turn ? best[place] : fmax(best[place], v - may);
-            many[place] += turn && v + may >= best[place];
+            best[element] = turn ? best[element] : fmax(best[element], v - may);
+            many[element] += turn && v + may >= best[element];
         }
     }
     for (int64_t i = 0; i < size && many; i++) {

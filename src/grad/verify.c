@@ -254,7 +254,7 @@ static void point_free(struct point *p)
     mc_free(p->node);
 }
 
-static mc_status point_room(struct point *p, int nwrt, int n)
+static mc_status point_new(struct point *p, int nwrt, int n)
 {
     *p = (struct point){ n, nwrt, mc_calloc((size_t)n, sizeof *p->node, "verify"),
                          mc_calloc((size_t)n, sizeof *p->value, "verify") };
@@ -264,8 +264,8 @@ static mc_status point_room(struct point *p, int nwrt, int n)
 /* The point for the user's graph, and in float64 for the twin. */
 static mc_status read_point(const struct point *from, struct point *own, struct point *wide)
 {
-    TRY(point_room(own, from->nwrt, from->n));
-    TRY(point_room(wide, from->nwrt, from->n));
+    TRY(point_new(own, from->nwrt, from->n));
+    TRY(point_new(wide, from->nwrt, from->n));
     for (int i = 0; i < from->n; i++) {
         const mc_dtype d = from->node[i]->type.dtype;
         own->node[i] = from->node[i];
@@ -322,7 +322,7 @@ mc_status mc_verify_grad_given(mc_node *f, int n, mc_node *const *wrt, mc_array 
     TRY(check_function(f));
     TRY(check_nodes(f, n, wrt, at, "wrt"));
     TRY(check_nodes(f, ngiven, given, value, "given"));
-    mc_status s = point_room(&p, n, n + ngiven);
+    mc_status s = point_new(&p, n, n + ngiven);
     for (int i = 0; i < n + ngiven && s == MC_OK; i++) {
         p.node[i] = i < n ? wrt[i] : given[i - n];
         p.value[i] = mc_array_ref(i < n ? at[i] : value[i - n]);

@@ -268,7 +268,7 @@ static mc_node *apply_other(mc_graph *g, const struct mc_op *op, int nin, mc_nod
     if (op->formula && !(op->flags & OP_EXPANDS)) {
         return g->language->expand(g, op, nin, in, attr);
     }
-    mc_node *few[8], **arg = nin <= 8 ? few : mc_arena_alloc(&g->arena, (size_t)nin * sizeof *arg);
+    mc_node *on_stack[8], **arg = nin <= 8 ? on_stack : mc_arena_alloc(&g->arena, (size_t)nin * sizeof *arg);
     if (!arg) {
         return mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error());
     }
@@ -366,9 +366,9 @@ mc_node *mc_apply(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *
     if (g->status < 0 && g->nodes.n == 0) {
         return g->error;
     }
-    const struct mc_source_location *place = g->place;
+    const struct mc_source_location *location = g->location;
     mc_status before = g->status;
-    g->place = NULL; /* complete the message first; the caret comes last */
+    g->location = NULL; /* complete the message first; the caret comes last */
     char *message = g->message;
     g->message = NULL;
     g->status = MC_OK;
@@ -377,7 +377,7 @@ mc_node *mc_apply(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *
     mc_graph_clear_error(g);
     g->message = message;
     g->status = before;
-    g->place = place;
+    g->location = location;
     return failed || mc_is_error(n) ? explain(g, op, nin, in) : n;
 }
 

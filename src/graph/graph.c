@@ -102,14 +102,14 @@ mc_node *mc_node_fail(mc_graph *g, mc_status code, const char *fmt, ...)
 {
     struct mc_str text = { 0 };
     char where[300];
-    mc_here_text(where, sizeof where);
+    mc_user_line_text(where, sizeof where);
     va_list ap;
     va_start(ap, fmt);
     mc_str_addv(&text, fmt, ap);
     va_end(ap);
     take_out(&text, where);
-    if (g->place) {
-        caret(&text, g->place);
+    if (g->location) {
+        caret(&text, g->location);
     }
     mc_str_add(&text, where);
     mc_fail(code, "%s", text.s ? text.s : "out of memory");

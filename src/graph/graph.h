@@ -94,10 +94,10 @@ enum {
     OP_DISTRIBUTION = 1 << 27,
     OP_SIGN       = 1 << 28  /* -1, 0 or 1; NaN where input 0 is NaN */
 };
-/* How a reduction combines the elements; FOLD_NONE for other ops. */
-enum mc_fold {
-    FOLD_NONE, FOLD_SUM, FOLD_PRODUCT, FOLD_MOST, FOLD_LEAST, FOLD_ANY, FOLD_ALL,
-    FOLD_POSITION          /* of the largest element */
+/* How a reduction combines the elements; REDUCE_NONE for other ops. */
+enum mc_reduction {
+    REDUCE_NONE, REDUCE_SUM, REDUCE_PRODUCT, REDUCE_MOST, REDUCE_LEAST, REDUCE_ANY, REDUCE_ALL,
+    REDUCE_POSITION          /* of the largest element */
 };
 /* The family of solvers of an op with OP_HEAVY. */
 enum mc_solvers { SOLVERS_NONE, SOLVERS_GEMM, SOLVERS_CONV, SOLVERS_POOL, SOLVERS_NORM };
@@ -147,7 +147,7 @@ struct mc_op {
     const char *params;             /* "x, axis=None:axes, keepdims=False:bool" */
     unsigned flags;
     enum mc_op_form form;
-    enum mc_fold fold;
+    enum mc_reduction reduction;
     enum mc_line line;
     enum mc_solvers solvers;
     int nout;                       /* number of results; if several, the node is a tuple of items */
@@ -265,7 +265,7 @@ struct mc_graph {
     const struct mc_label *label;  /* given to nodes made now; NULL: none */
     struct mc_dict labels;         /* all labels */
     /* position in the formula that is being read, for carets; NULL: none */
-    const struct mc_source_location *place;
+    const struct mc_source_location *location;
 };
 mc_graph *mc_graph_make(const struct mc_language *language);
 static inline const struct mc_op *mc_op_named(const mc_graph *g, const char *name)
@@ -316,7 +316,7 @@ mc_graph *mc_graph_of(int n, mc_node *const *nodes);
  * messages. */
 MC_API void mc_here(const char *file, int line);
 /* "\n    at train.c:17", or "" if unknown */
-void mc_here_text(char *text, size_t n);
+void mc_user_line_text(char *text, size_t n);
 /* All nodes that the outputs need, in the order of ids (a topological order).  The caller frees the array
  * with mc_free. */
 mc_node **mc_graph_reach(int n, mc_node *const *outputs, size_t *count);

@@ -166,14 +166,14 @@ static mc_node *gather(const struct plan_index *q, mc_node *x)
     if (!q->shuffled || mc_is_error(y)) {
         return y;
     }
-    /* place: the first axis of y that the index tensors span; from[k]: where axis k of x is in y */
-    int place = adjacent(q->nindex, axis) ? (int)axis[0] : 0;
+    /* first_axis: the first axis of y that the index tensors span; from[k]: where axis k of x is in y */
+    int first_axis = adjacent(q->nindex, axis) ? (int)axis[0] : 0;
     for (int k = 0; k < q->kept; k++) {
         bool taken = false;
         for (int i = 0; i < q->nindex; i++) {
             taken |= axis[i] == k;
         }
-        from[k] = at < place ? at : at + span;
+        from[k] = at < first_axis ? at : at + span;
         at += !taken;
     }
     bool together = adjacent(q->nindex, q->axis);
@@ -181,7 +181,7 @@ static mc_node *gather(const struct plan_index *q, mc_node *x)
         bool taken = false;
         if (i == (together ? q->axis[0] : 0)) {
             for (int k = 0; k < span; k++) {
-                order[n++] = place + k;
+                order[n++] = first_axis + k;
             }
         }
         for (int k = 0; k < q->nindex; k++) {

@@ -198,11 +198,11 @@ static double distance_between(const struct nets *t, int a, int b)
  * blocks that violate this are pooled. */
 static void settle(struct nets *t, struct slot *s, int n)
 {
-    double room = 0;
+    double width = 0;
     int blocks = 0, k = 0;
     for (int i = 0; i < n; i++) {
-        room += i ? distance_between(t, s[i - 1].cell, s[i].cell) : 0;
-        t->mean[blocks] = s[i].want - room;
+        width += i ? distance_between(t, s[i - 1].cell, s[i].cell) : 0;
+        t->mean[blocks] = s[i].want - width;
         t->mass[blocks] = s[i].weight;
         t->size[blocks] = 1;
         for (; blocks > 0 && t->mean[blocks - 1] > t->mean[blocks]; blocks--) {
@@ -215,11 +215,11 @@ static void settle(struct nets *t, struct slot *s, int n)
         }
         blocks++;
     }
-    room = 0;
+    width = 0;
     for (int b = 0; b < blocks; b++) {
         for (int i = 0; i < t->size[b]; i++, k++) {
-            room += k ? distance_between(t, s[k - 1].cell, s[k].cell) : 0;
-            t->cell.at[s[k].cell].x = t->mean[b] + room;
+            width += k ? distance_between(t, s[k - 1].cell, s[k].cell) : 0;
+            t->cell.at[s[k].cell].x = t->mean[b] + width;
         }
     }
 }
@@ -240,7 +240,7 @@ static void sweep(struct nets *t, bool down, bool order, bool both)
     }
 }
 
-static void place(struct nets *t)
+static void assign_positions(struct nets *t)
 {
     /* initial positions: side by side, in the order of creation */
     for (int layer = 0; layer < t->l->nlayer; layer++) {
@@ -303,7 +303,7 @@ mc_status mc_layout_make(struct mc_layout *l, const struct mc_picture *p)
         s = l->top && l->deep ? MC_OK : MC_EMEMORY;
     }
     if (s == MC_OK) {
-        place(&t);
+        assign_positions(&t);
         finish(l, &t);
     }
     VEC_FREE(t.cell);

@@ -11,7 +11,7 @@ static void fail(struct parser *p, size_t at, mc_status code, const char *fmt, v
     if (!p->failed) {
         struct mc_str text = { 0 };
         mc_str_addv(&text, fmt, ap);
-        p->place.at = at;
+        p->location.at = at;
         mc_node_fail(p->g, text.bad ? MC_EMEMORY : code, "%s", text.bad ? "out of memory" : text.s);
         mc_str_free(&text);
         p->failed = true;
@@ -47,17 +47,17 @@ void mc_parse_memory(struct parser *p)
 void mc_parse_begin(struct parser *p, mc_graph *g, const char *text, const struct mc_bind *bind, int nbind)
 {
     *p = (struct parser){
-        .g = g, .text = text, .bind = bind, .nbind = nbind, .place = { text, 0 }, .outer = g->place
+        .g = g, .text = text, .bind = bind, .nbind = nbind, .location = { text, 0 }, .outer = g->location
     };
     if (!p->outer) { /* messages show the user's formula, not a formula that it expands to */
-        g->place = &p->place;
+        g->location = &p->location;
     }
     mc_parse_next(p);
 }
 
 void mc_parse_end(struct parser *p)
 {
-    p->g->place = p->outer;
+    p->g->location = p->outer;
 }
 
 static const char *const operators[] = { "**", "//", "<=", ">=", "==", "!=", "...", "->" };

@@ -34,20 +34,20 @@ const struct mc_op mc_op_shared   = { .name = "shared",   .nout = 1, .flags = OP
 const struct mc_op mc_op_item     = { .name = "item",     .nout = 1, .flags = OP_HIDDEN,           .infer = item_infer, .sig = &no_params };
 const struct mc_op mc_op_tuple    = { .name = "tuple",    .nout = 1, .flags = OP_HIDDEN,           .infer = tuple_infer, .sig = &no_params };
 
-static _Thread_local const char *here_file;
-static _Thread_local int here_line;
+static _Thread_local const char *node_file;
+static _Thread_local int node_line;
 
 void mc_here(const char *file, int line)
 {
-    here_file = file;
-    here_line = line;
+    node_file = file;
+    node_line = line;
 }
 
-void mc_here_text(char *text, size_t n)
+void mc_user_line_text(char *text, size_t n)
 {
     *text = 0;
-    if (here_file) {
-        mc_snprintf(text, n, "\n    at %s:%d", here_file, here_line);
+    if (node_file) {
+        mc_snprintf(text, n, "\n    at %s:%d", node_file, node_line);
     }
 }
 
@@ -193,7 +193,7 @@ static struct mc_attr *copy_attrs(struct mc_arena *a, const struct mc_op *op, co
 static mc_status infer_types(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in,
                              const struct mc_attr *attr, struct mc_infer *q)
 {
-    struct mc_type few[8], *type = nin <= 8 ? few : mc_alloc((size_t)nin * sizeof *type, "nodes");
+    struct mc_type on_stack[8], *type = nin <= 8 ? on_stack : mc_alloc((size_t)nin * sizeof *type, "nodes");
     const mc_array *some[8], **value = nin <= 8 ? some : mc_alloc((size_t)nin * sizeof *value, "nodes");
     mc_status s = MC_EMEMORY;
 
@@ -212,7 +212,7 @@ static mc_status infer_types(mc_graph *g, const struct mc_op *op, int nin, mc_no
                                 .nout = op->nout };
         s = op->infer(q);
     }
-    if (type != few) {
+    if (type != on_stack) {
         mc_free(type);
     }
     if (value != some) {
@@ -246,8 +246,8 @@ mc_node *mc_node_make(mc_graph *g, const struct mc_op *op, int nin, mc_node *con
                            .nin = nin,
                            .type = q.out[0],
                            .nout = q.nout,
-                           .file = here_file,
-                           .line = here_line,
+                           .file = node_file,
+                           .line = node_line,
                            .label = g->label };
     n->in = mc_arena_copy(&g->arena, in, (size_t)nin * sizeof *in);
     n->attr = op->sig->nattr ? copy_attrs(&g->arena, op, attr) : NULL;
@@ -271,8 +271,8 @@ mc_node *mc_node_leaf(mc_graph *g, struct mc_node leaf_node)
     n->graph = g;
     n->nout = 1;
     n->types = &n->type;
-    n->file = here_file;
-    n->line = here_line;
+    n->file = node_file;
+    n->line = node_line;
     n->label = n->nin ? g->label : NULL;
     mc_node *made = intern(g, n);
     return made ? made : mc_node_no_memory(g);

@@ -89,7 +89,7 @@ struct val mc_parse_apply(struct parser *p, const char *name, const struct val *
     if (p->failed) {
         return mc_val_of(p->g->error, at);
     }
-    p->place.at = at;
+    p->location.at = at;
     const struct mc_op *op = mc_op_named(p->g, name);
     struct mc_attr attr[16] = { 0 };
     mc_attr_defaults(op, attr);
@@ -101,7 +101,7 @@ struct val mc_parse_apply(struct parser *p, const char *name, const struct val *
     return mc_val_of(r, arg[0].at);
 }
 
-static const struct infix *infix_here(const struct parser *p)
+static const struct infix *next_infix(const struct parser *p)
 {
     for (size_t i = 0; i < NELEM(infixes); i++) {
         if (mc_parse_is(p, infixes[i].text) || mc_parse_word(p, infixes[i].text)) {
@@ -192,7 +192,7 @@ static struct val parse_level(struct parser *p, int level)
     }
     struct val before = { 0 };
     bool compared = false;
-    for (const struct infix *o; !p->failed && (o = infix_here(p)) && o->level >= level;) {
+    for (const struct infix *o; !p->failed && (o = next_infix(p)) && o->level >= level;) {
         at = p->tok.at;
         mc_parse_next(p);
         struct val right = parse_level(p, o->level + 1);

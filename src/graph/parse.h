@@ -18,7 +18,7 @@ struct parser {
     const struct mc_bind *bind;
     int nbind, depth, brackets;
     bool failed;
-    struct mc_source_location place;
+    struct mc_source_location location;
     const struct mc_source_location *outer;
 };
 /* A whole number of either sign and at most 1024 bits. */

@@ -69,7 +69,7 @@ static struct val call_grad(struct parser *p, struct args *a, size_t at)
     for (int i = 0; i < n; i++) {
         wrt[i] = mc_val_node(p, list ? &by->item[i] : by);
     }
-    p->place.at = at;
+    p->location.at = at;
     if (p->failed || p->g->language->grads(cost, n, wrt, wrt + n, NULL) < 0) {
         return mc_val_made(p, p->g->error, at);
     }
@@ -93,7 +93,7 @@ static struct val call_product(struct parser *p, struct args *a, size_t at, bool
     for (int i = 0; i < 3 && !p->failed; i++) {
         in[i] = mc_val_node(p, &a->value[i]);
     }
-    p->place.at = at;
+    p->location.at = at;
     if (p->failed || !has_gradients(p, at)) {
         return mc_val_of(p->g->error, at);
     }
@@ -110,7 +110,7 @@ static struct val call_tuple(struct parser *p, struct args *a, size_t at)
     if (a->n < 2) {
         mc_parse_fail(p, at, "a tuple has two values or more");
     }
-    p->place.at = at;
+    p->location.at = at;
     return p->failed ? mc_val_of(p->g->error, at)
                      : mc_val_made(p, mc_node_make(p->g, &mc_op_tuple, a->n, in, NULL), at);
 }
@@ -123,7 +123,7 @@ static struct val call_update(struct parser *p, struct args *a, size_t at, bool 
         mc_parse_fail(p, at, "%s takes an indexed tensor and a value: %s(x[2:4], y)",
                       set ? "set_subtensor" : "inc_subtensor", set ? "set_subtensor" : "inc_subtensor");
     }
-    p->place.at = at;
+    p->location.at = at;
     return p->failed ? mc_val_of(p->g->error, at) : mc_val_made(p, mc_index_update(x, y, set), at);
 }
 
@@ -297,7 +297,7 @@ static struct val call_op(struct parser *p, const struct mc_op *op, struct args 
     if (p->failed) {
         return mc_val_of(p->g->error, at);
     }
-    p->place.at = at;
+    p->location.at = at;
     return mc_val_made(p, mc_apply(p->g, op, q.nin, q.arg, q.attr), at);
 }
 

@@ -24,7 +24,7 @@ static bool holds(mc_dtype d, const struct val *v)
 {
     struct whole w;
     uint64_t u;
-    char room[8];
+    char stored[8];
     if (d == MC_BOOL) {
         return v->kind == V_BOOL;
     }
@@ -35,8 +35,8 @@ static bool holds(mc_dtype d, const struct val *v)
     if (!mc_is_float(d)) {
         return v->kind == V_BOOL || (v->kind == V_INT && mc_literal_fits(v->i, d));
     }
-    mc_store_f64(d, room, v->real);
-    return isfinite(mc_load_f64(d, room)) || !isfinite(v->real);
+    mc_store_f64(d, stored, v->real);
+    return isfinite(mc_load_f64(d, stored)) || !isfinite(v->real);
 }
 
 static mc_array *number(struct parser *p, const char *name, const struct mc_type *t, struct mc_str *text)

@@ -188,7 +188,7 @@ mc_node *mc_val_node(struct parser *p, const struct val *v)
     if (p->failed) {
         return p->g->error;
     }
-    p->place.at = v->at;
+    p->location.at = v->at;
     switch (v->kind) {
     case V_NODE: n = v->node; break;
     case V_INT:

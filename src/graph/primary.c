@@ -160,14 +160,14 @@ static struct val parse_subscript(struct parser *p, struct val x)
         return x.item[item[0].i];
     }
     if (x.kind == V_NODE && x.node && x.node->nout > 1 && n == 1 && item[0].kind == V_INT) {
-        p->place.at = at;
+        p->location.at = at;
         return mc_val_made(p, mc_item(x.node, (int)item[0].i), at);
     }
     mc_node *node = mc_val_node(p, &x);
     if (p->failed) {
         return mc_val_of(p->g->error, at);
     }
-    p->place.at = at;
+    p->location.at = at;
     return mc_val_made(p, mc_index_apply(p, node, item, n), x.at);
 }
 

@@ -82,7 +82,7 @@ static mc_node *parse_declaration(struct parser *p)
     if (p->failed || !parse_type(p, &t)) {
         return p->g->error;
     }
-    p->place.at = name.at;
+    p->location.at = name.at;
     if (!shared) {
         return mc_input_sized(p->g, word, t.dtype, t.rank, t.dims);
     }
@@ -94,7 +94,7 @@ static mc_node *parse_declaration(struct parser *p)
     char *rule = NULL;
     bool given = mc_parse_take(p, "=");
     mc_array *value = given ? mc_parse_initial(p, word, &t, &rule) : NULL;
-    p->place.at = p->failed ? p->place.at : name.at;
+    p->location.at = p->failed ? p->location.at : name.at;
     mc_shared *s = p->failed ? NULL
                    : given   ? mc_shared_new(p->g, word, value)
                              : mc_shared_zeros(p->g, word, t.dtype, t.rank, t.dims);
@@ -138,7 +138,7 @@ static mc_node *assign(struct parser *p, const struct tok *t, mc_node *n)
 {
     char *name = mc_parse_copy(p, t);
     mc_node *old = name ? mc_dict_get(&p->g->names, name) : NULL;
-    p->place.at = t->at;
+    p->location.at = t->at;
     bool leaf = old && (old->op == &mc_op_input || old->op == &mc_op_shared);
     if (leaf && old != n && old->name && strcmp(old->name, name) == 0) { /* an input may get a second name */
         return mc_node_fail(p->g, MC_EARG,
@@ -198,7 +198,7 @@ mc_node *mc_formula(mc_graph *g, const char *text)
         }
     }
     if (!p.failed && !last) {
-        p.place.at = 0;
+        p.location.at = 0;
         last = mc_node_fail(g, MC_ESYNTAX, "the formula is empty");
     }
     last = p.failed ? g->error : last;

@@ -23,10 +23,10 @@ static mc_node *shuffle(mc_node *x, int n, const int64_t *order)
     return same ? x : mc_apply(x->graph, mc_op_find("dimshuffle"), 1, &x, &a);
 }
 
-enum { FEW = 6 };
+enum { MOST_OPS = 6 };
 
-/* x, at most FEW cheap ops over leaves, rebuilt over leaves that have the new axes; NULL if it is anything
- * else. x is not a scalar. */
+/* x, at most MOST_OPS cheap ops over leaves, rebuilt over leaves that have the new axes; NULL if it is
+ * anything else. x is not a scalar. */
 static mc_node *broadcast_leaves(mc_node *x, int n, const int64_t *order, int *ops)
 {
     mc_node *in[4];
@@ -48,7 +48,7 @@ static mc_node *broadcast_leaves(mc_node *x, int n, const int64_t *order, int *o
 /* dimshuffle(x). Axes that are only added are added to its leaves if broadcast_leaves can. */
 static mc_node *broadcast_leaf(mc_node *x, int n, const int64_t *order)
 {
-    int ops = FEW, next = 0;
+    int ops = MOST_OPS, next = 0;
     bool adds = x->type.rank > 0 && n > x->type.rank;
     for (int i = 0; i < n && adds; i++) {
         adds = order[i] < 0 || order[i] == next++;
@@ -135,7 +135,8 @@ static mc_node *keep_axes(mc_node *n, mc_node *x)
     for (int i = 0; i < naxis; i++) {
         full[i] = axis[i];
     }
-    bool dropped = is_no_op(x) && n->op->fold != FOLD_POSITION; /* reduce the input of the drop instead */
+    bool dropped = is_no_op(x) &&
+                   n->op->reduction != REDUCE_POSITION; /* reduce the input of the drop instead */
     if (dropped) {
         base = x->in[0];
         for (int i = 0; i < naxis; i++) {
@@ -189,7 +190,7 @@ static mc_node *expand_one(mc_node *n, mc_node **in, const void *arg)
     if (n->op->form == FORM_FORWARD) {
         return in[0];
     }
-    if (n->op->fold != FOLD_NONE) {
+    if (n->op->reduction != REDUCE_NONE) {
         return keep_axes(n, in[0]);
     }
     if (n->op->form == FORM_DIMSHUFFLE && in[0]->op->form == FORM_DIMSHUFFLE) {

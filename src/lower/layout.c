@@ -189,10 +189,11 @@ static mc_node *rebuilt(struct layouts *l, mc_node *n)
     bool changed = changes_layout(l, n);
     for (int i = 0; in && i < n->nin; i++) {
         mc_node *x = n->in[i];
-        const bool there = changes_layout(l, x) && mc_layout_makes_images(x) && x->nout == 1,
+        const bool is_nhwc = changes_layout(l, x) && mc_layout_makes_images(x) && x->nout == 1,
                    wanted = changes_layout(l, n) && mc_layout_image(n, i) && x->nout == 1;
         in[i] = l->now[x->id];
-        in[i] = there == wanted ? in[i] : mc_layout_axes(in[i], wanted ? mc_layout_there : mc_layout_back);
+        in[i] = is_nhwc == wanted ? in[i]
+                                  : mc_layout_axes(in[i], wanted ? mc_layout_to_nhwc : mc_layout_to_nchw);
         changed |= in[i] != x;
     }
     if (!in) {

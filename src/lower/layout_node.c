@@ -7,7 +7,7 @@
 #include "op/pool_node.h"
 #include "render/kernel.h"
 
-const int64_t mc_layout_there[LAYOUT_RANK] = { 0, 2, 3, 1 }, mc_layout_back[LAYOUT_RANK] = { 0, 3, 1, 2 };
+const int64_t mc_layout_to_nhwc[LAYOUT_RANK] = { 0, 2, 3, 1 }, mc_layout_to_nchw[LAYOUT_RANK] = { 0, 3, 1, 2 };
 
 bool mc_layout_image(const mc_node *n, int i)
 {
@@ -45,9 +45,9 @@ static bool is_pool(const mc_node *n)
 {
     int role[POOL_NARRAY];
     const struct mc_attr *axis = mc_pool_roles(n, role) ? &n->attr[POOL_AXIS] : NULL;
-    const bool places = axis && n->type.rank == LAYOUT_RANK && !axis->none && axis->n == 2 &&
-                        axis->ints[0] == 2 && axis->ints[1] == 3;
-    return places && (mc_pool_pass_of(n) != POOL_SPREAD || mc_shape_entry_node(n->in[1], 0));
+    const bool spatial = axis && n->type.rank == LAYOUT_RANK && !axis->none && axis->n == 2 &&
+                         axis->ints[0] == 2 && axis->ints[1] == 3;
+    return spatial && (mc_pool_pass_of(n) != POOL_SPREAD || mc_shape_entry_node(n->in[1], 0));
 }
 
 static bool is_item(const mc_node *n)
@@ -69,17 +69,18 @@ static bool is_sum(const mc_node *n)
 {
     int axis[MC_MAX_RANK], next = 0;
     int64_t last = -1;
-    if (n->op->fold == FOLD_NONE || n->op->fold == FOLD_POSITION || n->in[0]->type.rank != LAYOUT_RANK) {
+    if (n->op->reduction == REDUCE_NONE || n->op->reduction == REDUCE_POSITION ||
+        n->in[0]->type.rank != LAYOUT_RANK) {
         return false;
     }
     const int count = (int)mc_axes_of(n, 0, LAYOUT_RANK, axis);
     for (int i = 0; i < LAYOUT_RANK && !mc_attr_int(&n->attr[1]); i++) {
         const bool gone = next < count && axis[next] == i;
         next += gone;
-        if (!gone && mc_layout_back[i] < last) {
+        if (!gone && mc_layout_to_nchw[i] < last) {
             return false;
         }
-        last = gone ? last : mc_layout_back[i];
+        last = gone ? last : mc_layout_to_nchw[i];
     }
     return true;
 }
@@ -113,26 +114,26 @@ static mc_node *turn_conv(mc_node *n, mc_node **in)
     memcpy(attr, n->attr, sizeof attr);
     attr[CONV_LAYOUT] = (struct mc_attr){ .kind = ATTR_TEXT, .text = "b01c" };
     if (w >= 0) {
-        in[w] = mc_layout_axes(in[w], mc_layout_there);
+        in[w] = mc_layout_axes(in[w], mc_layout_to_nhwc);
     }
     if (n->nin > 2 && n->in[2]->type.dims[0] == LAYOUT_RANK) {
         mc_node *size[2] = { mc_shape_entry_node(in[2], 2), mc_shape_entry_node(in[2], 3) };
         in[2] = mc_shape_stack(n->graph, 2, size);
     }
     mc_node *y = mc_apply(n->graph, n->op, n->nin, in, attr);
-    return w < 0 && !mc_is_error(y) ? mc_layout_axes(y, mc_layout_back) : y;
+    return w < 0 && !mc_is_error(y) ? mc_layout_axes(y, mc_layout_to_nchw) : y;
 }
 
 static mc_node *turn_pool(mc_node *n, mc_node **in)
 {
     struct mc_attr attr[POOL_NATTR + 1];
-    int64_t places[2] = { 1, 2 };
+    int64_t spatial[2] = { 1, 2 };
     memcpy(attr, n->attr, (size_t)n->op->sig->nattr * sizeof *attr);
-    attr[POOL_AXIS].ints = places;
+    attr[POOL_AXIS].ints = spatial;
     if (mc_pool_pass_of(n) == POOL_SPREAD) {
         mc_node *size[LAYOUT_RANK];
         for (int i = 0; i < LAYOUT_RANK; i++) {
-            size[i] = mc_shape_entry_node(in[1], (int)mc_layout_there[i]);
+            size[i] = mc_shape_entry_node(in[1], (int)mc_layout_to_nhwc[i]);
         }
         in[1] = mc_shape_stack(n->graph, LAYOUT_RANK, size);
     }
@@ -147,7 +148,7 @@ static mc_node *turn_sum(mc_node *n, mc_node **in)
     unsigned gone = 0;
     memcpy(attr, n->attr, (size_t)n->op->sig->nattr * sizeof *attr);
     for (int i = (int)mc_axes_of(n, 0, LAYOUT_RANK, axis); i-- > 0;) {
-        gone |= 1u << mc_layout_back[axis[i]];
+        gone |= 1u << mc_layout_to_nchw[axis[i]];
     }
     for (int i = 0; i < LAYOUT_RANK; i++) {
         if (gone >> i & 1) {

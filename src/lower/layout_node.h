@@ -5,8 +5,8 @@
 #include "graph/graph.h"
 
 enum { LAYOUT_RANK = 4 };
-/* orders of a dimshuffle from bc01 to b01c and back; axis i of bc01 is axis mc_layout_back[i] of b01c */
-extern const int64_t mc_layout_there[LAYOUT_RANK], mc_layout_back[LAYOUT_RANK];
+/* orders of a dimshuffle from bc01 to b01c and back; axis i of bc01 is axis mc_layout_to_nchw[i] of b01c */
+extern const int64_t mc_layout_to_nhwc[LAYOUT_RANK], mc_layout_to_nchw[LAYOUT_RANK];
 
 struct mc_layout_kind {                /* a kind of node that can have its images in b01c */
     bool (*is)(const mc_node *n);

@@ -57,9 +57,9 @@ void mc_find_required(struct make *m, mc_node *const *list, size_t count)
     for (size_t i = 0; i < count; i++) { /* what reads a step's result is no plan-time value */
         const mc_node *n = list[i];
         for (int k = 0; m->early[n->id] == 2 && k < n->nin; k++) {
-            bool there = mc_reads_type_only(n) || n->in[k]->op->flags & OP_LEAF || m->early[n->in[k]->id];
-            m->early[n->id] = there ? 2 : 0;
-            m->p->dynamic |= !there;
+            bool known = mc_reads_type_only(n) || n->in[k]->op->flags & OP_LEAF || m->early[n->in[k]->id];
+            m->early[n->id] = known ? 2 : 0;
+            m->p->dynamic |= !known;
         }
     }
 }

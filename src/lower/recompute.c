@@ -194,11 +194,12 @@ static bool is_worthwhile(const struct again *a, const mc_node *n)
         seen[nseen++] = group;
         before += bytes(n);
         for (k = 0; k < a->nleaf; k++) {
-            bool there = reads(a, group, a->leaf[k]);
-            if (!there && may_be_epilogue(a, a->leaf[k])) {
+            bool reads_leaf = reads(a, group, a->leaf[k]);
+            if (!reads_leaf && may_be_epilogue(a, a->leaf[k])) {
                 return false;
             }
-            after += !there && mc_varies(&a->leaf[k]->type) == mc_varies(&n->type) ? bytes(a->leaf[k]) : 0;
+            after += !reads_leaf && mc_varies(&a->leaf[k]->type) == mc_varies(&n->type) ? bytes(a->leaf[k])
+                                                                                        : 0;
         }
     }
     return after < before;

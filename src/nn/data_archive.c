@@ -23,7 +23,7 @@ bool mc_archive_knows(const char *where)
     return (mc_path_ends(where, ".npz") || mc_path_ends(where, ".safetensors")) && mc_path_is(where, false);
 }
 
-static bool few(int64_t channels) { return channels == 1 || channels == 3; }
+static bool are_channels(int64_t channels) { return channels == 1 || channels == 3; }
 
 /* A view of pictures that are not (n, channels, rows, columns) as such; NULL: they are, or are no
  * pictures. */
@@ -33,7 +33,7 @@ static mc_array *channels_second(const mc_array *x)
     if (mc_array_rank(x) == 3) {
         return mc_array_reshape(x, MC_SHAPE(d[0], 1, d[1], d[2]));
     }
-    bool last = mc_array_rank(x) == 4 && few(d[3]) && !few(d[1]);
+    bool last = mc_array_rank(x) == 4 && are_channels(d[3]) && !are_channels(d[1]);
     return last ? mc_array_transpose(x, (int[]){ 0, 3, 1, 2 }) : NULL;
 }
 

@@ -380,7 +380,7 @@ static mc_status number(const struct csv *c, const struct lines *l, int i, float
     return MC_OK;
 }
 
-static mc_status room(struct csv *c)
+static mc_status reserve(struct csv *c)
 {
     if (c->n < c->cap) {
         return MC_OK;
@@ -402,7 +402,7 @@ static mc_status record(struct csv *c, const struct lines *l)
         return mc_fail(MC_EFORMAT, "line %lld has %d field%s, but the first line has %d", (long long)l->line,
                        l->n, l->n == 1 ? "" : "s", c->ncolumn);
     }
-    mc_status s = room(c);
+    mc_status s = reserve(c);
     for (int k = 0; k < c->nexample && s == MC_OK; k++) {
         s = number(c, l, c->order[k], &c->x[c->n * c->nexample + k]);
     }

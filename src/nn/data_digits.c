@@ -9,7 +9,7 @@
 enum { SIDE = 28, PIXELS = SIDE * SIDE, CLASSES = 10, TRAIN = 60000, TEST = 10000 };
 enum { UNIT = 256 };                                 /* of a pixel; the page's middle is the origin */
 /* of a digit; straight pieces of a curve between two points */
-enum { POINTS = 24, CUT = 4, LINES = POINTS * CUT };
+enum { POINTS = 24, SEGMENTS = 4, LINES = POINTS * SEGMENTS };
 
 /* Curves run through their points, given as x,y between 0 and 100; a point given twice is a corner, ; lifts
  * the pen. */
@@ -72,7 +72,7 @@ static struct hand hand_of(struct mc_augment_random *d)
                           size, tremble(d, 3 * UNIT), tremble(d, 3 * UNIT) };
 }
 
-static struct point placed(const struct hand *h, int32_t x, int32_t y, struct mc_augment_random *d)
+static struct point transformed(const struct hand *h, int32_t x, int32_t y, struct mc_augment_random *d)
 {
     enum { SCALE = 56 }; /* a hundred of the path's numbers are 22 pixels: 56 UNITs to one */
     int32_t u = (x - 50) * SCALE + tremble(d, 2 * UNIT), v = (y - 50) * SCALE + tremble(d, 2 * UNIT);
@@ -80,13 +80,14 @@ static struct point placed(const struct hand *h, int32_t x, int32_t y, struct mc
                            (h->yx * u + h->yy * v) / 1024 + h->down };
 }
 
-/* The curve of Catmull and Rom between b and c at k/CUT, a and e being their neighbours:
+/* The curve of Catmull and Rom between b and c at k/SEGMENTS, a and e being their neighbours:
  * (2b + (c - a) t + (2a - 5b + 4c - e) t^2 + (3b - a - 3c + e) t^3) / 2. */
 static int32_t curve(int32_t a, int32_t b, int32_t c, int32_t e, int32_t k)
 {
-    int32_t cubic = (3 * b - a - 3 * c + e) * k, square = (2 * a - 5 * b + 4 * c - e) * CUT;
-    return (2 * b * CUT * CUT * CUT + ((cubic + square) * k + (c - a) * CUT * CUT) * k) /
-           (2 * CUT * CUT * CUT);
+    int32_t cubic = (3 * b - a - 3 * c + e) * k, square = (2 * a - 5 * b + 4 * c - e) * SEGMENTS;
+    return (2 * b * SEGMENTS * SEGMENTS * SEGMENTS +
+            ((cubic + square) * k + (c - a) * SEGMENTS * SEGMENTS) * k) /
+           (2 * SEGMENTS * SEGMENTS * SEGMENTS);
 }
 
 static void stroke(struct drawing *w, const struct point *p, int n)
@@ -95,7 +96,7 @@ static void stroke(struct drawing *w, const struct point *p, int n)
         const struct point *a = p + (i ? i - 1 : 0), *b = p + i, *c = p + i + 1,
                            *e = p + (i + 2 < n ? i + 2 : n - 1);
         struct point at = *b;
-        for (int k = 1; k <= CUT && w->n < LINES; k++) {
+        for (int k = 1; k <= SEGMENTS && w->n < LINES; k++) {
             struct point next = { curve(a->x, b->x, c->x, e->x, k), curve(a->y, b->y, c->y, e->y, k) };
             w->from[w->n] = at;
             w->to[w->n++] = at = next;
@@ -122,7 +123,7 @@ static void write_glyph(struct drawing *w, const char *path, struct mc_augment_r
             p[n] = p[n - 1]; /* a corner: the same point, trembling alike */
             n++;
         } else if (n < POINTS) {
-            p[n++] = placed(&h, x, y, d);
+            p[n++] = transformed(&h, x, y, d);
         }
         last_x = x;
         last_y = y;

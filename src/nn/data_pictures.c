@@ -82,7 +82,7 @@ static mc_status find(const char *where, const struct list *class, struct list *
 {
     char folder[MC_PATH], path[MC_PATH];
     int32_t *label = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     mc_status s = MC_OK;
     for (size_t k = 0; k < class->n && s == MC_OK; k++) {
         struct list one = { 0 };
@@ -90,8 +90,8 @@ static mc_status find(const char *where, const struct list *class, struct list *
         for (size_t i = 0; i < one.n && s == MC_OK; i++) {
             s = list_add(paths, mc_path_join(path, folder, one.at[i]));
         }
-        if (s == MC_OK && paths->n > room) {
-            int32_t *more = mc_realloc(label, (room = 2 * paths->n) * sizeof *label, "data");
+        if (s == MC_OK && paths->n > capacity) {
+            int32_t *more = mc_realloc(label, (capacity = 2 * paths->n) * sizeof *label, "data");
             label = more ? more : label;
             s = more ? MC_OK : MC_EMEMORY;
         }
@@ -112,7 +112,7 @@ static mc_status find(const char *where, const struct list *class, struct list *
 }
 
 /* One picture into its place; the first makes the array. */
-static mc_status place(struct mc_example_set *out, const struct list *paths, size_t i)
+static mc_status read_picture(struct mc_example_set *out, const struct list *paths, size_t i)
 {
     mc_array *a = mc_image_load(paths->at[i]);
     if (!a) {
@@ -162,7 +162,7 @@ mc_status mc_pictures_read(const char *where, enum mc_part part, struct mc_examp
     }
     s = s < 0 ? s : find(parted ? folder : where, &class, &paths, &out->t);
     for (size_t i = 0; i < paths.n && s == MC_OK; i++) {
-        s = place(out, &paths, i);
+        s = read_picture(out, &paths, i);
     }
     s = s < 0 ? s : mc_example_set_names(out, (int)class.n);
     for (size_t k = 0; k < class.n && s == MC_OK; k++) {

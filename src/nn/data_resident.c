@@ -88,10 +88,10 @@ static mc_status put(mc_array **batch, mc_array **part, const mc_array *all, int
 {
     mc_array *from = mc_array_slice(all, 0, at, n, 1);
     if (!*batch) {
-        mc_array *view = mc_array_slice(all, 0, 0, size, 1), *here = view ? mc_array_copy(view) : NULL;
-        *batch = here ? mc_array_to(here, mc_array_device(all)) : NULL;
+        mc_array *view = mc_array_slice(all, 0, 0, size, 1), *host = view ? mc_array_copy(view) : NULL;
+        *batch = host ? mc_array_to(host, mc_array_device(all)) : NULL;
         mc_array_unref(&view);
-        mc_array_unref(&here);
+        mc_array_unref(&host);
     }
     mc_array_unref(part);
     *part = *batch ? mc_array_slice(*batch, 0, 0, n, 1) : NULL;

@@ -258,7 +258,7 @@ static bool set(struct mc_nn_settings *s, int i, struct mc_nn_slice v, const cha
 }
 
 /* A word without a name is given to the first field that has no value yet and accepts it. */
-static bool place(struct mc_nn_settings *s, struct mc_nn_slice v, int *next, const char *what)
+static bool set_next(struct mc_nn_settings *s, struct mc_nn_slice v, int *next, const char *what)
 {
     if (s->field[0].name && s->field[0].type == NN_LAYERS && *next == 0) {
         if (s->nloose < COUNT(s->loose)) {
@@ -292,7 +292,7 @@ bool mc_nn_read(struct mc_nn_settings *s, const struct mc_nn_line *line, const c
             return mc_nn_wrong(line, name.s, MC_EARG, "%s has no setting '%.*s'%s", what, (int)name.n, name.s,
                                mc_nn_near_row(name, fields, sizeof *fields).text);
         }
-        if (!(name.n ? set(s, i, text, what) : place(s, text, &next, what))) {
+        if (!(name.n ? set(s, i, text, what) : set_next(s, text, &next, what))) {
             return false;
         }
     }

@@ -255,7 +255,7 @@ static mc_array *variance(const mc_array *x, double epsilon, bool load)
 static mc_array *convert(const struct part *p, const mc_array *a, bool load)
 {
     const unsigned how = p->row->how;
-    int axes[NN_MOST_AXES] = { 1, 0, 2, 3, 4, 5, 6, 7 }, places = mc_layer_rank(p->param->layer) - 2;
+    int axes[NN_MOST_AXES] = { 1, 0, 2, 3, 4, 5, 6, 7 }, spatial = mc_layer_rank(p->param->layer) - 2;
     int64_t dims[NN_MOST_AXES] = { 0 };
     mc_array *x = mc_array_ref((mc_array *)a);
     if (x && how & POSITIONS && load) {
@@ -269,10 +269,10 @@ static mc_array *convert(const struct part *p, const mc_array *a, bool load)
         x = next(x, mc_array_slice(x, i, n - 1, n, -1));
     }
     if (x && how & POSITIONS && !load) {
-        for (int i = 0; i < 2 + places; i++) {
+        for (int i = 0; i < 2 + spatial; i++) {
             dims[i] = i < 2 ? mc_array_dims(x)[i] : 1;
         }
-        x = next(x, mc_array_reshape(x, 2 + places, dims));
+        x = next(x, mc_array_reshape(x, 2 + spatial, dims));
     }
     return x && how & VARIANCE ? next(x, variance(x, p->epsilon, load)) : x;
 }

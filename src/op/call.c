@@ -5,7 +5,7 @@
 static mc_node *apply(const char *name, mc_graph *g, int nfirst, mc_node *const *first, int n,
                       mc_node *const *more, const char *attrs)
 {
-    mc_node *few[16], **in = nfirst + n <= (int)NELEM(few) ? few : NULL;
+    mc_node *on_stack[16], **in = nfirst + n <= (int)NELEM(on_stack) ? on_stack : NULL;
     g = g ? g : mc_graph_of(nfirst, first);
     g = g ? g : mc_graph_of(n, more);
     if (!g) {

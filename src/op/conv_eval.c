@@ -27,7 +27,7 @@ static void row(const struct sum *q, double *const *p, const int64_t *step, int6
 }
 
 /* The positions from..end along one axis whose tap a lies within x. */
-static void places(const struct mc_conv_shape *s, int j, int64_t a, int64_t *from, int64_t *end)
+static void range_within(const struct mc_conv_shape *s, int j, int64_t a, int64_t *from, int64_t *end)
 {
     int64_t reach = a * s->dilation[j] - s->pad[j], last = s->in[j] - 1 - reach;
     *from = reach >= 0 ? 0 : (-reach + s->stride[j] - 1) / s->stride[j];
@@ -41,7 +41,7 @@ static void tap(const struct sum *q, double *const *base, const int64_t *a)
     const struct mc_conv_strides *at = &q->at;
     int64_t from[3], end[3], step[3] = { s->stride[2] * at->x[4], at->w[7], at->y[4] };
     for (int j = 0; j < 3; j++) {
-        places(s, j, a[j], &from[j], &end[j]);
+        range_within(s, j, a[j], &from[j], &end[j]);
     }
     for (int64_t u0 = from[0]; u0 < end[0]; u0++) {
         for (int64_t u1 = from[1]; u1 < end[1] && from[2] < end[2]; u1++) {

@@ -223,8 +223,8 @@ mc_status mc_conv_solve(const struct mc_infer *q, const struct mc_conv_form *f, 
                                  .flip = f->flip,
                                  .unshared = f->unshared };
     for (int j = 0; j < 3; j++) {
-        bool here = j >= 3 - f->nd;
-        s->in[j] = s->out[j] = s->k[j] = here ? -1 : 1;
+        bool is_axis = j >= 3 - f->nd;
+        s->in[j] = s->out[j] = s->k[j] = is_axis ? -1 : 1;
         s->stride[j] = f->stride[j];
         s->dilation[j] = f->dilation[j];
     }

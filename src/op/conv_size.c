@@ -35,7 +35,7 @@ static mc_node *operand(mc_node *n, enum mc_conv_pass pass, int role)
 }
 
 /* (i + p - e) // s + 1, or rounded up */
-static mc_node *places(const struct mc_conv_form *f, int slot, mc_node *x, mc_node *w)
+static mc_node *positions(const struct mc_conv_form *f, int slot, mc_node *x, mc_node *w)
 {
     mc_node *k = mc_size_of(w, f->w[2 + slot]);
     struct mc_bind b[3] = { { "i", mc_size_of(x, f->x[2 + slot]), NULL },
@@ -75,7 +75,7 @@ static mc_node *size_of_y(const struct mc_conv_form *f, int means, mc_node *x, m
 {
     return means == 0   ? mc_size_of(x, f->x[0])
            : means == 1 ? mc_size_of(w, f->w[0])
-                        : places(f, means - 2, x, w);
+                        : positions(f, means - 2, x, w);
 }
 
 static mc_node *size_of_x(const struct mc_conv_form *f, int means, mc_node *w, mc_node *y)

@@ -11,7 +11,8 @@ static bool takes(const mc_array *a, const struct mc_type *t)
 
 mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out)
 {
-    struct mc_type few[8], *type = n->nin <= 8 ? few : mc_alloc((size_t)n->nin * sizeof *type, "eval");
+    struct mc_type on_stack[8],
+        *type = n->nin <= 8 ? on_stack : mc_alloc((size_t)n->nin * sizeof *type, "eval");
     struct mc_infer q = { .op = n->op, .nin = n->nin, .in = type, .value = (const mc_array *const *)in, .attr = n->attr,
                           .nout = n->op->nout };
     mc_status s = type ? MC_OK : MC_EMEMORY;
@@ -49,7 +50,7 @@ mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out)
     for (int i = 0; s < 0 && i < q.nout; i++) {
         mc_array_unref(&out[i]);
     }
-    if (type != few) {
+    if (type != on_stack) {
         mc_free(type);
     }
     return s;

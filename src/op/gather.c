@@ -7,7 +7,7 @@
 
 /* ---- shapes ---- */
 
-static int place(const struct mc_attr *axes)
+static int first_axis(const struct mc_attr *axes)
 {
     for (int i = 1; i < axes->n; i++) {
         if (axes->ints[i] != axes->ints[i - 1] + 1) {
@@ -17,9 +17,9 @@ static int place(const struct mc_attr *axes)
     return axes->n ? (int)axes->ints[0] : 0;
 }
 
-int mc_gather_place(const mc_node *n)
+int mc_gather_axis(const mc_node *n)
 {
-    return place(&n->attr[0]);
+    return first_axis(&n->attr[0]);
 }
 
 static bool is_indexed(const struct mc_attr *axes, int axis)
@@ -39,7 +39,7 @@ static mc_status region_type(const struct mc_infer *q, int first, struct mc_type
     const struct mc_attr *axes = &q->attr[0];
     const struct mc_type *x = &q->in[0];
     struct mc_type span;
-    int n = q->nin - first, at = place(axes), nfree = 0;
+    int n = q->nin - first, at = first_axis(axes), nfree = 0;
     if (n != axes->n || n == 0) {
         return mc_fail(MC_EARG, "%d index tensors for %d axes", n, axes->n);
     }
@@ -85,7 +85,7 @@ struct region {
 
 static struct region region_of(const mc_node *n, const mc_array *x, int nindex, mc_array *const *index)
 {
-    struct region r = { .n = nindex, .at = place(&n->attr[0]) };
+    struct region r = { .n = nindex, .at = first_axis(&n->attr[0]) };
     for (int i = 0; i < nindex; i++) {
         r.axis[i] = n->attr[0].ints[i];
         r.nspan = MC_MAX(r.nspan, index[i]->rank);
@@ -187,7 +187,7 @@ static mc_status gather_infer(struct mc_infer *q)
 static mc_node *gather_size(mc_node *n, int item, int axis)
 {
     (void)item;
-    int at = place(&n->attr[0]), nspan = n->type.rank - (n->in[0]->type.rank - n->attr[0].n);
+    int at = first_axis(&n->attr[0]), nspan = n->type.rank - (n->in[0]->type.rank - n->attr[0].n);
     if (axis >= at && axis < at + nspan) {
         for (int i = 1; i < n->nin; i++) {
             int k = axis - at - (nspan - n->in[i]->type.rank);

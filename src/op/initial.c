@@ -121,10 +121,10 @@ static bool draw_with(struct value *v, int how, double mean, double std)
 static bool fill(struct value *v, double number)
 {
     static const int64_t still[MC_MAX_RANK] = { 0 };
-    char room[8];
+    char stored[8];
     mc_dtype d = v->out->dtype;
-    mc_store_f64(d, room, number);
-    double back = mc_load_f64(d, room);
+    mc_store_f64(d, stored, number);
+    double back = mc_load_f64(d, stored);
     if (mc_is_float(d) ? isfinite(number) && !isfinite(back) : back != number) {
         return mc_fail(MC_ETYPE, "%s: %s has no such number", v->rule->name, mc_dtype_name(d)) == MC_OK;
     }
@@ -252,17 +252,17 @@ static bool sparse(struct value *v)
     if (!(share >= 0 && share <= 1)) {
         return mc_fail(MC_EARG, "sparse: sparsity is a share between 0 and 1") == MC_OK;
     }
-    int64_t rows = v->dims[0], columns = v->dims[1], few = (int64_t)(share * (double)rows);
+    int64_t rows = v->dims[0], columns = v->dims[1], nonzero = (int64_t)(share * (double)rows);
     mc_array *keys = v->draw(v->arg, 0, v->size, 0, 1),
-             *values = keys ? v->draw(v->arg, 1, few * columns, 0, setting(v, "std")) : NULL;
+             *values = keys ? v->draw(v->arg, 1, nonzero * columns, 0, setting(v, "std")) : NULL;
     struct ranked *order = values ? mc_alloc((size_t)rows * sizeof *order + 1, "initial values") : NULL;
     for (int64_t c = 0; order && c < columns; c++) {
         for (int64_t r = 0; r < rows; r++) {
             order[r] = (struct ranked){ at(keys, r * columns + c), r };
         }
         qsort(order, (size_t)rows, sizeof *order, by_key);
-        for (int64_t r = 0; r < few; r++) {
-            mc_array_set(v->out, (int64_t[]){ order[r].at, c }, at(values, c * few + r));
+        for (int64_t r = 0; r < nonzero; r++) {
+            mc_array_set(v->out, (int64_t[]){ order[r].at, c }, at(values, c * nonzero + r));
         }
     }
     mc_array_unref(&keys);
@@ -302,8 +302,8 @@ static bool orthogonal(struct value *v)
     if (v->rank < 2) {
         return refuse(v, "a weight has two axes or more");
     }
-    int64_t rows = v->dims[0], columns = rows ? v->size / rows : 0, few = rows < columns ? rows : columns,
-            many = rows + columns - few;
+    int64_t rows = v->dims[0], columns = rows ? v->size / rows : 0, count = rows < columns ? rows : columns,
+            length = rows + columns - count;
     mc_array *numbers = v->draw(v->arg, 1, v->size, 0, 1);
     double *w = numbers ? mc_alloc((size_t)v->size * sizeof *w + 1, "initial values") : NULL,
            factor = setting(v, "gain");
@@ -311,11 +311,11 @@ static bool orthogonal(struct value *v)
         w[i] = at(numbers, i);
     }
     if (w) {
-        orthonormal(w, few, many);
+        orthonormal(w, count, length);
     }
     for (int64_t i = 0; w && i < v->size; i++) { /* the vectors are rows or columns, whichever are fewer */
         int64_t r = i / columns, c = i % columns, k = 0, index[MC_MAX_RANK], rest = i;
-        k = few == rows ? r * many + c : c * many + r;
+        k = count == rows ? r * length + c : c * length + r;
         for (int a = v->rank; a-- > 0; rest /= v->dims[a]) {
             index[a] = rest % v->dims[a];
         }

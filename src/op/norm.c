@@ -137,11 +137,11 @@ static mc_status each_line(const struct mc_norm_shape *s, const struct mc_norm_a
     const int64_t c = s->dims[s->axis];
     int64_t dims[MC_MAX_RANK], strides[3][MC_MAX_RANK];
     const int64_t *from[3] = { a->xs, a->gs ? a->gs : a->xs, a->ys };
-    double *room = mc_alloc((size_t)c * 5 * sizeof *room + 1, "norm");
-    double *x = room, *g = a->g ? room + c : NULL, *y = room + 2 * c;
+    double *scratch = mc_alloc((size_t)c * 5 * sizeof *scratch + 1, "norm");
+    double *x = scratch, *g = a->g ? scratch + c : NULL, *y = scratch + 2 * c;
     struct mc_walk w;
     int rank = 0;
-    if (!room) {
+    if (!scratch) {
         return MC_EMEMORY;
     }
     for (int i = 0; i < s->rank; i++) {
@@ -161,11 +161,11 @@ static mc_status each_line(const struct mc_norm_shape *s, const struct mc_norm_a
         if (sums) {
             sum_line(s, c, x, y);
         } else {
-            norm_line(s, c, x, g, y, room + 3 * c, room + 4 * c);
+            norm_line(s, c, x, g, y, scratch + 3 * c, scratch + 4 * c);
         }
         mc_convert(a->dtype, w.p[2], from[2][s->axis], MC_FLOAT64, y, sizeof *y, c);
     }
-    mc_free(room);
+    mc_free(scratch);
     return MC_OK;
 }
 

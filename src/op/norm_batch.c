@@ -9,7 +9,7 @@
 struct over {
     struct mc_attr attr;        /* the axes averaged over */
     int64_t axis[MC_MAX_RANK];
-    int64_t place[MC_MAX_RANK]; /* dimshuffle of a parameter that has only the other axes */
+    int64_t order[MC_MAX_RANK]; /* dimshuffle of a parameter that has only the other axes */
 };
 
 static mc_node *failed(mc_graph *g)
@@ -37,7 +37,7 @@ static mc_status axes_of(const struct mc_attr *given, int rank, struct over *o)
     }
     o->attr = (struct mc_attr){ .kind = ATTR_AXES, .ints = o->axis };
     for (int i = 0, kept = 0; i < rank; i++) {
-        o->place[i] = gone[i] ? -1 : kept++;
+        o->order[i] = gone[i] ? -1 : kept++;
         if (gone[i]) {
             o->axis[o->attr.n++] = i;
         }
@@ -53,7 +53,7 @@ static mc_node *shuffled(mc_node *x, int n, const int64_t *order)
 
 /* v with the rank of x, so that it broadcasts against x. v has this rank already, or only the axes that
  * are not averaged. */
-static mc_node *placed(mc_node *v, mc_node *x, const struct over *o)
+static mc_node *with_rank_of(mc_node *v, mc_node *x, const struct over *o)
 {
     const int rank = x->type.rank, kept = rank - o->attr.n;
     if (!v || v->type.rank == 0) {
@@ -64,7 +64,7 @@ static mc_node *placed(mc_node *v, mc_node *x, const struct over *o)
                        (struct mc_bind[]){ { "v", v, NULL }, { "axis", NULL, &o->attr } }, 2);
     }
     return v->type.rank == kept
-               ? shuffled(v, rank, o->place)
+               ? shuffled(v, rank, o->order)
                : mc_node_fail(x->graph, MC_ESHAPE,
                               "a parameter of rank %d for x of rank %d, averaged over %d axes", v->type.rank,
                               rank, o->attr.n);
@@ -79,7 +79,7 @@ static mc_node *unplaced(mc_node *v, const mc_node *given, const struct over *o)
         return v;
     }
     for (int i = 0; i < v->type.rank; i++) {
-        if (o->place[i] >= 0) {
+        if (o->order[i] >= 0) {
             order[n++] = i;
         }
     }
@@ -98,7 +98,7 @@ static mc_node *build_train(mc_graph *g, int nin, mc_node *const *in, const stru
     }
     for (int i = 0; i < 5; i++) {
         mc_node *v = i < nin ? in[i] : NULL;
-        v = i ? placed(v, x, &o) : v;
+        v = i ? with_rank_of(v, x, &o) : v;
         if (v && mc_is_error(v)) {
             return v;
         }
@@ -138,7 +138,8 @@ static mc_node *build_test(mc_graph *g, int nin, mc_node *const *in, const struc
         return failed(g);
     }
     for (int i = 0; i < nin; i++) {
-        b[i] = (struct mc_bind){ names[i], i && !attr[0].none ? placed(in[i], in[0], &o) : in[i], NULL };
+        b[i] = (struct mc_bind){ names[i], i && !attr[0].none ? with_rank_of(in[i], in[0], &o) : in[i],
+                                 NULL };
         if (mc_is_error(b[i].node)) {
             return b[i].node;
         }

@@ -84,11 +84,11 @@ mc_node *mc_pick(mc_node *x, int axis, mc_node *i);
  * step for i < count. An index drops its axis. in[]: values of the node's inputs; only the bounds are
  * read. */
 struct mc_slice_range { int64_t start, count, step; bool index; };
-mc_status mc_index_cuts(const mc_node *n, const int64_t *dims, const mc_array *const *in,
-                        struct mc_slice_range *range);
+mc_status mc_slice_ranges(const mc_node *n, const int64_t *dims, const mc_array *const *in,
+                          struct mc_slice_range *range);
 /* The position, in the result of a gather, of the axes that its index tensors span: the number of free
  * axes before them. */
-int mc_gather_place(const mc_node *n);
+int mc_gather_axis(const mc_node *n);
 
 /* ---- attrs.c: for infer and eval of structured ops ---- */
 int64_t mc_attr_int(const struct mc_attr *a);                  /* INT, BOOL, DTYPE */

@@ -50,8 +50,8 @@ static struct mc_slice_range slice(const int64_t *s, int64_t n, int64_t start, i
 }
 
 /* value[i]: bound number i, NULL if unknown. A range whose size is unknown has count -1. */
-static mc_status cuts(const struct mc_attr *spec, int rank, const int64_t *dims, const mc_array *const *value,
-                      struct mc_slice_range *range)
+static mc_status slice_ranges(const struct mc_attr *spec, int rank, const int64_t *dims,
+                              const mc_array *const *value, struct mc_slice_range *range)
 {
     for (int i = 0; i < rank; i++) {
         const int64_t *s = &spec->ints[i * SPEC_N];
@@ -80,10 +80,10 @@ static mc_status cuts(const struct mc_attr *spec, int rank, const int64_t *dims,
     return MC_OK;
 }
 
-mc_status mc_index_cuts(const mc_node *n, const int64_t *dims, const mc_array *const *in,
-                        struct mc_slice_range *range)
+mc_status mc_slice_ranges(const mc_node *n, const int64_t *dims, const mc_array *const *in,
+                          struct mc_slice_range *range)
 {
-    return cuts(&n->attr[0], n->in[0]->type.rank, dims, in + n->op->sig->ntensor - 1, range);
+    return slice_ranges(&n->attr[0], n->in[0]->type.rank, dims, in + n->op->sig->ntensor - 1, range);
 }
 
 /* Checks that the bounds are integers and computes the type of the region. */
@@ -108,7 +108,7 @@ mc_status mc_spec_infer(const struct mc_infer *q, int first, struct mc_type *out
             return mc_fail(MC_EARG, "there is no bound number %lld", (long long)q->attr[0].ints[i + 1]);
         }
     }
-    TRY(cuts(&q->attr[0], x->rank, x->dims, q->value + first - 1, range));
+    TRY(slice_ranges(&q->attr[0], x->rank, x->dims, q->value + first - 1, range));
     *out = (struct mc_type){ .dtype = x->dtype };
     for (int i = 0; i < x->rank; i++) {
         if (!range[i].index) {
@@ -125,7 +125,7 @@ mc_array *mc_spec_view(const mc_node *n, const mc_array *x, mc_array *const *in)
     int64_t dims[MC_MAX_RANK], strides[MC_MAX_RANK];
     int rank = 0;
     char *data = x->data;
-    if (mc_index_cuts(n, x->dims, (const mc_array *const *)in, range) < 0) {
+    if (mc_slice_ranges(n, x->dims, (const mc_array *const *)in, range) < 0) {
         return NULL;
     }
     for (int i = 0; i < x->rank; i++) {

@@ -69,7 +69,7 @@ static int64_t *order_of(int64_t n, const uint64_t *key, int64_t *a, int64_t *b)
 
 /* ---- radix sort for keys of up to 32 bits: key and index in one word, so that all words differ ---- */
 
-enum { RADIX = 256, FEW = 48 };
+enum { RADIX = 256, INSERTION_MOST = 48 };
 
 static uint32_t key_of_float(float x)
 {
@@ -119,7 +119,7 @@ static void insert_words(int64_t n, uint64_t *a)
 static uint64_t *order_words(int64_t n, uint64_t *a, uint64_t *b)
 {
     uint32_t count[4][RADIX] = { 0 };
-    if (n <= FEW) {
+    if (n <= INSERTION_MOST) {
         insert_words(n, a);
         return a;
     }
@@ -187,7 +187,7 @@ static void put(char *to, const char *from, size_t size)
     memcpy(to, from, size);
 }
 
-static mc_status sort_lines(const mc_node *n, const mc_array *x, mc_array *y, bool places)
+static mc_status sort_lines(const mc_node *n, const mc_array *x, mc_array *y, bool positions)
 {
     struct lines l;
     int axis;
@@ -217,7 +217,7 @@ static mc_status sort_lines(const mc_node *n, const mc_array *x, mc_array *y, bo
         for (int64_t i = 0; i < l.count; i++) {
             char *to = l.walk.p[1] + i * l.step[1];
             int64_t from = word ? (int64_t)(uint32_t)word[i] : order[i];
-            if (places) {
+            if (positions) {
                 memcpy(to, &from, sizeof from); /* indices are int64 */
             } else {
                 put(to, l.walk.p[0] + from * l.step[0], size);

@@ -36,7 +36,7 @@ static char *known_path; /* the file that `known` was read from; NULL: none yet 
 
 /* ---- lines ---- */
 
-static size_t place(const lines *l, const char *key, bool *found)
+static size_t find(const lines *l, const char *key, bool *found)
 {
     size_t lo = 0, hi = l->n;
     while (lo < hi) {
@@ -56,7 +56,7 @@ static size_t place(const lines *l, const char *key, bool *found)
 static bool insert(lines *l, const char *key, const char *solver, double seconds, bool own)
 {
     bool found;
-    const size_t at = place(l, key, &found);
+    const size_t at = find(l, key, &found);
     if (!found) {
         char *copy = mc_strdup(key);
         if (!copy || !VEC_RESERVE(*l, 1)) {
@@ -86,7 +86,7 @@ static bool merge(lines *to, const lines *from, bool newer)
 {
     for (size_t i = 0; i < from->n; i++) {
         bool found;
-        const size_t at = place(to, from->at[i].key, &found);
+        const size_t at = find(to, from->at[i].key, &found);
         if ((!found || (newer && !to->at[at].own)) &&
             !insert(to, from->at[i].key, from->at[i].solver, from->at[i].seconds, false)) {
             return false;
@@ -358,7 +358,7 @@ bool mc_wisdom_find(const char *key, char solver[64], double *seconds)
     if ((key = key_prefix(key, &full))) {
         pthread_mutex_lock(&lock);
         load();
-        const size_t at = place(&known, key, &found);
+        const size_t at = find(&known, key, &found);
         if (found) {
             memcpy(solver, known.at[at].solver, sizeof known.at[at].solver);
             *seconds = known.at[at].seconds;

@@ -79,9 +79,9 @@ void mc_print_position(struct print *p, struct mc_str *position)
         return;
     }
     mc_str_add(position, "(");
-    if (p->k->mode == KERNEL_FOLD && first) {
+    if (p->k->mode == KERNEL_FULL_REDUCTION && first) {
         mc_str_addf(position, "%s + ", first);
-    } else if (p->k->mode == KERNEL_FOLD && p->at->n[3]) {
+    } else if (p->k->mode == KERNEL_FULL_REDUCTION && p->at->n[3]) {
         mc_str_addf(position, "%lld + ", (long long)p->at->n[3]);
     }
     if (*outer == 'i') {

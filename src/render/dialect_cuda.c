@@ -63,12 +63,12 @@ static const char prelude[] = PRELUDE_TYPES
     "__shfl_down_sync(~0u, z, d, w); merge(c, z, l, q); }\n"
     "    if (lanes <= 32) { c = __shfl_sync(~0u, c, 0, w); z = __shfl_sync(~0u, z, 0, w); return; } }\n"
     "  const u32 n = column ? lanes : lanes / 32, me = column ? threadIdx.y : threadIdx.x / 32;\n"
-    "  const u32 apart = column ? blockDim.x : 1, first = column ? threadIdx.x : threadIdx.y * n;\n"
+    "  const u32 stride = column ? blockDim.x : 1, first = column ? threadIdx.x : threadIdx.y * n;\n"
     "  __syncthreads();\n"
-    "  if (column || threadIdx.x % 32 == 0) { cs[first + me * apart] = c; zs[first + me * apart] = z; }\n"
+    "  if (column || threadIdx.x % 32 == 0) { cs[first + me * stride] = c; zs[first + me * stride] = z; }\n"
     "  __syncthreads();\n"
     "  c = cs[first]; z = zs[first];\n"
-    "  ONCE for (u32 i = 1; i < n; i++) merge(c, z, cs[first + i * apart], zs[first + i * apart]); }\n";
+    "  ONCE for (u32 i = 1; i < n; i++) merge(c, z, cs[first + i * stride], zs[first + i * stride]); }\n";
 
 const struct mc_dialect mc_dialect_cuda = {
     .name = "cuda",

@@ -76,7 +76,7 @@ void mc_grid_print_column_sum(struct print *p)
     mc_str_addf(p->out,
                 "ENTRY %s_tally(const %s_args A)\n{\nBEGIN\nconst u32 wide = %d, deep = 1024 / wide; "
                 "__shared__ double sums[wide][deep + 1];\n",
-                p->k->name, p->k->name, GRID_PLACES);
+                p->k->name, p->k->name, GRID_SUM_COLUMNS);
     mc_str_add(p->out, "const u32 x = threadIdx.x, y = threadIdx.y, from = blockIdx.x * wide, me = (y * wide "
                        "+ x) % 32, place = (y * wide + x) / 32; i64 none = 0; double c = 0;\n");
     for (size_t i = 0; i < p->k->operand.n; i++) {

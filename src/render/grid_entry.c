@@ -43,12 +43,12 @@ static void entry(struct print *p, const char *form, int v, const char *more)
 void mc_grid_entries(struct print *p)
 {
     const int v = mc_grid_vector(p->k);
-    const bool few = mc_grid_few_elements(p->k);
+    const bool by_elements = mc_grid_few_elements(p->k);
     const char *ahead = p->k->mode == KERNEL_MAP ? "" : ", true";
-    if (few) {
+    if (by_elements) {
         entry(p, "_s", 1, ", false");
     }
-    if (!few || !(p->k->never & GRID_PLAIN)) {
+    if (!by_elements || !(p->k->never & GRID_PLAIN)) {
         entry(p, "", 1, ahead);
     }
     if (v > 1) {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* elements that a lane adds in their own type before it adds to the accumulator: float sums; others */
-enum { FEW = 16, MANY = 2048 };
+enum { FLOAT_SUMS = 16, OTHERS = 2048 };
 /* vectors that a lane loads before it uses the first: with one operand; with two; with more, 1 */
 enum { AHEAD = 4, FEWER = 2 };
 
@@ -215,7 +215,7 @@ static bool adds_floats(const struct print *p)
     bool adds = false;
     for (size_t i = 0; i < p->k->val.n; i++) {
         const struct mc_kval *v = &p->k->val.at[i];
-        adds |= v->kind == K_REDUCE && mc_is_float(v->acc) && v->op->fold == FOLD_SUM;
+        adds |= v->kind == K_REDUCE && mc_is_float(v->acc) && v->op->reduction == REDUCE_SUM;
     }
     return adds;
 }
@@ -224,7 +224,7 @@ static bool adds_floats(const struct print *p)
 static void walk(struct print *p)
 {
     bool positions, reduces = mc_print_stage_reduces(p, &positions), lanes = reduces && !positions;
-    const int most = adds_floats(p) ? FEW : MANY;
+    const int most = adds_floats(p) ? FLOAT_SUMS : OTHERS;
     mc_str_addf(p->out,
                 "{ const int U = AHEAD ? %d : 1; const u32 block = (U * V < %d ? %d / V : U) * lanes;\nONCE "
                 "for (u32 b = from; b < to; b += block) {\nconst u32 e = to - b < block ? to : b + block;\n",

@@ -16,7 +16,7 @@
 
 /* registers of a lane: for all but what is kept; at most, for 1024 lanes, for 512 lanes to keep 4 vectors,
  * for 512 lanes; for a row in segments and 1024 or 512 lanes */
-enum { REGISTERS = 32, FEW = 56, MANY = 96, MOST = 112, SEGMENTED = 64, SEGMENTED_MOST = 80 };
+enum { REGISTERS = 32, OVERHEAD = 56, MANY = 96, MOST = 112, SEGMENTED = 64, SEGMENTED_MOST = 80 };
 
 static bool is_load(const struct print *p, size_t i)
 {
@@ -75,7 +75,7 @@ static struct mc_grid_row dense_row(const struct mc_kernel *k)
     size_t registers = REGISTERS + (size_t)most * each;
     return k->mode != KERNEL_ROW || registers > MOST
                ? (struct mc_grid_row){ 0 }
-               : (struct mc_grid_row){ (int)(16 / n.size), most, registers > FEW ? 512 : 1024 };
+               : (struct mc_grid_row){ (int)(16 / n.size), most, registers > OVERHEAD ? 512 : 1024 };
 }
 
 struct mc_grid_row mc_grid_row(const struct mc_kernel *k)
@@ -94,10 +94,10 @@ struct mc_grid_row mc_grid_row_cluster(const struct mc_kernel *k)
 
 /* ---- values in registers ---- */
 
-static const char *saved_type(const struct print *p, int place)
+static const char *saved_type(const struct print *p, int number)
 {
     for (size_t i = 0; i < p->k->val.n; i++) {
-        if (p->k->val.at[i].saved == place) {
+        if (p->k->val.at[i].saved == number) {
             return mc_print_calc(p, p->k->val.at[i].dtype);
         }
     }
@@ -199,7 +199,7 @@ static void save(struct print *p)
 
 /* ---- one pass ---- */
 
-static void places(struct print *p)
+static void print_addresses(struct print *p)
 {
     for (size_t i = 0; i < p->k->operand.n; i++) {
         const struct mc_koperand *o = &p->k->operand.at[i];
@@ -233,7 +233,7 @@ static void places(struct print *p)
 static void walk(struct print *p, bool lanes)
 {
     open_vectors(p, "live && ");
-    places(p);
+    print_addresses(p);
     mc_str_add(p->out, "_Pragma(\"unroll\") for (int j = 0; j < V; j++) { ");
     mc_print_body(p, lanes, "((i64)r * V + j)");
     mc_str_add(p->out, "}\n");

@@ -46,7 +46,7 @@ void mc_print_functions(struct mc_str *out, const struct mc_dialect *d, int n,
                         struct mc_kernel *const *kernels);
 void mc_print_ref(struct print *p, int v);                                  /* v7, r7[j], 0.5f */
 bool mc_print_moves(const struct mc_kernel *k, const struct mc_koperand *o);
-void mc_print_place(struct print *p, int o, bool inner);
+void mc_print_index(struct print *p, int o, bool inner);
 void mc_print_expression(struct print *p, int v, bool inner);
 void mc_print_define(struct print *p, int v, bool inner);
 /* sets `beyond` if an argument was beyond the bound; not in grids */

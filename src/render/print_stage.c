@@ -94,7 +94,7 @@ void mc_print_store(struct print *p, int o, bool inner)
 {
     const struct mc_koperand *x = &p->k->operand.at[o];
     mc_str_addf(p->out, "a%d", o);
-    mc_print_place(p, o, inner);
+    mc_print_index(p, o, inner);
     if (x->column_sums) {
         mc_str_add(p->out, " += ");
         mc_print_ref(p, x->val);

@@ -154,7 +154,7 @@ bool mc_print_moves(const struct mc_kernel *k, const struct mc_koperand *o)
 }
 
 /* The index of operand o's element: "[j]" if it varies along the innermost loop. */
-void mc_print_place(struct print *p, int o, bool inner)
+void mc_print_index(struct print *p, int o, bool inner)
 {
     mc_str_add(p->out, inner && mc_print_moves(p->k, &p->k->operand.at[o]) ? "[j]" : "[0]");
 }
@@ -202,7 +202,7 @@ void mc_print_expression(struct print *p, int v, bool inner)
     if (x->kind == K_LOAD) {
         const char *as = p->d->load_as[x->dtype];
         mc_str_addf(p->out, "%s(a%d", as, x->operand);
-        mc_print_place(p, x->operand, inner);
+        mc_print_index(p, x->operand, inner);
         mc_str_add(p->out, ")");
     } else if (x->kind == K_INDEX) {
         mc_str_addf(p->out, "a%d", x->operand);

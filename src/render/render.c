@@ -154,7 +154,7 @@ static void end_bounded(struct print *p)
     mc_str_add(p->out, p->k->bounded ? "if (beyond) err[3] = 1;\n}\n" : "}\n");
 }
 
-static void print_fold(struct print *p)
+static void print_reduction(struct print *p)
 {
     mc_print_pointers(p, false, "");
     mc_print_row_values(p);
@@ -346,7 +346,7 @@ static void body(struct print *p)
 {
     static void (*const mode[])(struct print *p) = {
         [KERNEL_MAP] = print_map, [KERNEL_ROW] = print_row, [KERNEL_COLUMN] = print_column,
-        [KERNEL_FOLD] = print_fold,
+        [KERNEL_FULL_REDUCTION] = print_reduction,
     };
     begin_bounded(p);
     mode[p->k->mode](p);
@@ -364,7 +364,7 @@ static void print_kernel(struct print *p)
         p->out,
         "const i64 n0 = n[0], n1 = n[1], n2 = n[2]; (void)n0; (void)n1; (void)n2; (void)s; (void)err;\n");
     body(p);
-    if (p->k->mode == KERNEL_FOLD) {
+    if (p->k->mode == KERNEL_FULL_REDUCTION) {
         memset(p->done, 0, p->k->val.n);
         mc_str_addf(p->out, p->d->reduce_fn, p->k->name);
         mc_str_add(p->out, "const i64 chunks = n[0]; (void)s; (void)err;\n");

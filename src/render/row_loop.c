@@ -1,6 +1,6 @@
 /* row_loop.c: the innermost loops of row and fold kernels.
  *
- * Sums of floats: lanes add FEW elements, a section; a block of BLOCK elements adds the sums of its sections,
+ * Sums of floats: lanes add CHUNK elements, a section; a block of BLOCK elements adds the sums of its sections,
  * so that long rows lose no digits.  There are two forms of the loop over a section.  Either it is one
  * reduction, in an order that the compiler selects, or it has sixteen lanes (mc_kernel.lanes): element j of
  * the section belongs to lane j % 16, and at its end the lanes are combined in a tree: 8 with 8, 4 with 4, 2
@@ -10,7 +10,7 @@
  * Invariant: with lanes, the order of floating-point operations follows from the text and the sizes alone. */
 #include "render/print.h"
 
-enum { BLOCK = 2048, FEW = 128, LANES = 16 };
+enum { BLOCK = 2048, CHUNK = 128, LANES = 16 };
 
 /* Elements f to e of a row, as text: variables, or numbers. */
 struct section {
@@ -22,7 +22,7 @@ struct section {
 static bool in_blocks(const struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
-    return mc_is_float(x->acc) && x->op->fold == FOLD_SUM;
+    return mc_is_float(x->acc) && x->op->reduction == REDUCE_SUM;
 }
 
 static void declare_block(struct print *p, int v)
@@ -224,15 +224,15 @@ void mc_print_row_loop(struct print *p)
     }
     const int64_t n = mc_print_known(p, 0);
     const char *n0 = mc_print_count(p, 0);
-    const bool block = n >= 0 && n <= BLOCK, few = n >= 0 && n <= FEW;
-    const struct section x = { .f = few ? "0" : "f",
-                               .e = few ? n0 : "e",
-                               .whole = few ? n / LANES * LANES : -1,
+    const bool block = n >= 0 && n <= BLOCK, chunk = n >= 0 && n <= CHUNK;
+    const struct section x = { .f = chunk ? "0" : "f",
+                               .e = chunk ? n0 : "e",
+                               .whole = chunk ? n / LANES * LANES : -1,
                                .rest = n < 0 ? -1 : n % LANES };
     for_steps(p, n, BLOCK, (const char *const[]){ "b", "0", n0, "stop" });
     mc_print_each(p, declare_block);
     mc_str_add(p->out, "\n");
-    for_steps(p, n, FEW, (const char *const[]){ "f", block ? "0" : "b", block ? n0 : "stop", "e" });
+    for_steps(p, n, CHUNK, (const char *const[]){ "f", block ? "0" : "b", block ? n0 : "stop", "e" });
     if (p->k->lanes) {
         lanes_loop(p, &x);
     } else {

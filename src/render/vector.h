@@ -171,7 +171,7 @@ VECTOR double v_total(struct v_pair d)
     const vd s = d.lo + d.hi;
     return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
 }
-#define V_FOLD(name, both) \
+#define V_REDUCE(name, both) \
     VECTOR float name(vf a) \
     { \
         a = both(v_pick(a, (vi){ 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15 }, a), a); \
@@ -180,8 +180,8 @@ VECTOR double v_total(struct v_pair d)
         a = both(v_pick(a, (vi){ 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }, a), a); \
         return a[0]; \
     }
-V_FOLD(v_max_lane, v_most)
-V_FOLD(v_min_lane, v_least)
+V_REDUCE(v_max_lane, v_most)
+V_REDUCE(v_min_lane, v_least)
 
 /* For each lane: l is the largest so far, g the step where it came first; NaN is larger than all. */
 VECTOR void v_first_most(vf *l, vf *g, vf v, i64 step)
@@ -204,8 +204,8 @@ VECTOR float v_first_lane(vf l, vf g, i64 *where)
     const float most = nan ? __builtin_nanf("") : v_max_lane(l);
     int first = 0x7fffffff;
     for (unsigned at = nan ? nan : v_eq(l, v_all(most)); at; at &= at - 1) {
-        const int lane = __builtin_ctz(at), place = (int)g[lane] + lane;
-        first = place < first ? place : first;
+        const int lane = __builtin_ctz(at), position = (int)g[lane] + lane;
+        first = position < first ? position : first;
     }
     *where += first;
     return most;
@@ -219,7 +219,7 @@ VECTOR const float *v_head(float *t, const float *p, i64 n)
 }
 /* For comparing lane numbers with x - first, for positions of any size. */
 VECTOR vf v_lanes(void) { return (vf){ 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }; }
-VECTOR vf v_apart(i64 x, i64 first)
+VECTOR vf v_distance(i64 x, i64 first)
 {
     return v_all(x < first ? -1 : x - first > 16 ? 16 : (float)(int)(x - first));
 }

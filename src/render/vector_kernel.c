@@ -205,7 +205,7 @@ static void position_compare(struct print *p, const struct mc_kval *x)
         if (a->kind == K_INDEX) {
             mc_str_add(p->out, "v_lanes()");
         } else {
-            mc_str_add(p->out, "v_apart(");
+            mc_str_add(p->out, "v_distance(");
             mc_print_ref(p, x->arg[i]);
             mc_str_addf(p->out, ", a%d + j)", b->operand);
         }

@@ -8,7 +8,7 @@
 
 /* rows of a column kernel that add in float; elements of a row's block; elements of a block that add in
  * float */
-enum { ROWS = 32, BLOCK = 2048, FEW = 256 };
+enum { ROWS = 32, BLOCK = 2048, CHUNK = 256 };
 
 /* ---- reductions ---- */
 
@@ -59,7 +59,7 @@ static bool is_cheap(const struct print *p)
 /* Is v a sum of a row?  Lanes add a few elements in float, then in double. */
 static bool sums(const struct print *p, int v)
 {
-    return !p->held && p->k->val.at[v].op->fold == FOLD_SUM;
+    return !p->held && p->k->val.at[v].op->reduction == REDUCE_SUM;
 }
 
 static void begin_second(struct print *p, int v)
@@ -357,7 +357,7 @@ void mc_vector_kernel_loop(struct print *p, bool reduces)
                 reduces
                     ? "\nfor (i64 f = b; f < stop; f += %d) {\nconst i64 e = stop - f < %d ? stop : f + %d;\n"
                     : "\n{\nconst i64 f = b, e = stop;\n",
-                FEW, FEW, FEW);
+                CHUNK, CHUNK, CHUNK);
     mc_str_add(p->out, "vm keep = (vm)-1; i64 j = f, m = f + (e - f) / 16 * 16;\n");
     if (two) {
         mc_str_add(p->out, "for (; j + 16 < m; j += 32) { { ");

@@ -9,7 +9,7 @@ enum { FUEL = 64 };                     /* the most rules in a row at one place 
 
 /* ---- slots ---- */
 
-bool mc_attempt_room(struct run *r)
+bool mc_attempt_reserve(struct run *r)
 {
     size_t n = r->g->nodes.n, old = r->slot.n;
     if (n <= old) {
@@ -41,7 +41,7 @@ static void release_inputs(struct run *r, const mc_node *n)
 /* The nodes from id `mark` on replace n: they get its source location, its label and a rule depth. */
 static bool set_result(struct run *r, size_t mark, const mc_node *n, unsigned depth)
 {
-    if (!mc_attempt_room(r)) {
+    if (!mc_attempt_reserve(r)) {
         return false;
     }
     for (size_t id = mark; id < r->g->nodes.n; id++) {
@@ -59,14 +59,14 @@ static bool set_result(struct run *r, size_t mark, const mc_node *n, unsigned de
 /* ---- attempts ---- */
 
 /* The graph's error, saved while a rule runs, which may fail with an error of its own. */
-struct aside { mc_status status; char *message; const struct mc_source_location *place; };
+struct aside { mc_status status; char *message; const struct mc_source_location *location; };
 
 static struct aside defer_node(mc_graph *g)
 {
-    struct aside a = { g->status, g->message, g->place };
+    struct aside a = { g->status, g->message, g->location };
     g->status = MC_OK;
     g->message = NULL;
-    g->place = NULL;
+    g->location = NULL;
     return a;
 }
 
@@ -81,13 +81,13 @@ static bool undo(struct run *r, struct aside a)
     mc_graph_clear_error(g);
     g->status = a.status;
     g->message = a.message;
-    g->place = a.place;
+    g->location = a.location;
     return fine;
 }
 
 mc_node *mc_attempt_rebuild(struct run *r, mc_node *n)
 {
-    mc_node *few[16], **in = n->nin <= 16 ? few : mc_alloc((size_t)n->nin * sizeof *in, "rewrite");
+    mc_node *on_stack[16], **in = n->nin <= 16 ? on_stack : mc_alloc((size_t)n->nin * sizeof *in, "rewrite");
     bool changed = false;
     if (!in) {
         r->status = MC_EMEMORY;
@@ -114,7 +114,7 @@ mc_node *mc_attempt_rebuild(struct run *r, mc_node *n)
             inherit(r, n, made);
         }
     }
-    if (in != few) {
+    if (in != on_stack) {
         mc_free(in);
     }
     return made;

@@ -23,7 +23,7 @@ struct run {
 };
 
 /* makes a slot for each node of the graph; false: r->status has the reason */
-bool mc_attempt_room(struct run *r);
+bool mc_attempt_reserve(struct run *r);
 /* n rebuilt over the normal forms of its inputs; n itself if nothing changed */
 mc_node *mc_attempt_rebuild(struct run *r, mc_node *n);
 /* the node that the first rule that applies makes of n; NULL: none applies */

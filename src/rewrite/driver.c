@@ -84,7 +84,7 @@ static mc_status count_uses(struct run *r, int n, mc_node *const *out)
 {
     size_t count;
     mc_node **list = mc_graph_reach(n, out, &count);
-    if (!list || !mc_attempt_room(r)) {
+    if (!list || !mc_attempt_reserve(r)) {
         mc_free(list);
         return MC_EMEMORY;
     }

@@ -56,7 +56,7 @@ static mc_node *fold(const struct mc_match *m)
 
 /* a + b and b + a become one node. Operands are ordered: expressions, leaves, constants; among equals the
  * smaller id first. */
-static int place(const mc_node *n)
+static int operand_rank(const mc_node *n)
 {
     return mc_is_const(n) ? 2 : n->op->flags & OP_LEAF ? 1 : 0;
 }
@@ -67,7 +67,7 @@ static mc_node *in_order(const struct mc_match *m)
     if (!(n->op->flags & OP_COMMUTES) || n->nin != 2) {
         return NULL;
     }
-    int a = place(n->in[0]), b = place(n->in[1]);
+    int a = operand_rank(n->in[0]), b = operand_rank(n->in[1]);
     bool fine = a != b ? a < b : n->in[0]->id <= n->in[1]->id;
     return fine ? NULL : mc_node_make(m->g, n->op, 2, (mc_node *[]){ n->in[1], n->in[0] }, n->attr);
 }

@@ -165,7 +165,7 @@ bool mc_matches(const struct mc_probe *p, const mc_node *n, struct mc_match *m)
 /* ---- building ---- */
 
 /* Converts a bound attribute to the kind of the parameter: an axis to a list of one, or the reverse. */
-static bool give_attr(const struct mc_param *q, const struct mc_attr *a, int rank, int64_t *room,
+static bool give_attr(const struct mc_param *q, const struct mc_attr *a, int rank, int64_t *storage,
                       struct mc_attr *out)
 {
     *out = *a;
@@ -176,10 +176,10 @@ static bool give_attr(const struct mc_param *q, const struct mc_attr *a, int ran
     if (a->kind != ATTR_AXES || q->kind != ATTR_INT || (a->none ? rank : a->n) != 1) {
         return false;
     }
-    *room = a->none ? 0 : a->ints[0];
+    *storage = a->none ? 0 : a->ints[0];
     out->none = false;
     out->n = 1;
-    out->ints = room;
+    out->ints = storage;
     return true;
 }
 
@@ -187,7 +187,7 @@ static mc_node *build(const struct mc_pattern *p, const struct mc_match *m)
 {
     mc_node *in[MOST_ARGS];
     struct mc_attr attr[MOST_ATTRS];
-    int64_t room[MOST_ATTRS];
+    int64_t storage[MOST_ATTRS];
     if (p->kind == NUMBER && p->truth) {
         return mc_node_number(m->g, MC_BOOL, p->number);
     }
@@ -213,7 +213,7 @@ static mc_node *build(const struct mc_pattern *p, const struct mc_match *m)
         int c = p->attr[k].letter;
         if (c < 0) {
             attr[k] = p->attr[k].value;
-        } else if (!m->attr[c] || !give_attr(q, m->attr[c], m->rank[c], &room[k], &attr[k])) {
+        } else if (!m->attr[c] || !give_attr(q, m->attr[c], m->rank[c], &storage[k], &attr[k])) {
             return NULL;
         }
         k++;

@@ -230,7 +230,7 @@ static struct mc_pattern *read_unary(struct reader *r)
     return x;
 }
 
-static const struct infix *infix_here(const struct parser *p)
+static const struct infix *next_infix(const struct parser *p)
 {
     for (size_t i = 0; i < NELEM(infixes); i++) {
         if (mc_parse_is(p, infixes[i].text)) {
@@ -243,7 +243,7 @@ static const struct infix *infix_here(const struct parser *p)
 static struct mc_pattern *read_level(struct reader *r, int level)
 {
     struct mc_pattern *x = read_unary(r);
-    for (const struct infix *o; !r->p.failed && x && (o = infix_here(&r->p)) && o->level >= level;) {
+    for (const struct infix *o; !r->p.failed && x && (o = next_infix(&r->p)) && o->level >= level;) {
         size_t at = r->p.tok.at;
         mc_parse_next(&r->p);
         struct mc_pattern *pair[2] = { x, read_level(r, o->level + 1) };

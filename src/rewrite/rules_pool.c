@@ -203,7 +203,7 @@ static enum of look(struct inside *f, mc_node *n)
 }
 
 /* Are all parts that are proportional to the spread read by this formula only? */
-static bool read_here(const struct inside *f, const struct mc_match *m)
+static bool read_once(const struct inside *f, const struct mc_match *m)
 {
     for (int i = 1; i < f->n; i++) {
         const mc_node *n = f->part[i].node;
@@ -215,7 +215,7 @@ static bool read_here(const struct inside *f, const struct mc_match *m)
 }
 
 /* Is n read by the formula and by at most one other node? */
-static bool is_read_here(const struct inside *f, const struct mc_match *m, const mc_node *n)
+static bool is_read_once(const struct inside *f, const struct mc_match *m, const mc_node *n)
 {
     const int at = find(f, n);
     return n->id >= m->nuses || m->uses[n->id] <= 1 + (at >= 0 ? f->part[at].seen : 0);
@@ -294,7 +294,7 @@ static mc_node *after_scatter(const struct mc_match *m)
     for (int level = 0; level < LONGEST; level++) {
         struct inside f = { .scattered = s, .cells = cells, .pooled = pooled_axes(s) };
         bool strictly;
-        if (look(&f, root) == SPREAD && read_here(&f, m)) {
+        if (look(&f, root) == SPREAD && read_once(&f, m)) {
             mc_node *p = level ? pool_of(pool, cells) : pool;
             memcpy(in, s->in, (size_t)s->nin * sizeof *in);
             if (p && !mc_is_error(p)) {
@@ -303,7 +303,7 @@ static mc_node *after_scatter(const struct mc_match *m)
             in[0] = gather_at_argmax(&f, root, p ? mc_item(p, 0) : NULL);
             return mc_is_error(in[0]) ? in[0] : mc_node_make(m->g, s->op, s->nin, in, s->attr);
         }
-        cells = cells && is_read_here(&f, m, cells) ? grows_with(cells, s->type.rank, f.pooled, &strictly)
+        cells = cells && is_read_once(&f, m, cells) ? grows_with(cells, s->type.rank, f.pooled, &strictly)
                                                     : NULL;
         if (!cells) {
             return NULL;

@@ -38,7 +38,7 @@ static mc_node *one_number(const struct mc_match *m)
 }
 
 /* Does the index take each axis whole, forwards or reversed? */
-static bool all_there(const mc_node *n)
+static bool have_sizes(const mc_node *n)
 {
     for (int i = 0; i < n->attr[0].n; i += SPEC_N) {
         if (!index_is_whole(&n->attr[0].ints[i]) && !index_is_reversal(&n->attr[0].ints[i])) {
@@ -73,7 +73,7 @@ static mc_node *update(const struct mc_match *m)
             return remake(n, x, y, set);
         }
     }
-    if (set && all_there(n)) {
+    if (set && have_sizes(n)) {
         return set_backwards(n);
     }
     if (!set && is_zero(x)) {

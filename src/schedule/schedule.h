@@ -7,9 +7,9 @@
 #include "exec/backend.h"
 
 /* shape_plan.c */
-/* The shape plan for the shapes in f->arg, made if it is missing. NULL: error. room: a cap in bytes on the
- * workspace of a new solver plan, besides that of the flag; INT64_MAX: only the flag's. */
-struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f, int64_t room);
+/* The shape plan for the shapes in f->arg, made if it is missing. NULL: error. workspace_cap: a cap in bytes
+ * on the workspace of a new solver plan, besides that of the flag; INT64_MAX: only the flag's. */
+struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f, int64_t workspace_cap);
 /* A plan for the shapes in f->arg that f does not keep; work plans one step after addresses are known. */
 typedef mc_status mc_shape_plan_one(struct mc_function *f, struct mc_shape_plan *p, int step);
 struct mc_shape_plan *mc_shape_plan_make(struct mc_function *f, const struct mc_plan_options *o,

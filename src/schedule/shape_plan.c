@@ -160,8 +160,8 @@ static mc_status kernel_space(const struct mc_step_types *q, int64_t *space)
 mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
-    struct mc_type few[32],
-        *type = st->nnode <= 32 ? few : mc_alloc((size_t)st->nnode * sizeof *type, "plan");
+    struct mc_type on_stack[32],
+        *type = st->nnode <= 32 ? on_stack : mc_alloc((size_t)st->nnode * sizeof *type, "plan");
     struct mc_step_types q = { f, p, type, st };
     struct mc_infer out = { 0 };
     mc_status s = type ? MC_OK : MC_EMEMORY;
@@ -199,7 +199,7 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
             }
         }
     }
-    if (type != few) {
+    if (type != on_stack) {
         mc_free(type);
     }
     return s;
@@ -279,11 +279,11 @@ static mc_status plan_shape(struct mc_function *f, struct mc_shape_plan *p, mc_s
     return f->code->backend->shape ? f->code->backend->shape(f, p) : MC_OK;
 }
 
-static struct mc_plan_options options_of(const struct mc_function *f, int64_t room)
+static struct mc_plan_options options_of(const struct mc_function *f, int64_t workspace_cap)
 {
     struct mc_plan_options o = mc_plan_options_of(f->code->backend->site);
-    if (room < INT64_MAX) {
-        mc_plan_options_limit(&o, (size_t)room);
+    if (workspace_cap < INT64_MAX) {
+        mc_plan_options_limit(&o, (size_t)workspace_cap);
     }
     return o;
 }
@@ -343,7 +343,7 @@ static void drop_oldest(struct mc_function *f)
     mc_shape_plan_drop(f, oldest);
 }
 
-struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f, int64_t room)
+struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f, int64_t workspace_cap)
 {
     int n = make_key(f);
     f->clock++;
@@ -359,7 +359,7 @@ struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f, int64_t room)
         }
     }
     double start = mc_now();
-    const struct mc_plan_options o = options_of(f, room);
+    const struct mc_plan_options o = options_of(f, workspace_cap);
     struct mc_shape_plan *p = new_plan(f, n, &o, mc_shape_plan_work);
     if (!p) {
         return NULL;

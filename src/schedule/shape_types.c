@@ -89,7 +89,7 @@ static mc_status blame(const struct mc_step_types *q, const mc_node *n, const st
 
 mc_status mc_step_infer(struct mc_step_types *q, mc_node *n, struct mc_infer *out)
 {
-    struct mc_type few[8], *in = n->nin <= 8 ? few : mc_alloc((size_t)n->nin * sizeof *in, "plan");
+    struct mc_type on_stack[8], *in = n->nin <= 8 ? on_stack : mc_alloc((size_t)n->nin * sizeof *in, "plan");
     const mc_array *some[8], **value = n->nin <= 8 ? some : mc_alloc((size_t)n->nin * sizeof *value, "plan");
     mc_status s = in && value ? MC_OK : MC_EMEMORY;
     for (int i = 0; i < n->nin && s == MC_OK; i++) {
@@ -117,7 +117,7 @@ mc_status mc_step_infer(struct mc_step_types *q, mc_node *n, struct mc_infer *ou
     if (s < 0 && typed) {
         s = blame(q, n, in, s);
     }
-    if (in != few) {
+    if (in != on_stack) {
         mc_free(in);
     }
     if (value != some) {

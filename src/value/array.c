@@ -343,7 +343,7 @@ bool mc_array_overlaps(const mc_array *a, const mc_array *b)
 /* ---- views ---- */
 
 /* An array in a memory space must be contiguous, so a view of it must be, too. */
-static mc_array *contiguous_there(mc_array *view, const char *who)
+static mc_array *contiguous_on_device(mc_array *view, const char *who)
 {
     if (view && mc_array_space(view) && !mc_array_is_contiguous(view)) {
         mc_fail(MC_EUNSUPPORTED,
@@ -385,7 +385,7 @@ mc_array *mc_array_slice(const mc_array *a, int axis, int64_t start, int64_t cou
     memcpy(strides, a->strides, sizeof strides);
     dims[axis] = count;
     strides[axis] *= count > 1 ? step : 1; /* an axis of length 1 keeps its stride: step may be huge */
-    return contiguous_there(
+    return contiguous_on_device(
         mc_array_view(a, a->rank, dims, strides, a->data + (count ? start * a->strides[axis] : 0)),
         "mc_array_slice");
 }
@@ -408,5 +408,5 @@ mc_array *mc_array_transpose(const mc_array *a, const int *axes)
         dims[i] = a->dims[from];
         strides[i] = a->strides[from];
     }
-    return contiguous_there(mc_array_view(a, a->rank, dims, strides, a->data), "mc_array_transpose");
+    return contiguous_on_device(mc_array_view(a, a->rank, dims, strides, a->data), "mc_array_transpose");
 }

@@ -42,7 +42,7 @@ void mc_source_close(struct mc_source *s)
     }
 }
 
-static mc_status cut_short(const struct mc_source *s)
+static mc_status truncated(const struct mc_source *s)
 {
     return mc_fail(MC_EFORMAT, "'%s' is cut short: it has %llu bytes", s->name, (unsigned long long)s->size);
 }
@@ -51,7 +51,7 @@ mc_status mc_source_read(const struct mc_source *s, uint64_t at, void *dst, size
 {
     char *to = dst;
     if (at > s->size || n > s->size - at) {
-        return cut_short(s);
+        return truncated(s);
     }
     if (s->mem) {
         memcpy(to, s->mem + at, n);
@@ -63,7 +63,7 @@ mc_status mc_source_read(const struct mc_source *s, uint64_t at, void *dst, size
             return mc_fail(MC_EFILE, "cannot read '%s': %s", s->name, strerror(errno));
         }
         if (got == 0) {
-            return cut_short(s);
+            return truncated(s);
         }
         if (got > 0) {
             to += got;
@@ -265,7 +265,7 @@ static mc_array *read_elements(const struct mc_source *s, const struct head *h, 
 {
     int64_t n = mc_dims_count(h->rank, h->dims), bytes, dims[MC_MAX_RANK];
     if (n < 0 || !mc_mul_i64(n, mc_dtypes[h->dtype].size, &bytes) || (uint64_t)bytes > s->size - at) {
-        cut_short(s);
+        truncated(s);
         return NULL;
     }
     for (int i = 0; i < h->rank; i++) {

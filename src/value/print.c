@@ -262,7 +262,7 @@ static void new_line(struct printer *p)
 }
 
 /* Adds a word and a space, on a new line if the word does not fit here and a new line has more room. */
-static void place(struct printer *p, const struct mc_str *word, bool last)
+static void add_item(struct printer *p, const struct mc_str *word, bool last)
 {
     if (p->line + (int)word->n > WIDTH - p->a->rank && p->line > p->a->rank) {
         new_line(p);
@@ -282,12 +282,12 @@ static void print_row(struct printer *p, const char *at)
         if (i == EDGE && hides(p, axis)) {
             word.n = 0;
             mc_str_add(&word, "...");
-            place(p, &word, false);
+            add_item(p, &word, false);
             i = n - EDGE;
         }
         word.n = 0;
         add_word(p, &word, at + i * p->a->strides[axis]);
-        place(p, &word, i == n - 1);
+        add_item(p, &word, i == n - 1);
     }
     p->out->bad |= word.bad;
     mc_str_free(&word);

@@ -22,7 +22,7 @@ enum { SWAPPED = false };
 
 struct header {
     mc_archive *file;
-    uint64_t room;        /* bytes behind it */
+    uint64_t data_bytes;        /* bytes behind it */
     struct mc_dict names; /* of all entries so far */
     struct mc_str text;   /* a value that is a string */
 };
@@ -106,7 +106,7 @@ static mc_status read_property(struct mc_json *j, const char *key, void *arg)
 /* Do shape and offsets agree with each other and with the size of the file? */
 static mc_status check_entry(const struct entry *e)
 {
-    const uint64_t room = e->header->room;
+    const uint64_t data_bytes = e->header->data_bytes;
     const mc_archive *a = e->header->file;
     const struct mc_member *m = &e->m;
     const int64_t n = mc_dims_count(m->tensor.rank, m->tensor.dims);
@@ -114,10 +114,10 @@ static mc_status check_entry(const struct entry *e)
     if (n < 0 || !mc_mul_i64(n, mc_dtypes[m->tensor.dtype].size, &bytes)) {
         return mc_archive_damaged(a, "the shape of '%s' is too large", e->name);
     }
-    if (e->offset[0] > e->offset[1] || e->offset[1] > room) {
+    if (e->offset[0] > e->offset[1] || e->offset[1] > data_bytes) {
         return mc_archive_damaged(a, "'%s' lies outside: bytes %llu to %llu of %llu", e->name,
                                   (unsigned long long)e->offset[0], (unsigned long long)e->offset[1],
-                                  (unsigned long long)room);
+                                  (unsigned long long)data_bytes);
     }
     if (m->size != (uint64_t)bytes) {
         return mc_archive_damaged(a, "'%s' has %llu bytes, and a shape of %llu", e->name,
@@ -162,7 +162,7 @@ static int by_offset(const void *a, const void *b)
 }
 
 /* Every byte belongs to just one tensor. */
-static mc_status check_layout(const mc_archive *a, uint64_t room)
+static mc_status check_layout(const mc_archive *a, uint64_t data_bytes)
 {
     const size_t n = a->members.n;
     const struct mc_member **order = mc_calloc(n + 1, sizeof *order, "files");
@@ -175,7 +175,7 @@ static mc_status check_layout(const mc_archive *a, uint64_t room)
         qsort(order, n, sizeof *order, by_offset);
     }
     for (size_t i = 0; i <= n && s == MC_OK; i++) {
-        const uint64_t at = i < n ? order[i]->at : room;
+        const uint64_t at = i < n ? order[i]->at : data_bytes;
         if (at < end) {
             s = mc_archive_damaged(a, "'%s' and '%s' overlap", order[i - 1]->name, order[i]->name);
         } else if (at > end) {
@@ -196,7 +196,7 @@ static mc_status read_text(struct header *h, const char *text, size_t n)
     struct mc_json j = { text, text + n, what.s };
     mc_status s = what.bad ? MC_EMEMORY : mc_json_object(&j, read_entry, h);
     s = s < 0 ? s : mc_json_end(&j);
-    s = s < 0 ? s : check_layout(a, h->room);
+    s = s < 0 ? s : check_layout(a, h->data_bytes);
     for (size_t i = 0; i < a->members.n; i++) {
         a->members.at[i].at += LENGTH + n;
     }
@@ -213,7 +213,7 @@ static mc_status read_header(mc_archive *a)
         return mc_archive_damaged(a, "a header of %llu bytes in a file of %llu; at most %d are allowed",
                                   (unsigned long long)n, (unsigned long long)a->source.size, LONGEST_HEADER);
     }
-    struct header h = { .file = a, .room = a->source.size - LENGTH - n };
+    struct header h = { .file = a, .data_bytes = a->source.size - LENGTH - n };
     char *text = mc_alloc((size_t)n, "files");
     mc_status s = text ? mc_source_read(&a->source, LENGTH, text, (size_t)n) : MC_EMEMORY;
     s = s < 0 ? s : read_text(&h, text, (size_t)n);

@@ -26,16 +26,16 @@ static const char usual[] = "-lm";
 /* Folders that are tried in this order after the cache folder. */
 static const struct {
     const char *variable, *path;
-} places[] = {
+} folders[] = {
     { "TMPDIR", NULL },
     { NULL, "/tmp" },
     { NULL, "/var/tmp" },
     { NULL, "/dev/shm" },
 };
 
-static mc_status is_failure(const char *what, const char *place)
+static mc_status is_failure(const char *what, const char *folder)
 {
-    return mc_fail(MC_EFILE, "cannot %s in '%s': %s", what, place, strerror(errno));
+    return mc_fail(MC_EFILE, "cannot %s in '%s': %s", what, folder, strerror(errno));
 }
 
 static mc_status write_source(const char *work, const char *source, int *fd)
@@ -218,7 +218,7 @@ static mc_status make_in_cache(struct mc_job *j)
 static mc_status make_in_place(struct mc_job *j, size_t i)
 {
     struct mc_str work = { 0 };
-    const char *path = places[i].variable ? getenv(places[i].variable) : places[i].path;
+    const char *path = folders[i].variable ? getenv(folders[i].variable) : folders[i].path;
     if (!path || !path[0]) {
         return MC_EFILE;
     }
@@ -233,7 +233,7 @@ static mc_status make_in_place(struct mc_job *j, size_t i)
 static mc_status compile_in_any_folder(struct mc_job *j, char **doubtful)
 {
     mc_status s = make_in_cache(j);
-    for (size_t i = 0; i < NELEM(places) && s == MC_EFILE; i++) {
+    for (size_t i = 0; i < NELEM(folders) && s == MC_EFILE; i++) {
         if (j->doubt && !*doubtful) {
             *doubtful = mc_strdup(mc_last_error());
         }

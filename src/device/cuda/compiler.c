@@ -16,7 +16,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects `known` and
 static struct mc_cuda_compiler known;
 static const char *flag; /* cuda.path when `known` was set; NULL: it is not set */
 
-static struct mc_key key_of_place(void)
+static struct mc_key key_of_machine(void)
 {
     const char *path = getenv("LD_LIBRARY_PATH");
     const char *part[] = { "which nvrtc", mc_flag_text(FLAG_cuda_path), path ? path : "" };
@@ -53,7 +53,7 @@ static bool read_note(const char *text, struct mc_cuda_compiler *c)
 static bool from_note(struct mc_cuda_compiler *c)
 {
     struct mc_str text = { 0 };
-    bool good = mc_cache_find(key_of_place(), suffix, &text, NULL) && read_note(text.s, c);
+    bool good = mc_cache_find(key_of_machine(), suffix, &text, NULL) && read_note(text.s, c);
     mc_str_free(&text);
     return good;
 }
@@ -71,7 +71,7 @@ static void put_note(const struct mc_cuda_compiler *c, const char *file)
     }
     mc_str_addf(&text, " %s", file);
     if (!text.bad) {
-        mc_cache_put(key_of_place(), suffix, text.s, text.n);
+        mc_cache_put(key_of_machine(), suffix, text.s, text.n);
     }
     mc_str_free(&text);
 }

@@ -95,12 +95,12 @@ mc_array *mc_cuda_array(struct mc_cuda *d, mc_dtype t, int rank, const int64_t *
 mc_array *mc_cuda_pinned_array(struct mc_cuda *d, mc_dtype t, int rank, const int64_t *dims);
 
 /* ---- staging.c: between the host and the device ---- */
-/* `here` may be changed after the return */
-mc_status mc_cuda_copy_to_device(struct mc_cuda *d, void *present, const void *here, size_t n);
+/* `host` may be changed after the return */
+mc_status mc_cuda_copy_to_device(struct mc_cuda *d, void *to, const void *host, size_t n);
 /* waits for all earlier work */
-mc_status mc_cuda_copy_to_host(struct mc_cuda *d, void *here, const void *present, size_t n);
+mc_status mc_cuda_copy_to_host(struct mc_cuda *d, void *host, const void *from, size_t n);
 /* the same, into an array of mc_cuda_pinned_array */
-mc_status mc_cuda_get_pinned(struct mc_cuda *d, void *here, const void *present, size_t n);
+mc_status mc_cuda_get_pinned(struct mc_cuda *d, void *host, const void *from, size_t n);
 mc_status mc_cuda_copy(struct mc_cuda *d, void *to, const void *from, size_t n);
 mc_status mc_cuda_clear(struct mc_cuda *d, void *p, size_t n);
 
@@ -142,7 +142,7 @@ void *mc_cuda_event_record(struct mc_cuda *d);                        /* NULL: f
 double mc_cuda_event_seconds(struct mc_cuda *d, void *from, void *to); /* waits; frees both; < 0: failed */
 
 /* ---- tensor_map.c: tensor maps for the copy engine of Hopper's multiprocessors (TMA) ---- */
-enum { MC_CUDA_MAP_RANK = 5, MC_CUDA_ROW = 128 };
+enum { MC_CUDA_MAP_RANK = 5 };
 struct mc_cuda_tensor_map_spec {          /* axes from the innermost, which is contiguous */
     mc_dtype dtype;             /* the copy rounds float32 to TF32, to nearest */
     int rank;

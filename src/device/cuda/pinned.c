@@ -55,16 +55,16 @@ static struct block *reuse_block(size_t bytes)
 static struct block *alloc_pinned(struct mc_cuda *d, size_t bytes)
 {
     pthread_mutex_lock(&lock);
-    bool room = pinned + bytes <= most;
-    pinned += room ? bytes : 0;
+    bool fits = pinned + bytes <= most;
+    pinned += fits ? bytes : 0;
     pthread_mutex_unlock(&lock);
-    struct block *h = room ? mc_calloc(1, sizeof *h, "results") : NULL;
+    struct block *h = fits ? mc_calloc(1, sizeof *h, "results") : NULL;
     if (h && mc_cuda_enter(d) == MC_OK) {
         h->bytes = bytes;
         h->data = mc_nv.cuMemHostAlloc(&h->data, bytes, NV_CU_MEMHOSTALLOC_PORTABLE) == 0 ? h->data : NULL;
         mc_cuda_leave(d);
     }
-    if (room && (!h || !h->data)) {
+    if (fits && (!h || !h->data)) {
         mc_free(h);
         h = NULL;
         pthread_mutex_lock(&lock);

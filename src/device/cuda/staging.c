@@ -52,7 +52,7 @@ static struct mc_cuda_staging_buffer *stage_of(struct mc_cuda *d)
     return d->stage = s;
 }
 
-static unsigned long long there_of(const void *p)
+static unsigned long long device_address(const void *p)
 {
     return (unsigned long long)(uintptr_t)p;
 }
@@ -85,7 +85,7 @@ static mc_status put_pieces(struct mc_cuda *d, char *device, const char *host, s
         size_t k = MC_MIN(n, piece);
         TRY(mc_cuda_check(d, mc_nv.cuEventSynchronize(s->used[i]), "sending", NULL));
         memcpy(s->chunk[i], host, k);
-        TRY(mc_cuda_check(d, mc_nv.cuMemcpyHtoDAsync_v2(there_of(device), s->chunk[i], k, d->stream),
+        TRY(mc_cuda_check(d, mc_nv.cuMemcpyHtoDAsync_v2(device_address(device), s->chunk[i], k, d->stream),
                           "sending", NULL));
         TRY(mc_cuda_check(d, mc_nv.cuEventRecord(s->used[i], d->stream), "sending", NULL));
         device += k;
@@ -102,8 +102,8 @@ mc_status mc_cuda_copy_to_device(struct mc_cuda *d, void *device, const void *ho
     if (d->recording) {
         s = mc_fail(MC_EDEVICE, "%s: a copy from the host cannot be recorded", d->id);
     } else if (n && plainly(d, n, straight)) {
-        s = mc_cuda_check(d, mc_nv.cuMemcpyHtoDAsync_v2(there_of(device), host, n, d->stream), "sending",
-                          NULL);
+        s = mc_cuda_check(d, mc_nv.cuMemcpyHtoDAsync_v2(device_address(device), host, n, d->stream),
+                          "sending", NULL);
         s = s == MC_OK && n > straight ? mc_cuda_wait(d)
                                        : s; /* wait: pinned memory is read after the call returns */
     } else if (n) {
@@ -117,8 +117,8 @@ mc_status mc_cuda_copy_to_device(struct mc_cuda *d, void *device, const void *ho
 
 static mc_status ask(struct mc_cuda *d, struct mc_cuda_staging_buffer *s, int i, const char *device, size_t k)
 {
-    TRY(mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(s->chunk[i], there_of(device), k, d->stream), "fetching",
-                      NULL));
+    TRY(mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(s->chunk[i], device_address(device), k, d->stream),
+                      "fetching", NULL));
     return mc_cuda_check(d, mc_nv.cuEventRecord(s->used[i], d->stream), "fetching", NULL);
 }
 
@@ -150,8 +150,8 @@ mc_status mc_cuda_copy_to_host(struct mc_cuda *d, void *host, const void *device
     if (d->recording) {
         s = mc_fail(MC_EDEVICE, "%s: a copy to the host cannot be recorded", d->id);
     } else if (n && plainly(d, n, 0)) {
-        s = mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(host, there_of(device), n, d->stream), "fetching",
-                          NULL);
+        s = mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(host, device_address(device), n, d->stream),
+                          "fetching", NULL);
         s = s < 0 ? s : mc_cuda_wait(d);
     } else if (n) {
         s = get_pieces(d, host, device, n);
@@ -165,8 +165,10 @@ mc_status mc_cuda_copy_to_host(struct mc_cuda *d, void *host, const void *device
 mc_status mc_cuda_copy(struct mc_cuda *d, void *to, const void *from, size_t n)
 {
     TRY(mc_cuda_enter(d));
-    mc_status s = n ? mc_cuda_check(d, mc_nv.cuMemcpyDtoDAsync_v2(there_of(to), there_of(from), n, d->stream),
-                                    "copying", NULL)
+    mc_status s = n ? mc_cuda_check(
+                          d,
+                          mc_nv.cuMemcpyDtoDAsync_v2(device_address(to), device_address(from), n, d->stream),
+                          "copying", NULL)
                     : MC_OK;
     mc_cuda_leave(d);
     return s;
@@ -175,7 +177,8 @@ mc_status mc_cuda_copy(struct mc_cuda *d, void *to, const void *from, size_t n)
 mc_status mc_cuda_clear(struct mc_cuda *d, void *p, size_t n)
 {
     TRY(mc_cuda_enter(d));
-    mc_status s = n ? mc_cuda_check(d, mc_nv.cuMemsetD8Async(there_of(p), 0, n, d->stream), "clearing", NULL)
+    mc_status s = n ? mc_cuda_check(d, mc_nv.cuMemsetD8Async(device_address(p), 0, n, d->stream), "clearing",
+                                    NULL)
                     : MC_OK;
     mc_cuda_leave(d);
     return s;
@@ -187,8 +190,8 @@ mc_status mc_cuda_get_pinned(struct mc_cuda *d, void *host, const void *device, 
     mc_status s = d->recording ? mc_fail(MC_EDEVICE, "%s: a copy to the host cannot be recorded", d->id)
                                : MC_OK;
     s = s < 0 ? s
-              : mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(host, there_of(device), n, d->stream), "fetching",
-                              NULL);
+              : mc_cuda_check(d, mc_nv.cuMemcpyDtoHAsync_v2(host, device_address(device), n, d->stream),
+                              "fetching", NULL);
     s = s < 0 ? s : mc_cuda_wait(d);
     mc_cuda_leave(d);
     return s;

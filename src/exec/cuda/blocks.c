@@ -91,8 +91,8 @@ void mc_grid_threads_column_sums(const struct mc_kernel *k, struct mc_grid_launc
     l->grid.blocks[0] = blocks_for(teams, rows);
     h->teams = (uint32_t)(l->grid.blocks[0] * rows);
     l->scratch = (size_t)h->teams * h->count[1] * (size_t)(n * size);
-    l->column_sums_grid = (struct mc_grid){ { blocks_for(h->count[1], GRID_PLACES), (unsigned)n, 1 },
-                                            { GRID_PLACES, 1024 / GRID_PLACES, 1 },
+    l->column_sums_grid = (struct mc_grid){ { blocks_for(h->count[1], GRID_SUM_COLUMNS), (unsigned)n, 1 },
+                                            { GRID_SUM_COLUMNS, 1024 / GRID_SUM_COLUMNS, 1 },
                                             0 };
 }
 
@@ -172,11 +172,11 @@ void mc_grid_threads_points(const struct mc_kernel *k, struct mc_grid_launch *l,
  * bytes than its rows; and so that a lane takes few rows. */
 void mc_grid_threads_columns(const struct mc_kernel *k, struct mc_grid_launch *l, struct mc_grid_head *h)
 {
-    const int64_t places = h->count[0], length = h->count[1], neighbours = mc_grid_column(k);
+    const int64_t sums = h->count[0], length = h->count[1], neighbours = mc_grid_column(k);
     const struct mc_grid_parts parts = mc_grid_parts(k);
-    const unsigned wide = MC_MIN(round_up_power_of_two(places), (unsigned)(GRID_COLUMNS / neighbours)),
+    const unsigned wide = MC_MIN(round_up_power_of_two(sums), (unsigned)(GRID_COLUMNS / neighbours)),
                    lanes = MC_MAX(MC_MIN(round_up_power_of_two(length), BLOCK / wide), WARP / wide);
-    const int64_t across = blocks_for(places, wide);
+    const int64_t across = blocks_for(sums, wide);
     int64_t most = MC_MIN(length / (lanes * 2), MOST_SPLITS);
     while (most > 1 && most * most * parts.most * 2 > length) {
         most--;
@@ -190,9 +190,8 @@ void mc_grid_threads_columns(const struct mc_kernel *k, struct mc_grid_launch *l
                                 mc_grid_parts_shared(parts, wide * lanes) };
     l->stages = h->splits > 1 ? (uint32_t)k->nstage : 1;
     l->ends = h->splits > 1 && mc_grid_last_stage_reduces(k);
-    l->scratch = h->splits > 1
-                     ? (size_t)parts.all * h->splits * (size_t)(places * neighbours) * sizeof(double)
-                     : 0;
+    l->scratch = h->splits > 1 ? (size_t)parts.all * h->splits * (size_t)(sums * neighbours) * sizeof(double)
+                               : 0;
 }
 
 /* Can the lanes of `most` blocks keep rows of that length, and does it keep them busy? */

@@ -79,8 +79,9 @@ static bool add_step(struct order *o, int step)
         good = good &&
                (k->index || add_value(o, st->operand[i], k->dst || (st->heavy && (int)i == st->product)));
     }
-    const struct span room = { (int64_t)sp->workspace_at, (int64_t)(sp->workspace_at + sp->workspace), true };
-    return good && (!sp->workspace || VEC_PUSH(o->span, room));
+    const struct span scratch = { (int64_t)sp->workspace_at, (int64_t)(sp->workspace_at + sp->workspace),
+                                  true };
+    return good && (!sp->workspace || VEC_PUSH(o->span, scratch));
 }
 
 static bool conflicts(const struct order *o, int a, int b)

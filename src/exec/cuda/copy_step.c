@@ -7,7 +7,7 @@
 #include "exec/cuda/copy_step.h"
 
 /* index positions that may be equal: finding equal ones compares each with each */
-enum { MOST_PLACES = 1 << 17 };
+enum { MOST_INDICES = 1 << 17 };
 
 /* ---- copies ---- */
 
@@ -165,25 +165,25 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
         TRY(c->copy ? mc_cuda_copy_run(c->copy, to, from) : mc_cuda_copy(d, to, from, c->bytes));
     }
     struct mc_region_args a = w->args;
-    if (!w->move || a.places * a.each == 0) {
+    if (!w->move || a.indices * a.each == 0) {
         return MC_OK;
     }
     a.x = f->ptr[w->x] + w->x_at;
     a.y = f->ptr[w->y];
     a.err = mc_cuda_fn_of(f)->failed;
     a.target = (int64_t *)(void *)scratch;
-    a.next = (int32_t *)(void *)(scratch + 8 * a.places);
-    a.first = a.next + a.places;
+    a.next = (int32_t *)(void *)(scratch + 8 * a.indices);
+    a.first = a.next + a.indices;
     for (int i = 0; i < a.nindex; i++) {
         a.index[i] = f->ptr[w->index[i]];
     }
     const bool words = w->rows && ((uintptr_t)a.x | (uintptr_t)a.y) % REGION_WORD == 0;
-    const int64_t elements = a.places * a.each,
+    const int64_t elements = a.indices * a.each,
                   moves = words ? elements * (int64_t)mc_dtypes[w->dtype].size / REGION_WORD : elements;
-    struct mc_grid places = mc_cuda_grid_1d(a.places, 256), line = mc_cuda_grid_1d(moves, 256);
-    mc_status s = w->targets ? mc_cuda_launch(d, w->targets, "targets of indices", &places, &a, sizeof a)
+    struct mc_grid indices = mc_cuda_grid_1d(a.indices, 256), line = mc_cuda_grid_1d(moves, 256);
+    mc_status s = w->targets ? mc_cuda_launch(d, w->targets, "targets of indices", &indices, &a, sizeof a)
                              : MC_OK;
-    s = s == MC_OK && w->chain ? mc_cuda_launch(d, w->chain, "equal indices", &places, &a, sizeof a) : s;
+    s = s == MC_OK && w->chain ? mc_cuda_launch(d, w->chain, "equal indices", &indices, &a, sizeof a) : s;
     return s < 0 ? s
                  : mc_cuda_launch(d, words ? w->rows : w->move, w->chain ? "a region set" : "a region", &line,
                                   &a, sizeof a);
@@ -216,14 +216,14 @@ mc_status mc_copy_step_plan(struct mc_function *f, struct mc_shape_plan *p, int 
     w->exec.ops = &ops;
     *made = &w->exec;
     mc_status s = copied ? mc_copy_step_whole(w, p, st->src[0], st->dst[0]) : y->make(f, p, st, w);
-    if (s == MC_EUNSUPPORTED || (s == MC_OK && w->chain && w->args.places > MOST_PLACES)) {
+    if (s == MC_EUNSUPPORTED || (s == MC_OK && w->chain && w->args.indices > MOST_INDICES)) {
         release(*made);
         *made = NULL;
         return refuse_step(f, step);
     }
     if (s == MC_OK && w->targets) {
         w->args.number = step;
-        p->step[step].workspace = MC_MAX(p->step[step].workspace, (size_t)w->args.places * 16);
+        p->step[step].workspace = MC_MAX(p->step[step].workspace, (size_t)w->args.indices * 16);
     }
     return s;
 }

@@ -38,9 +38,10 @@ static mc_status fill_args(const struct mc_function *f, const struct mc_shape_pl
     const struct row_form row = row_form_of(k, g, s, l, p->slot, mc_cuda_of(f->code)->together);
     const bool column = !map && !row.fn && g->column && mc_grid_threads_keeps_columns(k, s, l, p->slot);
     int first = map || column ? 0 : s->n[0], of = column ? mc_grid_column(k) : mc_grid_vector(k);
-    const bool few = !row.fn && !column && g->few_elements && s->count[1] <= GRID_FEW_MOST;
+    const bool by_elements = !row.fn && !column && g->few_elements && s->count[1] <= GRID_FEW_MOST;
     int v = column ? of
-            : !few && !row.fn && s->n[!map] > 0 && g->vector && mc_axes_dense(k, s, l, p->slot, first, of)
+            : !by_elements && !row.fn && s->n[!map] > 0 && g->vector &&
+                    mc_axes_dense(k, s, l, p->slot, first, of)
                 ? of
                 : 1;
     memset(a.head, 0, sizeof *a.head);
@@ -60,7 +61,7 @@ static mc_status fill_args(const struct mc_function *f, const struct mc_shape_pl
     if (!map && (s->count[0] > INT32_MAX || s->count[1] > INT32_MAX)) {
         return mc_fail(MC_EUNSUPPORTED, "%s: a reduction over more than 2^31 elements", f->name);
     }
-    l->fn = few ? g->few_elements : v > 1 ? g->vector : g->plain;
+    l->fn = by_elements ? g->few_elements : v > 1 ? g->vector : g->plain;
     if (map) {
         mc_grid_threads_map(l, a.head, s, s->count[0] / v);
     } else {
@@ -95,8 +96,9 @@ unsigned mc_grid_excluded_forms(const struct mc_step *st)
     if (length < 0) {
         return 0;
     }
-    const bool few = length <= GRID_FEW_MOST && mc_grid_can_split(k);
-    return (length % mc_grid_vector(k) || few ? GRID_VECTOR : 0) | (few ? GRID_PLAIN : GRID_FEW_ELEMENTS) |
+    const bool by_elements = length <= GRID_FEW_MOST && mc_grid_can_split(k);
+    return (length % mc_grid_vector(k) || by_elements ? GRID_VECTOR : 0) |
+           (by_elements ? GRID_PLAIN : GRID_FEW_ELEMENTS) |
            (row.vector && (length % row.vector || !mc_grid_threads_keeps(row, length, 1)) ? GRID_ROW : 0) |
            (together.vector && (length % together.vector || !mc_grid_threads_shares(together, length))
                 ? GRID_CLUSTER

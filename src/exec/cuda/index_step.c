@@ -26,7 +26,7 @@ static bool is_contiguous(int rank, const int64_t *size, const int64_t *stride, 
 static bool can_move_words(const struct mc_region_args *a, mc_dtype d)
 {
     const int64_t size = (int64_t)mc_dtypes[d].size, words = a->each * size / REGION_WORD;
-    bool good = a->each * size % REGION_WORD == 0 && words > 0 && a->places <= UINT32_MAX / 2 / words &&
+    bool good = a->each * size % REGION_WORD == 0 && words > 0 && a->indices <= UINT32_MAX / 2 / words &&
                 is_contiguous(a->nfree, a->free, a->xfree, 1) &&
                 is_contiguous(a->nfree, a->free, a->yfree, 1) &&
                 is_contiguous(a->nspan, a->span, a->yspan, a->each);
@@ -81,14 +81,14 @@ static void index_tensors(struct mc_function *f, const struct mc_shape_plan *p, 
             a->istride[i][more + k] = stride[k];
         }
     }
-    a->places = mc_dims_count(a->nspan, a->span);
+    a->indices = mc_dims_count(a->nspan, a->span);
 }
 
 /* Divides x's axes into indexed and free ones. y's axes are in the order that op/gather.c defines. */
 static void axes_of(const mc_node *n, const int64_t *dims, const int64_t *xs, const int64_t *ys, int rank,
                     struct mc_region_args *a)
 {
-    int at = mc_gather_place(n), k = 0;
+    int at = mc_gather_axis(n), k = 0;
     for (int i = 0; i < rank; i++) {
         if (k < a->nindex && n->attr[0].ints[k] == i) {
             a->limit[k] = dims[i];
@@ -196,7 +196,7 @@ mc_status mc_region_part(struct mc_function *f, const struct mc_shape_plan *p, c
         a->yfree[k] = mine < 0 ? 0 : ys[mine];
     }
     mc_array_unref(&view);
-    a->places = 1;
+    a->indices = 1;
     a->each = mc_dims_count(a->nfree, a->free);
     a->set = (int32_t)mc_attr_int(&n->attr[1]);
     TRY(mc_copy_step_whole(w, p, mc_copy_step_value(f, n->in[0]), st->dst[0]));

@@ -6,9 +6,9 @@
 #include "exec/cuda/scan_sort_args.h"
 
 enum { THREADS = 256, SEGMENT = 2048, CHUNK = 4096, MOST_CHUNKS = 256, PAIR = 16 };
-enum { TOTALS, RUNNING, KEYS, NEAR_SORT, NEAR_MERGE, COMPARE_EXCHANGE, PLACE, KERNELS };
+enum { TOTALS, RUNNING, KEYS, NEAR_SORT, NEAR_MERGE, COMPARE_EXCHANGE, WRITE_SORTED, KERNELS };
 static const char *const names[KERNELS] = { "totals",     "running", "keys", "near_sort",
-                                            "near_merge", "apart",   "place" };
+                                            "near_merge", "compare_exchange", "write_sorted" };
 static const struct row { bool known, orders, product, positions; } rows[] = {
     /*                  known  orders  product  positions */
     [LINE_OTHER]    = { false, false,  false,   false },
@@ -104,10 +104,11 @@ static mc_status run_order(const struct mc_function *f, const struct mc_scan_sor
     const struct mc_grid all = mc_cuda_grid_1d(pairs, THREADS),
                          half = mc_cuda_grid_1d(MC_MAX(pairs / 2, (int64_t)1), THREADS),
                          out = mc_cuda_grid_1d(a.lines * a.count, THREADS);
-    const struct mc_grid segments = { { (unsigned)(pairs / near), 1, 1 },
-                                      { (unsigned)MC_MAX(MC_MIN(near / 2, (int64_t)1024), (int64_t)32), 1,
-                                        1 },
-                                      0 };
+    const struct mc_grid segments = {
+        { (unsigned)(pairs / near), 1, 1 },
+        { (unsigned)MC_MAX(MC_MIN(near / 2, (int64_t)(SEGMENT / 2)), (int64_t)32), 1, 1 },
+        0
+    };
     TRY(launch(f, w, KEYS, &all, &a));
     TRY(launch(f, w, NEAR_SORT, &segments, &a));
     for (a.span = 2 * near; a.span <= a.padded; a.span *= 2) {
@@ -116,7 +117,7 @@ static mc_status run_order(const struct mc_function *f, const struct mc_scan_sor
         }
         TRY(launch(f, w, NEAR_MERGE, &segments, &a));
     }
-    return launch(f, w, PLACE, &out, &a);
+    return launch(f, w, WRITE_SORTED, &out, &a);
 }
 
 static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
@@ -161,15 +162,15 @@ mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step
     const struct mc_slot *x = &p->slot[w->x], *y = &p->slot[w->y];
     TRY(mc_axis_check(n->op->name, mc_attr_int(&n->attr[0]), x->type.rank, &axis));
     set_lines(&w->args, x, y, axis);
-    size_t room = 0;
+    size_t bytes = 0;
     if (w->args.lines * w->args.count == 0) {
         return MC_OK; /* run launches nothing */
     }
     const size_t line = row->orders ? (size_t)w->args.padded * PAIR : (size_t)w->args.chunks * 8;
     if (w->args.lines > INT32_MAX / MC_MAX(w->args.chunks, 1) ||
-        !mc_mul_size((size_t)w->args.lines, line, &room)) {
+        !mc_mul_size((size_t)w->args.lines, line, &bytes)) {
         return mc_fail(MC_ESHAPE, "%s: the lines are too many or too long to count", n->op->name);
     }
-    p->step[step].workspace = MC_MAX(p->step[step].workspace, room);
+    p->step[step].workspace = MC_MAX(p->step[step].workspace, bytes);
     return load(w, x->type.dtype, y->type.dtype);
 }

@@ -2,8 +2,9 @@
  *
  * totals, running: a line is divided into chunks of one block each.  Each block adds the totals of the chunks
  *                  before its own.
- * keys, near_sort, apart, near_merge, place: a bitonic network over pairs (key, position).  Positions differ,
- *                  so the sort is stable.  Partners that are near each other are compared in shared memory.
+ * keys, near_sort, compare_exchange, near_merge, write_sorted: a bitonic network over pairs (key, position).
+ *                  Positions differ, so the sort is stable.  Partners that are near each other are compared
+ *                  in shared memory.
  * T is x's dtype, O the result's, A the dtype of sums. */
 #include "exec/cuda/scan_sort_args.h"
 typedef mc_lines_args args;
@@ -135,17 +136,17 @@ __device__ __forceinline__ void network(const args &a, i64 first, i64 last)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(1024) near_sort(const __grid_constant__ args a)
+extern "C" __global__ void __launch_bounds__(SEGMENT / 2) near_sort(const __grid_constant__ args a)
 {
     network(a, 2, a.padded < SEGMENT ? a.padded : SEGMENT);
 }
 
-extern "C" __global__ void __launch_bounds__(1024) near_merge(const __grid_constant__ args a)
+extern "C" __global__ void __launch_bounds__(SEGMENT / 2) near_merge(const __grid_constant__ args a)
 {
     network(a, a.span, a.span);
 }
 
-extern "C" __global__ void __launch_bounds__(256) apart(const __grid_constant__ args a)
+extern "C" __global__ void __launch_bounds__(256) compare_exchange(const __grid_constant__ args a)
 {
     for (i64 t = blockIdx.x * 256ll + threadIdx.x; t < a.lines * a.padded / 2; t += gridDim.x * 256ll) {
         const i64 i = t / a.distance * 2 * a.distance + t % a.distance;
@@ -153,7 +154,7 @@ extern "C" __global__ void __launch_bounds__(256) apart(const __grid_constant__ 
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) place(const __grid_constant__ args a)
+extern "C" __global__ void __launch_bounds__(256) write_sorted(const __grid_constant__ args a)
 {
     const pair *p = (const pair *)a.scratch;
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < a.lines * a.count; e += gridDim.x * 256ll) {

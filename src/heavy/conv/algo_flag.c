@@ -92,10 +92,10 @@ const char *mc_conv_asked(const struct mc_conv_problem *p)
     return p->inner ? "auto" : p->algo ? p->algo : mc_flag_text(flag_of[p->s.pass]);
 }
 
-size_t mc_conv_words(const char **names, size_t room)
+size_t mc_conv_words(const char **names, size_t capacity)
 {
     size_t n = 0;
-    for (size_t i = 0; i < NELEM(words) && n < room; i++) {
+    for (size_t i = 0; i < NELEM(words) && n < capacity; i++) {
         names[n++] = words[i].word;
     }
     return n;

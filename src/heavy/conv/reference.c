@@ -12,7 +12,7 @@ struct row {
     const struct mc_conv_run *r;
     double acc[ROW], x[ROW], w[ROW], y[ROW];
     int64_t at[5];          /* index in the result; [4] is the first element of the row */
-    int64_t place[3];       /* position of y; for unshared weights [2] is the first one of the row */
+    int64_t position[3];       /* position of y; for unshared weights [2] is the first one of the row */
     int64_t n;
 };
 
@@ -96,10 +96,10 @@ static void forward_tap(struct row *t, int64_t c, const int64_t a[3])
     if (lo >= hi || !inside(i0, s->in[0]) || !inside(i1, s->in[1])) {
         return;
     }
-    const int64_t place[3] = { t->at[2], t->at[3], lo },
+    const int64_t position[3] = { t->at[2], t->at[3], lo },
                   at = in_xy(p->at.x, t->at[0], g * cg + c, i0, i1, conv_at(s, 2, lo, a[2]));
     load(t, CONV_X, t->x, at, s->stride[2] * p->at.x[4], hi - lo);
-    load_w(t, in_w(p, f, c, a, place), hi - lo);
+    load_w(t, in_w(p, f, c, a, position), hi - lo);
     for (int64_t i = 0; i < hi - lo; i++) {
         t->acc[lo - t->at[4] + i] += t->x[i] * t->w[i];
     }
@@ -119,7 +119,7 @@ static void forward_row(struct row *t)
 /* ---- inputs: at[] = n, c, i ---- */
 
 /* The position whose tap a reads element i of x, or -1. */
-static int64_t place_of(const struct mc_conv_shape *s, int axis, int64_t i, int64_t a)
+static int64_t position_of(const struct mc_conv_shape *s, int axis, int64_t i, int64_t a)
 {
     const int64_t far = i + s->pad[axis] - a * s->dilation[axis];
     return far >= 0 && far % s->stride[axis] == 0 && far / s->stride[axis] < s->out[axis]
@@ -132,15 +132,15 @@ static void inputs_tap(struct row *t, int64_t f, const int64_t a[3])
     const struct mc_conv_problem *p = t->r->p;
     const struct mc_conv_shape *s = &p->s;
     const int64_t step = s->stride[2], first = conv_at(s, 2, 0, a[2]), cg = s->c / s->groups;
-    const int64_t u0 = place_of(s, 0, t->at[2], a[0]), u1 = place_of(s, 1, t->at[3], a[1]);
+    const int64_t u0 = position_of(s, 0, t->at[2], a[0]), u1 = position_of(s, 1, t->at[3], a[1]);
     const int64_t lo = MC_MAX(conv_ceil(t->at[4] - first, step), (int64_t)0);
     const int64_t hi = MC_MIN(conv_ceil(t->at[4] + t->n - first, step), s->out[2]);
     if (lo >= hi || u0 < 0 || u1 < 0) {
         return;
     }
-    const int64_t place[3] = { u0, u1, lo };
+    const int64_t position[3] = { u0, u1, lo };
     load(t, CONV_Y, t->y, in_xy(p->at.y, t->at[0], f, u0, u1, lo), p->at.y[4], hi - lo);
-    load_w(t, in_w(p, f, t->at[1] % cg, a, place), hi - lo);
+    load_w(t, in_w(p, f, t->at[1] % cg, a, position), hi - lo);
     double *acc = t->acc + first + lo * step - t->at[4];
     for (int64_t i = 0; i < hi - lo; i++) {
         acc[i * step] += t->y[i] * t->w[i];
@@ -162,7 +162,8 @@ static void inputs_row(struct row *t)
 /* ---- weights: at[] = f, c, a ---- */
 
 /* Adds the products at positions [lo, hi) of one row of y; at most ROW of them. */
-static void weights_places(struct row *t, int64_t n, const int64_t u[2], int64_t lo, int64_t hi, double *sum)
+static void weights_positions(struct row *t, int64_t n, const int64_t u[2], int64_t lo, int64_t hi,
+                              double *sum)
 {
     const struct mc_conv_problem *p = t->r->p;
     const struct mc_conv_shape *s = &p->s;
@@ -187,14 +188,15 @@ static void weights_row(struct row *t)
     mc_conv_range(s, 2, t->at[4], &lo, &hi);
     for (int64_t n = 0; n < s->n; n++) {
         if (s->unshared) {
-            const int64_t from = MC_MAX(lo, t->place[2]);
-            weights_places(t, n, t->place, from, MC_MIN(hi, t->place[2] + t->n), t->acc + from - t->place[2]);
+            const int64_t from = MC_MAX(lo, t->position[2]);
+            weights_positions(t, n, t->position, from, MC_MIN(hi, t->position[2] + t->n),
+                              t->acc + from - t->position[2]);
             continue;
         }
         for (int64_t u0 = 0; u0 < s->out[0]; u0++) {
             for (int64_t u1 = 0; u1 < s->out[1]; u1++) {
                 for (int64_t u = lo; u < hi; u += ROW) {
-                    weights_places(t, n, (int64_t[]){ u0, u1 }, u, MC_MIN(u + ROW, hi), t->acc);
+                    weights_positions(t, n, (int64_t[]){ u0, u1 }, u, MC_MIN(u + ROW, hi), t->acc);
                 }
             }
         }
@@ -221,13 +223,13 @@ static void weight_at(struct row *t)
 {
     const struct mc_conv_problem *p = t->r->p;
     const int64_t one[3] = { 1, 1, 1 }, *size = p->s.unshared ? p->s.out : one;
-    for (t->place[0] = 0; t->place[0] < size[0]; t->place[0]++) {
-        for (t->place[1] = 0; t->place[1] < size[1]; t->place[1]++) {
-            for (t->place[2] = 0; t->place[2] < size[2]; t->place[2] += ROW) {
-                t->n = MC_MIN(size[2] - t->place[2], (int64_t)ROW);
+    for (t->position[0] = 0; t->position[0] < size[0]; t->position[0]++) {
+        for (t->position[1] = 0; t->position[1] < size[1]; t->position[1]++) {
+            for (t->position[2] = 0; t->position[2] < size[2]; t->position[2] += ROW) {
+                t->n = MC_MIN(size[2] - t->position[2], (int64_t)ROW);
                 memset(t->acc, 0, sizeof t->acc);
                 weights_row(t);
-                store(t, in_w(p, t->at[0], t->at[1], t->at + 2, t->place), p->at.w[7]);
+                store(t, in_w(p, t->at[0], t->at[1], t->at + 2, t->position), p->at.w[7]);
             }
         }
     }

@@ -16,7 +16,7 @@ extern const struct mc_solver mc_conv_one, mc_conv_fft, mc_conv_winograd, mc_con
     mc_conv_onednn, mc_conv_onednn_winograd, mc_conv_portable, mc_conv_reference;
 
 /* Bits of mc_conv_problem.inner: wrappers that must not wrap again, so that planning ends. */
-enum { INNER_EXCHANGE = 1, INNER_RELAYOUT = 2, INNER_FOLD = 4 };
+enum { INNER_EXCHANGE = 1, INNER_RELAYOUT = 2, INNER_SPACE_TO_DEPTH = 4 };
 
 static inline const struct mc_conv_problem *conv(const struct mc_problem *p)
 {
@@ -39,18 +39,18 @@ double mc_conv_sample(const struct mc_problem *p, double seconds, struct mc_prob
 mc_status mc_conv_verify(const struct mc_problem *p, const struct mc_plan *plan);
 
 /* ---- exchange.c: the same sums as another problem ---- */
-struct mc_conv_problem mc_conv_taps_as_places(const struct mc_conv_problem *p);
+struct mc_conv_problem mc_conv_taps_as_positions(const struct mc_conv_problem *p);
 struct mc_conv_problem mc_conv_taps_reversed(const struct mc_conv_problem *p);
-enum { EXCHANGE_PLACES, EXCHANGE_REVERSED };
+enum { EXCHANGE_POSITIONS, EXCHANGE_REVERSED };
 extern const int mc_conv_exchange_role[2][3];   /* the role in the problem of the child's x, w, y */
 /* bytes from the problem's w to the first element of the child's y */
 int64_t mc_conv_exchange_shift(const struct mc_conv_problem *p, int roles);
-const char *mc_conv_no_places(const struct mc_conv_problem *p);     /* the reason for refusing, or NULL */
+const char *mc_conv_no_positions(const struct mc_conv_problem *p);     /* the reason for refusing, or NULL */
 const char *mc_conv_no_reversed(const struct mc_conv_problem *p);
 
 /* ---- algo_flag.c ---- */
 const char *mc_conv_forced(const struct mc_problem *p, int64_t *mode);
-size_t mc_conv_words(const char **names, size_t room);      /* Theano's words; returns their number */
+size_t mc_conv_words(const char **names, size_t capacity);      /* Theano's words; returns their number */
 /* p's algo, or the flag of its direction; "auto" inside wrappers */
 const char *mc_conv_asked(const struct mc_conv_problem *p);
 bool mc_conv_chooses_once(const char *algo);
@@ -80,8 +80,8 @@ static inline void conv_finish(const struct mc_conv_run *r, const int64_t at[5],
 }
 /* Runs the epilogue on positions [u, u + count) in C order of filters [f, f + nf) of image n, in as few boxes
  * as possible. */
-void mc_conv_finish_places(const struct mc_conv_run *r, int64_t n, int64_t f, int64_t nf, int64_t u,
-                           int64_t count);
+void mc_conv_finish_positions(const struct mc_conv_run *r, int64_t n, int64_t f, int64_t nf, int64_t u,
+                              int64_t count);
 /* Runs the epilogue on the whole result, in blocks of one image and channel. For solvers without a fused
  * epilogue. */
 void mc_conv_finish_all(const struct mc_conv_run *r);

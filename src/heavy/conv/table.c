@@ -43,10 +43,11 @@ struct mc_plan *mc_conv_plan(const struct mc_conv_problem *p, const struct mc_pl
 
 /* ---- names ---- */
 
-static size_t algo_names(const char **names, size_t room)
+static size_t algo_names(const char **names, size_t capacity)
 {
     return mc_solver_names(mc_conv_cuda_solvers, names,
-                           mc_solver_names(mc_conv_solvers, names, mc_conv_words(names, room), room), room);
+                           mc_solver_names(mc_conv_solvers, names, mc_conv_words(names, capacity), capacity),
+                           capacity);
 }
 
 /* Checks the algo of a node while the node is made. */

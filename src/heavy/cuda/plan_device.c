@@ -187,7 +187,8 @@ static mc_status move(const struct mc_extent *e, int n, void *const *host, void 
     return MC_OK;
 }
 
-static mc_status run_there(const struct mc_plan *plan, const struct mc_extent *e, int n, void *const *host)
+static mc_status run_on_device(const struct mc_plan *plan, const struct mc_extent *e, int n,
+                               void *const *host)
 {
     void *device[8], *workspace = NULL;
     TRY(mc_cuda_operands(e, n, device));
@@ -229,7 +230,7 @@ mc_status mc_cuda_verify(const struct mc_cuda_check *c, const struct mc_problem 
         c->host->discard(p, got);
         return s;
     }
-    s = run_there(plan, e, n, got);
+    s = run_on_device(plan, e, n, got);
     s = s < 0 ? s : run_reference(c, p, want);
     if (s >= 0) {
         if (c->after) {

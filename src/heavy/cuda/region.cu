@@ -1,12 +1,12 @@
 /* region.cu: reads, sets or adds to the elements of x that index tensors select.
  *
- * targets: the offset in x of each place (element of the index tensors).  An index out of range sets the
+ * targets: the offset in x of each index (element of the index tensors).  An index out of range sets the
  *          error flag and is read as 0.
- * chain:   for each place the next one with the same target, and which places are the first with theirs.
- *          A thread scans the places after its own, so the depth is O(places).
- * take:    y = x at the targets; take_rows if the elements of a place are contiguous, sixteen bytes for
+ * chain:   for each index the next one with the same target, and which indices are the first with theirs.
+ *          A thread scans the indices after its own, so the depth is O(indices).
+ * take:    y = x at the targets; take_rows if the elements of an index are contiguous, sixteen bytes for
  *          each thread.
- * put_:    x = y, or x += y, at the targets.  The thread of the first place follows its chain, so equal
+ * put_:    x = y, or x += y, at the targets.  The thread of the first index follows its chain, so equal
  *          targets are written in order by one thread. */
 #include "heavy/cuda/region_args.h"
 typedef mc_region_args args;
@@ -37,7 +37,7 @@ __device__ __forceinline__ i64 offset(i64 left, int n, const i64 *size, const i6
 
 extern "C" __global__ void __launch_bounds__(256) targets(const __grid_constant__ args a)
 {
-    for (i64 i = blockIdx.x * 256ll + threadIdx.x; i < a.places; i += gridDim.x * 256ll) {
+    for (i64 i = blockIdx.x * 256ll + threadIdx.x; i < a.indices; i += gridDim.x * 256ll) {
         i64 to = 0;
         for (int k = 0; k < a.nindex; k++) {
             i64 v = whole(a.index[k], a.kind[k], offset(i, a.nspan, a.span, a.istride[k]));
@@ -58,13 +58,13 @@ extern "C" __global__ void __launch_bounds__(256) targets(const __grid_constant_
 
 extern "C" __global__ void __launch_bounds__(256) chain(const __grid_constant__ args a)
 {
-    for (i64 i = blockIdx.x * 256ll + threadIdx.x; i < a.places; i += gridDim.x * 256ll) {
+    for (i64 i = blockIdx.x * 256ll + threadIdx.x; i < a.indices; i += gridDim.x * 256ll) {
         const i64 mine = a.target[i];
         i64 j = i + 1;
-        while (j < a.places && a.target[j] != mine) {
+        while (j < a.indices && a.target[j] != mine) {
             j++;
         }
-        if (j < a.places) {
+        if (j < a.indices) {
             a.next[i] = (int)j;
             a.first[j] = 0;
         }
@@ -73,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(256) chain(const __grid_constant__ 
 
 extern "C" __global__ void __launch_bounds__(256) take(const __grid_constant__ args a)
 {
-    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < a.places * a.each; e += gridDim.x * 256ll) {
+    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < a.indices * a.each; e += gridDim.x * 256ll) {
         const i64 i = e / a.each, f = e - i * a.each;
         a.y[offset(i, a.nspan, a.span, a.yspan) + offset(f, a.nfree, a.free, a.yfree)] =
             a.x[a.target[i] + offset(f, a.nfree, a.free, a.xfree)];
@@ -82,7 +82,7 @@ extern "C" __global__ void __launch_bounds__(256) take(const __grid_constant__ a
 
 extern "C" __global__ void __launch_bounds__(256) take_rows(const __grid_constant__ args a)
 {
-    const unsigned each = (unsigned)(a.each * (i64)sizeof(T) / 16), count = (unsigned)a.places * each;
+    const unsigned each = (unsigned)(a.each * (i64)sizeof(T) / 16), count = (unsigned)a.indices * each;
     for (unsigned e = blockIdx.x * 256 + threadIdx.x; e < count; e += gridDim.x * 256) {
         const unsigned i = e / each;
         ((uint4 *)a.y)[e] = ((const uint4 *)(a.x + a.target[i]))[e - i * each];
@@ -91,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(256) take_rows(const __grid_constan
 
 extern "C" __global__ void __launch_bounds__(256) put_(const __grid_constant__ args a)
 {
-    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < a.places * a.each; e += gridDim.x * 256ll) {
+    for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < a.indices * a.each; e += gridDim.x * 256ll) {
         const i64 i = e / a.each, f = e - i * a.each, yf = offset(f, a.nfree, a.free, a.yfree);
         if (a.nindex && !a.first[i]) {
             continue;

@@ -16,7 +16,7 @@ struct mc_region_args {
     int kind[8];                /* bytes of an index; negative: signed */
     i64 limit[8], step[8];      /* size and stride of the indexed axis of x */
     i64 istride[8][8], span[8], yspan[8], free[8], xfree[8], yfree[8];
-    i64 places, each;           /* elements of the index tensors; elements of x that one selects */
+    i64 indices, each;           /* elements of the index tensors; elements of x that one selects */
     int nindex, nspan, nfree, set, number;
     int axis[8];                /* the axis of x that each index tensor indexes */
 };

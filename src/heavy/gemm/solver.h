@@ -90,7 +90,7 @@ static inline int64_t gemm_ceil(int64_t a, int64_t b)
 }
 
 /* Begin of range i, where [0, n) is divided into `parts` nearly equal ranges of multiples of `unit`. */
-static inline int64_t gemm_cut(int64_t n, int64_t unit, int64_t parts, int64_t i)
+static inline int64_t gemm_range_begin(int64_t n, int64_t unit, int64_t parts, int64_t i)
 {
     const int64_t units = gemm_ceil(n, unit), at = (units * i / parts) * unit;
     return at < n ? at : n;

@@ -134,10 +134,10 @@ done:
     return s;
 }
 
-static size_t solver_names(const char **names, size_t room)
+static size_t solver_names(const char **names, size_t capacity)
 {
-    return mc_solver_names(mc_gemm_cuda_solvers, names, mc_solver_names(mc_gemm_solvers, names, 0, room),
-                           room);
+    return mc_solver_names(mc_gemm_cuda_solvers, names, mc_solver_names(mc_gemm_solvers, names, 0, capacity),
+                           capacity);
 }
 
 __attribute__((constructor)) static void install(void)

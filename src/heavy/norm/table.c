@@ -76,9 +76,9 @@ static mc_status verify(const struct mc_problem *p, const struct mc_plan *plan)
     return s;
 }
 
-static size_t solver_names(const char **names, size_t room)
+static size_t solver_names(const char **names, size_t capacity)
 {
-    return mc_solver_names(mc_norm_solvers, names, 0, room);
+    return mc_solver_names(mc_norm_solvers, names, 0, capacity);
 }
 
 __attribute__((constructor)) static void install(void)

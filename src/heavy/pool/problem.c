@@ -90,9 +90,9 @@ void mc_pool_extents(const struct mc_pool_problem *p, struct mc_extent e[POOL_NA
 {
     for (int r = 0; r < POOL_NARRAY; r++) {
         const struct extent all = extent_of(p, r);
-        const bool there = all.count > 0 && (r != POOL_KEY || mc_pool_keyed(p));
-        e[r] = there ? (struct mc_extent){ all.dtype, -all.low, all.count }
-                     : (struct mc_extent){ all.dtype, 0, 0 };
+        const bool present = all.count > 0 && (r != POOL_KEY || mc_pool_keyed(p));
+        e[r] = present ? (struct mc_extent){ all.dtype, -all.low, all.count }
+                       : (struct mc_extent){ all.dtype, 0, 0 };
     }
 }
 
@@ -226,9 +226,9 @@ static mc_status verify(const struct mc_problem *p_, const struct mc_plan *plan)
     return s;
 }
 
-static size_t solver_names(const char **names, size_t room)
+static size_t solver_names(const char **names, size_t capacity)
 {
-    return mc_solver_names(mc_pool_solvers, names, 0, room);
+    return mc_solver_names(mc_pool_solvers, names, 0, capacity);
 }
 
 __attribute__((constructor)) static void install(void)

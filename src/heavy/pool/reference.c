@@ -11,13 +11,13 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     (void)workspace;
     (void)threads;
     for (int r = 0; r < POOL_NARRAY; r++) {
-        const bool there = r != POOL_KEY || mc_pool_keyed(p);
+        const bool present = r != POOL_KEY || mc_pool_keyed(p);
         const int64_t size =
             mc_dtypes[r == POOL_KEY && p->s.key == POOL_KEY_MARKS ? p->s.mark : p->dtype].size;
         for (int i = 0; i < p->s.rank; i++) {
             strides[r][i] = p->at[r][i] * size;
         }
-        a.at[r] = there ? operand[r] : NULL;
+        a.at[r] = present ? operand[r] : NULL;
         a.strides[r] = strides[r];
     }
     TRY(mc_pool_loops(&p->s, &a));

@@ -49,7 +49,7 @@ struct mc_pool_planes {
     struct mc_plan base;
     struct mc_pool_grid grid;
     mc_pool_work *work;
-    int64_t cuts; /* parts that the lanes of a plane are divided into; 1 unless the plan sets it */
+    int64_t lane_parts; /* parts that the lanes of a plane are divided into; 1 unless the plan sets it */
     int slots;                      /* most threads */
     size_t bytes;                   /* of scratch for each thread */
 };

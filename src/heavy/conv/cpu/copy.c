@@ -167,7 +167,7 @@ static void task(void *arg, int64_t i, int slot)
 {
     const struct job *j = arg;
     const struct mc_conv_copy *c = j->c;
-    int64_t at[8] = { 0 }, size[8], place[5];
+    int64_t at[8] = { 0 }, size[8], position[5];
     (void)slot;
     memcpy(size, c->size, sizeof size);
     if (j->second >= 0) {
@@ -181,9 +181,9 @@ static void task(void *arg, int64_t i, int slot)
     }
     copy_box(c, at, size);
     if (c->finish) {
-        memcpy(place, at, sizeof place);
-        place[0] += c->finish_at;
-        conv_finish(c->finish, place, size);
+        memcpy(position, at, sizeof position);
+        position[0] += c->finish_at;
+        conv_finish(c->finish, position, size);
     }
 }
 

@@ -30,7 +30,7 @@ static void copy3(int64_t to[3], const int64_t from[3])
 /* ---- the child's problem ---- */
 
 /* Exchanges n with c and y with w. The child's taps are the problem's positions. */
-struct mc_conv_problem mc_conv_taps_as_places(const struct mc_conv_problem *p)
+struct mc_conv_problem mc_conv_taps_as_positions(const struct mc_conv_problem *p)
 {
     static const enum mc_conv_pass other[] = {
         [CONV_FORWARD] = CONV_WEIGHTS, [CONV_INPUTS] = CONV_INPUTS, [CONV_WEIGHTS] = CONV_FORWARD,
@@ -77,9 +77,9 @@ struct mc_conv_problem mc_conv_taps_reversed(const struct mc_conv_problem *p)
     return c;
 }
 
-enum { AS_PLACES = EXCHANGE_PLACES, REVERSED = EXCHANGE_REVERSED };
+enum { AS_POSITIONS = EXCHANGE_POSITIONS, REVERSED = EXCHANGE_REVERSED };
 const int mc_conv_exchange_role[][3] = {
-    [AS_PLACES] = { CONV_X, CONV_Y, CONV_W },
+    [AS_POSITIONS] = { CONV_X, CONV_Y, CONV_W },
     [REVERSED]  = { CONV_Y, CONV_W, CONV_X },
 };
 
@@ -87,7 +87,7 @@ const int mc_conv_exchange_role[][3] = {
 int64_t mc_conv_exchange_shift(const struct mc_conv_problem *p, int roles)
 {
     int64_t shift = 0;
-    for (int i = 0; i < 3 && roles == AS_PLACES && p->s.flip; i++) {
+    for (int i = 0; i < 3 && roles == AS_POSITIONS && p->s.flip; i++) {
         shift += (p->s.k[i] - 1) * p->at.w[2 + i] * mc_dtypes[p->dtype].size;
     }
     return shift;
@@ -158,14 +158,14 @@ static double cost(const struct mc_conv_problem *p, struct mc_conv_problem c)
 
 /* ---- taps and positions change roles ---- */
 
-const char *mc_conv_no_places(const struct mc_conv_problem *p)
+const char *mc_conv_no_positions(const struct mc_conv_problem *p)
 {
     return p->s.groups != 1 ? "takes one group" : refuse_any(p);
 }
 
-static const char *refuse_places(const struct mc_problem *p)
+static const char *refuse_positions(const struct mc_problem *p)
 {
-    const char *no = mc_conv_no_places(conv(p));
+    const char *no = mc_conv_no_positions(conv(p));
     return no ? no : mc_conv_shared_image_halves(conv(p));
 }
 
@@ -179,23 +179,23 @@ static bool fewer_by_channels(const struct mc_conv_shape *s)
 
 /* Forward and weights can each be exchanged for the other. The one that the rule is against gets a 10 %
  * higher estimate. */
-static double estimate_places(const struct mc_problem *p_)
+static double estimate_positions(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    const double seconds = cost(p, mc_conv_taps_as_places(p));
+    const double seconds = cost(p, mc_conv_taps_as_positions(p));
     const bool against = p->s.pass == CONV_FORWARD ? !fewer_by_channels(&p->s)
                                                    : p->s.pass == CONV_WEIGHTS && fewer_by_channels(&p->s);
     return against ? 1.1 * seconds : seconds;
 }
 
-static struct mc_plan *plan_places(const struct mc_problem *p)
+static struct mc_plan *plan_positions(const struct mc_problem *p)
 {
-    return make(conv(p), mc_conv_taps_as_places(conv(p)), AS_PLACES);
+    return make(conv(p), mc_conv_taps_as_positions(conv(p)), AS_POSITIONS);
 }
 
 const struct mc_solver mc_conv_exchange = {
-    .name = "exchange", .wraps = true, .refuse = refuse_places, .estimate = estimate_places,
-    .plan = plan_places,
+    .name = "exchange", .wraps = true, .refuse = refuse_positions, .estimate = estimate_positions,
+    .plan = plan_positions,
 };
 
 /* ---- reversed taps ---- */

@@ -66,7 +66,7 @@ static void merge(struct shape *t)
 static bool follows(const struct shape *t, const struct mc_conv_problem *p)
 {
     const int64_t size[4] = { p->s.n, p->s.out[0], p->s.out[1], p->s.out[2] };
-    unsigned places = 0;
+    unsigned positions = 0;
     int64_t last = INT64_MAX;
     for (int i = 0; i < 4; i++) {
         if (size[i] > 1) {
@@ -75,11 +75,11 @@ static bool follows(const struct shape *t, const struct mc_conv_problem *p)
                 return false;
             }
             last = step;
-            places |= i ? 1u << i : 0;
+            positions |= i ? 1u << i : 0;
         }
     }
     return p->s.pass != CONV_WEIGHTS && !t->gaps && t->rank <= 2 &&
-           (t->axis[t->rank - 1].mask | 1) == (places | 1);
+           (t->axis[t->rank - 1].mask | 1) == (positions | 1);
 }
 
 static bool product_takes(int64_t a, int64_t na, int64_t b, int64_t nb)
@@ -148,15 +148,15 @@ static void finish(void *arg, int64_t batch, int64_t i, int64_t j, int64_t m, in
 {
     const struct call *x = arg;
     const bool transposed = x->d->t.m == J;
-    const int64_t places = conv_volume(x->r.p->s.out), channel = x->channel + (transposed ? j : i),
+    const int64_t positions = conv_volume(x->r.p->s.out), channel = x->channel + (transposed ? j : i),
                   count = transposed ? n : m;
-    int64_t at = x->image * places + (transposed ? i : j), left = transposed ? m : n;
+    int64_t at = x->image * positions + (transposed ? i : j), left = transposed ? m : n;
     (void)batch;
     (void)c;
     (void)row_stride;
     while (left > 0) {
-        const int64_t now = MC_MIN(places - at % places, left);
-        mc_conv_finish_places(&x->r, at / places, channel, count, at % places, now);
+        const int64_t now = MC_MIN(positions - at % positions, left);
+        mc_conv_finish_positions(&x->r, at / positions, channel, count, at % positions, now);
         at += now;
         left -= now;
     }

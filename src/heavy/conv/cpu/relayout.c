@@ -39,11 +39,11 @@ static void copy(const struct call *x, int role, const char *base, bool back)
 {
     const struct relayout *d = x->d;
     const struct mc_conv_array inner = mc_conv_array(&d->inner, role), whole = mc_conv_array(x->r.p, role);
-    char *here = x->r.workspace + d->at[role], *there = outer(x, role, base);
+    char *packed = x->r.workspace + d->at[role], *outside = outer(x, role, base);
     struct mc_conv_copy c = { .rank = inner.rank };
     memcpy(c.size, inner.size, sizeof c.size);
-    c.to = back ? there : here;
-    c.from = back ? here : there;
+    c.to = back ? outside : packed;
+    c.from = back ? packed : outside;
     c.to_type = back ? x->r.p->dtype : d->inner.dtype;
     c.from_type = back ? d->inner.dtype : x->r.p->dtype;
     c.to_stride = back ? whole.stride : inner.stride;
@@ -123,7 +123,7 @@ static struct mc_conv_problem inside(const struct mc_conv_problem *p, int64_t n,
 }
 
 /* Assigns offsets to the copies; returns their bytes. */
-static size_t place(struct relayout *d)
+static size_t assign_offsets(struct relayout *d)
 {
     size_t n = 0;
     for (int role = CONV_X; role <= CONV_Y; role++) {
@@ -142,7 +142,7 @@ static void divide(struct relayout *d, const struct mc_conv_problem *p)
     for (d->chunks = 1; d->chunks <= p->s.n; d->chunks++) {
         if (p->s.n % d->chunks == 0) {
             d->inner = inside(p, p->s.n / d->chunks, d->copied);
-            if (place(d) <= cap || d->chunks == p->s.n) {
+            if (assign_offsets(d) <= cap || d->chunks == p->s.n) {
                 return;
             }
         }

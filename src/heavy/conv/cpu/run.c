@@ -58,8 +58,8 @@ void mc_conv_no_epilogue(void *arg, const int64_t at[5], const int64_t size[5])
     (void)size;
 }
 
-void mc_conv_finish_places(const struct mc_conv_run *r, int64_t n, int64_t f, int64_t nf, int64_t u,
-                           int64_t count)
+void mc_conv_finish_positions(const struct mc_conv_run *r, int64_t n, int64_t f, int64_t nf, int64_t u,
+                              int64_t count)
 {
     const int64_t *out = r->p->s.out, plane = out[1] * out[2];
     while (r->epilogue && count > 0) {

@@ -22,16 +22,16 @@ struct scatter {
     struct mc_plan base;
     const struct mc_direct_kernel *kernel;
     int64_t taps, from, to;         /* filters summed and channels computed, of a group */
-    int64_t places, width; /* positions of y; positions of a strip, a multiple of the vector length */
+    int64_t positions, width; /* positions of y; positions of a strip, a multiple of the vector length */
     int64_t pitch, plane, channel;  /* floats of a row of a phase, of a phase, of all phases of a channel */
     int64_t channels, parts;        /* channels of a task; tasks for an image and group */
     /* rows (channel, tap) multiplied before they are added: whole rows of filters */
     int64_t rows;
     int64_t chunks, blocks;         /* chunks of `rows` in a task; blocks of DIRECT_ROWS in a chunk */
-    /* of each of a channel's taps: offset in w, without filter and channel; offset in its fold */
+    /* of each of a channel's taps: offset in w, without filter and channel; offset in its add_rows */
     int64_t *w, *off;
     struct add_rows *add_rows;
-    int64_t folds;                  /* folds for one row of a filter */
+    int64_t adds_per_row;                  /* add_rows for one row of a filter */
     bool copies;                    /* strips are copied by the first product */
     bool copied;                    /* rows of planes are copied to x, not added */
     size_t w_at, slot_at, sum_at, planes_at, slot_bytes; /* sum_at and planes_at: in the slot */
@@ -66,10 +66,10 @@ static void w_task(void *arg, int64_t task, int slot)
     (void)slot;
     for (int64_t q = 0; q < d->blocks * DIRECT_ROWS; q++) {
         const int64_t row = chunk * d->rows + q, c = part * d->channels + row / d->taps;
-        const bool there = q < d->rows && row < d->channels * d->taps && c < d->to;
+        const bool valid = q < d->rows && row < d->channels * d->taps && c < d->to;
         float *column = to + q / DIRECT_ROWS * d->from * DIRECT_ROWS + q % DIRECT_ROWS;
         for (int64_t f = 0; f < d->from; f++) {
-            column[f * DIRECT_ROWS] = there ? w[f * stride[0] + c * stride[1] + d->w[row % d->taps]] : 0;
+            column[f * DIRECT_ROWS] = valid ? w[f * stride[0] + c * stride[1] + d->w[row % d->taps]] : 0;
         }
     }
 }
@@ -81,11 +81,11 @@ static struct mc_direct_ahead advance_strip(const struct call *x, int64_t image,
 {
     const struct scatter *d = x->d;
     const int64_t *stride = x->r.p->at.y;
-    image += p >= d->places;
-    p = p >= d->places ? 0 : p;
+    image += p >= d->positions;
+    p = p >= d->positions ? 0 : p;
     const float *y = (const float *)(const void *)x->r.at[CONV_Y] + image * stride[0] +
                      g * d->from * stride[1] + p;
-    const int64_t n = MC_MIN(d->width, d->places - p),
+    const int64_t n = MC_MIN(d->width, d->positions - p),
                   lines = d->from * conv_ceil(n * (int64_t)sizeof *y, LINE);
     return (struct mc_direct_ahead){ .row = y,
                                      .rows = image < x->r.p->s.n ? d->from : 0,
@@ -160,8 +160,8 @@ static void spread_strip(const struct call *x, const float *w, int64_t all, stru
         multiply(d, w, rows, &strip, used, sum, &next);
         for (int64_t row = 0; row < rows; row += wide) {
             const int64_t c = (first + row) / d->taps, a = (first + row) % d->taps / wide;
-            for (int64_t i = 0; i < d->folds; i++) {
-                const struct add_rows *o = &d->add_rows[a * d->folds + i];
+            for (int64_t i = 0; i < d->adds_per_row; i++) {
+                const struct add_rows *o = &d->add_rows[a * d->adds_per_row + i];
                 const float *from = sum + (row + o->first % wide) * d->width;
                 float *to = planes + c * d->channel + o->to;
                 for (int j = 0; j < pieces; j++) {
@@ -242,8 +242,8 @@ static void part_task(void *arg, int64_t task, int slot)
     const int64_t steps = conv_ceil(channels * d->taps, DIRECT_ROWS) * d->from;
     struct piece piece[WIDEST];
     memset(planes, 0, (size_t)(channels * d->channel) * sizeof *planes);
-    for (int64_t p = 0; p < d->places; p += d->width) {
-        const int64_t n = MC_MIN(d->width, d->places - p);
+    for (int64_t p = 0; p < d->positions; p += d->width) {
+        const int64_t n = MC_MIN(d->width, d->positions - p);
         spread_strip(x, w, channels * d->taps, pack_strip(x, image, g, p, n, strip), sum, planes, piece,
                      divide_work(x, p, n, piece), advance_strip(x, image, g, p + d->width, steps));
     }
@@ -280,21 +280,21 @@ static void sizes(struct scatter *d, const struct mc_conv_problem *p)
     d->taps = s->k[1] * s->k[2];
     d->from = s->f / s->groups;
     d->to = s->c / s->groups;
-    d->places = s->out[1] * s->out[2];
+    d->positions = s->out[1] * s->out[2];
     d->width = (int64_t)d->kernel->most * d->kernel->lanes;
     d->pitch = s->out[2] + farthest(s, 2);
     d->plane = (s->out[1] + farthest(s, 1)) * d->pitch;
     d->channel = d->plane * s->stride[1] * s->stride[2];
     /* The planes of a task's channels must fit in the L2 cache, and there must be enough tasks for a team. */
     const int64_t near = MC_MAX((int64_t)mc_cpu()->l2 * 3 / 4 / (4 * d->channel), (int64_t)1);
-    const int64_t few = conv_ceil(d->to * s->n * s->groups, TASKS);
-    d->parts = conv_ceil(d->to, MC_MIN(MC_MIN(near, few), d->to));
+    const int64_t for_tasks = conv_ceil(d->to * s->n * s->groups, TASKS);
+    d->parts = conv_ceil(d->to, MC_MIN(MC_MIN(near, for_tasks), d->to));
     d->channels = conv_ceil(d->to, d->parts);
     d->parts = conv_ceil(d->to, d->channels);
     d->rows = MC_MIN(MC_MAX(ROWS / s->k[2], (int64_t)1) * s->k[2], d->channels * d->taps);
     d->chunks = conv_ceil(d->channels * d->taps, d->rows);
     d->blocks = conv_ceil(d->rows, DIRECT_ROWS);
-    d->folds = MC_MIN(s->stride[2], s->k[2]);
+    d->adds_per_row = MC_MIN(s->stride[2], s->k[2]);
     d->copied = s->stride[1] == 1 && s->stride[2] == 1 && s->pad[1] >= 0 && s->pad[2] >= 0 && p->alpha == 1 &&
                 p->beta == 0 && s->in[1] + s->pad[1] <= d->plane / d->pitch &&
                 s->in[2] + s->pad[2] <= d->pitch && p->at.x[4] == 1;
@@ -303,9 +303,9 @@ static void sizes(struct scatter *d, const struct mc_conv_problem *p)
 
 static size_t take(size_t *at, int64_t count)
 {
-    const size_t here = *at;
+    const size_t start = *at;
     *at += ((size_t)count * sizeof(float) + LINE - 1) / LINE * LINE;
-    return here;
+    return start;
 }
 
 static size_t lay_out(struct scatter *d, const struct mc_conv_shape *s, int slots)
@@ -328,15 +328,15 @@ static void list_row(struct scatter *d, const struct mc_conv_problem *p, int64_t
     const int64_t e = a * s->dilation[1] / s->stride[1], r = a * s->dilation[1] % s->stride[1];
     int64_t n = a * s->k[2];
     /* taps i, i + stride, ... are in one phase for any dilation */
-    for (int64_t i = 0; i < d->folds; i++) {
+    for (int64_t i = 0; i < d->adds_per_row; i++) {
         const int64_t phase = i * s->dilation[2] % s->stride[2];
-        d->add_rows[a * d->folds + i] = (struct add_rows){
+        d->add_rows[a * d->adds_per_row + i] = (struct add_rows){
             n, 0, (r * s->stride[2] + phase) * d->plane + e * d->pitch
         };
         for (int64_t b = i; b < s->k[2]; b += s->stride[2], n++) {
             d->w[n] = conv_tap(s, 1, a) * p->at.w[3] + conv_tap(s, 2, b) * p->at.w[4];
             d->off[n] = b * s->dilation[2] / s->stride[2];
-            d->add_rows[a * d->folds + i].taps++;
+            d->add_rows[a * d->adds_per_row + i].taps++;
         }
     }
 }
@@ -345,7 +345,7 @@ static bool list_taps(struct scatter *d, const struct mc_conv_problem *p)
 {
     d->w = mc_alloc((size_t)d->taps * sizeof *d->w, "plans");
     d->off = mc_alloc((size_t)d->taps * sizeof *d->off, "plans");
-    d->add_rows = mc_alloc((size_t)(p->s.k[1] * d->folds) * sizeof *d->add_rows, "plans");
+    d->add_rows = mc_alloc((size_t)(p->s.k[1] * d->adds_per_row) * sizeof *d->add_rows, "plans");
     if (!d->w || !d->off || !d->add_rows) {
         return false;
     }
@@ -386,7 +386,7 @@ static struct mc_plan *plan(const struct mc_problem *p)
     return &d->base;
 }
 
-static bool dense_places(const struct mc_conv_problem *p)
+static bool dense_positions(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     return (s->out[2] == 1 || p->at.y[4] == 1) && (s->out[1] == 1 || p->at.y[3] == s->out[2]);
@@ -403,7 +403,7 @@ static const char *refuse(const struct mc_problem *p_)
     if (mc_conv_not_plain(p)) {
         return mc_conv_not_plain(p);
     }
-    if (!dense_places(p)) {
+    if (!dense_positions(p)) {
         return "needs contiguous positions in y";
     }
     sizes(&d, p);
@@ -420,7 +420,7 @@ static double estimate(const struct mc_problem *p_)
     struct scatter d = { 0 };
     sizes(&d, p);
     const double hz = mc_conv_peak(p) / mc_gemm_kernel(MC_FLOAT32)->flops, n = (double)(s->n * s->groups);
-    const double strips = n * (double)d.places / (double)d.width;
+    const double strips = n * (double)d.positions / (double)d.width;
     const double math = mc_conv_flops(p) / (d.kernel->math * mc_conv_peak(p));
     const double rows = n * (double)(d.to * d.taps) * (double)s->out[1],
                  each = 2 + 3 * (double)conv_ceil(s->out[2], d.kernel->lanes);

@@ -12,7 +12,7 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_conv_direct_text = { "heavy/conv/cuda/direct.cu", text };
 
-enum { TILE = 64, TK = 16, FEW_ROWS = 8 };
+enum { TILE = DIRECT_TILE, TK = DIRECT_TK, FEW_ROWS = 8 };
 
 struct direct {
     struct mc_plan base;
@@ -28,7 +28,7 @@ void mc_direct_shape(struct mc_direct_args *a, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     const int64_t cg = s->c / s->groups, fg = s->f / s->groups, taps = conv_volume(s->k),
-                  places = conv_volume(s->out);
+                  positions = conv_volume(s->out);
     *a = (struct mc_direct_args){
         .n = s->n, .c = s->c, .f = s->f, .groups = s->groups, .splits = 1, .alpha = p->alpha, .beta = p->beta
     };
@@ -45,10 +45,10 @@ void mc_direct_shape(struct mc_direct_args *a, const struct mc_conv_problem *p)
         a->ws[2 + i] = -a->ws[2 + i];
     }
     a->rows = s->pass == CONV_INPUTS ? cg : fg;
-    a->cols = s->pass == CONV_FORWARD  ? s->n * places
+    a->cols = s->pass == CONV_FORWARD  ? s->n * positions
               : s->pass == CONV_INPUTS ? s->n * conv_volume(s->in)
                                        : cg * taps;
-    a->depth = s->pass == CONV_FORWARD ? cg * taps : s->pass == CONV_INPUTS ? fg * taps : s->n * places;
+    a->depth = s->pass == CONV_FORWARD ? cg * taps : s->pass == CONV_INPUTS ? fg * taps : s->n * positions;
 }
 
 void mc_direct_bind(struct mc_direct_args *a, const struct mc_conv_problem *p, void *const *operand)

@@ -27,8 +27,8 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 
 static struct mc_conv_problem child_of(const struct mc_conv_problem *p, int roles)
 {
-    struct mc_conv_problem c = roles == EXCHANGE_PLACES ? mc_conv_taps_as_places(p)
-                                                        : mc_conv_taps_reversed(p);
+    struct mc_conv_problem c = roles == EXCHANGE_POSITIONS ? mc_conv_taps_as_positions(p)
+                                                           : mc_conv_taps_reversed(p);
     c.inner |= INNER_EXCHANGE;
     return c;
 }
@@ -63,23 +63,23 @@ static double estimate(const struct mc_conv_problem *p, int roles)
     return 1.05 * mc_plan_cheapest(&c.base);
 }
 
-static const char *refuse_places(const struct mc_problem *p)
+static const char *refuse_positions(const struct mc_problem *p)
 {
-    return refuse(conv(p), mc_conv_no_places(conv(p)));
+    return refuse(conv(p), mc_conv_no_positions(conv(p)));
 }
 
-static double estimate_places(const struct mc_problem *p)
+static double estimate_positions(const struct mc_problem *p)
 {
-    return estimate(conv(p), EXCHANGE_PLACES);
+    return estimate(conv(p), EXCHANGE_POSITIONS);
 }
 
-static struct mc_plan *plan_places(const struct mc_problem *p)
+static struct mc_plan *plan_positions(const struct mc_problem *p)
 {
-    return make(conv(p), EXCHANGE_PLACES);
+    return make(conv(p), EXCHANGE_POSITIONS);
 }
 
 const struct mc_solver mc_conv_cuda_exchange = {
-    .name = "exchange", .refuse = refuse_places, .estimate = estimate_places, .plan = plan_places,
+    .name = "exchange", .refuse = refuse_positions, .estimate = estimate_positions, .plan = plan_positions,
     .wraps = true, };
 
 static const char *refuse_reversed(const struct mc_problem *p)

@@ -38,7 +38,7 @@ static int64_t taps(const struct mc_conv_problem *p)
     return conv_volume(p->s.k);
 }
 
-static int64_t places(const struct mc_conv_problem *p)
+static int64_t positions(const struct mc_conv_problem *p)
 {
     return conv_volume(p->s.out);
 }
@@ -58,7 +58,7 @@ struct call {
 static mc_status columns(const struct call *c, void *kernel, const char *name)
 {
     const struct mc_conv_shape *s = &c->p->s;
-    const int64_t rows = s->c * taps(c->p), u = places(c->p);
+    const int64_t rows = s->c * taps(c->p), u = positions(c->p);
     const bool side = s->pass == CONV_WEIGHTS, back = s->pass == CONV_INPUTS;
     struct mc_im2col_args a = { .x = c->x, .c0 = back ? c->c0 : NULL, .columns = c->columns, .n = c->n,
                                 .c = s->c, .beta = c->p->beta,
@@ -80,7 +80,7 @@ static mc_status multiply(const struct call *c, int64_t group)
     const struct mc_conv_problem *p = c->p;
     const struct mc_plan *plan = c->d->gemm[(c->first ? FIRST : 0) | (c->n == c->d->images ? WHOLE : 0)];
     const int64_t size = mc_dtypes[p->dtype].size, fg = p->s.f / p->s.groups, cg = p->s.c / p->s.groups;
-    const int64_t per_row = p->s.pass == CONV_WEIGHTS ? c->n * places(p) : places(p);
+    const int64_t per_row = p->s.pass == CONV_WEIGHTS ? c->n * positions(p) : positions(p);
     char *w = c->w + group * fg * p->at.w[0] * size, *y = c->y + group * fg * p->at.y[1] * size;
     char *m = c->d->straight ? c->x + group * cg * p->at.x[1] * size
                              : c->columns + group * cg * taps(p) * per_row * size;
@@ -148,7 +148,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 /* The product of n images of one group. first: with the problem's c0; else it adds to the result. */
 static struct mc_plan *product(const struct im2col *d, const struct mc_conv_problem *p, int64_t n, bool first)
 {
-    const int64_t fg = p->s.f / p->s.groups, cg = p->s.c / p->s.groups, u = places(p), rows = cg * taps(p),
+    const int64_t fg = p->s.f / p->s.groups, cg = p->s.c / p->s.groups, u = positions(p), rows = cg * taps(p),
                   all = p->s.c * taps(p);
     const int64_t side = n * u;
     struct mc_gemm_problem g = { .dtype = p->dtype, .batch = n, .alpha = p->alpha, .tf32 = p->tf32 };
@@ -197,7 +197,7 @@ static bool products(struct im2col *d, const struct mc_conv_problem *p)
 static bool sides(struct im2col *d, const struct mc_conv_problem *p)
 {
     for (int whole = 0; whole < 2 && p->s.pass == CONV_WEIGHTS; whole++) {
-        const int64_t n = whole ? d->images : p->s.n % d->images, u = places(p);
+        const int64_t n = whole ? d->images : p->s.n % d->images, u = positions(p);
         if (n <= 1) {
             continue;
         }
@@ -232,9 +232,10 @@ static size_t round_up(size_t n)
 }
 
 /* Bytes for the columns of so many images, and for their copy of y. */
-static size_t room(const struct im2col *d, const struct mc_conv_problem *p, int64_t images, size_t *y_at)
+static size_t workspace_bytes(const struct im2col *d, const struct mc_conv_problem *p, int64_t images,
+                              size_t *y_at)
 {
-    const size_t u = (size_t)(images * places(p)) * mc_dtypes[p->dtype].size;
+    const size_t u = (size_t)(images * positions(p)) * mc_dtypes[p->dtype].size;
     *y_at = d->straight ? 0 : round_up(u * (size_t)(p->s.c * taps(p)));
     return *y_at + (p->s.pass == CONV_WEIGHTS && images > 1 ? round_up(u * (size_t)p->s.f) : 0);
 }
@@ -243,7 +244,7 @@ static size_t room(const struct im2col *d, const struct mc_conv_problem *p, int6
 static int64_t at_a_time(const struct im2col *d, const struct mc_conv_problem *p)
 {
     size_t ignored;
-    const size_t one = room(d, p, 1, &ignored),
+    const size_t one = workspace_bytes(d, p, 1, &ignored),
                  cap = MC_MIN(p->base.options.workspace / 2, (size_t)256 << 20);
     return d->straight || one == 0 ? p->s.n : MC_MAX(MC_MIN((int64_t)(cap / one), p->s.n), (int64_t)1);
 }
@@ -262,7 +263,7 @@ static bool load(struct im2col *d, const struct mc_conv_problem *p)
 {
     struct mc_str defines = { 0 };
     mc_cuda_types(&defines, p->dtype, false);
-    mc_cuda_index(&defines, d->images * p->s.c * MC_MAX(taps(p) * places(p), conv_volume(p->s.in)));
+    mc_cuda_index(&defines, d->images * p->s.c * MC_MAX(taps(p) * positions(p), conv_volume(p->s.in)));
     const struct mc_cuda_kernel_ref kernels[] = { { &d->gather, "gather" }, { &d->scatter, "scatter" } };
     return mc_cuda_kernels(&mc_conv_im2col_text, &defines, kernels, NELEM(kernels));
 }
@@ -278,7 +279,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     d->base.destroy = destroy;
     d->straight = straight(p);
     d->images = at_a_time(d, p);
-    d->gemm_at = room(d, p, d->images, &d->y_at);
+    d->gemm_at = workspace_bytes(d, p, d->images, &d->y_at);
     bool ok = mc_dtypes[p->dtype].size > 2 || p->s.pass != CONV_WEIGHTS || d->images >= p->s.n;
     if (!ok) {
         mc_fail(MC_EUNSUPPORTED,
@@ -311,7 +312,7 @@ static const char *refuse(const struct mc_problem *p_)
 static double estimate(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
-    const double cells = (double)p->s.n * (double)(p->s.c * taps(p)) * (double)places(p) *
+    const double cells = (double)p->s.n * (double)(p->s.c * taps(p)) * (double)positions(p) *
                          mc_dtypes[p->dtype].size;
     return mc_conv_cuda_seconds(p, mc_dtypes[p->dtype].size == 2 ? 0.3 : 0.6) +
            (straight(p) ? 0 : mc_cuda_seconds(p->dtype, false, 0, 2 * cells, 1));

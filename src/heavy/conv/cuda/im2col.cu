@@ -16,7 +16,7 @@ __device__ __forceinline__ int tap(const args &p, int axis, int a)
 extern "C" __global__ void __launch_bounds__(256) gather(const __grid_constant__ args p)
 {
     follow();
-    const int n0 = (int)p.out[0], n1 = (int)p.out[1], n2 = (int)p.out[2], places = n0 * n1 * n2,
+    const int n0 = (int)p.out[0], n1 = (int)p.out[1], n2 = (int)p.out[2], positions = n0 * n1 * n2,
               lane = threadIdx.x % 32;
     const i64 taps = p.k[0] * p.k[1] * p.k[2], rows = p.c * taps, lines = p.n * rows;
     for (i64 line = (blockIdx.x * 256ll + threadIdx.x) / 32; line < lines; line += gridDim.x * 8ll) {
@@ -28,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(256) gather(const __grid_constant__
         const T *x = p.x + (i64)n * p.xs[0] + c * p.xs[1];
         T *to = p.columns + (i64)n * p.image + row * p.row;
         int u2 = lane % n2, u1 = lane / n2 % n1, u0 = lane / n2 / n1;
-        for (int u = lane; u < places; u += 32) {
+        for (int u = lane; u < positions; u += 32) {
             const int i0 = u0 * (int)p.stride[0] + from0, i1 = u1 * (int)p.stride[1] + from1,
                       i2 = u2 * (int)p.stride[2] + from2;
             const bool in = i0 >= 0 && i0 < p.in[0] && i1 >= 0 && i1 < p.in[1] && i2 >= 0 && i2 < p.in[2];
@@ -45,7 +45,7 @@ extern "C" __global__ void __launch_bounds__(256) gather(const __grid_constant__
 }
 
 /* The position of y whose tap a reads element i of one axis of x; -1: none. */
-__device__ __forceinline__ int place(const args &p, int axis, int i, int a)
+__device__ __forceinline__ int position(const args &p, int axis, int i, int a)
 {
     const int far = i + (int)p.pad[axis] - a * (int)p.dilation[axis], u = far / (int)p.stride[axis];
     return far >= 0 && u * (int)p.stride[axis] == far && u < p.out[axis] ? u : -1;
@@ -68,11 +68,11 @@ extern "C" __global__ void __launch_bounds__(256) scatter(const __grid_constant_
         const T *from = p.columns + n * p.image + c * taps * p.row;
         A sum = 0;
         for (int a0 = 0; a0 < p.k[0]; a0++) {
-            const int u0 = place(p, 0, i0, a0);
+            const int u0 = position(p, 0, i0, a0);
             for (int a1 = 0; a1 < p.k[1] && u0 >= 0; a1++) {
-                const int u1 = place(p, 1, i1, a1);
+                const int u1 = position(p, 1, i1, a1);
                 for (int a2 = 0; a2 < p.k[2] && u1 >= 0; a2++) {
-                    const int u2 = place(p, 2, i2, a2);
+                    const int u2 = position(p, 2, i2, a2);
                     const i64 t = ((i64)tap(p, 0, a0) * p.k[1] + tap(p, 1, a1)) * p.k[2] + tap(p, 2, a2);
                     sum += u2 >= 0 ? get<A>(from[t * p.row + (u0 * p.out[1] + u1) * p.out[2] + u2]) : (A)0;
                 }

@@ -18,10 +18,10 @@ extern "C" __global__ void __launch_bounds__(256) fold(const __grid_constant__ a
     const idx qw = (idx)p.folds[1], qh = (idx)p.folds[0], count = (idx)p.outer * qh * qw * words;
     const int sw = (int)p.stride[1], sh = (int)p.stride[0];
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
-        const idx place = (idx)e / words, row = place / qw, o = row / qh;
-        const int first = (int)((idx)e - place * words) * PACK;
+        const idx position = (idx)e / words, row = position / qw, o = row / qh;
+        const int first = (int)((idx)e - position * words) * PACK;
         const int h0 = (int)(row - o * qh) * sh - (int)p.pad[0],
-                  w0 = (int)(place - row * qw) * sw - (int)p.pad[1];
+                  w0 = (int)(position - row * qw) * sw - (int)p.pad[1];
         const T *from = p.plain + (i64)o * p.at[0];
         pack to;
 #pragma unroll
@@ -47,9 +47,9 @@ extern "C" __global__ void __launch_bounds__(256) unfold(const __grid_constant__
         const int c = (int)(plane - o * (idx)p.c), h = (int)(in / (idx)p.size[1]),
                   w = (int)(in - (idx)h * (idx)p.size[1]);
         const int th = h + (int)p.pad[0], tw = w + (int)p.pad[1], qh = th / sh, qw = tw / sw;
-        const bool there = th >= 0 && tw >= 0 && qh < p.folds[0] && qw < p.folds[1];
+        const bool valid = th >= 0 && tw >= 0 && qh < p.folds[0] && qw < p.folds[1];
         const i64 at = ((o * p.folds[0] + qh) * p.folds[1] + qw) * channels + (c * sh + th - qh * sh) * sw +
                        tw - qw * sw;
-        p.plain[o * p.at[0] + c * p.at[1] + h * p.at[2] + w * p.at[3]] = there ? p.folded[at] : (T)0;
+        p.plain[o * p.at[0] + c * p.at[1] + h * p.at[2] + w * p.at[3]] = valid ? p.folded[at] : (T)0;
     }
 }

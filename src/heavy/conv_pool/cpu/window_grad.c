@@ -59,7 +59,8 @@ static void sizes(struct window_grad *d, const struct mc_pooled_problem *p)
         d->wide = part_size(d->across, WINDOW_GRAD_ACROSS);
         d->deep = part_size(s->k[1], d->k->lines[d->wide]);
         d->parts = conv_ceil(d->across, d->wide) * conv_ceil(s->k[1], d->deep);
-        d->filters = MC_MAX(MC_MIN(s->f * d->blocks / (2 * mc_team_size()), (int64_t)MANY), (int64_t)FEW);
+        d->filters = MC_MAX(MC_MIN(s->f * d->blocks / (2 * mc_team_size()), (int64_t)MOST_FILTERS),
+                            (int64_t)LEAST_FILTERS);
     } else {
         const int64_t near = NEAR / (s->f * d->k->lanes * (int64_t)sizeof(float));
         d->part = part_size(d->vectors, MC_MAX(MC_MIN(near, (int64_t)d->k->most), (int64_t)1));
@@ -92,7 +93,7 @@ static void release(struct mc_plan *plan)
 {
     struct window_grad *d = (struct window_grad *)(void *)plan;
     mc_free(d->first);
-    mc_free(d->place);
+    mc_free(d->cell_offset);
     mc_free(d->tap);
 }
 
@@ -125,13 +126,13 @@ static bool positions_read(struct window_grad *d, const struct mc_pooled_problem
 static bool positions_added(struct window_grad *d, const struct mc_pooled_problem *p)
 {
     const int64_t cells = p->w[1] * p->w[2];
-    d->place = mc_alloc((size_t)(d->windows * cells) * sizeof *d->place, "plans");
+    d->cell_offset = mc_alloc((size_t)(d->windows * cells) * sizeof *d->cell_offset, "plans");
     d->tap = mc_alloc((size_t)d->vectors * sizeof *d->tap, "plans");
-    if (!d->place || !d->tap) {
+    if (!d->cell_offset || !d->tap) {
         return false;
     }
     for (int64_t e = 0; e < d->windows * cells; e++) {
-        d->place[e] = window_at(d, p, e / cells) + cell_at(d, p, e % cells);
+        d->cell_offset[e] = window_at(d, p, e / cells) + cell_at(d, p, e % cells);
     }
     for (int64_t v = 0; v < d->vectors; v++) {
         d->tap[v] = v / d->across * d->pitch + v % d->across * d->k->lanes;

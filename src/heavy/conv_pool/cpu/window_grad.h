@@ -15,12 +15,12 @@ struct mc_window_grad_weights {
     float *sum;
     int64_t n, x_line, sum_line;    /* floats from a line of vectors to the next */
 };
-/* For each of n elements e, adds to the vector at x + place[e] + tap[v]: the sum over i in [begin[e], begin[e
- * + 1]) of g[i] * vector v of w + at[i]. */
+/* For each of n elements e, adds to the vector at x + cell_offset[e] + tap[v]: the sum over i in [begin[e],
+ * begin[e + 1]) of g[i] * vector v of w + at[i]. */
 struct mc_window_grad_inputs {
     float *x;
     const float *w, *g;
-    const int32_t *at, *begin, *place;
+    const int32_t *at, *begin, *cell_offset;
     const int64_t *tap;
     int64_t n;
 };

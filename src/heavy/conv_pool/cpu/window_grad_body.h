@@ -55,7 +55,7 @@ FUSED void inputs_of(const int nv, const struct mc_window_grad_inputs *a)
     in_bytes(nv, tap, a->tap);
     for (int64_t e = 0; e < a->n; e++) {
         V sum[MOST];
-        char *const x = (char *)(a->x + a->place[e]);
+        char *const x = (char *)(a->x + a->cell_offset[e]);
         if (a->begin[e] == a->begin[e + 1]) {
             continue;
         }

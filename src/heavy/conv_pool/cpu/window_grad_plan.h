@@ -6,7 +6,7 @@
 #include "heavy/conv_pool/solver.h"
 
 /* weights: least and most filters of a task; each task reads all images from memory */
-enum { LINE = 64, FEW = 8, MANY = 32 };
+enum { LINE = 64, LEAST_FILTERS = 8, MOST_FILTERS = 32 };
 enum { NEAR = 24 << 10 };                   /* inputs: bytes of filters that stay in the L1 cache */
 enum { CELLS = 256 };                        /* cells of a window that a mark of one byte can number */
 
@@ -23,7 +23,7 @@ struct window_grad {
     size_t shared, own;                     /* bytes for all threads; bytes for each thread */
     int64_t *tap;                           /* inputs: for each vector, its offset from the element */
     int32_t *first, off[CELLS]; /* weights: offset of cell 0 of each window; of each mark's cell */
-    int32_t *place;                         /* inputs: offset of each window's cells */
+    int32_t *cell_offset;                         /* inputs: offset of each window's cells */
 };
 static inline size_t window_grad_bytes(int64_t floats)
 {

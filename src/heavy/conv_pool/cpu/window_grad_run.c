@@ -244,8 +244,8 @@ static void inputs_block(const struct call *c, struct sorted *q, float *image, i
         for (int64_t e = 0; e < all && (v == 0 || count < d->part); e++) {
             q->at[e] = q->filter[e] * (int32_t)(count * lanes);
         }
-        d->k->inputs(&(struct mc_window_grad_inputs){ image, w, q->g, q->at, q->begin, d->place, d->tap + v,
-                                                      d->windows * cells },
+        d->k->inputs(&(struct mc_window_grad_inputs){ image, w, q->g, q->at, q->begin, d->cell_offset,
+                                                      d->tap + v, d->windows * cells },
                      (int)count);
         w += p->conv.s.f * count * lanes;
     }

@@ -2,6 +2,7 @@
  * pooling after it, forward and the gradient of its filters.
  *
  * Invariant: a block's part of the problem fits in shared memory. */
+#include "heavy/conv/cuda/small_channels/rows_args.h"
 #include "heavy/conv/cuda/small_channels/small_channels.h"
 #include "heavy/conv_pool/cuda/small_channels_args.h"
 #include "heavy/conv_pool/solver.h"
@@ -13,17 +14,17 @@ const struct mc_cuda_text mc_pooled_small_channels_text = { "heavy/conv_pool/cud
                                                             &mc_conv_small_channels_lines_text };
 
 enum {
-    P = 4,
-    WARPS = 8,
-    THREADS = 160,
+    P = ROWS_P,
+    WARPS = ROWS_WARPS,
+    THREADS = POOLED_THREADS,
     MOST_TAPS = 49,
     MOST_STRIDE = 2,
     MOST_SHARED = 100 << 10,
     BANKS = 32
 };
 
-struct few {
-    struct mc_small_channels few;
+struct small_channels {
+    struct mc_small_channels base;
     struct mc_pooled_small_channels_args args;
     bool planes;                /* maxima and argmax marks can be moved four at a time */
     int q;                      /* forward: filters of a thread */
@@ -31,16 +32,16 @@ struct few {
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
-    const struct few *d = (const struct few *)(const void *)plan;
+    const struct small_channels *d = (const struct small_channels *)(const void *)plan;
     struct mc_pooled_small_channels_args a = d->args;
     (void)threads;
     a.x = operand[POOLED_X];
-    a.w = (float *)operand[POOLED_W] + d->few.w_first;
+    a.w = (float *)operand[POOLED_W] + d->base.w_first;
     a.g = operand[POOLED_G];
     a.mark = operand[POOLED_MARKS];
     a.parts = workspace;
     a.whole = d->planes && mc_cuda_aligned(a.g) && (uintptr_t)a.mark % 4 == 0;
-    return mc_small_channels_run(&d->few, &a, sizeof a);
+    return mc_small_channels_run(&d->base, &a, sizeof a);
 }
 
 /* ---- a plan ---- */
@@ -66,7 +67,7 @@ static int pitch_of(const struct mc_pooled_problem *p, int across)
     return pitch;
 }
 
-static void shape(struct few *d, const struct mc_pooled_problem *p)
+static void shape(struct small_channels *d, const struct mc_pooled_problem *p)
 {
     const struct mc_conv_shape *s = &p->conv.s;
     struct mc_pooled_small_channels_args *a = &d->args;
@@ -85,7 +86,7 @@ static void shape(struct few *d, const struct mc_pooled_problem *p)
         a->before[i] = (int)p->pad[i + 1];
     }
     for (int i = 1; i < 3 && s->flip; i++) {
-        d->few.w_first += (s->k[i] - 1) * ws[2 + i];
+        d->base.w_first += (s->k[i] - 1) * ws[2 + i];
         a->ws[1 + i] = -a->ws[1 + i];
     }
     const bool forward = s->pass == CONV_FORWARD;
@@ -102,7 +103,7 @@ static void shape(struct few *d, const struct mc_pooled_problem *p)
 }
 
 /* Floats of a block; in 64 bits, as the number may be large. */
-static int64_t shared_floats(const struct few *d, const struct mc_conv_shape *s)
+static int64_t shared_floats(const struct small_channels *d, const struct mc_conv_shape *s)
 {
     const struct mc_pooled_small_channels_args *a = &d->args;
     const int64_t image = s->c * a->lines * a->pitch, taps = s->c * s->k[1] * s->k[2];
@@ -112,7 +113,7 @@ static int64_t shared_floats(const struct few *d, const struct mc_conv_shape *s)
                                             WARPS * 32 * taps);
 }
 
-static void grids(struct few *d, const struct mc_pooled_problem *p)
+static void grids(struct small_channels *d, const struct mc_pooled_problem *p)
 {
     const struct mc_conv_shape *s = &p->conv.s;
     struct mc_pooled_small_channels_args *a = &d->args;
@@ -121,32 +122,34 @@ static void grids(struct few *d, const struct mc_pooled_problem *p)
     if (s->pass == CONV_FORWARD) {
         const int64_t work = (int64_t)a->out[0] * a->across * conv_ceil(s->f, d->q),
                       turns = conv_ceil(work, THREADS);
-        d->few.grid = (struct mc_grid){ { (unsigned)s->n, 1, 1 },
-                                        { (unsigned)mc_small_channels_up(conv_ceil(work, turns), 32), 1, 1 },
-                                        shared };
+        d->base.grid = (struct mc_grid){ { (unsigned)s->n, 1, 1 },
+                                         { (unsigned)mc_small_channels_up(conv_ceil(work, turns), 32), 1, 1 },
+                                         shared };
         return;
     }
     const int64_t groups = conv_ceil(s->f, 32);
     a->blocks = (int)MC_MIN(s->n, MC_MAX(2 * processors / groups, (int64_t)1));
-    d->few.grid = (struct mc_grid){ { (unsigned)a->blocks, (unsigned)groups, 1 },
-                                    { 32 * WARPS, 1, 1 },
-                                    shared };
-    mc_small_channels_parts(&d->few, s, a->blocks);
+    d->base.grid = (struct mc_grid){ { (unsigned)a->blocks, (unsigned)groups, 1 },
+                                     { 32 * WARPS, 1, 1 },
+                                     shared };
+    mc_small_channels_parts(&d->base, s, a->blocks);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_pooled_problem *p = pooled(p_);
     struct mc_str defines = { 0 };
-    struct few d = { .few.pass = p->conv.s.pass };
+    struct small_channels d = { .base.pass = p->conv.s.pass };
     shape(&d, p);
     grids(&d, p);
-    d.few.base.run = run;
-    mc_small_channels_defines(&defines, &d.few, &p->conv);
-    mc_str_addf(&defines,
-                "#define PASS %d\n#define Q %d\n#define W1 %d\n#define W2 %d\n#define S1 %d\n#define S2 %d\n",
-                (int)p->conv.s.pass, d.q, (int)p->w[1], (int)p->w[2], (int)p->stride[1], (int)p->stride[2]);
-    return mc_small_channels_plan(&d.few, sizeof d, &mc_pooled_small_channels_text, &defines);
+    d.base.base.run = run;
+    mc_small_channels_defines(&defines, &d.base, &p->conv);
+    mc_str_addf(
+        &defines,
+        "#define FORWARD %d\n#define Q %d\n#define W1 %d\n#define W2 %d\n#define S1 %d\n#define S2 %d\n",
+        p->conv.s.pass == CONV_FORWARD, d.q, (int)p->w[1], (int)p->w[2], (int)p->stride[1],
+        (int)p->stride[2]);
+    return mc_small_channels_plan(&d.base, sizeof d, &mc_pooled_small_channels_text, &defines);
 }
 
 /* ---- limits and estimate ---- */
@@ -175,7 +178,7 @@ static bool side_by_side(const struct mc_pooled_problem *p)
 
 static bool fits(const struct mc_pooled_problem *p)
 {
-    struct few d = { .q = 0 };
+    struct small_channels d = { .q = 0 };
     shape(&d, p);
     return shared_floats(&d, &p->conv.s) * (int64_t)sizeof(float) <= MOST_SHARED;
 }

@@ -13,14 +13,14 @@
 #include "heavy/conv_pool/cuda/small_channels_args.h"
 typedef mc_pooled_small_channels_args args;
 
-enum { THREADS = 160, SIDE = P / W2 > 0 ? P / W2 : 1 };
+enum { THREADS = POOLED_THREADS, SIDE = P / W2 > 0 ? P / W2 : 1 };
 
 __device__ __forceinline__ void load(const args &p, int image, float *to)
 {
     load_lines(p, image, 1, 0, to);
 }
 
-#if PASS == 0
+#if FORWARD
 /* ---- forward ---- */
 
 /* The first of the largest cells of window k of a thread; NaN counts as the largest. */
@@ -72,15 +72,16 @@ __device__ __forceinline__ void put_windows(const args &p, const float (&sum)[W1
 extern "C" __global__ void __launch_bounds__(THREADS, 4) forward(const __grid_constant__ args p)
 {
     follow();
-    extern __shared__ float4 room[];
-    float *const w = (float *)room, *const x = w + TAPS * p.filters;
+    extern __shared__ float4 shared[];
+    float *const w = (float *)shared, *const x = w + TAPS * p.filters;
     const int chunks = (p.f + Q - 1) / Q, each = p.out[0] * p.across;
     load(p, blockIdx.x, x);
     load_filters(p, w);
     fetched();
     __syncthreads();
     for (int s = threadIdx.x; s < each * chunks; s += blockDim.x) {
-        const int f = s / each * Q, place = s % each, u = place / p.across, group = place - u * p.across;
+        const int f = s / each * Q, position = s % each, u = position / p.across,
+                  group = position - u * p.across;
         const float *const mine = x + u * W1 * SH * p.pitch + group * P * SW;
         float sum[Q][W1][P] = {};
 #pragma unroll 1
@@ -144,11 +145,11 @@ __device__ __forceinline__ void load_windows(const args &p, int image, int first
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) weights(const __grid_constant__ args p)
 {
     follow();
-    extern __shared__ float4 room[];
+    extern __shared__ float4 shared[];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = blockIdx.y * 32;
     /* floats of an image and its windows */
     const int size = (C * p.lines * p.pitch + 3) / 4 * 4, half = size + 40 * p.fours;
-    int *const at = (int *)room;        /* by window: offset of its cell 0 */
+    int *const at = (int *)shared;        /* by window: offset of its cell 0 */
     float *const begin = (float *)(at + (p.windows + 3) / 4 * 4);
     float sum[TAPS] = {};
     for (int e = threadIdx.x; e < p.windows; e += blockDim.x) {
@@ -190,7 +191,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) weights(const __grid
         }
     }
     __syncthreads();
-    float *const all = (float *)room;   /* (warp, tap, lane) */
+    float *const all = (float *)shared;   /* (warp, tap, lane) */
 #pragma unroll
     for (int t = 0; t < TAPS; t++) {
         all[(warp * TAPS + t) * 32 + lane] = sum[t];

@@ -167,7 +167,7 @@ INLINE void NAME(outer_rest)(const struct mc_gemm_outer *t, const int q)
 }
 
 /* q = 1 and p at most nv vectors (1 or 2): four partial sums of each, so that additions overlap. */
-INLINE void NAME(few)(const struct mc_gemm_outer *t, const int nv)
+INLINE void NAME(one_by_vectors)(const struct mc_gemm_outer *t, const int nv)
 {
     const T *x = t->x, *s = t->s;
     const MASK mask = MASK_OF(t->np - (nv - 1) * L);
@@ -209,9 +209,9 @@ static TARGET void NAME(outer1)(const struct mc_gemm_outer *t)
     int64_t k = 0;
     if (t->narrow) {
         if (t->np <= L) {
-            NAME(few)(t, 1);
+            NAME(one_by_vectors)(t, 1);
         } else {
-            NAME(few)(t, 2);
+            NAME(one_by_vectors)(t, 2);
         }
         return;
     }

@@ -10,7 +10,7 @@
 typedef mc_gemm_skinny_args args;
 
 enum {
-    THREADS = 256,
+    THREADS = SKINNY_THREADS,
     WARPS = THREADS / 32,
     DEEP = THREADS / WIDE,
     MINE = R * Q,
@@ -43,27 +43,28 @@ template <int V> __device__ __forceinline__ void columns(A (&s)[Q], const T *fro
     }
 }
 
-/* Sums of N that a thread has after folding at distances `apart` down to WIDE. */
-__device__ constexpr int left(int n, int apart)
+/* Sums of N that a thread has after folding at distances `distance` down to WIDE. */
+__device__ constexpr int left(int n, int distance)
 {
-    return apart < WIDE ? n : left((n + 1) / 2, apart / 2);
+    return distance < WIDE ? n : left((n + 1) / 2, distance / 2);
 }
 
 /* Of N sums this thread keeps half and adds the partner lane's values to them.  `have` of them, from
  * `from` on, are valid. */
-template <int N, int APART> __device__ __forceinline__ void fold(A (&v)[MINE], int &from, int &have)
+template <int N, int DISTANCE>
+__device__ __forceinline__ void reduce_lanes(A (&v)[MINE], int &from, int &have)
 {
-    if constexpr (APART >= WIDE) {
+    if constexpr (DISTANCE >= WIDE) {
         enum { HALF = (N + 1) / 2 };
-        const bool up = threadIdx.x & APART;
+        const bool up = threadIdx.x & DISTANCE;
 #pragma unroll
         for (int i = 0; i < HALF; i++) {
             const A above = i + HALF < N ? v[(i + HALF) % MINE] : (A)0, below = v[i];
-            v[i] = (up ? above : below) + __shfl_xor_sync(~0u, up ? below : above, APART);
+            v[i] = (up ? above : below) + __shfl_xor_sync(~0u, up ? below : above, DISTANCE);
         }
         from += up ? HALF : 0;
         have = up ? have - HALF : min(have, (int)HALF);
-        fold<HALF, APART / 2>(v, from, have);
+        reduce_lanes<HALF, DISTANCE / 2>(v, from, have);
     }
 }
 
@@ -96,7 +97,7 @@ template <int V> __device__ __forceinline__ void product(const args &p)
         }
     }
     int first = 0, have = MINE;
-    fold<MINE, 16>(v, first, have);
+    reduce_lanes<MINE, 16>(v, first, have);
 #pragma unroll
     for (int i = 0; i < left(MINE, 16); i++) {
         if (i < have) {
@@ -105,16 +106,16 @@ template <int V> __device__ __forceinline__ void product(const args &p)
     }
     __syncthreads();
     for (int e = threadIdx.x; e < WIDE * MINE; e += THREADS) {
-        const i64 here = row + e / MINE + e % MINE / Q * WIDE;
+        const i64 result_row = row + e / MINE + e % MINE / Q * WIDE;
         A sum = 0;
 #pragma unroll
         for (int w = 0; w < WARPS; w++) {
             sum += sums[w][e];
         }
-        if (here < p.rows && p.splits > 1) {
-            p.parts[((blockIdx.y * p.batch + batch) * p.rows + here) * Q + e % Q] = sum;
-        } else if (here < p.rows) {
-            finished(p, batch, here, e % Q, sum);
+        if (result_row < p.rows && p.splits > 1) {
+            p.parts[((blockIdx.y * p.batch + batch) * p.rows + result_row) * Q + e % Q] = sum;
+        } else if (result_row < p.rows) {
+            finished(p, batch, result_row, e % Q, sum);
         }
     }
 }

@@ -15,7 +15,7 @@ static const char pack_text[] = {
 const struct mc_cuda_text mc_gemm_split_text = { "heavy/gemm/cuda/split.cu", text, &mc_gemm_hopper_text };
 const struct mc_cuda_text mc_gemm_split_pack_text = { "heavy/gemm/cuda/split_pack.cu", pack_text };
 
-enum { ROW = 128, MOST_SPLITS = 16 };
+enum { ROW = MC_CUDA_ROW, MOST_SPLITS = 16 };
 
 int mc_split_width(int64_t n, enum mc_split_mode mode)
 {
@@ -64,7 +64,7 @@ mc_status mc_split_make(struct mc_split *s, enum mc_split_mode mode, int unit, b
     const struct mc_cuda_kernel_ref products[] = { { &s->product, "product" }, { &s->add_up, "add_up" } };
     const struct mc_cuda_kernel_ref packs[] = { { &s->look, "look" },
                                                 { &s->pack, "pack_rows" },
-                                                { &s->few, "pack_few" },
+                                                { &s->pack_narrow, "pack_narrow" },
                                                 { &s->filters, "pack_filters" } };
     struct mc_str defines = { 0 }, none = { 0 };
     const int64_t tiles = gemm_ceil(m, SPLIT_TM) * gemm_ceil(n, s->tn);
@@ -99,20 +99,20 @@ mc_status mc_split_run(const struct mc_split *s, struct mc_split_args *a, void *
 mc_status mc_split_pack_rows(const struct mc_split *s, const struct mc_split_pack *p, int outer, size_t seen)
 {
     struct mc_cuda *gpu = mc_cuda_current();
-    const bool by_row = p->xs[2] == 1 && p->xs[3] != 1, few = !p->tile && p->cols_pad <= 8;
+    const bool by_row = p->xs[2] == 1 && p->xs[3] != 1, narrow = !p->tile && p->cols_pad <= 8;
     const unsigned all = (unsigned)(outer * p->inner),
                    enough = (unsigned)MC_MAX(8 * gpu->processors / outer, 1);
     const unsigned down = (unsigned)(p->rows_pad + 63) / 64, right = (unsigned)(p->cols_pad + 63) / 64;
     const unsigned rows = (unsigned)(p->n_rows + (by_row ? 63 : 7)) / (by_row ? 64 : 8),
                    high = MC_MIN(rows, p->seen_row ? UINT16_MAX : enough);
     const struct mc_grid look = { { high, MC_MIN(right, MC_MAX(enough / high, 1U)), all }, { 256, 1, 1 }, 0 };
-    const struct mc_grid pack = { { few ? (unsigned)(p->n_rows + 255) / 256 : down, few ? 1 : right, all },
-                                  { 256, 1, 1 },
-                                  0 };
+    const struct mc_grid pack = {
+        { narrow ? (unsigned)(p->n_rows + 255) / 256 : down, narrow ? 1 : right, all }, { 256, 1, 1 }, 0
+    };
     TRY(mc_cuda_clear(gpu, p->rows, seen * sizeof *p->rows));
     TRY(mc_cuda_launch_dependent(gpu, s->look, "look", &look, p, sizeof *p));
-    return mc_cuda_launch_dependent(gpu, few ? s->few : s->pack, few ? "pack_few" : "pack_rows", &pack, p,
-                                    sizeof *p);
+    return mc_cuda_launch_dependent(gpu, narrow ? s->pack_narrow : s->pack,
+                                    narrow ? "pack_narrow" : "pack_rows", &pack, p, sizeof *p);
 }
 
 mc_status mc_split_pack_filters(const struct mc_split *s, const struct mc_split_filters *p, int groups)

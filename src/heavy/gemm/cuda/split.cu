@@ -39,9 +39,9 @@ __device__ __forceinline__ int col_fact(const args &p, int batch, int col)
 
 __device__ __forceinline__ spot row_at(const args &p, int batch, int row, int fact)
 {
-    const int group = row / p.group_rows, place = row - group * p.group_rows;
-    return { batch * p.cs.batch + group * p.cs.group + place * p.cs.row,
-             batch * p.c0s.batch + group * p.c0s.group + place * p.c0s.row, fact, 0, row < p.m };
+    const int group = row / p.group_rows, in_group = row - group * p.group_rows;
+    return { batch * p.cs.batch + group * p.cs.group + in_group * p.cs.row,
+             batch * p.c0s.batch + group * p.c0s.group + in_group * p.c0s.row, fact, 0, row < p.m };
 }
 
 __device__ __forceinline__ spot col_at(const args &p, int batch, int col, int fact)
@@ -165,7 +165,7 @@ __device__ __forceinline__ void bring(const args &p, const job &j)
         }
         load_windows(p, to, a, w, step);
 #else
-        load_places(p, to, a, b, j.row, j.col % wide, j.col / wide, step);
+        load_positions(p, to, a, b, j.row, j.col % wide, j.col / wide, step);
 #endif
         asm volatile("cp.async.commit_group;" ::: "memory");
         if (n > 0) { /* the previous step's copies are complete: make them visible to the tensor cores */

@@ -14,7 +14,7 @@ enum mc_split_mode { SPLIT_MATRICES, SPLIT_WINDOWS, SPLIT_FILTERS };
 
 /* A product of one mode and size: its kernels, tile width and split-K. */
 struct mc_split {
-    void *product, *add_up, *look, *pack, *few, *filters;
+    void *product, *add_up, *look, *pack, *pack_narrow, *filters;
     int tn, splits;
     size_t partial;             /* bytes of workspace for partial sums */
     struct mc_grid grid;

@@ -66,8 +66,8 @@ struct mc_split_filters {
     int2 *taps;
     i64 group, row, channel, tap[2];
     int n_rows, rows_pad, tile, channels, channels_pad, k[2], k_pad, reverse;
-    /* shift: dilation along both axes; line, place: strides of an image's rows and positions, in halves */
-    int unit, shift[2], line, place;
+    /* shift: dilation along both axes; line, position: strides of an image's rows and positions, in halves */
+    int unit, shift[2], line, position;
 };
 MC_ARGS_SIZE(mc_split_filters, 128);
 

@@ -15,14 +15,15 @@ const struct mc_cuda_text mc_split_inline_text = { "heavy/gemm/cuda/split_inline
 
 /* BLOCKS: that run on a multiprocessor at once; WAVES: least waves of blocks, if a block computes several
  * tiles */
-enum { TILE = 64, BLOCKS = 2, WAVES = 4 };
-/* Beyond PARTS parts, a part of a sum has at least STEPS steps.  Up to FEW parts are added by one thread. */
-enum { STEPS = 4, PARTS = 16, FEW = 8 };
+enum { TILE = SPLIT_INLINE_TILE, BLOCKS = 2, WAVES = 4 };
+/* Beyond PARTS parts, a part of a sum has at least STEPS steps.  Up to MOST_BY_THREAD parts are
+ * added by one thread. */
+enum { STEPS = 4, PARTS = 16, MOST_BY_THREAD = 8 };
 /* size of a cluster whose blocks share a tile: pairs leave no multiprocessor idle */
 enum { TOGETHER = 2 };
 /* bytes of shared memory: for two steps, tiles of A and B as high and low halves, and the scales of eight
  * warps */
-enum { SHARED = 2 * (4 * TILE * (TILE + 8) * 2 + 2 * 8 * 4) };
+enum { SHARED = 2 * (4 * TILE * SPLIT_INLINE_PITCH * 2 + 2 * SPLIT_INLINE_WARPS * 4) };
 /* Fitted to 36 products, from 50 x 50 x 50 to 1024 x 16 x 60000, on an H200.  step_seconds: with one block
  * on a multiprocessor, and with BLOCKS. */
 static const double launch_seconds = 3.3e-6, step_seconds[] = { 1.6e-6, 2.9e-6 }, part_bytes = 3.6e12;
@@ -77,11 +78,11 @@ bool mc_split_inline_make(struct mc_split_inline *c, enum mc_act act, size_t *wo
     struct mc_split_inline_args *a = &c->args;
     struct mc_str defines = { 0 };
     a->splits = (int)splits(a->m, a->n, a->k, a->batch, a->outer);
-    const bool few = a->splits <= FEW, meet = together(a), adds = a->splits > 1 && !meet;
+    const bool by_thread = a->splits <= MOST_BY_THREAD, meet = together(a), adds = a->splits > 1 && !meet;
     const struct mc_cuda_kernel_ref kernels[] = { { &c->product, "product" },
-                                                  { &c->add, !adds ? NULL
-                                                             : few ? "add_few"
-                                                                   : "add" } };
+                                                  { &c->add, !adds       ? NULL
+                                                             : by_thread ? "add_by_thread"
+                                                                         : "add" } };
     const int64_t down = gemm_ceil(a->m, TILE), across = gemm_ceil(a->n, TILE),
                   results = (int64_t)a->batch * a->m * a->n;
     const int64_t run = MC_MAX(down * across * a->batch / (WAVES * BLOCKS * mc_cuda_multiprocessors()),
@@ -97,7 +98,7 @@ bool mc_split_inline_make(struct mc_split_inline *c, enum mc_act act, size_t *wo
                                 { 256, 1, 1 },
                                 SHARED,
                                 meet ? TOGETHER : 1 };
-    c->add_grid = (struct mc_grid){ { (unsigned)gemm_ceil(results, few ? 256 : 32), 1, 1 },
+    c->add_grid = (struct mc_grid){ { (unsigned)gemm_ceil(results, by_thread ? 256 : 32), 1, 1 },
                                     { 256, 1, 1 },
                                     0 };
     *workspace = adds ? (size_t)(a->splits * results) * sizeof(float) : 0;

@@ -41,10 +41,10 @@ __device__ __forceinline__ void finished(const args &p, float *c, const float *c
     c[col_at] = finish(c0 ? v + p.beta * c0[col * p.c0s[2]] : v, ACT);
 #if !LINES
     if (p.around[0] * p.around[1] > 1) {
-        const int line = col / p.c_cols.across, place = col - line * p.c_cols.across;
+        const int line = col / p.c_cols.across, column = col - line * p.c_cols.across;
         zeros_around(c + col_at, p.c_cols.down / p.around[0], p.c_cols.right / p.around[1],
                      min(p.around[0], p.size[0] - line * p.around[0]),
-                     min(p.around[1], p.size[1] - place * p.around[1]));
+                     min(p.around[1], p.size[1] - column * p.around[1]));
     }
 #endif
 }
@@ -170,8 +170,8 @@ __device__ __forceinline__ void put(const args &p, float (&sum)[32], float *plan
  * after it are loaded. */
 extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_constant__ args p)
 {
-    extern __shared__ uint4 room[];
-    float(*const unscaled)[2][WARPS] = (float(*)[2][WARPS])((u16 *)room +
+    extern __shared__ uint4 shared[];
+    float(*const unscaled)[2][WARPS] = (float(*)[2][WARPS])((u16 *)shared +
                                                             2 * TILES); /* of two steps, A and B */
     const int down = (p.m + TILE - 1) / TILE, across = (p.n + TILE - 1) / TILE, i = blockIdx.x % down * TILE,
               first = blockIdx.x / down * p.run, batch = blockIdx.z;
@@ -189,11 +189,11 @@ extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_consta
     follow();
 #pragma unroll 1
     for (int q = -2; q < steps; q++) {          /* ahead: step q + 2 */
-        u16 *const here = (u16 *)room + (q & 1) * TILES, *const there = (u16 *)room + (q + 1 & 1) * TILES;
+        u16 *const tile = (u16 *)shared + (q & 1) * TILES, *const next_tile = (u16 *)shared + (q + 1 & 1) * TILES;
         bool odd = false;
         if (q >= -1 && q + 1 < steps) {
-            odd = cut(there, unscaled[q + 1 & 1][0], sa, va) |
-                  cut(there + 2 * LOW, unscaled[q + 1 & 1][1], sb, vb);
+            odd = split_values(next_tile, unscaled[q + 1 & 1][0], sa, va) |
+                  split_values(next_tile + 2 * LOW, unscaled[q + 1 & 1][1], sb, vb);
             const int j = ahead.j;
             advance(p, ahead);
             if (ahead.j != j) {
@@ -209,11 +209,11 @@ extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_consta
             if (plain) {
                 multiply_plainly(sum, sa, sb, now, p);
             } else {
-                multiply_tiles(sum, here, unscaled[q & 1]);
+                multiply_tiles(sum, tile, unscaled[q & 1]);
             }
             advance(p, now);
             if (q + 1 == steps || now.j != j) {
-                put(p, sum, (float *)(TOGETHER ? (u16 *)room : here), i, j,
+                put(p, sum, (float *)(TOGETHER ? (u16 *)shared : tile), i, j,
                     batch); /* the same place in all blocks of a cluster */
             }
         }
@@ -221,7 +221,7 @@ extern "C" __global__ void __launch_bounds__(256, 2) product(const __grid_consta
     }
 }
 
-/* The partial sums: add_few has a thread for each element, add has eight warps that share the parts of 32
+/* The partial sums: add_by_thread has a thread for each element, add has eight warps that share the parts of 32
  * elements. */
 __device__ __forceinline__ void added(const args &p, int e, float sum)
 {
@@ -240,7 +240,7 @@ extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ ar
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) add_few(const __grid_constant__ args p)
+extern "C" __global__ void __launch_bounds__(256) add_by_thread(const __grid_constant__ args p)
 {
     const int count = p.m * p.n * p.batch, e = blockIdx.x * 256 + threadIdx.x;
     float sum = 0;

@@ -7,9 +7,9 @@
 #include "heavy/gemm/cuda/cuda.h"
 #include "heavy/gemm/cuda/split_inline_args.h"
 
-static inline struct mc_split_inline_places mc_split_inline_line(int64_t step)
+static inline struct mc_split_inline_positions mc_split_inline_line(int64_t step)
 {
-    return (struct mc_split_inline_places){ 0, step, INT32_MAX };
+    return (struct mc_split_inline_positions){ 0, step, INT32_MAX };
 }
 struct mc_split_inline {
     void *product, *add;

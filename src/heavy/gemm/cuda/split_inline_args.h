@@ -4,12 +4,15 @@
 
 #include "device/cuda/args.h"
 
+/* SPLIT_INLINE_TILE: rows, columns and terms of a tile; PITCH: halves from row to row in shared memory */
+enum { SPLIT_INLINE_TILE = 64, SPLIT_INLINE_PITCH = SPLIT_INLINE_TILE + 8, SPLIT_INLINE_WARPS = 8 };
+
 /* An axis: rows with stride down, each of `across` positions with stride right. */
-struct mc_split_inline_places {
+struct mc_split_inline_positions {
     i64 down, right;
     int across;
 };
-MC_ARGS_SIZE(mc_split_inline_places, 24);
+MC_ARGS_SIZE(mc_split_inline_positions, 24);
 
 /* C[batch] = the sum over `outer` of A[batch, outer] B[batch, outer]. */
 struct mc_split_inline_args {
@@ -21,7 +24,7 @@ struct mc_split_inline_args {
     int m, n, k, batch, outer, splits, run;         /* run: adjacent tiles of a block */
     int fours[2];               /* of A, of B: four neighbours along the summed axis are read at once */
     float alpha, beta;
-    struct mc_split_inline_places b_terms, b_cols, c_cols;
+    struct mc_split_inline_positions b_terms, b_cols, c_cols;
     /* around: rows and positions that belong to a column of C; all but the first are zeros.  size: rows and
      * positions of the image */
     int around[2], size[2];

@@ -1,15 +1,15 @@
 /* split_inline_tile.cu: the tiles of split_inline.cu: how a thread loads its part, how a warp splits it
  * into halves, and how a warp multiplies its terms of two tiles. */
 #include "heavy/gemm/cuda/split_inline_args.h"
-typedef mc_split_inline_places places;
+typedef mc_split_inline_positions positions;
 typedef mc_split_inline_args args;
 
 typedef unsigned u32;
 typedef unsigned short u16;
 enum {
-    TILE = 64,
-    PITCH = TILE + 8,
-    WARPS = 8,
+    TILE = SPLIT_INLINE_TILE,
+    PITCH = SPLIT_INLINE_PITCH,
+    WARPS = SPLIT_INLINE_WARPS,
     MINE = 16
 }; /* MINE: elements of a tile that a thread loads, along the summed axis */
 enum {
@@ -20,7 +20,7 @@ enum { PLANE = TILE * PITCH }; /* floats of a finished tile; two planes fit in t
 
 struct side {                   /* rows of A, or columns of B: where this thread reads and stores */
     const float *x;
-    places all, terms;
+    positions all, terms;
     i64 outer, mine_at;
     int from, rows, mine, first; /* first row of the tile, number of rows; this thread's row and first term */
     int fours;
@@ -29,7 +29,7 @@ struct side {                   /* rows of A, or columns of B: where this thread
 /* A step of a block: its first column, its matrix (of `outer`), its first term. */
 struct step { int j, matrix, k; };
 
-__device__ __forceinline__ i64 at(const places &p, int i)
+__device__ __forceinline__ i64 at(const positions &p, int i)
 {
 #if LINES
     return i * p.right;
@@ -39,15 +39,15 @@ __device__ __forceinline__ i64 at(const places &p, int i)
 #endif
 }
 
-__device__ __forceinline__ places in_line(i64 step)
+__device__ __forceinline__ positions in_line(i64 step)
 {
-    places p = { 0, step, 0x7fffffff };
+    positions p = { 0, step, 0x7fffffff };
     return p;
 }
 
 template <bool DENSE>
-__device__ __forceinline__ side side_of(const float *x, const places &rows, int from, int count,
-                                        const places &terms, i64 outer, int fours)
+__device__ __forceinline__ side side_of(const float *x, const positions &rows, int from, int count,
+                                        const positions &terms, i64 outer, int fours)
 {
     const int t = threadIdx.x;
     side s;
@@ -125,7 +125,7 @@ __device__ __forceinline__ u32 largest(const float (&v)[MINE])
 
 /* Stores the halves of this thread's elements and the factor that undoes its warp's scale.  True: the warp
  * has an infinity or a NaN. */
-__device__ __forceinline__ bool cut(u16 *to, float *unscaled, const side &s, const float (&v)[MINE])
+__device__ __forceinline__ bool split_values(u16 *to, float *unscaled, const side &s, const float (&v)[MINE])
 {
     const u32 most = largest(v);
     const int e = min(
@@ -230,7 +230,7 @@ __device__ __forceinline__ void multiply_tiles(float (&sum)[32], const u16 *tile
 }
 
 /* The plain float32 sum for a row of A and a column of B. */
-__device__ __noinline__ float plain_sum(const float *a, const float *b, places a_terms, places b_terms,
+__device__ __noinline__ float plain_sum(const float *a, const float *b, positions a_terms, positions b_terms,
                                         int from, int end)
 {
     float sum = 0;

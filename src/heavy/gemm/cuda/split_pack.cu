@@ -105,7 +105,7 @@ extern "C" __global__ void __launch_bounds__(256) pack_rows(const __grid_constan
 }
 
 /* Rows of at most eight elements: one thread for each row. */
-extern "C" __global__ void __launch_bounds__(256) pack_few(const __grid_constant__ pack p)
+extern "C" __global__ void __launch_bounds__(256) pack_narrow(const __grid_constant__ pack p)
 {
     follow();
     const int outer = blockIdx.z / p.inner, inner = blockIdx.z % p.inner,
@@ -160,11 +160,11 @@ extern "C" __global__ void __launch_bounds__(256) pack_filters(const __grid_cons
         const i64 at = c * p.channel + (p.reverse ? p.k[0] - 1 - a0 : a0) * p.tap[0] +
                        (p.reverse ? p.k[1] - 1 - a1 : a1) * p.tap[1];
         const float x = row < p.n_rows && t < taps && c < p.channels ? w[at] : 0.0f;
-        u16 *there = in_tile(to, p.tile, p.k_pad, row, e);
+        u16 *dst = in_tile(to, p.tile, p.k_pad, row, e);
         u32 high, low;
         halve(x, f, &high, &low);
-        there[0] = (u16)high;
-        there[p.tile * TK] = (u16)low;
+        dst[0] = (u16)high;
+        dst[p.tile * TK] = (u16)low;
     }
     if (threadIdx.x == 0 && row < p.n_rows) {
         s->most = most;
@@ -173,7 +173,7 @@ extern "C" __global__ void __launch_bounds__(256) pack_filters(const __grid_cons
     for (int q = threadIdx.x; row == 0 && blockIdx.y == 0 && q < p.k_pad / p.unit; q += 256) {
         const int t = q * p.unit / p.channels_pad, c = q * p.unit % p.channels_pad;
         const int d0 = t / p.k[1] * p.shift[0], d1 = t % p.k[1] * p.shift[1];
-        p.taps[q] = t < taps ? make_int2(d0 * p.line + d1 * p.place + c, d0 << 16 | d1)
+        p.taps[q] = t < taps ? make_int2(d0 * p.line + d1 * p.position + c, d0 << 16 | d1)
                              : make_int2(0, 0x40004000);
     }
 }

@@ -97,11 +97,11 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     }
     const size_t batch = (size_t)p->batch, each = sizeof(struct mc_split_seen),
                  k = (size_t)d->steps * SPLIT_TK * 2 * sizeof(uint16_t);
-    const size_t room[5] = { batch * (size_t)p->m * each, batch * (size_t)p->n * each,
+    const size_t bytes[5] = { batch * (size_t)p->m * each, batch * (size_t)p->n * each,
                              batch * (size_t)d->rows[0] * k, batch * (size_t)d->rows[1] * k, d->s.partial };
     for (int i = 0; i < 5; i++) {
         d->at[i] = d->base.workspace;
-        d->base.workspace += round_up(room[i]);
+        d->base.workspace += round_up(bytes[i]);
     }
     return &d->base;
 }

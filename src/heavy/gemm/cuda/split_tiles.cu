@@ -20,14 +20,14 @@ enum { TM = SPLIT_TM, TK = SPLIT_TK };
 
 enum { A_BYTES = TM * ROW, B_BYTES = TN * ROW, SLOT = 2 * (A_BYTES + B_BYTES) };
 
-__device__ __forceinline__ void copy16(u32 to, const u16 *from, bool there)
+__device__ __forceinline__ void copy16(u32 to, const u16 *from, bool valid)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid ? 16 : 0)
                  : "memory");
 }
-__device__ __forceinline__ void copy8(u32 to, const u16 *from, bool there)
+__device__ __forceinline__ void copy8(u32 to, const u16 *from, bool valid)
 {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(there ? 8 : 0)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(valid ? 8 : 0)
                  : "memory");
 }
 
@@ -42,8 +42,8 @@ __device__ __forceinline__ void windows(const args &p, window &w, int row)
 #pragma unroll
     for (int i = 0; i < TM / 16; i++) {
         const int mine = row + (threadIdx.x >> 3) + i * 16, r = mine < p.m ? mine : p.m - 1,
-                  places = p.out[0] * p.out[1];
-        const int image = r / places, u = r % places;
+                  positions = p.out[0] * p.out[1];
+        const int image = r / positions, u = r % positions;
         const int y = u / p.out[1] * p.stride[0] - p.pad[0], x = u % p.out[1] * p.stride[1] - p.pad[1];
         w.at[i] = (int)((image * (i64)p.image + ((i64)y * p.in[1] + x) * p.channels_pad) / UNIT);
         w.corner[i] = (u32)(y & 0xffff) << 16 | (u32)(x & 0xffff);
@@ -61,19 +61,19 @@ __device__ __forceinline__ void load_windows(const args &p, u32 to, const u16 *a
 #pragma unroll
         for (int i = 0; i < TM / 16; i++) {
 #if INSIDE
-            const bool there = true;    /* terms beyond the last tap are multiplied by zeros of the filters */
+            const bool valid = true;    /* terms beyond the last tap are multiplied by zeros of the filters */
             const u16 *x = from + (i64)w.at[i] * UNIT;
 #else
             const u32 spot = __vadd2(w.corner[i], (u32)tap.y);
-            const bool there = (spot >> 16) < (u32)p.in[0] && (spot & 0xffff) < (u32)p.in[1];
-            const u16 *x = there ? from + (i64)w.at[i] * UNIT : a;
+            const bool valid = (spot >> 16) < (u32)p.in[0] && (spot & 0xffff) < (u32)p.in[1];
+            const u16 *x = valid ? from + (i64)w.at[i] * UNIT : a;
 #endif
 #if UNIT == 8
-            copy16(to + i * 16 * ROW, x, there);
-            copy16(to + i * 16 * ROW + A_BYTES, x + p.a_low, there);
+            copy16(to + i * 16 * ROW, x, valid);
+            copy16(to + i * 16 * ROW + A_BYTES, x + p.a_low, valid);
 #else
-            copy8(to + i * 16 * ROW + u * 8, x, there);
-            copy8(to + i * 16 * ROW + u * 8 + A_BYTES, x + p.a_low, there);
+            copy8(to + i * 16 * ROW + u * 8, x, valid);
+            copy8(to + i * 16 * ROW + u * 8 + A_BYTES, x + p.a_low, valid);
 #endif
         }
     }
@@ -82,21 +82,21 @@ __device__ __forceinline__ void load_windows(const args &p, u32 to, const u16 *a
 
 #if MODE == 2
 /* Loads 64 positions of y, and of x shifted by a tap.  Rows are positions, in blocks of 64 channels. */
-__device__ __forceinline__ void load_places(const args &p, u32 to, const u16 *y, const u16 *x, int f, int c,
-                                            int t, int step)
+__device__ __forceinline__ void load_positions(const args &p, u32 to, const u16 *y, const u16 *x, int f,
+                                               int c, int t, int step)
 {
-    const int piece = threadIdx.x & 7, first = threadIdx.x >> 3, places = p.out[0] * p.out[1];
+    const int piece = threadIdx.x & 7, first = threadIdx.x >> 3, positions = p.out[0] * p.out[1];
     const int t0 = t / p.taps1 * p.dilation[0] - p.pad[0], t1 = t % p.taps1 * p.dilation[1] - p.pad[1];
 #pragma unroll
     for (int i = 0; i < TK / 16; i++) {
         const int r = first + i * 16, k = step * TK + r;
-        const int image = k / places, u = k - image * places;
+        const int image = k / positions, u = k - image * positions;
         const int line = u / p.out[1], row = line * p.stride[0] + t0,
                   col = (u - line * p.out[1]) * p.stride[1] + t1;
-        const bool is = k < p.k, there = is && (u32)row < (u32)p.in[0] && (u32)col < (u32)p.in[1];
+        const bool is = k < p.k, valid = is && (u32)row < (u32)p.in[0] && (u32)col < (u32)p.in[1];
         const u16 *from_y = y + (is ? image * p.y_image + (i64)u * p.y_pad : 0);
         const u16 *from_x = x +
-                            (there ? image * (i64)p.image + ((i64)row * p.in[1] + col) * p.channels_pad : 0);
+                            (valid ? image * (i64)p.image + ((i64)row * p.in[1] + col) * p.channels_pad : 0);
         const u32 at = to + r * ROW + ((piece ^ (r & 7)) << 4);
 #pragma unroll
         for (int block = 0; block < TM / 64; block++) {
@@ -108,7 +108,7 @@ __device__ __forceinline__ void load_places(const args &p, u32 to, const u16 *y,
 #pragma unroll
         for (int block = 0; block < TN / 64; block++) {
             const int j = c + block * 64 + piece * 8;
-            const bool ok = there && j < p.channels_pad;
+            const bool ok = valid && j < p.channels_pad;
             copy16(at + 2 * A_BYTES + block * TK * ROW, from_x + (ok ? j : 0), ok);
             copy16(at + 2 * A_BYTES + block * TK * ROW + B_BYTES, from_x + (ok ? j : 0) + p.b_low, ok);
         }

@@ -7,13 +7,13 @@
 
 #include "op/norm.h"
 
-/* c channels of n lanes: x[f * x_far + j], and likewise g and y. room: scratch of 2 * c * n elements for
+/* c channels of n lanes: x[f * x_far + j], and likewise g and y. scratch: room of 2 * c * n elements for
  * block (backward only), 4 * (c + 2 * window + 32) for line. */
 struct mc_norm_block {
     const struct mc_norm_shape *s;
     int64_t c, n, x_far, g_far, y_far;
     const void *x, *g;      /* g is NULL forward */
-    void *y, *room;
+    void *y, *scratch;
 };
 typedef void mc_norm_block_kernel(const struct mc_norm_block *b);
 struct mc_norm_kernel {

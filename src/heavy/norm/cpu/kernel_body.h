@@ -82,7 +82,7 @@ static inline TARGET __attribute__((always_inline)) void NAME(backward)(const st
     const struct mc_norm_shape *s = b->s;
     const V k = SET1((T)s->k), alpha = SET1((T)s->alpha), zero = SET1(0),
             minus = SET1((T)(-2 * s->alpha * s->beta));
-    T *gr = b->room, *t = gr + b->c * b->n;
+    T *gr = b->scratch, *t = gr + b->c * b->n;
     for (int64_t f = 0; f < b->c; f++) {
         int64_t from, to, j = 0;
         mc_norm_window(s, false, b->c, f, &from, &to);
@@ -136,10 +136,10 @@ static TARGET void NAME(line)(const struct mc_norm_block *b)
     const int64_t n = s->n, c = b->c, before = n / 2, after = n - 1 - n / 2, wide = c + 2 * n + L;
     const V k = SET1((T)s->k), alpha = SET1((T)s->alpha), zero = SET1(0),
             minus = SET1((T)(-2 * s->alpha * s->beta));
-    T *square = (T *)b->room + n, *t = square + wide, *gr = t + wide;
+    T *square = (T *)b->scratch + n, *t = square + wide, *gr = t + wide;
     const T *x = b->x, *g = b->g;
     T *y = b->y;
-    memset(b->room, 0, (size_t)(2 * wide) * sizeof(T));
+    memset(b->scratch, 0, (size_t)(2 * wide) * sizeof(T));
     for (int64_t i = 0; i < c; i++) {
         square[i] = x[i] * x[i];
     }

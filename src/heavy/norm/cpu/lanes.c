@@ -11,7 +11,7 @@ struct lanes {
     size_t bytes;           /* of scratch for each thread */
     int slots;
 };
-struct call { const struct lanes *l; const struct mc_norm_problem *p; void *const *operand; char *room; };
+struct call { const struct lanes *l; const struct mc_norm_problem *p; void *const *operand; char *scratch; };
 
 static void one(void *arg, int64_t task, int slot)
 {
@@ -27,7 +27,7 @@ static void one(void *arg, int64_t task, int slot)
         .y_far = g->far[NORM_Y], .x = (char *)call->operand[NORM_X] + (at[NORM_X] + from) * size,
         .g = call->p->s.backward ? (char *)call->operand[NORM_G] + (at[NORM_G] + from) * size : NULL,
         .y = (char *)call->operand[NORM_Y] + (at[NORM_Y] + from) * size,
-        .room = call->room + (size_t)slot * l->bytes,
+        .scratch = call->scratch + (size_t)slot * l->bytes,
     };
     mc_norm_kernel(call->p->dtype == MC_FLOAT64, b.n)->block(&b);
 }

@@ -9,7 +9,7 @@ struct lines {
     size_t bytes;           /* of scratch for each thread */
     int slots;
 };
-struct call { const struct lines *l; const struct mc_norm_problem *p; void *const *operand; char *room; };
+struct call { const struct lines *l; const struct mc_norm_problem *p; void *const *operand; char *scratch; };
 enum { CHUNK = 64 }; /* lines of a task */
 
 static void some(void *arg, int64_t task, int slot)
@@ -31,14 +31,14 @@ static void some(void *arg, int64_t task, int slot)
             .x = (char *)call->operand[NORM_X] + at[NORM_X] * size,
             .g = call->p->s.backward ? (char *)call->operand[NORM_G] + at[NORM_G] * size : NULL,
             .y = (char *)call->operand[NORM_Y] + at[NORM_Y] * size,
-            .room = call->room + (size_t)slot * l->bytes });
+            .scratch = call->scratch + (size_t)slot * l->bytes });
     }
 }
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
     const struct lines *l = (const struct lines *)(const void *)plan;
-    struct call call = { .l = l, .p = norming(plan->problem), .operand = operand, .room = workspace };
+    struct call call = { .l = l, .p = norming(plan->problem), .operand = operand, .scratch = workspace };
     if (l->grid.c > 0) {
         mc_team_tasks(some, &call, (l->grid.planes + CHUNK - 1) / CHUNK, l->slots,
                       threads > 0 ? threads : l->slots, mc_norm_seconds(call.p));

@@ -69,8 +69,8 @@ __device__ __forceinline__ void take(A (&v)[n], const T *from, i64 first, i64 fa
 {
 #pragma unroll
     for (int i = 0; i < n; i++) {
-        const bool there = first + i >= 0 && first + i < channels;
-        v[i] = there ? get<A>(from[(first + i) * far]) : 0;
+        const bool valid = first + i >= 0 && first + i < channels;
+        v[i] = valid ? get<A>(from[(first + i) * far]) : 0;
     }
 }
 
@@ -95,8 +95,8 @@ extern "C" __global__ void __launch_bounds__(256) chunks(const __grid_constant__
             const A d = (A)p.k + (A)p.alpha * over(square, i);
             root[i] = power(p, d);
             if (BACKWARD) {
-                const bool there = c - EARLY + i >= 0 && c - EARLY + i < p.c;
-                part[i] = there ? g[i] * x[BEFORE + i] * (root[i] / d) : 0;
+                const bool valid = c - EARLY + i >= 0 && c - EARLY + i < p.c;
+                part[i] = valid ? g[i] * x[BEFORE + i] * (root[i] / d) : 0;
             }
         }
         T *to = p.y + s.at[2] + c * p.far[2];

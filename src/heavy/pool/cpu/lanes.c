@@ -109,7 +109,7 @@ static struct mc_plan *plan(const struct mc_problem *p)
     }
     /* Enough parts to keep all threads busy. A part has at least 64 lanes. */
     const int64_t want = 8 * (int64_t)l->slots, blocks = (l->grid.lanes + 63) / 64;
-    l->cuts = MC_MAX(1, MC_MIN(blocks, (want + l->grid.planes - 1) / l->grid.planes));
+    l->lane_parts = MC_MAX(1, MC_MIN(blocks, (want + l->grid.planes - 1) / l->grid.planes));
     return &l->base;
 }
 

@@ -24,7 +24,7 @@ static bool is_read(const struct mc_pool_shape *s, int role)
 }
 
 /* Copies one plane to the scratch (`in`) or back. */
-static void move(const struct packed *k, const struct mc_pool_problem *p, int role, char *there, char *room,
+static void move(const struct packed *k, const struct mc_pool_problem *p, int role, char *array, char *copy,
                  bool in)
 {
     const bool key = role == POOL_KEY;
@@ -32,12 +32,12 @@ static void move(const struct packed *k, const struct mc_pool_problem *p, int ro
     const int64_t *n = sizes_of(&p->s, role), *slot = k->planes.grid.slot[role];
     const int64_t size = mc_dtypes[far].size, step = mc_dtypes[near].size;
     for (int64_t a = 0; a < n[0]; a++) {
-        for (int64_t b = 0; b < n[1]; b++, room += n[2] * step) {
-            char *row = there + (a * slot[0] + b * slot[1]) * size;
+        for (int64_t b = 0; b < n[1]; b++, copy += n[2] * step) {
+            char *row = array + (a * slot[0] + b * slot[1]) * size;
             if (in) {
-                mc_convert(near, room, step, far, row, slot[2] * size, n[2]);
+                mc_convert(near, copy, step, far, row, slot[2] * size, n[2]);
             } else {
-                mc_convert(far, row, slot[2] * size, near, room, step, n[2]);
+                mc_convert(far, row, slot[2] * size, near, copy, step, n[2]);
             }
         }
     }
@@ -47,10 +47,10 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
 {
     const struct packed *k = (const struct packed *)(const void *)plan;
     const struct mc_pool_problem *p = pooling(plan->problem);
-    char *room = at->scratch;
+    char *copy = at->scratch;
     void *operand[POOL_NOPERAND] = { NULL };
     for (int r = 0; r < POOL_NARRAY; r++) {
-        operand[r] = room + k->at[r];
+        operand[r] = copy + k->at[r];
     }
     for (int64_t lane = 0; lane < at->lanes; lane++) {
         for (int turn = 0; turn < 2; turn++) {
@@ -62,7 +62,7 @@ static void work(const struct mc_plan *plan, const struct mc_pool_plane *at)
             }
             if (turn == 0) {
                 const struct mc_plan *child = k->planes.base.child[0];
-                child->run(child, operand, room + k->work, 1);
+                child->run(child, operand, copy + k->work, 1);
             }
         }
     }
@@ -100,7 +100,7 @@ static struct mc_pool_problem plane_of(const struct mc_pool_problem *p, mc_dtype
     return q;
 }
 
-static size_t room_for(int64_t cells, size_t size)
+static size_t packed_bytes(int64_t cells, size_t size)
 {
     return ((size_t)cells * size + 127) / 128 * 128;
 }
@@ -123,7 +123,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     for (int r = 0; r < POOL_NARRAY; r++) {
         const int64_t *n = sizes_of(&p->s, r);
         k->at[r] = bytes;
-        bytes += room_for(n[0] * n[1] * n[2], mc_dtypes[r == POOL_KEY ? p->s.mark : k->inner].size);
+        bytes += packed_bytes(n[0] * n[1] * n[2], mc_dtypes[r == POOL_KEY ? p->s.mark : k->inner].size);
     }
     k->work = bytes;
     mc_pool_scratch(&k->planes, bytes + child->workspace);

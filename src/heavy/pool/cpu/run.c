@@ -88,9 +88,9 @@ void mc_pool_grid(const struct mc_pool_problem *p, struct mc_pool_grid *g)
 
 struct mc_pool_span mc_pool_windows_inside(const struct mc_pool_shape *s, int slot)
 {
-    const int64_t st = s->stride[slot], pad = s->pad[slot], room = s->in[slot] - s->w[slot] + pad;
+    const int64_t st = s->stride[slot], pad = s->pad[slot], last = s->in[slot] - s->w[slot] + pad;
     struct mc_pool_span v = { MC_MIN(pad > 0 ? (pad + st - 1) / st : 0, s->out[slot]), 0 };
-    v.to = MC_MAX(room < 0 ? 0 : MC_MIN(room / st + 1, s->out[slot]), v.from);
+    v.to = MC_MAX(last < 0 ? 0 : MC_MIN(last / st + 1, s->out[slot]), v.from);
     return v;
 }
 
@@ -142,14 +142,14 @@ struct job {
     int64_t chunk, n, near;
 };
 
-/* The first lane of part number `clip` of d->cuts: a multiple of 64, or the end. */
+/* The first lane of part number `clip` of d->lane_parts: a multiple of 64, or the end. */
 static int64_t lanes_from(const struct mc_pool_planes *d, int64_t part)
 {
     const int64_t blocks = (d->grid.lanes + 63) / 64;
-    return MC_MIN(blocks * part / d->cuts * 64, d->grid.lanes);
+    return MC_MIN(blocks * part / d->lane_parts * 64, d->grid.lanes);
 }
 
-/* Planes may be small, so it divides only if there are several axes or cuts. */
+/* Planes may be small, so it divides only if there are several axes or parts of lanes. */
 static void run_plane(const struct job *j, int64_t number, int slot)
 {
     const struct mc_pool_planes *d = j->d;
@@ -157,10 +157,10 @@ static void run_plane(const struct job *j, int64_t number, int slot)
     const struct mc_pool_problem *q = pooling(d->base.problem);
     const int64_t size = mc_dtypes[q->dtype].size;
     int64_t plane = number, from = 0, to = g->lanes;
-    if (d->cuts > 1) {
-        plane = number / d->cuts;
-        from = lanes_from(d, number % d->cuts);
-        to = lanes_from(d, number % d->cuts + 1);
+    if (d->lane_parts > 1) {
+        plane = number / d->lane_parts;
+        from = lanes_from(d, number % d->lane_parts);
+        to = lanes_from(d, number % d->lane_parts + 1);
     }
     int64_t at[POOL_NARRAY] = { from, from, from };
     for (int i = g->nfree - 1; i >= 0; i--) {
@@ -199,9 +199,10 @@ static void chunk(void *arg, int64_t task, int slot)
     int64_t begin = task * j->chunk;
     for (int64_t i = begin, end = MC_MIN(i + j->chunk, j->n); i < end; i++) {
         run_plane(j, i, slot);
-        if (d->cuts > 1) {
-            const int64_t from = lanes_from(d, i % d->cuts), to = lanes_from(d, i % d->cuts + 1);
-            mc_pool_finish(j->operand, &d->grid, i / d->cuts, i / d->cuts + (to > from), from, to - from);
+        if (d->lane_parts > 1) {
+            const int64_t from = lanes_from(d, i % d->lane_parts), to = lanes_from(d, i % d->lane_parts + 1);
+            mc_pool_finish(j->operand, &d->grid, i / d->lane_parts, i / d->lane_parts + (to > from), from,
+                           to - from);
         } else if (i + 1 == end || i + 1 - begin == j->near) {
             mc_pool_finish(j->operand, &d->grid, begin, i + 1, 0, d->grid.lanes);
             begin = i + 1;
@@ -215,7 +216,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     struct job j = { .d = d,
                      .operand = operand,
                      .scratch = workspace,
-                     .n = d->grid.planes * d->cuts,
+                     .n = d->grid.planes * d->lane_parts,
                      .near = planes_in_cache(d) };
     threads = threads > 0 ? MC_MIN(threads, d->slots) : d->slots;
     j.chunk = MC_MAX(j.n / (8 * (int64_t)threads), 1);
@@ -230,7 +231,7 @@ void *mc_pool_planes(size_t size, const struct mc_pool_problem *p, mc_pool_work 
     if (d) {
         d->base.run = run;
         d->work = work;
-        d->cuts = 1;
+        d->lane_parts = 1;
         d->slots = mc_team_size();
         mc_pool_grid(p, &d->grid);
     }

@@ -1,9 +1,9 @@
-/* lines.cu: pooling of images of one or two axes whose last axis is contiguous. A thread computes PLACES
+/* lines.cu: pooling of images of one or two axes whose last axis is contiguous. A thread computes POSITIONS
  * adjacent windows of a line of y, or all cells within their strides. X_MANY elements of x, and Y_MANY of y
  * and of key, are moved at a time if operands are aligned. FIXED: see windows.cu. Loads need no branch: a
  * position outside reads the nearest one inside, and the value is not used. */
 enum {
-    CELLS = PLACES * S2,
+    CELLS = POSITIONS * S2,
     LEFT = P2 > 0 ? P2 : 0,
     RIGHT = W2 - P2 - S2 > 0 ? W2 - P2 - S2 : 0,
     LINE = LEFT + CELLS + RIGHT
@@ -15,11 +15,11 @@ enum {
     COL0 = FIRST(W2, S2, P2),
     COLS = FLOOR(CELLS - 1 + P2, S2) - COL0 + 1
 };
-struct place { starts s; int row, group; };
-__device__ __forceinline__ place place_at(const args &p, unsigned e)
+struct position { starts s; int row, group; };
+__device__ __forceinline__ position position_at(const args &p, unsigned e)
 {
     const unsigned rest = quotient(e, p.part[0]), plane = quotient(rest, p.part[1]);
-    place a;
+    position a;
     a.group = (int)(e - rest * p.part[0].by);
     a.row = (int)(rest - plane * p.part[1].by);
     a.s = starts_of(p, plane, (int)p.nfree);
@@ -63,18 +63,18 @@ __device__ __forceinline__ void put_line(const R (&v)[N], E *line, int first, in
     }
 }
 
-#if PASS == FORWARD
+#if FORWARD
 template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p, unsigned e)
 {
-    const place a = place_at(p, e);
+    const position a = position_at(p, e);
     const T *const x = p.x + a.s.at[0];
-    const int first = a.group * PLACES;
+    const int first = a.group * POSITIONS;
     /* never taken as a maximum: more() is false for it */
-    const A none = MODE == MAX ? -(A)__uint_as_float(0x7f800000u) : (A)0;
-    A most[PLACES];
-    int number[PLACES];
+    const A none = MODE == POOL_MAX ? -(A)__uint_as_float(0x7f800000u) : (A)0;
+    A most[POSITIONS];
+    int number[POSITIONS];
 #pragma unroll
-    for (int k = 0; k < PLACES; k++) {
+    for (int k = 0; k < POSITIONS; k++) {
         const window w = window_at(p, 0, a.row, first + k);
         number[k] = WHOLE ? 0 : (w.lo[1] - w.first[1]) * W2 + w.lo[2] - w.first[2];
         most[k] = none;
@@ -87,48 +87,48 @@ template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p
         get_line<LINE, LEFT, X>(v, x + (WHOLE ? row : within(row, (int)p.in[1])) * (int)p.slot[0][1],
                                 first * S2 - LEFT, (int)p.in[2], in, none);
 #pragma unroll
-        for (int k = 0; k < PLACES; k++) {
+        for (int k = 0; k < POSITIONS; k++) {
 #pragma unroll
             for (int c = 0; c < W2; c++) {
                 const A u = v[LEFT - P2 + k * S2 + c];
-                const bool counts = MODE != MAX || more(u, most[k]);
-                most[k] = MODE != MAX ? most[k] + u : counts ? u : most[k];
+                const bool counts = MODE != POOL_MAX || more(u, most[k]);
+                most[k] = MODE != POOL_MAX ? most[k] + u : counts ? u : most[k];
                 number[k] = counts ? b * W2 + c : number[k];
             }
         }
     }
 #pragma unroll
-    for (int k = 0; k < PLACES && MODE != MAX; k++) {
+    for (int k = 0; k < POSITIONS && MODE != POOL_MAX; k++) {
         most[k] /= (A)share(p, window_at(p, 0, a.row, first + k));
     }
     put_line<Y>(most, p.y + a.s.at[1] + a.row * (int)p.slot[1][1], first, (int)p.out[2]);
-    if (KEY == MARKS) {
+    if (KEY == POOL_KEY_MARKS) {
         put_line<Y>(number, (MARK *)p.key + a.s.at[2] + a.row * (int)p.slot[2][1], first, (int)p.out[2]);
     }
 }
 #else
 /* The windows of one line of y: the gradient of each, and the number of the cell that receives it. */
 template <int Y>
-__device__ __forceinline__ void windows(const args &p, const place &a, int row, int first, A (&g)[COLS],
+__device__ __forceinline__ void windows(const args &p, const position &a, int row, int first, A (&g)[COLS],
                                         int (&number)[COLS])
 {
     const bool in = row >= 0 && row < (int)p.out[1];
     const int at = within(row, (int)p.out[1]);
     bool odd = false;
     get_line<COLS, -COL0, Y>(g, p.y + a.s.at[1] + at * (int)p.slot[1][1], first, (int)p.out[2], in, (A)0);
-    if (KEY == MARKS) {
+    if (KEY == POOL_KEY_MARKS) {
         get_line<COLS, -COL0, Y>(number, (const MARK *)p.key + a.s.at[2] + at * (int)p.slot[2][1], first,
                                  (int)p.out[2], in, 0);
     }
 #pragma unroll
     for (int k = 0; k < COLS; k++) {
         const window w = window_at(p, 0, row, first + k);
-        odd = odd || is_cut(w) || (unsigned)number[k] >= W1 * W2;
-        if (KEY != MARKS && in && first + k >= 0 && first + k < (int)p.out[2]) {
+        odd = odd || is_clipped(w) || (unsigned)number[k] >= W1 * W2;
+        if (KEY != POOL_KEY_MARKS && in && first + k >= 0 && first + k < (int)p.out[2]) {
             g[k] /= (A)share(p, w);
         }
     }
-    if (KEY == MARKS && odd) {
+    if (KEY == POOL_KEY_MARKS && odd) {
 #pragma unroll
         for (int k = 0; k < COLS; k++) {
             number[k] = numbered(p, window_at(p, 0, row, first + k), number[k]);
@@ -138,13 +138,13 @@ __device__ __forceinline__ void windows(const args &p, const place &a, int row, 
 
 template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p, unsigned e)
 {
-    const place a = place_at(p, e);
+    const position a = position_at(p, e);
     A sum[S1][CELLS] = {};
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         A g[COLS];
         int number[COLS] = {};
-        windows<Y>(p, a, a.row + ROW0 + r, a.group * PLACES + COL0, g, number);
+        windows<Y>(p, a, a.row + ROW0 + r, a.group * POSITIONS + COL0, g, number);
 #pragma unroll
         for (int k = 0; k < COLS; k++) {
 #pragma unroll
@@ -154,7 +154,7 @@ template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p
                     /* the cell's index in that window */
                     const int b = i + P1 - (ROW0 + r) * S1, c = j + P2 - (COL0 + k) * S2;
                     if (b >= 0 && b < W1 && c >= 0 && c < W2) {
-                        sum[i][j] += KEY == NONE || number[k] == b * W2 + c ? g[k] : (A)0;
+                        sum[i][j] += KEY == POOL_KEY_NONE || number[k] == b * W2 + c ? g[k] : (A)0;
                     }
                 }
             }

@@ -201,7 +201,7 @@ static bool in_lines(const struct mc_pool_problem *p, const struct mc_pool_args 
 /* Windows of a thread: as many as cover the elements of x that are moved at a time, so that adjacent threads
  * access adjacent memory. At least four if windows share cells or are only read, and the length of lines of y
  * allows it. */
-static int64_t places(const struct mc_pool_shape *s, int64_t many)
+static int64_t positions(const struct mc_pool_shape *s, int64_t many)
 {
     const int64_t stride = s->stride[2], least = MC_MAX(many / stride, (int64_t)1);
     int64_t n = many == 1 || (s->pass == POOL_SPREAD && are_disjoint(s) && many % stride == 0)
@@ -217,7 +217,7 @@ static int64_t fix_lines(struct mc_pool_args *a, struct mc_str *defines, const s
 {
     const struct mc_pool_shape *s = &p->s;
     int64_t x = moved(a, POOL_X, MOVED / (int64_t)mc_dtypes[p->dtype].size, s->in[2], 0);
-    const int64_t n = places(s, x), across = (steps(s, 2) + n - 1) / n;
+    const int64_t n = positions(s, x), across = (steps(s, 2) + n - 1) / n;
     while (n * s->stride[2] % x) {
         x /= 2;
     }
@@ -225,7 +225,7 @@ static int64_t fix_lines(struct mc_pool_args *a, struct mc_str *defines, const s
                    (!mc_pool_keyed(p) || moved(a, POOL_KEY, n, s->out[2], 0) == n);
     a->part[0] = mc_cuda_divider(across);
     a->part[1] = mc_cuda_divider(steps(s, 1));
-    mc_str_addf(defines, "#define PLACES %d\n#define X_MANY %d\n#define Y_MANY %d\n", (int)n, (int)x,
+    mc_str_addf(defines, "#define POSITIONS %d\n#define X_MANY %d\n#define Y_MANY %d\n", (int)n, (int)x,
                 y ? (int)n : 1);
     return a->planes * across * steps(s, 1);
 }
@@ -262,10 +262,11 @@ static void *kernel_of(struct pool *d, const struct mc_pool_problem *p, bool ins
                                                         : "double";
     mc_str_addf(
         &defines,
-        "#define T %s\n#define A %s\n#define FLOAT %d\n#define SIGNED %d\n#define PASS %d\n#define MODE %d\n"
-        "#define KEY %d\n#define MARK %s\n#define PLANES_INSIDE %d\n",
+        "#define T %s\n#define A %s\n#define FLOAT %d\n#define SIGNED %d\n#define MODE %d\n"
+        "#define FORWARD %d\n#define GATHER %d\n#define KEY %d\n#define MARK %s\n#define PLANES_INSIDE %d\n",
         mc_dtypes[p->dtype].c, sum, mc_is_float(p->dtype), mc_dtypes[p->dtype].kind == KIND_INT,
-        (int)p->s.pass, (int)p->s.mode, (int)key, p->s.mark == MC_UINT8 ? "unsigned char" : "int", inside);
+        (int)p->s.mode, p->s.pass == POOL_FORWARD, p->s.pass == POOL_GATHER, (int)key,
+        p->s.mark == MC_UINT8 ? "unsigned char" : "int", inside);
     mc_cuda_index(&defines, count);
     fix(d, &defines, p, inside, count);
     mc_cuda_kernels(d->text, &defines, &(struct mc_cuda_kernel_ref){ &kernel, d->name }, 1);

@@ -12,7 +12,7 @@
 #define NV      6
 #define EACH(F) F(1) F(2) F(3) F(4) F(5) F(6)
 #define MATH    0.9
-#define OWN_FOLD
+#define OWN_ADD_ROWS
 
 /* A mask of the first n lanes. n may be negative or larger than L. */
 static inline TARGET __attribute__((always_inline)) unsigned below(int64_t n)
@@ -30,15 +30,15 @@ static TARGET void add_rows(float *to, const float *from, int64_t step, const in
     const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
                   count = _mm512_set1_epi32((int)n);
     for (int64_t i = off[0]; i < all; i += L) {
-        const __mmask16 here = (__mmask16)below(all - i);
-        __m512 sum = _mm512_maskz_loadu_ps(here, to + i);
+        const __mmask16 mask = (__mmask16)below(all - i);
+        __m512 sum = _mm512_maskz_loadu_ps(mask, to + i);
         /* from has [0, n): as unsigned numbers, negative indices are too large */
         for (int64_t t = 0; t < taps; t++) {
             const __m512i at = _mm512_add_epi32(lane, _mm512_set1_epi32((int)(i - off[t])));
             const __mmask16 has = _mm512_cmplt_epu32_mask(at, count);
             sum = _mm512_add_ps(sum, _mm512_maskz_loadu_ps(has, from + t * step + i - off[t]));
         }
-        _mm512_mask_storeu_ps(to + i, here, sum);
+        _mm512_mask_storeu_ps(to + i, mask, sum);
     }
 }
 #include "heavy/conv/cpu/direct/body.h"

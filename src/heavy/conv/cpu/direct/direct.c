@@ -62,13 +62,13 @@ static void axes(struct direct *d, const struct mc_conv_shape *s)
     d->parts = conv_ceil(rows, most);
     d->rows = conv_ceil(rows, d->parts);
     d->parts = conv_ceil(rows, d->rows);
-    d->places = conv_ceil((d->rows - 1) * d->pitch + d->write[1].count, lanes) * lanes;
+    d->positions = conv_ceil((d->rows - 1) * d->pitch + d->write[1].count, lanes) * lanes;
     const int64_t above = d->own ? 0 : (d->parts - 1) * d->rows,
                   high = d->own ? d->rows + max_reach(s, 1) : d->read[0].count;
-    const int64_t reach = (above + max_reach(s, 1)) * d->pitch + d->places + max_reach(s, 2);
+    const int64_t reach = (above + max_reach(s, 1)) * d->pitch + d->positions + max_reach(s, 2);
     d->plane = conv_ceil(MC_MAX(high * d->pitch, reach), lanes) * lanes;
     d->channel = d->plane * d->read[0].stride * d->read[1].stride;
-    d->dy = conv_ceil(MC_MAX(rows * d->pitch, d->places), lanes) * lanes;
+    d->dy = conv_ceil(MC_MAX(rows * d->pitch, d->positions), lanes) * lanes;
 }
 
 static int64_t phase_of(const struct mc_conv_shape *s, int axis, int64_t a)
@@ -117,9 +117,9 @@ static bool list_taps(struct direct *d, const struct mc_conv_problem *p)
 
 static size_t take(size_t *at, int64_t floats)
 {
-    const size_t here = *at;
+    const size_t offset = *at;
     *at += ((size_t)floats * sizeof(float) + LINE - 1) / LINE * LINE;
-    return here;
+    return offset;
 }
 
 static size_t lay_out(struct direct *d, const struct mc_conv_shape *s, int64_t images, int slots)
@@ -133,7 +133,7 @@ static size_t lay_out(struct direct *d, const struct mc_conv_shape *s, int64_t i
     d->w_at = take(&at, weights ? 0 : d->blocks * s->groups * d->from * d->taps * DIRECT_ROWS);
     d->slot_at = at;
     d->slot_bytes = 0;
-    take(&d->slot_bytes, weights ? 0 : DIRECT_ROWS * d->places + (d->own ? d->from * d->channel : 0));
+    take(&d->slot_bytes, weights ? 0 : DIRECT_ROWS * d->positions + (d->own ? d->from * d->channel : 0));
     return at + (size_t)slots * d->slot_bytes;
 }
 
@@ -214,9 +214,9 @@ static double few_rows(const struct direct *d)
 static double sum_cost(const struct direct *d, const struct mc_conv_shape *s)
 {
     const double weights = (double)s->groups * (double)d->from * (double)d->to * (double)d->taps,
-                 places = (double)(d->places * d->parts);
+                 positions = (double)(d->positions * d->parts);
     return weights * 10e-9 *
-           ((double)conv_ceil(s->n, d->images) + (double)s->n * MC_MIN(places, 8192) / 8192);
+           ((double)conv_ceil(s->n, d->images) + (double)s->n * MC_MIN(positions, 8192) / 8192);
 }
 
 /* Every position of the pitch is computed, blocks with few rows cost at least their loads, and planes are
@@ -229,11 +229,11 @@ static double estimate(const struct mc_problem *p_)
     axes(&d, s);
     fit(&d, s, p->base.options.workspace);
     const double n = (double)s->n * (double)s->groups, from = (double)d.from, taps = (double)d.taps;
-    const double places = (double)d.places * (double)d.parts,
+    const double positions = (double)d.positions * (double)d.parts,
                  last = (double)(d.to - (d.blocks - 1) * DIRECT_ROWS);
     const double rows = (double)(d.blocks - 1) * DIRECT_ROWS + MC_MAX(last, 2.2);
-    const double math = 2 * n * rows * from * taps * places / (d.kernel->math * mc_conv_peak(p));
-    const double copies = n * 8 * (from * (double)d.channel + (double)d.to * places);
+    const double math = 2 * n * rows * from * taps * positions / (d.kernel->math * mc_conv_peak(p));
+    const double copies = n * 8 * (from * (double)d.channel + (double)d.to * positions);
     const double seconds = math * (s->pass == CONV_WEIGHTS ? few_rows(&d) : 1) +
                            (s->pass == CONV_WEIGHTS ? sum_cost(&d, s) : 0) + 0.5 * mc_conv_copy(copies) +
                            mc_conv_copy(mc_conv_bytes(p));

@@ -26,7 +26,7 @@ struct direct {
     int64_t pitch;                          /* floats of a row of a plane */
     /* rows of each phase in a task; tasks for the rows */
     int64_t rows, parts;
-    int64_t places; /* positions of those rows in that pitch, rounded up to whole vectors */
+    int64_t positions; /* positions of those rows in that pitch, rounded up to whole vectors */
     /* few blocks: each task copies the rows that it reads, which then stay in cache */
     bool own;
     int64_t plane, channel; /* floats of a plane of the source, and of all planes of a channel */

@@ -116,18 +116,19 @@ static void w_task(void *arg, int64_t task, int slot)
 
 /* ---- forward and inputs ---- */
 
-/* Computes all positions of one phase into out (rows, places), in pieces of channels that keep sums short. */
+/* Computes all positions of one phase into out (rows, positions), in pieces of channels that keep sums
+ * short. */
 static void sum_phase(const struct call *x, const float *source, const float *w, int64_t phase, int rows,
                       float *out)
 {
     const struct direct *d = x->d;
-    const int64_t taps = d->first[phase + 1] - d->first[phase], vectors = d->places / d->kernel->lanes;
+    const int64_t taps = d->first[phase + 1] - d->first[phase], vectors = d->positions / d->kernel->lanes;
     const int64_t most = MC_MAX(TERMS / MC_MAX(taps, (int64_t)1), (int64_t)1),
                   calls = conv_ceil(vectors, d->kernel->most);
     int64_t k = 0;
     do {
         struct mc_direct_sum s = { .off = d->off + d->first[phase], .x_step = d->channel,
-                                   .out_step = d->places, .channels = MC_MIN(most, d->from - k),
+                                   .out_step = d->positions, .channels = MC_MIN(most, d->from - k),
                                    .taps = taps, .rows = rows, .add = k > 0 };
         s.w = w + k * taps * DIRECT_ROWS;
         for (int64_t i = 0; i < calls; i++) {
@@ -203,7 +204,7 @@ static void sum_block(const struct call *x, int64_t image, int64_t part, int64_t
     for (int64_t phase = 0; phase < d->phases; phase++) {
         sum_phase(x, source, w + d->first[phase] * d->from * DIRECT_ROWS, phase, rows, out);
         for (int r = 0; r < rows; r++) {
-            write_phase(x, n, g * d->to + row + r, phase, top, out + r * d->places);
+            write_phase(x, n, g * d->to + row + r, phase, top, out + r * d->positions);
         }
     }
     finish_part(x, n, g * d->to + row, rows, top);
@@ -225,7 +226,7 @@ static void own_task(void *arg, int64_t task, int slot)
     const struct call *x = arg;
     const struct direct *d = x->d;
     const int64_t part = task % d->parts, image = task / d->parts, groups = x->r.p->s.groups;
-    float *out = at(x, d->slot_at + (size_t)slot * d->slot_bytes), *source = out + DIRECT_ROWS * d->places;
+    float *out = at(x, d->slot_at + (size_t)slot * d->slot_bytes), *source = out + DIRECT_ROWS * d->positions;
     for (int64_t k = 0; k < d->from; k++) {
         copy_channel(x, x->first + image / groups, image % groups * d->from + k, part * d->rows,
                      source + k * d->channel);
@@ -244,8 +245,8 @@ static void dots_task(void *arg, int64_t task, int slot)
     const struct mc_conv_shape *s = &x->r.p->s;
     const int64_t c = task % d->from, block = task / d->from, g = block / d->blocks, *stride = x->r.p->at.w;
     const int64_t f = g * d->to + block % d->blocks * DIRECT_ROWS,
-                  some = MC_MAX(ENOUGH / d->places, (int64_t)1);
-    const int64_t vectors = d->places / d->kernel->lanes, pieces = conv_ceil(d->places, ENOUGH);
+                  some = MC_MAX(ENOUGH / d->positions, (int64_t)1);
+    const int64_t vectors = d->positions / d->kernel->lanes, pieces = conv_ceil(d->positions, ENOUGH);
     const int rows = (int)MC_MIN((g + 1) * d->to - f, (int64_t)DIRECT_ROWS);
     const double alpha = x->r.p->alpha, beta = x->r.p->beta;
     const bool last = x->first + x->n == s->n;

@@ -45,16 +45,16 @@ static int64_t tile_window(const struct mc_fft_call *x, int64_t m, int64_t c, st
     const int64_t *stride = x->role == CONV_X ? x->r.p->at.x : x->r.p->at.y;
     const int64_t *extent = x->role == CONV_X ? s->in : s->out, *tiles = x->d->tiles;
     const int64_t tile = m % (tiles[0] * tiles[1]), n = m / (tiles[0] * tiles[1]);
-    const int64_t place[2] = { tile / tiles[1] * x->d->step[0], tile % tiles[1] * x->d->step[1] };
+    const int64_t position[2] = { tile / tiles[1] * x->d->step[0], tile % tiles[1] * x->d->step[1] };
     int64_t before[2], size[2];
     for (int i = 0; i < 2; i++) {
         window_of_tile(x, 1 + i, &before[i], &size[i]);
     }
-    clip_window(place[0] - before[0], extent[1], size[0], &lane->top, &lane->bottom);
-    clip_window(place[1] - before[1], extent[2], size[1], &lane->left, &lane->right);
-    box[0] = n, box[1] = c, box[2] = place[0], box[3] = place[1];
-    return n * stride[0] + c * stride[1] + (place[0] - before[0]) * stride[3] +
-           (place[1] - before[1]) * stride[4];
+    clip_window(position[0] - before[0], extent[1], size[0], &lane->top, &lane->bottom);
+    clip_window(position[1] - before[1], extent[2], size[1], &lane->left, &lane->right);
+    box[0] = n, box[1] = c, box[2] = position[0], box[3] = position[1];
+    return n * stride[0] + c * stride[1] + (position[0] - before[0]) * stride[3] +
+           (position[1] - before[1]) * stride[4];
 }
 
 static bool is_reversed(const struct mc_conv_shape *s)
@@ -254,15 +254,15 @@ static bool is_slim(const struct fft *d, int role)
 }
 
 /* Transforms an operand's block unless the workspace has it already. */
-static void load_block(struct mc_fft_call *x, int role, int64_t there[4], double seconds)
+static void load_block(struct mc_fft_call *x, int role, int64_t loaded[4], double seconds)
 {
     const struct spectra *s = &x->d->s[role];
     const bool slim = is_slim(x->d, role);
     const int64_t now[4] = { x->group, slim ? 0 : x->at[s->row], slim ? 0 : x->at[s->lane], 1 };
-    if (memcmp(now, there, sizeof now) == 0) {
+    if (memcmp(now, loaded, sizeof now) == 0) {
         return;
     }
-    memcpy(there, now, sizeof now);
+    memcpy(loaded, now, sizeof now);
     if (slim) {
         mc_fft_slim_rows(x, seconds);
     } else {
@@ -284,7 +284,7 @@ mc_status mc_fft_run(const struct mc_plan *plan, void *const *operand, void *wor
 {
     const struct fft *d = (const struct fft *)(const void *)plan;
     struct mc_fft_call x = { .d = d, .r = mc_conv_bind(plan, operand, workspace, threads) };
-    int64_t blocks[NLETTER], all = x.r.p->s.groups, a_there[4] = { 0 }, b_there[4] = { 0 };
+    int64_t blocks[NLETTER], all = x.r.p->s.groups, a_loaded[4] = { 0 }, b_loaded[4] = { 0 };
     for (int i = 0; i < NLETTER; i++) {
         blocks[i] = conv_ceil(d->all[d->order[i]], d->block[d->order[i]]);
         all *= blocks[i];
@@ -303,8 +303,8 @@ mc_status mc_fft_run(const struct mc_plan *plan, void *const *operand, void *wor
         x.add = !d->partial && x.at[d->summed] > 0;
         x.more = d->partial && x.at[d->summed] > 0;
         x.done = last;
-        load_block(&x, d->a, a_there, seconds);
-        load_block(&x, d->b, b_there, seconds);
+        load_block(&x, d->a, a_loaded, seconds);
+        load_block(&x, d->b, b_loaded, seconds);
         multiply(&x, seconds);
         if (!is_slim(d, d->c) && (d->partial || last)) {
             transform(&x, d->c, inverse_task, seconds);

@@ -128,7 +128,8 @@ static void forward_task(void *arg, int64_t task, int slot)
         multiply(x, &c, c.block ? REST : FIRST, x->r.at[CONV_W] + w_at(x, &c) * size, c.work, y,
                  c.block ? y : c0);
     }
-    mc_conv_finish_places(&x->r, c.n, c.g * filters(x), filters(x), c.tile * d->tile, tile_size(d, c.tile));
+    mc_conv_finish_positions(&x->r, c.n, c.g * filters(x), filters(x), c.tile * d->tile,
+                             tile_size(d, c.tile));
 }
 
 /* ---- inputs: a task is a block of channels of one image ---- */

@@ -66,25 +66,25 @@ static int64_t reverse_taps(const struct mc_conv_problem *p, const int64_t *stri
 static char *load_operand(struct call *x, int role)
 {
     const struct onednn *d = x->d;
-    char *here = x->r.at[role];
+    char *src = x->r.at[role];
     if (d->plain[role]) { /* a flipped filter */
         const struct mc_conv_array a = mc_conv_array(x->r.p, role);
         int64_t back[5];
         const int64_t shift = reverse_taps(x->r.p, a.stride, back);
         char *to = x->r.workspace + d->plain_at[role];
-        struct mc_conv_copy c = { .to = to, .from = here + shift * x->r.size, .to_type = MC_FLOAT32,
+        struct mc_conv_copy c = { .to = to, .from = src + shift * x->r.size, .to_type = MC_FLOAT32,
                                   .from_type = MC_FLOAT32, .rank = 5,
                                   .to_stride = d->plain_stride[role], .from_stride = back };
         memcpy(c.size, a.size, sizeof c.size);
         mc_conv_copy_array(&c, x->r.threads);
-        here = to;
+        src = to;
     }
     if (d->reorder[role]) {
         char *to = x->r.workspace + d->at[role];
-        reorder(x, role, d->desc[role], here, d->liked[role], to);
-        here = to;
+        reorder(x, role, d->desc[role], src, d->liked[role], to);
+        src = to;
     }
-    return here;
+    return src;
 }
 
 /* result = alpha * sums + beta * c0 for one index of the first two axes. */

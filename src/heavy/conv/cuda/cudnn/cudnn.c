@@ -125,8 +125,8 @@ static double implicit(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     const struct mc_cuda *d = mc_cuda_current();
-    const double places = (double)conv_volume(s->out),
-                 seen = s->pass == CONV_INPUTS ? MC_MAX((double)conv_volume(s->in) / places, 1) : 1;
+    const double positions = (double)conv_volume(s->out),
+                 seen = s->pass == CONV_INPUTS ? MC_MAX((double)conv_volume(s->in) / positions, 1) : 1;
     const double walked = mc_conv_flops(p) * MC_MAX(seen / (double)conv_volume(s->stride), 1);
     const int64_t rows = s->n * conv_volume(s->pass == CONV_INPUTS ? s->in : s->out),
                   cols = s->pass == CONV_INPUTS ? s->c : s->f;

@@ -35,12 +35,12 @@ mc_status mc_dnn_execute(const struct mc_dnn_ready *r, const struct mc_conv_prob
     static const int from[] = {
         [DNN_X] = CONV_X, [DNN_W] = CONV_W, [DNN_Y] = CONV_Y, [DNN_C0] = CONV_C0, [DNN_BIAS] = CONV_BIAS
     };
-    const bool there[] = { true, true, true, mc_dnn_fused(p) && p->beta != 0, p->has_bias };
+    const bool exists[] = { true, true, true, mc_dnn_fused(p) && p->beta != 0, p->has_bias };
     struct mc_dnn g = { 0 };
     int64_t id[NELEM(from)], n = 0;
     void *at[NELEM(from)];
     for (int i = 0; i < (int)NELEM(from); i++) {
-        if (there[i]) {
+        if (exists[i]) {
             id[n] = i;
             at[n++] = operand[from[i]];
         }

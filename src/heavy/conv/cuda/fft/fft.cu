@@ -159,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spectra(const __gr
         float2 v[R2], *at = memory + g * TILE;
 #pragma unroll
         for (int n2 = 0; n2 < R2; n2++) {
-            v[n2] = at[place(R2 * k1 + n2, i)];
+            v[n2] = at[address_in_tile(R2 * k1 + n2, i)];
         }
         fft<R2, -1>::of(v);
         if (i > 0) {
@@ -168,19 +168,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spectra(const __gr
         }
 #pragma unroll
         for (int k2 = 0; k2 < R2; k2++) {
-            at[place(R2 * k1 + k2, 0)] = v[k2];
+            at[address_in_tile(R2 * k1 + k2, 0)] = v[k2];
         }
     }
     __syncthreads();
     for (int e = threadIdx.x; e < G * N; e += blockDim.x) { /* separates the two real columns */
-        const int g = e % G, j = e / G, here = stands(j);
+        const int g = e % G, j = e / G, at_row = stands(j);
         if (g >= b.tiles) {
             continue;
         }
-        const float2 z = memory[g * TILE + place(here, 0)],
-                     w = memory[g * TILE + place(stands((N - j) % N), 0)];
-        *spectrum<cell>(p, b, 0, here, g) = cell_of(0.5f * (z.x + w.x), sign * 0.5f * (z.y - w.y), gain);
-        *spectrum<cell>(p, b, HALF, here, g) = cell_of(0.5f * (z.y + w.y), sign * 0.5f * (w.x - z.x), gain);
+        const float2 z = memory[g * TILE + address_in_tile(at_row, 0)],
+                     w = memory[g * TILE + address_in_tile(stands((N - j) % N), 0)];
+        *spectrum<cell>(p, b, 0, at_row, g) = cell_of(0.5f * (z.x + w.x), sign * 0.5f * (z.y - w.y), gain);
+        *spectrum<cell>(p, b, HALF, at_row, g) = cell_of(0.5f * (z.y + w.y), sign * 0.5f * (w.x - z.x), gain);
     }
 }
 
@@ -206,7 +206,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) back(const __grid_
             continue;
         }
         const float2 z = *spectrum<float2>(p, b, 0, row, g), w = *spectrum<float2>(p, b, HALF, row, g);
-        memory[g * TILE + place(row, 0)] = make_float2(z.x - w.y, z.y + w.x);
+        memory[g * TILE + address_in_tile(row, 0)] = make_float2(z.x - w.y, z.y + w.x);
     }
     __syncthreads();
     for (int e = threadIdx.x; e < G * HALF * R1; e += blockDim.x) {
@@ -220,13 +220,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) back(const __grid_
         } else {
 #pragma unroll
             for (int k2 = 0; k2 < R2; k2++) {
-                v[k2] = at[place(R2 * k1 + k2, 0)];
+                v[k2] = at[address_in_tile(R2 * k1 + k2, 0)];
             }
         }
         fft<R2, 1>::of(v);
 #pragma unroll
         for (int n2 = 0; n2 < R2; n2++) {
-            at[place(R2 * k1 + n2, i)] = unturn(v[n2], roots()[n2 * k1]);
+            at[address_in_tile(R2 * k1 + n2, i)] = unturn(v[n2], roots()[n2 * k1]);
         }
     }
     __syncthreads();

@@ -102,7 +102,7 @@ __device__ __forceinline__ int slot(int i, int second)
     return !second ? R2 * k1 + k2 : i == 0 ? R2 / 2 : k1 == 0 ? R2 - k2 : R2 * (R1 - k1) + R2 - 1 - k2;
 }
 
-__device__ __forceinline__ int place(int row, int i)
+__device__ __forceinline__ int address_in_tile(int row, int i)
 {
     return row / 2 * PITCH + slot(i, row & 1);
 }

@@ -138,14 +138,14 @@ static void destroy(struct mc_plan *plan)
     mc_cuda_copy_free(d->transpose);
 }
 
-static int slots(const struct mc_conv_tma_cut *c)
+static int slots(const struct mc_conv_tma_tiling *c)
 {
-    const size_t slot = (size_t)(128 * c->mi + c->tn) * MC_CUDA_ROW;
+    const size_t slot = (size_t)(TMA_ROWS * c->mi + c->tn) * MC_CUDA_ROW;
     return (int)MC_MIN((mc_cuda_current()->shared - ROUNDED - BARRIERS) / slot, (size_t)MOST_SLOTS);
 }
 
 /* The tensor maps of images and of filters. */
-static void describe(struct box *d, const struct mc_conv_problem *p, const struct mc_conv_tma_cut *c)
+static void describe(struct box *d, const struct mc_conv_problem *p, const struct mc_conv_tma_tiling *c)
 {
     const struct mc_conv_tma_args *a = &d->args;
     const int64_t *from = forward(p) ? p->at.x : p->at.y, many = terms(p), all = p->s.k[1] * p->s.k[2];
@@ -187,7 +187,7 @@ static bool transpose(struct box *d, const struct mc_conv_problem *p)
     return d->transpose != NULL;
 }
 
-static bool load(struct box *d, const struct mc_conv_problem *p, const struct mc_conv_tma_cut *c)
+static bool load(struct box *d, const struct mc_conv_problem *p, const struct mc_conv_tma_tiling *c)
 {
     const struct mc_conv_tma_kind kind = {
         p->dtype, p->act, p->beta != 0 || p->has_bias, down(p) && !is_transposed(p), c->mi, c->tn, slots(c)
@@ -197,7 +197,7 @@ static bool load(struct box *d, const struct mc_conv_problem *p, const struct mc
     return mc_cuda_kernels(&mc_conv_tma_text, &defines, &(struct mc_cuda_kernel_ref){ &d->kernel, "box" }, 1);
 }
 
-static bool list(struct box *d, const struct mc_conv_tma_cut *c)
+static bool list(struct box *d, const struct mc_conv_tma_tiling *c)
 {
     const int blocks = (int)d->grid.blocks[0];
     const size_t tiles = (size_t)c->tiles * sizeof(struct mc_conv_tma_tile),
@@ -215,7 +215,7 @@ static bool list(struct box *d, const struct mc_conv_tma_cut *c)
 
 static bool make(struct box *d, const struct mc_conv_problem *p)
 {
-    const struct mc_conv_tma_cut c = mc_conv_tma_best_cut(&d->args);
+    const struct mc_conv_tma_tiling c = mc_conv_tma_best_tiling(&d->args);
     if (c.tn == 0) {
         return mc_fail(MC_EUNSUPPORTED, "conv: box does not take so many positions") == MC_OK;
     }
@@ -223,11 +223,11 @@ static bool make(struct box *d, const struct mc_conv_problem *p)
     d->grid = (struct mc_grid){ .blocks = { (unsigned)MC_MIN(c.tiles, mc_cuda_multiprocessors()), 1, 1 },
                                 .threads = { 384, 1, 1 },
                                 .maps = true,
-                                .shared = (size_t)slots(&c) * (size_t)(128 * c.mi + c.tn) * MC_CUDA_ROW +
+                                .shared = (size_t)slots(&c) * (size_t)(TMA_ROWS * c.mi + c.tn) * MC_CUDA_ROW +
                                           ROUNDED };
     LOG(LOG_PLAN,
         "    box: %lld tiles of %d x %d, rows of %d images, %d lines, %d positions, %.3g us expected",
-        (long long)c.tiles, 128 * c.mi, c.tn, c.box[0], c.box[1], c.box[2], c.seconds * 1e6);
+        (long long)c.tiles, TMA_ROWS * c.mi, c.tn, c.box[0], c.box[1], c.box[2], c.seconds * 1e6);
     d->base.child[0] = mc_plan_with(&p->base, &mc_conv_cuda_direct);
     if (!d->base.child[0] || !load(d, p, &c) || (is_transposed(p) && !transpose(d, p)) || !list(d, &c)) {
         return false;
@@ -316,7 +316,7 @@ static double estimate(const struct mc_problem *p_)
 {
     struct mc_conv_tma_args a;
     shape(conv(p_), &a);
-    const struct mc_conv_tma_cut c = mc_conv_tma_best_cut(&a);
+    const struct mc_conv_tma_tiling c = mc_conv_tma_best_tiling(&a);
     return c.tn > 0 ? c.seconds : 1e30; /* plan() will give the reason */
 }
 

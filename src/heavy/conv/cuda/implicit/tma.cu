@@ -20,7 +20,7 @@ typedef mc_cuda_tensor_map map;
 typedef mc_conv_tma_args args;
 
 enum {
-    TM = 128 * MI,
+    TM = TMA_ROWS * MI,
     SIZE = HALF ? 2 : 4,
     TK = ROW / SIZE,
     A_BYTES = TM * ROW,
@@ -44,14 +44,14 @@ __device__ __forceinline__ range taps(const args &p, int axis, int from, int cou
 
 __device__ __forceinline__ int steps(const args &p, const tile &t)
 {
-    const range a = taps(p, 0, t.line, p.box[1]), b = taps(p, 1, t.place, p.box[2]);
+    const range a = taps(p, 0, t.line, p.box[1]), b = taps(p, 1, t.position, p.box[2]);
     return a.last < a.first || b.last < b.first ? 0
                                                 : (a.last - a.first + 1) * (b.last - b.first + 1) * p.chunks;
 }
 
 /* ---- operands ---- */
 
-struct room {                   /* shared memory: slots, and their barriers */
+struct shared {                   /* shared memory: slots, and their barriers */
     u32 slots, full, empty;
 };
 
@@ -71,18 +71,18 @@ __device__ __forceinline__ void copy_box3(u32 to, const map &m, int c, int tap, 
 }
 
 /* Loads operands; run by one thread. */
-__device__ __forceinline__ void bring(const args &p, const room &m)
+__device__ __forceinline__ void bring(const args &p, const shared &m)
 {
     const u32 bytes = p.box[0] * p.box[1] * p.box[2] * ROW + B_BYTES;
     u32 n = 0;
     for (int i = p.first[blockIdx.x]; i < p.first[blockIdx.x + 1]; i++) {
         const tile t = p.tiles[i];
-        const range down = taps(p, 0, t.line, p.box[1]), right = taps(p, 1, t.place, p.box[2]);
+        const range down = taps(p, 0, t.line, p.box[1]), right = taps(p, 1, t.position, p.box[2]);
         for (int a = down.first; a <= down.last; a++) {
             for (int b = right.first; b <= right.last; b++) {
                 const int tap = a * p.k[1] + b, at = p.backward ? p.k[0] * p.k[1] - 1 - tap : tap;
                 const int y = t.line * p.stride[0] - p.pad[0] + a * p.dilation[0],
-                          x = t.place * p.stride[1] - p.pad[1] + b * p.dilation[1];
+                          x = t.position * p.stride[1] - p.pad[1] + b * p.dilation[1];
                 for (int c = 0; c < p.chunks; c++, n++) {
                     const u32 slot = n % SLOTS, full = m.full + slot * 8, to = m.slots + slot * SLOT;
                     if (n >= SLOTS) {
@@ -110,7 +110,7 @@ enum { R = TN / 2 };            /* of a thread's sums of 64 rows */
 struct sums { float of[MI][R]; };
 
 /* The sums of 64 MI rows of a tile; n counts the steps of all tiles. */
-__device__ __forceinline__ void multiply(sums &s, const room &m, u32 rows, int count, u32 &n)
+__device__ __forceinline__ void multiply(sums &s, const shared &m, u32 rows, int count, u32 &n)
 {
     enum { ON = 32 >> 4, ON_B = DOWN ? 16 * ROW >> 4 : ON };
     for (int step = 0; step < count; step++, n++) {
@@ -155,9 +155,9 @@ __device__ __forceinline__ void multiply(sums &s, const room &m, u32 rows, int c
 __device__ __forceinline__ i64 row_at(const args &p, const tile &t, int row)
 {
     const int w = row % p.box[2], rest = row / p.box[2], image = t.image + rest / p.box[1],
-              line = t.line + rest % p.box[1], place = t.place + w;
-    const bool is = rest < p.box[0] * p.box[1] && image < p.images && line < p.out[0] && place < p.out[1];
-    return is ? image * p.ts[0] + line * p.ts[1] + place * p.ts[2] : -1;
+              line = t.line + rest % p.box[1], position = t.position + w;
+    const bool is = rest < p.box[0] * p.box[1] && image < p.images && line < p.out[0] && position < p.out[1];
+    return is ? image * p.ts[0] + line * p.ts[1] + position * p.ts[2] : -1;
 }
 
 /* Two adjacent columns of the row at `at`; negative: no such row. */
@@ -245,7 +245,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) box(const __grid_constant__
     follow();
     extern __shared__ __align__(1024) unsigned char space[];
     __shared__ __align__(8) u64 barriers[2 * SLOTS];
-    room m;
+    shared m;
     m.slots = ((u32)__cvta_generic_to_shared(space) + 1023) & ~1023u;
     m.full = (u32)__cvta_generic_to_shared(barriers);
     m.empty = m.full + SLOTS * 8;

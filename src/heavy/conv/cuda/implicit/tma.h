@@ -6,15 +6,15 @@
 #include "heavy/conv/cuda/implicit/tma_args.h"
 #include "heavy/conv/cuda/cuda.h"
 
-struct mc_conv_tma_cut {             /* a tiling of rows and columns */
-    int mi, tn, box[3];         /* 128 mi rows, tn columns */
+struct mc_conv_tma_tiling {             /* a tiling of rows and columns */
+    int mi, tn, box[3];         /* TMA_ROWS mi rows, tn columns */
     int64_t tiles;
     double seconds;             /* the time of all tiles on the current GPU */
 };
 /* tn is 0: too many positions */
-struct mc_conv_tma_cut mc_conv_tma_best_cut(const struct mc_conv_tma_args *a);
+struct mc_conv_tma_tiling mc_conv_tma_best_tiling(const struct mc_conv_tma_args *a);
 /* The tiles of a tiling, sorted by block; first[blocks + 1].  False: no memory. */
-bool mc_conv_tma_hand_out(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c, int blocks,
+bool mc_conv_tma_hand_out(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c, int blocks,
                      struct mc_conv_tma_tile *tile, int *first);
 
 /* What tma.cu is compiled for. adds: sums have addends; down: results are the contiguous axis of filters. */

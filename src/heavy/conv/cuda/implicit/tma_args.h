@@ -4,9 +4,11 @@
 
 #include "device/cuda/args.h"
 
+enum { TMA_ROWS = 128 };        /* a tile has MI times as many */
+
 MC_ARGS_TYPE(T);
 
-struct mc_conv_tma_tile { int image, line, place, column; };
+struct mc_conv_tma_tile { int image, line, position, column; };
 MC_ARGS_SIZE(mc_conv_tma_tile, 16);
 
 struct mc_conv_tma_args {

@@ -77,16 +77,17 @@ static void has_no_taps(struct busy *heap, int n)
 static const double multiplied = 4 / 1.7e9, came = 1 / 87e9, left = 1.0e-10, around = 4e-6, margin = 1.04;
 
 /* taps: of the busiest block. */
-static double seconds(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c, double taps)
+static double seconds(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c, double taps)
 {
-    const double rows = 128. * c->mi, waves = (double)conv_ceil(c->tiles, (int64_t)mc_cuda_multiprocessors()),
+    const double rows = (double)TMA_ROWS * c->mi,
+                 waves = (double)conv_ceil(c->tiles, (int64_t)mc_cuda_multiprocessors()),
                  steps = taps * a->chunks;
     const double sums = steps * multiplied * c->mi * c->tn + waves * left * rows * c->tn;
     return around + margin * MC_MAX(sums, steps * came * (rows + c->tn) * MC_CUDA_ROW);
 }
 
 /* As many waves as the tiles need, each with the average work of a tile; at least the largest tile. */
-static double estimate_time(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c,
+static double estimate_time(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c,
                             struct seen down, struct seen right)
 {
     const double boxes = (double)(conv_ceil(a->out[0], c->box[1]) * conv_ceil(a->out[1], c->box[2]));
@@ -97,7 +98,7 @@ static double estimate_time(const struct mc_conv_tma_args *a, const struct mc_co
 
 /* The same by assigning tiles to blocks, where that is fast. */
 enum { MOST_BLOCKS = 512, MOST_TAPS = 1024, MOST_TRIED = 4096 };
-static double simulate_time(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c)
+static double simulate_time(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c)
 {
     const int blocks = mc_cuda_multiprocessors(), most = a->k[0] * a->k[1];
     const int64_t each = conv_ceil(a->images, c->box[0]) * conv_ceil(a->results, c->tn);
@@ -124,10 +125,10 @@ static double simulate_time(const struct mc_conv_tma_args *a, const struct mc_co
 }
 
 /* The best box of so many images, for tiles of that size. seen: by axis, all_taps of each count. */
-static void best_box(const struct mc_conv_tma_args *a, struct mc_conv_tma_cut tried, int images,
-                     struct seen seen[2][MOST_BOX + 1], struct mc_conv_tma_cut *best)
+static void best_box(const struct mc_conv_tma_args *a, struct mc_conv_tma_tiling tried, int images,
+                     struct seen seen[2][MOST_BOX + 1], struct mc_conv_tma_tiling *best)
 {
-    const int rows = 128 * tried.mi / images;
+    const int rows = TMA_ROWS * tried.mi / images;
     tried.box[0] = images;
     for (int right = 1; right <= MC_MIN(rows, a->out[1]); right++) {
         const int down = MC_MIN(rows / right, a->out[0]);
@@ -144,10 +145,10 @@ static void best_box(const struct mc_conv_tma_args *a, struct mc_conv_tma_cut tr
     }
 }
 
-struct mc_conv_tma_cut mc_conv_tma_best_cut(const struct mc_conv_tma_args *a)
+struct mc_conv_tma_tiling mc_conv_tma_best_tiling(const struct mc_conv_tma_args *a)
 {
     struct seen seen[2][MOST_BOX + 1];
-    struct mc_conv_tma_cut best = { 0 };
+    struct mc_conv_tma_tiling best = { 0 };
     for (int axis = 0; axis < 2; axis++) {
         for (int i = 1; i <= MOST_BOX; i++) {
             seen[axis][i] = all_taps(a, axis, i);
@@ -155,9 +156,9 @@ struct mc_conv_tma_cut mc_conv_tma_best_cut(const struct mc_conv_tma_args *a)
     }
     for (int mi = 1; mi <= 2; mi++) {
         for (int tn = NARROW; tn <= MC_MIN(MOST_SUMS / mi, 256) && tn < a->results + NARROW; tn += NARROW) {
-            struct mc_conv_tma_cut own = { 0 };
-            for (int images = 1; images <= 128 * mi && images < 2 * a->images; images *= 2) {
-                best_box(a, (struct mc_conv_tma_cut){ .mi = mi, .tn = tn }, images, seen, &own);
+            struct mc_conv_tma_tiling own = { 0 };
+            for (int images = 1; images <= TMA_ROWS * mi && images < 2 * a->images; images *= 2) {
+                best_box(a, (struct mc_conv_tma_tiling){ .mi = mi, .tn = tn }, images, seen, &own);
             }
             own.seconds = own.tn > 0 ? simulate_time(a, &own) : 0;
             best = own.tn > 0 && (best.tn == 0 || own.seconds < best.seconds) ? own : best;
@@ -180,7 +181,7 @@ static int by_taps(const void *a, const void *b)
                               : (x->order > y->order) - (x->order < y->order);
 }
 
-static int list_jobs(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c, struct job *job)
+static int list_jobs(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c, struct job *job)
 {
     int n = 0;
     for (int i = 0; i < a->images; i += c->box[0]) {
@@ -215,7 +216,7 @@ static void sort_by_block(const struct job *job, int n, struct mc_conv_tma_tile 
     first[blocks] = n;
 }
 
-bool mc_conv_tma_hand_out(const struct mc_conv_tma_args *a, const struct mc_conv_tma_cut *c, int blocks,
+bool mc_conv_tma_hand_out(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c, int blocks,
                      struct mc_conv_tma_tile *tile, int *first)
 {
     struct job *job = mc_alloc((size_t)c->tiles * sizeof *job, "plans");

@@ -4,6 +4,7 @@
  * y is written, or read, once; with few taps memory bounds the time, with many the arithmetic.
  *
  * Invariant: the filters and a tile's lines of x fit in shared memory. */
+#include "heavy/conv/cuda/small_channels/rows_args.h"
 #include "heavy/conv/cuda/small_channels/small_channels.h"
 
 static const char tile[] = {
@@ -24,11 +25,11 @@ const struct mc_cuda_text
         "heavy/conv/cuda/small_channels/weights.cu", text, &mc_conv_small_channels_lines_text
     };
 
-enum { P = 4, WARPS = 8, MOST_TAPS = 49, MOST_WIDTH = 11, MOST_STRIDE = 2 };
+enum { P = ROWS_P, WARPS = ROWS_WARPS, MOST_TAPS = 49, MOST_WIDTH = 11, MOST_STRIDE = 2 };
 enum { MOST_SHARED = 80 << 10, MOST_SUMS = 100 };  /* bytes of a block; registers of a thread */
 
-struct few {
-    struct mc_small_channels few;
+struct small_channels {
+    struct mc_small_channels base;
     struct mc_small_channels_lines_args args;
     bool fours;                 /* y can be read four elements at a time, along lines or filters */
     int q, taps;                /* filters of a thread; weights: lines of taps */
@@ -38,12 +39,12 @@ struct few {
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
-    const struct few *d = (const struct few *)(const void *)plan;
+    const struct small_channels *d = (const struct small_channels *)(const void *)plan;
     struct mc_small_channels_lines_args a = d->args;
     (void)threads;
-    mc_small_channels_bind(&d->few, &a.few, conv(plan->problem), operand, workspace);
-    a.whole = d->fours && mc_cuda_aligned(a.few.y);
-    return mc_small_channels_run(&d->few, &a, sizeof a);
+    mc_small_channels_bind(&d->base, &a.base, conv(plan->problem), operand, workspace);
+    a.whole = d->fours && mc_cuda_aligned(a.base.y);
+    return mc_small_channels_run(&d->base, &a, sizeof a);
 }
 
 /* ---- a plan ---- */
@@ -59,19 +60,19 @@ static int pitch_of(const struct mc_conv_shape *s, int across)
     return unit * 4;
 }
 
-static size_t tile_bytes(const struct few *d, const struct mc_conv_shape *s)
+static size_t tile_bytes(const struct small_channels *d, const struct mc_conv_shape *s)
 {
     return (size_t)(d->args.images * (int)s->c * d->args.lines * d->args.pitch) * sizeof(float);
 }
 
 /* Lines of x for so many rows of y.  The last set of taps may reach beyond the last tap. */
-static int lines_of(const struct few *d, const struct mc_conv_shape *s, int rows)
+static int lines_of(const struct small_channels *d, const struct mc_conv_shape *s, int rows)
 {
     return (rows - 1) * (int)s->stride[1] + mc_small_channels_up(s->k[1], d->taps);
 }
 
 /* Divides y into tiles of rows, of about `groups` groups of positions and at most `bytes` bytes. */
-static void choose_tiling(struct few *d, const struct mc_conv_shape *s, int groups, size_t bytes)
+static void choose_tiling(struct small_channels *d, const struct mc_conv_shape *s, int groups, size_t bytes)
 {
     struct mc_small_channels_lines_args *a = &d->args;
     a->images = 1;
@@ -92,14 +93,14 @@ static void choose_tiling(struct few *d, const struct mc_conv_shape *s, int grou
     a->tiles = (int)(conv_ceil(s->n, a->images) * a->down);
 }
 
-static void shape(struct few *d, const struct mc_conv_problem *p)
+static void shape(struct small_channels *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     struct mc_small_channels_lines_args *a = &d->args;
-    mc_small_channels_shape(&d->few, &a->few, p);
-    const int64_t *const ys = a->few.ys;
-    d->fours = (d->few.nhwc ? a->few.f : a->few.out[1]) % P == 0 && ys[0] % P == 0 &&
-               ys[d->few.nhwc ? 3 : 1] % P == 0 && ys[2] % P == 0;
+    mc_small_channels_shape(&d->base, &a->base, p);
+    const int64_t *const ys = a->base.ys;
+    d->fours = (d->base.nhwc ? a->base.f : a->base.out[1]) % P == 0 && ys[0] % P == 0 &&
+               ys[d->base.nhwc ? 3 : 1] % P == 0 && ys[2] % P == 0;
     if (s->pass == CONV_FORWARD) {
         d->q = 8;
         d->taps = 1;
@@ -112,18 +113,18 @@ static void shape(struct few *d, const struct mc_conv_problem *p)
     }
 }
 
-static size_t filter_bytes(const struct few *d, const struct mc_conv_shape *s)
+static size_t filter_bytes(const struct small_channels *d, const struct mc_conv_shape *s)
 {
     return (size_t)(s->c * s->k[1] * s->k[2] * d->args.filters) * sizeof(float);
 }
 
-static void grids(struct few *d, const struct mc_conv_shape *s)
+static void grids(struct small_channels *d, const struct mc_conv_shape *s)
 {
     struct mc_small_channels_lines_args *a = &d->args;
     const int64_t processors = mc_cuda_multiprocessors();
     if (s->pass == CONV_FORWARD) {
         const int64_t share = MC_MIN(conv_ceil(s->f, d->q), MC_MAX(2 * processors / a->tiles, (int64_t)1));
-        d->few.grid = (struct mc_grid){
+        d->base.grid = (struct mc_grid){
             { (unsigned)a->tiles, (unsigned)share, 1 },
             { (unsigned)MC_MIN(mc_small_channels_up(a->rows * a->across, 32), 256), 1, 1 },
             filter_bytes(d, s) + tile_bytes(d, s)
@@ -133,30 +134,31 @@ static void grids(struct few *d, const struct mc_conv_shape *s)
     const int64_t jobs = conv_ceil(s->f, d->q) * s->c * conv_ceil(s->k[1], d->taps),
                   blocks = conv_ceil(jobs, WARPS);
     a->blocks = (int)MC_MIN((int64_t)a->tiles, MC_MAX(processors / blocks, (int64_t)1));
-    d->few.grid = (struct mc_grid){ { (unsigned)a->blocks, (unsigned)blocks, 1 },
-                                    { 32 * WARPS, 1, 1 },
-                                    2 * tile_bytes(d, s) };
-    mc_small_channels_parts(&d->few, s, a->blocks);
+    d->base.grid = (struct mc_grid){ { (unsigned)a->blocks, (unsigned)blocks, 1 },
+                                     { 32 * WARPS, 1, 1 },
+                                     2 * tile_bytes(d, s) };
+    mc_small_channels_parts(&d->base, s, a->blocks);
 }
 
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     struct mc_str defines = { 0 };
-    struct few d = { .q = 0 };
+    struct small_channels d = { .q = 0 };
     shape(&d, p);
     grids(&d, &p->s);
-    d.few.base.run = run;
-    mc_small_channels_defines(&defines, &d.few, p);
-    mc_str_addf(&defines, "#define PASS %d\n#define Q %d\n#define TA %d\n", (int)p->s.pass, d.q, d.taps);
-    return mc_small_channels_plan(&d.few, sizeof d, &mc_conv_small_channels_text, &defines);
+    d.base.base.run = run;
+    mc_small_channels_defines(&defines, &d.base, p);
+    mc_str_addf(&defines, "#define FORWARD %d\n#define Q %d\n#define TA %d\n", p->s.pass == CONV_FORWARD, d.q,
+                d.taps);
+    return mc_small_channels_plan(&d.base, sizeof d, &mc_conv_small_channels_text, &defines);
 }
 
 /* ---- limits and estimate ---- */
 
 static bool fits(const struct mc_conv_problem *p)
 {
-    struct few d = { .q = 0 };
+    struct small_channels d = { .q = 0 };
     shape(&d, p);
     return (p->s.pass == CONV_FORWARD ? filter_bytes(&d, &p->s) : tile_bytes(&d, &p->s)) +
                tile_bytes(&d, &p->s) <=

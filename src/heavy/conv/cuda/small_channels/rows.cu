@@ -3,7 +3,8 @@
  * memory.
  *
  * A thread has P positions of a line. */
-enum { P = 4, WARPS = 8, SPAN = (P - 1) * SW + KW, WIDE = (SPAN + 3) / 4 * 4 };
+#include "heavy/conv/cuda/small_channels/rows_args.h"
+enum { P = ROWS_P, WARPS = ROWS_WARPS, SPAN = (P - 1) * SW + KW, WIDE = (SPAN + 3) / 4 * 4 };
 
 /* Lines of x from `first` on, zeros outside: (image, channel, line, pitch). */
 template <class Args>
@@ -17,8 +18,8 @@ __device__ __forceinline__ void load_lines(const Args &p, int image, int images,
                             (in ? row : 0) * p.xs[2];
         for (int j = lane; j < p.pitch; j += 32) {
             const int col = j - p.pad[1];
-            const bool there = in && col >= 0 && col < p.in[1];
-            fetch4(to + e * p.pitch + j, from + (there ? col : 0) * p.xs[3], there);
+            const bool valid = in && col >= 0 && col < p.in[1];
+            fetch4(to + e * p.pitch + j, from + (valid ? col : 0) * p.xs[3], valid);
         }
     }
 }

@@ -18,7 +18,7 @@ enum { MOST_SHARED = 227 << 10, MOST_SLOTS = 3 };
 static const struct way { int across, sets; } ways[] = { { 2, 4 }, { 4, 2 }, { 8, 1 } };
 
 struct scatter {
-    struct mc_small_channels few;
+    struct mc_small_channels base;
     struct mc_small_channels_spread_args args;
     const struct way *way;
     int size, step;             /* bytes of an element; terms of a product */
@@ -36,9 +36,9 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const struct scatter *d = (const struct scatter *)(const void *)plan;
     struct mc_small_channels_spread_args a = d->args;
     (void)threads;
-    mc_small_channels_bind(&d->few, &a.few, conv(plan->problem), operand, workspace);
-    a.whole = (uintptr_t)a.few.y % (unsigned)d->unit == 0;
-    return mc_small_channels_run(&d->few, &a, sizeof a);
+    mc_small_channels_bind(&d->base, &a.base, conv(plan->problem), operand, workspace);
+    a.whole = (uintptr_t)a.base.y % (unsigned)d->unit == 0;
+    return mc_small_channels_run(&d->base, &a, sizeof a);
 }
 
 /* ---- a block ---- */
@@ -61,15 +61,15 @@ static bool fits(const struct scatter *d, const struct mc_conv_shape *s)
 }
 
 /* The pitch for which eight cells of eight lines, or of four for floats, use different banks. */
-static int pitch_of(const struct scatter *d, int places)
+static int pitch_of(const struct scatter *d, int positions)
 {
-    return d->size == 2 ? (mc_small_channels_up(places, 8) / 8 | 1) * 8
-                        : mc_small_channels_up(places, 16) + 8;
+    return d->size == 2 ? (mc_small_channels_up(positions, 8) / 8 | 1) * 8
+                        : mc_small_channels_up(positions, 16) + 8;
 }
 
 static bool divides(const struct scatter *d, int unit)
 {
-    const int64_t *const ys = d->args.few.ys;
+    const int64_t *const ys = d->args.base.ys;
     return ys[0] * d->size % unit == 0 && ys[1] * d->size % unit == 0 && ys[2] * d->size % unit == 0;
 }
 
@@ -98,7 +98,7 @@ static void shape(struct scatter *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     struct mc_small_channels_spread_args *a = &d->args;
-    mc_small_channels_shape(&d->few, &a->few, p);
+    mc_small_channels_shape(&d->base, &a->base, p);
     a->chunks = 1;
     d->size = (int)mc_dtypes[p->dtype].size;
     d->step = 32 / d->size;
@@ -122,21 +122,22 @@ static void shape(struct scatter *d, const struct mc_conv_problem *p)
 static void grids(struct scatter *d, const struct mc_conv_shape *s)
 {
     const size_t bytes = filter_bytes(d, s) * (size_t)d->args.chunks;
-    d->few.base.workspace = bytes;
-    d->few.grid = mc_cuda_grid_1d((int64_t)bytes / 8, 256);
-    d->few.then_grid = (struct mc_grid){ { (unsigned)MC_MIN(d->args.tiles, mc_cuda_multiprocessors()), 1, 1 },
-                                         { (unsigned)(32 * d->way->across * d->way->sets), 1, 1 },
-                                         shared_bytes(d, s) };
+    d->base.base.workspace = bytes;
+    d->base.grid = mc_cuda_grid_1d((int64_t)bytes / 8, 256);
+    d->base.then_grid = (struct mc_grid){ { (unsigned)MC_MIN(d->args.tiles, mc_cuda_multiprocessors()), 1,
+                                            1 },
+                                          { (unsigned)(32 * d->way->across * d->way->sets), 1, 1 },
+                                          shared_bytes(d, s) };
 }
 
 static void define(struct mc_str *defines, const struct scatter *d, const struct mc_conv_problem *p)
 {
     mc_cuda_types(defines, p->dtype, false);
-    mc_small_channels_defines(defines, &d->few, p);
+    mc_small_channels_defines(defines, &d->base, p);
     mc_str_addf(defines,
                 "#define OH %d\n#define OW %d\n#define PW %d\n#define GW %d\n#define MT %d\n#define R "
                 "%d\n#define NE %d\n",
-                d->args.few.out[0], d->args.few.out[1], d->way->across, d->way->sets, SIXTEENS, d->lines,
+                d->args.base.out[0], d->args.base.out[1], d->way->across, d->way->sets, SIXTEENS, d->lines,
                 d->eights);
     mc_str_addf(defines,
                 "#define IMAGES %d\n#define CF %d\n#define SLOTS %d\n#define PITCH %d\n#define ZPITCH "
@@ -151,9 +152,9 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     struct scatter d = { .size = 0 };
     shape(&d, p);
     grids(&d, &p->s);
-    d.few.base.run = run;
+    d.base.base.run = run;
     define(&defines, &d, p);
-    return mc_small_channels_plan(&d.few, sizeof d, &mc_conv_small_channels_spread_text, &defines);
+    return mc_small_channels_plan(&d.base, sizeof d, &mc_conv_small_channels_spread_text, &defines);
 }
 
 /* ---- limits and estimate ---- */
@@ -190,9 +191,9 @@ static double estimate(const struct mc_problem *p_)
     const struct mc_conv_shape *s = &p->s;
     struct scatter d = { .size = 0 };
     shape(&d, p);
-    const double places = (double)(conv_ceil(s->n, d.images) * d.way->across * SIXTEENS * 16),
+    const double positions = (double)(conv_ceil(s->n, d.images) * d.way->across * SIXTEENS * 16),
                  terms = (double)(d.args.chunks * d.chunk) * (double)s->k[1] / (double)s->stride[1];
-    return 3e-6 + mc_cuda_seconds(p->dtype, p->tf32, 2 * places * (double)s->in[1] * d.eights * 8 * terms,
+    return 3e-6 + mc_cuda_seconds(p->dtype, p->tf32, 2 * positions * (double)s->in[1] * d.eights * 8 * terms,
                                   mc_conv_bytes(p), 0.29);
 }
 

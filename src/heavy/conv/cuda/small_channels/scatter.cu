@@ -34,8 +34,8 @@ enum {
 
 __device__ __forceinline__ cell filter_cell(const args &p, int f, int column, int a)
 {
-    const bool there = f < p.f && column < COLUMNS;
-    return there ? cell_of(p.w[weight_at(p.ws, f, column / KW * KH * KW + a * KW + column % KW)]) : (cell)0;
+    const bool valid = f < p.f && column < COLUMNS;
+    return valid ? cell_of(p.w[weight_at(p.ws, f, column / KW * KH * KW + a * KW + column % KW)]) : (cell)0;
 }
 
 extern "C" __global__ void __launch_bounds__(256) filters(const __grid_constant__ args p)
@@ -99,17 +99,17 @@ __device__ __forceinline__ void bring_filters(const args &p, uint2 *to, int chun
     }
 }
 
-/* A line of y; zeros if `there` is false. */
-template <bool Whole> __device__ __forceinline__ void bring_line(const T *from, cell *to, bool there)
+/* A line of y; zeros unless `valid`. */
+template <bool Whole> __device__ __forceinline__ void bring_line(const T *from, cell *to, bool valid)
 {
     enum { EVERY = !Whole ? 1 : UNIT == 16 ? EACH : EACH / 4 };
 #pragma unroll
     for (int q = threadIdx.x % 32 * EVERY; q < OW; q += 32 * EVERY) {
         if (!Whole) {
-            *(T *)(to + q) = there ? from[q] : T();
+            *(T *)(to + q) = valid ? from[q] : T();
         } else if (UNIT != 16) {
-            fetch4((float *)(to + q), (const float *)(from + q), there);
-        } else if (there) {
+            fetch4((float *)(to + q), (const float *)(from + q), valid);
+        } else if (valid) {
             fetch16((float *)(to + q), (const float *)(from + q));
         } else {
             *(uint4 *)(to + q) = make_uint4(0, 0, 0, 0);
@@ -126,8 +126,8 @@ template <bool Whole> __device__ __forceinline__ void bring_lines(const args &p,
         const int some = s.image + i < p.n ? p.f - f0 : 0;
 #pragma unroll 4
         for (int f = 0; f < CF; f += WARPS, from += WARPS * p.ys[1]) {
-            const bool there = f + warp < some;
-            bring_line<Whole>(there ? from : p.y, to + i * LINE + (f + warp) * PITCH, there);
+            const bool valid = f + warp < some;
+            bring_line<Whole>(valid ? from : p.y, to + i * LINE + (f + warp) * PITCH, valid);
         }
     }
 }
@@ -160,16 +160,16 @@ __device__ __forceinline__ part part_of()
 
 /* This lane's element of the first of sixteen positions in a slot.  Positions beyond the end may read
  * anything. */
-__device__ __forceinline__ int places_at(int tile)
+__device__ __forceinline__ int offset_at(int tile)
 {
-    const int lane = threadIdx.x % 32, here = min(tile, IMAGES * ACROSS - 1);
-    const int place = here % ACROSS * 16, first = here / ACROSS * LINE;
-    return first + (HALVES ? (lane / 16 * 8 + lane % 8) * PITCH + min(place + lane / 8 % 2 * 8, PITCH - 8)
-                           : lane % 4 * PITCH + place + lane / 4);
+    const int lane = threadIdx.x % 32, tile_in_slot = min(tile, IMAGES * ACROSS - 1);
+    const int position = tile_in_slot % ACROSS * 16, first = tile_in_slot / ACROSS * LINE;
+    return first + (HALVES ? (lane / 16 * 8 + lane % 8) * PITCH + min(position + lane / 8 % 2 * 8, PITCH - 8)
+                           : lane % 4 * PITCH + position + lane / 4);
 }
 
 /* (positions, STEP filters), where positions are contiguous */
-__device__ __forceinline__ void read_places(u32 (&a)[4], const cell *at)
+__device__ __forceinline__ void read_positions(u32 (&a)[4], const cell *at)
 {
     if (HALVES) {
         read_columns(a, (const unsigned short *)at);
@@ -192,7 +192,7 @@ __device__ __forceinline__ void multiply_line(float (&sum)[R][MT][NE][4], const 
         u32 a[MT][4];
 #pragma unroll
         for (int j = 0; j < MT; j++) {
-            read_places(a[j], y + at[j] + k * STEP * PITCH);
+            read_positions(a[j], y + at[j] + k * STEP * PITCH);
         }
 #pragma unroll
         for (int i = Low; i < High; i++) {
@@ -310,20 +310,20 @@ __device__ __forceinline__ void finish_tile(const args &p, const walk &s, float 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) inputs(const __grid_constant__ args p)
 {
     follow();
-    extern __shared__ uint4 room[];
-    uint2 *const filters = (uint2 *)room;
+    extern __shared__ uint4 shared[];
+    uint2 *const filters = (uint2 *)shared;
     cell *const ring = (cell *)(filters + KH * FRAGMENTS);
     float *const z = (float *)(ring + SLOTS * SLOT);
     const part own = part_of();
     float sum[R][MT][NE][4] = {};
     int at[MT];
-    walk here, ahead;
+    walk current, ahead;
 #pragma unroll
     for (int j = 0; j < MT; j++) {
-        at[j] = places_at(own.tile[j]);
+        at[j] = offset_at(own.tile[j]);
     }
-    enter(p, here, blockIdx.x);
-    ahead = here;
+    enter(p, current, blockIdx.x);
+    ahead = current;
     bring_filters(p, filters, 0);
     for (int i = 0; i < SLOTS - 1; i++, advance(p, ahead)) {
         if (ahead.number < p.tiles) {
@@ -331,11 +331,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) inputs(const __grid_con
         }
         fetch_mark();
     }
-    for (int turn = 0; here.number < p.tiles; turn = turn == SLOTS - 1 ? 0 : turn + 1, advance(p, here)) {
+    for (int turn = 0; current.number < p.tiles;
+         turn = turn == SLOTS - 1 ? 0 : turn + 1, advance(p, current)) {
         fetched_before<SLOTS - 2>();
         __syncthreads();        /* this slot has arrived for all, and the previous one is free */
-        if (p.chunks > 1 && here.line == here.first) {
-            bring_filters(p, filters, here.chunk);
+        if (p.chunks > 1 && current.line == current.first) {
+            bring_filters(p, filters, current.chunk);
             fetched();
             __syncthreads();
         }
@@ -345,15 +346,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) inputs(const __grid_con
                 bring(p, ahead, ring + (turn == 0 ? SLOTS - 1 : turn - 1) * SLOT);
             }
             if (late == 0) {
-                multiply(p, here, sum, ring + turn * SLOT, at, filters, own.set);
+                multiply(p, current, sum, ring + turn * SLOT, at, filters, own.set);
             }
         }
         fetch_mark();
         if (ahead.number < p.tiles) {
             advance(p, ahead);
         }
-        if (ends(p, here)) {
-            finish_tile(p, here, sum, z, own);
+        if (ends(p, current)) {
+            finish_tile(p, current, sum, z, own);
         }
     }
 }

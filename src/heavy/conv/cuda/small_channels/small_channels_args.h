@@ -10,25 +10,25 @@ MC_ARGS_TYPE(uint2);
 
 /* The members that all arguments begin with; workspace: declares the pointer to it.  In kernels they are
  * members of each struct.  In C they are one member, which plan.c fills in for all. */
-#define MC_FEW_MEMBERS(workspace)                                                   \
+#define MC_SMALL_CHANNELS_MEMBERS(workspace)                                                   \
     T *x, *w, *y;                                                                   \
     const T *c0, *bias;                                                             \
     workspace;                                                                      \
     i64 xs[4], ws[4], ys[4];    /* strides: n, c (f), row, column; w: f, c, taps */ \
     int n, f, in[2], out[2], pad[2];                                                \
     float alpha, beta;
-struct mc_small_channels_args { MC_FEW_MEMBERS(void *workspace) };
+struct mc_small_channels_args { MC_SMALL_CHANNELS_MEMBERS(void *workspace) };
 MC_ARGS_SIZE(mc_small_channels_args, 184);
 
 #ifdef __cplusplus
-#define MC_FEW(workspace) MC_FEW_MEMBERS(workspace)
+#define MC_SMALL_CHANNELS(workspace) MC_SMALL_CHANNELS_MEMBERS(workspace)
 #else
-#define MC_FEW(workspace) struct mc_small_channels_args few;
+#define MC_SMALL_CHANNELS(workspace) struct mc_small_channels_args base;
 #endif
 
 struct mc_small_channels_lines_args {      /* weights.cu */
     /* of a tile: images, rows of y, groups of P in a row; pitch: floats of a line of x */
-    MC_FEW(float *parts)
+    MC_SMALL_CHANNELS(float *parts)
     int images, rows, across, pitch;
     /* tiles in a column of an image; all tiles; lines of x for a channel of a tile */
     int down, tiles, lines;
@@ -40,7 +40,7 @@ struct mc_small_channels_lines_args {      /* weights.cu */
 MC_ARGS_SIZE(mc_small_channels_lines_args, 224);
 
 struct mc_small_channels_tensor_args {     /* tensor_forward.cu, tensor_weights.cu */
-    MC_FEW(float *parts)
+    MC_SMALL_CHANNELS(float *parts)
     int images, rows, lines;    /* of a tile: images, rows of y, lines of x for a channel */
     int down, tiles;            /* tiles in a column of an image; all tiles */
     int blocks;                 /* weights: number of partial sums */
@@ -49,7 +49,7 @@ struct mc_small_channels_tensor_args {     /* tensor_forward.cu, tensor_weights.
 MC_ARGS_SIZE(mc_small_channels_tensor_args, 216);
 
 struct mc_small_channels_spread_args {     /* scatter.cu */
-    MC_FEW(uint2 *filters)      /* (chunk, row of taps, step, eight, lane) */
+    MC_SMALL_CHANNELS(uint2 *filters)      /* (chunk, row of taps, step, eight, lane) */
     int down, tiles, chunks;    /* tiles in a column of an image; all tiles; chunks of CF filters */
     int whole;                  /* y can be moved by UNITs */
 };

@@ -43,14 +43,14 @@ enum {
 enum { HALF_SHARED = 100 << 10, MOST_SHARED = 200 << 10 };
 
 struct tensor {
-    struct mc_small_channels few;
+    struct mc_small_channels base;
     struct mc_small_channels_tensor_args args;
     bool inside;                /* x's channels are contiguous */
     bool fours, straight;       /* y (fours) and x (straight) can be moved as words where they are aligned */
     bool dense;                 /* a tile's positions are contiguous in y */
     int size, step;             /* bytes of an element; terms of a product */
     int pitch, left, lead;      /* cells of a line; before x's first cell; before the first window */
-    int taps, eights, places;   /* all taps; eights of filters and of positions of a warp */
+    int taps, eights, positions;   /* all taps; eights of filters and of positions of a warp */
     int run;                    /* contiguous elements of a lane */
     int across, sets, each;     /* weights: warps by taps, by positions; eights of taps of a warp */
     int blocks;                 /* of a multiprocessor */
@@ -63,10 +63,10 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     const struct tensor *d = (const struct tensor *)(const void *)plan;
     struct mc_small_channels_tensor_args a = d->args;
     (void)threads;
-    mc_small_channels_bind(&d->few, &a.few, conv(plan->problem), operand, workspace);
-    a.whole = d->fours && mc_cuda_aligned(a.few.y);
-    a.straight = d->straight && mc_cuda_aligned(a.few.x);
-    return mc_small_channels_run(&d->few, &a, sizeof a);
+    mc_small_channels_bind(&d->base, &a.base, conv(plan->problem), operand, workspace);
+    a.whole = d->fours && mc_cuda_aligned(a.base.y);
+    a.straight = d->straight && mc_cuda_aligned(a.base.x);
+    return mc_small_channels_run(&d->base, &a, sizeof a);
 }
 
 /* ---- tiles ---- */
@@ -93,20 +93,20 @@ static size_t tile_bytes(const struct tensor *d, const struct mc_conv_shape *s)
 static double tile_work(const struct tensor *d, const struct mc_conv_shape *s)
 {
     const struct mc_small_channels_tensor_args *a = &d->args;
-    const int places = a->images * a->rows * a->few.out[1], lane = d->step / 4;
+    const int positions = a->images * a->rows * a->base.out[1], lane = d->step / 4;
     const double lines = mc_small_channels_up((int64_t)a->images * a->lines * (d->inside ? 1 : s->c), WARPS) /
                          WARPS;
     const double bring = lines * (10 + (d->straight ? 8 + 1.0 * d->size : 8.0 * d->size) *
                                            mc_small_channels_up(d->pitch * d->size, 512) / 512);
     if (s->pass == CONV_FORWARD) {
         const double steps = mc_small_channels_up(d->taps, d->step) / d->step,
-                     step = 1.5 * lane * d->places + d->eights * (1 + d->places / 2);
+                     step = 1.5 * lane * d->positions + d->eights * (1 + d->positions / 2);
         return 100 + bring +
-               mc_small_channels_up(places, WARPS * 8 * d->places) / (WARPS * 8 * d->places) *
-                   (20 * d->places + steps * step + 4 * d->places * d->eights);
+               mc_small_channels_up(positions, WARPS * 8 * d->positions) / (WARPS * 8 * d->positions) *
+                   (20 * d->positions + steps * step + 4 * d->positions * d->eights);
     }
     return 100 + bring +
-           mc_small_channels_up(places, d->sets * d->step) / (d->sets * d->step) *
+           mc_small_channels_up(positions, d->sets * d->step) / (d->sets * d->step) *
                (40 + 6.0 * d->eights + d->each * (1.5 * lane + d->eights / 2));
 }
 
@@ -181,22 +181,22 @@ static size_t sum_bytes(const struct tensor *d)
 static bool runs(const struct tensor *d, const struct mc_conv_problem *p, int run)
 {
     const struct mc_small_channels_tensor_args *a = &d->args;
-    if (d->few.nhwc) {
-        return a->few.f % run == 0 && a->few.ys[0] % run == 0 && a->few.ys[2] % run == 0 &&
-               a->few.ys[3] % run == 0;
+    if (d->base.nhwc) {
+        return a->base.f % run == 0 && a->base.ys[0] % run == 0 && a->base.ys[2] % run == 0 &&
+               a->base.ys[3] % run == 0;
     }
-    const bool lines = a->few.out[1] % run == 0 && a->few.ys[2] % run == 0;
-    const bool planes = a->few.ys[2] == a->few.out[1] && p->s.out[1] * p->s.out[2] % run == 0 &&
-                        a->rows * a->few.out[1] % run == 0;
-    return p->at.y[4] == 1 && a->few.ys[0] % run == 0 && a->few.ys[1] % run == 0 && (lines || planes);
+    const bool lines = a->base.out[1] % run == 0 && a->base.ys[2] % run == 0;
+    const bool planes = a->base.ys[2] == a->base.out[1] && p->s.out[1] * p->s.out[2] % run == 0 &&
+                        a->rows * a->base.out[1] % run == 0;
+    return p->at.y[4] == 1 && a->base.ys[0] % run == 0 && a->base.ys[1] % run == 0 && (lines || planes);
 }
 
 /* The longest run that y allows; else the one that keeps a lane's neighbours contiguous. */
 static void choose_run(struct tensor *d, const struct mc_conv_problem *p)
 {
     const bool back = p->s.pass == CONV_WEIGHTS;
-    const int least = back && !d->few.nhwc ? d->step / 4 : 2;
-    d->run = back && !d->few.nhwc ? least : 16 / d->size;
+    const int least = back && !d->base.nhwc ? d->step / 4 : 2;
+    d->run = back && !d->base.nhwc ? least : 16 / d->size;
     while (d->run > least && (!runs(d, p, d->run) || (back && d->eights % d->run != 0))) {
         d->run /= 2;
     }
@@ -210,7 +210,7 @@ static void shape_forward(struct tensor *d, const struct mc_conv_problem *p)
     do {
         d->eights = parts_of(p->s.f, 8, eights, n--);
     } while (n > 0 && fragment_bytes(d) > HALF_SHARED * 3 / 4);
-    d->places = 4;
+    d->positions = 4;
     d->blocks = 2;
     choose_tiling(d, &p->s, fragment_bytes(d) < HALF_SHARED * 3 / 4 ? HALF_SHARED - fragment_bytes(d) : 0);
 }
@@ -236,7 +236,7 @@ static void shape_weights(struct tensor *d, const struct mc_conv_problem *p)
 static bool straight(const struct tensor *d, const struct mc_conv_problem *p)
 {
     const int each = 16 / d->size, mixed = d->inside ? (int)p->s.c : 1;
-    const int64_t *const at = d->args.few.xs;
+    const int64_t *const at = d->args.base.xs;
     return at[3] == mixed && at[0] % each == 0 && at[2] % each == 0 && (d->inside || at[1] % each == 0);
 }
 
@@ -244,7 +244,7 @@ static void shape(struct tensor *d, const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
     struct mc_small_channels_tensor_args *a = &d->args;
-    mc_small_channels_shape(&d->few, &a->few, p);
+    mc_small_channels_shape(&d->base, &a->base, p);
     d->size = (int)mc_dtypes[p->dtype].size;
     d->inside = s->c > 1 && p->at.x[1] == 1;
     d->step = 32 / d->size;
@@ -257,8 +257,8 @@ static void shape(struct tensor *d, const struct mc_conv_problem *p)
         shape_weights(d, p);
     }
     choose_run(d, p);
-    d->dense = a->few.ys[2] == a->few.out[1] * a->few.ys[3] &&
-               (a->images == 1 || a->few.ys[0] == a->few.out[0] * a->few.ys[2]);
+    d->dense = a->base.ys[2] == a->base.out[1] * a->base.ys[3] &&
+               (a->images == 1 || a->base.ys[0] == a->base.out[0] * a->base.ys[2]);
 }
 
 static void grids(struct tensor *d, const struct mc_conv_shape *s)
@@ -269,36 +269,36 @@ static void grids(struct tensor *d, const struct mc_conv_shape *s)
     const unsigned across = (unsigned)conv_ceil(s->f, 8 * d->eights),
                    blocks = (unsigned)MC_MIN(a->tiles, mc_cuda_multiprocessors() * d->blocks);
     if (s->pass == CONV_FORWARD) {
-        d->few.grid = (struct mc_grid){ { blocks, across, 1 },
-                                        { 32 * WARPS, 1, 1 },
-                                        fragment_bytes(d) + tile_bytes(d, s) + beyond };
+        d->base.grid = (struct mc_grid){ { blocks, across, 1 },
+                                         { 32 * WARPS, 1, 1 },
+                                         fragment_bytes(d) + tile_bytes(d, s) + beyond };
         return;
     }
     a->blocks = (int)blocks;
-    d->few.grid = (struct mc_grid){ { blocks, across, 1 },
-                                    { (unsigned)(32 * d->across * d->sets), 1, 1 },
-                                    MC_MAX(sum_bytes(d), tile_bytes(d, s) + beyond) };
-    mc_small_channels_parts(&d->few, s, a->blocks);
+    d->base.grid = (struct mc_grid){ { blocks, across, 1 },
+                                     { (unsigned)(32 * d->across * d->sets), 1, 1 },
+                                     MC_MAX(sum_bytes(d), tile_bytes(d, s) + beyond) };
+    mc_small_channels_parts(&d->base, s, a->blocks);
 }
 
 static void define(struct mc_str *defines, const struct tensor *d, const struct mc_conv_problem *p)
 {
     mc_cuda_types(defines, p->dtype, false);
-    mc_small_channels_defines(defines, &d->few, p);
+    mc_small_channels_defines(defines, &d->base, p);
     mc_str_addf(defines,
                 "#define OH %d\n#define OW %d\n#define PITCH %d\n#define LEFT %d\n#define LEAD %d\n#define "
                 "MANY %d\n#define DENSE %d\n#define STRAIGHT %d\n",
-                d->args.few.out[0], d->args.few.out[1], d->pitch, d->left, d->lead, d->args.images > 1,
+                d->args.base.out[0], d->args.base.out[1], d->pitch, d->left, d->lead, d->args.images > 1,
                 d->dense, d->straight);
     mc_str_addf(defines, "#define INSIDE %d\n#define BLOCKS %d\n", d->inside, d->blocks);
-    if (d->few.pass == CONV_WEIGHTS) {
+    if (d->base.pass == CONV_WEIGHTS) {
         mc_str_addf(defines,
                     "#define S16 %d\n#define EK %d\n#define ACROSS %d\n#define DOWN %d\n#define U "
                     "%d\n#define WHOLE %s\n",
                     d->eights / 2, d->each, d->across, d->sets, d->run, d->fours ? "true" : "false");
     } else {
         mc_str_addf(defines, "#define FE %d\n#define PE %d\n#define G %d\n#define WARPS %d\n", d->eights,
-                    d->places, d->run / 2, WARPS);
+                    d->positions, d->run / 2, WARPS);
     }
 }
 
@@ -309,11 +309,11 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     struct tensor d = { .size = 0 };
     shape(&d, p);
     grids(&d, &p->s);
-    d.few.base.run = run;
+    d.base.base.run = run;
     define(&defines, &d, p);
-    return mc_small_channels_plan(&d.few, sizeof d,
-                                  d.few.pass == CONV_WEIGHTS ? &mc_conv_small_channels_weights_text
-                                                             : &mc_conv_small_channels_forward_text,
+    return mc_small_channels_plan(&d.base, sizeof d,
+                                  d.base.pass == CONV_WEIGHTS ? &mc_conv_small_channels_weights_text
+                                                              : &mc_conv_small_channels_forward_text,
                                   &defines);
 }
 
@@ -324,7 +324,7 @@ static bool fits(const struct mc_conv_problem *p)
     struct tensor d = { .size = 0 };
     shape(&d, p);
     grids(&d, &p->s);
-    return d.few.grid.shared <= (mc_cuda_current() ? mc_cuda_current()->shared : MOST_SHARED);
+    return d.base.grid.shared <= (mc_cuda_current() ? mc_cuda_current()->shared : MOST_SHARED);
 }
 
 static bool small(const struct mc_conv_problem *p)
@@ -355,12 +355,12 @@ static double estimate(const struct mc_problem *p_)
     struct tensor d = { .size = 0 };
     shape(&d, p);
     grids(&d, &p->s);
-    const double work = all_work(&d, &p->s) * d.blocks * d.few.grid.blocks[1],
-                 places = (double)(p->s.n * p->s.f * p->s.out[1] * p->s.out[2]);
-    const double single_elements = d.fours ? 0 : places * MC_MAX(d.across, 1);
+    const double work = all_work(&d, &p->s) * d.blocks * d.base.grid.blocks[1],
+                 positions = (double)(p->s.n * p->s.f * p->s.out[1] * p->s.out[2]);
+    const double single_elements = d.fours ? 0 : positions * MC_MAX(d.across, 1);
     return MC_MAX(mc_conv_cuda_seconds(p, 1), launch_seconds + work * work_seconds +
                                                   single_elements * single_seconds +
-                                                  (double)d.few.base.workspace / part_bytes);
+                                                  (double)d.base.base.workspace / part_bytes);
 }
 
 const struct mc_solver mc_conv_cuda_small_channels_tensor = { .name = "few_tensor", .refuse = refuse,

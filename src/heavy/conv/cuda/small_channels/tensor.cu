@@ -105,11 +105,11 @@ __device__ __forceinline__ void load(const args &p, const tile &a, cell *to)
 }
 
 /* Offset of the window of a tile's position, and from there to its tap k: in bytes. */
-__device__ __forceinline__ int window_at(const args &p, int place)
+__device__ __forceinline__ int window_at(const args &p, int position)
 {
-    const int line = place / OW, image = MANY ? line / OH : 0;
+    const int line = position / OW, image = MANY ? line / OH : 0;
     return ((image * PLANES * p.lines + (line - image * OH) * SH) * PITCH + LEAD +
-            (place - line * OW) * SW * MIXED) *
+            (position - line * OW) * SW * MIXED) *
            (int)sizeof(cell);
 }
 __device__ __forceinline__ int tap_at(const args &p, int k)
@@ -123,12 +123,12 @@ __device__ __forceinline__ cell cell_at(const cell *x, int byte)
 }
 
 /* Address of its result for the first filter. */
-__device__ __forceinline__ i64 result_at(const args &p, const tile &a, int place)
+__device__ __forceinline__ i64 result_at(const args &p, const tile &a, int position)
 {
     if (DENSE) {
-        return a.image * p.ys[0] + a.row * p.ys[2] + place * p.ys[3];
+        return a.image * p.ys[0] + a.row * p.ys[2] + position * p.ys[3];
     }
-    const int line = place / OW, image = MANY ? line / OH : 0;
+    const int line = position / OW, image = MANY ? line / OH : 0;
     return (a.image + image) * p.ys[0] + (a.row + line - image * OH) * p.ys[2] +
-           (place - line * OW) * p.ys[3];
+           (position - line * OW) * p.ys[3];
 }

@@ -55,21 +55,21 @@ __device__ __forceinline__ void read_filters(u32 (&to)[FE][2], const uint2 *from
 
 /* ---- a step ---- */
 
-__device__ __forceinline__ int place_of(int e, int number)
+__device__ __forceinline__ int position_of(int e, int number)
 {
     return BESIDE ? e * 8 + number : dealt(e, number);
 }
 
 /* The windows of a lane's positions.  Several follow from one where lines are whole multiples of them. */
-__device__ __forceinline__ void bases(const args &p, int (&base)[PE], int place0, int places)
+__device__ __forceinline__ void bases(const args &p, int (&base)[PE], int position0, int positions)
 {
     enum { SPAN = OW % (8 * PE) == 0 ? PE : BESIDE && OW % 16 == 0 ? 2 : 1 };
     const int number = threadIdx.x % 32 / 4;
 #pragma unroll
     for (int e = 0; e < PE; e++) {
-        const int from = e / SPAN * SPAN, apart = place_of(e, 0) - place_of(from, 0);
-        base[e] = e > from ? base[from] + apart * SW * MIXED * (int)sizeof(cell)
-                           : window_at(p, min(place0 + place_of(e, number), places - 1));
+        const int from = e / SPAN * SPAN, distance = position_of(e, 0) - position_of(from, 0);
+        base[e] = e > from ? base[from] + distance * SW * MIXED * (int)sizeof(cell)
+                           : window_at(p, min(position0 + position_of(e, number), positions - 1));
     }
 }
 
@@ -157,13 +157,13 @@ __device__ __forceinline__ void write(float *to, const float (&v)[RUN])
 }
 
 /* RUN contiguous results, from a position and a filter on. */
-__device__ __forceinline__ void put_run(const args &p, const tile &a, float (&v)[RUN], int place, int places,
-                                        int f)
+__device__ __forceinline__ void put_run(const args &p, const tile &a, float (&v)[RUN], int position,
+                                        int positions, int f)
 {
-    if (place >= places || f >= p.f) {
+    if (position >= positions || f >= p.f) {
         return;
     }
-    const i64 at = result_at(p, a, place) + f * p.ys[1];
+    const i64 at = result_at(p, a, position) + f * p.ys[1];
     if (p.whole) {
 #pragma unroll
         for (int i = 0; i < RUN; i++) {
@@ -174,16 +174,16 @@ __device__ __forceinline__ void put_run(const args &p, const tile &a, float (&v)
     }
 #pragma unroll
     for (int i = 0; i < RUN; i++) {
-        if (BESIDE ? f + i < p.f : place + i < places) {
-            const i64 one = BESIDE ? at + i : result_at(p, a, place + i) + f * p.ys[1];
+        if (BESIDE ? f + i < p.f : position + i < positions) {
+            const i64 one = BESIDE ? at + i : result_at(p, a, position + i) + f * p.ys[1];
             p.y[one] = put<T>(finished(p, v[i], one, BESIDE ? f + i : f));
         }
     }
 }
 
 __device__ __forceinline__ void put_all(const args &p, const tile &a,
-                                        const float (&sum)[ROWS / 2][COLUMNS][4], int place0, int places,
-                                        int f0)
+                                        const float (&sum)[ROWS / 2][COLUMNS][4], int position0,
+                                        int positions, int f0)
 {
     const int number = threadIdx.x % 32 / 4, turn = threadIdx.x % 4 * RUN;
 #pragma unroll
@@ -196,7 +196,7 @@ __device__ __forceinline__ void put_all(const args &p, const tile &a,
             for (int i = 0; i < RUN; i++) {
                 v[i] = sum[row / 2][q * G + i / 2][row % 2 * 2 + i % 2];
             }
-            put_run(p, a, v, place0 + (BESIDE ? r : c), places, f0 + (BESIDE ? c : r));
+            put_run(p, a, v, position0 + (BESIDE ? r : c), positions, f0 + (BESIDE ? c : r));
         }
     }
 }
@@ -204,8 +204,8 @@ __device__ __forceinline__ void put_all(const args &p, const tile &a,
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) forward(const __grid_constant__ args p)
 {
     follow();
-    extern __shared__ uint4 room[];
-    uint2 *const filters = (uint2 *)room;
+    extern __shared__ uint4 shared[];
+    uint2 *const filters = (uint2 *)shared;
     shifts *const shift = (shifts *)(filters + STEPS * FE * 32);
     cell *const x = (cell *)(shift + STEPS * 4);
     const int lane = threadIdx.x % 32, f0 = blockIdx.y * FE * 8;
@@ -221,14 +221,14 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) forward(const _
     }
     for (int t = blockIdx.x; t < p.tiles; t += gridDim.x) {
         const tile a = tile_at(p, t);
-        const int places = a.images * a.rows * OW;
+        const int positions = a.images * a.rows * OW;
         __syncthreads();        /* all threads are done with the previous tile */
         load(p, a, x);
         __syncthreads();
-        for (int place0 = threadIdx.x / 32 * 8 * PE; place0 < places; place0 += WARPS * 8 * PE) {
+        for (int position0 = threadIdx.x / 32 * 8 * PE; position0 < positions; position0 += WARPS * 8 * PE) {
             float sum[ROWS / 2][COLUMNS][4] = {};
             int base[PE];
-            bases(p, base, place0, places);
+            bases(p, base, position0, positions);
             if (KEPT) {
 #pragma unroll
                 for (int s = 0; s < (KEPT ? STEPS : 0); s++) {
@@ -243,7 +243,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) forward(const _
                 read_filters(kept[0], filters + (STEPS - 1) * FE * 32 + lane);
                 step(sum, x, base, shift[(STEPS - 1) * 4 + lane % 4], kept[0], mask, true);
             }
-            put_all(p, a, sum, place0, places, f0);
+            put_all(p, a, sum, position0, positions, f0);
         }
     }
 }

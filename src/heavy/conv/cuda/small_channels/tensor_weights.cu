@@ -53,12 +53,12 @@ template <bool Whole> __device__ __forceinline__ words<HELD> held(const T *from,
 }
 
 /* LANE positions of a filter, on any lines. */
-__device__ __forceinline__ words<HELD> scattered(const args &p, const tile &a, int place, int have, int f)
+__device__ __forceinline__ words<HELD> scattered(const args &p, const tile &a, int position, int have, int f)
 {
     words<HELD> w = {};
 #pragma unroll
     for (int i = 0; i < LANE; i++) {
-        w.v[i * 2 / LANE % HELD] |= i < have ? bits_of(p.y[result_at(p, a, place + i) + f * p.ys[1]])
+        w.v[i * 2 / LANE % HELD] |= i < have ? bits_of(p.y[result_at(p, a, position + i) + f * p.ys[1]])
                                                    << (HALVES ? i % 2 * 16 : 0)
                                              : 0;
     }
@@ -67,29 +67,29 @@ __device__ __forceinline__ words<HELD> scattered(const args &p, const tile &a, i
 
 /* The lane's part of STEP positions of all filters, zeros beyond the last. */
 template <bool Whole>
-__device__ __forceinline__ void get_y(const args &p, const tile &a, u32 (&raw)[RAW], int place0, int places,
-                                      int f0)
+__device__ __forceinline__ void get_y(const args &p, const tile &a, u32 (&raw)[RAW], int position0,
+                                      int positions, int f0)
 {
-    const int number = threadIdx.x % 32 / 4, place = place0 + threadIdx.x % 4 * LANE;
+    const int number = threadIdx.x % 32 / 4, position = position0 + threadIdx.x % 4 * LANE;
     /* all: a lane's positions are all inside or all outside; near: they are evenly spaced */
     const bool all = OW % LANE == 0, near = DENSE || all;
-    i64 at = result_at(p, a, place < places ? place : 0);
+    i64 at = result_at(p, a, position < positions ? position : 0);
     const i64 filter = BESIDE ? 0 : (f0 + number) * p.ys[1];
 #pragma unroll
     for (int e = 0; e < RAW / HELD; e++) {
-        const int i = BESIDE ? e % LANE : 0, here = place + i,
+        const int i = BESIDE ? e % LANE : 0, element = position + i,
                   f = f0 + (BESIDE ? e / LANE * 8 * U + number * U : e * 8 + number);
-        const bool in = (all ? place : here) < places && f < p.f;
+        const bool in = (all ? position : element) < positions && f < p.f;
         words<HELD> w;
         if (!near && i > 0) {
-            at = result_at(p, a, in ? here : 0);
+            at = result_at(p, a, in ? element : 0);
         }
         if (BESIDE) {
             w = held<Whole>(p.y + at + (near ? i * p.ys[3] : 0) + f, in ? p.f - f : 0);
         } else if (Whole) {
             w = held<true>(p.y + at + filter + e * (8 * p.ys[1]), in);
         } else {
-            w = scattered(p, a, place, in ? places - place : 0, f);
+            w = scattered(p, a, position, in ? positions - position : 0, f);
         }
 #pragma unroll
         for (int j = 0; j < HELD; j++) {
@@ -135,17 +135,17 @@ __device__ __forceinline__ int next_window(int first, int i)
     return (i * SW * MIXED + (below ? SH * PITCH - OW * SW * MIXED : 0)) * (int)sizeof(cell);
 }
 
-__device__ __forceinline__ spot spot_at(const args &p, int place0, int places)
+__device__ __forceinline__ spot spot_at(const args &p, int position0, int positions)
 {
-    const int first = place0 + threadIdx.x % 4 * LANE, here = min(first, places - 1);
+    const int first = position0 + threadIdx.x % 4 * LANE, element = min(first, positions - 1);
     const bool near = OW % LANE == 0 || (!MANY && OW >= LANE);
     spot s;
     cell in[LANE];
-    s.base[0] = window_at(p, here);
+    s.base[0] = window_at(p, element);
 #pragma unroll
     for (int i = 0; i < LANE; i++) {
-        in[i] = OW % STEP == 0 || first + i < places ? (cell)~0u : (cell)0;
-        s.base[i] = near ? s.base[0] + next_window(here, i) : window_at(p, min(first + i, places - 1));
+        in[i] = OW % STEP == 0 || first + i < positions ? (cell)~0u : (cell)0;
+        s.base[i] = near ? s.base[0] + next_window(element, i) : window_at(p, min(first + i, positions - 1));
     }
     join(s.mask, in);
     return s;
@@ -199,21 +199,21 @@ __device__ __forceinline__ void multiply_tiles(const args &p, float (&sum)[S16][
     }
     for (int t = blockIdx.x; t < p.tiles; t += gridDim.x) {
         const tile a = tile_at(p, t);
-        const int places = a.images * a.rows * OW;
+        const int positions = a.images * a.rows * OW;
         u32 raw[RAW];
-        get_y<Whole>(p, a, raw, down * STEP, places, f0);
+        get_y<Whole>(p, a, raw, down * STEP, positions, f0);
         __syncthreads();        /* all threads are done with the previous tile */
         load(p, a, x);
         __syncthreads();
-        for (int place0 = down * STEP; place0 < places; place0 += DOWN * STEP) {
+        for (int position0 = down * STEP; position0 < positions; position0 += DOWN * STEP) {
             u32 y[S16][4];
 #pragma unroll
             for (int m = 0; m < S16; m++) {
                 rows_of(y[m], raw, m);
             }
             /* in flight while the current ones are multiplied */
-            get_y<Whole>(p, a, raw, place0 + DOWN * STEP, places, f0);
-            multiply_all(sum, y, x, spot_at(p, place0, places), shift);
+            get_y<Whole>(p, a, raw, position0 + DOWN * STEP, positions, f0);
+            multiply_all(sum, y, x, spot_at(p, position0, positions), shift);
         }
     }
 }
@@ -221,14 +221,14 @@ __device__ __forceinline__ void multiply_tiles(const args &p, float (&sum)[S16][
 extern "C" __global__ void __launch_bounds__(32 * WARPS, BLOCKS) weights(const __grid_constant__ args p)
 {
     follow();
-    extern __shared__ uint4 room[];
-    float *const total = (float *)room;
+    extern __shared__ uint4 shared[];
+    float *const total = (float *)shared;
     const int across = threadIdx.x / 32 % ACROSS, down = threadIdx.x / 32 / ACROSS, f0 = blockIdx.y * FILTERS;
     float sum[S16][EK][4] = {};
     if (WHOLE && p.whole) {
-        multiply_tiles<WHOLE>(p, sum, (cell *)room, across, down, f0);
+        multiply_tiles<WHOLE>(p, sum, (cell *)shared, across, down, f0);
     } else {
-        multiply_tiles<false>(p, sum, (cell *)room, across, down, f0);
+        multiply_tiles<false>(p, sum, (cell *)shared, across, down, f0);
     }
     for (int d = 0; d < DOWN; d++) {
         __syncthreads();

@@ -24,7 +24,8 @@ __device__ __forceinline__ void load(const args &p, const tile &a, float *to)
 
 /* ---- forward ---- */
 
-__device__ __forceinline__ void put_places(const args &p, const float (&sum)[P], i64 at, int col, float bias)
+__device__ __forceinline__ void put_positions(const args &p, const float (&sum)[P], i64 at, int col,
+                                              float bias)
 {
     float v[P];
 #pragma unroll
@@ -76,12 +77,12 @@ __device__ __forceinline__ void put_filters(const args &p, const float (&sum)[Q]
     }
 }
 
-#if PASS == 0
+#if FORWARD
 extern "C" __global__ void __launch_bounds__(256, 3) forward(const __grid_constant__ args p)
 {
     follow();
-    extern __shared__ float4 room[];
-    float *const w = (float *)room, *const x = w + C * KH * KW * p.filters;
+    extern __shared__ float4 shared[];
+    float *const w = (float *)shared, *const x = w + C * KH * KW * p.filters;
     const tile a = tile_at(p, blockIdx.x);
     load(p, a, x);
     load_filters(p, w);
@@ -123,7 +124,8 @@ extern "C" __global__ void __launch_bounds__(256, 3) forward(const __grid_consta
 #pragma unroll
             for (int q = 0; q < Q && !BESIDE; q++) {
                 if (f + q < p.f) {
-                    put_places(p, sum[q], at + (f + q) * p.ys[1], group * P, HAS_BIAS ? p.bias[f + q] : 0.f);
+                    put_positions(p, sum[q], at + (f + q) * p.ys[1], group * P,
+                                  HAS_BIAS ? p.bias[f + q] : 0.f);
                 }
             }
         }
@@ -159,7 +161,7 @@ __device__ __forceinline__ void get_filters(const args &p, float (&v)[Q][P], i64
 }
 
 /* P positions of Q filters of y; 0 beyond the line, and beyond the last filter. */
-__device__ __forceinline__ void get_places(const args &p, float (&v)[Q][P], i64 at, int col, int f)
+__device__ __forceinline__ void get_positions(const args &p, float (&v)[Q][P], i64 at, int col, int f)
 {
 #pragma unroll
     for (int q = 0; q < Q; q++) {
@@ -240,7 +242,7 @@ __device__ __forceinline__ void get(const args &p, const walk &w, float (&g)[Q][
         if (BESIDE) {
             get_filters(p, g, line + w.group * P * p.ys[3], w.group * P, f);
         } else {
-            get_places(p, g, line + w.group * P, w.group * P, f);
+            get_positions(p, g, line + w.group * P, w.group * P, f);
         }
     }
 }
@@ -248,8 +250,8 @@ __device__ __forceinline__ void get(const args &p, const walk &w, float (&g)[Q][
 extern "C" __global__ void __launch_bounds__(256, 1) weights(const __grid_constant__ args p)
 {
     follow();
-    extern __shared__ float4 room[];
-    float *const x = (float *)room;
+    extern __shared__ float4 shared[];
+    float *const x = (float *)shared;
     const int lane = threadIdx.x % 32, size = p.images * C * p.lines * p.pitch;
     const int groups = (p.f + Q - 1) / Q, job = blockIdx.y * WARPS + threadIdx.x / 32, f = job % groups * Q,
               set = job / groups;

@@ -52,16 +52,16 @@ static bool strided(const struct mc_conv_problem *p)
 }
 
 /* The positions of x that filters read. */
-static struct mc_split_inline_places met(const struct mc_conv_problem *p)
+static struct mc_split_inline_positions met(const struct mc_conv_problem *p)
 {
-    return strided(p) ? (struct mc_split_inline_places){ p->at.x[3] * p->s.stride[1],
-                                                         p->at.x[4] * p->s.stride[2], (int)p->s.out[2] }
+    return strided(p) ? (struct mc_split_inline_positions){ p->at.x[3] * p->s.stride[1],
+                                                            p->at.x[4] * p->s.stride[2], (int)p->s.out[2] }
                       : mc_split_inline_line(step(p->s.in, p->at.x + 2));
 }
 
 static void sizes(const struct mc_conv_problem *p, struct mc_split_inline_args *a)
 {
-    const int64_t y = step(p->s.out, p->at.y + 2), places = conv_volume(p->s.out);
+    const int64_t y = step(p->s.out, p->at.y + 2), positions = conv_volume(p->s.out);
     const bool forward = p->s.pass == CONV_FORWARD;
     *a = (struct mc_split_inline_args){ .batch = 1,
                                         .outer = 1,
@@ -71,7 +71,7 @@ static void sizes(const struct mc_conv_problem *p, struct mc_split_inline_args *
     if (p->s.pass == CONV_WEIGHTS) {
         a->m = (int)p->s.f;
         a->n = (int)p->s.c;
-        a->k = (int)places;
+        a->k = (int)positions;
         a->outer = (int)p->s.n;
         memcpy(a->as, (int64_t[]){ 0, p->at.y[1], y }, sizeof a->as);
         a->b_terms = met(p);
@@ -82,7 +82,7 @@ static void sizes(const struct mc_conv_problem *p, struct mc_split_inline_args *
     } else {
         const int64_t *from = forward ? p->at.x : p->at.y, *to = forward ? p->at.y : p->at.x;
         a->m = (int)(forward ? p->s.f : p->s.c);
-        a->n = (int)places;
+        a->n = (int)positions;
         a->k = (int)(forward ? p->s.c : p->s.f);
         a->batch = (int)p->s.n;
         memcpy(a->as, (int64_t[]){ 0, p->at.w[!forward], p->at.w[forward] }, sizeof a->as);
@@ -127,7 +127,7 @@ static bool small(const struct mc_conv_problem *p)
 }
 
 /* Does each position of y read one of x, and, up to strides, each position of x belong to one of y? */
-static bool all_places(const struct mc_conv_problem *p)
+static bool all_positions(const struct mc_conv_problem *p)
 {
     bool all = true;
     for (int i = 0; i < 3; i++) {
@@ -143,7 +143,7 @@ static const char *refuse(const struct mc_problem *p_)
     return p->dtype != MC_FLOAT32             ? "takes float32 only"
            : mc_conv_hollow(p)                ? mc_conv_hollow(p)
            : p->wide                          ? "sums in float32, and conv.precision asks for float64"
-           : !all_places(p)                   ? "takes pointwise filters that read whole images"
+           : !all_positions(p)                ? "takes pointwise filters that read whole images"
            : p->s.unshared || p->s.groups > 1 ? "takes one group, and one filter for all positions"
            : p->has_bias && p->beta != 0      ? "adds a bias or c0, not both"
            : strided(p) && p->s.pass == CONV_INPUTS && p->beta != 0

@@ -3,7 +3,7 @@
 #include "heavy/conv/cuda/split_fp16/shared_image.h"
 
 /* TILE: of a block; MOST_TAPS: whose sums fit in registers, beside 64 positions of y */
-enum { TILE = HALVES_TILE, WARPS = 8, MOST_TAPS = 13 };
+enum { TILE = SHARED_IMAGE_TILE, WARPS = 8, MOST_TAPS = 13 };
 
 static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
 {
@@ -23,10 +23,10 @@ static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
               lines = mc_shared_image_up(outs, d->ks * 16);
     const int64_t weights = (int64_t)taps * a->results * a->channels;
     const unsigned threads = (unsigned)(32 * d->fb / TILE * d->cc / 8);
-    const size_t places = (size_t)(a->in[0] * a->in[1]),
-                 x = 2 * places * (size_t)(d->cc + 8) * sizeof(uint16_t),
+    const size_t positions = (size_t)(a->in[0] * a->in[1]),
+                 x = 2 * positions * (size_t)(d->cc + 8) * sizeof(uint16_t),
                  y = (size_t)(2 * d->fb * (lines + 8)) * sizeof(uint16_t);
-    const size_t raw = (size_t)mc_shared_image_up((int64_t)d->cc * (int64_t)places, 4) +
+    const size_t raw = (size_t)mc_shared_image_up((int64_t)d->cc * (int64_t)positions, 4) +
                        (size_t)mc_shared_image_up((int64_t)d->fb * outs, 4);
     a->blocks = MC_MIN(a->n,
                        MC_MAX(mc_cuda_multiprocessors() * (int)mc_shared_image_blocks(d, threads) / jobs, 1));

@@ -13,21 +13,21 @@ enum {
     WARPS = THREADS / 32,
     DOWN = FB / 32,
     SPAN = KS * 16,
-    PLACES = IN0 * IN1,
+    POSITIONS = IN0 * IN1,
     OUTS = OUT0 * OUT1,
     TAPS = K0 * K1,
     LINE = (OUTS + SPAN - 1) / SPAN * SPAN,
     PITCH_Y = LINE + 8
 };
 /* floats of an image */
-enum { RAW_X = (CC * PLACES + 3) / 4 * 4, RAW = RAW_X + (FB * OUTS + 3) / 4 * 4 };
+enum { RAW_X = (CC * POSITIONS + 3) / 4 * 4, RAW = RAW_X + (FB * OUTS + 3) / 4 * 4 };
 /* halves of a split image */
-enum { LOW_X = PLACES * PITCH, LOW_Y = FB * PITCH_Y, CUT = 2 * (LOW_X + LOW_Y) };
+enum { LOW_X = POSITIONS * PITCH, LOW_Y = FB * PITCH_Y, SPLIT = 2 * (LOW_X + LOW_Y) };
 
 struct walk {                   /* of a block: the part of an image that it reads, and its buffers */
     const float *x, *y;
     float *raw;                 /* two images */
-    u16 *cut;                   /* two images: x high and low, y high and low */
+    u16 *split;                   /* two images: x high and low, y high and low */
     u32 (*seen)[2][WARPS];      /* for two images, x and y: the largest number that each warp loaded */
     int count;                  /* images of this block */
     int channels, filters;      /* of this block, inside the problem */
@@ -51,10 +51,10 @@ __device__ __forceinline__ void bring_next(const args &p, const walk &w, int i)
         const float *const x = w.x + image * p.xs, *const y = w.y + image * p.ys;
         float *const to = w.raw + i % 2 * RAW;
         if (p.fours) {
-            bring_fours<CC * PLACES>(to, x, w.channels * PLACES);
+            bring_fours<CC * POSITIONS>(to, x, w.channels * POSITIONS);
             bring_fours<FB * OUTS>(to + RAW_X, y, w.filters * OUTS);
         } else {
-            bring(to, x, w.channels * PLACES, 0);
+            bring(to, x, w.channels * POSITIONS, 0);
             bring(to + RAW_X, y, w.filters * OUTS, 0);
         }
     }
@@ -82,7 +82,7 @@ __device__ __forceinline__ void look(const args &p, const walk &w, int i)
 {
     if (i < w.count) {
         const float *const from = w.raw + i % 2 * RAW;
-        const u32 x = look_at<CC * PLACES>(from, w.channels * PLACES, p.fours),
+        const u32 x = look_at<CC * POSITIONS>(from, w.channels * POSITIONS, p.fours),
                   y = look_at<FB * OUTS>(from + RAW_X, w.filters * OUTS, p.fours);
         if (threadIdx.x % 32 == 0) {
             w.seen[i % 2][0][threadIdx.x / 32] = x;
@@ -117,21 +117,21 @@ __device__ __forceinline__ void split2(float a, float b, const scaling &s, u32 *
 }
 
 /* Transposes channels and positions: eight channels of a position at a time. */
-__device__ __forceinline__ void cut_x(const walk &w, u16 *to, const float *x, const scaling &s)
+__device__ __forceinline__ void split_x(const walk &w, u16 *to, const float *x, const scaling &s)
 {
-    enum { PARTS = CC / 8 * ((PLACES + 31) / 32) };
+    enum { PARTS = CC / 8 * ((POSITIONS + 31) / 32) };
 #pragma unroll
     for (int i = 0; i < (PARTS + WARPS - 1) / WARPS; i++) {
         const int part = threadIdx.x / 32 + i * WARPS, c = part % (CC / 8) * 8,
                   u = part / (CC / 8) * 32 + threadIdx.x % 32;
         float v[8];
         uint4 h, l;
-        if (part >= PARTS || u >= PLACES) {
+        if (part >= PARTS || u >= POSITIONS) {
             continue;
         }
 #pragma unroll
         for (int k = 0; k < 8; k++) {
-            v[k] = FULL || c + k < w.channels ? x[(c + k) * PLACES + u] : 0.f;
+            v[k] = FULL || c + k < w.channels ? x[(c + k) * POSITIONS + u] : 0.f;
         }
         split2(v[0], v[1], s, &h.x, &l.x);
         split2(v[2], v[3], s, &h.y, &l.y);
@@ -143,7 +143,7 @@ __device__ __forceinline__ void cut_x(const walk &w, u16 *to, const float *x, co
 }
 
 /* FB filters of y as (filter, position), padded to whole spans. */
-__device__ __forceinline__ void cut_y(const walk &w, u16 *to, const float *y, const scaling &s)
+__device__ __forceinline__ void split_y(const walk &w, u16 *to, const float *y, const scaling &s)
 {
 #pragma unroll
     for (int i = 0; i < (FB * LINE / 4 + THREADS - 1) / THREADS; i++) {
@@ -170,13 +170,13 @@ __device__ __forceinline__ void cut_y(const walk &w, u16 *to, const float *y, co
 }
 
 /* Splits image i, whose largest numbers are known; returns the inverse of its scale. */
-__device__ __forceinline__ float cut_next(const walk &w, int i)
+__device__ __forceinline__ float split_next(const walk &w, int i)
 {
     const float *const from = w.raw + i % 2 * RAW;
-    u16 *const x = w.cut + i % 2 * CUT;
+    u16 *const x = w.split + i % 2 * SPLIT;
     const scaling of_x = scale_of(w.seen[i % 2][0]), of_y = scale_of(w.seen[i % 2][1]);
-    cut_x(w, x, from, of_x);
-    cut_y(w, x + 2 * LOW_X, from + RAW_X, of_y);
+    split_x(w, x, from, of_x);
+    split_y(w, x + 2 * LOW_X, from + RAW_X, of_y);
     return of_x.back * of_y.back;
 }
 
@@ -220,7 +220,7 @@ __device__ __forceinline__ void multiply_taps(float (*sum)[2][4], const u32 (&h)
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __grid_constant__ args p)
 {
-    extern __shared__ uint4 room[];
+    extern __shared__ uint4 shared[];
     __shared__ u32 seen[2][2][WARPS];
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, f_blocks = (p.results + FB - 1) / FB;
     const int block = blockIdx.y % f_blocks, chunk = blockIdx.y / f_blocks % p.chunks,
@@ -229,13 +229,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
     walk w;
     w.channels = FULL ? CC : min(CC, p.channels - chunk * CC);
     w.filters = FULL ? FB : min(FB, p.results - block * FB);
-    w.x = p.x + (i64)chunk * CC * PLACES;
+    w.x = p.x + (i64)chunk * CC * POSITIONS;
     w.y = p.y + (i64)block * FB * OUTS;
     w.count = (p.n - (int)blockIdx.x + (int)gridDim.x - 1) / (int)gridDim.x;
-    w.raw = (float *)room;
-    w.cut = (u16 *)(w.raw + 2 * RAW);
+    w.raw = (float *)shared;
+    w.split = (u16 *)(w.raw + 2 * RAW);
     w.seen = seen;
-    u16 *const zero = w.cut + 2 * CUT;
+    u16 *const zero = w.split + 2 * SPLIT;
     int4 *const window = (int4 *)(zero + PITCH);    /* of a position: line, position in it, offset */
     float sum[SET][2][4] = {};
     clear(zero, PITCH);
@@ -251,12 +251,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
 #pragma unroll 1
     /* two images ahead: find its largest number; one ahead: split it */
     for (int i = -2; i < w.count; i++) {
-        const u16 *const x = w.cut + (i & 1) * CUT, *const y = x + 2 * LOW_X;
+        const u16 *const x = w.split + (i & 1) * SPLIT, *const y = x + 2 * LOW_X;
 #pragma unroll 1
         for (int turn = 0; turn < 2; turn++) {  /* half of the warps split first */
             if ((turn == 0) == (warp < WARPS / 2)) {
                 if (i >= -1 && i + 1 < w.count) {
-                    scale_ahead = cut_next(w, i + 1);
+                    scale_ahead = split_next(w, i + 1);
                 }
                 continue;
             }

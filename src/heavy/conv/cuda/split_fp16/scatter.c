@@ -2,29 +2,29 @@
  * taps, added to planes of x in shared memory (scatter.cu).  Any stride. */
 #include "heavy/conv/cuda/split_fp16/shared_image.h"
 
-enum { TILE = HALVES_TILE, WARPS = 4 };
+enum { TILE = SHARED_IMAGE_TILE, WARPS = 4 };
 
 static size_t bytes(const struct mc_shared_image *d)
 {
     const struct mc_shared_image_args *a = &d->args;
-    const size_t images = (size_t)a->images, places = (size_t)(a->in[0] * a->in[1]),
+    const size_t images = (size_t)a->images, positions = (size_t)(a->in[0] * a->in[1]),
                  pitch = ((size_t)(a->out[0] * a->out[1]) + 12) / 16 * 16 + 4, cc = (size_t)d->cc;
-    const size_t ring = (size_t)(HALVES_SLOTS * d->cc / 16 * a->right) * 128 * 16;
+    const size_t ring = (size_t)(SHARED_IMAGE_SLOTS * d->cc / 16 * a->right) * 128 * 16;
     return images * (size_t)a->right * TILE * pitch * sizeof(float) +
-           MC_MAX(ring, images * places * cc * sizeof(float)) +
-           images * places * (cc + 8) * 2 * sizeof(uint16_t) + 128;
+           MC_MAX(ring, images * positions * cc * sizeof(float)) +
+           images * positions * (cc + 8) * 2 * sizeof(uint16_t) + 128;
 }
 
 static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
 {
     mc_shared_image_shape(d, p, true, p->s.flip);
     struct mc_shared_image_args *a = &d->args;
-    const int places = a->in[0] * a->in[1], columns = mc_shared_image_up(a->results, TILE) / TILE,
+    const int positions = a->in[0] * a->in[1], columns = mc_shared_image_up(a->results, TILE) / TILE,
               processors = mc_cuda_multiprocessors();
-    a->right = MC_MIN(columns, MC_MAX(WARPS / (mc_shared_image_up(places, TILE) / TILE), 1));
+    a->right = MC_MIN(columns, MC_MAX(WARPS / (mc_shared_image_up(positions, TILE) / TILE), 1));
     a->images = MC_MAX(
-        MC_MIN(MC_MIN(WARPS * TILE / (places * a->right), (a->n + processors - 1) / processors), a->n), 1);
-    a->down = mc_shared_image_up(a->images * places, TILE) / TILE;
+        MC_MIN(MC_MIN(WARPS * TILE / (positions * a->right), (a->n + processors - 1) / processors), a->n), 1);
+    a->down = mc_shared_image_up(a->images * positions, TILE) / TILE;
     const int across = (columns + a->right - 1) / a->right;
     d->warps = 2 * WARPS;
     mc_shared_image_filters(d, a->k[0] * a->k[1] * (d->cc / 16), across);

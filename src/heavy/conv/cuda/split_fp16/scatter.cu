@@ -59,35 +59,35 @@ __device__ __forceinline__ void next(const args &p, int &down, int &right)
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __grid_constant__ args p)
 {
     follow();
-    extern __shared__ uint4 room[];
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, places = p.in[0] * p.in[1],
+    extern __shared__ uint4 shared[];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, positions = p.in[0] * p.in[1],
               cells = p.out[0] * p.out[1], pitch = pitch_of(cells);
-    const int first = blockIdx.x * p.images, here = min(p.images, p.n - first),
-              low = p.images * places * PITCH, taps = p.k[0] * p.k[1];
+    const int first = blockIdx.x * p.images, count = min(p.images, p.n - first),
+              low = p.images * positions * PITCH, taps = p.k[0] * p.k[1];
     const int planes = p.right * 32, slot = C16 * p.right * 128, tile = warp % p.down,
               column = warp / p.down * 4;
     /* raw: images before they are split; then filters */
-    float *const x = (float *)room, *const raw = x + p.images * planes * pitch;
+    float *const x = (float *)shared, *const raw = x + p.images * planes * pitch;
     uint4 *const ring = (uint4 *)raw;
-    u16 *const halves = (u16 *)raw + max(SLOTS * slot * 8, p.images * places * CC * 2);
+    u16 *const halves = (u16 *)raw + max(SLOTS * slot * 8, p.images * positions * CC * 2);
     u32 *const seen = (u32 *)(halves + 2 * low);
     int plane[4], line[4], along[4];    /* of this lane's four positions: where the first tap writes */
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        const int r = tile * 32 + i * 8 + lane / 4, image = r / places, u = r - image * places;
-        line[i] = image < here ? u / p.in[1] * p.stride[0] - p.pad[0] : -(1 << 20);
+        const int r = tile * 32 + i * 8 + lane / 4, image = r / positions, u = r - image * positions;
+        line[i] = image < count ? u / p.in[1] * p.stride[0] - p.pad[0] : -(1 << 20);
         along[i] = u % p.in[1] * p.stride[1] - p.pad[1];
-        plane[i] = ((image < here ? image : 0) * planes + column * 8 + lane % 4 * 2) * pitch;
+        plane[i] = ((image < count ? image : 0) * planes + column * 8 + lane % 4 * 2) * pitch;
     }
     for (int chunk = 0; chunk < p.chunks; chunk++) {
         const int step0 = chunk * p.steps;
         u32 h[C16][2][4], l[C16][2][4];
         __syncthreads();        /* all threads are done with the ring */
-        bring_images(p, raw, first, here, chunk);
+        bring_images(p, raw, first, count, chunk);
         for (int e = threadIdx.x * 4; chunk == 0 && e < p.images * planes * pitch; e += blockDim.x * 4) {
             *(float4 *)(x + e) = { 0, 0, 0, 0 };
         }
-        const float scale = cut_images(p, halves, low, raw, here, chunk, seen);
+        const float scale = split_images(p, halves, low, raw, count, chunk, seen);
         bring_filters<C16>(p, ring, step0);
         fetch_mark();
         if (taps > 1) {
@@ -97,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
 #pragma unroll
         for (int m = 0; m < 2; m++) {
             const int r = tile * 32 + m * 16 + lane % 16;
-            const u16 *const row = halves + (r < here * places ? r : 0) * PITCH + lane / 16 * 8;
+            const u16 *const row = halves + (r < count * positions ? r : 0) * PITCH + lane / 16 * 8;
 #pragma unroll
             for (int j = 0; j < C16; j++) {
                 read_rows(h[j][m], row + j * 16);
@@ -150,7 +150,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) spread(const __gri
         add(to, was, part, scale, pitch);
     }
     __syncthreads();
-    for (int r = warp; r < here * p.right * 4; r += blockDim.x / 32) {     /* eight planes */
+    for (int r = warp; r < count * p.right * 4; r += blockDim.x / 32) {     /* eight planes */
         const int image = r / (p.right * 4), result = blockIdx.y * planes + (r - image * p.right * 4) * 8,
                   some = min(8, p.results - result);
         const float mine = lane < some ? p.alpha * p.scale[result + lane] : 0.f;

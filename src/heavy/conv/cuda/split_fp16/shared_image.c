@@ -61,7 +61,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     a.filters = a.parts = workspace;
     a.scale = (void *)((char *)workspace + h->scale_at);
     a.fours = h->fours && mc_cuda_aligned(a.x) && (!weights || mc_cuda_aligned(a.y));
-    a.cut = (void *)((char *)workspace + h->cut_at);
+    a.split = (void *)((char *)workspace + h->split_at);
     for (size_t i = 0; i < NELEM(h->kernel) && h->kernel[i].name; i++) {
         TRY(mc_cuda_launch_dependent(mc_cuda_current(), h->kernel[i].loaded, h->kernel[i].name,
                                      &h->kernel[i].grid, &a, sizeof a));
@@ -118,9 +118,9 @@ void mc_shared_image_shape(struct mc_shared_image *h, const struct mc_conv_probl
     a->chunks = (a->channels + MOST_CHANNELS - 1) / MOST_CHANNELS;
     h->cc = mc_shared_image_up((a->channels + a->chunks - 1) / a->chunks, 16);
     a->chunks = (a->channels + h->cc - 1) / h->cc;
-    h->fb = a->results > HALVES_TILE ? 2 * HALVES_TILE : HALVES_TILE;
-    const int places = a->in[0] * a->in[1], outs = a->out[0] * a->out[1];
-    h->fours = a->xs % 4 == 0 && (places % 4 == 0 || a->channels % 4 == 0) &&
+    h->fb = a->results > SHARED_IMAGE_TILE ? 2 * SHARED_IMAGE_TILE : SHARED_IMAGE_TILE;
+    const int positions = a->in[0] * a->in[1], outs = a->out[0] * a->out[1];
+    h->fours = a->xs % 4 == 0 && (positions % 4 == 0 || a->channels % 4 == 0) &&
                (!weights || (a->ys % 4 == 0 && (outs % 4 == 0 || a->results % 4 == 0)));
 }
 
@@ -128,7 +128,7 @@ void mc_shared_image_filters(struct mc_shared_image *h, int steps, int across)
 {
     struct mc_shared_image_args *a = &h->args;
     a->steps = steps;
-    a->tiles = across * a->right * HALVES_TILE / 8; /* every warp has filters to read */
+    a->tiles = across * a->right * SHARED_IMAGE_TILE / 8; /* every warp has filters to read */
     h->kernel[0] = (struct mc_shared_image_kernel){ "pack",
                                                     { { (unsigned)a->tiles * 8, 1, 1 }, { 256, 1, 1 }, 0 },
                                                     NULL };
@@ -179,7 +179,7 @@ struct mc_plan *mc_shared_image_plan(mc_shared_image_lay_out *lay_out, const str
 
 /* ---- limits and estimate ---- */
 
-static bool dense_places(const int64_t at[5], const int64_t size[3])
+static bool dense_positions(const int64_t at[5], const int64_t size[3])
 {
     return at[4] == 1 && (size[1] == 1 || at[3] == size[2]);
 }
@@ -187,7 +187,7 @@ static bool dense_places(const int64_t at[5], const int64_t size[3])
 static bool is_dense_bc01(const struct mc_conv_problem *p)
 {
     const struct mc_conv_shape *s = &p->s;
-    return dense_places(p->at.x, s->in) && dense_places(p->at.y, s->out) &&
+    return dense_positions(p->at.x, s->in) && dense_positions(p->at.y, s->out) &&
            (s->pass == CONV_INPUTS || s->c == 1 || p->at.x[1] == s->in[1] * s->in[2]) &&
            (s->pass == CONV_FORWARD || s->f == 1 || p->at.y[1] == s->out[1] * s->out[2]);
 }
@@ -211,17 +211,17 @@ const char *mc_shared_image_fit(mc_shared_image_lay_out *lay_out, const struct m
     bool ok = g->blocks[1] <= 4 * (unsigned)mc_cuda_multiprocessors() &&
               g->threads[0] <= 32 * (unsigned)h.warps;
     for (size_t i = 0; i < NELEM(h.kernel); i++) {
-        ok = ok && h.kernel[i].grid.shared <= HALVES_MOST_SHARED;
+        ok = ok && h.kernel[i].grid.shared <= SHARED_IMAGE_MOST_SHARED;
     }
     return ok ? NULL : "takes small images, which fit in shared memory";
 }
 
-double mc_shared_image_seconds(const struct mc_shared_image *h, const struct mc_conv_problem *p, int places,
-                               double share)
+double mc_shared_image_seconds(const struct mc_shared_image *h, const struct mc_conv_problem *p,
+                               int positions, double share)
 {
     const struct mc_shared_image_args *a = &h->args;
-    const double terms = (double)places * mc_shared_image_up(a->results, HALVES_TILE) * h->cc * a->chunks *
-                         a->k[0] * a->k[1];
+    const double terms = (double)positions * mc_shared_image_up(a->results, SHARED_IMAGE_TILE) * h->cc *
+                         a->chunks * a->k[0] * a->k[1];
     return mc_cuda_seconds(MC_FLOAT16, false, 6.0 * (double)a->n * terms, mc_conv_bytes(p), share);
 }
 

@@ -14,7 +14,7 @@ typedef mc_shared_image_args args;
 
 typedef unsigned u32;
 typedef unsigned short u16;
-enum { PITCH = CC + 8, C16 = CC / 16, MOST_WARPS = 32, SLOTS = 3 };   /* slots of a ring of filters */
+enum { PITCH = CC + 8, C16 = CC / 16, MOST_WARPS = 32, SLOTS = SHARED_IMAGE_SLOTS };
 
 /* ---- images into halves ---- */
 
@@ -86,49 +86,49 @@ __device__ __forceinline__ void put2(u16 *high, u16 *low, float a, float b, cons
 
 /* An image of `have` channels as (position, channel).  A warp has eight channels of 32 positions; its
  * lanes rotate the order of their four pairs so that no two lanes write to one bank. */
-__device__ __forceinline__ void cut_image(const args &p, u16 *to, int low, const float *x, int have,
-                                          const float f[2])
+__device__ __forceinline__ void split_image(const args &p, u16 *to, int low, const float *x, int have,
+                                            const float f[2])
 {
-    const int places = p.in[0] * p.in[1], parts = (places + 31) / 32, lane = threadIdx.x % 32;
+    const int positions = p.in[0] * p.in[1], parts = (positions + 31) / 32, lane = threadIdx.x % 32;
     for (int part = threadIdx.x / 32; part < CC / 8 * parts; part += blockDim.x / 32) {
         const int u = part / (CC / 8) * 32 + lane;
-        if (u < places) {
+        if (u < positions) {
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const int c = part % (CC / 8) * 8 + (i + lane / 8) % 4 * 2;
                 u16 *const at = to + u * PITCH + c;
-                put2(at, at + low, c < have ? x[c * places + u] : 0.f,
-                     c + 1 < have ? x[(c + 1) * places + u] : 0.f, f);
+                put2(at, at + low, c < have ? x[c * positions + u] : 0.f,
+                     c + 1 < have ? x[(c + 1) * positions + u] : 0.f, f);
             }
         }
     }
 }
 
 /* Starts loading a chunk of channels of the block's images. */
-__device__ __forceinline__ void bring_images(const args &p, float *raw, int first, int here, int chunk)
+__device__ __forceinline__ void bring_images(const args &p, float *raw, int first, int images, int chunk)
 {
-    const int places = p.in[0] * p.in[1], have = min(CC, p.channels - chunk * CC);
-    for (int i = 0; i < here; i++) {
-        bring(raw + i * CC * places, p.x + (first + i) * p.xs + (i64)chunk * CC * places, have * places,
-              p.fours);
+    const int positions = p.in[0] * p.in[1], have = min(CC, p.channels - chunk * CC);
+    for (int i = 0; i < images; i++) {
+        bring(raw + i * CC * positions, p.x + (first + i) * p.xs + (i64)chunk * CC * positions,
+              have * positions, p.fours);
     }
 }
 
 /* Splits the loaded images.  Ends with a barrier; returns the inverse of the scale. */
-__device__ __forceinline__ float cut_images(const args &p, u16 *halves, int low, const float *raw, int here,
-                                            int chunk, u32 *seen)
+__device__ __forceinline__ float split_images(const args &p, u16 *halves, int low, const float *raw,
+                                              int images, int chunk, u32 *seen)
 {
-    const int places = p.in[0] * p.in[1], have = min(CC, p.channels - chunk * CC);
+    const int positions = p.in[0] * p.in[1], have = min(CC, p.channels - chunk * CC);
     u32 most = 0;
     float f[2];
     fetched();
-    for (int i = 0; i < here; i++) {
-        most = largest(raw + i * CC * places, have * places, p.fours, most);
+    for (int i = 0; i < images; i++) {
+        most = largest(raw + i * CC * positions, have * positions, p.fours, most);
     }
     most = over_block(most, seen);
     factors(most, f);
-    for (int i = 0; i < here; i++) {
-        cut_image(p, halves + i * places * PITCH, low, raw + i * CC * places, have, f);
+    for (int i = 0; i < images; i++) {
+        split_image(p, halves + i * positions * PITCH, low, raw + i * CC * positions, have, f);
     }
     __syncthreads();
     return unscaled(most);

@@ -6,7 +6,7 @@
 #include "heavy/conv/cuda/cuda.h"
 #include "heavy/conv/cuda/split_fp16/shared_image_args.h"
 
-enum { HALVES_TILE = 32, HALVES_MOST_WARPS = 16, HALVES_SLOTS = 3, HALVES_MOST_SHARED = 220 << 10 };
+enum { SHARED_IMAGE_TILE = 32, SHARED_IMAGE_MOST_WARPS = 16, SHARED_IMAGE_MOST_SHARED = 220 << 10 };
 
 struct mc_shared_image_kernel {
     const char *name;           /* NULL: none */
@@ -23,7 +23,7 @@ struct mc_shared_image {
     /* register_weights.cu: sixteens of y's positions that are taken at once; else 0 */
     int ks;
     int64_t w_first;            /* elements from w to the tap that is read first */
-    size_t scale_at, cut_at;    /* in the workspace */
+    size_t scale_at, split_at;    /* in the workspace */
     bool fours, edges;          /* edges: windows reach beyond the image */
 };
 
@@ -44,8 +44,8 @@ const char *mc_shared_image_refuse(const struct mc_conv_problem *p);
 const char *mc_shared_image_fit(mc_shared_image_lay_out *lay_out, const struct mc_conv_problem *p);
 /* The time of three multiplications of halves for each term, of so many positions an image, at a share of
  * the tensor cores' speed. */
-double mc_shared_image_seconds(const struct mc_shared_image *h, const struct mc_conv_problem *p, int places,
-                         double share);
+double mc_shared_image_seconds(const struct mc_shared_image *h, const struct mc_conv_problem *p,
+                               int positions, double share);
 /* blocks of so many threads that a multiprocessor runs at once */
 unsigned mc_shared_image_blocks(const struct mc_shared_image *h, unsigned threads);
 

@@ -5,32 +5,32 @@
  * positions and results a warp.  A row of a window is a position of the image, so nothing is gathered.
  * Rows outside of the image are a row of zeros.  Filters pass through a ring of slots.  EDGES: windows
  * reach beyond the image. */
-enum { STEPS = 4 };             /* steps of 16 terms in a slot */
+enum { STEPS = SHARED_IMAGE_STEPS };
 
 struct row {                    /* the window of this lane's row */
-    int line, place, at;
+    int line, position, at;
 };
 struct band {                   /* first and last line in which windows of 32 positions begin */
     int first, last;
 };
 
-__device__ __forceinline__ row row_at(const args &p, int tile, int here)
+__device__ __forceinline__ row row_at(const args &p, int tile, int count)
 {
     const int lane = threadIdx.x % 32, outs = p.out[0] * p.out[1], mine = tile * 16 + lane % 16,
-              r = mine < here * outs ? mine : 0;
+              r = mine < count * outs ? mine : 0;
     const int image = r / outs, u = r - image * outs;
     row a;
     a.line = u / p.out[1] * p.stride[0] - p.pad[0];
-    a.place = u % p.out[1] * p.stride[1] - p.pad[1];
-    a.at = ((image * p.in[0] + a.line) * p.in[1] + a.place) * PITCH + lane / 16 * 8;
+    a.position = u % p.out[1] * p.stride[1] - p.pad[1];
+    a.at = ((image * p.in[0] + a.line) * p.in[1] + a.position) * PITCH + lane / 16 * 8;
     return a;
 }
 
-__device__ __forceinline__ band band_of(const args &p, int tile, int here)
+__device__ __forceinline__ band band_of(const args &p, int tile, int count)
 {
-    const int outs = p.out[0] * p.out[1], from = tile * 32, to = min(from + 31, here * outs - 1);
+    const int outs = p.out[0] * p.out[1], from = tile * 32, to = min(from + 31, count * outs - 1);
     const bool one = from / outs == to / outs;
-    if (from >= here * outs) {
+    if (from >= count * outs) {
         return { 1 << 20, 1 << 20 };    /* beyond all lines: none of its taps is inside */
     }
     return { one ? from % outs / p.out[1] * p.stride[0] - p.pad[0] : -(1 << 20),
@@ -40,19 +40,19 @@ __device__ __forceinline__ band band_of(const args &p, int tile, int here)
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) gather(const __grid_constant__ args p)
 {
     follow();
-    extern __shared__ uint4 room[];
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, places = p.in[0] * p.in[1],
+    extern __shared__ uint4 shared[];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, positions = p.in[0] * p.in[1],
               outs = p.out[0] * p.out[1];
-    const int low = (p.images * places + 1) * PITCH, zero = p.images * places * PITCH,
-              first = blockIdx.x * p.images, here = min(p.images, p.n - first);
-    u16 *const halves = (u16 *)room;
+    const int low = (p.images * positions + 1) * PITCH, zero = p.images * positions * PITCH,
+              first = blockIdx.x * p.images, count = min(p.images, p.n - first);
+    u16 *const halves = (u16 *)shared;
     int4 *const shift = (int4 *)(halves + 2 * low); /* of a step: lines, positions, both as an offset */
     u32 *const seen = (u32 *)(shift + p.steps);
     uint4 *const ring = (uint4 *)(seen + MOST_WARPS);   /* before filters arrive: images */
     float *const raw = (float *)ring;
     const int tile = warp % p.down, column = warp / p.down * 4, slot = STEPS * p.right * 128;
-    const row a[2] = { row_at(p, tile * 2, here), row_at(p, tile * 2 + 1, here) };
-    const band lines = band_of(p, tile, here);
+    const row a[2] = { row_at(p, tile * 2, count), row_at(p, tile * 2 + 1, count) };
+    const band lines = band_of(p, tile, count);
     float sum[2][4][4] = {}, part[2][4][4] = {};
     clear(halves + zero, PITCH);
     clear(halves + zero + low, PITCH);
@@ -65,8 +65,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) gather(const __gri
     for (int chunk = 0; chunk < p.chunks; chunk++) {
         const int step0 = chunk * p.steps;
         __syncthreads();        /* all threads are done with the ring */
-        bring_images(p, raw, first, here, chunk);
-        const float scale = cut_images(p, halves, low, raw, here, chunk, seen);
+        bring_images(p, raw, first, count, chunk);
+        const float scale = split_images(p, halves, low, raw, count, chunk, seen);
         bring_filters<STEPS>(p, ring, step0);
         fetch_mark();
         if (STEPS < p.steps) {
@@ -97,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) gather(const __gri
 #pragma unroll
                 for (int m = 0; m < 2; m++) {
                     const bool in = !EDGES || ((u32)(a[m].line + by.x) < (u32)p.in[0] &&
-                                               (u32)(a[m].place + by.y) < (u32)p.in[1]);
+                                               (u32)(a[m].position + by.y) < (u32)p.in[1]);
                     const u16 *const at = halves + (in ? a[m].at + by.z : zero);
                     read_rows(h[m], at);
                     read_rows(l[m], at + low);
@@ -122,12 +122,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) gather(const __gri
 #pragma unroll
     for (int i = 0; i < 4; i++) {
         const int r = tile * 32 + i * 8 + lane / 4, image = r / outs;
-        const i64 place = (first + image) * p.ts[0] + r - image * outs;
+        const i64 position = (first + image) * p.ts[0] + r - image * outs;
 #pragma unroll
         for (int e = 0; e < 8; e++) {
             const int result = result0 + e / 2 * 8 + e % 2;
-            if (image < here && result < p.results) {
-                const i64 at = place + result * p.ts[1];
+            if (image < count && result < p.results) {
+                const i64 at = position + result * p.ts[1];
                 float v = p.alpha * (sum[i / 2][e / 2][i % 2 * 2 + e % 2] * scale[e]) + bias[e];
                 p.to[at] = finish(p.c0 ? v + p.beta * p.c0[at] : v, ACT);
             }

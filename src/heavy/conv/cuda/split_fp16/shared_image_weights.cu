@@ -1,10 +1,10 @@
 /* shared_image_weights.cu: gradients of filters of small images on tensor cores, with whole images in
  * shared memory (shared_image.cu).
  *
- * `cut` splits all images first, since every block reads them.  A block has some taps and loops over
+ * `split` splits all images first, since every block reads them.  A block has some taps and loops over
  * images: w = y' x, summed over the positions of each. shared_image_sum.cu adds the partial sums of
  * blocks. */
-enum { UNITS = 2 };             /* of a warp: 32 filters times 16 channels of a tap */
+enum { UNITS = SHARED_IMAGE_UNITS };
 
 struct parts {                  /* of a split image, in halves */
     int x, y, pitch;            /* x: both halves of a chunk of x; y: of a block of y; pitch: of y's lines */
@@ -22,8 +22,8 @@ __device__ __forceinline__ parts parts_of(const args &p)
 }
 
 /* FB filters of y as (filter, position), padded to whole sixteens of positions. */
-__device__ __forceinline__ void cut_lines(u16 *to, int low, const float *y, int have, int outs, int pitch,
-                                          const float f[2])
+__device__ __forceinline__ void split_rows(u16 *to, int low, const float *y, int have, int outs, int pitch,
+                                           const float f[2])
 {
     for (int r = threadIdx.x / 32; r < FB; r += blockDim.x / 32) {
 #pragma unroll 4
@@ -36,38 +36,38 @@ __device__ __forceinline__ void cut_lines(u16 *to, int low, const float *y, int 
 }
 
 /* A block splits one image (along x); along y: a chunk of channels of x, or a block of filters of y. */
-extern "C" __global__ void __launch_bounds__(256) cut(const __grid_constant__ args p)
+extern "C" __global__ void __launch_bounds__(256) split(const __grid_constant__ args p)
 {
     follow();
-    extern __shared__ uint4 room[];
+    extern __shared__ uint4 shared[];
     __shared__ u32 seen[MOST_WARPS];
     const parts a = parts_of(p);
-    const int image = blockIdx.x, which = blockIdx.y, places = p.in[0] * p.in[1], outs = p.out[0] * p.out[1],
-              block = which - p.chunks;
+    const int image = blockIdx.x, which = blockIdx.y, positions = p.in[0] * p.in[1],
+              outs = p.out[0] * p.out[1], block = which - p.chunks;
     const bool of_x = which < p.chunks;
     const int have = of_x ? min(CC, p.channels - which * CC) : min(FB, p.results - block * FB),
-              count = have * (of_x ? places : outs), size = of_x ? a.x : a.y;
-    const float *const from = of_x ? p.x + image * p.xs + (i64)which * CC * places
+              count = have * (of_x ? positions : outs), size = of_x ? a.x : a.y;
+    const float *const from = of_x ? p.x + image * p.xs + (i64)which * CC * positions
                                    : p.y + image * p.ys + (i64)block * FB * outs;
     const u32 most = over_block(largest(from, count, p.fours, 0), seen);
     float f[2];
     factors(most, f);
     if (of_x) {
-        for (int u = threadIdx.x; u < 2 * places; u += blockDim.x) {
-            room[u * PITCH / 8 + CC / 8] = { 0, 0, 0, 0 };  /* the gap after each position */
+        for (int u = threadIdx.x; u < 2 * positions; u += blockDim.x) {
+            shared[u * PITCH / 8 + CC / 8] = { 0, 0, 0, 0 };  /* the gap after each position */
         }
-        cut_image(p, (u16 *)room, size / 2, from, have, f);
+        split_image(p, (u16 *)shared, size / 2, from, have, f);
     } else {
-        cut_lines((u16 *)room, size / 2, from, have, outs, a.pitch, f);
+        split_rows((u16 *)shared, size / 2, from, have, outs, a.pitch, f);
     }
     if (threadIdx.x == 0) {
         p.scale[image * (p.chunks + a.f_blocks) + which] = unscaled(most);
     }
     __syncthreads();
-    u16 *const to = p.cut + (of_x ? (i64)(image * p.chunks + which) * a.x
+    u16 *const to = p.split + (of_x ? (i64)(image * p.chunks + which) * a.x
                                   : (i64)p.n * p.chunks * a.x + (i64)(image * a.f_blocks + block) * a.y);
     for (int e = threadIdx.x; e < size / 8; e += blockDim.x) {
-        ((uint4 *)to)[e] = room[e];
+        ((uint4 *)to)[e] = shared[e];
     }
 }
 
@@ -81,17 +81,17 @@ __device__ __forceinline__ void bring_halves(u16 *to, const u16 *from, int halve
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __grid_constant__ args p)
 {
     follow();
-    extern __shared__ uint4 room[];
+    extern __shared__ uint4 shared[];
     const parts z = parts_of(p);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, outs = p.out[0] * p.out[1],
               taps = p.k[0] * p.k[1], long_y = z.pitch - 8;
     const int block = blockIdx.y % z.f_blocks, chunk = blockIdx.y / z.f_blocks % p.chunks,
               set = blockIdx.y / z.f_blocks / p.chunks * p.per_set;
-    const u16 *const from_x = p.cut + (i64)chunk * z.x, *const from_y = p.cut + (i64)p.n * p.chunks * z.x +
+    const u16 *const from_x = p.split + (i64)chunk * z.x, *const from_y = p.split + (i64)p.n * p.chunks * z.x +
                                                                         (i64)block * z.y;
     const float *const scale_x = p.scale + chunk, *const scale_y = p.scale + p.chunks + block;
     const int step_x = p.chunks * z.x, step_y = z.f_blocks * z.y, step_scale = p.chunks + z.f_blocks;
-    u16 *const halves = (u16 *)room, *const zero = halves + 2 * (z.x + z.y);
+    u16 *const halves = (u16 *)shared, *const zero = halves + 2 * (z.x + z.y);
     int4 *const window = (int4 *)(zero + PITCH);    /* of a position: line, position in it, offset */
     /* this warp's units: 32 filters, 16 channels of a tap */
     const int down = warp % (FB / 32), unit = warp / (FB / 32) * UNITS;
@@ -144,11 +144,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) weights(const __gr
                 for (int i = 0; i < UNITS; i++) {
                     const bool in = !EDGES || ((u32)(at.x + line[i]) < (u32)p.in[0] &&
                                                (u32)(at.y + along[i]) < (u32)p.in[1]);
-                    const u16 *const place = x + at.z + (line[i] * p.in[1] + along[i]) * PITCH +
+                    const u16 *const src = x + at.z + (line[i] * p.in[1] + along[i]) * PITCH +
                                              (unit + i) % C16 * 16 + lane / 16 * 8;
                     u32 b[4], c[4];
-                    read_columns(b, in ? place : zero);
-                    read_columns(c, in ? place + z.x / 2 : zero);
+                    read_columns(b, in ? src : zero);
+                    read_columns(c, in ? src + z.x / 2 : zero);
 #pragma unroll
                     for (int e = 0; e < 4; e++) {
                         multiply(part[i][e / 2][e % 2], h[e / 2], c[e % 2 * 2], c[e % 2 * 2 + 1]);

@@ -78,7 +78,7 @@ static mc_status pack_filters(const struct split *d, const struct mc_conv_proble
         .k = { (int)p->s.k[1], (int)p->s.k[2] }, .k_pad = (int)d->k_pad,
         .reverse = forward ? p->s.flip : !p->s.flip, .unit = d->unit,
         .shift = { (int)p->s.dilation[1], (int)p->s.dilation[2] }, .line = (int)from->size[1] * from->pad,
-        .place = from->pad,
+        .position = from->pad,
     };
     return mc_split_pack_filters(&d->s, &f, (int)p->s.groups);
 }
@@ -285,7 +285,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     const struct side x = side(d, p, false), y = side(d, p, true);
     const size_t half = 2 * sizeof(uint16_t), seen = sizeof(struct mc_split_seen);
     const size_t packed = (size_t)(d->rows_pad * d->k_pad * p->s.groups) * half;
-    const size_t room[PARTS] = {
+    const size_t bytes[PARTS] = {
         [SEEN_A] = (size_t)p->s.n * seen,
         [SEEN_B] = (size_t)MC_MAX(p->s.f, p->s.c) * seen,
         [HALVES_A] = (size_t)half_elements(p->s.pass == CONV_FORWARD ? &x : &y, p) * half,
@@ -295,7 +295,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     };
     for (int i = 0; i < PARTS; i++) {
         d->at[i] = d->base.workspace;
-        d->base.workspace += round_up(room[i]);
+        d->base.workspace += round_up(bytes[i]);
     }
     return &d->base;
 }

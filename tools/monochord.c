@@ -20,14 +20,14 @@ static const struct command commands[] = {
     { "info",   "[--flags | FILE]",     "processor, compiler, libraries found, cache; with --flags every flag; of a .npz or .safetensors file its arrays", command_info },
     { "run",    "FILE [OPTION ...]",    "compile a text-form program, show its passes, call it", command_run, run_options },
     { "train",  "MODEL [OPTION ...]",   "train a model of layers, a line each, with checkpoints and a report", command_train, train_options },
-    { "data",   "WHERE [SHEET.png]",    "what data there is, and a sheet of its pictures", command_data },
-    { "predict", "FILE [OPTION ...] [PICTURE ...]", "what a trained model makes of pictures, or of data", command_predict, predict_options },
-    { "demo",   "[PAGE]",               "LeNet learns drawn digits, the tutorial's loop races NumPy; writes report.html", command_demo },
-    { "bench",  "SUITE [--only TEXT] [--json]", "measure; without SUITE a list of suites", command_bench,
-      "  --only TEXT  the cases whose names have TEXT\n"
-      "  --json       an object a line\n" },
-    { "wisdom", "show|clear|export FILE|import FILE|picture FILE", "what timing found out about this machine", command_wisdom },
-    { "ops",    "[WORD ...]",           "the ops, or those whose name or description has each word", command_ops },
+    { "data",   "WHERE [SHEET.png]",    "describe data, and write a sheet of its pictures", command_data },
+    { "predict", "FILE [OPTION ...] [PICTURE ...]", "apply a trained model to pictures, tables or data", command_predict, predict_options },
+    { "demo",   "[PAGE]",               "train LeNet on generated digits, time the tutorial's loop against NumPy; writes report.html", command_demo },
+    { "bench",  "SUITE [--only TEXT] [--json]", "run benchmarks; without SUITE list the suites", command_bench,
+      "  --only TEXT  only the cases whose names contain TEXT\n"
+      "  --json       print one object a line\n" },
+    { "wisdom", "show|clear|export FILE|import FILE|picture FILE", "show, clear, export or import the results of timing on this machine", command_wisdom },
+    { "ops",    "[WORD ...]",           "list the ops, or those whose name or description has each word", command_ops },
     { "docs",   "DIR",                  "write DIR/ops.md, DIR/flags.md, DIR/layers.md and DIR/api/ops-*.md from the tables", command_docs },
     { "help",   "[COMMAND]",            "this list; or one command with its options, as COMMAND --help", command_help },
 };

@@ -210,7 +210,7 @@ TEST(every_formula_is_what_it_says)
 /* Families whose own tests see to it that no row is left out. */
 static bool tested_elsewhere(const struct mc_op *op)
 {
-    static const char *const families[] = { "Convolution by its other names", "cuda-convnet and Nervana",
+    static const char *const families[] = { "Convolution under other names", "cuda-convnet and Nervana",
                                             "Images" };
     bool found = false;
     for (size_t i = 0; i < NELEM(families); i++) {

@@ -312,7 +312,7 @@ TEST(wrong_demands)
         { "m", "m", MC_EGRAD, "the cost must be a float scalar, not float64[3, 4]; take its sum or mean" },
         { "sum(k)", "k", MC_EGRAD, "the cost must be a float scalar, not int64" },
         { "s > 0", "s", MC_EGRAD, "the cost must be a float scalar, not bool" },
-        { "sum(tri_gamma(u))", "u", MC_EGRAD, "tri_gamma has no gradient by its argument 1: tri_gamma(u)" },
+        { "sum(tri_gamma(u))", "u", MC_EGRAD, "tri_gamma has no gradient with respect to argument 1: tri_gamma(u)" },
         { "sum(max_and_argmax(m, axis=0)[0])", "max_and_argmax", MC_ESYNTAX, "'max_and_argmax' is a function: max_and_argmax(" },
     };
     for (size_t r = 0; r < NELEM(row); r++) {

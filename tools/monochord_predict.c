@@ -83,7 +83,7 @@ static int likeliest(int n, const double *v)
     return best;
 }
 
-/* A line of a table: the answer and how likely each class is, or the numbers. */
+/* A line of a table: the answer and the probability of each class, or the numbers. */
 static void tell_row(const struct model *m, const struct manner *how, const double *v)
 {
     char name[64];
@@ -240,7 +240,7 @@ static bool evaluate(struct model *m, const char *place, const struct words *w)
 const char predict_options[] =
     "  FILE          what monochord train saved\n"
     "  --data WHERE  the errors on all of its test set\n"
-    "  --csv         answers as a table: the numbers, or the answer and how likely each class is\n"
+    "  --csv         answers as a table: the numbers, or the answer and the probability of each class\n"
     "  --invert      pictures have dark ink on a light ground\n"
     "  PICTURE       PNG, PPM or PGM\n"
     "  TABLE         FILE.csv, FILE.tsv or csv:FILE: an answer for each line\n";
@@ -271,11 +271,12 @@ int command_predict(int argc, char **argv)
         }
     }
     if (good && !(file && (inputs || where))) {
-        good = !(file ? complain("predict: nothing to look at: name pictures, tables, or --data WHERE")
+        good = !(file ? complain("predict: no input is given; name pictures, tables or --data WHERE")
                       : complain_usage("predict"));
     }
-    good = good && (!how.csv || tables == 0 || tables == inputs ||
-                    !complain("predict: --csv: pictures and tables have different columns; one of them"));
+    good = good &&
+           (!how.csv || tables == 0 || tables == inputs ||
+            !complain("predict: --csv: pictures and tables have different columns; give only one kind"));
     good = good && train_floats() && checkpoint_model(&m, file, &w);
     mc_function *f = good && inputs ? mc_net_predictor(m.net) : NULL;
     if (good && inputs && !f) {

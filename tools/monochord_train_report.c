@@ -96,7 +96,7 @@ static void tiles(struct text *t, const struct run *r, const struct findings *f)
         tile(t, "of training", seconds < 100 ? "%.1f s" : "%.0f s", seconds);
         tile_whole(t, "examples a second", (double)mc_data_count(r->train) * n / seconds);
     }
-    tile_whole(t, "examples to learn from", (double)mc_data_count(r->train));
+    tile_whole(t, "training examples", (double)mc_data_count(r->train));
     tile_whole(t, "parameters", (double)mc_net_count(r->m.net, "trainable"));
     text_addf(t, "</div>\n");
 }
@@ -105,11 +105,11 @@ static void mistakes(struct text *t, const struct run *r, const struct findings 
 {
     text_addf(t, "<h2>The worst mistakes</h2>\n<div class=\"card\">");
     if (f->nworst == 0) {
-        text_addf(t, "<p>There are none: every example of the test set is answered rightly.</p></div>\n");
+        text_addf(t, "<p>There are none: every example of the test set is answered correctly.</p></div>\n");
         return;
     }
-    text_addf(t, "<p class=\"dim small\">What was answered wrongly with the most confidence: the label, and "
-                 "in orange the answer.</p><div class=\"shots\">\n");
+    text_addf(t, "<p class=\"dim small\">The wrong answers with the highest confidence: the label, and in "
+                 "orange the answer.</p><div class=\"shots\">\n");
     for (int i = 0; i < f->nworst; i++) {
         const struct mistake *m = &f->worst[i];
         text_addf(t, "<figure>");
@@ -134,9 +134,9 @@ static void confusion(struct text *t, const struct run *r, const struct findings
     for (int i = 0; i < n * f->classes; i++) {
         most = i / f->classes != i % f->classes && f->confusion[i] > most ? f->confusion[i] : most;
     }
-    text_addf(t, "<h2>Labels and answers</h2>\n<div class=\"card\"><p class=\"dim small\">How many examples "
-                 "of the test set got which answer: a row for each class, a column for each answer. "
-                 "What is right stands on the diagonal.</p><table class=\"mat\"><tr><th></th>");
+    text_addf(t, "<h2>Labels and answers</h2>\n<div class=\"card\"><p class=\"dim small\">The number of "
+                 "examples of the test set by class (rows) and answer (columns). Correct answers are on the "
+                 "diagonal.</p><table class=\"mat\"><tr><th></th>");
     for (int k = 0; k < n; k++) {
         text_addf(t, "<th>");
         html_add(t, mc_data_class(r->held, k));
@@ -176,9 +176,9 @@ static void confusion(struct text *t, const struct run *r, const struct findings
 
 static void layers(struct text *t, const struct run *r)
 {
-    text_addf(t, "<h2>The network</h2>\n<p class=\"dim small\">Its layers, from the input above to the "
-                 "answer below: the name and kind of each, the sizes of what it gives for one example, "
-                 "and how many numbers it learned.</p>\n<div class=\"card\">");
+    text_addf(t, "<h2>The network</h2>\n<p class=\"dim small\">Its layers, from the input at the top to the "
+                 "answer at the bottom: the name and kind of each, the sizes of its result for one example, "
+                 "and the number of its parameters.</p>\n<div class=\"card\">");
     draw_network(t, r);
     text_addf(t, "</div>\n<details><summary>Show the formula of each layer</summary>\n<div "
                  "class=\"card\"><table class=\"plain\"><tr><th>layer</th><th>formula</th></tr>\n");

@@ -346,8 +346,8 @@ static mc_status find_mode(struct compiling *c)
         }
     }
     const char *near = mc_near_miss(word, modes, NELEM(modes));
-    return mc_fail(MC_EARG, "compile: there is no mode '%s'%s%s%s", word,
-                   near ? "; did you mean '" : "; there are FAST_RUN, FAST_COMPILE, DEBUG and NANGUARD",
+    return mc_fail(MC_EARG, "compile: unknown mode '%s'%s%s%s", word,
+                   near ? "; did you mean '" : "; expected FAST_RUN, FAST_COMPILE, DEBUG or NANGUARD",
                    near ? near : "", near ? "'?" : "");
 }
 
@@ -368,7 +368,7 @@ static void let_go(struct compiling *c)
 mc_function *mc_compile_at(mc_graph *g, const mc_spec *spec, const char *file, int line)
 {
     if (!g || !spec) {
-        mc_fail(MC_EARG, "compile: there is no %s", g ? "spec" : "graph");
+        mc_fail(MC_EARG, "compile: the %s is NULL", g ? "spec" : "graph");
         return NULL;
     }
     struct compiling c = { .user = g, .spec = spec, .file = file, .line = line };

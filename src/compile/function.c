@@ -161,7 +161,7 @@ void mc_function_free(mc_function *f)
 mc_function *mc_function_copy(mc_function *f, int share_updates)
 {
     if (!f) {
-        mc_fail(MC_EARG, "function_copy: there is no function");
+        mc_fail(MC_EARG, "function_copy: the function is NULL");
         return NULL;
     }
     const struct mc_program *p = &f->code->program;

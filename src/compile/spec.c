@@ -109,9 +109,10 @@ static mc_status add_update(struct compiling *c, struct mc_shared *t, mc_node *v
     }
     if (value->type.dtype != t->type.dtype) {
         if (mc_is_float(value->type.dtype) && !mc_is_float(t->type.dtype)) {
-            return mc_fail(MC_ETYPE,
-                           "compile: updates: '%s' is %s, its new value %s; cast it if digits may be lost",
-                           t->name, mc_dtype_name(t->type.dtype), mc_dtype_name(value->type.dtype));
+            return mc_fail(
+                MC_ETYPE,
+                "compile: updates: '%s' has dtype %s, its new value %s; cast it if digits may be lost",
+                t->name, mc_dtype_name(t->type.dtype), mc_dtype_name(value->type.dtype));
         }
         value = mc_cast_to(value, t->type.dtype);
     }
@@ -225,7 +226,7 @@ mc_status mc_spec_unused(struct compiling *c)
         known |= strcmp(what, words[i]) == 0;
     }
     if (!known) {
-        return mc_fail(MC_EARG, "compile: on_unused is '%s'; there are raise, warn and ignore", what);
+        return mc_fail(MC_EARG, "compile: on_unused is '%s'; expected raise, warn or ignore", what);
     }
     size_t n, count = 0;
     mc_node **all = mc_spec_results(c, &n), **list = all ? mc_graph_reach((int)n, all, &count) : NULL;

@@ -9,8 +9,8 @@ static mc_node *no_gradient(mc_node *n, int wrt)
 {
     struct mc_str text = { 0 };
     mc_node_print(&text, n, 2);
-    mc_node *e = mc_node_fail(n->graph, MC_EGRAD, "%s has no gradient by its argument %d: %s", n->op->name,
-                              wrt + 1, text.s ? text.s : "");
+    mc_node *e = mc_node_fail(n->graph, MC_EGRAD, "%s has no gradient with respect to argument %d: %s",
+                              n->op->name, wrt + 1, text.s ? text.s : "");
     mc_str_free(&text);
     return e;
 }

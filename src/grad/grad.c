@@ -386,7 +386,7 @@ mc_status mc_grads(mc_node *cost, int n, mc_node *const *wrt, mc_node **out, con
     if (g) {
         g->label = NULL; /* gradients have labels of their own */
     }
-    mc_status s = g ? grads(g, cost, n, wrt, out, spec) : mc_fail(MC_EARG, "grad: there is no node");
+    mc_status s = g ? grads(g, cost, n, wrt, out, spec) : mc_fail(MC_EARG, "grad: the cost is NULL");
     if (g) {
         g->label = label;
     }

@@ -53,7 +53,7 @@ static bool has_gradients(struct parser *p, size_t at)
 static struct val call_grad(struct parser *p, struct args *a, size_t at)
 {
     if (a->n != 2 || !has_gradients(p, at)) {
-        mc_parse_fail(p, at, "grad takes a cost and the variables to differentiate by");
+        mc_parse_fail(p, at, "grad takes a cost and the variables to differentiate with respect to");
         return mc_val_of(p->g->error, at);
     }
     mc_node *cost = mc_val_node(p, &a->value[0]);
@@ -87,8 +87,10 @@ static struct val call_product(struct parser *p, struct args *a, size_t at, bool
 {
     mc_node *in[3] = { NULL };
     if (a->n != 3) {
-        mc_parse_fail(p, at, "%s takes f, the variable to differentiate by, and a vector of the shape of %s",
-                      left ? "Lop" : "Rop", left ? "f" : "the variable");
+        mc_parse_fail(
+            p, at,
+            "%s takes f, the variable to differentiate with respect to, and a vector of the shape of %s",
+            left ? "Lop" : "Rop", left ? "f" : "the variable");
     }
     for (int i = 0; i < 3 && !p->failed; i++) {
         in[i] = mc_val_node(p, &a->value[i]);
@@ -108,7 +110,7 @@ static struct val call_tuple(struct parser *p, struct args *a, size_t at)
         in[i] = mc_val_node(p, &a->value[i]);
     }
     if (a->n < 2) {
-        mc_parse_fail(p, at, "a tuple has two values or more");
+        mc_parse_fail(p, at, "a tuple must have at least two values");
     }
     p->location.at = at;
     return p->failed ? mc_val_of(p->g->error, at)

@@ -225,7 +225,7 @@ mc_status mc_picture_make(struct mc_picture *p, int n, mc_node *const *outputs,
 {
     *p = (struct mc_picture){ 0 };
     if (n > 0 && !outputs) {
-        return mc_fail(MC_EARG, "picture: there is no list of nodes (NULL)");
+        return mc_fail(MC_EARG, "picture: the list of nodes is NULL");
     }
     mc_graph *g = mc_graph_of(n, outputs);
     for (int i = 0; i < n; i++) {
@@ -234,7 +234,7 @@ mc_status mc_picture_make(struct mc_picture *p, int n, mc_node *const *outputs,
         }
     }
     if (!g) {
-        return mc_fail(MC_EARG, "picture: there are no nodes to show");
+        return mc_fail(MC_EARG, "picture: the list of nodes is empty");
     }
     mc_node **list = mc_graph_reach(n, outputs, &p->total);
     unsigned char *shown = mc_calloc(g->nodes.n, 1, "picture");

@@ -176,7 +176,7 @@ static struct val parse_member(struct parser *p, struct val x)
     mc_parse_next(p);
     struct tok name = p->tok;
     if (name.kind != T_NAME) {
-        mc_parse_fail(p, name.at, "expected a name behind '.'");
+        mc_parse_fail(p, name.at, "expected a name after '.'");
         return x;
     }
     char *word = mc_parse_copy(p, &name);
@@ -203,8 +203,8 @@ static struct val parse_member(struct parser *p, struct val x)
     if (strcmp(word, "dtype") == 0) {
         return (struct val){ .kind = V_TEXT, .text = mc_dtype_name(n->type.dtype), .dtype = -1, .at = x.at };
     }
-    mc_parse_fail(p, name.at, "a tensor has no '.%s'; there are .T, .shape, .ndim, .dtype and every function",
-                  word);
+    mc_parse_fail(p, name.at,
+                  "a tensor has no attribute '.%s'; expected .T, .shape, .ndim, .dtype or a function", word);
     return x;
 }
 

@@ -312,7 +312,7 @@ char *mc_graph_text(const mc_graph *g, int n, mc_node *const *outputs)
         given = outputs[i];
     }
     if (!given) {
-        mc_fail(MC_EARG, g ? "text of a graph: a node is NULL" : "text of a graph: there is no graph (NULL)");
+        mc_fail(MC_EARG, g ? "text of a graph: a node is NULL" : "text of a graph: the graph is NULL");
         return NULL;
     }
     mc_node **list = mc_graph_reach(n, outputs, &count);

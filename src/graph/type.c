@@ -53,7 +53,8 @@ mc_status mc_broadcast(const struct mc_op *op, int nin, const struct mc_type *in
                     mc_str_add(&text, k ? (k + 1 == nin ? " and " : ", ") : "");
                     mc_dims_text(&text, in[k].rank, in[k].dims);
                 }
-                mc_status s = mc_fail(MC_ESHAPE, "%s: shapes %s do not fit: sizes %lld and %lld on axis %d",
+                mc_status s = mc_fail(MC_ESHAPE,
+                                      "%s: shapes %s do not broadcast: sizes %lld and %lld on axis %d",
                                       op->name, text.s ? text.s : "", (long long)size, (long long)d, axis);
                 mc_str_free(&text);
                 return s;

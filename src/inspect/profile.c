@@ -342,7 +342,7 @@ mc_status mc_function_profile(const mc_function *f, FILE *to)
     struct mc_profile p;
     struct mc_str out = { 0 };
     if (!f) {
-        return mc_fail(MC_EARG, "profile: there is no function");
+        return mc_fail(MC_EARG, "profile: the function is NULL");
     }
     pthread_mutex_t *lock = &((mc_function *)f)->lock;
     pthread_mutex_lock(lock);

@@ -161,12 +161,12 @@ static mc_status graph(const struct page *g)
     if (n && s == MC_OK) {
         s = mc_picture_make(&pic, n, out, &(struct mc_picture_says){ label, badge });
         if (s == MC_OK) {
-            mc_str_add(g->out, "<h2>Graph of operations</h2>\n<p class=\"dim small\">What is left of the "
-                               "formulas after simplification, an operation a box, from the "
-                               "inputs above to the results below. A box says its operation, the type and "
-                               "sizes of its result (? where only the call tells), and the "
-                               "step that computes it.</p>\n<details><summary>Show the graph</summary>\n<div "
-                               "class=\"card graph\">\n");
+            mc_str_add(g->out, "<h2>Graph of operations</h2>\n<p class=\"dim small\">The formulas after "
+                               "simplification, one operation in each box, from the inputs at the top to the "
+                               "results at the bottom. A box shows its operation, the type and sizes of its "
+                               "result (? where a size depends on the call), and the step that computes "
+                               "it.</p>\n<details><summary>Show the graph</summary>\n<div class=\"card "
+                               "graph\">\n");
             s = mc_svg_add(g->out, &pic);
             mc_str_add(g->out, "</div></details>\n");
             mc_picture_free(&pic);
@@ -276,10 +276,11 @@ static void steps(const struct page *g)
 {
     int quiet = 0;
     mc_str_add(g->out,
-               "<h2>Steps</h2>\n<p class=\"dim small\">What one call does, in the order in which it runs");
-    mc_str_add(g->out, g->p->seconds > 0 ? ": the share of the time, the time of one call, and how much "
-                                           "arithmetic or memory traffic that is a second. "
-                                         : "; the steps were not timed. ");
+               "<h2>Steps</h2>\n<p class=\"dim small\">The work of one call, in the order of execution");
+    mc_str_add(g->out, g->p->seconds > 0
+                           ? ": the share of the time, the time of one call, and the arithmetic "
+                             "or memory traffic in a second. "
+                           : "; the steps were not timed. ");
     mc_str_add(
         g->out,
         "Open a step to see its formula and, where it was compiled, its code.</p>\n<div class=\"card\">\n");
@@ -297,10 +298,11 @@ static void steps(const struct page *g)
     }
     mc_str_add(g->out, "</div>\n");
     if (quiet) {
-        mc_str_addf(g->out,
-                    "<p class=\"dim small\">%d more step%s only find%s sizes or look at values in another "
-                    "shape, and take no time of note.</p>\n",
-                    quiet, quiet == 1 ? "" : "s", quiet == 1 ? "s" : "");
+        mc_str_addf(
+            g->out,
+            "<p class=\"dim small\">%d more step%s only find%s sizes or view values in another shape, "
+            "and take negligible time.</p>\n",
+            quiet, quiet == 1 ? "" : "s", quiet == 1 ? "s" : "");
     }
 }
 
@@ -345,9 +347,10 @@ static void value_box(const struct page *g, const struct mc_life *l, double wide
 static void memory(const struct page *g)
 {
     double wide = 920, high = 220, arena = (double)MC_MAX(g->p->arena, (size_t)1);
-    mc_str_add(g->out, "<h2>Memory</h2>\n<p class=\"dim small\">A box is an intermediate value: as high as "
-                       "it is large, from the step that makes it to the last one that reads it. "
-                       "Values that are not needed at the same time share memory: ");
+    mc_str_add(g->out,
+               "<h2>Memory</h2>\n<p class=\"dim small\">A box is an intermediate value: its height is "
+               "its size, and it extends from the step that makes it to the last one that reads it. "
+               "Values that are not needed at the same time share memory: ");
     mc_str_bytes(g->out, (double)g->p->arena);
     mc_str_add(g->out, " hold what would take ");
     mc_str_bytes(g->out, (double)g->p->separate);
@@ -413,7 +416,7 @@ mc_status mc_function_report_with(const mc_function *f, FILE *to, const char *ti
     struct mc_profile p;
     struct mc_str out = { 0 };
     if (!f) {
-        return mc_fail(MC_EARG, "report: there is no function");
+        return mc_fail(MC_EARG, "report: the function is NULL");
     }
     pthread_mutex_t *lock = &((mc_function *)f)->lock;
     pthread_mutex_lock(lock);

@@ -50,8 +50,8 @@ bool mc_nn_known(struct mc_nn_build *b, const char *why, int axis)
 {
     return axis < mc_nn_rank(b, 0) && mc_nn_dims(b, 0)[axis] >= 0 ? true
            : axis < mc_nn_rank(b, 0)
-               ? mc_nn_refuse(b, NULL, "size %d of its input must be known, for %s", axis, why)
-               : mc_nn_refuse(b, NULL, "its input has rank %d, and no axis %d", mc_nn_rank(b, 0), axis);
+               ? mc_nn_refuse(b, NULL, "size %d of the input must be known for %s", axis, why)
+               : mc_nn_refuse(b, NULL, "the input has rank %d and no axis %d", mc_nn_rank(b, 0), axis);
 }
 
 void mc_nn_let_shape(struct mc_nn_build *b, const char *name, int rank, const int64_t *dims)
@@ -71,12 +71,12 @@ bool mc_nn_sizes(struct mc_nn_build *b, const char *field, int n, int64_t least,
 {
     int have = mc_nn_list(mc_nn_get(&b->set, field), out, NN_MOST_AXES);
     if (have != n && have != 1) {
-        return mc_nn_refuse(b, field, "%s has %d sizes, for %d axes", field, have, n);
+        return mc_nn_refuse(b, field, "%s has %d sizes for %d axes", field, have, n);
     }
     for (int i = 0; i < n; i++) {
         out[i] = out[have == 1 ? 0 : i];
         if (out[i] < least) {
-            return mc_nn_refuse(b, field, "%s is %lld, less than %lld", field, (long long)out[i],
+            return mc_nn_refuse(b, field, "%s is %lld; expected at least %lld", field, (long long)out[i],
                                 (long long)least);
         }
     }
@@ -95,7 +95,7 @@ bool mc_nn_axes(struct mc_nn_build *b, const char *field, int rank, bool *in)
     for (int i = 0; i < n; i++) {
         int64_t axis = list[i] < 0 ? list[i] + rank : list[i];
         if (axis < 0 || axis >= rank) {
-            return mc_nn_refuse(b, field, "there is no axis %lld in rank %d", (long long)list[i], rank);
+            return mc_nn_refuse(b, field, "axis %lld is out of range for rank %d", (long long)list[i], rank);
         }
         in[axis] = true;
     }
@@ -112,7 +112,7 @@ static bool borrow(struct mc_nn_build *b, const char *field, mc_shared *s, const
         same = mc_node_dims(n)[i] == dims[i];
     }
     if (!same) {
-        return mc_nn_refuse(b, field, "'%s' has another shape than %s", mc_shared_name(s), field);
+        return mc_nn_refuse(b, field, "the shape of '%s' is not that of %s", mc_shared_name(s), field);
     }
     for (int i = 0; i < b->net->nparam; i++) {
         known |= b->net->param[i].shared == s;

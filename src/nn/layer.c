@@ -36,8 +36,8 @@ static struct mc_nn_hint near_kind(struct mc_nn_slice word)
     int n = 0;
     if (mc_nn_is_act(word)) {
         struct mc_nn_hint alone;
-        mc_snprintf(alone.text, sizeof alone.text, "; a nonlinearity alone is 'nonlinearity %.*s'",
-                    (int)word.n, word.s);
+        mc_snprintf(alone.text, sizeof alone.text,
+                    "; a layer that is only a nonlinearity is 'nonlinearity %.*s'", (int)word.n, word.s);
         return alone;
     }
     for (const struct mc_nn_kind *k; n < COUNT(names) && (k = kind_at(n)); n++) {
@@ -58,8 +58,8 @@ static bool add_input(struct mc_nn_build *b, struct mc_nn_slice name, mc_layer *
         return mc_nn_wrong(b->set.line, name.s, MC_EARG, "there is no layer '%.*s'", (int)name.n, name.s);
     }
     if (*n == most) {
-        return mc_nn_wrong(b->set.line, name.s, MC_EARG, "%s takes no more than %d layers",
-                           b->layer->kind->name, most);
+        return mc_nn_wrong(b->set.line, name.s, MC_EARG, "%s takes at most %d layers", b->layer->kind->name,
+                           most);
     }
     in[(*n)++] = l;
     return true;
@@ -158,7 +158,7 @@ static bool run(struct mc_nn_build *b, int pass)
         l->node[pass] = mc_nn_formula(b->net, b->set.line, where.bad ? l->name : where.s, t.s);
     } else if (mc_graph_status(b->net->g) == MC_OK) {
         mc_nn_wrong(b->set.line, b->set.line->text, MC_EARG,
-                    "%s: its formula has a name in it that is no setting: %s", l->kind->name, b->form[pass]);
+                    "%s: the formula has a name that is not a setting: %s", l->kind->name, b->form[pass]);
     }
     mc_nn_free(&t);
     mc_nn_free(&where);
@@ -199,7 +199,8 @@ static bool name_it(struct mc_nn_build *b, struct mc_nn_slice given)
     int same = 1;
     if (given.n && !is_name(given)) {
         return mc_nn_wrong(b->set.line, given.s, MC_ESYNTAX,
-                           "'%.*s' is no name: letters, digits and _, no digit first", (int)given.n, given.s);
+                           "'%.*s' is not a valid name: use letters, digits and _, and no digit first",
+                           (int)given.n, given.s);
     }
     for (int i = 0; i < b->net->nlayer; i++) {
         same += b->net->layer[i]->kind == l->kind;
@@ -215,7 +216,7 @@ static bool name_it(struct mc_nn_build *b, struct mc_nn_slice given)
     if (l->name && mc_net_find(b->net, l->name)) {
         mc_nn_free(&t);
         return mc_nn_wrong(b->set.line, given.n ? given.s : b->set.line->text, MC_EARG,
-                           "there is a layer '%s' already", l->name);
+                           "there is already a layer '%s'", l->name);
     }
     t.n = 0;
     mc_nn_addf(&t, "%s_det", l->name);

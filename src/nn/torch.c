@@ -90,8 +90,8 @@ static mc_status read_line(const char **at, int number, struct line *l)
     }
     *at += **at == '#' ? strcspn(*at, "\n") : 0;
     if (!good || (**at && **at != '\n')) {
-        return mc_fail(MC_ESYNTAX, "names, line %d: not 'layer = module' or 'layer = module epsilon=0.001'",
-                       number);
+        return mc_fail(MC_ESYNTAX,
+                       "names, line %d: expected 'layer = module' or 'layer = module epsilon=0.001'", number);
     }
     *at += **at == '\n';
     return MC_OK;
@@ -345,7 +345,7 @@ static mc_status load_part(const struct dict *d, struct part *p, const char *pat
         return MC_OK;
     }
     if (!mc_archive_has(z, p->name)) {
-        return mc_fail(MC_EARG, "%s: '%s' is not in it, which '%s' would be", path, p->name, p->param->name);
+        return mc_fail(MC_EARG, "%s: the file has no '%s' for '%s'", path, p->name, p->param->name);
     }
     mc_array *a = mc_archive_load(z, p->name);
     const int rank = torch_dims(p, d->net->g, dims);
@@ -372,7 +372,7 @@ mc_status mc_net_load_torch(mc_net *net, const char *path, const char *names)
     for (int i = 0; s == MC_OK && i < mc_archive_count(z); i++) {
         s = expected(&d, mc_archive_name(z, i))
                 ? MC_OK
-                : mc_fail(MC_EARG, "%s: it has '%s', which the net has not", path, mc_archive_name(z, i));
+                : mc_fail(MC_EARG, "%s: the file has '%s', but the net has not", path, mc_archive_name(z, i));
     }
     for (int i = 0; s == MC_OK && i < d.npart; i++) {
         s = load_part(&d, &d.part[i], path, z);

@@ -25,7 +25,7 @@ static mc_node *build_transpose(mc_graph *g, int nin, mc_node *const *in, const 
     int r = in[0]->type.rank;
     if (!attr[0].none) {
         if (attr[0].n != r) {
-            return mc_node_fail(g, MC_ESHAPE, "transpose: %d axes for rank %d", attr[0].n, r);
+            return mc_node_fail(g, MC_ESHAPE, "transpose: %d axes are given for rank %d", attr[0].n, r);
         }
         return shuffle(in[0], r, attr[0].ints);
     }
@@ -150,7 +150,8 @@ static mc_node *build_flatten(mc_graph *g, int nin, mc_node *const *in, const st
     int r = in[0]->type.rank;
     mc_node *size[MC_MAX_RANK], *arg[2] = { in[0], NULL };
     if (ndim < 1 || ndim > MC_MAX_RANK || (ndim > r && r)) {
-        return mc_node_fail(g, MC_ESHAPE, "flatten: ndim %lld for rank %d", (long long)ndim, r);
+        return mc_node_fail(g, MC_ESHAPE, "flatten: ndim %lld is out of range for rank %d", (long long)ndim,
+                            r);
     }
     if (r == ndim) {
         return in[0];
@@ -214,7 +215,7 @@ static mc_node *build_cast_to(mc_graph *g, int nin, mc_node *const *in, const st
 static mc_node *build_default(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr)
 {
     (void)attr;
-    return nin < 2 ? mc_node_fail(g, MC_EARG, "default: needs two arguments") : in[0] ? in[0] : in[1];
+    return nin < 2 ? mc_node_fail(g, MC_EARG, "default: expected two arguments") : in[0] ? in[0] : in[1];
 }
 
 /* pattern[i]: 1 promises size 1 along axis i, which then broadcasts; 0 removes such a promise; any other
@@ -272,8 +273,8 @@ static mc_node *build_patternbroadcast(mc_graph *g, int nin, mc_node *const *in,
     (void)nin;
     return attr[0].n == in[0]->type.rank
                ? rebroadcast(g, in[0], attr[0].ints)
-               : mc_node_fail(g, MC_EARG, "patternbroadcast: %d entries for rank %d", attr[0].n,
-                              in[0]->type.rank);
+               : mc_node_fail(g, MC_EARG, "patternbroadcast: the pattern has %d entries, but x has rank %d",
+                              attr[0].n, in[0]->type.rank);
 }
 
 /* The sizes of these axes become unknown in the graph; a shape plan knows them again. */
@@ -295,24 +296,24 @@ static mc_status same_elements(const mc_node *n, mc_array *const *in, mc_array *
 }
 
 const struct mc_op mc_ops_axes[] = {
-    { .name = "transpose", .params = "x, axes=None:ints", .nout = 1, .build = build_transpose, .doc = "axes reversed, or in the order given" },
-    { .name = "swapaxes", .params = "x, a:int, b:int", .nout = 1, .build = build_swapaxes, .doc = "two axes exchanged" },
-    { .name = "expand_dims", .params = "x, axis:int", .nout = 1, .build = build_expand_dims, .doc = "a new axis of size 1" },
-    { .name = "shape_padleft", .params = "x, n=1:int", .nout = 1, .build = build_padleft, .doc = "n axes of size 1 in front" },
-    { .name = "shape_padright", .params = "x, n=1:int", .nout = 1, .build = build_padright, .doc = "n axes of size 1 behind" },
-    { .name = "shape_padaxis", .params = "x, axis:int", .nout = 1, .build = build_expand_dims, .doc = "a new axis of size 1" },
-    { .name = "squeeze", .params = "x, axis=None:axes", .nout = 1, .build = build_squeeze, .doc = "axes of size 1 dropped" },
-    { .name = "flatten", .params = "x, ndim=1:int", .nout = 1, .build = build_flatten, .doc = "the last axes joined so that ndim remain" },
-    { .name = "count", .params = "x, axis=None:axes", .nout = 1, .build = build_count, .doc = "how many elements the axes hold" },
-    { .name = "as_float", .flags = OP_HIDDEN, .params = "x", .nout = 1, .build = build_as_float, .doc = "x, or its elements as float64 if they are integers" },
-    { .name = "wide", .flags = OP_HIDDEN, .params = "x", .nout = 1, .build = build_wide, .doc = "x, half types as float32, integers as float64" },
-    { .name = "cast_to", .flags = OP_HIDDEN, .params = "x, dtype=None:dtype", .nout = 1, .build = build_cast_to, .doc = "x cast to a dtype, floatX if none is given" },
+    { .name = "transpose", .params = "x, axes=None:ints", .nout = 1, .build = build_transpose, .doc = "x with its axes reversed, or in the given order" },
+    { .name = "swapaxes", .params = "x, a:int, b:int", .nout = 1, .build = build_swapaxes, .doc = "x with two axes exchanged" },
+    { .name = "expand_dims", .params = "x, axis:int", .nout = 1, .build = build_expand_dims, .doc = "x with a new axis of size 1" },
+    { .name = "shape_padleft", .params = "x, n=1:int", .nout = 1, .build = build_padleft, .doc = "x with n axes of size 1 added in front" },
+    { .name = "shape_padright", .params = "x, n=1:int", .nout = 1, .build = build_padright, .doc = "x with n axes of size 1 added at the end" },
+    { .name = "shape_padaxis", .params = "x, axis:int", .nout = 1, .build = build_expand_dims, .doc = "x with a new axis of size 1" },
+    { .name = "squeeze", .params = "x, axis=None:axes", .nout = 1, .build = build_squeeze, .doc = "x without axes of size 1" },
+    { .name = "flatten", .params = "x, ndim=1:int", .nout = 1, .build = build_flatten, .doc = "x with its last axes merged, so that ndim axes remain" },
+    { .name = "count", .params = "x, axis=None:axes", .nout = 1, .build = build_count, .doc = "the number of elements along the axes" },
+    { .name = "as_float", .flags = OP_HIDDEN, .params = "x", .nout = 1, .build = build_as_float, .doc = "x; integers become float64" },
+    { .name = "wide", .flags = OP_HIDDEN, .params = "x", .nout = 1, .build = build_wide, .doc = "x; half types become float32, integers float64" },
+    { .name = "cast_to", .flags = OP_HIDDEN, .params = "x, dtype=None:dtype", .nout = 1, .build = build_cast_to, .doc = "x cast to a dtype; floatX if none is given" },
     { .name = "default", .flags = OP_HIDDEN, .params = "x=None, y", .nout = 1, .build = build_default, .doc = "x if it is given, else y" },
-    { .name = "addbroadcast", .params = "x, axis:axes", .nout = 1, .build = build_addbroadcast, .doc = "x, promised to have size 1 on these axes" },
+    { .name = "addbroadcast", .params = "x, axis:axes", .nout = 1, .build = build_addbroadcast, .doc = "x, with a promise that these axes have size 1" },
     { .name = "unbroadcast", .form = FORM_UNBROADCAST, .params = "x, axis:axes", .flags = OP_VIEW | OP_NOFOLD, .nout = 1, .build = build_unbroadcast,
       .infer = unbroadcast_infer, .size = mc_same_size, .eval = same_elements, .dx = { "g" },
       .doc = "x, which no longer broadcasts along these axes" },
     { .name = "patternbroadcast", .params = "x, pattern:ints", .nout = 1, .build = build_patternbroadcast,
-      .doc = "x, with an entry for each axis: 1 as addbroadcast, 0 as unbroadcast, -1 as it is" },
+      .doc = "x; pattern has an entry for each axis: 1 as addbroadcast, 0 as unbroadcast, -1 unchanged" },
 };
 const int mc_nops_axes = (int)NELEM(mc_ops_axes);

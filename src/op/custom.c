@@ -32,13 +32,12 @@ static mc_status infer(struct mc_infer *q)
             mc_clear_error();
             mc_status s = c->infer(c->arg, q->nin, dtype, rank, dims, i, &t->dtype, &t->rank, t->dims);
             if (s < 0) {
-                return *mc_last_error()
-                           ? s
-                           : mc_fail(s, "%s: its infer failed with %s", c->name, mc_status_name(s));
+                return *mc_last_error() ? s
+                                        : mc_fail(s, "%s: infer failed with %s", c->name, mc_status_name(s));
             }
             if (t->rank < 0 || t->rank > MC_MAX_RANK || (unsigned)t->dtype >= MC_NDTYPE) {
-                return mc_fail(MC_EARG, "%s: its infer gave result %d rank %d, dtype %d", c->name, i, t->rank,
-                               (int)t->dtype);
+                return mc_fail(MC_EARG, "%s: infer gave result %d an invalid type: rank %d, dtype %d",
+                               c->name, i, t->rank, (int)t->dtype);
             }
         }
     }
@@ -60,7 +59,7 @@ static mc_status eval(const mc_node *n, mc_array *const *in, mc_array *const *ou
         mc_clear_error();
         s = c->run(c->arg, n->nin, (const mc_array *const *)dense, c->nout, out);
         if (s < 0 && !*mc_last_error()) {
-            mc_fail(s, "%s: its run failed with %s", c->name, mc_status_name(s));
+            mc_fail(s, "%s: run failed with %s", c->name, mc_status_name(s));
         }
     }
     for (int i = 0; i < n->nin; i++) {
@@ -147,21 +146,23 @@ static bool is_word(const char *s)
 mc_status mc_register(mc_graph *g, const mc_custom *row)
 {
     if (!g || !row || !row->name || !*row->name) {
-        return mc_fail(MC_EARG, "register: there is no %s", !g ? "graph" : "name");
+        return mc_fail(MC_EARG, "register: the %s is missing", !g ? "graph" : "name");
     }
-    const char *wrong = row->nin < 0 || row->nin > 8                    ? "takes at most 8 inputs"
-                        : row->nout < 1 || row->nout > 8                ? "gives 1 to 8 results"
-                        : row->kernel && (row->nin > 3 || row->nin < 1) ? "has kernel text: 1 to 3 inputs"
-                        : row->kernel && row->nout != 1                 ? "has kernel text: one result"
-                        : row->kernel && row->cuda ? "has kernel text, which GPUs run too, and CUDA C"
-                        : row->threads < 0 || row->threads > 1024
-                            ? "asks for blocks that are not of 1 to 1024 threads"
-                        : !row->kernel && !row->run && !row->cuda ? "has neither run nor kernel nor cuda"
-                        : !is_word(row->name)                     ? "is no name: letters, digits and _"
-                        : mc_op_named(g, row->name)               ? "has the name of an op there is"
-                                                                  : NULL;
+    const char *wrong = row->nin < 0 || row->nin > 8     ? "must have 0 to 8 inputs"
+                        : row->nout < 1 || row->nout > 8 ? "must have 1 to 8 results"
+                        : row->kernel && (row->nin > 3 || row->nin < 1)
+                            ? "has kernel text and must have 1 to 3 inputs"
+                        : row->kernel && row->nout != 1 ? "has kernel text and must have one result"
+                        : row->kernel && row->cuda
+                            ? "must not have both kernel text, which GPUs run too, and CUDA C"
+                        : row->threads < 0 || row->threads > 1024 ? "must have blocks of 1 to 1024 threads"
+                        : !row->kernel && !row->run && !row->cuda
+                            ? "has no implementation: give run, kernel or cuda"
+                        : !is_word(row->name)       ? "is not a valid name: use letters, digits and _"
+                        : mc_op_named(g, row->name) ? "is the name of an existing op"
+                                                    : NULL;
     for (size_t i = 0; i < g->custom.n; i++) {
-        wrong = strcmp(g->custom.at[i]->name, row->name) == 0 ? "is registered already" : wrong;
+        wrong = strcmp(g->custom.at[i]->name, row->name) == 0 ? "is already registered" : wrong;
     }
     if (wrong) {
         mc_node_fail(g, MC_EARG, "register: %s %s", row->name, wrong);

@@ -33,7 +33,7 @@ mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out)
         }
     }
     if (s == MC_OK && n->op == &mc_op_item) {
-        s = mc_fail(MC_EARG, "item: evaluated with its tuple"); /* mc_eval handles items itself */
+        s = mc_fail(MC_EARG, "item: it is evaluated with its tuple"); /* mc_eval handles items itself */
     }
     s = s < 0 ? s : n->op->infer(&q);
     for (int i = 0; s == MC_OK && i < q.nout; i++) {
@@ -45,7 +45,7 @@ mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out)
     }
     if (s == MC_OK) {
         s = n->op->eval ? n->op->eval(n, in, out)
-                        : mc_fail(MC_EUNSUPPORTED, "%s: has no reference", n->op->name);
+                        : mc_fail(MC_EUNSUPPORTED, "%s: the op has no reference", n->op->name);
     }
     for (int i = 0; s < 0 && i < q.nout; i++) {
         mc_array_unref(&out[i]);

@@ -62,10 +62,10 @@ static mc_status uniform_infer(struct mc_infer *q)
     const struct mc_type *rng = &q->in[0];
     mc_dtype d = q->attr[1].none ? mc_dtype_floatX() : (mc_dtype)mc_attr_int(&q->attr[1]);
     if (rng->dtype != MC_UINT64 || rng->rank != 1 || (rng->dims[0] >= 0 && rng->dims[0] != 2)) {
-        return mc_fail(MC_ETYPE, "a random stream is two uint64, the seed and the step");
+        return mc_fail(MC_ETYPE, "a random stream must be two uint64: the seed and the step");
     }
     if (!mc_is_float(d)) {
-        return mc_fail(MC_ETYPE, "uniform numbers are floats, not %s", mc_dtype_name(d));
+        return mc_fail(MC_ETYPE, "the dtype of uniform numbers must be a float, not %s", mc_dtype_name(d));
     }
     return mc_shape_wanted(q, 1, d, &q->out[0]);
 }
@@ -138,7 +138,7 @@ static mc_status next_stream(const mc_node *rng, const struct mc_attr *given, in
     if (!s) {
         return mc_fail(
             MC_EARG,
-            "a draw from something that is not a shared variable needs stream=, a number of its own");
+            "the random stream is not a shared variable; give the draw a number of its own by stream=");
     }
     pthread_mutex_lock(&s->lock);
     *stream = s->random;
@@ -212,7 +212,7 @@ static mc_node *build_normal(mc_graph *g, int nin, mc_node *const *in, const str
     mc_dtype d = wanted_dtype(&attr[0]), w = work_dtype(d);
     mc_node *avg = nin > 2 ? in[2] : NULL, *std = nin > 3 ? in[3] : NULL;
     if (!mc_is_float(d)) {
-        return mc_node_fail(g, MC_ETYPE, "normal: normal numbers are floats, not %s", mc_dtype_name(d));
+        return mc_node_fail(g, MC_ETYPE, "normal: the dtype must be a float, not %s", mc_dtype_name(d));
     }
     if (next_stream(in[0], &attr[1], 2, &stream) < 0) {
         return failed(g);
@@ -248,7 +248,7 @@ static mc_node *build_multinomial(mc_graph *g, int nin, mc_node *const *in, cons
     mc_dtype d = attr[0].none ? MC_INT64 : (mc_dtype)mc_attr_int(&attr[0]);
     (void)nin;
     if (r < 1 || !mc_is_float(p->type.dtype)) {
-        return mc_node_fail(g, MC_ETYPE, "multinomial: the probabilities are rows of floats");
+        return mc_node_fail(g, MC_ETYPE, "multinomial: the probabilities must be rows of floats");
     }
     if (next_stream(in[0], &attr[1], 1, &stream) < 0) {
         return failed(g);
@@ -273,7 +273,7 @@ static mc_node *build_permutation(mc_graph *g, int nin, mc_node *const *in, cons
     int64_t stream;
     (void)nin;
     if (in[1]->type.rank != 0) {
-        return mc_node_fail(g, MC_ESHAPE, "permutation: n is a single number");
+        return mc_node_fail(g, MC_ESHAPE, "permutation: n must be a scalar");
     }
     if (next_stream(in[0], &attr[0], 1, &stream) < 0) {
         return failed(g);
@@ -289,7 +289,7 @@ static mc_node *build_integers(mc_graph *g, int nin, mc_node *const *in, const s
     mc_dtype d = attr[0].none ? MC_INT64 : (mc_dtype)mc_attr_int(&attr[0]);
     (void)nin;
     if (mc_is_float(in[2]->type.dtype) || mc_is_float(in[3]->type.dtype)) {
-        return mc_node_fail(g, MC_ETYPE, "random_integers: low and high are integers");
+        return mc_node_fail(g, MC_ETYPE, "random_integers: low and high must be integers");
     }
     if (next_stream(in[0], &attr[1], 1, &stream) < 0) {
         return failed(g);
@@ -333,20 +333,20 @@ mc_shared *mc_random(mc_graph *g, const char *name, uint64_t seed)
 const struct mc_op mc_ops_random[] = {
     { .name = "random_uniform", .params = "rng, shape, stream=-1:int, dtype=None:dtype", DRAWS, .shape_args = 2,
       .build = build_random_uniform, .infer = uniform_infer, .size = uniform_size, .eval = uniform_eval, .disconnected = 3,
-      .doc = "numbers in [0, 1): what all other random numbers are made from" },
+      .doc = "uniform numbers in [0, 1), from which all other random numbers are made" },
     { .name = "uniform", .params = "rng, shape, low=None, high=None, " TAIL, DRAWS, .build = build_uniform,
-      .doc = "numbers in [low, high); of floatX unless a dtype is given" },
+      .doc = "uniform numbers in [low, high); floatX unless a dtype is given" },
     { .name = "normal", .params = "rng, shape, avg=None, std=None, " TAIL, DRAWS, .build = build_normal,
-      .doc = "normal numbers; of floatX unless a dtype is given" },
+      .doc = "normal numbers with mean avg and standard deviation std; floatX unless a dtype is given" },
     { .name = "bernoulli", .params = "rng, p, shape=None, " TAIL, DRAWS, .build = build_bernoulli,
-      .doc = "1 with probability p, else 0; of floatX unless a dtype is given" },
+      .doc = "1 with probability p, else 0; floatX unless a dtype is given" },
     { .name = "binomial", .params = "rng, p, shape=None, " TAIL, DRAWS, .build = build_bernoulli,
-      .doc = "bernoulli: binomial numbers of one trial" },
+      .doc = "binomial numbers of one trial; the same as bernoulli" },
     { .name = "multinomial", .params = "rng, p, " TAIL, DRAWS, .build = build_multinomial,
-      .doc = "for each row of probabilities a row with a single 1; of int64 unless a dtype is given" },
+      .doc = "for each row of probabilities a row with a single 1 at a random index; int64 unless a dtype is given" },
     { .name = "permutation", .params = "rng, n, stream=-1:int", DRAWS, .build = build_permutation,
-      .doc = "0 to n - 1 in random order" },
+      .doc = "the numbers 0 to n - 1 in random order" },
     { .name = "random_integers", .params = "rng, shape, low, high, " TAIL, DRAWS, .build = build_integers,
-      .doc = "integers from low to high, both possible; of int64 unless a dtype is given" },
+      .doc = "integers from low to high, both included; int64 unless a dtype is given" },
 };
 const int mc_nops_random = (int)NELEM(mc_ops_random);

@@ -62,21 +62,21 @@ static const struct mc_op_family families[] = {
       "reshape to a shape with another number of elements is an error: MC_ESHAPE while building if the "
       "sizes are known, else when the function is called." },
     { "Shapes, axes, dtypes", mc_ops_axes, .count = &mc_nops_axes },
-    { "Over axes", mc_ops_reduce, .count = &mc_nops_reduce, .rules =
-      "`axis` is one axis, a list of axes, or None for all. With `keepdims=True` the axes stay, with size "
-      "1. Of no elements `sum` is 0, `prod` is 1, `any` is False and `all` is True; `max`, `min`, `argmax` "
-      "and `argmin` refuse them." },
-    { "Running over an axis", mc_ops_running, .count = &mc_nops_running, .rules =
+    { "Reductions", mc_ops_reduce, .count = &mc_nops_reduce, .rules =
+      "`axis` is one axis, a list of axes, or None for all. With `keepdims=True` the axes stay, with size 1. "
+      "For no elements `sum` is 0, `prod` is 1, `any` is False and `all` is True; `max`, `min`, `argmax` and "
+      "`argmin` refuse them." },
+    { "Scans", mc_ops_running, .count = &mc_nops_running, .rules =
       "The result has the shape of x; with `axis=None` x is flattened first. Small integers and bool become "
       "64-bit integers." },
     { "Slices", mc_ops_index, .count = &mc_nops_index },
-    { "At index tensors", mc_ops_gather, .count = &mc_nops_gather, .rules =
+    { "Indexing by tensors", mc_ops_gather, .count = &mc_nops_gather, .rules =
       "Indices are integers; negative ones count from the end. An index out of range is an error, "
       "MC_EINDEX, at the latest when the function is called. Indices have no gradient." },
-    { "Side by side", mc_ops_join, .count = &mc_nops_join, .rules =
+    { "Joining and splitting", mc_ops_join, .count = &mc_nops_join, .rules =
       "Inputs of several dtypes are promoted to one. Their sizes must agree along all axes but the one that "
       "they are joined along." },
-    { "Made from a shape", mc_ops_make, .count = &mc_nops_make, .rules =
+    { "Arrays from shapes", mc_ops_make, .count = &mc_nops_make, .rules =
       "A shape is a vector of integers or a list of integer scalars. Its length must be known when the "
       "graph is built." },
     { "Products", mc_ops_product, .count = &mc_nops_product, .rules =
@@ -84,12 +84,11 @@ static const struct mc_op_family families[] = {
       "MC_ESHAPE. Products of floats are computed by one of the solvers in `src/heavy/gemm`, which the planner "
       "chooses." },
     { "Convolution", mc_ops_conv, .count = &mc_nops_conv, .rules =
-      "x has the axes batch, channels, then one to three axes of places; w has filters, channels of a "
-      "group, then taps. Both are promoted to one float dtype; two arrays of integers are refused. "
-      "`flip=True` turns the filters round, as a convolution does; with `flip=False` the op is a "
-      "correlation. Each is computed by one of the solvers in `src/heavy/conv`, which the planner chooses: "
-      "[convolution](../convolution.md)." },
-    { "Convolution by its other names", mc_ops_conv_names, .count = &mc_nops_conv_names, .rules =
+      "x has the axes batch, channels, then one to three spatial axes; w has filters, channels of a group, "
+      "then taps. Both are promoted to one float dtype; two arrays of integers are an error. `flip=True` "
+      "flips the filters, as a convolution does; with `flip=False` the op is a correlation. Each is computed "
+      "by one of the solvers in `src/heavy/conv`, which the planner chooses: [convolution](../convolution.md)." },
+    { "Convolution under other names", mc_ops_conv_names, .count = &mc_nops_conv_names, .rules =
       "These are `conv`, `conv_inputs` and `conv_weights` under the names and with the arguments of other "
       "libraries. Shapes and dtypes are theirs." },
     { "cuda-convnet and Nervana", mc_ops_conv_kin, .count = &mc_nops_conv_kin, .rules =
@@ -102,12 +101,12 @@ static const struct mc_op_family families[] = {
       "others. `stride` and `pad` have as many numbers as `ws`. Maxima have the dtype of x; averages of "
       "integers are floats." },
     { "Pooling", mc_ops_pool_draw, .count = &mc_nops_pool_draw },
-    { "Pooling by its other names", mc_ops_pool_names, .count = &mc_nops_pool_names, .rules =
-      "These are `pool` and its kin under the names and with the arguments of other libraries." },
+    { "Pooling under other names", mc_ops_pool_names, .count = &mc_nops_pool_names, .rules =
+      "These are `pool` and related ops under the names and with the arguments of other libraries." },
     { "Normalisation", mc_ops_norm, .count = &mc_nops_norm, .rules =
       "The result has the dtype of x; integers become floats." },
     { "Normalisation", mc_ops_norm_batch, .count = &mc_nops_norm_batch },
-    { "In order", mc_ops_sort, .count = &mc_nops_sort, .rules =
+    { "Sorting", mc_ops_sort, .count = &mc_nops_sort, .rules =
       "NaN is larger than every number. Equal elements stay in their order." },
     { "Random", mc_ops_random, .count = &mc_nops_random, .rules =
       "`rng` is a random stream, made by `mc_random`. The numbers follow from its seed, the number of the "

@@ -22,7 +22,7 @@ COMPARE = ["<", "<=", ">", ">=", "==", "!="]
 # What the library says no to, with reason: what was drawn is no program.
 REFUSALS = re.compile("|".join([
     "use xor or invert", "does not depend", "no gradient", "never broadcasts", "would be rounded", "needs integers or bool",
-    "is not known", "tensor with 8 axes", "does not fit into", "only a size known to be 1", "not known to be", "promise", "axes of size 1 alone", "whole number", "is not a float",
+    "is not known", "fewer than 8 axes", "does not fit into", "only a size known to be 1", "not known to be", "promise", "axes of size 1 alone", "whole number", "integer scalar", "is not a float",
 ]))
 
 

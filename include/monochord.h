@@ -605,9 +605,9 @@ MC_API mc_status mc_function_set(mc_function *f, const char *input, mc_arg value
  *     mc_export_c("lenet.c", 2, (mc_export_function[]){ { train, "train", "x[32, 1, 28, 28], t[32]" },
  *                                                       { predict, "predict", "x[1, 1, 28, 28]" } });
  *
- * gives struct lenet with the shared variables of both, lenet_init(), lenet_train() and lenet_predict(), which
- * do what calls of the functions do, updates included, at these sizes.  The bits are those of the function
- * called with the flag `portable`. */
+ * gives struct lenet with the shared variables of both, lenet_init(), lenet_train() and lenet_predict(),
+ * which do what calls of the functions do, updates included, at these sizes.  The bits are those of the
+ * function called with the flag `portable`. */
 typedef struct mc_export_function { /* a function and its name in the file */
     mc_function *function;
     const char *name;

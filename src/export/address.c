@@ -1,6 +1,7 @@
 /* address.c: where values lie in an exported file, as C expressions.
  *
- * Invariant: an expression is the address that a call of the library would use: the same slot, the same offset. */
+ * Invariant: an expression is the address that a call of the library would use: the same slot, the same
+ * offset. */
 #include "export/exporting.h"
 #include <inttypes.h>
 #include <math.h>
@@ -24,11 +25,14 @@ const char *mc_export_format(struct mc_export_one *x, const char *fmt, ...)
 
 /* ---- elements ---- */
 
-static const struct { const char *type; } types[MC_NDTYPE] = {
-    [MC_BOOL] = { "uint8_t" }, [MC_INT8] = { "int8_t" }, [MC_INT16] = { "int16_t" }, [MC_INT32] = { "int32_t" },
-    [MC_INT64] = { "int64_t" }, [MC_UINT8] = { "uint8_t" }, [MC_UINT16] = { "uint16_t" },
-    [MC_UINT32] = { "uint32_t" }, [MC_UINT64] = { "uint64_t" }, [MC_FLOAT16] = { "uint16_t" },
-    [MC_BFLOAT16] = { "uint16_t" }, [MC_FLOAT32] = { "float" }, [MC_FLOAT64] = { "double" },
+static const struct {
+    const char *type;
+} types[MC_NDTYPE] = {
+    [MC_BOOL] = { "uint8_t" },     [MC_INT8] = { "int8_t" },       [MC_INT16] = { "int16_t" },
+    [MC_INT32] = { "int32_t" },    [MC_INT64] = { "int64_t" },     [MC_UINT8] = { "uint8_t" },
+    [MC_UINT16] = { "uint16_t" },  [MC_UINT32] = { "uint32_t" },   [MC_UINT64] = { "uint64_t" },
+    [MC_FLOAT16] = { "uint16_t" }, [MC_BFLOAT16] = { "uint16_t" }, [MC_FLOAT32] = { "float" },
+    [MC_FLOAT64] = { "double" },
 };
 
 const char *mc_export_type(mc_dtype d)
@@ -90,7 +94,8 @@ static const char *constant(struct mc_export_one *x, int value)
     }
     if (!x->constant[value]) {
         const bool empty = mc_array_size(a) == 0;
-        mc_array *all = empty ? NULL : mc_array_wrap(a->dtype, 1, &count, NULL, a->data - before * size, NULL, NULL);
+        mc_array *all = empty ? NULL
+                              : mc_array_wrap(a->dtype, 1, &count, NULL, a->data - before * size, NULL, NULL);
         x->constant[value] = ++x->to->ndata;
         mc_str_addf(&x->to->data, "static const %s c%d[] = {", mc_export_type(a->dtype), x->constant[value]);
         if (all) {
@@ -144,8 +149,8 @@ void mc_export_dense(struct mc_str *out, const struct mc_slot *slot, const char 
 {
     const char *type = mc_export_type(slot->type.dtype);
     const int64_t size = (int64_t)mc_dtypes[slot->type.dtype].size;
-    mc_str_addf(out, "{\nconst %s *from = (const %s *)(%s);\n%s *to = (%s *)(%s);\n", type, type, from, type, type,
-                to);
+    mc_str_addf(out, "{\nconst %s *from = (const %s *)(%s);\n%s *to = (%s *)(%s);\n", type, type, from, type,
+                type, to);
     for (int a = 0; a < slot->type.rank; a++) {
         mc_str_addf(out, "for (int64_t i%d = 0; i%d < %" PRId64 "; i%d++) {\n", a, a, slot->type.dims[a], a);
     }

@@ -1,4 +1,5 @@
-/* export.c: mc_export_c: compiled functions as one C file and a header, which need no library but libc and libm.
+/* export.c: mc_export_c: compiled functions as one C file and a header, which need no library but libc and
+ * libm.
  *
  *   plan     each function at its shape, with portable solvers alone (schedule/shape_plan.c)
  *   print    each step: a kernel, a solver, a copy, a loop
@@ -89,8 +90,8 @@ static mc_status read_sizes(const struct mc_function *f, const char *text, int64
             i++;
         }
         if (!n || i == f->code->program.ninput) {
-            return mc_fail(MC_EARG, "export: %s has no input '%.*s', which the sizes '%s' name", f->name, (int)n, at,
-                           text);
+            return mc_fail(MC_EARG, "export: %s has no input '%.*s', which the sizes '%s' name", f->name,
+                           (int)n, at, text);
         }
         const int rank = f->code->program.input[i]->type.rank;
         at += n;
@@ -135,12 +136,13 @@ static mc_status make_inputs(struct mc_function *f, const char *shapes)
             const int64_t asked = dims[i][a];
             dims[i][a] = asked < 0 ? t->dims[a] : asked;
             if (t->dims[a] >= 0 && dims[i][a] != t->dims[a]) {
-                s = mc_fail(MC_ESHAPE, "export: input '%s' has size %lld on axis %d, not %lld", f->input[i].name,
-                            (long long)t->dims[a], a, (long long)asked);
+                s = mc_fail(MC_ESHAPE, "export: input '%s' has size %lld on axis %d, not %lld",
+                            f->input[i].name, (long long)t->dims[a], a, (long long)asked);
             } else if (dims[i][a] < 0) {
-                s = mc_fail(MC_ESHAPE,
-                            "export: the size of input '%s' on axis %d is open; name it, as in \"%s[32, 784]\"",
-                            f->input[i].name, a, f->input[i].name);
+                s = mc_fail(
+                    MC_ESHAPE,
+                    "export: the size of input '%s' on axis %d is open; name it, as in \"%s[32, 784]\"",
+                    f->input[i].name, a, f->input[i].name);
             }
         }
         if (s == MC_OK) {
@@ -161,9 +163,10 @@ static mc_status plan_step(struct mc_function *f, struct mc_shape_plan *p, int s
         return MC_OK;
     }
     TRY(mc_launch_plan(f, p, step, &p->step[step].exec));
-    return p->step[step].exec ? MC_OK
-                              : mc_fail(MC_EUNSUPPORTED, "a reduction over so many separate axes is not exported:\n    %s",
-                                        mc_step_text(f->code, step));
+    return p->step[step].exec
+               ? MC_OK
+               : mc_fail(MC_EUNSUPPORTED, "a reduction over so many separate axes is not exported:\n    %s",
+                         mc_step_text(f->code, step));
 }
 
 static mc_status view(struct mc_export_one *x, int step)
@@ -173,7 +176,8 @@ static mc_status view(struct mc_export_one *x, int step)
     if (!to->own) {
         return MC_OK;
     }
-    return mc_fail(MC_EUNSUPPORTED, "a copied view is not exported yet:\n    %s", mc_step_text(x->f->code, step));
+    return mc_fail(MC_EUNSUPPORTED, "a copied view is not exported yet:\n    %s",
+                   mc_step_text(x->f->code, step));
 }
 
 /* Nothing: the step has no code. */
@@ -221,7 +225,8 @@ static mc_status print_steps(struct mc_export_one *x, struct mc_str *calls)
         mc_str_add(out, "\n");
         add_comment(out, mc_step_text(x->f->code, i));
         mc_str_addf(out,
-                    "TARGET static int %s_step%d(struct %s *model, char *arena, const void *const *in, void *const *out)\n{\n"
+                    "TARGET static int %s_step%d(struct %s *model, char *arena, const void *const *in, void "
+                    "*const *out)\n{\n"
                     "(void)model, (void)arena, (void)in, (void)out;\n",
                     x->name, i, x->to->name);
         TRY(one_step(x, i, &nothing));
@@ -245,7 +250,8 @@ static void print_results(struct mc_export_one *x)
     for (int i = 0; i < pr->noutput; i++) {
         const struct mc_slot *at = &x->p->slot[pr->output[i]];
         if (at->base != BASE_OUTPUT) {
-            mc_export_dense(out, at, mc_export_address(x, pr->output[i]), mc_export_format(x, "(char *)out[%d]", i));
+            mc_export_dense(out, at, mc_export_address(x, pr->output[i]),
+                            mc_export_format(x, "(char *)out[%d]", i));
         }
     }
     for (int pass = 0; pass < 2; pass++) { /* all new values are safe before the first old one is replaced */
@@ -288,15 +294,17 @@ static const char *c_dims(struct mc_export_one *x, const struct mc_type *t)
 static const char *parameter(struct mc_export_one *x, int i)
 {
     static const char *const taken[] = {
-        "model", "memory", "arena", "in", "out", "auto", "break", "case", "char", "class", "const", "continue", "default",
-        "delete", "do", "double", "else", "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long",
-        "new", "operator", "private", "public", "register", "return", "short", "signed", "sizeof", "static", "struct",
-        "switch", "template", "this", "typedef", "union", "unsigned", "using", "virtual", "void", "volatile", "while",
+        "model",   "memory", "arena",    "in",       "out",     "auto",   "break",    "case",
+        "char",    "class",  "const",    "continue", "default", "delete", "do",       "double",
+        "else",    "enum",   "extern",   "float",    "for",     "goto",   "if",       "inline",
+        "int",     "long",   "new",      "operator", "private", "public", "register", "return",
+        "short",   "signed", "sizeof",   "static",   "struct",  "switch", "template", "this",
+        "typedef", "union",  "unsigned", "using",    "virtual", "void",   "volatile", "while",
     };
     const int nin = x->f->code->program.ninput;
-    const char *const given = i < nin                      ? x->f->input[i].name
+    const char *const given = i < nin                   ? x->f->input[i].name
                               : x->f->code->output_name ? x->f->code->output_name[i - nin]
-                                                           : NULL;
+                                                        : NULL;
     char *plain = identifier(given && *given ? given : "y", false);
     const char *name = mc_export_format(x, "%s", plain ? plain : "");
     mc_free(plain);
@@ -324,8 +332,8 @@ static void print_parameters(struct mc_export_one *x, struct mc_str *out, struct
         }
         mc_str_addf(out, ", %s%s %s%s", in && t.rank ? "const " : "", mc_export_type(t.dtype),
                     in && !t.rank ? "" : "*", parameter(x, i));
-        mc_str_addf(docs, " *   %-12s %s %s%s\n", parameter(x, i), in ? "in: " : "out:", mc_dtype_name(t.dtype),
-                    t.rank ? c_dims(x, &t) : "");
+        mc_str_addf(docs, " *   %-12s %s %s%s\n", parameter(x, i),
+                    in ? "in: " : "out:", mc_dtype_name(t.dtype), t.rank ? c_dims(x, &t) : "");
     }
 }
 
@@ -337,8 +345,8 @@ static mc_status print_function(struct mc_export_one *x, struct mc_str *header)
     s = s < 0 ? s : print_steps(x, &calls);
     if (s == MC_OK) {
         print_parameters(x, &parameters, &docs);
-        mc_str_addf(out, "\nint %s_%s(struct %s *model, void *memory%s)\n{\n", x->to->name, x->name, x->to->name,
-                    parameters.s ? parameters.s : "");
+        mc_str_addf(out, "\nint %s_%s(struct %s *model, void *memory%s)\n{\n", x->to->name, x->name,
+                    x->to->name, parameters.s ? parameters.s : "");
         mc_str_add(out, "const void *const in[] = { ");
         for (int i = 0; i < pr->ninput; i++) {
             mc_str_addf(out, "%s%s, ", x->f->arg[i]->rank ? "" : "&", parameter(x, i));
@@ -355,10 +363,11 @@ static mc_status print_function(struct mc_export_one *x, struct mc_str *header)
         print_results(x);
         mc_str_add(out, "return 0;\n}\n");
         mc_str_addf(header, "\n/* %s", x->f->name);
-        mc_str_addf(header, ".  Returns 0, or 1 if an index was out of range; then no variable has changed.\n%s */\n",
+        mc_str_addf(header,
+                    ".  Returns 0, or 1 if an index was out of range; then no variable has changed.\n%s */\n",
                     docs.s ? docs.s : "");
-        mc_str_addf(header, "int %s_%s(struct %s *model, void *memory%s);\n", x->to->name, x->name, x->to->name,
-                    parameters.s ? parameters.s : "");
+        mc_str_addf(header, "int %s_%s(struct %s *model, void *memory%s);\n", x->to->name, x->name,
+                    x->to->name, parameters.s ? parameters.s : "");
     }
     s = s == MC_OK && (parameters.bad || docs.bad || out->bad) ? MC_EMEMORY : s;
     mc_str_free(&calls);
@@ -368,8 +377,8 @@ static mc_status print_function(struct mc_export_one *x, struct mc_str *header)
 }
 
 /* f is locked, and so are its shared variables. */
-static mc_status export_locked(struct mc_export_file *to, const mc_export_function *e,
-                               struct mc_str *header, size_t *memory)
+static mc_status export_locked(struct mc_export_file *to, const mc_export_function *e, struct mc_str *header,
+                               size_t *memory)
 {
     struct mc_function *f = e->function;
     struct mc_export_one x = { .to = to, .f = f, .name = e->name };
@@ -395,10 +404,12 @@ static mc_status export_one(struct mc_export_file *to, const mc_export_function 
         return mc_fail(MC_EARG, "export: function %d is missing, or its name is", number);
     }
     if (f->code->program.dynamic) {
-        return mc_fail(MC_EUNSUPPORTED, "export: sizes of %s depend on data; give the sizes as constants", f->name);
+        return mc_fail(MC_EUNSUPPORTED, "export: sizes of %s depend on data; give the sizes as constants",
+                       f->name);
     }
     if (f->code->device != &mc_host) {
-        return mc_fail(MC_EUNSUPPORTED, "export: %s was compiled for a GPU; compile it with device=cpu", f->name);
+        return mc_fail(MC_EUNSUPPORTED, "export: %s was compiled for a GPU; compile it with device=cpu",
+                       f->name);
     }
     pthread_mutex_lock(&f->lock);
     for (int i = 0; i < f->nshared; i++) {
@@ -407,7 +418,8 @@ static mc_status export_one(struct mc_export_file *to, const mc_export_function 
     mc_status s = MC_OK;
     for (int i = 0; i < f->code->program.ninput; i++) {
         if (f->code->program.key_input[i]) {
-            s = mc_fail(MC_EUNSUPPORTED, "export: sizes of %s depend on the contents of input '%s'; give them as constants",
+            s = mc_fail(MC_EUNSUPPORTED,
+                        "export: sizes of %s depend on the contents of input '%s'; give them as constants",
                         f->name, f->input[i].name);
         }
     }
@@ -432,8 +444,9 @@ static void print_struct(struct mc_str *out, const struct mc_export_file *to)
         const mc_array *a = to->shared.at[i].shared->value;
         struct mc_str dims = { 0 };
         mc_dims_text(&dims, a->rank, a->dims);
-        mc_str_addf(out, "    %s %s[%" PRId64 "]; /* %s%s */\n", mc_export_type(a->dtype), to->shared.at[i].name,
-                    MC_MAX(mc_array_size(a), (int64_t)1), mc_dtype_name(a->dtype), a->rank ? dims.s : "");
+        mc_str_addf(out, "    %s %s[%" PRId64 "]; /* %s%s */\n", mc_export_type(a->dtype),
+                    to->shared.at[i].name, MC_MAX(mc_array_size(a), (int64_t)1), mc_dtype_name(a->dtype),
+                    a->rank ? dims.s : "");
         mc_str_free(&dims);
     }
     mc_str_add(out, to->shared.n ? "};\n" : "    char none;\n};\n");
@@ -450,16 +463,18 @@ static mc_status print_init(struct mc_str *out, const struct mc_export_file *to)
             return mc_last_status();
         }
         if (mc_array_size(plain)) {
-            mc_str_addf(out, "static const %s initial_%s[] = {", mc_export_type(plain->dtype), to->shared.at[i].name);
+            mc_str_addf(out, "static const %s initial_%s[] = {", mc_export_type(plain->dtype),
+                        to->shared.at[i].name);
             mc_export_elements(out, plain);
             mc_str_add(out, "\n};\n");
-            mc_str_addf(&copies, "    memcpy(model->%s, initial_%s, sizeof initial_%s);\n", to->shared.at[i].name,
-                        to->shared.at[i].name, to->shared.at[i].name);
+            mc_str_addf(&copies, "    memcpy(model->%s, initial_%s, sizeof initial_%s);\n",
+                        to->shared.at[i].name, to->shared.at[i].name, to->shared.at[i].name);
         }
         mc_array_unref(&a);
         mc_array_unref(&plain);
     }
-    mc_str_addf(out, "\nvoid %s_init(struct %s *model)\n{\n%s    (void)model;\n}\n", to->name, to->name, copies.s ? copies.s : "");
+    mc_str_addf(out, "\nvoid %s_init(struct %s *model)\n{\n%s    (void)model;\n}\n", to->name, to->name,
+                copies.s ? copies.s : "");
     const bool bad = copies.bad || out->bad;
     mc_str_free(&copies);
     return bad ? MC_EMEMORY : MC_OK;
@@ -472,22 +487,27 @@ static const char *file_name(const char *path)
 }
 
 /* The header's whole text around the functions' declarations. */
-static void print_header(struct mc_str *out, const struct mc_export_file *to, const char *macro, size_t memory,
-                         const char *functions)
+static void print_header(struct mc_str *out, const struct mc_export_file *to, const char *macro,
+                         size_t memory, const char *functions)
 {
-    mc_str_addf(out,
-                "/* %s.h: functions exported by Monochord.  Arrays are contiguous, the last axis varies fastest.\n"
-                " * Compile %s.c with optimization, for example cc -O3 -march=native -c %s.c */\n"
-                "#ifndef %s_H\n#define %s_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
-                "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
-                to->name, to->name, to->name, macro, macro);
+    mc_str_addf(
+        out,
+        "/* %s.h: functions exported by Monochord.  Arrays are contiguous, the last axis varies fastest.\n"
+        " * Compile %s.c with optimization, for example cc -O3 -march=native -c %s.c */\n"
+        "#ifndef %s_H\n#define %s_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
+        "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
+        to->name, to->name, to->name, macro, macro);
     print_struct(out, to);
     mc_str_addf(out,
-                "\n/* Bytes of memory that a call needs, aligned to 64.  A call with memory NULL uses memory of this file, "
-                "unless %s_NO_MEMORY\n * is defined while it is compiled; then calls of several threads must not overlap. */\n"
+                "\n/* Bytes of memory that a call needs, aligned to 64.  A call with memory NULL uses memory "
+                "of this file, "
+                "unless %s_NO_MEMORY\n * is defined while it is compiled; then calls of several threads must "
+                "not overlap. */\n"
                 "#define %s_MEMORY %zu\n",
                 macro, macro, MC_MAX(memory, (size_t)64));
-    mc_str_addf(out, "\n/* Sets the variables to the values that they had when they were exported. */\nvoid %s_init(struct %s *model);\n",
+    mc_str_addf(out,
+                "\n/* Sets the variables to the values that they had when they were exported. */\nvoid "
+                "%s_init(struct %s *model);\n",
                 to->name, to->name);
     mc_str_add(out, functions ? functions : "");
     mc_str_addf(out, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
@@ -495,7 +515,9 @@ static void print_header(struct mc_str *out, const struct mc_export_file *to, co
 
 static void print_head(struct mc_str *out, const struct mc_export_file *to, const char *macro)
 {
-    mc_str_addf(out, "/* %s.c: exported by Monochord; see %s.h. */\n#include \"%s.h\"\n#include <math.h>\n#include <string.h>\n\n",
+    mc_str_addf(out,
+                "/* %s.c: exported by Monochord; see %s.h. */\n#include \"%s.h\"\n#include "
+                "<math.h>\n#include <string.h>\n\n",
                 to->name, to->name, to->name);
     mc_str_addf(out,
                 "static char *own_memory(void)\n{\n#ifdef %s_NO_MEMORY\n    return NULL;\n#else\n"
@@ -504,7 +526,8 @@ static void print_head(struct mc_str *out, const struct mc_export_file *to, cons
                 macro, macro);
 }
 
-static mc_status write_both(const char *path, const struct mc_export_file *to, struct mc_str *c, struct mc_str *h)
+static mc_status write_both(const char *path, const struct mc_export_file *to, struct mc_str *c,
+                            struct mc_str *h)
 {
     struct mc_str name = { 0 };
     mc_str_addn(&name, path, (size_t)(file_name(path) - path));

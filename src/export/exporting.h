@@ -13,27 +13,27 @@
 /* A shared variable of any of the functions: a member of the structure. */
 struct mc_export_shared {
     struct mc_shared *shared;
-    char *name;                     /* a C identifier */
+    char *name; /* a C identifier */
 };
 /* A file that is being written. */
 struct mc_export_file {
-    const char *name;               /* the prefix of its public names */
+    const char *name; /* the prefix of its public names */
     VEC(struct mc_export_shared) shared;
-    struct mc_dialect *dialect;     /* of its kernels */
-    VEC(struct mc_kernel) kernel;   /* copies, for the functions that they call */
-    struct mc_str data, code;       /* constants; functions of steps */
-    bool f32, f64;                  /* portable sums that it needs */
-    int ndata;                      /* constants so far */
+    struct mc_dialect *dialect;   /* of its kernels */
+    VEC(struct mc_kernel) kernel; /* copies, for the functions that they call */
+    struct mc_str data, code;     /* constants; functions of steps */
+    bool f32, f64;                /* portable sums that it needs */
+    int ndata;                    /* constants so far */
 };
 /* One function at one shape. */
 struct mc_export_one {
     struct mc_export_file *to;
     struct mc_function *f;
     struct mc_shape_plan *p;
-    const char *name;               /* "train" */
-    struct mc_arena names;          /* expressions */
-    int *constant;                  /* by value: the number of the array that holds it; 0: none yet */
-    size_t memory;                  /* bytes of the arena, copies of updates included */
+    const char *name;      /* "train" */
+    struct mc_arena names; /* expressions */
+    int *constant;         /* by value: the number of the array that holds it; 0: none yet */
+    size_t memory;         /* bytes of the arena, copies of updates included */
 };
 
 /* address.c: C expressions; "" and to->code.bad if there is no memory */

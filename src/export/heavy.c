@@ -66,9 +66,9 @@ static mc_status convolution(struct mc_export_one *x, int step)
         memory[r] = mc_export_pointer(x, from[r] < 0 ? mc_heavy_result(st, 0)
                                                      : mc_heavy_source(x->f, st->heavy, from[r]));
     }
-    memory[PORTABLE_WORKSPACE] =
-        mc_export_format(x, "(%s *)(%s)", mc_export_type(x->p->slot[mc_heavy_result(st, 0)].type.dtype),
-                         mc_export_scratch(x, step, mc_heavy_copies(h)));
+    memory[PORTABLE_WORKSPACE] = mc_export_format(
+        x, "(%s *)(%s)", mc_export_type(x->p->slot[mc_heavy_result(st, 0)].type.dtype),
+        mc_export_scratch(x, step, mc_heavy_copies(h)));
     return print_program(x, h->plan, memory);
 }
 
@@ -107,7 +107,10 @@ static mc_status across(struct mc_export_one *x, int step)
 /* ---- all ---- */
 
 static mc_status (*const families[])(struct mc_export_one *x, int step) = {
-    [SOLVERS_GEMM] = product, [SOLVERS_CONV] = convolution, [SOLVERS_POOL] = pooling, [SOLVERS_NORM] = across,
+    [SOLVERS_GEMM] = product,
+    [SOLVERS_CONV] = convolution,
+    [SOLVERS_POOL] = pooling,
+    [SOLVERS_NORM] = across,
 };
 
 mc_status mc_export_heavy(struct mc_export_one *x, int step)

@@ -1,7 +1,8 @@
-/* kernel.c: kernels in an exported file: their text, and a call at one shape, with the loops, chunks and partial sums of
- * src/exec/cpu/launch.c.
+/* kernel.c: kernels in an exported file: their text, and a call at one shape, with the loops, chunks and
+ * partial sums of src/exec/cpu/launch.c.
  *
- * Invariant: kernels are called with the same counts and strides, in the same order, as the library calls them. */
+ * Invariant: kernels are called with the same counts and strides, in the same order, as the library calls
+ * them. */
 #include "export/exporting.h"
 #include <inttypes.h>
 
@@ -54,7 +55,7 @@ struct printing {
     int step;
     const struct mc_launch *l;
     const struct mc_kernel *k;
-    const char **base;              /* by operand, then row buffers or accumulators */
+    const char **base; /* by operand, then row buffers or accumulators */
 };
 
 /* Adds a term to the address of operand i: "+ outer0 * 400". */
@@ -106,8 +107,9 @@ static void end(struct printing *q)
 
 static void block(struct printing *q, const int64_t *s, const int64_t *n, bool chunks)
 {
-    const struct mc_kernel_launch at = { .s = s, .n = n, .base = q->base, .count = chunks ? "count" : NULL,
-                                         .first = chunks ? "first" : NULL };
+    const struct mc_kernel_launch at = {
+        .s = s, .n = n, .base = q->base, .count = chunks ? "count" : NULL, .first = chunks ? "first" : NULL
+    };
     mc_render_launch(&q->x->to->code, q->x->to->dialect, q->k, &at);
 }
 
@@ -116,8 +118,8 @@ static void outer_loops(struct printing *q)
 {
     for (int d = 0; d < q->l->nouter; d++) {
         const char *count = mc_export_format(q->x, "outer%d", d);
-        mc_str_addf(&q->x->to->code, "for (int64_t %s = 0; %s < %" PRId64 "; %s++) {\n", count, count, q->l->outer[d],
-                    count);
+        mc_str_addf(&q->x->to->code, "for (int64_t %s = 0; %s < %" PRId64 "; %s++) {\n", count, count,
+                    q->l->outer[d], count);
         for (int i = 0; i < q->l->nop; i++) {
             advance(q, i, count, q->l->step[i * MC_MAX_RANK + d]);
         }
@@ -165,11 +167,12 @@ static void full_reduction(struct printing *q)
     advance(q, l->nop, "chunk", 16 * q->k->nreduce);
     if (l->outer_total > 1) {
         position_of_chunk(q);
-        mc_str_addf(out, "const i64 first = chunk * %" PRId64 ", count = %" PRId64 ";\n", l->n[0] * l->n[2], l->n[0]);
+        mc_str_addf(out, "const i64 first = chunk * %" PRId64 ", count = %" PRId64 ";\n", l->n[0] * l->n[2],
+                    l->n[0]);
     } else {
         mc_str_addf(out,
-                    "const i64 first = chunk * %" PRId64 ", rest = %" PRId64 " - first, count = rest < %" PRId64
-                    " ? rest : %" PRId64 ";\n",
+                    "const i64 first = chunk * %" PRId64 ", rest = %" PRId64
+                    " - first, count = rest < %" PRId64 " ? rest : %" PRId64 ";\n",
                     l->chunk, l->n[0], l->chunk, l->chunk);
         advance_loop(q, 0, "first");
     }
@@ -178,7 +181,8 @@ static void full_reduction(struct printing *q)
     mc_str_add(out, "}\n");
     q->base = all;
     const int64_t n[4] = { l->units, 1, 1, 0 };
-    mc_render_launch_join(out, q->x->to->dialect, q->k, &(struct mc_kernel_launch){ .s = l->s, .n = n, .base = all });
+    mc_render_launch_join(out, q->x->to->dialect, q->k,
+                          &(struct mc_kernel_launch){ .s = l->s, .n = n, .base = all });
 }
 
 static size_t bytes_of(const struct mc_slot *at)
@@ -186,7 +190,8 @@ static size_t bytes_of(const struct mc_slot *at)
     return (mc_slot_bytes(at) + 63) / 64 * 64;
 }
 
-/* Rows in chunks, each with column sums of its own, which are added in double (src/exec/cpu/column_sums.c). */
+/* Rows in chunks, each with column sums of its own, which are added in double
+ * (src/exec/cpu/column_sums.c). */
 static void column_sums(struct printing *q)
 {
     struct mc_export_one *x = q->x;
@@ -202,10 +207,12 @@ static void column_sums(struct printing *q)
     }
     memcpy(moved, all, (size_t)(l->nop + 1) * sizeof *moved);
     q->base = moved;
-    mc_str_addf(out, "for (int64_t chunk = 0; chunk < %" PRId64 "; chunk++) {\nchar *part = %s + chunk * %zu;\n", l->units,
-                part, l->column_sums);
-    mc_str_addf(out, "const int64_t begin = chunk * %" PRId64 ", end = begin + %" PRId64 ";\nmemset(part, 0, %zu);\n",
-                l->chunk, l->chunk, l->column_sums);
+    mc_str_addf(out,
+                "for (int64_t chunk = 0; chunk < %" PRId64 "; chunk++) {\nchar *part = %s + chunk * %zu;\n",
+                l->units, part, l->column_sums);
+    mc_str_addf(
+        out, "const int64_t begin = chunk * %" PRId64 ", end = begin + %" PRId64 ";\nmemset(part, 0, %zu);\n",
+        l->chunk, l->chunk, l->column_sums);
     mc_str_addf(out, "for (int64_t row = begin; row < end && row < %" PRId64 "; row++) {\n", rows);
     size_t at = 0;
     for (int i = 0; i < l->nop; i++) {
@@ -237,8 +244,8 @@ static void column_sums(struct printing *q)
                     "for (int64_t chunk = 0; chunk < %" PRId64 "; chunk++) {\n"
                     "sum += (double)((const %s *)(%s + chunk * %zu + %zu))[column];\n}\n"
                     "((%s *)(%s))[column] = (%s)sum;\n}\n",
-                    mc_slot_bytes(slot) / mc_dtypes[slot->type.dtype].size, l->units, type, part, l->column_sums, at,
-                    type, all[i], type);
+                    mc_slot_bytes(slot) / mc_dtypes[slot->type.dtype].size, l->units, type, part,
+                    l->column_sums, at, type, all[i], type);
         at += bytes_of(slot);
     }
 }
@@ -304,10 +311,12 @@ mc_status mc_export_epilogue(struct mc_export_one *x, int step)
     }
     for (int b = 0; b < second; b++) {
         const char *count = mc_export_format(x, "outer%d", b);
-        mc_str_addf(&x->to->code, "for (int64_t %s = 0; %s < %" PRId64 "; %s++) {\n", count, count, l->outer[b], count);
+        mc_str_addf(&x->to->code, "for (int64_t %s = 0; %s < %" PRId64 "; %s++) {\n", count, count,
+                    l->outer[b], count);
         for (int i = 0; i < l->nop; i++) {
             const struct mc_koperand *o = &k.operand.at[i];
-            advance(&q, i, count, l->step[i * MC_MAX_RANK + b] * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size));
+            advance(&q, i, count,
+                    l->step[i * MC_MAX_RANK + b] * (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size));
         }
     }
     block(&q, s, n, false);

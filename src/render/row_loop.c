@@ -1,11 +1,11 @@
 /* row_loop.c: the innermost loops of row and fold kernels.
  *
- * Sums of floats: lanes add CHUNK elements, a section; a block of BLOCK elements adds the sums of its sections,
- * so that long rows lose no digits.  There are two forms of the loop over a section.  Either it is one
- * reduction, in an order that the compiler selects, or it has sixteen lanes (mc_kernel.lanes): element j of
- * the section belongs to lane j % 16, and at its end the lanes are combined in a tree: 8 with 8, 4 with 4, 2
- * with 2, 1 with 1.  The loop over the lanes has no sum that a compiler would have to reorder, so it becomes
- * vector code of any width, with the same bits.
+ * Sums of floats: lanes add CHUNK elements, a section; a block of BLOCK elements adds the sums of its
+ * sections, so that long rows lose no digits.  There are two forms of the loop over a section.  Either it is
+ * one reduction, in an order that the compiler selects, or it has sixteen lanes (mc_kernel.lanes): element j
+ * of the section belongs to lane j % 16, and at its end the lanes are combined in a tree: 8 with 8, 4 with 4,
+ * 2 with 2, 1 with 1.  The loop over the lanes has no sum that a compiler would have to reorder, so it
+ * becomes vector code of any width, with the same bits.
  *
  * Invariant: with lanes, the order of floating-point operations follows from the text and the sizes alone. */
 #include "render/print.h"

@@ -1,15 +1,15 @@
-/* core.h: sums of products whose order is fixed by this text: the loops behind the solvers named "portable", for
- * one element type.  It is part of exported files, as vectors.h is.
+/* core.h: sums of products whose order is fixed by this text: the loops behind the solvers named "portable",
+ * for one element type.  It is part of exported files, as vectors.h is.
  *
  * The includer defines R (float or double), S (its suffix, f32 or f64) and LANES (16 or 8).
  *
- * Invariant: the bits of a result depend on the problem and on whether the multiply-add is fused, and on nothing
- * else. */
+ * Invariant: the bits of a result depend on the problem and on whether the multiply-add is fused, and on
+ * nothing else. */
 #define NAME__(a, b) a##_##b
-#define NAME_(a, b)  NAME__(a, b)
-#define NAME(a)      NAME_(a, S)
-#define V            NAME(v)
-#define WIDTH        NAME(WIDTH)
+#define NAME_(a, b) NAME__(a, b)
+#define NAME(a) NAME_(a, S)
+#define V NAME(v)
+#define WIDTH NAME(WIDTH)
 
 /* Copies n[0] x n[1] x n[2] x n[3] elements.  g: n, the strides of dst, the strides of src. */
 TARGET static void NAME(copy)(R *dst, const R *src, const int64_t *g)
@@ -33,8 +33,9 @@ TARGET static void NAME(copy)(R *dst, const R *src, const int64_t *g)
 
 /* y[f][p] = sum over c, then over t, of w[f * wf + c * wc + wt[t]] * x[c * xc + xt[t] + p], in this order.
  * add: the sum begins with the old y.  g: f, c, t, p, wf, wc, xc, yf; offsets: wt, then xt. */
-FORCE_INLINE void NAME(columns_tile)(const int rows, const int vectors, const int tail, const int64_t *g, const int64_t *wt,
-                               const int64_t *xt, int64_t c0, int64_t c1, const R *w, const R *x, R *y, int add)
+FORCE_INLINE void NAME(columns_tile)(const int rows, const int vectors, const int tail, const int64_t *g,
+                                     const int64_t *wt, const int64_t *xt, int64_t c0, int64_t c1, const R *w,
+                                     const R *x, R *y, int add)
 {
     const int64_t taps = g[2], wf = g[4], wc = g[5], xc = g[6], yf = g[7];
     V sum[ROWS][VECTORS];
@@ -43,7 +44,9 @@ FORCE_INLINE void NAME(columns_tile)(const int rows, const int vectors, const in
         UNROLL(3)
         for (int v = 0; v < vectors; v++) {
             const R *at = y + f * yf + v * WIDTH;
-            sum[f][v] = !add ? NAME(zero)() : tail && v == vectors - 1 ? NAME(load_n)(at, tail) : NAME(load)(at);
+            sum[f][v] = !add                       ? NAME(zero)()
+                        : tail && v == vectors - 1 ? NAME(load_n)(at, tail)
+                                                   : NAME(load)(at);
         }
     }
     for (int64_t c = c0; c < c1; c++) {
@@ -53,7 +56,8 @@ FORCE_INLINE void NAME(columns_tile)(const int rows, const int vectors, const in
             V b[VECTORS];
             UNROLL(3)
             for (int v = 0; v < vectors; v++) {
-                b[v] = tail && v == vectors - 1 ? NAME(load_n)(xb + v * WIDTH, tail) : NAME(load)(xb + v * WIDTH);
+                b[v] = tail && v == vectors - 1 ? NAME(load_n)(xb + v * WIDTH, tail)
+                                                : NAME(load)(xb + v * WIDTH);
                 IN_REGISTER(b[v]);
             }
             UNROLL(8)
@@ -82,7 +86,8 @@ FORCE_INLINE void NAME(columns_tile)(const int rows, const int vectors, const in
 
 /* All rows of y for `vectors` vectors of columns; tail: the elements of the last one, if it is not full. */
 FORCE_INLINE void NAME(columns_strip)(const int vectors, const int tail, const int64_t *g, const int64_t *wt,
-                                const int64_t *xt, int64_t c0, int64_t c1, const R *w, const R *x, R *y, int add)
+                                      const int64_t *xt, int64_t c0, int64_t c1, const R *w, const R *x, R *y,
+                                      int add)
 {
     int64_t f = 0;
     for (; f + ROWS <= g[0]; f += ROWS) {
@@ -101,10 +106,12 @@ FORCE_INLINE void NAME(columns_strip)(const int vectors, const int tail, const i
     }
 }
 
-TARGET static void NAME(columns)(const int64_t *g, const int64_t *offsets, const R *w, const R *x, R *y, int add)
+TARGET static void NAME(columns)(const int64_t *g, const int64_t *offsets, const R *w, const R *x, R *y,
+                                 int add)
 {
     /* a chunk of x for one strip of columns stays in the L2 cache while all rows of w read it */
-    const int64_t taps = g[2], most = 24576 / (VECTORS * WIDTH * (taps > 0 ? taps : 1)), chunk = most < 1 ? 1 : most;
+    const int64_t taps = g[2], most = 24576 / (VECTORS * WIDTH * (taps > 0 ? taps : 1)),
+                  chunk = most < 1 ? 1 : most;
     const int64_t *wt = offsets, *xt = offsets + taps;
     for (int64_t c = 0; c < g[1] || c == 0; c += chunk) {
         const int64_t end = c + chunk < g[1] ? c + chunk : g[1];
@@ -124,9 +131,9 @@ TARGET static void NAME(columns)(const int64_t *g, const int64_t *offsets, const
     }
 }
 
-/* y[f * yf + c * yc + yt[t]] = sum over n and p of a[n * an + f * af + p] * b[n * bn + c * bc + bt[t] + p].  Element p
- * of each n is added to lane p % LANES; then the lanes are added in halves.  add: the sum is added to the old y.  g: f,
- * c, t, n, p, af, an, bc, bn, yf, yc; offsets: bt, then yt. */
+/* y[f * yf + c * yc + yt[t]] = sum over n and p of a[n * an + f * af + p] * b[n * bn + c * bc + bt[t] +
+ * p].  Element p of each n is added to lane p % LANES; then the lanes are added in halves.  add: the sum
+ * is added to the old y.  g: f, c, t, n, p, af, an, bc, bn, yf, yc; offsets: bt, then yt. */
 FORCE_INLINE R NAME(lanes)(R *t)
 {
     for (int half = LANES / 2; half > 0; half /= 2) {
@@ -138,8 +145,8 @@ FORCE_INLINE R NAME(lanes)(R *t)
 }
 
 /* Rows from f on, and columns c * taps + t from q on. */
-FORCE_INLINE void NAME(dots_tile)(const int rows, const int columns, const int64_t *g, const int64_t *offsets, int64_t q,
-                            const R *a, const R *b, R *y, int add)
+FORCE_INLINE void NAME(dots_tile)(const int rows, const int columns, const int64_t *g, const int64_t *offsets,
+                                  int64_t q, const R *a, const R *b, R *y, int add)
 {
     enum { PARTS = LANES / WIDTH };
     V sum[DOT_ROWS][DOT_COLUMNS][PARTS];
@@ -214,8 +221,8 @@ FORCE_INLINE void NAME(dots_tile)(const int rows, const int columns, const int64
 }
 
 /* Rows stay in the L1 cache while all columns pass. */
-FORCE_INLINE void NAME(dots_strip)(const int rows, const int64_t *g, const int64_t *offsets, const R *a, const R *b,
-                                   R *y, int add)
+FORCE_INLINE void NAME(dots_strip)(const int rows, const int64_t *g, const int64_t *offsets, const R *a,
+                                   const R *b, R *y, int add)
 {
     const int64_t all = g[1] * g[2];
     int64_t q = 0;

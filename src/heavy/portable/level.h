@@ -1,4 +1,5 @@
-/* level.h: the functions of core.h for both element types at one LEVEL, as a table.  The includer names it LEVEL_TABLE. */
+/* level.h: the functions of core.h for both element types at one LEVEL, as a table.  The includer names it
+ * LEVEL_TABLE. */
 #if defined(__clang__)
 #pragma STDC FP_CONTRACT OFF
 #else
@@ -14,15 +15,15 @@
 #endif
 #include "heavy/portable/vectors.h"
 
-#define R     float
-#define S     f32
+#define R float
+#define S f32
 #define LANES 16
 #include "heavy/portable/core.h"
 #undef R
 #undef S
 #undef LANES
-#define R     double
-#define S     f64
+#define R double
+#define S f64
 #define LANES 8
 #include "heavy/portable/core.h"
 
@@ -36,8 +37,8 @@
     {                                                                                                        \
         columns_##S(g, offsets, w, x, y, add);                                                               \
     }                                                                                                        \
-    static void any_dots_##S(const int64_t *g, const int64_t *offsets, const void *a, const void *b, void *y, \
-                             int add)                                                                        \
+    static void any_dots_##S(const int64_t *g, const int64_t *offsets, const void *a, const void *b,         \
+                             void *y, int add)                                                               \
     {                                                                                                        \
         dots_##S(g, offsets, a, b, y, add);                                                                  \
     }

@@ -1,5 +1,5 @@
-/* portable.h: sums of products in an order that is part of their definition.  The solvers named "portable" run
- * them, and exported files contain their text (vectors.h, core.h), so both give the same bits.
+/* portable.h: sums of products in an order that is part of their definition.  The solvers named "portable"
+ * run them, and exported files contain their text (vectors.h, core.h), so both give the same bits.
  *
  *   columns   y (f, p): a sum over c and taps of w times x, p contiguous: forward convolutions, products
  *   dots      y (f, q): a sum over positions, contiguous in both operands: gradients of weights, products
@@ -15,11 +15,12 @@
 /* The functions of one instruction set.  [0] is float32, [1] is float64.  core.h explains the arguments. */
 struct mc_portable_level {
     void (*copy[2])(void *dst, const void *src, const int64_t *g);
-    void (*columns[2])(const int64_t *g, const int64_t *offsets, const void *w, const void *x, void *y, int add);
+    void (*columns[2])(const int64_t *g, const int64_t *offsets, const void *w, const void *x, void *y,
+                       int add);
     void (*dots[2])(const int64_t *g, const int64_t *offsets, const void *a, const void *b, void *y, int add);
 };
 extern const struct mc_portable_level *const mc_portable_avx512, *const mc_portable_avx2,
-    *const mc_portable_generic;
+                                                                     *const mc_portable_generic;
 /* the widest that runs */
 const struct mc_portable_level *mc_portable_level(void);
 
@@ -28,24 +29,28 @@ const struct mc_portable_level *mc_portable_level(void);
 enum { PORTABLE_WORKSPACE = 3, PORTABLE_NMEMORY };
 enum mc_portable_kind { PORTABLE_COPY, PORTABLE_COLUMNS, PORTABLE_DOTS };
 /* One array: memory, first element, elements by which an image and a group move it. */
-struct mc_portable_at { int memory; int64_t first, image, group; };
+struct mc_portable_at {
+    int memory;
+    int64_t first, image, group;
+};
 struct mc_portable_call {
     enum mc_portable_kind kind;
-    bool add;                       /* DOTS: from the second run of images on, the sum is added to y */
-    int64_t g[12];                  /* as in core.h */
+    bool add;      /* DOTS: from the second run of images on, the sum is added to y */
+    int64_t g[12]; /* as in core.h */
     int noffset;
     int64_t *offset;
     struct mc_portable_at to, from, with; /* y, x, w of COLUMNS; y, a, b of DOTS; to and from of COPY */
 };
 struct mc_portable_program {
     mc_dtype dtype;
-    int64_t groups, images, step;   /* step: images of one run; DOTS sums over them */
+    int64_t groups, images, step; /* step: images of one run; DOTS sums over them */
     /* elements of the workspace; those at its start that are zero when the program begins */
     int64_t workspace, zeros;
     VEC(struct mc_portable_call) call;
 };
 /* A call at the end of the program, without offsets; NULL: out of memory. */
-struct mc_portable_call *mc_portable_add(struct mc_portable_program *p, enum mc_portable_kind kind, int noffset);
+struct mc_portable_call *mc_portable_add(struct mc_portable_program *p, enum mc_portable_kind kind,
+                                         int noffset);
 void mc_portable_free(struct mc_portable_program *p);
 /* memory: by number; [PORTABLE_WORKSPACE] has p->workspace elements */
 void mc_portable_run(const struct mc_portable_program *p, void *const memory[PORTABLE_NMEMORY]);
@@ -53,7 +58,10 @@ void mc_portable_run(const struct mc_portable_program *p, void *const memory[POR
 void mc_portable_print(struct mc_str *out, const struct mc_portable_program *p,
                        const char *const memory[PORTABLE_NMEMORY]);
 /* A plan whose solver runs a program. */
-struct mc_portable_plan { struct mc_plan base; struct mc_portable_program program; };
+struct mc_portable_plan {
+    struct mc_plan base;
+    struct mc_portable_program program;
+};
 struct mc_portable_plan *mc_portable_plan(mc_status (*run)(const struct mc_plan *p, void *const *operand,
                                                            void *workspace, int threads));
 /* The plan when its program is complete; fits: no memory was missing.  NULL: it is freed. */

@@ -9,7 +9,9 @@
 const struct mc_portable_level *mc_portable_level(void)
 {
     static const struct mc_portable_level *const *const of[] = {
-        [ISA_AVX512] = &mc_portable_avx512, [ISA_AVX2] = &mc_portable_avx2, [ISA_PLAIN] = &mc_portable_generic,
+        [ISA_AVX512] = &mc_portable_avx512,
+        [ISA_AVX2] = &mc_portable_avx2,
+        [ISA_PLAIN] = &mc_portable_generic,
     };
     int lanes[ISA_COUNT];
     for (int i = 0; i < ISA_COUNT; i++) {
@@ -20,12 +22,14 @@ const struct mc_portable_level *mc_portable_level(void)
 
 /* ---- making ---- */
 
-struct mc_portable_call *mc_portable_add(struct mc_portable_program *p, enum mc_portable_kind kind, int noffset)
+struct mc_portable_call *mc_portable_add(struct mc_portable_program *p, enum mc_portable_kind kind,
+                                         int noffset)
 {
     const struct mc_portable_call c = { .kind = kind,
                                         .noffset = noffset,
-                                        .offset = noffset ? mc_calloc((size_t)noffset, sizeof *c.offset, "plans")
-                                                          : NULL };
+                                        .offset = noffset
+                                                      ? mc_calloc((size_t)noffset, sizeof *c.offset, "plans")
+                                                      : NULL };
     if ((noffset && !c.offset) || !VEC_PUSH(p->call, c)) {
         mc_free(c.offset);
         return NULL;
@@ -95,7 +99,8 @@ static void run_call(const struct mc_portable_program *p, const struct mc_portab
         int64_t g[12];
         memcpy(g, c->g, sizeof g);
         g[3] = end - image;
-        level->dots[type](g, c->offset, at(p, &c->from, memory, c->from.memory == PORTABLE_WORKSPACE ? 0 : image, group),
+        level->dots[type](g, c->offset,
+                          at(p, &c->from, memory, c->from.memory == PORTABLE_WORKSPACE ? 0 : image, group),
                           at(p, &c->with, memory, c->with.memory == PORTABLE_WORKSPACE ? 0 : image, group),
                           at(p, &c->to, memory, 0, group), image > 0);
         return;
@@ -187,7 +192,8 @@ static void print_call(struct mc_str *out, const struct mc_portable_program *p, 
         return;
     }
     if (p->images > 1) {
-        mc_str_add(out, p->step > 1 ? "for (int64_t n = image; n < end; n++) {\n" : "{\nconst int64_t n = image;\n");
+        mc_str_add(out, p->step > 1 ? "for (int64_t n = image; n < end; n++) {\n"
+                                    : "{\nconst int64_t n = image;\n");
     }
     if (c->kind == PORTABLE_COPY) {
         mc_str_addf(out, "copy_%s(", type);
@@ -221,7 +227,8 @@ void mc_portable_print(struct mc_str *out, const struct mc_portable_program *p,
         if (p->step > 1) {
             mc_str_addf(out, "const int64_t end = image + %" PRId64, p->step);
             if (p->images % p->step) {
-                mc_str_addf(out, " < %" PRId64 " ? image + %" PRId64 " : %" PRId64, p->images, p->step, p->images);
+                mc_str_addf(out, " < %" PRId64 " ? image + %" PRId64 " : %" PRId64, p->images, p->step,
+                            p->images);
             }
             mc_str_add(out, ";\n");
         }
@@ -257,12 +264,17 @@ static const char *code_of(const char *text)
 
 void mc_portable_text(struct mc_str *out, bool f32, bool f64)
 {
-    static const struct { const char *type, *suffix; int lanes; } of[] = { { "float", "f32", 16 }, { "double", "f64", 8 } };
+    static const struct {
+        const char *type, *suffix;
+        int lanes;
+    } of[] = { { "float", "f32", 16 }, { "double", "f64", 8 } };
     mc_str_add(out, code_of(vectors));
     for (int i = 0; i < 2; i++) {
         if (i ? f64 : f32) {
-            mc_str_addf(out, "#define R     %s\n#define S     %s\n#define LANES %d\n%s#undef R\n#undef S\n#undef LANES\n",
-                        of[i].type, of[i].suffix, of[i].lanes, code_of(core));
+            mc_str_addf(
+                out,
+                "#define R     %s\n#define S     %s\n#define LANES %d\n%s#undef R\n#undef S\n#undef LANES\n",
+                of[i].type, of[i].suffix, of[i].lanes, code_of(core));
         }
     }
 }

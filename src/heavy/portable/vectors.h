@@ -1,8 +1,8 @@
-/* vectors.h: vectors of float and double of one instruction set, for core.h.  It is part of exported files, so it
- * is C99 that compiles as C++ too, and includes only compilers' headers.
+/* vectors.h: vectors of float and double of one instruction set, for core.h.  It is part of exported files,
+ * so it is C99 that compiles as C++ too.
  *
- * The includer defines LEVEL: 512 (AVX-512), 256 (AVX2 and FMA), 128 (16-byte vectors of gcc and clang), or 0 (no
- * extension).  Levels with a fused multiply-add give the same bits, and so do those without. */
+ * The includer defines LEVEL: 512 (AVX-512), 256 (AVX2 and FMA), 128 (16-byte vectors of gcc and clang), or 0
+ * (no extension).  Levels with a fused multiply-add give the same bits, and so do those without. */
 #if LEVEL == 512
 #define TARGET       __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))
 #define FORCE_INLINE       static inline TARGET __attribute__((always_inline))
@@ -14,12 +14,24 @@ FORCE_INLINE v_f32 zero_f32(void) { return _mm512_setzero_ps(); }
 FORCE_INLINE v_f64 zero_f64(void) { return _mm512_setzero_pd(); }
 FORCE_INLINE v_f32 load_f32(const float *p) { return _mm512_loadu_ps(p); }
 FORCE_INLINE v_f64 load_f64(const double *p) { return _mm512_loadu_pd(p); }
-FORCE_INLINE v_f32 load_n_f32(const float *p, int n) { return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p); }
-FORCE_INLINE v_f64 load_n_f64(const double *p, int n) { return _mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), p); }
+FORCE_INLINE v_f32 load_n_f32(const float *p, int n)
+{
+    return _mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
+}
+FORCE_INLINE v_f64 load_n_f64(const double *p, int n)
+{
+    return _mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), p);
+}
 FORCE_INLINE void store_f32(float *p, v_f32 v) { _mm512_storeu_ps(p, v); }
 FORCE_INLINE void store_f64(double *p, v_f64 v) { _mm512_storeu_pd(p, v); }
-FORCE_INLINE void store_n_f32(float *p, v_f32 v, int n) { _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), v); }
-FORCE_INLINE void store_n_f64(double *p, v_f64 v, int n) { _mm512_mask_storeu_pd(p, (__mmask8)((1u << n) - 1), v); }
+FORCE_INLINE void store_n_f32(float *p, v_f32 v, int n)
+{
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), v);
+}
+FORCE_INLINE void store_n_f64(double *p, v_f64 v, int n)
+{
+    _mm512_mask_storeu_pd(p, (__mmask8)((1u << n) - 1), v);
+}
 FORCE_INLINE v_f32 splat_f32(float x) { return _mm512_set1_ps(x); }
 FORCE_INLINE v_f64 splat_f64(double x) { return _mm512_set1_pd(x); }
 FORCE_INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c) { return _mm512_fmadd_ps(a, b, c); }
@@ -61,9 +73,9 @@ typedef float v_f32 __attribute__((vector_size(16)));
 typedef double v_f64 __attribute__((vector_size(16)));
 enum { WIDTH_f32 = 4, WIDTH_f64 = 2, ROWS = 4, VECTORS = 2, DOT_ROWS = 1, DOT_COLUMNS = 3 };
 #define LEVEL_128(T, S)                                                                                  \
-    FORCE_INLINE v_##S zero_##S(void) { v_##S v; memset(&v, 0, sizeof v); return v; }                          \
-    FORCE_INLINE v_##S load_##S(const T *p) { v_##S v; memcpy(&v, p, sizeof v); return v; }                    \
-    FORCE_INLINE v_##S load_n_##S(const T *p, int n)                                                           \
+    FORCE_INLINE v_##S zero_##S(void) { v_##S v; memset(&v, 0, sizeof v); return v; } \
+    FORCE_INLINE v_##S load_##S(const T *p) { v_##S v; memcpy(&v, p, sizeof v); return v; } \
+    FORCE_INLINE v_##S load_n_##S(const T *p, int n) \
     {                                                                                                    \
         v_##S v = zero_##S();                                                                            \
         for (int i = 0; i < n; i++) {                                                                    \
@@ -71,8 +83,8 @@ enum { WIDTH_f32 = 4, WIDTH_f64 = 2, ROWS = 4, VECTORS = 2, DOT_ROWS = 1, DOT_CO
         }                                                                                                \
         return v;                                                                                        \
     }                                                                                                    \
-    FORCE_INLINE void store_##S(T *p, v_##S v) { memcpy(p, &v, sizeof v); }                                    \
-    FORCE_INLINE void store_n_##S(T *p, v_##S v, int n)                                                        \
+    FORCE_INLINE void store_##S(T *p, v_##S v) { memcpy(p, &v, sizeof v); } \
+    FORCE_INLINE void store_n_##S(T *p, v_##S v, int n) \
     {                                                                                                    \
         for (int i = 0; i < n; i++) {                                                                    \
             p[i] = v[i];                                                                                 \
@@ -102,11 +114,11 @@ typedef float v_f32;
 typedef double v_f64;
 enum { WIDTH_f32 = 1, WIDTH_f64 = 1, ROWS = 4, VECTORS = 2, DOT_ROWS = 1, DOT_COLUMNS = 1 };
 #define LEVEL_0(T, S)                                                                                    \
-    FORCE_INLINE v_##S zero_##S(void) { return 0; }                                                            \
-    FORCE_INLINE v_##S load_##S(const T *p) { return *p; }                                                     \
-    FORCE_INLINE v_##S load_n_##S(const T *p, int n) { return n ? *p : 0; }                                    \
-    FORCE_INLINE void store_##S(T *p, v_##S v) { *p = v; }                                                     \
-    FORCE_INLINE void store_n_##S(T *p, v_##S v, int n) { *p = n ? v : *p; }                                   \
+    FORCE_INLINE v_##S zero_##S(void) { return 0; } \
+    FORCE_INLINE v_##S load_##S(const T *p) { return *p; } \
+    FORCE_INLINE v_##S load_n_##S(const T *p, int n) { return n ? *p : 0; } \
+    FORCE_INLINE void store_##S(T *p, v_##S v) { *p = v; } \
+    FORCE_INLINE void store_n_##S(T *p, v_##S v, int n) { *p = n ? v : *p; } \
     FORCE_INLINE v_##S splat_##S(T x) { return x; }
 LEVEL_0(float, f32)
 LEVEL_0(double, f64)

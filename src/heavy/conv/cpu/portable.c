@@ -1,19 +1,21 @@
 /* portable.c: convolutions in every direction as portable sums (heavy/portable).
  *
- * x is copied to planes with zeros around it, one plane for each phase of the strides.  Then the positions of y
- * lie in rows of one pitch, a tap is an offset, and a row of sums runs over all of them at once, including some
- * beyond the end of each row, which are not copied to the result.
+ * x is copied to planes with zeros around it, one plane for each phase of the strides.  Then the positions of
+ * y lie in rows of one pitch, a tap is an offset, and a row of sums runs over all of them at once, including
+ * some beyond the end of each row, which are not copied to the result.
  *
  *   forward   y[f] (p)    = sum over c and taps of w[f, c, tap] * x[c] (offset of the tap + p)
  *   inputs    the same sum over f and the taps of one phase of x, from y with zeros around it
- *   weights   w[f, c, tap] = sum over images and p of y[f] (p) * x[c] (offset of the tap + p), y with zeros in
+ * weights   w[f, c, tap] = sum over images and p of y[f] (p) * x[c] (offset of the tap + p), y with zeros in
  *             the rest of each row
  *
  * Invariant: the bits depend on the problem alone, and are those of an exported file. */
 #include "heavy/conv/solver.h"
 #include "heavy/portable/portable.h"
 
-enum { CHAIN = 2048 };  /* WEIGHTS: positions of one sum, at least; longer sums lose digits, shorter ones time */
+enum {
+    CHAIN = 2048
+}; /* WEIGHTS: positions of one sum, at least; longer sums lose digits, shorter ones time */
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
@@ -28,10 +30,10 @@ static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     return p->dtype != MC_FLOAT32 && p->dtype != MC_FLOAT64      ? "takes float32 and float64 only"
-           : p->wide && p->dtype != MC_FLOAT64                  ? "sums float32 in float32"
-           : p->s.unshared                                      ? "takes filters shared by all positions"
+           : p->wide && p->dtype != MC_FLOAT64                   ? "sums float32 in float32"
+           : p->s.unshared                                       ? "takes filters shared by all positions"
            : p->alpha != 1 || p->beta != 0 || p->act != ACT_NONE ? "computes the bare convolution only"
-                                                                : mc_conv_hollow(p);
+                                                                 : mc_conv_hollow(p);
 }
 
 /* It runs in one thread.  Under the flag portable it comes before the reference. */
@@ -45,7 +47,7 @@ static double estimate(const struct mc_problem *p)
 /* Planes in memory: the rows of positions have sizes size[1] * size[2] and size[2]. */
 struct planes {
     struct mc_portable_at at;
-    int64_t size[3], channel;       /* channel: elements between two channels */
+    int64_t size[3], channel; /* channel: elements between two channels */
 };
 
 static int64_t pitch(const struct planes *q, int axis)
@@ -73,7 +75,7 @@ static bool has_pitch(const struct planes *q, const int64_t *stride, const int64
 struct making {
     const struct mc_conv_problem *p;
     struct mc_portable_program *to;
-    int64_t c, f;                   /* of one group */
+    int64_t c, f; /* of one group */
 };
 
 /* Memory of the workspace; image: elements for each image of a run. */
@@ -89,10 +91,10 @@ static struct mc_portable_at operand(int role, int64_t image, int64_t group)
     return (struct mc_portable_at){ role, 0, image, group };
 }
 
-/* Copies a box of `channels` channels.  to and from: strides of the channel and three axes; first elements are in
- * the addresses. */
-static bool copy(struct making *k, struct mc_portable_at to, const int64_t *to_stride, struct mc_portable_at from,
-                 const int64_t *from_stride, int64_t channels, const int64_t n[3])
+/* Copies a box of `channels` channels.  to and from: strides of the channel and three axes; first elements
+ * are in the addresses. */
+static bool copy(struct making *k, struct mc_portable_at to, const int64_t *to_stride,
+                 struct mc_portable_at from, const int64_t *from_stride, int64_t channels, const int64_t n[3])
 {
     if (n[0] <= 0 || n[1] <= 0 || n[2] <= 0) {
         return true;
@@ -200,7 +202,8 @@ static void taps_of_w(const struct mc_conv_problem *p, int64_t *tap)
     for (a[0] = 0; a[0] < s->k[0]; a[0]++) {
         for (a[1] = 0; a[1] < s->k[1]; a[1]++) {
             for (a[2] = 0; a[2] < s->k[2]; a[2]++) {
-                *tap++ = conv_tap(s, 0, a[0]) * ws[2] + conv_tap(s, 1, a[1]) * ws[3] + conv_tap(s, 2, a[2]) * ws[4];
+                *tap++ = conv_tap(s, 0, a[0]) * ws[2] + conv_tap(s, 1, a[1]) * ws[3] +
+                         conv_tap(s, 2, a[2]) * ws[4];
             }
         }
     }
@@ -240,7 +243,8 @@ static bool forward(struct making *k)
     return ok;
 }
 
-/* One phase of x: the indices i with (i + pad) % stride == phase, at q = (i + pad) / stride in [lo, lo + n). */
+/* One phase of x: the indices i with (i + pad) % stride == phase, at q = (i + pad) / stride in [lo, lo +
+ * n). */
 struct phase {
     int64_t phase[3], lo[3], n[3];
 };
@@ -258,7 +262,8 @@ static struct phase phase_of(const struct mc_conv_shape *s, int64_t i0, int64_t 
 }
 
 /* The sums of one phase.  y: y with zeros around it, first at index `first` of each axis. */
-static bool phase_sums(struct making *k, const struct planes *y, const int64_t first[3], const struct phase *h)
+static bool phase_sums(struct making *k, const struct planes *y, const int64_t first[3],
+                       const struct phase *h)
 {
     const struct mc_conv_problem *p = k->p;
     const struct mc_conv_shape *s = &p->s;
@@ -413,8 +418,8 @@ static bool weights(struct making *k)
         struct mc_portable_call *c = ok ? mc_portable_add(k->to, PORTABLE_DOTS, (int)(2 * taps)) : NULL;
         ok = c != NULL;
         if (ok) {
-            const int64_t g[11] = { k->f,  k->c,     taps,      1,          positions, yf,
-                                    y.image, q.channel, q.at.image, ws[0],     ws[1] };
+            const int64_t g[11] = { k->f,    k->c,      taps,       1,     positions, yf,
+                                    y.image, q.channel, q.at.image, ws[0], ws[1] };
             memcpy(c->g, g, sizeof g);
             memcpy(c->offset, offset, (size_t)(2 * taps) * sizeof *offset);
             c->from = y;
@@ -429,7 +434,9 @@ static bool weights(struct making *k)
 static struct mc_plan *plan(const struct mc_problem *p_)
 {
     static bool (*const by_pass[])(struct making *) = {
-        [CONV_FORWARD] = forward, [CONV_INPUTS] = inputs, [CONV_WEIGHTS] = weights,
+        [CONV_FORWARD] = forward,
+        [CONV_INPUTS] = inputs,
+        [CONV_WEIGHTS] = weights,
     };
     const struct mc_conv_problem *p = conv(p_);
     struct mc_portable_plan *made = mc_portable_plan(run);
@@ -444,5 +451,9 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 }
 
 const struct mc_solver mc_conv_portable = {
-    .name = "portable", .portable = true, .refuse = refuse, .estimate = estimate, .plan = plan,
+    .name = "portable",
+    .portable = true,
+    .refuse = refuse,
+    .estimate = estimate,
+    .plan = plan,
 };

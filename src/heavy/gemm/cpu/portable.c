@@ -17,7 +17,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
 static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_gemm_problem *p = gemm(p_);
-    return p->dtype != MC_FLOAT32 && p->dtype != MC_FLOAT64 ? "takes float32 and float64 only"
+    return p->dtype != MC_FLOAT32 && p->dtype != MC_FLOAT64      ? "takes float32 and float64 only"
            : p->alpha != 1 || p->beta != 0 || p->act != ACT_NONE ? "computes the bare product only"
                                                                  : mc_gemm_hollow(p);
 }
@@ -29,8 +29,8 @@ static double estimate(const struct mc_problem *p)
 }
 
 /* Copies a matrix to the workspace, transposed: to [cols][rows]. */
-static bool transpose(struct mc_portable_program *to, const struct mc_portable_at *from, const int64_t s[3], int64_t rows,
-                      int64_t cols)
+static bool transpose(struct mc_portable_program *to, const struct mc_portable_at *from, const int64_t s[3],
+                      int64_t rows, int64_t cols)
 {
     struct mc_portable_call *c = mc_portable_add(to, PORTABLE_COPY, 0);
     if (c) {
@@ -93,5 +93,9 @@ static struct mc_plan *plan(const struct mc_problem *p_)
 }
 
 const struct mc_solver mc_gemm_portable = {
-    .name = "portable", .portable = true, .refuse = refuse, .estimate = estimate, .plan = plan,
+    .name = "portable",
+    .portable = true,
+    .refuse = refuse,
+    .estimate = estimate,
+    .plan = plan,
 };

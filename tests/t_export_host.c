@@ -41,6 +41,8 @@ static const struct row {
     { "subtensor_update", "input x float32[9, 7]; input y float32[9]", "set_subtensor(x[:, -2], y)", 0, 1 },
     { "subtensor_update", "input x float64[9, 7]", "set_subtensor(x[::-3, 1:4], 2)", 0, 1 },
     { "subtensor_update", "input x int32[9, 7]; input y int32[9, 1]", "inc_subtensor(x[:, 2:5], y)", -100, 100 },
+    { "subtensor_update", "input x float32[9, 7]; input i int64", "set_subtensor(x[i], 2)", -9, 9 },
+    { "subtensor_update", "input x float32[9, 8, 7]; input i int64; input j int32; input y float32[4]", "inc_subtensor(x[i, 4:, j], y)", -7, 7 },
     { "cumsum", "input x float32[6, 9]", "cumsum(x, axis=1)", 0, 1 },
     { "cumsum", "input x float32[6, 9]", "cumsum(x, axis=0)", 0, 1 },
     { "cumsum", "input x float64[3, 4, 5]", "cumsum(x, axis=1)", 0, 1 },
@@ -229,6 +231,7 @@ TEST(printed_host_ops_check_first)
         { { "gather", "input x float32[10, 7]; input i int64[5]", "x[i]", 0, 10 }, 1, -11 },
         { { "gather", "input x float32[5, 10, 2]; input i int64[5]; input j int64[5]", "x[i, j]", 0, 5 }, 2, 10 },
         { { "gather_update", "input x float32[10, 7]; input i int64[25]; input y float32[25, 7]", "inc_subtensor(x[i], y)", 0, 10 }, 2, 10 },
+        { { "subtensor_update", "input x float32[5, 8]; input i int64", "set_subtensor(x[:, i], 1)", 0, 8 }, 2, 8 },
         { { "permute_row_elements", "input x float32[5, 8]; input p int64[5, 8]", "permute_row_elements(x, p)", 0, 8 }, 1, -1 },
         { { "assert_", "input x float32[4, 6]; input y bool[3, 2]", "assert_(x, y)", 1, 2 }, 1, 0 },
     };
@@ -301,6 +304,7 @@ TEST(host_ops_that_cannot_be_printed)
         { { "nonzero", "input x float32[6]", "nonzero(x)", 0, 1 }, "export as C: nonzero: the size of its result depends on data" },
         { { "cumsum", "input x float16[6]", "cumsum(x)", 0, 1 }, "export as C: cumsum: half types; cast to float32" },
         { { "sort", "input x float32[40000]", "sort(x)", 0, 1 }, "lines of more than 32768 elements" },
+        { { "subtensor_update", "input x float32[6]; input i int64", "set_subtensor(x[i:], 1)", 0, 6 }, "a bound of a slice depends on data" },
         { { "erf", "input x float32[6]", "erf(x)", 0, 1 }, "export as C: erf: there is no printer for this op" },
     };
     for (size_t i = 0; i < NELEM(refused); i++) {

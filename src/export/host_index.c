@@ -254,6 +254,31 @@ mc_status mc_block_gather_update(struct mc_block *b)
     return MC_OK;
 }
 
+/* The input that gives the index of an axis, if its value is not known yet; else -1. */
+static int index_input(const struct mc_block *b, const mc_array *const *value, int axis)
+{
+    const int64_t *s = &b->n->attr[0].ints[axis * SPEC_N];
+    const int k = s[SPEC_INDEX] && s[SPEC_START_KIND] == BOUND_INPUT ? 1 + (int)s[SPEC_START] : -1;
+    return k < 0 || value[k] ? -1 : k;
+}
+
+/* Declares kN, the index of axis N, where it is an operand, and checks it. */
+static void declare_indices(struct mc_block *b, const mc_array *const *value)
+{
+    for (int i = 0; i < b->result[0].type.rank; i++) {
+        const int64_t size = b->result[0].type.dims[i];
+        const int k = index_input(b, value, i);
+        if (k >= 0) {
+            mc_block_in(b, k);
+            LINE(b, "int64_t k%d = (int64_t)in_%d[0];", i, k);
+            LINE(b, "if (k%d < -%" PRId64 " || k%d >= %" PRId64 ") {", i, size, i, size);
+            LINE(b, "    return 1;");
+            LINE(b, "}");
+            LINE(b, "k%d += k%d < 0 ? %" PRId64 " : 0;", i, i, size);
+        }
+    }
+}
+
 mc_status mc_block_part_update(struct mc_block *b)
 {
     const struct mc_export_value *y = &b->result[0], *v = &b->in[1];
@@ -261,17 +286,21 @@ mc_status mc_block_part_update(struct mc_block *b)
     struct mc_slice_range range[MC_MAX_RANK];
     const mc_array *value[2 + 3 * MC_MAX_RANK] = { NULL };
     struct mc_nest s = { .arrays = 2 };
+    struct mc_place indexed = { "" };
     int64_t start = 0;
     TRY(refuse_update(b, set));
     for (int k = 2; k < b->n->nin; k++) {
         value[k] = b->in[k].value ? b->in[k].value : b->n->in[k]->value;
-        if (!value[k]) {
-            return mc_block_refuse(
-                b->n, "a bound of the slice depends on data; use constants, or a mask with where");
-        }
     }
     TRY(mc_index_cuts(b->n, y->type.dims, value, range));
     for (int i = 0, axis = 0; i < y->type.rank; i++) {
+        char name[16];
+        if (range[i].count < 0) {
+            return mc_block_refuse(b->n, "a bound of a slice depends on data; use constant bounds, or a mask "
+                                         "with where");
+        }
+        mc_snprintf(name, sizeof name, "k%d", i);
+        mc_place_add(&indexed, name, index_input(b, value, i) < 0 ? 0 : mc_block_step(y, i));
         start += range[i].start * mc_block_step(y, i);
         if (!range[i].index) {
             mc_nest_add(&s, range[i].count,
@@ -280,6 +309,7 @@ mc_status mc_block_part_update(struct mc_block *b)
         }
     }
     mc_block_open(b, set ? "an array with a part set" : "an array with a part increased");
+    declare_indices(b, value);
     if (mc_dims_count(y->type.rank, y->type.dims) == 0) {
         return MC_OK;
     }
@@ -291,6 +321,9 @@ mc_status mc_block_part_update(struct mc_block *b)
         mc_block_in(b, 1);
         mc_nest_open(b, &s, "i");
         struct mc_place to = mc_nest_place(&s, 0, "i");
+        if (indexed.s[0]) {
+            mc_place_add(&to, indexed.s, 1);
+        }
         mc_place_add(&to, "", start);
         print_set(b, set, to.s, mc_nest_place(&s, 1, "i").s);
     }

@@ -191,7 +191,7 @@ void mc_block_copy(struct mc_block *b, struct mc_nest *s, int in, mc_dtype d, in
 mc_status mc_export_copy(struct mc_str *out, const struct mc_export_value *from,
                          const struct mc_export_value *to)
 {
-    struct mc_block b = { .out = out, .in = from, .result = to };
+    struct mc_block b = { .out = out, .depth = 1, .in = from, .result = to };
     struct mc_nest s = { .arrays = 2 };
     const struct mc_type *t = &to->type;
     if (t->dtype != from->type.dtype || !mc_dims_equal(t->rank, t->dims, from->type.rank, from->type.dims)) {
@@ -206,6 +206,6 @@ mc_status mc_export_copy(struct mc_str *out, const struct mc_export_value *from,
         mc_block_out(&b);
         mc_block_copy(&b, &s, 0, t->dtype, 0);
     }
-    mc_block_close(&b, 0);
+    mc_block_close(&b, 1);
     return out->bad ? MC_EMEMORY : MC_OK;
 }

@@ -1,8 +1,8 @@
 /* export.h: steps of a program that are neither kernels nor solver steps, printed as C99 with all sizes as
  * numbers, for files that stand alone.
  *
- * A block may use stdint.h, string.h and math.h, and the expressions that it is given.  Its own names of
- * operands are in_0, in_1, ... and out_0.  It gives the bits of the reference. */
+ * A block is indented for the body of a function.  It needs stdint.h and string.h.  It declares in_0, in_1,
+ * ... and out_0, names that the expressions it is given may not use.  It gives the bits of the reference. */
 #ifndef MC_EXPORT_H
 #define MC_EXPORT_H
 
@@ -20,7 +20,8 @@ struct mc_export_value {
  * what would help. */
 mc_status mc_export_host_op(struct mc_str *out, const mc_node *n, const struct mc_export_value *in,
                             const struct mc_export_value *result);
-/* block.c: prints a block that copies `from` to `to`, of one dtype and shape. */
+/* block.c: prints a block that copies `from` to `to`, of one dtype and shape: a view with memory of its own.
+ * (A reshape has another shape; mc_export_host_op prints it.) */
 mc_status mc_export_copy(struct mc_str *out, const struct mc_export_value *from,
                          const struct mc_export_value *to);
 

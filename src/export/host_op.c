@@ -35,7 +35,7 @@ static const struct row {
 mc_status mc_export_host_op(struct mc_str *out, const mc_node *n, const struct mc_export_value *in,
                             const struct mc_export_value *result)
 {
-    struct mc_block b = { .out = out, .n = n, .in = in, .result = result };
+    struct mc_block b = { .out = out, .depth = 1, .n = n, .in = in, .result = result };
     const size_t start = out->n;
     for (size_t i = 0; i < NELEM(rows); i++) {
         if (strcmp(rows[i].op, n->op->name) == 0) {
@@ -44,8 +44,11 @@ mc_status mc_export_host_op(struct mc_str *out, const mc_node *n, const struct m
                 out->n = start;
                 out->s[start] = '\0';
             }
-            mc_block_close(&b, 0);
-            return s < 0 ? s : out->bad ? MC_EMEMORY : MC_OK;
+            if (s < 0) {
+                return s;
+            }
+            mc_block_close(&b, 1);
+            return out->bad ? MC_EMEMORY : MC_OK;
         }
     }
     return mc_block_refuse(n, n->op->custom

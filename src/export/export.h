@@ -1,8 +1,9 @@
 /* export.h: steps of a program that are neither kernels nor solver steps, printed as C99 with all sizes as
  * numbers, for files that stand alone.
  *
- * A block is indented for the body of a function.  It needs stdint.h and string.h.  It declares in_0, in_1,
- * ... and out_0, names that the expressions it is given may not use.  It gives the bits of the reference. */
+ * A block is indented for the body of a function.  It needs stdint.h, string.h and, for HUGE_VAL, math.h.  It
+ * declares in_0, in_1, ... and out_0, names that the expressions it is given may not use.  No result may
+ * share memory with an operand.  The block gives the bits of the reference. */
 #ifndef MC_EXPORT_H
 #define MC_EXPORT_H
 

@@ -164,7 +164,9 @@ static void open_planes(struct printer *p)
 mc_status mc_norm_print(struct mc_str *out, const struct mc_norm_problem *q, const char *const operand[3])
 {
     const struct mc_norm_shape *s = &q->s;
-    struct printer p = { .out = out, .q = q, .type = q->dtype == MC_FLOAT32 ? "float" : "double" };
+    struct printer p = {
+        .out = out, .depth = 1, .q = q, .type = q->dtype == MC_FLOAT32 ? "float" : "double"
+    };
     struct mc_str key = { 0 };
     if (norm_refuse(q)) {
         return mc_fail(MC_EUNSUPPORTED, "normalisation as C: float32 and float64 only, not %s",
@@ -192,6 +194,6 @@ mc_status mc_norm_print(struct mc_str *out, const struct mc_norm_problem *q, con
             forward(&p);
         }
     }
-    close_to(&p, 0);
+    close_to(&p, 1);
     return out->bad ? MC_EMEMORY : MC_OK;
 }

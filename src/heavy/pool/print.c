@@ -748,7 +748,7 @@ mc_status mc_pool_print(struct mc_str *out, const struct mc_pool_problem *q,
                         const char *const operand[POOL_NARRAY])
 {
     struct mc_pool_problem own = *q;
-    struct printer p = { .out = out, .s = &own.s };
+    struct printer p = { .out = out, .depth = 1, .s = &own.s };
     struct mc_str key = { 0 };
     if (q->dtype != MC_FLOAT32 && q->dtype != MC_FLOAT64) {
         return mc_fail(MC_EUNSUPPORTED, "pooling as C: float32 and float64 only, not %s",
@@ -783,6 +783,6 @@ mc_status mc_pool_print(struct mc_str *out, const struct mc_pool_problem *q,
             spread_cells(&p);
         }
     }
-    close_to(&p, 0);
+    close_to(&p, 1);
     return out->bad ? MC_EMEMORY : MC_OK;
 }

@@ -94,18 +94,23 @@ static const char *constant(struct mc_export_one *x, int value)
     }
     if (!x->constant[value]) {
         const bool empty = mc_array_size(a) == 0;
+        struct mc_str text = { 0 };
         mc_array *all = empty ? NULL
                               : mc_array_wrap(a->dtype, 1, &count, NULL, a->data - before * size, NULL, NULL);
-        x->constant[value] = ++x->to->ndata;
-        mc_str_addf(&x->to->data, "static const %s c%d[] = {", mc_export_type(a->dtype), x->constant[value]);
+        x->constant[value] = (int)x->to->data.n + 1;
+        mc_str_addf(&text, "static const %s constant%d[] = {", mc_export_type(a->dtype), x->constant[value]);
         if (all) {
-            mc_export_elements(&x->to->data, all);
+            mc_export_elements(&text, all);
         }
-        mc_str_add(&x->to->data, empty ? " 0 };\n" : "\n};\n");
+        mc_str_add(&text, empty ? " 0 };\n" : "\n};\n");
         mc_array_unref(&all);
+        if (text.bad || !VEC_PUSH(x->to->data, text)) {
+            mc_str_free(&text);
+            x->to->code.bad = true;
+        }
     }
-    return before ? mc_export_format(x, "(char *)(c%d + %" PRId64 ")", x->constant[value], before)
-                  : mc_export_format(x, "(char *)c%d", x->constant[value]);
+    return before ? mc_export_format(x, "(char *)(constant%d + %" PRId64 ")", x->constant[value], before)
+                  : mc_export_format(x, "(char *)constant%d", x->constant[value]);
 }
 
 const char *mc_export_member(const struct mc_export_one *x, int shared)

@@ -6,8 +6,9 @@
  *   write    both files, whole or not at all
  *
  * Invariant: an exported function gives the bits of the same function called with the flag `portable`. */
-#include "export/exporting.h"
 #include "exec/backend.h"
+#include "export/export.h"
+#include "export/exporting.h"
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -169,15 +170,39 @@ static mc_status plan_step(struct mc_function *f, struct mc_shape_plan *p, int s
                          mc_step_text(f->code, step));
 }
 
+static struct mc_export_value value_of(struct mc_export_one *x, int v)
+{
+    const struct mc_slot *at = &x->p->slot[v];
+    return (struct mc_export_value){ at->type, at->strides, mc_export_address(x, v),
+                                     at->base == BASE_FIXED ? at->fixed : NULL };
+}
+
+/* An op that has no kernel, or a view with memory of its own. */
+static mc_status host_op(struct mc_export_one *x, int step)
+{
+    enum { MOST_VALUES = 64 };
+    const struct mc_step *st = &x->f->code->program.step.at[step];
+    const mc_node *n = st->node[0];
+    struct mc_export_value in[MOST_VALUES], out[MOST_VALUES];
+    if (n->nin > MOST_VALUES || st->ndst > MOST_VALUES) {
+        return mc_fail(MC_EUNSUPPORTED, "%s of %d inputs is not exported", n->op->name, n->nin);
+    }
+    for (int i = 0; i < n->nin; i++) {
+        in[i] = value_of(x, x->f->code->program.value_of[n->in[i]->id]);
+    }
+    for (int i = 0; i < st->ndst; i++) {
+        out[i] = value_of(x, st->dst[i]);
+    }
+    const bool copied = st->kind == STEP_VIEW &&
+                        mc_dims_equal(in[0].type.rank, in[0].type.dims, out[0].type.rank, out[0].type.dims);
+    return copied ? mc_export_copy(&x->to->code, &in[0], &out[0])
+                  : mc_export_host_op(&x->to->code, n, in, out);
+}
+
 static mc_status view(struct mc_export_one *x, int step)
 {
     const struct mc_step *st = &x->f->code->program.step.at[step];
-    const struct mc_slot *to = &x->p->slot[st->dst[0]];
-    if (!to->own) {
-        return MC_OK;
-    }
-    return mc_fail(MC_EUNSUPPORTED, "a copied view is not exported yet:\n    %s",
-                   mc_step_text(x->f->code, step));
+    return x->p->slot[st->dst[0]].own ? host_op(x, step) : MC_OK;
 }
 
 /* Nothing: the step has no code. */
@@ -192,10 +217,7 @@ static mc_status one_step(struct mc_export_one *x, int step, bool *nothing)
     case STEP_VIEW: s = view(x, step); break;
     case STEP_KERNEL: s = mc_export_kernel(x, step, (struct mc_launch *)x->p->step[step].exec); break;
     case STEP_HEAVY: s = mc_export_heavy(x, step); break;
-    case STEP_HOST:
-        s = mc_fail(MC_EUNSUPPORTED, "%s is not exported:\n    %s", st->node[0]->op->name,
-                    mc_step_text(x->f->code, step));
-        break;
+    case STEP_HOST: s = host_op(x, step); break;
     }
     *nothing = x->to->code.n == before;
     return s;
@@ -526,6 +548,29 @@ static void print_head(struct mc_str *out, const struct mc_export_file *to, cons
                 macro, macro);
 }
 
+/* Does the text have the word? */
+static bool has_word(const char *text, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = strstr(text, word); at; at = strstr(at + n, word)) {
+        const unsigned char before = at == text ? ' ' : (unsigned char)at[-1], after = (unsigned char)at[n];
+        if (!isalnum(before) && before != '_' && !isalnum(after) && after != '_') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The constants that some step reads. */
+static void print_constants(struct mc_str *out, const struct mc_export_file *to)
+{
+    for (size_t i = 0; i < to->data.n && to->code.s; i++) {
+        char name[24];
+        mc_snprintf(name, sizeof name, "constant%d", (int)i + 1);
+        mc_str_add(out, has_word(to->code.s, name) && to->data.at[i].s ? to->data.at[i].s : "");
+    }
+}
+
 static mc_status write_both(const char *path, const struct mc_export_file *to, struct mc_str *c,
                             struct mc_str *h)
 {
@@ -546,7 +591,10 @@ static void file_free(struct mc_export_file *to)
     }
     VEC_FREE(to->shared);
     VEC_FREE(to->kernel);
-    mc_str_free(&to->data);
+    for (size_t i = 0; i < to->data.n; i++) {
+        mc_str_free(&to->data.at[i]);
+    }
+    VEC_FREE(to->data);
     mc_str_free(&to->code);
 }
 
@@ -575,7 +623,7 @@ mc_status mc_export_c(const char *path, int n, const mc_export_function *functio
     }
     s = s < 0 ? s : mc_export_text(&c, &to, macro);
     if (s == MC_OK) {
-        mc_str_add(&c, to.data.s ? to.data.s : "");
+        print_constants(&c, &to);
         mc_indent(&c, to.code.s ? to.code.s : "");
         s = write_both(path, &to, &c, &h);
     }

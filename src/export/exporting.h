@@ -21,9 +21,9 @@ struct mc_export_file {
     VEC(struct mc_export_shared) shared;
     struct mc_dialect *dialect;   /* of its kernels */
     VEC(struct mc_kernel) kernel; /* copies, for the functions that they call */
-    struct mc_str data, code;     /* constants; functions of steps */
+    VEC(struct mc_str) data;         /* constants: the text of array constant1, ... */
+    struct mc_str code;             /* functions of steps */
     bool f32, f64;                /* portable sums that it needs */
-    int ndata;                    /* constants so far */
 };
 /* One function at one shape. */
 struct mc_export_one {

@@ -15,7 +15,7 @@ struct region {
 static struct region region_of(const struct mc_block *b, int first)
 {
     const struct mc_attr *axes = &b->n->attr[0];
-    struct region r = { .first = first, .n = axes->n, .at = mc_gather_place(b->n), .x = &b->in[0] };
+    struct region r = { .first = first, .n = axes->n, .at = mc_gather_axis(b->n), .x = &b->in[0] };
     for (int i = 0; i < r.n; i++) {
         r.indexed[axes->ints[i]] = true;
         r.nspan = MC_MAX(r.nspan, b->in[first + i].type.rank);
@@ -292,7 +292,7 @@ mc_status mc_block_part_update(struct mc_block *b)
     for (int k = 2; k < b->n->nin; k++) {
         value[k] = b->in[k].value ? b->in[k].value : b->n->in[k]->value;
     }
-    TRY(mc_index_cuts(b->n, y->type.dims, value, range));
+    TRY(mc_slice_ranges(b->n, y->type.dims, value, range));
     for (int i = 0, axis = 0; i < y->type.rank; i++) {
         char name[16];
         if (range[i].count < 0) {

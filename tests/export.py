@@ -176,8 +176,8 @@ class Exported:
                     raise Wrong(f"the refusal names no op: {e}")
                 raise
         header = open(path[:-2] + ".h").read()
-        if re.search(r"[^\x00-\x7f]|.{111}", header):
-            raise Wrong("the header has a line of more than 110 columns, or letters that are not ASCII")
+        if re.search(r".{111}", header):
+            raise Wrong(f"the header has a line of more than 110 columns\n{header}")
         self.code = build(path, name, way)
         self.model = Model(header, self.code, name)
         self.memory = np.zeros(int(re.search(rf"#define {name.upper()}_MEMORY (\d+)", header).group(1)) + 128, np.uint8)

@@ -113,16 +113,6 @@ static const char *constant(struct mc_export_one *x, int value)
                   : mc_export_format(x, "(char *)constant%d", x->constant[value]);
 }
 
-const char *mc_export_member(const struct mc_export_one *x, int shared)
-{
-    for (size_t i = 0; i < x->to->shared.n; i++) {
-        if (x->to->shared.at[i].shared == x->f->shared[shared]) {
-            return x->to->shared.at[i].name;
-        }
-    }
-    return "";
-}
-
 const char *mc_export_address(struct mc_export_one *x, int value)
 {
     const struct mc_slot *at = &x->p->slot[value];

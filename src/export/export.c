@@ -13,69 +13,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* ---- names ---- */
-
-/* Appends a C identifier made of s: other characters become '_'. */
-static void add_identifier(struct mc_str *out, const char *s, bool upper)
-{
-    if (!*s || isdigit((unsigned char)*s)) {
-        mc_str_add(out, "_");
-    }
-    for (; *s; s++) {
-        const unsigned char c = (unsigned char)*s;
-        const char letter[2] = { (char)(isalnum(c) && c < 128 ? (upper ? toupper(c) : c) : '_'), '\0' };
-        mc_str_add(out, letter);
-    }
-}
-
-static char *identifier(const char *s, bool upper)
-{
-    struct mc_str text = { 0 };
-    add_identifier(&text, s, upper);
-    return mc_str_take(&text);
-}
-
-/* ---- shared variables ---- */
-
-/* A name that no other member has. */
-static char *member_name(const struct mc_export_file *to, const struct mc_shared *s)
-{
-    struct mc_str text = { 0 };
-    add_identifier(&text, s->name && *s->name ? s->name : "v", false);
-    const size_t n = text.n;
-    for (int k = 2, taken = 1; taken && !text.bad;) {
-        taken = 0;
-        for (size_t i = 0; i < to->shared.n && !taken; i++) {
-            taken = strcmp(to->shared.at[i].name, text.s) == 0;
-        }
-        if (taken) {
-            text.n = n;
-            text.s[n] = '\0';
-            mc_str_addf(&text, "_%d", k++);
-        }
-    }
-    return mc_str_take(&text);
-}
-
-static mc_status add_shared(struct mc_export_file *to, struct mc_function *f)
-{
-    for (int i = 0; i < f->nshared; i++) {
-        size_t k = 0;
-        while (k < to->shared.n && to->shared.at[k].shared != f->shared[i]) {
-            k++;
-        }
-        if (k < to->shared.n) {
-            continue;
-        }
-        struct mc_export_shared one = { f->shared[i], member_name(to, f->shared[i]) };
-        if (!one.name || !VEC_PUSH(to->shared, one)) {
-            mc_free(one.name);
-            return MC_EMEMORY;
-        }
-    }
-    return MC_OK;
-}
-
 /* ---- shapes ---- */
 
 /* Reads "x[32, 784], t[32]": sets the sizes of the input named so; -1 in dims: no size yet. */
@@ -223,21 +160,6 @@ static mc_status one_step(struct mc_export_one *x, int step, bool *nothing)
     return s;
 }
 
-/* "Gradient of W" as a comment: no text of the user ends it. */
-static void add_comment(struct mc_str *out, const char *text)
-{
-    mc_str_add(out, "/* ");
-    for (; *text; text++) {
-        const char *const c = text[0] == '*' && text[1] == '/' ? "* " : NULL;
-        if (c) {
-            mc_str_add(out, c);
-        } else {
-            mc_str_addn(out, text, 1);
-        }
-    }
-    mc_str_add(out, " */\n");
-}
-
 static mc_status print_steps(struct mc_export_one *x, struct mc_str *calls)
 {
     struct mc_str *out = &x->to->code;
@@ -245,7 +167,9 @@ static mc_status print_steps(struct mc_export_one *x, struct mc_str *calls)
         const size_t start = out->n;
         bool nothing = false;
         mc_str_add(out, "\n");
-        add_comment(out, mc_step_text(x->f->code, i));
+        mc_str_add(out, "/* ");
+        mc_export_comment(out, mc_step_text(x->f->code, i));
+        mc_str_add(out, " */\n");
         mc_str_addf(out,
                     "TARGET static int %s_step%d(struct %s *model, char *arena, const void *const *in, void "
                     "*const *out)\n{\n"
@@ -312,37 +236,14 @@ static const char *c_dims(struct mc_export_one *x, const struct mc_type *t)
     return kept;
 }
 
-/* Parameter i: of the inputs, then of the outputs.  No two have the same name. */
-static const char *parameter(struct mc_export_one *x, int i)
-{
-    static const char *const taken[] = {
-        "model",   "memory", "arena",    "in",       "out",     "auto",   "break",    "case",
-        "char",    "class",  "const",    "continue", "default", "delete", "do",       "double",
-        "else",    "enum",   "extern",   "float",    "for",     "goto",   "if",       "inline",
-        "int",     "long",   "new",      "operator", "private", "public", "register", "return",
-        "short",   "signed", "sizeof",   "static",   "struct",  "switch", "template", "this",
-        "typedef", "union",  "unsigned", "using",    "virtual", "void",   "volatile", "while",
-    };
-    const int nin = x->f->code->program.ninput;
-    const char *const given = i < nin                   ? x->f->input[i].name
-                              : x->f->code->output_name ? x->f->code->output_name[i - nin]
-                                                        : NULL;
-    char *plain = identifier(given && *given ? given : "y", false);
-    const char *name = mc_export_format(x, "%s", plain ? plain : "");
-    mc_free(plain);
-    bool again = false;
-    for (size_t k = 0; k < NELEM(taken); k++) {
-        again |= strcmp(name, taken[k]) == 0;
-    }
-    for (int k = 0; k < i && !again; k++) {
-        again = strcmp(name, parameter(x, k)) == 0;
-    }
-    return again || !given || !*given ? mc_export_format(x, "%s_%d", name, i) : name;
-}
-
-static void print_parameters(struct mc_export_one *x, struct mc_str *out, struct mc_str *docs)
+/* Prints the start of the function's declaration, with its parameters in lines of at most 110 columns. */
+static void print_declaration(struct mc_export_one *x, struct mc_str *out, struct mc_str *docs)
 {
     const struct mc_program *pr = &x->f->code->program;
+    struct mc_str line = { 0 };
+    mc_str_addf(&line, "int %s_%s(", x->to->name, x->name);
+    const int indent = (int)MC_MIN(line.n, (size_t)40);
+    mc_str_addf(&line, "struct %s *model, void *memory", x->to->name);
     for (int i = 0; i < pr->ninput + pr->noutput; i++) {
         const bool in = i < pr->ninput;
         struct mc_type t = { 0 };
@@ -352,30 +253,41 @@ static void print_parameters(struct mc_export_one *x, struct mc_str *out, struct
         } else {
             t = x->p->slot[pr->output[i - pr->ninput]].type;
         }
-        mc_str_addf(out, ", %s%s %s%s", in && t.rank ? "const " : "", mc_export_type(t.dtype),
-                    in && !t.rank ? "" : "*", parameter(x, i));
-        mc_str_addf(docs, " *   %-12s %s %s%s\n", parameter(x, i),
+        const bool pointer = !in || t.rank;
+        const char *one = mc_export_format(x, "%s%s %s%s", in && pointer ? "const " : "",
+                                           mc_export_type(t.dtype), pointer ? "*" : "", x->parameter[i]);
+        if (line.n + strlen(one) > 106) {
+            mc_str_addf(out, "%s,\n", line.s ? line.s : "");
+            line.n = 0;
+            mc_str_addf(&line, "%*s%s", indent, "", one);
+        } else {
+            mc_str_addf(&line, ", %s", one);
+        }
+        mc_str_addf(docs, " *   %-12s %s %s%s\n", x->parameter[i],
                     in ? "in: " : "out:", mc_dtype_name(t.dtype), t.rank ? c_dims(x, &t) : "");
     }
+    mc_str_addf(out, "%s)", line.s ? line.s : "");
+    out->bad |= line.bad;
+    mc_str_free(&line);
 }
 
 static mc_status print_function(struct mc_export_one *x, struct mc_str *header)
 {
     const struct mc_program *pr = &x->f->code->program;
-    struct mc_str *out = &x->to->code, calls = { 0 }, docs = { 0 }, parameters = { 0 };
-    mc_status s = mc_export_kernels(x);
+    struct mc_str *out = &x->to->code, calls = { 0 }, docs = { 0 }, declaration = { 0 };
+    mc_status s = mc_export_name_parameters(x);
+    s = s < 0 ? s : mc_export_kernels(x);
     s = s < 0 ? s : print_steps(x, &calls);
     if (s == MC_OK) {
-        print_parameters(x, &parameters, &docs);
-        mc_str_addf(out, "\nint %s_%s(struct %s *model, void *memory%s)\n{\n", x->to->name, x->name,
-                    x->to->name, parameters.s ? parameters.s : "");
+        print_declaration(x, &declaration, &docs);
+        mc_str_addf(out, "\n%s\n{\n", declaration.s ? declaration.s : "");
         mc_str_add(out, "const void *const in[] = { ");
         for (int i = 0; i < pr->ninput; i++) {
-            mc_str_addf(out, "%s%s, ", x->f->arg[i]->rank ? "" : "&", parameter(x, i));
+            mc_str_addf(out, "%s%s, ", x->f->arg[i]->rank ? "" : "&", x->parameter[i]);
         }
         mc_str_add(out, "NULL };\nvoid *const out[] = { ");
         for (int i = 0; i < pr->noutput; i++) {
-            mc_str_addf(out, "%s, ", parameter(x, pr->ninput + i));
+            mc_str_addf(out, "%s, ", x->parameter[pr->ninput + i]);
         }
         mc_str_add(out, "NULL };\nchar *const arena = memory ? (char *)memory : own_memory();\n"
                         "(void)in, (void)out, (void)arena, (void)model;\n");
@@ -384,17 +296,17 @@ static mc_status print_function(struct mc_export_one *x, struct mc_str *header)
         }
         print_results(x);
         mc_str_add(out, "return 0;\n}\n");
-        mc_str_addf(header, "\n/* %s", x->f->name);
+        mc_str_add(header, "\n/* ");
+        mc_export_comment(header, x->f->name);
         mc_str_addf(header,
                     ".  Returns 0, or 1 if an index was out of range; then no variable has changed.\n%s */\n",
                     docs.s ? docs.s : "");
-        mc_str_addf(header, "int %s_%s(struct %s *model, void *memory%s);\n", x->to->name, x->name,
-                    x->to->name, parameters.s ? parameters.s : "");
+        mc_str_addf(header, "%s;\n", declaration.s ? declaration.s : "");
     }
-    s = s == MC_OK && (parameters.bad || docs.bad || out->bad) ? MC_EMEMORY : s;
+    s = s == MC_OK && (declaration.bad || docs.bad || out->bad) ? MC_EMEMORY : s;
     mc_str_free(&calls);
     mc_str_free(&docs);
-    mc_str_free(&parameters);
+    mc_str_free(&declaration);
     return s;
 }
 
@@ -418,13 +330,10 @@ static mc_status export_locked(struct mc_export_file *to, const mc_export_functi
     return s;
 }
 
-static mc_status export_one(struct mc_export_file *to, const mc_export_function *e, int number,
-                            struct mc_str *header, size_t *memory)
+static mc_status export_one(struct mc_export_file *to, const mc_export_function *e, struct mc_str *header,
+                            size_t *memory)
 {
     struct mc_function *f = e->function;
-    if (!f || !e->name || !*e->name) {
-        return mc_fail(MC_EARG, "export: function %d is missing, or its name is", number);
-    }
     if (f->code->program.dynamic) {
         return mc_fail(MC_EUNSUPPORTED, "export: sizes of %s depend on data; give the sizes as constants",
                        f->name);
@@ -445,7 +354,7 @@ static mc_status export_one(struct mc_export_file *to, const mc_export_function 
                         f->name, f->input[i].name);
         }
     }
-    s = s < 0 ? s : add_shared(to, f);
+    s = s < 0 ? s : mc_export_add_shared(to, f);
     s = s < 0 ? s : export_locked(to, e, header, memory);
     for (int i = 0; i < f->code->program.ninput; i++) {
         mc_array_unref(&f->arg[i]);
@@ -464,14 +373,30 @@ static void print_struct(struct mc_str *out, const struct mc_export_file *to)
     mc_str_addf(out, "/* The variables that the functions read and change. */\nstruct %s {\n", to->name);
     for (size_t i = 0; i < to->shared.n; i++) {
         const mc_array *a = to->shared.at[i].shared->value;
-        struct mc_str dims = { 0 };
-        mc_dims_text(&dims, a->rank, a->dims);
-        mc_str_addf(out, "    %s %s[%" PRId64 "]; /* %s%s */\n", mc_export_type(a->dtype),
-                    to->shared.at[i].name, MC_MAX(mc_array_size(a), (int64_t)1), mc_dtype_name(a->dtype),
-                    a->rank ? dims.s : "");
-        mc_str_free(&dims);
+        const char *given = to->shared.at[i].shared->name, *name = to->shared.at[i].name;
+        mc_str_addf(out, "    %s %s[%" PRId64 "]; /* ", mc_export_type(a->dtype), name,
+                    MC_MAX(mc_array_size(a), (int64_t)1));
+        if (given && strcmp(given, name) != 0) { /* the name by which formulas know it */
+            mc_str_add(out, "\"");
+            mc_export_comment(out, given);
+            mc_str_add(out, "\", ");
+        }
+        mc_str_add(out, mc_dtype_name(a->dtype));
+        if (a->rank) {
+            mc_dims_text(out, a->rank, a->dims);
+        }
+        mc_str_add(out, " */\n");
     }
     mc_str_add(out, to->shared.n ? "};\n" : "    char none;\n};\n");
+}
+
+static bool is_zero(const char *data, size_t n)
+{
+    size_t i = 0;
+    while (i < n && !data[i]) {
+        i++;
+    }
+    return i == n;
 }
 
 static mc_status print_init(struct mc_str *out, const struct mc_export_file *to)
@@ -484,7 +409,11 @@ static mc_status print_init(struct mc_str *out, const struct mc_export_file *to)
             mc_str_free(&copies);
             return mc_last_status();
         }
-        if (mc_array_size(plain)) {
+        const size_t bytes = (size_t)mc_array_size(plain) * mc_dtypes[plain->dtype].size;
+        if (is_zero(plain->data, bytes)) { /* such as the momentum of an update rule; empty arrays, too */
+            mc_str_addf(&copies, "    memset(model->%s, 0, sizeof model->%s);\n", to->shared.at[i].name,
+                        to->shared.at[i].name);
+        } else {
             mc_str_addf(out, "static const %s initial_%s[] = {", mc_export_type(plain->dtype),
                         to->shared.at[i].name);
             mc_export_elements(out, plain);
@@ -518,15 +447,15 @@ static void print_header(struct mc_str *out, const struct mc_export_file *to, co
         " * Compile %s.c with optimization, for example cc -O3 -march=native -c %s.c */\n"
         "#ifndef %s_H\n#define %s_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
         "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
-        to->name, to->name, to->name, macro, macro);
+        to->file, to->file, to->file, macro, macro);
     print_struct(out, to);
-    mc_str_addf(out,
-                "\n/* Bytes of memory that a call needs, aligned to 64.  A call with memory NULL uses memory "
-                "of this file, "
-                "unless %s_NO_MEMORY\n * is defined while it is compiled; then calls of several threads must "
-                "not overlap. */\n"
-                "#define %s_MEMORY %zu\n",
-                macro, macro, MC_MAX(memory, (size_t)64));
+    mc_str_addf(
+        out,
+        "\n/* Bytes of memory that a call needs, aligned to 64.  A call with memory NULL uses memory of "
+        "this file,\n * unless it is compiled with -D%s_NO_MEMORY; then calls of several threads must not "
+        "overlap. */\n"
+        "#define %s_MEMORY %zu\n",
+        macro, macro, MC_MAX(memory, (size_t)64));
     mc_str_addf(out,
                 "\n/* Sets the variables to the values that they had when they were exported. */\nvoid "
                 "%s_init(struct %s *model);\n",
@@ -540,7 +469,7 @@ static void print_head(struct mc_str *out, const struct mc_export_file *to, cons
     mc_str_addf(out,
                 "/* %s.c: exported by Monochord; see %s.h. */\n#include \"%s.h\"\n#include "
                 "<math.h>\n#include <string.h>\n\n",
-                to->name, to->name, to->name);
+                to->file, to->file, to->file);
     mc_str_addf(out,
                 "static char *own_memory(void)\n{\n#ifdef %s_NO_MEMORY\n    return NULL;\n#else\n"
                 "    static double memory[%s_MEMORY / 8 + 8];\n"
@@ -571,12 +500,11 @@ static void print_constants(struct mc_str *out, const struct mc_export_file *to)
     }
 }
 
-static mc_status write_both(const char *path, const struct mc_export_file *to, struct mc_str *c,
-                            struct mc_str *h)
+static mc_status write_both(const char *path, struct mc_str *c, struct mc_str *h)
 {
     struct mc_str name = { 0 };
-    mc_str_addn(&name, path, (size_t)(file_name(path) - path));
-    mc_str_addf(&name, "%s.h", to->name);
+    mc_str_addn(&name, path, strlen(path) - 1);
+    mc_str_add(&name, "h");
     mc_status s = name.bad || c->bad || h->bad ? MC_EMEMORY : MC_OK;
     s = s < 0 ? s : mc_file_write(name.s, h->s, h->n);
     s = s < 0 ? s : mc_file_write(path, c->s, c->n);
@@ -598,10 +526,38 @@ static void file_free(struct mc_export_file *to)
     mc_str_free(&to->code);
 }
 
+/* Can the file and its functions have these names? */
+static mc_status check_names(const struct mc_export_file *to, int n, const mc_export_function *e)
+{
+    for (const char *c = to->file; *c; c++) {
+        if ((unsigned char)*c < ' ' || strchr("\"\\*", *c)) {
+            return mc_fail(MC_EARG, "export: '%s.h' cannot stand in an #include; name the file otherwise",
+                           to->file);
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        bool taken = false;
+        if (!e[i].function || !e[i].name || !*e[i].name) {
+            return mc_fail(MC_EARG, "export: function %d is missing, or its name is", i);
+        }
+        for (int k = 0; k < i; k++) {
+            taken |= strcmp(e[k].name, e[i].name) == 0;
+        }
+        if (!mc_export_is_identifier(e[i].name)) {
+            return mc_fail(MC_EARG,
+                           "export: '%s' cannot be part of a C function's name; it needs letters, digits, _",
+                           e[i].name);
+        }
+        if (taken || strcmp(e[i].name, "init") == 0) {
+            return mc_fail(MC_EARG, "export: the file has another function named %s_%s", to->name, e[i].name);
+        }
+    }
+    return MC_OK;
+}
+
 mc_status mc_export_c(const char *path, int n, const mc_export_function *functions)
 {
-    struct mc_dialect dialect = mc_export_dialect();
-    struct mc_export_file to = { .dialect = &dialect };
+    struct mc_export_file to = { .dialect = &mc_dialect_standard_c };
     struct mc_str header = { 0 }, h = { 0 }, c = { 0 };
     size_t memory = 0;
     const size_t length = path ? strlen(path) : 0;
@@ -610,11 +566,13 @@ mc_status mc_export_c(const char *path, int n, const mc_export_function *functio
     }
     struct mc_str base = { 0 };
     mc_str_addn(&base, file_name(path), strlen(file_name(path)) - 2);
-    char *name = base.s ? identifier(base.s, false) : NULL, *macro = base.s ? identifier(base.s, true) : NULL;
+    char *name = base.s ? mc_export_identifier(base.s, false) : NULL,
+         *macro = base.s ? mc_export_identifier(base.s, true) : NULL;
     to.name = name;
-    mc_status s = name && macro ? MC_OK : MC_EMEMORY;
+    to.file = base.s;
+    mc_status s = name && macro ? check_names(&to, n, functions) : MC_EMEMORY;
     for (int i = 0; i < n && s == MC_OK; i++) {
-        s = export_one(&to, &functions[i], i, &header, &memory);
+        s = export_one(&to, &functions[i], &header, &memory);
     }
     if (s == MC_OK) {
         print_header(&h, &to, macro, memory, header.s);
@@ -624,8 +582,8 @@ mc_status mc_export_c(const char *path, int n, const mc_export_function *functio
     s = s < 0 ? s : mc_export_text(&c, &to, macro);
     if (s == MC_OK) {
         print_constants(&c, &to);
-        mc_indent(&c, to.code.s ? to.code.s : "");
-        s = write_both(path, &to, &c, &h);
+        mc_export_code(&c, to.code.s ? to.code.s : "");
+        s = write_both(path, &c, &h);
     }
     file_free(&to);
     mc_str_free(&header);

@@ -18,8 +18,9 @@ struct mc_export_shared {
 /* A file that is being written. */
 struct mc_export_file {
     const char *name; /* the prefix of its public names */
+    const char *file; /* "lenet", of lenet.c and lenet.h */
     VEC(struct mc_export_shared) shared;
-    struct mc_dialect *dialect;   /* of its kernels */
+    const struct mc_dialect *dialect;   /* of its kernels */
     VEC(struct mc_kernel) kernel; /* copies, for the functions that they call */
     VEC(struct mc_str) data;         /* constants: the text of array constant1, ... */
     struct mc_str code;             /* functions of steps */
@@ -31,15 +32,24 @@ struct mc_export_one {
     struct mc_function *f;
     struct mc_shape_plan *p;
     const char *name;      /* "train" */
+    const char **parameter; /* names of inputs, then of outputs */
     struct mc_arena names; /* expressions */
     int *constant;         /* by value: the number of the array that holds it; 0: none yet */
     size_t memory;         /* bytes of the arena, copies of updates included */
 };
 
-/* address.c: C expressions; "" and to->code.bad if there is no memory */
-const char *mc_export_format(struct mc_export_one *x, const char *fmt, ...) MC_PRINTF(2, 3);
+/* names.c */
+/* A C identifier made of s: other characters become '_'.  The caller frees it; NULL: no memory. */
+char *mc_export_identifier(const char *s, bool upper);
+bool mc_export_is_identifier(const char *s);
+/* Prints text of the user inside a comment, which it cannot end. */
+void mc_export_comment(struct mc_str *out, const char *text);
+mc_status mc_export_add_shared(struct mc_export_file *to, struct mc_function *f);
 /* the member for the i-th shared variable of the function */
 const char *mc_export_member(const struct mc_export_one *x, int i);
+mc_status mc_export_name_parameters(struct mc_export_one *x); /* sets x->parameter */
+/* address.c: C expressions; "" and to->code.bad if there is no memory */
+const char *mc_export_format(struct mc_export_one *x, const char *fmt, ...) MC_PRINTF(2, 3);
 /* of type char *: the first element of a value */
 const char *mc_export_address(struct mc_export_one *x, int value);
 /* the same as a pointer to the value's dtype */
@@ -58,7 +68,8 @@ mc_status mc_export_kernel(struct mc_export_one *x, int step, const struct mc_la
 mc_status mc_export_epilogue(struct mc_export_one *x, int step);
 /* text.c: what precedes the functions: types, portable sums, kernels */
 mc_status mc_export_text(struct mc_str *out, const struct mc_export_file *f, const char *macro);
-struct mc_dialect mc_export_dialect(void);
+/* prints statements, indented, with decimal numbers */
+void mc_export_code(struct mc_str *out, const char *text);
 /* heavy.c */
 mc_status mc_export_heavy(struct mc_export_one *x, int step);
 

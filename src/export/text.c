@@ -3,6 +3,8 @@
  * Invariant: the text depends on the kernels and on the types of the sums, and on nothing else of the
  * functions. */
 #include "export/exporting.h"
+#include <ctype.h>
+#include <stdlib.h>
 
 /* Level of vectors, by the compiler's flags; %s_PLAIN switches extensions off. */
 static const char levels[] =
@@ -15,14 +17,42 @@ static const char levels[] =
     "\"-Wunused-function\"\n#endif\n"
     "#if defined(__GNUC__) && !defined(__clang__)\n#pragma GCC diagnostic ignored "
     "\"-Waggressive-loop-optimizations\"\n#endif\n"
-    "#if LEVEL > 128\n#include <immintrin.h>\n#elif LEVEL == 128 && defined(__aarch64__)\n#include "
+    "#if LEVEL > 128 || (LEVEL == 128 && defined(__FMA__))\n#include <immintrin.h>\n#elif LEVEL == 128 && defined(__aarch64__)\n#include "
     "<arm_neon.h>\n#endif\n";
 
-struct mc_dialect mc_export_dialect(void)
+/* Hexadecimal floating constants are not C++11: the same numbers as decimals. */
+static size_t add_decimal(struct mc_str *out, const char *at)
 {
-    struct mc_dialect d = mc_dialect_c;
-    d.reduce_loop = "";
-    return d;
+    const size_t n = 2 + strspn(at + 2, "0123456789abcdefABCDEF.");
+    if (at[n] != 'p' && at[n] != 'P') {
+        mc_str_addn(out, at, n);
+        return n;
+    }
+    const size_t sign = at[n + 1] == '-' || at[n + 1] == '+',
+                 all = n + 1 + sign + strspn(at + n + 1 + sign, "0123456789");
+    char number[64] = { 0 }, text[40];
+    memcpy(number, at, MC_MIN(all, sizeof number - 1));
+    const bool single = at[all] == 'f';
+    mc_snprintf(text, sizeof text, single ? "%.9g" : "%.17g", strtod(number, NULL));
+    mc_str_addf(out, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
+    return all;
+}
+
+void mc_export_code(struct mc_str *out, const char *text)
+{
+    struct mc_str decimal = { 0 };
+    for (const char *at = text; *at;) {
+        const bool starts = at[0] == '0' && at[1] == 'x' &&
+                            (at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_'));
+        const size_t n = starts ? add_decimal(&decimal, at) : 1;
+        if (!starts) {
+            mc_str_addn(&decimal, at, 1);
+        }
+        at += n;
+    }
+    mc_indent(out, decimal.s ? decimal.s : "");
+    out->bad |= decimal.bad;
+    mc_str_free(&decimal);
 }
 
 mc_status mc_export_text(struct mc_str *out, const struct mc_export_file *f, const char *macro)
@@ -40,7 +70,7 @@ mc_status mc_export_text(struct mc_str *out, const struct mc_export_file *f, con
     mc_str_addf(out, levels, macro);
     mc_portable_text(out, f->f32, f->f64);
     mc_render_functions(&functions, f->dialect, (int)n, k);
-    mc_indent(out, functions.s ? functions.s : "");
+    mc_export_code(out, functions.s ? functions.s : "");
     mc_free(k);
     const bool bad = out->bad || functions.bad;
     mc_str_free(&functions);

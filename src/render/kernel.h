@@ -114,7 +114,8 @@ struct mc_dialect {
     /* functions that its compiler has, " exp log "; NULL: all are those of math.c */
     const char *native;
 };
-extern const struct mc_dialect mc_dialect_c, mc_dialect_cuda;
+/* standard: for exported files */
+extern const struct mc_dialect mc_dialect_c, mc_dialect_standard_c, mc_dialect_cuda;
 
 /* forms of a vector row kernel: a row is one vector; rows of any size */
 enum { VECTOR_LANES = 16, ROW_VECTOR = 8, ROW_LOOP = 16 };

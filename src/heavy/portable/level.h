@@ -8,7 +8,7 @@
 #include "heavy/portable/portable.h"
 #include <math.h>
 #include <string.h>
-#if LEVEL > 128
+#if LEVEL > 128 || defined(__FMA__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>

@@ -202,7 +202,11 @@ static void print_call(struct mc_str *out, const struct mc_portable_program *p, 
         print_at(out, p, &c->from, memory, from);
         mc_str_addf(out, ", g%zu);\n", i);
     } else {
-        mc_str_addf(out, "columns_%s(g%zu, o%zu, ", type, i, i);
+        if (c->noffset) {
+            mc_str_addf(out, "columns_%s(g%zu, o%zu, ", type, i, i);
+        } else { /* a phase that no tap of the filter meets: zeros */
+            mc_str_addf(out, "columns_%s(g%zu, NULL, ", type, i);
+        }
         print_at(out, p, &c->with, memory, "n");
         mc_str_add(out, ", ");
         print_at(out, p, &c->from, memory, from);

@@ -102,6 +102,15 @@ FORCE_INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c)
 {
     return (v_f64)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
 }
+#elif defined(__FMA__)
+FORCE_INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c)
+{
+    return (v_f32)_mm_fmadd_ps((__m128)a, (__m128)b, (__m128)c);
+}
+FORCE_INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c)
+{
+    return (v_f64)_mm_fmadd_pd((__m128d)a, (__m128d)b, (__m128d)c);
+}
 #else
 FORCE_INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c) { return a * b + c; }
 FORCE_INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return a * b + c; }
@@ -122,7 +131,7 @@ enum { WIDTH_f32 = 1, WIDTH_f64 = 1, ROWS = 4, VECTORS = 2, DOT_ROWS = 1, DOT_CO
     FORCE_INLINE v_##S splat_##S(T x) { return x; }
 LEVEL_0(float, f32)
 LEVEL_0(double, f64)
-#if defined(FP_FAST_FMAF) && defined(FP_FAST_FMA)
+#if defined(__FMA__) || (defined(FP_FAST_FMAF) && defined(FP_FAST_FMA))
 FORCE_INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c) { return fmaf(a, b, c); }
 FORCE_INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return fma(a, b, c); }
 #else

@@ -9,7 +9,6 @@
 #include "exec/backend.h"
 #include "export/export.h"
 #include "export/exporting.h"
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -482,8 +481,7 @@ static bool has_word(const char *text, const char *word)
 {
     const size_t n = strlen(word);
     for (const char *at = strstr(text, word); at; at = strstr(at + n, word)) {
-        const unsigned char before = at == text ? ' ' : (unsigned char)at[-1], after = (unsigned char)at[n];
-        if (!isalnum(before) && before != '_' && !isalnum(after) && after != '_') {
+        if ((at == text || !mc_export_is_letter(at[-1])) && !mc_export_is_letter(at[n])) {
             return true;
         }
     }

@@ -42,6 +42,7 @@ struct mc_export_one {
 /* A C identifier made of s: other characters become '_'.  The caller frees it; NULL: no memory. */
 char *mc_export_identifier(const char *s, bool upper);
 bool mc_export_is_identifier(const char *s);
+bool mc_export_is_letter(char c); /* of identifiers: digits and _ too */
 /* Prints text of the user inside a comment, which it cannot end. */
 void mc_export_comment(struct mc_str *out, const char *text);
 mc_status mc_export_add_shared(struct mc_export_file *to, struct mc_function *f);

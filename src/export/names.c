@@ -3,7 +3,6 @@
  * Invariant: no name is a word of C or C++, or a macro of the file or of the headers that it includes, and no
  * two names of one scope are equal. */
 #include "export/exporting.h"
-#include <ctype.h>
 
 static const char *const reserved[] = {
     /* C99 and C++11 */
@@ -25,6 +24,15 @@ static const char *const reserved[] = {
     "math_errhandling", "unix",
 };
 
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
+static bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
+
+bool mc_export_is_letter(char c)
+{
+    return is_digit(c) || is_upper(c) || is_lower(c) || c == '_';
+}
+
 static bool is_reserved(const char *s)
 {
     bool found = false;
@@ -33,19 +41,19 @@ static bool is_reserved(const char *s)
     }
     /* M_PI, FP_NAN, INT8_MAX, _Bool, __LINE__ */
     return found || strncmp(s, "M_", 2) == 0 || strncmp(s, "FP_", 3) == 0 || strncmp(s, "INT", 3) == 0 ||
-           strncmp(s, "UINT", 4) == 0 || (s[0] == '_' && (s[1] == '_' || isupper((unsigned char)s[1])));
+           strncmp(s, "UINT", 4) == 0 || (s[0] == '_' && (s[1] == '_' || is_upper(s[1])));
 }
 
 char *mc_export_identifier(const char *s, bool upper)
 {
     struct mc_str text = { 0 };
-    if (!*s || isdigit((unsigned char)*s)) {
+    if (!*s || is_digit(*s)) {
         mc_str_add(&text, "v");
     }
     for (; *s; s++) {
-        const unsigned char c = (unsigned char)*s;
-        const bool kept = c < 128 && isalnum(c);
-        const char letter = (char)(!kept ? '_' : upper ? toupper(c) : c);
+        const char letter = (char)(!mc_export_is_letter(*s) ? '_'
+                                   : upper && is_lower(*s)  ? *s - 'a' + 'A'
+                                                            : *s);
         mc_str_addn(&text, &letter, 1);
     }
     if (!upper && text.s && text.s[0] == '_' && is_reserved(text.s)) {
@@ -61,9 +69,9 @@ char *mc_export_identifier(const char *s, bool upper)
 
 bool mc_export_is_identifier(const char *s)
 {
-    bool good = s && *s && !isdigit((unsigned char)*s);
+    bool good = s && *s && !is_digit(*s);
     for (; good && *s; s++) {
-        good = *s == '_' || ((unsigned char)*s < 128 && isalnum((unsigned char)*s));
+        good = mc_export_is_letter(*s);
     }
     return good;
 }

@@ -3,8 +3,6 @@
  * Invariant: the text depends on the kernels and on the types of the sums, and on nothing else of the
  * functions. */
 #include "export/exporting.h"
-#include <ctype.h>
-#include <stdlib.h>
 
 /* Level of vectors, by the compiler's flags; %s_PLAIN switches extensions off. */
 static const char levels[] =
@@ -33,7 +31,7 @@ static size_t add_decimal(struct mc_str *out, const char *at)
     char number[64] = { 0 }, text[40];
     memcpy(number, at, MC_MIN(all, sizeof number - 1));
     const bool single = at[all] == 'f';
-    mc_snprintf(text, sizeof text, single ? "%.9g" : "%.17g", strtod(number, NULL));
+    mc_snprintf(text, sizeof text, single ? "%.9g" : "%.17g", mc_strtod(number, NULL));
     mc_str_addf(out, "%s%s", text, strpbrk(text, ".e") ? "" : ".0");
     return all;
 }
@@ -42,8 +40,7 @@ void mc_export_code(struct mc_str *out, const char *text)
 {
     struct mc_str decimal = { 0 };
     for (const char *at = text; *at;) {
-        const bool starts = at[0] == '0' && at[1] == 'x' &&
-                            (at == text || !(isalnum((unsigned char)at[-1]) || at[-1] == '_'));
+        const bool starts = at[0] == '0' && at[1] == 'x' && (at == text || !mc_export_is_letter(at[-1]));
         const size_t n = starts ? add_decimal(&decimal, at) : 1;
         if (!starts) {
             mc_str_addn(&decimal, at, 1);

@@ -25,6 +25,7 @@ int main(int argc, char **argv)
         return puts("export FOLDER"), 1;
     }
     mc_flag_set("floatX", "float32");
+    mc_flag_set("device", "cpu"); /* functions for a GPU are not exported */
     mc_flag_set("portable",
                 "True"); /* the library's bits are those of the file too: to compare, not to export */
 

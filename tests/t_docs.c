@@ -17,13 +17,13 @@ static const char *const documents[] = { "docs/text-form.md", "docs/map.md", "do
                                          "docs/gpu.md", "docs/math.md", "docs/glossary.md", "docs/limits.md", "docs/design/gpu.md",
                                          "docs/design/convolution.md", "docs/design/kernels.md", "docs/design/math.md", "README.md",
                                          "docs/first-steps.md", "docs/tutorial.md", "docs/from-numpy.md", "docs/from-pytorch.md",
-                                         "docs/threads.md", "docs/deploy.md", "CONTRIBUTING.md", "CHANGELOG.md" };
+                                         "docs/threads.md", "docs/deploy.md", "docs/export.md", "CONTRIBUTING.md", "CHANGELOG.md" };
 /* Their c blocks are run. */
 static const char *const with_programs[] = { "docs/tutorial.md", "docs/from-numpy.md", "docs/from-pytorch.md",
-                                             "docs/threads.md", "docs/deploy.md", "docs/first-steps.md" };
+                                             "docs/threads.md", "docs/deploy.md", "docs/first-steps.md", "docs/export.md" };
 /* For users alone: the functions they name are public. */
 static const char *const taught[] = { "docs/tutorial.md", "docs/from-numpy.md", "docs/from-pytorch.md",
-                                      "docs/threads.md", "docs/deploy.md" };
+                                      "docs/threads.md", "docs/deploy.md", "docs/export.md" };
 
 static char *slurp(const char *name)
 {

@@ -14,7 +14,13 @@ static const struct row examples[] = {
     { "@/examples/custom_op",         0, { "kernel", "its gradient [", "differs" } },
     { "@/examples/digits 3",          0, { "epoch 3  wrong", "of the test set" } },
     { "@/examples/regression",        0, { "price from 3 columns: R^2 0.9", "on 40 examples held out" } },
+    { "d=$(mktemp -d) && @/examples/export $d && rm -r $d", 0, { "wrote /", "ring.c", "step 2000  cost 0." } },
     { "cd \"$(mktemp -d)\" && @/examples/save_load p.npz && rm p.npz && rmdir \"$PWD\"", 0, { "agrees in every bit" } },
+}, exported[] = {
+    { "d=$(mktemp -d) && @/examples/export $d >$d/said && cc -O2 -I $d " TEST_ROOT "/../examples/exported_main.c $d/ring.c -lm -o $d/ring && "
+      "$d/ring $d/state && rm -r $d", 0, { "step 2000  cost 0.", ".....####", "####.....\n" } },
+    { "d=$(mktemp -d) && @/examples/export $d >$d/said && cc -O2 -c $d/ring.c -o $d/ring.o && c++ -std=c++17 -O2 -pthread -I $d "
+      TEST_ROOT "/../examples/exported_main.cpp $d/ring.o -lm -o $d/ring && $d/ring && rm -r $d", 0, { "step 2000  cost 0.", "points lie in the ring" } },
 }, on_a_gpu[] = {
     { "@/examples/custom_cuda",       0, { "doubling(x.T[::-1]), off by 0 from 2 * x.T[::-1]", "both(x, y)[1], off by 0 from x - y", "[ 8. 18. 28. 38.]" } },
 }, on_none[] = {
@@ -23,6 +29,12 @@ static const struct row examples[] = {
     { "@/monochord",                  0, { "optimizing compiler", "monochord run FILE", "monochord bench" } },
     { "@/monochord --version",        0, { "." } },
     { "@/monochord help run",         0, { "usage: monochord run FILE", "--feed random" } },
+    { "@/monochord export --help",    0, { "usage: monochord export MODEL", "--batch N,N", "libc and libm" } },
+    { "d=$(mktemp -d) && cd $d && @/monochord export lenet --c lenet.c --batch 1,32 --train && cat lenet.h && rm -r $d", 0,
+      { "wrote lenet.c and its header; compile with: cc -O3 -march=native -c lenet.c", "int lenet_predict_32(struct lenet *model, void *memory, const float *x, float *dense2);", "int lenet_train(" } },
+    { "d=$(mktemp -d) && cd $d && printf 'input 1x28x28\ndense 10 softmax\n' >m.txt && @/monochord train m.txt --data digits:600 --epochs 1 --save m.npz >said && "
+      "@/monochord export m.npz --c my-net.c --batch 4 && cat my_net.h && rm -r $d", 0,
+      { "compile with: cc -O3 -march=native -c my-net.c", "float dense1_W[7840]; /* float32(784, 10) */", "int my_net_predict(struct my_net *model, " } },
     { "@/monochord demo --help",      0, { "usage: monochord demo [PAGE]" } },
     { "@/monochord train lenet -h",   0, { "usage: monochord train MODEL", "--resume" } },
     { "@/monochord predict --help",   0, { "--invert" } },
@@ -63,6 +75,13 @@ static const struct row examples[] = {
     { "@/monochord sing",             1, { "there is no command 'sing'" } },
     { "@/monochord trian lenet",      1, { "did you mean 'train'?" } },
     { "@/monochord help sing",        1, { "there is no command 'sing'" } },
+    { "@/monochord export lenet",     1, { "usage: monochord export" } },
+    { "@/monochord export lenet --c", 1, { "--c needs the name of a file" } },
+    { "@/monochord export lenet --c lenet.h", 1, { "--c needs the name of a file that ends in .c, not 'lenet.h'" } },
+    { "@/monochord export lenet --c lenet.c --batch 1,x", 1, { "--batch needs numbers such as 1,32" } },
+    { "@/monochord export lenet --c lenet.c --batch 32,1,32", 1, { "--batch: 32 is given twice" } },
+    { "@/monochord export lent --c lenet.c", 1, { "did you mean 'lenet'?" } },
+    { "@/monochord export lenet --c /dev/null/lenet.c", 1, { "/dev/null/lenet" } },
     { "@/monochord demo --fast",      1, { "usage: monochord demo" } },
     { "@/monochord docs -v",          1, { "usage: monochord docs" } },
     { "@/monochord info loudly",      1, { "'loudly'", "monochord help info" } },
@@ -109,6 +128,23 @@ static const struct row examples[] = {
 };
 
 TEST(examples_run) { run_rows(examples, COUNT(examples), output_of); }
+/* Programs that need no library, compiled with what examples/export writes; the second is C++. */
+TEST(exported_examples_run)
+{
+    static const char *const usable[] = { /* does what the compilers make run here? */
+        "d=$(mktemp -d) && cd $d && echo 'int main(void) { return 0; }' >p.c && cc p.c -o p && ./p; s=$?; rm -r $d; exit $s",
+        "d=$(mktemp -d) && cd $d && echo 'extern \"C\" int one(void); int main() { return one(); }' >m.cpp && echo 'int one(void) { return 0; }' >o.c && "
+        "cc -c o.c && c++ -std=c++17 m.cpp o.o -o p && ./p; s=$?; rm -r $d; exit $s",
+    };
+    for (size_t i = 0; i < COUNT(exported); i++) {
+        int status;
+        output_of(usable[i], &status);
+        if (status) {
+            SKIP("no %s compiler here, or what it makes does not run here", i ? "C++" : "C");
+        }
+        run_rows(&exported[i], 1, output_of);
+    }
+}
 TEST(examples_of_gpus_run_or_say_what_they_need)
 {
     const bool there = nvrtc_here() && mc_cuda_count() > 0;

@@ -23,7 +23,7 @@ static const struct command commands[] = {
     { "data",   "WHERE [SHEET.png]",    "describe data, and write a sheet of its pictures", command_data },
     { "predict", "FILE [OPTION ...] [PICTURE ...]", "apply a trained model to pictures, tables or data", command_predict, predict_options },
     { "export", "MODEL --c FILE.c [OPTION ...]", "write a model as a C file that needs no library", command_export, export_options },
-    { "demo",   "[PAGE]",               "train LeNet on generated digits, time the tutorial's loop against NumPy; writes report.html", command_demo },
+    { "demo",   "[PAGE]",               "train LeNet on generated digits and export it as C, time the tutorial's loop against NumPy; writes report.html", command_demo },
     { "bench",  "SUITE [--only TEXT] [--json]", "run benchmarks; without SUITE list the suites", command_bench,
       "  --only TEXT  only the cases whose names contain TEXT\n"
       "  --json       print one object a line\n" },

@@ -1,15 +1,27 @@
 /* monochord_export.c: `monochord export`: a model's functions as one C file. */
 #include "train.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MOST_BATCHES = 8 };
 
 const char export_options[] =
-    "  MODEL         what monochord train saved; or a file with a layer a line, or lenet, mlp, ...\n"
-    "  --c FILE.c    the file to write; a header FILE.h is written beside it\n"
-    "  --batch N,N   1: examples of a call; a function for each number\n"
-    "  --train       a training step too, for the last of these numbers\n";
+    "  MODEL         what monochord train saved, as lenet.npz; or a model without training: a file of layers, or lenet, mlp, ...\n"
+    "  --c FILE.c    the file to write; its header FILE.h is written beside it\n"
+    "  --batch N,N   how many examples a call takes, 1 by default; a function for each number, as FILE_predict_32\n"
+    "  --train       a training step too, FILE_train, for the last number of --batch\n"
+    "The file needs libc and libm alone: cc -O3 -march=native -c FILE.c\n";
+
+static bool has(const long *batch, int n, long value)
+{
+    for (int i = 0; i < n; i++) {
+        if (batch[i] == value) {
+            return true;
+        }
+    }
+    return false;
+}
 
 /* "1,32": false: complained. */
 static bool read_batches(const char *text, long *batch, int *n)
@@ -20,6 +32,9 @@ static bool read_batches(const char *text, long *batch, int *n)
         batch[*n] = strtol(text, &end, 10);
         if (end == text || batch[*n] < 1 || (*end && *end != ',')) {
             break;
+        }
+        if (has(batch, *n, batch[*n])) {
+            return complain("export: --batch: %ld is given twice", batch[*n]), false;
         }
         (*n)++;
         if (!*end) {
@@ -72,10 +87,15 @@ static bool write_functions(struct model *m, const char *path, const long *batch
     return good;
 }
 
+static bool ends_in(const char *name, const char *end)
+{
+    const size_t n = strlen(name), k = strlen(end);
+    return n > k && strcmp(name + n - k, end) == 0;
+}
+
 static bool is_checkpoint(const char *name)
 {
-    const char *dot = strrchr(name, '.');
-    return dot && (strcmp(dot, ".npz") == 0 || strcmp(dot, ".safetensors") == 0);
+    return ends_in(name, ".npz") || ends_in(name, ".safetensors");
 }
 
 int command_export(int argc, char **argv)
@@ -101,9 +121,15 @@ int command_export(int argc, char **argv)
         }
     }
     good = good && ((name && path) || !complain_usage("export"));
-    good = good && train_floats();
-    good = good && (is_checkpoint(name) ? checkpoint_model(&m, name, &w) : model_make(&m, name, 1, NULL, 0));
+    good = good &&
+           (ends_in(path, ".c") || !complain("--c needs the name of a file that ends in .c, not '%s'", path));
+    good = good && train_floats() && mc_flag_set("device", "cpu") == MC_OK; /* where exported files run */
+    good = good && (is_checkpoint(name) ? checkpoint_model(&m, name, &w)
+                                        : model_find(&m.text, name) && model_make(&m, name, 1, NULL, 0));
     good = good && write_functions(&m, path, batch, n, train);
+    if (good) {
+        printf("wrote %s and its header; compile with: cc -O3 -march=native -c %s\n", path, path);
+    }
     model_free(&m);
     text_free(&w.classes);
     text_free(&w.columns);

@@ -183,4 +183,9 @@ bool report_write(struct run *r, const struct findings *f, const char *extra_htm
 bool train_floats(void); /* floatX is float32 unless the user said something; false: complained */
 int train_and_report(const struct options *o, const char *extra_html); /* the exit status */
 
+/* ---- monochord_demo_export.c ---- */
+/* Exports the checkpoint's model, compiles it, and compares it with the library on the data's test set.
+ * False: complained. */
+bool demo_export(const char *checkpoint, const char *data);
+
 #endif

@@ -28,8 +28,10 @@ static const char prelude[] = PRELUDE_TYPES
 static const char standard[] = PRELUDE_TYPES
     "#ifdef __GNUC__\n#define INLINE static __inline__ __attribute__((always_inline))\n#else\n"
     "#define INLINE static inline\n#endif\n"
-    "#if defined(__GNUC__) && !defined(__clang__)\n#define INDEPENDENT _Pragma(\"GCC ivdep\")\n#else\n"
-    "#define INDEPENDENT\n#endif\n" HALVES;
+    "#if defined(__GNUC__) && !defined(__clang__)\n#define INDEPENDENT _Pragma(\"GCC ivdep\")\n"
+    /* not unrolled before the compiler looks for vectors */
+    "#define SIXTEEN_LANES _Pragma(\"GCC unroll 1\")\n#else\n"
+    "#define INDEPENDENT\n#define SIXTEEN_LANES\n#endif\n" HALVES;
 const char mc_prelude_code[] = PRELUDE_CODE;
 
 #define EXACT                                                                                                \
@@ -63,5 +65,5 @@ const struct mc_dialect mc_dialect_standard_c = {
     .exact = EXACT,
     FIELDS,
     .loop = "INDEPENDENT\n",
-    .reduce_loop = "",
+    .reduce_loop = "SIXTEEN_LANES\n",
 };

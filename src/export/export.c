@@ -102,8 +102,9 @@ static mc_status plan_step(struct mc_function *f, struct mc_shape_plan *p, int s
     TRY(mc_launch_plan(f, p, step, &p->step[step].exec));
     return p->step[step].exec
                ? MC_OK
-               : mc_fail(MC_EUNSUPPORTED, "a reduction over so many separate axes is not exported:\n    %s",
-                         mc_step_text(f->code, step));
+               : mc_step_error(
+                     f, step,
+                     mc_fail(MC_EUNSUPPORTED, "a reduction over so many separate axes is not exported"));
 }
 
 static struct mc_export_value value_of(struct mc_export_one *x, int v)
@@ -174,14 +175,18 @@ static mc_status print_steps(struct mc_export_one *x, struct mc_str *calls)
                     "*const *out)\n{\n"
                     "(void)model, (void)arena, (void)in, (void)out;\n",
                     x->name, i, x->to->name);
-        TRY(one_step(x, i, &nothing));
+        const mc_status s = one_step(x, i, &nothing);
+        if (s < 0) {
+            return mc_step_error(x->f, i, s);
+        }
         if (nothing && !out->bad) {
             out->n = start;
             out->s[start] = '\0';
             continue;
         }
         mc_str_add(out, "return 0;\n}\n");
-        mc_str_addf(calls, "%s%s_step%d(model, arena, in, out)", calls->n ? " ||\n" : "", x->name, i);
+        mc_str_addf(calls, "%s(failed = %s_step%d(model, arena, in, out)) != 0", calls->n ? " ||\n" : "",
+                    x->name, i);
     }
     return out->bad || calls->bad ? MC_EMEMORY : MC_OK;
 }
@@ -291,14 +296,16 @@ static mc_status print_function(struct mc_export_one *x, struct mc_str *header)
         mc_str_add(out, "NULL };\nchar *const arena = memory ? (char *)memory : own_memory();\n"
                         "(void)in, (void)out, (void)arena, (void)model;\n");
         if (calls.n) {
-            mc_str_addf(out, "if (%s) {\nreturn 1;\n}\n", calls.s);
+            mc_str_addf(out, "int failed = 0;\nif (%s) {\nreturn failed;\n}\n", calls.s);
         }
         print_results(x);
         mc_str_add(out, "return 0;\n}\n");
         mc_str_add(header, "\n/* ");
         mc_export_comment(header, x->f->name);
-        mc_str_addf(header,
-                    ".  Returns 0, or 1 if an index was out of range; then no variable has changed.\n%s */\n",
+        mc_str_addf(header, "%s\n%s */\n",
+                    x->bounded ? ".  Returns 0; 1 if an index was out of range; 2 if an argument of sin, cos "
+                                 "or tan was 2^45 or\n * more in magnitude; then no variable has changed."
+                               : ".  Returns 0, or 1 if an index was out of range; then no variable has changed.",
                     docs.s ? docs.s : "");
         mc_str_addf(header, "%s;\n", declaration.s ? declaration.s : "");
     }

@@ -35,6 +35,7 @@ struct mc_export_one {
     const char **parameter; /* names of inputs, then of outputs */
     struct mc_arena names; /* expressions */
     int *constant;         /* by value: the number of the array that holds it; 0: none yet */
+    bool bounded;          /* some kernel calls a function with a bound: sin, cos, tan */
     size_t memory;         /* bytes of the arena, copies of updates included */
 };
 

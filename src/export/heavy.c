@@ -7,24 +7,28 @@
 
 /* ---- matrix products and convolutions ---- */
 
-/* A solver without a program: say which problem it was. */
-static mc_status no_program(const struct mc_plan *plan)
+/* A solver without a program: which problem was it? */
+static mc_status no_program(const struct mc_export_one *x, int step, const struct mc_plan *plan)
 {
-    struct mc_str key = { 0 };
-    plan->problem->family->key(plan->problem, &key);
-    const mc_status s = mc_fail(MC_EUNSUPPORTED,
-                                "'%s' is not exported: products and convolutions are, of float32 and float64",
-                                key.s ? key.s : plan->problem->family->name);
-    mc_str_free(&key);
-    return s;
+    if (plan->problem->family == &mc_conv_family) {
+        const struct mc_conv_problem *q = (const struct mc_conv_problem *)(const void *)plan->problem;
+        if (q->s.unshared) {
+            return mc_fail(MC_EUNSUPPORTED,
+                           "a convolution with a filter for each position (local) is not exported");
+        }
+    }
+    const char *type = mc_dtype_name(
+        x->p->slot[mc_heavy_result(&x->f->code->program.step.at[step], 0)].type.dtype);
+    return mc_fail(MC_EUNSUPPORTED,
+                   "products and convolutions are exported in float32 and float64, not in %s", type);
 }
 
-static mc_status print_program(struct mc_export_one *x, const struct mc_plan *plan,
+static mc_status print_program(struct mc_export_one *x, int step, const struct mc_plan *plan,
                                const char *const memory[PORTABLE_NMEMORY])
 {
     const struct mc_portable_program *p = mc_portable_program_of(plan);
     if (!p) {
-        return no_program(plan);
+        return no_program(x, step, plan);
     }
     x->to->f32 |= p->dtype == MC_FLOAT32;
     x->to->f64 |= p->dtype == MC_FLOAT64;
@@ -53,7 +57,7 @@ static mc_status product(struct mc_export_one *x, int step)
     memory[2] = mc_export_pointer(x, st->kernel ? st->operand[st->product] : c);
     memory[PORTABLE_WORKSPACE] = mc_export_format(x, "(%s *)(%s)", mc_export_type(x->p->slot[c].type.dtype),
                                                   mc_export_scratch(x, step, work));
-    return print_program(x, h->plan, memory);
+    return print_program(x, step, h->plan, memory);
 }
 
 static mc_status convolution(struct mc_export_one *x, int step)
@@ -69,7 +73,7 @@ static mc_status convolution(struct mc_export_one *x, int step)
     memory[PORTABLE_WORKSPACE] = mc_export_format(
         x, "(%s *)(%s)", mc_export_type(x->p->slot[mc_heavy_result(st, 0)].type.dtype),
         mc_export_scratch(x, step, mc_heavy_copies(h)));
-    return print_program(x, h->plan, memory);
+    return print_program(x, step, h->plan, memory);
 }
 
 /* ---- pooling and normalisation ---- */

@@ -36,10 +36,7 @@ mc_status mc_export_kernels(struct mc_export_one *x)
             continue;
         }
         const struct mc_kernel k = printed(x, (int)i);
-        if (k.bounded) {
-            return mc_fail(MC_EUNSUPPORTED, "sin, cos and tan are not exported:\n    %s",
-                           mc_step_text(x->f->code, (int)i));
-        }
+        x->bounded |= k.bounded;
         if (!VEC_PUSH(x->to->kernel, k)) {
             return MC_EMEMORY;
         }
@@ -92,7 +89,7 @@ static bool begin(struct printing *q, size_t copies)
     if (q->base) {
         q->base[q->l->nop] = mc_export_scratch(x, q->step, copies);
     }
-    if (mc_kernel_checks(q->k)) {
+    if (mc_kernel_checks(q->k) || q->k->bounded) {
         mc_str_add(&x->to->code, "i64 err[4] = { 0 };\n");
     }
     return q->base != NULL;
@@ -102,6 +99,9 @@ static void end(struct printing *q)
 {
     if (mc_kernel_checks(q->k)) {
         mc_str_add(&q->x->to->code, "if (err[0]) {\nreturn 1;\n}\n");
+    }
+    if (q->k->bounded) { /* there the library computes the step by its reference */
+        mc_str_add(&q->x->to->code, "if (err[3]) {\nreturn 2;\n}\n");
     }
 }
 

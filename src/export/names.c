@@ -16,7 +16,7 @@ static const char *const reserved[] = {
     "true", "try", "typedef", "typeid", "typename", "typeof", "union", "unsigned", "using", "virtual", "void",
     "volatile", "wchar_t", "while", "xor", "xor_eq",
     /* types and functions of the file, parameters that each function has */
-    "arena", "in", "int16_t", "int32_t", "int64_t", "int8_t", "memory", "model", "out", "own_memory", "size_t",
+    "arena", "failed", "in", "int16_t", "int32_t", "int64_t", "int8_t", "memory", "model", "out", "own_memory", "size_t",
     "uint16_t", "uint32_t", "uint64_t", "uint8_t", "uintptr_t",
     /* macros: of the file, of headers, of compilers in their own dialect of C */
     "CORE", "FORCE_INLINE", "HUGE_VAL", "HUGE_VALF", "HUGE_VALL", "INFINITY", "IN_REGISTER", "LANES", "LEVEL",

@@ -10,9 +10,10 @@ static const char levels[] =
     "#elif defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__) && defined(__AVX512VL__)\n"
     "#define LEVEL 512\n#elif defined(__AVX2__) && defined(__FMA__)\n#define LEVEL 256\n#else\n#define LEVEL "
     "128\n#endif\n"
-    /* kernels name all of their operands and indices, used or not */
+    /* kernels name all of their operands and indices, used or not, and compare what a formula compares */
     "#ifdef __GNUC__\n#pragma GCC diagnostic ignored \"-Wunused-variable\"\n#pragma GCC diagnostic ignored "
-    "\"-Wunused-function\"\n#endif\n"
+    "\"-Wunused-function\"\n#pragma GCC diagnostic ignored \"-Wtautological-compare\"\n#pragma GCC diagnostic "
+    "ignored \"-Wtype-limits\"\n#endif\n"
     "#if defined(__GNUC__) && !defined(__clang__)\n#pragma GCC diagnostic ignored "
     "\"-Waggressive-loop-optimizations\"\n#endif\n"
     "#if LEVEL > 128 || (LEVEL == 128 && defined(__FMA__))\n#include <immintrin.h>\n#elif LEVEL == 128 && defined(__aarch64__)\n#include "

@@ -169,7 +169,7 @@ mc_status mc_norm_print(struct mc_str *out, const struct mc_norm_problem *q, con
     };
     struct mc_str key = { 0 };
     if (norm_refuse(q)) {
-        return mc_fail(MC_EUNSUPPORTED, "normalisation as C: float32 and float64 only, not %s",
+        return mc_fail(MC_EUNSUPPORTED, "normalisation is exported in float32 and float64, not in %s",
                        mc_dtype_name(q->dtype));
     }
     mc_norm_grid(q, &p.g);

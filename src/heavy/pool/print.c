@@ -751,7 +751,7 @@ mc_status mc_pool_print(struct mc_str *out, const struct mc_pool_problem *q,
     struct printer p = { .out = out, .depth = 1, .s = &own.s };
     struct mc_str key = { 0 };
     if (q->dtype != MC_FLOAT32 && q->dtype != MC_FLOAT64) {
-        return mc_fail(MC_EUNSUPPORTED, "pooling as C: float32 and float64 only, not %s",
+        return mc_fail(MC_EUNSUPPORTED, "pooling is exported in float32 and float64, not in %s",
                        mc_dtype_name(q->dtype));
     }
     own.marks = own.marks && operand[POOL_KEY];

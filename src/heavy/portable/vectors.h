@@ -78,7 +78,7 @@ enum { WIDTH_f32 = 4, WIDTH_f64 = 2, ROWS = 4, VECTORS = 2, DOT_ROWS = 1, DOT_CO
     FORCE_INLINE v_##S load_n_##S(const T *p, int n) \
     {                                                                                                    \
         v_##S v = zero_##S();                                                                            \
-        for (int i = 0; i < n; i++) {                                                                    \
+        for (int i = 0; i < WIDTH_##S && i < n; i++) {                                                   \
             v[i] = p[i];                                                                                 \
         }                                                                                                \
         return v;                                                                                        \
@@ -86,7 +86,7 @@ enum { WIDTH_f32 = 4, WIDTH_f64 = 2, ROWS = 4, VECTORS = 2, DOT_ROWS = 1, DOT_CO
     FORCE_INLINE void store_##S(T *p, v_##S v) { memcpy(p, &v, sizeof v); } \
     FORCE_INLINE void store_n_##S(T *p, v_##S v, int n) \
     {                                                                                                    \
-        for (int i = 0; i < n; i++) {                                                                    \
+        for (int i = 0; i < WIDTH_##S && i < n; i++) {                                                   \
             p[i] = v[i];                                                                                 \
         }                                                                                                \
     }                                                                                                    \

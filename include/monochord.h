@@ -613,7 +613,16 @@ typedef struct mc_export_function { /* a function and its name in the file */
     const char *name;
     const char *shapes;      /* the sizes of inputs that the function leaves open; NULL: none is open */
 } mc_export_function;
+typedef struct mc_export_spec { /* what mc_export writes; fields that are left out are 0 or NULL */
+    const char *path;        /* the C file, whose name ends in .c */
+    int nfunction;
+    const mc_export_function *function;
+    /* The file that gets the values of the variables, in the order of the structure, without gaps.  Then there
+     * is lenet_load(model, bytes, size) in place of lenet_init(model).  NULL: they are in the C file. */
+    const char *parameters;
+} mc_export_spec;
 /* MC_EUNSUPPORTED: a step cannot be exported; the message names it, and nothing is written. */
+MC_API mc_status mc_export(const mc_export_spec *spec);
 MC_API mc_status mc_export_c(const char *path, int n, const mc_export_function *functions);
 
 /* -------------------------------------------------------------------------- random streams ---- */

@@ -11,6 +11,7 @@ const char export_options[] =
     "  --c FILE.c    the file to write; its header FILE.h is written beside it\n"
     "  --batch N,N   how many examples a call takes, 1 by default; a function for each number, as FILE_predict_32\n"
     "  --train       a training step too, FILE_train, for the last number of --batch\n"
+    "  --parameters FILE  the parameters in this file, which FILE_load reads, not in the C file\n"
     "The file needs libc and libm alone: cc -O3 -march=native -c FILE.c\n";
 
 static bool has(const long *batch, int n, long value)
@@ -56,7 +57,8 @@ static void add_sizes(struct text *out, const char *name, int rank, const int64_
 }
 
 /* Writes the functions.  False: complained. */
-static bool write_functions(struct model *m, const char *path, const long *batch, int n, bool train)
+static bool write_functions(struct model *m, const char *path, const char *parameters, const long *batch, int n,
+                            bool train)
 {
     mc_export_function f[MOST_BATCHES + 1];
     struct text sizes[MOST_BATCHES + 1] = { { 0 } }, name[MOST_BATCHES] = { { 0 } };
@@ -75,7 +77,10 @@ static bool write_functions(struct model *m, const char *path, const long *batch
         add_sizes(&sizes[n], mc_node_name(t), mc_node_rank(t), mc_node_dims(t), batch[n - 1]);
         f[n] = (mc_export_function){ step, "train", sizes[n].s };
     }
-    good = good && (mc_export_c(path, n + train, f) == MC_OK || (complain_library("export"), false));
+    good = good &&
+           (mc_export(&(mc_export_spec){
+                .path = path, .nfunction = n + train, .function = f, .parameters = parameters }) == MC_OK ||
+            (complain_library("export"), false));
     for (int i = 0; i <= n; i++) {
         text_free(&sizes[i]);
     }
@@ -102,7 +107,7 @@ int command_export(int argc, char **argv)
 {
     struct model m = { 0 };
     struct words w = { 0 };
-    const char *path = NULL, *name = NULL;
+    const char *path = NULL, *name = NULL, *parameters = NULL;
     long batch[MOST_BATCHES] = { 1 };
     int n = 1;
     bool train = false, good = true;
@@ -112,6 +117,9 @@ int command_export(int argc, char **argv)
         } else if (strcmp(argv[i], "--c") == 0) {
             path = argv[++i];
             good = path || !complain("--c needs the name of a file");
+        } else if (strcmp(argv[i], "--parameters") == 0) {
+            parameters = argv[++i];
+            good = parameters || !complain("--parameters needs the name of a file");
         } else if (strcmp(argv[i], "--batch") == 0) {
             good = read_batches(argv[++i], batch, &n);
         } else if (argv[i][0] == '-' || name) {
@@ -126,7 +134,7 @@ int command_export(int argc, char **argv)
     good = good && train_floats() && mc_flag_set("device", "cpu") == MC_OK; /* where exported files run */
     good = good && (is_checkpoint(name) ? checkpoint_model(&m, name, &w)
                                         : model_find(&m.text, name) && model_make(&m, name, 1, NULL, 0));
-    good = good && write_functions(&m, path, batch, n, train);
+    good = good && write_functions(&m, path, parameters, batch, n, train);
     if (good) {
         printf("wrote %s and its header; compile with: cc -O3 -march=native -c %s\n", path, path);
     }

@@ -163,6 +163,8 @@ static mc_status one_step(struct mc_export_one *x, int step, bool *nothing)
 static mc_status print_steps(struct mc_export_one *x, struct mc_str *calls)
 {
     struct mc_str *out = &x->to->code;
+    const char *model = x->f->code->program.nupdate ? "model"
+                                                    : mc_export_format(x, "(struct %s *)model", x->to->name);
     for (int i = 0; i < (int)x->f->code->program.step.n; i++) {
         const size_t start = out->n;
         bool nothing = false;
@@ -185,8 +187,8 @@ static mc_status print_steps(struct mc_export_one *x, struct mc_str *calls)
             continue;
         }
         mc_str_add(out, "return 0;\n}\n");
-        mc_str_addf(calls, "%s(failed = %s_step%d(model, arena, in, out)) != 0", calls->n ? " ||\n" : "",
-                    x->name, i);
+        mc_str_addf(calls, "%s(failed = %s_step%d(%s, arena, in, out)) != 0", calls->n ? " ||\n" : "",
+                    x->name, i, model);
     }
     return out->bad || calls->bad ? MC_EMEMORY : MC_OK;
 }
@@ -247,7 +249,7 @@ static void print_declaration(struct mc_export_one *x, struct mc_str *out, struc
     struct mc_str line = { 0 };
     mc_str_addf(&line, "int %s_%s(", x->to->name, x->name);
     const int indent = (int)MC_MIN(line.n, (size_t)40);
-    mc_str_addf(&line, "struct %s *model, void *memory", x->to->name);
+    mc_str_addf(&line, "%sstruct %s *model, void *memory", pr->nupdate ? "" : "const ", x->to->name);
     for (int i = 0; i < pr->ninput + pr->noutput; i++) {
         const bool in = i < pr->ninput;
         struct mc_type t = { 0 };
@@ -294,7 +296,7 @@ static mc_status print_function(struct mc_export_one *x, struct mc_str *header)
             mc_str_addf(out, "%s, ", x->parameter[pr->ninput + i]);
         }
         mc_str_add(out, "NULL };\nchar *const arena = memory ? (char *)memory : own_memory();\n"
-                        "(void)in, (void)out, (void)arena, (void)model;\n");
+                        "(void)in, (void)out, (void)model;\nif (!arena) {\nreturn 3;\n}\n");
         if (calls.n) {
             mc_str_addf(out, "int failed = 0;\nif (%s) {\nreturn failed;\n}\n", calls.s);
         }
@@ -405,34 +407,71 @@ static bool is_zero(const char *data, size_t n)
     return i == n;
 }
 
+/* A contiguous copy on the host; NULL: error. */
+static mc_array *value_of_shared(const struct mc_export_file *to, size_t i)
+{
+    mc_array *a = mc_array_on_host(to->shared.at[i].shared->value), *plain = a ? mc_array_copy(a) : NULL;
+    mc_array_unref(&a);
+    return plain;
+}
+
+static size_t bytes_of(const mc_array *a)
+{
+    return (size_t)mc_array_size(a) * mc_dtypes[a->dtype].size;
+}
+
 static mc_status print_init(struct mc_str *out, const struct mc_export_file *to)
 {
     struct mc_str copies = { 0 };
     for (size_t i = 0; i < to->shared.n; i++) {
-        mc_array *a = mc_array_on_host(to->shared.at[i].shared->value), *plain = a ? mc_array_copy(a) : NULL;
-        if (!plain) {
-            mc_array_unref(&a);
+        mc_array *a = value_of_shared(to, i);
+        const char *name = to->shared.at[i].name;
+        if (!a) {
             mc_str_free(&copies);
             return mc_last_status();
         }
-        const size_t bytes = (size_t)mc_array_size(plain) * mc_dtypes[plain->dtype].size;
-        if (is_zero(plain->data, bytes)) { /* such as the momentum of an update rule; empty arrays, too */
-            mc_str_addf(&copies, "    memset(model->%s, 0, sizeof model->%s);\n", to->shared.at[i].name,
-                        to->shared.at[i].name);
+        if (is_zero(a->data, bytes_of(a))) { /* such as the momentum of an update rule; empty arrays, too */
+            mc_str_addf(&copies, "    memset(model->%s, 0, sizeof model->%s);\n", name, name);
         } else {
-            mc_str_addf(out, "static const %s initial_%s[] = {", mc_export_type(plain->dtype),
-                        to->shared.at[i].name);
-            mc_export_elements(out, plain);
+            mc_str_addf(out, "static const %s initial_%s[] = {", mc_export_type(a->dtype), name);
+            mc_export_elements(out, a);
             mc_str_add(out, "\n};\n");
-            mc_str_addf(&copies, "    memcpy(model->%s, initial_%s, sizeof initial_%s);\n",
-                        to->shared.at[i].name, to->shared.at[i].name, to->shared.at[i].name);
+            mc_str_addf(&copies, "    memcpy(model->%s, initial_%s, sizeof initial_%s);\n", name, name, name);
         }
         mc_array_unref(&a);
-        mc_array_unref(&plain);
     }
     mc_str_addf(out, "\nvoid %s_init(struct %s *model)\n{\n%s    (void)model;\n}\n", to->name, to->name,
                 copies.s ? copies.s : "");
     const bool bad = copies.bad || out->bad;
+    mc_str_free(&copies);
+    return bad ? MC_EMEMORY : MC_OK;
+}
+
+/* The function that takes the values from a file's bytes; the bytes. */
+static mc_status print_load(struct mc_str *out, const struct mc_export_file *to, struct mc_str *bytes)
+{
+    struct mc_str copies = { 0 };
+    for (size_t i = 0; i < to->shared.n; i++) {
+        mc_array *a = value_of_shared(to, i);
+        const char *name = to->shared.at[i].name;
+        if (!a) {
+            mc_str_free(&copies);
+            return mc_last_status();
+        }
+        if (bytes_of(a)) {
+            mc_str_addf(&copies, "    memcpy(model->%s, at + %zu, sizeof model->%s);\n", name, bytes->n,
+                        name);
+            mc_str_addn(bytes, a->data, bytes_of(a));
+        }
+        mc_array_unref(&a);
+    }
+    mc_str_addf(
+        out,
+        "int %s_load(struct %s *model, const void *bytes, size_t size)\n{\n"
+        "    const char *const at = (const char *)bytes;\n    if (size != %zu) {\n        return 1;\n    }\n"
+        "%s    (void)model, (void)at;\n    return 0;\n}\n",
+        to->name, to->name, bytes->n, copies.s ? copies.s : "");
+    const bool bad = copies.bad || out->bad || bytes->bad;
     mc_str_free(&copies);
     return bad ? MC_EMEMORY : MC_OK;
 }
@@ -445,7 +484,7 @@ static const char *file_name(const char *path)
 
 /* The header's whole text around the functions' declarations. */
 static void print_header(struct mc_str *out, const struct mc_export_file *to, const char *macro,
-                         size_t memory, const char *functions)
+                         size_t memory, const char *functions, const char *parameters)
 {
     mc_str_addf(
         out,
@@ -462,10 +501,20 @@ static void print_header(struct mc_str *out, const struct mc_export_file *to, co
         "overlap. */\n"
         "#define %s_MEMORY %zu\n",
         macro, macro, MC_MAX(memory, (size_t)64));
-    mc_str_addf(out,
-                "\n/* Sets the variables to the values that they had when they were exported. */\nvoid "
-                "%s_init(struct %s *model);\n",
-                to->name, to->name);
+    if (parameters) {
+        mc_str_add(out, "\n/* Sets the variables to the values in the bytes of ");
+        mc_export_comment(out, parameters);
+        mc_str_addf(
+            out,
+            ", numbers as this machine's.\n * Returns 0, or 1 if the size is not that of the file. */\n"
+            "int %s_load(struct %s *model, const void *bytes, size_t size);\n",
+            to->name, to->name);
+    } else {
+        mc_str_addf(out,
+                    "\n/* Sets the variables to the values that they had when they were exported. */\nvoid "
+                    "%s_init(struct %s *model);\n",
+                    to->name, to->name);
+    }
     mc_str_add(out, functions ? functions : "");
     mc_str_addf(out, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
 }
@@ -505,13 +554,15 @@ static void print_constants(struct mc_str *out, const struct mc_export_file *to)
     }
 }
 
-static mc_status write_both(const char *path, struct mc_str *c, struct mc_str *h)
+static mc_status write_files(const mc_export_spec *spec, struct mc_str *c, struct mc_str *h, struct mc_str *bytes)
 {
+    const char *path = spec->path;
     struct mc_str name = { 0 };
     mc_str_addn(&name, path, strlen(path) - 1);
     mc_str_add(&name, "h");
     mc_status s = name.bad || c->bad || h->bad ? MC_EMEMORY : MC_OK;
     s = s < 0 ? s : mc_file_write(name.s, h->s, h->n);
+    s = s < 0 || !spec->parameters ? s : mc_file_write(spec->parameters, bytes->s ? bytes->s : "", bytes->n);
     s = s < 0 ? s : mc_file_write(path, c->s, c->n);
     mc_str_free(&name);
     return s;
@@ -553,7 +604,7 @@ static mc_status check_names(const struct mc_export_file *to, int n, const mc_ex
                            "export: '%s' cannot be part of a C function's name; it needs letters, digits, _",
                            e[i].name);
         }
-        if (taken || strcmp(e[i].name, "init") == 0) {
+        if (taken || strcmp(e[i].name, "init") == 0 || strcmp(e[i].name, "load") == 0) {
             return mc_fail(MC_EARG, "export: the file has another function named %s_%s", to->name, e[i].name);
         }
     }
@@ -562,8 +613,16 @@ static mc_status check_names(const struct mc_export_file *to, int n, const mc_ex
 
 mc_status mc_export_c(const char *path, int n, const mc_export_function *functions)
 {
+    return mc_export(&(mc_export_spec){ .path = path, .nfunction = n, .function = functions });
+}
+
+mc_status mc_export(const mc_export_spec *spec)
+{
+    const char *path = spec ? spec->path : NULL;
+    const int n = spec ? spec->nfunction : 0;
+    const mc_export_function *functions = spec ? spec->function : NULL;
     struct mc_export_file to = { .dialect = &mc_dialect_standard_c };
-    struct mc_str header = { 0 }, h = { 0 }, c = { 0 };
+    struct mc_str header = { 0 }, h = { 0 }, c = { 0 }, bytes = { 0 };
     size_t memory = 0;
     const size_t length = path ? strlen(path) : 0;
     if (n <= 0 || !functions || length < 3 || strcmp(path + length - 2, ".c") != 0) {
@@ -580,20 +639,21 @@ mc_status mc_export_c(const char *path, int n, const mc_export_function *functio
         s = export_one(&to, &functions[i], &header, &memory);
     }
     if (s == MC_OK) {
-        print_header(&h, &to, macro, memory, header.s);
+        print_header(&h, &to, macro, memory, header.s, spec->parameters ? file_name(spec->parameters) : NULL);
         print_head(&c, &to, macro);
-        s = print_init(&c, &to);
+        s = spec->parameters ? print_load(&c, &to, &bytes) : print_init(&c, &to);
     }
     s = s < 0 ? s : mc_export_text(&c, &to, macro);
     if (s == MC_OK) {
         print_constants(&c, &to);
         mc_export_code(&c, to.code.s ? to.code.s : "");
-        s = write_both(path, &c, &h);
+        s = write_files(spec, &c, &h, &bytes);
     }
     file_free(&to);
     mc_str_free(&header);
     mc_str_free(&h);
     mc_str_free(&c);
+    mc_str_free(&bytes);
     mc_str_free(&base);
     mc_free(name);
     mc_free(macro);

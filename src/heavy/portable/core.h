@@ -31,28 +31,43 @@ TARGET static void NAME(copy)(R *dst, const R *src, const int64_t *g)
     }
 }
 
-/* y[f][p] = sum over c, then over t, of w[f * wf + c * wc + wt[t]] * x[c * xc + xt[t] + p], in this order.
- * add: the sum begins with the old y.  g: f, c, t, p, wf, wc, xc, yf; offsets: wt, then xt. */
-FORCE_INLINE void NAME(columns_tile)(const int rows, const int vectors, const int tail, const int64_t *g,
-                                     const int64_t *wt, const int64_t *xt, int64_t c0, int64_t c1, const R *w,
-                                     const R *x, R *y, int add)
+/* Copies a row of n elements in whole vectors: the last one may write beyond its end. */
+FORCE_INLINE void NAME(copy_row)(R *to, const R *from, int64_t n)
 {
-    const int64_t taps = g[2], wf = g[4], wc = g[5], xc = g[6], yf = g[7];
+    int64_t i = 0;
+    for (; i + WIDTH <= n; i += WIDTH) {
+        NAME(store)(to + i, NAME(load)(from + i));
+    }
+    if (i < n) {
+        NAME(store)(to + i, NAME(load_n)(from + i, (int)(n - i)));
+    }
+}
+
+/* y[f * yf + p] = sum over c, then over t, of w[f * wf + c * wc + wt[t]] * x[c * xc + xt[t] + o(p)], in this order.
+ * Positions p are rows of `row` elements, `rows` of them a plane; o(p) is the offset of p with the pitches of rows
+ * and planes.  row 0: o(p) = p, and x is read in place.  add: the sum begins with the old y.  g: f, c, t, p, wf,
+ * wc, xc, yf, row, rows, the pitch of rows, of planes; offsets: wt, then xt. */
+/* One tile.  xt NULL: x is a panel in which each t follows the one before at a distance of `panel`. */
+FORCE_INLINE void NAME(columns_tile)(const int rows, const int vectors, const int tail, const int64_t *g,
+                                     const int64_t *wt, const int64_t *xt, int64_t xc, int64_t panel, int64_t c0,
+                                     int64_t c1, const R *w, const R *x, R *y, int add)
+{
+    const int64_t taps = g[2], wf = g[4], wc = g[5], yf = g[7];
     V sum[ROWS][VECTORS];
     UNROLL(8)
     for (int f = 0; f < rows; f++) {
         UNROLL(3)
         for (int v = 0; v < vectors; v++) {
             const R *at = y + f * yf + v * WIDTH;
-            sum[f][v] = !add                       ? NAME(zero)()
+            sum[f][v] = !add                          ? NAME(zero)()
                         : tail && v == vectors - 1 ? NAME(load_n)(at, tail)
-                                                   : NAME(load)(at);
+                                                      : NAME(load)(at);
         }
     }
     for (int64_t c = c0; c < c1; c++) {
-        const R *wa = w + c * wc, *xa = x + c * xc;
+        const R *wa = w + c * wc, *xa = x + (c - c0) * xc;
         for (int64_t t = 0; t < taps; t++) {
-            const R *wb = wa + wt[t], *xb = xa + xt[t];
+            const R *wb = wa + wt[t], *xb = xa + (xt ? xt[t] : t * panel);
             V b[VECTORS];
             UNROLL(3)
             for (int v = 0; v < vectors; v++) {
@@ -86,76 +101,92 @@ FORCE_INLINE void NAME(columns_tile)(const int rows, const int vectors, const in
 
 /* All rows of y for `vectors` vectors of columns; tail: the elements of the last one, if it is not full. */
 FORCE_INLINE void NAME(columns_strip)(const int vectors, const int tail, const int64_t *g, const int64_t *wt,
-                                      const int64_t *xt, int64_t c0, int64_t c1, const R *w, const R *x, R *y,
-                                      int add)
+                                      const int64_t *xt, int64_t xc, int64_t panel, int64_t c0, int64_t c1,
+                                      const R *w, const R *x, R *y, int add)
 {
     int64_t f = 0;
     for (; f + ROWS <= g[0]; f += ROWS) {
-        NAME(columns_tile)(ROWS, vectors, tail, g, wt, xt, c0, c1, w + f * g[4], x, y + f * g[7], add);
+        NAME(columns_tile)(ROWS, vectors, tail, g, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
     }
     if (ROWS == 8 && f + 4 <= g[0]) {
-        NAME(columns_tile)(4, vectors, tail, g, wt, xt, c0, c1, w + f * g[4], x, y + f * g[7], add);
+        NAME(columns_tile)(4, vectors, tail, g, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
         f += 4;
     }
     if (f + 2 <= g[0]) {
-        NAME(columns_tile)(2, vectors, tail, g, wt, xt, c0, c1, w + f * g[4], x, y + f * g[7], add);
+        NAME(columns_tile)(2, vectors, tail, g, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
         f += 2;
     }
     if (f < g[0]) {
-        NAME(columns_tile)(1, vectors, tail, g, wt, xt, c0, c1, w + f * g[4], x, y + f * g[7], add);
+        NAME(columns_tile)(1, vectors, tail, g, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
     }
 }
 
-TARGET static void NAME(columns)(const int64_t *g, const int64_t *offsets, const R *w, const R *x, R *y,
-                                 int add)
+/* Copies positions [p, p + n) of x, for channels [c0, c1) and all taps, to rows of `width` elements. */
+TARGET static void NAME(pack)(const int64_t *g, const int64_t *xt, int64_t c0, int64_t c1, const R *x, int64_t p,
+                              int64_t n, int64_t width, R *panel)
+{
+    int64_t from[VECTORS * WIDTH], at[VECTORS * WIDTH + 1], parts = 0;
+    for (int64_t i = 0; i < n; parts++) { /* the parts of rows that the positions are */
+        const int64_t row = (p + i) / g[8], column = (p + i) % g[8], left = g[8] - column;
+        from[parts] = row / g[9] * g[11] + row % g[9] * g[10] + column;
+        at[parts] = i;
+        i += left < n - i ? left : n - i;
+    }
+    at[parts] = n;
+    for (int64_t c = c0; c < c1; c++) {
+        for (int64_t t = 0; t < g[2]; t++, panel += width) {
+            const R *xa = x + c * g[6] + xt[t];
+            for (int64_t k = 0; k < parts; k++) {
+                NAME(copy_row)(panel + at[k], xa + from[k], at[k + 1] - at[k]);
+            }
+        }
+    }
+}
+
+TARGET static void NAME(columns)(const int64_t *g, const int64_t *offsets, const R *w, const R *x, R *y, R *panel)
 {
     /* a chunk of x for one strip of columns stays in the L2 cache while all rows of w read it */
-    const int64_t taps = g[2], most = 24576 / (VECTORS * WIDTH * (taps > 0 ? taps : 1)),
-                  chunk = most < 1 ? 1 : most;
-    const int64_t *wt = offsets, *xt = offsets + taps;
+    const int64_t taps = g[2], most = PANEL / (VECTORS * WIDTH * (taps > 0 ? taps : 1)), chunk = most < 1 ? 1 : most;
+    const int64_t *wt = offsets;
     for (int64_t c = 0; c < g[1] || c == 0; c += chunk) {
         const int64_t end = c + chunk < g[1] ? c + chunk : g[1];
-        const int old = add || c > 0;
-        int64_t p = 0;
-        for (; p + VECTORS * WIDTH <= g[3]; p += VECTORS * WIDTH) {
-            NAME(columns_strip)(VECTORS, 0, g, wt, xt, c, end, w, x + p, y + p, old);
-        }
-        const int left = (int)(g[3] - p);
-        if (left > 2 * WIDTH) {
-            NAME(columns_strip)(VECTORS, left - 2 * WIDTH, g, wt, xt, c, end, w, x + p, y + p, old);
-        } else if (left > WIDTH) {
-            NAME(columns_strip)(2, left - WIDTH, g, wt, xt, c, end, w, x + p, y + p, old);
-        } else if (left > 0) {
-            NAME(columns_strip)(1, left, g, wt, xt, c, end, w, x + p, y + p, old);
+        const int old = c > 0;
+        for (int64_t p = 0; p < g[3]; p += VECTORS * WIDTH) {
+            const int64_t left = g[3] - p < VECTORS * WIDTH ? g[3] - p : VECTORS * WIDTH,
+                          width = (left + WIDTH - 1) / WIDTH * WIDTH;
+            const int64_t *xt = offsets + taps;
+            int64_t xc = g[6];
+            const R *from = x + c * xc + p;
+            if (g[8]) {
+                NAME(pack)(g, xt, c, end, x, p, left, width, panel);
+                xt = NULL;
+                xc = taps * width;
+                from = panel;
+            }
+            if (left == VECTORS * WIDTH) {
+                NAME(columns_strip)(VECTORS, 0, g, wt, xt, xc, width, c, end, w, from, y + p, old);
+            } else if (left > 2 * WIDTH) {
+                NAME(columns_strip)(VECTORS, (int)left - 2 * WIDTH, g, wt, xt, xc, width, c, end, w, from, y + p, old);
+            } else if (left > WIDTH) {
+                NAME(columns_strip)(2, (int)left - WIDTH, g, wt, xt, xc, width, c, end, w, from, y + p, old);
+            } else {
+                NAME(columns_strip)(1, (int)left, g, wt, xt, xc, width, c, end, w, from, y + p, old);
+            }
         }
     }
 }
 
-/* y[f * yf + c * yc + yt[t]] = sum over n and p of a[n * an + f * af + p] * b[n * bn + c * bc + bt[t] +
- * p].  Element p of each n is added to lane p % LANES; then the lanes are added in halves.  add: the sum
- * is added to the old y.  g: f, c, t, n, p, af, an, bc, bn, yf, yc; offsets: bt, then yt. */
-FORCE_INLINE R NAME(lanes)(R *t)
-{
-    for (int half = LANES / 2; half > 0; half /= 2) {
-        for (int i = 0; i < half; i++) {
-            t[i] += t[i + half];
-        }
-    }
-    return t[0];
-}
-
-/* Rows from f on, and columns c * taps + t from q on. */
-FORCE_INLINE void NAME(dots_tile)(const int rows, const int columns, const int64_t *g, const int64_t *offsets,
-                                  int64_t q, const R *a, const R *b, R *y, int add)
+/* y[f * yf + c * yc + yt[t]] = sum over k of a[f * af + k] * b(c, t, k), where k runs over the p positions of n
+ * images: b(c, t, k) = b[n * bn + c * bc + bt[t] + o(p)], with positions as for columns; row 0: b[c * bc + bt[t] + k].
+ * Element k is added to lane k % LANES; then the lanes are added in halves.  add: the sum is added to the old y.
+ * g: f, c, t, n, p, af, bn, bc, yf, yc, row, rows, the pitch of rows, of planes; offsets: bt, then yt. */
+/* The sums of `rows` rows and `columns` columns.  b: by column. */
+FORCE_INLINE void NAME(dots_tile)(const int rows, const int columns, const int64_t *g, int64_t length, const R *a,
+                                  const R *const *b, R *y, const int64_t *yq, int add)
 {
     enum { PARTS = LANES / WIDTH };
     V sum[DOT_ROWS][DOT_COLUMNS][PARTS];
-    int64_t bq[DOT_COLUMNS], yq[DOT_COLUMNS];
-    for (int i = 0; i < columns; i++) {
-        const int64_t c = (q + i) / g[2], t = (q + i) % g[2];
-        bq[i] = c * g[7] + offsets[t];
-        yq[i] = c * g[10] + offsets[g[2] + t];
-    }
+    int64_t k = 0;
     UNROLL(4)
     for (int f = 0; f < rows; f++) {
         UNROLL(6)
@@ -166,82 +197,94 @@ FORCE_INLINE void NAME(dots_tile)(const int rows, const int columns, const int64
             }
         }
     }
-    for (int64_t n = 0; n < g[3]; n++) {
-        const R *an = a + n * g[6], *bn = b + n * g[8];
-        int64_t p = 0;
-        for (; p + LANES <= g[4]; p += LANES) {
+    for (; k + LANES <= length; k += LANES) {
+        UNROLL(4)
+        for (int l = 0; l < PARTS; l++) {
+            V v[DOT_COLUMNS];
+            UNROLL(6)
+            for (int i = 0; i < columns; i++) {
+                v[i] = NAME(load)(b[i] + k + l * WIDTH);
+                IN_REGISTER(v[i]);
+            }
             UNROLL(4)
-            for (int l = 0; l < PARTS; l++) {
-                V v[DOT_COLUMNS];
+            for (int f = 0; f < rows; f++) {
+                const V u = NAME(load)(a + f * g[5] + k + l * WIDTH);
                 UNROLL(6)
                 for (int i = 0; i < columns; i++) {
-                    v[i] = NAME(load)(bn + bq[i] + p + l * WIDTH);
-                    IN_REGISTER(v[i]);
-                }
-                UNROLL(4)
-                for (int f = 0; f < rows; f++) {
-                    const V u = NAME(load)(an + f * g[5] + p + l * WIDTH);
-                    UNROLL(6)
-                    for (int i = 0; i < columns; i++) {
-                        sum[f][i][l] = NAME(madd)(u, v[i], sum[f][i][l]);
-                    }
+                    sum[f][i][l] = NAME(madd)(u, v[i], sum[f][i][l]);
                 }
             }
         }
-        UNROLL(4)
-        for (int l = 0; l < PARTS; l++) {
-            const int64_t from = p + l * WIDTH;
-            const int left = g[4] - from < WIDTH ? (int)(g[4] - from) : WIDTH;
-            if (left > 0) {
-                V v[DOT_COLUMNS];
+    }
+    UNROLL(4)
+    for (int l = 0; l < PARTS; l++) {
+        const int64_t from = k + l * WIDTH;
+        const int left = length - from < WIDTH ? (int)(length - from) : WIDTH;
+        if (left > 0) {
+            V v[DOT_COLUMNS];
+            UNROLL(6)
+            for (int i = 0; i < columns; i++) {
+                v[i] = NAME(load_n)(b[i] + from, left);
+            }
+            UNROLL(4)
+            for (int f = 0; f < rows; f++) {
+                const V u = NAME(load_n)(a + f * g[5] + from, left);
                 UNROLL(6)
                 for (int i = 0; i < columns; i++) {
-                    v[i] = NAME(load_n)(bn + bq[i] + from, left);
-                }
-                UNROLL(4)
-                for (int f = 0; f < rows; f++) {
-                    const V u = NAME(load_n)(an + f * g[5] + from, left);
-                    UNROLL(6)
-                    for (int i = 0; i < columns; i++) {
-                        sum[f][i][l] = NAME(madd)(u, v[i], sum[f][i][l]);
-                    }
+                    sum[f][i][l] = NAME(madd)(u, v[i], sum[f][i][l]);
                 }
             }
         }
     }
     for (int f = 0; f < rows; f++) {
         for (int i = 0; i < columns; i++) {
-            R t[LANES], *to = y + f * g[9] + yq[i];
-            for (int l = 0; l < PARTS; l++) {
-                NAME(store)(t + l * WIDTH, sum[f][i][l]);
-            }
-            *to = add ? *to + NAME(lanes)(t) : NAME(lanes)(t);
+            R *to = y + f * g[8] + yq[i];
+            const R all = NAME(lanes)(sum[f][i]);
+            *to = add ? *to + all : all;
         }
     }
 }
 
-/* Rows stay in the L1 cache while all columns pass. */
-FORCE_INLINE void NAME(dots_strip)(const int rows, const int64_t *g, const int64_t *offsets, const R *a,
-                                   const R *b, R *y, int add)
+/* All rows for `columns` columns, which begin at column q. */
+FORCE_INLINE void NAME(dots_strip)(const int columns, const int64_t *g, const int64_t *offsets, int64_t q,
+                                   const R *a, const R *b, R *y, int add, R *panel)
+{
+    const int64_t taps = g[2], length = g[3] * g[4];
+    const R *at[DOT_COLUMNS];
+    int64_t yq[DOT_COLUMNS], f = 0;
+    for (int i = 0; i < columns; i++) {
+        const int64_t c = (q + i) / taps, t = (q + i) % taps;
+        yq[i] = c * g[9] + offsets[taps + t];
+        at[i] = b + c * g[7] + offsets[t];
+        if (g[10]) {
+            R *to = panel + i * (length + WIDTH);
+            at[i] = to;
+            for (int64_t n = 0; n < g[3]; n++) {
+                const R *from = b + n * g[6] + c * g[7] + offsets[t];
+                for (int64_t r = 0; r < g[4] / g[10]; r++, to += g[10]) {
+                    NAME(copy_row)(to, from + r / g[11] * g[13] + r % g[11] * g[12], g[10]);
+                }
+            }
+        }
+    }
+    for (; f + DOT_ROWS <= g[0]; f += DOT_ROWS) {
+        NAME(dots_tile)(DOT_ROWS, columns, g, length, a + f * g[5], at, y + f * g[8], yq, add);
+    }
+    for (; f < g[0]; f++) {
+        NAME(dots_tile)(1, columns, g, length, a + f * g[5], at, y + f * g[8], yq, add);
+    }
+}
+
+TARGET static void NAME(dots)(const int64_t *g, const int64_t *offsets, const R *a, const R *b, R *y, int add,
+                              R *panel)
 {
     const int64_t all = g[1] * g[2];
     int64_t q = 0;
     for (; q + DOT_COLUMNS <= all; q += DOT_COLUMNS) {
-        NAME(dots_tile)(rows, DOT_COLUMNS, g, offsets, q, a, b, y, add);
+        NAME(dots_strip)(DOT_COLUMNS, g, offsets, q, a, b, y, add, panel);
     }
     for (; q < all; q++) {
-        NAME(dots_tile)(rows, 1, g, offsets, q, a, b, y, add);
-    }
-}
-
-TARGET static void NAME(dots)(const int64_t *g, const int64_t *offsets, const R *a, const R *b, R *y, int add)
-{
-    int64_t f = 0;
-    for (; f + DOT_ROWS <= g[0]; f += DOT_ROWS) {
-        NAME(dots_strip)(DOT_ROWS, g, offsets, a + f * g[5], b, y + f * g[9], add);
-    }
-    for (; f < g[0]; f++) {
-        NAME(dots_strip)(1, g, offsets, a + f * g[5], b, y + f * g[9], add);
+        NAME(dots_strip)(1, g, offsets, q, a, b, y, add, panel);
     }
 }
 #undef V

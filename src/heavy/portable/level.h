@@ -33,14 +33,14 @@
         copy_##S(dst, src, g);                                                                               \
     }                                                                                                        \
     static void any_columns_##S(const int64_t *g, const int64_t *offsets, const void *w, const void *x,      \
-                                void *y, int add)                                                            \
+                                void *y, void *panel)                                                        \
     {                                                                                                        \
-        columns_##S(g, offsets, w, x, y, add);                                                               \
+        columns_##S(g, offsets, w, x, y, panel);                                                             \
     }                                                                                                        \
-    static void any_dots_##S(const int64_t *g, const int64_t *offsets, const void *a, const void *b,         \
-                             void *y, int add)                                                               \
+    static void any_dots_##S(const int64_t *g, const int64_t *offsets, const void *a, const void *b, void *y, \
+                             int add, void *panel)                                                           \
     {                                                                                                        \
-        dots_##S(g, offsets, a, b, y, add);                                                                  \
+        dots_##S(g, offsets, a, b, y, add, panel);                                                           \
     }
 FOR_ANY(f32, float)
 FOR_ANY(f64, double)

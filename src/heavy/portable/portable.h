@@ -16,8 +16,9 @@
 struct mc_portable_level {
     void (*copy[2])(void *dst, const void *src, const int64_t *g);
     void (*columns[2])(const int64_t *g, const int64_t *offsets, const void *w, const void *x, void *y,
-                       int add);
-    void (*dots[2])(const int64_t *g, const int64_t *offsets, const void *a, const void *b, void *y, int add);
+                       void *panel);
+    void (*dots[2])(const int64_t *g, const int64_t *offsets, const void *a, const void *b, void *y, int add,
+                    void *panel);
 };
 extern const struct mc_portable_level *const mc_portable_avx512, *const mc_portable_avx2,
                                                                      *const mc_portable_generic;
@@ -36,7 +37,7 @@ struct mc_portable_at {
 struct mc_portable_call {
     enum mc_portable_kind kind;
     bool add;      /* DOTS: from the second run of images on, the sum is added to y */
-    int64_t g[12]; /* as in core.h */
+    int64_t g[14]; /* as in core.h */
     int noffset;
     int64_t *offset;
     struct mc_portable_at to, from, with; /* y, x, w of COLUMNS; y, a, b of DOTS; to and from of COPY */
@@ -46,11 +47,14 @@ struct mc_portable_program {
     int64_t groups, images, step; /* step: images of one run; DOTS sums over them */
     /* elements of the workspace; those at its start that are zero when the program begins */
     int64_t workspace, zeros;
+    int64_t panel; /* elements after those, for copies that are read many times */
     VEC(struct mc_portable_call) call;
 };
 /* A call at the end of the program, without offsets; NULL: out of memory. */
 struct mc_portable_call *mc_portable_add(struct mc_portable_program *p, enum mc_portable_kind kind,
                                          int noffset);
+/* Reserves the panel that the call needs, when its g is known. */
+void mc_portable_panel(struct mc_portable_program *p, const struct mc_portable_call *c);
 void mc_portable_free(struct mc_portable_program *p);
 /* memory: by number; [PORTABLE_WORKSPACE] has p->workspace elements */
 void mc_portable_run(const struct mc_portable_program *p, void *const memory[PORTABLE_NMEMORY]);

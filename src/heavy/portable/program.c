@@ -71,13 +71,30 @@ struct mc_plan *mc_portable_finish(struct mc_portable_plan *p, bool fits)
         mc_free(p);
         return NULL;
     }
-    p->base.workspace = (size_t)p->program.workspace * mc_dtypes[p->program.dtype].size;
+    p->base.workspace = (size_t)(p->program.workspace + p->program.panel) * mc_dtypes[p->program.dtype].size;
     return &p->base;
 }
 
 const struct mc_portable_program *mc_portable_program_of(const struct mc_plan *p)
 {
     return p->destroy == destroy ? &((const struct mc_portable_plan *)(const void *)p)->program : NULL;
+}
+
+void mc_portable_panel(struct mc_portable_program *p, const struct mc_portable_call *c)
+{
+    enum {
+        COLUMNS = 24576,
+        STRIP = 48,
+        DOT_COLUMNS = 6,
+        VECTOR = 16
+    }; /* the most of any level (vectors.h) */
+    int64_t need = 0;
+    if (c->kind == PORTABLE_COLUMNS && c->g[8]) {
+        need = MC_MAX((int64_t)COLUMNS, c->g[2] * STRIP) + VECTOR;
+    } else if (c->kind == PORTABLE_DOTS && c->g[10]) {
+        need = DOT_COLUMNS * (p->step * c->g[4] + VECTOR) + VECTOR;
+    }
+    p->panel = MC_MAX(p->panel, need);
 }
 
 /* ---- running ---- */
@@ -94,15 +111,16 @@ static void run_call(const struct mc_portable_program *p, const struct mc_portab
                      const struct mc_portable_level *level, void *const *memory, int64_t image, int64_t group)
 {
     const int type = p->dtype == MC_FLOAT64;
+    char *panel = (char *)memory[PORTABLE_WORKSPACE] + p->workspace * (int64_t)mc_dtypes[p->dtype].size;
     const int64_t end = MC_MIN(image + p->step, p->images);
     if (c->kind == PORTABLE_DOTS) {
-        int64_t g[12];
+        int64_t g[14];
         memcpy(g, c->g, sizeof g);
         g[3] = end - image;
         level->dots[type](g, c->offset,
                           at(p, &c->from, memory, c->from.memory == PORTABLE_WORKSPACE ? 0 : image, group),
                           at(p, &c->with, memory, c->with.memory == PORTABLE_WORKSPACE ? 0 : image, group),
-                          at(p, &c->to, memory, 0, group), image > 0);
+                          at(p, &c->to, memory, 0, group), image > 0, panel);
         return;
     }
     for (int64_t n = image; n < end; n++) {
@@ -112,7 +130,7 @@ static void run_call(const struct mc_portable_program *p, const struct mc_portab
         if (c->kind == PORTABLE_COPY) {
             level->copy[type](y, x, c->g);
         } else {
-            level->columns[type](c->g, c->offset, at(p, &c->with, memory, n, group), x, y, 0);
+            level->columns[type](c->g, c->offset, at(p, &c->with, memory, n, group), x, y, panel);
         }
     }
 }
@@ -160,7 +178,7 @@ static void print_numbers(struct mc_str *out, const int64_t *v, int n)
 static void print_call(struct mc_str *out, const struct mc_portable_program *p, size_t i,
                        const char *const *memory)
 {
-    static const int ng[] = { [PORTABLE_COPY] = 12, [PORTABLE_COLUMNS] = 8, [PORTABLE_DOTS] = 11 };
+    static const int ng[] = { [PORTABLE_COPY] = 12, [PORTABLE_COLUMNS] = 12, [PORTABLE_DOTS] = 14 };
     const struct mc_portable_call *c = &p->call.at[i];
     const char *type = p->dtype == MC_FLOAT64 ? "f64" : "f32", *n = p->step > 1 ? "(n - image)" : "0";
     const char *to = c->to.memory == PORTABLE_WORKSPACE ? n : "n",
@@ -179,7 +197,7 @@ static void print_call(struct mc_str *out, const struct mc_portable_program *p, 
     if (c->kind == PORTABLE_DOTS) {
         const char *first = p->step >= p->images ? "0" : "image > 0";
         if (p->images % p->step) { /* the last run has fewer images */
-            mc_str_addf(out, "int64_t h%zu[11];\nmemcpy(h%zu, g%zu, sizeof h%zu);\n", i, i, i, i);
+            mc_str_addf(out, "int64_t h%zu[14];\nmemcpy(h%zu, g%zu, sizeof h%zu);\n", i, i, i, i);
             mc_str_addf(out, "h%zu[3] = end - image;\n", i);
         }
         mc_str_addf(out, "dots_%s(%c%zu, o%zu, ", type, p->images % p->step ? 'h' : 'g', i, i);
@@ -188,7 +206,7 @@ static void print_call(struct mc_str *out, const struct mc_portable_program *p, 
         print_at(out, p, &c->with, memory, c->with.memory == PORTABLE_WORKSPACE ? NULL : "image");
         mc_str_add(out, ", ");
         print_at(out, p, &c->to, memory, NULL);
-        mc_str_addf(out, ", %s);\n", first);
+        mc_str_addf(out, ", %s, %s + %" PRId64 ");\n", first, memory[PORTABLE_WORKSPACE], p->workspace);
         return;
     }
     if (p->images > 1) {
@@ -212,7 +230,7 @@ static void print_call(struct mc_str *out, const struct mc_portable_program *p, 
         print_at(out, p, &c->from, memory, from);
         mc_str_add(out, ", ");
         print_at(out, p, &c->to, memory, to);
-        mc_str_add(out, ", 0);\n");
+        mc_str_addf(out, ", %s + %" PRId64 ");\n", memory[PORTABLE_WORKSPACE], p->workspace);
     }
     mc_str_add(out, p->images > 1 ? "}\n" : "");
 }

@@ -36,6 +36,26 @@ FORCE_INLINE v_f32 splat_f32(float x) { return _mm512_set1_ps(x); }
 FORCE_INLINE v_f64 splat_f64(double x) { return _mm512_set1_pd(x); }
 FORCE_INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c) { return _mm512_fmadd_ps(a, b, c); }
 FORCE_INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return _mm512_fmadd_pd(a, b, c); }
+/* The sum of all lanes: the upper half is added to the lower one, until one is left. */
+FORCE_INLINE float half_f32(__m256 a)
+{
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(b, _mm_shuffle_ps(b, b, 1)));
+}
+FORCE_INLINE double half_f64(__m256d a)
+{
+    const __m128d b = _mm_add_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(b, _mm_unpackhi_pd(b, b)));
+}
+FORCE_INLINE float lanes_f32(const v_f32 *v)
+{
+    return half_f32(_mm256_add_ps(_mm512_castps512_ps256(*v), _mm512_extractf32x8_ps(*v, 1)));
+}
+FORCE_INLINE double lanes_f64(const v_f64 *v)
+{
+    return half_f64(_mm256_add_pd(_mm512_castpd512_pd256(*v), _mm512_extractf64x4_pd(*v, 1)));
+}
 #elif LEVEL == 256
 #define TARGET       __attribute__((target("avx2,fma")))
 #define FORCE_INLINE       static inline TARGET __attribute__((always_inline))
@@ -65,6 +85,19 @@ FORCE_INLINE v_f32 splat_f32(float x) { return _mm256_set1_ps(x); }
 FORCE_INLINE v_f64 splat_f64(double x) { return _mm256_set1_pd(x); }
 FORCE_INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c) { return _mm256_fmadd_ps(a, b, c); }
 FORCE_INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return _mm256_fmadd_pd(a, b, c); }
+FORCE_INLINE float lanes_f32(const v_f32 *v)
+{
+    const __m256 a = _mm256_add_ps(v[0], v[1]);
+    __m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    b = _mm_add_ps(b, _mm_movehl_ps(b, b));
+    return _mm_cvtss_f32(_mm_add_ss(b, _mm_shuffle_ps(b, b, 1)));
+}
+FORCE_INLINE double lanes_f64(const v_f64 *v)
+{
+    const __m256d a = _mm256_add_pd(v[0], v[1]);
+    const __m128d b = _mm_add_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(b, _mm_unpackhi_pd(b, b)));
+}
 #elif LEVEL == 128
 #define TARGET
 #define FORCE_INLINE       static inline __attribute__((always_inline))
@@ -139,6 +172,23 @@ FORCE_INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c) { return a * b + c; }
 FORCE_INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return a * b + c; }
 #endif
 #endif
+#if LEVEL < 256
+#define LANES_OF(T, S, N)                                                                                \
+    FORCE_INLINE T lanes_##S(const v_##S *v)                                                             \
+    {                                                                                                    \
+        T t[N];                                                                                          \
+        memcpy(t, v, sizeof t);                                                                          \
+        for (int half = N / 2; half > 0; half /= 2) {                                                    \
+            for (int i = 0; i < half; i++) {                                                             \
+                t[i] += t[i + half];                                                                     \
+            }                                                                                            \
+        }                                                                                                \
+        return t[0];                                                                                     \
+    }
+LANES_OF(float, f32, 16)
+LANES_OF(double, f64, 8)
+#endif
+enum { PANEL = 24576 }; /* elements of a panel of columns */
 #if LEVEL > 0 && defined(__clang__)
 #define UNROLL(n) _Pragma("clang loop unroll(full)")
 #elif LEVEL > 0

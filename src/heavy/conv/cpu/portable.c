@@ -14,8 +14,9 @@
 #include "heavy/portable/portable.h"
 
 enum {
-    CHAIN = 2048
-}; /* WEIGHTS: positions of one sum, at least; longer sums lose digits, shorter ones time */
+    PACKED_ROWS = 8, /* rows that share a copy of the columns, at least */
+    CHAIN = 2048,    /* WEIGHTS: positions of one sum, at least; longer sums lose digits, shorter ones time */
+};
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
 {
@@ -61,6 +62,19 @@ static int64_t span(const struct planes *q, const int64_t n[3])
     return (n[0] - 1) * pitch(q, 0) + (n[1] - 1) * pitch(q, 1) + n[2];
 }
 
+/* Sets g[0..3] to the rows that a box of n is in the planes: elements of a row, rows of a plane, their pitches.
+ * False: the box is one row. */
+static bool set_rows(const struct planes *q, const int64_t n[3], int64_t *g)
+{
+    const int64_t rows[4] = { n[2], n[1], pitch(q, 1), pitch(q, 0) };
+    memcpy(g, rows, sizeof rows);
+    for (int again = 0; again < 2 && (g[1] == 1 || g[2] == g[0]); again++) {
+        const int64_t joined[4] = { g[0] * g[1], again ? 1 : n[0], g[3], 0 };
+        memcpy(g, joined, sizeof joined);
+    }
+    return g[0] != conv_volume(n);
+}
+
 /* Are boxes of n elements at these strides rows of the planes' pitch? */
 static bool has_pitch(const struct planes *q, const int64_t *stride, const int64_t n[3])
 {
@@ -76,6 +90,7 @@ struct making {
     const struct mc_conv_problem *p;
     struct mc_portable_program *to;
     int64_t c, f; /* of one group */
+    int64_t most; /* elements of the workspace, at most, so far */
 };
 
 /* Memory of the workspace; image: elements for each image of a run. */
@@ -211,6 +226,41 @@ static void taps_of_w(const struct mc_conv_problem *p, int64_t *tap)
 
 /* ---- the directions ---- */
 
+/* Sums over `c` channels and taps for `f` rows at the positions of a box of n in the planes, copied to strides ys of
+ * y.  offset: of the taps in w, then in the planes; ws: strides of w along rows and channels. */
+static bool sums(struct making *k, const struct planes *q, const int64_t n[3], int64_t taps, const int64_t *offset,
+                 int64_t f, int64_t c, const int64_t ws[2], struct mc_portable_at y, const int64_t *ys)
+{
+    const struct planes dense = { y, { n[0], n[1], n[2] }, 0 };
+    int64_t rows[4];
+    /* few rows of w: positions beyond the ends of rows cost less than a copy of the others */
+    const bool one = !set_rows(q, n, rows), packs = f >= PACKED_ROWS && (!one || (f >= 32 && c * taps >= 64));
+    const struct planes *to_planes = packs ? &dense : q;
+    const int64_t positions = span(to_planes, n);
+    const bool direct = positions == conv_volume(n) && has_pitch(to_planes, ys + 1, n);
+    const int64_t yf = direct ? ys[0] : positions, before = k->to->workspace;
+    const struct mc_portable_at to = direct ? y : take(k, f * positions);
+    struct mc_portable_call *call = mc_portable_add(k->to, PORTABLE_COLUMNS, (int)(2 * taps));
+    if (!call) {
+        return false;
+    }
+    const int64_t g[12] = { f,  c,         taps, positions, ws[0], ws[1], q->channel,
+                            yf, packs ? rows[0] : 0, packs ? rows[1] : 1, packs ? rows[2] : 0, packs ? rows[3] : 0 };
+    memcpy(call->g, g, sizeof g);
+    if (taps) {
+        memcpy(call->offset, offset, (size_t)(2 * taps) * sizeof *offset);
+    }
+    call->from = q->at;
+    call->with = operand(CONV_W, 0, k->f * k->p->at.w[0]);
+    call->to = to;
+    mc_portable_panel(k->to, call);
+    const int64_t fs[4] = { yf, pitch(to_planes, 0), pitch(to_planes, 1), 1 };
+    const bool ok = direct || copy(k, y, ys, to, fs, f, n);
+    k->most = MC_MAX(k->most, k->to->workspace);
+    k->to->workspace = before; /* the sums of another phase use the same memory */
+    return ok;
+}
+
 static bool forward(struct making *k)
 {
     const struct mc_conv_problem *p = k->p;
@@ -220,24 +270,9 @@ static bool forward(struct making *k)
     int64_t *offset = mc_calloc((size_t)(2 * taps), sizeof *offset, "plans");
     bool ok = offset && planes_of_x(k, &q, offset + taps);
     if (ok) {
-        const struct mc_portable_at y = operand(CONV_Y, ys[0], k->f * ys[1]);
-        const int64_t positions = span(&q, s->out);
-        const bool direct = has_pitch(&q, ys + 2, s->out) && positions == conv_volume(s->out);
-        const int64_t yf = direct ? ys[1] : positions;
-        const struct mc_portable_at to = direct ? y : take(k, k->f * positions);
         taps_of_w(p, offset);
-        struct mc_portable_call *c = mc_portable_add(k->to, PORTABLE_COLUMNS, (int)(2 * taps));
-        ok = c != NULL;
-        if (ok) {
-            const int64_t g[8] = { k->f, k->c, taps, positions, ws[0], ws[1], q.channel, yf };
-            memcpy(c->g, g, sizeof g);
-            memcpy(c->offset, offset, (size_t)(2 * taps) * sizeof *offset);
-            c->from = q.at;
-            c->with = operand(CONV_W, 0, k->f * ws[0]);
-            c->to = to;
-        }
-        const int64_t fs[4] = { yf, pitch(&q, 0), pitch(&q, 1), 1 };
-        ok = ok && (direct || copy(k, y, ys + 1, to, fs, k->f, s->out));
+        const struct mc_portable_at y = operand(CONV_Y, ys[0], k->f * ys[1]);
+        ok = sums(k, &q, s->out, taps, offset, k->f, k->c, ws, y, ys + 1);
     }
     mc_free(offset);
     return ok;
@@ -293,35 +328,16 @@ static bool phase_sums(struct making *k, const struct planes *y, const int64_t f
             }
         }
     }
-    const int64_t positions = span(y, h->n);
-    struct mc_portable_at x = operand(CONV_X, xs[0], k->c * xs[1]), to;
-    int64_t fs[4] = { 0, pitch(y, 0), pitch(y, 1), 1 }, ts[4] = { xs[1] };
-    bool direct = positions == conv_volume(h->n);
+    for (int64_t i = 0; i < count; i++) {
+        offset[count + i] = offset[taps + i];
+    }
+    struct mc_portable_at x = operand(CONV_X, xs[0], k->c * xs[1]);
+    int64_t ts[4] = { xs[1] };
     for (int i = 0; i < 3; i++) {
         x.first += (h->lo[i] * s->stride[i] + h->phase[i] - s->pad[i]) * xs[2 + i];
         ts[1 + i] = s->stride[i] * xs[2 + i];
     }
-    direct = direct && has_pitch(y, ts + 1, h->n);
-    const int64_t had = k->to->workspace;
-    to = direct ? x : take(k, k->c * positions);
-    fs[0] = direct ? xs[1] : positions;
-    struct mc_portable_call *c = mc_portable_add(k->to, PORTABLE_COLUMNS, (int)(2 * count));
-    bool ok = c != NULL;
-    if (ok) {
-        const int64_t g[8] = { k->c, k->f, count, positions, ws[1], ws[0], y->channel, fs[0] };
-        memcpy(c->g, g, sizeof g);
-        for (int64_t i = 0; i < count; i++) {
-            c->offset[i] = offset[i];
-            c->offset[count + i] = offset[taps + i];
-        }
-        c->from = y->at;
-        c->with = operand(CONV_W, 0, k->f * ws[0]);
-        c->to = to;
-    }
-    ok = ok && (direct || copy(k, x, ts, to, fs, k->c, h->n));
-    if (k->to->workspace > had) { /* the phases use the same memory */
-        k->to->workspace = had;
-    }
+    const bool ok = sums(k, y, h->n, count, offset, k->c, k->f, (const int64_t[2]){ ws[1], ws[0] }, x, ts);
     mc_free(offset);
     return ok;
 }
@@ -373,20 +389,14 @@ static bool inputs(struct making *k)
         const int64_t ts[4] = { y.channel, pitch(&y, 0), pitch(&y, 1), 1 };
         ok = copy(k, to, ts, from, ys + 1, k->f, n);
     }
-    const int64_t before = k->to->workspace;
-    int64_t most = before;
     for (int64_t i0 = 0; i0 < s->stride[0] && ok; i0++) {
         for (int64_t i1 = 0; i1 < s->stride[1] && ok; i1++) {
             for (int64_t i2 = 0; i2 < s->stride[2] && ok; i2++) {
                 const struct phase h = phase_of(s, i0, i1, i2);
                 ok = phase_sums(k, &y, first, &h);
-                if (h.n[0] > 0 && h.n[1] > 0 && h.n[2] > 0) {
-                    most = MC_MAX(most, before + k->c * span(&y, h.n));
-                }
             }
         }
     }
-    k->to->workspace = most;
     return ok;
 }
 
@@ -395,36 +405,37 @@ static bool weights(struct making *k)
     const struct mc_conv_problem *p = k->p;
     const struct mc_conv_shape *s = &p->s;
     const int64_t taps = conv_volume(s->k), *ws = p->at.w, *ys = p->at.y;
-    int64_t row = 1;
-    for (int a = 0; a < 3; a++) {
-        row *= (s->out[a] - 1) + ((s->k[a] - 1) * s->dilation[a]) / s->stride[a] + 1;
-    }
-    k->to->step = MC_MAX(MC_MIN(s->n, (CHAIN + row - 1) / row), 1);
+    const int64_t positions = conv_volume(s->out);
+    k->to->step = MC_MAX(MC_MIN(s->n, (CHAIN + positions - 1) / positions), 1);
     struct planes q;
     int64_t *offset = mc_calloc((size_t)(2 * taps), sizeof *offset, "plans");
     bool ok = offset && planes_of_x(k, &q, offset);
     if (ok) {
         const struct mc_portable_at from = operand(CONV_Y, ys[0], k->f * ys[1]);
-        const int64_t positions = span(&q, s->out);
-        const bool same = has_pitch(&q, ys + 2, s->out) && positions == conv_volume(s->out);
-        const int64_t yf = same ? ys[1] : positions;
-        const struct mc_portable_at y = same ? from : take(k, k->f * positions);
-        if (!same) {
-            k->to->zeros = k->to->workspace;
-            const int64_t ts[4] = { positions, pitch(&q, 0), pitch(&q, 1), 1 };
+        const struct planes dense = { from, { s->out[0], s->out[1], s->out[2] }, 0 };
+        const bool same = has_pitch(&dense, ys + 2, s->out) && k->to->step == 1;
+        const int64_t yf = same ? ys[1] : k->to->step * positions;
+        struct mc_portable_at y = from;
+        int64_t rows[4];
+        const bool one = !set_rows(&q, s->out, rows) && k->to->step == 1;
+        if (!same) { /* filter by filter, the images of a run one after the other */
+            const int64_t ts[4] = { yf, pitch(&dense, 0), pitch(&dense, 1), 1 };
+            y = take(k, k->f * positions);
+            y.image = positions;
             ok = copy(k, y, ts, from, ys + 1, k->f, s->out);
         }
         taps_of_w(p, offset + taps);
         struct mc_portable_call *c = ok ? mc_portable_add(k->to, PORTABLE_DOTS, (int)(2 * taps)) : NULL;
         ok = c != NULL;
         if (ok) {
-            const int64_t g[11] = { k->f,    k->c,      taps,       1,     positions, yf,
-                                    y.image, q.channel, q.at.image, ws[0], ws[1] };
+            const int64_t g[14] = { k->f,      k->c,  taps,  1,     positions,           yf,      q.at.image,
+                                    q.channel, ws[0], ws[1], one ? 0 : rows[0], rows[1], rows[2], rows[3] };
             memcpy(c->g, g, sizeof g);
             memcpy(c->offset, offset, (size_t)(2 * taps) * sizeof *offset);
             c->from = y;
             c->with = q.at;
             c->to = operand(CONV_W, 0, k->f * ws[0]);
+            mc_portable_panel(k->to, c);
         }
     }
     mc_free(offset);
@@ -443,11 +454,13 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     if (!made) {
         return NULL;
     }
-    struct making k = { p, &made->program, p->s.c / p->s.groups, p->s.f / p->s.groups };
+    struct making k = { p, &made->program, p->s.c / p->s.groups, p->s.f / p->s.groups, 0 };
     made->program.dtype = p->dtype;
     made->program.groups = p->s.groups;
     made->program.images = p->s.n;
-    return mc_portable_finish(made, by_pass[p->s.pass](&k));
+    const bool ok = by_pass[p->s.pass](&k);
+    made->program.workspace = MC_MAX(made->program.workspace, k.most);
+    return mc_portable_finish(made, ok);
 }
 
 const struct mc_solver mc_conv_portable = {

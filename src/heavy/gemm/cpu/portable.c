@@ -57,11 +57,14 @@ static bool columns(struct mc_portable_program *to, const struct mc_gemm_problem
     }
     struct mc_portable_call *c = mc_portable_add(to, PORTABLE_COLUMNS, 2);
     if (c) {
-        const int64_t g[8] = { p->m, p->k, 1, p->n, p->as[1], p->as[2], row, p->cs[1] };
+        /* many rows read a column of B: it is copied first, so that its elements adjoin */
+        const bool packs = p->m >= 64 && p->k >= 64;
+        const int64_t g[12] = { p->m, p->k, 1, p->n, p->as[1], p->as[2], row, p->cs[1], packs ? p->n : 0, 1 };
         memcpy(c->g, g, sizeof g);
         c->with = (struct mc_portable_at){ .memory = GEMM_A, .group = p->as[0] };
         c->from = b;
         c->to = (struct mc_portable_at){ .memory = GEMM_C, .group = p->cs[0] };
+        mc_portable_panel(to, c);
     }
     return c != NULL;
 }
@@ -70,11 +73,12 @@ static bool dots(struct mc_portable_program *to, const struct mc_gemm_problem *p
 {
     struct mc_portable_call *c = mc_portable_add(to, PORTABLE_DOTS, 2);
     if (c) {
-        const int64_t g[11] = { p->m, p->n, 1, 1, p->k, p->as[1], 0, p->bs[2], 0, p->cs[1], 1 };
+        const int64_t g[14] = { p->m, p->n, 1, 1, p->k, p->as[1], 0, p->bs[2], p->cs[1], 1 };
         memcpy(c->g, g, sizeof g);
         c->from = (struct mc_portable_at){ .memory = GEMM_A, .group = p->as[0] };
         c->with = (struct mc_portable_at){ .memory = GEMM_B, .group = p->bs[0] };
         c->to = (struct mc_portable_at){ .memory = GEMM_C, .group = p->cs[0] };
+        mc_portable_panel(to, c);
     }
     return c != NULL;
 }

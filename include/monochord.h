@@ -617,8 +617,9 @@ typedef struct mc_export_spec { /* what mc_export writes; fields that are left o
     const char *path;        /* the C file, whose name ends in .c */
     int nfunction;
     const mc_export_function *function;
-    /* The file that gets the values of the variables, in the order of the structure, without gaps.  Then there
-     * is lenet_load(model, bytes, size) in place of lenet_init(model).  NULL: they are in the C file. */
+    /* The file that gets the values of the variables, in the order of the structure, without gaps.  Then
+     * there is lenet_load(model, bytes, size) in place of lenet_init(model).  NULL: they are in the C
+     * file. */
     const char *parameters;
 } mc_export_spec;
 /* MC_EUNSUPPORTED: a step cannot be exported; the message names it, and nothing is written. */

@@ -57,8 +57,8 @@ static void add_sizes(struct text *out, const char *name, int rank, const int64_
 }
 
 /* Writes the functions.  False: complained. */
-static bool write_functions(struct model *m, const char *path, const char *parameters, const long *batch, int n,
-                            bool train)
+static bool write_functions(struct model *m, const char *path, const char *parameters, const long *batch,
+                            int n, bool train)
 {
     mc_export_function f[MOST_BATCHES + 1];
     struct text sizes[MOST_BATCHES + 1] = { { 0 } }, name[MOST_BATCHES] = { { 0 } };

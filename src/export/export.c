@@ -554,7 +554,8 @@ static void print_constants(struct mc_str *out, const struct mc_export_file *to)
     }
 }
 
-static mc_status write_files(const mc_export_spec *spec, struct mc_str *c, struct mc_str *h, struct mc_str *bytes)
+static mc_status write_files(const mc_export_spec *spec, struct mc_str *c, struct mc_str *h,
+                             struct mc_str *bytes)
 {
     const char *path = spec->path;
     struct mc_str name = { 0 };

@@ -43,14 +43,14 @@ FORCE_INLINE void NAME(copy_row)(R *to, const R *from, int64_t n)
     }
 }
 
-/* y[f * yf + p] = sum over c, then over t, of w[f * wf + c * wc + wt[t]] * x[c * xc + xt[t] + o(p)], in this order.
- * Positions p are rows of `row` elements, `rows` of them a plane; o(p) is the offset of p with the pitches of rows
- * and planes.  row 0: o(p) = p, and x is read in place.  add: the sum begins with the old y.  g: f, c, t, p, wf,
- * wc, xc, yf, row, rows, the pitch of rows, of planes; offsets: wt, then xt. */
+/* y[f * yf + p] = sum over c, then over t, of w[f * wf + c * wc + wt[t]] * x[c * xc + xt[t] + o(p)], in
+ * this order. Positions p are rows of `row` elements, `rows` of them a plane; o(p) is the offset of p with
+ * the pitches of rows and planes.  row 0: o(p) = p, and x is read in place.  add: the sum begins with the
+ * old y.  g: f, c, t, p, wf, wc, xc, yf, row, rows, the pitch of rows, of planes; offsets: wt, then xt. */
 /* One tile.  xt NULL: x is a panel in which each t follows the one before at a distance of `panel`. */
 FORCE_INLINE void NAME(columns_tile)(const int rows, const int vectors, const int tail, const int64_t *g,
-                                     const int64_t *wt, const int64_t *xt, int64_t xc, int64_t panel, int64_t c0,
-                                     int64_t c1, const R *w, const R *x, R *y, int add)
+                                     const int64_t *wt, const int64_t *xt, int64_t xc, int64_t panel,
+                                     int64_t c0, int64_t c1, const R *w, const R *x, R *y, int add)
 {
     const int64_t taps = g[2], wf = g[4], wc = g[5], yf = g[7];
     V sum[ROWS][VECTORS];
@@ -59,9 +59,9 @@ FORCE_INLINE void NAME(columns_tile)(const int rows, const int vectors, const in
         UNROLL(3)
         for (int v = 0; v < vectors; v++) {
             const R *at = y + f * yf + v * WIDTH;
-            sum[f][v] = !add                          ? NAME(zero)()
+            sum[f][v] = !add                       ? NAME(zero)()
                         : tail && v == vectors - 1 ? NAME(load_n)(at, tail)
-                                                      : NAME(load)(at);
+                                                   : NAME(load)(at);
         }
     }
     for (int64_t c = c0; c < c1; c++) {
@@ -106,24 +106,28 @@ FORCE_INLINE void NAME(columns_strip)(const int vectors, const int tail, const i
 {
     int64_t f = 0;
     for (; f + ROWS <= g[0]; f += ROWS) {
-        NAME(columns_tile)(ROWS, vectors, tail, g, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
+        NAME(columns_tile)
+        (ROWS, vectors, tail, g, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
     }
     if (ROWS == 8 && f + 4 <= g[0]) {
-        NAME(columns_tile)(4, vectors, tail, g, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
+        NAME(columns_tile)
+        (4, vectors, tail, g, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
         f += 4;
     }
     if (f + 2 <= g[0]) {
-        NAME(columns_tile)(2, vectors, tail, g, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
+        NAME(columns_tile)
+        (2, vectors, tail, g, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
         f += 2;
     }
     if (f < g[0]) {
-        NAME(columns_tile)(1, vectors, tail, g, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
+        NAME(columns_tile)
+        (1, vectors, tail, g, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
     }
 }
 
 /* Copies positions [p, p + n) of x, for channels [c0, c1) and all taps, to rows of `width` elements. */
-TARGET static void NAME(pack)(const int64_t *g, const int64_t *xt, int64_t c0, int64_t c1, const R *x, int64_t p,
-                              int64_t n, int64_t width, R *panel)
+TARGET static void NAME(pack)(const int64_t *g, const int64_t *xt, int64_t c0, int64_t c1, const R *x,
+                              int64_t p, int64_t n, int64_t width, R *panel)
 {
     int64_t from[VECTORS * WIDTH], at[VECTORS * WIDTH + 1], parts = 0;
     for (int64_t i = 0; i < n; parts++) { /* the parts of rows that the positions are */
@@ -143,10 +147,12 @@ TARGET static void NAME(pack)(const int64_t *g, const int64_t *xt, int64_t c0, i
     }
 }
 
-TARGET static void NAME(columns)(const int64_t *g, const int64_t *offsets, const R *w, const R *x, R *y, R *panel)
+TARGET static void NAME(columns)(const int64_t *g, const int64_t *offsets, const R *w, const R *x, R *y,
+                                 R *panel)
 {
     /* a chunk of x for one strip of columns stays in the L2 cache while all rows of w read it */
-    const int64_t taps = g[2], most = PANEL / (VECTORS * WIDTH * (taps > 0 ? taps : 1)), chunk = most < 1 ? 1 : most;
+    const int64_t taps = g[2], most = PANEL / (VECTORS * WIDTH * (taps > 0 ? taps : 1)),
+                  chunk = most < 1 ? 1 : most;
     const int64_t *wt = offsets;
     for (int64_t c = 0; c < g[1] || c == 0; c += chunk) {
         const int64_t end = c + chunk < g[1] ? c + chunk : g[1];
@@ -166,7 +172,8 @@ TARGET static void NAME(columns)(const int64_t *g, const int64_t *offsets, const
             if (left == VECTORS * WIDTH) {
                 NAME(columns_strip)(VECTORS, 0, g, wt, xt, xc, width, c, end, w, from, y + p, old);
             } else if (left > 2 * WIDTH) {
-                NAME(columns_strip)(VECTORS, (int)left - 2 * WIDTH, g, wt, xt, xc, width, c, end, w, from, y + p, old);
+                NAME(columns_strip)
+                (VECTORS, (int)left - 2 * WIDTH, g, wt, xt, xc, width, c, end, w, from, y + p, old);
             } else if (left > WIDTH) {
                 NAME(columns_strip)(2, (int)left - WIDTH, g, wt, xt, xc, width, c, end, w, from, y + p, old);
             } else {
@@ -176,13 +183,14 @@ TARGET static void NAME(columns)(const int64_t *g, const int64_t *offsets, const
     }
 }
 
-/* y[f * yf + c * yc + yt[t]] = sum over k of a[f * af + k] * b(c, t, k), where k runs over the p positions of n
- * images: b(c, t, k) = b[n * bn + c * bc + bt[t] + o(p)], with positions as for columns; row 0: b[c * bc + bt[t] + k].
- * Element k is added to lane k % LANES; then the lanes are added in halves.  add: the sum is added to the old y.
- * g: f, c, t, n, p, af, bn, bc, yf, yc, row, rows, the pitch of rows, of planes; offsets: bt, then yt. */
+/* y[f * yf + c * yc + yt[t]] = sum over k of a[f * af + k] * b(c, t, k), where k runs over the p positions
+ * of n images: b(c, t, k) = b[n * bn + c * bc + bt[t] + o(p)], with positions as for columns; row 0: b[c *
+ * bc + bt[t] + k]. Element k is added to lane k % LANES; then the lanes are added in halves.  add: the sum
+ * is added to the old y. g: f, c, t, n, p, af, bn, bc, yf, yc, row, rows, the pitch of rows, of planes;
+ * offsets: bt, then yt. */
 /* The sums of `rows` rows and `columns` columns.  b: by column. */
-FORCE_INLINE void NAME(dots_tile)(const int rows, const int columns, const int64_t *g, int64_t length, const R *a,
-                                  const R *const *b, R *y, const int64_t *yq, int add)
+FORCE_INLINE void NAME(dots_tile)(const int rows, const int columns, const int64_t *g, int64_t length,
+                                  const R *a, const R *const *b, R *y, const int64_t *yq, int add)
 {
     enum { PARTS = LANES / WIDTH };
     V sum[DOT_ROWS][DOT_COLUMNS][PARTS];

@@ -62,8 +62,8 @@ static int64_t span(const struct planes *q, const int64_t n[3])
     return (n[0] - 1) * pitch(q, 0) + (n[1] - 1) * pitch(q, 1) + n[2];
 }
 
-/* Sets g[0..3] to the rows that a box of n is in the planes: elements of a row, rows of a plane, their pitches.
- * False: the box is one row. */
+/* Sets g[0..3] to the rows that a box of n is in the planes: elements of a row, rows of a plane, their
+ * pitches. False: the box is one row. */
 static bool set_rows(const struct planes *q, const int64_t n[3], int64_t *g)
 {
     const int64_t rows[4] = { n[2], n[1], pitch(q, 1), pitch(q, 0) };
@@ -226,9 +226,11 @@ static void taps_of_w(const struct mc_conv_problem *p, int64_t *tap)
 
 /* ---- the directions ---- */
 
-/* Sums over `c` channels and taps for `f` rows at the positions of a box of n in the planes, copied to strides ys of
- * y.  offset: of the taps in w, then in the planes; ws: strides of w along rows and channels. */
-static bool sums(struct making *k, const struct planes *q, const int64_t n[3], int64_t taps, const int64_t *offset,
+/* Sums over `c` channels and taps for `f` rows at the positions of a box of n in the planes, copied to
+ * strides ys of y.  offset: of the taps in w, then in the planes; ws: strides of w along rows and
+ * channels. */
+static bool sums(struct making *k, const struct planes *q, const int64_t n[3], int64_t taps,
+                 const int64_t *offset,
                  int64_t f, int64_t c, const int64_t ws[2], struct mc_portable_at y, const int64_t *ys)
 {
     const struct planes dense = { y, { n[0], n[1], n[2] }, 0 };

@@ -69,8 +69,8 @@ static bool set_rows(const struct planes *q, const int64_t n[3], int64_t *g)
     const int64_t rows[4] = { n[2], n[1], pitch(q, 1), pitch(q, 0) };
     memcpy(g, rows, sizeof rows);
     for (int again = 0; again < 2 && (g[1] == 1 || g[2] == g[0]); again++) {
-        const int64_t joined[4] = { g[0] * g[1], again ? 1 : n[0], g[3], 0 };
-        memcpy(g, joined, sizeof joined);
+        const int64_t merged[4] = { g[0] * g[1], again ? 1 : n[0], g[3], 0 };
+        memcpy(g, merged, sizeof merged);
     }
     return g[0] != conv_volume(n);
 }

@@ -1,5 +1,5 @@
-/* t_export.c: mc_export_c: wrong calls, names, files; exported functions beside the library's.  tests/export.py
- * compares whole nets and random programs. */
+/* t_export.c: mc_export_c: wrong calls, names, files; exported functions beside the library's.
+ * tests/export.py compares whole nets and random programs. */
 #include "check.h"
 #include "device/cpu/cpu.h"
 #include "device/device.h"
@@ -263,7 +263,7 @@ TEST(export_of_a_function_on_a_device_is_refused)
 
 /* ---- names ---- */
 
-/* Inputs, variables and results whose names are words of C, macros, equal when written as identifiers, or none. */
+/* Names that are words of C, macros, equal when written as identifiers, or none. */
 TEST(export_names)
 {
     NEEDS_COMPILER();
@@ -371,8 +371,8 @@ TEST(export_updates)
     drop_folder();
 }
 
-/* Results that are inputs, views, constants, variables or each other; scalars, of which one has a default; arrays
- * without elements. */
+/* Results that are inputs, views, constants, variables or each other; scalars, of which one has a default;
+ * arrays without elements. */
 TEST(export_results)
 {
     NEEDS_COMPILER();

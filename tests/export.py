@@ -70,6 +70,7 @@ WAYS = [
     ("gcc", "-O3 -march=x86-64 -mfma", True),
     ("clang", "-O2 -march=native PLAIN", True),
     ("g++", "-O0 -march=x86-64", False),
+    ("gcc", "-O1 -march=native -fsanitize=undefined -fsanitize-undefined-trap-on-error", True),
 ]
 
 
@@ -180,7 +181,8 @@ class Exported:
             raise Wrong(f"the header has a line of more than 110 columns\n{header}")
         self.code = build(path, name, way)
         self.model = Model(header, self.code, name)
-        self.memory = np.zeros(int(re.search(rf"#define {name.upper()}_MEMORY (\d+)", header).group(1)) + 128, np.uint8)
+        self.needs = int(re.search(rf"#define {name.upper()}_MEMORY (\d+)", header).group(1))
+        self.memory = np.zeros(self.needs + 256, np.uint8)
         self.own = True
 
     def arena(self):
@@ -190,6 +192,7 @@ class Exported:
             return None
         first = -self.memory.ctypes.data % 64
         self.memory[:] = 0xff
+        self.end = first + self.needs
         return ctypes.c_void_p(self.memory.ctypes.data + first)
 
     def call(self, k, inputs):
@@ -212,6 +215,8 @@ class Exported:
         outs = [np.full(w.nbytes + 64, 0x5a, np.uint8) for w in want] if want else [np.zeros(1 << 20, np.uint8) for _ in range(f.noutputs)]
         args += [ctypes.c_void_p(o.ctypes.data) for o in outs]
         code = getattr(self.code, f"{self.name}_{name}")(*args)
+        if not self.own and not (self.memory[self.end:] == 0xff).all():
+            return [f"{name} writes past the end of its memory"]
         if failed:
             return [] if code else [f"{name} returns 0, the library fails: {failed}"]
         if code:

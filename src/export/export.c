@@ -174,7 +174,7 @@ static mc_status print_steps(struct mc_export_one *x, struct mc_str *calls)
         mc_str_addf(out,
                     "TARGET static int %s_step%d(struct %s *model, char *arena, const void *const *in, void "
                     "*const *out)\n{\n"
-                    "(void)model, (void)arena, (void)in, (void)out;\n",
+                    "(void)model, (void)arena, (void)in, (void)out;\nNEXT_STEP;\n",
                     x->name, i, x->to->name);
         const mc_status s = one_step(x, i, &nothing);
         if (s < 0) {
@@ -308,6 +308,7 @@ static mc_status print_function(struct mc_export_one *x, struct mc_str *header)
         if (calls.n) {
             mc_str_addf(out, "int failed = 0;\nif (%s) {\nreturn failed;\n}\n", calls.s);
         }
+        mc_str_add(out, "NEXT_STEP;\n");
         s = print_results(x);
         mc_str_add(out, "return 0;\n}\n");
         mc_str_add(header, "\n/* ");
@@ -488,7 +489,7 @@ static void print_head(struct mc_str *out, const struct mc_export_file *to, cons
                 to->file, to->file, to->file);
     mc_str_addf(out,
                 "static char *own_memory(void)\n{\n#ifdef %s_NO_MEMORY\n    return NULL;\n#else\n"
-                "    static double memory[%s_MEMORY / 8 + 8];\n"
+                "    static unsigned char memory[%s_MEMORY + 64];\n"
                 "    return (char *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);\n#endif\n}\n\n",
                 macro, macro);
 }

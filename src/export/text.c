@@ -19,6 +19,10 @@ static const char levels[] =
     "#if LEVEL > 128 || (LEVEL == 128 && defined(__FMA__))\n#include <immintrin.h>\n#elif LEVEL == 128 && defined(__aarch64__)\n#include "
     "<arm_neon.h>\n#endif\n";
 
+/* The memory of a step is the next one's for other types: compilers may not move accesses from one to the other. */
+static const char next_step[] = "#ifdef __GNUC__\n#define NEXT_STEP __asm__ volatile(\"\" ::: \"memory\")\n#else\n"
+                                "#define NEXT_STEP (void)0\n#endif\n";
+
 /* Hexadecimal floating constants are not C++11: the same numbers as decimals. */
 static size_t add_decimal(struct mc_str *out, const char *at)
 {
@@ -67,6 +71,7 @@ mc_status mc_export_text(struct mc_str *out, const struct mc_export_file *f, con
     mc_str_add(out, f->dialect->exact);
     mc_str_addf(out, levels, macro);
     mc_portable_text(out, f->f32, f->f64);
+    mc_str_add(out, next_step);
     mc_render_functions(&functions, f->dialect, (int)n, k);
     mc_export_code(out, functions.s ? functions.s : "");
     mc_free(k);

@@ -156,6 +156,8 @@ def difference(got, want):
         return f"{np.sum(np.asarray(got) != np.asarray(want))} of {want.size} elements differ"
     g, w = np.asarray(got, np.float64), np.asarray(want, np.float64)
     with np.errstate(all="ignore"):
+        if np.array_equal(g, w, equal_nan=True):
+            return "signs of zeros differ"
         return f"{np.sum(~((g == w) | (np.isnan(g) & np.isnan(w))))} of {want.size} elements differ, by {np.nanmax(np.abs(g - w)):g}"
 
 
@@ -585,7 +587,9 @@ def random_program(seed, folder, way):
             if x.status != "unsupported":
                 return [f"{p.text()}\n{x}"], counts
             return [], {"programs refused": 1, "refused: " + x.text.split("\n")[0][:100]: 1}
-    return [f"floatX={p.floatX}\n{p.text()}\n{w}" for w in wrong[:2]], {"programs": 1}
+    signs = [w for w in wrong if "signs of zeros" in w and "cast(" in p.text()]     # the library's (double)(int)x may be -0
+    wrong = [w for w in wrong if w not in signs]
+    return [f"floatX={p.floatX}\n{p.text()}\n{w}" for w in wrong[:2]], {"programs": 1, **({"programs with other signs of zeros": 1} if signs else {})}
 
 
 # ---- cases ----

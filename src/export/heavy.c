@@ -17,9 +17,8 @@ static mc_status no_program(const struct mc_plan *plan, mc_dtype d)
                            "a convolution with a filter for each position (local) is not exported");
         }
         if (q->wide && d == MC_FLOAT32) {
-            return mc_fail(
-                MC_EUNSUPPORTED,
-                "a convolution of float32 that is summed in float64 (conv.precision) is not exported");
+            return mc_fail(MC_EUNSUPPORTED,
+                           "a convolution of float32 summed in float64 (conv.precision) is not exported");
         }
     }
     return mc_fail(MC_EUNSUPPORTED,
@@ -27,7 +26,7 @@ static mc_status no_program(const struct mc_plan *plan, mc_dtype d)
                    mc_dtype_name(d));
 }
 
-/* v: the values of memory[0], [1] and [2]; result: which of these is the result */
+/* v: the values of memory[0] to [2]; result: which of these is the result */
 static mc_status print_program(struct mc_export_one *x, const struct mc_plan *plan, const int v[3], int result,
                                const char *const memory[PORTABLE_NMEMORY])
 {

@@ -11,6 +11,7 @@
 #include "export/exporting.h"
 #include <inttypes.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 /* ---- shapes ---- */
 
@@ -175,7 +176,7 @@ static mc_status print_steps(struct mc_export_one *x, struct mc_str *calls)
         mc_str_addf(out,
                     "TARGET static int %s_step%d(struct %s *model, char *arena, const void *const *in, void "
                     "*const *out)\n{\n"
-                    "(void)model, (void)arena, (void)in, (void)out;\n",
+                    "(void)model, (void)arena, (void)in, (void)out;\nNEXT_STEP;\n",
                     x->name, i, x->to->name);
         const mc_status s = one_step(x, i, &nothing);
         if (s < 0) {
@@ -195,7 +196,7 @@ static mc_status print_steps(struct mc_export_one *x, struct mc_str *calls)
 
 /* ---- results and updates ---- */
 
-static void print_results(struct mc_export_one *x)
+static mc_status print_results(struct mc_export_one *x)
 {
     const struct mc_program *pr = &x->f->code->program;
     struct mc_str *out = &x->to->code;
@@ -204,6 +205,14 @@ static void print_results(struct mc_export_one *x)
         if (at->base != BASE_OUTPUT) {
             mc_export_dense(out, at, mc_export_address(x, pr->output[i]),
                             mc_export_format(x, "(char *)out[%d]", i));
+        }
+    }
+    for (int i = 0; i < pr->nupdate; i++) {
+        const struct mc_type *t = &x->p->slot[pr->update[i]].type;
+        const mc_array *old = x->f->target[i]->value;
+        if (!mc_dims_equal(t->rank, t->dims, old->rank, old->dims)) {
+            return mc_fail(MC_EUNSUPPORTED, "export: %s changes the size of the variable '%s'", x->f->name,
+                           x->f->target[i]->name);
         }
     }
     for (int pass = 0; pass < 2; pass++) { /* all new values are safe before the first old one is replaced */
@@ -229,6 +238,7 @@ static void print_results(struct mc_export_one *x)
         }
         x->memory = safe;
     }
+    return MC_OK;
 }
 
 /* ---- a function ---- */
@@ -300,7 +310,8 @@ static mc_status print_function(struct mc_export_one *x, struct mc_str *header)
         if (calls.n) {
             mc_str_addf(out, "int failed = 0;\nif (%s) {\nreturn failed;\n}\n", calls.s);
         }
-        print_results(x);
+        mc_str_add(out, "NEXT_STEP;\n");
+        s = print_results(x);
         mc_str_add(out, "return 0;\n}\n");
         mc_str_add(header, "\n/* ");
         mc_export_comment(header, x->f->name);
@@ -527,7 +538,7 @@ static void print_head(struct mc_str *out, const struct mc_export_file *to, cons
                 to->file, to->file, to->file);
     mc_str_addf(out,
                 "static char *own_memory(void)\n{\n#ifdef %s_NO_MEMORY\n    return NULL;\n#else\n"
-                "    static double memory[%s_MEMORY / 8 + 8];\n"
+                "    static unsigned char memory[%s_MEMORY + 64];\n"
                 "    return (char *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);\n#endif\n}\n\n",
                 macro, macro);
 }
@@ -562,9 +573,14 @@ static mc_status write_files(const mc_export_spec *spec, struct mc_str *c, struc
     mc_str_addn(&name, path, strlen(path) - 1);
     mc_str_add(&name, "h");
     mc_status s = name.bad || c->bad || h->bad ? MC_EMEMORY : MC_OK;
+    const bool is_new = s == MC_OK && access(name.s, F_OK) != 0;
     s = s < 0 ? s : mc_file_write(name.s, h->s, h->n);
+    const bool written = s == MC_OK;
     s = s < 0 || !spec->parameters ? s : mc_file_write(spec->parameters, bytes->s ? bytes->s : "", bytes->n);
     s = s < 0 ? s : mc_file_write(path, c->s, c->n);
+    if (s < 0 && written && is_new) {
+        unlink(name.s);
+    }
     mc_str_free(&name);
     return s;
 }
@@ -626,7 +642,8 @@ mc_status mc_export(const mc_export_spec *spec)
     struct mc_str header = { 0 }, h = { 0 }, c = { 0 }, bytes = { 0 };
     size_t memory = 0;
     const size_t length = path ? strlen(path) : 0;
-    if (n <= 0 || !functions || length < 3 || strcmp(path + length - 2, ".c") != 0) {
+    if (n <= 0 || !functions || length < 3 || strcmp(path + length - 2, ".c") != 0 ||
+        path[length - 3] == '/') {
         return mc_fail(MC_EARG, "export: needs functions and the name of a file that ends in .c");
     }
     struct mc_str base = { 0 };

@@ -7,8 +7,8 @@
 
 /* ---- matrix products and convolutions ---- */
 
-/* A solver without a program: which problem was it? */
-static mc_status no_program(const struct mc_export_one *x, int step, const struct mc_plan *plan)
+/* A solver without a program: the reference.  Say which problem it was. */
+static mc_status no_program(const struct mc_plan *plan, mc_dtype d)
 {
     if (plan->problem->family == &mc_conv_family) {
         const struct mc_conv_problem *q = (const struct mc_conv_problem *)(const void *)plan->problem;
@@ -16,19 +16,34 @@ static mc_status no_program(const struct mc_export_one *x, int step, const struc
             return mc_fail(MC_EUNSUPPORTED,
                            "a convolution with a filter for each position (local) is not exported");
         }
+        if (q->wide && d == MC_FLOAT32) {
+            return mc_fail(MC_EUNSUPPORTED,
+                           "a convolution of float32 summed in float64 (conv.precision) is not exported");
+        }
     }
-    const char *type = mc_dtype_name(
-        x->p->slot[mc_heavy_result(&x->f->code->program.step.at[step], 0)].type.dtype);
     return mc_fail(MC_EUNSUPPORTED,
-                   "products and convolutions are exported in float32 and float64, not in %s", type);
+                   "products and convolutions are exported in float32 and float64, not in %s",
+                   mc_dtype_name(d));
 }
 
-static mc_status print_program(struct mc_export_one *x, int step, const struct mc_plan *plan,
+/* v: the values of memory[0] to [2]; result: which of these is the result */
+static mc_status print_program(struct mc_export_one *x, const struct mc_plan *plan, const int v[3], int result,
                                const char *const memory[PORTABLE_NMEMORY])
 {
     const struct mc_portable_program *p = mc_portable_program_of(plan);
+    bool empty = false;
+    for (int i = 0; i < 3; i++) {
+        empty |= mc_slot_bytes(&x->p->slot[v[i]]) == 0;
+    }
+    if (empty) { /* no result, or sums of nothing */
+        const size_t bytes = mc_slot_bytes(&x->p->slot[v[result]]);
+        if (bytes) {
+            mc_str_addf(&x->to->code, "memset(%s, 0, %zu);\n", memory[result], bytes);
+        }
+        return MC_OK;
+    }
     if (!p) {
-        return no_program(x, step, plan);
+        return no_program(plan, x->p->slot[v[result]].type.dtype);
     }
     x->to->f32 |= p->dtype == MC_FLOAT32;
     x->to->f64 |= p->dtype == MC_FLOAT64;
@@ -42,22 +57,22 @@ static mc_status product(struct mc_export_one *x, int step)
     const struct mc_heavy *h = x->p->step[step].heavy;
     const char *memory[PORTABLE_NMEMORY];
     size_t work = mc_heavy_copies(h);
+    int v[3] = { 0, 0, st->kernel ? st->operand[st->product] : mc_heavy_result(st, 0) };
     for (int i = 0; i < 2; i++) {
-        const int v = mc_heavy_source(x->f, st->heavy, i);
-        const struct mc_slot *slot = &x->p->slot[v];
-        memory[i] = mc_export_pointer(x, v);
+        v[i] = mc_heavy_source(x->f, st->heavy, i);
+        const struct mc_slot *slot = &x->p->slot[v[i]];
+        memory[i] = mc_export_pointer(x, v[i]);
         if (h->copy[i] >= 0) {
             const char *to = mc_export_scratch(x, step, (size_t)h->copy[i]);
-            mc_export_dense(&x->to->code, slot, mc_export_address(x, v), to);
+            mc_export_dense(&x->to->code, slot, mc_export_address(x, v[i]), to);
             memory[i] = mc_export_format(x, "(%s *)(%s)", mc_export_type(slot->type.dtype), to);
             work += (mc_slot_bytes(slot) + 63) / 64 * 64;
         }
     }
-    const int c = mc_heavy_result(st, 0);
-    memory[2] = mc_export_pointer(x, st->kernel ? st->operand[st->product] : c);
-    memory[PORTABLE_WORKSPACE] = mc_export_format(x, "(%s *)(%s)", mc_export_type(x->p->slot[c].type.dtype),
-                                                  mc_export_scratch(x, step, work));
-    return print_program(x, step, h->plan, memory);
+    memory[2] = mc_export_pointer(x, v[2]);
+    memory[PORTABLE_WORKSPACE] = mc_export_format(
+        x, "(%s *)(%s)", mc_export_type(x->p->slot[v[2]].type.dtype), mc_export_scratch(x, step, work));
+    return print_program(x, h->plan, v, 2, memory);
 }
 
 static mc_status convolution(struct mc_export_one *x, int step)
@@ -66,14 +81,16 @@ static mc_status convolution(struct mc_export_one *x, int step)
     const struct mc_heavy *h = x->p->step[step].heavy;
     const signed char *from = mc_conv_operand[mc_conv_pass_of(st->heavy->op)];
     const char *memory[PORTABLE_NMEMORY];
+    int v[3], result = 0;
     for (int r = 0; r < 3; r++) {
-        memory[r] = mc_export_pointer(x, from[r] < 0 ? mc_heavy_result(st, 0)
-                                                     : mc_heavy_source(x->f, st->heavy, from[r]));
+        v[r] = from[r] < 0 ? mc_heavy_result(st, 0) : mc_heavy_source(x->f, st->heavy, from[r]);
+        result = from[r] < 0 ? r : result;
+        memory[r] = mc_export_pointer(x, v[r]);
     }
     memory[PORTABLE_WORKSPACE] = mc_export_format(
         x, "(%s *)(%s)", mc_export_type(x->p->slot[mc_heavy_result(st, 0)].type.dtype),
         mc_export_scratch(x, step, mc_heavy_copies(h)));
-    return print_program(x, step, h->plan, memory);
+    return print_program(x, h->plan, v, result, memory);
 }
 
 /* ---- pooling and normalisation ---- */

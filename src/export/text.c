@@ -11,13 +11,23 @@ static const char levels[] =
     "#define LEVEL 512\n#elif defined(__AVX2__) && defined(__FMA__)\n#define LEVEL 256\n#else\n#define LEVEL "
     "128\n#endif\n"
     /* kernels name all of their operands and indices, used or not, and compare what a formula compares */
-    "#ifdef __GNUC__\n#pragma GCC diagnostic ignored \"-Wunused-variable\"\n#pragma GCC diagnostic ignored "
-    "\"-Wunused-function\"\n#pragma GCC diagnostic ignored \"-Wtautological-compare\"\n#pragma GCC diagnostic "
-    "ignored \"-Wtype-limits\"\n#endif\n"
+    "#ifdef __GNUC__\n"
+    "#pragma GCC diagnostic ignored \"-Wunused-variable\"\n"
+    "#pragma GCC diagnostic ignored \"-Wunused-but-set-variable\"\n"
+    "#pragma GCC diagnostic ignored \"-Wunused-function\"\n"
+    "#pragma GCC diagnostic ignored \"-Wtautological-compare\"\n"
+    "#pragma GCC diagnostic ignored \"-Wtype-limits\"\n"
+    "#endif\n"
     "#if defined(__GNUC__) && !defined(__clang__)\n#pragma GCC diagnostic ignored "
     "\"-Waggressive-loop-optimizations\"\n#endif\n"
     "#if LEVEL > 128 || (LEVEL == 128 && defined(__FMA__))\n#include <immintrin.h>\n#elif LEVEL == 128 && defined(__aarch64__)\n#include "
     "<arm_neon.h>\n#endif\n";
+
+/* The memory of a step is the next one's for other types: compilers may not move accesses from one to the
+ * other. */
+static const char next_step[] = "#ifdef __GNUC__\n"
+                                "#define NEXT_STEP __asm__ volatile(\"\" ::: \"memory\")\n"
+                                "#else\n#define NEXT_STEP (void)0\n#endif\n";
 
 /* Hexadecimal floating constants are not C++11: the same numbers as decimals. */
 static size_t add_decimal(struct mc_str *out, const char *at)
@@ -67,6 +77,7 @@ mc_status mc_export_text(struct mc_str *out, const struct mc_export_file *f, con
     mc_str_add(out, f->dialect->exact);
     mc_str_addf(out, levels, macro);
     mc_portable_text(out, f->f32, f->f64);
+    mc_str_add(out, next_step);
     mc_render_functions(&functions, f->dialect, (int)n, k);
     mc_export_code(out, functions.s ? functions.s : "");
     mc_free(k);

@@ -57,12 +57,18 @@ const struct mc_dialect mc_dialect_c = {
     .loop = "_Pragma(\"GCC ivdep\")\n",
     .reduce_loop = "_Pragma(\"omp simd %s\")\n",
 };
+/* Compiled with any flags: gcc is told that integers wrap and that memory holds several types in turn. */
+static const char exact_standard[] =
+    "#if defined(__clang__)\n#pragma clang fp contract(off)\n#elif defined(__GNUC__)\n"
+    "#pragma GCC optimize(\"fp-contract=off\", \"wrapv\", \"no-strict-aliasing\")\n#else\n"
+    "#pragma STDC FP_CONTRACT OFF\n#endif\n";
 /* without warnings of any compiler, as C99 and as C++11 */
 const struct mc_dialect mc_dialect_standard_c = {
     .name = "c",
     .vectors = true,
+    .standard = true,
     .prelude = standard,
-    .exact = EXACT,
+    .exact = exact_standard,
     FIELDS,
     .loop = "INDEPENDENT\n",
     .reduce_loop = "SIXTEEN_LANES\n",

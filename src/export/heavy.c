@@ -27,8 +27,8 @@ static mc_status no_program(const struct mc_plan *plan, mc_dtype d)
 }
 
 /* v: the values of memory[0] to [2]; result: which of these is the result */
-static mc_status print_program(struct mc_export_one *x, const struct mc_plan *plan, const int v[3], int result,
-                               const char *const memory[PORTABLE_NMEMORY])
+static mc_status print_program(struct mc_export_one *x, const struct mc_plan *plan, const int v[3],
+                               int result, const char *const memory[PORTABLE_NMEMORY])
 {
     const struct mc_portable_program *p = mc_portable_program_of(plan);
     bool empty = false;

@@ -528,7 +528,7 @@ MODEL_ROWS = {"lenet": (8, 32, 5), "mlp": (8, 32, 3), "alexnet": (16, 2, 1), "vg
 DAY_MODELS = ["lenet", "mlp"]
 # Seeds that found defects: types in one memory, sums of integers that overflow, tails of vectors, comparisons with themselves,
 # counters that nothing reads, products of nothing, phases without taps.
-FOUND = ["program 693/2", "program 20/13", "program 341", "program 159", "program 227", "program 958", "net 56", "net 23"]
+FOUND = ["program 693/2", "program 20/13", "program 341/3", "program 159/3", "program 227/6", "program 958/6", "net 56", "net 23"]
 
 
 def model(name, folder, way):
@@ -603,7 +603,7 @@ def one_case(case, options):
     name, _, at = what.partition("/")
     number = int(name) if name.isdigit() else sum(map(ord, name))
     have = ways()
-    way = have[int(at) if at else number % len(have)]
+    way = have[(int(at) if at else number) % len(have)]
     answer = {"done": case, "found": [], "calls": {}, "kinds": {}, "counts": {}, "dropped": {}}
     with tempfile.TemporaryDirectory() as temporary:
         folder = temporary

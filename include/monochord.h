@@ -607,7 +607,7 @@ MC_API mc_status mc_function_set(mc_function *f, const char *input, mc_arg value
  *
  * gives struct lenet with the shared variables of both, lenet_init(), lenet_train() and lenet_predict(),
  * which do what calls of the functions do, updates included, at these sizes.  The bits are those of the
- * function called with the flag `portable`. */
+ * function called with contiguous arrays and the flag `portable`.  Both files compile as C++ too. */
 typedef struct mc_export_function { /* a function and its name in the file */
     mc_function *function;
     const char *name;
@@ -622,8 +622,10 @@ typedef struct mc_export_spec { /* what mc_export writes; fields that are left o
      * file. */
     const char *parameters;
 } mc_export_spec;
-/* MC_EUNSUPPORTED: a step cannot be exported; the message names it, and nothing is written. */
+/* MC_EUNSUPPORTED: a step cannot be exported; the message names it, and nothing is written.  MC_EARG: a name
+ * that C does not take, or two functions of one name. */
 MC_API mc_status mc_export(const mc_export_spec *spec);
+/* mc_export without a file of parameters. */
 MC_API mc_status mc_export_c(const char *path, int n, const mc_export_function *functions);
 
 /* -------------------------------------------------------------------------- random streams ---- */

@@ -489,3 +489,41 @@ TEST(export_without_memory)
     mc_graph_free(g);
     drop_folder();
 }
+
+/* The parameters in a file: it is loaded in place of the initial values. */
+TEST(export_parameters_in_a_file)
+{
+    NEEDS_COMPILER();
+    mc_graph *g = mc_graph_new();
+    variable(g, "W", 3, (const float[]){ 1.5f, -2, 0.25f });
+    variable(g, "b", 2, (const float[]){ 7, 8 });
+    mc_input(g, "x", MC_FLOAT32, 0);
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "y = sum(W) * x + sum(b)" });
+    char bin[256];
+    snprintf(bin, sizeof bin, "%s", in_folder("detached.bin"));
+    const mc_export_function one = { f, "run", NULL };
+    CHECK(mc_export(&(mc_export_spec){
+              .path = in_folder("detached.c"), .nfunction = 1, .function = &one, .parameters = bin }) == MC_OK,
+          "%s", mc_last_error());
+    has("detached.h", "int detached_load(struct detached *model, const void *bytes, size_t size);");
+    has("detached.h", "const struct detached *model");
+    compiles("detached.c");
+    char *bytes = NULL;
+    size_t n = 0;
+    CHECK(mc_file_read(bin, &bytes, &n) == MC_OK && n == 5 * sizeof(float), "%zu bytes", n);
+    struct mc_code *code = code_of("detached.c");
+    any_function *load = function_of(code, "detached_load"), *run = function_of(code, "detached_run");
+    float model[16] = { 0 }, y = 0;
+    if (load && run && n == 5 * sizeof(float)) {
+        CHECK(((int (*)(void *, const void *, size_t))load)(model, bytes, n - 1) == 1,
+              "a wrong size is taken");
+        CHECK(((int (*)(void *, const void *, size_t))load)(model, bytes, n) == 0, "the bytes are not taken");
+        ((int (*)(const void *, void *, float, float *))run)(model, NULL, 2, &y);
+        CHECK(y == 14.5f, "y is %g", (double)y); /* -0.25 * 2 + 15 */
+    }
+    mc_code_unref(&code);
+    mc_free(bytes);
+    CHECK(mc_export(NULL) == MC_EARG, "%s", mc_last_error());
+    mc_function_free(f);
+    mc_graph_free(g);
+}

@@ -26,9 +26,9 @@ static mc_status no_program(const struct mc_plan *plan, mc_dtype d)
                    mc_dtype_name(d));
 }
 
-/* v: the values of memory[0] to [2]; result: which of these is the result */
-static mc_status print_program(struct mc_export_one *x, const struct mc_plan *plan, const int v[3],
-                               int result, const char *const memory[PORTABLE_NMEMORY])
+/* v: the values of memory[0] to [2]; of these the result is v[r] */
+static mc_status print_program(struct mc_export_one *x, const struct mc_plan *plan, const int v[3], int r,
+                               const char *const memory[PORTABLE_NMEMORY])
 {
     const struct mc_portable_program *p = mc_portable_program_of(plan);
     bool empty = false;
@@ -36,14 +36,14 @@ static mc_status print_program(struct mc_export_one *x, const struct mc_plan *pl
         empty |= mc_slot_bytes(&x->p->slot[v[i]]) == 0;
     }
     if (empty) { /* no result, or sums of nothing */
-        const size_t bytes = mc_slot_bytes(&x->p->slot[v[result]]);
+        const size_t bytes = mc_slot_bytes(&x->p->slot[v[r]]);
         if (bytes) {
-            mc_str_addf(&x->to->code, "memset(%s, 0, %zu);\n", memory[result], bytes);
+            mc_str_addf(&x->to->code, "memset(%s, 0, %zu);\n", memory[r], bytes);
         }
         return MC_OK;
     }
     if (!p) {
-        return no_program(plan, x->p->slot[v[result]].type.dtype);
+        return no_program(plan, x->p->slot[v[r]].type.dtype);
     }
     x->to->f32 |= p->dtype == MC_FLOAT32;
     x->to->f64 |= p->dtype == MC_FLOAT64;

@@ -206,7 +206,8 @@ static void space(struct indenting *t)
     t->at += n;
     if (!t->line.n) {
         t->blank |= lines > 1;
-    } else if (lines && (starts_with(&t->line, "_Pragma") && !t->parens)) {
+    } else if (lines && !t->parens &&
+               (starts_with(&t->line, "_Pragma") || starts_with(&t->line, "INDEPENDENT"))) {
         end_line(t);
     } else if (t->line.s[t->line.n - 1] != ' ') {
         mc_str_add(&t->line, " ");

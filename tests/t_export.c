@@ -502,9 +502,8 @@ TEST(export_parameters_in_a_file)
     char bin[256];
     snprintf(bin, sizeof bin, "%s", in_folder("detached.bin"));
     const mc_export_function one = { f, "run", NULL };
-    CHECK(mc_export(&(mc_export_spec){
-              .path = in_folder("detached.c"), .nfunction = 1, .function = &one, .parameters = bin }) == MC_OK,
-          "%s", mc_last_error());
+    const mc_export_spec spec = { in_folder("detached.c"), 1, &one, bin };
+    CHECK(mc_export(&spec) == MC_OK, "%s", mc_last_error());
     has("detached.h", "int detached_load(struct detached *model, const void *bytes, size_t size);");
     has("detached.h", "const struct detached *model");
     compiles("detached.c");

@@ -61,6 +61,13 @@ PROMISES = [
     ("lenet",       "step",                   "train",   "torch",  3.0,   5.0),
     ("lenet",       "step",                   "train",   "torch:compile", 2.0, 3.3),
     ("lenet",       "step, MiB of memory",    "train",   "torch",  1.0,   2.0),
+    *(("export",    net,                      "predict", f"case library {net}", 0.75, 0.95)
+      for net in ("lenet b1", "lenet b32", "mlp b1", "mobile b1", "resnet-50 b1")),
+    ("export",      "l* geometric mean",      "predict", "ort",    0.8,    1.2),
+    ("export",      "m* geometric mean",      "predict", "ort",    0.8,    1.2),
+    ("export",      "resnet-50 b1",           "predict", "ort",    0.8,    1.2),
+    ("export",      "lenet b32",              "train",   "torch",  2.0,    4.0),
+    ("export",      "lenet b500",             "train",   "torch",  2.0,    4.0),
     ("lenet cuda",  "step",                   "train",   "torch|torch:*", 2.0, 4.0),
     ("lenet cuda",  "epoch of 50,000",        "train",   "torch|torch:*", 2.0, 4.0),
     ("lenet cuda",  "epoch of 50,000",        "train",   "ms",     40.0,  20.0),  # 50 of them

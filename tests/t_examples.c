@@ -31,10 +31,10 @@ static const struct row examples[] = {
     { "@/monochord help run",         0, { "usage: monochord run FILE", "--feed random" } },
     { "@/monochord export --help",    0, { "usage: monochord export MODEL", "--batch N,N", "libc and libm" } },
     { "d=$(mktemp -d) && cd $d && @/monochord export lenet --c lenet.c --batch 1,32 --train && cat lenet.h && rm -r $d", 0,
-      { "wrote lenet.c and its header; compile with: cc -O3 -march=native -c lenet.c", "int lenet_predict_32(struct lenet *model, void *memory, const float *x, float *dense2);", "int lenet_train(" } },
+      { "wrote lenet.c and its header; compile with: cc -O3 -march=native -c lenet.c", "int lenet_predict_32(const struct lenet *model, void *memory, const float *x, float *dense2);", "int lenet_train(" } },
     { "d=$(mktemp -d) && cd $d && printf 'input 1x28x28\ndense 10 softmax\n' >m.txt && @/monochord train m.txt --data digits:600 --epochs 1 --save m.npz >said && "
-      "@/monochord export m.npz --c my-net.c --batch 4 && cat my_net.h && rm -r $d", 0,
-      { "compile with: cc -O3 -march=native -c my-net.c", "float dense1_W[7840]; /* float32(784, 10) */", "int my_net_predict(struct my_net *model, " } },
+      "@/monochord export m.npz --c my-net.c --batch 4 && cat my-net.h && rm -r $d", 0,
+      { "compile with: cc -O3 -march=native -c my-net.c", "float dense1_W[7840]; /* float32(784, 10) */", "int my_net_predict(const struct my_net *model, " } },
     { "@/monochord demo --help",      0, { "usage: monochord demo [PAGE]" } },
     { "@/monochord train lenet -h",   0, { "usage: monochord train MODEL", "--resume" } },
     { "@/monochord predict --help",   0, { "--invert" } },

@@ -3,7 +3,7 @@
 # bench's own; oneDNN from the system, installed where that is possible.  What is missing is not compared with.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-want="numpy torch==2.13.0 jax==0.10.2 safetensors==0.8.0"
+want="numpy torch==2.13.0 jax==0.10.2 safetensors==0.8.0 onnx==1.23.2 onnxruntime==1.32.0"
 if ! ldconfig -p 2>/dev/null | grep -q 'libdnnl\.so'; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         echo "bench: installing oneDNN"

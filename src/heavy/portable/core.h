@@ -125,6 +125,44 @@ FORCE_INLINE void NAME(columns_strip)(const int vectors, const int tail, const i
     }
 }
 
+/* One row of w: x is read once, row by row, and y stays in the L1 cache. */
+TARGET static void NAME(columns_thin)(const int64_t *g, const int64_t *wt, const int64_t *xt, const R *w,
+                                      const R *x, R *y)
+{
+    enum { STEP = 4 };
+    const int64_t taps = g[2], all = g[1] * taps;
+    for (int64_t p = 0; p < g[3]; p++) {
+        y[p] = 0;
+    }
+    for (int64_t k = 0; k < all; k += STEP) {
+        const R *at[STEP];
+        V a[STEP];
+        const int n = all - k < STEP ? (int)(all - k) : STEP;
+        for (int i = 0; i < n; i++) {
+            const int64_t c = (k + i) / taps, t = (k + i) % taps;
+            at[i] = x + c * g[6] + xt[t];
+            a[i] = NAME(splat)(w[c * g[5] + wt[t]]);
+        }
+        int64_t p = 0;
+        for (; p + WIDTH <= g[3] && n == STEP; p += WIDTH) {
+            V sum = NAME(load)(y + p);
+            UNROLL(4)
+            for (int i = 0; i < STEP; i++) {
+                sum = NAME(madd)(a[i], NAME(load)(at[i] + p), sum);
+            }
+            NAME(store)(y + p, sum);
+        }
+        for (; p < g[3]; p += WIDTH) {
+            const int left = g[3] - p < WIDTH ? (int)(g[3] - p) : WIDTH;
+            V sum = NAME(load_n)(y + p, left);
+            for (int i = 0; i < n; i++) {
+                sum = NAME(madd)(a[i], NAME(load_n)(at[i] + p, left), sum);
+            }
+            NAME(store_n)(y + p, sum, left);
+        }
+    }
+}
+
 /* Copies positions [p, p + n) of x, for channels [c0, c1) and all taps, to rows of `width` elements. */
 TARGET static void NAME(pack)(const int64_t *g, const int64_t *xt, int64_t c0, int64_t c1, const R *x,
                               int64_t p, int64_t n, int64_t width, R *panel)
@@ -154,6 +192,10 @@ TARGET static void NAME(columns)(const int64_t *g, const int64_t *offsets, const
     const int64_t taps = g[2], most = PANEL / (VECTORS * WIDTH * (taps > 0 ? taps : 1)),
                   chunk = most < 1 ? 1 : most;
     const int64_t *wt = offsets;
+    if (g[0] == 1 && !g[8] && g[1] * taps >= 64 && g[3] >= VECTORS * WIDTH) {
+        NAME(columns_thin)(g, wt, offsets + taps, w, x, y);
+        return;
+    }
     for (int64_t c = 0; c < g[1] || c == 0; c += chunk) {
         const int64_t end = c + chunk < g[1] ? c + chunk : g[1];
         const int old = c > 0;

@@ -129,6 +129,7 @@ test-export: all ## ARGS="--seeds 0:50" or "--case 'net 7'": exported C against 
 test-night: all ## ARGS="--seeds 0:50000 --results FOLDER": random programs in slices; what FOLDER has is not done again
 	$(venv)
 	@$(exports) --night
+	@tests/cortex_m.sh $(BUILD)/monochord
 	@$(random) --seeds 0:50000 --results $(BUILD)/night $(ARGS)
 	@$(MAKE) test-ladder COUNT=$${COUNT:-1000}
 

@@ -1,4 +1,5 @@
-/* monochord_bench_export.c: the suite export: models as C files, compiled by cc, beside the library on one thread.
+/* monochord_bench_export.c: the suite export: models as C files, compiled by cc, beside the library. Both on one
+ * thread.
  *
  * Invariant: both are timed on the same inputs and parameters, and the error is between their results. */
 #include "bench.h"
@@ -45,8 +46,9 @@ struct opened {
 static bool call_exported(void *arg)
 {
     struct opened *o = arg;
-    return (o->step ? o->step(o->model, NULL, mc_array_data(o->in[0]), mc_array_data(o->in[1]), o->y, &o->wrong)
-                    : o->predict(o->model, NULL, mc_array_data(o->in[0]), o->y)) == 0;
+    return (o->step
+                ? o->step(o->model, NULL, mc_array_data(o->in[0]), mc_array_data(o->in[1]), o->y, &o->wrong)
+                : o->predict(o->model, NULL, mc_array_data(o->in[0]), o->y)) == 0;
 }
 
 static bool run_shell(const char *command)
@@ -55,7 +57,8 @@ static bool run_shell(const char *command)
 }
 
 /* Exports f, compiles it and loads its parameters.  False: complained. */
-static bool open_export(struct opened *o, mc_function *f, const char *name, const char *shapes, const char *folder)
+static bool open_export(struct opened *o, mc_function *f, const char *name, const char *shapes,
+                        const char *folder)
 {
     struct text c = { 0 }, bin = { 0 }, command = { 0 }, so = { 0 };
     char *bytes = NULL;
@@ -72,8 +75,8 @@ static bool open_export(struct opened *o, mc_function *f, const char *name, cons
     o->library = good ? dlopen(so.s, RTLD_NOW | RTLD_LOCAL) : NULL;
     int (*load)(void *, const void *, size_t) = NULL;
     if (o->library) {
-        void *at = dlsym(o->library, "net_load"), *fn = dlsym(o->library, strcmp(name, "train") == 0 ? "net_train"
-                                                                                                   : "net_predict");
+        void *at = dlsym(o->library, "net_load"),
+             *fn = dlsym(o->library, strcmp(name, "train") == 0 ? "net_train" : "net_predict");
         memcpy(&load, &at, sizeof load);
         memcpy(strcmp(name, "train") == 0 ? (void *)&o->step : (void *)&o->predict, &fn, sizeof fn);
     }
@@ -129,8 +132,8 @@ static bool run(const char *suite, const struct export_case *c, const char *fold
         for (int a = 0; a < mc_array_rank(s.b.in[0]); a++) {
             text_addf(&shapes, a ? ", %lld" : "%lld", (long long)dims[a]);
         }
-        text_addf(&shapes, c->train ? "], %s[%lld]" : "]",
-                  c->train ? mc_node_name(mc_net_target(s.net)) : "", (long long)c->batch);
+        text_addf(&shapes, c->train ? "], %s[%lld]" : "]", c->train ? mc_node_name(mc_net_target(s.net)) : "",
+                  (long long)c->batch);
         good = open_export(&o, s.b.f, c->train ? "train" : "predict", shapes.s, folder) && bench_call(&s.b);
     }
     if (good) {
@@ -139,7 +142,8 @@ static bool run(const char *suite, const struct export_case *c, const char *fold
         o.y = calloc((size_t)mc_array_size(s.b.out[0]) + 64, sizeof *o.y);
         good = o.y && call_exported(&o);
         const double error = good ? error_of(&o, s.b.out[0]) : -1;
-        struct result r = { suite, c->name, c->train ? "train" : "predict", "float32", "exported", .error = error };
+        struct result r = { suite,     c->name,    c->train ? "train" : "predict",
+                            "float32", "exported", .error = error };
         r.time = time_calls(call_exported, &o, 1);
         bench_report(&r);
         text_addf(&name, "library %s", c->name);

@@ -1,5 +1,5 @@
-/* monochord_bench_export.c: the suite export: models as C files, compiled by cc, beside the library. Both on one
- * thread.
+/* monochord_bench_export.c: the suite export: models as C files, compiled by cc, beside the library.
+ * Both run on one thread.
  *
  * Invariant: both are timed on the same inputs and parameters, and the error is between their results. */
 #include "bench.h"

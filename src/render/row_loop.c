@@ -150,7 +150,9 @@ static void lanes_loop(struct print *p, const struct section *x)
     const bool bounded = has_bounded(p);
     char from[24] = "g", rest[24] = "e - g";
     mc_print_each(p, declare);
-    mc_str_addf(p->out, bounded ? "i32 far[%d]; " : "", LANES);
+    if (bounded) {
+        mc_str_addf(p->out, "i32 far[%d]; ", LANES);
+    }
     mc_str_addf(p->out, "\nfor (i64 i = 0; i < %d; i++) { ", LANES);
     mc_print_each(p, first);
     mc_str_add(p->out, bounded ? "far[i] = 0; }\n" : "}\n");
@@ -160,7 +162,9 @@ static void lanes_loop(struct print *p, const struct section *x)
     } else {
         mc_snprintf(from, sizeof from, "%lld", (long long)x->whole);
         mc_snprintf(rest, sizeof rest, "%lld", (long long)x->rest);
-        mc_str_addf(p->out, x->whole > LANES ? "for (i64 g = 0; g < %s; g += %d) {\n" : "", from, LANES);
+        if (x->whole > LANES) {
+            mc_str_addf(p->out, "for (i64 g = 0; g < %s; g += %d) {\n", from, LANES);
+        }
     }
     if (x->whole) {
         lanes_from(p, p->d->reduce_loop, x->whole == LANES ? "0" : "g", "16");

@@ -1,7 +1,7 @@
-/* points.h: the data of export.c, exported_main.c and exported_main.cpp: points of a square, and which of them
- * lie in a ring.
+/* points.h: the data of export.c, exported_main.c and exported_main.cpp: points of a square, and which of
+ * them lie in a ring.
  *
- * Invariant: the same numbers with every compiler: coordinates are n / 128, labels are made of whole numbers. */
+ * Invariant: every compiler gives the same numbers: coordinates are n / 128, labels follow from integers. */
 #ifndef POINTS_H
 #define POINTS_H
 

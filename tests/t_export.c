@@ -9,6 +9,7 @@
 #include <monochord.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- files ---- */
@@ -523,6 +524,26 @@ TEST(export_parameters_in_a_file)
     mc_code_unref(&code);
     mc_free(bytes);
     CHECK(mc_export(NULL) == MC_EARG, "%s", mc_last_error());
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+/* If the C file cannot be written, neither the header nor the parameters stay. */
+TEST(export_leaves_nothing_of_three_files)
+{
+    portable();
+    mc_graph *g = mc_graph_new();
+    variable(g, "W", 3, (const float[]){ 1, 2, 3 });
+    mc_function *f = mc_compile(g, &(mc_spec){ .outputs = "sum(W)" });
+    char bin[256];
+    snprintf(bin, sizeof bin, "%s", in_folder("taken.bin"));
+    const mc_export_function one = { f, "run", NULL };
+    const mc_export_spec spec = { in_folder("taken.c"), 1, &one, bin };
+    CHECK(mkdir(spec.path, 0700) == 0, "no folder %s", spec.path);
+    const int before = files();
+    CHECK(mc_export(&spec) == MC_EFILE, "a folder is written over: %s", mc_last_error());
+    CHECK(files() == before, "%d files, not %d", files(), before);
+    rmdir(spec.path);
     mc_function_free(f);
     mc_graph_free(g);
 }

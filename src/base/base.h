@@ -84,14 +84,26 @@ void mc_str_bytes(struct mc_str *b, double bytes); /* "1.5 MiB" */
 void mc_str_addf(struct mc_str *b, const char *fmt, ...) MC_PRINTF(2, 3);
 void mc_str_addv(struct mc_str *b, const char *fmt, va_list ap);
 /* a line of C text: four spaces for each level of depth, the text, a newline */
-void mc_str_code(struct mc_str *b, int depth, const char *fmt, ...) MC_PRINTF(3, 4);
-void mc_str_real(struct mc_str *b, double v);        /* v as a C literal of type double, with all its bits */
 void mc_str_json(struct mc_str *b, const char *s);   /* quoted and escaped */
 void mc_str_html(struct mc_str *b, const char *s);   /* escaped for HTML and SVG text */
 char *mc_str_take(struct mc_str *b);                 /* the text, owned by the caller; NULL if bad */
 void mc_str_free(struct mc_str *b);
 /* writes to a stream and frees the text; what: for the message */
 mc_status mc_str_write(struct mc_str *b, FILE *to, const char *what);
+
+/* ---- c_text.c: C text that is printed a line at a time ---- */
+struct mc_c_text {
+    struct mc_str *out;
+    int depth; /* of braces: four spaces each */
+};
+void mc_c_line(struct mc_c_text *c, const char *fmt, ...) MC_PRINTF(2, 3);
+void mc_c_open(struct mc_c_text *c, const char *title); /* a block with a comment */
+/* opens a loop of an int64_t over [from, to) */
+void mc_c_loop(struct mc_c_text *c, const char *name, int64_t from, int64_t to);
+void mc_c_close(struct mc_c_text *c, int depth); /* closes braces down to the depth */
+struct mc_c_sum { char s[400]; }; /* "i0 * 12 + i1"; of no terms "0" */
+void mc_c_add(struct mc_c_sum *t, const char *name, int64_t factor); /* adds a term; an empty name is 1 */
+void mc_c_real(struct mc_str *out, double v); /* a literal of type double, with all its bits */
 
 /* Bytes of the UTF-8 character at s, which has n of them; 0: none begins here. */
 size_t mc_utf8(const char *s, size_t n);

@@ -86,26 +86,6 @@ size_t mc_utf8(const char *s, size_t n)
     return k > 1 && (surrogate || overlong || beyond) ? 0 : k;
 }
 
-void mc_str_code(struct mc_str *b, int depth, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    mc_str_addf(b, "%*s", 4 * depth, "");
-    mc_str_addv(b, fmt, ap);
-    mc_str_add(b, "\n");
-    va_end(ap);
-}
-
-/* Decimal: hexadecimal literals are no part of C++ before 2017.  HUGE_VAL and NAN are macros of math.h. */
-void mc_str_real(struct mc_str *b, double v)
-{
-    char text[40];
-    mc_snprintf(text, sizeof text, "%.17g", v);
-    const bool number = v - v == 0;
-    mc_str_add(b, v != v ? "NAN" : number ? text : v > 0 ? "HUGE_VAL" : "-HUGE_VAL");
-    mc_str_add(b, number && !strpbrk(text, ".e") ? ".0" : "");
-}
-
 /* '<' is escaped too, so that the text may be part of a script in an HTML page. */
 void mc_str_json(struct mc_str *b, const char *s)
 {

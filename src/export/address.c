@@ -25,21 +25,6 @@ const char *mc_export_format(struct mc_export_one *x, const char *fmt, ...)
 
 /* ---- elements ---- */
 
-static const struct {
-    const char *type;
-} types[MC_NDTYPE] = {
-    [MC_BOOL] = { "uint8_t" },     [MC_INT8] = { "int8_t" },       [MC_INT16] = { "int16_t" },
-    [MC_INT32] = { "int32_t" },    [MC_INT64] = { "int64_t" },     [MC_UINT8] = { "uint8_t" },
-    [MC_UINT16] = { "uint16_t" },  [MC_UINT32] = { "uint32_t" },   [MC_UINT64] = { "uint64_t" },
-    [MC_FLOAT16] = { "uint16_t" }, [MC_BFLOAT16] = { "uint16_t" }, [MC_FLOAT32] = { "float" },
-    [MC_FLOAT64] = { "double" },
-};
-
-const char *mc_export_type(mc_dtype d)
-{
-    return types[d].type;
-}
-
 static void print_float(struct mc_str *out, double v, bool single)
 {
     if (isnan(v)) {
@@ -81,7 +66,7 @@ void mc_export_elements(struct mc_str *out, const mc_array *a)
 
 /* ---- addresses ---- */
 
-/* The constant's array in the file's data: "lenet_c3", with the bytes before its first element. */
+/* The constant's array in the file's data: "constant3", with the bytes before its first element. */
 static const char *constant(struct mc_export_one *x, int value)
 {
     const mc_array *a = x->p->slot[value].fixed;
@@ -142,22 +127,9 @@ const char *mc_export_scratch(struct mc_export_one *x, int step, size_t offset)
 
 void mc_export_dense(struct mc_str *out, const struct mc_slot *slot, const char *from, const char *to)
 {
-    const char *type = mc_export_type(slot->type.dtype);
-    const int64_t size = (int64_t)mc_dtypes[slot->type.dtype].size;
-    mc_str_addf(out, "{\nconst %s *from = (const %s *)(%s);\n%s *to = (%s *)(%s);\n", type, type, from, type,
-                type, to);
-    for (int a = 0; a < slot->type.rank; a++) {
-        mc_str_addf(out, "for (int64_t i%d = 0; i%d < %" PRId64 "; i%d++) {\n", a, a, slot->type.dims[a], a);
-    }
-    mc_str_add(out, "*to++ = from[0");
-    for (int a = 0; a < slot->type.rank; a++) {
-        if (slot->strides[a]) {
-            mc_str_addf(out, " + i%d * %" PRId64, a, slot->strides[a] / size);
-        }
-    }
-    mc_str_add(out, "];\n");
-    for (int a = 0; a < slot->type.rank; a++) {
-        mc_str_add(out, "}\n");
-    }
-    mc_str_add(out, "}\n");
+    struct mc_slot dense = *slot;
+    mc_slot_set(&dense, &slot->type);
+    const struct mc_export_value src = { slot->type, slot->strides, from, NULL },
+                                 dst = { slot->type, dense.strides, to, NULL };
+    mc_export_copy(out, &src, &dst); /* it fails only if there is no memory, which out knows */
 }

@@ -12,7 +12,7 @@ static const char *const stored[MC_NDTYPE] = {
     [MC_FLOAT64] = "double",
 };
 
-const char *mc_block_type(mc_dtype d)
+const char *mc_export_type(mc_dtype d)
 {
     return stored[d];
 }
@@ -43,28 +43,7 @@ mc_status mc_block_refuse(const mc_node *n, const char *why)
     return mc_fail(MC_EUNSUPPORTED, "export as C: %s: %s", n->op->name, why);
 }
 
-/* ---- lines ---- */
-
-void mc_block_open(struct mc_block *b, const char *title)
-{
-    LINE(b, "{");
-    b->depth++;
-    LINE(b, "/* %s */", title);
-}
-
-void mc_block_close(struct mc_block *b, int depth)
-{
-    while (b->depth > depth) {
-        b->depth--;
-        LINE(b, "}");
-    }
-}
-
-void mc_block_loop(struct mc_block *b, const char *name, int64_t count)
-{
-    LINE(b, "for (int64_t %s = 0; %s < %" PRId64 "; %s++) {", name, name, count, name);
-    b->depth++;
-}
+/* ---- operands ---- */
 
 void mc_block_in(struct mc_block *b, int k)
 {
@@ -128,35 +107,17 @@ void mc_nest_open(struct mc_block *b, const struct mc_nest *s, const char *name)
     for (int i = 0; i < s->n; i++) {
         char loop[32];
         mc_snprintf(loop, sizeof loop, "%s%d", name, i);
-        mc_block_loop(b, loop, s->size[i]);
+        mc_c_loop(&b->c, loop, 0, s->size[i]);
     }
 }
 
-void mc_place_add(struct mc_place *p, const char *name, int64_t step)
+struct mc_c_sum mc_nest_place(const struct mc_nest *s, int array, const char *name)
 {
-    const bool first = strcmp(p->s, "0") == 0 || !p->s[0];
-    const size_t n = first ? 0 : strlen(p->s);
-    const char *sign = first ? (step < 0 ? "-" : "") : step < 0 ? " - " : " + ";
-    const uint64_t size = step < 0 ? 0 - (uint64_t)step : (uint64_t)step;
-    if (step == 0) {
-        return;
-    }
-    if (!*name) {
-        mc_snprintf(p->s + n, sizeof p->s - n, "%s%" PRIu64, sign, size);
-    } else if (size == 1) {
-        mc_snprintf(p->s + n, sizeof p->s - n, "%s%s", sign, name);
-    } else {
-        mc_snprintf(p->s + n, sizeof p->s - n, "%s%s * %" PRIu64, sign, name, size);
-    }
-}
-
-struct mc_place mc_nest_place(const struct mc_nest *s, int array, const char *name)
-{
-    struct mc_place p = { "0" };
+    struct mc_c_sum p = { "0" };
     for (int i = 0; i < s->n; i++) {
         char loop[32];
         mc_snprintf(loop, sizeof loop, "%s%d", name, i);
-        mc_place_add(&p, loop, s->step[array][i]);
+        mc_c_add(&p, loop, s->step[array][i]);
     }
     return p;
 }
@@ -165,7 +126,7 @@ struct mc_place mc_nest_place(const struct mc_nest *s, int array, const char *na
 
 void mc_block_copy(struct mc_block *b, struct mc_nest *s, int in, mc_dtype d, int64_t offset)
 {
-    const int depth = b->depth;
+    const int depth = b->c.depth;
     mc_nest_join(s);
     if (mc_nest_empty(s)) {
         return;
@@ -174,8 +135,8 @@ void mc_block_copy(struct mc_block *b, struct mc_nest *s, int in, mc_dtype d, in
     const bool dense = d != MC_BOOL && last >= 0 && s->step[0][last] == 1 && s->step[1][last] == 1;
     struct mc_nest outer = *s;
     outer.n -= dense;
-    struct mc_place to = mc_nest_place(&outer, 0, "i"), from = mc_nest_place(&outer, 1, "i");
-    mc_place_add(&to, "", offset);
+    struct mc_c_sum to = mc_nest_place(&outer, 0, "i"), from = mc_nest_place(&outer, 1, "i");
+    mc_c_add(&to, "", offset);
     mc_nest_open(b, &outer, "i");
     if (dense) {
         LINE(b, "memcpy(out_0 + %s, in_%d + %s, %" PRId64 " * sizeof *out_0);", to.s, in, from.s,
@@ -185,13 +146,13 @@ void mc_block_copy(struct mc_block *b, struct mc_nest *s, int in, mc_dtype d, in
     } else {
         LINE(b, "out_0[%s] = in_%d[%s];", to.s, in, from.s);
     }
-    mc_block_close(b, depth);
+    mc_c_close(&b->c, depth);
 }
 
 mc_status mc_export_copy(struct mc_str *out, const struct mc_export_value *from,
                          const struct mc_export_value *to)
 {
-    struct mc_block b = { .out = out, .depth = 1, .in = from, .result = to };
+    struct mc_block b = { .c = { out, 1 }, .in = from, .result = to };
     struct mc_nest s = { .arrays = 2 };
     const struct mc_type *t = &to->type;
     if (t->dtype != from->type.dtype || !mc_dims_equal(t->rank, t->dims, from->type.rank, from->type.dims)) {
@@ -200,12 +161,12 @@ mc_status mc_export_copy(struct mc_str *out, const struct mc_export_value *from,
     for (int i = 0; i < t->rank; i++) {
         mc_nest_add(&s, t->dims[i], (int64_t[]){ mc_block_step(to, i), mc_block_step(from, i) });
     }
-    mc_block_open(&b, "copy");
+    mc_c_open(&b.c, "copy");
     if (!mc_nest_empty(&s)) {
         mc_block_in(&b, 0);
         mc_block_out(&b);
         mc_block_copy(&b, &s, 0, t->dtype, 0);
     }
-    mc_block_close(&b, 1);
+    mc_c_close(&b.c, 1);
     return out->bad ? MC_EMEMORY : MC_OK;
 }

@@ -6,16 +6,13 @@
 #include <inttypes.h>
 
 struct mc_block {
-    struct mc_str *out;
-    int depth;
+    struct mc_c_text c;
     const mc_node *n;
     const struct mc_export_value *in, *result;
 };
-#define LINE(b, ...) mc_str_code((b)->out, (b)->depth, __VA_ARGS__)
+#define LINE(b, ...) mc_c_line(&(b)->c, __VA_ARGS__)
 
 /* ---- block.c ---- */
-struct mc_place { char s[400]; };   /* the place of an element in an array: "i0 * 12 + i1" */
-
 /* Axes with their steps, in elements, in up to four arrays.  Axes of size 1 are left out. */
 struct mc_nest {
     int n, arrays;
@@ -25,18 +22,13 @@ void mc_nest_add(struct mc_nest *s, int64_t size, const int64_t *step);
 void mc_nest_join(struct mc_nest *s);         /* joins neighbours that are contiguous in all arrays */
 /* Opens loops i0, i1, ... (name "i"). */
 void mc_nest_open(struct mc_block *b, const struct mc_nest *s, const char *name);
-struct mc_place mc_nest_place(const struct mc_nest *s, int array, const char *name);
-void mc_place_add(struct mc_place *p, const char *name, int64_t step); /* + name * step */
+struct mc_c_sum mc_nest_place(const struct mc_nest *s, int array, const char *name);
 bool mc_nest_empty(const struct mc_nest *s);
 
-void mc_block_open(struct mc_block *b, const char *title);
-void mc_block_loop(struct mc_block *b, const char *name, int64_t count);
-void mc_block_close(struct mc_block *b, int depth); /* closes braces down to the depth */
 /* Declares in_K or out_0, a typed pointer to the first element. */
 void mc_block_in(struct mc_block *b, int k);
 void mc_block_out(struct mc_block *b);
 
-const char *mc_block_type(mc_dtype d);        /* how an element is stored: "uint16_t" for halves */
 bool mc_block_half(mc_dtype d);
 int64_t mc_block_step(const struct mc_export_value *v, int axis); /* the stride in elements */
 bool mc_block_contiguous(const struct mc_export_value *v);

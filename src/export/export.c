@@ -1,9 +1,9 @@
-/* export.c: mc_export_c: compiled functions as one C file and a header, which need no library but libc and
+/* export.c: mc_export: compiled functions as one C file and a header, which need no library but libc and
  * libm.
  *
  *   plan     each function at its shape, with portable solvers alone (schedule/shape_plan.c)
  *   print    each step: a kernel, a solver, a copy, a loop
- *   write    both files, whole or not at all
+ *   write    the files (file.c)
  *
  * Invariant: an exported function gives the bits of the same function called with the flag `portable`. */
 #include "exec/backend.h"
@@ -11,7 +11,6 @@
 #include "export/exporting.h"
 #include <inttypes.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 /* ---- shapes ---- */
 
@@ -315,10 +314,10 @@ static mc_status print_function(struct mc_export_one *x, struct mc_str *header)
         mc_str_add(out, "return 0;\n}\n");
         mc_str_add(header, "\n/* ");
         mc_export_comment(header, x->f->name);
-        mc_str_addf(header, "%s\n%s */\n",
-                    x->bounded ? ".  Returns 0; 1 if an index was out of range; 2 if an argument of sin, cos "
-                                 "or tan was 2^45 or\n * more in magnitude; then no variable has changed."
-                               : ".  Returns 0, or 1 if an index was out of range; then no variable has changed.",
+        mc_str_addf(header,
+                    ".  Returns 0; 1 if an index was out of range;%s\n * 3 if there is no memory.  Then no "
+                    "variable has changed.\n%s */\n",
+                    x->bounded ? "\n * 2 if an argument of sin, cos or tan was 2^45 or more in magnitude;" : "",
                     docs.s ? docs.s : "");
         mc_str_addf(header, "%s;\n", declaration.s ? declaration.s : "");
     }
@@ -330,8 +329,8 @@ static mc_status print_function(struct mc_export_one *x, struct mc_str *header)
 }
 
 /* f is locked, and so are its shared variables. */
-static mc_status export_locked(struct mc_export_file *to, const mc_export_function *e, struct mc_str *header,
-                               size_t *memory)
+static mc_status export_locked(struct mc_export_file *to, const mc_export_function *e,
+                               struct mc_str *header)
 {
     struct mc_function *f = e->function;
     struct mc_export_one x = { .to = to, .f = f, .name = e->name };
@@ -342,15 +341,15 @@ static mc_status export_locked(struct mc_export_file *to, const mc_export_functi
     x.p = mc_shape_plan_make(f, &o, plan_step);
     x.constant = mc_calloc(f->code->program.value.n + 1, sizeof *x.constant, "export");
     mc_status s = !x.p ? mc_last_status() : x.constant ? print_function(&x, header) : MC_EMEMORY;
-    *memory = MC_MAX(*memory, x.memory);
+    to->memory = MC_MAX(to->memory, x.memory);
     mc_shape_plan_free(f, x.p);
     mc_free(x.constant);
     mc_arena_free(&x.names);
     return s;
 }
 
-static mc_status export_one(struct mc_export_file *to, const mc_export_function *e, struct mc_str *header,
-                            size_t *memory)
+static mc_status export_one(struct mc_export_file *to, const mc_export_function *e,
+                            struct mc_str *header)
 {
     struct mc_function *f = e->function;
     if (f->code->program.dynamic) {
@@ -374,7 +373,7 @@ static mc_status export_one(struct mc_export_file *to, const mc_export_function 
         }
     }
     s = s < 0 ? s : mc_export_add_shared(to, f);
-    s = s < 0 ? s : export_locked(to, e, header, memory);
+    s = s < 0 ? s : export_locked(to, e, header);
     for (int i = 0; i < f->code->program.ninput; i++) {
         mc_array_unref(&f->arg[i]);
     }
@@ -385,219 +384,7 @@ static mc_status export_one(struct mc_export_file *to, const mc_export_function 
     return s;
 }
 
-/* ---- files ---- */
-
-static void print_struct(struct mc_str *out, const struct mc_export_file *to)
-{
-    mc_str_addf(out, "/* The variables that the functions read and change. */\nstruct %s {\n", to->name);
-    for (size_t i = 0; i < to->shared.n; i++) {
-        const mc_array *a = to->shared.at[i].shared->value;
-        const char *given = to->shared.at[i].shared->name, *name = to->shared.at[i].name;
-        mc_str_addf(out, "    %s %s[%" PRId64 "]; /* ", mc_export_type(a->dtype), name,
-                    MC_MAX(mc_array_size(a), (int64_t)1));
-        if (given && strcmp(given, name) != 0) { /* the name by which formulas know it */
-            mc_str_add(out, "\"");
-            mc_export_comment(out, given);
-            mc_str_add(out, "\", ");
-        }
-        mc_str_add(out, mc_dtype_name(a->dtype));
-        if (a->rank) {
-            mc_dims_text(out, a->rank, a->dims);
-        }
-        mc_str_add(out, " */\n");
-    }
-    mc_str_add(out, to->shared.n ? "};\n" : "    char none;\n};\n");
-}
-
-static bool is_zero(const char *data, size_t n)
-{
-    size_t i = 0;
-    while (i < n && !data[i]) {
-        i++;
-    }
-    return i == n;
-}
-
-/* A contiguous copy on the host; NULL: error. */
-static mc_array *value_of_shared(const struct mc_export_file *to, size_t i)
-{
-    mc_array *a = mc_array_on_host(to->shared.at[i].shared->value), *plain = a ? mc_array_copy(a) : NULL;
-    mc_array_unref(&a);
-    return plain;
-}
-
-static size_t bytes_of(const mc_array *a)
-{
-    return (size_t)mc_array_size(a) * mc_dtypes[a->dtype].size;
-}
-
-static mc_status print_init(struct mc_str *out, const struct mc_export_file *to)
-{
-    struct mc_str copies = { 0 };
-    for (size_t i = 0; i < to->shared.n; i++) {
-        mc_array *a = value_of_shared(to, i);
-        const char *name = to->shared.at[i].name;
-        if (!a) {
-            mc_str_free(&copies);
-            return mc_last_status();
-        }
-        if (is_zero(a->data, bytes_of(a))) { /* such as the momentum of an update rule; empty arrays, too */
-            mc_str_addf(&copies, "    memset(model->%s, 0, sizeof model->%s);\n", name, name);
-        } else {
-            mc_str_addf(out, "static const %s initial_%s[] = {", mc_export_type(a->dtype), name);
-            mc_export_elements(out, a);
-            mc_str_add(out, "\n};\n");
-            mc_str_addf(&copies, "    memcpy(model->%s, initial_%s, sizeof initial_%s);\n", name, name, name);
-        }
-        mc_array_unref(&a);
-    }
-    mc_str_addf(out, "\nvoid %s_init(struct %s *model)\n{\n%s    (void)model;\n}\n", to->name, to->name,
-                copies.s ? copies.s : "");
-    const bool bad = copies.bad || out->bad;
-    mc_str_free(&copies);
-    return bad ? MC_EMEMORY : MC_OK;
-}
-
-/* The function that takes the values from a file's bytes; the bytes. */
-static mc_status print_load(struct mc_str *out, const struct mc_export_file *to, struct mc_str *bytes)
-{
-    struct mc_str copies = { 0 };
-    for (size_t i = 0; i < to->shared.n; i++) {
-        mc_array *a = value_of_shared(to, i);
-        const char *name = to->shared.at[i].name;
-        if (!a) {
-            mc_str_free(&copies);
-            return mc_last_status();
-        }
-        if (bytes_of(a)) {
-            mc_str_addf(&copies, "    memcpy(model->%s, at + %zu, sizeof model->%s);\n", name, bytes->n,
-                        name);
-            mc_str_addn(bytes, a->data, bytes_of(a));
-        }
-        mc_array_unref(&a);
-    }
-    mc_str_addf(
-        out,
-        "int %s_load(struct %s *model, const void *bytes, size_t size)\n{\n"
-        "    const char *const at = (const char *)bytes;\n    if (size != %zu) {\n        return 1;\n    }\n"
-        "%s    (void)model, (void)at;\n    return 0;\n}\n",
-        to->name, to->name, bytes->n, copies.s ? copies.s : "");
-    const bool bad = copies.bad || out->bad || bytes->bad;
-    mc_str_free(&copies);
-    return bad ? MC_EMEMORY : MC_OK;
-}
-
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-/* The header's whole text around the functions' declarations. */
-static void print_header(struct mc_str *out, const struct mc_export_file *to, const char *macro,
-                         size_t memory, const char *functions, const char *parameters)
-{
-    mc_str_addf(
-        out,
-        "/* %s.h: functions exported by Monochord.  Arrays are contiguous, the last axis varies fastest.\n"
-        " * Compile %s.c with optimization, for example cc -O3 -march=native -c %s.c */\n"
-        "#ifndef %s_H\n#define %s_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
-        "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
-        to->file, to->file, to->file, macro, macro);
-    print_struct(out, to);
-    mc_str_addf(
-        out,
-        "\n/* Bytes of memory that a call needs, aligned to 64.  A call with memory NULL uses memory of "
-        "this file,\n * unless it is compiled with -D%s_NO_MEMORY; then calls of several threads must not "
-        "overlap. */\n"
-        "#define %s_MEMORY %zu\n",
-        macro, macro, MC_MAX(memory, (size_t)64));
-    if (parameters) {
-        mc_str_add(out, "\n/* Sets the variables to the values in the bytes of ");
-        mc_export_comment(out, parameters);
-        mc_str_addf(
-            out,
-            ", numbers as this machine's.\n * Returns 0, or 1 if the size is not that of the file. */\n"
-            "int %s_load(struct %s *model, const void *bytes, size_t size);\n",
-            to->name, to->name);
-    } else {
-        mc_str_addf(out,
-                    "\n/* Sets the variables to the values that they had when they were exported. */\nvoid "
-                    "%s_init(struct %s *model);\n",
-                    to->name, to->name);
-    }
-    mc_str_add(out, functions ? functions : "");
-    mc_str_addf(out, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
-}
-
-static void print_head(struct mc_str *out, const struct mc_export_file *to, const char *macro)
-{
-    mc_str_addf(out,
-                "/* %s.c: exported by Monochord; see %s.h. */\n#include \"%s.h\"\n#include "
-                "<math.h>\n#include <string.h>\n\n",
-                to->file, to->file, to->file);
-    mc_str_addf(out,
-                "static char *own_memory(void)\n{\n#ifdef %s_NO_MEMORY\n    return NULL;\n#else\n"
-                "    static unsigned char memory[%s_MEMORY + 64];\n"
-                "    return (char *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);\n#endif\n}\n\n",
-                macro, macro);
-}
-
-/* Does the text have the word? */
-static bool has_word(const char *text, const char *word)
-{
-    const size_t n = strlen(word);
-    for (const char *at = strstr(text, word); at; at = strstr(at + n, word)) {
-        if ((at == text || !mc_export_is_letter(at[-1])) && !mc_export_is_letter(at[n])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* The constants that some step reads. */
-static void print_constants(struct mc_str *out, const struct mc_export_file *to)
-{
-    for (size_t i = 0; i < to->data.n && to->code.s; i++) {
-        char name[24];
-        mc_snprintf(name, sizeof name, "constant%d", (int)i + 1);
-        mc_str_add(out, has_word(to->code.s, name) && to->data.at[i].s ? to->data.at[i].s : "");
-    }
-}
-
-static mc_status write_files(const mc_export_spec *spec, struct mc_str *c, struct mc_str *h,
-                             struct mc_str *bytes)
-{
-    const char *path = spec->path;
-    struct mc_str name = { 0 };
-    mc_str_addn(&name, path, strlen(path) - 1);
-    mc_str_add(&name, "h");
-    mc_status s = name.bad || c->bad || h->bad ? MC_EMEMORY : MC_OK;
-    const bool is_new = s == MC_OK && access(name.s, F_OK) != 0;
-    s = s < 0 ? s : mc_file_write(name.s, h->s, h->n);
-    const bool written = s == MC_OK;
-    s = s < 0 || !spec->parameters ? s : mc_file_write(spec->parameters, bytes->s ? bytes->s : "", bytes->n);
-    s = s < 0 ? s : mc_file_write(path, c->s, c->n);
-    if (s < 0 && written && is_new) {
-        unlink(name.s);
-    }
-    mc_str_free(&name);
-    return s;
-}
-
-static void file_free(struct mc_export_file *to)
-{
-    for (size_t i = 0; i < to->shared.n; i++) {
-        mc_free(to->shared.at[i].name);
-    }
-    VEC_FREE(to->shared);
-    VEC_FREE(to->kernel);
-    for (size_t i = 0; i < to->data.n; i++) {
-        mc_str_free(&to->data.at[i]);
-    }
-    VEC_FREE(to->data);
-    mc_str_free(&to->code);
-}
+/* ---- the whole ---- */
 
 /* Can the file and its functions have these names? */
 static mc_status check_names(const struct mc_export_file *to, int n, const mc_export_function *e)
@@ -636,44 +423,25 @@ mc_status mc_export_c(const char *path, int n, const mc_export_function *functio
 mc_status mc_export(const mc_export_spec *spec)
 {
     const char *path = spec ? spec->path : NULL;
-    const int n = spec ? spec->nfunction : 0;
-    const mc_export_function *functions = spec ? spec->function : NULL;
-    struct mc_export_file to = { .dialect = &mc_dialect_standard_c };
-    struct mc_str header = { 0 }, h = { 0 }, c = { 0 }, bytes = { 0 };
-    size_t memory = 0;
     const size_t length = path ? strlen(path) : 0;
-    if (n <= 0 || !functions || length < 3 || strcmp(path + length - 2, ".c") != 0 ||
-        path[length - 3] == '/') {
+    if (!spec || spec->nfunction <= 0 || !spec->function || length < 3 ||
+        strcmp(path + length - 2, ".c") != 0 || path[length - 3] == '/') {
         return mc_fail(MC_EARG, "export: needs functions and the name of a file that ends in .c");
     }
-    struct mc_str base = { 0 };
-    mc_str_addn(&base, file_name(path), strlen(file_name(path)) - 2);
-    char *name = base.s ? mc_export_identifier(base.s, false) : NULL,
-         *macro = base.s ? mc_export_identifier(base.s, true) : NULL;
+    struct mc_export_file to = { .dialect = &mc_dialect_standard_c };
+    struct mc_str functions = { 0 }, base = { 0 };
+    mc_str_addn(&base, mc_export_file_name(path), strlen(mc_export_file_name(path)) - 2);
+    char *name = base.s ? mc_export_identifier(base.s, false) : NULL;
     to.name = name;
     to.file = base.s;
-    mc_status s = name && macro ? check_names(&to, n, functions) : MC_EMEMORY;
-    for (int i = 0; i < n && s == MC_OK; i++) {
-        s = export_one(&to, &functions[i], &header, &memory);
+    mc_status s = name ? check_names(&to, spec->nfunction, spec->function) : MC_EMEMORY;
+    for (int i = 0; i < spec->nfunction && s == MC_OK; i++) {
+        s = export_one(&to, &spec->function[i], &functions);
     }
-    if (s == MC_OK) {
-        print_header(&h, &to, macro, memory, header.s, spec->parameters ? file_name(spec->parameters) : NULL);
-        print_head(&c, &to, macro);
-        s = spec->parameters ? print_load(&c, &to, &bytes) : print_init(&c, &to);
-    }
-    s = s < 0 ? s : mc_export_text(&c, &to, macro);
-    if (s == MC_OK) {
-        print_constants(&c, &to);
-        mc_export_code(&c, to.code.s ? to.code.s : "");
-        s = write_files(spec, &c, &h, &bytes);
-    }
-    file_free(&to);
-    mc_str_free(&header);
-    mc_str_free(&h);
-    mc_str_free(&c);
-    mc_str_free(&bytes);
+    s = s < 0 ? s : functions.bad ? MC_EMEMORY : mc_export_write(&to, spec, functions.s ? functions.s : "");
+    mc_export_file_free(&to);
+    mc_str_free(&functions);
     mc_str_free(&base);
     mc_free(name);
-    mc_free(macro);
     return s;
 }

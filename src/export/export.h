@@ -15,6 +15,7 @@ struct mc_export_value {
     const char *at;                 /* C expression of type char * or const char * */
     const mc_array *value;          /* if it is known now, such as the bounds of slices; else NULL */
 };
+const char *mc_export_type(mc_dtype d); /* how an element is stored: "uint16_t" for halves */
 /* host_op.c: prints a block that computes one op, which has no kernel.  in, result: for each input and each
  * result of n.  A bad index or a condition that does not hold makes the block execute `return 1;` before
  * anything is written.  An op that cannot be printed is MC_EUNSUPPORTED; the message names the op and says

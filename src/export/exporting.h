@@ -7,6 +7,7 @@
 
 #include <monochord.h>
 #include "exec/heavy/heavy.h"
+#include "export/export.h"
 #include "heavy/portable/portable.h"
 #include "schedule/schedule.h"
 
@@ -25,6 +26,7 @@ struct mc_export_file {
     VEC(struct mc_str) data;         /* constants: the text of array constant1, ... */
     struct mc_str code;             /* functions of steps */
     bool f32, f64;                /* portable sums that it needs */
+    size_t memory;                /* bytes of the largest arena */
 };
 /* One function at one shape. */
 struct mc_export_one {
@@ -40,6 +42,7 @@ struct mc_export_one {
 };
 
 /* names.c */
+const char *mc_export_file_name(const char *path); /* without its folders */
 /* A C identifier made of s: other characters become '_'.  The caller frees it; NULL: no memory. */
 char *mc_export_identifier(const char *s, bool upper);
 bool mc_export_is_identifier(const char *s);
@@ -57,8 +60,6 @@ const char *mc_export_address(struct mc_export_one *x, int value);
 /* the same as a pointer to the value's dtype */
 const char *mc_export_pointer(struct mc_export_one *x, int value);
 const char *mc_export_scratch(struct mc_export_one *x, int step, size_t offset); /* char * */
-/* the C type of an element; "" for none */
-const char *mc_export_type(mc_dtype d);
 /* prints the elements of an array, contiguous, as a list */
 void mc_export_elements(struct mc_str *out, const mc_array *a);
 /* prints a copy of the slot's elements at `from` to contiguous memory at `to`, both char * */
@@ -72,6 +73,9 @@ mc_status mc_export_epilogue(struct mc_export_one *x, int step);
 mc_status mc_export_text(struct mc_str *out, const struct mc_export_file *f, const char *macro);
 /* prints statements, indented, with decimal numbers */
 void mc_export_code(struct mc_str *out, const char *text);
+/* file.c: functions: the text of their declarations */
+mc_status mc_export_write(const struct mc_export_file *to, const mc_export_spec *spec, const char *functions);
+void mc_export_file_free(struct mc_export_file *to);
 /* heavy.c */
 mc_status mc_export_heavy(struct mc_export_one *x, int step);
 

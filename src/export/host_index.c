@@ -89,7 +89,7 @@ static void check_indices(struct mc_block *b, const struct region *r)
         const struct mc_export_value *t = &b->in[r->first + k];
         const int64_t size = r->x->type.dims[b->n->attr[0].ints[k]];
         struct mc_nest s = { .arrays = 1 };
-        const int depth = b->depth;
+        const int depth = b->c.depth;
         for (int i = 0; i < t->type.rank; i++) {
             mc_nest_add(&s, t->type.dims[i], (int64_t[]){ mc_block_step(t, i) });
         }
@@ -97,14 +97,14 @@ static void check_indices(struct mc_block *b, const struct region *r)
         mc_block_in(b, r->first + k);
         if (s.n == 0) { /* a single index: its name is its own */
             LINE(b, "{");
-            b->depth++;
+            b->c.depth++;
         }
         mc_nest_open(b, &s, "i");
         LINE(b, "const int64_t k = (int64_t)in_%d[%s];", r->first + k, mc_nest_place(&s, 0, "i").s);
         LINE(b, "if (k < -%" PRId64 " || k >= %" PRId64 ") {", size, size);
         LINE(b, "    return 1;");
         LINE(b, "}");
-        mc_block_close(b, depth);
+        mc_c_close(&b->c, depth);
     }
 }
 
@@ -120,32 +120,32 @@ static void open_span(struct mc_block *b, const struct region *r, const struct n
 }
 
 /* The place in x, whose strides are those of `of`, without the inner axes. */
-static struct mc_place indexed_place(const struct mc_block *b, const struct region *r, const struct nests *s)
+static struct mc_c_sum indexed_place(const struct mc_block *b, const struct region *r, const struct nests *s)
 {
-    struct mc_place p = mc_nest_place(&s->outer, 0, "o");
+    struct mc_c_sum p = mc_nest_place(&s->outer, 0, "o");
     for (int k = 0; k < r->n; k++) {
         char name[16];
         mc_snprintf(name, sizeof name, "k%d", k);
-        mc_place_add(&p, name, mc_block_step(r->x, (int)b->n->attr[0].ints[k]));
+        mc_c_add(&p, name, mc_block_step(r->x, (int)b->n->attr[0].ints[k]));
     }
     return p;
 }
 
-static struct mc_place region_place(const struct nests *s)
+static struct mc_c_sum region_place(const struct nests *s)
 {
-    struct mc_place p = mc_nest_place(&s->outer, 1, "o"), q = mc_nest_place(&s->span, 0, "s");
+    struct mc_c_sum p = mc_nest_place(&s->outer, 1, "o"), q = mc_nest_place(&s->span, 0, "s");
     if (strcmp(q.s, "0") != 0) {
-        mc_place_add(&p, q.s, 1);
+        mc_c_add(&p, q.s, 1);
     }
     return p;
 }
 
-static struct mc_place with_inner(struct mc_place p, const struct mc_nest *inner, int array)
+static struct mc_c_sum with_inner(struct mc_c_sum p, const struct mc_nest *inner, int array)
 {
     for (int i = 0; i < inner->n; i++) {
         char name[16];
         mc_snprintf(name, sizeof name, "i%d", i);
-        mc_place_add(&p, name, inner->step[array][i]);
+        mc_c_add(&p, name, inner->step[array][i]);
     }
     return p;
 }
@@ -160,7 +160,7 @@ mc_status mc_block_gather(struct mc_block *b)
         return mc_block_refuse(b->n, too_many);
     }
     const struct nests s = nests_of(b, &r, &b->result[0]);
-    mc_block_open(b, "elements at indices");
+    mc_c_open(&b->c, "elements at indices");
     if (spans_nothing(&r)) {
         return MC_OK;
     }
@@ -172,7 +172,7 @@ mc_status mc_block_gather(struct mc_block *b)
     mc_block_out(b);
     mc_nest_open(b, &s.outer, "o");
     open_span(b, &r, &s);
-    const struct mc_place from = indexed_place(b, &r, &s), to = region_place(&s);
+    const struct mc_c_sum from = indexed_place(b, &r, &s), to = region_place(&s);
     if (s.inner.n == 1 && s.inner.step[0][0] == 1 && s.inner.step[1][0] == 1 && d != MC_BOOL) {
         LINE(b, "memcpy(out_0 + (%s), in_0 + (%s), %" PRId64 " * sizeof *out_0);", to.s, from.s,
              s.inner.size[0]);
@@ -197,7 +197,7 @@ static void print_set(struct mc_block *b, bool set, const char *to, const char *
     } else if (d == MC_BOOL) {
         LINE(b, "out_0[%s] = (out_0[%s] | in_1[%s]) != 0;", to, to, from);
     } else {
-        LINE(b, "out_0[%s] = (%s)((uint64_t)out_0[%s] + (uint64_t)in_1[%s]);", to, mc_block_type(d), to,
+        LINE(b, "out_0[%s] = (%s)((uint64_t)out_0[%s] + (uint64_t)in_1[%s]);", to, mc_export_type(d), to,
              from);
     }
 }
@@ -231,8 +231,8 @@ mc_status mc_block_gather_update(struct mc_block *b)
     }
     r.x = &b->result[0];
     const struct nests s = nests_of(b, &r, &b->in[1]);
-    mc_block_open(b, set ? "an array with elements at indices set"
-                         : "an array with elements at indices increased");
+    mc_c_open(&b->c,
+              set ? "an array with elements at indices set" : "an array with elements at indices increased");
     if (!spans_nothing(&r)) {
         check_indices(b, &r);
     }
@@ -248,7 +248,7 @@ mc_status mc_block_gather_update(struct mc_block *b)
     mc_block_in(b, 1);
     mc_nest_open(b, &s.outer, "o");
     open_span(b, &r, &s);
-    const struct mc_place to = indexed_place(b, &r, &s), from = region_place(&s);
+    const struct mc_c_sum to = indexed_place(b, &r, &s), from = region_place(&s);
     mc_nest_open(b, &s.inner, "i");
     print_set(b, set, with_inner(to, &s.inner, 0).s, with_inner(from, &s.inner, 1).s);
     return MC_OK;
@@ -286,7 +286,7 @@ mc_status mc_block_part_update(struct mc_block *b)
     struct mc_slice_range range[MC_MAX_RANK];
     const mc_array *value[2 + 3 * MC_MAX_RANK] = { NULL };
     struct mc_nest s = { .arrays = 2 };
-    struct mc_place indexed = { "" };
+    struct mc_c_sum indexed = { "" };
     int64_t start = 0;
     TRY(refuse_update(b, set));
     for (int k = 2; k < b->n->nin; k++) {
@@ -300,7 +300,7 @@ mc_status mc_block_part_update(struct mc_block *b)
                                          "with where");
         }
         mc_snprintf(name, sizeof name, "k%d", i);
-        mc_place_add(&indexed, name, index_input(b, value, i) < 0 ? 0 : mc_block_step(y, i));
+        mc_c_add(&indexed, name, index_input(b, value, i) < 0 ? 0 : mc_block_step(y, i));
         start += range[i].start * mc_block_step(y, i);
         if (!range[i].index) {
             mc_nest_add(&s, range[i].count,
@@ -308,7 +308,7 @@ mc_status mc_block_part_update(struct mc_block *b)
             axis++;
         }
     }
-    mc_block_open(b, set ? "an array with a part set" : "an array with a part increased");
+    mc_c_open(&b->c, set ? "an array with a part set" : "an array with a part increased");
     declare_indices(b, value);
     if (mc_dims_count(y->type.rank, y->type.dims) == 0) {
         return MC_OK;
@@ -320,11 +320,11 @@ mc_status mc_block_part_update(struct mc_block *b)
         mc_nest_join(&s);
         mc_block_in(b, 1);
         mc_nest_open(b, &s, "i");
-        struct mc_place to = mc_nest_place(&s, 0, "i");
+        struct mc_c_sum to = mc_nest_place(&s, 0, "i");
         if (indexed.s[0]) {
-            mc_place_add(&to, indexed.s, 1);
+            mc_c_add(&to, indexed.s, 1);
         }
-        mc_place_add(&to, "", start);
+        mc_c_add(&to, "", start);
         print_set(b, set, to.s, mc_nest_place(&s, 1, "i").s);
     }
     return MC_OK;

@@ -29,10 +29,10 @@ static bool hollow(const struct mc_block *b)
 }
 
 /* The place of element `name` of the line. */
-static struct mc_place line_place(const struct mc_nest *s, int array, const char *name, int64_t step)
+static struct mc_c_sum line_place(const struct mc_nest *s, int array, const char *name, int64_t step)
 {
-    struct mc_place p = mc_nest_place(s, array, "i");
-    mc_place_add(&p, name, step);
+    struct mc_c_sum p = mc_nest_place(s, array, "i");
+    mc_c_add(&p, name, step);
     return p;
 }
 
@@ -46,19 +46,19 @@ mc_status mc_block_running(struct mc_block *b)
     const bool row = axis < last && y->type.dims[last] > 1 && y->type.dims[last] <= ROW;
     const struct mc_nest s = other_axes(v, 2, axis, row ? last : -1);
     const char *acc = real ? "double" : "uint64_t", *sum = row ? "sum[l]" : "sum";
-    char term[32 + sizeof(struct mc_place)];
+    char term[32 + sizeof(struct mc_c_sum)];
     if (mc_block_half(x->type.dtype) || mc_block_half(y->type.dtype)) {
         return mc_block_refuse(b->n, "half types; cast to float32 before and back after");
     }
-    mc_block_open(b, product ? "running products" : "running sums");
+    mc_c_open(&b->c, product ? "running products" : "running sums");
     if (hollow(b)) {
         return MC_OK;
     }
-    struct mc_place to = line_place(&s, 0, "k", mc_block_step(y, axis)),
+    struct mc_c_sum to = line_place(&s, 0, "k", mc_block_step(y, axis)),
                     from = line_place(&s, 1, "k", mc_block_step(x, axis));
     if (row) {
-        mc_place_add(&to, "l", mc_block_step(y, last));
-        mc_place_add(&from, "l", mc_block_step(x, last));
+        mc_c_add(&to, "l", mc_block_step(y, last));
+        mc_c_add(&from, "l", mc_block_step(x, last));
     }
     mc_snprintf(term, sizeof term, "%sin_0[%s]%s", x->type.dtype == MC_BOOL ? "(" : "", from.s,
                 x->type.dtype == MC_BOOL ? " != 0)" : "");
@@ -67,18 +67,18 @@ mc_status mc_block_running(struct mc_block *b)
     mc_nest_open(b, &s, "i");
     if (row) {
         LINE(b, "%s sum[%" PRId64 "];", acc, y->type.dims[last]);
-        mc_block_loop(b, "l", y->type.dims[last]);
+        mc_c_loop(&b->c, "l", 0, y->type.dims[last]);
         LINE(b, "sum[l] = %d;", product);
-        mc_block_close(b, b->depth - 1);
+        mc_c_close(&b->c, b->c.depth - 1);
     } else {
         LINE(b, "%s sum = %d;", acc, product);
     }
-    mc_block_loop(b, "k", y->type.dims[axis]);
+    mc_c_loop(&b->c, "k", 0, y->type.dims[axis]);
     if (row) {
-        mc_block_loop(b, "l", y->type.dims[last]);
+        mc_c_loop(&b->c, "l", 0, y->type.dims[last]);
     }
     LINE(b, "%s %s= (%s)%s;", sum, product ? "*" : "+", acc, term);
-    LINE(b, "out_0[%s] = (%s)%s;", to.s, mc_block_type(y->type.dtype), sum);
+    LINE(b, "out_0[%s] = (%s)%s;", to.s, mc_export_type(y->type.dtype), sum);
     return MC_OK;
 }
 
@@ -94,12 +94,12 @@ mc_status mc_block_recurrence(struct mc_block *b)
     if (mc_block_half(y->type.dtype)) {
         return mc_block_refuse(b->n, "half types; cast to float32 before and back after");
     }
-    mc_block_open(b, "a recurrence");
+    mc_c_open(&b->c, "a recurrence");
     if (hollow(b)) {
         return MC_OK;
     }
-    mc_str_real(&start, b->n->attr[1].real);
-    b->out->bad |= start.bad;
+    mc_c_real(&start, b->n->attr[1].real);
+    b->c.out->bad |= start.bad;
     mc_block_in(b, 0);
     mc_block_in(b, 1);
     mc_block_out(b);
@@ -108,14 +108,14 @@ mc_status mc_block_recurrence(struct mc_block *b)
     mc_str_free(&start);
     if (back) {
         LINE(b, "for (int64_t k = %" PRId64 "; k >= 0; k--) {", y->type.dims[axis] - 1);
-        b->depth++;
+        b->c.depth++;
     } else {
-        mc_block_loop(b, "k", y->type.dims[axis]);
+        mc_c_loop(&b->c, "k", 0, y->type.dims[axis]);
     }
-    const struct mc_place to = line_place(&s, 0, "k", mc_block_step(y, axis)),
+    const struct mc_c_sum to = line_place(&s, 0, "k", mc_block_step(y, axis)),
                           x = line_place(&s, 1, "k", mc_block_step(v[1], axis)),
                           more = line_place(&s, 2, "k", mc_block_step(v[2], axis));
-    const char *type = mc_block_type(y->type.dtype);
+    const char *type = mc_export_type(y->type.dtype);
     LINE(b, "const double factor = in_0[%s], term = in_1[%s];", x.s, more.s);
     LINE(b, "out_0[%s] = (%s)value;", to.s, type);
     LINE(b, "value = factor * value + term;");
@@ -132,14 +132,14 @@ static void print_merges(struct mc_block *b, int64_t n, const char *first, const
     LINE(b, "    order[k] = k;");
     LINE(b, "}");
     LINE(b, "for (int32_t run = 1; run < %" PRId64 "; run *= 2) {", n);
-    b->depth++;
+    b->c.depth++;
     LINE(b, "for (int32_t low = 0; low < %" PRId64 "; low += 2 * run) {", n);
-    b->depth++;
+    b->c.depth++;
     LINE(b, "const int32_t middle = low + run < %" PRId64 " ? low + run : %" PRId64 ";", n, n);
     LINE(b, "const int32_t high = middle + run < %" PRId64 " ? middle + run : %" PRId64 ";", n, n);
     LINE(b, "int32_t p = low, q = middle;");
     LINE(b, "for (int32_t k = low; k < high; k++) {");
-    b->depth++;
+    b->c.depth++;
     LINE(b, "int left = p < middle;");
     LINE(b, "if (left && q < high) {");
     LINE(b, "    left = in_0[%s] <= in_0[%s];", first, second);
@@ -148,11 +148,11 @@ static void print_merges(struct mc_block *b, int64_t n, const char *first, const
     }
     LINE(b, "}");
     LINE(b, "next[k] = left ? order[p++] : order[q++];");
-    mc_block_close(b, b->depth - 2);
+    mc_c_close(&b->c, b->c.depth - 2);
     LINE(b, "int32_t *const last = order;");
     LINE(b, "order = next;");
     LINE(b, "next = last;");
-    mc_block_close(b, b->depth - 1);
+    mc_c_close(&b->c, b->c.depth - 1);
 }
 
 mc_status mc_block_sort(struct mc_block *b)
@@ -169,20 +169,20 @@ mc_status mc_block_sort(struct mc_block *b)
     if (count > LONGEST) {
         return mc_block_refuse(b->n, "lines of more than 32768 elements; sort shorter lines");
     }
-    mc_block_open(b,
-                  places ? "the order of lines: a stable merge sort" : "sorted lines: a stable merge sort");
+    mc_c_open(&b->c,
+              places ? "the order of lines: a stable merge sort" : "sorted lines: a stable merge sort");
     if (hollow(b)) {
         return MC_OK;
     }
     mc_block_in(b, 0);
     mc_block_out(b);
     mc_nest_open(b, &s, "i");
-    const struct mc_place first = line_place(&s, 1, "order[p]", sx),
+    const struct mc_c_sum first = line_place(&s, 1, "order[p]", sx),
                           second = line_place(&s, 1, "order[q]", sx),
                           from = line_place(&s, 1, "order[k]", sx),
                           to = line_place(&s, 0, "k", mc_block_step(y, axis));
     print_merges(b, count, first.s, second.s, real);
-    mc_block_loop(b, "k", count);
+    mc_c_loop(&b->c, "k", 0, count);
     if (places) {
         LINE(b, "out_0[%s] = order[k];", to.s);
     } else {
@@ -200,8 +200,8 @@ mc_status mc_block_permute(struct mc_block *b)
     TRY(mc_axis_check(b->n->op->name, mc_attr_int(&b->n->attr[0]), y->type.rank, &axis));
     const struct mc_nest s = other_axes(v, 3, axis, -1);
     const int64_t count = y->type.dims[axis];
-    const int depth = b->depth + 1;
-    mc_block_open(b, "permuted lines");
+    const int depth = b->c.depth + 1;
+    mc_c_open(&b->c, "permuted lines");
     if (hollow(b)) {
         return MC_OK;
     }
@@ -210,7 +210,7 @@ mc_status mc_block_permute(struct mc_block *b)
     mc_block_out(b);
     for (int check = 1; check >= 0; check--) {
         mc_nest_open(b, &s, "i");
-        mc_block_loop(b, "k", count);
+        mc_c_loop(&b->c, "k", 0, count);
         LINE(b, "const int64_t at = (int64_t)in_1[%s];", line_place(&s, 2, "k", mc_block_step(v[2], axis)).s);
         if (check) {
             LINE(b, "if (at < 0 || at >= %" PRId64 ") {", count);
@@ -220,7 +220,7 @@ mc_status mc_block_permute(struct mc_block *b)
             LINE(b, "out_0[%s] = in_0[%s];", line_place(&s, 0, "k", mc_block_step(y, axis)).s,
                  line_place(&s, 1, "at", mc_block_step(v[1], axis)).s);
         }
-        mc_block_close(b, depth);
+        mc_c_close(&b->c, depth);
     }
     return MC_OK;
 }
@@ -238,14 +238,14 @@ mc_status mc_block_channels(struct mc_block *b)
     if (mc_block_half(y->type.dtype)) {
         return mc_block_refuse(b->n, "half types; cast to float32 before and back after");
     }
-    mc_block_open(b, "sums of channels");
+    mc_c_open(&b->c, "sums of channels");
     if (hollow(b)) {
         return MC_OK;
     }
     mc_block_in(b, 0);
     mc_block_out(b);
     mc_nest_open(b, &s, "i");
-    mc_block_loop(b, "c", y->type.dims[axis]);
+    mc_c_loop(&b->c, "c", 0, y->type.dims[axis]);
     if (blocked) {
         LINE(b, "const int64_t first = c / %" PRId64 " * %" PRId64 ", end = first + %" PRId64 ";", n, n, n);
     } else {
@@ -257,6 +257,6 @@ mc_status mc_block_channels(struct mc_block *b)
     LINE(b, "    sum += in_0[%s];", line_place(&s, 1, "e", mc_block_step(v[1], axis)).s);
     LINE(b, "}");
     LINE(b, "out_0[%s] = (%s)sum;", line_place(&s, 0, "c", mc_block_step(y, axis)).s,
-         mc_block_type(y->type.dtype));
+         mc_export_type(y->type.dtype));
     return MC_OK;
 }

@@ -11,7 +11,7 @@ static void print_rounds(struct mc_block *b)
     LINE(b, "uint32_t w[4] = { (uint32_t)block, (uint32_t)(block >> 32), (uint32_t)step, "
             "(uint32_t)(step >> 32) };");
     LINE(b, "for (int round = 0; round < 10; round++) {");
-    b->depth++;
+    b->c.depth++;
     LINE(b, "const uint64_t p = UINT64_C(0xd2511f53) * w[0], q = UINT64_C(0xcd9e8d57) * w[2];");
     LINE(b, "w[0] = (uint32_t)(q >> 32) ^ w[1] ^ k0;");
     LINE(b, "w[1] = (uint32_t)q;");
@@ -19,7 +19,7 @@ static void print_rounds(struct mc_block *b)
     LINE(b, "w[3] = (uint32_t)p;");
     LINE(b, "k0 += UINT32_C(0x9e3779b9);");
     LINE(b, "k1 += UINT32_C(0xbb67ae85);");
-    b->depth--;
+    b->c.depth--;
     LINE(b, "}");
 }
 
@@ -34,7 +34,7 @@ mc_status mc_block_uniform(struct mc_block *b)
     if (!mc_block_contiguous(&b->result[0])) {
         return mc_block_refuse(b->n, "the result is not contiguous");
     }
-    mc_block_open(b, "random_uniform: Philox4x32-10; in_0 is the seed and the step");
+    mc_c_open(&b->c, "random_uniform: Philox4x32-10; in_0 is the seed and the step");
     if (count == 0) {
         return MC_OK;
     }
@@ -47,7 +47,7 @@ mc_status mc_block_uniform(struct mc_block *b)
     LINE(b, "key = (key ^ (key >> 27)) * UINT64_C(0x94d049bb133111eb);");
     LINE(b, "key ^= key >> 31;");
     LINE(b, "for (int64_t i = 0; i < %" PRId64 "; i += %" PRId64 ") {", count, each);
-    b->depth++;
+    b->c.depth++;
     LINE(b, "const uint64_t block = (uint64_t)i / %" PRId64 ";", each);
     print_rounds(b);
     if (count % each == 0) {
@@ -55,7 +55,7 @@ mc_status mc_block_uniform(struct mc_block *b)
     } else {
         LINE(b, "for (int j = 0; j < %" PRId64 " && i + j < %" PRId64 "; j++) {", each, count);
     }
-    b->depth++;
+    b->c.depth++;
     if (each == 2) {
         LINE(b, "const uint64_t v = (uint64_t)w[2 * j + 1] << 32 | w[2 * j];");
         LINE(b, "out_0[i + j] = (double)(v >> 11) * 1.1102230246251565e-16; /* 2^-53 */");
@@ -71,21 +71,21 @@ mc_status mc_block_arange(struct mc_block *b)
 {
     const struct mc_export_value *y = &b->result[0];
     const mc_dtype d = y->type.dtype;
-    const char *type = mc_block_type(d);
+    const char *type = mc_export_type(d);
     if (mc_block_half(d) || b->in[0].type.dtype != d || b->in[2].type.dtype != d) {
         return mc_block_refuse(b->n,
                                "start, stop and step must have the dtype of the result, and no half type");
     }
-    mc_block_open(b, "arange");
+    mc_c_open(&b->c, "arange");
     if (y->type.dims[0] == 0) {
         return MC_OK;
     }
     mc_block_in(b, 0);
     mc_block_in(b, 2);
     mc_block_out(b);
-    mc_block_loop(b, "i", y->type.dims[0]);
-    struct mc_place to = { "0" };
-    mc_place_add(&to, "i", mc_block_step(y, 0));
+    mc_c_loop(&b->c, "i", 0, y->type.dims[0]);
+    struct mc_c_sum to = { "0" };
+    mc_c_add(&to, "i", mc_block_step(y, 0));
     if (mc_is_float(d)) {
         LINE(b, "out_0[%s] = (%s)(in_0[0] + (double)i * in_2[0]);", to.s, type);
     } else {
@@ -119,7 +119,7 @@ static void print_same(struct mc_block *b)
 mc_status mc_block_alloc(struct mc_block *b)
 {
     TRY(mc_alloc_fits(b->n, b->in[0].type.dims, b->result[0].type.dims));
-    mc_block_open(b, "alloc");
+    mc_c_open(&b->c, "alloc");
     print_same(b);
     return MC_OK;
 }
@@ -132,7 +132,7 @@ mc_status mc_block_join(struct mc_block *b)
     int axis;
     int64_t at = 0;
     TRY(mc_axis_check("join", mc_attr_int(&b->n->attr[0]), y->type.rank, &axis));
-    mc_block_open(b, "join");
+    mc_c_open(&b->c, "join");
     if (mc_dims_count(y->type.rank, y->type.dims) > 0) {
         mc_block_out(b);
     }
@@ -153,7 +153,7 @@ mc_status mc_block_join(struct mc_block *b)
 
 mc_status mc_block_stack(struct mc_block *b)
 {
-    mc_block_open(b, "stack");
+    mc_c_open(&b->c, "stack");
     if (b->n->nin > 0) {
         mc_block_out(b);
     }
@@ -178,7 +178,7 @@ mc_status mc_block_reshape(struct mc_block *b)
         next /= MC_MAX(x->type.dims[i], 1);
         mc_nest_add(&s, x->type.dims[i], (int64_t[]){ next, mc_block_step(x, i) });
     }
-    mc_block_open(b, "reshape");
+    mc_c_open(&b->c, "reshape");
     if (!mc_nest_empty(&s)) {
         mc_block_in(b, 0);
         mc_block_out(b);
@@ -194,11 +194,11 @@ mc_status mc_block_product(struct mc_block *b)
 {
     const struct mc_export_value *x = &b->in[0], *v = &b->in[1], *y = &b->result[0];
     const int last = x->type.rank - 1;
-    struct mc_place px = { "0" }, pv = { "0" }, py = { "0" };
+    struct mc_c_sum px = { "0" }, pv = { "0" }, py = { "0" };
     if (mc_is_float(y->type.dtype)) {
         return mc_block_refuse(b->n, "a product of floats is a solver step, not a host step");
     }
-    mc_block_open(b, "a product of integers");
+    mc_c_open(&b->c, "a product of integers");
     if (mc_dims_count(y->type.rank, y->type.dims) == 0) {
         return MC_OK;
     }
@@ -208,29 +208,29 @@ mc_status mc_block_product(struct mc_block *b)
         mc_block_in(b, 1);
     }
     if (last == 2) {
-        mc_block_loop(b, "n", y->type.dims[0]);
-        mc_place_add(&px, "n", x->type.dims[0] == 1 ? 0 : mc_block_step(x, 0));
-        mc_place_add(&pv, "n", v->type.dims[0] == 1 ? 0 : mc_block_step(v, 0));
-        mc_place_add(&py, "n", mc_block_step(y, 0));
+        mc_c_loop(&b->c, "n", 0, y->type.dims[0]);
+        mc_c_add(&px, "n", x->type.dims[0] == 1 ? 0 : mc_block_step(x, 0));
+        mc_c_add(&pv, "n", v->type.dims[0] == 1 ? 0 : mc_block_step(v, 0));
+        mc_c_add(&py, "n", mc_block_step(y, 0));
     }
-    mc_place_add(&px, "i", mc_block_step(x, last - 1));
-    mc_place_add(&px, "k", mc_block_step(x, last));
-    mc_place_add(&pv, "k", mc_block_step(v, last - 1));
-    mc_place_add(&pv, "j", mc_block_step(v, last));
-    mc_place_add(&py, "i", mc_block_step(y, last - 1));
-    mc_place_add(&py, "j", mc_block_step(y, last));
-    mc_block_loop(b, "i", y->type.dims[last - 1]);
-    mc_block_loop(b, "j", y->type.dims[last]);
+    mc_c_add(&px, "i", mc_block_step(x, last - 1));
+    mc_c_add(&px, "k", mc_block_step(x, last));
+    mc_c_add(&pv, "k", mc_block_step(v, last - 1));
+    mc_c_add(&pv, "j", mc_block_step(v, last));
+    mc_c_add(&py, "i", mc_block_step(y, last - 1));
+    mc_c_add(&py, "j", mc_block_step(y, last));
+    mc_c_loop(&b->c, "i", 0, y->type.dims[last - 1]);
+    mc_c_loop(&b->c, "j", 0, y->type.dims[last]);
     LINE(b, "uint64_t sum = 0;");
     if (x->type.dims[last] > 0) {
-        mc_block_loop(b, "k", x->type.dims[last]);
+        mc_c_loop(&b->c, "k", 0, x->type.dims[last]);
         LINE(b, "sum += (uint64_t)in_0[%s] * (uint64_t)in_1[%s];", px.s, pv.s);
-        mc_block_close(b, b->depth - 1);
+        mc_c_close(&b->c, b->c.depth - 1);
     }
     if (y->type.dtype == MC_BOOL) {
         LINE(b, "out_0[%s] = sum != 0;", py.s);
     } else {
-        LINE(b, "out_0[%s] = (%s)sum;", py.s, mc_block_type(y->type.dtype));
+        LINE(b, "out_0[%s] = (%s)sum;", py.s, mc_export_type(y->type.dtype));
     }
     return MC_OK;
 }
@@ -244,10 +244,10 @@ mc_status mc_block_assert(struct mc_block *b)
             return mc_block_refuse(b->n, "a condition of a half type; compare it, so that it is bool");
         }
     }
-    mc_block_open(b, "assert_");
+    mc_c_open(&b->c, "assert_");
     for (int k = 1; k < b->n->nin; k++) {
         struct mc_nest s = { .arrays = 1 };
-        const int depth = b->depth;
+        const int depth = b->c.depth;
         for (int i = 0; i < b->in[k].type.rank; i++) {
             mc_nest_add(&s, b->in[k].type.dims[i], (int64_t[]){ mc_block_step(&b->in[k], i) });
         }
@@ -258,7 +258,7 @@ mc_status mc_block_assert(struct mc_block *b)
             LINE(b, "if (in_%d[%s] == 0) {", k, mc_nest_place(&s, 0, "i").s);
             LINE(b, "    return 1;");
             LINE(b, "}");
-            mc_block_close(b, depth);
+            mc_c_close(&b->c, depth);
         }
     }
     print_same(b);

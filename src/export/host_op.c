@@ -35,7 +35,7 @@ static const struct row {
 mc_status mc_export_host_op(struct mc_str *out, const mc_node *n, const struct mc_export_value *in,
                             const struct mc_export_value *result)
 {
-    struct mc_block b = { .out = out, .depth = 1, .n = n, .in = in, .result = result };
+    struct mc_block b = { .c = { out, 1 }, .n = n, .in = in, .result = result };
     const size_t start = out->n;
     for (size_t i = 0; i < NELEM(rows); i++) {
         if (strcmp(rows[i].op, n->op->name) == 0) {
@@ -47,7 +47,7 @@ mc_status mc_export_host_op(struct mc_str *out, const mc_node *n, const struct m
             if (s < 0) {
                 return s;
             }
-            mc_block_close(&b, 1);
+            mc_c_close(&b.c, 1);
             return out->bad ? MC_EMEMORY : MC_OK;
         }
     }

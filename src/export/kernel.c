@@ -151,18 +151,28 @@ static void position_of_chunk(struct printing *q)
     }
 }
 
+/* Gives the launch addresses of its own to move.  Returns those before; NULL: no memory. */
+static const char **own_bases(struct printing *q)
+{
+    const char **const all = q->base;
+    const size_t n = (size_t)(q->l->nop + 1) * sizeof *all;
+    const char **moved = mc_arena_alloc(&q->x->names, n);
+    if (moved) {
+        memcpy(moved, all, n);
+        q->base = moved;
+    }
+    return moved ? all : NULL;
+}
+
 static void full_reduction(struct printing *q)
 {
     struct mc_str *out = &q->x->to->code;
     const struct mc_launch *l = q->l;
-    const char **const all = q->base;
-    const char **moved = mc_arena_alloc(&q->x->names, (size_t)(l->nop + 1) * sizeof *moved);
-    if (!moved) {
+    const char **const all = own_bases(q);
+    if (!all) {
         out->bad = true;
         return;
     }
-    memcpy(moved, all, (size_t)(l->nop + 1) * sizeof *moved);
-    q->base = moved;
     mc_str_addf(out, "for (int64_t chunk = 0; chunk < %" PRId64 "; chunk++) {\n", l->units);
     advance(q, l->nop, "chunk", 16 * q->k->nreduce);
     if (l->outer_total > 1) {
@@ -199,14 +209,11 @@ static void column_sums(struct printing *q)
     const struct mc_launch *l = q->l;
     const int64_t rows = l->n[1] * l->outer_total, n[4] = { l->n[0], 1, l->n[2], 0 };
     const char *part = mc_export_scratch(x, q->step, l->copies + l->scratch * (size_t)l->threads);
-    const char **const all = q->base;
-    const char **moved = mc_arena_alloc(&x->names, (size_t)(l->nop + 1) * sizeof *moved);
-    if (!moved) {
+    const char **const all = own_bases(q);
+    if (!all) {
         out->bad = true;
         return;
     }
-    memcpy(moved, all, (size_t)(l->nop + 1) * sizeof *moved);
-    q->base = moved;
     mc_str_addf(out,
                 "for (int64_t chunk = 0; chunk < %" PRId64 "; chunk++) {\nchar *part = %s + chunk * %zu;\n",
                 l->units, part, l->column_sums);

@@ -16,12 +16,12 @@ static const char *const reserved[] = {
     "true", "try", "typedef", "typeid", "typename", "typeof", "union", "unsigned", "using", "virtual", "void",
     "volatile", "wchar_t", "while", "xor", "xor_eq",
     /* types and functions of the file, parameters that each function has */
-    "arena", "failed", "in", "int16_t", "int32_t", "int64_t", "int8_t", "memory", "model", "out", "own_memory", "size_t",
-    "uint16_t", "uint32_t", "uint64_t", "uint8_t", "uintptr_t",
+    "arena", "failed", "in", "int16_t", "int32_t", "int64_t", "int8_t", "memory", "model", "out",
+    "own_memory", "size_t", "uint16_t", "uint32_t", "uint64_t", "uint8_t", "uintptr_t",
     /* macros: of the file, of headers, of compilers in their own dialect of C */
-    "CORE", "FORCE_INLINE", "HUGE_VAL", "HUGE_VALF", "HUGE_VALL", "INDEPENDENT", "INFINITY", "INLINE", "IN_REGISTER", "LANES", "LEVEL",
-    "NAN", "NAME", "NAME_", "NEXT_STEP", "NULL", "R", "S", "TARGET", "UNROLL", "V", "WIDTH", "errno", "i386", "linux",
-    "math_errhandling", "unix",
+    "FORCE_INLINE", "HUGE_VAL", "HUGE_VALF", "HUGE_VALL", "INDEPENDENT", "INFINITY", "INLINE",
+    "IN_REGISTER", "LANES", "LEVEL", "NAN", "NAME", "NAME_", "NEXT_STEP", "NULL", "PANEL", "R", "S",
+    "SIXTEEN_LANES", "TARGET", "UNROLL", "V", "WIDTH", "errno", "i386", "linux", "math_errhandling", "unix",
 };
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -83,6 +83,12 @@ void mc_export_comment(struct mc_str *out, const char *text)
         mc_str_addn(out, *text == '\\' && text[1] == '\n' ? "/" : text, 1);
         mc_str_add(out, ends ? " " : "");
     }
+}
+
+const char *mc_export_file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
 }
 
 /* ---- members ---- */

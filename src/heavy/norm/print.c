@@ -11,29 +11,14 @@
 #include <math.h>
 
 struct printer {
-    struct mc_str *out;
-    int depth;
+    struct mc_c_text c;
     const struct mc_norm_problem *q;
     struct mc_norm_grid g;
     const char *type;
 };
 struct text { char s[64]; };
 
-#define LINE(p, ...) mc_str_code((p)->out, (p)->depth, __VA_ARGS__)
-
-static void open_loop(struct printer *p, const char *name, int64_t to)
-{
-    LINE(p, "for (int64_t %s = 0; %s < %" PRId64 "; %s++) {", name, name, to, name);
-    p->depth++;
-}
-
-static void close_to(struct printer *p, int depth)
-{
-    while (p->depth > depth) {
-        p->depth--;
-        LINE(p, "}");
-    }
-}
+#define LINE(p, ...) mc_c_line(&(p)->c, __VA_ARGS__)
 
 /* x[c * 64 + l]: channel `c` of array r. */
 static struct text element(const struct printer *p, int r, const char *channel)
@@ -54,19 +39,19 @@ static void declare_power(struct printer *p, const char *name, double power)
 {
     struct mc_str text = { 0 };
     const bool short_cut = floor(2 * power) >= 2 * power;
-    mc_str_real(&text, power);
+    mc_c_real(&text, power);
     LINE(p, "const %sdouble %s = %s;%s", short_cut ? "volatile " : "", name, text.s ? text.s : "0",
          short_cut ? " /* volatile: call pow */" : "");
-    p->out->bad |= text.bad;
+    p->c.out->bad |= text.bad;
     mc_str_free(&text);
 }
 
 static void declare_number(struct printer *p, const char *name, double v)
 {
     struct mc_str text = { 0 };
-    mc_str_real(&text, v);
+    mc_c_real(&text, v);
     LINE(p, "const double %s = %s;", name, text.s ? text.s : "0");
-    p->out->bad |= text.bad;
+    p->c.out->bad |= text.bad;
     mc_str_free(&text);
 }
 
@@ -99,10 +84,10 @@ static void declare_base(struct printer *p)
 
 static void forward(struct printer *p)
 {
-    open_loop(p, "c", p->g.c);
+    mc_c_loop(&p->c, "c", 0, p->g.c);
     declare_window(p, false);
     if (p->g.lanes > 1) {
-        open_loop(p, "l", p->g.lanes);
+        mc_c_loop(&p->c, "l", 0, p->g.lanes);
     }
     declare_base(p);
     LINE(p, "%s = (%s)(%s * pow(base, power));", element(p, NORM_Y, "c").s, p->type,
@@ -112,18 +97,18 @@ static void forward(struct printer *p)
 static void backward(struct printer *p)
 {
     if (p->g.lanes > 1) {
-        open_loop(p, "l", p->g.lanes);
+        mc_c_loop(&p->c, "l", 0, p->g.lanes);
     }
-    const int depth = p->depth;
+    const int depth = p->c.depth;
     LINE(p, "double part[%" PRId64 "], term[%" PRId64 "];", p->g.c, p->g.c);
-    open_loop(p, "c", p->g.c);
+    mc_c_loop(&p->c, "c", 0, p->g.c);
     declare_window(p, false);
     declare_base(p);
     LINE(p, "part[c] = %s * pow(base, power);", element(p, NORM_G, "c").s);
     LINE(p, "term[c] = (double)%s * %s * pow(base, next_power);", element(p, NORM_G, "c").s,
          element(p, NORM_X, "c").s);
-    close_to(p, depth);
-    open_loop(p, "c", p->g.c);
+    mc_c_close(&p->c, depth);
+    mc_c_loop(&p->c, "c", 0, p->g.c);
     declare_window(p, true);
     LINE(p, "double sum = 0;");
     LINE(p, "for (int64_t e = from; e < to; e++) {");
@@ -147,16 +132,16 @@ static void open_planes(struct printer *p)
     for (int i = 0; i < p->g.nfree; i++) {
         char loop[16];
         mc_snprintf(loop, sizeof loop, "i%d", i);
-        open_loop(p, loop, p->g.size[i]);
+        mc_c_loop(&p->c, loop, 0, p->g.size[i]);
     }
     for (int r = 0; r < 3; r++) {
         if (mc_norm_uses(p->q, r)) {
-            mc_str_addf(p->out, "%*s%s%s *%c = norm_%c", 4 * p->depth, "", r == NORM_Y ? "" : "const ",
+            mc_str_addf(p->c.out, "%*s%s%s *%c = norm_%c", 4 * p->c.depth, "", r == NORM_Y ? "" : "const ",
                         p->type, "xgy"[r], "xgy"[r]);
             for (int i = 0; i < p->g.nfree; i++) {
-                mc_str_addf(p->out, " + i%d * %" PRId64, i, p->g.at[r][i]);
+                mc_str_addf(p->c.out, " + i%d * %" PRId64, i, p->g.at[r][i]);
             }
-            mc_str_add(p->out, ";\n");
+            mc_str_add(p->c.out, ";\n");
         }
     }
 }
@@ -165,7 +150,7 @@ mc_status mc_norm_print(struct mc_str *out, const struct mc_norm_problem *q, con
 {
     const struct mc_norm_shape *s = &q->s;
     struct printer p = {
-        .out = out, .depth = 1, .q = q, .type = q->dtype == MC_FLOAT32 ? "float" : "double"
+        .c = { out, 1 }, .q = q, .type = q->dtype == MC_FLOAT32 ? "float" : "double"
     };
     struct mc_str key = { 0 };
     if (norm_refuse(q)) {
@@ -174,9 +159,7 @@ mc_status mc_norm_print(struct mc_str *out, const struct mc_norm_problem *q, con
     }
     mc_norm_grid(q, &p.g);
     mc_norm_key(&q->base, &key);
-    LINE(&p, "{");
-    p.depth++;
-    LINE(&p, "/* %s */", key.s ? key.s : "norm");
+    mc_c_open(&p.c, key.s ? key.s : "norm");
     mc_str_free(&key);
     if (p.g.c * p.g.planes * p.g.lanes > 0) {
         declare_operands(&p, operand); /* first: their text may contain the names that follow */
@@ -194,6 +177,6 @@ mc_status mc_norm_print(struct mc_str *out, const struct mc_norm_problem *q, con
             forward(&p);
         }
     }
-    close_to(&p, 1);
+    mc_c_close(&p.c, 1);
     return out->bad ? MC_EMEMORY : MC_OK;
 }

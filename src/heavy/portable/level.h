@@ -14,6 +14,9 @@
 #include <arm_neon.h>
 #endif
 #include "heavy/portable/vectors.h"
+_Static_assert((int)(VECTORS * WIDTH_f32) <= (int)MOST_STRIP && (int)DOT_COLUMNS <= (int)MOST_DOTS &&
+                   (int)WIDTH_f32 <= (int)MOST_WIDTH,
+               "panel.h has the most of every level");
 
 #define R float
 #define S f32

@@ -21,7 +21,7 @@ struct mc_portable_level {
                     void *panel);
 };
 extern const struct mc_portable_level *const mc_portable_avx512, *const mc_portable_avx2,
-                                                                     *const mc_portable_generic;
+    *const mc_portable_generic;
 /* the widest that runs */
 const struct mc_portable_level *mc_portable_level(void);
 
@@ -36,7 +36,6 @@ struct mc_portable_at {
 };
 struct mc_portable_call {
     enum mc_portable_kind kind;
-    bool add;      /* DOTS: from the second run of images on, the sum is added to y */
     int64_t g[14]; /* as in core.h */
     int noffset;
     int64_t *offset;
@@ -44,7 +43,8 @@ struct mc_portable_call {
 };
 struct mc_portable_program {
     mc_dtype dtype;
-    int64_t groups, images, step; /* step: images of one run; DOTS sums over them */
+    /* step: images of one run; DOTS sums over them, and adds the sum of a run to those before it */
+    int64_t groups, images, step;
     /* elements of the workspace; those at its start that are zero when the program begins */
     int64_t workspace, zeros;
     int64_t panel; /* elements after those, for copies that are read many times */
@@ -56,7 +56,7 @@ struct mc_portable_call *mc_portable_add(struct mc_portable_program *p, enum mc_
 /* Reserves the panel that the call needs, when its g is known. */
 void mc_portable_panel(struct mc_portable_program *p, const struct mc_portable_call *c);
 void mc_portable_free(struct mc_portable_program *p);
-/* memory: by number; [PORTABLE_WORKSPACE] has p->workspace elements */
+/* memory: by number; [PORTABLE_WORKSPACE] has p->workspace + p->panel elements */
 void mc_portable_run(const struct mc_portable_program *p, void *const memory[PORTABLE_NMEMORY]);
 /* Prints it as a block of C; memory: expressions of typed pointers. */
 void mc_portable_print(struct mc_str *out, const struct mc_portable_program *p,

@@ -2,6 +2,7 @@
  *
  * Invariant: what runs and what is printed are the same calls with the same numbers. */
 #include "device/cpu/cpu.h"
+#include "heavy/portable/panel.h"
 #include "heavy/portable/portable.h"
 #include <inttypes.h>
 #include <string.h>
@@ -82,17 +83,11 @@ const struct mc_portable_program *mc_portable_program_of(const struct mc_plan *p
 
 void mc_portable_panel(struct mc_portable_program *p, const struct mc_portable_call *c)
 {
-    enum {
-        COLUMNS = 24576,
-        STRIP = 48,
-        DOT_COLUMNS = 6,
-        VECTOR = 16
-    }; /* the most of any level (vectors.h) */
     int64_t need = 0;
     if (c->kind == PORTABLE_COLUMNS && c->g[8]) {
-        need = MC_MAX((int64_t)COLUMNS, c->g[2] * STRIP) + VECTOR;
+        need = MC_MAX((int64_t)PANEL, c->g[2] * MOST_STRIP) + MOST_WIDTH;
     } else if (c->kind == PORTABLE_DOTS && c->g[10]) {
-        need = DOT_COLUMNS * (p->step * c->g[4] + VECTOR) + VECTOR;
+        need = MOST_DOTS * (p->step * c->g[4] + MOST_WIDTH) + MOST_WIDTH;
     }
     p->panel = MC_MAX(p->panel, need);
 }
@@ -152,6 +147,11 @@ void mc_portable_run(const struct mc_portable_program *p, void *const memory[POR
 
 /* ---- printing ---- */
 
+static const char *suffix(const struct mc_portable_program *p)
+{
+    return p->dtype == MC_FLOAT64 ? "f64" : "f32";
+}
+
 /* "x + 784 * image + 3 * group" */
 static void print_at(struct mc_str *out, const struct mc_portable_program *p, const struct mc_portable_at *a,
                      const char *const *memory, const char *image)
@@ -175,64 +175,92 @@ static void print_numbers(struct mc_str *out, const int64_t *v, int n)
     }
 }
 
+/* The image by which a call moves an array; in the workspace there are those of one run. */
+static const char *image_of(const struct mc_portable_program *p, const struct mc_portable_at *a)
+{
+    const bool run = p->step > 1;
+    return a->memory != PORTABLE_WORKSPACE ? (run ? "n" : "image") : run ? "(n - image)" : NULL;
+}
+
+/* Sums over all images of a run. */
+static void print_dots(struct mc_str *out, const struct mc_portable_program *p, size_t i,
+                       const char *const *memory)
+{
+    const struct mc_portable_call *c = &p->call.at[i];
+    const struct mc_portable_at panel = { PORTABLE_WORKSPACE, p->workspace, 0, 0 };
+    const bool ragged = p->images % p->step != 0; /* the last run has fewer images */
+    if (ragged) {
+        mc_str_addf(out, "int64_t h%zu[%zu];\nmemcpy(h%zu, g%zu, sizeof h%zu);\nh%zu[3] = end - image;\n", i,
+                    NELEM(c->g), i, i, i, i);
+    }
+    mc_str_addf(out, "dots_%s(%c%zu, o%zu, ", suffix(p), ragged ? 'h' : 'g', i, i);
+    print_at(out, p, &c->from, memory, c->from.memory == PORTABLE_WORKSPACE ? NULL : "image");
+    mc_str_add(out, ", ");
+    print_at(out, p, &c->with, memory, c->with.memory == PORTABLE_WORKSPACE ? NULL : "image");
+    mc_str_add(out, ", ");
+    print_at(out, p, &c->to, memory, NULL);
+    mc_str_addf(out, ", %s, ", p->step >= p->images ? "0" : "image > 0");
+    print_at(out, p, &panel, memory, NULL);
+    mc_str_add(out, ");\n");
+}
+
+/* A copy, or sums of each image. */
+static void print_images(struct mc_str *out, const struct mc_portable_program *p, size_t i,
+                         const char *const *memory)
+{
+    const struct mc_portable_call *c = &p->call.at[i];
+    const struct mc_portable_at panel = { PORTABLE_WORKSPACE, p->workspace, 0, 0 };
+    mc_str_add(out, p->step > 1 ? "for (int64_t n = image; n < end; n++) {\n" : "");
+    if (c->kind == PORTABLE_COPY) {
+        mc_str_addf(out, "copy_%s(", suffix(p));
+        print_at(out, p, &c->to, memory, image_of(p, &c->to));
+        mc_str_add(out, ", ");
+        print_at(out, p, &c->from, memory, image_of(p, &c->from));
+        mc_str_addf(out, ", g%zu);\n", i);
+    } else {
+        mc_str_addf(out, "columns_%s(g%zu, ", suffix(p), i);
+        if (c->noffset) {
+            mc_str_addf(out, "o%zu, ", i);
+        } else { /* a phase that no tap of the filter meets: zeros */
+            mc_str_add(out, "NULL, ");
+        }
+        print_at(out, p, &c->with, memory, image_of(p, &c->with));
+        mc_str_add(out, ", ");
+        print_at(out, p, &c->from, memory, image_of(p, &c->from));
+        mc_str_add(out, ", ");
+        print_at(out, p, &c->to, memory, image_of(p, &c->to));
+        mc_str_add(out, ", ");
+        print_at(out, p, &panel, memory, NULL);
+        mc_str_add(out, ");\n");
+    }
+    mc_str_add(out, p->step > 1 ? "}\n" : "");
+}
+
 static void print_call(struct mc_str *out, const struct mc_portable_program *p, size_t i,
                        const char *const *memory)
 {
-    static const int ng[] = { [PORTABLE_COPY] = 12, [PORTABLE_COLUMNS] = 12, [PORTABLE_DOTS] = 14 };
+    static const struct {
+        int numbers;
+        void (*print)(struct mc_str *out, const struct mc_portable_program *p, size_t i,
+                      const char *const *memory);
+    } kind[] = {
+        [PORTABLE_COPY] = { 12, print_images },
+        [PORTABLE_COLUMNS] = { 12, print_images },
+        [PORTABLE_DOTS] = { 14, print_dots },
+    };
     const struct mc_portable_call *c = &p->call.at[i];
-    const char *type = p->dtype == MC_FLOAT64 ? "f64" : "f32", *n = p->step > 1 ? "(n - image)" : "0";
-    const char *to = c->to.memory == PORTABLE_WORKSPACE ? n : "n",
-               *from = c->from.memory == PORTABLE_WORKSPACE ? n : "n";
     int64_t g[NELEM(c->g)];
     memcpy(g, c->g, sizeof g);
     g[3] = c->kind == PORTABLE_DOTS ? MC_MIN(p->step, p->images) : g[3];
     mc_str_addf(out, "static const int64_t g%zu[] = { ", i);
-    print_numbers(out, g, ng[c->kind]);
+    print_numbers(out, g, kind[c->kind].numbers);
     mc_str_add(out, " };\n");
     if (c->noffset) {
         mc_str_addf(out, "static const int64_t o%zu[] = { ", i);
         print_numbers(out, c->offset, c->noffset);
         mc_str_add(out, " };\n");
     }
-    if (c->kind == PORTABLE_DOTS) {
-        const char *first = p->step >= p->images ? "0" : "image > 0";
-        if (p->images % p->step) { /* the last run has fewer images */
-            mc_str_addf(out, "int64_t h%zu[14];\nmemcpy(h%zu, g%zu, sizeof h%zu);\n", i, i, i, i);
-            mc_str_addf(out, "h%zu[3] = end - image;\n", i);
-        }
-        mc_str_addf(out, "dots_%s(%c%zu, o%zu, ", type, p->images % p->step ? 'h' : 'g', i, i);
-        print_at(out, p, &c->from, memory, c->from.memory == PORTABLE_WORKSPACE ? NULL : "image");
-        mc_str_add(out, ", ");
-        print_at(out, p, &c->with, memory, c->with.memory == PORTABLE_WORKSPACE ? NULL : "image");
-        mc_str_add(out, ", ");
-        print_at(out, p, &c->to, memory, NULL);
-        mc_str_addf(out, ", %s, %s + %" PRId64 ");\n", first, memory[PORTABLE_WORKSPACE], p->workspace);
-        return;
-    }
-    if (p->images > 1) {
-        mc_str_add(out, p->step > 1 ? "for (int64_t n = image; n < end; n++) {\n"
-                                    : "{\nconst int64_t n = image;\n");
-    }
-    if (c->kind == PORTABLE_COPY) {
-        mc_str_addf(out, "copy_%s(", type);
-        print_at(out, p, &c->to, memory, to);
-        mc_str_add(out, ", ");
-        print_at(out, p, &c->from, memory, from);
-        mc_str_addf(out, ", g%zu);\n", i);
-    } else {
-        if (c->noffset) {
-            mc_str_addf(out, "columns_%s(g%zu, o%zu, ", type, i, i);
-        } else { /* a phase that no tap of the filter meets: zeros */
-            mc_str_addf(out, "columns_%s(g%zu, NULL, ", type, i);
-        }
-        print_at(out, p, &c->with, memory, "n");
-        mc_str_add(out, ", ");
-        print_at(out, p, &c->from, memory, from);
-        mc_str_add(out, ", ");
-        print_at(out, p, &c->to, memory, to);
-        mc_str_addf(out, ", %s + %" PRId64 ");\n", memory[PORTABLE_WORKSPACE], p->workspace);
-    }
-    mc_str_add(out, p->images > 1 ? "}\n" : "");
+    kind[c->kind].print(out, p, i, memory);
 }
 
 void mc_portable_print(struct mc_str *out, const struct mc_portable_program *p,

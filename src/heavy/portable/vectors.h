@@ -3,6 +3,7 @@
  *
  * The includer defines LEVEL: 512 (AVX-512), 256 (AVX2 and FMA), 128 (16-byte vectors of gcc and clang), or 0
  * (no extension).  Levels with a fused multiply-add give the same bits, and so do those without. */
+#include "heavy/portable/panel.h"
 #if LEVEL == 512
 #define TARGET       __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))
 #define FORCE_INLINE       static inline TARGET __attribute__((always_inline))
@@ -188,7 +189,6 @@ FORCE_INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return a * b + c; }
 LANES_OF(float, f32, 16)
 LANES_OF(double, f64, 8)
 #endif
-enum { PANEL = 24576 }; /* elements of a panel of columns */
 #if LEVEL > 0 && defined(__clang__)
 #define UNROLL(n) _Pragma("clang loop unroll(full)")
 #elif LEVEL > 0

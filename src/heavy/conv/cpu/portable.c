@@ -1,13 +1,15 @@
 /* portable.c: convolutions in every direction as portable sums (heavy/portable).
  *
  * x is copied to planes with zeros around it, one plane for each phase of the strides.  Then the positions of
- * y lie in rows of one pitch, a tap is an offset, and a row of sums runs over all of them at once, including
- * some beyond the end of each row, which are not copied to the result.
+ * y lie in rows of one pitch, and a tap is an offset.
  *
- *   forward   y[f] (p)    = sum over c and taps of w[f, c, tap] * x[c] (offset of the tap + p)
- *   inputs    the same sum over f and the taps of one phase of x, from y with zeros around it
- * weights   w[f, c, tap] = sum over images and p of y[f] (p) * x[c] (offset of the tap + p), y with zeros in
- *             the rest of each row
+ *   forward   y[f] (p) = sum over c and taps of w[f, c, tap] * x[c] (p + offset of the tap)
+ *   inputs    x[c] (p), for each phase of x: the same sum over f and the taps of that phase, from y with
+ *             zeros around it
+ *   weights   w[f, c, tap] = sum over images and p of y[f] (p) * x[c] (p + offset of the tap)
+ *
+ * With few filters a sum runs over whole rows. Positions beyond the end of y's rows are not copied to the
+ * result.
  *
  * Invariant: the bits depend on the problem alone, and are those of an exported file. */
 #include "heavy/conv/solver.h"
@@ -120,7 +122,6 @@ static bool copy(struct making *k, struct mc_portable_at to, const int64_t *to_s
                                 to_stride[0],   to_stride[1],   to_stride[2],   to_stride[3],
                                 from_stride[0], from_stride[1], from_stride[2], from_stride[3] };
         memcpy(c->g, g, sizeof g);
-        /* the innermost loop is the one along which the operand in its own layout is contiguous */
         c->to = to;
         c->from = from;
     }
@@ -230,8 +231,8 @@ static void taps_of_w(const struct mc_conv_problem *p, int64_t *tap)
  * strides ys of y.  offset: of the taps in w, then in the planes; ws: strides of w along rows and
  * channels. */
 static bool sums(struct making *k, const struct planes *q, const int64_t n[3], int64_t taps,
-                 const int64_t *offset,
-                 int64_t f, int64_t c, const int64_t ws[2], struct mc_portable_at y, const int64_t *ys)
+                 const int64_t *offset, int64_t f, int64_t c, const int64_t ws[2], struct mc_portable_at y,
+                 const int64_t *ys)
 {
     const struct planes dense = { y, { n[0], n[1], n[2] }, 0 };
     int64_t rows[4];
@@ -246,8 +247,11 @@ static bool sums(struct making *k, const struct planes *q, const int64_t n[3], i
     if (!call) {
         return false;
     }
-    const int64_t g[12] = { f,  c,         taps, positions, ws[0], ws[1], q->channel,
-                            yf, packs ? rows[0] : 0, packs ? rows[1] : 1, packs ? rows[2] : 0, packs ? rows[3] : 0 };
+    if (!packs) { /* in place: no rows */
+        memset(rows, 0, sizeof rows);
+    }
+    const int64_t g[12] = { f,          c,  taps,    positions, ws[0],   ws[1],
+                            q->channel, yf, rows[0], rows[1],   rows[2], rows[3] };
     memcpy(call->g, g, sizeof g);
     if (taps) {
         memcpy(call->offset, offset, (size_t)(2 * taps) * sizeof *offset);
@@ -280,8 +284,7 @@ static bool forward(struct making *k)
     return ok;
 }
 
-/* One phase of x: the indices i with (i + pad) % stride == phase, at q = (i + pad) / stride in [lo, lo +
- * n). */
+/* One phase of x: the indices i with (i + pad) % stride == phase, at (i + pad) / stride in [lo, lo + n). */
 struct phase {
     int64_t phase[3], lo[3], n[3];
 };
@@ -290,8 +293,6 @@ static struct phase phase_of(const struct mc_conv_shape *s, int64_t i0, int64_t 
 {
     struct phase h = { { i0, i1, i2 }, { 0 }, { 0 } };
     for (int a = 0; a < 3; a++) {
-        h.lo[a] = MC_MAX(conv_ceil(s->pad[a] - h.phase[a], s->stride[a]), (int64_t)0);
-        /* pad may be negative: then the first indices have no position, but are still in x */
         h.lo[a] = conv_ceil(s->pad[a] - h.phase[a], s->stride[a]);
         h.n[a] = conv_ceil(s->in[a] + s->pad[a] - h.phase[a], s->stride[a]) - h.lo[a];
     }

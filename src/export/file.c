@@ -1,0 +1,227 @@
+/* file.c: the two files of an export, and that of its parameters: the structure and its values, the header, what
+ * precedes the functions.
+ *
+ * Invariant: all of the files are written, or none that was not there before. */
+#include "export/exporting.h"
+#include <inttypes.h>
+#include <unistd.h>
+
+static void print_struct(struct mc_str *out, const struct mc_export_file *to)
+{
+    mc_str_addf(out, "/* The variables that the functions read and change. */\nstruct %s {\n", to->name);
+    for (size_t i = 0; i < to->shared.n; i++) {
+        const mc_array *a = to->shared.at[i].shared->value;
+        const char *given = to->shared.at[i].shared->name, *name = to->shared.at[i].name;
+        mc_str_addf(out, "    %s %s[%" PRId64 "]; /* ", mc_export_type(a->dtype), name,
+                    MC_MAX(mc_array_size(a), (int64_t)1));
+        if (given && strcmp(given, name) != 0) { /* the name by which formulas know it */
+            mc_str_add(out, "\"");
+            mc_export_comment(out, given);
+            mc_str_add(out, "\", ");
+        }
+        mc_str_add(out, mc_dtype_name(a->dtype));
+        if (a->rank) {
+            mc_dims_text(out, a->rank, a->dims);
+        }
+        mc_str_add(out, " */\n");
+    }
+    mc_str_add(out, to->shared.n ? "};\n" : "    char none;\n};\n");
+}
+
+static bool is_zero(const char *data, size_t n)
+{
+    size_t i = 0;
+    while (i < n && !data[i]) {
+        i++;
+    }
+    return i == n;
+}
+
+/* Adds the statement that sets a variable, and where its values are, to the C text or to the bytes. */
+static void add_variable(struct mc_str *out, const char *name, const mc_array *a, struct mc_str *bytes,
+                         struct mc_str *statements)
+{
+    const size_t n = (size_t)mc_array_size(a) * mc_dtypes[a->dtype].size;
+    if (bytes && n) {
+        mc_str_addf(statements, "memcpy(model->%s, at + %zu, sizeof model->%s);\n", name, bytes->n, name);
+        mc_str_addn(bytes, a->data, n);
+    } else if (is_zero(a->data, n)) { /* such as the momentum of an update rule; empty arrays, too */
+        mc_str_addf(statements, "memset(model->%s, 0, sizeof model->%s);\n", name, name);
+    } else {
+        mc_str_addf(out, "static const %s initial_%s[] = {", mc_export_type(a->dtype), name);
+        mc_export_elements(out, a);
+        mc_str_add(out, "\n};\n");
+        mc_str_addf(statements, "memcpy(model->%s, initial_%s, sizeof initial_%s);\n", name, name, name);
+    }
+}
+
+/* The function that sets the variables: NAME_init, or NAME_load from the bytes of a file. */
+static mc_status print_variables(struct mc_str *out, const struct mc_export_file *to, struct mc_str *bytes)
+{
+    struct mc_str statements = { 0 }, function = { 0 };
+    mc_status s = MC_OK;
+    for (size_t i = 0; i < to->shared.n && s == MC_OK; i++) {
+        mc_array *a = mc_array_on_host(to->shared.at[i].shared->value), *dense = a ? mc_array_copy(a) : NULL;
+        s = dense ? MC_OK : mc_last_status();
+        if (dense) {
+            add_variable(out, to->shared.at[i].name, dense, bytes, &statements);
+        }
+        mc_array_unref(&a);
+        mc_array_unref(&dense);
+    }
+    const char *all = statements.s ? statements.s : "";
+    if (bytes) {
+        mc_str_addf(&function,
+                    "\nint %s_load(struct %s *model, const void *bytes, size_t size)\n{\n"
+                    "const char *const at = (const char *)bytes;\nif (size != %zu) {\nreturn 1;\n}\n"
+                    "%s(void)model, (void)at;\nreturn 0;\n}\n",
+                    to->name, to->name, bytes->n, all);
+    } else {
+        mc_str_addf(&function, "\nvoid %s_init(struct %s *model)\n{\n%s(void)model;\n}\n", to->name, to->name,
+                    all);
+    }
+    mc_indent(out, function.s ? function.s : "");
+    const bool bad = statements.bad || function.bad || out->bad || (bytes && bytes->bad);
+    mc_str_free(&statements);
+    mc_str_free(&function);
+    return s < 0 ? s : bad ? MC_EMEMORY : MC_OK;
+}
+
+/* The header's whole text around the functions' declarations. */
+static void print_header(struct mc_str *out, const struct mc_export_file *to, const char *macro,
+                         const char *functions, const char *parameters)
+{
+    mc_str_addf(
+        out,
+        "/* %s.h: functions exported by Monochord.  Arrays are contiguous, the last axis varies fastest.\n"
+        " * Compile %s.c with optimization, for example cc -O3 -march=native -c %s.c */\n"
+        "#ifndef %s_H\n#define %s_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
+        "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
+        to->file, to->file, to->file, macro, macro);
+    print_struct(out, to);
+    mc_str_addf(
+        out,
+        "\n/* Bytes of memory that a call needs, aligned to 64.  A call with memory NULL uses memory of the C "
+        "file;\n * such calls must not overlap.  Compiled with\n *     -D%s_NO_MEMORY\n"
+        " * the file has no memory, and such a call returns 3. */\n"
+        "#define %s_MEMORY %zu\n",
+        macro, macro, MC_MAX(to->memory, (size_t)64));
+    if (parameters) {
+        mc_str_add(out, "\n/* Sets the variables to the values in the bytes of ");
+        mc_export_comment(out, mc_export_file_name(parameters));
+        mc_str_addf(
+            out,
+            ", numbers as this machine's.\n * Returns 0, or 1 if the size is not that of the file. */\n"
+            "int %s_load(struct %s *model, const void *bytes, size_t size);\n",
+            to->name, to->name);
+    } else {
+        mc_str_addf(out,
+                    "\n/* Sets the variables to the values that they had when they were exported. */\nvoid "
+                    "%s_init(struct %s *model);\n",
+                    to->name, to->name);
+    }
+    mc_str_add(out, functions ? functions : "");
+    mc_str_addf(out, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
+}
+
+static void print_head(struct mc_str *out, const struct mc_export_file *to, const char *macro)
+{
+    mc_str_addf(out,
+                "/* %s.c: exported by Monochord; see %s.h. */\n#include \"%s.h\"\n#include "
+                "<math.h>\n#include <string.h>\n\n",
+                to->file, to->file, to->file);
+    mc_str_addf(out,
+                "static char *own_memory(void)\n{\n#ifdef %s_NO_MEMORY\n    return NULL;\n#else\n"
+                "    static unsigned char memory[%s_MEMORY + 64];\n"
+                "    return (char *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);\n#endif\n}\n\n",
+                macro, macro);
+}
+
+/* Does the text have the word? */
+static bool has_word(const char *text, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = strstr(text, word); at; at = strstr(at + n, word)) {
+        if ((at == text || !mc_export_is_letter(at[-1])) && !mc_export_is_letter(at[n])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The constants that some step reads. */
+static void print_constants(struct mc_str *out, const struct mc_export_file *to)
+{
+    for (size_t i = 0; i < to->data.n && to->code.s; i++) {
+        char name[24];
+        mc_snprintf(name, sizeof name, "constant%d", (int)i + 1);
+        mc_str_add(out, has_word(to->code.s, name) && to->data.at[i].s ? to->data.at[i].s : "");
+    }
+}
+
+/* Writes the header, the parameters and the C file.  If one fails, those that were not there before it are
+ * removed. */
+static mc_status write_files(const mc_export_spec *spec, const struct mc_str *h, const struct mc_str *bytes,
+                             const struct mc_str *c)
+{
+    struct mc_str header = { 0 };
+    mc_str_addn(&header, spec->path, strlen(spec->path) - 1);
+    mc_str_add(&header, "h");
+    const struct {
+        const char *path;
+        const struct mc_str *text;
+    } file[] = { { header.s, h }, { spec->parameters, bytes }, { spec->path, c } };
+    bool made[NELEM(file)] = { false };
+    mc_status s = header.bad || h->bad || bytes->bad || c->bad ? MC_EMEMORY : MC_OK;
+    for (size_t i = 0; i < NELEM(file) && s == MC_OK; i++) {
+        if (file[i].path) {
+            made[i] = access(file[i].path, F_OK) != 0;
+            s = mc_file_write(file[i].path, file[i].text->s ? file[i].text->s : "", file[i].text->n);
+            made[i] = made[i] && s == MC_OK;
+        }
+    }
+    for (size_t i = 0; i < NELEM(file) && s < 0; i++) {
+        if (made[i]) {
+            unlink(file[i].path);
+        }
+    }
+    mc_str_free(&header);
+    return s;
+}
+
+mc_status mc_export_write(const struct mc_export_file *to, const mc_export_spec *spec, const char *functions)
+{
+    struct mc_str h = { 0 }, c = { 0 }, bytes = { 0 };
+    char *macro = mc_export_identifier(to->file, true);
+    mc_status s = macro ? MC_OK : MC_EMEMORY;
+    if (macro) {
+        print_header(&h, to, macro, functions, spec->parameters);
+        print_head(&c, to, macro);
+        s = print_variables(&c, to, spec->parameters ? &bytes : NULL);
+    }
+    s = s < 0 ? s : mc_export_text(&c, to, macro);
+    if (s == MC_OK) {
+        print_constants(&c, to);
+        mc_export_code(&c, to->code.s ? to->code.s : "");
+        s = write_files(spec, &h, &bytes, &c);
+    }
+    mc_free(macro);
+    mc_str_free(&h);
+    mc_str_free(&c);
+    mc_str_free(&bytes);
+    return s;
+}
+
+void mc_export_file_free(struct mc_export_file *to)
+{
+    for (size_t i = 0; i < to->shared.n; i++) {
+        mc_free(to->shared.at[i].name);
+    }
+    VEC_FREE(to->shared);
+    VEC_FREE(to->kernel);
+    for (size_t i = 0; i < to->data.n; i++) {
+        mc_str_free(&to->data.at[i]);
+    }
+    VEC_FREE(to->data);
+    mc_str_free(&to->code);
+}

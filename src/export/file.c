@@ -1,5 +1,5 @@
-/* file.c: the two files of an export, and that of its parameters: the structure and its values, the header, what
- * precedes the functions.
+/* file.c: the two files of an export, and that of its parameters: the structure and its values, the
+ * header, what precedes the functions.
  *
  * Invariant: all of the files are written, or none that was not there before. */
 #include "export/exporting.h"
@@ -99,13 +99,13 @@ static void print_header(struct mc_str *out, const struct mc_export_file *to, co
         "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
         to->file, to->file, to->file, macro, macro);
     print_struct(out, to);
-    mc_str_addf(
-        out,
-        "\n/* Bytes of memory that a call needs, aligned to 64.  A call with memory NULL uses memory of the C "
-        "file;\n * such calls must not overlap.  Compiled with\n *     -D%s_NO_MEMORY\n"
-        " * the file has no memory, and such a call returns 3. */\n"
-        "#define %s_MEMORY %zu\n",
-        macro, macro, MC_MAX(to->memory, (size_t)64));
+    mc_str_addf(out,
+                "\n/* Bytes of memory that a call needs, aligned to 64.  A call with memory NULL uses "
+                "memory of the C file;\n * such calls must not overlap.  Compiled with\n"
+                " *     -D%s_NO_MEMORY\n"
+                " * the file has no memory, and such a call returns 3. */\n"
+                "#define %s_MEMORY %zu\n",
+                macro, macro, MC_MAX(to->memory, (size_t)64));
     if (parameters) {
         mc_str_add(out, "\n/* Sets the variables to the values in the bytes of ");
         mc_export_comment(out, mc_export_file_name(parameters));

@@ -1,7 +1,7 @@
 /* print_spread.c: the gradient of a pooling as a block of C99 with all sizes as numbers.
  *
- * It goes cell by cell: each cell adds what it gets from the windows that cover it.  If windows tile the image,
- * it goes window by window, and writes each cell once.
+ * It goes cell by cell: each cell adds what it gets from the windows that cover it.  If windows tile the
+ * image, it goes window by window, and writes each cell once.
  *
  * Invariant: a cell is the sum of the same terms in the same order as in op/pool_loops.c, in float64, rounded
  * once. */
@@ -10,7 +10,8 @@
 /* No two windows share a cell, none is clipped, and there is no gap between them. */
 static bool tiles(const struct mc_pool_printer *p)
 {
-    bool yes = mc_pool_print_all_inside(p) && p->s->key != POOL_KEY_X && (!p->keyed || p->s->mark == MC_UINT8);
+    bool yes = mc_pool_print_all_inside(p) && p->s->key != POOL_KEY_X &&
+               (!p->keyed || p->s->mark == MC_UINT8);
     for (int i = 0; i < 3; i++) {
         const int64_t w = p->s->w[i], step = p->s->stride[i];
         yes = yes && p->s->pad[i] == 0 && (w == step || (w < step && p->s->out[i] == 1));
@@ -63,10 +64,12 @@ static void spread_unrolled(struct mc_pool_printer *p)
 
 static void spread_window(struct mc_pool_printer *p)
 {
-    const struct mc_c_sum from = mc_pool_print_window_start(p, POOL_Y), cell = mc_pool_print_cell_position(p, POOL_X, "a");
+    const struct mc_c_sum from = mc_pool_print_window_start(p, POOL_Y),
+                          cell = mc_pool_print_cell_position(p, POOL_X, "a");
     const int64_t *w = p->s->w;
     if (!p->keyed) {
-        LINE(p, "const %s g = (%s)(0 + (double)y[%s]%s);", p->type, p->type, from.s, mc_pool_print_divisor(p).s);
+        LINE(p, "const %s g = (%s)(0 + (double)y[%s]%s);", p->type, p->type, from.s,
+             mc_pool_print_divisor(p).s);
     } else { /* a mark beyond the window names a cell of its first plane */
         const struct mc_c_sum mark = mc_pool_print_window_start(p, POOL_KEY);
         LINE(p, "const %s g = 0 + y[%s];", p->type, from.s);
@@ -74,8 +77,8 @@ static void spread_window(struct mc_pool_printer *p)
         if (w[0] == 1) {
             LINE(p, "mark %%= %" PRId64 ";", mc_pool_print_window_cells(p->s));
         } else {
-            LINE(p, "mark = mark < %" PRId64 " ? mark : mark %% %" PRId64 ";", mc_pool_print_window_cells(p->s),
-                 w[1] * w[2]);
+            LINE(p, "mark = mark < %" PRId64 " ? mark : mark %% %" PRId64 ";",
+                 mc_pool_print_window_cells(p->s), w[1] * w[2]);
         }
     }
     if (mc_pool_print_window_cells(p->s) <= UNROLLED) {
@@ -164,13 +167,16 @@ static void declare_number(struct mc_pool_printer *p)
 /* What a window's gradient adds to the cell: the right side of sum +=. */
 static void add_gradient(struct mc_pool_printer *p, const char *sum)
 {
-    const struct mc_c_sum from = mc_pool_print_window_start(p, POOL_Y), mark = mc_pool_print_window_start(p, POOL_KEY);
+    const struct mc_c_sum from = mc_pool_print_window_start(p, POOL_Y),
+                          mark = mc_pool_print_window_start(p, POOL_KEY);
     if (p->s->key == POOL_KEY_MARKS && p->keyed) {
         LINE(p, "%s += key[%s] == number ? y[%s] : 0.0;", sum, mark.s, from.s);
     } else if (p->s->key == POOL_KEY_X) {
-        LINE(p, "%s += mine >= most && mine <= most ? y[%s]%s : 0.0;", sum, from.s, mc_pool_print_divisor(p).s);
+        LINE(p, "%s += mine >= most && mine <= most ? y[%s]%s : 0.0;", sum, from.s,
+             mc_pool_print_divisor(p).s);
     } else {
-        LINE(p, "%s += %sy[%s]%s;", sum, mc_pool_print_divisor(p).s[0] ? "(double)" : "", from.s, mc_pool_print_divisor(p).s);
+        LINE(p, "%s += %sy[%s]%s;", sum, mc_pool_print_divisor(p).s[0] ? "(double)" : "", from.s,
+             mc_pool_print_divisor(p).s);
     }
 }
 

@@ -198,6 +198,10 @@ struct mc_piece {
 };
 /* writes the pieces one after another */
 mc_status mc_file_write_pieces(const char *path, const struct mc_piece *piece, size_t n);
+/* The bytes of a file as private memory: writing to it does not change the file.  *n is 0 and *data NULL for
+ * an empty file. */
+mc_status mc_file_map(const char *path, char **data, size_t *n);
+void mc_file_unmap(char *data, size_t n);
 /* reads from the current position; path: for messages */
 mc_status mc_fd_read(int fd, const char *path, char **data, size_t *n);
 mc_status mc_fd_write(int fd, const char *path, struct mc_piece p);

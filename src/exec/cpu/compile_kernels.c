@@ -63,17 +63,11 @@ static mc_status find_kernels(struct mc_code_unit *u, const int *to, int text, s
 {
     const struct mc_program *p = &u->program;
     for (size_t i = 0; i < p->step.n && lib; i++) {
-        const struct mc_kernel *k = p->step.at[i].kernel;
-        char reduce_fn[40];
-        if (k && to[i] == text) {
-            void *fn = mc_code_function(lib, k->name);
-            memcpy(&u->fn[i], &fn, sizeof fn);
-            if (!fn) {
-                return MC_ECOMPILE;
+        if (p->step.at[i].kernel && to[i] == text) {
+            mc_find_kernel(u, (int)i, lib);
+            if (!u->fn[i]) {
+                return mc_code_lacks(lib, p->step.at[i].kernel->name);
             }
-            mc_snprintf(reduce_fn, sizeof reduce_fn, "%s_join", k->name);
-            fn = k->mode == KERNEL_FULL_REDUCTION ? mc_code_symbol(lib, reduce_fn) : NULL;
-            memcpy(&u->reduce_fn[i], &fn, sizeof fn);
         }
     }
     return MC_OK;
@@ -100,8 +94,8 @@ struct printing {
     int n;
 };
 
-/* Prints a part's kernels as texts; no kernels, no texts. */
-static mc_status print_part(struct printing *q, const struct part *part)
+/* Prints a part's kernels as `most` texts, or fewer; no kernels, no texts. */
+static mc_status print_part(struct printing *q, const struct part *part, int most)
 {
     int kernels = 0;
     for (size_t i = 0; i < q->p->step.n; i++) {
@@ -109,8 +103,7 @@ static mc_status print_part(struct printing *q, const struct part *part)
         q->own[i] = mine ? q->first[i] : -1;
         kernels += q->own[i] == (int)i;
     }
-    const int texts = mc_kernels_distribute(
-        q->p, q->own, MC_MIN(MC_MIN(mc_cpu()->threads, EACH), MC_MAX(kernels / WORTH, 1)), q->among);
+    const int texts = mc_kernels_distribute(q->p, q->own, MC_MIN(most, MC_MAX(kernels / WORTH, 1)), q->among);
     for (size_t i = 0; i < q->p->step.n; i++) {
         q->to[i] = q->among[i] >= 0 ? q->n + q->among[i] : q->to[i];
     }
@@ -154,16 +147,29 @@ static bool print_start(struct printing *q, struct mc_program *p)
     return q->first && q->own && q->among && q->to && q->k;
 }
 
+/* Prints the kernels of all parts, each as `most` texts or fewer.  k->wide and its like are set before. */
+static mc_status print_parts(struct printing *q, struct mc_program *p, int most)
+{
+    mc_status s = print_start(q, p) ? MC_OK : MC_EMEMORY;
+    if (s == MC_OK) {
+        mc_kernels_rule_out(p, q->first, never_wide);
+    }
+    for (size_t i = 0; i < NELEM(parts) && s == MC_OK; i++) {
+        s = print_part(q, &parts[i], most);
+    }
+    return s;
+}
+
 const char mc_no_compiler[] = "no C compiler: the reference loops";
 
 mc_status mc_compile_kernels(struct mc_code_unit *u)
 {
     struct mc_program *p = &u->program;
-    struct printing q;
+    struct printing q = { 0 };
     struct mc_str source = { 0 };
     u->fn = mc_calloc(p->step.n + 1, sizeof *u->fn, "compile");
     u->reduce_fn = mc_calloc(p->step.n + 1, sizeof *u->reduce_fn, "compile");
-    mc_status s = print_start(&q, p) && u->fn && u->reduce_fn ? MC_OK : MC_EMEMORY;
+    mc_status s = u->fn && u->reduce_fn ? MC_OK : MC_EMEMORY;
     for (size_t i = 0; i < p->step.n; i++) {
         struct mc_kernel *k = p->step.at[i].kernel;
         if (k && mc_flag_int(FLAG_portable)) {
@@ -172,11 +178,8 @@ mc_status mc_compile_kernels(struct mc_code_unit *u)
             k->wide = mc_kernel_can_vectorize(&mc_dialect_c, k);
         }
     }
-    if (s == MC_OK) {
-        mc_kernels_rule_out(p, q.first, never_wide);
-    }
-    for (size_t i = 0; i < NELEM(parts) && s == MC_OK && u->mode != MODE_FAST_COMPILE; i++) {
-        s = print_part(&q, &parts[i]);
+    if (s == MC_OK && u->mode != MODE_FAST_COMPILE) {
+        s = print_parts(&q, p, MC_MIN(mc_cpu()->threads, EACH));
     }
     for (int i = 0; i < q.n && s == MC_OK; i++) {
         mc_str_add(&source, q.load[i].text.s);
@@ -202,12 +205,20 @@ mc_status mc_compile_kernels(struct mc_code_unit *u)
     return s < 0 ? s : u->source ? MC_OK : MC_EMEMORY;
 }
 
-void mc_drop_kernels(struct mc_code_unit *u)
+mc_status mc_kernel_images(struct mc_program *p, const char *level, mc_images *images)
 {
-    for (size_t i = 0; i < NELEM(u->lib); i++) {
-        mc_code_unref(&u->lib[i]);
+    struct printing q = { 0 };
+    mc_status s = print_parts(&q, p, 1);
+    for (int i = 0; i < q.n && s == MC_OK; i++) {
+        struct mc_str image = { 0 };
+        s = mc_code_image(q.load[i].text.s, q.load[i].part->flags, level, &image);
+        if (s == MC_OK && !VEC_PUSH(*images, image)) {
+            s = MC_EMEMORY;
+        }
+        if (s < 0) {
+            mc_str_free(&image);
+        }
     }
-    mc_free(u->fn);
-    mc_free(u->reduce_fn);
-    u->fn = NULL, u->reduce_fn = NULL;
+    print_free(&q);
+    return s;
 }

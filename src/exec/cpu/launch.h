@@ -61,6 +61,13 @@ mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, c
                    char *scratch, char **base);
 /* compile_kernels.c: for any backend whose kernels are C */
 mc_status mc_compile_kernels(struct mc_code_unit *u);
+/* the kernels of a program that was compiled before, as libraries for an instruction set (mc_cpu_level) */
+typedef VEC(struct mc_str) mc_images;
+mc_status mc_kernel_images(struct mc_program *p, const char *level, mc_images *images);
+/* find_kernels.c: looks up the functions of a step's kernel; leaves them NULL if the library lacks it */
+void mc_find_kernel(struct mc_code_unit *u, int step, const struct mc_code *lib);
+/* sets u->fn, for kernels in the libraries u->lib; without libraries the reference runs */
+mc_status mc_find_kernels(struct mc_code_unit *u);
 void mc_drop_kernels(struct mc_code_unit *u);
 /* describe.c */
 void mc_cpu_describe(struct mc_str *out);

@@ -634,6 +634,7 @@ MC_API mc_status mc_export_c(const char *path, int n, const mc_export_function *
  * measured, the values of their variables.  Loading it takes no compiler, no cache and no wisdom.  It holds
  * machine code: load only files that you trust, as with shared libraries. */
 
+typedef struct mc_bundle_note { const char *key, *text; } mc_bundle_note; /* texts that go along */
 typedef struct mc_bundle_spec { /* what mc_bundle_save writes; fields that are left out are 0 or NULL */
     const char *path;
     int nfunction;
@@ -642,6 +643,8 @@ typedef struct mc_bundle_spec { /* what mc_bundle_save writes; fields that are l
      * avx2, sse2, native, with commas.  A load takes the first that its processor has.  NULL: native, what
      * this processor has. */
     const char *isa;
+    int nnote;
+    const mc_bundle_note *note;
 } mc_bundle_spec;
 /* Writes the file as a whole, or nothing.  MC_EUNSUPPORTED: a function that cannot be saved; the message says
  * why. */
@@ -650,6 +653,8 @@ MC_API mc_status mc_bundle_save(const mc_bundle_spec *spec);
  * caller's.  Returns how many functions the file has; on an error none is made.  MC_EFORMAT: the file is no
  * bundle, damaged, of another version, or for another processor. */
 MC_API int mc_bundle_load(const char *path, int n, mc_function **functions);
+/* The text of that key; to mc_text_free.  NULL: there is none, or the file is no bundle. */
+MC_API char *mc_bundle_text(const char *path, const char *key);
 /* The same for one function. */
 MC_API mc_status mc_function_save(mc_function *f, const char *path);
 MC_API mc_function *mc_function_load(const char *path); /* NULL: mc_last_error says why */

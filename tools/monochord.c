@@ -22,6 +22,7 @@ static const struct command commands[] = {
     { "train",  "MODEL [OPTION ...]",   "train a model of layers, a line each, with checkpoints and a report", command_train, train_options },
     { "data",   "WHERE [SHEET.png]",    "describe data, and write a sheet of its pictures", command_data },
     { "predict", "FILE [OPTION ...] [PICTURE ...]", "apply a trained model to pictures, tables or data", command_predict, predict_options },
+    { "build", "MODEL -o FILE [OPTION ...]", "write a model as a bundle, which loads without a compiler", command_build, build_options },
     { "export", "MODEL --c FILE.c [OPTION ...]", "write a model as a C file that needs no library", command_export, export_options },
     { "demo",   "[PAGE]",               "train LeNet on generated digits and export it as C, time the tutorial's loop against NumPy; writes report.html", command_demo },
     { "bench",  "SUITE [--only TEXT] [--json]", "run benchmarks; without SUITE list the suites", command_bench,
@@ -44,6 +45,43 @@ int complain(const char *fmt, ...)
     fputc('\n', stderr);
     va_end(ap);
     return 1;
+}
+
+bool ends_in(const char *name, const char *end)
+{
+    const size_t n = strlen(name), k = strlen(end);
+    return n > k && strcmp(name + n - k, end) == 0;
+}
+
+static bool has(const long *batch, int n, long value)
+{
+    for (int i = 0; i < n; i++) {
+        if (batch[i] == value) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool read_batches(const char *command, const char *text, long *batch, int most, int *n)
+{
+    *n = 0;
+    while (text && *n < most) {
+        char *end;
+        batch[*n] = strtol(text, &end, 10);
+        if (end == text || batch[*n] < 1 || (*end && *end != ',')) {
+            break;
+        }
+        if (has(batch, *n, batch[*n])) {
+            return complain("%s: --batch: %ld is given twice", command, batch[*n]), false;
+        }
+        (*n)++;
+        if (!*end) {
+            return true;
+        }
+        text = end + 1;
+    }
+    return complain("%s: --batch needs numbers such as 1,32, at most %d", command, most), false;
 }
 
 static const struct command *find_command(const char *name)

@@ -12,6 +12,18 @@ static size_t aligned(size_t n)
     return (n + MC_BUNDLE_ALIGN - 1) / MC_BUNDLE_ALIGN * MC_BUNDLE_ALIGN;
 }
 
+struct notes { mc_bundle_note *at; int n; };
+
+static void notes(struct mc_wire *w, struct notes *l)
+{
+    l->n = mc_wire_int(w, l->n, 0, INT32_MAX);
+    l->at = mc_wire_list(w, l->at, l->n, sizeof *l->at);
+    for (int i = 0; i < l->n && mc_wire_good(w); i++) {
+        mc_wire_text(w, &l->at[i].key);
+        mc_wire_text(w, &l->at[i].text);
+    }
+}
+
 /* Variables, then functions. */
 static void contents(struct mc_wire *w, struct mc_bundle_shared *s, mc_function **f, int *n, int most,
                      const char *isa)
@@ -105,6 +117,12 @@ mc_status mc_bundle_save(const mc_bundle_spec *spec)
             return mc_fail(MC_EARG, "bundle_save: function %d is NULL", i);
         }
     }
+    for (int i = 0; i < spec->nnote; i++) {
+        if (!spec->note || !spec->note[i].key || !spec->note[i].text) {
+            return mc_fail(MC_EARG, "bundle_save: note %d has no %s", i,
+                           spec->note && spec->note[i].key ? "text" : "key");
+        }
+    }
     mc_str_addf(&what, "bundle '%s'", spec->path);
     int n = spec->nfunction;
     struct mc_wire w = { .what = what.s ? what.s : "bundle" };
@@ -112,6 +130,7 @@ mc_status mc_bundle_save(const mc_bundle_spec *spec)
     w.status = f && !what.bad ? collect(spec, &shared) : MC_EMEMORY;
     if (mc_wire_good(&w)) {
         memcpy(f, spec->function, (size_t)n * sizeof *f);
+        notes(&w, &(struct notes){ (mc_bundle_note *)spec->note, spec->nnote });
         contents(&w, &shared, f, &n, n, spec->isa ? spec->isa : "native");
     }
     mc_status s = w.status < 0 ? w.status : w.out.bad ? MC_EMEMORY : write_file(&w, spec->path);
@@ -190,17 +209,30 @@ static mc_status open_image(const char *path, struct image **at)
     return flaw ? mc_fail(MC_EFORMAT, "'%s' %s", path, flaw) : MC_OK;
 }
 
+static struct mc_wire reader(struct image *m, const char *what, struct mc_arena *arena)
+{
+    struct mc_bundle_header h;
+    memcpy(&h, m->data, sizeof h);
+    const size_t front = aligned(sizeof h + (size_t)h.description);
+    const char *at = m->data + sizeof h;
+    return (struct mc_wire){ .reading = true,
+                             .at = at,
+                             .end = at + h.description,
+                             .arena = arena,
+                             .what = what,
+                             .memory = m->data + front,
+                             .blobs = m->n - front,
+                             .release = release,
+                             .retain = retain,
+                             .arg = m };
+}
+
 static mc_status load(struct image *m, const char *what, int *n, int most, mc_function **f)
 {
     struct mc_arena arena = { 0 };
     struct mc_bundle_shared shared = { 0 };
-    struct mc_bundle_header h;
-    memcpy(&h, m->data, sizeof h);
-    const size_t front = aligned(sizeof h + (size_t)h.description);
-    struct mc_wire w = { .reading = true, .at = m->data + sizeof h, .arena = &arena, .what = what,
-                         .memory = m->data + front, .blobs = m->n - front,
-                         .release = release, .retain = retain, .arg = m };
-    w.end = w.at + h.description;
+    struct mc_wire w = reader(m, what, &arena);
+    notes(&w, &(struct notes){ 0 });
     contents(&w, &shared, f, n, most, NULL);
     if (mc_wire_good(&w) && *n <= most && w.at != w.end) {
         mc_wire_fail(&w, "its description is longer than its contents");
@@ -236,6 +268,32 @@ int mc_bundle_load(const char *path, int n, mc_function **functions)
     }
     mc_str_free(&what);
     return s < 0 ? (int)s : have;
+}
+
+char *mc_bundle_text(const char *path, const char *key)
+{
+    struct image *m = NULL;
+    struct mc_arena arena = { 0 };
+    struct notes l = { 0 };
+    char *text = NULL;
+    if (!key) {
+        mc_fail(MC_EARG, "bundle_text: the key is NULL");
+    } else if (open_image(path, &m) == MC_OK) {
+        struct mc_wire w = reader(m, path, &arena);
+        notes(&w, &l);
+        for (int i = 0; i < l.n && mc_wire_good(&w) && !text; i++) {
+            text = l.at[i].key && l.at[i].text && strcmp(l.at[i].key, key) == 0 ? mc_strdup(l.at[i].text)
+                                                                                : NULL;
+        }
+        if (mc_wire_good(&w) && !text) {
+            mc_fail(MC_EARG, "bundle '%s' has no text '%s'", path, key);
+        }
+    }
+    if (m) {
+        release(m);
+    }
+    mc_arena_free(&arena);
+    return text;
 }
 
 mc_function *mc_function_load(const char *path)

@@ -34,35 +34,75 @@ static void outputs(struct mc_wire *w, const struct mc_function *f, struct mc_ou
 
 /* ---- kernels ---- */
 
-/* A set of instructions: the compiler's flags that a processor must have, and libraries. */
+/* The bytes of a library, which stay until the file is written. */
+static void write_image(struct mc_wire *w, const struct mc_str *image)
+{
+    const int64_t dims[] = { (int64_t)image->n };
+    mc_array *kept = mc_wire_good(w) ? mc_array_from(MC_UINT8, 1, dims, image->s) : NULL;
+    if (kept && VEC_PUSH(w->kept, kept)) {
+        const char *data = kept->data;
+        size_t n = image->n;
+        mc_wire_blob(w, &data, &n);
+    } else {
+        w->status = w->status < 0 ? w->status : MC_EMEMORY;
+        mc_array_unref(&kept);
+    }
+}
+
+static void read_image(struct mc_wire *w, struct mc_code **lib)
+{
+    const char *image;
+    size_t size;
+    mc_status s = MC_OK;
+    mc_wire_blob(w, &image, &size);
+    if (lib && mc_wire_good(w)) {
+        *lib = mc_code_open(image, size, &s);
+        if (s < 0) {
+            w->status = mc_fail(s, "%s: %s", w->what, mc_last_error());
+        }
+    }
+}
+
+/* The form of each step's kernel.  Reading: into p, or past it. */
+static void forms(struct mc_wire *w, const struct mc_kernel_set *set, const struct mc_program *p, bool use)
+{
+    for (size_t i = 0; i < p->step.n && mc_wire_good(w); i++) {
+        struct mc_kernel *k = p->step.at[i].kernel;
+        if (!k) {
+            continue;
+        }
+        const struct mc_kernel_form have = w->reading ? (struct mc_kernel_form){ 0 } : set->form.at[i];
+        const bool wide = mc_wire_bool(w, have.wide);
+        const unsigned never = (unsigned)mc_wire_int(w, (int)have.never, 0, INT32_MAX);
+        if (w->reading && use) {
+            k->wide = wide;
+            k->never = never;
+        }
+    }
+}
+
+/* A set of instructions: its name, the compiler's flags that a processor must have, the kernels' forms, and
+ * libraries. */
 static void write_level(struct mc_wire *w, const struct mc_function *f, const char *level)
 {
     struct mc_str needs = { 0 };
-    mc_images images = { 0 };
+    struct mc_kernel_set set = { .level = level };
     if (!mc_cpu_level(level, &needs)) {
         w->status = mc_fail(MC_EARG, "%s: there is no instruction set '%s'; there are native%s", w->what,
                             level, mc_cpu_level("sse2", &needs) ? ", avx512, avx2 and sse2" : "");
     }
-    w->status = w->status < 0 ? w->status : mc_kernel_images(&f->code->program, level, &images);
     const char *flags = needs.s ? needs.s : "";
+    w->status = w->status < 0 ? w->status : mc_kernel_set_make(&set, &f->code->program, flags);
     mc_wire_text(w, &level);
     mc_wire_text(w, &flags);
-    mc_wire_int(w, (int)images.n, 0, MC_TEXTS);
-    for (size_t i = 0; i < images.n; i++) {
-        const char *data = images.at[i].s;
-        size_t n = images.at[i].n;
-        mc_array *kept = NULL; /* the bytes must stay until the file is written */
-        const int64_t dims[] = { (int64_t)n };
-        if (mc_wire_good(w) && (kept = mc_array_from(MC_UINT8, 1, dims, data)) && VEC_PUSH(w->kept, kept)) {
-            data = kept->data;
-            mc_wire_blob(w, &data, &n);
-        } else if (mc_wire_good(w)) {
-            w->status = MC_EMEMORY;
-            mc_array_unref(&kept);
-        }
-        mc_str_free(&images.at[i]);
+    if (mc_wire_good(w)) {
+        forms(w, &set, &f->code->program, true);
     }
-    VEC_FREE(images);
+    mc_wire_int(w, (int)set.image.n, 0, MC_TEXTS);
+    for (size_t i = 0; i < set.image.n; i++) {
+        write_image(w, &set.image.at[i]);
+    }
+    mc_kernel_set_free(&set);
     mc_str_free(&needs);
 }
 
@@ -73,19 +113,11 @@ static void read_level(struct mc_wire *w, struct mc_code_unit *u, bool *found, s
     mc_wire_text(w, &level);
     mc_wire_text(w, &needs);
     mc_str_addf(lacks, "%s%s", lacks->n ? ", " : "", level ? level : "");
-    const int n = mc_wire_int(w, 0, 0, MC_TEXTS);
     const bool use = mc_wire_good(w) && !*found && needs && mc_cpu_has(needs);
+    forms(w, NULL, &u->program, use);
+    const int n = mc_wire_int(w, 0, 0, MC_TEXTS);
     for (int i = 0; i < n && mc_wire_good(w); i++) {
-        const char *image;
-        size_t size;
-        mc_wire_blob(w, &image, &size);
-        if (use && mc_wire_good(w)) {
-            mc_status s;
-            u->lib[i] = mc_code_open(image, size, &s);
-            if (s < 0) {
-                w->status = mc_fail(s, "%s: %s", w->what, mc_last_error());
-            }
-        }
+        read_image(w, use ? &u->lib[i] : NULL);
     }
     *found |= use;
 }

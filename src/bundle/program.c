@@ -56,9 +56,7 @@ static void kernel(struct mc_wire *w, struct mc_kernel *k)
     k->rank = mc_wire_int(w, k->rank, 0, MC_MAX_RANK);
     k->reduced = (unsigned)mc_wire_int(w, (int)k->reduced, 0, (1 << MC_MAX_RANK) - 1);
     k->exact = mc_wire_bool(w, k->exact);
-    k->wide = mc_wire_bool(w, k->wide);
     k->lanes = mc_wire_bool(w, k->lanes);
-    k->never = (unsigned)mc_wire_int(w, (int)k->never, 0, INT32_MAX);
     const int values = mc_wire_int(w, (int)k->val.n, 0, INT32_MAX);
     const int operands = mc_wire_int(w, (int)k->operand.n, 0, MOST_OPERANDS);
     if (w->reading && mc_wire_good(w)) {

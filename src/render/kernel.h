@@ -120,7 +120,8 @@ extern const struct mc_dialect mc_dialect_c, mc_dialect_standard_c, mc_dialect_c
 
 /* forms of a vector row kernel: a row is one vector; rows of any size */
 enum { VECTOR_LANES = 16, ROW_VECTOR = 8, ROW_LOOP = 16 };
-/* vector_kernel.c: can k be printed as a vector kernel?  The caller sets k->wide. */
+/* vector_kernel.c: can k be printed as a vector kernel, for processors that have such vectors?  The caller
+ * sets k->wide. */
 bool mc_kernel_can_vectorize(const struct mc_dialect *d, const struct mc_kernel *k);
 /* grid.c: kernels for a grid of threads, and the one struct that each takes as its argument */
 struct mc_grid_head {

@@ -20,6 +20,8 @@ const char *mc_cpu_flags(void);  /* compiler flags that match: "-mavx2 -mfma ...
 bool mc_cpu_level(const char *name, struct mc_str *flags);
 /* Does this CPU, limited by the flag cpu.isa, run code that was compiled with these flags? */
 bool mc_cpu_has(const char *flags);
+/* Have processors that such code is for the vectors of vector kernels? */
+bool mc_cpu_flags_vectors(const char *flags);
 /* hashes the brand and all features of the CPU, independent of the flag */
 uint64_t mc_cpu_hash(void);
 

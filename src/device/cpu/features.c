@@ -215,21 +215,32 @@ bool mc_cpu_level(const char *name, struct mc_str *flags)
     return false;
 }
 
+static bool has_word(const char *flags, const char *word, size_t n)
+{
+    for (const char *at = flags; *(at += strspn(at, " ")); at += strcspn(at, " ")) {
+        if (strncmp(at, word, n) == 0 && (at[n] == ' ' || !at[n])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool mc_cpu_has(const char *flags)
 {
     const char *have = mc_cpu_flags();
     for (size_t n; *(flags += strspn(flags, " ")); flags += n) {
-        const char *at = have;
         n = strcspn(flags, " ");
-        while (*at && !(strncmp(at, flags, n) == 0 && (at[n] == ' ' || !at[n]))) {
-            at += strcspn(at, " ");
-            at += strspn(at, " ");
-        }
-        if (!*at) {
+        if (!has_word(have, flags, n)) {
             return false;
         }
     }
     return true;
+}
+
+bool mc_cpu_flags_vectors(const char *flags)
+{
+    static const char f[] = "-mavx512f", dq[] = "-mavx512dq";
+    return has_word(flags, f, sizeof f - 1) && has_word(flags, dq, sizeof dq - 1);
 }
 
 uint64_t mc_cpu_hash(void)

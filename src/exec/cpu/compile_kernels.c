@@ -162,6 +162,18 @@ static mc_status print_parts(struct printing *q, struct mc_program *p, int most)
 
 const char mc_no_compiler[] = "no C compiler: the reference loops";
 
+/* For a processor that code with these flags is for. */
+static void choose_forms(struct mc_program *p, const char *flags)
+{
+    const bool vectors = mc_cpu_flags_vectors(flags);
+    for (size_t i = 0; i < p->step.n; i++) {
+        struct mc_kernel *k = p->step.at[i].kernel;
+        if (k) {
+            k->wide = vectors && !k->lanes && mc_kernel_can_vectorize(&mc_dialect_c, k);
+        }
+    }
+}
+
 mc_status mc_compile_kernels(struct mc_code_unit *u)
 {
     struct mc_program *p = &u->program;
@@ -174,10 +186,9 @@ mc_status mc_compile_kernels(struct mc_code_unit *u)
         struct mc_kernel *k = p->step.at[i].kernel;
         if (k && mc_flag_int(FLAG_portable)) {
             k->exact = k->lanes = true;
-        } else if (k) {
-            k->wide = mc_kernel_can_vectorize(&mc_dialect_c, k);
         }
     }
+    choose_forms(p, mc_cpu_flags());
     if (s == MC_OK && u->mode != MODE_FAST_COMPILE) {
         s = print_parts(&q, p, MC_MIN(mc_cpu()->threads, EACH));
     }
@@ -205,20 +216,66 @@ mc_status mc_compile_kernels(struct mc_code_unit *u)
     return s < 0 ? s : u->source ? MC_OK : MC_EMEMORY;
 }
 
-mc_status mc_kernel_images(struct mc_program *p, const char *level, mc_images *images)
+/* A copy of the steps and their kernels, whose forms may differ; the kernels' lists are p's. */
+static mc_status copy_steps(struct mc_program *copy, const struct mc_program *p)
 {
-    struct printing q = { 0 };
-    mc_status s = print_parts(&q, p, 1);
-    for (int i = 0; i < q.n && s == MC_OK; i++) {
-        struct mc_str image = { 0 };
-        s = mc_code_image(q.load[i].text.s, q.load[i].part->flags, level, &image);
-        if (s == MC_OK && !VEC_PUSH(*images, image)) {
-            s = MC_EMEMORY;
+    *copy = (struct mc_program){ .value = p->value };
+    for (size_t i = 0; i < p->step.n; i++) {
+        if (!VEC_PUSH(copy->step, p->step.at[i])) {
+            return MC_EMEMORY;
         }
-        if (s < 0) {
-            mc_str_free(&image);
+        struct mc_kernel **k = &copy->step.at[i].kernel, *own = *k ? mc_alloc(sizeof *own, "kernel") : NULL;
+        if (*k && !own) {
+            *k = NULL;
+            return MC_EMEMORY;
+        }
+        if (*k) {
+            *own = **k;
+            *k = own;
         }
     }
+    return MC_OK;
+}
+
+static mc_status add_images(struct mc_kernel_set *set, const struct printing *q)
+{
+    for (int i = 0; i < q->n; i++) {
+        struct mc_str image = { 0 };
+        mc_status s = mc_code_image(q->load[i].text.s, q->load[i].part->flags, set->level, &image);
+        if (s < 0 || !VEC_PUSH(set->image, image)) {
+            mc_str_free(&image);
+            return s < 0 ? s : MC_EMEMORY;
+        }
+    }
+    return MC_OK;
+}
+
+mc_status mc_kernel_set_make(struct mc_kernel_set *set, const struct mc_program *p, const char *flags)
+{
+    struct printing q = { 0 };
+    struct mc_program copy;
+    mc_status s = copy_steps(&copy, p);
+    if (s == MC_OK) {
+        choose_forms(&copy, flags);
+        s = print_parts(&q, &copy, 1);
+    }
+    s = s < 0 ? s : add_images(set, &q);
+    for (size_t i = 0; i < copy.step.n; i++) {
+        const struct mc_kernel *k = copy.step.at[i].kernel;
+        const struct mc_kernel_form form = { k && k->wide, k ? k->never : 0 };
+        s = s < 0 || VEC_PUSH(set->form, form) ? s : MC_EMEMORY;
+        mc_free(copy.step.at[i].kernel);
+    }
     print_free(&q);
+    VEC_FREE(copy.step);
     return s;
+}
+
+void mc_kernel_set_free(struct mc_kernel_set *set)
+{
+    for (size_t i = 0; i < set->image.n; i++) {
+        mc_str_free(&set->image.at[i]);
+    }
+    VEC_FREE(set->image);
+    VEC_FREE(set->form);
 }

@@ -61,9 +61,16 @@ mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, c
                    char *scratch, char **base);
 /* compile_kernels.c: for any backend whose kernels are C */
 mc_status mc_compile_kernels(struct mc_code_unit *u);
-/* the kernels of a program that was compiled before, as libraries for an instruction set (mc_cpu_level) */
-typedef VEC(struct mc_str) mc_images;
-mc_status mc_kernel_images(struct mc_program *p, const char *level, mc_images *images);
+/* The kernels of a program for one set of instructions: libraries, and by step the form that was printed. */
+struct mc_kernel_form { bool wide; unsigned never; };
+struct mc_kernel_set {
+    const char *level;          /* mc_cpu_level */
+    VEC(struct mc_str) image;
+    VEC(struct mc_kernel_form) form;
+};
+/* p was compiled before.  flags: the compiler's for that level. */
+mc_status mc_kernel_set_make(struct mc_kernel_set *set, const struct mc_program *p, const char *flags);
+void mc_kernel_set_free(struct mc_kernel_set *set);
 /* find_kernels.c: looks up the functions of a step's kernel; leaves them NULL if the library lacks it */
 void mc_find_kernel(struct mc_code_unit *u, int step, const struct mc_code *lib);
 /* sets u->fn, for kernels in the libraries u->lib; without libraries the reference runs */

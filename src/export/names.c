@@ -169,6 +169,15 @@ static bool is_taken(const struct mc_export_one *x, int i, const char *name)
     return taken;
 }
 
+/* The nth input or output has no name: it is x or y, or y_2 and so on. */
+static void name_unnamed(struct mc_export_one *x, int i, const char *letter, int n)
+{
+    do {
+        x->parameter[i] = mc_export_format(x, n > 1 ? "%s_%d" : "%s", letter, n);
+        n++;
+    } while (is_taken(x, i, x->parameter[i]) && !x->to->code.bad);
+}
+
 mc_status mc_export_name_parameters(struct mc_export_one *x)
 {
     const int nin = x->f->code->program.ninput, n = nin + x->f->code->program.noutput;
@@ -177,12 +186,15 @@ mc_status mc_export_name_parameters(struct mc_export_one *x)
         const char *const given = i < nin                   ? x->f->input[i].name
                                   : x->f->code->output_name ? x->f->code->output_name[i - nin]
                                                             : NULL;
-        const bool named = given && *given;
-        char *plain = mc_export_identifier(named ? given : "y", false);
+        if (!given || !*given) {
+            name_unnamed(x, i, i < nin ? "x" : "y", i < nin ? i + 1 : i - nin + 1);
+            continue;
+        }
+        char *plain = mc_export_identifier(given, false);
         if (!plain) {
             return MC_EMEMORY;
         }
-        const char *const name = mc_export_format(x, named ? "%s" : "%s_%d", plain, i);
+        const char *const name = mc_export_format(x, "%s", plain);
         x->parameter[i] = name;
         mc_free(plain);
         for (int k = i; is_taken(x, i, x->parameter[i]) && !x->to->code.bad; k++) {

@@ -1,8 +1,18 @@
-/* step_info.c: public information about the steps of a compiled function. */
+/* step_info.c: public information about a function and its steps. */
 #include "exec/backend.h"
 #include "exec/heavy/heavy.h"
 
 static const char *const kinds[] = { [STEP_KERNEL] = "kernel", [STEP_VIEW] = "view", [STEP_PLAN_TIME] = "size", [STEP_TYPE] = "size", [STEP_HOST] = "host" };
+
+int mc_function_ninputs(const mc_function *f)
+{
+    return f ? f->code->program.ninput : 0;
+}
+
+int mc_function_noutputs(const mc_function *f)
+{
+    return f ? f->code->program.noutput : 0;
+}
 
 int mc_function_nsteps(const mc_function *f)
 {

@@ -58,27 +58,6 @@ static mc_status load_all(struct load *l, int n)
     return s;
 }
 
-/* Looks up the functions of the steps whose kernel is in this text. */
-static mc_status find_kernels(struct mc_code_unit *u, const int *to, int text, struct mc_code *lib)
-{
-    const struct mc_program *p = &u->program;
-    for (size_t i = 0; i < p->step.n && lib; i++) {
-        const struct mc_kernel *k = p->step.at[i].kernel;
-        char reduce_fn[40];
-        if (k && to[i] == text) {
-            void *fn = mc_code_function(lib, k->name);
-            memcpy(&u->fn[i], &fn, sizeof fn);
-            if (!fn) {
-                return MC_ECOMPILE;
-            }
-            mc_snprintf(reduce_fn, sizeof reduce_fn, "%s_join", k->name);
-            fn = k->mode == KERNEL_FULL_REDUCTION ? mc_code_symbol(lib, reduce_fn) : NULL;
-            memcpy(&u->reduce_fn[i], &fn, sizeof fn);
-        }
-    }
-    return MC_OK;
-}
-
 /* The forms of a vector kernel that the step never needs.  With several reduced axes, which may not be
  * contiguous, no row is one vector, however short. */
 static unsigned never_wide(const struct mc_step *st)
@@ -185,7 +164,7 @@ mc_status mc_compile_kernels(struct mc_code_unit *u)
         s = load_all(q.load, q.n);
     }
     for (int i = 0; i < q.n; i++) {
-        mc_status found = find_kernels(u, q.to, i, q.load[i].code);
+        mc_status found = mc_find_kernels(u, q.to, i, q.load[i].code);
         s = s < 0 ? s : found;
         u->lib[i] = q.load[i].code;
     }
@@ -200,14 +179,4 @@ mc_status mc_compile_kernels(struct mc_code_unit *u)
     u->source = source.s ? mc_str_take(&source) : mc_strdup("");
     mc_str_free(&source);
     return s < 0 ? s : u->source ? MC_OK : MC_EMEMORY;
-}
-
-void mc_drop_kernels(struct mc_code_unit *u)
-{
-    for (size_t i = 0; i < NELEM(u->lib); i++) {
-        mc_code_unref(&u->lib[i]);
-    }
-    mc_free(u->fn);
-    mc_free(u->reduce_fn);
-    u->fn = NULL, u->reduce_fn = NULL;
 }

@@ -61,6 +61,9 @@ mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, c
                    char *scratch, char **base);
 /* compile_kernels.c: for any backend whose kernels are C */
 mc_status mc_compile_kernels(struct mc_code_unit *u);
+/* find_kernels.c */
+/* Sets u->fn and u->reduce_fn of the steps whose kernel is in library `lib`: to[step] == text. */
+mc_status mc_find_kernels(struct mc_code_unit *u, const int *to, int text, struct mc_code *lib);
 void mc_drop_kernels(struct mc_code_unit *u);
 /* describe.c */
 void mc_cpu_describe(struct mc_str *out);

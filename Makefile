@@ -45,13 +45,14 @@ extremes = MC_LIBRARY=$(CURDIR)/$(BUILD)/libmonochord.so XDG_CACHE_HOME=$(CURDIR
 all: ## build the library, the program and the tests in build/
 	$(setup)
 	$(call build,$(BUILD))
-	@echo "built $(BUILD)/libmonochord.so, $(BUILD)/libmonochord.a, $(BUILD)/monochord"
+	@echo "built $(BUILD)/libmonochord.so, $(BUILD)/libmonochord-run.so, both also as .a, $(BUILD)/monochord"
 
 test: all ## the everyday tests; WHAT="gemm rules/log" runs only those
 ifeq ($(WHAT),)
 	@scripts/setup.sh c++ pkg-config nm
 	@scripts/layers.sh
 	@scripts/symbols.sh $(BUILD)
+	@scripts/runtime.sh $(BUILD)
 	@scripts/headers.sh
 	@scripts/install_test.sh $(BUILD)
 endif
@@ -170,9 +171,19 @@ layers: all ## do includes point downward only, are cycles small, names and line
 circles: all ## which files need each other, by their symbols?  None may be one of more than four
 	@python3 scripts/circles.py $(BUILD)
 
-symbols: all ## does the library export mc_ alone, and call nothing it must not?
+symbols: all ## do the libraries export what abi/ lists, mc_ alone, and call nothing they must not?
 	@scripts/setup.sh nm
 	@scripts/symbols.sh $(BUILD)
+
+abi: all ## add new exported symbols to abi/monochord.txt; read the diff
+	@scripts/setup.sh nm
+	@nm -D --defined-only $(BUILD)/libmonochord.so | awk '$$2 != "A" { print $$3 }' | LC_ALL=C sort -u - abi/monochord.txt > $(BUILD)/abi.txt
+	@mv $(BUILD)/abi.txt abi/monochord.txt
+	@git diff --stat -- abi
+
+runtime: all ## is libmonochord-run below 1 MB, and does it serve a program that is linked with it alone?
+	@scripts/setup.sh nm
+	@scripts/runtime.sh $(BUILD)
 
 headers: ## does each public header compile alone, as C11 and as C++17?
 	@scripts/setup.sh cc c++
@@ -211,5 +222,5 @@ help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/    make \1	\2/p' Makefile | expand -t 22
 
 , := ,
-.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-defects test-extremes test-export test-night test-ladder test-gpu demo bench asan tsan fuzz format layers circles symbols headers install-test bless docs site \
+.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-defects test-extremes test-export test-night test-ladder test-gpu demo bench asan tsan fuzz format layers circles symbols abi runtime headers install-test bless docs site \
 	install wc clean help

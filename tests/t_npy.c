@@ -1,6 +1,7 @@
 /* t_npy.c: .npy and .npz: what NumPy writes is read, what is written NumPy reads, and no damage to a file
  * does harm. */
 #include "array_text.h"
+#include "npz_sample.h"
 #include "unhex.h"
 #include "value/value.h"
 
@@ -36,17 +37,6 @@ static struct mc_str npy(int version, const char *dictionary, const char *data, 
     return b;
 }
 
-/* Written by NumPy: {x: int16 [[1 2 3] [-4 500 6]], yy: 2.5}, deflated. */
-static const char packed_npz[] =
-    "504b03042d000000080000002100fbfa8940ffffffffffffffff05001400782e6e7079010010008c0000000000000053"
-    "000000000000009bec17ea1b10c9c850c650ad9e925a9c5ca46ea5a06e9369a4aea3a09e965f54529498179f5f94920a"
-    "12774bcc294e058a17672416a402f91a463a0ac69a3a0ab50a64032e4606260666863fffbf30b2310000504b03042d00"
-    "000008000000210035b43a93ffffffffffffffff0600140079792e6e7079010010008800000000000000470000000000"
-    "00009bec17ea1b10c9c850c650ad9e925a9c5ca46ea5a06e9366a1aea3a09e965f54529498179f5f94920a12774bcc29"
-    "4e058a17672416a402f91a9a3a0ab50a14012e063060710000504b01022d032d000000080000002100fbfa8940530000"
-    "008c000000050000000000000000000000800100000000782e6e7079504b01022d032d00000008000000210035b43a93"
-    "470000008800000006000000000000000000000080018a00000079792e6e7079504b0506000000000200020067000000"
-    "090100000000";
 /* ---- .npy ---- */
 
 #define DICT(descr, order, shape) "{'descr': '" descr "', 'fortran_order': " order ", 'shape': " shape ", }\n"
@@ -298,7 +288,7 @@ static struct mc_str as_zip64(struct mc_str b)
 
 TEST(npz_files_are_read)
 {
-    struct mc_str stored = saved_npz(), packed = unhex(packed_npz), big = as_zip64(stored);
+    struct mc_str stored = saved_npz(), packed = unhex(npz_sample), big = as_zip64(stored);
     check_npz(stored.s, stored.n);
     check_npz(packed.s, packed.n);
     check_npz(big.s, big.n);
@@ -364,7 +354,7 @@ static void damage(struct mc_str b, long most)
 
 TEST(damage_to_a_npz_file_is_noticed)
 {
-    struct mc_str stored = saved_npz(), packed = unhex(packed_npz), big = as_zip64(stored);
+    struct mc_str stored = saved_npz(), packed = unhex(npz_sample), big = as_zip64(stored);
     damage(stored, (long)stored.n * 5);
     damage(packed, (long)packed.n * 6);
     damage(big, (long)big.n * 6);
@@ -378,7 +368,7 @@ TEST(damage_to_a_npz_file_is_noticed)
 
 TEST(files_survive_every_failed_allocation)
 {
-    struct mc_str packed = unhex(packed_npz), fortran = npy(1, DICT(">i2", "True", "(2, 3)"), six_be, 12);
+    struct mc_str packed = unhex(npz_sample), fortran = npy(1, DICT(">i2", "True", "(2, 3)"), six_be, 12);
     ALLOC_FAIL_LOOP {
         mc_clear_error();
         struct mc_source s = memory(fortran.s, fortran.n);

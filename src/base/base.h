@@ -86,6 +86,8 @@ void mc_str_addv(struct mc_str *b, const char *fmt, va_list ap);
 /* a line of C text: four spaces for each level of depth, the text, a newline */
 void mc_str_json(struct mc_str *b, const char *s);   /* quoted and escaped */
 void mc_str_html(struct mc_str *b, const char *s);   /* escaped for HTML and SVG text */
+/* s in one line, at most `columns` wide: control characters and broken UTF-8 become '?' */
+void mc_str_line(struct mc_str *b, const char *s, int columns);
 char *mc_str_take(struct mc_str *b);                 /* the text, owned by the caller; NULL if bad */
 void mc_str_free(struct mc_str *b);
 /* writes to a stream and frees the text; what: for the message */

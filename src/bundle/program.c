@@ -57,6 +57,7 @@ static void kernel(struct mc_wire *w, struct mc_kernel *k)
     k->reduced = (unsigned)mc_wire_int(w, (int)k->reduced, 0, (1 << MC_MAX_RANK) - 1);
     k->exact = mc_wire_bool(w, k->exact);
     k->lanes = mc_wire_bool(w, k->lanes);
+    const bool bounded = mc_wire_bool(w, k->bounded);
     const int values = mc_wire_int(w, (int)k->val.n, 0, INT32_MAX);
     const int operands = mc_wire_int(w, (int)k->operand.n, 0, MOST_OPERANDS);
     if (w->reading && mc_wire_good(w)) {
@@ -81,6 +82,7 @@ static void kernel(struct mc_wire *w, struct mc_kernel *k)
     }
     if (w->reading && mc_wire_good(w)) {
         mc_kernel_analyse(k);
+        k->bounded = bounded; /* how a function was printed, only its printer knows */
     }
 }
 

@@ -38,8 +38,6 @@ struct mc_picture_says {
 mc_status mc_picture_make(struct mc_picture *p, int n, mc_node *const *outputs,
                           const struct mc_picture_says *says);
 void mc_picture_free(struct mc_picture *p);
-/* s in one line, at most `columns` wide: control characters and broken UTF-8 become '?'. */
-void mc_str_line(struct mc_str *out, const char *s, int columns);
 int mc_text_columns(const char *s);
 
 /* layout.c: boxes in layers, each node below its inputs.  A wire goes down from one source through the

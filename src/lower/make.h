@@ -48,7 +48,6 @@ mc_status mc_kernel_nodes(struct make *m, int group, mc_node *const *node, int n
 bool mc_fits_in_byte(const mc_node *n);
 mc_status mc_lower_sign_bytes(const struct make *m, int nout, mc_node **out, bool *changed);
 /* fused.c: the kernel form of a group */
-bool mc_counts(const mc_node *n);                                   /* is n 0, 1, 2, ...? */
 bool mc_inside(const struct make *m, const mc_node *n, int group);
 mc_status mc_make_kernel(struct make *m, int group, mc_node **node, int nnode);
 /* epilogue.c: the form of the epilogue that kernel k computes. k is analysed and stores only `result`, and

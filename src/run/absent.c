@@ -1,0 +1,194 @@
+/* absent.c: what libmonochord-run does not have, and its other files name: a clear error, or nothing.
+ *
+ * It is compiled into that library alone (cmake/run.cmake).
+ *
+ * Invariant: what a loaded function needs for a call is not here. */
+#include "compile/compiling.h"
+#include "device/cpu/code.h"
+#include "exec/backend.h"
+#include "exec/cpu/launch.h"
+#include "graph/parse.h"
+#include "heavy/conv/solver.h"
+#include "heavy/gemm/solver.h"
+#include "inspect/profile.h"
+#include "render/math.h"
+
+static mc_status absent(const char *what)
+{
+    return mc_fail(MC_EUNSUPPORTED, "the runtime library has no %s; libmonochord has", what);
+}
+
+/* ---- formulas ---- */
+
+mc_node *mc_expr(mc_graph *g, const char *text, const struct mc_bind *bind, int nbind)
+{
+    (void)text;
+    (void)bind;
+    (void)nbind;
+    absent("formulas");
+    return g->error;
+}
+
+mc_node *mc_call_op(mc_graph *g, const char *name, int nin, mc_node *const *in, const char *attrs, ...)
+{
+    (void)name;
+    (void)nin;
+    (void)in;
+    (void)attrs;
+    absent("formulas");
+    return g->error;
+}
+
+/* Only the parser calls these two. */
+void mc_parse_fail(struct parser *p, size_t at, const char *fmt, ...)
+{
+    (void)p;
+    (void)at;
+    (void)fmt;
+}
+
+mc_node *mc_val_node(struct parser *p, const struct val *v)
+{
+    (void)p;
+    (void)v;
+    return NULL;
+}
+
+/* ---- compiling ---- */
+
+mc_status mc_compile_kernels(struct mc_code_unit *u)
+{
+    (void)u;
+    return absent("compiler of kernels");
+}
+
+mc_status mc_kernel_set_make(struct mc_kernel_set *set, const struct mc_program *p, const char *flags)
+{
+    (void)set;
+    (void)p;
+    (void)flags;
+    return absent("compiler of kernels");
+}
+
+void mc_kernel_set_free(struct mc_kernel_set *set)
+{
+    (void)set;
+}
+
+bool mc_cc_known(void)
+{
+    return false;
+}
+
+bool mc_cc_present(void)
+{
+    return false;
+}
+
+const char *mc_cc_missing(void)
+{
+    return "the runtime library runs no compiler";
+}
+
+mc_status mc_job_describe(struct mc_job *j, const char *source, const char *flags, const char *cpu)
+{
+    (void)cpu;
+    (void)j;
+    (void)source;
+    (void)flags;
+    return absent("compiler of kernels");
+}
+
+bool mc_job_from_cache(struct mc_job *j)
+{
+    (void)j;
+    return false;
+}
+
+mc_status mc_job_compile(struct mc_job *j)
+{
+    (void)j;
+    return absent("compiler of kernels");
+}
+
+/* Only printed kernels differ by it. */
+bool mc_math_bounded(const char *code, mc_dtype d)
+{
+    (void)code;
+    (void)d;
+    return false;
+}
+
+/* ---- modes and traces, which only a compiled function has ---- */
+
+mc_status mc_debug_rewrites(const struct mc_function *f)
+{
+    (void)f;
+    return absent("mode DEBUG");
+}
+
+mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *tolerance,
+                       const mc_array *value, double tol)
+{
+    (void)n;
+    (void)in;
+    (void)tolerance;
+    (void)value;
+    (void)tol;
+    absent("mode DEBUG");
+    return NULL;
+}
+
+void mc_trace_call(const struct mc_function *f, double from, double seconds)
+{
+    (void)f;
+    (void)from;
+    (void)seconds;
+}
+
+void mc_trace_step(const struct mc_function *f, const struct mc_shape_plan *p, int step, double from,
+                   double seconds)
+{
+    (void)f;
+    (void)p;
+    (void)step;
+    (void)from;
+    (void)seconds;
+}
+
+void mc_cpu_describe(struct mc_str *out)
+{
+    (void)out;
+}
+
+/* ---- GPUs ---- */
+
+static struct mc_device *start(const char *device)
+{
+    (void)device;
+    absent("GPUs");
+    return NULL;
+}
+
+const struct mc_backend mc_backend_cuda = { .name = "cuda", .numbered = true, .start = start };
+const struct mc_solver *const mc_conv_cuda_solvers[] = { NULL };
+const struct mc_solver *const mc_gemm_cuda_solvers[] = { NULL };
+
+/* ---- portable sums: the flag portable is refused where a product or a convolution is planned ---- */
+
+static double last(const struct mc_problem *p)
+{
+    return p->options.portable ? 0 : 1e30;
+}
+
+static struct mc_plan *no_plan(const struct mc_problem *p)
+{
+    (void)p;
+    absent("portable sums (the flag portable)");
+    return NULL;
+}
+
+const struct mc_solver mc_gemm_portable = { .name = "portable", .portable = true, .estimate = last,
+                                            .plan = no_plan };
+const struct mc_solver mc_conv_portable = { .name = "portable", .portable = true, .estimate = last,
+                                            .plan = no_plan };

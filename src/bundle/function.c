@@ -7,8 +7,11 @@
 #include "op/op.h"
 #include <stdlib.h>
 
-static void inputs(struct mc_wire *w, const struct mc_function *f, struct mc_input_info *list, int n)
+static void inputs(struct mc_wire *w, struct mc_function *f, struct mc_input_info *list, int n)
 {
+    if (f) { /* mc_function_set may change defaults */
+        pthread_mutex_lock(&f->lock);
+    }
     for (int i = 0; i < n && mc_wire_good(w); i++) {
         const char *name = f ? f->input[i].name : NULL;
         mc_wire_text(w, &name);
@@ -19,6 +22,9 @@ static void inputs(struct mc_wire *w, const struct mc_function *f, struct mc_inp
         if (w->reading && mc_wire_good(w) && !name) {
             mc_wire_fail(w, "an input has no name");
         }
+    }
+    if (f) {
+        pthread_mutex_unlock(&f->lock);
     }
 }
 
@@ -170,9 +176,10 @@ static int by_key(const void *a, const void *b)
 }
 
 /* The solvers that the shape plans of f were made of, each problem once. */
-static bool collect_chosen(const struct mc_function *f, struct mc_arena *a, mc_chosen_list *list)
+static bool collect_chosen(struct mc_function *f, struct mc_arena *a, mc_chosen_list *list)
 {
     bool good = true;
+    pthread_mutex_lock(&f->lock); /* calls make and drop plans */
     for (const struct mc_shape_plan *p = f->plans; p; p = p->next) {
         for (size_t i = 0; i < f->code->program.step.n; i++) {
             const struct mc_heavy *h = p->step[i].heavy;
@@ -180,6 +187,7 @@ static bool collect_chosen(const struct mc_function *f, struct mc_arena *a, mc_c
             good = good && (!h || !h->pooled || mc_plan_chosen(h->pooled, a, list));
         }
     }
+    pthread_mutex_unlock(&f->lock);
     size_t n = 0;
     if (list->n) {
         qsort(list->at, list->n, sizeof *list->at, by_key);
@@ -205,7 +213,7 @@ static void chosen_solver(struct mc_wire *w, struct mc_chosen_solver *c)
 
 /* They hold for the processor and the number of threads that they were timed with; elsewhere they are
  * ignored. */
-static void solvers(struct mc_wire *w, const struct mc_function *f, struct mc_code_unit *u)
+static void solvers(struct mc_wire *w, struct mc_function *f, struct mc_code_unit *u)
 {
     struct mc_arena arena = { 0 };
     mc_chosen_list list = { 0 };

@@ -6,20 +6,54 @@
  * Invariant: each node of the file is a new node of the graph, so that numbers of nodes stand for nodes. */
 #include "bundle/bundle.h"
 #include "op/op.h"
+#include <stdlib.h>
 
 /* ---- variables ---- */
 
-static void variable(struct mc_wire *w, struct mc_shared **at)
+/* What calls may change of a variable. */
+struct state { mc_array *value; int streams; };
+
+static int by_address(const void *a, const void *b)
+{
+    const uintptr_t x = (uintptr_t) * (struct mc_shared *const *)a,
+                    y = (uintptr_t) * (struct mc_shared *const *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The states of all variables at one moment: after a call, or before it.  Locks them as calls do. */
+static mc_status states_of(const struct mc_bundle_shared *s, struct state *state)
+{
+    struct mc_shared **sorted = mc_alloc(((size_t)s->n + 1) * sizeof *sorted, "bundle");
+    mc_status status = sorted ? MC_OK : MC_EMEMORY;
+    if (sorted && s->n) {
+        memcpy(sorted, s->at, (size_t)s->n * sizeof *sorted);
+        qsort(sorted, (size_t)s->n, sizeof *sorted, by_address);
+    }
+    for (int i = 0; sorted && i < s->n; i++) {
+        pthread_mutex_lock(&sorted[i]->lock);
+    }
+    for (int i = 0; i < s->n && status == MC_OK; i++) {
+        state[i] = (struct state){ mc_array_copy(s->at[i]->value), s->at[i]->random };
+        status = state[i].value ? MC_OK : mc_last_status();
+    }
+    for (int i = s->n; sorted && i-- > 0;) {
+        pthread_mutex_unlock(&sorted[i]->lock);
+    }
+    mc_free(sorted);
+    return status;
+}
+
+static void variable(struct mc_wire *w, struct mc_shared **at, const struct state *state)
 {
     struct mc_shared *s = *at;
     const char *name = w->reading ? NULL : s->name;
     struct mc_type type = w->reading ? (struct mc_type){ 0 } : s->type;
-    mc_array *value = w->reading ? NULL : s->value;
+    mc_array *value = state->value;
     mc_wire_text(w, &name);
     mc_wire_type(w, &type);
     mc_wire_array(w, &value);
     const bool random = mc_wire_bool(w, !w->reading && s->is_random);
-    const int streams = mc_wire_int(w, w->reading ? 0 : s->random, 0, INT32_MAX);
+    const int streams = mc_wire_int(w, state->streams, 0, INT32_MAX);
     if (!w->reading) {
         return;
     }
@@ -52,15 +86,17 @@ void mc_wire_shared(struct mc_wire *w, struct mc_bundle_shared *s)
 {
     s->n = mc_wire_int(w, s->n, 0, INT32_MAX);
     s->at = mc_wire_list(w, s->at, s->n, sizeof *s->at);
-    for (int i = 0; i < s->n && mc_wire_good(w); i++) {
-        if (!w->reading) {
-            pthread_mutex_lock(&s->at[i]->lock);
-        }
-        variable(w, &s->at[i]);
-        if (!w->reading) {
-            pthread_mutex_unlock(&s->at[i]->lock);
-        }
+    struct state *state = mc_wire_good(w) ? mc_calloc((size_t)s->n + 1, sizeof *state, "bundle") : NULL;
+    if (mc_wire_good(w)) {
+        w->status = !state ? MC_EMEMORY : w->reading ? MC_OK : states_of(s, state);
     }
+    for (int i = 0; i < s->n && mc_wire_good(w); i++) {
+        variable(w, &s->at[i], &state[i]);
+    }
+    for (int i = 0; i < s->n && state; i++) {
+        mc_array_unref(&state[i].value);
+    }
+    mc_free(state);
 }
 
 /* ---- nodes ---- */

@@ -12,7 +12,7 @@ const char export_options[] =
     "  --batch N,N   how many examples a call takes, 1 by default; a function for each number, as FILE_predict_32\n"
     "  --train       a training step too, FILE_train, for the last number of --batch\n"
     "  --parameters FILE  the parameters in this file, which FILE_load reads, not in the C file\n"
-    "The file needs libc and libm alone: cc -O3 -march=native -c FILE.c\n";
+    "The file needs libc and libm alone: cc -O3 -march=native -c FILE.c; with -fopenmp calls use several threads\n";
 
 static bool has(const long *batch, int n, long value)
 {

@@ -51,7 +51,9 @@ static void has(const char *name, const char *words)
 static void compiles(const char *name)
 {
     static const char *const compilers[] = { "gcc -x c -std=c99", "clang -x c -std=c99", "g++ -x c++ -std=c++11",
-                                             "clang++ -x c++ -std=c++11", "gcc -x c" };
+                                             "clang++ -x c++ -std=c++11", "gcc -x c", "gcc -x c -std=c99 -fopenmp",
+                                             "clang -x c -std=c99 -fopenmp", "g++ -x c++ -std=c++11 -fopenmp",
+                                             "clang++ -x c++ -std=c++11 -fopenmp" };
     char command[1024];
     for (size_t i = 0; i < NELEM(compilers); i++) {
         const int word = (int)strcspn(compilers[i], " ");

@@ -12,7 +12,7 @@ const char export_options[] =
     "  --batch N,N   how many examples a call takes, 1 by default; a function for each number, as FILE_predict_32\n"
     "  --train       a training step too, FILE_train, for the last number of --batch\n"
     "  --parameters FILE  the parameters in this file, which FILE_load reads, not in the C file\n"
-    "The file needs libc and libm alone: cc -O3 -march=native -c FILE.c\n";
+    "The file needs libc and libm alone: cc -O3 -march=native -c FILE.c; with -fopenmp calls use several threads\n";
 
 /* Appends "x[32, 784]", a node's name and sizes, with `batch` for its first axis. */
 static void add_sizes(struct text *out, const char *name, int rank, const int64_t *dims, long batch)

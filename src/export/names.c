@@ -19,9 +19,10 @@ static const char *const reserved[] = {
     "arena", "failed", "in", "int16_t", "int32_t", "int64_t", "int8_t", "memory", "model", "out",
     "own_memory", "size_t", "uint16_t", "uint32_t", "uint64_t", "uint8_t", "uintptr_t",
     /* macros: of the file, of headers, of compilers in their own dialect of C */
-    "FORCE_INLINE", "HUGE_VAL", "HUGE_VALF", "HUGE_VALL", "INDEPENDENT", "INFINITY", "INLINE",
-    "IN_REGISTER", "LANES", "LEVEL", "NAN", "NAME", "NAME_", "NEXT_STEP", "NULL", "PANEL", "R", "S",
-    "SIXTEEN_LANES", "TARGET", "UNROLL", "V", "WIDTH", "errno", "i386", "linux", "math_errhandling", "unix",
+    "ALONE", "FORCE_INLINE", "HUGE_VAL", "HUGE_VALF", "HUGE_VALL", "INDEPENDENT", "INFINITY", "INLINE",
+    "IN_REGISTER", "LANES", "LEVEL", "NAN", "NAME", "NAME_", "NEXT_STEP", "NULL", "PANEL", "PARALLEL",
+    "PARALLEL_ELEMENTS", "PARALLEL_WORK", "PRAGMA", "R", "S", "SHARED_LOOP", "SIXTEEN_LANES", "TARGET",
+    "UNROLL", "V", "WIDTH", "WORTH", "errno", "i386", "linux", "math_errhandling", "unix",
 };
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }

@@ -220,6 +220,10 @@ struct mc_kernel_launch {
     /* fold, NULL: the numbers n[0] and n[3].  Else names of variables, for what differs from chunk to
      * chunk. */
     const char *count, *first;
+    /* A line before loop `shared`, 0 or 1, which threads share; NULL: none. */
+    const char *parallel;
+    int shared;
+    const char *each_row;       /* a line at the start of each row; NULL: none */
 };
 /* Prints the loops of k, which is no vector kernel, as a block without a function around it.  Counts, strides
  * and addresses are those of the launch; loops of one iteration are omitted.  A kernel that checks indices or

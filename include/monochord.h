@@ -732,6 +732,7 @@ MC_API uint32_t mc_node_id(const mc_node *n);
 
 /* Texts of const char * live as long as the function.  Times count calls of functions with .profile only. */
 
+MC_API const char *mc_function_name(const mc_function *f); /* the spec's name, else "function" */
 MC_API int mc_function_ninputs(const mc_function *f);  /* the number of its inputs */
 /* The number of its results; a tuple counts as all of its items. */
 MC_API int mc_function_noutputs(const mc_function *f);

@@ -14,6 +14,11 @@ int mc_function_noutputs(const mc_function *f)
     return f ? f->code->program.noutput : 0;
 }
 
+const char *mc_function_name(const mc_function *f)
+{
+    return f ? f->name : "";
+}
+
 const char *mc_function_input_name(const mc_function *f, int i)
 {
     return f && i >= 0 && i < f->code->program.ninput ? f->input[i].name : "";

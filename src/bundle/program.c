@@ -81,7 +81,7 @@ static void kernel(struct mc_wire *w, struct mc_kernel *k)
         kernel_operand(w, &k->operand.at[i], values);
     }
     if (w->reading && mc_wire_good(w)) {
-        mc_kernel_analyse(k);
+        w->status = mc_kernel_analyse(k);
         k->bounded = bounded; /* how a function was printed, only its printer knows */
     }
 }

@@ -89,7 +89,7 @@ typedef void mc_kernel_fn(char *const *p, const int64_t *s, const int64_t *n, in
 enum { KERNEL_COLUMNS = 512 }; /* columns that a column kernel computes at a time */
 
 int  mc_kernel_add(struct mc_kernel *k, struct mc_kval v);       /* equal values are one; -1: out of memory */
-void mc_kernel_analyse(struct mc_kernel *k);                     /* sets the fields that are derived */
+mc_status mc_kernel_analyse(struct mc_kernel *k);                /* sets the fields that are derived */
 void mc_kernel_free(struct mc_kernel *k);
 /* is their text the same, except for the names? */
 bool mc_kernel_same(const struct mc_kernel *a, const struct mc_kernel *b);

@@ -25,7 +25,7 @@ struct mc_bundle_header {
     uint64_t sums[2];           /* checksums of the description, of the blobs */
 };
 /* A checksum of bytes that are added one piece after another.  A changed bit changes it. */
-enum { MC_BUNDLE_LANES = 4 };
+enum { MC_BUNDLE_LANES = 8 };
 struct mc_bundle_sum {
     uint64_t lane[MC_BUNDLE_LANES], n;
     char rest[MC_BUNDLE_LANES * 8];

@@ -8,14 +8,20 @@
 
 /* ---- checksums ---- */
 
-static void mix(struct mc_bundle_sum *s, const char *p)
+/* Adds whole blocks of MC_BUNDLE_LANES words; returns what is left of p.  No lane waits for another. */
+static const char *mix(struct mc_bundle_sum *s, const char *p, size_t blocks)
 {
-    uint64_t word[MC_BUNDLE_LANES];
-    memcpy(word, p, sizeof word);
-    for (int i = 0; i < MC_BUNDLE_LANES; i++) { /* no lane waits for another */
-        s->lane[i] = (s->lane[i] ^ word[i]) * UINT64_C(0xff51afd7ed558ccd);
-        s->lane[i] ^= s->lane[i] >> 29;
+    uint64_t lane[MC_BUNDLE_LANES], word[MC_BUNDLE_LANES];
+    memcpy(lane, s->lane, sizeof lane);
+    for (; blocks; blocks--, p += sizeof word) {
+        memcpy(word, p, sizeof word);
+        for (int i = 0; i < MC_BUNDLE_LANES; i++) { /* each of the three operations can be undone */
+            const uint64_t x = lane[i] ^ word[i];
+            lane[i] = (x << 29 | x >> 35) * UINT64_C(0xff51afd7ed558ccd);
+        }
     }
+    memcpy(s->lane, lane, sizeof lane);
+    return p;
 }
 
 void mc_bundle_sum_add(struct mc_bundle_sum *s, const char *p, size_t n)
@@ -25,14 +31,13 @@ void mc_bundle_sum_add(struct mc_bundle_sum *s, const char *p, size_t n)
     if (some) {
         memcpy(s->rest + have, p, some);
         if (have + some == sizeof s->rest) {
-            mix(s, s->rest);
+            mix(s, s->rest, 1);
         }
         p += some;
         n -= some;
     }
-    for (; n >= sizeof s->rest; p += sizeof s->rest, n -= sizeof s->rest) {
-        mix(s, p);
-    }
+    p = mix(s, p, n / sizeof s->rest);
+    n %= sizeof s->rest;
     if (n) {
         memcpy(s->rest, p, n);
     }

@@ -641,7 +641,7 @@ typedef struct mc_bundle_spec { /* what mc_bundle_save writes; fields that are l
     mc_function *const *function; /* variables that they share are shared in the file too */
     /* The sets of instructions that kernels are compiled for, in order of preference: words among avx512,
      * avx2, sse2, native, with commas.  A load takes the first that its processor has.  NULL: native, what
-     * this processor has. */
+     * this processor has.  The flag cpu.isa limits what a processor has, here and there. */
     const char *isa;
     int nnote;
     const mc_bundle_note *note;

@@ -377,7 +377,8 @@ TEST(copies_of_a_loaded_function)
 
 static const char model[] =
     "input 2x9x9\nconv1 = conv 6 3x3 tanh\npool 2x2\nconv2 = conv 5 2x2 rectify pad=1\nbatch_norm\n"
-    "branch = conv 4 1x1 linear\nglobal_pool\ndense 7 tanh from=branch\ndropout 0.5\nconcat dropout1 global_pool1\n"
+    "branch = conv 4 1x1 linear\nglobal_pool\ndense 7 tanh from=branch\ndropout 0.5\n"
+    "concat dropout1 global_pool1\n"
     "dense 3 softmax\nrule adam rate=0.01\n";
 
 static void same_steps(mc_function *f, mc_function *h)

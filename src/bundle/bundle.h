@@ -18,9 +18,9 @@ enum { MC_BUNDLE_ALIGN = 64, MC_BUNDLE_FORMAT = 1 };
 struct mc_bundle_header {
     char magic[8];              /* "MCBUNDLE" */
     uint32_t format, order;     /* order: 1, as this machine stores it */
-    char version[16];           /* MC_VERSION */
+    char version[16];           /* MC_VERSION, then zeros */
     /* bytes of the description, which follows; of the whole file.  Blobs begin at the first aligned offset
-     * after the description. */
+     * after the description; between them are zeros. */
     uint64_t description, size;
     uint64_t sums[2];           /* checksums of the description, of the blobs */
 };
@@ -85,6 +85,8 @@ void mc_wire_node(struct mc_wire *w, const struct mc_bundle_nodes *nodes, mc_nod
 /* Reading: p->graph is set, the rest is empty. */
 void mc_wire_program(struct mc_wire *w, struct mc_program *p, const struct mc_bundle_shared *s);
 /* ---- function.c ---- */
+/* MC_EARG: a word of the list is no set of instructions. */
+mc_status mc_bundle_isa(const char *isa);
 /* isa: the sets of instructions to write.  Reading makes *f. */
 void mc_wire_function(struct mc_wire *w, mc_function **f, const struct mc_bundle_shared *s, const char *isa);
 

@@ -117,12 +117,17 @@ mc_status mc_bundle_save(const mc_bundle_spec *spec)
             return mc_fail(MC_EARG, "bundle_save: function %d is NULL", i);
         }
     }
+    if (spec->nnote < 0) {
+        return mc_fail(MC_EARG, "bundle_save: %d notes", spec->nnote);
+    }
     for (int i = 0; i < spec->nnote; i++) {
         if (!spec->note || !spec->note[i].key || !spec->note[i].text) {
             return mc_fail(MC_EARG, "bundle_save: note %d has no %s", i,
                            spec->note && spec->note[i].key ? "text" : "key");
         }
     }
+    const char *isa = spec->isa ? spec->isa : "native";
+    TRY(mc_bundle_isa(isa));
     mc_str_addf(&what, "bundle '%s'", spec->path);
     int n = spec->nfunction;
     struct mc_wire w = { .what = what.s ? what.s : "bundle" };
@@ -131,7 +136,7 @@ mc_status mc_bundle_save(const mc_bundle_spec *spec)
     if (mc_wire_good(&w)) {
         memcpy(f, spec->function, (size_t)n * sizeof *f);
         notes(&w, &(struct notes){ (mc_bundle_note *)spec->note, spec->nnote });
-        contents(&w, &shared, f, &n, n, spec->isa ? spec->isa : "native");
+        contents(&w, &shared, f, &n, n, isa);
     }
     mc_status s = w.status < 0 ? w.status : w.out.bad ? MC_EMEMORY : write_file(&w, spec->path);
     mc_wire_free(&w);
@@ -170,14 +175,23 @@ static void release(void *arg)
     }
 }
 
+static bool all_zeros(const char *p, size_t n)
+{
+    while (n && !*p) {
+        p++, n--;
+    }
+    return n == 0;
+}
+
 /* NULL: the file is as it was written. */
 static const char *flaw_of_header(const struct image *m, const struct mc_bundle_header *h)
 {
     if (m->n < sizeof *h || memcmp(h->magic, magic, sizeof magic) != 0) {
         return "is no bundle";
     }
-    if (h->format != MC_BUNDLE_FORMAT || h->order != 1 ||
-        strncmp(h->version, MC_VERSION, sizeof h->version) != 0) {
+    const size_t version = strlen(MC_VERSION);
+    if (h->format != MC_BUNDLE_FORMAT || h->order != 1 || memcmp(h->version, MC_VERSION, version) != 0 ||
+        !all_zeros(h->version + version, sizeof h->version - version)) {
         return "was made by another version of Monochord or on another kind of machine; save it again";
     }
     if (h->size != m->n || h->description > m->n - sizeof *h ||
@@ -185,8 +199,9 @@ static const char *flaw_of_header(const struct image *m, const struct mc_bundle_
         return "is incomplete";
     }
     const char *text = m->data + sizeof *h;
-    const size_t front = aligned(sizeof *h + (size_t)h->description);
-    if (mc_bundle_checksum(text, (size_t)h->description) != h->sums[0] ||
+    const size_t end = sizeof *h + (size_t)h->description, front = aligned(end);
+    if (!all_zeros(m->data + end, front - end) ||
+        mc_bundle_checksum(text, (size_t)h->description) != h->sums[0] ||
         mc_bundle_checksum(m->data + front, m->n - front) != h->sums[1]) {
         return "is damaged: a checksum differs";
     }

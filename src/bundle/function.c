@@ -93,12 +93,9 @@ static void write_level(struct mc_wire *w, const struct mc_function *f, const ch
 {
     struct mc_str needs = { 0 };
     struct mc_kernel_set set = { .level = level };
-    if (!mc_cpu_level(level, &needs)) {
-        w->status = mc_fail(MC_EARG, "%s: there is no instruction set '%s'; there are native%s", w->what,
-                            level, mc_cpu_level("sse2", &needs) ? ", avx512, avx2 and sse2" : "");
-    }
+    mc_cpu_level(level, &needs);
     const char *flags = needs.s ? needs.s : "";
-    w->status = w->status < 0 ? w->status : mc_kernel_set_make(&set, &f->code->program, flags);
+    w->status = needs.bad ? MC_EMEMORY : mc_kernel_set_make(&set, &f->code->program, flags);
     mc_wire_text(w, &level);
     mc_wire_text(w, &flags);
     if (mc_wire_good(w)) {
@@ -112,13 +109,13 @@ static void write_level(struct mc_wire *w, const struct mc_function *f, const ch
     mc_str_free(&needs);
 }
 
-/* Loads the libraries of the first set that this processor has; lists those that it lacks. */
-static void read_level(struct mc_wire *w, struct mc_code_unit *u, bool *found, struct mc_str *lacks)
+/* Loads the libraries of the first set that this processor has; adds the name of the set to the list. */
+static void read_level(struct mc_wire *w, struct mc_code_unit *u, bool *found, struct mc_str *sets)
 {
     const char *level = NULL, *needs = NULL;
     mc_wire_text(w, &level);
     mc_wire_text(w, &needs);
-    mc_str_addf(lacks, "%s%s", lacks->n ? ", " : "", level ? level : "");
+    mc_str_addf(sets, "%s%s", sets->n ? ", " : "", level ? level : "");
     const bool use = mc_wire_good(w) && !*found && needs && mc_cpu_has(needs);
     forms(w, NULL, &u->program, use);
     const int n = mc_wire_int(w, 0, 0, MC_TEXTS);
@@ -128,42 +125,64 @@ static void read_level(struct mc_wire *w, struct mc_code_unit *u, bool *found, s
     *found |= use;
 }
 
-/* A comma-separated list; copies the next word and moves on. */
-static bool next_word(const char **list, char word[16])
+/* Copies the first word of a comma-separated list.  What follows it; NULL: nothing. */
+static const char *next_word(const char *list, char word[64])
 {
-    const size_t n = strcspn(*list, ",");
-    mc_snprintf(word, 16, "%.*s", (int)MC_MIN(n, 15), *list);
-    *list += n;
-    *list += **list == ',';
-    return n > 0;
+    const size_t n = strcspn(list, ",");
+    mc_snprintf(word, 64, "%.*s", (int)MC_MIN(n, 63), list);
+    return list[n] ? list + n + 1 : NULL;
+}
+
+mc_status mc_bundle_isa(const char *isa)
+{
+    char word[64];
+    for (const char *at = isa; at;) {
+        struct mc_str flags = { 0 };
+        at = next_word(at, word);
+        const bool known = mc_cpu_level(word, &flags), several = !known && mc_cpu_level("sse2", &flags);
+        mc_str_free(&flags);
+        if (!*word) {
+            return mc_fail(MC_EARG, "bundle_save: an empty word of isa = \"%s\" names no instruction set",
+                           isa);
+        }
+        if (!known) {
+            return mc_fail(MC_EARG, "bundle_save: there is no instruction set '%s'; there are native%s", word,
+                           several ? ", avx512, avx2 and sse2" : "");
+        }
+    }
+    return MC_OK;
 }
 
 static void kernels(struct mc_wire *w, const struct mc_function *f, struct mc_code_unit *u, const char *isa)
 {
-    char word[16];
+    char word[64];
     int levels = 0;
     bool found = false;
-    struct mc_str lacks = { 0 };
-    for (const char *at = isa; f && next_word(&at, word);) {
+    struct mc_str sets = { 0 };
+    for (const char *at = isa; at; at = next_word(at, word)) {
         levels++;
     }
     levels = mc_wire_int(w, levels, 0, INT32_MAX);
     for (int i = 0; i < levels && mc_wire_good(w); i++) {
         if (f) {
-            next_word(&isa, word);
+            isa = next_word(isa, word);
             write_level(w, f, word);
         } else {
-            read_level(w, u, &found, &lacks);
+            read_level(w, u, &found, &sets);
         }
     }
     if (w->reading && mc_wire_good(w) && levels && !found) {
         w->status = mc_fail(
             MC_EFORMAT,
-            "%s has kernels for other processors only; save it with the instruction sets that "
-            "are needed: isa = \"avx512,avx2,sse2\"",
-            w->what);
+            "%s has kernels for other processors only (%s); save it with the instruction sets "
+            "that are needed: isa = \"avx512,avx2,sse2\"",
+            w->what, sets.s ? sets.s : "");
     }
-    if (w->reading && mc_wire_good(w) && mc_find_kernels(u) < 0) {
+    mc_str_free(&sets);
+    const mc_status s = w->reading && mc_wire_good(w) ? mc_find_kernels(u) : MC_OK;
+    if (s == MC_EMEMORY) {
+        w->status = s;
+    } else if (s < 0) {
         mc_wire_fail(w, mc_last_error());
     }
 }
@@ -241,13 +260,23 @@ static void solvers(struct mc_wire *w, struct mc_function *f, struct mc_code_uni
 
 /* ---- functions ---- */
 
+static bool lacks_kernels(const struct mc_code_unit *u)
+{
+    bool lacks = u->uncompiled;
+    for (size_t i = 0; i < u->program.step.n && u->mode != MODE_FAST_COMPILE; i++) {
+        lacks |= u->program.step.at[i].kernel && !u->fn[i];
+    }
+    return lacks;
+}
+
 static mc_status may_save(const struct mc_wire *w, const struct mc_function *f)
 {
     const struct mc_code_unit *u = f->code;
-    const char *why = u->mode == MODE_DEBUG ? "its mode is DEBUG; compile it in mode FAST_RUN"
-                      : u->uncompiled       ? "it was compiled without a C compiler"
-                                            : NULL;
-    if (!why && u->backend != &mc_backend_cpu) {
+    const bool host = u->backend == &mc_backend_cpu;
+    const char *why = u->mode == MODE_DEBUG      ? "its mode is DEBUG; compile it in mode FAST_RUN"
+                      : host && lacks_kernels(u) ? "it was compiled without a C compiler"
+                                                 : NULL;
+    if (!why && !host) {
         return mc_fail(MC_EUNSUPPORTED, "%s: %s is for the device %s; compile it with the flag device=cpu",
                        w->what, f->name, u->device->name);
     }
@@ -316,7 +345,7 @@ static void function(struct mc_wire *w, mc_function **at, struct mc_code_unit *u
     } else {
         inputs(w, f, in, ninput);
         outputs(w, f, out, names, noutput);
-        kernels(w, f, u, u->mode == MODE_FAST_COMPILE ? "" : isa);
+        kernels(w, f, u, u->mode == MODE_FAST_COMPILE ? NULL : isa);
         solvers(w, f, u);
     }
     if (w->reading && mc_wire_good(w)) {

@@ -197,7 +197,7 @@ bool mc_cpu_level(const char *name, struct mc_str *flags)
         { "avx512", YMM | ZMM }, { "avx2", YMM }, { "sse2", 0 },
     };
     if (strcmp(name, "native") == 0) {
-        mc_str_add(flags, level(0)->flags);
+        mc_str_add(flags, mc_cpu_flags());
         return true;
     }
     for (size_t i = 0; i < NELEM(named) && X86; i++) {

@@ -1,4 +1,5 @@
-/* bundle.c: a network learns for some steps and is saved as a bundle; another process goes on where it stopped:
+/* bundle.c: a network learns for some steps and is saved as a bundle; another process goes on where it
+ * stopped:
  *
  *     bundle save ring.mcf
  *     bundle load ring.mcf

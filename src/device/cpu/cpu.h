@@ -16,7 +16,8 @@ struct mc_cpu {
 const struct mc_cpu *mc_cpu(void);
 const char *mc_cpu_flags(void);  /* compiler flags that match: "-mavx2 -mfma ... -mprefer-vector-width=512" */
 /* Adds the compiler flags of a set of instructions: "avx512", "avx2", "sse2", whether this CPU has it or not;
- * "native": what this CPU has, limited by the flag cpu.isa.  False: there is no such set on this kind of processor. */
+ * "native": what this CPU has, limited by the flag cpu.isa.  False: there is no such set on this kind of
+ * processor. */
 bool mc_cpu_level(const char *name, struct mc_str *flags);
 /* Does this CPU, limited by the flag cpu.isa, run code that was compiled with these flags? */
 bool mc_cpu_has(const char *flags);

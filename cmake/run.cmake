@@ -1,4 +1,4 @@
-# run.cmake: libmonochord-run, which calls compiled functions on the CPU, without the compiler.
+# run.cmake: libmonochord-run, which loads compiled functions and calls them on the CPU, without the compiler.
 #
 # It is made of the library's own files, less those that only compile functions, or that serve GPUs.
 # src/run/absent.c defines what the rest still names of these.  A file that comes to name more of them does not
@@ -51,11 +51,6 @@ add_library(monochord_run SHARED ${run_objects})
 set_target_properties(monochord_run PROPERTIES VERSION ${version} SOVERSION 0)
 exports(monochord_run abi/monochord_run.txt)
 target_link_options(monochord_run PRIVATE -Wl,--gc-sections -Wl,-Bsymbolic -Wl,-z,defs)
-# A loader of functions will reach these.
-foreach(symbol function_new node_make node_const input_sized shared_node item op_find kernel_analyse backend_cpu
-        find_kernels library_open program_free)
-    target_link_options(monochord_run PRIVATE -Wl,-u,mc_${symbol})
-endforeach()
 add_library(monochord_run_static STATIC ${run_objects})
 foreach(lib monochord_run monochord_run_static)
     target_link_libraries(${lib} PRIVATE ${system})

@@ -1,4 +1,4 @@
-/* points.h: the data of export.c, exported_main.c and exported_main.cpp: points of a square, and which of
+/* points.h: the data of bundle.c, export.c, exported_main.c and exported_main.cpp: points of a square, and which of
  * them lie in a ring.
  *
  * Invariant: every compiler gives the same numbers: coordinates are n / 128, labels follow from integers. */

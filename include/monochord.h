@@ -628,6 +628,37 @@ MC_API mc_status mc_export(const mc_export_spec *spec);
 /* mc_export without a file of parameters. */
 MC_API mc_status mc_export_c(const char *path, int n, const mc_export_function *functions);
 
+/* ------------------------------------------------------------------------------ bundles ---- */
+
+/* A bundle is a file of compiled functions: their steps, their kernels as machine code, the solvers that were
+ * measured, the values of their variables.  Loading it takes no compiler, no cache and no wisdom.  It holds
+ * machine code: load only files that you trust, as with shared libraries. */
+
+typedef struct mc_bundle_note { const char *key, *text; } mc_bundle_note; /* texts that go along */
+typedef struct mc_bundle_spec { /* what mc_bundle_save writes; fields that are left out are 0 or NULL */
+    const char *path;
+    int nfunction;
+    mc_function *const *function; /* variables that they share are shared in the file too */
+    /* The sets of instructions that kernels are compiled for, in order of preference: words among avx512,
+     * avx2, sse2, native, with commas.  A load takes the first that its processor has.  NULL: native, what
+     * this processor has.  The flag cpu.isa limits what a processor has, here and there. */
+    const char *isa;
+    int nnote;
+    const mc_bundle_note *note;
+} mc_bundle_spec;
+/* Writes the file as a whole, or nothing.  MC_EUNSUPPORTED: a function that cannot be saved; the message says
+ * why. */
+MC_API mc_status mc_bundle_save(const mc_bundle_spec *spec);
+/* Makes the first n functions of the file, in the order in which they were saved; functions[i] becomes the
+ * caller's.  Returns how many functions the file has; on an error none is made.  MC_EFORMAT: the file is no
+ * bundle, damaged, of another version, or for another processor. */
+MC_API int mc_bundle_load(const char *path, int n, mc_function **functions);
+/* The text of that key; to mc_text_free.  NULL: there is none, or the file is no bundle. */
+MC_API char *mc_bundle_text(const char *path, const char *key);
+/* The same for one function. */
+MC_API mc_status mc_function_save(mc_function *f, const char *path);
+MC_API mc_function *mc_function_load(const char *path); /* NULL: mc_last_error says why */
+
 /* -------------------------------------------------------------------------- random streams ---- */
 
 /* Counter-based: the same numbers on every device and for every number of threads.  A stream is a
@@ -701,10 +732,17 @@ MC_API uint32_t mc_node_id(const mc_node *n);
 
 /* Texts of const char * live as long as the function.  Times count calls of functions with .profile only. */
 
+MC_API const char *mc_function_name(const mc_function *f); /* the spec's name, else "function" */
 MC_API int mc_function_ninputs(const mc_function *f);  /* the number of its inputs */
 /* The number of its results; a tuple counts as all of its items. */
 MC_API int mc_function_noutputs(const mc_function *f);
 MC_API int mc_function_nsteps(const mc_function *f);   /* the number of steps that a call runs */
+MC_API const char *mc_function_input_name(const mc_function *f, int i);  /* of input i; "": there is none */
+MC_API const char *mc_function_output_name(const mc_function *f, int i); /* of result i; "": it has none */
+MC_API int mc_function_nshared(const mc_function *f);  /* the number of variables that it reads or updates */
+/* Variable i, in the order of names; it belongs to the function.  NULL: there is none. */
+MC_API mc_shared *mc_function_shared(const mc_function *f, int i);
+MC_API mc_shared *mc_function_shared_named(const mc_function *f, const char *name); /* NULL: there is none */
 typedef struct mc_step_info { /* one step */
     const char *kind;   /* "kernel", "gemm", "host", "copy" */
     const char *name;   /* what it is for, by labels, variables and results: "conv1 forward", "update of W" */

@@ -6,8 +6,9 @@ build=${1:-build}
 so=$build/libmonochord-run.so
 [ -e "$so" ] || { echo "runtime: this build has none"; exit 0; }
 most=1000000
-stripped=$(mktemp)
-trap 'rm -f "$stripped"' EXIT
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+stripped=$work/stripped.so
 strip -o "$stripped" "$so"
 bytes=$(wc -c <"$stripped")
 # The bar is for gcc on x86-64.
@@ -24,7 +25,16 @@ starts=$(nm -D -u "$so" | sed 's/@.*//' | awk '{ print $NF }' | grep -xE 'v?fork
 [ -z "$starts" ] || { echo "runtime: it starts programs: $(tr '\n' ' ' <<<"$starts")"; exit 1; }
 needs=$(objdump -p "$so" | awk '$1 == "NEEDED" { print $2 }' | grep -vE '^(libc|libm|libdl|libpthread|ld-linux.*|libc\.musl.*)\.so' || true)
 [ -z "$needs" ] || { echo "runtime: it needs $needs"; exit 1; }
-"$build/test_monochord_run"
-"$build/test_monochord_run_static"
+# What libmonochord compiled, called, and saved at each level of instructions that this processor has.
+calls=0
+for isa in avx512 avx2 sse2; do
+    export MONOCHORD_FLAGS=cpu.isa=$isa MONOCHORDRC=/dev/null
+    "$build/test_runtime_save" "$work"
+    for program in test_monochord_run test_monochord_run_static; do
+        said=$("$build/$program" "$work") || { echo "runtime: $program, $isa: $said"; exit 1; }
+        calls=$((calls + 1))
+    done
+done
+unset MONOCHORD_FLAGS
 said=$("$build/monochord_run_tests" --jobs "${JOBS:-2}") || { echo "runtime: $said"; exit 1; }
-echo "runtime: $bytes bytes; $(tail -n 1 <<<"$said")"
+echo "runtime: $bytes bytes; $calls programs gave the bits of libmonochord; $(tail -n 1 <<<"$said")"

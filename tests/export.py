@@ -9,11 +9,12 @@
 
 A case is exported, compiled as a shared library with all warnings as errors, and called through ctypes beside the
 function itself under the flag `portable`: results and variables must have the same bytes.  Each case takes the next of
-the compilers and instruction sets in WAYS.  A refusal (unsupported) is counted; it must name an op and write nothing.
+the compilers and instruction sets in WAYS; those with OpenMP run on three threads.  A refusal (unsupported) is counted; it must name an op and write nothing.
 Needs NumPy; the library is build/libmonochord.so, or the one that MC_LIBRARY names.
 """
 import argparse
 import ctypes
+import functools
 import os
 import platform
 import random
@@ -55,7 +56,8 @@ for _name, _returns, _takes in (("mc_export_c", I, [S, I, P]), ("mc_net_new", P,
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 LANGUAGES = {"gcc": ["-std=c99"], "clang": ["-std=c99"], "g++": ["-x", "c++", "-std=c++11"], "clang++": ["-x", "c++", "-std=c++11"]}
 X86 = platform.machine() in ("x86_64", "AMD64")
-# compiler, flags, whether it multiplies and adds in one step.  PLAIN stands for -DNAME_PLAIN.
+# compiler, flags, whether it multiplies and adds in one step.  PLAIN stands for -DNAME_PLAIN, SHARED for
+# -DNAME_PARALLEL_WORK=0, by which threads share small loops too.
 WAYS = [
     ("gcc", "-O2 -march=native", True),
     ("clang", "-O3 -march=native", True),
@@ -71,7 +73,12 @@ WAYS = [
     ("clang", "-O2 -march=native PLAIN", True),
     ("g++", "-O0 -march=x86-64", False),
     ("gcc", "-O1 -march=native -fsanitize=undefined -fsanitize-undefined-trap-on-error", True),
+    ("gcc", "-O2 -march=native -fopenmp SHARED", True),
+    ("clang", "-O2 -march=native -fopenmp SHARED", True),
+    ("g++", "-O3 -march=x86-64 -fopenmp SHARED", False),
+    ("gcc", "-O2 -march=native -fopenmp SHARED PLAIN", True),
 ]
+os.environ.update(OMP_NUM_THREADS="3", OMP_DYNAMIC="false", OMP_WAIT_POLICY="passive")
 
 
 def fused():
@@ -82,18 +89,29 @@ def fused():
         return False
 
 
+@functools.lru_cache
+def openmp(cc):
+    """Has the compiler OpenMP and its library?"""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "a.c")
+        open(path, "w").write("int main(void)\n{\n#pragma omp parallel\n    {\n    }\n    return 0;\n}\n")
+        return subprocess.run([cc, *LANGUAGES[cc], "-fopenmp", path, "-o", path[:-2]], capture_output=True).returncode == 0
+
+
+@functools.lru_cache
 def ways():
     """Those of WAYS that this machine has."""
-    rows = [w for w in WAYS if shutil.which(w[0]) and (X86 or "x86" not in w[1])]
+    rows = [w for w in WAYS if shutil.which(w[0]) and (X86 or "x86" not in w[1]) and ("-fopenmp" not in w[1] or openmp(w[0]))]
     return [w for w in rows if fused() or not w[2] or "native" in w[1]]
 
 
 def build(path, name, way):
     cc, flags, _ = way
-    words = [f"-D{name.upper()}_PLAIN" if f == "PLAIN" else f for f in flags.split()]
+    macros = {"PLAIN": f"-D{name.upper()}_PLAIN", "SHARED": f"-D{name.upper()}_PARALLEL_WORK=0"}
+    words = [macros.get(f, f) for f in flags.split()]
     out = path[:-2] + "-" + re.sub(r"\W+", "_", f"{cc}{flags}") + ".so"
     obj = out[:-3] + ".o"       # two commands, so that ccache keeps the first one's result
-    for command in ([cc, *LANGUAGES[cc], *WARNINGS, *words, "-fPIC", "-c", path, "-o", obj], [cc, "-shared", obj, "-o", out, "-lm"]):
+    for command in ([cc, *LANGUAGES[cc], *WARNINGS, *words, "-fPIC", "-c", path, "-o", obj], [cc, "-shared", *[f for f in words if f == "-fopenmp"], obj, "-o", out, "-lm"]):
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode or done.stderr:
             raise Wrong(f"{' '.join(command)}\n{done.stderr[:3000]}")
@@ -528,12 +546,16 @@ MODEL_ROWS = {"lenet": (8, 32, 5), "mlp": (8, 32, 3), "alexnet": (16, 2, 1), "vg
 DAY_MODELS = ["lenet", "mlp"]
 # Seeds that found defects: types in one memory, sums of integers that overflow, tails of vectors, comparisons with themselves,
 # counters that nothing reads, products of nothing, phases without taps.
-FOUND = ["program 693/2", "program 20/13", "program 341/3", "program 159/3", "program 227/6", "program 958/6", "net 56", "net 23"]
+FOUND = ["program 693/2", "program 20/13", "program 341/3", "program 159/3", "program 227/6", "program 958/6", "net 56/0", "net 23/9"]
 
 
 def model(name, folder, way):
     by, batch, steps = MODEL_ROWS[name]
-    return run_net(narrow(open(os.path.join(MODELS, name + ".txt")).read(), by), folder, way, batch, steps)
+    wrong = run_net(narrow(open(os.path.join(MODELS, name + ".txt")).read(), by), folder, way, batch, steps)
+    libraries = [open(os.path.join(folder, f), "rb").read() for f in os.listdir(folder) if f.endswith(".so")]
+    if "-fopenmp" in way[1] and not any(start in text for text in libraries for start in (b"GOMP_parallel", b"__kmpc_fork_call")):
+        wrong.append("no loop is shared by threads")
+    return wrong
 
 
 def training(folder, way, steps=200):
@@ -652,9 +674,11 @@ def main():
             cases += [f"{kind} {i}" for i in range(low, high)]
     if not cases:
         n = len(ways())
+        shared = [i for i, w in enumerate(ways()) if "-fopenmp" in w[1]]
         models = list(MODEL_ROWS) if args.night else DAY_MODELS
         cases = [f"model {m}/{i}" for m in models for i in (range(n) if m in DAY_MODELS and args.night else [0, 1 % n, 3 % n] if m == "lenet" else [0])]
-        cases += ["training /0", "training /1", "training /3"] if args.night else ["training /0"]
+        cases += [f"model {m}/{i}" for m in ("lenet", "mlp") for i in shared[:1] if not args.night]
+        cases += [f"training /{i}" for i in ([0, 1, 3] if args.night else [0]) + shared[:1]]
         cases += [f"net {i}" for i in range(300 if args.night else 26)] + [f"program {i}" for i in range(600 if args.night else 26)]
         cases += [c for c in FOUND if c not in cases]
     from programs import worker

@@ -14,6 +14,7 @@
 static const char export_head[] = "#include <math.h>\n"
                                   "#include <stdint.h>\n"
                                   "#include <string.h>\n"
+                                  "#define PARALLEL(clauses)\n"
                                   "#ifdef __cplusplus\n"
                                   "extern \"C\" {\n"
                                   "#endif\n";

@@ -525,6 +525,71 @@ TEST(tables_of_equivalents_hold)
 
 /* ---- names ---- */
 
+/* ---- messages ---- */
+
+static mc_status nothing(void *arg, int nin, const mc_array *const *in, int nout, mc_array *const *out)
+{
+    (void)arg, (void)nin, (void)in, (void)nout, (void)out;
+    return MC_OK;
+}
+
+/* What makes each message of docs/export.md, in its order: y is exported. */
+static const struct refusal {
+    const char *text, *inputs, *shapes, *file;
+} refusals[] = {
+    { "input x float32[?]; y = x[x > 0]",                        "x",    "x[4]",       "f.c" },
+    { "input x float32[?]; input n int64; y = x[:n]",            "x, n", "x[4]",       "f.c" },
+    { "input x float32[2]; y = x + 1",                           "x",    NULL,         NULL  }, /* needs a GPU: t_export.c */
+    { "input x float16[4, 4]; y = dot(x, x)",                    "x",    NULL,         "f.c" },
+    { "input x float16[4]; y = sort(x)",                         "x",    NULL,         "f.c" },
+    { "input x float64[4]; y = f(x)",                            "x",    NULL,         "f.c" },
+    { "input x float32[?, 784]; y = x + 1",                      "x",    NULL,         "f.c" },
+    { "input x float32[?, 3]; y = x + 1",                        "x",    "x[2, 4]",    "f.c" },
+    { "input x float32[?]; y = x + 1",                           "x",    "x[2], y[2]", "f.c" },
+    { "input x float32[2]; y = x + 1",                           "x",    NULL,         "f.txt" },
+};
+
+static void check_refusal(const struct refusal *r, const char *message)
+{
+    mc_graph *g = mc_graph_new();
+    mc_register(g, &(mc_custom){ .name = "f", .nin = 1, .nout = 1, .run = nothing });
+    mc_formula(g, r->text);
+    mc_function *f = mc_compile(g, &(mc_spec){ .name = "f", .inputs = r->inputs, .outputs = "y" });
+    CHECK(f, "%s: %s", r->text, mc_error(g));
+    if (f && r->file) {
+        mc_status s = mc_export_c(in_folder(r->file), 1, (mc_export_function[]){ { f, "f", r->shapes } });
+        CHECK(s < 0 && strstr(mc_last_error(), message), "%s: not '%s', but '%s'", r->text, message,
+              s < 0 ? mc_last_error() : "exported");
+    }
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+TEST(messages_of_exports_are_given)
+{
+    char *text = slurp("docs/export.md"), *next = text;
+    size_t n = 0;
+    bool table = false;
+    REQUIRE(text, "docs/export.md is not there");
+    mc_flag_set("device", "cpu");
+    for (char *line = next; line; line = next) {
+        next = strchr(line, '\n');
+        if (next) {
+            *next++ = '\0';
+        }
+        if (strncmp(line, "| message |", 11) == 0 || line[0] != '|') {
+            table = line[0] == '|';
+        } else if (table && line[1] != '-') {
+            const char *message = quoted(&line);
+            REQUIRE(message && n < NELEM(refusals), "a message too many: %s", line);
+            check_refusal(&refusals[n++], message);
+        }
+    }
+    CHECK(n == NELEM(refusals), "%zu messages", n);
+    drop_folder();
+    mc_free(text);
+}
+
 TEST(functions_named_are_in_the_headers)
 {
     static const char *const headers[] = { "include/monochord.h", "include/monochord_nn.h",

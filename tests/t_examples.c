@@ -15,6 +15,8 @@ static const struct row examples[] = {
     { "@/examples/digits 3",          0, { "epoch 3  wrong", "of the test set" } },
     { "@/examples/regression",        0, { "price from 3 columns: R^2 0.9", "on 40 examples held out" } },
     { "d=$(mktemp -d) && @/examples/export $d && rm -r $d", 0, { "wrote /", "ring.c", "step 2000  cost 0." } },
+    { "f=$(mktemp) && @/examples/bundle save $f && PATH=/nowhere @/examples/bundle load $f; rm $f", 0,
+      { "step 100  cost 0.", "step 2000  cost 0.0", "of 32 new points are right" } },
     { "cd \"$(mktemp -d)\" && @/examples/save_load p.npz && rm p.npz && rmdir \"$PWD\"", 0, { "agrees in every bit" } },
 }, exported[] = {
     { "d=$(mktemp -d) && @/examples/export $d >$d/said && cc -O2 -I $d " TEST_ROOT "/../examples/exported_main.c $d/ring.c -lm -o $d/ring && "
@@ -35,6 +37,11 @@ static const struct row examples[] = {
     { "d=$(mktemp -d) && cd $d && printf 'input 1x28x28\ndense 10 softmax\n' >m.txt && @/monochord train m.txt --data digits:600 --epochs 1 --save m.npz >said && "
       "@/monochord export m.npz --c my-net.c --batch 4 && cat my-net.h && rm -r $d", 0,
       { "compile with: cc -O3 -march=native -c my-net.c", "float dense1_W[7840]; /* float32(784, 10) */", "int my_net_predict(const struct my_net *model, " } },
+    { "d=$(mktemp -d) && cd $d && printf 'input 1x28x28\ndense 10 softmax\n' >m.txt && @/monochord train m.txt --data digits:600 --epochs 1 --save m.npz >said && "
+      "@/monochord build m.npz -o m.mcf --batch 1,32 --train && @/monochord info m.mcf && @/monochord predict m.npz --data digits:600 >a && "
+      "PATH=/nowhere @/monochord predict m.mcf --data digits:600 >b; cmp a b && echo equal answers; rm -r $d", 0,
+      { "3 functions, loaded in ", "dense1_W                         float32  (784, 10)", "equal answers" } },
+    { "@/monochord build --help",     0, { "usage: monochord build MODEL -o FILE", "avx512,avx2,sse2" } },
     { "@/monochord demo --help",      0, { "usage: monochord demo [PAGE]" } },
     { "@/monochord train lenet -h",   0, { "usage: monochord train MODEL", "--resume" } },
     { "@/monochord predict --help",   0, { "--invert" } },
@@ -80,6 +87,10 @@ static const struct row examples[] = {
     { "@/monochord export lenet --c lenet.h", 1, { "--c needs the name of a file that ends in .c, not 'lenet.h'" } },
     { "@/monochord export lenet --c lenet.c --batch 1,x", 1, { "--batch needs numbers such as 1,32" } },
     { "@/monochord export lenet --c lenet.c --batch 32,1,32", 1, { "--batch: 32 is given twice" } },
+    { "@/monochord build lenet",      1, { "usage: monochord build" } },
+    { "@/monochord build lenet -o",   1, { "-o needs the name of a file" } },
+    { "@/monochord build lenet -o m.mcf --isa avx3", 1, { "there is no instruction set 'avx3'" } },
+    { "@/monochord build lenet -o /dev/null/m.mcf", 1, { "/dev/null/m.mcf" } },
     { "@/monochord export lent --c lenet.c", 1, { "did you mean 'lenet'?" } },
     { "@/monochord export lenet --c /dev/null/lenet.c", 1, { "/dev/null/lenet" } },
     { "@/monochord demo --fast",      1, { "usage: monochord demo" } },

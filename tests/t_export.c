@@ -51,7 +51,9 @@ static void has(const char *name, const char *words)
 static void compiles(const char *name)
 {
     static const char *const compilers[] = { "gcc -x c -std=c99", "clang -x c -std=c99", "g++ -x c++ -std=c++11",
-                                             "clang++ -x c++ -std=c++11", "gcc -x c" };
+                                             "clang++ -x c++ -std=c++11", "gcc -x c", "gcc -x c -std=c99 -fopenmp",
+                                             "clang -x c -std=c99 -fopenmp", "g++ -x c++ -std=c++11 -fopenmp",
+                                             "clang++ -x c++ -std=c++11 -fopenmp" };
     char command[1024];
     for (size_t i = 0; i < NELEM(compilers); i++) {
         const int word = (int)strcspn(compilers[i], " ");
@@ -265,6 +267,27 @@ TEST(export_of_a_function_on_a_device_is_refused)
 /* ---- names ---- */
 
 /* Names that are words of C, macros, equal when written as identifiers, or none. */
+/* The header has the words, of a function with these inputs and outputs of x and y. */
+static void declares(const char *inputs, const char *outputs, const char *words)
+{
+    mc_graph *g = mc_graph_new();
+    mc_formula(g, "input x float32[2]; input y float32[2]");
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = inputs, .outputs = outputs });
+    REQUIRE(f, "%s", mc_error(g));
+    CHECK(EXPORT("o.c", { f, "f", NULL }) == MC_OK, "%s", mc_last_error());
+    has("o.h", words);
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+TEST(export_outputs_without_names)
+{
+    NEEDS_COMPILER();
+    declares("x", "x + 1, x * 2", "const float *x, float *y, float *y_2);");
+    declares("x, y", "x + y, x - y", "const float *x, const float *y, float *y_2, float *y_3);");
+    drop_folder();
+}
+
 TEST(export_names)
 {
     NEEDS_COMPILER();

@@ -1,4 +1,5 @@
-/* monochord_bench_export.c: the suite export: models as C files, compiled by cc, beside the library.
+/* monochord_bench_export.c: the suite export: models as C files, compiled by cc, beside the library; bundles,
+ * loaded by new processes.
  * Both run on one thread.
  *
  * Invariant: both are timed on the same inputs and parameters, and the error is between their results. */
@@ -161,8 +162,67 @@ static bool run(const char *suite, const struct export_case *c, const char *fold
     return good;
 }
 
+/* ---- loading ---- */
+
+/* Seconds that a new process takes to load a bundle, as it says; negative: it could not. */
+static double load_once(const char *path)
+{
+    struct text command = { 0 };
+    double ms = -1e3;
+    char self[4096];
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[n > 0 ? n : 0] = '\0';
+    text_addf(&command, "'%s' info '%s'", self, path);
+    FILE *f = popen(command.s, "r");
+    if (f) {
+        if (fscanf(f, "%*d functions, loaded in %lf ms", &ms) != 1) {
+            ms = -1e3;
+        }
+        pclose(f);
+    }
+    text_free(&command);
+    return ms * 1e-3;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
+}
+
+static bool time_load(const char *suite, const char *name, const char *folder)
+{
+    enum { TIMES = 11 };
+    double seconds[TIMES];
+    struct text model = { 0 }, path = { 0 };
+    struct bench_net s = { 0 };
+    text_addf(&path, "%s/%s.mcf", folder, name);
+    bool good = model_find(&model, name) && bench_net_begin(&s, name, model.s, 1);
+    mc_function *f = good ? mc_net_predictor(s.net) : NULL;
+    good = f && mc_function_save(f, path.s) == MC_OK;
+    for (int i = 0; i < TIMES && good; i++) {
+        seconds[i] = load_once(path.s);
+        good = seconds[i] >= 0;
+    }
+    if (good) {
+        qsort(seconds, TIMES, sizeof *seconds, by_size);
+        struct result r = { suite, name, "load", "float32", "bundle", .error = -1 };
+        r.time = (struct timing){
+            .median = seconds[TIMES / 2], .least = seconds[0], .most = seconds[TIMES - 1], .calls = TIMES
+        };
+        bench_report(&r);
+    } else {
+        bench_fail(name);
+    }
+    mc_function_free(f);
+    text_free(&model);
+    text_free(&path);
+    bench_net_end(&s);
+    return good;
+}
+
 bool bench_export(const char *suite)
 {
+    static const char *const loaded[] = { "lenet", "resnet-50" };
     char folder[] = "/tmp/monochord-export-XXXXXX", command[128];
     bool good = mkdtemp(folder) != NULL || (complain("export: no temporary folder"), false);
     mc_flag_set("floatX", "float32");
@@ -171,6 +231,9 @@ bool bench_export(const char *suite)
         if (bench_wanted(cases[i].name, cases[i].train ? "train" : "predict")) {
             good = run(suite, &cases[i], folder);
         }
+    }
+    for (int i = 0; i < COUNT(loaded) && good; i++) {
+        good = !bench_wanted(loaded[i], "load") || time_load(suite, loaded[i], folder);
     }
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     return run_shell(command) && good;

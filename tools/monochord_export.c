@@ -12,39 +12,7 @@ const char export_options[] =
     "  --batch N,N   how many examples a call takes, 1 by default; a function for each number, as FILE_predict_32\n"
     "  --train       a training step too, FILE_train, for the last number of --batch\n"
     "  --parameters FILE  the parameters in this file, which FILE_load reads, not in the C file\n"
-    "The file needs libc and libm alone: cc -O3 -march=native -c FILE.c\n";
-
-static bool has(const long *batch, int n, long value)
-{
-    for (int i = 0; i < n; i++) {
-        if (batch[i] == value) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* "1,32": false: complained. */
-static bool read_batches(const char *text, long *batch, int *n)
-{
-    *n = 0;
-    while (text && *n < MOST_BATCHES) {
-        char *end;
-        batch[*n] = strtol(text, &end, 10);
-        if (end == text || batch[*n] < 1 || (*end && *end != ',')) {
-            break;
-        }
-        if (has(batch, *n, batch[*n])) {
-            return complain("export: --batch: %ld is given twice", batch[*n]), false;
-        }
-        (*n)++;
-        if (!*end) {
-            return true;
-        }
-        text = end + 1;
-    }
-    return complain("export: --batch needs numbers such as 1,32, at most %d", MOST_BATCHES), false;
-}
+    "The file needs libc and libm alone: cc -O3 -march=native -c FILE.c; with -fopenmp calls use several threads\n";
 
 /* Appends "x[32, 784]", a node's name and sizes, with `batch` for its first axis. */
 static void add_sizes(struct text *out, const char *name, int rank, const int64_t *dims, long batch)
@@ -92,17 +60,6 @@ static bool write_functions(struct model *m, const char *path, const char *param
     return good;
 }
 
-static bool ends_in(const char *name, const char *end)
-{
-    const size_t n = strlen(name), k = strlen(end);
-    return n > k && strcmp(name + n - k, end) == 0;
-}
-
-static bool is_checkpoint(const char *name)
-{
-    return ends_in(name, ".npz") || ends_in(name, ".safetensors");
-}
-
 int command_export(int argc, char **argv)
 {
     struct model m = { 0 };
@@ -121,7 +78,7 @@ int command_export(int argc, char **argv)
             parameters = argv[++i];
             good = parameters || !complain("--parameters needs the name of a file");
         } else if (strcmp(argv[i], "--batch") == 0) {
-            good = read_batches(argv[++i], batch, &n);
+            good = read_batches("export", argv[++i], batch, MOST_BATCHES, &n);
         } else if (argv[i][0] == '-' || name) {
             good = !complain_word("export", argv[i]);
         } else {
@@ -139,8 +96,6 @@ int command_export(int argc, char **argv)
         printf("wrote %s and its header; compile with: cc -O3 -march=native -c %s\n", path, path);
     }
     model_free(&m);
-    text_free(&w.classes);
-    text_free(&w.columns);
-    text_free(&w.data);
+    words_free(&w);
     return !good;
 }

@@ -238,7 +238,7 @@ static bool evaluate(struct model *m, const char *place, const struct words *w)
 }
 
 const char predict_options[] =
-    "  FILE          what monochord train saved\n"
+    "  FILE          what monochord train saved, or what monochord build made of it\n"
     "  --data WHERE  the errors on all of its test set\n"
     "  --csv         answers as a table: the numbers, or the answer and the probability of each class\n"
     "  --invert      pictures have dark ink on a light ground\n"
@@ -277,8 +277,11 @@ int command_predict(int argc, char **argv)
     good = good &&
            (!how.csv || tables == 0 || tables == inputs ||
             !complain("predict: --csv: pictures and tables have different columns; give only one kind"));
-    good = good && train_floats() && checkpoint_model(&m, file, &w);
-    mc_function *f = good && inputs ? mc_net_predictor(m.net) : NULL;
+    mc_function *f = NULL;
+    const bool bundle = good && is_bundle(file);
+    good = good && train_floats() &&
+           (bundle ? bundle_model(&m, file, &w, &f) : checkpoint_model(&m, file, &w));
+    f = good && inputs && !f ? mc_net_predictor(m.net) : f;
     if (good && inputs && !f) {
         good = !complain_library("cannot compile the prediction");
     }
@@ -295,8 +298,6 @@ int command_predict(int argc, char **argv)
     good = able && (!where || evaluate(&m, where, &w)) && good;
     mc_function_free(f);
     model_free(&m);
-    text_free(&w.classes);
-    text_free(&w.columns);
-    text_free(&w.data);
+    words_free(&w);
     return !good;
 }

@@ -390,3 +390,15 @@ bool checkpoint_model(struct model *m, const char *path, struct words *w)
     mc_archive_close(z);
     return ok;
 }
+
+bool is_checkpoint(const char *name)
+{
+    return ends_in(name, ".npz") || ends_in(name, ".safetensors");
+}
+
+void words_free(struct words *w)
+{
+    text_free(&w->classes);
+    text_free(&w->columns);
+    text_free(&w->data);
+}

@@ -118,6 +118,16 @@ struct words { struct text classes, columns, data; };
 bool checkpoint_model(struct model *m, const char *path, struct words *w);
 const char *word_at(const struct text *lines, int k, char out[64]); /* line k; "" where there is none */
 
+/* by the end of the name: .npz or .safetensors */
+bool is_checkpoint(const char *name);
+void words_free(struct words *w);
+
+/* ---- monochord_build.c ---- */
+/* Has the file been made by monochord build? */
+bool is_bundle(const char *path);
+/* The model of a bundle, without its parameters, and its functions; m->test is set. */
+bool bundle_model(struct model *m, const char *path, struct words *w, mc_function **predictor);
+
 /* ---- monochord_train_test.c ---- */
 struct mistake {
     int64_t example;

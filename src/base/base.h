@@ -103,6 +103,11 @@ void mc_c_open(struct mc_c_text *c, const char *title); /* a block with a commen
 /* opens a loop of an int64_t over [from, to) */
 void mc_c_loop(struct mc_c_text *c, const char *name, int64_t from, int64_t to);
 void mc_c_close(struct mc_c_text *c, int depth); /* closes braces down to the depth */
+/* Prints a macro that lets threads share the next loop, or the next few that are nested directly:
+ * "PARALLEL(collapse(2) if (WORTH(50000)) CLAUSES)".  work: that of all their iterations, in multiply-adds.
+ * False: it is too little, and nothing is printed.  An exported file has the macros
+ * (heavy/portable/threads.h). */
+bool mc_c_parallel(struct mc_c_text *c, const char *macro, int loops, double work, const char *clauses);
 struct mc_c_sum { char s[400]; }; /* "i0 * 12 + i1"; of no terms "0" */
 void mc_c_add(struct mc_c_sum *t, const char *name, int64_t factor); /* adds a term; an empty name is 1 */
 void mc_c_real(struct mc_str *out, double v); /* a literal of type double, with all its bits */
@@ -200,6 +205,10 @@ struct mc_piece {
 };
 /* writes the pieces one after another */
 mc_status mc_file_write_pieces(const char *path, const struct mc_piece *piece, size_t n);
+/* The bytes of a file as private memory: writing to it does not change the file.  *n is 0 and *data NULL for
+ * an empty file. */
+mc_status mc_file_map(const char *path, char **data, size_t *n);
+void mc_file_unmap(char *data, size_t n);
 /* reads from the current position; path: for messages */
 mc_status mc_fd_read(int fd, const char *path, char **data, size_t *n);
 mc_status mc_fd_write(int fd, const char *path, struct mc_piece p);

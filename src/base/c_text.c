@@ -27,6 +27,21 @@ void mc_c_loop(struct mc_c_text *c, const char *name, int64_t from, int64_t to)
     c->depth++;
 }
 
+bool mc_c_parallel(struct mc_c_text *c, const char *macro, int loops, double work, const char *clauses)
+{
+    enum { LEAST = 4096 };
+    char nested[32] = "";
+    const bool worth = loops > 0 && work >= LEAST;
+    if (loops > 1) {
+        mc_snprintf(nested, sizeof nested, "collapse(%d) ", loops);
+    }
+    if (worth) {
+        mc_c_line(c, "%s(%sif (WORTH(%.0f))%s%s)", macro, nested, MC_MIN(work, 1e15), *clauses ? " " : "",
+                  clauses);
+    }
+    return worth;
+}
+
 void mc_c_close(struct mc_c_text *c, int depth)
 {
     while (c->depth > depth) {

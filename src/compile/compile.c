@@ -354,6 +354,7 @@ static mc_status find_mode(struct compiling *c)
 static void let_go(struct compiling *c)
 {
     mc_named_free(c->inputs.at, (int)c->inputs.n);
+    mc_named_free(c->outputs, c->noutputs);
     VEC_FREE(c->in);
     VEC_FREE(c->out);
     VEC_FREE(c->out_name);

@@ -94,7 +94,8 @@ static void print_header(struct mc_str *out, const struct mc_export_file *to, co
     mc_str_addf(
         out,
         "/* %s.h: functions exported by Monochord.  Arrays are contiguous, the last axis varies fastest.\n"
-        " * Compile %s.c with optimization, for example cc -O3 -march=native -c %s.c */\n"
+        " * Compile %s.c with optimization, for example cc -O3 -march=native -c %s.c\n"
+        " * With -fopenmp, calls use several threads. */\n"
         "#ifndef %s_H\n#define %s_H\n\n#include <stddef.h>\n#include <stdint.h>\n\n"
         "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n",
         to->file, to->file, to->file, macro, macro);

@@ -1,5 +1,5 @@
 /* kernel.c: kernels in an exported file: their text, and a call at one shape, with the loops, chunks and
- * partial sums of src/exec/cpu/launch.c.
+ * partial sums of src/exec/cpu/launch.c, and which of these loops threads share.
  *
  * Invariant: kernels are called with the same counts and strides, in the same order, as the library calls
  * them. */
@@ -53,7 +53,108 @@ struct printing {
     const struct mc_launch *l;
     const struct mc_kernel *k;
     const char **base; /* by operand, then row buffers or accumulators */
+    /* The loops that threads share, and the work of one time that they are entered.  ALL: outer loops, or
+     * chunks. */
+    enum { SHARED_NOT = -1, SHARED_0, SHARED_1, SHARED_ALL } shared;
+    double work;
+    const char *line;     /* what is printed before them; NULL: nothing */
+    const char *each_row; /* each thread has its row buffers on its stack; NULL: there are none */
 };
+
+/* ---- threads ---- */
+
+/* "reduction(|: err)": what the iterations of a shared loop set.  inner: inside of the kernel's block, where
+ * a bounded kernel has a variable of its own. */
+static const char *clauses(const struct printing *q, bool inner)
+{
+    const bool checks = mc_kernel_checks(q->k), bounded = q->k->bounded;
+    return inner ? (checks && bounded ? "reduction(|: err, beyond)"
+                    : checks          ? "reduction(|: err)"
+                    : bounded         ? "reduction(|: beyond)"
+                                      : "")
+                 : (checks || bounded ? "reduction(|: err)" : "");
+}
+
+/* Prints the line before loops that threads share.  False: it would not be worth it. */
+static bool parallel(struct printing *q, const char *macro, int loops, bool inner, struct mc_str *out)
+{
+    struct mc_c_text c = { out, 0 };
+    return mc_c_parallel(&c, macro, loops, q->work, clauses(q, inner));
+}
+
+/* Work of the whole launch in multiply-adds: a byte of an operand counts as one, a reduction of a row as 256.
+ * n: counts of the kernel's loops; outer: of those around them. */
+static double work_of(const struct printing *q, const int64_t *n, int64_t outer)
+{
+    const double rows = q->k->mode == KERNEL_ROW ? (double)(n[1] * outer) : 0;
+    double work = (double)n[0] * (double)n[1] * (double)n[2] * (double)outer * q->k->flops +
+                  rows * q->k->nreduce * 256;
+    for (int i = 0; i < q->l->nop; i++) {
+        const int v = q->l->value[i];
+        work += v < 0 ? 0 : (double)mc_slot_bytes(&q->x->p->slot[v]);
+    }
+    return work;
+}
+
+/* Puts the row buffers of each row on the stack.  False: they are too large. */
+static bool stack_rows(struct printing *q, const int64_t *n)
+{
+    enum { MOST = 32768 };
+    const size_t bytes = mc_kernel_row_bytes(q->k, n[0] * n[2]);
+    if (q->k->mode == KERNEL_ROW && bytes) {
+        q->each_row = mc_export_format(q->x, "double row_buffer[%zu];\n", bytes / 8);
+        q->base[q->l->nop] = "(char *)row_buffer";
+    }
+    return bytes <= MOST || q->k->mode != KERNEL_ROW;
+}
+
+/* Selects the loops that threads share: the outermost with at least sixteen iterations, else that with the
+ * most. */
+static void share(struct printing *q, const int64_t *n, int64_t outer)
+{
+    const enum mc_kernel_mode mode = q->k->mode;
+    const struct {
+        int64_t units, entered;
+        int loops;
+    } of[] = {
+        { outer, 1, SHARED_ALL },
+        { mode == KERNEL_MAP || mode == KERNEL_ROW ? n[1] : 1, outer, SHARED_1 },
+        { mode == KERNEL_MAP      ? n[0] / 64
+          : mode == KERNEL_COLUMN ? (n[0] + KERNEL_COLUMNS - 1) / KERNEL_COLUMNS
+                                  : 1,
+          mode == KERNEL_MAP ? outer * n[1] : outer, SHARED_0 },
+    };
+    int best = 0;
+    for (int i = 1; i < (int)NELEM(of); i++) {
+        best = of[best].units < 16 && of[i].units > of[best].units ? i : best;
+    }
+    q->shared = of[best].units > 1 ? of[best].loops : SHARED_NOT;
+    q->work = work_of(q, n, outer) / (double)MC_MAX(of[best].entered, 1);
+}
+
+/* Sets the line before a loop of the kernel's own that threads share. */
+static void parallel_inner(struct printing *q, const int64_t *n)
+{
+    const bool elements = q->shared == SHARED_0 && q->k->mode == KERNEL_MAP;
+    struct mc_str line = { 0 };
+    if ((q->shared == SHARED_0 || q->shared == SHARED_1) &&
+        parallel(q, elements ? "PARALLEL_ELEMENTS" : "PARALLEL", 1, true, &line) && stack_rows(q, n)) {
+        q->line = mc_export_format(q->x, "%s", line.s ? line.s : "");
+    }
+    q->x->to->code.bad |= line.bad;
+    mc_str_free(&line);
+}
+
+/* Prints the line before loops around the kernel's own that threads share, "collapse(2)" of two. */
+static void parallel_outer(struct printing *q, const int64_t *n, int loops)
+{
+    struct mc_str line = { 0 };
+    if (q->shared == SHARED_ALL && parallel(q, "PARALLEL", loops, false, &line) && stack_rows(q, n)) {
+        mc_str_add(&q->x->to->code, line.s ? line.s : "");
+    }
+    q->x->to->code.bad |= line.bad;
+    mc_str_free(&line);
+}
 
 /* Adds a term to the address of operand i: "+ outer0 * 400". */
 static void advance(struct printing *q, int i, const char *count, int64_t stride)
@@ -108,7 +209,8 @@ static void end(struct printing *q)
 static void block(struct printing *q, const int64_t *s, const int64_t *n, bool chunks)
 {
     const struct mc_kernel_launch at = {
-        .s = s, .n = n, .base = q->base, .count = chunks ? "count" : NULL, .first = chunks ? "first" : NULL
+        .s = s, .n = n, .base = q->base, .count = chunks ? "count" : NULL, .first = chunks ? "first" : NULL,
+        .parallel = q->line, .shared = q->shared, .each_row = q->each_row
     };
     mc_render_launch(&q->x->to->code, q->x->to->dialect, q->k, &at);
 }
@@ -116,6 +218,9 @@ static void block(struct printing *q, const int64_t *s, const int64_t *n, bool c
 /* "for (int64_t outer0 = 0; ...": the loops around the kernel's own; operands move along them. */
 static void outer_loops(struct printing *q)
 {
+    share(q, q->l->n, q->l->outer_total);
+    parallel_outer(q, q->l->n, q->l->nouter);
+    parallel_inner(q, q->l->n);
     for (int d = 0; d < q->l->nouter; d++) {
         const char *count = mc_export_format(q->x, "outer%d", d);
         mc_str_addf(&q->x->to->code, "for (int64_t %s = 0; %s < %" PRId64 "; %s++) {\n", count, count,
@@ -173,6 +278,9 @@ static void full_reduction(struct printing *q)
         out->bad = true;
         return;
     }
+    q->shared = l->units > 1 ? SHARED_ALL : SHARED_NOT;
+    q->work = work_of(q, l->n, l->outer_total);
+    parallel_outer(q, l->n, 1);
     mc_str_addf(out, "for (int64_t chunk = 0; chunk < %" PRId64 "; chunk++) {\n", l->units);
     advance(q, l->nop, "chunk", 16 * q->k->nreduce);
     if (l->outer_total > 1) {
@@ -214,6 +322,9 @@ static void column_sums(struct printing *q)
         out->bad = true;
         return;
     }
+    q->shared = l->units > 1 ? SHARED_ALL : SHARED_NOT;
+    q->work = work_of(q, n, rows);
+    parallel_outer(q, n, 1);
     mc_str_addf(out,
                 "for (int64_t chunk = 0; chunk < %" PRId64 "; chunk++) {\nchar *part = %s + chunk * %zu;\n",
                 l->units, part, l->column_sums);
@@ -246,6 +357,8 @@ static void column_sums(struct printing *q)
         }
         const struct mc_slot *slot = &x->p->slot[l->value[i]];
         const char *type = mc_export_type(slot->type.dtype);
+        struct mc_c_text c = { out, 0 };
+        mc_c_parallel(&c, "PARALLEL", 1, (double)mc_slot_bytes(slot) * (double)l->units, "");
         mc_str_addf(out,
                     "for (int64_t column = 0; column < %zu; column++) {\ndouble sum = 0;\n"
                     "for (int64_t chunk = 0; chunk < %" PRId64 "; chunk++) {\n"
@@ -260,7 +373,7 @@ static void column_sums(struct printing *q)
 mc_status mc_export_kernel(struct mc_export_one *x, int step, const struct mc_launch *l)
 {
     const struct mc_kernel k = printed(x, step);
-    struct printing q = { x, step, l, &k, NULL };
+    struct printing q = { .x = x, .step = step, .l = l, .k = &k };
     const bool reduces_all = l->split == SPLIT_FULL_REDUCTION;
     if (!reduces_all && (l->n[0] == 0 || l->n[1] == 0 || l->outer_total == 0) &&
         !(k.mode == KERNEL_ROW && l->n[1]) && k.mode != KERNEL_COLUMN && !l->column_sums) {
@@ -299,7 +412,7 @@ mc_status mc_export_epilogue(struct mc_export_one *x, int step)
 {
     const struct mc_kernel k = printed(x, step);
     const struct mc_launch *l = x->p->step[step].heavy->finish;
-    struct printing q = { x, step, l, &k, NULL };
+    struct printing q = { .x = x, .step = step, .l = l, .k = &k };
     const int inner = MC_MAX(k.inner, 0);
     int a = inner;
     int64_t n[4] = { l->outer[inner], 1, 1, 0 }, s[3 * MOST_OPERANDS];
@@ -316,6 +429,13 @@ mc_status mc_export_epilogue(struct mc_export_one *x, int step)
     if (!begin(&q, 0)) {
         return MC_EMEMORY;
     }
+    int64_t outer = 1;
+    for (int b = 0; b < second; b++) {
+        outer *= l->outer[b];
+    }
+    share(&q, n, outer);
+    parallel_outer(&q, n, MC_MAX(second, 0));
+    parallel_inner(&q, n);
     for (int b = 0; b < second; b++) {
         const char *count = mc_export_format(x, "outer%d", b);
         mc_str_addf(&x->to->code, "for (int64_t %s = 0; %s < %" PRId64 "; %s++) {\n", count, count,

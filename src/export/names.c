@@ -19,9 +19,10 @@ static const char *const reserved[] = {
     "arena", "failed", "in", "int16_t", "int32_t", "int64_t", "int8_t", "memory", "model", "out",
     "own_memory", "size_t", "uint16_t", "uint32_t", "uint64_t", "uint8_t", "uintptr_t",
     /* macros: of the file, of headers, of compilers in their own dialect of C */
-    "FORCE_INLINE", "HUGE_VAL", "HUGE_VALF", "HUGE_VALL", "INDEPENDENT", "INFINITY", "INLINE",
-    "IN_REGISTER", "LANES", "LEVEL", "NAN", "NAME", "NAME_", "NEXT_STEP", "NULL", "PANEL", "R", "S",
-    "SIXTEEN_LANES", "TARGET", "UNROLL", "V", "WIDTH", "errno", "i386", "linux", "math_errhandling", "unix",
+    "ALONE", "FORCE_INLINE", "HUGE_VAL", "HUGE_VALF", "HUGE_VALL", "INDEPENDENT", "INFINITY", "INLINE",
+    "IN_REGISTER", "LANES", "LEVEL", "NAN", "NAME", "NAME_", "NEXT_STEP", "NULL", "PANEL", "PARALLEL",
+    "PARALLEL_ELEMENTS", "PARALLEL_WORK", "PRAGMA", "R", "S", "SHARED_LOOP", "SIXTEEN_LANES", "TARGET",
+    "UNROLL", "V", "WIDTH", "WORTH", "errno", "i386", "linux", "math_errhandling", "unix",
 };
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -169,6 +170,15 @@ static bool is_taken(const struct mc_export_one *x, int i, const char *name)
     return taken;
 }
 
+/* The nth input or output has no name: it is x or y, or y_2 and so on. */
+static void name_unnamed(struct mc_export_one *x, int i, const char *letter, int n)
+{
+    do {
+        x->parameter[i] = mc_export_format(x, n > 1 ? "%s_%d" : "%s", letter, n);
+        n++;
+    } while (is_taken(x, i, x->parameter[i]) && !x->to->code.bad);
+}
+
 mc_status mc_export_name_parameters(struct mc_export_one *x)
 {
     const int nin = x->f->code->program.ninput, n = nin + x->f->code->program.noutput;
@@ -177,12 +187,15 @@ mc_status mc_export_name_parameters(struct mc_export_one *x)
         const char *const given = i < nin                   ? x->f->input[i].name
                                   : x->f->code->output_name ? x->f->code->output_name[i - nin]
                                                             : NULL;
-        const bool named = given && *given;
-        char *plain = mc_export_identifier(named ? given : "y", false);
+        if (!given || !*given) {
+            name_unnamed(x, i, i < nin ? "x" : "y", i < nin ? i + 1 : i - nin + 1);
+            continue;
+        }
+        char *plain = mc_export_identifier(given, false);
         if (!plain) {
             return MC_EMEMORY;
         }
-        const char *const name = mc_export_format(x, named ? "%s" : "%s_%d", plain, i);
+        const char *const name = mc_export_format(x, "%s", plain);
         x->parameter[i] = name;
         mc_free(plain);
         for (int k = i; is_taken(x, i, x->parameter[i]) && !x->to->code.bad; k++) {

@@ -20,6 +20,8 @@ static const char levels[] =
     "#endif\n"
     "#if defined(__GNUC__) && !defined(__clang__)\n#pragma GCC diagnostic ignored "
     "\"-Waggressive-loop-optimizations\"\n#endif\n"
+    "#ifndef %s_PARALLEL_WORK /* with OpenMP: the multiply-adds for which a loop is shared by threads */\n"
+    "#define %s_PARALLEL_WORK 262144\n#endif\n#define PARALLEL_WORK %s_PARALLEL_WORK\n"
     "#if LEVEL > 128 || (LEVEL == 128 && defined(__FMA__))\n#include <immintrin.h>\n#elif LEVEL == 128 && defined(__aarch64__)\n#include "
     "<arm_neon.h>\n#endif\n";
 
@@ -75,7 +77,7 @@ mc_status mc_export_text(struct mc_str *out, const struct mc_export_file *f, con
         k[i] = &f->kernel.at[i];
     }
     mc_str_add(out, f->dialect->exact);
-    mc_str_addf(out, levels, macro);
+    mc_str_addf(out, levels, macro, macro, macro, macro);
     mc_portable_text(out, f->f32, f->f64);
     mc_str_add(out, next_step);
     mc_render_functions(&functions, f->dialect, (int)n, k);

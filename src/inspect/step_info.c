@@ -14,6 +14,53 @@ int mc_function_noutputs(const mc_function *f)
     return f ? f->code->program.noutput : 0;
 }
 
+const char *mc_function_name(const mc_function *f)
+{
+    return f ? f->name : "";
+}
+
+const char *mc_function_input_name(const mc_function *f, int i)
+{
+    return f && i >= 0 && i < f->code->program.ninput ? f->input[i].name : "";
+}
+
+const char *mc_function_output_name(const mc_function *f, int i)
+{
+    const bool has = f && i >= 0 && i < f->code->program.noutput && f->code->output_name &&
+                     f->code->output_name[i];
+    return has ? f->code->output_name[i] : "";
+}
+
+int mc_function_nshared(const mc_function *f)
+{
+    return f ? f->nshared : 0;
+}
+
+/* Variables are sorted by address, so the i-th name is the one that i others precede. */
+mc_shared *mc_function_shared(const mc_function *f, int i)
+{
+    for (int k = 0; f && k < f->nshared; k++) {
+        int before = 0;
+        for (int j = 0; j < f->nshared; j++) {
+            before += strcmp(f->shared[j]->name, f->shared[k]->name) < 0;
+        }
+        if (before == i) {
+            return f->shared[k];
+        }
+    }
+    return NULL;
+}
+
+mc_shared *mc_function_shared_named(const mc_function *f, const char *name)
+{
+    for (int k = 0; f && name && k < f->nshared; k++) {
+        if (strcmp(f->shared[k]->name, name) == 0) {
+            return f->shared[k];
+        }
+    }
+    return NULL;
+}
+
 int mc_function_nsteps(const mc_function *f)
 {
     return f ? f->code->nstep : 0;

@@ -310,7 +310,7 @@ static mc_status fuse(struct fused *f)
     TRY(values(f));
     TRY(collect_loads(f));
     TRY(collect_stores(f));
-    mc_kernel_analyse(f->k);
+    TRY(mc_kernel_analyse(f->k));
     TRY(epilogue(f));
     return add_step(f);
 }

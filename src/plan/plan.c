@@ -81,6 +81,23 @@ double mc_plan_least(const struct mc_plan *p)
     return seconds;
 }
 
+bool mc_plan_chosen(const struct mc_plan *p, struct mc_arena *a, mc_chosen_list *list)
+{
+    struct mc_str key = { 0 };
+    bool good = true;
+    if (p->measured) {
+        p->problem->family->key(p->problem, &key);
+        const struct mc_chosen_solver one = { key.s ? mc_arena_str(a, key.s, key.n) : NULL, p->solver->name,
+                                              p->cost };
+        good = !key.bad && one.key && VEC_PUSH(*list, one);
+    }
+    for (size_t i = 0; i < NELEM(p->child); i++) {
+        good = good && (!p->child[i] || mc_plan_chosen(p->child[i], a, list));
+    }
+    mc_str_free(&key);
+    return good;
+}
+
 void mc_plan_text(const struct mc_plan *p, struct mc_str *out)
 {
     const char *family = p->problem->family->name;

@@ -22,6 +22,12 @@ struct mc_site;
 enum mc_plan_mode { PLAN_ESTIMATE, PLAN_MEASURE, PLAN_EXHAUSTIVE };     /* in the order of the flag's words */
 /* How a plan is to be made.  mc_plan_options_of reads the flags once, when a shape is planned.  From there
  * the options are passed on: a solver gives the options of its problem to the problems of its children. */
+/* Solvers that were chosen before, on this processor and for as many threads: sorted by key.  A bundle has
+ * such a list. */
+struct mc_chosen {
+    struct mc_chosen_solver { const char *key, *solver; double seconds; } * at;
+    size_t n;
+};
 struct mc_plan_options {
     enum mc_plan_mode mode;         /* the flag plan */
     /* How many solvers around this problem are still being selected.  The planner adds one for each.  Each
@@ -36,6 +42,7 @@ struct mc_plan_options {
     bool deterministic;             /* solvers that are not deterministic are not considered */
     bool portable;                  /* solvers that are not portable are not considered */
     bool check;                     /* check=3: the result of each plan is compared with the reference */
+    const struct mc_chosen *chosen; /* solvers for problems that it lists; NULL: there is no list */
 };
 struct mc_problem {             /* first member of every family's problem struct */
     const struct mc_family *family;
@@ -128,8 +135,8 @@ struct mc_plan *mc_plan_make(const struct mc_problem *p);
 void mc_plan_reasons(const struct mc_problem *p, struct mc_str *out); /* why each solver refuses p */
 /* the lowest estimate of the solvers that do not refuse p; 1e30: all refuse */
 double mc_plan_cheapest(const struct mc_problem *p);
-/* Seconds of a run: from wisdom if the mode uses wisdom, else the lowest estimate.  Negative: unknown, or a
- * flag names a solver. */
+/* Seconds of a run: of a chosen solver, or from wisdom if the mode uses wisdom, else the lowest estimate.
+ * Negative: unknown, or a flag names a solver. */
 double mc_plan_seconds(const struct mc_problem *p);
 const char *mc_plan_declines(const struct mc_problem *p, const struct mc_solver *s); /* why; NULL: it can */
 /* ---- plan.c ---- */
@@ -143,6 +150,9 @@ struct mc_plan *mc_plan_bare(mc_status (*run)(const struct mc_plan *p, void *con
 void mc_plan_free(struct mc_plan *p);
 /* sum of the lower bounds of its solver and of its children; 0: none is known */
 double mc_plan_least(const struct mc_plan *p);
+typedef VEC(struct mc_chosen_solver) mc_chosen_list;
+/* Adds the solvers of p and its children that were timed; the texts are in the arena.  False: no memory. */
+bool mc_plan_chosen(const struct mc_plan *p, struct mc_arena *a, mc_chosen_list *list);
 void mc_plan_text(const struct mc_plan *p, struct mc_str *out); /* "(packed m600n10k784 (...))" */
 /* ---- trial.c: plans for one problem timed against each other ---- */
 struct mc_trials {

@@ -1,5 +1,7 @@
 /* planner.c: selects a solver for a problem.
  *
+ * A solver that the options list as chosen is used.  For other problems the flag `plan` decides:
+ *
  *   plan=estimate    the lowest estimate
  *   plan=measure     what wisdom has for the problem; else the likely solvers are timed, and the fastest is
  *                    put into wisdom
@@ -169,13 +171,11 @@ static bool wisdom_of(const struct mc_choice *c, bool exhaustive, char name[64],
     return found;
 }
 
-static struct mc_plan *remembered(struct mc_choice *c, bool exhaustive)
+/* A plan by the solver of that name.  NULL: there is no such solver, or it cannot do the problem. */
+static struct mc_plan *measured_before(struct mc_choice *c, const char *name, double seconds)
 {
     struct mc_plan *plan = NULL;
-    char name[64];
-    double seconds;
-    const bool found = wisdom_of(c, exhaustive, name, &seconds);
-    for (const struct mc_solver *const *s = c->problem->family->solvers; found && *s; s++) {
+    for (const struct mc_solver *const *s = c->problem->family->solvers; *s; s++) {
         if (strcmp((*s)->name, name) == 0 && !refuses(c->problem, *s)) {
             plan = mc_choice_plan(c, *s);
             if (plan) {
@@ -186,6 +186,30 @@ static struct mc_plan *remembered(struct mc_choice *c, bool exhaustive)
         }
     }
     return plan;
+}
+
+static struct mc_plan *remembered(struct mc_choice *c, bool exhaustive)
+{
+    char name[64];
+    double seconds;
+    return wisdom_of(c, exhaustive, name, &seconds) ? measured_before(c, name, seconds) : NULL;
+}
+
+static int by_key(const void *key, const void *chosen)
+{
+    return strcmp(key, ((const struct mc_chosen_solver *)chosen)->key);
+}
+
+static const struct mc_chosen_solver *listed(const struct mc_choice *c)
+{
+    const struct mc_chosen *list = c->problem->options.chosen;
+    return list && list->n ? bsearch(c->key.s, list->at, list->n, sizeof *list->at, by_key) : NULL;
+}
+
+static struct mc_plan *chosen_before(struct mc_choice *c)
+{
+    const struct mc_chosen_solver *one = listed(c);
+    return one ? measured_before(c, one->solver, one->seconds) : NULL;
 }
 
 static void remember(const struct mc_choice *c, const struct mc_plan *plan)
@@ -289,8 +313,12 @@ static struct mc_plan *choose(struct mc_choice *c)
         return forced(c, name);
     }
     const bool times = c->mode != PLAN_ESTIMATE && c->problem->family->operands;
-    struct mc_plan *plan = NULL;
-    if (times && (!plan_from_wisdom(c, &plan) || plan)) {
+    struct mc_plan *plan = chosen_before(c);
+    if (plan && !mc_choice_verified(c, plan)) {
+        mc_plan_free(plan);
+        return NULL;
+    }
+    if (plan || (times && (!plan_from_wisdom(c, &plan) || plan))) {
         return plan;
     }
     if (!collect_candidates(c)) {
@@ -349,8 +377,10 @@ double mc_plan_seconds(const struct mc_problem *p)
     const char *asked = p->family->forced ? p->family->forced(p, &c.mode) : "auto";
     p->family->key(p, &c.key);
     const bool good = !c.key.bad && c.key.s && asked && strcmp(asked, "auto") == 0;
-    const bool timed = good && c.mode != PLAN_ESTIMATE &&
-                       (wisdom_of(&c, true, name, &seconds) || wisdom_of(&c, false, name, &seconds));
+    const struct mc_chosen_solver *one = good ? listed(&c) : NULL;
+    const bool timed = one || (good && c.mode != PLAN_ESTIMATE &&
+                               (wisdom_of(&c, true, name, &seconds) || wisdom_of(&c, false, name, &seconds)));
+    seconds = one ? one->seconds : seconds;
     if (good && !timed && collect_candidates(&c) && c.able) {
         seconds = c.list.at[0].estimate;
     }

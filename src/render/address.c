@@ -22,12 +22,19 @@ const char *mc_print_count(struct print *p, int loop)
     return p->number[loop];
 }
 
+/* The line before a loop that threads share, or `otherwise`. */
+void mc_print_parallel(struct print *p, int loop, const char *otherwise)
+{
+    mc_str_add(p->out, p->at && p->at->parallel && p->at->shared == loop ? p->at->parallel : otherwise);
+}
+
 /* "for (i64 i1 = 0; i1 < n1; i1++)", and `after`; of a single iteration only the brace in `after` */
 void mc_print_for(struct print *p, int loop, const char *after)
 {
     if (mc_print_known(p, loop) == 1) {
         mc_str_add(p->out, strchr(after, '{') ? "{\n" : "");
     } else {
+        mc_print_parallel(p, loop, "");
         mc_str_addf(p->out, "for (i64 i%d = 0; i%d < %s; i%d++)%s", loop, loop, mc_print_count(p, loop), loop,
                     after);
     }
@@ -38,7 +45,8 @@ void mc_print_for_elements(struct print *p, const char *pragma)
     if (mc_print_known(p, 0) == 1) {
         mc_str_add(p->out, "{ const i64 j = 0; ");
     } else {
-        mc_str_addf(p->out, "%sfor (i64 j = 0; j < %s; j++) { ", pragma, mc_print_count(p, 0));
+        mc_print_parallel(p, 0, pragma);
+        mc_str_addf(p->out, "for (i64 j = 0; j < %s; j++) { ", mc_print_count(p, 0));
     }
 }
 

@@ -207,7 +207,8 @@ static void space(struct indenting *t)
     if (!t->line.n) {
         t->blank |= lines > 1;
     } else if (lines && !t->parens &&
-               (starts_with(&t->line, "_Pragma") || starts_with(&t->line, "INDEPENDENT"))) {
+               (starts_with(&t->line, "_Pragma") || starts_with(&t->line, "INDEPENDENT") ||
+                starts_with(&t->line, "PARALLEL") || starts_with(&t->line, "PARALLEL_ELEMENTS"))) {
         end_line(t);
     } else if (t->line.s[t->line.n - 1] != ' ') {
         mc_str_add(&t->line, " ");

@@ -89,7 +89,7 @@ typedef void mc_kernel_fn(char *const *p, const int64_t *s, const int64_t *n, in
 enum { KERNEL_COLUMNS = 512 }; /* columns that a column kernel computes at a time */
 
 int  mc_kernel_add(struct mc_kernel *k, struct mc_kval v);       /* equal values are one; -1: out of memory */
-void mc_kernel_analyse(struct mc_kernel *k);                     /* sets the fields that are derived */
+mc_status mc_kernel_analyse(struct mc_kernel *k);                /* sets the fields that are derived */
 void mc_kernel_free(struct mc_kernel *k);
 /* is their text the same, except for the names? */
 bool mc_kernel_same(const struct mc_kernel *a, const struct mc_kernel *b);
@@ -120,7 +120,8 @@ extern const struct mc_dialect mc_dialect_c, mc_dialect_standard_c, mc_dialect_c
 
 /* forms of a vector row kernel: a row is one vector; rows of any size */
 enum { VECTOR_LANES = 16, ROW_VECTOR = 8, ROW_LOOP = 16 };
-/* vector_kernel.c: can k be printed as a vector kernel?  The caller sets k->wide. */
+/* vector_kernel.c: can k be printed as a vector kernel, for processors that have such vectors?  The caller
+ * sets k->wide. */
 bool mc_kernel_can_vectorize(const struct mc_dialect *d, const struct mc_kernel *k);
 /* grid.c: kernels for a grid of threads, and the one struct that each takes as its argument */
 struct mc_grid_head {
@@ -219,6 +220,10 @@ struct mc_kernel_launch {
     /* fold, NULL: the numbers n[0] and n[3].  Else names of variables, for what differs from chunk to
      * chunk. */
     const char *count, *first;
+    /* A line before loop `shared`, 0 or 1, which threads share; NULL: none. */
+    const char *parallel;
+    int shared;
+    const char *each_row;       /* a line at the start of each row; NULL: none */
 };
 /* Prints the loops of k, which is no vector kernel, as a block without a function around it.  Counts, strides
  * and addresses are those of the launch; loops of one iteration are omitted.  A kernel that checks indices or

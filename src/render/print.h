@@ -65,6 +65,7 @@ void mc_print_column_values(struct print *p);
 /* the count of a loop; -1: only a call tells */
 int64_t mc_print_known(const struct print *p, int loop);
 const char *mc_print_count(struct print *p, int loop); /* "n1", "100" */
+void mc_print_parallel(struct print *p, int loop, const char *otherwise);
 /* "for (i64 i1 = 0; i1 < n1; i1++)", and `after`; of one iteration only the brace in `after` */
 void mc_print_for(struct print *p, int loop, const char *after);
 /* "for (i64 j = 0; j < n0; j++) { "; of one element a block in which j is 0 */

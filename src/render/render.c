@@ -52,6 +52,7 @@ static void print_map(struct print *p)
 static void each_row(struct print *p)
 {
     mc_print_for(p, 1, " {\n");
+    mc_str_add(p->out, p->at && p->at->each_row ? p->at->each_row : "");
     mc_print_pointers(p, false, "1");
     if (p->held) {
         mc_print_pointers(p, true, "1");
@@ -293,6 +294,7 @@ static void print_column(struct print *p)
     if (mc_print_one_block(p)) {
         mc_str_add(p->out, "{\n");
     } else {
+        mc_print_parallel(p, 0, "");
         mc_str_addf(p->out,
                     "for (i64 j0 = 0; j0 < %s; j0 += %d) {\nconst i64 nb = %s - j0 < %d ? %s - j0 : %d;\n",
                     n0, KERNEL_COLUMNS, n0, KERNEL_COLUMNS, n0, KERNEL_COLUMNS);

@@ -90,6 +90,19 @@ mc_status mc_compile_kernels(struct mc_code_unit *u)
     return absent("compiler of kernels");
 }
 
+mc_status mc_kernel_set_make(struct mc_kernel_set *set, const struct mc_program *p, const char *flags)
+{
+    (void)set;
+    (void)p;
+    (void)flags;
+    return absent("compiler of kernels");
+}
+
+void mc_kernel_set_free(struct mc_kernel_set *set)
+{
+    (void)set;
+}
+
 bool mc_cc_known(void)
 {
     return false;
@@ -105,8 +118,9 @@ const char *mc_cc_missing(void)
     return "the runtime library runs no compiler";
 }
 
-mc_status mc_job_describe(struct mc_job *j, const char *source, const char *flags)
+mc_status mc_job_describe(struct mc_job *j, const char *source, const char *flags, const char *cpu)
 {
+    (void)cpu;
     (void)j;
     (void)source;
     (void)flags;

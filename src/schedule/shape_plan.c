@@ -282,6 +282,7 @@ static mc_status plan_shape(struct mc_function *f, struct mc_shape_plan *p, mc_s
 static struct mc_plan_options options_of(const struct mc_function *f, int64_t workspace_cap)
 {
     struct mc_plan_options o = mc_plan_options_of(f->code->backend->site);
+    o.chosen = f->code->chosen;
     if (workspace_cap < INT64_MAX) {
         mc_plan_options_limit(&o, (size_t)workspace_cap);
     }

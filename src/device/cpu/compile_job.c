@@ -165,6 +165,9 @@ static mc_status make(struct mc_job *j, const char *linking, const char *work, i
     if (s == MC_OK && keep) {
         mc_cache_put(j->key, ".so", data, n);
     }
+    if (s == MC_OK && j->wanted) {
+        mc_str_addn(j->wanted, data, n);
+    }
     if (fd >= 0) {
         close(fd);
     }
@@ -280,13 +283,16 @@ bool mc_job_from_cache(struct mc_job *j)
     if (!loaded && !path.bad) {
         mc_cache_drop(j->key, ".so");
     }
+    if (loaded && j->wanted) {
+        mc_str_addn(j->wanted, content.s, content.n);
+    }
     close(fd);
     mc_str_free(&content);
     mc_str_free(&path);
     return loaded;
 }
 
-mc_status mc_job_describe(struct mc_job *j, const char *source, const char *flags)
+mc_status mc_job_describe(struct mc_job *j, const char *source, const char *flags, const char *cpu)
 {
     const struct mc_compiler *cc = mc_compiler();
     if (!cc) {
@@ -299,7 +305,7 @@ mc_status mc_job_describe(struct mc_job *j, const char *source, const char *flag
     const bool clang = strstr(cc->version, "clang");
     flags = flags ? flags : "";
     const char *word = clang ? strstr(flags, clang_refuses) : NULL;
-    mc_str_addf(&j->command, "%s %s %s %s %s ", cc->flag, before, clang ? "" : gcc_only, mc_cpu_flags(),
+    mc_str_addf(&j->command, "%s %s %s %s %s ", cc->flag, before, clang ? "" : gcc_only, cpu,
                 mc_flag_text(FLAG_cflags));
     mc_str_addn(&j->command, flags, word ? (size_t)(word - flags) : strlen(flags));
     mc_str_add(&j->command, word ? word + strlen(clang_refuses) : "");

@@ -20,11 +20,7 @@ static bool fill(struct mc_kernel *k, const mc_node *n, mc_array *const *in)
     struct mc_koperand y = {
         .dtype = v.dtype, .varies = 1, .dst = true, .val = ok ? mc_kernel_add(k, v) : -1
     };
-    ok = ok && y.val >= 0 && VEC_PUSH(k->operand, y);
-    if (ok) {
-        mc_kernel_analyse(k);
-    }
-    return ok;
+    return ok && y.val >= 0 && VEC_PUSH(k->operand, y) && mc_kernel_analyse(k) == MC_OK;
 }
 
 /* The kernel's function. *lib owns its code. */

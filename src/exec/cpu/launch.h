@@ -61,9 +61,20 @@ mc_status mc_bases(const struct mc_function *f, const struct mc_shape_plan *p, c
                    char *scratch, char **base);
 /* compile_kernels.c: for any backend whose kernels are C */
 mc_status mc_compile_kernels(struct mc_code_unit *u);
-/* find_kernels.c */
-/* Sets u->fn and u->reduce_fn of the steps whose kernel is in library `lib`: to[step] == text. */
-mc_status mc_find_kernels(struct mc_code_unit *u, const int *to, int text, struct mc_code *lib);
+/* The kernels of a program for one set of instructions: libraries, and by step the form that was printed. */
+struct mc_kernel_form { bool wide; unsigned never; };
+struct mc_kernel_set {
+    const char *level;          /* mc_cpu_level */
+    VEC(struct mc_str) image;
+    VEC(struct mc_kernel_form) form;
+};
+/* p was compiled before.  flags: the compiler's for that level. */
+mc_status mc_kernel_set_make(struct mc_kernel_set *set, const struct mc_program *p, const char *flags);
+void mc_kernel_set_free(struct mc_kernel_set *set);
+/* find_kernels.c: looks up the functions of a step's kernel; leaves them NULL if the library lacks it */
+void mc_find_kernel(struct mc_code_unit *u, int step, const struct mc_code *lib);
+/* sets u->fn, for kernels in the libraries u->lib; without libraries the reference runs */
+mc_status mc_find_kernels(struct mc_code_unit *u);
 void mc_drop_kernels(struct mc_code_unit *u);
 /* describe.c */
 void mc_cpu_describe(struct mc_str *out);

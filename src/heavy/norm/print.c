@@ -82,8 +82,19 @@ static void declare_base(struct printer *p)
     LINE(p, "const double base = k + alpha * squares;");
 }
 
+/* Threads share the planes, or with few planes the channels or lanes.  A power takes as long as some 200
+ * multiply-adds. */
+static void parallel(struct printer *p, bool planes, int loops)
+{
+    const double each = 200 * (double)p->g.c * (double)p->g.lanes;
+    if (planes == (p->g.planes >= 16)) {
+        mc_c_parallel(&p->c, "PARALLEL", loops, planes ? each * (double)p->g.planes : each, "");
+    }
+}
+
 static void forward(struct printer *p)
 {
+    parallel(p, false, 1);
     mc_c_loop(&p->c, "c", 0, p->g.c);
     declare_window(p, false);
     if (p->g.lanes > 1) {
@@ -97,6 +108,7 @@ static void forward(struct printer *p)
 static void backward(struct printer *p)
 {
     if (p->g.lanes > 1) {
+        parallel(p, false, 1);
         mc_c_loop(&p->c, "l", 0, p->g.lanes);
     }
     const int depth = p->c.depth;
@@ -129,6 +141,7 @@ static void declare_operands(struct printer *p, const char *const operand[3])
 
 static void open_planes(struct printer *p)
 {
+    parallel(p, true, p->g.planes > 1 ? p->g.nfree : 0);
     for (int i = 0; i < p->g.nfree; i++) {
         char loop[16];
         mc_snprintf(loop, sizeof loop, "i%d", i);

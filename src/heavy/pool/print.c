@@ -135,6 +135,25 @@ struct mc_c_sum mc_pool_print_divisor(const struct mc_pool_printer *p)
 
 /* ---- loops over planes and windows ---- */
 
+/* Multiply-adds that take as long, about: each cell of each window, and the arrays. */
+static double work_of(const struct mc_pool_printer *p)
+{
+    const struct mc_pool_shape *s = p->s;
+    double windows = 1, cells = 1;
+    for (int i = 0; i < 3; i++) {
+        windows *= (double)s->out[i] * (double)s->w[i];
+        cells *= (double)s->in[i];
+    }
+    return (8 * windows + 4 * cells) * (double)p->g.lanes;
+}
+
+void mc_pool_print_parallel(struct mc_pool_printer *p, bool planes, int loops)
+{
+    if (planes == p->by_planes) {
+        mc_c_parallel(&p->c, "PARALLEL", loops, work_of(p) * (double)(planes ? p->g.planes : 1), "");
+    }
+}
+
 static bool is_used(const struct mc_pool_printer *p, int role)
 {
     return role == POOL_KEY ? p->keyed : role == POOL_Y ? p->windows : true;
@@ -158,6 +177,7 @@ static void open_planes(struct mc_pool_printer *p, const char *const operand[POO
                  operand[r]);
         }
     }
+    mc_pool_print_parallel(p, true, p->g.planes > 1 ? p->g.nfree : 0);
     for (int i = 0; i < p->g.nfree; i++) {
         mc_c_loop(&p->c, mc_pool_print_named("i", i).s, 0, p->g.size[i]);
     }
@@ -176,8 +196,14 @@ static void open_planes(struct mc_pool_printer *p, const char *const operand[POO
 /* Opens the loops over windows, except the innermost one that `along` names. */
 void mc_pool_print_open_windows(struct mc_pool_printer *p, enum mc_pool_along along)
 {
-    for (int i = 0; i < (along == ALONG_WINDOWS ? 2 : 3); i++) {
+    const int slots = along == ALONG_WINDOWS ? 2 : 3;
+    int first = 0;
+    while (first < slots && p->s->out[first] == 1) {
+        first++;
+    }
+    for (int i = 0; i < slots; i++) {
         if (p->s->out[i] > 1) {
+            mc_pool_print_parallel(p, false, i == first);
             mc_c_loop(&p->c, mc_pool_print_named("u", i).s, i == 2 ? p->from : 0,
                       i == 2 ? p->to : p->s->out[i]);
         }
@@ -483,6 +509,7 @@ mc_status mc_pool_print(struct mc_str *out, const struct mc_pool_problem *q,
     p.type = q->dtype == MC_FLOAT32 ? "float" : "double";
     p.mark = q->s.key == POOL_KEY_X ? p.type : q->s.mark == MC_UINT8 ? "uint8_t" : "int32_t";
     mc_pool_grid(&own, &p.g);
+    p.by_planes = p.g.planes >= 16;
     for (int i = 0; i < 3; i++) {
         const struct mc_pool_span in = mc_pool_windows_inside(&q->s, i);
         p.inside[i] = q->s.w[i] == 1 || in.to - in.from == q->s.out[i];

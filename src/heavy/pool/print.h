@@ -20,6 +20,7 @@ struct mc_pool_printer {
     const char *type, *mark;    /* of X and Y; of KEY */
     bool inside[3];             /* no window of the slot is clipped */
     int64_t from, to;           /* windows of the last slot that are printed now */
+    bool by_planes;             /* threads share planes, else windows or cells */
 };
 
 #define LINE(p, ...) mc_c_line(&(p)->c, __VA_ARGS__)
@@ -39,6 +40,8 @@ void mc_pool_print_declare_clips(struct mc_pool_printer *p);
 void mc_pool_print_open_cells(struct mc_pool_printer *p);
 bool mc_pool_print_all_inside(const struct mc_pool_printer *p);
 int64_t mc_pool_print_window_cells(const struct mc_pool_shape *s);
+/* Lets threads share the next `loops` loops. */
+void mc_pool_print_parallel(struct mc_pool_printer *p, bool planes, int loops);
 /* " / 4.0": what divides a sum over the window; needs lo and hi of its clipped slots. */
 struct mc_c_sum mc_pool_print_divisor(const struct mc_pool_printer *p);
 /* Opens the loops over windows, except the innermost one that `along` names. */

@@ -187,6 +187,7 @@ static void spread_cells(struct mc_pool_printer *p)
     const bool row = p->g.lanes > 1 && p->g.lanes <= ROW && s->key != POOL_KEY_X;
     const char *sum = row ? "sum[l]" : "sum";
     struct mc_c_sum cell = { "0" }, key_cell = { "0" };
+    mc_pool_print_parallel(p, false, (s->in[0] > 1) + (s->in[1] > 1) + (s->in[2] > 1));
     for (int i = 0; i < 3; i++) {
         if (s->in[i] > 1) {
             mc_c_loop(&p->c, mc_pool_print_named("c", i).s, 0, s->in[i]);

@@ -14,6 +14,7 @@
 /* Copies n[0] x n[1] x n[2] x n[3] elements.  g: n, the strides of dst, the strides of src. */
 TARGET static void NAME(copy)(R *dst, const R *src, const int64_t *g)
 {
+    PARALLEL(collapse(3) if (WORTH(8 * g[0] * g[1] * g[2] * g[3])))
     for (int64_t a = 0; a < g[0]; a++) {
         for (int64_t b = 0; b < g[1]; b++) {
             for (int64_t c = 0; c < g[2]; c++) {
@@ -99,39 +100,39 @@ FORCE_INLINE void NAME(columns_tile)(const int rows, const int vectors, const in
     }
 }
 
-/* All rows of y for `vectors` vectors of columns; tail: the elements of the last one, if it is not full. */
+/* Rows [f, end) of y for `vectors` vectors of columns; tail: the elements of the last one, if it is not
+ * full. */
 FORCE_INLINE void NAME(columns_strip)(const int vectors, const int tail, const int64_t *g, const int64_t *wt,
                                       const int64_t *xt, int64_t xc, int64_t panel, int64_t c0, int64_t c1,
-                                      const R *w, const R *x, R *y, int add)
+                                      int64_t f, int64_t end, const R *w, const R *x, R *y, int add)
 {
-    int64_t f = 0;
-    for (; f + ROWS <= g[0]; f += ROWS) {
+    for (; f + ROWS <= end; f += ROWS) {
         NAME(columns_tile)
         (ROWS, vectors, tail, g, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
     }
-    if (ROWS == 8 && f + 4 <= g[0]) {
+    if (ROWS == 8 && f + 4 <= end) {
         NAME(columns_tile)
         (4, vectors, tail, g, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
         f += 4;
     }
-    if (f + 2 <= g[0]) {
+    if (f + 2 <= end) {
         NAME(columns_tile)
         (2, vectors, tail, g, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
         f += 2;
     }
-    if (f < g[0]) {
+    if (f < end) {
         NAME(columns_tile)
         (1, vectors, tail, g, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
     }
 }
 
-/* One row of w: x is read once, row by row, and y stays in the L1 cache. */
-TARGET static void NAME(columns_thin)(const int64_t *g, const int64_t *wt, const int64_t *xt, const R *w,
-                                      const R *x, R *y)
+/* One row of w, `end` columns: x is read once, row by row, and y stays in the L1 cache. */
+TARGET ALONE static void NAME(columns_thin)(const int64_t *g, const int64_t *wt, const int64_t *xt,
+                                            int64_t end, const R *w, const R *x, R *y)
 {
     enum { STEP = 4 };
     const int64_t taps = g[2], all = g[1] * taps;
-    for (int64_t p = 0; p < g[3]; p++) {
+    for (int64_t p = 0; p < end; p++) {
         y[p] = 0;
     }
     for (int64_t k = 0; k < all; k += STEP) {
@@ -144,7 +145,7 @@ TARGET static void NAME(columns_thin)(const int64_t *g, const int64_t *wt, const
             a[i] = NAME(splat)(w[c * g[5] + wt[t]]);
         }
         int64_t p = 0;
-        for (; p + WIDTH <= g[3] && n == STEP; p += WIDTH) {
+        for (; p + WIDTH <= end && n == STEP; p += WIDTH) {
             V sum = NAME(load)(y + p);
             UNROLL(4)
             for (int i = 0; i < STEP; i++) {
@@ -152,8 +153,8 @@ TARGET static void NAME(columns_thin)(const int64_t *g, const int64_t *wt, const
             }
             NAME(store)(y + p, sum);
         }
-        for (; p < g[3]; p += WIDTH) {
-            const int left = g[3] - p < WIDTH ? (int)(g[3] - p) : WIDTH;
+        for (; p < end; p += WIDTH) {
+            const int left = end - p < WIDTH ? (int)(end - p) : WIDTH;
             V sum = NAME(load_n)(y + p, left);
             for (int i = 0; i < n; i++) {
                 sum = NAME(madd)(a[i], NAME(load_n)(at[i] + p, left), sum);
@@ -185,41 +186,75 @@ TARGET static void NAME(pack)(const int64_t *g, const int64_t *xt, int64_t c0, i
     }
 }
 
+/* Rows [f, end) of one strip of columns, which begins at p, for channels [c, c_end).  They are added to y
+ * unless c is 0. */
+TARGET ALONE static void NAME(columns_part)(const int64_t *g, const int64_t *offsets, int64_t c,
+                                            int64_t c_end, int64_t p, int64_t f, int64_t end, const R *w,
+                                            const R *x, R *y, R *panel)
+{
+    const int64_t taps = g[2], left = g[3] - p < VECTORS * WIDTH ? g[3] - p : VECTORS * WIDTH,
+                  width = (left + WIDTH - 1) / WIDTH * WIDTH;
+    const int64_t *wt = offsets, *xt = offsets + taps;
+    const int old = c > 0;
+    int64_t xc = g[6];
+    const R *from = x + c * xc + p;
+    y += p;
+    if (g[8]) {
+        NAME(pack)(g, xt, c, c_end, x, p, left, width, panel);
+        xt = NULL;
+        xc = taps * width;
+        from = panel;
+    }
+    if (left == VECTORS * WIDTH) {
+        NAME(columns_strip)(VECTORS, 0, g, wt, xt, xc, width, c, c_end, f, end, w, from, y, old);
+    } else if (left > 2 * WIDTH) {
+        NAME(columns_strip)
+        (VECTORS, (int)left - 2 * WIDTH, g, wt, xt, xc, width, c, c_end, f, end, w, from, y, old);
+    } else if (left > WIDTH) {
+        NAME(columns_strip)(2, (int)left - WIDTH, g, wt, xt, xc, width, c, c_end, f, end, w, from, y, old);
+    } else {
+        NAME(columns_strip)(1, (int)left, g, wt, xt, xc, width, c, c_end, f, end, w, from, y, old);
+    }
+}
+
+/* Rows that a thread takes at once, so that there are `strips` times some 64 parts; a whole number of
+ * tiles. */
+FORCE_INLINE int64_t NAME(rows_of_part)(int64_t rows, int64_t strips)
+{
+    const int64_t each = (rows * strips / 64 + 23) / 24 * 24;
+    return each < 48 ? 48 : each;
+}
+
+/* Threads share the strips, and the rows where there are few strips.  Each has a panel of its own, on its
+ * stack; `panel` is for one thread, and NULL in a loop that threads share already.  What a panel holds does
+ * not change the order of a sum. */
 TARGET static void NAME(columns)(const int64_t *g, const int64_t *offsets, const R *w, const R *x, R *y,
                                  R *panel)
 {
-    /* a chunk of x for one strip of columns stays in the L2 cache while all rows of w read it */
-    const int64_t taps = g[2], most = PANEL / (VECTORS * WIDTH * (taps > 0 ? taps : 1)),
-                  chunk = most < 1 ? 1 : most;
-    const int64_t *wt = offsets;
-    if (g[0] == 1 && !g[8] && g[1] * taps >= 64 && g[3] >= VECTORS * WIDTH) {
-        NAME(columns_thin)(g, wt, offsets + taps, w, x, y);
+    const int64_t taps = g[2], strip = VECTORS * WIDTH, work = (g[0] + 4) * (g[3] + 4) * g[1] * taps,
+                  strips = (g[3] + strip - 1) / strip;
+    const int own = taps * strip <= OWN_PANEL, shared = panel && WORTH(work) && (own || !g[8]);
+    if (g[0] == 1 && !g[8] && g[1] * taps >= 64 && g[3] >= strip) {
+        const int64_t each = shared ? 256 : g[3];
+        PARALLEL(if (shared))
+        for (int64_t p = 0; p < g[3]; p += each) {
+            const int64_t left = g[3] - p;
+            NAME(columns_thin)(g, offsets, offsets + taps, left < each ? left : each, w, x + p, y + p);
+        }
         return;
     }
+    /* a chunk of x for one strip of columns stays in the L2 cache while all rows of w read it */
+    const int64_t most = (own ? (int)OWN_PANEL : (int)PANEL) / (strip * (taps > 0 ? taps : 1)),
+                  chunk = most < 1 ? 1 : most, each = shared ? NAME(rows_of_part)(g[0], strips) : g[0];
     for (int64_t c = 0; c < g[1] || c == 0; c += chunk) {
-        const int64_t end = c + chunk < g[1] ? c + chunk : g[1];
-        const int old = c > 0;
-        for (int64_t p = 0; p < g[3]; p += VECTORS * WIDTH) {
-            const int64_t left = g[3] - p < VECTORS * WIDTH ? g[3] - p : VECTORS * WIDTH,
-                          width = (left + WIDTH - 1) / WIDTH * WIDTH;
-            const int64_t *xt = offsets + taps;
-            int64_t xc = g[6];
-            const R *from = x + c * xc + p;
-            if (g[8]) {
-                NAME(pack)(g, xt, c, end, x, p, left, width, panel);
-                xt = NULL;
-                xc = taps * width;
-                from = panel;
-            }
-            if (left == VECTORS * WIDTH) {
-                NAME(columns_strip)(VECTORS, 0, g, wt, xt, xc, width, c, end, w, from, y + p, old);
-            } else if (left > 2 * WIDTH) {
-                NAME(columns_strip)
-                (VECTORS, (int)left - 2 * WIDTH, g, wt, xt, xc, width, c, end, w, from, y + p, old);
-            } else if (left > WIDTH) {
-                NAME(columns_strip)(2, (int)left - WIDTH, g, wt, xt, xc, width, c, end, w, from, y + p, old);
-            } else {
-                NAME(columns_strip)(1, (int)left, g, wt, xt, xc, width, c, end, w, from, y + p, old);
+        const int64_t c_end = c + chunk < g[1] ? c + chunk : g[1];
+        PARALLEL(collapse(2) if (shared))
+        for (int64_t f = 0; f < g[0]; f += each) {
+            for (int64_t s = 0; s < strips; s++) {
+                R own_panel[OWN_PANEL];
+                const int64_t end = f + each < g[0] ? f + each : g[0];
+                NAME(columns_part)
+                (g, offsets, c, c_end, s * strip, f, end, w, x, y, own ? own_panel : panel);
             }
         }
     }
@@ -295,13 +330,12 @@ FORCE_INLINE void NAME(dots_tile)(const int rows, const int columns, const int64
     }
 }
 
-/* All rows for `columns` columns, which begin at column q. */
-FORCE_INLINE void NAME(dots_strip)(const int columns, const int64_t *g, const int64_t *offsets, int64_t q,
-                                   const R *a, const R *b, R *y, int add, R *panel)
+/* Sets at and yq, by column, for `columns` columns that begin at column q: where b and the sums of row 0
+ * are. */
+TARGET static void NAME(dots_columns)(int columns, const int64_t *g, const int64_t *offsets, int64_t q,
+                                      const R *b, const R **at, int64_t *yq, R *panel)
 {
     const int64_t taps = g[2], length = g[3] * g[4];
-    const R *at[DOT_COLUMNS];
-    int64_t yq[DOT_COLUMNS], f = 0;
     for (int i = 0; i < columns; i++) {
         const int64_t c = (q + i) / taps, t = (q + i) % taps;
         yq[i] = c * g[9] + offsets[taps + t];
@@ -317,24 +351,54 @@ FORCE_INLINE void NAME(dots_strip)(const int columns, const int64_t *g, const in
             }
         }
     }
-    for (; f + DOT_ROWS <= g[0]; f += DOT_ROWS) {
-        NAME(dots_tile)(DOT_ROWS, columns, g, length, a + f * g[5], at, y + f * g[8], yq, add);
+}
+
+/* Rows [f, end) for `columns` columns. */
+TARGET ALONE static void NAME(dots_rows)(int columns, const int64_t *g, int64_t f, int64_t end, const R *a,
+                                         const R *const *at, R *y, const int64_t *yq, int add)
+{
+    const int64_t length = g[3] * g[4];
+    for (; f < end && columns == DOT_COLUMNS; f += f + DOT_ROWS <= end ? DOT_ROWS : 1) {
+        if (f + DOT_ROWS <= end) {
+            NAME(dots_tile)(DOT_ROWS, DOT_COLUMNS, g, length, a + f * g[5], at, y + f * g[8], yq, add);
+        } else {
+            NAME(dots_tile)(1, DOT_COLUMNS, g, length, a + f * g[5], at, y + f * g[8], yq, add);
+        }
     }
-    for (; f < g[0]; f++) {
-        NAME(dots_tile)(1, columns, g, length, a + f * g[5], at, y + f * g[8], yq, add);
+    for (int i = 0; i < columns && f < end; i++) {
+        int64_t k = f;
+        for (; k + DOT_ROWS <= end; k += DOT_ROWS) {
+            NAME(dots_tile)(DOT_ROWS, 1, g, length, a + k * g[5], at + i, y + k * g[8], yq + i, add);
+        }
+        for (; k < end; k++) {
+            NAME(dots_tile)(1, 1, g, length, a + k * g[5], at + i, y + k * g[8], yq + i, add);
+        }
     }
 }
 
+/* Threads share the columns.  They share the rows instead if there are few columns, or if the panel of a
+ * strip does not fit a thread's stack. */
 TARGET static void NAME(dots)(const int64_t *g, const int64_t *offsets, const R *a, const R *b, R *y, int add,
                               R *panel)
 {
-    const int64_t all = g[1] * g[2];
-    int64_t q = 0;
-    for (; q + DOT_COLUMNS <= all; q += DOT_COLUMNS) {
-        NAME(dots_strip)(DOT_COLUMNS, g, offsets, q, a, b, y, add, panel);
-    }
-    for (; q < all; q++) {
-        NAME(dots_strip)(1, g, offsets, q, a, b, y, add, panel);
+    const int64_t all = g[1] * g[2], length = g[3] * g[4], strips = (all + DOT_COLUMNS - 1) / DOT_COLUMNS,
+                  work = (g[0] + 4) * (all + 4) * length;
+    const int own = DOT_COLUMNS * (length + WIDTH) <= OWN_PANEL, by_rows = strips < 16 || (g[10] && !own),
+              shared = panel && WORTH(by_rows ? work / strips : work);
+    const int64_t each = by_rows && shared ? (g[0] / 16 + 12) / 12 * 12 : g[0];
+    PARALLEL(if (shared && !by_rows))
+    for (int64_t s = 0; s < strips; s++) {
+        R own_panel[OWN_PANEL];
+        const R *at[DOT_COLUMNS];
+        int64_t yq[DOT_COLUMNS];
+        const int64_t q = s * DOT_COLUMNS;
+        const int columns = all - q < DOT_COLUMNS ? (int)(all - q) : (int)DOT_COLUMNS;
+        NAME(dots_columns)(columns, g, offsets, q, b, at, yq, own ? own_panel : panel);
+        PARALLEL(if (shared && by_rows))
+        for (int64_t f = 0; f < g[0]; f += each) {
+            const int64_t end = f + each < g[0] ? f + each : g[0];
+            NAME(dots_rows)(columns, g, f, end, a, at, y, yq, add);
+        }
     }
 }
 #undef V

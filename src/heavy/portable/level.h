@@ -5,7 +5,9 @@
 #else
 #pragma GCC optimize("O3", "fp-contract=off")
 #endif
+#include "heavy/portable/panel.h"
 #include "heavy/portable/portable.h"
+#include "heavy/portable/threads.h"
 #include <math.h>
 #include <string.h>
 #if LEVEL > 128 || defined(__FMA__)

@@ -182,12 +182,51 @@ static const char *image_of(const struct mc_portable_program *p, const struct mc
     return a->memory != PORTABLE_WORKSPACE ? (run ? "n" : "image") : run ? "(n - image)" : NULL;
 }
 
+/* Multiply-adds of a call for one image, or of DOTS for a run, and group, with the elements that it reads. */
+static double work_of(const struct mc_portable_call *c)
+{
+    const double f = (double)c->g[0] + 4;
+    switch (c->kind) {
+    case PORTABLE_COPY: return 8.0 * (double)c->g[0] * (double)c->g[1] * (double)c->g[2] * (double)c->g[3];
+    case PORTABLE_COLUMNS: return f * ((double)c->g[3] + 4) * (double)c->g[1] * (double)c->g[2];
+    case PORTABLE_DOTS:
+        return f * ((double)c->g[1] * (double)c->g[2] + 4) * (double)c->g[3] * (double)c->g[4];
+    }
+    return 0;
+}
+
+/* The work of the loops over images and groups if threads can share them: no array is in the workspace, sums
+ * do not run over images, and panels fit the stacks of threads.  0: they cannot, or one image is enough work
+ * for threads. */
+static double shared_work(const struct mc_portable_program *p)
+{
+    enum { ENOUGH = 1 << 23 };
+    bool can = p->workspace == 0 && p->images * p->groups > 1;
+    double work = 0;
+    for (size_t i = 0; i < p->call.n && can; i++) {
+        const struct mc_portable_call *c = &p->call.at[i];
+        const bool columns = c->kind == PORTABLE_COLUMNS, dots = c->kind == PORTABLE_DOTS;
+        work += work_of(c);
+        can = !(columns && c->g[8] && c->g[2] * MOST_STRIP > STACK_PANEL) &&
+              !(dots && (p->images > 1 || c->g[10]));
+    }
+    return can && work < ENOUGH ? work * (double)p->images * (double)p->groups : 0;
+}
+
+static void print_panel(struct mc_str *out, const struct mc_portable_program *p, const char *const *memory)
+{
+    const struct mc_portable_at panel = { PORTABLE_WORKSPACE, p->workspace, 0, 0 };
+    const bool shared = shared_work(p) > 0;
+    mc_str_add(out, shared ? "SHARED_LOOP(" : "");
+    print_at(out, p, &panel, memory, NULL);
+    mc_str_add(out, shared ? ")" : "");
+}
+
 /* Sums over all images of a run. */
 static void print_dots(struct mc_str *out, const struct mc_portable_program *p, size_t i,
                        const char *const *memory)
 {
     const struct mc_portable_call *c = &p->call.at[i];
-    const struct mc_portable_at panel = { PORTABLE_WORKSPACE, p->workspace, 0, 0 };
     const bool ragged = p->images % p->step != 0; /* the last run has fewer images */
     if (ragged) {
         mc_str_addf(out, "int64_t h%zu[%zu];\nmemcpy(h%zu, g%zu, sizeof h%zu);\nh%zu[3] = end - image;\n", i,
@@ -200,7 +239,7 @@ static void print_dots(struct mc_str *out, const struct mc_portable_program *p, 
     mc_str_add(out, ", ");
     print_at(out, p, &c->to, memory, NULL);
     mc_str_addf(out, ", %s, ", p->step >= p->images ? "0" : "image > 0");
-    print_at(out, p, &panel, memory, NULL);
+    print_panel(out, p, memory);
     mc_str_add(out, ");\n");
 }
 
@@ -209,7 +248,6 @@ static void print_images(struct mc_str *out, const struct mc_portable_program *p
                          const char *const *memory)
 {
     const struct mc_portable_call *c = &p->call.at[i];
-    const struct mc_portable_at panel = { PORTABLE_WORKSPACE, p->workspace, 0, 0 };
     mc_str_add(out, p->step > 1 ? "for (int64_t n = image; n < end; n++) {\n" : "");
     if (c->kind == PORTABLE_COPY) {
         mc_str_addf(out, "copy_%s(", suffix(p));
@@ -230,7 +268,7 @@ static void print_images(struct mc_str *out, const struct mc_portable_program *p
         mc_str_add(out, ", ");
         print_at(out, p, &c->to, memory, image_of(p, &c->to));
         mc_str_add(out, ", ");
-        print_at(out, p, &panel, memory, NULL);
+        print_panel(out, p, memory);
         mc_str_add(out, ");\n");
     }
     mc_str_add(out, p->step > 1 ? "}\n" : "");
@@ -266,7 +304,9 @@ static void print_call(struct mc_str *out, const struct mc_portable_program *p, 
 void mc_portable_print(struct mc_str *out, const struct mc_portable_program *p,
                        const char *const memory[PORTABLE_NMEMORY])
 {
+    struct mc_c_text c = { out, 0 };
     mc_str_add(out, "{\n");
+    mc_c_parallel(&c, "PARALLEL", (p->images > 1) + (p->groups > 1), shared_work(p), "");
     if (p->zeros) {
         mc_str_addf(out, "memset(%s, 0, %zu);\n", memory[PORTABLE_WORKSPACE],
                     (size_t)p->zeros * mc_dtypes[p->dtype].size);
@@ -294,8 +334,16 @@ void mc_portable_print(struct mc_str *out, const struct mc_portable_program *p,
     mc_str_add(out, "}\n");
 }
 
-/* ---- the text of core.h ---- */
+/* ---- the text of an exported file ---- */
 
+static const char panel[] = {
+#include "heavy/portable/panel_text.h"
+    , 0
+};
+static const char threads[] = {
+#include "heavy/portable/threads_text.h"
+    , 0
+};
 static const char vectors[] = {
 #include "heavy/portable/vectors_text.h"
     , 0
@@ -318,6 +366,8 @@ void mc_portable_text(struct mc_str *out, bool f32, bool f64)
         const char *type, *suffix;
         int lanes;
     } of[] = { { "float", "f32", 16 }, { "double", "f64", 8 } };
+    mc_str_add(out, code_of(panel));
+    mc_str_add(out, code_of(threads));
     mc_str_add(out, code_of(vectors));
     for (int i = 0; i < 2; i++) {
         if (i ? f64 : f32) {

@@ -3,7 +3,6 @@
  *
  * The includer defines LEVEL: 512 (AVX-512), 256 (AVX2 and FMA), 128 (16-byte vectors of gcc and clang), or 0
  * (no extension).  Levels with a fused multiply-add give the same bits, and so do those without. */
-#include "heavy/portable/panel.h"
 #if LEVEL == 512
 #define TARGET       __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")))
 #define FORCE_INLINE       static inline TARGET __attribute__((always_inline))

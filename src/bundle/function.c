@@ -1,0 +1,389 @@
+/* function.c: one function of a bundle: its program, its inputs and results, its kernels, its solvers. */
+#include "bundle/bundle.h"
+#include "compile/compiling.h"
+#include "device/cpu/cpu.h"
+#include "exec/backend.h"
+#include "exec/heavy/heavy.h"
+#include "op/op.h"
+#include <stdlib.h>
+
+static void inputs(struct mc_wire *w, struct mc_function *f, struct mc_input_info *list, int n)
+{
+    if (f) { /* mc_function_set may change defaults */
+        pthread_mutex_lock(&f->lock);
+    }
+    for (int i = 0; i < n && mc_wire_good(w); i++) {
+        const char *name = f ? f->input[i].name : NULL;
+        mc_wire_text(w, &name);
+        list[i].name = (char *)name;
+        list[i].has_default = mc_wire_bool(w, f && f->input[i].has_default);
+        list[i].dflt = f ? f->input[i].dflt : NULL;
+        mc_wire_array(w, &list[i].dflt);
+        if (w->reading && mc_wire_good(w) && !name) {
+            mc_wire_fail(w, "an input has no name");
+        }
+    }
+    if (f) {
+        pthread_mutex_unlock(&f->lock);
+    }
+}
+
+static void outputs(struct mc_wire *w, const struct mc_function *f, struct mc_output_info *list,
+                    const char **name, int n)
+{
+    for (int i = 0; i < n && mc_wire_good(w); i++) {
+        name[i] = f && f->code->output_name ? f->code->output_name[i] : NULL;
+        mc_wire_text(w, &name[i]);
+        list[i].borrow = mc_wire_bool(w, f && f->output[i].borrow);
+    }
+}
+
+/* ---- kernels ---- */
+
+/* The bytes of a library, which stay until the file is written. */
+static void write_image(struct mc_wire *w, const struct mc_str *image)
+{
+    const int64_t dims[] = { (int64_t)image->n };
+    mc_array *kept = mc_wire_good(w) ? mc_array_from(MC_UINT8, 1, dims, image->s) : NULL;
+    if (kept && VEC_PUSH(w->kept, kept)) {
+        const char *data = kept->data;
+        size_t n = image->n;
+        mc_wire_blob(w, &data, &n);
+    } else {
+        w->status = w->status < 0 ? w->status : MC_EMEMORY;
+        mc_array_unref(&kept);
+    }
+}
+
+static void read_image(struct mc_wire *w, struct mc_code **lib)
+{
+    const char *image;
+    size_t size;
+    mc_status s = MC_OK;
+    mc_wire_blob(w, &image, &size);
+    if (lib && mc_wire_good(w)) {
+        *lib = mc_code_open(image, size, &s);
+        if (s < 0) {
+            w->status = mc_fail(s, "%s: %s", w->what, mc_last_error());
+        }
+    }
+}
+
+/* The form of each step's kernel.  Reading: into p, or past it. */
+static void forms(struct mc_wire *w, const struct mc_kernel_set *set, const struct mc_program *p, bool use)
+{
+    for (size_t i = 0; i < p->step.n && mc_wire_good(w); i++) {
+        struct mc_kernel *k = p->step.at[i].kernel;
+        if (!k) {
+            continue;
+        }
+        const struct mc_kernel_form have = w->reading ? (struct mc_kernel_form){ 0 } : set->form.at[i];
+        const bool wide = mc_wire_bool(w, have.wide);
+        const unsigned never = (unsigned)mc_wire_int(w, (int)have.never, 0, INT32_MAX);
+        if (w->reading && use) {
+            k->wide = wide;
+            k->never = never;
+        }
+    }
+}
+
+/* A set of instructions: its name, the compiler's flags that a processor must have, the kernels' forms, and
+ * libraries. */
+static void write_level(struct mc_wire *w, const struct mc_function *f, const char *level)
+{
+    struct mc_str needs = { 0 };
+    struct mc_kernel_set set = { .level = level };
+    mc_cpu_level(level, &needs);
+    const char *flags = needs.s ? needs.s : "";
+    w->status = needs.bad ? MC_EMEMORY : mc_kernel_set_make(&set, &f->code->program, flags);
+    mc_wire_text(w, &level);
+    mc_wire_text(w, &flags);
+    if (mc_wire_good(w)) {
+        forms(w, &set, &f->code->program, true);
+    }
+    mc_wire_int(w, (int)set.image.n, 0, MC_TEXTS);
+    for (size_t i = 0; i < set.image.n; i++) {
+        write_image(w, &set.image.at[i]);
+    }
+    mc_kernel_set_free(&set);
+    mc_str_free(&needs);
+}
+
+/* Loads the libraries of the first set that this processor has; adds the name of the set to the list. */
+static void read_level(struct mc_wire *w, struct mc_code_unit *u, bool *found, struct mc_str *sets)
+{
+    const char *level = NULL, *needs = NULL;
+    mc_wire_text(w, &level);
+    mc_wire_text(w, &needs);
+    mc_str_addf(sets, "%s%s", sets->n ? ", " : "", level ? level : "");
+    const bool use = mc_wire_good(w) && !*found && needs && mc_cpu_has(needs);
+    forms(w, NULL, &u->program, use);
+    const int n = mc_wire_int(w, 0, 0, MC_TEXTS);
+    for (int i = 0; i < n && mc_wire_good(w); i++) {
+        read_image(w, use ? &u->lib[i] : NULL);
+    }
+    *found |= use;
+}
+
+/* Copies the first word of a comma-separated list.  What follows it; NULL: nothing. */
+static const char *next_word(const char *list, char word[64])
+{
+    const size_t n = strcspn(list, ",");
+    mc_snprintf(word, 64, "%.*s", (int)MC_MIN(n, 63), list);
+    return list[n] ? list + n + 1 : NULL;
+}
+
+mc_status mc_bundle_isa(const char *isa)
+{
+    char word[64];
+    for (const char *at = isa; at;) {
+        struct mc_str flags = { 0 };
+        at = next_word(at, word);
+        const bool known = mc_cpu_level(word, &flags), several = !known && mc_cpu_level("sse2", &flags);
+        mc_str_free(&flags);
+        if (!*word) {
+            return mc_fail(MC_EARG, "bundle_save: an empty word of isa = \"%s\" names no instruction set",
+                           isa);
+        }
+        if (!known) {
+            return mc_fail(MC_EARG, "bundle_save: there is no instruction set '%s'; there are native%s", word,
+                           several ? ", avx512, avx2 and sse2" : "");
+        }
+    }
+    return MC_OK;
+}
+
+static void kernels(struct mc_wire *w, const struct mc_function *f, struct mc_code_unit *u, const char *isa)
+{
+    char word[64];
+    int levels = 0;
+    bool found = false;
+    struct mc_str sets = { 0 };
+    for (const char *at = isa; at; at = next_word(at, word)) {
+        levels++;
+    }
+    levels = mc_wire_int(w, levels, 0, INT32_MAX);
+    for (int i = 0; i < levels && mc_wire_good(w); i++) {
+        if (f) {
+            isa = next_word(isa, word);
+            write_level(w, f, word);
+        } else {
+            read_level(w, u, &found, &sets);
+        }
+    }
+    if (w->reading && mc_wire_good(w) && levels && !found) {
+        w->status = mc_fail(
+            MC_EFORMAT,
+            "%s has kernels for other processors only (%s); save it with the instruction sets "
+            "that are needed: isa = \"avx512,avx2,sse2\"",
+            w->what, sets.s ? sets.s : "");
+    }
+    mc_str_free(&sets);
+    const mc_status s = w->reading && mc_wire_good(w) ? mc_find_kernels(u) : MC_OK;
+    if (s == MC_EMEMORY) {
+        w->status = s;
+    } else if (s < 0) {
+        mc_wire_fail(w, mc_last_error());
+    }
+}
+
+/* ---- solvers ---- */
+
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(((const struct mc_chosen_solver *)a)->key, ((const struct mc_chosen_solver *)b)->key);
+}
+
+/* The solvers that the shape plans of f were made of, each problem once. */
+static bool collect_chosen(struct mc_function *f, struct mc_arena *a, mc_chosen_list *list)
+{
+    bool good = true;
+    pthread_mutex_lock(&f->lock); /* calls make and drop plans */
+    for (const struct mc_shape_plan *p = f->plans; p; p = p->next) {
+        for (size_t i = 0; i < f->code->program.step.n; i++) {
+            const struct mc_heavy *h = p->step[i].heavy;
+            good = good && (!h || !h->plan || mc_plan_chosen(h->plan, a, list));
+            good = good && (!h || !h->pooled || mc_plan_chosen(h->pooled, a, list));
+        }
+    }
+    pthread_mutex_unlock(&f->lock);
+    size_t n = 0;
+    if (list->n) {
+        qsort(list->at, list->n, sizeof *list->at, by_key);
+    }
+    for (size_t i = 0; i < list->n; i++) {
+        if (!n || strcmp(list->at[n - 1].key, list->at[i].key) != 0) {
+            list->at[n++] = list->at[i];
+        }
+    }
+    list->n = n;
+    return good;
+}
+
+static void chosen_solver(struct mc_wire *w, struct mc_chosen_solver *c)
+{
+    mc_wire_text(w, &c->key);
+    mc_wire_text(w, &c->solver);
+    mc_wire_bytes(w, &c->seconds, sizeof c->seconds);
+    if (w->reading && mc_wire_good(w) && (!c->key || !c->solver || !(c->seconds >= 0))) {
+        mc_wire_fail(w, "a solver has no name");
+    }
+}
+
+/* They hold for the processor and the number of threads that they were timed with; elsewhere they are
+ * ignored. */
+static void solvers(struct mc_wire *w, struct mc_function *f, struct mc_code_unit *u)
+{
+    struct mc_arena arena = { 0 };
+    mc_chosen_list list = { 0 };
+    if (f && !collect_chosen(f, &arena, &list)) {
+        w->status = MC_EMEMORY;
+    }
+    uint64_t cpu = mc_cpu_hash();
+    const uint64_t here = cpu;
+    mc_wire_bytes(w, &cpu, sizeof cpu);
+    const int threads = mc_wire_int(w, mc_team_size(), 1, INT32_MAX);
+    struct mc_chosen chosen = { list.at, list.n };
+    chosen.n = (size_t)mc_wire_int(w, (int)chosen.n, 0, INT32_MAX);
+    chosen.at = mc_wire_list(w, chosen.at, (int64_t)chosen.n, sizeof *chosen.at);
+    for (size_t i = 0; i < chosen.n && mc_wire_good(w); i++) {
+        chosen_solver(w, &chosen.at[i]);
+    }
+    if (w->reading && mc_wire_good(w) && chosen.n && cpu == here && threads == mc_team_size()) {
+        qsort(chosen.at, chosen.n, sizeof *chosen.at, by_key);
+        u->chosen = mc_arena_copy(w->arena, &chosen, sizeof chosen);
+        w->status = u->chosen ? w->status : MC_EMEMORY;
+    }
+    VEC_FREE(list);
+    mc_arena_free(&arena);
+}
+
+/* ---- functions ---- */
+
+static bool lacks_kernels(const struct mc_code_unit *u)
+{
+    bool lacks = u->uncompiled;
+    for (size_t i = 0; i < u->program.step.n && u->mode != MODE_FAST_COMPILE; i++) {
+        lacks |= u->program.step.at[i].kernel && !u->fn[i];
+    }
+    return lacks;
+}
+
+static mc_status may_save(const struct mc_wire *w, const struct mc_function *f)
+{
+    const struct mc_code_unit *u = f->code;
+    const bool host = u->backend == &mc_backend_cpu;
+    const char *why = u->mode == MODE_DEBUG      ? "its mode is DEBUG; compile it in mode FAST_RUN"
+                      : host && lacks_kernels(u) ? "it was compiled without a C compiler"
+                                                 : NULL;
+    if (!why && !host) {
+        return mc_fail(MC_EUNSUPPORTED, "%s: %s is for the device %s; compile it with the flag device=cpu",
+                       w->what, f->name, u->device->name);
+    }
+    return why ? mc_fail(MC_EUNSUPPORTED, "%s: %s cannot be saved: %s", w->what, f->name, why) : MC_OK;
+}
+
+static mc_status start_code(struct mc_wire *w, struct mc_code_unit *u)
+{
+    u->graph = u->program.graph = mc_graph_make(&mc_op_language);
+    u->backend = &mc_backend_cpu;
+    u->device = u->backend->start("cpu");
+    w->arena = &u->program.arena;
+    return u->graph && u->device ? MC_OK : mc_last_status();
+}
+
+/* What the function has beside its code.  NULL: error. */
+static mc_function *finish(struct mc_wire *w, struct mc_code_unit *u, const char *name, int threads,
+                           struct mc_input_info *in, const struct mc_output_info *out)
+{
+    u->nstep = (int)u->program.step.n;
+    u->words = mc_calloc(u->program.step.n + 1, sizeof *u->words, "bundle");
+    u->source = mc_strdup("");
+    mc_function *f = u->words && u->source ? mc_function_new(u, name, threads, mc_flag_int(FLAG_profile) != 0)
+                                           : NULL;
+    for (int i = 0; f && i < u->program.ninput; i++) {
+        f->input[i] = (struct mc_input_info){ mc_strdup(in[i].name), in[i].has_default, in[i].dflt };
+        in[i].dflt = NULL;
+        if (!f->input[i].name) {
+            w->status = MC_EMEMORY;
+        }
+    }
+    for (int i = 0; f && i < u->program.noutput; i++) {
+        f->output[i] = out[i];
+    }
+    w->status = f ? w->status : MC_EMEMORY;
+    if (f && !mc_wire_good(w)) {
+        mc_function_free(f);
+        f = NULL;
+    }
+    return f;
+}
+
+static void function(struct mc_wire *w, mc_function **at, struct mc_code_unit *u,
+                     const struct mc_bundle_shared *s, const char *isa)
+{
+    mc_function *f = *at;
+    const char *name = f ? f->name : NULL;
+    const int all = mc_step_threads(0);
+    mc_wire_text(w, &name);
+    const int threads = mc_wire_int(w, f && f->threads < all ? f->threads : 0, 0, INT32_MAX);
+    u->mode = (enum mc_mode)mc_wire_int(w, (int)u->mode, MODE_FAST_RUN, MODE_NANGUARD);
+    const bool skips = mc_wire_bool(w, f && f->skip_updates);
+    if (u->mode == MODE_DEBUG) {
+        mc_wire_fail(w, "its mode is DEBUG");
+    }
+    mc_wire_program(w, &u->program, s);
+    const char *text = u->text;
+    mc_wire_text(w, &text);
+    const int ninput = u->program.ninput, noutput = u->program.noutput;
+    struct mc_input_info *in = mc_calloc((size_t)ninput + 1, sizeof *in, "bundle");
+    struct mc_output_info *out = mc_calloc((size_t)noutput + 1, sizeof *out, "bundle");
+    const char **names = f ? mc_calloc((size_t)noutput + 1, sizeof *names, "bundle")
+                           : mc_arena_alloc(w->arena, ((size_t)noutput + 1) * sizeof *names);
+    if (!in || !out || !names) {
+        w->status = MC_EMEMORY;
+    } else {
+        inputs(w, f, in, ninput);
+        outputs(w, f, out, names, noutput);
+        kernels(w, f, u, u->mode == MODE_FAST_COMPILE ? NULL : isa);
+        solvers(w, f, u);
+    }
+    if (w->reading && mc_wire_good(w)) {
+        u->text = mc_strdup(text ? text : "");
+        u->output_name = names;
+        *at = u->text ? finish(w, u, name, threads, in, out) : NULL;
+        w->status = *at || w->status < 0 ? w->status : MC_EMEMORY;
+        if (*at) {
+            (*at)->skip_updates = skips;
+        }
+    }
+    for (int i = 0; w->reading && in && i < ninput; i++) {
+        mc_array_unref(&in[i].dflt);
+    }
+    if (f) {
+        mc_free(names);
+    }
+    mc_free(in);
+    mc_free(out);
+}
+
+void mc_wire_function(struct mc_wire *w, mc_function **f, const struct mc_bundle_shared *s, const char *isa)
+{
+    if (!w->reading) {
+        w->status = may_save(w, *f);
+        if (mc_wire_good(w)) {
+            function(w, f, (*f)->code, s, isa);
+        }
+        return;
+    }
+    struct mc_code_unit *u = mc_calloc(1, sizeof *u, "bundle");
+    w->status = u ? w->status : MC_EMEMORY;
+    if (u) {
+        u->refs = 1;
+        w->status = start_code(w, u);
+        if (mc_wire_good(w)) {
+            function(w, f, u, s, NULL);
+        }
+        mc_code_unit_unref(u);
+    }
+}

@@ -1,0 +1,270 @@
+/* nodes.c: variables, and the nodes of one function's graph.
+ *
+ * Nodes are made again by mc_node_make, which infers their types: what comes from a file is a graph like any
+ * other.  A node's inputs precede it.
+ *
+ * Invariant: each node of the file is a new node of the graph, so that numbers of nodes stand for nodes. */
+#include "bundle/bundle.h"
+#include "op/op.h"
+#include <stdlib.h>
+
+/* ---- variables ---- */
+
+/* What calls may change of a variable. */
+struct state { mc_array *value; int streams; };
+
+static int by_address(const void *a, const void *b)
+{
+    const uintptr_t x = (uintptr_t) * (struct mc_shared *const *)a,
+                    y = (uintptr_t) * (struct mc_shared *const *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The states of all variables at one moment: after a call, or before it.  Locks them as calls do. */
+static mc_status states_of(const struct mc_bundle_shared *s, struct state *state)
+{
+    struct mc_shared **sorted = mc_alloc(((size_t)s->n + 1) * sizeof *sorted, "bundle");
+    mc_status status = sorted ? MC_OK : MC_EMEMORY;
+    if (sorted && s->n) {
+        memcpy(sorted, s->at, (size_t)s->n * sizeof *sorted);
+        qsort(sorted, (size_t)s->n, sizeof *sorted, by_address);
+    }
+    for (int i = 0; sorted && i < s->n; i++) {
+        pthread_mutex_lock(&sorted[i]->lock);
+    }
+    for (int i = 0; i < s->n && status == MC_OK; i++) {
+        state[i] = (struct state){ mc_array_copy(s->at[i]->value), s->at[i]->random };
+        status = state[i].value ? MC_OK : mc_last_status();
+    }
+    for (int i = s->n; sorted && i-- > 0;) {
+        pthread_mutex_unlock(&sorted[i]->lock);
+    }
+    mc_free(sorted);
+    return status;
+}
+
+static void variable(struct mc_wire *w, struct mc_shared **at, const struct state *state)
+{
+    struct mc_shared *s = *at;
+    const char *name = w->reading ? NULL : s->name;
+    struct mc_type type = w->reading ? (struct mc_type){ 0 } : s->type;
+    mc_array *value = state->value;
+    mc_wire_text(w, &name);
+    mc_wire_type(w, &type);
+    mc_wire_array(w, &value);
+    const bool random = mc_wire_bool(w, !w->reading && s->is_random);
+    const int streams = mc_wire_int(w, state->streams, 0, INT32_MAX);
+    if (!w->reading) {
+        return;
+    }
+    bool fits = mc_wire_good(w) && value && name && value->dtype == type.dtype && value->rank == type.rank;
+    for (int i = 0; fits && i < type.rank; i++) {
+        fits = type.dims[i] < 0 || type.dims[i] == value->dims[i];
+    }
+    if (!fits) {
+        mc_wire_fail(w, "a variable has a value of another type");
+        mc_array_unref(&value);
+        return;
+    }
+    s = *at = mc_calloc(1, sizeof *s, "shared");
+    if (!s || !(s->name = mc_strdup(name))) {
+        w->status = MC_EMEMORY;
+        mc_array_unref(&value);
+        mc_free(s);
+        *at = NULL;
+        return;
+    }
+    s->refs = 1;
+    s->type = type;
+    s->value = value;
+    s->is_random = random;
+    s->random = streams;
+    pthread_mutex_init(&s->lock, NULL);
+}
+
+void mc_wire_shared(struct mc_wire *w, struct mc_bundle_shared *s)
+{
+    s->n = mc_wire_int(w, s->n, 0, INT32_MAX);
+    s->at = mc_wire_list(w, s->at, s->n, sizeof *s->at);
+    struct state *state = mc_wire_good(w) ? mc_calloc((size_t)s->n + 1, sizeof *state, "bundle") : NULL;
+    if (mc_wire_good(w)) {
+        w->status = !state ? MC_EMEMORY : w->reading ? MC_OK : states_of(s, state);
+    }
+    for (int i = 0; i < s->n && mc_wire_good(w); i++) {
+        variable(w, &s->at[i], &state[i]);
+    }
+    for (int i = 0; i < s->n && state; i++) {
+        mc_array_unref(&state[i].value);
+    }
+    mc_free(state);
+}
+
+/* ---- nodes ---- */
+
+void mc_wire_node(struct mc_wire *w, const struct mc_bundle_nodes *nodes, mc_node **n)
+{
+    int64_t i = w->reading ? 0 : nodes->number[(*n)->id];
+    mc_wire_number(w, &i, 0, nodes->n - 1);
+    if (w->reading) {
+        *n = mc_wire_good(w) ? nodes->at[i] : NULL;
+    }
+}
+
+static void attribute(struct mc_wire *w, struct mc_attr *a, const struct mc_param *p)
+{
+    a->kind = p->kind;
+    a->none = mc_wire_bool(w, a->none);
+    a->n = mc_wire_int(w, a->n, 0, INT32_MAX);
+    a->ints = mc_wire_list(w, a->ints, a->n, sizeof *a->ints);
+    for (int i = 0; i < a->n && mc_wire_good(w); i++) {
+        mc_wire_number(w, &a->ints[i], INT64_MIN, INT64_MAX);
+    }
+    mc_wire_bytes(w, &a->real, sizeof a->real);
+    mc_wire_text(w, &a->text);
+    /* ops read these without a test */
+    const bool one = p->kind == ATTR_INT || p->kind == ATTR_BOOL || p->kind == ATTR_DTYPE;
+    if (w->reading && !a->none &&
+        ((one && a->n != 1) || (p->kind == ATTR_TEXT && !a->text) ||
+         (p->kind == ATTR_DTYPE && a->n == 1 && a->ints && (uint64_t)a->ints[0] >= MC_NDTYPE))) {
+        mc_wire_fail(w, "an attribute has no value");
+    }
+}
+
+enum kind { NODE_INPUT, NODE_CONSTANT, NODE_SHARED, NODE_ITEM, NODE_OP, NODE_KINDS };
+
+static enum kind kind_of(const mc_node *n)
+{
+    return n->op == &mc_op_input      ? NODE_INPUT
+           : n->op == &mc_op_constant ? NODE_CONSTANT
+           : n->op == &mc_op_shared   ? NODE_SHARED
+           : n->op == &mc_op_item     ? NODE_ITEM
+                                      : NODE_OP;
+}
+
+static mc_node *input(struct mc_wire *w, mc_graph *g, mc_node *n)
+{
+    struct mc_type type = n ? n->type : (struct mc_type){ 0 };
+    mc_wire_type(w, &type);
+    return w->reading && mc_wire_good(w) ? mc_node_blank(g, &type) : n;
+}
+
+static mc_node *constant(struct mc_wire *w, mc_graph *g, mc_node *n)
+{
+    mc_array *value = n ? n->value : NULL;
+    const bool weak = mc_wire_bool(w, n && n->weak);
+    mc_wire_array(w, &value);
+    if (!w->reading) {
+        return n;
+    }
+    return value ? mc_node_const(g, value, weak) : NULL;
+}
+
+static mc_node *shared(struct mc_wire *w, mc_graph *g, const struct mc_bundle_shared *s, mc_node *n)
+{
+    int at = 0;
+    while (n && s->at[at] != n->shared) {
+        at++;
+    }
+    at = mc_wire_int(w, at, 0, s->n - 1);
+    return w->reading && mc_wire_good(w) ? mc_shared_node(g, s->at[at]) : n;
+}
+
+static mc_node *item(struct mc_wire *w, const struct mc_bundle_nodes *before, mc_node *n)
+{
+    mc_node *of = n ? n->in[0] : NULL;
+    mc_wire_node(w, before, &of);
+    const int i = mc_wire_int(w, n ? n->item : 0, 0, INT32_MAX);
+    return w->reading && mc_wire_good(w) ? mc_item(of, i) : n;
+}
+
+/* An op whose inputs are not as many as its signature says would read beyond them. */
+static bool takes(const struct mc_op *op, int nin)
+{
+    int least = 0;
+    for (int i = 0; i < op->sig->ntensor; i++) {
+        least += !op->sig->param[i].optional;
+    }
+    return !(op->flags & OP_LEAF) && nin >= least && (op->sig->variadic || nin <= op->sig->ntensor);
+}
+
+static mc_node *of_op(struct mc_wire *w, mc_graph *g, const struct mc_bundle_nodes *before, mc_node *n)
+{
+    const char *name = n ? n->op->name : NULL;
+    if (n && n->op->custom) {
+        w->status = mc_fail(MC_EUNSUPPORTED,
+                            "%s: '%s' is an op of the program's own, whose code is not in the function",
+                            w->what, name);
+        return n;
+    }
+    mc_wire_text(w, &name);
+    const struct mc_op *op = n ? n->op : mc_wire_good(w) && name ? mc_op_find(name) : NULL;
+    const int nin = mc_wire_int(w, n ? n->nin : 0, 0, INT32_MAX);
+    if (mc_wire_good(w) && (!op || (w->reading && !takes(op, nin)))) {
+        mc_wire_fail(w, "it has an op that there is not");
+    }
+    mc_node **in = mc_wire_list(w, n ? n->in : NULL, nin, sizeof *in);
+    for (int i = 0; i < nin && mc_wire_good(w); i++) {
+        mc_wire_node(w, before, &in[i]);
+    }
+    const int nattr = op ? op->sig->nattr : 0;
+    struct mc_attr *attr = mc_wire_list(w, n ? (struct mc_attr *)n->attr : NULL, nattr, sizeof *attr);
+    for (int i = 0; i < nattr && mc_wire_good(w); i++) {
+        attribute(w, &attr[i], &op->sig->param[op->sig->nparam - nattr + i]);
+    }
+    return w->reading && mc_wire_good(w) ? mc_node_make(g, op, nin, in, attr) : n;
+}
+
+static void label(struct mc_wire *w, mc_graph *g, mc_node *n)
+{
+    const struct mc_label *have = w->reading ? NULL : n->label;
+    if (!mc_wire_bool(w, have)) {
+        return;
+    }
+    const char *text = have ? have->text : NULL, *of = have ? have->of : NULL;
+    mc_wire_text(w, &text);
+    mc_wire_text(w, &of);
+    const bool gradient = mc_wire_bool(w, have && have->gradient);
+    if (w->reading && mc_wire_good(w)) {
+        n->label = mc_label_of(g, text, of, gradient);
+    }
+}
+
+static void node(struct mc_wire *w, mc_graph *g, const struct mc_bundle_shared *s,
+                 const struct mc_bundle_nodes *before, mc_node **at)
+{
+    const size_t had = g->nodes.n;
+    mc_node *n = w->reading ? NULL : *at;
+    const char *name = n ? n->name : NULL;
+    switch (mc_wire_int(w, n ? (int)kind_of(n) : 0, 0, NODE_KINDS - 1)) {
+    case NODE_INPUT: n = input(w, g, n); break;
+    case NODE_CONSTANT: n = constant(w, g, n); break;
+    case NODE_SHARED: n = shared(w, g, s, n); break;
+    case NODE_ITEM: n = item(w, before, n); break;
+    default: n = of_op(w, g, before, n); break;
+    }
+    if (w->reading && mc_wire_good(w) && (mc_is_error(n) || n->id != had)) {
+        w->status = g->status == MC_EMEMORY ? MC_EMEMORY : MC_OK;
+        mc_wire_fail(w, g->status < 0 ? mc_error(g) : "a node is there twice");
+    }
+    mc_wire_text(w, &name);
+    if (mc_wire_good(w)) {
+        label(w, g, n);
+    }
+    if (w->reading && mc_wire_good(w)) {
+        n->name = n->name || !name ? n->name : mc_arena_str(&g->arena, name, strlen(name));
+        w->status = name && !n->name ? MC_EMEMORY : w->status;
+        *at = n;
+    }
+}
+
+void mc_wire_nodes(struct mc_wire *w, mc_graph *g, const struct mc_bundle_shared *s,
+                   struct mc_bundle_nodes *nodes)
+{
+    mc_wire_number(w, &nodes->n, 0, INT32_MAX);
+    nodes->at = mc_wire_list(w, nodes->at, nodes->n, sizeof *nodes->at);
+    struct mc_bundle_nodes before = *nodes;
+    for (int64_t i = 0; i < nodes->n && mc_wire_good(w); i++) {
+        before.n = i;
+        node(w, g, s, &before, &nodes->at[i]);
+    }
+}

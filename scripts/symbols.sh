@@ -17,7 +17,7 @@ complain() {
 exports() { nm -D --defined-only "$build/$1" | awk '$2 != "A" { print $3 }' | sort -u; }
 exported=$(exports libmonochord.so | sed 's/@.*//' | sort -u)
 declared=$(sed -nE 's/^MC_API[^(]*[ *](mc_[A-Za-z0-9_]+)\(.*/\1/p' "$top"/include/*.h | sort -u)
-named=$(nm -A --defined-only -g "$build/libmonochord.a" | awk '{ print $NF " in " $1 }' | sort -u)
+named=$(nm -A --defined-only -g "$build"/libmonochord*.a | awk 'NF > 2 { print $NF " in " $1 }' | sort -u)
 
 complain "exported but not declared in include/" "$(comm -23 <(echo "$exported") <(echo "$declared"))"
 complain "declared in include/ but not exported" "$(comm -13 <(echo "$exported") <(echo "$declared"))"
@@ -89,7 +89,7 @@ for list in "$top"/abi/*.txt; do
     complain "$so exports what abi/$name does not list: run make abi" "$(comm -23 <(echo "$now") <(sort -u "$list"))"
 done
 complain "libmonochord-run exports what libmonochord does not" \
-    "$(comm -13 "$top"/abi/monochord.txt "$top"/abi/monochord_run.txt)"
+    "$(comm -13 <(sort -u "$top"/abi/monochord.txt) <(sort -u "$top"/abi/monochord_run.txt))"
 
 [ $bad = 0 ] && echo "symbols: $(wc -l <<<"$exported") exported, all declared; $(wc -l <<<"$named") external, all mc_"
 exit $bad

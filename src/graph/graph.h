@@ -152,22 +152,8 @@ struct mc_op {
     enum mc_solvers solvers;
     int nout;                       /* number of results; if several, the node is a tuple of items */
     mc_status (*infer)(struct mc_infer *in);
-    /* The size of one axis of a result as a node over the inputs' sizes; NULL: not known. */
-    mc_node *(*size)(mc_node *n, int item, int axis);
     /* The reference.  in[]: any strides; out[]: of the inferred type, in C order. */
     mc_status (*eval)(const mc_node *n, mc_array *const *in, mc_array *const *out);
-    /* d cost / d input `wrt`, given g[i] = d cost / d result i (NULL: none).  Returns NULL if
-     * disconnected. */
-    mc_node *(*grad)(mc_node *n, int wrt, mc_node *const *g);
-    /* the same as formulas over the parameter names, y and g; used if grad is NULL */
-    const char *dx[4];
-    const char *formula;            /* the definition of a formula op, over the parameter names */
-    /* Builds the result from other ops; no node of this op is made.  in[i] is NULL for an optional input that
-     * is not given. */
-    mc_node *(*build)(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr);
-    const char *doc;
-    /* such as "x = [1, 2]; sum(x)", for docs/api; NULL: src/inspect/pages.c finds one */
-    const char *example;
     /* scalar ops only */
     enum mc_typing typing;
     int arity;                      /* > 0: a scalar op */
@@ -186,6 +172,28 @@ struct mc_op {
     unsigned shape_args;
     /* bit i: input i has no gradient (custom and structured ops without grad) */
     unsigned char disconnected;
+#ifdef MC_RUNTIME
+    /* What only the making of a graph reads.  libmonochord-run makes none: there these share one place, and
+     * nothing that a row names is linked but the last. */
+    union {
+#endif
+    /* The size of one axis of a result as a node over the inputs' sizes; NULL: not known. */
+    mc_node *(*size)(mc_node *n, int item, int axis);
+    /* d cost / d input `wrt`, given g[i] = d cost / d result i (NULL: none).  Returns NULL if
+     * disconnected. */
+    mc_node *(*grad)(mc_node *n, int wrt, mc_node *const *g);
+    /* the same as formulas over the parameter names, y and g; used if grad is NULL */
+    const char *dx[4];
+    const char *formula;            /* the definition of a formula op, over the parameter names */
+    /* Builds the result from other ops; no node of this op is made.  in[i] is NULL for an optional input that
+     * is not given. */
+    mc_node *(*build)(mc_graph *g, int nin, mc_node *const *in, const struct mc_attr *attr);
+    const char *doc;
+    /* such as "x = [1, 2]; sum(x)", for docs/api; NULL: src/inspect/pages.c finds one */
+    const char *example;
+#ifdef MC_RUNTIME
+    };
+#endif
 };
 /* What a graph knows of the layers above it.  It is given when the graph is made. */
 struct mc_language {

@@ -18,6 +18,8 @@ struct mc_op_family {
     /* what holds of dtypes and sizes in all rows; of families with one title the first has it */
     const char *rules;
 };
+extern const struct mc_op_family mc_op_families[]; /* in the order of the table and of the manual */
+extern const int mc_nop_families;
 extern const struct mc_op mc_ops_shape[], mc_ops_axes[], mc_ops_reduce[], mc_ops_running[], mc_ops_index[],
     mc_ops_gather[], mc_ops_join[], mc_ops_make[], mc_ops_product[], mc_ops_sort[], mc_ops_random[],
     mc_ops_effect[], mc_ops_conv[], mc_ops_conv_names[], mc_ops_conv_kin[], mc_ops_image[], mc_ops_pool[],

@@ -48,6 +48,13 @@ struct mc_problem {             /* first member of every family's problem struct
     const struct mc_family *family;
     struct mc_plan_options options;
 };
+/* Is a reference of sums of products a substitute for a solver named portable that refuses?  A runtime has no
+ * such solvers, and its sums would have other bits. */
+#ifdef MC_RUNTIME
+#define MC_PORTABLE false
+#else
+#define MC_PORTABLE true
+#endif
 struct mc_solver {
     const char *name;           /* in wisdom, flags and logs */
     bool nondeterministic;      /* two runs may give different bits */

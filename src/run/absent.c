@@ -11,6 +11,7 @@
 #include "heavy/conv/solver.h"
 #include "heavy/gemm/solver.h"
 #include "inspect/profile.h"
+#include "op/op.h"
 #include "render/math.h"
 
 static mc_status absent(const char *what)
@@ -37,6 +38,33 @@ mc_node *mc_call_op(mc_graph *g, const char *name, int nin, mc_node *const *in, 
     (void)attrs;
     absent("formulas");
     return g->error;
+}
+
+const struct mc_language *mc_formula_language;
+
+mc_node *mc_formula_expand(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in,
+                           const struct mc_attr *attr)
+{
+    (void)op;
+    (void)nin;
+    (void)in;
+    (void)attr;
+    absent("formulas");
+    return g->error;
+}
+
+mc_status mc_formula_infer(struct mc_infer *q)
+{
+    (void)q;
+    return absent("formulas");
+}
+
+mc_status mc_formula_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    (void)n;
+    (void)in;
+    (void)out;
+    return absent("formulas");
 }
 
 /* Only the parser calls these two. */
@@ -174,21 +202,13 @@ const struct mc_backend mc_backend_cuda = { .name = "cuda", .numbered = true, .s
 const struct mc_solver *const mc_conv_cuda_solvers[] = { NULL };
 const struct mc_solver *const mc_gemm_cuda_solvers[] = { NULL };
 
-/* ---- portable sums: the flag portable is refused where a product or a convolution is planned ---- */
+/* ---- portable sums ---- */
 
-static double last(const struct mc_problem *p)
-{
-    return p->options.portable ? 0 : 1e30;
-}
-
-static struct mc_plan *no_plan(const struct mc_problem *p)
+static const char *refuse(const struct mc_problem *p)
 {
     (void)p;
-    absent("portable sums (the flag portable)");
-    return NULL;
+    return "is in libmonochord alone";
 }
 
-const struct mc_solver mc_gemm_portable = { .name = "portable", .portable = true, .estimate = last,
-                                            .plan = no_plan };
-const struct mc_solver mc_conv_portable = { .name = "portable", .portable = true, .estimate = last,
-                                            .plan = no_plan };
+const struct mc_solver mc_gemm_portable = { .name = "portable", .portable = true, .refuse = refuse };
+const struct mc_solver mc_conv_portable = { .name = "portable", .portable = true, .refuse = refuse };

@@ -5,7 +5,7 @@
  *
  * Invariant: every conversion is defined for every value: a float beyond the range of an integer dtype
  * becomes the nearest end of the range, NaN becomes 0, integers wrap, and halves are rounded once. */
-#if defined(__GNUC__) && !defined(__clang__)
+#if defined(__GNUC__) && !defined(__clang__) && !defined(MC_RUNTIME)
 #pragma GCC optimize("O3") /* the loops here are worth vectorising at every -O level */
 #endif
 #include "value/value.h"

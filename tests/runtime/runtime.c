@@ -1,6 +1,8 @@
-/* runtime.c: a program that is linked with libmonochord-run alone: arrays, files, flags, errors, memory.
+/* runtime.c [FOLDER]: a program that is linked with libmonochord-run alone: arrays, files, flags, errors, memory;
+ * and the functions of FOLDER, which save.c wrote: their results have the bits that libmonochord gave.
  *
- * What the files hold was written by NumPy (npz_sample.h) and by Python's struct (safetensors_sample.h). */
+ * What the files of arrays hold was written by NumPy (npz_sample.h) and by Python's struct
+ * (safetensors_sample.h). */
 #include <monochord.h>
 
 #include "../npz_sample.h"
@@ -119,6 +121,77 @@ static void errors_and_flags(void)
     CHECK(mc_synchronize() == MC_OK);
 }
 
+/* ---- functions ---- */
+
+static int same_bits(const mc_array *a, const mc_array *b)
+{
+    const int rank = mc_array_rank(a);
+    return mc_array_dtype(a) == mc_array_dtype(b) && rank == mc_array_rank(b) &&
+           memcmp(mc_array_dims(a), mc_array_dims(b), (size_t)rank * sizeof(int64_t)) == 0 &&
+           memcmp(mc_array_data(a), mc_array_data(b),
+                  (size_t)mc_array_size(a) * mc_dtype_size(mc_array_dtype(a))) == 0;
+}
+
+static mc_array *of_archive(mc_archive *z, const char *kind, int i)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%s%d", kind, i);
+    return mc_archive_load(z, name);
+}
+
+/* One call: the results are those that the archive has under the names kind0, kind1, ... */
+static void call(mc_function *f, mc_archive *z, const char *name, const char *kind)
+{
+    enum { MOST = 8 };
+    mc_array *in[MOST] = { 0 }, *out[MOST] = { 0 };
+    mc_arg from[MOST], to[MOST];
+    const int nin = mc_function_ninputs(f), nout = mc_function_noutputs(f);
+    CHECK(nin <= MOST && nout > 0 && nout <= MOST);
+    for (int i = 0; i < nin; i++) {
+        in[i] = of_archive(z, "in", i);
+        from[i] = mc_arg_array(in[i]);
+    }
+    for (int i = 0; i < nout; i++) {
+        to[i] = mc_arg_slot(&out[i]);
+    }
+    CHECK(mc_call_args(f, nin, from, nout, to) == MC_OK);
+    for (int i = 0; i < nout; i++) {
+        mc_array *want = of_archive(z, kind, i);
+        const int same = want && out[i] && same_bits(want, out[i]);
+        CHECK(same);
+        if (!same) {
+            printf("%s: result %d of the %s call differs\n", name, i, kind);
+        }
+        mc_array_unref(&want);
+        mc_array_unref(&out[i]);
+    }
+    for (int i = 0; i < nin; i++) {
+        mc_array_unref(&in[i]);
+    }
+}
+
+static void functions(const char *folder)
+{
+    static const char *const names[] = { "maps",     "reductions", "products", "images",
+                                         "training", "indexing",   "random" };
+    char path[1000];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/%s.mcf", folder, names[i]);
+        mc_function *f = mc_function_load(path);
+        snprintf(path, sizeof path, "%s/%s.npz", folder, names[i]);
+        mc_archive *z = mc_archive_open(path);
+        CHECK(f && z && strcmp(mc_function_name(f), names[i]) == 0);
+        if (f && z) {
+            call(f, z, names[i], "first");
+            call(f, z, names[i], "second");
+        }
+        mc_archive_close(z);
+        mc_function_free(f);
+    }
+    snprintf(path, sizeof path, "%s/maps.npz", folder);
+    CHECK(!mc_function_load(path) && mc_last_status() == MC_EFORMAT);
+}
+
 /* ---- memory: all of it through the allocator, and all given back ---- */
 
 static long blocks;
@@ -136,7 +209,7 @@ static void *count(void *arg, void *p, size_t n)
     return q;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     mc_set_allocator(&(mc_allocator){ count, NULL });
     CHECK(strcmp(mc_version(), MC_VERSION) == 0);
@@ -146,6 +219,9 @@ int main(void)
     npz();
     safetensors();
     CHECK(blocks == before);
+    if (argc > 1) {
+        functions(argv[1]);
+    }
     errors_and_flags();
     unlink(scratch());
     printf("runtime: %d checks, %d failed\n", checks, failures);

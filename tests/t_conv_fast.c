@@ -156,8 +156,8 @@ TEST(conv_fft_far_spectra_are_the_same)
             }
             memset(near, 0, bytes);
             memset(far, 0, bytes);
-            (*kernels[k])->forward(8 << which, &w, k & 1, false, tile, near, ROW, WIDTH);
-            (*kernels[k])->forward(8 << which, &w, k & 1, true, tile, far, ROW, WIDTH);
+            (*kernels[k])->forward[which](&w, k & 1, false, tile, near, ROW, WIDTH);
+            (*kernels[k])->forward[which](&w, k & 1, true, tile, far, ROW, WIDTH);
             CHECK(memcmp(near, far, bytes) == 0, "%s, size %d", sets[k], size);
             CHECK(near[0] != 0 && near[(fft_frequencies(size) - 1) * ROW] != 0,
                   "%s, size %d: nothing was written", sets[k], size);
@@ -197,8 +197,8 @@ TEST(conv_fft_leaves_out_what_is_zero)
             part.lane[l] = (struct mc_fft_lane){ .at = image, .bottom = cells, .right = cells };
             whole.lane[l] = (struct mc_fft_lane){ .at = image, .bottom = size, .right = size };
         }
-        (*kernels[k])->forward(8 << which, &part, false, false, tile, few, ROW, WIDTH);
-        (*kernels[k])->forward(8 << which, &whole, false, false, tile, all, ROW, WIDTH);
+        (*kernels[k])->forward[which](&part, false, false, tile, few, ROW, WIDTH);
+        (*kernels[k])->forward[which](&whole, false, false, tile, all, ROW, WIDTH);
         double most = 0;
         for (int64_t f = 0; f < fft_frequencies(size); f++) {
             most = fmax(most, fmax(fabs(few[f * ROW] - all[f * ROW]),

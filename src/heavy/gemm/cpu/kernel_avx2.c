@@ -13,7 +13,6 @@
 #define NVMAX   3
 #define ACC     12
 #define DRAIN   NULL
-#define MASKS_FREE 0
 #define DOT_Q   3
 #define OUTER_Q 6
 #define EACH_DOT(F) F(1) F(2) F(3)

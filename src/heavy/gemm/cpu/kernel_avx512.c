@@ -12,7 +12,6 @@
 #define MR      8
 #define NVMAX   3
 #define ACC     28
-#define MASKS_FREE 1
 #define DOT_Q   6
 #define OUTER_Q 16
 #define EACH_DOT(F) F(1) F(2) F(3) F(4) F(5) F(6)

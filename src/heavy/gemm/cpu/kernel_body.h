@@ -5,7 +5,6 @@
  *   NAME(x), TARGET   the name of function x; the attribute that names the instruction set
  *   MR, NVMAX         rows and most vectors of a register tile
  *   ACC               accumulators of a skinny kernel
- *   MASKS_FREE        1: loads with a mask are as fast as those without
  *   DOT_Q, OUTER_Q    most columns of a skinny kernel; EACH_DOT(F) is F(1)..., EACH_OUTER(F) is F(2)...
  *   ZERO SET1 LOAD STORE FMA MUL     on vectors
  *   MASK MASK_OF LOADM STOREM        the first n lanes, n in 0..L; the others are not touched
@@ -24,7 +23,7 @@
 
 /* ---- tiles ---- */
 
-INLINE void NAME(tile)(const struct mc_gemm_tile *t, const int nv, bool packed)
+INLINE void NAME(tile)(const struct mc_gemm_tile *t, const int nv, const int64_t a_row, const int64_t a_col)
 {
     const T *a = t->a, *b = t->b;
     const int64_t b_row = t->b_row;
@@ -51,7 +50,7 @@ INLINE void NAME(tile)(const struct mc_gemm_tile *t, const int nv, bool packed)
         __builtin_prefetch(row + t->n - 1, 1);
     }
     /* Packed panels are padded to full rows and columns.  Unpacked operands end at the edge of the matrix. */
-    if (packed) {
+    if (a_row == 1) {
         for (int64_t k = t->k; k > 0; k--) {
             V bv[NVMAX];
             UNROLL(3)
@@ -66,7 +65,7 @@ INLINE void NAME(tile)(const struct mc_gemm_tile *t, const int nv, bool packed)
                     acc[r][v] = FMA(av, bv[v], acc[r][v]);
                 }
             }
-            a += MR;
+            a += a_col;
             b += b_row;
         }
     } else {
@@ -95,62 +94,40 @@ INLINE void NAME(tile)(const struct mc_gemm_tile *t, const int nv, bool packed)
 
     const V alpha = SET1((T)t->alpha), beta = SET1((T)t->beta);
     const bool add = t->beta != 0;
-    const int64_t c_row = t->c_row, c0_row = add ? t->c0_row : 0, rows = t->m;
     T *c = t->c;
     const T *c0 = t->c0;
     UNROLL(8)
     for (int r = 0; r < MR; r++) {
-        if (r >= rows) {
+        if (r >= t->m) {
             break;
         }
         UNROLL(3)
         for (int v = 0; v < nv; v++) {
-            acc[r][v] = MUL(alpha, acc[r][v]);
-        }
-        if (add) {
-            UNROLL(3)
-            for (int v = 0; v < nv; v++) {
-                const T *from = c0 + v * L;
-                acc[r][v] = FMA(beta, v == nv - 1 && masked ? LOADM(from, mask) : LOAD(from), acc[r][v]);
+            const bool part = v == nv - 1 && masked;
+            V x = MUL(alpha, acc[r][v]);
+            if (add) {
+                const T *from = c0 + r * t->c0_row + v * L;
+                x = FMA(beta, part ? LOADM(from, mask) : LOAD(from), x);
+            }
+            if (part) {
+                STOREM(c + r * t->c_row + v * L, mask, x);
+            } else if (stream) {
+                STREAM(c + r * t->c_row + v * L, x);
+            } else {
+                STORE(c + r * t->c_row + v * L, x);
             }
         }
-        if (stream) {
-            UNROLL(2)
-            for (int v = 0; v < nv - 1; v++) {
-                STREAM(c + v * L, acc[r][v]);
-            }
-        } else {
-            UNROLL(2)
-            for (int v = 0; v < nv - 1; v++) {
-                STORE(c + v * L, acc[r][v]);
-            }
-        }
-        if (masked) {
-            STOREM(c + (nv - 1) * L, mask, acc[r][nv - 1]);
-        } else if (stream) {
-            STREAM(c + (nv - 1) * L, acc[r][nv - 1]);
-        } else {
-            STORE(c + (nv - 1) * L, acc[r][nv - 1]);
-        }
-        c += c_row;
-        c0 += c0_row;
     }
 }
 
-/* One function has both loops over k: what is before and after them is most of its code. */
 #define TILES(nv)                                                                                  \
-    static TARGET __attribute__((noinline)) void NAME(tile##nv)(const struct mc_gemm_tile *t,      \
-                                                                bool packed)                       \
-    {                                                                                              \
-        NAME(tile)(t, nv, packed);                                                                 \
-    }                                                                                              \
     static TARGET void NAME(packed##nv)(const struct mc_gemm_tile *t)                              \
     {                                                                                              \
-        NAME(tile##nv)(t, true);                                                                   \
+        NAME(tile)(t, nv, 1, MR);                                                                  \
     }                                                                                              \
     static TARGET void NAME(direct##nv)(const struct mc_gemm_tile *t)                              \
     {                                                                                              \
-        NAME(tile##nv)(t, false);                                                                  \
+        NAME(tile)(t, nv, 0, 0);                                                                   \
     }
 TILES(1)
 TILES(2)

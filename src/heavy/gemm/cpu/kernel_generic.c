@@ -10,7 +10,6 @@
 #define NVMAX   3
 #define ACC     8
 #define DRAIN   NULL
-#define MASKS_FREE 0
 #define DOT_Q   2
 #define OUTER_Q 4
 #define EACH_DOT(F) F(1) F(2)

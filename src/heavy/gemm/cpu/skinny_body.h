@@ -82,18 +82,8 @@ INLINE void NAME(outer)(const struct mc_gemm_outer *t, const int q, const int nv
     for (int j = 0; j < q; j++) {
         UNROLL(16)
         for (int v = 0; v < nv; v++) {
-            acc[j][v] = ZERO();
-        }
-    }
-    if (t->add) {
-        const T *from = out;
-        UNROLL(16)
-        for (int j = 0; j < q; j++) {
-            UNROLL(16)
-            for (int v = 0; v < nv; v++) {
-                acc[j][v] = full ? LOAD(from + v * L) : LOADM(from + v * L, mask[v]);
-            }
-            from += out_row;
+            const T *from = out + j * out_row + v * L;
+            acc[j][v] = !t->add ? ZERO() : full ? LOAD(from) : LOADM(from, mask[v]);
         }
     }
     for (int64_t k = t->k; k > 0; k--) {
@@ -124,12 +114,11 @@ INLINE void NAME(outer)(const struct mc_gemm_outer *t, const int q, const int nv
         UNROLL(16)
         for (int v = 0; v < nv; v++) {
             if (full) {
-                STORE(out + v * L, acc[j][v]);
+                STORE(out + j * out_row + v * L, acc[j][v]);
             } else {
-                STOREM(out + v * L, mask[v], acc[j][v]);
+                STOREM(out + j * out_row + v * L, mask[v], acc[j][v]);
             }
         }
-        out += out_row;
     }
 }
 
@@ -242,7 +231,7 @@ static TARGET void NAME(outer1)(const struct mc_gemm_outer *t)
 #define OUTER(q)                                                                                   \
     static TARGET void NAME(outer##q)(const struct mc_gemm_outer *t)                               \
     {                                                                                              \
-        if (t->np == OUTER_P(q) * L && (OUTER_P(q) > 2 || !MASKS_FREE)) {                                                             \
+        if (t->np == OUTER_P(q) * L) {                                                             \
             NAME(outer)(t, q, OUTER_P(q), true);                                                   \
         } else {                                                                                   \
             NAME(outer_rest)(t, q);                                                                \

@@ -7,43 +7,25 @@
  * If the last lanes do not fill a vector, some lanes before them are computed again with them. Fewer lanes
  * than a vector has are padded to a whole vector. */
 
-/* n < L: not inlined, since there are many places that read or write, and few problems so narrow. */
-static TARGET __attribute__((noinline)) V NAME(few)(const T *p, int64_t n)
-{
-    T all[L] = { 0 };
-    memcpy(all, p, (size_t)n % L * sizeof(T)); /* the remainder tells the compiler that n < L */
-    return LOAD(all);
-}
-
-static TARGET __attribute__((noinline)) void NAME(put_few)(T *p, V v, int64_t n)
-{
-    T all[L];
-    STORE(all, v);
-    memcpy(p, all, (size_t)n % L * sizeof(T));
-}
-
 static inline TARGET __attribute__((always_inline)) V NAME(some)(const T *p, int64_t n)
 {
-    return n >= L ? LOAD(p) : NAME(few)(p, n);
+    if (n >= L) {
+        return LOAD(p);
+    }
+    T all[L] = { 0 };
+    memcpy(all, p, (size_t)n % L * sizeof(T)); /* n < L; the remainder tells the compiler so */
+    return LOAD(all);
 }
 
 static inline TARGET __attribute__((always_inline)) void NAME(put)(T *p, V v, int64_t n)
 {
     if (n >= L) {
         STORE(p, v);
-    } else {
-        NAME(put_few)(p, v, n);
+        return;
     }
-}
-
-static TARGET __attribute__((noinline)) V NAME(power_of_each)(V d, double beta)
-{
     T all[L];
-    STORE(all, d);
-    for (int i = 0; i < L; i++) {
-        all[i] = POW(all[i], (T)-beta);
-    }
-    return LOAD(all);
+    STORE(all, v);
+    memcpy(p, all, (size_t)n % L * sizeof(T));
 }
 
 /* d^-beta: by square roots for the values of beta that networks use, else by libm. */
@@ -56,7 +38,12 @@ static inline TARGET __attribute__((always_inline)) V NAME(power)(V d, double be
     if (way == 2 || way == 4) {
         return DIV(SET1(1), way == 2 ? SQRT(d) : d);
     }
-    return NAME(power_of_each)(d, beta);
+    T all[L];
+    STORE(all, d);
+    for (int i = 0; i < L; i++) {
+        all[i] = POW(all[i], (T)-beta);
+    }
+    return LOAD(all);
 }
 
 /* 4 * beta if power() has a shortcut for it, else 0. */

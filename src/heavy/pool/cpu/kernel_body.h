@@ -58,14 +58,16 @@ static inline TARGET __attribute__((always_inline)) void NAME(max_at)(const stru
 static inline TARGET __attribute__((always_inline)) void NAME(max_row)(const struct mc_pool_row *r, int w,
                                                                        int s, bool marks)
 {
-    const int64_t last = r->n - L;
     for (int64_t band = 0; band < r->bands; band++) {
-        if (last < 0) {
-            mc_pool_max_slow(r, band, 0, sizeof(T) == 8);
-        }
-        /* repeating a maximum with its own result changes nothing */
-        for (int64_t j = 0; j <= last; j = j < last ? MC_MIN(j + L, last) : j + L) {
+        int64_t j = 0;
+        for (; j + L <= r->n; j += L) {
             NAME(max_at)(r, band, j, w, s, marks);
+        }
+        if (j < r->n && r->n >= L) {
+            /* repeating a maximum with its own result changes nothing */
+            NAME(max_at)(r, band, r->n - L, w, s, marks);
+        } else if (j < r->n) {
+            mc_pool_max_slow(r, band, j, sizeof(T) == 8);
         }
     }
 }
@@ -104,14 +106,14 @@ static inline TARGET __attribute__((always_inline)) void NAME(sum_at)(const stru
 static inline TARGET __attribute__((always_inline)) void NAME(sum_row)(const struct mc_pool_row *r, int w,
                                                                        int s)
 {
-    const int64_t last = r->n - L;
     for (int64_t band = 0; band < r->bands; band++) {
         int64_t j = 0;
-        while (j <= last) {
+        for (; j + L <= r->n; j += L) {
             NAME(sum_at)(r, band, j, w, s);
-            j = j < last && !r->more ? MC_MIN(j + L, last) : j + L;
         }
-        if (j < r->n) {
+        if (j < r->n && r->n >= L && !r->more) {
+            NAME(sum_at)(r, band, r->n - L, w, s);
+        } else if (j < r->n) {
             mc_pool_sum_slow(r, band, j, sizeof(T) == 8);
         }
     }

@@ -68,26 +68,13 @@ FUSED void sum_of(const int rows, const int nv, const struct mc_direct_sum *s)
     if (s->ahead) {
         *s->ahead = ahead;
     }
-    float *out = s->out;
-    const int64_t step = s->out_step;
-    if (s->add) {
-        const float *from = out;
-        UNROLL(4)
-        for (int r = 0; r < rows; r++) {
-            UNROLL(8)
-            for (int v = 0; v < nv; v++) {
-                acc[r][v] += load(from + v * L);
-            }
-            from += step;
-        }
-    }
     UNROLL(4)
     for (int r = 0; r < rows; r++) {
         UNROLL(8)
         for (int v = 0; v < nv; v++) {
-            store(out + v * L, acc[r][v]);
+            float *to = s->out + r * s->out_step + v * L;
+            store(to, s->add ? load(to) + acc[r][v] : acc[r][v]);
         }
-        out += step;
     }
 }
 

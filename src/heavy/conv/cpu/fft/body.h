@@ -81,36 +81,8 @@ FUSED void write_row(const int size, const struct mc_fft_window *w, int row, con
     }
 }
 
-/* Rows are read and written by functions for each size.  What calls them takes the size and is compiled once:
- * it would be most of the code, and no faster. */
-#define ROWS(size)                                                                                           \
-    static TARGET void read_row##size(const struct mc_fft_window *w, int row, int columns, float *to)        \
-    {                                                                                                        \
-        read_row(size, w, row, columns, to);                                                                 \
-    }                                                                                                        \
-    static TARGET void write_row##size(const struct mc_fft_window *w, int row, const float *from,            \
-                                       float alpha, float beta)                                              \
-    {                                                                                                        \
-        write_row(size, w, row, from, alpha, beta);                                                          \
-    }
-ROWS(8)
-ROWS(16)
-ROWS(32)
-ROWS(64)
-#undef ROWS
-
-static const struct {
-    void (*read)(const struct mc_fft_window *w, int row, int columns, float *to);
-    void (*write)(const struct mc_fft_window *w, int row, const float *from, float alpha, float beta);
-} rows_of_size[] = {
-    { read_row8, write_row8 },
-    { read_row16, write_row16 },
-    { read_row32, write_row32 },
-    { read_row64, write_row64 },
-};
-
 /* The range of rows that any lane has, and the number of columns. */
-static TARGET void span(const struct mc_fft_window *w, int *lo, int *hi, int *columns)
+FUSED void span(const struct mc_fft_window *w, int *lo, int *hi, int *columns)
 {
     *lo = FFT_MOST;
     *hi = *columns = 0;
@@ -128,16 +100,16 @@ static TARGET void span(const struct mc_fft_window *w, int *lo, int *hi, int *co
 
 /* Transforms rows [lo, hi) of a window with `columns` columns. Row r, column c is stored at
  * to + r * row + c * column. */
-static TARGET void rows_of_window(int size, const struct mc_fft_window *w, int lo, int hi, int columns,
-                                  float *to, int64_t column, int64_t row, int64_t im)
+FUSED void rows_of_window(const int size, const struct mc_fft_window *w, int lo, int hi, int columns,
+                          float *to, int64_t column, int64_t row, int64_t im)
 {
     const int half = size / 2;
     _Alignas(64) float a[FFT_MOST * L], b[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
     fft_any *const across = fitting(size, columns, &columns);
     for (int r = lo; r < hi; r += 2) {
-        rows_of_size[row_of(size)].read(w, r, columns, a);
+        read_row(size, w, r, columns, a);
         if (r + 1 < hi) {
-            rows_of_size[row_of(size)].read(w, r + 1, columns, b);
+            read_row(size, w, r + 1, columns, b);
         } else {
             memset(b, 0, (size_t)(size * L) * sizeof *b);
         }
@@ -164,7 +136,7 @@ static TARGET void rows_of_window(int size, const struct mc_fft_window *w, int l
 }
 
 /* Splits the transform of column 0 into those of the first and the middle frequency. */
-static TARGET void part(int size, const float *zr, const float *zi, float sign, bool far, float *first,
+FUSED void part(const int size, const float *zr, const float *zi, float sign, bool far, float *first,
                 int64_t step, int64_t im)
 {
     const int half = size / 2;
@@ -180,7 +152,7 @@ static TARGET void part(int size, const float *zr, const float *zi, float sign, 
     }
 }
 
-static TARGET void interleave(int size, const float *first, int64_t step, int64_t im, float *zr, float *zi)
+FUSED void interleave(const int size, const float *first, int64_t step, int64_t im, float *zr, float *zi)
 {
     const int half = size / 2;
     const float *middle = first + (half + 1) * step;
@@ -196,9 +168,14 @@ static TARGET void interleave(int size, const float *first, int64_t step, int64_
     }
 }
 
+FUSED fft_any *whole(const int size)
+{
+    return size == 8 ? fft8_4 : size == 16 ? fft16_4 : size == 32 ? fft32_4 : fft64_4;
+}
+
 /* The inverse of rows_of_window(). */
-static TARGET void rows_back(int size, const float *from, int64_t column, int64_t row, int64_t im,
-                             float alpha, float beta, const struct mc_fft_window *w)
+FUSED void rows_back(const int size, const float *from, int64_t column, int64_t row, int64_t im, float alpha,
+                     float beta, const struct mc_fft_window *w)
 {
     const int half = size / 2;
     _Alignas(64) float a[FFT_MOST * L], b[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
@@ -220,14 +197,14 @@ static TARGET void rows_back(int size, const float *from, int64_t column, int64_
             store(zi + (size - k) * L, br - ai);
         }
         whole(size)(zi, zr, L, b, a, L, 1, false);
-        rows_of_size[row_of(size)].write(w, r, a, alpha, beta);
+        write_row(size, w, r, a, alpha, beta);
         if (two) {
-            rows_of_size[row_of(size)].write(w, r + 1, b, alpha, beta);
+            write_row(size, w, r + 1, b, alpha, beta);
         }
     }
 }
 
-static TARGET void forward(int size, const struct mc_fft_window *w, bool conjugate, bool far, float *tile,
+FUSED void forward(const int size, const struct mc_fft_window *w, bool conjugate, bool far, float *tile,
                    float *out, int64_t step, int64_t im)
 {
     /* odd, so that columns do not share sets of the cache */
@@ -253,7 +230,7 @@ static TARGET void forward(int size, const struct mc_fft_window *w, bool conjuga
     }
 }
 
-static TARGET void inverse(int size, const float *in, int64_t step, int64_t im, float alpha, float beta,
+FUSED void inverse(const int size, const float *in, int64_t step, int64_t im, float alpha, float beta,
                    float *tile, const struct mc_fft_window *w)
 {
     /* odd, so that columns do not share sets of the cache */
@@ -270,16 +247,16 @@ static TARGET void inverse(int size, const float *in, int64_t step, int64_t im, 
 
 /* ---- slim filters: the rows of a column are at from + r * row ---- */
 
-static TARGET void filter_rows(int size, const struct mc_fft_window *w, float *to, int64_t column,
-                               int64_t row, int64_t im)
+FUSED void filter_rows(const int size, const struct mc_fft_window *w, float *to, int64_t column, int64_t row,
+                       int64_t im)
 {
     int lo, hi, columns;
     span(w, &lo, &hi, &columns);
     rows_of_window(size, w, lo, hi, columns, to, column, row, im);
 }
 
-static TARGET void filter_column(int size, const float *from, int64_t row, int64_t from_im,
-                                 const struct mc_fft_taps *t, float *to, int64_t step, int64_t im)
+FUSED void filter_column(const int size, const float *from, int64_t row, int64_t from_im,
+                         const struct mc_fft_taps *t, float *to, int64_t step, int64_t im)
 {
     _Alignas(64) float xr[FFT_MOST * L], xi[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
     int rows;
@@ -300,7 +277,7 @@ static TARGET void filter_column(int size, const float *from, int64_t row, int64
     part(size, zr, zi, -1, false, to, step, im);
 }
 
-static TARGET void filter_column_back(int size, const float *from, int64_t step, int64_t im,
+FUSED void filter_column_back(const int size, const float *from, int64_t step, int64_t im,
                               const struct mc_fft_taps *t, bool add, float *to, int64_t row, int64_t to_im)
 {
     _Alignas(64) float xr[FFT_MOST * L], xi[FFT_MOST * L], zr[FFT_MOST * L], zi[FFT_MOST * L];
@@ -312,7 +289,7 @@ static TARGET void filter_column_back(int size, const float *from, int64_t step,
         step = L;
     }
     if (rows <= size / 4) {
-        first_of(size)(rows, from + im, from, step, zi, zr);
+        fft_first(size, rows, from + im, from, step, zi, zr);
     } else {
         whole(size)(from + im, from, step, zi, zr, L, 1, false);
     }
@@ -324,14 +301,55 @@ static TARGET void filter_column_back(int size, const float *from, int64_t step,
     }
 }
 
+#define SIZES(size)                                                                                          \
+    static TARGET void forward##size(const struct mc_fft_window *w, bool conjugate, bool far, float *tile,   \
+                                     float *out, int64_t step, int64_t im)                                   \
+    {                                                                                                        \
+        forward(size, w, conjugate, far, tile, out, step, im);                                               \
+    }                                                                                                        \
+    static TARGET void inverse##size(const float *in, int64_t step, int64_t im, float alpha, float beta,     \
+                                     float *tile, const struct mc_fft_window *w)                             \
+    {                                                                                                        \
+        inverse(size, in, step, im, alpha, beta, tile, w);                                                   \
+    }                                                                                                        \
+    static TARGET void filter_rows##size(const struct mc_fft_window *w, float *to, int64_t column,           \
+                                         int64_t row, int64_t im)                                            \
+    {                                                                                                        \
+        filter_rows(size, w, to, column, row, im);                                                           \
+    }                                                                                                        \
+    static TARGET void filter_rows_back##size(const float *from, int64_t column, int64_t row, int64_t im,    \
+                                              float alpha, float beta, const struct mc_fft_window *w)        \
+    {                                                                                                        \
+        rows_back(size, from, column, row, im, alpha, beta, w);                                              \
+    }                                                                                                        \
+    static TARGET void filter_column##size(const float *from, int64_t row, int64_t from_im,                  \
+                                           const struct mc_fft_taps *t, float *to, int64_t step, int64_t im) \
+    {                                                                                                        \
+        filter_column(size, from, row, from_im, t, to, step, im);                                            \
+    }                                                                                                        \
+    static TARGET void filter_column_back##size(const float *from, int64_t step, int64_t im,                 \
+                                                const struct mc_fft_taps *t, bool add, float *to,            \
+                                                int64_t row, int64_t to_im)                                  \
+    {                                                                                                        \
+        filter_column_back(size, from, step, im, t, add, to, row, to_im);                                    \
+    }
+SIZES(8)
+SIZES(16)
+SIZES(32)
+SIZES(64)
+
 #include "heavy/conv/cpu/fft/products.h"
 #include "heavy/conv/cpu/winograd_body.h"
 
 static const struct mc_fft_kernel kernel = {
     .lanes = L, .math = MATH, .turn = TURN_CYCLES,
-    .forward = forward, .inverse = inverse,
-    .filter_rows = filter_rows, .filter_rows_back = rows_back,
-    .filter_column = filter_column, .filter_column_back = filter_column_back,
+    .forward = { forward8, forward16, forward32, forward64 },
+    .inverse = { inverse8, inverse16, inverse32, inverse64 },
+    .filter_rows = { filter_rows8, filter_rows16, filter_rows32, filter_rows64 },
+    .filter_rows_back = { filter_rows_back8, filter_rows_back16, filter_rows_back32, filter_rows_back64 },
+    .filter_column = { filter_column8, filter_column16, filter_column32, filter_column64 },
+    .filter_column_back = { filter_column_back8, filter_column_back16, filter_column_back32,
+                            filter_column_back64 },
     .product = product,
     .real_product = real_product, .winograd_turn = WINOGRAD_CYCLES,
     .winograd_forward = { winograd_forward4, winograd_forward6 },

@@ -42,11 +42,11 @@ struct mc_fft_product {
     /* floats to the operands of the next product, which is prefetched; 0: none */
     int64_t a_ahead, b_ahead, c_ahead;
 };
-/* size: of the tile, 8, 16, 32 or 64.  far: the spectra do not fit in the caches; stores bypass them. */
-typedef void mc_fft_forward(int size, const struct mc_fft_window *w, bool conjugate, bool far, float *tile,
+/* far: the spectra do not fit in the caches; stores bypass them. */
+typedef void mc_fft_forward(const struct mc_fft_window *w, bool conjugate, bool far, float *tile,
                             float *spectrum, int64_t step, int64_t im);
-typedef void mc_fft_inverse(int size, const float *spectrum, int64_t step, int64_t im, float alpha,
-                            float beta, float *tile, const struct mc_fft_window *w);
+typedef void mc_fft_inverse(const float *spectrum, int64_t step, int64_t im, float alpha, float beta,
+                            float *tile, const struct mc_fft_window *w);
 /* Slim filters: transforms of their rows, with column c of row r at r * row + c * column. The columns are
  * transformed in L lanes to the tile's frequencies: `size` of them, or for the first column both real
  * ones'. */
@@ -58,17 +58,18 @@ struct mc_fft_kernel {
     int lanes;
     double math;                /* fraction of the peak that products reach */
     double turn[FFT_SIZES];     /* cycles for each element of a tile, to transform all lanes */
-    mc_fft_forward *forward;    /* computes four times the values of the transform */
-    mc_fft_inverse *inverse;
-    void (*filter_rows)(int size, const struct mc_fft_window *w, float *to, int64_t column, int64_t row,
-                        int64_t im);
-    void (*filter_rows_back)(int size, const float *from, int64_t column, int64_t row, int64_t im,
-                             float alpha, float beta, const struct mc_fft_window *w);
-    void (*filter_column)(int size, const float *from, int64_t row, int64_t from_im,
-                          const struct mc_fft_taps *t, float *to, int64_t step,
-                          int64_t im); /* conjugate, as products need filters */
-    void (*filter_column_back)(int size, const float *from, int64_t step, int64_t im,
-                               const struct mc_fft_taps *t, bool add, float *to, int64_t row, int64_t to_im);
+    mc_fft_forward *forward[FFT_SIZES]; /* computes four times the values of the transform */
+    mc_fft_inverse *inverse[FFT_SIZES];
+    void (*filter_rows[FFT_SIZES])(const struct mc_fft_window *w, float *to, int64_t column, int64_t row,
+                                   int64_t im);
+    void (*filter_rows_back[FFT_SIZES])(const float *from, int64_t column, int64_t row, int64_t im,
+                                        float alpha, float beta, const struct mc_fft_window *w);
+    void (*filter_column[FFT_SIZES])(const float *from, int64_t row, int64_t from_im,
+                                     const struct mc_fft_taps *t, float *to, int64_t step,
+                                     int64_t im); /* conjugate, as products need filters */
+    void (*filter_column_back[FFT_SIZES])(const float *from, int64_t step, int64_t im,
+                                          const struct mc_fft_taps *t, bool add, float *to, int64_t row,
+                                          int64_t to_im);
     void (*product)(const struct mc_fft_product *p), (*real_product)(const struct mc_fft_product *p);
     double winograd_turn[WINOGRAD_SIZES]; /* as turn */
     void (*winograd_forward[WINOGRAD_SIZES])(const struct mc_fft_window *w, int role, float *spectrum,

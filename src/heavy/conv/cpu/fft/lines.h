@@ -230,49 +230,16 @@ static TARGET void fft64_nine(const float *re, const float *im, int64_t from, fl
     fft_nine(re, im, from, to_re, to_im, to, sign, far);
 }
 
-typedef void fft_first_any(int count, const float *re, const float *im, int64_t from, float *to_re,
-                           float *to_im);
-#define FFT_FIRST(size)                                                                                      \
-    static TARGET void fft##size##_first(int count, const float *re, const float *im, int64_t from,          \
-                                         float *to_re, float *to_im)                                         \
-    {                                                                                                        \
-        fft_first(size, count, re, im, from, to_re, to_im);                                                  \
-    }
-FFT_FIRST(8)
-FFT_FIRST(16)
-FFT_FIRST(32)
-FFT_FIRST(64)
-#undef FFT_FIRST
-
-/* ---- by size ---- */
-
-static inline TARGET int row_of(int size)
-{
-    return size == 8 ? 0 : size == 16 ? 1 : size == 32 ? 2 : 3;
-}
-
-static TARGET fft_any *whole(int size)
-{
-    static fft_any *const row[] = { fft8_4, fft16_4, fft32_4, fft64_4 };
-    return row[row_of(size)];
-}
-
-static TARGET fft_first_any *first_of(int size)
-{
-    static fft_first_any *const row[] = { fft8_first, fft16_first, fft32_first, fft64_first };
-    return row[row_of(size)];
-}
-
 /* The cheapest transform for `count` elements; *reads is how many it reads. */
-static TARGET fft_any *fitting(int size, int count, int *reads)
+FUSED fft_any *fitting(const int size, int count, int *reads)
 {
-    static fft_any *const quarter[] = { fft8_1, fft16_1, fft32_1, fft64_1 };
-    static fft_any *const half[] = { fft8_2, fft16_2, fft32_2, fft64_2 };
     const int live = count <= size / 4 ? 1 : count <= size / 2 ? 2 : 4;
     *reads = live * size / 4;
     if (size == 64 && count <= NINE) {
         *reads = NINE;
         return fft64_nine;
     }
-    return live == 1 ? quarter[row_of(size)] : live == 2 ? half[row_of(size)] : whole(size);
+    return live == 1   ? (size == 8 ? fft8_1 : size == 16 ? fft16_1 : size == 32 ? fft32_1 : fft64_1)
+           : live == 2 ? (size == 8 ? fft8_2 : size == 16 ? fft16_2 : size == 32 ? fft32_2 : fft64_2)
+                       : (size == 8 ? fft8_4 : size == 16 ? fft16_4 : size == 32 ? fft32_4 : fft64_4);
 }

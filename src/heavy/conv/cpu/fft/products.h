@@ -39,31 +39,17 @@ FUSED void tile_of(const bool real, const int mr, const int nv, const struct mc_
             }
         }
     }
-    const int64_t row = p->c_row, im = p->c_im;
-    if (add) {
-        const float *from = c;
-        UNROLL(12)
-        for (int i = 0; i < mr; i++) {
-            UNROLL(4)
-            for (int v = 0; v < nv; v++) {
-                cr[i][v] += load(from + v * L);
-                if (!real) {
-                    ci[i][v] += load(from + im + v * L);
-                }
-            }
-            from += row;
-        }
-    }
     UNROLL(12)
     for (int i = 0; i < mr; i++) {
         UNROLL(4)
         for (int v = 0; v < nv; v++) {
-            store(c + v * L, cr[i][v]);
-            if (!real) {
-                store(c + im + v * L, ci[i][v]);
+            float *to = c + i * p->c_row + v * L;
+            store(to, add ? load(to) + cr[i][v] : cr[i][v]);
+            if (real) {
+                continue;
             }
+            store(to + p->c_im, add ? load(to + p->c_im) + ci[i][v] : ci[i][v]);
         }
-        c += row;
     }
 }
 

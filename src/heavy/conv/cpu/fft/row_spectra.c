@@ -35,7 +35,7 @@ static void rows_task(void *arg, int64_t task, int slot)
     const struct spectra *s = &d->s[CONV_W];
     struct lanes l = lanes_of(x, task);
     (void)slot;
-    d->kernel->filter_rows(d->size, &l.w, l.rows, d->taps * s->step, s->step, s->width);
+    d->kernel->filter_rows[d->which](&l.w, l.rows, d->taps * s->step, s->step, s->width);
 }
 
 static void back_task(void *arg, int64_t task, int slot)
@@ -45,8 +45,8 @@ static void back_task(void *arg, int64_t task, int slot)
     const struct spectra *s = &d->s[CONV_W];
     struct lanes l = lanes_of(x, task);
     (void)slot;
-    d->kernel->filter_rows_back(d->size, l.rows, d->taps * s->step, s->step, s->width, fft_scale(x),
-                                (float)x->r.p->beta, &l.w);
+    d->kernel->filter_rows_back[d->which](l.rows, d->taps * s->step, s->step, s->width, fft_scale(x),
+                                          (float)x->r.p->beta, &l.w);
     mc_fft_finish(x, &l.w, l.count, l.j, l.box);
 }
 
@@ -114,8 +114,8 @@ static void product_task(void *arg, int64_t task, int slot)
         for (int64_t k = 0; k < n && !result; k++) {
             for (int64_t v = 0; v < columns; v += lanes) {
                 fetch_rows(d, filters + (k + AHEAD) * w->next + v);
-                d->kernel->filter_column(d->size, filters + k * w->next + v, w->step, w->width, &taps,
-                                         near + k * row + v, step, columns);
+                d->kernel->filter_column[d->which](filters + k * w->next + v, w->step, w->width, &taps,
+                                                   near + k * row + v, step, columns);
             }
         }
         *(result ? &p.rows : &p.depth) = n;
@@ -132,9 +132,9 @@ static void product_task(void *arg, int64_t task, int slot)
         for (int64_t k = 0; k < n && result; k++) {
             for (int64_t v = 0; v < columns; v += lanes) {
                 fetch_rows(d, filters + (k + AHEAD) * w->next + v);
-                d->kernel->filter_column_back(d->size, near + k * row + v, step, columns, &taps,
-                                              x->at[d->summed] > 0, filters + k * w->next + v, w->step,
-                                              w->width);
+                d->kernel->filter_column_back[d->which](near + k * row + v, step, columns, &taps,
+                                                        x->at[d->summed] > 0, filters + k * w->next + v,
+                                                        w->step, w->width);
             }
         }
     }

@@ -137,8 +137,9 @@ static void forward_task(void *arg, int64_t task, int slot)
                                                      s->step);
         return;
     }
-    d->kernel->forward(d->size, &w, x->role == (pass == CONV_WEIGHTS ? CONV_Y : CONV_W), s->far,
-                       fft_slot(x, slot), fft_spectra(x, x->role) + i * s->next + j, s->step, s->width);
+    d->kernel->forward[d->which](&w, x->role == (pass == CONV_WEIGHTS ? CONV_Y : CONV_W), s->far,
+                                 fft_slot(x, slot), fft_spectra(x, x->role) + i * s->next + j, s->step,
+                                 s->width);
 }
 
 void mc_fft_finish(const struct mc_fft_call *x, const struct mc_fft_window *w, int count, int64_t j,
@@ -183,8 +184,8 @@ static void inverse_task(void *arg, int64_t task, int slot)
         mc_fft_finish(x, &w, count, j, box);
         return;
     }
-    d->kernel->inverse(d->size, fft_spectra(x, x->role) + i * s->next + j, s->step, s->width, fft_scale(x),
-                       beta, fft_slot(x, slot), &w);
+    d->kernel->inverse[d->which](fft_spectra(x, x->role) + i * s->next + j, s->step, s->width, fft_scale(x),
+                                 beta, fft_slot(x, slot), &w);
     mc_fft_finish(x, &w, count, j, box);
 }
 

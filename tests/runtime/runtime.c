@@ -1,4 +1,5 @@
-/* runtime.c [FOLDER]: a program that is linked with libmonochord-run alone: arrays, files, flags, errors, memory;
+/* runtime.c [FOLDER]: a program that is linked with libmonochord-run alone: arrays, files, flags,
+ * errors, memory;
  * and the functions of FOLDER, which save.c wrote: their results have the bits that libmonochord gave.
  *
  * What the files of arrays hold was written by NumPy (npz_sample.h) and by Python's struct

@@ -1,4 +1,5 @@
-/* save.c: writes FOLDER/NAME.mcf, a function, and FOLDER/NAME.npz: inputs (in0, ...), the results of a first and a
+/* save.c: writes FOLDER/NAME.mcf, a function, and FOLDER/NAME.npz: inputs (in0, ...), the results of a
+ * first and a
  * second call (first0, ..., second0, ...).  runtime.c, which has no compiler, loads and calls the same. */
 #include <monochord.h>
 
@@ -7,7 +8,8 @@
 
 enum { MOST = 8, NAMES = 3 * MOST };
 
-/* x: images (4, 3, 20, 18); v: (30, 40); d: the same in float64; i: 7 numbers from 0 to 29; h: (9, 33) float16 */
+/* x: images (4, 3, 20, 18); v: (30, 40); d: the same in float64; i: 7 numbers from 0 to 29; h: (9, 33)
+ * float16 */
 static const char inputs[] = "x, v, d, i, h";
 static const struct { const char *name, *outputs, *updates; } rows[] = {
     { "maps", "tanh(v) * 2 + exp(-v), where(d > 0, d, log1p(abs(d))), cast(v * 50, 'int8'), h * h + 1, i // 3 + i % 5",

@@ -44,8 +44,13 @@ class Entry(ctypes.Structure):
     _fields_ = [("function", ctypes.c_void_p), ("name", ctypes.c_char_p), ("shapes", ctypes.c_char_p)]
 
 
+class Spec(ctypes.Structure):
+    _fields_ = [("path", ctypes.c_char_p), ("nfunction", ctypes.c_int), ("function", ctypes.POINTER(Entry)), ("parameters", ctypes.c_char_p),
+                ("isa", ctypes.c_char_p)]
+
+
 P, S, I = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
-for _name, _returns, _takes in (("mc_export_c", I, [S, I, P]), ("mc_net_new", P, [P, S, ctypes.c_uint64]), ("mc_net_free", None, [P]),
+for _name, _returns, _takes in (("mc_export", I, [P]), ("mc_net_new", P, [P, S, ctypes.c_uint64]), ("mc_net_free", None, [P]),
                                 ("mc_net_read", I, [P, S, S]), ("mc_net_trainer", P, [P]), ("mc_net_predictor", P, [P]), ("mc_net_target", P, [P]),
                                 ("mc_net_layer", P, [P, I]), ("mc_layer_name", S, [P]), ("mc_layer_node", P, [P, I]), ("mc_node_name", S, [P]),
                                 ("mc_shared_named", P, [P, S])):
@@ -57,7 +62,8 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 LANGUAGES = {"gcc": ["-std=c99"], "clang": ["-std=c99"], "g++": ["-x", "c++", "-std=c++11"], "clang++": ["-x", "c++", "-std=c++11"]}
 X86 = platform.machine() in ("x86_64", "AMD64")
 # compiler, flags, whether it multiplies and adds in one step.  PLAIN stands for -DNAME_PLAIN, SHARED for
-# -DNAME_PARALLEL_WORK=0, by which threads share small loops too.
+# -DNAME_PARALLEL_WORK=0, by which threads share small loops too; ISA=all for an export with code for several instruction
+# sets.
 WAYS = [
     ("gcc", "-O2 -march=native", True),
     ("clang", "-O3 -march=native", True),
@@ -77,16 +83,37 @@ WAYS = [
     ("clang", "-O2 -march=native -fopenmp SHARED", True),
     ("g++", "-O3 -march=x86-64 -fopenmp SHARED", False),
     ("gcc", "-O2 -march=native -fopenmp SHARED PLAIN", True),
+    ("gcc", "-O2 -march=x86-64 ISA=all", True),
+    ("clang", "-O2 -march=x86-64 ISA=avx2", True),
+    ("clang++", "-O3 -march=x86-64 -fopenmp SHARED ISA=all", True),
+    ("g++", "-O2 -march=x86-64-v3 ISA=avx512", True),
+    ("gcc", "-O1 -march=native ISA=all PLAIN", True),
 ]
 os.environ.update(OMP_NUM_THREADS="3", OMP_DYNAMIC="false", OMP_WAIT_POLICY="passive")
 
 
+@functools.lru_cache
+def features():
+    """What the kernel says that this processor has, in words such as "fma"."""
+    try:
+        return frozenset(re.search(r"flags\s*:(.*)", open("/proc/cpuinfo").read()).group(1).split())
+    except (OSError, AttributeError):
+        return frozenset()
+
+
 def fused():
     """Does this processor multiply and add in one step?"""
-    try:
-        return not X86 or {"avx2", "fma"} <= set(re.search(r"flags\s*:(.*)", open("/proc/cpuinfo").read()).group(1).split())
-    except (OSError, AttributeError):
-        return False
+    return not X86 or {"avx2", "fma"} <= features()
+
+
+def chosen(isa, words):
+    """What NAME_isa() must say."""
+    if "PLAIN" in words:
+        return "plain"
+    wide = "-march=native" in words or isa in ("avx512", "all")
+    if wide and {"avx2", "fma", "avx512f", "avx512dq", "avx512bw", "avx512vl"} <= features():
+        return "avx512"
+    return "avx2" if {"avx2", "fma"} <= features() else "generic"
 
 
 @functools.lru_cache
@@ -108,7 +135,7 @@ def ways():
 def build(path, name, way):
     cc, flags, _ = way
     macros = {"PLAIN": f"-D{name.upper()}_PLAIN", "SHARED": f"-D{name.upper()}_PARALLEL_WORK=0"}
-    words = [macros.get(f, f) for f in flags.split()]
+    words = [macros.get(f, f) for f in flags.split() if not f.startswith("ISA=")]
     out = path[:-2] + "-" + re.sub(r"\W+", "_", f"{cc}{flags}") + ".so"
     obj = out[:-3] + ".o"       # two commands, so that ccache keeps the first one's result
     for command in ([cc, *LANGUAGES[cc], *WARNINGS, *words, "-fPIC", "-c", path, "-o", obj], [cc, "-shared", *[f for f in words if f == "-fopenmp"], obj, "-o", out, "-lm"]):
@@ -187,7 +214,9 @@ class Exported:
         path = os.path.join(folder, name + ".c")
         rows = (Entry * len(functions))(*[Entry(f.p, n.encode(), s.encode()) for f, n, s in functions])
         before = set(os.listdir(folder))
-        if lib.mc_export_c(path.encode(), len(functions), rows) < 0:
+        isa = re.search(r"ISA=(\w+)", way[1])
+        spec = Spec(path.encode(), len(functions), rows, None, isa and isa.group(1).encode())
+        if lib.mc_export(ctypes.byref(spec)) < 0:
             try:
                 mc.fail()
             except mc.Error as e:
@@ -200,6 +229,11 @@ class Exported:
         if re.search(r".{111}", header):
             raise Wrong(f"the header has a line of more than 110 columns\n{header}")
         self.code = build(path, name, way)
+        if isa:
+            said = getattr(self.code, f"{name}_isa")
+            said.restype = ctypes.c_char_p
+            if said().decode() != chosen(isa.group(1), way[1].split()):
+                raise Wrong(f"{name}_isa() says {said().decode()}, not {chosen(isa.group(1), way[1].split())}")
         self.model = Model(header, self.code, name)
         self.needs = int(re.search(rf"#define {name.upper()}_MEMORY (\d+)", header).group(1))
         self.memory = np.zeros(self.needs + 256, np.uint8)

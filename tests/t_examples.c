@@ -35,6 +35,8 @@ static const struct row examples[] = {
     { "d=$(mktemp -d) && cd $d && printf 'input 1x28x28\ndense 10 softmax\n' >m.txt && @/monochord train m.txt --data digits:600 --epochs 1 --save m.npz >said && "
       "@/monochord export m.npz --c my-net.c --batch 4 && cat my-net.h && rm -r $d", 0,
       { "compile with: cc -O3 -march=native -c my-net.c", "float dense1_W[7840]; /* float32(784, 10) */", "int my_net_predict(const struct my_net *model, " } },
+    { "d=$(mktemp -d) && cd $d && @/monochord export mlp --c mlp.c --isa all && cat mlp.h && rm -r $d", 0,
+      { "compile with: cc -O3 -c mlp.c", "const char *mlp_isa(void);" } },
     { "@/monochord demo --help",      0, { "usage: monochord demo [PAGE]" } },
     { "@/monochord train lenet -h",   0, { "usage: monochord train MODEL", "--resume" } },
     { "@/monochord predict --help",   0, { "--invert" } },
@@ -80,6 +82,8 @@ static const struct row examples[] = {
     { "@/monochord export lenet --c lenet.h", 1, { "--c needs the name of a file that ends in .c, not 'lenet.h'" } },
     { "@/monochord export lenet --c lenet.c --batch 1,x", 1, { "--batch needs numbers such as 1,32" } },
     { "@/monochord export lenet --c lenet.c --batch 32,1,32", 1, { "--batch: 32 is given twice" } },
+    { "@/monochord export lenet --c lenet.c --isa", 1, { "--isa needs a word: avx2, avx512 or all" } },
+    { "@/monochord export lenet --c lenet.c --isa sse2", 1, { "export: isa is avx2, avx512 or all, not 'sse2'" } },
     { "@/monochord export lent --c lenet.c", 1, { "did you mean 'lenet'?" } },
     { "@/monochord export lenet --c /dev/null/lenet.c", 1, { "/dev/null/lenet" } },
     { "@/monochord demo --fast",      1, { "usage: monochord demo" } },

@@ -20,11 +20,13 @@ struct mc_export_shared {
 struct mc_export_file {
     const char *name; /* the prefix of its public names */
     const char *file; /* "lenet", of lenet.c and lenet.h */
+    int widest;       /* bits of the widest vectors that calls may choose; 0: those of the compiler alone */
     VEC(struct mc_export_shared) shared;
     const struct mc_dialect *dialect;   /* of its kernels */
     VEC(struct mc_kernel) kernel; /* copies, for the functions that they call */
     VEC(struct mc_str) data;         /* constants: the text of array constant1, ... */
-    struct mc_str code;             /* functions of steps */
+    struct mc_str code;             /* functions of steps, and what calls them */
+    struct mc_str entry;            /* functions that choose one for the processor */
     bool f32, f64;                /* portable sums that it needs */
     size_t memory;                /* bytes of the largest arena */
 };
@@ -69,8 +71,9 @@ mc_status mc_export_kernels(struct mc_export_one *x); /* collects those of the f
 mc_status mc_export_kernel(struct mc_export_one *x, int step, const struct mc_launch *l);
 /* the epilogue kernel of a solver step, on the whole result */
 mc_status mc_export_epilogue(struct mc_export_one *x, int step);
-/* text.c: what precedes the functions: types, portable sums, kernels */
-mc_status mc_export_text(struct mc_str *out, const struct mc_export_file *f, const char *macro);
+/* text.c: what precedes the constants: types, kernels; and what follows them: portable sums, functions */
+mc_status mc_export_head(struct mc_str *out, const struct mc_export_file *f, const char *macro);
+void mc_export_functions(struct mc_str *out, const struct mc_export_file *f, const char *macro);
 /* prints statements, indented, with decimal numbers */
 void mc_export_code(struct mc_str *out, const char *text);
 /* file.c: functions: the text of their declarations */

@@ -121,16 +121,24 @@ static void print_header(struct mc_str *out, const struct mc_export_file *to, co
                     "%s_init(struct %s *model);\n",
                     to->name, to->name);
     }
+    if (to->widest) {
+        mc_str_addf(out,
+                    "\n/* The instruction set that calls use on this processor: avx512, avx2, or generic for "
+                    "that of the\n"
+                    " * compiler's options; plain with -D%s_PLAIN. */\nconst char *%s_isa(void);\n",
+                    macro, to->name);
+    }
     mc_str_add(out, functions ? functions : "");
     mc_str_addf(out, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
 }
 
 static void print_head(struct mc_str *out, const struct mc_export_file *to, const char *macro)
 {
-    mc_str_addf(out,
-                "/* %s.c: exported by Monochord; see %s.h. */\n#include \"%s.h\"\n#include "
-                "<math.h>\n#include <string.h>\n\n",
-                to->file, to->file, to->file);
+    mc_str_addf(out, "/* %s.c: exported by Monochord; see %s.h. */\n", to->file, to->file);
+    if (to->widest) { /* it includes itself */
+        mc_str_addf(out, "#ifndef %s_LEVEL\n", macro);
+    }
+    mc_str_addf(out, "#include \"%s.h\"\n#include <math.h>\n#include <string.h>\n\n", to->file);
     mc_str_addf(out,
                 "static char *own_memory(void)\n{\n#ifdef %s_NO_MEMORY\n    return NULL;\n#else\n"
                 "    static unsigned char memory[%s_MEMORY + 64];\n"
@@ -200,10 +208,10 @@ mc_status mc_export_write(const struct mc_export_file *to, const mc_export_spec 
         print_head(&c, to, macro);
         s = print_variables(&c, to, spec->parameters ? &bytes : NULL);
     }
-    s = s < 0 ? s : mc_export_text(&c, to, macro);
+    s = s < 0 ? s : mc_export_head(&c, to, macro);
     if (s == MC_OK) {
         print_constants(&c, to);
-        mc_export_code(&c, to->code.s ? to->code.s : "");
+        mc_export_functions(&c, to, macro);
         s = write_files(spec, &h, &bytes, &c);
     }
     mc_free(macro);
@@ -225,4 +233,5 @@ void mc_export_file_free(struct mc_export_file *to)
     }
     VEC_FREE(to->data);
     mc_str_free(&to->code);
+    mc_str_free(&to->entry);
 }

@@ -16,13 +16,14 @@ static const char *const reserved[] = {
     "true", "try", "typedef", "typeid", "typename", "typeof", "union", "unsigned", "using", "virtual", "void",
     "volatile", "wchar_t", "while", "xor", "xor_eq",
     /* types and functions of the file, parameters that each function has */
-    "arena", "failed", "in", "int16_t", "int32_t", "int64_t", "int8_t", "memory", "model", "out",
-    "own_memory", "size_t", "uint16_t", "uint32_t", "uint64_t", "uint8_t", "uintptr_t",
+    "arena", "chosen_level", "failed", "in", "int16_t", "int32_t", "int64_t", "int8_t", "memory", "model",
+    "out", "own_memory", "size_t", "uint16_t", "uint32_t", "uint64_t", "uint8_t", "uintptr_t",
     /* macros: of the file, of headers, of compilers in their own dialect of C */
-    "ALONE", "FORCE_INLINE", "HUGE_VAL", "HUGE_VALF", "HUGE_VALL", "INDEPENDENT", "INFINITY", "INLINE",
-    "IN_REGISTER", "LANES", "LEVEL", "NAN", "NAME", "NAME_", "NEXT_STEP", "NULL", "PANEL", "PARALLEL",
-    "PARALLEL_ELEMENTS", "PARALLEL_WORK", "PRAGMA", "R", "S", "SHARED_LOOP", "SIXTEEN_LANES", "TARGET",
-    "UNROLL", "V", "WIDTH", "WORTH", "errno", "i386", "linux", "math_errhandling", "unix",
+    "ALONE", "AT_256", "AT_512", "AT_LEVEL", "CHOICE", "CHOSEN", "COMPILED", "FORCE_INLINE", "HUGE_VAL",
+    "HUGE_VALF", "HUGE_VALL", "INDEPENDENT", "INFINITY", "INLINE", "IN_REGISTER", "LANES", "LEVEL", "NAN",
+    "NAME", "NAME_", "NEXT_STEP", "NULL", "PANEL", "PARALLEL", "PARALLEL_ELEMENTS", "PARALLEL_WORK",
+    "PASTE_LEVEL", "PRAGMA", "R", "S", "SHARED_LOOP", "SIXTEEN_LANES", "TARGET", "UNROLL", "V", "WIDTH",
+    "WORTH", "errno", "i386", "linux", "math_errhandling", "unix",
 };
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -41,8 +42,9 @@ static bool is_reserved(const char *s)
         found = strcmp(s, reserved[i]) == 0;
     }
     /* M_PI, FP_NAN, INT8_MAX, _Bool, __LINE__ */
-    return found || strncmp(s, "M_", 2) == 0 || strncmp(s, "FP_", 3) == 0 || strncmp(s, "INT", 3) == 0 ||
-           strncmp(s, "UINT", 4) == 0 || (s[0] == '_' && (s[1] == '_' || is_upper(s[1])));
+    return found || mc_portable_is_name(s) || strncmp(s, "M_", 2) == 0 || strncmp(s, "FP_", 3) == 0 ||
+           strncmp(s, "INT", 3) == 0 || strncmp(s, "UINT", 4) == 0 ||
+           (s[0] == '_' && (s[1] == '_' || is_upper(s[1])));
 }
 
 char *mc_export_identifier(const char *s, bool upper)
@@ -162,7 +164,8 @@ const char *mc_export_member(const struct mc_export_one *x, int shared)
 static bool is_taken(const struct mc_export_one *x, int i, const char *name)
 {
     const size_t n = strlen(x->name);
-    bool taken = (strncmp(name, x->name, n) == 0 && strncmp(name + n, "_step", 5) == 0) ||
+    bool taken = (strncmp(name, x->name, n) == 0 &&
+                  (strncmp(name + n, "_step", 5) == 0 || strncmp(name + n, "_call", 5) == 0)) ||
                  strncmp(name, "constant", 8) == 0;
     for (int k = 0; k < i && !taken; k++) {
         taken = strcmp(name, x->parameter[k]) == 0;

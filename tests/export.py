@@ -15,11 +15,13 @@ Needs NumPy; the library is build/libmonochord.so, or the one that MC_LIBRARY na
 import argparse
 import ctypes
 import functools
+import json
 import os
 import platform
 import random
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -63,7 +65,7 @@ LANGUAGES = {"gcc": ["-std=c99"], "clang": ["-std=c99"], "g++": ["-x", "c++", "-
 X86 = platform.machine() in ("x86_64", "AMD64")
 # compiler, flags, whether it multiplies and adds in one step.  PLAIN stands for -DNAME_PLAIN, SHARED for
 # -DNAME_PARALLEL_WORK=0, by which threads share small loops too; ISA=all for an export with code for several instruction
-# sets.
+# sets, TENSORS for one with its parameters in a .safetensors file.
 WAYS = [
     ("gcc", "-O2 -march=native", True),
     ("clang", "-O3 -march=native", True),
@@ -86,8 +88,8 @@ WAYS = [
     ("gcc", "-O2 -march=x86-64 ISA=all", True),
     ("clang", "-O2 -march=x86-64 ISA=avx2", True),
     ("clang++", "-O3 -march=x86-64 -fopenmp SHARED ISA=all", True),
-    ("g++", "-O2 -march=x86-64-v3 ISA=avx512", True),
-    ("gcc", "-O1 -march=native ISA=all PLAIN", True),
+    ("g++", "-O2 -march=x86-64-v3 ISA=avx512 TENSORS", True),
+    ("gcc", "-O1 -march=native ISA=all PLAIN TENSORS", True),
 ]
 os.environ.update(OMP_NUM_THREADS="3", OMP_DYNAMIC="false", OMP_WAIT_POLICY="passive")
 
@@ -135,7 +137,7 @@ def ways():
 def build(path, name, way):
     cc, flags, _ = way
     macros = {"PLAIN": f"-D{name.upper()}_PLAIN", "SHARED": f"-D{name.upper()}_PARALLEL_WORK=0"}
-    words = [macros.get(f, f) for f in flags.split() if not f.startswith("ISA=")]
+    words = [macros.get(f, f) for f in flags.split() if not f.startswith("ISA=") and f != "TENSORS"]
     out = path[:-2] + "-" + re.sub(r"\W+", "_", f"{cc}{flags}") + ".so"
     obj = out[:-3] + ".o"       # two commands, so that ccache keeps the first one's result
     for command in ([cc, *LANGUAGES[cc], *WARNINGS, *words, "-fPIC", "-c", path, "-o", obj], [cc, "-shared", *[f for f in words if f == "-fopenmp"], obj, "-o", out, "-lm"]):
@@ -156,10 +158,23 @@ SCALARS = {"bool": ctypes.c_uint8, "float16": ctypes.c_uint16, "bfloat16": ctype
            "float64": ctypes.c_double, **{f"{u}int{n}": getattr(ctypes, f"c_{u}int{n}") for u in ("", "u") for n in (8, 16, 32, 64)}}
 
 
+def as_others_write(raw):
+    """The bytes of a .safetensors file with its tensors in another order, metadata, and a tensor more."""
+    n, = struct.unpack("<Q", raw[:8])
+    header, data, place, out = json.loads(raw[8:8 + n]), raw[8 + n:], {}, b"more"
+    for name in sorted(set(header) - {"__metadata__"}, reverse=True):
+        at, to = header[name]["data_offsets"]
+        place[name] = {"data_offsets": [len(out), len(out) + to - at], "shape": header[name]["shape"], "dtype": header[name]["dtype"]}
+        out += data[at:to]
+    text = json.dumps({"more": {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}, **place, "__metadata__": {"by": "\u00fc"}}).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + out
+
+
 class Model:
     """The exported structure, by the members that its header declares."""
 
-    def __init__(self, header, code, name):
+    def __init__(self, header, code, name, parameters):
         body = re.search(r"struct %s \{\n(.*?)\n\};" % name, header, re.S).group(1)
         self.fields, at = {}, 0
         for kind, member, n, comment in re.findall(r"^    (\w+) (\w+)\[(\d+)\]; /\* (.*) \*/$", body, re.M):
@@ -172,8 +187,13 @@ class Model:
         self.size = at
         self.first = -self.room.ctypes.data % 64
         self.pointer = ctypes.c_void_p(self.room.ctypes.data + self.first)
-        getattr(code, f"{name}_init").restype = None
-        getattr(code, f"{name}_init")(self.pointer)
+        if parameters:
+            data = as_others_write(open(parameters, "rb").read())
+            if getattr(code, f"{name}_load")(self.pointer, data, ctypes.c_size_t(len(data))):
+                raise Wrong(f"{name}_load returns an error")
+        else:
+            getattr(code, f"{name}_init").restype = None
+            getattr(code, f"{name}_init")(self.pointer)
 
     def __getitem__(self, member):
         at, n, dtype, _ = self.fields[member]
@@ -215,7 +235,8 @@ class Exported:
         rows = (Entry * len(functions))(*[Entry(f.p, n.encode(), s.encode()) for f, n, s in functions])
         before = set(os.listdir(folder))
         isa = re.search(r"ISA=(\w+)", way[1])
-        spec = Spec(path.encode(), len(functions), rows, None, isa and isa.group(1).encode())
+        parameters = path[:-2] + ".safetensors" if "TENSORS" in way[1].split() else None
+        spec = Spec(path.encode(), len(functions), rows, parameters and parameters.encode(), isa and isa.group(1).encode())
         if lib.mc_export(ctypes.byref(spec)) < 0:
             try:
                 mc.fail()
@@ -234,7 +255,7 @@ class Exported:
             said.restype = ctypes.c_char_p
             if said().decode() != chosen(isa.group(1), way[1].split()):
                 raise Wrong(f"{name}_isa() says {said().decode()}, not {chosen(isa.group(1), way[1].split())}")
-        self.model = Model(header, self.code, name)
+        self.model = Model(header, self.code, name, parameters)
         self.needs = int(re.search(rf"#define {name.upper()}_MEMORY (\d+)", header).group(1))
         self.memory = np.zeros(self.needs + 256, np.uint8)
         self.own = True

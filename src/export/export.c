@@ -444,8 +444,11 @@ static mc_status check_names(const struct mc_export_file *to, int n, const mc_ex
                            "export: '%s' cannot be part of a C function's name; it needs letters, digits, _",
                            e[i].name);
         }
+        struct mc_str whole = { 0 };
+        mc_str_addf(&whole, "%s_%s", to->name, e[i].name);
         taken |= strcmp(e[i].name, "init") == 0 || strcmp(e[i].name, "load") == 0 ||
-                 strcmp(e[i].name, "isa") == 0;
+                 strcmp(e[i].name, "isa") == 0 || (whole.s && mc_export_is_reserved(whole.s));
+        mc_str_free(&whole);
         if (taken) {
             return mc_fail(MC_EARG, "export: the file has another function named %s_%s", to->name, e[i].name);
         }

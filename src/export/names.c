@@ -15,7 +15,10 @@ static const char *const reserved[] = {
     "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw",
     "true", "try", "typedef", "typeid", "typename", "typeof", "union", "unsigned", "using", "virtual", "void",
     "volatile", "wchar_t", "while", "xor", "xor_eq",
-    /* types and functions of the file, parameters that each function has */
+    /* types, functions and tables of the file, parameters that each function has */
+    "json_character", "json_count", "json_counts", "json_has", "json_skip", "json_space", "json_string",
+    "json_unit", "read_entry", "read_header", "read_safetensors", "safetensors_text", "safetensors_variable",
+    "variables",
     "arena", "chosen_level", "failed", "in", "int16_t", "int32_t", "int64_t", "int8_t", "memory", "model",
     "out", "own_memory", "size_t", "uint16_t", "uint32_t", "uint64_t", "uint8_t", "uintptr_t",
     /* macros: of the file, of headers, of compilers in their own dialect of C */
@@ -35,7 +38,7 @@ bool mc_export_is_letter(char c)
     return is_digit(c) || is_upper(c) || is_lower(c) || c == '_';
 }
 
-static bool is_reserved(const char *s)
+bool mc_export_is_reserved(const char *s)
 {
     bool found = false;
     for (size_t i = 0; i < NELEM(reserved) && !found; i++) {
@@ -59,12 +62,12 @@ char *mc_export_identifier(const char *s, bool upper)
                                                             : *s);
         mc_str_addn(&text, &letter, 1);
     }
-    if (!upper && text.s && text.s[0] == '_' && is_reserved(text.s)) {
+    if (!upper && text.s && text.s[0] == '_' && mc_export_is_reserved(text.s)) {
         struct mc_str longer = { 0 };
         mc_str_addf(&longer, "v%s", text.s);
         mc_str_free(&text);
         text = longer;
-    } else if (!upper && text.s && is_reserved(text.s)) {
+    } else if (!upper && text.s && mc_export_is_reserved(text.s)) {
         mc_str_add(&text, "_");
     }
     return mc_str_take(&text);

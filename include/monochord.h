@@ -617,10 +617,14 @@ typedef struct mc_export_spec { /* what mc_export writes; fields that are left o
     const char *path;        /* the C file, whose name ends in .c */
     int nfunction;
     const mc_export_function *function;
-    /* The file that gets the values of the variables, in the order of the structure, without gaps.  Then
-     * there is lenet_load(model, bytes, size) in place of lenet_init(model).  NULL: they are in the C
-     * file. */
+    /* The file that gets the values of the variables: a .safetensors file if its name ends so, else their
+     * bytes, in the order of the structure, without gaps.  Then there is lenet_load(model, bytes, size) in
+     * place of lenet_init(model).  NULL: they are in the C file. */
     const char *parameters;
+    /* The widest x86-64 instruction set that the file has code for: "avx2", "avx512", or "all".  It has the
+     * narrower ones too, and lenet_isa(); a call uses the widest that the processor has.  NULL: it has code
+     * for the one that the C compiler's options select. */
+    const char *isa;
 } mc_export_spec;
 /* MC_EUNSUPPORTED: a step cannot be exported; the message names it, and nothing is written.  MC_EARG: a name
  * that C does not take, or two functions of one name. */

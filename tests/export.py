@@ -15,11 +15,13 @@ Needs NumPy; the library is build/libmonochord.so, or the one that MC_LIBRARY na
 import argparse
 import ctypes
 import functools
+import json
 import os
 import platform
 import random
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -44,8 +46,13 @@ class Entry(ctypes.Structure):
     _fields_ = [("function", ctypes.c_void_p), ("name", ctypes.c_char_p), ("shapes", ctypes.c_char_p)]
 
 
+class Spec(ctypes.Structure):
+    _fields_ = [("path", ctypes.c_char_p), ("nfunction", ctypes.c_int), ("function", ctypes.POINTER(Entry)), ("parameters", ctypes.c_char_p),
+                ("isa", ctypes.c_char_p)]
+
+
 P, S, I = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
-for _name, _returns, _takes in (("mc_export_c", I, [S, I, P]), ("mc_net_new", P, [P, S, ctypes.c_uint64]), ("mc_net_free", None, [P]),
+for _name, _returns, _takes in (("mc_export", I, [P]), ("mc_net_new", P, [P, S, ctypes.c_uint64]), ("mc_net_free", None, [P]),
                                 ("mc_net_read", I, [P, S, S]), ("mc_net_trainer", P, [P]), ("mc_net_predictor", P, [P]), ("mc_net_target", P, [P]),
                                 ("mc_net_layer", P, [P, I]), ("mc_layer_name", S, [P]), ("mc_layer_node", P, [P, I]), ("mc_node_name", S, [P]),
                                 ("mc_shared_named", P, [P, S])):
@@ -57,7 +64,8 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 LANGUAGES = {"gcc": ["-std=c99"], "clang": ["-std=c99"], "g++": ["-x", "c++", "-std=c++11"], "clang++": ["-x", "c++", "-std=c++11"]}
 X86 = platform.machine() in ("x86_64", "AMD64")
 # compiler, flags, whether it multiplies and adds in one step.  PLAIN stands for -DNAME_PLAIN, SHARED for
-# -DNAME_PARALLEL_WORK=0, by which threads share small loops too.
+# -DNAME_PARALLEL_WORK=0, by which threads share small loops too; ISA=all for an export with code for several instruction
+# sets, TENSORS for one with its parameters in a .safetensors file.
 WAYS = [
     ("gcc", "-O2 -march=native", True),
     ("clang", "-O3 -march=native", True),
@@ -77,16 +85,37 @@ WAYS = [
     ("clang", "-O2 -march=native -fopenmp SHARED", True),
     ("g++", "-O3 -march=x86-64 -fopenmp SHARED", False),
     ("gcc", "-O2 -march=native -fopenmp SHARED PLAIN", True),
+    ("gcc", "-O2 -march=x86-64 ISA=all", True),
+    ("clang", "-O2 -march=x86-64 ISA=avx2", True),
+    ("clang++", "-O3 -march=x86-64 -fopenmp SHARED ISA=all", True),
+    ("g++", "-O2 -march=x86-64-v3 ISA=avx512 TENSORS", True),
+    ("gcc", "-O1 -march=native ISA=all PLAIN TENSORS", True),
 ]
 os.environ.update(OMP_NUM_THREADS="3", OMP_DYNAMIC="false", OMP_WAIT_POLICY="passive")
 
 
+@functools.lru_cache
+def features():
+    """What the kernel says that this processor has, in words such as "fma"."""
+    try:
+        return frozenset(re.search(r"flags\s*:(.*)", open("/proc/cpuinfo").read()).group(1).split())
+    except (OSError, AttributeError):
+        return frozenset()
+
+
 def fused():
     """Does this processor multiply and add in one step?"""
-    try:
-        return not X86 or {"avx2", "fma"} <= set(re.search(r"flags\s*:(.*)", open("/proc/cpuinfo").read()).group(1).split())
-    except (OSError, AttributeError):
-        return False
+    return not X86 or {"avx2", "fma"} <= features()
+
+
+def chosen(isa, words):
+    """What NAME_isa() must say."""
+    if "PLAIN" in words:
+        return "plain"
+    wide = "-march=native" in words or isa in ("avx512", "all")
+    if wide and {"avx2", "fma", "avx512f", "avx512dq", "avx512bw", "avx512vl"} <= features():
+        return "avx512"
+    return "avx2" if {"avx2", "fma"} <= features() else "generic"
 
 
 @functools.lru_cache
@@ -108,7 +137,7 @@ def ways():
 def build(path, name, way):
     cc, flags, _ = way
     macros = {"PLAIN": f"-D{name.upper()}_PLAIN", "SHARED": f"-D{name.upper()}_PARALLEL_WORK=0"}
-    words = [macros.get(f, f) for f in flags.split()]
+    words = [macros.get(f, f) for f in flags.split() if not f.startswith("ISA=") and f != "TENSORS"]
     out = path[:-2] + "-" + re.sub(r"\W+", "_", f"{cc}{flags}") + ".so"
     obj = out[:-3] + ".o"       # two commands, so that ccache keeps the first one's result
     for command in ([cc, *LANGUAGES[cc], *WARNINGS, *words, "-fPIC", "-c", path, "-o", obj], [cc, "-shared", *[f for f in words if f == "-fopenmp"], obj, "-o", out, "-lm"]):
@@ -129,10 +158,23 @@ SCALARS = {"bool": ctypes.c_uint8, "float16": ctypes.c_uint16, "bfloat16": ctype
            "float64": ctypes.c_double, **{f"{u}int{n}": getattr(ctypes, f"c_{u}int{n}") for u in ("", "u") for n in (8, 16, 32, 64)}}
 
 
+def as_others_write(raw):
+    """The bytes of a .safetensors file with its tensors in another order, metadata, and a tensor more."""
+    n, = struct.unpack("<Q", raw[:8])
+    header, data, place, out = json.loads(raw[8:8 + n]), raw[8 + n:], {}, b"more"
+    for name in sorted(set(header) - {"__metadata__"}, reverse=True):
+        at, to = header[name]["data_offsets"]
+        place[name] = {"data_offsets": [len(out), len(out) + to - at], "shape": header[name]["shape"], "dtype": header[name]["dtype"]}
+        out += data[at:to]
+    text = json.dumps({"more": {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}, **place, "__metadata__": {"by": "\u00fc"}}).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + out
+
+
 class Model:
     """The exported structure, by the members that its header declares."""
 
-    def __init__(self, header, code, name):
+    def __init__(self, header, code, name, parameters):
         body = re.search(r"struct %s \{\n(.*?)\n\};" % name, header, re.S).group(1)
         self.fields, at = {}, 0
         for kind, member, n, comment in re.findall(r"^    (\w+) (\w+)\[(\d+)\]; /\* (.*) \*/$", body, re.M):
@@ -145,8 +187,13 @@ class Model:
         self.size = at
         self.first = -self.room.ctypes.data % 64
         self.pointer = ctypes.c_void_p(self.room.ctypes.data + self.first)
-        getattr(code, f"{name}_init").restype = None
-        getattr(code, f"{name}_init")(self.pointer)
+        if parameters:
+            data = as_others_write(open(parameters, "rb").read())
+            if getattr(code, f"{name}_load")(self.pointer, data, ctypes.c_size_t(len(data))):
+                raise Wrong(f"{name}_load returns an error")
+        else:
+            getattr(code, f"{name}_init").restype = None
+            getattr(code, f"{name}_init")(self.pointer)
 
     def __getitem__(self, member):
         at, n, dtype, _ = self.fields[member]
@@ -187,7 +234,10 @@ class Exported:
         path = os.path.join(folder, name + ".c")
         rows = (Entry * len(functions))(*[Entry(f.p, n.encode(), s.encode()) for f, n, s in functions])
         before = set(os.listdir(folder))
-        if lib.mc_export_c(path.encode(), len(functions), rows) < 0:
+        isa = re.search(r"ISA=(\w+)", way[1])
+        parameters = path[:-2] + ".safetensors" if "TENSORS" in way[1].split() else None
+        spec = Spec(path.encode(), len(functions), rows, parameters and parameters.encode(), isa and isa.group(1).encode())
+        if lib.mc_export(ctypes.byref(spec)) < 0:
             try:
                 mc.fail()
             except mc.Error as e:
@@ -200,7 +250,12 @@ class Exported:
         if re.search(r".{111}", header):
             raise Wrong(f"the header has a line of more than 110 columns\n{header}")
         self.code = build(path, name, way)
-        self.model = Model(header, self.code, name)
+        if isa:
+            said = getattr(self.code, f"{name}_isa")
+            said.restype = ctypes.c_char_p
+            if said().decode() != chosen(isa.group(1), way[1].split()):
+                raise Wrong(f"{name}_isa() says {said().decode()}, not {chosen(isa.group(1), way[1].split())}")
+        self.model = Model(header, self.code, name, parameters)
         self.needs = int(re.search(rf"#define {name.upper()}_MEMORY (\d+)", header).group(1))
         self.memory = np.zeros(self.needs + 256, np.uint8)
         self.own = True

@@ -23,6 +23,14 @@ static const struct row examples[] = {
       "$d/ring $d/state && rm -r $d", 0, { "step 2000  cost 0.", ".....####", "####.....\n" } },
     { "d=$(mktemp -d) && @/examples/export $d >$d/said && cc -O2 -c $d/ring.c -o $d/ring.o && c++ -std=c++17 -O2 -pthread -I $d "
       TEST_ROOT "/../examples/exported_main.cpp $d/ring.o -lm -o $d/ring && $d/ring && rm -r $d", 0, { "step 2000  cost 0.", "points lie in the ring" } },
+    { "d=$(mktemp -d) && cd $d && printf 'input 1x28x28\ndense 10 softmax\n' >m.txt && "
+      "@/monochord train m.txt --data digits:600 --epochs 1 --save trained.safetensors >said && "
+      "@/monochord export m.txt --c net.c --parameters first.safetensors && "
+      "printf '#include \"net.h\"\n#include <stdio.h>\nstatic struct net model;\nstatic char bytes[1 << 20];\nint main(int n, char **path)\n{\n"
+      "for (int i = 1; i < n; i++) {\nFILE *f = fopen(path[i], \"rb\");\n"
+      "printf(\"%%s %%d\", path[i], net_load(&model, bytes, fread(bytes, 1, sizeof bytes, f)));\nprintf(\" %%g; \", (double)model.dense1_b[0]);\n}\n}\n' >main.c && "
+      "cc -O2 main.c net.c -lm -o main && ./main first.safetensors trained.safetensors m.txt && rm -r $d", 0,
+      { "first.safetensors 0 0; trained.safetensors 0 ", "m.txt 1 " } },
 }, on_a_gpu[] = {
     { "@/examples/custom_cuda",       0, { "doubling(x.T[::-1]), off by 0 from 2 * x.T[::-1]", "both(x, y)[1], off by 0 from x - y", "[ 8. 18. 28. 38.]" } },
 }, on_none[] = {
@@ -42,6 +50,8 @@ static const struct row examples[] = {
       "PATH=/nowhere @/monochord predict m.mcf --data digits:600 >b; cmp a b && echo equal answers; rm -r $d", 0,
       { "3 functions, loaded in ", "dense1_W                         float32  (784, 10)", "equal answers" } },
     { "@/monochord build --help",     0, { "usage: monochord build MODEL -o FILE", "avx512,avx2,sse2" } },
+    { "d=$(mktemp -d) && cd $d && @/monochord export mlp --c mlp.c --isa all && cat mlp.h && rm -r $d", 0,
+      { "compile with: cc -O3 -c mlp.c", "const char *mlp_isa(void);" } },
     { "@/monochord demo --help",      0, { "usage: monochord demo [PAGE]" } },
     { "@/monochord train lenet -h",   0, { "usage: monochord train MODEL", "--resume" } },
     { "@/monochord predict --help",   0, { "--invert" } },
@@ -91,6 +101,8 @@ static const struct row examples[] = {
     { "@/monochord build lenet -o",   1, { "-o needs the name of a file" } },
     { "@/monochord build lenet -o m.mcf --isa avx3", 1, { "there is no instruction set 'avx3'" } },
     { "@/monochord build lenet -o /dev/null/m.mcf", 1, { "/dev/null/m.mcf" } },
+    { "@/monochord export lenet --c lenet.c --isa", 1, { "--isa needs a word: avx2, avx512 or all" } },
+    { "@/monochord export lenet --c lenet.c --isa sse2", 1, { "export: isa is avx2, avx512 or all, not 'sse2'" } },
     { "@/monochord export lent --c lenet.c", 1, { "did you mean 'lenet'?" } },
     { "@/monochord export lenet --c /dev/null/lenet.c", 1, { "/dev/null/lenet" } },
     { "@/monochord demo --fast",      1, { "usage: monochord demo" } },
@@ -139,7 +151,7 @@ static const struct row examples[] = {
 };
 
 TEST(examples_run) { run_rows(examples, COUNT(examples), output_of); }
-/* Programs that need no library, compiled with what examples/export writes; the second is C++. */
+/* Programs that need no library, compiled with what examples/export or the program writes. */
 TEST(exported_examples_run)
 {
     static const char *const usable[] = { /* does what the compilers make run here? */
@@ -148,10 +160,11 @@ TEST(exported_examples_run)
         "cc -c o.c && c++ -std=c++17 m.cpp o.o -o p && ./p; s=$?; rm -r $d; exit $s",
     };
     for (size_t i = 0; i < COUNT(exported); i++) {
+        const bool cpp = strstr(exported[i].command, "c++") != NULL;
         int status;
-        output_of(usable[i], &status);
+        output_of(usable[cpp], &status);
         if (status) {
-            SKIP("no %s compiler here, or what it makes does not run here", i ? "C++" : "C");
+            SKIP("no %s compiler here, or what it makes does not run here", cpp ? "C++" : "C");
         }
         run_rows(&exported[i], 1, output_of);
     }

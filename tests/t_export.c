@@ -78,16 +78,21 @@ static any_function *function_of(struct mc_code *code, const char *name)
     return f;
 }
 
-static struct mc_code *code_of(const char *name)
+static struct mc_code *code_with(const char *name, const char *more)
 {
     char flags[256];
     mc_status s = MC_OK;
     char *text = text_of(name);
-    snprintf(flags, sizeof flags, "-std=c99 -I%s", in_folder(""));
+    snprintf(flags, sizeof flags, "-std=c99 %s -I%s", more, in_folder(""));
     struct mc_code *code = text ? mc_code_load(text, flags, &s) : NULL;
     CHECK(code, "%s does not compile: %s", name, mc_last_error());
     free(text);
     return code;
+}
+
+static struct mc_code *code_of(const char *name)
+{
+    return code_with(name, "");
 }
 
 static void portable(void)
@@ -164,6 +169,9 @@ TEST(export_wrong_calls)
         { "x", "x + 1", NULL, "a.c", "1st", "x[2, 3]", "'1st' cannot be part of a C function's name", 1 },
         { "x", "x + 1", NULL, "a.c", "init", "x[2, 3]", "the file has another function named a_init", 1 },
         { "x", "x + 1", NULL, "a.c", "run", "x[2, 3]", "the file has another function named a_run", 2 },
+        { "x", "x + 1", NULL, "own.c", "memory", "x[2, 3]", "the file has another function named own_memory",
+          1 },
+        { "x", "x + 1", NULL, "a.c", "isa", "x[2, 3]", "the file has another function named a_isa", 1 },
         { "x", "x + 1", NULL, "none/a.c", "run", "x[2, 3]", "none/a.h", 1 },
         { "x", "x + 1", NULL, "a.c", "run", NULL,
           "the size of input 'x' on axis 0 is open; name it, as in \"x[32, 784]\"", 1 },
@@ -508,6 +516,83 @@ TEST(export_without_memory)
         CHECK(s == MC_OK ? files() == 2 : files() == 0, "%d files after status %d", files(), (int)s);
         remove(in_folder("f.c"));
         remove(in_folder("f.h"));
+    }
+    mc_function_free(f);
+    mc_graph_free(g);
+    drop_folder();
+}
+
+static mc_array *random_matrix(mc_dtype d, int64_t rows, int64_t columns)
+{
+    mc_array *a = mc_array_new(d, 2, (int64_t[]){ rows, columns });
+    for (int64_t i = 0; a && i < rows * columns; i++) {
+        mc_store_f64(d, a->data + i * mc_dtypes[d].size, test_uniform(-1, 1));
+    }
+    return a;
+}
+
+/* Code for several instruction sets, compiled without any of them: the words; what a call chooses, and its
+ * bits; names that are macros of such a file. */
+TEST(export_isa)
+{
+    NEEDS_COMPILER();
+    mc_flag_set("cpu.isa", "native");
+    mc_graph *g = mc_graph_new();
+    variable(g, "zero_f32", 3, (const float[]){ 1, 2, 3 });
+    variable(g, "CHOSEN", 3, (const float[]){ 1, 2, 3 });
+    mc_input(g, "x", MC_FLOAT32, 2);
+    mc_input(g, "columns_f32", MC_FLOAT32, 2);
+    mc_input(g, "d", MC_FLOAT64, 2);
+    mc_function *f = mc_compile(
+        g, &(mc_spec){ .name = "f",
+                       .inputs = "x, columns_f32, d",
+                       .outputs = "dot(x, columns_f32) + zero_f32 * CHOSEN, ROWS = dot(d, transpose(d))" });
+    REQUIRE(f, "%s", mc_error(g));
+    const mc_export_function one = { f, "run", "x[5, 70], columns_f32[70, 3], d[4, 9]" };
+    char path[256];
+    snprintf(path, sizeof path, "%s", in_folder("f.c"));
+    mc_export_spec spec = { .path = path, .nfunction = 1, .function = &one, .isa = "sse2" };
+    CHECK(mc_export(&spec) == MC_EARG && strstr(mc_last_error(), "isa is avx2, avx512 or all, not 'sse2'") &&
+              files() == 0,
+          "%s", mc_last_error());
+    static const char *const words[] = { "all", "avx2", "avx512" };
+#if defined(__x86_64__)
+    const bool x86 = true;
+#else
+    const bool x86 = false;
+#endif
+    for (size_t i = 0; i < NELEM(words); i++) {
+        spec.isa = words[i];
+        CHECK(mc_export(&spec) == MC_OK, "%s: %s", words[i], mc_last_error());
+        has("f.h", "const char *f_isa(void);");
+        compiles("f.c");
+        struct mc_code *code = code_with("f.c", x86 ? "-mno-avx" : "");
+        typedef int f_function(void *m, void *memory, const float *x, const float *v, const double *d,
+                               float *y, double *z);
+        typedef void f_init(void *m);
+        typedef const char *f_isa(void);
+        f_function *run = (f_function *)function_of(code, "f_run");
+        f_init *init = (f_init *)function_of(code, "f_init");
+        f_isa *isa = (f_isa *)function_of(code, "f_isa");
+        REQUIRE(run && init && isa, "no functions");
+        const char *chosen = i != 1 && mc_isa_runs(ISA_AVX512) ? "avx512"
+                             : mc_isa_runs(ISA_AVX2)           ? "avx2"
+                                                               : "generic";
+        CHECK(strcmp(isa(), chosen) == 0, "isa %s chooses %s, not %s", words[i], isa(), chosen);
+        float m[6], y[15];
+        double z[16];
+        init(m);
+        mc_array *x = random_matrix(MC_FLOAT32, 5, 70), *v = random_matrix(MC_FLOAT32, 70, 3),
+                 *d = random_matrix(MC_FLOAT64, 4, 9), *want[2] = { NULL };
+        CHECK(run(m, NULL, mc_array_data(x), mc_array_data(v), mc_array_data(d), y, z) == 0, "run fails");
+        CHECK(mc_call(f, MC_IN(x, v, d), MC_OUT(&want[0], &want[1])) == MC_OK, "%s", mc_last_error());
+        CHECK(want[0] && memcmp(want[0]->data, y, sizeof y) == 0, "%s: the product in float32 differs",
+              words[i]);
+        CHECK(want[1] && memcmp(want[1]->data, z, sizeof z) == 0, "%s: the product in float64 differs",
+              words[i]);
+        mc_array_unref(&want[0]), mc_array_unref(&want[1]);
+        mc_array_unref(&x), mc_array_unref(&v), mc_array_unref(&d);
+        mc_code_unref(&code);
     }
     mc_function_free(f);
     mc_graph_free(g);

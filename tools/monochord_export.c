@@ -11,6 +11,7 @@ const char export_options[] =
     "  --c FILE.c    the file to write; its header FILE.h is written beside it\n"
     "  --batch N,N   how many examples a call takes, 1 by default; a function for each number, as FILE_predict_32\n"
     "  --train       a training step too, FILE_train, for the last number of --batch\n"
+    "  --isa all     code for AVX2 and AVX-512 too, among which a call chooses for the processor; avx2: up to AVX2\n"
     "  --parameters FILE  the parameters in this file, which FILE_load reads, not in the C file\n"
     "The file needs libc and libm alone: cc -O3 -march=native -c FILE.c; with -fopenmp calls use several threads\n";
 
@@ -25,8 +26,7 @@ static void add_sizes(struct text *out, const char *name, int rank, const int64_
 }
 
 /* Writes the functions.  False: complained. */
-static bool write_functions(struct model *m, const char *path, const char *parameters, const long *batch,
-                            int n, bool train)
+static bool write_functions(struct model *m, mc_export_spec *to, const long *batch, int n, bool train)
 {
     mc_export_function f[MOST_BATCHES + 1];
     struct text sizes[MOST_BATCHES + 1] = { { 0 } }, name[MOST_BATCHES] = { { 0 } };
@@ -45,10 +45,10 @@ static bool write_functions(struct model *m, const char *path, const char *param
         add_sizes(&sizes[n], mc_node_name(t), mc_node_rank(t), mc_node_dims(t), batch[n - 1]);
         f[n] = (mc_export_function){ step, "train", sizes[n].s };
     }
-    good = good &&
-           (mc_export(&(mc_export_spec){
-                .path = path, .nfunction = n + train, .function = f, .parameters = parameters }) == MC_OK ||
-            (complain_library("export"), false));
+    to->nfunction = n + train;
+    to->function = f;
+    good = good && (mc_export(to) == MC_OK || (complain_library("export"), false));
+    to->function = NULL;
     for (int i = 0; i <= n; i++) {
         text_free(&sizes[i]);
     }
@@ -64,7 +64,8 @@ int command_export(int argc, char **argv)
 {
     struct model m = { 0 };
     struct words w = { 0 };
-    const char *path = NULL, *name = NULL, *parameters = NULL;
+    mc_export_spec to = { 0 };
+    const char *name = NULL;
     long batch[MOST_BATCHES] = { 1 };
     int n = 1;
     bool train = false, good = true;
@@ -72,11 +73,14 @@ int command_export(int argc, char **argv)
         if (strcmp(argv[i], "--train") == 0) {
             train = true;
         } else if (strcmp(argv[i], "--c") == 0) {
-            path = argv[++i];
-            good = path || !complain("--c needs the name of a file");
+            to.path = argv[++i];
+            good = to.path || !complain("--c needs the name of a file");
         } else if (strcmp(argv[i], "--parameters") == 0) {
-            parameters = argv[++i];
-            good = parameters || !complain("--parameters needs the name of a file");
+            to.parameters = argv[++i];
+            good = to.parameters || !complain("--parameters needs the name of a file");
+        } else if (strcmp(argv[i], "--isa") == 0) {
+            to.isa = argv[++i];
+            good = to.isa || !complain("--isa needs a word: avx2, avx512 or all");
         } else if (strcmp(argv[i], "--batch") == 0) {
             good = read_batches("export", argv[++i], batch, MOST_BATCHES, &n);
         } else if (argv[i][0] == '-' || name) {
@@ -85,15 +89,16 @@ int command_export(int argc, char **argv)
             name = argv[i];
         }
     }
-    good = good && ((name && path) || !complain_usage("export"));
-    good = good &&
-           (ends_in(path, ".c") || !complain("--c needs the name of a file that ends in .c, not '%s'", path));
+    good = good && ((name && to.path) || !complain_usage("export"));
+    good = good && (ends_in(to.path, ".c") ||
+                    !complain("--c needs the name of a file that ends in .c, not '%s'", to.path));
     good = good && train_floats() && mc_flag_set("device", "cpu") == MC_OK; /* where exported files run */
     good = good && (is_checkpoint(name) ? checkpoint_model(&m, name, &w)
                                         : model_find(&m.text, name) && model_make(&m, name, 1, NULL, 0));
-    good = good && write_functions(&m, path, parameters, batch, n, train);
+    good = good && write_functions(&m, &to, batch, n, train);
     if (good) {
-        printf("wrote %s and its header; compile with: cc -O3 -march=native -c %s\n", path, path);
+        printf("wrote %s and its header; compile with: cc -O3%s -c %s\n", to.path,
+               to.isa ? "" : " -march=native", to.path);
     }
     model_free(&m);
     words_free(&w);

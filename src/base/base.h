@@ -105,9 +105,9 @@ void mc_c_loop(struct mc_c_text *c, const char *name, int64_t from, int64_t to);
 void mc_c_close(struct mc_c_text *c, int depth); /* closes braces down to the depth */
 /* Prints a macro that lets threads share the next loop, or the next few that are nested directly:
  * "PARALLEL(collapse(2) if (WORTH(50000)) CLAUSES)".  work: that of all their iterations, in multiply-adds.
- * False: it is too little, and nothing is printed.  An exported file has the macros
- * (heavy/portable/threads.h). */
-bool mc_c_parallel(struct mc_c_text *c, const char *macro, int loops, double work, const char *clauses);
+ * elements: the loop becomes vector code, and is PARALLEL_ELEMENTS.  False: the work is too little, and
+ * nothing is printed.  An exported file has the macros (heavy/portable/threads.h). */
+bool mc_c_parallel(struct mc_c_text *c, bool elements, int loops, double work, const char *clauses);
 struct mc_c_sum { char s[400]; }; /* "i0 * 12 + i1"; of no terms "0" */
 void mc_c_add(struct mc_c_sum *t, const char *name, int64_t factor); /* adds a term; an empty name is 1 */
 void mc_c_real(struct mc_str *out, double v); /* a literal of type double, with all its bits */

@@ -27,7 +27,7 @@ void mc_c_loop(struct mc_c_text *c, const char *name, int64_t from, int64_t to)
     c->depth++;
 }
 
-bool mc_c_parallel(struct mc_c_text *c, const char *macro, int loops, double work, const char *clauses)
+bool mc_c_parallel(struct mc_c_text *c, bool elements, int loops, double work, const char *clauses)
 {
     enum { LEAST = 4096 };
     char nested[32] = "";
@@ -36,8 +36,9 @@ bool mc_c_parallel(struct mc_c_text *c, const char *macro, int loops, double wor
         mc_snprintf(nested, sizeof nested, "collapse(%d) ", loops);
     }
     if (worth) {
-        mc_c_line(c, "%s(%sif (WORTH(%.0f))%s%s)", macro, nested, MC_MIN(work, 1e15), *clauses ? " " : "",
-                  clauses);
+        /* a plain "if" would say whether there is vector code, too */
+        mc_c_line(c, "%s(%sif (%sWORTH(%.0f))%s%s)", elements ? "PARALLEL_ELEMENTS" : "PARALLEL", nested,
+                  elements ? "parallel: " : "", MC_MIN(work, 1e15), *clauses ? " " : "", clauses);
     }
     return worth;
 }

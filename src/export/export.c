@@ -172,11 +172,13 @@ static mc_status print_steps(struct mc_export_one *x, struct mc_str *calls)
         mc_str_add(out, "/* ");
         mc_export_comment(out, mc_step_text(x->f->code, i));
         mc_str_add(out, " */\n");
+        const char *name = mc_export_format(x, x->to->widest ? "AT_LEVEL(%s_step%d)" : "%s_step%d", x->name,
+                                            i);
         mc_str_addf(out,
-                    "TARGET static int %s_step%d(struct %s *model, char *arena, const void *const *in, void "
+                    "TARGET static int %s(struct %s *model, char *arena, const void *const *in, void "
                     "*const *out)\n{\n"
                     "(void)model, (void)arena, (void)in, (void)out;\nNEXT_STEP;\n",
-                    x->name, i, x->to->name);
+                    name, x->to->name);
         const mc_status s = one_step(x, i, &nothing);
         if (s < 0) {
             return mc_step_error(x->f, i, s);
@@ -187,8 +189,7 @@ static mc_status print_steps(struct mc_export_one *x, struct mc_str *calls)
             continue;
         }
         mc_str_add(out, "return 0;\n}\n");
-        mc_str_addf(calls, "%s(failed = %s_step%d(%s, arena, in, out)) != 0", calls->n ? " ||\n" : "",
-                    x->name, i, model);
+        mc_str_addf(calls, "%s(failed = %s(%s, arena, in, out)) != 0", calls->n ? " ||\n" : "", name, model);
     }
     return out->bad || calls->bad ? MC_EMEMORY : MC_OK;
 }
@@ -251,12 +252,13 @@ static const char *c_dims(struct mc_export_one *x, const struct mc_type *t)
     return kept;
 }
 
-/* Prints the start of the function's declaration, with its parameters in lines of at most 110 columns. */
-static void print_declaration(struct mc_export_one *x, struct mc_str *out, struct mc_str *docs)
+/* Prints the start of a declaration of the function, with its parameters in lines of at most 110 columns. */
+static void print_declaration(struct mc_export_one *x, const char *name, struct mc_str *out,
+                              struct mc_str *docs)
 {
     const struct mc_program *pr = &x->f->code->program;
     struct mc_str line = { 0 };
-    mc_str_addf(&line, "int %s_%s(", x->to->name, x->name);
+    mc_str_addf(&line, "%s(", name);
     const int indent = (int)MC_MIN(line.n, (size_t)40);
     mc_str_addf(&line, "%sstruct %s *model, void *memory", pr->nupdate ? "" : "const ", x->to->name);
     for (int i = 0; i < pr->ninput + pr->noutput; i++) {
@@ -286,45 +288,79 @@ static void print_declaration(struct mc_export_one *x, struct mc_str *out, struc
     mc_str_free(&line);
 }
 
-static mc_status print_function(struct mc_export_one *x, struct mc_str *header)
+/* The body of the function, which calls its steps. */
+static mc_status print_body(struct mc_export_one *x, const struct mc_str *calls)
 {
     const struct mc_program *pr = &x->f->code->program;
-    struct mc_str *out = &x->to->code, calls = { 0 }, docs = { 0 }, declaration = { 0 };
+    struct mc_str *out = &x->to->code;
+    mc_str_add(out, "const void *const in[] = { ");
+    for (int i = 0; i < pr->ninput; i++) {
+        mc_str_addf(out, "%s%s, ", x->f->arg[i]->rank ? "" : "&", x->parameter[i]);
+    }
+    mc_str_add(out, "NULL };\nvoid *const out[] = { ");
+    for (int i = 0; i < pr->noutput; i++) {
+        mc_str_addf(out, "%s, ", x->parameter[pr->ninput + i]);
+    }
+    mc_str_add(out, "NULL };\nchar *const arena = memory ? (char *)memory : own_memory();\n"
+                    "(void)in, (void)out, (void)model;\nif (!arena) {\nreturn 3;\n}\n");
+    if (calls->n) {
+        mc_str_addf(out, "int failed = 0;\nif (%s) {\nreturn failed;\n}\n", calls->s);
+    }
+    mc_str_add(out, "NEXT_STEP;\n");
+    const mc_status s = print_results(x);
+    mc_str_add(out, "return 0;\n}\n");
+    return s;
+}
+
+/* The function of the header, where there is one at each level: it calls the one that the processor can run. */
+static void print_entry(struct mc_export_one *x, const char *declaration)
+{
+    struct mc_str *out = &x->to->entry;
+    mc_str_addf(out, "\n%s\n{\nreturn CHOSEN(%s_call)(model, memory", declaration, x->name);
+    for (int i = 0; i < x->f->code->program.ninput + x->f->code->program.noutput; i++) {
+        mc_str_addf(out, ", %s", x->parameter[i]);
+    }
+    mc_str_add(out, ");\n}\n");
+}
+
+static void print_comment(const struct mc_export_one *x, struct mc_str *out, const char *parameters)
+{
+    mc_str_add(out, "\n/* ");
+    mc_export_comment(out, x->f->name);
+    mc_str_addf(out,
+                ".  Returns 0; 1 if an index was out of range;%s\n * 3 if there is no memory.  Then no "
+                "variable has changed.\n%s */\n",
+                x->bounded ? "\n * 2 if an argument of sin, cos or tan was 2^45 or more in magnitude;" : "",
+                parameters);
+}
+
+static mc_status print_function(struct mc_export_one *x, struct mc_str *header)
+{
+    struct mc_str calls = { 0 }, docs = { 0 }, unused = { 0 }, declaration = { 0 }, at_level = { 0 };
     mc_status s = mc_export_name_parameters(x);
     s = s < 0 ? s : mc_export_kernels(x);
     s = s < 0 ? s : print_steps(x, &calls);
     if (s == MC_OK) {
-        print_declaration(x, &declaration, &docs);
-        mc_str_addf(out, "\n%s\n{\n", declaration.s ? declaration.s : "");
-        mc_str_add(out, "const void *const in[] = { ");
-        for (int i = 0; i < pr->ninput; i++) {
-            mc_str_addf(out, "%s%s, ", x->f->arg[i]->rank ? "" : "&", x->parameter[i]);
+        print_declaration(x, mc_export_format(x, "int %s_%s", x->to->name, x->name), &declaration, &docs);
+        print_declaration(x, mc_export_format(x, "static int AT_LEVEL(%s_call)", x->name), &at_level,
+                          &unused);
+        const char *text = declaration.s ? declaration.s : "", *own = at_level.s ? at_level.s : "";
+        mc_str_addf(&x->to->code, "\n%s\n{\n", x->to->widest ? own : text);
+        s = print_body(x, &calls);
+        if (x->to->widest) {
+            print_entry(x, text);
         }
-        mc_str_add(out, "NULL };\nvoid *const out[] = { ");
-        for (int i = 0; i < pr->noutput; i++) {
-            mc_str_addf(out, "%s, ", x->parameter[pr->ninput + i]);
-        }
-        mc_str_add(out, "NULL };\nchar *const arena = memory ? (char *)memory : own_memory();\n"
-                        "(void)in, (void)out, (void)model;\nif (!arena) {\nreturn 3;\n}\n");
-        if (calls.n) {
-            mc_str_addf(out, "int failed = 0;\nif (%s) {\nreturn failed;\n}\n", calls.s);
-        }
-        mc_str_add(out, "NEXT_STEP;\n");
-        s = print_results(x);
-        mc_str_add(out, "return 0;\n}\n");
-        mc_str_add(header, "\n/* ");
-        mc_export_comment(header, x->f->name);
-        mc_str_addf(header,
-                    ".  Returns 0; 1 if an index was out of range;%s\n * 3 if there is no memory.  Then no "
-                    "variable has changed.\n%s */\n",
-                    x->bounded ? "\n * 2 if an argument of sin, cos or tan was 2^45 or more in magnitude;" : "",
-                    docs.s ? docs.s : "");
-        mc_str_addf(header, "%s;\n", declaration.s ? declaration.s : "");
+        print_comment(x, header, docs.s ? docs.s : "");
+        mc_str_addf(header, "%s;\n", text);
     }
-    s = s == MC_OK && (declaration.bad || docs.bad || out->bad) ? MC_EMEMORY : s;
+    const bool bad = declaration.bad || docs.bad || at_level.bad || unused.bad || x->to->code.bad ||
+                     x->to->entry.bad;
+    s = s == MC_OK && bad ? MC_EMEMORY : s;
     mc_str_free(&calls);
     mc_str_free(&docs);
+    mc_str_free(&unused);
     mc_str_free(&declaration);
+    mc_str_free(&at_level);
     return s;
 }
 
@@ -408,11 +444,29 @@ static mc_status check_names(const struct mc_export_file *to, int n, const mc_ex
                            "export: '%s' cannot be part of a C function's name; it needs letters, digits, _",
                            e[i].name);
         }
-        if (taken || strcmp(e[i].name, "init") == 0 || strcmp(e[i].name, "load") == 0) {
+        struct mc_str whole = { 0 };
+        mc_str_addf(&whole, "%s_%s", to->name, e[i].name);
+        taken |= strcmp(e[i].name, "init") == 0 || strcmp(e[i].name, "load") == 0 ||
+                 strcmp(e[i].name, "isa") == 0 || (whole.s && mc_export_is_reserved(whole.s));
+        mc_str_free(&whole);
+        if (taken) {
             return mc_fail(MC_EARG, "export: the file has another function named %s_%s", to->name, e[i].name);
         }
     }
     return MC_OK;
+}
+
+/* The widest vectors that the word names, in bits. */
+static mc_status read_isa(const char *word, int *widest)
+{
+    static const struct {
+        const char *word;
+        int bits;
+    } known[] = { { "avx2", 256 }, { "avx512", 512 }, { "all", 512 } };
+    for (size_t i = 0; i < NELEM(known) && word; i++) {
+        *widest = strcmp(known[i].word, word) == 0 ? known[i].bits : *widest;
+    }
+    return *widest || !word ? MC_OK : mc_fail(MC_EARG, "export: isa is avx2, avx512 or all, not '%s'", word);
 }
 
 mc_status mc_export_c(const char *path, int n, const mc_export_function *functions)
@@ -435,6 +489,7 @@ mc_status mc_export(const mc_export_spec *spec)
     to.name = name;
     to.file = base.s;
     mc_status s = name ? check_names(&to, spec->nfunction, spec->function) : MC_EMEMORY;
+    s = s < 0 ? s : read_isa(spec->isa, &to.widest);
     for (int i = 0; i < spec->nfunction && s == MC_OK; i++) {
         s = export_one(&to, &spec->function[i], &functions);
     }

@@ -20,11 +20,13 @@ struct mc_export_shared {
 struct mc_export_file {
     const char *name; /* the prefix of its public names */
     const char *file; /* "lenet", of lenet.c and lenet.h */
+    int widest;       /* bits of the widest vectors that calls may choose; 0: those of the compiler alone */
     VEC(struct mc_export_shared) shared;
     const struct mc_dialect *dialect;   /* of its kernels */
     VEC(struct mc_kernel) kernel; /* copies, for the functions that they call */
     VEC(struct mc_str) data;         /* constants: the text of array constant1, ... */
-    struct mc_str code;             /* functions of steps */
+    struct mc_str code;             /* functions of steps, and what calls them */
+    struct mc_str entry;            /* functions that choose one for the processor */
     bool f32, f64;                /* portable sums that it needs */
     size_t memory;                /* bytes of the largest arena */
 };
@@ -47,6 +49,8 @@ const char *mc_export_file_name(const char *path); /* without its folders */
 char *mc_export_identifier(const char *s, bool upper);
 bool mc_export_is_identifier(const char *s);
 bool mc_export_is_letter(char c); /* of identifiers: digits and _ too */
+/* a word of C or C++, or a name that the file or a header has */
+bool mc_export_is_reserved(const char *s);
 /* Prints text of the user inside a comment, which it cannot end. */
 void mc_export_comment(struct mc_str *out, const char *text);
 mc_status mc_export_add_shared(struct mc_export_file *to, struct mc_function *f);
@@ -69,10 +73,27 @@ mc_status mc_export_kernels(struct mc_export_one *x); /* collects those of the f
 mc_status mc_export_kernel(struct mc_export_one *x, int step, const struct mc_launch *l);
 /* the epilogue kernel of a solver step, on the whole result */
 mc_status mc_export_epilogue(struct mc_export_one *x, int step);
-/* text.c: what precedes the functions: types, portable sums, kernels */
-mc_status mc_export_text(struct mc_str *out, const struct mc_export_file *f, const char *macro);
+/* text.c: what precedes the constants: types, kernels; and what follows them: portable sums, functions */
+mc_status mc_export_head(struct mc_str *out, const struct mc_export_file *f, const char *macro);
+void mc_export_functions(struct mc_str *out, const struct mc_export_file *f, const char *macro);
 /* prints statements, indented, with decimal numbers */
 void mc_export_code(struct mc_str *out, const char *text);
+/* variables.c: the values of the shared variables, contiguous, on the host; where they are, and the function
+ * that sets them: NAME_init from the C file, or NAME_load from a file of parameters */
+struct mc_export_values {
+    int n;
+    mc_array **array;
+    const char **name;   /* in a .safetensors file */
+    bool in_file;        /* a file of parameters has them */
+    bool tensors;        /* it is a .safetensors file */
+    struct mc_str bytes; /* else: its bytes */
+};
+/* parameters: the path of that file; NULL: none */
+mc_status mc_export_values(struct mc_export_values *v, const struct mc_export_file *to,
+                           const char *parameters);
+/* prints the values, if there is no such file, and the function; sets the bytes of a file without a format */
+mc_status mc_export_loader(struct mc_str *out, const struct mc_export_file *to, struct mc_export_values *v);
+void mc_export_values_free(struct mc_export_values *v);
 /* file.c: functions: the text of their declarations */
 mc_status mc_export_write(const struct mc_export_file *to, const mc_export_spec *spec, const char *functions);
 void mc_export_file_free(struct mc_export_file *to);

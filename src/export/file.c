@@ -1,5 +1,5 @@
-/* file.c: the two files of an export, and that of its parameters: the structure and its values, the
- * header, what precedes the functions.
+/* file.c: the two files of an export, and that of its parameters: the structure, the header, what precedes
+ * the functions.
  *
  * Invariant: all of the files are written, or none that was not there before. */
 #include "export/exporting.h"
@@ -28,68 +28,9 @@ static void print_struct(struct mc_str *out, const struct mc_export_file *to)
     mc_str_add(out, to->shared.n ? "};\n" : "    char none;\n};\n");
 }
 
-static bool is_zero(const char *data, size_t n)
-{
-    size_t i = 0;
-    while (i < n && !data[i]) {
-        i++;
-    }
-    return i == n;
-}
-
-/* Adds the statement that sets a variable, and where its values are, to the C text or to the bytes. */
-static void add_variable(struct mc_str *out, const char *name, const mc_array *a, struct mc_str *bytes,
-                         struct mc_str *statements)
-{
-    const size_t n = (size_t)mc_array_size(a) * mc_dtypes[a->dtype].size;
-    if (bytes && n) {
-        mc_str_addf(statements, "memcpy(model->%s, at + %zu, sizeof model->%s);\n", name, bytes->n, name);
-        mc_str_addn(bytes, a->data, n);
-    } else if (is_zero(a->data, n)) { /* such as the momentum of an update rule; empty arrays, too */
-        mc_str_addf(statements, "memset(model->%s, 0, sizeof model->%s);\n", name, name);
-    } else {
-        mc_str_addf(out, "static const %s initial_%s[] = {", mc_export_type(a->dtype), name);
-        mc_export_elements(out, a);
-        mc_str_add(out, "\n};\n");
-        mc_str_addf(statements, "memcpy(model->%s, initial_%s, sizeof initial_%s);\n", name, name, name);
-    }
-}
-
-/* The function that sets the variables: NAME_init, or NAME_load from the bytes of a file. */
-static mc_status print_variables(struct mc_str *out, const struct mc_export_file *to, struct mc_str *bytes)
-{
-    struct mc_str statements = { 0 }, function = { 0 };
-    mc_status s = MC_OK;
-    for (size_t i = 0; i < to->shared.n && s == MC_OK; i++) {
-        mc_array *a = mc_array_on_host(to->shared.at[i].shared->value), *dense = a ? mc_array_copy(a) : NULL;
-        s = dense ? MC_OK : mc_last_status();
-        if (dense) {
-            add_variable(out, to->shared.at[i].name, dense, bytes, &statements);
-        }
-        mc_array_unref(&a);
-        mc_array_unref(&dense);
-    }
-    const char *all = statements.s ? statements.s : "";
-    if (bytes) {
-        mc_str_addf(&function,
-                    "\nint %s_load(struct %s *model, const void *bytes, size_t size)\n{\n"
-                    "const char *const at = (const char *)bytes;\nif (size != %zu) {\nreturn 1;\n}\n"
-                    "%s(void)model, (void)at;\nreturn 0;\n}\n",
-                    to->name, to->name, bytes->n, all);
-    } else {
-        mc_str_addf(&function, "\nvoid %s_init(struct %s *model)\n{\n%s(void)model;\n}\n", to->name, to->name,
-                    all);
-    }
-    mc_indent(out, function.s ? function.s : "");
-    const bool bad = statements.bad || function.bad || out->bad || (bytes && bytes->bad);
-    mc_str_free(&statements);
-    mc_str_free(&function);
-    return s < 0 ? s : bad ? MC_EMEMORY : MC_OK;
-}
-
 /* The header's whole text around the functions' declarations. */
 static void print_header(struct mc_str *out, const struct mc_export_file *to, const char *macro,
-                         const char *functions, const char *parameters)
+                         const char *functions, const char *parameters, bool tensors)
 {
     mc_str_addf(
         out,
@@ -110,16 +51,26 @@ static void print_header(struct mc_str *out, const struct mc_export_file *to, co
     if (parameters) {
         mc_str_add(out, "\n/* Sets the variables to the values in the bytes of ");
         mc_export_comment(out, mc_export_file_name(parameters));
-        mc_str_addf(
+        mc_str_add(
             out,
-            ", numbers as this machine's.\n * Returns 0, or 1 if the size is not that of the file. */\n"
-            "int %s_load(struct %s *model, const void *bytes, size_t size);\n",
-            to->name, to->name);
+            tensors ? ",\n * or of another .safetensors file with tensors of these names, types and shapes."
+                      "\n * Returns 0, or 1 if the file is damaged or lacks one.  Then none has changed. */\n"
+                    : ", numbers as this machine's.\n"
+                      " * Returns 0, or 1 if the size is not that of the file. */\n");
+        mc_str_addf(out, "int %s_load(struct %s *model, const void *bytes, size_t size);\n", to->name,
+                    to->name);
     } else {
         mc_str_addf(out,
                     "\n/* Sets the variables to the values that they had when they were exported. */\nvoid "
                     "%s_init(struct %s *model);\n",
                     to->name, to->name);
+    }
+    if (to->widest) {
+        mc_str_addf(out,
+                    "\n/* The instruction set that calls use on this processor: avx512, avx2, or generic for "
+                    "that of the\n"
+                    " * compiler's options; plain with -D%s_PLAIN. */\nconst char *%s_isa(void);\n",
+                    macro, to->name);
     }
     mc_str_add(out, functions ? functions : "");
     mc_str_addf(out, "\n#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
@@ -127,10 +78,11 @@ static void print_header(struct mc_str *out, const struct mc_export_file *to, co
 
 static void print_head(struct mc_str *out, const struct mc_export_file *to, const char *macro)
 {
-    mc_str_addf(out,
-                "/* %s.c: exported by Monochord; see %s.h. */\n#include \"%s.h\"\n#include "
-                "<math.h>\n#include <string.h>\n\n",
-                to->file, to->file, to->file);
+    mc_str_addf(out, "/* %s.c: exported by Monochord; see %s.h. */\n", to->file, to->file);
+    if (to->widest) { /* it includes itself */
+        mc_str_addf(out, "#ifndef %s_LEVEL\n", macro);
+    }
+    mc_str_addf(out, "#include \"%s.h\"\n#include <math.h>\n#include <string.h>\n\n", to->file);
     mc_str_addf(out,
                 "static char *own_memory(void)\n{\n#ifdef %s_NO_MEMORY\n    return NULL;\n#else\n"
                 "    static unsigned char memory[%s_MEMORY + 64];\n"
@@ -160,24 +112,33 @@ static void print_constants(struct mc_str *out, const struct mc_export_file *to)
     }
 }
 
+/* Writes the parameters, which other files may have, too. */
+static mc_status write_parameters(const char *path, const struct mc_export_values *v)
+{
+    return v->tensors ? mc_archive_save(path, NULL, v->n, v->name, (const mc_array *const *)v->array)
+                      : mc_file_write(path, v->bytes.s ? v->bytes.s : "", v->bytes.n);
+}
+
 /* Writes the header, the parameters and the C file.  If one fails, those that were not there before it are
  * removed. */
-static mc_status write_files(const mc_export_spec *spec, const struct mc_str *h, const struct mc_str *bytes,
-                             const struct mc_str *c)
+static mc_status write_files(const mc_export_spec *spec, const struct mc_str *h,
+                             const struct mc_export_values *v, const struct mc_str *c)
 {
     struct mc_str header = { 0 };
     mc_str_addn(&header, spec->path, strlen(spec->path) - 1);
     mc_str_add(&header, "h");
     const struct {
         const char *path;
-        const struct mc_str *text;
-    } file[] = { { header.s, h }, { spec->parameters, bytes }, { spec->path, c } };
+        const struct mc_str *text; /* NULL: the parameters */
+    } file[] = { { header.s, h }, { spec->parameters, NULL }, { spec->path, c } };
     bool made[NELEM(file)] = { false };
-    mc_status s = header.bad || h->bad || bytes->bad || c->bad ? MC_EMEMORY : MC_OK;
+    mc_status s = header.bad || h->bad || v->bytes.bad || c->bad ? MC_EMEMORY : MC_OK;
     for (size_t i = 0; i < NELEM(file) && s == MC_OK; i++) {
+        const struct mc_str *text = file[i].text;
         if (file[i].path) {
             made[i] = access(file[i].path, F_OK) != 0;
-            s = mc_file_write(file[i].path, file[i].text->s ? file[i].text->s : "", file[i].text->n);
+            s = text ? mc_file_write(file[i].path, text->s ? text->s : "", text->n)
+                     : write_parameters(file[i].path, v);
             made[i] = made[i] && s == MC_OK;
         }
     }
@@ -192,24 +153,25 @@ static mc_status write_files(const mc_export_spec *spec, const struct mc_str *h,
 
 mc_status mc_export_write(const struct mc_export_file *to, const mc_export_spec *spec, const char *functions)
 {
-    struct mc_str h = { 0 }, c = { 0 }, bytes = { 0 };
+    struct mc_str h = { 0 }, c = { 0 };
+    struct mc_export_values v = { 0 };
     char *macro = mc_export_identifier(to->file, true);
-    mc_status s = macro ? MC_OK : MC_EMEMORY;
-    if (macro) {
-        print_header(&h, to, macro, functions, spec->parameters);
+    mc_status s = macro ? mc_export_values(&v, to, spec->parameters) : MC_EMEMORY;
+    if (s == MC_OK) {
+        print_header(&h, to, macro, functions, spec->parameters, v.tensors);
         print_head(&c, to, macro);
-        s = print_variables(&c, to, spec->parameters ? &bytes : NULL);
+        s = mc_export_loader(&c, to, &v);
     }
-    s = s < 0 ? s : mc_export_text(&c, to, macro);
+    s = s < 0 ? s : mc_export_head(&c, to, macro);
     if (s == MC_OK) {
         print_constants(&c, to);
-        mc_export_code(&c, to->code.s ? to->code.s : "");
-        s = write_files(spec, &h, &bytes, &c);
+        mc_export_functions(&c, to, macro);
+        s = write_files(spec, &h, &v, &c);
     }
     mc_free(macro);
     mc_str_free(&h);
     mc_str_free(&c);
-    mc_str_free(&bytes);
+    mc_export_values_free(&v);
     return s;
 }
 
@@ -225,4 +187,5 @@ void mc_export_file_free(struct mc_export_file *to)
     }
     VEC_FREE(to->data);
     mc_str_free(&to->code);
+    mc_str_free(&to->entry);
 }

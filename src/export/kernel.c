@@ -76,10 +76,10 @@ static const char *clauses(const struct printing *q, bool inner)
 }
 
 /* Prints the line before loops that threads share.  False: it would not be worth it. */
-static bool parallel(struct printing *q, const char *macro, int loops, bool inner, struct mc_str *out)
+static bool parallel(struct printing *q, bool elements, int loops, bool inner, struct mc_str *out)
 {
     struct mc_c_text c = { out, 0 };
-    return mc_c_parallel(&c, macro, loops, q->work, clauses(q, inner));
+    return mc_c_parallel(&c, elements, loops, q->work, clauses(q, inner));
 }
 
 /* Work of the whole launch in multiply-adds: a byte of an operand counts as one, a reduction of a row as 256.
@@ -100,12 +100,12 @@ static double work_of(const struct printing *q, const int64_t *n, int64_t outer)
 static bool stack_rows(struct printing *q, const int64_t *n)
 {
     enum { MOST = 32768 };
-    const size_t bytes = mc_kernel_row_bytes(q->k, n[0] * n[2]);
-    if (q->k->mode == KERNEL_ROW && bytes) {
+    const size_t bytes = q->k->mode == KERNEL_ROW ? mc_kernel_row_bytes(q->k, n[0] * n[2]) : 0;
+    if (bytes && bytes <= MOST) {
         q->each_row = mc_export_format(q->x, "double row_buffer[%zu];\n", bytes / 8);
         q->base[q->l->nop] = "(char *)row_buffer";
     }
-    return bytes <= MOST || q->k->mode != KERNEL_ROW;
+    return bytes <= MOST;
 }
 
 /* Selects the loops that threads share: the outermost with at least sixteen iterations, else that with the
@@ -137,8 +137,8 @@ static void parallel_inner(struct printing *q, const int64_t *n)
 {
     const bool elements = q->shared == SHARED_0 && q->k->mode == KERNEL_MAP;
     struct mc_str line = { 0 };
-    if ((q->shared == SHARED_0 || q->shared == SHARED_1) &&
-        parallel(q, elements ? "PARALLEL_ELEMENTS" : "PARALLEL", 1, true, &line) && stack_rows(q, n)) {
+    if ((q->shared == SHARED_0 || q->shared == SHARED_1) && parallel(q, elements, 1, true, &line) &&
+        stack_rows(q, n)) {
         q->line = mc_export_format(q->x, "%s", line.s ? line.s : "");
     }
     q->x->to->code.bad |= line.bad;
@@ -149,7 +149,7 @@ static void parallel_inner(struct printing *q, const int64_t *n)
 static void parallel_outer(struct printing *q, const int64_t *n, int loops)
 {
     struct mc_str line = { 0 };
-    if (q->shared == SHARED_ALL && parallel(q, "PARALLEL", loops, false, &line) && stack_rows(q, n)) {
+    if (q->shared == SHARED_ALL && parallel(q, false, loops, false, &line) && stack_rows(q, n)) {
         mc_str_add(&q->x->to->code, line.s ? line.s : "");
     }
     q->x->to->code.bad |= line.bad;
@@ -358,7 +358,7 @@ static void column_sums(struct printing *q)
         const struct mc_slot *slot = &x->p->slot[l->value[i]];
         const char *type = mc_export_type(slot->type.dtype);
         struct mc_c_text c = { out, 0 };
-        mc_c_parallel(&c, "PARALLEL", 1, (double)mc_slot_bytes(slot) * (double)l->units, "");
+        mc_c_parallel(&c, false, 1, (double)mc_slot_bytes(slot) * (double)l->units, "");
         mc_str_addf(out,
                     "for (int64_t column = 0; column < %zu; column++) {\ndouble sum = 0;\n"
                     "for (int64_t chunk = 0; chunk < %" PRId64 "; chunk++) {\n"

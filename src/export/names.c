@@ -15,14 +15,18 @@ static const char *const reserved[] = {
     "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw",
     "true", "try", "typedef", "typeid", "typename", "typeof", "union", "unsigned", "using", "virtual", "void",
     "volatile", "wchar_t", "while", "xor", "xor_eq",
-    /* types and functions of the file, parameters that each function has */
-    "arena", "failed", "in", "int16_t", "int32_t", "int64_t", "int8_t", "memory", "model", "out",
-    "own_memory", "size_t", "uint16_t", "uint32_t", "uint64_t", "uint8_t", "uintptr_t",
+    /* types, functions and tables of the file, parameters that each function has */
+    "json_character", "json_count", "json_counts", "json_has", "json_skip", "json_space", "json_string",
+    "json_unit", "read_entry", "read_header", "read_safetensors", "safetensors_text", "safetensors_variable",
+    "variables",
+    "arena", "chosen_level", "failed", "in", "int16_t", "int32_t", "int64_t", "int8_t", "memory", "model",
+    "out", "own_memory", "size_t", "uint16_t", "uint32_t", "uint64_t", "uint8_t", "uintptr_t",
     /* macros: of the file, of headers, of compilers in their own dialect of C */
-    "ALONE", "FORCE_INLINE", "HUGE_VAL", "HUGE_VALF", "HUGE_VALL", "INDEPENDENT", "INFINITY", "INLINE",
-    "IN_REGISTER", "LANES", "LEVEL", "NAN", "NAME", "NAME_", "NEXT_STEP", "NULL", "PANEL", "PARALLEL",
-    "PARALLEL_ELEMENTS", "PARALLEL_WORK", "PRAGMA", "R", "S", "SHARED_LOOP", "SIXTEEN_LANES", "TARGET",
-    "UNROLL", "V", "WIDTH", "WORTH", "errno", "i386", "linux", "math_errhandling", "unix",
+    "ALONE", "AT_256", "AT_512", "AT_LEVEL", "CHOICE", "CHOSEN", "COMPILED", "FORCE_INLINE", "HUGE_VAL",
+    "HUGE_VALF", "HUGE_VALL", "INDEPENDENT", "INFINITY", "INLINE", "IN_REGISTER", "LANES", "LEVEL", "NAN",
+    "NAME", "NAME_", "NEXT_STEP", "NULL", "PANEL", "PARALLEL", "PARALLEL_ELEMENTS", "PARALLEL_WORK",
+    "PASTE_LEVEL", "PRAGMA", "R", "S", "SHARED_LOOP", "SIXTEEN_LANES", "TARGET", "UNROLL", "V", "WIDTH",
+    "WORTH", "errno", "i386", "linux", "math_errhandling", "unix",
 };
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -34,15 +38,16 @@ bool mc_export_is_letter(char c)
     return is_digit(c) || is_upper(c) || is_lower(c) || c == '_';
 }
 
-static bool is_reserved(const char *s)
+bool mc_export_is_reserved(const char *s)
 {
     bool found = false;
     for (size_t i = 0; i < NELEM(reserved) && !found; i++) {
         found = strcmp(s, reserved[i]) == 0;
     }
     /* M_PI, FP_NAN, INT8_MAX, _Bool, __LINE__ */
-    return found || strncmp(s, "M_", 2) == 0 || strncmp(s, "FP_", 3) == 0 || strncmp(s, "INT", 3) == 0 ||
-           strncmp(s, "UINT", 4) == 0 || (s[0] == '_' && (s[1] == '_' || is_upper(s[1])));
+    return found || mc_portable_is_name(s) || strncmp(s, "M_", 2) == 0 || strncmp(s, "FP_", 3) == 0 ||
+           strncmp(s, "INT", 3) == 0 || strncmp(s, "UINT", 4) == 0 ||
+           (s[0] == '_' && (s[1] == '_' || is_upper(s[1])));
 }
 
 char *mc_export_identifier(const char *s, bool upper)
@@ -57,12 +62,12 @@ char *mc_export_identifier(const char *s, bool upper)
                                                             : *s);
         mc_str_addn(&text, &letter, 1);
     }
-    if (!upper && text.s && text.s[0] == '_' && is_reserved(text.s)) {
+    if (!upper && text.s && text.s[0] == '_' && mc_export_is_reserved(text.s)) {
         struct mc_str longer = { 0 };
         mc_str_addf(&longer, "v%s", text.s);
         mc_str_free(&text);
         text = longer;
-    } else if (!upper && text.s && is_reserved(text.s)) {
+    } else if (!upper && text.s && mc_export_is_reserved(text.s)) {
         mc_str_add(&text, "_");
     }
     return mc_str_take(&text);
@@ -162,7 +167,8 @@ const char *mc_export_member(const struct mc_export_one *x, int shared)
 static bool is_taken(const struct mc_export_one *x, int i, const char *name)
 {
     const size_t n = strlen(x->name);
-    bool taken = (strncmp(name, x->name, n) == 0 && strncmp(name + n, "_step", 5) == 0) ||
+    bool taken = (strncmp(name, x->name, n) == 0 &&
+                  (strncmp(name + n, "_step", 5) == 0 || strncmp(name + n, "_call", 5) == 0)) ||
                  strncmp(name, "constant", 8) == 0;
     for (int k = 0; k < i && !taken; k++) {
         taken = strcmp(name, x->parameter[k]) == 0;

@@ -88,7 +88,7 @@ static void parallel(struct printer *p, bool planes, int loops)
 {
     const double each = 200 * (double)p->g.c * (double)p->g.lanes;
     if (planes == (p->g.planes >= 16)) {
-        mc_c_parallel(&p->c, "PARALLEL", loops, planes ? each * (double)p->g.planes : each, "");
+        mc_c_parallel(&p->c, false, loops, planes ? each * (double)p->g.planes : each, "");
     }
 }
 

@@ -150,7 +150,7 @@ static double work_of(const struct mc_pool_printer *p)
 void mc_pool_print_parallel(struct mc_pool_printer *p, bool planes, int loops)
 {
     if (planes == p->by_planes) {
-        mc_c_parallel(&p->c, "PARALLEL", loops, work_of(p) * (double)(planes ? p->g.planes : 1), "");
+        mc_c_parallel(&p->c, false, loops, work_of(p) * (double)(planes ? p->g.planes : 1), "");
     }
 }
 

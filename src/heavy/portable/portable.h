@@ -72,7 +72,14 @@ struct mc_portable_plan *mc_portable_plan(mc_status (*run)(const struct mc_plan 
 struct mc_plan *mc_portable_finish(struct mc_portable_plan *p, bool fits);
 /* NULL: the plan runs no program */
 const struct mc_portable_program *mc_portable_program_of(const struct mc_plan *p);
-/* The text of vectors.h and core.h for these element types, for the head of an exported file. */
-void mc_portable_text(struct mc_str *out, bool f32, bool f64);
+/* Texts of an exported file.  First panel.h and threads.h; then vectors.h, at the level that LEVEL is, and
+ * core.h, for these element types. */
+void mc_portable_text(struct mc_str *out);
+void mc_portable_level_text(struct mc_str *out, bool f32, bool f64);
+/* Defines each name of that second text as AT_LEVEL(name), so that a file may have it for several levels;
+ * undefines its macros, before it is read again. */
+void mc_portable_rename(struct mc_str *out);
+void mc_portable_undefine(struct mc_str *out);
+bool mc_portable_is_name(const char *name); /* is it one of them? */
 
 #endif

@@ -306,7 +306,7 @@ void mc_portable_print(struct mc_str *out, const struct mc_portable_program *p,
 {
     struct mc_c_text c = { out, 0 };
     mc_str_add(out, "{\n");
-    mc_c_parallel(&c, "PARALLEL", (p->images > 1) + (p->groups > 1), shared_work(p), "");
+    mc_c_parallel(&c, false, (p->images > 1) + (p->groups > 1), shared_work(p), "");
     if (p->zeros) {
         mc_str_addf(out, "memset(%s, 0, %zu);\n", memory[PORTABLE_WORKSPACE],
                     (size_t)p->zeros * mc_dtypes[p->dtype].size);
@@ -332,49 +332,4 @@ void mc_portable_print(struct mc_str *out, const struct mc_portable_program *p,
     mc_str_add(out, p->groups > 1 ? "}\n" : "");
     mc_str_add(out, p->images > 1 ? "}\n" : "");
     mc_str_add(out, "}\n");
-}
-
-/* ---- the text of an exported file ---- */
-
-static const char panel[] = {
-#include "heavy/portable/panel_text.h"
-    , 0
-};
-static const char threads[] = {
-#include "heavy/portable/threads_text.h"
-    , 0
-};
-static const char vectors[] = {
-#include "heavy/portable/vectors_text.h"
-    , 0
-};
-static const char core[] = {
-#include "heavy/portable/core_text.h"
-    , 0
-};
-
-/* The code of a text, without the comment at its head, which speaks of this library. */
-static const char *code_of(const char *text)
-{
-    const char *end = strstr(text, "*/\n");
-    return end ? end + 3 : text;
-}
-
-void mc_portable_text(struct mc_str *out, bool f32, bool f64)
-{
-    static const struct {
-        const char *type, *suffix;
-        int lanes;
-    } of[] = { { "float", "f32", 16 }, { "double", "f64", 8 } };
-    mc_str_add(out, code_of(panel));
-    mc_str_add(out, code_of(threads));
-    mc_str_add(out, code_of(vectors));
-    for (int i = 0; i < 2; i++) {
-        if (i ? f64 : f32) {
-            mc_str_addf(
-                out,
-                "#define R     %s\n#define S     %s\n#define LANES %d\n%s#undef R\n#undef S\n#undef LANES\n",
-                of[i].type, of[i].suffix, of[i].lanes, code_of(core));
-        }
-    }
 }

@@ -433,6 +433,58 @@ TEST(a_net_after_loading)
     drop_folder();
 }
 
+/* A message names the line of the user's formula, as before. */
+TEST(lines_of_formulas_after_loading)
+{
+    NEEDS_COMPILER();
+    mc_graph *g = given_graph();
+    mc_input(g, "other", MC_FLOAT32, 2);
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, other", .outputs = "dot(x, other)" });
+    const int line = __LINE__ - 1;
+    CHECK(mc_function_save(f, in_folder("lines.mcf")) == MC_OK, "%s", mc_last_error());
+    mc_function *last = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x + 1" });
+    mc_function *h = mc_function_load(in_folder("lines.mcf"));
+    REQUIRE(h && last, "%s", mc_last_error());
+    mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 2, 3 }, -1, 1);
+    char where[64];
+    snprintf(where, sizeof where, "t_bundle.c:%d", line);
+    CHECK(mc_call(f, MC_IN(x, x), MC_NONE) < 0 && strstr(mc_last_error(), where), "%s", mc_last_error());
+    same_call(f, h, 2, (mc_arg[]){ mc_arg_array(x), mc_arg_array(x) }, "a wrong size");
+    mc_array_unref(&x);
+    mc_function_free(f), mc_function_free(h), mc_function_free(last);
+    mc_graph_free(g);
+    drop_folder();
+}
+
+/* Flags at the time of loading: one that types depended on, one that says what is written of calls. */
+TEST(flags_when_loading)
+{
+    NEEDS_COMPILER();
+    mc_flag_set("floatX", "float32");
+    mc_graph *g = given_graph();
+    mc_function *f = mc_compile(
+        g, &(mc_spec){ .inputs = "i, u",
+                       .outputs = "i / 2, mean(u), u / 3.5, zeros([2]), to_one_hot(i, 5), sqrt(i)" });
+    CHECK(f && mc_function_save(f, in_folder("flags.mcf")) == MC_OK, "%s", mc_last_error());
+    mc_flag_set("floatX", "float64");
+    CHECK(mc_flag_set("trace", in_folder("trace.json")) == MC_OK, "%s", mc_last_error());
+    mc_function *h = mc_function_load(in_folder("flags.mcf"));
+    CHECK(h, "%s", mc_last_error());
+    same_rounds(f, h, "i, u", "floatX");
+    char *text = NULL;
+    size_t n;
+    CHECK(mc_file_read(in_folder("trace.json"), &text, &n) == MC_OK && strstr(text, "\"call\":3"),
+          "no calls in the trace: %s", text ? text : mc_last_error());
+    mc_free(text);
+    mc_flag_set("trace", "/nonexistent/trace");
+    mc_function *none = mc_function_load(in_folder("flags.mcf"));
+    CHECK(!none && mc_last_status() == MC_EFILE && strstr(mc_last_error(), "trace: cannot write"), "%s",
+          mc_last_error());
+    mc_function_free(none), mc_function_free(h), mc_function_free(f);
+    mc_graph_free(g);
+    drop_folder();
+}
+
 /* ---- threads ---- */
 
 struct caller {

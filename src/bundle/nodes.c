@@ -229,8 +229,23 @@ static void label(struct mc_wire *w, mc_graph *g, mc_node *n)
     }
 }
 
+/* The user's line, for messages.  *file: that of the node before, which it is seldom another one than. */
+static void place(struct mc_wire *w, mc_node *n, const char **file)
+{
+    const char *last = *file ? *file : "", *own = w->reading ? NULL : n->file;
+    if (mc_wire_bool(w, strcmp(own ? own : "", last) != 0)) {
+        mc_wire_text(w, &own);
+        *file = own;
+    }
+    const int line = mc_wire_int(w, w->reading ? 0 : n->line, INT32_MIN, INT32_MAX);
+    if (w->reading && mc_wire_good(w)) {
+        n->file = *file;
+        n->line = line;
+    }
+}
+
 static void node(struct mc_wire *w, mc_graph *g, const struct mc_bundle_shared *s,
-                 const struct mc_bundle_nodes *before, mc_node **at)
+                 const struct mc_bundle_nodes *before, const char **file, mc_node **at)
 {
     const size_t had = g->nodes.n;
     mc_node *n = w->reading ? NULL : *at;
@@ -249,11 +264,30 @@ static void node(struct mc_wire *w, mc_graph *g, const struct mc_bundle_shared *
     mc_wire_text(w, &name);
     if (mc_wire_good(w)) {
         label(w, g, n);
+        place(w, n, file);
     }
     if (w->reading && mc_wire_good(w)) {
         n->name = n->name || !name ? n->name : mc_arena_str(&g->arena, name, strlen(name));
         w->status = name && !n->name ? MC_EMEMORY : w->status;
         *at = n;
+    }
+}
+
+/* Kernels were compiled for the types that nodes had: those that are inferred now must be the same. */
+static void types(struct mc_wire *w, const struct mc_bundle_nodes *nodes)
+{
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < nodes->n && mc_wire_good(w); i++) {
+        for (int k = 0; k < nodes->at[i]->nout; k++) {
+            const struct mc_type *t = &nodes->at[i]->types[k];
+            sum = mc_hash_mix(mc_hash_mix(sum, (uint64_t)t->dtype), (uint64_t)t->rank);
+            sum = mc_hash(t->dims, (size_t)t->rank * sizeof *t->dims, sum);
+        }
+    }
+    const uint64_t here = sum;
+    mc_wire_bytes(w, &sum, sizeof sum);
+    if (w->reading && mc_wire_good(w) && sum != here) {
+        mc_wire_fail(w, "a node has another type than before");
     }
 }
 
@@ -263,8 +297,10 @@ void mc_wire_nodes(struct mc_wire *w, mc_graph *g, const struct mc_bundle_shared
     mc_wire_number(w, &nodes->n, 0, INT32_MAX);
     nodes->at = mc_wire_list(w, nodes->at, nodes->n, sizeof *nodes->at);
     struct mc_bundle_nodes before = *nodes;
+    const char *file = NULL;
     for (int64_t i = 0; i < nodes->n && mc_wire_good(w); i++) {
         before.n = i;
-        node(w, g, s, &before, &nodes->at[i]);
+        node(w, g, s, &before, &file, &nodes->at[i]);
     }
+    types(w, nodes);
 }

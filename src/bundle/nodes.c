@@ -224,8 +224,12 @@ static void label(struct mc_wire *w, mc_graph *g, mc_node *n)
     mc_wire_text(w, &text);
     mc_wire_text(w, &of);
     const bool gradient = mc_wire_bool(w, have && have->gradient);
+    const bool differentiated = mc_wire_bool(w, have && have->differentiated);
     if (w->reading && mc_wire_good(w)) {
         n->label = mc_label_of(g, text, of, gradient);
+        if (differentiated) { /* by a gradient whose nodes may be in no step */
+            mc_label_of(g, text, NULL, true);
+        }
     }
 }
 

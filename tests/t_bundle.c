@@ -316,6 +316,28 @@ TEST(names_and_defaults_after_loading)
     drop_folder();
 }
 
+/* A number of threads that the spec gives, more than there are or fewer; else what there are when loading. */
+TEST(threads_of_a_loaded_function)
+{
+    NEEDS_COMPILER();
+    static const struct { int given; const char *saving, *loading; int threads; } rows[] = {
+        { 1, "3", "2", 1 }, { 7, "3", "2", 7 }, { 0, "3", "2", 2 }, { 0, "2", "5", 5 },
+    };
+    mc_graph *g = given_graph();
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_flag_set("threads", rows[i].saving);
+        mc_function *f = mc_compile(
+            g, &(mc_spec){ .inputs = "x", .outputs = "x * 2", .threads = rows[i].given });
+        CHECK(mc_function_save(f, in_folder("threads.mcf")) == MC_OK, "%s", mc_last_error());
+        mc_flag_set("threads", rows[i].loading);
+        mc_function *h = mc_function_load(in_folder("threads.mcf"));
+        CHECK(h && h->threads == rows[i].threads, "row %zu: %d threads", i, h ? h->threads : -1);
+        mc_function_free(f), mc_function_free(h);
+    }
+    mc_graph_free(g);
+    drop_folder();
+}
+
 TEST(borrowed_outputs_after_loading)
 {
     NEEDS_COMPILER();

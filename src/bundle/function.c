@@ -338,7 +338,7 @@ static void function(struct mc_wire *w, mc_function **at, struct mc_code_unit *u
     const int all = mc_step_threads(0);
     mc_wire_text(w, &name);
     const int threads = mc_wire_int(w, f && f->threads != all ? f->threads : 0, 0, INT32_MAX);
-    u->mode = (enum mc_mode)mc_wire_int(w, (int)u->mode, MODE_FAST_RUN, MODE_NANGUARD);
+    MC_WIRE_INT(w, u->mode, MODE_FAST_RUN, MODE_NANGUARD);
     const bool skips = mc_wire_bool(w, f && f->skip_updates);
     if (u->mode == MODE_DEBUG) {
         mc_wire_fail(w, "its mode is DEBUG");

@@ -112,10 +112,10 @@ void mc_wire_node(struct mc_wire *w, const struct mc_bundle_nodes *nodes, mc_nod
 
 static void attribute(struct mc_wire *w, struct mc_attr *a, const struct mc_param *p)
 {
-    a->kind = p->kind;
-    a->none = mc_wire_bool(w, a->none);
-    a->n = mc_wire_int(w, a->n, 0, INT32_MAX);
-    a->ints = mc_wire_list(w, a->ints, a->n, sizeof *a->ints);
+    MC_WIRE_FIELD(w, a->kind, p->kind);
+    MC_WIRE_BOOL(w, a->none);
+    MC_WIRE_INT(w, a->n, 0, INT32_MAX);
+    MC_WIRE_LIST(w, a->ints, a->n);
     for (int i = 0; i < a->n && mc_wire_good(w); i++) {
         mc_wire_number(w, &a->ints[i], INT64_MIN, INT64_MAX);
     }
@@ -177,14 +177,15 @@ static mc_node *item(struct mc_wire *w, const struct mc_bundle_nodes *before, mc
     return w->reading && mc_wire_good(w) ? mc_item(of, i) : n;
 }
 
-/* An op whose inputs are not as many as its signature says would read beyond them. */
+/* Ops that are other names of ops are never nodes.  An op whose inputs are not as many as its signature says
+ * would read beyond them. */
 static bool takes(const struct mc_op *op, int nin)
 {
     int least = 0;
     for (int i = 0; i < op->sig->ntensor; i++) {
         least += !op->sig->param[i].optional;
     }
-    return !(op->flags & OP_LEAF) && nin >= least && (op->sig->variadic || nin <= op->sig->ntensor);
+    return op->infer && !(op->flags & OP_LEAF) && nin >= least && (op->sig->variadic || nin <= op->sig->ntensor);
 }
 
 static mc_node *of_op(struct mc_wire *w, mc_graph *g, const struct mc_bundle_nodes *before, mc_node *n)

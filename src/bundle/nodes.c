@@ -185,7 +185,8 @@ static bool takes(const struct mc_op *op, int nin)
     for (int i = 0; i < op->sig->ntensor; i++) {
         least += !op->sig->param[i].optional;
     }
-    return op->infer && !(op->flags & OP_LEAF) && nin >= least && (op->sig->variadic || nin <= op->sig->ntensor);
+    return op->infer && !(op->flags & OP_LEAF) && nin >= least &&
+           (op->sig->variadic || nin <= op->sig->ntensor);
 }
 
 static mc_node *of_op(struct mc_wire *w, mc_graph *g, const struct mc_bundle_nodes *before, mc_node *n)

@@ -455,6 +455,68 @@ TEST(a_net_after_loading)
     drop_folder();
 }
 
+/* The text of a file that is written for f. */
+static char *text_for(mc_function *f, mc_status (*write)(mc_function *f, const char *path), const char *name)
+{
+    char *text = NULL;
+    size_t n;
+    CHECK(write(f, in_folder(name)) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_file_read(in_folder(name), &text, &n) == MC_OK && n > 100, "%s", mc_last_error());
+    return text;
+}
+
+static mc_status exported(mc_function *f, const char *path)
+{
+    return mc_export_c(path, 1, &(mc_export_function){ f, "run", "x[3, 4], img[2, 3, 9, 9], w[4, 3, 3, 3]" });
+}
+
+static mc_status reported(mc_function *f, const char *path)
+{
+    FILE *to = fopen(path, "w");
+    const mc_status s = to ? mc_function_report(f, to) : MC_EFILE;
+    return to && fclose(to) == 0 ? s : MC_EFILE;
+}
+
+static mc_status profiled(mc_function *f, const char *path)
+{
+    FILE *to = fopen(path, "w");
+    const mc_status s = to ? mc_function_profile(f, to) : MC_EFILE;
+    return to && fclose(to) == 0 ? s : MC_EFILE;
+}
+
+/* A loaded function is exported as C as the first one is; its report and its profile have the same steps. */
+TEST(what_is_written_of_a_loaded_function)
+{
+    NEEDS_COMPILER();
+    mc_flag_set("portable", "True");
+    mc_graph *g = given_graph();
+    number(g, "W", MC_FLOAT32, 2);
+    mc_function *f = mc_compile(
+        g,
+        &(mc_spec){ .name = "f",
+                    .inputs = "x, img, w",
+                    .profile = 1,
+                    .outputs = "y = softmax(dot(x, x.T)) + W, conv(img, w), z = sort(x), pool(img, [2, 2])",
+                    .updates = "W = W * 0.5" });
+    mc_function *h = reloaded(f);
+    REQUIRE(h, "not loaded");
+    char *a = text_for(f, exported, "one.c"), *b = text_for(h, exported, "one.c");
+    CHECK(a && b && strcmp(a, b) == 0, "another C file:\n%s", b);
+    mc_free(a), mc_free(b);
+    h->profile = true;
+    same_rounds(f, h, "x, img, w", "profiled");
+    a = text_for(h, profiled, "profile.txt"), b = text_for(h, reported, "report.html");
+    for (int i = 0; i < mc_function_nsteps(f); i++) {
+        const mc_step_info s = mc_function_step(f, i);
+        CHECK(!s.calls || *s.kind == 's' || *s.kind == 'v' || (strstr(a, s.name) && strstr(b, s.name)),
+              "no step '%s' in the profile, or in the report", s.name);
+    }
+    mc_free(a), mc_free(b);
+    mc_function_free(f), mc_function_free(h);
+    mc_graph_free(g);
+    drop_folder();
+}
+
 /* A message names the line of the user's formula, as before. */
 TEST(lines_of_formulas_after_loading)
 {

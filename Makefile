@@ -38,6 +38,8 @@ venv = @[ -n "$(PYTHON)" ] || scripts/numpy.sh $(BUILD)/venv
 python = $(if $(PYTHON),$(PYTHON),$$([ -x $(BUILD)/venv/bin/python ] && echo $(BUILD)/venv/bin/python || echo python3))
 random = MC_LIBRARY=$(CURDIR)/$(BUILD)/libmonochord.so $(python) tests/random_programs.py --jobs $(JOBS) --cache $(CURDIR)/$(BUILD)/cache/random
 
+bundles = MC_LIBRARY=$(CURDIR)/$(BUILD)/libmonochord.so $(python) tests/bundle.py --jobs $(JOBS) --cache $(CURDIR)/$(BUILD)/cache/bundle
+
 exports = MC_LIBRARY=$(CURDIR)/$(BUILD)/libmonochord.so $(python) tests/export.py --jobs $(JOBS) --cache $(CURDIR)/$(BUILD)/cache/export
 
 extremes = MC_LIBRARY=$(CURDIR)/$(BUILD)/libmonochord.so XDG_CACHE_HOME=$(CURDIR)/$(BUILD)/cache $(python) tests/extremes.py
@@ -64,6 +66,7 @@ ifeq ($(WHAT),)
 	@$(python) tests/defects.py --list >/dev/null
 	@$(random) --seeds 0:100 --quick --quiet
 	@$(exports) --quiet
+	@$(bundles) --quiet
 	@scripts/fake_gpu.sh $(BUILD) -- env $(random) --seeds 0:6 --quick --quiet --device cuda
 endif
 
@@ -127,9 +130,14 @@ test-export: all ## ARGS="--seeds 0:50" or "--case 'net 7'": exported C against 
 	$(venv)
 	@$(exports) $(ARGS)
 
+test-bundle: all ## ARGS="--seeds 0:50" or "--case 'net 7'": functions against what is loaded from their files; --night: all models, hundreds of nets
+	$(venv)
+	@$(bundles) $(ARGS)
+
 test-night: all ## ARGS="--seeds 0:50000 --results FOLDER": random programs in slices; what FOLDER has is not done again
 	$(venv)
 	@$(exports) --night
+	@$(bundles) --night
 	@tests/cortex_m.sh $(BUILD)/monochord
 	@$(random) --seeds 0:50000 --results $(BUILD)/night $(ARGS)
 	@$(MAKE) test-ladder COUNT=$${COUNT:-1000}
@@ -222,5 +230,5 @@ help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/    make \1	\2/p' Makefile | expand -t 22
 
 , := ,
-.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-defects test-extremes test-export test-night test-ladder test-gpu demo bench asan tsan fuzz format layers circles symbols abi runtime headers install-test bless docs site \
+.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-defects test-extremes test-export test-bundle test-night test-ladder test-gpu demo bench asan tsan fuzz format layers circles symbols abi runtime headers install-test bless docs site \
 	install wc clean help

@@ -759,7 +759,8 @@ MC_API mc_step_info mc_function_step(const mc_function *f, int i); /* step i; al
 /* What makes the function slower than it could be on this machine, and what to do about it: no C compiler is
  * found, so that kernels run as reference loops.  "": nothing. */
 MC_API const char *mc_function_warning(const mc_function *f);
-MC_API const char *mc_function_source(const mc_function *f);     /* the kernels' text, C or CUDA C */
+/* the kernels' text, C or CUDA C; "": of a loaded function, whose file has machine code alone */
+MC_API const char *mc_function_source(const mc_function *f);
 MC_API const char *mc_function_graph_text(const mc_function *f); /* the graph after the rewrites */
 MC_API size_t mc_function_memory(const mc_function *f);      /* bytes of the arena of the newest plan */
 typedef struct mc_compile_info { /* what compiling took */

@@ -32,7 +32,7 @@ inspect          exec/heavy exec lower rewrite device op graph value base
 export           schedule exec/cpu exec/heavy exec heavy/portable heavy/gemm heavy/conv heavy/pool heavy/norm lower render plan op graph value base
 compile          schedule inspect exec lower rewrite grad plan op graph value base
 call             compile schedule inspect exec/heavy exec lower op graph value base
-bundle           compile schedule exec/cpu exec/heavy exec lower render plan device/cpu device op graph value base
+bundle           compile schedule inspect exec/cpu exec/heavy exec lower render plan device/cpu device op graph value base
 export           call compile schedule inspect exec/cpu exec/heavy exec lower heavy/gemm heavy/conv heavy/pool heavy/norm heavy/conv_pool
                  render plan device/cpu device op graph value base
 run              compile inspect exec/cpu exec render heavy/gemm heavy/conv device/cpu op graph value base

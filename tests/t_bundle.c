@@ -316,6 +316,28 @@ TEST(names_and_defaults_after_loading)
     drop_folder();
 }
 
+/* A number of threads that the spec gives, more than there are or fewer; else what there are when loading. */
+TEST(threads_of_a_loaded_function)
+{
+    NEEDS_COMPILER();
+    static const struct { int given; const char *saving, *loading; int threads; } rows[] = {
+        { 1, "3", "2", 1 }, { 7, "3", "2", 7 }, { 0, "3", "2", 2 }, { 0, "2", "5", 5 },
+    };
+    mc_graph *g = given_graph();
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_flag_set("threads", rows[i].saving);
+        mc_function *f = mc_compile(
+            g, &(mc_spec){ .inputs = "x", .outputs = "x * 2", .threads = rows[i].given });
+        CHECK(mc_function_save(f, in_folder("threads.mcf")) == MC_OK, "%s", mc_last_error());
+        mc_flag_set("threads", rows[i].loading);
+        mc_function *h = mc_function_load(in_folder("threads.mcf"));
+        CHECK(h && h->threads == rows[i].threads, "row %zu: %d threads", i, h ? h->threads : -1);
+        mc_function_free(f), mc_function_free(h);
+    }
+    mc_graph_free(g);
+    drop_folder();
+}
+
 TEST(borrowed_outputs_after_loading)
 {
     NEEDS_COMPILER();
@@ -429,6 +451,120 @@ TEST(a_net_after_loading)
         mc_function_free(h[k]);
     }
     mc_net_free(net);
+    mc_graph_free(g);
+    drop_folder();
+}
+
+/* The text of a file that is written for f. */
+static char *text_for(mc_function *f, mc_status (*write)(mc_function *f, const char *path), const char *name)
+{
+    char *text = NULL;
+    size_t n;
+    CHECK(write(f, in_folder(name)) == MC_OK, "%s", mc_last_error());
+    CHECK(mc_file_read(in_folder(name), &text, &n) == MC_OK && n > 100, "%s", mc_last_error());
+    return text;
+}
+
+static mc_status exported(mc_function *f, const char *path)
+{
+    return mc_export_c(path, 1, &(mc_export_function){ f, "run", "x[3, 4], img[2, 3, 9, 9], w[4, 3, 3, 3]" });
+}
+
+static mc_status reported(mc_function *f, const char *path)
+{
+    FILE *to = fopen(path, "w");
+    const mc_status s = to ? mc_function_report(f, to) : MC_EFILE;
+    return to && fclose(to) == 0 ? s : MC_EFILE;
+}
+
+static mc_status profiled(mc_function *f, const char *path)
+{
+    FILE *to = fopen(path, "w");
+    const mc_status s = to ? mc_function_profile(f, to) : MC_EFILE;
+    return to && fclose(to) == 0 ? s : MC_EFILE;
+}
+
+/* A loaded function is exported as C as the first one is; its report and its profile have the same steps. */
+TEST(what_is_written_of_a_loaded_function)
+{
+    NEEDS_COMPILER();
+    mc_flag_set("portable", "True");
+    mc_graph *g = given_graph();
+    number(g, "W", MC_FLOAT32, 2);
+    mc_function *f = mc_compile(
+        g,
+        &(mc_spec){ .name = "f",
+                    .inputs = "x, img, w",
+                    .profile = 1,
+                    .outputs = "y = softmax(dot(x, x.T)) + W, conv(img, w), z = sort(x), pool(img, [2, 2])",
+                    .updates = "W = W * 0.5" });
+    mc_function *h = reloaded(f);
+    REQUIRE(h, "not loaded");
+    char *a = text_for(f, exported, "one.c"), *b = text_for(h, exported, "one.c");
+    CHECK(a && b && strcmp(a, b) == 0, "another C file:\n%s", b);
+    mc_free(a), mc_free(b);
+    h->profile = true;
+    same_rounds(f, h, "x, img, w", "profiled");
+    a = text_for(h, profiled, "profile.txt"), b = text_for(h, reported, "report.html");
+    for (int i = 0; i < mc_function_nsteps(f); i++) {
+        const mc_step_info s = mc_function_step(f, i);
+        CHECK(!s.calls || *s.kind == 's' || *s.kind == 'v' || (strstr(a, s.name) && strstr(b, s.name)),
+              "no step '%s' in the profile, or in the report", s.name);
+    }
+    mc_free(a), mc_free(b);
+    mc_function_free(f), mc_function_free(h);
+    mc_graph_free(g);
+    drop_folder();
+}
+
+/* A message names the line of the user's formula, as before. */
+TEST(lines_of_formulas_after_loading)
+{
+    NEEDS_COMPILER();
+    mc_graph *g = given_graph();
+    mc_input(g, "other", MC_FLOAT32, 2);
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, other", .outputs = "dot(x, other)" });
+    const int line = __LINE__ - 1;
+    CHECK(mc_function_save(f, in_folder("lines.mcf")) == MC_OK, "%s", mc_last_error());
+    mc_function *last = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "x + 1" });
+    mc_function *h = mc_function_load(in_folder("lines.mcf"));
+    REQUIRE(h && last, "%s", mc_last_error());
+    mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 2, 3 }, -1, 1);
+    char where[64];
+    snprintf(where, sizeof where, "t_bundle.c:%d", line);
+    CHECK(mc_call(f, MC_IN(x, x), MC_NONE) < 0 && strstr(mc_last_error(), where), "%s", mc_last_error());
+    same_call(f, h, 2, (mc_arg[]){ mc_arg_array(x), mc_arg_array(x) }, "a wrong size");
+    mc_array_unref(&x);
+    mc_function_free(f), mc_function_free(h), mc_function_free(last);
+    mc_graph_free(g);
+    drop_folder();
+}
+
+/* Flags at the time of loading: one that types depended on, one that says what is written of calls. */
+TEST(flags_when_loading)
+{
+    NEEDS_COMPILER();
+    mc_flag_set("floatX", "float32");
+    mc_graph *g = given_graph();
+    mc_function *f = mc_compile(
+        g, &(mc_spec){ .inputs = "i, u",
+                       .outputs = "i / 2, mean(u), u / 3.5, zeros([2]), to_one_hot(i, 5), sqrt(i)" });
+    CHECK(f && mc_function_save(f, in_folder("flags.mcf")) == MC_OK, "%s", mc_last_error());
+    mc_flag_set("floatX", "float64");
+    CHECK(mc_flag_set("trace", in_folder("trace.json")) == MC_OK, "%s", mc_last_error());
+    mc_function *h = mc_function_load(in_folder("flags.mcf"));
+    CHECK(h, "%s", mc_last_error());
+    same_rounds(f, h, "i, u", "floatX");
+    char *text = NULL;
+    size_t n;
+    CHECK(mc_file_read(in_folder("trace.json"), &text, &n) == MC_OK && strstr(text, "\"call\":3"),
+          "no calls in the trace: %s", text ? text : mc_last_error());
+    mc_free(text);
+    mc_flag_set("trace", "/nonexistent/trace");
+    mc_function *none = mc_function_load(in_folder("flags.mcf"));
+    CHECK(!none && mc_last_status() == MC_EFILE && strstr(mc_last_error(), "trace: cannot write"), "%s",
+          mc_last_error());
+    mc_function_free(none), mc_function_free(h), mc_function_free(f);
     mc_graph_free(g);
     drop_folder();
 }

@@ -2,7 +2,7 @@
  * cut files, places that cannot be written, memory that ends, machines with nothing but the library. */
 #include "bundle/bundle.h"
 #include "bundle_words.h"
-#include "forked.h"
+#include "cuda_test.h"
 #include "program.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -165,6 +165,20 @@ TEST(functions_that_cannot_be_saved)
     says(mc_function_save(f, in_folder("a.mcf")), MC_EUNSUPPORTED,
          "f is for the device cpu; compile it with the flag device=cpu");
     f->code->backend = own;
+    CHECK(files() == 0, "a file is written");
+    mc_function_free(f);
+    mc_graph_free(g);
+    drop_folder();
+}
+
+TEST(functions_for_a_gpu_are_refused)
+{
+    ON_GPU();
+    mc_graph *g = mc_graph_new();
+    mc_input(g, "x", MC_FLOAT32, 1);
+    mc_function *f = mc_compile(g, &(mc_spec){ .name = "f", .inputs = "x", .outputs = "x + 1" });
+    REQUIRE(f, "%s", mc_error(g));
+    says(mc_function_save(f, in_folder("a.mcf")), MC_EUNSUPPORTED, "compile it with the flag device=cpu");
     CHECK(files() == 0, "a file is written");
     mc_function_free(f);
     mc_graph_free(g);
@@ -579,6 +593,156 @@ TEST(bundles_survive_every_failed_allocation)
     }
     mc_function_free(f[0]), mc_function_free(f[1]), mc_function_free(quiet);
     mc_array_unref(&x);
+    mc_graph_free(g);
+    drop_folder();
+}
+
+/* ---- other processes ---- */
+
+/* Loads the bundle in the folder, and compares its results with those that are there. */
+static void alone(const char *where)
+{
+    char path[3][512];
+    static const char *const names[] = { "all.mcf", "x.npy", "y.npy" };
+    for (int i = 0; i < 3; i++) {
+        snprintf(path[i], sizeof path[i], "%s/%s", where, names[i]);
+    }
+    CHECK(!mc_cc_present() && !getenv("HOME"), "there is a compiler, or a home");
+    mc_function *f[2] = { NULL };
+    mc_array *x = mc_npy_load(path[1]), *y = mc_npy_load(path[2]), *now = NULL;
+    REQUIRE(x && y && mc_bundle_load(path[0], 2, f) == 2, "%s", mc_last_error());
+    for (int i = 0; i < mc_function_nsteps(f[0]); i++) {
+        const mc_step_info st = mc_function_step(f[0], i);
+        CHECK(!strstr(st.reason, "compiler"), "%s: %s", st.text, st.reason);
+    }
+    CHECK(mc_call(f[0], MC_IN(x), MC_OUT(&now)) == MC_OK && mc_array_same_bits(now, y), "other bits: %s",
+          mc_last_error());
+    mc_array_unref(&x), mc_array_unref(&y), mc_array_unref(&now);
+    mc_function_free(f[0]), mc_function_free(f[1]);
+}
+
+TEST(a_process_with_nothing_but_the_library)
+{
+    if (getenv("BUNDLE_ALONE")) {
+        alone(getenv("BUNDLE_ALONE"));
+        return;
+    }
+    NEEDS_COMPILER();
+    mc_graph *g = mc_graph_new();
+    mc_function *f[2];
+    REQUIRE(all_parts(g, f) == 2, "%s", mc_error(g));
+    mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 40, 3 }, -1, 1), *y = NULL;
+    CHECK(mc_bundle_save(&(mc_bundle_spec){ .path = in_folder("all.mcf"), .nfunction = 2, .function = f }) ==
+              MC_OK,
+          "%s", mc_last_error());
+    CHECK(mc_call(f[0], MC_IN(x), MC_OUT(&y)) == MC_OK && mc_npy_save(in_folder("y.npy"), y) == MC_OK &&
+              mc_npy_save(in_folder("x.npy"), x) == MC_OK,
+          "%s", mc_last_error());
+    char command[512];
+    int status;
+    snprintf(command, sizeof command,
+             "env -i PATH=/nonexistent MONOCHORD_FLAGS=cpu.isa=%s BUNDLE_ALONE='%s' @/monochord_tests "
+             "t_bundle_file/a_process_with",
+             mc_flag_get("cpu.isa"), folder);
+    const char *said = output_of(command, &status);
+    CHECK(status == 0 && strstr(said, "1 passed"), "%s", said);
+    mc_array_unref(&x), mc_array_unref(&y);
+    mc_function_free(f[0]), mc_function_free(f[1]);
+    mc_graph_free(g);
+    drop_folder();
+}
+
+/* ---- solvers ---- */
+
+static char *wisdom(void)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&text, &n);
+    CHECK(to && mc_wisdom_print(to) == MC_OK && fclose(to) == 0, "%s", mc_last_error());
+    return text;
+}
+
+/* Lets wisdom say that solvers are fast that nobody would take. */
+static void odd_wisdom(void)
+{
+    char *text = wisdom();
+    const char *isa = mc_flag_get("cpu.isa"); /* unless it is native, lines begin with it */
+    const size_t n = strlen(isa);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        char *seconds = strrchr(line, ' '), *solver;
+        line += strncmp(line, isa, n) == 0 && line[n] == ' ' ? n + 1 : 0;
+        if (seconds && (*seconds = '\0', solver = strrchr(line, ' '))) {
+            *solver = '\0';
+            if (strncmp(line, "conv", 4) == 0 || strncmp(line, "gemm", 4) == 0) {
+                mc_wisdom_put(line, *line == 'c' ? "im2col" : "reference", 1e-9);
+            }
+        }
+    }
+    free(text);
+}
+
+static void solvers_of(mc_function *f, mc_array *img, mc_array *w, char text[1000])
+{
+    mc_array *y = NULL, *z = NULL;
+    *text = '\0';
+    CHECK(mc_call(f, MC_IN(img, w), MC_OUT(&y, &z)) == MC_OK, "%s", mc_last_error());
+    mc_array_unref(&y), mc_array_unref(&z);
+    for (int i = 0; i < mc_function_nsteps(f); i++) {
+        const mc_step_info st = mc_function_step(f, i);
+        snprintf(text + strlen(text), 1000 - strlen(text), "%s %s\n", st.kind, st.solver);
+    }
+}
+
+/* What was measured is used again, where there is no wisdom, and nothing is timed. */
+TEST(measured_solvers_are_in_the_file)
+{
+    NEEDS_COMPILER();
+    mc_flag_set("cache", in_folder("cache"));
+    mc_flag_set("plan", "measure");
+    mc_flag_set("onednn", "none");
+    mc_flag_set("blas", "none");
+    mc_graph *g = given_graph();
+    mc_function *f = mc_compile(
+        g, &(mc_spec){ .inputs = "img, w",
+                       .outputs = "conv(img, w), dot(flatten(w, ndim=2), flatten(w, ndim=2).T)" });
+    REQUIRE(f, "%s", mc_error(g));
+    mc_array *img = mc_array_new(MC_FLOAT32, MC_SHAPE(2, 8, 14, 14)),
+             *w = mc_array_new(MC_FLOAT32, MC_SHAPE(16, 8, 3, 3));
+    char plain_text[1000], want[1000], have[1000];
+    solvers_of(f, img, w, plain_text);
+    odd_wisdom();
+    mc_function *odd = mc_function_copy(f, true);
+    solvers_of(odd, img, w, want);
+    CHECK(strstr(want, "im2col") && strstr(want, "reference") && strcmp(want, plain_text) != 0, "%s", want);
+    CHECK(mc_function_save(odd, in_folder("odd.mcf")) == MC_OK, "%s", mc_last_error());
+    mc_wisdom_clear();
+    static const char *const modes[] = { "measure", "estimate", "exhaustive" };
+    for (size_t i = 0; i < NELEM(modes); i++) {
+        mc_flag_set("plan", modes[i]);
+        mc_function *h = mc_function_load(in_folder("odd.mcf"));
+        REQUIRE(h, "%s", mc_last_error());
+        CHECK(mc_function_save(h, in_folder("again.mcf")) == MC_OK, "%s", mc_last_error()); /* not called */
+        solvers_of(h, img, w, have);
+        CHECK(strcmp(have, want) == 0, "plan=%s:\n%snot\n%s", modes[i], have, want);
+        mc_function_free(h);
+        h = mc_function_load(in_folder("again.mcf"));
+        REQUIRE(h, "%s", mc_last_error());
+        solvers_of(h, img, w, have);
+        CHECK(strcmp(have, want) == 0, "saved again, plan=%s:\n%snot\n%s", modes[i], have, want);
+        mc_function_free(h);
+        char *text = wisdom();
+        CHECK(!strstr(text, "conv ") && !strstr(text, "gemm "), "timed: %s", text);
+        free(text);
+    }
+    mc_flag_set("plan", "estimate");
+    mc_flag_set("threads", mc_team_size() == 1 ? "2" : "1"); /* then they do not hold */
+    mc_function *h = mc_function_load(in_folder("odd.mcf"));
+    REQUIRE(h, "%s", mc_last_error());
+    solvers_of(h, img, w, have);
+    CHECK(!strstr(have, "reference"), "%s", have);
+    mc_function_free(h), mc_function_free(f), mc_function_free(odd);
+    mc_array_unref(&img), mc_array_unref(&w);
     mc_graph_free(g);
     drop_folder();
 }

@@ -67,6 +67,18 @@ void mc_wire_array(struct mc_wire *w, mc_array **a);
 void mc_wire_type(struct mc_wire *w, struct mc_type *t);
 /* Zeroed memory for a list of n items, while reading; otherwise p. */
 void *mc_wire_list(struct mc_wire *w, void *p, int64_t n, size_t size);
+/* A field of a function.  Writing stores nothing in it: other threads may call the function. */
+#define MC_WIRE_FIELD(w, field, value)                                                                       \
+    do {                                                                                                     \
+        const __typeof__(field) got_ = (__typeof__(field))(value);                                           \
+        if ((w)->reading) {                                                                                  \
+            (field) = got_;                                                                                  \
+        }                                                                                                    \
+    } while (0)
+#define MC_WIRE_INT(w, field, least, most)                                                                   \
+    MC_WIRE_FIELD(w, field, mc_wire_int((w), (int)(field), (least), (most)))
+#define MC_WIRE_BOOL(w, field) MC_WIRE_FIELD(w, field, mc_wire_bool((w), (field)))
+#define MC_WIRE_LIST(w, list, n) MC_WIRE_FIELD(w, list, mc_wire_list((w), (list), (n), sizeof *(list)))
 void mc_wire_free(struct mc_wire *w);
 
 /* ---- nodes.c, program.c ---- */

@@ -270,6 +270,7 @@ int mc_bundle_load(const char *path, int n, mc_function **functions)
     for (int i = 0; i < n; i++) {
         functions[i] = NULL;
     }
+    mc_here(NULL, 0); /* no line of the user's makes the nodes */
     mc_str_addf(&what, "bundle '%s'", path);
     mc_status s = mc_flags_status();
     s = s < 0 ? s : what.bad ? MC_EMEMORY : open_image(path, &m);

@@ -4,6 +4,7 @@
 #include "device/cpu/cpu.h"
 #include "exec/backend.h"
 #include "exec/heavy/heavy.h"
+#include "inspect/profile.h"
 #include "op/op.h"
 #include <stdlib.h>
 
@@ -194,7 +195,7 @@ static int by_key(const void *a, const void *b)
     return strcmp(((const struct mc_chosen_solver *)a)->key, ((const struct mc_chosen_solver *)b)->key);
 }
 
-/* The solvers that the shape plans of f were made of, each problem once. */
+/* The solvers that the shape plans of f were made of, and those that its file had, each problem once. */
 static bool collect_chosen(struct mc_function *f, struct mc_arena *a, mc_chosen_list *list)
 {
     bool good = true;
@@ -207,6 +208,9 @@ static bool collect_chosen(struct mc_function *f, struct mc_arena *a, mc_chosen_
         }
     }
     pthread_mutex_unlock(&f->lock);
+    for (size_t i = 0; f->code->chosen && i < f->code->chosen->n; i++) { /* sizes that were not called yet */
+        good = good && VEC_PUSH(*list, f->code->chosen->at[i]);
+    }
     size_t n = 0;
     if (list->n) {
         qsort(list->at, list->n, sizeof *list->at, by_key);
@@ -292,15 +296,22 @@ static mc_status start_code(struct mc_wire *w, struct mc_code_unit *u)
     return u->graph && u->device ? MC_OK : mc_last_status();
 }
 
-/* What the function has beside its code.  NULL: error. */
+/* What the function has beside its code.  NULL: error, which w has. */
 static mc_function *finish(struct mc_wire *w, struct mc_code_unit *u, const char *name, int threads,
                            struct mc_input_info *in, const struct mc_output_info *out)
 {
     u->nstep = (int)u->program.step.n;
     u->words = mc_calloc(u->program.step.n + 1, sizeof *u->words, "bundle");
     u->source = mc_strdup("");
-    mc_function *f = u->words && u->source ? mc_function_new(u, name, threads, mc_flag_int(FLAG_profile) != 0)
-                                           : NULL;
+    bool traced = false;
+    if (!u->words || !u->source || mc_trace_open(&traced) < 0) {
+        w->status = u->words && u->source ? mc_last_status() : MC_EMEMORY;
+        return NULL;
+    }
+    mc_function *f = mc_function_new(u, name, threads, mc_flag_int(FLAG_profile) || traced);
+    if (f) {
+        f->traced = traced;
+    }
     for (int i = 0; f && i < u->program.ninput; i++) {
         f->input[i] = (struct mc_input_info){ mc_strdup(in[i].name), in[i].has_default, in[i].dflt };
         in[i].dflt = NULL;
@@ -311,7 +322,7 @@ static mc_function *finish(struct mc_wire *w, struct mc_code_unit *u, const char
     for (int i = 0; f && i < u->program.noutput; i++) {
         f->output[i] = out[i];
     }
-    w->status = f ? w->status : MC_EMEMORY;
+    w->status = f ? w->status : mc_last_status();
     if (f && !mc_wire_good(w)) {
         mc_function_free(f);
         f = NULL;
@@ -326,8 +337,8 @@ static void function(struct mc_wire *w, mc_function **at, struct mc_code_unit *u
     const char *name = f ? f->name : NULL;
     const int all = mc_step_threads(0);
     mc_wire_text(w, &name);
-    const int threads = mc_wire_int(w, f && f->threads < all ? f->threads : 0, 0, INT32_MAX);
-    u->mode = (enum mc_mode)mc_wire_int(w, (int)u->mode, MODE_FAST_RUN, MODE_NANGUARD);
+    const int threads = mc_wire_int(w, f && f->threads != all ? f->threads : 0, 0, INT32_MAX);
+    MC_WIRE_INT(w, u->mode, MODE_FAST_RUN, MODE_NANGUARD);
     const bool skips = mc_wire_bool(w, f && f->skip_updates);
     if (u->mode == MODE_DEBUG) {
         mc_wire_fail(w, "its mode is DEBUG");
@@ -351,8 +362,8 @@ static void function(struct mc_wire *w, mc_function **at, struct mc_code_unit *u
     if (w->reading && mc_wire_good(w)) {
         u->text = mc_strdup(text ? text : "");
         u->output_name = names;
+        w->status = u->text ? w->status : MC_EMEMORY;
         *at = u->text ? finish(w, u, name, threads, in, out) : NULL;
-        w->status = *at || w->status < 0 ? w->status : MC_EMEMORY;
         if (*at) {
             (*at)->skip_updates = skips;
         }

@@ -112,10 +112,10 @@ void mc_wire_node(struct mc_wire *w, const struct mc_bundle_nodes *nodes, mc_nod
 
 static void attribute(struct mc_wire *w, struct mc_attr *a, const struct mc_param *p)
 {
-    a->kind = p->kind;
-    a->none = mc_wire_bool(w, a->none);
-    a->n = mc_wire_int(w, a->n, 0, INT32_MAX);
-    a->ints = mc_wire_list(w, a->ints, a->n, sizeof *a->ints);
+    MC_WIRE_FIELD(w, a->kind, p->kind);
+    MC_WIRE_BOOL(w, a->none);
+    MC_WIRE_INT(w, a->n, 0, INT32_MAX);
+    MC_WIRE_LIST(w, a->ints, a->n);
     for (int i = 0; i < a->n && mc_wire_good(w); i++) {
         mc_wire_number(w, &a->ints[i], INT64_MIN, INT64_MAX);
     }
@@ -177,14 +177,16 @@ static mc_node *item(struct mc_wire *w, const struct mc_bundle_nodes *before, mc
     return w->reading && mc_wire_good(w) ? mc_item(of, i) : n;
 }
 
-/* An op whose inputs are not as many as its signature says would read beyond them. */
+/* Ops that are other names of ops are never nodes.  An op whose inputs are not as many as its signature says
+ * would read beyond them. */
 static bool takes(const struct mc_op *op, int nin)
 {
     int least = 0;
     for (int i = 0; i < op->sig->ntensor; i++) {
         least += !op->sig->param[i].optional;
     }
-    return !(op->flags & OP_LEAF) && nin >= least && (op->sig->variadic || nin <= op->sig->ntensor);
+    return op->infer && !(op->flags & OP_LEAF) && nin >= least &&
+           (op->sig->variadic || nin <= op->sig->ntensor);
 }
 
 static mc_node *of_op(struct mc_wire *w, mc_graph *g, const struct mc_bundle_nodes *before, mc_node *n)
@@ -224,13 +226,32 @@ static void label(struct mc_wire *w, mc_graph *g, mc_node *n)
     mc_wire_text(w, &text);
     mc_wire_text(w, &of);
     const bool gradient = mc_wire_bool(w, have && have->gradient);
+    const bool differentiated = mc_wire_bool(w, have && have->differentiated);
     if (w->reading && mc_wire_good(w)) {
         n->label = mc_label_of(g, text, of, gradient);
+        if (differentiated) { /* by a gradient whose nodes may be in no step */
+            mc_label_of(g, text, NULL, true);
+        }
+    }
+}
+
+/* The user's line, for messages.  *file: that of the node before, which it is seldom another one than. */
+static void place(struct mc_wire *w, mc_node *n, const char **file)
+{
+    const char *last = *file ? *file : "", *own = w->reading ? NULL : n->file;
+    if (mc_wire_bool(w, strcmp(own ? own : "", last) != 0)) {
+        mc_wire_text(w, &own);
+        *file = own;
+    }
+    const int line = mc_wire_int(w, w->reading ? 0 : n->line, INT32_MIN, INT32_MAX);
+    if (w->reading && mc_wire_good(w)) {
+        n->file = *file;
+        n->line = line;
     }
 }
 
 static void node(struct mc_wire *w, mc_graph *g, const struct mc_bundle_shared *s,
-                 const struct mc_bundle_nodes *before, mc_node **at)
+                 const struct mc_bundle_nodes *before, const char **file, mc_node **at)
 {
     const size_t had = g->nodes.n;
     mc_node *n = w->reading ? NULL : *at;
@@ -249,11 +270,30 @@ static void node(struct mc_wire *w, mc_graph *g, const struct mc_bundle_shared *
     mc_wire_text(w, &name);
     if (mc_wire_good(w)) {
         label(w, g, n);
+        place(w, n, file);
     }
     if (w->reading && mc_wire_good(w)) {
         n->name = n->name || !name ? n->name : mc_arena_str(&g->arena, name, strlen(name));
         w->status = name && !n->name ? MC_EMEMORY : w->status;
         *at = n;
+    }
+}
+
+/* Kernels were compiled for the types that nodes had: those that are inferred now must be the same. */
+static void types(struct mc_wire *w, const struct mc_bundle_nodes *nodes)
+{
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < nodes->n && mc_wire_good(w); i++) {
+        for (int k = 0; k < nodes->at[i]->nout; k++) {
+            const struct mc_type *t = &nodes->at[i]->types[k];
+            sum = mc_hash_mix(mc_hash_mix(sum, (uint64_t)t->dtype), (uint64_t)t->rank);
+            sum = mc_hash(t->dims, (size_t)t->rank * sizeof *t->dims, sum);
+        }
+    }
+    const uint64_t here = sum;
+    mc_wire_bytes(w, &sum, sizeof sum);
+    if (w->reading && mc_wire_good(w) && sum != here) {
+        mc_wire_fail(w, "a node has another type than before");
     }
 }
 
@@ -263,8 +303,10 @@ void mc_wire_nodes(struct mc_wire *w, mc_graph *g, const struct mc_bundle_shared
     mc_wire_number(w, &nodes->n, 0, INT32_MAX);
     nodes->at = mc_wire_list(w, nodes->at, nodes->n, sizeof *nodes->at);
     struct mc_bundle_nodes before = *nodes;
+    const char *file = NULL;
     for (int64_t i = 0; i < nodes->n && mc_wire_good(w); i++) {
         before.n = i;
-        node(w, g, s, &before, &nodes->at[i]);
+        node(w, g, s, &before, &file, &nodes->at[i]);
     }
+    types(w, nodes);
 }

@@ -21,42 +21,42 @@ static const struct mc_op *scalar_op(struct mc_wire *w, const struct mc_op *have
 
 static void kernel_value(struct mc_wire *w, struct mc_kval *v, int number, int64_t operands)
 {
-    v->kind = (enum mc_kind_of_value)mc_wire_int(w, (int)v->kind, K_LOAD, K_CHECK);
-    v->dtype = (mc_dtype)mc_wire_int(w, (int)v->dtype, 0, MC_NDTYPE - 1);
-    v->acc = (mc_dtype)mc_wire_int(w, (int)v->acc, 0, MC_NDTYPE - 1);
-    v->narg = mc_wire_int(w, v->narg, 0, (int)NELEM(v->arg));
+    MC_WIRE_INT(w, v->kind, K_LOAD, K_CHECK);
+    MC_WIRE_INT(w, v->dtype, 0, MC_NDTYPE - 1);
+    MC_WIRE_INT(w, v->acc, 0, MC_NDTYPE - 1);
+    MC_WIRE_INT(w, v->narg, 0, (int)NELEM(v->arg));
     for (int i = 0; i < v->narg && mc_wire_good(w); i++) {
-        v->arg[i] = mc_wire_int(w, v->arg[i], 0, number - 1);
+        MC_WIRE_INT(w, v->arg[i], 0, number - 1);
     }
     if (v->kind == K_OP || v->kind == K_REDUCE) {
-        v->op = scalar_op(w, v->op, v->narg, v->kind == K_REDUCE);
+        MC_WIRE_FIELD(w, v->op, scalar_op(w, v->op, v->narg, v->kind == K_REDUCE));
     }
     if (v->kind == K_LOAD || v->kind == K_INDEX) {
-        v->operand = mc_wire_int(w, v->operand, 0, operands - 1);
+        MC_WIRE_INT(w, v->operand, 0, operands - 1);
     }
-    v->varies = (unsigned)mc_wire_int(w, (int)v->varies, 0, (1 << MC_MAX_RANK) - 1);
+    MC_WIRE_INT(w, v->varies, 0, (1 << MC_MAX_RANK) - 1);
     mc_wire_bytes(w, v->bits, sizeof v->bits);
 }
 
 static void kernel_operand(struct mc_wire *w, struct mc_koperand *o, int64_t values)
 {
-    o->dtype = (mc_dtype)mc_wire_int(w, (int)o->dtype, 0, MC_NDTYPE - 1);
-    o->varies = (unsigned)mc_wire_int(w, (int)o->varies, 0, (1 << MC_MAX_RANK) - 1);
-    o->dst = mc_wire_bool(w, o->dst);
-    o->column_sums = mc_wire_bool(w, o->column_sums);
-    o->index = mc_wire_bool(w, o->index);
+    MC_WIRE_INT(w, o->dtype, 0, MC_NDTYPE - 1);
+    MC_WIRE_INT(w, o->varies, 0, (1 << MC_MAX_RANK) - 1);
+    MC_WIRE_BOOL(w, o->dst);
+    MC_WIRE_BOOL(w, o->column_sums);
+    MC_WIRE_BOOL(w, o->index);
     if (o->dst) {
-        o->val = mc_wire_int(w, o->val, 0, values - 1);
+        MC_WIRE_INT(w, o->val, 0, values - 1);
     }
 }
 
 static void kernel(struct mc_wire *w, struct mc_kernel *k)
 {
     mc_wire_bytes(w, k->name, sizeof k->name);
-    k->rank = mc_wire_int(w, k->rank, 0, MC_MAX_RANK);
-    k->reduced = (unsigned)mc_wire_int(w, (int)k->reduced, 0, (1 << MC_MAX_RANK) - 1);
-    k->exact = mc_wire_bool(w, k->exact);
-    k->lanes = mc_wire_bool(w, k->lanes);
+    MC_WIRE_INT(w, k->rank, 0, MC_MAX_RANK);
+    MC_WIRE_INT(w, k->reduced, 0, (1 << MC_MAX_RANK) - 1);
+    MC_WIRE_BOOL(w, k->exact);
+    MC_WIRE_BOOL(w, k->lanes);
     const bool bounded = mc_wire_bool(w, k->bounded);
     const int values = mc_wire_int(w, (int)k->val.n, 0, INT32_MAX);
     const int operands = mc_wire_int(w, (int)k->operand.n, 0, MOST_OPERANDS);
@@ -91,13 +91,13 @@ static void kernel(struct mc_wire *w, struct mc_kernel *k)
 static void value(struct mc_wire *w, struct mc_value *v, int number, const struct mc_bundle_nodes *nodes,
                   const struct mc_program *p, int64_t steps)
 {
-    v->kind = (enum mc_value_kind)mc_wire_int(w, (int)v->kind, VALUE_INPUT, VALUE_VIEW);
+    MC_WIRE_INT(w, v->kind, VALUE_INPUT, VALUE_VIEW);
     mc_wire_node(w, nodes, &v->node);
-    v->step = mc_wire_int(w, v->step, -1, steps - 1);
-    v->view_of = mc_wire_int(w, v->view_of, v->kind == VALUE_VIEW ? 0 : -1, number - 1);
-    v->last = mc_wire_int(w, v->last, -1, INT_MAX);
-    v->input = mc_wire_int(w, v->input, v->kind == VALUE_INPUT ? 0 : -1, p->ninput - 1);
-    v->is_output = mc_wire_bool(w, v->is_output);
+    MC_WIRE_INT(w, v->step, -1, steps - 1);
+    MC_WIRE_INT(w, v->view_of, v->kind == VALUE_VIEW ? 0 : -1, number - 1);
+    MC_WIRE_INT(w, v->last, -1, INT_MAX);
+    MC_WIRE_INT(w, v->input, v->kind == VALUE_INPUT ? 0 : -1, p->ninput - 1);
+    MC_WIRE_BOOL(w, v->is_output);
     if (w->reading && mc_wire_good(w) &&
         ((v->kind == VALUE_CONST && !v->node->value) || (v->kind == VALUE_SHARED && !v->node->shared))) {
         mc_wire_fail(w, "a value is of another kind than its node");
@@ -106,35 +106,35 @@ static void value(struct mc_wire *w, struct mc_value *v, int number, const struc
 
 static void numbers(struct mc_wire *w, int **at, int *n, int64_t least, int64_t most)
 {
-    *n = mc_wire_int(w, *n, 0, INT32_MAX);
-    *at = mc_wire_list(w, *at, *n, sizeof **at);
+    MC_WIRE_INT(w, *n, 0, INT32_MAX);
+    MC_WIRE_LIST(w, *at, *n);
     for (int i = 0; i < *n && mc_wire_good(w); i++) {
-        (*at)[i] = mc_wire_int(w, (*at)[i], least, most);
+        MC_WIRE_INT(w, (*at)[i], least, most);
     }
 }
 
 static void epilogue(struct mc_wire *w, struct mc_epilogue *e, int64_t values)
 {
-    e->known = mc_wire_bool(w, e->known);
+    MC_WIRE_BOOL(w, e->known);
     if (!e->known) {
         return;
     }
-    e->act = (enum mc_act)mc_wire_int(w, (int)e->act, 0, ACT_SWISH);
-    e->nterm = mc_wire_int(w, e->nterm, 0, EPILOGUE_TERMS);
+    MC_WIRE_INT(w, e->act, 0, ACT_SWISH);
+    MC_WIRE_INT(w, e->nterm, 0, EPILOGUE_TERMS);
     for (int i = 0; i < e->nterm; i++) {
-        e->term[i] = mc_wire_int(w, e->term[i], 0, values - 1);
+        MC_WIRE_INT(w, e->term[i], 0, values - 1);
     }
-    e->result = mc_wire_int(w, e->result, 0, values - 1);
-    e->cast = (mc_dtype)mc_wire_int(w, (int)e->cast, 0, MC_NDTYPE - 1);
+    MC_WIRE_INT(w, e->result, 0, values - 1);
+    MC_WIRE_INT(w, e->cast, 0, MC_NDTYPE - 1);
 }
 
 static void step(struct mc_wire *w, struct mc_step *s, int number, const struct mc_bundle_nodes *nodes,
                  int64_t values)
 {
     int operands = s->kernel ? (int)s->kernel->operand.n : 0;
-    s->kind = (enum mc_step_kind)mc_wire_int(w, (int)s->kind, STEP_KERNEL, STEP_HOST);
-    s->nnode = mc_wire_int(w, s->nnode, 1, INT32_MAX);
-    s->node = mc_wire_list(w, s->node, s->nnode, sizeof *s->node);
+    MC_WIRE_INT(w, s->kind, STEP_KERNEL, STEP_HOST);
+    MC_WIRE_INT(w, s->nnode, 1, INT32_MAX);
+    MC_WIRE_LIST(w, s->node, s->nnode);
     for (int i = 0; i < s->nnode && mc_wire_good(w); i++) {
         mc_wire_node(w, nodes, &s->node[i]);
     }
@@ -151,12 +151,12 @@ static void step(struct mc_wire *w, struct mc_step *s, int number, const struct 
     }
     numbers(w, &s->src, &s->nsrc, 0, values - 1);
     numbers(w, &s->dst, &s->ndst, 0, values - 1);
-    s->product = mc_wire_int(w, s->product, -1, operands - 1);
+    MC_WIRE_INT(w, s->product, -1, operands - 1);
     if (mc_wire_bool(w, s->heavy)) {
         mc_wire_node(w, nodes, &s->heavy);
     }
     epilogue(w, &s->epilogue, values);
-    s->before = mc_wire_int(w, s->before, -1, number - 1);
+    MC_WIRE_INT(w, s->before, -1, number - 1);
     mc_wire_text(w, &s->reason);
     if (w->reading && mc_wire_good(w) &&
         (!s->reason || (s->kind == STEP_KERNEL && !s->kernel) ||
@@ -217,15 +217,15 @@ static bool collect(const struct mc_program *p, struct mc_bundle_nodes *nodes)
 static void lists(struct mc_wire *w, struct mc_program *p, const struct mc_bundle_shared *s,
                   const struct mc_bundle_nodes *nodes, int64_t values)
 {
-    p->input = mc_wire_list(w, p->input, p->ninput, sizeof *p->input);
-    p->key_input = mc_wire_list(w, p->key_input, p->ninput, sizeof *p->key_input);
+    MC_WIRE_LIST(w, p->input, p->ninput);
+    MC_WIRE_LIST(w, p->key_input, p->ninput);
     for (int i = 0; i < p->ninput && mc_wire_good(w); i++) {
         mc_wire_node(w, nodes, &p->input[i]);
-        p->key_input[i] = mc_wire_bool(w, p->key_input[i]);
+        MC_WIRE_BOOL(w, p->key_input[i]);
     }
     numbers(w, &p->output, &p->noutput, 0, values - 1);
     numbers(w, &p->update, &p->nupdate, 0, values - 1);
-    p->shared = mc_wire_list(w, p->shared, p->nupdate, sizeof(struct mc_shared *));
+    MC_WIRE_LIST(w, p->shared, p->nupdate);
     for (int i = 0; i < p->nupdate && mc_wire_good(w); i++) {
         int at = 0;
         while (!w->reading && s->at[at] != p->shared[i]) {
@@ -247,7 +247,7 @@ void mc_wire_program(struct mc_wire *w, struct mc_program *p, const struct mc_bu
     mc_wire_nodes(w, p->graph, s, &nodes);
     const int values = mc_wire_int(w, (int)p->value.n, 0, INT32_MAX);
     const int steps = mc_wire_int(w, (int)p->step.n, 0, INT32_MAX);
-    p->ninput = mc_wire_int(w, p->ninput, 0, INT32_MAX);
+    MC_WIRE_INT(w, p->ninput, 0, INT32_MAX);
     if (w->reading && mc_wire_good(w)) {
         if (values > w->end - w->at || steps > w->end - w->at) {
             mc_wire_fail(w, "a list is longer than the file");
@@ -270,9 +270,9 @@ void mc_wire_program(struct mc_wire *w, struct mc_program *p, const struct mc_bu
     if (mc_wire_good(w)) {
         lists(w, p, s, &nodes, values);
     }
-    p->dynamic = mc_wire_bool(w, p->dynamic);
-    p->last_check = mc_wire_int(w, p->last_check, -1, steps - 1);
-    p->nkernel = mc_wire_int(w, p->nkernel, 0, INT32_MAX);
+    MC_WIRE_BOOL(w, p->dynamic);
+    MC_WIRE_INT(w, p->last_check, -1, steps - 1);
+    MC_WIRE_INT(w, p->nkernel, 0, INT32_MAX);
     if (w->reading && mc_wire_good(w)) {
         find_values(w, p);
     }

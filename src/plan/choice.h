@@ -21,6 +21,9 @@ struct mc_choice {
     size_t able;
     struct mc_str why; /* why candidates could not be planned */
     int64_t mode;      /* enum mc_plan_mode; a flag of the family may have set it */
+    /* the solver is a chosen one: it was timed as a whole, so children that are not listed as chosen are
+     * selected by estimate */
+    bool chosen;
 };
 
 /* ---- planner.c ---- */

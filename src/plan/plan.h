@@ -20,14 +20,14 @@
 struct mc_plan;
 struct mc_site;
 enum mc_plan_mode { PLAN_ESTIMATE, PLAN_MEASURE, PLAN_EXHAUSTIVE };     /* in the order of the flag's words */
-/* How a plan is to be made.  mc_plan_options_of reads the flags once, when a shape is planned.  From there
- * the options are passed on: a solver gives the options of its problem to the problems of its children. */
 /* Solvers that were chosen before, on this processor and for as many threads: sorted by key.  A bundle has
  * such a list. */
 struct mc_chosen {
     struct mc_chosen_solver { const char *key, *solver; double seconds; } * at;
     size_t n;
 };
+/* How a plan is to be made.  mc_plan_options_of reads the flags once, when a shape is planned.  From there
+ * the options are passed on: a solver gives the options of its problem to the problems of its children. */
 struct mc_plan_options {
     enum mc_plan_mode mode;         /* the flag plan */
     /* How many solvers around this problem are still being selected.  The planner adds one for each.  Each

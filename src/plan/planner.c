@@ -80,6 +80,7 @@ struct mc_plan *mc_choice_plan(struct mc_choice *c, const struct mc_solver *s)
     struct mc_plan_options options = c->problem->options;
     options.depth++;
     options.solver_mode = (enum mc_plan_mode)c->mode;
+    options.mode = c->chosen ? PLAN_ESTIMATE : options.mode;
     struct mc_plan *plan = mc_plan_under(c->problem, s, &options);
     if (!plan) {
         mc_str_addf(&c->why, "; %s failed: %s", s->name, mc_last_error());
@@ -209,7 +210,10 @@ static const struct mc_chosen_solver *listed(const struct mc_choice *c)
 static struct mc_plan *chosen_before(struct mc_choice *c)
 {
     const struct mc_chosen_solver *one = listed(c);
-    return one ? measured_before(c, one->solver, one->seconds) : NULL;
+    c->chosen = one != NULL;
+    struct mc_plan *plan = one ? measured_before(c, one->solver, one->seconds) : NULL;
+    c->chosen = false;
+    return plan;
 }
 
 static void remember(const struct mc_choice *c, const struct mc_plan *plan)

@@ -65,6 +65,7 @@ static void reduce_loop(struct print *p, const struct section *x)
     mc_str_add(&clauses, p->k->bounded ? " reduction(|:beyond)" : "");
     mc_str_add(p->out, "\n");
     mc_str_addf(p->out, p->d->reduce_loop, clauses.s ? clauses.s : "");
+    p->out->bad |= clauses.bad;
     mc_str_free(&clauses);
     mc_str_addf(p->out, "for (i64 j = %s; j < %s; j++) { ", x->f, x->e);
     mc_print_body(p, true, "");

@@ -147,7 +147,7 @@ bool mc_math_bounded(const char *code, mc_dtype d)
     return false;
 }
 
-/* ---- modes and traces, which only a compiled function has ---- */
+/* ---- modes and traces ---- */
 
 mc_status mc_debug_rewrites(const struct mc_function *f)
 {
@@ -165,6 +165,12 @@ mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *t
     (void)tol;
     absent("mode DEBUG");
     return NULL;
+}
+
+mc_status mc_trace_open(bool *on)
+{
+    *on = false;
+    return *mc_flag_text(FLAG_trace) ? absent("traces") : MC_OK;
 }
 
 void mc_trace_call(const struct mc_function *f, double from, double seconds)

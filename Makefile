@@ -118,7 +118,7 @@ test-random: all ## SECONDS=15 of random programs against NumPy; ARGS="--seed 7"
 	$(venv)
 	@$(random) --seconds $${SECONDS:-15} $(ARGS)
 
-test-defects: all ## ARGS="--rows sum": puts known defects back, one at a time: does the generator of random programs find them?
+test-defects: all ## ARGS="--rows sum": puts known defects back, one at a time: do random programs and exports find them?
 	$(venv)
 	@$(python) tests/defects.py $(ARGS)
 

@@ -145,10 +145,14 @@ def peak(d):
                      f"tanh({x}) * {x}", f"{x} * {d.meets(a).name} + {x}", f"exp(-abs({x})) * 0.7", chain(d)))
     if y is None or y.rank == 0 or not y.real:
         return None
+    row = k if y.rank == a.rank else 0
     k = k if y.rank == a.rank and d.coin() else d.axis(y)
     most = d.any("max", "max", "min")
     same = f"{y.name} == {most}({y.name}, axis={k}, keepdims=True)"
-    return d.any(f"any({same}, axis={k})", f"any({same}, axis={d.axis(y)})", same, f"where({same}, {y.name}, 0.0)", f"{most}({y.name}, axis={k})")
+    there = f"where({same}, {y.name}, 0.0)"
+    # a sum along the axis of the quotient is a kernel of rows, which may divide by a row otherwise than the maximum's kernel
+    return d.any(f"any({same}, axis={k})", f"any({same}, axis={d.axis(y)})", same, there, f"{most}({y.name}, axis={k})",
+                 f"sum({there}, axis={row})", f"sum({there}, axis={row})")
 
 
 def own(d):

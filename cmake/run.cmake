@@ -9,7 +9,7 @@ set(run ${sources})
 foreach(without
         nn/ export/ inspect/ grad/ rewrite/ lower/ render/ compile/ .*cuda/ heavy/portable/ .*/portable[.]c
         "graph/(lex|parse[a-z_]*|primary|statement|svg|picture|layout|replace)[.]c"
-        "op/(families|formula|call|prototype|conv_names|conv_convnet|pool_names|norm_batch|image)[.]c"
+        "op/(families|formula|scan_make|scan_grad|call|prototype|conv_names|conv_convnet|pool_names|norm_batch|image)[.]c"
         "exec/(kernels|remote|tolerance|cpu/(compile_kernels|custom|describe))[.]c"
         "device/cpu/(cc|compile_job|process)[.]c" "heavy/pool/print[a-z_]*[.]c")
     list(FILTER run EXCLUDE REGEX "/src/${without}")

@@ -354,6 +354,31 @@ MC_API mc_status mc_verify_grad(mc_node *f, int n, mc_node *const *wrt, mc_array
 MC_API mc_status mc_verify_grad_given(mc_node *f, int n, mc_node *const *wrt, mc_array *const *at, int ngiven,
                                       mc_node *const *given, mc_array *const *value, double *worst);
 
+/* -------------------------------------------------------------------------------- loops ---- */
+
+/* A loop over a body of your own nodes, which is compiled once.  In the body, mc_scan_element(x) stands for
+ * x[t] at step t, and mc_scan_state(initial) for a state before the step:
+ *     mc_node *x = mc_scan_element(xs), *h = mc_scan_state(h0);
+ *     mc_node *next = mc_tanh(mc_formula(...));
+ *     mc_node *hs = mc_item(mc_scan(g, &(mc_scan_spec){ .element = &x, .nelement = 1, .state = &h,
+ *                                                       .next = &next, .nstate = 1 }), 0);
+ * Nodes that depend on no element and no state are computed once, before the loop.  Random numbers that are
+ * drawn after the first element or state was made are new ones in every step. */
+MC_API mc_node *mc_scan_element(mc_node *sequence); /* an element along axis 0 */
+MC_API mc_node *mc_scan_state(mc_node *initial);    /* a state, which has this value before the first step */
+
+typedef struct mc_scan_spec { /* a loop; fields that are left out are 0 or NULL */
+    mc_node *steps;                       /* an integer scalar; NULL: the length of the first sequence */
+    mc_node *const *element; int nelement;
+    mc_node *const *state, *const *next; int nstate; /* next[i]: state[i] after the step */
+    mc_node *const *collect; int ncollect;           /* values of every step */
+    mc_node *until;                       /* a bool scalar: this step is the last; NULL: all steps are made */
+    int backwards;                        /* elements are read from the last to the first */
+} mc_scan_spec;
+/* The loop's results as a tuple for mc_item: for each state its values after every step, along a new axis 0;
+ * then the collected values, in the same way; then for each state its value after the last step. */
+MC_API mc_node *mc_scan(mc_graph *g, const mc_scan_spec *spec);
+
 /* ----------------------------------------------------------------------------- rewrites ---- */
 
 /* Adds a rule of your own, beside the built-in ones, for functions that are compiled from g afterwards:

@@ -278,7 +278,7 @@ MC_API mc_node *mc_all(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
  * abs(x) ** ord; inf: the largest magnitude, -inf: the smallest, 0: the number of nonzero elements */
 MC_API mc_node *mc_norm(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
-/* ------------------------------------------------------------------------------- Scans ---- */
+/* --------------------------------------------------------------------- Cumulative sums ---- */
 
 /* cumsum(x, axis=None:int): cumulative sum along an axis; with axis=None of flattened x */
 MC_API mc_node *mc_cumsum(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);

@@ -343,6 +343,9 @@ static void function(struct mc_wire *w, mc_function **at, struct mc_code_unit *u
     if (u->mode == MODE_DEBUG) {
         mc_wire_fail(w, "its mode is DEBUG");
     }
+    if (f && f->loop) {
+        mc_wire_fail(w, "it has a loop");
+    }
     mc_wire_program(w, &u->program, s);
     const char *text = u->text;
     mc_wire_text(w, &text);

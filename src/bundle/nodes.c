@@ -124,7 +124,7 @@ static void attribute(struct mc_wire *w, struct mc_attr *a, const struct mc_para
     /* ops read these without a test */
     const bool one = p->kind == ATTR_INT || p->kind == ATTR_BOOL || p->kind == ATTR_DTYPE;
     if (w->reading && !a->none &&
-        ((one && a->n != 1) || (p->kind == ATTR_TEXT && !a->text) ||
+        ((one && a->n != 1) || ((p->kind == ATTR_TEXT || p->kind == ATTR_BODY) && !a->text) ||
          (p->kind == ATTR_DTYPE && a->n == 1 && a->ints && (uint64_t)a->ints[0] >= MC_NDTYPE))) {
         mc_wire_fail(w, "an attribute has no value");
     }

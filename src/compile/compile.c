@@ -6,12 +6,14 @@
 
 static mc_status find_device(struct compiling *c);
 static mc_status copy_graph(struct compiling *c);
+static mc_status simplify_loops(struct compiling *c);
 static mc_status rewrite(struct compiling *c);
 static mc_status layout(struct compiling *c);
 static mc_status keep_text(struct compiling *c);
 static mc_status lower(struct compiling *c);
 static mc_status describe(struct compiling *c);
 static mc_status kernels(struct compiling *c);
+static mc_status loops(struct compiling *c);
 static mc_status make_function(struct compiling *c);
 
 static const struct { const char *name; mc_status (*run)(struct compiling *c); } passes[] = {
@@ -23,12 +25,14 @@ static const struct { const char *name; mc_status (*run)(struct compiling *c); }
     { "unused inputs",   mc_spec_unused },
     { "device",          find_device },
     { "copy",            copy_graph },       /* from here on the user's graph is not changed */
+    { "simplify loops",  simplify_loops },
     { "rewrite",         rewrite },
     { "layout",          layout },
     { "text",            keep_text },
     { "lower",           lower },
     { "describe",        describe },
     { "kernels",         kernels },
+    { "loops",           loops },
     { "function",        make_function },
 };
 
@@ -137,6 +141,19 @@ static mc_status copy_graph(struct compiling *c)
 }
 
 /* ---- passes over the results: outputs, then updates ---- */
+
+static mc_status simplify_loops(struct compiling *c)
+{
+    size_t n;
+    mc_node **all = mc_spec_results(c, &n);
+    const bool whole = c->mode != MODE_FAST_COMPILE && !mc_stage_off("loops", c->spec->excluding);
+    mc_status s = all ? mc_loops_simplify(c->g, (int)n, all, whole) : MC_EMEMORY;
+    if (s == MC_OK) {
+        mc_spec_put_results(c, all);
+    }
+    mc_free(all);
+    return s;
+}
 
 static mc_status rewrite(struct compiling *c)
 {
@@ -275,6 +292,55 @@ static mc_status kernels(struct compiling *c)
     TRY(describe(c));
     TRY(compile_kernels(c));
     return note_missing(c);
+}
+
+/* ---- loops ---- */
+
+/* Compiles the body of a loop as a function over nodes.  The body itself does not change: the pipeline reads
+ * a copy.  given: the number of inputs that change from step to step.  *unit NULL: sizes depend on data, and
+ * the reference computes the loop. */
+static mc_status loop(struct compiling *c, const struct mc_body *b, int given, struct mc_code_unit **unit)
+{
+    for (int i = 0; i < given; i++) {
+        if (b->key[i]) {
+            return MC_OK;
+        }
+    }
+    const struct mc_body *own = mc_body_make(b->graph, b->nin, b->in, b->nout, b->out);
+    if (!own) {
+        return mc_last_status();
+    }
+    const mc_spec spec = { .name = "scan", .input = own->in, .ninput = own->nin, .output = own->out, .noutput = own->nout,
+                           .mode = modes[c->mode], .including = c->spec->including, .excluding = c->spec->excluding,
+                           .on_unused = "ignore", .no_default_updates = 1, .threads = c->spec->threads };
+    mc_function *f = mc_compile_at(own->graph, &spec, NULL, 0);
+    mc_status s = f ? MC_OK : mc_last_status();
+    if (f && !f->code->program.dynamic) {
+        *unit = f->code;
+        atomic_fetch_add(&f->code->refs, 1);
+    }
+    mc_function_free(f);
+    mc_body_unref(own);
+    mc_here(c->file, c->line);
+    return s;
+}
+
+/* leaves: a code unit for each loop whose body the backend can compile */
+static mc_status loops(struct compiling *c)
+{
+    const struct mc_program *p = &c->code->program;
+    for (size_t i = 0; i < p->step.n && c->code->backend->loops; i++) {
+        const struct mc_step *st = &p->step.at[i];
+        if (st->kind != STEP_HOST || st->node[0]->op->form != FORM_LOOP) {
+            continue;
+        }
+        c->code->loop = c->code->loop ? c->code->loop
+                                      : mc_calloc(p->step.n + 1, sizeof *c->code->loop, "compile");
+        const struct mc_attr *a = st->node[0]->attr;
+        const int given = (int)(a[LOOP_SEQUENCES].ints[0] + a[LOOP_STATES].ints[0]);
+        TRY(c->code->loop ? loop(c, a[LOOP_BODY].body, given, &c->code->loop[i]) : MC_EMEMORY);
+    }
+    return MC_OK;
 }
 
 /* ---- the function ---- */

@@ -61,7 +61,16 @@ mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int th
     f->time = mc_calloc(p->step.n + 1, sizeof *f->time, "function");
     f->threads = mc_step_threads(threads);
     f->profile = profile;
-    mc_status s = f->name && f->input && f->output && f->ptr && f->arg && f->result && f->borrowed && f->time
+    f->loop = code->loop ? mc_calloc(p->step.n + 1, sizeof *f->loop, "function") : NULL;
+    for (size_t i = 0; f->loop && i < p->step.n; i++) {
+        f->loop[i] = code->loop[i] ? mc_function_new(code->loop[i], "scan", threads, false) : NULL;
+        if (code->loop[i] && !f->loop[i]) {
+            mc_function_free(f);
+            return NULL;
+        }
+    }
+    mc_status s = f->name && (f->loop || !code->loop) && f->input && f->output && f->ptr && f->arg &&
+                          f->result && f->borrowed && f->time
                       ? collect_shared(f)
                       : MC_EMEMORY;
     nkey += (size_t)f->nshared * 2 * MC_MAX_RANK;
@@ -86,6 +95,11 @@ void mc_code_unit_drop_steps(struct mc_code_unit *u)
     if (u->backend && u->backend->drop_kernels) {
         u->backend->drop_kernels(u);
     }
+    for (int i = 0; u->loop && i < u->nstep; i++) {
+        mc_code_unit_unref(u->loop[i]);
+    }
+    mc_free(u->loop);
+    u->loop = NULL;
     mc_free(u->words);
     mc_free(u->source);
     mc_program_free(&u->program);
@@ -128,6 +142,10 @@ void mc_function_free(mc_function *f)
         mc_shape_plan_free(f, f->plans);
         f->plans = next;
     }
+    for (size_t i = 0; f->loop && i < f->code->program.step.n; i++) {
+        mc_function_free(f->loop[i]);
+    }
+    mc_free(f->loop);
     for (int i = 0; f->input && i < f->code->program.ninput; i++) {
         mc_free(f->input[i].name);
         mc_array_unref(&f->input[i].dflt);

@@ -42,6 +42,7 @@ struct mc_backend {
      * from the cache. has_compiler: the compiler works, which is tried once.  NULL: always. */
     bool (*may_compile)(void), (*has_compiler)(void);
     const char *(*compiler_missing)(void); /* why no compiler was found, and what to do; "": there is one */
+    bool loops;                 /* bodies of loops are compiled; else the reference computes loops */
     bool in_place;              /* kernels can update shared variables in place */
     bool dense_inputs;          /* inputs must be contiguous */
     const char *language;       /* of the kernels: "C" */

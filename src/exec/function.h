@@ -46,6 +46,8 @@ struct mc_code_unit {           /* shared by copies of a function; counted */
     VEC(struct mc_rewritten) rewritten; /* MODE_DEBUG: what rules replaced */
     VEC(struct mc_twin) twin;   /* MODE_DEBUG: float64 twins of inputs and shared variables */
     struct mc_step_words *words; /* by step */
+    /* by step: the body of a loop; NULL: it has none, or the reference computes it.  Or NULL: no loops */
+    struct mc_code_unit **loop;
     const struct mc_chosen *chosen; /* solvers that a bundle lists, in the program's arena; or NULL */
     char *warning;              /* what slows the function down that could be avoided; NULL: nothing */
     const char **output_name;   /* the user's names of outputs; NULL: none */
@@ -126,6 +128,7 @@ struct mc_function {
     mc_array **borrowed;            /* by output: the view that was lent last */
     int threads;
     void *own;                  /* the backend's data */
+    struct mc_function **loop;  /* by step: the body of a loop; or NULL */
     bool profile, traced;       /* traced: profiled, and written to the file that the flag `trace` names */
     bool skip_updates;          /* calls of this copy make no updates */
     struct mc_step_time *time;

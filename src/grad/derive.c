@@ -116,7 +116,7 @@ static mc_node *by_formula(mc_node *n, const char *dx, mc_node *g)
 static mc_node *by_callback(mc_node *n, int wrt, mc_node *const *g)
 {
     const struct mc_custom *op = n->op->custom;
-    mc_node *out[16], *all[16];
+    mc_node *out[MC_MOST_RESULTS], *all[MC_MOST_RESULTS];
     for (int i = 0; i < n->nout; i++) {
         out[i] = mc_item(n, i);
         all[i] = g[i] || mc_is_error(out[i]) ? g[i] : mc_grad_zeros(out[i]);

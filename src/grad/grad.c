@@ -109,7 +109,7 @@ static mc_status propagate_expanded(struct sweep *s, mc_node *n, mc_node *const 
 
 static mc_status propagate(struct sweep *s, struct part *p)
 {
-    mc_node *n = p->node, *g[16] = { 0 };
+    mc_node *n = p->node, *g[MC_MOST_RESULTS] = { 0 };
     bool none = true, expand = n->op->formula && !n->op->grad;
     s->graph->label = n->label; /* label of the expansion of n */
     if (n->op->flags & OP_LEAF) {

@@ -27,7 +27,8 @@ enum mc_attr_kind {
     ATTR_INT, ATTR_BOOL, ATTR_REAL, ATTR_DTYPE, ATTR_TEXT,
     ATTR_INTS,     /* a list */
     ATTR_AXES,     /* None (all), one axis or a list; normalised to sorted non-negative by infer helpers */
-    ATTR_BORDER    /* a word, a number, a list, or a list of pairs, which is kept flat */
+    ATTR_BORDER,   /* a word, a number, a list, or a list of pairs, which is kept flat */
+    ATTR_BODY      /* the body of a loop, as text; mc_node_make finds the body */
 };
 struct mc_attr {
     enum mc_attr_kind kind;
@@ -36,6 +37,7 @@ struct mc_attr {
     int64_t *ints;
     double real;
     const char *text;
+    const struct mc_body *body; /* BODY: what the text says; the graph holds a reference */
 };
 bool mc_attr_equal(const struct mc_attr *a, const struct mc_attr *b);
 struct mc_param {          /* one parameter of an op, from its signature */
@@ -116,7 +118,8 @@ enum mc_op_form {
     FORM_UNBROADCAST,      /* x, whose axes of size 1 no longer broadcast */
     FORM_FORWARD,          /* x, with another gradient */
     FORM_SIZE, FORM_SHAPE, FORM_ALLOC, FORM_ARANGE,
-    FORM_CHECK             /* x; an error if an index is out of range */
+    FORM_CHECK,            /* x; an error if an index is out of range */
+    FORM_LOOP              /* attribute 0 is a body, which is computed again and again */
 };
 enum mc_typing {           /* the result dtype of a scalar op, from the dtypes of its inputs */
     TYPE_SAME,             /* promote */
@@ -129,6 +132,7 @@ enum mc_typing {           /* the result dtype of a scalar op, from the dtypes o
     TYPE_BITS,             /* integers and bool only */
     TYPE_INT64
 };
+enum { MC_MOST_RESULTS = 64 };  /* of one node */
 /* The arguments of an op while its type is inferred: when the node is made (sizes may be -1, values of
  * constants only) and again when a shape is planned (all sizes known, values that host code needs). */
 struct mc_infer {
@@ -140,7 +144,7 @@ struct mc_infer {
     mc_node *const *node;           /* the input nodes; NULL when planning */
     const struct mc_attr *attr;
     int nout;                       /* set by infer if it differs from op->nout */
-    struct mc_type out[16];
+    struct mc_type out[MC_MOST_RESULTS];
 };
 struct mc_op {
     const char *name;
@@ -203,6 +207,10 @@ struct mc_language {
     mc_node *(*expand)(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in,
                        const struct mc_attr *attr);
     void (*forget)(struct mc_op *op);                /* drops one reference to a user's op */
+    mc_status (*share)(mc_graph *to, const mc_graph *from); /* adds the users' ops of another graph */
+    /* a loop as one node; kept: by state, are its values at every step a result?  NULL: all */
+    mc_node *(*scan)(mc_graph *g, const mc_scan_spec *spec, const bool *kept);
+    const struct mc_body *(*read_body)(const mc_graph *of, const char *text); /* parse_body.c */
     /* for grad, Lop and Rop in formulas; all NULL: these words are errors in formulas of this graph */
     mc_status (*grads)(mc_node *cost, int n, mc_node *const *wrt, mc_node **grads, const mc_grad_spec *spec);
     mc_node *(*Lop)(mc_node *f, mc_node *wrt, mc_node *eval),
@@ -262,6 +270,7 @@ struct mc_graph {
     VEC(struct mc_shared *) shareds;
     VEC(struct mc_op *) custom;
     VEC(struct mc_default_update) defaults;
+    VEC(const struct mc_body *) bodies; /* of its loops */
     /* adjoints that were derived before (src/grad), so that another gradient of the same cost is cheap */
     struct mc_map sent;
     /* by a gradient's id: what it is the gradient of (src/grad/second_order.c) */
@@ -397,6 +406,39 @@ const struct mc_label *mc_label_gradient(const mc_node *n, int wrt);
 /* Gives the label to all nodes with id >= first that have none: nodes made in place of another one inherit
  * its label. */
 void mc_label_since(mc_graph *g, size_t first, const struct mc_label *label);
+/* body.c: the body of a loop: nodes of a graph of its own, from inputs to results.  It is closed: its leaves
+ * are its inputs and constants.  Equal texts are equal bodies.  It never changes, and it is counted: each
+ * graph with a loop over it holds a reference. */
+struct mc_body {
+    _Atomic int refs;
+    mc_graph *graph;
+    int nin, nout;
+    mc_node **in, **out;
+    bool *key;             /* by input: its value determines sizes in the body */
+    const char *text;      /* declarations of the inputs, statements, and "yield" with the results */
+};
+/* Copies what is between the nodes in[], which become the inputs, and out[].  Every leaf but constants must
+ * be among the inputs.  The caller owns the reference; NULL: error. */
+const struct mc_body *mc_body_make(mc_graph *from, int nin, mc_node *const *in, int nout,
+                                   mc_node *const *out);
+void mc_body_unref(const struct mc_body *b);
+/* Copies nodes of another graph: from[i] becomes to[i], what out[] needs is copied.  Replaces out[]. */
+mc_status mc_graph_copy(mc_graph *to, int n, mc_node *const *from, mc_node *const *into, int nout,
+                        mc_node **out);
+/* A loop's attributes: its body and the meaning of the body's inputs and results (src/op/scan.c). */
+enum { LOOP_BODY, LOOP_SEQUENCES, LOOP_STATES, LOOP_KEPT, LOOP_UNTIL, MC_LOOP_ATTRS };
+/* parse_body.c: as mc_body_make, from text; ops that are not in the table are those of the graph */
+const struct mc_body *mc_body_read(const mc_graph *of, const char *text);
+/* print.c: the text of a body */
+char *mc_body_text(const struct mc_body *b);
+/* Does the value of input i determine sizes of the result? */
+static inline bool mc_is_shape_arg(const mc_node *n, int i)
+{
+    if (n->op->form == FORM_LOOP) {
+        return i == 0 || n->attr[LOOP_BODY].body->key[i - 1];
+    }
+    return (i < 31 && n->op->shape_args >> i & 1) || (n->op->shape_args >> 31 && i >= 1);
+}
 /* replace.c: copies of the nodes of out, with from[i] replaced by to[i] */
 mc_status mc_graph_replace(mc_graph *g, int n, mc_node *const *from, mc_node *const *to, int nout,
                            mc_node **out);

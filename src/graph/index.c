@@ -373,24 +373,6 @@ mc_node *mc_index_update(mc_node *region, mc_node *y, bool set)
     return update_of(part->indexed, region, y, set);
 }
 
-mc_node *mc_index(mc_node *x, const char *index, ...)
-{
-    struct mc_str text = { 0 };
-    va_list ap;
-    if (!x || !index || mc_is_error(x)) {
-        return x && !index ? mc_node_fail(x->graph, MC_EARG, "index: the text is NULL") : x;
-    }
-    mc_str_add(&text, "x_[");
-    va_start(ap, index);
-    mc_str_addv(&text, index, ap);
-    va_end(ap);
-    mc_str_add(&text, "]");
-    mc_node *y = text.bad ? mc_node_fail(x->graph, MC_EMEMORY, "%s", mc_last_error())
-                          : mc_expr(x->graph, text.s, (struct mc_bind[]){ { "x_", x, NULL } }, 1);
-    mc_str_free(&text);
-    return y;
-}
-
 static mc_node *update(mc_node *region, mc_node *y, bool set)
 {
     mc_graph *g = mc_graph_of(2, (mc_node *[]){ region, y });

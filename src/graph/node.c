@@ -221,6 +221,37 @@ static mc_status infer_types(mc_graph *g, const struct mc_op *op, int nin, mc_no
     return s;
 }
 
+/* Finds the body of a loop's attribute in the graph, or reads it from the text.  false: error */
+static bool attach_body(mc_graph *g, struct mc_attr *attr)
+{
+    for (size_t i = 0; i < g->bodies.n; i++) {
+        const struct mc_body *b = g->bodies.at[i];
+        if (b == attr->body || (attr->text && strcmp(b->text, attr->text) == 0)) {
+            attr->body = b;
+            attr->text = b->text;
+            return true;
+        }
+    }
+    if (!attr->body && !attr->text) {
+        mc_fail(MC_EARG, "a loop needs a body");
+        return false;
+    }
+    const struct mc_body *b = attr->body ? attr->body : g->language->read_body(g, attr->text);
+    if (!b) {
+        return false;
+    }
+    if (attr->body) {
+        atomic_fetch_add(&((struct mc_body *)b)->refs, 1);
+    }
+    if (!VEC_PUSH(g->bodies, b)) {
+        mc_body_unref(b);
+        return false;
+    }
+    attr->body = b;
+    attr->text = b->text;
+    return true;
+}
+
 mc_node *mc_node_make(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in,
                       const struct mc_attr *attr)
 {
@@ -231,6 +262,14 @@ mc_node *mc_node_make(mc_graph *g, const struct mc_op *op, int nin, mc_node *con
     for (int i = 0; i < nin; i++) {
         if (mc_is_error(in[i])) {
             return g->error;
+        }
+    }
+    struct mc_attr loop[MC_LOOP_ATTRS];
+    if (op->form == FORM_LOOP) {
+        memcpy(loop, attr, sizeof loop);
+        attr = loop;
+        if (!attach_body(g, &loop[0])) {
+            return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
         }
     }
     if (infer_types(g, op, nin, in, attr, &q) < 0) {

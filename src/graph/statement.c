@@ -221,6 +221,24 @@ mc_node *mc_formulaf(mc_graph *g, const char *fmt, ...)
     return n;
 }
 
+mc_node *mc_index(mc_node *x, const char *index, ...)
+{
+    struct mc_str text = { 0 };
+    va_list ap;
+    if (!x || !index || mc_is_error(x)) {
+        return x && !index ? mc_node_fail(x->graph, MC_EARG, "index: the text is NULL") : x;
+    }
+    mc_str_add(&text, "x_[");
+    va_start(ap, index);
+    mc_str_addv(&text, index, ap);
+    va_end(ap);
+    mc_str_add(&text, "]");
+    mc_node *y = text.bad ? mc_node_fail(x->graph, MC_EMEMORY, "%s", mc_last_error())
+                          : mc_expr(x->graph, text.s, (struct mc_bind[]){ { "x_", x, NULL } }, 1);
+    mc_str_free(&text);
+    return y;
+}
+
 /* ---- lists in specs ---- */
 
 void mc_named_free(struct mc_named *v, int n)

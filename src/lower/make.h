@@ -29,7 +29,6 @@ static inline bool mc_is_heavy(const mc_node *n)
 }
 
 /* plan_time.c: nodes that are computed on the host at plan time */
-bool mc_is_shape_arg(const mc_node *n, int i); /* does input i determine sizes? */
 void mc_find_shape_work(struct make *m, mc_node *const *list, size_t count);
 void mc_find_required(struct make *m, mc_node *const *list, size_t count);
 /* order.c: the order in which groups run, and the nodes that must be stored */

@@ -55,7 +55,7 @@ mc_status mc_add_step(struct make *m, enum mc_step_kind kind, mc_node *n, const 
 {
     struct mc_program *p = m->p;
     VEC(int) src = { 0 };
-    int dst[16];
+    int dst[MC_MOST_RESULTS];
     struct mc_step s = {
         .kind = kind, .nnode = 1, .product = -1, .before = -1, .reason = reason, .ndst = n->nout
     };

@@ -75,7 +75,7 @@ mc_status mc_eval(int nfrom, mc_node *const *from, mc_array *const *value, int n
     size_t count = 0;
     mc_node **list = mc_graph_reach(nout, output, &count);
     size_t top = count ? (size_t)list[count - 1]->id + 1 : 1;
-    mc_array **at = mc_calloc(top, sizeof *at, "eval"), *(*tuple)[16] = NULL, **in = NULL;
+    mc_array **at = mc_calloc(top, sizeof *at, "eval"), *(*tuple)[MC_MOST_RESULTS] = NULL, **in = NULL;
     size_t widest = 1;
     for (size_t i = 0; i < count; i++) {
         widest = MC_MAX(widest, (size_t)list[i]->nin);
@@ -107,7 +107,7 @@ mc_status mc_eval(int nfrom, mc_node *const *from, mc_array *const *value, int n
         for (int k = 0; k < n->nin; k++) {
             in[k] = at[n->in[k]->id];
         }
-        mc_array *made[16] = { 0 };
+        mc_array *made[MC_MOST_RESULTS] = { 0 };
         s = mc_eval_node(n, in, made);
         if (s == MC_OK && n->nout > 1) {
             tuple = mc_calloc(1, sizeof *tuple, "eval");
@@ -131,7 +131,7 @@ mc_status mc_eval(int nfrom, mc_node *const *from, mc_array *const *value, int n
     }
     for (size_t i = 0; i < count && at; i++) {
         if (list[i]->nout > 1 && (tuple = mc_map_get(&tuples, list[i]->id, NULL))) {
-            for (int k = 0; k < 16; k++) {
+            for (int k = 0; k < MC_MOST_RESULTS; k++) {
                 mc_array_unref(&(*tuple)[k]);
             }
             mc_free(tuple);

@@ -41,7 +41,7 @@ const struct mc_op_family mc_op_families[] = {
       "`axis` is one axis, a list of axes, or None for all. With `keepdims=True` the axes stay, with size 1. "
       "For no elements `sum` is 0, `prod` is 1, `any` is False and `all` is True; `max`, `min`, `argmax` and "
       "`argmin` refuse them." },
-    { "Scans", mc_ops_running, .count = &mc_nops_running, .rules =
+    { "Cumulative sums", mc_ops_running, .count = &mc_nops_running, .rules =
       "The result has the shape of x; with `axis=None` x is flattened first. Small integers and bool become "
       "64-bit integers." },
     { "Slices", mc_ops_index, .count = &mc_nops_index },
@@ -90,5 +90,6 @@ const struct mc_op_family mc_op_families[] = {
     { "Effects", mc_ops_effect, .count = &mc_nops_effect, .rules =
       "The result is x, with its dtype and shape. What differs is the gradient, or something that happens "
       "when the function is called." },
+    { "Loops", mc_ops_scan, .count = &mc_nops_scan },
 };
 const int mc_nop_families = (int)NELEM(mc_op_families);

@@ -1,5 +1,5 @@
 /* table.c: all ops in one table. It is made at first use: signatures are parsed, names indexed. */
-#include "op/op.h"
+#include "op/loop.h"
 #include <stdlib.h>
 
 enum { MOST = 512 };
@@ -31,7 +31,7 @@ enum { MOST_FAMILIES = 32 };
 static int family_end[MOST_FAMILIES];
 
 const struct mc_language mc_op_language = {
-    .find = mc_op_find, .op = mc_op_at, .expand = mc_formula_expand, .forget = mc_custom_unref,
+    .find = mc_op_find, .op = mc_op_at, .expand = mc_formula_expand, .forget = mc_custom_unref, .share = mc_custom_share, .scan = mc_loop_of_nodes, .read_body = mc_body_read,
 };
 
 /* Makes the table at the first call. False: out of memory; the next caller tries again. */

@@ -11,7 +11,7 @@
 #include "heavy/conv/solver.h"
 #include "heavy/gemm/solver.h"
 #include "inspect/profile.h"
-#include "op/op.h"
+#include "op/loop.h"
 #include "render/math.h"
 
 static mc_status absent(const char *what)
@@ -38,6 +38,22 @@ mc_node *mc_call_op(mc_graph *g, const char *name, int nin, mc_node *const *in, 
     (void)attrs;
     absent("formulas");
     return g->error;
+}
+
+mc_node *mc_loop_of_nodes(mc_graph *g, const mc_scan_spec *spec, const bool *kept)
+{
+    (void)spec;
+    (void)kept;
+    absent("formulas");
+    return g->error;
+}
+
+const struct mc_body *mc_body_read(const mc_graph *of, const char *text)
+{
+    (void)of;
+    (void)text;
+    absent("formulas");
+    return NULL;
 }
 
 const struct mc_language *mc_formula_language;

@@ -23,6 +23,8 @@ void mc_shape_plan_release_arrays(const struct mc_function *f, struct mc_shape_p
 mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int step);
 /* the launch of one step, after addresses are known */
 mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step);
+/* loop.c: the executor of a loop with a compiled body */
+mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 /* memory.c */
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p);
 /* places workspaces, after their sizes are known */

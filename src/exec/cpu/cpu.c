@@ -137,7 +137,7 @@ static const struct mc_backend *itself(void)
 /* A failed check ends its step with an error, so error_wait and error_seen are not needed. */
 const struct mc_backend mc_backend_cpu = {
     .name = "cpu", .start = start, .describe = mc_cpu_describe,
-    .fuses = FUSE_COLUMN_SUMS, .epilogues = EPILOGUE_BLOCKS, .grows = itself,
+    .fuses = FUSE_COLUMN_SUMS, .loops = true, .epilogues = EPILOGUE_BLOCKS, .grows = itself,
     .may_compile = mc_cc_known, .has_compiler = mc_cc_present, .compiler_missing = mc_cc_missing,
     .language = "C", .lead = "\nvoid k", .head = "\nvoid %s(", .elsewhere = "",
     .product = mc_gemm_plan, .conv = mc_conv_plan, .pool = mc_pool_plan, .norm = mc_norm_plan,

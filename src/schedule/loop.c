@@ -1,0 +1,339 @@
+/* loop.c: the executor of a loop whose body is compiled: a function without a caller, whose steps are run
+ * again and again.  Values of the body keep their memory, except inputs and results: these lie in the loop's
+ * own inputs and results, at the place of the step.
+ *
+ * Invariant: a step of the loop allocates nothing and plans nothing. */
+#include "op/loop.h"
+#include "schedule/schedule.h"
+
+struct moving {             /* a value of the body that lies elsewhere in each step */
+    int value;
+    bool input;             /* in input `of`, else in result `of` */
+    int of;
+    int64_t offset;
+};
+struct port {               /* an input or a result of the body */
+    char *at;               /* where it is in this step */
+    int64_t stride;         /* bytes from step to step */
+    bool copied;            /* a result that the body does not store: copied after the step */
+};
+struct loop {
+    struct mc_exec exec;
+    struct mc_function *body;
+    struct mc_shape_plan *plan;
+    struct mc_loop l;
+    char *arena;            /* the body's values, then two buffers for each state that is not kept */
+    int64_t steps;
+    mc_array **arg;         /* what the body's inputs look like; their memory is that of the step */
+    struct port *in, *out;
+    struct moving *moving;
+    int nmoving;
+    int *run;               /* the steps that do something */
+    int nrun;
+    int64_t *bytes, *buffer; /* by state: its size; the offset of its buffers in the arena */
+};
+
+static void loop_free(struct mc_exec *e)
+{
+    struct loop *x = (struct loop *)e;
+    struct mc_device *d = x->body->code->device;
+    mc_shape_plan_free(x->body, x->plan);
+    d->ops->free(d, x->arena);
+    for (int i = 0; x->arg && i < x->l.body->nin; i++) {
+        mc_array_unref(&x->arg[i]);
+    }
+    mc_free(x->arg);
+    mc_free(x->in);
+    mc_free(x->out);
+    mc_free(x->moving);
+    mc_free(x->run);
+    mc_free(x->bytes);
+    mc_free(x->buffer);
+    mc_free(x);
+}
+
+/* ---- running ---- */
+
+static void place(const struct loop *x)
+{
+    char **ptr = x->body->ptr;
+    for (int i = 0; i < x->l.body->nin; i++) {
+        x->arg[i]->data = x->in[i].at;
+    }
+    for (int i = 0; i < x->nmoving; i++) {
+        const struct moving *m = &x->moving[i];
+        ptr[m->value] = (m->input ? x->in : x->out)[m->of].at + m->offset;
+    }
+}
+
+static mc_status run_body(const struct loop *x)
+{
+    struct mc_function *b = x->body;
+    for (int i = 0; i < x->nrun; i++) {
+        mc_status s = mc_step_run(b, x->plan, x->run[i]);
+        if (s < 0) {
+            return mc_step_error(b, x->run[i], s);
+        }
+    }
+    const struct mc_program *pr = &b->code->program;
+    for (int j = 0; j < pr->noutput; j++) {
+        const int v = pr->output[j];
+        if (x->out[j].copied) {
+            TRY(b->code->backend->copy(b, &x->plan->slot[v], b->ptr[v], x->out[j].at));
+        }
+    }
+    return MC_OK;
+}
+
+static int64_t rounded(int64_t n)
+{
+    return (n + 63) / 64 * 64;
+}
+
+/* Where state i is written by step t: in the result that keeps it, else in its buffers by turns. */
+static char *state_at(const struct loop *x, int i, int64_t t, char *all)
+{
+    return all ? all + t * x->bytes[i] : x->arena + x->buffer[i] + (t & 1) * rounded(x->bytes[i]);
+}
+
+static mc_status copy_state(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst)
+{
+    return src == dst || !dst ? MC_OK : f->code->backend->copy(f, from, src, dst);
+}
+
+static mc_status run_steps(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+                           struct loop *x)
+{
+    const struct mc_loop *l = &x->l;
+    const struct mc_program *pr = &x->body->code->program;
+    char *state[MC_MOST_STATES], *all[MC_MOST_STATES], first[8];
+    int64_t t = 0;
+    bool stop = false;
+    for (int i = 0; i < l->body->nin; i++) {
+        x->in[i].at = f->ptr[st->src[1 + i]];
+    }
+    for (int i = 0; i < l->nstate; i++) {
+        const int kept = mc_loop_kept_result(l, i), v = st->src[1 + l->nsequence + i];
+        const struct mc_slot *slot = &p->slot[v];
+        all[i] = kept >= 0 ? f->ptr[st->dst[kept]] : NULL;
+        state[i] = f->ptr[v];
+        if (!mc_slot_contiguous(slot)) { /* the body reads states that are */
+            state[i] = state_at(x, i, 1, NULL);
+            TRY(copy_state(f, slot, f->ptr[v], state[i]));
+        }
+    }
+    for (int i = 0; i < l->ncollect; i++) {
+        x->out[l->nstate + i].at = f->ptr[st->dst[mc_loop_collect_result(l, i)]];
+    }
+    if (l->until) {
+        x->out[pr->noutput - 1].at = first;
+    }
+    for (; t < x->steps && !stop; t++) {
+        for (int i = 0; i < l->nstate; i++) {
+            x->in[l->nsequence + i].at = state[i];
+            x->out[i].at = state_at(x, i, t, all[i]);
+        }
+        place(x);
+        TRY(run_body(x));
+        for (int i = 0; i < l->nstate; i++) {
+            state[i] = x->out[i].at;
+        }
+        for (int i = 0; i < l->nsequence; i++) {
+            x->in[i].at += x->in[i].stride;
+        }
+        for (int i = 0; i < l->ncollect; i++) {
+            x->out[l->nstate + i].at += x->out[l->nstate + i].stride;
+        }
+        stop = l->until && *first;
+    }
+    for (int i = 0; i < l->nstate; i++) {
+        const struct mc_slot *to = &p->slot[st->dst[i]];
+        TRY(copy_state(f, to, state[i], f->ptr[st->dst[i]]));
+        if (all[i]) {
+            memset(all[i] + t * x->bytes[i], 0, (size_t)((x->steps - t) * x->bytes[i]));
+        }
+    }
+    for (int i = 0; i < l->ncollect; i++) {
+        const struct port *o = &x->out[l->nstate + i];
+        memset(o->at, 0, (size_t)((x->steps - t) * o->stride));
+    }
+    if (l->until) {
+        mc_store_i64(MC_INT64, f->ptr[st->dst[st->ndst - 1]], t);
+    }
+    return MC_OK;
+}
+
+static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int step, struct mc_exec *e,
+                     char *scratch)
+{
+    struct loop *x = (struct loop *)e;
+    struct mc_function *b = x->body;
+    const struct mc_backend *backend = b->code->backend;
+    (void)scratch;
+    b->arena = x->arena;
+    memcpy(b->arg, x->arg, (size_t)x->l.body->nin * sizeof *b->arg);
+    for (size_t v = 0; v < b->code->program.value.n; v++) {
+        const enum mc_base base = x->plan->slot[v].base;
+        b->ptr[v] = base == BASE_INPUT || base == BASE_OUTPUT ? NULL : backend->address(b, x->plan, v);
+    }
+    mc_status s = run_steps(f, p, &f->code->program.step.at[step], x);
+    b->arena = NULL;
+    memset(b->arg, 0, (size_t)x->l.body->nin * sizeof *b->arg);
+    return s;
+}
+
+static const struct mc_exec_ops ops = { .run = run, .free = loop_free };
+
+/* ---- planning ---- */
+
+/* An array in place of the body's input i, for its sizes and strides.  Its elements are read only if they
+ * determine sizes, which those of sequences and states may not. */
+static mc_array *argument(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
+                          const struct mc_loop *l, int i)
+{
+    static char nothing[8];
+    const int v = st->src[1 + i];
+    const struct mc_slot *at = &p->slot[v];
+    const int skip = i < l->nsequence;
+    const bool state = !skip && i < l->nsequence + l->nstate;
+    int64_t dense[MC_MAX_RANK], size = (int64_t)mc_dtypes[at->type.dtype].size;
+    char *data = nothing;
+    for (int k = at->type.rank; k-- > 0; size *= at->type.dims[k]) {
+        dense[k] = size;
+    }
+    if (l->body->key[i] && (skip || state)) {
+        mc_fail(MC_EUNSUPPORTED, "sizes in the body depend on what the loop computes");
+        return NULL;
+    }
+    if (l->body->key[i]) {
+        data = at->fixed ? at->fixed->data : at->base == BASE_INPUT ? f->arg[at->index]->data : NULL;
+        if (!data) {
+            mc_fail(MC_EUNSUPPORTED, "sizes in the body depend on data");
+            return NULL;
+        }
+    }
+    return mc_array_wrap(at->type.dtype, at->type.rank - skip, at->type.dims + skip,
+                         state ? dense : at->strides + skip, data, NULL, NULL);
+}
+
+/* The body's plan at the sizes of this loop; the body does not keep it. */
+static mc_status plan_body(struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st,
+                           struct loop *x)
+{
+    struct mc_function *b = x->body;
+    mc_status s = MC_OK;
+    x->arg = mc_calloc((size_t)x->l.body->nin + 1, sizeof *x->arg, "loop");
+    s = x->arg ? s : MC_EMEMORY;
+    for (int i = 0; i < x->l.body->nin && s == MC_OK; i++) {
+        b->arg[i] = x->arg[i] = argument(f, p, st, &x->l, i);
+        s = b->arg[i] ? MC_OK : mc_last_status();
+    }
+    x->plan = s == MC_OK ? mc_shape_plan_make(b, &p->options, mc_shape_plan_work) : NULL;
+    s = s < 0 || x->plan ? s : mc_last_status();
+    memset(b->arg, 0, (size_t)x->l.body->nin * sizeof *b->arg);
+    return s;
+}
+
+/* States must keep their sizes. */
+static mc_status check_states(const struct mc_shape_plan *p, const struct mc_step *st, const struct loop *x)
+{
+    for (int i = 0; i < x->l.nstate; i++) {
+        const struct mc_type *before = &p->slot[st->src[1 + x->l.nsequence + i]].type,
+                             *after = &x->plan->slot[x->body->code->program.output[i]].type;
+        if (!mc_type_equal(before, after)) {
+            struct mc_str a = { 0 }, b = { 0 };
+            mc_type_text(&a, before);
+            mc_type_text(&b, after);
+            mc_status s = mc_fail(MC_ESHAPE, "scan: state %d is %s before a step and %s after it", i + 1,
+                                  a.s ? a.s : "", b.s ? b.s : "");
+            mc_str_free(&a);
+            mc_str_free(&b);
+            return s;
+        }
+    }
+    return MC_OK;
+}
+
+static mc_status find_moving(struct loop *x)
+{
+    const struct mc_program *pr = &x->body->code->program;
+    x->moving = mc_alloc((pr->value.n + 1) * sizeof *x->moving, "loop");
+    x->run = mc_alloc((pr->step.n + 1) * sizeof *x->run, "loop");
+    if (!x->moving || !x->run) {
+        return MC_EMEMORY;
+    }
+    for (size_t v = 0; v < pr->value.n; v++) {
+        const struct mc_slot *at = &x->plan->slot[v];
+        if (at->base == BASE_INPUT || at->base == BASE_OUTPUT) {
+            x->moving[x->nmoving++] = (struct moving){ (int)v, at->base == BASE_INPUT, at->index,
+                                                       at->offset };
+        }
+    }
+    for (int i = 0; i < (int)pr->step.n; i++) {
+        if (x->plan->step[i].exec || x->plan->step[i].epilogue) {
+            x->run[x->nrun++] = i;
+        }
+    }
+    for (int j = 0; j < pr->noutput; j++) {
+        const struct mc_slot *at = &x->plan->slot[pr->output[j]];
+        x->out[j].copied = at->base != BASE_OUTPUT || at->index != j;
+    }
+    return MC_OK;
+}
+
+static mc_status plan_ports(const struct mc_shape_plan *p, const struct mc_step *st, struct loop *x)
+{
+    const struct mc_loop *l = &x->l;
+    const struct mc_slot *slot = p->slot;
+    int64_t size = (int64_t)x->plan->memory;
+    x->in = mc_calloc((size_t)l->body->nin + 1, sizeof *x->in, "loop");
+    x->out = mc_calloc((size_t)l->body->nout + 1, sizeof *x->out, "loop");
+    x->bytes = mc_calloc((size_t)l->nstate + 1, sizeof *x->bytes, "loop");
+    x->buffer = mc_calloc((size_t)l->nstate + 1, sizeof *x->buffer, "loop");
+    if (!x->in || !x->out || !x->bytes || !x->buffer) {
+        return MC_EMEMORY;
+    }
+    for (int i = 0; i < l->nsequence; i++) {
+        x->in[i].stride = slot[st->src[1 + i]].strides[0];
+    }
+    for (int i = 0; i < l->nstate; i++) {
+        x->bytes[i] = (int64_t)mc_slot_bytes(&slot[st->src[1 + l->nsequence + i]]);
+        x->buffer[i] = rounded(size);
+        size = x->buffer[i] + 2 * rounded(x->bytes[i]);
+    }
+    for (int i = 0; i < l->ncollect; i++) {
+        x->out[l->nstate + i].stride = (int64_t)mc_slot_bytes(
+            &x->plan->slot[x->body->code->program.output[l->nstate + i]]);
+    }
+    struct mc_device *d = x->body->code->device;
+    x->arena = d->ops->alloc(d, (size_t)size + 64, "loop");
+    return x->arena ? MC_OK : mc_last_status();
+}
+
+mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    const struct mc_step *st = &f->code->program.step.at[step];
+    struct loop *x = mc_calloc(1, sizeof *x, "loop");
+    if (!x) {
+        return MC_EMEMORY;
+    }
+    x->exec.ops = &ops;
+    x->body = f->loop[step];
+    x->l = mc_loop_of(st->node[0]->attr);
+    mc_array *steps = mc_value_array(f, p, st->src[0]);
+    mc_status s = steps ? MC_OK : mc_last_status();
+    if (steps) {
+        x->steps = mc_load_i64(steps->dtype, steps->data);
+        mc_array_unref(&steps);
+    }
+    s = s < 0 ? s : plan_body(f, p, st, x);
+    s = s < 0 ? s : check_states(p, st, x);
+    s = s < 0 ? s : plan_ports(p, st, x);
+    s = s < 0 ? s : find_moving(x);
+    if (s < 0) {
+        loop_free(&x->exec);
+        return s;
+    }
+    p->step[step].exec = &x->exec;
+    return MC_OK;
+}

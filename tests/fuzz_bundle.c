@@ -10,7 +10,7 @@
 
 #include <dlfcn.h>
 
-enum { SEEDS = 12 };
+enum { SEEDS = 13 };
 static const struct { const char *inputs, *outputs, *updates, *mode; } formulas[SEEDS] = {
     { "x", "x + 1", NULL, "FAST_COMPILE" },
     { "x, s", "y = tanh(x) * s, borrow(sum(x, axis=0))", "W = W * 0.5 + s", NULL },
@@ -24,6 +24,7 @@ static const struct { const char *inputs, *outputs, *updates, *mode; } formulas[
     { "img", "lrn(img), mean(img, axis=[2, 3]), dimshuffle(img, [0, 2, 3, 1])", NULL, "FAST_COMPILE" },
     { "x", "cast(x, 'float16') + 1, cast(x, 'int8') // 2, x == x, specify_shape(x, [-1, 3])", NULL, NULL },
     { "", "W, n, [1, 2, 3]", "n = n * 2", "NANGUARD" },
+    { "x, s", "smooth(x), sum(mixed(x, s), axis=0)", "W = smooth(W)", NULL },
 };
 static struct mc_str seed[SEEDS];
 static char folder[64], path[128];
@@ -120,6 +121,9 @@ static void make_seeds(void)
         mc_shared_new(g, "W", w);
         mc_shared_new(g, "n", n);
         mc_random(g, "rng", 1);
+        mc_register(g,
+                    &(mc_custom){ .name = "smooth", .nin = 1, .nout = 1, .kernel = "a / (1 + M(exp)(-a))" });
+        mc_register(g, &(mc_custom){ .name = "mixed", .nin = 2, .nout = 1, .kernel = "a * b - b" });
         mc_label(g, "layer");
         mc_function *f = mc_compile(g, &(mc_spec){ .inputs = formulas[i].inputs,
                                                    .outputs = formulas[i].outputs,

@@ -17,6 +17,9 @@ static mc_shared *variable(mc_graph *g, const char *name, mc_dtype d, int rank, 
     return s;
 }
 
+/* Users' ops: "smooth(x)" and "mixed(x, y)". */
+static const char smooth_text[] = "a / (1 + M(exp)(-a))";
+
 static void same_formulas(const struct formulas *row)
 {
     mc_graph *g = given_graph();
@@ -25,6 +28,15 @@ static void same_formulas(const struct formulas *row)
     variable(g, "count", MC_INT64, 0, NULL);
     variable(g, "none", MC_FLOAT64, 2, (int64_t[]){ 0, 4 });
     mc_random(g, "rng", 17);
+    CHECK(mc_register(g, &(mc_custom){ .name = "smooth", .nin = 1, .nout = 1, .kernel = smooth_text }) ==
+                  MC_OK &&
+              mc_register(g, &(mc_custom){ .name = "mixed",
+                                           .nin = 2,
+                                           .nout = 1,
+                                           .kernel = "a * M(tanh)(b) - b",
+                                           .kernel_grad = { "g * tanh(b)",
+                                                            "g * (a * (1 - sqr(tanh(b))) - 1)" } }) == MC_OK,
+          "%s", mc_last_error());
     mc_function *f = mc_compile(g, &(mc_spec){ .name = "formulas",
                                                .inputs = row->inputs,
                                                .outputs = row->outputs,
@@ -149,6 +161,24 @@ TEST(updates_after_loading)
         { .inputs = "s", .outputs = "sum(W)", .updates = "W = W * 0.5 + s; B = B + 1; count = count + 1" },
         { .outputs = "W", .updates = "W = W[::-1]; none = none * 2" },
         { .inputs = "n", .updates = "count = count * 2 + n" });
+}
+
+/* Fused with others, in reductions, beside solvers, with gradients; and by the reference. */
+TEST(ops_of_the_users_own_after_loading)
+{
+    SAME_FORMULAS(
+        { .inputs = "x, v, s",
+          .outputs = "smooth(x) * 2 + v, softmax(mixed(x, v)), sum(smooth(x), axis=0), mixed(s, v), "
+                     "sort(smooth(x), axis=0), smooth(smooth(x.T))" },
+        { .inputs = "d, x, h",
+          .outputs = "mixed(d, x), smooth(h), max(mixed(x, d), axis=1), cast(smooth(d), 'int8')" },
+        { .inputs = "x, y",
+          .outputs = "smooth(dot(x, y)), grad(sum(mixed(x, x * 2)), x)",
+          .updates = "W = smooth(W)" },
+        { .inputs = "x, v, d",
+          .outputs = "smooth(x), mixed(x, v), mixed(d, d), smooth(sort(v))",
+          .mode = "FAST_COMPILE" },
+        { .inputs = "x, v", .outputs = "smooth(x[nonzero(v > 0)[0] % 1])", .updates = "W = smooth(W)" });
 }
 
 TEST(random_streams_go_on_after_loading)

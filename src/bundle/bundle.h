@@ -14,7 +14,7 @@
 
 #include "exec/function.h"
 
-enum { MC_BUNDLE_ALIGN = 64, MC_BUNDLE_FORMAT = 1 };
+enum { MC_BUNDLE_ALIGN = 64, MC_BUNDLE_FORMAT = 2 };
 struct mc_bundle_header {
     char magic[8];              /* "MCBUNDLE" */
     uint32_t format, order;     /* order: 1, as this machine stores it */
@@ -91,11 +91,13 @@ struct mc_bundle_nodes {
     int64_t *number;            /* writing: by node id; -1: not in the file */
 };
 void mc_wire_shared(struct mc_wire *w, struct mc_bundle_shared *s);
+/* Users' ops, then the nodes.  on_host: they are for the CPU. */
 void mc_wire_nodes(struct mc_wire *w, mc_graph *g, const struct mc_bundle_shared *s,
-                   struct mc_bundle_nodes *nodes);
+                   struct mc_bundle_nodes *nodes, bool on_host);
+const struct mc_op *mc_wire_op(const mc_graph *g, const char *name); /* NULL: there is none */
 void mc_wire_node(struct mc_wire *w, const struct mc_bundle_nodes *nodes, mc_node **n); /* by its number */
-/* Reading: p->graph is set, the rest is empty. */
-void mc_wire_program(struct mc_wire *w, struct mc_program *p, const struct mc_bundle_shared *s);
+/* Reading: p->graph is set, the rest is empty.  on_host: it is for the CPU. */
+void mc_wire_program(struct mc_wire *w, struct mc_program *p, const struct mc_bundle_shared *s, bool on_host);
 /* ---- function.c ---- */
 /* MC_EARG: a word of the list is no set of instructions. */
 mc_status mc_bundle_isa(const char *isa);

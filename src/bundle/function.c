@@ -3,6 +3,7 @@
 #include "compile/compiling.h"
 #include "device/cpu/cpu.h"
 #include "exec/backend.h"
+#include "exec/cpu/launch.h"
 #include "exec/heavy/heavy.h"
 #include "inspect/profile.h"
 #include "op/op.h"
@@ -40,6 +41,12 @@ static void outputs(struct mc_wire *w, const struct mc_function *f, struct mc_ou
 }
 
 /* ---- kernels ---- */
+
+/* Are the kernels of steps compiled?  In mode FAST_COMPILE only those of users' ops are. */
+static bool compiles_steps(const struct mc_code_unit *u)
+{
+    return u->mode != MODE_FAST_COMPILE;
+}
 
 /* The bytes of a library, which stay until the file is written. */
 static void write_image(struct mc_wire *w, const struct mc_str *image)
@@ -88,25 +95,32 @@ static void forms(struct mc_wire *w, const struct mc_kernel_set *set, const stru
     }
 }
 
-/* A set of instructions: its name, the compiler's flags that a processor must have, the kernels' forms, and
- * libraries. */
+/* A set of instructions: its name, the compiler's flags that a processor must have, the kernels' forms,
+ * libraries, a library of users' ops. */
 static void write_level(struct mc_wire *w, const struct mc_function *f, const char *level)
 {
-    struct mc_str needs = { 0 };
+    struct mc_code_unit *u = f->code;
+    struct mc_str needs = { 0 }, custom = { 0 };
     struct mc_kernel_set set = { .level = level };
     mc_cpu_level(level, &needs);
     const char *flags = needs.s ? needs.s : "";
-    w->status = needs.bad ? MC_EMEMORY : mc_kernel_set_make(&set, &f->code->program, flags);
+    mc_status s = needs.bad ? MC_EMEMORY : MC_OK;
+    s = s == MC_OK && compiles_steps(u) ? mc_kernel_set_make(&set, &u->program, flags) : s;
+    w->status = s == MC_OK && mc_custom_kernels(u->graph) ? mc_custom_image(u->graph, level, &custom) : s;
     mc_wire_text(w, &level);
     mc_wire_text(w, &flags);
-    if (mc_wire_good(w)) {
-        forms(w, &set, &f->code->program, true);
+    if (mc_wire_good(w) && compiles_steps(u)) {
+        forms(w, &set, &u->program, true);
     }
     mc_wire_int(w, (int)set.image.n, 0, MC_TEXTS);
     for (size_t i = 0; i < set.image.n; i++) {
         write_image(w, &set.image.at[i]);
     }
+    if (mc_wire_bool(w, custom.n > 0)) {
+        write_image(w, &custom);
+    }
     mc_kernel_set_free(&set);
+    mc_str_free(&custom);
     mc_str_free(&needs);
 }
 
@@ -118,10 +132,15 @@ static void read_level(struct mc_wire *w, struct mc_code_unit *u, bool *found, s
     mc_wire_text(w, &needs);
     mc_str_addf(sets, "%s%s", sets->n ? ", " : "", level ? level : "");
     const bool use = mc_wire_good(w) && !*found && needs && mc_cpu_has(needs);
-    forms(w, NULL, &u->program, use);
-    const int n = mc_wire_int(w, 0, 0, MC_TEXTS);
+    if (compiles_steps(u)) {
+        forms(w, NULL, &u->program, use);
+    }
+    const int n = mc_wire_int(w, 0, 0, compiles_steps(u) ? MC_TEXTS : 0);
     for (int i = 0; i < n && mc_wire_good(w); i++) {
         read_image(w, use ? &u->lib[i] : NULL);
+    }
+    if (mc_wire_bool(w, false)) {
+        read_image(w, use ? &u->custom : NULL);
     }
     *found |= use;
 }
@@ -180,7 +199,8 @@ static void kernels(struct mc_wire *w, const struct mc_function *f, struct mc_co
             w->what, sets.s ? sets.s : "");
     }
     mc_str_free(&sets);
-    const mc_status s = w->reading && mc_wire_good(w) ? mc_find_kernels(u) : MC_OK;
+    mc_status s = w->reading && mc_wire_good(w) ? mc_find_kernels(u) : MC_OK;
+    s = s == MC_OK && w->reading && mc_wire_good(w) && u->custom ? mc_custom_find(u->graph, u->custom) : s;
     if (s == MC_EMEMORY) {
         w->status = s;
     } else if (s < 0) {
@@ -293,6 +313,7 @@ static mc_status start_code(struct mc_wire *w, struct mc_code_unit *u)
     u->backend = &mc_backend_cpu;
     u->device = u->backend->start("cpu");
     w->arena = &u->program.arena;
+    mc_custom_install();
     return u->graph && u->device ? MC_OK : mc_last_status();
 }
 
@@ -343,7 +364,7 @@ static void function(struct mc_wire *w, mc_function **at, struct mc_code_unit *u
     if (u->mode == MODE_DEBUG) {
         mc_wire_fail(w, "its mode is DEBUG");
     }
-    mc_wire_program(w, &u->program, s);
+    mc_wire_program(w, &u->program, s, u->backend == &mc_backend_cpu);
     const char *text = u->text;
     mc_wire_text(w, &text);
     const int ninput = u->program.ninput, noutput = u->program.noutput;
@@ -356,7 +377,7 @@ static void function(struct mc_wire *w, mc_function **at, struct mc_code_unit *u
     } else {
         inputs(w, f, in, ninput);
         outputs(w, f, out, names, noutput);
-        kernels(w, f, u, u->mode == MODE_FAST_COMPILE ? NULL : isa);
+        kernels(w, f, u, !f || compiles_steps(u) || mc_custom_kernels(u->graph) ? isa : NULL);
         solvers(w, f, u);
     }
     if (w->reading && mc_wire_good(w)) {

@@ -40,6 +40,8 @@ struct mc_code_unit {           /* shared by copies of a function; counted */
     void *own;                  /* the backend's data */
     struct mc_code *lib[MC_TEXTS]; /* compiled C kernels; all NULL: the reference runs every step */
     mc_kernel_fn **fn, **reduce_fn;  /* its functions, by step */
+    /* compiled forms of users' ops, which came with a bundle; or NULL */
+    struct mc_code *custom;
     char *source, *text;        /* source of the kernels; text of the rewritten graph */
     enum mc_mode mode;
     bool uncompiled;            /* compile nothing: the reference runs every step */
@@ -158,7 +160,7 @@ mc_array *mc_tolerance_of(const mc_array *a, double tol);
  * NULL: in[i] is exact. value: n's first result. */
 mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *tolerance,
                        const mc_array *value, double tol);
-/* cpu/custom.c: sets mc_custom_kernel_hook. compile.c calls it so that static linking keeps the file. */
+/* cpu/custom_run.c: sets mc_custom_kernel_hook. compile.c calls it so that static linking keeps the file. */
 void mc_custom_install(void);
 /* reference_threads.c: can threads share the work of n?  Then mc_lines_eval computes `out` with that many
  * threads. */

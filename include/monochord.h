@@ -649,6 +649,9 @@ typedef struct mc_bundle_spec { /* what mc_bundle_save writes; fields that are l
     const char *isa;
     int nnote;
     const mc_bundle_note *note;
+    /* The GPUs that kernels of functions on a GPU are compiled for: words such as sm_80, sm_90 (compute
+     * capability 9.0) and native, with commas.  NULL: native, the functions' own. */
+    const char *gpu;
 } mc_bundle_spec;
 /* Writes the file as a whole, or nothing.  MC_EUNSUPPORTED: a function that cannot be saved; the message says
  * why. */

@@ -29,7 +29,7 @@ lib = mc.lib
 
 class Spec(ctypes.Structure):
     _fields_ = [("path", ctypes.c_char_p), ("nfunction", ctypes.c_int), ("function", ctypes.c_void_p), ("isa", ctypes.c_char_p),
-                ("nnote", ctypes.c_int), ("note", ctypes.c_void_p)]
+                ("nnote", ctypes.c_int), ("note", ctypes.c_void_p), ("gpu", ctypes.c_char_p)]
 
 
 P, S, I = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int

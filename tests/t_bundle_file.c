@@ -2,7 +2,6 @@
  * cut files, places that cannot be written, memory that ends, machines with nothing but the library. */
 #include "bundle/bundle.h"
 #include "bundle_words.h"
-#include "cuda_test.h"
 #include "program.h"
 #include <dirent.h>
 #include <fcntl.h>
@@ -194,20 +193,6 @@ TEST(functions_that_cannot_be_saved)
     says(mc_function_save(f, in_folder("a.mcf")), MC_EUNSUPPORTED,
          "f is for the device cpu; compile it with the flag device=cpu");
     f->code->backend = own;
-    CHECK(files() == 0, "a file is written");
-    mc_function_free(f);
-    mc_graph_free(g);
-    drop_folder();
-}
-
-TEST(functions_for_a_gpu_are_refused)
-{
-    ON_GPU();
-    mc_graph *g = mc_graph_new();
-    mc_input(g, "x", MC_FLOAT32, 1);
-    mc_function *f = mc_compile(g, &(mc_spec){ .name = "f", .inputs = "x", .outputs = "x + 1" });
-    REQUIRE(f, "%s", mc_error(g));
-    says(mc_function_save(f, in_folder("a.mcf")), MC_EUNSUPPORTED, "compile it with the flag device=cpu");
     CHECK(files() == 0, "a file is written");
     mc_function_free(f);
     mc_graph_free(g);

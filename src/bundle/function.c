@@ -5,6 +5,7 @@
 #include "exec/backend.h"
 #include "exec/cpu/launch.h"
 #include "exec/heavy/heavy.h"
+#include "exec/kernels.h"
 #include "inspect/profile.h"
 #include "op/op.h"
 #include <stdlib.h>
@@ -37,6 +38,7 @@ static void outputs(struct mc_wire *w, const struct mc_function *f, struct mc_ou
         name[i] = f && f->code->output_name ? f->code->output_name[i] : NULL;
         mc_wire_text(w, &name[i]);
         list[i].borrow = mc_wire_bool(w, f && f->output[i].borrow);
+        list[i].on_device = mc_wire_bool(w, f && f->output[i].on_device);
     }
 }
 
@@ -208,6 +210,17 @@ static void kernels(struct mc_wire *w, const struct mc_function *f, struct mc_co
     }
 }
 
+/* On a GPU: its images are published, so that they are found as if they had been compiled. */
+static void load_images(struct mc_wire *w, struct mc_code_unit *u)
+{
+    mc_status s = mc_device_enter(u->device);
+    if (s == MC_OK) {
+        s = u->backend->kernels(u);
+        mc_device_leave(u->device);
+    }
+    w->status = s < 0 ? mc_fail_again("%s: ", w->what) : w->status;
+}
+
 /* ---- solvers ---- */
 
 static int by_key(const void *a, const void *b)
@@ -254,8 +267,24 @@ static void chosen_solver(struct mc_wire *w, struct mc_chosen_solver *c)
     }
 }
 
-/* They hold for the processor and the number of threads that they were timed with; elsewhere they are
- * ignored. */
+/* What solvers were timed on: the GPU's name, or the processor and the number of threads. */
+static mc_status timed_on(const struct mc_code_unit *u, uint64_t *place)
+{
+    struct mc_str name = { 0 };
+    if (!u->backend->site) {
+        *place = mc_hash_mix(mc_cpu_hash(), (uint64_t)mc_team_size());
+        return MC_OK;
+    }
+    TRY(mc_device_enter(u->device));
+    u->backend->site->name(&name);
+    mc_device_leave(u->device);
+    *place = mc_hash_str(name.s ? name.s : "");
+    const bool good = !name.bad;
+    mc_str_free(&name);
+    return good ? MC_OK : MC_EMEMORY;
+}
+
+/* Elsewhere than on what they were timed on they are ignored. */
 static void solvers(struct mc_wire *w, struct mc_function *f, struct mc_code_unit *u)
 {
     struct mc_arena arena = { 0 };
@@ -263,17 +292,17 @@ static void solvers(struct mc_wire *w, struct mc_function *f, struct mc_code_uni
     if (f && !collect_chosen(f, &arena, &list)) {
         w->status = MC_EMEMORY;
     }
-    uint64_t cpu = mc_cpu_hash();
-    const uint64_t here = cpu;
-    mc_wire_bytes(w, &cpu, sizeof cpu);
-    const int threads = mc_wire_int(w, mc_team_size(), 1, INT32_MAX);
+    uint64_t place = 0;
+    w->status = mc_wire_good(w) ? timed_on(u, &place) : w->status;
+    const uint64_t here = place;
+    mc_wire_bytes(w, &place, sizeof place);
     struct mc_chosen chosen = { list.at, list.n };
     chosen.n = (size_t)mc_wire_int(w, (int)chosen.n, 0, INT32_MAX);
     chosen.at = mc_wire_list(w, chosen.at, (int64_t)chosen.n, sizeof *chosen.at);
     for (size_t i = 0; i < chosen.n && mc_wire_good(w); i++) {
         chosen_solver(w, &chosen.at[i]);
     }
-    if (w->reading && mc_wire_good(w) && chosen.n && cpu == here && threads == mc_team_size()) {
+    if (w->reading && mc_wire_good(w) && chosen.n && place == here) {
         qsort(chosen.at, chosen.n, sizeof *chosen.at, by_key);
         u->chosen = mc_arena_copy(w->arena, &chosen, sizeof chosen);
         w->status = u->chosen ? w->status : MC_EMEMORY;
@@ -296,22 +325,42 @@ static bool lacks_kernels(const struct mc_code_unit *u)
 static mc_status may_save(const struct mc_wire *w, const struct mc_function *f)
 {
     const struct mc_code_unit *u = f->code;
-    const bool host = u->backend == &mc_backend_cpu;
+    const bool host = u->backend == &mc_backend_cpu, elsewhere = u->backend && u->backend->images;
     const char *why = u->mode == MODE_DEBUG      ? "its mode is DEBUG; compile it in mode FAST_RUN"
                       : host && lacks_kernels(u) ? "it was compiled without a C compiler"
                                                  : NULL;
-    if (!why && !host) {
+    if (!why && !host && !elsewhere) {
         return mc_fail(MC_EUNSUPPORTED, "%s: %s is for the device %s; compile it with the flag device=cpu",
                        w->what, f->name, u->device->name);
     }
     return why ? mc_fail(MC_EUNSUPPORTED, "%s: %s cannot be saved: %s", w->what, f->name, why) : MC_OK;
 }
 
-static mc_status start_code(struct mc_wire *w, struct mc_code_unit *u)
+/* The device: the one that the flag names, if it is of the backend, else the backend's first. */
+static mc_status start_device(struct mc_wire *w, struct mc_code_unit *u, const char *name,
+                              struct mc_images *images)
 {
+    const char *flag = mc_flag_text(FLAG_device);
+    u->backend = mc_backend_of(name);
+    u->device = !u->backend ? NULL : u->backend->start(mc_backend_of(flag) == u->backend ? flag : name);
+    if (!u->device) {
+        return mc_fail_again("%s: ", w->what);
+    }
+    if (u->backend == &mc_backend_cpu) {
+        return MC_OK;
+    }
+    if (!u->backend->image_rank) {
+        return mc_fail(MC_EUNSUPPORTED, "%s is for the device %s", w->what, name);
+    }
+    u->images = mc_images_ref(images);
+    return mc_bundle_fits(images, u, w->what);
+}
+
+static mc_status start_code(struct mc_wire *w, struct mc_code_unit *u, const char *device,
+                            struct mc_images *images)
+{
+    TRY(start_device(w, u, device, images));
     u->graph = u->program.graph = mc_graph_make(&mc_op_language);
-    u->backend = &mc_backend_cpu;
-    u->device = u->backend->start("cpu");
     w->arena = &u->program.arena;
     mc_custom_install();
     return u->graph && u->device ? MC_OK : mc_last_status();
@@ -323,7 +372,7 @@ static mc_function *finish(struct mc_wire *w, struct mc_code_unit *u, const char
 {
     u->nstep = (int)u->program.step.n;
     u->words = mc_calloc(u->program.step.n + 1, sizeof *u->words, "bundle");
-    u->source = mc_strdup("");
+    u->source = u->source ? u->source : mc_strdup("");
     bool traced = false;
     if (!u->words || !u->source || mc_trace_open(&traced) < 0) {
         w->status = u->words && u->source ? mc_last_status() : MC_EMEMORY;
@@ -377,7 +426,12 @@ static void function(struct mc_wire *w, mc_function **at, struct mc_code_unit *u
     } else {
         inputs(w, f, in, ninput);
         outputs(w, f, out, names, noutput);
-        kernels(w, f, u, !f || compiles_steps(u) || mc_custom_kernels(u->graph) ? isa : NULL);
+        MC_WIRE_INT(w, u->texts, 0, MC_MOST_TEXTS);
+        if (u->backend == &mc_backend_cpu) {
+            kernels(w, f, u, !f || compiles_steps(u) || mc_custom_kernels(u->graph) ? isa : NULL);
+        } else if (w->reading && mc_wire_good(w)) {
+            load_images(w, u);
+        }
         solvers(w, f, u);
     }
     if (w->reading && mc_wire_good(w)) {
@@ -401,18 +455,28 @@ static void function(struct mc_wire *w, mc_function **at, struct mc_code_unit *u
 
 void mc_wire_function(struct mc_wire *w, mc_function **f, const struct mc_bundle_shared *s, const char *isa)
 {
+    const char *device = NULL;
     if (!w->reading) {
         w->status = may_save(w, *f);
         if (mc_wire_good(w)) {
+            device = (*f)->code->backend->name;
+            mc_wire_text(w, &device);
             function(w, f, (*f)->code, s, isa);
         }
+        return;
+    }
+    mc_wire_text(w, &device);
+    if (mc_wire_good(w) && !device) {
+        mc_wire_fail(w, "a function has no device");
+    }
+    if (!mc_wire_good(w)) {
         return;
     }
     struct mc_code_unit *u = mc_calloc(1, sizeof *u, "bundle");
     w->status = u ? w->status : MC_EMEMORY;
     if (u) {
         u->refs = 1;
-        w->status = start_code(w, u);
+        w->status = start_code(w, u, device, s->images);
         if (mc_wire_good(w)) {
             function(w, f, u, s, NULL);
         }

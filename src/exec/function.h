@@ -48,6 +48,8 @@ struct mc_code_unit {           /* shared by copies of a function; counted */
     VEC(struct mc_rewritten) rewritten; /* MODE_DEBUG: what rules replaced */
     VEC(struct mc_twin) twin;   /* MODE_DEBUG: float64 twins of inputs and shared variables */
     struct mc_step_words *words; /* by step */
+    int texts;                  /* on a GPU: what its kernels are divided among; 0: not compiled yet */
+    struct mc_images *images;   /* of the bundle that it is from, on a GPU; or NULL */
     const struct mc_chosen *chosen; /* solvers that a bundle lists, in the program's arena; or NULL */
     char *warning;              /* what slows the function down that could be avoided; NULL: nothing */
     const char **output_name;   /* the user's names of outputs; NULL: none */

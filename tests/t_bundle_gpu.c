@@ -118,6 +118,9 @@ static void alone(const char *where)
     for (int row = 0; row < ROWS; row++) {
         compare_call(f[row], where, row);
     }
+    snprintf(path, sizeof path, "%s/again.mcf", where);
+    CHECK(mc_bundle_save(&(mc_bundle_spec){ .path = path, .nfunction = ROWS, .function = f }) == MC_OK, "%s",
+          mc_last_error());
     const struct mc_cuda_code_stats s = mc_cuda_code_stats();
     CHECK(s.compiled == 0 && s.from_disk == 0 && s.from_bundle > ROWS,
           "%d compiled, %d from disk, %d from the file", (int)s.compiled, (int)s.from_disk,
@@ -174,7 +177,6 @@ TEST(a_gpu_with_nothing_but_the_driver)
         return;
     }
     ON_GPU();
-    mc_flag_set("deterministic", "True");
     mc_graph *g = given_graph();
     mc_function *f[ROWS];
     functions(g, f);
@@ -476,6 +478,28 @@ TEST(both_devices_in_a_bundle)
         mc_function_free(f[i]), mc_function_free(h[i]);
     }
     mc_array_unref(&w);
+    mc_graph_free(g);
+    drop_folder();
+}
+
+/* Results that stay on the GPU, of a copy that outlives the loaded function. */
+TEST(results_of_loaded_functions_stay_on_the_gpu)
+{
+    ON_GPU();
+    mc_graph *g = given_graph();
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "gpu_from_host(exp(x)), x * 2" });
+    mc_function *h = reloaded(f), *copy = h ? mc_function_copy(h, true) : NULL;
+    REQUIRE(copy, "%s", mc_last_error());
+    mc_function_free(h);
+    mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 5, 7 }, -1, 1), *y = NULL, *z = NULL;
+    CHECK(mc_call(copy, MC_IN(x), MC_OUT(&y, &z)) == MC_OK, "%s", mc_last_error());
+    CHECK(y && z && strcmp(mc_array_device(y), "cuda0") == 0 && strcmp(mc_array_device(z), "cpu") == 0,
+          "on %s and %s", mc_array_device(y), mc_array_device(z));
+    mc_array_unref(&y), mc_array_unref(&z);
+    same_rounds(f, copy, "x", "a copy");
+    mc_array_unref(&x);
+    mc_function_free(f), mc_function_free(copy);
+    CHECK(!mc_images_published(), "images are left");
     mc_graph_free(g);
     drop_folder();
 }

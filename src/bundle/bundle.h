@@ -110,9 +110,12 @@ void mc_wire_images(struct mc_wire *w, struct mc_bundle_shared *s);
 mc_status mc_bundle_images(mc_function *f, const char *archs, struct mc_bundle_shared *s);
 /* MC_EFORMAT: no image is for the device.  what: "bundle 'a.mcf'" */
 mc_status mc_bundle_fits(const struct mc_images *images, const struct mc_code_unit *u, const char *what);
-/* ---- function.c ---- */
+/* ---- kernels.c ---- */
 /* MC_EARG: a word of the list is no set of instructions. */
 mc_status mc_bundle_isa(const char *isa);
+/* Writing: those of f.  Reading: f is NULL. */
+void mc_wire_kernels(struct mc_wire *w, const struct mc_function *f, struct mc_code_unit *u, const char *isa);
+/* ---- function.c ---- */
 /* isa: the sets of instructions to write.  Reading makes *f. */
 void mc_wire_function(struct mc_wire *w, mc_function **f, const struct mc_bundle_shared *s, const char *isa);
 

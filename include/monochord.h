@@ -674,13 +674,18 @@ typedef struct mc_bundle_spec { /* what mc_bundle_save writes; fields that are l
     const char *isa;
     int nnote;
     const mc_bundle_note *note;
+    /* The GPUs that kernels of functions on a GPU are compiled for: words such as sm_80, sm_90 (compute
+     * capability 9.0) and native, with commas.  NULL: native, the functions' own.  Solvers have kernels for
+     * the sizes of the calls so far; NVRTC compiles others after loading, if it is there. */
+    const char *gpu;
 } mc_bundle_spec;
 /* Writes the file as a whole, or nothing.  MC_EUNSUPPORTED: a function that cannot be saved; the message says
  * why. */
 MC_API mc_status mc_bundle_save(const mc_bundle_spec *spec);
 /* Makes the first n functions of the file, in the order in which they were saved; functions[i] becomes the
  * caller's.  Returns how many functions the file has; on an error none is made.  MC_EFORMAT: the file is no
- * bundle, damaged, of another version, or for another processor. */
+ * bundle, damaged, of another version, or for another processor or GPU.  MC_EDEVICE: a function is for a GPU,
+ * and there is none. */
 MC_API int mc_bundle_load(const char *path, int n, mc_function **functions);
 /* The text of that key; to mc_text_free.  NULL: there is none, or the file is no bundle. */
 MC_API char *mc_bundle_text(const char *path, const char *key);
@@ -784,7 +789,8 @@ MC_API mc_step_info mc_function_step(const mc_function *f, int i); /* step i; al
 /* What makes the function slower than it could be on this machine, and what to do about it: no C compiler is
  * found, so that kernels run as reference loops.  "": nothing. */
 MC_API const char *mc_function_warning(const mc_function *f);
-/* the kernels' text, C or CUDA C; "": of a loaded function, whose file has machine code alone */
+/* the kernels' text, C or CUDA C; "": of a function for the CPU that was loaded, whose file has machine code
+ * alone */
 MC_API const char *mc_function_source(const mc_function *f);
 MC_API const char *mc_function_graph_text(const mc_function *f); /* the graph after the rewrites */
 MC_API size_t mc_function_memory(const mc_function *f);      /* bytes of the arena of the newest plan */

@@ -3,6 +3,7 @@
 #define BUNDLE_WORDS_H
 
 #include "check.h"
+#include "cuda_test.h"
 #include "device/cpu/cpu.h"
 #include "exec/function.h"
 #include "own_folder.h"
@@ -11,12 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Only functions for the CPU are saved. */
 #define ON_CPU() mc_flag_set("device", "cpu")
 #define NEEDS_COMPILER()                                                                                     \
     ON_CPU();                                                                                                \
     if (!mc_cc_present()) {                                                                                  \
         SKIP("no C compiler");                                                                               \
+    }
+
+/* On the device that the environment's flags name. */
+#define ON_ITS_DEVICE()                                                                                      \
+    if (strncmp(mc_flag_get("device"), "cuda", 4) == 0) {                                                    \
+        ON_GPU();                                                                                            \
+    } else {                                                                                                 \
+        NEEDS_COMPILER();                                                                                    \
     }
 
 /* f by way of a file. */

@@ -1,16 +1,19 @@
 /* fuzz_bundle.c: whatever the bytes, loading them as a bundle ends in functions or in an error.  Each input
  * is tried as it is, and again with a header and checksums that fit it.  Functions are looked at and freed,
- * but not called: a bundle has machine code.
+ * but not called: a bundle has machine code.  Their kernels are printed for a GPU, as loading there does, and
+ * what looks like machine code for a GPU is checked.
  *
  * Good inputs are made of functions at the start, without machine code, so that they follow the format.
  *
  * Invariant: no library of an input is opened. */
 #include "fuzz.h"
 #include "bundle/bundle.h"
+#include "exec/cuda/cuda.h"
+#include "exec/kernels.h"
 
 #include <dlfcn.h>
 
-enum { SEEDS = 12 };
+enum { SEEDS = 13 };
 static const struct { const char *inputs, *outputs, *updates, *mode; } formulas[SEEDS] = {
     { "x", "x + 1", NULL, "FAST_COMPILE" },
     { "x, s", "y = tanh(x) * s, borrow(sum(x, axis=0))", "W = W * 0.5 + s", NULL },
@@ -24,6 +27,7 @@ static const struct { const char *inputs, *outputs, *updates, *mode; } formulas[
     { "img", "lrn(img), mean(img, axis=[2, 3]), dimshuffle(img, [0, 2, 3, 1])", NULL, "FAST_COMPILE" },
     { "x", "cast(x, 'float16') + 1, cast(x, 'int8') // 2, x == x, specify_shape(x, [-1, 3])", NULL, NULL },
     { "", "W, n, [1, 2, 3]", "n = n * 2", "NANGUARD" },
+    { "x, s", "smooth(x), sum(mixed(x, s), axis=0)", "W = smooth(W)", NULL },
 };
 static struct mc_str seed[SEEDS];
 static char folder[64], path[128];
@@ -81,14 +85,32 @@ static struct mc_str fitting(const uint8_t *data, size_t n)
 
 /* ---- good inputs ---- */
 
+/* Machine code for two GPUs, or none.  The first has the header of an ELF file with one section. */
+static struct mc_images *some_images(int row)
+{
+    static const char text[] = "a text";
+    static char elf[192] = { 127,           'E', 'L', 'F', [40] = 64, [58] = 64, [60] = 1, [64 + 24] = 100,
+                             [64 + 32] = 20 };
+    struct mc_images *l = row % 3 ? NULL : mc_images_new();
+    const struct mc_image image[] = { { mc_image_text(text, ""), "sm_90a", elf, sizeof elf },
+                                      { mc_image_text(text, ""), "compute_90", "PTX", 3 } };
+    for (size_t i = 0; l && i < NELEM(image); i++) {
+        if (!VEC_PUSH(l->image, image[i])) {
+            fuzz_wrong("no memory");
+        }
+    }
+    return l;
+}
+
 /* A file of one function, without libraries. */
-static void write_seed(struct mc_str *to, mc_function *f)
+static void write_seed(struct mc_str *to, mc_function *f, struct mc_images *images)
 {
     struct mc_wire w = { .what = "seed" };
-    struct mc_bundle_shared s = { f->shared, f->nshared };
+    struct mc_bundle_shared s = { f->shared, f->nshared, images };
     struct mc_bundle_header h = { 0 };
     mc_wire_int(&w, 0, 0, 0); /* texts */
     mc_wire_shared(&w, &s);
+    mc_wire_images(&w, &s);
     mc_wire_int(&w, 1, 1, 1); /* functions */
     mc_wire_function(&w, &f, &s, NULL);
     if (!mc_wire_good(&w)) {
@@ -120,6 +142,9 @@ static void make_seeds(void)
         mc_shared_new(g, "W", w);
         mc_shared_new(g, "n", n);
         mc_random(g, "rng", 1);
+        mc_register(g,
+                    &(mc_custom){ .name = "smooth", .nin = 1, .nout = 1, .kernel = "a / (1 + M(exp)(-a))" });
+        mc_register(g, &(mc_custom){ .name = "mixed", .nin = 2, .nout = 1, .kernel = "a * b - b" });
         mc_label(g, "layer");
         mc_function *f = mc_compile(g, &(mc_spec){ .inputs = formulas[i].inputs,
                                                    .outputs = formulas[i].outputs,
@@ -128,7 +153,9 @@ static void make_seeds(void)
         if (!f) {
             fuzz_wrong(formulas[i].outputs);
         }
-        write_seed(&seed[i], f);
+        struct mc_images *images = some_images(i);
+        write_seed(&seed[i], f, images);
+        mc_images_unref(&images);
         mc_array_unref(&w), mc_array_unref(&n);
         mc_function_free(f);
         mc_graph_free(g);
@@ -150,6 +177,34 @@ static void start(void)
 }
 
 /* ---- one input ---- */
+
+/* As the backend of GPUs prints them. */
+static void print_for_gpu(mc_function *f)
+{
+    struct mc_program *p = &f->code->program;
+    int *first = mc_kernels_share(p), *to = mc_alloc((p->step.n + 1) * sizeof *to, "fuzz");
+    struct mc_kernel **k = mc_alloc((p->step.n + 1) * sizeof *k, "fuzz");
+    struct mc_str out = { 0 };
+    if (first && to && k) {
+        mc_kernels_rule_out(p, first, mc_grid_excluded_forms);
+        for (int i = 0, n = mc_kernels_distribute(p, first, 3, to); i < n; i++) {
+            mc_render_grid(&out, &mc_dialect_cuda, mc_kernels_of(p, first, to, i, k), k);
+        }
+    }
+    mc_str_free(&out);
+    mc_free(first), mc_free(to), mc_free(k);
+}
+
+/* Whatever is where a blob may be. */
+static void check_images(const uint8_t *data, size_t n)
+{
+    for (size_t at = 0; at < n; at += MC_BUNDLE_ALIGN) {
+        struct mc_str image = { malloc(n - at), n - at, n - at, false };
+        memcpy(image.s, data + at, n - at);
+        mc_cuda_image_check(&image);
+        free(image.s);
+    }
+}
 
 static void look(const mc_function *f)
 {
@@ -186,6 +241,7 @@ static void load(const void *data, size_t n)
     for (int i = 0; i < 2 && have > 0; i++) {
         if (f[i]) {
             look(f[i]);
+            print_for_gpu(f[i]);
         }
         mc_function_free(f[i]);
     }
@@ -195,6 +251,7 @@ static void load(const void *data, size_t n)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     start();
+    check_images(data, n);
     if (n < sizeof(struct mc_bundle_header)) {
         load(data, n);
         return 0;

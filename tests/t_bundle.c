@@ -17,6 +17,9 @@ static mc_shared *variable(mc_graph *g, const char *name, mc_dtype d, int rank, 
     return s;
 }
 
+/* Users' ops: "smooth(x)" and "mixed(x, y)". */
+static const char smooth_text[] = "a / (1 + M(exp)(-a))";
+
 static void same_formulas(const struct formulas *row)
 {
     mc_graph *g = given_graph();
@@ -25,6 +28,15 @@ static void same_formulas(const struct formulas *row)
     variable(g, "count", MC_INT64, 0, NULL);
     variable(g, "none", MC_FLOAT64, 2, (int64_t[]){ 0, 4 });
     mc_random(g, "rng", 17);
+    CHECK(mc_register(g, &(mc_custom){ .name = "smooth", .nin = 1, .nout = 1, .kernel = smooth_text }) ==
+                  MC_OK &&
+              mc_register(g, &(mc_custom){ .name = "mixed",
+                                           .nin = 2,
+                                           .nout = 1,
+                                           .kernel = "a * M(tanh)(b) - b",
+                                           .kernel_grad = { "g * tanh(b)",
+                                                            "g * (a * (1 - sqr(tanh(b))) - 1)" } }) == MC_OK,
+          "%s", mc_last_error());
     mc_function *f = mc_compile(g, &(mc_spec){ .name = "formulas",
                                                .inputs = row->inputs,
                                                .outputs = row->outputs,
@@ -43,7 +55,7 @@ static void same_formulas(const struct formulas *row)
 }
 
 #define SAME_FORMULAS(...)                                                                                   \
-    NEEDS_COMPILER();                                                                                        \
+    ON_ITS_DEVICE();                                                                                        \
     const struct formulas rows[] = { __VA_ARGS__ };                                                          \
     for (size_t i = 0; i < NELEM(rows); i++) {                                                               \
         same_formulas(&rows[i]);                                                                             \
@@ -151,6 +163,24 @@ TEST(updates_after_loading)
         { .inputs = "n", .updates = "count = count * 2 + n" });
 }
 
+/* Fused with others, in reductions, beside solvers, with gradients; and by the reference. */
+TEST(ops_of_the_users_own_after_loading)
+{
+    SAME_FORMULAS(
+        { .inputs = "x, v, s",
+          .outputs = "smooth(x) * 2 + v, softmax(mixed(x, v)), sum(smooth(x), axis=0), mixed(s, v), "
+                     "sort(smooth(x), axis=0), smooth(smooth(x.T))" },
+        { .inputs = "d, x, h",
+          .outputs = "mixed(d, x), smooth(h), max(mixed(x, d), axis=1), cast(smooth(d), 'int8')" },
+        { .inputs = "x, y",
+          .outputs = "smooth(dot(x, y)), grad(sum(mixed(x, x * 2)), x)",
+          .updates = "W = smooth(W)" },
+        { .inputs = "x, v, d",
+          .outputs = "smooth(x), mixed(x, v), mixed(d, d), smooth(sort(v))",
+          .mode = "FAST_COMPILE" },
+        { .inputs = "x, v", .outputs = "smooth(x[nonzero(v > 0)[0] % 1])", .updates = "W = smooth(W)" });
+}
+
 TEST(random_streams_go_on_after_loading)
 {
     SAME_FORMULAS({ .inputs = "x",
@@ -177,7 +207,7 @@ TEST(modes_after_loading)
 /* The message has the step and the formula; the update is not made. */
 TEST(an_error_of_a_step_after_loading)
 {
-    NEEDS_COMPILER();
+    ON_ITS_DEVICE();
     mc_graph *g = given_graph();
     variable(g, "W", MC_FLOAT32, 1, (int64_t[]){ 2 });
     static const struct { const char *inputs, *outputs, *mode; double s; } rows[] = {
@@ -227,7 +257,7 @@ static double number_of(mc_function *f, const char *name)
 
 TEST(functions_of_a_bundle_share_variables)
 {
-    NEEDS_COMPILER();
+    ON_ITS_DEVICE();
     mc_graph *g = mc_graph_new(), *other = mc_graph_new();
     number(g, "a", MC_FLOAT32, 3);
     number(g, "b", MC_FLOAT64, 5);
@@ -275,7 +305,7 @@ TEST(functions_of_a_bundle_share_variables)
 
 TEST(names_and_defaults_after_loading)
 {
-    NEEDS_COMPILER();
+    ON_ITS_DEVICE();
     mc_graph *g = given_graph();
     variable(g, "zebra", MC_FLOAT32, 0, NULL);
     variable(g, "ant", MC_FLOAT32, 0, NULL);
@@ -319,7 +349,7 @@ TEST(names_and_defaults_after_loading)
 /* A number of threads that the spec gives, more than there are or fewer; else what there are when loading. */
 TEST(threads_of_a_loaded_function)
 {
-    NEEDS_COMPILER();
+    ON_ITS_DEVICE();
     static const struct { int given; const char *saving, *loading; int threads; } rows[] = {
         { 1, "3", "2", 1 }, { 7, "3", "2", 7 }, { 0, "3", "2", 2 }, { 0, "2", "5", 5 },
     };
@@ -340,7 +370,7 @@ TEST(threads_of_a_loaded_function)
 
 TEST(borrowed_outputs_after_loading)
 {
-    NEEDS_COMPILER();
+    ON_ITS_DEVICE();
     mc_graph *g = given_graph();
     mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "borrow(exp(x)), x * 2" });
     REQUIRE(f, "%s", mc_error(g));
@@ -361,7 +391,7 @@ TEST(borrowed_outputs_after_loading)
 
 TEST(copies_of_a_loaded_function)
 {
-    NEEDS_COMPILER();
+    ON_ITS_DEVICE();
     mc_graph *g = given_graph();
     variable(g, "W", MC_FLOAT32, 1, (int64_t[]){ 4 });
     mc_function *f = mc_compile(g,
@@ -419,7 +449,7 @@ static void same_steps(mc_function *f, mc_function *h)
 
 TEST(a_net_after_loading)
 {
-    NEEDS_COMPILER();
+    ON_ITS_DEVICE();
     mc_flag_set("floatX", "float32");
     mc_flag_set("profile", "True");
     mc_graph *g = mc_graph_new();
@@ -520,7 +550,7 @@ TEST(what_is_written_of_a_loaded_function)
 /* A message names the line of the user's formula, as before. */
 TEST(lines_of_formulas_after_loading)
 {
-    NEEDS_COMPILER();
+    ON_ITS_DEVICE();
     mc_graph *g = given_graph();
     mc_input(g, "other", MC_FLOAT32, 2);
     mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x, other", .outputs = "dot(x, other)" });
@@ -543,7 +573,7 @@ TEST(lines_of_formulas_after_loading)
 /* Flags at the time of loading: one that types depended on, one that says what is written of calls. */
 TEST(flags_when_loading)
 {
-    NEEDS_COMPILER();
+    ON_ITS_DEVICE();
     mc_flag_set("floatX", "float32");
     mc_graph *g = given_graph();
     mc_function *f = mc_compile(
@@ -594,7 +624,7 @@ static void *call_often(void *arg)
 /* Two variables that every call raises by one: a file has both of them before a call, or after it. */
 TEST(saving_while_other_threads_call)
 {
-    NEEDS_COMPILER();
+    ON_ITS_DEVICE();
     enum { CALLERS = 3, SAVES = 30, SIZE = 5000 };
     mc_graph *g = given_graph();
     mc_array *zeros = mc_array_new(MC_FLOAT32, MC_SHAPE(SIZE));
@@ -663,7 +693,7 @@ static void *load_and_call(void *arg)
 
 TEST(threads_load_the_same_file)
 {
-    NEEDS_COMPILER();
+    ON_ITS_DEVICE();
     enum { LOADERS = 4 };
     mc_graph *g = given_graph();
     mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "softmax(x) + sum(x)" });

@@ -49,7 +49,7 @@ static const struct row examples[] = {
       "@/monochord build m.npz -o m.mcf --batch 1,32 --train && @/monochord info m.mcf && @/monochord predict m.npz --data digits:600 >a && "
       "PATH=/nowhere @/monochord predict m.mcf --data digits:600 >b; cmp a b && echo equal answers; rm -r $d", 0,
       { "3 functions, loaded in ", "dense1_W                         float32  (784, 10)", "equal answers" } },
-    { "@/monochord build --help",     0, { "usage: monochord build MODEL -o FILE", "avx512,avx2,sse2" } },
+    { "@/monochord build --help",     0, { "usage: monochord build MODEL -o FILE", "avx512,avx2,sse2", "sm_90,sm_80" } },
     { "d=$(mktemp -d) && cd $d && @/monochord export mlp --c mlp.c --isa all && cat mlp.h && rm -r $d", 0,
       { "compile with: cc -O3 -c mlp.c", "const char *mlp_isa(void);" } },
     { "@/monochord demo --help",      0, { "usage: monochord demo [PAGE]" } },
@@ -101,6 +101,7 @@ static const struct row examples[] = {
     { "@/monochord build lenet -o",   1, { "-o needs the name of a file" } },
     { "@/monochord build lenet -o m.mcf --isa avx3", 1, { "there is no instruction set 'avx3'" } },
     { "@/monochord build lenet -o /dev/null/m.mcf", 1, { "/dev/null/m.mcf" } },
+    { "@/monochord build lenet -o m.mcf --gpu", 1, { "--gpu needs a list such as sm_90,sm_80, or native" } },
     { "@/monochord export lenet --c lenet.c --isa", 1, { "--isa needs a word: avx2, avx512 or all" } },
     { "@/monochord export lenet --c lenet.c --isa sse2", 1, { "export: isa is avx2, avx512 or all, not 'sse2'" } },
     { "@/monochord export lent --c lenet.c", 1, { "did you mean 'lenet'?" } },

@@ -1,7 +1,7 @@
 /* bundle.h: compiled functions in one file, and functions made from such a file.
  *
- *   bundle   programs, their kernels compiled for one or several instruction sets, the solvers that were
- *            chosen, the values of variables
+ *   bundle   programs, their kernels compiled for one or several instruction sets or GPUs, the solvers that
+ *            were chosen, the values of variables
  *
  * The file is a header, a description, and blobs: compiled libraries, and elements of arrays, each aligned to
  * MC_BUNDLE_ALIGN.  The description is a sequence of numbers and texts (wire.c).  One function both writes
@@ -12,9 +12,10 @@
 #ifndef MC_BUNDLE_H
 #define MC_BUNDLE_H
 
+#include "device/image.h"
 #include "exec/function.h"
 
-enum { MC_BUNDLE_ALIGN = 64, MC_BUNDLE_FORMAT = 1 };
+enum { MC_BUNDLE_ALIGN = 64, MC_BUNDLE_FORMAT = 2 };
 struct mc_bundle_header {
     char magic[8];              /* "MCBUNDLE" */
     uint32_t format, order;     /* order: 1, as this machine stores it */
@@ -83,7 +84,11 @@ void mc_wire_free(struct mc_wire *w);
 
 /* ---- nodes.c, program.c ---- */
 /* What the functions of a bundle have in common. */
-struct mc_bundle_shared { struct mc_shared **at; int n; };
+struct mc_bundle_shared {
+    struct mc_shared **at;
+    int n;
+    struct mc_images *images;   /* machine code for GPUs, of all functions; NULL: there is none */
+};
 /* Nodes by number: the order in which they are in the file. */
 struct mc_bundle_nodes {
     mc_node **at;
@@ -91,14 +96,26 @@ struct mc_bundle_nodes {
     int64_t *number;            /* writing: by node id; -1: not in the file */
 };
 void mc_wire_shared(struct mc_wire *w, struct mc_bundle_shared *s);
+/* Users' ops, then the nodes.  on_host: they are for the CPU. */
 void mc_wire_nodes(struct mc_wire *w, mc_graph *g, const struct mc_bundle_shared *s,
-                   struct mc_bundle_nodes *nodes);
+                   struct mc_bundle_nodes *nodes, bool on_host);
+const struct mc_op *mc_wire_op(const mc_graph *g, const char *name); /* NULL: there is none */
 void mc_wire_node(struct mc_wire *w, const struct mc_bundle_nodes *nodes, mc_node **n); /* by its number */
-/* Reading: p->graph is set, the rest is empty. */
-void mc_wire_program(struct mc_wire *w, struct mc_program *p, const struct mc_bundle_shared *s);
-/* ---- function.c ---- */
+/* Reading: p->graph is set, the rest is empty.  on_host: it is for the CPU. */
+void mc_wire_program(struct mc_wire *w, struct mc_program *p, const struct mc_bundle_shared *s, bool on_host);
+/* ---- images.c ---- */
+/* Reading makes s->images and publishes them. */
+void mc_wire_images(struct mc_wire *w, struct mc_bundle_shared *s);
+/* Adds what f needs, if it is for a GPU; archs: NULL, or "sm_90,sm_80". */
+mc_status mc_bundle_images(mc_function *f, const char *archs, struct mc_bundle_shared *s);
+/* MC_EFORMAT: no image is for the device.  what: "bundle 'a.mcf'" */
+mc_status mc_bundle_fits(const struct mc_images *images, const struct mc_code_unit *u, const char *what);
+/* ---- kernels.c ---- */
 /* MC_EARG: a word of the list is no set of instructions. */
 mc_status mc_bundle_isa(const char *isa);
+/* Writing: those of f.  Reading: f is NULL. */
+void mc_wire_kernels(struct mc_wire *w, const struct mc_function *f, struct mc_code_unit *u, const char *isa);
+/* ---- function.c ---- */
 /* isa: the sets of instructions to write.  Reading makes *f. */
 void mc_wire_function(struct mc_wire *w, mc_function **f, const struct mc_bundle_shared *s, const char *isa);
 

@@ -24,11 +24,12 @@ static void notes(struct mc_wire *w, struct notes *l)
     }
 }
 
-/* Variables, then functions. */
+/* Variables, machine code for GPUs, functions. */
 static void contents(struct mc_wire *w, struct mc_bundle_shared *s, mc_function **f, int *n, int most,
                      const char *isa)
 {
     mc_wire_shared(w, s);
+    mc_wire_images(w, s);
     *n = mc_wire_int(w, *n, 1, INT32_MAX);
     for (int i = 0; i < *n && i < most && mc_wire_good(w); i++) {
         mc_wire_function(w, &f[i], s, isa);
@@ -135,11 +136,17 @@ mc_status mc_bundle_save(const mc_bundle_spec *spec)
     w.status = f && !what.bad ? collect(spec, &shared) : MC_EMEMORY;
     if (mc_wire_good(&w)) {
         memcpy(f, spec->function, (size_t)n * sizeof *f);
+    }
+    for (int i = 0; i < n && mc_wire_good(&w); i++) {
+        w.status = mc_bundle_images(f[i], spec->gpu, &shared);
+    }
+    if (mc_wire_good(&w)) {
         notes(&w, &(struct notes){ (mc_bundle_note *)spec->note, spec->nnote });
         contents(&w, &shared, f, &n, n, isa);
     }
     mc_status s = w.status < 0 ? w.status : w.out.bad ? MC_EMEMORY : write_file(&w, spec->path);
     mc_wire_free(&w);
+    mc_images_unref(&shared.images);
     mc_free(shared.at);
     mc_free(f);
     mc_str_free(&what);
@@ -255,6 +262,7 @@ static mc_status load(struct image *m, const char *what, int *n, int most, mc_fu
     for (int i = 0; i < shared.n && shared.at; i++) {
         mc_shared_unref(&shared.at[i]); /* the functions have references of their own */
     }
+    mc_images_unref(&shared.images);
     mc_arena_free(&arena);
     return w.status;
 }

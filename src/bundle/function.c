@@ -1,4 +1,4 @@
-/* function.c: one function of a bundle: its program, its inputs and results, its kernels, its solvers. */
+/* function.c: one function of a bundle: its program, its inputs and results, its solvers. */
 #include "bundle/bundle.h"
 #include "compile/compiling.h"
 #include "device/cpu/cpu.h"
@@ -36,155 +36,7 @@ static void outputs(struct mc_wire *w, const struct mc_function *f, struct mc_ou
         name[i] = f && f->code->output_name ? f->code->output_name[i] : NULL;
         mc_wire_text(w, &name[i]);
         list[i].borrow = mc_wire_bool(w, f && f->output[i].borrow);
-    }
-}
-
-/* ---- kernels ---- */
-
-/* The bytes of a library, which stay until the file is written. */
-static void write_image(struct mc_wire *w, const struct mc_str *image)
-{
-    const int64_t dims[] = { (int64_t)image->n };
-    mc_array *kept = mc_wire_good(w) ? mc_array_from(MC_UINT8, 1, dims, image->s) : NULL;
-    if (kept && VEC_PUSH(w->kept, kept)) {
-        const char *data = kept->data;
-        size_t n = image->n;
-        mc_wire_blob(w, &data, &n);
-    } else {
-        w->status = w->status < 0 ? w->status : MC_EMEMORY;
-        mc_array_unref(&kept);
-    }
-}
-
-static void read_image(struct mc_wire *w, struct mc_code **lib)
-{
-    const char *image;
-    size_t size;
-    mc_status s = MC_OK;
-    mc_wire_blob(w, &image, &size);
-    if (lib && mc_wire_good(w)) {
-        *lib = mc_code_open(image, size, &s);
-        if (s < 0) {
-            w->status = mc_fail(s, "%s: %s", w->what, mc_last_error());
-        }
-    }
-}
-
-/* The form of each step's kernel.  Reading: into p, or past it. */
-static void forms(struct mc_wire *w, const struct mc_kernel_set *set, const struct mc_program *p, bool use)
-{
-    for (size_t i = 0; i < p->step.n && mc_wire_good(w); i++) {
-        struct mc_kernel *k = p->step.at[i].kernel;
-        if (!k) {
-            continue;
-        }
-        const struct mc_kernel_form have = w->reading ? (struct mc_kernel_form){ 0 } : set->form.at[i];
-        const bool wide = mc_wire_bool(w, have.wide);
-        const unsigned never = (unsigned)mc_wire_int(w, (int)have.never, 0, INT32_MAX);
-        if (w->reading && use) {
-            k->wide = wide;
-            k->never = never;
-        }
-    }
-}
-
-/* A set of instructions: its name, the compiler's flags that a processor must have, the kernels' forms, and
- * libraries. */
-static void write_level(struct mc_wire *w, const struct mc_function *f, const char *level)
-{
-    struct mc_str needs = { 0 };
-    struct mc_kernel_set set = { .level = level };
-    mc_cpu_level(level, &needs);
-    const char *flags = needs.s ? needs.s : "";
-    w->status = needs.bad ? MC_EMEMORY : mc_kernel_set_make(&set, &f->code->program, flags);
-    mc_wire_text(w, &level);
-    mc_wire_text(w, &flags);
-    if (mc_wire_good(w)) {
-        forms(w, &set, &f->code->program, true);
-    }
-    mc_wire_int(w, (int)set.image.n, 0, MC_TEXTS);
-    for (size_t i = 0; i < set.image.n; i++) {
-        write_image(w, &set.image.at[i]);
-    }
-    mc_kernel_set_free(&set);
-    mc_str_free(&needs);
-}
-
-/* Loads the libraries of the first set that this processor has; adds the name of the set to the list. */
-static void read_level(struct mc_wire *w, struct mc_code_unit *u, bool *found, struct mc_str *sets)
-{
-    const char *level = NULL, *needs = NULL;
-    mc_wire_text(w, &level);
-    mc_wire_text(w, &needs);
-    mc_str_addf(sets, "%s%s", sets->n ? ", " : "", level ? level : "");
-    const bool use = mc_wire_good(w) && !*found && needs && mc_cpu_has(needs);
-    forms(w, NULL, &u->program, use);
-    const int n = mc_wire_int(w, 0, 0, MC_TEXTS);
-    for (int i = 0; i < n && mc_wire_good(w); i++) {
-        read_image(w, use ? &u->lib[i] : NULL);
-    }
-    *found |= use;
-}
-
-/* Copies the first word of a comma-separated list.  What follows it; NULL: nothing. */
-static const char *next_word(const char *list, char word[64])
-{
-    const size_t n = strcspn(list, ",");
-    mc_snprintf(word, 64, "%.*s", (int)MC_MIN(n, 63), list);
-    return list[n] ? list + n + 1 : NULL;
-}
-
-mc_status mc_bundle_isa(const char *isa)
-{
-    char word[64];
-    for (const char *at = isa; at;) {
-        struct mc_str flags = { 0 };
-        at = next_word(at, word);
-        const bool known = mc_cpu_level(word, &flags), several = !known && mc_cpu_level("sse2", &flags);
-        mc_str_free(&flags);
-        if (!*word) {
-            return mc_fail(MC_EARG, "bundle_save: an empty word of isa = \"%s\" names no instruction set",
-                           isa);
-        }
-        if (!known) {
-            return mc_fail(MC_EARG, "bundle_save: there is no instruction set '%s'; there are native%s", word,
-                           several ? ", avx512, avx2 and sse2" : "");
-        }
-    }
-    return MC_OK;
-}
-
-static void kernels(struct mc_wire *w, const struct mc_function *f, struct mc_code_unit *u, const char *isa)
-{
-    char word[64];
-    int levels = 0;
-    bool found = false;
-    struct mc_str sets = { 0 };
-    for (const char *at = isa; at; at = next_word(at, word)) {
-        levels++;
-    }
-    levels = mc_wire_int(w, levels, 0, INT32_MAX);
-    for (int i = 0; i < levels && mc_wire_good(w); i++) {
-        if (f) {
-            isa = next_word(isa, word);
-            write_level(w, f, word);
-        } else {
-            read_level(w, u, &found, &sets);
-        }
-    }
-    if (w->reading && mc_wire_good(w) && levels && !found) {
-        w->status = mc_fail(
-            MC_EFORMAT,
-            "%s has kernels for other processors only (%s); save it with the instruction sets "
-            "that are needed: isa = \"avx512,avx2,sse2\"",
-            w->what, sets.s ? sets.s : "");
-    }
-    mc_str_free(&sets);
-    const mc_status s = w->reading && mc_wire_good(w) ? mc_find_kernels(u) : MC_OK;
-    if (s == MC_EMEMORY) {
-        w->status = s;
-    } else if (s < 0) {
-        mc_wire_fail(w, mc_last_error());
+        list[i].on_device = mc_wire_bool(w, f && f->output[i].on_device);
     }
 }
 
@@ -234,8 +86,24 @@ static void chosen_solver(struct mc_wire *w, struct mc_chosen_solver *c)
     }
 }
 
-/* They hold for the processor and the number of threads that they were timed with; elsewhere they are
- * ignored. */
+/* What solvers were timed on: the GPU's name, or the processor and the number of threads. */
+static mc_status timed_on(const struct mc_code_unit *u, uint64_t *place)
+{
+    struct mc_str name = { 0 };
+    if (!u->backend->site) {
+        *place = mc_hash_mix(mc_cpu_hash(), (uint64_t)mc_team_size());
+        return MC_OK;
+    }
+    TRY(mc_device_enter(u->device));
+    u->backend->site->name(&name);
+    mc_device_leave(u->device);
+    *place = mc_hash_str(name.s ? name.s : "");
+    const bool good = !name.bad;
+    mc_str_free(&name);
+    return good ? MC_OK : MC_EMEMORY;
+}
+
+/* Elsewhere than on what they were timed on they are ignored. */
 static void solvers(struct mc_wire *w, struct mc_function *f, struct mc_code_unit *u)
 {
     struct mc_arena arena = { 0 };
@@ -243,17 +111,17 @@ static void solvers(struct mc_wire *w, struct mc_function *f, struct mc_code_uni
     if (f && !collect_chosen(f, &arena, &list)) {
         w->status = MC_EMEMORY;
     }
-    uint64_t cpu = mc_cpu_hash();
-    const uint64_t here = cpu;
-    mc_wire_bytes(w, &cpu, sizeof cpu);
-    const int threads = mc_wire_int(w, mc_team_size(), 1, INT32_MAX);
+    uint64_t place = 0;
+    w->status = mc_wire_good(w) ? timed_on(u, &place) : w->status;
+    const uint64_t here = place;
+    mc_wire_bytes(w, &place, sizeof place);
     struct mc_chosen chosen = { list.at, list.n };
     chosen.n = (size_t)mc_wire_int(w, (int)chosen.n, 0, INT32_MAX);
     chosen.at = mc_wire_list(w, chosen.at, (int64_t)chosen.n, sizeof *chosen.at);
     for (size_t i = 0; i < chosen.n && mc_wire_good(w); i++) {
         chosen_solver(w, &chosen.at[i]);
     }
-    if (w->reading && mc_wire_good(w) && chosen.n && cpu == here && threads == mc_team_size()) {
+    if (w->reading && mc_wire_good(w) && chosen.n && place == here) {
         qsort(chosen.at, chosen.n, sizeof *chosen.at, by_key);
         u->chosen = mc_arena_copy(w->arena, &chosen, sizeof chosen);
         w->status = u->chosen ? w->status : MC_EMEMORY;
@@ -276,23 +144,44 @@ static bool lacks_kernels(const struct mc_code_unit *u)
 static mc_status may_save(const struct mc_wire *w, const struct mc_function *f)
 {
     const struct mc_code_unit *u = f->code;
-    const bool host = u->backend == &mc_backend_cpu;
+    const bool host = u->backend == &mc_backend_cpu, elsewhere = u->backend && u->backend->images;
     const char *why = u->mode == MODE_DEBUG      ? "its mode is DEBUG; compile it in mode FAST_RUN"
                       : host && lacks_kernels(u) ? "it was compiled without a C compiler"
                                                  : NULL;
-    if (!why && !host) {
+    if (!why && !host && !elsewhere) {
         return mc_fail(MC_EUNSUPPORTED, "%s: %s is for the device %s; compile it with the flag device=cpu",
                        w->what, f->name, u->device->name);
     }
     return why ? mc_fail(MC_EUNSUPPORTED, "%s: %s cannot be saved: %s", w->what, f->name, why) : MC_OK;
 }
 
-static mc_status start_code(struct mc_wire *w, struct mc_code_unit *u)
+/* The device: the one that the flag names, if it is of the backend, else the backend's first. */
+static mc_status start_device(struct mc_wire *w, struct mc_code_unit *u, const char *name,
+                              struct mc_images *images)
 {
+    const char *flag = mc_flag_text(FLAG_device);
+    u->backend = mc_backend_of(name);
+    u->device = !u->backend ? NULL : u->backend->start(mc_backend_of(flag) == u->backend ? flag : name);
+    if (!u->device) {
+        return mc_fail_again("%s: ", w->what);
+    }
+    if (u->backend == &mc_backend_cpu) {
+        return MC_OK;
+    }
+    if (!u->backend->image_rank) {
+        return mc_fail(MC_EUNSUPPORTED, "%s is for the device %s", w->what, name);
+    }
+    u->images = mc_images_ref(images);
+    return mc_bundle_fits(images, u, w->what);
+}
+
+static mc_status start_code(struct mc_wire *w, struct mc_code_unit *u, const char *device,
+                            struct mc_images *images)
+{
+    TRY(start_device(w, u, device, images));
     u->graph = u->program.graph = mc_graph_make(&mc_op_language);
-    u->backend = &mc_backend_cpu;
-    u->device = u->backend->start("cpu");
     w->arena = &u->program.arena;
+    mc_custom_install();
     return u->graph && u->device ? MC_OK : mc_last_status();
 }
 
@@ -302,7 +191,7 @@ static mc_function *finish(struct mc_wire *w, struct mc_code_unit *u, const char
 {
     u->nstep = (int)u->program.step.n;
     u->words = mc_calloc(u->program.step.n + 1, sizeof *u->words, "bundle");
-    u->source = mc_strdup("");
+    u->source = u->source ? u->source : mc_strdup("");
     bool traced = false;
     if (!u->words || !u->source || mc_trace_open(&traced) < 0) {
         w->status = u->words && u->source ? mc_last_status() : MC_EMEMORY;
@@ -343,10 +232,12 @@ static void function(struct mc_wire *w, mc_function **at, struct mc_code_unit *u
     if (u->mode == MODE_DEBUG) {
         mc_wire_fail(w, "its mode is DEBUG");
     }
-    if (f && f->loop) {
-        mc_wire_fail(w, "it has a loop");
+    for (size_t i = 0; f && i < u->program.step.n; i++) {
+        if (u->program.step.at[i].node[0]->op->form == FORM_LOOP) {
+            mc_wire_fail(w, "it has a loop");
+        }
     }
-    mc_wire_program(w, &u->program, s);
+    mc_wire_program(w, &u->program, s, u->backend == &mc_backend_cpu);
     const char *text = u->text;
     mc_wire_text(w, &text);
     const int ninput = u->program.ninput, noutput = u->program.noutput;
@@ -359,7 +250,7 @@ static void function(struct mc_wire *w, mc_function **at, struct mc_code_unit *u
     } else {
         inputs(w, f, in, ninput);
         outputs(w, f, out, names, noutput);
-        kernels(w, f, u, u->mode == MODE_FAST_COMPILE ? NULL : isa);
+        mc_wire_kernels(w, f, u, isa);
         solvers(w, f, u);
     }
     if (w->reading && mc_wire_good(w)) {
@@ -383,18 +274,28 @@ static void function(struct mc_wire *w, mc_function **at, struct mc_code_unit *u
 
 void mc_wire_function(struct mc_wire *w, mc_function **f, const struct mc_bundle_shared *s, const char *isa)
 {
+    const char *device = NULL;
     if (!w->reading) {
         w->status = may_save(w, *f);
         if (mc_wire_good(w)) {
+            device = (*f)->code->backend->name;
+            mc_wire_text(w, &device);
             function(w, f, (*f)->code, s, isa);
         }
+        return;
+    }
+    mc_wire_text(w, &device);
+    if (mc_wire_good(w) && !device) {
+        mc_wire_fail(w, "a function has no device");
+    }
+    if (!mc_wire_good(w)) {
         return;
     }
     struct mc_code_unit *u = mc_calloc(1, sizeof *u, "bundle");
     w->status = u ? w->status : MC_EMEMORY;
     if (u) {
         u->refs = 1;
-        w->status = start_code(w, u);
+        w->status = start_code(w, u, device, s->images);
         if (mc_wire_good(w)) {
             function(w, f, u, s, NULL);
         }

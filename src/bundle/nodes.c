@@ -99,6 +99,72 @@ void mc_wire_shared(struct mc_wire *w, struct mc_bundle_shared *s)
     mc_free(state);
 }
 
+/* ---- users' ops ---- */
+
+/* Why an op cannot be in a file; NULL: its code is text, and is compiled. */
+static const char *code_missing(const struct mc_custom *c, bool on_host)
+{
+    return c->kernel            ? NULL
+           : c->infer           ? "finds its sizes by a function of the program (infer)"
+           : c->run && !c->cuda ? "computes by a function of the program (run)"
+           : on_host && c->run  ? "computes by a function of the program (run) on the CPU"
+           : on_host            ? "has code for a GPU alone (cuda)"
+                                : NULL;
+}
+
+static void custom_op(struct mc_wire *w, mc_graph *g, const struct mc_op *op, bool on_host)
+{
+    struct mc_custom row = op ? *op->custom : (struct mc_custom){ 0 };
+    const char *why = op ? code_missing(&row, on_host) : NULL;
+    if (why) {
+        w->status = mc_fail(MC_EUNSUPPORTED,
+                            "%s: the op '%s' %s, which no file can hold; give it as C text (kernel)%s",
+                            w->what, row.name, why, on_host ? "" : ", or as CUDA C (cuda) without infer");
+        return;
+    }
+    mc_wire_text(w, &row.name);
+    mc_wire_text(w, &row.kernel);
+    mc_wire_text(w, &row.cuda);
+    MC_WIRE_INT(w, row.nin, 0, INT32_MAX);
+    MC_WIRE_INT(w, row.nout, 1, INT32_MAX);
+    MC_WIRE_INT(w, row.threads, 0, INT32_MAX);
+    if (w->reading && mc_wire_good(w) && mc_register(g, &row) < 0) {
+        w->status = mc_last_status() == MC_EMEMORY ? MC_EMEMORY : MC_OK;
+        mc_wire_fail(w, mc_last_error());
+    }
+}
+
+/* Those that nodes apply, each once. */
+static void custom_ops(struct mc_wire *w, mc_graph *g, const struct mc_bundle_nodes *nodes, bool on_host)
+{
+    VEC(const struct mc_op *) list = { 0 };
+    for (int64_t i = 0; !w->reading && i < nodes->n; i++) {
+        const struct mc_op *op = nodes->at[i]->op;
+        size_t k = 0;
+        while (k < list.n && list.at[k] != op) {
+            k++;
+        }
+        if (op->custom && k == list.n && !VEC_PUSH(list, op)) {
+            w->status = MC_EMEMORY;
+        }
+    }
+    const int n = mc_wire_int(w, (int)list.n, 0, INT32_MAX);
+    for (int i = 0; i < n && mc_wire_good(w); i++) {
+        custom_op(w, g, w->reading ? NULL : list.at[i], on_host);
+    }
+    VEC_FREE(list);
+}
+
+const struct mc_op *mc_wire_op(const mc_graph *g, const char *name)
+{
+    for (size_t i = 0; i < g->custom.n; i++) {
+        if (strcmp(g->custom.at[i]->name, name) == 0) {
+            return g->custom.at[i];
+        }
+    }
+    return mc_op_find(name);
+}
+
 /* ---- nodes ---- */
 
 void mc_wire_node(struct mc_wire *w, const struct mc_bundle_nodes *nodes, mc_node **n)
@@ -192,14 +258,8 @@ static bool takes(const struct mc_op *op, int nin)
 static mc_node *of_op(struct mc_wire *w, mc_graph *g, const struct mc_bundle_nodes *before, mc_node *n)
 {
     const char *name = n ? n->op->name : NULL;
-    if (n && n->op->custom) {
-        w->status = mc_fail(MC_EUNSUPPORTED,
-                            "%s: '%s' is an op of the program's own, whose code is not in the function",
-                            w->what, name);
-        return n;
-    }
     mc_wire_text(w, &name);
-    const struct mc_op *op = n ? n->op : mc_wire_good(w) && name ? mc_op_find(name) : NULL;
+    const struct mc_op *op = n ? n->op : mc_wire_good(w) && name ? mc_wire_op(g, name) : NULL;
     const int nin = mc_wire_int(w, n ? n->nin : 0, 0, INT32_MAX);
     if (mc_wire_good(w) && (!op || (w->reading && !takes(op, nin)))) {
         mc_wire_fail(w, "it has an op that there is not");
@@ -298,10 +358,13 @@ static void types(struct mc_wire *w, const struct mc_bundle_nodes *nodes)
 }
 
 void mc_wire_nodes(struct mc_wire *w, mc_graph *g, const struct mc_bundle_shared *s,
-                   struct mc_bundle_nodes *nodes)
+                   struct mc_bundle_nodes *nodes, bool on_host)
 {
     mc_wire_number(w, &nodes->n, 0, INT32_MAX);
     nodes->at = mc_wire_list(w, nodes->at, nodes->n, sizeof *nodes->at);
+    if (mc_wire_good(w)) {
+        custom_ops(w, g, nodes, on_host);
+    }
     struct mc_bundle_nodes before = *nodes;
     const char *file = NULL;
     for (int64_t i = 0; i < nodes->n && mc_wire_good(w); i++) {

@@ -7,19 +7,21 @@
 
 struct counts { int64_t value, step, operand; }; /* what numbers of a step may name */
 
-static const struct mc_op *scalar_op(struct mc_wire *w, const struct mc_op *have, int narg, bool reduces)
+static const struct mc_op *scalar_op(struct mc_wire *w, const mc_graph *g, const struct mc_op *have, int narg,
+                                     bool reduces)
 {
     const char *name = have ? have->name : NULL;
     mc_wire_text(w, &name);
-    const struct mc_op *op = have ? have : name && mc_wire_good(w) ? mc_op_find(name) : NULL;
+    const struct mc_op *op = have ? have : name && mc_wire_good(w) ? mc_wire_op(g, name) : NULL;
     if (w->reading && mc_wire_good(w) &&
-        (!op || (reduces ? op->reduction == REDUCE_NONE || narg != 1 : op->arity != narg))) {
+        (!op || (reduces ? op->reduction == REDUCE_NONE || narg != 1 : !narg || op->arity != narg))) {
         mc_wire_fail(w, "a kernel has an op that there is not");
     }
     return op;
 }
 
-static void kernel_value(struct mc_wire *w, struct mc_kval *v, int number, int64_t operands)
+static void kernel_value(struct mc_wire *w, const mc_graph *g, struct mc_kval *v, int number,
+                         int64_t operands)
 {
     MC_WIRE_INT(w, v->kind, K_LOAD, K_CHECK);
     MC_WIRE_INT(w, v->dtype, 0, MC_NDTYPE - 1);
@@ -29,7 +31,7 @@ static void kernel_value(struct mc_wire *w, struct mc_kval *v, int number, int64
         MC_WIRE_INT(w, v->arg[i], 0, number - 1);
     }
     if (v->kind == K_OP || v->kind == K_REDUCE) {
-        MC_WIRE_FIELD(w, v->op, scalar_op(w, v->op, v->narg, v->kind == K_REDUCE));
+        MC_WIRE_FIELD(w, v->op, scalar_op(w, g, v->op, v->narg, v->kind == K_REDUCE));
     }
     if (v->kind == K_LOAD || v->kind == K_INDEX) {
         MC_WIRE_INT(w, v->operand, 0, operands - 1);
@@ -50,7 +52,7 @@ static void kernel_operand(struct mc_wire *w, struct mc_koperand *o, int64_t val
     }
 }
 
-static void kernel(struct mc_wire *w, struct mc_kernel *k)
+static void kernel(struct mc_wire *w, const mc_graph *g, struct mc_kernel *k)
 {
     mc_wire_bytes(w, k->name, sizeof k->name);
     MC_WIRE_INT(w, k->rank, 0, MC_MAX_RANK);
@@ -72,7 +74,7 @@ static void kernel(struct mc_wire *w, struct mc_kernel *k)
         if (w->reading) {
             k->val.at[k->val.n++] = (struct mc_kval){ 0 };
         }
-        kernel_value(w, &k->val.at[i], i, operands);
+        kernel_value(w, g, &k->val.at[i], i, operands);
     }
     for (int i = 0; i < operands && mc_wire_good(w); i++) {
         if (w->reading) {
@@ -128,8 +130,8 @@ static void epilogue(struct mc_wire *w, struct mc_epilogue *e, int64_t values)
     MC_WIRE_INT(w, e->cast, 0, MC_NDTYPE - 1);
 }
 
-static void step(struct mc_wire *w, struct mc_step *s, int number, const struct mc_bundle_nodes *nodes,
-                 int64_t values)
+static void step(struct mc_wire *w, const mc_graph *g, struct mc_step *s, int number,
+                 const struct mc_bundle_nodes *nodes, int64_t values)
 {
     int operands = s->kernel ? (int)s->kernel->operand.n : 0;
     MC_WIRE_INT(w, s->kind, STEP_KERNEL, STEP_HOST);
@@ -143,7 +145,7 @@ static void step(struct mc_wire *w, struct mc_step *s, int number, const struct 
             w->status = MC_EMEMORY;
             return;
         }
-        kernel(w, s->kernel);
+        kernel(w, g, s->kernel);
         numbers(w, &s->operand, &operands, -MC_MAX_RANK, values - 1);
         if (mc_wire_good(w) && operands != (int)s->kernel->operand.n) {
             mc_wire_fail(w, "a kernel has other operands than its step");
@@ -238,13 +240,13 @@ static void lists(struct mc_wire *w, struct mc_program *p, const struct mc_bundl
     }
 }
 
-void mc_wire_program(struct mc_wire *w, struct mc_program *p, const struct mc_bundle_shared *s)
+void mc_wire_program(struct mc_wire *w, struct mc_program *p, const struct mc_bundle_shared *s, bool on_host)
 {
     struct mc_bundle_nodes nodes = { 0 };
     if (!w->reading && !collect(p, &nodes)) {
         w->status = MC_EMEMORY;
     }
-    mc_wire_nodes(w, p->graph, s, &nodes);
+    mc_wire_nodes(w, p->graph, s, &nodes, on_host);
     const int values = mc_wire_int(w, (int)p->value.n, 0, INT32_MAX);
     const int steps = mc_wire_int(w, (int)p->step.n, 0, INT32_MAX);
     MC_WIRE_INT(w, p->ninput, 0, INT32_MAX);
@@ -265,7 +267,7 @@ void mc_wire_program(struct mc_wire *w, struct mc_program *p, const struct mc_bu
         if (w->reading) {
             p->step.at[p->step.n++] = (struct mc_step){ 0 };
         }
-        step(w, &p->step.at[i], i, &nodes, values);
+        step(w, p->graph, &p->step.at[i], i, &nodes, values);
     }
     if (mc_wire_good(w)) {
         lists(w, p, s, &nodes, values);

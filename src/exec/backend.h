@@ -7,6 +7,7 @@
 #define MC_BACKEND_H
 
 #include "device/device.h"
+#include "device/image.h"
 #include "exec/function.h"
 #include "lower/layout.h"
 
@@ -103,6 +104,11 @@ struct mc_backend {
     mc_status (*result_make)(struct mc_function *f, const struct mc_shape_plan *p, int output,
                              const mc_arg *out);
     mc_status (*result_take)(struct mc_function *f, const struct mc_shape_plan *p, int output);
+    /* Bundles, for backends whose kernels are compiled from texts at run time; or NULL.  images: adds the
+     * machine code of all kernels that f needs, for architectures in the device's words; NULL: for f's
+     * device.  image_rank: how well the device runs an image for an architecture; 0: not at all */
+    mc_status (*images)(struct mc_function *f, const char *archs, struct mc_images *list);
+    int (*image_rank)(const struct mc_device *d, const char *arch);
     bool (*updated)(const struct mc_shape_plan *p); /* did the steps make the updates already?  NULL: never */
 };
 static inline bool mc_steps_concurrent(const struct mc_function *f)

@@ -40,6 +40,8 @@ struct mc_code_unit {           /* shared by copies of a function; counted */
     void *own;                  /* the backend's data */
     struct mc_code *lib[MC_TEXTS]; /* compiled C kernels; all NULL: the reference runs every step */
     mc_kernel_fn **fn, **reduce_fn;  /* its functions, by step */
+    /* compiled forms of users' ops, which came with a bundle; or NULL */
+    struct mc_code *custom;
     char *source, *text;        /* source of the kernels; text of the rewritten graph */
     enum mc_mode mode;
     bool uncompiled;            /* compile nothing: the reference runs every step */
@@ -48,6 +50,8 @@ struct mc_code_unit {           /* shared by copies of a function; counted */
     struct mc_step_words *words; /* by step */
     /* by step: the body of a loop; NULL: it has none, or the reference computes it.  Or NULL: no loops */
     struct mc_code_unit **loop;
+    int texts;                  /* on a GPU: what its kernels are divided among; 0: not compiled yet */
+    struct mc_images *images;   /* of the bundle that it is from, on a GPU; or NULL */
     const struct mc_chosen *chosen; /* solvers that a bundle lists, in the program's arena; or NULL */
     char *warning;              /* what slows the function down that could be avoided; NULL: nothing */
     const char **output_name;   /* the user's names of outputs; NULL: none */
@@ -161,7 +165,7 @@ mc_array *mc_tolerance_of(const mc_array *a, double tol);
  * NULL: in[i] is exact. value: n's first result. */
 mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *tolerance,
                        const mc_array *value, double tol);
-/* cpu/custom.c: sets mc_custom_kernel_hook. compile.c calls it so that static linking keeps the file. */
+/* cpu/custom_run.c: sets mc_custom_kernel_hook. compile.c calls it so that static linking keeps the file. */
 void mc_custom_install(void);
 /* reference_threads.c: can threads share the work of n?  Then mc_lines_eval computes `out` with that many
  * threads. */

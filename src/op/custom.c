@@ -8,6 +8,7 @@ struct custom {
     mc_custom row;
     struct mc_arena memory;  /* names, texts, the signature */
     struct mc_signature sig;
+    VEC(struct mc_custom_code) code; /* compiled forms, if it came with them */
 };
 
 /* Computes an op given as kernel text, for the reference; set by the module that compiles C. */
@@ -81,6 +82,7 @@ static void drop(struct custom *c)
         if (c->row.release) {
             c->row.release(c->row.arg);
         }
+        VEC_FREE(c->code);
         mc_arena_free(&c->memory);
         mc_free(c);
     }
@@ -100,6 +102,24 @@ mc_status mc_custom_share(mc_graph *to, const mc_graph *from)
         atomic_fetch_add(&((struct custom *)from->custom.at[i])->refs, 1);
     }
     return MC_OK;
+}
+
+mc_status mc_custom_code_add(const struct mc_op *op, const struct mc_custom_code *code)
+{
+    return mc_custom_code_of(op, code->dtype) || VEC_PUSH(((struct custom *)op)->code, *code) ? MC_OK
+                                                                                              : MC_EMEMORY;
+}
+
+const struct mc_custom_code *mc_custom_code_of(const struct mc_op *op, const mc_dtype *dtype)
+{
+    const struct custom *c = (const struct custom *)op;
+    const size_t n = (size_t)op->arity + 1;
+    for (size_t i = 0; i < c->code.n; i++) {
+        if (memcmp(c->code.at[i].dtype, dtype, n * sizeof *dtype) == 0) {
+            return &c->code.at[i];
+        }
+    }
+    return NULL;
 }
 
 static char *keep(struct custom *c, const char *s)
@@ -125,7 +145,9 @@ static bool fill(struct custom *c, const mc_custom *row)
         op.flags = OP_COSTLY;
         op.code = c->row.kernel;
         op.infer = mc_scalar_infer;
+#ifndef MC_RUNTIME /* there, no graph is built */
         op.size = mc_scalar_size;
+#endif
         op.eval = kernel_eval;
         for (int i = 0; i < 4 && i < row->nin; i++) {
             op.dx[i] = keep(c, row->kernel_grad[i] ? row->kernel_grad[i] : "!");

@@ -75,6 +75,15 @@ mc_status mc_eval_node(const mc_node *n, mc_array *const *in, mc_array **out);
 
 /* custom.c */
 void mc_custom_unref(struct mc_op *op);                  /* drops one reference */
+/* A compiled form of an op that is given as kernel text: for inputs of these dtypes, then the result's.  The
+ * owner of its code outlives the op. */
+struct mc_custom_code {
+    mc_dtype dtype[4];
+    void (*fn)(void);           /* an mc_kernel_fn */
+};
+mc_status mc_custom_code_add(const struct mc_op *op, const struct mc_custom_code *code);
+/* NULL: there is none */
+const struct mc_custom_code *mc_custom_code_of(const struct mc_op *op, const mc_dtype *dtype);
 /* value_range.c: a lower bound of the elements of n that are not NaN, found by looking at most `depth`
  * nodes deep. -INFINITY: no bound is known. */
 double mc_lower_bound(const mc_node *n, int depth);

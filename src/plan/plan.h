@@ -72,6 +72,8 @@ struct mc_solver {
     /* the same bits on every processor that has, or has not, a fused multiply-add, and in exported files */
     bool portable;
 };
+/* What kernels were compiled from, by the device that compiles at run time; a bundle is made of it. */
+typedef VEC(void *) mc_code_list;
 struct mc_plan {
     const struct mc_solver *solver;
     const struct mc_problem *problem;       /* a copy that the plan owns */
@@ -82,6 +84,7 @@ struct mc_plan {
     void (*destroy)(struct mc_plan *p);     /* frees what plan() made beyond this struct; may be NULL */
     struct mc_plan *child[2];
     void *state;
+    mc_code_list code;                      /* of its kernels, and of those of the plans that it runs */
 };
 /* The memory of an operand, in elements, from the lowest address on.  count 0: there is no such operand. */
 struct mc_extent {
@@ -99,6 +102,9 @@ struct mc_site {
     void (*give)(void *p);
     /* like mc_time; the times are those of the device */
     struct mc_timing (*time)(mc_status (*run)(void *arg), void *arg, double budget, double hopeless);
+    /* From now on the code of kernels that this thread asks for is added to the list; NULL: to none.  Returns
+     * the list before. */
+    mc_code_list *(*note)(mc_code_list *list);
 };
 struct mc_family {
     const char *name;                                        /* "gemm" */

@@ -350,7 +350,10 @@ struct mc_plan *mc_plan_make(const struct mc_problem *p)
     mc_clear_error(); /* so that mc_last_status tells of this call only */
     p->family->key(p, &c.key);
     if (!c.key.bad && c.key.s) {
+        mc_code_list *before = mc_plan_note(p, NULL); /* not of candidates that lose */
         plan = choose(&c);
+        mc_plan_note(p, before);
+        plan = mc_plan_noted(plan);
     }
     if (plan) {
         log_plan(&c, plan);

@@ -119,6 +119,24 @@ void mc_kernel_set_free(struct mc_kernel_set *set)
     (void)set;
 }
 
+mc_kernel_fn *mc_custom_compile(const struct mc_op *op, const mc_dtype *dtype, struct mc_code **lib,
+                                mc_status *s)
+{
+    (void)op;
+    (void)dtype;
+    (void)lib;
+    *s = absent("compiler of kernels");
+    return NULL;
+}
+
+mc_status mc_custom_image(const mc_graph *g, const char *level, struct mc_str *image)
+{
+    (void)g;
+    (void)level;
+    (void)image;
+    return absent("compiler of kernels");
+}
+
 bool mc_cc_known(void)
 {
     return false;

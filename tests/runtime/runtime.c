@@ -174,7 +174,8 @@ static void call(mc_function *f, mc_archive *z, const char *name, const char *ki
 static void functions(const char *folder)
 {
     static const char *const names[] = { "maps",     "reductions", "products", "images",
-                                         "training", "indexing",   "random" };
+                                         "training", "indexing",   "random",   "custom",
+                                         "custom by the reference" };
     char path[1000];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "%s/%s.mcf", folder, names[i]);

@@ -11,7 +11,7 @@ enum { MOST = 8, NAMES = 3 * MOST };
 /* x: images (4, 3, 20, 18); v: (30, 40); d: the same in float64; i: 7 numbers from 0 to 29; h: (9, 33)
  * float16 */
 static const char inputs[] = "x, v, d, i, h";
-static const struct { const char *name, *outputs, *updates; } rows[] = {
+static const struct { const char *name, *outputs, *updates, *mode; } rows[] = {
     { "maps", "tanh(v) * 2 + exp(-v), where(d > 0, d, log1p(abs(d))), cast(v * 50, 'int8'), h * h + 1, i // 3 + i % 5",
       NULL },
     { "reductions", "sum(v), softmax(v), max(d, axis=0), argmax(v, axis=1), sum(h, axis=1), prod(d, axis=1)", NULL },
@@ -22,6 +22,8 @@ static const struct { const char *name, *outputs, *updates; } rows[] = {
       "K = K - 0.01 * grad(mean(sqr(conv(x, K) - 0.1)), K); W = W * 0.9" },
     { "indexing", "v[i], v[i, i], sort(v, axis=1), argsort(d, axis=0), cumsum(v, axis=0), concatenate(v, v, axis=1), "
                   "set_subtensor(v[2:5], 1), v.T[::-1, 3:]", NULL },
+    { "custom", "smooth(v) * 2, softmax(smooth(v)), sum(mixed(d, v), axis=0), smooth(h), dot(smooth(v), W)", NULL },
+    { "custom by the reference", "smooth(v), mixed(d, v), smooth(h), smooth(d)", NULL, "FAST_COMPILE" },
     { "random", "uniform(rng, [5, 7]), normal(rng, shape(v)), bernoulli(rng, 0.3), permutation(rng, 12)", NULL },
 };
 
@@ -79,6 +81,8 @@ static int save(const char *folder, size_t row)
     variable(g, "W", MC_SHAPE(40, 50));
     variable(g, "u", MC_SHAPE(40));
     mc_random(g, "rng", 17);
+    mc_register(g, &(mc_custom){ .name = "smooth", .nin = 1, .nout = 1, .kernel = "a / (1 + M(exp)(-a))" });
+    mc_register(g, &(mc_custom){ .name = "mixed", .nin = 2, .nout = 1, .kernel = "a * M(tanh)(b) - b" });
     mc_array *in[5] = { numbers(MC_FLOAT32, MC_SHAPE(4, 3, 20, 18), 1, 0), numbers(MC_FLOAT32, MC_SHAPE(30, 40), 1, 0),
                         numbers(MC_FLOAT64, MC_SHAPE(30, 40), 1, 0), numbers(MC_INT64, MC_SHAPE(7), 14, 15),
                         numbers(MC_FLOAT16, MC_SHAPE(9, 33), 1, 0) };
@@ -86,6 +90,7 @@ static int save(const char *folder, size_t row)
                                                .inputs = inputs,
                                                .outputs = rows[row].outputs,
                                                .updates = rows[row].updates,
+                                               .mode = rows[row].mode,
                                                .on_unused = "ignore" });
     if (!f) {
         return fail(rows[row].name, mc_error(g));

@@ -37,6 +37,7 @@ void mc_drop_kernels(struct mc_code_unit *u)
     for (size_t i = 0; i < NELEM(u->lib); i++) {
         mc_code_unref(&u->lib[i]);
     }
+    mc_code_unref(&u->custom);
     mc_free(u->fn);
     mc_free(u->reduce_fn);
     u->fn = NULL, u->reduce_fn = NULL;

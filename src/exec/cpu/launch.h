@@ -76,6 +76,20 @@ void mc_find_kernel(struct mc_code_unit *u, int step, const struct mc_code *lib)
 /* sets u->fn, for kernels in the libraries u->lib; without libraries the reference runs */
 mc_status mc_find_kernels(struct mc_code_unit *u);
 void mc_drop_kernels(struct mc_code_unit *u);
+/* custom_run.c: users' ops that are given as kernel text */
+enum { MC_CUSTOM_SYMBOL = 24 }; /* as the name of a kernel */
+/* dtypes of the inputs and of the result of n; false: n is no such op */
+bool mc_custom_dtypes(const mc_node *n, mc_dtype *dtype);
+/* the name of its compiled form in a library */
+void mc_custom_symbol(const struct mc_op *op, const mc_dtype *dtype, char name[MC_CUSTOM_SYMBOL]);
+bool mc_custom_kernels(const mc_graph *g);               /* has g such ops? */
+/* gives the ops of g their compiled forms, which are in the library; an error if it lacks one */
+mc_status mc_custom_find(const mc_graph *g, const struct mc_code *lib);
+/* custom.c.  *lib owns the code.  NULL: error */
+mc_kernel_fn *mc_custom_compile(const struct mc_op *op, const mc_dtype *dtype, struct mc_code **lib,
+                                mc_status *s);
+/* a library with the compiled forms of all such ops of g, for that set of instructions */
+mc_status mc_custom_image(const mc_graph *g, const char *level, struct mc_str *image);
 /* describe.c */
 void mc_cpu_describe(struct mc_str *out);
 /* split.c */

@@ -92,8 +92,9 @@ static mc_status kernels(struct mc_code_unit *u)
     if (s == MC_OK) {
         mc_kernels_rule_out(p, first, mc_grid_excluded_forms);
     }
-    int n = s == MC_OK ? mc_kernels_distribute(p, first, MC_MIN(mc_cpu()->threads, MC_CUDA_TEXTS - 1), to)
-                       : 0;
+    const int most = u->texts ? u->texts : mc_cpu()->threads; /* a bundle's texts are divided as they were */
+    int n = s == MC_OK ? mc_kernels_distribute(p, first, MC_MIN(most, MC_CUDA_TEXTS - 1), to) : 0;
+    u->texts = MC_MAX(n, 1);
     for (int i = 0; i < n && s == MC_OK; i++) {
         s = print_text(p, first, to, i, k, &text[i]);
         at[i] = text[i].s;
@@ -273,8 +274,12 @@ static void code_free(struct mc_code_unit *u)
     for (int i = 0; own && i < MC_CUDA_TEXTS; i++) {
         mc_cuda_code_free(own->text[i]);
     }
-    mc_free(own ? own->grid : NULL);
+    if (own) {
+        VEC_FREE(own->code);
+        mc_free(own->grid);
+    }
     mc_free(own);
+    mc_images_unref(&u->images);
 }
 
 static mc_status init_function(struct mc_function *f)
@@ -318,7 +323,7 @@ static const struct mc_backend *backend_for_dynamic_sizes(void)
     return NULL;
 }
 
-static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+static mc_status plan_step(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     struct mc_step_plan *sp = &p->step[step];
@@ -329,6 +334,8 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     case STEP_KERNEL: return mc_grid_plan(f, p, step, &sp->exec);
     case STEP_HEAVY:
         sp->exec = &sp->heavy->exec;
+        TRY(mc_cuda_fn_note(f->code, sp->heavy->plan));
+        TRY(mc_cuda_fn_note(f->code, sp->heavy->pooled));
         return st->kernel && !sp->heavy->epilogue.by_solver ? mc_grid_plan(f, p, step, &sp->epilogue) : MC_OK;
     case STEP_HOST:
         TRY(mc_cuda_fn_custom_plan(f, p, step, &sp->exec));
@@ -337,6 +344,19 @@ static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
         sp->exec = sp->exec ? sp->exec : &mc_exec_reference;
     }
     return MC_OK;
+}
+
+static mc_status plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+{
+    mc_code_list *before = mc_cuda_note(&mc_cuda_fn_code(f)->code);
+    const mc_status s = plan_step(f, p, step);
+    mc_cuda_note(before);
+    return s;
+}
+
+static int image_rank(const struct mc_device *d, const char *arch)
+{
+    return mc_cuda_arch_rank(arch, ((const struct mc_cuda *)d)->sm);
 }
 
 const struct mc_backend mc_backend_cuda = {
@@ -357,5 +377,6 @@ const struct mc_backend mc_backend_cuda = {
     .error_wait = mc_cuda_fn_error_wait, .error_seen = mc_cuda_fn_error_seen,
     .fetch = mc_remote_fetch, .store = mc_remote_store, .copy = mc_cuda_fn_copy,
     .copy_on_device = mc_remote_copy_on_device, .result_make = mc_cuda_fn_result_make,
-    .result_take = mc_cuda_fn_result_take, .updated = updates_made,
+    .result_take = mc_cuda_fn_result_take, .images = mc_cuda_fn_images, .image_rank = image_rank,
+    .updated = updates_made,
 };

@@ -37,6 +37,9 @@ struct mc_cuda_fn_code {
     struct mc_cuda_code *text[MC_CUDA_TEXTS];
     struct mc_grid_kernel *grid; /* by step */
     bool checks;                /* some kernel checks indices */
+    /* what the kernels of solvers and other steps were compiled from, in all calls so far, those of copies
+     * too; the device is entered */
+    mc_code_list code;
 };
 struct mc_cuda_fn_plan {
     struct mc_remote remote;
@@ -82,6 +85,9 @@ mc_status mc_cuda_fn_copy(struct mc_function *f, const struct mc_slot *from, con
 mc_status mc_cuda_fn_result_make(struct mc_function *f, const struct mc_shape_plan *p, int output,
                                  const mc_arg *out);
 mc_status mc_cuda_fn_result_take(struct mc_function *f, const struct mc_shape_plan *p, int output);
+/* images.c: for bundles */
+mc_status mc_cuda_fn_note(struct mc_code_unit *u, const struct mc_plan *p); /* p may be NULL */
+mc_status mc_cuda_fn_images(struct mc_function *f, const char *archs, struct mc_images *list);
 /* capture.c: captures all steps, each waiting only for those that it depends on */
 mc_status mc_cuda_fn_capture(struct mc_function *f, const struct mc_shape_plan *p);
 /* finish_call.c */

@@ -78,7 +78,9 @@ mc_status mc_cuda_fn_custom_compile(struct mc_code_unit *u)
         st->reason = "";
         ((struct mc_cuda_fn_code *)u->own)->checks = true;
         TRY(mc_cuda_enter(mc_cuda_of(u)));
+        mc_code_list *before = mc_cuda_note(&((struct mc_cuda_fn_code *)u->own)->code);
         s = load(st->node[0]) ? MC_OK : mc_last_status();
+        mc_cuda_note(before);
         mc_cuda_leave(mc_cuda_of(u));
     }
     return s;

@@ -59,7 +59,9 @@ mc_status mc_cuda_fn_copy(struct mc_function *f, const struct mc_slot *from, con
         l.from_stride[a] = from->strides[a] / size;
         step *= l.size[a];
     }
+    mc_code_list *before = mc_cuda_note(&mc_cuda_fn_code(f)->code);
     struct mc_cuda_copy *c = mc_cuda_copy_new(&l);
+    mc_cuda_note(before);
     mc_status s = c ? mc_cuda_copy_run(c, dst, src) : mc_last_status();
     mc_cuda_copy_free(c);
     return s;

@@ -116,7 +116,8 @@ static struct mc_timing time_runs(mc_status (*run)(void *arg), void *arg, double
     return t;
 }
 
-const struct mc_site mc_site_cuda = { .name = device_name, .take = alloc, .give = dealloc, .time = time_runs };
+const struct mc_site mc_site_cuda = { .name = device_name, .take = alloc, .give = dealloc, .time = time_runs,
+                                  .note = mc_cuda_note };
 
 /* ---- operands ---- */
 

@@ -71,8 +71,16 @@ void mc_export_dense(struct mc_str *out, const struct mc_slot *slot, const char 
 /* kernel.c */
 mc_status mc_export_kernels(struct mc_export_one *x); /* collects those of the function in to->kernel */
 mc_status mc_export_kernel(struct mc_export_one *x, int step, const struct mc_launch *l);
-/* the epilogue kernel of a solver step, on the whole result */
-mc_status mc_export_epilogue(struct mc_export_one *x, int step);
+/* A part of the result: along each axis, `size` elements from index * size.  axis -1: none. */
+struct mc_export_part {
+    int axis[3];
+    int64_t size[3];
+    const char *index[3]; /* expressions */
+    int64_t parts;        /* of the whole */
+};
+/* the epilogue kernel of a solver step, on a part of the result; NULL: on all of it */
+mc_status mc_export_epilogue(struct mc_export_one *x, int step, const struct mc_export_part *part);
+bool mc_export_has_parts(const struct mc_export_one *x, int step); /* can it run part by part? */
 /* text.c: what precedes the constants: types, kernels; and what follows them: portable sums, functions */
 mc_status mc_export_head(struct mc_str *out, const struct mc_export_file *f, const char *macro);
 void mc_export_functions(struct mc_str *out, const struct mc_export_file *f, const char *macro);

@@ -6,16 +6,18 @@
  *   forward   y[f] (p) = sum over c and taps of w[f, c, tap] * x[c] (p + offset of the tap)
  *   inputs    x[c] (p), for each phase of x: the same sum over f and the taps of that phase, from y with
  *             zeros around it
+ *             Where x is much larger than y: the product of w and y for each tap, then sums of them (col2im)
  *   weights   w[f, c, tap] = sum over images and p of y[f] (p) * x[c] (p + offset of the tap)
  *
- * With few filters a sum runs over whole rows. Positions beyond the end of y's rows are not copied to the
- * result.
+ * With a few filters the sums are made row by row of the result.  With some more a sum runs over whole rows,
+ * and positions beyond the end of y's rows are not copied to the result.
  *
  * Invariant: the bits depend on the problem alone, and are those of an exported file. */
 #include "heavy/conv/solver.h"
 #include "heavy/portable/portable.h"
 
 enum {
+    BOX_ROWS = 3,    /* rows whose sums are made at a box of positions, at most */
     PACKED_ROWS = 8, /* rows that share a copy of the columns, at least */
     CHAIN = 2048,    /* WEIGHTS: positions of one sum, at least; longer sums lose digits, shorter ones time */
 };
@@ -98,14 +100,14 @@ struct making {
 /* Memory of the workspace; image: elements for each image of a run. */
 static struct mc_portable_at take(struct making *k, int64_t elements)
 {
-    const struct mc_portable_at at = { PORTABLE_WORKSPACE, k->to->workspace, elements, 0 };
+    const struct mc_portable_at at = { PORTABLE_WORKSPACE, k->to->workspace, elements, 0, 0 };
     k->to->workspace += elements * k->to->step;
     return at;
 }
 
 static struct mc_portable_at operand(int role, int64_t image, int64_t group)
 {
-    return (struct mc_portable_at){ role, 0, image, group };
+    return (struct mc_portable_at){ role, 0, image, group, 0 };
 }
 
 /* Copies a box of `channels` channels.  to and from: strides of the channel and three axes; first elements
@@ -227,6 +229,27 @@ static void taps_of_w(const struct mc_conv_problem *p, int64_t *tap)
 
 /* ---- the directions ---- */
 
+/* The sums of a few rows at a box of n, whose rows are contiguous in y. */
+static bool box_sums(struct making *k, const struct planes *q, const int64_t n[3], int64_t taps,
+                     const int64_t *offset, int64_t f, int64_t c, const int64_t ws[2],
+                     struct mc_portable_at y, const int64_t *ys)
+{
+    struct mc_portable_call *call = mc_portable_add(k->to, PORTABLE_BOX, (int)(2 * taps));
+    if (!call) {
+        return false;
+    }
+    const int64_t g[14] = { f,     c,          taps,        n[0],        n[1],  n[2],  ws[0],
+                            ws[1], q->channel, pitch(q, 1), pitch(q, 0), ys[0], ys[2], ys[1] };
+    memcpy(call->g, g, sizeof g);
+    if (taps) {
+        memcpy(call->offset, offset, (size_t)(2 * taps) * sizeof *offset);
+    }
+    call->from = q->at;
+    call->with = operand(CONV_W, 0, k->f * k->p->at.w[0]);
+    call->to = y;
+    return true;
+}
+
 /* Sums over `c` channels and taps for `f` rows at the positions of a box of n in the planes, copied to
  * strides ys of y.  offset: of the taps in w, then in the planes; ws: strides of w along rows and
  * channels. */
@@ -234,6 +257,9 @@ static bool sums(struct making *k, const struct planes *q, const int64_t n[3], i
                  const int64_t *offset, int64_t f, int64_t c, const int64_t ws[2], struct mc_portable_at y,
                  const int64_t *ys)
 {
+    if (f <= BOX_ROWS && (ys[3] == 1 || n[2] == 1)) {
+        return box_sums(k, q, n, taps, offset, f, c, ws, y, ys);
+    }
     const struct planes dense = { y, { n[0], n[1], n[2] }, 0 };
     int64_t rows[4];
     /* few rows of w: positions beyond the ends of rows cost less than a copy of the others */
@@ -267,6 +293,56 @@ static bool sums(struct making *k, const struct planes *q, const int64_t n[3], i
     return ok;
 }
 
+/* Rows of y that are a block.  Rows of whole vectors need no copy of the positions; 1x1 taps have one row of
+ * positions, and blocks are parts of it that stay in the caches for an epilogue.  0: there are no blocks. */
+static int64_t rows_of_block(const struct making *k, const struct planes *q, const int64_t *ys)
+{
+    enum { VECTOR = 16, LEAST = 512, CACHED = 65536, SUM = 256 };
+    const struct mc_conv_shape *s = &k->p->s;
+    const int64_t *n = s->out, taps = conv_volume(s->k), row = n[2];
+    int64_t rows[4];
+    const bool one = !set_rows(q, n, rows);
+    if (n[0] > 1 || n[1] == 1 || k->f < PACKED_ROWS || ys[3] != 1) {
+        return 0;
+    }
+    if (!one) {
+        return row % VECTOR == 0 && row >= 2 * VECTOR && k->c * taps <= SUM;
+    }
+    int64_t most = n[1];
+    for (int64_t blocks = 2; blocks <= n[1] && ys[2] == row; blocks++) {
+        if (n[1] % blocks == 0 && n[1] / blocks * row >= LEAST && most * row * k->f > CACHED) {
+            most = n[1] / blocks;
+        }
+    }
+    return most < n[1] ? most : 0;
+}
+
+/* Sums in blocks of `rows` rows.  One row is read in place. */
+static bool block_sums(struct making *k, const struct planes *q, int64_t rows, const int64_t *offset,
+                       struct mc_portable_at y, const int64_t *ys)
+{
+    const struct mc_conv_problem *p = k->p;
+    const int64_t taps = conv_volume(p->s.k), *ws = p->at.w, positions = rows * p->s.out[2];
+    struct mc_portable_call *call = mc_portable_add(k->to, PORTABLE_COLUMNS, (int)(2 * taps));
+    if (!call) {
+        return false;
+    }
+    const bool packs = rows > 1 && k->f >= 32 && k->c * taps >= 64;
+    const int64_t g[12] = { k->f,       k->c,  taps,                  positions, ws[0], ws[1],
+                            q->channel, ys[0], packs ? positions : 0, 1,         0,     0 };
+    memcpy(call->g, g, sizeof g);
+    memcpy(call->offset, offset, (size_t)(2 * taps) * sizeof *offset);
+    call->from = q->at;
+    call->from.block = rows * pitch(q, 1);
+    call->with = operand(CONV_W, 0, k->f * ws[0]);
+    call->to = y;
+    call->to.block = rows * ys[2];
+    call->blocked = true;
+    k->to->blocks = p->s.out[1] / rows;
+    mc_portable_panel(k->to, call);
+    return true;
+}
+
 static bool forward(struct making *k)
 {
     const struct mc_conv_problem *p = k->p;
@@ -278,7 +354,9 @@ static bool forward(struct making *k)
     if (ok) {
         taps_of_w(p, offset);
         const struct mc_portable_at y = operand(CONV_Y, ys[0], k->f * ys[1]);
-        ok = sums(k, &q, s->out, taps, offset, k->f, k->c, ws, y, ys + 1);
+        const int64_t rows = rows_of_block(k, &q, ys + 1);
+        ok = rows ? block_sums(k, &q, rows, offset, y, ys + 1)
+                  : sums(k, &q, s->out, taps, offset, k->f, k->c, ws, y, ys + 1);
     }
     mc_free(offset);
     return ok;
@@ -345,8 +423,69 @@ static bool phase_sums(struct making *k, const struct planes *y, const int64_t f
     return ok;
 }
 
+/* Is a product for each tap, and col2im, less work than the sums of phases, and its result small? */
+static bool by_col2im(const struct making *k)
+{
+    enum { MOST = 131072 }; /* elements of the product for each tap */
+    const struct mc_conv_problem *p = k->p;
+    const struct mc_conv_shape *s = &p->s;
+    const int64_t *ws = p->at.w, taps = conv_volume(s->k), positions = conv_volume(s->out);
+    const int64_t all = k->c * taps * positions;
+    return ws[4] == 1 && (ws[3] == s->k[2] || s->k[1] == 1) && (ws[2] == s->k[1] * s->k[2] || s->k[0] == 1) &&
+           (ws[1] == taps || k->c == 1) && (p->at.x[4] == 1 || s->in[2] == 1) && s->stride[2] == 1 &&
+           s->in[0] * s->in[1] * s->in[2] * 4 >= 5 * positions * s->stride[0] * s->stride[1] && k->f >= 8 &&
+           k->c * taps >= 8 && all <= MOST;
+}
+
+static bool inputs_by_col2im(struct making *k)
+{
+    const struct mc_conv_problem *p = k->p;
+    const struct mc_conv_shape *s = &p->s;
+    const int64_t *ws = p->at.w, *ys = p->at.y, *xs = p->at.x;
+    const int64_t taps = conv_volume(s->k), positions = conv_volume(s->out);
+    struct mc_portable_at y = operand(CONV_Y, ys[0], k->f * ys[1]);
+    const struct planes dense = { y, { s->out[0], s->out[1], s->out[2] }, 0 };
+    int64_t yf = ys[1];
+    if (!has_pitch(&dense, ys + 2, s->out)) {
+        const int64_t ts[4] = { positions, pitch(&dense, 0), pitch(&dense, 1), 1 };
+        const struct mc_portable_at from = y;
+        y = take(k, k->f * positions);
+        yf = positions;
+        if (!copy(k, y, ts, from, ys + 1, k->f, s->out)) {
+            return false;
+        }
+    }
+    const struct mc_portable_at each = take(k, k->c * taps * positions);
+    struct mc_portable_call *call = mc_portable_add(k->to, PORTABLE_COLUMNS, 2);
+    if (!call) {
+        return false;
+    }
+    const int64_t g[12] = { k->c * taps, k->f, 1, positions, 1, ws[0], yf, positions, 0, 0, 0, 0 };
+    memcpy(call->g, g, sizeof g);
+    call->from = y;
+    call->with = operand(CONV_W, 0, k->f * ws[0]);
+    call->to = each;
+    call = mc_portable_add(k->to, PORTABLE_COL2IM, (int)taps);
+    if (!call) {
+        return false;
+    }
+    taps_of_w(p, call->offset);
+    const int64_t h[21] = { k->c,          s->k[0],     s->k[1],        s->k[2],        s->out[0],
+                            s->out[1],     s->out[2],   s->in[0],       s->in[1],       s->in[2],
+                            s->stride[0],  s->stride[1], s->pad[0],     s->pad[1],      s->pad[2],
+                            s->dilation[0], s->dilation[1], s->dilation[2], xs[1],      xs[2],
+                            xs[3] };
+    memcpy(call->g, h, sizeof h);
+    call->from = each;
+    call->to = operand(CONV_X, xs[0], k->c * xs[1]);
+    return true;
+}
+
 static bool inputs(struct making *k)
 {
+    if (by_col2im(k)) {
+        return inputs_by_col2im(k);
+    }
     const struct mc_conv_problem *p = k->p;
     const struct mc_conv_shape *s = &p->s;
     const int64_t *ys = p->at.y;
@@ -403,8 +542,64 @@ static bool inputs(struct making *k)
     return ok;
 }
 
+/* Are there so many filters, and sums for each, that vectors of filters are worth a copy of y? */
+static bool by_outer(const struct making *k)
+{
+    const struct mc_conv_shape *s = &k->p->s;
+    return k->f >= 8 && k->c * conv_volume(s->k) >= 64 && s->out[0] == 1 && s->k[0] == 1 &&
+           conv_volume(s->out) > 1;
+}
+
+/* y is copied for each image: position by position, its filters adjoin.  The sums of a chain of images are in
+ * the workspace, and are then added to those before. */
+static bool weights_by_outer(struct making *k)
+{
+    const struct mc_conv_problem *p = k->p;
+    const struct mc_conv_shape *s = &p->s;
+    const int64_t taps = conv_volume(s->k), *ws = p->at.w, *ys = p->at.y, positions = conv_volume(s->out);
+    k->to->chain = MC_MAX(MC_MIN(s->n, (CHAIN + positions - 1) / positions), 1);
+    struct planes q;
+    int64_t *offset = mc_calloc((size_t)(2 * taps), sizeof *offset, "plans");
+    bool ok = offset && planes_of_x(k, &q, offset);
+    if (ok) {
+        struct mc_portable_at sum = { PORTABLE_WORKSPACE, k->to->workspace, 0, k->c * taps * k->f, 0 };
+        k->to->workspace += k->to->groups * sum.group;
+        struct mc_portable_at y = take(k, k->f * positions);
+        const int64_t filters[3] = { s->out[1], s->out[2], k->f };
+        ok = copy(k, y, (const int64_t[4]){ 0, s->out[2] * k->f, k->f, 1 },
+                  operand(CONV_Y, ys[0], k->f * ys[1]), (const int64_t[4]){ 0, ys[3], ys[4], ys[1] }, 1,
+                  filters);
+        struct mc_portable_call *c = ok ? mc_portable_add(k->to, PORTABLE_OUTER, (int)taps) : NULL;
+        if (c) {
+            const int64_t g[7] = { k->f, k->c, taps, s->out[1], s->out[2], q.channel, pitch(&q, 1) };
+            memcpy(c->g, g, sizeof g);
+            memcpy(c->offset, offset, (size_t)taps * sizeof *offset);
+            c->from = q.at;
+            c->with = y;
+            c->to = sum;
+        }
+        taps_of_w(p, offset);
+        c = c ? mc_portable_add(k->to, PORTABLE_TOTAL, 0) : NULL;
+        ok = c != NULL;
+        if (ok) {
+            const int64_t n1 = s->k[1], n2 = s->k[2];
+            const int64_t g[12] = { k->c,  n1,       n2,        k->f, ws[1], n1 > 1 ? offset[n2] - offset[0] : 0,
+                                    n2 > 1 ? offset[1] - offset[0] : 0, ws[0], taps * k->f, n2 * k->f, k->f, 1 };
+            memcpy(c->g, g, sizeof g);
+            c->from = sum;
+            c->to = operand(CONV_W, 0, k->f * ws[0]);
+            c->to.first = offset[0];
+        }
+    }
+    mc_free(offset);
+    return ok;
+}
+
 static bool weights(struct making *k)
 {
+    if (by_outer(k)) {
+        return weights_by_outer(k);
+    }
     const struct mc_conv_problem *p = k->p;
     const struct mc_conv_shape *s = &p->s;
     const int64_t taps = conv_volume(s->k), *ws = p->at.w, *ys = p->at.y;

@@ -49,7 +49,7 @@ class Entry(ctypes.Structure):
 
 class Spec(ctypes.Structure):
     _fields_ = [("path", ctypes.c_char_p), ("nfunction", ctypes.c_int), ("function", ctypes.POINTER(Entry)), ("parameters", ctypes.c_char_p),
-                ("isa", ctypes.c_char_p)]
+                ("isa", ctypes.c_char_p), ("measure", ctypes.c_int)]
 
 
 P, S, I = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
@@ -66,7 +66,8 @@ LANGUAGES = {"gcc": ["-std=c99"], "clang": ["-std=c99"], "g++": ["-x", "c++", "-
 X86 = platform.machine() in ("x86_64", "AMD64")
 # compiler, flags, whether it multiplies and adds in one step.  PLAIN stands for -DNAME_PLAIN, SHARED for
 # -DNAME_PARALLEL_WORK=0, by which threads share small loops too; ISA=all for an export with code for several instruction
-# sets, TENSORS for one with its parameters in a .safetensors file.
+# sets, TENSORS for one with its parameters in a .safetensors file, MEASURED for one whose solvers are timed, as they are then
+# for the library.
 WAYS = [
     ("gcc", "-O2 -march=native", True),
     ("clang", "-O3 -march=native", True),
@@ -91,6 +92,7 @@ WAYS = [
     ("clang++", "-O3 -march=x86-64 -fopenmp SHARED ISA=all", True),
     ("g++", "-O2 -march=x86-64-v3 ISA=avx512 TENSORS", True),
     ("gcc", "-O1 -march=native ISA=all PLAIN TENSORS", True),
+    ("clang", "-O1 -march=native MEASURED", True),
 ]
 os.environ.update(OMP_NUM_THREADS="3", OMP_DYNAMIC="false", OMP_WAIT_POLICY="passive")
 
@@ -138,7 +140,7 @@ def ways():
 def build(path, name, way):
     cc, flags, _ = way
     macros = {"PLAIN": f"-D{name.upper()}_PLAIN", "SHARED": f"-D{name.upper()}_PARALLEL_WORK=0"}
-    words = [macros.get(f, f) for f in flags.split() if not f.startswith("ISA=") and f != "TENSORS"]
+    words = [macros.get(f, f) for f in flags.split() if not f.startswith("ISA=") and f not in ("TENSORS", "MEASURED")]
     out = path[:-2] + "-" + re.sub(r"\W+", "_", f"{cc}{flags}") + ".so"
     obj = out[:-3] + ".o"       # two commands, so that ccache keeps the first one's result
     for command in ([cc, *LANGUAGES[cc], *WARNINGS, *words, "-fPIC", "-c", path, "-o", obj], [cc, "-shared", *[f for f in words if f == "-fopenmp"], obj, "-o", out, "-lm"]):
@@ -237,7 +239,7 @@ class Exported:
         before = set(os.listdir(folder))
         isa = re.search(r"ISA=(\w+)", way[1])
         parameters = path[:-2] + ".safetensors" if "TENSORS" in way[1].split() else None
-        spec = Spec(path.encode(), len(functions), rows, parameters and parameters.encode(), isa and isa.group(1).encode())
+        spec = Spec(path.encode(), len(functions), rows, parameters and parameters.encode(), isa and isa.group(1).encode(), "MEASURED" in way[1])
         if lib.mc_export(ctypes.byref(spec)) < 0:
             try:
                 mc.fail()
@@ -714,7 +716,7 @@ def one_case(case, options):
             os.makedirs(folder)
         isa = "native" if way[2] or not X86 else "sse2"
         wrong, counts = [], {}
-        with mc.flags(portable=True, threads=1, floatX="float32", cpu__isa=isa):
+        with mc.flags(portable=True, threads=1, floatX="float32", cpu__isa=isa, plan="measure" if "MEASURED" in way[1] else "estimate"):
             try:
                 if kind == "net":
                     wrong, counts = random_net(number, folder, way)

@@ -20,6 +20,8 @@ struct mc_export_shared {
 struct mc_export_file {
     const char *name; /* the prefix of its public names */
     const char *file; /* "lenet", of lenet.c and lenet.h */
+    bool measure;     /* solvers are timed */
+    bool freestanding; /* of the C library it needs memcpy and memset alone */
     int widest;       /* bits of the widest vectors that calls may choose; 0: those of the compiler alone */
     VEC(struct mc_export_shared) shared;
     const struct mc_dialect *dialect;   /* of its kernels */
@@ -105,6 +107,11 @@ void mc_export_values_free(struct mc_export_values *v);
 /* file.c: functions: the text of their declarations */
 mc_status mc_export_write(const struct mc_export_file *to, const mc_export_spec *spec, const char *functions);
 void mc_export_file_free(struct mc_export_file *to);
+/* freestanding.c.  MC_EUNSUPPORTED: a step that such a file cannot have; text: what was printed for it */
+mc_status mc_export_check_freestanding(const struct mc_export_one *x, int step, const char *text);
+void mc_export_freestanding_head(struct mc_str *out);
+/* calls the file's own functions in place of compilers' from there on */
+mc_status mc_export_freestanding_calls(struct mc_str *text, size_t from);
 /* heavy.c */
 mc_status mc_export_heavy(struct mc_export_one *x, int step);
 

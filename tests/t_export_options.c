@@ -226,6 +226,45 @@ TEST(export_freestanding)
     drop_folder();
 }
 
+/* ---- memory ---- */
+
+/* Panels on the stacks of threads: whole vectors are copied to them.  12 x 9 positions, 64 channels and two
+ * taps fill one to its end. */
+TEST(export_panels_of_threads)
+{
+    static const char main_c[] =
+        "#include \"f.h\"\nstatic struct f f;\nstatic float x[64 * 12 * 10], y[8 * 12 * 9];\n"
+        "int main(void)\n{\n    f_init(&f);\n    return f_run(&f, 0, x, y);\n}\n";
+    static const char cc[] = "gcc -std=c99 -O1 -fopenmp -fsanitize=address";
+    NEEDS_COMPILER();
+    put_file("try.c", "int main(void) { return 0; }\n", 29);
+    char command[700];
+    snprintf(command, sizeof command, "cd '%s' && %s try.c -o try 2>/dev/null && ./try 2>/dev/null",
+             in_folder(""), cc);
+    if (system(command) != 0) {
+        drop_folder();
+        SKIP("no gcc with OpenMP and AddressSanitizer");
+    }
+    mc_flag_set("device", "cpu");
+    mc_graph *g = mc_graph_new();
+    mc_array *w = random_array(4, (int64_t[]){ 8, 64, 1, 2 }, 1);
+    mc_shared *v = mc_shared_new(g, "w", w);
+    mc_formula(g, "input x float32[1, 64, 12, 10]");
+    mc_function *f = mc_compile(g, &(mc_spec){ .name = "run", .inputs = "x", .outputs = "conv(x, w)" });
+    REQUIRE(f && v, "%s", mc_error(g));
+    const mc_export_function e = { f, "run", NULL };
+    CHECK(export_as(&e, "f.c", 0, 0) == MC_OK, "%s", mc_last_error());
+    put_file("main.c", main_c, sizeof main_c - 1);
+    shell("%s -march=native -DF_PARALLEL_WORK=0 main.c f.c -o f -lm && ASAN_OPTIONS=detect_leaks=0 "
+          "OMP_NUM_THREADS=2 ./f",
+          cc);
+    mc_array_unref(&w);
+    mc_shared_unref(&v);
+    mc_function_free(f);
+    mc_graph_free(g);
+    drop_folder();
+}
+
 /* The functions that stand in place of the C library's, with and without instructions for them. */
 TEST(export_freestanding_functions)
 {

@@ -309,7 +309,7 @@ TARGET static void NAME(columns)(const int64_t *g, const int64_t *offsets, const
         PARALLEL(collapse(2) if (shared))
         for (int64_t f = 0; f < g[0]; f += each) {
             for (int64_t s = 0; s < strips; s++) {
-                R own_panel[OWN_PANEL];
+                R own_panel[(int)OWN_PANEL + (int)MOST_WIDTH]; /* whole vectors are copied to its end */
                 const int64_t end = f + each < g[0] ? f + each : g[0], p = s * strip;
                 NAME(columns_part)
                 (g, offsets, c, c_end, p, s + 1 < strips ? strip : g[3] - p, f, end, w, x, y,

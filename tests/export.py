@@ -49,7 +49,7 @@ class Entry(ctypes.Structure):
 
 class Spec(ctypes.Structure):
     _fields_ = [("path", ctypes.c_char_p), ("nfunction", ctypes.c_int), ("function", ctypes.POINTER(Entry)), ("parameters", ctypes.c_char_p),
-                ("isa", ctypes.c_char_p), ("measure", ctypes.c_int)]
+                ("isa", ctypes.c_char_p), ("measure", ctypes.c_int), ("freestanding", ctypes.c_int)]
 
 
 P, S, I = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int

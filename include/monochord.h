@@ -650,6 +650,12 @@ typedef struct mc_export_spec { /* what mc_export writes; fields that are left o
      * narrower ones too, and lenet_isa(); a call uses the widest that the processor has.  NULL: it has code
      * for the one that the C compiler's options select. */
     const char *isa;
+    /* Nonzero: where several portable solvers can do a step, the one that is fastest on this machine, as
+     * under the flag plan=measure: wisdom is read and added to.  0: the one with the lowest estimate. */
+    int measure;
+    /* Nonzero: the file needs no C library but memcpy and memset, and has no vectors.  It computes in float32
+     * alone: other floats are MC_EUNSUPPORTED, and so are functions that need a C library, such as sin. */
+    int freestanding;
 } mc_export_spec;
 /* MC_EUNSUPPORTED: a step cannot be exported; the message names it, and nothing is written.  MC_EARG: a name
  * that C does not take, or two functions of one name. */

@@ -76,10 +76,10 @@ SECTIONS {
   end = .; PROVIDE(__end__ = .);
 }
 END
-"$tool" export lenet --c lenet.c --parameters lenet.bin >/dev/null
-arm="arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -DLENET_PLAIN -Wall -Wextra -Wpedantic -Werror"
-cc -O2 -DLENET_PLAIN main.c lenet.c parameters.S -o here -lm 2>/dev/null
-$arm -Os -c lenet.c -o lenet.o
+"$tool" export lenet --c lenet.c --parameters lenet.bin --freestanding >/dev/null
+arm="arm-none-eabi-gcc -mcpu=cortex-m4 -mthumb -mfloat-abi=hard -mfpu=fpv4-sp-d16 -Wall -Wextra -Wpedantic -Werror"
+cc -O2 main.c lenet.c parameters.S -o here 2>/dev/null
+$arm -Os -ffreestanding -c lenet.c -o lenet.o
 $arm -O2 --specs=rdimon.specs -nostartfiles -T link.ld start.c main.c lenet.c parameters.S -o there.elf
 ./here >here.txt
 timeout 300 qemu-system-arm -M mps2-an386 -cpu cortex-m4 -kernel there.elf -semihosting -nographic >there.txt </dev/null

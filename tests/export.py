@@ -49,7 +49,7 @@ class Entry(ctypes.Structure):
 
 class Spec(ctypes.Structure):
     _fields_ = [("path", ctypes.c_char_p), ("nfunction", ctypes.c_int), ("function", ctypes.POINTER(Entry)), ("parameters", ctypes.c_char_p),
-                ("isa", ctypes.c_char_p)]
+                ("isa", ctypes.c_char_p), ("measure", ctypes.c_int), ("freestanding", ctypes.c_int)]
 
 
 P, S, I = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
@@ -66,7 +66,8 @@ LANGUAGES = {"gcc": ["-std=c99"], "clang": ["-std=c99"], "g++": ["-x", "c++", "-
 X86 = platform.machine() in ("x86_64", "AMD64")
 # compiler, flags, whether it multiplies and adds in one step.  PLAIN stands for -DNAME_PLAIN, SHARED for
 # -DNAME_PARALLEL_WORK=0, by which threads share small loops too; ISA=all for an export with code for several instruction
-# sets, TENSORS for one with its parameters in a .safetensors file.
+# sets, TENSORS for one with its parameters in a .safetensors file, MEASURED for one whose solvers are timed, as they are then
+# for the library.
 WAYS = [
     ("gcc", "-O2 -march=native", True),
     ("clang", "-O3 -march=native", True),
@@ -91,6 +92,7 @@ WAYS = [
     ("clang++", "-O3 -march=x86-64 -fopenmp SHARED ISA=all", True),
     ("g++", "-O2 -march=x86-64-v3 ISA=avx512 TENSORS", True),
     ("gcc", "-O1 -march=native ISA=all PLAIN TENSORS", True),
+    ("clang", "-O1 -march=native MEASURED", True),
 ]
 os.environ.update(OMP_NUM_THREADS="3", OMP_DYNAMIC="false", OMP_WAIT_POLICY="passive")
 
@@ -138,7 +140,7 @@ def ways():
 def build(path, name, way):
     cc, flags, _ = way
     macros = {"PLAIN": f"-D{name.upper()}_PLAIN", "SHARED": f"-D{name.upper()}_PARALLEL_WORK=0"}
-    words = [macros.get(f, f) for f in flags.split() if not f.startswith("ISA=") and f != "TENSORS"]
+    words = [macros.get(f, f) for f in flags.split() if not f.startswith("ISA=") and f not in ("TENSORS", "MEASURED")]
     out = path[:-2] + "-" + re.sub(r"\W+", "_", f"{cc}{flags}") + ".so"
     obj = out[:-3] + ".o"       # two commands, so that ccache keeps the first one's result
     for command in ([cc, *LANGUAGES[cc], *WARNINGS, *words, "-fPIC", "-c", path, "-o", obj], [cc, "-shared", *[f for f in words if f == "-fopenmp"], obj, "-o", out, "-lm"]):
@@ -237,7 +239,7 @@ class Exported:
         before = set(os.listdir(folder))
         isa = re.search(r"ISA=(\w+)", way[1])
         parameters = path[:-2] + ".safetensors" if "TENSORS" in way[1].split() else None
-        spec = Spec(path.encode(), len(functions), rows, parameters and parameters.encode(), isa and isa.group(1).encode())
+        spec = Spec(path.encode(), len(functions), rows, parameters and parameters.encode(), isa and isa.group(1).encode(), "MEASURED" in way[1])
         if lib.mc_export(ctypes.byref(spec)) < 0:
             try:
                 mc.fail()
@@ -598,16 +600,39 @@ def narrow(text, by):
 
 
 # by: how much narrower; steps of training
-MODEL_ROWS = {"lenet": (8, 32, 5), "mlp": (8, 32, 3), "alexnet": (16, 2, 1), "vgg-a": (16, 1, 1), "resnet-50": (16, 2, 1)}
-DAY_MODELS = ["lenet", "mlp"]
-# Seeds that found defects: sums of integers that overflow, tails of vectors, comparisons with themselves, counters that nothing
+MODEL_ROWS = {"lenet": (8, 32, 5), "mlp": (8, 32, 3), "alexnet": (16, 2, 1), "vgg-a": (16, 1, 1), "resnet-50": (16, 2, 1),
+              "depthwise": (1, 2, 1), "small-images": (1, 70, 2)}
+DAY_MODELS = ["lenet", "mlp", "depthwise", "small-images"]
+# Models for what the others do not reach: sums for one filter, in rows of more than four vectors, at every second position;
+# blocks of rows, and of 1x1 convolutions; gradients by col2im, and by sums over chains of images, of which the last is short.
+OWN_MODELS = {
+    "depthwise": """input 3x72x96
+conv 16 3x3 stride=2 pad=1 W=he_normal
+conv 16 3x3 groups=16 pad=1 W=he_normal
+conv 40 1x1 W=he_normal
+conv 40 3x3 groups=40 stride=2 pad=1 W=he_normal
+conv 40 5x5 groups=20 pad=2 tanh
+global_pool
+dense 10 softmax
+rule sgd rate=0.1
+""",
+    "small-images": """input 3x12x13
+conv 16 4x5 tanh
+conv 24 3x3 tanh flip=false
+conv 12 3x3 tanh groups=2
+dense 10 softmax
+rule momentum rate=0.05 momentum=0.9
+""",
+}
+# What found defects: the models above, and seeds: sums of integers that overflow, tails of vectors, comparisons with themselves, counters that nothing
 # reads, products of nothing, phases without taps.
-FOUND = ["program 20/13", "program 341/3", "program 159/3", "program 227/6", "program 958/6", "net 56/0", "net 23/9"]
+FOUND = ["model depthwise/0", "model small-images/0", "program 20/13", "program 341/3", "program 159/3", "program 227/6", "program 958/6", "net 56/0", "net 23/9"]
 
 
 def model(name, folder, way):
     by, batch, steps = MODEL_ROWS[name]
-    wrong = run_net(narrow(open(os.path.join(MODELS, name + ".txt")).read(), by), folder, way, batch, steps)
+    text = OWN_MODELS[name] if name in OWN_MODELS else open(os.path.join(MODELS, name + ".txt")).read()
+    wrong = run_net(narrow(text, by), folder, way, batch, steps)
     libraries = [open(os.path.join(folder, f), "rb").read() for f in os.listdir(folder) if f.endswith(".so")]
     if "-fopenmp" in way[1] and not any(start in text for text in libraries for start in (b"GOMP_parallel", b"__kmpc_fork_call")):
         wrong.append("no loop is shared by threads")
@@ -691,7 +716,7 @@ def one_case(case, options):
             os.makedirs(folder)
         isa = "native" if way[2] or not X86 else "sse2"
         wrong, counts = [], {}
-        with mc.flags(portable=True, threads=1, floatX="float32", cpu__isa=isa):
+        with mc.flags(portable=True, threads=1, floatX="float32", cpu__isa=isa, plan="measure" if "MEASURED" in way[1] else "estimate"):
             try:
                 if kind == "net":
                     wrong, counts = random_net(number, folder, way)
@@ -733,7 +758,7 @@ def main():
         n = len(ways())
         shared = [i for i, w in enumerate(ways()) if "-fopenmp" in w[1]]
         models = list(MODEL_ROWS) if args.night else DAY_MODELS
-        cases = [f"model {m}/{i}" for m in models for i in (range(n) if m in DAY_MODELS and args.night else [0, 1 % n, 3 % n] if m == "lenet" else [0])]
+        cases = [f"model {m}/{i}" for m in models for i in (range(n) if m in DAY_MODELS and args.night else [0, 1 % n, 3 % n] if m == "lenet" else [0, 7 % n] if m in OWN_MODELS else [0])]
         cases += [f"model {m}/{i}" for m in ("lenet", "mlp") for i in shared[:1] if not args.night]
         cases += [f"training /{i}" for i in ([0, 1, 3] if args.night else [0]) + shared[:1]]
         cases += [f"net {i}" for i in range(300 if args.night else 26)] + [f"program {i}" for i in range(600 if args.night else 26)]

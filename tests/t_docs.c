@@ -536,11 +536,14 @@ static mc_status nothing(void *arg, int nin, const mc_array *const *in, int nout
 /* What makes each message of docs/export.md, in its order: y is exported. */
 static const struct refusal {
     const char *text, *inputs, *shapes, *file;
+    int freestanding;
 } refusals[] = {
     { "input x float32[?]; y = x[x > 0]",                        "x",    "x[4]",       "f.c" },
     { "input x float32[?]; input n int64; y = x[:n]",            "x, n", "x[4]",       "f.c" },
     { "input x float32[2]; y = x + 1",                           "x",    NULL,         NULL  }, /* needs a GPU: t_export.c */
     { "input x float16[4, 4]; y = dot(x, x)",                    "x",    NULL,         "f.c" },
+    { "input x float64[4]; y = x + 1",                           "x",    NULL,         "f.c", 1 },
+    { "input x float32[4]; y = sin(x)",                          "x",    NULL,         "f.c", 1 },
     { "input x float16[4]; y = sort(x)",                         "x",    NULL,         "f.c" },
     { "input x float64[4]; y = f(x)",                            "x",    NULL,         "f.c" },
     { "input x float32[?, 784]; y = x + 1",                      "x",    NULL,         "f.c" },
@@ -557,7 +560,9 @@ static void check_refusal(const struct refusal *r, const char *message)
     mc_function *f = mc_compile(g, &(mc_spec){ .name = "f", .inputs = r->inputs, .outputs = "y" });
     CHECK(f, "%s: %s", r->text, mc_error(g));
     if (f && r->file) {
-        mc_status s = mc_export_c(in_folder(r->file), 1, (mc_export_function[]){ { f, "f", r->shapes } });
+        const mc_export_function one = { f, "f", r->shapes };
+        mc_status s = mc_export(&(mc_export_spec){
+            .path = in_folder(r->file), .nfunction = 1, .function = &one, .freestanding = r->freestanding });
         CHECK(s < 0 && strstr(mc_last_error(), message), "%s: not '%s', but '%s'", r->text, message,
               s < 0 ? mc_last_error() : "exported");
     }

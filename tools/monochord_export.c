@@ -12,6 +12,8 @@ const char export_options[] =
     "  --batch N,N   how many examples a call takes, 1 by default; a function for each number, as FILE_predict_32\n"
     "  --train       a training step too, FILE_train, for the last number of --batch\n"
     "  --isa all     code for AVX2 and AVX-512 too, among which a call chooses for the processor; avx2: up to AVX2\n"
+    "  --freestanding  a file that needs no C library but memcpy and memset: float32 alone, no vectors\n"
+    "  --measure     times what can do a step, and takes what is fastest on this machine\n"
     "  --parameters FILE  the parameters in this file, which FILE_load reads, not in the C file\n"
     "The file needs libc and libm alone: cc -O3 -march=native -c FILE.c; with -fopenmp calls use several threads\n";
 
@@ -72,6 +74,10 @@ int command_export(int argc, char **argv)
     for (int i = 1; i < argc && good; i++) {
         if (strcmp(argv[i], "--train") == 0) {
             train = true;
+        } else if (strcmp(argv[i], "--freestanding") == 0) {
+            to.freestanding = 1;
+        } else if (strcmp(argv[i], "--measure") == 0) {
+            to.measure = 1;
         } else if (strcmp(argv[i], "--c") == 0) {
             to.path = argv[++i];
             good = to.path || !complain("--c needs the name of a file");

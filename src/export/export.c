@@ -5,7 +5,8 @@
  *   print    each step: a kernel, a solver, a copy, a loop
  *   write    the files (file.c)
  *
- * Invariant: an exported function gives the bits of the same function called with the flag `portable`. */
+ * Invariant: an exported function gives the bits of the same function called with the flag `portable`, and
+ * plan=measure if solvers were timed. */
 #include "exec/backend.h"
 #include "export/export.h"
 #include "export/exporting.h"
@@ -179,7 +180,10 @@ static mc_status print_steps(struct mc_export_one *x, struct mc_str *calls)
                     "*const *out)\n{\n"
                     "(void)model, (void)arena, (void)in, (void)out;\nNEXT_STEP;\n",
                     name, x->to->name);
-        const mc_status s = one_step(x, i, &nothing);
+        mc_status s = one_step(x, i, &nothing);
+        if (s == MC_OK && x->to->freestanding && !nothing) {
+            s = mc_export_check_freestanding(x, i, out->s + start);
+        }
         if (s < 0) {
             return mc_step_error(x->f, i, s);
         }
@@ -372,7 +376,7 @@ static mc_status export_locked(struct mc_export_file *to, const mc_export_functi
     struct mc_export_one x = { .to = to, .f = f, .name = e->name };
     struct mc_plan_options o = mc_plan_options_of(NULL);
     o.portable = true;
-    o.mode = PLAN_ESTIMATE;
+    o.mode = o.solver_mode = to->measure ? PLAN_MEASURE : PLAN_ESTIMATE;
     TRY(make_inputs(f, e->shapes));
     x.p = mc_shape_plan_make(f, &o, plan_step);
     x.constant = mc_calloc(f->code->program.value.n + 1, sizeof *x.constant, "export");
@@ -482,7 +486,8 @@ mc_status mc_export(const mc_export_spec *spec)
         strcmp(path + length - 2, ".c") != 0 || path[length - 3] == '/') {
         return mc_fail(MC_EARG, "export: needs functions and the name of a file that ends in .c");
     }
-    struct mc_export_file to = { .dialect = &mc_dialect_standard_c };
+    struct mc_export_file to = { .dialect = &mc_dialect_standard_c, .measure = spec->measure != 0,
+                                 .freestanding = spec->freestanding != 0 };
     struct mc_str functions = { 0 }, base = { 0 };
     mc_str_addn(&base, mc_export_file_name(path), strlen(mc_export_file_name(path)) - 2);
     char *name = base.s ? mc_export_identifier(base.s, false) : NULL;
@@ -490,6 +495,9 @@ mc_status mc_export(const mc_export_spec *spec)
     to.file = base.s;
     mc_status s = name ? check_names(&to, spec->nfunction, spec->function) : MC_EMEMORY;
     s = s < 0 ? s : read_isa(spec->isa, &to.widest);
+    if (s == MC_OK && to.widest && to.freestanding) {
+        s = mc_fail(MC_EARG, "export: a freestanding file has no vectors; leave isa out");
+    }
     for (int i = 0; i < spec->nfunction && s == MC_OK; i++) {
         s = export_one(&to, &spec->function[i], &functions);
     }

@@ -20,6 +20,8 @@ struct mc_export_shared {
 struct mc_export_file {
     const char *name; /* the prefix of its public names */
     const char *file; /* "lenet", of lenet.c and lenet.h */
+    bool measure;     /* solvers are timed */
+    bool freestanding; /* of the C library it needs memcpy and memset alone */
     int widest;       /* bits of the widest vectors that calls may choose; 0: those of the compiler alone */
     VEC(struct mc_export_shared) shared;
     const struct mc_dialect *dialect;   /* of its kernels */
@@ -71,8 +73,16 @@ void mc_export_dense(struct mc_str *out, const struct mc_slot *slot, const char 
 /* kernel.c */
 mc_status mc_export_kernels(struct mc_export_one *x); /* collects those of the function in to->kernel */
 mc_status mc_export_kernel(struct mc_export_one *x, int step, const struct mc_launch *l);
-/* the epilogue kernel of a solver step, on the whole result */
-mc_status mc_export_epilogue(struct mc_export_one *x, int step);
+/* A part of the result: along each axis, `size` elements from index * size.  axis -1: none. */
+struct mc_export_part {
+    int axis[3];
+    int64_t size[3];
+    const char *index[3]; /* expressions */
+    int64_t parts;        /* of the whole */
+};
+/* the epilogue kernel of a solver step, on a part of the result; NULL: on all of it */
+mc_status mc_export_epilogue(struct mc_export_one *x, int step, const struct mc_export_part *part);
+bool mc_export_has_parts(const struct mc_export_one *x, int step); /* can it run part by part? */
 /* text.c: what precedes the constants: types, kernels; and what follows them: portable sums, functions */
 mc_status mc_export_head(struct mc_str *out, const struct mc_export_file *f, const char *macro);
 void mc_export_functions(struct mc_str *out, const struct mc_export_file *f, const char *macro);
@@ -97,6 +107,11 @@ void mc_export_values_free(struct mc_export_values *v);
 /* file.c: functions: the text of their declarations */
 mc_status mc_export_write(const struct mc_export_file *to, const mc_export_spec *spec, const char *functions);
 void mc_export_file_free(struct mc_export_file *to);
+/* freestanding.c.  MC_EUNSUPPORTED: a step that such a file cannot have; text: what was printed for it */
+mc_status mc_export_check_freestanding(const struct mc_export_one *x, int step, const char *text);
+void mc_export_freestanding_head(struct mc_str *out);
+/* calls the file's own functions in place of compilers' from there on */
+mc_status mc_export_freestanding_calls(struct mc_str *text, size_t from);
 /* heavy.c */
 mc_status mc_export_heavy(struct mc_export_one *x, int step);
 

@@ -82,7 +82,11 @@ static void print_head(struct mc_str *out, const struct mc_export_file *to, cons
     if (to->widest) { /* it includes itself */
         mc_str_addf(out, "#ifndef %s_LEVEL\n", macro);
     }
-    mc_str_addf(out, "#include \"%s.h\"\n#include <math.h>\n#include <string.h>\n\n", to->file);
+    mc_str_addf(out, "#include \"%s.h\"\n%s\n", to->file,
+                to->freestanding ? "" : "#include <math.h>\n#include <string.h>\n");
+    if (to->freestanding) {
+        mc_export_freestanding_head(out);
+    }
     mc_str_addf(out,
                 "static char *own_memory(void)\n{\n#ifdef %s_NO_MEMORY\n    return NULL;\n#else\n"
                 "    static unsigned char memory[%s_MEMORY + 64];\n"
@@ -156,16 +160,21 @@ mc_status mc_export_write(const struct mc_export_file *to, const mc_export_spec 
     struct mc_str h = { 0 }, c = { 0 };
     struct mc_export_values v = { 0 };
     char *macro = mc_export_identifier(to->file, true);
+    size_t head = 0;
     mc_status s = macro ? mc_export_values(&v, to, spec->parameters) : MC_EMEMORY;
     if (s == MC_OK) {
         print_header(&h, to, macro, functions, spec->parameters, v.tensors);
         print_head(&c, to, macro);
+        head = c.n;
         s = mc_export_loader(&c, to, &v);
     }
     s = s < 0 ? s : mc_export_head(&c, to, macro);
     if (s == MC_OK) {
         print_constants(&c, to);
         mc_export_functions(&c, to, macro);
+        s = to->freestanding && !c.bad ? mc_export_freestanding_calls(&c, head) : MC_OK;
+    }
+    if (s == MC_OK) {
         s = write_files(spec, &h, &v, &c);
     }
     mc_free(macro);

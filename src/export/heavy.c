@@ -28,7 +28,8 @@ static mc_status no_program(const struct mc_plan *plan, mc_dtype d)
 
 /* v: the values of memory[0] to [2]; of these the result is v[r] */
 static mc_status print_program(struct mc_export_one *x, const struct mc_plan *plan, const int v[3], int r,
-                               const char *const memory[PORTABLE_NMEMORY])
+                               const char *const memory[PORTABLE_NMEMORY],
+                               const struct mc_portable_after *after)
 {
     const struct mc_portable_program *p = mc_portable_program_of(plan);
     bool empty = false;
@@ -47,12 +48,13 @@ static mc_status print_program(struct mc_export_one *x, const struct mc_plan *pl
     }
     x->to->f32 |= p->dtype == MC_FLOAT32;
     x->to->f64 |= p->dtype == MC_FLOAT64;
-    mc_portable_print(&x->to->code, p, memory);
+    mc_portable_print(&x->to->code, p, memory, after);
     return MC_OK;
 }
 
-static mc_status product(struct mc_export_one *x, int step)
+static mc_status product(struct mc_export_one *x, int step, bool *finished)
 {
+    *finished = false;
     const struct mc_step *st = &x->f->code->program.step.at[step];
     const struct mc_heavy *h = x->p->step[step].heavy;
     const char *memory[PORTABLE_NMEMORY];
@@ -72,10 +74,48 @@ static mc_status product(struct mc_export_one *x, int step)
     memory[2] = mc_export_pointer(x, v[2]);
     memory[PORTABLE_WORKSPACE] = mc_export_format(
         x, "(%s *)(%s)", mc_export_type(x->p->slot[v[2]].type.dtype), mc_export_scratch(x, step, work));
-    return print_program(x, h->plan, v, 2, memory);
+    return print_program(x, h->plan, v, 2, memory, NULL);
 }
 
-static mc_status convolution(struct mc_export_one *x, int step)
+/* The epilogue of a convolution that is printed after each part of its result. */
+struct finishing {
+    struct mc_export_one *x;
+    int step;
+    struct mc_export_part part;
+    mc_status status;
+};
+
+static void finish_part(void *arg, const char *image, const char *group, const char *block)
+{
+    struct finishing *f = arg;
+    const char *const index[] = { image, group, block };
+    memcpy(f->part.index, index, sizeof index);
+    f->status = mc_export_epilogue(f->x, f->step, &f->part);
+}
+
+/* Can the epilogue run after each image, group and block?  Then it finds them in the caches. */
+static bool by_parts(struct finishing *f, const struct mc_plan *plan)
+{
+    const struct mc_step *st = &f->x->f->code->program.step.at[f->step];
+    const struct mc_portable_program *p = mc_portable_program_of(plan);
+    if (!mc_heavy_calls_kernel(f->x->f, st) || !p || !mc_portable_has_parts(p) ||
+        !mc_export_has_parts(f->x, f->step)) {
+        return false;
+    }
+    const struct mc_conv_problem *q = (const struct mc_conv_problem *)(const void *)plan->problem;
+    int axis[5];
+    mc_conv_result_axes(st->heavy, axis);
+    const bool forward = q->s.pass == CONV_FORWARD;
+    const struct mc_export_part part = {
+        .axis = { axis[0], axis[1], p->blocks > 1 ? axis[3] : -1 },
+        .size = { 1, (forward ? q->s.f : q->s.c) / q->s.groups, q->s.out[1] / p->blocks },
+        .parts = p->images * p->groups * p->blocks,
+    };
+    f->part = part;
+    return q->s.pass != CONV_WEIGHTS && (axis[0] >= 0 || p->images == 1) && (axis[1] >= 0 || p->groups == 1);
+}
+
+static mc_status convolution(struct mc_export_one *x, int step, bool *finished)
 {
     const struct mc_step *st = &x->f->code->program.step.at[step];
     const struct mc_heavy *h = x->p->step[step].heavy;
@@ -90,7 +130,11 @@ static mc_status convolution(struct mc_export_one *x, int step)
     memory[PORTABLE_WORKSPACE] = mc_export_format(
         x, "(%s *)(%s)", mc_export_type(x->p->slot[mc_heavy_result(st, 0)].type.dtype),
         mc_export_scratch(x, step, mc_heavy_copies(h)));
-    return print_program(x, h->plan, v, result, memory);
+    struct finishing f = { .x = x, .step = step };
+    const struct mc_portable_after after = { finish_part, &f };
+    *finished = mc_slot_bytes(&x->p->slot[v[result]]) > 0 && by_parts(&f, h->plan);
+    TRY(print_program(x, h->plan, v, result, memory, *finished ? &after : NULL));
+    return f.status;
 }
 
 /* ---- pooling and normalisation ---- */
@@ -101,8 +145,9 @@ static const char *operand(struct mc_export_one *x, int value)
     return value < 0 ? NULL : mc_export_pointer(x, value);
 }
 
-static mc_status pooling(struct mc_export_one *x, int step)
+static mc_status pooling(struct mc_export_one *x, int step, bool *finished)
 {
+    *finished = false;
     struct mc_pool_problem q;
     const char *at[POOL_NARRAY];
     int v[POOL_NARRAY];
@@ -113,8 +158,9 @@ static mc_status pooling(struct mc_export_one *x, int step)
     return mc_pool_print(&x->to->code, &q, at);
 }
 
-static mc_status across(struct mc_export_one *x, int step)
+static mc_status across(struct mc_export_one *x, int step, bool *finished)
 {
+    *finished = false;
     struct mc_norm_problem q;
     const char *at[3];
     int v[3];
@@ -127,7 +173,8 @@ static mc_status across(struct mc_export_one *x, int step)
 
 /* ---- all ---- */
 
-static mc_status (*const families[])(struct mc_export_one *x, int step) = {
+/* finished: the epilogue is printed, too */
+static mc_status (*const families[])(struct mc_export_one *x, int step, bool *finished) = {
     [SOLVERS_GEMM] = product,
     [SOLVERS_CONV] = convolution,
     [SOLVERS_POOL] = pooling,
@@ -137,6 +184,7 @@ static mc_status (*const families[])(struct mc_export_one *x, int step) = {
 mc_status mc_export_heavy(struct mc_export_one *x, int step)
 {
     const struct mc_step *st = &x->f->code->program.step.at[step];
-    TRY(families[st->heavy->op->solvers](x, step));
-    return mc_heavy_calls_kernel(x->f, st) ? mc_export_epilogue(x, step) : MC_OK;
+    bool finished = false;
+    TRY(families[st->heavy->op->solvers](x, step, &finished));
+    return mc_heavy_calls_kernel(x->f, st) && !finished ? mc_export_epilogue(x, step, NULL) : MC_OK;
 }

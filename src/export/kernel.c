@@ -397,9 +397,22 @@ mc_status mc_export_kernel(struct mc_export_one *x, int step, const struct mc_la
 
 /* ---- epilogues ---- */
 
-/* Are axes a and b one axis for every operand? */
-static bool joins(const struct mc_launch *l, int a, int b)
+/* Elements of axis a in the part. */
+static int64_t size_of(const struct mc_launch *l, const struct mc_export_part *part, int a)
 {
+    int64_t size = l->outer[a];
+    for (int i = 0; part && i < 3; i++) {
+        size = part->axis[i] == a ? part->size[i] : size;
+    }
+    return size;
+}
+
+/* Are axes a and b one axis for every operand, and does the part have all of b? */
+static bool joins(const struct mc_launch *l, const struct mc_export_part *part, int a, int b)
+{
+    if (size_of(l, part, b) != l->outer[b]) {
+        return false;
+    }
     for (int k = 0; k < l->nop; k++) {
         if (l->step[k * MC_MAX_RANK + a] != l->step[k * MC_MAX_RANK + b] * l->outer[b]) {
             return false;
@@ -408,19 +421,30 @@ static bool joins(const struct mc_launch *l, int a, int b)
     return true;
 }
 
-mc_status mc_export_epilogue(struct mc_export_one *x, int step)
+bool mc_export_has_parts(const struct mc_export_one *x, int step)
+{
+    const struct mc_kernel *k = x->f->code->program.step.at[step].kernel;
+    const struct mc_launch *l = x->p->step[step].heavy->finish;
+    bool good = k->mode == KERNEL_MAP && !k->bounded && !mc_kernel_checks(k);
+    for (int i = 0; i < l->nop && l->dense; i++) {
+        good &= l->dense[i] < 0;
+    }
+    return good;
+}
+
+mc_status mc_export_epilogue(struct mc_export_one *x, int step, const struct mc_export_part *part)
 {
     const struct mc_kernel k = printed(x, step);
     const struct mc_launch *l = x->p->step[step].heavy->finish;
     struct printing q = { .x = x, .step = step, .l = l, .k = &k };
     const int inner = MC_MAX(k.inner, 0);
     int a = inner;
-    int64_t n[4] = { l->outer[inner], 1, 1, 0 }, s[3 * MOST_OPERANDS];
-    for (; a > 0 && joins(l, a - 1, a); a--) {
-        n[0] *= l->outer[a - 1];
+    int64_t n[4] = { size_of(l, part, inner), 1, 1, 0 }, s[3 * MOST_OPERANDS];
+    for (; a > 0 && joins(l, part, a - 1, a); a--) {
+        n[0] *= size_of(l, part, a - 1);
     }
     const int second = a - 1;
-    n[1] = second >= 0 ? l->outer[second] : 1;
+    n[1] = second >= 0 ? size_of(l, part, second) : 1;
     for (int i = 0; i < l->nop; i++) {
         s[3 * i] = l->step[i * MC_MAX_RANK + inner];
         s[3 * i + 1] = second < 0 ? 0 : l->step[i * MC_MAX_RANK + second];
@@ -429,17 +453,26 @@ mc_status mc_export_epilogue(struct mc_export_one *x, int step)
     if (!begin(&q, 0)) {
         return MC_EMEMORY;
     }
+    for (int p = 0; part && p < 3; p++) {
+        for (int i = 0; i < l->nop && part->axis[p] >= 0 && strcmp(part->index[p], "0") != 0; i++) {
+            const struct mc_koperand *o = &k.operand.at[i];
+            advance(&q, i, part->index[p],
+                    part->size[p] * l->step[i * MC_MAX_RANK + part->axis[p]] *
+                        (o->index ? 1 : (int64_t)mc_dtypes[o->dtype].size));
+        }
+    }
     int64_t outer = 1;
     for (int b = 0; b < second; b++) {
-        outer *= l->outer[b];
+        outer *= size_of(l, part, b);
     }
     share(&q, n, outer);
+    q.work /= part ? (double)part->parts : 1;
     parallel_outer(&q, n, MC_MAX(second, 0));
     parallel_inner(&q, n);
     for (int b = 0; b < second; b++) {
         const char *count = mc_export_format(x, "outer%d", b);
         mc_str_addf(&x->to->code, "for (int64_t %s = 0; %s < %" PRId64 "; %s++) {\n", count, count,
-                    l->outer[b], count);
+                    size_of(l, part, b), count);
         for (int i = 0; i < l->nop; i++) {
             const struct mc_koperand *o = &k.operand.at[i];
             advance(&q, i, count,

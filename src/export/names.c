@@ -20,9 +20,10 @@ static const char *const reserved[] = {
     "json_unit", "read_entry", "read_header", "read_safetensors", "safetensors_text", "safetensors_variable",
     "variables",
     "arena", "chosen_level", "failed", "in", "int16_t", "int32_t", "int64_t", "int8_t", "memory", "model",
-    "out", "own_memory", "size_t", "uint16_t", "uint32_t", "uint64_t", "uint8_t", "uintptr_t",
+    "double_bits", "float_bits", "fma", "fmaf", "out", "own_memory", "size_t", "uint16_t", "uint32_t", "uint64_t", "uint8_t", "uintptr_t",
     /* macros: of the file, of headers, of compilers in their own dialect of C */
-    "ALONE", "AT_256", "AT_512", "AT_LEVEL", "CHOICE", "CHOSEN", "COMPILED", "FORCE_INLINE", "HUGE_VAL",
+    "ALONE", "AT_256", "AT_512", "AT_LEVEL", "CHOICE", "CHOSEN", "COMPILED", "FETCH", "FORCE_INLINE",
+    "HUGE_VAL",
     "HUGE_VALF", "HUGE_VALL", "INDEPENDENT", "INFINITY", "INLINE", "IN_REGISTER", "LANES", "LEVEL", "NAN",
     "NAME", "NAME_", "NEXT_STEP", "NULL", "PANEL", "PARALLEL", "PARALLEL_ELEMENTS", "PARALLEL_WORK",
     "PASTE_LEVEL", "PRAGMA", "R", "S", "SHARED_LOOP", "SIXTEEN_LANES", "TARGET", "UNROLL", "V", "WIDTH",

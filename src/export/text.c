@@ -9,7 +9,7 @@
 
 /* Level of vectors, by the compiler's flags; %s_PLAIN switches extensions off. */
 static const char by_flags[] =
-    "#if defined(%s_PLAIN) || !defined(__GNUC__)\n#define %s 0\n"
+    "#if defined(%s_PLAIN) || !defined(__GNUC__)%s\n#define %s 0\n"
     "#elif defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__) && defined(__AVX512VL__)\n"
     "#define %s 512\n#elif defined(__AVX2__) && defined(__FMA__)\n#define %s 256\n#else\n#define %s 128\n#endif\n";
 
@@ -152,7 +152,8 @@ mc_status mc_export_head(struct mc_str *out, const struct mc_export_file *f, con
         k[i] = &f->kernel.at[i];
     }
     mc_str_add(out, f->dialect->exact);
-    mc_str_addf(out, by_flags, macro, level, level, level, level);
+    mc_str_addf(out, by_flags, macro, f->freestanding ? " || 1 /* freestanding */" : "", level, level, level,
+                level);
     if (f->widest) {
         mc_str_addf(out, choice, f->widest);
     }

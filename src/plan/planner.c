@@ -145,7 +145,8 @@ struct mc_plan *mc_choice_cheapest(struct mc_choice *c)
 
 /* ---- wisdom ---- */
 
-/* What a timing depends on beside the problem: the number of threads, the solvers and the workspace cap.
+/* What a timing depends on beside the problem: the number of threads, the solvers, the workspace cap, and
+ * whether only portable solvers were timed.
  * Many solvers of a GPU are for one precision or one generation.  There only those that do not refuse count,
  * so that a new solver leaves the wisdom about other problems valid. */
 static bool wisdom_key(const struct mc_choice *c, bool exhaustive, struct mc_str *key)
@@ -160,7 +161,8 @@ static bool wisdom_key(const struct mc_choice *c, bool exhaustive, struct mc_str
                 ? h
                 : mc_hash_mix(h, mc_hash_str((*s)->name));
     }
-    mc_str_addf(key, "%s t%d s%08x%s", c->key.s, mc_team_size(), (unsigned)h, exhaustive ? " all" : "");
+    mc_str_addf(key, "%s t%d s%08x%s%s", c->key.s, mc_team_size(), (unsigned)h,
+                c->problem->options.portable ? " portable" : "", exhaustive ? " all" : "");
     return !key->bad;
 }
 

@@ -251,4 +251,7 @@ static const char *refuse(const struct mc_problem *p)
 }
 
 const struct mc_solver mc_gemm_portable = { .name = "portable", .portable = true, .refuse = refuse };
+const struct mc_solver mc_gemm_portable_columns = { .name = "portable_columns", .portable = true, .refuse = refuse };
 const struct mc_solver mc_conv_portable = { .name = "portable", .portable = true, .refuse = refuse };
+const struct mc_solver mc_conv_portable_col2im = { .name = "portable_col2im", .portable = true, .refuse = refuse };
+const struct mc_solver mc_conv_portable_outer = { .name = "portable_outer", .portable = true, .refuse = refuse };

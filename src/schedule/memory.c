@@ -91,7 +91,8 @@ static int allocate_gap(struct arena *a, int64_t size, int step, int last)
 }
 
 /* A source of the step whose memory the result v may take over: this step is the last to read it, it has the
- * same size and layout, and is read element by element. -1: none. */
+ * same size and layout, and is read element by element. The product that an epilogue reads has no last step.
+ * -1: none. */
 static int dying_source(const struct mc_function *f, const struct mc_shape_plan *p, const struct arena *a,
                         int step, int v)
 {
@@ -104,7 +105,7 @@ static int dying_source(const struct mc_function *f, const struct mc_shape_plan 
     for (size_t i = 0; i < st->kernel->operand.n; i++) {
         const struct mc_koperand *o = &st->kernel->operand.at[i];
         int src = o->dst || o->index ? -1 : st->operand[i];
-        if (src < 0 || pr->value.at[src].kind != VALUE_TEMP || pr->value.at[src].last != step ||
+        if (src < 0 || pr->value.at[src].kind != VALUE_TEMP || pr->value.at[src].last > step ||
             p->slot[src].base != BASE_ARENA || mc_heavy_reads(f, st, src) ||
             mc_dtypes[o->dtype].size != mc_dtypes[p->slot[v].type.dtype].size ||
             o->varies != st->kernel->varies ||

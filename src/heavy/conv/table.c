@@ -20,6 +20,8 @@ const struct mc_solver *const mc_conv_solvers[] = {
     &mc_conv_onednn_winograd,
     &mc_conv_relayout,  /* copies operands whose layout or dtype the others refuse */
     &mc_conv_portable,  /* sums in a fixed order, as in exported files */
+    &mc_conv_portable_col2im, /* inputs, of small images */
+    &mc_conv_portable_outer,  /* weights: vectors of filters */
     &mc_conv_reference, /* any problem, slowly */
     NULL,
 };

@@ -13,7 +13,7 @@
 /* ---- table.c ---- */
 extern const struct mc_solver *const mc_gemm_solvers[];
 extern const struct mc_solver mc_gemm_direct, mc_gemm_skinny, mc_gemm_packed, mc_gemm_splitk, mc_gemm_onednn,
-    mc_gemm_blas, mc_gemm_portable, mc_gemm_reference;
+    mc_gemm_blas, mc_gemm_portable, mc_gemm_portable_columns, mc_gemm_reference;
 
 /* ---- problem.c ---- */
 /* 'n': the second index has stride 1; 't': the first; 'x': neither.  The stride of an axis of size 1 is

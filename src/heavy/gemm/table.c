@@ -14,6 +14,7 @@ const struct mc_solver *const mc_gemm_solvers[] = {
     &mc_gemm_onednn,    /* libraries, where there are any */
     &mc_gemm_blas,
     &mc_gemm_portable,  /* sums in a fixed order, as in exported files */
+    &mc_gemm_portable_columns, /* the same where both operands are contiguous along k; B is copied */
     &mc_gemm_reference, /* any, slowly */
     NULL,
 };

@@ -1,5 +1,5 @@
 /* core.h: sums of products whose order is fixed by this text: the loops behind the solvers named "portable",
- * for one element type.  It is part of exported files, as vectors.h is.
+ * for one element type.  gradients.h is its second half.  It is part of exported files, as vectors.h is.
  *
  * The includer defines R (float or double), S (its suffix, f32 or f64) and LANES (16 or 8).
  *
@@ -11,6 +11,33 @@
 #define V NAME(v)
 #define WIDTH NAME(WIDTH)
 
+/* Copies n elements, and writes no others. */
+FORCE_INLINE void NAME(copy_exactly)(R *to, const R *from, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + WIDTH <= n; i += WIDTH) {
+        NAME(store)(to + i, NAME(load)(from + i));
+    }
+    if (i < n) {
+        const int left = (int)(n - i);
+        NAME(store_n)(to + i, NAME(load_n)(from + i, left), left);
+    }
+}
+
+/* Copies every second one of 2 n - 1 elements. */
+FORCE_INLINE void NAME(copy_evens)(R *to, const R *from, int64_t n)
+{
+    for (; n > WIDTH; n -= WIDTH, to += WIDTH, from += 2 * WIDTH) {
+        NAME(store)(to, NAME(evens)(NAME(load)(from), NAME(load)(from + WIDTH)));
+    }
+    if (n > 0) {
+        const int more = (int)(2 * n - 1) - WIDTH; /* elements beyond the first vector */
+        const V a = NAME(load_n)(from, more < 0 ? more + WIDTH : (int)WIDTH);
+        const V b = NAME(load_n)(from + (more > 0 ? (int)WIDTH : 0), more > 0 ? more : 0);
+        NAME(store_n)(to, NAME(evens)(a, b), (int)n);
+    }
+}
+
 /* Copies n[0] x n[1] x n[2] x n[3] elements.  g: n, the strides of dst, the strides of src. */
 TARGET static void NAME(copy)(R *dst, const R *src, const int64_t *g)
 {
@@ -21,11 +48,30 @@ TARGET static void NAME(copy)(R *dst, const R *src, const int64_t *g)
                 R *to = dst + a * g[4] + b * g[5] + c * g[6];
                 const R *from = src + a * g[8] + b * g[9] + c * g[10];
                 if (g[7] == 1 && g[11] == 1) {
-                    memcpy(to, from, (size_t)g[3] * sizeof(R));
+                    NAME(copy_exactly)(to, from, g[3]);
+                } else if (g[7] == 1 && g[11] == 2) { /* one phase of a stride of two */
+                    NAME(copy_evens)(to, from, g[3]);
                 } else {
                     for (int64_t d = 0; d < g[3]; d++) {
                         to[d * g[7]] = from[d * g[11]];
                     }
+                }
+            }
+        }
+    }
+}
+
+/* Adds them, with the same g. */
+TARGET static void NAME(add)(R *dst, const R *src, const int64_t *g)
+{
+    PARALLEL(collapse(3) if (WORTH(8 * g[0] * g[1] * g[2] * g[3])))
+    for (int64_t a = 0; a < g[0]; a++) {
+        for (int64_t b = 0; b < g[1]; b++) {
+            for (int64_t c = 0; c < g[2]; c++) {
+                R *to = dst + a * g[4] + b * g[5] + c * g[6];
+                const R *from = src + a * g[8] + b * g[9] + c * g[10];
+                for (int64_t d = 0; d < g[3]; d++) {
+                    to[d * g[7]] += from[d * g[11]];
                 }
             }
         }
@@ -48,16 +94,20 @@ FORCE_INLINE void NAME(copy_row)(R *to, const R *from, int64_t n)
  * this order. Positions p are rows of `row` elements, `rows` of them a plane; o(p) is the offset of p with
  * the pitches of rows and planes.  row 0: o(p) = p, and x is read in place.  add: the sum begins with the
  * old y.  g: f, c, t, p, wf, wc, xc, yf, row, rows, the pitch of rows, of planes; offsets: wt, then xt. */
-/* One tile.  xt NULL: x is a panel in which each t follows the one before at a distance of `panel`. */
+/* One tile.  The w of the next one is fetched meanwhile: it is often read once only, from memory.  xt NULL: x
+ * is a panel in which each t follows the one before at a distance of `panel`.  wr: the offsets of the rows of
+ * w, whose taps adjoin; NULL: rows have the stride of g. */
 FORCE_INLINE void NAME(columns_tile)(const int rows, const int vectors, const int tail, const int64_t *g,
-                                     const int64_t *wt, const int64_t *xt, int64_t xc, int64_t panel,
-                                     int64_t c0, int64_t c1, const R *w, const R *x, R *y, int add)
+                                     const int64_t *wr, const int64_t *wt, const int64_t *xt, int64_t xc,
+                                     int64_t panel, int64_t c0, int64_t c1, const R *w, const R *x, R *y,
+                                     int add)
 {
     const int64_t taps = g[2], wf = g[4], wc = g[5], yf = g[7];
-    V sum[ROWS][VECTORS];
+    const int fetched = wr || wf < 16 ? 0 : rows; /* rows of w that do not adjoin */
+    V sum[ROWS][WIDE];
     UNROLL(8)
     for (int f = 0; f < rows; f++) {
-        UNROLL(3)
+        UNROLL(4)
         for (int v = 0; v < vectors; v++) {
             const R *at = y + f * yf + v * WIDTH;
             sum[f][v] = !add                       ? NAME(zero)()
@@ -68,9 +118,12 @@ FORCE_INLINE void NAME(columns_tile)(const int rows, const int vectors, const in
     for (int64_t c = c0; c < c1; c++) {
         const R *wa = w + c * wc, *xa = x + (c - c0) * xc;
         for (int64_t t = 0; t < taps; t++) {
-            const R *wb = wa + wt[t], *xb = xa + (xt ? xt[t] : t * panel);
-            V b[VECTORS];
-            UNROLL(3)
+            const R *wb = wa + (wr ? t : wt[t]), *xb = xa + (xt ? xt[t] : t * panel);
+            V b[WIDE];
+            if (((c + t) & 15) < fetched) { /* a row of the next tile, for each of its cache lines */
+                FETCH(wb + (rows + ((c + t) & 15)) * wf);
+            }
+            UNROLL(4)
             for (int v = 0; v < vectors; v++) {
                 b[v] = tail && v == vectors - 1 ? NAME(load_n)(xb + v * WIDTH, tail)
                                                 : NAME(load)(xb + v * WIDTH);
@@ -78,8 +131,8 @@ FORCE_INLINE void NAME(columns_tile)(const int rows, const int vectors, const in
             }
             UNROLL(8)
             for (int f = 0; f < rows; f++) {
-                const V a = NAME(splat)(wb[f * wf]);
-                UNROLL(3)
+                const V a = NAME(splat)(wb[wr ? wr[f] : f * wf]);
+                UNROLL(4)
                 for (int v = 0; v < vectors; v++) {
                     sum[f][v] = NAME(madd)(a, b[v], sum[f][v]);
                 }
@@ -88,7 +141,7 @@ FORCE_INLINE void NAME(columns_tile)(const int rows, const int vectors, const in
     }
     UNROLL(8)
     for (int f = 0; f < rows; f++) {
-        UNROLL(3)
+        UNROLL(4)
         for (int v = 0; v < vectors; v++) {
             R *at = y + f * yf + v * WIDTH;
             if (tail && v == vectors - 1) {
@@ -106,23 +159,24 @@ FORCE_INLINE void NAME(columns_strip)(const int vectors, const int tail, const i
                                       const int64_t *xt, int64_t xc, int64_t panel, int64_t c0, int64_t c1,
                                       int64_t f, int64_t end, const R *w, const R *x, R *y, int add)
 {
-    for (; f + ROWS <= end; f += ROWS) {
+    const int most = vectors > VECTORS ? WIDE_ROWS : ROWS;
+    for (; f + most <= end; f += most) {
         NAME(columns_tile)
-        (ROWS, vectors, tail, g, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
+        (most, vectors, tail, g, NULL, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
     }
-    if (ROWS == 8 && f + 4 <= end) {
+    if (most > 4 && f + 4 <= end) {
         NAME(columns_tile)
-        (4, vectors, tail, g, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
+        (4, vectors, tail, g, NULL, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
         f += 4;
     }
     if (f + 2 <= end) {
         NAME(columns_tile)
-        (2, vectors, tail, g, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
+        (2, vectors, tail, g, NULL, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
         f += 2;
     }
     if (f < end) {
         NAME(columns_tile)
-        (1, vectors, tail, g, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
+        (1, vectors, tail, g, NULL, wt, xt, xc, panel, c0, c1, w + f * g[4], x, y + f * g[7], add);
     }
 }
 
@@ -168,7 +222,7 @@ TARGET ALONE static void NAME(columns_thin)(const int64_t *g, const int64_t *wt,
 TARGET static void NAME(pack)(const int64_t *g, const int64_t *xt, int64_t c0, int64_t c1, const R *x,
                               int64_t p, int64_t n, int64_t width, R *panel)
 {
-    int64_t from[VECTORS * WIDTH], at[VECTORS * WIDTH + 1], parts = 0;
+    int64_t from[WIDE * WIDTH], at[WIDE * WIDTH + 1], parts = 0;
     for (int64_t i = 0; i < n; parts++) { /* the parts of rows that the positions are */
         const int64_t row = (p + i) / g[8], column = (p + i) % g[8], left = g[8] - column;
         from[parts] = row / g[9] * g[11] + row % g[9] * g[10] + column;
@@ -186,14 +240,13 @@ TARGET static void NAME(pack)(const int64_t *g, const int64_t *xt, int64_t c0, i
     }
 }
 
-/* Rows [f, end) of one strip of columns, which begins at p, for channels [c, c_end).  They are added to y
- * unless c is 0. */
+/* Rows [f, end) of one strip, the `left` columns from p, for channels [c, c_end).  They are added to y unless
+ * c is 0. */
 TARGET ALONE static void NAME(columns_part)(const int64_t *g, const int64_t *offsets, int64_t c,
-                                            int64_t c_end, int64_t p, int64_t f, int64_t end, const R *w,
-                                            const R *x, R *y, R *panel)
+                                            int64_t c_end, int64_t p, int64_t left, int64_t f, int64_t end,
+                                            const R *w, const R *x, R *y, R *panel)
 {
-    const int64_t taps = g[2], left = g[3] - p < VECTORS * WIDTH ? g[3] - p : VECTORS * WIDTH,
-                  width = (left + WIDTH - 1) / WIDTH * WIDTH;
+    const int64_t taps = g[2], width = (left + WIDTH - 1) / WIDTH * WIDTH;
     const int64_t *wt = offsets, *xt = offsets + taps;
     const int old = c > 0;
     int64_t xc = g[6];
@@ -205,7 +258,10 @@ TARGET ALONE static void NAME(columns_part)(const int64_t *g, const int64_t *off
         xc = taps * width;
         from = panel;
     }
-    if (left == VECTORS * WIDTH) {
+    if (left > VECTORS * WIDTH) {
+        NAME(columns_strip)
+        (WIDE, (int)left - VECTORS * WIDTH, g, wt, xt, xc, width, c, c_end, f, end, w, from, y, old);
+    } else if (left == VECTORS * WIDTH) {
         NAME(columns_strip)(VECTORS, 0, g, wt, xt, xc, width, c, c_end, f, end, w, from, y, old);
     } else if (left > 2 * WIDTH) {
         NAME(columns_strip)
@@ -231,9 +287,11 @@ FORCE_INLINE int64_t NAME(rows_of_part)(int64_t rows, int64_t strips)
 TARGET static void NAME(columns)(const int64_t *g, const int64_t *offsets, const R *w, const R *x, R *y,
                                  R *panel)
 {
-    const int64_t taps = g[2], strip = VECTORS * WIDTH, work = (g[0] + 4) * (g[3] + 4) * g[1] * taps,
-                  strips = (g[3] + strip - 1) / strip;
-    const int own = taps * strip <= OWN_PANEL, shared = panel && WORTH(work) && (own || !g[8]);
+    /* strips of VECTORS vectors, the last one of up to WIDE */
+    const int64_t taps = g[2], strip = VECTORS * WIDTH, widest = WIDE * WIDTH,
+                  work = (g[0] + 4) * (g[3] + 4) * g[1] * taps,
+                  strips = g[3] <= widest ? g[3] > 0 : (g[3] - widest + strip - 1) / strip + 1;
+    const int own = taps * widest <= OWN_PANEL, shared = panel && WORTH(work) && (own || !g[8]);
     if (g[0] == 1 && !g[8] && g[1] * taps >= 64 && g[3] >= strip) {
         const int64_t each = shared ? 256 : g[3];
         PARALLEL(if (shared))
@@ -244,162 +302,178 @@ TARGET static void NAME(columns)(const int64_t *g, const int64_t *offsets, const
         return;
     }
     /* a chunk of x for one strip of columns stays in the L2 cache while all rows of w read it */
-    const int64_t most = (own ? (int)OWN_PANEL : (int)PANEL) / (strip * (taps > 0 ? taps : 1)),
+    const int64_t most = (own ? (int)OWN_PANEL : (int)PANEL) / (widest * (taps > 0 ? taps : 1)),
                   chunk = most < 1 ? 1 : most, each = shared ? NAME(rows_of_part)(g[0], strips) : g[0];
     for (int64_t c = 0; c < g[1] || c == 0; c += chunk) {
         const int64_t c_end = c + chunk < g[1] ? c + chunk : g[1];
         PARALLEL(collapse(2) if (shared))
         for (int64_t f = 0; f < g[0]; f += each) {
             for (int64_t s = 0; s < strips; s++) {
-                R own_panel[OWN_PANEL];
-                const int64_t end = f + each < g[0] ? f + each : g[0];
+                R own_panel[(int)OWN_PANEL + (int)MOST_WIDTH]; /* whole vectors are copied to its end */
+                const int64_t end = f + each < g[0] ? f + each : g[0], p = s * strip;
                 NAME(columns_part)
-                (g, offsets, c, c_end, s * strip, f, end, w, x, y, own ? own_panel : panel);
+                (g, offsets, c, c_end, p, s + 1 < strips ? strip : g[3] - p, f, end, w, x, y,
+                 own ? own_panel : panel);
             }
         }
     }
 }
 
-/* y[f * yf + c * yc + yt[t]] = sum over k of a[f * af + k] * b(c, t, k), where k runs over the p positions
- * of n images: b(c, t, k) = b[n * bn + c * bc + bt[t] + o(p)], with positions as for columns; row 0: b[c *
- * bc + bt[t] + k]. Element k is added to lane k % LANES; then the lanes are added in halves.  add: the sum
- * is added to the old y. g: f, c, t, n, p, af, bn, bc, yf, yc, row, rows, the pitch of rows, of planes;
- * offsets: bt, then yt. */
-/* The sums of `rows` rows and `columns` columns.  b: by column. */
-FORCE_INLINE void NAME(dots_tile)(const int rows, const int columns, const int64_t *g, int64_t length,
-                                  const R *a, const R *const *b, R *y, const int64_t *yq, int add)
+/* The same sums, for few rows of w, at a box of positions: y[f * yf + p] for p in planes of rows of y.
+ * x is read in place.  g: f, c, t, planes, rows, elements of a row, wf, wc, xc, the pitches of x: rows,
+ * planes; yf, the pitches of y: rows, planes; offsets: wt, then xt. */
+/* One tile: `rows` rows of positions, `vectors` vectors of each; tail: the elements of the last one, or 0. */
+FORCE_INLINE void NAME(box_tile)(const int rows, const int vectors, const int tail, const int64_t *g,
+                                 const int64_t *offsets, const R *w, const R *x, R *y)
 {
-    enum { PARTS = LANES / WIDTH };
-    V sum[DOT_ROWS][DOT_COLUMNS][PARTS];
-    int64_t k = 0;
-    UNROLL(4)
-    for (int f = 0; f < rows; f++) {
-        UNROLL(6)
-        for (int i = 0; i < columns; i++) {
-            UNROLL(4)
-            for (int l = 0; l < PARTS; l++) {
-                sum[f][i][l] = NAME(zero)();
-            }
-        }
-    }
-    for (; k + LANES <= length; k += LANES) {
+    const int64_t taps = g[2], pitch = g[9];
+    V sum[BOX_ROWS][WIDE];
+    UNROLL(8)
+    for (int r = 0; r < rows; r++) {
         UNROLL(4)
-        for (int l = 0; l < PARTS; l++) {
-            V v[DOT_COLUMNS];
-            UNROLL(6)
-            for (int i = 0; i < columns; i++) {
-                v[i] = NAME(load)(b[i] + k + l * WIDTH);
-                IN_REGISTER(v[i]);
+        for (int v = 0; v < vectors; v++) {
+            sum[r][v] = NAME(zero)();
+        }
+    }
+    for (int64_t c = 0; c < g[1]; c++, w += g[7], x += g[8]) {
+        for (int64_t t = 0; t < taps; t++) {
+            const R *at = x + offsets[taps + t];
+            const V a = NAME(splat)(w[offsets[t]]);
+            UNROLL(8)
+            for (int r = 0; r < rows; r++) {
+                UNROLL(4)
+                for (int v = 0; v < vectors; v++) {
+                    const R *from = at + r * pitch + v * WIDTH;
+                    const V b = tail && v == vectors - 1 ? NAME(load_n)(from, tail) : NAME(load)(from);
+                    sum[r][v] = NAME(madd)(a, b, sum[r][v]);
+                }
             }
-            UNROLL(4)
-            for (int f = 0; f < rows; f++) {
-                const V u = NAME(load)(a + f * g[5] + k + l * WIDTH);
-                UNROLL(6)
-                for (int i = 0; i < columns; i++) {
-                    sum[f][i][l] = NAME(madd)(u, v[i], sum[f][i][l]);
+        }
+    }
+    UNROLL(8)
+    for (int r = 0; r < rows; r++) {
+        UNROLL(4)
+        for (int v = 0; v < vectors; v++) {
+            R *to = y + r * g[12] + v * WIDTH;
+            if (tail && v == vectors - 1) {
+                NAME(store_n)(to, sum[r][v], tail);
+            } else {
+                NAME(store)(to, sum[r][v]);
+            }
+        }
+    }
+}
+
+/* The same with 3 x 3 taps whose rows are those of x: BOX_ROWS rows read each vector of x once for each
+ * column of taps. */
+FORCE_INLINE void NAME(box_tile_3x3)(const int vectors, const int tail, const int64_t *g,
+                                     const int64_t *offsets, const R *w, const R *x, R *y)
+{
+    V sum[BOX_ROWS][WIDE];
+    UNROLL(4)
+    for (int r = 0; r < BOX_ROWS; r++) {
+        UNROLL(4)
+        for (int v = 0; v < vectors; v++) {
+            sum[r][v] = NAME(zero)();
+        }
+    }
+    for (int64_t c = 0; c < g[1]; c++, w += g[7], x += g[8]) {
+        V a[9];
+        UNROLL(9)
+        for (int t = 0; t < 9; t++) {
+            a[t] = NAME(splat)(w[offsets[t]]);
+        }
+        UNROLL(6)
+        for (int i = 0; i < BOX_ROWS + 2; i++) {
+            UNROLL(3)
+            for (int k = 0; k < 3; k++) {
+                const R *at = x + offsets[9 + k] + i * g[9];
+                UNROLL(4)
+                for (int v = 0; v < vectors; v++) {
+                    const R *from = at + v * WIDTH;
+                    V b = tail && v == vectors - 1 ? NAME(load_n)(from, tail) : NAME(load)(from);
+                    IN_REGISTER(b);
+                    UNROLL(3)
+                    for (int j = 2; j >= 0; j--) { /* row i - j of y, row j of the taps */
+                        if (i - j >= 0 && i - j < BOX_ROWS) {
+                            sum[i - j][v] = NAME(madd)(a[3 * j + k], b, sum[i - j][v]);
+                        }
+                    }
                 }
             }
         }
     }
     UNROLL(4)
-    for (int l = 0; l < PARTS; l++) {
-        const int64_t from = k + l * WIDTH;
-        const int left = length - from < WIDTH ? (int)(length - from) : WIDTH;
-        if (left > 0) {
-            V v[DOT_COLUMNS];
-            UNROLL(6)
-            for (int i = 0; i < columns; i++) {
-                v[i] = NAME(load_n)(b[i] + from, left);
-            }
-            UNROLL(4)
-            for (int f = 0; f < rows; f++) {
-                const V u = NAME(load_n)(a + f * g[5] + from, left);
-                UNROLL(6)
-                for (int i = 0; i < columns; i++) {
-                    sum[f][i][l] = NAME(madd)(u, v[i], sum[f][i][l]);
-                }
-            }
-        }
-    }
-    for (int f = 0; f < rows; f++) {
-        for (int i = 0; i < columns; i++) {
-            R *to = y + f * g[8] + yq[i];
-            const R all = NAME(lanes)(sum[f][i]);
-            *to = add ? *to + all : all;
-        }
-    }
-}
-
-/* Sets at and yq, by column, for `columns` columns that begin at column q: where b and the sums of row 0
- * are. */
-TARGET static void NAME(dots_columns)(int columns, const int64_t *g, const int64_t *offsets, int64_t q,
-                                      const R *b, const R **at, int64_t *yq, R *panel)
-{
-    const int64_t taps = g[2], length = g[3] * g[4];
-    for (int i = 0; i < columns; i++) {
-        const int64_t c = (q + i) / taps, t = (q + i) % taps;
-        yq[i] = c * g[9] + offsets[taps + t];
-        at[i] = b + c * g[7] + offsets[t];
-        if (g[10]) {
-            R *to = panel + i * (length + WIDTH);
-            at[i] = to;
-            for (int64_t n = 0; n < g[3]; n++) {
-                const R *from = b + n * g[6] + c * g[7] + offsets[t];
-                for (int64_t r = 0; r < g[4] / g[10]; r++, to += g[10]) {
-                    NAME(copy_row)(to, from + r / g[11] * g[13] + r % g[11] * g[12], g[10]);
-                }
+    for (int r = 0; r < BOX_ROWS; r++) {
+        UNROLL(4)
+        for (int v = 0; v < vectors; v++) {
+            R *to = y + r * g[12] + v * WIDTH;
+            if (tail && v == vectors - 1) {
+                NAME(store_n)(to, sum[r][v], tail);
+            } else {
+                NAME(store)(to, sum[r][v]);
             }
         }
     }
 }
 
-/* Rows [f, end) for `columns` columns. */
-TARGET ALONE static void NAME(dots_rows)(int columns, const int64_t *g, int64_t f, int64_t end, const R *a,
-                                         const R *const *at, R *y, const int64_t *yq, int add)
+/* Are the taps 3 x 3, and their rows those of x? */
+FORCE_INLINE int NAME(is_3x3)(const int64_t *g, const int64_t *xt)
 {
-    const int64_t length = g[3] * g[4];
-    for (; f < end && columns == DOT_COLUMNS; f += f + DOT_ROWS <= end ? DOT_ROWS : 1) {
-        if (f + DOT_ROWS <= end) {
-            NAME(dots_tile)(DOT_ROWS, DOT_COLUMNS, g, length, a + f * g[5], at, y + f * g[8], yq, add);
-        } else {
-            NAME(dots_tile)(1, DOT_COLUMNS, g, length, a + f * g[5], at, y + f * g[8], yq, add);
+    int good = g[2] == 9;
+    for (int t = 3; t < 9 && good; t++) {
+        good = xt[t] == xt[t - 3] + g[9];
+    }
+    return good;
+}
+
+/* All rows of a plane, for `vectors` vectors of each. */
+FORCE_INLINE void NAME(box_strip)(const int vectors, const int tail, const int64_t *g, const int64_t *offsets,
+                                  const R *w, const R *x, R *y)
+{
+    int64_t r = 0;
+    if (NAME(is_3x3)(g, offsets + g[2])) {
+        for (; r + BOX_ROWS <= g[4]; r += BOX_ROWS) {
+            NAME(box_tile_3x3)(vectors, tail, g, offsets, w, x + r * g[9], y + r * g[12]);
         }
     }
-    for (int i = 0; i < columns && f < end; i++) {
-        int64_t k = f;
-        for (; k + DOT_ROWS <= end; k += DOT_ROWS) {
-            NAME(dots_tile)(DOT_ROWS, 1, g, length, a + k * g[5], at + i, y + k * g[8], yq + i, add);
-        }
-        for (; k < end; k++) {
-            NAME(dots_tile)(1, 1, g, length, a + k * g[5], at + i, y + k * g[8], yq + i, add);
-        }
+    for (; r + BOX_ROWS <= g[4]; r += BOX_ROWS) {
+        NAME(box_tile)(BOX_ROWS, vectors, tail, g, offsets, w, x + r * g[9], y + r * g[12]);
+    }
+    for (; r + 2 <= g[4]; r += 2) {
+        NAME(box_tile)(2, vectors, tail, g, offsets, w, x + r * g[9], y + r * g[12]);
+    }
+    if (r < g[4]) {
+        NAME(box_tile)(1, vectors, tail, g, offsets, w, x + r * g[9], y + r * g[12]);
     }
 }
 
-/* Threads share the columns.  They share the rows instead if there are few columns, or if the panel of a
- * strip does not fit a thread's stack. */
-TARGET static void NAME(dots)(const int64_t *g, const int64_t *offsets, const R *a, const R *b, R *y, int add,
-                              R *panel)
+/* One plane. */
+TARGET ALONE static void NAME(box_plane)(const int64_t *g, const int64_t *offsets, const R *w, const R *x,
+                                         R *y)
 {
-    const int64_t all = g[1] * g[2], length = g[3] * g[4], strips = (all + DOT_COLUMNS - 1) / DOT_COLUMNS,
-                  work = (g[0] + 4) * (all + 4) * length;
-    const int own = DOT_COLUMNS * (length + WIDTH) <= OWN_PANEL, by_rows = strips < 16 || (g[10] && !own),
-              shared = panel && WORTH(by_rows ? work / strips : work);
-    const int64_t each = by_rows && shared ? (g[0] / 16 + 12) / 12 * 12 : g[0];
-    PARALLEL(if (shared && !by_rows))
-    for (int64_t s = 0; s < strips; s++) {
-        R own_panel[OWN_PANEL];
-        const R *at[DOT_COLUMNS];
-        int64_t yq[DOT_COLUMNS];
-        const int64_t q = s * DOT_COLUMNS;
-        const int columns = all - q < DOT_COLUMNS ? (int)(all - q) : (int)DOT_COLUMNS;
-        NAME(dots_columns)(columns, g, offsets, q, b, at, yq, own ? own_panel : panel);
-        PARALLEL(if (shared && by_rows))
-        for (int64_t f = 0; f < g[0]; f += each) {
-            const int64_t end = f + each < g[0] ? f + each : g[0];
-            NAME(dots_rows)(columns, g, f, end, a, at, y, yq, add);
+    int64_t p = 0;
+    for (; p + WIDE * WIDTH <= g[5]; p += WIDE * WIDTH) {
+        NAME(box_strip)(WIDE, 0, g, offsets, w, x + p, y + p);
+    }
+    const int left = (int)(g[5] - p);
+    if (left > 3 * WIDTH) {
+        NAME(box_strip)(WIDE, left - 3 * WIDTH, g, offsets, w, x + p, y + p);
+    } else if (left > 2 * WIDTH) {
+        NAME(box_strip)((int)WIDE < 3 ? (int)WIDE : 3, left - 2 * WIDTH, g, offsets, w, x + p, y + p);
+    } else if (left > WIDTH) {
+        NAME(box_strip)(2, left - WIDTH, g, offsets, w, x + p, y + p);
+    } else if (left > 0) {
+        NAME(box_strip)(1, left, g, offsets, w, x + p, y + p);
+    }
+}
+
+TARGET static void NAME(box)(const int64_t *g, const int64_t *offsets, const R *w, const R *x, R *y)
+{
+    PARALLEL(collapse(2) if (WORTH(g[0] * g[1] * g[2] * g[3] * g[4] * (g[5] + 4))))
+    for (int64_t f = 0; f < g[0]; f++) {
+        for (int64_t n = 0; n < g[3]; n++) {
+            NAME(box_plane)(g, offsets, w + f * g[6], x + n * g[10], y + f * g[11] + n * g[13]);
         }
     }
 }
-#undef V
-#undef WIDTH

@@ -2,7 +2,10 @@
  * run them, and exported files contain their text (vectors.h, core.h), so both give the same bits.
  *
  *   columns   y (f, p): a sum over c and taps of w times x, p contiguous: forward convolutions, products
+ *   box       the same sums for few f, at a box of positions: depthwise convolutions
  *   dots      y (f, q): a sum over positions, contiguous in both operands: gradients of weights, products
+ *   outer     y (c and taps, f): a sum over positions, f contiguous: gradients of weights with many of them
+ *   col2im    x: the sums of what taps add to it, of a product of all taps: gradients of inputs
  *   copy      a box of elements between any strides: padding, layouts, phases
  *
  * A program is a list of these with all numbers.  It runs once for each image and group. */
@@ -15,8 +18,13 @@
 /* The functions of one instruction set.  [0] is float32, [1] is float64.  core.h explains the arguments. */
 struct mc_portable_level {
     void (*copy[2])(void *dst, const void *src, const int64_t *g);
+    void (*add[2])(void *dst, const void *src, const int64_t *g);
     void (*columns[2])(const int64_t *g, const int64_t *offsets, const void *w, const void *x, void *y,
                        void *panel);
+    void (*box[2])(const int64_t *g, const int64_t *offsets, const void *w, const void *x, void *y);
+    void (*outer[2])(const int64_t *g, const int64_t *offsets, const void *x, const void *v, void *y,
+                     int add);
+    void (*col2im[2])(const int64_t *g, const int64_t *offsets, void *x, const void *v);
     void (*dots[2])(const int64_t *g, const int64_t *offsets, const void *a, const void *b, void *y, int add,
                     void *panel);
 };
@@ -28,23 +36,35 @@ const struct mc_portable_level *mc_portable_level(void);
 /* ---- programs ---- */
 /* Memory of a program: the operands by number, and the workspace. */
 enum { PORTABLE_WORKSPACE = 3, PORTABLE_NMEMORY };
-enum mc_portable_kind { PORTABLE_COPY, PORTABLE_COLUMNS, PORTABLE_DOTS };
-/* One array: memory, first element, elements by which an image and a group move it. */
+enum mc_portable_kind {
+    PORTABLE_COPY,
+    PORTABLE_COLUMNS,
+    PORTABLE_BOX,
+    PORTABLE_DOTS,
+    PORTABLE_OUTER,  /* begins with zeros at each image that begins a chain, and adds at others */
+    PORTABLE_TOTAL,  /* at the end of a chain: a copy, then additions to it */
+    PORTABLE_COL2IM
+};
+/* One array: memory, first element, elements by which an image, a group and a block move it. */
 struct mc_portable_at {
     int memory;
-    int64_t first, image, group;
+    int64_t first, image, group, block;
 };
 struct mc_portable_call {
     enum mc_portable_kind kind;
-    int64_t g[14]; /* as in core.h */
+    int64_t g[21]; /* as in core.h */
     int noffset;
     int64_t *offset;
-    struct mc_portable_at to, from, with; /* y, x, w of COLUMNS; y, a, b of DOTS; to and from of COPY */
+    /* y, x, w of COLUMNS and BOX; y, a, b of DOTS; y, x, v of OUTER; to and from of COPY, TOTAL, COL2IM */
+    struct mc_portable_at to, from, with;
+    bool blocked; /* it runs for each block; those before it run once */
 };
 struct mc_portable_program {
     mc_dtype dtype;
     /* step: images of one run; DOTS sums over them, and adds the sum of a run to those before it */
     int64_t groups, images, step;
+    int64_t blocks; /* parts of the result of an image and group, each complete after the calls for it */
+    int64_t chain; /* images of one sum of OUTER; step is 1 then */
     /* elements of the workspace; those at its start that are zero when the program begins */
     int64_t workspace, zeros;
     int64_t panel; /* elements after those, for copies that are read many times */
@@ -58,9 +78,16 @@ void mc_portable_panel(struct mc_portable_program *p, const struct mc_portable_c
 void mc_portable_free(struct mc_portable_program *p);
 /* memory: by number; [PORTABLE_WORKSPACE] has p->workspace + p->panel elements */
 void mc_portable_run(const struct mc_portable_program *p, void *const memory[PORTABLE_NMEMORY]);
-/* Prints it as a block of C; memory: expressions of typed pointers. */
+/* What is printed after the calls for an image, group and block, which are numbers or names of variables. */
+struct mc_portable_after {
+    void (*print)(void *arg, const char *image, const char *group, const char *block);
+    void *arg;
+};
+/* Is the result complete after the calls for an image, group and block, and are there several of them? */
+bool mc_portable_has_parts(const struct mc_portable_program *p);
+/* Prints it as a block of C; memory: expressions of typed pointers; after: NULL: nothing. */
 void mc_portable_print(struct mc_str *out, const struct mc_portable_program *p,
-                       const char *const memory[PORTABLE_NMEMORY]);
+                       const char *const memory[PORTABLE_NMEMORY], const struct mc_portable_after *after);
 /* A plan whose solver runs a program. */
 struct mc_portable_plan {
     struct mc_plan base;

@@ -22,6 +22,10 @@ static const char core[] = {
 #include "heavy/portable/core_text.h"
     , 0
 };
+static const char gradients[] = {
+#include "heavy/portable/gradients_text.h"
+    , 0
+};
 
 /* The code of a text, without the comment at its head, which speaks of this library. */
 static const char *code_of(const char *text)
@@ -45,23 +49,29 @@ void mc_portable_level_text(struct mc_str *out, bool f32, bool f64)
     mc_str_add(out, code_of(vectors));
     for (int i = 0; i < 2; i++) {
         if (i ? f64 : f32) {
-            mc_str_addf(
-                out,
-                "#define R     %s\n#define S     %s\n#define LANES %d\n%s#undef R\n#undef S\n#undef LANES\n",
-                of[i].type, of[i].suffix, of[i].lanes, code_of(core));
+            mc_str_addf(out,
+                        "#define R     %s\n#define S     %s\n#define LANES %d\n%s%s#undef R\n#undef "
+                        "S\n#undef LANES\n",
+                        of[i].type, of[i].suffix, of[i].lanes, code_of(core), code_of(gradients));
         }
     }
 }
 
 /* ---- the names of that text ---- */
 
-static const char *const plain_names[] = { "ROWS", "VECTORS", "DOT_ROWS", "DOT_COLUMNS" };
+static const char *const plain_names[] = {
+    "ROWS", "VECTORS", "WIDE", "WIDE_ROWS", "BOX_ROWS", "DOT_ROWS", "DOT_COLUMNS",
+};
 static const char *const typed_names[] = { /* with _f32 and _f64 */
     /* vectors.h */
-    "v", "WIDTH", "zero", "load", "load_n", "store", "store_n", "splat", "madd", "half", "first", "lanes",
+    "v", "WIDTH", "zero", "load", "load_n", "load_part", "store", "store_n", "splat", "evens", "plus", "madd",
+    "half", "first", "lanes",
     /* core.h */
-    "copy", "copy_row", "columns_tile", "columns_strip", "columns_thin", "pack", "columns_part",
-    "rows_of_part", "columns", "dots_tile", "dots_columns", "dots_rows", "dots",
+    "copy", "copy_exactly", "copy_evens", "add", "copy_row", "columns_tile", "columns_strip", "columns_thin",
+    "pack", "columns_part", "rows_of_part", "columns", "box_tile", "box_tile_3x3", "is_3x3", "box_strip", "box_plane", "box",
+    /* gradients.h */
+    "outer_tile", "outer_strip", "outer_part", "outer", "col2im_sum", "col2im", "dots_tile", "dots_columns",
+    "dots_rows", "dots",
 };
 static const char *const suffixes[] = { "_f32", "_f64" };
 
@@ -80,7 +90,7 @@ void mc_portable_rename(struct mc_str *out)
 
 void mc_portable_undefine(struct mc_str *out)
 {
-    mc_str_add(out, "#undef TARGET\n#undef FORCE_INLINE\n#undef IN_REGISTER\n#undef UNROLL\n");
+    mc_str_add(out, "#undef TARGET\n#undef FORCE_INLINE\n#undef IN_REGISTER\n#undef FETCH\n#undef UNROLL\n");
 }
 
 bool mc_portable_is_name(const char *name)

@@ -6,18 +6,17 @@
  *   forward   y[f] (p) = sum over c and taps of w[f, c, tap] * x[c] (p + offset of the tap)
  *   inputs    x[c] (p), for each phase of x: the same sum over f and the taps of that phase, from y with
  *             zeros around it
- *   weights   w[f, c, tap] = sum over images and p of y[f] (p) * x[c] (p + offset of the tap)
+ * *   weights   w[f, c, tap] = sum over images and p of y[f] (p) * x[c] (p + offset of the tap)
  *
- * With few filters a sum runs over whole rows. Positions beyond the end of y's rows are not copied to the
- * result.
+ * With a few filters the sums are made row by row of the result.  With some more a sum runs over whole rows,
+ * and positions beyond the end of y's rows are not copied to the result.
  *
  * Invariant: the bits depend on the problem alone, and are those of an exported file. */
-#include "heavy/conv/solver.h"
-#include "heavy/portable/portable.h"
+#include "heavy/conv/cpu/portable.h"
 
 enum {
+    BOX_ROWS = 3,    /* rows whose sums are made at a box of positions, at most */
     PACKED_ROWS = 8, /* rows that share a copy of the columns, at least */
-    CHAIN = 2048,    /* WEIGHTS: positions of one sum, at least; longer sums lose digits, shorter ones time */
 };
 
 static mc_status run(const struct mc_plan *plan, void *const *operand, void *workspace, int threads)
@@ -29,7 +28,7 @@ static mc_status run(const struct mc_plan *plan, void *const *operand, void *wor
     return MC_OK;
 }
 
-static const char *refuse(const struct mc_problem *p_)
+const char *mc_conv_portable_refuses(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     return p->dtype != MC_FLOAT32 && p->dtype != MC_FLOAT64      ? "takes float32 and float64 only"
@@ -39,36 +38,29 @@ static const char *refuse(const struct mc_problem *p_)
                                                                  : mc_conv_hollow(p);
 }
 
-/* It runs in one thread.  Under the flag portable it comes before the reference. */
+double mc_conv_portable_estimate(const struct mc_problem *p, int rank)
+{
+    return p->options.portable ? 1e-9 * rank : 1e-6 + (19 + rank) * mc_conv_work(conv(p));
+}
+
 static double estimate(const struct mc_problem *p)
 {
-    return p->options.portable ? 1e-9 : 1e-6 + 20 * mc_conv_work(conv(p));
+    return mc_conv_portable_estimate(p, 2);
 }
 
 /* ---- geometry ---- */
 
-/* Planes in memory: the rows of positions have sizes size[1] * size[2] and size[2]. */
-struct planes {
-    struct mc_portable_at at;
-    int64_t size[3], channel; /* channel: elements between two channels */
-};
-
-static int64_t pitch(const struct planes *q, int axis)
-{
-    return axis == 2 ? 1 : axis == 1 ? q->size[2] : q->size[1] * q->size[2];
-}
-
 /* Positions from the first to the last of a box of n, in rows of the planes' pitch. */
-static int64_t span(const struct planes *q, const int64_t n[3])
+static int64_t span(const struct mc_conv_planes *q, const int64_t n[3])
 {
-    return (n[0] - 1) * pitch(q, 0) + (n[1] - 1) * pitch(q, 1) + n[2];
+    return (n[0] - 1) * conv_pitch(q, 0) + (n[1] - 1) * conv_pitch(q, 1) + n[2];
 }
 
 /* Sets g[0..3] to the rows that a box of n is in the planes: elements of a row, rows of a plane, their
  * pitches. False: the box is one row. */
-static bool set_rows(const struct planes *q, const int64_t n[3], int64_t *g)
+static bool set_rows(const struct mc_conv_planes *q, const int64_t n[3], int64_t *g)
 {
-    const int64_t rows[4] = { n[2], n[1], pitch(q, 1), pitch(q, 0) };
+    const int64_t rows[4] = { n[2], n[1], conv_pitch(q, 1), conv_pitch(q, 0) };
     memcpy(g, rows, sizeof rows);
     for (int again = 0; again < 2 && (g[1] == 1 || g[2] == g[0]); again++) {
         const int64_t merged[4] = { g[0] * g[1], again ? 1 : n[0], g[3], 0 };
@@ -78,39 +70,27 @@ static bool set_rows(const struct planes *q, const int64_t n[3], int64_t *g)
 }
 
 /* Are boxes of n elements at these strides rows of the planes' pitch? */
-static bool has_pitch(const struct planes *q, const int64_t *stride, const int64_t n[3])
+bool mc_conv_portable_has_pitch(const struct mc_conv_planes *q, const int64_t *stride, const int64_t n[3])
 {
     for (int a = 0; a < 3; a++) {
-        if (n[a] > 1 && stride[a] != pitch(q, a)) {
+        if (n[a] > 1 && stride[a] != conv_pitch(q, a)) {
             return false;
         }
     }
     return true;
 }
 
-struct making {
-    const struct mc_conv_problem *p;
-    struct mc_portable_program *to;
-    int64_t c, f; /* of one group */
-    int64_t most; /* elements of the workspace, at most, so far */
-};
-
 /* Memory of the workspace; image: elements for each image of a run. */
-static struct mc_portable_at take(struct making *k, int64_t elements)
+struct mc_portable_at mc_conv_portable_take(struct mc_conv_making *k, int64_t elements)
 {
-    const struct mc_portable_at at = { PORTABLE_WORKSPACE, k->to->workspace, elements, 0 };
+    const struct mc_portable_at at = { PORTABLE_WORKSPACE, k->to->workspace, elements, 0, 0 };
     k->to->workspace += elements * k->to->step;
     return at;
 }
 
-static struct mc_portable_at operand(int role, int64_t image, int64_t group)
-{
-    return (struct mc_portable_at){ role, 0, image, group };
-}
-
 /* Copies a box of `channels` channels.  to and from: strides of the channel and three axes; first elements
  * are in the addresses. */
-static bool copy(struct making *k, struct mc_portable_at to, const int64_t *to_stride,
+bool mc_conv_portable_copy(struct mc_conv_making *k, struct mc_portable_at to, const int64_t *to_stride,
                  struct mc_portable_at from, const int64_t *from_stride, int64_t channels, const int64_t n[3])
 {
     if (n[0] <= 0 || n[1] <= 0 || n[2] <= 0) {
@@ -142,27 +122,28 @@ static bool has_taps(const struct mc_conv_shape *s, int axis, int64_t phase)
 }
 
 /* Copies the elements of x that lie in one phase to its plane. */
-static bool copy_phase(struct making *k, const struct planes *q, const int64_t phase[3], int64_t plane)
+static bool copy_phase(struct mc_conv_making *k, const struct mc_conv_planes *q, const int64_t phase[3],
+                       int64_t plane)
 {
     const struct mc_conv_shape *s = &k->p->s;
     const int64_t *xs = k->p->at.x;
-    struct mc_portable_at to = q->at, from = operand(CONV_X, xs[0], k->c * xs[1]);
+    struct mc_portable_at to = q->at, from = conv_operand(CONV_X, xs[0], k->c * xs[1]);
     int64_t n[3], ts[4] = { q->channel }, fs[4] = { xs[1] };
     to.first += plane * q->size[0] * q->size[1] * q->size[2];
     for (int a = 0; a < 3; a++) { /* index i of x is at (i + pad - phase) / stride */
         const int64_t lo = MC_MAX(conv_ceil(s->pad[a] - phase[a], s->stride[a]), 0);
         const int64_t hi = MC_MIN(conv_ceil(s->in[a] + s->pad[a] - phase[a], s->stride[a]), q->size[a]);
         n[a] = hi - lo;
-        to.first += lo * pitch(q, a);
+        to.first += lo * conv_pitch(q, a);
         from.first += (lo * s->stride[a] + phase[a] - s->pad[a]) * xs[2 + a];
-        ts[1 + a] = pitch(q, a);
+        ts[1 + a] = conv_pitch(q, a);
         fs[1 + a] = s->stride[a] * xs[2 + a];
     }
-    return copy(k, to, ts, from, fs, k->c, n);
+    return mc_conv_portable_copy(k, to, ts, from, fs, k->c, n);
 }
 
 /* The planes of x, and the offset of each tap. */
-static bool planes_of_x(struct making *k, struct planes *q, int64_t *tap)
+bool mc_conv_portable_planes(struct mc_conv_making *k, struct mc_conv_planes *q, int64_t *tap)
 {
     const struct mc_conv_shape *s = &k->p->s;
     const int64_t *xs = k->p->at.x, *st = s->stride;
@@ -173,12 +154,14 @@ static bool planes_of_x(struct making *k, struct planes *q, int64_t *tap)
         q->size[a] = (need + st[a] - 1) / st[a];
         plain &= s->pad[a] == 0 && need <= s->in[a];
     }
-    struct planes same = { operand(CONV_X, xs[0], k->c * xs[1]), { s->in[0], s->in[1], s->in[2] }, xs[1] };
-    if (plain && has_pitch(&same, xs + 2, s->in)) {
+    struct mc_conv_planes same = { conv_operand(CONV_X, xs[0], k->c * xs[1]),
+                                   { s->in[0], s->in[1], s->in[2] },
+                                   xs[1] };
+    if (plain && mc_conv_portable_has_pitch(&same, xs + 2, s->in)) {
         *q = same; /* x itself */
     } else {
         q->channel = phases * q->size[0] * q->size[1] * q->size[2];
-        q->at = take(k, k->c * q->channel);
+        q->at = mc_conv_portable_take(k, k->c * q->channel);
         k->to->zeros = k->to->workspace;
         int64_t phase[3], plane = 0;
         for (phase[0] = 0; phase[0] < st[0]; phase[0]++) {
@@ -200,7 +183,7 @@ static bool planes_of_x(struct making *k, struct planes *q, int64_t *tap)
                 for (int i = 0; i < 3; i++) {
                     const int64_t at = a[i] * s->dilation[i];
                     plane = plane * st[i] + at % st[i];
-                    offset += at / st[i] * pitch(q, i);
+                    offset += at / st[i] * conv_pitch(q, i);
                 }
                 *tap++ = plane * q->size[0] * q->size[1] * q->size[2] + offset;
             }
@@ -210,7 +193,7 @@ static bool planes_of_x(struct making *k, struct planes *q, int64_t *tap)
 }
 
 /* Offsets of the taps in w, in the same order. */
-static void taps_of_w(const struct mc_conv_problem *p, int64_t *tap)
+void mc_conv_portable_taps(const struct mc_conv_problem *p, int64_t *tap)
 {
     const struct mc_conv_shape *s = &p->s;
     const int64_t *ws = p->at.w;
@@ -227,22 +210,46 @@ static void taps_of_w(const struct mc_conv_problem *p, int64_t *tap)
 
 /* ---- the directions ---- */
 
+/* The sums of a few rows at a box of n, whose rows are contiguous in y. */
+static bool box_sums(struct mc_conv_making *k, const struct mc_conv_planes *q, const int64_t n[3],
+                     int64_t taps, const int64_t *offset, int64_t f, int64_t c, const int64_t ws[2],
+                     struct mc_portable_at y, const int64_t *ys)
+{
+    struct mc_portable_call *call = mc_portable_add(k->to, PORTABLE_BOX, (int)(2 * taps));
+    if (!call) {
+        return false;
+    }
+    const int64_t g[14] = { f,     c,          taps,        n[0],        n[1],  n[2],  ws[0],
+                            ws[1], q->channel, conv_pitch(q, 1), conv_pitch(q, 0), ys[0], ys[2], ys[1] };
+    memcpy(call->g, g, sizeof g);
+    if (taps) {
+        memcpy(call->offset, offset, (size_t)(2 * taps) * sizeof *offset);
+    }
+    call->from = q->at;
+    call->with = conv_operand(CONV_W, 0, k->f * k->p->at.w[0]);
+    call->to = y;
+    return true;
+}
+
 /* Sums over `c` channels and taps for `f` rows at the positions of a box of n in the planes, copied to
  * strides ys of y.  offset: of the taps in w, then in the planes; ws: strides of w along rows and
  * channels. */
-static bool sums(struct making *k, const struct planes *q, const int64_t n[3], int64_t taps,
+static bool sums(struct mc_conv_making *k, const struct mc_conv_planes *q, const int64_t n[3], int64_t taps,
                  const int64_t *offset, int64_t f, int64_t c, const int64_t ws[2], struct mc_portable_at y,
                  const int64_t *ys)
 {
-    const struct planes dense = { y, { n[0], n[1], n[2] }, 0 };
+    if (f <= BOX_ROWS && (ys[3] == 1 || n[2] == 1)) {
+        return box_sums(k, q, n, taps, offset, f, c, ws, y, ys);
+    }
+    const struct mc_conv_planes dense = { y, { n[0], n[1], n[2] }, 0 };
     int64_t rows[4];
     /* few rows of w: positions beyond the ends of rows cost less than a copy of the others */
     const bool one = !set_rows(q, n, rows), packs = f >= PACKED_ROWS && (!one || (f >= 32 && c * taps >= 64));
-    const struct planes *to_planes = packs ? &dense : q;
+    const struct mc_conv_planes *to_planes = packs ? &dense : q;
     const int64_t positions = span(to_planes, n);
-    const bool direct = positions == conv_volume(n) && has_pitch(to_planes, ys + 1, n);
+    const bool direct = positions == conv_volume(n) && mc_conv_portable_has_pitch(to_planes, ys + 1, n);
     const int64_t yf = direct ? ys[0] : positions, before = k->to->workspace;
-    const struct mc_portable_at to = direct ? y : take(k, f * positions);
+    const struct mc_portable_at to = direct ? y : mc_conv_portable_take(k, f * positions);
     struct mc_portable_call *call = mc_portable_add(k->to, PORTABLE_COLUMNS, (int)(2 * taps));
     if (!call) {
         return false;
@@ -257,28 +264,81 @@ static bool sums(struct making *k, const struct planes *q, const int64_t n[3], i
         memcpy(call->offset, offset, (size_t)(2 * taps) * sizeof *offset);
     }
     call->from = q->at;
-    call->with = operand(CONV_W, 0, k->f * k->p->at.w[0]);
+    call->with = conv_operand(CONV_W, 0, k->f * k->p->at.w[0]);
     call->to = to;
     mc_portable_panel(k->to, call);
-    const int64_t fs[4] = { yf, pitch(to_planes, 0), pitch(to_planes, 1), 1 };
-    const bool ok = direct || copy(k, y, ys, to, fs, f, n);
+    const int64_t fs[4] = { yf, conv_pitch(to_planes, 0), conv_pitch(to_planes, 1), 1 };
+    const bool ok = direct || mc_conv_portable_copy(k, y, ys, to, fs, f, n);
     k->most = MC_MAX(k->most, k->to->workspace);
     k->to->workspace = before; /* the sums of another phase use the same memory */
     return ok;
 }
 
-static bool forward(struct making *k)
+/* Rows of y that are a block.  Rows of whole vectors need no copy of the positions; 1x1 taps have one row of
+ * positions, and blocks are parts of it that stay in the caches for an epilogue.  0: there are no blocks. */
+static int64_t rows_of_block(const struct mc_conv_making *k, const struct mc_conv_planes *q,
+                             const int64_t *ys)
+{
+    enum { VECTOR = 16, LEAST = 512, CACHED = 65536, SUM = 256 };
+    const struct mc_conv_shape *s = &k->p->s;
+    const int64_t *n = s->out, taps = conv_volume(s->k), row = n[2];
+    int64_t rows[4];
+    const bool one = !set_rows(q, n, rows);
+    if (n[0] > 1 || n[1] == 1 || k->f < PACKED_ROWS || ys[3] != 1) {
+        return 0;
+    }
+    if (!one) {
+        return row % VECTOR == 0 && row >= 2 * VECTOR && k->c * taps <= SUM;
+    }
+    int64_t most = n[1];
+    for (int64_t blocks = 2; blocks <= n[1] && ys[2] == row; blocks++) {
+        if (n[1] % blocks == 0 && n[1] / blocks * row >= LEAST && most * row * k->f > CACHED) {
+            most = n[1] / blocks;
+        }
+    }
+    return most < n[1] ? most : 0;
+}
+
+/* Sums in blocks of `rows` rows.  One row is read in place. */
+static bool block_sums(struct mc_conv_making *k, const struct mc_conv_planes *q, int64_t rows,
+                       const int64_t *offset, struct mc_portable_at y, const int64_t *ys)
+{
+    const struct mc_conv_problem *p = k->p;
+    const int64_t taps = conv_volume(p->s.k), *ws = p->at.w, positions = rows * p->s.out[2];
+    struct mc_portable_call *call = mc_portable_add(k->to, PORTABLE_COLUMNS, (int)(2 * taps));
+    if (!call) {
+        return false;
+    }
+    const bool packs = rows > 1 && k->f >= 32 && k->c * taps >= 64;
+    const int64_t g[12] = { k->f,       k->c,  taps,                  positions, ws[0], ws[1],
+                            q->channel, ys[0], packs ? positions : 0, 1,         0,     0 };
+    memcpy(call->g, g, sizeof g);
+    memcpy(call->offset, offset, (size_t)(2 * taps) * sizeof *offset);
+    call->from = q->at;
+    call->from.block = rows * conv_pitch(q, 1);
+    call->with = conv_operand(CONV_W, 0, k->f * ws[0]);
+    call->to = y;
+    call->to.block = rows * ys[2];
+    call->blocked = true;
+    k->to->blocks = p->s.out[1] / rows;
+    mc_portable_panel(k->to, call);
+    return true;
+}
+
+static bool forward(struct mc_conv_making *k)
 {
     const struct mc_conv_problem *p = k->p;
     const struct mc_conv_shape *s = &p->s;
     const int64_t taps = conv_volume(s->k), *ws = p->at.w, *ys = p->at.y;
-    struct planes q;
+    struct mc_conv_planes q;
     int64_t *offset = mc_calloc((size_t)(2 * taps), sizeof *offset, "plans");
-    bool ok = offset && planes_of_x(k, &q, offset + taps);
+    bool ok = offset && mc_conv_portable_planes(k, &q, offset + taps);
     if (ok) {
-        taps_of_w(p, offset);
-        const struct mc_portable_at y = operand(CONV_Y, ys[0], k->f * ys[1]);
-        ok = sums(k, &q, s->out, taps, offset, k->f, k->c, ws, y, ys + 1);
+        mc_conv_portable_taps(p, offset);
+        const struct mc_portable_at y = conv_operand(CONV_Y, ys[0], k->f * ys[1]);
+        const int64_t rows = rows_of_block(k, &q, ys + 1);
+        ok = rows ? block_sums(k, &q, rows, offset, y, ys + 1)
+                  : sums(k, &q, s->out, taps, offset, k->f, k->c, ws, y, ys + 1);
     }
     mc_free(offset);
     return ok;
@@ -300,7 +360,7 @@ static struct phase phase_of(const struct mc_conv_shape *s, int64_t i0, int64_t 
 }
 
 /* The sums of one phase.  y: y with zeros around it, first at index `first` of each axis. */
-static bool phase_sums(struct making *k, const struct planes *y, const int64_t first[3],
+static bool phase_sums(struct mc_conv_making *k, const struct mc_conv_planes *y, const int64_t first[3],
                        const struct phase *h)
 {
     const struct mc_conv_problem *p = k->p;
@@ -321,7 +381,7 @@ static bool phase_sums(struct making *k, const struct planes *y, const int64_t f
                 for (int i = 0; i < 3; i++) {
                     const int64_t at = a[i] * s->dilation[i];
                     here &= at % s->stride[i] == h->phase[i];
-                    in_y += (h->lo[i] - (at - h->phase[i]) / s->stride[i] - first[i]) * pitch(y, i);
+                    in_y += (h->lo[i] - (at - h->phase[i]) / s->stride[i] - first[i]) * conv_pitch(y, i);
                     in_w += conv_tap(s, i, a[i]) * ws[2 + i];
                 }
                 if (here) {
@@ -334,7 +394,7 @@ static bool phase_sums(struct making *k, const struct planes *y, const int64_t f
     for (int64_t i = 0; i < count; i++) {
         offset[count + i] = offset[taps + i];
     }
-    struct mc_portable_at x = operand(CONV_X, xs[0], k->c * xs[1]);
+    struct mc_portable_at x = conv_operand(CONV_X, xs[0], k->c * xs[1]);
     int64_t ts[4] = { xs[1] };
     for (int i = 0; i < 3; i++) {
         x.first += (h->lo[i] * s->stride[i] + h->phase[i] - s->pad[i]) * xs[2 + i];
@@ -345,7 +405,7 @@ static bool phase_sums(struct making *k, const struct planes *y, const int64_t f
     return ok;
 }
 
-static bool inputs(struct making *k)
+static bool inputs(struct mc_conv_making *k)
 {
     const struct mc_conv_problem *p = k->p;
     const struct mc_conv_shape *s = &p->s;
@@ -366,8 +426,10 @@ static bool inputs(struct making *k)
             first[a] = last[a] = 0;
         }
     }
-    struct planes y = { operand(CONV_Y, ys[0], k->f * ys[1]), { s->out[0], s->out[1], s->out[2] }, ys[1] };
-    bool same = has_pitch(&y, ys + 2, s->out);
+    struct mc_conv_planes y = { conv_operand(CONV_Y, ys[0], k->f * ys[1]),
+                                { s->out[0], s->out[1], s->out[2] },
+                                ys[1] };
+    bool same = mc_conv_portable_has_pitch(&y, ys + 2, s->out);
     for (int a = 0; a < 3; a++) {
         same &= first[a] >= 0 && last[a] < s->out[a];
     }
@@ -381,16 +443,16 @@ static bool inputs(struct making *k)
             y.size[a] = last[a] - first[a] + 1;
         }
         y.channel = conv_volume(y.size);
-        to = y.at = take(k, k->f * y.channel);
+        to = y.at = mc_conv_portable_take(k, k->f * y.channel);
         k->to->zeros = k->to->workspace;
         for (int a = 0; a < 3; a++) {
             const int64_t lo = MC_MAX(first[a], 0), hi = MC_MIN(last[a] + 1, s->out[a]);
             n[a] = hi - lo;
-            to.first += (lo - first[a]) * pitch(&y, a);
+            to.first += (lo - first[a]) * conv_pitch(&y, a);
             from.first += lo * ys[2 + a];
         }
-        const int64_t ts[4] = { y.channel, pitch(&y, 0), pitch(&y, 1), 1 };
-        ok = copy(k, to, ts, from, ys + 1, k->f, n);
+        const int64_t ts[4] = { y.channel, conv_pitch(&y, 0), conv_pitch(&y, 1), 1 };
+        ok = mc_conv_portable_copy(k, to, ts, from, ys + 1, k->f, n);
     }
     for (int64_t i0 = 0; i0 < s->stride[0] && ok; i0++) {
         for (int64_t i1 = 0; i1 < s->stride[1] && ok; i1++) {
@@ -403,31 +465,31 @@ static bool inputs(struct making *k)
     return ok;
 }
 
-static bool weights(struct making *k)
+static bool weights(struct mc_conv_making *k)
 {
     const struct mc_conv_problem *p = k->p;
     const struct mc_conv_shape *s = &p->s;
     const int64_t taps = conv_volume(s->k), *ws = p->at.w, *ys = p->at.y;
     const int64_t positions = conv_volume(s->out);
-    k->to->step = MC_MAX(MC_MIN(s->n, (CHAIN + positions - 1) / positions), 1);
-    struct planes q;
+    k->to->step = MC_MAX(MC_MIN(s->n, (CONV_CHAIN + positions - 1) / positions), 1);
+    struct mc_conv_planes q;
     int64_t *offset = mc_calloc((size_t)(2 * taps), sizeof *offset, "plans");
-    bool ok = offset && planes_of_x(k, &q, offset);
+    bool ok = offset && mc_conv_portable_planes(k, &q, offset);
     if (ok) {
-        const struct mc_portable_at from = operand(CONV_Y, ys[0], k->f * ys[1]);
-        const struct planes dense = { from, { s->out[0], s->out[1], s->out[2] }, 0 };
-        const bool same = has_pitch(&dense, ys + 2, s->out) && k->to->step == 1;
+        const struct mc_portable_at from = conv_operand(CONV_Y, ys[0], k->f * ys[1]);
+        const struct mc_conv_planes dense = { from, { s->out[0], s->out[1], s->out[2] }, 0 };
+        const bool same = mc_conv_portable_has_pitch(&dense, ys + 2, s->out) && k->to->step == 1;
         const int64_t yf = same ? ys[1] : k->to->step * positions;
         struct mc_portable_at y = from;
         int64_t rows[4];
         const bool one = !set_rows(&q, s->out, rows) && k->to->step == 1;
         if (!same) { /* filter by filter, the images of a run one after the other */
-            const int64_t ts[4] = { yf, pitch(&dense, 0), pitch(&dense, 1), 1 };
-            y = take(k, k->f * positions);
+            const int64_t ts[4] = { yf, conv_pitch(&dense, 0), conv_pitch(&dense, 1), 1 };
+            y = mc_conv_portable_take(k, k->f * positions);
             y.image = positions;
-            ok = copy(k, y, ts, from, ys + 1, k->f, s->out);
+            ok = mc_conv_portable_copy(k, y, ts, from, ys + 1, k->f, s->out);
         }
-        taps_of_w(p, offset + taps);
+        mc_conv_portable_taps(p, offset + taps);
         struct mc_portable_call *c = ok ? mc_portable_add(k->to, PORTABLE_DOTS, (int)(2 * taps)) : NULL;
         ok = c != NULL;
         if (ok) {
@@ -437,7 +499,7 @@ static bool weights(struct making *k)
             memcpy(c->offset, offset, (size_t)(2 * taps) * sizeof *offset);
             c->from = y;
             c->with = q.at;
-            c->to = operand(CONV_W, 0, k->f * ws[0]);
+            c->to = conv_operand(CONV_W, 0, k->f * ws[0]);
             mc_portable_panel(k->to, c);
         }
     }
@@ -445,31 +507,36 @@ static bool weights(struct making *k)
     return ok;
 }
 
-static struct mc_plan *plan(const struct mc_problem *p_)
+struct mc_plan *mc_conv_portable_plan(const struct mc_problem *p_, bool (*make)(struct mc_conv_making *k))
 {
-    static bool (*const by_pass[])(struct making *) = {
-        [CONV_FORWARD] = forward,
-        [CONV_INPUTS] = inputs,
-        [CONV_WEIGHTS] = weights,
-    };
     const struct mc_conv_problem *p = conv(p_);
     struct mc_portable_plan *made = mc_portable_plan(run);
     if (!made) {
         return NULL;
     }
-    struct making k = { p, &made->program, p->s.c / p->s.groups, p->s.f / p->s.groups, 0 };
+    struct mc_conv_making k = { p, &made->program, p->s.c / p->s.groups, p->s.f / p->s.groups, 0 };
     made->program.dtype = p->dtype;
     made->program.groups = p->s.groups;
     made->program.images = p->s.n;
-    const bool ok = by_pass[p->s.pass](&k);
+    const bool ok = make(&k);
     made->program.workspace = MC_MAX(made->program.workspace, k.most);
     return mc_portable_finish(made, ok);
+}
+
+static struct mc_plan *plan(const struct mc_problem *p)
+{
+    static bool (*const by_pass[])(struct mc_conv_making *) = {
+        [CONV_FORWARD] = forward,
+        [CONV_INPUTS] = inputs,
+        [CONV_WEIGHTS] = weights,
+    };
+    return mc_conv_portable_plan(p, by_pass[conv(p)->s.pass]);
 }
 
 const struct mc_solver mc_conv_portable = {
     .name = "portable",
     .portable = true,
-    .refuse = refuse,
+    .refuse = mc_conv_portable_refuses,
     .estimate = estimate,
     .plan = plan,
 };

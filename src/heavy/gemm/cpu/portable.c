@@ -22,10 +22,34 @@ static const char *refuse(const struct mc_problem *p_)
                                                                  : mc_gemm_hollow(p);
 }
 
-/* It runs in one thread.  Under the flag portable it comes before the reference. */
+/* Are both operands contiguous along k? */
+static bool by_k(const struct mc_gemm_problem *p)
+{
+    return p->bs[2] != 1 && p->n > 1 && p->bs[1] == 1 && (p->as[2] == 1 || p->k == 1);
+}
+
+static const char *refuse_columns(const struct mc_problem *p)
+{
+    const char *no = refuse(p);
+    return no ? no : by_k(gemm(p)) ? NULL : "takes operands that are contiguous along k";
+}
+
+/* They run in one thread.  Under the flag portable they come before the reference. */
+static double by_rank(const struct mc_problem *p, int rank)
+{
+    return p->options.portable ? 1e-9 * rank : 1e-6 + (19 + rank) * mc_gemm_work(gemm(p));
+}
+
 static double estimate(const struct mc_problem *p)
 {
-    return p->options.portable ? 1e-9 : 1e-6 + 20 * mc_gemm_work(gemm(p));
+    return by_rank(p, 2);
+}
+
+/* It comes first where partial sums along k would be of a few elements. */
+static double estimate_columns(const struct mc_problem *p)
+{
+    enum { SHORT = 32 };
+    return by_rank(p, gemm(p)->k < SHORT && gemm(p)->m >= 8 ? 1 : 3);
 }
 
 /* Copies a matrix to the workspace, transposed: to [cols][rows]. */
@@ -83,17 +107,25 @@ static bool dots(struct mc_portable_program *to, const struct mc_gemm_problem *p
     return c != NULL;
 }
 
-static struct mc_plan *plan(const struct mc_problem *p_)
+static struct mc_plan *plan_of(const struct mc_gemm_problem *p, bool use_dots)
 {
-    const struct mc_gemm_problem *p = gemm(p_);
     struct mc_portable_plan *made = mc_portable_plan(run);
     if (!made) {
         return NULL;
     }
     made->program.dtype = p->dtype;
     made->program.groups = p->batch;
-    const bool by_k = p->bs[2] != 1 && p->n > 1 && p->bs[1] == 1 && (p->as[2] == 1 || p->k == 1);
-    return mc_portable_finish(made, by_k ? dots(&made->program, p) : columns(&made->program, p));
+    return mc_portable_finish(made, use_dots ? dots(&made->program, p) : columns(&made->program, p));
+}
+
+static struct mc_plan *plan(const struct mc_problem *p)
+{
+    return plan_of(gemm(p), by_k(gemm(p)));
+}
+
+static struct mc_plan *plan_columns(const struct mc_problem *p)
+{
+    return plan_of(gemm(p), false);
 }
 
 const struct mc_solver mc_gemm_portable = {
@@ -102,4 +134,12 @@ const struct mc_solver mc_gemm_portable = {
     .refuse = refuse,
     .estimate = estimate,
     .plan = plan,
+};
+
+const struct mc_solver mc_gemm_portable_columns = {
+    .name = "portable_columns",
+    .portable = true,
+    .refuse = refuse_columns,
+    .estimate = estimate_columns,
+    .plan = plan_columns,
 };

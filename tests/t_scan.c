@@ -533,8 +533,10 @@ TEST(loops_are_not_written)
     mc_formula(g, "input xs float32[?, 3]\ny = scan(x in xs, h from zeros([3], dtype='float32'): h = h + x)");
     mc_function *f = mc_compile(g, &(mc_spec){ .name = "sums", .inputs = "xs", .outputs = "y" });
     REQUIRE(f, "%s", mc_last_error());
-    CHECK(mc_function_save(f, "/tmp/t_scan.mcf") < 0 && strstr(mc_last_error(), "it has a loop"), "%s", mc_last_error());
-    CHECK(mc_export_c("/tmp/t_scan.c", 1, &(mc_export_function){ f, "run", "xs[4, 3]" }) < 0 && strstr(mc_last_error(), "scan"), "%s", mc_last_error());
+    CHECK(mc_function_save(f, "/tmp/t_scan.mcf") < 0 && strstr(mc_last_error(), "it has a loop"), "%s",
+          mc_last_error());
+    const mc_export_function e = { f, "run", "xs[4, 3]" };
+    CHECK(mc_export_c("/tmp/t_scan.c", 1, &e) < 0 && strstr(mc_last_error(), "scan"), "%s", mc_last_error());
     CHECK(access("/tmp/t_scan.mcf", F_OK) != 0 && access("/tmp/t_scan.c", F_OK) != 0, "a file is there");
     mc_function_free(f);
     mc_graph_free(g);

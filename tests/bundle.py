@@ -164,7 +164,7 @@ def one_case(case, options):
                 wrong, counts = random_program(number, path, isa)
             else:
                 by, batch, _ = export.MODEL_ROWS[name]
-                text = export.narrow(open(os.path.join(export.MODELS, name + ".txt")).read(), by)
+                text = export.narrow(export.model_text(name), by)
                 wrong, counts = net(text, path, isa, batches=(batch, 1)), {"models": 1}
         except Exception:
             wrong, counts = [traceback.format_exc()], {}

@@ -629,9 +629,13 @@ rule momentum rate=0.05 momentum=0.9
 FOUND = ["model depthwise/0", "model small-images/0", "program 20/13", "program 341/3", "program 159/3", "program 227/6", "program 958/6", "net 56/0", "net 23/9"]
 
 
+def model_text(name):
+    return OWN_MODELS[name] if name in OWN_MODELS else open(os.path.join(MODELS, name + ".txt")).read()
+
+
 def model(name, folder, way):
     by, batch, steps = MODEL_ROWS[name]
-    text = OWN_MODELS[name] if name in OWN_MODELS else open(os.path.join(MODELS, name + ".txt")).read()
+    text = model_text(name)
     wrong = run_net(narrow(text, by), folder, way, batch, steps)
     libraries = [open(os.path.join(folder, f), "rb").read() for f in os.listdir(folder) if f.endswith(".so")]
     if "-fopenmp" in way[1] and not any(start in text for text in libraries for start in (b"GOMP_parallel", b"__kmpc_fork_call")):

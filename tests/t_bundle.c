@@ -374,6 +374,11 @@ TEST(borrowed_outputs_after_loading)
     mc_graph *g = given_graph();
     mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "borrow(exp(x)), x * 2" });
     REQUIRE(f, "%s", mc_error(g));
+    if (f->code->device->space) { /* results are copied from its memory */
+        mc_function_free(f);
+        mc_graph_free(g);
+        SKIP("the host cannot read the device's memory");
+    }
     mc_function *h = reloaded(f);
     REQUIRE(h, "not loaded");
     mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 40, 30 }, -1, 1), *y = NULL, *z = NULL, *own = NULL;

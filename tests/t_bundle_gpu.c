@@ -398,8 +398,9 @@ TEST(images_of_the_solvers_that_were_chosen)
     CHECK(mc_call(timed, MC_IN(x, y), MC_NONE) == MC_OK, "%s", mc_last_error());
     CHECK(mc_call(remembered, MC_IN(x, y), MC_NONE) == MC_OK, "%s", mc_last_error()); /* by wisdom */
     const size_t n = images_of(timed);
-    CHECK(n >= none && n == images_of(remembered), "%zu images after timing, %zu by wisdom, %zu before", n,
-          images_of(remembered), none);
+    CHECK(n >= none && n == images_of(remembered),
+          "%zu images after timing, %zu by wisdom, %zu before: %s, %s", n, images_of(remembered), none,
+          mc_function_step(timed, 0).solver, mc_function_step(remembered, 0).solver);
     mc_function *h = reloaded(timed);
     mc_flag_set("plan", "estimate");
     mc_wisdom_clear();

@@ -529,6 +529,7 @@ TEST(products_leave_the_loop)
 /* What cannot be written yet is refused, and nothing is written. */
 TEST(loops_are_not_written)
 {
+    mc_flag_set("device", "cpu");
     mc_graph *g = mc_graph_new();
     mc_formula(g, "input xs float32[?, 3]\ny = scan(x in xs, h from zeros([3], dtype='float32'): h = h + x)");
     mc_function *f = mc_compile(g, &(mc_spec){ .name = "sums", .inputs = "xs", .outputs = "y" });

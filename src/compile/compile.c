@@ -315,7 +315,7 @@ static mc_status loop(struct compiling *c, const struct mc_body *b, int given, s
                            .on_unused = "ignore", .no_default_updates = 1, .threads = c->spec->threads };
     mc_function *f = mc_compile_at(own->graph, &spec, NULL, 0);
     mc_status s = f ? MC_OK : mc_last_status();
-    if (f && !f->code->program.dynamic) {
+    if (f && !f->code->program.dynamic && f->code->backend == c->code->backend) {
         *unit = f->code;
         atomic_fetch_add(&f->code->refs, 1);
     }

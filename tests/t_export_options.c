@@ -142,7 +142,6 @@ TEST(export_measured)
     CHECK(export_as(&one, "f.c", 0, 0) == MC_OK && calls("f.c", "outer"), "%s", mc_last_error());
     mc_array_unref(&w);
     mc_array_unref(&x);
-    mc_shared_unref(&v);
     mc_function_free(f);
     mc_graph_free(g);
     CHECK(mc_wisdom_clear() == MC_OK, "%s", mc_last_error());
@@ -219,8 +218,6 @@ TEST(export_freestanding)
     }
     mc_array_unref(&w);
     mc_array_unref(&v);
-    mc_shared_unref(&one);
-    mc_shared_unref(&two);
     mc_function_free(f);
     mc_graph_free(g);
     drop_folder();
@@ -259,7 +256,6 @@ TEST(export_panels_of_threads)
           "OMP_NUM_THREADS=2 ./f",
           cc);
     mc_array_unref(&w);
-    mc_shared_unref(&v);
     mc_function_free(f);
     mc_graph_free(g);
     drop_folder();

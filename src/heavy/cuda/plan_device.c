@@ -148,8 +148,8 @@ static mc_status fill(const struct mc_extent *e, void *to)
     void *kernel;
     mc_cuda_types(&defines, e->dtype, false);
     mc_code_list *before = mc_cuda_note(NULL); /* a plan does not need the kernel */
-    const bool made =
-        mc_cuda_kernels(&mc_cuda_fill_text, &defines, &(struct mc_cuda_kernel_ref){ &kernel, "fill" }, 1);
+    const bool made = mc_cuda_kernels(&mc_cuda_fill_text, &defines,
+                                      &(struct mc_cuda_kernel_ref){ &kernel, "fill" }, 1);
     mc_cuda_note(before);
     if (!made) {
         return mc_last_status();

@@ -1,8 +1,6 @@
 /* t_export_load.c: the reader of .safetensors files in exported C: what others write is read, and no header
  * does harm. */
-#include "check.h"
-#include "device/cpu/cpu.h"
-#include "own_folder.h"
+#include "export_words.h"
 #include "safetensors_sample.h"
 #include "unhex.h"
 #include "value/archive.h"
@@ -225,40 +223,11 @@ TEST(damaged_parameters)
 
 /* ---- whole exports ---- */
 
-typedef void any_function(void);
-
-static any_function *function_of(struct mc_code *code, const char *name)
-{
-    any_function *f = NULL;
-    void *at = code ? mc_code_function(code, name) : NULL;
-    CHECK(at, "no function %s: %s", name, mc_last_error());
-    memcpy(&f, &at, sizeof f);
-    return f;
-}
-
 /* Compiled with warnings as errors; NULL: a failed check. */
-static struct mc_code *code_of(const char *name)
+static struct mc_code *accepted_code(const char *name)
 {
-    static const char *const compilers[] = { "gcc -x c -std=c99", "clang -x c -std=c99", "g++ -x c++ -std=c++11",
-                                             "clang++ -x c++ -std=c++11" };
-    char command[1024], flags[600], *text = NULL;
-    size_t n = 0;
-    mc_status s = MC_OK;
-    for (size_t i = 0; i < NELEM(compilers); i++) {
-        const int word = (int)strcspn(compilers[i], " ");
-        snprintf(command, sizeof command, "command -v %.*s >/dev/null", word, compilers[i]);
-        if (system(command) == 0) {
-            snprintf(command, sizeof command, "%s -O1 -Wall -Wextra -Wpedantic -Werror -fsyntax-only %s >&2",
-                     compilers[i], in_folder(name));
-            CHECK(system(command) == 0, "%s", command);
-        }
-    }
-    CHECK(mc_file_read(in_folder(name), &text, &n) == MC_OK, "%s", mc_last_error());
-    snprintf(flags, sizeof flags, "-std=c99 -I%s", in_folder(""));
-    struct mc_code *code = text ? mc_code_load(text, flags, &s) : NULL;
-    CHECK(code, "%s does not compile: %s", name, mc_last_error());
-    mc_free(text);
-    return code;
+    compiles(name);
+    return code_of(name);
 }
 
 #define NEEDS_COMPILER()                                                                                     \
@@ -302,7 +271,7 @@ TEST(export_loads_what_others_write)
     CHECK(mc_export(&(mc_export_spec){
               .path = path, .nfunction = 1, .function = &one, .parameters = parameters }) == MC_OK,
           "%s", mc_last_error());
-    struct mc_code *code = code_of("f.c");
+    struct mc_code *code = accepted_code("f.c");
     typedef int load_function(void *m, const void *bytes, size_t size);
     typedef int run_function(const void *m, void *memory, void *, void *, void *, void *, void *, void *,
                              void *, void *, void *, void *, void *, void *, void *);
@@ -374,7 +343,7 @@ TEST(export_writes_parameters_that_others_read)
         mc_array_unref(&x);
     }
     mc_archive_close(a);
-    struct mc_code *code = code_of("safetensors_variable.c");
+    struct mc_code *code = accepted_code("safetensors_variable.c");
     any_function *load_it = function_of(code, "safetensors_variable__load"),
                  *run = function_of(code, "safetensors_variable__run");
     float model[16] = { 0 }, y[2] = { 0 };

@@ -310,9 +310,17 @@ static mc_status loop(struct compiling *c, const struct mc_body *b, int given, s
     if (!own) {
         return mc_last_status();
     }
-    const mc_spec spec = { .name = "scan", .input = own->in, .ninput = own->nin, .output = own->out, .noutput = own->nout,
-                           .mode = modes[c->mode], .including = c->spec->including, .excluding = c->spec->excluding,
-                           .on_unused = "ignore", .no_default_updates = 1, .threads = c->spec->threads };
+    const mc_spec spec = { .name = "scan",
+                           .input = own->in,
+                           .ninput = own->nin,
+                           .output = own->out,
+                           .noutput = own->nout,
+                           .mode = modes[c->mode],
+                           .including = c->spec->including,
+                           .excluding = c->spec->excluding,
+                           .on_unused = "ignore",
+                           .no_default_updates = 1,
+                           .threads = c->spec->threads };
     mc_function *f = mc_compile_at(own->graph, &spec, NULL, 0);
     mc_status s = f ? MC_OK : mc_last_status();
     if (f && !f->code->program.dynamic && f->code->backend == c->code->backend) {

@@ -316,7 +316,7 @@ static mc_status print_body(struct mc_export_one *x, const struct mc_str *calls)
     return s;
 }
 
-/* The function of the header, where there is one at each level: it calls the one that the processor can run. */
+/* The function of the header, where there is one at each level: it calls that which the processor can run. */
 static void print_entry(struct mc_export_one *x, const char *declaration)
 {
     struct mc_str *out = &x->to->entry;

@@ -139,7 +139,7 @@ static mc_status type_error(const char *what, int i, const struct mc_type *have,
     return s;
 }
 
-/* Could a value have both types?  exact: a size that is promised to be 1 must be in both. */
+/* Could a value have both types? */
 static bool types_meet(const struct mc_type *a, const struct mc_type *b)
 {
     bool meet = a->dtype == b->dtype && a->rank == b->rank;

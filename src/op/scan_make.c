@@ -275,17 +275,8 @@ static bool is_constant(const struct scan *s, const mc_node *n)
     return !s->body[n->id] && !mc_is_const(n);
 }
 
-static mc_status add_constant(struct scan *s, mc_node *n)
-{
-    for (size_t i = 0; i < s->item.n; i++) {
-        if (s->item.at[i].inner == n) {
-            return MC_OK;
-        }
-    }
-    return add_item(s, (struct mc_loop_item){ .part = LOOP_CONSTANT, .outer = n, .inner = n });
-}
-
-static bool is_draw(const struct scan *s, const mc_node *n)
+/* Is n an input of the body already? */
+static bool is_item(const struct scan *s, const mc_node *n)
 {
     for (size_t i = 0; i < s->item.n; i++) {
         if (s->item.at[i].inner == n) {
@@ -293,6 +284,13 @@ static bool is_draw(const struct scan *s, const mc_node *n)
         }
     }
     return false;
+}
+
+static mc_status add_constant(struct scan *s, mc_node *n)
+{
+    return is_item(s, n)
+               ? MC_OK
+               : add_item(s, (struct mc_loop_item){ .part = LOOP_CONSTANT, .outer = n, .inner = n });
 }
 
 /* What the body reads and does not compute. */
@@ -303,7 +301,7 @@ static mc_status find_constants(struct scan *s, int nout, mc_node *const *out)
     }
     for (size_t i = 0; i < s->count; i++) {
         mc_node *n = s->list[i];
-        const bool edge = mc_is_op(n, "scan_element") || mc_is_op(n, "scan_state") || is_draw(s, n);
+        const bool edge = is_item(s, n);
         for (int k = 0; k < n->nin && s->body[n->id] && !edge; k++) {
             TRY(is_constant(s, n->in[k]) ? add_constant(s, n->in[k]) : MC_OK);
         }

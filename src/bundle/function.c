@@ -103,7 +103,7 @@ static mc_status timed_on(const struct mc_code_unit *u, uint64_t *place)
     return good ? MC_OK : MC_EMEMORY;
 }
 
-/* Elsewhere than on what they were timed on they are ignored. */
+/* On other hardware, or for another number of threads, they are ignored. */
 static void solvers(struct mc_wire *w, struct mc_function *f, struct mc_code_unit *u)
 {
     struct mc_arena arena = { 0 };

@@ -295,7 +295,7 @@ static void label(struct mc_wire *w, mc_graph *g, mc_node *n)
     }
 }
 
-/* The user's line, for messages.  *file: that of the node before, which it is seldom another one than. */
+/* The user's line, for messages.  *file: the source file of the node before; most nodes have the same one. */
 static void place(struct mc_wire *w, mc_node *n, const char **file)
 {
     const char *last = *file ? *file : "", *own = w->reading ? NULL : n->file;

@@ -337,7 +337,7 @@ static mc_status loop(struct compiling *c, const struct mc_body *b, int given, s
 static mc_status loops(struct compiling *c)
 {
     const struct mc_program *p = &c->code->program;
-    for (size_t i = 0; i < p->step.n && c->code->backend->loops; i++) {
+    for (size_t i = 0; i < p->step.n && c->code->backend->zero; i++) {
         const struct mc_step *st = &p->step.at[i];
         if (st->kind != STEP_HOST || st->node[0]->op->form != FORM_LOOP) {
             continue;
@@ -347,6 +347,9 @@ static mc_status loops(struct compiling *c)
         const struct mc_attr *a = st->node[0]->attr;
         const int given = (int)(a[LOOP_SEQUENCES].ints[0] + a[LOOP_STATES].ints[0]);
         TRY(c->code->loop ? loop(c, a[LOOP_BODY].body, given, &c->code->loop[i]) : MC_EMEMORY);
+        if (c->code->loop[i]) {
+            c->code->program.step.at[i].reason = "";
+        }
     }
     return MC_OK;
 }

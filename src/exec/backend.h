@@ -43,7 +43,6 @@ struct mc_backend {
      * from the cache. has_compiler: the compiler works, which is tried once.  NULL: always. */
     bool (*may_compile)(void), (*has_compiler)(void);
     const char *(*compiler_missing)(void); /* why no compiler was found, and what to do; "": there is one */
-    bool loops;                 /* bodies of loops are compiled; else the reference computes loops */
     bool in_place;              /* kernels can update shared variables in place */
     bool dense_inputs;          /* inputs must be contiguous */
     const char *language;       /* of the kernels: "C" */
@@ -98,6 +97,10 @@ struct mc_backend {
     mc_array *(*fetch)(struct mc_function *f, const struct mc_shape_plan *p, int value);
     mc_status (*store)(struct mc_function *f, const struct mc_shape_plan *p, int value, const mc_array *a);
     mc_status (*copy)(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst);
+    /* Loops.  zero: clears memory of the device; NULL: the reference computes loops, and bodies are not
+     * compiled.  body: prepares the body for its steps, which run as a part of f's call; or NULL */
+    mc_status (*zero)(struct mc_function *f, char *at, size_t bytes);
+    void (*body)(const struct mc_function *f, struct mc_function *body);
     mc_array *(*copy_on_device)(struct mc_function *f, const struct mc_shape_plan *p, int value);
     /* results. result_make: before the steps, prepares where the result goes. result_take: after them, sets
      * f->result[output] */

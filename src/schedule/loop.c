@@ -31,6 +31,7 @@ struct loop {
     int *run;               /* the steps that do something */
     int nrun;
     int64_t *bytes, *buffer; /* by state: its size; the offset of its buffers in the arena */
+    int64_t flag;           /* the condition's offset in the arena */
 };
 
 static void loop_free(struct mc_exec *e)
@@ -106,9 +107,11 @@ static mc_status run_steps(struct mc_function *f, const struct mc_shape_plan *p,
 {
     const struct mc_loop *l = &x->l;
     const struct mc_program *pr = &x->body->code->program;
-    char *state[MC_MOST_STATES], *all[MC_MOST_STATES], first[8];
+    const struct mc_backend *backend = f->code->backend;
+    const struct mc_space *remote = f->code->device->space;
+    char *state[MC_MOST_STATES], *all[MC_MOST_STATES];
     int64_t t = 0;
-    bool stop = false;
+    bool last = false;
     for (int i = 0; i < l->body->nin; i++) {
         x->in[i].at = f->ptr[st->src[1 + i]];
     }
@@ -126,9 +129,9 @@ static mc_status run_steps(struct mc_function *f, const struct mc_shape_plan *p,
         x->out[l->nstate + i].at = f->ptr[st->dst[mc_loop_collect_result(l, i)]];
     }
     if (l->until) {
-        x->out[pr->noutput - 1].at = first;
+        x->out[pr->noutput - 1].at = remote ? x->arena + x->flag : (char *)&last;
     }
-    for (; t < x->steps && !stop; t++) {
+    for (; t < x->steps && !last; t++) {
         for (int i = 0; i < l->nstate; i++) {
             x->in[l->nsequence + i].at = state[i];
             x->out[i].at = state_at(x, i, t, all[i]);
@@ -144,21 +147,27 @@ static mc_status run_steps(struct mc_function *f, const struct mc_shape_plan *p,
         for (int i = 0; i < l->ncollect; i++) {
             x->out[l->nstate + i].at += x->out[l->nstate + i].stride;
         }
-        stop = l->until && *first;
+        if (l->until && remote) {
+            TRY(remote->get(remote, &last, x->arena + x->flag, sizeof last));
+        }
     }
     for (int i = 0; i < l->nstate; i++) {
         const struct mc_slot *to = &p->slot[st->dst[i]];
         TRY(copy_state(f, to, state[i], f->ptr[st->dst[i]]));
         if (all[i]) {
-            memset(all[i] + t * x->bytes[i], 0, (size_t)((x->steps - t) * x->bytes[i]));
+            TRY(backend->zero(f, all[i] + t * x->bytes[i], (size_t)((x->steps - t) * x->bytes[i])));
         }
     }
     for (int i = 0; i < l->ncollect; i++) {
         const struct port *o = &x->out[l->nstate + i];
-        memset(o->at, 0, (size_t)((x->steps - t) * o->stride));
+        TRY(backend->zero(f, o->at, (size_t)((x->steps - t) * o->stride)));
     }
     if (l->until) {
-        mc_store_i64(MC_INT64, f->ptr[st->dst[st->ndst - 1]], t);
+        char *count = f->ptr[st->dst[st->ndst - 1]];
+        if (remote) {
+            return remote->put(remote, count, &t, sizeof t);
+        }
+        memcpy(count, &t, sizeof t);
     }
     return MC_OK;
 }
@@ -171,6 +180,9 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     const struct mc_backend *backend = b->code->backend;
     (void)scratch;
     b->arena = x->arena;
+    if (backend->body) {
+        backend->body(f, b);
+    }
     memcpy(b->arg, x->arg, (size_t)x->l.body->nin * sizeof *b->arg);
     for (size_t v = 0; v < b->code->program.value.n; v++) {
         const enum mc_base base = x->plan->slot[v].base;
@@ -182,7 +194,9 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     return s;
 }
 
-static const struct mc_exec_ops ops = { .run = run, .free = loop_free };
+/* The host takes part in each step: it reads the condition, or runs a step of the body. */
+static const struct mc_exec_ops ops = { .run = run, .free = loop_free },
+                                on_host = { .run = run, .free = loop_free, .host = true };
 
 /* ---- planning ---- */
 
@@ -212,8 +226,12 @@ static mc_array *argument(struct mc_function *f, const struct mc_shape_plan *p, 
             return NULL;
         }
     }
-    return mc_array_wrap(at->type.dtype, at->type.rank - skip, at->type.dims + skip,
-                         state ? dense : at->strides + skip, data, NULL, NULL);
+    mc_array *a = mc_array_wrap(at->type.dtype, at->type.rank - skip, at->type.dims + skip,
+                                state ? dense : at->strides + skip, data, NULL, NULL);
+    if (a && !l->body->key[i]) {
+        a->storage->space = f->code->device->space;
+    }
+    return a;
 }
 
 /* The body's plan at the sizes of this loop; the body does not keep it. */
@@ -305,9 +323,20 @@ static mc_status plan_ports(const struct mc_shape_plan *p, const struct mc_step 
         x->out[l->nstate + i].stride = (int64_t)mc_slot_bytes(
             &x->plan->slot[x->body->code->program.output[l->nstate + i]]);
     }
+    x->flag = rounded(size);
     struct mc_device *d = x->body->code->device;
-    x->arena = d->ops->alloc(d, (size_t)size + 64, "loop");
+    x->arena = d->ops->alloc(d, (size_t)(x->flag + 64), "loop");
     return x->arena ? MC_OK : mc_last_status();
+}
+
+static bool needs_host(const struct loop *x)
+{
+    bool host = x->l.until;
+    for (int i = 0; i < x->nrun; i++) {
+        const struct mc_exec *e = x->plan->step[x->run[i]].exec;
+        host |= e && e->ops->host;
+    }
+    return host;
 }
 
 mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
@@ -333,6 +362,9 @@ mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     if (s < 0) {
         loop_free(&x->exec);
         return s;
+    }
+    if (f->code->device->space && needs_host(x)) {
+        x->exec.ops = &on_host;
     }
     p->step[step].exec = &x->exec;
     return MC_OK;

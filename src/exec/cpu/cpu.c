@@ -92,6 +92,15 @@ static mc_status copy(struct mc_function *f, const struct mc_slot *from, const c
     return mc_dense_copy(from, (char *)src, dst);
 }
 
+static mc_status zero(struct mc_function *f, char *at, size_t bytes)
+{
+    (void)f;
+    if (bytes) {
+        memset(at, 0, bytes);
+    }
+    return MC_OK;
+}
+
 static mc_array *keep(struct mc_function *f, const struct mc_shape_plan *p, int value)
 {
     mc_array *a = mc_value_array(f, p, value), *own = a ? mc_array_copy(a) : NULL;
@@ -137,7 +146,7 @@ static const struct mc_backend *itself(void)
 /* A failed check ends its step with an error, so error_wait and error_seen are not needed. */
 const struct mc_backend mc_backend_cpu = {
     .name = "cpu", .start = start, .describe = mc_cpu_describe,
-    .fuses = FUSE_COLUMN_SUMS, .loops = true, .epilogues = EPILOGUE_BLOCKS, .grows = itself,
+    .fuses = FUSE_COLUMN_SUMS, .epilogues = EPILOGUE_BLOCKS, .grows = itself,
     .may_compile = mc_cc_known, .has_compiler = mc_cc_present, .compiler_missing = mc_cc_missing,
     .language = "C", .lead = "\nvoid k", .head = "\nvoid %s(", .elsewhere = "",
     .product = mc_gemm_plan, .conv = mc_conv_plan, .pool = mc_pool_plan, .norm = mc_norm_plan,
@@ -145,6 +154,6 @@ const struct mc_backend mc_backend_cpu = {
     .layouts = { .convs = &mc_conv_family, .bandwidth = 2e10 },
     .kernels = mc_compile_kernels, .drop_kernels = mc_drop_kernels, .compiled = compiled,
     .plan = plan, .address = address, .step = timed_step,
-    .fetch = view, .store = store, .copy = copy, .copy_on_device = keep,
+    .fetch = view, .store = store, .copy = copy, .zero = zero, .copy_on_device = keep,
     .result_make = make, .result_take = take,
 };

@@ -222,7 +222,7 @@ mc_status mc_copy_step_plan(struct mc_function *f, struct mc_shape_plan *p, int 
         return refuse_step(f, step);
     }
     if (s == MC_OK && w->targets) {
-        w->args.number = step;
+        w->args.number = mc_cuda_fn_number(f, step);
         p->step[step].workspace = MC_MAX(p->step[step].workspace, (size_t)w->args.indices * 16);
     }
     return s;

@@ -44,17 +44,21 @@ static mc_status print_text(const struct mc_program *p, const int *first, const 
     return out->bad ? MC_EMEMORY : MC_OK;
 }
 
-/* Finds where each STEP_HOST runs, and whether any step checks indices. */
-static void find_grids(struct mc_program *p, struct mc_cuda_fn_code *own)
+/* Finds where each STEP_HOST runs, and whether any step checks indices.  Returns whether there are loops, whose
+ * bodies may check indices. */
+static bool find_grids(struct mc_program *p, struct mc_cuda_fn_code *own)
 {
+    bool loops = false;
     for (size_t i = 0; i < p->step.n; i++) {
         struct mc_step *st = &p->step.at[i];
         own->checks |= st->kernel && mc_kernel_checks(st->kernel);
         if (st->kind == STEP_HOST) {
             const bool has_kernel = mc_copy_step_can(st, &own->checks) || mc_scan_sort_can(st);
             st->reason = has_kernel ? "" : "no kernel on the GPU: runs on the host by the reference";
+            loops |= st->node[0]->op->form == FORM_LOOP;
         }
     }
+    return loops;
 }
 
 static void find_kernels(const struct mc_program *p, const struct mc_cuda_fn_code *own, const int *to)
@@ -85,6 +89,7 @@ static mc_status kernels(struct mc_code_unit *u)
     struct mc_str text[MC_CUDA_TEXTS] = { 0 }, source = { 0 };
     const char *at[MC_CUDA_TEXTS];
     struct mc_cuda_fn_code *own = u->own = mc_calloc(1, sizeof *own, "compile");
+    bool finishes = false;
     mc_status s = k && to && first && own &&
                           (own->grid = mc_calloc(p->step.n + 1, sizeof *own->grid, "compile"))
                       ? MC_OK
@@ -101,9 +106,9 @@ static mc_status kernels(struct mc_code_unit *u)
         mc_str_add(&source, s == MC_OK ? text[i].s : "");
     }
     if (s == MC_OK) {
-        find_grids(p, own);
+        finishes = find_grids(p, own) || own->checks || p->nupdate;
     }
-    if (s == MC_OK && (own->checks || p->nupdate)) {
+    if (finishes) {
         mc_finish_call_source(&text[n]);
         s = text[n].bad ? MC_EMEMORY : MC_OK;
         at[n] = text[n].s;
@@ -289,10 +294,7 @@ static mc_status init_function(struct mc_function *f)
         !(own->pinned = mc_calloc((size_t)f->code->program.noutput + 1, sizeof *own->pinned, "function"))) {
         return MC_EMEMORY;
     }
-    if (mc_cuda_fn_code(f)->checks) {
-        mc_cuda_fn_watch(f);
-    }
-    return MC_OK;
+    return mc_cuda_fn_bodies(f);
 }
 
 static void free_function(struct mc_function *f)
@@ -300,7 +302,7 @@ static void free_function(struct mc_function *f)
     struct mc_cuda_fn_function *own = f->own;
     if (own) {
         mc_cuda_fn_unwatch(f);
-        mc_cuda_free(mc_cuda_of(f->code), own->failed);
+        mc_cuda_free(mc_cuda_of(f->code), own->is_body ? NULL : own->failed);
         mc_array_unref(&own->error_flag);
         mc_free(own->pinned);
         mc_free(own);
@@ -376,6 +378,7 @@ const struct mc_backend mc_backend_cuda = {
     .address = mc_remote_address, .begin = begin_call, .step = timed_step, .run = run_all,
     .error_wait = mc_cuda_fn_error_wait, .error_seen = mc_cuda_fn_error_seen,
     .fetch = mc_remote_fetch, .store = mc_remote_store, .copy = mc_cuda_fn_copy,
+    .zero = mc_cuda_fn_zero, .body = mc_cuda_fn_body,
     .copy_on_device = mc_remote_copy_on_device, .result_make = mc_cuda_fn_result_make,
     .result_take = mc_cuda_fn_result_take, .images = mc_cuda_fn_images, .image_rank = image_rank,
     .updated = updates_made,

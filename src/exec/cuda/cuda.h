@@ -57,10 +57,20 @@ struct mc_cuda_fn_function {
     /* error flag in host memory: word 0 is nonzero after a check failed on the device */
     mc_array *error_flag;
     struct mc_function *checking; /* the next function in the list of those that check */
+    bool checks;                /* a kernel of the function, or of the body of a loop, checks indices */
+    /* The function is the body of a loop: a failed check is an error of step `step` of the function that is
+     * called, and `failed` belongs to that. */
+    bool is_body;
+    int step;
 };
 static inline struct mc_cuda_fn_code *mc_cuda_fn_code(const struct mc_function *f) { return f->code->own; }
 static inline struct mc_cuda_fn_plan *mc_cuda_fn_plan(const struct mc_shape_plan *p) { return p->own; }
 static inline struct mc_cuda_fn_function *mc_cuda_fn_of(const struct mc_function *f) { return f->own; }
+/* the number of a step in error words */
+static inline int mc_cuda_fn_number(const struct mc_function *f, int step)
+{
+    return mc_cuda_fn_of(f)->is_body ? mc_cuda_fn_of(f)->step : step;
+}
 
 /* grid.c */
 /* for mc_kernel.never */
@@ -77,6 +87,10 @@ mc_status mc_lines_plan(struct mc_function *f, struct mc_shape_plan *p, int step
 mc_status mc_cuda_fn_custom_compile(struct mc_code_unit *u);
 mc_status mc_cuda_fn_custom_plan(struct mc_function *f, const struct mc_shape_plan *p, int step,
                                  struct mc_exec **made);
+/* loop.c: bodies of loops, whose steps are launched as a part of the call */
+mc_status mc_cuda_fn_bodies(struct mc_function *f); /* f's bodies share its error words */
+void mc_cuda_fn_body(const struct mc_function *f, struct mc_function *body);
+mc_status mc_cuda_fn_zero(struct mc_function *f, char *at, size_t bytes);
 /* values.c */
 mc_status mc_cuda_fn_constants(struct mc_function *f, struct mc_shape_plan *p);
 void mc_cuda_fn_free(struct mc_function *f, struct mc_shape_plan *p);

@@ -135,7 +135,7 @@ mc_status mc_cuda_fn_custom_plan(struct mc_function *f, const struct mc_shape_pl
     for (int i = 0; i < c->nview; i++) {
         c->value[i] = i < n->nin ? f->code->program.value_of[n->in[i]->id] : st->dst[i - n->nin];
         fill_view(&p->slot[c->value[i]], &c->view[i]);
-        c->view[i].number = step;
+        c->view[i].number = mc_cuda_fn_number(f, step);
     }
     const int64_t elements = c->view[n->nin].n;
     const unsigned threads = n->op->custom->threads > 0 ? (unsigned)n->op->custom->threads : THREADS;

@@ -1,12 +1,21 @@
 /* scan_grad.c: the gradient of a loop is a loop that runs backwards.  It reads the sequences and the states
  * before each step from the end.  Its states are the gradients of the states, and the sums over the steps of
- * the gradients of the constants; it collects the gradients of the elements. */
+ * the gradients of the constants; it collects the gradients of the elements.
+ *
+ * Values of the loop that the gradient reads, and that are expensive, are not computed again: they are saved
+ * by a twin of the loop, which collects them as well.  The compiler merges the twins (rewrite/merge_loops.c). */
 #include "op/loop.h"
 
 struct backward {
     mc_graph *g, *b;        /* the loop's graph; that of the body of its gradient */
-    mc_node *n;
-    struct mc_loop l;
+    mc_node *n;             /* the loop, or the twin that saves what the gradient reads */
+    struct mc_loop l;       /* of the loop; that of the twin has more results */
+    mc_node **original, **copy; /* all nodes of the body; their copies in b */
+    size_t count;
+    bool *varies;           /* by id in the body: the node depends on elements or states */
+    VEC(mc_node *) save;    /* nodes of the body whose values are saved */
+    VEC(mc_node *) saved;   /* what stands for them in b */
+    unsigned kept;          /* states whose values are kept */
     mc_node *const *given;  /* gradients of the results; NULL: none */
     mc_node *in[MC_MOST_LOOP_INPUTS], *out[MC_MOST_RESULTS];  /* the body's, in b */
     mc_node *wrt[MC_MOST_LOOP_INPUTS], *grad[MC_MOST_LOOP_INPUTS];
@@ -79,20 +88,156 @@ static mc_node *weighted_sum(struct backward *w, mc_node **seed)
     return sum ? sum : mc_node_number(w->b, MC_FLOAT32, 0);
 }
 
-/* The values of state i before each step: those of the loop, or of a loop that keeps all. */
+/* ---- saved values ---- */
+
+/* Is n the same in all steps, or made from values at hand by few cheap ops? */
+static bool at_hand(const struct backward *w, const mc_node *n, int ops)
+{
+    if (!w->varies[n->id]) {
+        return true;
+    }
+    for (size_t i = 0; i < w->saved.n; i++) {
+        if (w->save.at[i] == n) {
+            return true;
+        }
+    }
+    for (int i = 0; i < w->l.body->nin; i++) {
+        if (w->l.body->in[i] == n) {
+            return true;
+        }
+    }
+    const bool cheap = (n->op->arity && !(n->op->flags & OP_COSTLY)) || n->op->form == FORM_CAST ||
+                       n->op->flags & OP_VIEW || mc_reads_type_only(n);
+    bool all = cheap && ops > 0;
+    for (int k = 0; k < n->nin && all && !mc_reads_type_only(n); k++) {
+        all = at_hand(w, n->in[k], ops - 1);
+    }
+    return all;
+}
+
+/* Does n need results of a loop in the body?  Those are computed again, as they may be long. */
+static bool is_inner_loop(const mc_node *n)
+{
+    return n->op->form == FORM_LOOP || (n->op == &mc_op_item && n->in[0]->op->form == FORM_LOOP);
+}
+
+/* Marks the nodes of the body whose values nodes of the gradient read.  by id in b: number + 1 of a copy */
+static mc_status mark_read(struct backward *w, const size_t *number, bool *read)
+{
+    size_t count = 0;
+    mc_node **list = mc_graph_reach(w->nwrt, w->grad, &count);
+    for (size_t i = 0; list && i < count; i++) {
+        const mc_node *n = list[i];
+        for (int k = 0; k < n->nin && !number[n->id] && !mc_reads_type_only(n); k++) {
+            if (number[n->in[k]->id]) {
+                read[number[n->in[k]->id] - 1] = true;
+            }
+        }
+    }
+    for (int k = 0; k < w->nwrt; k++) {
+        if (number[w->grad[k]->id]) {
+            read[number[w->grad[k]->id] - 1] = true;
+        }
+    }
+    mc_free(list);
+    return list ? MC_OK : MC_EMEMORY;
+}
+
+/* Chooses what is saved, and lets the gradients read that. */
+static mc_status choose_saved(struct backward *w)
+{
+    enum { CHEAP_OPS = 4 };
+    const size_t top = w->b->nodes.n + 1;
+    size_t *number = mc_calloc(top, sizeof *number, "scan");
+    bool *read = mc_calloc(w->count + 1, sizeof *read, "scan");
+    VEC(mc_node *) from = { 0 };
+    mc_status s = number && read ? MC_OK : MC_EMEMORY;
+    for (size_t i = 0; i < w->count && s == MC_OK; i++) {
+        number[w->copy[i]->id] = i + 1;
+    }
+    s = s < 0 ? s : mark_read(w, number, read);
+    for (size_t i = 0; i < w->count && s == MC_OK; i++) {
+        mc_node *n = w->original[i];
+        const int most = MC_MOST_RESULTS - w->l.body->nout;
+        if (!read[i] || (int)w->save.n >= most || n->nout != 1 || n->type.rank >= MC_MAX_RANK ||
+            is_inner_loop(n) || at_hand(w, n, CHEAP_OPS)) {
+            continue;
+        }
+        mc_node *stands = mc_node_blank(w->b, &w->copy[i]->type);
+        s = good(stands) && VEC_PUSH(w->save, n) && VEC_PUSH(w->saved, stands) && VEC_PUSH(from, w->copy[i])
+                ? MC_OK
+                : MC_EMEMORY;
+    }
+    if (s == MC_OK && from.n) {
+        s = mc_graph_replace(w->b, (int)from.n, from.at, w->saved.at, w->nwrt, w->grad);
+    }
+    VEC_FREE(from);
+    mc_free(number);
+    mc_free(read);
+    return s;
+}
+
+static int next_of_state(const struct backward *w, const mc_node *n)
+{
+    int i = w->l.nstate;
+    while (i-- > 0 && w->l.body->out[i] != n) {
+    }
+    return i;
+}
+
+/* The loop, with the results that the gradient reads: w->kept, and the saved values that are no state. */
+static mc_node *twin(struct backward *w)
+{
+    const struct mc_body *b = w->l.body;
+    mc_node *out[MC_MOST_RESULTS];
+    struct mc_attr attr[MC_LOOP_ATTRS];
+    const int fixed = b->nout - w->l.until;
+    int n = fixed;
+    int64_t kept = (int64_t)(w->l.kept | w->kept);
+    memcpy(out, b->out, (size_t)fixed * sizeof *out);
+    for (size_t i = 0; i < w->save.n; i++) {
+        if (next_of_state(w, w->save.at[i]) < 0) {
+            out[n++] = w->save.at[i];
+        }
+    }
+    if (n == fixed && kept == (int64_t)w->l.kept) {
+        return w->n;
+    }
+    if (w->l.until) {
+        out[n++] = b->out[b->nout - 1];
+    }
+    const struct mc_body *own = mc_body_make(b->graph, b->nin, b->in, n, out);
+    if (!own) {
+        return w->g->error;
+    }
+    memcpy(attr, w->n->attr, sizeof attr);
+    attr[LOOP_BODY] = (struct mc_attr){ .kind = ATTR_BODY, .text = own->text, .body = own };
+    attr[LOOP_KEPT].ints = &kept;
+    mc_node *made = mc_node_make(w->g, w->n->op, w->n->nin, w->n->in, attr);
+    mc_body_unref(own);
+    return made;
+}
+
+/* Adds the saved values as sequences. */
+static bool add_saved(struct backward *w)
+{
+    const struct mc_loop l = mc_loop_of(w->n->attr);
+    int more = mc_loop_collect_result(&l, w->l.ncollect);
+    bool fine = true;
+    for (size_t i = 0; i < w->save.n && fine; i++) {
+        const int state = next_of_state(w, w->save.at[i]);
+        mc_node *all = mc_item(w->n, state >= 0 ? mc_loop_kept_result(&l, state) : more++);
+        fine = add(w, LOOP_SEQUENCE, reversed(w, all), w->saved.at[i], NULL);
+    }
+    return fine;
+}
+
+/* The values of state i before each step. */
 static mc_node *before_steps(const struct backward *w, int i)
 {
-    int64_t all = ((int64_t)1 << w->l.nstate) - 1;
-    struct mc_attr attr[MC_LOOP_ATTRS];
-    memcpy(attr, w->n->attr, sizeof attr);
-    attr[LOOP_KEPT].ints = &all;
-    mc_node *n = w->l.kept >> i & 1 ? w->n : mc_node_make(w->g, w->n->op, w->n->nin, w->n->in, attr);
-    if (!good(n)) {
-        return n;
-    }
-    const struct mc_loop l = mc_loop_of(n->attr);
-    struct mc_bind b[2] = { { "h", n->in[1 + l.nsequence + i], NULL },
-                            { "s", mc_item(n, mc_loop_kept_result(&l, i)), NULL } };
+    const struct mc_loop l = mc_loop_of(w->n->attr);
+    struct mc_bind b[2] = { { "h", w->n->in[1 + l.nsequence + i], NULL },
+                            { "s", mc_item(w->n, mc_loop_kept_result(&l, i)), NULL } };
     if (w->l.until) {
         b[1].node = mc_expr(w->g, "s[:n]",
                             (struct mc_bind[]){ b[1], { "n", mc_item(w->n, w->n->nout - 1), NULL } }, 2);
@@ -103,6 +248,7 @@ static mc_node *before_steps(const struct backward *w, int i)
 /* The inputs of the body, for a body that runs from the last step to the first. */
 static bool add_inputs(struct backward *w)
 {
+    const int first = w->l.nsequence;
     size_t count = 0;
     bool *used = NULL, fine = true;
     mc_node **list = mc_graph_reach(w->nwrt, w->grad, &count);
@@ -110,15 +256,24 @@ static bool add_inputs(struct backward *w)
     for (size_t i = 0; list && used && i < count; i++) {
         used[list[i]->id] = true;
     }
+    for (int i = 0; i < w->l.nstate && used; i++) {
+        w->kept |= (unsigned)used[w->in[first + i]->id] << i;
+    }
+    for (size_t i = 0; i < w->save.n; i++) {
+        const int state = next_of_state(w, w->save.at[i]);
+        w->kept |= state >= 0 ? 1u << state : 0;
+    }
+    w->n = used && list ? twin(w) : w->n;
+    fine = good(w->n) && add_saved(w);
     for (int i = 0; i < w->l.body->nin && used && list && fine; i++) {
         mc_node *outer = w->n->in[1 + i];
         if (!used[w->in[i]->id]) {
             continue;
         }
-        if (i < w->l.nsequence) {
+        if (i < first) {
             fine = add(w, LOOP_SEQUENCE, reversed(w, outer), w->in[i], NULL);
-        } else if (i < w->l.nsequence + w->l.nstate) {
-            fine = add(w, LOOP_SEQUENCE, before_steps(w, i - w->l.nsequence), w->in[i], NULL);
+        } else if (i < first + w->l.nstate) {
+            fine = add(w, LOOP_SEQUENCE, before_steps(w, i - first), w->in[i], NULL);
         } else {
             fine = add(w, LOOP_CONSTANT, outer, w->in[i], NULL);
         }
@@ -127,6 +282,34 @@ static bool add_inputs(struct backward *w)
     mc_free(list);
     mc_free(used);
     return fine;
+}
+
+/* Copies the body to b. */
+static mc_status copy_body(struct backward *w)
+{
+    const struct mc_body *b = w->l.body;
+    w->original = mc_graph_reach(b->nout, b->out, &w->count);
+    w->copy = mc_alloc((w->count + 1) * sizeof *w->copy, "scan");
+    w->varies = mc_calloc(b->graph->nodes.n + 1, sizeof *w->varies, "scan");
+    if (!w->original || !w->copy || !w->varies) {
+        return MC_EMEMORY;
+    }
+    for (int i = 0; i < w->l.nsequence + w->l.nstate; i++) {
+        w->varies[b->in[i]->id] = true;
+    }
+    for (size_t i = 0; i < w->count; i++) {
+        for (int k = 0; k < w->original[i]->nin; k++) {
+            w->varies[w->original[i]->id] |= w->varies[w->original[i]->in[k]->id];
+        }
+    }
+    memcpy(w->copy, w->original, w->count * sizeof *w->copy);
+    TRY(mc_graph_copy(w->b, b->nin, b->in, w->in, (int)w->count, w->copy));
+    for (size_t i = 0; i < w->count; i++) {
+        for (int k = 0; k < b->nout; k++) {
+            w->out[k] = b->out[k] == w->original[i] ? w->copy[i] : w->out[k];
+        }
+    }
+    return MC_OK;
 }
 
 /* The body of the gradient: grad[k] of wrt[k].  at[i]: the item that has the gradient of input i as its
@@ -145,13 +328,13 @@ static bool make_body(struct backward *w, int *at, int *collected, mc_node **col
             w->wrt[w->nwrt++] = w->in[i];
         }
     }
-    memcpy(w->out, b->out, (size_t)b->nout * sizeof *b->out);
-    if (mc_graph_copy(w->b, b->nin, b->in, w->in, b->nout, w->out) < 0) {
+    if (copy_body(w) < 0) {
         return false;
     }
     mc_node *cost = weighted_sum(w, seed);
     const mc_grad_spec spec = { .disconnected = MC_DISCONNECTED_ZERO };
-    if (!good(cost) || w->g->language->grads(cost, w->nwrt, w->wrt, w->grad, &spec) < 0 || !add_inputs(w)) {
+    if (!good(cost) || w->g->language->grads(cost, w->nwrt, w->wrt, w->grad, &spec) < 0 ||
+        choose_saved(w) < 0 || !add_inputs(w)) {
         return false;
     }
     for (int k = 0; k < w->nwrt; k++) {
@@ -216,6 +399,11 @@ mc_node *mc_loop_grad(mc_node *n, int wrt, mc_node *const *g)
     }
     mc_node *made = gradient(&w, wrt - 1);
     VEC_FREE(w.item);
+    VEC_FREE(w.save);
+    VEC_FREE(w.saved);
+    mc_free(w.original);
+    mc_free(w.copy);
+    mc_free(w.varies);
     mc_graph_free(w.b);
     return made;
 }

@@ -541,6 +541,7 @@ static mc_status remake(struct sweep *s, mc_node *x, bool whole)
 
 mc_status mc_loops_simplify(mc_graph *g, int n, mc_node **out, bool whole)
 {
+    TRY(mc_loops_merge(n, out));
     struct sweep s = { .g = g, .list = mc_graph_reach(n, out, &s.count) };
     size_t loops = 0;
     for (size_t i = 0; s.list && i < s.count; i++) {

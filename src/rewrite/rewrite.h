@@ -101,6 +101,8 @@ struct mc_user_rule {
     struct mc_user_rule *next;
 };
 
+/* merge_loops.c.  Replaces out[] */
+mc_status mc_loops_merge(int n, mc_node **out);
 /* loops.c; not whole: only what nothing reads goes.  Replaces out[] */
 mc_status mc_loops_simplify(mc_graph *g, int n, mc_node **out, bool whole);
 mc_status mc_rewrite_share(mc_graph *g, const mc_graph *from);    /* copies the rules of another graph */

@@ -12,6 +12,7 @@ struct backward {
     struct mc_loop l;       /* of the loop; that of the twin has more results */
     mc_node **original, **copy; /* all nodes of the body; their copies in b */
     size_t count;
+    size_t *number, top;    /* by id in b, below top: number of the copy + 1 */
     bool *varies;           /* by id in the body: the node depends on elements or states */
     VEC(mc_node *) save;    /* nodes of the body whose values are saved */
     VEC(mc_node *) saved;   /* what stands for them in b */
@@ -121,41 +122,92 @@ static bool is_inner_loop(const mc_node *n)
     return n->op->form == FORM_LOOP || (n->op == &mc_op_item && n->in[0]->op->form == FORM_LOOP);
 }
 
-/* Marks the nodes of the body whose values nodes of the gradient read.  by id in b: number + 1 of a copy */
-static mc_status mark_read(struct backward *w, const size_t *number, bool *read)
+/* 0: n is no copy of a node of the body; else the number of the copy + 1 */
+static size_t copy_number(const struct backward *w, const mc_node *n)
+{
+    return n->id < w->top ? w->number[n->id] : 0;
+}
+
+/* Marks the nodes of the body whose values nodes of the gradient read. */
+static mc_status mark_read(struct backward *w, bool *read)
 {
     size_t count = 0;
     mc_node **list = mc_graph_reach(w->nwrt, w->grad, &count);
     for (size_t i = 0; list && i < count; i++) {
         const mc_node *n = list[i];
-        for (int k = 0; k < n->nin && !number[n->id] && !mc_reads_type_only(n); k++) {
-            if (number[n->in[k]->id]) {
-                read[number[n->in[k]->id] - 1] = true;
+        for (int k = 0; k < n->nin && !copy_number(w, n) && !mc_reads_type_only(n); k++) {
+            if (copy_number(w, n->in[k])) {
+                read[copy_number(w, n->in[k]) - 1] = true;
             }
         }
     }
     for (int k = 0; k < w->nwrt; k++) {
-        if (number[w->grad[k]->id]) {
-            read[number[w->grad[k]->id] - 1] = true;
+        if (copy_number(w, w->grad[k])) {
+            read[copy_number(w, w->grad[k]) - 1] = true;
         }
     }
     mc_free(list);
     return list ? MC_OK : MC_EMEMORY;
 }
 
+/* The size of x, from sizes of the inputs if the ops tell. */
+static mc_node *size_from_inputs(mc_node *x, int axis)
+{
+    if (x->type.dims[axis] >= 0) {
+        return mc_node_int(x->graph, x->type.dims[axis]);
+    }
+    mc_node *s = x->op->size && x->nout == 1 ? x->op->size(x, 0, axis) : NULL;
+    return !s                                    ? mc_size_of(x, axis)
+           : good(s) && s->op->form == FORM_SIZE ? size_from_inputs(s->in[0], (int)mc_attr_int(&s->attr[0]))
+                                                 : s;
+}
+
+/* Sizes of the body's nodes that the gradient reads become sizes of the inputs, so that no node is computed
+ * for its size alone. */
+static mc_status lift_sizes(struct backward *w)
+{
+    size_t count = 0;
+    mc_node **list = mc_graph_reach(w->nwrt, w->grad, &count);
+    VEC(mc_node *) from = { 0 }, to = { 0 };
+    mc_status s = list ? MC_OK : MC_EMEMORY;
+    for (size_t i = 0; i < count && s == MC_OK; i++) {
+        mc_node *n = list[i], *x = n->nin ? n->in[0] : NULL, *size[MC_MAX_RANK];
+        if (!mc_reads_type_only(n) || !copy_number(w, x) || !x->nin || !x->type.rank) {
+            continue;
+        }
+        const bool whole = n->op->form == FORM_SHAPE;
+        for (int a = 0; whole && a < x->type.rank; a++) {
+            size[a] = size_from_inputs(x, a);
+            s = good(size[a]) ? s : MC_EMEMORY;
+        }
+        mc_node *lifted = s < 0   ? NULL
+                          : whole ? mc_call_op(w->b, "stack", x->type.rank, size, NULL)
+                                  : size_from_inputs(x, (int)mc_attr_int(&n->attr[0]));
+        s = lifted && good(lifted) && VEC_PUSH(from, n) && VEC_PUSH(to, lifted) ? s : MC_EMEMORY;
+    }
+    if (s == MC_OK && from.n) {
+        s = mc_graph_replace(w->b, (int)from.n, from.at, to.at, w->nwrt, w->grad);
+    }
+    VEC_FREE(from);
+    VEC_FREE(to);
+    mc_free(list);
+    return s;
+}
+
 /* Chooses what is saved, and lets the gradients read that. */
 static mc_status choose_saved(struct backward *w)
 {
     enum { CHEAP_OPS = 4 };
-    const size_t top = w->b->nodes.n + 1;
-    size_t *number = mc_calloc(top, sizeof *number, "scan");
+    w->top = w->b->nodes.n;
+    w->number = mc_calloc(w->top + 1, sizeof *w->number, "scan");
     bool *read = mc_calloc(w->count + 1, sizeof *read, "scan");
     VEC(mc_node *) from = { 0 };
-    mc_status s = number && read ? MC_OK : MC_EMEMORY;
+    mc_status s = w->number && read ? MC_OK : MC_EMEMORY;
     for (size_t i = 0; i < w->count && s == MC_OK; i++) {
-        number[w->copy[i]->id] = i + 1;
+        w->number[w->copy[i]->id] = i + 1;
     }
-    s = s < 0 ? s : mark_read(w, number, read);
+    s = s < 0 ? s : lift_sizes(w);
+    s = s < 0 ? s : mark_read(w, read);
     for (size_t i = 0; i < w->count && s == MC_OK; i++) {
         mc_node *n = w->original[i];
         const int most = MC_MOST_RESULTS - w->l.body->nout;
@@ -172,7 +224,6 @@ static mc_status choose_saved(struct backward *w)
         s = mc_graph_replace(w->b, (int)from.n, from.at, w->saved.at, w->nwrt, w->grad);
     }
     VEC_FREE(from);
-    mc_free(number);
     mc_free(read);
     return s;
 }
@@ -404,6 +455,7 @@ mc_node *mc_loop_grad(mc_node *n, int wrt, mc_node *const *g)
     mc_free(w.original);
     mc_free(w.copy);
     mc_free(w.varies);
+    mc_free(w.number);
     mc_graph_free(w.b);
     return made;
 }

@@ -5,13 +5,15 @@
  *   a product of elements and a constant becomes one product of the whole sequence, before the loop
  *   a state that sums up products becomes one product of what the loop collects, after the loop; so does a
  *   product by a constant that is collected
+ *   a state that sums up sums of what the loop collects becomes one sum, after the loop
  *
  * Invariant: the new loop has the old one's values, but for the order in which such products are summed. */
 #include "op/loop.h"
 #include "rewrite/rewrite.h"
 
 enum { MOST_TERMS = 32 };
-struct term { int state; mc_node *a, *b; bool turned; }; /* a b, or with `turned` a transposed times b */
+/* What each step adds to a state: a b, or with `turned` a transposed times b; or, with `sum`, that sum of a. */
+struct term { int state; mc_node *a, *b; bool turned; const mc_node *sum; };
 struct work {
     mc_graph *g;
     mc_node *const *outer;      /* the loop's inputs, in g */
@@ -200,7 +202,7 @@ static bool add_term(struct work *w, int state, mc_node *product)
     if (w->nterm == MOST_TERMS) {
         return false;
     }
-    w->term[w->nterm++] = (struct term){ state, turned ? a->in[0] : a, product->in[1], turned };
+    w->term[w->nterm++] = (struct term){ state, turned ? a->in[0] : a, product->in[1], turned, NULL };
     return true;
 }
 
@@ -220,7 +222,8 @@ static mc_node *without_products(struct work *w, int state, mc_node *n)
                                           : b;
 }
 
-static void take_products(struct work *w, int i, mc_node *const *list, size_t count)
+/* What each step adds to state i, if it is only summed up, and only its last value is read; else NULL. */
+static mc_node *added_to(const struct work *w, int i, mc_node *const *list, size_t count)
 {
     mc_node *own = w->body->in[w->l.nsequence + i], *next = w->next[i];
     const int kept = mc_loop_kept_result(&w->l, i);
@@ -230,10 +233,41 @@ static void take_products(struct work *w, int i, mc_node *const *list, size_t co
     }
     if (!w->state[i] || other || (kept >= 0 && w->live[kept]) || !is_sum(next) ||
         uses_of(own, list, count) != 1 || (next->in[0] != own && next->in[1] != own)) {
-        return;
+        return NULL;
     }
     mc_node *added = next->in[next->in[0] == own];
-    if (!mc_type_equal(&added->type, &own->type)) {
+    return mc_type_equal(&added->type, &own->type) ? added : NULL;
+}
+
+/* Is n collected anyway? */
+static bool is_collected(const struct work *w, const mc_node *n)
+{
+    bool found = false;
+    for (int i = 0; i < w->nterm; i++) {
+        found |= w->term[i].a == n || w->term[i].b == n;
+    }
+    for (int i = 0; i < w->l.ncollect; i++) {
+        found |= w->live[mc_loop_collect_result(&w->l, i)] && w->next[w->l.nstate + i] == n;
+    }
+    return found;
+}
+
+/* requires: the products are taken, so that it is known what is collected */
+static void take_sum(struct work *w, int i, mc_node *const *list, size_t count)
+{
+    mc_node *added = added_to(w, i, list, count);
+    if (!added || added->op->reduction != REDUCE_SUM || !is_collected(w, added->in[0]) ||
+        w->nterm == MOST_TERMS) {
+        return;
+    }
+    w->term[w->nterm++] = (struct term){ .state = i, .a = added->in[0], .sum = added };
+    w->state[i] = false;
+}
+
+static void take_products(struct work *w, int i, mc_node *const *list, size_t count)
+{
+    mc_node *own = w->body->in[w->l.nsequence + i], *added = added_to(w, i, list, count);
+    if (!added) {
         return;
     }
     mc_node *rest = without_products(w, i, added);
@@ -266,6 +300,12 @@ static mc_status add_item(struct work *w, mc_node *n, enum mc_loop_part part, mc
     return VEC_PUSH(w->item, item) ? MC_OK : MC_EMEMORY;
 }
 
+/* One number in all elements: a kernel knows it, and the loop need not read it from memory. */
+static bool is_fill(const mc_node *n)
+{
+    return n->op->form == FORM_ALLOC && mc_is_const(n->in[0]);
+}
+
 /* Chooses the inputs of the new body: inputs of the old one in their order, then nodes that are known before
  * the loop. */
 static mc_status choose_items(struct work *w, int nout, mc_node *const *out)
@@ -283,7 +323,7 @@ static mc_status choose_items(struct work *w, int nout, mc_node *const *out)
         if (!mark[n->id] || mc_is_const(n) || number_of(w, n) >= 0) {
             continue;
         }
-        if (w->whole && (once(w, n) || (is_product(n) && every(w, n)))) {
+        if (w->whole && ((once(w, n) && !is_fill(n)) || (is_product(n) && every(w, n)))) {
             mark[n->id] = CHOSEN;
             continue;
         }
@@ -313,10 +353,14 @@ static mc_status choose_items(struct work *w, int nout, mc_node *const *out)
 static mc_node *term_value(struct work *w, const struct term *t, mc_node *loop, int first)
 {
     mc_node *x[2] = { t->a, t->b }, *all[2];
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && x[i]; i++) {
         all[i] = every(w, x[i]) ? every(w, x[i]) : mc_item(loop, first + collected(w, x[i]));
     }
     const struct mc_bind b[2] = { { "a", all[0], NULL }, { "b", all[1], NULL } };
+    if (t->sum) {
+        mc_node *steps = mc_expr(w->g, "sum(a, axis=0)", b, 1);
+        return mc_is_error(steps) ? steps : mc_apply(w->g, t->sum->op, 1, &steps, t->sum->attr);
+    }
     return mc_expr(w->g,
                    t->turned ? "tensordot(a, b, axes=[0, 1], axes_b=[0, 1])"
                              : "tensordot(a, b, axes=[0, 2], axes_b=[0, 1])",
@@ -356,7 +400,7 @@ static mc_status build(struct work *w, mc_node **new)
     for (int i = 0; i < w->nterm; i++) {
         mc_node *x[2] = { w->term[i].a, w->term[i].b };
         for (int k = 0; k < 2; k++) {
-            if (!every(w, x[k]) && collected(w, x[k]) < 0) {
+            if (x[k] && !every(w, x[k]) && collected(w, x[k]) < 0) {
                 return MC_EMEMORY;
             }
         }
@@ -436,6 +480,9 @@ static mc_status simplify(mc_graph *g, mc_node *n, mc_node *const *in, const boo
         s = list ? find_outside(&w, list, count) : MC_EMEMORY;
         for (int i = 0; i < l.nstate && s == MC_OK; i++) {
             take_products(&w, i, list, count);
+        }
+        for (int i = 0; i < l.nstate && s == MC_OK; i++) {
+            take_sum(&w, i, list, count);
         }
     }
     s = s < 0 ? s : build(&w, new);

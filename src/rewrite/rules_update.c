@@ -135,7 +135,7 @@ static int terms_of(const struct mc_match *m, mc_node *n, mc_node **term, int co
     return count;
 }
 
-static mc_node *joined(const struct padded *a, const struct padded *b)
+static mc_node *side_by_side(const struct padded *a, const struct padded *b)
 {
     int64_t axis = a->axis;
     const struct mc_attr attr = { .kind = ATTR_INT, .n = 1, .ints = &axis };
@@ -175,7 +175,7 @@ static mc_node *sum_of_parts(const struct mc_match *m)
                 !mc_type_equal(&term[k]->type, &m->root->type)) {
                 continue;
             }
-            sum = joined(&p[0], &p[1]);
+            sum = side_by_side(&p[0], &p[1]);
             for (int j = 0; j < n; j++) {
                 sum = j == i || j == k ? sum : mc_op2("add", sum, term[j]);
             }

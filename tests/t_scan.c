@@ -527,6 +527,112 @@ TEST(products_leave_the_loop)
     mc_graph_free(g);
 }
 
+/* Gates side by side, as in an LSTM: their gradients are joined where the product reads them.  The same steps
+ * are written out, with one matrix for each gate. */
+TEST(gates_side_by_side)
+{
+    mc_graph *g = mc_graph_new();
+    mc_formula(
+        g,
+        "input xs float64[3, 5, 7]; input h0 float64[5, 8]; input W float64[7, 16]; input U float64[8, 16]\n"
+        "hs = scan(x in xs, h from h0: p = dot(x, W) + dot(h, U); f = sigmoid(p[:, :8]); "
+        "h = f * h + (1 - f) * tanh(p[:, 8:]))");
+    mc_formula(g, "h1 = sigmoid(dot(xs[0], W[:, :8]) + dot(h0, U[:, :8])) * h0 + "
+                  "(1 - sigmoid(dot(xs[0], W[:, :8]) + dot(h0, U[:, :8]))) * tanh(dot(xs[0], W[:, 8:]) + "
+                  "dot(h0, U[:, 8:]))\n"
+                  "h2 = sigmoid(dot(xs[1], W[:, :8]) + dot(h1, U[:, :8])) * h1 + "
+                  "(1 - sigmoid(dot(xs[1], W[:, :8]) + dot(h1, U[:, :8]))) * tanh(dot(xs[1], W[:, 8:]) + "
+                  "dot(h1, U[:, 8:]))\n"
+                  "h3 = sigmoid(dot(xs[2], W[:, :8]) + dot(h2, U[:, :8])) * h2 + "
+                  "(1 - sigmoid(dot(xs[2], W[:, :8]) + dot(h2, U[:, :8]))) * tanh(dot(xs[2], W[:, 8:]) + "
+                  "dot(h2, U[:, 8:]))\n"
+                  "a = sum(sqr(hs)); b = sum(sqr(h1)) + sum(sqr(h2)) + sum(sqr(h3))");
+    mc_function *f = mc_compile(g,
+                                &(mc_spec){ .inputs = "xs, h0, W, U",
+                                            .outputs = "grad(a, [xs, h0, W, U]), grad(b, [xs, h0, W, U])" });
+    REQUIRE(f, "%s", mc_last_error());
+    mc_array *in[4] = { mc_array_new(MC_FLOAT64, MC_SHAPE(3, 5, 7)), mc_array_new(MC_FLOAT64, MC_SHAPE(5, 8)),
+                        mc_array_new(MC_FLOAT64, MC_SHAPE(7, 16)), mc_array_new(MC_FLOAT64, MC_SHAPE(8, 16)) };
+    mc_array *out[8] = { NULL };
+    for (int i = 0; i < 4; i++) {
+        for (int64_t k = 0; k < mc_array_size(in[i]); k++) {
+            ((double *)mc_array_data(in[i]))[k] = (double)((k * 7919 + i * 31) % 101) / 101 - 0.5;
+        }
+    }
+    for (int k = 0; k < 3; k++) { /* on a GPU the later calls are captured */
+        REQUIRE(mc_call(f, MC_IN(in[0], in[1], in[2], in[3]),
+                        MC_OUT(&out[0], &out[1], &out[2], &out[3], &out[4], &out[5], &out[6], &out[7])) ==
+                    MC_OK,
+                "%s", mc_last_error());
+    }
+    for (int i = 0; i < 4; i++) {
+        CHECK(mc_array_differs(out[i], out[4 + i], 1e-11, 1e-12) < 0, "gradient %d", i);
+    }
+    for (int i = 0; i < 8; i++) {
+        mc_array_unref(&out[i]);
+    }
+    for (int i = 0; i < 4; i++) {
+        mc_array_unref(&in[i]);
+    }
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+/* States of 3 floats begin at no multiple of 16 bytes. */
+TEST(states_of_odd_sizes)
+{
+    mc_graph *g = mc_graph_new();
+    mc_formula(g, "input xs float32[?, 3]; input W float32[3, 3]\n"
+                  "hs = scan(x in xs, h from zeros([3], dtype='float32'): h = dot(h, W) + 2 * x)");
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "xs, W", .outputs = "hs, grad(sum(hs), xs)" });
+    REQUIRE(f, "%s", mc_last_error());
+    enum { STEPS = 7 };
+    mc_array *xs = mc_array_new(MC_FLOAT32, MC_SHAPE(STEPS, 3)),
+             *W = mc_array_new(MC_FLOAT32, MC_SHAPE(3, 3)), *hs = NULL, *dx = NULL;
+    float *x = mc_array_data(xs), *w = mc_array_data(W), h[3] = { 0 };
+    for (int i = 0; i < 3 * STEPS; i++) {
+        x[i] = (float)(i % 5) - 2;
+    }
+    memcpy(w, (float[]){ 0, 1, 0, 0, 0, 1, -1, 0, 0 }, 9 * sizeof *w);
+    for (int k = 0; k < 3; k++) {
+        REQUIRE(mc_call(f, MC_IN(xs, W), MC_OUT(&hs, &dx)) == MC_OK, "%s", mc_last_error());
+    }
+    for (int t = 0; t < STEPS; t++) {
+        const float *got = (float *)mc_array_data(hs) + 3 * t;
+        const float next[3] = { -h[2] + 2 * x[3 * t], h[0] + 2 * x[3 * t + 1], h[1] + 2 * x[3 * t + 2] };
+        memcpy(h, next, sizeof h);
+        CHECK(memcmp(got, h, sizeof h) == 0, "step %d: %g %g %g", t, got[0], got[1], got[2]);
+    }
+    CHECK(((float *)mc_array_data(dx))[3 * STEPS - 1] == 2, "the last step's gradient");
+    mc_array_unref(&xs), mc_array_unref(&W), mc_array_unref(&hs), mc_array_unref(&dx);
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
+/* A failed check of an index in a body is an error of the call, on a GPU as well. */
+TEST(an_index_out_of_range_in_a_body)
+{
+    mc_graph *g = mc_graph_new();
+    mc_formula(g, "input ids int64[?]; input E float32[4, 2]\n"
+                  "h = scan(i in ids, h from zeros([2], dtype='float32'): h = h + E[i]; yield last h)");
+    mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "ids, E", .outputs = "h" });
+    REQUIRE(f, "%s", mc_last_error());
+    mc_array *ids = mc_array_new(MC_INT64, MC_SHAPE(3)), *E = mc_array_new(MC_FLOAT32, MC_SHAPE(4, 2)),
+             *h = NULL;
+    int64_t *id = mc_array_data(ids);
+    for (int k = 0; k < 4; k++) {
+        id[1] = k == 2 ? 4 : 3;
+        const mc_status s = mc_call(f, MC_IN(ids, E), MC_OUT(&h));
+        CHECK(k == 2 ? s == MC_EINDEX && strstr(mc_last_error(), "index 4 is out of range") &&
+                           strstr(mc_last_error(), "scan(")
+                     : s == MC_OK,
+              "call %d: %s", k, mc_last_error());
+    }
+    mc_array_unref(&ids), mc_array_unref(&E), mc_array_unref(&h);
+    mc_function_free(f);
+    mc_graph_free(g);
+}
+
 /* What cannot be written yet is refused, and nothing is written. */
 TEST(loops_are_not_written)
 {

@@ -68,6 +68,11 @@ mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int th
             mc_function_free(f);
             return NULL;
         }
+        if (f->loop[i]) {
+            const struct mc_attr *a = p->step.at[i].node[0]->attr;
+            f->loop[i]->body = true;
+            f->loop[i]->first_constant = (int)(a[LOOP_SEQUENCES].ints[0] + a[LOOP_STATES].ints[0]);
+        }
     }
     mc_status s = f->name && (f->loop || !code->loop) && f->input && f->output && f->ptr && f->arg &&
                           f->result && f->borrowed && f->time

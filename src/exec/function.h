@@ -135,6 +135,8 @@ struct mc_function {
     struct mc_function **loop;  /* by step: the body of a loop; or NULL */
     bool profile, traced;       /* traced: profiled, and written to the file that the flag `trace` names */
     bool skip_updates;          /* calls of this copy make no updates */
+    bool body;                  /* of a loop: its results lie where the loop wants them */
+    int first_constant;         /* of a body: this input, and those behind it, are the same in all steps */
     struct mc_step_time *time;
     int64_t calls, planned;
     double call_seconds, plan_seconds;

@@ -72,6 +72,7 @@ struct mc_solver {
     /* the same bits on every processor that has, or has not, a fused multiply-add, and in exported files */
     bool portable;
 };
+enum { MC_PREPARED = 7, MC_PLAN_OPERANDS };   /* of operand[], if an operand stays the same */
 /* What kernels were compiled from, by the device that compiles at run time; a bundle is made of it. */
 typedef VEC(void *) mc_code_list;
 struct mc_plan {
@@ -81,6 +82,11 @@ struct mc_plan {
     bool measured;
     size_t workspace;                       /* bytes that a run needs, aligned to 64 */
     mc_status (*run)(const struct mc_plan *p, void *const *operand, void *workspace, int threads);
+    /* Operands that the problem says stay the same: prepare() stores what run() makes of them, `prepared`
+     * bytes, which run() then reads at operand[MC_PREPARED]; NULL there: it was not called.  prepare NULL:
+     * nothing is prepared. */
+    size_t prepared;
+    void (*prepare)(const struct mc_plan *p, void *const *operand, void *prepared, int threads);
     void (*destroy)(struct mc_plan *p);     /* frees what plan() made beyond this struct; may be NULL */
     struct mc_plan *child[2];
     void *state;

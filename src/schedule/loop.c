@@ -3,6 +3,7 @@
  * own inputs and results, at the place of the step.
  *
  * Invariant: a step of the loop allocates nothing and plans nothing. */
+#include "exec/heavy/heavy.h"
 #include "op/loop.h"
 #include "schedule/schedule.h"
 
@@ -86,6 +87,17 @@ static mc_status run_body(const struct loop *x)
     return MC_OK;
 }
 
+/* What solvers prepare of constants, once for all steps. */
+static mc_status prepare(const struct loop *x)
+{
+    mc_status s = MC_OK;
+    place(x);
+    for (int i = 0; i < x->nrun && s == MC_OK; i++) {
+        s = mc_heavy_prepare(x->body, x->plan, x->run[i]);
+    }
+    return s;
+}
+
 static int64_t rounded(int64_t n)
 {
     return (n + 63) / 64 * 64;
@@ -131,6 +143,7 @@ static mc_status run_steps(struct mc_function *f, const struct mc_shape_plan *p,
     if (l->until) {
         x->out[pr->noutput - 1].at = remote ? x->arena + x->flag : (char *)&last;
     }
+    TRY(x->steps > 0 ? prepare(x) : MC_OK);
     for (; t < x->steps && !last; t++) {
         for (int i = 0; i < l->nstate; i++) {
             x->in[l->nsequence + i].at = state[i];
@@ -200,18 +213,25 @@ static const struct mc_exec_ops ops = { .run = run, .free = loop_free },
 
 /* ---- planning ---- */
 
+/* Are there steps in which the body's input i begins at no multiple of MC_ALIGNED? */
+static bool is_loose(const struct mc_slot *at, const struct mc_loop *l, int i)
+{
+    const bool state = i >= l->nsequence && i < l->nsequence + l->nstate;
+    return at->loose || at->offset % MC_ALIGNED || (i < l->nsequence && at->strides[0] % MC_ALIGNED) ||
+           (state && mc_slot_bytes(at) % MC_ALIGNED);
+}
+
 /* An array in place of the body's input i, for its sizes and strides.  Its elements are read only if they
  * determine sizes, which those of sequences and states may not. */
 static mc_array *argument(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
                           const struct mc_loop *l, int i)
 {
-    static char nothing[8];
-    const int v = st->src[1 + i];
-    const struct mc_slot *at = &p->slot[v];
+    static _Alignas(MC_ALIGNED) char nothing[2 * MC_ALIGNED];
+    const struct mc_slot *at = &p->slot[st->src[1 + i]];
     const int skip = i < l->nsequence;
     const bool state = !skip && i < l->nsequence + l->nstate;
     int64_t dense[MC_MAX_RANK], size = (int64_t)mc_dtypes[at->type.dtype].size;
-    char *data = nothing;
+    char *data = nothing + (is_loose(at, l, i) ? size : 0);
     for (int k = at->type.rank; k-- > 0; size *= at->type.dims[k]) {
         dense[k] = size;
     }

@@ -25,6 +25,11 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
 mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step);
 /* loop.c: the executor of a loop with a compiled body */
 mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
+/* join_parts.c: parts of joins that are made where the join wants them, so that nothing is copied.  Called
+ * before memory is placed. */
+mc_status mc_plan_join_parts(const struct mc_function *f, struct mc_shape_plan *p);
+/* are all parts of the join where it wants them? */
+bool mc_join_is_made(const struct mc_function *f, const struct mc_shape_plan *p, int step);
 /* memory.c */
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p);
 /* places workspaces, after their sizes are known */

@@ -10,11 +10,18 @@ enum { MOST_PLANS = 64 };
 
 /* ---- keys ---- */
 
+/* On a device kernels are chosen by what addresses are multiples of. */
+static bool is_loose(const mc_array *a)
+{
+    return mc_array_space(a) && (uintptr_t)a->data % MC_ALIGNED;
+}
+
 static int array_key(int64_t *key, const mc_array *a)
 {
     memcpy(key, a->dims, (size_t)a->rank * sizeof *key);
     memcpy(key + a->rank, a->strides, (size_t)a->rank * sizeof *key);
-    return 2 * a->rank;
+    key[2 * a->rank] = is_loose(a);
+    return 2 * a->rank + 1;
 }
 
 static int contents_key(int64_t *key, const mc_array *a)
@@ -47,9 +54,9 @@ static int make_key(struct mc_function *f)
 
 static void place_array(struct mc_slot *slot, enum mc_base base, int index, const mc_array *a)
 {
-    *slot = (struct mc_slot){ .base = base,
-                              .index = index,
-                              .type = mc_type_make(a->dtype, a->rank, a->dims) };
+    *slot = (struct mc_slot){
+        .base = base, .index = index, .loose = is_loose(a), .type = mc_type_make(a->dtype, a->rank, a->dims)
+    };
     memcpy(slot->strides, a->strides, (size_t)a->rank * sizeof *a->strides);
 }
 
@@ -207,7 +214,9 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
 
 mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
-    mc_status s = f->loop && f->loop[step] ? mc_loop_plan(f, p, step) : f->code->backend->plan(f, p, step);
+    mc_status s = mc_join_is_made(f, p, step) ? MC_OK
+                  : f->loop && f->loop[step]  ? mc_loop_plan(f, p, step)
+                                              : f->code->backend->plan(f, p, step);
     p->scratch = MC_MAX(p->scratch, p->step[step].workspace);
     return s;
 }
@@ -261,6 +270,7 @@ static mc_status plan_all(struct mc_function *f, struct mc_shape_plan *p, mc_sha
         TRY(pr->step.at[i].kind == STEP_HEAVY ? mc_heavy_plan(f, p, i) : MC_OK);
     }
     TRY(mc_pooled_step_plan(f, p));
+    TRY(mc_plan_join_parts(f, p));
     TRY(mc_plan_memory(f, p));
     TRY(f->code->backend->shape ? f->code->backend->shape(f, p) : MC_OK);
     for (int i = 0; i < n; i++) {

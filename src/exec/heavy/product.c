@@ -65,6 +65,14 @@ static bool with_epilogue(const struct mc_function *f, const struct mc_shape_pla
     return true;
 }
 
+/* Is value v the same in all steps of the loop whose body f is? */
+static bool stays(const struct mc_function *f, int v)
+{
+    const struct mc_value *root = &f->code->program.value.at[mc_value_root(&f->code->program, v)];
+    return f->body && !f->code->device->space &&
+           (root->kind == VALUE_CONST || (root->kind == VALUE_INPUT && root->input >= f->first_constant));
+}
+
 mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
@@ -100,6 +108,7 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
         q.bs[0] = b->type.dims[0] == 1 ? 0 : q.bs[0];
     }
     dense_strides(y, q.cs);
+    q.b_stays = q.batch == 1 && h->copy[1] < 0 && stays(f, mc_heavy_source(f, n, 1));
     struct mc_gemm_problem whole = q;
     const struct mc_backend *backend = f->code->backend;
     h->plan = with_epilogue(f, p, step, &whole, &h->epilogue) ? backend->product(&whole, &p->options) : NULL;
@@ -116,6 +125,14 @@ mc_status mc_product_plan(struct mc_function *f, struct mc_shape_plan *p, int st
     return s;
 }
 
+void mc_product_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step)
+{
+    const struct mc_heavy *h = p->step[step].heavy;
+    const int b = mc_heavy_source(f, f->code->program.step.at[step].heavy, 1);
+    void *operand[MC_PLAN_OPERANDS] = { [GEMM_B] = f->ptr[b] };
+    h->plan->prepare(h->plan, operand, h->prepared, f->threads);
+}
+
 mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, int step, char *scratch)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
@@ -127,8 +144,9 @@ mc_status mc_product_run(struct mc_function *f, const struct mc_shape_plan *p, i
         c = st->kernel ? st->operand[st->product] : st->dst[0];
     const struct mc_heavy_epilogue *e = &h->epilogue;
     const int term = e->by_solver ? one_term(e) : -1;
-    void *operand[GEMM_NOPERAND] = { f->ptr[v[0]], f->ptr[v[1]], f->ptr[e->by_solver ? e->result : c],
-                                     term >= 0 ? f->ptr[term] : NULL };
+    void *operand[MC_PLAN_OPERANDS] = { f->ptr[v[0]], f->ptr[v[1]], f->ptr[e->by_solver ? e->result : c],
+                                        term >= 0 ? f->ptr[term] : NULL };
+    operand[MC_PREPARED] = h->prepared;
     char *work = scratch;
     for (int i = 0; i < 2; i++) {
         if (h->copy[i] >= 0) {

@@ -60,6 +60,7 @@ void mc_gemm_key(const struct mc_problem *p_, struct mc_str *out)
     }
     mc_str_add(out, mc_act_names[p->act]);
     mc_str_add(out, p->tf32 ? " tf32" : "");
+    mc_str_add(out, p->b_stays ? " stays" : "");
 }
 
 /* ---- verification ---- */

@@ -30,6 +30,7 @@ mc_status mc_gemm_compare(const struct mc_gemm_problem *p, const struct mc_plan 
 struct mc_gemm_run {
     const struct mc_gemm_problem *p;
     const char *a, *b, *c0; /* c0 is NULL when beta is 0 */
+    char *prepared;         /* B in panels; or NULL */
     char *c;
     mc_gemm_epilogue *epilogue; /* NULL: none */
     void *arg;

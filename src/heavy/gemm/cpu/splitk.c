@@ -47,7 +47,7 @@ static struct mc_gemm_problem part(const struct mc_gemm_problem *p, int64_t batc
     c.cs[1] = p->n;
     c.cs[2] = 1;
     c.beta = 0;
-    c.has_epilogue = false;
+    c.has_epilogue = c.b_stays = false;
     return c;
 }
 

@@ -176,7 +176,10 @@ static mc_status find_outside(struct work *w, mc_node *const *list, size_t count
     return MC_OK;
 }
 
-/* ---- states that sum up products ---- */
+static bool is_known(struct work *w, const mc_node *n)
+{
+    return once(w, n) || every(w, n);
+}
 
 static int uses_of(const mc_node *x, mc_node *const *list, size_t count)
 {
@@ -193,6 +196,71 @@ static bool is_sum(const mc_node *n)
 {
     return n->op->arity == 2 && n->op->flags & OP_COMMUTES && mc_op_linear(n->op, 3);
 }
+
+/* ---- sums ---- */
+
+/* The terms of the sum n, whose inner sums have no other reader: first those that are known before the loop.
+ * Returns how many; -1: too many. */
+enum { MOST_SUMMANDS = 32 };
+static int summands(struct work *w, mc_node *n, mc_node *const *list, size_t count, mc_node **term, int have)
+{
+    for (int k = 0; k < 2 && have >= 0; k++) {
+        mc_node *x = n->in[k];
+        if (is_sum(x) && !is_known(w, x) && x->op == n->op && uses_of(x, list, count) == 1) {
+            have = summands(w, x, list, count, term, have);
+        } else if (have == MOST_SUMMANDS) {
+            have = -1;
+        } else {
+            term[have++] = x;
+        }
+    }
+    return have;
+}
+
+/* The sum n with the terms that are known before the loop added up first; NULL: there are not two of them, or
+ * nothing else. */
+static mc_node *known_first(struct work *w, mc_node *n, mc_node *const *list, size_t count)
+{
+    mc_node *term[MOST_SUMMANDS], *sum[2] = { NULL, NULL };
+    const int have = is_sum(n) && mc_is_float(n->type.dtype) && !is_known(w, n)
+                         ? summands(w, n, list, count, term, 0)
+                         : 0;
+    int known = 0;
+    for (int i = 0; i < have; i++) {
+        mc_node **to = &sum[!is_known(w, term[i])];
+        known += is_known(w, term[i]);
+        *to = *to ? mc_call_op(w->body->graph, "add", 2, (mc_node *[]){ *to, term[i] }, NULL) : term[i];
+    }
+    return known < 2 || !sum[1] ? NULL : mc_call_op(w->body->graph, "add", 2, sum, NULL);
+}
+
+/* Makes such sums of all sums of the body that are no part of another one. */
+static mc_status reorder_sums(struct work *w, mc_node *const *list, size_t count, bool *changed)
+{
+    VEC(mc_node *) from = { 0 }, to = { 0 };
+    mc_status s = MC_OK;
+    for (size_t i = 0; i < count && s == MC_OK; i++) {
+        mc_node *n = list[i], *made = NULL;
+        bool inner = false;
+        for (size_t k = i + 1; k < count && is_sum(n) && !inner; k++) {
+            inner = is_sum(list[k]) && list[k]->op == n->op && (list[k]->in[0] == n || list[k]->in[1] == n) &&
+                    uses_of(n, list, count) == 1;
+        }
+        made = inner ? NULL : known_first(w, n, list, count);
+        if (made && !mc_is_error(made) && made != n && mc_type_equal(&made->type, &n->type)) {
+            s = VEC_PUSH(from, n) && VEC_PUSH(to, made) ? s : MC_EMEMORY;
+        }
+    }
+    *changed = from.n > 0;
+    if (s == MC_OK && from.n) {
+        s = mc_graph_replace(w->body->graph, (int)from.n, from.at, to.at, w->body->nout, w->next);
+    }
+    VEC_FREE(from);
+    VEC_FREE(to);
+    return s;
+}
+
+/* ---- states that sum up products ---- */
 
 static bool add_term(struct work *w, int state, mc_node *product)
 {
@@ -306,6 +374,18 @@ static bool is_fill(const mc_node *n)
     return n->op->form == FORM_ALLOC && mc_is_const(n->in[0]);
 }
 
+/* Is n to be computed before the loop for all steps?  A product is, and then what one element-wise op after the
+ * other makes of it: those are its epilogue there. */
+static bool leaves(struct work *w, const mc_node *n, mc_node *const *list, size_t count)
+{
+    bool so = is_product(n) && every(w, n);
+    for (int k = 0; k < n->nin && !so && every(w, n) && mc_is_elementwise(n); k++) {
+        so = mc_type_equal(&n->in[k]->type, &n->type) && uses_of(n->in[k], list, count) == 1 &&
+             leaves(w, n->in[k], list, count);
+    }
+    return so;
+}
+
 /* Chooses the inputs of the new body: inputs of the old one in their order, then nodes that are known before
  * the loop. */
 static mc_status choose_items(struct work *w, int nout, mc_node *const *out)
@@ -323,7 +403,7 @@ static mc_status choose_items(struct work *w, int nout, mc_node *const *out)
         if (!mark[n->id] || mc_is_const(n) || number_of(w, n) >= 0) {
             continue;
         }
-        if (w->whole && ((once(w, n) && !is_fill(n)) || (is_product(n) && every(w, n)))) {
+        if (w->whole && ((once(w, n) && !is_fill(n)) || leaves(w, n, list, count))) {
             mark[n->id] = CHOSEN;
             continue;
         }
@@ -478,6 +558,13 @@ static mc_status simplify(mc_graph *g, mc_node *n, mc_node *const *in, const boo
     if (s == MC_OK && w.whole) {
         list = mc_graph_reach(body_results(&w, out, of), out, &count);
         s = list ? find_outside(&w, list, count) : MC_EMEMORY;
+        bool reordered = false;
+        s = s < 0 ? s : reorder_sums(&w, list, count, &reordered);
+        if (s == MC_OK && reordered) {
+            mc_free(list);
+            list = mc_graph_reach(body_results(&w, out, of), out, &count);
+            s = list ? find_outside(&w, list, count) : MC_EMEMORY;
+        }
         for (int i = 0; i < l.nstate && s == MC_OK; i++) {
             take_products(&w, i, list, count);
         }

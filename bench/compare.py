@@ -57,6 +57,9 @@ PROMISES = [
     ("pool",        "* least",                "*",       "torch",  1.5,   3.0),
     ("norm",        "* least",                "*",       "torch",  1.5,   3.0),
     ("softmax",     "* least",                "*",       "torch",  1.5,   3.0),
+    *(("recurrent",  f"{cell}{what}",         "*",       "torch",  1.0,   2.0)
+      for cell in ("lstm", "gru") for what in (" * least", " * geometric mean")),
+    ("recurrent",   "mgu h256 b32",           "*",       "torch|torch:compile|jax", 2.0, 5.0),
     ("logreg",      "step 600x784x10",        "train",   "torch",  2.0,   4.0),
     ("lenet",       "step",                   "train",   "torch",  3.0,   5.0),
     ("lenet",       "step",                   "train",   "torch:compile", 2.0, 3.3),
@@ -99,6 +102,9 @@ PROMISES = [
     *(("nets-train cuda", net, f"train {mode}", "torch|torch:*|torch_last|torch_last:*", least, aim)
       for net in ("alexnet b128", "vgg-a b64", "resnet-50 b32")
       for mode, least, aim in (("float32", 1.3, 3.0), ("tf32", 1.0, 1.2), ("bfloat16", 1.0, 1.2))),
+    *(("recurrent cuda", f"{cell}{what}",     "*",       "torch|torch:graph", 1.0, 1.3)
+      for cell in ("lstm", "gru") for what in (" * least", " * geometric mean")),
+    ("recurrent cuda", "mgu h256 b32",        "*",       "torch|torch:compile|torch:graph|jax", 2.0, 5.0),
     ("pool cuda",   "* least",                "*",       "torch:compile", 1.0, 1.3),
     ("norm cuda",   "batch 32x64x56x56",      "*",       "torch:compile", 1.0, 1.3),
     ("softmax cuda", "* least",               "*",       "torch:compile", 1.0, 1.3),
@@ -233,11 +239,13 @@ def score(promise, key, cells, times):
 
 def overall(promise, times):
     """What a promise on all cases speaks of: each pair of (key, cells) it is to be judged on, once."""
-    values = [score(promise, key, cells, times) for key, cells in times.items() if "ours" in cells]
+    cases = promise[1].removesuffix(" least").removesuffix(" geometric mean")
+    values = [score(promise, key, cells, times) for key, cells in times.items()
+              if "ours" in cells and fnmatch.fnmatch(key[0], cases) and speaks_of(promise, key)]
     values = [value for value in values if value]
     if not values:
         return None
-    return min(values) if promise[1] == "* least" else statistics.geometric_mean(values)
+    return min(values) if promise[1].endswith(" least") else statistics.geometric_mean(values)
 
 
 def verdict(value, least, aim, limit):
@@ -256,7 +264,7 @@ def speaks_of(promise, key):
 def promises(suite, times):
     first = True
     for promise in PROMISES:
-        whole = promise[1].startswith("* ")
+        whole = promise[1].endswith((" least", " geometric mean"))
         for key, cells in [((promise[1], ""), None)] if whole and promise[0] == suite else times.items():
             if not whole and (promise[0] != suite or promise[1] != key[0] or "ours" not in cells or not speaks_of(promise, key)):
                 continue

@@ -1,4 +1,4 @@
-/* monochord_bench_layers.c: the layers between convolutions: suites pool, norm, softmax; and recurrent layers.
+/* monochord_bench_layers.c: layers between convolutions, and recurrent ones: pool, norm, softmax, recurrent.
  *
  * Invariant: errors are against the same formulas on the same numbers in float64. */
 #include "bench.h"
@@ -18,8 +18,8 @@
 #define FORWARD "borrow(y)"
 #define BACKWARD "borrow(y), borrow(grad(sum(y * v), x))"
 
-/* Recurrent layers of 100 steps, each as one loop.  gru and lstm are PyTorch's; mgu is a cell of one gate that no
- * vendor's library knows. */
+/* Recurrent layers of 100 steps, each as one loop.  gru and lstm are PyTorch's; mgu is a cell of one gate
+ * that no vendor's library knows. */
 #define LSTM(h) \
     "y = scan(x in x, c from h, h from h: p = dot(x, W) + dot(h, U) + b; i = sigmoid(p[:, :" #h "]); " \
     "f = sigmoid(p[:, " #h ":2 * " #h "]); o = sigmoid(p[:, 3 * " #h ":]); " \

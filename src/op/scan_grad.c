@@ -3,7 +3,7 @@
  * the gradients of the constants; it collects the gradients of the elements.
  *
  * Values of the loop that the gradient reads, and that are expensive, are not computed again: they are saved
- * by a twin of the loop, which collects them as well.  The compiler merges the twins (rewrite/merge_loops.c). */
+ * by a twin of the loop, which collects them as well.  rewrite/merge_loops.c merges the two. */
 #include "op/loop.h"
 
 struct backward {

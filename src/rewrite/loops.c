@@ -12,7 +12,7 @@
 #include "rewrite/rewrite.h"
 
 enum { MOST_TERMS = 32 };
-/* What each step adds to a state: a b, or with `turned` a transposed times b; or, with `sum`, that sum of a. */
+/* What each step adds to a state: a b, or with `turned` a transposed times b; or that `sum` of a. */
 struct term { int state; mc_node *a, *b; bool turned; const mc_node *sum; };
 struct work {
     mc_graph *g;
@@ -374,8 +374,8 @@ static bool is_fill(const mc_node *n)
     return n->op->form == FORM_ALLOC && mc_is_const(n->in[0]);
 }
 
-/* Is n to be computed before the loop for all steps?  A product is, and then what one element-wise op after the
- * other makes of it: those are its epilogue there. */
+/* Is n to be computed before the loop for all steps?  A product is, and so is what element-wise ops make of
+ * it: they are its epilogue there. */
 static bool leaves(struct work *w, const mc_node *n, mc_node *const *list, size_t count)
 {
     bool so = is_product(n) && every(w, n);

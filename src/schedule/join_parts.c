@@ -1,5 +1,5 @@
-/* join_parts.c: a join whose parts are made by kernels for it alone copies nothing: the kernels write each part
- * where the join wants it.
+/* join_parts.c: a join whose parts are made by kernels for it alone copies nothing: the kernels write each
+ * part where the join wants it.
  *
  * Invariant: a part that lies in the memory of a join is read by that join only. */
 #include "schedule/schedule.h"

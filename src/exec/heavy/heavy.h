@@ -25,7 +25,7 @@ struct mc_heavy {
     bool idle;                  /* the steps that read the result do this step's work */
     /* by operand of a product: offset in the scratch of its contiguous copy; -1: not copied */
     int64_t copy[2];
-    void *prepared;             /* of the plan's operands that stay the same; NULL: the plan prepares nothing */
+    void *prepared;             /* of operands that stay the same; NULL: the plan prepares nothing */
 };
 /* Is it a solver step whose work is done by the steps that read its result? */
 static inline bool mc_heavy_is_skipped(const struct mc_step_plan *sp) { return sp->heavy && sp->heavy->idle; }
@@ -83,7 +83,7 @@ mc_status mc_across_run(struct mc_function *f, const struct mc_shape_plan *p, in
  * allowed. */
 bool mc_heavy_epilogue_at(const struct mc_function *f, const struct mc_shape_plan *p, int step, int axis,
                           struct mc_heavy_epilogue *e);
-/* For operands that stay the same in all steps of a loop: before the first step, after addresses are known. */
+/* For operands that stay the same in all steps of a loop: before the first step; addresses are known. */
 mc_status mc_heavy_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step);
 /* product.c */
 void mc_product_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step);

@@ -44,8 +44,8 @@ static mc_status print_text(const struct mc_program *p, const int *first, const 
     return out->bad ? MC_EMEMORY : MC_OK;
 }
 
-/* Finds where each STEP_HOST runs, and whether any step checks indices.  Returns whether there are loops: their
- * bodies may check indices. */
+/* Finds where each STEP_HOST runs, and whether any step checks indices.  Returns whether there are loops,
+ * whose bodies may check indices. */
 static bool find_grids(struct mc_program *p, struct mc_cuda_fn_code *own)
 {
     bool loops = false;

@@ -387,7 +387,7 @@ static mc_node *gradient(struct backward *w, int wrt)
 mc_node *mc_loop_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     if (!mc_is_float(n->in[wrt]->type.dtype)) {
-        return NULL;
+        return n->in[wrt]; /* of an integer only that it is connected counts */
     }
     struct backward w = { .g = n->graph, .n = n, .l = mc_loop_of(n->attr), .given = g };
     w.b = mc_graph_make(n->graph->language);

@@ -165,6 +165,9 @@ class Body(draw.Drawer):
         for s, known in zip(self.size, self.known):
             if known or rng.random() < 0.5:
                 s[1] = s[0]
+        for i, s in enumerate(self.size):        # size 1 is declared: that other ones do not broadcast, only a loop tells that makes no step
+            if 1 in s:
+                self.size[i], self.known[i] = [1, 1], True
 
     def leaf(self, dt=None, axes=None, name=None, shared=False, numbers=None):
         return super().leaf(dt or self.rng.choice(self.kinds), axes, name or f"{self.mark}x{len(self.p.leaves)}", shared, numbers)

@@ -71,7 +71,7 @@ ifeq ($(WHAT),)
 	@$(exports) --quiet
 	@$(bundles) --quiet
 	@scripts/fake_gpu.sh $(BUILD) -- env $(random) --seeds 0:6 --quick --quiet --device cuda
-	@scripts/fake_gpu.sh $(BUILD) -- env $(loops) --seeds 0:12 --quiet --device cuda
+	@scripts/fake_gpu.sh $(BUILD) -- env $(loops) --seeds 0:6 --quiet --device cuda
 	@scripts/fake_gpu.sh $(BUILD) -- env $(bundles) --seeds 0:1 --programs 0:6 --quiet
 endif
 

@@ -106,6 +106,9 @@ static bool at_hand(const struct backward *w, const mc_node *n, int ops)
             return true;
         }
     }
+    if (n->op->form == FORM_ALLOC && ops > 0) { /* a number and a size */
+        return at_hand(w, n->in[0], ops - 1);
+    }
     const bool cheap = (n->op->arity && !(n->op->flags & OP_COSTLY)) || n->op->form == FORM_CAST ||
                        n->op->flags & OP_VIEW || mc_reads_type_only(n);
     bool all = cheap && ops > 0;

@@ -38,6 +38,8 @@ venv = @[ -n "$(PYTHON)" ] || scripts/numpy.sh $(BUILD)/venv
 python = $(if $(PYTHON),$(PYTHON),$$([ -x $(BUILD)/venv/bin/python ] && echo $(BUILD)/venv/bin/python || echo python3))
 random = MC_LIBRARY=$(CURDIR)/$(BUILD)/libmonochord.so $(python) tests/random_programs.py --jobs $(JOBS) --cache $(CURDIR)/$(BUILD)/cache/random
 
+loops = MC_LIBRARY=$(CURDIR)/$(BUILD)/libmonochord.so $(python) tests/loops.py --jobs $(JOBS) --cache $(CURDIR)/$(BUILD)/cache/loops
+
 bundles = MC_LIBRARY=$(CURDIR)/$(BUILD)/libmonochord.so $(python) tests/bundle.py --jobs $(JOBS) --cache $(CURDIR)/$(BUILD)/cache/bundle
 
 exports = MC_LIBRARY=$(CURDIR)/$(BUILD)/libmonochord.so $(python) tests/export.py --jobs $(JOBS) --cache $(CURDIR)/$(BUILD)/cache/export
@@ -65,9 +67,11 @@ ifeq ($(WHAT),)
 	@$(extremes)
 	@$(python) tests/defects.py --list >/dev/null
 	@$(random) --seeds 0:100 --quick --quiet
+	@$(loops) --seeds 0:300 --quiet
 	@$(exports) --quiet
 	@$(bundles) --quiet
 	@scripts/fake_gpu.sh $(BUILD) -- env $(random) --seeds 0:6 --quick --quiet --device cuda
+	@scripts/fake_gpu.sh $(BUILD) -- env $(loops) --seeds 0:6 --quiet --device cuda
 	@scripts/fake_gpu.sh $(BUILD) -- env $(bundles) --seeds 0:1 --programs 0:6 --quiet
 endif
 
@@ -119,6 +123,10 @@ test-random: all ## SECONDS=15 of random programs against NumPy; ARGS="--seed 7"
 	$(venv)
 	@$(random) --seconds $${SECONDS:-15} $(ARGS)
 
+test-loops: all ## ARGS="--seeds 0:2000" of random loops against their steps, or "--seed 7" that one alone
+	$(venv)
+	@$(loops) $(ARGS)
+
 test-defects: all ## ARGS="--rows sum": puts known defects back, one at a time: do random programs and exports find them?
 	$(venv)
 	@$(python) tests/defects.py $(ARGS)
@@ -139,6 +147,7 @@ test-night: all ## ARGS="--seeds 0:50000 --results FOLDER": random programs in s
 	$(venv)
 	@$(exports) --night
 	@$(bundles) --night
+	@$(loops) --seeds 300:2300
 	@tests/cortex_m.sh $(BUILD)/monochord
 	@$(random) --seeds 0:50000 --results $(BUILD)/night $(ARGS)
 	@$(MAKE) test-ladder COUNT=$${COUNT:-1000}
@@ -231,5 +240,5 @@ help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/    make \1	\2/p' Makefile | expand -t 22
 
 , := ,
-.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-defects test-extremes test-export test-bundle test-night test-ladder test-gpu demo bench asan tsan fuzz format layers circles symbols abi runtime headers install-test bless docs site \
+.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-loops test-defects test-extremes test-export test-bundle test-night test-ladder test-gpu demo bench asan tsan fuzz format layers circles symbols abi runtime headers install-test bless docs site \
 	install wc clean help

@@ -346,6 +346,13 @@ MC_API mc_status mc_grads(mc_node *cost, int n, mc_node *const *wrt, mc_node **g
 MC_API mc_node *mc_Lop(mc_node *f, mc_node *wrt, mc_node *eval);
 /* The product df/dwrt . eval; eval has wrt's shape, the result f's. */
 MC_API mc_node *mc_Rop(mc_node *f, mc_node *wrt, mc_node *eval);
+/* The derivatives of all elements of y by all elements of x: y's shape, followed by x's.  It is a loop over
+ * the elements of y, whose body is one Lop.  Where y is computed from x element by element, one Lop gives
+ * the diagonal, and the rest is zeros. */
+MC_API mc_node *mc_jacobian(mc_node *y, mc_node *x);
+/* The Jacobian of the gradient of cost by x: x's shape twice.  Its product with a vector v needs no Hessian:
+ * mc_Lop(mc_grad(cost, x), x, v). */
+MC_API mc_node *mc_hessian(mc_node *cost, mc_node *x);
 /* Compares the gradient of f, any float tensor, with central differences in float64 at a point: one array
  * for each wrt.  Needs no compiler.  *worst: the largest error; MC_ECHECK names the element that is off. */
 MC_API mc_status mc_verify_grad(mc_node *f, int n, mc_node *const *wrt, mc_array *const *at, double *worst);

@@ -211,10 +211,11 @@ struct mc_language {
     /* a loop as one node; kept: by state, are its values at every step a result?  NULL: all */
     mc_node *(*scan)(mc_graph *g, const mc_scan_spec *spec, const bool *kept);
     const struct mc_body *(*read_body)(const mc_graph *of, const char *text); /* parse_body.c */
-    /* for grad, Lop and Rop in formulas; all NULL: these words are errors in formulas of this graph */
+    /* for grad, Lop, Rop, jacobian and hessian in formulas; all NULL: these words are errors in formulas of this graph */
     mc_status (*grads)(mc_node *cost, int n, mc_node *const *wrt, mc_node **grads, const mc_grad_spec *spec);
     mc_node *(*Lop)(mc_node *f, mc_node *wrt, mc_node *eval),
         *(*Rop)(mc_node *f, mc_node *wrt, mc_node *eval);
+    mc_node *(*jacobian)(mc_node *y, mc_node *x), *(*hessian)(mc_node *cost, mc_node *x);
 };
 mc_status mc_signature_parse(const char *params, struct mc_arena *a, struct mc_signature *out);
 

@@ -102,6 +102,36 @@ static struct val call_product(struct parser *p, struct args *a, size_t at, bool
     return mc_val_made(p, (left ? p->g->language->Lop : p->g->language->Rop)(in[0], in[1], in[2]), at);
 }
 
+/* jacobian(y, x), hessian(cost, x): x may be a list. */
+static struct val call_jacobian(struct parser *p, struct args *a, size_t at, bool hessian)
+{
+    if (a->n != 2 || !has_gradients(p, at)) {
+        mc_parse_fail(p, at, "%s takes %s and the variables to differentiate with respect to",
+                      hessian ? "hessian" : "jacobian", hessian ? "a cost" : "what is differentiated");
+        return mc_val_of(p->g->error, at);
+    }
+    mc_node *y = mc_val_node(p, &a->value[0]);
+    const struct val *by = &a->value[1];
+    const bool list = by->kind == V_LIST;
+    const int n = list ? by->n : 1;
+    struct val *one = mc_arena_alloc(&p->g->arena, (size_t)n * sizeof *one + 1);
+    if (!one) {
+        mc_parse_memory(p);
+        return mc_val_of(p->g->error, at);
+    }
+    for (int i = 0; i < n; i++) {
+        mc_node *x = mc_val_node(p, list ? &by->item[i] : by);
+        p->location.at = at;
+        if (p->failed) {
+            return mc_val_of(p->g->error, at);
+        }
+        one[i] = mc_val_made(p, (hessian ? p->g->language->hessian : p->g->language->jacobian)(y, x), at);
+    }
+    struct val all = mc_val_list(p, one, n, at);
+    all.several = true;
+    return list ? all : one[0];
+}
+
 /* tuple(a, b): the printed form of a formula with several results */
 static struct val call_tuple(struct parser *p, struct args *a, size_t at)
 {
@@ -324,6 +354,8 @@ struct val mc_parse_call(struct parser *p, const char *name, const struct val *s
         v = call_grad(p, a, at);
     } else if (strcmp(name, "Lop") == 0 || strcmp(name, "Rop") == 0) {
         v = call_product(p, a, at, name[0] == 'L');
+    } else if (strcmp(name, "jacobian") == 0 || strcmp(name, "hessian") == 0) {
+        v = call_jacobian(p, a, at, name[0] == 'h');
     } else if (strcmp(name, "set_subtensor") == 0 || strcmp(name, "inc_subtensor") == 0) {
         v = call_update(p, a, at, name[0] == 's');
     } else if (strcmp(name, "array") == 0) {

@@ -62,6 +62,11 @@ static mc_status find_value(struct body_types *t, const mc_node *n, const struct
         int axis = 0;
         TRY(whole ? MC_OK : mc_axis_check("size", mc_attr_int(&n->attr[0]), in[0].rank, &axis));
         const int64_t rank = in[0].rank;
+        for (int k = whole ? 0 : axis; k < (whole ? in[0].rank : axis + 1); k++) {
+            if (in[0].dims[k] < 0) {
+                return MC_OK;
+            }
+        }
         t->value[n->id] = mc_array_from(MC_INT64, whole, &rank, whole ? in[0].dims : &in[0].dims[axis]);
         return t->value[n->id] ? MC_OK : mc_last_status();
     }

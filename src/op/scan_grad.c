@@ -107,6 +107,9 @@ static bool at_hand(const struct backward *w, const mc_node *n, int ops)
             return true;
         }
     }
+    if (n->op->form == FORM_ALLOC && ops > 0) { /* a number and a size */
+        return at_hand(w, n->in[0], ops - 1);
+    }
     const bool cheap = (n->op->arity && !(n->op->flags & OP_COSTLY)) || n->op->form == FORM_CAST ||
                        n->op->flags & OP_VIEW || mc_reads_type_only(n);
     bool all = cheap && ops > 0;
@@ -438,7 +441,7 @@ static mc_node *gradient(struct backward *w, int wrt)
 mc_node *mc_loop_grad(mc_node *n, int wrt, mc_node *const *g)
 {
     if (!mc_is_float(n->in[wrt]->type.dtype)) {
-        return NULL;
+        return n->in[wrt]; /* of an integer only that it is connected counts */
     }
     struct backward w = { .g = n->graph, .n = n, .l = mc_loop_of(n->attr), .given = g };
     w.b = mc_graph_make(n->graph->language);

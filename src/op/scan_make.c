@@ -402,7 +402,7 @@ static mc_node *results(mc_graph *g, const mc_scan_spec *spec, mc_node *loop, co
     for (int i = 0; i < spec->nstate; i++) {
         out[n++] = mc_item(loop, made->item[spec->nelement + i].result);
     }
-    return mc_node_make(g, &mc_op_tuple, n, out, NULL);
+    return n == 1 ? out[0] : mc_node_make(g, &mc_op_tuple, n, out, NULL);
 }
 
 mc_node *mc_scan(mc_graph *g, const mc_scan_spec *spec)

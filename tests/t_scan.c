@@ -516,7 +516,7 @@ TEST(products_leave_the_loop)
     const char *text = mc_function_graph_text(f);
     int found = 0, inside = 0;
     for (const char *line = text; (line = strstr(line, "scan(")); line++) {
-        const char *body = strstr(line, ": "), *end = strchr(line, '\n');
+        const char *body = strstr(line, ":\n"), *end = strstr(line, "yield ");
         found++;
         for (const char *p = body; p && (p = strstr(p, "dot(")) && p < end; p++) {
             inside++;

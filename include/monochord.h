@@ -791,7 +791,7 @@ MC_API int mc_function_nshared(const mc_function *f);  /* the number of variable
 MC_API mc_shared *mc_function_shared(const mc_function *f, int i);
 MC_API mc_shared *mc_function_shared_named(const mc_function *f, const char *name); /* NULL: there is none */
 typedef struct mc_step_info { /* one step */
-    const char *kind;   /* "kernel", "gemm", "host", "copy" */
+    const char *kind;   /* "kernel", "gemm", "loop", "host", "view", "size" */
     const char *name;   /* what it is for, by labels, variables and results: "conv1 forward", "update of W" */
     const char *text;   /* what it computes, in the text form */
     const char *device, *solver, *reason; /* reason: why it runs where it does, or "" */
@@ -799,6 +799,10 @@ typedef struct mc_step_info { /* one step */
     double seconds, flops, bytes; /* totals, when profiled */
 } mc_step_info;
 MC_API mc_step_info mc_function_step(const mc_function *f, int i); /* step i; all "" and 0 if there is none */
+/* The body of the loop that step i computes, as a function that is compiled for it: for mc_function_nsteps,
+ * mc_function_step, mc_function_source and the like, not to be called or freed.  A step of it counts each run
+ * as a call.  It belongs to f.  NULL: the step is no loop, or the reference computes the loop. */
+MC_API const mc_function *mc_function_body(const mc_function *f, int i);
 /* What makes the function slower than it could be on this machine, and what to do about it: no C compiler is
  * found, so that kernels run as reference loops.  "": nothing. */
 MC_API const char *mc_function_warning(const mc_function *f);
@@ -806,7 +810,8 @@ MC_API const char *mc_function_warning(const mc_function *f);
  * alone */
 MC_API const char *mc_function_source(const mc_function *f);
 MC_API const char *mc_function_graph_text(const mc_function *f); /* the graph after the rewrites */
-MC_API size_t mc_function_memory(const mc_function *f);      /* bytes of the arena of the newest plan */
+/* Bytes of the newest plan: its arena, and the values and states of the bodies of loops. */
+MC_API size_t mc_function_memory(const mc_function *f);
 typedef struct mc_compile_info { /* what compiling took */
     /* all of mc_compile; parts of it: the rules, the C compiler */
     double seconds, rewrite_seconds, cc_seconds;

@@ -662,6 +662,16 @@ MC_API mc_node *mc_dnn_softmax(mc_node *x, const char *how, ...) MC_FORMAT(2, 3)
  * dnn_softmax, from the gradient of its result and the result itself */
 MC_API mc_node *mc_dnn_softmax_grad(mc_node *dy, mc_node *sm, const char *how, ...) MC_FORMAT(3, 4);
 
+/* --------------------------------------------------------------------------- Sequences ---- */
+
+/* ctc_loss(activations, labels, lengths=None, zero_infinity=False:bool): minus the logarithm of the
+ * probability of each example's labels, summed over all alignments (CTC). activations: (steps, examples,
+ * classes), before softmax, class 0 is the blank; labels: (examples, labels), from 1 on, negative ones are
+ * padding; lengths: (examples), the steps of each example, None: all. For labels that no alignment spells
+ * the cost is inf, with zero_infinity it is 0, and the gradient is 0 */
+MC_API mc_node *mc_ctc_loss(mc_node *activations, mc_node *labels, mc_node *lengths, const char *how, ...)
+    MC_FORMAT(4, 5);
+
 /* ----------------------------------------------------------------------------- Sorting ---- */
 
 /* sort(x, axis=-1:int): x sorted in ascending order along an axis, NaN last */
@@ -982,6 +992,7 @@ MC_API void mc_here(const char *file, int line);
 #define mc_batch_normalization_test(...) (mc_here(__FILE__, __LINE__), mc_batch_normalization_test(__VA_ARGS__))
 #define mc_dnn_softmax(...) (mc_here(__FILE__, __LINE__), mc_dnn_softmax(__VA_ARGS__))
 #define mc_dnn_softmax_grad(...) (mc_here(__FILE__, __LINE__), mc_dnn_softmax_grad(__VA_ARGS__))
+#define mc_ctc_loss(...) (mc_here(__FILE__, __LINE__), mc_ctc_loss(__VA_ARGS__))
 #define mc_sort(...) (mc_here(__FILE__, __LINE__), mc_sort(__VA_ARGS__))
 #define mc_argsort(...) (mc_here(__FILE__, __LINE__), mc_argsort(__VA_ARGS__))
 #define mc_permute_row_elements(...) (mc_here(__FILE__, __LINE__), mc_permute_row_elements(__VA_ARGS__))

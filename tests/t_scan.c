@@ -516,7 +516,7 @@ TEST(products_leave_the_loop)
     const char *text = mc_function_graph_text(f);
     int found = 0, inside = 0;
     for (const char *line = text; (line = strstr(line, "scan(")); line++) {
-        const char *body = strstr(line, ": "), *end = strchr(line, '\n');
+        const char *body = strstr(line, ":\n"), *end = strstr(line, "yield ");
         found++;
         for (const char *p = body; p && (p = strstr(p, "dot(")) && p < end; p++) {
             inside++;
@@ -586,24 +586,24 @@ TEST(states_of_odd_sizes)
                   "hs = scan(x in xs, h from zeros([3], dtype='float32'): h = dot(h, W) + 2 * x)");
     mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "xs, W", .outputs = "hs, grad(sum(hs), xs)" });
     REQUIRE(f, "%s", mc_last_error());
-    enum { STEPS = 7 };
-    mc_array *xs = mc_array_new(MC_FLOAT32, MC_SHAPE(STEPS, 3)),
+    enum { LENGTH = 7 };
+    mc_array *xs = mc_array_new(MC_FLOAT32, MC_SHAPE(LENGTH, 3)),
              *W = mc_array_new(MC_FLOAT32, MC_SHAPE(3, 3)), *hs = NULL, *dx = NULL;
     float *x = mc_array_data(xs), *w = mc_array_data(W), h[3] = { 0 };
-    for (int i = 0; i < 3 * STEPS; i++) {
+    for (int i = 0; i < 3 * LENGTH; i++) {
         x[i] = (float)(i % 5) - 2;
     }
     memcpy(w, (float[]){ 0, 1, 0, 0, 0, 1, -1, 0, 0 }, 9 * sizeof *w);
     for (int k = 0; k < 3; k++) {
         REQUIRE(mc_call(f, MC_IN(xs, W), MC_OUT(&hs, &dx)) == MC_OK, "%s", mc_last_error());
     }
-    for (int t = 0; t < STEPS; t++) {
+    for (int t = 0; t < LENGTH; t++) {
         const float *got = (float *)mc_array_data(hs) + 3 * t;
         const float next[3] = { -h[2] + 2 * x[3 * t], h[0] + 2 * x[3 * t + 1], h[1] + 2 * x[3 * t + 2] };
         memcpy(h, next, sizeof h);
         CHECK(memcmp(got, h, sizeof h) == 0, "step %d: %g %g %g", t, got[0], got[1], got[2]);
     }
-    CHECK(((float *)mc_array_data(dx))[3 * STEPS - 1] == 2, "the last step's gradient");
+    CHECK(((float *)mc_array_data(dx))[3 * LENGTH - 1] == 2, "the last step's gradient");
     mc_array_unref(&xs), mc_array_unref(&W), mc_array_unref(&hs), mc_array_unref(&dx);
     mc_function_free(f);
     mc_graph_free(g);

@@ -173,9 +173,7 @@ static mc_status call_locked(struct mc_function *f, int nin, const mc_arg *in, i
         TRY(mc_result_make(f, p, i, i < nout ? &out[i] : NULL));
     }
     TRY(mc_steps_run(f, p));
-    if (f->code->mode == MODE_DEBUG) {
-        TRY(mc_debug_rewrites(f));
-    }
+    TRY(f->code->check_rules ? f->code->check_rules(f) : MC_OK);
     for (int i = 0; i < pr->noutput; i++) {
         TRY(mc_result_prepare(f, p, i, i < nout ? &out[i] : NULL));
     }

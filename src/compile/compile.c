@@ -202,6 +202,7 @@ static mc_status keep_text(struct compiling *c)
     c->code->text = left ? mc_graph_text(c->g, (int)n, all) : NULL;
     mc_status s = c->code->text ? MC_OK : MC_EMEMORY;
     s = s == MC_OK && c->mode == MODE_DEBUG ? mc_debug_widen(c) : s;
+    c->code->check_rules = c->mode == MODE_DEBUG ? mc_debug_rewrites : NULL;
     mc_free(left);
     mc_free(all);
     return s;
@@ -321,8 +322,9 @@ static mc_status loop(struct compiling *c, const struct mc_body *b, int given, s
                            .on_unused = "ignore",
                            .no_default_updates = 1,
                            .threads = c->spec->threads };
-    mc_function *f = mc_compile_at(own->graph, &spec, NULL, 0);
-    mc_status s = f ? MC_OK : mc_last_status();
+    mc_status s = mc_rewrite_share(own->graph, c->user); /* the user's rules hold in bodies too */
+    mc_function *f = s == MC_OK ? mc_compile_at(own->graph, &spec, NULL, 0) : NULL;
+    s = f ? MC_OK : mc_last_status();
     if (f && !f->code->program.dynamic && f->code->backend == c->code->backend) {
         *unit = f->code;
         atomic_fetch_add(&f->code->refs, 1);

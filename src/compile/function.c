@@ -63,14 +63,14 @@ mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int th
     f->profile = profile;
     f->loop = code->loop ? mc_calloc(p->step.n + 1, sizeof *f->loop, "function") : NULL;
     for (size_t i = 0; f->loop && i < p->step.n; i++) {
-        f->loop[i] = code->loop[i] ? mc_function_new(code->loop[i], "scan", threads, false) : NULL;
+        f->loop[i] = code->loop[i] ? mc_function_new(code->loop[i], "scan", threads, profile) : NULL;
         if (code->loop[i] && !f->loop[i]) {
             mc_function_free(f);
             return NULL;
         }
         if (f->loop[i]) {
             const struct mc_attr *a = p->step.at[i].node[0]->attr;
-            f->loop[i]->body = true;
+            f->loop[i]->is_body = true;
             f->loop[i]->first_constant = (int)(a[LOOP_SEQUENCES].ints[0] + a[LOOP_STATES].ints[0]);
         }
     }

@@ -47,6 +47,8 @@ struct mc_code_unit {           /* shared by copies of a function; counted */
     bool uncompiled;            /* compile nothing: the reference runs every step */
     VEC(struct mc_rewritten) rewritten; /* MODE_DEBUG: what rules replaced */
     VEC(struct mc_twin) twin;   /* MODE_DEBUG: float64 twins of inputs and shared variables */
+    /* MODE_DEBUG: compares what rules replaced with the replacements, for the arguments of f; else NULL */
+    mc_status (*check_rules)(const struct mc_function *f);
     struct mc_step_words *words; /* by step */
     /* by step: the body of a loop; NULL: it has none, or the reference computes it.  Or NULL: no loops */
     struct mc_code_unit **loop;
@@ -76,6 +78,7 @@ struct mc_step_plan {
     struct mc_exec *epilogue;     /* a kernel that runs after exec, on a solver's result; or NULL */
     struct mc_heavy *heavy;     /* of a solver step, else NULL */
     double flops, bytes;        /* of the solver and the kernel together; bytes: of the kernel alone */
+    size_t memory;              /* of a loop: bytes that its executor holds beside the function's arena */
     size_t workspace, workspace_at; /* bytes; offset in the arena */
     int64_t space[MC_MAX_RANK]; /* sizes of the kernel's iteration space */
 };
@@ -108,7 +111,12 @@ struct mc_shape_plan {
 };
 struct mc_input_info { char *name; bool has_default; mc_array *dflt; };
 struct mc_output_info { bool borrow, on_device; }; /* on_device: the result stays on the device */
-struct mc_step_time { int64_t calls; double seconds, flops, bytes; };
+struct mc_step_time {
+    int64_t calls;
+    double seconds, flops, bytes;
+    int64_t traced_calls;       /* of a step of a body: what the trace has reported already */
+    double traced_seconds;
+};
 
 struct mc_function {
     struct mc_code_unit *code;
@@ -133,14 +141,21 @@ struct mc_function {
     int threads;
     void *own;                  /* the backend's data */
     struct mc_function **loop;  /* by step: the body of a loop; or NULL */
+    bool is_body;               /* it is in such a list, and nobody calls it */
+    const struct mc_shape_plan *body_plan; /* of a body: at the sizes of its last run; or NULL */
     bool profile, traced;       /* traced: profiled, and written to the file that the flag `trace` names */
     bool skip_updates;          /* calls of this copy make no updates */
-    bool body;                  /* of a loop: its results lie where the loop wants them */
     int first_constant;         /* of a body: this input, and those behind it, are the same in all steps */
     struct mc_step_time *time;
     int64_t calls, planned;
     double call_seconds, plan_seconds;
 };
+
+/* the newest shape plan; NULL: none yet */
+static inline const struct mc_shape_plan *mc_newest_plan(const struct mc_function *f)
+{
+    return f->is_body ? f->body_plan : f->plans;
+}
 
 /* step_name.c: kept with the code unit; "": there is no such step, or out of memory */
 const char *mc_step_text(const struct mc_code_unit *u, int step);
@@ -149,6 +164,10 @@ const char *mc_step_name(const struct mc_code_unit *u, int step);
 /* does the step have a kernel with a compiled form? */
 bool mc_step_compiled(const struct mc_function *f, int step);
 mc_status mc_step_run(struct mc_function *f, const struct mc_shape_plan *p, int step);
+/* watch.c: are the steps timed, or checked by the mode?  Then mc_step_watched runs them; *took: the time of
+ * a profiled step, else 0 */
+bool mc_steps_watched(const struct mc_function *f);
+mc_status mc_step_watched(struct mc_function *f, const struct mc_shape_plan *p, int step, double *took);
 /* Adds the names of the function and the step to the last error; returns s. */
 mc_status mc_step_error(const struct mc_function *f, int step, mc_status s);
 /* number of CPU threads for a step. asked: the number wanted; 0: the flag `threads`, else all */

@@ -94,7 +94,10 @@ enum {
     OP_HAS_LOG    = 1 << 26,
     /* probabilities: the gradient with respect to the input is a multiple of the result */
     OP_DISTRIBUTION = 1 << 27,
-    OP_SIGN       = 1 << 28  /* -1, 0 or 1; NaN where input 0 is NaN */
+    OP_SIGN       = 1 << 28, /* -1, 0 or 1; NaN where input 0 is NaN */
+    /* element i of the result along axis 0 depends only on element i of each input; each takes long to
+     * compute */
+    OP_ROWS       = 1 << 29
 };
 /* How a reduction combines the elements; REDUCE_NONE for other ops. */
 enum mc_reduction {

@@ -12,11 +12,14 @@ static const struct { const char *op, *text; int level; } operators[] = {
 };
 static const char *const suffix[MC_NDTYPE] = { "", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64" };
 
+enum { INDENT = 4, MOST_INDENT = 32 };
+
 struct printer {
     struct mc_str *out;
     int depth;                   /* levels still to print; negative: all */
     const char *const *label;    /* by node id: the name that a statement gives it; NULL: none */
     const mc_node *top;          /* printed in full even if it has a label */
+    int indent;                  /* of the statements of bodies, each on its own line; 0: all on one line */
 };
 
 static void print(struct printer *p, const mc_node *n, int level);
@@ -315,6 +318,7 @@ struct statements {
     const char **label;
     uint16_t *uses, *deep;
     struct mc_arena names;
+    int indent;                 /* as in the printer */
 };
 
 static void statements_free(struct statements *s)
@@ -368,7 +372,7 @@ static void statement(struct mc_str *out, struct statements *s, const mc_node *x
     s->label[x->id] = x->name && mc_dict_get(&s->g->names, x->name) == x
                           ? x->name
                           : mc_arena_str(&s->names, word, strlen(word));
-    struct printer p = { .out = out, .depth = -1, .label = s->label, .top = x };
+    struct printer p = { .out = out, .depth = -1, .label = s->label, .top = x, .indent = s->indent };
     mc_str_addf(out, "%s = ", s->label[x->id] ? s->label[x->id] : "t");
     print(&p, x, 0);
     mc_str_add(out, end);
@@ -394,6 +398,7 @@ char *mc_graph_text(const mc_graph *g, int n, mc_node *const *outputs)
     }
     struct statements s;
     out.bad = !find_statements(&s, g, n, outputs);
+    s.indent = INDENT;
     for (size_t i = 0; i < s.count; i++) {
         const mc_node *x = s.list[i];
         if (x->op == &mc_op_input || x->op == &mc_op_shared) {
@@ -413,10 +418,11 @@ char *mc_graph_text(const mc_graph *g, int n, mc_node *const *outputs)
 
 /* Declares labels for the inputs and prints the statements of a body, each with `end` behind it. */
 static void body_statements(struct mc_str *out, struct statements *s, const struct mc_body *b,
-                            const char *end)
+                            const char *end, int indent)
 {
     size_t temp = 0;
     out->bad |= !find_statements(s, b->graph, b->nout, b->out);
+    s->indent = indent;
     for (int i = 0; i < b->nin && !out->bad; i++) {
         s->label[b->in[i]->id] = b->in[i]->name;
     }
@@ -434,7 +440,7 @@ char *mc_body_text(const struct mc_body *b)
     for (int i = 0; i < b->nin; i++) {
         declare(&out, b->in[i]);
     }
-    body_statements(&out, &s, b, "\n");
+    body_statements(&out, &s, b, "\n", 0);
     mc_str_add(&out, "yield ");
     struct printer p = { .out = &out, .depth = -1, .label = s.label };
     for (int i = 0; i < b->nout && !out.bad; i++) {
@@ -453,7 +459,11 @@ static void loop(struct printer *p, const mc_node *n)
     const int nsequence = (int)n->attr[LOOP_SEQUENCES].ints[0], nstate = (int)n->attr[LOOP_STATES].ints[0];
     const int64_t kept = n->attr[LOOP_KEPT].ints[0], until = n->attr[LOOP_UNTIL].ints[0];
     struct statements s;
-    char word[24];
+    char word[24], gap[40] = " ", end[48];
+    if (p->indent) {
+        mc_snprintf(gap, sizeof gap, "\n%*s", MC_MIN(p->indent, MOST_INDENT), "");
+    }
+    mc_snprintf(end, sizeof end, ";%s", gap);
     mc_str_add(p->out, "scan(steps = ");
     print(p, n->in[0], 0);
     for (int i = 0; i < b->nin; i++) {
@@ -467,12 +477,12 @@ static void loop(struct printer *p, const mc_node *n)
         mc_str_add(p->out, ": ...)");
         return;
     }
-    mc_str_add(p->out, ": ");
-    body_statements(p->out, &s, b, "; ");
-    struct printer in = { .out = p->out, .depth = -1, .label = s.label };
+    mc_str_addf(p->out, ":%s", gap);
+    body_statements(p->out, &s, b, end, p->indent ? p->indent + INDENT : 0);
+    struct printer in = { .out = p->out, .depth = -1, .label = s.label, .indent = s.indent };
     for (int i = nstate; i < b->nout && !p->out->bad; i++) {
         if (b->out[i]->op == &mc_op_input) {
-            mc_str_addf(p->out, "u%d = %s; ", i, b->out[i]->name);
+            mc_str_addf(p->out, "u%d = %s%s", i, b->out[i]->name, end);
         }
     }
     for (int pass = 0; pass < 2 && nstate && !p->out->bad; pass++) {
@@ -484,7 +494,7 @@ static void loop(struct printer *p, const mc_node *n)
                 mc_str_add(p->out, b->in[nsequence + i]->name);
             }
         }
-        mc_str_add(p->out, pass ? "; " : " = ");
+        mc_str_add(p->out, pass ? end : " = ");
     }
     for (int i = nstate; i < b->nout && !p->out->bad; i++) {
         mc_snprintf(word, sizeof word, "u%d", i);
@@ -506,7 +516,7 @@ static void loop(struct printer *p, const mc_node *n)
         print(&in, b->out[i], 0);
     }
     if (until && !p->out->bad) {
-        mc_str_add(p->out, ", count; halt ");
+        mc_str_addf(p->out, ", count%shalt ", end);
         print(&in, b->out[b->nout - 1], 0);
     }
     mc_str_add(p->out, ")");

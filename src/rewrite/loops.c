@@ -667,6 +667,8 @@ static mc_status remake(struct sweep *s, mc_node *x, bool whole)
     }
     if (st == MC_OK && mc_is_error(s->map[x->id])) {
         st = mc_last_status() < 0 ? mc_last_status() : MC_EMEMORY;
+    } else if (st == MC_OK && x->name && s->map[x->id]->nin && !s->map[x->id]->name) {
+        s->map[x->id]->name = x->name; /* steps are named by it */
     }
     mc_label_since(s->g, first, x->label);
     mc_free(in);

@@ -183,12 +183,6 @@ bool mc_math_bounded(const char *code, mc_dtype d)
 
 /* ---- modes and traces ---- */
 
-mc_status mc_debug_rewrites(const struct mc_function *f)
-{
-    (void)f;
-    return absent("mode DEBUG");
-}
-
 mc_array *mc_tolerance(const mc_node *n, mc_array *const *in, mc_array *const *tolerance,
                        const mc_array *value, double tol)
 {

@@ -31,6 +31,7 @@ struct loop {
     int nmoving;
     int *run;               /* the steps that do something */
     int nrun;
+    bool watched;           /* the steps are timed or checked */
     int64_t *bytes, *buffer; /* by state: its size; the offset of its buffers in the arena */
     int64_t flag;           /* the condition's offset in the arena */
 };
@@ -39,6 +40,7 @@ static void loop_free(struct mc_exec *e)
 {
     struct loop *x = (struct loop *)e;
     struct mc_device *d = x->body->code->device;
+    x->body->body_plan = x->body->body_plan == x->plan ? NULL : x->body->body_plan;
     mc_shape_plan_free(x->body, x->plan);
     d->ops->free(d, x->arena);
     for (int i = 0; x->arg && i < x->l.body->nin; i++) {
@@ -68,7 +70,17 @@ static void place(const struct loop *x)
     }
 }
 
-static mc_status run_body(const struct loop *x)
+/* Timed or checked, as the function is. */
+static mc_status watch_body(const struct loop *x)
+{
+    for (int i = 0; i < x->nrun; i++) {
+        double took;
+        TRY(mc_step_watched(x->body, x->plan, x->run[i], &took));
+    }
+    return x->body->code->check_rules ? x->body->code->check_rules(x->body) : MC_OK;
+}
+
+static mc_status run_plain(const struct loop *x)
 {
     struct mc_function *b = x->body;
     for (int i = 0; i < x->nrun; i++) {
@@ -77,11 +89,18 @@ static mc_status run_body(const struct loop *x)
             return mc_step_error(b, x->run[i], s);
         }
     }
+    return MC_OK;
+}
+
+static mc_status run_body(const struct loop *x)
+{
+    const struct mc_function *b = x->body;
+    TRY(x->watched ? watch_body(x) : run_plain(x));
     const struct mc_program *pr = &b->code->program;
     for (int j = 0; j < pr->noutput; j++) {
         const int v = pr->output[j];
         if (x->out[j].copied) {
-            TRY(b->code->backend->copy(b, &x->plan->slot[v], b->ptr[v], x->out[j].at));
+            TRY(b->code->backend->copy(x->body, &x->plan->slot[v], b->ptr[v], x->out[j].at));
         }
     }
     return MC_OK;
@@ -150,7 +169,10 @@ static mc_status run_steps(struct mc_function *f, const struct mc_shape_plan *p,
             x->out[i].at = state_at(x, i, t, all[i]);
         }
         place(x);
-        TRY(run_body(x));
+        const mc_status s = run_body(x);
+        if (s < 0) {
+            return s == MC_EMEMORY ? s : mc_fail_again("t = %lld: ", (long long)t);
+        }
         for (int i = 0; i < l->nstate; i++) {
             state[i] = x->out[i].at;
         }
@@ -193,6 +215,8 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     const struct mc_backend *backend = b->code->backend;
     (void)scratch;
     b->arena = x->arena;
+    b->body_plan = x->plan;
+    x->watched = mc_steps_watched(b);
     if (backend->body) {
         backend->body(f, b);
     }
@@ -349,6 +373,16 @@ static mc_status plan_ports(const struct mc_shape_plan *p, const struct mc_step 
     return x->arena ? MC_OK : mc_last_status();
 }
 
+/* with that of loops in the body */
+static size_t memory_of(const struct loop *x)
+{
+    size_t bytes = (size_t)(x->flag + 64);
+    for (int i = 0; i < x->nrun; i++) {
+        bytes += x->plan->step[x->run[i]].memory;
+    }
+    return bytes;
+}
+
 static bool needs_host(const struct loop *x)
 {
     bool host = x->l.until;
@@ -387,5 +421,6 @@ mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
         x->exec.ops = &on_host;
     }
     p->step[step].exec = &x->exec;
+    p->step[step].memory = memory_of(x);
     return MC_OK;
 }

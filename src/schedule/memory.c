@@ -181,12 +181,12 @@ static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, st
     if (placed(p, a, v)) {
         return MC_OK;
     }
-    const bool direct = f->body || !f->code->device->space;
+    const bool direct = f->is_body || !f->code->device->space;
     int out = pr->value.at[v].is_output && direct ? direct_output(f, pr, v) : -1;
     if (out >= 0) {
         slot->base = BASE_OUTPUT;
         slot->index = out;
-        slot->loose = f->body && mc_slot_bytes(slot) % MC_ALIGNED; /* it begins at a multiple of its bytes */
+        slot->loose = f->is_body && mc_slot_bytes(slot) % MC_ALIGNED; /* it begins at a multiple of its bytes */
         return MC_OK;
     }
     const int shared = heavy ? -1 : mc_update_aliases(f, p, step, v);

@@ -269,8 +269,8 @@ static bool compiled(const struct mc_function *f, int step)
 
 static bool is_left_to_reference(const struct mc_function *f, int step)
 {
-    return f->plans ? f->plans->step[step].exec == &mc_exec_reference
-                    : f->code->program.step.at[step].reason[0] != '\0';
+    const struct mc_shape_plan *p = mc_newest_plan(f);
+    return p ? p->step[step].exec == &mc_exec_reference : f->code->program.step.at[step].reason[0] != '\0';
 }
 
 static void code_free(struct mc_code_unit *u)

@@ -69,7 +69,7 @@ static bool with_epilogue(const struct mc_function *f, const struct mc_shape_pla
 static bool stays(const struct mc_function *f, int v)
 {
     const struct mc_value *root = &f->code->program.value.at[mc_value_root(&f->code->program, v)];
-    return f->body && !f->code->device->space &&
+    return f->is_body && !f->code->device->space &&
            (root->kind == VALUE_CONST || (root->kind == VALUE_INPUT && root->input >= f->first_constant));
 }
 

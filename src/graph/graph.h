@@ -214,7 +214,7 @@ struct mc_language {
     /* a loop as one node; kept: by state, are its values at every step a result?  NULL: all */
     mc_node *(*scan)(mc_graph *g, const mc_scan_spec *spec, const bool *kept);
     const struct mc_body *(*read_body)(const mc_graph *of, const char *text); /* parse_body.c */
-    /* for grad, Lop, Rop, jacobian and hessian in formulas; all NULL: these words are errors in formulas of this graph */
+    /* for the words grad, Lop, Rop, jacobian and hessian in formulas; all NULL: there they are errors */
     mc_status (*grads)(mc_node *cost, int n, mc_node *const *wrt, mc_node **grads, const mc_grad_spec *spec);
     mc_node *(*Lop)(mc_node *f, mc_node *wrt, mc_node *eval),
         *(*Rop)(mc_node *f, mc_node *wrt, mc_node *eval);

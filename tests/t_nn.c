@@ -25,6 +25,7 @@ static const struct row {
     { IMAGES, "nin 5 linear untie=true b=normal",
       "dimshuffle(tensordot(nin1_W, x, axes=[0], axes_b=[1]), [1, 0, 2, 3]) + expand_dims(nin1_b, 0)" },
     { "input 7 batch=3 dtype=int64", "embedding 9 4", "embedding1_W[x]" },
+    { "input 3 batch=2", "embedding 2 4", "embedding1_W[cast(x, 'int32')]" },
     { ROWS, "nonlinearity scaled_tanh(0.5,2.4)", "2.4 * tanh(0.5 * x)" },
     { ROWS, "nonlinearity leaky_rectify(0.2)", "where(x > 0, x, 0.2 * x)" },
     { ROWS, "nonlinearity elu", "where(x > 0, x, exp(x) - 1)" },

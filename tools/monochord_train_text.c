@@ -1,5 +1,5 @@
-/* monochord_train_text.c: text that a model of characters writes as it learns: one after another is drawn from what
- * the network gives, at a temperature, and becomes a part of what it reads next.
+/* monochord_train_text.c: text that a model of characters writes as it learns: each character is drawn from
+ * the network's result, at a temperature, and becomes the last one of the window that is read next.
  *
  * Invariant: what is drawn follows from the seed and the epoch; the run itself draws nothing from it. */
 #include "train.h"

@@ -1,9 +1,9 @@
-/* data_text.c: a text as data: text:FILE, in UTF-8.  An example is a window of `length` characters, its class the
- * character that follows.  Characters are numbers, in the order of their code points; a new example begins every
- * `step` characters.
+/* data_text.c: a text as data: text:FILE, in UTF-8.  An example is a window of `length` characters, its class
+ * is the character that follows.  Characters are numbers, in the order of their code points; a new example
+ * begins every `step` characters.
  *
- * Invariant: the characters that are answers of the test set are the last tenth of the text, and no answers of the
- * training set. */
+ * Invariant: the answers of the test set are the characters of the last tenth of the text, and none of them
+ * is an answer of the training set. */
 #include "nn/data.h"
 #include <stdlib.h>
 

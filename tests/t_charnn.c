@@ -79,6 +79,17 @@ TEST(bad_texts_are_refused)
     drop_folder();
 }
 
+TEST(texts_without_memory)
+{
+    const char *where = put("b\xc3\xa4\na\\", 4, ":length=3:step=2");
+    ALLOC_FAIL_LOOP {
+        mc_data *d = mc_data_open(where, MC_TRAIN);
+        CHECK(ALLOC_FAILED ? !d || mc_data_count(d) == 8 : d != NULL, "%s", mc_last_error());
+        mc_data_free(d);
+    }
+    drop_folder();
+}
+
 /* The least cost of a model that knows the frequencies of characters alone: their entropy. */
 static double entropy(const char *text)
 {

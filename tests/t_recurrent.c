@@ -8,13 +8,13 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { BATCH = 2 };
+enum { BATCH = 2, STEPS = 4 }; /* where the input does not say */
 
 static mc_array *numbers(mc_node *like, double factor, double step, double start)
 {
     int64_t dims[MC_MAX_RANK];
     for (int i = 0; i < mc_node_rank(like); i++) {
-        dims[i] = mc_node_dims(like)[i] < 0 ? BATCH : mc_node_dims(like)[i];
+        dims[i] = mc_node_dims(like)[i] >= 0 ? mc_node_dims(like)[i] : i ? STEPS : BATCH;
     }
     mc_array *a = mc_array_new(MC_FLOAT64, mc_node_rank(like), dims);
     for (int64_t i = 0; i < mc_array_size(a); i++) {
@@ -105,6 +105,47 @@ TEST(recurrent_layers_give_the_numbers_of_pytorch_and_lasagne)
         }
         CHECK(worst < 1e-7, "%s: number %lld of %lld is %.9g; expected %.9g", layers[i].model, (long long)at,
               (long long)n, got[at], layers[i].want[at]);
+    }
+}
+
+/* A number of steps that only the call brings gives what a known one gives. */
+TEST(any_number_of_steps)
+{
+    static const char *const rows[] = {
+        "lstm 2 backwards=true",
+        "gru 2 layers=2 bidirectional=true learn_init=true",
+        "custom_recurrent 3 'tanh($x + 0.5 * $h)' only_return_final=true",
+    };
+    for (int i = 0; i < COUNT(rows); i++) {
+        char any[200], known[200];
+        double a[500], b[500], worst = 0;
+        snprintf(any, sizeof any, "input ?x3\n%s", rows[i]);
+        snprintf(known, sizeof known, "input 4x3\n%s", rows[i]);
+        const int64_t n = run(any, a, COUNT(a)), m = run(known, b, COUNT(b));
+        for (int64_t k = 0; k < n && k < m; k++) {
+            worst = fmax(worst, fabs(a[k] - b[k]));
+        }
+        CHECK(n == m && n > 24 && worst < 1e-12, "%s: %lld and %lld numbers, off by %g", rows[i],
+              (long long)n, (long long)m, worst);
+    }
+}
+
+TEST(recurrent_layers_without_memory)
+{
+    mc_flag_set("threads", "1");
+    mc_flag_set("floatX", "float32");
+    ALLOC_FAIL_LOOP {
+        mc_graph *g = mc_graph_new();
+        mc_net *net = mc_net_new(g, NULL, 11);
+        mc_status s = net ? mc_net_read(net, "model",
+                                        "m = input 3\nx = input 3x2\nlstm 2 mask=m layers=2 dropout=0.5 "
+                                        "forgetgate=gate(b=1) learn_init=true grad_clipping=1\n"
+                                        "custom_recurrent 2 '$x + $h'\n")
+                          : MC_EMEMORY;
+        CHECK(ALLOC_FAILED || (s == MC_OK && mc_net_nlayers(net) == 4), "%s", g ? mc_error(g) : "no graph");
+        CHECK(!ALLOC_FAILED || !g || !net || s < 0 || mc_net_nlayers(net) == 4, "a failure that nobody told");
+        mc_net_free(net);
+        mc_graph_free(g);
     }
 }
 

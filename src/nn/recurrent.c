@@ -148,11 +148,12 @@ static void parameter(struct loops *l, const char *field, const char *suffix, co
     if (name && !l->b->failed) {
         mc_nn_blocks(l->b, field, name, tags, n, init, rank, dims);
     }
-    t.n = 0;
-    mc_nn_addf(&t, "$%s", field);
-    if (!l->b->failed && mc_nn_fill(&hole, t.s, &l->b->holes) && !hole.bad) {
+    char form[24];
+    mc_snprintf(form, sizeof form, "$%s", field);
+    if (!l->b->failed && mc_nn_fill(&hole, form, &l->b->holes) && !hole.bad) {
         let(l, field, "%s", hole.s);
     }
+    l->bad |= hole.bad;
     mc_nn_free(&hole);
     mc_nn_free(&t);
 }
@@ -330,8 +331,9 @@ static void recurrent(struct mc_nn_build *b)
     let(&l, "h", "%s", filled(&l, "$_h"));
     let(&l, "step", "%.*s", has(b, "step") ? (int)mc_nn_get(&b->set, "step").n : 0,
         has(b, "step") ? mc_nn_get(&b->set, "step").s : "");
+    const bool known = !l.bad;
     filled(&l, "$step");
-    if (l.bad) {
+    if (known && l.bad && has(b, "step")) {
         mc_nn_refuse(b, "step", "the formula has a name that is neither $x nor $h");
         return;
     }

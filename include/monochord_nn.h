@@ -240,9 +240,10 @@ enum mc_part { MC_TRAIN, MC_TEST };  /* which part of a set */
 /* Opens a set of examples.  where: "digits", which are generated, 60,000 and 10,000 (digits:N: N and N/6); a
  * folder with the files of MNIST (IDX, .gz or not) or of CIFAR (binary); a .npz or .safetensors with
  * x_train, y_train, x_test, y_test, or x and y; csv:FILE, a table as text with settings behind it, as in
- * csv:houses.csv:target=price (docs/networks.md); a folder with a folder of pictures (PNG, PPM, PGM) for each
- * class, or with two such, train and test; or one IDX file of pictures.  Where nothing is said of parts,
- * every tenth example is MC_TEST.  NULL: mc_last_error. */
+ * csv:houses.csv:target=price (docs/networks.md); text:FILE, the characters of a text, with settings behind
+ * it; a folder with a folder of pictures (PNG, PPM, PGM) for each class, or with two such, train and test;
+ * or one IDX file of pictures.  Where nothing is said of parts, every tenth example is MC_TEST; of a text,
+ * the last tenth.  NULL: mc_last_error. */
 MC_API mc_data *mc_data_open(const char *where, enum mc_part part);
 /* Draws digits of 28x28, the same bits on every machine. */
 MC_API mc_data *mc_data_digits(int64_t n, uint64_t seed);

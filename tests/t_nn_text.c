@@ -167,6 +167,7 @@ static const struct {
 } models[] = {
     { "lenet",     569606,    7,   false },  /* 32*25+32 + 64*32*25+64 + 1024*500+500 + 500*10+10 */
     { "mlp",       1276810,   7,   false },  /* 784*800+800 + 800*800+800 + 800*10+10 */
+    { "charnn",    332928,    4,   false },  /* 128*32 + (32+256)*4*256+4*256 + 256*128+128 */
     { "resnet-50", 25557032,  126, true },   /* He et al. 2015, as torchvision counts */
     { "alexnet",   61100840,  14,  true },   /* Krizhevsky 2014, the same */
     { "vgg-a",     132863336, 19,  true },   /* Simonyan and Zisserman 2014, the same */

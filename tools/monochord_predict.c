@@ -193,11 +193,11 @@ static mc_data *as_table(const struct words *w, const char *path)
     return d;
 }
 
-/* Does a table name its classes as the model does?  Numbers would be another class's. */
+/* Does a table or a text name its classes as the model does?  Numbers would be another class's. */
 static bool same_classes(const struct words *w, const mc_data *d, const char *where)
 {
     char name[64];
-    for (int k = 0; k < mc_data_classes(d) && mc_data_column(d, 0); k++) {
+    for (int k = 0; k < mc_data_classes(d) && (mc_data_column(d, 0) || is_text(where)); k++) {
         if (strncmp(word_at(&w->classes, k, name), mc_data_class(d, k), sizeof name - 1) != 0) {
             return complain(
                        "%s: class %d is '%s', but the model's is '%s'; the test set has all of its classes",

@@ -187,6 +187,7 @@ static void clean_up(struct run *r)
     mc_batches_free(r->test_batches);
     mc_data_free(r->train);
     mc_data_free(r->held);
+    mc_function_free(r->speak);
     model_free(&r->m);
     snapshot_free(r->last);
     snapshot_free(r->best);
@@ -364,6 +365,9 @@ static enum outcome epoch(struct run *r)
     e.test_loss = f.loss;
     e.test_error = f.error;
     show_epoch(r, &e);
+    if (!show_sample(r)) {
+        return FAILED;
+    }
     remember(r, &e);
     next_epoch(r);
     r->newer = true;

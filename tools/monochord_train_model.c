@@ -160,9 +160,22 @@ bool is_table(const char *where)
     return ends || strncmp(where, "csv:", 4) == 0 || strstr(where, ".csv:") || strstr(where, ".tsv:");
 }
 
+bool is_text(const char *where)
+{
+    return strncmp(where, "text:", 5) == 0;
+}
+
 char *table_file(const char *where)
 {
     struct text t = { 0 };
+    if (is_text(where)) { /* settings have an equals sign */
+        const char *end = where + strlen(where);
+        for (const char *colon = end; colon > where + 4; colon--) {
+            end = *colon == ':' && memchr(colon, '=', (size_t)(end - colon)) ? colon : end;
+        }
+        text_addf(&t, "%.*s", (int)(end - where - 5), where + 5);
+        return t.s;
+    }
     const char *from = strncmp(where, "csv:", 4) == 0 ? where + 4 : where, *end = strstr(from, ".csv:");
     end = end                     ? end + 4
           : strstr(from, ".tsv:") ? strstr(from, ".tsv:") + 4

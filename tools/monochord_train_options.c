@@ -9,7 +9,9 @@
 const char train_options[] =
     "  MODEL            a file with a layer a line, or lenet, mlp, ...: docs/networks.md\n"
     "  --data WHERE     MNIST, CIFAR, .npz, .safetensors, folders of pictures; digits or digits:N, generated (the "
-    "default)\n"
+    "default);\n"
+    "                   text:FILE, the characters of a text: docs/networks.md\n"
+    "  --temperature T  of the text that is written after each epoch where the data is a text; 0: none (0.8)\n"
     "  --epochs N       the number of epochs, instead of the model's\n"
     "  --batch N        the batch size, instead of the model's\n"
     "  --line TEXT      one more line for the model: \"rule adam rate=0.001\"\n"
@@ -33,6 +35,15 @@ static bool whole(const char *option, const char *word, long least, long *out)
                false;
     }
     return true;
+}
+
+/* A number from 0. */
+static bool number(const char *option, const char *word, double *out)
+{
+    char *end = NULL;
+    *out = mc_strtod(word, &end);
+    return (end != word && !*end && *out >= 0 && *out < 1e6) ||
+           (complain("%s needs a number of at least 0, not '%s'", option, word), false);
 }
 
 static bool add_line(struct options *o, char *line)
@@ -68,11 +79,13 @@ static char *preset_save(const char *model)
 
 bool options_read(struct options *o, int argc, char **argv)
 {
-    *o = (struct options){ .data = "digits", .report = "report.html", .seed = 1, .seconds = 60 };
+    *o = (struct options){
+        .data = "digits", .report = "report.html", .seed = 1, .seconds = 60, .temperature = 0.8
+    };
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
         static const char *const take[] = { "--data", "--epochs", "--batch",  "--line", "--seed",
-                                            "--save", "--every",  "--report", "--curve" };
+                                            "--save", "--every",  "--report", "--curve", "--temperature" };
         int with = 0;
         for (int k = 0; k < COUNT(take); k++) {
             with |= strcmp(a, take[k]) == 0;
@@ -98,6 +111,8 @@ bool options_read(struct options *o, int argc, char **argv)
             ok = whole(a, value, 0, &o->seed);
         } else if (strcmp(a, "--every") == 0) {
             ok = whole(a, value, 0, &o->seconds);
+        } else if (strcmp(a, "--temperature") == 0) {
+            ok = number(a, value, &o->temperature);
         } else if (strcmp(a, "--new") == 0) {
             o->anew = true;
         } else if (strcmp(a, "--resume") == 0) {

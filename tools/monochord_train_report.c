@@ -4,6 +4,7 @@
  * Invariant: the page needs nothing but itself; what it draws comes from monochord_train_draw.c and
  * monochord_train_see.c. */
 #include "train.h"
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,10 @@ static void tiles(struct text *t, const struct run *r, const struct findings *f)
         struct fit fit = fit_of(f, 0);
         tile(t, "of the variance explained (R²)", fit.r2 > -10 ? "%.1f%%" : "none", 100 * fit.r2);
         tile(t, "mean absolute error", "%.4g", fit.mean_error);
+    }
+    if (is_text(r->o.data)) {
+        tile(t, "perplexity of a character of the test set", "%.3f", exp(f->loss));
+        tile(t, "bits a character", "%.3f", f->loss / log(2));
     }
     tile(t, "epochs", "%d", n);
     if (seconds > 0) {
@@ -249,6 +254,24 @@ static void lead(struct text *t, const struct run *r)
     text_addf(t, "</code>, on %s.</p>\n", mc_flag_get("device"));
 }
 
+/* What the model writes. */
+static bool written(struct text *t, struct run *r)
+{
+    struct text sample = { 0 };
+    const bool good = !is_text(r->o.data) || !(r->o.temperature > 0) || sample_text(r, &sample);
+    if (sample.n) {
+        text_addf(
+            t,
+            "<h2>What it writes</h2>\n<p class=\"dim small\">It has read the characters before a place in "
+            "the test set, and goes on by itself, at temperature %g.</p>\n<div class=\"card\"><pre>",
+            r->o.temperature);
+        html_add(t, sample.s);
+        text_addf(t, "</pre></div>\n");
+    }
+    text_free(&sample);
+    return good;
+}
+
 bool report_write(struct run *r, const struct findings *f, const char *extra_html)
 {
     struct text t = { 0 }, title = { 0 };
@@ -259,6 +282,7 @@ bool report_write(struct run *r, const struct findings *f, const char *extra_htm
     if (r->p.nhistory) {
         draw_curves(&t, r);
     }
+    bool wrote = written(&t, r);
     draw_filters(&t, r);
     if (draw_can(r->held)) {
         draw_way(&t, r);
@@ -277,7 +301,7 @@ bool report_write(struct run *r, const struct findings *f, const char *extra_htm
               "training, on one batch. What follows was measured in a few "
               "steps after the training.</p>\n",
               extra_html ? extra_html : "");
-    bool good = step && page_write(r->o.report, step, title.s, t.s);
+    bool good = wrote && step && page_write(r->o.report, step, title.s, t.s);
     if (good && !r->o.quiet) {
         char *full = realpath(r->o.report, NULL);
         printf("the report: %s\n", full ? full : r->o.report);

@@ -21,6 +21,7 @@ struct mc_data {
  * last. */
 static const struct mc_reader readers[] = {
     { mc_digits_knows,   mc_digits_read },
+    { mc_text_knows,     mc_text_read },
     { mc_csv_knows,      mc_csv_read },
     { mc_archive_knows,      mc_archive_read_data },
     { mc_cifar_knows,    mc_cifar_read },

@@ -119,6 +119,8 @@ static void nin(struct mc_nn_build *b)
 
 static void embedding(struct mc_nn_build *b)
 {
+    const bool whole = mc_node_dtype(b->layer->in[0]->node[0]) <= MC_UINT64;
+    mc_nn_let(b, "index", "%s", whole ? "$x" : "cast($x, int32)"); /* batches have whole numbers as floats */
     mc_nn_weights(b, "W", REGULARIZABLE, 2,
                   (int64_t[]){ mc_nn_int(&b->set, "words"), mc_nn_int(&b->set, "units") });
 }
@@ -136,7 +138,7 @@ const struct mc_nn_kind mc_nn_plain[] = {
       nin,           "$conv{ + $bias}", NULL },
     { "embedding",   "each whole number replaced by a row of weights",        1,
       { { "words", NN_COUNT, NULL }, { "units", NN_INT, NULL }, { "W", NN_CALL, "normal" } },
-      embedding,     "$W[$x]", NULL },
+      embedding,     "$W[$index]", NULL },
     { "nonlinearity", "a nonlinearity alone",                         1,
       { ACT("rectify") },
       NULL,          "$x", NULL },

@@ -4,7 +4,7 @@
 static void kinds(struct mc_nn_text *t)
 {
     static const char *const title[] = { "Data and products", "Convolutions", "Pooling", "Several layers as one", "Random while training",
-                                         "Normalisation, biases, slopes", "Shapes", "Others", "cuda-convnet and Nervana" };
+                                         "Normalisation, biases, slopes", "Shapes", "Others", "cuda-convnet and Nervana", "Recurrent" };
     for (int i = 0; mc_nn_kinds[i]; i++) {
         mc_nn_manual_head(t, title[i], "what it is");
         for (const struct mc_nn_kind *k = mc_nn_kinds[i]; k->name; k++) {

@@ -98,6 +98,7 @@ struct mc_shape_plan {
     size_t scratch;             /* bytes for row buffers and workspaces: the most that one step needs */
     /* bytes of both.  Workspaces of a step may overlap values that are not live at that step. */
     size_t memory;
+    size_t loops;               /* bytes of the memory that its loops have for themselves */
     mc_blocks block;            /* memory of values and their liveness; kept until workspaces are placed */
     /* steps between two uses of the same memory, so that neighbours can run at the same time; 0: steps run in
      * order */

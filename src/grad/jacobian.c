@@ -1,6 +1,7 @@
 /* jacobian.c: products with the Jacobian from the left, Lop = eval . df/dwrt, and from the right,
  * Rop = df/dwrt . eval. */
 #include "grad/grad.h"
+#include "op/loop.h"
 
 mc_node *mc_Lop(mc_node *f, mc_node *wrt, mc_node *eval)
 {
@@ -18,19 +19,14 @@ static mc_status needs_elements(mc_node *n, const mc_node *x, bool *needs)
 {
     size_t count = 0;
     mc_node **list = mc_graph_reach(1, &n, &count);
-    unsigned char *mark = mc_calloc((size_t)n->id + 1, 1, "grad");
+    bool *mark = mc_calloc((size_t)n->id + 1, sizeof *mark, "grad");
     *needs = false;
-    if (list && mark && x->id <= n->id) {
-        mark[x->id] = 1;
-        for (size_t i = 0; i < count; i++) {
-            for (int k = 0; k < list[i]->nin; k++) {
-                mark[list[i]->id] |= mark[list[i]->in[k]->id] &&
-                                     !(k < 8 && list[i]->op->disconnected >> k & 1);
-            }
-        }
+    mc_status s = list && mark ? MC_OK : MC_EMEMORY;
+    if (s == MC_OK && x->id <= n->id) {
+        mark[x->id] = true;
+        s = mc_marks_spread(list, count, mark);
         *needs = mark[n->id];
     }
-    mc_status s = list && mark ? MC_OK : MC_EMEMORY;
     mc_free(list);
     mc_free(mark);
     return s;

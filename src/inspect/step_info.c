@@ -111,5 +111,5 @@ const char *mc_function_graph_text(const mc_function *f)
 }
 size_t mc_function_memory(const mc_function *f)
 {
-    return f && f->plans ? f->plans->memory : 0;
+    return f && f->plans ? f->plans->memory + f->plans->loops : 0;
 }

@@ -366,6 +366,7 @@ mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     if (f->code->device->space && needs_host(x)) {
         x->exec.ops = &on_host;
     }
+    p->loops += (size_t)(x->flag + 64) + x->plan->loops;
     p->step[step].exec = &x->exec;
     return MC_OK;
 }

@@ -381,10 +381,30 @@ typedef struct mc_scan_spec { /* a loop; fields that are left out are 0 or NULL 
     mc_node *const *collect; int ncollect;           /* values of every step */
     mc_node *until;                       /* a bool scalar: this step is the last; NULL: all steps are made */
     int backwards;                        /* elements are read from the last to the first */
+    int truncate_gradient;                /* gradients flow through so many last steps; 0: all */
+    int checkpoint;                       /* gradients keep each checkpoint-th state only; 0: all */
 } mc_scan_spec;
 /* The loop's results as a tuple for mc_item: for each state its values after every step, along a new axis 0;
  * then the collected values, in the same way; then for each state its value after the last step. */
 MC_API mc_node *mc_scan(mc_graph *g, const mc_scan_spec *spec);
+
+/* Elements of one sequence at several steps: element[i] stands for x[t + tap[i]], where t begins at the first
+ * step for which all taps lie in the sequence and ends at the last one. */
+MC_API mc_status mc_scan_taps(mc_node *sequence, int n, const int *tap, mc_node **element);
+/* A state and its n - 1 values before: state[i] is the value i + 1 steps back.  initial has the n first
+ * values along axis 0, the oldest first.  In the spec next[0] is the new value, and next[i] is state[i - 1]. */
+MC_API mc_status mc_scan_states(mc_node *initial, int n, mc_node **state);
+/* The values of every step, along a new axis 0. */
+MC_API mc_node *mc_scan_map(mc_graph *g, int nelement, mc_node *const *element, mc_node *value);
+/* The last value of one state. */
+MC_API mc_node *mc_scan_reduce(mc_graph *g, int nelement, mc_node *const *element, mc_node *state,
+                               mc_node *next);
+/* The same. */
+MC_API mc_node *mc_scan_foldl(mc_graph *g, int nelement, mc_node *const *element, mc_node *state,
+                              mc_node *next);
+/* The same, with elements that are read from the last to the first. */
+MC_API mc_node *mc_scan_foldr(mc_graph *g, int nelement, mc_node *const *element, mc_node *state,
+                              mc_node *next);
 
 /* ----------------------------------------------------------------------------- rewrites ---- */
 

@@ -39,7 +39,7 @@ static const char *const formulas[] = {
     "m + r", "m * c", "r * c", "m / s", "s * u + v", "where(b, m, s)", "u * r", "(r + c) ** 2", "n + m * n", "maximum(r, c)",
     "cast(cast(m, float32), float64) * m", "m.T * 2", "dimshuffle(t, [2, -1, 0, 1])", "squeeze(r * 2)", "expand_dims(u, 0) * c",
     "reshape(t, [4, -1])", "reshape(m, n.shape) * n", "flatten(t, ndim=2)", "swapaxes(t, 0, 2)", "transpose(t, axes=[1, 2, 0])",
-    "specify_shape(n, [3, -1])", "shape_padleft(u, 2)", "ravel(m) * 3",
+    "specify_shape(n, [3, -1])", "scan_taps(n, least=2)", "shape_padleft(u, 2)", "ravel(m) * 3",
     "sum(m)", "sum(t, axis=[0, 2])", "sum(t, axis=1, keepdims=True)", "sum(n * n, axis=0)", "prod(m)", "prod(t, axis=1)", "max(m)",
     "max(t, axis=[1, 2])", "min(m, axis=0)", "min(t, axis=-1, keepdims=True)", "sup(t, axis=1)", "mean(t, axis=0)", "var(m, axis=1)", "std(u)",
     "norm(m)", "logsumexp(t, axis=1)", "cumsum(t, axis=1)", "cumsum(m)", "cumprod(m, axis=0)", "cumprod(u)",

@@ -441,9 +441,9 @@ TEST(equal_loops_are_one_node)
 TEST(wrong_loops)
 {
     static const struct { const char *text, *says; } rows[] = {
-        { "scan(x in xs, h from h0: h = sum(h))", "state 1 is float32[2, 3], before a step and after it float32" },
-        { "scan(x in xs, h from h0: h = cast(h, 'float64'))", "state 1 is float32[2, 3], before a step and after it float64[2, 3]" },
-        { "scan(x in h0, y in W: yield x + y)", "sequence 2 has 3 elements, but there are 2 steps" },
+        { "scan(x in xs, h from h0: h = sum(h))", "state 'h' is float32[2, 3] before a step and after it float32" },
+        { "scan(x in xs, h from h0: h = cast(h, 'float64'))", "state 'h' is float32[2, 3] before a step and after it float64[2, 3]" },
+        { "scan(x in h0, y in W: yield x + y)", "sequence 'y' has 3 elements, but sequence 'x' has 2" },
         { "scan(x in h0[0, 0]: yield x)", "a scalar has no elements" },
         { "scan(h from h0: h = h + 1)", "there is neither a sequence nor a number of steps" },
         { "scan(steps=-2, h from h0: h = h + 1)", "the number of steps is -2" },
@@ -477,9 +477,9 @@ TEST(wrong_sizes_in_a_call)
     mc_array *a = mc_array_new(MC_FLOAT32, MC_SHAPE(3, 2)), *b = mc_array_new(MC_FLOAT32, MC_SHAPE(4, 2)),
              *h = mc_array_new(MC_FLOAT32, MC_SHAPE(3)), *y = NULL;
     CHECK(mc_call(f, MC_IN(a, b), MC_OUT(&y)) == MC_ESHAPE &&
-              strstr(mc_last_error(), "sequence 2 has 4 elements, but there are 3 steps"),
+              strstr(mc_last_error(), "sequence 'z' has 4 elements, but sequence 'x' has 3"),
           "%s", mc_last_error());
-    CHECK(mc_call(e, MC_IN(2, h), MC_OUT(&y)) == MC_ESHAPE && strstr(mc_last_error(), "state 1"), "%s",
+    CHECK(mc_call(e, MC_IN(2, h), MC_OUT(&y)) == MC_ESHAPE && strstr(mc_last_error(), "state 'h'"), "%s",
           mc_last_error());
     CHECK(mc_call(f, MC_IN(a, a), MC_OUT(&y)) == MC_OK, "%s", mc_last_error());
     mc_array_unref(&a), mc_array_unref(&b), mc_array_unref(&h), mc_array_unref(&y);

@@ -15,75 +15,18 @@ mc_node *mc_Lop(mc_node *f, mc_node *wrt, mc_node *eval)
     return out;
 }
 
-/* Marks of nodes, by id: bit r is set if result r needs elements of what was marked first.  A use of sizes
- * alone (disconnected) does not count. */
-_Static_assert(MC_MOST_RESULTS <= 64, "a bit for each result");
-static mc_status spread(mc_node *const *list, size_t count, uint64_t *mark);
-
-/* The mark of a loop, from those of its inputs. */
-static mc_status mark_loop(const mc_node *n, uint64_t *mark)
-{
-    const struct mc_loop l = mc_loop_of(n->attr);
-    const struct mc_body *b = l.body;
-    size_t count = 0;
-    mc_node **list = mc_graph_reach(b->nout, b->out, &count);
-    uint64_t *own = mc_calloc(b->graph->nodes.n + 1, sizeof *own, "grad"), made = 0;
-    mc_status s = list && own ? MC_OK : MC_EMEMORY;
-    for (int i = 0; i < b->nin && s == MC_OK; i++) {
-        own[b->in[i]->id] = mark[n->in[1 + i]->id] & 1;
-    }
-    for (bool more = true; more && s == MC_OK;) { /* what a state has in one step it has in the next */
-        more = false;
-        s = spread(list, count, own);
-        for (int i = 0; i < l.nstate; i++) {
-            uint64_t *before = &own[b->in[l.nsequence + i]->id], after = own[b->out[i]->id];
-            more |= after && !*before;
-            *before |= after;
-        }
-    }
-    for (int i = 0; i < b->nout && s == MC_OK; i++) {
-        const bool state = i < l.nstate;
-        const int kept = state ? mc_loop_kept_result(&l, i) : mc_loop_collect_result(&l, i - l.nstate);
-        const uint64_t bit = own[state ? b->in[l.nsequence + i]->id : b->out[i]->id] & 1;
-        made |= (state ? bit << i : 0) | (kept >= 0 ? bit << kept : 0);
-    }
-    mark[n->id] |= made;
-    mc_free(list);
-    mc_free(own);
-    return s;
-}
-
-static mc_status spread(mc_node *const *list, size_t count, uint64_t *mark)
-{
-    for (size_t i = 0; i < count; i++) {
-        const mc_node *n = list[i];
-        bool needs = false;
-        for (int k = 0; k < n->nin && n->op != &mc_op_item; k++) {
-            needs |= mark[n->in[k]->id] && !(k < 8 && n->op->disconnected >> k & 1);
-        }
-        if (n->op == &mc_op_item) {
-            mark[n->id] |= mark[n->in[0]->id] >> n->item & 1;
-        } else if (needs && n->op->form == FORM_LOOP) {
-            TRY(mark_loop(n, mark));
-        } else if (needs) {
-            mark[n->id] = UINT64_MAX;
-        }
-    }
-    return MC_OK;
-}
-
 /* Does n need the elements of x? */
 static mc_status needs_elements(mc_node *n, const mc_node *x, bool *needs)
 {
     size_t count = 0;
     mc_node **list = mc_graph_reach(1, &n, &count);
-    uint64_t *mark = mc_calloc((size_t)n->id + 1, sizeof *mark, "grad");
-    mc_status s = list && mark ? MC_OK : MC_EMEMORY;
+    bool *mark = mc_calloc((size_t)n->id + 1, sizeof *mark, "grad");
     *needs = false;
+    mc_status s = list && mark ? MC_OK : MC_EMEMORY;
     if (s == MC_OK && x->id <= n->id) {
-        mark[x->id] = 1;
-        s = spread(list, count, mark);
-        *needs = mark[n->id] != 0;
+        mark[x->id] = true;
+        s = mc_marks_spread(list, count, mark);
+        *needs = mark[n->id];
     }
     mc_free(list);
     mc_free(mark);
@@ -128,12 +71,12 @@ static mc_status is_diagonal(mc_node *y, const mc_node *x, bool *is)
 {
     size_t count = 0;
     mc_node **list = mc_graph_reach(1, &y, &count);
-    uint64_t *mark = mc_calloc((size_t)MC_MAX(y->id, x->id) + 1, sizeof *mark, "grad");
+    bool *mark = mc_calloc((size_t)MC_MAX(y->id, x->id) + 1, sizeof *mark, "grad");
     mc_status s = list && mark ? MC_OK : MC_EMEMORY;
     *is = s == MC_OK;
     if (s == MC_OK) {
-        mark[x->id] = 1;
-        s = spread(list, count, mark);
+        mark[x->id] = true;
+        s = mc_marks_spread(list, count, mark);
     }
     for (size_t i = 0; i < count && s == MC_OK && *is; i++) {
         const mc_node *n = list[i];

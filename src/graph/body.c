@@ -128,13 +128,50 @@ static struct mc_body *start(const mc_graph *from, int nin, int nout)
     return b;
 }
 
+/* Is it a letter and a number, as the printer and mc_body_make name things? */
+static bool is_made_up(const char *name)
+{
+    const size_t digits = strspn(name + 1, "0123456789");
+    return strchr("tuv", name[0]) && digits && !name[1 + digits];
+}
+
+/* Has the name a meaning of its own in the text of a loop, or another input? */
+static bool is_taken(const struct mc_body *b, int i, const char *name)
+{
+    static const char *const words[] = { "yield", "last", "until", "halt", "count", "steps", "in", "from",
+                                         "taps", "go_backwards", "truncate_gradient", "checkpoint" };
+    bool taken = !*name || is_made_up(name);
+    for (size_t k = 0; k < NELEM(words) && !taken; k++) {
+        taken = strcmp(name, words[k]) == 0;
+    }
+    for (int k = 0; k < i && !taken; k++) {
+        taken = strcmp(name, b->in[k]->name) == 0;
+    }
+    return taken;
+}
+
+/* An input is named as what it stands for; v and its number if that has no name of its own. */
+static void name_input(const struct mc_body *b, int i, const mc_node *of, char *name, size_t size)
+{
+    if (of->name && strlen(of->name) < size && !is_taken(b, i, of->name)) {
+        mc_snprintf(name, size, "%s", of->name);
+    } else {
+        mc_snprintf(name, size, "v%d", i);
+    }
+}
+
+const char *mc_body_name(const struct mc_body *b, int i)
+{
+    return is_made_up(b->in[i]->name) ? NULL : b->in[i]->name;
+}
+
 const struct mc_body *mc_body_make(mc_graph *from, int nin, mc_node *const *in, int nout,
                                    mc_node *const *out)
 {
     struct mc_body *b = start(from, nin, nout);
     for (int i = 0; b && i < nin; i++) {
-        char name[16];
-        mc_snprintf(name, sizeof name, "v%d", i);
+        char name[64];
+        name_input(b, i, in[i], name, sizeof name);
         b->in[i] = mc_input_sized(b->graph, name, in[i]->type.dtype, in[i]->type.rank, in[i]->type.dims);
         if (mc_is_error(b->in[i])) {
             mc_body_unref(b);

@@ -314,6 +314,7 @@ mc_node *mc_node_like(mc_node *like, double v);
 mc_node *mc_shared_leaf(mc_graph *g, struct mc_shared *s);
 /* an input without a name, as a placeholder */
 mc_node *mc_node_blank(mc_graph *g, const struct mc_type *t);
+bool mc_node_can_be_called(const char *name);        /* is the name allowed? */
 mc_node *mc_node_fail(mc_graph *g, mc_status code, const char *fmt, ...) MC_PRINTF(3, 4); /* the error node */
 static inline bool mc_is_error(const mc_node *n) { return !n || n == n->graph->error; }
 /* Does each element of the result depend on one element of each input? */
@@ -426,11 +427,22 @@ struct mc_body {
 const struct mc_body *mc_body_make(mc_graph *from, int nin, mc_node *const *in, int nout,
                                    mc_node *const *out);
 void mc_body_unref(const struct mc_body *b);
+/* the name of input i, which is that of the node that it stands for; NULL: that had none */
+const char *mc_body_name(const struct mc_body *b, int i);
+/* parse_scan.c: elements and states at several steps.  Names a node for messages and the bodies of loops, if it has
+ * no name; formulas do not know the name. */
+void mc_node_call(mc_node *n, const char *name);
+/* x; an error if it has fewer than `least` elements.  name: of the sequence or state, for messages */
+mc_node *mc_tap_checked(mc_node *x, const char *name, bool state, int least);
+/* the elements that steps read at `tap`, where first and last are the least and the greatest of the taps */
+mc_node *mc_tap_slice(mc_node *checked, int tap, int first, int last);
+/* of a block of `depth` initial values, the one `back` steps before the first step */
+mc_node *mc_tap_initial(mc_node *checked, int depth, int back);
 /* Copies nodes of another graph: from[i] becomes to[i], what out[] needs is copied.  Replaces out[]. */
 mc_status mc_graph_copy(mc_graph *to, int n, mc_node *const *from, mc_node *const *into, int nout,
                         mc_node **out);
 /* A loop's attributes: its body and the meaning of the body's inputs and results (src/op/scan.c). */
-enum { LOOP_BODY, LOOP_SEQUENCES, LOOP_STATES, LOOP_KEPT, LOOP_UNTIL, MC_LOOP_ATTRS };
+enum { LOOP_BODY, LOOP_SEQUENCES, LOOP_STATES, LOOP_KEPT, LOOP_UNTIL, LOOP_TRUNCATE, MC_LOOP_ATTRS };
 /* parse_body.c: as mc_body_make, from text; ops that are not in the table are those of the graph */
 const struct mc_body *mc_body_read(const mc_graph *of, const char *text);
 /* print.c: the text of a body */

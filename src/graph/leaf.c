@@ -143,6 +143,11 @@ mc_node *mc_node_blank(mc_graph *g, const struct mc_type *t)
     return mc_node_leaf(g, n);
 }
 
+bool mc_node_can_be_called(const char *name)
+{
+    return !name_fault(name);
+}
+
 mc_node *mc_name(mc_node *n, const char *name)
 {
     if (!n || mc_is_error(n)) {

@@ -226,9 +226,9 @@ struct val mc_parse_primary(struct parser *p)
         if (mc_parse_is(p, "(")) {
             char *name = mc_parse_copy(p, &t);
             mc_parse_next(p);
-            v = !name                       ? v
-                : strcmp(name, "scan") == 0 ? mc_parse_scan(p, t.at)
-                                            : mc_parse_call(p, name, NULL, t.at);
+            v = !name                    ? v
+                : mc_parse_is_loop(name) ? mc_parse_scan(p, name, t.at)
+                                         : mc_parse_call(p, name, NULL, t.at);
         } else {
             v = name_value(p, &t);
         }

@@ -473,6 +473,9 @@ static void loop(struct printer *p, const mc_node *n)
                                              : "=");
         print(p, n->in[1 + i], 0);
     }
+    if (n->attr[LOOP_TRUNCATE].ints[0]) {
+        mc_str_addf(p->out, ", truncate_gradient = %lld", (long long)n->attr[LOOP_TRUNCATE].ints[0]);
+    }
     if (p->depth >= 0) {
         mc_str_add(p->out, ": ...)");
         return;

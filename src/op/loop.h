@@ -24,6 +24,7 @@ struct mc_loop {
     unsigned kept;         /* bit i: the values of state i at every step are a result */
     int nkept;
     bool until;
+    int64_t truncate;      /* gradients flow through so many of the last steps; 0: all */
 };
 struct mc_loop mc_loop_of(const struct mc_attr *attr);
 /* the result that has the values of state i at every step; -1: they are not kept */
@@ -32,6 +33,10 @@ static inline int mc_loop_collect_result(const struct mc_loop *l, int i)
 {
     return l->nstate + l->nkept + i;
 }
+
+/* Marks, by id, the nodes of a list in order whose elements depend on those of marked ones; a use of sizes
+ * alone does not count.  A result of a loop depends on what its own part of the body reads. */
+mc_status mc_marks_spread(mc_node *const *list, size_t count, bool *mark);
 
 /* scan_make.c: makes a loop of nodes of any graph */
 enum mc_loop_part { LOOP_SEQUENCE, LOOP_STATE, LOOP_CONSTANT };
@@ -50,12 +55,16 @@ struct mc_loop_spec {
     mc_node *const *collect;
     int ncollect, collected; /* collected, set: the result of the first of them */
     mc_node *until;          /* or NULL */
+    int64_t truncate;        /* as in struct mc_loop */
 };
 /* Sequences and constants that no result needs are left out. */
 mc_node *mc_loop_make(mc_graph *g, struct mc_loop_spec *s);
 
 /* a loop as one node; kept: by state, NULL: all */
 mc_node *mc_loop_of_nodes(mc_graph *g, const mc_scan_spec *spec, const bool *kept);
+
+/* scan_checkpoint.c: the results of loop n, made by a loop over segments of so many steps */
+mc_node *mc_loop_checkpointed(mc_node *n, int64_t every);
 
 /* scan_grad.c */
 mc_node *mc_loop_grad(mc_node *n, int wrt, mc_node *const *g);

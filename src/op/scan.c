@@ -5,7 +5,8 @@ struct mc_loop mc_loop_of(const struct mc_attr *attr)
 {
     const struct mc_body *b = attr[LOOP_BODY].body;
     struct mc_loop l = { .body = b, .nsequence = (int)mc_attr_int(&attr[LOOP_SEQUENCES]), .nstate = (int)mc_attr_int(&attr[LOOP_STATES]),
-                         .kept = (unsigned)mc_attr_int(&attr[LOOP_KEPT]), .until = mc_attr_int(&attr[LOOP_UNTIL]) != 0 };
+                         .kept = (unsigned)mc_attr_int(&attr[LOOP_KEPT]), .until = mc_attr_int(&attr[LOOP_UNTIL]) != 0,
+                         .truncate = mc_attr_int(&attr[LOOP_TRUNCATE]) };
     l.nconstant = b->nin - l.nsequence - l.nstate;
     l.ncollect = b->nout - l.nstate - l.until;
     for (int i = 0; i < l.nstate; i++) {
@@ -21,6 +22,71 @@ int mc_loop_kept_result(const struct mc_loop *l, int state)
         at += (int)(l->kept >> i & 1);
     }
     return l->kept >> state & 1 ? at : -1;
+}
+
+/* ---- what results depend on ---- */
+
+static bool reads_one(const mc_node *x, const bool *mark)
+{
+    bool any = false;
+    for (int k = 0; k < x->nin && !any; k++) {
+        any = mark[x->in[k]->id] && !(k < 8 && x->op->disconnected >> k & 1);
+    }
+    return any;
+}
+
+static mc_status loop_depends(const mc_node *x, const bool *mark, bool *depends);
+
+mc_status mc_marks_spread(mc_node *const *list, size_t count, bool *mark)
+{
+    for (size_t i = 0; i < count; i++) {
+        const mc_node *x = list[i], *loop = x->op == &mc_op_item ? x->in[0] : x;
+        if (mark[x->id]) {
+            continue;
+        }
+        if (loop->op->form == FORM_LOOP && (x != loop || x->nout == 1)) {
+            TRY(loop_depends(x, mark, &mark[x->id]));
+        } else {
+            mark[x->id] = reads_one(x, mark);
+        }
+    }
+    return MC_OK;
+}
+
+/* mark: of the loop's inputs.  *depends: does x, a result of the loop, depend on one that is marked? */
+static mc_status loop_depends(const mc_node *x, const bool *mark, bool *depends)
+{
+    const mc_node *n = x->op == &mc_op_item ? x->in[0] : x;
+    const struct mc_loop l = mc_loop_of(n->attr);
+    const struct mc_body *b = l.body;
+    size_t count = 0;
+    mc_node **list = mc_graph_reach(b->nout, b->out, &count);
+    bool *inner = mc_calloc(b->graph->nodes.n + 1, sizeof *inner, "scan"), more = true;
+    mc_status s = list && inner ? MC_OK : MC_EMEMORY;
+    for (int i = 0; i < b->nin && s == MC_OK; i++) {
+        inner[b->in[i]->id] = mark[n->in[1 + i]->id];
+    }
+    while (s == MC_OK && more) { /* a state depends on what its value in the step before depends on */
+        s = mc_marks_spread(list, count, inner);
+        more = false;
+        for (int i = 0; i < l.nstate; i++) {
+            bool *state = &inner[b->in[l.nsequence + i]->id];
+            more |= inner[b->out[i]->id] && !*state;
+            *state |= inner[b->out[i]->id];
+        }
+    }
+    int at = x->item;
+    for (int i = 0; i < l.nstate && at >= l.nstate; i++) {
+        at = mc_loop_kept_result(&l, i) == x->item ? i : at;
+    }
+    if (s == MC_OK) {
+        *depends = inner[b->out[at < l.nstate ? at : at - l.nkept]->id] ||
+                   (l.until && inner[b->out[b->nout - 1]->id]) ||
+                   (at < l.nstate && mark[n->in[1 + l.nsequence + at]->id]);
+    }
+    mc_free(list);
+    mc_free(inner);
+    return s;
 }
 
 /* ---- types ---- */
@@ -131,14 +197,31 @@ static mc_status type_body(const struct mc_body *b, const struct mc_type *in, mc
     return s;
 }
 
-static mc_status type_error(const char *what, int i, const struct mc_type *have, const char *where,
+/* What input i of the body is called in messages: "state 'h'", or its number if it has no name. */
+enum { MOST_NAME = 80 };
+static const char *called(char *text, const struct mc_loop *l, int i)
+{
+    const char *name = mc_body_name(l->body, i);
+    const bool sequence = i < l->nsequence, state = !sequence && i < l->nsequence + l->nstate;
+    const char *kind = sequence ? "sequence" : state ? "state" : "constant";
+    const int number = 1 + i - (sequence ? 0 : state ? l->nsequence : l->nsequence + l->nstate);
+    if (name) {
+        mc_snprintf(text, MOST_NAME, "%s '%s'", kind, name);
+    } else {
+        mc_snprintf(text, MOST_NAME, "%s %d", kind, number);
+    }
+    return text;
+}
+
+/* "WHAT is TYPE, SAYS TYPE" */
+static mc_status type_error(const char *what, const struct mc_type *have, const char *says,
                             const struct mc_type *want)
 {
     struct mc_str a = { 0 }, b = { 0 };
     mc_type_text(&a, have);
     mc_type_text(&b, want);
-    mc_status s = mc_fail(have->dtype == want->dtype ? MC_ESHAPE : MC_ETYPE, "%s %d is %s, %s %s", what,
-                          i + 1, a.s ? a.s : "", where, b.s ? b.s : "");
+    mc_status s = mc_fail(have->dtype == want->dtype ? MC_ESHAPE : MC_ETYPE, "%s is %s%s %s", what,
+                          a.s ? a.s : "", says, b.s ? b.s : "");
     mc_str_free(&a);
     mc_str_free(&b);
     return s;
@@ -166,29 +249,56 @@ static mc_status stacked(const struct mc_type *of, int64_t steps, struct mc_type
     return MC_OK;
 }
 
+/* Sequence i has another length than there are steps, or than sequence k. */
+static mc_status length_error(const struct mc_infer *q, const struct mc_loop *l, int i, int k, int64_t steps)
+{
+    char name[MOST_NAME], other[MOST_NAME];
+    const long long have = q->in[1 + i].dims[0];
+    return k >= 0 ? mc_fail(MC_ESHAPE, "%s has %lld elements, but %s has %lld", called(name, l, i), have,
+                            called(other, l, k), (long long)q->in[1 + k].dims[0])
+                  : mc_fail(MC_ESHAPE, "%s has %lld elements, but there are %lld steps", called(name, l, i),
+                            have, (long long)steps);
+}
+
+/* Sequences have as many elements as there are steps. */
+static mc_status check_lengths(const struct mc_infer *q, const struct mc_loop *l, int64_t steps)
+{
+    int known = -1; /* a sequence of the right length, as far as that is known */
+    for (int i = 0; i < l->nsequence; i++) {
+        char name[MOST_NAME];
+        if (q->in[1 + i].rank == 0) {
+            return mc_fail(MC_ESHAPE, "%s is a scalar", called(name, l, i));
+        }
+        const int64_t n = q->in[1 + i].dims[0];
+        if (known < 0 && n >= 0 && (steps < 0 || n == steps)) {
+            known = i;
+        }
+    }
+    for (int i = 0; i < l->nsequence; i++) {
+        const int64_t n = q->in[1 + i].dims[0], want = known >= 0 ? q->in[1 + known].dims[0] : steps;
+        if (n >= 0 && want >= 0 && n != want) {
+            return length_error(q, l, i, known, steps);
+        }
+    }
+    return MC_OK;
+}
+
 /* The types of the inputs as the body sees them, checked against those that it was made for. */
 static mc_status type_inputs(const struct mc_infer *q, const struct mc_loop *l, int64_t steps,
                              struct mc_type *in)
 {
+    TRY(check_lengths(q, l, steps));
     for (int i = 0; i < l->body->nin; i++) {
         const struct mc_type *want = &l->body->in[i]->type, *have = &q->in[1 + i];
+        char name[MOST_NAME];
         in[i] = *have;
         if (i < l->nsequence) {
-            if (have->rank == 0) {
-                return mc_fail(MC_ESHAPE, "sequence %d is a scalar", i + 1);
-            }
             in[i].rank--;
             memcpy(in[i].dims, have->dims + 1, (size_t)in[i].rank * sizeof *in[i].dims);
-            if (steps >= 0 && have->dims[0] >= 0 && have->dims[0] != steps) {
-                return mc_fail(MC_ESHAPE, "sequence %d has %lld elements, but there are %lld steps", i + 1,
-                               (long long)have->dims[0], (long long)steps);
-            }
         }
         if (!types_meet(&in[i], want)) {
-            return i < l->nsequence ? type_error("an element of sequence", i, &in[i], "the body reads", want)
-                   : i < l->nsequence + l->nstate
-                       ? type_error("state", i - l->nsequence, &in[i], "the body reads", want)
-                       : type_error("constant", i - l->nsequence - l->nstate, &in[i], "the body reads", want);
+            return type_error(called(name, l, i), &in[i],
+                              i < l->nsequence ? " in a step, the body reads" : ", the body reads", want);
         }
     }
     return MC_OK;
@@ -233,7 +343,9 @@ static mc_status scan_infer(struct mc_infer *q)
             same = before->dims[k] != 1 || out[i].dims[k] == 1;
         }
         if (!same) {
-            return type_error("state", i, before, "before a step and after it", &out[i]);
+            char name[MOST_NAME];
+            return type_error(called(name, &l, l.nsequence + i), before, " before a step and after it",
+                              &out[i]);
         }
         q->out[q->nout++] = *before;
     }
@@ -248,7 +360,7 @@ static mc_status scan_infer(struct mc_infer *q)
     if (l.until) {
         const struct mc_type *stop = &out[b->nout - 1];
         if (stop->rank || stop->dtype != MC_BOOL) {
-            return type_error("the condition that ends the loop, result", b->nout - 1, stop, "not",
+            return type_error("the condition that ends the loop", stop, ", not",
                               &(struct mc_type){ .dtype = MC_BOOL });
         }
         q->out[q->nout++] = mc_type_make(MC_INT64, 0, NULL);
@@ -322,6 +434,16 @@ static mc_status one_step(const struct mc_loop *l, mc_array *const *in, mc_array
     return s;
 }
 
+static mc_status shape_error(const struct mc_loop *l, int i, int64_t t, const mc_array *before,
+                             const mc_array *after)
+{
+    const struct mc_type a = mc_type_make(before->dtype, before->rank, before->dims),
+                         b = mc_type_make(after->dtype, after->rank, after->dims);
+    char name[MOST_NAME], what[MOST_NAME + 40];
+    mc_snprintf(what, sizeof what, "scan: at step %lld %s", (long long)t, called(name, l, l->nsequence + i));
+    return type_error(what, &a, " before the step and after it", &b);
+}
+
 static mc_status scan_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
 {
     const struct mc_loop l = mc_loop_of(n->attr);
@@ -343,8 +465,7 @@ static mc_status scan_eval(const mc_node *n, mc_array *const *in, mc_array *cons
             const bool kept = l.kept >> i & 1;
             s = mc_dims_equal(made[i]->rank, made[i]->dims, state[i]->rank, state[i]->dims)
                     ? MC_OK
-                    : mc_fail(MC_ESHAPE, "scan: state %d changes its shape at step %lld", i + 1,
-                              (long long)t);
+                    : shape_error(&l, i, t, state[i], made[i]);
             s = s < 0 || !kept ? s : put(out[mc_loop_kept_result(&l, i)], t, made[i]);
             mc_array_unref(&state[i]);
             state[i] = mc_array_ref(made[i]);
@@ -390,6 +511,40 @@ static mc_status state_infer(struct mc_infer *q)
     return MC_OK;
 }
 
+/* An error if x has fewer elements along axis 0 than the taps of a sequence or state reach over. */
+static mc_status taps_infer(struct mc_infer *q)
+{
+    const struct mc_type *x = &q->in[0];
+    const int64_t least = mc_attr_int(&q->attr[0]);
+    const char *name = q->attr[1].text ? q->attr[1].text : "";
+    const bool state = mc_attr_int(&q->attr[2]) != 0;
+    q->out[0] = *x;
+    if (x->rank && (x->dims[0] < 0 || x->dims[0] >= least)) {
+        return MC_OK;
+    }
+    struct mc_str type = { 0 };
+    mc_type_text(&type, x);
+    mc_status s = mc_fail(MC_ESHAPE, "scan: %s%s%s%s is %s, but its taps need at least %lld %s",
+                          state ? "the block of initial values of state" : "sequence", *name ? " '" : "",
+                          name, *name ? "'" : "", type.s ? type.s : "", (long long)least,
+                          state ? "values" : "elements");
+    mc_str_free(&type);
+    return s;
+}
+
+static mc_status same_eval(const mc_node *n, mc_array *const *in, mc_array *const *out)
+{
+    (void)n;
+    return mc_array_assign(out[0], in[0]);
+}
+
+static mc_node *same_grad(mc_node *n, int wrt, mc_node *const *g)
+{
+    (void)n;
+    (void)wrt;
+    return g[0];
+}
+
 static mc_status no_value(const mc_node *n, mc_array *const *in, mc_array *const *out)
 {
     (void)in;
@@ -399,12 +554,14 @@ static mc_status no_value(const mc_node *n, mc_array *const *in, mc_array *const
 }
 
 const struct mc_op mc_ops_scan[] = {
-    { .name = "scan", .params = "steps, *inputs, body:body, sequences=0:int, states=0:int, kept=0:int, until=False:bool",
+    { .name = "scan", .params = "steps, *inputs, body:body, sequences=0:int, states=0:int, kept=0:int, until=False:bool, truncate=0:int",
       .flags = OP_NOFOLD | OP_HIDDEN, .form = FORM_LOOP, .nout = 1, .disconnected = 1, .infer = scan_infer, .size = scan_size,
       .eval = scan_eval, .grad = mc_loop_grad, .doc = "a loop; mc_scan makes it" },
     { .name = "scan_element", .params = "x", .flags = OP_IMPURE | OP_HIDDEN, .nout = 1, .infer = element_infer,
       .size = element_size, .eval = no_value, .disconnected = 1, .doc = "an element of x in the body of a loop" },
     { .name = "scan_state", .params = "initial", .flags = OP_IMPURE | OP_HIDDEN, .nout = 1, .infer = state_infer,
       .size = mc_same_size, .eval = no_value, .disconnected = 1, .doc = "a state before a step in the body of a loop" },
+    { .name = "scan_taps", .form = FORM_SPECIFY, .params = "x, least:int, name='':text, state=False:bool", .flags = OP_VIEW | OP_HIDDEN, .nout = 1,
+      .infer = taps_infer, .size = mc_same_size, .eval = same_eval, .grad = same_grad, .doc = "x, which has at least so many elements" },
 };
 const int mc_nops_scan = (int)NELEM(mc_ops_scan);

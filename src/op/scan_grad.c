@@ -35,13 +35,22 @@ static mc_node *call(mc_graph *g, const char *op, mc_node *a, mc_node *b)
     return good(a) && good(b) ? mc_call_op(g, op, 2, (mc_node *[]){ a, b }, NULL) : g->error;
 }
 
+/* The values of the steps that the gradient goes back through, of those of all steps from the end. */
+static mc_node *truncated(const struct backward *w, mc_node *x)
+{
+    const struct mc_attr k = { .kind = ATTR_INT, .n = 1, .ints = (int64_t *)&w->l.truncate };
+    return w->l.truncate && good(x)
+               ? mc_expr(w->g, "x[:k]", (struct mc_bind[]){ { "x", x, NULL }, { "k", NULL, &k } }, 2)
+               : x;
+}
+
 /* x from its end; with `until` without the steps that were not made. */
 static mc_node *reversed(const struct backward *w, mc_node *x)
 {
     struct mc_bind b[2] = { { "x", x, NULL },
                             { "n", w->l.until ? mc_item(w->n, w->n->nout - 1) : NULL, NULL } };
     b[0].node = w->l.until ? mc_expr(w->g, "x[:n]", b, 2) : x;
-    return mc_expr(w->g, "x[::-1]", b, 1);
+    return truncated(w, mc_expr(w->g, "x[::-1]", b, 1));
 }
 
 static bool add(struct backward *w, enum mc_loop_part part, mc_node *outer, mc_node *inner, mc_node *next)
@@ -296,7 +305,7 @@ static mc_node *before_steps(const struct backward *w, int i)
         b[1].node = mc_expr(w->g, "s[:n]",
                             (struct mc_bind[]){ b[1], { "n", mc_item(w->n, w->n->nout - 1), NULL } }, 2);
     }
-    return mc_expr(w->g, "concatenate(h[None], s, axis=0)[:-1][::-1]", b, 2);
+    return truncated(w, mc_expr(w->g, "concatenate(h[None], s, axis=0)[:-1][::-1]", b, 2));
 }
 
 /* The inputs of the body, for a body that runs from the last step to the first. */
@@ -413,6 +422,24 @@ static bool make_body(struct backward *w, int *at, int *collected, mc_node **col
     return true;
 }
 
+/* The gradient of input wrt from that of the loop that goes back through `back` of the `steps` steps. */
+static mc_node *whole_gradient(const struct backward *w, int wrt, mc_node *d, mc_node *steps, mc_node *back)
+{
+    struct mc_bind b[] = {
+        { "d", d, NULL }, { "x", w->n->in[1 + wrt], NULL }, { "n", steps, NULL }, { "m", back, NULL }
+    };
+    const bool whole = !w->l.truncate;
+    if (wrt >= w->l.nsequence + w->l.nstate || (wrt >= w->l.nsequence && whole)) {
+        return d;
+    }
+    if (wrt >= w->l.nsequence) { /* an initial value that the gradient does not reach */
+        return mc_expr(w->g, "where(n == m, d, zeros_like(d))", b, 4);
+    }
+    return !whole       ? mc_expr(w->g, "set_subtensor(zeros_like(x)[n-m:n], d[::-1])", b, 4)
+           : w->l.until ? mc_expr(w->g, "set_subtensor(zeros_like(x)[:n], d[::-1])", b, 3)
+                        : mc_expr(w->g, "d[::-1]", b, 1);
+}
+
 static mc_node *gradient(struct backward *w, int wrt)
 {
     int at[MC_MOST_LOOP_INPUTS] = { 0 }, collected[MC_MOST_LOOP_INPUTS] = { 0 }, ncollect = 0;
@@ -421,21 +448,20 @@ static mc_node *gradient(struct backward *w, int wrt)
         return mc_node_fail(w->g, mc_last_status() < 0 ? mc_last_status() : MC_EMEMORY,
                             "the gradient of a loop: %s", mc_last_error());
     }
-    mc_node *steps = w->l.until ? mc_item(w->n, w->n->nout - 1) : w->n->in[0];
-    struct mc_loop_spec s = { .from = w->b, .steps = steps, .item = w->item.at, .nitem = (int)w->item.n, .collect = collect,
+    mc_node *steps = w->l.until ? mc_item(w->n, w->n->nout - 1) : mc_cast_to(w->n->in[0], MC_INT64),
+            *back = steps;
+    if (w->l.truncate) {
+        back = mc_node_int(w->g, w->l.truncate);
+        back = good(back) ? call(w->g, "minimum", steps, back) : back;
+    }
+    struct mc_loop_spec s = { .from = w->b, .steps = back, .item = w->item.at, .nitem = (int)w->item.n, .collect = collect,
                               .ncollect = ncollect };
-    mc_node *loop = mc_loop_make(w->g, &s);
+    mc_node *loop = good(back) ? mc_loop_make(w->g, &s) : back;
     if (!good(loop)) {
         return loop;
     }
-    if (wrt >= w->l.nsequence) {
-        return mc_item(loop, s.item[at[wrt]].result);
-    }
-    struct mc_bind b[] = { { "d", mc_item(loop, s.collected + collected[wrt]), NULL },
-                           { "x", w->n->in[1 + wrt], NULL },
-                           { "n", steps, NULL } };
-    return w->l.until ? mc_expr(w->g, "set_subtensor(zeros_like(x)[:n], d[::-1])", b, 3)
-                      : mc_expr(w->g, "d[::-1]", b, 1);
+    mc_node *d = mc_item(loop, wrt >= w->l.nsequence ? s.item[at[wrt]].result : s.collected + collected[wrt]);
+    return whole_gradient(w, wrt, d, steps, back);
 }
 
 mc_node *mc_loop_grad(mc_node *n, int wrt, mc_node *const *g)

@@ -91,7 +91,7 @@ mc_node *mc_loop_make(mc_graph *g, struct mc_loop_spec *s)
         mc_free(item);
         return failed(g);
     }
-    const int64_t number[MC_LOOP_ATTRS] = { 0, nsequence, nstate, kept, s->until != NULL };
+    const int64_t number[MC_LOOP_ATTRS] = { 0, nsequence, nstate, kept, s->until != NULL, s->truncate };
     struct mc_attr attr[MC_LOOP_ATTRS] = { { .kind = ATTR_BODY, .text = body->text, .body = body } };
     for (int i = 1; i < MC_LOOP_ATTRS; i++) {
         attr[i] = (struct mc_attr){ .kind = i == LOOP_UNTIL ? ATTR_BOOL : ATTR_INT,
@@ -172,6 +172,12 @@ static mc_status check(mc_graph *g, const mc_scan_spec *spec)
     }
     if (!spec->nelement && !spec->steps) {
         mc_node_fail(g, MC_EARG, "scan: there is neither a sequence nor a number of steps");
+        return MC_EARG;
+    }
+    if (spec->truncate_gradient < 0 || spec->checkpoint < 0) {
+        const bool checkpoint = spec->checkpoint < 0;
+        mc_node_fail(g, MC_EARG, "scan: %s is %d", checkpoint ? "checkpoint" : "truncate_gradient",
+                     checkpoint ? spec->checkpoint : spec->truncate_gradient);
         return MC_EARG;
     }
     if (spec->nstate + spec->ncollect == 0) {
@@ -366,9 +372,11 @@ static mc_node *loop_of(mc_graph *g, const mc_scan_spec *spec, const bool *kept,
                                    .nitem = (int)s.item.n,
                                    .collect = spec->collect,
                                    .ncollect = spec->ncollect,
-                                   .until = spec->until };
+                                   .until = spec->until,
+                                   .truncate = spec->truncate_gradient };
     if (st == MC_OK) {
         loop = mc_loop_make(g, made);
+        loop = spec->checkpoint && !mc_is_error(loop) ? mc_loop_checkpointed(loop, spec->checkpoint) : loop;
     } else if (st == MC_EMEMORY) {
         loop = mc_node_no_memory(g);
     }
@@ -416,4 +424,77 @@ mc_node *mc_scan(mc_graph *g, const mc_scan_spec *spec)
     loop = mc_is_error(loop) ? loop : results(g, spec, loop, &made);
     mc_free(made.item);
     return loop;
+}
+
+/* ---- taps, maps and folds ---- */
+
+static const char *name_of(const mc_node *n)
+{
+    return n->name ? n->name : "";
+}
+
+mc_status mc_scan_taps(mc_node *sequence, int n, const int *tap, mc_node **element)
+{
+    int first = 0, last = 0;
+    if (mc_is_error(sequence) || n < 1 || !tap || !element) {
+        return mc_fail(MC_EARG, "scan: taps need a sequence, and room for at least one element");
+    }
+    for (int i = 0; i < n; i++) {
+        first = MC_MIN(first, tap[i]);
+        last = MC_MAX(last, tap[i]);
+    }
+    mc_node *x = mc_tap_checked(sequence, name_of(sequence), false, last - first);
+    for (int i = 0; i < n; i++) {
+        element[i] = mc_is_error(x) ? x : mc_scan_element(mc_tap_slice(x, tap[i], first, last));
+        TRY(node_status(element[i]));
+    }
+    return MC_OK;
+}
+
+mc_status mc_scan_states(mc_node *initial, int n, mc_node **state)
+{
+    if (mc_is_error(initial) || n < 1 || n > MC_MOST_STATES || !state) {
+        return mc_fail(MC_EARG, "scan: a block of initial values is for 1 to %d states", MC_MOST_STATES);
+    }
+    mc_node *x = mc_tap_checked(initial, name_of(initial), true, n);
+    for (int i = 0; i < n; i++) {
+        state[i] = mc_is_error(x) ? x : mc_scan_state(mc_tap_initial(x, n, i + 1));
+        TRY(node_status(state[i]));
+    }
+    return MC_OK;
+}
+
+mc_node *mc_scan_map(mc_graph *g, int nelement, mc_node *const *element, mc_node *value)
+{
+    return mc_item(
+        mc_scan(
+            g, &(mc_scan_spec){ .element = element, .nelement = nelement, .collect = &value, .ncollect = 1 }),
+        0);
+}
+
+static mc_node *fold(mc_graph *g, int nelement, mc_node *const *element, mc_node *state, mc_node *next,
+                     bool backwards)
+{
+    return mc_item(mc_scan(g, &(mc_scan_spec){ .element = element,
+                                               .nelement = nelement,
+                                               .state = &state,
+                                               .next = &next,
+                                               .nstate = 1,
+                                               .backwards = backwards }),
+                   1);
+}
+
+mc_node *mc_scan_foldl(mc_graph *g, int nelement, mc_node *const *element, mc_node *state, mc_node *next)
+{
+    return fold(g, nelement, element, state, next, false);
+}
+
+mc_node *mc_scan_foldr(mc_graph *g, int nelement, mc_node *const *element, mc_node *state, mc_node *next)
+{
+    return fold(g, nelement, element, state, next, true);
+}
+
+mc_node *mc_scan_reduce(mc_graph *g, int nelement, mc_node *const *element, mc_node *state, mc_node *next)
+{
+    return fold(g, nelement, element, state, next, false);
 }

@@ -35,6 +35,7 @@ static mc_status copy_bodies(struct pair *p)
         if (mc_is_error(p->in[i])) {
             return MC_EMEMORY;
         }
+        mc_node_call(p->in[i], mc_body_name(b, i));
     }
     for (int k = 0; k < 2; k++) {
         b = p->l[k].body;

@@ -421,6 +421,9 @@ struct mc_body {
  * be among the inputs.  The caller owns the reference; NULL: error. */
 const struct mc_body *mc_body_make(mc_graph *from, int nin, mc_node *const *in, int nout,
                                    mc_node *const *out);
+/* Takes the graph, which has no leaves but in[] and constants, and makes a body of it.  text: the body's. */
+const struct mc_body *mc_body_of(mc_graph *g, int nin, mc_node *const *in, int nout, mc_node *const *out,
+                                 const char *text);
 void mc_body_unref(const struct mc_body *b);
 /* Copies nodes of another graph: from[i] becomes to[i], what out[] needs is copied.  Replaces out[]. */
 mc_status mc_graph_copy(mc_graph *to, int n, mc_node *const *from, mc_node *const *into, int nout,

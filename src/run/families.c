@@ -50,6 +50,7 @@ const struct mc_op_family mc_op_families[] = {
     { "Pooling", mc_ops_pool_draw, .count = &mc_nops_pool_draw },
     { "Normalisation", mc_ops_norm, .count = &mc_nops_norm },
     { "Sorting", mc_ops_sort, .count = &mc_nops_sort },
+    { "Loops", mc_ops_scan, .count = &mc_nops_scan },
     { "Random", mc_ops_random, .count = &mc_nops_random },
     { "Effects", mc_ops_effect, .count = &mc_nops_effect },
 };

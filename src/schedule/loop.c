@@ -252,21 +252,37 @@ static mc_status plan_body(struct mc_function *f, struct mc_shape_plan *p, const
     return s;
 }
 
-/* States must keep their sizes. */
-static mc_status check_states(const struct mc_shape_plan *p, const struct mc_step *st, const struct loop *x)
+static mc_status state_changes(int i, const struct mc_type *before, const struct mc_type *after)
 {
-    for (int i = 0; i < x->l.nstate; i++) {
-        const struct mc_type *before = &p->slot[st->src[1 + x->l.nsequence + i]].type,
-                             *after = &x->plan->slot[x->body->code->program.output[i]].type;
-        if (!mc_type_equal(before, after)) {
-            struct mc_str a = { 0 }, b = { 0 };
-            mc_type_text(&a, before);
-            mc_type_text(&b, after);
-            mc_status s = mc_fail(MC_ESHAPE, "scan: state %d is %s before a step and %s after it", i + 1,
-                                  a.s ? a.s : "", b.s ? b.s : "");
-            mc_str_free(&a);
-            mc_str_free(&b);
-            return s;
+    struct mc_str a = { 0 }, b = { 0 };
+    mc_type_text(&a, before);
+    mc_type_text(&b, after);
+    mc_status s = mc_fail(MC_ESHAPE, "scan: state %d is %s before a step and %s after it", i + 1,
+                          a.s ? a.s : "", b.s ? b.s : "");
+    mc_str_free(&a);
+    mc_str_free(&b);
+    return s;
+}
+
+/* States must keep their sizes.  What the body computes has the types that the loop's results were given. */
+static mc_status check_results(const struct mc_shape_plan *p, const struct mc_step *st, const struct loop *x)
+{
+    const struct mc_loop *l = &x->l;
+    const struct mc_program *pr = &x->body->code->program;
+    for (int i = 0; i < pr->noutput; i++) {
+        const struct mc_type *made = &x->plan->slot[pr->output[i]].type;
+        if (i < l->nstate) {
+            const struct mc_type *before = &p->slot[st->src[1 + l->nsequence + i]].type;
+            TRY(mc_type_equal(before, made) ? MC_OK : state_changes(i, before, made));
+        } else if (i < l->nstate + l->ncollect) {
+            const struct mc_type *all = &p->slot[st->dst[mc_loop_collect_result(l, i - l->nstate)]].type;
+            if (all->dtype != made->dtype || all->rank != made->rank + 1 ||
+                !mc_dims_equal(made->rank, made->dims, made->rank, all->dims + 1)) {
+                return mc_fail(MC_EINTERNAL,
+                               "scan: result %d of the body has another type than that of the loop", i + 1);
+            }
+        } else if (made->rank || made->dtype != MC_BOOL) {
+            return mc_fail(MC_EINTERNAL, "scan: the condition that ends the loop is no bool");
         }
     }
     return MC_OK;
@@ -356,7 +372,7 @@ mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
         mc_array_unref(&steps);
     }
     s = s < 0 ? s : plan_body(f, p, st, x);
-    s = s < 0 ? s : check_states(p, st, x);
+    s = s < 0 ? s : check_results(p, st, x);
     s = s < 0 ? s : plan_ports(p, st, x);
     s = s < 0 ? s : find_moving(x);
     if (s < 0) {
@@ -368,4 +384,11 @@ mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     }
     p->step[step].exec = &x->exec;
     return MC_OK;
+}
+
+const struct mc_shape_plan *mc_loop_body_plan(const struct mc_function *f, const struct mc_shape_plan *p,
+                                              int step)
+{
+    const struct mc_exec *e = p->step[step].exec;
+    return e && f->loop && f->loop[step] ? ((const struct loop *)e)->plan : NULL;
 }

@@ -25,6 +25,9 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
 mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step);
 /* loop.c: the executor of a loop with a compiled body */
 mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
+/* The body's plan, which is a part of p; NULL: the step is no such loop, or is not planned. */
+const struct mc_shape_plan *mc_loop_body_plan(const struct mc_function *f, const struct mc_shape_plan *p,
+                                              int step);
 /* memory.c */
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p);
 /* places workspaces, after their sizes are known */

@@ -30,7 +30,7 @@ static const struct { const char *inputs, *outputs, *updates, *mode; } formulas[
     { "x, s", "smooth(x), sum(mixed(x, s), axis=0)", "W = smooth(W)", NULL },
     { "x, s", "scan(r in x, h from s: h = tanh(h + sum(smooth(r))); yield h, last h; until h > 2), "
               "grad(sum(scan(r in x, h from zeros([2], dtype='float32'): h = tanh(dot(r, W) + h))), x)", NULL, NULL },
-    { "x, s", "scan(steps=3, a from s: b = scan(steps=n, b from a: b = b * 0.5 + a; yield last b); a = a + b; yield a)",
+    { "s", "scan(steps=3, a from s: b = scan(steps=n, b from a: b = b * 0.5 + a; yield last b); a = a + b; yield a)",
       "n = n + 1", "FAST_COMPILE" },
 };
 static struct mc_str seed[SEEDS];

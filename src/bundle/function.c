@@ -5,7 +5,6 @@
 #include "exec/backend.h"
 #include "exec/heavy/heavy.h"
 #include "inspect/profile.h"
-#include "op/loop.h"
 #include "schedule/schedule.h"
 #include <stdlib.h>
 
@@ -55,10 +54,10 @@ static bool collect_plan(const struct mc_function *f, const struct mc_shape_plan
     bool good = true;
     for (int i = 0; i < (int)f->code->program.step.n && good; i++) {
         const struct mc_heavy *h = p->step[i].heavy;
-        const struct mc_shape_plan *body = mc_loop_body_plan(f, p, i);
+        struct mc_loop_planned loop;
         good = (!h || !h->plan || mc_plan_chosen(h->plan, a, list)) &&
                (!h || !h->pooled || mc_plan_chosen(h->pooled, a, list)) &&
-               (!body || collect_plan(f->loop[i], body, a, list));
+               (!mc_loop_planned(f, p, i, &loop) || collect_plan(loop.body, loop.plan, a, list));
     }
     return good;
 }

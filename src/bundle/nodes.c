@@ -460,8 +460,8 @@ static bool is_closed(const struct mc_bundle_nodes *nodes, int nin)
 }
 
 /* b NULL: reading.  The caller owns the reference that is returned; NULL: error, which w has. */
-static const struct mc_body *body_nodes(struct mc_wire *w, const struct listing *outer, const struct mc_body *b,
-                                        const char *text)
+static const struct mc_body *body_nodes(struct mc_wire *w, const struct listing *outer,
+                                        const struct mc_body *b, const char *text)
 {
     struct mc_bundle_nodes nodes = { 0 };
     struct listing l = { .g = b ? b->graph : mc_graph_make(outer->g->language),

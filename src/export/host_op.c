@@ -28,6 +28,7 @@ static const struct row {
     { "batched_dot",          mc_block_product },
     { "assert_",              mc_block_assert },
     { "print_",               NULL, "a file that stands alone prints nothing; compile the function without print_" },
+    { "scan",                 NULL, "a size in its body depends on what the loop computes" },
     { "nonzero",              NULL, "the size of its result depends on data; use where(mask, x, 0) in place of x[mask]" },
     { "mask_where",           NULL, "the size of its result depends on data; use where(mask, x, 0) in place of x[mask]" },
 };

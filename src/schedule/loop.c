@@ -3,7 +3,6 @@
  * own inputs and results, at the place of the step.
  *
  * Invariant: a step of the loop allocates nothing and plans nothing. */
-#include "op/loop.h"
 #include "schedule/schedule.h"
 
 struct moving {             /* a value of the body that lies elsewhere in each step */
@@ -86,15 +85,11 @@ static mc_status run_body(const struct loop *x)
     return MC_OK;
 }
 
-static int64_t rounded(int64_t n)
-{
-    return (n + 63) / 64 * 64;
-}
 
 /* Where state i is written by step t: in the result that keeps it, else in its buffers by turns. */
 static char *state_at(const struct loop *x, int i, int64_t t, char *all)
 {
-    return all ? all + t * x->bytes[i] : x->arena + x->buffer[i] + (t & 1) * rounded(x->bytes[i]);
+    return all ? all + t * x->bytes[i] : x->arena + x->buffer[i] + (t & 1) * mc_loop_rounded(x->bytes[i]);
 }
 
 static mc_status copy_state(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst)
@@ -236,7 +231,7 @@ static mc_array *argument(struct mc_function *f, const struct mc_shape_plan *p, 
 
 /* The body's plan at the sizes of this loop; the body does not keep it. */
 static mc_status plan_body(struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st,
-                           struct loop *x)
+                           struct loop *x, mc_shape_plan_one *work)
 {
     struct mc_function *b = x->body;
     mc_status s = MC_OK;
@@ -246,7 +241,7 @@ static mc_status plan_body(struct mc_function *f, struct mc_shape_plan *p, const
         b->arg[i] = x->arg[i] = argument(f, p, st, &x->l, i);
         s = b->arg[i] ? MC_OK : mc_last_status();
     }
-    x->plan = s == MC_OK ? mc_shape_plan_make(b, &p->options, mc_shape_plan_work) : NULL;
+    x->plan = s == MC_OK ? mc_shape_plan_make(b, &p->options, work) : NULL;
     s = s < 0 || x->plan ? s : mc_last_status();
     memset(b->arg, 0, (size_t)x->l.body->nin * sizeof *b->arg);
     return s;
@@ -332,14 +327,14 @@ static mc_status plan_ports(const struct mc_shape_plan *p, const struct mc_step 
     }
     for (int i = 0; i < l->nstate; i++) {
         x->bytes[i] = (int64_t)mc_slot_bytes(&slot[st->src[1 + l->nsequence + i]]);
-        x->buffer[i] = rounded(size);
-        size = x->buffer[i] + 2 * rounded(x->bytes[i]);
+        x->buffer[i] = mc_loop_rounded(size);
+        size = x->buffer[i] + 2 * mc_loop_rounded(x->bytes[i]);
     }
     for (int i = 0; i < l->ncollect; i++) {
         x->out[l->nstate + i].stride = (int64_t)mc_slot_bytes(
             &x->plan->slot[x->body->code->program.output[l->nstate + i]]);
     }
-    x->flag = rounded(size);
+    x->flag = mc_loop_rounded(size);
     struct mc_device *d = x->body->code->device;
     x->arena = d->ops->alloc(d, (size_t)(x->flag + 64), "loop");
     return x->arena ? MC_OK : mc_last_status();
@@ -355,7 +350,7 @@ static bool needs_host(const struct loop *x)
     return host;
 }
 
-mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step, mc_shape_plan_one *work)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     struct loop *x = mc_calloc(1, sizeof *x, "loop");
@@ -371,7 +366,7 @@ mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
         x->steps = mc_load_i64(steps->dtype, steps->data);
         mc_array_unref(&steps);
     }
-    s = s < 0 ? s : plan_body(f, p, st, x);
+    s = s < 0 ? s : plan_body(f, p, st, x, work);
     s = s < 0 ? s : check_results(p, st, x);
     s = s < 0 ? s : plan_ports(p, st, x);
     s = s < 0 ? s : find_moving(x);
@@ -386,9 +381,19 @@ mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     return MC_OK;
 }
 
-const struct mc_shape_plan *mc_loop_body_plan(const struct mc_function *f, const struct mc_shape_plan *p,
-                                              int step)
+bool mc_loop_planned(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                     struct mc_loop_planned *out)
 {
-    const struct mc_exec *e = p->step[step].exec;
-    return e && f->loop && f->loop[step] ? ((const struct loop *)e)->plan : NULL;
+    const struct loop *x = (const struct loop *)p->step[step].exec;
+    if (!x || !f->loop || !f->loop[step]) {
+        return false;
+    }
+    *out = (struct mc_loop_planned){ .l = x->l,
+                                     .body = x->body,
+                                     .plan = x->plan,
+                                     .steps = x->steps,
+                                     .bytes = x->bytes,
+                                     .buffer = x->buffer,
+                                     .memory = (size_t)x->flag };
+    return true;
 }

@@ -4,7 +4,7 @@
     bundle.py                        two models, a few random nets and programs
     bundle.py --night                all models, several hundred nets and programs
     bundle.py --case "net 17"        that one alone
-    bundle.py --seeds 0:50           random nets; with --programs A:B random programs as well
+    bundle.py --seeds 0:50           random nets; --programs A:B random programs, --loops A:B random loops as well
 
 Models, random nets (their training and prediction in one file) and random programs are those of export.py.  Both
 functions are called with the same arguments, at several sizes: results, variables, errors and steps must be the same.
@@ -149,6 +149,17 @@ def random_program(seed, path, isa):
     return [f"mode {mode} floatX={p.floatX}\n{p.text()}\n{w}" for w in wrong[:2]], {"programs": 1}
 
 
+def random_loop(seed, path, isa):
+    import random_loops
+    d, mode = random_loops.Loops(seed), MODES[seed % len(MODES)]
+    try:
+        f = d.compiled(mc.Graph(), **({"mode": mode} if mode else {}))
+        wrong = rounds([f], path, [(0, d.at(k)) for k in (0, 1, 0)], isa)
+    except mc.Error as e:
+        wrong = [str(e)]
+    return [f"mode {mode}\n{d.text}\n{d.outputs}\n{d.updates}\n{w}" for w in wrong[:2]], {"loops": 1}
+
+
 def one_case(case, options):
     """What is to be told of "net 17", for worker.py."""
     kind, _, name = case.partition(" ")
@@ -162,6 +173,8 @@ def one_case(case, options):
                 wrong, counts = random_net(number, path, isa)
             elif kind == "program":
                 wrong, counts = random_program(number, path, isa)
+            elif kind == "loop":
+                wrong, counts = random_loop(number, path, isa)
             else:
                 by, batch, _ = export.MODEL_ROWS[name]
                 text = export.narrow(export.model_text(name), by)
@@ -178,6 +191,7 @@ def main():
     a.add_argument("--night", action="store_true")
     a.add_argument("--seeds", help="A:B, random nets from A up to B alone")
     a.add_argument("--programs", help="A:B, random programs")
+    a.add_argument("--loops", help="A:B, random loops")
     a.add_argument("--case", action="append", default=[], help='"net 17", "program 3", "model lenet": that one alone')
     a.add_argument("--jobs", type=int, default=os.cpu_count())
     a.add_argument("--cache", help="folder of compiled kernels")
@@ -188,13 +202,14 @@ def main():
         return 0
     warnings.simplefilter("ignore")
     cases = list(args.case)
-    for kind, text in (("net", args.seeds), ("program", args.programs)):
+    for kind, text in (("net", args.seeds), ("program", args.programs), ("loop", args.loops)):
         if text:
             low, high = map(int, text.split(":"))
             cases += [f"{kind} {i}" for i in range(low, high)]
     if not cases:
         cases = [f"model {m}" for m in (export.MODEL_ROWS if args.night else export.DAY_MODELS)]
         cases += [f"net {i}" for i in range(300 if args.night else 8)] + [f"program {i}" for i in range(1500 if args.night else 20)]
+        cases += [f"loop {i}" for i in range(600 if args.night else 20)]
     from programs import worker
     start, found, counts, done = time.time(), [], {}, 0
 

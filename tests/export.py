@@ -4,7 +4,7 @@
     export.py                        models, a training run, a few random nets and programs
     export.py --night                all models, a few hundred nets and programs
     export.py --case "net 17"        that one alone
-    export.py --seeds 0:50           random nets; with --programs A:B random programs as well
+    export.py --seeds 0:50           random nets; --programs A:B random programs, --loops A:B random loops as well
     export.py --found                the seeds that found defects alone
     export.py --keep FOLDER          leaves the exported files there
 
@@ -702,6 +702,22 @@ def random_program(seed, folder, way):
     return [f"floatX={p.floatX}\n{p.text()}\n{w}" for w in wrong[:2]], {"programs": 1, **({"programs with other signs of zeros": 1} if signs else {})}
 
 
+# ---- random loops ----
+
+def random_loop(seed, folder, way):
+    import random_loops
+    d, g = random_loops.Loops(seed), mc.Graph()
+    try:
+        f = d.compiled(g)
+        e = Exported(folder, "loops", g, [(f, "one", d.sizes(0)), (f, "other", d.sizes(1))], way)
+        wrong = [w for k in (0, 1, 0, 1) for w in e.call(k, d.at(k))]
+    except (Wrong, mc.Error) as x:
+        if d.halts and "depend on data" in str(x):   # gradients of a loop that ends by itself
+            return [], {"loops refused": 1}
+        wrong = [str(x)]
+    return [f"{d.text}\n{d.outputs}\n{d.updates}\n{w}" for w in wrong[:2]], {"loops": 1}
+
+
 # ---- cases ----
 
 def one_case(case, options):
@@ -726,6 +742,8 @@ def one_case(case, options):
                     wrong, counts = random_net(number, folder, way)
                 elif kind == "program":
                     wrong, counts = random_program(number, folder, way)
+                elif kind == "loop":
+                    wrong, counts = random_loop(number, folder, way)
                 elif kind == "training":
                     wrong, counts = training(folder, way), {"training runs": 1}
                 else:
@@ -742,6 +760,7 @@ def main():
     a.add_argument("--night", action="store_true")
     a.add_argument("--seeds", help="A:B, random nets from A up to B alone")
     a.add_argument("--programs", help="A:B, random programs")
+    a.add_argument("--loops", help="A:B, random loops")
     a.add_argument("--case", action="append", default=[], help='"net 17", "program 3", "model lenet/2", "training": that one alone; /2: with that row of WAYS')
     a.add_argument("--jobs", type=int, default=os.cpu_count())
     a.add_argument("--found", action="store_true", help="the seeds that found defects")
@@ -754,7 +773,7 @@ def main():
         return 0
     warnings.simplefilter("ignore")
     cases = list(args.case) + (FOUND if args.found else [])
-    for kind, text in (("net", args.seeds), ("program", args.programs)):
+    for kind, text in (("net", args.seeds), ("program", args.programs), ("loop", args.loops)):
         if text:
             low, high = map(int, text.split(":"))
             cases += [f"{kind} {i}" for i in range(low, high)]
@@ -766,6 +785,7 @@ def main():
         cases += [f"model {m}/{i}" for m in ("lenet", "mlp") for i in shared[:1] if not args.night]
         cases += [f"training /{i}" for i in ([0, 1, 3] if args.night else [0]) + shared[:1]]
         cases += [f"net {i}" for i in range(300 if args.night else 26)] + [f"program {i}" for i in range(600 if args.night else 26)]
+        cases += [f"loop {i}" for i in range(600 if args.night else 26)]
         cases += [c for c in FOUND if c not in cases]
     from programs import worker
     start, found, counts, done = time.time(), [], {}, 0

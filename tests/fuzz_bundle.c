@@ -13,7 +13,7 @@
 
 #include <dlfcn.h>
 
-enum { SEEDS = 13 };
+enum { SEEDS = 15 };
 static const struct { const char *inputs, *outputs, *updates, *mode; } formulas[SEEDS] = {
     { "x", "x + 1", NULL, "FAST_COMPILE" },
     { "x, s", "y = tanh(x) * s, borrow(sum(x, axis=0))", "W = W * 0.5 + s", NULL },
@@ -28,6 +28,10 @@ static const struct { const char *inputs, *outputs, *updates, *mode; } formulas[
     { "x", "cast(x, 'float16') + 1, cast(x, 'int8') // 2, x == x, specify_shape(x, [-1, 3])", NULL, NULL },
     { "", "W, n, [1, 2, 3]", "n = n * 2", "NANGUARD" },
     { "x, s", "smooth(x), sum(mixed(x, s), axis=0)", "W = smooth(W)", NULL },
+    { "x, s", "scan(r in x, h from s: h = tanh(h + sum(smooth(r))); yield h, last h; until h > 2), "
+              "grad(sum(scan(r in x, h from zeros([2], dtype='float32'): h = tanh(dot(r, W) + h))), x)", NULL, NULL },
+    { "s", "scan(steps=3, a from s: b = scan(steps=n, b from a: b = b * 0.5 + a; yield last b); a = a + b; yield a)",
+      "n = n + 1", "FAST_COMPILE" },
 };
 static struct mc_str seed[SEEDS];
 static char folder[64], path[128];

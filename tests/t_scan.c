@@ -632,21 +632,3 @@ TEST(an_index_out_of_range_in_a_body)
     mc_function_free(f);
     mc_graph_free(g);
 }
-
-/* What cannot be written yet is refused, and nothing is written. */
-TEST(loops_are_not_written)
-{
-    mc_flag_set("device", "cpu");
-    mc_graph *g = mc_graph_new();
-    mc_formula(g, "input xs float32[?, 3]\ny = scan(x in xs, h from zeros([3], dtype='float32'): h = h + x)");
-    mc_function *f = mc_compile(g, &(mc_spec){ .name = "sums", .inputs = "xs", .outputs = "y" });
-    REQUIRE(f, "%s", mc_last_error());
-    CHECK(mc_function_save(f, in_folder("f.mcf")) < 0 && strstr(mc_last_error(), "it has a loop"), "%s",
-          mc_last_error());
-    const mc_export_function e = { f, "run", "xs[4, 3]" };
-    CHECK(mc_export_c(in_folder("f.c"), 1, &e) < 0 && strstr(mc_last_error(), "scan"), "%s", mc_last_error());
-    CHECK(access(in_folder("f.mcf"), F_OK) != 0 && access(in_folder("f.c"), F_OK) != 0, "a file is there");
-    mc_function_free(f);
-    mc_graph_free(g);
-    drop_folder();
-}

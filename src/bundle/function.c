@@ -5,7 +5,7 @@
 #include "exec/backend.h"
 #include "exec/heavy/heavy.h"
 #include "inspect/profile.h"
-#include "op/op.h"
+#include "schedule/schedule.h"
 #include <stdlib.h>
 
 static void inputs(struct mc_wire *w, struct mc_function *f, struct mc_input_info *list, int n)
@@ -47,17 +47,28 @@ static int by_key(const void *a, const void *b)
     return strcmp(((const struct mc_chosen_solver *)a)->key, ((const struct mc_chosen_solver *)b)->key);
 }
 
+/* The solvers of a plan, and of the plans of its loops' bodies. */
+static bool collect_plan(const struct mc_function *f, const struct mc_shape_plan *p, struct mc_arena *a,
+                         mc_chosen_list *list)
+{
+    bool good = true;
+    for (int i = 0; i < (int)f->code->program.step.n && good; i++) {
+        const struct mc_heavy *h = p->step[i].heavy;
+        struct mc_loop_planned loop;
+        good = (!h || !h->plan || mc_plan_chosen(h->plan, a, list)) &&
+               (!h || !h->pooled || mc_plan_chosen(h->pooled, a, list)) &&
+               (!mc_loop_planned(f, p, i, &loop) || collect_plan(loop.body, loop.plan, a, list));
+    }
+    return good;
+}
+
 /* The solvers that the shape plans of f were made of, and those that its file had, each problem once. */
 static bool collect_chosen(struct mc_function *f, struct mc_arena *a, mc_chosen_list *list)
 {
     bool good = true;
     pthread_mutex_lock(&f->lock); /* calls make and drop plans */
-    for (const struct mc_shape_plan *p = f->plans; p; p = p->next) {
-        for (size_t i = 0; i < f->code->program.step.n; i++) {
-            const struct mc_heavy *h = p->step[i].heavy;
-            good = good && (!h || !h->plan || mc_plan_chosen(h->plan, a, list));
-            good = good && (!h || !h->pooled || mc_plan_chosen(h->pooled, a, list));
-        }
+    for (const struct mc_shape_plan *p = f->plans; p && good; p = p->next) {
+        good = collect_plan(f, p, a, list);
     }
     pthread_mutex_unlock(&f->lock);
     for (size_t i = 0; f->code->chosen && i < f->code->chosen->n; i++) { /* sizes that were not called yet */
@@ -130,13 +141,16 @@ static void solvers(struct mc_wire *w, struct mc_function *f, struct mc_code_uni
     mc_arena_free(&arena);
 }
 
-/* ---- functions ---- */
+/* ---- what may be saved, and where it runs ---- */
 
 static bool lacks_kernels(const struct mc_code_unit *u)
 {
     bool lacks = u->uncompiled;
     for (size_t i = 0; i < u->program.step.n && u->mode != MODE_FAST_COMPILE; i++) {
         lacks |= u->program.step.at[i].kernel && !u->fn[i];
+    }
+    for (size_t i = 0; u->loop && i < u->program.step.n; i++) {
+        lacks |= u->loop[i] && lacks_kernels(u->loop[i]);
     }
     return lacks;
 }
@@ -175,26 +189,30 @@ static mc_status start_device(struct mc_wire *w, struct mc_code_unit *u, const c
     return mc_bundle_fits(images, u, w->what);
 }
 
-static mc_status start_code(struct mc_wire *w, struct mc_code_unit *u, const char *device,
-                            struct mc_images *images)
+static mc_status start_code(struct mc_wire *w, struct mc_code_unit *u)
 {
-    TRY(start_device(w, u, device, images));
     u->graph = u->program.graph = mc_graph_make(&mc_op_language);
     w->arena = &u->program.arena;
     mc_custom_install();
     return u->graph && u->device ? MC_OK : mc_last_status();
 }
 
-/* What the function has beside its code.  NULL: error, which w has. */
-static mc_function *finish(struct mc_wire *w, struct mc_code_unit *u, const char *name, int threads,
-                           struct mc_input_info *in, const struct mc_output_info *out)
+/* Texts and names of steps are made on first use. */
+static void start_words(struct mc_wire *w, struct mc_code_unit *u)
 {
     u->nstep = (int)u->program.step.n;
     u->words = mc_calloc(u->program.step.n + 1, sizeof *u->words, "bundle");
     u->source = u->source ? u->source : mc_strdup("");
+    w->status = u->words && u->source ? w->status : MC_EMEMORY;
+}
+
+/* What the function has beside its code.  NULL: error, which w has. */
+static mc_function *finish(struct mc_wire *w, struct mc_code_unit *u, const char *name, int threads,
+                           struct mc_input_info *in, const struct mc_output_info *out)
+{
     bool traced = false;
-    if (!u->words || !u->source || mc_trace_open(&traced) < 0) {
-        w->status = u->words && u->source ? mc_last_status() : MC_EMEMORY;
+    if (mc_trace_open(&traced) < 0) {
+        w->status = mc_last_status();
         return NULL;
     }
     mc_function *f = mc_function_new(u, name, threads, mc_flag_int(FLAG_profile) || traced);
@@ -219,6 +237,110 @@ static mc_function *finish(struct mc_wire *w, struct mc_code_unit *u, const char
     return f;
 }
 
+/* ---- bodies of loops ---- */
+
+static bool is_item(const mc_node *n, const mc_node *of, int i)
+{
+    return of->nout == 1 ? n == of : n->op == &mc_op_item && n->in[0] == of && n->item == i;
+}
+
+/* Does the program compute the body of the loop that the step is? */
+static bool fits(const struct mc_program *outer, const struct mc_step *st, const struct mc_program *inner)
+{
+    const mc_node *n = st->node[0];
+    const struct mc_body *b = n->attr[LOOP_BODY].body;
+    bool good = st->nsrc == n->nin && st->ndst == n->nout && inner->ninput == b->nin &&
+                inner->noutput == b->nout && !inner->nupdate && !inner->dynamic;
+    for (int i = 0; i < n->nin && good; i++) {
+        good = outer->value.at[st->src[i]].node == n->in[i];
+    }
+    for (int i = 0; i < n->nout && good; i++) {
+        good = is_item(outer->value.at[st->dst[i]].node, n, i);
+    }
+    for (int i = 0; i < b->nin && good; i++) {
+        good = mc_type_equal(&inner->input[i]->type, &b->in[i]->type) && (b->key[i] || !inner->key_input[i]);
+    }
+    for (size_t v = 0; v < inner->value.n && good; v++) {
+        good = inner->value.at[v].kind != VALUE_SHARED;
+    }
+    return good;
+}
+
+static bool is_loop(const struct mc_step *st)
+{
+    return st->kind == STEP_HOST && st->node[0]->op->form == FORM_LOOP;
+}
+
+static void code(struct mc_wire *w, const struct mc_function *f, struct mc_code_unit *u,
+                 const struct mc_bundle_shared *s, const char *isa);
+
+/* Reading: the body of step i of `outer`. */
+static void read_body(struct mc_wire *w, struct mc_code_unit *outer, int i, const struct mc_bundle_shared *s)
+{
+    struct mc_arena *before = w->arena;
+    struct mc_code_unit *u = outer->loop[i] = mc_calloc(1, sizeof *u, "bundle");
+    if (!u) {
+        w->status = MC_EMEMORY;
+        return;
+    }
+    u->refs = 1;
+    u->mode = outer->mode;
+    u->backend = outer->backend;
+    u->device = outer->device;
+    u->images = mc_images_ref(outer->images);
+    w->status = start_code(w, u);
+    if (mc_wire_good(w)) {
+        code(w, NULL, u, s, NULL);
+    }
+    if (mc_wire_good(w) && !fits(&outer->program, &outer->program.step.at[i], &u->program)) {
+        mc_wire_fail(w, "a loop has another body than its steps");
+    }
+    w->arena = before;
+}
+
+/* The code of the bodies of loops, but of those that the reference computes. */
+static void bodies(struct mc_wire *w, const struct mc_function *f, struct mc_code_unit *u,
+                   const struct mc_bundle_shared *s, const char *isa)
+{
+    const int n = (int)u->program.step.n;
+    for (int i = 0; i < n && mc_wire_good(w); i++) {
+        if (!is_loop(&u->program.step.at[i]) || !mc_wire_bool(w, f && f->loop && f->loop[i])) {
+            continue;
+        }
+        if (w->reading && !u->loop && !(u->loop = mc_calloc((size_t)n + 1, sizeof *u->loop, "bundle"))) {
+            w->status = MC_EMEMORY;
+        }
+        if (mc_wire_good(w) && mc_wire_enter(w)) {
+            if (f) {
+                code(w, f->loop[i], f->loop[i]->code, s, isa);
+            } else {
+                read_body(w, u, i, s);
+            }
+            mc_wire_leave(w);
+        }
+    }
+}
+
+/* Program, text, kernels, bodies.  f NULL: reading. */
+static void code(struct mc_wire *w, const struct mc_function *f, struct mc_code_unit *u,
+                 const struct mc_bundle_shared *s, const char *isa)
+{
+    mc_wire_program(w, &u->program, s, u->backend == &mc_backend_cpu);
+    const char *text = u->text;
+    mc_wire_text(w, &text);
+    if (w->reading && mc_wire_good(w)) {
+        u->text = mc_strdup(text ? text : "");
+        w->status = u->text ? w->status : MC_EMEMORY;
+        start_words(w, u);
+    }
+    if (mc_wire_good(w)) {
+        mc_wire_kernels(w, f, u, isa);
+        bodies(w, f, u, s, isa);
+    }
+}
+
+/* ---- functions ---- */
+
 static void function(struct mc_wire *w, mc_function **at, struct mc_code_unit *u,
                      const struct mc_bundle_shared *s, const char *isa)
 {
@@ -232,14 +354,7 @@ static void function(struct mc_wire *w, mc_function **at, struct mc_code_unit *u
     if (u->mode == MODE_DEBUG) {
         mc_wire_fail(w, "its mode is DEBUG");
     }
-    for (size_t i = 0; f && i < u->program.step.n; i++) {
-        if (u->program.step.at[i].node[0]->op->form == FORM_LOOP) {
-            mc_wire_fail(w, "it has a loop");
-        }
-    }
-    mc_wire_program(w, &u->program, s, u->backend == &mc_backend_cpu);
-    const char *text = u->text;
-    mc_wire_text(w, &text);
+    code(w, f, u, s, isa);
     const int ninput = u->program.ninput, noutput = u->program.noutput;
     struct mc_input_info *in = mc_calloc((size_t)ninput + 1, sizeof *in, "bundle");
     struct mc_output_info *out = mc_calloc((size_t)noutput + 1, sizeof *out, "bundle");
@@ -250,14 +365,11 @@ static void function(struct mc_wire *w, mc_function **at, struct mc_code_unit *u
     } else {
         inputs(w, f, in, ninput);
         outputs(w, f, out, names, noutput);
-        mc_wire_kernels(w, f, u, isa);
         solvers(w, f, u);
     }
     if (w->reading && mc_wire_good(w)) {
-        u->text = mc_strdup(text ? text : "");
         u->output_name = names;
-        w->status = u->text ? w->status : MC_EMEMORY;
-        *at = u->text ? finish(w, u, name, threads, in, out) : NULL;
+        *at = finish(w, u, name, threads, in, out);
         if (*at) {
             (*at)->skip_updates = skips;
         }
@@ -295,7 +407,8 @@ void mc_wire_function(struct mc_wire *w, mc_function **f, const struct mc_bundle
     w->status = u ? w->status : MC_EMEMORY;
     if (u) {
         u->refs = 1;
-        w->status = start_code(w, u, device, s->images);
+        w->status = start_device(w, u, device, s->images);
+        w->status = mc_wire_good(w) ? start_code(w, u) : w->status;
         if (mc_wire_good(w)) {
             function(w, f, u, s, NULL);
         }

@@ -5,7 +5,7 @@
  *
  * Invariant: each node of the file is a new node of the graph, so that numbers of nodes stand for nodes. */
 #include "bundle/bundle.h"
-#include "op/op.h"
+#include "op/loop.h"
 #include <stdlib.h>
 
 /* ---- variables ---- */
@@ -134,19 +134,32 @@ static void custom_op(struct mc_wire *w, mc_graph *g, const struct mc_op *op, bo
     }
 }
 
-/* Those that nodes apply, each once. */
-static void custom_ops(struct mc_wire *w, mc_graph *g, const struct mc_bundle_nodes *nodes, bool on_host)
+typedef VEC(const struct mc_op *) op_list;
+
+/* Those that nodes apply, the nodes of bodies too, each once. */
+static bool find_custom_ops(op_list *list, int64_t n, mc_node *const *node)
 {
-    VEC(const struct mc_op *) list = { 0 };
-    for (int64_t i = 0; !w->reading && i < nodes->n; i++) {
-        const struct mc_op *op = nodes->at[i]->op;
+    bool good = true;
+    for (int64_t i = 0; i < n && good; i++) {
+        const struct mc_op *op = node[i]->op;
         size_t k = 0;
-        while (k < list.n && list.at[k] != op) {
+        while (k < list->n && list->at[k] != op) {
             k++;
         }
-        if (op->custom && k == list.n && !VEC_PUSH(list, op)) {
-            w->status = MC_EMEMORY;
+        good = !op->custom || k < list->n || VEC_PUSH(*list, op);
+        if (op->form == FORM_LOOP && good) {
+            const struct mc_graph *body = node[i]->attr[LOOP_BODY].body->graph;
+            good = find_custom_ops(list, (int64_t)body->nodes.n, body->nodes.at);
         }
+    }
+    return good;
+}
+
+static void custom_ops(struct mc_wire *w, mc_graph *g, const struct mc_bundle_nodes *nodes, bool on_host)
+{
+    op_list list = { 0 };
+    if (!w->reading && !find_custom_ops(&list, nodes->n, nodes->at)) {
+        w->status = MC_EMEMORY;
     }
     const int n = mc_wire_int(w, (int)list.n, 0, INT32_MAX);
     for (int i = 0; i < n && mc_wire_good(w); i++) {
@@ -176,7 +189,18 @@ void mc_wire_node(struct mc_wire *w, const struct mc_bundle_nodes *nodes, mc_nod
     }
 }
 
-static void attribute(struct mc_wire *w, struct mc_attr *a, const struct mc_param *p)
+/* The nodes of one graph, in their order. */
+struct listing {
+    mc_graph *g;
+    const struct mc_bundle_shared *s;
+    bool is_body;               /* the graph is the body of a loop */
+    const char *file;           /* the source file of the node before; most nodes have the same one */
+    VEC(const struct mc_body *) body; /* those that were written or read, by number; reading: counted */
+};
+
+static void body(struct mc_wire *w, struct listing *l, struct mc_attr *a);
+
+static void attribute(struct mc_wire *w, struct listing *l, struct mc_attr *a, const struct mc_param *p)
 {
     MC_WIRE_FIELD(w, a->kind, p->kind);
     MC_WIRE_BOOL(w, a->none);
@@ -194,6 +218,20 @@ static void attribute(struct mc_wire *w, struct mc_attr *a, const struct mc_para
          (p->kind == ATTR_DTYPE && a->n == 1 && a->ints && (uint64_t)a->ints[0] >= MC_NDTYPE))) {
         mc_wire_fail(w, "an attribute has no value");
     }
+    if (p->kind == ATTR_BODY && mc_wire_good(w)) {
+        body(w, l, a);
+    }
+}
+
+/* What passes read of a loop without a test. */
+static bool loop_is_good(const struct mc_attr *a)
+{
+    bool good = !a[LOOP_BODY].none && a[LOOP_BODY].body;
+    for (int i = LOOP_BODY + 1; i < MC_LOOP_ATTRS; i++) {
+        const int64_t most = i == LOOP_KEPT ? (INT64_C(1) << MC_MOST_STATES) - 1 : MC_MOST_LOOP_INPUTS;
+        good = good && !a[i].none && a[i].ints[0] >= 0 && a[i].ints[0] <= most;
+    }
+    return good;
 }
 
 enum kind { NODE_INPUT, NODE_CONSTANT, NODE_SHARED, NODE_ITEM, NODE_OP, NODE_KINDS };
@@ -225,14 +263,14 @@ static mc_node *constant(struct mc_wire *w, mc_graph *g, mc_node *n)
     return value ? mc_node_const(g, value, weak) : NULL;
 }
 
-static mc_node *shared(struct mc_wire *w, mc_graph *g, const struct mc_bundle_shared *s, mc_node *n)
+static mc_node *shared(struct mc_wire *w, const struct listing *l, mc_node *n)
 {
     int at = 0;
-    while (n && s->at[at] != n->shared) {
+    while (n && l->s->at[at] != n->shared) {
         at++;
     }
-    at = mc_wire_int(w, at, 0, s->n - 1);
-    return w->reading && mc_wire_good(w) ? mc_shared_node(g, s->at[at]) : n;
+    at = mc_wire_int(w, at, 0, l->is_body ? -1 : l->s->n - 1);
+    return w->reading && mc_wire_good(w) ? mc_shared_node(l->g, l->s->at[at]) : n;
 }
 
 static mc_node *item(struct mc_wire *w, const struct mc_bundle_nodes *before, mc_node *n)
@@ -255,11 +293,11 @@ static bool takes(const struct mc_op *op, int nin)
            (op->sig->variadic || nin <= op->sig->ntensor);
 }
 
-static mc_node *of_op(struct mc_wire *w, mc_graph *g, const struct mc_bundle_nodes *before, mc_node *n)
+static mc_node *of_op(struct mc_wire *w, struct listing *l, const struct mc_bundle_nodes *before, mc_node *n)
 {
     const char *name = n ? n->op->name : NULL;
     mc_wire_text(w, &name);
-    const struct mc_op *op = n ? n->op : mc_wire_good(w) && name ? mc_wire_op(g, name) : NULL;
+    const struct mc_op *op = n ? n->op : mc_wire_good(w) && name ? mc_wire_op(l->g, name) : NULL;
     const int nin = mc_wire_int(w, n ? n->nin : 0, 0, INT32_MAX);
     if (mc_wire_good(w) && (!op || (w->reading && !takes(op, nin)))) {
         mc_wire_fail(w, "it has an op that there is not");
@@ -271,9 +309,12 @@ static mc_node *of_op(struct mc_wire *w, mc_graph *g, const struct mc_bundle_nod
     const int nattr = op ? op->sig->nattr : 0;
     struct mc_attr *attr = mc_wire_list(w, n ? (struct mc_attr *)n->attr : NULL, nattr, sizeof *attr);
     for (int i = 0; i < nattr && mc_wire_good(w); i++) {
-        attribute(w, &attr[i], &op->sig->param[op->sig->nparam - nattr + i]);
+        attribute(w, l, &attr[i], &op->sig->param[op->sig->nparam - nattr + i]);
     }
-    return w->reading && mc_wire_good(w) ? mc_node_make(g, op, nin, in, attr) : n;
+    if (w->reading && mc_wire_good(w) && op->form == FORM_LOOP && !loop_is_good(attr)) {
+        mc_wire_fail(w, "a loop has no meaning");
+    }
+    return w->reading && mc_wire_good(w) ? mc_node_make(l->g, op, nin, in, attr) : n;
 }
 
 static void label(struct mc_wire *w, mc_graph *g, mc_node *n)
@@ -295,33 +336,33 @@ static void label(struct mc_wire *w, mc_graph *g, mc_node *n)
     }
 }
 
-/* The user's line, for messages.  *file: the source file of the node before; most nodes have the same one. */
-static void place(struct mc_wire *w, mc_node *n, const char **file)
+/* The user's line, for messages. */
+static void place(struct mc_wire *w, struct listing *l, mc_node *n)
 {
-    const char *last = *file ? *file : "", *own = w->reading ? NULL : n->file;
+    const char *last = l->file ? l->file : "", *own = w->reading ? NULL : n->file;
     if (mc_wire_bool(w, strcmp(own ? own : "", last) != 0)) {
         mc_wire_text(w, &own);
-        *file = own;
+        l->file = own;
     }
     const int line = mc_wire_int(w, w->reading ? 0 : n->line, INT32_MIN, INT32_MAX);
     if (w->reading && mc_wire_good(w)) {
-        n->file = *file;
+        n->file = l->file;
         n->line = line;
     }
 }
 
-static void node(struct mc_wire *w, mc_graph *g, const struct mc_bundle_shared *s,
-                 const struct mc_bundle_nodes *before, const char **file, mc_node **at)
+static void node(struct mc_wire *w, struct listing *l, const struct mc_bundle_nodes *before, mc_node **at)
 {
+    mc_graph *g = l->g;
     const size_t had = g->nodes.n;
     mc_node *n = w->reading ? NULL : *at;
     const char *name = n ? n->name : NULL;
     switch (mc_wire_int(w, n ? (int)kind_of(n) : 0, 0, NODE_KINDS - 1)) {
     case NODE_INPUT: n = input(w, g, n); break;
     case NODE_CONSTANT: n = constant(w, g, n); break;
-    case NODE_SHARED: n = shared(w, g, s, n); break;
+    case NODE_SHARED: n = shared(w, l, n); break;
     case NODE_ITEM: n = item(w, before, n); break;
-    default: n = of_op(w, g, before, n); break;
+    default: n = of_op(w, l, before, n); break;
     }
     if (w->reading && mc_wire_good(w) && (mc_is_error(n) || n->id != had)) {
         w->status = g->status == MC_EMEMORY ? MC_EMEMORY : MC_OK;
@@ -330,7 +371,7 @@ static void node(struct mc_wire *w, mc_graph *g, const struct mc_bundle_shared *
     mc_wire_text(w, &name);
     if (mc_wire_good(w)) {
         label(w, g, n);
-        place(w, n, file);
+        place(w, l, n);
     }
     if (w->reading && mc_wire_good(w)) {
         n->name = n->name || !name ? n->name : mc_arena_str(&g->arena, name, strlen(name));
@@ -357,19 +398,126 @@ static void types(struct mc_wire *w, const struct mc_bundle_nodes *nodes)
     }
 }
 
+static void list_nodes(struct mc_wire *w, struct listing *l, struct mc_bundle_nodes *nodes)
+{
+    struct mc_bundle_nodes before = *nodes;
+    for (int64_t i = 0; i < nodes->n && mc_wire_good(w); i++) {
+        before.n = i;
+        node(w, l, &before, &nodes->at[i]);
+    }
+    types(w, nodes);
+    for (size_t i = 0; i < l->body.n && w->reading; i++) {
+        mc_body_unref(l->body.at[i]);
+    }
+    VEC_FREE(l->body);
+}
+
 void mc_wire_nodes(struct mc_wire *w, mc_graph *g, const struct mc_bundle_shared *s,
                    struct mc_bundle_nodes *nodes, bool on_host)
 {
+    struct listing l = { .g = g, .s = s };
     mc_wire_number(w, &nodes->n, 0, INT32_MAX);
     nodes->at = mc_wire_list(w, nodes->at, nodes->n, sizeof *nodes->at);
     if (mc_wire_good(w)) {
         custom_ops(w, g, nodes, on_host);
     }
-    struct mc_bundle_nodes before = *nodes;
-    const char *file = NULL;
-    for (int64_t i = 0; i < nodes->n && mc_wire_good(w); i++) {
-        before.n = i;
-        node(w, g, s, &before, &file, &nodes->at[i]);
+    list_nodes(w, &l, nodes);
+}
+
+/* ---- bodies of loops ---- */
+
+/* The inputs first, then the others in the order of ids. */
+static bool collect_body(const struct mc_body *b, struct mc_bundle_nodes *nodes)
+{
+    size_t count = 0;
+    mc_node **list = mc_graph_reach(b->nout, b->out, &count);
+    nodes->at = mc_alloc((count + (size_t)b->nin + 1) * sizeof *nodes->at, "bundle");
+    nodes->number = mc_alloc((b->graph->nodes.n + 1) * sizeof *nodes->number, "bundle");
+    const bool good = list && nodes->at && nodes->number;
+    nodes->n = 0;
+    for (int i = 0; i < b->nin && good; i++) {
+        nodes->number[b->in[i]->id] = nodes->n;
+        nodes->at[nodes->n++] = b->in[i];
     }
-    types(w, nodes);
+    for (size_t i = 0; i < count && good; i++) {
+        if (list[i]->op != &mc_op_input) {
+            nodes->number[list[i]->id] = nodes->n;
+            nodes->at[nodes->n++] = list[i];
+        }
+    }
+    mc_free(list);
+    return good;
+}
+
+/* Are the first nin nodes inputs, and no others? */
+static bool is_closed(const struct mc_bundle_nodes *nodes, int nin)
+{
+    bool good = nodes->n >= nin;
+    for (int64_t i = 0; i < nodes->n && good; i++) {
+        good = (nodes->at[i]->op == &mc_op_input) == (i < nin);
+    }
+    return good;
+}
+
+/* b NULL: reading.  The caller owns the reference that is returned; NULL: error, which w has. */
+static const struct mc_body *body_nodes(struct mc_wire *w, const struct listing *outer,
+                                        const struct mc_body *b, const char *text)
+{
+    struct mc_bundle_nodes nodes = { 0 };
+    struct listing l = { .g = b ? b->graph : mc_graph_make(outer->g->language),
+                         .s = outer->s,
+                         .is_body = true };
+    if (b ? !collect_body(b, &nodes) : !l.g || l.g->language->share(l.g, outer->g) < 0) {
+        w->status = MC_EMEMORY;
+    }
+    const int nin = mc_wire_int(w, b ? b->nin : 0, 0, MC_MOST_LOOP_INPUTS),
+              nout = mc_wire_int(w, b ? b->nout : 0, 0, MC_MOST_RESULTS);
+    mc_wire_number(w, &nodes.n, 0, INT32_MAX);
+    nodes.at = mc_wire_list(w, nodes.at, nodes.n, sizeof *nodes.at);
+    if (mc_wire_good(w)) {
+        list_nodes(w, &l, &nodes);
+    }
+    mc_node *out[MC_MOST_RESULTS];
+    for (int i = 0; i < nout && mc_wire_good(w); i++) {
+        out[i] = b ? b->out[i] : NULL;
+        mc_wire_node(w, &nodes, &out[i]);
+    }
+    if (b) {
+        mc_free(nodes.at);
+        mc_free(nodes.number);
+        return b;
+    }
+    if (mc_wire_good(w) && !is_closed(&nodes, nin)) {
+        mc_wire_fail(w, "a loop has a value of elsewhere");
+    }
+    if (!mc_wire_good(w)) {
+        mc_graph_free(l.g);
+        return NULL;
+    }
+    b = mc_body_of(l.g, nin, nodes.at, nout, out, text);
+    w->status = b ? w->status : MC_EMEMORY;
+    return b;
+}
+
+/* A body that was there before is its number. */
+static void body(struct mc_wire *w, struct listing *l, struct mc_attr *a)
+{
+    size_t at = 0;
+    while (at < l->body.n && (w->reading || l->body.at[at] != a->body)) {
+        at++;
+    }
+    at = (size_t)mc_wire_int(w, (int)at, 0, (int64_t)l->body.n);
+    if (at == l->body.n && mc_wire_enter(w)) {
+        const struct mc_body *b = body_nodes(w, l, w->reading ? NULL : a->body, a->text);
+        mc_wire_leave(w);
+        if (b && !VEC_PUSH(l->body, b)) {
+            w->status = MC_EMEMORY;
+            if (w->reading) {
+                mc_body_unref(b);
+            }
+        }
+    }
+    if (w->reading) {
+        a->body = mc_wire_good(w) ? l->body.at[at] : NULL;
+    }
 }

@@ -73,6 +73,23 @@ void mc_wire_fail(struct mc_wire *w, const char *why)
     }
 }
 
+bool mc_wire_enter(struct mc_wire *w)
+{
+    if (w->loops == MC_BUNDLE_LOOPS && !w->reading && mc_wire_good(w)) {
+        w->status = mc_fail(MC_EUNSUPPORTED, "%s: at most %d loops can be inside of each other", w->what,
+                            MC_BUNDLE_LOOPS);
+    } else if (w->loops == MC_BUNDLE_LOOPS) {
+        mc_wire_fail(w, "too many loops are inside of each other");
+    }
+    w->loops += mc_wire_good(w);
+    return mc_wire_good(w);
+}
+
+void mc_wire_leave(struct mc_wire *w)
+{
+    w->loops--;
+}
+
 /* ---- bytes ---- */
 
 void mc_wire_bytes(struct mc_wire *w, void *p, size_t n)

@@ -66,6 +66,16 @@ void mc_export_elements(struct mc_str *out, const mc_array *a)
 
 /* ---- addresses ---- */
 
+const char *mc_export_in(struct mc_export_one *x)
+{
+    return x->loops ? mc_export_format(x, "in%d", x->loops) : "in";
+}
+
+const char *mc_export_out(struct mc_export_one *x)
+{
+    return x->loops ? mc_export_format(x, "out%d", x->loops) : "out";
+}
+
 /* The constant's array in the file's data: "constant3", with the bytes before its first element. */
 static const char *constant(struct mc_export_one *x, int value)
 {
@@ -103,10 +113,12 @@ const char *mc_export_address(struct mc_export_one *x, int value)
     const struct mc_slot *at = &x->p->slot[value];
     const char *base = "NULL";
     switch (at->base) {
-    case BASE_ARENA: base = "arena"; break;
-    case BASE_INPUT: base = mc_export_format(x, "(char *)in[%d]", at->index); break;
+    case BASE_ARENA:
+        return mc_export_format(x, at->offset || x->arena_at ? "arena + %" PRId64 : "arena",
+                                at->offset + (int64_t)x->arena_at);
+    case BASE_INPUT: base = mc_export_format(x, "(char *)%s[%d]", mc_export_in(x), at->index); break;
     case BASE_SHARED: base = mc_export_format(x, "(char *)model->%s", mc_export_member(x, at->index)); break;
-    case BASE_OUTPUT: base = mc_export_format(x, "(char *)out[%d]", at->index); break;
+    case BASE_OUTPUT: base = mc_export_format(x, "(char *)%s[%d]", mc_export_out(x), at->index); break;
     case BASE_FIXED: base = constant(x, value); break;
     case BASE_NONE:
     case BASE_TYPE: break;
@@ -122,7 +134,7 @@ const char *mc_export_pointer(struct mc_export_one *x, int value)
 
 const char *mc_export_scratch(struct mc_export_one *x, int step, size_t offset)
 {
-    return mc_export_format(x, "arena + %zu", x->p->step[step].workspace_at + offset);
+    return mc_export_format(x, "arena + %zu", x->arena_at + x->p->step[step].workspace_at + offset);
 }
 
 void mc_export_dense(struct mc_str *out, const struct mc_slot *slot, const char *from, const char *to)

@@ -94,73 +94,6 @@ static mc_status make_inputs(struct mc_function *f, const char *shapes)
 
 /* ---- steps ---- */
 
-static mc_status plan_step(struct mc_function *f, struct mc_shape_plan *p, int step)
-{
-    const struct mc_step *st = &f->code->program.step.at[step];
-    if (st->kind != STEP_KERNEL) {
-        return MC_OK;
-    }
-    TRY(mc_launch_plan(f, p, step, &p->step[step].exec));
-    return p->step[step].exec
-               ? MC_OK
-               : mc_step_error(
-                     f, step,
-                     mc_fail(MC_EUNSUPPORTED, "a reduction over so many separate axes is not exported"));
-}
-
-static struct mc_export_value value_of(struct mc_export_one *x, int v)
-{
-    const struct mc_slot *at = &x->p->slot[v];
-    return (struct mc_export_value){ at->type, at->strides, mc_export_address(x, v),
-                                     at->base == BASE_FIXED ? at->fixed : NULL };
-}
-
-/* An op that has no kernel, or a view with memory of its own. */
-static mc_status host_op(struct mc_export_one *x, int step)
-{
-    enum { MOST_VALUES = 64 };
-    const struct mc_step *st = &x->f->code->program.step.at[step];
-    const mc_node *n = st->node[0];
-    struct mc_export_value in[MOST_VALUES], out[MOST_VALUES];
-    if (n->nin > MOST_VALUES || st->ndst > MOST_VALUES) {
-        return mc_fail(MC_EUNSUPPORTED, "%s of %d inputs is not exported", n->op->name, n->nin);
-    }
-    for (int i = 0; i < n->nin; i++) {
-        in[i] = value_of(x, x->f->code->program.value_of[n->in[i]->id]);
-    }
-    for (int i = 0; i < st->ndst; i++) {
-        out[i] = value_of(x, st->dst[i]);
-    }
-    const bool copied = st->kind == STEP_VIEW &&
-                        mc_dims_equal(in[0].type.rank, in[0].type.dims, out[0].type.rank, out[0].type.dims);
-    return copied ? mc_export_copy(&x->to->code, &in[0], &out[0])
-                  : mc_export_host_op(&x->to->code, n, in, out);
-}
-
-static mc_status view(struct mc_export_one *x, int step)
-{
-    const struct mc_step *st = &x->f->code->program.step.at[step];
-    return x->p->slot[st->dst[0]].own ? host_op(x, step) : MC_OK;
-}
-
-/* Nothing: the step has no code. */
-static mc_status one_step(struct mc_export_one *x, int step, bool *nothing)
-{
-    const struct mc_step *st = &x->f->code->program.step.at[step];
-    const size_t before = x->to->code.n;
-    mc_status s = MC_OK;
-    switch (st->kind) {
-    case STEP_PLAN_TIME:
-    case STEP_TYPE: break;
-    case STEP_VIEW: s = view(x, step); break;
-    case STEP_KERNEL: s = mc_export_kernel(x, step, (struct mc_launch *)x->p->step[step].exec); break;
-    case STEP_HEAVY: s = mc_export_heavy(x, step); break;
-    case STEP_HOST: s = host_op(x, step); break;
-    }
-    *nothing = x->to->code.n == before;
-    return s;
-}
-
 static mc_status print_steps(struct mc_export_one *x, struct mc_str *calls)
 {
     struct mc_str *out = &x->to->code;
@@ -180,10 +113,7 @@ static mc_status print_steps(struct mc_export_one *x, struct mc_str *calls)
                     "*const *out)\n{\n"
                     "(void)model, (void)arena, (void)in, (void)out;\nNEXT_STEP;\n",
                     name, x->to->name);
-        mc_status s = one_step(x, i, &nothing);
-        if (s == MC_OK && x->to->freestanding && !nothing) {
-            s = mc_export_check_freestanding(x, i, out->s + start);
-        }
+        mc_status s = mc_export_step(x, i, &nothing);
         if (s < 0) {
             return mc_step_error(x->f, i, s);
         }
@@ -378,7 +308,7 @@ static mc_status export_locked(struct mc_export_file *to, const mc_export_functi
     o.portable = true;
     o.mode = o.solver_mode = to->measure ? PLAN_MEASURE : PLAN_ESTIMATE;
     TRY(make_inputs(f, e->shapes));
-    x.p = mc_shape_plan_make(f, &o, plan_step);
+    x.p = mc_shape_plan_make(f, &o, mc_export_plan_step);
     x.constant = mc_calloc(f->code->program.value.n + 1, sizeof *x.constant, "export");
     mc_status s = !x.p ? mc_last_status() : x.constant ? print_function(&x, header) : MC_EMEMORY;
     to->memory = MC_MAX(to->memory, x.memory);

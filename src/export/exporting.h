@@ -43,6 +43,9 @@ struct mc_export_one {
     int *constant;         /* by value: the number of the array that holds it; 0: none yet */
     bool bounded;          /* some kernel calls a function with a bound: sin, cos, tan */
     size_t memory;         /* bytes of the arena, copies of updates included */
+    /* The body of a loop: how many loops contain it, and where its memory begins in the arena. */
+    int loops;
+    size_t arena_at;
 };
 
 /* names.c */
@@ -61,6 +64,9 @@ const char *mc_export_member(const struct mc_export_one *x, int i);
 mc_status mc_export_name_parameters(struct mc_export_one *x); /* sets x->parameter */
 /* address.c: C expressions; "" and to->code.bad if there is no memory */
 const char *mc_export_format(struct mc_export_one *x, const char *fmt, ...) MC_PRINTF(2, 3);
+/* the names of the arrays of pointers to inputs and results */
+const char *mc_export_in(struct mc_export_one *x);
+const char *mc_export_out(struct mc_export_one *x);
 /* of type char *: the first element of a value */
 const char *mc_export_address(struct mc_export_one *x, int value);
 /* the same as a pointer to the value's dtype */
@@ -70,6 +76,11 @@ const char *mc_export_scratch(struct mc_export_one *x, int step, size_t offset);
 void mc_export_elements(struct mc_str *out, const mc_array *a);
 /* prints a copy of the slot's elements at `from` to contiguous memory at `to`, both char * */
 void mc_export_dense(struct mc_str *out, const struct mc_slot *slot, const char *from, const char *to);
+/* steps.c */
+mc_status mc_export_plan_step(struct mc_function *f, struct mc_shape_plan *p, int step);
+mc_status mc_export_step(struct mc_export_one *x, int step, bool *nothing); /* nothing: it has no code */
+/* loop.c: a loop whose body is a function of its own */
+mc_status mc_export_loop(struct mc_export_one *x, int step);
 /* kernel.c */
 mc_status mc_export_kernels(struct mc_export_one *x); /* collects those of the function in to->kernel */
 mc_status mc_export_kernel(struct mc_export_one *x, int step, const struct mc_launch *l);

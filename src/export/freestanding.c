@@ -89,6 +89,7 @@ mc_status mc_export_check_freestanding(const struct mc_export_one *x, int step, 
 /* __builtin_ functions that are instructions where there are any, else calls of the C library. */
 static const char functions[] =
     "/* Freestanding: of the C library, memcpy and memset alone. */\n"
+    "#ifdef __GNUC__\n#pragma GCC diagnostic ignored \"-Wunused-function\"\n#endif\n"
     "#ifdef __cplusplus\nextern \"C\" {\n#endif\n"
     "void *memcpy(void *to, const void *from, size_t n);\n"
     "void *memset(void *to, int byte, size_t n);\n"

@@ -187,3 +187,23 @@ const struct mc_body *mc_body_make(mc_graph *from, int nin, mc_node *const *in, 
     }
     return b ? finish(b) : NULL;
 }
+
+const struct mc_body *mc_body_of(mc_graph *g, int nin, mc_node *const *in, int nout, mc_node *const *out,
+                                 const char *text)
+{
+    struct mc_body *b = mc_calloc(1, sizeof *b, "body");
+    if (!b) {
+        mc_graph_free(g);
+        return NULL;
+    }
+    *b = (struct mc_body){ .refs = 1, .graph = g, .nin = nin, .nout = nout };
+    b->in = mc_arena_copy(&g->arena, in, (size_t)nin * sizeof *in);
+    b->out = mc_arena_copy(&g->arena, out, (size_t)nout * sizeof *out);
+    b->text = mc_arena_str(&g->arena, text, strlen(text));
+    b->key = mc_arena_alloc(&g->arena, (size_t)(nin + 1) * sizeof *b->key);
+    if ((nin && !b->in) || (nout && !b->out) || !b->text || !b->key || find_keys(b) < 0) {
+        mc_body_unref(b);
+        return NULL;
+    }
+    return b;
+}

@@ -426,6 +426,9 @@ struct mc_body {
  * be among the inputs.  The caller owns the reference; NULL: error. */
 const struct mc_body *mc_body_make(mc_graph *from, int nin, mc_node *const *in, int nout,
                                    mc_node *const *out);
+/* Takes the graph, which has no leaves but in[] and constants, and makes a body of it.  text: the body's. */
+const struct mc_body *mc_body_of(mc_graph *g, int nin, mc_node *const *in, int nout, mc_node *const *out,
+                                 const char *text);
 void mc_body_unref(const struct mc_body *b);
 /* the name of input i, which is that of the node that it stands for; NULL: that had none */
 const char *mc_body_name(const struct mc_body *b, int i);

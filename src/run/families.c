@@ -51,6 +51,7 @@ const struct mc_op_family mc_op_families[] = {
     { "Normalisation", mc_ops_norm, .count = &mc_nops_norm },
     { "Sequences", mc_ops_ctc, .count = &mc_nops_ctc },
     { "Sorting", mc_ops_sort, .count = &mc_nops_sort },
+    { "Loops", mc_ops_scan, .count = &mc_nops_scan },
     { "Random", mc_ops_random, .count = &mc_nops_random },
     { "Effects", mc_ops_effect, .count = &mc_nops_effect },
 };

@@ -4,7 +4,6 @@
  *
  * Invariant: a step of the loop allocates nothing and plans nothing. */
 #include "exec/heavy/heavy.h"
-#include "op/loop.h"
 #include "schedule/schedule.h"
 
 struct moving {             /* a value of the body that lies elsewhere in each step */
@@ -117,15 +116,11 @@ static mc_status prepare(const struct loop *x)
     return s;
 }
 
-static int64_t rounded(int64_t n)
-{
-    return (n + 63) / 64 * 64;
-}
 
 /* Where state i is written by step t: in the result that keeps it, else in its buffers by turns. */
 static char *state_at(const struct loop *x, int i, int64_t t, char *all)
 {
-    return all ? all + t * x->bytes[i] : x->arena + x->buffer[i] + (t & 1) * rounded(x->bytes[i]);
+    return all ? all + t * x->bytes[i] : x->arena + x->buffer[i] + (t & 1) * mc_loop_rounded(x->bytes[i]);
 }
 
 static mc_status copy_state(struct mc_function *f, const struct mc_slot *from, const char *src, char *dst)
@@ -280,7 +275,7 @@ static mc_array *argument(struct mc_function *f, const struct mc_shape_plan *p, 
 
 /* The body's plan at the sizes of this loop; the body does not keep it. */
 static mc_status plan_body(struct mc_function *f, struct mc_shape_plan *p, const struct mc_step *st,
-                           struct loop *x)
+                           struct loop *x, mc_shape_plan_one *work)
 {
     struct mc_function *b = x->body;
     mc_status s = MC_OK;
@@ -290,27 +285,43 @@ static mc_status plan_body(struct mc_function *f, struct mc_shape_plan *p, const
         b->arg[i] = x->arg[i] = argument(f, p, st, &x->l, i);
         s = b->arg[i] ? MC_OK : mc_last_status();
     }
-    x->plan = s == MC_OK ? mc_shape_plan_make(b, &p->options, mc_shape_plan_work) : NULL;
+    x->plan = s == MC_OK ? mc_shape_plan_make(b, &p->options, work) : NULL;
     s = s < 0 || x->plan ? s : mc_last_status();
     memset(b->arg, 0, (size_t)x->l.body->nin * sizeof *b->arg);
     return s;
 }
 
-/* States must keep their sizes. */
-static mc_status check_states(const struct mc_shape_plan *p, const struct mc_step *st, const struct loop *x)
+static mc_status state_changes(int i, const struct mc_type *before, const struct mc_type *after)
 {
-    for (int i = 0; i < x->l.nstate; i++) {
-        const struct mc_type *before = &p->slot[st->src[1 + x->l.nsequence + i]].type,
-                             *after = &x->plan->slot[x->body->code->program.output[i]].type;
-        if (!mc_type_equal(before, after)) {
-            struct mc_str a = { 0 }, b = { 0 };
-            mc_type_text(&a, before);
-            mc_type_text(&b, after);
-            mc_status s = mc_fail(MC_ESHAPE, "scan: state %d is %s before a step and %s after it", i + 1,
-                                  a.s ? a.s : "", b.s ? b.s : "");
-            mc_str_free(&a);
-            mc_str_free(&b);
-            return s;
+    struct mc_str a = { 0 }, b = { 0 };
+    mc_type_text(&a, before);
+    mc_type_text(&b, after);
+    mc_status s = mc_fail(MC_ESHAPE, "scan: state %d is %s before a step and %s after it", i + 1,
+                          a.s ? a.s : "", b.s ? b.s : "");
+    mc_str_free(&a);
+    mc_str_free(&b);
+    return s;
+}
+
+/* States must keep their sizes.  What the body computes has the types that the loop's results were given. */
+static mc_status check_results(const struct mc_shape_plan *p, const struct mc_step *st, const struct loop *x)
+{
+    const struct mc_loop *l = &x->l;
+    const struct mc_program *pr = &x->body->code->program;
+    for (int i = 0; i < pr->noutput; i++) {
+        const struct mc_type *made = &x->plan->slot[pr->output[i]].type;
+        if (i < l->nstate) {
+            const struct mc_type *before = &p->slot[st->src[1 + l->nsequence + i]].type;
+            TRY(mc_type_equal(before, made) ? MC_OK : state_changes(i, before, made));
+        } else if (i < l->nstate + l->ncollect) {
+            const struct mc_type *all = &p->slot[st->dst[mc_loop_collect_result(l, i - l->nstate)]].type;
+            if (all->dtype != made->dtype || all->rank != made->rank + 1 ||
+                !mc_dims_equal(made->rank, made->dims, made->rank, all->dims + 1)) {
+                return mc_fail(MC_EINTERNAL,
+                               "scan: result %d of the body has another type than that of the loop", i + 1);
+            }
+        } else if (made->rank || made->dtype != MC_BOOL) {
+            return mc_fail(MC_EINTERNAL, "scan: the condition that ends the loop is no bool");
         }
     }
     return MC_OK;
@@ -360,14 +371,14 @@ static mc_status plan_ports(const struct mc_shape_plan *p, const struct mc_step 
     }
     for (int i = 0; i < l->nstate; i++) {
         x->bytes[i] = (int64_t)mc_slot_bytes(&slot[st->src[1 + l->nsequence + i]]);
-        x->buffer[i] = rounded(size);
-        size = x->buffer[i] + 2 * rounded(x->bytes[i]);
+        x->buffer[i] = mc_loop_rounded(size);
+        size = x->buffer[i] + 2 * mc_loop_rounded(x->bytes[i]);
     }
     for (int i = 0; i < l->ncollect; i++) {
         x->out[l->nstate + i].stride = (int64_t)mc_slot_bytes(
             &x->plan->slot[x->body->code->program.output[l->nstate + i]]);
     }
-    x->flag = rounded(size);
+    x->flag = mc_loop_rounded(size);
     struct mc_device *d = x->body->code->device;
     x->arena = d->ops->alloc(d, (size_t)(x->flag + 64), "loop");
     return x->arena ? MC_OK : mc_last_status();
@@ -393,7 +404,7 @@ static bool needs_host(const struct loop *x)
     return host;
 }
 
-mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
+mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step, mc_shape_plan_one *work)
 {
     const struct mc_step *st = &f->code->program.step.at[step];
     struct loop *x = mc_calloc(1, sizeof *x, "loop");
@@ -409,8 +420,8 @@ mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
         x->steps = mc_load_i64(steps->dtype, steps->data);
         mc_array_unref(&steps);
     }
-    s = s < 0 ? s : plan_body(f, p, st, x);
-    s = s < 0 ? s : check_states(p, st, x);
+    s = s < 0 ? s : plan_body(f, p, st, x, work);
+    s = s < 0 ? s : check_results(p, st, x);
     s = s < 0 ? s : plan_ports(p, st, x);
     s = s < 0 ? s : find_moving(x);
     if (s < 0) {
@@ -423,4 +434,21 @@ mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step)
     p->step[step].exec = &x->exec;
     p->step[step].memory = memory_of(x);
     return MC_OK;
+}
+
+bool mc_loop_planned(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                     struct mc_loop_planned *out)
+{
+    const struct loop *x = (const struct loop *)p->step[step].exec;
+    if (!x || !f->loop || !f->loop[step]) {
+        return false;
+    }
+    *out = (struct mc_loop_planned){ .l = x->l,
+                                     .body = x->body,
+                                     .plan = x->plan,
+                                     .steps = x->steps,
+                                     .bytes = x->bytes,
+                                     .buffer = x->buffer,
+                                     .memory = (size_t)x->flag };
+    return true;
 }

@@ -5,6 +5,7 @@
 #define MC_SCHEDULE_H
 
 #include "exec/backend.h"
+#include "op/loop.h"
 
 /* shape_plan.c */
 /* The shape plan for the shapes in f->arg, made if it is missing. NULL: error. workspace_cap: a cap in bytes
@@ -23,8 +24,26 @@ void mc_shape_plan_release_arrays(const struct mc_function *f, struct mc_shape_p
 mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int step);
 /* the launch of one step, after addresses are known */
 mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step);
-/* loop.c: the executor of a loop with a compiled body */
-mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
+/* loop.c: the executor of a loop with a compiled body; work plans one step of the body */
+mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step, mc_shape_plan_one *work);
+/* What was planned for such a loop. */
+struct mc_loop_planned {
+    struct mc_loop l;
+    struct mc_function *body;
+    struct mc_shape_plan *plan;     /* of the body, a part of the loop's */
+    int64_t steps;
+    /* by state: its bytes; where its two buffers begin, in memory that begins with that of the body's plan */
+    const int64_t *bytes, *buffer;
+    size_t memory;                  /* bytes of all */
+};
+/* the distance between the two buffers of a state of n bytes */
+static inline int64_t mc_loop_rounded(int64_t n)
+{
+    return (n + 63) / 64 * 64;
+}
+/* false: the step is no such loop, or is not planned */
+bool mc_loop_planned(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                     struct mc_loop_planned *out);
 /* join_parts.c: parts of joins that are made where the join wants them, so that nothing is copied.  Called
  * before memory is placed. */
 mc_status mc_plan_join_parts(const struct mc_function *f, struct mc_shape_plan *p);

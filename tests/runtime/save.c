@@ -24,6 +24,10 @@ static const struct { const char *name, *outputs, *updates, *mode; } rows[] = {
                   "set_subtensor(v[2:5], 1), v.T[::-1, 3:]", NULL },
     { "custom", "smooth(v) * 2, softmax(smooth(v)), sum(mixed(d, v), axis=0), smooth(h), dot(smooth(v), W)", NULL },
     { "custom by the reference", "smooth(v), mixed(d, v), smooth(h), smooth(d)", NULL, "FAST_COMPILE" },
+    { "loops", "scan(r in v, h from u * 0: h = tanh(h * 0.5 + r * u); yield h, sum(h)), scan(steps=100, y from 1.0f32: "
+               "old = y; y = (y + 2 / y) / 2; yield last y, count; until abs(y - old) < 1e-5), scan(r in v, q from "
+               "0.5f32: q = q + scan(e in r, k from q: k = k * 0.5 + e; yield last k); yield q)",
+      "W = W - 0.01 * grad(sum(sqr(scan(r in v, h from W[0] * 0: h = tanh(dot(r, W) + h)))), W)" },
     { "random", "uniform(rng, [5, 7]), normal(rng, shape(v)), bernoulli(rng, 0.3), permutation(rng, 12)", NULL },
 };
 

@@ -25,7 +25,7 @@ mc_status mc_cuda_fn_note(struct mc_code_unit *u, const struct mc_plan *p)
     return good ? MC_OK : MC_EMEMORY;
 }
 
-/* requires: the device entered */
+/* Of the function and the bodies of its loops.  requires: the device entered */
 static bool collect(const struct mc_function *f, mc_code_list *list)
 {
     const struct mc_cuda_fn_code *own = mc_cuda_fn_code(f);
@@ -35,6 +35,9 @@ static bool collect(const struct mc_function *f, mc_code_list *list)
     }
     for (size_t i = 0; i < own->code.n; i++) {
         good = good && add(list, own->code.at[i]);
+    }
+    for (int i = 0; f->loop && i < (int)f->code->program.step.n; i++) {
+        good = good && (!f->loop[i] || collect(f->loop[i], list));
     }
     return good;
 }

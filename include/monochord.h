@@ -379,6 +379,11 @@ typedef struct mc_scan_spec { /* a loop; fields that are left out are 0 or NULL 
  * then the collected values, in the same way; then for each state its value after the last step. */
 MC_API mc_node *mc_scan(mc_graph *g, const mc_scan_spec *spec);
 
+/* mc_ifelse(c, a, b) of monochord_ops.h for n values: yes[i] if the scalar condition is not 0, else no[i].  A
+ * tuple for mc_item; with n = 1 the value itself.  What only one side needs is computed only if that side is
+ * chosen.  The gradient of a choice is a choice. */
+MC_API mc_node *mc_ifelse_list(mc_node *condition, int n, mc_node *const *yes, mc_node *const *no);
+
 /* ----------------------------------------------------------------------------- rewrites ---- */
 
 /* Adds a rule of your own, beside the built-in ones, for functions that are compiled from g afterwards:

@@ -236,6 +236,9 @@ static void function(struct mc_wire *w, mc_function **at, struct mc_code_unit *u
         if (u->program.step.at[i].node[0]->op->form == FORM_LOOP) {
             mc_wire_fail(w, "it has a loop");
         }
+        if (u->program.step.at[i].node[0]->op->form == FORM_BRANCH) {
+            mc_wire_fail(w, "it has an ifelse");
+        }
     }
     mc_wire_program(w, &u->program, s, u->backend == &mc_backend_cpu);
     const char *text = u->text;

@@ -33,6 +33,10 @@ static inline int mc_loop_collect_result(const struct mc_loop *l, int i)
     return l->nstate + l->nkept + i;
 }
 
+/* scan.c: the types of a body's results, from the types and known values of its inputs */
+mc_status mc_body_types(const struct mc_body *b, const struct mc_type *in, mc_array *const *value,
+                        struct mc_type *out);
+
 /* scan_make.c: makes a loop of nodes of any graph */
 enum mc_loop_part { LOOP_SEQUENCE, LOOP_STATE, LOOP_CONSTANT };
 struct mc_loop_item {

@@ -51,8 +51,7 @@ static bool same_states(const struct pair *p)
     for (int i = 0; i < p->l[0].nstate && same; i++) {
         same = p->out[0][i] == p->out[1][i];
     }
-    return same &&
-           (!p->l[0].until || p->out[0][p->l[0].body->nout - 1] == p->out[1][p->l[1].body->nout - 1]);
+    return same && (!p->l[0].until || p->out[0][p->l[0].body->nout - 1] == p->out[1][p->l[1].body->nout - 1]);
 }
 
 /* The position of n among what is collected; -1: there are too many. */
@@ -153,7 +152,8 @@ static mc_status merge(mc_node *a, mc_node *b, int n, mc_node **out, bool *merge
     if (!p) {
         return MC_EMEMORY;
     }
-    *p = (struct pair){ .n = { a, b }, .l = { mc_loop_of(a->attr), mc_loop_of(b->attr) },
+    *p = (struct pair){ .n = { a, b },
+                        .l = { mc_loop_of(a->attr), mc_loop_of(b->attr) },
                         .g = mc_graph_make(a->graph->language) };
     mc_status s = p->g ? a->graph->language->share(p->g, a->graph) : MC_EMEMORY;
     s = s < 0 ? s : copy_bodies(p);

@@ -25,6 +25,8 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
 mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step);
 /* loop.c: the executor of a loop with a compiled body */
 mc_status mc_loop_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
+/* branch.c: the executor of a branch whose bodies are compiled */
+mc_status mc_branch_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 /* memory.c */
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p);
 /* places workspaces, after their sizes are known */

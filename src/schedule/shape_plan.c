@@ -207,7 +207,9 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
 
 mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
-    mc_status s = f->loop && f->loop[step] ? mc_loop_plan(f, p, step) : f->code->backend->plan(f, p, step);
+    mc_status s = f->loop && f->loop[step]          ? mc_loop_plan(f, p, step)
+                  : f->branch && f->branch[step][0] ? mc_branch_plan(f, p, step)
+                                                    : f->code->backend->plan(f, p, step);
     p->scratch = MC_MAX(p->scratch, p->step[step].workspace);
     return s;
 }

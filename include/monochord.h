@@ -405,6 +405,10 @@ MC_API mc_node *mc_scan_foldl(mc_graph *g, int nelement, mc_node *const *element
 /* The same, with elements that are read from the last to the first. */
 MC_API mc_node *mc_scan_foldr(mc_graph *g, int nelement, mc_node *const *element, mc_node *state,
                               mc_node *next);
+/* mc_ifelse(c, a, b) of monochord_ops.h for n values: yes[i] if the scalar condition is not 0, else no[i].  A
+ * tuple for mc_item; with n = 1 the value itself.  What only one side needs is computed only if that side is
+ * chosen.  The gradient of a choice is a choice. */
+MC_API mc_node *mc_ifelse_list(mc_node *condition, int n, mc_node *const *yes, mc_node *const *no);
 
 /* ----------------------------------------------------------------------------- rewrites ---- */
 

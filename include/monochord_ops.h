@@ -725,6 +725,12 @@ MC_API mc_node *mc_assert_(mc_node *x, int n, mc_node *const *conditions, const 
 /* print_(x, message=None:text): x; prints a message and x each time it is computed */
 MC_API mc_node *mc_print_(mc_node *x, const char *how, ...) MC_FORMAT(2, 3);
 
+/* ---------------------------------------------------------------------------- Branches ---- */
+
+/* a if the scalar c is not 0, else b; only what the chosen one needs is computed. Lists of values are
+ * chosen as a whole: ifelse(c, [a, b], [d, e]). See docs/text-form.md */
+MC_API mc_node *mc_ifelse(mc_node *c, mc_node *a, mc_node *b);
+
 /* ------------------------------------------------------------------- Where the user is ---- */
 
 /* Nodes made from here on belong to this line of the user's. */
@@ -1010,6 +1016,7 @@ MC_API void mc_here(const char *file, int line);
 #define mc_grad_scale(...) (mc_here(__FILE__, __LINE__), mc_grad_scale(__VA_ARGS__))
 #define mc_assert_(...) (mc_here(__FILE__, __LINE__), mc_assert_(__VA_ARGS__))
 #define mc_print_(...) (mc_here(__FILE__, __LINE__), mc_print_(__VA_ARGS__))
+#define mc_ifelse(...) (mc_here(__FILE__, __LINE__), mc_ifelse(__VA_ARGS__))
 #endif
 
 #ifdef __cplusplus

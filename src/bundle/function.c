@@ -354,6 +354,11 @@ static void function(struct mc_wire *w, mc_function **at, struct mc_code_unit *u
     if (u->mode == MODE_DEBUG) {
         mc_wire_fail(w, "its mode is DEBUG");
     }
+    for (size_t i = 0; f && i < u->program.step.n; i++) {
+        if (u->program.step.at[i].node[0]->op->form == FORM_BRANCH) {
+            mc_wire_fail(w, "it has an ifelse");
+        }
+    }
     code(w, f, u, s, isa);
     const int ninput = u->program.ninput, noutput = u->program.noutput;
     struct mc_input_info *in = mc_calloc((size_t)ninput + 1, sizeof *in, "bundle");

@@ -7,6 +7,7 @@
 static mc_status find_device(struct compiling *c);
 static mc_status copy_graph(struct compiling *c);
 static mc_status simplify_loops(struct compiling *c);
+static mc_status make_branches(struct compiling *c);
 static mc_status rewrite(struct compiling *c);
 static mc_status layout(struct compiling *c);
 static mc_status keep_text(struct compiling *c);
@@ -14,6 +15,7 @@ static mc_status lower(struct compiling *c);
 static mc_status describe(struct compiling *c);
 static mc_status kernels(struct compiling *c);
 static mc_status loops(struct compiling *c);
+static mc_status branches(struct compiling *c);
 static mc_status make_function(struct compiling *c);
 
 static const struct { const char *name; mc_status (*run)(struct compiling *c); } passes[] = {
@@ -26,6 +28,7 @@ static const struct { const char *name; mc_status (*run)(struct compiling *c); }
     { "device",          find_device },
     { "copy",            copy_graph },       /* from here on the user's graph is not changed */
     { "simplify loops",  simplify_loops },
+    { "make branches",   make_branches },
     { "rewrite",         rewrite },
     { "layout",          layout },
     { "text",            keep_text },
@@ -33,6 +36,7 @@ static const struct { const char *name; mc_status (*run)(struct compiling *c); }
     { "describe",        describe },
     { "kernels",         kernels },
     { "loops",           loops },
+    { "branches",        branches },
     { "function",        make_function },
 };
 
@@ -148,6 +152,19 @@ static mc_status simplify_loops(struct compiling *c)
     mc_node **all = mc_spec_results(c, &n);
     const bool whole = c->mode != MODE_FAST_COMPILE && !mc_stage_off("loops", c->spec->excluding);
     mc_status s = all ? mc_loops_simplify(c->g, (int)n, all, whole) : MC_EMEMORY;
+    if (s == MC_OK) {
+        mc_spec_put_results(c, all);
+    }
+    mc_free(all);
+    return s;
+}
+
+/* leaves: no ifelse, except in bodies, whose own compiling makes them branches */
+static mc_status make_branches(struct compiling *c)
+{
+    size_t n;
+    mc_node **all = mc_spec_results(c, &n);
+    mc_status s = all ? mc_branches_make(c->g, (int)n, all) : MC_EMEMORY;
     if (s == MC_OK) {
         mc_spec_put_results(c, all);
     }
@@ -295,23 +312,18 @@ static mc_status kernels(struct compiling *c)
     return note_missing(c);
 }
 
-/* ---- loops ---- */
+/* ---- loops and branches ---- */
 
-/* Compiles the body of a loop as a function over nodes.  The body itself does not change: the pipeline reads
- * a copy.  given: the number of inputs that change from step to step.  *unit NULL: sizes depend on data, and
- * the reference computes the loop. */
-static mc_status loop(struct compiling *c, const struct mc_body *b, int given, struct mc_code_unit **unit)
+/* Compiles a body as a function over nodes.  The body itself does not change: the pipeline reads a copy.
+ * *unit NULL: sizes depend on data, and the reference computes the body. */
+static mc_status compile_body(struct compiling *c, const struct mc_body *b, const char *name,
+                              struct mc_code_unit **unit)
 {
-    for (int i = 0; i < given; i++) {
-        if (b->key[i]) {
-            return MC_OK;
-        }
-    }
     const struct mc_body *own = mc_body_make(b->graph, b->nin, b->in, b->nout, b->out);
     if (!own) {
         return mc_last_status();
     }
-    const mc_spec spec = { .name = "scan",
+    const mc_spec spec = { .name = name,
                            .input = own->in,
                            .ninput = own->nin,
                            .output = own->out,
@@ -335,6 +347,16 @@ static mc_status loop(struct compiling *c, const struct mc_body *b, int given, s
     return s;
 }
 
+/* given: the number of inputs that change from step to step */
+static mc_status loop(struct compiling *c, const struct mc_body *b, int given, struct mc_code_unit **unit)
+{
+    bool sizes = false;
+    for (int i = 0; i < given; i++) {
+        sizes |= b->key[i];
+    }
+    return sizes ? MC_OK : compile_body(c, b, "scan", unit);
+}
+
 /* leaves: a code unit for each loop whose body the backend can compile */
 static mc_status loops(struct compiling *c)
 {
@@ -350,6 +372,36 @@ static mc_status loops(struct compiling *c)
         const int given = (int)(a[LOOP_SEQUENCES].ints[0] + a[LOOP_STATES].ints[0]);
         TRY(c->code->loop ? loop(c, a[LOOP_BODY].body, given, &c->code->loop[i]) : MC_EMEMORY);
         if (c->code->loop[i]) {
+            c->code->program.step.at[i].reason = "";
+        }
+    }
+    return MC_OK;
+}
+
+static mc_status branch(struct compiling *c, const struct mc_attr *attr, struct mc_code_unit **unit)
+{
+    TRY(compile_body(c, attr[BRANCH_TRUE].body, "ifelse", &unit[true]));
+    TRY(compile_body(c, attr[BRANCH_FALSE].body, "ifelse", &unit[false]));
+    for (int side = 0; side < 2 && !(unit[0] && unit[1]); side++) { /* both or none */
+        mc_code_unit_unref(unit[side]);
+        unit[side] = NULL;
+    }
+    return MC_OK;
+}
+
+/* leaves: two code units for each branch whose bodies the backend can compile */
+static mc_status branches(struct compiling *c)
+{
+    const struct mc_program *p = &c->code->program;
+    for (size_t i = 0; i < p->step.n && c->code->backend->zero; i++) {
+        const struct mc_step *st = &p->step.at[i];
+        if (st->kind != STEP_HOST || st->node[0]->op->form != FORM_BRANCH) {
+            continue;
+        }
+        c->code->branch = c->code->branch ? c->code->branch
+                                          : mc_calloc(p->step.n + 1, sizeof *c->code->branch, "compile");
+        TRY(c->code->branch ? branch(c, st->node[0]->attr, c->code->branch[i]) : MC_EMEMORY);
+        if (c->code->branch[i][0]) {
             c->code->program.step.at[i].reason = "";
         }
     }

@@ -74,8 +74,18 @@ mc_function *mc_function_new(struct mc_code_unit *code, const char *name, int th
             f->loop[i]->first_constant = (int)(a[LOOP_SEQUENCES].ints[0] + a[LOOP_STATES].ints[0]);
         }
     }
-    mc_status s = f->name && (f->loop || !code->loop) && f->input && f->output && f->ptr && f->arg &&
-                          f->result && f->borrowed && f->time
+    f->branch = code->branch ? mc_calloc(p->step.n + 1, sizeof *f->branch, "function") : NULL;
+    for (size_t i = 0; f->branch && i < p->step.n; i++) {
+        for (int side = 0; side < 2 && code->branch[i][0]; side++) {
+            f->branch[i][side] = mc_function_new(code->branch[i][side], "ifelse", threads, false);
+            if (!f->branch[i][side]) {
+                mc_function_free(f);
+                return NULL;
+            }
+        }
+    }
+    mc_status s = f->name && (f->loop || !code->loop) && (f->branch || !code->branch) && f->input &&
+                          f->output && f->ptr && f->arg && f->result && f->borrowed && f->time
                       ? collect_shared(f)
                       : MC_EMEMORY;
     nkey += (size_t)f->nshared * 2 * MC_MAX_RANK;
@@ -103,8 +113,14 @@ void mc_code_unit_drop_steps(struct mc_code_unit *u)
     for (int i = 0; u->loop && i < u->nstep; i++) {
         mc_code_unit_unref(u->loop[i]);
     }
+    for (int i = 0; u->branch && i < u->nstep; i++) {
+        mc_code_unit_unref(u->branch[i][0]);
+        mc_code_unit_unref(u->branch[i][1]);
+    }
     mc_free(u->loop);
+    mc_free(u->branch);
     u->loop = NULL;
+    u->branch = NULL;
     mc_free(u->words);
     mc_free(u->source);
     mc_program_free(&u->program);
@@ -150,7 +166,12 @@ void mc_function_free(mc_function *f)
     for (size_t i = 0; f->loop && i < f->code->program.step.n; i++) {
         mc_function_free(f->loop[i]);
     }
+    for (size_t i = 0; f->branch && i < f->code->program.step.n; i++) {
+        mc_function_free(f->branch[i][0]);
+        mc_function_free(f->branch[i][1]);
+    }
     mc_free(f->loop);
+    mc_free(f->branch);
     for (int i = 0; f->input && i < f->code->program.ninput; i++) {
         mc_free(f->input[i].name);
         mc_array_unref(&f->input[i].dflt);

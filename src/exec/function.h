@@ -52,6 +52,8 @@ struct mc_code_unit {           /* shared by copies of a function; counted */
     struct mc_step_words *words; /* by step */
     /* by step: the body of a loop; NULL: it has none, or the reference computes it.  Or NULL: no loops */
     struct mc_code_unit **loop;
+    /* by step: the bodies of a branch, by the condition; as above */
+    struct mc_code_unit *(*branch)[2];
     int texts;                  /* on a GPU: what its kernels are divided among; 0: not compiled yet */
     struct mc_images *images;   /* of the bundle that it is from, on a GPU; or NULL */
     const struct mc_chosen *chosen; /* solvers that a bundle lists, in the program's arena; or NULL */
@@ -112,7 +114,7 @@ struct mc_shape_plan {
 struct mc_input_info { char *name; bool has_default; mc_array *dflt; };
 struct mc_output_info { bool borrow, on_device; }; /* on_device: the result stays on the device */
 struct mc_step_time {
-    int64_t calls;
+    int64_t calls, taken[2];    /* taken: of a branch: the calls in which it took each side */
     double seconds, flops, bytes;
     int64_t traced_calls;       /* of a step of a body: what the trace has reported already */
     double traced_seconds;
@@ -143,6 +145,7 @@ struct mc_function {
     struct mc_function **loop;  /* by step: the body of a loop; or NULL */
     bool is_body;               /* it is in such a list, and nobody calls it */
     const struct mc_shape_plan *body_plan; /* of a body: at the sizes of its last run; or NULL */
+    struct mc_function *(*branch)[2]; /* by step: the bodies of a branch; or NULL */
     bool profile, traced;       /* traced: profiled, and written to the file that the flag `trace` names */
     bool skip_updates;          /* calls of this copy make no updates */
     int first_constant;         /* of a body: this input, and those behind it, are the same in all steps */

@@ -122,7 +122,9 @@ enum mc_op_form {
     FORM_FORWARD,          /* x, with another gradient */
     FORM_SIZE, FORM_SHAPE, FORM_ALLOC, FORM_ARANGE,
     FORM_CHECK,            /* x; an error if an index is out of range */
-    FORM_LOOP              /* attribute 0 is a body, which is computed again and again */
+    FORM_LOOP,             /* attribute 0 is a body, which is computed again and again */
+    FORM_IFELSE,           /* input 0 chooses between the first and the second half of the others */
+    FORM_BRANCH            /* attributes 0 and 1 are bodies, one of which is computed, as input 0 says */
 };
 enum mc_typing {           /* the result dtype of a scalar op, from the dtypes of its inputs */
     TYPE_SAME,             /* promote */
@@ -411,9 +413,9 @@ const struct mc_label *mc_label_gradient(const mc_node *n, int wrt);
 /* Gives the label to all nodes with id >= first that have none: nodes made in place of another one inherit
  * its label. */
 void mc_label_since(mc_graph *g, size_t first, const struct mc_label *label);
-/* body.c: the body of a loop: nodes of a graph of its own, from inputs to results.  It is closed: its leaves
- * are its inputs and constants.  Equal texts are equal bodies.  It never changes, and it is counted: each
- * graph with a loop over it holds a reference. */
+/* body.c: the body of a loop or a branch: nodes of a graph of its own, from inputs to results.  It is closed:
+ * its leaves are its inputs and constants.  Equal texts are equal bodies.  It never changes, and it is
+ * counted: each graph with a node over it holds a reference. */
 struct mc_body {
     _Atomic int refs;
     mc_graph *graph;
@@ -446,6 +448,10 @@ mc_status mc_graph_copy(mc_graph *to, int n, mc_node *const *from, mc_node *cons
                         mc_node **out);
 /* A loop's attributes: its body and the meaning of the body's inputs and results (src/op/scan.c). */
 enum { LOOP_BODY, LOOP_SEQUENCES, LOOP_STATES, LOOP_KEPT, LOOP_UNTIL, LOOP_TRUNCATE, MC_LOOP_ATTRS };
+/* Attributes of ifelse and of a branch (src/op/ifelse.c); *_RAGGED: the sizes of the results depend on the
+ * condition. */
+enum { IFELSE_RAGGED };
+enum { BRANCH_TRUE, BRANCH_FALSE, BRANCH_VALUES, BRANCH_RAGGED, MC_BRANCH_ATTRS };
 /* parse_body.c: as mc_body_make, from text; ops that are not in the table are those of the graph */
 const struct mc_body *mc_body_read(const mc_graph *of, const char *text);
 /* print.c: the text of a body */
@@ -455,6 +461,12 @@ static inline bool mc_is_shape_arg(const mc_node *n, int i)
 {
     if (n->op->form == FORM_LOOP) {
         return i == 0 || n->attr[LOOP_BODY].body->key[i - 1];
+    }
+    if (n->op->form == FORM_IFELSE || n->op->form == FORM_BRANCH) {
+        const bool branch = n->op->form == FORM_BRANCH;
+        const struct mc_attr *a = n->attr;
+        return i == 0 ? a[branch ? BRANCH_RAGGED : IFELSE_RAGGED].ints[0] != 0
+                      : branch && (a[BRANCH_TRUE].body->key[i - 1] || a[BRANCH_FALSE].body->key[i - 1]);
     }
     return (i < 31 && n->op->shape_args >> i & 1) || (n->op->shape_args >> 31 && i >= 1);
 }

@@ -221,7 +221,7 @@ static mc_status infer_types(mc_graph *g, const struct mc_op *op, int nin, mc_no
     return s;
 }
 
-/* Finds the body of a loop's attribute in the graph, or reads it from the text.  false: error */
+/* Finds the body that an attribute says in the graph, or reads it from the text.  false: error */
 static bool attach_body(mc_graph *g, struct mc_attr *attr)
 {
     for (size_t i = 0; i < g->bodies.n; i++) {
@@ -233,7 +233,7 @@ static bool attach_body(mc_graph *g, struct mc_attr *attr)
         }
     }
     if (!attr->body && !attr->text) {
-        mc_fail(MC_EARG, "a loop needs a body");
+        mc_fail(MC_EARG, "a loop or a branch needs a body");
         return false;
     }
     const struct mc_body *b = attr->body ? attr->body : g->language->read_body(g, attr->text);
@@ -264,11 +264,15 @@ mc_node *mc_node_make(mc_graph *g, const struct mc_op *op, int nin, mc_node *con
             return g->error;
         }
     }
-    struct mc_attr loop[MC_LOOP_ATTRS];
-    if (op->form == FORM_LOOP) {
-        memcpy(loop, attr, sizeof loop);
-        attr = loop;
-        if (!attach_body(g, &loop[0])) {
+    enum { MOST_ATTRS = MC_MAX((int)MC_LOOP_ATTRS, (int)MC_BRANCH_ATTRS) };
+    struct mc_attr own[MOST_ATTRS];
+    const int nbody = op->form == FORM_LOOP ? 1 : op->form == FORM_BRANCH ? 2 : 0;
+    if (nbody) {
+        memcpy(own, attr, (size_t)op->sig->nattr * sizeof *own);
+        attr = own;
+    }
+    for (int i = 0; i < nbody; i++) { /* the first attributes */
+        if (!attach_body(g, &own[i])) {
             return mc_node_fail(g, mc_last_status(), "%s", mc_last_error());
         }
     }

@@ -159,6 +159,31 @@ static struct val call_update(struct parser *p, struct args *a, size_t at, bool 
     return p->failed ? mc_val_of(p->g->error, at) : mc_val_made(p, mc_index_update(x, y, set), at);
 }
 
+/* ifelse(c, [a, b], [d, e]): the sides may be lists */
+static struct val call_ifelse(struct parser *p, struct args *a, size_t at)
+{
+    const bool both = a->n == 3 && !a->name[0] && !a->name[1] && !a->name[2];
+    const struct val *yes = &a->value[1], *no = &a->value[2];
+    if (!both || yes->kind != V_LIST || no->kind != V_LIST || yes->n != no->n || !yes->n) {
+        mc_parse_fail(p, at, "ifelse takes a condition and two values, or two lists of the same length");
+        return mc_val_of(p->g->error, at);
+    }
+    const int n = 1 + 2 * yes->n;
+    mc_node **in = mc_arena_alloc(&p->g->arena, (size_t)n * sizeof *in);
+    if (!in) {
+        mc_parse_memory(p);
+        return mc_val_of(p->g->error, at);
+    }
+    for (int i = 0; i < n; i++) {
+        in[i] = mc_val_node(p, i == 0        ? &a->value[0]
+                               : i <= yes->n ? &yes->item[i - 1]
+                                             : &no->item[i - 1 - yes->n]);
+    }
+    p->location.at = at;
+    return p->failed ? mc_val_of(p->g->error, at)
+                     : mc_val_made(p, mc_apply(p->g, mc_op_named(p->g, "ifelse_list"), n, in, NULL), at);
+}
+
 /* array(dtype, [2, 3], "hex digits"): the printed form of a large constant */
 static struct val call_array(struct parser *p, struct args *a, size_t at)
 {
@@ -365,6 +390,9 @@ struct val mc_parse_call(struct parser *p, const char *name, const struct val *s
     } else if (strcmp(name, "item") == 0 && a->n == 2 && a->value[0].kind == V_NODE &&
                a->value[1].kind == V_INT) {
         v = mc_val_made(p, mc_item(a->value[0].node, (int)a->value[1].i), at);
+    } else if (strcmp(name, "ifelse") == 0 && a->n > 1 &&
+               (a->value[1].kind == V_LIST || (a->n > 2 && a->value[2].kind == V_LIST))) {
+        v = call_ifelse(p, a, at);
     } else if (op) {
         v = call_op(p, op, a, at);
     } else {

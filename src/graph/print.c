@@ -221,6 +221,16 @@ static void print(struct printer *p, const mc_node *n, int level)
         p->depth++;
         return;
     }
+    if (n->op->form == FORM_BRANCH && p->depth >= 0) {
+        mc_str_add(p->out, "ifelse(");
+        for (int i = 0; i < n->nin; i++) {
+            mc_str_add(p->out, i ? ", " : "");
+            print(p, n->in[i], 0);
+        }
+        mc_str_add(p->out, ": ...)");
+        p->depth++;
+        return;
+    }
     if (n->op->print && n->op->print(p->out, n, print_arg, p)) {
         p->depth++;
         return;

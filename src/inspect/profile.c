@@ -41,6 +41,14 @@ static void classify(const struct mc_function *f, int step, struct mc_step_row *
         mc_snprintf(r->class, sizeof r->class, "view");
         r->type = "view";
         break;
+    case STEP_HOST:
+        if (s->node[0]->op->form == FORM_BRANCH) {
+            const int64_t *taken = f->time[step].taken;
+            mc_snprintf(r->class, sizeof r->class, "ifelse: true %lld, false %lld", (long long)taken[true],
+                        (long long)taken[false]);
+            r->type = f->branch && f->branch[step][0] ? f->code->backend->language : "ref";
+            break;
+        } /* fall through */
     default:
         mc_snprintf(r->class, sizeof r->class, "host %.40s", s->node[0]->op->name);
         r->type = "ref";

@@ -93,5 +93,10 @@ const struct mc_op_family mc_op_families[] = {
       "The result is x, with its dtype and shape. What differs is the gradient, or something that happens "
       "when the function is called." },
     { "Loops", mc_ops_scan, .count = &mc_nops_scan },
+    { "Branches", mc_ops_ifelse, .count = &mc_nops_ifelse, .rules =
+      "`c` is a scalar of any dtype, which is true unless it is 0. Both sides have the same dtype and rank. Only "
+      "what the chosen side needs is computed; what both sides or other nodes need as well is computed in any "
+      "case. [Branches](../text-form.md#branches) has the details." },
+    { "Branches", mc_ops_branch, .count = &mc_nops_branch },
 };
 const int mc_nop_families = (int)NELEM(mc_op_families);

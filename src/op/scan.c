@@ -175,9 +175,8 @@ static mc_status type_node(struct body_types *t, const mc_node *n)
     return t->type[n->id] ? find_value(t, n, in) : MC_EMEMORY;
 }
 
-/* The types of the body's results, from the types and known values of its inputs. */
-static mc_status type_body(const struct mc_body *b, const struct mc_type *in, mc_array *const *value,
-                           struct mc_type *out)
+mc_status mc_body_types(const struct mc_body *b, const struct mc_type *in, mc_array *const *value,
+                        struct mc_type *out)
 {
     struct body_types t = { .list = mc_graph_reach(b->nout, b->out, &t.count) };
     t.type = mc_calloc(b->graph->nodes.n + 1, sizeof *t.type, "scan");
@@ -334,7 +333,7 @@ static mc_status scan_infer(struct mc_infer *q)
     for (int i = 0; i < b->nin; i++) {
         value[i] = i < l.nsequence + l.nstate ? NULL : (mc_array *)q->value[1 + i];
     }
-    TRY(q->graph ? MC_OK : type_body(b, in, value, out));
+    TRY(q->graph ? MC_OK : mc_body_types(b, in, value, out));
     q->nout = 0;
     for (int i = 0; i < l.nstate; i++) {
         const struct mc_type *before = &in[l.nsequence + i];

@@ -105,6 +105,8 @@ struct mc_user_rule {
 mc_status mc_loops_merge(int n, mc_node **out);
 /* loops.c; not whole: only what nothing reads goes.  Replaces out[] */
 mc_status mc_loops_simplify(mc_graph *g, int n, mc_node **out, bool whole);
+/* branches.c: choices become branches.  Replaces out[] */
+mc_status mc_branches_make(mc_graph *g, int n, mc_node **out);
 mc_status mc_rewrite_share(mc_graph *g, const mc_graph *from);    /* copies the rules of another graph */
 
 /* ---- for rules in C ---- */

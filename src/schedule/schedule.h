@@ -49,6 +49,8 @@ bool mc_loop_planned(const struct mc_function *f, const struct mc_shape_plan *p,
 mc_status mc_plan_join_parts(const struct mc_function *f, struct mc_shape_plan *p);
 /* are all parts of the join where it wants them? */
 bool mc_join_is_made(const struct mc_function *f, const struct mc_shape_plan *p, int step);
+/* branch.c: the executor of a branch whose bodies are compiled */
+mc_status mc_branch_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 /* memory.c */
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p);
 /* places workspaces, after their sizes are known */

@@ -15,6 +15,11 @@ static void adopt(struct mc_function *body, int step)
             adopt(body->loop[i], step);
         }
     }
+    for (int i = 0; body->branch && i < (int)body->code->program.step.n; i++) {
+        for (int side = 0; side < 2 && body->branch[i][side]; side++) {
+            adopt(body->branch[i][side], step);
+        }
+    }
 }
 
 mc_status mc_cuda_fn_bodies(struct mc_function *f)
@@ -25,6 +30,12 @@ mc_status mc_cuda_fn_bodies(struct mc_function *f)
         if (f->loop[i]) {
             adopt(f->loop[i], i);
             own->checks |= mc_cuda_fn_of(f->loop[i])->checks;
+        }
+    }
+    for (int i = 0; f->branch && i < (int)f->code->program.step.n; i++) {
+        for (int side = 0; side < 2 && f->branch[i][side]; side++) {
+            adopt(f->branch[i][side], i);
+            own->checks |= mc_cuda_fn_of(f->branch[i][side])->checks;
         }
     }
     if (own->checks) {

@@ -392,7 +392,7 @@ MC_API mc_node *mc_scan(mc_graph *g, const mc_scan_spec *spec);
  * step for which all taps lie in the sequence and ends at the last one. */
 MC_API mc_status mc_scan_taps(mc_node *sequence, int n, const int *tap, mc_node **element);
 /* A state and its n - 1 values before: state[i] is the value i + 1 steps back.  initial has the n first
- * values along axis 0, the oldest first.  In the spec next[0] is the new value, and next[i] is state[i - 1]. */
+ * values along axis 0, the oldest first.  In the spec next[0] is the new value; next[i] is state[i - 1]. */
 MC_API mc_status mc_scan_states(mc_node *initial, int n, mc_node **state);
 /* The values of every step, along a new axis 0. */
 MC_API mc_node *mc_scan_map(mc_graph *g, int nelement, mc_node *const *element, mc_node *value);

@@ -278,7 +278,7 @@ TEST(text_of_an_exported_loop)
     REQUIRE(f && exported(f, NULL, false), "%s", mc_last_error());
     char *text = text_of("f.c");
     static const char *const words[] = { "for (; step1 < 5 && !last1; step1++) {", "for (; step1 < 2 && !last1; step1++) {",
-                                         "/*     t1 = v1 * 0.5f32 + v0 */", "const void *const in1[] = {" };
+                                         "/*     t1 = h * 0.5f32 + r */", "const void *const in1[] = {" };
     for (size_t i = 0; i < NELEM(words); i++) {
         CHECK(strstr(text, words[i]), "no '%s' in\n%s", words[i], strstr(text, "AT_LEVEL") ? "" : text);
     }

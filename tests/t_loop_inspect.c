@@ -174,7 +174,7 @@ TEST(report_shows_the_body)
         CHECK(s == MC_OK && markup_good(&m, page, true), "%s %s", mc_last_error(), m.why);
         CHECK(loop_of(f) < 0 || times(page, "class=\"body\"") == 2, "a list of steps for each loop");
         CHECK(times(page, " loop\" x=") == 2 && strstr(page, "element of xs") &&
-                  strstr(page, "state, from h0") && strstr(page, "next v1"),
+                  strstr(page, "state, from h0") && strstr(page, "next k") && strstr(page, "next h"),
               "two loops in the picture");
         free(page);
         mc_function_free(f);

@@ -434,8 +434,8 @@ const struct mc_body *mc_body_of(mc_graph *g, int nin, mc_node *const *in, int n
 void mc_body_unref(const struct mc_body *b);
 /* the name of input i, which is that of the node that it stands for; NULL: that had none */
 const char *mc_body_name(const struct mc_body *b, int i);
-/* parse_scan.c: elements and states at several steps.  Names a node for messages and the bodies of loops, if it has
- * no name; formulas do not know the name. */
+/* parse_scan.c: elements and states at several steps.  Names a node for messages and the bodies of loops, if
+ * it has no name; formulas do not know the name. */
 void mc_node_call(mc_node *n, const char *name);
 /* x; an error if it has fewer than `least` elements.  name: of the sequence or state, for messages */
 mc_node *mc_tap_checked(mc_node *x, const char *name, bool state, int least);

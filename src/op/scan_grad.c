@@ -198,7 +198,12 @@ static mc_status lift_sizes(struct backward *w)
         s = lifted && good(lifted) && VEC_PUSH(from, n) && VEC_PUSH(to, lifted) ? s : MC_EMEMORY;
     }
     if (s == MC_OK && from.n) {
+        mc_node *before[MC_MOST_LOOP_INPUTS];
+        memcpy(before, w->grad, (size_t)w->nwrt * sizeof *before);
         s = mc_graph_replace(w->b, (int)from.n, from.at, to.at, w->nwrt, w->grad);
+        for (int k = 0; k < w->nwrt && s == MC_OK; k++) { /* less may be known of sums of sizes */
+            w->grad[k] = mc_type_equal(&w->grad[k]->type, &before[k]->type) ? w->grad[k] : before[k];
+        }
     }
     VEC_FREE(from);
     VEC_FREE(to);
@@ -361,7 +366,7 @@ static mc_status copy_body(struct backward *w)
         w->varies[b->in[i]->id] = true;
     }
     for (size_t i = 0; i < w->count; i++) {
-        for (int k = 0; k < w->original[i]->nin; k++) {
+        for (int k = 0; k < w->original[i]->nin && !mc_reads_type_only(w->original[i]); k++) {
             w->varies[w->original[i]->id] |= w->varies[w->original[i]->in[k]->id];
         }
     }

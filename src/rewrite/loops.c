@@ -368,6 +368,16 @@ static mc_status add_item(struct work *w, mc_node *n, enum mc_loop_part part, mc
     return VEC_PUSH(w->item, item) ? MC_OK : MC_EMEMORY;
 }
 
+/* Sizes of tensors, or a shape made of them. */
+static bool is_size(const mc_node *n)
+{
+    bool all = n->op->form == FORM_STACK;
+    for (int k = 0; k < n->nin && all; k++) {
+        all = mc_is_const(n->in[k]) || is_size(n->in[k]);
+    }
+    return all || mc_reads_type_only(n);
+}
+
 /* One number in all elements: a kernel knows it, and the loop need not read it from memory. */
 static bool is_fill(const mc_node *n)
 {
@@ -390,7 +400,7 @@ static bool leaves(struct work *w, const mc_node *n, mc_node *const *list, size_
  * the loop. */
 static mc_status choose_items(struct work *w, int nout, mc_node *const *out)
 {
-    enum { NEEDED = 1, CHOSEN };
+    enum { NEEDED = 1, INSIDE, CHOSEN }; /* INSIDE: needed, and not to be an input */
     size_t count = 0;
     mc_node **list = mc_graph_reach(nout, out, &count);
     char *mark = mc_calloc(w->body->graph->nodes.n + 1, 1, "loops");
@@ -403,12 +413,14 @@ static mc_status choose_items(struct work *w, int nout, mc_node *const *out)
         if (!mark[n->id] || mc_is_const(n) || number_of(w, n) >= 0) {
             continue;
         }
-        if (w->whole && ((once(w, n) && !is_fill(n)) || leaves(w, n, list, count))) {
+        const bool fill = is_fill(n);
+        if (w->whole && mark[n->id] == NEEDED && ((once(w, n) && !fill) || leaves(w, n, list, count))) {
             mark[n->id] = CHOSEN;
             continue;
         }
-        for (int j = 0; j < n->nin; j++) {
-            mark[n->in[j]->id] = NEEDED;
+        for (int j = 0; j < n->nin; j++) { /* the size of a fill is known in the body as well */
+            const bool size = (fill || mark[n->id] == INSIDE) && is_size(n->in[j]);
+            mark[n->in[j]->id] = MC_MAX(mark[n->in[j]->id], size ? INSIDE : NEEDED);
         }
     }
     for (int i = 0; i < w->body->nin && s == MC_OK; i++) {

@@ -44,13 +44,14 @@ static void branch_free(struct mc_exec *e)
  * elements. */
 static mc_array *argument(struct mc_function *f, const struct mc_shape_plan *p, int value, bool key)
 {
-    static char nothing[8];
+    static _Alignas(MC_ALIGNED) char nothing[2 * MC_ALIGNED];
     const struct mc_slot *at = &p->slot[value];
+    const bool loose = at->loose || at->offset % MC_ALIGNED;
     if (key) {
         return mc_value_array(f, p, value);
     }
-    mc_array *a = mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, at->strides, nothing, NULL,
-                                NULL);
+    mc_array *a = mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, at->strides,
+                                nothing + (loose ? mc_dtypes[at->type.dtype].size : 0), NULL, NULL);
     if (a) {
         a->storage->space = f->code->device->space;
     }

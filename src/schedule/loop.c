@@ -61,7 +61,9 @@ static void place(const struct loop *x)
 {
     char **ptr = x->body->ptr;
     for (int i = 0; i < x->l.body->nin; i++) {
-        x->arg[i]->data = x->in[i].at;
+        if (!x->l.body->key[i] || !x->body->code->device->space) { /* the host reads those that are keys */
+            x->arg[i]->data = x->in[i].at;
+        }
     }
     for (int i = 0; i < x->nmoving; i++) {
         const struct moving *m = &x->moving[i];
@@ -214,6 +216,12 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     x->watched = mc_steps_watched(b);
     if (backend->body) {
         backend->body(f, b);
+    }
+    for (int i = 0; i < x->l.body->nin && f->code->device->space; i++) {
+        const struct mc_slot *at = &p->slot[f->code->program.step.at[step].src[1 + i]];
+        if (x->l.body->key[i]) {
+            x->arg[i]->data = at->fixed ? at->fixed->data : f->arg[at->index]->data;
+        }
     }
     memcpy(b->arg, x->arg, (size_t)x->l.body->nin * sizeof *b->arg);
     for (size_t v = 0; v < b->code->program.value.n; v++) {

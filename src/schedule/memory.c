@@ -186,7 +186,8 @@ static mc_status place_result(struct mc_function *f, struct mc_shape_plan *p, st
     if (out >= 0) {
         slot->base = BASE_OUTPUT;
         slot->index = out;
-        slot->loose = f->is_body && mc_slot_bytes(slot) % MC_ALIGNED; /* it begins at a multiple of its bytes */
+        slot->loose = f->is_body &&
+                      mc_slot_bytes(slot) % MC_ALIGNED; /* it begins at a multiple of its bytes */
         return MC_OK;
     }
     const int shared = heavy ? -1 : mc_update_aliases(f, p, step, v);

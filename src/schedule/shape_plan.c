@@ -214,10 +214,10 @@ mc_status mc_shape_plan_step(struct mc_function *f, struct mc_shape_plan *p, int
 
 mc_status mc_shape_plan_work(struct mc_function *f, struct mc_shape_plan *p, int step)
 {
-    mc_status s = mc_join_is_made(f, p, step)         ? MC_OK
-                  : f->loop && f->loop[step]          ? mc_loop_plan(f, p, step, mc_shape_plan_work)
+    mc_status s = mc_join_is_made(f, p, step)       ? MC_OK
+                  : f->loop && f->loop[step]        ? mc_loop_plan(f, p, step, mc_shape_plan_work)
                   : f->branch && f->branch[step][0] ? mc_branch_plan(f, p, step)
-                                                      : f->code->backend->plan(f, p, step);
+                                                    : f->code->backend->plan(f, p, step);
     p->scratch = MC_MAX(p->scratch, p->step[step].workspace);
     return s;
 }

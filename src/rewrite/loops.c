@@ -420,7 +420,8 @@ static mc_status choose_items(struct work *w, int nout, mc_node *const *out)
         }
         for (int j = 0; j < n->nin; j++) { /* the size of a fill is known in the body as well */
             const bool size = (fill || mark[n->id] == INSIDE) && is_size(n->in[j]);
-            mark[n->in[j]->id] = MC_MAX(mark[n->in[j]->id], size ? INSIDE : NEEDED);
+            char *m = &mark[n->in[j]->id];
+            *m = size || *m == INSIDE ? INSIDE : NEEDED;
         }
     }
     for (int i = 0; i < w->body->nin && s == MC_OK; i++) {

@@ -202,8 +202,7 @@ static void start_words(struct mc_wire *w, struct mc_code_unit *u)
 {
     u->nstep = (int)u->program.step.n;
     u->words = mc_calloc(u->program.step.n + 1, sizeof *u->words, "bundle");
-    u->source = u->source ? u->source : mc_strdup("");
-    w->status = u->words && u->source ? w->status : MC_EMEMORY;
+    w->status = u->words ? w->status : MC_EMEMORY;
 }
 
 /* What the function has beside its code.  NULL: error, which w has. */
@@ -334,7 +333,11 @@ static void code(struct mc_wire *w, const struct mc_function *f, struct mc_code_
         start_words(w, u);
     }
     if (mc_wire_good(w)) {
-        mc_wire_kernels(w, f, u, isa);
+        mc_wire_kernels(w, f, u, isa); /* on a GPU it sets the source */
+        if (w->reading && mc_wire_good(w) && !u->source) {
+            u->source = mc_strdup("");
+            w->status = u->source ? w->status : MC_EMEMORY;
+        }
         bodies(w, f, u, s, isa);
     }
 }

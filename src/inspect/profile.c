@@ -42,11 +42,11 @@ static void classify(const struct mc_function *f, int step, struct mc_step_row *
         r->type = "view";
         break;
     case STEP_HOST:
-        if (s->node[0]->op->form == FORM_BRANCH) {
+        if (f->branch && f->branch[step][0]) {
             const int64_t *taken = f->time[step].taken;
             mc_snprintf(r->class, sizeof r->class, "ifelse: true %lld, false %lld", (long long)taken[true],
                         (long long)taken[false]);
-            r->type = f->branch && f->branch[step][0] ? f->code->backend->language : "ref";
+            r->type = f->code->backend->language;
             break;
         } /* fall through */
     default:

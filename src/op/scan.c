@@ -9,7 +9,7 @@ struct mc_loop mc_loop_of(const struct mc_attr *attr)
                          .truncate = mc_attr_int(&attr[LOOP_TRUNCATE]) };
     l.nconstant = b->nin - l.nsequence - l.nstate;
     l.ncollect = b->nout - l.nstate - l.until;
-    for (int i = 0; i < l.nstate; i++) {
+    for (int i = 0; i < l.nstate && i < MC_MOST_STATES; i++) { /* infer has not checked them yet */
         l.nkept += (int)(l.kept >> i & 1);
     }
     return l;

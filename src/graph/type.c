@@ -31,6 +31,19 @@ void mc_type_text(struct mc_str *out, const struct mc_type *t)
     }
 }
 
+mc_status mc_types_differ(mc_status s, const char *what, int number, const struct mc_type *a, const char *when_a,
+                          const struct mc_type *b, const char *when_b)
+{
+    struct mc_str one = { 0 }, two = { 0 };
+    mc_type_text(&one, a);
+    mc_type_text(&two, b);
+    s = mc_fail(s, "%s %d is %s %s and %s %s", what, number, one.s ? one.s : "", when_a, two.s ? two.s : "",
+                when_b);
+    mc_str_free(&one);
+    mc_str_free(&two);
+    return s;
+}
+
 mc_status mc_broadcast(const struct mc_op *op, int nin, const struct mc_type *in, struct mc_type *out)
 {
     out->rank = 0;

@@ -34,19 +34,6 @@ static bool types_of(const struct mc_infer *q, const struct mc_body *b, struct m
     return *s == MC_OK;
 }
 
-static mc_status differ(int i, const struct mc_type *yes, const struct mc_type *no)
-{
-    struct mc_str a = { 0 }, b = { 0 };
-    mc_type_text(&a, yes);
-    mc_type_text(&b, no);
-    mc_status s = mc_fail(yes->dtype != no->dtype ? MC_ETYPE : MC_ESHAPE,
-                          "ifelse: value %d is %s if the condition is true, and %s if it is false", i + 1,
-                          a.s ? a.s : "", b.s ? b.s : "");
-    mc_str_free(&a);
-    mc_str_free(&b);
-    return s;
-}
-
 /* Result i from its types on both sides. */
 static mc_status merge(const struct mc_branch *b, int i, const struct mc_type *yes, const struct mc_type *no,
                        struct mc_type *out)
@@ -58,7 +45,7 @@ static mc_status merge(const struct mc_branch *b, int i, const struct mc_type *y
         fit = b->ragged || m < 0 || n < 0 || m == n;
         out->dims[k] = m == n ? m : b->ragged ? -1 : MC_MAX(m, n);
     }
-    return fit ? MC_OK : differ(i, yes, no);
+    return fit ? MC_OK : mc_ifelse_differ(i, yes, no);
 }
 
 /* Results of a body that is not taken, and whose sizes may not fit: nothing reads them. */

@@ -5,17 +5,10 @@
  * condition determines sizes (mc_is_shape_arg). */
 #include "op/ifelse.h"
 
-static mc_status differ(int i, const struct mc_type *yes, const struct mc_type *no)
+mc_status mc_ifelse_differ(int i, const struct mc_type *yes, const struct mc_type *no)
 {
-    struct mc_str a = { 0 }, b = { 0 };
-    mc_type_text(&a, yes);
-    mc_type_text(&b, no);
-    mc_status s = mc_fail(yes->dtype != no->dtype ? MC_ETYPE : MC_ESHAPE,
-                          "ifelse: value %d is %s if the condition is true, and %s if it is false", i + 1,
-                          a.s ? a.s : "", b.s ? b.s : "");
-    mc_str_free(&a);
-    mc_str_free(&b);
-    return s;
+    return mc_types_differ(yes->dtype != no->dtype ? MC_ETYPE : MC_ESHAPE, "ifelse: value", i + 1, yes,
+                           "if the condition is true,", no, "if it is false");
 }
 
 static mc_status choose_infer(struct mc_infer *q)
@@ -33,7 +26,7 @@ static mc_status choose_infer(struct mc_infer *q)
         const struct mc_type *yes = &q->in[1 + i], *no = &q->in[1 + n + i];
         struct mc_type *out = &q->out[i];
         if (yes->dtype != no->dtype || yes->rank != no->rank) {
-            return differ(i, yes, no);
+            return mc_ifelse_differ(i, yes, no);
         }
         if (q->value[0]) {
             *out = *q->value[0]->data ? *yes : *no;
@@ -43,7 +36,7 @@ static mc_status choose_infer(struct mc_infer *q)
         for (int k = 0; k < yes->rank; k++) {
             const int64_t a = yes->dims[k], b = no->dims[k];
             if (!ragged && a >= 0 && b >= 0 && a != b) {
-                return differ(i, yes, no);
+                return mc_ifelse_differ(i, yes, no);
             }
             out->dims[k] = a == b ? a : ragged ? -1 : MC_MAX(a, b);
         }

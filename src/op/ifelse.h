@@ -13,6 +13,8 @@
  * condition is. */
 mc_node *mc_ifelse_make(mc_graph *g, mc_node *condition, int n, mc_node *const *yes, mc_node *const *no,
                         bool proven);
+/* the error of types that do not fit */
+mc_status mc_ifelse_differ(int i, const struct mc_type *yes, const struct mc_type *no);
 static inline int mc_ifelse_values(const mc_node *n) { return (n->nin - 1) / 2; }
 /* value i of the side that the condition chooses */
 static inline mc_node *mc_ifelse_value(const mc_node *n, bool condition, int i)

@@ -2,14 +2,14 @@
  * before each step from the end.  Its states are the gradients of the states, and the sums over the steps of
  * the gradients of the constants; it collects the gradients of the elements.
  *
- * Values of the loop that the gradient reads, and that are expensive, are not computed again: they are saved
- * by a twin of the loop, which collects them as well.  rewrite/merge_loops.c merges the two. */
+ * Values of the loop that the gradient reads, and that are expensive, are not computed again: a second loop
+ * over the same inputs collects them too.  rewrite/merge_loops.c makes one of both. */
 #include "op/loop.h"
 
 struct backward {
     mc_graph *g, *b;        /* the loop's graph; that of the body of its gradient */
-    mc_node *n;             /* the loop, or the twin that saves what the gradient reads */
-    struct mc_loop l;       /* of the loop; that of the twin has more results */
+    mc_node *n;             /* the loop, or the one that saves what the gradient reads */
+    struct mc_loop l;       /* of the loop; the one that saves has more results */
     mc_node **original, **copy; /* all nodes of the body; their copies in b */
     size_t count;
     size_t *number, top;    /* by id in b, below top: number of the copy + 1 */
@@ -254,7 +254,7 @@ static int next_of_state(const struct backward *w, const mc_node *n)
 }
 
 /* The loop, with the results that the gradient reads: w->kept, and the saved values that are no state. */
-static mc_node *twin(struct backward *w)
+static mc_node *saving_loop(struct backward *w)
 {
     const struct mc_body *b = w->l.body;
     mc_node *out[MC_MOST_RESULTS];
@@ -331,7 +331,7 @@ static bool add_inputs(struct backward *w)
         const int state = next_of_state(w, w->save.at[i]);
         w->kept |= state >= 0 ? 1u << state : 0;
     }
-    w->n = used && list ? twin(w) : w->n;
+    w->n = used && list ? saving_loop(w) : w->n;
     fine = good(w->n) && add_saved(w);
     for (int i = 0; i < w->l.body->nin && used && list && fine; i++) {
         mc_node *outer = w->n->in[1 + i];

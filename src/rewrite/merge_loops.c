@@ -1,5 +1,5 @@
 /* merge_loops.c: loops with the same inputs that compute the same states become one loop with the results of
- * both.  A gradient adds such a twin, which saves what the gradient reads.
+ * both.  A gradient adds such a loop, which saves what the gradient reads.
  *
  * Invariant: a merged loop has the values of both, bit for bit. */
 #include "op/loop.h"

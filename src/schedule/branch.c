@@ -40,24 +40,6 @@ static void branch_free(struct mc_exec *e)
 
 /* ---- planning ---- */
 
-/* An array in place of the body's input i, for its sizes and strides, and if it determines sizes for its
- * elements. */
-static mc_array *argument(struct mc_function *f, const struct mc_shape_plan *p, int value, bool key)
-{
-    static _Alignas(MC_ALIGNED) char nothing[2 * MC_ALIGNED];
-    const struct mc_slot *at = &p->slot[value];
-    const bool loose = at->loose || at->offset % MC_ALIGNED;
-    if (key) {
-        return mc_value_array(f, p, value);
-    }
-    mc_array *a = mc_array_wrap(at->type.dtype, at->type.rank, at->type.dims, at->strides,
-                                nothing + (loose ? mc_dtypes[at->type.dtype].size : 0), NULL, NULL);
-    if (a) {
-        a->storage->space = f->code->device->space;
-    }
-    return a;
-}
-
 static mc_status plan_side(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
                            const struct mc_body *of, struct side *x)
 {
@@ -67,7 +49,12 @@ static mc_status plan_side(struct mc_function *f, const struct mc_shape_plan *p,
     x->arg = x->arg ? x->arg : mc_calloc((size_t)of->nin + 1, sizeof *x->arg, "ifelse");
     s = x->arg ? s : MC_EMEMORY;
     for (int i = 0; i < of->nin && s == MC_OK; i++) {
-        x->arg[i] = x->arg[i] ? x->arg[i] : argument(f, p, st->src[1 + i], of->key[i]);
+        const struct mc_slot *at = &p->slot[st->src[1 + i]];
+        const struct mc_body_input in = { .value = st->src[1 + i],
+                                          .key = of->key[i],
+                                          .running = true,
+                                          .loose = at->loose || at->offset % MC_ALIGNED };
+        x->arg[i] = x->arg[i] ? x->arg[i] : mc_body_input(f, p, &in);
         b->arg[i] = x->arg[i];
         s = b->arg[i] ? MC_OK : mc_last_status();
     }
@@ -102,17 +89,6 @@ static void place(const struct mc_function *f, const struct mc_step *st, const s
     }
 }
 
-static mc_status run_step(struct mc_function *b, const struct mc_shape_plan *plan, int step)
-{
-    const enum mc_step_kind kind = b->code->program.step.at[step].kind;
-    mc_status s = plan->step[step].exec || plan->step[step].epilogue ? mc_step_run(b, plan, step) : MC_OK;
-    s = s < 0 ? mc_step_error(b, step, s) : s;
-    if (s == MC_OK && b->code->mode == MODE_DEBUG && (kind == STEP_KERNEL || kind == STEP_HEAVY)) {
-        s = mc_reference_step(b, plan, step, true);
-    }
-    return s;
-}
-
 static mc_status check_result(const struct mc_shape_plan *p, const struct mc_step *st, int result,
                               const struct mc_slot *made)
 {
@@ -120,14 +96,8 @@ static mc_status check_result(const struct mc_shape_plan *p, const struct mc_ste
     if (mc_type_equal(want, &made->type)) {
         return MC_OK;
     }
-    struct mc_str a = { 0 }, b = { 0 };
-    mc_type_text(&a, want);
-    mc_type_text(&b, &made->type);
-    mc_status s = mc_fail(MC_ESHAPE, "ifelse: value %d is %s on one side and %s on the other", result + 1,
-                          a.s ? a.s : "", b.s ? b.s : "");
-    mc_str_free(&a);
-    mc_str_free(&b);
-    return s;
+    return mc_types_differ(MC_ESHAPE, "ifelse: value", result + 1, want, "on one side", &made->type,
+                           "on the other");
 }
 
 static mc_status run_side(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
@@ -136,6 +106,7 @@ static mc_status run_side(struct mc_function *f, const struct mc_shape_plan *p, 
     struct mc_function *b = x->body;
     const struct mc_program *pr = &b->code->program;
     const struct mc_backend *backend = b->code->backend;
+    const bool watched = mc_steps_watched(b);
     for (int i = 0; i < how->side[side]->nin; i++) {
         b->arg[i] = x->arg[i];
         x->arg[i]->data = how->side[side]->key[i] ? x->arg[i]->data : f->ptr[st->src[1 + i]];
@@ -145,7 +116,8 @@ static mc_status run_side(struct mc_function *f, const struct mc_shape_plan *p, 
     }
     place(f, st, how, side, x);
     for (int i = 0; i < (int)pr->step.n; i++) {
-        TRY(run_step(b, x->plan, i));
+        const struct mc_step_plan *sp = &x->plan->step[i];
+        TRY(sp->exec || sp->epilogue ? mc_body_step(b, x->plan, i, watched) : MC_OK);
     }
     for (int i = 0; i < pr->noutput; i++) {
         const int v = pr->output[i], result = mc_branch_result(how, side, i);

@@ -61,7 +61,7 @@ static void place(const struct loop *x)
 {
     char **ptr = x->body->ptr;
     for (int i = 0; i < x->l.body->nin; i++) {
-        if (!x->l.body->key[i] || !x->body->code->device->space) { /* the host reads those that are keys */
+        if (!x->l.body->key[i]) { /* of a key there is a copy */
             x->arg[i]->data = x->in[i].at;
         }
     }
@@ -71,32 +71,13 @@ static void place(const struct loop *x)
     }
 }
 
-/* Timed or checked, as the function is. */
-static mc_status watch_body(const struct loop *x)
-{
-    for (int i = 0; i < x->nrun; i++) {
-        double took;
-        TRY(mc_step_watched(x->body, x->plan, x->run[i], &took));
-    }
-    return x->body->code->check_rules ? x->body->code->check_rules(x->body) : MC_OK;
-}
-
-static mc_status run_plain(const struct loop *x)
-{
-    struct mc_function *b = x->body;
-    for (int i = 0; i < x->nrun; i++) {
-        mc_status s = mc_step_run(b, x->plan, x->run[i]);
-        if (s < 0) {
-            return mc_step_error(b, x->run[i], s);
-        }
-    }
-    return MC_OK;
-}
-
 static mc_status run_body(const struct loop *x)
 {
     const struct mc_function *b = x->body;
-    TRY(x->watched ? watch_body(x) : run_plain(x));
+    for (int i = 0; i < x->nrun; i++) {
+        TRY(mc_body_step(x->body, x->plan, x->run[i], x->watched));
+    }
+    TRY(x->watched && b->code->check_rules ? b->code->check_rules(x->body) : MC_OK);
     const struct mc_program *pr = &b->code->program;
     for (int j = 0; j < pr->noutput; j++) {
         const int v = pr->output[j];
@@ -217,12 +198,6 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
     if (backend->body) {
         backend->body(f, b);
     }
-    for (int i = 0; i < x->l.body->nin && f->code->device->space; i++) {
-        const struct mc_slot *at = &p->slot[f->code->program.step.at[step].src[1 + i]];
-        if (x->l.body->key[i]) {
-            x->arg[i]->data = at->fixed ? at->fixed->data : f->arg[at->index]->data;
-        }
-    }
     memcpy(b->arg, x->arg, (size_t)x->l.body->nin * sizeof *b->arg);
     for (size_t v = 0; v < b->code->program.value.n; v++) {
         const enum mc_base base = x->plan->slot[v].base;
@@ -248,37 +223,21 @@ static bool is_loose(const struct mc_slot *at, const struct mc_loop *l, int i)
            (state && mc_slot_bytes(at) % MC_ALIGNED);
 }
 
-/* An array in place of the body's input i, for its sizes and strides.  Its elements are read only if they
- * determine sizes, which those of sequences and states may not. */
+/* An array in place of the body's input i.  Elements of sequences and states must not determine sizes. */
 static mc_array *argument(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
                           const struct mc_loop *l, int i)
 {
-    static _Alignas(MC_ALIGNED) char nothing[2 * MC_ALIGNED];
-    const struct mc_slot *at = &p->slot[st->src[1 + i]];
-    const int skip = i < l->nsequence;
-    const bool state = !skip && i < l->nsequence + l->nstate;
-    int64_t dense[MC_MAX_RANK], size = (int64_t)mc_dtypes[at->type.dtype].size;
-    char *data = nothing + (is_loose(at, l, i) ? size : 0);
-    for (int k = at->type.rank; k-- > 0; size *= at->type.dims[k]) {
-        dense[k] = size;
-    }
-    if (l->body->key[i] && (skip || state)) {
+    const bool element = i < l->nsequence, changes = i < l->nsequence + l->nstate;
+    if (l->body->key[i] && changes) {
         mc_fail(MC_EUNSUPPORTED, "sizes in the body depend on what the loop computes");
         return NULL;
     }
-    if (l->body->key[i]) {
-        data = at->fixed ? at->fixed->data : at->base == BASE_INPUT ? f->arg[at->index]->data : NULL;
-        if (!data) {
-            mc_fail(MC_EUNSUPPORTED, "sizes in the body depend on data");
-            return NULL;
-        }
-    }
-    mc_array *a = mc_array_wrap(at->type.dtype, at->type.rank - skip, at->type.dims + skip,
-                                state ? dense : at->strides + skip, data, NULL, NULL);
-    if (a && !l->body->key[i]) {
-        a->storage->space = f->code->device->space;
-    }
-    return a;
+    return mc_body_input(f, p,
+                         &(struct mc_body_input){ .value = st->src[1 + i],
+                                                  .key = l->body->key[i],
+                                                  .dense = changes && !element,
+                                                  .loose = is_loose(&p->slot[st->src[1 + i]], l, i),
+                                                  .skip = element });
 }
 
 /* The body's plan at the sizes of this loop; the body does not keep it. */
@@ -299,18 +258,6 @@ static mc_status plan_body(struct mc_function *f, struct mc_shape_plan *p, const
     return s;
 }
 
-static mc_status state_changes(int i, const struct mc_type *before, const struct mc_type *after)
-{
-    struct mc_str a = { 0 }, b = { 0 };
-    mc_type_text(&a, before);
-    mc_type_text(&b, after);
-    mc_status s = mc_fail(MC_ESHAPE, "scan: state %d is %s before a step and %s after it", i + 1,
-                          a.s ? a.s : "", b.s ? b.s : "");
-    mc_str_free(&a);
-    mc_str_free(&b);
-    return s;
-}
-
 /* States must keep their sizes.  What the body computes has the types that the loop's results were given. */
 static mc_status check_results(const struct mc_shape_plan *p, const struct mc_step *st, const struct loop *x)
 {
@@ -320,7 +267,9 @@ static mc_status check_results(const struct mc_shape_plan *p, const struct mc_st
         const struct mc_type *made = &x->plan->slot[pr->output[i]].type;
         if (i < l->nstate) {
             const struct mc_type *before = &p->slot[st->src[1 + l->nsequence + i]].type;
-            TRY(mc_type_equal(before, made) ? MC_OK : state_changes(i, before, made));
+            TRY(mc_type_equal(before, made) ? MC_OK
+                                            : mc_types_differ(MC_ESHAPE, "scan: state", i + 1, before,
+                                                              "before a step", made, "after it"));
         } else if (i < l->nstate + l->ncollect) {
             const struct mc_type *all = &p->slot[st->dst[mc_loop_collect_result(l, i - l->nstate)]].type;
             if (all->dtype != made->dtype || all->rank != made->rank + 1 ||
@@ -392,12 +341,13 @@ static mc_status plan_ports(const struct mc_shape_plan *p, const struct mc_step 
     return x->arena ? MC_OK : mc_last_status();
 }
 
-/* with that of loops in the body */
+/* with that of loops in the body, and of what its solvers prepare */
 static size_t memory_of(const struct loop *x)
 {
     size_t bytes = (size_t)(x->flag + 64);
     for (int i = 0; i < x->nrun; i++) {
-        bytes += x->plan->step[x->run[i]].memory;
+        const struct mc_heavy *h = x->plan->step[x->run[i]].heavy;
+        bytes += x->plan->step[x->run[i]].memory + (h && h->plan && h->plan->prepare ? h->plan->prepared : 0);
     }
     return bytes;
 }

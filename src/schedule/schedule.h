@@ -49,6 +49,18 @@ bool mc_loop_planned(const struct mc_function *f, const struct mc_shape_plan *p,
 mc_status mc_plan_join_parts(const struct mc_function *f, struct mc_shape_plan *p);
 /* are all parts of the join where it wants them? */
 bool mc_join_is_made(const struct mc_function *f, const struct mc_shape_plan *p, int step);
+/* body.c: what loops and branches share.  An array in place of a body's input, for its sizes and strides; of a
+ * key the elements too. */
+struct mc_body_input {
+    int value;              /* of the function around it */
+    bool key;               /* its elements determine sizes */
+    bool running;           /* values are computed already, not only planned */
+    bool dense, loose;      /* dense: contiguous, whatever the value is; loose: as in a slot */
+    int skip;               /* so many axes in front are left out */
+};
+mc_array *mc_body_input(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_body_input *in);
+/* watched: as mc_steps_watched says of the body */
+mc_status mc_body_step(struct mc_function *body, const struct mc_shape_plan *p, int step, bool watched);
 /* branch.c: the executor of a branch whose bodies are compiled */
 mc_status mc_branch_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
 /* memory.c */

@@ -100,10 +100,10 @@ static void storage_unref(struct mc_storage *s)
     if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) > 1) {
         return;
     }
-    if (s->space) {
-        s->space->release(s->space, s->data);
-    } else if (s->release) {
+    if (s->release) {
         s->release(s->arg);
+    } else if (s->space) {
+        s->space->release(s->space, s->data);
     } else {
         mc_free_pages(s->data);
     }
@@ -238,6 +238,7 @@ mc_array *mc_array_on_device(const struct mc_space *space, mc_dtype d, int rank,
     mc_array *a = array_on(s, d, rank, dims, strides, data);
     if (a) {
         s->space = space;
+        s->release = NULL;
     }
     return a;
 }

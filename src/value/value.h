@@ -64,7 +64,7 @@ struct mc_storage {
     void *data;
     size_t bytes;
     const struct mc_space *space; /* the space that data belongs to; NULL: the host */
-    void (*release)(void *arg);  /* NULL: mc_free_pages(data) */
+    void (*release)(void *arg);  /* NULL: that of the space, or mc_free_pages(data) */
     void *arg;
 };
 struct mc_array {

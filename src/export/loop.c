@@ -80,12 +80,11 @@ static void print_pointers(struct printing *q)
     mc_str_addf(out, "NULL\n};\nvoid *const %s[] = {\n", mc_export_out(&q->body));
     for (int i = 0; i < pr->noutput; i++) {
         const int64_t bytes = (int64_t)mc_slot_bytes(&q->p.plan->slot[pr->output[i]]);
-        const int collected = i - l->nstate;
+        const int collected = i - l->nstate, result = mc_loop_collect_result(l, collected);
         mc_str_addf(out, "%s,\n",
                     i < l->nstate ? state_at(q, i, false)
                     : collected < l->ncollect
-                        ? moved(q->x, mc_export_address(q->x, q->st->dst[mc_loop_collect_result(l, collected)]),
-                                q->t, bytes)
+                        ? moved(q->x, mc_export_address(q->x, q->st->dst[result]), q->t, bytes)
                         : mc_export_format(q->x, "&%s", q->last));
     }
     mc_str_addf(out, "NULL\n};\n(void)%s, (void)%s;\n", mc_export_in(&q->body), mc_export_out(&q->body));

@@ -20,8 +20,8 @@ struct mc_type mc_type_make(mc_dtype d, int rank, const int64_t *dims); /* dims 
 bool mc_type_equal(const struct mc_type *a, const struct mc_type *b);
 void mc_type_text(struct mc_str *out, const struct mc_type *t);          /* "float32[?, 784]" */
 /* the error "WHAT NUMBER is TYPE WHEN and TYPE WHEN" */
-mc_status mc_types_differ(mc_status s, const char *what, int number, const struct mc_type *a, const char *when_a,
-                          const struct mc_type *b, const char *when_b);
+mc_status mc_types_differ(mc_status s, const char *what, int number, const struct mc_type *a,
+                          const char *when_a, const struct mc_type *b, const char *when_b);
 
 /* ---- attributes: constant arguments of an op ---- */
 enum mc_attr_kind {

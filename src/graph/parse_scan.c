@@ -540,7 +540,8 @@ struct val mc_parse_scan(struct parser *p, const char *word, size_t at)
         const mc_scan_spec spec = { .steps = s->steps, .element = s->element, .nelement = s->nelement, .state = s->state,
                                     .next = s->next, .nstate = s->nstate, .collect = s->collect, .ncollect = s->ncollect,
                                     .until = s->until, .backwards = s->go_backwards != 0,
-                                    .truncate_gradient = (int)s->truncate_gradient, .checkpoint = (int)s->checkpoint };
+                                    .truncate_gradient = (int)s->truncate_gradient,
+                                    .checkpoint = (int)s->checkpoint };
         p->location.at = at;
         made = p->g->language->scan(p->g, &spec, s->kept);
         for (int i = 0; i < s->nresult && !mc_is_error(made); i++) {

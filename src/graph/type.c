@@ -31,8 +31,8 @@ void mc_type_text(struct mc_str *out, const struct mc_type *t)
     }
 }
 
-mc_status mc_types_differ(mc_status s, const char *what, int number, const struct mc_type *a, const char *when_a,
-                          const struct mc_type *b, const char *when_b)
+mc_status mc_types_differ(mc_status s, const char *what, int number, const struct mc_type *a,
+                          const char *when_a, const struct mc_type *b, const char *when_b)
 {
     struct mc_str one = { 0 }, two = { 0 };
     mc_type_text(&one, a);

@@ -1,5 +1,5 @@
-/* body.c: what loops and branches share: a body is a function without a caller, whose steps run as a part of the
- * call of another one. */
+/* body.c: what loops and branches share: a body is a function without a caller, whose steps run as a part of
+ * the call of another one. */
 #include "schedule/schedule.h"
 
 /* Does a value determine sizes that are known while shapes are planned? */

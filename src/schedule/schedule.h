@@ -49,8 +49,8 @@ bool mc_loop_planned(const struct mc_function *f, const struct mc_shape_plan *p,
 mc_status mc_plan_join_parts(const struct mc_function *f, struct mc_shape_plan *p);
 /* are all parts of the join where it wants them? */
 bool mc_join_is_made(const struct mc_function *f, const struct mc_shape_plan *p, int step);
-/* body.c: what loops and branches share.  An array in place of a body's input, for its sizes and strides; of a
- * key the elements too. */
+/* body.c: what loops and branches share.  An array in place of a body's input, for its sizes and strides; of
+ * a key the elements too. */
 struct mc_body_input {
     int value;              /* of the function around it */
     bool key;               /* its elements determine sizes */

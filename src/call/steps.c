@@ -112,8 +112,12 @@ static mc_status run_static(struct mc_function *f, struct mc_shape_plan *p)
     if (b->run && !mc_steps_watched(f)) {
         return b->run(f, p);
     }
+    const bool checked = f->traced || mc_steps_watched(f);
     for (int i = 0; i < (int)f->code->program.step.n; i++) {
-        TRY(run_checked(f, p, i));
+        const mc_status s = checked ? run_checked(f, p, i) : b->step(f, p, i, NULL);
+        if (s < 0) {
+            return checked ? s : mc_step_error(f, i, s);
+        }
     }
     return b->error_wait ? b->error_wait(f) : MC_OK;
 }

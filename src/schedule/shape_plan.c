@@ -361,8 +361,7 @@ struct mc_shape_plan *mc_shape_plan_find(struct mc_function *f, int64_t workspac
     f->clock++;
     for (struct mc_shape_plan **at = &f->plans; *at; at = &(*at)->next) {
         struct mc_shape_plan *p = *at;
-        if (p->nkey == n && (n == 0 || memcmp(p->key, f->key, (size_t)n * sizeof *f->key) == 0) &&
-            !f->code->program.dynamic) {
+        if (mc_dims_equal(p->nkey, p->key, n, f->key) && !f->code->program.dynamic) {
             *at = p->next; /* to the front: most calls repeat the last shape */
             p->next = f->plans;
             f->plans = p;

@@ -434,7 +434,7 @@ TEST(choices_are_printed_and_read_back)
 {
     static const char *const rows[] = {
         "ifelse(c, x, 2 * x)", "ifelse(c > 1, [x, sum(x)], [x + 1, x[0]])", "ifelse(c, ifelse(c < 3, x, x[:1]), x[1:])",
-        "ifelse(True, x, -x)",
+        "ifelse(True, x, -x)", "ifelse(c, [[1.0, 2.0]], [[3.0, 4.0]])", "ifelse(c, [x], [[3.0, 4.0]])",
     };
     for (size_t i = 0; i < NELEM(rows); i++) {
         mc_graph *g = mc_graph_new();

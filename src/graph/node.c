@@ -202,14 +202,15 @@ static mc_status infer_types(mc_graph *g, const struct mc_op *op, int nin, mc_no
             type[i] = in[i]->type;
             value[i] = in[i]->value;
         }
-        *q = (struct mc_infer){ .op = op,
-                                .graph = g,
-                                .nin = nin,
-                                .in = type,
-                                .value = value,
-                                .node = in,
-                                .attr = attr,
-                                .nout = op->nout };
+        q->op = op; /* field by field: clearing all of out takes longer than most infer functions */
+        q->graph = g;
+        q->nin = nin;
+        q->in = type;
+        q->value = value;
+        q->node = in;
+        q->attr = attr;
+        q->nout = op->nout;
+        memset(q->out, 0, (size_t)MC_MAX(op->nout, 1) * sizeof *q->out);
         s = op->infer(q);
     }
     if (type != on_stack) {
@@ -255,7 +256,7 @@ static bool attach_body(mc_graph *g, struct mc_attr *attr)
 mc_node *mc_node_make(mc_graph *g, const struct mc_op *op, int nin, mc_node *const *in,
                       const struct mc_attr *attr)
 {
-    struct mc_infer q = { 0 };
+    struct mc_infer q;
     if (!op) {
         return mc_node_fail(g, MC_EMEMORY, "%s", mc_last_error());
     }

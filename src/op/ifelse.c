@@ -86,13 +86,21 @@ static bool choose_print(struct mc_str *out, const mc_node *n,
     const int values = mc_ifelse_values(n);
     mc_str_add(out, "ifelse(");
     arg(out, n, 0, ctx);
+    const size_t start = out->n;
+    bool lists = values > 1;
     for (int side = 0; side < 2; side++) {
-        mc_str_add(out, values > 1 ? ", [" : ", ");
+        mc_str_add(out, lists ? ", [" : ", ");
+        const size_t at = out->n;
         for (int i = 0; i < values; i++) {
             mc_str_add(out, i ? ", " : "");
             arg(out, n, 1 + side * values + i, ctx);
         }
-        mc_str_add(out, values > 1 ? "]" : "");
+        mc_str_add(out, lists ? "]" : "");
+        if (!lists && !out->bad && out->s[at] == '[') { /* the one value of a side would be read as a list */
+            out->s[out->n = start] = '\0';
+            lists = true;
+            side = -1;
+        }
     }
     mc_str_add(out, ")");
     return true;

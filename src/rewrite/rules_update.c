@@ -120,10 +120,29 @@ static bool is_padded(mc_node *n, struct padded *p)
     return p->axis >= 0;
 }
 
+/* A sum within the sum at the root. */
+static bool is_inner_sum(const struct mc_match *m, mc_node *n)
+{
+    return n->op == m->root->op && mc_used_once(m, n);
+}
+
+/* Inner sums are normal already, so a new pair has a part on either side.  A chain of sums would be searched
+ * anew at each of its nodes without this. */
+static bool may_have_new_pair(const struct mc_match *m)
+{
+    struct padded p;
+    bool may = m->root->type.rank > 0;
+    for (int k = 0; k < 2; k++) {
+        mc_node *side = m->root->in[k];
+        may = may && (is_inner_sum(m, side) || is_padded(side, &p));
+    }
+    return may;
+}
+
 /* The terms of a sum whose inner sums have no other user. */
 static int terms_of(const struct mc_match *m, mc_node *n, mc_node **term, int count, int most)
 {
-    const bool sum = n->op == m->root->op && (n == m->root || mc_used_once(m, n));
+    const bool sum = n == m->root || is_inner_sum(m, n);
     for (int k = 0; sum && k < 2; k++) {
         count = count < 0 ? count : terms_of(m, n->in[k], term, count, most);
     }
@@ -167,7 +186,7 @@ static mc_node *sum_of_parts(const struct mc_match *m)
     enum { MOST_TERMS = 32 };
     mc_node *term[MOST_TERMS], *sum = NULL;
     struct padded p[2];
-    const int n = m->root->type.rank ? terms_of(m, m->root, term, 0, MOST_TERMS) : 0;
+    const int n = may_have_new_pair(m) ? terms_of(m, m->root, term, 0, MOST_TERMS) : 0;
     for (int i = 0; i < n && !sum; i++) {
         for (int k = 0; k < n && !sum && is_padded(term[i], &p[0]); k++) {
             if (i == k || !is_padded(term[k], &p[1]) || p[0].axis != p[1].axis || p[0].to != p[1].from ||

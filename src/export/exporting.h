@@ -30,6 +30,7 @@ struct mc_export_file {
     struct mc_str code;             /* functions of steps, and what calls them */
     struct mc_str entry;            /* functions that choose one for the processor */
     bool f32, f64;                /* portable sums that it needs */
+    bool finishes;                /* some of them compute epilogues */
     size_t memory;                /* bytes of the largest arena */
 };
 /* One function at one shape. */

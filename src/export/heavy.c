@@ -115,6 +115,41 @@ static bool by_parts(struct finishing *f, const struct mc_plan *plan)
     return q->s.pass != CONV_WEIGHTS && (axis[0] >= 0 || p->images == 1) && (axis[1] >= 0 || p->groups == 1);
 }
 
+/* Does relu of the kernel give the bits of the vectors' `positive`?  A maximum with 0 does; a choice by a
+ * condition (the op with three arguments) loses NaN, and -0 may be another maximum. */
+static bool cuts_below_zero(const struct mc_kernel *k)
+{
+    static const char zero[sizeof k->val.at->bits] = { 0 };
+    bool good = true;
+    for (size_t i = 0; i < k->val.n; i++) {
+        const struct mc_kval *v = &k->val.at[i];
+        good &= v->narg < 3 && (v->kind != K_CONST || memcmp(v->bits, zero, sizeof zero) == 0);
+    }
+    return good;
+}
+
+/* Is the epilogue a bias, relu or both, in place?  Then the sums are finished before they are stored. */
+static bool by_sums(struct mc_export_one *x, int step, const struct mc_plan *plan,
+                    struct mc_portable_after *after)
+{
+    const struct mc_step *st = &x->f->code->program.step.at[step];
+    const struct mc_portable_program *p = mc_portable_program_of(plan);
+    const struct mc_conv_problem *q = (const struct mc_conv_problem *)(const void *)plan->problem;
+    struct mc_heavy_epilogue e;
+    int axis[5];
+    mc_conv_result_axes(st->heavy, axis);
+    if (!mc_heavy_calls_kernel(x->f, st) || !p || q->s.pass != CONV_FORWARD || !mc_portable_can_finish(p) ||
+        axis[1] < 0 || !mc_heavy_epilogue_terms(x->f, x->p, step, axis[1], &e) || e.residual >= 0 ||
+        e.other >= 0 || !(e.act == ACT_RELU ? cuts_below_zero(st->kernel) : e.act == ACT_NONE) ||
+        strcmp(mc_export_pointer(x, e.result), mc_export_pointer(x, mc_heavy_result(st, 0))) != 0) {
+        return false;
+    }
+    *after = (struct mc_portable_after){ .bias = e.bias < 0 ? NULL : mc_export_pointer(x, e.bias),
+                                         .rows = q->s.f / q->s.groups,
+                                         .relu = e.act == ACT_RELU };
+    return true;
+}
+
 static mc_status convolution(struct mc_export_one *x, int step, bool *finished)
 {
     const struct mc_step *st = &x->f->code->program.step.at[step];
@@ -131,8 +166,14 @@ static mc_status convolution(struct mc_export_one *x, int step, bool *finished)
         x, "(%s *)(%s)", mc_export_type(x->p->slot[mc_heavy_result(st, 0)].type.dtype),
         mc_export_scratch(x, step, mc_heavy_copies(h)));
     struct finishing f = { .x = x, .step = step };
-    const struct mc_portable_after after = { finish_part, &f };
-    *finished = mc_slot_bytes(&x->p->slot[v[result]]) > 0 && by_parts(&f, h->plan);
+    struct mc_portable_after after = { .print = finish_part, .arg = &f };
+    const bool sums = by_sums(x, step, h->plan, &after);
+    bool empty = false;
+    for (int i = 0; i < 3; i++) {
+        empty |= mc_slot_bytes(&x->p->slot[v[i]]) == 0;
+    }
+    *finished = !empty && (sums || by_parts(&f, h->plan));
+    x->to->finishes |= *finished && sums;
     TRY(print_program(x, h->plan, v, result, memory, *finished ? &after : NULL));
     return f.status;
 }

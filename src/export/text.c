@@ -175,7 +175,7 @@ void mc_export_functions(struct mc_str *out, const struct mc_export_file *f, con
     if (f->widest) {
         add_levels(out, f, macro);
     }
-    mc_portable_level_text(out, f->f32, f->f64);
+    mc_portable_level_text(out, f->f32, f->f64, f->finishes);
     mc_export_code(out, f->code.s ? f->code.s : "");
     if (f->widest) {
         mc_portable_undefine(out);

@@ -83,6 +83,9 @@ mc_status mc_across_run(struct mc_function *f, const struct mc_shape_plan *p, in
  * allowed. */
 bool mc_heavy_epilogue_at(const struct mc_function *f, const struct mc_shape_plan *p, int step, int axis,
                           struct mc_heavy_epilogue *e);
+/* the same, whatever the backend's solvers can do */
+bool mc_heavy_epilogue_terms(const struct mc_function *f, const struct mc_shape_plan *p, int step, int axis,
+                             struct mc_heavy_epilogue *e);
 /* For operands that stay the same in all steps of a loop: before the first step; addresses are known. */
 mc_status mc_heavy_prepare(struct mc_function *f, const struct mc_shape_plan *p, int step);
 /* product.c */

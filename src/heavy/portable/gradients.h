@@ -16,7 +16,8 @@ FORCE_INLINE void NAME(outer_tile)(const int rows, const int vectors, const int 
         at[i] = (q + i) / g[2] * g[5] + xt[(q + i) % g[2]];
     }
     NAME(columns_tile)
-    (rows, vectors, tail, h, at, NULL, NULL, row, g[0], r0, r1, x, v + r0 * row, y + q * g[0], add);
+    (rows, vectors, tail, h, at, NULL, NULL, row, g[0], r0, r1, x, v + r0 * row, y + q * g[0], add,
+     NULL, 0);
 }
 
 /* All rows of y, `vectors` vectors of each. */

@@ -16,6 +16,7 @@
 #include <arm_neon.h>
 #endif
 #include "heavy/portable/vectors.h"
+enum { FINISHES = 0 }; /* epilogues are calls of their own */
 _Static_assert((int)(WIDE * WIDTH_f32) <= (int)MOST_STRIP && (int)DOT_COLUMNS <= (int)MOST_DOTS &&
                    (int)WIDTH_f32 <= (int)MOST_WIDTH,
                "panel.h has the most of every level");
@@ -46,11 +47,11 @@ _Static_assert((int)(WIDE * WIDTH_f32) <= (int)MOST_STRIP && (int)DOT_COLUMNS <=
     static void any_columns_##S(const int64_t *g, const int64_t *offsets, const void *w, const void *x,      \
                                 void *y, void *panel)                                                        \
     {                                                                                                        \
-        columns_##S(g, offsets, w, x, y, panel);                                                             \
+        columns_##S(g, offsets, w, x, y, panel, NULL, 0);                                                             \
     }                                                                                                        \
     static void any_box_##S(const int64_t *g, const int64_t *offsets, const void *w, const void *x, void *y) \
     {                                                                                                        \
-        box_##S(g, offsets, w, x, y);                                                                        \
+        box_##S(g, offsets, w, x, y, NULL, 0);                                                                        \
     }                                                                                                        \
     static void any_outer_##S(const int64_t *g, const int64_t *offsets, const void *x, const void *v,        \
                               void *y, int add)                                                              \

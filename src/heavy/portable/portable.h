@@ -78,13 +78,23 @@ void mc_portable_panel(struct mc_portable_program *p, const struct mc_portable_c
 void mc_portable_free(struct mc_portable_program *p);
 /* memory: by number; [PORTABLE_WORKSPACE] has p->workspace + p->panel elements */
 void mc_portable_run(const struct mc_portable_program *p, void *const memory[PORTABLE_NMEMORY]);
-/* What is printed after the calls for an image, group and block, which are numbers or names of variables. */
+/* How finished sums become results. */
 struct mc_portable_after {
+    /* printed after the calls for an image, group and block, which are numbers or names of variables; NULL:
+     * nothing is */
     void (*print)(void *arg, const char *image, const char *group, const char *block);
     void *arg;
+    /* COLUMNS and BOX do this themselves: they add the bias of a row, `rows` of them a group (NULL: none), and
+     * relu cuts below 0 */
+    const char *bias;
+    int64_t rows;
+    bool relu;
 };
 /* Is the result complete after the calls for an image, group and block, and are there several of them? */
 bool mc_portable_has_parts(const struct mc_portable_program *p);
+/* Can its sums be finished by a bias and relu where they are made?  They are made by one call of COLUMNS or BOX
+ * then. */
+bool mc_portable_can_finish(const struct mc_portable_program *p);
 /* Prints it as a block of C; memory: expressions of typed pointers; after: NULL: nothing. */
 void mc_portable_print(struct mc_str *out, const struct mc_portable_program *p,
                        const char *const memory[PORTABLE_NMEMORY], const struct mc_portable_after *after);
@@ -100,9 +110,9 @@ struct mc_plan *mc_portable_finish(struct mc_portable_plan *p, bool fits);
 /* NULL: the plan runs no program */
 const struct mc_portable_program *mc_portable_program_of(const struct mc_plan *p);
 /* Texts of an exported file.  First panel.h and threads.h; then vectors.h, at the level that LEVEL is, and
- * core.h, for these element types. */
+ * core.h, for these element types; finishes: some call has a bias or relu. */
 void mc_portable_text(struct mc_str *out);
-void mc_portable_level_text(struct mc_str *out, bool f32, bool f64);
+void mc_portable_level_text(struct mc_str *out, bool f32, bool f64, bool finishes);
 /* Defines each name of that second text as AT_LEVEL(name), so that a file may have it for several levels;
  * undefines its macros, before it is read again. */
 void mc_portable_rename(struct mc_str *out);

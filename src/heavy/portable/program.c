@@ -253,8 +253,9 @@ enum { DOTS_NUMBERS = 14 };
 
 /* Sums over all images of a run. */
 static void print_dots(struct mc_str *out, const struct mc_portable_program *p, size_t i,
-                       const char *const *memory)
+                       const char *const *memory, const struct mc_portable_after *after)
 {
+    (void)after;
     const struct mc_portable_call *c = &p->call.at[i];
     const bool ragged = p->images % p->step != 0; /* the last run has fewer images */
     if (ragged) {
@@ -274,7 +275,7 @@ static void print_dots(struct mc_str *out, const struct mc_portable_program *p, 
 
 /* A copy, or sums of each image. */
 static void print_images(struct mc_str *out, const struct mc_portable_program *p, size_t i,
-                         const char *const *memory)
+                         const char *const *memory, const struct mc_portable_after *after)
 {
     const struct mc_portable_call *c = &p->call.at[i];
     mc_str_add(out, p->step > 1 ? "for (int64_t n = image; n < end; n++) {\n" : "");
@@ -307,15 +308,20 @@ static void print_images(struct mc_str *out, const struct mc_portable_program *p
             mc_str_add(out, ", ");
             print_panel(out, p, memory);
         }
-        mc_str_add(out, ");\n");
+        mc_str_addf(out, ", %s", after && after->bias ? after->bias : "NULL");
+        if (after && after->bias && p->groups > 1) {
+            mc_str_addf(out, " + %" PRId64 " * group", after->rows);
+        }
+        mc_str_addf(out, ", %d);\n", after && after->relu);
     }
     mc_str_add(out, p->step > 1 ? "}\n" : "");
 }
 
 /* Sums over chains of images, which TOTAL adds. */
 static void print_outer(struct mc_str *out, const struct mc_portable_program *p, size_t i,
-                        const char *const *memory)
+                        const char *const *memory, const struct mc_portable_after *after)
 {
+    (void)after;
     const struct mc_portable_call *c = &p->call.at[i];
     mc_str_addf(out, "outer_%s(g%zu, o%zu, ", suffix(p), i, i);
     print_at(out, p, &c->from, memory, image_of(p, &c->from));
@@ -333,8 +339,9 @@ static void print_outer(struct mc_str *out, const struct mc_portable_program *p,
 }
 
 static void print_total(struct mc_str *out, const struct mc_portable_program *p, size_t i,
-                        const char *const *memory)
+                        const char *const *memory, const struct mc_portable_after *after)
 {
+    (void)after;
     const struct mc_portable_call *c = &p->call.at[i];
     const bool one = p->chain >= p->images;
     if (one && p->images > 1) {
@@ -358,12 +365,12 @@ static void print_total(struct mc_str *out, const struct mc_portable_program *p,
 }
 
 static void print_call(struct mc_str *out, const struct mc_portable_program *p, size_t i,
-                       const char *const *memory)
+                       const char *const *memory, const struct mc_portable_after *after)
 {
     static const struct {
         int numbers;
         void (*print)(struct mc_str *out, const struct mc_portable_program *p, size_t i,
-                      const char *const *memory);
+                      const char *const *memory, const struct mc_portable_after *after);
     } kind[] = {
         [PORTABLE_COPY] = { 12, print_images },   [PORTABLE_COLUMNS] = { 12, print_images },
         [PORTABLE_BOX] = { 14, print_images },    [PORTABLE_DOTS] = { DOTS_NUMBERS, print_dots },
@@ -382,7 +389,7 @@ static void print_call(struct mc_str *out, const struct mc_portable_program *p, 
         print_numbers(out, c->offset, c->noffset);
         mc_str_add(out, " };\n");
     }
-    kind[c->kind].print(out, p, i, memory);
+    kind[c->kind].print(out, p, i, memory, after);
 }
 
 bool mc_portable_has_parts(const struct mc_portable_program *p)
@@ -392,6 +399,17 @@ bool mc_portable_has_parts(const struct mc_portable_program *p)
         good &= p->call.at[i].kind != PORTABLE_DOTS && p->call.at[i].kind != PORTABLE_OUTER;
     }
     return good;
+}
+
+bool mc_portable_can_finish(const struct mc_portable_program *p)
+{
+    int sums = 0, others = 0;
+    for (size_t i = 0; i < p->call.n; i++) {
+        const enum mc_portable_kind kind = p->call.at[i].kind;
+        sums += kind == PORTABLE_COLUMNS || kind == PORTABLE_BOX;
+        others += kind != PORTABLE_COLUMNS && kind != PORTABLE_BOX && kind != PORTABLE_COPY;
+    }
+    return sums == 1 && others == 0;
 }
 
 void mc_portable_print(struct mc_str *out, const struct mc_portable_program *p,
@@ -421,15 +439,15 @@ void mc_portable_print(struct mc_str *out, const struct mc_portable_program *p,
     }
     size_t i = 0;
     for (; i < p->call.n && !p->call.at[i].blocked; i++) {
-        print_call(out, p, i, memory);
+        print_call(out, p, i, memory, after);
     }
     if (p->blocks > 1) {
         mc_str_addf(out, "for (int64_t block = 0; block < %" PRId64 "; block++) {\n", p->blocks);
     }
     for (; i < p->call.n; i++) {
-        print_call(out, p, i, memory);
+        print_call(out, p, i, memory, after);
     }
-    if (after) {
+    if (after && after->print) {
         after->print(after->arg, p->images > 1 ? "image" : "0", p->groups > 1 ? "group" : "0",
                      p->blocks > 1 ? "block" : "0");
     }

@@ -40,13 +40,14 @@ void mc_portable_text(struct mc_str *out)
     mc_str_add(out, code_of(threads));
 }
 
-void mc_portable_level_text(struct mc_str *out, bool f32, bool f64)
+void mc_portable_level_text(struct mc_str *out, bool f32, bool f64, bool finishes)
 {
     static const struct {
         const char *type, *suffix;
         int lanes;
     } of[] = { { "float", "f32", 16 }, { "double", "f64", 8 } };
     mc_str_add(out, code_of(vectors));
+    mc_str_addf(out, "enum { FINISHES = %d }; /* do sums add a bias and cut below 0 here? */\n", finishes);
     for (int i = 0; i < 2; i++) {
         if (i ? f64 : f32) {
             mc_str_addf(out,
@@ -60,14 +61,14 @@ void mc_portable_level_text(struct mc_str *out, bool f32, bool f64)
 /* ---- the names of that text ---- */
 
 static const char *const plain_names[] = {
-    "ROWS", "VECTORS", "WIDE", "WIDE_ROWS", "BOX_ROWS", "DOT_ROWS", "DOT_COLUMNS",
+    "ROWS", "VECTORS", "WIDE", "WIDE_ROWS", "BOX_ROWS", "DOT_ROWS", "DOT_COLUMNS", "FINISHES",
 };
 static const char *const typed_names[] = { /* with _f32 and _f64 */
     /* vectors.h */
     "v", "WIDTH", "zero", "load", "load_n", "load_part", "store", "store_n", "splat", "evens", "plus", "madd",
-    "half", "first", "lanes",
+    "half", "first", "lanes", "positive", "bits",
     /* core.h */
-    "copy", "copy_exactly", "copy_evens", "add", "copy_row", "columns_tile", "columns_strip", "columns_thin",
+    "copy", "copy_rows", "copy_evens", "add", "copy_row", "columns_tile", "columns_strip", "columns_thin",
     "pack", "columns_part", "rows_of_part", "columns", "box_tile", "box_tile_3x3", "is_3x3", "box_strip", "box_plane", "box",
     /* gradients.h */
     "outer_tile", "outer_strip", "outer_part", "outer", "col2im_sum", "col2im", "dots_tile", "dots_columns",

@@ -45,6 +45,15 @@ FORCE_INLINE v_f32 splat_f32(float x) { return _mm512_set1_ps(x); }
 FORCE_INLINE v_f64 splat_f64(double x) { return _mm512_set1_pd(x); }
 FORCE_INLINE v_f32 plus_f32(v_f32 a, v_f32 b) { return _mm512_add_ps(a, b); }
 FORCE_INLINE v_f64 plus_f64(v_f64 a, v_f64 b) { return _mm512_add_pd(a, b); }
+/* Elements above 0 and NaN stay; the others become 0. */
+FORCE_INLINE v_f32 positive_f32(v_f32 a)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_NLE_UQ), a);
+}
+FORCE_INLINE v_f64 positive_f64(v_f64 a)
+{
+    return _mm512_maskz_mov_pd(_mm512_cmp_pd_mask(a, _mm512_setzero_pd(), _CMP_NLE_UQ), a);
+}
 FORCE_INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c) { return _mm512_fmadd_ps(a, b, c); }
 FORCE_INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return _mm512_fmadd_pd(a, b, c); }
 /* The elements 0, 2, 4, ... of two vectors. */
@@ -115,6 +124,14 @@ FORCE_INLINE v_f32 splat_f32(float x) { return _mm256_set1_ps(x); }
 FORCE_INLINE v_f64 splat_f64(double x) { return _mm256_set1_pd(x); }
 FORCE_INLINE v_f32 plus_f32(v_f32 a, v_f32 b) { return _mm256_add_ps(a, b); }
 FORCE_INLINE v_f64 plus_f64(v_f64 a, v_f64 b) { return _mm256_add_pd(a, b); }
+FORCE_INLINE v_f32 positive_f32(v_f32 a)
+{
+    return _mm256_and_ps(_mm256_cmp_ps(a, _mm256_setzero_ps(), _CMP_NLE_UQ), a);
+}
+FORCE_INLINE v_f64 positive_f64(v_f64 a)
+{
+    return _mm256_and_pd(_mm256_cmp_pd(a, _mm256_setzero_pd(), _CMP_NLE_UQ), a);
+}
 FORCE_INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c) { return _mm256_fmadd_ps(a, b, c); }
 FORCE_INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return _mm256_fmadd_pd(a, b, c); }
 FORCE_INLINE v_f32 evens_f32(v_f32 a, v_f32 b)
@@ -184,6 +201,10 @@ enum { BOX_ROWS = 4, DOT_ROWS = 1, DOT_COLUMNS = 3 };
     }
 LEVEL_128(float, f32)
 LEVEL_128(double, f64)
+typedef int bits_f32 __attribute__((vector_size(16)));
+typedef long long bits_f64 __attribute__((vector_size(16)));
+FORCE_INLINE v_f32 positive_f32(v_f32 a) { return (v_f32)(~(a <= zero_f32()) & (bits_f32)a); }
+FORCE_INLINE v_f64 positive_f64(v_f64 a) { return (v_f64)(~(a <= zero_f64()) & (bits_f64)a); }
 #if defined(__aarch64__)
 FORCE_INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c)
 {
@@ -225,6 +246,8 @@ enum { BOX_ROWS = 4, DOT_ROWS = 1, DOT_COLUMNS = 1 };
     FORCE_INLINE v_##S evens_##S(v_##S a, v_##S b) { (void)b; return a; }
 LEVEL_0(float, f32)
 LEVEL_0(double, f64)
+FORCE_INLINE v_f32 positive_f32(v_f32 a) { return a <= 0 ? 0 : a; }
+FORCE_INLINE v_f64 positive_f64(v_f64 a) { return a <= 0 ? 0 : a; }
 #if defined(__FMA__) || (defined(FP_FAST_FMAF) && defined(FP_FAST_FMA))
 FORCE_INLINE v_f32 madd_f32(v_f32 a, v_f32 b, v_f32 c) { return fmaf(a, b, c); }
 FORCE_INLINE v_f64 madd_f64(v_f64 a, v_f64 b, v_f64 c) { return fma(a, b, c); }

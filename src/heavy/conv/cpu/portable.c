@@ -279,7 +279,8 @@ static bool sums(struct mc_conv_making *k, const struct mc_conv_planes *q, const
 static int64_t rows_of_block(const struct mc_conv_making *k, const struct mc_conv_planes *q,
                              const int64_t *ys)
 {
-    enum { VECTOR = 16, LEAST = 512, CACHED = 65536, SUM = 256 };
+    enum { VECTOR = 16, LEAST = 192, CACHED = 16384, SUM = 256 };
+    enum { STRIP = 48, FULL = 44 }; /* of AVX-512: the last strip, of 17 to 64 columns, should be wide, too */
     const struct mc_conv_shape *s = &k->p->s;
     const int64_t *n = s->out, taps = conv_volume(s->k), row = n[2];
     int64_t rows[4];
@@ -292,7 +293,8 @@ static int64_t rows_of_block(const struct mc_conv_making *k, const struct mc_con
     }
     int64_t most = n[1];
     for (int64_t blocks = 2; blocks <= n[1] && ys[2] == row; blocks++) {
-        if (n[1] % blocks == 0 && n[1] / blocks * row >= LEAST && most * row * k->f > CACHED) {
+        const int64_t positions = n[1] / blocks * row, last = (positions - VECTOR - 1) % STRIP + VECTOR + 1;
+        if (n[1] % blocks == 0 && positions >= LEAST && last >= FULL && most * row * k->f > CACHED) {
             most = n[1] / blocks;
         }
     }

@@ -4,6 +4,7 @@
 #include "exec/function.h"
 #include "export_words.h"
 #include <dirent.h>
+#include <math.h>
 #include <monochord.h>
 #include <stdlib.h>
 #include <string.h>
@@ -409,6 +410,66 @@ TEST(export_results)
     mc_code_unref(&code);
     mc_function_free(f);
     mc_graph_free(g);
+    drop_folder();
+}
+
+/* Convolutions that add their bias and cut below 0 themselves: NaN, infinity, and numbers that cancel. */
+TEST(export_finished_sums)
+{
+    NEEDS_COMPILER();
+    static const struct { const char *formula; bool finishes; } rows[] = {
+        { "conv(maximum(conv(x, W) + b, 0), one, groups=3)", true },
+        { "conv(where(conv(x, W) + b > 0, conv(x, W) + b, 0), one, groups=3)", false }, /* NaN becomes 0 */
+        { "conv(conv(x, W) + b, one, groups=3)", true },
+        { "conv(maximum(conv(x, W), 0), one, groups=3)", true },
+        { "conv(maximum(conv(x, W[:2, :1], groups=2) + b[:, :2], 0), one[:2], groups=2)", true },
+        { "maximum(conv(x, W) + b, 0)", false }, /* the function's result is not where the sums are */
+    };
+    for (size_t k = 0; k < NELEM(rows); k++) {
+        enum { ROW = 67, N = 2 * 3 * ROW };
+        mc_graph *g = mc_graph_new();
+        mc_formula(g, "input x float32[1, 2, 3, ?]; input W float32[3, 2, 1, 1]; input b float32[1, 3, 1, "
+                      "1]; one = [[[[1f32]]], [[[1f32]]], [[[1f32]]]]");
+        mc_function *f = mc_compile(
+            g, &(mc_spec){
+                   .name = "f", .inputs = "x, W, b", .outputs = rows[k].formula, .on_unused = "ignore" });
+        REQUIRE(f, "%s", mc_error(g));
+        CHECK(EXPORT("f.c", { f, "one", "x[1, 2, 3, 67], W[3, 2, 1, 1], b[1, 3, 1, 1]" }) == MC_OK, "%s",
+              mc_last_error());
+        compiles("f.c");
+        char *text = text_of("f.c");
+        CHECK(strstr(text, rows[k].finishes ? "FINISHES = 1" : "FINISHES = 0"), "%s", rows[k].formula);
+        free(text);
+        struct mc_code *code = code_of("f.c");
+        typedef int f_function(void *m, void *memory, const float *x, const float *W, const float *b,
+                               float *y);
+        f_function *run = (f_function *)function_of(code, "f_one");
+        float x[N], r[3 * 3 * ROW];
+        for (int i = 0; i < N; i++) {
+            x[i] = i % 11 == 0 ? NAN : i % 13 == 0 ? INFINITY : i % 17 == 0 ? -0.0f : (float)(i % 7 - 3);
+        }
+        mc_array *a[3] = { numbers(4, (int64_t[]){ 1, 2, 3, ROW }, x),
+                           numbers(4, (int64_t[]){ 3, 2, 1, 1 }, (float[]){ 1, -1, 0, 2, -0.5f, 1 }),
+                           numbers(4, (int64_t[]){ 1, 3, 1, 1 }, (float[]){ -0.0f, 1, -2 }) },
+                 *y = NULL;
+        REQUIRE(run, "no function");
+        CHECK(mc_call(f, MC_IN(a[0], a[1], a[2]), MC_OUT(&y)) == MC_OK, "%s", mc_last_error());
+        CHECK(run(NULL, NULL, x, (const float *)(void *)a[1]->data, (const float *)(void *)a[2]->data, r) ==
+                  0,
+              "it fails");
+        for (int64_t i = 0; y && i < mc_array_size(y); i++) {
+            const float want = ((const float *)(void *)y->data)[i];
+            CHECK(isnan(want) ? isnan(r[i]) : memcmp(&want, &r[i], sizeof want) == 0,
+                  "%s: element %d is %g, not %g", rows[k].formula, (int)i, (double)r[i], (double)want);
+        }
+        mc_array_unref(&y);
+        for (int i = 0; i < 3; i++) {
+            mc_array_unref(&a[i]);
+        }
+        mc_code_unref(&code);
+        mc_function_free(f);
+        mc_graph_free(g);
+    }
     drop_folder();
 }
 

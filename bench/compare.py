@@ -69,6 +69,9 @@ PROMISES = [
     ("export",      "l* geometric mean",      "predict", "ort",    0.8,    1.2),
     ("export",      "m* geometric mean",      "predict", "ort",    0.8,    1.2),
     ("export",      "resnet-50 b1",           "predict", "ort",    0.8,    1.2),
+    *(row for peer in ("onnx2c", "tinygrad") for row in (  # none against xnnpack, which is only shown
+        ("export",  "lenet*|mobile*|res* geometric mean", "predict", peer, 5.0, 10.0),
+        ("export",  "mlp b1",                 "predict", peer,     1.0,    2.0))),
     ("export",      "lenet b32",              "train",   "torch",  2.0,    4.0),
     ("export",      "lenet b500",             "train",   "torch",  2.0,    4.0),
     ("lenet cuda",  "step",                   "train",   "torch|torch:*", 2.0, 4.0),
@@ -205,6 +208,18 @@ def table(times):
         yield line
 
 
+def errors(times):
+    """The greatest error of each peer that tells one."""
+    most = {}
+    for cells in times.values():
+        for who, cell in cells.items():
+            if not who.startswith("ours") and cell["err"] is not None:
+                most[who] = max(cell["err"], most.get(who, 0))
+    if most:
+        yield ""
+        yield "errors     " + ", ".join(f"{who} {error:.1e}" for who, error in most.items()) + ", at most"
+
+
 def by_solver(times):
     """Milliseconds of each solver forced by name; the chosen one's first."""
     names = []
@@ -238,10 +253,10 @@ def score(promise, key, cells, times):
 
 
 def overall(promise, times):
-    """What a promise on all cases speaks of: each pair of (key, cells) it is to be judged on, once."""
+    """What a promise on many cases (patterns, with | between them) speaks of: each pair of (key, cells) it is to be judged on, once."""
     cases = promise[1].removesuffix(" least").removesuffix(" geometric mean")
     values = [score(promise, key, cells, times) for key, cells in times.items()
-              if "ours" in cells and fnmatch.fnmatch(key[0], cases) and speaks_of(promise, key)]
+              if "ours" in cells and any(fnmatch.fnmatch(key[0], case) for case in cases.split("|")) and speaks_of(promise, key)]
     values = [value for value in values if value]
     if not values:
         return None
@@ -296,7 +311,7 @@ def processor():
 
 def libraries():
     found = []
-    for name in ("numpy", "torch", "jax"):
+    for name in ("numpy", "torch", "jax", "onnxruntime", "tinygrad", "ai-edge-litert"):
         try:
             found.append(f"{name} {__import__('importlib.metadata', fromlist=['version']).version(name)}")
         except Exception:  # not installed: nothing to say
@@ -365,7 +380,7 @@ def compare(suite, args):
     times = sort(suite, found)
     rounds = min(len(cell["ms"]) for cells in times.values() for cell in cells.values())
     lines = list(heading(suite, rounds, max(row["busy"] for row in found if row["who"] == "machine"), args.ours, args.device, args.only))
-    lines += [*table(times), *by_solver(times), *promises(suite if args.device == "cpu" else f"{suite} {args.device}", times)]
+    lines += [*table(times), *errors(times), *by_solver(times), *promises(suite if args.device == "cpu" else f"{suite} {args.device}", times)]
     text = "\n".join(line.rstrip() for line in lines) + "\n"
     print(text, flush=True)
     if not args.no_result and not args.only:

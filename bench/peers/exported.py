@@ -1,6 +1,9 @@
 """exported.py: the models of the suite export in PyTorch: those of tools/monochord_bench_export.c."""
+import io
+
 import torch
 
+import peer
 from train import resnet_50
 
 n = torch.nn
@@ -30,3 +33,20 @@ PREDICTIONS = [("lenet b1", lenet, (1, 1, 28, 28)), ("lenet b32", lenet, (32, 1,
 
 def predictor(make):
     return n.Sequential(make(), n.Softmax(1)).eval()
+
+
+def predictions():
+    """Of each case that is wanted: its name, the model, a batch (NumPy), the probabilities in float64."""
+    for case, make, shape in PREDICTIONS:
+        net, x = predictor(make), peer.floats(*shape)
+        if peer.ONLY in f"{case} predict":
+            with torch.inference_mode():
+                want = net.double()(torch.from_numpy(x).double())
+            yield case, net.float(), x, want
+
+
+def onnx_bytes(net, x):
+    """The model as an ONNX file, with its input named x."""
+    file = io.BytesIO()
+    torch.onnx.export(net, (torch.from_numpy(x),), file, input_names=["x"], dynamo=False)
+    return file.getvalue()

@@ -225,7 +225,7 @@ TARGET ALONE static void NAME(columns_thin)(const int64_t *g, const int64_t *wt,
                                             int64_t end, const R *w, const R *x, R *y, const R *bias,
                                             int relu)
 {
-    enum { STEP = 4 };
+    enum { STEP = 2 * ROWS }; /* many, as each pass reads and writes y */
     const int64_t taps = g[2], all = g[1] * taps;
     for (int64_t p = 0; p < end; p++) {
         y[p] = 0;
@@ -242,7 +242,7 @@ TARGET ALONE static void NAME(columns_thin)(const int64_t *g, const int64_t *wt,
         int64_t p = 0;
         for (; p + WIDTH <= end && n == STEP; p += WIDTH) {
             V sum = NAME(load)(y + p);
-            UNROLL(4)
+            UNROLL(16)
             for (int i = 0; i < STEP; i++) {
                 sum = NAME(madd)(a[i], NAME(load)(at[i] + p), sum);
             }

@@ -23,12 +23,15 @@ set_source_files_properties(src/run/absent.c src/run/families.c PROPERTIES
 
 # Kernels for AVX2 and AVX-512, and loops over elements, are compiled as in the library: the same speed and the
 # same bits.  Plans, the rest, and kernels for processors without AVX2 (src/base/small.h) are compiled for size.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|i[3-6]86") # elsewhere, they are the kernels of products
+    set(small_products gemm/cpu/kernel_generic)
+endif()
 set(fast ${run})
 list(FILTER fast INCLUDE REGEX "/src/heavy/")
 foreach(planning
         "(problem|table|geometry|operands|algo_flag|blocking|reference|library[a-z_]*)"
         "(fft|direct|im2col|onednn|splitk|blas|exchange|window_grad|pointwise|relayout|gemm/cpu/packed)"
-        "([a-z_/]*generic)")
+        "((fft|direct)/generic|(norm|pool)/cpu/kernel_generic|window_grad_generic)" "${small_products}")
     list(FILTER fast EXCLUDE REGEX "/${planning}[.]c")
 endforeach()
 set(small ${run})

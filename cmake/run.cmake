@@ -21,14 +21,17 @@ endforeach()
 set_source_files_properties(src/run/absent.c src/run/families.c PROPERTIES
     COMPILE_DEFINITIONS _POSIX_C_SOURCE=200809L)
 
-# Kernels, and loops over elements, are compiled as in the library: the same speed and the same bits.  Plans, the
-# rest, and most kernels for processors without AVX2 are compiled for size.
+# Kernels for AVX2 and AVX-512, and loops over elements, are compiled as in the library: the same speed and the
+# same bits.  Plans, the rest, and kernels for processors without AVX2 (src/base/small.h) are compiled for size.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|i[3-6]86") # elsewhere, they are the kernels of products
+    set(small_products gemm/cpu/kernel_generic)
+endif()
 set(fast ${run})
 list(FILTER fast INCLUDE REGEX "/src/heavy/")
 foreach(planning
         "(problem|table|geometry|operands|algo_flag|blocking|reference|library[a-z_]*)"
         "(fft|direct|im2col|onednn|splitk|blas|exchange|window_grad|pointwise|relayout|gemm/cpu/packed)"
-        "((fft|direct)/generic|(norm|pool)/cpu/kernel_generic|window_grad_generic)")
+        "((fft|direct)/generic|(norm|pool)/cpu/kernel_generic|window_grad_generic)" "${small_products}")
     list(FILTER fast EXCLUDE REGEX "/${planning}[.]c")
 endforeach()
 set(small ${run})
@@ -40,17 +43,21 @@ foreach(part fast small)
     target_compile_definitions(run_${part} PRIVATE MC_BUILD MC_RUNTIME)
     target_compile_options(run_${part} PRIVATE -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables)
 endforeach()
-target_compile_options(run_small PRIVATE $<$<NOT:$<CONFIG:Debug>>:-Os>)
-# Rows of ops name several columns of one union (src/graph/graph.h).  The option must follow those of `house`.
+include(CheckCCompilerFlag)
+check_c_compiler_flag(-Oz smallest)
+target_compile_options(run_small PRIVATE $<$<NOT:$<CONFIG:Debug>>:$<IF:$<BOOL:${smallest}>,-Oz,-Os>>)
+# Rows of ops name several columns of one union, and some rows are left out (src/graph/graph.h).  The options
+# must follow those of `house`.
 add_library(run_rows INTERFACE)
-target_compile_options(run_rows INTERFACE -Wno-$<IF:$<C_COMPILER_ID:GNU>,override-init,initializer-overrides>)
+target_compile_options(run_rows INTERFACE -Wno-unused-function
+    -Wno-$<IF:$<C_COMPILER_ID:GNU>,override-init,initializer-overrides>)
 target_link_libraries(run_small PRIVATE run_rows)
 set(run_objects $<TARGET_OBJECTS:run_fast> $<TARGET_OBJECTS:run_small>)
 
 add_library(monochord_run SHARED ${run_objects})
 set_target_properties(monochord_run PROPERTIES VERSION ${version} SOVERSION 0)
 exports(monochord_run abi/monochord_run.txt)
-target_link_options(monochord_run PRIVATE -Wl,--gc-sections -Wl,-Bsymbolic -Wl,-z,defs)
+target_link_options(monochord_run PRIVATE -Wl,--gc-sections -Wl,-Bsymbolic -Wl,-z,defs -Wl,-z,noseparate-code)
 add_library(monochord_run_static STATIC ${run_objects})
 foreach(lib monochord_run monochord_run_static)
     target_link_libraries(${lib} PRIVATE ${system})

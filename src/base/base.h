@@ -16,6 +16,12 @@
 #include <pthread.h>
 
 #define NELEM(a) (sizeof(a) / sizeof *(a))
+/* A text of a table that only the library has: libmonochord-run is small. */
+#ifdef MC_RUNTIME
+#define MANUAL(...) NULL
+#else
+#define MANUAL(...) __VA_ARGS__
+#endif
 #define TRY(e)                                                                                     \
     do {                                                                                           \
         mc_status e_ = (e);                                                                        \

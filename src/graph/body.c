@@ -138,8 +138,8 @@ static bool is_made_up(const char *name)
 /* Has the name a meaning of its own in the text of a loop, or another input? */
 static bool is_taken(const struct mc_body *b, int i, const char *name)
 {
-    static const char *const words[] = { "yield", "last", "until", "halt", "count", "steps", "in", "from",
-                                         "taps", "go_backwards", "truncate_gradient", "checkpoint" };
+    static const char words[][18] = { "yield", "last", "until", "halt", "count", "steps", "in", "from",
+                                      "taps", "go_backwards", "truncate_gradient", "checkpoint" };
     bool taken = !*name || is_made_up(name);
     for (size_t k = 0; k < NELEM(words) && !taken; k++) {
         taken = strcmp(name, words[k]) == 0;

@@ -141,6 +141,15 @@ enum mc_typing {           /* the result dtype of a scalar op, from the dtypes o
     TYPE_INT64
 };
 enum { MC_MOST_RESULTS = 64 };  /* of one node */
+/* BUILT(row): a row whose op is built of others when a graph is made.  No program has such an op, and
+ * libmonochord-run has no such rows. */
+#ifdef MC_RUNTIME
+#define BUILT(...)
+enum { MC_MOST_DX = 2 };
+#else
+#define BUILT(...) __VA_ARGS__,
+enum { MC_MOST_DX = 4 };
+#endif
 /* The arguments of an op while its type is inferred: when the node is made (sizes may be -1, values of
  * constants only) and again when a shape is planned (all sizes known, values that host code needs). */
 struct mc_infer {
@@ -169,9 +178,6 @@ struct mc_op {
     /* scalar ops only */
     enum mc_typing typing;
     int arity;                      /* > 0: a scalar op */
-    /* C expression over a, b, c for floats, and for integers (NULL: the same) */
-    const char *code, *icode;
-    double lo, hi;                  /* the interval that tests draw from */
     /* Prints the op's own notation, such as x[1:2].  If it is NULL or returns false (then it has printed
      * nothing), name(args) is printed. */
     bool (*print)(struct mc_str *out, const mc_node *n,
@@ -185,17 +191,20 @@ struct mc_op {
     /* bit i: input i has no gradient (custom and structured ops without grad) */
     unsigned char disconnected;
 #ifdef MC_RUNTIME
-    /* What only the making of a graph reads.  libmonochord-run makes none: there these share one place, and
-     * nothing that a row names is linked but the last. */
+    /* What only the making and compiling of a graph reads.  libmonochord-run does neither: there these share
+     * one place, and nothing that a row names is linked but the last. */
     union {
 #endif
+    /* scalar ops: C expression over a, b, c for floats, and for integers (NULL: the same) */
+    const char *code, *icode;
+    double lo, hi;                  /* the interval that tests draw from */
     /* The size of one axis of a result as a node over the inputs' sizes; NULL: not known. */
     mc_node *(*size)(mc_node *n, int item, int axis);
     /* d cost / d input `wrt`, given g[i] = d cost / d result i (NULL: none).  Returns NULL if
      * disconnected. */
     mc_node *(*grad)(mc_node *n, int wrt, mc_node *const *g);
     /* the same as formulas over the parameter names, y and g; used if grad is NULL */
-    const char *dx[4];
+    const char *dx[MC_MOST_DX];
     const char *formula;            /* the definition of a formula op, over the parameter names */
     /* Builds the result from other ops; no node of this op is made.  in[i] is NULL for an optional input that
      * is not given. */

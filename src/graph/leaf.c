@@ -70,8 +70,8 @@ static bool valid_sizes(mc_graph *g, const char *what, const char *name, mc_dtyp
 /* Why s is not allowed as a name; NULL: it is.  A word of the text form would hide itself in printed text. */
 static const char *name_fault(const char *s)
 {
-    static const char *const words[] = { "True", "False", "None", "newaxis", "inf", "nan", "pi", "and", "or", "not", "input",
-                                         "shared", "borrow", "floatX" };
+    static const char words[][8] = { "True", "False", "None", "newaxis", "inf", "nan", "pi", "and", "or",
+                                     "not", "input", "shared", "borrow", "floatX" };
     mc_dtype d;
     if (!s || !*s ||
         strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") != strlen(s) ||

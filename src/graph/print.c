@@ -4,13 +4,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const struct { const char *op, *text; int level; } operators[] = {
+static const struct { char op[9], text[3]; char level; } operators[] = {
     { "or_", "|", 5 }, { "xor", "^", 6 }, { "and_", "&", 7 },
     { "eq", "==", 4 }, { "neq", "!=", 4 }, { "le", "<=", 4 }, { "ge", ">=", 4 }, { "lt", "<", 4 }, { "gt", ">", 4 },
     { "add", "+", 8 }, { "sub", "-", 8 }, { "mul", "*", 9 }, { "int_div", "//", 9 }, { "true_div", "/", 9 }, { "mod", "%", 9 },
     { "pow", "**", 11 },
 };
-static const char *const suffix[MC_NDTYPE] = { "", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64" };
+static const char suffix[MC_NDTYPE][5] = { "", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f16", "bf16", "f32", "f64" };
 
 enum { INDENT = 4, MOST_INDENT = 32 };
 

@@ -296,24 +296,24 @@ static mc_status same_elements(const mc_node *n, mc_array *const *in, mc_array *
 }
 
 const struct mc_op mc_ops_axes[] = {
-    { .name = "transpose", .params = "x, axes=None:ints", .nout = 1, .build = build_transpose, .doc = "x with its axes reversed, or in the given order" },
-    { .name = "swapaxes", .params = "x, a:int, b:int", .nout = 1, .build = build_swapaxes, .doc = "x with two axes exchanged" },
-    { .name = "expand_dims", .params = "x, axis:int", .nout = 1, .build = build_expand_dims, .doc = "x with a new axis of size 1" },
-    { .name = "shape_padleft", .params = "x, n=1:int", .nout = 1, .build = build_padleft, .doc = "x with n axes of size 1 added in front" },
-    { .name = "shape_padright", .params = "x, n=1:int", .nout = 1, .build = build_padright, .doc = "x with n axes of size 1 added at the end" },
-    { .name = "shape_padaxis", .params = "x, axis:int", .nout = 1, .build = build_expand_dims, .doc = "x with a new axis of size 1" },
-    { .name = "squeeze", .params = "x, axis=None:axes", .nout = 1, .build = build_squeeze, .doc = "x without axes of size 1" },
-    { .name = "flatten", .params = "x, ndim=1:int", .nout = 1, .build = build_flatten, .doc = "x with its last axes merged, so that ndim axes remain" },
-    { .name = "count", .params = "x, axis=None:axes", .nout = 1, .build = build_count, .doc = "the number of elements along the axes" },
-    { .name = "as_float", .flags = OP_HIDDEN, .params = "x", .nout = 1, .build = build_as_float, .doc = "x; integers become float64" },
-    { .name = "wide", .flags = OP_HIDDEN, .params = "x", .nout = 1, .build = build_wide, .doc = "x; half types become float32, integers float64" },
-    { .name = "cast_to", .flags = OP_HIDDEN, .params = "x, dtype=None:dtype", .nout = 1, .build = build_cast_to, .doc = "x cast to a dtype; floatX if none is given" },
-    { .name = "default", .flags = OP_HIDDEN, .params = "x=None, y", .nout = 1, .build = build_default, .doc = "x if it is given, else y" },
-    { .name = "addbroadcast", .params = "x, axis:axes", .nout = 1, .build = build_addbroadcast, .doc = "x, with a promise that these axes have size 1" },
+    BUILT({ .name = "transpose", .params = "x, axes=None:ints", .nout = 1, .build = build_transpose, .doc = MANUAL("x with its axes reversed, or in the given order") })
+    BUILT({ .name = "swapaxes", .params = "x, a:int, b:int", .nout = 1, .build = build_swapaxes, .doc = MANUAL("x with two axes exchanged") })
+    BUILT({ .name = "expand_dims", .params = "x, axis:int", .nout = 1, .build = build_expand_dims, .doc = MANUAL("x with a new axis of size 1") })
+    BUILT({ .name = "shape_padleft", .params = "x, n=1:int", .nout = 1, .build = build_padleft, .doc = MANUAL("x with n axes of size 1 added in front") })
+    BUILT({ .name = "shape_padright", .params = "x, n=1:int", .nout = 1, .build = build_padright, .doc = MANUAL("x with n axes of size 1 added at the end") })
+    BUILT({ .name = "shape_padaxis", .params = "x, axis:int", .nout = 1, .build = build_expand_dims, .doc = MANUAL("x with a new axis of size 1") })
+    BUILT({ .name = "squeeze", .params = "x, axis=None:axes", .nout = 1, .build = build_squeeze, .doc = MANUAL("x without axes of size 1") })
+    BUILT({ .name = "flatten", .params = "x, ndim=1:int", .nout = 1, .build = build_flatten, .doc = MANUAL("x with its last axes merged, so that ndim axes remain") })
+    BUILT({ .name = "count", .params = "x, axis=None:axes", .nout = 1, .build = build_count, .doc = MANUAL("the number of elements along the axes") })
+    BUILT({ .name = "as_float", .flags = OP_HIDDEN, .params = "x", .nout = 1, .build = build_as_float, .doc = MANUAL("x; integers become float64") })
+    BUILT({ .name = "wide", .flags = OP_HIDDEN, .params = "x", .nout = 1, .build = build_wide, .doc = MANUAL("x; half types become float32, integers float64") })
+    BUILT({ .name = "cast_to", .flags = OP_HIDDEN, .params = "x, dtype=None:dtype", .nout = 1, .build = build_cast_to, .doc = MANUAL("x cast to a dtype; floatX if none is given") })
+    BUILT({ .name = "default", .flags = OP_HIDDEN, .params = "x=None, y", .nout = 1, .build = build_default, .doc = MANUAL("x if it is given, else y") })
+    BUILT({ .name = "addbroadcast", .params = "x, axis:axes", .nout = 1, .build = build_addbroadcast, .doc = MANUAL("x, with a promise that these axes have size 1") })
     { .name = "unbroadcast", .form = FORM_UNBROADCAST, .params = "x, axis:axes", .flags = OP_VIEW | OP_NOFOLD, .nout = 1, .build = build_unbroadcast,
       .infer = unbroadcast_infer, .size = mc_same_size, .eval = same_elements, .dx = { "g" },
-      .doc = "x, which no longer broadcasts along these axes" },
-    { .name = "patternbroadcast", .params = "x, pattern:ints", .nout = 1, .build = build_patternbroadcast,
-      .doc = "x; pattern has an entry for each axis: 1 as addbroadcast, 0 as unbroadcast, -1 unchanged" },
+      .doc = MANUAL("x, which no longer broadcasts along these axes") },
+    BUILT({ .name = "patternbroadcast", .params = "x, pattern:ints", .nout = 1, .build = build_patternbroadcast,
+      .doc = MANUAL("x; pattern has an entry for each axis: 1 as addbroadcast, 0 as unbroadcast, -1 unchanged") })
 };
 const int mc_nops_axes = (int)NELEM(mc_ops_axes);

@@ -147,6 +147,6 @@ mc_node *mc_branch_make(mc_graph *g, int nin, mc_node *const *in, const struct m
 const struct mc_op mc_ops_branch[] = {
     { .name = "branch", .params = "c, *inputs, true:body, false:body, values=1:int, ragged=False:bool", .flags = OP_HIDDEN | OP_NOFOLD,
       .form = FORM_BRANCH, .nout = 1, .infer = branch_infer, .eval = branch_eval, .disconnected = 1,
-      .doc = "a choice between two bodies; the compiler makes it of ifelse" },
+      .doc = MANUAL("a choice between two bodies; the compiler makes it of ifelse") },
 };
 const int mc_nops_branch = (int)NELEM(mc_ops_branch);

@@ -261,17 +261,17 @@ mc_node *mc_conv_make(mc_graph *g, enum mc_conv_pass pass, int nin, mc_node *con
 #define CONV .flags = OP_HEAVY | OP_BLOCKS, .solvers = SOLVERS_CONV, .nout = 1, .infer = conv_infer, .size = mc_conv_size, .eval = mc_conv_eval, .grad = conv_grad
 const struct mc_op mc_ops_conv[] = {
     { .name = "conv", .params = "x, w, " CONV_ATTRS, CONV, .build = build_conv,
-      .doc = "convolution along 1 to 3 axes of x (images, channels, axes) with w (filters, channels / groups, "
+      .doc = MANUAL("convolution along 1 to 3 axes of x (images, channels, axes) with w (filters, channels / groups, "
              "axes); the result has (i + p - (k - 1)*d - 1)//s + 1 positions along an axis; ceil rounds the "
              "quotient up. border: valid, full, half, same, causal, or zeros on each side: one number, one "
              "for each axis, or a pair (before, after) for each axis; flip: taps are applied from the last to "
              "the first; unshared: w has a filter for each position, whose axes follow its first one; layout: "
-             "the order of x's axes, such as bc01, b01c, c01b; w has its filters where x has b" },
+             "the order of x's axes, such as bc01, b01c, c01b; w has its filters where x has b") },
     { .name = "conv_inputs", .params = "w, y, shape=None, " CONV_ATTRS, CONV, .shape_args = 4, .disconnected = 4, .build = build_inputs,
-      .doc = "the gradient of conv(x, w) with respect to x, from the gradient y of its result; shape: the shape of x or its spatial sizes, required if the stride is not 1" },
+      .doc = MANUAL("the gradient of conv(x, w) with respect to x, from the gradient y of its result; shape: the shape of x or its spatial sizes, required if the stride is not 1") },
     { .name = "conv_weights", .params = "x, y, shape=None, " CONV_ATTRS, CONV, .shape_args = 4, .disconnected = 4, .build = build_weights,
-      .doc = "the gradient of conv(x, w) with respect to w, from the gradient y of its result; shape: the "
+      .doc = MANUAL("the gradient of conv(x, w) with respect to w, from the gradient y of its result; shape: the "
              "shape of w or its spatial sizes, required if the stride is not 1 or the border is half, same or "
-             "causal" },
+             "causal") },
 };
 const int mc_nops_conv = (int)NELEM(mc_ops_conv);

@@ -134,20 +134,20 @@ static mc_node *build_nervana_dot(mc_graph *g, int nin, mc_node *const *in, cons
 #define ACTS "pad=0:int, partial_sum=None:int, stride=1:int, strict=False:bool"
 const struct mc_op mc_ops_conv_kin[] = {
     { .name = "filter_acts", .params = "images, filters, " ACTS, .nout = 1, .build = build_filter_acts,
-      .doc = "cuda-convnet's FilterActs: correlation of images (channels, rows, columns, batch) with filters (channels, rows, columns, "
-             "filters), ceil((i + 2*pad - k)/stride) + 1 positions along an axis; strict: shapes beyond the limits of cuda-convnet's kernels are errors" },
+      .doc = MANUAL("cuda-convnet's FilterActs: correlation of images (channels, rows, columns, batch) with filters (channels, rows, columns, "
+             "filters), ceil((i + 2*pad - k)/stride) + 1 positions along an axis; strict: shapes beyond the limits of cuda-convnet's kernels are errors") },
     { .name = "image_acts", .params = "hid_acts, filters, output_shape=None, " ACTS, .nout = 1, .build = build_image_acts,
-      .doc = "cuda-convnet's ImageActs: the gradient of filter_acts with respect to its images, whose rows and columns are output_shape" },
+      .doc = MANUAL("cuda-convnet's ImageActs: the gradient of filter_acts with respect to its images, whose rows and columns are output_shape") },
     { .name = "weight_acts", .params = "images, hid_grads, output_shape=None, " ACTS, .nout = 1, .build = build_weight_acts,
-      .doc = "cuda-convnet's WeightActs: the gradient of filter_acts with respect to its filters, whose rows and columns are "
-             "output_shape; partial_sum only sets the order of summation; the partial sums are not returned" },
+      .doc = MANUAL("cuda-convnet's WeightActs: the gradient of filter_acts with respect to its filters, whose rows and columns are "
+             "output_shape; partial_sum only sets the order of summation; the partial sums are not returned") },
     { .name = "nervana_conv", .params = "input_, filters, padding=None:border, strides=1:ints, dimshuffle=True:bool, relu=False:bool",
       .nout = 1, .build = build_nervana_conv,
-      .doc = "correlation along 1 to 3 axes; padding: valid, full, half or same (both k // 2), or numbers; "
+      .doc = MANUAL("correlation along 1 to 3 axes; padding: valid, full, half or same (both k // 2), or numbers; "
              "dimshuffle=False: axes in the order channels, positions, batch, with filters last; relu: relu "
-             "is applied to the result" },
+             "is applied to the result") },
     { .name = "nervana_dot", .params = "x, y, relu=False:bool", .nout = 1, .build = build_nervana_dot,
-      .example = "x = [[1., 2, 3], [4, 5, 6]]; y = [[1., 0], [2, -1], [0, 1]]; nervana_dot(x, y)",
-      .doc = "the product of two matrices; relu: relu is applied to the result" },
+      .example = MANUAL("x = [[1., 2, 3], [4, 5, 6]]; y = [[1., 0], [2, -1], [0, 1]]; nervana_dot(x, y)"),
+      .doc = MANUAL("the product of two matrices; relu: relu is applied to the result") },
 };
 const int mc_nops_conv_kin = (int)NELEM(mc_ops_conv_kin);

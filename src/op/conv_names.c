@@ -190,23 +190,23 @@ static mc_node *build_dnn_gradweight(mc_graph *g, int nin, mc_node *const *in, c
 #define ABSTRACT(nd, rank)                                                                                   \
     { .name = "conv" nd "d", .params = "x, w, " SIZES BORDER STEPS, .nout = 1,                               \
       .formula = "conv(with_rank(x, " rank ", input_shape), with_rank(w, sizes=filter_shape)" PASS,          \
-      .doc = "conv along " nd " axes, with the argument names of Theano's conv" nd "d; shapes are promises, "    \
+      .doc = MANUAL("conv along ") nd " axes, with the argument names of Theano's conv" nd "d; shapes are promises, "    \
              "-1: unknown" }
 #define GRADIENTS(nd, rank)                                                                                  \
     { .name = "conv" nd "d_grad_wrt_inputs", .params = "output_grad, filters, input_shape=None, filter_shape=None:ints, " BORDER STEPS, \
       .nout = 1,                                                                                             \
       .formula = "conv_inputs(with_rank(filters, sizes=filter_shape), with_rank(output_grad, " rank "), input_shape" PASS, \
-      .doc = "the gradient of conv" nd "d with respect to its images, which have input_shape" },             \
+      .doc = MANUAL("the gradient of conv") nd "d with respect to its images, which have input_shape" },             \
     { .name = "conv" nd "d_grad_wrt_weights", .params = "input_, output_grad, filter_shape=None, input_shape=None:ints, " BORDER STEPS, \
       .nout = 1,                                                                                             \
       .formula = "conv_weights(with_rank(input_, " rank ", input_shape), output_grad, filter_shape" PASS,    \
-      .doc = "the gradient of conv" nd "d with respect to its filters, which have filter_shape" },           \
+      .doc = MANUAL("the gradient of conv") nd "d with respect to its filters, which have filter_shape" },           \
     { .name = "conv" nd "d_transpose", .nout = 1,                                                            \
       .params = "x, filters, output_shape=None, filter_shape=None:ints, " BORDER                             \
                 "input_dilation=1:ints, filter_flip=True:bool, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool", \
       .formula = "conv_inputs(with_rank(filters, sizes=filter_shape), with_rank(x, " rank "), output_shape"  \
                  PASS_FLIP("border_mode", "input_dilation", "filter_flip", "num_groups") ", unshared=unshared)", \
-      .doc = "conv" nd "d_grad_wrt_inputs under another name; filters are those of the forward convolution" }, \
+      .doc = MANUAL("conv") nd "d_grad_wrt_inputs under another name; filters are those of the forward convolution" }, \
     { .name = "separable_conv" nd "d", .nout = 1,                                                            \
       .params = "x, depthwise_filters, pointwise_filters, num_channels:int, " BORDER                         \
                 "subsample=1:ints, filter_flip=True:bool, filter_dilation=1:ints, input_shape=None:ints, "   \
@@ -214,7 +214,7 @@ static mc_node *build_dnn_gradweight(mc_graph *g, int nin, mc_node *const *in, c
       .formula = "conv(conv(with_rank(x, " rank ", input_shape), with_rank(depthwise_filters, " rank ", depthwise_filter_shape)" \
                  PASS_FLIP("border_mode", "subsample", "filter_flip", "num_channels")                        \
                  "), with_rank(pointwise_filters, " rank ", pointwise_filter_shape), flip=filter_flip)",     \
-      .doc = "depthwise convolution of num_channels channels, then a convolution across channels, " \
+      .doc = MANUAL("depthwise convolution of num_channels channels, then a convolution across channels, ") \
              "usually of one tap" }
 
 #define GEMM "border_mode=valid:border, subsample=1:ints, filter_dilation=1:ints, num_groups=1:int, unshared=False:bool, pad=None:border"
@@ -224,7 +224,7 @@ static mc_node *build_dnn_gradweight(mc_graph *g, int nin, mc_node *const *in, c
 
 const struct mc_op mc_ops_conv_names[] = {
     { .name = "with_rank", .flags = OP_HIDDEN, .params = "x, ndim=None:int, sizes=None:ints", .nout = 1, .build = build_with_rank,
-      .doc = "x, checked to have ndim axes, with a promise of these sizes" },
+      .doc = MANUAL("x, checked to have ndim axes, with a promise of these sizes") },
     ABSTRACT("1", "3"),
     ABSTRACT("2", "4"),
     ABSTRACT("3", "5"),
@@ -233,31 +233,31 @@ const struct mc_op mc_ops_conv_names[] = {
     { .name = "conv_transpose", .nout = 1, .build = build_transpose,
       .params = "x, w, shape=None, border=valid:border, stride=1:ints, dilation=1:ints, groups=1:int, flip=True:bool, layout=None:text, "
                 "output_padding=0:ints",
-      .doc = "transposed convolution: the result has (o - 1)*s + (k - 1)*d + 1 - p + output_padding positions "
+      .doc = MANUAL("transposed convolution: the result has (o - 1)*s + (k - 1)*d + 1 - p + output_padding positions "
              "along an axis, or the given shape; w has the layout of conv: the channels of x are the filters "
-             "of w" },
+             "of w") },
     { .name = "causal_conv1d", .nout = 1, .params = "x, w, filter_shape=None:ints, input_shape=None:ints, " STEPS,
       .formula = "conv(with_rank(x, 3, input_shape), with_rank(w, sizes=filter_shape)"
                  PASS_FLIP("'causal'", "subsample", "filter_flip", "num_groups") ", unshared=unshared)",
-      .doc = "conv1d whose result at t depends on x up to t: dilation*(k - 1) zeros are added in front" },
+      .doc = MANUAL("conv1d whose result at t depends on x up to t: dilation*(k - 1) zeros are added in front") },
     { .name = "corrmm", .params = "x, w, " GEMM, .nout = 1, .build = build_corrmm,
-      .doc = "correlation with the argument names of Theano's CorrMM: conv with flip=False; pad is the old name of border_mode" },
+      .doc = MANUAL("correlation with the argument names of Theano's CorrMM: conv with flip=False; pad is the old name of border_mode") },
     { .name = "corrmm_grad_weights", .params = "x, topgrad, shape=None, " GEMM, .nout = 1, .build = build_corrmm_weights,
-      .doc = "the gradient of corrmm with respect to its filters" },
+      .doc = MANUAL("the gradient of corrmm with respect to its filters") },
     { .name = "corrmm_grad_inputs", .params = "w, topgrad, shape=None, " GEMM, .nout = 1, .build = build_corrmm_inputs,
-      .doc = "the gradient of corrmm with respect to its images" },
+      .doc = MANUAL("the gradient of corrmm with respect to its images") },
     { .name = "dnn_conv", .params = "img, kerns, " DNN_ATTRS, .nout = 1, .build = build_dnn_conv,
-      .doc = "conv with the argument names of Theano's cuDNN module; conv_mode: conv flips the filter, cross "
-             "does not; algo: the requested solver; direction_hint is checked, but the planner decides" },
+      .doc = MANUAL("conv with the argument names of Theano's cuDNN module; conv_mode: conv flips the filter, cross "
+             "does not; algo: the requested solver; direction_hint is checked, but the planner decides") },
     { .name = "dnn_gradinput", .params = "kerns, topgrad, img_shp, " DNN_ATTRS, .nout = 1, .build = build_dnn_gradinput,
-      .doc = "the gradient of dnn_conv with respect to images of shape img_shp" },
+      .doc = MANUAL("the gradient of dnn_conv with respect to images of shape img_shp") },
     { .name = "dnn_gradweight", .params = "img, topgrad, kerns_shp, " DNN_ATTRS, .nout = 1, .build = build_dnn_gradweight,
-      .doc = "the gradient of dnn_conv with respect to filters of shape kerns_shp" },
+      .doc = MANUAL("the gradient of dnn_conv with respect to filters of shape kerns_shp") },
     { .name = "dnn_conv3d", .params = "img, kerns, " DNN_ATTRS, .nout = 1, .formula = "dnn_conv(with_rank(img, 5), kerns" PASS_DNN,
-      .doc = "dnn_conv along 3 axes" },
+      .doc = MANUAL("dnn_conv along 3 axes") },
     { .name = "dnn_gradinput3d", .params = "kerns, topgrad, img_shp, " DNN_ATTRS, .nout = 1,
-      .formula = "dnn_gradinput(with_rank(kerns, 5), topgrad, img_shp" PASS_DNN, .doc = "dnn_gradinput along 3 axes" },
+      .formula = "dnn_gradinput(with_rank(kerns, 5), topgrad, img_shp" PASS_DNN, .doc = MANUAL("dnn_gradinput along 3 axes") },
     { .name = "dnn_gradweight3d", .params = "img, topgrad, kerns_shp, " DNN_ATTRS, .nout = 1,
-      .formula = "dnn_gradweight(with_rank(img, 5), topgrad, kerns_shp" PASS_DNN, .doc = "dnn_gradweight along 3 axes" },
+      .formula = "dnn_gradweight(with_rank(img, 5), topgrad, kerns_shp" PASS_DNN, .doc = MANUAL("dnn_gradweight along 3 axes") },
 };
 const int mc_nops_conv_names = (int)NELEM(mc_ops_conv_names);

@@ -308,17 +308,17 @@ static mc_node *build(mc_graph *g, int nin, mc_node *const *in, const struct mc_
 }
 
 const struct mc_op mc_ops_ctc[] = {
-    { .name = "ctc_loss", .params = "activations, labels, lengths=None, zero_infinity=False:bool", .nout = 1, .build = build,
-      .doc = "minus the logarithm of the probability of each example's labels, summed over all alignments (CTC). "
+    BUILT({ .name = "ctc_loss", .params = "activations, labels, lengths=None, zero_infinity=False:bool", .nout = 1, .build = build,
+      .doc = MANUAL("minus the logarithm of the probability of each example's labels, summed over all alignments (CTC). "
              "activations: (steps, examples, classes), before softmax, class 0 is the blank; labels: (examples, labels), "
              "from 1 on, negative ones are padding; lengths: (examples), the steps of each example, None: all. "
-             "For labels that no alignment spells the cost is inf, with zero_infinity it is 0, and the gradient is 0",
-      .example = "x = [[[1., 2, 3]], [[3, 1, 2]], [[2, 2, 1]]]; ctc_loss(x, [[2, -1]])" },
+             "For labels that no alignment spells the cost is inf, with zero_infinity it is 0, and the gradient is 0"),
+      .example = MANUAL("x = [[[1., 2, 3]], [[3, 1, 2]], [[2, 2, 1]]]; ctc_loss(x, [[2, -1]])") })
     { .name = "ctc_costs", .flags = OP_HIDDEN | OP_ROWS, .params = "x, labels, lengths, zero_infinity=False:bool", .nout = 1,
       .infer = costs_infer, .size = mc_same_size, .eval = costs_eval, .grad = costs_grad, .disconnected = 6,
-      .doc = "ctc_loss of x: (examples, steps, classes)" },
+      .doc = MANUAL("ctc_loss of x: (examples, steps, classes)") },
     { .name = "ctc_costs_grad", .flags = OP_HIDDEN | OP_ROWS, .params = "x, labels, lengths", .nout = 1,
       .infer = grad_infer, .size = mc_same_size, .eval = grad_eval, .disconnected = 6,
-      .doc = "the gradient of ctc_costs with respect to x" },
+      .doc = MANUAL("the gradient of ctc_costs with respect to x") },
 };
 const int mc_nops_ctc = (int)NELEM(mc_ops_ctc);

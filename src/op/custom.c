@@ -138,21 +138,21 @@ static bool fill(struct custom *c, const mc_custom *row)
     bool ok = c->row.name && (!row->kernel || c->row.kernel) && (!row->cuda || c->row.cuda) &&
               mc_signature_parse(params[row->nin], &c->memory, &c->sig) == MC_OK;
     struct mc_op op = { .name = c->row.name, .params = params[row->nin], .nout = row->nout, .infer = infer, .eval = eval,
-                        .doc = "a custom op", .sig = &c->sig, .custom = &c->row, .index = -1 };
+                        .doc = MANUAL("a custom op"), .sig = &c->sig, .custom = &c->row, .index = -1 };
     if (row->kernel) {
         op.arity = row->nin;
         op.typing = TYPE_FLOAT;
         op.flags = OP_COSTLY;
-        op.code = c->row.kernel;
         op.infer = mc_scalar_infer;
-#ifndef MC_RUNTIME /* there, no graph is built */
-        op.size = mc_scalar_size;
-#endif
         op.eval = kernel_eval;
+#ifndef MC_RUNTIME /* there, no graph is made or compiled */
+        op.code = c->row.kernel;
+        op.size = mc_scalar_size;
         for (int i = 0; i < 4 && i < row->nin; i++) {
             op.dx[i] = keep(c, row->kernel_grad[i] ? row->kernel_grad[i] : "!");
             ok = ok && op.dx[i];
         }
+#endif
     }
     c->op = op;
     return ok;

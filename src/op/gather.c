@@ -356,25 +356,25 @@ static mc_node *build_take(mc_graph *g, int nin, mc_node *const *in, const struc
 const struct mc_op mc_ops_gather[] = {
     { .name = "gather", .form = FORM_GATHER, .params = "x, *index, axes:ints", .nout = 1, .infer = gather_infer, .size = gather_size,
       .eval = gather_eval, .grad = gather_grad, .build = build_gather, .print = mc_gather_print,
-      .example = "x = [[1., 2, 3], [4, 5, 6]]; i = [1, 0]; gather(x, i, i, axes=[0, 1])",
-      .doc = "x[idx]: elements of x at index tensors for these axes" },
+      .example = MANUAL("x = [[1., 2, 3], [4, 5, 6]]; i = [1, 0]; gather(x, i, i, axes=[0, 1])"),
+      .doc = MANUAL("x[idx]: elements of x at index tensors for these axes") },
     { .name = "gather_update", .form = FORM_GATHER_UPDATE, .params = "x, y, *index, axes:ints, set:bool", .flags = OP_HIDDEN, .nout = 1,
       .infer = update_infer, .size = mc_same_size, .eval = update_eval, .grad = update_grad, .build = build_update,
-      .print = mc_gather_update_print, .doc = "x with the elements at index tensors set to y, or increased by y; a repeated index adds each time" },
+      .print = mc_gather_update_print, .doc = MANUAL("x with the elements at index tensors set to y, or increased by y; a repeated index adds each time") },
     { .name = "nonzero", .params = "x", .nout = 1, .shape_args = 1, .infer = mc_nonzero_infer, .eval = mc_nonzero_eval,
-      .disconnected = 1, .doc = "the indices of the nonzero elements of x: a vector for each axis" },
+      .disconnected = 1, .doc = MANUAL("the indices of the nonzero elements of x: a vector for each axis") },
     { .name = "mask_where", .flags = OP_HIDDEN, .params = "x, *sizes", .nout = 1, .shape_args = 1, .infer = mc_nonzero_infer, .eval = mc_nonzero_eval,
-      .disconnected = 3, .doc = "nonzero of a mask, which must have these sizes" },
-    { .name = "take", .params = "x, index, axis=None:int, mode=raise:text", .nout = 1, .build = build_take,
-      .doc = "the elements of x at index along an axis, or of flattened x; mode: an index out of range is an error (raise), wraps around (wrap) or is clipped (clip)" },
-    { .name = "flatnonzero", .params = "x", .nout = 1, .formula = "nonzero(ravel(x))",
-      .doc = "the indices of the nonzero elements of flattened x" },
-    { .name = "nonzero_values", .params = "x", .nout = 1, .formula = "v = ravel(x); v[nonzero(v)]",
-      .doc = "the nonzero elements of x as a vector" },
-    { .name = "compress", .params = "c, x, axis=None:int", .nout = 1, .formula = "take(x, nonzero(c), axis=axis)",
-      .doc = "the slices of x along an axis where the vector c is nonzero" },
-    { .name = "fill_diagonal", .params = "x, v", .nout = 1,
+      .disconnected = 3, .doc = MANUAL("nonzero of a mask, which must have these sizes") },
+    BUILT({ .name = "take", .params = "x, index, axis=None:int, mode=raise:text", .nout = 1, .build = build_take,
+      .doc = MANUAL("the elements of x at index along an axis, or of flattened x; mode: an index out of range is an error (raise), wraps around (wrap) or is clipped (clip)") })
+    BUILT({ .name = "flatnonzero", .params = "x", .nout = 1, .formula = "nonzero(ravel(x))",
+      .doc = MANUAL("the indices of the nonzero elements of flattened x") })
+    BUILT({ .name = "nonzero_values", .params = "x", .nout = 1, .formula = "v = ravel(x); v[nonzero(v)]",
+      .doc = MANUAL("the nonzero elements of x as a vector") })
+    BUILT({ .name = "compress", .params = "c, x, axis=None:int", .nout = 1, .formula = "take(x, nonzero(c), axis=axis)",
+      .doc = MANUAL("the slices of x along an axis where the vector c is nonzero") })
+    BUILT({ .name = "fill_diagonal", .params = "x, v", .nout = 1,
       .formula = "where(eq(expand_dims(arange(size(x, 0)), 1), arange(size(x, 1))), cast(v, x.dtype), x)",
-      .doc = "the matrix x with v on its diagonal" },
+      .doc = MANUAL("the matrix x with v on its diagonal") })
 };
 const int mc_nops_gather = (int)NELEM(mc_ops_gather);

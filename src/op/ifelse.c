@@ -214,12 +214,12 @@ mc_node *mc_ifelse_list(mc_node *condition, int n, mc_node *const *yes, mc_node 
 }
 
 const struct mc_op mc_ops_ifelse[] = {
-    { .name = "ifelse", .params = "c, a, b", .nout = 1, .build = build,
-      .doc = "a if the scalar c is not 0, else b; only what the chosen one needs is computed. Lists of values are chosen as a whole: ifelse(c, [a, b], [d, e]). See docs/text-form.md",
-      .example = "x = [4.0, 9.0]; ifelse(x[0] > 3, sqrt(x), -x)" },
-    { .name = "ifelse_list", .flags = OP_HIDDEN, .params = "c, *values", .nout = 1, .build = build, .doc = "ifelse of lists of values" },
+    BUILT({ .name = "ifelse", .params = "c, a, b", .nout = 1, .build = build,
+      .doc = MANUAL("a if the scalar c is not 0, else b; only what the chosen one needs is computed. Lists of values are chosen as a whole: ifelse(c, [a, b], [d, e]). See docs/text-form.md"),
+      .example = MANUAL("x = [4.0, 9.0]; ifelse(x[0] > 3, sqrt(x), -x)") })
+    BUILT({ .name = "ifelse_list", .flags = OP_HIDDEN, .params = "c, *values", .nout = 1, .build = build, .doc = MANUAL("ifelse of lists of values") })
     { .name = "ifelse_node", .params = "c, *values, ragged=False:bool", .flags = OP_HIDDEN | OP_NOFOLD, .form = FORM_IFELSE, .nout = 1,
       .infer = choose_infer, .size = choose_size, .eval = choose_eval, .print = choose_print, .disconnected = 1,
-      .doc = "a choice; ifelse makes it" },
+      .doc = MANUAL("a choice; ifelse makes it") },
 };
 const int mc_nops_ifelse = (int)NELEM(mc_ops_ifelse);

@@ -241,19 +241,19 @@ static mc_node *build_bilinear(mc_graph *g, int nin, mc_node *const *in, const s
 
 const struct mc_op mc_ops_image[] = {
     { .name = "images2neibs", .params = "x, neib_shape:ints, neib_step=None:ints, mode=valid:text", .nout = 1, .build = build_images2neibs,
-      .doc = "patches of the last two axes of x, one in each row of the result; neib_step: the distance "
+      .doc = MANUAL("patches of the last two axes of x, one in each row of the result; neib_step: the distance "
              "between patches, neib_shape if it is None; mode: valid, ignore_borders (incomplete patches are "
-             "left out), half, full (padded with zeros), wrap_centered (patches wrap around the edges)" },
+             "left out), half, full (padded with zeros), wrap_centered (patches wrap around the edges)") },
     { .name = "neibs2images", .params = "neibs, neib_shape, original_shape, mode=valid:text", .nout = 1, .build = build_neibs2images,
-      .doc = "the inverse of images2neibs for adjacent patches; mode: valid, or ignore_borders (zeros where there is no patch)" },
+      .doc = MANUAL("the inverse of images2neibs for adjacent patches; mode: valid, or ignore_borders (zeros where there is no patch)") },
     { .name = "bilinear_kernel_1D", .params = "ratio:int, normalize=True:bool", .nout = 1,
       .formula = "i = arange(1, 2 * ratio); cast_to(minimum(i, 2 * ratio - i)) / cast_to(1 + normalize * (ratio - 1))",
-      .doc = "1, 2, ... ratio, ... 2, 1, divided by ratio if normalize" },
+      .doc = MANUAL("1, 2, ... ratio, ... 2, 1, divided by ratio if normalize") },
     { .name = "bilinear_kernel_2D", .params = "ratio:int, normalize=True:bool", .nout = 1,
-      .formula = "k = bilinear_kernel_1D(ratio=ratio, normalize=normalize); outer(k, k)", .doc = "the outer product of bilinear_kernel_1D with itself" },
+      .formula = "k = bilinear_kernel_1D(ratio=ratio, normalize=normalize); outer(k, k)", .doc = MANUAL("the outer product of bilinear_kernel_1D with itself") },
     { .name = "bilinear_upsampling", .nout = 1, .build = build_bilinear,
       .params = "x, ratio=None:int, frac_ratio=None:border, batch_size=None:int, num_input_channels=None:int, use_1D_kernel=True:bool",
-      .example = "x = [[[[1., 2], [3, 5]]]]; bilinear_upsampling(x, ratio=2)",
-      .doc = "x with its last two axes enlarged ratio times by linear interpolation; frac_ratio: [a, b] for a/b, or such a pair for rows and one for columns" },
+      .example = MANUAL("x = [[[[1., 2], [3, 5]]]]; bilinear_upsampling(x, ratio=2)"),
+      .doc = MANUAL("x with its last two axes enlarged ratio times by linear interpolation; frac_ratio: [a, b] for a/b, or such a pair for rows and one for columns") },
 };
 const int mc_nops_image = (int)NELEM(mc_ops_image);

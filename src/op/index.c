@@ -393,9 +393,9 @@ mc_node *mc_pick(mc_node *x, int axis, mc_node *i)
 const struct mc_op mc_ops_index[] = {
     { .name = "subtensor", .form = FORM_SUBTENSOR, .params = "x, *bounds, spec:ints", .flags = OP_VIEW | OP_HIDDEN, .nout = 1,
       .shape_args = 1u << 31, .infer = subtensor_infer, .size = subtensor_size, .eval = subtensor_eval, .grad = subtensor_grad,
-      .build = build_subtensor, .print = subtensor_print, .doc = "x[1:3, ::-1, i]" },
+      .build = build_subtensor, .print = subtensor_print, .doc = MANUAL("x[1:3, ::-1, i]") },
     { .name = "subtensor_update", .form = FORM_SUBTENSOR_UPDATE, .params = "x, y, *bounds, spec:ints, set:bool", .flags = OP_HIDDEN, .nout = 1,
       .infer = update_infer, .size = mc_same_size, .eval = update_eval, .grad = update_grad, .build = build_update,
-      .print = update_print, .doc = "x with a region set to y, or increased by y" },
+      .print = update_print, .doc = MANUAL("x with a region set to y, or increased by y") },
 };
 const int mc_nops_index = (int)NELEM(mc_ops_index);

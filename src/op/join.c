@@ -373,24 +373,24 @@ static mc_node *build_tile(mc_graph *g, int nin, mc_node *const *in, const struc
 
 const struct mc_op mc_ops_join[] = {
     { .name = "join", .form = FORM_JOIN, .params = "*xs, axis=0:int", .nout = 1, .infer = join_infer, .size = join_size,
-      .eval = join_eval, .grad = join_grad, .build = build_join, .doc = "tensors joined along an axis" },
+      .eval = join_eval, .grad = join_grad, .build = build_join, .doc = MANUAL("tensors joined along an axis") },
     { .name = "stack", .form = FORM_STACK, .params = "*xs, axis=0:int", .nout = 1, .infer = stack_infer, .eval = stack_eval,
-      .grad = stack_grad, .build = build_stack, .doc = "tensors of the same shape joined along a new axis" },
-    { .name = "concatenate", .params = "*xs, axis=0:int", .nout = 1, .build = build_join,
-      .doc = "tensors joined along an axis; the same as join" },
-    { .name = "vertical_stack", .params = "*xs", .nout = 1, .build = build_vertical,
-      .doc = "matrices joined along axis 0" },
-    { .name = "horizontal_stack", .params = "*xs", .nout = 1, .build = build_horizontal,
-      .doc = "matrices joined along axis 1" },
-    { .name = "split", .params = "x, sizes:ints, axis=0:int", .nout = 1, .build = build_split,
-      .example = "split(x, [1, 2], axis=1)",
-      .doc = "x split along an axis into parts of these sizes" },
-    { .name = "roll", .params = "x, shift, axis=None:int", .nout = 1, .build = build_roll,
-      .example = "roll(x, 1, axis=1)",
-      .doc = "x rotated by shift along an axis: the last shift elements move to the front; without an axis, x is rotated as if it were flat" },
-    { .name = "tile", .params = "x, reps:ints", .nout = 1, .build = build_tile,
-      .doc = "x repeated reps[i] times along each axis i" },
-    { .name = "repeat", .params = "x, n, axis=None:int", .nout = 1, .build = build_repeat,
-      .doc = "each element of x repeated n times along an axis; without an axis, x is flattened first" },
+      .grad = stack_grad, .build = build_stack, .doc = MANUAL("tensors of the same shape joined along a new axis") },
+    BUILT({ .name = "concatenate", .params = "*xs, axis=0:int", .nout = 1, .build = build_join,
+      .doc = MANUAL("tensors joined along an axis; the same as join") })
+    BUILT({ .name = "vertical_stack", .params = "*xs", .nout = 1, .build = build_vertical,
+      .doc = MANUAL("matrices joined along axis 0") })
+    BUILT({ .name = "horizontal_stack", .params = "*xs", .nout = 1, .build = build_horizontal,
+      .doc = MANUAL("matrices joined along axis 1") })
+    BUILT({ .name = "split", .params = "x, sizes:ints, axis=0:int", .nout = 1, .build = build_split,
+      .example = MANUAL("split(x, [1, 2], axis=1)"),
+      .doc = MANUAL("x split along an axis into parts of these sizes") })
+    BUILT({ .name = "roll", .params = "x, shift, axis=None:int", .nout = 1, .build = build_roll,
+      .example = MANUAL("roll(x, 1, axis=1)"),
+      .doc = MANUAL("x rotated by shift along an axis: the last shift elements move to the front; without an axis, x is rotated as if it were flat") })
+    BUILT({ .name = "tile", .params = "x, reps:ints", .nout = 1, .build = build_tile,
+      .doc = MANUAL("x repeated reps[i] times along each axis i") })
+    BUILT({ .name = "repeat", .params = "x, n, axis=None:int", .nout = 1, .build = build_repeat,
+      .doc = MANUAL("each element of x repeated n times along an axis; without an axis, x is flattened first") })
 };
 const int mc_nops_join = (int)NELEM(mc_ops_join);

@@ -356,14 +356,14 @@ static mc_node *build_ogrid(mc_graph *g, int nin, mc_node *const *in, const stru
 const struct mc_op mc_ops_make[] = {
     { .name = "alloc", .form = FORM_ALLOC, .params = "x, shape", .flags = OP_NOFOLD, .nout = 1, .shape_args = 2, .infer = alloc_infer,
       .size = alloc_size,
-      .eval = alloc_eval, .grad = alloc_grad, .doc = "x broadcast to this shape" },
+      .eval = alloc_eval, .grad = alloc_grad, .doc = MANUAL("x broadcast to this shape") },
     { .name = "arange", .form = FORM_ARANGE, .params = "start, stop=None, step=None, dtype=None:dtype", .flags = OP_NOFOLD, .nout = 1,
       .shape_args = 7,
       .build = build_arange, .infer = arange_infer, .size = arange_size, .eval = arange_eval, .disconnected = 7,
-      .doc = "start, start + step, ... up to but not including stop; arange(n) starts at 0" },
-    { .name = "meshgrid", .params = "*xs, indexing=xy:text, sparse=False:bool", .nout = 1, .build = build_meshgrid,
-      .doc = "the coordinates of the points of a grid, from a vector for each axis; the first vector varies along axis 1 with 'xy', along axis 0 with 'ij'" },
-    { .name = "mgrid", .params = "*xs", .nout = 1, .build = build_mgrid, .doc = "meshgrid with 'ij'; a scalar n stands for arange(n)" },
-    { .name = "ogrid", .params = "*xs", .nout = 1, .build = build_ogrid, .doc = "mgrid with results of size 1 along the other axes" },
+      .doc = MANUAL("start, start + step, ... up to but not including stop; arange(n) starts at 0") },
+    BUILT({ .name = "meshgrid", .params = "*xs, indexing=xy:text, sparse=False:bool", .nout = 1, .build = build_meshgrid,
+      .doc = MANUAL("the coordinates of the points of a grid, from a vector for each axis; the first vector varies along axis 1 with 'xy', along axis 0 with 'ij'") })
+    BUILT({ .name = "mgrid", .params = "*xs", .nout = 1, .build = build_mgrid, .doc = MANUAL("meshgrid with 'ij'; a scalar n stands for arange(n)") })
+    BUILT({ .name = "ogrid", .params = "*xs", .nout = 1, .build = build_ogrid, .doc = MANUAL("mgrid with results of size 1 along the other axes") })
 };
 const int mc_nops_make = (int)NELEM(mc_ops_make);

@@ -215,14 +215,14 @@ const struct mc_op mc_ops_norm_batch[] = {
       .params = "x, gamma, beta, running_mean=None, running_var=None, axes=per-activation:border, epsilon=0.0001:real, "
                 "running_average_factor=0.1:real",
       .nout = 5, .build = build_train,
-      .doc = "normalised x, mean, 1/std, new running mean, new running variance; averaged over the batch ('per-activation'), all "
-             "but the channels ('spatial') or a list of axes; parameters have the rank of x, or only the axes that are not averaged" },
+      .doc = MANUAL("normalised x, mean, 1/std, new running mean, new running variance; averaged over the batch ('per-activation'), all "
+             "but the channels ('spatial') or a list of axes; parameters have the rank of x, or only the axes that are not averaged") },
     { .name = "batch_normalization_test", .params = "x, gamma, beta, mean, var, axes=None:border, epsilon=0.0001:real", .nout = 1,
-      .build = build_test, .doc = "x normalised by running statistics; if axes is given, parameters may have only the axes that are not averaged" },
+      .build = build_test, .doc = MANUAL("x normalised by running statistics; if axes is given, parameters may have only the axes that are not averaged") },
     { .name = "dnn_softmax", .params = "x, " SOFTMAX, .nout = 1, .build = build_softmax,
-      .doc = "softmax over the channels at each position (mode='channel') or over a whole image "
-             "(mode='instance'); algo: accurate, log, or fast, which can overflow" },
+      .doc = MANUAL("softmax over the channels at each position (mode='channel') or over a whole image "
+             "(mode='instance'); algo: accurate, log, or fast, which can overflow") },
     { .name = "dnn_softmax_grad", .params = "dy, sm, " SOFTMAX, .nout = 1, .build = build_softmax,
-      .doc = "the gradient of dnn_softmax, from the gradient of its result and the result itself" },
+      .doc = MANUAL("the gradient of dnn_softmax, from the gradient of its result and the result itself") },
 };
 const int mc_nops_norm_batch = (int)NELEM(mc_ops_norm_batch);

@@ -230,26 +230,26 @@ static mc_node *build_pick(mc_graph *g, int nin, mc_node *const *in, const struc
 const struct mc_op mc_ops_pool[] = {
     { .name = "pool", .flags = OP_HEAVY | OP_BLOCKS, .solvers = SOLVERS_POOL, .params = "x, ws, stride=None, pad=None, " POOL_ATTRS, .nout = 1, .shape_args = 0xe, .build = build_pool,
       .infer = pool_infer, .size = pool_size, .eval = node_eval, .grad = pool_grad,
-      .example = "x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; pool(x, 2, axis=[2, 3])",
-      .doc = "each window of x reduced to one number: mode max, sum, average_inc_pad or average_exc_pad; the "
+      .example = MANUAL("x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; pool(x, 2, axis=[2, 3])"),
+      .doc = MANUAL("each window of x reduced to one number: mode max, sum, average_inc_pad or average_exc_pad; the "
              "pooled axes are the last ones, those of axis, or the digits of layout ('c01b'); the stride is "
              "ws by default; ignore_border=False keeps incomplete windows at the border; start selects "
              "cuda-convnet's windows; of equal maxima the first receives the gradient, with ties='all' each "
-             "does" },
-    { .name = "pool_grad", .params = "x, g, ws, stride=None, pad=None, " POOL_ATTRS, .nout = 1, .build = build_grad,
-      .example = "x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; g = [[[[1., 2], [3, 4]]]]; pool_grad(x, g, 2, axis=[2, 3])",
-      .doc = "the gradient of pool(x, ...) with respect to x, from the gradient of its result" },
-    { .name = "pool_pick", .params = "x, v, ws, stride=None, pad=None, " POOL_ATTRS, .nout = 1, .build = build_pick,
-      .example = "x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; v = 10 * x; pool_pick(x, v, 2, axis=[2, 3])",
-      .doc = "v at the maximum of each window of x: the derivative of pool(x, ...) in the direction v" },
+             "does") },
+    BUILT({ .name = "pool_grad", .params = "x, g, ws, stride=None, pad=None, " POOL_ATTRS, .nout = 1, .build = build_grad,
+      .example = MANUAL("x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; g = [[[[1., 2], [3, 4]]]]; pool_grad(x, g, 2, axis=[2, 3])"),
+      .doc = MANUAL("the gradient of pool(x, ...) with respect to x, from the gradient of its result") })
+    BUILT({ .name = "pool_pick", .params = "x, v, ws, stride=None, pad=None, " POOL_ATTRS, .nout = 1, .build = build_pick,
+      .example = MANUAL("x = [[[[1., 5, 2, 0], [3, 4, 1, 7], [2, 0, 6, 1], [8, 3, 2, 2]]]]; v = 10 * x; pool_pick(x, v, 2, axis=[2, 3])"),
+      .doc = MANUAL("v at the maximum of each window of x: the derivative of pool(x, ...) in the direction v") })
     { .name = "pool_max", .flags = OP_HIDDEN | OP_HEAVY | OP_BLOCKS, .solvers = SOLVERS_POOL, .params = "x, ws, stride, pad, " POOL_ATTRS ", marks=uint8:dtype", .nout = 2,
       .shape_args = 0xe, .infer = max_infer, .size = pool_size, .eval = node_eval, .grad = pool_grad,
-      .doc = "pool with mode max, and the argmax mark of each window" },
+      .doc = MANUAL("pool with mode max, and the argmax mark of each window") },
     { .name = "pool_spread", .flags = OP_HIDDEN | OP_HEAVY | OP_BLOCKS, .solvers = SOLVERS_POOL, .params = "g, shape, ws, stride, pad, key=None, " POOL_ATTRS, .nout = 1,
       .shape_args = 0x1e, .infer = spread_infer, .size = spread_size, .eval = node_eval, .grad = spread_grad,
-      .doc = "g added to the cells of its windows; key: marks, or x if ties share the gradient" },
+      .doc = MANUAL("g added to the cells of its windows; key: marks, or x if ties share the gradient") },
     { .name = "pool_gather", .flags = OP_HIDDEN | OP_HEAVY | OP_BLOCKS, .solvers = SOLVERS_POOL, .params = "v, key, ws, stride, pad, " POOL_ATTRS, .nout = 1, .shape_args = 0x1c,
       .infer = gather_infer, .size = gather_size, .eval = node_eval, .grad = gather_grad,
-      .doc = "v at the cells that key marks; key: marks, or x if ties add up" },
+      .doc = MANUAL("v at the cells that key marks; key: marks, or x if ties add up") },
 };
 const int mc_nops_pool = (int)NELEM(mc_ops_pool);

@@ -99,6 +99,6 @@ static mc_node *build_draw(mc_graph *g, int nin, mc_node *const *in, const struc
 const struct mc_op mc_ops_pool_draw[] = {
     { .name = "pool_draw", .flags = OP_HIDDEN, .params = "x, u, ws, stride=None, pad=None, " POOL_ATTRS, .nout = 1, .shape_args = 0x1c,
       .build = build_draw, .infer = draw_infer, .size = draw_size, .eval = draw_eval, .disconnected = 0x1f,
-      .doc = "the flat index of a cell of each window of x, drawn with probability in proportion to its element, by uniform numbers u" },
+      .doc = MANUAL("the flat index of a cell of each window of x, drawn with probability in proportion to its element, by uniform numbers u") },
 };
 const int mc_nops_pool_draw = (int)NELEM(mc_ops_pool_draw);

@@ -548,19 +548,19 @@ static mc_node *build_tensordot(mc_graph *g, int nin, mc_node *const *in, const 
 const struct mc_op mc_ops_product[] = {
     { .name = "dot", .flags = OP_HEAVY | OP_MATMUL | OP_BLOCKS, .solvers = SOLVERS_GEMM, .params = "a, b", .nout = 1, .infer = dot_infer, .size = product_size, .eval = product_eval,
       .dx = { "dot(g, b.T)", "dot(a.T, g)" }, .build = build_dot,
-      .example = "a = [[1., 2, 3], [4, 5, 6]]; b = [[1., 0], [2, -1], [0, 1]]; dot(a, b)",
-      .doc = "matrix product: the sum over the last axis of a and the last but one of b" },
+      .example = MANUAL("a = [[1., 2, 3], [4, 5, 6]]; b = [[1., 0], [2, -1], [0, 1]]; dot(a, b)"),
+      .doc = MANUAL("matrix product: the sum over the last axis of a and the last but one of b") },
     { .name = "batched_dot", .flags = OP_HEAVY | OP_MATMUL, .solvers = SOLVERS_GEMM, .params = "a, b", .nout = 1, .infer = batched_infer, .size = product_size,
       .eval = product_eval, .build = build_batched, .grad = batched_grad,
-      .example = "a = [[[1., 2]], [[3., 4]]]; b = [[[1.], [0]], [[2], [-1]]]; batched_dot(a, b)",
-      .doc = "dot(a[i], b[i]) for each i; a first axis of size 1 broadcasts" },
-    { .name = "matmul", .params = "a, b", .nout = 1, .build = build_matmul,
-      .example = "a = [[1., 2, 3], [4, 5, 6]]; b = [[1., 0], [2, -1], [0, 1]]; matmul(a, b)",
-      .doc = "NumPy's matmul: products of the matrices in the last two axes; the axes before them broadcast; the same as a @ b" },
+      .example = MANUAL("a = [[[1., 2]], [[3., 4]]]; b = [[[1.], [0]], [[2], [-1]]]; batched_dot(a, b)"),
+      .doc = MANUAL("dot(a[i], b[i]) for each i; a first axis of size 1 broadcasts") },
+    BUILT({ .name = "matmul", .params = "a, b", .nout = 1, .build = build_matmul,
+      .example = MANUAL("a = [[1., 2, 3], [4, 5, 6]]; b = [[1., 0], [2, -1], [0, 1]]; matmul(a, b)"),
+      .doc = MANUAL("NumPy's matmul: products of the matrices in the last two axes; the axes before them broadcast; the same as a @ b") })
     { .name = "agreed_size", .flags = OP_HIDDEN, .params = "a, b, op:text", .nout = 1, .infer = agreed_infer, .eval = agreed_eval, .disconnected = 3,
-      .doc = "a, checked to be equal to b" },
-    { .name = "tensordot", .params = "a, b, axes=2:ints, axes_b=None:ints", .nout = 1, .build = build_tensordot,
-      .example = "a = [[1., 2, 3], [4, 5, 6]]; b = [[1., 0], [2, -1], [0, 1]]; tensordot(a, b, axes=1)",
-      .doc = "sum over the last axes of a and the first of b, or over a's axes paired with b's axes_b" },
+      .doc = MANUAL("a, checked to be equal to b") },
+    BUILT({ .name = "tensordot", .params = "a, b, axes=2:ints, axes_b=None:ints", .nout = 1, .build = build_tensordot,
+      .example = MANUAL("a = [[1., 2, 3], [4, 5, 6]]; b = [[1., 0], [2, -1], [0, 1]]; tensordot(a, b, axes=1)"),
+      .doc = MANUAL("sum over the last axes of a and the first of b, or over a's axes paired with b's axes_b") })
 };
 const int mc_nops_product = (int)NELEM(mc_ops_product);

@@ -333,20 +333,20 @@ mc_shared *mc_random(mc_graph *g, const char *name, uint64_t seed)
 const struct mc_op mc_ops_random[] = {
     { .name = "random_uniform", .params = "rng, shape, stream=-1:int, dtype=None:dtype", DRAWS, .shape_args = 2,
       .build = build_random_uniform, .infer = uniform_infer, .size = uniform_size, .eval = uniform_eval, .disconnected = 3,
-      .doc = "uniform numbers in [0, 1), from which all other random numbers are made" },
-    { .name = "uniform", .params = "rng, shape, low=None, high=None, " TAIL, DRAWS, .build = build_uniform,
-      .doc = "uniform numbers in [low, high); floatX unless a dtype is given" },
-    { .name = "normal", .params = "rng, shape, avg=None, std=None, " TAIL, DRAWS, .build = build_normal,
-      .doc = "normal numbers with mean avg and standard deviation std; floatX unless a dtype is given" },
-    { .name = "bernoulli", .params = "rng, p, shape=None, " TAIL, DRAWS, .build = build_bernoulli,
-      .doc = "1 with probability p, else 0; floatX unless a dtype is given" },
-    { .name = "binomial", .params = "rng, p, shape=None, " TAIL, DRAWS, .build = build_bernoulli,
-      .doc = "binomial numbers of one trial; the same as bernoulli" },
-    { .name = "multinomial", .params = "rng, p, " TAIL, DRAWS, .build = build_multinomial,
-      .doc = "for each row of probabilities a row with a single 1 at a random index; int64 unless a dtype is given" },
-    { .name = "permutation", .params = "rng, n, stream=-1:int", DRAWS, .build = build_permutation,
-      .doc = "the numbers 0 to n - 1 in random order" },
-    { .name = "random_integers", .params = "rng, shape, low, high, " TAIL, DRAWS, .build = build_integers,
-      .doc = "integers from low to high, both included; int64 unless a dtype is given" },
+      .doc = MANUAL("uniform numbers in [0, 1), from which all other random numbers are made") },
+    BUILT({ .name = "uniform", .params = "rng, shape, low=None, high=None, " TAIL, DRAWS, .build = build_uniform,
+      .doc = MANUAL("uniform numbers in [low, high); floatX unless a dtype is given") })
+    BUILT({ .name = "normal", .params = "rng, shape, avg=None, std=None, " TAIL, DRAWS, .build = build_normal,
+      .doc = MANUAL("normal numbers with mean avg and standard deviation std; floatX unless a dtype is given") })
+    BUILT({ .name = "bernoulli", .params = "rng, p, shape=None, " TAIL, DRAWS, .build = build_bernoulli,
+      .doc = MANUAL("1 with probability p, else 0; floatX unless a dtype is given") })
+    BUILT({ .name = "binomial", .params = "rng, p, shape=None, " TAIL, DRAWS, .build = build_bernoulli,
+      .doc = MANUAL("binomial numbers of one trial; the same as bernoulli") })
+    BUILT({ .name = "multinomial", .params = "rng, p, " TAIL, DRAWS, .build = build_multinomial,
+      .doc = MANUAL("for each row of probabilities a row with a single 1 at a random index; int64 unless a dtype is given") })
+    BUILT({ .name = "permutation", .params = "rng, n, stream=-1:int", DRAWS, .build = build_permutation,
+      .doc = MANUAL("the numbers 0 to n - 1 in random order") })
+    BUILT({ .name = "random_integers", .params = "rng, shape, low, high, " TAIL, DRAWS, .build = build_integers,
+      .doc = MANUAL("integers from low to high, both included; int64 unless a dtype is given") })
 };
 const int mc_nops_random = (int)NELEM(mc_ops_random);

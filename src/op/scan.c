@@ -555,12 +555,12 @@ static mc_status no_value(const mc_node *n, mc_array *const *in, mc_array *const
 const struct mc_op mc_ops_scan[] = {
     { .name = "scan", .params = "steps, *inputs, body:body, sequences=0:int, states=0:int, kept=0:int, until=False:bool, truncate=0:int",
       .flags = OP_NOFOLD | OP_HIDDEN, .form = FORM_LOOP, .nout = 1, .disconnected = 1, .infer = scan_infer, .size = scan_size,
-      .eval = scan_eval, .grad = mc_loop_grad, .doc = "a loop; mc_scan makes it" },
+      .eval = scan_eval, .grad = mc_loop_grad, .doc = MANUAL("a loop; mc_scan makes it") },
     { .name = "scan_element", .params = "x", .flags = OP_IMPURE | OP_HIDDEN, .nout = 1, .infer = element_infer,
-      .size = element_size, .eval = no_value, .disconnected = 1, .doc = "an element of x in the body of a loop" },
+      .size = element_size, .eval = no_value, .disconnected = 1, .doc = MANUAL("an element of x in the body of a loop") },
     { .name = "scan_state", .params = "initial", .flags = OP_IMPURE | OP_HIDDEN, .nout = 1, .infer = state_infer,
-      .size = mc_same_size, .eval = no_value, .disconnected = 1, .doc = "a state before a step in the body of a loop" },
+      .size = mc_same_size, .eval = no_value, .disconnected = 1, .doc = MANUAL("a state before a step in the body of a loop") },
     { .name = "scan_taps", .form = FORM_SPECIFY, .params = "x, least:int, name='':text, state=False:bool", .flags = OP_VIEW | OP_HIDDEN, .nout = 1,
-      .infer = taps_infer, .size = mc_same_size, .eval = same_eval, .grad = same_grad, .doc = "x, which has at least so many elements" },
+      .infer = taps_infer, .size = mc_same_size, .eval = same_eval, .grad = same_grad, .doc = MANUAL("x, which has at least so many elements") },
 };
 const int mc_nops_scan = (int)NELEM(mc_ops_scan);

@@ -303,18 +303,18 @@ static mc_status check_eval(const mc_node *n, mc_array *const *in, mc_array *con
 
 const struct mc_op mc_ops_shape[] = {
     { .name = "cast", .form = FORM_CAST, .params = "x, dtype:dtype", .nout = 1, .build = build_cast, .infer = cast_infer, .size = mc_same_size, .eval = copy_eval,
-      .grad = cast_grad, .doc = "x converted to a dtype" },
+      .grad = cast_grad, .doc = MANUAL("x converted to a dtype") },
     { .name = "dimshuffle", .form = FORM_DIMSHUFFLE, .params = "x, order:ints", .flags = OP_VIEW, .nout = 1, .infer = dimshuffle_infer,
       .size = dimshuffle_size, .eval = dimshuffle_eval, .grad = dimshuffle_grad,
-      .doc = "x with its axes in another order; -1 adds an axis of size 1, axes of size 1 may be left out" },
+      .doc = MANUAL("x with its axes in another order; -1 adds an axis of size 1, axes of size 1 may be left out") },
     { .name = "reshape", .form = FORM_RESHAPE, .params = "x, shape, ndim=None:int", .flags = OP_VIEW, .nout = 1, .shape_args = 2, .infer = reshape_infer,
-      .size = reshape_size, .eval = reshape_eval, .grad = reshape_grad, .doc = "the elements of x in another shape; one size may be -1" },
-    { .name = "shape", .form = FORM_SHAPE, .params = "x", .nout = 1, .infer = shape_infer, .eval = shape_eval, .disconnected = 1, .doc = "the sizes of x as a vector" },
+      .size = reshape_size, .eval = reshape_eval, .grad = reshape_grad, .doc = MANUAL("the elements of x in another shape; one size may be -1") },
+    { .name = "shape", .form = FORM_SHAPE, .params = "x", .nout = 1, .infer = shape_infer, .eval = shape_eval, .disconnected = 1, .doc = MANUAL("the sizes of x as a vector") },
     { .name = "size", .form = FORM_SIZE, .params = "x, axis:int", .nout = 1, .build = build_size, .infer = size_infer, .eval = size_eval, .disconnected = 1,
-      .doc = "the size of x along an axis" },
+      .doc = MANUAL("the size of x along an axis") },
     { .name = "specify_shape", .form = FORM_SPECIFY, .params = "x, sizes:ints", .flags = OP_VIEW, .nout = 1, .infer = specify_infer, .size = mc_same_size,
-      .eval = copy_eval, .grad = first_grad, .doc = "x, with a promise of its sizes; -1: unknown" },
+      .eval = copy_eval, .grad = first_grad, .doc = MANUAL("x, with a promise of its sizes; -1: unknown") },
     { .name = "check_index", .form = FORM_CHECK, .flags = OP_HIDDEN, .params = "t, n", .nout = 1, .infer = check_infer, .size = mc_same_size, .eval = check_eval,
-      .disconnected = 3, .doc = "t; an error at run time if an element is negative or not less than n" },
+      .disconnected = 3, .doc = MANUAL("t; an error at run time if an element is negative or not less than n") },
 };
 const int mc_nops_shape = (int)NELEM(mc_ops_shape);

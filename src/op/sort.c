@@ -371,13 +371,13 @@ static mc_node *permute_grad(mc_node *n, int wrt, mc_node *const *g)
 const struct mc_op mc_ops_sort[] = {
     { .name = "sort", .params = "x, axis=-1:int", .flags = OP_LINES, .line = LINE_SORTED, .nout = 1, .infer = sort_infer, .size = mc_same_size,
       .eval = sort_eval, .grad = sort_grad,
-      .doc = "x sorted in ascending order along an axis, NaN last" },
+      .doc = MANUAL("x sorted in ascending order along an axis, NaN last") },
     { .name = "argsort", .params = "x, axis=-1:int", .flags = OP_LINES, .line = LINE_ORDER, .nout = 1, .infer = argsort_infer, .size = mc_same_size,
       .eval = argsort_eval,
-      .disconnected = 1, .doc = "the indices in x of the elements of sort(x); equal elements keep their order" },
+      .disconnected = 1, .doc = MANUAL("the indices in x of the elements of sort(x); equal elements keep their order") },
     { .name = "permute_row_elements", .params = "x, p, axis=-1:int", .flags = OP_LINES, .nout = 1, .infer = permute_infer,
       .size = mc_same_size,
       .eval = permute_eval, .grad = permute_grad, .build = build_permute,
-      .doc = "the elements of each row of x in the order of the permutation p; a vector x or p is used for all rows of the other" },
+      .doc = MANUAL("the elements of each row of x in the order of the permutation p; a vector x or p is used for all rows of the other") },
 };
 const int mc_nops_sort = (int)NELEM(mc_ops_sort);

@@ -28,6 +28,20 @@ static const struct { const char *name, *outputs, *updates, *mode; } rows[] = {
                "old = y; y = (y + 2 / y) / 2; yield last y, count; until abs(y - old) < 1e-5), scan(r in v, q from "
                "0.5f32: q = q + scan(e in r, k from q: k = k * 0.5 + e; yield last k); yield q)",
       "W = W - 0.01 * grad(sum(sqr(scan(r in v, h from W[0] * 0: h = tanh(dot(r, W) + h)))), W)" },
+    { "convolutions", "conv(x, K, algo='fft'), conv(x, L, border='full', algo='fft'), conv(x, K, border=1, "
+                      "algo='winograd'), conv(x, L, algo='direct'), conv(reshape(cast(d, 'float32'), [1, 1, 30, 40]), "
+                      "L[:, :1], algo='fft'), grad(sum(sqr(conv(x, L, algo='fft'))), x), grad(sum(sqr(conv(x, K, "
+                      "algo='direct'))), x)",
+      "K = K - 0.01 * grad(sum(sqr(conv(x, K, algo='direct'))), K); L = L - 0.01 * grad(sum(sqr(conv(x, L, algo='fft'))), L)" },
+    { "windows", "pool(reshape(d, [1, 1, 30, 40]), ws=[2, 2]), pool(reshape(d, [1, 1, 30, 40]), ws=[3, 3], stride=[1, 1], "
+                 "mode='sum'), grad(sum(sqr(pool(x, ws=[2, 2]))), x), grad(sum(sqr(pool(x, ws=[3, 3], stride=[2, 2], "
+                 "mode='average_exc_pad'))), x), grad(sum(sqr(lrn(x, n=3))), x), lrn(reshape(d, [2, 15, 5, 8]), beta=0.6), "
+                 "pool(x, ws=[5, 3], stride=[1, 2])",
+      "K = K - 0.01 * grad(sum(sqr(pool(relu(conv(x, K)), ws=[2, 2]))), K)" },
+    { "skinny products", "dot(v, W[:, :3]), dot(v[:2], W), dot(d[:3], d.T), dot(d.T, d), dot(v.T, v), dot(d.T[:, :4], "
+                         "d[:4]), dot(W.T[:, :1], v[:1]), dot(v[:, 0], d[:, 1])", NULL },
+    { "casts", "cast(d * 300, 'uint8'), cast(h * 9, 'int32'), cast(v * 9, 'float16'), cast(i - 9, 'uint64'), cast(d * 2, "
+               "'bool'), cast(h, 'float64'), cast(v.T[1:, ::2], 'int16'), cast(cast(i - 15, 'uint32'), 'float32')", NULL },
     { "random", "uniform(rng, [5, 7]), normal(rng, shape(v)), bernoulli(rng, 0.3), permutation(rng, 12)", NULL },
 };
 

@@ -318,8 +318,8 @@ TARGET ALONE static void NAME(columns_part)(const int64_t *g, const int64_t *off
         (VECTORS, (int)left - 2 * WIDTH, g, wt, xt, xc, width, c, c_end, f, end, w, from, y, old, bias,
          relu);
     } else if (left > WIDTH) {
-        NAME(columns_strip)(2, (int)left - WIDTH, g, wt, xt, xc, width, c, c_end, f, end, w, from, y, old, bias,
-         relu);
+        NAME(columns_strip)
+        (2, (int)left - WIDTH, g, wt, xt, xc, width, c, c_end, f, end, w, from, y, old, bias, relu);
     } else {
         NAME(columns_strip)(1, (int)left, g, wt, xt, xc, width, c, c_end, f, end, w, from, y, old, bias,
          relu);
@@ -555,7 +555,8 @@ TARGET ALONE static void NAME(box_plane)(const int64_t *g, const int64_t *offset
     if (left > 3 * WIDTH) {
         NAME(box_strip)(WIDE, left - 3 * WIDTH, g, offsets, w, x + p, y + p, bias, relu);
     } else if (left > 2 * WIDTH) {
-        NAME(box_strip)((int)WIDE < 3 ? (int)WIDE : 3, left - 2 * WIDTH, g, offsets, w, x + p, y + p, bias, relu);
+        NAME(box_strip)
+        ((int)WIDE < 3 ? (int)WIDE : 3, left - 2 * WIDTH, g, offsets, w, x + p, y + p, bias, relu);
     } else if (left > WIDTH) {
         NAME(box_strip)(2, left - WIDTH, g, offsets, w, x + p, y + p, bias, relu);
     } else if (left > 0) {

@@ -84,16 +84,16 @@ struct mc_portable_after {
      * nothing is */
     void (*print)(void *arg, const char *image, const char *group, const char *block);
     void *arg;
-    /* COLUMNS and BOX do this themselves: they add the bias of a row, `rows` of them a group (NULL: none), and
-     * relu cuts below 0 */
+    /* COLUMNS and BOX do this themselves: they add the bias of a row, `rows` of them a group (NULL: none),
+     * and relu cuts below 0 */
     const char *bias;
     int64_t rows;
     bool relu;
 };
 /* Is the result complete after the calls for an image, group and block, and are there several of them? */
 bool mc_portable_has_parts(const struct mc_portable_program *p);
-/* Can its sums be finished by a bias and relu where they are made?  They are made by one call of COLUMNS or BOX
- * then. */
+/* Can its sums be finished by a bias and relu where they are made?  Then one call of COLUMNS or BOX makes
+ * them. */
 bool mc_portable_can_finish(const struct mc_portable_program *p);
 /* Prints it as a block of C; memory: expressions of typed pointers; after: NULL: nothing. */
 void mc_portable_print(struct mc_str *out, const struct mc_portable_program *p,

@@ -52,6 +52,8 @@ const struct mc_op_family mc_op_families[] = {
     { "Sequences", mc_ops_ctc, .count = &mc_nops_ctc },
     { "Sorting", mc_ops_sort, .count = &mc_nops_sort },
     { "Loops", mc_ops_scan, .count = &mc_nops_scan },
+    { "Branches", mc_ops_ifelse, .count = &mc_nops_ifelse },
+    { "Branches", mc_ops_branch, .count = &mc_nops_branch },
     { "Random", mc_ops_random, .count = &mc_nops_random },
     { "Effects", mc_ops_effect, .count = &mc_nops_effect },
 };

@@ -114,6 +114,9 @@ static mc_status run_side(struct mc_function *f, const struct mc_shape_plan *p, 
     if (backend->body) {
         backend->body(f, b);
     }
+    for (int i = 0; i < pr->noutput; i++) {
+        TRY(check_result(p, st, mc_branch_result(how, side, i), &x->plan->slot[pr->output[i]]));
+    }
     place(f, st, how, side, x);
     for (int i = 0; i < (int)pr->step.n; i++) {
         const struct mc_step_plan *sp = &x->plan->step[i];
@@ -122,7 +125,6 @@ static mc_status run_side(struct mc_function *f, const struct mc_shape_plan *p, 
     for (int i = 0; i < pr->noutput; i++) {
         const int v = pr->output[i], result = mc_branch_result(how, side, i);
         const struct mc_slot *at = &x->plan->slot[v];
-        TRY(check_result(p, st, result, at));
         if (at->base != BASE_OUTPUT || at->index != i) {
             TRY(backend->copy(b, at, b->ptr[v], f->ptr[st->dst[result]]));
         }
@@ -179,4 +181,11 @@ mc_status mc_branch_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
     }
     p->step[step].exec = &x->exec;
     return MC_OK;
+}
+
+const struct mc_shape_plan *mc_branch_planned(const struct mc_function *f, const struct mc_shape_plan *p,
+                                              int step, bool side)
+{
+    const struct branch *x = (const struct branch *)p->step[step].exec;
+    return x && f->branch && f->branch[step][0] ? x->side[side].plan : NULL;
 }

@@ -175,7 +175,7 @@ static void functions(const char *folder)
 {
     static const char *const names[] = { "maps",     "reductions", "products", "images",
                                          "training", "indexing",   "random",   "custom",
-                                         "custom by the reference", "loops" };
+                                         "custom by the reference", "loops", "choices" };
     char path[1000];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "%s/%s.mcf", folder, names[i]);

@@ -28,6 +28,10 @@ static const struct { const char *name, *outputs, *updates, *mode; } rows[] = {
                "old = y; y = (y + 2 / y) / 2; yield last y, count; until abs(y - old) < 1e-5), scan(r in v, q from "
                "0.5f32: q = q + scan(e in r, k from q: k = k * 0.5 + e; yield last k); yield q)",
       "W = W - 0.01 * grad(sum(sqr(scan(r in v, h from W[0] * 0: h = tanh(dot(r, W) + h)))), W)" },
+    { "choices", "ifelse(i[0] > 9, tanh(v) * 2, dot(v, W)[:, 0:40]), ifelse(i[0] <= 9, [softmax(v), sum(d)], [v * u, max(d)])[0], "
+                 "ifelse(i[1] > 9, v[1:], v), scan(r in v, a from u * 0: a = ifelse(sum(r) > 0, a + softmax(r), ifelse(max(a) > 1, a * 0.5, "
+                 "smooth(a))); yield a, sum(a))",
+      "W = W - 0.01 * grad(ifelse(i[0] > 9, sum(sqr(dot(v, W))), sum(W)), W)" },
     { "random", "uniform(rng, [5, 7]), normal(rng, shape(v)), bernoulli(rng, 0.3), permutation(rng, 12)", NULL },
 };
 

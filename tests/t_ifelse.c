@@ -486,18 +486,32 @@ TEST(wrong_choices)
     mc_graph_free(g);
 }
 
-TEST(choices_are_not_written)
+/* ---- sizes ---- */
+
+/* Sizes that the ops tell to be equal: the condition determines none, and the call has one plan. */
+TEST(sizes_that_are_known_to_be_equal)
 {
-    mc_flag_set("device", "cpu");
-    mc_graph *g = mc_graph_new();
-    mc_formula(g, "input c float32; input x float32[3]\ny = ifelse(c, exp(x), x)");
-    mc_function *f = mc_compile(g, &(mc_spec){ .name = "f", .inputs = "c, x", .outputs = "y" });
-    REQUIRE(f, "%s", mc_last_error());
-    const mc_export_function e = { f, "run", "c[], x[3]" };
-    CHECK(mc_export_c(in_folder("f.c"), 1, &e) < 0 && strstr(mc_last_error(), "ifelse"), "%s",
-          mc_last_error());
-    mc_function_free(f);
-    mc_graph_free(g);
+    static const struct { const char *text; bool equal; } rows[] = {
+        { "ifelse(c, exp(x), -x)", true },
+        { "ifelse(c, exp(x[1:]), -x[1:])", true },
+        { "ifelse(c, softmax(y), y.T.T * 2)", true },
+        { "ifelse(c, sum(y, axis=0), y[0])", true },
+        { "ifelse(c, dot(y, y.T), zeros([size(y, 0), size(y, 0)]))", true },
+        { "ifelse(c, exp(x), ifelse(sum(x) > 0, x + 1, -x))", true },
+        { "ifelse(c, scan(r in y, h from y[0]: h = h + r; yield h), y)", true },
+        { "ifelse(c, x[1:], x)", false },
+        { "ifelse(c, x, y[0])", false },
+        { "ifelse(c, y, y.T)", false },
+        { "ifelse(c, x[x > 0], x)", false },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_formula(g, "input c bool; input x float64[?]; input y float64[?, ?]");
+        mc_node *n = mc_formula(g, rows[i].text);
+        REQUIRE(!mc_is_error(n) && n->op->form == FORM_IFELSE, "%s: %s", rows[i].text, mc_error(g));
+        CHECK(mc_is_shape_arg(n, 0) == !rows[i].equal, "%s", rows[i].text);
+        mc_graph_free(g);
+    }
 }
 
 /* ---- the rest of the library ---- */

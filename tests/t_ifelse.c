@@ -486,6 +486,41 @@ TEST(wrong_choices)
     mc_graph_free(g);
 }
 
+/* The gradient of the choices on a side is a tuple, whose items are read on different sides. */
+TEST(items_that_different_sides_read)
+{
+    static const char given[] = "input x float64[4]; input W float64[4, 4]; input k float64\n";
+    static const char *const text[] = {
+        "o, p = ifelse(sum(k) < 3, [dot(dot(x, W), W), ifelse(k > 0, ifelse(k > 1, dot(x, W), dot(x, W) * 0.5), x * "
+        "0.5)], [dot(dot(x, W), W), x])",
+        "o = dot(dot(x, W), W)\n"
+        "p = switch(k < 3, switch(k > 0, switch(k > 1, dot(x, W), dot(x, W) * 0.5), x * 0.5), x)" };
+    mc_function *f[2];
+    for (int lazy = 0; lazy < 2; lazy++) {
+        mc_graph *g = mc_graph_new();
+        mc_formula(g, given);
+        CHECK(!mc_is_error(mc_formula(g, text[!lazy])), "%s", mc_error(g));
+        f[lazy] = mc_compile(
+            g, &(mc_spec){ .inputs = "x, W, k", .outputs = "grad(sum(sqr(o)) + sum(sqr(p)), W)" });
+        CHECK(f[lazy], "%s", mc_error(g));
+        mc_graph_free(g);
+    }
+    mc_array *x = mc_array_new(MC_FLOAT64, MC_SHAPE(4)), *W = mc_array_new(MC_FLOAT64, MC_SHAPE(4, 4));
+    for (int i = 0; i < 16; i++) {
+        ((double *)mc_array_data(W))[i] = test_uniform(-.5, .5);
+        ((double *)mc_array_data(x))[i % 4] = test_uniform(-1, 1);
+    }
+    for (double k = -0.5; k < 4 && f[0] && f[1]; k++) {
+        mc_array *a = NULL, *b = NULL;
+        CHECK(mc_call(f[0], MC_IN(x, W, k), MC_OUT(&a)) == MC_OK, "%s", mc_last_error());
+        CHECK(mc_call(f[1], MC_IN(x, W, k), MC_OUT(&b)) == MC_OK, "%s", mc_last_error());
+        CHECK(a && b && furthest(a, b) < 1e-12, "k = %g", k);
+        mc_array_unref(&a), mc_array_unref(&b);
+    }
+    mc_array_unref(&x), mc_array_unref(&W);
+    mc_function_free(f[0]), mc_function_free(f[1]);
+}
+
 /* ---- sizes ---- */
 
 /* Sizes that the ops tell to be equal: the condition determines none, and the call has one plan. */

@@ -13,7 +13,7 @@
 
 #include <dlfcn.h>
 
-enum { SEEDS = 15 };
+enum { SEEDS = 17 };
 static const struct { const char *inputs, *outputs, *updates, *mode; } formulas[SEEDS] = {
     { "x", "x + 1", NULL, "FAST_COMPILE" },
     { "x, s", "y = tanh(x) * s, borrow(sum(x, axis=0))", "W = W * 0.5 + s", NULL },
@@ -32,6 +32,10 @@ static const struct { const char *inputs, *outputs, *updates, *mode; } formulas[
               "grad(sum(scan(r in x, h from zeros([2], dtype='float32'): h = tanh(dot(r, W) + h))), x)", NULL, NULL },
     { "s", "scan(steps=3, a from s: b = scan(steps=n, b from a: b = b * 0.5 + a; yield last b); a = a + b; yield a)",
       "n = n + 1", "FAST_COMPILE" },
+    { "x, s", "ifelse(s > 0, [dot(x, W), sum(smooth(x))], [ifelse(s < -1, dot(x, W) + 1, dot(x, W) * 2), prod(x)])[0], "
+              "ifelse(n > 1, x[1:], x)", "W = W - grad(ifelse(s > 0, sum(sqr(dot(x, W))), sum(W)), W)", NULL },
+    { "x, s", "scan(r in x, h from s: h = ifelse(h > 0, h - sum(softmax(r)), scan(steps=n, b from h: b = ifelse(b > 1, "
+              "b * 0.5, b + 1); yield last b)); yield h)", NULL, "FAST_COMPILE" },
 };
 static struct mc_str seed[SEEDS];
 static char folder[64], path[128];

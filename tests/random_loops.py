@@ -1,5 +1,5 @@
 """random_loops.py: draws functions with loops: sequences, states and constants of several dtypes, products, loops
-inside of loops, end conditions, gradients.  export.py and bundle.py compare what they compute with the library.
+inside of loops, choices (ifelse) inside and outside of loops, end conditions, gradients.  export.py and bundle.py compare what they compute with the library.
 """
 import random
 
@@ -28,6 +28,11 @@ class Loops:
         loop, results = self.loop(2)
         self.text += f"\nz = {loop}"
         parts = [f"z[{i}]" for i in range(results)] if results > 1 else ["z"]
+        if r.random() < 0.4:
+            rows = ["h0", "dot(h0, W)"]
+            self.text += f"\no, p = ifelse({self.condition(rows)}, [{self.term(rows, 2)}, {self.term(rows, 2)}], [{self.term(rows, 2)}, h0])"
+            parts += ["o", "p"]
+            self.whole += [False, False]
         self.outputs = ", ".join(parts)
         self.updates = None
         real = [p for p, whole in zip(parts, self.whole) if not whole]
@@ -46,11 +51,17 @@ class Loops:
         self.count += 1
         return f"{letter}{self.count}"
 
+    def condition(self, rows):
+        """A scalar that is true in some steps, and in others not."""
+        return self.r.choice([f"sum({self.r.choice(rows)}) > {self.number()} - 0.2", f"max({self.r.choice(rows)}) < 0.6", "v[0] > 0", "sum(v) < 0.1"])
+
     def term(self, rows, deep):
         """A formula of the shape of h0, of the names in rows, which have it too."""
         r = self.r
         a, b = r.choice(rows), r.choice(rows)
-        kind = r.choice(["sum", "product", "tanh", "dot", "dot", "dot U", "scale", "most", "row", "loop", "turned"])
+        kind = r.choice(["sum", "product", "tanh", "dot", "dot", "dot U", "scale", "most", "row", "loop", "turned", "choice", "choice"])
+        if kind == "choice" and deep:   # the first term of both sides tells that their sizes are equal
+            return f"ifelse({self.condition(rows)}, {a} + {self.term(rows, deep - 1)}, {a} * 0.5 - {self.term(rows, deep - 1)})"
         if kind == "loop" and deep:
             k, inner = self.name("k"), ""
             if r.random() < 0.5:
@@ -61,6 +72,7 @@ class Loops:
             return inner
         return {"sum": f"({a} + {b})", "product": f"({a} * {b} * 0.5)", "tanh": f"tanh({a} - {b})", "dot": f"dot({a}, W)", "dot U": f"dot({a}, U)",
                 "scale": f"({a} * {self.number()})", "most": f"maximum({a}, {b})", "row": f"({a} * 0.5 + v)", "loop": f"softmax({a})",
+                "choice": f"({a} - {b})",
                 "turned": f"{a}[:, ::-1]"}[kind]
 
     def loop(self, deep):

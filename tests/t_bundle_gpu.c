@@ -31,6 +31,8 @@ static const struct { const char *inputs, *outputs, *updates; } rows[] = {
     { "img, w", "conv(img, w, border=1), pool(conv(img, w), [2, 2]), lrn(img), grad(sum(sqr(conv(img, w))), w)", NULL },
     { "x, i", "sort(x, axis=1), cumsum(x, axis=0), x[i], x[1:3, ::2], concatenate(x, x, axis=1), x[::-1].T", NULL },
     { "x, h", "smooth(x) * 2, halved(x), sum(halved(smooth(x)), axis=1), smooth(h)", "W = halved(W)" },
+    { "x, v", "scan(r in x, a from v * 0: a = ifelse(sum(r) > 0, a + softmax(r), smooth(a) * 0.5); yield a), "
+              "ifelse(sum(x) > 0, tanh(dot(x, x.T)), dot(x, x.T) + 1), ifelse(sum(x) <= 0, sum(tanh(x)), max(x))", NULL },
 };
 enum { ROWS = NELEM(rows) };
 

@@ -539,6 +539,7 @@ static const struct refusal {
     int freestanding;
 } refusals[] = {
     { "input x float32[?]; y = x[x > 0]",                        "x",    "x[4]",       "f.c" },
+    { "input x float32[?]; input z float32[?]; y = ifelse(sum(x) > 0, x, z)", "x, z", "x[4], z[4]", "f.c" },
     { "input x float32[?, 3]; y = scan(r in x, h from x[0]: h = h + r; yield h; until sum(h) > 3)", "x", "x[4, 3]", "f.c" },
     { "input x float32[4]; y = scan(k in arange(3), h from 0.0f32: h = h + sum(x[:k]))", "x", NULL, "f.c" },
     { "input x float32[?]; input n int64; y = x[:n]",            "x, n", "x[4]",       "f.c" },

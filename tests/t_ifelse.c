@@ -486,20 +486,67 @@ TEST(wrong_choices)
     mc_graph_free(g);
 }
 
-TEST(choices_are_not_written)
+/* The gradient of the choices on a side is a tuple, whose items are read on different sides. */
+TEST(items_that_different_sides_read)
 {
-    mc_flag_set("device", "cpu");
-    mc_graph *g = mc_graph_new();
-    mc_formula(g, "input c float32; input x float32[3]\ny = ifelse(c, exp(x), x)");
-    mc_function *f = mc_compile(g, &(mc_spec){ .name = "f", .inputs = "c, x", .outputs = "y" });
-    REQUIRE(f, "%s", mc_last_error());
-    CHECK(mc_function_save(f, in_folder("f.mcf")) < 0 && strstr(mc_last_error(), "it has an ifelse"), "%s",
-          mc_last_error());
-    const mc_export_function e = { f, "run", "c[], x[3]" };
-    CHECK(mc_export_c(in_folder("f.c"), 1, &e) < 0 && strstr(mc_last_error(), "ifelse"), "%s",
-          mc_last_error());
-    mc_function_free(f);
-    mc_graph_free(g);
+    static const char given[] = "input x float64[4]; input W float64[4, 4]; input k float64\n";
+    static const char *const text[] = {
+        "o, p = ifelse(sum(k) < 3, [dot(dot(x, W), W), ifelse(k > 0, ifelse(k > 1, dot(x, W), dot(x, W) * 0.5), x * "
+        "0.5)], [dot(dot(x, W), W), x])",
+        "o = dot(dot(x, W), W)\n"
+        "p = switch(k < 3, switch(k > 0, switch(k > 1, dot(x, W), dot(x, W) * 0.5), x * 0.5), x)" };
+    mc_function *f[2];
+    for (int lazy = 0; lazy < 2; lazy++) {
+        mc_graph *g = mc_graph_new();
+        mc_formula(g, given);
+        CHECK(!mc_is_error(mc_formula(g, text[!lazy])), "%s", mc_error(g));
+        f[lazy] = mc_compile(
+            g, &(mc_spec){ .inputs = "x, W, k", .outputs = "grad(sum(sqr(o)) + sum(sqr(p)), W)" });
+        CHECK(f[lazy], "%s", mc_error(g));
+        mc_graph_free(g);
+    }
+    mc_array *x = mc_array_new(MC_FLOAT64, MC_SHAPE(4)), *W = mc_array_new(MC_FLOAT64, MC_SHAPE(4, 4));
+    for (int i = 0; i < 16; i++) {
+        ((double *)mc_array_data(W))[i] = test_uniform(-.5, .5);
+        ((double *)mc_array_data(x))[i % 4] = test_uniform(-1, 1);
+    }
+    for (double k = -0.5; k < 4 && f[0] && f[1]; k++) {
+        mc_array *a = NULL, *b = NULL;
+        CHECK(mc_call(f[0], MC_IN(x, W, k), MC_OUT(&a)) == MC_OK, "%s", mc_last_error());
+        CHECK(mc_call(f[1], MC_IN(x, W, k), MC_OUT(&b)) == MC_OK, "%s", mc_last_error());
+        CHECK(a && b && furthest(a, b) < 1e-12, "k = %g", k);
+        mc_array_unref(&a), mc_array_unref(&b);
+    }
+    mc_array_unref(&x), mc_array_unref(&W);
+    mc_function_free(f[0]), mc_function_free(f[1]);
+}
+
+/* ---- sizes ---- */
+
+/* Sizes that the ops tell to be equal: the condition determines none, and the call has one plan. */
+TEST(sizes_that_are_known_to_be_equal)
+{
+    static const struct { const char *text; bool equal; } rows[] = {
+        { "ifelse(c, exp(x), -x)", true },
+        { "ifelse(c, exp(x[1:]), -x[1:])", true },
+        { "ifelse(c, softmax(y), y.T.T * 2)", true },
+        { "ifelse(c, sum(y, axis=0), y[0])", true },
+        { "ifelse(c, dot(y, y.T), zeros([size(y, 0), size(y, 0)]))", true },
+        { "ifelse(c, exp(x), ifelse(sum(x) > 0, x + 1, -x))", true },
+        { "ifelse(c, scan(r in y, h from y[0]: h = h + r; yield h), y)", true },
+        { "ifelse(c, x[1:], x)", false },
+        { "ifelse(c, x, y[0])", false },
+        { "ifelse(c, y, y.T)", false },
+        { "ifelse(c, x[x > 0], x)", false },
+    };
+    for (size_t i = 0; i < NELEM(rows); i++) {
+        mc_graph *g = mc_graph_new();
+        mc_formula(g, "input c bool; input x float64[?]; input y float64[?, ?]");
+        mc_node *n = mc_formula(g, rows[i].text);
+        REQUIRE(!mc_is_error(n) && n->op->form == FORM_IFELSE, "%s: %s", rows[i].text, mc_error(g));
+        CHECK(mc_is_shape_arg(n, 0) == !rows[i].equal, "%s", rows[i].text);
+        mc_graph_free(g);
+    }
 }
 
 /* ---- the rest of the library ---- */

@@ -15,8 +15,9 @@
 #include "device/image.h"
 #include "exec/function.h"
 
-enum { MC_BUNDLE_ALIGN = 64, MC_BUNDLE_FORMAT = 3 };
-enum { MC_BUNDLE_LOOPS = 16 };   /* loops inside of each other, at most */
+enum { MC_BUNDLE_ALIGN = 64, MC_BUNDLE_FORMAT = 4 };
+/* loops, and sides of branches, inside of each other, at most */
+enum { MC_BUNDLE_LOOPS = 16, MC_BUNDLE_SIDES = 64 };
 struct mc_bundle_header {
     char magic[8];              /* "MCBUNDLE" */
     uint32_t format, order;     /* order: 1, as this machine stores it */
@@ -44,7 +45,7 @@ struct mc_wire {
     const char *at, *end;       /* reading: what is left */
     struct mc_arena *arena;     /* reading: of texts and lists */
     const char *what;           /* "bundle 'a.mcf'", for messages */
-    int loops;                  /* whose bodies contain what is written or read now */
+    int loops, sides;           /* that contain what is written or read now */
     /* blobs, by offset from the first of them.  Writing: the list.  Reading: their memory. */
     VEC(struct mc_piece) blob;
     VEC(mc_array *) kept;       /* writing: arrays whose elements are blobs */
@@ -68,9 +69,9 @@ void mc_wire_blob(struct mc_wire *w, const char **p, size_t *n);
 /* Reading: a view of the memory, with one reference.  NULL is an array too. */
 void mc_wire_array(struct mc_wire *w, mc_array **a);
 void mc_wire_type(struct mc_wire *w, struct mc_type *t);
-/* Enters and leaves the body of a loop. */
-bool mc_wire_enter(struct mc_wire *w);
-void mc_wire_leave(struct mc_wire *w);
+/* Enters and leaves a body: of a loop, or the side of a branch. */
+bool mc_wire_enter(struct mc_wire *w, bool loop);
+void mc_wire_leave(struct mc_wire *w, bool loop);
 /* Zeroed memory for a list of n items, while reading; otherwise p. */
 void *mc_wire_list(struct mc_wire *w, void *p, int64_t n, size_t size);
 /* A field of a function.  Writing stores nothing in it: other threads may call the function. */

@@ -47,7 +47,7 @@ static int by_key(const void *a, const void *b)
     return strcmp(((const struct mc_chosen_solver *)a)->key, ((const struct mc_chosen_solver *)b)->key);
 }
 
-/* The solvers of a plan, and of the plans of its loops' bodies. */
+/* The solvers of a plan, and of the plans of its bodies. */
 static bool collect_plan(const struct mc_function *f, const struct mc_shape_plan *p, struct mc_arena *a,
                          mc_chosen_list *list)
 {
@@ -58,6 +58,10 @@ static bool collect_plan(const struct mc_function *f, const struct mc_shape_plan
         good = (!h || !h->plan || mc_plan_chosen(h->plan, a, list)) &&
                (!h || !h->pooled || mc_plan_chosen(h->pooled, a, list)) &&
                (!mc_loop_planned(f, p, i, &loop) || collect_plan(loop.body, loop.plan, a, list));
+        for (int side = 0; side < 2 && good; side++) {
+            const struct mc_shape_plan *taken = mc_branch_planned(f, p, i, side);
+            good = !taken || collect_plan(f->branch[i][side], taken, a, list);
+        }
     }
     return good;
 }
@@ -152,6 +156,9 @@ static bool lacks_kernels(const struct mc_code_unit *u)
     for (size_t i = 0; u->loop && i < u->program.step.n; i++) {
         lacks |= u->loop[i] && lacks_kernels(u->loop[i]);
     }
+    for (size_t i = 0; u->branch && i < u->program.step.n; i++) {
+        lacks |= u->branch[i][0] && (lacks_kernels(u->branch[i][0]) || lacks_kernels(u->branch[i][1]));
+    }
     return lacks;
 }
 
@@ -236,18 +243,19 @@ static mc_function *finish(struct mc_wire *w, struct mc_code_unit *u, const char
     return f;
 }
 
-/* ---- bodies of loops ---- */
+/* ---- bodies ---- */
 
 static bool is_item(const mc_node *n, const mc_node *of, int i)
 {
     return of->nout == 1 ? n == of : n->op == &mc_op_item && n->in[0] == of && n->item == i;
 }
 
-/* Does the program compute the body of the loop that the step is? */
-static bool fits(const struct mc_program *outer, const struct mc_step *st, const struct mc_program *inner)
+/* Does the program compute body `which` of the loop or branch that the step is? */
+static bool fits(const struct mc_program *outer, const struct mc_step *st, int which,
+                 const struct mc_program *inner)
 {
     const mc_node *n = st->node[0];
-    const struct mc_body *b = n->attr[LOOP_BODY].body;
+    const struct mc_body *b = n->attr[which].body;
     bool good = st->nsrc == n->nin && st->ndst == n->nout && inner->ninput == b->nin &&
                 inner->noutput == b->nout && !inner->nupdate && !inner->dynamic;
     for (int i = 0; i < n->nin && good; i++) {
@@ -265,19 +273,15 @@ static bool fits(const struct mc_program *outer, const struct mc_step *st, const
     return good;
 }
 
-static bool is_loop(const struct mc_step *st)
-{
-    return st->kind == STEP_HOST && st->node[0]->op->form == FORM_LOOP;
-}
-
 static void code(struct mc_wire *w, const struct mc_function *f, struct mc_code_unit *u,
                  const struct mc_bundle_shared *s, const char *isa);
 
-/* Reading: the body of step i of `outer`. */
-static void read_body(struct mc_wire *w, struct mc_code_unit *outer, int i, const struct mc_bundle_shared *s)
+/* Reading: body `which` of step i of `outer`. */
+static void read_body(struct mc_wire *w, const struct mc_code_unit *outer, int i, int which,
+                      struct mc_code_unit **at, const struct mc_bundle_shared *s)
 {
     struct mc_arena *before = w->arena;
-    struct mc_code_unit *u = outer->loop[i] = mc_calloc(1, sizeof *u, "bundle");
+    struct mc_code_unit *u = *at = mc_calloc(1, sizeof *u, "bundle");
     if (!u) {
         w->status = MC_EMEMORY;
         return;
@@ -291,31 +295,62 @@ static void read_body(struct mc_wire *w, struct mc_code_unit *outer, int i, cons
     if (mc_wire_good(w)) {
         code(w, NULL, u, s, NULL);
     }
-    if (mc_wire_good(w) && !fits(&outer->program, &outer->program.step.at[i], &u->program)) {
-        mc_wire_fail(w, "a loop has another body than its steps");
+    if (mc_wire_good(w) && !fits(&outer->program, &outer->program.step.at[i], which, &u->program)) {
+        mc_wire_fail(w, "a loop or an ifelse has another body than its steps");
     }
     w->arena = before;
 }
 
-/* The code of the bodies of loops, but of those that the reference computes. */
+/* The code of one body; of: the function that it is, or NULL while reading. */
+static void body(struct mc_wire *w, const struct mc_function *of, struct mc_code_unit *outer, int i,
+                 int which, struct mc_code_unit **at, const struct mc_bundle_shared *s, const char *isa)
+{
+    const bool loop = outer->program.step.at[i].node[0]->op->form == FORM_LOOP;
+    if (!mc_wire_good(w) || !mc_wire_enter(w, loop)) {
+        return;
+    }
+    if (of) {
+        code(w, of, of->code, s, isa);
+    } else {
+        read_body(w, outer, i, which, at, s);
+    }
+    mc_wire_leave(w, loop);
+}
+
+/* Reading: the lists that have a place for each body. */
+static bool have_lists(struct mc_code_unit *u, bool loop)
+{
+    const size_t n = u->program.step.n + 1;
+    if (loop) {
+        u->loop = u->loop ? u->loop : mc_calloc(n, sizeof *u->loop, "bundle");
+        return u->loop;
+    }
+    u->branch = u->branch ? u->branch : mc_calloc(n, sizeof *u->branch, "bundle");
+    return u->branch;
+}
+
+/* The code of the bodies of loops and branches, but of those that the reference computes.  The attribute
+ * BRANCH_TRUE is the body of the side `true`. */
 static void bodies(struct mc_wire *w, const struct mc_function *f, struct mc_code_unit *u,
                    const struct mc_bundle_shared *s, const char *isa)
 {
-    const int n = (int)u->program.step.n;
-    for (int i = 0; i < n && mc_wire_good(w); i++) {
-        if (!is_loop(&u->program.step.at[i]) || !mc_wire_bool(w, f && f->loop && f->loop[i])) {
+    for (int i = 0; i < (int)u->program.step.n && mc_wire_good(w); i++) {
+        const struct mc_step *st = &u->program.step.at[i];
+        const int nbody = st->kind == STEP_HOST ? mc_bodies_of(st->node[0]->op) : 0;
+        const bool loop = nbody == 1;
+        const bool have = f && (loop ? f->loop && f->loop[i] : nbody && f->branch && f->branch[i][0]);
+        if (!nbody || !mc_wire_bool(w, have)) {
             continue;
         }
-        if (w->reading && !u->loop && !(u->loop = mc_calloc((size_t)n + 1, sizeof *u->loop, "bundle"))) {
+        if (w->reading && !have_lists(u, loop)) {
             w->status = MC_EMEMORY;
         }
-        if (mc_wire_good(w) && mc_wire_enter(w)) {
-            if (f) {
-                code(w, f->loop[i], f->loop[i]->code, s, isa);
-            } else {
-                read_body(w, u, i, s);
-            }
-            mc_wire_leave(w);
+        if (loop) {
+            body(w, f ? f->loop[i] : NULL, u, i, LOOP_BODY, u->loop ? &u->loop[i] : NULL, s, isa);
+        }
+        for (int side = 1; side >= 0 && !loop; side--) {
+            body(w, f ? f->branch[i][side] : NULL, u, i, side ? BRANCH_TRUE : BRANCH_FALSE,
+                 u->branch ? &u->branch[i][side] : NULL, s, isa);
         }
     }
 }
@@ -356,11 +391,6 @@ static void function(struct mc_wire *w, mc_function **at, struct mc_code_unit *u
     const bool skips = mc_wire_bool(w, f && f->skip_updates);
     if (u->mode == MODE_DEBUG) {
         mc_wire_fail(w, "its mode is DEBUG");
-    }
-    for (size_t i = 0; f && i < u->program.step.n; i++) {
-        if (u->program.step.at[i].node[0]->op->form == FORM_BRANCH) {
-            mc_wire_fail(w, "it has an ifelse");
-        }
     }
     code(w, f, u, s, isa);
     const int ninput = u->program.ninput, noutput = u->program.noutput;

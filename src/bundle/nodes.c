@@ -5,6 +5,7 @@
  *
  * Invariant: each node of the file is a new node of the graph, so that numbers of nodes stand for nodes. */
 #include "bundle/bundle.h"
+#include "op/ifelse.h"
 #include "op/loop.h"
 #include <stdlib.h>
 
@@ -147,8 +148,8 @@ static bool find_custom_ops(op_list *list, int64_t n, mc_node *const *node)
             k++;
         }
         good = !op->custom || k < list->n || VEC_PUSH(*list, op);
-        if (op->form == FORM_LOOP && good) {
-            const struct mc_graph *body = node[i]->attr[LOOP_BODY].body->graph;
+        for (int b = 0; b < mc_bodies_of(op) && good; b++) {
+            const struct mc_graph *body = node[i]->attr[b].body->graph;
             good = find_custom_ops(list, (int64_t)body->nodes.n, body->nodes.at);
         }
     }
@@ -193,14 +194,15 @@ void mc_wire_node(struct mc_wire *w, const struct mc_bundle_nodes *nodes, mc_nod
 struct listing {
     mc_graph *g;
     const struct mc_bundle_shared *s;
-    bool is_body;               /* the graph is the body of a loop */
+    bool is_body;               /* the graph is a body */
     const char *file;           /* the source file of the node before; most nodes have the same one */
     VEC(const struct mc_body *) body; /* those that were written or read, by number; reading: counted */
 };
 
-static void body(struct mc_wire *w, struct listing *l, struct mc_attr *a);
+static void body(struct mc_wire *w, struct listing *l, struct mc_attr *a, bool loop);
 
-static void attribute(struct mc_wire *w, struct listing *l, struct mc_attr *a, const struct mc_param *p)
+static void attribute(struct mc_wire *w, struct listing *l, const struct mc_op *op, struct mc_attr *a,
+                      const struct mc_param *p)
 {
     MC_WIRE_FIELD(w, a->kind, p->kind);
     MC_WIRE_BOOL(w, a->none);
@@ -219,17 +221,31 @@ static void attribute(struct mc_wire *w, struct listing *l, struct mc_attr *a, c
         mc_wire_fail(w, "an attribute has no value");
     }
     if (p->kind == ATTR_BODY && mc_wire_good(w)) {
-        body(w, l, a);
+        body(w, l, a, op->form == FORM_LOOP);
     }
 }
 
-/* What passes read of a loop without a test. */
-static bool loop_is_good(const struct mc_attr *a)
+static bool is_number(const struct mc_attr *a, int64_t most)
 {
-    bool good = !a[LOOP_BODY].none && a[LOOP_BODY].body;
-    for (int i = LOOP_BODY + 1; i < MC_LOOP_ATTRS; i++) {
-        const int64_t most = i == LOOP_KEPT ? (INT64_C(1) << MC_MOST_STATES) - 1 : MC_MOST_LOOP_INPUTS;
-        good = good && !a[i].none && a[i].ints[0] >= 0 && a[i].ints[0] <= most;
+    return !a->none && a->n == 1 && a->ints[0] >= 0 && a->ints[0] <= most;
+}
+
+/* What passes read of loops and branches without a test. */
+static bool has_meaning(const struct mc_op *op, const struct mc_attr *a)
+{
+    bool good = true;
+    for (int i = 0; i < mc_bodies_of(op); i++) {
+        good = good && !a[i].none && a[i].body;
+    }
+    if (op->form == FORM_LOOP) {
+        for (int i = LOOP_BODY + 1; i < MC_LOOP_ATTRS; i++) {
+            good = good && is_number(&a[i], i == LOOP_KEPT ? (INT64_C(1) << MC_MOST_STATES) - 1
+                                                           : MC_MOST_LOOP_INPUTS);
+        }
+    } else if (op->form == FORM_BRANCH) {
+        good = good && is_number(&a[BRANCH_VALUES], MC_MOST_RESULTS) && is_number(&a[BRANCH_RAGGED], 1);
+    } else if (op->form == FORM_IFELSE) {
+        good = is_number(&a[IFELSE_RAGGED], 1);
     }
     return good;
 }
@@ -309,10 +325,10 @@ static mc_node *of_op(struct mc_wire *w, struct listing *l, const struct mc_bund
     const int nattr = op ? op->sig->nattr : 0;
     struct mc_attr *attr = mc_wire_list(w, n ? (struct mc_attr *)n->attr : NULL, nattr, sizeof *attr);
     for (int i = 0; i < nattr && mc_wire_good(w); i++) {
-        attribute(w, l, &attr[i], &op->sig->param[op->sig->nparam - nattr + i]);
+        attribute(w, l, op, &attr[i], &op->sig->param[op->sig->nparam - nattr + i]);
     }
-    if (w->reading && mc_wire_good(w) && op->form == FORM_LOOP && !loop_is_good(attr)) {
-        mc_wire_fail(w, "a loop has no meaning");
+    if (w->reading && mc_wire_good(w) && !has_meaning(op, attr)) {
+        mc_wire_fail(w, "a loop or an ifelse has no meaning");
     }
     return w->reading && mc_wire_good(w) ? mc_node_make(l->g, op, nin, in, attr) : n;
 }
@@ -424,13 +440,52 @@ void mc_wire_nodes(struct mc_wire *w, mc_graph *g, const struct mc_bundle_shared
     list_nodes(w, &l, nodes);
 }
 
-/* ---- bodies of loops ---- */
+/* ---- bodies ---- */
 
-/* The inputs first, then the others in the order of ids. */
-static bool collect_body(const struct mc_body *b, struct mc_bundle_nodes *nodes)
+/* Replaces formula ops by their formulas, which may have others.  How many there were; negative: error. */
+static int expand_once(mc_graph *g, int nout, mc_node **out)
 {
     size_t count = 0;
-    mc_node **list = mc_graph_reach(b->nout, b->out, &count);
+    mc_node **list = mc_graph_reach(nout, out, &count);
+    mc_node **from = mc_alloc((count + 1) * sizeof *from, "bundle"),
+            **to = mc_alloc((count + 1) * sizeof *to, "bundle");
+    mc_status s = list && from && to ? MC_OK : MC_EMEMORY;
+    int n = 0;
+    for (size_t i = 0; i < count && s == MC_OK; i++) {
+        mc_node *x = list[i];
+        if (x->op->flags & OP_EXPANDS) {
+            from[n] = x;
+            to[n] = mc_formula_expand(g, x->op, x->nin, x->in, x->attr);
+            s = mc_is_error(to[n++]) ? g->status : s;
+        }
+    }
+    s = s == MC_OK && n ? mc_graph_replace(g, n, from, to, nout, out) : s;
+    mc_free(list), mc_free(from), mc_free(to);
+    return s < 0 ? (int)s : n;
+}
+
+/* A copy without formula ops, which the runtime library does not have.  out: its results.  NULL: error */
+static const struct mc_body *expanded(const struct mc_body *b, mc_node **out)
+{
+    const struct mc_body *own = mc_body_make(b->graph, b->nin, b->in, b->nout, b->out);
+    int n = own ? 1 : -1;
+    for (int i = 0; i < b->nout && own; i++) {
+        out[i] = own->out[i];
+    }
+    while (n > 0) {
+        n = expand_once(own->graph, own->nout, out);
+    }
+    if (n < 0) {
+        mc_body_unref(own);
+    }
+    return n < 0 ? NULL : own;
+}
+
+/* The inputs first, then the others in the order of ids.  out: the results */
+static bool collect_body(const struct mc_body *b, mc_node *const *out, struct mc_bundle_nodes *nodes)
+{
+    size_t count = 0;
+    mc_node **list = mc_graph_reach(b->nout, out, &count);
     nodes->at = mc_alloc((count + (size_t)b->nin + 1) * sizeof *nodes->at, "bundle");
     nodes->number = mc_alloc((b->graph->nodes.n + 1) * sizeof *nodes->number, "bundle");
     const bool good = list && nodes->at && nodes->number;
@@ -464,31 +519,32 @@ static const struct mc_body *body_nodes(struct mc_wire *w, const struct listing 
                                         const struct mc_body *b, const char *text)
 {
     struct mc_bundle_nodes nodes = { 0 };
-    struct listing l = { .g = b ? b->graph : mc_graph_make(outer->g->language),
+    mc_node *out[MC_MOST_RESULTS];
+    const struct mc_body *own = b ? expanded(b, out) : NULL;
+    struct listing l = { .g = own ? own->graph : b ? b->graph : mc_graph_make(outer->g->language),
                          .s = outer->s,
                          .is_body = true };
-    if (b ? !collect_body(b, &nodes) : !l.g || l.g->language->share(l.g, outer->g) < 0) {
+    if (b ? !own || !collect_body(own, out, &nodes) : !l.g || l.g->language->share(l.g, outer->g) < 0) {
         w->status = MC_EMEMORY;
     }
-    const int nin = mc_wire_int(w, b ? b->nin : 0, 0, MC_MOST_LOOP_INPUTS),
+    const int nin = mc_wire_int(w, b ? b->nin : 0, 0, INT32_MAX - 1),
               nout = mc_wire_int(w, b ? b->nout : 0, 0, MC_MOST_RESULTS);
     mc_wire_number(w, &nodes.n, 0, INT32_MAX);
     nodes.at = mc_wire_list(w, nodes.at, nodes.n, sizeof *nodes.at);
     if (mc_wire_good(w)) {
         list_nodes(w, &l, &nodes);
     }
-    mc_node *out[MC_MOST_RESULTS];
     for (int i = 0; i < nout && mc_wire_good(w); i++) {
-        out[i] = b ? b->out[i] : NULL;
         mc_wire_node(w, &nodes, &out[i]);
     }
     if (b) {
+        mc_body_unref(own);
         mc_free(nodes.at);
         mc_free(nodes.number);
         return b;
     }
     if (mc_wire_good(w) && !is_closed(&nodes, nin)) {
-        mc_wire_fail(w, "a loop has a value of elsewhere");
+        mc_wire_fail(w, "a body has a value of elsewhere");
     }
     if (!mc_wire_good(w)) {
         mc_graph_free(l.g);
@@ -500,16 +556,16 @@ static const struct mc_body *body_nodes(struct mc_wire *w, const struct listing 
 }
 
 /* A body that was there before is its number. */
-static void body(struct mc_wire *w, struct listing *l, struct mc_attr *a)
+static void body(struct mc_wire *w, struct listing *l, struct mc_attr *a, bool loop)
 {
     size_t at = 0;
     while (at < l->body.n && (w->reading || l->body.at[at] != a->body)) {
         at++;
     }
     at = (size_t)mc_wire_int(w, (int)at, 0, (int64_t)l->body.n);
-    if (at == l->body.n && mc_wire_enter(w)) {
+    if (at == l->body.n && mc_wire_enter(w, loop)) {
         const struct mc_body *b = body_nodes(w, l, w->reading ? NULL : a->body, a->text);
-        mc_wire_leave(w);
+        mc_wire_leave(w, loop);
         if (b && !VEC_PUSH(l->body, b)) {
             w->status = MC_EMEMORY;
             if (w->reading) {

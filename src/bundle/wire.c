@@ -73,21 +73,24 @@ void mc_wire_fail(struct mc_wire *w, const char *why)
     }
 }
 
-bool mc_wire_enter(struct mc_wire *w)
+bool mc_wire_enter(struct mc_wire *w, bool loop)
 {
-    if (w->loops == MC_BUNDLE_LOOPS && !w->reading && mc_wire_good(w)) {
-        w->status = mc_fail(MC_EUNSUPPORTED, "%s: at most %d loops can be inside of each other", w->what,
-                            MC_BUNDLE_LOOPS);
-    } else if (w->loops == MC_BUNDLE_LOOPS) {
-        mc_wire_fail(w, "too many loops are inside of each other");
+    int *depth = loop ? &w->loops : &w->sides;
+    const int most = loop ? MC_BUNDLE_LOOPS : MC_BUNDLE_SIDES;
+    if (*depth == most && !w->reading && mc_wire_good(w)) {
+        w->status = mc_fail(MC_EUNSUPPORTED, "%s: at most %d %s can be inside of each other", w->what, most,
+                            loop ? "loops" : "ifelse");
+    } else if (*depth == most) {
+        mc_wire_fail(w, loop ? "too many loops are inside of each other"
+                             : "too many ifelse are inside of each other");
     }
-    w->loops += mc_wire_good(w);
+    *depth += mc_wire_good(w);
     return mc_wire_good(w);
 }
 
-void mc_wire_leave(struct mc_wire *w)
+void mc_wire_leave(struct mc_wire *w, bool loop)
 {
-    w->loops--;
+    --*(loop ? &w->loops : &w->sides);
 }
 
 /* ---- bytes ---- */

@@ -68,12 +68,12 @@ void mc_export_elements(struct mc_str *out, const mc_array *a)
 
 const char *mc_export_in(struct mc_export_one *x)
 {
-    return x->loops ? mc_export_format(x, "in%d", x->loops) : "in";
+    return x->depth ? mc_export_format(x, "in%d", x->depth) : "in";
 }
 
 const char *mc_export_out(struct mc_export_one *x)
 {
-    return x->loops ? mc_export_format(x, "out%d", x->loops) : "out";
+    return x->depth ? mc_export_format(x, "out%d", x->depth) : "out";
 }
 
 /* The constant's array in the file's data: "constant3", with the bytes before its first element. */

@@ -44,8 +44,8 @@ struct mc_export_one {
     int *constant;         /* by value: the number of the array that holds it; 0: none yet */
     bool bounded;          /* some kernel calls a function with a bound: sin, cos, tan */
     size_t memory;         /* bytes of the arena, copies of updates included */
-    /* The body of a loop: how many loops contain it, and where its memory begins in the arena. */
-    int loops;
+    /* Of a body: how many bodies contain it, itself included; where its memory begins in the arena. */
+    int depth;
     size_t arena_at;
 };
 
@@ -80,8 +80,15 @@ void mc_export_dense(struct mc_str *out, const struct mc_slot *slot, const char 
 /* steps.c */
 mc_status mc_export_plan_step(struct mc_function *f, struct mc_shape_plan *p, int step);
 mc_status mc_export_step(struct mc_export_one *x, int step, bool *nothing); /* nothing: it has no code */
-/* loop.c: a loop whose body is a function of its own */
+/* the function `of` at plan p as a body in a step of x */
+struct mc_export_one mc_export_body_of(const struct mc_export_one *x, int step, struct mc_function *of,
+                                       struct mc_shape_plan *p);
+/* prints the text of a body as comments; its steps, each as a block */
+void mc_export_body_text(struct mc_str *out, const struct mc_body *b);
+mc_status mc_export_body(struct mc_export_one *x, struct mc_export_one *body);
+/* loop.c, branch.c: a loop, a branch whose bodies are functions of their own */
 mc_status mc_export_loop(struct mc_export_one *x, int step);
+mc_status mc_export_branch(struct mc_export_one *x, int step);
 /* kernel.c */
 mc_status mc_export_kernels(struct mc_export_one *x); /* collects those of the function in to->kernel */
 mc_status mc_export_kernel(struct mc_export_one *x, int step, const struct mc_launch *l);

@@ -4,7 +4,7 @@
  *   inK    what step t reads: an element of each sequence, the states, the constants
  *   outK   where step t writes: states by turns in two buffers, or in the result that keeps them
  *
- * K is 1, in a loop inside of that one 2, and so on.
+ * K is 1, in a loop or a branch inside of that one 2, and so on.
  *
  * Invariant: nothing is read of a result before the step that writes it. */
 #include "export/exporting.h"
@@ -90,66 +90,7 @@ static void print_pointers(struct printing *q)
     mc_str_addf(out, "NULL\n};\n(void)%s, (void)%s;\n", mc_export_in(&q->body), mc_export_out(&q->body));
 }
 
-/* Each step as a block, then results that no step stores where they belong. */
-static mc_status print_steps(struct mc_export_one *x)
-{
-    struct mc_str *out = &x->to->code;
-    const struct mc_program *pr = &x->f->code->program;
-    for (int i = 0; i < (int)pr->step.n; i++) {
-        const size_t start = out->n;
-        bool nothing = false;
-        mc_str_add(out, "{ /* ");
-        mc_export_comment(out, mc_step_text(x->f->code, i));
-        mc_str_add(out, " */\nNEXT_STEP;\n");
-        const mc_status s = mc_export_step(x, i, &nothing);
-        if (s < 0) {
-            return mc_step_error(x->f, i, s);
-        }
-        if (nothing && !out->bad) {
-            out->n = start;
-            out->s[start] = '\0';
-        } else {
-            mc_str_add(out, "}\n");
-        }
-    }
-    mc_str_add(out, "NEXT_STEP;\n");
-    for (int i = 0; i < pr->noutput; i++) {
-        const struct mc_slot *at = &x->p->slot[pr->output[i]];
-        if (at->base != BASE_OUTPUT || at->index != i) {
-            mc_export_dense(out, at, mc_export_address(x, pr->output[i]),
-                            mc_export_format(x, "(char *)%s[%d]", mc_export_out(x), i));
-        }
-    }
-    return out->bad ? MC_EMEMORY : MC_OK;
-}
-
-static mc_status print_body(struct printing *q)
-{
-    struct mc_export_one *b = &q->body;
-    b->constant = mc_calloc(b->f->code->program.value.n + 1, sizeof *b->constant, "export");
-    mc_status s = b->constant ? mc_export_kernels(b) : MC_EMEMORY;
-    s = s < 0 ? s : print_steps(b);
-    q->x->bounded |= b->bounded;
-    return s;
-}
-
 /* ---- around it ---- */
-
-/* The body as text, a comment for each of its lines. */
-static void print_comment(struct mc_str *out, const struct mc_body *b)
-{
-    for (const char *at = b->text; *at;) {
-        const size_t n = strcspn(at, "\n");
-        struct mc_str line = { 0 };
-        mc_str_addn(&line, at, n);
-        mc_str_add(out, "/*     ");
-        mc_export_comment(out, line.s ? line.s : "");
-        mc_str_add(out, " */\n");
-        out->bad |= line.bad;
-        mc_str_free(&line);
-        at += n + (at[n] == '\n');
-    }
-}
 
 static void copy_initial_states(struct printing *q)
 {
@@ -205,15 +146,10 @@ mc_status mc_export_loop(struct mc_export_one *x, int step)
     if (!mc_loop_planned(x->f, x->p, step, &q.p)) {
         return mc_fail(MC_EINTERNAL, "a loop is not planned");
     }
-    q.body = (struct mc_export_one){ .to = x->to,
-                                     .f = q.p.body,
-                                     .p = q.p.plan,
-                                     .name = x->name,
-                                     .loops = x->loops + 1,
-                                     .arena_at = x->arena_at + x->p->step[step].workspace_at };
-    mc_snprintf(q.t, sizeof q.t, "step%d", q.body.loops);
-    mc_snprintf(q.last, sizeof q.last, "last%d", q.body.loops);
-    print_comment(out, q.p.l.body);
+    q.body = mc_export_body_of(x, step, q.p.body, q.p.plan);
+    mc_snprintf(q.t, sizeof q.t, "step%d", q.body.depth);
+    mc_snprintf(q.last, sizeof q.last, "last%d", q.body.depth);
+    mc_export_body_text(out, q.p.l.body);
     copy_initial_states(&q);
     mc_str_addf(out, "int64_t %s = 0;\n", q.t);
     if (q.p.l.until) {
@@ -222,7 +158,7 @@ mc_status mc_export_loop(struct mc_export_one *x, int step)
     mc_str_addf(out, "for (; %s < %" PRId64 "%s%s; %s++) {\n", q.t, q.p.steps, q.p.l.until ? " && !" : "",
                 q.p.l.until ? q.last : "", q.t);
     print_pointers(&q);
-    const mc_status s = print_body(&q);
+    const mc_status s = mc_export_body(x, &q.body);
     mc_str_add(out, "}\nNEXT_STEP;\n");
     if (s == MC_OK) {
         print_results(&q);

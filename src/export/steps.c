@@ -1,4 +1,5 @@
-/* steps.c: one step of a function in an exported file: it is planned, and printed as a block of C. */
+/* steps.c: one step of a function in an exported file: it is planned, and printed as a block of C; and the
+ * steps of a body, which are a part of the step that has the body. */
 #include "export/exporting.h"
 
 mc_status mc_export_plan_step(struct mc_function *f, struct mc_shape_plan *p, int step)
@@ -8,6 +9,14 @@ mc_status mc_export_plan_step(struct mc_function *f, struct mc_shape_plan *p, in
     if (f->loop && f->loop[step]) {
         TRY(mc_loop_plan(f, p, step, mc_export_plan_step));
         p->step[step].workspace = mc_loop_planned(f, p, step, &loop) ? loop.memory : 0;
+        return MC_OK;
+    }
+    if (f->branch && f->branch[step][0]) {
+        TRY(mc_branch_plan_sides(f, p, step, mc_export_plan_step));
+        for (int side = 0; side < 2; side++) { /* one of them is computed */
+            const size_t memory = mc_branch_planned(f, p, step, side)->memory;
+            p->step[step].workspace = MC_MAX(p->step[step].workspace, memory);
+        }
         return MC_OK;
     }
     if (st->kind != STEP_KERNEL) {
@@ -67,10 +76,85 @@ mc_status mc_export_step(struct mc_export_one *x, int step, bool *nothing)
     case STEP_VIEW: s = view(x, step); break;
     case STEP_KERNEL: s = mc_export_kernel(x, step, (struct mc_launch *)x->p->step[step].exec); break;
     case STEP_HEAVY: s = mc_export_heavy(x, step); break;
-    case STEP_HOST: s = x->f->loop && x->f->loop[step] ? mc_export_loop(x, step) : host_op(x, step); break;
+    case STEP_HOST:
+        s = x->f->loop && x->f->loop[step]          ? mc_export_loop(x, step)
+            : x->f->branch && x->f->branch[step][0] ? mc_export_branch(x, step)
+                                                    : host_op(x, step);
+        break;
     }
     *nothing = x->to->code.n == before;
     return s == MC_OK && x->to->freestanding && !*nothing
                ? mc_export_check_freestanding(x, step, x->to->code.s + before)
                : s;
+}
+
+/* ---- bodies ---- */
+
+/* A comment for each line. */
+void mc_export_body_text(struct mc_str *out, const struct mc_body *b)
+{
+    for (const char *at = b->text; *at;) {
+        const size_t n = strcspn(at, "\n");
+        struct mc_str line = { 0 };
+        mc_str_addn(&line, at, n);
+        mc_str_add(out, "/*     ");
+        mc_export_comment(out, line.s ? line.s : "");
+        mc_str_add(out, " */\n");
+        out->bad |= line.bad;
+        mc_str_free(&line);
+        at += n + (at[n] == '\n');
+    }
+}
+
+struct mc_export_one mc_export_body_of(const struct mc_export_one *x, int step, struct mc_function *of,
+                                       struct mc_shape_plan *p)
+{
+    return (struct mc_export_one){ .to = x->to,
+                                   .f = of,
+                                   .p = p,
+                                   .name = x->name,
+                                   .depth = x->depth + 1,
+                                   .arena_at = x->arena_at + x->p->step[step].workspace_at };
+}
+
+/* Each step as a block, then results that no step stores where they belong. */
+static mc_status print_steps(struct mc_export_one *x)
+{
+    struct mc_str *out = &x->to->code;
+    const struct mc_program *pr = &x->f->code->program;
+    for (int i = 0; i < (int)pr->step.n; i++) {
+        const size_t start = out->n;
+        bool nothing = false;
+        mc_str_add(out, "{ /* ");
+        mc_export_comment(out, mc_step_text(x->f->code, i));
+        mc_str_add(out, " */\nNEXT_STEP;\n");
+        const mc_status s = mc_export_step(x, i, &nothing);
+        if (s < 0) {
+            return mc_step_error(x->f, i, s);
+        }
+        if (nothing && !out->bad) {
+            out->n = start;
+            out->s[start] = '\0';
+        } else {
+            mc_str_add(out, "}\n");
+        }
+    }
+    mc_str_add(out, "NEXT_STEP;\n");
+    for (int i = 0; i < pr->noutput; i++) {
+        const struct mc_slot *at = &x->p->slot[pr->output[i]];
+        if (at->base != BASE_OUTPUT || at->index != i) {
+            mc_export_dense(out, at, mc_export_address(x, pr->output[i]),
+                            mc_export_format(x, "(char *)%s[%d]", mc_export_out(x), i));
+        }
+    }
+    return out->bad ? MC_EMEMORY : MC_OK;
+}
+
+mc_status mc_export_body(struct mc_export_one *x, struct mc_export_one *body)
+{
+    body->constant = mc_calloc(body->f->code->program.value.n + 1, sizeof *body->constant, "export");
+    mc_status s = body->constant ? mc_export_kernels(body) : MC_EMEMORY;
+    s = s < 0 ? s : print_steps(body);
+    x->bounded |= body->bounded;
+    return s;
 }

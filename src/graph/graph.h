@@ -468,6 +468,11 @@ enum { BRANCH_TRUE, BRANCH_FALSE, BRANCH_VALUES, BRANCH_RAGGED, MC_BRANCH_ATTRS 
 const struct mc_body *mc_body_read(const mc_graph *of, const char *text);
 /* print.c: the text of a body */
 char *mc_body_text(const struct mc_body *b);
+/* How many bodies has a node of the op?  They are its first attributes. */
+static inline int mc_bodies_of(const struct mc_op *op)
+{
+    return op->form == FORM_LOOP ? 1 : op->form == FORM_BRANCH ? 2 : 0;
+}
 /* Does the value of input i determine sizes of the result? */
 static inline bool mc_is_shape_arg(const mc_node *n, int i)
 {

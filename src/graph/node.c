@@ -267,7 +267,7 @@ mc_node *mc_node_make(mc_graph *g, const struct mc_op *op, int nin, mc_node *con
     }
     enum { MOST_ATTRS = MC_MAX((int)MC_LOOP_ATTRS, (int)MC_BRANCH_ATTRS) };
     struct mc_attr own[MOST_ATTRS];
-    const int nbody = op->form == FORM_LOOP ? 1 : op->form == FORM_BRANCH ? 2 : 0;
+    const int nbody = mc_bodies_of(op);
     if (nbody) {
         memcpy(own, attr, (size_t)op->sig->nattr * sizeof *own);
         attr = own;

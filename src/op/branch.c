@@ -59,6 +59,17 @@ static void no_types(const struct mc_body *b, struct mc_type *out)
     }
 }
 
+/* Are the inputs of the types that the bodies were made for? */
+static bool inputs_fit(const struct mc_infer *q, const struct mc_branch *b)
+{
+    bool fit = true;
+    for (int i = 0; i + 1 < q->nin && fit; i++) {
+        const struct mc_type *have = &q->in[1 + i];
+        fit = mc_types_meet(have, &b->side[0]->in[i]->type) && mc_types_meet(have, &b->side[1]->in[i]->type);
+    }
+    return fit;
+}
+
 static mc_status branch_infer(struct mc_infer *q)
 {
     const struct mc_branch b = mc_branch_of(q->attr);
@@ -66,7 +77,8 @@ static mc_status branch_infer(struct mc_infer *q)
     mc_status s = MC_OK;
     bool known[2];
     if (q->nin < 1 || b.side[0]->nin != q->nin - 1 || b.side[1]->nin != q->nin - 1 || b.nvalue < 1 ||
-        b.nown[0] < 0 || b.nown[1] < 0 || b.nvalue + b.nown[0] + b.nown[1] > MC_MOST_RESULTS) {
+        b.nown[0] < 0 || b.nown[1] < 0 || b.nvalue + b.nown[0] + b.nown[1] > MC_MOST_RESULTS ||
+        !inputs_fit(q, &b)) {
         return mc_fail(MC_EARG, "branch: the attributes do not fit the bodies and the inputs");
     }
     if (q->in[0].rank || q->in[0].dtype != MC_BOOL) {

@@ -4,6 +4,7 @@
  * Invariant: the condition is a bool scalar.  If the sizes of both sides are not known to be equal, the
  * condition determines sizes (mc_is_shape_arg). */
 #include "op/ifelse.h"
+#include "op/size.h"
 
 mc_status mc_ifelse_differ(int i, const struct mc_type *yes, const struct mc_type *no)
 {
@@ -63,7 +64,7 @@ static mc_node *choose_size(mc_node *n, int item, int axis)
     enum { DEEP = 8 };
     const bool ragged = mc_attr_int(&n->attr[IFELSE_RAGGED]) != 0;
     for (int side = 0; side < 2 && !ragged; side++) {
-        mc_node *size = mc_size_of(mc_ifelse_value(n, !side, item), axis);
+        mc_node *size = mc_source_of_size(mc_size_of(mc_ifelse_value(n, !side, item), axis));
         if (!mc_is_error(size) && over_leaves(size, DEEP)) {
             return size;
         }
@@ -113,7 +114,7 @@ static bool same_sizes(mc_node *a, mc_node *b)
 {
     bool same = true;
     for (int k = 0; k < a->type.rank && same && a != b; k++) {
-        mc_node *x = mc_size_of(a, k), *y = mc_size_of(b, k);
+        mc_node *x = mc_source_of_size(mc_size_of(a, k)), *y = mc_source_of_size(mc_size_of(b, k));
         same = !mc_is_error(x) && x == y;
     }
     return same;

@@ -37,7 +37,9 @@ static inline int mc_loop_collect_result(const struct mc_loop *l, int i)
 /* Marks, by id, the nodes of a list in order whose elements depend on those of marked ones; a use of sizes
  * alone does not count.  A result of a loop depends on what its own part of the body reads. */
 mc_status mc_marks_spread(mc_node *const *list, size_t count, bool *mark);
-/* scan.c: the types of a body's results, from the types and known values of its inputs */
+/* scan.c: could a value have both types? */
+bool mc_types_meet(const struct mc_type *a, const struct mc_type *b);
+/* the types of a body's results, from the types and known values of its inputs */
 mc_status mc_body_types(const struct mc_body *b, const struct mc_type *in, mc_array *const *value,
                         struct mc_type *out);
 

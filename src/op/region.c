@@ -94,5 +94,11 @@ mc_status mc_regions_find(struct mc_regions *r, size_t count, mc_node *const *li
             }
         }
     }
+    for (size_t i = 0; i < count; i++) { /* an item is where its tuple is, which other regions may read too */
+        const mc_node *n = list[i];
+        if (n->op == &mc_op_item && r->of[n->id] != REGION_NONE && r->of[n->in[0]->id] == REGION_OUTSIDE) {
+            r->of[n->id] = r->inner[n->id] = REGION_OUTSIDE;
+        }
+    }
     return MC_OK;
 }

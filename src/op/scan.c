@@ -226,8 +226,7 @@ static mc_status type_error(const char *what, const struct mc_type *have, const 
     return s;
 }
 
-/* Could a value have both types? */
-static bool types_meet(const struct mc_type *a, const struct mc_type *b)
+bool mc_types_meet(const struct mc_type *a, const struct mc_type *b)
 {
     bool meet = a->dtype == b->dtype && a->rank == b->rank;
     for (int k = 0; meet && k < a->rank; k++) {
@@ -295,7 +294,7 @@ static mc_status type_inputs(const struct mc_infer *q, const struct mc_loop *l, 
             in[i].rank--;
             memcpy(in[i].dims, have->dims + 1, (size_t)in[i].rank * sizeof *in[i].dims);
         }
-        if (!types_meet(&in[i], want)) {
+        if (!mc_types_meet(&in[i], want)) {
             return type_error(called(name, l, i), &in[i],
                               i < l->nsequence ? " in a step, the body reads" : ", the body reads", want);
         }
@@ -337,7 +336,7 @@ static mc_status scan_infer(struct mc_infer *q)
     q->nout = 0;
     for (int i = 0; i < l.nstate; i++) {
         const struct mc_type *before = &in[l.nsequence + i];
-        bool same = types_meet(before, &out[i]);
+        bool same = mc_types_meet(before, &out[i]);
         for (int k = 0; same && q->graph && k < before->rank; k++) { /* size 1 is promised to the body */
             same = before->dims[k] != 1 || out[i].dims[k] == 1;
         }

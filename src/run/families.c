@@ -52,6 +52,8 @@ const struct mc_op_family mc_op_families[] = {
     { NULL, mc_ops_ctc, .count = &mc_nops_ctc },
     { NULL, mc_ops_sort, .count = &mc_nops_sort },
     { NULL, mc_ops_scan, .count = &mc_nops_scan },
+    { NULL, mc_ops_ifelse, .count = &mc_nops_ifelse },
+    { NULL, mc_ops_branch, .count = &mc_nops_branch },
     { NULL, mc_ops_random, .count = &mc_nops_random },
     { NULL, mc_ops_effect, .count = &mc_nops_effect },
 };

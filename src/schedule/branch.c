@@ -40,11 +40,11 @@ static void branch_free(struct mc_exec *e)
 
 /* ---- planning ---- */
 
+/* running: values are computed already */
 static mc_status plan_side(struct mc_function *f, const struct mc_shape_plan *p, const struct mc_step *st,
-                           const struct mc_body *of, struct side *x)
+                           const struct mc_body *of, struct side *x, bool running, mc_shape_plan_one *work)
 {
     struct mc_function *b = x->body;
-    struct mc_device *d = b->code->device;
     mc_status s = MC_OK;
     x->arg = x->arg ? x->arg : mc_calloc((size_t)of->nin + 1, sizeof *x->arg, "ifelse");
     s = x->arg ? s : MC_EMEMORY;
@@ -52,23 +52,15 @@ static mc_status plan_side(struct mc_function *f, const struct mc_shape_plan *p,
         const struct mc_slot *at = &p->slot[st->src[1 + i]];
         const struct mc_body_input in = { .value = st->src[1 + i],
                                           .key = of->key[i],
-                                          .running = true,
+                                          .running = running,
                                           .loose = at->loose || at->offset % MC_ALIGNED };
         x->arg[i] = x->arg[i] ? x->arg[i] : mc_body_input(f, p, &in);
         b->arg[i] = x->arg[i];
         s = b->arg[i] ? MC_OK : mc_last_status();
     }
-    struct mc_shape_plan *plan = s == MC_OK ? mc_shape_plan_make(b, &p->options, mc_shape_plan_work) : NULL;
+    struct mc_shape_plan *plan = s == MC_OK ? mc_shape_plan_make(b, &p->options, work) : NULL;
     s = s < 0 || plan ? s : mc_last_status();
-    if (plan && !x->arena) {
-        x->arena = d->ops->alloc(d, plan->memory + 64, "ifelse");
-        s = x->arena ? s : mc_last_status();
-    }
-    if (s == MC_OK) {
-        x->plan = plan;
-    } else {
-        mc_shape_plan_free(b, plan);
-    }
+    x->plan = plan;
     memset(b->arg, 0, (size_t)of->nin * sizeof *b->arg);
     return s;
 }
@@ -114,6 +106,9 @@ static mc_status run_side(struct mc_function *f, const struct mc_shape_plan *p, 
     if (backend->body) {
         backend->body(f, b);
     }
+    for (int i = 0; i < pr->noutput; i++) {
+        TRY(check_result(p, st, mc_branch_result(how, side, i), &x->plan->slot[pr->output[i]]));
+    }
     place(f, st, how, side, x);
     for (int i = 0; i < (int)pr->step.n; i++) {
         const struct mc_step_plan *sp = &x->plan->step[i];
@@ -122,7 +117,6 @@ static mc_status run_side(struct mc_function *f, const struct mc_shape_plan *p, 
     for (int i = 0; i < pr->noutput; i++) {
         const int v = pr->output[i], result = mc_branch_result(how, side, i);
         const struct mc_slot *at = &x->plan->slot[v];
-        TRY(check_result(p, st, result, at));
         if (at->base != BASE_OUTPUT || at->index != i) {
             TRY(backend->copy(b, at, b->ptr[v], f->ptr[st->dst[result]]));
         }
@@ -149,7 +143,12 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
         mc_array_unref(&c);
     }
     struct side *taken = &x->side[side];
-    TRY(taken->plan ? MC_OK : plan_side(f, p, st, x->how.side[side], taken));
+    TRY(taken->plan ? MC_OK : plan_side(f, p, st, x->how.side[side], taken, true, mc_shape_plan_work));
+    if (!taken->arena) {
+        struct mc_device *d = f->code->device;
+        taken->arena = d->ops->alloc(d, taken->plan->memory + 64, "ifelse");
+        TRY(taken->arena ? MC_OK : mc_last_status());
+    }
     taken->body->arena = taken->arena;
     mc_status s = run_side(f, p, st, &x->how, side, taken);
     taken->body->arena = NULL;
@@ -179,4 +178,21 @@ mc_status mc_branch_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
     }
     p->step[step].exec = &x->exec;
     return MC_OK;
+}
+
+mc_status mc_branch_plan_sides(struct mc_function *f, struct mc_shape_plan *p, int step,
+                               mc_shape_plan_one *work)
+{
+    TRY(mc_branch_plan(f, p, step));
+    struct branch *x = (struct branch *)p->step[step].exec;
+    const struct mc_step *st = &f->code->program.step.at[step];
+    TRY(plan_side(f, p, st, x->how.side[true], &x->side[true], false, work));
+    return plan_side(f, p, st, x->how.side[false], &x->side[false], false, work);
+}
+
+struct mc_shape_plan *mc_branch_planned(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                                        bool side)
+{
+    const struct branch *x = (const struct branch *)p->step[step].exec;
+    return x && f->branch && f->branch[step][0] ? x->side[side].plan : NULL;
 }

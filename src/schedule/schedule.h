@@ -63,6 +63,12 @@ mc_array *mc_body_input(struct mc_function *f, const struct mc_shape_plan *p, co
 mc_status mc_body_step(struct mc_function *body, const struct mc_shape_plan *p, int step, bool watched);
 /* branch.c: the executor of a branch whose bodies are compiled */
 mc_status mc_branch_plan(struct mc_function *f, struct mc_shape_plan *p, int step);
+/* the same with the plans of both sides, before any value is computed */
+mc_status mc_branch_plan_sides(struct mc_function *f, struct mc_shape_plan *p, int step,
+                               mc_shape_plan_one *work);
+/* the plan of a side's body; NULL: the step is no such branch, or the side has not been taken */
+struct mc_shape_plan *mc_branch_planned(const struct mc_function *f, const struct mc_shape_plan *p, int step,
+                                        bool side);
 /* memory.c */
 mc_status mc_plan_memory(struct mc_function *f, struct mc_shape_plan *p);
 /* places workspaces, after their sizes are known */

@@ -176,7 +176,7 @@ static void functions(const char *folder)
     static const char *const names[] = { "maps",     "reductions", "products", "images",
                                          "training", "indexing",   "random",   "custom",
                                          "custom by the reference", "loops", "convolutions", "windows",
-                                         "skinny products", "casts" };
+                                         "skinny products", "casts", "choices" };
     char path[1000];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(path, sizeof path, "%s/%s.mcf", folder, names[i]);

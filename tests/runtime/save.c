@@ -42,6 +42,10 @@ static const struct { const char *name, *outputs, *updates, *mode; } rows[] = {
                          "d[:4]), dot(W.T[:, :1], v[:1]), dot(v[:, 0], d[:, 1])", NULL },
     { "casts", "cast(d * 300, 'uint8'), cast(h * 9, 'int32'), cast(v * 9, 'float16'), cast(i - 9, 'uint64'), cast(d * 2, "
                "'bool'), cast(h, 'float64'), cast(v.T[1:, ::2], 'int16'), cast(cast(i - 15, 'uint32'), 'float32')", NULL },
+    { "choices", "ifelse(i[0] > 9, tanh(v) * 2, dot(v, W)[:, 0:40]), ifelse(i[0] <= 9, [softmax(v), sum(d)], [v * u, max(d)])[0], "
+                 "ifelse(i[1] > 9, v[1:], v), scan(r in v, a from u * 0: a = ifelse(sum(r) > 0, a + softmax(r), ifelse(max(a) > 1, a * 0.5, "
+                 "smooth(a))); yield a, sum(a))",
+      "W = W - 0.01 * grad(ifelse(i[0] > 9, sum(sqr(dot(v, W))), sum(W)), W)" },
     { "random", "uniform(rng, [5, 7]), normal(rng, shape(v)), bernoulli(rng, 0.3), permutation(rng, 12)", NULL },
 };
 

@@ -25,7 +25,7 @@ mc_status mc_cuda_fn_note(struct mc_code_unit *u, const struct mc_plan *p)
     return good ? MC_OK : MC_EMEMORY;
 }
 
-/* Of the function and the bodies of its loops.  requires: the device entered */
+/* Of the function and its bodies.  requires: the device entered */
 static bool collect(const struct mc_function *f, mc_code_list *list)
 {
     const struct mc_cuda_fn_code *own = mc_cuda_fn_code(f);
@@ -38,6 +38,11 @@ static bool collect(const struct mc_function *f, mc_code_list *list)
     }
     for (int i = 0; f->loop && i < (int)f->code->program.step.n; i++) {
         good = good && (!f->loop[i] || collect(f->loop[i], list));
+    }
+    for (int i = 0; f->branch && i < (int)f->code->program.step.n; i++) {
+        for (int side = 0; side < 2 && f->branch[i][side]; side++) {
+            good = good && collect(f->branch[i][side], list);
+        }
     }
     return good;
 }

@@ -1,7 +1,7 @@
 # run.cmake: libmonochord-run, which loads compiled functions and calls them on the CPU, without the compiler.
 #
-# It is made of the library's own files, less those that only compile functions, that serve GPUs, or that call
-# oneDNN and BLAS.
+# It is made of the library's own files, less those that only compile functions, that serve GPUs, that call
+# oneDNN and BLAS, or that time solvers.
 # src/run/absent.c defines what the rest still names of these.  A file that comes to name more of them does not
 # link: it needs a definition there, or the file that it names is taken out of `without`.
 #
@@ -13,7 +13,7 @@ foreach(without
         "op/(families|formula|scan_make|scan_grad|call|prototype|conv_names|conv_convnet|pool_names|norm_batch|image)[.]c"
         "exec/(kernels|remote|tolerance|cpu/(compile_kernels|custom|describe))[.]c"
         "device/cpu/(cc|compile_job|process)[.]c" "heavy/pool/print[a-z_]*[.]c"
-        "heavy/(conv/cpu/onednn/|gemm/cpu/(onednn|blas|library[a-z_]*)[.]c)")
+        "heavy/(conv/cpu/onednn/|gemm/cpu/(onednn|blas|library[a-z_]*)[.]c)" "plan/(contest|trial|timer)[.]c")
     list(FILTER run EXCLUDE REGEX "/src/${without}")
 endforeach()
 list(REMOVE_ITEM run ${public})

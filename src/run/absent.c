@@ -12,6 +12,7 @@
 #include "heavy/gemm/solver.h"
 #include "inspect/profile.h"
 #include "op/loop.h"
+#include "plan/choice.h"
 #include "render/math.h"
 
 static mc_status absent(const char *what)
@@ -236,10 +237,18 @@ const struct mc_backend mc_backend_cuda = { .name = "cuda", .numbered = true, .s
 const struct mc_solver *const mc_conv_cuda_solvers[] = { NULL };
 const struct mc_solver *const mc_gemm_cuda_solvers[] = { NULL };
 
+/* ---- timing ---- */
+
+/* plan=measure: what no bundle and no wisdom has is selected by estimate. */
+struct mc_plan *mc_choice_fastest(struct mc_choice *c)
+{
+    return mc_choice_cheapest(c);
+}
+
 /* ---- solvers: portable sums, and other libraries ---- */
 
-/* Their names stay in the tables: keys of wisdom have a hash of all names.  Where a bundle or wisdom names one
- * of them, another solver is taken. */
+/* Their names stay in the tables: keys of wisdom have a hash of all names.  Where a bundle or wisdom names
+ * one of them, another solver is taken. */
 static const char *refuse(const struct mc_problem *p)
 {
     (void)p;

@@ -1,6 +1,7 @@
 # run.cmake: libmonochord-run, which loads compiled functions and calls them on the CPU, without the compiler.
 #
-# It is made of the library's own files, less those that only compile functions, or that serve GPUs.
+# It is made of the library's own files, less those that only compile functions, that serve GPUs, that call
+# oneDNN and BLAS, or that time solvers.
 # src/run/absent.c defines what the rest still names of these.  A file that comes to name more of them does not
 # link: it needs a definition there, or the file that it names is taken out of `without`.
 #
@@ -11,7 +12,8 @@ foreach(without
         "graph/(lex|parse[a-z_]*|primary|statement|svg|picture|layout|replace)[.]c"
         "op/(families|formula|scan_make|scan_grad|call|prototype|conv_names|conv_convnet|pool_names|norm_batch|image)[.]c"
         "exec/(kernels|remote|tolerance|cpu/(compile_kernels|custom|describe))[.]c"
-        "device/cpu/(cc|compile_job|process)[.]c" "heavy/pool/print[a-z_]*[.]c")
+        "device/cpu/(cc|compile_job|process)[.]c" "heavy/pool/print[a-z_]*[.]c"
+        "heavy/(conv/cpu/onednn/|gemm/cpu/(onednn|blas|library[a-z_]*)[.]c)" "plan/(contest|trial|timer)[.]c")
     list(FILTER run EXCLUDE REGEX "/src/${without}")
 endforeach()
 list(REMOVE_ITEM run ${public})
@@ -29,8 +31,8 @@ endif()
 set(fast ${run})
 list(FILTER fast INCLUDE REGEX "/src/heavy/")
 foreach(planning
-        "(problem|table|geometry|operands|algo_flag|blocking|reference|library[a-z_]*)"
-        "(fft|direct|im2col|onednn|splitk|blas|exchange|window_grad|pointwise|relayout|gemm/cpu/packed)"
+        "(problem|table|geometry|operands|algo_flag|blocking|reference)"
+        "(fft|direct|im2col|splitk|exchange|window_grad|pointwise|relayout|gemm/cpu/packed)"
         "((fft|direct)/generic|(norm|pool)/cpu/kernel_generic|window_grad_generic)" "${small_products}")
     list(FILTER fast EXCLUDE REGEX "/${planning}[.]c")
 endforeach()

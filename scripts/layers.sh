@@ -35,7 +35,7 @@ call             compile schedule inspect exec/heavy exec lower op graph value b
 bundle           compile schedule inspect exec/cpu exec/heavy exec lower render plan device/cpu device op graph value base
 export           call compile schedule inspect exec/cpu exec/heavy exec lower heavy/gemm heavy/conv heavy/pool heavy/norm heavy/conv_pool
                  render plan device/cpu device op graph value base
-run              compile inspect exec/cpu exec render heavy/gemm heavy/conv device/cpu op graph value base
+run              compile inspect exec/cpu exec render heavy/gemm heavy/conv plan device/cpu op graph value base
 "
 outside="src/nn tools examples bench"   # these stand on the public headers alone
 

@@ -55,6 +55,12 @@ struct mc_problem {             /* first member of every family's problem struct
 #else
 #define MC_PORTABLE true
 #endif
+/* What a family has for timing solvers and for comparing them with the reference: a runtime does neither. */
+#ifdef MC_RUNTIME
+#define TRIED(function) NULL
+#else
+#define TRIED(function) function
+#endif
 struct mc_solver {
     const char *name;           /* in wisdom, flags and logs */
     bool nondeterministic;      /* two runs may give different bits */

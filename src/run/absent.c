@@ -12,6 +12,7 @@
 #include "heavy/gemm/solver.h"
 #include "inspect/profile.h"
 #include "op/loop.h"
+#include "plan/choice.h"
 #include "render/math.h"
 
 static mc_status absent(const char *what)
@@ -248,16 +249,32 @@ const struct mc_backend mc_backend_cuda = { .name = "cuda", .numbered = true, .s
 const struct mc_solver *const mc_conv_cuda_solvers[] = { NULL };
 const struct mc_solver *const mc_gemm_cuda_solvers[] = { NULL };
 
-/* ---- portable sums ---- */
+/* ---- timing ---- */
 
+/* plan=measure: what no bundle and no wisdom has is selected by estimate. */
+struct mc_plan *mc_choice_fastest(struct mc_choice *c)
+{
+    return mc_choice_cheapest(c);
+}
+
+/* ---- solvers: portable sums, and other libraries ---- */
+
+/* Their names stay in the tables: keys of wisdom have a hash of all names.  Where a bundle or wisdom names
+ * one of them, another solver is taken. */
 static const char *refuse(const struct mc_problem *p)
 {
     (void)p;
     return "is in libmonochord alone";
 }
 
-const struct mc_solver mc_gemm_portable = { .name = "portable", .portable = true, .refuse = refuse };
-const struct mc_solver mc_gemm_portable_columns = { .name = "portable_columns", .portable = true, .refuse = refuse };
-const struct mc_solver mc_conv_portable = { .name = "portable", .portable = true, .refuse = refuse };
-const struct mc_solver mc_conv_portable_col2im = { .name = "portable_col2im", .portable = true, .refuse = refuse };
-const struct mc_solver mc_conv_portable_outer = { .name = "portable_outer", .portable = true, .refuse = refuse };
+#define ABSENT(of, text, sums)                                                                               \
+    const struct mc_solver of = { .name = text, .portable = sums, .refuse = refuse, .missing = refuse }
+ABSENT(mc_gemm_onednn,          "onednn",           false);
+ABSENT(mc_gemm_blas,            "blas",             false);
+ABSENT(mc_conv_onednn,          "onednn",           false);
+ABSENT(mc_conv_onednn_winograd, "onednn_winograd",  false);
+ABSENT(mc_gemm_portable,         "portable",         true);
+ABSENT(mc_gemm_portable_columns, "portable_columns", true);
+ABSENT(mc_conv_portable,         "portable",         true);
+ABSENT(mc_conv_portable_col2im,  "portable_col2im",  true);
+ABSENT(mc_conv_portable_outer,   "portable_outer",   true);

@@ -31,10 +31,10 @@ const struct mc_family mc_conv_family = {
     .solvers      = mc_conv_solvers,
     .problem_size = sizeof(struct mc_conv_problem),
     .key         = mc_conv_key,
-    .sample       = mc_conv_sample,
-    .operands     = mc_conv_operands,
-    .discard      = mc_conv_discard,
-    .verify       = mc_conv_verify,
+    .sample       = TRIED(mc_conv_sample),
+    .operands     = TRIED(mc_conv_operands),
+    .discard      = TRIED(mc_conv_discard),
+    .verify       = TRIED(mc_conv_verify),
     .forced       = mc_conv_forced,
 };
 

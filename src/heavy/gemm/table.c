@@ -158,9 +158,9 @@ const struct mc_family mc_gemm_family = {
     .solvers      = mc_gemm_solvers,
     .problem_size = sizeof(struct mc_gemm_problem),
     .key         = mc_gemm_key,
-    .operands     = operands,
-    .discard      = discard,
-    .verify       = verify,
+    .operands     = TRIED(operands),
+    .discard      = TRIED(discard),
+    .verify       = TRIED(verify),
     .forced       = forced,
 };
 

@@ -248,9 +248,9 @@ const struct mc_family mc_pool_family = {
     .solvers      = mc_pool_solvers,
     .problem_size = sizeof(struct mc_pool_problem),
     .key         = mc_pool_key,
-    .operands     = operands,
-    .discard      = discard,
-    .verify       = verify,
+    .operands     = TRIED(operands),
+    .discard      = TRIED(discard),
+    .verify       = TRIED(verify),
     .forced       = forced,
 };
 

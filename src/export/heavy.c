@@ -1,5 +1,6 @@
 /* heavy.c: solver steps in an exported file: matrix products and convolutions as portable sums, pooling and
- * normalisation as loops; then the epilogue kernel on the whole result. */
+ * normalisation as loops.  The epilogue kernel comes behind them, on the whole result or on each part of it;
+ * a bias and relu of a convolution are done by the sums themselves. */
 #include "export/exporting.h"
 #include "heavy/conv/conv.h"
 #include "heavy/norm/norm.h"
@@ -26,17 +27,23 @@ static mc_status no_program(const struct mc_plan *plan, mc_dtype d)
                    mc_dtype_name(d));
 }
 
+/* Has one of the operands and the result no elements? */
+static bool any_empty(const struct mc_export_one *x, const int v[3])
+{
+    bool empty = false;
+    for (int i = 0; i < 3; i++) {
+        empty |= mc_slot_bytes(&x->p->slot[v[i]]) == 0;
+    }
+    return empty;
+}
+
 /* v: the values of memory[0] to [2]; of these the result is v[r] */
 static mc_status print_program(struct mc_export_one *x, const struct mc_plan *plan, const int v[3], int r,
                                const char *const memory[PORTABLE_NMEMORY],
                                const struct mc_portable_after *after)
 {
     const struct mc_portable_program *p = mc_portable_program_of(plan);
-    bool empty = false;
-    for (int i = 0; i < 3; i++) {
-        empty |= mc_slot_bytes(&x->p->slot[v[i]]) == 0;
-    }
-    if (empty) { /* no result, or sums of nothing */
+    if (any_empty(x, v)) { /* no result, or sums of nothing */
         const size_t bytes = mc_slot_bytes(&x->p->slot[v[r]]);
         if (bytes) {
             mc_str_addf(&x->to->code, "memset(%s, 0, %zu);\n", memory[r], bytes);
@@ -168,11 +175,7 @@ static mc_status convolution(struct mc_export_one *x, int step, bool *finished)
     struct finishing f = { .x = x, .step = step };
     struct mc_portable_after after = { .print = finish_part, .arg = &f };
     const bool sums = by_sums(x, step, h->plan, &after);
-    bool empty = false;
-    for (int i = 0; i < 3; i++) {
-        empty |= mc_slot_bytes(&x->p->slot[v[i]]) == 0;
-    }
-    *finished = !empty && (sums || by_parts(&f, h->plan));
+    *finished = !any_empty(x, v) && (sums || by_parts(&f, h->plan));
     x->to->finishes |= *finished && sums;
     TRY(print_program(x, h->plan, v, result, memory, *finished ? &after : NULL));
     return f.status;

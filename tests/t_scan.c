@@ -340,7 +340,8 @@ TEST(no_steps)
     drop(3, r);
 }
 
-/* With all of w above all of x, the gradient is 2 w in each of 3 steps, and 2 n (3 + 2 + 1) from the states. */
+/* With all of w above all of x, the gradient is 2 w in each of 3 steps, and 2 n (3 + 2 + 1) from the
+ * states. */
 TEST(the_gradient_of_a_choice_between_sizes_that_nobody_knows)
 {
     mc_array *r[1] = { 0 };

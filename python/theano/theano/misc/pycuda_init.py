@@ -1,0 +1,1 @@
+"""Programs import this module to start PyCUDA; here nothing must be started."""

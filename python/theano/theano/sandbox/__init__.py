@@ -1,0 +1,1 @@
+from . import cuda, rng_mrg  # noqa: F401

@@ -1,0 +1,2 @@
+from .basic import names
+xlogx, xlogy0 = names["xlogx"], names["xlogy0"]

@@ -161,7 +161,7 @@ static void array_free(PyObject *self)
     PyTypeObject *type = Py_TYPE(self);
     mc_array_unref(&((struct array *)self)->a);
     PyObject_Free(self);
-    Py_DECREF(type);
+    Py_DECREF((PyObject *)type);
 }
 
 static int array_buffer(PyObject *self, Py_buffer *view, int flags)

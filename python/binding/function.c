@@ -225,7 +225,7 @@ static void function_free(PyObject *self)
     mc_function_free(((struct function *)self)->f);
     Py_DECREF(((struct function *)self)->numpy);
     PyObject_Free(self);
-    Py_DECREF(type);
+    Py_DECREF((PyObject *)type);
 }
 
 static PyObject *function_set(PyObject *self, PyObject *args)

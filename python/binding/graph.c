@@ -105,7 +105,7 @@ static void node_free(PyObject *self)
     PyTypeObject *type = Py_TYPE(self);
     Py_DECREF((PyObject *)((struct node *)self)->graph);
     PyObject_Free(self);
-    Py_DECREF(type);
+    Py_DECREF((PyObject *)type);
 }
 
 static PyObject *node_compare(PyObject *a, PyObject *b, int how)
@@ -621,7 +621,7 @@ static void graph_free(PyObject *self)
     }
     freefunc release = (freefunc)(uintptr_t)PyType_GetSlot(type, Py_tp_free);
     release(self);
-    Py_DECREF(type);
+    Py_DECREF((PyObject *)type);
 }
 
 LOCKED(input) LOCKED(constant) LOCKED(shared) LOCKED(random_stream) LOCKED(shared_node) LOCKED(var)
@@ -686,7 +686,7 @@ static void shared_free(PyObject *self)
     PyTypeObject *type = Py_TYPE(self);
     mc_shared_unref(&((struct shared *)self)->s);
     PyObject_Free(self);
-    Py_DECREF(type);
+    Py_DECREF((PyObject *)type);
 }
 
 static PyObject *shared_get(PyObject *self, PyObject *args)

@@ -197,7 +197,7 @@ static PyObject *input(struct graph *g, PyObject *args, PyObject *kw)
         sizes_of(sizes, &rank, dims) < 0) {
         return NULL;
     }
-    return node_new(g, mc_input_sized(g->g, name, d, rank, dims));
+    return node_new(g, (mc_input_sized)(g->g, name, d, rank, dims));
 }
 
 static PyObject *constant(struct graph *g, PyObject *args, PyObject *kw)
@@ -210,7 +210,7 @@ static PyObject *constant(struct graph *g, PyObject *args, PyObject *kw)
         return NULL;
     }
     mc_array *a = array_borrow(value, &view, &viewed);
-    PyObject *n = a ? node_new(g, mc_constant(g->g, a)) : NULL;
+    PyObject *n = a ? node_new(g, (mc_constant)(g->g, a)) : NULL;
     mc_array_unref(&a);
     if (viewed) {
         PyBuffer_Release(&view);
@@ -232,7 +232,7 @@ static PyObject *shared(struct graph *g, PyObject *args, PyObject *kw)
         return NULL;
     }
     mc_array *a = array_borrow(value, &view, &viewed);
-    mc_shared *s = a ? mc_shared_sized(g->g, name, a, sizes == Py_None ? NULL : dims) : NULL;
+    mc_shared *s = a ? (mc_shared_sized)(g->g, name, a, sizes == Py_None ? NULL : dims) : NULL;
     PyObject *r = !a ? NULL : s ? shared_new(mc_shared_ref(s)) : raise_last();
     mc_graph_clear_error(g->g);
     mc_array_unref(&a);
@@ -250,7 +250,7 @@ static PyObject *random_stream(struct graph *g, PyObject *args, PyObject *kw)
     if (!PyArg_ParseTuple(args, "sK", &name, &seed)) {
         return NULL;
     }
-    mc_shared *s = mc_random(g->g, name, seed);
+    mc_shared *s = (mc_random)(g->g, name, seed);
     PyObject *r = s ? shared_new(mc_shared_ref(s)) : raise_last();
     mc_graph_clear_error(g->g);
     return r;
@@ -269,7 +269,7 @@ static PyObject *var(struct graph *g, PyObject *args, PyObject *kw)
 {
     const char *name;
     (void)kw;
-    return PyArg_ParseTuple(args, "s", &name) ? node_new(g, mc_var(g->g, name)) : NULL;
+    return PyArg_ParseTuple(args, "s", &name) ? node_new(g, (mc_var)(g->g, name)) : NULL;
 }
 
 /* ---- formulas and ops ---- */
@@ -278,7 +278,7 @@ static PyObject *formula(struct graph *g, PyObject *args, PyObject *kw)
 {
     const char *text;
     (void)kw;
-    return PyArg_ParseTuple(args, "s", &text) ? node_new(g, mc_formula(g->g, text)) : NULL;
+    return PyArg_ParseTuple(args, "s", &text) ? node_new(g, (mc_formula)(g->g, text)) : NULL;
 }
 
 static PyObject *name_node(struct graph *g, PyObject *args, PyObject *kw)
@@ -300,7 +300,7 @@ static PyObject *op(struct graph *g, PyObject *args, PyObject *kw)
     if (!in) {
         return NULL;
     }
-    PyObject *r = node_new(g, mc_op(g->g, name, n, in, attrs));
+    PyObject *r = node_new(g, (mc_op)(g->g, name, n, in, attrs));
     PyMem_Free(in);
     return r;
 }
@@ -326,8 +326,27 @@ static PyObject *part(struct graph *g, PyObject *args, PyObject *kw)
     if (!n || (y && !v)) {
         return NULL;
     }
-    n = mc_index(n, "%s", text);
-    return node_new(g, !y ? n : set ? mc_set_subtensor(n, v) : mc_inc_subtensor(n, v));
+    n = (mc_index)(n, "%s", text);
+    return node_new(g, !y ? n : set ? (mc_set_subtensor)(n, v) : (mc_inc_subtensor)(n, v));
+}
+
+/* here(file, line): nodes made from now on belong to this line of a program */
+static PyObject *here(struct graph *g, PyObject *args, PyObject *kw)
+{
+    static PyObject *files; /* nodes keep the name: it lives on */
+    PyObject *file;
+    int line;
+    (void)g;
+    (void)kw;
+    if (!PyArg_ParseTuple(args, "Ui", &file, &line) || (!files && !(files = PyDict_New()))) {
+        return NULL;
+    }
+    PyObject *known = PyDict_GetItemWithError(files, file);
+    if (!known && (PyErr_Occurred() || PyDict_SetItem(files, file, file) < 0)) {
+        return NULL;
+    }
+    mc_here(PyUnicode_AsUTF8AndSize(known ? known : file, NULL), line);
+    Py_RETURN_NONE;
 }
 
 static PyObject *label(struct graph *g, PyObject *args, PyObject *kw)
@@ -587,7 +606,7 @@ static PyObject *scan(struct graph *g, PyObject *args, PyObject *kw)
         PyErr_Format(PyExc_ValueError, "scan: %d states, but %d next values", spec.nstate, nnext);
     }
     if (!PyErr_Occurred()) {
-        r = node_new(g, mc_scan(g->g, &spec));
+        r = node_new(g, (mc_scan)(g->g, &spec));
     }
     PyMem_Free(element);
     PyMem_Free(state);
@@ -625,7 +644,7 @@ static void graph_free(PyObject *self)
 }
 
 LOCKED(input) LOCKED(constant) LOCKED(shared) LOCKED(random_stream) LOCKED(shared_node) LOCKED(var)
-LOCKED(formula) LOCKED(name_node) LOCKED(op) LOCKED(item) LOCKED(part) LOCKED(label) LOCKED(ifelse)
+LOCKED(formula) LOCKED(name_node) LOCKED(op) LOCKED(item) LOCKED(part) LOCKED(label) LOCKED(here) LOCKED(ifelse)
 LOCKED(leaves) LOCKED(replace) LOCKED(grads) LOCKED(Lop) LOCKED(Rop) LOCKED(jacobian)
 LOCKED(scan_element) LOCKED(scan_state) LOCKED(scan_taps) LOCKED(scan_states) LOCKED(scan)
 
@@ -642,6 +661,7 @@ static PyMethodDef graph_methods[] = {
     METHOD_KW("item", item_, "item(node, i): result i of an op that has several"),
     METHOD_KW("part", part_, "part(x, index[, y, set]): x[index], or x with that part set or increased"),
     METHOD_KW("label", label_, "label(text): nodes made from now on are part of what it says"),
+    METHOD_KW("here", here_, "here(file, line): nodes made from now on belong to this line of a program"),
     METHOD_KW("ifelse", ifelse_, "ifelse(condition, yes, no): lists of values, one of which is computed"),
     METHOD_KW("leaves", leaves_, "leaves(nodes): the leaves that they are computed from"),
     METHOD_KW("replace", replace_, "replace(nodes, from, to): the nodes with some replaced"),

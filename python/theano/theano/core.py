@@ -4,7 +4,9 @@ Every variable has a node of one graph, which the library makes at once: it infe
 keeps beside it what Theano shows: the op and the inputs that a variable was made from. Nodes that the library made by
 itself, such as gradients, get theirs when somebody asks.
 """
+import os
 import re
+import sys
 import weakref
 
 import numpy as np
@@ -438,6 +440,7 @@ class Library:
     def __call__(self, *inputs):
         inputs = [as_tensor_variable(x) for x in inputs]
         g = inputs[0]._node.graph if inputs else graph()
+        g.here(*user_line())
         node = self.build(g, [x._node for x in inputs])
         nodes = [node] if self.nout == 1 else [g.item(node, i) for i in range(self.nout)]
         apply = Apply(self, inputs, [])
@@ -454,6 +457,17 @@ class Library:
         return "%s{%s}" % (self.name, self.attributes) if self.attributes else self.name
 
     __repr__ = __str__
+
+
+def user_line():
+    """The line of the program that is at work, for messages."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(FOLDER):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
 class Elemwise(Library):

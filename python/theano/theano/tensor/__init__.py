@@ -31,8 +31,10 @@ def constructors(letter, shape):
         return TensorType(dtype or config.floatX, broadcastable)(name)
 
     def many(*names, **given):
-        names = [None] * names[0] if len(names) == 1 and isinstance(names[0], int) else names
-        return [one(n, **given) for n in names]
+        if len(names) == 1:
+            names = [None] * names[0] if isinstance(names[0], int) else names[0]
+        made = [one(n, **given) for n in names]
+        return made[0] if len(made) == 1 else made
     one.__name__, many.__name__ = letter + shape, letter + PLURALS[shape]
     if dtype:
         globals()[letter + shape] = TensorType(dtype, broadcastable)

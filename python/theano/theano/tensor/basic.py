@@ -277,7 +277,7 @@ def specify_shape(x, sizes):
 
 
 def roll(x, shift, axis=None):
-    return library("roll", x, shift=shift, axis=axis)
+    return library("roll", x, cast(as_tensor_variable(shift), "int64"), axis=axis)
 
 
 # ---- joining
@@ -499,9 +499,6 @@ def update_part(part, y, name):
         raise TypeError("set_subtensor and inc_subtensor take a part of a variable, such as x[2:], not %s" % part)
     x, op, index = source
     y = as_tensor_variable(y)
-    if upcast(x.dtype, y.dtype) != x.dtype:
-        raise TypeError("Trying to increment a %d-dimensional subtensor of dtype %s with a value of dtype %s"
-                        % (part.ndim, x.dtype, y.dtype))
     if y.ndim > part.ndim:
         raise TypeError("Trying to increment a %d-dimensional subtensor with a %d-dimensional value."
                         % (part.ndim, y.ndim))

@@ -51,11 +51,11 @@ dnn_gradweight3d, dnn_gradinput3d = convolution("dnn_gradweight3d", 3, True), co
 
 
 def dnn_pool(img, ws, stride=None, mode="max", pad=None):
-    x, ws = as_tensor_variable(img), list(ws)
+    ws = list(ws)
     if mode == "average":
         mode = "average_inc_pad"
-    return library("dnn_pool", x, ws=ws, stride=list(stride or (1,) * len(ws)), pad=list(pad or (0,) * len(ws)),
-                   mode=mode)
+    n = len(ws)
+    return library("dnn_pool", img, *[shape_vector(v) for v in (ws, stride or (1,) * n, pad or (0,) * n)], mode=mode)
 
 
 class GpuDnnSoftmax:

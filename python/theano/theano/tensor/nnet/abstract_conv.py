@@ -1,6 +1,6 @@
 """Convolutions and their gradients, also as ops that are made before they are called."""
 from ...core import Variable, as_tensor_variable, library, missing
-from ..basic import call, promoted
+from ..basic import call, promoted, shape_vector
 from . import border, conv2d, conv3d, per_axis, sizes  # noqa: F401
 
 
@@ -13,17 +13,13 @@ def gradient(op, nd, shape_name):
         if given:
             raise TypeError("%s has no argument %s" % (op, ", ".join(given)))
         a, b = promoted([as_tensor_variable(first), as_tensor_variable(second)])
-        given = dict(border_mode=border(border_mode, nd), subsample=per_axis(subsample, nd),
-                     filter_flip=bool(filter_flip), filter_dilation=per_axis(filter_dilation, nd),
-                     num_groups=num_groups, unshared=bool(unshared))
-        other = "filter_shape" if wrt_inputs else "input_shape"
-        if first_shape is not None and [s for s in first_shape if isinstance(s, Variable)] or isinstance(
-                first_shape, Variable):
-            from ..basic import shape_vector
-            given[other] = sizes(second_shape)
-            return library(op, a, b, shape_vector(first_shape), **given)
-        given.update({shape_name: sizes(first_shape), other: sizes(second_shape)})
-        return library(op, a, b, **given)
+        if not isinstance(first_shape, Variable) and [v for v in first_shape[:2] if v is None]:
+            first_shape = first_shape[2:]  # the others follow from the operands
+        given = {"filter_shape" if wrt_inputs else "input_shape": sizes(second_shape)}
+        return library(op, a, b, shape_vector(first_shape), border_mode=border(border_mode, nd),
+                       subsample=per_axis(subsample, nd), filter_flip=bool(filter_flip),
+                       filter_dilation=per_axis(filter_dilation, nd), num_groups=num_groups,
+                       unshared=bool(unshared), **given)
     conv.__name__ = op
     return conv
 

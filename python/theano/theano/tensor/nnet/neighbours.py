@@ -1,4 +1,5 @@
 from ...core import library
+from ..basic import shape_vector
 from . import per_axis
 
 
@@ -8,5 +9,4 @@ def images2neibs(ten4, neib_shape, neib_step=None, mode="valid"):
 
 
 def neibs2images(neibs, neib_shape, original_shape, mode="valid"):
-    return library("neibs2images", neibs, neib_shape=per_axis(neib_shape, 2),
-                   original_shape=[int(s) for s in original_shape], mode=mode)
+    return library("neibs2images", neibs, shape_vector(neib_shape), shape_vector(original_shape), mode=mode)

@@ -1,5 +1,6 @@
 """Pooling.  Of equal maxima of a window each receives the gradient, as in Theano on a CPU."""
 from ...core import as_tensor_variable, library, missing
+from ..basic import shape_vector
 from ..nnet import per_axis
 
 
@@ -20,7 +21,8 @@ def pooling(op, nd):
             raise NotImplementedError("padding works only with ignore_border=True")
         if [p for p, w in zip(pad, per_axis(ws, nd)) if p >= w]:
             raise NotImplementedError("padding must be smaller than the window")
-        return library(op, x, ws=per_axis(ws, nd), stride=None if stride is None else per_axis(stride, nd), pad=pad,
+        ws = per_axis(ws, nd)
+        return library(op, x, *[shape_vector(v) for v in (ws, ws if stride is None else per_axis(stride, nd), pad)],
                        ignore_border=bool(ignore_border), mode=mode, ties="all")
     pool.__name__ = op
     return pool
@@ -34,7 +36,7 @@ def max_pool_2d(input, ds, ignore_border=None, st=None, padding=(0, 0), mode="ma
 
 
 def max_pool_2d_same_size(input, patch_size):
-    return library("max_pool_2d_same_size", input, ws=per_axis(patch_size, 2))
+    return library("max_pool_2d_same_size", input, shape_vector(per_axis(patch_size, 2)))
 
 
 class Pool:

@@ -3,6 +3,7 @@ import warnings
 
 import numpy as np
 
+from .config import config
 from .core import Library, TensorVariable, Variable, as_tensor_variable, LAZY, library, missing
 from monochord import _monochord
 
@@ -40,6 +41,8 @@ def grad(cost, wrt, consider_constant=None, disconnected_inputs="raise", add_nam
         raise ValueError("cost and known_grads can't both be None.")
     if cost is not None and as_tensor_variable(cost).ndim:
         raise TypeError("cost must be a scalar.")
+    if cost is not None and not as_tensor_variable(cost).dtype.startswith("float"):
+        cost = as_tensor_variable(cost).astype(config.floatX)
     many = isinstance(wrt, (list, tuple, set)) or hasattr(wrt, "__next__")
     wrts = list(wrt) if many else [wrt]
     for w in wrts:

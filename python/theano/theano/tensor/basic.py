@@ -101,8 +101,8 @@ def reduction(op, more=()):
         if set(given) - set(more):
             raise TypeError("%s has no argument %s" % (op, ", ".join(set(given) - set(more))))
         axis = axes_of(x, axis)
-        if axis == []:
-            return x
+        if axis == []:  # nothing is reduced
+            return {"var": zeros_like, "std": zeros_like, "argmax": zeros_like, "argmin": zeros_like}.get(op, identity)(x)
         if isinstance(axis, list) and op in ("argmax", "argmin") and len(axis) == x.ndim:
             axis = None
         if dtype not in (None, x.dtype):

@@ -103,6 +103,8 @@ class Index(Part):
 
 
 def getitem(self, index):
+    if isinstance(index, list) and [i for i in index if i is None or i is Ellipsis or isinstance(i, slice)]:
+        index = tuple(index)  # as NumPy had it
     index = index if isinstance(index, tuple) else (index,)
     used = [i for i in index if i is not None and i is not Ellipsis]
     if len(used) > self.ndim and not [i for i in used if getattr(i, "ndim", 0) > 1]:

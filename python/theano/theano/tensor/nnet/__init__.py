@@ -23,6 +23,8 @@ selu, hard_sigmoid, ultra_fast_sigmoid, softsign = [
 
 
 def relu(x, alpha=0):
+    if isinstance(x, np.ndarray):  # Theano's formula, which NumPy computes too
+        return 0.5 * (1 + alpha) * x + 0.5 * (1 - alpha) * abs(x)
     if isinstance(alpha, (int, float)):
         return activation("relu", "alpha")(x, alpha)
     x, alpha = promoted([as_tensor_variable(x), as_tensor_variable(alpha)])

@@ -1,14 +1,21 @@
 """Pooling.  Of equal maxima of a window each receives the gradient, as in Theano on a CPU."""
-from ...core import as_tensor_variable, library, missing
+from ...core import Variable, as_tensor_variable, library, missing
 from ..basic import shape_vector
 from ..nnet import per_axis
+
+
+def axes(x, nd):
+    """A number for each axis, or a variable of them."""
+    if isinstance(x, Variable) and x.ndim == 1:
+        return x
+    return list(x) if isinstance(x, (tuple, list)) else [x] * nd
 
 
 def pooling(op, nd):
     def pool(input, ws=None, ignore_border=None, stride=None, pad=(0,) * nd, mode="max", ds=None, st=None,
              padding=None):
         ws, stride = ws if ws is not None else ds, stride if stride is not None else st
-        pad = per_axis(padding if padding is not None else pad, nd)
+        pad = padding if padding is not None else pad
         if ws is None:
             raise ValueError("pooling needs ws, the size of its windows")
         x = as_tensor_variable(input)
@@ -17,13 +24,14 @@ def pooling(op, nd):
         if mode not in ("max", "sum", "average_inc_pad", "average_exc_pad"):
             raise ValueError("Pool mode parameter only support 'max', 'sum', 'average_inc_pad' and "
                              "'average_exc_pad'. Got %s" % mode)
-        if any(pad) and not ignore_border:
+        ws, stride, pad = [axes(v, nd) for v in (ws, ws if stride is None else stride, (0,) * nd if pad is None else pad)]
+        known = [v for v in pad if not isinstance(v, Variable)] if isinstance(pad, list) else []
+        if any(known) and not ignore_border:
             raise NotImplementedError("padding works only with ignore_border=True")
-        if [p for p, w in zip(pad, per_axis(ws, nd)) if p >= w]:
+        if known and isinstance(ws, list) and [p for p, w in zip(pad, ws) if not isinstance(w, Variable) and p >= w]:
             raise NotImplementedError("padding must be smaller than the window")
-        ws = per_axis(ws, nd)
-        return library(op, x, *[shape_vector(v) for v in (ws, ws if stride is None else per_axis(stride, nd), pad)],
-                       ignore_border=bool(ignore_border), mode=mode, ties="all")
+        return library(op, x, *[shape_vector(v) for v in (ws, stride, pad)], ignore_border=bool(ignore_border),
+                       mode=mode, ties="all")
     pool.__name__ = op
     return pool
 

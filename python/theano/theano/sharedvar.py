@@ -1,6 +1,4 @@
 """Shared variables."""
-import copy
-
 import numpy as np
 
 from .core import TensorType, Variable, as_tensor_variable, graph, leaf, operators
@@ -43,8 +41,7 @@ class SharedVariable(Variable):
         self.set_value(np.zeros_like(self.get_value(borrow=True)))
 
     def clone(self):
-        twin = copy.copy(self)
-        return twin
+        return self
 
     def __reduce__(self):
         return revive, (self.get_value(), self.name, self.type.broadcastable)

@@ -1,16 +1,14 @@
 """Compiled functions."""
 import copy
 import sys
-import time
 import warnings
 from collections import OrderedDict
 
 import numpy as np
 
-from ..core import (Apply, Constant, Elemwise, Library, TensorVariable, Variable, as_tensor_variable, leaves_of,
-                    missing, type_of)
+from ..core import Apply, Constant, Elemwise, Library, Variable, as_tensor_variable, graph, missing
 from ..config import MODES, config
-from ..sharedvar import Container, SharedVariable, TensorSharedVariable, shared  # noqa: F401
+from ..sharedvar import SharedVariable, shared  # noqa: F401
 from monochord import _monochord
 
 
@@ -220,26 +218,23 @@ class Function:
         self._plan, self._keys = plan, output_keys
         self._states = plan.states
         self._many = not single
-        nodes = plan.place()
-        n = len(plan.outputs)
-        from ..core import graph
-        g = nodes[0].graph if nodes else graph()
-        frame = sys._getframe(2)
-        places = dict(
-            name=name, input=[i.placed._node for i in plan.inputs], output=nodes[:n],
-            update_of=[v._node for v in plan.updates], update=nodes[n:], mode=mode.mode,
-            including=":".join(mode.included) or None,
-            excluding=":".join(sorted({STAGES[t] for t in mode.excluded if t in STAGES})) or None,
-            on_unused="ignore", numpy=np.asarray, single=single, profile=bool(profile),
-            no_default_updates=plan.no_default_updates is True,
-            file=frame.f_code.co_filename, line=frame.f_lineno)
-        started = time.time()
-        self._call = g.compile(**places)
-        self.compile_seconds = time.time() - started
+        self._mode, self._single = mode, single
+        self.profile = profile
+        self._call = self._compile(plan.place(), list(plan.updates), sys._getframe(2))
         self._plain = all(i.value is None and not i.strict for i in plan.inputs) and output_keys is None
         self.maker = Maker(self)
-        self.profile = profile
         self.trust_input = False
+
+    def _compile(self, nodes, targets, frame):
+        n, mode, plan = len(self._plan.outputs), self._mode, self._plan
+        return (nodes[0].graph if nodes else graph()).compile(
+            name=self.name, input=[i.placed._node for i in plan.inputs], output=nodes[:n],
+            update_of=[v._node for v in targets], update=nodes[n:], mode=mode.mode,
+            including=":".join(mode.included) or None,
+            excluding=":".join(sorted({STAGES[t] for t in mode.excluded if t in STAGES})) or None,
+            on_unused="ignore", numpy=np.asarray, single=self._single, profile=bool(self.profile),
+            no_default_updates=plan.no_default_updates is True,
+            file=frame.f_code.co_filename, line=frame.f_lineno)
 
     def __call__(self, *args, **kwargs):
         if self._plain and not kwargs and len(args) == len(self.inputs):
@@ -302,11 +297,21 @@ class Function:
     value = property(lambda self: self)
 
     def get_shared(self):
-        return [v for v in leaves_of(self._plan.outputs + list(self._plan.updates.values()))
-                if isinstance(v, SharedVariable)]
+        nodes = self._plan.place()
+        found = list(self._plan.updates)
+        for n in nodes[0].graph.leaves(nodes) if nodes else []:
+            v = n.graph.known.get(n.id)
+            if isinstance(v, SharedVariable) and not [f for f in found if f is v]:
+                found.append(v)
+        return found
+
+    def _twin(self):
+        twin = Function.__new__(Function)
+        twin.__dict__.update(self.__dict__)
+        return twin
 
     def copy(self, share_memory=False, swap=None, delete_updates=False, name=None, profile=None):
-        twin = copy.copy(self)
+        twin = self._twin()
         if swap:
             raise NotImplementedError("copy: swap is not there; compile another function with givens")
         twin._call = self._call.copy(not delete_updates)
@@ -314,6 +319,18 @@ class Function:
         return twin
 
     __copy__ = copy
+
+    def __deepcopy__(self, memo):
+        """A function of its own shared variables, which are copied too."""
+        olds = self.get_shared()
+        news = [copy.deepcopy(v, memo) for v in olds]
+        twin, plan = self._twin(), self._plan
+        nodes = plan.place()
+        if olds and nodes:
+            nodes = nodes[0].graph.replace(nodes, [v._node for v in olds], [v._node for v in news])
+        twins = {id(old): new for old, new in zip(olds, news)}
+        twin._call = self._compile(nodes, [twins.get(id(v), v) for v in plan.updates], sys._getframe(1))
+        return twin
 
     def free(self):
         pass

@@ -447,7 +447,6 @@ permute_row_elements permute_row_elements | flatnonzero flatnonzero | nonzero_va
 diag diag | sort sort axis | argsort argsort axis | take take axis mode | compress compress axis
 cumsum cumsum axis | cumprod cumprod axis | to_one_hot to_one_hot n dtype | unique unique
 fill_diagonal fill_diagonal | bartlett bartlett | ceil_intdiv ceil_intdiv | logsoftmax logsoftmax
-xlogx xlogx | xlogy0 xlogy0
 """
 
 

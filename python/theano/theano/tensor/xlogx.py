@@ -1,2 +1,2 @@
-from .basic import names
-xlogx, xlogy0 = names["xlogx"], names["xlogy0"]
+from .basic import elementwise
+xlogx, xlogy0 = elementwise("xlogx", "xlogx"), elementwise("xlogy0", "xlogy0")

@@ -420,7 +420,7 @@ class Apply:
     out = property(default_output)
 
     def __str__(self):
-        return "%s(%s)" % (self.op, ", ".join(str(v) for v in self.inputs))
+        return "%s(%s)" % (self.op, ", ".join(str(v) for v in self.inputs)) if self.inputs else str(self.op)
 
     __repr__ = __str__
 

@@ -38,7 +38,7 @@ def runner(op, apply):
         if not thunk:
             thunk.append(op.make_thunk(apply, storage, {v: [True] for v in storage}, []))
         for v, x in zip(apply.inputs, values):
-            storage[v][0] = np.asarray(x)
+            storage[v][0] = np.ascontiguousarray(x).reshape(np.shape(x))
         thunk[0]()
         return [np.asarray(storage[v][0], dtype=v.type.dtype) for v in apply.outputs]
     return run_thunk

@@ -352,7 +352,7 @@ class Step(Library):
     def __str__(self):
         s = self.step
         where = "" if s["device"] == "cpu" else "Gpu"
-        return "%s%s{%s}" % (where, s["solver"] or s["kind"], s["text"].strip())
+        return "%s%s{%s}" % (where, s["solver"] or ("Elemwise" if s["kind"] == "kernel" else s["kind"]), s["text"].strip())
 
     __repr__ = __str__
 

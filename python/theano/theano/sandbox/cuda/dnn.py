@@ -26,7 +26,7 @@ def numbers(mode):
 
 
 def convolution(op, nd, shaped=False):
-    def conv(a, b, *shape, border_mode="valid", subsample=(1,) * nd, conv_mode="conv", direction_hint=None,
+    def conv(a, b, *rest, border_mode="valid", subsample=(1,) * nd, conv_mode="conv", direction_hint=None,
              workmem=None, algo=None, precision=None, dilation=(1,) * nd, num_groups=1, **given):
         given.pop("nb_dims", None)
         if given:
@@ -36,11 +36,10 @@ def convolution(op, nd, shaped=False):
                      dilation=per_axis(dilation, nd), num_groups=num_groups)
         known.update({k: v for k, v in dict(direction_hint=direction_hint, workmem=workmem, algo=algo,
                                             precision=precision).items() if v is not None})
-        if shaped:
-            return library(op, a, b, shape_vector(shape[0]), **known)
-        for name, value in zip(("border_mode", "subsample", "conv_mode"), shape):
+        shape = [shape_vector(rest[0])] if shaped else []
+        for name, value in zip(("border_mode", "subsample", "conv_mode"), rest[len(shape):]):
             known[name] = {"border_mode": numbers, "subsample": list}.get(name, str)(value)
-        return library(op, a, b, **known)
+        return library(op, a, b, *shape, **known)
     conv.__name__ = op
     return conv
 

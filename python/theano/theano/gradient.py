@@ -153,7 +153,7 @@ def verify_grad(fun, pt, n_tests=2, rng=None, eps=None, out_type=None, abs_tol=N
     pt = [np.array(p) for p in pt]
     xs = [tensor.TensorType(p.dtype, [False] * p.ndim)("input_%d" % i) for i, p in enumerate(pt)]
     y = fun(*xs)
-    weights = (rng or np.random.RandomState(1)).rand(*function(xs, y)(*pt).shape).astype(y.dtype) + 0.1
+    weights = np.asarray((rng or np.random.RandomState(1)).rand(*function(xs, y)(*pt).shape) + 0.1, y.dtype)
     cost = (y * weights).sum()
     f, g = function(xs, cost, on_unused_input="ignore"), function(xs, grad(cost, xs), on_unused_input="ignore")
     eps = eps or (1e-7 if pt[0].dtype == np.float64 else 3e-4)

@@ -240,7 +240,7 @@ class Function:
         if self._plain and not kwargs and len(args) == len(self.inputs):
             try:
                 return self._call(*args)
-            except TypeError:
+            except (TypeError, _monochord.ShapeError):
                 pass  # an argument that must be converted, or the error that says why not
         return self._call_converted(args, kwargs)
 
@@ -403,4 +403,5 @@ def function_dump(*args, **kwargs):
     raise NotImplementedError("function_dump is not there: docs/theano.md")
 
 
+from . import debugmode, io, mode, nanguardmode, sharedvalue  # noqa: E402,F401
 __getattr__ = missing("theano.compile")

@@ -445,13 +445,16 @@ all_close allclose rtol atol | allclose allclose rtol atol | isclose isclose rto
 batched_dot batched_dot | batched_tensordot tensordot axes | inverse_permutation inverse_permutation
 permute_row_elements permute_row_elements | flatnonzero flatnonzero | nonzero_values nonzero_values
 diag diag | sort sort axis | argsort argsort axis | take take axis mode | compress compress axis
-cumsum cumsum axis | cumprod cumprod axis | to_one_hot to_one_hot n dtype | unique unique
+cumsum cumsum axis | cumprod cumprod axis | to_one_hot to_one_hot n* dtype | unique unique
 fill_diagonal fill_diagonal | bartlett bartlett | ceil_intdiv ceil_intdiv | logsoftmax logsoftmax
 """
 
 
 def call(op, *parameters):
-    """A function whose first arguments are tensors, followed by attributes of these names."""
+    """A function whose first arguments are tensors, followed by attributes of these names; name* is a tensor too."""
+    more = [p[:-1] for p in parameters if p.endswith("*")]
+    parameters = [p.rstrip("*") for p in parameters]
+
     def f(*args, **given):
         tensors = [a for a in args if isinstance(a, (Variable, np.ndarray, list))]
         rest = args[len(tensors):]
@@ -463,6 +466,7 @@ def call(op, *parameters):
         unknown = set(given) - set(parameters)
         if unknown:
             raise TypeError("%s has no argument %s" % (op, ", ".join(unknown)))
+        tensors += [given.pop(m) for m in more if m in given]
         return library(op, *tensors, **given)
     f.__name__ = op
     return f

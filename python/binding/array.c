@@ -171,8 +171,9 @@ static int array_buffer(PyObject *self, Py_buffer *view, int flags)
     void *data = mc_array_size(a) ? mc_array_data(a) : (void *)"";
     view->obj = NULL;
     if (!data || !letters[d]) {
-        PyErr_Format(PyExc_BufferError, data ? "Python has no elements of dtype %s; cast it"
-                                             : "the array is on the device %s; to('cpu') brings it here",
+        PyErr_Format(PyExc_BufferError,
+                     data ? "Python has no elements of dtype %s; cast it"
+                          : "the array is on the device %s; to('cpu') brings it here",
                      data ? mc_dtype_name(d) : mc_array_device(a));
         return -1;
     }

@@ -132,9 +132,14 @@ PyObject *graph_register(PyObject *self, PyObject *args)
     *c = (struct callbacks){ self, Py_NewRef(infer_of), Py_NewRef(run_of), Py_NewRef(grad_of) };
     struct graph *g = (struct graph *)self;
     graph_enter(g);
-    mc_status s = mc_register(g->g, &(mc_custom){ .name = name, .nin = nin, .nout = nout, .infer = infer,
-                                                  .run = run, .grad = grad_of == Py_None ? NULL : grad,
-                                                  .release = release, .arg = c });
+    mc_status s = mc_register(g->g, &(mc_custom){ .name = name,
+                                                  .nin = nin,
+                                                  .nout = nout,
+                                                  .infer = infer,
+                                                  .run = run,
+                                                  .grad = grad_of == Py_None ? NULL : grad,
+                                                  .release = release,
+                                                  .arg = c });
     if (s < 0) {
         release(c);
         raise_last();

@@ -55,10 +55,8 @@ PyObject *graph_compile(PyObject *graph, PyObject *args, PyObject *kw)
         s.update = update;
         graph_enter(g);
         /* An op in Python may be called while this thread compiles: it takes Python's lock then. */
-        Py_BEGIN_ALLOW_THREADS
-        f = mc_compile_at(g->g, &s, file, line);
-        Py_END_ALLOW_THREADS
-        r = f ? function_new(f, numpy, single) : raise_last();
+        Py_BEGIN_ALLOW_THREADS f = mc_compile_at(g->g, &s, file, line);
+        Py_END_ALLOW_THREADS r = f ? function_new(f, numpy, single) : raise_last();
         mc_graph_clear_error(g->g);
         graph_leave(g);
     }
@@ -185,15 +183,18 @@ static PyObject *function_call(PyObject *self, PyObject *args, PyObject *kw)
     for (int i = 0; i < f->nout; i++) {
         slot[i] = mc_arg_slot(&out[i]);
     }
-    Py_BEGIN_ALLOW_THREADS
-    s = mc_call_args(f->f, nin, in.arg, f->nout, slot);
-    Py_END_ALLOW_THREADS
-    if (s < 0) {
+    Py_BEGIN_ALLOW_THREADS s = mc_call_args(f->f, nin, in.arg, f->nout, slot);
+    Py_END_ALLOW_THREADS if (s < 0)
+    {
         raise_last();
-    } else if (f->single) {
+    }
+    else if (f->single)
+    {
         r = result(f, out[0]);
         out[0] = NULL;
-    } else {
+    }
+    else
+    {
         r = PyList_New(f->nout);
         for (int i = 0; r && i < f->nout; i++) {
             PyObject *x = result(f, out[i]);

@@ -15,8 +15,7 @@ void graph_enter(struct graph *g)
         return;
     }
     if (!PyThread_acquire_lock(g->lock, NOWAIT_LOCK)) {
-        Py_BEGIN_ALLOW_THREADS
-        PyThread_acquire_lock(g->lock, WAIT_LOCK);
+        Py_BEGIN_ALLOW_THREADS PyThread_acquire_lock(g->lock, WAIT_LOCK);
         Py_END_ALLOW_THREADS
     }
     g->owner = me;
@@ -64,8 +63,8 @@ PyObject *node_new(struct graph *g, mc_node *n)
 static mc_node *node_of(struct graph *g, PyObject *x)
 {
     if (Py_TYPE(x) != node_type || ((struct node *)x)->graph != g) {
-        PyErr_Format(PyExc_TypeError, Py_TYPE(x) == node_type ? "a node of another graph: %R"
-                                                              : "expected a node, not %R", x);
+        PyErr_Format(PyExc_TypeError,
+                     Py_TYPE(x) == node_type ? "a node of another graph: %R" : "expected a node, not %R", x);
         return NULL;
     }
     return ((struct node *)x)->n;
@@ -718,9 +717,8 @@ static PyObject *shared_get(PyObject *self, PyObject *args)
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS /* a call that holds the variable may need Python */
-    a = borrow ? mc_shared_borrow(s) : mc_shared_get(s);
-    Py_END_ALLOW_THREADS
-    return array_new(a);
+        a = borrow ? mc_shared_borrow(s) : mc_shared_get(s);
+    Py_END_ALLOW_THREADS return array_new(a);
 }
 
 static PyObject *shared_set(PyObject *self, PyObject *args)
@@ -736,10 +734,8 @@ static PyObject *shared_set(PyObject *self, PyObject *args)
     if (!a) {
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS
-    status = mc_shared_set(((struct shared *)self)->s, a);
-    Py_END_ALLOW_THREADS
-    mc_array_unref(&a);
+    Py_BEGIN_ALLOW_THREADS status = mc_shared_set(((struct shared *)self)->s, a);
+    Py_END_ALLOW_THREADS mc_array_unref(&a);
     if (viewed) {
         PyBuffer_Release(&view);
     }

@@ -37,8 +37,7 @@ static int make_exceptions(PyObject *module)
         classes[i] = bases ? PyErr_NewException(rows[i].name, bases, NULL) : NULL;
         Py_XDECREF(bases);
         Py_XDECREF(base);
-        if (!classes[i] ||
-            PyModule_AddObjectRef(module, rows[i].name + sizeof "monochord", classes[i]) < 0) {
+        if (!classes[i] || PyModule_AddObjectRef(module, rows[i].name + sizeof "monochord", classes[i]) < 0) {
             Py_DECREF(builtins);
             return -1;
         }
@@ -133,10 +132,9 @@ static PyObject *synchronize(PyObject *self, PyObject *args)
     mc_status s;
     (void)self;
     (void)args;
-    Py_BEGIN_ALLOW_THREADS
-    s = mc_synchronize();
-    Py_END_ALLOW_THREADS
-    if (s < 0) {
+    Py_BEGIN_ALLOW_THREADS s = mc_synchronize();
+    Py_END_ALLOW_THREADS if (s < 0)
+    {
         return raise_last();
     }
     Py_RETURN_NONE;

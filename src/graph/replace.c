@@ -78,6 +78,5 @@ mc_status mc_replace(int n, mc_node *const *from, mc_node *const *to, int nout, 
     if (!bad && (bad = fault(g, n, to))) {
         what = "a replacement";
     }
-    return bad ? mc_fail(MC_EARG, "replace: %s %s", what, bad)
-               : mc_graph_replace(g, n, from, to, nout, out);
+    return bad ? mc_fail(MC_EARG, "replace: %s %s", what, bad) : mc_graph_replace(g, n, from, to, nout, out);
 }

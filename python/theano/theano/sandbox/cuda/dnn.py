@@ -25,28 +25,34 @@ def numbers(mode):
     return mode if isinstance(mode, str) else int(mode) if isinstance(mode, (int, np.integer)) else list(mode)
 
 
-def convolution(op, nd, shaped=False):
-    def conv(a, b, *rest, border_mode="valid", subsample=(1,) * nd, conv_mode="conv", direction_hint=None,
-             workmem=None, algo=None, precision=None, dilation=(1,) * nd, num_groups=1, **given):
-        given.pop("nb_dims", None)
-        if given:
-            raise TypeError("%s has no argument %s" % (op, ", ".join(given)))
-        a, b = promoted([as_tensor_variable(a), as_tensor_variable(b)])
-        known = dict(border_mode=numbers(border_mode), subsample=per_axis(subsample, nd), conv_mode=conv_mode,
-                     dilation=per_axis(dilation, nd), num_groups=num_groups)
-        known.update({k: v for k, v in dict(direction_hint=direction_hint, workmem=workmem, algo=algo,
-                                            precision=precision).items() if v is not None})
-        shape = [shape_vector(rest[0])] if shaped else []
-        for name, value in zip(("border_mode", "subsample", "conv_mode"), rest[len(shape):]):
-            known[name] = {"border_mode": numbers, "subsample": list}.get(name, str)(value)
-        return library(op, a, b, *shape, **known)
+PARAMETERS = {"border_mode": "valid", "subsample": None, "conv_mode": "conv", "direction_hint": None, "workmem": None,
+              "algo": None, "precision": None, "dilation": None, "num_groups": 1, "nb_dims": None}
+
+
+def convolution(op, nd, tensors):
+    """dnn_conv and its relatives: tensors are the first parameters, the third of them a shape."""
+    def conv(*args, **given):
+        names = list(tensors) + list(PARAMETERS)
+        given = dict(PARAMETERS, **dict(zip(names, args)), **given)
+        unknown = set(given) - set(names)
+        if unknown or not set(tensors) <= set(given):
+            raise TypeError("%s takes %s" % (op, ", ".join(names)))
+        a, b = promoted([as_tensor_variable(given.pop(t)) for t in tensors[:2]])
+        shape = [shape_vector(given.pop(t)) for t in tensors[2:]]
+        given["border_mode"] = numbers(given["border_mode"])
+        for k in ("subsample", "dilation"):
+            given[k] = per_axis(given[k] or 1, nd)
+        given.pop("nb_dims")
+        return library(op, a, b, *shape, **{k: v for k, v in given.items() if v is not None})
     conv.__name__ = op
     return conv
 
 
-dnn_conv, dnn_conv3d = convolution("dnn_conv", 2), convolution("dnn_conv3d", 3)
-dnn_gradweight, dnn_gradinput = convolution("dnn_gradweight", 2, True), convolution("dnn_gradinput", 2, True)
-dnn_gradweight3d, dnn_gradinput3d = convolution("dnn_gradweight3d", 3, True), convolution("dnn_gradinput3d", 3, True)
+dnn_conv, dnn_conv3d = [convolution(n, d, ("img", "kerns")) for n, d in (("dnn_conv", 2), ("dnn_conv3d", 3))]
+dnn_gradweight, dnn_gradweight3d = [convolution(n, d, ("img", "topgrad", "kerns_shp")) for n, d in (
+    ("dnn_gradweight", 2), ("dnn_gradweight3d", 3))]
+dnn_gradinput, dnn_gradinput3d = [convolution(n, d, ("kerns", "topgrad", "img_shp")) for n, d in (
+    ("dnn_gradinput", 2), ("dnn_gradinput3d", 3))]
 
 
 def dnn_pool(img, ws, stride=None, mode="max", pad=None):
@@ -106,10 +112,10 @@ class GpuDnnConv:
         self.algo = algo or workmem
 
     def __call__(self, a, b, output, desc, *unused):
-        more = {"algo": self.algo} if self.algo else {}
-        if self.compute is dnn_conv or self.compute is dnn_conv3d:
-            return self.compute(a, b, **dict(desc.given, **more))
-        return self.compute(a, b, output.shape if isinstance(output, Variable) else output, **dict(desc.given, **more))
+        given = dict(desc.given, algo=self.algo)
+        if self.compute in (dnn_conv, dnn_conv3d):
+            return self.compute(a, b, **given)
+        return self.compute(a, b, output.shape if isinstance(output, Variable) else output, **given)
 
 
 class GpuDnnConv3d(GpuDnnConv):

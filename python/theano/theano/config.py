@@ -48,7 +48,7 @@ class Section:
             return values[full]
         if any(k.startswith(full + ".") for k in FLAGS):
             return Section(full + ".")
-        raise AttributeError("theano.config has no flag %s; docs/theano.md lists those that are there" % full)
+        raise AttributeError("theano.config has no flag %s here; theano/config.py has the table of flags" % full)
 
     def __setattr__(self, name, value):
         set_flag(self.prefix + name, value)
@@ -81,7 +81,7 @@ class changed:
 
 def set_flag(name, value):
     if name not in FLAGS:
-        raise AttributeError("theano.config has no flag %s; docs/theano.md lists those that are there" % name)
+        raise AttributeError("theano.config has no flag %s here; theano/config.py has the table of flags" % name)
     default, flag = FLAGS[name]
     if isinstance(value, str) and isinstance(default, bool):
         value = WORDS.get(value.lower(), value not in ("0", ""))

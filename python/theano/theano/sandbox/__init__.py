@@ -1,1 +1,1 @@
-from . import cuda, rng_mrg  # noqa: F401
+from . import cuda, gpuarray, rng_mrg  # noqa: F401

@@ -184,4 +184,5 @@ def scan_checkpoints(fn, sequences=None, outputs_info=None, non_sequences=None, 
     return scan(fn, sequences, outputs_info, non_sequences, n_steps, name=name)
 
 
+from . import scan_utils  # noqa: E402,F401
 __getattr__ = missing("theano.scan_module")

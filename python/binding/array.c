@@ -6,12 +6,18 @@ PyTypeObject *array_type;
 
 /* ---- dtypes ---- */
 
-/* Of each dtype the letter of the struct module; NULL: Python has none. */
-static const char *const letters[MC_NDTYPE] = {
-    [MC_BOOL] = "?",    [MC_INT8] = "b",   [MC_INT16] = "h",  [MC_INT32] = "i",   [MC_INT64] = "q",
-    [MC_UINT8] = "B",   [MC_UINT16] = "H", [MC_UINT32] = "I", [MC_UINT64] = "Q",  [MC_FLOAT16] = "e",
-    [MC_FLOAT32] = "f", [MC_FLOAT64] = "d",
-};
+/* Of each dtype the letter of the struct module; NULL: Python has none.  Of two letters for one size NumPy's
+ * int64 is the one of C's long. */
+#define LONG_OR(letter, other) (sizeof(long) == 8 ? (letter) : (other))
+static const char *letter_of(mc_dtype d)
+{
+    static const char *const letters[MC_NDTYPE] = {
+        [MC_BOOL] = "?",    [MC_INT8] = "b",   [MC_INT16] = "h",  [MC_INT32] = "i",   [MC_INT64] = LONG_OR("l", "q"),
+        [MC_UINT8] = "B",   [MC_UINT16] = "H", [MC_UINT32] = "I", [MC_UINT64] = LONG_OR("L", "Q"),  [MC_FLOAT16] = "e",
+        [MC_FLOAT32] = "f", [MC_FLOAT64] = "d",
+    };
+    return letters[d];
+}
 
 int dtype_named(PyObject *name, mc_dtype *d)
 {
@@ -34,9 +40,14 @@ static int dtype_of(const Py_buffer *view, mc_dtype *d)
         f++;
     }
     char c = f[0] && !f[1] ? f[0] : 0;
-    c = c == 'l' ? (view->itemsize == 8 ? 'q' : 'i') : c == 'L' ? (view->itemsize == 8 ? 'Q' : 'I') : c;
+    if (c && strchr("lqLQ", c)) { /* of 4 or of 8 bytes */
+        *d = c == 'l' || c == 'q' ? (view->itemsize == 8 ? MC_INT64 : MC_INT32)
+                                  : (view->itemsize == 8 ? MC_UINT64 : MC_UINT32);
+        return 0;
+    }
     for (int i = 0; c && i < MC_NDTYPE; i++) {
-        if (letters[i] && *letters[i] == c && (Py_ssize_t)mc_dtype_size((mc_dtype)i) == view->itemsize) {
+        const char *letter = letter_of((mc_dtype)i);
+        if (letter && *letter == c && (Py_ssize_t)mc_dtype_size((mc_dtype)i) == view->itemsize) {
             *d = (mc_dtype)i;
             return 0;
         }
@@ -170,7 +181,7 @@ static int array_buffer(PyObject *self, Py_buffer *view, int flags)
     mc_dtype d = mc_array_dtype(a);
     void *data = mc_array_size(a) ? mc_array_data(a) : (void *)"";
     view->obj = NULL;
-    if (!data || !letters[d]) {
+    if (!data || !letter_of(d)) {
         PyErr_Format(PyExc_BufferError,
                      data ? "Python has no elements of dtype %s; cast it"
                           : "the array is on the device %s; to('cpu') brings it here",
@@ -188,7 +199,7 @@ static int array_buffer(PyObject *self, Py_buffer *view, int flags)
     view->len = (Py_ssize_t)mc_array_size(a) * view->itemsize;
     view->readonly = 0;
     view->ndim = mc_array_rank(a);
-    view->format = flags & PyBUF_FORMAT ? (char *)(uintptr_t)letters[d] : NULL;
+    view->format = flags & PyBUF_FORMAT ? (char *)(uintptr_t)letter_of(d) : NULL;
     view->shape = flags & PyBUF_ND ? (Py_ssize_t *)(uintptr_t)mc_array_dims(a) : NULL;
     view->strides = flags & PyBUF_STRIDES ? (Py_ssize_t *)(uintptr_t)mc_array_strides(a) : NULL;
     view->suboffsets = NULL;

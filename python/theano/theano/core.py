@@ -95,7 +95,9 @@ class TensorType(Type):
     def __call__(self, name=None):
         g = graph()
         node = g.input(g.free_name(name), self.dtype, [1 if b else -1 for b in self.broadcastable])
-        return leaf(TensorVariable, node, name)
+        v = leaf(TensorVariable, node, name)
+        v._type = self
+        return v
 
     make_variable = __call__
 
@@ -168,6 +170,7 @@ class Variable:
         self.tag = scratchpad()
         self._type = None
         self._functions = {}
+        self._mentions = ()  # what it was derived from, though it may not need it
 
     @property
     def type(self):

@@ -72,6 +72,8 @@ def grad(cost, wrt, consider_constant=None, disconnected_inputs="raise", add_nam
         kind = DisconnectedInputError if "depend" in str(e) else NullTypeGradError
         raise kind(str(e)) from None
     results = [made(n) for n in found]
+    for r in results:
+        r._mentions = wrts + ([] if cost is None else [cost])
     for r, w in zip(results, wrts):
         if add_names and w.name and cost is not None and getattr(cost, "name", None):
             r.name = "(d%s/d%s)" % (cost.name, w.name)
@@ -102,6 +104,7 @@ def Rop(f, wrt, eval_points):
     y = None
     for w, p in zip(wrts, points):
         term = made(g.Rop(f._node, w._node, as_tensor_variable(p)._node))
+        term._mentions = [f, w]
         y = term if y is None else y + term
     return y
 

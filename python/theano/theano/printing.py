@@ -37,7 +37,6 @@ def debugprint(obj, depth=-1, print_type=False, file=None, ids="CHAR", stop_on_n
     if file == "str":
         return text
     (file or sys.stdout).write(text)
-    return file or sys.stdout
 
 
 def letters(n):
@@ -48,9 +47,19 @@ def letters(n):
     return text
 
 
+INFIX = {"add": "+", "sub": "-", "mul": "*", "true_div": "/", "int_div": "//", "mod": "%", "pow": "**", "lt": "<", "le": "<=",
+         "gt": ">", "ge": ">=", "eq": "==", "neq": "!=", "and_": "&", "or_": "|", "xor": "^", "dot": "\\dot"}
+
+
 def pprint(v, *unused):
-    """The formula of a variable, in the library's text form."""
-    return repr(v._node)
+    """A variable as a formula."""
+    v = as_tensor_variable(v)
+    if v.owner is None or v.name:
+        return str(v)
+    op, inputs = getattr(v.owner.op, "name", str(v.owner.op)), [pprint(x) for x in v.owner.inputs]
+    if op in INFIX:
+        return "(%s)" % (" %s " % INFIX[op]).join(inputs)
+    return "(-%s)" % inputs[0] if op == "neg" else "%s(%s)" % (op, ", ".join(inputs))
 
 
 pp = pprint

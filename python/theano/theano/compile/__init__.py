@@ -96,6 +96,19 @@ def is_input(v):
     return v._owner is None and v._node.op == "input"
 
 
+def mentions(variables, without):
+    """All variables that these were written with, also those that simplification left out."""
+    seen, todo = {}, list(variables)
+    stop = {id(v) for v in without}
+    while todo:
+        v = todo.pop()
+        if id(v) not in seen:
+            seen[id(v)] = v
+            if id(v) not in stop:
+                todo += list(v._mentions) + (v._owner.inputs if isinstance(v._owner, Apply) else [])
+    return seen
+
+
 class Plan:
     """What theano.function was asked for, as nodes."""
 
@@ -188,17 +201,19 @@ class Plan:
     def check_used(self, what):
         nodes = self.place()
         used = {n.id: n for n in (nodes[0].graph.leaves(nodes) if nodes else []) if n.op == "input"}
-        for i in self.inputs:
-            if used.pop(i.placed._node.id, None) is None:
-                text = ("theano.function was asked to create a function computing outputs given certain inputs, but "
-                        "the provided input variable is not part of the computational graph needed to compute the "
-                        "outputs: %s.\nTo make this error into a warning, you can pass the parameter "
-                        "on_unused_input='warn' to theano.function. To disable it completely, use "
-                        "on_unused_input='ignore'." % i.variable)
-                if what == "raise":
-                    raise UnusedInputError(text)
-                if what == "warn":
-                    warnings.warn(text, stacklevel=5)
+        unused = [i for i in self.inputs if used.pop(i.placed._node.id, None) is None]
+        mentioned = mentions(self.outputs + list(self.updates.values()) + [new for _, new in self.replaced],
+                             [v for v, _ in self.replaced]) if unused else ()
+        for i in unused:
+            if what == "ignore" or id(i.variable) in mentioned:
+                continue
+            text = ("theano.function was asked to create a function computing outputs given certain inputs, but the "
+                    "provided input variable is not part of the computational graph needed to compute the outputs: "
+                    "%s.\nTo make this error into a warning, you can pass the parameter on_unused_input='warn' to "
+                    "theano.function. To disable it completely, use on_unused_input='ignore'." % i.variable)
+            if what == "raise":
+                raise UnusedInputError(text)
+            warnings.warn(text, stacklevel=5)
         for n in used.values():
             from ..gof import MissingInputError
             name = getattr(n.graph.known.get(n.id), "name", None) or n.name
@@ -311,10 +326,12 @@ class Function:
         return twin
 
     def copy(self, share_memory=False, swap=None, delete_updates=False, name=None, profile=None):
-        twin = self._twin()
+        """The same function; swap: other variables in place of shared ones."""
         if swap:
-            raise NotImplementedError("copy: swap is not there; compile another function with givens")
-        twin._call = self._call.copy(not delete_updates)
+            twin = self._with(list(swap.items()), updates=not delete_updates)
+        else:
+            twin = self._twin()
+            twin._call = self._call.copy(not delete_updates)
         twin.name = name or self.name
         return twin
 
@@ -322,14 +339,17 @@ class Function:
 
     def __deepcopy__(self, memo):
         """A function of its own shared variables, which are copied too."""
-        olds = self.get_shared()
-        news = [copy.deepcopy(v, memo) for v in olds]
+        return self._with([(v, copy.deepcopy(v, memo)) for v in self.get_shared()])
+
+    def _with(self, pairs, updates=True):
         twin, plan = self._twin(), self._plan
         nodes = plan.place()
-        if olds and nodes:
-            nodes = nodes[0].graph.replace(nodes, [v._node for v in olds], [v._node for v in news])
-        twins = {id(old): new for old, new in zip(olds, news)}
-        twin._call = self._compile(nodes, [twins.get(id(v), v) for v in plan.updates], sys._getframe(1))
+        nodes = nodes if updates else nodes[:len(plan.outputs)]
+        if pairs and nodes:
+            nodes = nodes[0].graph.replace(nodes, [v._node for v, _ in pairs], [w._node for _, w in pairs])
+        others = {id(v): w for v, w in pairs}
+        targets = [others.get(id(v), v) for v in plan.updates] if updates else []
+        twin._call = self._compile(nodes, targets, sys._getframe(2))
         return twin
 
     def free(self):

@@ -38,8 +38,8 @@ struct function {
     int nout;
 };
 
-extern PyTypeObject *graph_type, *node_type, *shared_type, *array_type, *function_type;
-extern PyType_Spec graph_spec, node_spec, shared_spec, array_spec, function_spec;
+extern PyTypeObject *graph_type, *node_type, *shared_type, *array_type, *function_type, *net_type;
+extern PyType_Spec graph_spec, node_spec, shared_spec, array_spec, function_spec, net_spec;
 
 /* module.c: exceptions */
 PyObject *raise_status(mc_status s, const char *text); /* the exception of s; NULL */
@@ -65,7 +65,9 @@ void graph_enter(struct graph *g);
 void graph_leave(struct graph *g);
 PyObject *shared_new(mc_shared *s);
 
-/* function.c, custom.c: methods of Graph */
+/* function.c, custom.c: functions, and methods of Graph */
+/* Takes f over; numpy and single: see struct function. */
+PyObject *function_new(mc_function *f, PyObject *numpy, int single);
 PyObject *graph_compile(PyObject *self, PyObject *args, PyObject *kw);
 PyObject *graph_register(PyObject *self, PyObject *args);
 PyObject *module_load(PyObject *self, PyObject *args); /* a function of a file */

@@ -8,7 +8,7 @@ PyTypeObject *function_type;
 
 /* ---- compiling ---- */
 
-static PyObject *function_new(mc_function *f, PyObject *numpy, int single)
+PyObject *function_new(mc_function *f, PyObject *numpy, int single)
 {
     struct function *self = PyObject_New(struct function, function_type);
     if (!self) {
@@ -293,9 +293,10 @@ static PyObject *function_steps(PyObject *self, void *unused)
     (void)unused;
     for (int i = 0; list && i < n; i++) {
         mc_step_info s = mc_function_step(f, i);
-        PyObject *x = Py_BuildValue("{ssssssssssssslsdsdsd}", "kind", s.kind, "name", s.name, "text", s.text,
-                                    "device", s.device, "solver", s.solver, "reason", s.reason, "calls",
-                                    (long)s.calls, "seconds", s.seconds, "flops", s.flops, "bytes", s.bytes);
+        PyObject *x = Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:s,s:l,s:d,s:d,s:d}", "kind", s.kind, "name",
+                                    s.name, "text", s.text, "device", s.device, "solver", s.solver, "reason",
+                                    s.reason, "calls", (long)s.calls, "seconds", s.seconds, "flops", s.flops,
+                                    "bytes", s.bytes);
         if (!x || PyList_SetItem(list, i, x) < 0) {
             Py_CLEAR(list);
         }

@@ -164,6 +164,7 @@ PyMODINIT_FUNC PyInit__monochord(void)
     const struct { PyType_Spec *spec; PyTypeObject **type; } types[] = {
         { &array_spec, &array_type },   { &graph_spec, &graph_type },       { &node_spec, &node_type },
         { &shared_spec, &shared_type }, { &function_spec, &function_type },
+        { &net_spec, &net_type },
     };
     PyObject *module = PyModule_Create(&definition);
     if (!module || make_exceptions(module) < 0 ||

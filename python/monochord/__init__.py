@@ -14,6 +14,7 @@ from ._monochord import (ArgumentError, Array, BoundsError, CheckError, Compiler
                          synchronize, version)
 from .graph import (Graph, Node, Shared, formula, function, grad, input, load_function, random,  # noqa: F401
                     reset, shared)
+from .net import Net  # noqa: F401
 
 __version__ = version
 

@@ -88,3 +88,30 @@ def test_the_docstring_runs():
     exec("\n".join(line.strip() for line in example.splitlines()), scope)
     cost = scope["train"](np.random.rand(4, 784).astype("float32"), np.arange(4, dtype="int32"))
     assert np.isclose(cost, np.log(10))
+
+
+def test_nets(tmp_path):
+    mc.flag_set("floatX", "float32")
+    try:
+        net = mc.Net("input 1x8x8\nconv 4 3x3 relu\npool 2x2", "dense 3 softmax", "rule momentum rate=0.05", seed=5)
+        rng = np.random.RandomState(1)
+        patterns = rng.rand(3, 1, 8, 8) > .5
+        t = rng.randint(0, 3, 60).astype("int32")
+        x = (patterns[t] + .1 * rng.rand(60, 1, 8, 8)).astype("float32")
+        costs = net.fit(x, t, epochs=15, batch=20, shuffle=0)
+        assert costs[-1] < .3 * costs[0] and net.test(x, t)[1] == 0
+        assert np.array_equal(net.predict(x).argmax(1), t) and [k["kind"] for k in net.layers][:2] == ["input", "conv"]
+        net.save(str(tmp_path / "net.npz"))
+        with mc.Graph():
+            other = mc.Net("input 1x8x8\nconv 4 3x3 relu\npool 2x2", "dense 3 softmax", seed=9)
+        assert not np.allclose(other.predict(x), net.predict(x))
+        other.load(str(tmp_path / "net.npz"))
+        np.testing.assert_array_equal(other.predict(x), net.predict(x))
+        h = mc.function([mc.formula("x")], net.output("conv1"))
+        assert h(x).shape == (60, 4, 6, 6) and set(net.params()) == set(np.load(tmp_path / "net.npz"))
+        with pytest.raises(mc.Error, match="dens"):
+            net.add("dens 4")
+        with pytest.raises(ValueError):
+            net.output("none")
+    finally:
+        mc.flag_set("floatX", "float64")

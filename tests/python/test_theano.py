@@ -1,6 +1,8 @@
 """theano: values are compared with NumPy's."""
 import copy
 import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -406,6 +408,27 @@ def test_ops_of_a_program():
             raise KeyError("mine")
     with pytest.raises(KeyError, match="mine"):
         value(Broken()(x))
+
+
+def test_graphs_go_when_their_variables_are_gone():
+    """Also those with an op of a program."""
+    code = """
+import gc, weakref, numpy, theano, theano.tensor as T
+class Double(theano.Op):
+    def make_node(self, a):
+        return theano.Apply(self, [a], [a.type()])
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = inputs[0] * 2
+def work():
+    x = T.dvector()
+    f = theano.function([x], [Double()(x) + theano.shared(1.), T.grad(T.exp(x).sum(), x)])
+    assert list(f(numpy.ones(2))[0]) == [3, 3]
+    return weakref.ref(theano.core.graph())
+graph = work()
+gc.collect()
+assert graph() is None
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_convolution_and_pooling():

@@ -5,7 +5,15 @@ on zeros of the inputs' shapes, and what it gives has the sizes. So sizes must n
 """
 import numpy as np
 
-from .core import TensorVariable, as_tensor_variable, graph, variable_of
+from .core import Apply, TensorVariable, as_tensor_variable, graph, variable_of
+
+
+class Bare:
+    """A variable's type and name."""
+
+    def __init__(self, v):
+        self.type, self.name = v.type, v.name
+        self.dtype, self.ndim, self.broadcastable = v.type.dtype, v.type.ndim, v.type.broadcastable
 
 
 def build(op, apply):
@@ -17,8 +25,10 @@ def build(op, apply):
     name = g.ops.get(key)
     if name is None:
         name = g.ops[key] = g.free_name("python_" + type(op).__name__)
-        run = runner(op, apply)
-        g.register(name, len(apply.inputs), len(types), sizer(op, apply, types, run), run, gradient(op))
+        # What the library keeps must not keep the graph: variables without nodes stand for those of the call.
+        bare = Apply(op, [Bare(v) for v in apply.inputs], [Bare(v) for v in apply.outputs])
+        run = runner(op, bare)
+        g.register(name, len(apply.inputs), len(types), sizer(op, bare, types, run), run, gradient(op))
     node = g.op(name, [x._node for x in apply.inputs])
     for i, v in enumerate(apply.outputs):
         v._node = node if len(types) == 1 else g.item(node, i)

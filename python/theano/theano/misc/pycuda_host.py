@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import tempfile
+import time
 import types
 
 import numpy as np
@@ -84,9 +85,24 @@ class Argument:
         self.array = array
 
 
+class Event:
+    """A moment: when all that was asked for before was done."""
+
+    def record(self, stream=None):
+        _monochord.synchronize()
+        self.at = time.perf_counter()
+
+    def synchronize(self):
+        pass
+
+    def time_till(self, other):
+        return 1e3 * (other.at - self.at)
+
+
 def modules():
     made = {n: types.ModuleType(n) for n in ("pycuda", "pycuda.autoinit", "pycuda.compiler", "pycuda.driver")}
     made["pycuda.compiler"].SourceModule = SourceModule
+    made["pycuda.driver"].Event = Event
     made["pycuda.driver"].In = made["pycuda.driver"].Out = made["pycuda.driver"].InOut = Argument
     for name in ("autoinit", "compiler", "driver"):
         setattr(made["pycuda"], name, made["pycuda." + name])

@@ -36,6 +36,15 @@ MODES = {"Mode": "FAST_RUN", "FAST_RUN": "FAST_RUN", "FAST_COMPILE": "FAST_COMPI
          "DebugMode": "DEBUG", "NanGuardMode": "NANGUARD", "ProfileMode": "FAST_RUN"}
 
 
+# Tags of Theano's rewrites that have a stage here; others are names of rewrites that are not there.
+STAGES = dict({s: s for s in "canonicalize recognise stabilize specialize layout fusion loops".split()},
+              elemwise_fusion="fusion", local_elemwise_fusion="fusion")
+
+
+def stages_of(tags):
+    return ":".join(sorted({STAGES[t] for t in tags if t in STAGES}))
+
+
 class Section:
     """config, or config.dnn: the flags whose names begin so."""
 
@@ -98,7 +107,8 @@ def set_flag(name, value):
     elif name == "floatX" and value not in ("float16", "float32", "float64"):
         raise ValueError("floatX is float16, float32 or float64, not %r" % (value,))
     elif flag:
-        _monochord.flag_set(flag, str(value))
+        rewrites = flag.startswith("rewrite.")
+        _monochord.flag_set(flag, stages_of(str(value).split(":")) if rewrites else str(value))
     values[name] = value
 
 

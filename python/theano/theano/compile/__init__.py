@@ -7,7 +7,7 @@ from collections import OrderedDict
 import numpy as np
 
 from ..core import Apply, Constant, Elemwise, Library, Variable, as_tensor_variable, graph, missing
-from ..config import MODES, config
+from ..config import MODES, config, stages_of
 from ..sharedvar import SharedVariable, shared  # noqa: F401
 from monochord import _monochord
 
@@ -77,11 +77,6 @@ def get_mode(mode=None):
 
 get_default_mode = get_mode
 FAST_RUN, FAST_COMPILE = Mode(), Mode(mode="FAST_COMPILE")
-
-# Tags of Theano's rewrites that have a stage here; others are names of rewrites that are not there.
-STAGES = {"canonicalize": "canonicalize", "stabilize": "stabilize", "specialize": "specialize", "fusion": "fusion",
-          "elemwise_fusion": "fusion", "local_elemwise_fusion": "fusion"}
-
 
 def as_pairs(x, what):
     if x is None:
@@ -245,8 +240,7 @@ class Function:
         return (nodes[0].graph if nodes else graph()).compile(
             name=self.name, input=[i.placed._node for i in plan.inputs], output=nodes[:n],
             update_of=[v._node for v in targets], update=nodes[n:], mode=mode.mode,
-            including=":".join(mode.included) or None,
-            excluding=":".join(sorted({STAGES[t] for t in mode.excluded if t in STAGES})) or None,
+            including=stages_of(mode.included) or None, excluding=stages_of(mode.excluded) or None,
             on_unused="ignore", numpy=np.asarray, single=self._single, profile=bool(self.profile),
             no_default_updates=plan.no_default_updates is True,
             file=frame.f_code.co_filename, line=frame.f_lineno)

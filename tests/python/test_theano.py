@@ -1,5 +1,6 @@
 """theano: values are compared with NumPy's."""
 import copy
+import os
 import pickle
 import subprocess
 import sys
@@ -101,6 +102,11 @@ CASES = {
                      lambda: -np.log(softmax(A))[np.arange(3), I]),
     "one hot": (lambda: T.extra_ops.to_one_hot(i, 3), lambda: np.eye(3)[I]),
     "diff": (lambda: T.extra_ops.diff(v), lambda: np.diff(V)),
+    "diag": (lambda: T.diag(x), lambda: np.diag(A)),
+    "diag below": (lambda: T.diag(x, -1), lambda: np.diag(A, -1)),
+    "diag of a vector": (lambda: T.diag(v, 1), lambda: np.diag(V, 1)),
+    "trace": (lambda: T.nlinalg.trace(x), lambda: np.trace(A)),
+    "bincount": (lambda: T.extra_ops.bincount(i[[0, 1, 1]], minlength=5), lambda: np.bincount(I[[0, 1, 1]], minlength=5)),
     "xlogx": (lambda: T.xlogx.xlogy0(v, v), lambda: V * np.log(V)),
 }
 
@@ -410,6 +416,18 @@ def test_ops_of_a_program():
         value(Broken()(x))
 
 
+def test_functions_and_graphs_as_ops():
+    @theano.compile.ops.as_op(itypes=[T.dmatrix, T.dmatrix], otypes=[T.dmatrix])
+    def product(a, b):
+        return a @ b
+    np.testing.assert_allclose(value(product(x, w)), A @ W)
+    with pytest.raises(TypeError):
+        product(v, w)
+    a, b = T.dvectors("ab")
+    both = theano.OpFromGraph([a, b], [a + b, a * b])
+    np.testing.assert_allclose(value(both(v, v * 2)[1]), 2 * V * V)
+
+
 def test_graphs_go_when_their_variables_are_gone():
     """Also those with an op of a program."""
     code = """
@@ -468,9 +486,64 @@ def test_printing(capfd):
     assert "here" in capfd.readouterr().out
 
 
+def test_assert():
+    f = theano.function([x, s], T.opt.Assert("s is small")(x, s > 1))
+    np.testing.assert_array_equal(f(A, 2.), A)
+    with pytest.raises(AssertionError, match="s is small"):
+        f(A, 0.)
+
+
+def test_every_convolution_runs():
+    from theano.tensor.nnet import abstract_conv as ac
+    t3, k3, t4, k4, t5, k5 = T.dtensor3(), T.dtensor3(), T.dtensor4(), T.dtensor4(), T.dtensor5(), T.dtensor5()
+    image, kernel = R.rand(2, 3, 8, 8), R.rand(4, 3, 3, 3)
+    y = T.nnet.conv2d(t4, k4)
+    gx, gw = T.grad((y ** 2).sum(), [t4, k4])
+    by_hand = [ac.conv2d_grad_wrt_inputs(2 * y, k4, (None, None, 8, 8)),
+               ac.conv2d_grad_wrt_weights(t4, 2 * y, (4, 3, 3, 3)),
+               ac.AbstractConv2d_gradInputs((2, 3, 8, 8))(k4, 2 * y, (8, 8)),
+               ac.AbstractConv2d_gradWeights()(t4, 2 * y, k4.shape[2:]),
+               T.nnet.conv2d_transpose(2 * y, k4, output_shape=(2, 3, 8, 8))]
+    a, b, a2, b2, a3, b3, a4 = theano.function([t4, k4], [gx, gw] + by_hand)(image, kernel)
+    for other in (a2, a3, a4):
+        np.testing.assert_allclose(other, a)
+    for other in (b2, b3):
+        np.testing.assert_allclose(other, b)
+    assert theano.function([t3, k3], ac.causal_conv1d(t3, k3))(R.rand(2, 3, 9), R.rand(4, 3, 2)).shape == (2, 4, 9)
+    assert theano.function([t3, k3], T.nnet.conv1d(t3, k3))(R.rand(2, 3, 9), R.rand(4, 3, 2)).shape == (2, 4, 8)
+    assert theano.function([t5, k5], T.nnet.conv3d(t5, k5, border_mode="half"))(
+        R.rand(1, 2, 5, 5, 5), R.rand(3, 2, 3, 3, 3)).shape == (1, 3, 5, 5, 5)
+    assert theano.function([t4], T.nnet.neighbours.images2neibs(t4, (2, 2)))(image).shape == (96, 4)
+    assert T.nnet.abstract_conv.get_conv_output_shape((2, 3, 8, 8), (4, 3, 3, 3), "valid", (1, 1)) == (2, 4, 6, 6)
+
+
 def test_modes():
     f = theano.function([x], T.exp(x), mode=theano.compile.mode.get_default_mode().excluding("fusion"))
     np.testing.assert_allclose(f(A), np.exp(A))
     np.testing.assert_allclose(theano.function([x], T.exp(x), mode="FAST_COMPILE")(A), np.exp(A))
     with pytest.raises(Exception):
         theano.function([x], T.log(x), mode="NanGuardMode")(-A)
+
+
+def test_the_tables_name_ops_of_the_library():
+    from monochord import op_names
+    from theano.tensor import basic
+    ops = op_names()
+    for name, f in basic.names.items():
+        assert getattr(f, "op", f.__name__) in ops, name
+
+
+def test_flags_come_from_the_environment_and_the_file(tmp_path):
+    (tmp_path / "rc").write_text("[global]\nfloatX = float32\n\n[dnn.conv]\nalgo_fwd = time_once\n")
+    code = ("import theano; c = theano.config; print(c.floatX, c.dnn.conv.algo_fwd, c.mode, c.device,"
+            " theano.tensor.matrix().dtype)")
+
+    def run(**env):
+        done = subprocess.run([sys.executable, "-W", "error", "-c", code], env=dict(os.environ, **env), text=True,
+                              capture_output=True)
+        return done.stdout.strip() or done.stderr
+    assert run(THEANORC=str(tmp_path / "rc"), THEANO_FLAGS="") == "float32 time_once Mode cpu float32"
+    both = run(THEANORC=str(tmp_path / "rc"), THEANO_FLAGS="floatX=float64,mode=FAST_COMPILE,optimizer=None")
+    assert both == "float64 time_once FAST_COMPILE cpu float64"
+    assert "no flag nonsense" in run(THEANO_FLAGS="nonsense=1", THEANORC="")
+    assert "floatX is" in run(THEANO_FLAGS="floatX=float31", THEANORC="")

@@ -8,7 +8,7 @@ from .config import config  # noqa: F401
 from .sharedvar import SharedVariable, shared  # noqa: F401
 from . import gradient  # noqa: F401
 from . import compile, gof, tensor, scan_module, scalar, printing, sandbox, gpuarray, misc, ifelse  # noqa: F401
-from .compile import (In, Mode, Out, Param, function, function_dump, DebugMode,  # noqa: F401
+from .compile import (In, Mode, Out, Param, function, function_dump, DebugMode, OpFromGraph,  # noqa: F401
                       NanGuardMode)
 from .compile.clone import clone  # noqa: F401
 from .gradient import Lop, Rop, grad, subgraph_grad  # noqa: F401

@@ -43,7 +43,7 @@ def grad(cost, wrt, consider_constant=None, disconnected_inputs="raise", add_nam
         raise TypeError("cost must be a scalar.")
     if cost is not None and not as_tensor_variable(cost).dtype.startswith("float"):
         cost = as_tensor_variable(cost).astype(config.floatX)
-    many = isinstance(wrt, (list, tuple, set)) or hasattr(wrt, "__next__")
+    many = not isinstance(wrt, Variable) and hasattr(wrt, "__iter__")
     wrts = list(wrt) if many else [wrt]
     for w in wrts:
         if not isinstance(w, Variable):
@@ -77,8 +77,7 @@ def grad(cost, wrt, consider_constant=None, disconnected_inputs="raise", add_nam
     for r, w in zip(results, wrts):
         if add_names and w.name and cost is not None and getattr(cost, "name", None):
             r.name = "(d%s/d%s)" % (cost.name, w.name)
-    return results if isinstance(wrt, list) or many and not isinstance(wrt, tuple) else (
-        tuple(results) if many else results[0])
+    return results[0] if not many else tuple(results) if isinstance(wrt, tuple) else results
 
 
 def each(f, wrt, make):

@@ -418,4 +418,6 @@ def function_dump(*args, **kwargs):
 
 
 from . import debugmode, io, mode, nanguardmode, sharedvalue  # noqa: E402,F401
+from .ops import as_op  # noqa: E402,F401
+from .builders import OpFromGraph  # noqa: E402,F401
 __getattr__ = missing("theano.compile")

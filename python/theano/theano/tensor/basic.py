@@ -444,7 +444,7 @@ CALLS = """
 all_close allclose rtol atol | allclose allclose rtol atol | isclose isclose rtol atol | outer outer
 batched_dot batched_dot | batched_tensordot tensordot axes | inverse_permutation inverse_permutation
 permute_row_elements permute_row_elements | flatnonzero flatnonzero | nonzero_values nonzero_values
-diag diag | sort sort axis | argsort argsort axis | take take axis mode | compress compress axis
+sort sort axis | argsort argsort axis | take take axis mode | compress compress axis
 cumsum cumsum axis | cumprod cumprod axis | to_one_hot to_one_hot n* dtype | unique unique
 fill_diagonal fill_diagonal | bartlett bartlett | ceil_intdiv ceil_intdiv | logsoftmax logsoftmax
 """
@@ -479,15 +479,23 @@ for row in CALLS.replace("\n", "|").split("|"):
 
 
 def diag(x, k=0):
+    """The k-th diagonal of a matrix, or a matrix with a vector on its diagonal."""
     x = as_tensor_variable(x)
     if x.ndim == 1:
-        return fill_diagonal_of(x)
-    raise NotImplementedError("diag of a matrix: x[arange(n), arange(n)]")
+        n = x.shape[0] + builtins.abs(k)
+        at = arange(x.shape[0])
+        return set_subtensor(zeros((n, n), x.dtype)[at + builtin_max(-k, 0), at + builtin_max(k, 0)], x)
+    if x.ndim != 2:
+        raise ValueError("Input must be 1- or 2-d.")
+    n = names["minimum"](x.shape[0] - builtin_max(-k, 0), x.shape[1] - builtin_max(k, 0))
+    return x[arange(n) + builtin_max(-k, 0), arange(n) + builtin_max(k, 0)]
 
 
-def fill_diagonal_of(v):
-    n = v.shape[0]
-    return zeros((n, n), v.dtype)[arange(n), arange(n)].inc(v)
+alloc_diag = extract_diag = diag
+
+
+def trace(x):
+    return sum(diag(x))
 
 
 def divmod(x, y):

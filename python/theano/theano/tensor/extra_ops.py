@@ -1,5 +1,6 @@
 from ..core import missing
 from .basic import (bartlett, compress, cumprod, cumsum, fill_diagonal, repeat, squeeze, to_one_hot)  # noqa: F401
+from . import basic
 from .basic import names
 
 
@@ -13,7 +14,11 @@ def diff(x, n=1, axis=-1):
 
 
 def bincount(x, weights=None, minlength=None, assert_nonneg=False):
-    raise NotImplementedError("bincount is not there: docs/theano.md")
+    """How often each number occurs: as many as the largest says, or minlength."""
+    n = basic.max(x) + 1
+    n = n if minlength is None else basic.names["maximum"](n, minlength)
+    counts = basic.zeros((basic.cast(n, "int64"),), dtype="int64" if weights is None else weights.dtype)
+    return basic.inc_subtensor(counts[x], 1 if weights is None else weights)
 
 
 unique = names["unique"]

@@ -40,6 +40,7 @@ operators.copy = lambda self, name=None: self
 operators.ravel = lambda self: basic.flatten(self)
 operators.squeeze = lambda self: basic.squeeze(self)
 operators.diagonal = lambda self, offset=0: basic.diag(self, offset)
+operators.trace = lambda self: basic.trace(self)
 operators.conj = operators.get_scalar_constant_value = lambda self: self
 operators.zeros_like = lambda self, dtype=None: basic.zeros_like(self, dtype)
 operators.ones_like = lambda self, dtype=None: basic.ones_like(self, dtype)

@@ -49,6 +49,16 @@ softmax_op = softmax_graph = softmax
 softmax_with_bias = call("softmax_with_bias")
 crossentropy_softmax_1hot_with_bias = call("crossentropy_softmax_1hot_with_bias")
 crossentropy_softmax_1hot = call("crossentropy_softmax_1hot")
+prepend_scalar_to_each_row = call("prepend_scalar_to_each_row")
+prepend_0_to_each_row, prepend_1_to_each_row = call("prepend_0_to_each_row"), call("prepend_1_to_each_row")
+
+
+def crossentropy_softmax_max_and_argmax_1hot(x, y_idx):
+    return Library("crossentropy_softmax_max_and_argmax_1hot", "", 3)(x, y_idx)
+
+
+def crossentropy_softmax_max_and_argmax_1hot_with_bias(x, b, y_idx):
+    return Library("crossentropy_softmax_max_and_argmax_1hot_with_bias", "", 3)(x, b, y_idx)
 
 
 def binary_crossentropy(output, target):

@@ -80,6 +80,14 @@ def get_conv_output_shape(image_shape, kernel_shape, border_mode, subsample, fil
         for i in range(nd))
 
 
+def causal_conv1d(input, filters, filter_shape=None, input_shape=None, subsample=1, filter_flip=True,
+                  filter_dilation=1, num_groups=1, unshared=False):
+    x, w = promoted([as_tensor_variable(input), as_tensor_variable(filters)])
+    return library("causal_conv1d", x, w, filter_shape=sizes(filter_shape), input_shape=sizes(input_shape),
+                   subsample=per_axis(subsample, 1), filter_flip=bool(filter_flip),
+                   filter_dilation=per_axis(filter_dilation, 1), num_groups=num_groups, unshared=bool(unshared))
+
+
 bilinear_kernel_1D, bilinear_kernel_2D = call("bilinear_kernel_1D", "ratio"), call("bilinear_kernel_2D", "ratio")
 bilinear_upsampling = call("bilinear_upsampling", "ratio", "frac_ratio", "batch_size", "num_input_channels",
                            "use_1D_kernel")

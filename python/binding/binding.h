@@ -46,6 +46,7 @@ PyObject *raise_status(mc_status s, const char *text); /* the exception of s; NU
 PyObject *raise_last(void);                            /* that of this thread's last error */
 /* An exception of a Python callback, which the library passes on as a status. */
 mc_status keep_exception(void);
+void drop_exception(void);                             /* one that the library got over */
 
 /* array.c */
 PyObject *array_new(mc_array *a);                      /* takes a over; NULL a: raise_last */

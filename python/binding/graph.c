@@ -25,6 +25,7 @@ void graph_enter(struct graph *g)
 void graph_leave(struct graph *g)
 {
     if (--g->depth == 0) {
+        drop_exception();
         PyThread_release_lock(g->lock);
     }
 }

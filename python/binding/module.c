@@ -46,8 +46,18 @@ static int make_exceptions(PyObject *module)
     return 0;
 }
 
-/* An exception of a callback, on its way through the library. */
+/* An exception of a callback, on its way through the library, and the thread in which it is. */
 static PyObject *kept[3];
+static unsigned long kept_by;
+
+void drop_exception(void)
+{
+    if (kept[0] && kept_by == PyThread_get_thread_ident()) {
+        for (int i = 0; i < 3; i++) {
+            Py_CLEAR(kept[i]);
+        }
+    }
+}
 
 mc_status keep_exception(void)
 {
@@ -59,6 +69,7 @@ mc_status keep_exception(void)
     kept[0] = type;
     kept[1] = value;
     kept[2] = trace;
+    kept_by = PyThread_get_thread_ident();
     return mc_fail(MC_EARG, "an op in Python raised an exception");
 }
 
@@ -67,7 +78,7 @@ PyObject *raise_status(mc_status s, const char *text)
     if (PyErr_Occurred()) {
         return NULL;
     }
-    if (kept[0]) {
+    if (kept[0] && kept_by == PyThread_get_thread_ident()) {
         PyErr_Restore(kept[0], kept[1], kept[2]);
         kept[0] = kept[1] = kept[2] = NULL;
         return NULL;

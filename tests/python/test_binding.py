@@ -170,6 +170,31 @@ def test_an_exception_of_an_op_comes_through(part):
         g.compile(input=[x], output=[y], numpy=np.asarray, single=True)(np.ones(2))
 
 
+def test_an_exception_of_an_op_stays_in_its_thread():
+    g = m.Graph()
+    x = g.input("x", "float64", [-1])
+
+    def fail(values):
+        raise KeyError("mine")
+    g.register("bad", 1, 1, lambda i, given: given[0], fail, None)
+    bad = g.compile(input=[x], output=[g.op("bad", [x])], numpy=np.asarray, single=True)
+    good = function("x * 2", [("x", "float32", 1)])
+    wrong = []
+
+    def work(f, error):
+        for _ in range(200):
+            try:
+                f(np.ones(2))
+            except error:
+                continue
+            except Exception as e:
+                wrong.append(e)
+    threads = [threading.Thread(target=work, args=a) for a in ((bad, KeyError), (good, m.DtypeError)) * 2]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not wrong
+
+
 def test_files(tmp_path):
     path = str(tmp_path / "a.npz")
     m.save(path, {"a": np.arange(3.), "b": np.ones((2, 2), "int8")})

@@ -366,7 +366,8 @@ class Step(Library):
     def __str__(self):
         s = self.step
         where = "" if s["device"] == "cpu" else "Gpu"
-        return "%s%s{%s}" % (where, s["solver"] or ("Elemwise" if s["kind"] == "kernel" else s["kind"]), s["text"].strip())
+        name = "Elemwise" if s["kind"] == "kernel" else s["solver"] or s["kind"]
+        return "%s%s{%s}" % (where, name, s["text"].strip())
 
     __repr__ = __str__
 

@@ -37,6 +37,8 @@ CASES = {
                 lambda: np.stack([A > B, A <= B, A == A, A != B])),
     "broadcast": (lambda: x + v, lambda: A + V),
     "numpy on the left": (lambda: A + x * np.float64(2), lambda: A * 3),
+    "functions of NumPy": (lambda: np.exp(x) + np.sqrt(y) * np.maximum(A, y) - np.subtract(A, x) + np.abs(-x),
+                           lambda: np.exp(A) + np.sqrt(B) * np.maximum(A, B) + A),
     "elementwise": (lambda: T.exp(x) + T.log(x) + T.sqrt(x) + T.tanh(x) + T.sqr(x) + T.sgn(x) + T.inv(x) + T.erf(x),
                     lambda: np.exp(A) + np.log(A) + np.sqrt(A) + np.tanh(A) + A * A + 1 + 1 / A + value(T.erf(x))),
     "switch": (lambda: T.switch(x > 1, x, 0), lambda: np.where(A > 1, A, 0)),
@@ -307,6 +309,17 @@ def test_scan_with_taps_steps_and_conditions():
     np.testing.assert_array_equal(value(back), V[::-1])
     short, _ = theano.scan(lambda a, b: a * b, sequences=[v, i])
     np.testing.assert_allclose(value(short), V[:3] * I)
+
+
+def test_a_state_of_size_one_may_grow():
+    z = T.dmatrix()
+    h, _ = theano.scan(lambda h, z: h + z, outputs_info=T.zeros((1, 4)), non_sequences=z, n_steps=2)
+    np.testing.assert_allclose(theano.function([z], h[-1])(A[:1]), 2 * A[:1])
+
+
+def test_a_number_is_a_state_of_the_dtype_that_comes_out():
+    total, _ = theano.scan(lambda e, t: e + t, sequences=T.ivector("z"), outputs_info=0)
+    assert total.dtype == "int32"
 
 
 def test_scan_updates_shared_variables():

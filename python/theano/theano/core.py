@@ -243,7 +243,6 @@ def revive(op, inputs, index, name):
 class operators:
     """Operators and methods of tensors; tensor/methods.py fills it."""
     __array_priority__ = 1000
-    __array_ufunc__ = None
     dtype = property(lambda self: self._node.dtype)
     ndim = property(lambda self: len(self._node.dims))
     broadcastable = property(lambda self: self.type.broadcastable)
@@ -348,7 +347,7 @@ def constant(x, name=None, ndim=None, dtype=None):
             return x
         raise TypeError("a variable is no constant: %s" % x)
     if dtype is not None:
-        value = np.asarray(x, dtype)
+        value = np.asarray(x, config.floatX if dtype == "floatX" else dtype)
     elif isinstance(x, (int, float)) and not isinstance(x, np.generic):
         value = autocast(x)
     else:

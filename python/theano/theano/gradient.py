@@ -109,7 +109,11 @@ def Rop(f, wrt, eval_points):
 
 
 def jacobian(expression, wrt, consider_constant=None, disconnected_inputs="raise"):
-    return each(expression, wrt, lambda f, w: made(f._node.graph.jacobian(f._node, w._node)))
+    def derive(f, w):
+        y = made(f._node.graph.jacobian(f._node, w._node))
+        y._mentions = [f, w]
+        return y
+    return each(expression, wrt, derive)
 
 
 def hessian(cost, wrt, consider_constant=None, disconnected_inputs="raise"):

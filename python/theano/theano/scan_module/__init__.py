@@ -3,7 +3,7 @@ from collections import OrderedDict
 
 import numpy as np
 
-from ..core import Apply, Library, TensorVariable, Variable, as_tensor_variable, missing
+from ..core import Apply, Constant, Library, TensorVariable, Variable, as_tensor_variable, missing
 from ..sharedvar import SharedVariable
 
 
@@ -80,6 +80,8 @@ def sequence_slices(sequences, n_steps, go_backwards):
 def scan(fn, sequences=None, outputs_info=None, non_sequences=None, n_steps=None, truncate_gradient=-1,
          go_backwards=False, mode=None, name=None, profile=False, allow_gc=None, strict=False, return_list=False):
     """Calls fn for one step, and computes what it returns again and again; gives the outputs, and updates."""
+    from ..tensor.basic import unbroadcast
+    n_steps_given, go_backwards_given = n_steps, go_backwards
     if n_steps is not None and not isinstance(n_steps, Variable):
         n_steps = int(n_steps)
         go_backwards, n_steps = go_backwards or n_steps < 0, abs(n_steps)
@@ -133,6 +135,17 @@ def scan(fn, sequences=None, outputs_info=None, non_sequences=None, n_steps=None
             collected.append(node)
             continue
         at, back, initial = kind
+        k = kinds.index(kind)
+        if isinstance(initial, Constant) and np.promote_types(node.dtype, initial.dtype) == node.dtype != initial.dtype:
+            # once more, with a number of the dtype that comes out
+            infos[k] = dict(infos[k], initial=initial.astype(node.dtype))
+            return scan(fn, sequences, infos, non_sequences, n_steps_given, truncate_gradient, go_backwards_given, mode,
+                        name, profile, allow_gc, strict, return_list)
+        wider = [a for a, (d, e) in enumerate(zip(states[at].dims, node.dims)) if d == 1 != e]
+        if wider and len(node.dims) == len(states[at].dims):  # once more, with an axis that does not broadcast
+            infos[k] = dict(infos[k], initial=unbroadcast(initial, *[a + (back > 1) for a in wider]))
+            return scan(fn, sequences, infos, non_sequences, n_steps_given, truncate_gradient, go_backwards_given, mode,
+                        name, profile, allow_gc, strict, return_list)
         if node.dtype != initial.dtype:
             if np.promote_types(node.dtype, initial.dtype) != initial.dtype:
                 raise TypeError("scan: an output has dtype %s, its initial state %s; cast one of them"

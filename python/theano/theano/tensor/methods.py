@@ -68,6 +68,25 @@ def reshape(self, *shape, ndim=None):
 operators.reshape = reshape
 
 
+# NumPy's functions of variables, and of arrays together with variables, give variables.
+UFUNCS = dict({n: n for n in basic.names}, subtract="sub", multiply="mul", divide="true_div", true_divide="true_div",
+              floor_divide="int_div", remainder="mod", power="pow", absolute="abs_", negative="neg", less="lt",
+              less_equal="le", greater="gt", greater_equal="ge", equal="eq", not_equal="neq", sign="sgn",
+              square="sqr", reciprocal="inv", bitwise_and="and_", bitwise_or="or_", bitwise_xor="xor",
+              logical_and="and_", logical_or="or_", rint="round", matmul="dot")
+
+
+def array_ufunc(self, ufunc, method, *inputs, **given):
+    name = UFUNCS.get(ufunc.__name__)
+    f = basic.names.get(name) or getattr(basic, name or "", None)
+    if method != "__call__" or given or f is None:
+        return NotImplemented
+    return f(*inputs)
+
+
+operators.__array_ufunc__ = array_ufunc
+
+
 # ---- indexing
 
 def entry(x, variables):

@@ -11,7 +11,7 @@ def axes(x, nd):
     return list(x) if isinstance(x, (tuple, list)) else [x] * nd
 
 
-def pooling(op, nd):
+def pooling(op, nd, **more):
     def pool(input, ws=None, ignore_border=None, stride=None, pad=(0,) * nd, mode="max", ds=None, st=None,
              padding=None):
         ws, stride = ws if ws is not None else ds, stride if stride is not None else st
@@ -31,7 +31,7 @@ def pooling(op, nd):
         if known and isinstance(ws, list) and [p for p, w in zip(pad, ws) if not isinstance(w, Variable) and p >= w]:
             raise NotImplementedError("padding must be smaller than the window")
         return library(op, x, *[shape_vector(v) for v in (ws, stride, pad)], ignore_border=bool(ignore_border),
-                       mode=mode, ties="all")
+                       mode=mode, ties="all", **more)
     pool.__name__ = op
     return pool
 
@@ -48,16 +48,19 @@ def max_pool_2d_same_size(input, patch_size):
 
 
 class Pool:
-    """Pool(ignore_border, mode)(x, ws, stride, pad), or with the sizes first, as before."""
+    """Pool(ignore_border, mode, ndim)(x, ws, stride, pad), or with the sizes first, as before."""
 
-    def __init__(self, ds=None, ignore_border=False, st=None, padding=(0, 0), mode="max", ndim=2, **unused):
+    def __init__(self, ds=None, ignore_border=False, st=None, padding=None, mode="max", ndim=2, **unused):
         if isinstance(ds, bool):
             ds, ignore_border = None, ds
+        if ds is not None:
+            ndim = len(ds)
+        self.pool = pooling("pool", ndim, axis=list(range(-ndim, 0)))
         self.given, self.sizes = dict(ignore_border=ignore_border, mode=mode), (ds, st, padding)
 
     def __call__(self, x, ws=None, stride=None, pad=None):
-        ds, st, padding = self.sizes
-        return pool_2d(x, ws or ds, stride=stride or st, pad=pad or padding, **self.given)
+        given = [ours if ours is not None else first for ours, first in zip((ws, stride, pad), self.sizes)]
+        return self.pool(x, given[0], stride=given[1], pad=given[2], **self.given)
 
     @staticmethod
     def out_shape(imgshape, ws=None, ignore_border=False, stride=None, pad=(0, 0), ndim=2, ds=None, st=None,

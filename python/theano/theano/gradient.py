@@ -157,7 +157,7 @@ def verify_grad(fun, pt, n_tests=2, rng=None, eps=None, out_type=None, abs_tol=N
     from .compile import function
     from . import tensor
     pt = [np.array(p) for p in pt]
-    xs = [tensor.TensorType(p.dtype, [False] * p.ndim)("input_%d" % i) for i, p in enumerate(pt)]
+    xs = [tensor.TensorType(p.dtype, [n == 1 for n in p.shape])("input_%d" % i) for i, p in enumerate(pt)]
     y = fun(*xs)
     weights = np.asarray((rng or np.random.RandomState(1)).rand(*function(xs, y)(*pt).shape) + 0.1, y.dtype)
     cost = (y * weights).sum()

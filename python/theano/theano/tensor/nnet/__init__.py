@@ -1,7 +1,7 @@
 """Functions of neural networks."""
 import numpy as np
 
-from ...core import Library, as_tensor_variable, library, missing
+from ...core import Constant, Library, as_tensor_variable, library, missing
 from ...config import config
 from ..basic import call, cast, dimshuffle, names, promoted
 
@@ -51,6 +51,11 @@ crossentropy_softmax_1hot_with_bias = call("crossentropy_softmax_1hot_with_bias"
 crossentropy_softmax_1hot = call("crossentropy_softmax_1hot")
 prepend_scalar_to_each_row = call("prepend_scalar_to_each_row")
 prepend_0_to_each_row, prepend_1_to_each_row = call("prepend_0_to_each_row"), call("prepend_1_to_each_row")
+
+
+def crossentropy_softmax_argmax_1hot_with_bias(x, b, y_idx):
+    z = as_tensor_variable(x) + b
+    return [library("crossentropy_softmax_1hot", z, y_idx), softmax(z), z.argmax(axis=-1)]
 
 
 def crossentropy_softmax_max_and_argmax_1hot(x, y_idx):
@@ -122,6 +127,7 @@ def border(mode, nd):
 
 
 def per_axis(x, nd):
+    x = x.data if isinstance(x, Constant) else x
     return [int(x)] * nd if isinstance(x, (int, np.integer)) else [int(v) for v in x]
 
 

@@ -1,33 +1,39 @@
 """Convolutions and their gradients, also as ops that are made before they are called."""
 from ...core import Variable, as_tensor_variable, library, missing
-from ..basic import call, promoted, shape_vector
+from ..basic import promoted, shape_vector
 from . import border, conv2d, conv3d, per_axis, sizes  # noqa: F401
 
 
-def gradient(op, nd, shape_name):
-    """conv2d_grad_wrt_inputs and its relatives."""
-    wrt_inputs = shape_name == "input_shape"
+STEPS = ["border_mode", "subsample", "filter_flip", "filter_dilation", "num_groups", "unshared"]
 
-    def conv(first, second, first_shape, second_shape=None, border_mode="valid", subsample=(1,) * nd,
-             filter_flip=True, filter_dilation=(1,) * nd, num_groups=1, unshared=False, **given):
-        if given:
-            raise TypeError("%s has no argument %s" % (op, ", ".join(given)))
-        a, b = promoted([as_tensor_variable(first), as_tensor_variable(second)])
-        if not isinstance(first_shape, Variable) and [v for v in first_shape[:2] if v is None]:
-            first_shape = first_shape[2:]  # the others follow from the operands
-        given = {"filter_shape" if wrt_inputs else "input_shape": sizes(second_shape)}
-        return library(op, a, b, shape_vector(first_shape), border_mode=border(border_mode, nd),
-                       subsample=per_axis(subsample, nd), filter_flip=bool(filter_flip),
-                       filter_dilation=per_axis(filter_dilation, nd), num_groups=num_groups,
-                       unshared=bool(unshared), **given)
+
+def gradient(op, nd, names):
+    """conv2d_grad_wrt_inputs and its relatives: names of two tensors, of the shape that is asked for, of the other."""
+    def conv(*args, **given):
+        known = names + STEPS
+        given = dict({names[3]: None, "border_mode": "valid", "subsample": 1, "filter_flip": True,
+                      "filter_dilation": 1, "num_groups": 1, "unshared": False}, **dict(zip(known, args)), **given)
+        unknown = set(given) - set(known)
+        if unknown or len(args) > len(known) or not set(names) <= set(given):
+            raise TypeError("%s takes %s" % (op, ", ".join(known)))
+        a, b = promoted([as_tensor_variable(given[n]) for n in names[:2]])
+        shape = given[names[2]]
+        if not isinstance(shape, Variable) and [v for v in shape[:2] if v is None]:
+            shape = shape[2:]  # the others follow from the operands
+        return library(op, a, b, shape_vector(shape), border_mode=border(given["border_mode"], nd),
+                       subsample=per_axis(given["subsample"], nd), filter_flip=bool(given["filter_flip"]),
+                       filter_dilation=per_axis(given["filter_dilation"], nd), num_groups=given["num_groups"],
+                       unshared=bool(given["unshared"]), **{names[3]: sizes(given[names[3]])})
     conv.__name__ = op
     return conv
 
 
-conv2d_grad_wrt_inputs = gradient("conv2d_grad_wrt_inputs", 2, "input_shape")
-conv3d_grad_wrt_inputs = gradient("conv3d_grad_wrt_inputs", 3, "input_shape")
-conv2d_grad_wrt_weights = gradient("conv2d_grad_wrt_weights", 2, "filter_shape")
-conv3d_grad_wrt_weights = gradient("conv3d_grad_wrt_weights", 3, "filter_shape")
+INPUTS = ["output_grad", "filters", "input_shape", "filter_shape"]
+WEIGHTS = ["input", "output_grad", "filter_shape", "input_shape"]
+conv2d_grad_wrt_inputs = gradient("conv2d_grad_wrt_inputs", 2, INPUTS)
+conv3d_grad_wrt_inputs = gradient("conv3d_grad_wrt_inputs", 3, INPUTS)
+conv2d_grad_wrt_weights = gradient("conv2d_grad_wrt_weights", 2, WEIGHTS)
+conv3d_grad_wrt_weights = gradient("conv3d_grad_wrt_weights", 3, WEIGHTS)
 
 
 def made_first(nd, what):
@@ -35,6 +41,7 @@ def made_first(nd, what):
     class Conv:
         def __init__(self, imshp=None, kshp=None, border_mode="valid", subsample=(1,) * nd, filter_flip=True,
                      filter_dilation=(1,) * nd, num_groups=1, unshared=False, convdim=None):
+            border(border_mode, nd)
             self.imshp, self.kshp = imshp, kshp
             self.given = dict(border_mode=border_mode, subsample=subsample, filter_flip=filter_flip,
                               filter_dilation=filter_dilation, num_groups=num_groups, unshared=unshared)
@@ -88,7 +95,18 @@ def causal_conv1d(input, filters, filter_shape=None, input_shape=None, subsample
                    filter_dilation=per_axis(filter_dilation, 1), num_groups=num_groups, unshared=bool(unshared))
 
 
-bilinear_kernel_1D, bilinear_kernel_2D = call("bilinear_kernel_1D", "ratio"), call("bilinear_kernel_2D", "ratio")
-bilinear_upsampling = call("bilinear_upsampling", "ratio", "frac_ratio", "batch_size", "num_input_channels",
-                           "use_1D_kernel")
+def bilinear_kernel_1D(ratio, normalize=True):
+    return library("bilinear_kernel_1D", ratio=int(ratio), normalize=bool(normalize))
+
+
+def bilinear_kernel_2D(ratio, normalize=True):
+    return library("bilinear_kernel_2D", ratio=int(ratio), normalize=bool(normalize))
+
+
+def bilinear_upsampling(input, ratio=None, frac_ratio=None, batch_size=None, num_input_channels=None,
+                        use_1D_kernel=True):
+    return library("bilinear_upsampling", input, ratio=ratio, frac_ratio=frac_ratio, batch_size=batch_size,
+                   num_input_channels=num_input_channels, use_1D_kernel=bool(use_1D_kernel))
+
+
 __getattr__ = missing("theano.tensor.nnet.abstract_conv")

@@ -99,7 +99,7 @@ def part(g, x):
         return repr(x)
     node = node_of(g, x)
     if not node.name:
-        g.name(node, "node_%d" % node.id)
+        g.name(node, "_node_%d" % node.id)
     return node.name
 
 

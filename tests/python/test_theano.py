@@ -157,6 +157,13 @@ def test_variables_say_what_they_are():
     assert len(theano.gof.graph.io_toposort([x, w], [z + 1])) == 2
 
 
+def test_names_may_be_any():
+    vs = [T.dscalar(n) for n in ("a_1", "a", "a", "a", "1 b", "input", "input_1", "float32", None, "a_2", "e'")]
+    f = theano.function(vs, T.stack(vs))
+    assert list(f(*range(len(vs)))) == list(range(len(vs)))
+    assert [v.name for v in vs][:4] == ["a_1", "a", "a", "a"]
+
+
 def test_variables_have_no_truth_and_no_length():
     with pytest.raises(TypeError):
         bool(x > 1)

@@ -20,15 +20,20 @@ class Graph(_monochord.Graph):
 
     def __init__(self):
         self.known = weakref.WeakValueDictionary()  # id of a node: its variable
-        self.counts = {}
+        self.names, self.counts = set(), {}
         self.ops = {}                                # ops in Python: their names in the graph
 
     def free_name(self, wish):
         """A name that no node has: wish, if it can be one."""
         wish = re.sub(r"\W", "_", wish or "", flags=re.ASCII)
         wish = wish if wish and not wish[0].isdigit() else "v" + wish
-        count = self.counts[wish] = self.counts.get(wish, -1) + 1
-        return wish + "_" if not count and wish in RESERVED else wish + "_%d" % count if count else wish
+        count, name = self.counts.get(wish, 0), wish
+        while name in self.names or name in RESERVED or count and name == wish:
+            count += 1
+            name = "%s_%d" % (wish, count)
+        self.counts[wish] = max(count, 1)
+        self.names.add(name)
+        return name
 
 
 RESERVED = set("""True False None newaxis inf nan pi and or not input shared borrow floatX bool int8 int16 int32 int64
@@ -506,8 +511,8 @@ class SetPart(Part):
 
 def named(g, node):
     if not node.name:
-        g.name(node, "node_%d" % node.id)
-    return node.name or "node_%d" % node.id
+        g.name(node, "_node_%d" % node.id)
+    return node.name or "_node_%d" % node.id
 
 
 def attribute(v):

@@ -12,7 +12,7 @@ trunc iround sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh arc
 gammaln psi tri_gamma sqr sqrt sigmoid softplus lt le gt ge eq neq sgn where mod invert int_div true_div""".split()
 OTHER = {"abs_": "abs", "inv": "reciprocal", "square": "sqr", "switch": "where", "bitwise_and": "and_",
          "bitwise_or": "or_", "bitwise_xor": "xor", "bitwise_not": "invert", "minus": "sub", "plus": "add",
-         "div_proxy": "true_div", "floor_div": "int_div"}
+         "div_proxy": "true_div", "power": "pow", "floor_div": "int_div"}
 FLOATS = set("""exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh cosh tanh arcsinh
 arccosh arctanh deg2rad rad2deg erf erfc gammaln psi tri_gamma sqrt sigmoid softplus reciprocal""".split())
 TESTS = set("lt le gt ge eq neq".split())
@@ -66,6 +66,15 @@ def clip(x, min, max):
 
 def round(x, mode="half_to_even"):
     return Elemwise({"half_to_even": "round", "half_away_from_zero": "round_half_away"}[mode])(as_tensor_variable(x))
+
+
+def smallest(*xs):
+    """The smallest of several, element by element."""
+    return names["minimum"](*xs) if len(xs) == 2 else min(stack(xs), axis=0)
+
+
+def largest(*xs):
+    return names["maximum"](*xs) if len(xs) == 2 else max(stack(xs), axis=0)
 
 
 def identity(x):

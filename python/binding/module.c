@@ -46,30 +46,50 @@ static int make_exceptions(PyObject *module)
     return 0;
 }
 
-/* An exception of a callback, on its way through the library, and the thread in which it is. */
-static PyObject *kept[3];
-static unsigned long kept_by;
+/* Exceptions of callbacks, on their way through the library, by the number of the thread in which they are. */
+static PyObject *kept;
+
+/* This thread's, which is no longer kept; NULL: there is none. */
+static PyObject *take_exception(void)
+{
+    if (!kept || !PyDict_Size(kept)) {
+        return NULL;
+    }
+    PyObject *me = PyLong_FromUnsignedLong(PyThread_get_thread_ident());
+    PyObject *value = me ? PyDict_GetItemWithError(kept, me) : NULL;
+    Py_XINCREF(value);
+    if (value) {
+        PyDict_DelItem(kept, me);
+    }
+    Py_XDECREF(me);
+    return value;
+}
 
 void drop_exception(void)
 {
-    if (kept[0] && kept_by == PyThread_get_thread_ident()) {
-        for (int i = 0; i < 3; i++) {
-            Py_CLEAR(kept[i]);
-        }
-    }
+    PyObject *value = take_exception();
+    Py_XDECREF(value);
 }
 
 mc_status keep_exception(void)
 {
-    PyObject *type, *value, *trace;
+    PyObject *type, *value, *trace, *me = NULL;
     PyErr_Fetch(&type, &value, &trace);
-    for (int i = 0; i < 3; i++) {
-        Py_CLEAR(kept[i]);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (value && trace) {
+        PyException_SetTraceback(value, trace);
     }
-    kept[0] = type;
-    kept[1] = value;
-    kept[2] = trace;
-    kept_by = PyThread_get_thread_ident();
+    if (!kept) {
+        kept = PyDict_New();
+    }
+    if (!value || !kept || !(me = PyLong_FromUnsignedLong(PyThread_get_thread_ident())) ||
+        PyDict_SetItem(kept, me, value) < 0) {
+        PyErr_Clear();
+    }
+    Py_XDECREF(me);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
     return mc_fail(MC_EARG, "an op in Python raised an exception");
 }
 
@@ -78,9 +98,10 @@ PyObject *raise_status(mc_status s, const char *text)
     if (PyErr_Occurred()) {
         return NULL;
     }
-    if (kept[0] && kept_by == PyThread_get_thread_ident()) {
-        PyErr_Restore(kept[0], kept[1], kept[2]);
-        kept[0] = kept[1] = kept[2] = NULL;
+    PyObject *value = take_exception();
+    if (value) {
+        PyErr_SetObject((PyObject *)Py_TYPE(value), value);
+        Py_DECREF(value);
         return NULL;
     }
     PyObject *class = error_class;

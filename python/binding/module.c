@@ -46,7 +46,7 @@ static int make_exceptions(PyObject *module)
     return 0;
 }
 
-/* Exceptions of callbacks, on their way through the library, by the number of the thread in which they are. */
+/* Exceptions of callbacks, on their way through the library, by the number of their thread. */
 static PyObject *kept;
 
 /* This thread's, which is no longer kept; NULL: there is none. */

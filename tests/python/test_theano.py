@@ -224,6 +224,14 @@ def test_shared_variables_and_updates():
     assert float(theano.function([], d, no_default_updates=True)()) == 8 == d.get_value()
 
 
+def test_updates_are_cast_with_a_warning():
+    a = theano.shared(np.zeros(2, "float32"))
+    with pytest.warns(UserWarning, match="cast to the variable's dtype"):
+        f = theano.function([], [], updates=[(a, a + np.float64(.1))])
+    f()
+    assert a.get_value().dtype == "float32" and np.allclose(a.get_value(), .1)
+
+
 def test_functions():
     f = theano.function([x, theano.In(s, value=2., name="scale")], [x * s, x.sum()], name="f")
     assert np.allclose(f(A)[0], 2 * A) and np.allclose(f(A, scale=3)[0], 3 * A) and np.allclose(f(A, 4.)[0], 4 * A)

@@ -134,6 +134,9 @@ class Plan:
                             "shared_var.type=%s, update_val=%s, update_val.type=%s). If the difference is related to "
                             "the broadcast pattern, you can call the tensor.unbroadcast(var, axis_to_unbroadcast) "
                             "function to remove broadcastable dimensions." % (target, target.type, value, value.type))
+        if value.dtype != target.dtype and not np.can_cast(value.dtype, target.dtype, "safe"):
+            warnings.warn("the update of %s is %s, and is cast to the variable's dtype, %s"
+                          % (target, value.dtype, target.dtype), stacklevel=5)
         self.updates[target] = value
 
     def check_input(self, i):

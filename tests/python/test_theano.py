@@ -89,6 +89,8 @@ CASES = {
     "index by a mask": (lambda: x[x > 1], lambda: A[A > 1]),
     "new axis": (lambda: x[:, None, ..., 0], lambda: A[:, None, ..., 0]),
     "index by a list": (lambda: x[[0, 2]], lambda: A[[0, 2]]),
+    "index by a list of variables": (lambda: x[[k, k - 1]], lambda: A[[2, 1]]),
+    "take": (lambda: T.take(x, i, axis=1) + x.take(0, axis=1).dimshuffle(0, "x"), lambda: A[:, I] + A[:, :1]),
     "set_subtensor": (lambda: T.set_subtensor(x[:, 1], v[:3]), lambda: np.c_[A[:, :1], V[:3], A[:, 2:]]),
     "inc_subtensor": (lambda: T.inc_subtensor(v[[0, 0, 1]], 1), lambda: V + [2, 1, 0, 0]),
     "inc_subtensor by a variable": (lambda: T.inc_subtensor(x[k], v), lambda: A + np.array([[0], [0], [1]]) * V),

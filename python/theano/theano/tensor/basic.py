@@ -423,6 +423,10 @@ def triangle(op):
 tril, triu = triangle("tril"), triangle("triu")
 
 
+def take(a, indices, axis=None, mode="raise"):
+    return library("take", a, cast(as_tensor_variable(indices), "int64"), axis=axis, mode=mode)
+
+
 def nonzero(x, return_matrix=False):
     x = as_tensor_variable(x)
     found = Library("nonzero", "", x.ndim)(x)
@@ -453,7 +457,7 @@ CALLS = """
 all_close allclose rtol atol | allclose allclose rtol atol | isclose isclose rtol atol | outer outer
 batched_dot batched_dot | batched_tensordot tensordot axes | inverse_permutation inverse_permutation
 permute_row_elements permute_row_elements | flatnonzero flatnonzero | nonzero_values nonzero_values
-sort sort axis | argsort argsort axis | take take axis mode | compress compress axis
+sort sort axis | argsort argsort axis | compress compress axis
 cumsum cumsum axis | cumprod cumprod axis | to_one_hot to_one_hot n* dtype | unique unique
 fill_diagonal fill_diagonal | bartlett bartlett | ceil_intdiv ceil_intdiv | logsoftmax logsoftmax
 """

@@ -1,8 +1,8 @@
 """Operators, methods and indexing of tensors."""
 import numpy as np
 
-from ..core import (Constant, Part, TensorConstant, TensorVariable, Variable, as_tensor_variable,
-                    constant, library, operators)
+from ..core import (Constant, Part, Variable, as_tensor_variable,
+                    constant, has_variable, operators)
 from . import basic
 
 BINARY = dict(add="add", sub="sub", mul="mul", truediv="true_div", floordiv="int_div", mod="mod", pow="pow",
@@ -44,7 +44,7 @@ operators.trace = lambda self: basic.trace(self)
 operators.conj = operators.get_scalar_constant_value = lambda self: self
 operators.zeros_like = lambda self, dtype=None: basic.zeros_like(self, dtype)
 operators.ones_like = lambda self, dtype=None: basic.ones_like(self, dtype)
-operators.norm = lambda self, L, axis=None: basic.norm(self, L, axis)
+operators.norm = lambda self, L, axis=None, keepdims=False: basic.norm(self, L, axis, keepdims)
 operators.T = property(basic.transpose)
 operators.shape = property(basic.shape)
 operators.size = property(basic.size)
@@ -104,6 +104,8 @@ def entry(x, variables):
         return str(int(x))
     if isinstance(x, (float, np.floating)):
         raise TypeError("Expected an integer as an index, not %r" % x)
+    if isinstance(x, (list, tuple)) and has_variable(x):
+        x = as_tensor_variable(x)
     if not isinstance(x, Variable):
         value = np.asarray(x)
         if value.size == 0 and value.dtype.kind == "f":

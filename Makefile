@@ -240,5 +240,10 @@ help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/    make \1	\2/p' Makefile | expand -t 22
 
 , := ,
-.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-loops test-defects test-extremes test-export test-bundle test-night test-ladder test-gpu demo bench asan tsan fuzz format layers circles symbols abi runtime headers install-test bless docs site \
+test-python: ## the extension module and the packages of Python, and their tests; SUITES=1: also Lasagne and the Deep Learning Tutorials
+	$(setup) venv
+	$(call build,$(BUILD),-DMONOCHORD_PYTHON=ON,python_module)
+	@scripts/python_tests.sh $(BUILD) $(if $(SUITES),--suites) $(WHAT)
+
+.PHONY: all program test test-full test-isa test-qemu test-arm test-musl test-random test-loops test-defects test-extremes test-export test-bundle test-python test-night test-ladder test-gpu demo bench asan tsan fuzz format layers circles symbols abi runtime headers install-test bless docs site \
 	install wc clean help

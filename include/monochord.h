@@ -286,6 +286,9 @@ MC_API mc_node *mc_item(mc_node *tuple, int i);        /* result i of an op that
 MC_API mc_node *mc_index(mc_node *x, const char *index, ...) MC_FORMAT(2, 3);
 MC_API mc_node *mc_set_subtensor(mc_node *part, mc_node *y); /* the whole x, the part of it set to y */
 MC_API mc_node *mc_inc_subtensor(mc_node *part, mc_node *y); /* the whole x, the part of it increased by y */
+/* The nodes out[0] to out[nout - 1], computed from to[i] wherever they are computed from from[i], in place of
+ * them: all of it at once, so that to[i] itself stays as it is.  What depends on no from[i] is not copied. */
+MC_API mc_status mc_replace(int n, mc_node *const *from, mc_node *const *to, int nout, mc_node **out);
 
 /* ---- shared variables ---- */
 

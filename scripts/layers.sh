@@ -37,7 +37,7 @@ export           call compile schedule inspect exec/cpu exec/heavy exec lower he
                  render plan device/cpu device op graph value base
 run              compile inspect exec/cpu exec render heavy/gemm heavy/conv plan device/cpu op graph value base
 "
-outside="src/nn tools examples bench"   # these stand on the public headers alone
+outside="src/nn tools examples bench python/binding"   # these stand on the public headers alone
 
 # file:line:included for every #include "folder/file" under src, less the public ones
 inner=$(grep -rnoE '^ *# *include +["<][^">]+[">]' src --include='*.[ch]' --include='*.cu' --include='*.def' | grep -v '^src/nn/' |

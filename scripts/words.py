@@ -26,7 +26,7 @@ def files(*patterns):
 
 def main():
     found = []
-    sources = files("src/*.c", "src/*.h", "src/*.cu", "tests/*.c", "tests/*.h", "tools/*.c", "tools/*.h", "examples/*.c", "include/*.h")
+    sources = files("src/*.c", "src/*.h", "src/*.cu", "tests/*.c", "tests/*.h", "tools/*.c", "tools/*.h", "examples/*.c", "python/binding/*.c", "python/binding/*.h", "include/*.h")
     for name in sources:
         table = False
         for n, line in enumerate(open(name, encoding="utf-8").read().split("\n"), 1):

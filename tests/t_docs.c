@@ -17,7 +17,7 @@ static const char *const documents[] = { "docs/text-form.md", "docs/map.md", "do
                                          "docs/gpu.md", "docs/math.md", "docs/glossary.md", "docs/limits.md", "docs/design/gpu.md",
                                          "docs/design/convolution.md", "docs/design/kernels.md", "docs/design/math.md", "README.md",
                                          "docs/first-steps.md", "docs/tutorial.md", "docs/from-numpy.md", "docs/from-pytorch.md",
-                                         "docs/threads.md", "docs/deploy.md", "docs/export.md", "CONTRIBUTING.md", "CHANGELOG.md" };
+                                         "docs/python.md", "docs/theano.md", "docs/threads.md", "docs/deploy.md", "docs/export.md", "CONTRIBUTING.md", "CHANGELOG.md" };
 /* Their c blocks are run. */
 static const char *const with_programs[] = { "docs/tutorial.md", "docs/from-numpy.md", "docs/from-pytorch.md",
                                              "docs/threads.md", "docs/deploy.md", "docs/first-steps.md", "docs/export.md" };

@@ -47,3 +47,36 @@ mc_status mc_graph_replace(mc_graph *g, int n, mc_node *const *from, mc_node *co
     mc_free(map);
     return s;
 }
+
+/* One of these nodes that is an error, or of another graph; NULL: none is. */
+static const char *fault(const mc_graph *g, int n, mc_node *const *nodes)
+{
+    for (int i = 0; i < n; i++) {
+        if (!nodes[i] || nodes[i]->graph != g) {
+            return nodes[i] ? "belongs to another graph" : "is NULL";
+        }
+        if (mc_is_error(nodes[i])) {
+            return "is the error node";
+        }
+    }
+    return NULL;
+}
+
+mc_status mc_replace(int n, mc_node *const *from, mc_node *const *to, int nout, mc_node **out)
+{
+    mc_graph *g = nout > 0 && out ? mc_graph_of(nout, out) : NULL;
+    if (nout < 1 || n < 1) {
+        return nout < 0 || n < 0 ? mc_fail(MC_EARG, "replace: a negative number of nodes") : MC_OK;
+    }
+    if (!from || !to || !out) {
+        return mc_fail(MC_EARG, "replace: a list of nodes is NULL");
+    }
+    const char *bad = fault(g, nout, out), *what = "a result";
+    if (!bad && (bad = fault(g, n, from))) {
+        what = "a node";
+    }
+    if (!bad && (bad = fault(g, n, to))) {
+        what = "a replacement";
+    }
+    return bad ? mc_fail(MC_EARG, "replace: %s %s", what, bad) : mc_graph_replace(g, n, from, to, nout, out);
+}

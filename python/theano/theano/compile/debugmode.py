@@ -1,0 +1,1 @@
+from . import DebugMode  # noqa: F401

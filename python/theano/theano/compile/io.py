@@ -1,0 +1,1 @@
+from . import In, Out, Param, SymbolicInput, SymbolicOutput  # noqa: F401

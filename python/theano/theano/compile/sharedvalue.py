@@ -1,0 +1,1 @@
+from ..sharedvar import SharedVariable, shared  # noqa: F401

@@ -1,0 +1,1 @@
+from . import MissingInputError  # noqa: F401

@@ -1,0 +1,5 @@
+from ..core import Type
+
+
+class NullType(Type):
+    pass

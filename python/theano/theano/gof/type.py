@@ -1,0 +1,1 @@
+from ..core import Type  # noqa: F401

@@ -1,0 +1,1 @@
+from . import cuda, gpuarray, rng_mrg  # noqa: F401

@@ -1,0 +1,1 @@
+pygpu_activated = False

@@ -1,0 +1,2 @@
+from ..core import Elemwise  # noqa: F401
+from .basic import DimShuffle  # noqa: F401

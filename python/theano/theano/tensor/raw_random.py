@@ -1,0 +1,2 @@
+from ..core import missing
+__getattr__ = missing("theano.tensor.raw_random")

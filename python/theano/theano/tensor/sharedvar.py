@@ -1,0 +1,1 @@
+from ..sharedvar import ScalarSharedVariable, TensorSharedVariable, shared  # noqa: F401

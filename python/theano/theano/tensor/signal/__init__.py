@@ -1,0 +1,1 @@
+from . import conv, downsample, pool  # noqa: F401

@@ -1,0 +1,1 @@
+from ..core import TensorType  # noqa: F401

@@ -1,0 +1,117 @@
+"""The package monochord: formulas, operators, functions."""
+import numpy as np
+import pytest
+import monochord as mc
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    mc.reset()
+
+
+def test_operators_and_ops():
+    x, y = mc.input("x", "float64", 2), mc.input("y", "float64", [None, 3])
+    a, b = np.random.rand(2, 3), np.random.rand(2, 3)
+    e = (x + 2 * y - 1 / x) @ y.T + mc.sum(x, axis=1, keepdims=True) + x[0, 1:].max() - (-x).mean()
+    want = (a + 2 * b - 1 / a) @ b.T + a.sum(1, keepdims=True) + a[0, 1:].max() + a.mean()
+    np.testing.assert_allclose(mc.function([x, y], e)(a, b), want)
+    assert e.ndim == 2 and e.dtype == "float64" and y.dims == (-1, 3)
+    both = mc.function([x], [x > .5, mc.where(x > .5, x, 0)])(a)
+    np.testing.assert_array_equal(both[1], np.where(a > .5, a, 0))
+
+
+def test_formulas_and_operators_mix():
+    x = mc.input("x", "float64", 1)
+    h = mc.formula("exp(x) / sum(exp(x))") * 2
+    z = mc.formula("k - x", k=h)
+    a = np.random.rand(4)
+    np.testing.assert_allclose(mc.function("x", z)(a), 2 * np.exp(a) / np.exp(a).sum() - a)
+    mc.input("s", "float64", 0)
+    f = mc.function("x, s=3.0", "x * s")
+    np.testing.assert_allclose(f(a), 3 * a)
+    np.testing.assert_allclose(f(a, 2.), 2 * a)
+
+
+def test_training():
+    rng = np.random.RandomState(0)
+    x, t = mc.input("x", "float32", 2), mc.input("t", "int32", 1)
+    W, b = mc.shared("W", np.zeros((5, 3), "float32")), mc.shared("b", np.zeros(3, "float32"))
+    cost = mc.mean(mc.crossentropy_softmax_1hot(x @ W + b, t))
+    gW, gb = mc.grad(cost, [W, b])
+    train = mc.function([x, t], cost, updates={W: W - gW, b: b - gb})
+    same = mc.function("x, t", "mean(crossentropy_softmax_1hot(x @ W + b, t))")
+    images = rng.rand(30, 5).astype("float32")
+    labels = images[:, :3].argmax(1).astype("int32")
+    first = train(images, labels)
+    for _ in range(300):
+        last = train(images, labels)
+    assert np.isclose(first, np.log(3)) and last < .5 * first and same(images, labels) <= last
+    W.value = np.zeros((5, 3), "float32")
+    assert not W.get().any()
+
+
+def test_givens_and_random_numbers():
+    x, rng = mc.input("x", "float64", 1), mc.random(seed=3)
+    data = mc.shared("data", np.arange(4.))
+    assert mc.function([], mc.sum(x), givens={x: data * 2})() == 12
+    f = mc.function([], mc.uniform(rng, [3]))
+    assert not np.array_equal(f(), f())
+
+
+def test_mistakes():
+    x = mc.input("x", "float32", [None, 3])
+    with pytest.raises(mc.ShapeError):
+        x + mc.input("y", "float32", [4])
+    with pytest.raises(AttributeError, match="no op 'sums'"):
+        mc.sums(x)
+    with pytest.raises(TypeError):
+        bool(x > 0)
+    with pytest.raises(TypeError):
+        iter(x)
+    with pytest.raises(mc.ArgumentError, match="in use"):
+        mc.input("x", "float32", 1)
+    assert (x + 1).ndim == 2  # a mistake leaves the graph usable
+
+
+def test_graphs():
+    with mc.Graph() as g:
+        x = mc.input("x", "float32", 1)
+    y = mc.input("x", "float32", 1)  # another graph, another name
+    assert x.node.graph is g and y.node.graph is not g
+    assert mc.function([x], x * 2)(np.ones(2, "float32"))[0] == 2
+
+
+def test_the_docstring_runs():
+    example = mc.__doc__.split("\n\n")[1].replace("zeros(784, 10)", "np.zeros((784, 10), 'float32')").replace(
+        "zeros(10)", "np.zeros(10, 'float32')")
+    scope = {"np": np}
+    exec("\n".join(line.strip() for line in example.splitlines()), scope)
+    cost = scope["train"](np.random.rand(4, 784).astype("float32"), np.arange(4, dtype="int32"))
+    assert np.isclose(cost, np.log(10))
+
+
+def test_nets(tmp_path):
+    mc.flag_set("floatX", "float32")
+    try:
+        net = mc.Net("input 1x8x8\nconv 4 3x3 relu\npool 2x2", "dense 3 softmax", "rule momentum rate=0.05", seed=5)
+        rng = np.random.RandomState(1)
+        patterns = rng.rand(3, 1, 8, 8) > .5
+        t = rng.randint(0, 3, 60).astype("int32")
+        x = (patterns[t] + .1 * rng.rand(60, 1, 8, 8)).astype("float32")
+        costs = net.fit(x, t, epochs=15, batch=20, shuffle=0)
+        assert costs[-1] < .3 * costs[0] and net.test(x, t)[1] == 0
+        assert np.array_equal(net.predict(x).argmax(1), t) and [k["kind"] for k in net.layers][:2] == ["input", "conv"]
+        net.save(str(tmp_path / "net.npz"))
+        with mc.Graph():
+            other = mc.Net("input 1x8x8\nconv 4 3x3 relu\npool 2x2", "dense 3 softmax", seed=9)
+        assert not np.allclose(other.predict(x), net.predict(x))
+        other.load(str(tmp_path / "net.npz"))
+        np.testing.assert_array_equal(other.predict(x), net.predict(x))
+        h = mc.function([mc.formula("x")], net.output("conv1"))
+        assert h(x).shape == (60, 4, 6, 6) and set(net.params()) == set(np.load(tmp_path / "net.npz"))
+        with pytest.raises(mc.Error, match="dens"):
+            net.add("dens 4")
+        with pytest.raises(ValueError):
+            net.output("none")
+    finally:
+        mc.flag_set("floatX", "float64")

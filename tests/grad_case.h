@@ -17,11 +17,11 @@ static const struct { const char *name; int64_t dims[3]; } shapes[] = {
 };
 enum { NLEAF = (int)NELEM(shapes) };
 
-struct scene { mc_graph *g; mc_node *leaf[NLEAF]; mc_array *value[NLEAF]; };
+struct grad_case { mc_graph *g; mc_node *leaf[NLEAF]; mc_array *value[NLEAF]; };
 
-static inline struct scene scene_new(void)
+static inline struct grad_case grad_case_new(void)
 {
-    struct scene w = { .g = mc_graph_new() };
+    struct grad_case w = { .g = mc_graph_new() };
     mc_flag_set("floatX", "float64");
     mc_formula(w.g, world);
     for (int i = 0; i < NLEAF; i++) {
@@ -40,7 +40,7 @@ static inline struct scene scene_new(void)
     return w;
 }
 
-static inline void scene_free(struct scene *w)
+static inline void grad_case_free(struct grad_case *w)
 {
     for (int i = 0; i < NLEAF; i++) {
         mc_array_unref(&w->value[i]);
@@ -48,7 +48,7 @@ static inline void scene_free(struct scene *w)
     mc_graph_free(w->g);
 }
 
-static inline double eval1(struct scene *w, mc_node *y)
+static inline double eval1(struct grad_case *w, mc_node *y)
 {
     mc_array *out = NULL;
     mc_status s = mc_eval(NLEAF, w->leaf, w->value, 1, &y, &out);

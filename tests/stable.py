@@ -7,8 +7,8 @@ the library to, values and first and second derivatives, on a ladder of magnitud
 
 A formula is evaluated as it is written, in enough digits that what cancels leaves enough of them.  The table:
 
-    scene NAME              then a line for each input: its name, rank, sizes and elements
-    formula SCENE TEXT      then lines V, G and H: the value, G = grad(sum(V), x) and H = grad(sum(G * v), x),
+    input_set NAME          then a line for each input: its name, rank, sizes and elements
+    formula NAME TEXT       then lines V, G and H: the value, G = grad(sum(V), x) and H = grad(sum(G * v), x),
                             each element as number~slack
 
 slack tells by how much the number moves when each input moves by its own rounding, which no program can undo: a result
@@ -96,7 +96,7 @@ def as_float32(values):
     return np.vectorize(lambda v: mpf(float(np.float32(v))), otypes=[object])(np.asarray(values, dtype=float))
 
 
-def scene(x, y=None, seed=1):
+def input_set(x, y=None, seed=1):
     r = np.random.default_rng(seed)
     x = np.asarray(x, dtype=float)
     s = {"x": x, "y": np.asarray(y, dtype=float) if y is not None else np.flip(x), "w": r.uniform(0.5, 2, x.shape),
@@ -115,18 +115,18 @@ def ladder(*up):
 
 
 r = np.random.default_rng(0)
-SCENES = {
-    "e": scene(ladder(1e-10, 1e-3, .3, 2, 9.5, 30, 95, 800), np.reshape(np.roll(ladder(1e-10, 1e-3, .3, 2, 9.5, 30, 95, 800).ravel(), 5), (4, -1))),
-    "f": scene(ladder(1e-10, 1e-3, .3, 1.5, 3, 5.5, 9, 14, 30)),                # for the error function
-    "n": scene(ladder(1e-30, 1e-10, 1e-5, 1e-3, .3, .9)),                       # within (-1, 1)
-    "m": scene(-np.abs(ladder(1e-20, 1e-10, 1e-3, .3, .69, .7, 5, 40, 300)) - 1e-25),   # below 0
-    "p": scene(np.abs(ladder(1e-20, 1e-10, 1e-3, .3, 5, 40, 300, 1e3)) + 1e-25),        # above 0
-    "k": scene(ladder(1e-10, 1e-3, .3, 2, 30, 95, 800, 1e4).ravel()[1:17].reshape(4, 4)),   # where a kink is at 0
-    "r0": scene(r.uniform(-2, 2, (3, 4))),
-    "r1": scene(r.uniform(99, 101, (3, 4))),
-    "r2": scene([[700, 700, -700, 0.5], [-800, -801, -799.5, -1000], [1000, -1000, 999, 3]]),
-    "r3": scene(r.uniform(-1, 1, (3, 4)) * 1e-6 - 200),
-    "c": scene(r.uniform(99, 101, (4, 1))),                                     # one column
+INPUT_SETS = {
+    "e": input_set(ladder(1e-10, 1e-3, .3, 2, 9.5, 30, 95, 800), np.reshape(np.roll(ladder(1e-10, 1e-3, .3, 2, 9.5, 30, 95, 800).ravel(), 5), (4, -1))),
+    "f": input_set(ladder(1e-10, 1e-3, .3, 1.5, 3, 5.5, 9, 14, 30)),                # for the error function
+    "n": input_set(ladder(1e-30, 1e-10, 1e-5, 1e-3, .3, .9)),                       # within (-1, 1)
+    "m": input_set(-np.abs(ladder(1e-20, 1e-10, 1e-3, .3, .69, .7, 5, 40, 300)) - 1e-25),   # below 0
+    "p": input_set(np.abs(ladder(1e-20, 1e-10, 1e-3, .3, 5, 40, 300, 1e3)) + 1e-25),        # above 0
+    "k": input_set(ladder(1e-10, 1e-3, .3, 2, 30, 95, 800, 1e4).ravel()[1:17].reshape(4, 4)),   # where a kink is at 0
+    "r0": input_set(r.uniform(-2, 2, (3, 4))),
+    "r1": input_set(r.uniform(99, 101, (3, 4))),
+    "r2": input_set([[700, 700, -700, 0.5], [-800, -801, -799.5, -1000], [1000, -1000, 999, 3]]),
+    "r3": input_set(r.uniform(-1, 1, (3, 4)) * 1e-6 - 200),
+    "c": input_set(r.uniform(99, 101, (4, 1))),                                     # one column
 }
 ROWS = ("r0", "r1", "r2", "r3")
 E, F, N, M, P, K = ("e",), ("f",), ("n",), ("m",), ("p",), ("k",)
@@ -197,10 +197,10 @@ AROUND_ROWS = ["{}", "sqr({})", "({}) * s", "-({})", "sum({})", "log(1 + exp({})
 
 def table():
     k = 0
-    for i, (text, scenes) in enumerate(POINTWISE):
-        around = AROUND[1:4] if scenes == M or "erf" in text else AROUND[1:]    # log(1 + exp(log(1 - f))) is 2 - f
+    for i, (text, input_sets) in enumerate(POINTWISE):
+        around = AROUND[1:4] if input_sets == M or "erf" in text else AROUND[1:]    # log(1 + exp(log(1 - f))) is 2 - f
         for form in (AROUND[0], around[i % len(around)]):
-            yield form.format(text), scenes
+            yield form.format(text), input_sets
     for i, text in enumerate(ALONG):
         yield text, ROWS[1:]
         for form in (AROUND_ROWS[1 + i % 5], AROUND_ROWS[1 + (i + 2) % 5]):
@@ -260,7 +260,7 @@ def gradient(total, s, alone):
 
 
 def derivatives(code, body, s):
-    """V, G, H at one scene.  body: what stands inside a sum over everything, where that is what the code is."""
+    """V, G, H at one set of inputs.  body: what stands inside a sum over everything, where that is what the code is."""
     value = functools.partial(evaluate, code)
     inside = body and compile(body, body, "eval")
     alone = functools.partial(evaluate, inside) if inside and pointwise(body) else None
@@ -280,26 +280,26 @@ def derivatives(code, body, s):
     return value(s), g, h
 
 
-def squares(text, scene_name):
+def squares(text, set_name):
     """The derivatives of a square add up terms of the size of what is squared."""
-    return float(max(abs(v) for v in SCENES[scene_name]["x"].flat)) / 8 if "sqr(" in text else 0
+    return float(max(abs(v) for v in INPUT_SETS[set_name]["x"].flat)) / 8 if "sqr(" in text else 0
 
 
-def unit(text, scene_name, kind, x):
+def unit(text, set_name, kind, x):
     """Rounding that derivatives show where they pass through 0, and those of what adds up to 1: of the size of the whole."""
     if kind == "V":
         return 0
-    if scene_name in ROWS or scene_name == "c":
-        return 4 + squares(text, scene_name)
+    if set_name in ROWS or set_name == "c":
+        return 4 + squares(text, set_name)
     if "-sqr(x)" in text or "-x * x" in text:
         return 800 if kind == "H" else 0
-    return 2 if abs(x) < 0.01 and (scene_name == "e" or "tanh" in text) else 0
+    return 2 if abs(x) < 0.01 and (set_name == "e" or "tanh" in text) else 0
 
 
-def unit_composed(text, scene_name, kind, x):
+def unit_composed(text, set_name, kind, x):
     """The same of formulas inside formulas, whose terms are larger than what is left of them."""
-    if scene_name in ROWS:                  # the logarithm of a softmax near 1 is as exact as the sum of exponentials, not as itself
-        return 1 if kind == "V" else 4 + squares(text, scene_name)
+    if set_name in ROWS:                  # the logarithm of a softmax near 1 is as exact as the sum of exponentials, not as itself
+        return 1 if kind == "V" else 4 + squares(text, set_name)
     if kind == "V":
         return 0
     if "exp(-" in text and re.search(r"/ (erfc|\(1 - erf)\(|\(w / erfc\(", text):
@@ -328,8 +328,8 @@ def inside_of_sum(text):
     return inner[:-len(", axis=1")] if inner.endswith(", axis=1") else inner
 
 
-def rows(text, scene_name, unit_of):
-    s = SCENES[scene_name]
+def rows(text, set_name, unit_of):
+    s = INPUT_SETS[set_name]
     code = compile(text, text, "eval")
     rnd = random.Random(text)
     body = inside_of_sum(text)
@@ -339,7 +339,7 @@ def rows(text, scene_name, unit_of):
         want = np.ravel(exact[i])
         slack = [max(abs(np.ravel(n[i])[k] - want[k]) for n in near) / NUDGE for k in range(len(want))]
         x = np.ravel(s["x"])
-        yield name, [(a, b + unit_of(text, scene_name, name, x[k] if len(want) == len(x) else 1)) for k, (a, b) in enumerate(zip(want, slack))]
+        yield name, [(a, b + unit_of(text, set_name, name, x[k] if len(want) == len(x) else 1)) for k, (a, b) in enumerate(zip(want, slack))]
 
 
 def digits(v, n):
@@ -349,8 +349,8 @@ def digits(v, n):
     return mp.nstr(v, n, min_fixed=-3, max_fixed=6, strip_zeros=True).replace("+", "")
 
 
-def show_scene(name, s):
-    print("scene", name)
+def show_input_set(name, s):
+    print("input_set", name)
     for k, a in s.items():
         a = np.asarray(a)
         print(" ", k, a.ndim, *a.shape, *(str(v) if k == "t" else repr(float(v)) for v in a.ravel()))
@@ -362,15 +362,15 @@ def main():
     p.add_argument("--seed", type=int, default=0)
     a = p.parse_args()
     print("# written by tests/stable.py, which says what it means" + (f"; --random {a.random} --seed {a.seed}" if a.random else ""))
-    for name, s in SCENES.items():
-        show_scene(name, s)
-    for text, scenes in compose(a.seed, a.random) if a.random else table():
-        for name in scenes:
+    for name, s in INPUT_SETS.items():
+        show_input_set(name, s)
+    for text, input_sets in compose(a.seed, a.random) if a.random else table():
+        for name in input_sets:
             try:
                 with mp.workdps(2000 if a.random and "erf" in text else mp.dps):     # erf(60) is 1 for 1565 digits
                     lines = list(rows(text, name, unit_composed if a.random else unit))
             except (ZeroDivisionError, ValueError, TypeError) as e:
-                print(f"{text} in scene {name}: {e}", file=sys.stderr)
+                print(f"{text} in inputs {name}: {e}", file=sys.stderr)
                 continue
             if any(isinstance(v, mp.mpc) or not mp.isfinite(v) for _, line in lines for v, _ in line):
                 continue

@@ -30,7 +30,7 @@ static const mc_custom wrong = { .name = "wrong", .nin = 1, .nout = 1,
 static const mc_custom astray = { .name = "astray", .nin = 1, .nout = 1,
                                   .cuda = HEAD("astray", "view<const float> x, view<float> y") "    if (i < y.n) y.data[i + (1ll << 44)] = x[i];\n}\n" };
 
-static mc_graph *scene(void)
+static mc_graph *new_graph(void)
 {
     mc_graph *g = mc_graph_new();
     const mc_custom *const ops[] = { &twice, &both, &beyond, &wrong, &astray };
@@ -50,7 +50,7 @@ TEST(cuda_ops_take_what_lies_there)
     static const char *const want[] = { "2 * x", "2 * x.T", "2 * x[::-1, ::2]",        "6 * (x + 1)",
                                         "x + y", "x - y",   "x - 2 * y + y[::-1] + x", "sum(x - y, axis=0)" };
     ON_GPU();
-    mc_graph *g = scene();
+    mc_graph *g = new_graph();
     mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 20, 10 }, -1, 1),
              *y = sample(MC_FLOAT32, 2, (int64_t[]){ 20, 10 }, 1, 1);
     for (size_t i = 0; i < NELEM(formulas); i++) {
@@ -84,7 +84,7 @@ TEST(cuda_ops_of_wrong_text_are_refused_with_its_lines)
     };
     ON_GPU();
     for (size_t i = 0; i < NELEM(rows); i++) {
-        mc_graph *g = scene();
+        mc_graph *g = new_graph();
         mc_function *f = mc_compile(
             g, &(mc_spec){ .inputs = "x, d", .outputs = rows[i].formula, .on_unused = "ignore" });
         CHECK(!f, "%s compiles", rows[i].formula);
@@ -99,7 +99,7 @@ TEST(cuda_ops_of_wrong_text_are_refused_with_its_lines)
 TEST(cuda_ops_that_reach_beyond_are_an_error_of_the_call)
 {
     ON_GPU();
-    mc_graph *g = scene();
+    mc_graph *g = new_graph();
     mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 4, 5 }, -1, 1), *a = NULL;
     mc_function *f = mc_compile(g, &(mc_spec){ .name = "step", .inputs = "x", .outputs = "beyond(x)" }),
                 *h = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "twice(x)" });
@@ -121,7 +121,7 @@ TEST(cuda_ops_that_reach_beyond_are_an_error_of_the_call)
 TEST(cuda_ops_that_go_astray_lose_the_gpu_alone)
 {
     ON_GPU();
-    mc_graph *g = scene();
+    mc_graph *g = new_graph();
     mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 4, 5 }, -1, 1), *a = NULL;
     mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "astray(x)" }),
                 *h = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "twice(x)" });
@@ -146,7 +146,7 @@ TEST(cuda_ops_that_go_astray_lose_the_gpu_alone)
 TEST(cuda_ops_need_a_gpu)
 {
     REQUIRE(mc_flag_set("device", "cpu") == MC_OK, "%s", mc_last_error());
-    mc_graph *g = scene();
+    mc_graph *g = new_graph();
     mc_array *x = sample(MC_FLOAT32, 2, (int64_t[]){ 4, 5 }, -1, 1), *a = NULL;
     mc_function *f = mc_compile(g, &(mc_spec){ .inputs = "x", .outputs = "twice(x)" });
     CHECK(f && mc_call(f, MC_IN(x), MC_OUT(&a)) == MC_EUNSUPPORTED &&

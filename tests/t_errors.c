@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Inputs and variables that the rows speak of. */
-static mc_graph *scene(void)
+static mc_graph *new_graph(void)
 {
     mc_graph *g = mc_graph_new();
     mc_input(g, "x", MC_FLOAT32, 2);
@@ -76,7 +76,7 @@ TEST(mistakes_in_formulas)
         { "t = A + 1; u = t * 2\nw = dot(u, B)", MC_ESHAPE, "    w = dot(u, B)\n        ^" },
     };
     for (size_t r = 0; r < NELEM(rows); r++) {
-        mc_graph *g = scene();
+        mc_graph *g = new_graph();
         mc_node *y = mc_formula(g, rows[r].formula);
         CHECK(mc_is_error(y) && strstr(mc_error(g), rows[r].says), "%s: '%s' is not in: %s", rows[r].formula,
               rows[r].says, mc_error(g));
@@ -94,7 +94,7 @@ TEST(mistakes_in_formulas)
 
 TEST(mistakes_of_builders_name_the_line)
 {
-    mc_graph *g = scene(), *h = scene();
+    mc_graph *g = new_graph(), *h = new_graph();
     int line = __LINE__ + 1;
     mc_node *y = mc_dot(mc_var(g, "A"), mc_var(g, "B"));
     char where[40];
@@ -153,7 +153,7 @@ TEST(mistakes_in_specs)
         { { .inputs = "x", .outputs = "grad(sum(x), y)" },          MC_EGRAD,   "the cost does not depend on y" },
     };
     for (size_t r = 0; r < NELEM(rows); r++) {
-        mc_graph *g = scene();
+        mc_graph *g = new_graph();
         mc_function *f = mc_compile(g, &rows[r].spec);
         CHECK(!f && mc_graph_status(g) == rows[r].status && strstr(mc_error(g), rows[r].says),
               "row %d: %s, '%s' is not in: %s", (int)r, mc_status_name(mc_graph_status(g)), rows[r].says,
@@ -168,7 +168,7 @@ TEST(mistakes_in_specs)
     }
     CHECK(!mc_compile(NULL, &(mc_spec){ .outputs = "1" }) && strstr(mc_last_error(), "graph"), "%s",
           mc_last_error());
-    mc_graph *g = scene();
+    mc_graph *g = new_graph();
     CHECK(!mc_compile(g, NULL) && strstr(mc_last_error(), "spec"), "%s", mc_last_error());
     mc_graph_free(g);
 }
@@ -203,7 +203,7 @@ TEST(mistakes_in_calls)
     static const char *const modes[] = { "FAST_RUN", "FAST_COMPILE", "DEBUG" };
     for (size_t r = 0; r < NELEM(rows) * NELEM(modes); r++) {
         size_t row = r / NELEM(modes);
-        mc_graph *g = scene();
+        mc_graph *g = new_graph();
         mc_function *f = mc_compile(g, &(mc_spec){ .name = "step",
                                                    .inputs = "x, y, k, i",
                                                    .outputs = rows[row].formula,
@@ -232,7 +232,7 @@ TEST(mistakes_in_calls)
 
 TEST(mistakes_in_arguments_of_calls)
 {
-    mc_graph *g = scene();
+    mc_graph *g = new_graph();
     mc_function *f = mc_compile(
         g, &(mc_spec){ .name = "step", .inputs = "A, k, i", .outputs = "A * k + sum(i), k" });
     mc_array *a = mc_array_new(MC_FLOAT32, MC_SHAPE(3, 4)), *i = mc_array_new(MC_INT64, MC_SHAPE(2)),
@@ -298,7 +298,7 @@ TEST(mistakes_of_flags_and_names)
         CHECK(mc_flag_set(rows[r].name, rows[r].value) < 0 && strstr(mc_last_error(), rows[r].says),
               "%s=%s: %s", rows[r].name, rows[r].value, mc_last_error());
     }
-    mc_graph *g = scene();
+    mc_graph *g = new_graph();
     CHECK(mc_is_error(mc_op(g, "no_such_op", 0, NULL, NULL)) && strstr(mc_error(g), "no_such_op"), "%s",
           mc_error(g));
     mc_graph_clear_error(g);

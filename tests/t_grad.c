@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 /* y with constants in place of whole-number inputs, and the floats it needs. */
-static mc_node *only_floats(struct scene *w, mc_node *y, mc_node **wrt, mc_array **value, int *n)
+static mc_node *only_floats(struct grad_case *w, mc_node *y, mc_node **wrt, mc_array **value, int *n)
 {
     mc_node *from[NLEAF], *to[NLEAF];
     size_t count, nfrom = 0;
@@ -63,7 +63,7 @@ static const char *const formulas[] = {
 TEST(every_gradient_against_differences)
 {
     for (size_t f = 0; f < NELEM(formulas); f++) {
-        struct scene w = scene_new();
+        struct grad_case w = grad_case_new();
         mc_node *wrt[NLEAF], *y = mc_formula(w.g, formulas[f]);
         mc_array *value[NLEAF];
         double worst;
@@ -72,13 +72,13 @@ TEST(every_gradient_against_differences)
             y = only_floats(&w, y, wrt, value, &n);
             CHECK(mc_verify_grad(y, n, wrt, value, &worst) == MC_OK, "%s: %s", formulas[f], mc_last_error());
         }
-        scene_free(&w);
+        grad_case_free(&w);
     }
 }
 
 TEST(no_gradient_goes_untested)
 {
-    struct scene w = scene_new();
+    struct grad_case w = grad_case_new();
     static bool seen[512];
     for (size_t f = 0; f < NELEM(formulas); f++) {
         mc_node *y = mc_formula(w.g, formulas[f]);
@@ -96,14 +96,14 @@ TEST(no_gradient_goes_untested)
         CHECK(seen[i] || !op->grad || speaks, "%s has a gradient, and no formula of this file uses it",
               op->name);
     }
-    scene_free(&w);
+    grad_case_free(&w);
 }
 
 TEST(gradients_pass_what_is_printed)
 {
-    struct scene w = scene_new();
+    struct grad_case w = grad_case_new();
     CHECK(eval1(&w, mc_formula(w.g, "grad(print_(s) * 2, s)")) == 2, "%s", mc_error(w.g));
-    scene_free(&w);
+    grad_case_free(&w);
 }
 
 /* Second derivatives of a few shapes of graphs: the gradient's own ops must have gradients. */
@@ -115,7 +115,7 @@ TEST(gradients_of_gradients)
         "sum(crossentropy_softmax_1hot(m, k))", "sum(var(m, axis=0))", "prod(u)", "sum(cumsum(u ** 2) ** 2)",
     };
     for (size_t f = 0; f < NELEM(twice); f++) {
-        struct scene w = scene_new();
+        struct grad_case w = grad_case_new();
         mc_node *wrt[NLEAF], *grad[NLEAF], *y = mc_formula(w.g, twice[f]), *sum = NULL;
         mc_array *value[NLEAF];
         double worst;
@@ -132,7 +132,7 @@ TEST(gradients_of_gradients)
             CHECK(s == MC_OK && mc_verify_grad(sum, n, wrt, value, &worst) == MC_OK, "%s twice: %s", twice[f],
                   mc_last_error());
         }
-        scene_free(&w);
+        grad_case_free(&w);
     }
 }
 
@@ -145,7 +145,7 @@ TEST(shapes_and_dtypes_of_gradients)
         { "sum(m * 2)", "m" }, { "max(t)", "t" }, { "sum(r * r)", "r" }, { "sum(c.T * 1)", "c" }, { "mean(r)", "r" },
     };
     for (size_t i = 0; i < NELEM(row); i++) {
-        struct scene w = scene_new();
+        struct grad_case w = grad_case_new();
         mc_node *x = mc_var(w.g, row[i].wrt), *d = mc_grad(mc_formula(w.g, row[i].cost), x);
         CHECK(d->type.dtype == x->type.dtype && d->type.rank == x->type.rank, "%s by %s: %s", row[i].cost,
               row[i].wrt, mc_error(w.g));
@@ -153,25 +153,25 @@ TEST(shapes_and_dtypes_of_gradients)
             CHECK(x->type.dims[k] != 1 || d->type.dims[k] == 1, "%s by %s: axis %d no longer broadcasts",
                   row[i].cost, row[i].wrt, k);
         }
-        scene_free(&w);
+        grad_case_free(&w);
     }
 }
 
 TEST(an_intermediate_node_can_be_asked_for)
 {
-    struct scene w = scene_new();
+    struct grad_case w = grad_case_new();
     mc_formula(w.g, "h = tanh(u); cost = sum(h * h * v); dh = grad(cost, h); want = 2 * h * v");
     CHECK(fabs(eval1(&w, mc_formula(w.g, "sum(abs(dh - want))"))) < 1e-14, "%s", mc_error(w.g));
     CHECK(eval1(&w, mc_formula(w.g, "grad(cost, cost)")) == 1, "a cost by itself");
     mc_formula(w.g, "both = grad(cost, [u, h])[0] - grad(cost, u)");
     CHECK(eval1(&w, mc_formula(w.g, "sum(abs(both))")) == 0, "%s", mc_error(w.g));
-    scene_free(&w);
+    grad_case_free(&w);
 }
 
 /* Three functions, as layers are timed: forward, to the inputs, to the weights. */
 TEST(known_gradients_in_place_of_a_cost)
 {
-    struct scene w = scene_new();
+    struct grad_case w = grad_case_new();
     mc_node *y = mc_formula(w.g, "y = dot(m, n.T)"), *g = mc_formula(w.g, "m[:, 0:3] * 2"),
             *wrt[2] = { mc_var(w.g, "m"), mc_var(w.g, "n") };
     mc_node *d[2];
@@ -189,12 +189,12 @@ TEST(known_gradients_in_place_of_a_cost)
     CHECK(mc_grads(cost, 1, &u, d, &(mc_grad_spec){ .known = &h, .known_grad = &ten, .nknown = 1 }) == MC_OK,
           "%s", mc_last_error());
     CHECK(fabs(eval1(&w, d[0]) - 31) < 1e-13, "%g", eval1(&w, d[0]));
-    scene_free(&w);
+    grad_case_free(&w);
 }
 
 TEST(constants_on_demand)
 {
-    struct scene w = scene_new();
+    struct grad_case w = grad_case_new();
     mc_node *cost = mc_formula(w.g, "h = u * 3; cost = sum(h * u)"), *h = mc_var(w.g, "h"),
             *u = mc_var(w.g, "u"), *d;
     CHECK(mc_grads(cost, 1, &u, &d, &(mc_grad_spec){ .consider_constant = &h, .nconstant = 1 }) == MC_OK,
@@ -205,7 +205,7 @@ TEST(constants_on_demand)
           mc_error(w.g));
     CHECK(mc_grads(cost, 1, &h, &d, &(mc_grad_spec){ .consider_constant = &h, .nconstant = 1 }) == MC_EGRAD,
           "a constant has a gradient");
-    scene_free(&w);
+    grad_case_free(&w);
 }
 
 TEST(disconnected_variables)
@@ -224,7 +224,7 @@ TEST(disconnected_variables)
         { "sum(cast(cast(u, int64), float64))", "u", true },
     };
     for (size_t r = 0; r < NELEM(row); r++) {
-        struct scene w = scene_new();
+        struct grad_case w = grad_case_new();
         mc_node *cost = mc_formula(w.g, row[r].cost), *x = mc_var(w.g, row[r].wrt), *d = mc_grad(cost, x);
         struct mc_str want = { 0 };
         mc_str_addf(&want, "the cost does not depend on %s", row[r].wrt);
@@ -239,7 +239,7 @@ TEST(disconnected_variables)
               mc_dtype_name(d->type.dtype));
         mc_node *sum = mc_op(w.g, "sum", 1, (mc_node *[]){ mc_op(w.g, "abs", 1, &d, NULL) }, NULL);
         CHECK(eval1(&w, sum) == 0, "%s by %s is not zero", row[r].cost, row[r].wrt);
-        scene_free(&w);
+        grad_case_free(&w);
     }
 }
 
@@ -268,7 +268,7 @@ TEST(constant_gradients_have_gradients)
         { "sum(u) * 2 + 1", "s", false },
     };
     for (size_t r = 0; r < NELEM(row); r++) {
-        struct scene w = scene_new();
+        struct grad_case w = grad_case_new();
         mc_node *x = mc_var(w.g, row[r].wrt), *d;
         mc_grad(mc_formula(w.g, "s * 2"), mc_var(w.g, "s")); /* 2 is no function of s */
         d = mc_grad(mc_formula(w.g, row[r].cost), x);
@@ -290,20 +290,20 @@ TEST(constant_gradients_have_gradients)
         }
         mc_array_unref(&out);
         mc_array_unref(&shape);
-        scene_free(&w);
+        grad_case_free(&w);
     }
 }
 
 TEST(zero_gradients_have_the_shape_of_their_variable)
 {
-    struct scene w = scene_new();
+    struct grad_case w = grad_case_new();
     mc_node *n = mc_var(w.g, "n"), *d;
     mc_grads(mc_formula(w.g, "sum(floor(n))"), 1, &n, &d, NULL);
     mc_array *out = NULL;
     CHECK(mc_eval(NLEAF, w.leaf, w.value, 1, &d, &out) == MC_OK, "%s", mc_last_error());
     CHECK(out && out->rank == 2 && out->dims[0] == 3 && out->dims[1] == 4, "another shape");
     mc_array_unref(&out);
-    scene_free(&w);
+    grad_case_free(&w);
 }
 
 TEST(wrong_demands)
@@ -316,7 +316,7 @@ TEST(wrong_demands)
         { "sum(max_and_argmax(m, axis=0)[0])", "max_and_argmax", MC_ESYNTAX, "'max_and_argmax' is a function: max_and_argmax(" },
     };
     for (size_t r = 0; r < NELEM(row); r++) {
-        struct scene w = scene_new();
+        struct grad_case w = grad_case_new();
         struct mc_str text = { 0 };
         mc_str_addf(&text, "grad(%s, %s)", row[r].cost, row[r].wrt);
         CHECK(mc_is_error(mc_formula(w.g, text.s)) && mc_graph_status(w.g) == row[r].status, "%s: %d", text.s,
@@ -324,9 +324,9 @@ TEST(wrong_demands)
         CHECK(strstr(mc_error(w.g), row[r].says), "%s says: %s", text.s, mc_error(w.g));
         CHECK(strchr(mc_error(w.g), '^'), "no caret: %s", mc_error(w.g));
         mc_str_free(&text);
-        scene_free(&w);
+        grad_case_free(&w);
     }
-    struct scene w = scene_new();
+    struct grad_case w = grad_case_new();
     mc_node *m = mc_var(w.g, "m"), *u = mc_var(w.g, "u"), *k = mc_var(w.g, "k"), *d;
     CHECK(mc_grads(NULL, 1, &m, &d, NULL) == MC_EARG && strstr(mc_last_error(), "neither a cost nor"), "%s",
           mc_last_error());
@@ -341,14 +341,14 @@ TEST(wrong_demands)
     CHECK(mc_grads(cost, 1, &pair, &d, NULL) == MC_EARG && strstr(mc_last_error(), "is a tuple"), "%s",
           mc_last_error());
     CHECK(mc_is_error(d), "an error gives a gradient");
-    scene_free(&w);
+    grad_case_free(&w);
 }
 
 /* ---- the check itself must be able to fail ---- */
 
 TEST(verify_grad_finds_a_wrong_gradient)
 {
-    struct scene w = scene_new();
+    struct grad_case w = grad_case_new();
     mc_node *m = mc_var(w.g, "m");
     double worst = 0;
     /* consider_constant makes the gradient wrong on purpose: d(m * const(m)) = m, where differences say 2
@@ -366,7 +366,7 @@ TEST(verify_grad_finds_a_wrong_gradient)
     CHECK(mc_verify_grad(mc_formula(w.g, "m * u"), 1, &m, &w.value[2], &worst) == MC_EARG &&
               strstr(mc_last_error(), "'u'"),
           "%s", mc_last_error());
-    scene_free(&w);
+    grad_case_free(&w);
 }
 
 /* Inputs that f is not differentiated by: an index, a mask, a float. */

@@ -43,7 +43,7 @@ TEST(gradients_of_ops_with_callbacks)
         { CUT, "pair(u, v)[0]", MC_EGRAD, "the cost does not depend on u" },
     };
     for (size_t i = 0; i < NELEM(row); i++) {
-        struct scene w = scene_new();
+        struct grad_case w = grad_case_new();
         int how = row[i].how;
         double worst;
         elsewhere = mc_graph_new();
@@ -58,21 +58,21 @@ TEST(gradients_of_ops_with_callbacks)
         CHECK(s == row[i].status && (s == MC_OK || strstr(mc_last_error(), row[i].says)), "%s, way %d: %s",
               row[i].f, how, mc_last_error());
         mc_graph_free(elsewhere);
-        scene_free(&w);
+        grad_case_free(&w);
     }
-    struct scene w = scene_new();
+    struct grad_case w = grad_case_new();
     CHECK(mc_register(w.g, &(mc_custom){ .name = "blunt", .nin = 1, .nout = 1, .run = pair_run }) == MC_OK,
           "%s", mc_last_error());
     CHECK(mc_is_error(mc_formula(w.g, "grad(sum(blunt(u)), u)")) &&
               strstr(mc_error(w.g), "blunt has no gradient by its argument 1: blunt(u)"),
           "%s", mc_error(w.g));
-    scene_free(&w);
+    grad_case_free(&w);
 }
 
 /* A row of kernel text has its derivatives as formulas, and broadcasts like any scalar op. */
 TEST(gradients_of_ops_with_kernel_text)
 {
-    struct scene w = scene_new();
+    struct grad_case w = grad_case_new();
     mc_custom op = { .name = "cubic",
                      .nin = 2,
                      .nout = 1,
@@ -93,5 +93,5 @@ TEST(gradients_of_ops_with_kernel_text)
     CHECK(mc_is_error(mc_formula(w.g, "grad(sum(half(u, v)), v)")) &&
               strstr(mc_error(w.g), "half has no gradient by its argument 2"),
           "%s", mc_error(w.g));
-    scene_free(&w);
+    grad_case_free(&w);
 }

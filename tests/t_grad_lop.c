@@ -1,7 +1,7 @@
 /* t_grad_lop.c: Lop and Rop: adjoint to each other, and what they leave behind. */
 #include "grad_case.h"
 
-static mc_array *matrix_of(struct scene *w, mc_node *y)
+static mc_array *matrix_of(struct grad_case *w, mc_node *y)
 {
     mc_array *out = NULL;
     CHECK(mc_eval(NLEAF, w->leaf, w->value, 1, &y, &out) == MC_OK, "%s %s", mc_last_error(), mc_error(w->g));
@@ -16,7 +16,7 @@ TEST(Lop_and_Rop_are_adjoint)
         "join([m, n], axis=1)", "m / sum(m, axis=1, keepdims=True)", "3 * m", "floor(m) + m", "where(b, m, n * m)",
     };
     for (size_t f = 0; f < NELEM(functions); f++) {
-        struct scene w = scene_new();
+        struct grad_case w = grad_case_new();
         mc_node *x = mc_var(w.g, "m"), *b = mc_var(w.g, "n"),
                 *y = mc_name(mc_formula(w.g, functions[f]), "y");
         mc_node *a = mc_name(mc_formula(w.g, "cos(y * 3)"), "a");
@@ -43,13 +43,13 @@ TEST(Lop_and_Rop_are_adjoint)
             mc_array_unref(&shape);
             mc_array_unref(&like);
         }
-        scene_free(&w);
+        grad_case_free(&w);
     }
 }
 
 TEST(Rop_leaves_no_trace)
 {
-    struct scene w = scene_new();
+    struct grad_case w = grad_case_new();
     mc_node *r = mc_Rop(mc_formula(w.g, "reshape(tanh(n), [-1]) * 2"), mc_var(w.g, "n"), mc_var(w.g, "m"));
     size_t count;
     mc_node **list = mc_graph_reach(1, &r, &count);
@@ -61,5 +61,5 @@ TEST(Rop_leaves_no_trace)
     CHECK(mc_is_error(mc_Rop(mc_var(w.g, "u"), mc_var(w.g, "v"), mc_var(w.g, "v"))) &&
               mc_graph_status(w.g) == MC_EGRAD,
           "%s", mc_error(w.g));
-    scene_free(&w);
+    grad_case_free(&w);
 }

@@ -10,13 +10,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FEW = 32, MOST_INPUTS = 8, MOST_SCENES = 16, LINE = 1 << 16 };
+enum { FEW = 32, MOST_INPUTS = 8, MOST_INPUT_SETS = 16, LINE = 1 << 16 };
 
 struct input { char name[8]; int rank; int64_t dims[4]; int n; double *at; };
-struct scene { char name[8]; struct input in[MOST_INPUTS]; int nin; };
+struct input_set { char name[8]; struct input in[MOST_INPUTS]; int nin; };
 struct wanted { int n; double *number, *slack; };
-struct formula { char text[256]; const struct scene *scene; struct wanted want[3]; }; /* V, G and H */
-struct table { struct scene scene[MOST_SCENES]; int nscene; struct formula *formula; size_t nformula; };
+struct formula { char text[256]; const struct input_set *input_set; struct wanted want[3]; }; /* V, G and H */
+struct table {
+    struct input_set input_set[MOST_INPUT_SETS];
+    int ninput_set;
+    struct formula *formula;
+    size_t nformula;
+};
 
 static const char *const kinds = "VGH";
 
@@ -52,11 +57,11 @@ static void read_wanted(struct wanted *w, char *line)
     }
 }
 
-static const struct scene *scene_named(const struct table *t, const char *name)
+static const struct input_set *set_named(const struct table *t, const char *name)
 {
-    for (int i = 0; i < t->nscene; i++) {
-        if (strcmp(t->scene[i].name, name) == 0) {
-            return &t->scene[i];
+    for (int i = 0; i < t->ninput_set; i++) {
+        if (strcmp(t->input_set[i].name, name) == 0) {
+            return &t->input_set[i];
         }
     }
     return NULL;
@@ -72,21 +77,21 @@ static bool read_table(struct table *t)
     struct formula *last = NULL;
     while (f && line && fgets(line, LINE, f)) {
         line[strcspn(line, "\n")] = 0;
-        if (strncmp(line, "scene ", 6) == 0 && t->nscene < MOST_SCENES) {
-            snprintf(t->scene[t->nscene++].name, sizeof t->scene[0].name, "%s", line + 6);
+        if (strncmp(line, "input_set ", 10) == 0 && t->ninput_set < MOST_INPUT_SETS) {
+            snprintf(t->input_set[t->ninput_set++].name, sizeof t->input_set[0].name, "%s", line + 10);
         } else if (strncmp(line, "formula ", 8) == 0) {
             char name[8] = "";
             int used = 0;
             (void)!sscanf(line + 8, "%7s %n", name, &used);
             t->formula = realloc(t->formula, (t->nformula + 1) * sizeof *t->formula);
             last = &t->formula[t->nformula++];
-            *last = (struct formula){ .scene = NULL };
+            *last = (struct formula){ .input_set = NULL };
             snprintf(last->text, sizeof last->text, "%s", line + 8 + used);
-            last->scene = scene_named(t, name);
+            last->input_set = set_named(t, name);
         } else if (line[0] == ' ' && last && strchr(kinds, line[2])) {
             read_wanted(&last->want[strchr(kinds, line[2]) - kinds], line + 3);
         } else if (line[0] == ' ' && !last) {
-            struct scene *s = &t->scene[t->nscene - 1];
+            struct input_set *s = &t->input_set[t->ninput_set - 1];
             read_input(&s->in[s->nin++], line);
         }
     }
@@ -105,9 +110,9 @@ static void free_table(struct table *t)
             free(t->formula[i].want[k].slack);
         }
     }
-    for (int i = 0; i < t->nscene; i++) {
-        for (int k = 0; k < t->scene[i].nin; k++) {
-            free(t->scene[i].in[k].at);
+    for (int i = 0; i < t->ninput_set; i++) {
+        for (int k = 0; k < t->input_set[i].nin; k++) {
+            free(t->input_set[i].in[k].at);
         }
     }
     free(t->formula);
@@ -120,7 +125,7 @@ static mc_dtype dtype_of(const struct input *in, mc_dtype d)
     return strcmp(in->name, "t") == 0 ? MC_INT32 : d;
 }
 
-static mc_graph *graph_of(const struct scene *s, mc_dtype d)
+static mc_graph *graph_of(const struct input_set *s, mc_dtype d)
 {
     static const int64_t open[4] = { -1, -1, -1, -1 };
     mc_graph *g = mc_graph_new();
@@ -183,7 +188,7 @@ static bool is_beyond(const struct formula *f, int kind, int at, mc_dtype d)
 static void compare(const struct formula *f, int kind, const mc_array *a, const char *how)
 {
     const struct wanted *w = &f->want[kind];
-    const struct input *x = &f->scene->in[0];
+    const struct input *x = &f->input_set->in[0];
     if (!CHECK(mc_array_size(a) == w->n, "%s: %c has %lld elements, not %d", f->text, kinds[kind],
                (long long)mc_array_size(a), w->n)) {
         return;
@@ -198,31 +203,31 @@ static void compare(const struct formula *f, int kind, const mc_array *a, const 
             first = first < 0 ? i : first;
         }
     }
-    CHECK(!wrong, "%s, %s%s, scene %s: %c[%d] (x %g) is %.9g, not %.9g; %d of %d are wrong", f->text,
-          mc_dtype_name(a->dtype), how, f->scene->name, kinds[kind], first, w->n == x->n ? x->at[first] : NAN,
-          got, w->number[first], wrong, w->n);
+    CHECK(!wrong, "%s, %s%s, inputs %s: %c[%d] (x %g) is %.9g, not %.9g; %d of %d are wrong", f->text,
+          mc_dtype_name(a->dtype), how, f->input_set->name, kinds[kind], first,
+          w->n == x->n ? x->at[first] : NAN, got, w->number[first], wrong, w->n);
 }
 
 static void check_formula(const struct formula *f, mc_dtype d, unsigned *fired)
 {
-    mc_graph *g = graph_of(f->scene, d);
+    mc_graph *g = graph_of(f->input_set, d);
     mc_node *out[3], *leaf[MOST_INPUTS];
     mc_array *value[MOST_INPUTS], *result[3] = { NULL };
     if (results(g, f->text, out) &&
         CHECK(mc_rewrite(g, 3, out, &(struct mc_rewrite){ .fired = fired }) == MC_OK, "%s: %s", f->text,
               mc_last_error())) {
-        for (int i = 0; i < f->scene->nin; i++) {
-            leaf[i] = mc_var(g, f->scene->in[i].name);
-            value[i] = value_of(&f->scene->in[i], d);
+        for (int i = 0; i < f->input_set->nin; i++) {
+            leaf[i] = mc_var(g, f->input_set->in[i].name);
+            value[i] = value_of(&f->input_set->in[i], d);
         }
-        if (CHECK(mc_eval(f->scene->nin, leaf, value, 3, out, result) == MC_OK, "%s: %s", f->text,
+        if (CHECK(mc_eval(f->input_set->nin, leaf, value, 3, out, result) == MC_OK, "%s: %s", f->text,
                   mc_last_error())) {
             for (int k = 0; k < 3; k++) {
                 compare(f, k, result[k], "");
                 mc_array_unref(&result[k]);
             }
         }
-        for (int i = 0; i < f->scene->nin; i++) {
+        for (int i = 0; i < f->input_set->nin; i++) {
             mc_array_unref(&value[i]);
         }
     }
@@ -232,7 +237,7 @@ static void check_formula(const struct formula *f, mc_dtype d, unsigned *fired)
 /* Each formula by itself, rewritten and evaluated by the reference. */
 static void check_all(mc_dtype d)
 {
-    struct table t = { .nscene = 0 };
+    struct table t = { .ninput_set = 0 };
     REQUIRE(read_table(&t), "there is no table");
     for (size_t i = 0; i < t.nformula; i++) {
         check_formula(&t.formula[i], d, NULL);
@@ -243,13 +248,13 @@ static void check_all(mc_dtype d)
 TEST(formulas_keep_their_digits_in_float32) { check_all(MC_FLOAT32); }
 TEST(formulas_keep_their_digits_in_float64) { check_all(MC_FLOAT64); }
 
-/* ---- compiled: formulas of a scene, many to a program; some of them in the everyday tier ---- */
+/* ---- compiled: formulas of one set of inputs, many to a program; some of them in the everyday tier ---- */
 
 enum { TOGETHER = 24 };
 
 static void check_program(const struct formula *const *f, int n, mc_dtype d, const char *mode)
 {
-    const struct scene *s = f[0]->scene;
+    const struct input_set *s = f[0]->input_set;
     mc_graph *g = graph_of(s, d);
     mc_node *out[3 * TOGETHER], *in[MOST_INPUTS];
     mc_array *value[MOST_INPUTS], *result[3 * TOGETHER] = { NULL };
@@ -294,14 +299,14 @@ static void check_program(const struct formula *const *f, int n, mc_dtype d, con
 
 static void check_kernels(mc_dtype d, const char *mode)
 {
-    struct table t = { .nscene = 0 };
+    struct table t = { .ninput_set = 0 };
     const struct formula *some[TOGETHER];
     const size_t step = mode || test_is_full() ? 1 : 16;
     REQUIRE(read_table(&t), "there is no table");
-    for (int s = 0; s < t.nscene; s++) {
+    for (int s = 0; s < t.ninput_set; s++) {
         int n = 0;
         for (size_t i = 0; i <= t.nformula; i++) {
-            if (i < t.nformula && i % step == 0 && t.formula[i].scene == &t.scene[s]) {
+            if (i < t.nformula && i % step == 0 && t.formula[i].input_set == &t.input_set[s]) {
                 some[n++] = &t.formula[i];
             }
             if (n && (n == TOGETHER || i == t.nformula)) {
@@ -321,7 +326,7 @@ TEST_FULL(kernels_keep_their_digits_in_float64) { check_kernels(MC_FLOAT64, NULL
 
 TEST(each_rule_that_mends_has_its_formula)
 {
-    struct table t = { .nscene = 0 };
+    struct table t = { .ninput_set = 0 };
     const int n = mc_rule_count();
     unsigned *fired = calloc((size_t)n, sizeof *fired);
     REQUIRE(fired && read_table(&t), "there is no table");

@@ -3,7 +3,7 @@
 #include "own_folder.h"
 #include "op/op.h"
 
-static mc_graph *scene(void)
+static mc_graph *new_graph(void)
 {
     mc_graph *g = mc_graph_new();
     mc_formula(g, "shared W float32[2, 3]; shared b float64 = 2.5; shared k int32[2] = 7");
@@ -34,7 +34,7 @@ static double first(mc_graph *g, const char *name)
 
 TEST(what_is_saved_comes_back)
 {
-    mc_graph *g = scene(), *h = scene();
+    mc_graph *g = new_graph(), *h = new_graph();
     mc_array *longer = mc_array_new(MC_FLOAT32, MC_SHAPE(9, 2));
     mc_array_set(longer, (int64_t[]){ 8, 1 }, 5);
     CHECK(mc_shared_set(mc_shared_named(g, "rows"), longer) == MC_OK, "%s", mc_last_error());
@@ -107,7 +107,7 @@ TEST(what_does_not_fit_changes_nothing)
         mc_graph_free(g);
         mc_graph_free(h);
     }
-    mc_graph *g = scene();
+    mc_graph *g = new_graph();
     put(g, "W", 4);
     CHECK(mc_graph_save_shared(NULL, "x") == MC_EARG && strstr(mc_last_error(), "there is no graph"), "%s",
           mc_last_error());
@@ -129,7 +129,7 @@ TEST(what_does_not_fit_changes_nothing)
 TEST(every_failed_allocation_changes_nothing)
 {
     mc_op_find("add");
-    mc_graph *g = scene(), *h = scene();
+    mc_graph *g = new_graph(), *h = new_graph();
     mc_array *longer = mc_array_new(MC_FLOAT32, MC_SHAPE(9, 2));
     CHECK(mc_shared_set(mc_shared_named(g, "rows"), longer) == MC_OK, "%s", mc_last_error());
     put(g, "W", 8), put(g, "k", 8);

@@ -94,10 +94,10 @@ enum {
     OP_DISTRIBUTION = 1 << 27,
     OP_SIGN       = 1 << 28  /* -1, 0 or 1; NaN where input 0 is NaN */
 };
-/* How a reduction combines the elements; FOLD_NONE for other ops. */
-enum mc_fold {
-    FOLD_NONE, FOLD_SUM, FOLD_PRODUCT, FOLD_MOST, FOLD_LEAST, FOLD_ANY, FOLD_ALL,
-    FOLD_POSITION          /* of the largest element */
+/* How a reduction combines the elements; REDUCE_NONE for other ops. */
+enum mc_reduction {
+    REDUCE_NONE, REDUCE_SUM, REDUCE_PRODUCT, REDUCE_MOST, REDUCE_LEAST, REDUCE_ANY, REDUCE_ALL,
+    REDUCE_POSITION          /* of the largest element */
 };
 /* The family of solvers of an op with OP_HEAVY. */
 enum mc_solvers { SOLVERS_NONE, SOLVERS_GEMM, SOLVERS_CONV, SOLVERS_POOL, SOLVERS_NORM };
@@ -147,7 +147,7 @@ struct mc_op {
     const char *params;             /* "x, axis=None:axes, keepdims=False:bool" */
     unsigned flags;
     enum mc_op_form form;
-    enum mc_fold fold;
+    enum mc_reduction reduction;
     enum mc_line line;
     enum mc_solvers solvers;
     int nout;                       /* number of results; if several, the node is a tuple of items */

@@ -11,7 +11,7 @@ enum { MOST_VALUES = 20, LINE_COLUMNS = 160, NAME_COLUMNS = 40 };
 /* ---- rows ---- */
 
 static const char *const kernel_kind[] = {
-    [KERNEL_MAP] = "kernel map", [KERNEL_ROW] = "kernel row", [KERNEL_COLUMN] = "kernel column", [KERNEL_FOLD] = "kernel fold",
+    [KERNEL_MAP] = "kernel map", [KERNEL_ROW] = "kernel row", [KERNEL_COLUMN] = "kernel column", [KERNEL_FULL_REDUCTION] = "kernel full reduction",
 };
 
 static void classify(const struct mc_function *f, int step, struct mc_step_row *r)

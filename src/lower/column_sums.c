@@ -36,7 +36,7 @@ static void find_plain(const struct fuse *f, mc_node *const *list, size_t count,
         if (h < 0) {
             continue;
         }
-        bool sum = n->op->fold == FOLD_SUM && mc_attr_named(n, "acc_dtype")->none &&
+        bool sum = n->op->reduction == REDUCE_SUM && mc_attr_named(n, "acc_dtype")->none &&
                    n->type.dtype == n->in[0]->type.dtype &&
                    (n->type.dtype == MC_FLOAT32 || n->type.dtype == MC_FLOAT64);
         plain[h] &= n->op->flags & OP_REDUCES ? sum : mc_varies(&n->type) == f->group.at[h].varies;

@@ -135,7 +135,8 @@ static mc_node *keep_axes(mc_node *n, mc_node *x)
     for (int i = 0; i < naxis; i++) {
         full[i] = axis[i];
     }
-    bool dropped = is_no_op(x) && n->op->fold != FOLD_POSITION; /* reduce the input of the drop instead */
+    bool dropped = is_no_op(x) &&
+                   n->op->reduction != REDUCE_POSITION; /* reduce the input of the drop instead */
     if (dropped) {
         base = x->in[0];
         for (int i = 0; i < naxis; i++) {
@@ -189,7 +190,7 @@ static mc_node *expand_one(mc_node *n, mc_node **in, const void *arg)
     if (n->op->form == FORM_FORWARD) {
         return in[0];
     }
-    if (n->op->fold != FOLD_NONE) {
+    if (n->op->reduction != REDUCE_NONE) {
         return keep_axes(n, in[0]);
     }
     if (n->op->form == FORM_DIMSHUFFLE && in[0]->op->form == FORM_DIMSHUFFLE) {

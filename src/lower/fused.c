@@ -155,7 +155,7 @@ static int node_value(struct make *m, struct mc_kernel *k, mc_node *n, int group
             }
         }
         if (!(mc_varies(&n->in[0]->type) & ~mc_varies(&n->type))) { /* over axes of size 1 */
-            if (n->op->fold != FOLD_POSITION) {
+            if (n->op->reduction != REDUCE_POSITION) {
                 v.kind = K_CAST;
                 v.op = NULL;
             } else {

@@ -54,7 +54,7 @@ static bool repeats_alike(const mc_node *n)
 bool mc_is_fusible(const mc_node *n)
 {
     return mc_is_elementwise(n) || repeats_alike(n) || n->op->form == FORM_CHECK || counts_from_zero(n) ||
-           n->op->fold != FOLD_NONE;
+           n->op->reduction != REDUCE_NONE;
 }
 
 static unsigned reduces(const mc_node *n)
@@ -260,7 +260,7 @@ static mc_status assign_group(struct fuse *f, const mc_node *n, bool fuse)
         int h = f->of[n->in[i]->id];
         h = h < 0 ? h : mc_group_root(f, h);
         if (h >= 0 && h != target && joins(f, &f->group.at[h], n, n->in[i]) && !creates_cycle(f, h, n) &&
-            mc_group_can_merge(f, target, h) && mc_group_keeps_fold(f, target, h)) {
+            mc_group_can_merge(f, target, h) && mc_group_keeps_full_reduction(f, target, h)) {
             TRY(mc_group_merge(f, target, h));
         }
     }

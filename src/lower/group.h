@@ -36,7 +36,7 @@ bool mc_group_same_space(const struct fuse *f, const struct group *g, const mc_n
 /* merge.c */
 bool mc_group_can_merge(struct fuse *f, int a, int b);
 /* a full reduction makes one pass: can the merged group do with it? */
-bool mc_group_keeps_fold(const struct fuse *f, int a, int b);
+bool mc_group_keeps_full_reduction(const struct fuse *f, int a, int b);
 mc_status mc_group_merge(struct fuse *f, int a, int b);      /* into a */
 mc_status mc_group_merge_into(struct fuse *f, int a, int b); /* b's nodes join a, which keeps its space */
 mc_status mc_group_merge_siblings(struct fuse *f, mc_node *const *list, size_t count, size_t nodes);

@@ -69,7 +69,8 @@ static bool is_sum(const mc_node *n)
 {
     int axis[MC_MAX_RANK], next = 0;
     int64_t last = -1;
-    if (n->op->fold == FOLD_NONE || n->op->fold == FOLD_POSITION || n->in[0]->type.rank != LAYOUT_RANK) {
+    if (n->op->reduction == REDUCE_NONE || n->op->reduction == REDUCE_POSITION ||
+        n->in[0]->type.rank != LAYOUT_RANK) {
         return false;
     }
     const int count = (int)mc_axes_of(n, 0, LAYOUT_RANK, axis);

@@ -51,7 +51,7 @@ mc_status mc_group_merge_into(struct fuse *f, int a, int b)
 }
 
 /* The spaces are equal.  A full reduction makes a single pass, so both sides must reduce the same axes. */
-bool mc_group_keeps_fold(const struct fuse *f, int a, int b)
+bool mc_group_keeps_full_reduction(const struct fuse *f, int a, int b)
 {
     const struct group *x = &f->group.at[a], *y = &f->group.at[b];
     unsigned r = x->reduced | y->reduced;

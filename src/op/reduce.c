@@ -5,7 +5,7 @@
 #include "op/op.h"
 #include <math.h>
 
-/* CHUNK elements are converted and folded at a time; up to PAIRWISE_LEAST are added sequentially */
+/* CHUNK elements are converted and reduced at a time; up to PAIRWISE_LEAST are added sequentially */
 enum { CHUNK = 256, PAIRWISE_LEAST = 16 };
 
 union number { double f64; float f32; int64_t i64; uint64_t u64; };
@@ -15,14 +15,14 @@ struct acc {
     uint64_t chunks;       /* number of chunks so far; if bit i is set, part[i] is a sum of 2^i chunks */
     union number part[64];
 };
-typedef void fold(struct acc *a, const void *px, int n); /* n > 0 */
+typedef void reduce_chunk(struct acc *a, const void *px, int n); /* n > 0 */
 typedef void total(struct acc *a);
 
 #define NEVER(x) false
 #define ISNAN(x) ((x) != (x))
 
 /* Pairwise summation: rounding errors grow with log n. total_* adds the partial sums in part to v. */
-#define FOLDS(cls, T, NAN_)                                                                        \
+#define REDUCTIONS(cls, T, NAN_)                                                                        \
     static T pairwise_##cls(const T *x, int n)                                                     \
     {                                                                                              \
         T s = 0;                                                                                   \
@@ -81,10 +81,10 @@ typedef void total(struct acc *a);
         }                                                                                          \
         a->v.cls = m;                                                                              \
     }
-FOLDS(f64, double, ISNAN)
-FOLDS(f32, float, ISNAN)
-FOLDS(i64, int64_t, NEVER)
-FOLDS(u64, uint64_t, NEVER)
+REDUCTIONS(f64, double, ISNAN)
+REDUCTIONS(f32, float, ISNAN)
+REDUCTIONS(i64, int64_t, NEVER)
+REDUCTIONS(u64, uint64_t, NEVER)
 
 static void any_bool(struct acc *a, const void *px, int n)
 {
@@ -102,7 +102,7 @@ enum reads { READS_WIDE, READS_SAME, READS_BOOL };          /* class of the accu
 enum gives { GIVES_WIDE, GIVES_SAME, GIVES_BOOL, GIVES_AT };
 static const struct reduction {
     const char *name;
-    fold *fold[MC_NCLASS];
+    reduce_chunk *reduce[MC_NCLASS];
     enum reads reads;
     enum gives gives;
     int start;         /* the result over no elements */
@@ -212,7 +212,7 @@ static const mc_dtype class_dtype[MC_NCLASS] = {
     [CLASS_I64] = MC_INT64, [CLASS_U64] = MC_UINT64, [CLASS_F32] = MC_FLOAT32, [CLASS_F64] = MC_FLOAT64,
 };
 
-/* The dtype to which chunks are converted, and the class that folds them. */
+/* The dtype to which chunks are converted, and the class that reduces them. */
 static mc_dtype reading(const mc_node *n, const struct reduction *r, mc_dtype x, mc_dtype y,
                         enum mc_class *cls)
 {
@@ -237,8 +237,8 @@ static void start(struct acc *a, enum mc_class cls, int v)
 }
 
 /* Folds all elements of one result: rows of the reduced axes, in chunks. */
-static void fold_all(struct acc *a, fold *f, mc_dtype read, const mc_array *x, char *data, int rank,
-                     const int64_t *dims, const int64_t *strides)
+static void reduce_all(struct acc *a, reduce_chunk *f, mc_dtype read, const mc_array *x, char *data, int rank,
+                       const int64_t *dims, const int64_t *strides)
 {
     _Alignas(16) char chunk[CHUNK * 8];
     int64_t inner = rank ? dims[rank - 1] : 1, step = rank ? strides[rank - 1] : 0;
@@ -294,7 +294,7 @@ static mc_status reduce_eval(const mc_node *n, mc_array *const *in, mc_array *co
     do {
         struct acc a;
         start(&a, cls, r->start);
-        fold_all(&a, r->fold[cls], read, x, w.p[0], count, gone, gone_stride);
+        reduce_all(&a, r->reduce[cls], read, x, w.p[0], count, gone, gone_stride);
         if (a.chunks) {
             totals[cls](&a);
         }
@@ -479,12 +479,12 @@ static mc_node *build_norm(mc_graph *g, int nin, mc_node *const *in, const struc
 }
 
 #define REDUCTION .nout = 1, .infer = reduce_infer, .size = reduce_size, .eval = reduce_eval
-#define REDUCES(f) .flags = OP_REDUCES, .fold = f, REDUCTION
+#define REDUCES(f) .flags = OP_REDUCES, .reduction = f, REDUCTION
 #define AXES "x, axis=None:axes, keepdims=False:bool"
 const struct mc_op mc_ops_reduce[] = {
-    { .name = "sum",    .params = AXES ", dtype=None:dtype, acc_dtype=None:dtype", REDUCES(FOLD_SUM), .grad = sum_grad,
+    { .name = "sum",    .params = AXES ", dtype=None:dtype, acc_dtype=None:dtype", REDUCES(REDUCE_SUM), .grad = sum_grad,
       .doc = "sum over axes; of small integers in 64 bits" },
-    { .name = "prod",   .params = AXES ", dtype=None:dtype, acc_dtype=None:dtype", REDUCES(FOLD_PRODUCT), .grad = prod_grad,
+    { .name = "prod",   .params = AXES ", dtype=None:dtype, acc_dtype=None:dtype", REDUCES(REDUCE_PRODUCT), .grad = prod_grad,
       .doc = "product over axes; of small integers in 64 bits" },
     /* With s the elements with zeros replaced by 1, and p their product: the result is p / x if there is
      * no zero, p at a single zero, and 0 elsewhere. Nothing is divided by zero. */
@@ -493,17 +493,17 @@ const struct mc_op mc_ops_reduce[] = {
       .formula = "z = eq(x, 0); s = where(z, 1, x); n = sum(z, axis=axis, keepdims=True); p = prod(s, axis=axis, keepdims=True); "
                  "where(z, where(eq(n, 1), p, 0), where(eq(n, 0), p, 0) / s)",
       .doc = "for each element the product over axes of the others" },
-    { .name = "max",    .params = AXES, REDUCES(FOLD_MOST), .grad = extreme_grad,
+    { .name = "max",    .params = AXES, REDUCES(REDUCE_MOST), .grad = extreme_grad,
       .doc = "the largest over axes; NaN if one is NaN" },
-    { .name = "sup",    .params = AXES, .flags = OP_REDUCES | OP_HIDDEN, .fold = FOLD_MOST, REDUCTION,
+    { .name = "sup",    .params = AXES, .flags = OP_REDUCES | OP_HIDDEN, .reduction = REDUCE_MOST, REDUCTION,
       .grad = extreme_grad, .doc = "the largest over axes; of no elements the least number of the dtype, of floats -inf" },
-    { .name = "min",    .params = AXES, REDUCES(FOLD_LEAST), .grad = extreme_grad,
+    { .name = "min",    .params = AXES, REDUCES(REDUCE_LEAST), .grad = extreme_grad,
       .doc = "the smallest over axes; NaN if one is NaN" },
-    { .name = "argmax", .params = AXES, REDUCES(FOLD_POSITION), .disconnected = 1,
+    { .name = "argmax", .params = AXES, REDUCES(REDUCE_POSITION), .disconnected = 1,
       .doc = "where the largest first stands, or the first NaN: an index into the reduced axes flattened" },
     { .name = "argmin", .params = AXES, .nout = 1, .build = build_argmin, .doc = "where the smallest first stands" },
-    { .name = "any",    .params = AXES, REDUCES(FOLD_ANY), .disconnected = 1, .doc = "is an element over axes not zero" },
-    { .name = "all",    .params = AXES, REDUCES(FOLD_ALL), .disconnected = 1, .doc = "is no element over axes zero" },
+    { .name = "any",    .params = AXES, REDUCES(REDUCE_ANY), .disconnected = 1, .doc = "is an element over axes not zero" },
+    { .name = "all",    .params = AXES, REDUCES(REDUCE_ALL), .disconnected = 1, .doc = "is no element over axes zero" },
     { .name = "norm",   .params = "x, ord=2:real, axis=None:axes", .nout = 1, .build = build_norm,
       .doc = "the ord-norm over axes: the ord-th root of the sum of abs(x) ** ord; inf: the largest magnitude, -inf: the least, 0: how many are not 0" },
 };

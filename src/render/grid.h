@@ -82,7 +82,7 @@ void mc_grid_centred_sum_finish_column(struct print *p, int v);
 extern const char mc_grid_column_reduce[];
 void mc_grid_column_reduce_open(struct print *p);
 /* the sums of each warp, from those of its lanes */
-void mc_grid_column_reduce_fold(struct print *p);
+void mc_grid_column_reduce_lanes(struct print *p);
 /* the sums of each warp, from those that the blocks of the launch before have stored */
 void mc_grid_column_reduce_gather(struct print *p);
 /* then the block's sums: stored, which ends the kernel, or used */

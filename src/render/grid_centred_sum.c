@@ -54,7 +54,7 @@ static bool is_float(const struct mc_kval *v, bool element, int before)
 
 bool mc_grid_adds(const struct mc_kernel *k, const struct mc_kval *r)
 {
-    return r->op->fold == FOLD_SUM && is_single(k->val.at[r->arg[0]].dtype) &&
+    return r->op->reduction == REDUCE_SUM && is_single(k->val.at[r->arg[0]].dtype) &&
            (r->acc == MC_FLOAT64 || r->acc == MC_FLOAT32);
 }
 

@@ -128,7 +128,7 @@ static void print_pass_or_load(struct print *p)
 {
     mc_str_addf(p->out, "if (A.first <= %d) {\n", p->stage);
     print_pass(p);
-    mc_grid_column_reduce_fold(p);
+    mc_grid_column_reduce_lanes(p);
     mc_str_add(p->out, "} else ");
     mc_grid_column_reduce_gather(p);
     mc_grid_column_reduce_total(p);

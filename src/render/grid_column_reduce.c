@@ -113,7 +113,7 @@ static int moment_of(const struct mc_kernel *k, int v)
     return -1;
 }
 
-static void print_fold(struct print *p, struct part x)
+static void print_reduction(struct print *p, struct part x)
 {
     const bool moment = mc_grid_centred_sums(p->k, p->k->val.at[x.v].stage);
     const int other = moment ? -1 : moment_of(p->k, x.v);
@@ -131,9 +131,9 @@ void mc_grid_column_reduce_open(struct print *p)
     mc_str_addf(p->out, "const down down = down_of<V>(%d, A.count[0]);\n", mc_grid_parts(p->k).most);
 }
 
-void mc_grid_column_reduce_fold(struct print *p)
+void mc_grid_column_reduce_lanes(struct print *p)
 {
-    each_part(p, p->k, p->stage, print_fold, -1);
+    each_part(p, p->k, p->stage, print_reduction, -1);
 }
 
 void mc_grid_column_reduce_gather(struct print *p)

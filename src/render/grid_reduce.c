@@ -215,7 +215,7 @@ static bool adds_floats(const struct print *p)
     bool adds = false;
     for (size_t i = 0; i < p->k->val.n; i++) {
         const struct mc_kval *v = &p->k->val.at[i];
-        adds |= v->kind == K_REDUCE && mc_is_float(v->acc) && v->op->fold == FOLD_SUM;
+        adds |= v->kind == K_REDUCE && mc_is_float(v->acc) && v->op->reduction == REDUCE_SUM;
     }
     return adds;
 }

@@ -80,7 +80,7 @@ void mc_kernel_analyse(struct mc_kernel *k)
         k->nreduce += k->val.at[i].kind == K_REDUCE;
     }
     k->mode = !k->nreduce                                    ? KERNEL_MAP
-              : !kept                                        ? KERNEL_FOLD
+              : !kept                                        ? KERNEL_FULL_REDUCTION
               : k->inner >= 0 && k->reduced & 1u << k->inner ? KERNEL_ROW
                                                              : KERNEL_COLUMN;
     for (size_t i = 0; i < k->val.n; i++) {

@@ -6,10 +6,10 @@
  * on the row level (one for each point of the kept axes).  A reduction turns elements into a row value.
  * Elements that use row values belong to a later stage, another pass over the row.
  *
- *   map     nothing is reduced                           y = tanh(x) + b
- *   row     the innermost axis is reduced                softmax over the last axis
- *   column  the innermost axis is kept                   sum over the first axis
- *   fold    everything is reduced, in fixed chunks       mean(x)
+ *   map             nothing is reduced                           y = tanh(x) + b
+ *   row             the innermost axis is reduced                softmax over the last axis
+ *   column          the innermost axis is kept                   sum over the first axis
+ *   full reduction  everything is reduced, in fixed chunks       mean(x)
  *
  * A row kernel may also compute column sums: sums over the kept axes of its elements.  The kernel adds into
  * partial sums of a few rows each, and its launch adds those.
@@ -47,7 +47,7 @@ struct mc_koperand {
     bool index;                 /* no memory: its value is a position, base + sum of i * stride */
     int val;
 };
-enum mc_kernel_mode { KERNEL_MAP, KERNEL_ROW, KERNEL_COLUMN, KERNEL_FOLD };
+enum mc_kernel_mode { KERNEL_MAP, KERNEL_ROW, KERNEL_COLUMN, KERNEL_FULL_REDUCTION };
 struct mc_kernel {
     char name[24];
     int rank;
@@ -72,12 +72,14 @@ struct mc_kernel {
 };
 
 /* How a printed kernel is called.  p: an address for each operand, then the row buffers (row) or accumulators
- * (fold).  s: three strides in elements for each operand, along the loops 0, 1, 2.  n: their counts, then the
- * linear position of the first element (fold), or 1 for stores past the caches to aligned addresses (map,
- * row).  Loop 0 is the innermost.  Along it the stride is 1 for operands that vary along the kernel's
- * innermost axis, 0 for the others.
- *   map     0 and 1 kept           row     0 and 2 reduced, 1 kept
- *   column  0 kept, 1 and 2 reduced fold 0, 1 and 2 reduced; NAME_join(p, s, n, err) ends it, n[0] chunks
+ * (full reduction).  s: three strides in elements for each operand, along the loops 0, 1, 2.  n: their
+ * counts, then the linear position of the first element (full reduction), or 1 for stores past the caches to
+ * aligned addresses (map, row).  Loop 0 is the innermost.  Along it the stride is 1 for operands that vary
+ * along the kernel's innermost axis, 0 for the others.
+ *   map             0 and 1 kept
+ *   row             0 and 2 reduced, 1 kept
+ *   column          0 kept, 1 and 2 reduced
+ *   full reduction  0, 1 and 2 reduced; NAME_join(p, s, n, err) ends it, n[0] chunks
  * err: [0] the number of the value whose check failed plus one, [1] the index, [2] its bound; [3] an argument
  * of a bounded kernel was beyond its bound (on a GPU: the step whose check failed). */
 typedef void mc_kernel_fn(char *const *p, const int64_t *s, const int64_t *n, int64_t *err);

@@ -5,15 +5,15 @@
 /* ---- reductions, in the letters of struct mc_monoid_text ---- */
 
 static const struct mc_monoid_text texts[] = {
-    [FOLD_SUM]      = { "0", "reduction(+:l@)", "l@ += #;", "c@ += l@;", "C += #;", false, "v_add", "v_sum" },
-    [FOLD_PRODUCT]  = { "1", "reduction(*:l@)", "l@ *= #;", "c@ *= l@;", "C *= #;", false },
-    [FOLD_MOST]     = { "<", "reduction(max:l@) reduction(|:q@)", "l@ = # > l@ ? # : l@; q@ |= # != #;",
+    [REDUCE_SUM]      = { "0", "reduction(+:l@)", "l@ += #;", "c@ += l@;", "C += #;", false, "v_add", "v_sum" },
+    [REDUCE_PRODUCT]  = { "1", "reduction(*:l@)", "l@ *= #;", "c@ *= l@;", "C *= #;", false },
+    [REDUCE_MOST]     = { "<", "reduction(max:l@) reduction(|:q@)", "l@ = # > l@ ? # : l@; q@ |= # != #;",
       "c@ = l@ > c@ ? l@ : c@; z@ |= q@;", "C = # > C ? # : C; Z |= # != #;", true, "v_most", "v_max_lane" },
-    [FOLD_LEAST]    = { ">", "reduction(min:l@) reduction(|:q@)", "l@ = # < l@ ? # : l@; q@ |= # != #;",
+    [REDUCE_LEAST]    = { ">", "reduction(min:l@) reduction(|:q@)", "l@ = # < l@ ? # : l@; q@ |= # != #;",
       "c@ = l@ < c@ ? l@ : c@; z@ |= q@;", "C = # < C ? # : C; Z |= # != #;", true, "v_least", "v_min_lane" },
-    [FOLD_ANY]      = { "0", "reduction(|:l@)", "l@ |= # != 0;", "c@ |= l@;", "C |= # != 0;", false },
-    [FOLD_ALL]      = { "1", "reduction(&:l@)", "l@ &= # != 0;", "c@ &= l@;", "C &= # != 0;", false },
-    [FOLD_POSITION] = { "<", NULL, NULL,
+    [REDUCE_ANY]      = { "0", "reduction(|:l@)", "l@ |= # != 0;", "c@ |= l@;", "C |= # != 0;", false },
+    [REDUCE_ALL]      = { "1", "reduction(&:l@)", "l@ &= # != 0;", "c@ &= l@;", "C &= # != 0;", false },
+    [REDUCE_POSITION] = { "<", NULL, NULL,
       "if (q@ >= 0 && (z@ < 0 || l@ > c@ || (l@ == c@ && q@ < z@) || (l@ != l@ && (c@ == c@ || q@ < z@)))) "
       "{ c@ = l@; z@ = q@; }",
       "if (Z < 0 || # > C || (# != # && C == C)) { C = #; Z = $; }", true,
@@ -22,12 +22,12 @@ static const struct mc_monoid_text texts[] = {
 
 const struct mc_monoid_text *mc_print_monoid(const struct mc_kval *v)
 {
-    return &texts[v->op->fold];
+    return &texts[v->op->reduction];
 }
 
 bool mc_print_by_position(const struct mc_kval *v)
 {
-    return v->op->fold == FOLD_POSITION;
+    return v->op->reduction == REDUCE_POSITION;
 }
 
 /* The type of an accumulator.  Sums and products accumulate in v->acc, except that a lane sums floats in
@@ -39,12 +39,11 @@ const char *mc_print_acc_type(const struct print *p, const struct mc_kval *v, bo
     if (mc_print_monoid(v)->flags) {
         return mc_print_calc(p, arg);
     }
-    if (v->op->fold == FOLD_ANY || v->op->fold == FOLD_ALL) {
+    if (v->op->reduction == REDUCE_ANY || v->op->reduction == REDUCE_ALL) {
         return "i32";
     }
-    bool product =
-        v->op->fold ==
-        FOLD_PRODUCT; /* of numbers near 1: float would lose the small parts, always in the same direction */
+    /* of numbers near 1: float would lose the small parts, always in the same direction */
+    bool product = v->op->reduction == REDUCE_PRODUCT;
     const mc_dtype acc = lane && mc_is_float(arg) && !product ? arg : v->acc;
     return mc_print_calc(p, p->d->native && acc == MC_INT64 ? MC_UINT64 : acc);
 }

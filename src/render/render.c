@@ -43,7 +43,7 @@ enum { BLOCK = 2048, CHUNK = 128 };
 static bool in_blocks(const struct print *p, int v)
 {
     const struct mc_kval *x = &p->k->val.at[v];
-    return mc_is_float(x->acc) && x->op->fold == FOLD_SUM;
+    return mc_is_float(x->acc) && x->op->reduction == REDUCE_SUM;
 }
 
 static void declare_block(struct print *p, int v)
@@ -69,7 +69,7 @@ static void end_block(struct print *p, int v)
     }
 }
 
-/* The innermost loop of row and fold kernels. */
+/* The innermost loop of kernels of rows and of full reductions. */
 static void row_loop(struct print *p)
 {
     bool positions, reduces = mc_print_stage_reduces(p, &positions);
@@ -262,7 +262,7 @@ static void end_bounded(struct print *p)
     mc_str_add(p->out, p->k->bounded ? "if (beyond) err[3] = 1;\n}\n" : "}\n");
 }
 
-static void print_fold(struct print *p)
+static void print_reduction(struct print *p)
 {
     pointers(p, false, "");
     mc_print_row_values(p);
@@ -397,7 +397,7 @@ static void print_kernel(struct print *p)
 {
     static void (*const mode[])(struct print *p) = {
         [KERNEL_MAP] = print_map, [KERNEL_ROW] = print_row, [KERNEL_COLUMN] = print_column,
-        [KERNEL_FOLD] = print_fold,
+        [KERNEL_FULL_REDUCTION] = print_reduction,
     };
     p->need = mc_calloc(p->k->val.n + 1, 3, "kernel");
     if (!p->need) {

@@ -171,7 +171,7 @@ VECTOR double v_total(struct v_pair d)
     const vd s = d.lo + d.hi;
     return ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
 }
-#define V_FOLD(name, both) \
+#define V_REDUCE(name, both) \
     VECTOR float name(vf a) \
     { \
         a = both(v_pick(a, (vi){ 8, 9, 10, 11, 12, 13, 14, 15, 8, 9, 10, 11, 12, 13, 14, 15 }, a), a); \
@@ -180,8 +180,8 @@ VECTOR double v_total(struct v_pair d)
         a = both(v_pick(a, (vi){ 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 }, a), a); \
         return a[0]; \
     }
-V_FOLD(v_max_lane, v_most)
-V_FOLD(v_min_lane, v_least)
+V_REDUCE(v_max_lane, v_most)
+V_REDUCE(v_min_lane, v_least)
 
 /* For each lane: l is the largest so far, g the step where it came first; NaN is larger than all. */
 VECTOR void v_first_most(vf *l, vf *g, vf v, i64 step)

@@ -59,7 +59,7 @@ static bool is_cheap(const struct print *p)
 /* Is v a sum of a row?  Lanes add a few elements in float, then in double. */
 static bool sums(const struct print *p, int v)
 {
-    return !p->held && p->k->val.at[v].op->fold == FOLD_SUM;
+    return !p->held && p->k->val.at[v].op->reduction == REDUCE_SUM;
 }
 
 static void begin_second(struct print *p, int v)

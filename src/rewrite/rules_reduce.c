@@ -79,11 +79,11 @@ static mc_node *reduction_of_same(const struct mc_match *m)
 {
     mc_node *n = m->root, *r = n->op->flags & OP_REDUCES ? n->in[0] : NULL;
     int outer[MC_MAX_RANK], inner[MC_MAX_RANK], both[MC_MAX_RANK], count = 0;
-    if (!r || r->op != n->op || n->op->fold == FOLD_POSITION || keeps(r) != keeps(n) || !plain(n) ||
+    if (!r || r->op != n->op || n->op->reduction == REDUCE_POSITION || keeps(r) != keeps(n) || !plain(n) ||
         !plain(r) ||
         !(mc_used_once(m, r) ||
           r->in[0]->op->flags & OP_EXPONENTIAL) || /* log must see the whole sum of exponentials */
-        (n->op->fold == FOLD_PRODUCT && !mc_is_float(n->type.dtype))) {
+        (n->op->reduction == REDUCE_PRODUCT && !mc_is_float(n->type.dtype))) {
         return NULL;
     }
     int rank = r->in[0]->type.rank, no = (int)mc_axes_of(n, 0, r->type.rank, outer),
@@ -136,7 +136,7 @@ static mc_node *reduction_of_shuffle(const struct mc_match *m)
             return NULL; /* a dropped axis of size 1: rare */
         }
     }
-    if ((n->op->fold == FOLD_POSITION && count != 1) || nfrom == 0) {
+    if ((n->op->reduction == REDUCE_POSITION && count != 1) || nfrom == 0) {
         return NULL;
     }
     for (int k = 0, next = 0, at = 0; k < x->type.rank; k++) { /* place of x's axes in the reduction of x */

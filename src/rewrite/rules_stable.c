@@ -69,7 +69,7 @@ static mc_node *views_of(mc_node *n, bool exponent)
 }
 
 static bool is_exp(const mc_node *n);
-static bool is_sum_of_exp(const mc_node *n) { return n->op->fold == FOLD_SUM && is_exp(n->in[0]); }
+static bool is_sum_of_exp(const mc_node *n) { return n->op->reduction == REDUCE_SUM && is_exp(n->in[0]); }
 
 /* Is n a view of an exponential or of a sum of exponentials? */
 static bool is_exp(const mc_node *n)
@@ -91,7 +91,7 @@ static bool is_largest(const mc_node *m, const mc_node *x)
            mc_matches(&looks[CHOSEN], m, &of)) {
         m = m->op->form == FORM_DIMSHUFFLE ? m->in[0] : mc_letter(&of, 'x');
     }
-    return m->op->fold == FOLD_MOST && m->in[0] == x;
+    return m->op->reduction == REDUCE_MOST && m->in[0] == x;
 }
 
 /* Is n of the form x - m with m the maximum of x? */
@@ -204,7 +204,7 @@ static mc_node *exp_over_sum(const struct mc_match *m)
 {
     mc_node *x = mc_letter(m, 'x'), *y = mc_letter(m, 'y'), *below = mc_letter(m, 'z'),
             *sum = without_broadcast(below);
-    if (sum->op->fold != FOLD_SUM || !is_exponential(sum->in[0]) || sum->in[0]->in[0] != x ||
+    if (sum->op->reduction != REDUCE_SUM || !is_exponential(sum->in[0]) || sum->in[0]->in[0] != x ||
         !is_normalised_by_own_sum(below, x) || is_less_largest(x)) {
         return NULL;
     }

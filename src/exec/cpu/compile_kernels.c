@@ -72,7 +72,7 @@ static mc_status find_kernels(struct mc_code_unit *u, const int *to, int text, s
                 return MC_ECOMPILE;
             }
             mc_snprintf(reduce_fn, sizeof reduce_fn, "%s_join", k->name);
-            fn = k->mode == KERNEL_FOLD ? mc_code_symbol(lib, reduce_fn) : NULL;
+            fn = k->mode == KERNEL_FULL_REDUCTION ? mc_code_symbol(lib, reduce_fn) : NULL;
             memcpy(&u->reduce_fn[i], &fn, sizeof fn);
         }
     }

@@ -140,7 +140,7 @@ static void work(void *arg, int64_t from, int64_t to, int thread)
     int64_t n[4] = { l->n[0], l->n[1], l->n[2], 0 };
     p[l->nop] = r->scratch + (size_t)thread * l->scratch;
     n[3] = r->stream;
-    if (l->split == SPLIT_FOLD) {
+    if (l->split == SPLIT_FULL_REDUCTION) {
         for (int64_t c = from; c < to; c++) {
             position_of(l, base, l->outer_total > 1 ? c : 0, p);
             p[l->nop] = r->scratch + (size_t)c * 16 * (size_t)r->st->kernel->nreduce;
@@ -202,7 +202,7 @@ static mc_status run(struct mc_function *f, const struct mc_shape_plan *p, int s
                             .slot = p->slot,
                             .base = base,
                             .scratch = scratch + l->copies };
-    bool reduces_all = l->split == SPLIT_FOLD;
+    bool reduces_all = l->split == SPLIT_FULL_REDUCTION;
     if (!reduces_all && (l->n[0] == 0 || l->n[1] == 0 || l->outer_total == 0) &&
         !(r.st->kernel->mode == KERNEL_ROW && l->n[1]) && r.st->kernel->mode != KERNEL_COLUMN &&
         !l->column_sums) {
@@ -310,11 +310,11 @@ static bool assign_loops(const struct mc_step *st, struct mc_launch *l, const st
     static const int reduced_loops[][2] = { [KERNEL_MAP] = { -1, -1 },
                                             [KERNEL_ROW] = { 0, 2 },
                                             [KERNEL_COLUMN] = { 1, 2 },
-                                            [KERNEL_FOLD] = { 0, 2 } };
+                                            [KERNEL_FULL_REDUCTION] = { 0, 2 } };
     static const int kept_loops[][2] = { [KERNEL_MAP] = { 0, 1 },
                                          [KERNEL_ROW] = { 1, -1 },
                                          [KERNEL_COLUMN] = { 0, -1 },
-                                         [KERNEL_FOLD] = { -1, -1 } };
+                                         [KERNEL_FULL_REDUCTION] = { -1, -1 } };
     enum mc_kernel_mode mode = st->kernel->mode;
     int nr = 0, nk = 0;
     for (int i = na; i-- > 0;) {
@@ -322,7 +322,7 @@ static bool assign_loops(const struct mc_step *st, struct mc_launch *l, const st
                                 : (nk < 2 ? kept_loops[mode][nk++] : -1);
         if (loop >= 0) {
             assign_loop(l, loop, &a[i], stride);
-        } else if (a[i].reduced && mode != KERNEL_FOLD) {
+        } else if (a[i].reduced && mode != KERNEL_FULL_REDUCTION) {
             return false;
         } else {
             assign_outer_loop(st, l, &a[i], stride);
@@ -421,10 +421,11 @@ mc_status mc_launch_plan(struct mc_function *f, struct mc_shape_plan *p, int ste
     mc_launch_split(f, st, l, elements);
     mc_column_sums_plan(st, p, l);
     l->stream = mc_launch_streams(p, st, l);
-    l->scratch = k->mode == KERNEL_FOLD ? (size_t)l->units * 16 * (size_t)k->nreduce
-                                        : mc_kernel_row_bytes(k, l->n[0] * l->n[2]);
+    l->scratch = k->mode == KERNEL_FULL_REDUCTION ? (size_t)l->units * 16 * (size_t)k->nreduce
+                                                  : mc_kernel_row_bytes(k, l->n[0] * l->n[2]);
     l->scratch = (l->scratch + 127) / 128 * 128;
-    const size_t need = l->copies + (k->mode == KERNEL_FOLD ? l->scratch : l->scratch * (size_t)l->threads) +
+    const size_t need = l->copies +
+                        (k->mode == KERNEL_FULL_REDUCTION ? l->scratch : l->scratch * (size_t)l->threads) +
                         l->column_sums * (size_t)l->units;
     p->step[step].workspace = MC_MAX(p->step[step].workspace, need);
     if (fits) {

@@ -18,10 +18,10 @@ struct mc_launch {
     /* strides of each operand along the outer loops, in bytes (positions for an index) */
     int64_t *step;
     int64_t outer_total;
-    enum { SPLIT_NOT, SPLIT_OUTER, SPLIT_1, SPLIT_0, SPLIT_FOLD, SPLIT_COLUMN_SUMS } split;
+    enum { SPLIT_NOT, SPLIT_OUTER, SPLIT_1, SPLIT_0, SPLIT_FULL_REDUCTION, SPLIT_COLUMN_SUMS } split;
     /* units of the loop that is split, and the least number that a thread takes */
     int64_t units, grain;
-    int64_t chunk;              /* SPLIT_FOLD: elements of a chunk; SPLIT_COLUMN_SUMS: rows */
+    int64_t chunk;              /* SPLIT_FULL_REDUCTION: elements of a chunk; SPLIT_COLUMN_SUMS: rows */
     size_t column_sums;               /* bytes of a chunk's column sums; 0: there are none */
     int threads;
     /* by operand: offset in the scratch of its contiguous copy; -1: not copied; NULL: no operand is */

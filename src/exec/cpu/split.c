@@ -6,7 +6,7 @@
 
 /* bytes of operands: more does not stay even in a large cache shared by many cores */
 static const double MOST_KEPT = 24e6;
-enum { FOLD_CHUNK = 32768, FOLD_CHUNKS = 256 };
+enum { REDUCTION_CHUNK = 32768, REDUCTION_CHUNKS = 256 };
 
 /* One thread if the estimate is below 8 us.  Each reduction of a row adds 8 ns, to combine the lanes. */
 static int threads_for(const struct mc_function *f, const struct mc_kernel *k, const struct mc_launch *l,
@@ -24,15 +24,15 @@ void mc_launch_split(const struct mc_function *f, const struct mc_step *st, stru
     l->threads = threads_for(f, st->kernel, l, elements);
     l->split = SPLIT_NOT;
     l->units = l->grain = 1;
-    if (mode == KERNEL_FOLD) {
+    if (mode == KERNEL_FULL_REDUCTION) {
         int64_t chunks = l->outer_total;
         l->chunk = l->n[0];
-        if (l->outer_total == 1 && l->n[2] == 1 && l->n[0] > FOLD_CHUNK) {
-            chunks = MC_MIN((l->n[0] + FOLD_CHUNK - 1) / FOLD_CHUNK, FOLD_CHUNKS);
+        if (l->outer_total == 1 && l->n[2] == 1 && l->n[0] > REDUCTION_CHUNK) {
+            chunks = MC_MIN((l->n[0] + REDUCTION_CHUNK - 1) / REDUCTION_CHUNK, REDUCTION_CHUNKS);
             l->chunk = ((l->n[0] + chunks - 1) / chunks + 2047) / 2048 * 2048;
             chunks = (l->n[0] + l->chunk - 1) / l->chunk;
         }
-        l->split = SPLIT_FOLD;
+        l->split = SPLIT_FULL_REDUCTION;
         l->units = chunks;
         return;
     }

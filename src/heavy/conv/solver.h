@@ -16,7 +16,7 @@ extern const struct mc_solver mc_conv_one, mc_conv_fft, mc_conv_winograd, mc_con
     mc_conv_onednn, mc_conv_onednn_winograd, mc_conv_reference;
 
 /* Bits of mc_conv_problem.inner: wrappers that must not wrap again, so that planning ends. */
-enum { INNER_EXCHANGE = 1, INNER_RELAYOUT = 2, INNER_FOLD = 4 };
+enum { INNER_EXCHANGE = 1, INNER_RELAYOUT = 2, INNER_SPACE_TO_DEPTH = 4 };
 
 static inline const struct mc_conv_problem *conv(const struct mc_problem *p)
 {

@@ -28,10 +28,10 @@ struct scatter {
     /* rows (channel, tap) multiplied before they are added: whole rows of filters */
     int64_t rows;
     int64_t chunks, blocks;         /* chunks of `rows` in a task; blocks of DIRECT_ROWS in a chunk */
-    /* of each of a channel's taps: offset in w, without filter and channel; offset in its fold */
+    /* of each of a channel's taps: offset in w, without filter and channel; offset in its add_rows */
     int64_t *w, *off;
     struct add_rows *add_rows;
-    int64_t folds;                  /* folds for one row of a filter */
+    int64_t adds_per_row;                  /* add_rows for one row of a filter */
     bool copies;                    /* strips are copied by the first product */
     bool copied;                    /* rows of planes are copied to x, not added */
     size_t w_at, slot_at, sum_at, planes_at, slot_bytes; /* sum_at and planes_at: in the slot */
@@ -160,8 +160,8 @@ static void spread_strip(const struct call *x, const float *w, int64_t all, stru
         multiply(d, w, rows, &strip, used, sum, &next);
         for (int64_t row = 0; row < rows; row += wide) {
             const int64_t c = (first + row) / d->taps, a = (first + row) % d->taps / wide;
-            for (int64_t i = 0; i < d->folds; i++) {
-                const struct add_rows *o = &d->add_rows[a * d->folds + i];
+            for (int64_t i = 0; i < d->adds_per_row; i++) {
+                const struct add_rows *o = &d->add_rows[a * d->adds_per_row + i];
                 const float *from = sum + (row + o->first % wide) * d->width;
                 float *to = planes + c * d->channel + o->to;
                 for (int j = 0; j < pieces; j++) {
@@ -294,7 +294,7 @@ static void sizes(struct scatter *d, const struct mc_conv_problem *p)
     d->rows = MC_MIN(MC_MAX(ROWS / s->k[2], (int64_t)1) * s->k[2], d->channels * d->taps);
     d->chunks = conv_ceil(d->channels * d->taps, d->rows);
     d->blocks = conv_ceil(d->rows, DIRECT_ROWS);
-    d->folds = MC_MIN(s->stride[2], s->k[2]);
+    d->adds_per_row = MC_MIN(s->stride[2], s->k[2]);
     d->copied = s->stride[1] == 1 && s->stride[2] == 1 && s->pad[1] >= 0 && s->pad[2] >= 0 && p->alpha == 1 &&
                 p->beta == 0 && s->in[1] + s->pad[1] <= d->plane / d->pitch &&
                 s->in[2] + s->pad[2] <= d->pitch && p->at.x[4] == 1;
@@ -328,15 +328,15 @@ static void list_row(struct scatter *d, const struct mc_conv_problem *p, int64_t
     const int64_t e = a * s->dilation[1] / s->stride[1], r = a * s->dilation[1] % s->stride[1];
     int64_t n = a * s->k[2];
     /* taps i, i + stride, ... are in one phase for any dilation */
-    for (int64_t i = 0; i < d->folds; i++) {
+    for (int64_t i = 0; i < d->adds_per_row; i++) {
         const int64_t phase = i * s->dilation[2] % s->stride[2];
-        d->add_rows[a * d->folds + i] = (struct add_rows){
+        d->add_rows[a * d->adds_per_row + i] = (struct add_rows){
             n, 0, (r * s->stride[2] + phase) * d->plane + e * d->pitch
         };
         for (int64_t b = i; b < s->k[2]; b += s->stride[2], n++) {
             d->w[n] = conv_tap(s, 1, a) * p->at.w[3] + conv_tap(s, 2, b) * p->at.w[4];
             d->off[n] = b * s->dilation[2] / s->stride[2];
-            d->add_rows[a * d->folds + i].taps++;
+            d->add_rows[a * d->adds_per_row + i].taps++;
         }
     }
 }
@@ -345,7 +345,7 @@ static bool list_taps(struct scatter *d, const struct mc_conv_problem *p)
 {
     d->w = mc_alloc((size_t)d->taps * sizeof *d->w, "plans");
     d->off = mc_alloc((size_t)d->taps * sizeof *d->off, "plans");
-    d->add_rows = mc_alloc((size_t)(p->s.k[1] * d->folds) * sizeof *d->add_rows, "plans");
+    d->add_rows = mc_alloc((size_t)(p->s.k[1] * d->adds_per_row) * sizeof *d->add_rows, "plans");
     if (!d->w || !d->off || !d->add_rows) {
         return false;
     }

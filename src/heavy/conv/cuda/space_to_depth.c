@@ -83,7 +83,7 @@ static struct mc_conv_problem child_of(const struct mc_conv_problem *p)
     c.s.flip = false;
     lay_out(c.at.x, c.s.c, c.s.in);
     lay_out(c.at.w, c.s.c, c.s.k);
-    c.inner |= INNER_FOLD;
+    c.inner |= INNER_SPACE_TO_DEPTH;
     return c;
 }
 
@@ -157,8 +157,8 @@ static const char *refuse(const struct mc_problem *p_)
 {
     const struct mc_conv_problem *p = conv(p_);
     const struct mc_conv_shape *s = &p->s;
-    if (p->inner & INNER_FOLD || mc_conv_hollow(p)) {
-        return p->inner & INNER_FOLD ? "cannot be nested" : mc_conv_hollow(p);
+    if (p->inner & INNER_SPACE_TO_DEPTH || mc_conv_hollow(p)) {
+        return p->inner & INNER_SPACE_TO_DEPTH ? "cannot be nested" : mc_conv_hollow(p);
     }
     if (s->unshared || s->groups != 1 || s->c > MOST_CHANNELS) {
         return s->unshared      ? "has one filter for all positions"

@@ -12,7 +12,7 @@
 #define NV      6
 #define EACH(F) F(1) F(2) F(3) F(4) F(5) F(6)
 #define MATH    0.9
-#define OWN_FOLD
+#define OWN_ADD_ROWS
 
 /* A mask of the first n lanes. n may be negative or larger than L. */
 static inline TARGET __attribute__((always_inline)) unsigned below(int64_t n)

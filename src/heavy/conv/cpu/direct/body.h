@@ -1,6 +1,6 @@
 /* body.h: the direct sums, compiled for each instruction set by the file that includes it. That file defines
- * TARGET, L (lanes), NV (vectors of a block), EACH(F) for 1 to NV, MATH, and OWN_FOLD if it has a fold of its
- * own.
+ * TARGET, L (lanes), NV (vectors of a block), EACH(F) for 1 to NV, MATH, and OWN_ADD_ROWS if it has an
+ * add_rows of its own.
  *
  * A block is DIRECT_ROWS rows by NV vectors of sums in registers. Each number of w is multiplied by NV
  * vectors, each vector of x by all rows.
@@ -121,7 +121,7 @@ FUSED void dots_of(const int rows, const int taps, const struct mc_direct_dots *
     }
 }
 
-#ifndef OWN_FOLD
+#ifndef OWN_ADD_ROWS
 static TARGET void add_rows(float *to, const float *from, int64_t step, const int64_t *off, int64_t taps,
                         int64_t n)
 {

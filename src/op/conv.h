@@ -17,8 +17,8 @@
 #define MC_OP_CONV_H
 
 #include "graph/graph.h"
+#include "op/conv_pass.h"
 
-enum mc_conv_pass { CONV_FORWARD, CONV_INPUTS, CONV_WEIGHTS };
 struct mc_conv_shape {
     enum mc_conv_pass pass;
     int nd;                         /* spatial axes of the op: 1, 2 or 3 */

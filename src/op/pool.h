@@ -18,11 +18,9 @@
 #define MC_OP_POOL_H
 
 #include "graph/graph.h"
+#include "op/pool_kind.h"
 
 enum mc_pool_pass { POOL_FORWARD, POOL_SPREAD, POOL_GATHER };
-enum mc_pool_mode { POOL_MAX, POOL_SUM, POOL_AVERAGE_INC, POOL_AVERAGE_EXC };
-/* the third array: none; marks, shaped as y; or x */
-enum mc_pool_key { POOL_KEY_NONE, POOL_KEY_MARKS, POOL_KEY_X };
 
 struct mc_pool_shape {
     enum mc_pool_pass pass;

@@ -15,6 +15,7 @@
 #define MC_PLAN_H
 
 #include "base/base.h"
+#include "plan/act.h"
 
 struct mc_plan;
 struct mc_site;
@@ -70,10 +71,7 @@ struct mc_extent {
     mc_dtype dtype;
     int64_t before, count;      /* before: how many lie below the address of the first element */
 };
-/* The activation that a solver may apply to each element of its result: max(v, 0), which keeps NaN; gelu by
- * tanh; v if positive, else exp(v) - 1; gelu by erf; v sigmoid(v). */
-enum mc_act { ACT_NONE, ACT_RELU, ACT_GELU, ACT_TANH, ACT_SIGMOID, ACT_ELU, ACT_GELU_ERF, ACT_SWISH };
-extern const char *const mc_act_names[];    /* as in keys: "", " relu" */
+extern const char *const mc_act_names[];    /* by enum mc_act, as in keys: "", " relu" */
 struct mc_timing { double median, least, most; int n; };
 /* The device on which the plans of a family run, if that is not the host.  Operands and workspace are in its
  * memory, and run() only enqueues work. */

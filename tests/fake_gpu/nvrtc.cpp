@@ -88,7 +88,7 @@ int nvrtcCompileProgram(void *q, int n, const char *const *option)
             "r = most; for (int apart = 16; apart; apart /= 2) { const unsigned other = __shfl_xor_sync(0xffffffffu, r, apart); r = other > r ? other : r; }");
     replace(t, "asm(\"max.NaN.f32 %0, %1, %2;\" : \"=f\"(r) : \"f\"(a), \"f\"(b));", "r = a != a || b != b ? NAN : a > b ? a : b;");
     replace(t, "asm volatile(\"cp.async.ca.shared.global [%0], [%1], 4, %2;\" ::\"r\"((unsigned)__cvta_generic_to_shared(to)), \"l\"(from), "
-               "\"r\"(there ? 4 : 0) : \"memory\");", "*to = there ? *from : 0;");
+               "\"r\"(valid ? 4 : 0) : \"memory\");", "*to = valid ? *from : 0;");
     replace(t, "asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\" ::\"r\"((unsigned)__cvta_generic_to_shared(to)), \"l\"(from) : \"memory\");",
             "memcpy(to, from, 16);");
     for (size_t at; (at = t.find("asm volatile(\"mma.sync")) != std::string::npos;) {

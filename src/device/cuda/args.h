@@ -43,6 +43,7 @@ typedef uint64_t u64;
 
 #endif
 
+enum { MC_CUDA_ROW = 128 };     /* bytes of a row of a tile that a tensor map copies (128-byte swizzle) */
 /* A tensor map: the array as the copy engine of Hopper's multiprocessors (TMA) takes it (tensor_map.c). */
 struct mc_cuda_tensor_map { alignas(64) unsigned char bytes[128]; };
 MC_ARGS_SIZE(mc_cuda_tensor_map, 128);

@@ -142,7 +142,7 @@ void *mc_cuda_event_record(struct mc_cuda *d);                        /* NULL: f
 double mc_cuda_event_seconds(struct mc_cuda *d, void *from, void *to); /* waits; frees both; < 0: failed */
 
 /* ---- tensor_map.c: tensor maps for the copy engine of Hopper's multiprocessors (TMA) ---- */
-enum { MC_CUDA_MAP_RANK = 5, MC_CUDA_ROW = 128 };
+enum { MC_CUDA_MAP_RANK = 5 };
 struct mc_cuda_tensor_map_spec {          /* axes from the innermost, which is contiguous */
     mc_dtype dtype;             /* the copy rounds float32 to TF32, to nearest */
     int rank;

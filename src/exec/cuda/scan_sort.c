@@ -104,10 +104,11 @@ static mc_status run_order(const struct mc_function *f, const struct mc_scan_sor
     const struct mc_grid all = mc_cuda_grid_1d(pairs, THREADS),
                          half = mc_cuda_grid_1d(MC_MAX(pairs / 2, (int64_t)1), THREADS),
                          out = mc_cuda_grid_1d(a.lines * a.count, THREADS);
-    const struct mc_grid segments = { { (unsigned)(pairs / near), 1, 1 },
-                                      { (unsigned)MC_MAX(MC_MIN(near / 2, (int64_t)1024), (int64_t)32), 1,
-                                        1 },
-                                      0 };
+    const struct mc_grid segments = {
+        { (unsigned)(pairs / near), 1, 1 },
+        { (unsigned)MC_MAX(MC_MIN(near / 2, (int64_t)(SEGMENT / 2)), (int64_t)32), 1, 1 },
+        0
+    };
     TRY(launch(f, w, KEYS, &all, &a));
     TRY(launch(f, w, NEAR_SORT, &segments, &a));
     for (a.span = 2 * near; a.span <= a.padded; a.span *= 2) {

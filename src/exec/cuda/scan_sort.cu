@@ -136,12 +136,12 @@ __device__ __forceinline__ void network(const args &a, i64 first, i64 last)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(1024) near_sort(const __grid_constant__ args a)
+extern "C" __global__ void __launch_bounds__(SEGMENT / 2) near_sort(const __grid_constant__ args a)
 {
     network(a, 2, a.padded < SEGMENT ? a.padded : SEGMENT);
 }
 
-extern "C" __global__ void __launch_bounds__(1024) near_merge(const __grid_constant__ args a)
+extern "C" __global__ void __launch_bounds__(SEGMENT / 2) near_merge(const __grid_constant__ args a)
 {
     network(a, a.span, a.span);
 }

@@ -129,7 +129,7 @@ struct mc_cuda_copy *mc_cuda_copy_new(const struct mc_cuda_layout *layout)
     mc_cuda_axes_collapse(&axes);
     l.rank = axes.rank;
     const int inner = innermost_axis(&l);
-    const int64_t side = mc_dtypes[l.from].size <= 2 ? 64 : 32; /* of a tile */
+    const int64_t side = mc_dtypes[l.from].size <= 2 ? COPY_SIDE_SMALL : COPY_SIDE;
     const bool transposes = inner != l.rank - 1 && l.size[inner] >= 4 && l.size[l.rank - 1] >= 4;
     if (transposes) {
         before_last(&l, inner);

@@ -2,7 +2,7 @@
  *
  * line: both arrays have the same innermost axis, the last one.
  * tile: the last axis is innermost in TO, the one before it in FROM.  SIDE by SIDE elements go through
- *       shared memory, so that reads and writes are both contiguous.  SIDE is 32, or 64 for elements of at
+ *       shared memory, so that reads and writes are both contiguous.  SIDE is larger for elements of at
  *       most two bytes, to have enough bytes in flight.
  * INDEX: an unsigned type that can count all elements. */
 #include "heavy/cuda/copy_args.h"
@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(256) line(const __grid_constant__ a
 }
 
 #if RANK > 1
-enum { SIDE = sizeof(FROM) <= 2 ? 64 : 32, PAD = sizeof(FROM) <= 2 ? 2 : 1 };
+enum { SIDE = sizeof(FROM) <= 2 ? COPY_SIDE_SMALL : COPY_SIDE, PAD = sizeof(FROM) <= 2 ? 2 : 1 };
 
 extern "C" __global__ void __launch_bounds__(256) tile(const __grid_constant__ args a)
 {

@@ -3,6 +3,7 @@
  * A text is compiled for one dtype T and a dtype of sums A.  get<A>(x) widens, put<T>(a) rounds once, to
  * nearest even. */
 #include "device/cuda/args.h"
+#include "plan/act.h"
 
 struct half { unsigned short bits; };
 struct bf16 { unsigned short bits; };
@@ -123,29 +124,29 @@ __device__ __forceinline__ unsigned quotient(unsigned n, const divider &d)
     return ((unsigned)((u64)n * d.times >> 32) + n) >> d.shift;
 }
 
-/* The activation of a finished element: enum mc_act of plan.h. */
+/* The activation of a finished element: act is an enum mc_act. */
 template <class A> __device__ __forceinline__ A finish(A v, int act)
 {
-    if (act == 1) {
+    if (act == ACT_RELU) {
         return v < (A)0 ? (A)0 : v;
     }
-    if (act == 2) {
+    if (act == ACT_GELU) {
         const A u = (A)0.7978845608028654 * (v + (A)0.044715 * v * v * v);
         return (A)0.5 * v * ((A)1 + (A)tanh(u));
     }
-    if (act == 3) {
+    if (act == ACT_TANH) {
         return (A)tanh(v);
     }
-    if (act == 4) {
+    if (act == ACT_SIGMOID) {
         return (A)1 / ((A)1 + (A)exp(-v));
     }
-    if (act == 5) {
+    if (act == ACT_ELU) {
         return v > (A)0 ? v : (A)expm1(v);
     }
-    if (act == 6) {
+    if (act == ACT_GELU_ERF) {
         return (A)0.5 * v * (A)erfc((A)-0.7071067811865476 * v);
     }
-    if (act == 7) {
+    if (act == ACT_SWISH) {
         return v / ((A)1 + (A)exp(-v));
     }
     return v;

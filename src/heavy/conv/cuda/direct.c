@@ -12,7 +12,7 @@ static const char text[] = {
     , 0 };
 const struct mc_cuda_text mc_conv_direct_text = { "heavy/conv/cuda/direct.cu", text };
 
-enum { TILE = 64, TK = 16, FEW_ROWS = 8 };
+enum { TILE = DIRECT_TILE, TK = DIRECT_TK, FEW_ROWS = 8 };
 
 struct direct {
     struct mc_plan base;

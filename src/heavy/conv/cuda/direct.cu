@@ -10,11 +10,10 @@
  * Flipped filters are read backwards, with negative strides.  Partial sums are added in order, so every
  * run gives the same bits.  `sampled` computes single elements to check another solver's result. */
 #include "heavy/conv/cuda/direct_args.h"
+#include "op/conv_pass.h"
 typedef mc_direct_args args;
 
-enum { FORWARD, INPUTS, WEIGHTS };
-#define TILE 64
-#define TK 16
+enum { TILE = DIRECT_TILE, TK = DIRECT_TK };
 
 typedef INDEX idx;
 struct four { idx o; int a, b, c; };    /* an outer index, and one along each of three axes */
@@ -93,11 +92,11 @@ struct spot { T *array; i64 at, f; };
 __device__ __forceinline__ spot spot_of(const args &p, i64 g, idx row, idx col)
 {
     const i64 cg = p.c / p.groups, fg = p.f / p.groups;
-    if (PASS == FORWARD) {
+    if (PASS == CONV_FORWARD) {
         const four u = split(col, p.out);
         return { p.y, in_y(p, u.o, g * fg + row, u), g * fg + (i64)row };
     }
-    if (PASS == INPUTS) {
+    if (PASS == CONV_INPUTS) {
         const four i = split(col, p.in);
         return { p.x,
                  i.o * p.xs[0] + (g * cg + row) * p.xs[1] + i.a * p.xs[2] + i.b * p.xs[3] + i.c * p.xs[4],
@@ -119,18 +118,18 @@ __device__ __forceinline__ void result(const args &p, i64 g, idx row, idx col, A
 __device__ __forceinline__ A left(const args &p, i64 g, idx row, const four &d)
 {
     const i64 fg = p.f / p.groups;
-    return PASS == FORWARD ? get<A>(p.w[in_w(p, g * fg + row, d.o, d)])
-         : PASS == INPUTS  ? get<A>(p.w[in_w(p, g * fg + d.o, row, d)])
+    return PASS == CONV_FORWARD ? get<A>(p.w[in_w(p, g * fg + row, d.o, d)])
+         : PASS == CONV_INPUTS  ? get<A>(p.w[in_w(p, g * fg + d.o, row, d)])
                            : get<A>(p.y[in_y(p, d.o, g * fg + row, d)]);
 }
 
 __device__ __forceinline__ A right(const args &p, i64 g, const four &col, const four &d)
 {
     const i64 cg = p.c / p.groups, fg = p.f / p.groups;
-    if (PASS == FORWARD) {
+    if (PASS == CONV_FORWARD) {
         return x_of(p, col.o, g * cg + d.o, col, d);
     }
-    if (PASS == INPUTS) {
+    if (PASS == CONV_INPUTS) {
         four u;
         return positions(p, col, d, &u) ? get<A>(p.y[in_y(p, col.o, g * fg + d.o, u)]) : (A)0;
     }
@@ -141,8 +140,8 @@ extern "C" __global__ void __launch_bounds__(256) tiles(const __grid_constant__ 
 {
     follow();
     __shared__ A sa[TK][TILE + 1], sb[TK][TILE + 1];
-    const i64 *const col_axes = PASS == FORWARD ? p.out : PASS == INPUTS ? p.in : p.k;
-    const i64 *const depth_axes = PASS == WEIGHTS ? p.out : p.k;
+    const i64 *const col_axes = PASS == CONV_FORWARD ? p.out : PASS == CONV_INPUTS ? p.in : p.k;
+    const i64 *const depth_axes = PASS == CONV_WEIGHTS ? p.out : p.k;
     const i64 across = (p.cols + TILE - 1) / TILE, down = (p.rows + TILE - 1) / TILE,
               all = across * down * p.groups * p.splits;
     const int t = threadIdx.x, x = t % 16, y = t / 16;
@@ -216,7 +215,7 @@ extern "C" __global__ void __launch_bounds__(256) add(const __grid_constant__ ar
 extern "C" __global__ void __launch_bounds__(256) each(const __grid_constant__ args p)
 {
     follow();
-    const i64 *const col_axes = PASS == FORWARD ? p.out : p.in;
+    const i64 *const col_axes = PASS == CONV_FORWARD ? p.out : p.in;
     const i64 fg = p.f / p.groups, cg = p.c / p.groups, count = p.groups * p.rows * p.cols;
     for (i64 e = blockIdx.x * 256ll + threadIdx.x; e < count; e += gridDim.x * 256ll) {
         const i64 g = e / p.cols / p.rows, row = e / p.cols % p.rows;
@@ -224,7 +223,7 @@ extern "C" __global__ void __launch_bounds__(256) each(const __grid_constant__ a
         A sum = 0;
         for (idx d = 0; d < p.depth; d++) {
             const four at = split(d, p.k);
-            if (PASS == FORWARD) {
+            if (PASS == CONV_FORWARD) {
                 const i64 w = in_w(p, g * fg + row, at.o, at) + (UNSHARED ? unshared(p, col) : 0);
                 sum += get<A>(p.w[w]) * x_of(p, col.o, g * cg + at.o, col, at);
             } else {
@@ -283,8 +282,8 @@ extern "C" __global__ void __launch_bounds__(256) each_weight(const __grid_const
 extern "C" __global__ void __launch_bounds__(256) sampled(const __grid_constant__ args p)
 {
     follow();
-    const i64 *const col_axes = PASS == FORWARD ? p.out : PASS == INPUTS ? p.in : p.k;
-    const i64 *const depth_axes = PASS == WEIGHTS ? p.out : p.k;
+    const i64 *const col_axes = PASS == CONV_FORWARD ? p.out : PASS == CONV_INPUTS ? p.in : p.k;
+    const i64 *const depth_axes = PASS == CONV_WEIGHTS ? p.out : p.k;
     const i64 count = p.groups * p.rows * p.cols, sample = blockIdx.x / p.splits,
               part = blockIdx.x % p.splits;
     const i64 e = (i64)(((u64)sample * 0x9e3779b97f4a7c15ull >> 20) % (u64)count);

@@ -4,6 +4,8 @@
 
 #include "device/cuda/args.h"
 
+enum { DIRECT_TILE = 64, DIRECT_TK = 16 };  /* rows and columns of a tile; terms of a step */
+
 MC_ARGS_TYPE(T);
 MC_ARGS_TYPE(A);
 

@@ -2,6 +2,7 @@
  * pooling after it, forward and the gradient of its filters.
  *
  * Invariant: a block's part of the problem fits in shared memory. */
+#include "heavy/conv/cuda/small_channels/rows_args.h"
 #include "heavy/conv/cuda/small_channels/small_channels.h"
 #include "heavy/conv_pool/cuda/small_channels_args.h"
 #include "heavy/conv_pool/solver.h"
@@ -13,9 +14,9 @@ const struct mc_cuda_text mc_pooled_small_channels_text = { "heavy/conv_pool/cud
                                                             &mc_conv_small_channels_lines_text };
 
 enum {
-    P = 4,
-    WARPS = 8,
-    THREADS = 160,
+    P = ROWS_P,
+    WARPS = ROWS_WARPS,
+    THREADS = POOLED_THREADS,
     MOST_TAPS = 49,
     MOST_STRIDE = 2,
     MOST_SHARED = 100 << 10,
@@ -143,9 +144,11 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     grids(&d, p);
     d.base.base.run = run;
     mc_small_channels_defines(&defines, &d.base, &p->conv);
-    mc_str_addf(&defines,
-                "#define PASS %d\n#define Q %d\n#define W1 %d\n#define W2 %d\n#define S1 %d\n#define S2 %d\n",
-                (int)p->conv.s.pass, d.q, (int)p->w[1], (int)p->w[2], (int)p->stride[1], (int)p->stride[2]);
+    mc_str_addf(
+        &defines,
+        "#define FORWARD %d\n#define Q %d\n#define W1 %d\n#define W2 %d\n#define S1 %d\n#define S2 %d\n",
+        p->conv.s.pass == CONV_FORWARD, d.q, (int)p->w[1], (int)p->w[2], (int)p->stride[1],
+        (int)p->stride[2]);
     return mc_small_channels_plan(&d.base, sizeof d, &mc_pooled_small_channels_text, &defines);
 }
 

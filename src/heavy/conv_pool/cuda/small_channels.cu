@@ -13,14 +13,14 @@
 #include "heavy/conv_pool/cuda/small_channels_args.h"
 typedef mc_pooled_small_channels_args args;
 
-enum { THREADS = 160, SIDE = P / W2 > 0 ? P / W2 : 1 };
+enum { THREADS = POOLED_THREADS, SIDE = P / W2 > 0 ? P / W2 : 1 };
 
 __device__ __forceinline__ void load(const args &p, int image, float *to)
 {
     load_lines(p, image, 1, 0, to);
 }
 
-#if PASS == 0
+#if FORWARD
 /* ---- forward ---- */
 
 /* The first of the largest cells of window k of a thread; NaN counts as the largest. */

@@ -4,6 +4,8 @@
 
 #include "device/cuda/args.h"
 
+enum { POOLED_THREADS = 160 };  /* forward: of a block */
+
 struct mc_pooled_small_channels_args {
     const float *x;
     float *w;

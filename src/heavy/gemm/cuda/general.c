@@ -56,7 +56,7 @@ static int64_t rows_of(const struct mc_gemm_problem *p)
 static int64_t tiles_of(const struct mc_gemm_problem *p)
 {
     const int64_t r = rows_of(p);
-    return p->batch * gemm_ceil(p->m, 16 * r) * gemm_ceil(p->n, 16 * r);
+    return p->batch * gemm_ceil(p->m, GENERAL_SIDE * r) * gemm_ceil(p->n, GENERAL_SIDE * r);
 }
 
 /* A block sums over k serially; with few blocks that is most of the time.  Fitted to 36 products on an
@@ -85,7 +85,7 @@ static struct mc_plan *plan(const struct mc_problem *p_)
                 (int)r, (int)r, p->as[2] == 1, p->bs[1] == 1 && p->bs[2] != 1, p->beta != 0, (int)p->act);
     d->base.run = run;
     d->grid = mc_cuda_grid_1d(tiles_of(p), 1);
-    d->grid.threads[0] = 256;
+    d->grid.threads[0] = GENERAL_SIDE * GENERAL_SIDE;
     if (!mc_cuda_kernels(&mc_gemm_plain_text, &defines, &(struct mc_cuda_kernel_ref){ &d->kernel, "gemm" },
                          1)) {
         mc_free(d);

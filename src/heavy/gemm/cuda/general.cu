@@ -5,8 +5,9 @@
 #include "heavy/gemm/cuda/general_args.h"
 typedef mc_gemm_plain_args args;
 
-#define TM (16 * RM)
-#define TN (16 * RN)
+enum { SIDE = GENERAL_SIDE };
+#define TM (SIDE * RM)
+#define TN (SIDE * RN)
 #define TK 16
 
 /* Loads rows [i, i + R) and columns [k, k + TK) of a matrix, transposed, with zeros outside the matrix.
@@ -16,7 +17,7 @@ __device__ __forceinline__ void load(A (*to)[R + 1], const T *from, i64 row, i64
                                      i64 cols)
 {
 #pragma unroll
-    for (int e = threadIdx.x; e < R * TK; e += 256) {
+    for (int e = threadIdx.x; e < R * TK; e += SIDE * SIDE) {
         const int x = BY_K ? e / TK : e % R, y = BY_K ? e % TK : e / R;
         to[y][x] = i + x < rows && k + y < cols ? get<A>(from[(i + x) * row + (k + y) * col]) : (A)0;
     }
@@ -35,17 +36,17 @@ __device__ __forceinline__ void store(const args &p, i64 batch, i64 i, i64 j, A 
     if (HAS_C0) {
         v += (A)(i64)p.beta * get<A>(p.c0[batch * p.c0s[0] + i * p.c0s[1] + j * p.c0s[2]]);
     }
-    v = ACT == 1 && (T)v < (T)0 ? (A)0 : v;
+    v = ACT == ACT_RELU && (T)v < (T)0 ? (A)0 : v;
 #endif
     p.c[batch * p.cs[0] + i * p.cs[1] + j * p.cs[2]] = put<T>(v);
 }
 
-extern "C" __global__ void __launch_bounds__(256) gemm(const __grid_constant__ args p)
+extern "C" __global__ void __launch_bounds__(SIDE * SIDE) gemm(const __grid_constant__ args p)
 {
     follow();
     __shared__ A sa[TK][TM + 1], sb[TK][TN + 1];
     const i64 across = (p.n + TN - 1) / TN, down = (p.m + TM - 1) / TM, tiles = across * down;
-    const int x = threadIdx.x % 16, y = threadIdx.x / 16;
+    const int x = threadIdx.x % SIDE, y = threadIdx.x / SIDE;
     for (i64 block = blockIdx.x; block < tiles * p.batch; block += gridDim.x) {
         const i64 batch = block / tiles, i = block % tiles / across * TM, j = block % across * TN;
         const T *a = p.a + batch * p.as[0], *b = p.b + batch * p.bs[0];
@@ -59,11 +60,11 @@ extern "C" __global__ void __launch_bounds__(256) gemm(const __grid_constant__ a
                 A va[RM], vb[RN];
 #pragma unroll
                 for (int r = 0; r < RM; r++) {
-                    va[r] = sa[z][y + 16 * r];
+                    va[r] = sa[z][y + SIDE * r];
                 }
 #pragma unroll
                 for (int r = 0; r < RN; r++) {
-                    vb[r] = sb[z][x + 16 * r];
+                    vb[r] = sb[z][x + SIDE * r];
                 }
 #pragma unroll
                 for (int r = 0; r < RM; r++) {
@@ -79,8 +80,8 @@ extern "C" __global__ void __launch_bounds__(256) gemm(const __grid_constant__ a
         for (int r = 0; r < RM; r++) {
 #pragma unroll
             for (int q = 0; q < RN; q++) {
-                if (i + y + 16 * r < p.m && j + x + 16 * q < p.n) {
-                    store(p, batch, i + y + 16 * r, j + x + 16 * q, acc[r][q]);
+                if (i + y + SIDE * r < p.m && j + x + SIDE * q < p.n) {
+                    store(p, batch, i + y + SIDE * r, j + x + SIDE * q, acc[r][q]);
                 }
             }
         }

@@ -4,6 +4,8 @@
 
 #include "device/cuda/args.h"
 
+enum { GENERAL_SIDE = 16 };     /* a block has SIDE by SIDE threads */
+
 MC_ARGS_TYPE(T);
 
 struct mc_gemm_plain_args {

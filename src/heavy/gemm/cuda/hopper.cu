@@ -3,9 +3,10 @@
  *
  * Invariant: a row of a tile has 128 bytes, whose 16-byte pieces are permuted by row % 8 (128-byte
  * swizzle). */
+#include "device/cuda/args.h"
 typedef unsigned u32;
 typedef unsigned short u16;
-enum { ROW = 128 };
+enum { ROW = MC_CUDA_ROW };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 /* Copies contiguous bytes to shared memory asynchronously; the barrier counts them. */

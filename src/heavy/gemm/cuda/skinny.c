@@ -17,7 +17,7 @@ const struct mc_cuda_text mc_gemm_skinny_text = { "heavy/gemm/cuda/skinny.cu", t
 /* NARROWEST: least bytes of a row that neighbouring threads read; WORD: bytes that a thread reads at once */
 enum {
     THIN = 16,
-    THREADS = 256,
+    THREADS = SKINNY_THREADS,
     SUMS = 64,
     ROWS = 8,
     SHARED_SUMS = 512,

@@ -10,7 +10,7 @@
 typedef mc_gemm_skinny_args args;
 
 enum {
-    THREADS = 256,
+    THREADS = SKINNY_THREADS,
     WARPS = THREADS / 32,
     DEEP = THREADS / WIDE,
     MINE = R * Q,

@@ -4,6 +4,8 @@
 
 #include "device/cuda/args.h"
 
+enum { SKINNY_THREADS = 256 };  /* of a block */
+
 MC_ARGS_TYPE(T);
 MC_ARGS_TYPE(A);
 

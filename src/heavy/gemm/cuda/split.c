@@ -15,7 +15,7 @@ static const char pack_text[] = {
 const struct mc_cuda_text mc_gemm_split_text = { "heavy/gemm/cuda/split.cu", text, &mc_gemm_hopper_text };
 const struct mc_cuda_text mc_gemm_split_pack_text = { "heavy/gemm/cuda/split_pack.cu", pack_text };
 
-enum { ROW = 128, MOST_SPLITS = 16 };
+enum { ROW = MC_CUDA_ROW, MOST_SPLITS = 16 };
 
 int mc_split_width(int64_t n, enum mc_split_mode mode)
 {

@@ -15,7 +15,7 @@ const struct mc_cuda_text mc_split_inline_text = { "heavy/gemm/cuda/split_inline
 
 /* BLOCKS: that run on a multiprocessor at once; WAVES: least waves of blocks, if a block computes several
  * tiles */
-enum { TILE = 64, BLOCKS = 2, WAVES = 4 };
+enum { TILE = SPLIT_INLINE_TILE, BLOCKS = 2, WAVES = 4 };
 /* Beyond PARTS parts, a part of a sum has at least STEPS steps.  Up to MOST_BY_THREAD parts are
  * added by one thread. */
 enum { STEPS = 4, PARTS = 16, MOST_BY_THREAD = 8 };
@@ -23,7 +23,7 @@ enum { STEPS = 4, PARTS = 16, MOST_BY_THREAD = 8 };
 enum { TOGETHER = 2 };
 /* bytes of shared memory: for two steps, tiles of A and B as high and low halves, and the scales of eight
  * warps */
-enum { SHARED = 2 * (4 * TILE * (TILE + 8) * 2 + 2 * 8 * 4) };
+enum { SHARED = 2 * (4 * TILE * SPLIT_INLINE_PITCH * 2 + 2 * SPLIT_INLINE_WARPS * 4) };
 /* Fitted to 36 products, from 50 x 50 x 50 to 1024 x 16 x 60000, on an H200.  step_seconds: with one block
  * on a multiprocessor, and with BLOCKS. */
 static const double launch_seconds = 3.3e-6, step_seconds[] = { 1.6e-6, 2.9e-6 }, part_bytes = 3.6e12;

@@ -4,6 +4,9 @@
 
 #include "device/cuda/args.h"
 
+/* SPLIT_INLINE_TILE: rows, columns and terms of a tile; PITCH: halves from row to row in shared memory */
+enum { SPLIT_INLINE_TILE = 64, SPLIT_INLINE_PITCH = SPLIT_INLINE_TILE + 8, SPLIT_INLINE_WARPS = 8 };
+
 /* An axis: rows with stride down, each of `across` positions with stride right. */
 struct mc_split_inline_positions {
     i64 down, right;

@@ -7,9 +7,9 @@ typedef mc_split_inline_args args;
 typedef unsigned u32;
 typedef unsigned short u16;
 enum {
-    TILE = 64,
-    PITCH = TILE + 8,
-    WARPS = 8,
+    TILE = SPLIT_INLINE_TILE,
+    PITCH = SPLIT_INLINE_PITCH,
+    WARPS = SPLIT_INLINE_WARPS,
     MINE = 16
 }; /* MINE: elements of a tile that a thread loads, along the summed axis */
 enum {

@@ -64,7 +64,7 @@ __device__ __forceinline__ spot spot_at(const args &p, unsigned e)
         _Pragma("unroll") for (int b = 0; b < (N1); b++)        \
             _Pragma("unroll") for (int c = 0; c < (N2); c++)
 
-#if PASS == FORWARD
+#if FORWARD
 template <bool AT_ONCE> __device__ __forceinline__ void spot_of(const args &p, unsigned e)
 {
     const spot s = spot_at(p, e);
@@ -84,18 +84,18 @@ template <bool AT_ONCE> __device__ __forceinline__ void spot_of(const args &p, u
                                            within(k, (int)p.in[2]))));
 #pragma unroll
         for (int l = 0; l < BESIDE; l++) {
-            const bool counts = in && (MODE != MAX || !any || more(v[l], most[l]));
-            most[l] = MODE != MAX ? most[l] + (counts ? v[l] : (A)0) : counts ? v[l] : most[l];
+            const bool counts = in && (MODE != POOL_MAX || !any || more(v[l], most[l]));
+            most[l] = MODE != POOL_MAX ? most[l] + (counts ? v[l] : (A)0) : counts ? v[l] : most[l];
             number[l] = counts ? (a * W1 + b) * W2 + c : number[l];
         }
         any = any || in;
     }
 #pragma unroll
-    for (int l = 0; l < BESIDE && MODE != MAX; l++) {
+    for (int l = 0; l < BESIDE && MODE != POOL_MAX; l++) {
         most[l] /= (A)share(p, w);
     }
     give<AT_ONCE>(most, p.y + y);
-    if (KEY == MARKS) {
+    if (KEY == POOL_KEY_MARKS) {
         give<AT_ONCE>(number, (MARK *)p.key + s.s.at[2] + cell(p.slot[2], s.u[0], s.u[1], s.u[2]));
     }
 }
@@ -110,7 +110,7 @@ __device__ __forceinline__ void window_of(A (&g)[BESIDE], int (&number)[BESIDE],
     const int a = within(u0, (int)p.out[0]), b = within(u1, (int)p.out[1]), c = within(u2, (int)p.out[2]);
     const window w = window_at(p, a, b, c);
     take<AT_ONCE>(g, p.y + s.s.at[1] + cell(p.slot[1], a, b, c));
-    if (KEY == MARKS) {
+    if (KEY == POOL_KEY_MARKS) {
         bool odd = is_clipped(w);
         take<AT_ONCE>(number, (const MARK *)p.key + s.s.at[2] + cell(p.slot[2], a, b, c));
 #pragma unroll
@@ -127,7 +127,7 @@ __device__ __forceinline__ void window_of(A (&g)[BESIDE], int (&number)[BESIDE],
 #pragma unroll
     for (int l = 0; l < BESIDE; l++) {
         number[l] = valid ? number[l] : -1;
-        g[l] = KEY == NONE ? (valid ? g[l] / (A)share(p, w) : (A)0) : g[l];
+        g[l] = KEY == POOL_KEY_NONE ? (valid ? g[l] / (A)share(p, w) : (A)0) : g[l];
     }
 }
 
@@ -146,8 +146,8 @@ template <bool AT_ONCE> __device__ __forceinline__ void spot_of(const args &p, u
             if (a >= 0 && a < W0 && b >= 0 && b < W1 && c >= 0 && c < W2) {
 #pragma unroll
                 for (int l = 0; l < BESIDE; l++) {
-                    sum[(i * S1 + j) * S2 + k][l] += KEY == NONE || number[l] == (a * W1 + b) * W2 + c ? g[l]
-                                                                                                       : (A)0;
+                    const bool adds = KEY == POOL_KEY_NONE || number[l] == (a * W1 + b) * W2 + c;
+                    sum[(i * S1 + j) * S2 + k][l] += adds ? g[l] : (A)0;
                 }
             }
         }

@@ -63,14 +63,14 @@ __device__ __forceinline__ void put_line(const R (&v)[N], E *line, int first, in
     }
 }
 
-#if PASS == FORWARD
+#if FORWARD
 template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p, unsigned e)
 {
     const position a = position_at(p, e);
     const T *const x = p.x + a.s.at[0];
     const int first = a.group * POSITIONS;
     /* never taken as a maximum: more() is false for it */
-    const A none = MODE == MAX ? -(A)__uint_as_float(0x7f800000u) : (A)0;
+    const A none = MODE == POOL_MAX ? -(A)__uint_as_float(0x7f800000u) : (A)0;
     A most[POSITIONS];
     int number[POSITIONS];
 #pragma unroll
@@ -91,18 +91,18 @@ template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p
 #pragma unroll
             for (int c = 0; c < W2; c++) {
                 const A u = v[LEFT - P2 + k * S2 + c];
-                const bool counts = MODE != MAX || more(u, most[k]);
-                most[k] = MODE != MAX ? most[k] + u : counts ? u : most[k];
+                const bool counts = MODE != POOL_MAX || more(u, most[k]);
+                most[k] = MODE != POOL_MAX ? most[k] + u : counts ? u : most[k];
                 number[k] = counts ? b * W2 + c : number[k];
             }
         }
     }
 #pragma unroll
-    for (int k = 0; k < POSITIONS && MODE != MAX; k++) {
+    for (int k = 0; k < POSITIONS && MODE != POOL_MAX; k++) {
         most[k] /= (A)share(p, window_at(p, 0, a.row, first + k));
     }
     put_line<Y>(most, p.y + a.s.at[1] + a.row * (int)p.slot[1][1], first, (int)p.out[2]);
-    if (KEY == MARKS) {
+    if (KEY == POOL_KEY_MARKS) {
         put_line<Y>(number, (MARK *)p.key + a.s.at[2] + a.row * (int)p.slot[2][1], first, (int)p.out[2]);
     }
 }
@@ -116,7 +116,7 @@ __device__ __forceinline__ void windows(const args &p, const position &a, int ro
     const int at = within(row, (int)p.out[1]);
     bool odd = false;
     get_line<COLS, -COL0, Y>(g, p.y + a.s.at[1] + at * (int)p.slot[1][1], first, (int)p.out[2], in, (A)0);
-    if (KEY == MARKS) {
+    if (KEY == POOL_KEY_MARKS) {
         get_line<COLS, -COL0, Y>(number, (const MARK *)p.key + a.s.at[2] + at * (int)p.slot[2][1], first,
                                  (int)p.out[2], in, 0);
     }
@@ -124,11 +124,11 @@ __device__ __forceinline__ void windows(const args &p, const position &a, int ro
     for (int k = 0; k < COLS; k++) {
         const window w = window_at(p, 0, row, first + k);
         odd = odd || is_clipped(w) || (unsigned)number[k] >= W1 * W2;
-        if (KEY != MARKS && in && first + k >= 0 && first + k < (int)p.out[2]) {
+        if (KEY != POOL_KEY_MARKS && in && first + k >= 0 && first + k < (int)p.out[2]) {
             g[k] /= (A)share(p, w);
         }
     }
-    if (KEY == MARKS && odd) {
+    if (KEY == POOL_KEY_MARKS && odd) {
 #pragma unroll
         for (int k = 0; k < COLS; k++) {
             number[k] = numbered(p, window_at(p, 0, row, first + k), number[k]);
@@ -154,7 +154,7 @@ template <int X, int Y> __device__ __forceinline__ void windows_of(const args &p
                     /* the cell's index in that window */
                     const int b = i + P1 - (ROW0 + r) * S1, c = j + P2 - (COL0 + k) * S2;
                     if (b >= 0 && b < W1 && c >= 0 && c < W2) {
-                        sum[i][j] += KEY == NONE || number[k] == b * W2 + c ? g[k] : (A)0;
+                        sum[i][j] += KEY == POOL_KEY_NONE || number[k] == b * W2 + c ? g[k] : (A)0;
                     }
                 }
             }

@@ -1,5 +1,5 @@
 /* pool.cu: any pooling, with a thread for each element of the result. See windows.cu. */
-#if PASS == FORWARD || PASS == GATHER
+#if FORWARD || GATHER
 extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ args p)
 {
     follow();
@@ -14,16 +14,16 @@ extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ a
         const window w = window_at(p, u0, u1, u2);
         const T *x = p.x + line(p, plane, 0);
         T *y = p.y + line(p, plane, 1) + cell(p.slot[1], u0, u1, u2);
-        const i64 key = KEY == MARKS  ? line(p, plane, 2) + cell(p.slot[2], u0, u1, u2)
-                        : KEY == TIES ? line(p, plane, 2)
+        const i64 key = KEY == POOL_KEY_MARKS  ? line(p, plane, 2) + cell(p.slot[2], u0, u1, u2)
+                        : KEY == POOL_KEY_X ? line(p, plane, 2)
                                       : 0;
         int number = 0;
-        if (PASS == FORWARD && MODE == MAX) {
+        if (FORWARD && MODE == POOL_MAX) {
             *y = put<T>(largest(w, x, p.slot[0], &number, p));
-            if (KEY == MARKS) {
+            if (KEY == POOL_KEY_MARKS) {
                 ((MARK *)p.key)[key] = (MARK)number;
             }
-        } else if (PASS == FORWARD) {
+        } else if (FORWARD) {
             A sum = 0;
             EACH_CELL(w, a, b, c) {
                 sum += get<A>(x[cell(p.slot[0], a, b, c)]);
@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ a
 #else
             *y = SIGNED ? (T)((i64)sum / share(p, w)) : (T)(sum / (u64)share(p, w));
 #endif
-        } else if (KEY == MARKS) {
+        } else if (KEY == POOL_KEY_MARKS) {
             int at[3];
             marked(p, w, ((const MARK *)p.key)[key], at);
             *y = x[cell(p.slot[0], at[0], at[1], at[2])];
@@ -62,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ a
         const int i2 = (int)(spot - row * (INDEX)p.in[2]), i1 = (int)(row % (INDEX)p.in[1]),
                   i0 = (int)(row / (INDEX)p.in[1]);
         const T *y = p.y + line(p, plane, 1);
-        const i64 key = KEY == NONE ? 0 : line(p, plane, 2);
+        const i64 key = KEY == POOL_KEY_NONE ? 0 : line(p, plane, 2);
         int f0, t0, f1, t1, f2, t2, number;
         A sum = 0;
         holding(p, 0, i0, &f0, &t0);
@@ -73,11 +73,11 @@ extern "C" __global__ void __launch_bounds__(256) pool(const __grid_constant__ a
                 for (int u2 = f2; u2 < t2; u2++) {
                     const window w = window_at(p, u0, u1, u2);
                     const A g = get<A>(y[cell(p.slot[1], u0, u1, u2)]);
-                    if (KEY == MARKS) {
+                    if (KEY == POOL_KEY_MARKS) {
                         int at[3];
                         marked(p, w, ((const MARK *)p.key)[key + cell(p.slot[2], u0, u1, u2)], at);
                         sum += at[0] == i0 && at[1] == i1 && at[2] == i2 ? g : (A)0;
-                    } else if (KEY == TIES) {
+                    } else if (KEY == POOL_KEY_X) {
                         const T *k = (const T *)p.key + key;
                         sum += get<V>(k[cell(p.slot[2], i0, i1, i2)]) == largest(w, k, p.slot[2], &number, p)
                                    ? g

@@ -262,10 +262,11 @@ static void *kernel_of(struct pool *d, const struct mc_pool_problem *p, bool ins
                                                         : "double";
     mc_str_addf(
         &defines,
-        "#define T %s\n#define A %s\n#define FLOAT %d\n#define SIGNED %d\n#define PASS %d\n#define MODE %d\n"
-        "#define KEY %d\n#define MARK %s\n#define PLANES_INSIDE %d\n",
+        "#define T %s\n#define A %s\n#define FLOAT %d\n#define SIGNED %d\n#define MODE %d\n"
+        "#define FORWARD %d\n#define GATHER %d\n#define KEY %d\n#define MARK %s\n#define PLANES_INSIDE %d\n",
         mc_dtypes[p->dtype].c, sum, mc_is_float(p->dtype), mc_dtypes[p->dtype].kind == KIND_INT,
-        (int)p->s.pass, (int)p->s.mode, (int)key, p->s.mark == MC_UINT8 ? "unsigned char" : "int", inside);
+        (int)p->s.mode, p->s.pass == POOL_FORWARD, p->s.pass == POOL_GATHER, (int)key,
+        p->s.mark == MC_UINT8 ? "unsigned char" : "int", inside);
     mc_cuda_index(&defines, count);
     fix(d, &defines, p, inside, count);
     mc_cuda_kernels(d->text, &defines, &(struct mc_cuda_kernel_ref){ &kernel, d->name }, 1);

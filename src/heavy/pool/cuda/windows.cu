@@ -5,13 +5,8 @@
  * window are unrolled, and offsets fit in an int; otherwise they are arguments. WHOLE: every window lies
  * inside of the image. */
 #include "heavy/pool/cuda/pool_args.h"
+#include "op/pool_kind.h"
 typedef mc_pool_args args;
-
-#define FORWARD 0
-#define SPREAD 1
-#define GATHER 2
-enum { MAX, SUM, AVERAGE_INC, AVERAGE_EXC };
-enum { NONE, MARKS, TIES };
 
 struct window { int lo[3], hi[3], first[3]; };
 
@@ -94,10 +89,10 @@ __device__ __forceinline__ V largest(const window &w, const T *from, const i64 *
 
 __device__ __forceinline__ i64 share(const args &p, const window &w)
 {
-    const bool whole = WHOLE || (MODE == AVERAGE_INC && p.whole);
+    const bool whole = WHOLE || (MODE == POOL_AVERAGE_INC && p.whole);
     const i64 left = whole ? (i64)wide(p, 0) * wide(p, 1) * wide(p, 2)
                            : (i64)(w.hi[0] - w.lo[0]) * (w.hi[1] - w.lo[1]) * (w.hi[2] - w.lo[2]);
-    return MODE == AVERAGE_INC || MODE == AVERAGE_EXC ? left : 1;
+    return MODE == POOL_AVERAGE_INC || MODE == POOL_AVERAGE_EXC ? left : 1;
 }
 
 /* The cell of a mark. An index outside of the window is replaced by the window's first one. */

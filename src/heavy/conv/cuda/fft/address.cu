@@ -83,16 +83,17 @@ __device__ __forceinline__ unsigned larger(unsigned most, T v)
     return bits < 0x7f800000 && bits > most ? bits : most;
 }
 
-extern "C" __global__ void __launch_bounds__(512) peaks(const __grid_constant__ peak_args p)
+extern "C" __global__ void __launch_bounds__(FFT_PEAK_THREADS) peaks(const __grid_constant__ peak_args p)
 {
-    __shared__ unsigned found[16];
+    __shared__ unsigned found[FFT_PEAK_THREADS / 32];
     const T *x = p.x[blockIdx.y];
     const i64 count = p.count[blockIdx.y];
     enum { V = 16 / sizeof(T) };
-    const i64 whole = (u64)x % 16 ? 0 : count / V;
+    const i64 whole = (u64)x % 16 ? 0 : count / V,
+              first = blockIdx.x * (i64)FFT_PEAK_THREADS + threadIdx.x, step = PEAKS * (i64)FFT_PEAK_THREADS;
     unsigned most = 0;
 #pragma unroll 4
-    for (i64 i = blockIdx.x * 512ll + threadIdx.x; i < whole; i += PEAKS * 512ll) {
+    for (i64 i = first; i < whole; i += step) {
         alignas(16) T v[V];
         *(uint4 *)v = ((const uint4 *)x)[i];
 #pragma unroll
@@ -100,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(512) peaks(const __grid_constant__ 
             most = larger(most, v[j]);
         }
     }
-    for (i64 i = whole * V + blockIdx.x * 512ll + threadIdx.x; i < count; i += PEAKS * 512ll) {
+    for (i64 i = whole * V + first; i < count; i += step) {
         most = larger(most, x[i]);
     }
     most = over_warp(most);

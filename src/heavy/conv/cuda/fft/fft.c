@@ -13,6 +13,7 @@
  *
  * Invariant: the choice of halves and of transforms on tensor cores depends on the problem alone. */
 #include "heavy/conv/cuda/fft/fft.h"
+#include "heavy/conv/cuda/fft/fft_product_args.h"
 #include <math.h>
 
 static const char address_text[] = {
@@ -102,8 +103,8 @@ void mc_cuda_fft_shape(const struct mc_conv_problem *p, const struct mc_cuda_fft
     *cols = mc_cuda_fft_count(p, d, mc_fft_of_role[role][!r], images);
 }
 
-/* The bytes of one number of a role's spectra. */
-static size_t number(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role)
+/* Of one number of a role's spectra. */
+static size_t number_bytes(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int role)
 {
     return 2 * (d->half_spectra && role != mc_conv_result(p->s.pass) ? sizeof(uint16_t) : sizeof(float));
 }
@@ -113,7 +114,8 @@ size_t mc_cuda_fft_bytes(const struct mc_conv_problem *p, const struct mc_cuda_f
 {
     int64_t rows, cols;
     mc_cuda_fft_shape(p, d, role, images, &rows, &cols);
-    return ((size_t)(fft_frequencies_of(d) * rows * fft_lead(cols)) * number(p, d, role) + 255) / 256 * 256;
+    return ((size_t)(fft_frequencies_of(d) * rows * fft_lead(cols)) * number_bytes(p, d, role) + 255) / 256 *
+           256;
 }
 
 static size_t workspace_needed(const struct mc_conv_problem *p, const struct mc_cuda_fft *d, int64_t images)
@@ -165,7 +167,7 @@ static double seconds(const struct mc_conv_problem *p, const struct mc_cuda_fft 
         const struct mc_conv_array a = mc_conv_array(p, role);
         mc_cuda_fft_shape(p, d, role, p->s.n, &rows, &cols);
         const double cells = (double)fft_frequencies_of(d) * (double)rows * (double)fft_lead(cols);
-        const double moved = (double)number(p, d, role) * cells +
+        const double moved = (double)number_bytes(p, d, role) * cells +
                              (double)mc_conv_count(&a) * bytes_per_element(&a, p);
         all += mc_cuda_seconds(MC_FLOAT32, false, 10 * cells * log2(d->n), moved,
                                d->tensor && role != mc_conv_result(p->s.pass) ? 0.5 : 0.25);

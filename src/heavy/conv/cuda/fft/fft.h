@@ -8,10 +8,9 @@
 
 #include "heavy/conv/cuda/cuda.h"
 
-enum { FFT_THIN = 4, FFT_WIDE = 64, FFT_PER_BLOCK = 128 };  /* of spectra.cu */
 /* FFT_PAIRED: the size whose spectra interleave FFT_BESIDE frequencies */
 enum { FFT_PAIRED = 128, FFT_BESIDE = 2 };
-enum { FFT_PEAKS = 256, FFT_PEAK_THREADS = 512 };           /* FFT_PEAKS: for one operand */
+enum { FFT_PEAKS = 256 };       /* for one operand */
 
 /* The tiles and threads of a block of a transform kernel. */
 struct mc_cuda_fft_grid {

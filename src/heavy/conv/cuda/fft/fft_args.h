@@ -5,6 +5,8 @@
 
 #include "device/cuda/args.h"
 
+enum { FFT_PEAK_THREADS = 512 };    /* of a block that looks for the largest numbers */
+
 MC_ARGS_TYPE(T);
 
 struct mc_fft_args {

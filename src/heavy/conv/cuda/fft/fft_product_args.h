@@ -4,6 +4,10 @@
 
 #include "device/cuda/args.h"
 
+/* rows that `thin` and pairs4 compute; rows and columns of a tile of `multiply`; threads of a block of
+ * pairs4 and pairs8 */
+enum { FFT_THIN = 4, FFT_WIDE = 64, FFT_PER_BLOCK = 128 };
+
 MC_ARGS_TYPE(number);
 MC_ARGS_TYPE(float2);
 

@@ -1,7 +1,7 @@
 /* products.cu: the products of spectra.cu for floats, on tensor cores at float32's precision.
  *
  * Invariant: sums run over k in order, so every run gives the same bits. */
-enum { TK = 8, WIDE = 64, PITCH = WIDE + 4 };  /* PITCH: four rows of eight numbers use all banks */
+enum { TK = 8, WIDE = FFT_WIDE, PITCH = WIDE + 4 };  /* PITCH: four rows of eight numbers use all banks */
 
 __device__ __forceinline__ float4 two(const float2 *from, i64 row, i64 col, i64 rows, i64 ld)
 {

@@ -6,7 +6,7 @@
  *   re += (a.re, a.im) (b.re, -b.im)      im += (a.re, a.im) (b.im, b.re)
  *
  * Invariant: sums run over k in order, so every run gives the same bits. */
-enum { TK = 16, WIDE = 64, PITCH = WIDE + 8 };  /* PITCH: four rows of eight numbers use all banks */
+enum { TK = 16, WIDE = FFT_WIDE, PITCH = WIDE + 8 };  /* PITCH: four rows of eight numbers use all banks */
 
 __device__ __forceinline__ uint4 four(const unsigned *from, i64 row, i64 col, i64 rows, i64 ld)
 {

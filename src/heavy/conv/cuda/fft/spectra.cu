@@ -67,26 +67,26 @@ __device__ __forceinline__ void madd(float4 &sum, number a, const numbers<2> &b)
     madd(sum.z, sum.w, wide_of(a), wide_of(b.at[1]));
 }
 
-/* lda is 4: two columns a thread. */
-extern "C" __global__ void __launch_bounds__(64) thin(const __grid_constant__ product p)
+/* lda is FFT_THIN: two columns a thread. */
+extern "C" __global__ void __launch_bounds__(FFT_PER_BLOCK / 2) thin(const __grid_constant__ product p)
 {
-    const i64 n = 2 * (blockIdx.x * 64ll + threadIdx.x);
-    const number *a = p.a + blockIdx.y * p.k * 4, *b = p.b + blockIdx.y * p.k * p.ldb + n;
-    float4 sum[4] = {};
+    const i64 n = 2 * (blockIdx.x * (i64)(FFT_PER_BLOCK / 2) + threadIdx.x);
+    const number *a = p.a + blockIdx.y * p.k * FFT_THIN, *b = p.b + blockIdx.y * p.k * p.ldb + n;
+    float4 sum[FFT_THIN] = {};
     if (n >= p.ldb) {
         return;
     }
 #pragma unroll 8
     for (i64 k = 0; k < p.k; k++) {
-        const numbers<4> left = *(const numbers<4> *)(a + 4 * k);
+        const numbers<FFT_THIN> left = *(const numbers<FFT_THIN> *)(a + FFT_THIN * k);
         const numbers<2> right = *(const numbers<2> *)(b + k * p.ldb);
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < FFT_THIN; i++) {
             madd(sum[i], left.at[i], right);
         }
     }
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < FFT_THIN; i++) {
         if (i < p.m) {
             put(p, (float4 *)(p.c + (blockIdx.y * p.m + i) * p.ldc + n), sum[i]);
         }
@@ -97,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(64) thin(const __grid_constant__ pr
 
 template <int M> __device__ __forceinline__ void pairs(const product &p)
 {
-    enum { PAIRS = BESIDE / 2, COLUMNS = 128 / PAIRS };
+    enum { PAIRS = BESIDE / 2, COLUMNS = FFT_PER_BLOCK / PAIRS };
     const int pair = threadIdx.x % PAIRS;
     const i64 wide = (p.n + COLUMNS - 1) / COLUMNS, m0 = blockIdx.x / wide * M,
               n = blockIdx.x % wide * COLUMNS + threadIdx.x / PAIRS;
@@ -125,6 +125,12 @@ template <int M> __device__ __forceinline__ void pairs(const product &p)
     }
 }
 
-extern "C" __global__ void __launch_bounds__(128) pairs4(const __grid_constant__ product p) { pairs<4>(p); }
+extern "C" __global__ void __launch_bounds__(FFT_PER_BLOCK) pairs4(const __grid_constant__ product p)
+{
+    pairs<FFT_THIN>(p);
+}
 
-extern "C" __global__ void __launch_bounds__(128) pairs8(const __grid_constant__ product p) { pairs<8>(p); }
+extern "C" __global__ void __launch_bounds__(FFT_PER_BLOCK) pairs8(const __grid_constant__ product p)
+{
+    pairs<2 * FFT_THIN>(p);
+}

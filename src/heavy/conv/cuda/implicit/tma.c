@@ -140,7 +140,7 @@ static void destroy(struct mc_plan *plan)
 
 static int slots(const struct mc_conv_tma_tiling *c)
 {
-    const size_t slot = (size_t)(128 * c->mi + c->tn) * MC_CUDA_ROW;
+    const size_t slot = (size_t)(TMA_ROWS * c->mi + c->tn) * MC_CUDA_ROW;
     return (int)MC_MIN((mc_cuda_current()->shared - ROUNDED - BARRIERS) / slot, (size_t)MOST_SLOTS);
 }
 
@@ -223,11 +223,11 @@ static bool make(struct box *d, const struct mc_conv_problem *p)
     d->grid = (struct mc_grid){ .blocks = { (unsigned)MC_MIN(c.tiles, mc_cuda_multiprocessors()), 1, 1 },
                                 .threads = { 384, 1, 1 },
                                 .maps = true,
-                                .shared = (size_t)slots(&c) * (size_t)(128 * c.mi + c.tn) * MC_CUDA_ROW +
+                                .shared = (size_t)slots(&c) * (size_t)(TMA_ROWS * c.mi + c.tn) * MC_CUDA_ROW +
                                           ROUNDED };
     LOG(LOG_PLAN,
         "    box: %lld tiles of %d x %d, rows of %d images, %d lines, %d positions, %.3g us expected",
-        (long long)c.tiles, 128 * c.mi, c.tn, c.box[0], c.box[1], c.box[2], c.seconds * 1e6);
+        (long long)c.tiles, TMA_ROWS * c.mi, c.tn, c.box[0], c.box[1], c.box[2], c.seconds * 1e6);
     d->base.child[0] = mc_plan_with(&p->base, &mc_conv_cuda_direct);
     if (!d->base.child[0] || !load(d, p, &c) || (is_transposed(p) && !transpose(d, p)) || !list(d, &c)) {
         return false;

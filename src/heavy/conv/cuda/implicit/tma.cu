@@ -20,7 +20,7 @@ typedef mc_cuda_tensor_map map;
 typedef mc_conv_tma_args args;
 
 enum {
-    TM = 128 * MI,
+    TM = TMA_ROWS * MI,
     SIZE = HALF ? 2 : 4,
     TK = ROW / SIZE,
     A_BYTES = TM * ROW,

@@ -7,7 +7,7 @@
 #include "heavy/conv/cuda/cuda.h"
 
 struct mc_conv_tma_tiling {             /* a tiling of rows and columns */
-    int mi, tn, box[3];         /* 128 mi rows, tn columns */
+    int mi, tn, box[3];         /* TMA_ROWS mi rows, tn columns */
     int64_t tiles;
     double seconds;             /* the time of all tiles on the current GPU */
 };

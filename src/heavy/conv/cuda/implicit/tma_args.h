@@ -4,6 +4,8 @@
 
 #include "device/cuda/args.h"
 
+enum { TMA_ROWS = 128 };        /* a tile has MI times as many */
+
 MC_ARGS_TYPE(T);
 
 struct mc_conv_tma_tile { int image, line, position, column; };

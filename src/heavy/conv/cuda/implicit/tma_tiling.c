@@ -79,7 +79,8 @@ static const double multiplied = 4 / 1.7e9, came = 1 / 87e9, left = 1.0e-10, aro
 /* taps: of the busiest block. */
 static double seconds(const struct mc_conv_tma_args *a, const struct mc_conv_tma_tiling *c, double taps)
 {
-    const double rows = 128. * c->mi, waves = (double)conv_ceil(c->tiles, (int64_t)mc_cuda_multiprocessors()),
+    const double rows = (double)TMA_ROWS * c->mi,
+                 waves = (double)conv_ceil(c->tiles, (int64_t)mc_cuda_multiprocessors()),
                  steps = taps * a->chunks;
     const double sums = steps * multiplied * c->mi * c->tn + waves * left * rows * c->tn;
     return around + margin * MC_MAX(sums, steps * came * (rows + c->tn) * MC_CUDA_ROW);
@@ -127,7 +128,7 @@ static double simulate_time(const struct mc_conv_tma_args *a, const struct mc_co
 static void best_box(const struct mc_conv_tma_args *a, struct mc_conv_tma_tiling tried, int images,
                      struct seen seen[2][MOST_BOX + 1], struct mc_conv_tma_tiling *best)
 {
-    const int rows = 128 * tried.mi / images;
+    const int rows = TMA_ROWS * tried.mi / images;
     tried.box[0] = images;
     for (int right = 1; right <= MC_MIN(rows, a->out[1]); right++) {
         const int down = MC_MIN(rows / right, a->out[0]);
@@ -156,7 +157,7 @@ struct mc_conv_tma_tiling mc_conv_tma_best_tiling(const struct mc_conv_tma_args 
     for (int mi = 1; mi <= 2; mi++) {
         for (int tn = NARROW; tn <= MC_MIN(MOST_SUMS / mi, 256) && tn < a->results + NARROW; tn += NARROW) {
             struct mc_conv_tma_tiling own = { 0 };
-            for (int images = 1; images <= 128 * mi && images < 2 * a->images; images *= 2) {
+            for (int images = 1; images <= TMA_ROWS * mi && images < 2 * a->images; images *= 2) {
                 best_box(a, (struct mc_conv_tma_tiling){ .mi = mi, .tn = tn }, images, seen, &own);
             }
             own.seconds = own.tn > 0 ? simulate_time(a, &own) : 0;

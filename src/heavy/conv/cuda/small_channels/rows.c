@@ -4,6 +4,7 @@
  * y is written, or read, once; with few taps memory bounds the time, with many the arithmetic.
  *
  * Invariant: the filters and a tile's lines of x fit in shared memory. */
+#include "heavy/conv/cuda/small_channels/rows_args.h"
 #include "heavy/conv/cuda/small_channels/small_channels.h"
 
 static const char tile[] = {
@@ -24,7 +25,7 @@ const struct mc_cuda_text
         "heavy/conv/cuda/small_channels/weights.cu", text, &mc_conv_small_channels_lines_text
     };
 
-enum { P = 4, WARPS = 8, MOST_TAPS = 49, MOST_WIDTH = 11, MOST_STRIDE = 2 };
+enum { P = ROWS_P, WARPS = ROWS_WARPS, MOST_TAPS = 49, MOST_WIDTH = 11, MOST_STRIDE = 2 };
 enum { MOST_SHARED = 80 << 10, MOST_SUMS = 100 };  /* bytes of a block; registers of a thread */
 
 struct small_channels {
@@ -148,7 +149,8 @@ static struct mc_plan *plan(const struct mc_problem *p_)
     grids(&d, &p->s);
     d.base.base.run = run;
     mc_small_channels_defines(&defines, &d.base, p);
-    mc_str_addf(&defines, "#define PASS %d\n#define Q %d\n#define TA %d\n", (int)p->s.pass, d.q, d.taps);
+    mc_str_addf(&defines, "#define FORWARD %d\n#define Q %d\n#define TA %d\n", p->s.pass == CONV_FORWARD, d.q,
+                d.taps);
     return mc_small_channels_plan(&d.base, sizeof d, &mc_conv_small_channels_text, &defines);
 }
 

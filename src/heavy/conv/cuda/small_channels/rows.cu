@@ -3,7 +3,8 @@
  * memory.
  *
  * A thread has P positions of a line. */
-enum { P = 4, WARPS = 8, SPAN = (P - 1) * SW + KW, WIDE = (SPAN + 3) / 4 * 4 };
+#include "heavy/conv/cuda/small_channels/rows_args.h"
+enum { P = ROWS_P, WARPS = ROWS_WARPS, SPAN = (P - 1) * SW + KW, WIDE = (SPAN + 3) / 4 * 4 };
 
 /* Lines of x from `first` on, zeros outside: (image, channel, line, pitch). */
 template <class Args>

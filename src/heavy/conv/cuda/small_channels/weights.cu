@@ -77,7 +77,7 @@ __device__ __forceinline__ void put_filters(const args &p, const float (&sum)[Q]
     }
 }
 
-#if PASS == 0
+#if FORWARD
 extern "C" __global__ void __launch_bounds__(256, 3) forward(const __grid_constant__ args p)
 {
     follow();

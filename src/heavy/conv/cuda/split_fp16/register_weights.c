@@ -3,7 +3,7 @@
 #include "heavy/conv/cuda/split_fp16/shared_image.h"
 
 /* TILE: of a block; MOST_TAPS: whose sums fit in registers, beside 64 positions of y */
-enum { TILE = HALVES_TILE, WARPS = 8, MOST_TAPS = 13 };
+enum { TILE = SHARED_IMAGE_TILE, WARPS = 8, MOST_TAPS = 13 };
 
 static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
 {

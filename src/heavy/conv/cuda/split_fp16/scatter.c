@@ -2,14 +2,14 @@
  * taps, added to planes of x in shared memory (scatter.cu).  Any stride. */
 #include "heavy/conv/cuda/split_fp16/shared_image.h"
 
-enum { TILE = HALVES_TILE, WARPS = 4 };
+enum { TILE = SHARED_IMAGE_TILE, WARPS = 4 };
 
 static size_t bytes(const struct mc_shared_image *d)
 {
     const struct mc_shared_image_args *a = &d->args;
     const size_t images = (size_t)a->images, positions = (size_t)(a->in[0] * a->in[1]),
                  pitch = ((size_t)(a->out[0] * a->out[1]) + 12) / 16 * 16 + 4, cc = (size_t)d->cc;
-    const size_t ring = (size_t)(HALVES_SLOTS * d->cc / 16 * a->right) * 128 * 16;
+    const size_t ring = (size_t)(SHARED_IMAGE_SLOTS * d->cc / 16 * a->right) * 128 * 16;
     return images * (size_t)a->right * TILE * pitch * sizeof(float) +
            MC_MAX(ring, images * positions * cc * sizeof(float)) +
            images * positions * (cc + 8) * 2 * sizeof(uint16_t) + 128;

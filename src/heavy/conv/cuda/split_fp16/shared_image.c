@@ -118,7 +118,7 @@ void mc_shared_image_shape(struct mc_shared_image *h, const struct mc_conv_probl
     a->chunks = (a->channels + MOST_CHANNELS - 1) / MOST_CHANNELS;
     h->cc = mc_shared_image_up((a->channels + a->chunks - 1) / a->chunks, 16);
     a->chunks = (a->channels + h->cc - 1) / h->cc;
-    h->fb = a->results > HALVES_TILE ? 2 * HALVES_TILE : HALVES_TILE;
+    h->fb = a->results > SHARED_IMAGE_TILE ? 2 * SHARED_IMAGE_TILE : SHARED_IMAGE_TILE;
     const int positions = a->in[0] * a->in[1], outs = a->out[0] * a->out[1];
     h->fours = a->xs % 4 == 0 && (positions % 4 == 0 || a->channels % 4 == 0) &&
                (!weights || (a->ys % 4 == 0 && (outs % 4 == 0 || a->results % 4 == 0)));
@@ -128,7 +128,7 @@ void mc_shared_image_filters(struct mc_shared_image *h, int steps, int across)
 {
     struct mc_shared_image_args *a = &h->args;
     a->steps = steps;
-    a->tiles = across * a->right * HALVES_TILE / 8; /* every warp has filters to read */
+    a->tiles = across * a->right * SHARED_IMAGE_TILE / 8; /* every warp has filters to read */
     h->kernel[0] = (struct mc_shared_image_kernel){ "pack",
                                                     { { (unsigned)a->tiles * 8, 1, 1 }, { 256, 1, 1 }, 0 },
                                                     NULL };
@@ -211,7 +211,7 @@ const char *mc_shared_image_fit(mc_shared_image_lay_out *lay_out, const struct m
     bool ok = g->blocks[1] <= 4 * (unsigned)mc_cuda_multiprocessors() &&
               g->threads[0] <= 32 * (unsigned)h.warps;
     for (size_t i = 0; i < NELEM(h.kernel); i++) {
-        ok = ok && h.kernel[i].grid.shared <= HALVES_MOST_SHARED;
+        ok = ok && h.kernel[i].grid.shared <= SHARED_IMAGE_MOST_SHARED;
     }
     return ok ? NULL : "takes small images, which fit in shared memory";
 }
@@ -220,8 +220,8 @@ double mc_shared_image_seconds(const struct mc_shared_image *h, const struct mc_
                                int positions, double share)
 {
     const struct mc_shared_image_args *a = &h->args;
-    const double terms = (double)positions * mc_shared_image_up(a->results, HALVES_TILE) * h->cc * a->chunks *
-                         a->k[0] * a->k[1];
+    const double terms = (double)positions * mc_shared_image_up(a->results, SHARED_IMAGE_TILE) * h->cc *
+                         a->chunks * a->k[0] * a->k[1];
     return mc_cuda_seconds(MC_FLOAT16, false, 6.0 * (double)a->n * terms, mc_conv_bytes(p), share);
 }
 

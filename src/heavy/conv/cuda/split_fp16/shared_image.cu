@@ -14,7 +14,7 @@ typedef mc_shared_image_args args;
 
 typedef unsigned u32;
 typedef unsigned short u16;
-enum { PITCH = CC + 8, C16 = CC / 16, MOST_WARPS = 32, SLOTS = 3 };   /* slots of a ring of filters */
+enum { PITCH = CC + 8, C16 = CC / 16, MOST_WARPS = 32, SLOTS = SHARED_IMAGE_SLOTS };
 
 /* ---- images into halves ---- */
 

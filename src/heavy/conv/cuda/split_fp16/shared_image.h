@@ -6,7 +6,7 @@
 #include "heavy/conv/cuda/cuda.h"
 #include "heavy/conv/cuda/split_fp16/shared_image_args.h"
 
-enum { HALVES_TILE = 32, HALVES_MOST_WARPS = 16, HALVES_SLOTS = 3, HALVES_MOST_SHARED = 220 << 10 };
+enum { SHARED_IMAGE_TILE = 32, SHARED_IMAGE_MOST_WARPS = 16, SHARED_IMAGE_MOST_SHARED = 220 << 10 };
 
 struct mc_shared_image_kernel {
     const char *name;           /* NULL: none */

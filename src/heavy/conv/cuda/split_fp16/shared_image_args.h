@@ -4,6 +4,10 @@
 
 #include "device/cuda/args.h"
 
+/* slots of a ring of filters; `gather`: steps of 16 terms in a slot; weights: units of a warp, each of 32
+ * filters times 16 channels of a tap */
+enum { SHARED_IMAGE_SLOTS = 3, SHARED_IMAGE_STEPS = 4, SHARED_IMAGE_UNITS = 2 };
+
 MC_ARGS_TYPE(uint4);
 
 struct mc_shared_image_args {
@@ -15,7 +19,7 @@ struct mc_shared_image_args {
     /* 2^-e: of filters, for each result; weights: of split images, for each chunk of x, then block of y */
     float *scale;
     float *parts;
-    unsigned short *split;        /* weights: split images of x, then of y, as blocks read them */
+    unsigned short *split;      /* weights: split images of x, then of y, as blocks read them */
     /* strides of x and y: image; of the result: image, channel; of w: result, channel, taps */
     i64 xs, ys, ts[2], ws[4];
     int n, channels, results, chunks;

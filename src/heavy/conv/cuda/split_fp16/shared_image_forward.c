@@ -7,7 +7,7 @@
  *   weights   w = y' times what each tap reads of x */
 #include "heavy/conv/cuda/split_fp16/shared_image.h"
 
-enum { TILE = HALVES_TILE, WARPS = 8, UNITS = 2, STEPS = 4 };
+enum { TILE = SHARED_IMAGE_TILE, WARPS = 8, UNITS = SHARED_IMAGE_UNITS, STEPS = SHARED_IMAGE_STEPS };
 
 /* ---- a plan ---- */
 
@@ -17,7 +17,7 @@ static size_t gather_bytes(const struct mc_shared_image *d)
 {
     const struct mc_shared_image_args *a = &d->args;
     const size_t positions = (size_t)a->images * (size_t)(a->in[0] * a->in[1]), cc = (size_t)d->cc,
-                 ring = (size_t)(HALVES_SLOTS * STEPS * a->right) * 128 * 16;
+                 ring = (size_t)(SHARED_IMAGE_SLOTS * STEPS * a->right) * 128 * 16;
     return (positions + 1) * (cc + 8) * 2 * sizeof(uint16_t) + (size_t)a->steps * 16 + 256 +
            MC_MAX(ring, positions * cc * sizeof(float));
 }
@@ -28,7 +28,7 @@ static void plan_gather(struct mc_shared_image *d)
     const int outs = a->out[0] * a->out[1], columns = mc_shared_image_up(a->results, TILE) / TILE,
               processors = mc_cuda_multiprocessors();
     a->right = MC_MIN(columns,
-                      MC_MAX(HALVES_MOST_WARPS / MC_MAX(mc_shared_image_up(outs, TILE) / TILE, 1), 1));
+                      MC_MAX(SHARED_IMAGE_MOST_WARPS / MC_MAX(mc_shared_image_up(outs, TILE) / TILE, 1), 1));
     a->images = MC_MAX(
         MC_MIN(MC_MIN(WARPS * TILE / (outs * a->right), (a->n + processors - 1) / processors), a->n), 1);
     a->down = mc_shared_image_up(a->images * outs, TILE) / TILE;
@@ -83,7 +83,7 @@ static void lay_out(struct mc_shared_image *d, const struct mc_conv_problem *p)
         d->args.pad[i] = (d->args.k[i] - 1) * d->args.dilation[i] - d->args.pad[i];
     }
     d->edges = mc_shared_image_edges(&d->args);
-    d->warps = HALVES_MOST_WARPS;
+    d->warps = SHARED_IMAGE_MOST_WARPS;
     if (p->s.pass == CONV_WEIGHTS) {
         plan_weights(d);
     } else {

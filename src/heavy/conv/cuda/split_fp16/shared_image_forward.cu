@@ -5,7 +5,7 @@
  * positions and results a warp.  A row of a window is a position of the image, so nothing is gathered.
  * Rows outside of the image are a row of zeros.  Filters pass through a ring of slots.  EDGES: windows
  * reach beyond the image. */
-enum { STEPS = 4 };             /* steps of 16 terms in a slot */
+enum { STEPS = SHARED_IMAGE_STEPS };
 
 struct row {                    /* the window of this lane's row */
     int line, position, at;

@@ -4,7 +4,7 @@
  * `split` splits all images first, since every block reads them.  A block has some taps and loops over
  * images: w = y' x, summed over the positions of each. shared_image_sum.cu adds the partial sums of
  * blocks. */
-enum { UNITS = 2 };             /* of a warp: 32 filters times 16 channels of a tap */
+enum { UNITS = SHARED_IMAGE_UNITS };
 
 struct parts {                  /* of a split image, in halves */
     int x, y, pitch;            /* x: both halves of a chunk of x; y: of a block of y; pitch: of y's lines */

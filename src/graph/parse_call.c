@@ -210,6 +210,17 @@ static int parameter_named(struct parser *p, const struct mc_op *op, const char 
     return -1;
 }
 
+/* The attribute that takes a word: the subscripts of einsum('ij,jk', a, b). k: there is none. */
+static int parameter_of_word(const struct mc_signature *s, int k)
+{
+    for (int j = 0; j < s->nparam; j++) {
+        if (s->param[j].kind == ATTR_TEXT) {
+            return j;
+        }
+    }
+    return k;
+}
+
 /* The parameter of argument i; -1: none. */
 static int parameter_of(struct parser *p, const struct mc_op *op, const struct args *a, int i,
                         struct sorted *q)
@@ -220,6 +231,10 @@ static int parameter_of(struct parser *p, const struct mc_op *op, const struct a
         mc_parse_fail(p, a->value[i].at, "%s takes %d argument%s: %s(%s)", op->name, s->nparam,
                       s->nparam == 1 ? "" : "s", op->name, op->params);
         return -1;
+    }
+    if (k >= 0 && s->param[k].kind == ATTR_TENSORS && a->value[i].kind == V_TEXT) {
+        k = parameter_of_word(s, k);
+        q->position -= s->param[k].kind != ATTR_TENSORS; /* the next argument is one of the tensors still */
     }
     if (k >= 0 && q->given[k] && s->param[k].kind != ATTR_TENSORS) {
         mc_parse_fail(p, a->at[i], "%s: '%s' is given twice", op->name, s->param[k].name);

@@ -375,5 +375,8 @@ const struct mc_op mc_ops_gather[] = {
     { .name = "fill_diagonal", .params = "x, v", .nout = 1,
       .formula = "where(eq(expand_dims(arange(size(x, 0)), 1), arange(size(x, 1))), cast(v, x.dtype), x)",
       .doc = "the matrix x with v on its diagonal" },
+    { .name = "fill_diagonal_offset", .params = "x, v, offset", .nout = 1,
+      .formula = "where(eq(expand_dims(arange(size(x, 0)), 1) + offset, arange(size(x, 1))), cast(v, x.dtype), x)",
+      .example = "fill_diagonal_offset(x, 9., 1)", .doc = "the matrix x with v on its diagonal above the main one, or below it if offset is negative" },
 };
 const int mc_nops_gather = (int)NELEM(mc_ops_gather);

@@ -1,4 +1,4 @@
-/* math.c: finds and prints the functions of math_f64.def and math_f32.def.
+/* math.c: finds and prints the functions of math_f64.def, math_f32.def and src/op/special.def.
  *
  * Invariant: a function calls only functions of rows above its own, so adding those first ends. */
 #include "render/math.h"
@@ -19,6 +19,7 @@
       .arity = 2, .ulp = bound },
 
 const struct mc_math_row mc_math_rows[] = {
+#include "op/special.def"
 #include "render/math_f64.def"
 #include "render/math_f32.def"
 };

@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-#define MC_MATH_WORDS 2 /* of 64 rows each */
+#define MC_MATH_WORDS 3 /* of 64 rows each */
 
 struct mc_math_row {
     const char *name;  /* in C: "mcf_exp" */

@@ -11,7 +11,7 @@ static mc_node *op_over_inputs(mc_graph *g, const struct mc_op *op, mc_dtype d, 
         char name[2] = { (char)('a' + i), 0 };
         int rank = patterns[pattern[i]].rank;
         mc_array *v = sample(operand(op, i, d), rank, patterns[pattern[i]].dims, op->lo, op->hi);
-        if (mc_is_float(v->dtype)) {
+        if (mc_is_float(v->dtype) && !(op->dx[i] && strcmp(op->dx[i], "!") == 0)) {
             in[i] = wrt[*n] = mc_input_sized(g, name, d, rank, v->dims);
             value[(*n)++] = v;
         } else {

@@ -230,7 +230,7 @@ TEST(mistakes_in_joining)
         { "split(x, [1], axis=5)", "split: there is no axis 5 in rank 2" },
         { "roll(x, 0.5)", "roll: the shift must be a whole number" },
         { "roll(x, 1, axis=3)", "roll: there is no axis 3 in rank 2" },
-        { "repeat(x, -1)", "repeat: the count must be one integer, not negative" },
+        { "repeat(x, -1)", "repeat: the counts must be integers, one or a vector, not negative" },
         { "tile(x, [-1])", "tile: -1 times" },
     };
     for (size_t i = 0; i < NELEM(rows); i++) {

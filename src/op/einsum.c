@@ -492,7 +492,7 @@ static mc_node *build_einsum(mc_graph *g, int nin, mc_node *const *in, const str
     }
     struct sum *s = mc_calloc(1, sizeof *s, "einsum");
     unsigned *split = mc_calloc(1u << OPERANDS, sizeof *split, "einsum");
-    const char *text = attr[0].text;
+    const char *text = attr[0].text ? attr[0].text : "";
     if (!s || !split) {
         y = mc_node_no_memory(g);
         goto done;

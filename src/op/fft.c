@@ -1,6 +1,6 @@
 /* fft.c: discrete Fourier transforms of real tensors along the axes behind the first, which is the batch.
- * Complex numbers are a last axis of 2. Two nodes do the work, without factors: fft_forward, and fft_backward,
- * which reads half a spectrum as the whole one of real numbers.
+ * Complex numbers are a last axis of 2. Two nodes do the work, without factors: fft_forward; and
+ * fft_backward, which reads half a spectrum as the whole one of real numbers.
  *
  * Invariant: computed in float64. A length that is no power of two is a convolution of twice the length or
  * more, by powers of two (Bluestein). */

@@ -213,6 +213,8 @@ static mc_status forward_eval(const mc_node *n, mc_array *const *in, mc_array *c
             l.x[k] = (struct complex){ from[k], 0 };
         }
         line_run(&l);
+        l.x[0].im = 0;
+        l.x[half - 1].im = size % 2 ? l.x[half - 1].im : 0; /* of real numbers these are exact */
         memcpy(y + i * half, l.x, (size_t)half * sizeof *y);
     }
     line_end(&l);

@@ -5,9 +5,9 @@
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wfloat-equal"
-#define PIECE(kind, id, needs, ...) __VA_ARGS__
+#define CALLED(kind, id, needs, ...) static inline __VA_ARGS__
 #include "op/special.def"
-#undef PIECE
+#undef CALLED
 #pragma GCC diagnostic pop
 #define EXPORT_1(id) double mc_ref_##id(double x) { return mcd_##id(x); }
 #define EXPORT_2(id) double mc_ref_##id(double x, double y) { return mcd_##id(x, y); }

@@ -30,6 +30,7 @@ const struct mc_dialect mc_dialect_c = {
     .name = "c",
     .vectors = true,
     .prelude = prelude,
+    .builtins = "#define CALLED static __attribute__((noinline))\n",
     .exact = "#ifdef __clang__\n#pragma clang fp contract(off)\n#else\n"
              "#pragma GCC optimize(\"fp-contract=off\")\n#endif\n",
     .head = "void %s(char *const *p, const i64 *s, const i64 *n, i64 *err)\n{\n",

@@ -70,8 +70,9 @@ static const char prelude[] = PRELUDE_TYPES
     "  c = cs[first]; z = zs[first];\n"
     "  ONCE for (u32 i = 1; i < n; i++) merge(c, z, cs[first + i * stride], zs[first + i * stride]); }\n";
 
-/* what special functions call (src/op/special.def) */
+/* for special functions (src/op/special.def): their own kind, and what they call */
 static const char builtins[] =
+    "#define CALLED static __device__ __noinline__\n"
     "#define __builtin_exp exp\n#define __builtin_expm1 expm1\n#define __builtin_log log\n"
     "#define __builtin_log1p log1p\n#define __builtin_pow pow\n#define __builtin_sin sin\n#define __builtin_cos cos\n"
     "#define __builtin_erfc erfc\n#define __builtin_tgamma tgamma\n#define __builtin_lgamma lgamma\n"

@@ -110,7 +110,7 @@ struct mc_dialect {
     const char *reduce_loop;           /* before a loop with a reduction; "%s" is "+:a1) reduction(max:a2" */
     /* functions that its compiler has, " exp log "; NULL: all are those of math.c */
     const char *native;
-    const char *builtins;  /* definitions that the prelude is followed by; NULL: none are needed */
+    const char *builtins;  /* definitions for special functions, behind the prelude */
 };
 extern const struct mc_dialect mc_dialect_c, mc_dialect_cuda;
 

@@ -11,6 +11,8 @@
 /* # must be in the first macro that takes the text: a macro in between would expand names in it */
 #define PIECE(kind, id, need, ...)                                                                 \
     { .name = "mc" #kind "_" #id, .needs = need, .text = #__VA_ARGS__, .dtype = MATH_DTYPE_##kind },
+#define CALLED(kind, id, need, ...)                                                                \
+    { .name = "mc" #kind "_" #id, .needs = need, .text = #__VA_ARGS__, .dtype = MATH_DTYPE_##kind, .called = true },
 #define UNARY(kind, id, bound, reach, need, ...)                                                   \
     { .name = "mc" #kind "_" #id, .needs = need, .text = #__VA_ARGS__, .dtype = MATH_DTYPE_##kind, \
       .arity = 1, .ulp = bound, .range = reach },
@@ -57,7 +59,7 @@ static void add_row(struct mc_str *out, uint64_t *have, size_t i)
         word += n + (word[n] == ' ');
     }
     /* a compiler that does not inline it would leave a call in the loop, which then is not vectorised */
-    mc_str_addf(out, "__attribute__((always_inline)) %s\n", mc_math_rows[i].text);
+    mc_str_addf(out, "%s %s\n", mc_math_rows[i].called ? "CALLED" : "__attribute__((always_inline))", mc_math_rows[i].text);
 }
 
 const char *mc_math_text(const char *name, mc_dtype d)

@@ -14,6 +14,7 @@ struct mc_math_row {
     const char *needs; /* C names of the rows its text calls */
     const char *text;
     mc_dtype dtype;    /* MC_FLOAT32 or MC_FLOAT64 */
+    bool called;       /* its text has loops, and is not inlined: dialects say what CALLED is */
     int arity;         /* 0: a part of other functions, not for kernels */
     double ulp;        /* the largest error the tests allow, in units in the last place */
     /* ulp holds for |x| below this.  Beyond it the result is NaN, and the kernel reports that (kernel.h:

@@ -133,6 +133,13 @@ ROWS = [
     ("", "cummax(m)", lambda: np.maximum.accumulate(m)),
     ("", "cummax(holes)", lambda: np.maximum.accumulate(holes.ravel())),
     # shapes
+    ("g", "x.dimshuffle(1, 'x', 0)", lambda: x.T[:, None]),
+    ("", "dimshuffle(c, ('x', 2, 0, 1))", lambda: c.transpose(2, 0, 1)[None]),
+    ("", "c.transpose(2, 0, 1)", lambda: c.transpose(2, 0, 1)),
+    ("", "sum(c, axis=(0, 2))", lambda: c.sum(axis=(0, 2))),
+    ("", "alloc(s, (2, 1))", lambda: np.full((2, 1), s)),
+    ("", "(x + 1) * (2)", lambda: (x + 1) * 2),
+    ("", "gpu_contiguous(x.T)", lambda: x.T),
     ("g", "flip(x)", lambda: np.flip(x)),
     ("g", "flip(c, axis=[0, 2])", lambda: np.flip(c, (0, 2))),
     ("g", "moveaxis(c, 0, -1)", lambda: np.moveaxis(c, 0, -1)),

@@ -281,8 +281,23 @@ static void take(struct parser *p, const struct mc_op *op, int k, const struct v
     }
 }
 
+/* x.dimshuffle(1, 2, 0): where the last parameter is a list, its elements may be arguments. */
+static void gather_list(struct parser *p, const struct mc_op *op, struct args *a)
+{
+    const int last = op->sig->nparam - 1;
+    int n = 0;
+    while (n < a->n && !a->name[n]) {
+        n++;
+    }
+    if (last >= 0 && n > last + 1 && n == a->n && op->sig->param[last].kind == ATTR_INTS) {
+        a->value[last] = mc_val_list(p, &a->value[last], n - last, a->at[last]);
+        a->n = last + 1;
+    }
+}
+
 static struct val call_op(struct parser *p, const struct mc_op *op, struct args *a, size_t at)
 {
+    gather_list(p, op, a);
     bool plain = op->arity && !op->custom && a->n == op->arity;
     for (int i = 0; plain && i < a->n; i++) {
         plain = !a->name[i] && mc_val_is_number(&a->value[i]);

@@ -197,10 +197,15 @@ struct sorted {
 
 static int parameter_named(struct parser *p, const struct mc_op *op, const char *name, size_t at)
 {
+    static const struct { const char *older, *now; } renamed[] = { { "image_shape", "input_shape" } };
     const char *list[24];
     for (int j = 0; j < op->sig->nparam; j++) {
         list[j] = op->sig->param[j].name;
-        if (strcmp(list[j], name) == 0) {
+        bool same = strcmp(list[j], name) == 0;
+        for (size_t i = 0; i < NELEM(renamed); i++) {
+            same |= strcmp(renamed[i].older, name) == 0 && strcmp(renamed[i].now, list[j]) == 0;
+        }
+        if (same) {
             return j;
         }
     }
